@@ -1,0 +1,1 @@
+"""Warpwright: a GPU that anyone can run anywhere."""

@@ -1,0 +1,167 @@
+"""What compiled code, interpreter, launch and timing model share: state layouts, statuses, trace words.
+
+Everything here is a flat structure of little-endian 64-bit slots, so that LLVM code
+(getelementptr by byte), NumPy (int64 views) and Numba (index = byte // 8) read the same
+bytes.  A field table makes the offsets; no reader meets a bare number.
+
+Life of a warp
+--------------
+``status = warp_function(warp)`` runs a warp until it stops.  With tracing off it stops only for
+barriers that other warps must reach, a yield in a spin loop, exit, fault, trap.  With tracing
+on it also stops *before* each strong (atomic, volatile, acquire, release) access to global or
+generic memory and before each clock read, and when its trace buffer is nearly full; the next call resumes and
+performs the access.  The timing model calls a warp again when simulated time has consumed its
+records and the reason for the stop has passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import IntEnum
+
+
+class Layout:
+    """Names to byte offsets: every field is a number of 8-byte slots, in the order given."""
+
+    def __init__(self, **slots: int) -> None:
+        self.offsets: dict[str, int] = {}
+        position = 0
+        for name, count in slots.items():
+            self.offsets[name] = position
+            position += 8 * count
+        self.size_bytes = (position + 63) // 64 * 64
+
+    def __getitem__(self, name: str) -> int:
+        """Byte offset of a field."""
+        return self.offsets[name]
+
+    def slot(self, name: str) -> int:
+        """Index of a field in an int64 view."""
+        return self.offsets[name] // 8
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.offsets)
+
+
+class Status(IntEnum):
+    """Why a warp function returned."""
+
+    EXIT = 0
+    """Every lane has exited."""
+    BARRIER = 1
+    """Arrived at a block barrier: fields ``barrier_*`` tell which; call again when it has completed."""
+    STRONG = 2
+    """Tracing only: a strong access to global or generic memory is next."""
+    TRACE_FULL = 3
+    """Tracing only: the buffer has no room for another block; consume the records, then call again."""
+    FAULT = 4
+    """``fault_*`` hold kind, address, lanes and instruction."""
+    YIELD = 5
+    """A spin loop gives way: run other warps, then call again."""
+    TRAP = 6
+    """BPT.TRAP or a failed assertion: ``fault_instruction`` tells where."""
+    CLOCK = 7
+    """Tracing only: a clock read is next; set ``clock`` before calling again."""
+    DEADLOCK = 8
+    """No lane of the warp can run: lanes wait at convergence barriers for each other."""
+    INTERPRET = 9
+    """The compiled code met a case that it leaves to the interpreter; state was spilled in architectural form."""
+    SLEEP = 10
+    """Tracing only: NANOSLEEP; ``sleep_ns`` holds the time."""
+
+
+class FaultKind(IntEnum):
+    NONE = 0
+    OUT_OF_BOUNDS = 1
+    MISALIGNED = 2
+    SHARED_OUT_OF_BOUNDS = 3
+    LOCAL_OUT_OF_BOUNDS = 4
+    WILD_BRANCH = 5
+    ILLEGAL_INSTRUCTION = 6
+
+
+WARP = Layout(
+    launch=1,  # pointer to LAUNCH
+    block=1,  # pointer to BLOCK
+    warp_in_block=1,
+    lanes=1,  # mask of lanes that hold a thread
+    resume=1,  # 0 = start; the compiled function's own numbering
+    exited=1,  # mask of lanes that have exited
+    local_base=1,  # host pointer: this warp's local memory; lane-interleaved: word w of lane l at (w * 32 + l) * 4
+    trace_base=1,  # host pointer to the record buffer (0 = tracing off)
+    trace_used=1,  # words (u64) written
+    trace_limit=1,  # words; a block may be entered only while trace_used <= trace_limit
+    barrier_id=1,
+    barrier_threads=1,  # expected thread count (0 = whole block)
+    barrier_mode=1,  # 0 sync, 1 arrive, 2 popc, 3 and, 4 or
+    barrier_lanes=1,  # lanes that arrived with this stop
+    barrier_vote=1,  # lanes whose predicate is true (reductions)
+    barrier_result=1,  # written by the block scheduler before the resume: the reduction's value
+    clock=1,  # cycles, for clock reads; with tracing off a count of executed blocks
+    globaltimer_ns=1,
+    sleep_ns=1,
+    fault_kind=1,
+    fault_address=1,
+    fault_lanes=1,
+    fault_bytes=1,
+    fault_instruction=1,  # byte address of the instruction in the program
+    instructions=1,  # warp-instructions executed so far (counted by basic block)
+    thread_instructions=1,  # thread-instructions (active lanes summed)
+    sm_id=1,
+    spill=1,  # pointer to the engine's own save area (size: the compiled kernel's spill_bytes)
+)
+"""One for each resident warp."""
+
+BLOCK = Layout(
+    index_x=1,
+    index_y=1,
+    index_z=1,
+    linear_index=1,
+    shared_base=1,  # host pointer
+    shared_bytes=1,  # static + dynamic
+    warps=1,  # pointer to the first WARP (contiguous, stride = compiled kernel's warp_bytes)
+    warp_count=1,
+    barriers=16,  # engine's block scheduler: arrived threads for each named barrier
+    votes=16,  # running reduction for each named barrier
+)
+"""One for each resident block."""
+
+LAUNCH = Layout(
+    grid_x=1,
+    grid_y=1,
+    grid_z=1,
+    block_x=1,
+    block_y=1,
+    block_z=1,
+    dynamic_shared_bytes=1,
+    allocations=1,  # pointer to pairs of u64 (first byte, one past the last) of device addresses, sorted
+    allocation_count=1,
+    host_minus_device=1,  # host pointer = device address + this
+    constant_banks=8,  # host pointers for banks 0..7
+    constant_bytes=8,  # sizes for banks 0..7; reads beyond give 0
+    sm_count=1,
+    cancel=1,  # set to 1 by the host to stop a launch (Ctrl-C): checked at yields, barriers, back edges of long loops
+    local_bytes_per_thread=1,
+)
+"""One for each launch; read-only for warps."""
+
+SHARED_WINDOW = 0x7E00_0000_0000
+"""Generic address of shared byte 0 (16 MiB window, its low 32 bits are the shared offset)."""
+LOCAL_WINDOW = 0x7E01_0000_0000
+"""Generic address of local byte 0 (16 MiB window)."""
+DEVICE_BASE = 0x7F00_0000_0000
+"""First device address of global memory."""
+
+# --- trace records: u64 words in the order of execution ------------------------------------------
+# A block record:   bits 63..60 = TAG_BLOCK, 59..32 = basic-block number, 31..0 = active lanes on entry.
+# It stands for every instruction of that basic block.  Then, for each memory instruction of the block
+# in program order, exactly one memory record (asynchronous copies: two, global then shared), also when no lane executes it:
+#   affine:  bits 63..60 = TAG_AFFINE, 55..32 = stride in bytes between lanes (signed 24 bits), 31..0 = exec lanes;
+#            next word = address of lane 0 (also when lane 0 is not active)
+#   gather:  bits 63..60 = TAG_GATHER, 31..0 = exec lanes; then 32 words, the lanes' addresses (undefined for inactive lanes)
+# Addresses: device addresses for global; SHARED_WINDOW / LOCAL_WINDOW + offset for shared and local, also
+# when the instruction is LDS or LDL, so that a generic access tells its space by its address.
+TAG_BLOCK = 1
+TAG_AFFINE = 2
+TAG_GATHER = 3
+MAX_RECORD_WORDS_PER_ACCESS = 33

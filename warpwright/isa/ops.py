@@ -1,0 +1,297 @@
+"""The common operations: the small typed language to which every front end lowers.
+
+One machine instruction becomes a short straight list of :class:`Op` in SSA form: a value
+is the position of the operation that made it.  Both engines execute exactly this list
+(LLVM for whole warps, NumPy as the reference), so each meaning is written once, in the
+front end's ``meaning`` module, with a :class:`Builder`.
+
+Conventions
+-----------
+* Every value has one of the types in ``TYPES`` and exists per lane (32 lanes).  The engine finds
+  out which values are uniform; the meaning never says so, except through ops that are
+  uniform by nature (``ballot``, ``active``).
+* An instruction runs under ``exec = active lanes AND guard``.  ``set_*``, ``store``, ``atomic``
+  and control operations act on ``exec`` lanes only: meanings never mask by hand.
+* Integer arithmetic wraps.  Shift amounts are unsigned; an amount >= the width gives 0
+  (``shl``, ``lshr``) or the sign (``ashr``), never poison.
+* Float operations are IEEE, no fast-math, subnormals kept; ``ftz`` flushes explicitly.
+  NaN results are canonical where CUDA says so (0x7fffffff for f32), which meanings express
+  with ``canonical_nan``.
+* Memory addresses are i64 device addresses for ``global`` and ``generic``, i32 byte offsets for
+  ``shared``, ``local``; constant offsets are i32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+TYPES = ("i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64", "i32x2", "i32x4", "void")
+INTEGERS = ("i1", "i8", "i16", "i32", "i64")
+FLOATS = ("f16", "bf16", "f32", "f64")
+
+Value = int
+"""Position of the defining operation in the instruction's list."""
+
+
+class Op(NamedTuple):
+    """One operation: ``type`` is the result's type, ``args`` are values, ``attr`` whatever the name asks for."""
+
+    name: str
+    type: str
+    args: tuple[Value, ...]
+    attr: Any = None
+
+
+class Signature(NamedTuple):
+    """What the verifier checks and a reader looks up."""
+
+    args: str
+    """One word an argument: a type, ``T`` (the result's type), ``N`` any integer, ``F`` any float, ``*`` any; ``...`` more."""
+    result: str
+    """A type, ``T`` (given by the meaning) or void."""
+    effect: str
+    """pure | state (reads or writes registers) | memory | warp (across lanes) | control."""
+    meaning: str
+
+
+# fmt: off
+OPS: dict[str, Signature] = {
+    # registers: attr = register number.  RZ/URZ/PT are resolved by the Builder (constants; writes dropped)
+    "get_reg":      Signature("", "i32", "state", "32-bit register R[attr]"),
+    "set_reg":      Signature("i32", "void", "state", "R[attr] = value in exec lanes"),
+    "get_reg64":    Signature("", "i64", "state", "register pair R[attr+1]:R[attr]"),
+    "set_reg64":    Signature("i64", "void", "state", "pair"),
+    "get_ureg":     Signature("", "i32", "state", "uniform register UR[attr]"),
+    "set_ureg":     Signature("i32", "void", "state", "value of the lowest exec lane (uniform by construction)"),
+    "get_ureg64":   Signature("", "i64", "state", "pair"),
+    "set_ureg64":   Signature("i64", "void", "state", "pair"),
+    "get_pred":     Signature("", "i1", "state", "predicate P[attr]"),
+    "set_pred":     Signature("i1", "void", "state", "P[attr]"),
+    "get_upred":    Signature("", "i1", "state", "UP[attr]"),
+    "set_upred":    Signature("i1", "void", "state", "UP[attr]"),
+    "get_barrier":  Signature("", "i32", "state", "convergence barrier B[attr]: mask of participating lanes, per lane"),
+    "set_barrier":  Signature("i32", "void", "state", "B[attr]"),
+    "special":      Signature("", "i32", "state", "attr: name from SPECIALS"),
+    "special64":    Signature("", "i64", "state", "attr: 'clock' (cycles), 'globaltimer' (ns)"),
+    "active":       Signature("", "i32", "state", "mask of exec lanes (uniform)"),
+    # constants and structure
+    "const":        Signature("", "T", "pure", "attr: the bits as a Python int, unsigned"),
+    "select":       Signature("i1 T T", "T", "pure", "args[1] where args[0] else args[2]"),
+    "bitcast":      Signature("*", "T", "pure", "same width"),
+    "trunc":        Signature("N", "T", "pure", "low bits"),
+    "zext":         Signature("N", "T", "pure", ""),
+    "sext":         Signature("N", "T", "pure", ""),
+    "pack64":       Signature("i32 i32", "i64", "pure", "args[1]:args[0] (low word first)"),
+    "pack2":        Signature("i32 i32", "i32x2", "pure", ""),
+    "pack4":        Signature("i32 i32 i32 i32", "i32x4", "pure", ""),
+    "extract":      Signature("*", "i32", "pure", "word attr of an i32x2, i32x4 or i64"),
+    # integers
+    "add":          Signature("T T", "T", "pure", ""),
+    "sub":          Signature("T T", "T", "pure", ""),
+    "mul":          Signature("T T", "T", "pure", "low half"),
+    "umulhi":       Signature("T T", "T", "pure", "high half, unsigned"),
+    "smulhi":       Signature("T T", "T", "pure", "high half, signed"),
+    "and":          Signature("T T", "T", "pure", ""),
+    "or":           Signature("T T", "T", "pure", ""),
+    "xor":          Signature("T T", "T", "pure", ""),
+    "not":          Signature("T", "T", "pure", ""),
+    "shl":          Signature("T T", "T", "pure", "amount >= width gives 0"),
+    "lshr":         Signature("T T", "T", "pure", "amount >= width gives 0"),
+    "ashr":         Signature("T T", "T", "pure", "amount >= width gives the sign"),
+    "umin":         Signature("T T", "T", "pure", ""),
+    "umax":         Signature("T T", "T", "pure", ""),
+    "smin":         Signature("T T", "T", "pure", ""),
+    "smax":         Signature("T T", "T", "pure", ""),
+    "icmp":         Signature("N N", "i1", "pure", "attr: eq ne ult ule ugt uge slt sle sgt sge"),
+    "popcount":     Signature("T", "T", "pure", ""),
+    "clz":          Signature("T", "T", "pure", "leading zeros; width for 0"),
+    "bitreverse":   Signature("T", "T", "pure", ""),
+    "lop3":         Signature("i32 i32 i32", "i32", "pure", "attr: 8-bit truth table, bit (a<<2|b<<1|c)"),
+    "prmt":         Signature("i32 i32 i32", "i32", "pure", "attr mode 'idx': bytes of args[0] (0-3), args[2] (4-7) by selector args[1]"),
+    # floats.  attr of arithmetic: rounding 'rn' 'rz' 'rm' 'rp'
+    "fadd":         Signature("T T", "T", "pure", "attr: rounding"),
+    "fmul":         Signature("T T", "T", "pure", "attr: rounding"),
+    "fma":          Signature("T T T", "T", "pure", "attr: rounding; single rounding"),
+    "fneg":         Signature("T", "T", "pure", "sign bit flipped, NaN payload kept"),
+    "fabs":         Signature("T", "T", "pure", "sign bit cleared"),
+    "ftz":          Signature("T", "T", "pure", "subnormal to zero of the same sign"),
+    "canonical_nan": Signature("T", "T", "pure", "any NaN becomes CUDA's canonical NaN of the type"),
+    "fcmp":         Signature("F F", "i1", "pure", "attr: oeq one olt ole ogt oge ueq une ult ule ugt uge ord uno"),
+    "fmin":         Signature("T T", "T", "pure", "attr: 'number' (the other operand if one is NaN) or 'nan'; -0 < +0"),
+    "fmax":         Signature("T T", "T", "pure", "as fmin"),
+    "fround":       Signature("T", "T", "pure", "attr: rn rz rm rp: to an integral value"),
+    "fcvt":         Signature("F", "T", "pure", "float to float; attr: rounding (widening is exact)"),
+    "f2i":          Signature("F", "T", "pure", "attr: (signed: bool, rounding); saturates; NaN gives 0 (32 bits and less) or the minimum (64)"),
+    "i2f":          Signature("N", "T", "pure", "attr: (signed: bool, rounding)"),
+    "mufu":         Signature("F", "T", "pure", "attr: rcp rsq sqrt ex2 lg2 sin cos tanh; sin and cos take x * 2^? as the machine does: see meaning"),
+    # across lanes
+    "ballot":       Signature("i1", "i32", "warp", "mask of exec lanes whose value is true (uniform)"),
+    "shuffle":      Signature("i32 i32", "i32", "warp", "value args[0] of lane args[1] (0..31); inactive source lanes give their register's current content"),
+    "match_any":    Signature("i32", "i32", "warp", "mask of exec lanes with an equal value"),
+    "redux":        Signature("i32", "i32", "warp", "attr: add umin umax smin smax and or xor over exec lanes (uniform)"),
+    "first_lane":   Signature("T", "T", "warp", "value of the lowest exec lane (R2UR; uniform)"),
+    "mma":          Signature("i32 ...", "i32x4", "warp", "attr: (shape 'm16n8k16', a/b type, c/d type, n_a, n_b, n_c registers): args a.. b.. c..; d in words"),
+    # memory.  attr: Access
+    "load":         Signature("*", "T", "memory", "i8/i16/i32 for 1, 2, 4 bytes, i32x2 for 8, i32x4 for 16"),
+    "store":        Signature("* *", "void", "memory", "address, value (same types as load)"),
+    "atomic":       Signature("* * ...", "T", "memory", "address, operand[, compare]: the old value; attr.operation"),
+    "load_const":   Signature("i32", "T", "memory", "attr: (bank, bytes); unwritten space reads 0"),
+    "fence":        Signature("", "void", "memory", "attr: cta | gpu | sys"),
+    "async_commit": Signature("", "void", "memory", "attr: scoreboard (LDGDEPBAR); copies are complete at once in the functional engine"),
+    # control: the last operation of an instruction
+    "branch":       Signature("", "void", "control", "exec lanes continue at attr (byte address), the rest fall through"),
+    "branch_indirect": Signature("i64", "void", "control", "attr: tuple of possible byte addresses, or () when unknown"),
+    "exit":         Signature("", "void", "control", "exec lanes end"),
+    "trap":         Signature("", "void", "control", "attr: name (BPT.TRAP, assertion)"),
+    "bssy":         Signature("", "void", "control", "attr: (B number, target address): B = exec lanes"),
+    "bsync":        Signature("", "void", "control", "attr: B number: wait until every lane of B arrived, left or exited"),
+    "break":        Signature("", "void", "control", "attr: B number: exec lanes leave B"),
+    "warpsync":     Signature("i32", "void", "control", "wait until all lanes of the mask have arrived"),
+    "yield":        Signature("", "void", "control", "a hint: another diverged group may run"),
+    "nanosleep":    Signature("i32", "void", "control", "nanoseconds"),
+    "barrier":      Signature("i32 i32", "void", "control", "attr: sync | arrive; barrier number, thread count (0 = whole block)"),
+    "barrier_red":  Signature("i32 i32 i1", "i32", "control", "attr: popc | and | or; as sync; result is available when the barrier completes"),
+}
+# fmt: on
+
+SPECIALS = (
+    *("tid.x", "tid.y", "tid.z", "ntid.x", "ntid.y", "ntid.z", "ctaid.x", "ctaid.y", "ctaid.z"),
+    *("nctaid.x", "nctaid.y", "nctaid.z", "laneid", "warpid", "nwarpid", "smid", "nsmid", "gridid"),
+    *("lanemask_eq", "lanemask_lt", "lanemask_le", "lanemask_gt", "lanemask_ge"),
+    *("clock_lo", "clock_hi", "shared_window_hi", "shared_window_lo", "local_window_hi", "local_window_lo"),
+    *("cluster_ctaid", "cluster_nctaid", "dynamic_smem_size", "total_smem_size", "globaltimer_lo", "globaltimer_hi"),
+)
+
+
+class Access(NamedTuple):
+    """Attribute of ``load``, ``store`` and ``atomic``."""
+
+    space: str
+    """global | generic | shared | local."""
+    bytes: int
+    """Per lane: 1, 2, 4, 8, 16."""
+    strong: bool = False
+    """Volatile, relaxed, acquire or release: a stop point when timing is on, and a yield point in loops."""
+    operation: str = ""
+    """Atomics: add umin umax smin smax inc dec and or xor exch cas fadd (f32/f64), fadd_f16x2, fadd_bf16x2, fmin, fmax."""
+    type: str = "i32"
+    """Atomics: i32 i64 f32 f64 f16x2 bf16x2."""
+    cache: str = ""
+    """Cache operator as printed (EF, EL, LU, CONSTANT, BYPASS …); timing reads it."""
+
+
+@dataclass(slots=True)
+class Lowered:
+    """One instruction as operations.  ``guard`` is the predicate (kind 'pred' | 'upred', number, inverted) or None."""
+
+    ops: list[Op]
+    guard: tuple[str, int, bool] | None = None
+
+
+@dataclass(slots=True)
+class Builder:
+    """Collects the operations of one instruction; every method returns the new value.
+
+    ``b.op("add", "i32", x, y)`` appends any operation; the helpers below cover what
+    meanings need all the time.
+    """
+
+    ops: list[Op] = field(default_factory=list)
+
+    def op(self, name: str, type: str, *args: Value, attr: Any = None) -> Value:
+        if name not in OPS:
+            raise ValueError(f"no common operation is called {name!r}")
+        self.ops.append(Op(name, type, args, attr))
+        return len(self.ops) - 1
+
+    def type_of(self, value: Value) -> str:
+        return self.ops[value].type
+
+    def const(self, bits: int, type: str = "i32") -> Value:
+        width = {"i1": 1, "i8": 8, "i16": 16, "f16": 16, "bf16": 16, "i32": 32, "f32": 32, "i64": 64, "f64": 64}[type]
+        return self.op("const", type, attr=bits & ((1 << width) - 1))
+
+    def binary(self, name: str, x: Value, y: Value, attr: Any = None) -> Value:
+        return self.op(name, self.type_of(x), x, y, attr=attr)
+
+    def add(self, x: Value, y: Value) -> Value:
+        return self.binary("add", x, y)
+
+    def sub(self, x: Value, y: Value) -> Value:
+        return self.binary("sub", x, y)
+
+    def mul(self, x: Value, y: Value) -> Value:
+        return self.binary("mul", x, y)
+
+    def and_(self, x: Value, y: Value) -> Value:
+        return self.binary("and", x, y)
+
+    def or_(self, x: Value, y: Value) -> Value:
+        return self.binary("or", x, y)
+
+    def xor(self, x: Value, y: Value) -> Value:
+        return self.binary("xor", x, y)
+
+    def not_(self, x: Value) -> Value:
+        return self.op("not", self.type_of(x), x)
+
+    def shl(self, x: Value, y: Value) -> Value:
+        return self.binary("shl", x, y)
+
+    def lshr(self, x: Value, y: Value) -> Value:
+        return self.binary("lshr", x, y)
+
+    def ashr(self, x: Value, y: Value) -> Value:
+        return self.binary("ashr", x, y)
+
+    def icmp(self, relation: str, x: Value, y: Value) -> Value:
+        return self.op("icmp", "i1", x, y, attr=relation)
+
+    def fcmp(self, relation: str, x: Value, y: Value) -> Value:
+        return self.op("fcmp", "i1", x, y, attr=relation)
+
+    def select(self, condition: Value, x: Value, y: Value) -> Value:
+        return self.op("select", self.type_of(x), condition, x, y)
+
+    def bitcast(self, x: Value, type: str) -> Value:
+        return x if self.type_of(x) == type else self.op("bitcast", type, x)
+
+    def trunc(self, x: Value, type: str) -> Value:
+        return x if self.type_of(x) == type else self.op("trunc", type, x)
+
+    def zext(self, x: Value, type: str) -> Value:
+        return x if self.type_of(x) == type else self.op("zext", type, x)
+
+    def sext(self, x: Value, type: str) -> Value:
+        return x if self.type_of(x) == type else self.op("sext", type, x)
+
+
+def verify(ops: Sequence[Op]) -> None:
+    """Check names, arity, argument types and order.
+
+    Raises:
+        ValueError: naming the operation and what is wrong with it.
+    """
+    for position, op in enumerate(ops):
+        signature = OPS.get(op.name)
+        if signature is None:
+            raise ValueError(f"operation {position}: no common operation is called {op.name!r}")
+        wanted = signature.args.split()
+        open_ended = bool(wanted) and wanted[-1] == "..."
+        if open_ended:
+            wanted = wanted[:-1]
+        if len(op.args) < len(wanted) or (len(op.args) > len(wanted) and not open_ended):
+            raise ValueError(f"operation {position}: {op.name} takes {len(wanted)} values, not {len(op.args)}")
+        if op.type not in TYPES or (signature.result != "T" and op.name != "mma" and op.type != signature.result):
+            raise ValueError(f"operation {position}: {op.name} does not give {op.type}")
+        for want, value in zip(wanted, op.args, strict=False):
+            if not 0 <= value < position:
+                raise ValueError(f"operation {position}: {op.name} uses value {value} before it is made")
+            have = ops[value].type
+            fits = {"*": have != "void", "T": have == op.type, "N": have in INTEGERS, "F": have in FLOATS}.get(want, have == want)
+            if not fits:
+                raise ValueError(f"operation {position}: {op.name} wants {want}, not {have}")
+        if signature.effect == "control" and op.name != "barrier_red" and position != len(ops) - 1:
+            raise ValueError(f"operation {position}: {op.name} must be the last of its instruction")
