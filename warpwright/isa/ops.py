@@ -125,7 +125,7 @@ OPS: dict[str, Signature] = {
     "fcvt":         Signature("F", "T", "pure", "float to float; attr: rounding (widening is exact)"),
     "f2i":          Signature("F", "T", "pure", "attr: (signed: bool, rounding); saturates; NaN gives 0 (32 bits and less) or the minimum (64)"),
     "i2f":          Signature("N", "T", "pure", "attr: (signed: bool, rounding)"),
-    "mufu":         Signature("F", "T", "pure", "attr: rcp rsq sqrt ex2 lg2 sin cos tanh; sin and cos take x * 2^? as the machine does: see meaning"),
+    "mufu":         Signature("F", "T", "pure", "attr: rcp rsq sqrt ex2 lg2 sin cos tanh; sin and cos take turns: sin(2 pi x), as the machine does"),
     # across lanes
     "ballot":       Signature("i1", "i32", "warp", "mask of exec lanes whose value is true (uniform)"),
     "shuffle":      Signature("i32 i32", "i32", "warp", "value args[0] of lane args[1] (0..31); inactive source lanes give their register's current content"),
@@ -141,9 +141,9 @@ OPS: dict[str, Signature] = {
     "fence":        Signature("", "void", "memory", "attr: cta | gpu | sys"),
     "async_commit": Signature("", "void", "memory", "attr: scoreboard (LDGDEPBAR); copies are complete at once in the functional engine"),
     # control: the last operation of an instruction
-    "branch":       Signature("", "void", "control", "exec lanes continue at attr (byte address), the rest fall through"),
+    "branch":       Signature("...", "void", "control", "exec lanes (where the i1 args[0] holds, when given) continue at attr (byte address), the rest fall through"),
     "branch_indirect": Signature("i64", "void", "control", "attr: tuple of possible byte addresses, or () when unknown"),
-    "exit":         Signature("", "void", "control", "exec lanes end"),
+    "exit":         Signature("...", "void", "control", "exec lanes (where the i1 args[0] holds, when given) end"),
     "trap":         Signature("", "void", "control", "attr: name (BPT.TRAP, assertion)"),
     "bssy":         Signature("", "void", "control", "attr: (B number, target address): B = exec lanes"),
     "bsync":        Signature("", "void", "control", "attr: B number: wait until every lane of B arrived, left or exited"),
