@@ -1,0 +1,258 @@
+"""Device memory: one reserved host mapping is the device's global address space.
+
+A device address is a host address minus a constant (``host_minus_device``), so compiled code reaches memory
+with one addition.  The mapping is reserved, not filled: a page costs host memory when it is first written and
+is given back when its allocation is freed.  Between any two allocations lies a gap that belongs to none, so
+that an access just off the end of one never lands in its neighbour: the sorted allocation table, which every
+access is checked against, makes it a fault that names the nearest allocation.
+"""
+
+from __future__ import annotations
+
+import mmap
+import sys
+from bisect import bisect_left, bisect_right
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from warpwright.engine.abi import DEVICE_BASE
+from warpwright.errors import FreedArrayError, OutOfMemoryError
+
+ALIGNMENT_BYTES = 256
+"""Every allocation begins at a multiple of this, as cudaMalloc's do."""
+GAP_BYTES = 512
+"""Least distance between the end of one allocation and the start of the next."""
+SMALLEST_MAPPING_BYTES = 1 << 26
+HUGE_PAGE_BYTES = 1 << 21
+FREED_REMEMBERED = 64
+"""How many freed allocations are kept in mind, so that a use after free can be named."""
+
+_MAP_NORESERVE = 0x4000 if sys.platform.startswith("linux") else 0
+
+Bytes = npt.NDArray[np.uint8]
+
+
+@dataclass(slots=True, eq=False)
+class Allocation:
+    """A range of device memory with the name that faults call it by."""
+
+    address: int
+    """Device address of the first byte."""
+    size_bytes: int
+    name: str
+    """What it is to a reader: ``argument 2 'x' of saxpy``, ``array float32[1024]``, ``symbol 'table'``."""
+    freed: bool = False
+
+    @property
+    def end(self) -> int:
+        """Device address one past the last byte."""
+        return self.address + self.size_bytes
+
+
+def _reserve(wanted_bytes: int) -> mmap.mmap:
+    """A zero-filled private mapping of ``wanted_bytes``, or of the largest halving of it that the host grants."""
+    size = wanted_bytes
+    while True:
+        try:
+            if sys.platform == "win32":
+                return mmap.mmap(-1, size)
+            return mmap.mmap(
+                -1,
+                size,
+                flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE,
+                prot=mmap.PROT_READ | mmap.PROT_WRITE,
+            )
+        except (OSError, ValueError, OverflowError) as refusal:
+            if size <= SMALLEST_MAPPING_BYTES:
+                raise OutOfMemoryError(
+                    f"the host refuses to reserve even {size >> 20} MiB of address space for device memory: {refusal}; "
+                    "raise its limit (ulimit -v)"
+                ) from refusal
+            size = max(size // 2 // mmap.PAGESIZE * mmap.PAGESIZE, SMALLEST_MAPPING_BYTES)
+
+
+class DeviceMemory:
+    """Global memory of one device.
+
+    Args:
+        size_bytes: memory of the chip.  When the host refuses to reserve so much address space, less is taken:
+            ``capacity_bytes`` tells.
+    """
+
+    def __init__(self, size_bytes: int) -> None:
+        size_bytes = max(SMALLEST_MAPPING_BYTES, size_bytes // mmap.PAGESIZE * mmap.PAGESIZE)
+        self._mapping = _reserve(size_bytes)
+        self._bytes: Bytes = np.frombuffer(self._mapping, dtype=np.uint8)
+        self.capacity_bytes = len(self._mapping)
+        self.host_base = int(self._bytes.ctypes.data)
+        self.host_minus_device = self.host_base - DEVICE_BASE
+        self.used_bytes = 0
+        self._starts: list[int] = []
+        self._live: list[Allocation] = []
+        # Free ranges as offsets, sorted, never touching: starts[i]..ends[i].
+        self._free_starts: list[int] = [GAP_BYTES]
+        self._free_ends: list[int] = [self.capacity_bytes]
+        self._freed: deque[Allocation] = deque(maxlen=FREED_REMEMBERED)
+        self._table: npt.NDArray[np.uint64] | None = None
+
+    # --- allocations ------------------------------------------------------------------------------
+    def allocate(self, size_bytes: int, name: str) -> Allocation:
+        """Reserve ``size_bytes`` (zero-filled when fresh), 256-byte aligned.
+
+        Raises:
+            OutOfMemoryError: says how much was asked for, how much is in use and by what.
+        """
+        if size_bytes < 0:
+            raise ValueError(f"an allocation of {size_bytes} bytes was asked for {name}")
+        span = (size_bytes + GAP_BYTES + ALIGNMENT_BYTES - 1) // ALIGNMENT_BYTES * ALIGNMENT_BYTES
+        for i, start in enumerate(self._free_starts):
+            if self._free_ends[i] - start >= span:
+                break
+        else:
+            largest = sorted(self._live, key=lambda a: a.size_bytes, reverse=True)[:3]
+            holders = ", ".join(f"{a.name} ({format_bytes(a.size_bytes)})" for a in largest) or "nothing"
+            raise OutOfMemoryError(
+                f"out of device memory: {name} needs {format_bytes(size_bytes)}; "
+                f"{format_bytes(self.used_bytes)} of {format_bytes(self.capacity_bytes)} are in use, most of it by {holders}"
+            )
+        self._free_starts[i] += span
+        if self._free_starts[i] == self._free_ends[i]:
+            del self._free_starts[i], self._free_ends[i]
+        allocation = Allocation(DEVICE_BASE + start, size_bytes, name)
+        position = bisect_left(self._starts, allocation.address)
+        self._starts.insert(position, allocation.address)
+        self._live.insert(position, allocation)
+        self.used_bytes += size_bytes
+        self._table = None
+        if size_bytes >= 2 * HUGE_PAGE_BYTES:
+            self._advise(start, span, "MADV_HUGEPAGE")
+        return allocation
+
+    def free(self, allocation: Allocation) -> None:
+        """Give an allocation back; its pages return to the host.
+
+        Raises:
+            FreedArrayError: when it was freed before.
+        """
+        position = bisect_left(self._starts, allocation.address)
+        if allocation.freed or position == len(self._live) or self._live[position] is not allocation:
+            raise FreedArrayError(f"{allocation.name} was freed before")
+        del self._starts[position], self._live[position]
+        allocation.freed = True
+        self._freed.append(allocation)
+        self.used_bytes -= allocation.size_bytes
+        self._table = None
+        start = allocation.address - DEVICE_BASE
+        span = (allocation.size_bytes + GAP_BYTES + ALIGNMENT_BYTES - 1) // ALIGNMENT_BYTES * ALIGNMENT_BYTES
+        self._scrub(start, allocation.size_bytes)
+        end = start + span
+        i = bisect_left(self._free_starts, start)
+        joins_next = i < len(self._free_starts) and self._free_starts[i] == end
+        joins_previous = i > 0 and self._free_ends[i - 1] == start
+        if joins_next and joins_previous:
+            self._free_ends[i - 1] = self._free_ends[i]
+            del self._free_starts[i], self._free_ends[i]
+        elif joins_next:
+            self._free_starts[i] = start
+        elif joins_previous:
+            self._free_ends[i - 1] = end
+        else:
+            self._free_starts.insert(i, start)
+            self._free_ends.insert(i, end)
+
+    def _scrub(self, start: int, size_bytes: int) -> None:
+        """Zero a freed range, whole pages by giving them back to the host."""
+        end = start + size_bytes
+        first = (start + mmap.PAGESIZE - 1) // mmap.PAGESIZE * mmap.PAGESIZE
+        last = end // mmap.PAGESIZE * mmap.PAGESIZE
+        if last > first and sys.platform.startswith("linux") and self._advise(first, last - first, "MADV_DONTNEED"):
+            self._bytes[start:first] = 0
+            self._bytes[last:end] = 0
+        else:
+            self._bytes[start:end] = 0
+
+    def _advise(self, start: int, size_bytes: int, advice: str) -> bool:
+        """madvise on whole pages inside the range; False where the host knows no such advice."""
+        option = getattr(mmap, advice, None)
+        if option is None:
+            return False
+        first = start // mmap.PAGESIZE * mmap.PAGESIZE
+        try:
+            self._mapping.madvise(option, first, start + size_bytes - first)
+        except (OSError, ValueError):
+            return False
+        return True
+
+    def __iter__(self) -> Iterator[Allocation]:
+        """Live allocations in address order."""
+        return iter(tuple(self._live))
+
+    def __len__(self) -> int:
+        return len(self._live)
+
+    def table(self) -> npt.NDArray[np.uint64]:
+        """Sorted pairs (first byte, one past the last) of device addresses, shape (n, 2): LAUNCH.allocations.
+
+        The array is never changed in place: a launch may hold it while others allocate.
+        """
+        if self._table is None:
+            pairs = [(a.address, a.end) for a in self._live]
+            self._table = np.array(pairs, dtype=np.uint64).reshape(len(pairs), 2)
+            self._table.setflags(write=False)
+        return self._table
+
+    def find(self, address: int) -> Allocation | None:
+        """The live allocation that holds ``address``, or None."""
+        position = bisect_right(self._starts, address) - 1
+        if position >= 0 and address < self._live[position].end:
+            return self._live[position]
+        return None
+
+    def nearest(self, address: int) -> Allocation | None:
+        """The live allocation closest to ``address``, or None when there is none."""
+        position = bisect_right(self._starts, address)
+        around = self._live[max(0, position - 1) : position + 1]
+        return min(around, key=lambda a: max(a.address - address, address - a.end + 1, 0), default=None)
+
+    def freed_at(self, address: int) -> Allocation | None:
+        """The most recently freed allocation that held ``address``, if it is still remembered."""
+        return next((a for a in reversed(self._freed) if a.address <= address < a.end), None)
+
+    # --- contents ---------------------------------------------------------------------------------
+    def view(self, address: int, size_bytes: int) -> Bytes:
+        """Host view of device bytes, shape (size_bytes,): writes through.
+
+        Raises:
+            IndexError: when the range leaves the device's memory (allocations are not checked here).
+        """
+        start = address - DEVICE_BASE
+        if start < 0 or start + size_bytes > self.capacity_bytes:
+            raise IndexError(f"{size_bytes} bytes at {address:#x} lie outside device memory")
+        return self._bytes[start : start + size_bytes]
+
+    def host_pointer(self, address: int) -> int:
+        """Host address of a device address."""
+        return address + self.host_minus_device
+
+    def copy_in(self, address: int, data: npt.NDArray[np.generic]) -> None:
+        """Copy a host array (any layout: taken in C order) to ``address``."""
+        if data.nbytes:
+            self.view(address, data.nbytes).view(data.dtype).reshape(data.shape)[...] = data
+
+    def copy_out(self, address: int, into: npt.NDArray[np.generic]) -> None:
+        """Copy device bytes to a host array of any layout, in its C order."""
+        if into.nbytes:
+            into[...] = self.view(address, into.nbytes).view(into.dtype).reshape(into.shape)
+
+
+def format_bytes(count: int) -> str:
+    """``1,536 bytes``, ``12.0 MiB`` or ``3.5 GiB``: exact below 1 MiB."""
+    if count < 1 << 20:
+        return f"{count:,} bytes" if count != 1 else "1 byte"
+    if count < 1 << 30:
+        return f"{count / (1 << 20):.1f} MiB"
+    return f"{count / (1 << 30):.1f} GiB"
