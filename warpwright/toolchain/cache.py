@@ -1,0 +1,135 @@
+"""Compiled results on disk, so that a program compiles once on a machine.
+
+An entry is one file: a 40-byte header (magic, then the SHA-256 of the payload) and the payload.  It is
+written to a temporary file in the same folder and renamed, so that a reader in another process sees a
+whole entry or none.  The last use is kept in the file's modification time; when the folder grows past its
+bound, the entries that were not used for the longest time go first.
+
+The folder is ``$WARPWRIGHT_CACHE`` or the platform's cache folder (``$XDG_CACHE_HOME/warpwright`` or
+``~/.cache/warpwright``).  A folder that cannot be written is not an error: nothing is kept then.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+_MAGIC = b"WWCACHE1"
+_HEADER_BYTES = len(_MAGIC) + 32
+_PRUNE_EVERY = 64
+"""A put looks at the folder's size once in this many puts: listing it costs more than writing."""
+
+DEFAULT_LIMIT_BYTES = 512 << 20
+"""Upper bound of the folder; ``$WARPWRIGHT_CACHE_MIB`` sets another."""
+
+
+def default_folder() -> Path:
+    """``$WARPWRIGHT_CACHE``, or ``warpwright`` in the platform's cache folder."""
+    chosen = os.environ.get("WARPWRIGHT_CACHE")
+    if chosen:
+        return Path(chosen).expanduser()
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "warpwright"
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "warpwright"
+
+
+def cache_key(parts: Iterable[str | bytes]) -> str:
+    """SHA-256 (hex) of a sequence of parts; each part's length goes in, so that no two sequences collide."""
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        digest.update(len(data).to_bytes(8, "little"))
+        digest.update(data)
+    return digest.hexdigest()
+
+
+class DiskCache:
+    """Bytes by (kind, key), in one folder; safe for several processes and threads at once.
+
+    ``kind`` is a short word (``ptx``, ``cubin``, ``object``) and becomes a subfolder; ``key`` is a
+    hexadecimal digest that covers everything the value depends on (:func:`cache_key`).
+    """
+
+    def __init__(self, folder: Path | None = None, limit_bytes: int | None = None) -> None:
+        self.folder = folder if folder is not None else default_folder()
+        if limit_bytes is None:
+            mib = os.environ.get("WARPWRIGHT_CACHE_MIB", "")
+            limit_bytes = int(mib) << 20 if mib.isdigit() else DEFAULT_LIMIT_BYTES
+        self.limit_bytes = limit_bytes
+        self._puts = 0
+
+    def path(self, kind: str, key: str) -> Path:
+        """The file of an entry, whether or not it exists."""
+        return self.folder / kind / key[:2] / key
+
+    def get(self, kind: str, key: str) -> bytes | None:
+        """The value, or None when it is absent or its file is damaged (a damaged file is removed)."""
+        path = self.path(kind, key)
+        try:
+            data = path.read_bytes()
+        except OSError:
+            return None
+        payload = data[_HEADER_BYTES:]
+        if data[: len(_MAGIC)] != _MAGIC or hashlib.sha256(payload).digest() != data[len(_MAGIC) : _HEADER_BYTES]:
+            with contextlib.suppress(OSError):
+                path.unlink()
+            return None
+        # A read-only cache still serves; only its order of use is not kept.
+        with contextlib.suppress(OSError):
+            os.utime(path)
+        return payload
+
+    def put(self, kind: str, key: str, value: bytes) -> None:
+        """Keep a value.  Nothing is kept, and nothing raised, when the folder cannot be written."""
+        path = self.path(kind, key)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(prefix=".new-", dir=path.parent)
+        except OSError:
+            return
+        temporary = Path(name)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(_MAGIC + hashlib.sha256(value).digest() + value)
+            temporary.replace(path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            return
+        if self._puts % _PRUNE_EVERY == 0 or len(value) * _PRUNE_EVERY > self.limit_bytes:
+            self.prune()
+        self._puts += 1
+
+    def prune(self) -> int:
+        """Remove the least recently used entries until the folder is within its bound.
+
+        Returns how many files were removed.
+        """
+        entries = []
+        for path in self.folder.glob("*/*/*"):
+            # Another process may remove a file between the listing and the question.
+            with contextlib.suppress(OSError):
+                status = path.stat()
+                entries.append((status.st_mtime_ns, status.st_size, path))
+        total = sum(size for _, size, _ in entries)
+        removed = 0
+        for _, size, path in sorted(entries, key=lambda e: e[0]):
+            if total <= self.limit_bytes:
+                break
+            with contextlib.suppress(OSError):
+                path.unlink()
+                removed += 1
+            total -= size
+        return removed
+
+    def clear(self) -> None:
+        """Remove every entry."""
+        for path in self.folder.glob("*/*/*"):
+            with contextlib.suppress(OSError):
+                path.unlink()

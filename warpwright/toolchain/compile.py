@@ -1,0 +1,322 @@
+"""From whatever a person has (CUDA C++, PTX, a cubin, a path to one) to kernels of machine code.
+
+Results are kept on disk (``cache.py``) under a key that covers the source with the files it includes, the options,
+the architecture and the versions of the compiler, the linker and the header wheels.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from warpwright.toolchain import nvjitlink, nvrtc
+from warpwright.toolchain.cache import DiskCache, cache_key
+from warpwright.toolchain.cubin import Kernel, Module, check_architecture, read_cubin
+from warpwright.toolchain.errors import CompileError, CubinError, Diagnostic
+from warpwright.toolchain.wheels import header_versions
+
+_FORMAT = "1"
+"""Changes when what an entry holds changes."""
+
+_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*(?:\"([^\"\n]+)\"|<([^>\n]+)>|(\S+))", re.MULTILINE)
+_LINK_OPTION = re.compile(r"^--?(maxrregcount|ftz|prec-div|prec-sqrt|fma|Xptxas|ptxas-options|g|G|device-debug)(=|$)")
+_PTX_VERSION = re.compile(r"^\s*\.version\s+\d+\.\d+", re.MULTILINE)
+_PTX_TARGET = re.compile(r"^\s*\.target\s+sm_(\w+)", re.MULTILINE)
+
+
+@dataclass(slots=True)
+class CompiledModule:
+    """A module's machine code with the texts that it was made from."""
+
+    module: Module
+    cubin: bytes
+    ptx: str | None = None
+    source: str | None = None
+    """CUDA C++ text, when the module was made from it."""
+    name: str = "kernel.cu"
+    lowered_names: dict[str, str] = field(default_factory=dict)
+    """Symbol of each name expression."""
+    warnings: tuple[Diagnostic, ...] = ()
+    options: tuple[str, ...] = ()
+    defines: dict[str, str | int | None] = field(default_factory=dict)
+    include_folders: tuple[str, ...] = ()
+    arch: str = ""
+    """The architecture it was compiled for: ``"80"``, ``"90a"``."""
+
+    @property
+    def kernels(self) -> dict[str, Kernel]:
+        """Kernels by symbol."""
+        return self.module.kernels
+
+    def find(self, name: str) -> Kernel:
+        """The kernel called ``name`` (symbol, plain name or name expression); see :meth:`Module.find`."""
+        return self.module.find(name, self.lowered_names)
+
+    def instantiate(self, *name_expressions: str) -> CompiledModule:
+        """The same source with more template instances, such as ``"saxpy<float>"``; itself when it has them.
+
+        Raises :class:`CubinError` when the module was not made from CUDA C++.
+        """
+        missing = [n for n in name_expressions if n not in self.lowered_names]
+        if not missing:
+            return self
+        if self.source is None:
+            raise CubinError(
+                f"{self.name} holds no source, so {missing[0]} cannot be instantiated. "
+                "Give CUDA C++, or ask for a kernel by its symbol."
+            )
+        return compile_source(
+            self.source,
+            self.arch,
+            options=self.options,
+            defines=self.defines,
+            include_folders=self.include_folders,
+            name_expressions=(*self.lowered_names, *missing),
+            name=self.name,
+        )
+
+
+def architecture(arch: int | str) -> str:
+    """``80``, ``"80"``, ``"sm_80"`` and ``"compute_80"`` as ``"80"``; ``"sm_90a"`` as ``"90a"``.
+
+    Raises :class:`ValueError` for anything else.
+    """
+    text = str(arch).removeprefix("sm_").removeprefix("compute_")
+    if not re.fullmatch(r"\d{2,3}[af]?", text):
+        raise ValueError(f"{arch!r} is not an architecture: give a number such as 80, or a name such as sm_90a.")
+    return text
+
+
+def _included(source: str, folders: Sequence[Path], seen: dict[Path, bytes]) -> bool:
+    """Collect the files that a text includes from ``folders``, to any depth; False when that cannot be told."""
+    for match in _INCLUDE.finditer(source):
+        name = match[1] or match[2]
+        if name is None:
+            # An include whose name is a macro: only the preprocessor knows the file.
+            return False
+        for folder in folders:
+            path = folder / name
+            if path in seen:
+                break
+            if path.is_file():
+                seen[path] = path.read_bytes()
+                text = seen[path].decode(errors="replace")
+                if not _included(text, (path.parent, *folders), seen):
+                    return False
+                break
+    return True
+
+
+def _link_options(options: Sequence[str]) -> list[str]:
+    """Those of NVRTC's options that decide machine code too, as nvJitLink spells them."""
+    found = []
+    pending = ""
+    for option in options:
+        if pending:
+            found.append(f"{pending}={option}")
+            pending = ""
+            continue
+        match = _LINK_OPTION.match(option)
+        if match is None:
+            continue
+        word = {"ptxas-options": "Xptxas", "G": "g", "device-debug": "g"}.get(match[1], match[1])
+        if word == "g":
+            found.append("-g")
+        elif match[2]:
+            found.append(f"-{word}={option[match.end() :]}")
+        else:
+            pending = f"-{word}"
+    return found
+
+
+def _split(options: Sequence[str]) -> tuple[list[str], list[str]]:
+    """NVRTC's options and nvJitLink's; ``-O`` levels and assembler options are the linker's alone."""
+    compiler, linker = [], _link_options(options)
+    for option in options:
+        if re.fullmatch(r"-O[0-3]", option):
+            linker.append(option)
+        else:
+            compiler.append(option)
+    return compiler, linker
+
+
+def compile_source(
+    source: str | os.PathLike[str],
+    arch: int | str,
+    *,
+    options: Sequence[str] = (),
+    defines: Mapping[str, str | int | None] | None = None,
+    include_folders: Sequence[str | Path] = (),
+    name_expressions: Sequence[str] = (),
+    name: str | None = None,
+    cache: DiskCache | None = None,
+) -> CompiledModule:
+    """Compile CUDA C++ (its text, or a path to it) into machine code for ``arch``.
+
+    ``name`` is what messages and line information call the source (a path's own name otherwise); a path's folder
+    is searched for includes.  ``name_expressions`` are C++ names of kernels to instantiate (``"saxpy<float>"``).
+    ``cache`` is the default one when None.
+
+    Raises :class:`CompileError`, :class:`LinkError` or :class:`MissingToolError`.
+    """
+    wanted = architecture(arch)
+    folders = [Path(f) for f in include_folders]
+    if isinstance(source, os.PathLike):
+        path = Path(source)
+        name = name or str(path)
+        folders.insert(0, path.parent)
+        text = _read_text(path)
+    else:
+        text = source
+    name = name or "kernel.cu"
+    compiler_options, linker_options = _split(options)
+    store = cache if cache is not None else DiskCache()
+    headers: dict[Path, bytes] = {}
+    cacheable = _included(text, folders, headers)
+    key = cache_key(
+        [
+            _FORMAT,
+            text,
+            name,
+            wanted,
+            json.dumps([list(compiler_options), sorted((defines or {}).items()), list(name_expressions)]),
+            *(str(f) for f in folders),
+            *(part for path, data in sorted(headers.items()) for part in (str(path), data)),
+            str(nvrtc.version()),
+            header_versions(),
+        ]
+    )
+    result = _stored_ptx(store.get("ptx", key)) if cacheable else None
+    if result is None:
+        result = nvrtc.compile_ptx(
+            text,
+            wanted,
+            options=compiler_options,
+            defines=defines,
+            include_folders=folders,
+            name_expressions=name_expressions,
+            name=name,
+        )
+        if cacheable:
+            store.put("ptx", key, _ptx_entry(result))
+    linked = link_ptx(result.ptx, wanted, name=name, options=linker_options, cache=store)
+    linked.source = text
+    linked.lowered_names = dict(result.lowered_names)
+    linked.warnings = result.warnings
+    linked.options = tuple(options)
+    linked.defines = dict(defines or {})
+    linked.include_folders = tuple(str(f) for f in folders)
+    return linked
+
+
+def _ptx_entry(result: nvrtc.PtxResult) -> bytes:
+    warnings = [[w.severity, w.message, w.source_name, w.line, w.column, w.text] for w in result.warnings]
+    return json.dumps([result.ptx, result.lowered_names, warnings, result.log]).encode()
+
+
+def _stored_ptx(data: bytes | None) -> nvrtc.PtxResult | None:
+    if data is None:
+        return None
+    ptx, names, warnings, log = json.loads(data)
+    return nvrtc.PtxResult(ptx, names, tuple(Diagnostic(*w) for w in warnings), log)
+
+
+def link_ptx(
+    ptx: str,
+    arch: int | str,
+    *,
+    name: str = "kernel.ptx",
+    options: Sequence[str] = (),
+    cache: DiskCache | None = None,
+) -> CompiledModule:
+    """Assemble PTX text into machine code for ``arch``; ``options`` are nvJitLink's.
+
+    Raises :class:`LinkError` with the lines of PTX that the assembler names.
+    """
+    wanted = architecture(arch)
+    store = cache if cache is not None else DiskCache()
+    key = cache_key([_FORMAT, ptx, name, wanted, json.dumps(list(options)), str(nvjitlink.version())])
+    cubin = store.get("cubin", key)
+    if cubin is None:
+        cubin = nvjitlink.link([(nvjitlink.InputKind.PTX, ptx.encode() + b"\0", name)], wanted, options)
+        store.put("cubin", key, cubin)
+    return CompiledModule(read_cubin(cubin, name), cubin, ptx=ptx, name=name, arch=wanted)
+
+
+def load(
+    source: str | bytes | os.PathLike[str],
+    arch: int | str,
+    *,
+    options: Sequence[str] = (),
+    defines: Mapping[str, str | int | None] | None = None,
+    include_folders: Sequence[str | Path] = (),
+    name_expressions: Sequence[str] = (),
+    name: str | None = None,
+    chip: str = "",
+    cache: DiskCache | None = None,
+) -> CompiledModule:
+    """Machine code for ``arch`` from CUDA C++ text, PTX text, a cubin's bytes, or a path to any of these.
+
+    A string of one line that names an existing file, or ends like one (.cu, .ptx, .cubin), is a path; other strings
+    are PTX when they hold a ``.version`` directive and CUDA C++ otherwise.  ``chip`` is the chip's name for messages.
+
+    Raises :class:`ArchitectureError` when a cubin's machine code does not run on ``arch``, :class:`CubinError` when
+    bytes are neither, :class:`FileNotFoundError` for a path that is not there, and what compiling raises.
+    """
+    wanted = architecture(arch)
+    path = _as_path(source)
+    data: bytes | None = None
+    if path is not None:
+        data = path.read_bytes()
+        name = name or str(path)
+    elif isinstance(source, bytes):
+        data = source
+    if data is not None and data[:4] == b"\x7fELF":
+        module = read_cubin(data, name or "cubin")
+        check_architecture(module, int(wanted.rstrip("af")), chip)
+        return CompiledModule(module, data, name=module.name, arch=wanted)
+    if data is None:
+        text = str(source)
+    else:
+        text = _decoded(data, name or "bytes")
+    if _PTX_VERSION.search(text) and _PTX_TARGET.search(text):
+        return link_ptx(text, wanted, name=name or "kernel.ptx", options=_split(options)[1], cache=cache)
+    return compile_source(
+        text,
+        wanted,
+        options=options,
+        defines=defines,
+        include_folders=([path.parent] if path else []) + [Path(f) for f in include_folders],
+        name_expressions=name_expressions,
+        name=name,
+        cache=cache,
+    )
+
+
+def _as_path(source: str | bytes | os.PathLike[str]) -> Path | None:
+    if isinstance(source, os.PathLike):
+        return Path(source)
+    if isinstance(source, bytes) or "\n" in source or len(source) > 4096:
+        return None
+    looks = source.endswith((".cu", ".cuh", ".ptx", ".cubin", ".cpp", ".cxx", ".cc"))
+    return Path(source) if looks or (source and "{" not in source and Path(source).is_file()) else None
+
+
+def _read_text(path: Path) -> str:
+    return _decoded(path.read_bytes(), str(path))
+
+
+def _decoded(data: bytes, name: str) -> str:
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        raise CubinError(
+            f"{name} is not a cubin (no ELF magic number) and not text: give CUDA C++, PTX, or a cubin."
+        ) from None
+    if "\0" in text.rstrip("\0"):
+        raise CompileError(f"{name} holds zero bytes, so it is not source text.", (), "")
+    return text.rstrip("\0")

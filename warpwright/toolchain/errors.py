@@ -1,0 +1,154 @@
+"""What can go wrong between source text and machine code, and how it is said.
+
+Every error of this package derives from :class:`ToolchainError`.  Compiler logs keep the compiler's
+own words; what is added is where: source name, line number, the text of that line and a marker under
+the column.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class ToolchainError(RuntimeError):
+    """Base of every error that this package raises."""
+
+
+class MissingToolError(ToolchainError):
+    """A compiler library is not installed; the message names the PyPI package that holds it."""
+
+
+class CubinError(ToolchainError):
+    """A file is not a CUDA binary that can be read: the message names the file and what is wrong in it."""
+
+
+class ArchitectureError(CubinError):
+    """A cubin holds machine code that the chip cannot run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One message of a compiler or linker, with its place in the source."""
+
+    severity: str
+    """``error``, ``warning`` or ``note``."""
+    message: str
+    source_name: str = ""
+    line: int = 0
+    """Line number, from 1; 0 when the tool gave no place."""
+    column: int = 0
+    """Column, from 1; 0 when the tool gave no column."""
+    text: str = ""
+    """The text of the line, without its end; empty when the source is not at hand."""
+
+    def __str__(self) -> str:
+        """``name:line:column: severity: message``, then the line and a ^ under the column."""
+        place = self.source_name
+        if self.line:
+            place += f":{self.line}"
+        if self.column:
+            place += f":{self.column}"
+        head = f"{place}: {self.severity}: {self.message}" if place else f"{self.severity}: {self.message}"
+        if not self.text.strip():
+            return head
+        number = f"{self.line:5d}"
+        shown = f"{head}\n{number} | {self.text}"
+        if self.column:
+            # A tab before the marker stays a tab, so that the ^ stands under its column in any tab width.
+            lead = "".join("\t" if c == "\t" else " " for c in self.text[: self.column - 1])
+            shown += f"\n{' ' * len(number)} | {lead}^"
+        return shown
+
+
+class _DiagnosedError(ToolchainError):
+    """An error with the tool's messages taken apart."""
+
+    def __init__(self, headline: str, diagnostics: Sequence[Diagnostic], log: str) -> None:
+        self.diagnostics = tuple(diagnostics)
+        """Every message of the tool, in its order."""
+        self.log = log
+        """The tool's own log, word for word."""
+        shown = [str(d) for d in self.diagnostics] or [log.strip()]
+        super().__init__("\n".join([headline, *(s for s in shown if s)]))
+
+
+class CompileError(_DiagnosedError):
+    """CUDA C++ that does not compile: the message shows each error with its line and a ^ under the column."""
+
+
+class LinkError(_DiagnosedError):
+    """PTX or objects that do not become machine code: the message shows the line of PTX where one is named."""
+
+
+_NVRTC = re.compile(
+    r"^(?P<name>.+?)\((?P<line>\d+)\): (?P<severity>catastrophic error|error|warning|note|remark)"
+    r"(?: #[\w-]+)?: (?P<message>.*)$"
+)
+_NVRTC_BARE = re.compile(r"^(?:nvrtc: )?(?P<severity>error|warning)\s*: (?P<message>.*)$")
+_PTXAS = re.compile(
+    r"^(?:ptxas |nvlink )?(?P<name>[^,:]+?)?,? ?(?:line (?P<line>\d+);)? *"
+    r"(?P<severity>fatal|error|warning|info) *: (?P<message>.*)$"
+)
+
+
+_MARGIN = 2
+"""Blanks before a source line that NVRTC quotes."""
+
+
+def _line_of(source: str, number: int) -> str:
+    lines = source.splitlines()
+    return lines[number - 1] if 1 <= number <= len(lines) else ""
+
+
+def parse_nvrtc_log(log: str) -> list[Diagnostic]:
+    """NVRTC's log as :class:`Diagnostic` records.
+
+    NVRTC prints ``name(line): error: message``, then the line's text and a ^ line of its own, both behind
+    a margin of two blanks, and behind them how the place was reached (template instantiations).
+    """
+    found: list[Diagnostic] = []
+    lines = log.splitlines()
+    for i, text in enumerate(lines):
+        match = _NVRTC.match(text)
+        if match:
+            number = int(match["line"])
+            shown, column = "", 0
+            message = [match["message"]]
+            notes: list[str] = []
+            for j in range(i + 1, len(lines)):
+                if _NVRTC.match(lines[j]) or not lines[j].strip():
+                    break
+                if lines[j].strip() == "^" and j > i + 1 and not column:
+                    shown = lines[j - 1][_MARGIN:]
+                    column = max(1, len(lines[j]) - _MARGIN)
+                    message.pop()
+                elif column:
+                    notes.append(lines[j].strip())
+                else:
+                    message.append(lines[j].strip())
+            if not message:
+                message = [match["message"]]
+            severity = "error" if match["severity"] == "catastrophic error" else match["severity"]
+            found.append(Diagnostic(severity, " ".join(message), match["name"], number, column, shown))
+            found += [Diagnostic("note", note) for note in notes]
+            continue
+        bare = _NVRTC_BARE.match(text)
+        if bare:
+            found.append(Diagnostic(bare["severity"], bare["message"]))
+    return found
+
+
+def parse_ptxas_log(log: str, source_name: str, ptx: str) -> list[Diagnostic]:
+    """The PTX assembler's log (``ptxas application ptx input, line 12; error : …``) as records."""
+    found: list[Diagnostic] = []
+    for text in log.splitlines():
+        match = _PTXAS.match(text.strip())
+        if match is None:
+            continue
+        severity = "error" if match["severity"] == "fatal" else match["severity"]
+        number = int(match["line"] or 0)
+        name = source_name if number else ""
+        found.append(Diagnostic(severity, match["message"].strip(), name, number, 0, _line_of(ptx, number)))
+    return found

@@ -1,0 +1,230 @@
+"""Line tables of cubins: code offset to source file and line, through inlined calls.
+
+The table is DWARF version 2 (``.debug_line``, sections 6.2.2 to 6.2.5 of the DWARF 2 standard) with two extended
+opcodes of NVIDIA's: 0x90 says that the rows which follow were inlined from the call in an earlier row (its number,
+counted from 1 within the sequence; 0 ends it) and 0x91 names a function.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from warpwright.toolchain.errors import CubinError
+
+_INLINED_CALL = 0x90
+_MAX_INLINE_DEPTH = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The place in the source that the code from ``offset`` on comes from."""
+
+    offset: int
+    """Byte offset in the function's section."""
+    file: str
+    line: int
+    inlined_at: tuple[tuple[str, int], ...] = ()
+    """Call sites (file, line) from the innermost outwards, when the code was inlined."""
+
+
+@dataclass(slots=True)
+class LineTable:
+    """The rows of one function's section, in ascending offset."""
+
+    rows: list[Line] = field(default_factory=list)
+    _offsets: list[int] = field(default_factory=list)
+
+    def at(self, offset: int) -> Line | None:
+        """The row that covers a byte offset, or None before the first row."""
+        if len(self._offsets) != len(self.rows):
+            self._offsets = [r.offset for r in self.rows]
+        i = bisect_right(self._offsets, offset)
+        return self.rows[i - 1] if i else None
+
+    def user_line(self, offset: int) -> tuple[str, int] | None:
+        """(file, line) of the innermost place that is not in a header of the toolkit."""
+        row = self.at(offset)
+        if row is None:
+            return None
+        for place in ((row.file, row.line), *row.inlined_at):
+            if not is_toolkit_file(place[0]):
+                return place
+        return row.file, row.line
+
+
+def is_toolkit_file(name: str) -> bool:
+    """Whether a source name is a header of the CUDA toolkit's wheels rather than a program's own."""
+    path = name.replace("\\", "/")
+    return "/nvidia/cu" in path and "/include/" in path
+
+
+class _Reader:
+    """A cursor over bytes that refuses to run past the end."""
+
+    def __init__(self, data: bytes, at: int, end: int, where: str) -> None:
+        self.data, self.at, self.end, self.where = data, at, end, where
+
+    def _need(self, count: int) -> int:
+        if self.at + count > self.end:
+            raise CubinError(f"{self.where} is damaged: the line table ends inside an entry (byte {self.at}).")
+        at = self.at
+        self.at += count
+        return at
+
+    def byte(self) -> int:
+        return self.data[self._need(1)]
+
+    def unpack(self, form: str) -> int:
+        value: int = struct.unpack_from("<" + form, self.data, self._need(struct.calcsize("<" + form)))[0]
+        return value
+
+    def uleb(self) -> int:
+        value = shift = 0
+        while True:
+            byte = self.byte()
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+            if shift > 70:
+                raise CubinError(f"{self.where} is damaged: a number of the line table has no end (byte {self.at}).")
+
+    def sleb(self) -> int:
+        start = self.at
+        value = self.uleb()
+        bits = 7 * (self.at - start)
+        return value - (1 << bits) if value >> (bits - 1) & 1 else value
+
+    def text(self) -> str:
+        stop = self.data.find(b"\0", self.at, self.end)
+        if stop < 0:
+            raise CubinError(f"{self.where} is damaged: a name of the line table has no end (byte {self.at}).")
+        value = self.data[self.at : stop].decode(errors="replace")
+        self.at = stop + 1
+        return value
+
+
+@dataclass(slots=True)
+class _Row:
+    section: str
+    offset: int
+    file: str
+    line: int
+    context: int
+
+
+def read_line_tables(data: bytes, sections_at: Mapping[int, str], where: str) -> dict[str, LineTable]:
+    """Line tables by section name.
+
+    ``sections_at`` gives, for each byte position of an address operand in ``data``, the code section that the
+    relocation there names.  Sequences whose address no relocation names are left out.
+    """
+    tables: dict[str, LineTable] = {}
+    at = 0
+    while at + 4 <= len(data):
+        length = struct.unpack_from("<I", data, at)[0]
+        end = at + 4 + length
+        if end > len(data):
+            raise CubinError(f"{where} is damaged: a line table of {length} bytes runs past the end.")
+        for rows in _read_unit(_Reader(data, at + 4, end, where), sections_at):
+            _add_rows(rows, tables)
+        at = end
+    for table in tables.values():
+        table.rows.sort(key=lambda r: r.offset)
+    return tables
+
+
+def _read_unit(reader: _Reader, sections_at: Mapping[int, str]) -> list[list[_Row]]:
+    """The sequences of one unit, each a list of rows."""
+    version = reader.unpack("H")
+    if not 2 <= version <= 4:
+        raise CubinError(f"{reader.where} has a line table of DWARF version {version}; versions 2 to 4 are read.")
+    header_length = reader.unpack("I")
+    program = reader.at + header_length
+    minimum_length = reader.byte()
+    if version >= 4:
+        reader.byte()
+    reader.byte()
+    line_base, line_range, opcode_base = reader.unpack("b"), reader.byte(), reader.byte()
+    if not line_range or not opcode_base:
+        raise CubinError(f"{reader.where} is damaged: a line table with line range {line_range}.")
+    operand_counts = [0, *(reader.byte() for _ in range(opcode_base - 1))]
+    folders = [""]
+    while name := reader.text():
+        folders.append(name)
+    files = [""]
+    while name := reader.text():
+        folder = reader.uleb()
+        reader.uleb()
+        reader.uleb()
+        prefix = folders[folder] if 0 < folder < len(folders) else ""
+        files.append(f"{prefix}/{name}" if prefix and not name.startswith("/") else name)
+    reader.at = program
+
+    sequences: list[list[_Row]] = []
+    rows: list[_Row] = []
+    section, address, file, line, context = "", 0, 1, 1, 0
+
+    def emit() -> None:
+        name = files[file] if 0 < file < len(files) else ""
+        rows.append(_Row(section, address, name, line, context))
+
+    while reader.at < reader.end:
+        opcode = reader.byte()
+        if opcode >= opcode_base:
+            step = opcode - opcode_base
+            address += step // line_range * minimum_length
+            line += line_base + step % line_range
+            emit()
+        elif opcode == 0:
+            length = reader.uleb()
+            if length == 0:
+                # The assembler pads the header with empty extended opcodes.
+                continue
+            stop = reader.at + length
+            extended = reader.byte()
+            if extended == 1:
+                sequences.append(rows)
+                rows = []
+                section, address, file, line, context = "", 0, 1, 1, 0
+            elif extended == 2:
+                section = sections_at.get(reader.at, "")
+                address = reader.unpack("Q")
+            elif extended == _INLINED_CALL:
+                context = reader.uleb()
+            if stop > reader.end:
+                raise CubinError(f"{reader.where} is damaged: an entry of the line table runs past its end.")
+            reader.at = stop
+        elif opcode == 1:
+            emit()
+        elif opcode == 2:
+            address += reader.uleb() * minimum_length
+        elif opcode == 3:
+            line += reader.sleb()
+        elif opcode == 4:
+            file = reader.uleb()
+        elif opcode == 8:
+            address += (255 - opcode_base) // line_range * minimum_length
+        elif opcode == 9:
+            address += reader.unpack("H")
+        else:
+            for _ in range(operand_counts[opcode]):
+                reader.uleb()
+    return sequences
+
+
+def _add_rows(rows: list[_Row], tables: dict[str, LineTable]) -> None:
+    for row in rows:
+        if not row.section:
+            continue
+        sites = []
+        context = row.context
+        while 0 < context <= len(rows) and len(sites) < _MAX_INLINE_DEPTH:
+            site = rows[context - 1]
+            sites.append((site.file, site.line))
+            context = site.context
+        table = tables.setdefault(row.section, LineTable())
+        table.rows.append(Line(row.offset, row.file, row.line, tuple(sites)))

@@ -1,0 +1,59 @@
+"""Plain names of mangled C++ functions (Itanium C++ ABI, section 5.1), for finding kernels by what the source calls them."""
+
+from __future__ import annotations
+
+import re
+
+_NUMBER = re.compile(r"\d+")
+
+
+def plain_name(symbol: str) -> str:
+    """``_Z5saxpyIfEviT_PKS0_PS0_`` is ``saxpy``, ``_ZN2ns5plainEPi`` is ``ns::plain``; others stay as they are.
+
+    Parameters and template arguments are left out.
+    """
+    if not symbol.startswith("_Z"):
+        return symbol
+    at = 2
+    nested = symbol.startswith("N", at)
+    at += nested
+    # Qualifiers of the function (const, volatile) and internal linkage come before the name.
+    while at < len(symbol) and symbol[at] in "KVL":
+        at += 1
+    parts = []
+    while match := _NUMBER.match(symbol, at):
+        length = int(match[0])
+        part = symbol[match.end() : match.end() + length]
+        if len(part) < length or not length:
+            return symbol
+        parts.append("(anonymous namespace)" if part.startswith("_GLOBAL__N_") else part)
+        at = match.end() + length
+        if not nested:
+            break
+        while at < len(symbol) and symbol[at] == "L":
+            at += 1
+        if symbol.startswith("I", at):
+            after = _skip_arguments(symbol, at)
+            # Arguments of a class on the way to the function; those of the function itself end the name.
+            if after < 0 or not _NUMBER.match(symbol, after):
+                break
+            at = after
+    return "::".join(parts) if parts else symbol
+
+
+def _skip_arguments(symbol: str, at: int) -> int:
+    """Position behind template arguments that begin at ``at`` with ``I``, or -1 when they do not end."""
+    depth = 0
+    while at < len(symbol):
+        match = _NUMBER.match(symbol, at)
+        if match:
+            at = match.end() + int(match[0])
+            continue
+        if symbol[at] in "INLXJ":
+            depth += 1
+        elif symbol[at] == "E":
+            depth -= 1
+            if depth == 0:
+                return at + 1
+        at += 1
+    return -1

@@ -1,0 +1,229 @@
+"""CUDA C++ to PTX with NVRTC (wheel ``nvidia-cuda-nvrtc-cu12``), through ctypes.
+
+NVRTC has no C library's headers.  The few that device code includes out of habit (``<stdint.h>``,
+``<stdio.h>``, ``<math.h>``, …) are handed to it as small texts here: their functions are built in, so a
+header only has to exist, or to name the integer types (the same types as libcu++ gives them, which a program
+may include as well).
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from warpwright.toolchain.errors import CompileError, Diagnostic, parse_nvrtc_log
+from warpwright.toolchain.wheels import header_folders, load_library
+
+PACKAGE = "nvidia-cuda-nvrtc-cu12"
+
+_INTEGERS = """#pragma once
+typedef signed char int8_t;
+typedef unsigned char uint8_t;
+typedef short int16_t;
+typedef unsigned short uint16_t;
+typedef int int32_t;
+typedef unsigned int uint32_t;
+typedef long long int64_t;
+typedef unsigned long long uint64_t;
+typedef long long intptr_t;
+typedef unsigned long long uintptr_t;
+typedef int64_t intmax_t;
+typedef uint64_t uintmax_t;
+#define INT8_MIN (-128)
+#define INT16_MIN (-32768)
+#define INT32_MIN (-2147483647 - 1)
+#define INT64_MIN (-9223372036854775807LL - 1)
+#define INT8_MAX 127
+#define INT16_MAX 32767
+#define INT32_MAX 2147483647
+#define INT64_MAX 9223372036854775807LL
+#define UINT8_MAX 255
+#define UINT16_MAX 65535
+#define UINT32_MAX 4294967295U
+#define UINT64_MAX 18446744073709551615ULL
+#define SIZE_MAX UINT64_MAX
+"""
+_STD_INTEGERS = (
+    '#pragma once\n#include "stdint.h"\nnamespace std {\n'
+    + "".join(f"using ::{u}int{bits}_t;\n" for bits in (8, 16, 32, 64) for u in ("", "u"))
+    + "using ::intptr_t;\nusing ::uintptr_t;\n}\n"
+)
+_LIMITS = """#pragma once
+#define CHAR_BIT 8
+#define SCHAR_MIN (-128)
+#define SCHAR_MAX 127
+#define UCHAR_MAX 255
+#define CHAR_MIN SCHAR_MIN
+#define CHAR_MAX SCHAR_MAX
+#define SHRT_MIN (-32768)
+#define SHRT_MAX 32767
+#define USHRT_MAX 65535
+#define INT_MIN (-2147483647 - 1)
+#define INT_MAX 2147483647
+#define UINT_MAX 4294967295U
+#define LONG_MIN (-9223372036854775807L - 1)
+#define LONG_MAX 9223372036854775807L
+#define ULONG_MAX 18446744073709551615UL
+#define LLONG_MIN (-9223372036854775807LL - 1)
+#define LLONG_MAX 9223372036854775807LL
+#define ULLONG_MAX 18446744073709551615ULL
+"""
+_FLOAT = """#pragma once
+#define FLT_MAX 3.402823466e+38F
+#define FLT_MIN 1.175494351e-38F
+#define FLT_EPSILON 1.192092896e-07F
+#define FLT_MANT_DIG 24
+#define FLT_DIG 6
+#define DBL_MAX 1.7976931348623158e+308
+#define DBL_MIN 2.2250738585072014e-308
+#define DBL_EPSILON 2.2204460492503131e-16
+#define DBL_MANT_DIG 53
+#define DBL_DIG 15
+"""
+_MATH = """#pragma once
+#ifndef M_PI
+#define M_E 2.7182818284590452354
+#define M_LOG2E 1.4426950408889634074
+#define M_LOG10E 0.43429448190325182765
+#define M_LN2 0.69314718055994530942
+#define M_LN10 2.30258509299404568402
+#define M_PI 3.14159265358979323846
+#define M_PI_2 1.57079632679489661923
+#define M_PI_4 0.78539816339744830962
+#define M_1_PI 0.31830988618379067154
+#define M_2_PI 0.63661977236758134308
+#define M_SQRT2 1.41421356237309504880
+#define M_SQRT1_2 0.70710678118654752440
+#endif
+#ifndef INFINITY
+#define INFINITY __int_as_float(0x7f800000)
+#endif
+#ifndef NAN
+#define NAN __int_as_float(0x7fffffff)
+#endif
+#ifndef HUGE_VALF
+#define HUGE_VALF INFINITY
+#endif
+"""
+_EMPTY = "#pragma once\n"
+
+LIBRARY_HEADERS: Mapping[str, str] = {
+    "stdint.h": _INTEGERS,
+    "inttypes.h": '#pragma once\n#include "stdint.h"\n',
+    "cstdint": _STD_INTEGERS,
+    "limits.h": _LIMITS,
+    "climits": '#pragma once\n#include "limits.h"\n',
+    "float.h": _FLOAT,
+    "cfloat": '#pragma once\n#include "float.h"\n',
+    "math.h": _MATH,
+    "cmath": '#pragma once\n#include "math.h"\n',
+    **dict.fromkeys(("stdio.h", "cstdio", "stdlib.h", "cstdlib", "string.h", "cstring", "stddef.h", "cstddef"), _EMPTY),
+    **dict.fromkeys(("assert.h", "cassert", "stdbool.h"), _EMPTY),
+}
+"""C library headers as NVRTC gets them, by the name that a program includes."""
+
+
+@dataclass(frozen=True, slots=True)
+class PtxResult:
+    """What NVRTC made of one source."""
+
+    ptx: str
+    lowered_names: dict[str, str] = field(default_factory=dict)
+    """Mangled name of each name expression: ``{"saxpy<float>": "_Z5saxpyIfEviT_PKS0_PS0_"}``."""
+    warnings: tuple[Diagnostic, ...] = ()
+    log: str = ""
+
+
+@lru_cache(maxsize=1)
+def _library() -> ctypes.CDLL:
+    library = load_library("cuda_nvrtc", "libnvrtc", PACKAGE, "compiling CUDA C++")
+    library.nvrtcGetErrorString.restype = ctypes.c_char_p
+    return library
+
+
+@lru_cache(maxsize=1)
+def version() -> tuple[int, int]:
+    """Version (major, minor) of the installed NVRTC."""
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    _library().nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
+    return major.value, minor.value
+
+
+def _buffer(program: ctypes.c_void_p, what: str) -> str:
+    size = ctypes.c_size_t()
+    library = _library()
+    if getattr(library, f"nvrtcGet{what}Size")(program, ctypes.byref(size)) or size.value <= 1:
+        return ""
+    buffer = ctypes.create_string_buffer(size.value)
+    getattr(library, f"nvrtcGet{what}")(program, buffer)
+    return buffer.value.decode(errors="replace")
+
+
+def _lowered(program: ctypes.c_void_p, expressions: Sequence[str]) -> dict[str, str]:
+    names: dict[str, str] = {}
+    for expression in expressions:
+        name = ctypes.c_char_p()
+        if _library().nvrtcGetLoweredName(program, expression.encode(), ctypes.byref(name)) == 0 and name.value:
+            names[expression] = name.value.decode()
+    return names
+
+
+def compile_ptx(
+    source: str,
+    arch: str,
+    *,
+    options: Sequence[str] = (),
+    defines: Mapping[str, str | int | None] | None = None,
+    include_folders: Sequence[str | Path] = (),
+    name_expressions: Sequence[str] = (),
+    name: str = "kernel.cu",
+    line_info: bool = True,
+) -> PtxResult:
+    """Compile CUDA C++ for ``compute_<arch>`` (``"80"``, ``"90a"``).
+
+    ``name`` is what messages and line information call the source.  ``name_expressions`` are C++ names of
+    kernels (``"saxpy<float>"``): each is instantiated and its mangled name returned.  The folders of the
+    installed header wheels are searched after ``include_folders``.
+
+    Raises :class:`CompileError` with each message, its line and a ^ under the column, and
+    :class:`MissingToolError` without the wheel.
+    """
+    library = _library()
+    given = [f"--gpu-architecture=compute_{arch}"]
+    if line_info:
+        given.append("-lineinfo")
+    given += [f"-D{k}" if v is None else f"-D{k}={v}" for k, v in (defines or {}).items()]
+    given += options
+    given += [f"-I{folder}" for folder in (*include_folders, *header_folders())]
+    if not any(o.startswith(("-std", "--std")) for o in options):
+        given.append("-std=c++17")
+    headers = [text.encode() for text in LIBRARY_HEADERS.values()]
+    header_names = [n.encode() for n in LIBRARY_HEADERS]
+    program = ctypes.c_void_p()
+    result = library.nvrtcCreateProgram(
+        ctypes.byref(program),
+        source.encode(),
+        name.encode(),
+        len(headers),
+        (ctypes.c_char_p * len(headers))(*headers),
+        (ctypes.c_char_p * len(headers))(*header_names),
+    )
+    if result:
+        raise CompileError(f"{name} was not compiled: {_library().nvrtcGetErrorString(result).decode()}", (), "")
+    try:
+        for expression in name_expressions:
+            library.nvrtcAddNameExpression(program, expression.encode())
+        encoded = [o.encode() for o in given]
+        result = library.nvrtcCompileProgram(program, len(encoded), (ctypes.c_char_p * len(encoded))(*encoded))
+        log = _buffer(program, "ProgramLog")
+        # That an architecture is old says nothing about the program.
+        diagnostics = [d for d in parse_nvrtc_log(log) if not d.message.startswith("Architectures prior to")]
+        if result:
+            errors = [d for d in diagnostics if d.severity != "warning"] or diagnostics
+            raise CompileError(f"{name} does not compile for compute_{arch}:", errors, log)
+        return PtxResult(_buffer(program, "PTX"), _lowered(program, name_expressions), tuple(diagnostics), log)
+    finally:
+        library.nvrtcDestroyProgram(ctypes.byref(program))
