@@ -1,0 +1,412 @@
+"""The record of one chip: what the machine is, with the unit of every number in its name.
+
+A chip is a TOML file: tables of ``name = { value = …, source = "…" }``.  A source begins with
+a word of the file's ``[sources]`` table, which names the document.  The model's sections are
+the machine's units; every name is unique over all sections, so an override needs no section::
+
+    load_chip("v100")                             # a chip of this package
+    load_chip("v100", l1_kib=192, sm_count=40)    # the same with what-if values
+    load_chip("mine.toml")                        # a file; it may say  base = "v100"
+
+In a file with a base, a number stands either with its source or, like an override, alone.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import sys
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+_DIRECTORY = Path(__file__).parent
+# Part of Python from 3.11 on, a package of the same interface before.
+tomllib = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+
+
+class ChipError(ValueError):
+    """A chip that does not exist or whose description is wrong; the message says what to change."""
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Identity(_Section):
+    product: str
+    architecture: str
+    die: str
+    compute_capability: str
+    """As CUDA writes it: ``8.0``."""
+
+
+class Clocks(_Section):
+    sm_clock_mhz: int = Field(gt=0)
+
+
+class Sm(_Section):
+    """Counts, and limits of what one SM holds."""
+
+    sm_count: int = Field(gt=0)
+    gpc_sm_counts: list[int]
+    """SMs of each graphics processing cluster."""
+    sub_core_count: int = Field(gt=0, le=4)
+    max_warps_per_sm: int = Field(gt=0, le=64)
+    max_blocks_per_sm: int = Field(gt=0, le=32)
+    max_threads_per_block: int = Field(gt=0)
+    registers_per_sm: int = Field(gt=0)
+    max_registers_per_thread: int = Field(gt=0)
+    register_allocation_unit_registers: int = Field(gt=0)
+    """A warp's registers are rounded up to this."""
+    warp_allocation_unit_warps: int = Field(gt=0)
+    named_barriers_per_sm_count: int = Field(gt=0)
+    named_barriers_per_block_count: int = Field(gt=0)
+
+
+class Issue(_Section):
+    """One sub-core's front."""
+
+    issue_per_clk_count: int = Field(gt=0)
+    register_bank_count: int = Field(gt=0)
+    operand_window_cycles: int = Field(ge=0)
+    branch_latency_cycles: int = Field(ge=0)
+    uniform_interval_cycles: int = Field(gt=0)
+    uniform_latency_cycles: int = Field(ge=0)
+
+
+class Pipes(_Section):
+    """Width (lanes of one sub-core: a warp takes 32 / lanes cycles) and latency of each execution pipe."""
+
+    alu_lanes: int = Field(gt=0)
+    fma_heavy_lanes: int = Field(gt=0)
+    """FP32 and integer multiply-add."""
+    fma_lite_lanes: int = Field(ge=0)
+    """FP32 only."""
+    half_lanes: int = Field(gt=0)
+    fp64_lanes: int = Field(gt=0)
+    xu_lanes: int = Field(gt=0)
+    tensor_fp16_fma_per_clk: int = Field(gt=0)
+    """Multiply-adds of one sub-core, FP16 with FP32 sum."""
+    tensor_fp64_fma_per_clk: int = Field(ge=0)
+    alu_latency_cycles: int = Field(gt=0)
+    fma_latency_cycles: int = Field(gt=0)
+    half_latency_cycles: int = Field(gt=0)
+    fp64_latency_cycles: int = Field(gt=0)
+    xu_latency_cycles: int = Field(gt=0)
+    tensor_latency_cycles: int = Field(gt=0)
+    shuffle_latency_cycles: int = Field(gt=0)
+    special_register_latency_cycles: int = Field(gt=0)
+
+
+class Mio(_Section):
+    """The queue between a sub-core and the units that all four share."""
+
+    mio_queue_entries: int = Field(gt=0, le=16)
+    mio_sub_core_interval_cycles: int = Field(gt=0)
+    mio_sm_interval_cycles: int = Field(gt=0)
+
+
+class InstructionCache(_Section):
+    instruction_bytes: int = Field(gt=0)
+    icache_line_bytes: int = Field(gt=0)
+    l0_icache_kib: int = Field(gt=0)
+    l1_icache_kib: int = Field(gt=0)
+    l1_icache_latency_cycles: int = Field(gt=0)
+    icache_prefetch_lines: int = Field(ge=0)
+    l1_icache_line_interval_cycles: int = Field(gt=0)
+
+
+class ConstantCache(_Section):
+    constant_line_bytes: int = Field(gt=0)
+    l1_constant_kib: int = Field(gt=0)
+    l15_constant_latency_cycles: int = Field(gt=0)
+    ldc_latency_cycles: int = Field(gt=0)
+
+
+class Shared(_Section):
+    """The unified data storage seen as shared memory, and the block barrier."""
+
+    l1_kib: int = Field(gt=0)
+    """L1 and shared memory together."""
+    shared_carveout_kib: list[int]
+    shared_max_per_block_kib: int = Field(gt=0)
+    shared_reserved_bytes_per_block: int = Field(ge=0)
+    shared_allocation_unit_bytes: int = Field(gt=0)
+    shared_bank_count: int = Field(gt=0)
+    shared_bank_bytes: int = Field(gt=0)
+    shared_load_latency_cycles: int = Field(gt=0)
+    shared_store_latency_cycles: int = Field(gt=0)
+    shared_atomic_interval_cycles: int = Field(gt=0)
+    block_barrier_latency_cycles: int = Field(ge=0)
+    block_barrier_warp_interval_cycles: int = Field(ge=0)
+
+
+class L1(_Section):
+    """The unified data storage seen as a cache."""
+
+    l1_line_bytes: int = Field(gt=0)
+    sector_bytes: int = Field(gt=0)
+    l1_ways: int = Field(gt=0)
+    l1_hit_latency_cycles: int = Field(gt=0)
+    l1_tag_lines_per_clk: int = Field(gt=0)
+    l1_data_bytes_per_clk: int = Field(gt=0)
+    l1_fill_bytes_per_clk: int = Field(gt=0)
+    l1_miss_entries: int = Field(gt=0)
+    l1_write_bytes_per_clk: int = Field(gt=0)
+
+
+class Crossbar(_Section):
+    gpc_read_bytes_per_clk: int = Field(gt=0)
+    gpc_write_bytes_per_clk: int = Field(gt=0)
+
+
+class L2(_Section):
+    l2_kib: int = Field(gt=0)
+    l2_slice_count: int = Field(gt=0)
+    l2_partition_count: int = Field(gt=0, le=2)
+    l2_ways: int = Field(gt=0)
+    l2_slice_bytes_per_clk: int = Field(gt=0)
+    l2_hit_latency_cycles: int = Field(gt=0)
+    """A load's issue to its use, the SM's own partition."""
+    l2_far_latency_cycles: int = Field(ge=0)
+    """What the other partition adds."""
+    l2_far_bytes_per_clk: int = Field(gt=0)
+    l2_atomic_lanes_per_clk: int = Field(gt=0)
+
+
+class Dram(_Section):
+    dram_kib: int = Field(gt=0)
+    dram_gb_per_s: float = Field(gt=0)
+    dram_channel_count: int = Field(gt=0)
+    dram_latency_cycles: int = Field(gt=0)
+    """A load's issue to its use, row closed."""
+    dram_burst_bytes: int = Field(gt=0)
+    dram_row_bytes: int = Field(gt=0)
+    dram_bank_count: int = Field(gt=0)
+    dram_row_cycle_ns: float = Field(gt=0)
+    dram_row_miss_ns: float = Field(gt=0)
+    dram_refresh_interval_ns: float = Field(gt=0)
+    dram_refresh_ns: float = Field(ge=0)
+    dram_turnaround_ns: float = Field(ge=0)
+    dram_write_batch_bursts: int = Field(gt=0)
+
+
+class Launch(_Section):
+    launch_overhead_cycles: int = Field(ge=0)
+    block_dispatch_interval_cycles: int = Field(gt=0)
+    block_sm_interval_cycles: int = Field(gt=0)
+    block_launch_latency_cycles: int = Field(ge=0)
+
+
+class Chip(BaseModel):
+    """One chip.  ``chip.sm.sm_count`` by section, or ``chip.get("sm_count")`` by its unique name."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    identity: Identity
+    clocks: Clocks
+    sm: Sm
+    issue: Issue
+    pipes: Pipes
+    mio: Mio
+    instruction_cache: InstructionCache
+    constant_cache: ConstantCache
+    shared: Shared
+    l1: L1
+    crossbar: Crossbar
+    l2: L2
+    dram: Dram
+    launch: Launch
+    sources: Mapping[str, str]
+    """Where each number comes from, by its name: ``document: place``."""
+    documents: Mapping[str, str]
+    """The documents that sources begin with."""
+
+    @property
+    def arch(self) -> int:
+        """Compute capability times ten: 70, 80, 90."""
+        major, minor = self.identity.compute_capability.split(".")
+        return int(major) * 10 + int(minor)
+
+    def get(self, field: str) -> Any:
+        """The value of a field by its name, whatever its section.
+
+        Raises:
+            ChipError: there is no such field.
+        """
+        section = _section_of(self.name, field)
+        return getattr(getattr(self, section), field)
+
+    def to_cycles(self, ns: float) -> float:
+        """Nanoseconds as SM cycles."""
+        return ns * self.clocks.sm_clock_mhz / 1000.0
+
+
+class Row(NamedTuple):
+    """One line of ``describe``."""
+
+    section: str
+    field: str
+    value: str
+    source: str
+
+
+@cache
+def _sections() -> dict[str, type[_Section]]:
+    return {
+        name: info.annotation
+        for name, info in Chip.model_fields.items()
+        if isinstance(info.annotation, type) and issubclass(info.annotation, _Section)
+    }
+
+
+@cache
+def _fields() -> dict[str, str]:
+    """Section of every field."""
+    return {field: section for section, model in _sections().items() for field in model.model_fields}
+
+
+def _suggest(word: str, words: list[str]) -> str:
+    near = difflib.get_close_matches(word, words, n=3, cutoff=0.5)
+    return f"; did you mean {' or '.join(repr(one) for one in near)}?" if near else ""
+
+
+def _section_of(chip: str, field: str) -> str:
+    section = _fields().get(field)
+    if section is None:
+        raise ChipError(f"chip {chip!r} has no field {field!r}{_suggest(field, list(_fields()))}")
+    return section
+
+
+def chip_names() -> list[str]:
+    """Names of the chips that come with the package, sorted."""
+    return sorted(path.stem for path in _DIRECTORY.glob("*.toml"))
+
+
+def _read(name: str) -> tuple[str, dict[str, Any], dict[str, str], dict[str, str]]:
+    """Name, values by field, sources by field and documents of a chip or a file, bases resolved."""
+    path = Path(name)
+    if path.suffix != ".toml":
+        path = _DIRECTORY / f"{name}.toml"
+        if not path.is_file():
+            known = ", ".join(chip_names())
+            raise ChipError(f"no chip is called {name!r}{_suggest(name, chip_names()) or ';'} known chips: {known}")
+    elif not path.is_file():
+        raise ChipError(f"chip file {name!r} does not exist")
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise ChipError(f"chip file {str(path)!r} is not TOML: {error}") from error
+    values: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    documents: dict[str, str] = {}
+    base = table.pop("base", None)
+    if base is not None:
+        _, values, sources, documents = _read(str(base))
+    documents = {**documents, **table.pop("sources", {})}
+    label = str(table.pop("name", path.stem))
+    for section, content in table.items():
+        if section in _fields():
+            content = {section: content}
+        elif section not in _sections():
+            raise ChipError(f"chip {label!r} has no section {section!r}{_suggest(section, list(_sections()))}")
+        for field, entry in content.items():
+            _section_of(label, field)
+            if isinstance(entry, dict):
+                if set(entry) != {"value", "source"}:
+                    raise ChipError(f'field {field!r} of chip {label!r} must be {{ value = …, source = "…" }}')
+                values[field], sources[field] = entry["value"], entry["source"]
+            else:
+                values[field] = entry
+                sources[field] = "override"
+    return label, values, sources, documents
+
+
+def load_chip(name: str | Chip, **overrides: Any) -> Chip:
+    """Read a chip by name or TOML path (or take a record), with overrides by field name.
+
+    Raises:
+        ChipError: unknown chip, unknown field, or a value of the wrong type or range.
+    """
+    if isinstance(name, Chip):
+        label, sources, documents = name.name, dict(name.sources), dict(name.documents)
+        values = {field: getattr(getattr(name, section), field) for field, section in _fields().items()}
+    else:
+        label, values, sources, documents = _read(name)
+    for field, value in overrides.items():
+        _section_of(label, field)
+        values[field] = float(value) if isinstance(values.get(field), float) and type(value) is int else value
+        sources[field] = "override"
+    if "sm_count" in overrides and "gpc_sm_counts" not in overrides and isinstance(values["sm_count"], int):
+        clusters = len(values["gpc_sm_counts"])
+        values["gpc_sm_counts"] = [(values["sm_count"] + i) // clusters for i in range(clusters)]
+        sources["gpc_sm_counts"] = "override: follows sm_count"
+    if "l1_kib" in overrides and isinstance(values["l1_kib"], int):
+        _fit_shared(values, sources, overrides)
+    record: dict[str, dict[str, Any]] = {section: {} for section in _sections()}
+    for field, value in values.items():
+        record[_fields()[field]][field] = value
+    try:
+        chip = Chip.model_validate({"name": label, "sources": sources, "documents": documents, **record})
+    except ValidationError as error:
+        raise ChipError(_explain(label, error)) from error
+    _check(chip)
+    return chip
+
+
+def _fit_shared(values: dict[str, Any], sources: dict[str, str], overrides: dict[str, Any]) -> None:
+    """A smaller data storage drops the carve-outs that it can't hold."""
+    if "shared_carveout_kib" not in overrides:
+        values["shared_carveout_kib"] = [step for step in values["shared_carveout_kib"] if step <= values["l1_kib"]]
+        sources["shared_carveout_kib"] = "override: follows l1_kib"
+    if "shared_max_per_block_kib" not in overrides:
+        reserved_kib = -(-values["shared_reserved_bytes_per_block"] // 1024)
+        values["shared_max_per_block_kib"] = min(
+            values["shared_max_per_block_kib"], max(values["shared_carveout_kib"][-1] - reserved_kib, 1)
+        )
+        sources["shared_max_per_block_kib"] = "override: follows l1_kib"
+
+
+def _explain(label: str, error: ValidationError) -> str:
+    first = error.errors()[0]
+    field = str(first["loc"][1]) if len(first["loc"]) > 1 else str(first["loc"][0])
+    kinds = {
+        "int_type": "a whole number",
+        "float_type": "a number",
+        "string_type": "text",
+        "list_type": "a list of whole numbers",
+    }
+    if first["type"] == "missing":
+        return f"chip {label!r} lacks the field {field!r}"
+    if first["type"] in kinds:
+        return f"field {field!r} of chip {label!r} must be {kinds[first['type']]}, not {first['input']!r}"
+    reason = str(first["msg"]).removeprefix("Input should be ")
+    return f"field {field!r} of chip {label!r} must be {reason}, not {first['input']!r}"
+
+
+def _check(chip: Chip) -> None:
+    """What one field alone can't tell."""
+    if sum(chip.sm.gpc_sm_counts) != chip.sm.sm_count:
+        raise ChipError(
+            f"chip {chip.name!r}: gpc_sm_counts add up to {sum(chip.sm.gpc_sm_counts)} SMs, but sm_count is {chip.sm.sm_count}"
+        )
+    steps = chip.shared.shared_carveout_kib
+    if steps != sorted(steps) or steps[-1] > chip.shared.l1_kib:
+        raise ChipError(
+            f"chip {chip.name!r}: shared_carveout_kib must rise and stay within l1_kib = {chip.shared.l1_kib}, not {steps}"
+        )
+    if chip.l2.l2_slice_count % chip.l2.l2_partition_count:
+        raise ChipError(f"chip {chip.name!r}: l2_slice_count must be a multiple of l2_partition_count")
+
+
+def describe(chip: Chip) -> list[Row]:
+    """Every field of a chip in the order of the record: section, name, value as text, source."""
+    return [
+        Row(section, field, str(getattr(getattr(chip, section), field)), chip.sources.get(field, ""))
+        for field, section in _fields().items()
+    ]
