@@ -1,0 +1,331 @@
+"""One launch: grid and block checked against the chip, constant bank 0, and the context that every warp reads.
+
+Constant bank 0 begins with what the driver tells a kernel; compiled code reads it at fixed offsets.  The offsets
+below were read off the machine code that nvJitLink 12.9 makes for kernels that use each value (``gridDim``, generic
+pointers to shared and local memory, ``__constant__`` addresses, ``%dynamic_smem_size``, cooperative groups' grid),
+for sm_70, sm_80 and sm_90.
+"""
+
+from __future__ import annotations
+
+import operator
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warpwright.engine.abi import DEVICE_BASE, LAUNCH, LOCAL_WINDOW, SHARED_WINDOW
+from warpwright.engine.memory import DeviceMemory
+from warpwright.errors import LaunchError
+from warpwright.isa.program import Kind, Operand, Program
+
+Dim3 = tuple[int, int, int]
+WARP_THREADS = 32
+MAX_THREADS_PER_BLOCK = 1024
+MAX_BLOCK: Dim3 = (1024, 1024, 64)
+MAX_GRID: Dim3 = (2**31 - 1, 65535, 65535)
+"""CUDA C++ Programming Guide, table of technical specifications per compute capability (7.0 to 9.0 agree)."""
+REGISTER_ALLOCATION_UNIT = 256
+"""Registers are given to a warp in units of this many (same table: allocation granularity)."""
+GRID_WORKSPACE_BYTES = 64
+"""What a cooperative launch's grid barrier needs: a word that blocks add to and spin on, at byte 4."""
+
+Words = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Bank0Layout:
+    """Byte offsets in constant bank 0 that compiled code reads, besides parameters."""
+
+    block_dim: int = 0x00
+    """Three u32: blockDim.x, .y, .z."""
+    grid_dim: int = 0x0C
+    """Three u32: gridDim.x, .y, .z."""
+    shared_window: int = 0x18
+    """u64: generic address of shared byte 0 (sm_90 code reads SR_SWINHI instead)."""
+    local_window: int = 0x20
+    """u64: generic address of local byte 0."""
+    stack_top: int = 0x28
+    """u32: first value of R1, the stack pointer, which grows down."""
+    dynamic_shared_bytes: int = 0x2C
+    """u32: %dynamic_smem_size."""
+    constant_window: int = 0x50
+    """u64: generic address of byte 0 of constant bank 3 (``&c`` of a ``__constant__ c``)."""
+    grid_workspace_high: int = 0x8C
+    grid_workspace_low: int = 0x90
+    """Two u32: address of the grid barrier's workspace; zero when the launch is not cooperative."""
+    reserved_shared_bytes: int = 0x114
+    """u32: bytes of shared memory that the system keeps (%total_smem_size is SR_SMEMSZ minus this)."""
+    memory_descriptor: int = 0x118
+    """u64: descriptor of global memory (``desc[UR4]``); not interpreted."""
+
+
+_LAYOUTS = {
+    70: Bank0Layout(),
+    80: Bank0Layout(),
+    90: Bank0Layout(
+        constant_window=0xD0, grid_workspace_high=0x44, grid_workspace_low=0x48, memory_descriptor=0x208
+    ),
+}
+
+
+def bank0_layout(arch: int) -> Bank0Layout:
+    """Where compiled code for an architecture (70, 80, 90 and their minor versions) finds launch values."""
+    return _LAYOUTS[arch // 10 * 10]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a chip can hold; from the chip's record."""
+
+    chip: str
+    sm_count: int
+    max_shared_per_block_bytes: int
+    shared_per_sm_bytes: int
+    registers_per_sm: int
+    max_warps_per_sm: int
+    max_blocks_per_sm: int
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """Shape of a launch."""
+
+    grid: Dim3
+    block: Dim3
+    dynamic_shared_bytes: int = 0
+
+    @property
+    def blocks(self) -> int:
+        return self.grid[0] * self.grid[1] * self.grid[2]
+
+    @property
+    def threads_per_block(self) -> int:
+        return self.block[0] * self.block[1] * self.block[2]
+
+    @property
+    def warps_per_block(self) -> int:
+        return -(-self.threads_per_block // WARP_THREADS)
+
+
+def as_dim3(value: Any, what: str) -> Dim3:
+    """A positive int, or one to three of them, as (x, y, z).
+
+    Raises:
+        LaunchError: for anything else, naming ``what`` ("grid" or "block").
+    """
+    parts = value if isinstance(value, tuple | list) else (value,)
+    try:
+        numbers = [operator.index(p) for p in parts]
+    except TypeError:
+        numbers = []
+    if not 1 <= len(numbers) <= 3 or min(numbers) < 1:
+        raise LaunchError(f"{what} is one to three positive integers, not {value!r}")
+    x, y, z = (*numbers, 1, 1)[:3]
+    return x, y, z
+
+
+def blocks_per_sm(program: Program, geometry: Geometry, limits: Limits) -> int:
+    """Blocks of this launch that fit one SM at once: registers, shared memory, warp and block slots.
+
+    Source: CUDA occupancy rules (CUDA C++ Programming Guide, section "Multiprocessor Level").
+    """
+    warps = geometry.warps_per_block
+    unit = REGISTER_ALLOCATION_UNIT
+    registers_per_warp = -(-program.registers * WARP_THREADS // unit) * unit
+    fits = [limits.max_blocks_per_sm, limits.max_warps_per_sm // warps]
+    if registers_per_warp:
+        fits.append(limits.registers_per_sm // registers_per_warp // warps)
+    shared = program.shared_static_bytes + geometry.dynamic_shared_bytes
+    if shared:
+        fits.append(limits.shared_per_sm_bytes // shared)
+    return min(fits)
+
+
+def check_geometry(program: Program, geometry: Geometry, limits: Limits, kernel: str) -> None:
+    """Refuse what the chip could not launch.
+
+    Raises:
+        LaunchError: says what is too much, the chip's limit and what to do.
+    """
+    threads = geometry.threads_per_block
+    allowed = min(MAX_THREADS_PER_BLOCK, program.max_threads_per_block or MAX_THREADS_PER_BLOCK)
+    if threads > MAX_THREADS_PER_BLOCK:
+        raise LaunchError(
+            f"{kernel}: a block of {threads:,} threads {geometry.block}: {limits.chip} runs at most "
+            f"{MAX_THREADS_PER_BLOCK:,} threads in a block; use smaller blocks and more of them"
+        )
+    if threads > allowed:
+        raise LaunchError(
+            f"{kernel}: a block of {threads:,} threads {geometry.block}: the kernel was compiled for at most {allowed:,} "
+            "(__launch_bounds__ or maxntid); use smaller blocks and more of them"
+        )
+    for axis, size, most in zip("xyz", geometry.block, MAX_BLOCK, strict=True):
+        if size > most:
+            raise LaunchError(f"{kernel}: block.{axis} is {size:,}: {limits.chip} allows at most {most:,}")
+    for axis, size, most in zip("xyz", geometry.grid, MAX_GRID, strict=True):
+        if size > most:
+            raise LaunchError(f"{kernel}: grid.{axis} is {size:,}: {limits.chip} allows at most {most:,}")
+    if geometry.dynamic_shared_bytes < 0:
+        raise LaunchError(f"{kernel}: {geometry.dynamic_shared_bytes} bytes of dynamic shared memory were asked for")
+    reserved = reserved_shared_bytes(program)
+    static = program.shared_static_bytes - reserved
+    needed = static + geometry.dynamic_shared_bytes
+    if needed > limits.max_shared_per_block_bytes:
+        raise LaunchError(
+            f"{kernel}: a block needs {needed:,} bytes of shared memory ({static:,} static, "
+            f"{geometry.dynamic_shared_bytes:,} dynamic): {limits.chip} gives a block at most "
+            f"{limits.max_shared_per_block_bytes:,}"
+        )
+    if blocks_per_sm(program, geometry, limits) < 1:
+        raise LaunchError(
+            f"{kernel}: a block of {threads:,} threads with {program.registers} registers each does not fit the "
+            f"{limits.registers_per_sm:,} registers of an SM of {limits.chip}; use smaller blocks or __launch_bounds__"
+        )
+
+
+def reserved_shared_bytes(program: Program) -> int:
+    """Bytes at the start of a block's shared memory that belong to the system and are counted as static.
+
+    Code for sm_90 begins its own shared variables at byte 1,024; earlier code at byte 0.
+    """
+    return min(1024, program.shared_static_bytes) if program.arch >= 90 else 0
+
+
+def _constants(operand: Operand) -> int | None:
+    return operand.value if operand.kind is Kind.CONSTANT and operand.index == 0 and operand.base is None else None
+
+
+def is_cooperative(program: Program) -> bool:
+    """True when the kernel reads the grid barrier's workspace, so that all of its blocks must run at once."""
+    layout = bank0_layout(program.arch)
+    wanted = {layout.grid_workspace_high, layout.grid_workspace_low}
+    return any(
+        _constants(operand) in wanted for instruction in program.instructions for operand in instruction.operands
+    )
+
+
+def check_cooperative(program: Program, geometry: Geometry, limits: Limits, kernel: str) -> None:
+    """Refuse a grid whose blocks cannot all be resident, when the kernel synchronises the whole grid."""
+    resident = blocks_per_sm(program, geometry, limits) * limits.sm_count
+    if geometry.blocks > resident:
+        raise LaunchError(
+            f"{kernel} synchronises its whole grid, so all {geometry.blocks:,} blocks must run at once: "
+            f"{limits.chip} holds {resident:,}; use fewer blocks"
+        )
+
+
+def stack_bytes(program: Program) -> int:
+    """Local memory of one thread, rounded as the stack pointer is: a multiple of 16."""
+    return -(-program.local_bytes_per_thread // 16) * 16
+
+
+def constant_bank0(
+    program: Program,
+    geometry: Geometry,
+    parameters: bytes | bytearray,
+    constant_window: int = 0,
+    grid_workspace: int = 0,
+) -> bytearray:
+    """The bytes of constant bank 0 for one launch.
+
+    Args:
+        parameters: as laid out by :func:`warpwright.engine.arguments.pack`.
+        constant_window: device address at which bank 3 lies, for pointers to ``__constant__`` variables.
+        grid_workspace: device address of the cooperative workspace, 0 for ordinary launches.
+    """
+    layout = bank0_layout(program.arch)
+    base = program.parameter_base_bytes
+    template = program.constant_banks.get(0, b"")
+    bank = bytearray(max(len(template), base + max(program.parameter_size_bytes, len(parameters)), 0x220))
+    bank[: len(template)] = template
+    struct.pack_into("<3I", bank, layout.block_dim, *geometry.block)
+    struct.pack_into("<3I", bank, layout.grid_dim, *geometry.grid)
+    struct.pack_into("<Q", bank, layout.shared_window, SHARED_WINDOW)
+    struct.pack_into("<Q", bank, layout.local_window, LOCAL_WINDOW)
+    struct.pack_into("<I", bank, layout.stack_top, stack_bytes(program))
+    struct.pack_into("<I", bank, layout.dynamic_shared_bytes, geometry.dynamic_shared_bytes)
+    struct.pack_into("<Q", bank, layout.constant_window, constant_window)
+    struct.pack_into("<I", bank, layout.grid_workspace_high, grid_workspace >> 32)
+    struct.pack_into("<I", bank, layout.grid_workspace_low, grid_workspace & 0xFFFF_FFFF)
+    if program.arch >= 80:
+        struct.pack_into("<I", bank, layout.reserved_shared_bytes, reserved_shared_bytes(program))
+    bank[base : base + len(parameters)] = parameters
+    return bank
+
+
+def aligned_words(size_bytes: int) -> Words:
+    """Zeroed int64 words that begin on a 64-byte boundary, shape (size_bytes // 8,)."""
+    raw = np.zeros(size_bytes + 64, dtype=np.uint8)
+    skip = -int(raw.ctypes.data) % 64
+    return raw[skip : skip + size_bytes].view(np.int64)
+
+
+@dataclass(slots=True)
+class LaunchContext:
+    """The LAUNCH structure of ``engine/abi.py`` with everything that it points to kept alive."""
+
+    program: Program
+    geometry: Geometry
+    memory: DeviceMemory
+    words: Words
+    keep: list[Any] = field(default_factory=list)
+
+    @property
+    def address(self) -> int:
+        """Host pointer to the structure."""
+        return int(self.words.ctypes.data)
+
+    def __getitem__(self, name: str) -> int:
+        return int(self.words[LAUNCH.slot(name)])
+
+    def cancel(self) -> None:
+        """Ask every warp to stop at its next yield, barrier or back edge of a long loop."""
+        self.words[LAUNCH.slot("cancel")] = 1
+
+    @property
+    def cancelled(self) -> bool:
+        return bool(self.words[LAUNCH.slot("cancel")])
+
+
+def make_context(
+    program: Program,
+    geometry: Geometry,
+    memory: DeviceMemory,
+    bank0: bytes | bytearray,
+    banks: Mapping[int, npt.NDArray[np.uint8]],
+    sm_count: int,
+) -> LaunchContext:
+    """Build the launch structure.
+
+    Args:
+        bank0: from :func:`constant_bank0`.
+        banks: contents of the other constant banks by number; arrays are referred to, not copied.
+        sm_count: SMs of the chip (%nsmid).
+    """
+    context = LaunchContext(program, geometry, memory, aligned_words(LAUNCH.size_bytes))
+    words = context.words
+    for name, value in zip(("grid_x", "grid_y", "grid_z"), geometry.grid, strict=True):
+        words[LAUNCH.slot(name)] = value
+    for name, value in zip(("block_x", "block_y", "block_z"), geometry.block, strict=True):
+        words[LAUNCH.slot(name)] = value
+    table = memory.table()
+    words[LAUNCH.slot("dynamic_shared_bytes")] = geometry.dynamic_shared_bytes
+    words[LAUNCH.slot("allocations")] = table.ctypes.data
+    words[LAUNCH.slot("allocation_count")] = len(table)
+    words[LAUNCH.slot("host_minus_device")] = memory.host_base - DEVICE_BASE
+    words[LAUNCH.slot("sm_count")] = sm_count
+    words[LAUNCH.slot("local_bytes_per_thread")] = stack_bytes(program)
+    zero = aligned_words(64).view(np.uint8)
+    first_bank, first_size = LAUNCH.slot("constant_banks"), LAUNCH.slot("constant_bytes")
+    words[first_bank : first_bank + 8] = zero.ctypes.data
+    own = aligned_words((len(bank0) + 127) // 64 * 64).view(np.uint8)
+    own[: len(bank0)] = np.frombuffer(bytes(bank0), dtype=np.uint8)
+    for number, contents in {**banks, 0: own}.items():
+        words[first_bank + number] = contents.ctypes.data
+        words[first_size + number] = len(bank0) if number == 0 else contents.nbytes
+    context.keep += [table, zero, own, *banks.values()]
+    return context
