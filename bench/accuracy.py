@@ -1,0 +1,119 @@
+"""Simulated cycles beside the cycles of a real card, kernel by kernel.
+
+``python -m bench.accuracy [--set corpus] [--gpu h200] [NAME …]`` runs each measured kernel with full timing and
+prints simulated against measured ``gpc__cycles_elapsed.max``, the mean absolute error and the
+correlation of log cycles.  The measurement is data: ``bench/data/<card>/<set>.json`` names the
+command that made it (``bench/corpus_card.py``).  No constant of a chip file is fitted to these kernels.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+DATA = Path(__file__).parent / "data"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One kernel: cycles are ``gpc__cycles_elapsed.max``."""
+
+    name: str
+    measured_cycles: float
+    simulated_cycles: float
+    measured_instructions: float
+    simulated_instructions: float
+    seconds: float
+
+    @property
+    def error(self) -> float:
+        """Signed relative error of the simulated cycles."""
+        return self.simulated_cycles / self.measured_cycles - 1
+
+
+def measured(card: str, which: str) -> dict[str, dict[str, float]]:
+    """Metrics by case name, as recorded on a real card.
+
+    Raises:
+        FileNotFoundError: when nothing was recorded for this card and set.
+    """
+    return dict(json.loads((DATA / card / f"{which}.json").read_text())["kernels"])
+
+
+def simulate(card: str, names: list[str] | None = None, which: str = "corpus") -> list[Row]:
+    """Run every measured case of a set on the simulated card with full timing."""
+    import warpwright as ww
+    from tests.kernels import cases
+
+    recorded = measured(card, which)
+    rows = []
+    for case in cases("large"):
+        record = recorded.get(case.name)
+        if record is None or (names and case.name not in names):
+            continue
+        gpu = ww.GPU(card)
+        kernel = gpu.compile(case.source, options=case.options)[case.kernel]
+        start = time.perf_counter()
+        run = kernel[case.grid, case.block, case.shared_bytes](*case.args)
+        rows.append(
+            Row(
+                case.name,
+                record["gpc__cycles_elapsed.max"],
+                float(run.cycles),
+                record.get("smsp__inst_executed.sum", float("nan")),
+                float(run.metrics["smsp__inst_executed.sum"]),
+                time.perf_counter() - start,
+            )
+        )
+        show(rows[-1])
+    return rows
+
+
+def show(row: Row) -> None:
+    """Print one line of the table."""
+    same = "" if row.measured_instructions == row.simulated_instructions else "  instructions differ"
+    print(
+        f"{row.name:28s} {row.measured_cycles:12.0f} {row.simulated_cycles:12.0f} {100 * row.error:+8.1f}%"
+        f" {row.simulated_instructions:12.0f} {row.seconds:7.2f} s{same}",
+        flush=True,
+    )
+
+
+def summary(rows: list[Row]) -> dict[str, float]:
+    """Mean absolute error, 90th percentile, worst (all fractions) and correlation of log cycles."""
+    errors = np.abs([row.error for row in rows])
+    logs = np.log([[row.measured_cycles, row.simulated_cycles] for row in rows])
+    correlation = float(np.corrcoef(logs.T)[0, 1]) if len(rows) > 2 else math.nan
+    return {
+        "kernels": len(rows),
+        "mean": float(errors.mean()),
+        "p90": float(np.quantile(errors, 0.9)),
+        "worst": float(errors.max()),
+        "correlation": correlation,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gpu", default="h200")
+    parser.add_argument("--set", default="corpus", dest="which")
+    parser.add_argument("names", nargs="*")
+    arguments = parser.parse_args()
+    print(f"{'kernel':28s} {'measured':>12s} {'simulated':>12s} {'error':>9s} {'warp instr.':>12s} {'host':>9s}")
+    rows = simulate(arguments.gpu, arguments.names or None, arguments.which)
+    figures = summary(rows)
+    print(
+        f"{figures['kernels']} kernels: mean absolute error {100 * figures['mean']:.1f}%, 90th percentile"
+        f" {100 * figures['p90']:.1f}%, worst {100 * figures['worst']:.1f}%, correlation of log cycles"
+        f" {figures['correlation']:.4f}"
+    )
+
+
+if __name__ == "__main__":
+    main()
