@@ -246,7 +246,9 @@ def _plural(count: int, word: str) -> str:
     return f"{count} {word}{'' if count == 1 else 's'}"
 
 
-def pack(parameters: Sequence[ParameterType], kernel: str, values: Sequence[Any], memory: DeviceMemory) -> PackedArguments:
+def pack(
+    parameters: Sequence[ParameterType], kernel: str, values: Sequence[Any], memory: DeviceMemory
+) -> PackedArguments:
     """Check Python values against parameters, copy host arrays to the device and lay out the parameter bytes.
 
     Python numbers take the parameter's type: a float for a 4-byte parameter becomes float32, an int for a
@@ -259,7 +261,9 @@ def pack(parameters: Sequence[ParameterType], kernel: str, values: Sequence[Any]
     if len(values) != len(parameters):
         listed = ", ".join(f"{p.declared} {p.name}".replace("* ", "*") if p.name else p.wanted for p in parameters)
         raise ArgumentError(
-            f"{kernel} takes {_plural(len(parameters), 'argument')}" + (f" ({listed})" if listed else "") + f", not {len(values)}"
+            f"{kernel} takes {_plural(len(parameters), 'argument')}"
+            + (f" ({listed})" if listed else "")
+            + f", not {len(values)}"
         )
     size = max((p.offset_bytes + p.size_bytes for p in parameters), default=0)
     packed = PackedArguments(memory, bytearray(size))
@@ -356,7 +360,7 @@ def _float_bytes(parameter: ParameterType, value: float) -> bytes:
     if parameter.size_bytes == 4:
         # struct refuses what rounds to infinity; the silicon's conversion does not.
         with np.errstate(over="ignore"):
-            return np.float32(value).tobytes()
+            return bytes(np.float32(value).tobytes())
     return struct.pack(codes[parameter.size_bytes], value)
 
 
@@ -374,7 +378,7 @@ def _numpy_scalar_bytes(parameter: ParameterType, value: np.generic) -> bytes:
         raise ArgumentError(
             f"{parameter} takes {parameter.wanted}, not a NumPy {value.dtype} of {_plural(value.dtype.itemsize, 'byte')}"
         )
-    return value.tobytes()
+    return bytes(value.tobytes())
 
 
 def _scalar_bytes(parameter: ParameterType, value: Any) -> bytes:

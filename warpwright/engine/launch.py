@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from warpwright.chips import Chip, Occupancy, OccupancyError, occupancy
 from warpwright.engine.abi import DEVICE_BASE, LAUNCH, LOCAL_WINDOW, SHARED_WINDOW
 from warpwright.engine.memory import DeviceMemory
 from warpwright.errors import LaunchError
@@ -24,12 +25,9 @@ from warpwright.isa.program import Kind, Operand, Program
 
 Dim3 = tuple[int, int, int]
 WARP_THREADS = 32
-MAX_THREADS_PER_BLOCK = 1024
 MAX_BLOCK: Dim3 = (1024, 1024, 64)
 MAX_GRID: Dim3 = (2**31 - 1, 65535, 65535)
 """CUDA C++ Programming Guide, table of technical specifications per compute capability (7.0 to 9.0 agree)."""
-REGISTER_ALLOCATION_UNIT = 256
-"""Registers are given to a warp in units of this many (same table: allocation granularity)."""
 GRID_WORKSPACE_BYTES = 64
 """What a cooperative launch's grid barrier needs: a word that blocks add to and spin on, at byte 4."""
 
@@ -66,9 +64,7 @@ class Bank0Layout:
 _LAYOUTS = {
     70: Bank0Layout(),
     80: Bank0Layout(),
-    90: Bank0Layout(
-        constant_window=0xD0, grid_workspace_high=0x44, grid_workspace_low=0x48, memory_descriptor=0x208
-    ),
+    90: Bank0Layout(constant_window=0xD0, grid_workspace_high=0x44, grid_workspace_low=0x48, memory_descriptor=0x208),
 }
 
 
@@ -78,25 +74,14 @@ def bank0_layout(arch: int) -> Bank0Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """What a chip can hold; from the chip's record."""
-
-    chip: str
-    sm_count: int
-    max_shared_per_block_bytes: int
-    shared_per_sm_bytes: int
-    registers_per_sm: int
-    max_warps_per_sm: int
-    max_blocks_per_sm: int
-
-
-@dataclass(frozen=True, slots=True)
 class Geometry:
     """Shape of a launch."""
 
     grid: Dim3
     block: Dim3
     dynamic_shared_bytes: int = 0
+    reserved_shared_bytes: int = 0
+    """Bytes at the start of shared memory that the system keeps and the kernel's static size includes (sm_90: 1,024)."""
 
     @property
     def blocks(self) -> int:
@@ -128,71 +113,48 @@ def as_dim3(value: Any, what: str) -> Dim3:
     return x, y, z
 
 
-def blocks_per_sm(program: Program, geometry: Geometry, limits: Limits) -> int:
-    """Blocks of this launch that fit one SM at once: registers, shared memory, warp and block slots.
-
-    Source: CUDA occupancy rules (CUDA C++ Programming Guide, section "Multiprocessor Level").
-    """
-    warps = geometry.warps_per_block
-    unit = REGISTER_ALLOCATION_UNIT
-    registers_per_warp = -(-program.registers * WARP_THREADS // unit) * unit
-    fits = [limits.max_blocks_per_sm, limits.max_warps_per_sm // warps]
-    if registers_per_warp:
-        fits.append(limits.registers_per_sm // registers_per_warp // warps)
-    shared = program.shared_static_bytes + geometry.dynamic_shared_bytes
-    if shared:
-        fits.append(limits.shared_per_sm_bytes // shared)
-    return min(fits)
+def launch_occupancy(program: Program, geometry: Geometry, chip: Chip) -> Occupancy:
+    """Blocks of this launch that fit one SM at once and what bounds them."""
+    shared = program.shared_static_bytes - geometry.reserved_shared_bytes + geometry.dynamic_shared_bytes
+    return occupancy(chip, geometry.threads_per_block, program.registers, shared, max(program.barriers, 1))
 
 
-def check_geometry(program: Program, geometry: Geometry, limits: Limits, kernel: str) -> None:
-    """Refuse what the chip could not launch.
+def check_geometry(program: Program, geometry: Geometry, chip: Chip, kernel: str) -> Occupancy:
+    """Refuse what the chip could not launch; otherwise say how much of it fits an SM.
 
     Raises:
         LaunchError: says what is too much, the chip's limit and what to do.
     """
-    threads = geometry.threads_per_block
-    allowed = min(MAX_THREADS_PER_BLOCK, program.max_threads_per_block or MAX_THREADS_PER_BLOCK)
-    if threads > MAX_THREADS_PER_BLOCK:
+    threads, most_threads = geometry.threads_per_block, chip.sm.max_threads_per_block
+    allowed = min(most_threads, program.max_threads_per_block or most_threads)
+    if threads > most_threads:
         raise LaunchError(
-            f"{kernel}: a block of {threads:,} threads {geometry.block}: {limits.chip} runs at most "
-            f"{MAX_THREADS_PER_BLOCK:,} threads in a block; use smaller blocks and more of them"
+            f"{kernel}: a block of {threads:,} threads {geometry.block}: {chip.name} runs at most "
+            f"{most_threads:,} threads in a block; use smaller blocks and more of them"
         )
     if threads > allowed:
         raise LaunchError(
             f"{kernel}: a block of {threads:,} threads {geometry.block}: the kernel was compiled for at most {allowed:,} "
-            "(__launch_bounds__ or maxntid); use smaller blocks and more of them"
+            "(__launch_bounds__ or .maxntid); use smaller blocks and more of them"
         )
-    for axis, size, most in zip("xyz", geometry.block, MAX_BLOCK, strict=True):
-        if size > most:
-            raise LaunchError(f"{kernel}: block.{axis} is {size:,}: {limits.chip} allows at most {most:,}")
-    for axis, size, most in zip("xyz", geometry.grid, MAX_GRID, strict=True):
-        if size > most:
-            raise LaunchError(f"{kernel}: grid.{axis} is {size:,}: {limits.chip} allows at most {most:,}")
+    for what, sizes, limits in (("block", geometry.block, MAX_BLOCK), ("grid", geometry.grid, MAX_GRID)):
+        for axis, size, most in zip("xyz", sizes, limits, strict=True):
+            if size > most:
+                raise LaunchError(f"{kernel}: {what}.{axis} is {size:,}: {chip.name} allows at most {most:,}")
     if geometry.dynamic_shared_bytes < 0:
         raise LaunchError(f"{kernel}: {geometry.dynamic_shared_bytes} bytes of dynamic shared memory were asked for")
-    reserved = reserved_shared_bytes(program)
-    static = program.shared_static_bytes - reserved
+    static = program.shared_static_bytes - geometry.reserved_shared_bytes
     needed = static + geometry.dynamic_shared_bytes
-    if needed > limits.max_shared_per_block_bytes:
+    most_shared = chip.shared.shared_max_per_block_kib * 1024
+    if needed > most_shared:
         raise LaunchError(
             f"{kernel}: a block needs {needed:,} bytes of shared memory ({static:,} static, "
-            f"{geometry.dynamic_shared_bytes:,} dynamic): {limits.chip} gives a block at most "
-            f"{limits.max_shared_per_block_bytes:,}"
+            f"{geometry.dynamic_shared_bytes:,} dynamic): {chip.name} gives a block at most {most_shared:,}"
         )
-    if blocks_per_sm(program, geometry, limits) < 1:
-        raise LaunchError(
-            f"{kernel}: a block of {threads:,} threads with {program.registers} registers each does not fit the "
-            f"{limits.registers_per_sm:,} registers of an SM of {limits.chip}; use smaller blocks or __launch_bounds__"
-        )
-
-
-def reserved_shared_bytes(program: Program) -> int:
-    """Bytes at the start of a block's shared memory that belong to the system and are counted as static.
-
-    Code for sm_90 begins its own shared variables at byte 1,024; earlier code at byte 0.
-    """
-    return min(1024, program.shared_static_bytes) if program.arch >= 90 else 0
+    try:
+        return launch_occupancy(program, geometry, chip)
+    except OccupancyError as reason:
+        raise LaunchError(f"{kernel}: {reason}; use smaller blocks or __launch_bounds__") from None
 
 
 def _constants(operand: Operand) -> int | None:
@@ -208,13 +170,13 @@ def is_cooperative(program: Program) -> bool:
     )
 
 
-def check_cooperative(program: Program, geometry: Geometry, limits: Limits, kernel: str) -> None:
+def check_cooperative(geometry: Geometry, resident: Occupancy, chip: Chip, kernel: str) -> None:
     """Refuse a grid whose blocks cannot all be resident, when the kernel synchronises the whole grid."""
-    resident = blocks_per_sm(program, geometry, limits) * limits.sm_count
-    if geometry.blocks > resident:
+    at_once = resident.blocks_per_sm * chip.sm.sm_count
+    if geometry.blocks > at_once:
         raise LaunchError(
-            f"{kernel} synchronises its whole grid, so all {geometry.blocks:,} blocks must run at once: "
-            f"{limits.chip} holds {resident:,}; use fewer blocks"
+            f"{kernel} synchronises its whole grid, so all of its {geometry.blocks:,} blocks must run at once: "
+            f"{chip.name} holds {at_once:,} of them; use fewer blocks"
         )
 
 
@@ -252,7 +214,7 @@ def constant_bank0(
     struct.pack_into("<I", bank, layout.grid_workspace_high, grid_workspace >> 32)
     struct.pack_into("<I", bank, layout.grid_workspace_low, grid_workspace & 0xFFFF_FFFF)
     if program.arch >= 80:
-        struct.pack_into("<I", bank, layout.reserved_shared_bytes, reserved_shared_bytes(program))
+        struct.pack_into("<I", bank, layout.reserved_shared_bytes, geometry.reserved_shared_bytes)
     bank[base : base + len(parameters)] = parameters
     return bank
 

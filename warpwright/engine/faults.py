@@ -1,0 +1,260 @@
+"""Faults and deadlocks as errors that a reader can act on: what, where in the source, which thread, nearest allocation.
+
+A stopped warp leaves kind, address, lanes and instruction in its WARP structure (``engine/abi.py``); this module
+turns them into the exceptions of ``warpwright.errors``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from warpwright.engine.abi import DEVICE_BASE, LOCAL_WINDOW, SHARED_WINDOW, FaultKind
+from warpwright.engine.launch import WARP_THREADS, Dim3, Geometry
+from warpwright.engine.memory import DeviceMemory, format_bytes
+from warpwright.errors import (
+    DeadlockError,
+    ExecutionError,
+    IllegalInstructionError,
+    MemoryFaultError,
+    TrapError,
+)
+from warpwright.isa.program import Instruction, Program
+from warpwright.toolchain.names import plain_name
+
+_READS = ("LD", "ULD")
+_ATOMICS = ("ATOM", "RED")
+_SHOWN_WARPS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Where a warp stopped and why: the fault fields of WARP with the block that it belongs to."""
+
+    block: Dim3
+    warp_in_block: int
+    lanes: int
+    """Mask of the lanes concerned."""
+    instruction: int
+    """Byte address in the program."""
+    kind: int = 0
+    address: int = 0
+    """Device address of the first of the lanes, or byte offset in shared or local memory."""
+    bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingWarp:
+    """One warp of a block that can not go on."""
+
+    warp_in_block: int
+    state: str
+    """``exited``, ``barrier`` or ``converge`` (its own lanes wait for each other)."""
+    barrier: int = 0
+    barrier_threads: int = 0
+    """Threads that the barrier expects; 0 for the whole block."""
+    instruction: int = -1
+    """Byte address of the instruction it waits at; -1 when not known."""
+    lanes: int = 0
+
+
+def instruction_at(program: Program, address: int) -> Instruction | None:
+    """The instruction at a byte address, or None when the address lies outside the program."""
+    index = address // 16
+    table = program.instructions
+    if 0 <= index < len(table) and table[index].address == address:
+        return table[index]
+    return next((i for i in table if i.address == address), None)
+
+
+def source_line(program: Program, address: int) -> str | None:
+    """``saxpy.cu:5: y[i] = a * x[i] + y[i];`` for an instruction, or None without line information.
+
+    The text comes from the program's own source when the file is the one it was compiled from, otherwise from disk.
+    """
+    instruction = instruction_at(program, address)
+    if instruction is None or instruction.line is None:
+        return None
+    name, number = instruction.line
+    text = ""
+    lines: Sequence[str] = ()
+    if Path(name).is_file():
+        lines = Path(name).read_text(encoding="utf-8", errors="replace").splitlines()
+    elif program.source is not None:
+        lines = program.source.splitlines()
+    if 1 <= number <= len(lines):
+        text = lines[number - 1].strip()
+    return f"{name}:{number}: {text}" if text else f"{name}:{number}"
+
+
+def _first_lane(mask: int) -> int:
+    return (mask & -mask).bit_length() - 1 if mask else 0
+
+
+def thread_of(geometry: Geometry, warp_in_block: int, lane: int) -> Dim3:
+    """threadIdx of a lane."""
+    linear = warp_in_block * WARP_THREADS + lane
+    x, y, _ = geometry.block
+    return linear % x, linear // x % y, linear // (x * y)
+
+
+def _place(program: Program, geometry: Geometry, stop: Stop) -> str:
+    """Lines that say where: source (or instruction), block, thread."""
+    lane = _first_lane(stop.lanes)
+    thread = thread_of(geometry, stop.warp_in_block, lane)
+    others = stop.lanes.bit_count() - 1
+    line = source_line(program, stop.instruction)
+    instruction = instruction_at(program, stop.instruction)
+    what = f"{line}\n  " if line else ""
+    if instruction is not None:
+        mnemonic = ".".join((instruction.opcode, *instruction.modifiers))
+        what += f"instruction {mnemonic} at {stop.instruction:#x}\n  "
+    more = f" and {others} more of its warp" if others > 0 else ""
+    return f"{what}block {stop.block}, thread {thread}{more}"
+
+
+def _access_word(instruction: Instruction | None) -> str:
+    opcode = instruction.opcode if instruction is not None else ""
+    if opcode.startswith(_ATOMICS):
+        return "atomic access"
+    return "read" if opcode.startswith(_READS) else "write"
+
+
+def _nearest(memory: DeviceMemory, address: int) -> str:
+    """What lies around a device address, in words."""
+    if address == 0 or address < 4096:
+        return "the address is a null pointer or next to one"
+    freed = memory.freed_at(address)
+    if freed is not None and memory.find(address) is None:
+        return f"the address lies in {freed.name}, which was freed"
+    if not DEVICE_BASE <= address < DEVICE_BASE + memory.capacity_bytes:
+        return (
+            f"the address is not one of device memory ({DEVICE_BASE:#x} to {DEVICE_BASE + memory.capacity_bytes - 1:#x}): "
+            "is a host pointer or an uninitialised value used as an address?"
+        )
+    near = memory.nearest(address)
+    if near is None:
+        return "no memory is allocated"
+    what = f"{near.name} ({format_bytes(near.size_bytes)} at {near.address:#x})"
+    if address >= near.end:
+        gap = address - near.end
+        where = "the address is right behind its end" if gap == 0 else f"the address is {gap:,} bytes behind its end"
+    elif address < near.address:
+        where = f"the address is {near.address - address:,} bytes before its start"
+    else:
+        where = f"the access begins at its byte {address - near.address:,} and passes its end"
+    return f"nearest allocation: {what}; {where}"
+
+
+def fault_error(
+    program: Program, geometry: Geometry, memory: DeviceMemory, stop: Stop, shared_bytes: int
+) -> ExecutionError:
+    """The exception for a warp that stopped with ``Status.FAULT``.
+
+    Args:
+        shared_bytes: shared memory of the block, static and dynamic.
+    """
+    kernel = plain_name(program.name)
+    instruction = instruction_at(program, stop.instruction)
+    place = _place(program, geometry, stop)
+    kind = FaultKind(stop.kind)
+    if kind in (FaultKind.WILD_BRANCH, FaultKind.ILLEGAL_INSTRUCTION):
+        what = (
+            f"jump to {stop.address:#x}, which is not code of the kernel,"
+            if kind is FaultKind.WILD_BRANCH
+            else "instruction without a meaning"
+        )
+        return IllegalInstructionError(f"{what} in kernel {kernel}\n  {place}")
+    size = f"{stop.bytes} byte{'s' if stop.bytes != 1 else ''}"
+    access = _access_word(instruction)
+    if kind is FaultKind.MISALIGNED:
+        head = f"misaligned {access} of {size} at {stop.address:#x} in kernel {kernel}"
+        tail = f"an access of {size} needs an address that is a multiple of {stop.bytes}"
+        if memory.find(stop.address) is not None:
+            inside = memory.find(stop.address)
+            assert inside is not None
+            tail += f"; this is byte {stop.address - inside.address:,} of {inside.name}"
+    elif kind is FaultKind.SHARED_OUT_OF_BOUNDS:
+        offset = stop.address - SHARED_WINDOW if stop.address >= SHARED_WINDOW else stop.address
+        offset = offset & 0xFFFF_FFFF
+        head = f"out-of-bounds {access} of {size} at byte {offset:,} of shared memory in kernel {kernel}"
+        tail = f"the block has {shared_bytes:,} bytes of shared memory ({geometry.dynamic_shared_bytes:,} dynamic)"
+    elif kind is FaultKind.LOCAL_OUT_OF_BOUNDS:
+        offset = stop.address - LOCAL_WINDOW if stop.address >= LOCAL_WINDOW else stop.address
+        offset = (offset & 0xFFFF_FFFF) - (0 if offset & 0x8000_0000 == 0 else 1 << 32)
+        head = f"out-of-bounds {access} of {size} at byte {offset:,} of local memory in kernel {kernel}"
+        tail = f"a thread has {program.local_bytes_per_thread:,} bytes of local memory (is the recursion too deep?)"
+    else:
+        head = f"out-of-bounds {access} of {size} at {stop.address:#x} in kernel {kernel}"
+        tail = _nearest(memory, stop.address)
+    return MemoryFaultError(
+        f"{head}\n  {place}\n  {tail}",
+        kernel=kernel,
+        address=stop.address,
+        bytes=stop.bytes,
+        block=stop.block,
+        thread=thread_of(geometry, stop.warp_in_block, _first_lane(stop.lanes)),
+        line=instruction.line if instruction is not None else None,
+    )
+
+
+def trap_error(program: Program, geometry: Geometry, stop: Stop) -> TrapError:
+    """The exception for a warp that stopped with ``Status.TRAP``."""
+    return TrapError(
+        f"kernel {plain_name(program.name)} stopped itself (trap or failed assertion)\n  "
+        f"{_place(program, geometry, stop)}"
+    )
+
+
+def _lane_list(mask: int) -> str:
+    """``lanes 0-15, 20``."""
+    parts, lane = [], 0
+    while lane < WARP_THREADS:
+        if mask >> lane & 1:
+            first = lane
+            while lane + 1 < WARP_THREADS and mask >> (lane + 1) & 1:
+                lane += 1
+            parts.append(str(first) if first == lane else f"{first}-{lane}")
+        lane += 1
+    return ("lane " if mask.bit_count() == 1 else "lanes ") + ", ".join(parts)
+
+
+def _describe_wait(program: Program, warp: WaitingWarp) -> str:
+    line = source_line(program, warp.instruction) if warp.instruction >= 0 else None
+    at = f" at {line}" if line else ""
+    if warp.state == "exited":
+        return "has exited"
+    if warp.state == "barrier":
+        expects = f" of {warp.barrier_threads} threads" if warp.barrier_threads else ""
+        some = f" with {_lane_list(warp.lanes)} only" if warp.lanes not in (0, 0xFFFF_FFFF) else ""
+        return f"waits at barrier {warp.barrier}{expects}{some}{at}"
+    return f"waits for its own lanes: {_lane_list(warp.lanes)} wait{at}"
+
+
+def deadlock_error(program: Program, geometry: Geometry, block: Dim3, warps: Sequence[WaitingWarp]) -> DeadlockError:
+    """The exception for a block in which no warp can go on: who waits for what."""
+    kernel = plain_name(program.name)
+    groups: dict[str, list[int]] = {}
+    for warp in warps:
+        groups.setdefault(_describe_wait(program, warp), []).append(warp.warp_in_block)
+    rows = [
+        f"{'warp' if len(members) == 1 else 'warps'} {_ranges(members)}: {what}" for what, members in groups.items()
+    ]
+    shown = rows[:_SHOWN_WARPS] + ([f"and {len(rows) - _SHOWN_WARPS} groups more"] if len(rows) > _SHOWN_WARPS else [])
+    return DeadlockError(
+        f"deadlock in kernel {kernel}, block {block}: no warp can go on\n  "
+        + "\n  ".join(shown)
+        + "\n  every thread of the block must reach the same barrier; is a __syncthreads() inside a condition?"
+    )
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """``0-3, 7``."""
+    parts: list[list[int]] = []
+    for n in numbers:
+        if parts and n == parts[-1][-1] + 1:
+            parts[-1][1:] = [n]
+        else:
+            parts.append([n])
+    return ", ".join("-".join(str(n) for n in p) for p in parts)
