@@ -157,6 +157,7 @@ OPS: dict[str, Signature] = {
 # fmt: on
 
 SPECIALS = (
+    "barrier_result",  # of the last reducing barrier of this warp
     *("tid.x", "tid.y", "tid.z", "ntid.x", "ntid.y", "ntid.z", "ctaid.x", "ctaid.y", "ctaid.z"),
     *("nctaid.x", "nctaid.y", "nctaid.z", "laneid", "warpid", "nwarpid", "smid", "nsmid", "gridid"),
     *("lanemask_eq", "lanemask_lt", "lanemask_le", "lanemask_gt", "lanemask_ge"),

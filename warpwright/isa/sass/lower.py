@@ -1,0 +1,109 @@
+"""From decoded SASS to common operations: ``lower``, 64-bit pair fusion, register effects."""
+
+from __future__ import annotations
+
+from warpwright.isa.ops import Lowered, Op, verify
+from warpwright.isa.program import PT, Instruction, Kind, Operand, Program
+from warpwright.isa.sass import (  # noqa: F401  (importing a meaning module fills the table)
+    meaning_control,
+    meaning_convert,
+    meaning_float,
+    meaning_half,
+    meaning_integer,
+    meaning_memory,
+    meaning_move,
+    meaning_tensor,
+)
+from warpwright.isa.sass.meaning import MEANINGS, Emitter, UnsupportedInstruction
+
+
+def describe(i: Instruction) -> str:
+    """The instruction in nvdisasm's manner, good enough for an error message."""
+
+    def operand(o: Operand) -> str:
+        mark = ("~" if o.invert and o.kind is not Kind.PREDICATE else "!" if o.invert else "") + ("-" if o.negate else "")
+        if o.kind in (Kind.IMMEDIATE, Kind.FLOAT, Kind.LABEL):
+            return f"{mark}{o.name or hex(o.value)}{o.suffix}"
+        if o.kind is Kind.CONSTANT:
+            return f"{mark}c[{o.index:#x}][{o.value:#x}]"
+        if o.kind is Kind.MEMORY:
+            base = "" if o.base is None else operand(o.base)
+            return f"[{base}+{o.value:#x}]"
+        return f"{mark}{o.name or o.kind.value + str(o.index)}{o.suffix}"
+
+    guard = "" if i.guard is None else f"@{operand(i.guard)} "
+    return guard + ".".join((i.opcode, *i.modifiers)) + " " + ", ".join(operand(o) for o in i.operands)
+
+
+def lower_instruction(i: Instruction, arch: int, code_base: int = 0) -> Lowered:
+    """One instruction as operations.
+
+    Raises:
+        UnsupportedInstruction: when the opcode or one of its modifiers has no meaning.
+    """
+    known = MEANINGS.get(i.opcode)
+    if known is None:
+        raise UnsupportedInstruction(f"opcode {i.opcode} has no meaning yet")
+    emitter = Emitter(arch=arch, code_base=code_base)
+    guard = None
+    if i.guard is not None and not (i.guard.index == PT and not i.guard.invert):
+        if i.guard.index == PT:
+            return Lowered([])
+        guard = ("pred" if i.guard.kind is Kind.PREDICATE else "upred", i.guard.index, i.guard.invert)
+    known(i, emitter)
+    return Lowered(emitter.ops, guard)
+
+
+def lower(program: Program) -> list[Lowered]:
+    """The meaning of every instruction of ``program``, in order.
+
+    Raises:
+        UnsupportedInstruction: naming kernel, address, text and chip.
+    """
+    result = []
+    for i in program.instructions:
+        try:
+            lowered = lower_instruction(i, program.arch, program.code_base)
+        except UnsupportedInstruction as error:
+            raise UnsupportedInstruction(
+                f"kernel {program.name}: cannot execute the instruction at {i.address:#06x} (sm_{program.arch}): "
+                f"{describe(i)}: {error}"
+            ) from None
+        verify(lowered.ops)
+        result.append(lowered)
+    return result
+
+
+Effect = tuple[str, int]
+"""A register file ('reg', 'ureg', 'pred', 'upred', 'barrier') and a number."""
+
+
+def register_effects(lowered: Lowered) -> tuple[frozenset[Effect], frozenset[Effect]]:
+    """(reads, writes) of one instruction, guard included."""
+    reads: set[Effect] = set()
+    writes: set[Effect] = set()
+    if lowered.guard is not None:
+        reads.add((lowered.guard[0], lowered.guard[1]))
+    for op in lowered.ops:
+        effect_of(op, reads, writes)
+    return frozenset(reads), frozenset(writes)
+
+
+FILES = ("reg", "ureg", "pred", "upred", "barrier")
+
+
+def effect_of(op: Op, reads: set[Effect], writes: set[Effect]) -> None:
+    verb, _, rest = op.name.partition("_")
+    if verb not in ("get", "set"):
+        if op.name in ("bssy",):
+            writes.add(("barrier", op.attr[0]))
+        elif op.name in ("bsync", "break"):
+            reads.add(("barrier", op.attr))
+        return
+    file, wide = (rest[:-2], True) if rest.endswith("64") else (rest, False)
+    if file not in FILES:
+        return
+    into = reads if verb == "get" else writes
+    into.add((file, op.attr))
+    if wide:
+        into.add((file, op.attr + 1))

@@ -1,0 +1,231 @@
+"""Single and double precision arithmetic, comparisons and the special-function unit.
+
+NaN results of arithmetic are the canonical 0x7fffffff (f32) and 0xfff8000000000000's
+positive kin as PTX prescribes them; ``canonical_nan`` says so.  MUFU flushes subnormal
+inputs and outputs whatever its modifiers (the compiler scales around it when it must keep
+them); SIN and COS take turns (the compiler multiplies by 1/2pi before).
+"""
+
+from __future__ import annotations
+
+from warpwright.isa.ops import Value
+from warpwright.isa.program import Instruction, Operand
+from warpwright.isa.sass.meaning import (
+    Emitter,
+    is_zero,
+    meaning,
+    only,
+    predicate,
+    raw32,
+    set32,
+    set64,
+    set_f32,
+    set_predicate,
+    src_f32,
+    src_f64,
+    unsupported,
+)
+from warpwright.isa.sass.meaning_integer import COMBINATIONS, combine, set_comparison
+
+ROUNDINGS = {"RN": "rn", "RZ": "rz", "RM": "rm", "RP": "rp"}
+RELATIONS = {
+    "LT": "olt",
+    "EQ": "oeq",
+    "LE": "ole",
+    "GT": "ogt",
+    "NE": "one",
+    "GE": "oge",
+    "NUM": "ord",
+    "NAN": "uno",
+    "LTU": "ult",
+    "EQU": "ueq",
+    "LEU": "ule",
+    "GTU": "ugt",
+    "NEU": "une",
+    "GEU": "uge",
+}
+
+
+def rounding(i: Instruction) -> str:
+    return next((ROUNDINGS[m] for m in i.modifiers if m in ROUNDINGS), "rn")
+
+
+def flush(b: Emitter, i: Instruction, x: Value) -> Value:
+    return b.op("ftz", b.type_of(x), x) if "FTZ" in i.modifiers else x
+
+
+def saturate(b: Emitter, x: Value) -> Value:
+    """Clamp to [0, 1]; NaN becomes +0."""
+    type = b.type_of(x)
+    one = {"f32": 0x3F800000, "f64": 0x3FF0000000000000, "f16": 0x3C00, "bf16": 0x3F80}[type]
+    low = b.op("fmax", type, x, b.const(0, type), attr="number")
+    return b.op("fmin", type, low, b.const(one, type), attr="number")
+
+
+def finish(b: Emitter, i: Instruction, x: Value) -> Value:
+    """What follows the rounding: canonical NaN, flush, saturation."""
+    x = flush(b, i, b.op("canonical_nan", b.type_of(x), x))
+    return saturate(b, x) if "SAT" in i.modifiers else x
+
+
+@meaning("FADD")
+def FADD(i: Instruction, b: Emitter) -> None:
+    only(i, "FTZ", "SAT", *ROUNDINGS)
+    d, x, y = i.operands
+    total = b.op("fadd", "f32", flush(b, i, src_f32(b, x)), flush(b, i, src_f32(b, y)), attr=rounding(i))
+    set_f32(b, d, finish(b, i, total))
+
+
+@meaning("FMUL")
+def FMUL(i: Instruction, b: Emitter) -> None:
+    only(i, "FTZ", "SAT", *ROUNDINGS)
+    d, x, y = i.operands
+    product = b.op("fmul", "f32", flush(b, i, src_f32(b, x)), flush(b, i, src_f32(b, y)), attr=rounding(i))
+    set_f32(b, d, finish(b, i, product))
+
+
+@meaning("FFMA")
+def FFMA(i: Instruction, b: Emitter) -> None:
+    only(i, "FTZ", "SAT", *ROUNDINGS)
+    d, *sources = i.operands
+    values = [flush(b, i, src_f32(b, o)) for o in sources]
+    set_f32(b, d, finish(b, i, b.op("fma", "f32", *values, attr=rounding(i))))
+
+
+@meaning("DADD")
+def DADD(i: Instruction, b: Emitter) -> None:
+    only(i, *ROUNDINGS)
+    d, x, y = two_sources(i)
+    set64(b, d, b.op("canonical_nan", "f64", b.op("fadd", "f64", src_f64(b, x), src_f64(b, y), attr=rounding(i))))
+
+
+def two_sources(i: Instruction) -> tuple[Operand, Operand, Operand]:
+    """Destination and two sources; a printed RZ placeholder between them does not exist in this form."""
+    d, x, y = i.operands
+    return d, x, y
+
+
+@meaning("DMUL")
+def DMUL(i: Instruction, b: Emitter) -> None:
+    only(i, *ROUNDINGS)
+    d, x, y = two_sources(i)
+    set64(b, d, b.op("canonical_nan", "f64", b.op("fmul", "f64", src_f64(b, x), src_f64(b, y), attr=rounding(i))))
+
+
+@meaning("DFMA")
+def DFMA(i: Instruction, b: Emitter) -> None:
+    only(i, *ROUNDINGS)
+    d, *sources = i.operands
+    total = b.op("fma", "f64", *(src_f64(b, o) for o in sources), attr=rounding(i))
+    set64(b, d, b.op("canonical_nan", "f64", total))
+
+
+def relation(i: Instruction) -> str:
+    """The comparison among the modifiers."""
+    for m in i.modifiers:
+        if m in RELATIONS:
+            return RELATIONS[m]
+    raise unsupported(f"{i.opcode} without a relation")
+
+
+@meaning("FSETP")
+def FSETP(i: Instruction, b: Emitter) -> None:
+    only(i, "FTZ", *RELATIONS, *COMBINATIONS)
+    first, second, x, y, with_ = i.operands
+    result = b.fcmp(relation(i), flush(b, i, src_f32(b, x)), flush(b, i, src_f32(b, y)))
+    set_comparison(b, i, result, first, second, with_)
+
+
+@meaning("DSETP")
+def DSETP(i: Instruction, b: Emitter) -> None:
+    only(i, *RELATIONS, *COMBINATIONS)
+    first, second, x, y, with_ = i.operands
+    set_comparison(b, i, b.fcmp(relation(i), src_f64(b, x), src_f64(b, y)), first, second, with_)
+
+
+@meaning("FSET")
+def FSET(i: Instruction, b: Emitter) -> None:
+    """A comparison as 1.0 (BF) or all ones."""
+    only(i, "FTZ", "BF", *RELATIONS, *COMBINATIONS)
+    d, x, y, with_ = i.operands
+    result = b.fcmp(relation(i), flush(b, i, src_f32(b, x)), flush(b, i, src_f32(b, y)))
+    true = b.const(0x3F800000 if "BF" in i.modifiers else 0xFFFFFFFF)
+    set32(b, d, b.select(combine(b, i, result, with_), true, b.const(0)))
+
+
+@meaning("FSEL")
+def FSEL(i: Instruction, b: Emitter) -> None:
+    only(i, "FTZ")
+    d, x, y, p = i.operands
+    chosen = b.select(predicate(b, p), flush(b, i, src_f32(b, x)), flush(b, i, src_f32(b, y)))
+    set_f32(b, d, chosen)
+
+
+def float_pick(b: Emitter, selector: Operand, x: Value, y: Value, nan: str) -> Value:
+    """fmin where the predicate holds, else fmax."""
+    type = b.type_of(x)
+    if selector.index == 7:
+        return b.op("fmax" if selector.invert else "fmin", type, x, y, attr=nan)
+    low, high = b.op("fmin", type, x, y, attr=nan), b.op("fmax", type, x, y, attr=nan)
+    return b.select(predicate(b, selector), low, high)
+
+
+@meaning("FMNMX")
+def FMNMX(i: Instruction, b: Emitter) -> None:
+    only(i, "FTZ", "NAN")
+    d, x, y, p = i.operands
+    left, right = flush(b, i, src_f32(b, x)), flush(b, i, src_f32(b, y))
+    result = float_pick(b, p, left, right, "nan" if "NAN" in i.modifiers else "number")
+    set_f32(b, d, b.op("canonical_nan", "f32", result))
+
+
+@meaning("DMNMX")
+def DMNMX(i: Instruction, b: Emitter) -> None:
+    only(i)
+    d, x, y, p = i.operands
+    result = float_pick(b, p, src_f64(b, x), src_f64(b, y), "number")
+    set64(b, d, b.op("canonical_nan", "f64", result))
+
+
+@meaning("FCHK")
+def FCHK(i: Instruction, b: Emitter) -> None:
+    """True where a division needs the slow path.
+
+    The fast path is right when dividend, divisor's reciprocal, quotient and remainder all
+    stay normal; every other exponent takes the slow path, which is right for all inputs.
+    """
+    only(i, "DIVIDE")
+    p, x, y = i.operands
+
+    def exponent(o: Operand) -> Value:
+        return b.and_(b.lshr(b.bitcast(src_f32(b, o), "i32"), b.const(23)), b.const(0xFF))
+
+    above, below = exponent(x), exponent(y)
+    difference = b.sub(above, below)
+    slow = b.icmp("ugt", b.sub(above, b.const(26)), b.const(254 - 26))
+    slow = b.or_(slow, b.icmp("ugt", b.sub(below, b.const(2)), b.const(250)))
+    slow = b.or_(slow, b.icmp("sgt", difference, b.const(125)))
+    slow = b.or_(slow, b.icmp("slt", difference, b.const(-124)))
+    set_predicate(b, p, slow)
+
+
+FUNCTIONS = ("RCP", "RSQ", "SQRT", "EX2", "LG2", "SIN", "COS", "TANH")
+
+
+@meaning("MUFU")
+def MUFU(i: Instruction, b: Emitter) -> None:
+    only(i, *FUNCTIONS, "RCP64H", "RSQ64H")
+    d, x = i.operands
+    name = i.modifiers[0]
+    if name.endswith("64H"):
+        if x.negate or x.absolute:
+            high = b.bitcast(src_f32(b, x), "i32")
+        else:
+            high = raw32(b, x)
+        wide = b.bitcast(b.op("pack64", "i64", b.const(0), high), "f64")
+        result = b.op("mufu", "f64", b.op("ftz", "f64", wide), attr=name[:3].lower())
+        bits = b.bitcast(b.op("ftz", "f64", b.op("canonical_nan", "f64", result)), "i64")
+        set32(b, d, b.op("extract", "i32", bits, attr=1))
+        return
+    value = b.op("mufu", "f32", b.op("ftz", "f32", src_f32(b, x)), attr=name.lower())
+    set_f32(b, d, b.op("ftz", "f32", b.op("canonical_nan", "f32", value)))

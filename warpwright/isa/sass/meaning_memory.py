@@ -1,0 +1,295 @@
+"""Loads, stores, atomics, constant loads, asynchronous copies, fences.
+
+Addresses: global and generic are 64-bit (a register pair, ``.U32`` widens one register,
+plus a uniform pair, plus a displacement); shared and local are 32-bit offsets.  On sm_90 a
+shared address is formed as ``(cluster CTA id << 24) + offset`` with offsets from 0x400, because
+the first KiB belongs to the system: offsets are taken as they are, so a block's shared
+memory begins at 0 on every chip and is 1 KiB longer on sm_90.
+Values of atomics are raw bits (i32 or i64) whatever the type that they are added in.
+"""
+
+from __future__ import annotations
+
+from warpwright.isa.ops import Access, Value
+from warpwright.isa.program import RZ, Instruction, Kind, Operand
+from warpwright.isa.sass.meaning import (
+    Emitter,
+    constant,
+    is_predicate,
+    is_zero,
+    meaning,
+    only,
+    raw32,
+    set32,
+    set_words,
+    src64,
+    unsupported,
+)
+
+SIZES = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "32": 4, "64": 8, "128": 16}
+SCOPES = ("CTA", "SM", "GPU", "SYS", "CLUSTER")
+CACHE = ("EF", "EL", "LU", "EU", "NA", "BYPASS", "ACCESS", "LTC64B", "LTC128B", "LTC256B", "CONSTANT", "PRIVATE")
+IGNORED = ("E", "U", "WEAK", "STRONG", "MMIO", "SPIN", *SCOPES, *CACHE)
+
+
+def address(b: Emitter, o: Operand, wide: bool) -> Value:
+    """The address of a memory operand: i64 (global, generic) or i32 (shared, local)."""
+    if o.kind is not Kind.MEMORY:
+        raise unsupported(f"operand of kind {o.kind.value} as an address")
+    parts: list[Value] = []
+    base = o.base
+    if base is not None and not is_zero(base):
+        suffix = base.suffix.replace(".reuse", "")
+        scale = {"": 0, ".64": 0, ".U32": 0, ".32": 0, ".X4": 2, ".X8": 3, ".X16": 4}.get(suffix)
+        if scale is None:
+            raise unsupported(f"address register suffix {suffix}")
+        if wide and suffix not in (".U32", ".32"):
+            parts.append(src64(b, Operand(base.kind, base.index)))
+        elif wide:
+            widen = b.zext if suffix == ".U32" else b.sext
+            parts.append(widen(raw32(b, base), "i64"))
+        else:
+            value = raw32(b, base)
+            parts.append(b.shl(value, b.const(scale)) if scale else value)
+    uniform = o.uniform
+    if uniform is not None and not is_zero(uniform):
+        if wide:
+            parts.append(src64(b, Operand(uniform.kind, uniform.index)))
+        else:
+            parts.append(raw32(b, uniform))
+    if o.value or not parts:
+        parts.append(b.const(o.value, "i64" if wide else "i32"))
+    total = parts[0]
+    for part in parts[1:]:
+        total = b.add(total, part)
+    return total
+
+
+def access(i: Instruction, space: str, size: int, operation: str = "", type: str = "i32") -> Access:
+    cache = next((m for m in i.modifiers if m in CACHE), "")
+    strong = "STRONG" in i.modifiers or "MMIO" in i.modifiers or (bool(operation) and space != "shared")
+    return Access(space, size, strong, operation, type, cache)
+
+
+WORDS = {4: "i32", 8: "i32x2", 16: "i32x4"}
+
+
+def size_of(i: Instruction) -> tuple[int, bool]:
+    """Bytes per lane and whether they are sign-extended."""
+    for m in i.modifiers:
+        if m in SIZES:
+            return SIZES[m], m.startswith("S")
+    return 4, False
+
+
+def load(b: Emitter, i: Instruction, space: str, d: Operand, at: Value) -> None:
+    size, signed = size_of(i)
+    how = access(i, space, size)
+    if size < 4:
+        value = b.op("load", "i8" if size == 1 else "i16", at, attr=how)
+        set32(b, d, b.sext(value, "i32") if signed else b.zext(value, "i32"))
+    elif size == 8:
+        set_words(b, d, b.op("load", "i32x2", at, attr=how))
+    else:
+        set_words(b, d, b.op("load", WORDS[size], at, attr=how))
+
+
+def words(b: Emitter, o: Operand, size: int) -> Value:
+    """The value that a store of ``size`` bytes takes from consecutive registers."""
+    if size < 4:
+        return b.trunc(raw32(b, o), "i8" if size == 1 else "i16")
+    if size == 4:
+        return raw32(b, o)
+    if is_zero(o):
+        parts = [b.const(0)] * (size // 4)
+    else:
+        parts = [raw32(b, o, n) for n in range(size // 4)]
+    return b.op("pack2" if size == 8 else "pack4", WORDS[size], *parts)
+
+
+SPACES = {
+    "LDG": "global",
+    "STG": "global",
+    "LD": "generic",
+    "ST": "generic",
+    "LDS": "shared",
+    "STS": "shared",
+    "LDL": "local",
+    "STL": "local",
+    "ATOM": "generic",
+    "ATOMG": "global",
+    "ATOMS": "shared",
+    "RED": "global",
+}
+
+
+@meaning("LDG", "LD", "LDS", "LDL")
+def LD(i: Instruction, b: Emitter) -> None:
+    only(i, *SIZES, *IGNORED)
+    space = SPACES[i.opcode]
+    registers = [o for o in i.operands if o.kind is Kind.REGISTER]
+    memory = next(o for o in i.operands if o.kind is Kind.MEMORY)
+    if any(is_predicate(o) and o.index != 7 for o in i.operands):
+        raise unsupported(f"{i.opcode} with a predicate operand")
+    load(b, i, space, registers[0], address(b, memory, space in ("global", "generic")))
+
+
+@meaning("STG", "ST", "STS", "STL")
+def ST(i: Instruction, b: Emitter) -> None:
+    only(i, *SIZES, *IGNORED)
+    space = SPACES[i.opcode]
+    memory, value = i.operands[0], i.operands[1]
+    size, _ = size_of(i)
+    at = address(b, memory, space in ("global", "generic"))
+    b.op("store", "void", at, words(b, value, size), attr=access(i, space, size))
+
+
+@meaning("LDC", "ULDC")
+def LDC(i: Instruction, b: Emitter) -> None:
+    only(i, *SIZES)
+    d, source = i.operands
+    size, signed = size_of(i)
+    if size < 4:
+        value = constant(b, source, "i8" if size == 1 else "i16")
+        set32(b, d, b.sext(value, "i32") if signed else b.zext(value, "i32"))
+    else:
+        set_words(b, d, constant(b, source, {4: "i32", 8: "i64", 16: "i32x4"}[size]))
+
+
+OPERATIONS = ("ADD", "MIN", "MAX", "INC", "DEC", "AND", "OR", "XOR", "EXCH", "CAS", "CAST", "POPC")
+ATOMIC_TYPES = {
+    "32": ("i32", False),
+    "U32": ("i32", False),
+    "S32": ("i32", True),
+    "64": ("i64", False),
+    "U64": ("i64", False),
+    "S64": ("i64", True),
+    "F32": ("f32", True),
+    "F64": ("f64", True),
+    "F16x2": ("f16x2", True),
+    "BF16x2": ("bf16x2", True),
+    "BF16_V2": ("bf16x2", True),
+}
+
+
+def atomic(i: Instruction) -> tuple[str, str, int]:
+    """Operation (as ``Access`` names it), type and bytes."""
+    name = next((m for m in i.modifiers if m in OPERATIONS), "")
+    printed = next((m for m in i.modifiers if m in ATOMIC_TYPES), "U32")
+    type, signed = ATOMIC_TYPES[printed]
+    size = 8 if type in ("i64", "f64") else 4
+    floating = type not in ("i32", "i64")
+    if name == "ADD":
+        operation = {"f32": "fadd", "f64": "fadd", "f16x2": "fadd_f16x2", "bf16x2": "fadd_bf16x2"}.get(type, "add")
+    elif name in ("MIN", "MAX"):
+        operation = ("f" if floating else "s" if signed else "u") + name.lower()
+    else:
+        operation = name.lower()
+    if not operation:
+        raise unsupported("an atomic without an operation")
+    return operation, type, size
+
+
+def atomic_value(b: Emitter, o: Operand, size: int) -> Value:
+    return raw32(b, o) if size == 4 else src64(b, o)
+
+
+@meaning("ATOM", "ATOMG", "ATOMS", "RED")
+def ATOM(i: Instruction, b: Emitter) -> None:
+    only(i, *OPERATIONS, *ATOMIC_TYPES, *IGNORED, "FTZ", "RN")
+    space = SPACES[i.opcode]
+    operation, type, size = atomic(i)
+    operands = list(i.operands)
+    d: Operand | None = None
+    if i.opcode != "RED":
+        if is_predicate(operands[0]):
+            operands.pop(0)
+        d = operands.pop(0)
+    memory, *sources = operands
+    if any(is_predicate(o) and o.index != 7 for o in sources):
+        raise unsupported(f"{i.opcode} with a predicate operand")
+    sources = [o for o in sources if not is_predicate(o)]
+    at = address(b, memory, space != "shared")
+    result_type = "i32" if size == 4 else "i64"
+    if operation == "popc":  # each lane adds one
+        old = b.op("atomic", "i32", at, b.const(1), attr=access(i, space, 4, "add"))
+        if d is not None and not is_zero(d):
+            set32(b, d, old)
+        return
+    if operation == "cast":
+        compare, value = (atomic_value(b, o, size) for o in sources[:2])
+        old = b.op("atomic", result_type, at, value, compare, attr=access(i, space, size, "cas", type))
+        assert d is not None
+        set32(b, d, b.zext(b.icmp("eq", old, compare), "i32"))
+        return
+    if operation == "cas":
+        if len(sources) == 1:  # the pair (or quad) of registers holds compare, then value
+            sources = [sources[0], Operand(sources[0].kind, sources[0].index + size // 4)]
+        compare, value = (atomic_value(b, o, size) for o in sources[:2])
+        old = b.op("atomic", result_type, at, value, compare, attr=access(i, space, size, "cas", type))
+    else:
+        value = atomic_value(b, sources[0], size)
+        old = b.op("atomic", result_type, at, value, attr=access(i, space, size, operation, type))
+    if d is not None and d.index != RZ:
+        set_words(b, d, old)
+
+
+@meaning("LDGSTS")
+def LDGSTS(i: Instruction, b: Emitter) -> None:
+    """Copy from global to shared memory; complete at once in the functional engine."""
+    only(i, *SIZES, *IGNORED, "ZFILL")
+    to, source, *rest = i.operands
+    size, _ = size_of(i)
+    if any(is_predicate(o) and o.index != 7 for o in rest):
+        raise unsupported("LDGSTS with a predicate operand")
+    value = b.op("load", WORDS[size], address(b, source, True), attr=access(i, "global", size))
+    b.op("store", "void", address(b, to, False), value, attr=access(i, "shared", size))
+
+
+@meaning("LDGDEPBAR")
+def LDGDEPBAR(i: Instruction, b: Emitter) -> None:
+    only(i)
+    b.op("async_commit", "void", attr=0)
+
+
+@meaning("LDSM")
+def LDSM(i: Instruction, b: Emitter) -> None:
+    """8x8 matrices of 16-bit elements: lane 8m + r addresses row r of matrix m."""
+    only(i, "16", "M88", "MT88", "1", "2", "4")
+    d, memory = i.operands
+    count = next(int(m) for m in i.modifiers[::-1] if m in ("1", "2", "4")) if i.modifiers[-1] in ("2", "4") else 1
+    at = address(b, memory, False)
+    lane = b.op("special", "i32", attr="laneid")
+    row, column = b.lshr(lane, b.const(2)), b.and_(lane, b.const(3))
+    results = []
+    for matrix in range(count):
+        if "MT88" not in i.modifiers:
+            source = b.op("shuffle", "i32", at, b.add(row, b.const(8 * matrix)))
+            place = b.add(source, b.shl(column, b.const(2)))
+            results.append(b.op("load", "i32", place, attr=access(i, "shared", 4)))
+        else:
+            halves = []
+            for half in range(2):
+                which = b.add(b.shl(column, b.const(1)), b.const(8 * matrix + half))
+                place = b.add(b.op("shuffle", "i32", at, which), b.shl(row, b.const(1)))
+                halves.append(b.zext(b.op("load", "i16", place, attr=access(i, "shared", 2)), "i32"))
+            results.append(b.or_(halves[0], b.shl(halves[1], b.const(16))))
+    for n, value in enumerate(results):
+        set32(b, Operand(d.kind, d.index + n), value)
+
+
+@meaning("MEMBAR")
+def MEMBAR(i: Instruction, b: Emitter) -> None:
+    only(i, "SC", "ALL", "VC", "EL", *SCOPES)
+    scope = next((m for m in i.modifiers if m in SCOPES), "GPU")
+    b.op("fence", "void", attr={"CTA": "cta", "SM": "cta", "SYS": "sys"}.get(scope, "gpu"))
+
+
+@meaning("FENCE")
+def FENCE(i: Instruction, b: Emitter) -> None:
+    b.op("fence", "void", attr="cta")
+
+
+@meaning("ERRBAR", "CGAERRBAR", "CCTL", "CCTLL", "UCCTL", "DEPBAR", "NOP", "WARPGROUP")
+def NOP(i: Instruction, b: Emitter) -> None:
+    """Order and caches only: the functional memory is coherent and copies are complete at once."""

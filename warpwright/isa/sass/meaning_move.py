@@ -1,0 +1,151 @@
+"""Moves, selections, special registers and the ways between register files."""
+
+from __future__ import annotations
+
+from warpwright.isa.ops import Value
+from warpwright.isa.program import PT, RZ, Instruction, Kind, Operand
+from warpwright.isa.sass.meaning import (
+    REGISTERS,
+    Emitter,
+    is_predicate,
+    meaning,
+    only,
+    predicate,
+    raw32,
+    set32,
+    set64,
+    set_predicate,
+    src32,
+    unsupported,
+)
+
+SPECIAL_NAMES = {
+    "SR_LANEID": "laneid",
+    "SR_VIRTUALSMID": "smid",
+    "SR_SMID": "smid",
+    "SR_CLOCKLO": "clock_lo",
+    "SR_CLOCKHI": "clock_hi",
+    "SR_GLOBALTIMERLO": "globaltimer_lo",
+    "SR_GLOBALTIMERHI": "globaltimer_hi",
+    "SR_EQMASK": "lanemask_eq",
+    "SR_LTMASK": "lanemask_lt",
+    "SR_LEMASK": "lanemask_le",
+    "SR_GTMASK": "lanemask_gt",
+    "SR_GEMASK": "lanemask_ge",
+    "SR_SWINHI": "shared_window_hi",
+    "SR_SWINLO": "shared_window_lo",
+    "SR_LWINHI": "local_window_hi",
+    "SR_LWINLO": "local_window_lo",
+    "SR_SMEMSZ": "total_smem_size",
+    "SR_NTID": "ntid.x",
+    "SR_CgaCtaId": "cluster_ctaid",
+    "SR_CgaSize": "cluster_nctaid",
+}
+"""Special registers by printed name; ``SR_TID.X`` and its kin follow their pattern."""
+
+
+def special(b: Emitter, o: Operand) -> Value:
+    """The value of a special register."""
+    name = o.name
+    if name == "SRZ":
+        return b.const(0)
+    if name in SPECIAL_NAMES:
+        return b.op("special", "i32", attr=SPECIAL_NAMES[name])
+    stem, _, axis = name.removeprefix("SR_").lower().partition(".")
+    if stem in ("tid", "ctaid", "ntid", "nctaid") and axis in ("x", "y", "z"):
+        return b.op("special", "i32", attr=f"{stem}.{axis}")
+    raise unsupported(f"special register {name}")
+
+
+@meaning("S2R", "S2UR")
+def S2R(i: Instruction, b: Emitter) -> None:
+    only(i)
+    set32(b, i.operands[0], special(b, i.operands[1]))
+
+
+@meaning("CS2R")
+def CS2R(i: Instruction, b: Emitter) -> None:
+    only(i, "32")
+    d, source = i.operands
+    if "32" in i.modifiers:
+        set32(b, d, special(b, source))
+    elif source.name == "SRZ":
+        set64(b, d, b.const(0, "i64"))
+    elif source.name == "SR_CLOCKLO":
+        set64(b, d, b.op("special64", "i64", attr="clock"))
+    elif source.name == "SR_GLOBALTIMERLO":
+        set64(b, d, b.op("special64", "i64", attr="globaltimer"))
+    else:
+        raise unsupported(f"64-bit read of special register {source.name}")
+
+
+@meaning("MOV", "UMOV")
+def MOV(i: Instruction, b: Emitter) -> None:
+    only(i, "64")
+    set32(b, i.operands[0], src32(b, i.operands[1]))
+
+
+@meaning("SEL", "USEL")
+def SEL(i: Instruction, b: Emitter) -> None:
+    only(i)
+    d, x, y, p = i.operands
+    set32(b, d, b.select(predicate(b, p), src32(b, x), src32(b, y)))
+
+
+@meaning("R2UR")
+def R2UR(i: Instruction, b: Emitter) -> None:
+    only(i)
+    d, x = (o for o in i.operands if o.kind in REGISTERS)
+    set32(b, d, b.op("first_lane", "i32", src32(b, x)))
+
+
+@meaning("P2R")
+def P2R(i: Instruction, b: Emitter) -> None:
+    """Predicates P0..P6 (masked) into the low bits, or the byte named by the suffix, of a register."""
+    only(i)
+    d, _pr, x, mask = i.operands
+    byte = int(d.suffix[2]) if d.suffix.startswith(".B") else 0
+    chosen = mask.value & 0x7F
+    total = b.const(0)
+    for n in range(7):
+        if chosen >> n & 1:
+            bit = b.select(b.op("get_pred", "i1", attr=n), b.const(1 << n + 8 * byte), b.const(0))
+            total = b.or_(total, bit)
+    rest = b.and_(src32(b, x), b.const(~(chosen << 8 * byte)))
+    set32(b, d, b.or_(rest, total))
+
+
+@meaning("R2P")
+def R2P(i: Instruction, b: Emitter) -> None:
+    only(i)
+    _pr, x, mask = i.operands
+    bits = raw32(b, x)
+    byte = int(x.suffix[2]) if x.suffix.startswith(".B") else 0
+    values = []
+    for n in range(7):
+        if mask.value >> n & 1:
+            values.append((n, b.icmp("ne", b.and_(bits, b.const(1 << n + 8 * byte)), b.const(0))))
+    for n, value in values:
+        b.op("set_pred", "void", value, attr=n)
+
+
+@meaning("B2R")
+def B2R(i: Instruction, b: Emitter) -> None:
+    """The result of the last reducing barrier: a count, and whether it is not zero."""
+    only(i, "RESULT")
+    if "RESULT" not in i.modifiers:
+        raise unsupported("B2R of a barrier's state")
+    result = b.op("special", "i32", attr="barrier_result")
+    for o in i.operands:
+        if is_predicate(o):
+            set_predicate(b, o, b.icmp("ne", result, b.const(0)))
+        elif o.kind is Kind.REGISTER and o.index != RZ:
+            set32(b, o, result)
+
+
+@meaning("LEPC")
+def LEPC(i: Instruction, b: Emitter) -> None:
+    """The address of this instruction, or of the label beside it."""
+    only(i)
+    target = b.code_base + (i.operands[1].value if len(i.operands) > 1 else i.address)
+    set64(b, i.operands[0], b.const(target, "i64"))
