@@ -66,6 +66,11 @@ class Case:
 Builder: TypeAlias = Callable[[Size, np.random.Generator], Case]
 
 
+def pick(size: Size, small: int, large: int) -> int:
+    """The extent that belongs to the size."""
+    return small if size == "small" else large
+
+
 def triple(extent: int | Sequence[int]) -> tuple[int, int, int]:
     """A grid or block extent as (x, y, z); missing dimensions are 1."""
     values = (extent,) if isinstance(extent, int) else tuple(int(v) for v in extent)
