@@ -1,0 +1,111 @@
+"""What the timing model takes from a launch and what it gives back.
+
+::
+
+    result = simulate(chip, program, lowered, kernel, context, threads=1, progress=None, cancel=None, interpret=None)
+
+``chip``      a :class:`warpwright.chips.Chip`
+``program``   the decoded kernel (control bits, operands)
+``lowered``   its common operations, one :class:`warpwright.isa.ops.Lowered` an instruction: tells memory accesses,
+              barriers and strong accesses apart
+``kernel``    the compiled warp function with tracing on (:class:`TracedKernel`)
+``context``   the launch's :class:`warpwright.engine.launch.LaunchContext` (LAUNCH structure, geometry)
+``threads``   host threads; cycles and results do not depend on it
+``progress``  called about five times a second with a :class:`Progress`
+``cancel``    called as often; true stops the launch (:class:`TimingCancelled`)
+``interpret`` called with a WARP pointer when its function returned ``INTERPRET``; gives the new status
+
+Blocks are created, run and ended by the timing model itself: it owns the BLOCK and WARP structures,
+shared and local memory of resident blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from warpwright.engine.abi import Status
+
+
+class BasicBlock(Protocol):
+    """A run of instructions that a block record stands for."""
+
+    @property
+    def first(self) -> int: ...  # index of its first instruction in program.instructions
+
+    @property
+    def last(self) -> int: ...  # index of its last instruction
+
+
+class TracedKernel(Protocol):
+    """A kernel compiled with tracing on."""
+
+    @property
+    def address(self) -> int: ...  # of the native function  int32 f(WARP *)
+
+    @property
+    def spill_bytes(self) -> int: ...  # size of a warp's save area
+
+    @property
+    def blocks(self) -> Sequence[BasicBlock]: ...  # by the number that block records carry
+
+    @property
+    def max_block_words(self) -> int: ...  # trace words that one basic block can need
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a timed launch stands."""
+
+    phase: str
+    """``compiling`` (the model itself, once on a machine) or ``running``."""
+    cycles: int = 0
+    blocks_done: int = 0
+    blocks: int = 0
+    instructions: int = 0
+
+
+class TimingError(RuntimeError):
+    """A launch that cannot go on in simulated time; ``warps`` holds the warps concerned."""
+
+    def __init__(self, message: str, status: Status | None = None, warps: Sequence[Mapping[str, int]] = ()) -> None:
+        super().__init__(message)
+        self.status = status
+        """FAULT, TRAP, DEADLOCK … as the warp function returned; None for a deadlock among warps."""
+        self.warps = list(warps)
+        """Fields of engine/abi.py's WARP (fault_kind, fault_address, …), the block's index (``block_x`` …) and what it waits for."""
+
+
+class TimingCancelled(TimingError):
+    """``cancel`` said stop."""
+
+
+ProgressCallback = Callable[[Progress], None]
+CancelCallback = Callable[[], bool]
+InterpretCallback = Callable[[int], int]
+
+
+@dataclass(slots=True)
+class TimingResult:
+    """Cycles of one launch and what they were spent on."""
+
+    cycles: int
+    """``gpc__cycles_elapsed.max``: launch overhead, blocks, drain."""
+    seconds: float
+    metrics: dict[str, float]
+    """By Nsight Compute's names."""
+    bottleneck: str
+    """One sentence."""
+    bounds: dict[str, float]
+    """Closed-form lower bounds in cycles (``bounds.py``)."""
+    stalls: dict[str, int] = field(default_factory=dict)
+    """Warp-cycles between issues by reason, with Nsight Compute's words; ``selected`` counts issues."""
+    sm: dict[str, Any] = field(default_factory=dict)
+    """Arrays by SM (shape (sm_count,), int64): active cycles, instructions, blocks."""
+    instruction_issues: Any = None
+    """Times each instruction was issued, shape (instructions,), int64."""
+    instruction_stall_cycles: Any = None
+    """Warp-cycles spent waiting in front of each instruction, shape (instructions,), int64."""
+    wall_seconds: float = 0.0
+    """Host time of the simulation."""
