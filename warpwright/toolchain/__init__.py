@@ -1,12 +1,12 @@
-"""From source to machine code: NVRTC, nvJitLink, and the reading of cubins.
+"""From source to machine code: NVRTC, ptxas, nvJitLink, and the reading of cubins.
 
-``compile.py`` is the way in; ``nvrtc.py`` and ``nvjitlink.py`` call NVIDIA's libraries, ``cubin.py`` (with ``elf.py``,
-``nvinfo.py``, ``lines.py``) reads what they make, ``relocation.py`` places it, ``cache.py`` keeps results on disk.
-Imports nothing of the package but itself.
+``compile.py`` is the way in; ``nvrtc.py``, ``ptxas.py`` and ``nvjitlink.py`` call NVIDIA's tools, ``cubin.py`` (with
+``elf.py``, ``nvinfo.py``, ``lines.py``, ``callgraph.py``) reads what they make, ``relocation.py`` places it, ``cache.py`` keeps
+results on disk.  Imports nothing of the package but its error classes.
 """
 
 from warpwright.toolchain.cache import DiskCache, cache_key
-from warpwright.toolchain.compile import CompiledModule, architecture, compile_source, link_ptx, load
+from warpwright.toolchain.compile import CompiledModule, architecture, compile_source, link, link_ptx, load
 from warpwright.toolchain.cubin import (
     Function,
     Kernel,
@@ -27,6 +27,7 @@ from warpwright.toolchain.errors import (
     ToolchainError,
 )
 from warpwright.toolchain.lines import Line, LineTable
+from warpwright.toolchain.nvjitlink import InputKind
 from warpwright.toolchain.relocation import Image, code_layout, relocate
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "DiskCache",
     "Function",
     "Image",
+    "InputKind",
     "Kernel",
     "KernelParameter",
     "Line",
@@ -53,6 +55,7 @@ __all__ = [
     "check_architecture",
     "code_layout",
     "compile_source",
+    "link",
     "link_ptx",
     "load",
     "read_cubin",

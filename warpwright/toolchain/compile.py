@@ -13,17 +13,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from warpwright.toolchain import nvjitlink, nvrtc
+from warpwright.toolchain import nvjitlink, nvrtc, ptxas
 from warpwright.toolchain.cache import DiskCache, cache_key
 from warpwright.toolchain.cubin import Kernel, Module, check_architecture, read_cubin
 from warpwright.toolchain.errors import CompileError, CubinError, Diagnostic
 from warpwright.toolchain.wheels import header_versions
 
+_FATBIN_MAGIC = b"\x50\xed\x55\xba"
 _FORMAT = "1"
 """Changes when what an entry holds changes."""
 
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*(?:\"([^\"\n]+)\"|<([^>\n]+)>|(\S+))", re.MULTILINE)
-_LINK_OPTION = re.compile(r"^--?(maxrregcount|ftz|prec-div|prec-sqrt|fma|Xptxas|ptxas-options|g|G|device-debug)(=|$)")
+_ASSEMBLER_OPTION = re.compile(r"^--?(maxrregcount|Xptxas|ptxas-options)(=|$)")
 _PTX_VERSION = re.compile(r"^\s*\.version\s+\d+\.\d+", re.MULTILINE)
 _PTX_TARGET = re.compile(r"^\s*\.target\s+sm_(\w+)", re.MULTILINE)
 
@@ -111,37 +112,27 @@ def _included(source: str, folders: Sequence[Path], seen: dict[Path, bytes]) -> 
     return True
 
 
-def _link_options(options: Sequence[str]) -> list[str]:
-    """Those of NVRTC's options that decide machine code too, as nvJitLink spells them."""
-    found = []
+def _assembler_options(options: Sequence[str]) -> list[str]:
+    """Those of NVRTC's options that decide machine code, as the assembler of PTX spells them."""
+    found: list[str] = []
     pending = ""
     for option in options:
         if pending:
-            found.append(f"{pending}={option}")
+            found += _assembler_option(pending, option)
             pending = ""
             continue
-        match = _LINK_OPTION.match(option)
-        if match is None:
-            continue
-        word = {"ptxas-options": "Xptxas", "G": "g", "device-debug": "g"}.get(match[1], match[1])
-        if word == "g":
+        match = _ASSEMBLER_OPTION.match(option)
+        if match is not None and match[2]:
+            found += _assembler_option(match[1], option[match.end() :])
+        elif match is not None:
+            pending = match[1]
+        elif option in ("-G", "--device-debug"):
             found.append("-g")
-        elif match[2]:
-            found.append(f"-{word}={option[match.end() :]}")
-        else:
-            pending = f"-{word}"
     return found
 
 
-def _split(options: Sequence[str]) -> tuple[list[str], list[str]]:
-    """NVRTC's options and nvJitLink's; ``-O`` levels and assembler options are the linker's alone."""
-    compiler, linker = [], _link_options(options)
-    for option in options:
-        if re.fullmatch(r"-O[0-3]", option):
-            linker.append(option)
-        else:
-            compiler.append(option)
-    return compiler, linker
+def _assembler_option(word: str, value: str) -> list[str]:
+    return value.split(",") if word in ("Xptxas", "ptxas-options") else [f"-{word}={value}"]
 
 
 def compile_source(
@@ -173,7 +164,6 @@ def compile_source(
     else:
         text = source
     name = name or "kernel.cu"
-    compiler_options, linker_options = _split(options)
     store = cache if cache is not None else DiskCache()
     headers: dict[Path, bytes] = {}
     cacheable = _included(text, folders, headers)
@@ -183,46 +173,53 @@ def compile_source(
             text,
             name,
             wanted,
-            json.dumps([list(compiler_options), sorted((defines or {}).items()), list(name_expressions)]),
+            json.dumps([list(options), sorted((defines or {}).items()), list(name_expressions)]),
             *(str(f) for f in folders),
             *(part for path, data in sorted(headers.items()) for part in (str(path), data)),
             str(nvrtc.version()),
             header_versions(),
         ]
     )
-    result = _stored_ptx(store.get("ptx", key)) if cacheable else None
+    result = _unpack(store.get("cuda", key)) if cacheable else None
     if result is None:
-        result = nvrtc.compile_ptx(
+        result = nvrtc.compile_cuda(
             text,
             wanted,
-            options=compiler_options,
+            options=options,
             defines=defines,
             include_folders=folders,
             name_expressions=name_expressions,
             name=name,
         )
         if cacheable:
-            store.put("ptx", key, _ptx_entry(result))
-    linked = link_ptx(result.ptx, wanted, name=name, options=linker_options, cache=store)
-    linked.source = text
-    linked.lowered_names = dict(result.lowered_names)
-    linked.warnings = result.warnings
-    linked.options = tuple(options)
-    linked.defines = dict(defines or {})
-    linked.include_folders = tuple(str(f) for f in folders)
-    return linked
+            store.put("cuda", key, _pack(result))
+    return CompiledModule(
+        read_cubin(result.cubin, name, source_name=name),
+        result.cubin,
+        ptx=result.ptx,
+        source=text,
+        name=name,
+        lowered_names=dict(result.lowered_names),
+        warnings=result.warnings,
+        options=tuple(options),
+        defines=dict(defines or {}),
+        include_folders=tuple(str(f) for f in folders),
+        arch=wanted,
+    )
 
 
-def _ptx_entry(result: nvrtc.PtxResult) -> bytes:
+def _pack(result: nvrtc.Compiled) -> bytes:
+    """A line of JSON, then the cubin."""
     warnings = [[w.severity, w.message, w.source_name, w.line, w.column, w.text] for w in result.warnings]
-    return json.dumps([result.ptx, result.lowered_names, warnings, result.log]).encode()
+    return json.dumps([result.ptx, result.lowered_names, warnings, result.log]).encode() + b"\n" + result.cubin
 
 
-def _stored_ptx(data: bytes | None) -> nvrtc.PtxResult | None:
+def _unpack(data: bytes | None) -> nvrtc.Compiled | None:
     if data is None:
         return None
-    ptx, names, warnings, log = json.loads(data)
-    return nvrtc.PtxResult(ptx, names, tuple(Diagnostic(*w) for w in warnings), log)
+    head, _, cubin = data.partition(b"\n")
+    ptx, names, warnings, log = json.loads(head)
+    return nvrtc.Compiled(ptx, cubin, names, tuple(Diagnostic(*w) for w in warnings), log)
 
 
 def link_ptx(
@@ -233,18 +230,40 @@ def link_ptx(
     options: Sequence[str] = (),
     cache: DiskCache | None = None,
 ) -> CompiledModule:
-    """Assemble PTX text into machine code for ``arch``; ``options`` are nvJitLink's.
+    """Assemble PTX text into machine code for ``arch``; ``options`` are the assembler's (``-maxrregcount=32``).
 
-    Raises :class:`LinkError` with the lines of PTX that the assembler names.
+    The assembler of the wheel nvidia-cuda-nvcc-cu12 is used, nvJitLink where that wheel is absent.  Raises
+    :class:`LinkError` with the lines of PTX that the assembler names.
     """
     wanted = architecture(arch)
     store = cache if cache is not None else DiskCache()
-    key = cache_key([_FORMAT, ptx, name, wanted, json.dumps(list(options)), str(nvjitlink.version())])
-    cubin = store.get("cubin", key)
+    whole_program = ptxas.find_assembler() is not None
+    tool = f"ptxas {ptxas.version()}" if whole_program else f"nvJitLink {nvjitlink.version()}"
+    key = cache_key([_FORMAT, ptx, name, wanted, json.dumps(list(options)), tool])
+    cubin = store.get("ptx", key)
     if cubin is None:
-        cubin = nvjitlink.link([(nvjitlink.InputKind.PTX, ptx.encode() + b"\0", name)], wanted, options)
-        store.put("cubin", key, cubin)
+        if whole_program:
+            cubin = ptxas.assemble(ptx, wanted, name=name, options=options)
+        else:
+            cubin = nvjitlink.link([(nvjitlink.InputKind.PTX, ptx.encode() + b"\0", name)], wanted, options)
+        store.put("ptx", key, cubin)
     return CompiledModule(read_cubin(cubin, name), cubin, ptx=ptx, name=name, arch=wanted)
+
+
+def link(
+    inputs: Sequence[tuple[nvjitlink.InputKind, bytes, str]],
+    arch: int | str,
+    *,
+    name: str = "linked.cubin",
+    options: Sequence[str] = (),
+) -> CompiledModule:
+    """Link several inputs (kind, contents, name) into one module with nvJitLink.
+
+    Raises :class:`LinkError`.
+    """
+    wanted = architecture(arch)
+    cubin = nvjitlink.link(inputs, wanted, options)
+    return CompiledModule(read_cubin(cubin, name), cubin, name=name, arch=wanted)
 
 
 def load(
@@ -259,7 +278,7 @@ def load(
     chip: str = "",
     cache: DiskCache | None = None,
 ) -> CompiledModule:
-    """Machine code for ``arch`` from CUDA C++ text, PTX text, a cubin's bytes, or a path to any of these.
+    """Machine code for ``arch`` from CUDA C++ text, PTX text, a cubin's or fatbin's bytes, or a path to any of these.
 
     A string of one line that names an existing file, or ends like one (.cu, .ptx, .cubin), is a path; other strings
     are PTX when they hold a ``.version`` directive and CUDA C++ otherwise.  ``chip`` is the chip's name for messages.
@@ -279,12 +298,11 @@ def load(
         module = read_cubin(data, name or "cubin")
         check_architecture(module, int(wanted.rstrip("af")), chip)
         return CompiledModule(module, data, name=module.name, arch=wanted)
-    if data is None:
-        text = str(source)
-    else:
-        text = _decoded(data, name or "bytes")
+    if data is not None and data[:4] == _FATBIN_MAGIC:
+        return link([(nvjitlink.InputKind.FATBIN, data, name or "fatbin")], wanted, name=name or "fatbin")
+    text = str(source) if data is None else _decoded(data, name or "bytes")
     if _PTX_VERSION.search(text) and _PTX_TARGET.search(text):
-        return link_ptx(text, wanted, name=name or "kernel.ptx", options=_split(options)[1], cache=cache)
+        return link_ptx(text, wanted, name=name or "kernel.ptx", options=_assembler_options(options), cache=cache)
     return compile_source(
         text,
         wanted,

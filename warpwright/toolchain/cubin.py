@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from warpwright.errors import KernelNotFoundError
+from warpwright.toolchain.callgraph import calls_itself, direct_calls
 from warpwright.toolchain.elf import (
     SHT_NOBITS,
     STO_CUDA_ENTRY,
@@ -91,7 +93,7 @@ class Function:
     is_kernel: bool
     registers: int = 0
     frame_bytes: int = 0
-    """Its own stack frame, without what it calls."""
+    """Stack frame; a kernel's may hold those of the functions in its section."""
 
 
 @dataclass(slots=True)
@@ -176,7 +178,7 @@ class Module:
     def find(self, name: str, lowered_names: Mapping[str, str] | None = None) -> Kernel:
         """The kernel that a person calls ``name``: symbol, name expression, or plain name if only one has it.
 
-        Raises :class:`CubinError` that lists the kernels there are.
+        Raises :class:`KernelNotFoundError` that lists the kernels there are.
         """
         symbol = (lowered_names or {}).get(name, name)
         if symbol in self.kernels:
@@ -186,12 +188,12 @@ class Module:
             return found[0]
         listed = ", ".join(sorted(self.kernels)) or "none"
         if found:
-            raise CubinError(
+            raise KernelNotFoundError(
                 f"{self.name} has {len(found)} kernels named {name}: {', '.join(k.name for k in found)}. "
                 "Ask for one by its symbol or by a C++ name expression such as "
                 f"{name}<float>."
             )
-        raise CubinError(f"{self.name} has no kernel {name}; its kernels are: {listed}.")
+        raise KernelNotFoundError(f"{self.name} has no kernel {name}; its kernels are: {listed}.")
 
     def reachable(self, kernel: str) -> list[str]:
         """Code sections that a kernel may run, its own first: those named by relocations, to any depth.
@@ -241,13 +243,16 @@ def check_architecture(module: Module, chip_arch: int, chip_name: str = "") -> N
         )
 
 
-def read_cubin(data: bytes, name: str = "cubin") -> Module:
+def read_cubin(data: bytes, name: str = "cubin", *, source_name: str = "") -> Module:
     """Read a cubin's bytes; ``name`` is what messages call it.
+
+    ``source_name`` is the name under which its source was compiled: the compiler puts its working folder before a
+    relative one, and the line tables give it back without.
 
     Raises :class:`CubinError` when the bytes are no cubin, cut short, damaged, or of an architecture whose
     encoding is not the 128-bit one (sm_70 to sm_90).
     """
-    return _Builder(ElfFile(data, name)).build()
+    return _Builder(ElfFile(data, name), source_name).build()
 
 
 def _architecture(elf: ElfFile) -> tuple[int, bool]:
@@ -267,8 +272,9 @@ def _is_data(name: str) -> bool:
 class _Builder:
     """Fills a :class:`Module` from the sections of one file."""
 
-    def __init__(self, elf: ElfFile) -> None:
+    def __init__(self, elf: ElfFile, source_name: str) -> None:
         self.elf = elf
+        self.source_name = source_name
         arch, accelerated = _architecture(elf)
         self.module = Module(elf.name, arch, accelerated)
         self.per_symbol: dict[int, dict[int, Record]] = {}
@@ -369,7 +375,8 @@ class _Builder:
             for r in self.elf.relocations
             if r.target == section.index
         }
-        self.module.line_tables = read_line_tables(section.data, places, f"{self.elf.name}, section .debug_line")
+        where = f"{self.elf.name}, section .debug_line"
+        self.module.line_tables = read_line_tables(section.data, places, where, self.source_name)
 
     def _kernel(self, function: Function) -> Kernel:
         elf, module = self.elf, self.module
@@ -408,10 +415,14 @@ class _Builder:
         return kernel
 
     def _stack(self, kernel: Kernel, symbol: int) -> None:
+        """The stack that the compiler states, and whether recursion leaves it open."""
+        starts = sorted(f.offset for f in self.module.functions.values() if f.section == kernel.section)
+        entry = self.module.functions[kernel.name].offset
+        recursion = calls_itself(entry, starts, direct_calls(kernel.code, kernel.arch))
         least = self._attribute(symbol, Attribute.MIN_STACK_SIZE)
         most = self._attribute(symbol, Attribute.MAX_STACK_SIZE)
         known = [s for s in (least, most) if s is not None and s != UNKNOWN_STACK]
-        kernel.recursive = least == UNKNOWN_STACK
+        kernel.recursive = recursion or least == UNKNOWN_STACK
         kernel.stack_bytes = max([kernel.frame_bytes, *known])
         if kernel.recursive:
             kernel.stack_bytes = max(kernel.stack_bytes, DEFAULT_RECURSION_STACK_BYTES)
@@ -423,6 +434,9 @@ class _Builder:
         if kind == Attribute.KPARAM_INFO and len(words) >= 3:
             ordinal, offset, size = words[1] & 0xFFFF, words[1] >> 16, words[2] >> 18
             kernel.parameters.append(KernelParameter(ordinal, offset, size))
+        elif kind == Attribute.KPARAM_INFO_V2 and len(words) >= 3:
+            # The form of parameter lists beyond 4 KiB: the size has a word of its own.
+            kernel.parameters.append(KernelParameter(words[1] & 0xFFFF, words[1] >> 16, words[2]))
         elif kind == Attribute.PARAM_CBANK and len(words) >= 2:
             kernel.parameter_base_bytes = words[1] & 0xFFFF
             kernel.parameter_size_bytes = words[1] >> 16

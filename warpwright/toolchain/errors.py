@@ -11,8 +11,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from warpwright.errors import WarpwrightError
 
-class ToolchainError(RuntimeError):
+
+class ToolchainError(WarpwrightError, RuntimeError):
     """Base of every error that this package raises."""
 
 
@@ -151,4 +153,33 @@ def parse_ptxas_log(log: str, source_name: str, ptx: str) -> list[Diagnostic]:
         number = int(match["line"] or 0)
         name = source_name if number else ""
         found.append(Diagnostic(severity, match["message"].strip(), name, number, 0, _line_of(ptx, number)))
+    return found
+
+
+_LOC = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)\s+(\d+)")
+_FILE = re.compile(r"^\s*\.file\s+(\d+)\s+\"([^\"]*)\"")
+
+
+def explain_assembler_log(log: str, ptx: str, source: str, source_name: str) -> list[Diagnostic]:
+    """The assembler's messages inside NVRTC's log, at the line of CUDA C++ that the PTX came from.
+
+    PTX says with ``.loc`` where it came from, so an error in inline assembly is shown at its asm statement.
+    """
+    if "ptxas" not in log:
+        return []
+    lines = ptx.splitlines()
+    files = {m[1]: m[2] for m in map(_FILE.match, lines) if m}
+    found = []
+    for d in parse_ptxas_log("\n".join(t for t in log.splitlines() if t.startswith("ptxas")), "", ptx):
+        if d.severity == "info":
+            continue
+        place = next((m for m in map(_LOC.match, reversed(lines[: d.line])) if m), None) if d.line else None
+        if place is None:
+            found.append(Diagnostic(d.severity, d.message))
+            continue
+        name, number = files.get(place[1], ""), int(place[2])
+        own = name == source_name or name.endswith("/" + source_name)
+        text = _line_of(source, number) if own else ""
+        message = f"{d.message} (PTX: {d.text.strip()})"
+        found.append(Diagnostic(d.severity, message, source_name if own else name, number, 0, text))
     return found

@@ -11,6 +11,7 @@ import struct
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from warpwright.toolchain.errors import CubinError
 
@@ -59,6 +60,15 @@ def is_toolkit_file(name: str) -> bool:
     """Whether a source name is a header of the CUDA toolkit's wheels rather than a program's own."""
     path = name.replace("\\", "/")
     return "/nvidia/cu" in path and "/include/" in path
+
+
+def _own_name(path: str, source_name: str) -> str:
+    """``source_name`` when ``path`` is that behind the folder in which the compiler ran."""
+    if not source_name or not path.endswith("/" + source_name):
+        return path
+    ran_here = path == f"{Path.cwd()}/{source_name}"
+    # From the cache, the folder is that of another run, and no source lies there under that name.
+    return source_name if ran_here or not Path(path).is_file() else path
 
 
 class _Reader:
@@ -116,11 +126,14 @@ class _Row:
     context: int
 
 
-def read_line_tables(data: bytes, sections_at: Mapping[int, str], where: str) -> dict[str, LineTable]:
+def read_line_tables(
+    data: bytes, sections_at: Mapping[int, str], where: str, source_name: str = ""
+) -> dict[str, LineTable]:
     """Line tables by section name.
 
     ``sections_at`` gives, for each byte position of an address operand in ``data``, the code section that the
-    relocation there names.  Sequences whose address no relocation names are left out.
+    relocation there names.  Sequences whose address no relocation names are left out.  A file whose path is
+    ``source_name`` behind a folder that does not hold it is called ``source_name``.
     """
     tables: dict[str, LineTable] = {}
     at = 0
@@ -129,7 +142,7 @@ def read_line_tables(data: bytes, sections_at: Mapping[int, str], where: str) ->
         end = at + 4 + length
         if end > len(data):
             raise CubinError(f"{where} is damaged: a line table of {length} bytes runs past the end.")
-        for rows in _read_unit(_Reader(data, at + 4, end, where), sections_at):
+        for rows in _read_unit(_Reader(data, at + 4, end, where), sections_at, source_name):
             _add_rows(rows, tables)
         at = end
     for table in tables.values():
@@ -137,7 +150,7 @@ def read_line_tables(data: bytes, sections_at: Mapping[int, str], where: str) ->
     return tables
 
 
-def _read_unit(reader: _Reader, sections_at: Mapping[int, str]) -> list[list[_Row]]:
+def _read_unit(reader: _Reader, sections_at: Mapping[int, str], source_name: str) -> list[list[_Row]]:
     """The sequences of one unit, each a list of rows."""
     version = reader.unpack("H")
     if not 2 <= version <= 4:
@@ -161,7 +174,8 @@ def _read_unit(reader: _Reader, sections_at: Mapping[int, str]) -> list[list[_Ro
         reader.uleb()
         reader.uleb()
         prefix = folders[folder] if 0 < folder < len(folders) else ""
-        files.append(f"{prefix}/{name}" if prefix and not name.startswith("/") else name)
+        path = f"{prefix}/{name}" if prefix and not name.startswith("/") else name
+        files.append(_own_name(path, source_name))
     reader.at = program
 
     sequences: list[list[_Row]] = []
@@ -220,7 +234,7 @@ def _add_rows(rows: list[_Row], tables: dict[str, LineTable]) -> None:
     for row in rows:
         if not row.section:
             continue
-        sites = []
+        sites: list[tuple[str, int]] = []
         context = row.context
         while 0 < context <= len(rows) and len(sites) < _MAX_INLINE_DEPTH:
             site = rows[context - 1]

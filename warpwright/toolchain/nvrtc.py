@@ -1,4 +1,7 @@
-"""CUDA C++ to PTX with NVRTC (wheel ``nvidia-cuda-nvrtc-cu12``), through ctypes.
+"""CUDA C++ to PTX and machine code with NVRTC (wheel ``nvidia-cuda-nvrtc-cu12``), through ctypes.
+
+NVRTC compiles for a real architecture in one step and gives the PTX as well as the cubin; its machine code is byte for byte
+what nvcc's assembler makes of that PTX.
 
 NVRTC has no C library's headers.  The few that device code includes out of habit (``<stdint.h>``,
 ``<stdio.h>``, ``<math.h>``, …) are handed to it as small texts here: their functions are built in, so a
@@ -9,12 +12,13 @@ may include as well).
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from warpwright.toolchain.errors import CompileError, Diagnostic, parse_nvrtc_log
+from warpwright.toolchain.errors import CompileError, Diagnostic, explain_assembler_log, parse_nvrtc_log
 from warpwright.toolchain.wheels import header_folders, load_library
 
 PACKAGE = "nvidia-cuda-nvrtc-cu12"
@@ -108,6 +112,7 @@ _MATH = """#pragma once
 #define HUGE_VALF INFINITY
 #endif
 """
+_CUDA_H = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"]cuda\.h[>\"]", re.MULTILINE)
 _EMPTY = "#pragma once\n"
 
 LIBRARY_HEADERS: Mapping[str, str] = {
@@ -126,11 +131,18 @@ LIBRARY_HEADERS: Mapping[str, str] = {
 """C library headers as NVRTC gets them, by the name that a program includes."""
 
 
+_HOST_CODE = (
+    "only device code is compiled here: keep host code (main, cudaMalloc, <<<...>>>) in a file of its own "
+    "or between #ifndef __CUDACC_RTC__ and #endif."
+)
+
+
 @dataclass(frozen=True, slots=True)
-class PtxResult:
+class Compiled:
     """What NVRTC made of one source."""
 
     ptx: str
+    cubin: bytes
     lowered_names: dict[str, str] = field(default_factory=dict)
     """Mangled name of each name expression: ``{"saxpy<float>": "_Z5saxpyIfEviT_PKS0_PS0_"}``."""
     warnings: tuple[Diagnostic, ...] = ()
@@ -152,14 +164,14 @@ def version() -> tuple[int, int]:
     return major.value, minor.value
 
 
-def _buffer(program: ctypes.c_void_p, what: str) -> str:
+def _buffer(program: ctypes.c_void_p, what: str) -> bytes:
     size = ctypes.c_size_t()
     library = _library()
     if getattr(library, f"nvrtcGet{what}Size")(program, ctypes.byref(size)) or size.value <= 1:
-        return ""
+        return b""
     buffer = ctypes.create_string_buffer(size.value)
     getattr(library, f"nvrtcGet{what}")(program, buffer)
-    return buffer.value.decode(errors="replace")
+    return buffer.raw
 
 
 def _lowered(program: ctypes.c_void_p, expressions: Sequence[str]) -> dict[str, str]:
@@ -171,7 +183,7 @@ def _lowered(program: ctypes.c_void_p, expressions: Sequence[str]) -> dict[str, 
     return names
 
 
-def compile_ptx(
+def compile_cuda(
     source: str,
     arch: str,
     *,
@@ -181,8 +193,8 @@ def compile_ptx(
     name_expressions: Sequence[str] = (),
     name: str = "kernel.cu",
     line_info: bool = True,
-) -> PtxResult:
-    """Compile CUDA C++ for ``compute_<arch>`` (``"80"``, ``"90a"``).
+) -> Compiled:
+    """Compile CUDA C++ for ``sm_<arch>`` (``"80"``, ``"90a"``).
 
     ``name`` is what messages and line information call the source.  ``name_expressions`` are C++ names of
     kernels (``"saxpy<float>"``): each is instantiated and its mangled name returned.  The folders of the
@@ -192,12 +204,15 @@ def compile_ptx(
     :class:`MissingToolError` without the wheel.
     """
     library = _library()
-    given = [f"--gpu-architecture=compute_{arch}"]
+    given = [f"--gpu-architecture=sm_{arch}"]
     if line_info:
         given.append("-lineinfo")
     given += [f"-D{k}" if v is None else f"-D{k}={v}" for k, v in (defines or {}).items()]
     given += options
     given += [f"-I{folder}" for folder in (*include_folders, *header_folders())]
+    if _CUDA_H.search(source) and not any("default-device" in o for o in options):
+        # cuda.h declares the driver's functions without saying where they run, which NVRTC refuses otherwise.
+        given.append("-default-device")
     if not any(o.startswith(("-std", "--std")) for o in options):
         given.append("-std=c++17")
     headers = [text.encode() for text in LIBRARY_HEADERS.values()]
@@ -218,12 +233,16 @@ def compile_ptx(
             library.nvrtcAddNameExpression(program, expression.encode())
         encoded = [o.encode() for o in given]
         result = library.nvrtcCompileProgram(program, len(encoded), (ctypes.c_char_p * len(encoded))(*encoded))
-        log = _buffer(program, "ProgramLog")
+        log = _buffer(program, "ProgramLog").decode(errors="replace").rstrip("\0")
         # That an architecture is old says nothing about the program.
         diagnostics = [d for d in parse_nvrtc_log(log) if not d.message.startswith("Architectures prior to")]
+        ptx = _buffer(program, "PTX").decode(errors="replace").rstrip("\0")
         if result:
+            diagnostics += explain_assembler_log(log, ptx, source, name)
             errors = [d for d in diagnostics if d.severity != "warning"] or diagnostics
-            raise CompileError(f"{name} does not compile for compute_{arch}:", errors, log)
-        return PtxResult(_buffer(program, "PTX"), _lowered(program, name_expressions), tuple(diagnostics), log)
+            if any("-default-device" in d.message for d in errors):
+                errors.append(Diagnostic("note", _HOST_CODE))
+            raise CompileError(f"{name} does not compile for sm_{arch}:", errors, log)
+        return Compiled(ptx, _buffer(program, "CUBIN"), _lowered(program, name_expressions), tuple(diagnostics), log)
     finally:
         library.nvrtcDestroyProgram(ctypes.byref(program))

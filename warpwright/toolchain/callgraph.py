@@ -1,0 +1,59 @@
+"""Calls inside one code section: does a function call itself?
+
+The compiler states a kernel's stack with everything it calls (EIATTR_MIN_STACK_SIZE), but leaves recursion out and does
+not say so.  Functions that it did not inline share their kernel's section; their direct calls are read from the machine code: ``CALL.REL`` with an immediate is opcode
+0x944, its distance from the next instruction in units of four bytes at bit 34 (with eight low bits at bit 16 from sm_90
+on), as nvdisasm prints it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+
+_CALL_RELATIVE = 0x944
+_INSTRUCTION_BYTES = 16
+
+
+def direct_calls(code: bytes, arch: int) -> list[tuple[int, int]]:
+    """(offset of a CALL.REL, offset that it calls), in code order."""
+    found = []
+    for at in range(0, len(code) - _INSTRUCTION_BYTES + 1, _INSTRUCTION_BYTES):
+        if int.from_bytes(code[at : at + 2], "little") & 0xFFF != _CALL_RELATIVE:
+            continue
+        word = int.from_bytes(code[at : at + _INSTRUCTION_BYTES], "little")
+        distance = word >> 34 & (1 << 48) - 1
+        if distance >> 47:
+            distance -= 1 << 48
+        if arch >= 90:
+            distance = distance << 8 | word >> 16 & 0xFF
+        found.append((at, at + _INSTRUCTION_BYTES + 4 * distance))
+    return found
+
+
+def calls_itself(entry: int, starts: Sequence[int], calls: Sequence[tuple[int, int]]) -> bool:
+    """Whether a function that ``entry`` reaches can reach itself by direct calls.
+
+    ``starts`` are the functions' offsets in ascending order, ``calls`` pairs (offset of a call, offset it calls).
+    """
+    callees: dict[int, set[int]] = {start: set() for start in starts}
+    for at, target in calls:
+        owner = bisect_right(starts, at) - 1
+        if owner >= 0 and target in callees:
+            callees[starts[owner]].add(target)
+    finished: set[int] = set()
+    on_path: set[int] = set()
+    # An explicit stack: a damaged file must not exhaust Python's.
+    work: list[tuple[int, bool]] = [(entry, False)]
+    while work:
+        function, done = work.pop()
+        if done:
+            on_path.discard(function)
+            finished.add(function)
+        elif function in on_path:
+            return True
+        elif function not in finished:
+            on_path.add(function)
+            work.append((function, True))
+            work += [(c, False) for c in callees.get(function, ())]
+    return False
