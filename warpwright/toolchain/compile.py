@@ -25,6 +25,8 @@ _FORMAT = "1"
 
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*(?:\"([^\"\n]+)\"|<([^>\n]+)>|(\S+))", re.MULTILINE)
 _ASSEMBLER_OPTION = re.compile(r"^--?(maxrregcount|Xptxas|ptxas-options)(=|$)")
+_INCLUDE_OPTION = re.compile(r"^(?:-I|--include-path)=?(.*)$")
+_PRE_INCLUDE = re.compile(r"^--?(include$|include=|pre-include|use-pch|pch)")
 _PTX_VERSION = re.compile(r"^\s*\.version\s+\d+\.\d+", re.MULTILINE)
 _PTX_TARGET = re.compile(r"^\s*\.target\s+sm_(\w+)", re.MULTILINE)
 
@@ -112,6 +114,16 @@ def _included(source: str, folders: Sequence[Path], seen: dict[Path, bytes]) -> 
     return True
 
 
+def _option_folders(options: Sequence[str]) -> list[Path]:
+    """Folders of -I options, joined to their folder or followed by it."""
+    found = []
+    for option, following in zip(options, (*options[1:], ""), strict=True):
+        match = _INCLUDE_OPTION.match(option)
+        if match is not None:
+            found.append(Path(match[1] or following))
+    return found
+
+
 def _assembler_options(options: Sequence[str]) -> list[str]:
     """Those of NVRTC's options that decide machine code, as the assembler of PTX spells them."""
     found: list[str] = []
@@ -166,7 +178,8 @@ def compile_source(
     name = name or "kernel.cu"
     store = cache if cache is not None else DiskCache()
     headers: dict[Path, bytes] = {}
-    cacheable = _included(text, folders, headers)
+    searched = [Path(name).parent, *folders, *_option_folders(options)]
+    cacheable = not any(_PRE_INCLUDE.match(o) for o in options) and _included(text, searched, headers)
     key = cache_key(
         [
             _FORMAT,

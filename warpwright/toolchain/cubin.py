@@ -41,6 +41,9 @@ _OS_ABI_V8 = 0x41
 """EI_OSABI of cubins from CUDA 13 on, whose e_flags hold the architecture in bits 8..15."""
 _FLAG_ACCELERATED = 0x800
 _BARRIER_SHIFT, _BARRIER_MASK = 20, 0x7F
+_BANKS = frozenset(str(bank) for bank in range(18))
+_GLOBAL_BYTES = 4 << 30
+_CONSTANT_BANK_BYTES = 64 << 10
 _RESERVED_SHARED = ".nv.reservedSmem.offset0"
 
 
@@ -288,8 +291,7 @@ class _Builder:
                 module.code[section.name] = section.data
                 module.alignments[section.name] = section.alignment
             elif _is_data(section.name):
-                filled = bytes(self._checked_size(section)) if section.type == SHT_NOBITS else section.data
-                module.data[section.name] = filled
+                module.data[section.name] = self._contents(section)
                 module.alignments[section.name] = section.alignment
         self._read_symbols()
         self._read_relocations()
@@ -299,15 +301,21 @@ class _Builder:
                 module.kernels[function.name] = self._kernel(function)
         return module
 
-    def _checked_size(self, section: Section) -> int:
-        if section.size > 1 << 38:
-            raise CubinError(f"{self.elf.name} is damaged: section {section.name} has {section.size} bytes.")
-        if section.size > 1 << 32:
+    def _contents(self, section: Section) -> bytes:
+        """Initial contents, zeros for a section that takes no space in the file."""
+        if section.name in (".nv.global", ".nv.global.init"):
+            if section.size > _GLOBAL_BYTES:
+                raise CubinError(
+                    f"{self.elf.name} declares {section.size >> 20} MiB of global variables in {section.name}; "
+                    f"{_GLOBAL_BYTES >> 20} MiB is the most. Allocate such arrays at run time."
+                )
+            return bytes(section.size) if section.type == SHT_NOBITS else section.data
+        if section.size > _CONSTANT_BANK_BYTES:
             raise CubinError(
-                f"{self.elf.name} declares {section.size >> 20} MiB of global variables in {section.name}; "
-                "4096 MiB is the most. Allocate such arrays at run time."
+                f"{self.elf.name} is damaged: constant bank {section.name} has {section.size} bytes, "
+                f"more than {_CONSTANT_BANK_BYTES}."
             )
-        return section.size
+        return bytes(section.size) if section.type == SHT_NOBITS else section.data
 
     def _section_name(self, index: int) -> str:
         return self.elf.sections[index].name if 0 < index < len(self.elf.sections) else ""
@@ -405,7 +413,7 @@ class _Builder:
             kernel.shared_reserved_bytes = 1024
         for name, data in module.data.items():
             bank, _, owner = name.removeprefix(".nv.constant").partition(".")
-            if name.startswith(".nv.constant") and bank.isdigit() and owner in ("", function.name):
+            if name.startswith(".nv.constant") and bank in _BANKS and owner in ("", function.name):
                 kernel.constant_banks[int(bank)] = data
         info = elf.by_name.get(f".nv.info.{function.name}")
         if info is not None:

@@ -100,6 +100,9 @@ class ElfFile:
         if names >= count:
             raise CubinError(f"{name} is damaged: section {names} should hold the names, but there are {count}.")
         strings = self._slice(raw[names][4], raw[names][5], "the section names")
+        stored = sum(size for _, kind, _, _, _, size, *_ in raw if kind not in (SHT_NOBITS, 0))
+        if stored > 4 * len(data):
+            raise CubinError(f"{name} is damaged: its sections claim {stored} bytes, the file has {len(data)}.")
         self.sections: list[Section] = []
         for i, (at, kind, flags, _, offset, size, link, info, alignment, _) in enumerate(raw):
             text = self._string(strings, at)

@@ -72,8 +72,13 @@ class _DiagnosedError(ToolchainError):
         """Every message of the tool, in its order."""
         self.log = log
         """The tool's own log, word for word."""
+        self._headline = headline
         shown = [str(d) for d in self.diagnostics] or [log.strip()]
         super().__init__("\n".join([headline, *(s for s in shown if s)]))
+
+    def __reduce__(self) -> tuple[type[_DiagnosedError], tuple[str, tuple[Diagnostic, ...], str]]:
+        # An error made in a worker process reaches its parent with everything it holds.
+        return type(self), (self._headline, self.diagnostics, self.log)
 
 
 class CompileError(_DiagnosedError):

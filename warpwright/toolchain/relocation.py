@@ -101,9 +101,11 @@ def relocate(
     """
     bases = {name if name in module.code else f".text.{name}": base for name, base in code_bases.items()}
     code = {name: bytearray(module.code[name]) for name in bases if name in module.code}
-    data = {name: bytearray(contents) for name, contents in module.data.items()}
+    # Contents without relocations, such as large arrays of zeros, are passed on as they are.
+    patched = {r.section for r in module.relocations}
+    data = {name: bytearray(contents) for name, contents in module.data.items() if name in patched}
     for r in module.relocations:
-        place = code.get(r.section) or data.get(r.section)
+        place = code.get(r.section, data.get(r.section))
         if place is None:
             continue
         if r.type in _CLEARS:
@@ -117,7 +119,7 @@ def relocate(
             )
         value = _address(module, r, addresses, bases) + r.addend
         _patch(module, r, place, value)
-    return Image({n: bytes(c) for n, c in code.items()}, {n: bytes(c) for n, c in data.items()})
+    return Image({n: bytes(c) for n, c in code.items()}, module.data | {n: bytes(c) for n, c in data.items()})
 
 
 def _address(module: Module, r: Relocation, addresses: Mapping[str, int], bases: Mapping[str, int]) -> int:
