@@ -1,0 +1,214 @@
+"""Basic blocks of a kernel: what both engines run at once and what the timing model's trace counts in.
+
+A block is entered only at its first instruction and left only after its last.  Leaders are: the
+first instruction, targets of branches and of BSSY, what follows a control operation, convergence
+points (BSYNC, WARPSYNC: lanes may have to wait in front of them), and strong accesses to global
+or generic memory and clock reads, so that a traced warp can stop *before* them.
+
+Calls and returns are indirect branches through registers (``meaning_control``), so a block that ends
+in one has every possible target as successor: the places behind CALL instructions, the targets
+that the meaning lists, and code addresses that constant banks hold (jump tables).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from warpwright.isa.ops import Access, Lowered, Op
+from warpwright.isa.program import Program
+
+INSTRUCTION_BYTES = 16
+ENDS_BLOCK = frozenset(
+    ("branch", "branch_indirect", "exit", "trap", "bsync", "warpsync", "nanosleep", "barrier", "barrier_red")
+)
+"""Control operations behind which a new block begins."""
+STARTS_BLOCK = frozenset(("bsync", "warpsync"))
+"""Operations that lanes may wait in front of."""
+CLOCKS = frozenset(("clock", "clock_lo", "clock_hi", "globaltimer", "globaltimer_lo", "globaltimer_hi"))
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryAccess:
+    """One memory operation of a block, in the order in which the trace records them."""
+
+    instruction: int
+    """Index in ``Program.instructions``."""
+    space: str
+    """global | generic | shared | local."""
+    bytes: int
+    """Per lane."""
+    kind: str
+    """load | store | atomic."""
+    access: Access
+
+
+@dataclass(frozen=True, slots=True)
+class BasicBlock:
+    """``count`` instructions from index ``first``; ``successors`` are block numbers in ascending order."""
+
+    number: int
+    first: int
+    count: int
+    successors: tuple[int, ...]
+    accesses: tuple[MemoryAccess, ...]
+    stop: str = ""
+    """Why a traced warp stops before this block: "" | strong | clock."""
+
+
+def address_index(program: Program) -> dict[int, int]:
+    """Byte address of each instruction to its index."""
+    return {instruction.address: index for index, instruction in enumerate(program.instructions)}
+
+
+def is_clock(op: Op) -> bool:
+    """Whether the operation reads a clock."""
+    return op.name in ("special", "special64") and op.attr in CLOCKS
+
+
+def stop_before(lowered: Lowered) -> str:
+    """Why a traced warp stops before this instruction: "" | strong | clock."""
+    for op in lowered.ops:
+        if op.name in ("load", "store", "atomic"):
+            access: Access = op.attr
+            if access.space in ("global", "generic") and (access.strong or op.name == "atomic"):
+                return "strong"
+        elif is_clock(op):
+            return "clock"
+    return ""
+
+
+def return_sites(program: Program) -> list[int]:
+    """Indices of the instructions behind every CALL: where returns may land."""
+    last = len(program.instructions) - 1
+    return [i + 1 for i, x in enumerate(program.instructions) if x.opcode == "CALL" and i < last]
+
+
+def indirect_targets(program: Program, lowered: Sequence[Lowered]) -> dict[int, tuple[int, ...]]:
+    """For each instruction that ends in an indirect branch: indices of the instructions where it may land."""
+    index_of = address_index(program)
+    sites = tuple(return_sites(program))
+    result: dict[int, tuple[int, ...]] = {}
+    tables: tuple[int, ...] | None = None
+    for index, low in enumerate(lowered):
+        if not low.ops or low.ops[-1].name != "branch_indirect":
+            continue
+        listed = low.ops[-1].attr
+        if listed:
+            result[index] = tuple(sorted({index_of[a] for a in listed if a in index_of}))
+        elif program.instructions[index].opcode == "RET":
+            result[index] = sites
+        else:
+            if tables is None:
+                tables = _addresses_in_tables(program, lowered, index_of)
+            result[index] = tuple(sorted({*sites, *tables}))
+    return result
+
+
+def _addresses_in_tables(program: Program, lowered: Sequence[Lowered], index_of: dict[int, int]) -> tuple[int, ...]:
+    """Code addresses that may be taken: words of constant banks (absolute, or relative to a branch) and constants."""
+    displacements = {0, program.code_base}
+    constants: set[int] = set()
+    for low in lowered:
+        for op in low.ops:
+            if op.name == "const" and op.type in ("i32", "i64"):
+                bits = op.attr - (1 << 64) if op.attr >> 63 else op.attr
+                constants.add(bits - program.code_base)
+        if low.ops and low.ops[-1].name == "branch_indirect":
+            displacements.update(
+                op.attr - (1 << 64) if op.attr >> 63 else op.attr
+                for op in low.ops
+                if op.name == "const" and op.type == "i64"
+            )
+    found: set[int] = set()
+    for bank, data in program.constant_banks.items():
+        if bank == 0:
+            continue
+        for (word,) in struct.iter_unpack("<i", data[: len(data) // 4 * 4]):
+            for displacement in displacements:
+                target = index_of.get(word + displacement - program.code_base)
+                if target is not None:
+                    found.add(target)
+                target = index_of.get(word + displacement)
+                if target is not None:
+                    found.add(target)
+    if not found:
+        # No table: addresses formed by the code itself (function pointers in registers).
+        found.update(index_of[c] for c in constants if c in index_of and c)
+    return tuple(sorted(found))
+
+
+def basic_blocks(program: Program, lowered: Sequence[Lowered]) -> list[BasicBlock]:
+    """Cut a kernel into basic blocks.
+
+    Args:
+        lowered: one entry for each instruction of ``program``.
+
+    Returns:
+        Blocks in code order; ``blocks[n].number == n``.
+
+    Raises:
+        ValueError: when a direct branch leaves the program.
+    """
+    total = len(lowered)
+    if total != len(program.instructions):
+        raise ValueError(f"{program.name}: {len(program.instructions)} instructions but {total} meanings")
+    index_of = address_index(program)
+    indirect = indirect_targets(program, lowered)
+    leaders = {0}
+
+    def place(address: int, index: int) -> int:
+        found = index_of.get(address)
+        if found is None:
+            at = program.instructions[index].address
+            raise ValueError(
+                f"{program.name}: the branch at {at:#x} goes to {address:#x}, outside of the kernel's code"
+            )
+        return found
+
+    for index, low in enumerate(lowered):
+        ends = False
+        for op in low.ops:
+            if op.name == "branch":
+                leaders.add(place(op.attr, index))
+            elif op.name == "bssy":
+                if op.attr[1] in index_of:
+                    leaders.add(index_of[op.attr[1]])
+            elif op.name in STARTS_BLOCK:
+                leaders.add(index)
+            ends = ends or op.name in ENDS_BLOCK
+        if ends and index + 1 < total:
+            leaders.add(index + 1)
+        if stop_before(low):
+            leaders.add(index)
+        leaders.update(indirect.get(index, ()))
+    starts = sorted(leaders)
+    number_at = {start: number for number, start in enumerate(starts)}
+    blocks = []
+    for number, first in enumerate(starts):
+        end = starts[number + 1] if number + 1 < len(starts) else total
+        accesses = tuple(
+            MemoryAccess(i, op.attr.space, op.attr.bytes, op.name, op.attr)
+            for i in range(first, end)
+            for op in lowered[i].ops
+            if op.name in ("load", "store", "atomic")
+        )
+        last = lowered[end - 1]
+        final = last.ops[-1] if last.ops else None
+        successors: set[int] = set()
+        falls = True
+        if final is not None and final.name == "branch":
+            successors.add(number_at[place(final.attr, end - 1)])
+            falls = bool(final.args) or last.guard is not None
+        elif final is not None and final.name == "branch_indirect":
+            successors.update(number_at[i] for i in indirect[end - 1])
+            falls = last.guard is not None
+        elif final is not None and final.name in ("exit", "trap"):
+            falls = bool(final.args) or last.guard is not None
+        if falls and number + 1 < len(starts):
+            successors.add(number + 1)
+        blocks.append(
+            BasicBlock(number, first, end - first, tuple(sorted(successors)), accesses, stop_before(lowered[first]))
+        )
+    return blocks
