@@ -117,7 +117,7 @@ def _included(source: str, folders: Sequence[Path], seen: dict[Path, bytes]) -> 
 def _option_folders(options: Sequence[str]) -> list[Path]:
     """Folders of -I options, joined to their folder or followed by it."""
     found = []
-    for option, following in zip(options, (*options[1:], ""), strict=True):
+    for option, following in zip(options, (*options[1:], ""), strict=False):
         match = _INCLUDE_OPTION.match(option)
         if match is not None:
             found.append(Path(match[1] or following))
