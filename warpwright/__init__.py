@@ -1,1 +1,98 @@
-"""Warpwright: a GPU that anyone can run anywhere."""
+"""Warpwright: a GPU that anyone can run anywhere.
+
+A CUDA kernel, compiled to a chip's real machine code, runs in software with the chip's results and the chip's cycles.
+``api.py`` is the way in; the packages below it are ordered chips, toolchain, isa, engine, timing, and none imports
+from one that comes later.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from warpwright.api import GPU, Kernel, Module
+    from warpwright.arrays import DeviceArray, Symbol
+    from warpwright.chips import Chip, ChipError, chip_names, load_chip
+    from warpwright.errors import (
+        ArgumentError,
+        DeadlockError,
+        ExecutionError,
+        FreedArrayError,
+        KernelNotFoundError,
+        LaunchError,
+        MemoryFaultError,
+        OutOfMemoryError,
+        TrapError,
+        UnsupportedError,
+        WarpwrightError,
+    )
+    from warpwright.run import Run
+    from warpwright.toolchain import ArchitectureError, CompileError, LinkError, ToolchainError
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "warpwright.api": ("GPU", "Kernel", "Module"),
+    "warpwright.arrays": ("DeviceArray", "Symbol"),
+    "warpwright.chips": ("Chip", "ChipError", "chip_names", "load_chip"),
+    "warpwright.errors": (
+        "ArgumentError",
+        "DeadlockError",
+        "ExecutionError",
+        "FreedArrayError",
+        "KernelNotFoundError",
+        "LaunchError",
+        "MemoryFaultError",
+        "OutOfMemoryError",
+        "TrapError",
+        "UnsupportedError",
+        "WarpwrightError",
+    ),
+    "warpwright.run": ("Run",),
+    "warpwright.toolchain": ("ArchitectureError", "CompileError", "LinkError", "ToolchainError"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "GPU",
+    "ArchitectureError",
+    "ArgumentError",
+    "Chip",
+    "ChipError",
+    "CompileError",
+    "DeadlockError",
+    "DeviceArray",
+    "ExecutionError",
+    "FreedArrayError",
+    "Kernel",
+    "KernelNotFoundError",
+    "LaunchError",
+    "LinkError",
+    "MemoryFaultError",
+    "Module",
+    "OutOfMemoryError",
+    "Run",
+    "Symbol",
+    "ToolchainError",
+    "TrapError",
+    "UnsupportedError",
+    "WarpwrightError",
+    "__version__",
+    "chip_names",
+    "load_chip",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Public names are imported when they are first used: ``import warpwright`` alone costs nothing."""
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'warpwright' has no attribute {name!r}")
+    value = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -197,9 +197,7 @@ def describe_parameters(program: Program, source: str | None = None, ptx: str | 
 
 @runtime_checkable
 class DevicePointer(Protocol):
-    """What stays on the device: gives its address, or raises when it was freed."""
-
-    dtype: np.dtype[Any]
+    """What stays on the device: gives its address, or raises when it was freed.  It may have a ``dtype``."""
 
     def device_address(self) -> int: ...
 
@@ -383,12 +381,16 @@ def _numpy_scalar_bytes(parameter: ParameterType, value: np.generic) -> bytes:
 
 def _scalar_bytes(parameter: ParameterType, value: Any) -> bytes:
     """The bytes of one argument that is not a host array."""
-    if isinstance(value, DevicePointer):
+    foreign = getattr(value, "__cuda_array_interface__", None)
+    if isinstance(value, DevicePointer) or foreign is not None:
+        dtype = getattr(value, "dtype", None)
+        given = f"a device array of {dtype}" if dtype is not None else "a device pointer"
         if parameter.size_bytes != POINTER_BYTES or parameter.kind in ("integer", "float", "bytes"):
-            raise ArgumentError(f"{parameter} takes {parameter.wanted}, not a device array of {value.dtype}")
-        if not _dtype_fits(parameter.dtypes, value.dtype):
-            raise ArgumentError(f"{parameter} is {parameter.declared}, but the device array is {value.dtype}")
-        return struct.pack("<Q", value.device_address())
+            raise ArgumentError(f"{parameter} takes {parameter.wanted}, not {given}")
+        if isinstance(dtype, np.dtype) and not _dtype_fits(parameter.dtypes, dtype):
+            raise ArgumentError(f"{parameter} is {parameter.declared}, but the device array is {dtype}")
+        address = value.device_address() if isinstance(value, DevicePointer) else foreign["data"][0]
+        return struct.pack("<Q", address)
     for accepts, convert in _CONVERSIONS:
         if isinstance(value, accepts):
             return convert(parameter, value)
@@ -404,7 +406,7 @@ def _complex_bytes(parameter: ParameterType, value: complex) -> bytes:
     dtypes: dict[int, type[np.complexfloating[Any, Any]]] = {8: np.complex64, 16: np.complex128}
     if parameter.size_bytes not in dtypes:
         raise ArgumentError(f"{parameter} takes {parameter.wanted}, not the complex {value!r}")
-    return dtypes[parameter.size_bytes](value).tobytes()
+    return bytes(dtypes[parameter.size_bytes](value).tobytes())
 
 
 def _ctypes_simple_bytes(parameter: ParameterType, value: Any) -> bytes:

@@ -98,6 +98,7 @@ class DeviceMemory:
         self._free_ends: list[int] = [self.capacity_bytes]
         self._freed: deque[Allocation] = deque(maxlen=FREED_REMEMBERED)
         self._table: npt.NDArray[np.uint64] | None = None
+        self._abandoned: deque[Allocation] = deque()
 
     # --- allocations ------------------------------------------------------------------------------
     def allocate(self, size_bytes: int, name: str) -> Allocation:
@@ -106,6 +107,7 @@ class DeviceMemory:
         Raises:
             OutOfMemoryError: says how much was asked for, how much is in use and by what.
         """
+        self._collect()
         if size_bytes < 0:
             raise ValueError(f"an allocation of {size_bytes} bytes was asked for {name}")
         span = (size_bytes + GAP_BYTES + ALIGNMENT_BYTES - 1) // ALIGNMENT_BYTES * ALIGNMENT_BYTES
@@ -131,6 +133,16 @@ class DeviceMemory:
         if size_bytes >= 2 * HUGE_PAGE_BYTES:
             self._advise(start, span, "MADV_HUGEPAGE")
         return allocation
+
+    def abandon(self, allocation: Allocation) -> None:
+        """Free later, at the next allocation or launch: for finalizers, which may run in the middle of anything."""
+        self._abandoned.append(allocation)
+
+    def _collect(self) -> None:
+        while self._abandoned:
+            allocation = self._abandoned.popleft()
+            if not allocation.freed:
+                self.free(allocation)
 
     def free(self, allocation: Allocation) -> None:
         """Give an allocation back; its pages return to the host.
@@ -199,6 +211,7 @@ class DeviceMemory:
 
         The array is never changed in place: a launch may hold it while others allocate.
         """
+        self._collect()
         if self._table is None:
             pairs = [(a.address, a.end) for a in self._live]
             self._table = np.array(pairs, dtype=np.uint64).reshape(len(pairs), 2)

@@ -1,0 +1,276 @@
+"""What a person uses: a GPU, modules compiled for it, kernels, launches.
+
+    gpu = GPU("a100")
+    saxpy = gpu.compile(source)["saxpy"]
+    run = saxpy[grid, block](n, 2.0, x, y)      # NumPy arrays are copied in and back
+    run.cycles, run.seconds, run.bottleneck
+
+A launch returns when the kernel has ended.  Ctrl-C during a launch stops it, raises ``KeyboardInterrupt`` and leaves
+the GPU usable; host arrays are then not copied back.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warpwright.arrays import DeviceArray, Symbol
+from warpwright.chips import Chip, load_chip
+from warpwright.engine.memory import DeviceMemory
+from warpwright.errors import LaunchError, UnsupportedError
+from warpwright.session import session
+from warpwright.toolchain import load as load_source
+
+if TYPE_CHECKING:
+    from warpwright.engine.module import LoadedModule
+    from warpwright.run import Run
+
+DEFAULT_CHIP = "h200"
+TIMINGS = ("full", "off")
+
+
+class GPU:
+    """A simulated GPU with memory of its own.
+
+    Args:
+        chip: a chip's name (``"v100"``; see ``warpwright chips``), the path of a TOML file, or a :class:`Chip`.
+            Without one, the chip that ``warpwright run --gpu`` names, or ``h200``.
+        timing: ``"full"`` times every instruction; ``"off"`` only computes.
+        overrides: what-if values by field name, such as ``l1_kib=192`` (see ``warpwright chips NAME``).
+
+    Raises:
+        ChipError: unknown chip or field, or a value out of range.
+        UnsupportedError: for a timing mode that this version does not have.
+    """
+
+    def __init__(
+        self, chip: str | os.PathLike[str] | Chip | None = None, *, timing: str = "full", **overrides: Any
+    ) -> None:
+        if session.chip is not None:
+            if chip is not None and str(getattr(chip, "name", chip)) != session.chip:
+                session.replaced.add(str(getattr(chip, "name", chip)))
+            chip = session.chip
+        timing = session.timing or timing
+        if timing == "sampled":
+            raise UnsupportedError("timing='sampled' is not there yet; use timing='full' or timing='off'")
+        if timing not in TIMINGS:
+            raise UnsupportedError(f"timing={timing!r} is not known; use timing='full' or timing='off'")
+        named = chip if chip is not None else DEFAULT_CHIP
+        self.chip = load_chip(named if isinstance(named, str | Chip) else os.fspath(named), **overrides)
+        self.timing = timing
+        self.memory = DeviceMemory(self.chip.dram.dram_kib * 1024)
+        self.launches: list[Run] = []
+        """Every launch of this GPU, in order."""
+
+    @property
+    def name(self) -> str:
+        """The chip's name."""
+        return self.chip.name
+
+    # --- programs ---------------------------------------------------------------------------------
+    def compile(
+        self,
+        source: str | bytes | os.PathLike[str],
+        *,
+        options: Sequence[str] = (),
+        defines: Mapping[str, str | int | None] | None = None,
+        include_folders: Sequence[str | Path] = (),
+        name: str | None = None,
+    ) -> Module:
+        """Machine code for this chip from CUDA C++ text, PTX text, a cubin's bytes, or a path to one of them.
+
+        Args:
+            options: NVRTC's, such as ``"-use_fast_math"`` or ``"-maxrregcount=32"``.
+            defines: preprocessor macros.
+            include_folders: searched for ``#include``.
+            name: what messages call the source.
+
+        Raises:
+            CompileError, LinkError: with the log, the line and a caret under the place.
+            ArchitectureError: a cubin for another architecture.
+            FileNotFoundError: a path that is not there.
+        """
+        compiled = load_source(
+            source,
+            self.chip.arch,
+            options=options,
+            defines=defines,
+            include_folders=include_folders,
+            name=name,
+            chip=self.chip.name,
+        )
+        # Loading a module decodes it, which a program that only compiles has no need of.
+        from warpwright.engine.module import load_module
+
+        return Module(self, load_module(compiled, self.memory))
+
+    # --- memory -----------------------------------------------------------------------------------
+    def array(self, values: npt.ArrayLike, dtype: npt.DTypeLike | None = None, name: str = "") -> DeviceArray:
+        """A device array with a copy of ``values``; ``name`` is what faults call it."""
+        host = np.asarray(values, dtype=dtype)
+        made = DeviceArray(self.memory, host.shape, host.dtype.newbyteorder("="), name)
+        made.set(host)
+        return made
+
+    def empty(self, shape: int | Sequence[int], dtype: npt.DTypeLike = np.float32, name: str = "") -> DeviceArray:
+        """A device array whose contents are whatever lay there (zeros, as it happens)."""
+        sizes = (int(shape),) if isinstance(shape, int | np.integer) else tuple(int(s) for s in shape)
+        return DeviceArray(self.memory, sizes, np.dtype(dtype), name)
+
+    def zeros(self, shape: int | Sequence[int], dtype: npt.DTypeLike = np.float32, name: str = "") -> DeviceArray:
+        """A device array of zeros."""
+        made = self.empty(shape, dtype, name)
+        made.numpy()[...] = 0
+        return made
+
+    def synchronize(self) -> None:
+        """Wait for everything launched: launches end before they return, so there is nothing to wait for."""
+
+    def __repr__(self) -> str:
+        return f"<GPU {self.chip.name} ({self.chip.identity.product}), timing {self.timing}>"
+
+
+class Module:
+    """Compiled code on a GPU: kernels by name and global variables."""
+
+    def __init__(self, gpu: GPU, loaded: LoadedModule) -> None:
+        self.gpu = gpu
+        self._loaded = loaded
+        self._kernels: dict[str, Kernel] = {}
+
+    @property
+    def kernels(self) -> list[str]:
+        """Names of the kernels, sorted."""
+        return self._loaded.kernel_names()
+
+    @property
+    def ptx(self) -> str | None:
+        """PTX text, when the module was made from CUDA C++ or PTX."""
+        return self._loaded.compiled.ptx
+
+    @property
+    def cubin(self) -> bytes:
+        """The machine code as an ELF file."""
+        return self._loaded.compiled.cubin
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the compiler warned of."""
+        return [str(w) for w in self._loaded.compiled.warnings]
+
+    def __getitem__(self, name: str) -> Kernel:
+        """The kernel called ``name``.
+
+        Raises:
+            KernelNotFoundError: lists the kernels there are.
+        """
+        symbol = self._loaded.find(name).name
+        if symbol not in self._kernels:
+            self._kernels[symbol] = Kernel(self, symbol)
+        return self._kernels[symbol]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.kernels)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.kernels
+
+    def symbol(self, name: str) -> Symbol:
+        """The global or ``__constant__`` variable called ``name``: ``.set(values)``, ``.get(dtype)``.
+
+        Raises:
+            KernelNotFoundError: lists the variables there are.
+        """
+        return Symbol(self.gpu.memory, self._loaded.place(name), name)
+
+    def __repr__(self) -> str:
+        return f"<module {self._loaded.compiled.name} for {self.gpu.name}: {', '.join(self.kernels)}>"
+
+
+class Kernel:
+    """A kernel; ``kernel[grid, block](arguments)`` launches it."""
+
+    def __init__(self, module: Module, symbol: str) -> None:
+        from warpwright.engine.arguments import describe_parameters
+
+        self.module = module
+        self.gpu = module.gpu
+        loaded = module._loaded
+        self._loaded_module = loaded
+        self._loaded = loaded.load(loaded.compiled.kernels[symbol])
+        self.name = self._loaded.kernel.plain_name
+        self.parameters = describe_parameters(self._loaded.program, loaded.compiled.source, loaded.compiled.ptx)
+
+    @property
+    def registers(self) -> int:
+        """Registers of a thread."""
+        return self._loaded.program.registers
+
+    @property
+    def shared_bytes(self) -> int:
+        """Static shared memory of a block."""
+        return self._loaded.program.shared_static_bytes - self._loaded.kernel.shared_reserved_bytes
+
+    @property
+    def local_bytes(self) -> int:
+        """Local memory (stack) of a thread."""
+        return self._loaded.program.local_bytes_per_thread
+
+    def __getitem__(self, configuration: Any) -> Launcher:
+        """``kernel[grid, block]``, ``kernel[grid, block, dynamic shared bytes]`` or with a stream behind.
+
+        Grid and block are an int or up to three of them.  Launches run one after the other, in the order they
+        are made, whatever their stream.
+
+        Raises:
+            LaunchError: when the configuration is not of that form or does not fit the chip.
+        """
+        parts = configuration if isinstance(configuration, tuple) else (configuration,)
+        if not 2 <= len(parts) <= 4:
+            raise LaunchError(
+                f"{self.name}[...] takes grid and block, then optionally dynamic shared bytes and a stream, "
+                f"not {len(parts)} value{'' if len(parts) == 1 else 's'}"
+            )
+        return Launcher(self, parts[0], parts[1], parts[2] if len(parts) > 2 else 0)
+
+    def __call__(self, *arguments: Any) -> Run:
+        raise LaunchError(f"give {self.name} a grid and a block: {self.name}[grid, block](...)")
+
+    def __repr__(self) -> str:
+        takes = ", ".join(f"{p.declared or p.wanted} {p.name}".strip() for p in self.parameters)
+        return f"<kernel {self.name}({takes}), {self.registers} registers>"
+
+
+class Launcher:
+    """A kernel with its grid and block, ready to be called."""
+
+    def __init__(self, kernel: Kernel, grid: Any, block: Any, shared: Any) -> None:
+        from warpwright.engine.launch import Geometry, as_dim3, check_geometry
+
+        self.kernel = kernel
+        try:
+            dynamic = int(shared)
+        except (TypeError, ValueError):
+            raise LaunchError(f"{kernel.name}: dynamic shared memory is a number of bytes, not {shared!r}") from None
+        self.geometry = Geometry(
+            as_dim3(grid, "grid"),
+            as_dim3(block, "block"),
+            dynamic,
+            kernel._loaded.kernel.shared_reserved_bytes,
+        )
+        self.resident = check_geometry(kernel._loaded.program, self.geometry, kernel.gpu.chip, kernel.name)
+
+    def __call__(self, *arguments: Any) -> Run:
+        """Run the kernel; arguments are described at :func:`warpwright.engine.arguments.pack`."""
+        from warpwright.run import launch
+
+        run = launch(self, arguments)
+        self.kernel.gpu.launches.append(run)
+        if session.on_launch is not None:
+            session.on_launch(run)
+        return run

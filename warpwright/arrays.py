@@ -1,0 +1,182 @@
+"""Device arrays: memory that stays on the simulated device between launches, and module variables.
+
+Device memory is host memory at another address, so a device array shares its bytes with NumPy at no cost:
+``array.numpy()`` and DLPack (as CPU memory) give views, ``__cuda_array_interface__`` gives the device address
+for programs that run on the simulated device.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warpwright.engine.memory import Allocation, DeviceMemory
+from warpwright.errors import ArgumentError, FreedArrayError
+
+Array = npt.NDArray[Any]
+
+
+class _Window:
+    """What NumPy keeps alive behind a view of device memory."""
+
+    def __init__(self, owner: DeviceArray | Symbol, interface: dict[str, Any]) -> None:
+        self.owner = owner
+        self.__array_interface__ = interface
+
+
+def _view(
+    owner: DeviceArray | Symbol, memory: DeviceMemory, address: int, dtype: np.dtype[Any], shape: tuple[int, ...]
+) -> Array:
+    """A NumPy array over device bytes, which keeps ``owner`` alive."""
+    nbytes = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
+    interface = {"version": 3, "shape": (nbytes,), "typestr": "|u1", "data": (memory.host_pointer(address), False)}
+    raw: npt.NDArray[np.uint8] = np.asarray(_Window(owner, interface))
+    return raw.view(dtype).reshape(shape)
+
+
+class DeviceArray:
+    """An array in the memory of a simulated GPU.  Made by ``gpu.array``, ``gpu.empty`` and ``gpu.zeros``.
+
+    Passed to a kernel, it gives its address: nothing is copied.  Its memory is freed by :meth:`free` or when the
+    last reference (views included) goes.
+    """
+
+    def __init__(self, memory: DeviceMemory, shape: tuple[int, ...], dtype: np.dtype[Any], name: str = "") -> None:
+        if dtype.hasobject:
+            raise ArgumentError("an array of Python objects cannot lie in device memory")
+        self.shape = shape
+        self.dtype = dtype
+        self.size = int(np.prod(shape, dtype=np.int64))
+        self.nbytes = self.size * dtype.itemsize
+        label = f"array {name!r}" if name else f"array {dtype}[{', '.join(map(str, shape))}]"
+        self._memory = memory
+        self._allocation = memory.allocate(self.nbytes, label)
+        self._finalizer = weakref.finalize(self, memory.abandon, self._allocation)
+        self._finalizer.atexit = False
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def freed(self) -> bool:
+        return self._allocation.freed
+
+    def device_address(self) -> int:
+        """Device address of the first element.
+
+        Raises:
+            FreedArrayError: after :meth:`free`.
+        """
+        if self._allocation.freed:
+            raise FreedArrayError(
+                f"{self._allocation.name} is used after it was freed; make a new one with gpu.array(...)"
+            )
+        return self._allocation.address
+
+    def free(self) -> None:
+        """Give the memory back at once.  Views of it show whatever comes to lie there next.
+
+        Raises:
+            FreedArrayError: when it was freed before.
+        """
+        self._memory.free(self._allocation)
+
+    def numpy(self) -> Array:
+        """A NumPy view of the device bytes: no copy, writes through."""
+        return _view(self, self._memory, self.device_address(), self.dtype, self.shape)
+
+    def get(self) -> Array:
+        """A copy on the host."""
+        return self.numpy().copy()
+
+    def set(self, values: npt.ArrayLike) -> None:
+        """Copy host values in; they are broadcast to the array's shape and cast to its dtype."""
+        self.numpy()[...] = values
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
+        view = self.numpy()
+        if dtype is not None and np.dtype(dtype) != self.dtype:
+            return view.astype(dtype)
+        return view if copy is False else view.copy()
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """DLPack capsule of the host-visible bytes (device type CPU): no copy."""
+        return self.numpy().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """(kDLCPU, 0): the simulated device's memory is host memory."""
+        return (1, 0)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """Version 3 of the CUDA array interface, with the device address: for code on the simulated device."""
+        return {
+            "version": 3,
+            "shape": self.shape,
+            "typestr": self.dtype.str,
+            "descr": self.dtype.descr,
+            "data": (self.device_address(), False),
+            "strides": None,
+            "stream": None,
+        }
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a 0-dimensional device array")
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        state = "freed" if self.freed else f"at {self._allocation.address:#x}"
+        return f"<device array {self.dtype}[{', '.join(map(str, self.shape))}] {state}>"
+
+
+class Symbol:
+    """A global or ``__constant__`` variable of a module."""
+
+    def __init__(self, memory: DeviceMemory, allocation: Allocation, name: str) -> None:
+        self.name = name
+        self.nbytes = allocation.size_bytes
+        self._memory = memory
+        self._allocation = allocation
+
+    def device_address(self) -> int:
+        """Device address of the first byte."""
+        return self._allocation.address
+
+    def numpy(self, dtype: npt.DTypeLike = np.uint8) -> Array:
+        """A NumPy view of the variable, shape (number of elements,): no copy, writes through."""
+        wanted = np.dtype(dtype)
+        if self.nbytes % wanted.itemsize:
+            raise ArgumentError(f"symbol '{self.name}' has {self.nbytes} bytes: not a whole number of {wanted}")
+        return _view(self, self._memory, self._allocation.address, wanted, (self.nbytes // wanted.itemsize,))
+
+    def get(self, dtype: npt.DTypeLike = np.uint8) -> Array:
+        """A copy of the variable's bytes as an array of ``dtype``."""
+        return self.numpy(dtype).copy()
+
+    def set(self, values: Any) -> None:
+        """Copy values (a NumPy array or scalar, or bytes) in.
+
+        Raises:
+            ArgumentError: when their size is not the variable's.
+        """
+        if isinstance(values, bytes | bytearray | memoryview):
+            raw = np.frombuffer(values, dtype=np.uint8)
+        else:
+            array = np.ascontiguousarray(values)
+            if not isinstance(values, np.ndarray | np.generic):
+                raise ArgumentError(
+                    f"symbol '{self.name}' takes a NumPy array or scalar of {self.nbytes} bytes, whose dtype says what "
+                    f"its bytes are, not a {type(values).__name__}"
+                )
+            raw = array.reshape(-1).view(np.uint8)
+        if raw.nbytes != self.nbytes:
+            raise ArgumentError(f"symbol '{self.name}' has {self.nbytes} bytes, the value {raw.nbytes}")
+        self.numpy()[...] = raw
+
+    def __repr__(self) -> str:
+        return f"<symbol '{self.name}', {self.nbytes} bytes at {self._allocation.address:#x}>"

@@ -1,0 +1,227 @@
+"""The command line: run a program on a chip, compare chips, look at chips.
+
+Modules that take time to import are imported by the command that needs them.
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from warpwright.run import Run
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as a shell gives it: 128 + SIGINT."""
+FAILED = 1
+
+app = typer.Typer(
+    name="warpwright",
+    help="A GPU that anyone can run anywhere: CUDA kernels executed and timed, cycle by cycle, on a chosen chip.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+GpuOption = Annotated[
+    str | None,
+    typer.Option(
+        "--gpu", "-g", help="Chip (name or TOML file) that every GPU of the program becomes, whatever it asks for."
+    ),
+]
+TimingOption = Annotated[str | None, typer.Option(help="full (every instruction is timed) or off (results only).")]
+_PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
+
+
+def _console(stderr: bool = False) -> Console:
+    from rich.console import Console
+
+    console = Console(stderr=stderr, highlight=False)
+    # A table in a file or a pipe should be as wide as it needs to be.
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console = Console(stderr=stderr, highlight=False, width=180)
+    return console
+
+
+def _fail(message: str, code: int = FAILED) -> typer.Exit:
+    _console(stderr=True).print(message, style="red", markup=False, soft_wrap=True)
+    return typer.Exit(code)
+
+
+def _execute(program: Path, arguments: list[str], chip: str | None, timing: str | None) -> list[Run]:
+    """Run a Python program as ``__main__`` with its own argv and collect its launches.
+
+    What the program raises comes through; a clean ``sys.exit()`` does not.
+    """
+    from warpwright.session import session
+
+    runs: list[Run] = []
+    session.chip, session.timing, session.on_launch = chip, timing, runs.append
+    argv, path = sys.argv, list(sys.path)
+    sys.argv = [str(program), *arguments]
+    sys.path.insert(0, str(program.parent))
+    try:
+        runpy.run_path(str(program), run_name="__main__")
+    except SystemExit as end:
+        if end.code not in (None, 0):
+            raise
+    finally:
+        sys.argv, sys.path[:] = argv, path
+        session.chip = session.timing = session.on_launch = None
+    return runs
+
+
+def _guarded(program: Path, arguments: list[str], chip: str | None, timing: str | None) -> list[Run]:
+    """:func:`_execute` with errors said as sentences and Ctrl-C ending quietly."""
+    from warpwright.session import session
+    from warpwright.chips import ChipError, load_chip
+    from warpwright.errors import WarpwrightError
+    from warpwright.toolchain import ToolchainError
+
+    if not program.is_file():
+        raise _fail(f"there is no program {program}", 2)
+    if timing not in (None, "full", "off"):
+        raise _fail(f"--timing is full or off, not {timing}", 2)
+    try:
+        if chip is not None:
+            load_chip(chip)
+        return _execute(program, arguments, chip, timing)
+    except KeyboardInterrupt:
+        raise _fail("interrupted", INTERRUPTED) from None
+    except (ChipError, WarpwrightError, ToolchainError) as error:
+        where = _program_line(error, program)
+        raise _fail(f"{where}{error}") from None
+    finally:
+        if session.replaced:
+            asked = ", ".join(sorted(session.replaced))
+            _console(stderr=True).print(f"note: the program asks for {asked}; --gpu makes it {chip}", markup=False)
+            session.replaced.clear()
+
+
+def _program_line(error: BaseException, program: Path) -> str:
+    """``matmul.py:31: `` for the innermost line of the program itself that led to an error."""
+    import traceback
+
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).name == program.name]
+    return f"{program}:{frames[-1].lineno}: " if frames else ""
+
+
+@app.command(context_settings=_PASS_ON)
+def run(
+    context: typer.Context,
+    program: Annotated[Path, typer.Argument(help="Python program that uses warpwright.")],
+    gpu: GpuOption = None,
+    timing: TimingOption = None,
+) -> None:
+    """Run a program and print its launches; arguments behind the program are its own."""
+    runs = _guarded(program, list(context.args), gpu, timing)
+    _show_launches(runs)
+
+
+def _show_launches(runs: list[Run]) -> None:
+    from warpwright.tools.tables import launch_table
+
+    console = _console()
+    if not runs:
+        console.print("the program launched no kernel")
+        return
+    by_chip: dict[str, list[Run]] = {}
+    for r in runs:
+        by_chip.setdefault(r.chip, []).append(r)
+    for chip, some in by_chip.items():
+        console.print(launch_table(some, chip))
+
+
+@app.command(context_settings=_PASS_ON)
+def compare(
+    context: typer.Context,
+    chips: Annotated[list[str], typer.Argument(help="Chips, then -- and the program with its arguments.")],
+    timing: TimingOption = None,
+) -> None:
+    """Run a program on several chips and print its launches side by side: compare v100 a100 -- FILE.py"""
+    from warpwright.tools.tables import compare_table
+
+    words = [*chips, *context.args]
+    split = next((i for i, w in enumerate(words) if w.endswith(".py")), None)
+    if split is None or split == 0:
+        raise _fail("give chips, then the program: warpwright compare v100 a100 -- FILE.py", 2)
+    names, program, arguments = words[:split], Path(words[split]), words[split + 1 :]
+    console = _console()
+    by_chip: dict[str, list[Run]] = {}
+    for name in dict.fromkeys(names):
+        console.print(f"[bold]{name}[/bold]")
+        by_chip[name] = _guarded(program, arguments, name, timing)
+    if not any(by_chip.values()):
+        console.print("the program launched no kernel")
+        return
+    console.print(compare_table(by_chip, str(program)))
+
+
+@app.command()
+def chips(
+    name: Annotated[str | None, typer.Argument(help="A chip, to see every number with its source.")] = None,
+) -> None:
+    """List the chips, or show one."""
+    from rich.table import Table
+
+    from warpwright.chips import ChipError, chip_names, describe, load_chip
+
+    console = _console()
+    if name is None:
+        table = Table(header_style="bold")
+        for heading in ("chip", "product", "architecture", "compute capability"):
+            table.add_column(heading)
+        for heading in ("SMs", "MHz", "L2 MiB", "memory GiB", "GB/s"):
+            table.add_column(heading, justify="right")
+        for chip in map(load_chip, chip_names()):
+            identity = chip.identity
+            table.add_row(
+                *(chip.name, identity.product, identity.architecture, identity.compute_capability),
+                *(str(chip.sm.sm_count), f"{chip.clocks.sm_clock_mhz:,}", f"{chip.l2.l2_kib / 1024:g}"),
+                *(f"{chip.dram.dram_kib / (1 << 20):.0f}", f"{chip.dram.dram_gb_per_s:,.0f}"),
+            )
+        console.print(table)
+        return
+    try:
+        shown = load_chip(name)
+    except ChipError as error:
+        raise _fail(str(error)) from None
+    table = Table(title=f"{shown.name}: {shown.identity.product}", title_justify="left", header_style="bold")
+    for heading in ("section", "field"):
+        table.add_column(heading)
+    table.add_column("value", justify="right", overflow="fold")
+    table.add_column("source", overflow="fold")
+    section = ""
+    for row in describe(shown):
+        table.add_row(row.section if row.section != section else "", row.field, row.value, row.source)
+        section = row.section
+    console.print(table)
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    from warpwright import __version__
+
+    typer.echo(f"warpwright {__version__}")
+
+
+def main() -> None:
+    """Entry point: Ctrl-C anywhere ends without a traceback, with exit code 130."""
+    try:
+        app(standalone_mode=True)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(INTERRUPTED)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,209 @@
+"""A compiled module placed on one device: global variables in memory, constant banks, and decoded kernels.
+
+Each global variable that the code refers to becomes an allocation of its own, named for faults; constant bank 3
+(``__constant__`` variables) lies in device memory too, so that pointers to it work.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from warpwright.engine.memory import Allocation, DeviceMemory
+from warpwright.errors import KernelNotFoundError, UnsupportedError
+from warpwright.isa.program import Program
+from warpwright.isa.sass import program_from_cubin
+from warpwright.toolchain import CompiledModule, CubinError, Kernel, Relocation
+from warpwright.toolchain.cubin import Module as CubinModule
+from warpwright.toolchain.names import plain_name
+from warpwright.toolchain.relocation import Image, code_layout, relocate
+
+GLOBAL_SECTIONS = (".nv.global", ".nv.global.init")
+USER_CONSTANTS = ".nv.constant3"
+EXTERNAL_CODE_BASE = 0x7000_0000
+"""Code addresses given to functions that the driver would provide; a call of one is refused before the launch."""
+
+
+@dataclass(slots=True)
+class LoadedKernel:
+    """A kernel ready to be compiled for a block shape."""
+
+    kernel: Kernel
+    program: Program
+    banks: dict[int, npt.NDArray[np.uint8]]
+    """Contents of constant banks other than 0."""
+    data: dict[str, bytes]
+    """Sections of data, relocated for this kernel's code layout."""
+
+
+@dataclass(slots=True)
+class LoadedModule:
+    """A module on a device.  Make it with :func:`load_module`."""
+
+    compiled: CompiledModule
+    memory: DeviceMemory
+    variables: dict[str, Allocation] = field(default_factory=dict)
+    """Global variables placed so far, by name."""
+    constants: Allocation | None = None
+    """Constant bank 3, when the module has one."""
+    _sections: dict[str, Allocation] = field(default_factory=dict)
+    _loaded: dict[str, LoadedKernel] = field(default_factory=dict)
+    _prepared_for: str = ""
+
+    @property
+    def cubin(self) -> CubinModule:
+        return self.compiled.module
+
+    def kernel_names(self) -> list[str]:
+        """Names of the kernels as the source has them, sorted."""
+        return sorted(k.plain_name for k in self.compiled.kernels.values())
+
+    def find(self, name: str) -> Kernel:
+        """The kernel called ``name``: symbol, plain name or name expression.
+
+        Raises:
+            KernelNotFoundError: lists the kernels there are.
+        """
+        try:
+            return self.compiled.find(name)
+        except CubinError as reason:
+            if len([k for k in self.compiled.kernels.values() if k.plain_name == name]) > 1:
+                raise KernelNotFoundError(str(reason)) from None
+            listed = ", ".join(self.kernel_names()) or "none"
+            raise KernelNotFoundError(
+                f"{self.compiled.name} has no kernel called {name!r}; its kernels: {listed}"
+            ) from None
+
+    def place(self, name: str) -> Allocation:
+        """The allocation of a global variable, made when it is first asked for.
+
+        Raises:
+            KernelNotFoundError: lists the variables there are.
+        """
+        variable = self.cubin.variables.get(name)
+        if variable is None:
+            candidates = {plain_name(v): v for v in self.cubin.variables}
+            if name in candidates:
+                return self.place(candidates[name])
+            listed = ", ".join(sorted(v for v in map(plain_name, self.cubin.variables) if "::" not in v)) or "none"
+            raise KernelNotFoundError(
+                f"{self.compiled.name} has no global variable called {name!r}; its variables: {listed}"
+            )
+        if variable.section == USER_CONSTANTS:
+            assert self.constants is not None
+            return Allocation(self.constants.address + variable.offset, variable.size, f"symbol '{plain_name(name)}'")
+        if variable.section in self._sections:
+            whole = self._sections[variable.section]
+            return Allocation(whole.address + variable.offset, variable.size, f"symbol '{plain_name(name)}'")
+        if name not in self.variables:
+            allocation = self.memory.allocate(variable.size, f"symbol '{plain_name(name)}'")
+            self.variables[name] = allocation
+            contents = self.cubin.data[variable.section][variable.offset : variable.offset + variable.size]
+            self.memory.view(allocation.address, variable.size)[...] = np.frombuffer(contents, dtype=np.uint8)
+        return self.variables[name]
+
+    def _addresses(self) -> dict[str, int]:
+        """Device addresses of everything that relocations name."""
+        found = {name: whole.address for name, whole in self._sections.items()}
+        if self.constants is not None:
+            found[USER_CONSTANTS] = self.constants.address
+        for i, name in enumerate(self.cubin.undefined):
+            found[name] = EXTERNAL_CODE_BASE + 256 * i
+        for r in self.cubin.relocations:
+            if r.symbol in self.cubin.variables and r.target_section not in self._sections:
+                found[r.symbol] = self.place(r.symbol).address
+        return found
+
+    def load(self, kernel: Kernel) -> LoadedKernel:
+        """Relocate and decode a kernel, once.
+
+        Raises:
+            UnsupportedError: when it calls a function of the driver that is not provided.
+        """
+        if kernel.name in self._loaded:
+            return self._loaded[kernel.name]
+        if kernel.externs:
+            raise UnsupportedError(
+                f"kernel {kernel.plain_name} calls {', '.join(sorted(set(kernel.externs)))}, which this version does not "
+                "provide; remove printf, malloc or assert from the kernel"
+            )
+        bases = code_layout(self.cubin, kernel.name)
+        image = relocate(self.cubin, self._addresses(), {**self._foreign_bases(bases), **bases})
+        program = program_from_cubin(self.cubin, kernel.name, image, bases, source=self.compiled.source)
+        loaded = LoadedKernel(kernel, program, self._banks(kernel, image), image.data)
+        self._loaded[kernel.name] = loaded
+        return loaded
+
+    def _foreign_bases(self, bases: dict[str, int]) -> dict[str, int]:
+        """Addresses of code that this kernel cannot reach but that data may name: none of them is ever called."""
+        end = max((b + len(self.cubin.code[n]) for n, b in bases.items()), default=0)
+        rest = code_layout(self.cubin, None, (end // 4096 + 1) * 4096)
+        return {name: base for name, base in rest.items() if name not in bases}
+
+    def prepare(self, loaded: LoadedKernel) -> None:
+        """Write the addresses that the module's own data holds (tables of pointers) as this kernel needs them.
+
+        Code addresses differ between kernels, since each has a layout of its own.
+        """
+        if self._prepared_for == loaded.kernel.name:
+            return
+        self._prepared_for = loaded.kernel.name
+        for r in self.cubin.relocations:
+            contents = loaded.data.get(r.section)
+            target = self._device_address(r)
+            if contents is not None and target is not None:
+                word = np.frombuffer(contents[r.offset : r.offset + 8], dtype=np.uint8)
+                self.memory.view(target, len(word))[...] = word
+
+    def _device_address(self, r: Relocation) -> int | None:
+        """Where a relocated word of data lies on the device; None for code and for what was never placed."""
+        if r.section == USER_CONSTANTS:
+            return None if self.constants is None else self.constants.address + r.offset
+        if r.section in self._sections:
+            return self._sections[r.section].address + r.offset
+        for name, allocation in self.variables.items():
+            variable = self.cubin.variables[name]
+            if variable.section == r.section and variable.offset <= r.offset < variable.offset + variable.size:
+                return allocation.address + r.offset - variable.offset
+        return None
+
+    def _banks(self, kernel: Kernel, image: Image) -> dict[int, npt.NDArray[np.uint8]]:
+        banks = {}
+        for name, contents in image.data.items():
+            number, _, owner = name.removeprefix(".nv.constant").partition(".")
+            if not name.startswith(".nv.constant") or not number.isdigit() or owner not in ("", kernel.name):
+                continue
+            if name == USER_CONSTANTS and self.constants is not None:
+                banks[3] = self.memory.view(self.constants.address, self.constants.size_bytes)
+            elif number != "0":
+                banks[int(number)] = np.frombuffer(contents, dtype=np.uint8)
+        return banks
+
+    def unload(self) -> None:
+        """Free what the module placed on the device."""
+        placed = [*self.variables.values(), *self._sections.values()]
+        if self.constants is not None:
+            placed.append(self.constants)
+        for allocation in placed:
+            if not allocation.freed:
+                self.memory.free(allocation)
+
+
+def load_module(compiled: CompiledModule, memory: DeviceMemory) -> LoadedModule:
+    """Place a module's constant bank and the sections that are addressed as a whole."""
+    loaded = LoadedModule(compiled, memory)
+    module = compiled.module
+    named = module.variables
+    for section in GLOBAL_SECTIONS:
+        nameless = [r for r in module.relocations if r.target_section == section and r.symbol not in named]
+        if nameless and section in module.data:
+            whole = memory.allocate(len(module.data[section]), f"global variables of {compiled.name}")
+            loaded._sections[section] = whole
+            memory.view(whole.address, whole.size_bytes)[...] = np.frombuffer(module.data[section], dtype=np.uint8)
+    if USER_CONSTANTS in module.data:
+        contents = module.data[USER_CONSTANTS]
+        loaded.constants = memory.allocate(len(contents), f"constant memory of {compiled.name}")
+        memory.view(loaded.constants.address, len(contents))[...] = np.frombuffer(contents, dtype=np.uint8)
+    return loaded

@@ -1,0 +1,365 @@
+"""One launch from start to end: arguments packed, the kernel run (with or without time), results copied back.
+
+The kernel runs in a worker thread, in compiled code that does not hold Python's lock; the main thread waits, shows
+progress and listens for Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from warpwright.chips import Occupancy
+from warpwright.engine.abi import Status
+from warpwright.engine.arguments import pack
+from warpwright.engine.execute import Cancelled, Counts
+from warpwright.engine.faults import Stop, fault_error, trap_error
+from warpwright.engine.kernels import CompiledLaunch, compile_launch
+from warpwright.engine.launch import (
+    GRID_WORKSPACE_BYTES,
+    Dim3,
+    LaunchContext,
+    check_cooperative,
+    constant_bank0,
+    is_cooperative,
+    make_context,
+)
+from warpwright.engine.memory import Allocation
+from warpwright.errors import UnsupportedError
+from warpwright.session import session
+
+if TYPE_CHECKING:
+    from warpwright.api import Launcher
+    from warpwright.timing.interface import TimingError, TimingResult
+
+POLL_SECONDS = 0.05
+"""How often the waiting thread looks up for Ctrl-C and progress."""
+QUIET_SECONDS = 1.0
+"""A launch shorter than this shows no progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a running launch stands; handed to whoever shows it."""
+
+    kernel: str
+    phase: str
+    """``compiling`` or ``running``."""
+    seconds: float
+    """Host time since the launch began."""
+    blocks_done: int
+    blocks: int
+    cycles: int = 0
+    """Simulated cycles so far; 0 with timing off."""
+    finished: bool = False
+
+
+@dataclass(slots=True)
+class Run:
+    """What one launch did.
+
+    ``cycles``, ``seconds`` and ``bottleneck`` belong to timing="full"; without timing they raise
+    :class:`UnsupportedError`.
+    """
+
+    kernel: str
+    chip: str
+    grid: Dim3
+    block: Dim3
+    dynamic_shared_bytes: int
+    registers: int
+    """Per thread."""
+    shared_bytes: int
+    """Per block, static and dynamic."""
+    resident: Occupancy
+    """Blocks that an SM holds at once, and what bounds them."""
+    instructions: int
+    """Warp-instructions executed."""
+    thread_instructions: int
+    wall_seconds: float
+    """Host time of the launch without compiling."""
+    compile_seconds: float
+    timing: TimingResult | None = None
+    sm_clock_mhz: float = 0.0
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    """By Nsight Compute's names."""
+
+    def _timed(self, what: str) -> TimingResult:
+        if self.timing is None:
+            raise UnsupportedError(f"this run of {self.kernel} has no {what}: its GPU was made with timing='off'")
+        return self.timing
+
+    @property
+    def cycles(self) -> int:
+        """SM cycles from launch to the end of the last block (``gpc__cycles_elapsed.max``)."""
+        return self._timed("cycles").cycles
+
+    @property
+    def seconds(self) -> float:
+        """Simulated time of the kernel."""
+        return self._timed("seconds").seconds
+
+    @property
+    def bottleneck(self) -> str:
+        """One sentence: what bounds the kernel."""
+        return self._timed("bottleneck").bottleneck
+
+    @property
+    def timed(self) -> bool:
+        """True when the run has cycles."""
+        return self.timing is not None
+
+    @property
+    def occupancy(self) -> float:
+        """Warps that an SM can hold of this launch over its warp slots (theoretical occupancy, 0 to 1)."""
+        return self.resident.fraction
+
+    @property
+    def ipc(self) -> float:
+        """Warp-instructions for each cycle of the whole chip."""
+        return self.instructions / max(1, self.cycles)
+
+    @property
+    def simulation_speed(self) -> float:
+        """Warp-instructions simulated in a second of host time."""
+        return self.instructions / self.wall_seconds if self.wall_seconds > 0 else 0.0
+
+    def __repr__(self) -> str:
+        timed = f", {self.cycles:,} cycles" if self.timing is not None else ""
+        return f"<run of {self.kernel} on {self.chip}, grid {self.grid}, block {self.block}{timed}>"
+
+
+def launch(launcher: Launcher, arguments: Sequence[Any]) -> Run:
+    """Run a configured kernel with its arguments.
+
+    Raises:
+        ArgumentError: arguments that do not fit.
+        LaunchError: a cooperative grid that does not fit the chip.
+        ExecutionError: a fault, a trap or a deadlock.
+        KeyboardInterrupt: Ctrl-C; host arrays keep their values and the GPU stays usable.
+    """
+    kernel, geometry = launcher.kernel, launcher.geometry
+    gpu, loaded = kernel.gpu, kernel._loaded
+    program, memory = loaded.program, gpu.memory
+    workspace: Allocation | None = None
+    if is_cooperative(program):
+        check_cooperative(geometry, launcher.resident, gpu.chip, kernel.name)
+        workspace = memory.allocate(GRID_WORKSPACE_BYTES, f"grid barrier of {kernel.name}")
+    try:
+        packed = pack(kernel.parameters, kernel.name, arguments, memory)
+        try:
+            kernel._loaded_module.prepare(loaded)
+            constants = kernel._loaded_module.constants
+            bank0 = constant_bank0(
+                program,
+                geometry,
+                packed.parameters,
+                constant_window=constants.address if constants is not None else 0,
+                grid_workspace=workspace.address if workspace is not None else 0,
+            )
+            context = make_context(program, geometry, memory, bank0, loaded.banks, gpu.chip.sm.sm_count)
+            job = _Job(launcher, context)
+            job.run()
+            packed.copy_back()
+        finally:
+            packed.release()
+    finally:
+        if workspace is not None:
+            memory.free(workspace)
+    return job.result()
+
+
+def _terminal_progress() -> Callable[[Progress], None] | None:
+    """A progress line on the terminal, or None when there is no terminal."""
+    if not sys.stderr.isatty():
+        return None
+    from warpwright.tools.progress import ProgressLine
+
+    return ProgressLine()
+
+
+def _join_whatever_comes(worker: threading.Thread) -> None:
+    """Wait for a cancelled worker, through further presses of Ctrl-C: memory is freed behind it."""
+    while worker.is_alive():
+        try:
+            worker.join(POLL_SECONDS)
+        except KeyboardInterrupt:
+            continue
+
+
+class _Job:
+    """The worker's side and the waiting side of one launch."""
+
+    def __init__(self, launcher: Launcher, context: LaunchContext) -> None:
+        self.launcher = launcher
+        self.context = context
+        self.compiled: CompiledLaunch | None = None
+        self.counts = Counts()
+        self.timing: TimingResult | None = None
+        self.failure: BaseException | None = None
+        self.compile_seconds = 0.0
+        self.wall_seconds = 0.0
+        self.phase = "compiling"
+        self.blocks_done: Callable[[], int] = lambda: 0
+        self.cycles = 0
+
+    def run(self) -> None:
+        """Run in a worker and wait for it; what it raises is raised here."""
+        show = session.on_progress or _terminal_progress()
+        worker = threading.Thread(target=self._work, name="warpwright launch", daemon=True)
+        began = time.perf_counter()
+        shown = False
+        worker.start()
+        # Short launches end within the first wait, so that polling costs them nothing.
+        worker.join(QUIET_SECONDS)
+        try:
+            while worker.is_alive():
+                if show is not None:
+                    shown = True
+                    show(self._progress(time.perf_counter() - began))
+                worker.join(POLL_SECONDS)
+        except BaseException:
+            # KeyboardInterrupt, or an exception of the progress display: stop the kernel before memory goes.
+            self.context.cancel()
+            _join_whatever_comes(worker)
+            raise
+        finally:
+            if shown and show is not None:
+                show(self._progress(time.perf_counter() - began, finished=True))
+        if self.failure is not None:
+            raise self.failure
+
+    def _progress(self, seconds: float, finished: bool = False) -> Progress:
+        return Progress(
+            self.launcher.kernel.name,
+            self.phase,
+            seconds,
+            self.blocks_done(),
+            self.context.geometry.blocks,
+            self.cycles,
+            finished,
+        )
+
+    def _work(self) -> None:
+        try:
+            began = time.perf_counter()
+            kernel = self.launcher.kernel
+            full = kernel.gpu.timing == "full"
+            self.compiled = compile_launch(kernel._loaded, self.context, trace=full)
+            started = time.perf_counter()
+            self.compile_seconds = started - began
+            self.phase = "running"
+            if full:
+                self._timed()
+            else:
+                self._functional()
+            self.wall_seconds = time.perf_counter() - started
+        except BaseException as failure:
+            self.failure = failure
+
+    def _functional(self) -> None:
+        assert self.compiled is not None
+        chip = self.launcher.kernel.gpu.chip
+        at_once = self.launcher.resident.blocks_per_sm * chip.sm.sm_count
+        execution = self.compiled.execution(at_once)
+        self.blocks_done = lambda: execution.counts.blocks_done
+        try:
+            self.counts = execution.run()
+        except Cancelled:
+            raise KeyboardInterrupt from None
+
+    def _timed(self) -> None:
+        from warpwright.timing.interface import Progress as TimingProgress
+        from warpwright.timing.interface import TimingCancelled, TimingError
+        from warpwright.timing.simulate import simulate
+
+        assert self.compiled is not None
+        compiled, context = self.compiled, self.context
+
+        def follow(progress: TimingProgress) -> None:
+            self.phase, self.cycles = progress.phase, progress.cycles
+            self.blocks_done = lambda: progress.blocks_done
+
+        try:
+            self.timing = simulate(
+                self.launcher.kernel.gpu.chip,
+                context.program,
+                compiled.lowered,
+                compiled.traced,
+                context,
+                progress=follow,
+                cancel=lambda: context.cancelled,
+                interpret=compiled.interpret,
+            )
+        except TimingCancelled:
+            raise KeyboardInterrupt from None
+        except TimingError as error:
+            raise self._explain(error) from None
+        metrics = self.timing.metrics
+        self.counts = Counts(
+            int(metrics.get("smsp__inst_executed.sum", 0)),
+            int(metrics.get("smsp__thread_inst_executed.sum", 0)),
+            context.geometry.blocks,
+        )
+
+    def _explain(self, error: TimingError) -> Exception:
+        """The timing model's stop as the error that the functional engine would raise."""
+        context = self.context
+        program, geometry = context.program, context.geometry
+        if not error.warps or error.status not in (Status.FAULT, Status.TRAP):
+            return error
+        warp = error.warps[0]
+        stop = Stop(
+            block=(warp.get("block_x", 0), warp.get("block_y", 0), warp.get("block_z", 0)),
+            warp_in_block=warp.get("warp_in_block", 0),
+            lanes=warp.get("fault_lanes", 0) & 0xFFFF_FFFF,
+            instruction=warp.get("fault_instruction", 0),
+            kind=warp.get("fault_kind", 0),
+            address=warp.get("fault_address", 0) & 0xFFFF_FFFF_FFFF_FFFF,
+            bytes=warp.get("fault_bytes", 0),
+        )
+        if error.status == Status.TRAP:
+            return trap_error(program, geometry, stop)
+        shared = program.shared_static_bytes + geometry.dynamic_shared_bytes
+        return fault_error(program, geometry, context.memory, stop, shared)
+
+    def result(self) -> Run:
+        """The record of the launch."""
+        kernel, geometry, resident = self.launcher.kernel, self.launcher.geometry, self.launcher.resident
+        chip = kernel.gpu.chip
+        program = self.context.program
+        metrics: dict[str, float] = {
+            "launch__block_size": geometry.threads_per_block,
+            "launch__grid_size": geometry.blocks,
+            "launch__registers_per_thread": program.registers,
+            "launch__shared_mem_per_block_static": kernel.shared_bytes,
+            "launch__shared_mem_per_block_dynamic": geometry.dynamic_shared_bytes,
+            "launch__thread_count": geometry.blocks * geometry.threads_per_block,
+            "launch__waves_per_multiprocessor": geometry.blocks / (resident.blocks_per_sm * chip.sm.sm_count),
+            "sm__maximum_warps_per_active_cycle_pct": 100.0 * resident.fraction,
+            "smsp__inst_executed.sum": self.counts.warp_instructions,
+            "smsp__thread_inst_executed.sum": self.counts.thread_instructions,
+        }
+        if self.timing is not None:
+            metrics.update(self.timing.metrics)
+        return Run(
+            kernel=kernel.name,
+            chip=chip.name,
+            grid=geometry.grid,
+            block=geometry.block,
+            dynamic_shared_bytes=geometry.dynamic_shared_bytes,
+            registers=program.registers,
+            shared_bytes=kernel.shared_bytes + geometry.dynamic_shared_bytes,
+            resident=resident,
+            instructions=self.counts.warp_instructions,
+            thread_instructions=self.counts.thread_instructions,
+            wall_seconds=self.wall_seconds,
+            compile_seconds=self.compile_seconds,
+            timing=self.timing,
+            sm_clock_mhz=chip.clocks.sm_clock_mhz,
+            metrics=metrics,
+        )

@@ -1,0 +1,28 @@
+"""Settings of this process that the command line makes for the program that it runs; a library never changes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from warpwright.run import Progress, Run
+
+
+@dataclass(slots=True)
+class Session:
+    """What every GPU of this process obeys."""
+
+    chip: str | None = None
+    """Chip that every ``GPU(...)`` becomes, whatever the program asks for."""
+    timing: str | None = None
+    replaced: set[str] = field(default_factory=set)
+    """Chips that the program asked for and did not get."""
+    on_launch: Callable[[Run], None] | None = None
+    """Called with each finished launch."""
+    on_progress: Callable[[Progress], None] | None = None
+    """Called a few times a second during a long launch; without one, a terminal shows a line."""
+
+
+session = Session()

@@ -1,0 +1,113 @@
+"""Tables of launches: one program on one chip, and one program on several chips side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rich.table import Table
+
+from warpwright.run import Run
+
+DRAM_BYTES = ("dram__bytes_read.sum", "dram__bytes_write.sum")
+"""Nsight Compute's counters of DRAM traffic."""
+
+
+def dims(shape: tuple[int, int, int]) -> str:
+    """``256`` or ``64x64`` or ``8x8x2``: trailing ones are left out."""
+    parts = list(shape)
+    while len(parts) > 1 and parts[-1] == 1:
+        parts.pop()
+    return "x".join(f"{p:,}" if len(parts) == 1 else str(p) for p in parts)
+
+
+def format_seconds(seconds: float) -> str:
+    """Three figures with a fitting unit: ``12.3 µs``."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}" if seconds / scale < 1000 else f"{seconds / scale:,.0f} {unit}"
+    return f"{seconds * 1e9:.3g} ns"
+
+
+def format_rate(per_second: float) -> str:
+    """Instructions in a second: ``2.4 M/s``."""
+    for unit, scale in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if per_second >= scale:
+            return f"{per_second / scale:.3g} {unit}/s"
+    return f"{per_second:.3g} /s"
+
+
+def dram_gb_per_s(run: Run) -> float | None:
+    """DRAM traffic of a timed run over its time, or None when it was not counted."""
+    if not run.timed or not all(name in run.metrics for name in DRAM_BYTES) or run.seconds <= 0:
+        return None
+    return sum(run.metrics[name] for name in DRAM_BYTES) / run.seconds / 1e9
+
+
+def launch_table(runs: Sequence[Run], title: str) -> Table:
+    """One row a launch, in order."""
+    table = Table(title=title, title_justify="left", header_style="bold")
+    timed = any(r.timed for r in runs)
+    table.add_column("kernel", overflow="fold")
+    for heading in ("grid", "block", "regs", "occupancy"):
+        table.add_column(heading, justify="right")
+    if timed:
+        for heading in ("cycles", "time", "IPC", "DRAM GB/s"):
+            table.add_column(heading, justify="right")
+        table.add_column("bottleneck", overflow="fold", min_width=16)
+    table.add_column("instructions", justify="right")
+    table.add_column("simulated", justify="right")
+    for run in runs:
+        cells = [run.kernel, dims(run.grid), dims(run.block), str(run.registers), f"{run.occupancy:.0%}"]
+        if timed and run.timed:
+            rate = dram_gb_per_s(run)
+            cells += [
+                f"{run.cycles:,}",
+                format_seconds(run.seconds),
+                f"{run.ipc:.2f}",
+                "" if rate is None else f"{rate:,.0f}",
+                run.bottleneck,
+            ]
+        elif timed:
+            cells += ["", "", "", "", ""]
+        table.add_row(*cells, f"{run.instructions:,}", format_rate(run.simulation_speed))
+    return table
+
+
+def compare_table(by_chip: Mapping[str, Sequence[Run]], title: str) -> Table:
+    """One row a launch, one group of columns a chip: cycles, time, bottleneck.
+
+    Launches are matched by their place in the program; a program that launches other kernels on another chip gets
+    rows of its own for them.
+    """
+    table = Table(title=title, title_justify="left", header_style="bold")
+    table.add_column("kernel", overflow="fold")
+    table.add_column("grid", justify="right")
+    table.add_column("block", justify="right")
+    for chip in by_chip:
+        table.add_column(f"{chip}\ncycles", justify="right")
+        table.add_column("\ntime", justify="right")
+        table.add_column("\nbottleneck", overflow="fold", min_width=12)
+    rows: list[tuple[str, str, str]] = []
+    cells: dict[tuple[int, str], Run] = {}
+    for chip, runs in by_chip.items():
+        for i, run in enumerate(runs):
+            key = (run.kernel, dims(run.grid), dims(run.block))
+            if i >= len(rows) or rows[i] != key:
+                while i < len(rows) and rows[i] != key:
+                    i += 1
+                if i >= len(rows):
+                    rows.append(key)
+                    i = len(rows) - 1
+            cells[i, chip] = run
+    for i, key in enumerate(rows):
+        shown: list[str] = list(key)
+        for chip in by_chip:
+            found = cells.get((i, chip))
+            if found is None:
+                shown += ["-", "-", "-"]
+            elif not found.timed:
+                shown += ["off", "off", "off"]
+            else:
+                shown += [f"{found.cycles:,}", format_seconds(found.seconds), found.bottleneck]
+        table.add_row(*shown)
+    return table
