@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 
 _NUMBER = re.compile(r"\d+")
+_WHOLE = re.compile(r"L[a-z]n?[^E]*E|[ST][0-9A-Z]*_")
+"""A literal of a built-in type (its digits are no length), or a reference to an earlier part of the name."""
 
 
 def plain_name(symbol: str) -> str:
@@ -45,15 +47,18 @@ def _skip_arguments(symbol: str, at: int) -> int:
     """Position behind template arguments that begin at ``at`` with ``I``, or -1 when they do not end."""
     depth = 0
     while at < len(symbol):
-        match = _NUMBER.match(symbol, at)
-        if match:
+        if match := _NUMBER.match(symbol, at):
             at = match.end() + int(match[0])
-            continue
-        if symbol[at] in "INLXJ":
+        elif match := _WHOLE.match(symbol, at):
+            at = match.end()
+        elif symbol[at] in "INLXJ":
             depth += 1
+            at += 1
         elif symbol[at] == "E":
             depth -= 1
+            at += 1
             if depth == 0:
-                return at + 1
-        at += 1
+                return at
+        else:
+            at += 1
     return -1
