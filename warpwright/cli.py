@@ -81,9 +81,9 @@ def _execute(program: Path, arguments: list[str], chip: str | None, timing: str 
 
 def _guarded(program: Path, arguments: list[str], chip: str | None, timing: str | None) -> list[Run]:
     """:func:`_execute` with errors said as sentences and Ctrl-C ending quietly."""
-    from warpwright.session import session
     from warpwright.chips import ChipError, load_chip
     from warpwright.errors import WarpwrightError
+    from warpwright.session import session
     from warpwright.toolchain import ToolchainError
 
     if not program.is_file():

@@ -1,0 +1,76 @@
+"""The package's order: chips <- isa <- engine <- timing <- system <- driver, tools, studies, cli; nothing imports from its right."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ORDER: list[set[str]] = [
+    {"errors"},
+    {"chips", "toolchain"},
+    {"isa"},
+    {"engine"},
+    {"timing"},
+    {"system"},
+    {"arrays", "session"},
+    {"run"},
+    {"api"},
+    {"driver", "tools", "studies"},
+    {"cli", "__main__", "__init__"},
+]
+"""Top-level modules and packages, lowest first; a set's members may import each other only where ALLOWED says so."""
+
+LEVEL = {name: level for level, names in enumerate(ORDER) for name in names}
+
+ALLOWED = {
+    # Imported when a terminal shows progress of a long launch, not when the module is.
+    ("run", "tools"),
+    # A launcher hands itself to launch(); the name is needed for typing alone.
+    ("run", "api"),
+    ("session", "run"),
+}
+
+
+def _imports(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names if node.module == "warpwright")
+
+
+def _home(path: Path, package: Path) -> str:
+    relative = path.relative_to(package)
+    return relative.parts[0].removesuffix(".py")
+
+
+def _crossings(package: Path) -> Iterator[tuple[Path, str, str]]:
+    for path in sorted(package.rglob("*.py")):
+        home = _home(path, package)
+        for name in _imports(ast.parse(path.read_text(encoding="utf-8"))):
+            parts = name.split(".")
+            if parts[0] == "warpwright" and len(parts) > 1 and parts[1] != home and parts[1] in LEVEL:
+                yield path, home, parts[1]
+
+
+def test_every_module_has_a_level(repository: Path) -> None:
+    package = repository / "warpwright"
+    homes = {_home(p, package) for p in package.rglob("*.py")}
+    assert homes <= set(LEVEL), f"give these a place in ORDER: {sorted(homes - set(LEVEL))}"
+
+
+def test_nothing_imports_from_its_right(repository: Path) -> None:
+    package = repository / "warpwright"
+    wrong = [
+        f"{path.relative_to(repository)} ({home}) imports {target}"
+        for path, home, target in _crossings(package)
+        if home != "__init__" and LEVEL[target] >= LEVEL[home] and (home, target) not in ALLOWED
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_errors_import_nothing(repository: Path) -> None:
+    tree = ast.parse((repository / "warpwright" / "errors.py").read_text(encoding="utf-8"))
+    assert list(_imports(tree)) == ["__future__"]
