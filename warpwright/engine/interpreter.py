@@ -1,0 +1,622 @@
+"""The NumPy interpreter of the common operations: the reference for compiled code and its fallback.
+
+One warp runs with Volta's independent thread scheduling: every lane has a program counter, lanes at the same
+one run together, convergence barriers (B registers) gather lanes.  Among diverged groups the lowest program counter
+runs first, which reconverges early; a group that takes many backward branches while others could run, yields or
+sleeps gives way to the group that has waited longest, so that a spin lock inside one warp finishes (NVIDIA V100
+architecture whitepaper, "Independent Thread Scheduling").
+
+A lane waits at BSYNC until every lane of its barrier's mask waits there with the same mask or has exited (BREAK takes
+lanes out of the mask of all its members), and at WARPSYNC until all living lanes of its mask wait at one.
+Block barriers count threads; exited threads are not expected, and a warp of which all living lanes have arrived counts
+as 32 where the instruction names a thread count (PTX ISA, ``barrier``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warpwright.engine.abi import (
+    LOCAL_WINDOW,
+    SHARED_WINDOW,
+    TAG_AFFINE,
+    TAG_BLOCK,
+    TAG_GATHER,
+    FaultKind,
+    Status,
+)
+from warpwright.engine.blocks import BasicBlock, address_index, basic_blocks
+from warpwright.engine.interpreter_code import Code, generate
+from warpwright.engine.interpreter_memory import (
+    Global,
+    GlobalSpace,
+    LocalSpace,
+    Memories,
+    MemoryFault,
+    SharedSpace,
+    mask_bits,
+)
+from warpwright.engine.launch import Dim3, Geometry, stack_bytes
+from warpwright.isa.ops import Access, Lowered
+from warpwright.isa.program import Program
+
+LANES = 32
+RUNNING, AT_WARPSYNC, AT_BARRIER = -1, 16, 17
+"""What a lane waits for: nothing, B register 0..15, a WARPSYNC, a block barrier."""
+BACK_EDGES_BEFORE_SWITCH = 8
+"""Backward branches that a diverged group may take while another group could run."""
+BACK_EDGES_BEFORE_YIELD = 4096
+"""Backward branches after which a warp lets other warps run."""
+PASSES_BEFORE_NEXT_BLOCK = 4
+"""Fruitless passes over the resident blocks before one more becomes resident."""
+
+Array = npt.NDArray[Any]
+
+
+def lane_mask(bits: int) -> npt.NDArray[np.bool_]:
+    """An integer mask as 32 booleans."""
+    return (bits >> np.arange(LANES) & 1).astype(np.bool_)
+
+
+class Kernel:
+    """A lowered program, ready to be interpreted; made once for all launches."""
+
+    def __init__(self, program: Program, lowered: Sequence[Lowered]) -> None:
+        self.program = program
+        self.code: list[Code] = generate(lowered)
+        self.index_of = address_index(program)
+        self.addresses = [i.address for i in program.instructions]
+        self.blocks: list[BasicBlock] = basic_blocks(program, lowered)
+        self.block_at = {block.first: block for block in self.blocks}
+
+
+class Launch:
+    """What every warp of one launch shares.
+
+    Args:
+        banks: contents of the constant banks by number, bank 0 included; space beyond reads 0.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        geometry: Geometry,
+        memory: Global,
+        banks: Mapping[int, bytes | bytearray | npt.NDArray[np.uint8]],
+        sm_count: int = 1,
+    ) -> None:
+        self.kernel = kernel
+        self.geometry = geometry
+        self.globals = GlobalSpace(memory)
+        self.banks = {
+            n: b if isinstance(b, np.ndarray) else np.frombuffer(bytes(b), dtype=np.uint8) for n, b in banks.items()
+        }
+        self.sm_count = sm_count
+        self.clock = 0
+        self._constants: dict[tuple[int, int, int], Array] = {}
+
+    def constant(self, bank: int, offset: int, size: int) -> Array:
+        """A constant at a fixed offset, in every lane."""
+        key = bank, offset, size
+        if key not in self._constants:
+            self._constants[key] = self.constants(bank, np.full(LANES, offset, np.uint32), size)
+        return self._constants[key]
+
+    def constants(self, bank: int, offsets: Array, size: int) -> Array:
+        """Constants at each lane's offset: uint8 to uint64, or shape (4, 32) for 16 bytes."""
+        data = self.banks.get(bank)
+        result = np.zeros((LANES, size), np.uint8)
+        if data is not None and len(data):
+            places = offsets.astype(np.int64)[:, None] + np.arange(size)
+            inside = (places >= 0) & (places < len(data))
+            result = np.where(inside, data[np.where(inside, places, 0)], 0).astype(np.uint8)
+        if size == 16:
+            return np.ascontiguousarray(result.view(np.uint32).T)
+        return result.view(f"u{size}").reshape(LANES)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """An access that failed, or a trap."""
+
+    kind: FaultKind
+    address: int
+    bytes: int
+    lanes: int
+    instruction: int
+    """Byte address of the instruction in the program."""
+
+
+class WarpState:
+    """The architectural state of one warp, and where its lanes stand.
+
+    ``regs`` is uint32 (256, 32), ``uregs`` uint32 (64, 32) with equal columns, ``preds`` and ``upreds`` bool (8, 32),
+    ``barriers`` uint32 (16, 32), ``pcs`` int64 (32,) as instruction indices, ``exited`` and ``waiting`` (32,).
+    """
+
+    def __init__(self, launch: Launch, block: BlockState, warp_in_block: int) -> None:
+        self.launch = launch
+        self.block = block
+        self.warp_in_block = warp_in_block
+        self.regs = np.zeros((256, LANES), np.uint32)
+        self.uregs = np.zeros((64, LANES), np.uint32)
+        self.preds = np.zeros((8, LANES), np.bool_)
+        self.upreds = np.zeros((8, LANES), np.bool_)
+        self.preds[7] = self.upreds[7] = True
+        self.barriers = np.zeros((16, LANES), np.uint32)
+        self.pcs = np.zeros(LANES, np.int64)
+        linear = warp_in_block * LANES + np.arange(LANES)
+        self.exited = linear >= launch.geometry.threads_per_block
+        self.waiting = np.full(LANES, RUNNING)
+        self.sync_masks = np.zeros(LANES, np.uint32)
+        self.barrier_id = np.zeros(LANES, np.int64)
+        self.barrier_threads = np.zeros(LANES, np.int64)
+        self.barrier_mode = ""
+        self.barrier_vote = np.zeros(LANES, np.bool_)
+        self.barrier_result = 0
+        self.stamps = np.zeros(LANES, np.int64)
+        self.turn = 0
+        self.give_way = False
+        self.instructions = 0
+        self.thread_instructions = 0
+        self.trace: list[int] | None = None
+        self.fault: Fault | None = None
+        self.spaces = Memories(launch.globals, block.shared, LocalSpace(stack_bytes(launch.kernel.program)))
+        x, y, _ = launch.geometry.block
+        self._specials = {
+            "tid.x": linear % x,
+            "tid.y": linear // x % y,
+            "tid.z": linear // (x * y),
+            "laneid": np.arange(LANES),
+            "warpid": np.full(LANES, warp_in_block),
+            "lanemask_eq": 1 << np.arange(LANES),
+            "lanemask_lt": (1 << np.arange(LANES)) - 1,
+            "lanemask_le": (2 << np.arange(LANES)) - 1,
+            "lanemask_gt": 0xFFFFFFFF ^ (2 << np.arange(LANES)) - 1,
+            "lanemask_ge": 0xFFFFFFFF ^ (1 << np.arange(LANES)) - 1,
+        }
+        for name, value in self._uniform_specials().items():
+            self._specials[name] = np.full(LANES, value)
+        self._specials = {name: (value & 0xFFFFFFFF).astype(np.uint32) for name, value in self._specials.items()}
+
+    def _uniform_specials(self) -> dict[str, int]:
+        geometry, block = self.launch.geometry, self.block
+        values = {
+            "nwarpid": geometry.warps_per_block,
+            "smid": block.linear_index % self.launch.sm_count,
+            "nsmid": self.launch.sm_count,
+            "gridid": 1,
+            "shared_window_hi": SHARED_WINDOW >> 32,
+            "shared_window_lo": SHARED_WINDOW & 0xFFFFFFFF,
+            "local_window_hi": LOCAL_WINDOW >> 32,
+            "local_window_lo": LOCAL_WINDOW & 0xFFFFFFFF,
+            "cluster_ctaid": 0,
+            "cluster_nctaid": 1,
+            "dynamic_smem_size": geometry.dynamic_shared_bytes,
+            "total_smem_size": block.shared.size_bytes,
+        }
+        for axis, size, count, index in zip("xyz", geometry.block, geometry.grid, block.index, strict=True):
+            values |= {f"ntid.{axis}": size, f"nctaid.{axis}": count, f"ctaid.{axis}": index}
+        return values
+
+    # --- what generated code calls ----------------------------------------------------------------
+    def special(self, name: str) -> Array:
+        """A special register in every lane."""
+        known = self._specials.get(name)
+        if known is not None:
+            return known
+        if name == "barrier_result":
+            value = self.barrier_result
+        elif name in ("clock_lo", "clock_hi"):
+            value = self.launch.clock >> (0 if name == "clock_lo" else 32)
+        elif name in ("globaltimer_lo", "globaltimer_hi"):
+            value = self.launch.clock >> (0 if name == "globaltimer_lo" else 32)
+        else:
+            raise ValueError(f"no special register is called {name!r}")
+        return np.full(LANES, value & 0xFFFFFFFF, np.uint32)
+
+    def special64(self, name: str) -> Array:
+        """A 64-bit special register: the count of executed instructions stands for both clocks."""
+        return np.full(LANES, self.launch.clock, np.uint64)
+
+    def load(self, at: Array, how: Access, m: Array) -> Array:
+        if self.trace is not None:
+            self.record(at, how, m)
+        return self.spaces.load(at, how, m)
+
+    def store(self, at: Array, value: Array, how: Access, m: Array) -> None:
+        if self.trace is not None:
+            self.record(at, how, m)
+        self.spaces.store(at, value, how, m)
+
+    def atomic(self, at: Array, operand: Array, compare: Array | None, how: Access, m: Array) -> Array:
+        if self.trace is not None:
+            self.record(at, how, m)
+        return self.spaces.atomic(at, operand, compare, how, m)
+
+    # --- trace ------------------------------------------------------------------------------------
+    def record(self, at: Array, how: Access, m: Array) -> None:
+        """One memory record (``engine/abi.py``)."""
+        assert self.trace is not None
+        base = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}.get(how.space, 0)
+        addresses = at.astype(np.int64) + base
+        bits = mask_bits(m)
+        lanes = np.flatnonzero(m)
+        first = int(lanes[0])
+        stride = 0
+        if len(lanes) > 1:
+            difference, apart = int(addresses[lanes[1]] - addresses[first]), int(lanes[1]) - first
+            stride = difference // apart
+        line = addresses[first] + stride * (np.arange(LANES) - first)
+        if -(1 << 23) <= stride < 1 << 23 and bool((line[lanes] == addresses[lanes]).all()):
+            self.trace += [TAG_AFFINE << 60 | (stride & 0xFFFFFF) << 32 | bits, int(line[0]) & 0xFFFFFFFFFFFFFFFF]
+        else:
+            self.trace.append(TAG_GATHER << 60 | bits)
+            self.trace += [int(a) & 0xFFFFFFFFFFFFFFFF for a in addresses]
+
+    # --- scheduling -------------------------------------------------------------------------------
+    def release(self) -> None:
+        """Let go the lanes whose convergence barrier or WARPSYNC is complete."""
+        dead = mask_bits(self.exited)
+        for number in {int(n) for n in self.waiting if n != RUNNING}:
+            if number == AT_BARRIER:
+                continue
+            here = self.waiting == number
+            masks = self.sync_masks if number == AT_WARPSYNC else self.barriers[number]
+            for wanted in {int(v) for v in masks[here]}:
+                group = here & (masks == wanted)
+                arrived = mask_bits(here if number == AT_WARPSYNC else group)
+                if wanted & ~dead & ~arrived == 0:
+                    self.waiting[group] = RUNNING
+                    self.pcs[group] += 1
+
+    def choose(self) -> tuple[int, npt.NDArray[np.bool_], bool] | None:
+        """(instruction index, lanes, whether other groups could run too) of the next group, or None."""
+        runnable = ~self.exited & (self.waiting == RUNNING)
+        if not runnable.any():
+            return None
+        if self.give_way:
+            self.give_way = False
+            index = int(self.pcs[np.where(runnable, self.stamps, np.iinfo(np.int64).max).argmin()])
+        else:
+            index = int(self.pcs[runnable].min())
+        group = runnable & (self.pcs == index)
+        return index, group, bool((runnable & ~group).any())
+
+
+class BlockState:
+    """One block: shared memory, warps, named barriers."""
+
+    def __init__(self, launch: Launch, index: Dim3, trace: bool = False) -> None:
+        program, geometry = launch.kernel.program, launch.geometry
+        self.launch = launch
+        self.index = index
+        x, y, _ = geometry.grid
+        self.linear_index = index[0] + x * (index[1] + y * index[2])
+        self.shared = SharedSpace(program.shared_static_bytes + geometry.dynamic_shared_bytes)
+        self.arrived = [0] * 16
+        """Threads that arrived without waiting (BAR.ARV), for each named barrier."""
+        self.warps = [WarpState(launch, self, w) for w in range(geometry.warps_per_block)]
+        if trace:
+            for warp in self.warps:
+                warp.trace = []
+
+    def complete_barriers(self) -> bool:
+        """Release the waiting lanes of every barrier that has all its threads; True when there was one."""
+        waiting: dict[int, list[tuple[WarpState, npt.NDArray[np.bool_]]]] = {}
+        living = 0
+        for warp in self.warps:
+            living += int((~warp.exited).sum())
+            here = warp.waiting == AT_BARRIER
+            for number in {int(n) for n in warp.barrier_id[here]}:
+                waiting.setdefault(number, []).append((warp, here & (warp.barrier_id == number)))
+        progress = False
+        for number, groups in waiting.items():
+            expected = max(int(warp.barrier_threads[lanes].max()) for warp, lanes in groups)
+            present = self.arrived[number]
+            for warp, lanes in groups:
+                whole = expected > 0 and bool((lanes | warp.exited).all())
+                present += LANES if whole else int(lanes.sum())
+            if present < (expected or living):
+                continue
+            progress = True
+            self.arrived[number] = 0
+            votes = np.concatenate([warp.barrier_vote[lanes] for warp, lanes in groups])
+            mode = groups[0][0].barrier_mode
+            result = {"popc": int(votes.sum()), "and": int(votes.all()), "or": int(votes.any())}.get(mode, 0)
+            for warp, lanes in groups:
+                if mode:
+                    warp.barrier_result = result
+                warp.waiting[lanes] = RUNNING
+                warp.pcs[lanes] += 1
+        return progress
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A warp that can not go on: why and where."""
+
+    warp_in_block: int
+    state: str
+    """``exited``, ``barrier`` or ``converge``."""
+    barrier: int
+    barrier_threads: int
+    instruction: int
+    lanes: int
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How a launch (or a block) ended."""
+
+    status: Status
+    """EXIT, FAULT, TRAP, DEADLOCK or YIELD (the instruction limit was reached)."""
+    block: Dim3 = (0, 0, 0)
+    warp_in_block: int = 0
+    fault: Fault | None = None
+    waits: list[Wait] = field(default_factory=list)
+    """For a deadlock: every warp of the block."""
+    instructions: int = 0
+    """Warp-instructions executed."""
+    thread_instructions: int = 0
+
+
+def stop(warp: WarpState, kind: FaultKind, index: int, lanes: int, status: Status, address: int = 0, size: int = 0) -> Status:
+    addresses = warp.launch.kernel.addresses
+    place = addresses[index] if 0 <= index < len(addresses) else index * 16
+    warp.fault = Fault(kind, address, size, lanes, place)
+    return status
+
+
+def run_warp(w: WarpState) -> Status:
+    """Run a warp until it exits, waits at a block barrier, yields to other warps, faults or deadlocks."""
+    with np.errstate(all="ignore"):
+        return _run(w)
+
+
+def _run(w: WarpState) -> Status:
+    kernel = w.launch.kernel
+    code, block_at = kernel.code, kernel.block_at
+    total = len(code)
+    back_edges = 0
+    while True:
+        if (w.waiting != RUNNING).any():
+            w.release()
+        chosen = w.choose()
+        if chosen is None:
+            if (w.waiting == AT_BARRIER).any():
+                return Status.BARRIER
+            return Status.EXIT if w.exited.all() else Status.DEADLOCK
+        pc, m, others = chosen
+        lanes = int(m.sum())
+        turns = 0
+        while True:
+            if pc >= total:
+                return stop(w, FaultKind.WILD_BRANCH, pc, mask_bits(m), Status.FAULT, 16 * pc)
+            if w.trace is not None and pc in block_at:
+                w.trace.append(TAG_BLOCK << 60 | block_at[pc].number << 32 | mask_bits(m))
+            c = code[pc]
+            w.instructions += 1
+            w.thread_instructions += lanes
+            w.launch.clock += 1
+            e = m
+            if c.guard is not None:
+                file, number, inverted = c.guard
+                p = (w.preds if file == "pred" else w.upreds)[number]
+                e = m & ~p if inverted else m & p
+                if not e.any():
+                    if w.trace is not None:
+                        w.trace += [TAG_AFFINE << 60, 0] * c.accesses
+                    pc += 1
+                    continue
+            values: Any = None
+            if c.run is not None:
+                try:
+                    values = c.run(w, e)
+                except MemoryFault as fault:
+                    return stop(w, fault.kind, pc, fault.lanes, Status.FAULT, fault.address, fault.bytes)
+            if not c.control:
+                pc += 1
+                continue
+            if c.control == "branch":
+                taken = e if values is None else e & values[0]
+                target = kernel.index_of.get(c.attr, total)
+                count = int(taken.sum())
+                if count == 0:
+                    pc += 1
+                    continue
+                if count < lanes:
+                    w.pcs[m] = pc + 1
+                    w.pcs[taken] = target
+                    w.stamps[m] = w.turn
+                    if target <= pc:
+                        w.turn += 1
+                        w.stamps[taken] = w.turn
+                        back_edges += 1
+                    break
+                if target <= pc:
+                    back_edges += 1
+                    turns += 1
+                    if back_edges >= BACK_EDGES_BEFORE_YIELD or (others and turns >= BACK_EDGES_BEFORE_SWITCH):
+                        w.pcs[m] = target
+                        w.turn += 1
+                        w.stamps[m] = w.turn
+                        w.give_way = others
+                        if back_edges >= BACK_EDGES_BEFORE_YIELD:
+                            return Status.YIELD
+                        break
+                pc = target
+                continue
+            w.pcs[m] = pc + 1
+            status = _control(w, c, pc, m, e, values)
+            if status is not None:
+                return status
+            if c.control in ("bssy", "break") or (c.control == "yield" and not others):
+                pc += 1
+                continue
+            break
+
+
+def _control(w: WarpState, c: Code, pc: int, m: Array, e: Array, values: Any) -> Status | None:
+    """Everything but direct branches; lanes of ``m`` already stand at the next instruction."""
+    kernel = w.launch.kernel
+    if c.control == "branch_indirect":
+        for lane in np.flatnonzero(e):
+            address = int(values[0][lane]) - kernel.program.code_base
+            index = kernel.index_of.get(address & 0xFFFFFFFFFFFFFFFF)
+            if index is None:
+                return stop(w, FaultKind.WILD_BRANCH, pc, 1 << int(lane), Status.FAULT, address & 0xFFFFFFFFFFFFFFFF)
+            w.pcs[lane] = index
+    elif c.control == "exit":
+        w.exited |= e if values is None else e & values[0]
+    elif c.control == "trap":
+        return stop(w, FaultKind.NONE, pc, mask_bits(e), Status.TRAP)
+    elif c.control == "bssy":
+        w.barriers[c.attr[0]][e] = mask_bits(e)
+    elif c.control == "break":
+        leaving = np.uint32(~mask_bits(e) & 0xFFFFFFFF)
+        members = np.uint32(np.bitwise_or.reduce(w.barriers[c.attr][e]))
+        w.barriers[c.attr][lane_mask(int(members))] &= leaving
+    elif c.control in ("bsync", "warpsync"):
+        if c.control == "bsync":
+            masks, kind = w.barriers[c.attr], c.attr
+        else:
+            w.sync_masks[e] = values[0][e]
+            masks, kind = w.sync_masks, AT_WARPSYNC
+        alone = e & (masks & (np.uint32(1) << np.arange(LANES, dtype=np.uint32)) == 0)
+        waits = e & ~alone
+        w.waiting[waits] = kind
+        w.pcs[waits] = pc
+    elif c.control in ("yield", "nanosleep"):
+        w.turn += 1
+        w.stamps[m] = w.turn
+        runnable = ~w.exited & (w.waiting == RUNNING) & ~m
+        w.give_way = bool(runnable.any())
+        if c.control == "nanosleep" and not w.give_way:
+            return Status.YIELD
+    else:
+        _block_barrier(w, c, pc, e, values)
+    return None
+
+
+def _block_barrier(w: WarpState, c: Code, pc: int, e: Array, values: Any) -> None:
+    if c.control == "barrier" and c.attr == "arrive":
+        first = int(e.argmax())
+        number = int(values[0][first]) & 15
+        whole = bool((e | w.exited).all())
+        w.block.arrived[number] += LANES if whole else int(e.sum())
+        return
+    w.waiting[e] = AT_BARRIER
+    w.pcs[e] = pc
+    w.barrier_id[e] = values[0][e] & 15
+    w.barrier_threads[e] = values[1][e]
+    w.barrier_mode = c.attr if c.control == "barrier_red" else ""
+    if c.control == "barrier_red":
+        w.barrier_vote[e] = values[2][e]
+
+
+class BlockRun:
+    """A block on its way: every call of :meth:`step` runs each of its warps once."""
+
+    def __init__(self, block: BlockState) -> None:
+        self.block = block
+        self.statuses = [Status.YIELD] * len(block.warps)
+
+    def step(self) -> Outcome | None:
+        """Run each warp that can go on until it stops; the outcome once the block has ended."""
+        block = self.block
+        for n, warp in enumerate(block.warps):
+            if self.statuses[n] in (Status.EXIT, Status.DEADLOCK, Status.BARRIER):
+                continue
+            status = run_warp(warp)
+            self.statuses[n] = status
+            if status in (Status.FAULT, Status.TRAP):
+                return self.outcome(status, n)
+        if all(s is Status.EXIT for s in self.statuses):
+            return self.outcome(Status.EXIT, 0)
+        if block.complete_barriers():
+            self.statuses = [Status.YIELD if s in (Status.BARRIER, Status.DEADLOCK) else s for s in self.statuses]
+        elif not any(s is Status.YIELD for s in self.statuses):
+            first = next(n for n, s in enumerate(self.statuses) if s is not Status.EXIT)
+            return self.outcome(Status.DEADLOCK, first)
+        return None
+
+    def outcome(self, status: Status, warp: int) -> Outcome:
+        block = self.block
+        waits = [describe_wait(w, s) for w, s in zip(block.warps, self.statuses, strict=True)]
+        return Outcome(
+            status,
+            block.index,
+            warp,
+            block.warps[warp].fault,
+            waits if status is Status.DEADLOCK else [],
+            sum(w.instructions for w in block.warps),
+            sum(w.thread_instructions for w in block.warps),
+        )
+
+
+def describe_wait(w: WarpState, status: Status) -> Wait:
+    """Why a warp of a deadlocked block stands."""
+    if status is Status.EXIT:
+        return Wait(w.warp_in_block, "exited", 0, 0, -1, 0)
+    kind = AT_BARRIER if status is Status.BARRIER else -1
+    lanes = w.waiting == kind if kind == AT_BARRIER else ~w.exited
+    first = int(lanes.argmax())
+    place = w.launch.kernel.addresses[int(w.pcs[first])]
+    state = "barrier" if kind == AT_BARRIER else "converge"
+    return Wait(
+        w.warp_in_block, state, int(w.barrier_id[first]), int(w.barrier_threads[first]), place, mask_bits(lanes)
+    )
+
+
+def run_block(launch: Launch, index: Dim3, trace: bool = False) -> tuple[Outcome, BlockState]:
+    """Run one block to its end; with ``trace`` each warp keeps its records in ``trace``."""
+    block = BlockState(launch, index, trace)
+    run = BlockRun(block)
+    while True:
+        outcome = run.step()
+        if outcome is not None:
+            return outcome, block
+
+
+def run_grid(launch: Launch, resident_blocks: int = 1 << 30, instruction_limit: int | None = None) -> Outcome:
+    """Run every block in order of its index.
+
+    One block is resident at first; another joins whenever the resident ones only spin, up to
+    ``resident_blocks``, so that blocks may wait for each other.  The first block that does not end
+    well ends the launch.
+    """
+    x, y, z = launch.geometry.grid
+    pending = ((i, j, k) for k in range(z) for j in range(y) for i in range(x))
+    resident: list[BlockRun] = []
+    total = Outcome(Status.EXIT)
+    fruitless = 0
+    while True:
+        if not resident or (fruitless >= PASSES_BEFORE_NEXT_BLOCK and len(resident) < resident_blocks):
+            index = next(pending, None)
+            if index is not None:
+                resident.append(BlockRun(BlockState(launch, index)))
+                fruitless = 0
+            elif not resident:
+                return total
+        fruitless += 1
+        for run in list(resident):
+            outcome = run.step()
+            if outcome is None:
+                continue
+            fruitless = 0
+            resident.remove(run)
+            total.instructions += outcome.instructions
+            total.thread_instructions += outcome.thread_instructions
+            if outcome.status is not Status.EXIT:
+                outcome.instructions = total.instructions
+                outcome.thread_instructions = total.thread_instructions
+                return outcome
+        if instruction_limit is not None and launch.clock > instruction_limit:
+            total.status = Status.YIELD
+            return total

@@ -1,0 +1,389 @@
+"""Python code for lowered instructions: each becomes one function of (warp, executing lanes) over NumPy arrays.
+
+A value is an array of raw bits with one element for each lane (uint8 to uint64; bool for i1; shape (2, 32) or
+(4, 32) for i32x2 and i32x4).  Arithmetic on bits is NumPy's; floats go through ``numerics``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warpwright.engine import numerics
+from warpwright.engine.interpreter_memory import mask_bits
+from warpwright.isa.ops import Lowered, Op
+
+Array = npt.NDArray[Any]
+BITS = {"i1": 1, "i8": 8, "i16": 16, "f16": 16, "bf16": 16, "i32": 32, "f32": 32, "i64": 64, "f64": 64}
+CONTROL = frozenset(
+    ("branch", "branch_indirect", "exit", "trap", "bssy", "bsync", "break", "warpsync", "yield", "nanosleep")
+) | {"barrier", "barrier_red"}
+
+
+def dtype(type: str) -> str:
+    """NumPy dtype of a value's elements."""
+    return "?" if type == "i1" else f"u{BITS[type] // 8}"
+
+
+# --- helpers that the generated code calls --------------------------------------------------------
+def shl(x: Array, by: Array) -> Array:
+    width = x.dtype.itemsize * 8
+    one = x.dtype.type
+    return np.where(by < one(width), x << (by & one(width - 1)), one(0))
+
+
+def lshr(x: Array, by: Array) -> Array:
+    width = x.dtype.itemsize * 8
+    one = x.dtype.type
+    return np.where(by < one(width), x >> (by & one(width - 1)), one(0))
+
+
+def ashr(x: Array, by: Array) -> Array:
+    width = x.dtype.itemsize * 8
+    signed = f"i{x.dtype.itemsize}"
+    return (x.view(signed) >> np.minimum(by, by.dtype.type(width - 1)).view(signed)).view(x.dtype)
+
+
+def sext(x: Array, to: str) -> Array:
+    if x.dtype == np.bool_:
+        return np.where(x, np.array(-1).astype(to), np.array(0).astype(to))
+    return x.view(f"i{x.dtype.itemsize}").astype("i" + to[1:]).view(to)
+
+
+def umulhi(x: Array, y: Array) -> Array:
+    if x.dtype == np.uint32:
+        return (x.astype(np.uint64) * y >> np.uint64(32)).astype(np.uint32)
+    mask, by = np.uint64(0xFFFFFFFF), np.uint64(32)
+    xl, xh, yl, yh = x & mask, x >> by, y & mask, y >> by
+    middle = xh * yl + (xl * yl >> by)
+    other = xl * yh + (middle & mask)
+    return xh * yh + (middle >> by) + (other >> by)
+
+
+def smulhi(x: Array, y: Array) -> Array:
+    signed = f"i{x.dtype.itemsize}"
+    zero = x.dtype.type(0)
+    result = umulhi(x, y)
+    result = result - np.where(x.view(signed) < 0, y, zero)
+    return result - np.where(y.view(signed) < 0, x, zero)
+
+
+def clz(x: Array) -> Array:
+    width = x.dtype.itemsize * 8
+    for shift in [s for s in (1, 2, 4, 8, 16, 32) if s < width]:
+        x = x | x >> x.dtype.type(shift)
+    return (x.dtype.type(width) - np.bitwise_count(x)).astype(x.dtype)
+
+
+def bitreverse(x: Array) -> Array:
+    size = x.dtype.itemsize
+    bits = np.unpackbits(x.view(np.uint8).reshape(-1, size), axis=1, bitorder="little")
+    return np.packbits(bits[:, ::-1], axis=1, bitorder="little").view(x.dtype).reshape(-1)
+
+
+def lop3(a: Array, b: Array, c: Array, table: int) -> Array:
+    result = np.zeros(32, np.uint32)
+    for row in range(8):
+        if table >> row & 1:
+            result |= (a if row & 4 else ~a) & (b if row & 2 else ~b) & (c if row & 1 else ~c)
+    return result
+
+
+def prmt(a: Array, selector: Array, c: Array) -> Array:
+    both = np.stack([a, c], axis=1).view(np.uint8).reshape(32, 8)
+    result = np.zeros((32, 4), np.uint8)
+    lanes = np.arange(32)
+    for n in range(4):
+        choice = selector >> np.uint32(4 * n) & np.uint32(15)
+        byte = both[lanes, choice & np.uint32(7)]
+        result[:, n] = np.where(choice & np.uint32(8), np.where(byte & np.uint8(0x80), 0xFF, 0), byte)
+    return result.view(np.uint32).reshape(32)
+
+
+def full(bits: int) -> Array:
+    return np.full(32, bits, np.uint32)
+
+
+def match_any(x: Array, m: Array) -> Array:
+    same = (x[:, None] == x[None, :]) & m[None, :]
+    return np.packbits(same, axis=1, bitorder="little").view(np.uint32).reshape(32)
+
+
+REDUCTIONS: dict[str, Callable[[Array], Any]] = {
+    "add": lambda v: np.add.reduce(v, dtype=np.uint32),
+    "umin": np.min,
+    "umax": np.max,
+    "smin": lambda v: np.min(v.view(np.int32)).view(np.uint32),
+    "smax": lambda v: np.max(v.view(np.int32)).view(np.uint32),
+    "and": np.bitwise_and.reduce,
+    "or": np.bitwise_or.reduce,
+    "xor": np.bitwise_xor.reduce,
+}
+
+
+def redux(x: Array, how: str, m: Array) -> Array:
+    return np.full(32, REDUCTIONS[how](x[m]), np.uint32)
+
+
+def mma(attr: Any, *arguments: Array) -> Array:
+    registers = numerics.mma(attr, list(arguments))
+    return np.stack(registers + [np.zeros(32, np.uint32)] * (4 - len(registers)))
+
+
+HELPERS: dict[str, Any] = {
+    "np": np,
+    "N": numerics,
+    "mask_bits": mask_bits,
+    **{f.__name__: f for f in (shl, lshr, ashr, sext, umulhi, smulhi, clz, bitreverse, lop3, prmt, full, match_any)},
+    "redux": redux,
+    "mma": mma,
+}
+
+INFIX = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^"}
+RELATIONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+
+
+@dataclass(slots=True)
+class Code:
+    """One instruction, ready to run."""
+
+    run: Callable[[Any, Array], Any] | None
+    """Executes everything but the control operation; returns the control operation's argument values."""
+    guard: tuple[str, int, bool] | None
+    control: str = ""
+    attr: Any = None
+    accesses: int = 0
+    """Memory operations: what a trace records when no lane executes."""
+
+
+class Writer:
+    """Writes the function of one instruction."""
+
+    def __init__(self, lowered: Lowered, namespace: dict[str, Any]) -> None:
+        self.lowered = lowered
+        self.namespace = namespace
+        self.lines: list[str] = []
+        self.written = {
+            (op.name[4:].removesuffix("64"), op.attr + extra)
+            for op in lowered.ops
+            if op.name.startswith("set_")
+            for extra in range(2 if op.name.endswith("64") else 1)
+        }
+
+    def name(self, value: Any) -> str:
+        """A global name for an object that the code refers to."""
+        name = f"k{len(self.namespace)}"
+        self.namespace[name] = value
+        return name
+
+    def read(self, file: str, number: int) -> str:
+        array = {"reg": "w.regs", "ureg": "w.uregs", "pred": "w.preds", "upred": "w.upreds", "barrier": "w.barriers"}
+        text = f"{array[file]}[{number}]"
+        return text + ".copy()" if (file, number) in self.written else text
+
+    def write(self, file: str, number: int, value: str) -> None:
+        if file in ("ureg", "upred"):
+            self.lines.append(f"w.{file}s[{number}] = ({value})[m.argmax()]")
+        else:
+            self.lines.append(f"np.copyto(w.{file}s[{number}], {value}, where=m)")
+
+    def type_of(self, value: int) -> str:
+        return self.lowered.ops[value].type
+
+    def emit(self) -> Code:
+        ops = self.lowered.ops
+        control, attr, arguments = "", None, ()
+        for position, op in enumerate(ops):
+            if op.name in CONTROL:
+                control, attr, arguments = op.name, op.attr, op.args
+                continue
+            text = self.expression(op)
+            if text is not None:
+                self.lines.append(f"v{position} = {text}" if op.type != "void" else text)
+        accesses = sum(op.name in ("load", "store", "atomic") for op in ops)
+        if arguments:
+            self.lines.append("return " + ", ".join(f"v{a}" for a in arguments) + ",")
+        if not self.lines:
+            return Code(None, self.lowered.guard, control, attr, accesses)
+        source = "def run(w, m):\n " + "\n ".join(self.lines) + "\n"
+        exec(compile(source, "<lowered instruction>", "exec"), self.namespace)
+        return Code(self.namespace.pop("run"), self.lowered.guard, control, attr, accesses)
+
+    def expression(self, op: Op) -> str | None:
+        """The Python expression of an operation; None when it was written as statements."""
+        name, a = op.name, [f"v{x}" for x in op.args]
+        known = getattr(self, "op_" + name, None)
+        if known is not None:
+            result: str | None = known(op, a)
+            return result
+        if name.startswith("get_"):
+            file = name[4:]
+            if file.endswith("64"):
+                low, high = self.read(file[:-2], op.attr), self.read(file[:-2], op.attr + 1)
+                return f"{low}.astype('u8') | {high}.astype('u8') << np.uint64(32)"
+            return self.read(file, op.attr)
+        if name.startswith("set_"):
+            file = name[4:]
+            if file.endswith("64"):
+                self.write(file[:-2], op.attr, f"{a[0]}.astype('u4')")
+                self.write(file[:-2], op.attr + 1, f"({a[0]} >> np.uint64(32)).astype('u4')")
+            else:
+                self.write(file, op.attr, a[0])
+            return None
+        if name in INFIX:
+            return f"{a[0]} {INFIX[name]} {a[1]}"
+        if name in ("shl", "lshr", "ashr", "umulhi", "smulhi", "clz", "bitreverse"):
+            return f"{name}({', '.join(a)})"
+        if name in ("umin", "umax"):
+            return f"np.{'min' if name == 'umin' else 'max'}imum({a[0]}, {a[1]})"
+        if name in ("smin", "smax"):
+            signed = f"'i{BITS[op.type] // 8}'"
+            which = "min" if name == "smin" else "max"
+            return f"np.{which}imum({a[0]}.view({signed}), {a[1]}.view({signed})).view('{dtype(op.type)}')"
+        if name in ("fadd", "fmul", "fma"):
+            return f"N.{name}({op.type!r}, {', '.join(a)}, {op.attr!r})"
+        if name in ("fmin", "fmax"):
+            return f"N.{name}({op.type!r}, {a[0]}, {a[1]}, {op.attr!r})"
+        if name in ("ftz", "canonical_nan"):
+            return f"N.{name}({op.type!r}, {a[0]})"
+        raise ValueError(f"the interpreter has no operation {name!r}")
+
+    # each of these is one operation of isa/ops.py
+    def op_const(self, op: Op, a: Sequence[str]) -> str:
+        value = np.full(32, op.attr, dtype(op.type))
+        value.setflags(write=False)
+        return self.name(value)
+
+    def op_special(self, op: Op, a: Sequence[str]) -> str:
+        return f"w.special({op.attr!r})"
+
+    def op_special64(self, op: Op, a: Sequence[str]) -> str:
+        return f"w.special64({op.attr!r})"
+
+    def op_active(self, op: Op, a: Sequence[str]) -> str:
+        return "full(mask_bits(m))"
+
+    def op_select(self, op: Op, a: Sequence[str]) -> str:
+        return f"np.where({a[0]}, {a[1]}, {a[2]})"
+
+    def op_bitcast(self, op: Op, a: Sequence[str]) -> str:
+        return a[0]
+
+    def op_trunc(self, op: Op, a: Sequence[str]) -> str:
+        return f"({a[0]} & 1).astype('?')" if op.type == "i1" else f"{a[0]}.astype('{dtype(op.type)}')"
+
+    def op_zext(self, op: Op, a: Sequence[str]) -> str:
+        return f"{a[0]}.astype('{dtype(op.type)}')"
+
+    def op_sext(self, op: Op, a: Sequence[str]) -> str:
+        return f"sext({a[0]}, '{dtype(op.type)}')"
+
+    def op_pack64(self, op: Op, a: Sequence[str]) -> str:
+        return f"{a[0]}.astype('u8') | {a[1]}.astype('u8') << np.uint64(32)"
+
+    def op_pack2(self, op: Op, a: Sequence[str]) -> str:
+        return f"np.stack(({', '.join(a)}))"
+
+    op_pack4 = op_pack2
+
+    def op_extract(self, op: Op, a: Sequence[str]) -> str:
+        if self.type_of(op.args[0]) != "i64":
+            return f"{a[0]}[{op.attr}]"
+        return f"({a[0]} >> np.uint64(32)).astype('u4')" if op.attr else f"{a[0]}.astype('u4')"
+
+    def op_not(self, op: Op, a: Sequence[str]) -> str:
+        return f"~{a[0]}"
+
+    def op_icmp(self, op: Op, a: Sequence[str]) -> str:
+        relation: str = op.attr
+        if relation[0] == "s":
+            signed = f".view('i{BITS[self.type_of(op.args[0])] // 8}')"
+            return f"{a[0]}{signed} {RELATIONS[relation[1:]]} {a[1]}{signed}"
+        return f"{a[0]} {RELATIONS[relation[-2:]]} {a[1]}"
+
+    def op_popcount(self, op: Op, a: Sequence[str]) -> str:
+        return f"np.bitwise_count({a[0]}).astype('{dtype(op.type)}')"
+
+    def op_lop3(self, op: Op, a: Sequence[str]) -> str:
+        return f"lop3({', '.join(a)}, {op.attr})"
+
+    def op_prmt(self, op: Op, a: Sequence[str]) -> str:
+        if op.attr != "idx":
+            raise ValueError(f"the interpreter has no prmt mode {op.attr!r}")
+        return f"prmt({', '.join(a)})"
+
+    def op_fneg(self, op: Op, a: Sequence[str]) -> str:
+        return f"{a[0]} ^ N.SIGN[{op.type!r}]"
+
+    def op_fabs(self, op: Op, a: Sequence[str]) -> str:
+        return f"{a[0]} & ~N.SIGN[{op.type!r}]"
+
+    def op_fcmp(self, op: Op, a: Sequence[str]) -> str:
+        return f"N.fcmp({op.attr!r}, {self.type_of(op.args[0])!r}, {a[0]}, {a[1]})"
+
+    def op_fround(self, op: Op, a: Sequence[str]) -> str:
+        return f"N.fround({op.type!r}, {a[0]}, {op.attr!r})"
+
+    def op_fcvt(self, op: Op, a: Sequence[str]) -> str:
+        return f"N.fcvt({self.type_of(op.args[0])!r}, {op.type!r}, {a[0]}, {op.attr!r})"
+
+    def op_f2i(self, op: Op, a: Sequence[str]) -> str:
+        signed, rounding = op.attr
+        return f"N.f2i({self.type_of(op.args[0])!r}, {a[0]}, {BITS[op.type]}, {signed}, {rounding!r})"
+
+    def op_i2f(self, op: Op, a: Sequence[str]) -> str:
+        signed, rounding = op.attr
+        return f"N.i2f({a[0]}, {signed}, {op.type!r}, {rounding!r})"
+
+    def op_mufu(self, op: Op, a: Sequence[str]) -> str:
+        return f"N.mufu({op.attr!r}, {op.type!r}, {a[0]})"
+
+    def op_ballot(self, op: Op, a: Sequence[str]) -> str:
+        return f"full(mask_bits({a[0]} & m))"
+
+    def op_shuffle(self, op: Op, a: Sequence[str]) -> str:
+        return f"{a[0]}[{a[1]} & np.uint32(31)]"
+
+    def op_match_any(self, op: Op, a: Sequence[str]) -> str:
+        return f"match_any({a[0]}, m)"
+
+    def op_redux(self, op: Op, a: Sequence[str]) -> str:
+        return f"redux({a[0]}, {op.attr!r}, m)"
+
+    def op_first_lane(self, op: Op, a: Sequence[str]) -> str:
+        return f"np.full(32, {a[0]}[m.argmax()], '{dtype(op.type)}')"
+
+    def op_mma(self, op: Op, a: Sequence[str]) -> str:
+        return f"mma({self.name(op.attr)}, {', '.join(a)})"
+
+    def op_load(self, op: Op, a: Sequence[str]) -> str:
+        return f"w.load({a[0]}, {self.name(op.attr)}, m)"
+
+    def op_store(self, op: Op, a: Sequence[str]) -> str:
+        return f"w.store({a[0]}, {a[1]}, {self.name(op.attr)}, m)"
+
+    def op_atomic(self, op: Op, a: Sequence[str]) -> str:
+        compare = a[2] if len(a) > 2 else "None"
+        return f"w.atomic({a[0]}, {a[1]}, {compare}, {self.name(op.attr)}, m)"
+
+    def op_load_const(self, op: Op, a: Sequence[str]) -> str:
+        bank, size = op.attr
+        source = self.lowered.ops[op.args[0]]
+        if source.name == "const":
+            return f"w.launch.constant({bank}, {source.attr}, {size})"
+        return f"w.launch.constants({bank}, {a[0]}, {size})"
+
+    def op_fence(self, op: Op, a: Sequence[str]) -> None:
+        return None
+
+    op_async_commit = op_fence
+
+
+def generate(lowered: Sequence[Lowered]) -> list[Code]:
+    """Code for every instruction of a kernel."""
+    namespace = dict(HELPERS)
+    return [Writer(one, namespace).emit() for one in lowered]
