@@ -143,9 +143,7 @@ def test_compile_error_shows_line_and_caret(cache: DiskCache) -> None:
 
 
 def test_compile_error_in_a_template_says_how_it_was_reached(cache: DiskCache) -> None:
-    source = (
-        "template <class T> __device__ T g(T x) { return x.foo; }\n__global__ void f(int* p) { p[0] = g(3); }\n"
-    )
+    source = "template <class T> __device__ T g(T x) { return x.foo; }\n__global__ void f(int* p) { p[0] = g(3); }\n"
     with pytest.raises(CompileError) as error:
         compile_source(source, 80, cache=cache)
     assert str(error.value) == (
@@ -174,9 +172,7 @@ def test_errors_without_a_line(cache: DiskCache) -> None:
     assert str(error.value) == "kernel.cu does not compile for sm_80:\nerror: Unresolved extern function '_Z1gi'"
     with pytest.raises(CompileError) as error:
         compile_source("__global__ void f() {}", 80, options=["--bogus"], cache=cache)
-    assert str(error.value) == (
-        "kernel.cu does not compile for sm_80:\nerror: unrecognized option --bogus found"
-    )
+    assert str(error.value) == ("kernel.cu does not compile for sm_80:\nerror: unrecognized option --bogus found")
 
 
 def test_host_code_gets_a_hint(cache: DiskCache) -> None:
@@ -201,8 +197,7 @@ def test_warnings_are_kept_through_the_cache(tmp_path: Path) -> None:
 def test_options_and_defines_reach_the_compiler(cache: DiskCache, tmp_path: Path) -> None:
     (tmp_path / "value.h").write_text("#define VALUE 7\n")
     source = (
-        '#include "value.h"\n#if FLAG != 3 || !defined(BARE)\n#error\n#endif\n'
-        "__global__ void f(int* p) { *p = VALUE; }"
+        '#include "value.h"\n#if FLAG != 3 || !defined(BARE)\n#error\n#endif\n__global__ void f(int* p) { *p = VALUE; }'
     )
     module = compile_source(
         source, 80, options=["-DFLAG=3"], defines={"BARE": None}, include_folders=[tmp_path], cache=cache

@@ -78,7 +78,7 @@ class ElfFile:
             )
         if len(data) < _HEADER.size:
             raise CubinError(f"{name} is cut short: {len(data)} bytes, less than an ELF header.")
-        ident, self.type, machine, self.version, _, _, table, self.flags, _, _, _, entry, count, names = (
+        ident, self.type, machine, self.version, _, programs, table, self.flags, _, size, parts, entry, count, names = (
             _HEADER.unpack_from(data)
         )
         if ident[4] != 2 or ident[5] != 1:
@@ -91,6 +91,11 @@ class ElfFile:
         self.os_abi, self.abi_version = ident[7], ident[8]
         if entry != _SECTION.size:
             raise CubinError(f"{name} is damaged: section headers of {entry} bytes instead of {_SECTION.size}.")
+        if programs + parts * size > len(data):
+            raise CubinError(
+                f"{name} is cut short: its program headers end at byte {programs + parts * size}, "
+                f"the file has {len(data)} bytes."
+            )
         if table + count * entry > len(data):
             raise CubinError(
                 f"{name} is cut short: its section table ends at byte {table + count * entry}, "
