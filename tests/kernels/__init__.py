@@ -11,12 +11,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tests.kernels import cases_math, cases_memory, cases_sync
+from tests.kernels import cases_control, cases_integer, cases_math, cases_memory, cases_sync
 from tests.kernels.case import KERNELS, Builder, Case, Size
 
 __all__ = ["KERNELS", "Case", "Size", "case", "cases", "names"]
 
-THEMES = (cases_memory, cases_sync, cases_math)
+THEMES = (cases_memory, cases_sync, cases_math, cases_integer, cases_control)
 
 
 def _builders() -> Iterator[tuple[str, Builder]]:
