@@ -1,0 +1,121 @@
+"""From a cubin to a :class:`~warpwright.isa.program.Program`: every section a kernel may run, relocated and decoded.
+
+The kernel's own section stands first, so its entry is offset 0; device functions in sections of
+their own follow, each aligned as the loader would place it.  Relocations are resolved to these places, and
+absolute call targets become byte offsets within the program like all other targets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from warpwright.isa.program import Instruction, Kind, Parameter, Program
+from warpwright.isa.sass.decode import WORD_BYTES, decode_section
+from warpwright.toolchain.cubin import Kernel, Module
+from warpwright.toolchain.relocation import Image, code_layout, relocate
+
+NOP_WORD = 0x000FC000000000000000000000007918
+"""Fills the gaps between sections."""
+
+
+def program_from_cubin(
+    module: Module,
+    kernel: str | Kernel,
+    image: Image | None = None,
+    bases: Mapping[str, int] | None = None,
+    source: str | None = None,
+) -> Program:
+    """Decode ``kernel`` of ``module`` with everything it calls.
+
+    ``bases`` gives the virtual code address of every section to include, the kernel's own first and in ascending
+    order (:func:`~warpwright.toolchain.relocation.code_layout`); ``image`` the sections' contents relocated to these
+    places (:func:`~warpwright.toolchain.relocation.relocate`).  Without ``image`` every variable and driver function
+    stands at address 0, which is enough for looking at the code.  A call to a driver function is a ``LABEL`` that
+    bears the function's name.
+
+    Raises :class:`~warpwright.isa.sass.decode.UnknownEncoding` for machine code outside the tables and
+    :class:`~warpwright.errors.KernelNotFoundError` for an unknown kernel.
+    """
+    found = kernel if isinstance(kernel, Kernel) else module.find(kernel)
+    if bases is None:
+        bases = code_layout(module, found.name)
+    if image is None:
+        image = _image_without_addresses(module, found.name, bases)
+    code_base = bases[found.section]
+    instructions: list[Instruction] = []
+    for section, base in bases.items():
+        start = base - code_base
+        instructions += decode_section(
+            NOP_WORD.to_bytes(WORD_BYTES, "little") * ((start - WORD_BYTES * len(instructions)) // WORD_BYTES),
+            found.arch,
+            WORD_BYTES * len(instructions),
+        )
+        instructions += _section(module, section, image.code[section], start, found.arch)
+    end = WORD_BYTES * len(instructions)
+    externs = {
+        bases[r.section] - code_base + r.offset: r.symbol
+        for r in module.relocations
+        if r.section in bases and not r.target_section
+    }
+    instructions = [_absolute_targets(i, code_base, end, externs) for i in instructions]
+    banks = dict(found.constant_banks)
+    for bank in banks:
+        for name in (f".nv.constant{bank}.{found.name}", f".nv.constant{bank}"):
+            if name in image.data:
+                banks[bank] = image.data[name]
+                break
+    return Program(
+        name=found.name,
+        arch=found.arch,
+        instructions=instructions,
+        parameters=[Parameter(p.ordinal, p.offset_bytes, p.size_bytes) for p in found.parameters],
+        parameter_base_bytes=found.parameter_base_bytes,
+        parameter_size_bytes=found.parameter_size_bytes,
+        registers=found.registers,
+        shared_static_bytes=found.shared_static_bytes,
+        local_bytes_per_thread=found.stack_bytes,
+        barriers=found.barriers,
+        constant_banks=banks,
+        max_threads_per_block=found.max_threads_per_block,
+        source=source,
+        code_base=code_base,
+    )
+
+
+def _image_without_addresses(module: Module, kernel: str, bases: Mapping[str, int]) -> Image:
+    """Code and constant banks with every variable and driver function at address 0."""
+    own = [r for r in module.relocations if r.section in bases or _is_bank_of(r.section, kernel)]
+    addresses = dict.fromkeys((*module.variables, *module.data, *module.undefined), 0)
+    return relocate(replace(module, relocations=own), addresses, bases)
+
+
+def _is_bank_of(section: str, kernel: str) -> bool:
+    """Whether a data section is a constant bank that ``kernel`` sees."""
+    return section in (".nv.constant3", ".nv.constant4") or (
+        section.startswith(".nv.constant") and section.endswith("." + kernel)
+    )
+
+
+def _section(module: Module, section: str, code: bytes, start: int, arch: int) -> list[Instruction]:
+    """One section decoded at ``start``, with its source lines."""
+    instructions = decode_section(code, arch, start)
+    lines = module.line_tables.get(section)
+    if lines is None:
+        return instructions
+    return [replace(i, line=lines.user_line(i.address - start)) for i in instructions]
+
+
+def _absolute_targets(instruction: Instruction, code_base: int, end: int, externs: Mapping[int, str]) -> Instruction:
+    """Turn virtual addresses of absolute targets (CALL.ABS, JMP) into offsets or names of driver functions."""
+    if "ABS" not in instruction.modifiers and instruction.opcode != "JMP":
+        return instruction
+    operands = []
+    for operand in instruction.operands:
+        if operand.kind is Kind.LABEL:
+            if instruction.address in externs:
+                operand = replace(operand, name=externs[instruction.address])
+            elif code_base <= operand.value < code_base + end:
+                operand = replace(operand, value=operand.value - code_base)
+        operands.append(operand)
+    return replace(instruction, operands=tuple(operands))

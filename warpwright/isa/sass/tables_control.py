@@ -1,0 +1,89 @@
+"""Rows of control flow, convergence, barriers and the instructions around them.
+
+Targets are absolute byte offsets once decoded.  A predicate before a target is a further condition
+beside the guard.  Facts: as in :mod:`tables_integer`.
+"""
+
+from __future__ import annotations
+
+from warpwright.isa.program import Kind
+from warpwright.isa.sass.fields import (
+    B_FORMS,
+    Choice,
+    Fixed,
+    Imm,
+    Named,
+    Offset,
+    Pred,
+    Reg,
+    Row,
+    Slot,
+    Target,
+    at,
+    flag,
+)
+from warpwright.isa.sass.names import SPECIAL_REGISTERS
+
+D = Reg(16)
+R24 = Reg(24)
+CONDITION = Pred(87, 90, optional=True)
+BARRIER_AT_16 = Named(at(16, 4), tuple(f"B{n}" for n in range(16)), Kind.BARRIER)
+BARRIER_AT_24 = Named(at(24, 5), tuple(f"B{n}" for n in range(16)), Kind.BARRIER)
+NEAR = Target(at(34, 30), 4)
+FAR = Target(at(34, 48), 4)
+FAR_90 = Target(at(16, 8, 34, 48), 4)
+BEHIND_90 = Offset(at(16, 8, 34, 48), 4)
+ABSOLUTE = Target(at(34, 48), 4, relative=False)
+BEHIND = Offset(at(34, 48), 4)
+BEHIND_OPTIONAL = Offset(at(34, 48), 4, optional=True)
+BRANCH_KIND = Choice(at(85, 2), ("", "INC", "DEC"))
+NOINC = flag(86, "NOINC")
+NODEC = flag(86, "NODEC")
+BARRIER_MODE = at(77, 3)
+DEFER = flag(80, "", "DEFER_BLOCKING")
+DEFER_SET = flag(80, "DEFER_BLOCKING")
+REDUCTION = Choice(at(74, 2), ("POPC", "AND", "OR"))
+SPECIAL = Named(at(72, 8), SPECIAL_REGISTERS, Kind.SPECIAL)
+
+# fmt: off
+ROWS = (
+    # branches, calls, returns
+    Row("BRA", 0x947, (), (flag(32, "U"), BRANCH_KIND), (CONDITION, FAR), ((at(91, 1), 0),), last=89),
+    Row("BRA", 0x947, (), (flag(32, "U"), BRANCH_KIND), (CONDITION, FAR_90), ((at(91, 1), 0),), first=90),
+    Row("BRX", 0x949, (), (BRANCH_KIND,), (CONDITION, R24, BEHIND), ((at(91, 1), 0),), last=89),
+    Row("BRX", 0x949, (), (BRANCH_KIND,), (CONDITION, R24, BEHIND_90), ((at(91, 1), 0),), first=90),
+    Row("CALL", 0x944, (), (Fixed("REL"), NOINC), (CONDITION, FAR), ((at(91, 1), 0),), last=89),
+    Row("CALL", 0x944, (), (Fixed("REL"), NOINC), (CONDITION, FAR_90), ((at(91, 1), 0),), first=90),
+    Row("CALL", 0x344, (), (Fixed("REL"), NOINC), (CONDITION, R24, BEHIND_OPTIONAL)),
+    Row("CALL", 0x943, (), (Fixed("ABS"), NOINC), (CONDITION, ABSOLUTE), ((at(91, 1), 0),)),
+    Row("CALL", 0x343, (), (Fixed("ABS"), NOINC), (CONDITION, R24, BEHIND_OPTIONAL)),
+    Row("RET", 0x950, (), (Fixed("REL"), NODEC), (CONDITION, R24, FAR), ((at(91, 1), 0), (at(85, 1), 0))),
+    Row("RET", 0x950, (), (Fixed("ABS"), NODEC), (CONDITION, R24, BEHIND), ((at(91, 1), 0), (at(85, 1), 1))),
+    Row("EXIT", 0x94d, (), (Choice(at(84, 2), ("", "KEEPREFCOUNT", "PREEMPTED")), flag(86, "NO_ATEXIT")), (CONDITION,)),
+    Row("BPT", 0x95c, (), (Choice(at(84, 3), (None, None, None, "TRAP")),), (Imm(at(34, 20)),)),
+    Row("NOP", 0x918),
+
+    # convergence
+    Row("BSSY", 0x945, (), (), (CONDITION, BARRIER_AT_16, NEAR)),
+    Row("BSYNC", 0x941, (), (), (CONDITION, BARRIER_AT_16)),
+    Row("BREAK", 0x942, (), (), (CONDITION, BARRIER_AT_16)),
+    Row("YIELD", 0x946, (), (), (CONDITION,)),
+    Row("WARPSYNC", 0x148, B_FORMS, (flag(86, "EXCLUSIVE"),), (CONDITION, Slot("B")), last=89),
+    Row("WARPSYNC", 0x148, B_FORMS, (flag(86, "EXCLUSIVE"),), (CONDITION, Slot("B")), ((at(85, 1), 1),), first=90),
+    Row("WARPSYNC", 0x948, (), (Fixed("ALL"),), (CONDITION,), ((at(85, 1), 0),), first=90),
+
+    # block barriers
+    Row("BAR", 0xb1d, (), (Fixed("SYNC"), DEFER_SET), (Imm(at(54, 4)), Imm(at(42, 12), optional=True)), ((BARRIER_MODE, 0),)),
+    Row("BAR", 0xb1d, (), (Fixed("ARV"), DEFER_SET), (Imm(at(54, 4)), Imm(at(42, 12))), ((BARRIER_MODE, 1),)),
+    Row("BAR", 0xb1d, (), (Fixed("RED"), REDUCTION, DEFER_SET),
+        (Imm(at(54, 4)), Imm(at(42, 12), optional=True), Pred(87, 90)), ((BARRIER_MODE, 2),)),
+    Row("B2R", 0x31c, (), (Fixed("RESULT"),), (D, Pred(81, optional=True)), ((at(78, 2), 1),)),
+
+    Row("BMOV", 0x355, (), (Fixed("32"), flag(84, "CLEAR")), (D, BARRIER_AT_24)),
+
+    # special registers
+    Row("S2R", 0x919, (), (), (D, SPECIAL)),
+    Row("CS2R", 0x805, (), (flag(80, "", "32"),), (D, SPECIAL)),
+    Row("NANOSLEEP", 0x15d, B_FORMS, (flag(85, "WARP"), flag(86, "RAND")), (CONDITION, Slot("B"))),
+)
+# fmt: on

@@ -1,0 +1,53 @@
+"""Rows of the conversions between number formats, and of rounding to an integral value.
+
+``F2I``, ``I2F`` and ``F2F`` print only the formats that are not the default (F32, S32).
+Opcodes come in two: one for 32-bit and narrower operands, one when an operand has 64 bits.
+Facts: as in :mod:`tables_integer`.
+"""
+
+from __future__ import annotations
+
+from warpwright.isa.sass.fields import B_FORMS, Choice, Fixed, Reg, Row, Slot, at, flag, reg_a
+from warpwright.isa.sass.names import FTZ, ROUND_TO_INTEGER, ROUNDING
+
+D = Reg(16)
+PART = Choice(at(60, 2), ("", "H1", "B2", "B3"))
+FLOAT_RESULT = Choice(at(75, 2), ("BF16", "F16", "", "F64"))
+FLOAT_SOURCE = Choice(at(84, 2), (None, "F16", "", "F64"))
+FLOAT_RESULT_ALWAYS = Choice(at(75, 2), (None, "F16", "F32", "F64"))
+FLOAT_SOURCE_ALWAYS = Choice(at(84, 2), (None, "F16", "F32", "F64"))
+INTEGER_RESULT = Choice(at(72, 1, 75, 2), ("U8", "S8", "U16", "S16", "U32", "", "U64", "S64"))
+INTEGER_SOURCE = Choice(at(74, 1, 84, 2), ("U8", "S8", "U16", "S16", "U32", "", "U64", "S64"))
+NTZ = flag(77, "NTZ")
+FLOATING = Slot("B", "-|", "f32")
+DOUBLE = Slot("B", "-|", "f64")
+RELU = flag(75, "RELU")
+SATFINITE = flag(77, "SATFINITE")
+PACK = Choice(at(79, 2), ("", None, None, "RZ"))
+STOCHASTIC = Choice(at(79, 3), ("", None, None, "RZ"))
+
+# fmt: off
+ROWS = (
+    Row("F2I", 0x105, B_FORMS, (FTZ, INTEGER_RESULT, FLOAT_SOURCE, ROUND_TO_INTEGER, NTZ), (D, FLOATING)),
+    Row("F2I", 0x111, B_FORMS, (FTZ, INTEGER_RESULT, FLOAT_SOURCE, ROUND_TO_INTEGER, NTZ), (D, FLOATING), ((at(84, 2), 1),)),
+    Row("F2I", 0x111, B_FORMS, (FTZ, INTEGER_RESULT, FLOAT_SOURCE, ROUND_TO_INTEGER, NTZ), (D, FLOATING), ((at(84, 2), 2),)),
+    Row("F2I", 0x111, B_FORMS, (FTZ, INTEGER_RESULT, FLOAT_SOURCE, ROUND_TO_INTEGER, NTZ), (D, DOUBLE), ((at(84, 2), 3),)),
+    Row("I2F", 0x106, B_FORMS, (FLOAT_RESULT, INTEGER_SOURCE, ROUNDING), (D, Slot("B", suffix=PART))),
+    Row("I2F", 0x112, B_FORMS, (FLOAT_RESULT, INTEGER_SOURCE, ROUNDING), (D, Slot("B"))),
+    Row("F2F", 0x104, B_FORMS, (FTZ, FLOAT_RESULT_ALWAYS, FLOAT_SOURCE_ALWAYS, ROUNDING), (D, FLOATING)),
+    Row("F2F", 0x110, B_FORMS, (FTZ, FLOAT_RESULT_ALWAYS, FLOAT_SOURCE_ALWAYS, ROUNDING), (D, FLOATING), ((at(84, 2), 1),)),
+    Row("F2F", 0x110, B_FORMS, (FTZ, FLOAT_RESULT_ALWAYS, FLOAT_SOURCE_ALWAYS, ROUNDING), (D, FLOATING), ((at(84, 2), 2),)),
+    Row("F2F", 0x110, B_FORMS, (FTZ, FLOAT_RESULT_ALWAYS, FLOAT_SOURCE_ALWAYS, ROUNDING), (D, DOUBLE), ((at(84, 2), 3),)),
+    Row("FRND", 0x107, B_FORMS, (FTZ, FLOAT_RESULT, ROUND_TO_INTEGER), (D, FLOATING)),
+    Row("FRND", 0x113, B_FORMS, (FTZ, FLOAT_RESULT, ROUND_TO_INTEGER), (D, DOUBLE)),
+    Row("I2FP", 0x045, B_FORMS, (Fixed("F32"), flag(74, "S32", "U32"), ROUNDING), (D, Slot("B")), first=86),
+    Row("F2FP", 0x03e, B_FORMS, (SATFINITE, RELU, flag(76, "BF16"), Fixed("PACK_AB"), PACK),
+        (D, reg_a(), Slot("B", "", "f32")), ((at(78, 1), 0),), first=80, last=87),
+    Row("F2FP", 0x03e, B_FORMS, (SATFINITE, RELU, flag(76, "BF16"), Fixed("MERGE_C"), PACK),
+        (D, Slot("B", "", "f32"), Slot("C")), ((at(78, 1), 1),), first=80, last=87),
+    Row("F2FP", 0x03e, B_FORMS, (SATFINITE, RELU, flag(76, "BF16.F32", "F16.F32"), Fixed("PACK_AB"), PACK),
+        (D, reg_a(), Slot("B", "", "f32")), ((at(78, 1), 0),), first=89),
+    Row("F2FP", 0x03e, B_FORMS, (SATFINITE, RELU, flag(76, "BF16.F32", "F16.F32"), Fixed("MERGE_C"), PACK),
+        (D, Slot("B", "", "f32"), Slot("C")), ((at(78, 1), 1),), first=89),
+)
+# fmt: on

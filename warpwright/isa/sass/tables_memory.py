@@ -1,0 +1,196 @@
+"""Rows of the loads, stores, atomics and fences.
+
+Global addresses changed with the chips: sm_70 prints ``[R2]`` and names the scope always
+(``.SYS``), sm_75 adds a uniform register, sm_80 encodes ordering and scope together and may name a
+descriptor ``desc[UR4][R2.64]`` (always printed from sm_90 on).  Facts: as in :mod:`tables_integer`.
+"""
+
+from __future__ import annotations
+
+from warpwright.isa.program import RZ, Kind, Operand
+from warpwright.isa.sass.fields import Choice, Custom, Fixed, Form, Pred, Reg, Row, at, flag, signed
+
+D = Reg(16)
+DATA = Reg(32)
+DATA_2 = Reg(64)
+P81 = Pred(81)
+P_OUT = Pred(81, optional=True)
+E = flag(72, "E")
+EVICT = Choice(at(84, 3), ("EF", "", "EL", "LU", "EU", "NA"))
+SIZE = Choice(at(73, 3), ("U8", "S8", "U16", "S16", "", "64", "128"))
+SIZE_70 = Choice(at(73, 3), ("U8", "S8", "U16", "S16", "", "64", "128", "U.128"))
+ANY_SIZE = flag(76, "U")
+SECTORS = Choice(at(68, 2), ("", "LTC64B", "LTC128B", "LTC256B"))
+ORDER_70 = Choice(at(79, 2), ("CONSTANT", "", "STRONG", "MMIO"))
+SCOPE_70 = Choice(at(77, 2), ("CTA", "SM", "GPU", "SYS"))
+PRIVATE_70 = flag(76, "PRIVATE")
+ORDER_80 = Choice(at(77, 4), (
+    "", "CONSTANT.PRIVATE", "CONSTANT.CTA", "CONSTANT.CTA.PRIVATE", "CONSTANT", "STRONG.SM", "STRONG.GPU.PRIVATE",
+    "STRONG.GPU", "MMIO.GPU", "CONSTANT.SM", "STRONG.SYS", "CONSTANT.SM.PRIVATE", "MMIO.SYS", "CONSTANT.VC",
+    "CONSTANT.VC.PRIVATE", "CONSTANT.GPU",
+))  # fmt: skip
+ORDER_STORE_80 = Choice(at(77, 4), (
+    "", "CONSTANT.PRIVATE", "CONSTANT.CTA", "CONSTANT.CTA.PRIVATE", "STRONG.SM.PRIVATE", "STRONG.SM",
+    "STRONG.GPU.PRIVATE", "STRONG.GPU", "MMIO.GPU", "CONSTANT.SM", "STRONG.SYS", "CONSTANT.SM.PRIVATE", "MMIO.SYS",
+    "CONSTANT.VC", "CONSTANT.VC.PRIVATE", "CONSTANT.GPU",
+))  # fmt: skip
+LOAD_70 = (E, EVICT, SECTORS, SIZE_70, ORDER_70, SCOPE_70, PRIVATE_70)
+LOAD_80 = (E, EVICT, SECTORS, SIZE, ORDER_80)
+STORE_70 = (E, EVICT, SIZE, ORDER_70, SCOPE_70, PRIVATE_70)
+STORE_80 = (E, EVICT, SIZE, ORDER_STORE_80)
+ORDERED_70 = (ORDER_70, SCOPE_70, PRIVATE_70)
+TYPE_70 = Choice(at(73, 3), ("", "S32", "64", "F32.FTZ.RN", "F16x2.RN", "S64", "F64.RN"))
+TYPE_80 = Choice(at(73, 4), ("", "S32", "64", "F32.FTZ.RN", "F16x2.RN", "S64", "F64.RN"))
+TYPE_90 = Choice(at(73, 3), ("", "S32", "64", "S64", "128"))
+CAS_TYPE_70 = Choice(at(73, 3), ("", "S32", "64"))
+CAS_TYPE = Choice(at(73, 4), ("", "S32", "64"))
+SHARED_TYPE = Choice(at(73, 2), ("", "S32", "64"))
+SCALES = ("", ".X4", ".X8", ".X16")
+OPERATIONS_FLOAT = Choice(at(87, 3), ("ADD", None, "MIN", None, "MAX"))
+TYPE_FLOAT = Choice(at(73, 4), (
+    "F16x2.RN", "F16x4.RN", "F16x8.RN", "BF16x2.RN", "BF16x4.RN", "BF16x8.RN", None, None, None, "F32.FTZ.RN",
+    "F32x2.FTZ.RN", "F32x4.FTZ.RN", "F32.RN", "F32x2.RN", "F32x4.RN", "F64.RN",
+))  # fmt: skip
+CAS_KIND = flag(87, "CAST", "CAS")
+OPERATIONS = Choice(at(87, 4), ("ADD", "MIN", "MAX", "INC", "DEC", "AND", "OR", "XOR", "EXCH", "SAFEADD"))
+
+
+def _offset(word: int, low: int = 40, width: int = 24) -> int:
+    return signed(word >> low & ((1 << width) - 1), width)
+
+
+def _address(base: int, suffix: str, offset: int, uniform: Operand | None = None, descriptor: Operand | None = None) -> Operand:
+    """``[base + uniform + offset]``: a base RZ is left out when anything else is there."""
+    register = None if base == RZ and not suffix.startswith(".X") else Operand(Kind.REGISTER, base, suffix=suffix)
+    if register is None and uniform is None and not offset and descriptor is None:
+        register = Operand(Kind.REGISTER, base, suffix=suffix)
+    return Operand(Kind.MEMORY, value=offset, base=register, uniform=uniform, descriptor=descriptor)
+
+
+def plain_address(word: int, form: Form) -> tuple[Operand, ...]:
+    """``[R2+0x10]``."""
+    return (_address(word >> 24 & 255, "", _offset(word)),)
+
+
+def wide_address(word: int, form: Form) -> tuple[Operand, ...]:
+    """``[R2+0x10]`` with a 32-bit displacement."""
+    return (_address(word >> 24 & 255, "", _offset(word, 32, 32)),)
+
+
+def uniform_global(low: int, descriptor_bit: int | None, hidden: bool, wide_bit: int = 90) -> Custom:
+    """A global address with a uniform register at bit ``low``.
+
+    ``wide_bit`` tells a 64-bit from a 32-bit register; ``descriptor_bit`` makes the uniform register a descriptor, which
+    sm_80 to sm_89 print only when bit 101 is set (``hidden``).
+    """
+
+    def read(word: int, form: Form) -> tuple[Operand, ...]:
+        handle = Operand(Kind.UNIFORM_REGISTER, word >> low & 63)
+        wide = word >> wide_bit & 1
+        suffix = ".64" if wide else ".U32"
+        base, offset = word >> 24 & 255, _offset(word)
+        if descriptor_bit is not None and wide and word >> descriptor_bit & 1:
+            shown = handle if not hidden or word >> 101 & 1 else None
+            operand = Operand(Kind.REGISTER, base, suffix=suffix)
+            return (Operand(Kind.MEMORY, value=offset, base=operand, descriptor=shown),)
+        return (_address(base, suffix, offset, handle),)
+
+    return Custom(read)
+
+
+def shared_address(low: int | None, scaled: bool = True) -> Custom:
+    """``[R2.X4+UR4+0x10]``: the uniform register stands at bit ``low``, the scale at bits 78–79."""
+
+    def read(word: int, form: Form) -> tuple[Operand, ...]:
+        suffix = SCALES[word >> 78 & 3] if scaled else ""
+        handle = None if low is None else Operand(Kind.UNIFORM_REGISTER, word >> low & 63)
+        return (_address(word >> 24 & 255, suffix, _offset(word), handle),)
+
+    return Custom(read)
+
+
+def indexed_constant(word: int, form: Form) -> tuple[Operand, ...]:
+    """``c[0x3][R2+0x10]`` of LDC; bit 91 makes the bank bindless."""
+    base, offset = word >> 24 & 255, _offset(word, 38, 16)
+    register = None if base == RZ and offset else Operand(Kind.REGISTER, base)
+    if word >> 91 & 1:
+        handle = Operand(Kind.UNIFORM_REGISTER, word >> 32 & 63)
+        return (Operand(Kind.CONSTANT, 0, offset, base=register, uniform=handle),)
+    return (Operand(Kind.CONSTANT, word >> 54 & 31, offset, base=register),)
+
+
+def late_predicate(word: int, form: Form) -> tuple[Operand, ...]:
+    """The condition behind the address (bits 64–67, complemented: zero bits mean PT, which is not printed)."""
+    bits = word >> 64 & 15
+    if not bits:
+        return ()
+    return (Operand(Kind.PREDICATE, bits & 7 ^ 7, invert=bool(bits & 8)),)
+
+
+LATE = Custom(late_predicate)
+PLAIN = Custom(plain_address)
+NO_UR, WITH_UR = (at(91, 1), 0), (at(91, 1), 1)
+
+# fmt: off
+ROWS = (
+    # global and generic loads
+    Row("LDG", 0x381, (), LOAD_70, (P_OUT, D, PLAIN, LATE), last=75),
+    Row("LDG", 0x981, (), LOAD_70, (P_OUT, D, uniform_global(32, None, False), LATE), (WITH_UR,), first=75, last=75),
+    Row("LDG", 0x381, (), LOAD_80, (P_OUT, D, PLAIN, LATE), first=80),
+    Row("LDG", 0x981, (), LOAD_80, (P_OUT, D, uniform_global(32, 76, True), LATE), (WITH_UR,), first=80, last=89),
+    Row("LDG", 0x981, (), LOAD_80, (P_OUT, D, uniform_global(32, 76, False), LATE), (WITH_UR,), first=90),
+    Row("LD", 0x980, (), LOAD_70, (D, PLAIN, LATE), (NO_UR,), last=75),
+    Row("LD", 0x980, (), LOAD_80, (D, uniform_global(32, 76, True), LATE), (WITH_UR,), first=80, last=89),
+    Row("LD", 0x980, (), LOAD_80, (D, uniform_global(32, 76, False), LATE), (WITH_UR,), first=90),
+
+    # global and generic stores
+    Row("STG", 0x386, (), STORE_70, (PLAIN, DATA), last=75),
+    Row("STG", 0x986, (), STORE_70, (uniform_global(64, None, False), DATA), (WITH_UR,), first=75, last=75),
+    Row("STG", 0x386, (), STORE_80, (PLAIN, DATA), first=80),
+    Row("STG", 0x986, (), STORE_80, (uniform_global(64, 76, True), DATA), (WITH_UR,), first=80, last=89),
+    Row("STG", 0x986, (), STORE_80, (uniform_global(64, 76, False), DATA), (WITH_UR,), first=90),
+    Row("ST", 0x385, (), STORE_70, (Custom(wide_address), DATA_2), last=75),
+    Row("ST", 0x985, (), STORE_80, (uniform_global(64, 76, True), DATA), (WITH_UR,), first=80, last=89),
+    Row("ST", 0x985, (), STORE_80, (uniform_global(64, 76, False), DATA), (WITH_UR,), first=90),
+
+    # atomics: destination, address, operand
+    Row("ATOM", 0x38a, (), (E, EVICT, OPERATIONS, TYPE_70, *ORDERED_70), (P81, D, PLAIN, DATA), last=75),
+    Row("ATOM", 0x98a, (), (E, EVICT, OPERATIONS, TYPE_70, *ORDERED_70), (P81, D, uniform_global(64, None, False, 70), DATA), first=75, last=75),
+    Row("ATOM", 0x98a, (), (E, EVICT, OPERATIONS, TYPE_80, ORDER_STORE_80), (P81, D, uniform_global(64, 71, True, 70), DATA), first=80, last=89),
+    Row("ATOM", 0x98a, (), (E, EVICT, OPERATIONS, TYPE_90, ORDER_STORE_80), (P81, D, uniform_global(64, 71, False, 70), DATA), first=90),
+    Row("ATOM", 0x9a2, (), (E, EVICT, OPERATIONS_FLOAT, TYPE_FLOAT, ORDER_STORE_80), (P81, D, uniform_global(64, 71, False, 70), DATA), first=90),
+    Row("ATOM", 0x38b, (), (E, EVICT, CAS_KIND, CAS_TYPE_70, *ORDERED_70), (P81, D, PLAIN, DATA, DATA_2), last=75),
+    Row("ATOM", 0x38b, (), (E, EVICT, CAS_KIND, CAS_TYPE, ORDER_STORE_80), (P81, D, PLAIN, DATA, DATA_2), first=80),
+    Row("ATOMG", 0x3a8, (), (E, EVICT, OPERATIONS, TYPE_70, *ORDERED_70), (P81, D, PLAIN, DATA), last=75),
+    Row("ATOMG", 0x9a8, (), (E, EVICT, OPERATIONS, TYPE_70, *ORDERED_70), (P81, D, uniform_global(64, None, False, 70), DATA), first=75, last=75),
+    Row("ATOMG", 0x9a8, (), (E, EVICT, OPERATIONS, TYPE_80, ORDER_STORE_80), (P81, D, uniform_global(64, 71, True, 70), DATA), first=80, last=89),
+    Row("ATOMG", 0x9a8, (), (E, EVICT, OPERATIONS, TYPE_90, ORDER_STORE_80), (P81, D, uniform_global(64, 71, False, 70), DATA), first=90),
+    Row("ATOMG", 0x9a3, (), (E, EVICT, OPERATIONS_FLOAT, TYPE_FLOAT, ORDER_STORE_80), (P81, D, uniform_global(64, 71, False, 70), DATA), first=90),
+    Row("ATOMG", 0x3a9, (), (E, EVICT, CAS_KIND, CAS_TYPE_70, *ORDERED_70), (P81, D, PLAIN, DATA, DATA_2), last=75),
+    Row("ATOMG", 0x3a9, (), (E, EVICT, CAS_KIND, CAS_TYPE, ORDER_STORE_80), (P81, D, PLAIN, DATA, DATA_2), first=80),
+    Row("ATOMS", 0x38c, (), (OPERATIONS, SHARED_TYPE), (D, shared_address(None), DATA)),
+    Row("ATOMS", 0x98c, (), (OPERATIONS, SHARED_TYPE), (D, shared_address(64), DATA), (WITH_UR,), first=75),
+    Row("ATOMS", 0x38d, (), (Choice(at(87, 2), ("CAS", None, None, "CAST.SPIN")), Choice(at(73, 2), ("", "S32", "64"))), (D, shared_address(None), DATA, DATA_2)),
+    Row("ATOMS", 0xf8c, (), (Fixed("POPC.INC.32"),), (D, shared_address(64),), (WITH_UR,), first=80),
+
+    Row("QSPC", 0x3aa, (), (E, Choice(at(73, 2), ("G", "L", "S"))), (P81, D, PLAIN)),
+
+    # fences and cache control
+    Row("MEMBAR", 0x992, (), (Choice(at(79, 2), ("SC", "ALL", "", "MMIO")), Choice(at(76, 3), ("CTA", "SM", "GPU", "SYS", None, "VC")))),
+    Row("ERRBAR", 0x9ab),
+    Row("CGAERRBAR", 0x5ab, first=90),
+    Row("CCTL", 0x98f, (), (Fixed("IVALL"),), (), ((at(87, 4), 4),)),
+
+    # shared, local, constant
+    Row("LDS", 0x984, (), (ANY_SIZE, SIZE), (D, shared_address(None)), (NO_UR,)),
+    Row("LDS", 0x984, (), (ANY_SIZE, SIZE), (D, shared_address(32)), (WITH_UR,), first=75),
+    Row("STS", 0x388, (), (SIZE,), (shared_address(None), DATA)),
+    Row("STS", 0x988, (), (SIZE,), (shared_address(64), DATA), (WITH_UR,), first=75),
+    Row("LDL", 0x983, (), (EVICT, SIZE), (D, shared_address(None, False)), (NO_UR,)),
+    Row("LDL", 0x983, (), (EVICT, SIZE), (D, shared_address(32, False)), (WITH_UR,), first=75),
+    Row("STL", 0x387, (), (EVICT, SIZE), (shared_address(None, False), DATA)),
+    Row("STL", 0x987, (), (EVICT, SIZE), (shared_address(64, False), DATA), (WITH_UR,), first=75),
+    Row("LDC", 0xb82, (), (Choice(at(78, 2), ("", "IL", "IS", "ISL")), Choice(at(73, 3), ("U8", "S8", "U16", "S16", "", "64"))),
+        (D, Custom(indexed_constant))),
+)
+# fmt: on

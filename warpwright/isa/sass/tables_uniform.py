@@ -1,0 +1,103 @@
+"""Rows of the uniform datapath: one value for the whole warp, registers UR0–UR62 and predicates UP0–UP6 (sm_75 on).
+
+Facts: as in :mod:`tables_integer`.  Bit 91 is set when a source is a uniform register.
+"""
+
+from __future__ import annotations
+
+from warpwright.isa.program import Kind, Operand
+from warpwright.isa.sass.fields import (
+    Bits,
+    Choice,
+    Custom,
+    Fixed,
+    Form,
+    Imm,
+    Named,
+    Pred,
+    Reg,
+    Row,
+    at,
+    flag,
+)
+from warpwright.isa.sass.names import BOOLEAN, COMPARE_INTEGER, SPECIAL_REGISTERS
+
+D = Reg(16, uniform=True)
+P_OUT = Pred(81, uniform=True, optional=True)
+P_OUT_2 = Pred(84, uniform=True, optional=True)
+P81, P84 = Pred(81, uniform=True), Pred(84, uniform=True)
+P_IN = Pred(87, 90, uniform=True)
+P_IN_2 = Pred(77, 80, uniform=True)
+X_OFF, X_ON = (at(74, 1), 0), (at(74, 1), 1)
+UNSIGNED = flag(73, "", "U32")
+HANDLES = (at(91, 1), 1)
+IMMEDIATE_B = Imm(at(32, 32))
+SIGNED_B = Imm(at(32, 32), is_signed=True)
+
+
+def source(low: int, marks: str = "") -> Reg:
+    """A uniform source register with the modifier bits of its place."""
+    bit = {24: 72, 32: 63, 64: 75}[low]
+    return Reg(low, negate=bit if "-" in marks else None, invert=bit if "~" in marks else None, uniform=True)
+
+
+A, B, C = source(24), source(32), source(64)
+
+
+def uniform_rows(opcode: str, code: int, modifiers: tuple[Choice | Fixed, ...], before: tuple[Reg | Pred, ...],
+                 b_marks: str, immediate: Imm, after: tuple[Reg | Pred | Imm, ...],
+                 where: tuple[tuple[Bits, int], ...] = ()) -> tuple[Row, ...]:  # fmt: skip
+    """The register row (0x2xx) and the immediate row (0x8xx) of a uniform instruction."""
+    return (
+        Row(opcode, 0x200 | code, (), modifiers, (*before, source(32, b_marks), *after), (*where, HANDLES), first=75, uniform=True),
+        Row(opcode, 0x800 | code, (), modifiers, (*before, immediate, *after), (*where,), first=75, uniform=True),
+    )  # fmt: skip
+
+
+def constant_bytes(word: int, form: Form) -> tuple[Operand, ...]:
+    """``c[bank][offset]`` of ULDC: a 16-bit byte offset; bit 91 makes the bank bindless."""
+    offset = word >> 38 & 0xFFFF
+    if word >> 91 & 1:
+        return (Operand(Kind.CONSTANT, 0, offset, uniform=Operand(Kind.UNIFORM_REGISTER, word >> 24 & 63)),)
+    return (Operand(Kind.CONSTANT, word >> 54 & 31, offset),)
+
+
+PRODUCT = (D, A)
+
+# fmt: off
+ROWS = (
+    Row("UMOV", 0x882, (), (), (D, IMMEDIATE_B), first=75, uniform=True),
+    Row("UMOV", 0xc82, (), (), (D, B), (HANDLES,), first=75, uniform=True),
+    Row("ULDC", 0xab9, (), (Choice(at(73, 3), ("U8", "S8", "U16", "S16", "", "64")),), (D, Custom(constant_bytes)), first=75, uniform=True),
+    Row("S2UR", 0x9c3, (), (), (D, Named(at(72, 8), SPECIAL_REGISTERS, Kind.SPECIAL)), first=75),
+    *uniform_rows("UIADD3", 0x090, (), (D, P_OUT, P_OUT_2, source(24, "-")), "-", SIGNED_B, (source(64, "-"),), (X_OFF,)),
+    *uniform_rows("UIADD3", 0x090, (Fixed("X"),), (D, P_OUT, P_OUT_2, source(24, "~")), "~", SIGNED_B, (source(64, "~"), P_IN, P_IN_2), (X_ON,)),
+    *uniform_rows("ULEA", 0x091, (), (D, P_OUT, source(24, "-")), "-", IMMEDIATE_B, (Imm(at(75, 5)),), (X_OFF, (at(80, 1), 0), (at(73, 1), 0))),
+    *uniform_rows("ULEA", 0x091, (Fixed("X"),), (D, P_OUT, source(24, "~")), "~", IMMEDIATE_B, (Imm(at(75, 5)), P_IN), (X_ON, (at(80, 1), 0), (at(73, 1), 0))),
+    *uniform_rows("ULEA", 0x091, (Fixed("HI"),), (D, P_OUT, source(24, "-")), "-", IMMEDIATE_B, (C, Imm(at(75, 5))), (X_OFF, (at(80, 1), 1), (at(73, 1), 0))),
+    *uniform_rows("ULEA", 0x091, (Fixed("HI.X"),), (D, P_OUT, source(24, "~")), "~", IMMEDIATE_B, (C, Imm(at(75, 5)), P_IN), (X_ON, (at(80, 1), 1), (at(73, 1), 0))),
+    *uniform_rows("ULEA", 0x091, (Fixed("HI.SX32"),), (D, P_OUT, source(24, "-")), "-", IMMEDIATE_B, (Imm(at(75, 5)),), (X_OFF, (at(80, 1), 1), (at(73, 1), 1))),
+    *uniform_rows("ULEA", 0x091, (Fixed("HI.X.SX32"),), (D, P_OUT, source(24, "~")), "~", IMMEDIATE_B, (Imm(at(75, 5)), P_IN), (X_ON, (at(80, 1), 1), (at(73, 1), 1))),
+    *uniform_rows("ULOP3", 0x092, (Fixed("LUT"), flag(80, "PAND")), (P_OUT, D, A), "", IMMEDIATE_B, (C, Imm(at(72, 8)), P_IN)),
+    *uniform_rows("UIMAD", 0x0a4, (UNSIGNED,), PRODUCT, "", SIGNED_B, (source(64, "-"),), (X_OFF,)),
+    *uniform_rows("UIMAD", 0x0a4, (UNSIGNED, Fixed("X")), PRODUCT, "", SIGNED_B, (source(64, "~"), P_IN), (X_ON,)),
+    *uniform_rows("UIMAD", 0x0a5, (Fixed("WIDE"), UNSIGNED), (D, P_OUT, A), "", SIGNED_B, (source(64, "-"),), (X_OFF,)),
+    *uniform_rows("UIMAD", 0x0a5, (Fixed("WIDE"), UNSIGNED, Fixed("X")), (D, P_OUT, A), "", SIGNED_B, (source(64, "~"), P_IN), (X_ON,)),
+    *uniform_rows("UIMAD", 0x0a7, (Fixed("HI"), UNSIGNED), (D, P_OUT, A), "", SIGNED_B, (source(64, "-"),), (X_OFF,)),
+    *uniform_rows("UIMAD", 0x0a7, (Fixed("HI"), UNSIGNED, Fixed("X")), (D, P_OUT, A), "", SIGNED_B, (source(64, "~"), P_IN), (X_ON,)),
+    *uniform_rows("UISETP", 0x08c, (COMPARE_INTEGER, UNSIGNED, BOOLEAN), (P81, P84, A), "", SIGNED_B, (P_IN,), ((at(72, 1), 0),)),
+    *uniform_rows("UISETP", 0x08c, (COMPARE_INTEGER, UNSIGNED, BOOLEAN, Fixed("EX")), (P81, P84, A), "", SIGNED_B,
+                  (P_IN, Pred(68, 71, uniform=True)), ((at(72, 1), 1),)),
+    *uniform_rows("USEL", 0x087, (), (D, A), "", IMMEDIATE_B, (P_IN,)),
+    *uniform_rows("UPRMT", 0x096, (Choice(at(72, 3), ("", "F4E", "B4E", "RC8", "ECL", "ECR", "RC16")),), (D, A), "", IMMEDIATE_B, (C,)),
+    *uniform_rows("USHF", 0x099, (flag(76, "R", "L"), flag(75, "W"), Choice(at(73, 2), ("S64", "U64", "S32", "U32")), flag(80, "HI")),
+                  (D, A), "", IMMEDIATE_B, (C,)),
+    *uniform_rows("USGXT", 0x09a, (flag(75, "W"), UNSIGNED), (D, A), "", IMMEDIATE_B, ()),
+    *uniform_rows("UBMSK", 0x09b, (flag(75, "W"),), (D, A), "", IMMEDIATE_B, ()),
+    *uniform_rows("UFLO", 0x0bd, (UNSIGNED, flag(74, "SH")), (D, P_OUT), "~", IMMEDIATE_B, ()),
+    *uniform_rows("UPOPC", 0x0bf, (), (D,), "~", IMMEDIATE_B, ()),
+    *uniform_rows("UBREV", 0x0be, (), (D,), "", IMMEDIATE_B, ()),
+    Row("UPLOP3", 0x89c, (), (Fixed("LUT"),), (P81, P84, P_IN, P_IN_2, Pred(68, 71, uniform=True), Imm(at(64, 3, 72, 5)), Imm(at(16, 8))),
+        first=75, uniform=True),
+)
+# fmt: on
