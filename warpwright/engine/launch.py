@@ -234,6 +234,8 @@ class LaunchContext:
     geometry: Geometry
     memory: DeviceMemory
     words: Words
+    banks: dict[int, npt.NDArray[np.uint8]] = field(default_factory=dict)
+    """Constant banks by number, bank 0 included."""
     keep: list[Any] = field(default_factory=list)
 
     @property
@@ -289,5 +291,6 @@ def make_context(
     for number, contents in {**banks, 0: own}.items():
         words[first_bank + number] = contents.ctypes.data
         words[first_size + number] = len(bank0) if number == 0 else contents.nbytes
-    context.keep += [table, zero, own, *banks.values()]
+    context.banks = {**banks, 0: own[: len(bank0)]}
+    context.keep += [table, zero, own]
     return context

@@ -11,14 +11,17 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from warpwright.engine.interpreter import Kernel
 from warpwright.engine.memory import Allocation, DeviceMemory
 from warpwright.errors import KernelNotFoundError, UnsupportedError
+from warpwright.isa.ops import Lowered
 from warpwright.isa.program import Program
 from warpwright.isa.sass import program_from_cubin
-from warpwright.toolchain import CompiledModule, CubinError, Kernel, Relocation
+from warpwright.toolchain import CompiledModule, CubinError, Relocation
+from warpwright.toolchain import Kernel as CubinKernel
 from warpwright.toolchain.cubin import Module as CubinModule
 from warpwright.toolchain.names import plain_name
-from warpwright.toolchain.relocation import Image, code_layout, relocate
+from warpwright.toolchain.relocation import code_layout, relocate
 
 GLOBAL_SECTIONS = (".nv.global", ".nv.global.init")
 USER_CONSTANTS = ".nv.constant3"
@@ -30,12 +33,16 @@ EXTERNAL_CODE_BASE = 0x7000_0000
 class LoadedKernel:
     """A kernel ready to be compiled for a block shape."""
 
-    kernel: Kernel
+    kernel: CubinKernel
     program: Program
     banks: dict[int, npt.NDArray[np.uint8]]
     """Contents of constant banks other than 0."""
     data: dict[str, bytes]
     """Sections of data, relocated for this kernel's code layout."""
+    lowered: list[Lowered] | None = None
+    """Common operations of each instruction, once they were needed."""
+    interpreted: Kernel | None = None
+    """The interpreter's form, once it was needed."""
 
 
 @dataclass(slots=True)
@@ -60,7 +67,7 @@ class LoadedModule:
         """Names of the kernels as the source has them, sorted."""
         return sorted(k.plain_name for k in self.compiled.kernels.values())
 
-    def find(self, name: str) -> Kernel:
+    def find(self, name: str) -> CubinKernel:
         """The kernel called ``name``: symbol, plain name or name expression.
 
         Raises:
@@ -116,7 +123,7 @@ class LoadedModule:
                 found[r.symbol] = self.place(r.symbol).address
         return found
 
-    def load(self, kernel: Kernel) -> LoadedKernel:
+    def load(self, kernel: CubinKernel) -> LoadedKernel:
         """Relocate and decode a kernel, once.
 
         Raises:
@@ -129,10 +136,15 @@ class LoadedModule:
                 f"kernel {kernel.plain_name} calls {', '.join(sorted(set(kernel.externs)))}, which this version does not "
                 "provide; remove printf, malloc or assert from the kernel"
             )
+        addresses = self._addresses()
+        # Data that names functions sees this kernel's code layout; what it cannot reach lies behind.
         bases = code_layout(self.cubin, kernel.name)
-        image = relocate(self.cubin, self._addresses(), {**self._foreign_bases(bases), **bases})
-        program = program_from_cubin(self.cubin, kernel.name, image, bases, source=self.compiled.source)
-        loaded = LoadedKernel(kernel, program, self._banks(kernel, image), image.data)
+        image = relocate(self.cubin, addresses, {**self._foreign_bases(bases), **bases})
+        program = program_from_cubin(self.cubin, kernel, image, bases, source=self.compiled.source)
+        banks = {n: np.frombuffer(c, dtype=np.uint8) for n, c in program.constant_banks.items() if n not in (0, 3)}
+        if self.constants is not None:
+            banks[3] = self.memory.view(self.constants.address, self.constants.size_bytes)
+        loaded = LoadedKernel(kernel, program, banks, image.data)
         self._loaded[kernel.name] = loaded
         return loaded
 
@@ -168,18 +180,6 @@ class LoadedModule:
             if variable.section == r.section and variable.offset <= r.offset < variable.offset + variable.size:
                 return allocation.address + r.offset - variable.offset
         return None
-
-    def _banks(self, kernel: Kernel, image: Image) -> dict[int, npt.NDArray[np.uint8]]:
-        banks = {}
-        for name, contents in image.data.items():
-            number, _, owner = name.removeprefix(".nv.constant").partition(".")
-            if not name.startswith(".nv.constant") or not number.isdigit() or owner not in ("", kernel.name):
-                continue
-            if name == USER_CONSTANTS and self.constants is not None:
-                banks[3] = self.memory.view(self.constants.address, self.constants.size_bytes)
-            elif number != "0":
-                banks[int(number)] = np.frombuffer(contents, dtype=np.uint8)
-        return banks
 
     def unload(self) -> None:
         """Free what the module placed on the device."""

@@ -1,0 +1,94 @@
+"""Launches run by the NumPy interpreter: the second opinion on compiled code, with the same errors."""
+
+from __future__ import annotations
+
+from warpwright.engine.abi import Status
+from warpwright.engine.execute import Cancelled, Counts, block_index
+from warpwright.engine.faults import Stop, WaitingWarp, deadlock_error, fault_error, trap_error
+from warpwright.engine.interpreter import (
+    PASSES_BEFORE_NEXT_BLOCK,
+    BlockRun,
+    BlockState,
+    Kernel,
+    Launch,
+    Outcome,
+)
+from warpwright.engine.interpreter_memory import global_memory
+from warpwright.engine.launch import LaunchContext
+from warpwright.errors import ExecutionError
+
+
+class InterpretedExecution:
+    """One functional launch in the interpreter.
+
+    Args:
+        context: the launch structure.
+        kernel: the lowered program.
+        resident_blocks: how many blocks the chip holds at once.
+    """
+
+    def __init__(self, context: LaunchContext, kernel: Kernel, resident_blocks: int) -> None:
+        self.context = context
+        self.kernel = kernel
+        self.resident_blocks = max(1, resident_blocks)
+        self.counts = Counts()
+
+    def run(self) -> Counts:
+        """Run every block, in the order of :mod:`warpwright.engine.execute`.
+
+        Raises:
+            Cancelled: when the launch structure's ``cancel`` was set.
+            ExecutionError: a fault, trap or deadlock.
+        """
+        context = self.context
+        launch = Launch(
+            self.kernel, context.geometry, global_memory(context.memory), context.banks, context["sm_count"]
+        )
+        resident: list[BlockRun] = []
+        following, fruitless = 0, 0
+        while following < context.geometry.blocks or resident:
+            may_join = not resident or (fruitless >= PASSES_BEFORE_NEXT_BLOCK and len(resident) < self.resident_blocks)
+            if may_join and following < context.geometry.blocks:
+                resident.append(BlockRun(BlockState(launch, block_index(following, context.geometry.grid))))
+                following += 1
+                fruitless = 0
+            fruitless += 1
+            for run in tuple(resident):
+                if context.cancelled:
+                    raise Cancelled
+                outcome = run.step()
+                if outcome is None:
+                    continue
+                fruitless = 0
+                resident.remove(run)
+                self.counts.blocks_done += 1
+                self.counts.warp_instructions += outcome.instructions
+                self.counts.thread_instructions += outcome.thread_instructions
+                if outcome.status is not Status.EXIT:
+                    raise self._error(outcome)
+        return self.counts
+
+    def _error(self, outcome: Outcome) -> ExecutionError:
+        context = self.context
+        program, geometry = context.program, context.geometry
+        if outcome.status is Status.DEADLOCK:
+            waits = [
+                WaitingWarp(w.warp_in_block, w.state, w.barrier, w.barrier_threads, w.instruction, w.lanes)
+                for w in outcome.waits
+            ]
+            return deadlock_error(program, geometry, outcome.block, waits)
+        fault = outcome.fault
+        assert fault is not None
+        stop = Stop(
+            outcome.block,
+            outcome.warp_in_block,
+            fault.lanes,
+            fault.instruction,
+            int(fault.kind),
+            fault.address,
+            fault.bytes,
+        )
+        if outcome.status is Status.TRAP:
+            return trap_error(program, geometry, stop)
+        shared = program.shared_static_bytes + geometry.dynamic_shared_bytes
+        return fault_error(program, geometry, context.memory, stop, shared)
