@@ -302,6 +302,21 @@ def test_a_cubin_for_another_chip_is_refused(cache: DiskCache) -> None:
         )
 
 
+def test_features_of_one_architecture(cache: DiskCache) -> None:
+    source = '__global__ void f() { asm volatile("setmaxnreg.inc.sync.aligned.u32 64;"); }'
+    with pytest.raises(CompileError, match="setmaxnreg"):
+        compile_source(source, 90, cache=cache)
+    module = compile_source(source, 90, options=["-arch=sm_90a"], cache=cache)
+    assert module.module.target == "sm_90a"
+    assert module.ptx is not None
+    assert load(module.ptx, 90, cache=cache).module.target == "sm_90a"
+    with pytest.raises(ArchitectureError) as error:
+        compile_source("__global__ void f() {}", 80, options=["--gpu-architecture=sm_90"], cache=cache)
+    assert str(error.value) == (
+        "kernel.cu holds machine code for sm_90; the chip runs sm_80: compile for sm_80 or give PTX."
+    )
+
+
 @pytest.mark.parametrize(("given", "name"), [(80, "80"), ("sm_80", "80"), ("compute_90", "90"), ("sm_90a", "90a")])
 def test_architecture_names(given: int | str, name: str) -> None:
     assert architecture(given) == name

@@ -25,6 +25,7 @@ _FORMAT = "1"
 
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*(?:\"([^\"\n]+)\"|<([^>\n]+)>|(\S+))", re.MULTILINE)
 _ASSEMBLER_OPTION = re.compile(r"^--?(maxrregcount|Xptxas|ptxas-options)(=|$)")
+_ARCHITECTURE_OPTION = re.compile(r"^(?:-arch|--gpu-architecture)=(\S+)$")
 _INCLUDE_OPTION = re.compile(r"^(?:-I|--include-path)=?(.*)$")
 _PRE_INCLUDE = re.compile(r"^--?(include$|include=|pre-include|use-pch|pch)")
 _PTX_VERSION = re.compile(r"^\s*\.version\s+\d+\.\d+", re.MULTILINE)
@@ -92,6 +93,22 @@ def architecture(arch: int | str) -> str:
     if not re.fullmatch(r"\d{2,3}[af]?", text):
         raise ValueError(f"{arch!r} is not an architecture: give a number such as 80, or a name such as sm_90a.")
     return text
+
+
+def _number(arch: int | str) -> int:
+    return int(architecture(arch).rstrip("af"))
+
+
+def _given_architecture(wanted: str, options: Sequence[str]) -> tuple[str, list[str]]:
+    """The architecture that the options name, ``wanted`` without one, and the other options."""
+    others = []
+    for option in options:
+        match = _ARCHITECTURE_OPTION.match(option)
+        if match is None:
+            others.append(option)
+        else:
+            wanted = architecture(match[1])
+    return wanted, others
 
 
 def _included(source: str, folders: Sequence[Path], seen: dict[Path, bytes]) -> bool:
@@ -162,11 +179,12 @@ def compile_source(
 
     ``name`` is what messages and line information call the source (a path's own name otherwise); a path's folder
     is searched for includes.  ``name_expressions`` are C++ names of kernels to instantiate (``"saxpy<float>"``).
-    ``cache`` is the default one when None.
+    ``cache`` is the default one when None.  ``-arch=sm_90a`` among the options asks for an architecture's own
+    features; code that ``arch`` cannot run is refused.
 
-    Raises :class:`CompileError`, :class:`LinkError` or :class:`MissingToolError`.
+    Raises :class:`CompileError`, :class:`ArchitectureError` or :class:`MissingToolError`.
     """
-    wanted = architecture(arch)
+    wanted, options = _given_architecture(architecture(arch), options)
     folders = [Path(f) for f in include_folders]
     if isinstance(source, os.PathLike):
         path = Path(source)
@@ -206,8 +224,10 @@ def compile_source(
         )
         if cacheable:
             store.put("cuda", key, _pack(result))
+    module = read_cubin(result.cubin, name, source_name=name)
+    check_architecture(module, _number(arch))
     return CompiledModule(
-        read_cubin(result.cubin, name, source_name=name),
+        module,
         result.cubin,
         ptx=result.ptx,
         source=text,
@@ -309,12 +329,16 @@ def load(
         data = source
     if data is not None and data[:4] == b"\x7fELF":
         module = read_cubin(data, name or "cubin")
-        check_architecture(module, int(wanted.rstrip("af")), chip)
+        check_architecture(module, _number(wanted), chip)
         return CompiledModule(module, data, name=module.name, arch=wanted)
     if data is not None and data[:4] == _FATBIN_MAGIC:
         return link([(nvjitlink.InputKind.FATBIN, data, name or "fatbin")], wanted, name=name or "fatbin")
     text = str(source) if data is None else _decoded(data, name or "bytes")
-    if _PTX_VERSION.search(text) and _PTX_TARGET.search(text):
+    target = _PTX_TARGET.search(text)
+    if target and _PTX_VERSION.search(text):
+        if target[1] == f"{wanted}a":
+            # PTX for an architecture's own features runs on that architecture.
+            wanted = target[1]
         return link_ptx(text, wanted, name=name or "kernel.ptx", options=_assembler_options(options), cache=cache)
     return compile_source(
         text,
