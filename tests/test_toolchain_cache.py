@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from warpwright.toolchain import DiskCache, cache_key, compile_source, nvrtc
-from warpwright.toolchain.cache import default_folder
+from warpwright.toolchain.cache import default_cache, default_folder
 
 SOURCE = "__global__ void f(int* p) { *p = 5; }"
 
@@ -88,7 +88,8 @@ def test_a_folder_that_cannot_be_written_keeps_nothing(tmp_path: Path) -> None:
 def test_the_folder_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("WARPWRIGHT_CACHE", str(tmp_path / "here"))
     monkeypatch.setenv("WARPWRIGHT_CACHE_MIB", "3")
-    cache = DiskCache()
+    assert default_cache() is default_cache()
+    cache = default_cache()
     assert (cache.folder, cache.limit_bytes) == (tmp_path / "here", 3 << 20)
     monkeypatch.delenv("WARPWRIGHT_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

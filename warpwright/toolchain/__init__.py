@@ -5,7 +5,7 @@
 results on disk.  Imports nothing of the package but its error classes.
 """
 
-from warpwright.toolchain.cache import DiskCache, cache_key
+from warpwright.toolchain.cache import DiskCache, cache_key, default_cache
 from warpwright.toolchain.compile import CompiledModule, architecture, compile_source, link, link_ptx, load
 from warpwright.toolchain.cubin import (
     Function,
@@ -55,6 +55,7 @@ __all__ = [
     "check_architecture",
     "code_layout",
     "compile_source",
+    "default_cache",
     "link",
     "link_ptx",
     "load",

@@ -17,6 +17,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterable
+from functools import lru_cache
 from pathlib import Path
 
 _MAGIC = b"WWCACHE1"
@@ -49,6 +50,21 @@ def cache_key(parts: Iterable[str | bytes]) -> str:
     return digest.hexdigest()
 
 
+def default_cache() -> DiskCache:
+    """The cache in :func:`default_folder`: one object for a folder and bound, however often it is asked for."""
+    return _shared_cache(default_folder(), _limit_from_environment())
+
+
+@lru_cache(maxsize=16)
+def _shared_cache(folder: Path, limit_bytes: int) -> DiskCache:
+    return DiskCache(folder, limit_bytes)
+
+
+def _limit_from_environment() -> int:
+    mib = os.environ.get("WARPWRIGHT_CACHE_MIB", "")
+    return int(mib) << 20 if mib.isdecimal() else DEFAULT_LIMIT_BYTES
+
+
 class DiskCache:
     """Bytes by (kind, key), in one folder; safe for several processes and threads at once.
 
@@ -58,10 +74,7 @@ class DiskCache:
 
     def __init__(self, folder: Path | None = None, limit_bytes: int | None = None) -> None:
         self.folder = folder if folder is not None else default_folder()
-        if limit_bytes is None:
-            mib = os.environ.get("WARPWRIGHT_CACHE_MIB", "")
-            limit_bytes = int(mib) << 20 if mib.isdigit() else DEFAULT_LIMIT_BYTES
-        self.limit_bytes = limit_bytes
+        self.limit_bytes = limit_bytes if limit_bytes is not None else _limit_from_environment()
         self._puts = 0
 
     def path(self, kind: str, key: str) -> Path:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from warpwright.toolchain import nvjitlink, nvrtc, ptxas
-from warpwright.toolchain.cache import DiskCache, cache_key
+from warpwright.toolchain.cache import DiskCache, cache_key, default_cache
 from warpwright.toolchain.cubin import Kernel, Module, check_architecture, read_cubin
 from warpwright.toolchain.errors import CompileError, CubinError, Diagnostic
 from warpwright.toolchain.wheels import header_versions
@@ -194,7 +194,7 @@ def compile_source(
     else:
         text = source
     name = name or "kernel.cu"
-    store = cache if cache is not None else DiskCache()
+    store = cache if cache is not None else default_cache()
     headers: dict[Path, bytes] = {}
     searched = [Path(name).parent, *folders, *_option_folders(options)]
     cacheable = not any(_PRE_INCLUDE.match(o) for o in options) and _included(text, searched, headers)
@@ -269,7 +269,7 @@ def link_ptx(
     :class:`LinkError` with the lines of PTX that the assembler names.
     """
     wanted = architecture(arch)
-    store = cache if cache is not None else DiskCache()
+    store = cache if cache is not None else default_cache()
     whole_program = ptxas.find_assembler() is not None
     tool = f"ptxas {ptxas.version()}" if whole_program else f"nvJitLink {nvjitlink.version()}"
     key = cache_key([_FORMAT, ptx, name, wanted, json.dumps(list(options)), tool])
