@@ -11,12 +11,20 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tests.kernels import cases_control, cases_integer, cases_math, cases_memory, cases_sync
+from tests.kernels import (
+    cases_control,
+    cases_integer,
+    cases_math,
+    cases_memory,
+    cases_science,
+    cases_sync,
+    cases_tensor,
+)
 from tests.kernels.case import KERNELS, Builder, Case, Size
 
 __all__ = ["KERNELS", "Case", "Size", "case", "cases", "names"]
 
-THEMES = (cases_memory, cases_sync, cases_math, cases_integer, cases_control)
+THEMES = (cases_memory, cases_sync, cases_math, cases_integer, cases_control, cases_science, cases_tensor)
 
 
 def _builders() -> Iterator[tuple[str, Builder]]:
