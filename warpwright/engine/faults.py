@@ -12,7 +12,7 @@ from pathlib import Path
 
 from warpwright.engine.abi import DEVICE_BASE, LOCAL_WINDOW, SHARED_WINDOW, FaultKind
 from warpwright.engine.launch import WARP_THREADS, Dim3, Geometry
-from warpwright.engine.memory import DeviceMemory, format_bytes
+from warpwright.engine.memory import GAP_BYTES, DeviceMemory, format_bytes
 from warpwright.errors import (
     DeadlockError,
     ExecutionError,
@@ -125,15 +125,17 @@ def _nearest(memory: DeviceMemory, address: int) -> str:
     """What lies around a device address, in words."""
     if address == 0 or address < 4096:
         return "the address is a null pointer or next to one"
-    freed = memory.freed_at(address)
-    if freed is not None and memory.find(address) is None:
-        return f"the address lies in {freed.name}, which was freed"
     if not DEVICE_BASE <= address < DEVICE_BASE + memory.capacity_bytes:
         return (
             f"the address is not one of device memory ({DEVICE_BASE:#x} to {DEVICE_BASE + memory.capacity_bytes - 1:#x}): "
             "is a host pointer or an uninitialised value used as an address?"
         )
     near = memory.nearest(address)
+    distance = max(near.address - address, address - near.end, 0) if near is not None else GAP_BYTES
+    freed = memory.freed_at(address)
+    # Next to a live allocation an access has more likely run off its end than hit what lay there before.
+    if freed is not None and distance >= GAP_BYTES:
+        return f"the address lies in {freed.name}, which was freed"
     if near is None:
         return "no memory is allocated"
     what = f"{near.name} ({format_bytes(near.size_bytes)} at {near.address:#x})"

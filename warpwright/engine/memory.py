@@ -116,10 +116,11 @@ class DeviceMemory:
                 break
         else:
             largest = sorted(self._live, key=lambda a: a.size_bytes, reverse=True)[:3]
-            holders = ", ".join(f"{a.name} ({format_bytes(a.size_bytes)})" for a in largest) or "nothing"
+            holders = ", ".join(f"{a.name} ({format_bytes(a.size_bytes)})" for a in largest)
             raise OutOfMemoryError(
                 f"out of device memory: {name} needs {format_bytes(size_bytes)}; "
-                f"{format_bytes(self.used_bytes)} of {format_bytes(self.capacity_bytes)} are in use, most of it by {holders}"
+                f"{format_bytes(self.used_bytes)} of {format_bytes(self.capacity_bytes)} are in use"
+                + (f", most of it by {holders}" if holders else "")
             )
         self._free_starts[i] += span
         if self._free_starts[i] == self._free_ends[i]:

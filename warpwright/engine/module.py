@@ -17,7 +17,7 @@ from warpwright.errors import KernelNotFoundError, UnsupportedError
 from warpwright.isa.ops import Lowered
 from warpwright.isa.program import Program
 from warpwright.isa.sass import program_from_cubin
-from warpwright.toolchain import CompiledModule, CubinError, Relocation
+from warpwright.toolchain import CompiledModule, Relocation
 from warpwright.toolchain import Kernel as CubinKernel
 from warpwright.toolchain.cubin import Module as CubinModule
 from warpwright.toolchain.names import plain_name
@@ -73,15 +73,7 @@ class LoadedModule:
         Raises:
             KernelNotFoundError: lists the kernels there are.
         """
-        try:
-            return self.compiled.find(name)
-        except CubinError as reason:
-            if len([k for k in self.compiled.kernels.values() if k.plain_name == name]) > 1:
-                raise KernelNotFoundError(str(reason)) from None
-            listed = ", ".join(self.kernel_names()) or "none"
-            raise KernelNotFoundError(
-                f"{self.compiled.name} has no kernel called {name!r}; its kernels: {listed}"
-            ) from None
+        return self.compiled.find(name)
 
     def place(self, name: str) -> Allocation:
         """The allocation of a global variable, made when it is first asked for.
