@@ -8,6 +8,10 @@ architecture whitepaper, "Independent Thread Scheduling").
 
 A lane waits at BSYNC until every lane of its barrier's mask waits there with the same mask or has exited (BREAK takes
 lanes out of the mask of all its members), and at WARPSYNC until all living lanes of its mask wait at one.
+A lane may hold a lock while it waits at BSYNC for the very lanes that spin on the lock: the compiler marks such loops
+with YIELD, and a yielded lane no longer holds up a barrier (NVIDIA, US patent 2016/0019066, "Execution of divergent
+threads using a convergence barrier").  Here the waiting lanes go on after the spinning ones have yielded 32 times while
+nothing else could run; the two sides then no longer wait for each other.
 Block barriers count threads; exited threads are not expected, and a warp of which all living lanes have arrived counts
 as 32 where the instruction names a thread count (PTX ISA, ``barrier``).
 """
@@ -50,6 +54,8 @@ RUNNING, AT_WARPSYNC, AT_BARRIER = -1, 16, 17
 """What a lane waits for: nothing, B register 0..15, a WARPSYNC, a block barrier."""
 BACK_EDGES_BEFORE_SWITCH = 8
 """Backward branches that a diverged group may take while another group could run."""
+YIELDS_BEFORE_RELEASE = 32
+"""YIELDs that the only running group of a warp may take before lanes that wait for it at BSYNC go on without it."""
 BACK_EDGES_BEFORE_YIELD = 4096
 """Backward branches after which a warp lets other warps run."""
 PASSES_BEFORE_NEXT_BLOCK = 4
@@ -162,6 +168,7 @@ class WarpState:
         self.stamps = np.zeros(LANES, np.int64)
         self.turn = 0
         self.give_way = False
+        self.idle_yields = 0
         self.instructions = 0
         self.thread_instructions = 0
         self.trace: list[int] | None = None
@@ -274,6 +281,21 @@ class WarpState:
                 if wanted & ~dead & ~arrived == 0:
                     self.waiting[group] = RUNNING
                     self.pcs[group] += 1
+
+    def abandon(self, spinning: npt.NDArray[np.bool_]) -> bool:
+        """Let lanes that wait at BSYNC only for spinning lanes go on without them; True when there were some."""
+        dead, spinners = mask_bits(self.exited), mask_bits(spinning)
+        for number in {int(n) for n in self.waiting if 0 <= n < AT_WARPSYNC}:
+            here = self.waiting == number
+            for wanted in {int(v) for v in self.barriers[number][here]}:
+                group = here & (self.barriers[number] == wanted)
+                missing = wanted & ~dead & ~mask_bits(group)
+                if missing & ~spinners == 0:
+                    self.waiting[group] = RUNNING
+                    self.pcs[group] += 1
+                    self.barriers[number][lane_mask(missing)] &= np.uint32(~mask_bits(group) & 0xFFFFFFFF)
+                    return True
+        return False
 
     def choose(self) -> tuple[int, npt.NDArray[np.bool_], bool] | None:
         """(instruction index, lanes, whether other groups could run too) of the next group, or None."""
@@ -456,7 +478,7 @@ def _run(w: WarpState) -> Status:
             status = _control(w, c, pc, m, e, values)
             if status is not None:
                 return status
-            if c.control in ("bssy", "break") or (c.control == "yield" and not others):
+            if c.control in ("bssy", "break") or (c.control == "yield" and not others and not w.give_way):
                 pc += 1
                 continue
             break
@@ -497,6 +519,10 @@ def _control(w: WarpState, c: Code, pc: int, m: Array, e: Array, values: Any) ->
         w.stamps[m] = w.turn
         runnable = ~w.exited & (w.waiting == RUNNING) & ~m
         w.give_way = bool(runnable.any())
+        w.idle_yields = 0 if w.give_way else w.idle_yields + 1
+        if w.idle_yields >= YIELDS_BEFORE_RELEASE:
+            w.idle_yields = 0
+            w.give_way = w.abandon(m)
         if c.control == "nanosleep" and not w.give_way:
             return Status.YIELD
     else:

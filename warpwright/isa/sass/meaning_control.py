@@ -245,7 +245,7 @@ def MATCH(i: Instruction, b: Emitter) -> None:
 @meaning("REDUX")
 def REDUX(i: Instruction, b: Emitter) -> None:
     only(i, "SUM", "MIN", "MAX", "AND", "OR", "XOR", "S32", "U32")
-    name = next(m for m in i.modifiers if m not in ("S32", "U32"))
+    name = next((m for m in i.modifiers if m not in ("S32", "U32")), "AND")
     operation = {"SUM": "add", "AND": "and", "OR": "or", "XOR": "xor"}.get(
         name, ("s" if "S32" in i.modifiers else "u") + name.lower()
     )

@@ -138,8 +138,17 @@ def FSETP(i: Instruction, b: Emitter) -> None:
 
 @meaning("DSETP")
 def DSETP(i: Instruction, b: Emitter) -> None:
-    only(i, *RELATIONS, *COMBINATIONS)
+    """Comparisons; MIN and MAX tell whether the first source is the result, and whether both are NaN."""
+    only(i, "MIN", "MAX", *RELATIONS, *COMBINATIONS)
     first, second, x, y, with_ = i.operands
+    if i.modifiers[0] in ("MIN", "MAX"):
+        left, right = src_f64(b, x), src_f64(b, y)
+        left_nan, right_nan = b.fcmp("uno", left, left), b.fcmp("uno", right, right)
+        chosen = b.op("fmin" if i.modifiers[0] == "MIN" else "fmax", "f64", left, right, attr="number")
+        same = b.icmp("eq", b.bitcast(chosen, "i64"), b.bitcast(left, "i64"))
+        set_predicate(b, first, combine(b, i, b.and_(same, b.not_(left_nan)), with_))
+        set_predicate(b, second, combine(b, i, b.and_(left_nan, right_nan), with_))
+        return
     set_comparison(b, i, b.fcmp(relation(i), src_f64(b, x), src_f64(b, y)), first, second, with_)
 
 

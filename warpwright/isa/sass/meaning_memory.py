@@ -21,6 +21,7 @@ from warpwright.isa.sass.meaning import (
     only,
     raw32,
     set32,
+    set_predicate,
     set_words,
     src64,
     unsupported,
@@ -201,9 +202,10 @@ def ATOM(i: Instruction, b: Emitter) -> None:
     operation, type, size = atomic(i)
     operands = list(i.operands)
     d: Operand | None = None
+    done: Operand | None = None
     if i.opcode != "RED":
         if is_predicate(operands[0]):
-            operands.pop(0)
+            done = operands.pop(0)
         d = operands.pop(0)
     memory, *sources = operands
     if any(is_predicate(o) and o.index != 7 for o in sources):
@@ -232,6 +234,31 @@ def ATOM(i: Instruction, b: Emitter) -> None:
         old = b.op("atomic", result_type, at, value, attr=access(i, space, size, operation, type))
     if d is not None and d.index != RZ:
         set_words(b, d, old)
+    if done is not None:  # false asks the code to work around a space that has no such atomic
+        set_predicate(b, done, b.const(1, "i1"))
+
+
+@meaning("QSPC")
+def QSPC(i: Instruction, b: Emitter) -> None:
+    """Whether a generic address lies in the shared (S) or local (L) window, or in global memory (G)."""
+    only(i, "E", "S", "L", "G")
+    p, d, memory = i.operands
+    at = address(b, memory, True)
+    shared, local = (b.icmp("ult", b.sub(at, window(b, space)), b.const(1 << 24, "i64")) for space in ("shared", "local"))
+    if "S" in i.modifiers:
+        result = shared
+    elif "L" in i.modifiers:
+        result = local
+    else:
+        result = b.not_(b.or_(shared, local))
+    set_predicate(b, p, result)
+    set32(b, d, b.zext(result, "i32"))
+
+
+def window(b: Emitter, space: str) -> Value:
+    """First generic address of the shared or local window."""
+    low, high = (b.op("special", "i32", attr=f"{space}_window_{half}") for half in ("lo", "hi"))
+    return b.op("pack64", "i64", low, high)
 
 
 @meaning("LDGSTS")
