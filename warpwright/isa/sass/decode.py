@@ -29,6 +29,7 @@ from warpwright.isa.sass import (
     tables_float,
     tables_integer,
     tables_memory,
+    tables_tensor,
     tables_uniform,
     tables_warp,
 )
@@ -45,6 +46,7 @@ ROWS: tuple[Row, ...] = (
     *tables_memory.ROWS,
     *tables_control.ROWS,
     *tables_warp.ROWS,
+    *tables_tensor.ROWS,
     *tables_uniform.ROWS,
 )
 

@@ -293,7 +293,7 @@ class Slot:
             suffix = "".join("." + name for name in self.suffix.read(word, form))
         if place == "constant":
             operand = constant_operand(word, minus, bars, tilde)
-            return (replace(operand, suffix=suffix),) if suffix else (operand,)
+            return (replace(operand, suffix=suffix, name=PACKED),) if self.halves and self.swizzle else (operand,)
         if place == "uniform":
             return (Operand(Kind.UNIFORM_REGISTER, word >> 32 & 63, 0, minus, bars, tilde, False, suffix),)
         low = 64 if place == "register 64" else 32
@@ -315,6 +315,8 @@ class Slot:
         return (Operand(Kind.IMMEDIATE, value=bits, name="signed" if self.immediate == "signed" else ""),)
 
 
+PACKED = "packed"
+"""Name of a constant operand that holds packed halves (printed with a gap: ``c[0x0] [0x170]``)."""
 HALVES = ("", ".F32", ".H0_H0", ".H1_H1")
 """Swizzle of a packed-half source: both halves in order, one half twice."""
 

@@ -6,11 +6,13 @@ beside the guard.  Facts: as in :mod:`tables_integer`.
 
 from __future__ import annotations
 
-from warpwright.isa.program import Kind
+from warpwright.isa.program import Kind, Operand
 from warpwright.isa.sass.fields import (
     B_FORMS,
     Choice,
+    Custom,
     Fixed,
+    Form,
     Imm,
     Named,
     Offset,
@@ -37,6 +39,9 @@ ABSOLUTE = Target(at(34, 48), 4, relative=False)
 BEHIND = Offset(at(34, 48), 4)
 BEHIND_OPTIONAL = Offset(at(34, 48), 4, optional=True)
 BRANCH_KIND = Choice(at(85, 2), ("", "INC", "DEC"))
+BRANCH_TEST = Choice(at(32, 2), ("", "U", "DIV", "CONV"))
+BRANCH_LANES = Reg(24, invert=30, uniform=True)
+UNIFORM = (at(91, 1), 1)
 NOINC = flag(86, "NOINC")
 NODEC = flag(86, "NODEC")
 BARRIER_MODE = at(77, 3)
@@ -45,11 +50,35 @@ DEFER_SET = flag(80, "DEFER_BLOCKING")
 REDUCTION = Choice(at(74, 2), ("POPC", "AND", "OR"))
 SPECIAL = Named(at(72, 8), SPECIAL_REGISTERS, Kind.SPECIAL)
 
+SCOREBOARD = Named(at(44, 3), tuple(f"SB{n}" for n in range(6)), Kind.SCOREBOARD)
+
+
+def scoreboard_set(word: int, form: Form) -> tuple[Operand, ...]:
+    """Further scoreboards that must be zero: ``value`` is the mask, the name as printed ``{3,1}``."""
+    mask = word >> 32 & 63
+    members = ",".join(str(n) for n in reversed(range(6)) if mask >> n & 1)
+    return (Operand(Kind.NAME, value=mask, name=f"{{{members}}}"),) if mask else ()
+
+
+def barrier_rows(code: int, number: tuple[Imm | Reg, ...], count: Imm | Reg, always: Imm | Reg) -> tuple[Row, ...]:
+    """BAR in one of its four forms; ``count`` may be absent, ``always`` is printed even when it is zero."""
+    return (
+        Row("BAR", code, (), (Fixed("SYNC"), DEFER_SET), (*number, count), ((BARRIER_MODE, 0),)),
+        Row("BAR", code, (), (Fixed("ARV"), DEFER_SET), (*number, always), ((BARRIER_MODE, 1),)),
+        Row("BAR", code, (), (Fixed("RED"), REDUCTION, DEFER_SET), (*number, count, Pred(87, 90)), ((BARRIER_MODE, 2),)),
+        Row("BAR", code, (), (Fixed("SCAN"), DEFER_SET), (*number, always, Pred(87, 90)), ((BARRIER_MODE, 3),)),
+    )
+
+
 # fmt: off
 ROWS = (
     # branches, calls, returns
-    Row("BRA", 0x947, (), (flag(32, "U"), BRANCH_KIND), (CONDITION, FAR), ((at(91, 1), 0),), last=89),
-    Row("BRA", 0x947, (), (flag(32, "U"), BRANCH_KIND), (CONDITION, FAR_90), ((at(91, 1), 0),), first=90),
+    Row("BRA", 0x947, (), (BRANCH_TEST, BRANCH_KIND), (CONDITION, FAR), ((at(91, 1), 0),), last=89),
+    Row("BRA", 0x947, (), (BRANCH_TEST, BRANCH_KIND), (CONDITION, FAR_90), ((at(91, 1), 0),), first=90),
+    *(Row("BRA", 0x947, (), (Fixed(name), BRANCH_KIND), (CONDITION, BRANCH_LANES, FAR), (UNIFORM, (at(32, 2), code)), first=75, last=89)
+      for code, name in ((2, "DIV"), (3, "CONV"))),
+    *(Row("BRA", 0x947, (), (Fixed(name), BRANCH_KIND), (CONDITION, BRANCH_LANES, FAR_90), (UNIFORM, (at(32, 2), code)), first=90)
+      for code, name in ((2, "DIV"), (3, "CONV"))),
     Row("BRX", 0x949, (), (BRANCH_KIND,), (CONDITION, R24, BEHIND), ((at(91, 1), 0),), last=89),
     Row("BRX", 0x949, (), (BRANCH_KIND,), (CONDITION, R24, BEHIND_90), ((at(91, 1), 0),), first=90),
     Row("CALL", 0x944, (), (Fixed("REL"), NOINC), (CONDITION, FAR), ((at(91, 1), 0),), last=89),
@@ -69,17 +98,31 @@ ROWS = (
     Row("BREAK", 0x942, (), (), (CONDITION, BARRIER_AT_16)),
     Row("YIELD", 0x946, (), (), (CONDITION,)),
     Row("WARPSYNC", 0x148, B_FORMS, (flag(86, "EXCLUSIVE"),), (CONDITION, Slot("B")), last=89),
-    Row("WARPSYNC", 0x148, B_FORMS, (flag(86, "EXCLUSIVE"),), (CONDITION, Slot("B")), ((at(85, 1), 1),), first=90),
-    Row("WARPSYNC", 0x948, (), (Fixed("ALL"),), (CONDITION,), ((at(85, 1), 0),), first=90),
+    Row("WARPSYNC", 0x348, (), (flag(85, "EXCLUSIVE"),), (CONDITION, R24), ((at(86, 1), 0),), first=90),
+    Row("WARPSYNC", 0x348, (), (Fixed("COLLECTIVE"),), (CONDITION, R24, FAR_90), ((at(85, 2), 2),), first=90),
+    Row("WARPSYNC", 0x948, (), (Fixed("ALL"),), (CONDITION,), ((at(85, 2), 0),), first=90),
+    Row("WARPSYNC", 0x948, (), (Fixed("COLLECTIVE.ALL"),), (CONDITION, FAR_90), ((at(85, 2), 2),), first=90),
+    Row("ENDCOLLECTIVE", 0x91b, (), (), (CONDITION,), first=90),
+    Row("ELECT", 0x82f, (), (flag(85, "IGNOREKILL"),), (Pred(81), Reg(16, uniform=True, optional=True), Pred(87, 90)), ((at(91, 1), 0),), first=90),
 
-    # block barriers
-    Row("BAR", 0xb1d, (), (Fixed("SYNC"), DEFER_SET), (Imm(at(54, 4)), Imm(at(42, 12), optional=True)), ((BARRIER_MODE, 0),)),
-    Row("BAR", 0xb1d, (), (Fixed("ARV"), DEFER_SET), (Imm(at(54, 4)), Imm(at(42, 12))), ((BARRIER_MODE, 1),)),
-    Row("BAR", 0xb1d, (), (Fixed("RED"), REDUCTION, DEFER_SET),
-        (Imm(at(54, 4)), Imm(at(42, 12), optional=True), Pred(87, 90)), ((BARRIER_MODE, 2),)),
+    # block barriers: number and thread count are immediates or registers
+    *barrier_rows(0xb1d, (Imm(at(54, 4)),), Imm(at(42, 12), optional=True), Imm(at(42, 12))),
+    *barrier_rows(0x91d, (Imm(at(54, 4)),), Reg(32), Reg(32)),
+    *barrier_rows(0x51d, (Reg(32),), Imm(at(42, 12), optional=True), Imm(at(42, 12))),
+    *barrier_rows(0x31d, (Reg(32),), Reg(32), Reg(32)),
+    Row("BAR", 0xb1d, (), (Fixed("SYNCALL"), DEFER_SET), (), ((BARRIER_MODE, 4),)),
+    Row("DEPBAR", 0x91a, (), (Fixed("LE"),), (SCOREBOARD, Imm(at(38, 6)), Custom(scoreboard_set)), ((at(47, 1), 1),)),
+    Row("DEPBAR", 0x91a, (), (), (Custom(scoreboard_set),), ((at(47, 1), 0),)),
     Row("B2R", 0x31c, (), (Fixed("RESULT"),), (D, Pred(81, optional=True)), ((at(78, 2), 1),)),
 
     Row("BMOV", 0x355, (), (Fixed("32"), flag(84, "CLEAR")), (D, BARRIER_AT_24)),
+    Row("BMOV", 0x356, (), (Fixed("32"), flag(84, "PQUAD")), (Named(at(24, 4), tuple(f"B{n}" for n in range(16)), Kind.BARRIER), Reg(32))),
+    Row("RPCMOV", 0x352, (), (Fixed("32"),), (Named(at(31, 1), ("Rpc.LO", "Rpc.HI")), Reg(32)), first=90),
+    Row("RPCMOV", 0x353, (), (Fixed("32"),), (D, Named(at(31, 1), ("Rpc.LO", "Rpc.HI"))), first=90),
+    Row("UCGABAR_ARV", 0x9c7, first=90),
+    Row("UCGABAR_WAIT", 0xdc7, first=90),
+    Row("PREEXIT", 0x82d, first=90),
+    Row("ACQBULK", 0x82e, first=90),
 
     # special registers
     Row("S2R", 0x919, (), (), (D, SPECIAL)),

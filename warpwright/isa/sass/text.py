@@ -9,6 +9,7 @@ import struct
 from collections.abc import Mapping
 
 from warpwright.isa.program import PT, RZ, URZ, Instruction, Kind, Operand
+from warpwright.isa.sass.fields import PACKED
 
 Labels = Mapping[int, str]
 
@@ -87,7 +88,7 @@ def float_value(bits: int, form: str) -> float:
 
 SIGN_BIT = {"f16": 15, "bf16": 15, "f32": 31, "f64": 63}
 BIGGEST_PLAIN = 1e9
-"""Larger magnitudes are printed with an exponent and twenty digits behind the point."""
+"""From here on magnitudes are printed with an exponent and twenty digits behind the point."""
 
 
 def _float(operand: Operand, labels: Labels) -> str:
@@ -106,13 +107,13 @@ def _float(operand: Operand, labels: Labels) -> str:
 
 def format_number(value: float) -> str:
     """Twenty significant digits, as C prints them; large numbers in the long exponent form."""
-    if abs(value) > BIGGEST_PLAIN:
+    if abs(value) >= BIGGEST_PLAIN:
         return f"{value:.20e}"
     return f"{value:.20g}"
 
 
 def _constant(operand: Operand, labels: Labels) -> str:
-    gap = " " if operand.suffix and operand.base is None and operand.uniform is None else ""
+    gap = " " if operand.name == PACKED else ""
     if operand.uniform is not None:
         bank = f"cx[{_uniform_register(operand.uniform, labels)}]"
     else:
