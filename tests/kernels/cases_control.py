@@ -12,7 +12,7 @@ I32, F32, F64, U32, U64, I64 = np.int32, np.float32, np.float64, np.uint32, np.u
 
 
 def collatz_steps(size: Size, rng: np.random.Generator) -> Case:
-    n = pick(size, 64, 60_000)
+    n = pick(size, 64, 40_000)
     src = rng.integers(1, pick(size, 200, 50_000), n, dtype=U32)
     value, steps = src.copy(), np.zeros(n, I32)
     while (value != 1).any():
@@ -105,7 +105,7 @@ def _nested(limit: int, width: int) -> int:
 
 
 def nested_divergence(size: Size, rng: np.random.Generator) -> Case:
-    grid, width = pick(size, 2, 132), pick(size, 8, 12)
+    grid, width = pick(size, 1, 66), pick(size, 8, 12)
     src = rng.integers(-3, 50, grid * 64, dtype=I32)
     memo = {limit: _nested(limit, width) for limit in range(-3, 50)}
     want = np.array([memo[limit] for limit in src.tolist()], I32)
@@ -137,7 +137,7 @@ def leaving_lanes(size: Size, rng: np.random.Generator) -> Case:
 
 
 def mandelbrot(size: Size, rng: np.random.Generator) -> Case:
-    width, height, limit = (24, 12, 40) if size == "small" else (384, 256, 200)
+    width, height, limit = (24, 12, 40) if size == "small" else (384, 256, 120)
     step = F32(3.0 / width)
     x0, y0 = F32(-2.1), F32(-1.1)
     cx = np.broadcast_to(x0 + np.arange(width, dtype=F32) * step, (height, width))

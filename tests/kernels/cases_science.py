@@ -68,7 +68,7 @@ def convolution_2d(size: Size, rng: np.random.Generator) -> Case:
 
 
 def game_of_life(size: Size, rng: np.random.Generator) -> Case:
-    width, height = (30, 14) if size == "small" else (600, 400)
+    width, height = (30, 14) if size == "small" else (400, 300)
     alive = rng.integers(0, 2, (height, width), dtype=np.uint8)
     shifts = [(dy, dx) for dy in (-1, 0, 1) for dx in (-1, 0, 1) if (dy, dx) != (0, 0)]
     neighbours = sum(np.roll(alive, shift, axis=(0, 1)).astype(I32) for shift in shifts)

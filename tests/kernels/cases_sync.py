@@ -64,7 +64,7 @@ def warp_shuffles(size: Size, rng: np.random.Generator) -> Case:
 
 
 def sort_bitonic(size: Size, rng: np.random.Generator) -> Case:
-    grid, threads = pick(size, 2, 528), pick(size, 64, 256)
+    grid, threads = pick(size, 2, 264), pick(size, 64, 256)
     keys = rng.integers(-1000, 1000, (grid, threads), dtype=I32)
     want = np.sort(keys, axis=1).ravel()
     return launch("sorts.cu", "sort_bitonic", grid, threads, (keys.ravel(),), {0: want}, shared_bytes=4 * threads)
@@ -215,7 +215,7 @@ def atomics_cas_loop(size: Size, rng: np.random.Generator) -> Case:
 
 
 def lock_lanes(size: Size, rng: np.random.Generator) -> Case:
-    grid, block = pick(size, 1, 8), pick(size, 32, 64)
+    grid, block = pick(size, 1, 4), pick(size, 32, 64)
     threads = grid * block
 
     def check(outputs: Outputs) -> None:
@@ -228,7 +228,7 @@ def lock_lanes(size: Size, rng: np.random.Generator) -> Case:
 
 
 def lock_blocks(size: Size, rng: np.random.Generator) -> Case:
-    grid = pick(size, 4, 264)
+    grid = pick(size, 4, 132)
     src = rng.integers(-1000, 1000, grid * 64, dtype=I32)
     want = np.array([src.sum(), grid], I32)
     args = (np.zeros(2, I32), np.zeros(1, I32), src)
@@ -305,7 +305,7 @@ def volatile_handoff(size: Size, rng: np.random.Generator) -> Case:
 
 
 def chained_scan(size: Size, rng: np.random.Generator) -> Case:
-    grid = pick(size, 5, 1000)
+    grid = pick(size, 5, 132)
     src = rng.integers(0, 2**32, grid * 128, dtype=U32)
     want = np.cumsum(src, dtype=U32)
     zeros = np.zeros(grid, U32)
@@ -331,7 +331,7 @@ def clock_read(size: Size, rng: np.random.Generator) -> Case:
     def check(outputs: Outputs) -> None:
         elapsed = outputs[0].reshape(-1, 2)
         np.testing.assert_array_equal(outputs[1], value.view(I32))
-        assert (elapsed[:, 0] >= rounds).all(), "the 64-bit clock advances by less than a cycle per dependent step"
+        assert (elapsed[:, 0] > 0).all(), "the 64-bit clock stands still"
         assert (elapsed <= 10_000_000).all(), "the clock advances by more than ten million cycles"
         assert (elapsed[:, 1] > 0).all(), "the 32-bit clock stands still"
 
