@@ -112,7 +112,7 @@ def test_kernel_not_in_module(module: ww.Module) -> None:
     assert message == (
         "demo.cu has no kernel saxpi; its kernels are: bounded, saxpy, shifted, stop, tile, uneven, uses."
     )
-    assert isinstance(pytest.raises(KeyError, lambda: module["saxpi"]).value, ww.KernelNotFoundError)
+    assert issubclass(ww.KernelNotFoundError, KeyError)
 
 
 def test_unknown_symbol(module: ww.Module) -> None:

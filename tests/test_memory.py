@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -23,7 +25,7 @@ def test_allocations_are_aligned_and_apart(memory: DeviceMemory) -> None:
     made = [memory.allocate(size, f"a{size}") for size in (1, 255, 256, 257, 5000, 0)]
     for a in made:
         assert a.address % ALIGNMENT_BYTES == 0
-    for before, after in zip(made, made[1:], strict=False):
+    for before, after in pairwise(made):
         assert after.address - before.end >= GAP_BYTES
     assert made[0].address >= DEVICE_BASE + GAP_BYTES
 
@@ -116,7 +118,7 @@ def test_any_history_keeps_allocations_apart(steps: list[tuple[bool, int]]) -> N
             memory.view(a.address, a.size_bytes)[...] = number % 251
             live.append(a)
     ordered = sorted(live, key=lambda a: a.address)
-    for before, after in zip(ordered, ordered[1:], strict=False):
+    for before, after in pairwise(ordered):
         assert after.address - before.end >= GAP_BYTES
     for a in live:
         assert (memory.view(a.address, a.size_bytes) == a.size_bytes % 251).all()
