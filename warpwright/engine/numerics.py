@@ -405,7 +405,7 @@ _GROUP, _THREAD = _LANE // 4, _LANE % 4
 
 
 def _elements(element: str, registers: list[Bits]) -> list[F64]:
-    """The values in each register, lowest first: 2 of 16 bits, 1 of tf32, 4 of 8 bits."""
+    """The values in each register, lowest first: 2 of 16 bits, 1 of 32 bits, 4 of 8 bits."""
     result: list[F64] = []
     for word in registers:
         if element in ("f16", "bf16"):
@@ -415,6 +415,8 @@ def _elements(element: str, registers: list[Bits]) -> list[F64]:
             result.append(to_f64("f32", word & U32(0xFFFFE000)))
         elif element == "f32":
             result.append(to_f64("f32", word))
+        elif element == "s32":
+            result.append(word.view(np.int32).astype(np.float64))
         else:
             kind = np.int8 if element[0] == "s" else np.uint8
             for n in range(4):
@@ -428,36 +430,61 @@ def mma(attr: tuple[str, str, str, int, int, int], arguments: list[Bits]) -> lis
     ``attr`` is the operation's attribute: shape, element of A and B, element of C and D, register counts.
     """
     shape, element, accumulator, n_a, n_b, n_c = attr
-    k = int(shape.split("k")[1])
-    per = {"f16": 2, "bf16": 2, "tf32": 1}.get(element, 4)
-    a_values = _elements(element, arguments[:n_a])
-    b_values = _elements(element, arguments[n_a : n_a + n_b])
-    rows = 8 * n_a * per * 4 // k if n_a else 16
-    rows = 16 if shape.startswith("m16") else 8
-    a, b = np.zeros((rows, k)), np.zeros((k, 8))
-    halves = rows // 8
-    for n, value in enumerate(a_values):
-        register, part = divmod(n, per)
-        a[_GROUP + 8 * (register % halves), _THREAD * per + part + 4 * per * (register // halves)] = value
-    for n, value in enumerate(b_values):
-        register, part = divmod(n, per)
-        b[_THREAD * per + part + 4 * per * register, _GROUP] = value
-    places = [(_GROUP + 8 * (n // 2), _THREAD * 2 + n % 2) for n in range(2 * halves)]
-    c = np.zeros((rows, 8))
-    c_registers = arguments[n_a + n_b : n_a + n_b + n_c]
+    a, b = _elements(element, arguments[:n_a]), _elements(element, arguments[n_a : n_a + n_b])
+    c = _elements(accumulator, arguments[n_a + n_b : n_a + n_b + n_c])
+    results = _quads(shape, a, b, c) if shape.startswith("m8n8k4") else _fragments(shape, n_a, n_b, a, b, c)
     if accumulator == "s32":
-        c_values: list[F64] = [r.view(np.int32).astype(np.float64) for r in c_registers]
-    else:
-        c_values = _elements(accumulator, c_registers)
-    for place, value in zip(places, c_values, strict=True):
-        c[place] = value
-    for n in range(k):
-        c = c + a[:, n : n + 1] * b[n : n + 1, :]
-    if accumulator == "s32":
-        return [c[place].astype(np.int64).astype(U32) for place in places]
-    results = [canonical_nan(accumulator, round_to(accumulator, c[place], "rn")) for place in places]
+        return [(r.astype(np.int64) & 0xFFFFFFFF).astype(U32) for r in results]
+    rounded = [canonical_nan(accumulator, round_to(accumulator, r, "rn")) for r in results]
     if accumulator == "f32":
-        return results
-    return [
-        results[n].astype(U32) | results[n + 1].astype(U32) << U32(16) for n in range(0, len(results), 2)
-    ]
+        return rounded
+    return [rounded[n].astype(U32) | rounded[n + 1].astype(U32) << U32(16) for n in range(0, len(rounded), 2)]
+
+
+def _fragments(shape: str, n_a: int, n_b: int, a: list[F64], b: list[F64], c: list[F64]) -> list[F64]:
+    """m16n8 and m8n8 shapes: lane 4g + t holds rows g (and g + 8) and groups of columns from t."""
+    rows, k = int(shape[1:].split("n")[0]), int(shape.split("k")[1])
+    per = len(a) // n_a
+    left, right = np.zeros((rows, k)), np.zeros((k, 8))
+    halves = rows // 8
+    for n, value in enumerate(a):
+        register, part = divmod(n, per)
+        left[_GROUP + 8 * (register % halves), _THREAD * per + part + 4 * per * (register // halves)] = value
+    for n, value in enumerate(b):
+        register, part = divmod(n, per)
+        right[_THREAD * per + part + 4 * per * register, _GROUP] = value
+    places = [(_GROUP + 8 * (n // 2), _THREAD * 2 + n % 2) for n in range(2 * halves)]
+    total = np.zeros((rows, 8))
+    for place, value in zip(places, c, strict=True):
+        total[place] = value
+    for n in range(k):
+        total = total + left[:, n : n + 1] * right[n : n + 1, :]
+    return [total[place] for place in places]
+
+
+def _quads(shape: str, a: list[F64], b: list[F64], c: list[F64]) -> list[F64]:
+    """One step of Volta's m8n8k4: four products of 8x4 by 4x8, each by eight lanes."""
+    _, layout_a, layout_b, step_text = shape.split(".")
+    step = int(step_text)
+    quad, member, upper = _LANE % 16 // 4, _LANE % 4, 4 * (_LANE // 16)
+    left, right = np.zeros((4, 8, 4)), np.zeros((4, 4, 8))
+    for n in range(4):
+        if layout_a == "row":
+            left[quad, member + upper, n] = a[n]
+        else:
+            left[quad, n + upper, member] = a[n]
+        if layout_b == "col":
+            right[quad, n, member + upper] = b[n]
+        else:
+            right[quad, member, n + upper] = b[n]
+    results = []
+    for n, value in enumerate(c):
+        if len(c) == 2:  # f32: results 2 * step and 2 * step + 1 of PTX's eight
+            row, column = (_LANE & 1) + 2 * (step & 1) + upper, 4 * (step >> 1) + (_LANE & 2) + n
+        else:
+            row, column = member + upper, 4 * step + n
+        total = value
+        for k in range(4):
+            total = total + left[quad, row, k] * right[quad, k, column]
+        results.append(total)
+    return results

@@ -1,7 +1,7 @@
 """Packed half-precision arithmetic: two f16 or two bf16 in a register.
 
 Each source chooses its halves (``.H0_H0``, ``.H1_H1``; nothing means both in place) or is one
-f32 (``.F32``).  An immediate is printed as two numbers, the upper half first.
+f32 (``.F32``, truncated to a half: the compiler rounds towards zero with it).  An immediate is printed as two numbers, the upper half first.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def halves(b: Emitter, o: Operand | tuple[Operand, Operand], type: str) -> tuple
     elif o.suffix in (".H1_H0", "", ".H1H0"):
         pass
     elif o.suffix == ".F32":
-        low = high = b.op("fcvt", type, b.bitcast(word, "f32"), attr="rn")
+        low = high = b.op("fcvt", type, b.bitcast(word, "f32"), attr="rz")
     else:
         raise unsupported(f"half-precision source suffix {o.suffix}")
 

@@ -1,34 +1,91 @@
-"""Tensor-core instructions: HMMA, IMMA, DMMA as the ``mma`` operation."""
+"""Tensor-core instructions as the ``mma`` operation, and the transposition that goes with them.
+
+``HMMA.16816`` and its kin are PTX's ``mma.sync`` of the same shape, fragment for fragment.  Volta's ``HMMA.884``
+computes one part of PTX's ``mma.m8n8k4`` at a time, by eight lanes each (lanes 4q..4q+3 and 16+4q..): with an f32
+accumulator STEP s gives the PTX results 2s and 2s+1 of every lane (rows + 2 (s & 1), columns + 4 (s >> 1)), with an f16
+accumulator STEP s gives the four columns from 4s.  The operands' ``.ROW`` and ``.COL`` are PTX's layouts.
+The shape in the operation's attribute names all of it: ``m8n8k4.row.col.2``.
+"""
 
 from __future__ import annotations
 
+from warpwright.isa.ops import Value
 from warpwright.isa.program import RZ, Instruction, Operand
-from warpwright.isa.sass.meaning import Emitter, meaning, only, raw32, set32, unsupported
+from warpwright.isa.sass.meaning import Emitter, is_predicate, meaning, only, raw32, set32, unsupported
 
-SHAPES = {"1688": ("m16n8k8", 2, 1), "16816": ("m16n8k16", 4, 2), "1684": ("m16n8k4", 2, 1)}
-"""Printed shape: PTX shape, registers of A and of B for 16-bit elements."""
+SHAPES = {"1688": "m16n8k8", "16816": "m16n8k16", "1684": "m16n8k4", "16832": "m16n8k32", "8816": "m8n8k16"}
+STEPS = ("STEP0", "STEP1", "STEP2", "STEP3")
+BITS = {"f16": 16, "bf16": 16, "tf32": 32, "s8": 8, "u8": 8, "f64": 64}
 
 
-def registers(b: Emitter, o: Operand, count: int) -> list[int]:
+def registers(b: Emitter, o: Operand, count: int) -> list[Value]:
     if o.index == RZ:
         return [b.const(0)] * count
     return [raw32(b, o, n) for n in range(count)]
 
 
-@meaning("HMMA")
-def HMMA(i: Instruction, b: Emitter) -> None:
-    only(i, *SHAPES, "F16", "F32", "BF16", "TF32")
-    shape_name = next((m for m in i.modifiers if m in SHAPES), None)
-    if shape_name is None:
-        raise unsupported("this HMMA shape")
-    shape, n_a, n_b = SHAPES[shape_name]
-    accumulator = "f16" if i.modifiers[1] == "F16" else "f32"
-    element = "bf16" if "BF16" in i.modifiers else "tf32" if "TF32" in i.modifiers else "f16"
-    if element == "tf32" and shape_name == "1688":
-        n_a, n_b = 4, 2
-    n_c = 2 if accumulator == "f16" else 4
-    d, x, y, z = i.operands[:4]
+def fragment_registers(shape: str, bits: int) -> tuple[int, int]:
+    """32-bit registers of A and of B for one lane."""
+    m, rest = shape[1:].split("n")
+    n, k = rest.split("k")
+    return int(m) * int(k) * bits // 1024, int(n) * int(k) * bits // 1024
+
+
+def emit(b: Emitter, i: Instruction, shape: str, elements: tuple[str, str], accumulator: str, n_c: int) -> None:
+    """The operation and the writes of its result."""
+    d, x, y, z = [o for o in i.operands if not is_predicate(o)][:4]
+    if elements[0] != elements[1]:
+        raise unsupported(f"mixed elements {elements[0]} and {elements[1]}")
+    n_a, n_b = (2, 2) if shape.startswith("m8n8k4") else fragment_registers(shape, BITS[elements[0]])
     args = registers(b, x, n_a) + registers(b, y, n_b) + registers(b, z, n_c)
-    result = b.op("mma", "i32x4", *args, attr=(shape, element, accumulator, n_a, n_b, n_c))
+    result = b.op("mma", "i32x4", *args, attr=(shape, elements[0], accumulator, n_a, n_b, n_c))
     for n in range(n_c):
         set32(b, Operand(d.kind, d.index + n), b.op("extract", "i32", result, attr=n))
+
+
+@meaning("HMMA")
+def HMMA(i: Instruction, b: Emitter) -> None:
+    only(i, *SHAPES, "884", *STEPS, "F16", "F32", "BF16", "TF32")
+    kinds = [m for m in i.modifiers if m in ("F16", "F32")]
+    accumulator = kinds[0].lower()
+    element = "bf16" if "BF16" in i.modifiers else "tf32" if "TF32" in i.modifiers else "f16"
+    if "884" in i.modifiers:
+        if len(kinds) > 1 and kinds[0] != kinds[1]:
+            raise unsupported("HMMA.884 with accumulators of two formats")
+        layouts = [next((s.lower() for s in ("ROW", "COL") if f".{s}" in o.suffix), "row") for o in i.operands[1:3]]
+        step = next(m[4:] for m in i.modifiers if m in STEPS)
+        emit(b, i, f"m8n8k4.{layouts[0]}.{layouts[1]}.{step}", (element, element), accumulator, 2)
+        return
+    shape = next((SHAPES[m] for m in i.modifiers if m in SHAPES), None)
+    if shape is None:
+        raise unsupported("this HMMA shape")
+    emit(b, i, shape, (element, element), accumulator, 2 if accumulator == "f16" else 4)
+
+
+@meaning("IMMA")
+def IMMA(i: Instruction, b: Emitter) -> None:
+    only(i, *SHAPES, "S8", "U8")
+    shape = next((SHAPES[m] for m in i.modifiers if m in SHAPES), None)
+    if shape is None:
+        raise unsupported("this IMMA shape")
+    kinds = [m.lower() for m in i.modifiers if m in ("S8", "U8")]
+    kinds += [s[1:].lower() for o in i.operands for s in (o.suffix,) if s in (".S8", ".U8")]
+    emit(b, i, shape, (kinds[0], kinds[-1]), "s32", 4 if shape.startswith("m16") else 2)
+
+
+@meaning("MOVM")
+def MOVM(i: Instruction, b: Emitter) -> None:
+    """Transpose an 8x8 matrix of 16-bit elements whose row r lies in lanes 4r..4r+3."""
+    only(i, "16", "MT88")
+    if "MT88" not in i.modifiers:
+        raise unsupported("MOVM other than MT88")
+    word = raw32(b, i.operands[1])
+    lane = b.op("special", "i32", attr="laneid")
+    row, column = b.lshr(lane, b.const(2)), b.and_(lane, b.const(3))
+    odd = b.icmp("ne", b.and_(row, b.const(1)), b.const(0))
+    halves = []
+    for n in range(2):
+        source = b.add(b.shl(column, b.const(3)), b.add(b.lshr(row, b.const(1)), b.const(4 * n)))
+        value = b.op("shuffle", "i32", word, source)
+        halves.append(b.and_(b.select(odd, b.lshr(value, b.const(16)), value), b.const(0xFFFF)))
+    set32(b, i.operands[0], b.or_(halves[0], b.shl(halves[1], b.const(16))))
