@@ -1,0 +1,161 @@
+"""The command line: what it prints, its exit codes, and that Ctrl-C leaves no mess."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from warpwright.cli import app
+
+PROGRAM = """\
+import sys
+import numpy as np
+import warpwright as ww
+
+SOURCE = '''
+extern "C" __global__ void add(int n, int by, int *x) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] += by; }
+extern "C" __global__ void endless(volatile int *flag) { while (*flag == 0) { } }
+'''
+
+gpu = ww.GPU("a100")
+module = gpu.compile(SOURCE, name="program.cu")
+x = np.zeros(100, np.int32)
+what = sys.argv[1] if len(sys.argv) > 1 else ""
+if what == "endless":
+    print("started", flush=True)
+    module["endless"][1, 32](x)
+module["add"][1, 128](1000 if what == "fault" else 100, 3, x)
+assert (x == 3).all()
+print("result", x[0], "on", gpu.name, sys.argv[1:])
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    path = tmp_path / "program.py"
+    path.write_text(PROGRAM)
+    return path
+
+
+def call(*words: str | Path) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of the command line."""
+    result = CliRunner().invoke(app, [str(w) for w in words])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_version() -> None:
+    assert call("version") == (0, "warpwright 0.1.0\n", "")
+
+
+def test_chips_lists_every_chip() -> None:
+    code, out, _ = call("chips")
+    assert code == 0
+    for word in ("a100", "h200", "v100", "Volta", "Hopper", "1,555"):
+        assert word in out
+
+
+def test_chip_shows_each_number_with_its_source() -> None:
+    code, out, _ = call("chips", "a100")
+    assert code == 0
+    assert "sm_clock_mhz" in out
+    assert "a100wp: Table 4" in out
+
+
+def test_unknown_chip() -> None:
+    assert call("chips", "a101") == (
+        1,
+        "",
+        "no chip is called 'a101'; did you mean 'a100' or 'v100'? known chips: a100, h200, v100\n",
+    )
+
+
+def test_run_without_timing_prints_launches(program: Path) -> None:
+    code, out, err = call("run", program, "--timing", "off", "one", "two")
+    assert code == 0
+    assert "result 3 on a100 ['one', 'two']" in out
+    row = next(line for line in out.splitlines() if "add" in line)
+    cells = [c.strip() for c in row.strip("│ ").split("│")]
+    assert cells[:3] == ["add", "1", "128"]
+    assert "cycles" not in out
+    assert err == ""
+
+
+def test_gpu_option_replaces_the_programs_chip_and_says_so(program: Path) -> None:
+    code, out, err = call("run", "--gpu", "v100", "--timing", "off", program)
+    assert code == 0
+    assert "on v100" in out
+    assert err == "note: the program asks for a100; --gpu makes it v100\n"
+
+
+def test_missing_program() -> None:
+    assert call("run", "nowhere.py") == (2, "", "there is no program nowhere.py\n")
+
+
+def test_unknown_timing(program: Path) -> None:
+    assert call("run", "--timing", "quick", program) == (2, "", "--timing is full or off, not quick\n")
+
+
+def test_a_fault_is_a_sentence_with_the_programs_line(program: Path) -> None:
+    code, _, err = call("run", "--timing", "off", program, "fault")
+    assert code == 1
+    lines = err.splitlines()
+    assert lines[0].startswith(f"{program}:17: out-of-bounds read of 4 bytes at 0x7f")
+    assert lines[0].endswith("in kernel add")
+    assert lines[-1].endswith("the address is 112 bytes behind its end")
+    assert "Traceback" not in err
+
+
+def test_a_program_without_launches(tmp_path: Path) -> None:
+    path = tmp_path / "nothing.py"
+    path.write_text("print('hello')\n")
+    assert call("run", path) == (0, "hello\nthe program launched no kernel\n", "")
+
+
+def test_compare_wants_chips_then_a_program() -> None:
+    assert call("compare", "v100", "a100") == (
+        2,
+        "",
+        "give chips, then the program: warpwright compare v100 a100 -- FILE.py\n",
+    )
+
+
+def test_compare_without_timing(program: Path) -> None:
+    code, out, _ = call("compare", "--timing", "off", "v100", "h200", "--", program, "word")
+    assert code == 0
+    assert "result 3 on v100 ['word']" in out
+    assert "result 3 on h200 ['word']" in out
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
+def test_ctrl_c_ends_quietly_with_130(program: Path, repository: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(repository)}
+    command = [sys.executable, "-m", "warpwright.cli", "run", "--timing", "off", str(program), "endless"]
+    process = subprocess.Popen(command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "started\n"
+    time.sleep(1.5)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (130, "", "interrupted\n"), textwrap.indent(err, "  ")
+
+
+def test_import_alone_is_light(repository: Path) -> None:
+    code = "import sys, warpwright, warpwright.cli; print([m for m in ('numba', 'llvmlite', 'numpy', 'pydantic') if m in sys.modules])"
+    out = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(repository)},
+        text=True,
+        capture_output=True,
+        check=True,
+    )
+    assert out.stdout == "[]\n"
