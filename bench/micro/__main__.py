@@ -1,0 +1,110 @@
+"""``python -m bench.micro --device card|model [names]``: run microbenchmarks, print a table, keep JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.device import open_device
+from bench.micro import chip, compute, memory
+from bench.micro.context import Context, Row
+
+SUITES: dict[str, Callable[[Context], list[Row]]] = {
+    "clock": chip.clock, "alu": compute.alu, "tensor": compute.tensor, "control": compute.control,
+    "icache": compute.icache, "constant": compute.constant, "shared": memory.shared, "latency": memory.latency, "lanes": memory.lanes,
+    "fetch": compute.fetch, "bank": compute.bank,
+    "steps": memory.steps, "access": memory.access, "queue": memory.queue, "atomics": memory.atomics,
+    "fences": memory.fences, "placement": chip.placement, "l2_map": chip.l2_map, "l2_band": chip.l2_band,
+    "bandwidth": chip.bandwidth, "dispatch": chip.dispatch, "empty": chip.empty, "tlb": memory.tlb,
+    "empty_once": chip.empty_once, "profile_once": chip.profile_once,
+}  # fmt: skip
+ON_MODEL = ("alu", "tensor", "control", "icache", "shared", "latency", "access", "queue", "fences")
+
+
+def main() -> int:
+    """Parse, run each named benchmark by itself (an error is recorded and the next one runs), write after each."""
+    parser = argparse.ArgumentParser(prog="python -m bench.micro", description=__doc__)
+    parser.add_argument("names", nargs="*", help=f"benchmarks, all when none is named: {', '.join(SUITES)}")
+    parser.add_argument("--device", choices=("card", "model"), default="model")
+    parser.add_argument("--gpu", default="h200", help="the model's chip")
+    parser.add_argument("--arch", default="90")
+    parser.add_argument("--cubins", type=Path, help="folder of cubins built before; built into a cache when left out")
+    parser.add_argument("--out", type=Path, help="JSON file to write or add to; big arrays go beside it as .npz")
+    options = parser.parse_args()
+    unknown = [name for name in options.names if name not in SUITES]
+    if unknown:
+        parser.error(f"unknown benchmark {unknown[0]!r}: choose from {', '.join(SUITES)}")
+    if options.cubins is None:
+        from bench.micro.build import build
+
+        options.cubins = build(options.arch)
+    names = options.names or (
+        list(ON_MODEL) if options.device == "model" else [n for n in SUITES if not n.endswith("_once")]
+    )
+    device = open_device(options.device, options.gpu)
+    ctx = Context(device, options.cubins, options.arch)
+    results: dict[str, list[Row]] = {}
+    errors: dict[str, str] = {}
+    runs: list[dict[str, object]] = []
+    if options.out and options.out.exists():
+        before = json.loads(options.out.read_text())
+        results, errors, runs = before["results"], before["errors"], before["runs"]
+    facts = device.describe()
+    for name in names:
+        began = time.perf_counter()
+        errors.pop(name, None)
+        try:
+            rows = SUITES[name](ctx)
+        except Exception as error:  # the card's time is dear: the other benchmarks still run, the error is recorded
+            errors[name] = f"{type(error).__name__}: {error}"
+            traceback.print_exc()
+            rows = []
+        seconds = time.perf_counter() - began
+        results[name] = rows
+        runs.append(
+            {
+                "benchmark": name,
+                "command": "python -m " + " ".join(["bench.micro", *sys.argv[1:]]),
+                "date": time.strftime("%Y-%m-%d"),
+                "seconds": round(seconds, 2),
+                **facts,
+            }
+        )
+        show(name, rows, seconds)
+        if options.out:
+            options.out.write_text(dump({"results": results, "errors": errors, "runs": runs}))
+            if ctx.arrays:
+                save: Callable[..., None] = np.savez_compressed
+                save(options.out.with_suffix(".npz"), **ctx.arrays)
+    return 1 if errors else 0
+
+
+def dump(record: dict[str, Any]) -> str:
+    """JSON with one row a line, so that a new measurement reads well in a diff."""
+    parts = []
+    for name, rows in record["results"].items():
+        lines = ",\n".join("  " + json.dumps(item) for item in rows)
+        parts.append(f" {json.dumps(name)}: [\n{lines}\n ]")
+    head = {key: value for key, value in record.items() if key != "results"}
+    return json.dumps(head, indent=1)[:-2] + ',\n "results": {\n' + ",\n".join(parts) + "\n }\n}\n"
+
+
+def show(name: str, rows: list[Row], seconds: float) -> None:
+    """Print rows as `benchmark metric configuration value unit`."""
+    print(f"== {name}: {len(rows)} rows in {seconds:.1f} s", flush=True)
+    hidden = {"name", "metric", "value", "unit", "warp0", "last", "smids", "groups", "first_wave", "smi"}
+    for item in rows:
+        where = " ".join(f"{k}={v}" for k, v in item.items() if k not in hidden)
+        print(f"{item['name']:24} {item['metric']:34} {where:44} {item['value']:>12} {item['unit']}")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
