@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,8 +16,7 @@ def repository() -> Path:
 
 
 @pytest.fixture(autouse=True)
-def _wide_terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables and messages do not depend on the terminal that runs the tests."""
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("NO_COLOR", "1")
-    yield
