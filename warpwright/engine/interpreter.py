@@ -7,7 +7,8 @@ sleeps gives way to the group that has waited longest, so that a spin lock insid
 architecture whitepaper, "Independent Thread Scheduling").
 
 A lane waits at BSYNC until every lane of its barrier's mask waits there with the same mask or has exited (BREAK takes
-lanes out of the mask of all its members), and at WARPSYNC until all living lanes of its mask wait at one.
+lanes out of the mask of all its members), and at WARPSYNC until all living lanes of its mask wait at one with
+the same mask.
 A lane may hold a lock while it waits at BSYNC for the very lanes that spin on the lock: the compiler marks such loops
 with YIELD, and a yielded lane no longer holds up a barrier (NVIDIA, US patent 2016/0019066, "Execution of divergent
 threads using a convergence barrier").  Here the waiting lanes go on after the spinning ones have yielded 32 times while
@@ -254,6 +255,9 @@ class WarpState:
         addresses = at.astype(np.int64) + base
         bits = mask_bits(m)
         lanes = np.flatnonzero(m)
+        if not len(lanes):
+            self.trace += [TAG_AFFINE << 60, 0]
+            return
         first = int(lanes[0])
         stride = 0
         if len(lanes) > 1:
@@ -277,7 +281,7 @@ class WarpState:
             masks = self.sync_masks if number == AT_WARPSYNC else self.barriers[number]
             for wanted in {int(v) for v in masks[here]}:
                 group = here & (masks == wanted)
-                arrived = mask_bits(here if number == AT_WARPSYNC else group)
+                arrived = mask_bits(group)
                 if wanted & ~dead & ~arrived == 0:
                     self.waiting[group] = RUNNING
                     self.pcs[group] += 1

@@ -361,7 +361,7 @@ class Writer:
         return f"mma({self.name(op.attr)}, {', '.join(a)})"
 
     def op_load(self, op: Op, a: Sequence[str]) -> str:
-        return f"w.load({a[0]}, {self.name(op.attr)}, m)"
+        return f"w.load({a[0]}, {self.name(op.attr)}, {'m' if len(a) == 1 else f'm & {a[1]}'})"
 
     def op_store(self, op: Op, a: Sequence[str]) -> str:
         return f"w.store({a[0]}, {a[1]}, {self.name(op.attr)}, m)"

@@ -78,6 +78,8 @@ class Space:
         """(lanes, byte offsets) of the executing lanes; raises MemoryFault."""
         lanes = np.flatnonzero(m)
         addresses = at[lanes].astype(np.int64)
+        if not len(lanes):
+            return lanes, addresses
         wrong = (addresses & (size - 1)) != 0
         if wrong.any():
             self.fault(FaultKind.MISALIGNED, lanes, addresses, wrong, size)

@@ -134,7 +134,7 @@ OPS: dict[str, Signature] = {
     "first_lane":   Signature("T", "T", "warp", "value of the lowest exec lane (R2UR; uniform)"),
     "mma":          Signature("i32 ...", "i32x4", "warp", "attr: (shape 'm16n8k16', a/b type, c/d type, n_a, n_b, n_c registers): args a.. b.. c..; d in words"),
     # memory.  attr: Access
-    "load":         Signature("*", "T", "memory", "i8/i16/i32 for 1, 2, 4 bytes, i32x2 for 8, i32x4 for 16"),
+    "load":         Signature("* ...", "T", "memory", "i8/i16/i32 for 1, 2, 4 bytes, i32x2 for 8, i32x4 for 16; lanes where the i1 args[1] is false (when given) access nothing and get 0"),
     "store":        Signature("* *", "void", "memory", "address, value (same types as load)"),
     "atomic":       Signature("* * ...", "T", "memory", "address, operand[, compare]: the old value; attr.operation"),
     "load_const":   Signature("i32", "T", "memory", "attr: (bank, bytes); unwritten space reads 0"),

@@ -35,8 +35,8 @@ def describe(i: Instruction) -> str:
     return guard + ".".join((i.opcode, *i.modifiers)) + " " + ", ".join(operand(o) for o in i.operands)
 
 
-def lower_instruction(i: Instruction, arch: int, code_base: int = 0) -> Lowered:
-    """One instruction as operations.
+def lower_instruction(i: Instruction, arch: int, code_base: int = 0, exclusive: Operand | None = None) -> Lowered:
+    """One instruction as operations; ``exclusive`` as :class:`Emitter` has it.
 
     Raises:
         UnsupportedInstruction: when the opcode or one of its modifiers has no meaning.
@@ -44,7 +44,7 @@ def lower_instruction(i: Instruction, arch: int, code_base: int = 0) -> Lowered:
     known = MEANINGS.get(i.opcode)
     if known is None:
         raise UnsupportedInstruction(f"opcode {i.opcode} has no meaning yet")
-    emitter = Emitter(arch=arch, code_base=code_base)
+    emitter = Emitter(arch=arch, code_base=code_base, exclusive=exclusive)
     guard = None
     if i.guard is not None and not (i.guard.index == PT and not i.guard.invert):
         if i.guard.index == PT:
@@ -60,10 +60,12 @@ def lower(program: Program) -> list[Lowered]:
     Raises:
         UnsupportedInstruction: naming kernel, address, text and chip.
     """
-    result = []
+    result: list[Lowered] = []
+    exclusive: Operand | None = None
     for i in program.instructions:
+        exclusive = exclusive_mask(i, exclusive)
         try:
-            lowered = lower_instruction(i, program.arch, program.code_base)
+            lowered = lower_instruction(i, program.arch, program.code_base, exclusive)
         except UnsupportedInstruction as error:
             raise UnsupportedInstruction(
                 f"kernel {program.name}: cannot execute the instruction at {i.address:#06x} (sm_{program.arch}): "
@@ -71,7 +73,20 @@ def lower(program: Program) -> list[Lowered]:
             ) from None
         verify(lowered.ops)
         result.append(lowered)
+        if exclusive is not None and ("reg", exclusive.index) in register_effects(lowered)[1]:
+            exclusive = None
     return result
+
+
+def exclusive_mask(i: Instruction, current: Operand | None) -> Operand | None:
+    """The mask register of the WARPSYNC.EXCLUSIVE or .COLLECTIVE region that ``i`` stands in, or None.
+
+    Regions are short straight code; any branch ends one.
+    """
+    if i.opcode == "WARPSYNC":
+        opens = bool({"EXCLUSIVE", "COLLECTIVE"} & set(i.modifiers)) and bool(i.operands)
+        return i.operands[0] if opens and i.operands[0].kind is Kind.REGISTER else None
+    return None if i.opcode in ("ENDCOLLECTIVE", "BRA", "BSYNC", "EXIT", "CALL", "RET", "BRX") else current
 
 
 Effect = tuple[str, int]

@@ -32,14 +32,13 @@ class Emitter(Builder):
     """Compute capability times ten."""
     code_base: int = 0
     """Virtual address of the program's first byte."""
+    exclusive: Operand | None = None
+    """Inside WARPSYNC.EXCLUSIVE … WARPSYNC.ALL: the mask whose threads run by themselves."""
 
 
 Meaning = Callable[[Instruction, Emitter], None]
 MEANINGS: dict[str, Meaning] = {}
 """Opcode to meaning; filled by the ``meaning_*`` modules."""
-
-GUARDED_BY_OPERAND: frozenset[str] = frozenset({"BRA", "EXIT", "BRX", "JMP", "RET", "CALL"})
-"""Control opcodes whose predicate operand stands beside the guard."""
 
 
 def meaning(*opcodes: str) -> Callable[[Meaning], Meaning]:

@@ -45,8 +45,10 @@ def BRA(i: Instruction, b: Emitter) -> None:
     only(i, "U", "DIV", "CONV", "INC", "DEC", "NODEC")
     holds = conditions(b, i)
     if "DIV" in i.modifiers or "CONV" in i.modifiers:
-        mask = next(o for o in i.operands if o.kind in REGISTERS)
-        value = b.const(0xFFFFFFFF) if mask.invert and is_zero(Operand(mask.kind, mask.index)) else src32(b, mask)
+        mask = next((o for o in i.operands if o.kind in REGISTERS), None)
+        # Without a register (sm_70) the whole warp is meant.
+        whole = mask is None or (mask.invert and is_zero(Operand(mask.kind, mask.index)))
+        value = b.const(0xFFFFFFFF) if mask is None or whole else src32(b, mask)
         relation = "ne" if "DIV" in i.modifiers else "eq"
         holds.append(b.icmp(relation, b.op("active", "i32"), value))
     while len(holds) > 1:
@@ -170,6 +172,11 @@ def BMOV(i: Instruction, b: Emitter) -> None:
 
 @meaning("WARPSYNC")
 def WARPSYNC(i: Instruction, b: Emitter) -> None:
+    """Gather the threads of a mask.
+
+    ``COLLECTIVE`` (up to ENDCOLLECTIVE) and ``EXCLUSIVE`` (up to WARPSYNC.ALL) let them run by themselves: votes and
+    matches inside see no others, which ``lower`` tells their meanings through ``Emitter.exclusive``.
+    """
     only(i, "COLLECTIVE", "EXCLUSIVE", "ALL", "RECONVERGENT")
     if "ALL" in i.modifiers or not i.operands:
         b.op("warpsync", "void", b.const(0xFFFFFFFF))
@@ -204,6 +211,11 @@ def BAR(i: Instruction, b: Emitter) -> None:
 
 
 # --- across lanes ---------------------------------------------------------------------------------
+def exclusively(b: Emitter, mask: Value) -> Value:
+    """A lane mask without the lanes that run in other groups of a WARPSYNC.EXCLUSIVE."""
+    return mask if b.exclusive is None else b.and_(mask, src32(b, b.exclusive))
+
+
 @meaning("VOTE", "VOTEU")
 def VOTE(i: Instruction, b: Emitter) -> None:
     only(i, "ANY", "ALL", "EQ")
@@ -211,14 +223,14 @@ def VOTE(i: Instruction, b: Emitter) -> None:
     d = operands.pop(0) if operands[0].kind in REGISTERS else None
     p, source = operands[0], operands[1]
     value = predicate(b, source)
-    mask = b.op("ballot", "i32", value)
+    mask = exclusively(b, b.op("ballot", "i32", value))
     if p.index != 7:
         if "ANY" in i.modifiers:
             result = b.icmp("ne", mask, b.const(0))
         elif "ALL" in i.modifiers:
-            result = b.icmp("eq", mask, b.op("active", "i32"))
+            result = b.icmp("eq", mask, exclusively(b, b.op("active", "i32")))
         else:
-            all_ = b.icmp("eq", mask, b.op("active", "i32"))
+            all_ = b.icmp("eq", mask, exclusively(b, b.op("active", "i32")))
             result = b.or_(all_, b.icmp("eq", mask, b.const(0)))
         set_predicate(b, p, result)
     if d is not None:
@@ -234,8 +246,9 @@ def MATCH(i: Instruction, b: Emitter) -> None:
     mask = b.op("match_any", "i32", raw32(b, source))
     if "U64" in i.modifiers:
         mask = b.and_(mask, b.op("match_any", "i32", raw32(b, source, 1)))
+    mask = exclusively(b, mask)
     if "ALL" in i.modifiers:
-        same = b.icmp("eq", mask, b.op("active", "i32"))
+        same = b.icmp("eq", mask, exclusively(b, b.op("active", "i32")))
         mask = b.select(same, mask, b.const(0))
         if p is not None:
             set_predicate(b, p, same)
@@ -245,6 +258,8 @@ def MATCH(i: Instruction, b: Emitter) -> None:
 @meaning("REDUX")
 def REDUX(i: Instruction, b: Emitter) -> None:
     only(i, "SUM", "MIN", "MAX", "AND", "OR", "XOR", "S32", "U32")
+    if b.exclusive is not None:
+        raise unsupported("a reduction inside WARPSYNC.EXCLUSIVE")
     name = next((m for m in i.modifiers if m not in ("S32", "U32")), "AND")
     operation = {"SUM": "add", "AND": "and", "OR": "or", "XOR": "xor"}.get(
         name, ("s" if "S32" in i.modifiers else "u") + name.lower()

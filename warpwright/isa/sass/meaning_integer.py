@@ -278,6 +278,18 @@ def VIADDMNMX(i: Instruction, b: Emitter) -> None:
     set32(b, d, result)
 
 
+@meaning("VIMNMX3")
+def VIMNMX3(i: Instruction, b: Emitter) -> None:
+    only(i, "U32", "S32", "RELU")
+    d, x, y, z, p = i.operands
+    sign = "u" if "U32" in i.modifiers else "s"
+    first = pick(b, p, sign + "min", sign + "max", src32(b, x), src32(b, y))
+    result = pick(b, p, sign + "min", sign + "max", first, src32(b, z))
+    if "RELU" in i.modifiers:
+        result = b.binary("smax", result, b.const(0))
+    set32(b, d, result)
+
+
 @meaning("IABS")
 def IABS(i: Instruction, b: Emitter) -> None:
     only(i)

@@ -16,9 +16,11 @@ from warpwright.isa.sass.meaning import (
     Emitter,
     constant,
     is_predicate,
+    is_true,
     is_zero,
     meaning,
     only,
+    predicate,
     raw32,
     set32,
     set_predicate,
@@ -121,6 +123,7 @@ SPACES = {
     "ATOMG": "global",
     "ATOMS": "shared",
     "RED": "global",
+    "REDG": "global",
 }
 
 
@@ -195,7 +198,7 @@ def atomic_value(b: Emitter, o: Operand, size: int) -> Value:
     return raw32(b, o) if size == 4 else src64(b, o)
 
 
-@meaning("ATOM", "ATOMG", "ATOMS", "RED")
+@meaning("ATOM", "ATOMG", "ATOMS", "RED", "REDG")
 def ATOM(i: Instruction, b: Emitter) -> None:
     only(i, *OPERATIONS, *ATOMIC_TYPES, *IGNORED, "FTZ", "RN")
     space = SPACES[i.opcode]
@@ -203,7 +206,7 @@ def ATOM(i: Instruction, b: Emitter) -> None:
     operands = list(i.operands)
     d: Operand | None = None
     done: Operand | None = None
-    if i.opcode != "RED":
+    if not i.opcode.startswith("RED"):
         if is_predicate(operands[0]):
             done = operands.pop(0)
         d = operands.pop(0)
@@ -222,7 +225,7 @@ def ATOM(i: Instruction, b: Emitter) -> None:
         compare, value = (atomic_value(b, o, size) for o in sources[:2])
         old = b.op("atomic", result_type, at, value, compare, attr=access(i, space, size, "cas", type))
         assert d is not None
-        set32(b, d, b.zext(b.icmp("eq", old, compare), "i32"))
+        set_words(b, d, b.zext(b.icmp("eq", old, compare), result_type))
         return
     if operation == "cas":
         if len(sources) == 1:  # the pair (or quad) of registers holds compare, then value
@@ -263,14 +266,44 @@ def window(b: Emitter, space: str) -> Value:
 
 @meaning("LDGSTS")
 def LDGSTS(i: Instruction, b: Emitter) -> None:
-    """Copy from global to shared memory; complete at once in the functional engine."""
+    """Copy from global to shared memory; complete at once in the functional engine.
+
+    With ZFILL only some leading bytes are copied and the rest is zeros: none where the predicate is false, else as
+    many as the low bits of the global address leave (the compiler adds ``-valid & 15`` to an aligned address).
+    """
     only(i, *SIZES, *IGNORED, "ZFILL")
     to, source, *rest = i.operands
     size, _ = size_of(i)
-    if any(is_predicate(o) and o.index != 7 for o in rest):
-        raise unsupported("LDGSTS with a predicate operand")
-    value = b.op("load", WORDS[size], address(b, source, True), attr=access(i, "global", size))
+    wanted = [predicate(b, o) for o in rest if is_predicate(o) and not is_true(o)]
+    how = access(i, "global", size)
+    at = address(b, source, True)
+    if "ZFILL" not in i.modifiers:
+        if wanted:
+            raise unsupported("LDGSTS with a predicate operand but without ZFILL")
+        value = b.op("load", WORDS[size], at, attr=how)
+    else:
+        value = filled(b, at, size, wanted[0] if wanted else b.const(1, "i1"), how)
     b.op("store", "void", address(b, to, False), value, attr=access(i, "shared", size))
+
+
+def filled(b: Emitter, at: Value, size: int, wanted: Value, how: Access) -> Value:
+    """A load of the leading bytes; whole elements with one access, the others word by word."""
+    skipped = b.trunc(b.and_(at, b.const(size - 1, "i64")), "i32")
+    whole = b.icmp("eq", skipped, b.const(0))
+    aligned = b.and_(at, b.const(-size, "i64"))
+    all_words = b.op("load", WORDS[size], aligned, b.and_(wanted, whole), attr=how)
+    partial = b.and_(wanted, b.not_(whole))
+    present = b.sub(b.const(size), skipped)
+    words = []
+    for n in range(size // 4):
+        here = b.and_(partial, b.icmp("ugt", present, b.const(4 * n)))
+        place = b.add(aligned, b.const(4 * n, "i64"))
+        word = b.op("load", "i32", place, here, attr=how._replace(bytes=4))
+        bits = b.binary("umin", b.shl(b.sub(present, b.const(4 * n)), b.const(3)), b.const(32))
+        mask = b.not_(b.shl(b.const(0xFFFFFFFF), bits))
+        first = all_words if size == 4 else b.op("extract", "i32", all_words, attr=n)
+        words.append(b.or_(first, b.and_(word, mask)))
+    return words[0] if size == 4 else b.op("pack2" if size == 8 else "pack4", WORDS[size], *words)
 
 
 @meaning("LDGDEPBAR")
@@ -317,6 +350,6 @@ def FENCE(i: Instruction, b: Emitter) -> None:
     b.op("fence", "void", attr="cta")
 
 
-@meaning("ERRBAR", "CGAERRBAR", "CCTL", "CCTLL", "UCCTL", "DEPBAR", "NOP", "WARPGROUP")
+@meaning("ERRBAR", "CGAERRBAR", "CCTL", "CCTLL", "UCCTL", "DEPBAR", "NOP", "ENDCOLLECTIVE")
 def NOP(i: Instruction, b: Emitter) -> None:
     """Order and caches only: the functional memory is coherent and copies are complete at once."""

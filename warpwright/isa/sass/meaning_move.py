@@ -94,9 +94,19 @@ def SEL(i: Instruction, b: Emitter) -> None:
 
 @meaning("R2UR")
 def R2UR(i: Instruction, b: Emitter) -> None:
+    """The lowest lane's value; the predicate tells each lane whether its own value is the same.
+
+    The predicate's meaning follows from its use: in front of a vote whose mask differs between lanes the compiler sends
+    the lanes without it to a slow path.
+    """
     only(i)
     d, x = (o for o in i.operands if o.kind in REGISTERS)
-    set32(b, d, b.op("first_lane", "i32", src32(b, x)))
+    value = src32(b, x)
+    first = b.op("first_lane", "i32", value)
+    for o in i.operands:
+        if is_predicate(o):
+            set_predicate(b, o, b.icmp("eq", value, first))
+    set32(b, d, first)
 
 
 @meaning("P2R")
