@@ -381,7 +381,7 @@ def _numpy_scalar_bytes(parameter: ParameterType, value: np.generic) -> bytes:
 
 def _scalar_bytes(parameter: ParameterType, value: Any) -> bytes:
     """The bytes of one argument that is not a host array."""
-    foreign = getattr(value, "__cuda_array_interface__", None)
+    foreign: Any = getattr(value, "__cuda_array_interface__", None)
     if isinstance(value, DevicePointer) or foreign is not None:
         dtype = getattr(value, "dtype", None)
         given = f"a device array of {dtype}" if dtype is not None else "a device pointer"
