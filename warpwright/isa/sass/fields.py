@@ -250,7 +250,7 @@ def constant_operand(word: int, negate: bool = False, absolute: bool = False, in
     if word >> 91 & 1:
         handle = Operand(Kind.UNIFORM_REGISTER, word >> 32 & 63)
         return Operand(Kind.CONSTANT, 0, offset, negate, absolute, invert, uniform=handle)
-    return Operand(Kind.CONSTANT, word >> 54 & 31, offset, negate, absolute, invert)
+    return Operand(Kind.CONSTANT, word >> 54 & 31, signed(offset, 16), negate, absolute, invert)
 
 
 IMMEDIATE_FORMATS = ("int", "signed", "f32", "f64", "f16", "bf16")
@@ -293,7 +293,8 @@ class Slot:
             suffix = "".join("." + name for name in self.suffix.read(word, form))
         if place == "constant":
             operand = constant_operand(word, minus, bars, tilde)
-            return (replace(operand, suffix=suffix, name=PACKED),) if self.halves and self.swizzle else (operand,)
+            packed = (self.halves and self.swizzle) or self.suffix is not None
+            return (replace(operand, suffix=suffix, name=PACKED),) if packed else (operand,)
         if place == "uniform":
             return (Operand(Kind.UNIFORM_REGISTER, word >> 32 & 63, 0, minus, bars, tilde, False, suffix),)
         low = 64 if place == "register 64" else 32
@@ -316,7 +317,7 @@ class Slot:
 
 
 PACKED = "packed"
-"""Name of a constant operand that holds packed halves (printed with a gap: ``c[0x0] [0x170]``)."""
+"""Name of a constant operand of which a part may be selected (printed with a gap: ``c[0x0] [0x170]``)."""
 HALVES = ("", ".F32", ".H0_H0", ".H1_H1")
 """Swizzle of a packed-half source: both halves in order, one half twice."""
 

@@ -30,14 +30,20 @@ D = Reg(16)
 R24 = Reg(24)
 CONDITION = Pred(87, 90, optional=True)
 BARRIER_AT_16 = Named(at(16, 4), tuple(f"B{n}" for n in range(16)), Kind.BARRIER)
-BARRIER_AT_24 = Named(at(24, 5), tuple(f"B{n}" for n in range(16)), Kind.BARRIER)
+BARRIER_AT_24 = Named(at(24, 6), (
+    *(f"B{n}" for n in range(16)), *(f"THREAD_STATE_ENUM.{n}" for n in range(5)), "TRAP_RETURN_PC.LO",
+    "TRAP_RETURN_PC.HI", "TRAP_RETURN_MASK", "MEXITED", "MKILL", "MACTIVE", "MATEXIT", "OPT_STACK", "API_CALL_DEPTH",
+    "ATEXIT_PC.LO", "ATEXIT_PC.HI",
+), Kind.BARRIER)  # fmt: skip
 NEAR = Target(at(34, 30), 4)
 FAR = Target(at(34, 48), 4)
 FAR_90 = Target(at(16, 8, 34, 48), 4)
 BEHIND_90 = Offset(at(16, 8, 34, 48), 4)
-ABSOLUTE = Target(at(34, 48), 4, relative=False)
+ABSOLUTE = Target(at(34, 47), 4, relative=False)
 BEHIND = Offset(at(34, 48), 4)
 BEHIND_OPTIONAL = Offset(at(34, 48), 4, optional=True)
+BEHIND_OPTIONAL_90 = Offset(at(16, 8, 34, 48), 4, optional=True)
+ABSOLUTE_90 = Target(at(16, 8, 34, 47), 4, relative=False)
 BRANCH_KIND = Choice(at(85, 2), ("", "INC", "DEC"))
 BRANCH_TEST = Choice(at(32, 2), ("", "U", "DIV", "CONV"))
 BRANCH_LANES = Reg(24, invert=30, uniform=True)
@@ -73,24 +79,32 @@ def barrier_rows(code: int, number: tuple[Imm | Reg, ...], count: Imm | Reg, alw
 # fmt: off
 ROWS = (
     # branches, calls, returns
-    Row("BRA", 0x947, (), (BRANCH_TEST, BRANCH_KIND), (CONDITION, FAR), ((at(91, 1), 0),), last=89),
-    Row("BRA", 0x947, (), (BRANCH_TEST, BRANCH_KIND), (CONDITION, FAR_90), ((at(91, 1), 0),), first=90),
-    *(Row("BRA", 0x947, (), (Fixed(name), BRANCH_KIND), (CONDITION, BRANCH_LANES, FAR), (UNIFORM, (at(32, 2), code)), first=75, last=89)
+    Row("BRA", 0x947, (), (BRANCH_KIND, BRANCH_TEST), (CONDITION, FAR), ((at(91, 1), 0),), last=89),
+    Row("BRA", 0x947, (), (BRANCH_KIND, BRANCH_TEST, flag(84, "ANY")), (CONDITION, FAR_90), ((at(91, 1), 0),), first=90),
+    *(Row("BRA", 0x947, (), (BRANCH_KIND, Fixed(name)), (CONDITION, BRANCH_LANES, FAR), (UNIFORM, (at(32, 2), code)), first=75, last=89)
       for code, name in ((2, "DIV"), (3, "CONV"))),
-    *(Row("BRA", 0x947, (), (Fixed(name), BRANCH_KIND), (CONDITION, BRANCH_LANES, FAR_90), (UNIFORM, (at(32, 2), code)), first=90)
+    *(Row("BRA", 0x947, (), (BRANCH_KIND, Fixed(name)), (CONDITION, BRANCH_LANES, FAR_90), (UNIFORM, (at(32, 2), code)), first=90)
       for code, name in ((2, "DIV"), (3, "CONV"))),
     Row("BRX", 0x949, (), (BRANCH_KIND,), (CONDITION, R24, BEHIND), ((at(91, 1), 0),), last=89),
     Row("BRX", 0x949, (), (BRANCH_KIND,), (CONDITION, R24, BEHIND_90), ((at(91, 1), 0),), first=90),
     Row("CALL", 0x944, (), (Fixed("REL"), NOINC), (CONDITION, FAR), ((at(91, 1), 0),), last=89),
     Row("CALL", 0x944, (), (Fixed("REL"), NOINC), (CONDITION, FAR_90), ((at(91, 1), 0),), first=90),
-    Row("CALL", 0x344, (), (Fixed("REL"), NOINC), (CONDITION, R24, BEHIND_OPTIONAL)),
-    Row("CALL", 0x943, (), (Fixed("ABS"), NOINC), (CONDITION, ABSOLUTE), ((at(91, 1), 0),)),
-    Row("CALL", 0x343, (), (Fixed("ABS"), NOINC), (CONDITION, R24, BEHIND_OPTIONAL)),
-    Row("RET", 0x950, (), (Fixed("REL"), NODEC), (CONDITION, R24, FAR), ((at(91, 1), 0), (at(85, 1), 0))),
-    Row("RET", 0x950, (), (Fixed("ABS"), NODEC), (CONDITION, R24, BEHIND), ((at(91, 1), 0), (at(85, 1), 1))),
+    Row("CALL", 0x344, (), (Fixed("REL"), NOINC), (CONDITION, R24, FAR), last=89),
+    Row("CALL", 0x344, (), (Fixed("REL"), NOINC), (CONDITION, R24, FAR_90), first=90),
+    Row("CALL", 0x943, (), (Fixed("ABS"), NOINC), (CONDITION, ABSOLUTE), ((at(91, 1), 0),), last=89),
+    Row("CALL", 0x943, (), (Fixed("ABS"), NOINC), (CONDITION, ABSOLUTE_90), ((at(91, 1), 0),), first=90),
+    Row("CALL", 0x343, (), (Fixed("ABS"), NOINC), (CONDITION, R24, BEHIND_OPTIONAL), last=89),
+    Row("CALL", 0x343, (), (Fixed("ABS"), NOINC), (CONDITION, R24, BEHIND_OPTIONAL_90), first=90),
+    Row("RET", 0x950, (), (Fixed("REL"), NODEC), (CONDITION, R24, FAR), ((at(91, 1), 0), (at(85, 1), 0)), last=89),
+    Row("RET", 0x950, (), (Fixed("REL"), NODEC), (CONDITION, R24, FAR_90), ((at(91, 1), 0), (at(85, 1), 0)), first=90),
+    Row("RET", 0x950, (), (Fixed("ABS"), NODEC), (CONDITION, R24, BEHIND), ((at(91, 1), 0), (at(85, 1), 1)), last=89),
+    Row("RET", 0x950, (), (Fixed("ABS"), NODEC), (CONDITION, R24, BEHIND_90), ((at(91, 1), 0), (at(85, 1), 1)), first=90),
     Row("EXIT", 0x94d, (), (Choice(at(84, 2), ("", "KEEPREFCOUNT", "PREEMPTED")), flag(86, "NO_ATEXIT")), (CONDITION,)),
-    Row("BPT", 0x95c, (), (Choice(at(84, 3), (None, None, None, "TRAP")),), (Imm(at(34, 20)),)),
+    Row("BPT", 0x95c, (), (Choice(at(84, 3), (None, None, None, "TRAP")),), (Imm(at(34, 3)),)),
     Row("NOP", 0x918),
+
+    Row("LEPC", 0x34e, (), (), (D,)),
+    Row("LEPC", 0x94e, (), (), (D, Target(at(24, 8, 34, 48), 4)), first=90),
 
     # convergence
     Row("BSSY", 0x945, (), (), (CONDITION, BARRIER_AT_16, NEAR)),
@@ -103,7 +117,7 @@ ROWS = (
     Row("WARPSYNC", 0x948, (), (Fixed("ALL"),), (CONDITION,), ((at(85, 2), 0),), first=90),
     Row("WARPSYNC", 0x948, (), (Fixed("COLLECTIVE.ALL"),), (CONDITION, FAR_90), ((at(85, 2), 2),), first=90),
     Row("ENDCOLLECTIVE", 0x91b, (), (), (CONDITION,), first=90),
-    Row("ELECT", 0x82f, (), (flag(85, "IGNOREKILL"),), (Pred(81), Reg(16, uniform=True, optional=True), Pred(87, 90)), ((at(91, 1), 0),), first=90),
+    Row("ELECT", 0x82f, (), (flag(85, "IGNOREKILL"),), (Pred(81), Reg(16, uniform=True), Pred(87, 90)), ((at(91, 1), 0),), first=90),
 
     # block barriers: number and thread count are immediates or registers
     *barrier_rows(0xb1d, (Imm(at(54, 4)),), Imm(at(42, 12), optional=True), Imm(at(42, 12))),
@@ -116,7 +130,7 @@ ROWS = (
     Row("B2R", 0x31c, (), (Fixed("RESULT"),), (D, Pred(81, optional=True)), ((at(78, 2), 1),)),
 
     Row("BMOV", 0x355, (), (Fixed("32"), flag(84, "CLEAR")), (D, BARRIER_AT_24)),
-    Row("BMOV", 0x356, (), (Fixed("32"), flag(84, "PQUAD")), (Named(at(24, 4), tuple(f"B{n}" for n in range(16)), Kind.BARRIER), Reg(32))),
+    Row("BMOV", 0x356, (), (Fixed("32"), flag(84, "PQUAD")), (BARRIER_AT_24, Reg(32))),
     Row("RPCMOV", 0x352, (), (Fixed("32"),), (Named(at(31, 1), ("Rpc.LO", "Rpc.HI")), Reg(32)), first=90),
     Row("RPCMOV", 0x353, (), (Fixed("32"),), (D, Named(at(31, 1), ("Rpc.LO", "Rpc.HI"))), first=90),
     Row("UCGABAR_ARV", 0x9c7, first=90),
@@ -124,9 +138,12 @@ ROWS = (
     Row("PREEXIT", 0x82d, first=90),
     Row("ACQBULK", 0x82e, first=90),
 
+    Row("B2R", 0x31c, (), (), (D, Imm(at(54, 4))), ((at(78, 2), 0),)),
+
     # special registers
     Row("S2R", 0x919, (), (), (D, SPECIAL)),
     Row("CS2R", 0x805, (), (flag(80, "", "32"),), (D, SPECIAL)),
-    Row("NANOSLEEP", 0x15d, B_FORMS, (flag(85, "WARP"), flag(86, "RAND")), (CONDITION, Slot("B"))),
+    Row("NANOSLEEP", 0x15d, B_FORMS, (flag(85, "WARP"), flag(86, "RAND")), (CONDITION, Slot("B")), last=89),
+    Row("NANOSLEEP", 0x15d, B_FORMS, (flag(84, "SYNCS"), flag(85, "WARP"), flag(86, "RAND")), (CONDITION, Slot("B")), first=90),
 )
 # fmt: on

@@ -11,8 +11,8 @@ from warpwright.isa.sass.fields import B_FORMS, Choice, Fixed, Reg, Row, Slot, a
 from warpwright.isa.sass.names import FTZ, ROUND_TO_INTEGER, ROUNDING
 
 D = Reg(16)
-PART = Choice(at(60, 2), ("", "H1", "B2", "B3"))
-FLOAT_RESULT = Choice(at(75, 2), ("BF16", "F16", "", "F64"))
+FLOAT_RESULT = Choice(at(75, 2), (None, "F16", "", "F64"))
+FLOAT_RESULT_90 = Choice(at(75, 2), ("BF16", "F16", "", "F64"))
 FLOAT_SOURCE = Choice(at(84, 2), (None, "F16", "", "F64"))
 FLOAT_RESULT_ALWAYS = Choice(at(75, 2), (None, "F16", "F32", "F64"))
 FLOAT_SOURCE_ALWAYS = Choice(at(84, 2), (None, "F16", "F32", "F64"))
@@ -21,33 +21,43 @@ INTEGER_SOURCE = Choice(at(74, 1, 84, 2), ("U8", "S8", "U16", "S16", "U32", "", 
 NTZ = flag(77, "NTZ")
 FLOATING = Slot("B", "-|", "f32")
 DOUBLE = Slot("B", "-|", "f64")
+HALF = Slot("B", "-|", "f16", suffix=Choice(at(60, 2), ("", "H1")))
+INTEGER_PARTS = (
+    (0, Slot("B", suffix=Choice(at(60, 2), ("", "B1", "B2", "B3")))),
+    (1, Slot("B", suffix=Choice(at(60, 2), ("", "H1")))),
+    (2, Slot("B")),
+    (3, Slot("B")),
+)
+"""Source of I2F by its size: bytes and half words may be any part of the register."""
 RELU = flag(75, "RELU")
 SATFINITE = flag(77, "SATFINITE")
 PACK = Choice(at(79, 2), ("", None, None, "RZ"))
-STOCHASTIC = Choice(at(79, 3), ("", None, None, "RZ"))
 
 # fmt: off
 ROWS = (
-    Row("F2I", 0x105, B_FORMS, (FTZ, INTEGER_RESULT, FLOAT_SOURCE, ROUND_TO_INTEGER, NTZ), (D, FLOATING)),
-    Row("F2I", 0x111, B_FORMS, (FTZ, INTEGER_RESULT, FLOAT_SOURCE, ROUND_TO_INTEGER, NTZ), (D, FLOATING), ((at(84, 2), 1),)),
-    Row("F2I", 0x111, B_FORMS, (FTZ, INTEGER_RESULT, FLOAT_SOURCE, ROUND_TO_INTEGER, NTZ), (D, FLOATING), ((at(84, 2), 2),)),
-    Row("F2I", 0x111, B_FORMS, (FTZ, INTEGER_RESULT, FLOAT_SOURCE, ROUND_TO_INTEGER, NTZ), (D, DOUBLE), ((at(84, 2), 3),)),
-    Row("I2F", 0x106, B_FORMS, (FLOAT_RESULT, INTEGER_SOURCE, ROUNDING), (D, Slot("B", suffix=PART))),
-    Row("I2F", 0x112, B_FORMS, (FLOAT_RESULT, INTEGER_SOURCE, ROUNDING), (D, Slot("B"))),
-    Row("F2F", 0x104, B_FORMS, (FTZ, FLOAT_RESULT_ALWAYS, FLOAT_SOURCE_ALWAYS, ROUNDING), (D, FLOATING)),
-    Row("F2F", 0x110, B_FORMS, (FTZ, FLOAT_RESULT_ALWAYS, FLOAT_SOURCE_ALWAYS, ROUNDING), (D, FLOATING), ((at(84, 2), 1),)),
-    Row("F2F", 0x110, B_FORMS, (FTZ, FLOAT_RESULT_ALWAYS, FLOAT_SOURCE_ALWAYS, ROUNDING), (D, FLOATING), ((at(84, 2), 2),)),
-    Row("F2F", 0x110, B_FORMS, (FTZ, FLOAT_RESULT_ALWAYS, FLOAT_SOURCE_ALWAYS, ROUNDING), (D, DOUBLE), ((at(84, 2), 3),)),
-    Row("FRND", 0x107, B_FORMS, (FTZ, FLOAT_RESULT, ROUND_TO_INTEGER), (D, FLOATING)),
-    Row("FRND", 0x113, B_FORMS, (FTZ, FLOAT_RESULT, ROUND_TO_INTEGER), (D, DOUBLE)),
+    *(Row("F2I", 0x105, B_FORMS, (FTZ, INTEGER_RESULT, FLOAT_SOURCE, ROUND_TO_INTEGER, NTZ), (D, source), ((at(84, 2), code),))
+      for code, source in ((1, HALF), (2, FLOATING))),
+    *(Row("F2I", 0x111, B_FORMS, (FTZ, INTEGER_RESULT, FLOAT_SOURCE, ROUND_TO_INTEGER, NTZ), (D, source), ((at(84, 2), code),))
+      for code, source in ((1, HALF), (2, FLOATING), (3, DOUBLE))),
+    *(Row("I2F", code, B_FORMS, (FLOAT_RESULT, INTEGER_SOURCE, ROUNDING), (D, source), ((at(84, 2), size),), last=89)
+      for code in (0x106, 0x112) for size, source in INTEGER_PARTS),
+    *(Row("I2F", code, B_FORMS, (FLOAT_RESULT_90, INTEGER_SOURCE, ROUNDING), (D, source), ((at(84, 2), size),), first=90)
+      for code in (0x106, 0x112) for size, source in INTEGER_PARTS),
+    *(Row("F2F", 0x104, B_FORMS, (FTZ, FLOAT_RESULT_ALWAYS, FLOAT_SOURCE_ALWAYS, ROUNDING), (D, source), ((at(84, 2), code),))
+      for code, source in ((1, HALF), (2, FLOATING))),
+    *(Row("F2F", 0x110, B_FORMS, (FTZ, FLOAT_RESULT_ALWAYS, FLOAT_SOURCE_ALWAYS, ROUNDING), (D, source), ((at(84, 2), code),))
+      for code, source in ((1, HALF), (2, FLOATING), (3, DOUBLE))),
+    *(Row("FRND", 0x107, B_FORMS, (FTZ, FLOAT_RESULT, ROUND_TO_INTEGER), (D, source), ((at(84, 2), code),))
+      for code, source in ((1, HALF), (2, FLOATING))),
+    Row("FRND", 0x113, B_FORMS, (FTZ, FLOAT_RESULT, ROUND_TO_INTEGER), (D, DOUBLE), ((at(84, 2), 3),)),
     Row("I2FP", 0x045, B_FORMS, (Fixed("F32"), flag(74, "S32", "U32"), ROUNDING), (D, Slot("B")), first=86),
     Row("F2FP", 0x03e, B_FORMS, (SATFINITE, RELU, flag(76, "BF16"), Fixed("PACK_AB"), PACK),
-        (D, reg_a(), Slot("B", "", "f32")), ((at(78, 1), 0),), first=80, last=87),
+        (D, reg_a(), Slot("B", "", "f32")), ((at(78, 1), 0), (at(81, 1), 0)), first=80, last=87),
     Row("F2FP", 0x03e, B_FORMS, (SATFINITE, RELU, flag(76, "BF16"), Fixed("MERGE_C"), PACK),
-        (D, Slot("B", "", "f32"), Slot("C")), ((at(78, 1), 1),), first=80, last=87),
+        (D, Slot("B", "", "f32"), Slot("C")), ((at(78, 1), 1), (at(81, 1), 0)), first=80, last=87),
     Row("F2FP", 0x03e, B_FORMS, (SATFINITE, RELU, flag(76, "BF16.F32", "F16.F32"), Fixed("PACK_AB"), PACK),
-        (D, reg_a(), Slot("B", "", "f32")), ((at(78, 1), 0),), first=89),
+        (D, reg_a(), Slot("B", "", "f32")), ((at(78, 1), 0), (at(72, 3), 0), (at(81, 2), 0)), first=89),
     Row("F2FP", 0x03e, B_FORMS, (SATFINITE, RELU, flag(76, "BF16.F32", "F16.F32"), Fixed("MERGE_C"), PACK),
-        (D, Slot("B", "", "f32"), Slot("C")), ((at(78, 1), 1),), first=89),
+        (D, Slot("B", "", "f32"), Slot("C")), ((at(78, 1), 1), (at(72, 3), 0), (at(81, 2), 0)), first=89),
 )
 # fmt: on

@@ -50,14 +50,15 @@ def imad_alias(word: int, form: Form) -> str:
     a, second = word >> 24 & 255, word >> 64 & 255
     first = word >> 32 & (255 if form.number == 1 else 0xFFFFFFFF)
     if form.b == "immediate":
-        if second == RZ and first == 0:
+        if first == 0 or a == RZ:
             return "MOV" + unsigned
-        if second == RZ and first not in (1, 1 << 16, 1 << 31) and first & (first - 1) == 0:
+        if first == 1:
+            return "IADD" + unsigned if second != RZ else unsigned.lstrip(".")
+        if second == RZ and first not in (1 << 16, 1 << 31) and first & (first - 1) == 0:
             return "SHL" + unsigned
-        if first == 1 and second != RZ:
-            return "IADD" + unsigned
-    b_register = first if form.number == 1 else second
-    if a == RZ and form.number in (1, 2, 3) and b_register == RZ:
+        return unsigned.lstrip(".")
+    bindless = form.constant and word >> 91 & 1
+    if form.number in (1, 2, 3) and not bindless and RZ in (a, first if form.number == 1 else second):
         return "MOV" + unsigned
     return unsigned.lstrip(".")
 
@@ -107,15 +108,19 @@ ROWS = (
 
     # minimum, maximum, comparison
     Row("IMNMX",  0x017, B_FORMS, (UNSIGNED,), (D, reg_a(), Slot("B", "", "signed"), P_IN), last=89),
-    Row("VIMNMX", 0x048, B_FORMS, (Choice(at(72, 2), ("U32", "", "U16x2", "S16x2")), flag(76, "RELU")),
-        (D, reg_a(), Slot("B", "", "signed"), P_IN), first=90),
+    Row("VIMNMX", 0x048, B_FORMS, (flag(72, "", "U32"), flag(76, "RELU")), (D, reg_a(), Slot("B", "", "signed"), P_IN), ((at(73, 1), 0),), first=90),
+    Row("VIMNMX", 0x048, B_FORMS, (flag(72, "S16x2", "U16x2"), flag(76, "RELU")),
+        (D, P_OUT, P_OUT_2, reg_a(), Slot("B", "", "signed"), P_IN), ((at(73, 1), 1),), first=90),
     Row("VIMNMX3", 0x00f, ALL_FORMS, (Choice(at(72, 2), ("U32", "", "U16x2", "S16x2")), flag(76, "RELU")),
         (D, reg_a(), Slot("B", "", "signed"), Slot("C"), P_IN), first=90),
     Row("VIADDMNMX", 0x046, ALL_FORMS, (Choice(at(72, 2), ("U32", "", "U16x2", "S16x2")), flag(76, "RELU")),
         (D, reg_a(), Slot("B", "-"), Slot("C"), P_IN), first=90),
     Row("ISETP", 0x00c, B_FORMS,
         (COMPARE_INTEGER, UNSIGNED, BOOLEAN, flag(72, "EX")),
-        (P81, P84, reg_a(), Slot("B", "", "signed"), P_IN, When(at(72, 1), (1,), Pred(68, 71)))),
+        (P81, P84, reg_a(), Slot("B", "", "signed"), P_IN, When(at(72, 1), (1,), Pred(68, 71))), first=75),
+    Row("ISETP", 0x00c, B_FORMS,
+        (COMPARE_INTEGER, UNSIGNED, BOOLEAN, flag(72, "EX")),
+        (P81, P84, reg_a(), Slot("B", "", "signed"), P_IN, Pred(68, 71, optional=True)), last=72),
 
     # logic and shifts
     Row("LOP3", 0x012, ALL_FORMS, (Fixed("LUT"), flag(80, "PAND")),

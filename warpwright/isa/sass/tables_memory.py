@@ -34,7 +34,9 @@ ORDER_STORE_80 = Choice(at(77, 4), (
     "STRONG.GPU.PRIVATE", "STRONG.GPU", "MMIO.GPU", "CONSTANT.SM", "STRONG.SYS", "CONSTANT.SM.PRIVATE", "MMIO.SYS",
     "CONSTANT.VC", "CONSTANT.VC.PRIVATE", "CONSTANT.GPU",
 ))  # fmt: skip
-LOAD_70 = (E, EVICT, SECTORS, SIZE_70, ORDER_70, SCOPE_70, PRIVATE_70)
+ORDER_COPY = Choice(at(77, 4), tuple("MMIO.SM" if name == "MMIO.GPU" else name for name in ORDER_80.names))
+LOAD_75 = (E, EVICT, SECTORS, SIZE_70, ORDER_70, SCOPE_70, PRIVATE_70)
+LOAD_70 = (E, EVICT, SIZE_70, ORDER_70, SCOPE_70, PRIVATE_70)
 LOAD_80 = (E, EVICT, SECTORS, SIZE, ORDER_80)
 STORE_70 = (E, EVICT, SIZE, ORDER_70, SCOPE_70, PRIVATE_70)
 STORE_80 = (E, EVICT, SIZE, ORDER_STORE_80)
@@ -44,7 +46,7 @@ TYPE_80 = Choice(at(73, 4), ("", "S32", "64", "F32.FTZ.RN", "F16x2.RN", "S64", "
 TYPE_90 = Choice(at(73, 3), ("", "S32", "64", "S64", "128"))
 CAS_TYPE_70 = Choice(at(73, 3), ("", "S32", "64"))
 CAS_TYPE = Choice(at(73, 4), ("", "S32", "64", None, "128"))
-SHARED_TYPE = Choice(at(73, 2), ("", "S32", "64"))
+SHARED_TYPE = Choice(at(73, 3), ("", "S32", "64"))
 CACHE = Choice(at(78, 2), ("", "U", "C", "I"))
 CACHE_WHOLE = ((4, "IVALL"), (6, "IVALLP"), (7, "WBALL"), (8, "WBALLP"))
 CACHE_LINE = ((0, "PF1"), (1, "PF2"), (2, "WB"), (3, "IV"), (5, "RS"), (9, "PML2"), (10, "DML2"), (11, "RML2"))
@@ -55,7 +57,7 @@ TYPE_FLOAT = Choice(at(73, 4), (
     "F16x2.RN", "F16x4.RN", "F16x8.RN", "BF16x2.RN", "BF16x4.RN", "BF16x8.RN", None, None, None, "F32.FTZ.RN",
     "F32x2.FTZ.RN", "F32x4.FTZ.RN", "F32.RN", "F32x2.RN", "F32x4.RN", "F64.RN",
 ))  # fmt: skip
-CAS_KIND = Choice(at(87, 1), ("CAS", "CAST.SPIN"))
+CAS_KIND = Choice(at(87, 2), ("CAS", "CAST", "CAS", "CAST.SPIN"))
 OPERATIONS = Choice(at(87, 4), ("ADD", "MIN", "MAX", "INC", "DEC", "AND", "OR", "XOR", "EXCH", "SAFEADD"))
 
 
@@ -105,9 +107,12 @@ def shared_address(low: int | None, scaled: bool = True) -> Custom:
     """``[R2.X4+UR4+0x10]``: the uniform register stands at bit ``low``, the scale at bits 78–79."""
 
     def read(word: int, form: Form) -> tuple[Operand, ...]:
-        suffix = SCALES[word >> 78 & 3] if scaled else ""
+        base = word >> 24 & 255
+        suffix = SCALES[word >> 78 & 3] if scaled and not (low is None and base == RZ) else ""
         handle = None if low is None else Operand(Kind.UNIFORM_REGISTER, word >> low & 63)
-        return (_address(word >> 24 & 255, suffix, _offset(word), handle),)
+        # Without any register the displacement is an address: unsigned.
+        offset = word >> 40 & 0xFFFFFF if low is None and base == RZ else _offset(word)
+        return (_address(base, suffix, offset, handle),)
 
     return Custom(read)
 
@@ -170,7 +175,7 @@ def late_predicate(word: int, form: Form) -> tuple[Operand, ...]:
 
 
 COPY = (Fixed("E"), flag(81, "", "BYPASS"), EVICT, Choice(at(71, 2), ("", "LTC64B", "LTC128B", "LTC256B")),
-        Choice(at(73, 3), (None, None, None, None, "", "64", "128")), flag(82, "ZFILL"), ORDER_80)  # fmt: skip
+        Choice(at(73, 3), (None, None, None, None, "", "64", "128")), flag(82, "ZFILL"), ORDER_COPY)  # fmt: skip
 COPY_TARGET = Custom(copy_target)
 COPY_CONDITION = Pred(87, 90, optional=True)
 LATE = Custom(late_predicate)
@@ -180,13 +185,15 @@ NO_UR, WITH_UR = (at(91, 1), 0), (at(91, 1), 1)
 # fmt: off
 ROWS = (
     # global and generic loads
-    Row("LDG", 0x381, (), LOAD_70, (P_OUT, D, PLAIN, LATE), last=75),
-    Row("LDG", 0x981, (), LOAD_70, (P_OUT, D, uniform_global(32, None, False), LATE), (WITH_UR,), first=75, last=75),
+    Row("LDG", 0x381, (), LOAD_70, (P_OUT, D, PLAIN), last=72),
+    Row("LDG", 0x381, (), LOAD_75, (P_OUT, D, PLAIN, LATE), first=75, last=75),
+    Row("LDG", 0x981, (), LOAD_75, (P_OUT, D, uniform_global(32, None, False), LATE), (WITH_UR,), first=75, last=75),
     Row("LDG", 0x381, (), LOAD_80, (P_OUT, D, PLAIN, LATE), first=80),
     Row("LDG", 0x981, (), LOAD_80, (P_OUT, D, uniform_global(32, 76, True), LATE), (WITH_UR,), first=80, last=89),
     Row("LDG", 0x981, (), LOAD_80, (P_OUT, D, uniform_global(32, 76, False, always=True), LATE), (WITH_UR,), first=90),
-    Row("LD", 0x980, (), LOAD_70, (D, Custom(wide_address), LATE), (NO_UR,), last=75),
-    Row("LD", 0x980, (), LOAD_70, (D, uniform_global(32, None, False), LATE), (WITH_UR,), first=75, last=75),
+    Row("LD", 0x980, (), LOAD_70, (D, Custom(wide_address)), (NO_UR,), last=72),
+    Row("LD", 0x980, (), LOAD_75, (D, Custom(wide_address), LATE), (NO_UR,), first=75, last=75),
+    Row("LD", 0x980, (), LOAD_75, (D, uniform_global(32, None, False), LATE), (WITH_UR,), first=75, last=75),
     Row("LD", 0x980, (), LOAD_80, (D, Custom(wide_address), LATE), (NO_UR,), first=80),
     Row("LD", 0x980, (), LOAD_80, (D, uniform_global(32, 76, True), LATE), (WITH_UR,), first=80, last=89),
     Row("LD", 0x980, (), LOAD_80, (D, uniform_global(32, 76, False, always=True), LATE), (WITH_UR,), first=90),
@@ -204,35 +211,35 @@ ROWS = (
     Row("ST", 0x985, (), STORE_80, (uniform_global(64, 76, False, always=True), DATA), (WITH_UR,), first=90),
 
     # atomics: destination, address, operand
-    Row("ATOM", 0x38a, (), (E, EVICT, OPERATIONS, TYPE_70, *ORDERED_70), (P81, D, PLAIN, DATA), last=75),
-    Row("ATOM", 0x98a, (), (E, EVICT, OPERATIONS, TYPE_70, *ORDERED_70), (P81, D, uniform_global(64, None, False, 70), DATA), first=75, last=75),
-    Row("ATOM", 0x98a, (), (E, EVICT, OPERATIONS, TYPE_80, ORDER_STORE_80), (P81, D, uniform_global(64, 71, True, 70), DATA), first=80, last=89),
-    Row("ATOM", 0x98a, (), (E, EVICT, OPERATIONS, TYPE_90, ORDER_STORE_80), (P81, D, uniform_global(64, 71, False, 70, always=True), DATA), first=90),
-    Row("ATOM", 0x9a2, (), (E, EVICT, OPERATIONS_FLOAT, TYPE_FLOAT, ORDER_STORE_80), (P81, D, uniform_global(64, 71, False, 70, always=True), DATA), first=90),
-    Row("ATOM", 0x38b, (), (E, EVICT, CAS_KIND, CAS_TYPE_70, *ORDERED_70), (P81, D, PLAIN, DATA, DATA_2), last=75),
-    Row("ATOM", 0x38b, (), (E, EVICT, CAS_KIND, CAS_TYPE, ORDER_STORE_80), (P81, D, PLAIN, DATA, DATA_2), first=80),
-    Row("ATOMG", 0x3a8, (), (E, EVICT, OPERATIONS, TYPE_70, *ORDERED_70), (P81, D, PLAIN, DATA), last=75),
-    Row("ATOMG", 0x9a8, (), (E, EVICT, OPERATIONS, TYPE_70, *ORDERED_70), (P81, D, uniform_global(64, None, False, 70), DATA), first=75, last=75),
-    Row("ATOMG", 0x9a8, (), (E, EVICT, OPERATIONS, TYPE_80, ORDER_STORE_80), (P81, D, uniform_global(64, 71, True, 70), DATA), first=80, last=89),
-    Row("ATOMG", 0x9a8, (), (E, EVICT, OPERATIONS, TYPE_90, ORDER_STORE_80), (P81, D, uniform_global(64, 71, False, 70, always=True), DATA), first=90),
-    Row("ATOMG", 0x9a3, (), (E, EVICT, OPERATIONS_FLOAT, TYPE_FLOAT, ORDER_STORE_80), (P81, D, uniform_global(64, 71, False, 70, always=True), DATA), first=90),
-    Row("ATOMG", 0x3a9, (), (E, EVICT, CAS_KIND, CAS_TYPE_70, *ORDERED_70), (P81, D, PLAIN, DATA, DATA_2), last=75),
-    Row("ATOMG", 0x3a9, (), (E, EVICT, CAS_KIND, CAS_TYPE, ORDER_STORE_80), (P81, D, PLAIN, DATA, DATA_2), first=80),
-    Row("ATOM", 0x38a, (), (E, EVICT, OPERATIONS, TYPE_80, ORDER_STORE_80), (P81, D, PLAIN, DATA), first=80, last=89),
-    Row("ATOM", 0x38a, (), (E, EVICT, OPERATIONS, TYPE_90, ORDER_STORE_80), (P81, D, PLAIN, DATA), first=90),
-    Row("ATOMG", 0x3a8, (), (E, EVICT, OPERATIONS, TYPE_80, ORDER_STORE_80), (P81, D, PLAIN, DATA), first=80, last=89),
-    Row("ATOMG", 0x3a8, (), (E, EVICT, OPERATIONS, TYPE_90, ORDER_STORE_80), (P81, D, PLAIN, DATA), first=90),
-    Row("RED", 0x98e, (), (E, EVICT, REDUCTIONS, TYPE_70, *ORDERED_70), (PLAIN, DATA), (NO_UR,), last=75),
-    Row("RED", 0x98e, (), (E, EVICT, REDUCTIONS, TYPE_70, *ORDERED_70), (uniform_global(64, None, False), DATA), (WITH_UR,), first=75, last=75),
-    Row("RED", 0x98e, (), (E, EVICT, REDUCTIONS, TYPE_80, ORDER_STORE_80), (PLAIN, DATA), (NO_UR,), first=80, last=89),
-    Row("RED", 0x98e, (), (E, EVICT, REDUCTIONS, TYPE_80, ORDER_STORE_80), (uniform_global(64, 71, True), DATA), (WITH_UR,), first=80, last=89),
-    Row("REDG", 0x98e, (), (E, EVICT, REDUCTIONS, TYPE_90, ORDER_STORE_80), (PLAIN, DATA), (NO_UR,), first=90),
-    Row("REDG", 0x98e, (), (E, EVICT, REDUCTIONS, TYPE_90, ORDER_STORE_80), (uniform_global(64, 71, False, always=True), DATA), (WITH_UR,), first=90),
-    Row("REDG", 0x9a6, (), (E, EVICT, OPERATIONS_FLOAT, TYPE_FLOAT, ORDER_STORE_80), (PLAIN, DATA), (NO_UR,), first=90),
-    Row("REDG", 0x9a6, (), (E, EVICT, OPERATIONS_FLOAT, TYPE_FLOAT, ORDER_STORE_80), (uniform_global(64, 71, False, always=True), DATA), (WITH_UR,), first=90),
+    Row("ATOM", 0x38a, (), (E, OPERATIONS, EVICT, TYPE_70, *ORDERED_70), (P81, D, PLAIN, DATA), last=75),
+    Row("ATOM", 0x98a, (), (E, OPERATIONS, EVICT, TYPE_70, *ORDERED_70), (P81, D, uniform_global(64, None, False, 70), DATA), first=75, last=75),
+    Row("ATOM", 0x98a, (), (E, OPERATIONS, EVICT, TYPE_80, ORDER_STORE_80), (P81, D, uniform_global(64, 71, True, 70), DATA), first=80, last=89),
+    Row("ATOM", 0x98a, (), (E, OPERATIONS, EVICT, TYPE_90, ORDER_STORE_80), (P81, D, uniform_global(64, 71, False, 70, always=True), DATA), first=90),
+    Row("ATOM", 0x9a2, (), (E, OPERATIONS_FLOAT, EVICT, TYPE_FLOAT, ORDER_STORE_80), (P81, D, uniform_global(64, 71, False, 70, always=True), DATA), first=90),
+    Row("ATOM", 0x38b, (), (E, CAS_KIND, EVICT, CAS_TYPE_70, *ORDERED_70), (P81, D, PLAIN, DATA, DATA_2), last=75),
+    Row("ATOM", 0x38b, (), (E, CAS_KIND, EVICT, CAS_TYPE, ORDER_STORE_80), (P81, D, PLAIN, DATA, DATA_2), first=80),
+    Row("ATOMG", 0x3a8, (), (E, OPERATIONS, EVICT, TYPE_70, *ORDERED_70), (P81, D, PLAIN, DATA), last=75),
+    Row("ATOMG", 0x9a8, (), (E, OPERATIONS, EVICT, TYPE_70, *ORDERED_70), (P81, D, uniform_global(64, None, False, 70), DATA), first=75, last=75),
+    Row("ATOMG", 0x9a8, (), (E, OPERATIONS, EVICT, TYPE_80, ORDER_STORE_80), (P81, D, uniform_global(64, 71, True, 70), DATA), first=80, last=89),
+    Row("ATOMG", 0x9a8, (), (E, OPERATIONS, EVICT, TYPE_90, ORDER_STORE_80), (P81, D, uniform_global(64, 71, False, 70, always=True), DATA), first=90),
+    Row("ATOMG", 0x9a3, (), (E, OPERATIONS_FLOAT, EVICT, TYPE_FLOAT, ORDER_STORE_80), (P81, D, uniform_global(64, 71, False, 70, always=True), DATA), first=90),
+    Row("ATOMG", 0x3a9, (), (E, Fixed("CAS"), EVICT, CAS_TYPE_70, *ORDERED_70), (P81, D, PLAIN, DATA, DATA_2), last=75),
+    Row("ATOMG", 0x3a9, (), (E, Fixed("CAS"), EVICT, CAS_TYPE, ORDER_STORE_80), (P81, D, PLAIN, DATA, DATA_2), first=80),
+    Row("ATOM", 0x38a, (), (E, OPERATIONS, EVICT, TYPE_80, ORDER_STORE_80), (P81, D, PLAIN, DATA), first=80, last=89),
+    Row("ATOM", 0x38a, (), (E, OPERATIONS, EVICT, TYPE_90, ORDER_STORE_80), (P81, D, PLAIN, DATA), first=90),
+    Row("ATOMG", 0x3a8, (), (E, OPERATIONS, EVICT, TYPE_80, ORDER_STORE_80), (P81, D, PLAIN, DATA), first=80, last=89),
+    Row("ATOMG", 0x3a8, (), (E, OPERATIONS, EVICT, TYPE_90, ORDER_STORE_80), (P81, D, PLAIN, DATA), first=90),
+    Row("RED", 0x98e, (), (E, REDUCTIONS, EVICT, TYPE_70, *ORDERED_70), (PLAIN, DATA), (NO_UR,), last=75),
+    Row("RED", 0x98e, (), (E, REDUCTIONS, EVICT, TYPE_70, *ORDERED_70), (uniform_global(64, None, False), DATA), (WITH_UR,), first=75, last=75),
+    Row("RED", 0x98e, (), (E, REDUCTIONS, EVICT, TYPE_80, ORDER_STORE_80), (PLAIN, DATA), (NO_UR,), first=80, last=89),
+    Row("RED", 0x98e, (), (E, REDUCTIONS, EVICT, TYPE_80, ORDER_STORE_80), (uniform_global(64, 71, True), DATA), (WITH_UR,), first=80, last=89),
+    Row("REDG", 0x98e, (), (E, REDUCTIONS, EVICT, TYPE_90, ORDER_STORE_80), (PLAIN, DATA), (NO_UR,), first=90),
+    Row("REDG", 0x98e, (), (E, REDUCTIONS, EVICT, TYPE_90, ORDER_STORE_80), (uniform_global(64, 71, False, always=True), DATA), (WITH_UR,), first=90),
+    Row("REDG", 0x9a6, (), (E, OPERATIONS_FLOAT, EVICT, TYPE_FLOAT, ORDER_STORE_80), (PLAIN, DATA), (NO_UR,), first=90),
+    Row("REDG", 0x9a6, (), (E, OPERATIONS_FLOAT, EVICT, TYPE_FLOAT, ORDER_STORE_80), (uniform_global(64, 71, False, always=True), DATA), (WITH_UR,), first=90),
     Row("ATOMS", 0x38c, (), (OPERATIONS, SHARED_TYPE), (D, shared_address(None), DATA)),
     Row("ATOMS", 0x98c, (), (OPERATIONS, SHARED_TYPE), (D, shared_address(64), DATA), (WITH_UR,), first=75),
-    Row("ATOMS", 0x38d, (), (Choice(at(87, 2), ("CAS", None, None, "CAST.SPIN")), Choice(at(73, 2), ("", "S32", "64"))), (D, shared_address(None), DATA, DATA_2)),
+    Row("ATOMS", 0x38d, (), (Choice(at(87, 2), ("CAS", "CAST", "CAS", "CAST.SPIN")), SHARED_TYPE), (D, shared_address(None), DATA, DATA_2)),
     Row("ATOMS", 0xf8c, (), (Fixed("POPC.INC.32"),), (D, shared_address(64)), (WITH_UR, (at(87, 4), 10)), first=75, last=89),
     Row("ATOMS", 0xf8c, (), (Fixed("ARRIVE.64"),), (D, shared_address(64)), (WITH_UR, (at(87, 4), 9)), first=80, last=89),
     Row("ATOMS", 0xf8c, (), (Fixed("POPC.INC.32"),), (D, shared_address(64)), (WITH_UR, (at(87, 4), 11)), first=90),
@@ -245,7 +252,7 @@ ROWS = (
     Row("MEMBAR", 0x992, (), (Choice(at(79, 2), ("SC", "ALL", "", "MMIO")), Choice(at(76, 3), ("CTA", "SM", "GPU", "SYS", None, "VC")))),
     Row("ERRBAR", 0x9ab),
     Row("CGAERRBAR", 0x5ab, first=90),
-    *(Row("CCTL", 0x98f, (), (E, CACHE, Fixed(name)), (), ((at(87, 4), code),)) for code, name in CACHE_WHOLE),
+    *(Row("CCTL", 0x98f, (), (CACHE, Fixed(name)), (), ((at(87, 4), code),)) for code, name in CACHE_WHOLE),
     *(Row("CCTL", 0x98f, (), (E, CACHE, Fixed(name)), (Custom(wide_address),), ((at(87, 4), code), NO_UR)) for code, name in CACHE_LINE),
 
     # asynchronous copies from global to shared memory, and their barriers
@@ -266,15 +273,21 @@ ROWS = (
     Row("FENCE", 0x3c6, (), (Fixed("VIEW.ASYNC"), flag(72, "G", "S")), first=90),
 
     # shared, local, constant
-    Row("LDS", 0x984, (), (ANY_SIZE, SIZE), (D, shared_address(None)), (NO_UR,)),
-    Row("LDS", 0x984, (), (ANY_SIZE, SIZE), (D, shared_address(32)), (WITH_UR,), first=75),
+    Row("LDS", 0x984, (), (ANY_SIZE, SIZE), (D, shared_address(None)), (NO_UR,), last=75),
+    Row("LDS", 0x984, (), (ANY_SIZE, SIZE), (D, shared_address(32)), (WITH_UR,), first=75, last=75),
+    Row("LDS", 0x984, (), (SIZE,), (D, shared_address(None)), (NO_UR,), first=80),
+    Row("LDS", 0x984, (), (SIZE,), (D, shared_address(32)), (WITH_UR,), first=80),
+    Row("STSM", 0x844, (), (Fixed("16"), Choice(at(78, 2), ("M88", "MT88")), Choice(at(72, 2), ("", "2", "4"))), (shared_address(None, False), DATA),
+        (NO_UR,), first=90),
+    Row("STSM", 0x844, (), (Fixed("16"), Choice(at(78, 2), ("M88", "MT88")), Choice(at(72, 2), ("", "2", "4"))), (shared_address(64, False), DATA),
+        (WITH_UR,), first=90),
     Row("STS", 0x388, (), (SIZE,), (shared_address(None), DATA)),
     Row("STS", 0x988, (), (SIZE,), (shared_address(64), DATA), (WITH_UR,), first=75),
     Row("LDL", 0x983, (), (EVICT, SIZE), (D, shared_address(None, False)), (NO_UR,)),
     Row("LDL", 0x983, (), (EVICT, SIZE), (D, shared_address(32, False)), (WITH_UR,), first=75),
     Row("STL", 0x387, (), (EVICT, SIZE), (shared_address(None, False), DATA)),
     Row("STL", 0x987, (), (EVICT, SIZE), (shared_address(64, False), DATA), (WITH_UR,), first=75),
-    Row("LDC", 0xb82, (), (Choice(at(78, 2), ("", "IL", "IS", "ISL")), Choice(at(73, 3), ("U8", "S8", "U16", "S16", "", "64"))),
+    Row("LDC", 0xb82, (), (Choice(at(73, 3), ("U8", "S8", "U16", "S16", "", "64")), Choice(at(78, 2), ("", "IL", "IS", "ISL"))),
         (D, Custom(indexed_constant))),
 )
 # fmt: on

@@ -25,23 +25,25 @@ HMMA_INPUT = Choice(at(82, 2), ("", "BF16", "TF32"))
 ACCUMULATOR = flag(76, "F32", "F16")
 HMMA_SPARSE_SHAPE = Choice(at(75, 1, 78, 1), ("1688", "16816", None, "16832"))
 SPARSE = Fixed("SP")
-METADATA = (Reg(40), Imm(at(48, 2)))
+METADATA = (Reg(40, reuse=50), Imm(at(48, 2)))
 IMMA_SHAPE = Choice(at(75, 1, 85, 2), ("8816", None, "8832", None, "16816", "16832", "16864"))
 IMMA_A = Choice(at(76, 1, 83, 1), ("U8", "S8", "U4", "S4"))
 IMMA_B = Choice(at(78, 1, 84, 1), ("U8", "S8", "U4", "S4"))
 IMMA_SAT = flag(82, "SAT")
 BMMA_SHAPE = Choice(at(75, 2), ("88128", "168128", "168256"))
-BMMA_MODE = Choice(at(77, 3, 80, 1), (None,) * 8 + ("XOR.POPC", None, "AND.POPC"))
+BMMA_MODE = Choice(at(78, 1), ("XOR.POPC", "AND.POPC"))
 MATRICES = Choice(at(72, 2), ("", "2", "4"))
 DENSE, SPARSE_BIT = (at(73, 1), 0), (at(73, 1), 1)
 
 
 
 def late_uniform_predicate(word: int, form: Form) -> tuple[Operand, ...]:
-    """The condition of DMMA (bits 87–90, complemented: zero bits mean UPT, which is not printed)."""
+    """The condition of sm_90 (bits 87–90, complemented: zero bits mean UPT, which is not printed)."""
     bits = word >> 87 & 15
     return (Operand(Kind.UNIFORM_PREDICATE, bits & 7 ^ 7, invert=bool(bits & 8)),) if bits else ()
 
+
+LATE = Custom(late_uniform_predicate)
 
 # fmt: off
 ROWS = (
@@ -49,19 +51,24 @@ ROWS = (
                             Choice(at(79, 2), ("STEP0", "STEP1", "STEP2", "STEP3")), SATFINITE),
         (D, QUAD_A, QUAD_B, C), ((at(75, 1), 0),), last=75),
     Row("HMMA", 0x23c, (), (HMMA_SHAPE, ACCUMULATOR, SATFINITE), (D, A, B, C), first=75, last=75),
-    Row("HMMA", 0x23c, (), (HMMA_SHAPE, ACCUMULATOR, HMMA_INPUT), (D, A, B, C), (DENSE,), first=80),
-    Row("HMMA", 0x23c, (), (SPARSE, HMMA_SPARSE_SHAPE, ACCUMULATOR, HMMA_INPUT), (D, A, B, C, *METADATA), (SPARSE_BIT,), first=80),
+    Row("HMMA", 0x23c, (), (HMMA_SHAPE, ACCUMULATOR, HMMA_INPUT), (D, A, B, C), (DENSE,), first=80, last=89),
+    Row("HMMA", 0x23c, (), (HMMA_SHAPE, ACCUMULATOR, HMMA_INPUT), (D, A, B, C, LATE), (DENSE,), first=90),
+    Row("HMMA", 0x23c, (), (SPARSE, HMMA_SPARSE_SHAPE, ACCUMULATOR, HMMA_INPUT), (D, A, B, C, *METADATA), (SPARSE_BIT,), first=80, last=89),
+    Row("HMMA", 0x23c, (), (SPARSE, HMMA_SPARSE_SHAPE, ACCUMULATOR, HMMA_INPUT), (D, A, B, C, *METADATA, LATE), (SPARSE_BIT,), first=90),
     Row("IMMA", 0x237, (), (Choice(at(75, 1, 85, 1), ("8816", None, "8832")), IMMA_A, IMMA_B, IMMA_SAT),
         (D, A_ROW, B_COL, C), first=72, last=75),
-    Row("IMMA", 0x237, (), (IMMA_SHAPE, IMMA_A, IMMA_B, IMMA_SAT), (D, A_ROW, B_COL, C), ((at(72, 1), 0),), first=80),
-    Row("IMMA", 0x237, (), (SPARSE, IMMA_SHAPE, IMMA_A, IMMA_B, IMMA_SAT), (D, A_ROW, B_COL, C, *METADATA), ((at(72, 1), 1),), first=80),
+    Row("IMMA", 0x237, (), (IMMA_SHAPE, IMMA_A, IMMA_B, IMMA_SAT), (D, A_ROW, B_COL, C), ((at(72, 1), 0),), first=80, last=89),
+    Row("IMMA", 0x237, (), (IMMA_SHAPE, IMMA_A, IMMA_B, IMMA_SAT), (D, A_ROW, B_COL, C, LATE), ((at(72, 1), 0),), first=90),
+    Row("IMMA", 0x237, (), (SPARSE, IMMA_SHAPE, IMMA_A, IMMA_B, IMMA_SAT), (D, A_ROW, B_COL, C, *METADATA), ((at(72, 1), 1),), first=80, last=89),
+    Row("IMMA", 0x237, (), (SPARSE, IMMA_SHAPE, IMMA_A, IMMA_B, IMMA_SAT), (D, A_ROW, B_COL, C, *METADATA, LATE), ((at(72, 1), 1),), first=90),
     Row("BMMA", 0x23d, (), (Fixed("88128"), Fixed("XOR.POPC")), (D, A_ROW, B_COL, C), first=75, last=75),
-    Row("BMMA", 0x23d, (), (BMMA_SHAPE, BMMA_MODE), (D, A_ROW, B_COL, C), first=80),
+    Row("BMMA", 0x23d, (), (BMMA_SHAPE, BMMA_MODE), (D, A_ROW, B_COL, C), ((at(80, 1), 1), (at(77, 1), 0)), first=80, last=89),
+    Row("BMMA", 0x23d, (), (BMMA_SHAPE, BMMA_MODE), (D, A_ROW, B_COL, C, LATE), ((at(80, 1), 1), (at(77, 1), 0)), first=90),
     Row("DMMA", 0x23f, (), (Fixed("884"), Choice(at(78, 2), ("", "RM", "RP", "RZ"))),
         (D, Reg(24, negate=72, absolute=73, reuse=122), Reg(32, negate=63, absolute=62, reuse=123), C_DOUBLE),
         ((at(76, 2), 0),), first=80, last=89),
     Row("DMMA", 0x23f, (), (Choice(at(76, 2), ("8x8x4", "16x8x4", "16x8x8", "16x8x16")), Choice(at(78, 2), ("", "RM", "RP", "RZ"))),
-        (D, Reg(24, negate=72, absolute=73, reuse=122), Reg(32, negate=63, absolute=62, reuse=123), C_DOUBLE, Custom(late_uniform_predicate)),
+        (D, Reg(24, negate=72, absolute=73, reuse=122), Reg(32, negate=63, absolute=62, reuse=123), C_DOUBLE, LATE),
         first=90),
     Row("LDSM", 0x83b, (), (Fixed("16"), Choice(at(78, 2), ("M88", "MT88", "M816", "M832")), MATRICES),
         (D, shared_address(None, False)), (NO_UR,), first=75),

@@ -19,6 +19,7 @@ from warpwright.isa.sass.fields import (
     Row,
     at,
     flag,
+    signed,
 )
 from warpwright.isa.sass.names import BOOLEAN, COMPARE_INTEGER, SPECIAL_REGISTERS
 
@@ -56,7 +57,7 @@ def uniform_rows(opcode: str, code: int, modifiers: tuple[Choice | Fixed, ...], 
 
 def constant_bytes(word: int, form: Form) -> tuple[Operand, ...]:
     """``c[bank][offset]`` of ULDC: a 16-bit byte offset; bit 91 makes the bank bindless."""
-    offset = word >> 38 & 0xFFFF
+    offset = signed(word >> 38 & 0xFFFF, 16)
     if word >> 91 & 1:
         return (Operand(Kind.CONSTANT, 0, offset, uniform=Operand(Kind.UNIFORM_REGISTER, word >> 24 & 63)),)
     return (Operand(Kind.CONSTANT, word >> 54 & 31, offset),)
@@ -80,16 +81,22 @@ ROWS = (
     *uniform_rows("ULEA", 0x091, (Fixed("HI.X.SX32"),), (D, P_OUT, source(24, "~")), "~", IMMEDIATE_B, (Imm(at(75, 5)), P_IN), (X_ON, (at(80, 1), 1), (at(73, 1), 1))),
     *uniform_rows("ULOP3", 0x092, (Fixed("LUT"), flag(80, "PAND")), (P_OUT, D, A), "", IMMEDIATE_B, (C, Imm(at(72, 8)), P_IN)),
     *uniform_rows("UIMAD", 0x0a4, (UNSIGNED,), PRODUCT, "", SIGNED_B, (source(64, "-"),), (X_OFF,)),
+    Row("UIMAD", 0x400 | 0x0a4, (), (UNSIGNED,), (*PRODUCT, C, SIGNED_B), (X_OFF, HANDLES), first=75, uniform=True),
     *uniform_rows("UIMAD", 0x0a4, (UNSIGNED, Fixed("X")), PRODUCT, "", SIGNED_B, (source(64, "~"), P_IN), (X_ON,)),
+    Row("UIMAD", 0x400 | 0x0a4, (), (UNSIGNED, Fixed("X")), (*PRODUCT, C, SIGNED_B, P_IN), (X_ON, HANDLES), first=75, uniform=True),
     *uniform_rows("UIMAD", 0x0a5, (Fixed("WIDE"), UNSIGNED), (D, P_OUT, A), "", SIGNED_B, (source(64, "-"),), (X_OFF,)),
+    Row("UIMAD", 0x400 | 0x0a5, (), (Fixed("WIDE"), UNSIGNED), (*(D, P_OUT, A), C, SIGNED_B), (X_OFF, HANDLES), first=75, uniform=True),
     *uniform_rows("UIMAD", 0x0a5, (Fixed("WIDE"), UNSIGNED, Fixed("X")), (D, P_OUT, A), "", SIGNED_B, (source(64, "~"), P_IN), (X_ON,)),
+    Row("UIMAD", 0x400 | 0x0a5, (), (Fixed("WIDE"), UNSIGNED, Fixed("X")), (*(D, P_OUT, A), C, SIGNED_B, P_IN), (X_ON, HANDLES), first=75, uniform=True),
     *uniform_rows("UIMAD", 0x0a7, (Fixed("HI"), UNSIGNED), (D, P_OUT, A), "", SIGNED_B, (source(64, "-"),), (X_OFF,)),
+    Row("UIMAD", 0x400 | 0x0a7, (), (Fixed("HI"), UNSIGNED), (*(D, P_OUT, A), C, SIGNED_B), (X_OFF, HANDLES), first=75, uniform=True),
     *uniform_rows("UIMAD", 0x0a7, (Fixed("HI"), UNSIGNED, Fixed("X")), (D, P_OUT, A), "", SIGNED_B, (source(64, "~"), P_IN), (X_ON,)),
+    Row("UIMAD", 0x400 | 0x0a7, (), (Fixed("HI"), UNSIGNED, Fixed("X")), (*(D, P_OUT, A), C, SIGNED_B, P_IN), (X_ON, HANDLES), first=75, uniform=True),
     *uniform_rows("UISETP", 0x08c, (COMPARE_INTEGER, UNSIGNED, BOOLEAN), (P81, P84, A), "", SIGNED_B, (P_IN,), ((at(72, 1), 0),)),
     *uniform_rows("UISETP", 0x08c, (COMPARE_INTEGER, UNSIGNED, BOOLEAN, Fixed("EX")), (P81, P84, A), "", SIGNED_B,
                   (P_IN, Pred(68, 71, uniform=True)), ((at(72, 1), 1),)),
     *uniform_rows("USEL", 0x087, (), (D, A), "", IMMEDIATE_B, (P_IN,)),
-    *uniform_rows("UPRMT", 0x096, (Choice(at(72, 3), ("", "F4E", "B4E", "RC8", "ECL", "ECR", "RC16")),), (D, A), "", IMMEDIATE_B, (C,)),
+    *uniform_rows("UPRMT", 0x096, (), (D, A), "", IMMEDIATE_B, (C,)),
     *uniform_rows("USHF", 0x099, (flag(76, "R", "L"), flag(75, "W"), Choice(at(73, 2), ("S64", "U64", "S32", "U32")), flag(80, "HI")),
                   (D, A), "", IMMEDIATE_B, (C,)),
     *uniform_rows("USGXT", 0x09a, (flag(75, "W"), UNSIGNED), (D, A), "", IMMEDIATE_B, ()),

@@ -23,9 +23,13 @@ def format_instruction(instruction: Instruction, labels: Labels | None = None) -
     if instruction.guard is not None:
         head = f"@{format_operand(instruction.guard)} {head}"
     text = head
+    previous: Kind | None = None
     for position, operand in enumerate(instruction.operands):
-        glue = " " if position == 0 or operand.name == "offset" else ", "
+        # RET and CALL put their target behind a register without a comma.
+        after = operand.kind is Kind.LABEL and previous is Kind.REGISTER and instruction.opcode in ("RET", "CALL")
+        glue = " " if position == 0 or after or operand.name == "offset" else ", "
         text += glue + format_operand(operand, labels)
+        previous = operand.kind
     return text.rstrip()
 
 
@@ -40,7 +44,10 @@ def hexadecimal(value: int) -> str:
 
 
 def _dressed(operand: Operand, name: str) -> str:
-    """Sign, complement, bars, reuse mark and suffix around a name."""
+    """Sign, complement, bars, reuse mark and suffix around a name; the suffix of a register stands outside the bars."""
+    is_register = operand.kind is Kind.REGISTER
+    if not is_register:
+        name += operand.suffix
     if operand.absolute:
         name = f"|{name}|"
     if operand.invert:
@@ -49,7 +56,7 @@ def _dressed(operand: Operand, name: str) -> str:
         name = "-" + name
     if operand.reuse:
         name += ".reuse"
-    return name + operand.suffix
+    return name + operand.suffix if is_register else name
 
 
 def _register(operand: Operand, labels: Labels) -> str:
@@ -101,7 +108,7 @@ def _float(operand: Operand, labels: Labels) -> str:
     if value in (float("inf"), float("-inf")):
         return f"{sign}INF "
     if value == 0 and sign == "-":
-        return "-0.0"
+        return "-0.0 "
     return format_number(value)
 
 
