@@ -84,6 +84,7 @@ class Pipes(_Section):
     alu_lanes: int = Field(gt=0)
     fma_heavy_lanes: int = Field(gt=0)
     """FP32 and integer multiply-add."""
+    wide_multiply_interval_cycles: int = Field(gt=0)
     fma_lite_lanes: int = Field(ge=0)
     """FP32 only."""
     half_lanes: int = Field(gt=0)
@@ -92,6 +93,8 @@ class Pipes(_Section):
     tensor_fp16_fma_per_clk: int = Field(gt=0)
     """Multiply-adds of one sub-core, FP16 with FP32 sum."""
     tensor_fp64_fma_per_clk: int = Field(ge=0)
+    tensor_sync_slowdown_percent: int = Field(ge=100)
+    """Interval of warp-wide multiply-adds (mma.sync) over the pipe's full rate."""
     alu_latency_cycles: int = Field(gt=0)
     fma_latency_cycles: int = Field(gt=0)
     half_latency_cycles: int = Field(gt=0)
@@ -100,6 +103,9 @@ class Pipes(_Section):
     tensor_latency_cycles: int = Field(gt=0)
     shuffle_latency_cycles: int = Field(gt=0)
     special_register_latency_cycles: int = Field(gt=0)
+    special_register_interval_cycles: int = Field(gt=0)
+    membar_gpu_latency_cycles: int = Field(gt=0)
+    membar_block_latency_cycles: int = Field(gt=0)
 
 
 class Mio(_Section):
@@ -107,7 +113,9 @@ class Mio(_Section):
 
     mio_queue_entries: int = Field(gt=0, le=16)
     mio_sub_core_interval_cycles: int = Field(gt=0)
-    mio_sm_interval_cycles: int = Field(gt=0)
+    mio_latency_cycles: int = Field(ge=0)
+    """From issue to the load/store unit: an idle queue."""
+    lsu_wavefronts_per_clk: int = Field(gt=0)
 
 
 class InstructionCache(_Section):
@@ -118,6 +126,7 @@ class InstructionCache(_Section):
     l1_icache_latency_cycles: int = Field(gt=0)
     icache_prefetch_lines: int = Field(ge=0)
     l1_icache_line_interval_cycles: int = Field(gt=0)
+    l2_icache_line_interval_cycles: int = Field(gt=0)
 
 
 class ConstantCache(_Section):
@@ -140,7 +149,7 @@ class Shared(_Section):
     shared_bank_bytes: int = Field(gt=0)
     shared_load_latency_cycles: int = Field(gt=0)
     shared_store_latency_cycles: int = Field(gt=0)
-    shared_atomic_interval_cycles: int = Field(gt=0)
+    shared_atomic_latency_cycles: int = Field(gt=0)
     block_barrier_latency_cycles: int = Field(ge=0)
     block_barrier_warp_interval_cycles: int = Field(ge=0)
 
@@ -170,12 +179,19 @@ class L2(_Section):
     l2_partition_count: int = Field(gt=0, le=2)
     l2_ways: int = Field(gt=0)
     l2_slice_bytes_per_clk: int = Field(gt=0)
+    l2_fetch_bytes: int = Field(ge=32, le=128)
+    """What a miss of one sector fetches."""
     l2_hit_latency_cycles: int = Field(gt=0)
     """A load's issue to its use, the SM's own partition."""
     l2_far_latency_cycles: int = Field(ge=0)
     """What the other partition adds."""
     l2_far_bytes_per_clk: int = Field(gt=0)
-    l2_atomic_lanes_per_clk: int = Field(gt=0)
+    l2_atomic_latency_cycles: int = Field(ge=0)
+    """What an atomic's answer takes longer than a load's."""
+    l2_atomic_sector_cycles: float = Field(gt=0)
+    """Of one slice, for a sector of different words."""
+    l2_atomic_same_word_cycles: float = Field(gt=0)
+    """Of one slice, for a warp whose lanes all name one word."""
 
 
 class Dram(_Section):
@@ -183,7 +199,7 @@ class Dram(_Section):
     dram_gb_per_s: float = Field(gt=0)
     dram_channel_count: int = Field(gt=0)
     dram_latency_cycles: int = Field(gt=0)
-    """A load's issue to its use, row closed."""
+    """A load's issue to its use, row closed, channel of the SM's own partition."""
     dram_burst_bytes: int = Field(gt=0)
     dram_row_bytes: int = Field(gt=0)
     dram_bank_count: int = Field(gt=0)
@@ -197,7 +213,7 @@ class Dram(_Section):
 
 class Launch(_Section):
     launch_overhead_cycles: int = Field(ge=0)
-    block_dispatch_interval_cycles: int = Field(gt=0)
+    block_dispatch_interval_cycles: float = Field(gt=0)
     block_sm_interval_cycles: int = Field(gt=0)
     block_launch_latency_cycles: int = Field(ge=0)
 

@@ -1,0 +1,228 @@
+"""Kernels made by hand for tests of the timing model: instructions with their control bits, and the records of every warp.
+
+A ``Synthetic`` collects instructions and what each executed block touches; ``run`` drives the real core with a small
+native function that hands out the prepared records, so that no engine is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numba import cfunc, types
+
+from warpwright.chips import Chip, load_chip
+from warpwright.engine.abi import BLOCK, DEVICE_BASE, LAUNCH, SHARED_WINDOW, TAG_AFFINE, TAG_BLOCK, TAG_GATHER, WARP, Status
+from warpwright.engine.blocks import BasicBlock, basic_blocks
+from warpwright.engine.launch import Geometry
+from warpwright.isa.ops import Access, Builder, Lowered
+from warpwright.isa.program import Control, Instruction, Kind, Operand, Program
+from warpwright.timing.interface import TimingResult
+from warpwright.timing.native import peek, poke
+from warpwright.timing.simulate import simulate
+
+FULL = 0xFFFFFFFF
+_WARP_BLOCK, _WARP_IN_BLOCK, _WARP_LAUNCH = WARP["block"], WARP["warp_in_block"], WARP["launch"]
+_RESUME, _LANES, _EXITED = WARP["resume"], WARP["lanes"], WARP["exited"]
+_TRACE, _USED = WARP["trace_base"], WARP["trace_used"]
+_BAR_LANES = WARP["barrier_lanes"]
+_LINEAR, _COUNT = BLOCK["linear_index"], BLOCK["warp_count"]
+_TABLE = LAUNCH.size_bytes  # behind the structure: pointers to segment starts and to words
+_EXIT = int(Status.EXIT)
+_BARRIER = int(Status.BARRIER)
+
+
+@cache
+def player() -> Any:
+    """``int32 f(WARP *)``: the next prepared segment of the warp's records."""
+
+    @cfunc(types.int32(types.int64))  # type: ignore[untyped-decorator]
+    def play(warp: int) -> int:
+        block = peek(warp + _WARP_BLOCK)
+        index = peek(block + _LINEAR) * peek(block + _COUNT) + peek(warp + _WARP_IN_BLOCK)
+        launch = peek(warp + _WARP_LAUNCH)
+        starts, words = peek(launch + _TABLE), peek(launch + _TABLE + 8)
+        at = peek(warp + _RESUME)
+        if at == 0:
+            at = peek(starts + index * 8)
+        status = peek(words + at * 8)
+        count = peek(words + at * 8 + 8)
+        trace = peek(warp + _TRACE)
+        for i in range(count):
+            poke(trace + i * 8, peek(words + (at + 2 + i) * 8))
+        poke(warp + _USED, count)
+        poke(warp + _RESUME, at + 2 + count)
+        if status == _EXIT:
+            poke(warp + _EXITED, peek(warp + _LANES))
+        if status == _BARRIER:
+            poke(warp + _BAR_LANES, peek(warp + _LANES))
+        return status  # type: ignore[no-any-return]
+
+    return play
+
+
+def affine(address: int, stride: int = 4, mask: int = FULL) -> list[int]:
+    """The record of lanes at address + lane * stride."""
+    return [TAG_AFFINE << 60 | (stride & 0xFFFFFF) << 32 | mask, address]
+
+
+def gather(addresses: Sequence[int], mask: int = FULL) -> list[int]:
+    """The record of 32 single addresses."""
+    return [TAG_GATHER << 60 | mask, *addresses]
+
+
+def shared(offset: int) -> int:
+    """Address of a byte of shared memory as records show it."""
+    return SHARED_WINDOW + offset
+
+
+def device(offset: int) -> int:
+    """Address of a byte of device memory."""
+    return DEVICE_BASE + offset
+
+
+@dataclass
+class Synthetic:
+    """Instructions of a kernel; ``trace(block, warp)`` gives what a warp executes: (basic block, its memory records)."""
+
+    arch: int = 90
+    registers: int = 32
+    instructions: list[Instruction] = field(default_factory=list)
+    lowered: list[Lowered] = field(default_factory=list)
+
+    def add(
+        self,
+        opcode: str,
+        *modifiers: str,
+        writes: Sequence[int] = (),
+        reads: Sequence[int] = (),
+        reuse: Sequence[int] = (),
+        stall: int = 1,
+        wait: Sequence[int] = (),
+        write_barrier: int = 7,
+        read_barrier: int = 7,
+        yields: bool = False,
+        operands: Sequence[Operand] = (),
+        access: Access | None = None,
+        kind: str = "load",
+        control_op: str = "",
+        target: int = 0,
+    ) -> Synthetic:
+        """One instruction with its control bits; ``access`` makes it a memory instruction of ``kind``."""
+        b = Builder()
+        for register in reads:
+            b.op("get_reg", "i32", attr=register)
+        if access is not None:
+            address = b.const(0, "i32" if access.space in ("shared", "local") else "i64")
+            value = b.const(0)
+            b.op(kind, "void" if kind == "store" else "i32", *((address,) if kind == "load" else (address, value)), attr=access)
+        for register in writes:
+            b.op("set_reg", "void", b.const(0), attr=register)
+        if control_op == "barrier":
+            b.op("barrier", "void", b.const(0), b.const(0), attr="sync")
+        elif control_op == "branch":
+            b.op("branch", "void", attr=target * 16)
+        elif control_op:
+            b.op(control_op, "void", attr=None)
+        named = [Operand(Kind.REGISTER, index=r) for r in writes]
+        named += [Operand(Kind.REGISTER, index=r, reuse=r in reuse) for r in reads]
+        control = Control(stall, yields, write_barrier, read_barrier, sum(1 << n for n in wait), 0)
+        address = 16 * len(self.instructions)
+        self.instructions.append(Instruction(address, opcode, modifiers, (*named, *operands), control=control))
+        self.lowered.append(Lowered(b.ops))
+        return self
+
+    def exit(self) -> Synthetic:
+        """EXIT."""
+        return self.add("EXIT", control_op="exit", stall=5)
+
+    def program(self, shared_bytes: int = 0) -> Program:
+        """The kernel as a program."""
+        return Program(
+            "synthetic", self.arch, self.instructions, registers=self.registers, shared_static_bytes=shared_bytes, barriers=1
+        )
+
+
+@dataclass
+class _Context:
+    program: Program
+    geometry: Geometry
+    words: Any
+
+    @property
+    def address(self) -> int:
+        return int(self.words.ctypes.data)
+
+    def __getitem__(self, name: str) -> int:
+        return int(self.words[LAUNCH.slot(name)])
+
+
+@dataclass
+class _Kernel:
+    address: int
+    blocks: Sequence[BasicBlock]
+    spill_bytes: int = 0
+    max_block_words: int = 4096
+
+
+Visit = tuple[int, list[list[int]]]
+"""A basic block's number and the records of its memory instructions."""
+
+
+def segments(visits: Sequence[Visit], barriers: frozenset[int], limit: int = 200) -> list[int]:
+    """A warp's records cut where its function would return: full buffers and barriers."""
+    result: list[int] = []
+    words: list[int] = []
+    for place, (number, records) in enumerate(visits):
+        words.append(TAG_BLOCK << 60 | number << 32 | FULL)
+        for record in records:
+            words += record
+        last = place == len(visits) - 1
+        if last or number in barriers or len(words) > limit:
+            status = Status.EXIT if last else Status.BARRIER if number in barriers else Status.TRACE_FULL
+            result += [int(status), len(words), *words]
+            words = []
+    return result
+
+
+def run(
+    kernel: Synthetic,
+    trace: Callable[[int, int], Sequence[Visit]] | None = None,
+    *,
+    chip: str | Chip = "h200",
+    grid: int = 1,
+    block: int = 32,
+    shared_bytes: int = 0,
+    local_bytes: int = 0,
+    **options: Any,
+) -> TimingResult:
+    """Simulate; without ``trace`` every warp executes each basic block once."""
+    program = kernel.program(shared_bytes)
+    blocks = basic_blocks(program, kernel.lowered)
+    barriers = frozenset(b.number for b in blocks if kernel.instructions[b.first + b.count - 1].opcode == "BAR")
+    warps = -(-block // 32)
+    words: list[int] = [0]
+    starts = []
+    for number in range(grid):
+        for warp in range(warps):
+            starts.append(len(words))
+            visits = [(b.number, []) for b in blocks] if trace is None else trace(number, warp)
+            words += segments(visits, barriers)
+    table = np.array(words, np.uint64).view(np.int64)
+    first = np.array(starts, np.int64)
+    launch = np.zeros(LAUNCH.size_bytes // 8 + 2, np.int64)
+    launch[-2:] = first.ctypes.data, table.ctypes.data
+    launch[LAUNCH.slot("local_bytes_per_thread")] = local_bytes
+    context = _Context(program, Geometry((grid, 1, 1), (block, 1, 1)), launch)
+    record = chip if isinstance(chip, Chip) else load_chip(chip)
+    return simulate(
+        record, program, kernel.lowered, _Kernel(player().address, blocks), context, **options  # type: ignore[arg-type]
+    )
+
+
+def cycles_between(build: Callable[[int], Synthetic], few: int, many: int, **options: Any) -> float:
+    """Cycles that each further unit of work costs: what start and end take cancels out."""
+    return (run(build(many), **options).cycles - run(build(few), **options).cycles) / (many - few)

@@ -1,0 +1,61 @@
+"""Closed-form lower bounds of a launch's cycles: what each unit needs at least for the work that was counted.
+
+Simulated time may never fall below any of them; a test proves it for synthetic and random kernels.
+"""
+
+from __future__ import annotations
+
+from warpwright.chips.chip import Chip
+from warpwright.timing import state as s
+from warpwright.timing.metrics import sm_column
+from warpwright.timing.state import State
+
+
+def lower_bounds(state: State, chip: Chip, blocks: int, blocks_per_sm: int) -> dict[str, float]:
+    """Cycles by unit.  The busiest SM counts where work is an SM's own; whole-chip units divide what is common."""
+    m = state.words
+    sm = chip.sm
+    overhead = float(chip.launch.launch_overhead_cycles)
+
+    def busiest(field: int) -> float:
+        return float(sm_column(state, field).max())
+
+    pipes = chip.pipes
+    widths = {
+        s.P_ALU: 32 / pipes.alu_lanes,
+        s.P_HALF: 32 / pipes.half_lanes,
+        s.P_FP64: 32 / pipes.fp64_lanes,
+        s.P_XU: 32 / max(pipes.xu_lanes, 32 // pipes.special_register_interval_cycles),
+    }
+    bounds = {"instruction issue": busiest(s.SM_INSTRUCTIONS) / sm.sub_core_count}
+    for pipe, interval in widths.items():
+        bounds[f"{s.PIPES[pipe]} pipe"] = busiest(s.SM_PIPE_FIRST + pipe) * interval / sm.sub_core_count
+    fma = sm_column(state, s.SM_PIPE_FIRST + s.P_FMA) + sm_column(state, s.SM_PIPE_FIRST + s.P_FMA_HEAVY)
+    lanes = pipes.fma_heavy_lanes + pipes.fma_lite_lanes
+    bounds["FMA pipe"] = float(fma.max()) * 32 / lanes / sm.sub_core_count
+    heavy = busiest(s.SM_PIPE_FIRST + s.P_FMA_HEAVY) * 32 / pipes.fma_heavy_lanes / sm.sub_core_count
+    bounds["integer multiply pipe"] = heavy
+    # Calendars of shared units hand out whole buckets: a bucket's worth of slack belongs to the bound.
+    bucket = float(1 << s.CALENDAR_SHIFT)
+    bounds["L1 and shared memory"] = max(
+        busiest(s.SM_LSU_WAVEFRONTS) / chip.mio.lsu_wavefronts_per_clk - bucket, 0.0
+    )
+    bounds["L1 fill"] = max(busiest(s.SM_FILL_SECTORS) * chip.l1.sector_bytes / chip.l1.l1_fill_bytes_per_clk - bucket, 0.0)
+    l2_sectors = float(m[s.H_L2_SECTORS_READ] + m[s.H_L2_SECTORS_WRITE] + m[s.H_L2_SECTORS_ATOMIC])
+    l2_bytes = chip.l2.l2_slice_count * chip.l2.l2_slice_bytes_per_clk
+    bounds["L2 bandwidth"] = max(l2_sectors * chip.l1.sector_bytes / l2_bytes - bucket, 0.0)
+    # Writes still queued at the end have not used the bus.
+    queued = float(sum(m[state.areas["dram_state"] + s.D_WRITES :: s.D_SLOTS][: _channels(state)]))
+    dram_sectors = float(m[s.H_DRAM_READS] + m[s.H_DRAM_WRITES]) - queued
+    per_clk = chip.dram.dram_gb_per_s * 1000 / chip.clocks.sm_clock_mhz
+    dram_bucket = float(1 << s.DRAM_SHIFT)
+    last = float(chip.dram.dram_write_batch_bursts * chip.l1.sector_bytes * _channels(state)) / per_clk
+    bounds["DRAM bandwidth"] = max(dram_sectors * chip.l1.sector_bytes / per_clk - dram_bucket - last, 0.0)
+    rounds = -(-blocks // (sm.sm_count * blocks_per_sm))
+    bounds["block launch"] = blocks * chip.launch.block_dispatch_interval_cycles
+    bounds["latency of successive blocks"] = float((rounds - 1) * chip.launch.block_launch_latency_cycles)
+    return {name: overhead + value for name, value in bounds.items()}
+
+
+def _channels(state: State) -> int:
+    return int(state.words[s.H_CHANNELS_PER_SLICE] * state.words[s.H_SLICES])

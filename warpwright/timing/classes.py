@@ -1,0 +1,161 @@
+"""Which pipe an opcode takes, for how long, and when its result is there.
+
+One row an opcode: the pipe, the name of its interval and of its latency, looked up in the chip.  Sources: the assignment of
+operations to pipes is the one that NVIDIA's profiler reports (inst_executed_pipe_*); intervals follow from the
+lanes in the chip file (CUDA C++ Programming Guide, throughput table), latencies from the chip file.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from warpwright.chips.chip import Chip
+from warpwright.isa.program import Instruction
+from warpwright.timing import state as s
+
+WARP = 32
+
+
+class Timing(NamedTuple):
+    """What an instruction asks of its sub-core."""
+
+    pipe: int
+    interval_cycles: int
+    latency_cycles: int
+    """Issue to the release of its write barrier, for what does not go through the memory path."""
+    kind: int
+    wavefronts: int = 0
+    """Of the load/store unit, for K_MIO."""
+
+
+ALU = (
+    *("IADD3", "LOP3", "LOP", "SHF", "SHL", "SHR", "LEA", "PRMT", "SEL", "MOV", "ISETP", "ICMP", "IMNMX", "VIMNMX", "IABS"),
+    *("FSETP", "FSEL", "FMNMX", "FSET", "PLOP3", "P2R", "R2P", "SGXT", "BMSK", "VABSDIFF", "VABSDIFF4", "LOP32I", "MOV32I"),
+    *("IADD", "ISET", "PSETP", "VOTE", "CSET", "CSETP", "FCHK", "I2FP", "F2FP", "VIADD", "VIADDMNMX", "VHMNMX", "LEPC"),
+    *("CS2R", "HSETP2", "HMNMX2", "HSET2", "I2IP", "F2IP", "IADD32I", "FSWZ", "VOTE_VTG", "SCATTER", "GATHER"),
+)
+FMA = ("FFMA", "FADD", "FMUL", "FADD32I", "FFMA32I", "FMUL32I", "FSWZADD")
+FMA_HEAVY = ("IMAD", "IMUL", "IDP", "IDP4A", "IMAD32I", "XMAD", "IMUL32I")
+HALF = ("HADD2", "HMUL2", "HFMA2", "HADD2_32I", "HMUL2_32I", "HFMA2_32I", "HFMA2_MMA")
+FP64 = ("DADD", "DMUL", "DFMA", "DSETP", "DMNMX", "DSET")
+XU = ("MUFU", "I2F", "F2I", "F2F", "FRND", "POPC", "FLO", "BREV", "I2I")
+TENSOR = ("HMMA", "IMMA", "BMMA", "DMMA", "HGMMA", "IGMMA", "QGMMA", "BGMMA", "UMMA")
+UNIFORM = (
+    *("UIADD3", "ULOP3", "USHF", "ULEA", "UMOV", "USEL", "UISETP", "UPRMT", "UPLOP3", "UIMAD", "USHL", "USHR", "UPOPC"),
+    *("UFLO", "UBREV", "USGXT", "UBMSK", "R2UR", "UP2UR", "UR2UP", "VOTEU", "ULOP", "ULOP32I", "UPSETP", "UCLEA", "UF2FP"),
+    *("UBLKPF", "UBLKCP", "ULEPC", "USETMAXREG", "UIADD3_64", "UVIMNMX", "UIMNMX", "UFSETP", "REDUX"),
+)
+BRANCH = (
+    *("BRA", "BRX", "JMP", "JMX", "CALL", "RET", "BSSY", "BSYNC", "BREAK", "WARPSYNC", "BMOV", "YIELD", "KILL", "RTT", "JMXU"),
+    *("BRXU", "BPT", "PRET", "RPCMOV", "BCLEAR", "PREEXIT", "ACQBULK", "ELECT", "ENDCOLLECTIVE", "WARPGROUP", "WARPGROUPSET"),
+)
+NOTHING = ("NOP", "PMTRIG", "ERRBAR", "CCTLL", "CCTLT", "SETCTAID", "VIRTCOUNT")
+MIO = ("SHFL", "LDC", "S2R", "S2UR", "MATCH", "ULDC", "LEPC_MIO", "DEPBAR_MIO", "SETLMEMBASE", "GETLMEMBASE", "AL2P", "ARRIVES")
+KINDS = {
+    "EXIT": s.K_EXIT,
+    "BAR": s.K_BARRIER,
+    "B2R": s.K_BARRIER,
+    "LDGDEPBAR": s.K_COPY_DONE,
+    "DEPBAR": s.K_DEPBAR,
+    "MEMBAR": s.K_MEMBAR,
+    "NANOSLEEP": s.K_SLEEP,
+}
+FMA_SHAPES = {
+    # Multiply-adds of one tensor instruction by its shape: M x N x K of the warp.
+    "884": 8 * 8 * 4 * 4 // 4,  # a quarter of the warp's four 8x8x4 products (one of four steps)
+    "1688": 16 * 8 * 8,
+    "16816": 16 * 8 * 16,
+    "16832": 16 * 8 * 32,
+    "16864": 16 * 8 * 64,
+    "1684": 16 * 8 * 4,
+    "8816": 8 * 8 * 16,
+    "8832": 8 * 8 * 32,
+}
+_TABLE = {
+    **dict.fromkeys(ALU, "alu"),
+    **dict.fromkeys(FMA, "fma"),
+    **dict.fromkeys(FMA_HEAVY, "fma_heavy"),
+    **dict.fromkeys(HALF, "half"),
+    **dict.fromkeys(FP64, "fp64"),
+    **dict.fromkeys(XU, "xu"),
+    **dict.fromkeys(TENSOR, "tensor"),
+    **dict.fromkeys(UNIFORM, "uniform"),
+    **dict.fromkeys(BRANCH, "branch"),
+    **dict.fromkeys(NOTHING, "none"),
+    **dict.fromkeys(MIO, "mio"),
+}
+
+
+def known(opcode: str) -> bool:
+    """Whether the tables name the opcode (memory instructions are known by their accesses)."""
+    return opcode in _TABLE or opcode in KINDS
+
+
+def timing_of(instruction: Instruction, chip: Chip, is_memory: bool) -> Timing:
+    """Pipe, interval and latency of an instruction; an opcode that no table names is taken as integer arithmetic."""
+    opcode, modifiers = instruction.opcode, instruction.modifiers
+    pipes, issue = chip.pipes, chip.issue
+    if is_memory:
+        return Timing(s.P_MIO, 1, 0, s.K_COPY if opcode == "LDGSTS" else s.K_MEMORY)
+    if opcode == "CCTL":
+        return Timing(s.P_BRANCH, 2, 0, s.K_INVALIDATE if "IVALL" in modifiers else s.K_FIXED)
+    if opcode in KINDS:
+        kind = KINDS[opcode]
+        latency = pipes.membar_gpu_latency_cycles if kind == s.K_MEMBAR else 0
+        if kind == s.K_MEMBAR and "CTA" in modifiers:
+            latency = pipes.membar_block_latency_cycles
+        return Timing(s.P_BRANCH, 2, latency, kind)
+    group = _TABLE.get(opcode, "alu")
+    wide = "WIDE" in modifiers or "HI" in modifiers
+    if group == "fma":
+        lanes = pipes.fma_heavy_lanes
+        return Timing(s.P_FMA, -(-WARP // lanes), pipes.fma_latency_cycles, s.K_FIXED)
+    if group == "fma_heavy":
+        interval = pipes.wide_multiply_interval_cycles if wide else -(-WARP // pipes.fma_heavy_lanes)
+        return Timing(s.P_FMA_HEAVY, interval, pipes.fma_latency_cycles + (1 if wide else 0), s.K_FIXED)
+    if group == "half":
+        return Timing(s.P_HALF, -(-WARP // pipes.half_lanes), pipes.half_latency_cycles, s.K_FIXED)
+    if group == "fp64":
+        return Timing(s.P_FP64, -(-WARP // pipes.fp64_lanes), pipes.fp64_latency_cycles, s.K_FIXED)
+    if group == "xu":
+        return Timing(s.P_XU, -(-WARP // pipes.xu_lanes), pipes.xu_latency_cycles, s.K_FIXED)
+    if group == "tensor":
+        return _tensor(instruction, chip)
+    if group == "uniform":
+        return Timing(s.P_UNIFORM, issue.uniform_interval_cycles, issue.uniform_latency_cycles, s.K_FIXED)
+    if group == "branch":
+        return Timing(s.P_BRANCH, 2, issue.branch_latency_cycles, s.K_BRANCH)
+    if group == "none":
+        return Timing(s.P_NONE, 1, 1, s.K_FIXED)
+    if group == "mio":
+        return _through_queue(instruction, chip)
+    return Timing(s.P_ALU, -(-WARP // pipes.alu_lanes), pipes.alu_latency_cycles, s.K_FIXED)
+
+
+def _tensor(instruction: Instruction, chip: Chip) -> Timing:
+    pipes = chip.pipes
+    shape = next((m for m in instruction.modifiers if m in FMA_SHAPES), "16816")
+    work = FMA_SHAPES[shape]
+    rate = pipes.tensor_fp16_fma_per_clk
+    if instruction.opcode == "DMMA":
+        rate = max(pipes.tensor_fp64_fma_per_clk, 1)
+        work = 8 * 8 * 4
+    elif instruction.opcode == "IMMA":
+        rate *= 2
+    elif any("TF32" in m for m in instruction.modifiers):
+        rate //= 2
+    latency = pipes.tensor_latency_cycles
+    interval = max(-(-work * pipes.tensor_sync_slowdown_percent // (100 * rate)), 1)
+    return Timing(s.P_TENSOR, interval, latency, s.K_FIXED)
+
+
+def _through_queue(instruction: Instruction, chip: Chip) -> Timing:
+    opcode, pipes = instruction.opcode, chip.pipes
+    if opcode == "SHFL":
+        return Timing(s.P_MIO, 1, pipes.shuffle_latency_cycles - chip.mio.mio_latency_cycles, s.K_MIO, 1)
+    if opcode == "MATCH":
+        return Timing(s.P_MIO, 1, pipes.shuffle_latency_cycles - chip.mio.mio_latency_cycles, s.K_MIO, 2)
+    if opcode in ("LDC", "ULDC"):
+        return Timing(s.P_MIO, 1, chip.constant_cache.ldc_latency_cycles - chip.mio.mio_latency_cycles, s.K_MIO, 1)
+    latency = pipes.special_register_latency_cycles
+    return Timing(s.P_XU, pipes.special_register_interval_cycles, latency, s.K_FIXED)

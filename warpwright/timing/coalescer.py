@@ -1,0 +1,187 @@
+"""From the lanes' addresses to cache lines, sectors and shared-memory wavefronts.
+
+Lines are 128 bytes of four 32-byte sectors; shared memory has 32 banks of 4 bytes and serves lanes of 8-byte accesses in
+two halves, of 16-byte ones in four quarters (CUDA C++ Programming Guide, compute capability 5.x and later).
+Records are those of ``engine/abi.py``: affine (one address and a stride) or one address for each lane.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warpwright.timing.native import core, lowest_bit, peek, popcount, u
+from warpwright.timing.state import OFF_BANKS, OFF_LINE_BYTES, OFF_LINE_SECTORS, OFF_LINES
+
+FULL_WARP = 0xFFFFFFFF
+
+
+@core
+def lines_affine(m: Any, sm: int, base: int, stride: int, mask: int, size: int) -> int:
+    """Fill the SM's line scratch for lanes at base + lane * stride; gives the number of lines."""
+    if mask == FULL_WARP and stride == size:
+        end = base + 32 * size
+        line = base >> 7
+        last = (end - 1) >> 7
+        n = 0
+        while line <= last:
+            low = max(base - (line << 7), 0)
+            high = min(end - (line << 7), 128)
+            sectors = ((2 << ((high - 1) >> 5)) - 1) & ~((1 << (low >> 5)) - 1)
+            covered = ((1 << (high >> 5)) - 1) & ~((1 << ((low + 31) >> 5)) - 1)
+            m[u(sm + OFF_LINES + n)] = line
+            m[u(sm + OFF_LINE_SECTORS + n)] = sectors
+            m[u(sm + OFF_LINE_BYTES + n)] = covered
+            n += 1
+            line += 1
+        return n
+    if stride == 0:
+        m[u(sm + OFF_LINES)] = base >> 7
+        m[u(sm + OFF_LINE_SECTORS)] = 1 << ((base >> 5) & 3)
+        m[u(sm + OFF_LINE_BYTES)] = 0
+        return 1
+    n = 0
+    current = -1
+    sectors = 0
+    packed = 0
+    left = mask
+    while left:
+        lane = lowest_bit(left)
+        left &= left - 1
+        address = base + lane * stride
+        line = address >> 7
+        if line != current:
+            if n:
+                m[u(sm + OFF_LINES + n - 1)] = current
+                m[u(sm + OFF_LINE_SECTORS + n - 1)] = sectors
+                m[u(sm + OFF_LINE_BYTES + n - 1)] = _covered(packed)
+            n += 1
+            current = line
+            sectors = 0
+            packed = 0
+        sector = (address >> 5) & 3
+        sectors |= 1 << sector
+        packed += size << (sector * 16)
+    if n:
+        m[u(sm + OFF_LINES + n - 1)] = current
+        m[u(sm + OFF_LINE_SECTORS + n - 1)] = sectors
+        m[u(sm + OFF_LINE_BYTES + n - 1)] = _covered(packed)
+    return n
+
+
+@core
+def _covered(packed: int) -> int:
+    """Sectors of which every byte was touched, from four 16-bit byte counts."""
+    full = 0
+    for sector in range(4):
+        if (packed >> (sector * 16)) & 0xFFFF >= 32:
+            full |= 1 << sector
+    return full
+
+
+@core
+def lines_gather(m: Any, sm: int, addresses: int, mask: int, size: int) -> int:
+    """As ``lines_affine`` for 32 addresses at a host pointer."""
+    n = 0
+    left = mask
+    while left:
+        lane = lowest_bit(left)
+        left &= left - 1
+        address = peek(addresses + lane * 8)
+        line = address >> 7
+        sector = (address >> 5) & 3
+        found = n - 1
+        while found >= 0 and m[u(sm + OFF_LINES + found)] != line:
+            found -= 1
+        if found < 0:
+            found = n
+            n += 1
+            m[u(sm + OFF_LINES + found)] = line
+            m[u(sm + OFF_LINE_SECTORS + found)] = 0
+            m[u(sm + OFF_LINE_BYTES + found)] = 0
+        m[u(sm + OFF_LINE_SECTORS + found)] |= 1 << sector
+        m[u(sm + OFF_LINE_BYTES + found)] += size << (sector * 16)
+    for i in range(n):
+        m[u(sm + OFF_LINE_BYTES + i)] = _covered(m[u(sm + OFF_LINE_BYTES + i)])
+    return n
+
+
+@core
+def lines_local(m: Any, sm: int, physical: int, record: int, gather: bool, stride: int, mask: int, size: int) -> int:
+    """Lines of local memory: word w of lane l lies at physical + (w * 32 + l) * 4, so equal offsets share a line."""
+    n = 0
+    words = max(size >> 2, 1)
+    left = mask
+    while left:
+        lane = lowest_bit(left)
+        left &= left - 1
+        offset = (peek(record + lane * 8) if gather else record + lane * stride) & 0xFFFFFF
+        for j in range(words):
+            address = physical + (((offset >> 2) + j) * 32 + lane) * 4
+            line = address >> 7
+            found = n - 1
+            while found >= 0 and m[u(sm + OFF_LINES + found)] != line:
+                found -= 1
+            if found < 0:
+                found = n
+                n += 1
+                m[u(sm + OFF_LINES + found)] = line
+                m[u(sm + OFF_LINE_SECTORS + found)] = 0
+                m[u(sm + OFF_LINE_BYTES + found)] = 0
+            sector = (address >> 5) & 3
+            m[u(sm + OFF_LINE_SECTORS + found)] |= 1 << sector
+            m[u(sm + OFF_LINE_BYTES + found)] += min(size, 4) << (sector * 16)
+    for i in range(n):
+        m[u(sm + OFF_LINE_BYTES + i)] = _covered(m[u(sm + OFF_LINE_BYTES + i)])
+    return n
+
+
+@core
+def wavefronts(m: Any, sm: int, record: int, gather: bool, stride: int, mask: int, size: int, distinct: bool) -> int:
+    """Wavefronts of a shared-memory access: for each group of lanes, the most different words that one bank holds.
+
+    ``record``: address of lane 0, or host pointer to 32 addresses.  ``distinct``: atomics, where equal words
+    conflict as well.
+    """
+    if not gather and not distinct:
+        if stride == 0:
+            return 1
+        if stride == size and mask == FULL_WARP and (record & (size - 1)) == 0:
+            return max(size >> 2, 1)
+    lanes_per_group = 32 if size <= 4 else (16 if size == 8 else 8)
+    words = max(size >> 2, 1)
+    total = 0
+    first = 0
+    while first < 32:
+        left = (mask >> first) & ((1 << lanes_per_group) - 1)
+        if left:
+            for bank in range(32):
+                m[u(sm + OFF_BANKS + bank)] = 0
+            worst = 0
+            while left:
+                lane = first + lowest_bit(left)
+                left &= left - 1
+                address = peek(record + lane * 8) if gather else record + lane * stride
+                for j in range(words):
+                    word = (address >> 2) + j
+                    bank = word & 31
+                    held = m[u(sm + OFF_BANKS + bank)]
+                    start = sm + OFF_BANKS + 32 + bank * 32
+                    seen = False
+                    if not distinct:
+                        for i in range(held):
+                            if m[u(start + i)] == word:
+                                seen = True
+                                break
+                    if not seen and held < 32:
+                        m[u(start + held)] = word
+                        m[u(sm + OFF_BANKS + bank)] = held + 1
+                        worst = max(worst, held + 1)
+            total += worst
+        first += lanes_per_group
+    return max(total, 1)
+
+
+@core
+def ideal_wavefronts(mask: int, size: int) -> int:
+    """Wavefronts that so many bytes need without conflicts."""
+    return max((popcount(mask) * size + 127) >> 7, 1)

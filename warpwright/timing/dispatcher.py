@@ -1,0 +1,177 @@
+"""The block dispatcher: blocks to SMs while they have room, a warp at a time into the sub-cores.
+
+First blocks go round the SMs, one of each GPC in turn; every later block goes where one has ended.  The whole chip starts one
+block in a fixed interval, an SM one in a longer one, and the successor of an ended block starts after a fixed time
+(bench/micro on a real H200).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warpwright.engine.abi import BLOCK, WARP
+from warpwright.timing import state as s
+from warpwright.timing.native import core, lowest_bit, poke, popcount, u
+from warpwright.timing.warp import BLOCK_LINEAR, BLOCK_X, BLOCK_Y, BLOCK_Z, mark, warp_at
+
+WARP_INTERVAL_CYCLES = 3
+"""Between the warps of a block: a second block of 1,024 threads starts 98 cycles after the first (bench/micro on H200)."""
+W_FIELDS = WARP.size_bytes // 8
+B_FIELDS = BLOCK.size_bytes // 8
+B_SHARED_BASE, B_SHARED_BYTES = BLOCK["shared_base"], BLOCK["shared_bytes"]
+B_FIRST_WARP, B_WARP_COUNT = BLOCK["warps"], BLOCK["warp_count"]
+F_LAUNCH, F_BLOCK, F_WARP, F_LANES = WARP["launch"], WARP["block"], WARP["warp_in_block"], WARP["lanes"]
+F_LOCAL, F_TRACE, F_LIMIT = WARP["local_base"], WARP["trace_base"], WARP["trace_limit"]
+F_SM, F_SPILL = WARP["sm_id"], WARP["spill"]
+
+
+@core
+def start_block(m: Any, sm: int, block: int, number: int, time: int) -> None:
+    """Fill a block slot: BLOCK and WARP structures, warp slots, first instructions ready from ``time`` on."""
+    warps = m[u(s.H_WARPS_PER_BLOCK)]
+    index = m[u(sm + s.SM_INDEX)] * m[u(s.H_BLOCKS_PER_SM)] + block
+    pointer = m[u(s.H_BLOCK_BASE)] + index * m[u(s.H_BLOCK_STRIDE)]
+    first_warp = m[u(s.H_WARP_BASE)] + index * warps * m[u(s.H_WARP_STRIDE)]
+    for i in range(B_FIELDS):
+        poke(pointer + i * 8, 0)
+    plane = m[u(s.H_GRID_X)] * m[u(s.H_GRID_Y)]
+    poke(pointer + BLOCK_X, number % m[u(s.H_GRID_X)])
+    poke(pointer + BLOCK_Y, number % plane // m[u(s.H_GRID_X)])
+    poke(pointer + BLOCK_Z, number // plane)
+    poke(pointer + BLOCK_LINEAR, number)
+    poke(pointer + B_SHARED_BASE, m[u(s.H_SHARED_BASE)] + index * m[u(s.H_SHARED_STRIDE)])
+    poke(pointer + B_SHARED_BYTES, m[u(s.H_SHARED_BYTES)])
+    poke(pointer + B_FIRST_WARP, first_warp)
+    poke(pointer + B_WARP_COUNT, warps)
+    b = sm + s.OFF_BLOCKS + block * s.B_SLOTS
+    for i in range(s.B_SLOTS):
+        m[u(b + i)] = 0
+    m[u(b + s.B_ACTIVE)] = 1
+    m[u(b + s.B_NUMBER)] = number
+    m[u(b + s.B_LIVE)] = warps
+    m[u(b + s.B_STARTED)] = time
+    for i in range(32):
+        m[u(b + s.B_WARPS + i)] = -1
+    if m[u(sm + s.SM_RESIDENT)] == 0:
+        m[u(sm + s.SM_ACTIVE_FROM)] = time
+    m[u(sm + s.SM_RESIDENT)] += 1
+    m[u(sm + s.SM_BLOCKS_RUN)] += 1
+    threads = m[u(s.H_THREADS_PER_BLOCK)]
+    for i in range(warps):
+        start_warp(m, sm, block, i, pointer, first_warp + i * m[u(s.H_WARP_STRIDE)], threads - 32 * i, time)
+
+
+@core
+def start_warp(m: Any, sm: int, block: int, i: int, pointer: int, warp: int, threads: int, time: int) -> None:
+    """Put the i-th warp of a block into the sub-core with the most room."""
+    sub_cores = m[u(s.H_SUB_CORES)]
+    sub = 0
+    most = 0
+    for j in range(sub_cores):
+        candidate = (m[u(sm + s.SM_ROTATE)] + j) % sub_cores
+        room = popcount(m[u(sm + s.OFF_SUB_CORES + candidate * s.SC_SLOTS + s.SC_FREE)])
+        if room > most:
+            most = room
+            sub = candidate
+    m[u(sm + s.SM_ROTATE)] = (sub + 1) % sub_cores
+    sc = sm + s.OFF_SUB_CORES + sub * s.SC_SLOTS
+    slot = lowest_bit(m[u(sc + s.SC_FREE)])
+    m[u(sc + s.SC_FREE)] &= ~(1 << slot)
+    age = m[u(s.H_AGE)]
+    m[u(s.H_AGE)] = age + 1
+    m[u(sc + s.SC_AGE + slot)] = age
+    position = sub * s.MAX_WARPS + slot
+    m[u(sm + s.OFF_BLOCKS + block * s.B_SLOTS + s.B_WARPS + i)] = position
+    lanes = (1 << min(threads, 32)) - 1
+    resident = m[u(sm + s.SM_INDEX)] * s.MAX_SUB_CORES * s.MAX_WARPS + position
+    trace = m[u(s.H_TRACE_BASE)] + resident * m[u(s.H_TRACE_STRIDE)]
+    for j in range(W_FIELDS):
+        poke(warp + j * 8, 0)
+    poke(warp + F_LAUNCH, m[u(s.H_LAUNCH)])
+    poke(warp + F_BLOCK, pointer)
+    poke(warp + F_WARP, i)
+    poke(warp + F_LANES, lanes)
+    poke(warp + F_LOCAL, m[u(s.H_LOCAL_BASE)] + resident * m[u(s.H_LOCAL_STRIDE)])
+    poke(warp + F_TRACE, trace)
+    poke(warp + F_LIMIT, m[u(s.H_TRACE_LIMIT)])
+    poke(warp + F_SM, m[u(sm + s.SM_INDEX)])
+    poke(warp + F_SPILL, warp + m[u(s.H_SPILL_OFFSET)])
+    w = warp_at(sm, position)
+    # Requests of the warp that was here before may still be on their way: they count down what they counted up.
+    for j in range(s.W_SLOTS):
+        if j != s.W_STORES and j != s.W_ASYNC and not s.W_SB_UNKNOWN <= j < s.W_SB_UNKNOWN + 6:
+            m[u(w + j)] = 0
+    start = time + i * WARP_INTERVAL_CYCLES
+    m[u(w + s.W_ACTIVE)] = 1
+    m[u(w + s.W_TRACE)] = trace
+    m[u(w + s.W_STATUS)] = s.STATUS_NONE
+    m[u(w + s.W_POINTER)] = warp
+    m[u(w + s.W_LAST)] = start - 1
+    m[u(w + s.W_BLOCK)] = block
+    m[u(w + s.W_SLOT)] = position
+    m[u(w + s.W_LINE)] = -1
+    m[u(w + s.W_STARTED)] = start
+    m[u(w + s.W_EARLIEST)] = start
+    m[u(w + s.W_REASON)] = s.ST_NO_INSTRUCTION
+    m[u(w + s.W_LOCAL)] = m[u(s.H_LOCAL_PHYSICAL)] + resident * m[u(s.H_LOCAL_STRIDE)]
+    m[u(w + s.W_IN_BLOCK)] = i
+    m[u(w + s.W_LANES)] = lanes
+    m[u(w + s.W_NUMBER)] = -1
+    m[u(sc + s.SC_READY + slot)] = start
+    m[u(sc + s.SC_PIPE + slot)] = s.P_NONE
+    m[u(sc + s.SC_NEXT)] = min(m[u(sc + s.SC_NEXT)], start)
+    m[u(sm + s.SM_NEXT)] = min(m[u(sm + s.SM_NEXT)], start)
+
+
+@core
+def send(m: Any, sm: int, block: int, time: int) -> None:
+    """Start the next block of the grid on an SM at ``time`` or as soon as dispatcher and SM can."""
+    number = m[u(s.H_NEXT_BLOCK)]
+    m[u(s.H_NEXT_BLOCK)] = number + 1
+    fine = max(time << 8, m[u(s.H_DISPATCH_FREE)])
+    m[u(s.H_DISPATCH_FREE)] = fine + m[u(s.H_DISPATCH_INTERVAL)]
+    start = max(fine >> 8, m[u(sm + s.SM_BLOCK_FREE)])
+    warps = m[u(s.H_WARPS_PER_BLOCK)]
+    m[u(sm + s.SM_BLOCK_FREE)] = start + max(m[u(s.H_BLOCK_SM_INTERVAL)], warps * WARP_INTERVAL_CYCLES)
+    start_block(m, sm, block, number, start)
+
+
+@core
+def first_blocks(m: Any) -> None:
+    """Fill the idle chip."""
+    sms = m[u(s.H_SMS)]
+    for block in range(m[u(s.H_BLOCKS_PER_SM)]):
+        for i in range(sms):
+            if m[u(s.H_NEXT_BLOCK)] >= m[u(s.H_BLOCKS)]:
+                return
+            index = m[u(m[u(s.H_SM_ORDER)] + i)]
+            send(m, m[u(s.H_SM_FIRST)] + index * m[u(s.H_SM_SLOTS)], block, m[u(s.H_OVERHEAD)])
+
+
+@core
+def replace_blocks(m: Any, end: int) -> None:
+    """Give the slots of blocks that ended in this window to the next ones, earliest end first."""
+    sms = m[u(s.H_SMS)]
+    first = m[u(s.H_SM_FIRST)]
+    size = m[u(s.H_SM_SLOTS)]
+    order = m[u(s.H_ORDER)]
+    count = 0
+    for i in range(sms):
+        sm = first + i * size
+        done = m[u(sm + s.SM_DONE)]
+        for j in range(done):
+            key = (m[u(sm + s.SM_DONE_FIRST + 2 * j)] << 20) | (i << 8) | m[u(sm + s.SM_DONE_FIRST + 2 * j + 1)]
+            place = count
+            while place > 0 and m[u(order + place - 1)] > key:
+                m[u(order + place)] = m[u(order + place - 1)]
+                place -= 1
+            m[u(order + place)] = key
+            count += 1
+        m[u(sm + s.SM_DONE)] = 0
+    m[u(s.H_DONE_BLOCKS)] += count
+    for k in range(count):
+        if m[u(s.H_NEXT_BLOCK)] >= m[u(s.H_BLOCKS)]:
+            return
+        key = m[u(order + k)]
+        sm = first + ((key >> 8) & 0xFFF) * size
+        send(m, sm, key & 0xFF, max((key >> 20) + m[u(s.H_BLOCK_LATENCY)], end))

@@ -1,0 +1,115 @@
+"""DRAM channels: a data bus with burst time, open rows, read/write turnarounds and refresh.
+
+Each L2 slice owns its channels.  A controller reorders what it has queued, so a request that finds its row closed waits
+for its bank and not for the bus; writes wait in a queue and leave in batches, each batch turning the bus
+around twice; refresh takes the bus at fixed intervals.  Bus time is kept in 1/256 cycle.
+Timing parameters: JEDEC's, in the chip file.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warpwright.timing.ports import reserve
+from warpwright.timing.native import core, popcount, u
+from warpwright.timing.state import (
+    CALENDAR_SLOTS,
+    D_BUSY,
+    D_REFRESH,
+    D_SLOTS,
+    D_WRITES,
+    D_WRITTEN,
+    DRAM_SHIFT,
+    GOLDEN,
+    H_CHANNELS_PER_SLICE,
+    H_DRAM_ACTIVATIONS,
+    H_DRAM_BANK_COUNT,
+    H_DRAM_BANKS,
+    H_DRAM_BATCH,
+    H_DRAM_LATENCY,
+    H_DRAM_PORTS,
+    H_DRAM_READS,
+    H_DRAM_REFRESH,
+    H_DRAM_REFRESH_INTERVAL,
+    H_DRAM_ROW_CYCLE,
+    H_DRAM_ROW_LINES,
+    H_DRAM_ROW_MISS,
+    H_DRAM_SECTOR,
+    H_DRAM_STATE,
+    H_DRAM_TURNAROUND,
+    H_DRAM_WRITES,
+)
+
+_CAPACITY = 256 << DRAM_SHIFT
+
+
+@core
+def channel_of(m: Any, piece: int, line: int) -> int:
+    """The channel of a line within its slice's channels: lines of one row stay together by hash of their row."""
+    per_slice = m[u(H_CHANNELS_PER_SLICE)]
+    if per_slice == 1:
+        return piece
+    mixed = (line * GOLDEN) >> 40
+    return piece * per_slice + (mixed & 0xFFFF) % per_slice
+
+
+@core
+def _refresh(m: Any, port: int, state: int, time: int) -> None:
+    """Take the refreshes that have come due from the bus."""
+    due = time // m[u(H_DRAM_REFRESH_INTERVAL)]
+    done = m[u(state + D_REFRESH)]
+    if due > done:
+        # Refreshes of a channel that was idle cost nothing any more.
+        reserve(m, port, DRAM_SHIFT, _CAPACITY, due * m[u(H_DRAM_REFRESH_INTERVAL)], m[u(H_DRAM_REFRESH)])
+        m[u(state + D_REFRESH)] = due
+
+
+@core
+def _bank_ready(m: Any, channel: int, line: int, time: int) -> int:
+    """When the line's row is open: now, or after precharge and activation of its bank."""
+    row = line // m[u(H_DRAM_ROW_LINES)]
+    banks = m[u(H_DRAM_BANK_COUNT)]
+    bank = ((row * GOLDEN) >> 48) & 0xFFFF
+    place = m[u(H_DRAM_BANKS)] + (channel * banks + bank % banks) * 2
+    if m[u(place)] == row:
+        return time
+    m[u(H_DRAM_ACTIVATIONS)] += 1
+    m[u(place)] = row
+    start = max(time, m[u(place + 1)])
+    m[u(place + 1)] = start + m[u(H_DRAM_ROW_CYCLE)]
+    return start + m[u(H_DRAM_ROW_MISS)]
+
+
+@core
+def dram_read(m: Any, piece: int, line: int, sectors: int, time: int) -> int:
+    """When the sectors (bit mask) of a line are in the slice that asked at ``time``."""
+    channel = channel_of(m, piece, line)
+    port = m[u(H_DRAM_PORTS)] + channel * CALENDAR_SLOTS
+    state = m[u(H_DRAM_STATE)] + channel * D_SLOTS
+    _refresh(m, port, state, time)
+    units = popcount(sectors) * m[u(H_DRAM_SECTOR)]
+    m[u(H_DRAM_READS)] += popcount(sectors)
+    m[u(state + D_BUSY)] += popcount(sectors)
+    ready = _bank_ready(m, channel, line, time)
+    start = reserve(m, port, DRAM_SHIFT, _CAPACITY, time, units)
+    return max(start, ready) + (units >> 8) + m[u(H_DRAM_LATENCY)]
+
+
+@core
+def dram_write(m: Any, piece: int, line: int, sectors: int, time: int) -> int:
+    """Queue sectors for writing; a full queue drains as one batch.  Gives the end of the last batch, in cycles."""
+    channel = channel_of(m, piece, line)
+    port = m[u(H_DRAM_PORTS)] + channel * CALENDAR_SLOTS
+    state = m[u(H_DRAM_STATE)] + channel * D_SLOTS
+    count = popcount(sectors)
+    m[u(H_DRAM_WRITES)] += count
+    m[u(state + D_BUSY)] += count
+    queued = m[u(state + D_WRITES)] + count
+    _bank_ready(m, channel, line, time)
+    if queued >= m[u(H_DRAM_BATCH)]:
+        units = queued * m[u(H_DRAM_SECTOR)] + m[u(H_DRAM_TURNAROUND)]
+        start = reserve(m, port, DRAM_SHIFT, _CAPACITY, time, units)
+        m[u(state + D_WRITTEN)] = start + (units >> 8)
+        queued = 0
+    m[u(state + D_WRITES)] = queued
+    return m[u(state + D_WRITTEN)]

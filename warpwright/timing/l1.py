@@ -1,0 +1,508 @@
+"""The path of memory instructions inside an SM: queue, load/store unit, L1 and shared memory.
+
+An instruction waits in its sub-core's queue (five entries, one handed over in four cycles) for the load/store unit that
+the four sub-cores share.  There it takes wavefronts: for shared memory as many as its bank conflicts ask for,
+for global memory one for each different 128-byte line (measured on a real H200: bench/micro) and at least one for each 128 bytes of
+its lanes.  L1 is a sectored, write-through, streaming cache: hits pass misses, a hit on an outstanding miss joins
+it, and outstanding misses are not limited by ways (Choquette et al. 2018).  What L1 lacks becomes a request to L2,
+answered after the window (``l2.py``); ``receive`` then tells the waiting loads.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warpwright.engine.abi import LOCAL_WINDOW, SHARED_WINDOW, TAG_GATHER
+from warpwright.timing import state as s
+from warpwright.timing.coalescer import ideal_wavefronts, lines_affine, lines_gather, lines_local, wavefronts
+from warpwright.timing.native import core, lowest_bit, peek, popcount, u
+from warpwright.timing.ports import reserve
+from warpwright.timing.warp import hold, mark, push_ring
+
+SHARED_HIGH = SHARED_WINDOW >> 32
+LOCAL_HIGH = LOCAL_WINDOW >> 32
+SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL = 0, 1, 2
+STORE_CREDIT_CYCLES = 600
+"""How far acknowledgements may be behind before an SM sends no more writes: what its write buffers cover."""
+PREDICATED_OFF_CYCLES = 12
+"""A memory instruction without active lanes leaves the queue and is done."""
+
+
+@core
+def enter_queue(m: Any, sm: int, sc: int, time: int, waves: int) -> int:
+    """Pass the queue; gives the cycle at which the load/store unit takes the instruction."""
+    ready = max(time + m[u(s.H_MIO_LATENCY)], m[u(sc + s.SC_MIO_FREE)])
+    start = reserve(m, sm + s.OFF_LSU, s.CALENDAR_SHIFT, m[u(s.H_LSU_CAPACITY)], ready, waves)
+    m[u(sc + s.SC_MIO_FREE)] = start + m[u(s.H_MIO_INTERVAL)]
+    entries = m[u(s.H_MIO_ENTRIES)]
+    head = m[u(sc + s.SC_MIO_HEAD)]
+    m[u(sc + s.SC_MIO_QUEUE + head)] = start
+    head = head + 1 if head + 1 < entries else 0
+    m[u(sc + s.SC_MIO_HEAD)] = head
+    # The queue has room again when the oldest of its last entries has left.
+    m[u(sc + s.SC_PIPE_FREE + s.P_MIO)] = max(time + 1, m[u(sc + s.SC_MIO_QUEUE + head)])
+    m[u(sm + s.SM_LSU_WAVEFRONTS)] += waves
+    return start
+
+
+@core
+def space_of(address: int) -> int:
+    """Global, shared or local, by the address's window."""
+    high = address >> 32
+    if high == SHARED_HIGH:
+        return SPACE_SHARED
+    return SPACE_LOCAL if high == LOCAL_HIGH else SPACE_GLOBAL
+
+
+@core
+def groups(mask: int, size: int) -> int:
+    """Passes of the data stage: half a warp for 8 bytes a lane, a quarter for 16."""
+    if size <= 4:
+        return 1
+    lanes = 16 if size == 8 else 8
+    count = 0
+    for first in range(0, 32, lanes):
+        if (mask >> first) & ((1 << lanes) - 1):
+            count += 1
+    return count
+
+
+@core
+def same_word(record: int, gather: bool, stride: int, mask: int) -> int:
+    """The most lanes that name one address: atomics on it go one after the other."""
+    if not gather:
+        return popcount(mask) if stride == 0 else 1
+    worst = 1
+    left = mask
+    while left and popcount(left) > worst:
+        first = lowest_bit(left)
+        address = peek(record + first * 8)
+        same = 0
+        rest = left
+        while rest:
+            lane = lowest_bit(rest)
+            rest &= rest - 1
+            if peek(record + lane * 8) == address:
+                same += 1
+                left &= ~(1 << lane)
+        worst = max(worst, same)
+    return worst
+
+
+@core
+def atomic_waves(sectors: int, lines: int, same: int, operation: int, factor: int) -> int:
+    """Cycles of the load/store unit for a global atomic (bench/micro on H200): 1.25 a sector, 1 a lane of one word
+    for reductions and 2 for atomics with an answer, doubled for compare-and-swap."""
+    lanes = same if same > 4 else 1
+    if operation == s.OP_ATOMIC:
+        return max((sectors * 5 + 3) >> 2, 2 * max(lanes if lanes > 1 else 0, lines if lines > 4 else 0)) * factor
+    return max((sectors * 5 + 3) >> 2, lanes, lines) * factor
+
+
+@core
+def fill_lines(
+    m: Any, sm: int, w: int, record: int, gather: bool, stride: int, mask: int, size: int, space: int
+) -> int:
+    """Coalesce into the SM's scratch; gives the number of lines."""
+    if space == SPACE_LOCAL:
+        return lines_local(m, sm, m[u(w + s.W_LOCAL)], record, gather, stride, mask, size)
+    if gather:
+        return lines_gather(m, sm, record, mask, size)
+    return lines_affine(m, sm, record, stride, mask, size)
+
+
+@core
+def new_request(m: Any, sm: int, w: int, kind: int, time: int, line: int, sectors: int, full: int) -> int:
+    """Ask L2; gives the request's number in this window."""
+    index = m[u(sm + s.SM_REQUESTS)]
+    m[u(sm + s.SM_REQUESTS)] = index + 1
+    r = sm + m[u(s.H_OFF_REQUESTS)] + index * s.R_SLOTS
+    m[u(r + s.R_TIME)] = time
+    m[u(r + s.R_LINE)] = line
+    m[u(r + s.R_KIND)] = kind
+    m[u(r + s.R_SECTORS)] = sectors
+    m[u(r + s.R_FULL)] = full
+    m[u(r + s.R_WARP)] = w
+    m[u(r + s.R_WAITERS)] = -1
+    return index
+
+
+@core
+def wait_for(m: Any, sm: int, request: int, load: int) -> None:
+    """Have a load wait for a request too."""
+    r = sm + m[u(s.H_OFF_REQUESTS)] + request * s.R_SLOTS
+    x = m[u(sm + s.SM_WAITERS)]
+    m[u(sm + s.SM_WAITERS)] = x + 1
+    base = sm + m[u(s.H_OFF_WAITERS)] + x * s.X_SLOTS
+    m[u(base + s.X_LOAD)] = load
+    m[u(base + s.X_NEXT)] = m[u(r + s.R_WAITERS)]
+    m[u(r + s.R_WAITERS)] = x
+    m[u(sm + m[u(s.H_OFF_LOADS)] + load * s.L_SLOTS + s.L_LEFT)] += 1
+
+
+@core
+def new_load(m: Any, sm: int, w: int, barrier: int, kind: int) -> int:
+    """A load whose end is not known yet."""
+    index = m[u(sm + s.SM_LOADS)]
+    m[u(sm + s.SM_LOADS)] = index + 1
+    base = sm + m[u(s.H_OFF_LOADS)] + index * s.L_SLOTS
+    m[u(base + s.L_WARP)] = w
+    m[u(base + s.L_BARRIER)] = barrier
+    m[u(base + s.L_LEFT)] = 0
+    m[u(base + s.L_TIME)] = 0
+    m[u(base + s.L_KIND)] = kind
+    m[u(base + s.L_RING)] = -1
+    return index
+
+
+@core
+def l1_place(m: Any, sm: int, line: int) -> int:
+    """Start of a line's set."""
+    mixed = ((line * s.GOLDEN) >> 44) & 0xFFFFF
+    return sm + m[u(s.H_OFF_L1)] + ((mixed * m[u(s.H_L1_SETS)]) >> 20) * m[u(s.H_L1_WAYS)] * s.C_SLOTS
+
+
+@core
+def l1_find(m: Any, sm: int, line: int) -> int:
+    """The line's place, or -1 - place of the way to replace (least recently used)."""
+    place = l1_place(m, sm, line)
+    oldest = s.INF
+    victim = place
+    for _ in range(m[u(s.H_L1_WAYS)]):
+        if m[u(place + s.C_TAG)] >> 8 == line:
+            return place
+        if m[u(place + s.C_STAMP)] < oldest:
+            oldest = m[u(place + s.C_STAMP)]
+            victim = place
+        place += s.C_SLOTS
+    return -1 - victim
+
+
+@core
+def load_line(m: Any, sm: int, w: int, line: int, sectors: int, time: int, load: int) -> int:
+    """Look one line up in L1 at ``time``; gives when hits are there.  ``load`` (its number) waits for the rest."""
+    place = l1_find(m, sm, line)
+    if place < 0:
+        place = -1 - place
+        m[u(place + s.C_TAG)] = line << 8
+        m[u(place + s.C_FILL)] = 0
+    m[u(place + s.C_STAMP)] = time
+    tag = m[u(place + s.C_TAG)]
+    hit = sectors & tag
+    joined = sectors & (tag >> 4) & ~tag & 15
+    missing = sectors & ~(tag | (tag >> 4)) & 15
+    ready = 0
+    if hit:
+        ready = max(time + m[u(s.H_L1_LATENCY)], m[u(place + s.C_FILL)])
+        m[u(sm + s.SM_LOAD_HITS)] += popcount(hit)
+    if joined:
+        wait_for(m, sm, m[u(place + s.C_REQUEST)], load)
+        m[u(sm + s.SM_LOAD_HITS)] += popcount(joined)
+    if missing:
+        request = new_request(m, sm, w, s.RQ_LOAD, time, line, missing, 0)
+        m[u(place + s.C_REQUEST)] = request
+        m[u(place + s.C_TAG)] = tag | (missing << 4)
+        wait_for(m, sm, request, load)
+    return ready
+
+
+@core
+def access(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int) -> None:
+    """Issue a memory instruction whose record is there."""
+    trace = m[u(w + s.W_TRACE)]
+    position = m[u(w + s.W_POS)]
+    word = peek(trace + position * 8)
+    mask = word & 0xFFFFFFFF
+    gather = (word >> 60) & 15 == TAG_GATHER
+    stride = (word << 8) >> 40
+    if gather:
+        record = trace + (position + 1) * 8
+        m[u(w + s.W_POS)] = position + 33
+    else:
+        record = peek(trace + position * 8 + 8)
+        m[u(w + s.W_POS)] = position + 2
+    write_barrier = code[u(row + s.I_WRITE_BARRIER)]
+    read_barrier = code[u(row + s.I_READ_BARRIER)]
+    if mask == 0:
+        done = enter_queue(m, sm, sc, time, 0) + PREDICATED_OFF_CYCLES
+        if write_barrier >= 0:
+            hold(m, w, write_barrier, done, 0)
+        if read_barrier >= 0:
+            hold(m, w, read_barrier, done, 0)
+        return
+    size = code[u(row + s.I_BYTES)]
+    operation = code[u(row + s.I_OP)]
+    space = space_of(peek(record + lowest_bit(mask) * 8) if gather else record + lowest_bit(mask) * stride)
+    if space == SPACE_SHARED:
+        start = shared_access(m, code, sm, sc, w, row, time, record, gather, stride, mask)
+    else:
+        n = fill_lines(m, sm, w, record, gather, stride, mask, size, space)
+        if operation == s.OP_LOAD:
+            waves = max(n, groups(mask, size))
+            start = enter_queue(m, sm, sc, time, waves)
+            load_lines(m, code, sm, w, row, start, waves, n, write_barrier, s.LD_REGISTER, space)
+        elif operation == s.OP_STORE:
+            start = store_lines(m, sm, sc, w, time, n, space)
+        else:
+            start = atomic_lines(m, code, sm, sc, w, row, time, n, same_word(record, gather, stride, mask))
+    if read_barrier >= 0:
+        hold(m, w, read_barrier, start + 1 + (2 if space == SPACE_GLOBAL else 0), 0)
+
+
+@core
+def shared_access(
+    m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int, record: int, gather: bool, stride: int, mask: int
+) -> int:
+    """A shared load, store or atomic; gives its start in the load/store unit."""
+    operation = code[u(row + s.I_OP)]
+    size = code[u(row + s.I_BYTES)]
+    atomic = operation >= s.OP_ATOMIC
+    waves = wavefronts(m, sm, record, gather, stride, mask, size, atomic)
+    if atomic:
+        waves *= code[u(row + s.I_EXTRA)] & 255
+    start = enter_queue(m, sm, sc, time, waves)
+    m[u(sm + s.SM_SHARED_WAVEFRONTS)] += waves
+    m[u(sm + s.SM_SHARED_IDEAL)] += ideal_wavefronts(mask, size)
+    if operation == s.OP_LOAD:
+        m[u(sm + s.SM_SHARED_LOADS)] += 1
+        latency = m[u(s.H_SHARED_LATENCY)]
+    elif operation == s.OP_STORE:
+        m[u(sm + s.SM_SHARED_STORES)] += 1
+        latency = m[u(s.H_SHARED_STORE_LATENCY)]
+    else:
+        m[u(sm + s.SM_SHARED_LOADS)] += 1
+        latency = m[u(s.H_SHARED_ATOMIC)]
+    barrier = code[u(row + s.I_WRITE_BARRIER)]
+    if barrier >= 0:
+        hold(m, w, barrier, start + latency + waves - 1, 0)
+    return start
+
+
+@core
+def load_lines(
+    m: Any,
+    code: Any,
+    sm: int,
+    w: int,
+    row: int,
+    start: int,
+    waves: int,
+    n: int,
+    barrier: int,
+    kind: int,
+    space: int,
+) -> None:
+    """Look up every line of a load and arrange for its end."""
+    around = (code[u(row + s.I_STRONG)] != 0) or (code[u(row + s.I_EXTRA)] & 256) != 0
+    m[u(sm + (s.SM_LOCAL_LOADS if space == SPACE_LOCAL else s.SM_GLOBAL_LOADS))] += 1
+    m[u(sm + s.SM_TAG_LINES)] += n
+    load = new_load(m, sm, w, barrier, kind)
+    base = sm + m[u(s.H_OFF_LOADS)] + load * s.L_SLOTS
+    ready = 0
+    tag_shift = m[u(s.H_L1_TAG_SHIFT)]
+    for i in range(n):
+        line = m[u(sm + s.OFF_LINES + i)]
+        sectors = m[u(sm + s.OFF_LINE_SECTORS + i)]
+        m[u(sm + s.SM_LOAD_SECTORS)] += popcount(sectors)
+        at = start + (i >> tag_shift)
+        if around:
+            wait_for(m, sm, new_request(m, sm, w, s.RQ_LOAD_AROUND, at, line, sectors, 0), load)
+        else:
+            ready = max(ready, load_line(m, sm, w, line, sectors, at, load))
+    if ready:
+        ready = max(ready, start + m[u(s.H_L1_LATENCY)] + waves - 1)
+    if m[u(base + s.L_LEFT)] == 0:
+        m[u(sm + s.SM_LOADS)] = load  # everything is known: the entry is free again
+        if kind == s.LD_ASYNC:
+            m[u(w + s.W_ASYNC_TIME)] = max(m[u(w + s.W_ASYNC_TIME)], ready)
+        if barrier >= 0:
+            hold(m, w, barrier, ready, 1)
+        return
+    m[u(base + s.L_TIME)] = ready
+    if kind == s.LD_ASYNC:
+        m[u(w + s.W_ASYNC)] += 1
+    if barrier >= 0:
+        hold(m, w, barrier, s.INF, 1)
+
+
+@core
+def store_lines(m: Any, sm: int, sc: int, w: int, time: int, n: int, space: int) -> int:
+    """Write through: two cycles a line at least, one a whole sector, one and a quarter a partial one (bench/micro)."""
+    quarters = 0
+    m[u(sm + (s.SM_LOCAL_STORES if space == SPACE_LOCAL else s.SM_GLOBAL_STORES))] += 1
+    sector_quarters = 32 * 4 // m[u(s.H_L1_WRITE_BYTES)]
+    for i in range(n):
+        count = popcount(m[u(sm + s.OFF_LINE_SECTORS + i)])
+        whole = popcount(m[u(sm + s.OFF_LINE_BYTES + i)])
+        quarters += max(8, whole * sector_quarters + ((count - whole) * sector_quarters * 5 >> 2))
+        m[u(sm + s.SM_STORE_SECTORS)] += count
+    start = enter_queue(m, sm, sc, max(time, m[u(sm + s.SM_STORE_FREE)]), (quarters + 3) >> 2)
+    m[u(sm + s.SM_TAG_LINES)] += n
+    at = start << 2
+    for i in range(n):
+        sectors = m[u(sm + s.OFF_LINE_SECTORS + i)]
+        whole = m[u(sm + s.OFF_LINE_BYTES + i)]
+        new_request(m, sm, w, s.RQ_STORE, at >> 2, m[u(sm + s.OFF_LINES + i)], sectors, whole)
+        at += max(8, popcount(whole) * sector_quarters + (popcount(sectors & ~whole) * sector_quarters * 5 >> 2))
+    m[u(w + s.W_STORES)] += n
+    return start
+
+
+@core
+def atomic_lines(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int, n: int, same: int) -> int:
+    """An atomic whose record came without a stop: executed already, timed like every other."""
+    sectors = 0
+    for i in range(n):
+        sectors += popcount(m[u(sm + s.OFF_LINE_SECTORS + i)])
+    operation = code[u(row + s.I_OP)]
+    waves = atomic_waves(sectors, n, same, operation, code[u(row + s.I_EXTRA)] & 255)
+    start = enter_queue(m, sm, sc, time, waves)
+    barrier = code[u(row + s.I_WRITE_BARRIER)]
+    load = new_load(m, sm, w, barrier, s.LD_REGISTER)
+    m[u(sm + s.SM_GLOBAL_ATOMICS)] += 1
+    m[u(sm + s.SM_ATOMIC_SECTORS)] += sectors
+    for i in range(n):
+        line = m[u(sm + s.OFF_LINES + i)]
+        mask = m[u(sm + s.OFF_LINE_SECTORS + i)]
+        wait_for(m, sm, new_request(m, sm, w, s.RQ_ATOMIC, start + i, line, mask, same), load)
+    if barrier >= 0:
+        hold(m, w, barrier, s.INF, 1)
+    return start
+
+
+@core
+def copy(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int) -> None:
+    """An asynchronous copy (LDGSTS): a global load whose data goes to shared memory; two records."""
+    trace = m[u(w + s.W_TRACE)]
+    position = m[u(w + s.W_POS)]
+    word = peek(trace + position * 8)
+    mask = word & 0xFFFFFFFF
+    gather = (word >> 60) & 15 == TAG_GATHER
+    stride = (word << 8) >> 40
+    record = trace + (position + 1) * 8 if gather else peek(trace + position * 8 + 8)
+    position += 33 if gather else 2
+    word = peek(trace + position * 8)
+    to_gather = (word >> 60) & 15 == TAG_GATHER
+    to_stride = (word << 8) >> 40
+    to_record = trace + (position + 1) * 8 if to_gather else peek(trace + position * 8 + 8)
+    to_mask = word & 0xFFFFFFFF
+    m[u(w + s.W_POS)] = position + (33 if to_gather else 2)
+    size = code[u(row + s.I_BYTES)]
+    barrier = code[u(row + s.I_WRITE_BARRIER)]
+    read_barrier = code[u(row + s.I_READ_BARRIER)]
+    if mask == 0:
+        done = enter_queue(m, sm, sc, time, 0) + PREDICATED_OFF_CYCLES
+        if barrier >= 0:
+            hold(m, w, barrier, done, 0)
+    else:
+        waves = 0
+        if to_mask:
+            waves = wavefronts(m, sm, to_record, to_gather, to_stride, to_mask, size, False)
+            m[u(sm + s.SM_SHARED_WAVEFRONTS)] += waves
+            m[u(sm + s.SM_SHARED_IDEAL)] += ideal_wavefronts(to_mask, size)
+        n = fill_lines(m, sm, w, record, gather, stride, mask, size, SPACE_GLOBAL)
+        done = enter_queue(m, sm, sc, time, max(n, groups(mask, size)))
+        load_lines(m, code, sm, w, row, done, max(waves, 1), n, barrier, s.LD_ASYNC, SPACE_GLOBAL)
+    if read_barrier >= 0:
+        hold(m, w, read_barrier, done + 5, 0)
+
+
+@core
+def finish_load(m: Any, sm: int, load: int) -> None:
+    """Every answer to a load is known."""
+    base = sm + m[u(s.H_OFF_LOADS)] + load * s.L_SLOTS
+    w = m[u(base + s.L_WARP)]
+    time = m[u(base + s.L_TIME)]
+    barrier = m[u(base + s.L_BARRIER)]
+    if m[u(base + s.L_KIND)] == s.LD_ASYNC:
+        m[u(w + s.W_ASYNC)] -= 1
+        m[u(w + s.W_ASYNC_TIME)] = max(m[u(w + s.W_ASYNC_TIME)], time)
+        if m[u(w + s.W_ASYNC)] == 0:
+            release_copies(m, w)
+    if barrier >= 0:
+        m[u(w + s.W_SB_UNKNOWN + barrier)] -= 1
+        if time > m[u(w + s.W_SB_TIME + barrier)]:
+            m[u(w + s.W_SB_TIME + barrier)] = time
+    mark(m, sm, w)
+
+
+@core
+def release_copies(m: Any, w: int) -> None:
+    """Groups of asynchronous copies (LDGDEPBAR) that waited for answers: their end is known now."""
+    time = m[u(w + s.W_ASYNC_TIME)]
+    for barrier in range(6):
+        count = m[u(w + s.W_RING_COUNT + barrier)]
+        for i in range(max(count - s.RING, 0), count):
+            place = w + s.W_RING + barrier * s.RING + (i & (s.RING - 1))
+            if m[u(place)] >= s.INF:
+                m[u(place)] = time
+                m[u(w + s.W_SB_UNKNOWN + barrier)] -= 1
+                if time > m[u(w + s.W_SB_TIME + barrier)]:
+                    m[u(w + s.W_SB_TIME + barrier)] = time
+
+
+@core
+def commit_copies(m: Any, w: int, barrier: int, time: int) -> None:
+    """LDGDEPBAR: the counter falls when every copy so far has arrived."""
+    if barrier < 0:
+        return
+    end = s.INF if m[u(w + s.W_ASYNC)] else max(time, m[u(w + s.W_ASYNC_TIME)])
+    hold(m, w, barrier, end, 1)
+    push_ring(m, w, barrier, end)
+
+
+@core
+def receive(m: Any, sm: int) -> None:
+    """Hand the answers of the last window to lines, loads and fences."""
+    count = m[u(sm + s.SM_REQUESTS)]
+    requests = sm + m[u(s.H_OFF_REQUESTS)]
+    loads = sm + m[u(s.H_OFF_LOADS)]
+    for index in range(count):
+        r = requests + index * s.R_SLOTS
+        kind = m[u(r + s.R_KIND)]
+        answer = m[u(r + s.R_ANSWER)]
+        if kind == s.RQ_STORE:
+            w = m[u(r + s.R_WARP)]
+            m[u(w + s.W_STORES)] -= 1
+            m[u(w + s.W_STORE_TIME)] = max(m[u(w + s.W_STORE_TIME)], answer)
+            m[u(sm + s.SM_FINISH)] = max(m[u(sm + s.SM_FINISH)], answer)
+            m[u(sm + s.SM_STORE_FREE)] = max(m[u(sm + s.SM_STORE_FREE)], answer - STORE_CREDIT_CYCLES)
+            if m[u(w + s.W_FENCE)] and m[u(w + s.W_STORES)] == 0:
+                mark(m, sm, w)
+            continue
+        if kind == s.RQ_LOAD or kind == s.RQ_LOAD_AROUND:
+            sectors = m[u(r + s.R_SECTORS)]
+            passed = popcount(sectors)
+            m[u(sm + s.SM_FILL_SECTORS)] += passed
+            answer = reserve(m, sm + s.OFF_FILL, s.CALENDAR_SHIFT, m[u(s.H_FILL_CAPACITY)], answer, passed)
+            if kind == s.RQ_LOAD:
+                line = m[u(r + s.R_LINE)]
+                place = l1_find(m, sm, line)
+                if place >= 0:
+                    tag = m[u(place + s.C_TAG)]
+                    come = (tag >> 4) & sectors
+                    m[u(place + s.C_TAG)] = (tag & ~(come << 4)) | come
+                    m[u(place + s.C_FILL)] = max(m[u(place + s.C_FILL)], answer)
+        elif kind == s.RQ_STRONG:
+            mark(m, sm, m[u(r + s.R_WARP)])
+        x = m[u(r + s.R_WAITERS)]
+        while x >= 0:
+            base = sm + m[u(s.H_OFF_WAITERS)] + x * s.X_SLOTS
+            load = loads + m[u(base + s.X_LOAD)] * s.L_SLOTS
+            m[u(load + s.L_TIME)] = max(m[u(load + s.L_TIME)], answer)
+            m[u(load + s.L_LEFT)] -= 1
+            if m[u(load + s.L_LEFT)] == 0:
+                finish_load(m, sm, m[u(base + s.X_LOAD)])
+            x = m[u(base + s.X_NEXT)]
+    m[u(sm + s.SM_REQUESTS)] = 0
+    m[u(sm + s.SM_WAITERS)] = 0
+    m[u(sm + s.SM_LOADS)] = 0
+
+
+@core
+def invalidate(m: Any, sm: int) -> None:
+    """CCTL.IVALL: L1 forgets what it holds (outstanding misses still answer their loads)."""
+    place = sm + m[u(s.H_OFF_L1)]
+    for _ in range(m[u(s.H_L1_SETS)] * m[u(s.H_L1_WAYS)]):
+        m[u(place + s.C_TAG)] = m[u(place + s.C_TAG)] & ~15
+        place += s.C_SLOTS

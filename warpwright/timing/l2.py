@@ -1,0 +1,366 @@
+"""L2 and the crossbar: slices, two partitions, atomics; the serial phase between windows.
+
+Lines are spread over slices by a hash; each slice is the home of its lines and owns the DRAM channels behind them.  On chips with two
+partitions an SM asks the slice of its own partition first, which keeps copies of lines whose home is on the
+other side and fetches what it lacks over the link (NVIDIA A100 whitepaper, "A100 L2 Cache"; a real H200 shows 60 MB
+as two times 30).  Writes and atomics go to the home, which is the point of coherence.
+
+Requests are served in order of (time, SM, number), so results and cycles do not depend on host threads; strong
+accesses are executed here, in that order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warpwright.engine.abi import TAG_GATHER
+from warpwright.timing import state as s
+from warpwright.timing.dram import dram_read, dram_write
+from warpwright.timing.l1 import SPACE_SHARED, atomic_waves, fill_lines, same_word, space_of
+from warpwright.timing.coalescer import wavefronts
+from warpwright.timing.native import core, lowest_bit, peek, popcount, u
+from warpwright.timing.ports import reserve
+from warpwright.timing.warp import mark, run_function, start_block_of, take_block
+
+# A tag: line << 12 | a copy lies in the other partition << 8 | dirty sectors << 4 | valid sectors
+_COPIED = 1 << 8
+WRITE_SLACK_CYCLES = 256
+"""How far DRAM's write queue may be behind before L2 takes no more dirty lines."""
+
+
+@core
+def slice_of(m: Any, line: int) -> int:
+    """The home slice: every group of as many lines as there are slices visits each once."""
+    slices = m[u(s.H_SLICES)]
+    group = line // slices
+    turn = ((group * s.GOLDEN) >> 40) & 0xFFFFFF
+    return (line - group * slices + turn) % slices
+
+
+@core
+def find(m: Any, piece: int, line: int) -> int:
+    """Place of a line in a slice, or -1 - place of the way to replace."""
+    ways = m[u(s.H_L2_WAYS)]
+    mixed = (((line // m[u(s.H_SLICES)]) * s.GOLDEN) >> 44) & 0xFFFFF
+    first = piece * m[u(s.H_L2_SLICE_WAYS)] + ((mixed * m[u(s.H_L2_SETS)]) >> 20) * ways
+    tags = m[u(s.H_L2_TAGS)] + first
+    for way in range(ways):
+        if m[u(tags + way)] >> 12 == line:
+            return first + way
+    stamps = m[u(s.H_L2_STAMPS)] + first
+    victim = 0
+    oldest = s.INF
+    for way in range(ways):
+        if m[u(stamps + way)] < oldest:
+            oldest = m[u(stamps + way)]
+            victim = way
+    return -1 - (first + victim)
+
+
+@core
+def install(m: Any, piece: int, line: int, place: int, time: int) -> int:
+    """Replace a way; dirty sectors go to DRAM.  Gives when a write that needs the way can be taken."""
+    place = -1 - place
+    tag = m[u(m[u(s.H_L2_TAGS)] + place)]
+    dirty = (tag >> 4) & 15
+    m[u(m[u(s.H_L2_TAGS)] + place)] = line << 12
+    m[u(m[u(s.H_L2_FILLS)] + place)] = 0
+    if dirty:
+        return max(time, dram_write(m, piece, tag >> 12, dirty, time) - WRITE_SLACK_CYCLES)
+    return time
+
+
+@core
+def port(m: Any, piece: int, time: int, units: int) -> int:
+    """Take sectors of a slice's bandwidth."""
+    calendar = m[u(s.H_SLICE_PORTS)] + piece * s.CALENDAR_SLOTS
+    return reserve(m, calendar, s.CALENDAR_SHIFT, m[u(s.H_SLICE_CAPACITY)], time, units)
+
+
+@core
+def widen(m: Any, sectors: int) -> int:
+    """What a miss fetches: pairs or all of the line."""
+    fetch = m[u(s.H_L2_FETCH)]
+    if fetch == 2:
+        return sectors | ((sectors & 5) << 1) | ((sectors & 10) >> 1)
+    return 15 if fetch == 4 else sectors
+
+
+@core
+def home_read(m: Any, home: int, line: int, sectors: int, start: int, far: bool) -> int:
+    """When the home slice has the sectors; ``start``: when its port took the request."""
+    place = find(m, home, line)
+    if place < 0:
+        install(m, home, line, place, start)
+        place = -1 - place
+    tag_at = m[u(s.H_L2_TAGS)] + place
+    tag = m[u(tag_at)]
+    missing = sectors & ~tag & 15
+    ready = start
+    fill_at = m[u(s.H_L2_FILLS)] + place
+    if sectors & tag:
+        ready = max(ready, m[u(fill_at)])
+    if missing:
+        fetch = widen(m, missing) & ~tag & 15
+        come = dram_read(m, home, line, fetch, start)
+        m[u(fill_at)] = max(m[u(fill_at)], come)
+        ready = max(ready, come)
+        tag |= fetch
+    if not far:
+        m[u(s.H_L2_HITS_READ)] += popcount(sectors & ~missing)
+    else:
+        tag |= _COPIED
+    m[u(tag_at)] = tag
+    m[u(m[u(s.H_L2_STAMPS)] + place)] = start
+    return ready
+
+
+@core
+def read(m: Any, partition: int, line: int, sectors: int, time: int) -> int:
+    """When a slice of the SM's partition can answer a load that reaches it at ``time``."""
+    home = slice_of(m, line)
+    count = popcount(sectors)
+    m[u(s.H_L2_SECTORS_READ)] += count
+    half = m[u(s.H_SLICES)] >> 1
+    if m[u(s.H_PARTITIONS)] == 1 or (home >= half) == (partition == 1):
+        return home_read(m, home, line, sectors, port(m, home, time, count), False)
+    near = home - half if home >= half else home + half
+    start = port(m, near, time, count)
+    place = find(m, near, line)
+    if place < 0:
+        install(m, near, line, place, start)
+        place = -1 - place
+    tag_at = m[u(s.H_L2_TAGS)] + place
+    tag = m[u(tag_at)]
+    missing = sectors & ~tag & 15
+    ready = start
+    fill_at = m[u(s.H_L2_FILLS)] + place
+    if sectors & tag:
+        ready = max(ready, m[u(fill_at)])
+        m[u(s.H_L2_HITS_READ)] += popcount(sectors & tag)
+    if missing:
+        far = m[u(s.H_FAR_LATENCY)]
+        moved = popcount(missing)
+        m[u(s.H_L2_FAR_SECTORS)] += moved
+        link = m[u(s.H_FAR_PORTS)] + (1 - partition) * s.CALENDAR_SLOTS
+        over = reserve(m, link, s.CALENDAR_SHIFT, m[u(s.H_FAR_CAPACITY)], start + (far >> 1), moved)
+        come = home_read(m, home, line, missing, port(m, home, over, moved), True) + far - (far >> 1)
+        m[u(fill_at)] = max(m[u(fill_at)], come)
+        ready = max(ready, come)
+        m[u(tag_at)] = tag | missing
+    m[u(m[u(s.H_L2_STAMPS)] + place)] = start
+    return ready
+
+
+@core
+def home_of_write(m: Any, partition: int, home: int, time: int) -> int:
+    """When a write or atomic reaches its home."""
+    half = m[u(s.H_SLICES)] >> 1
+    if m[u(s.H_PARTITIONS)] == 2 and (home >= half) != (partition == 1):
+        link = m[u(s.H_FAR_PORTS)] + partition * s.CALENDAR_SLOTS
+        far = m[u(s.H_FAR_LATENCY)] >> 1
+        return reserve(m, link, s.CALENDAR_SHIFT, m[u(s.H_FAR_CAPACITY)], time + far, 1)
+    return time
+
+
+@core
+def touch(m: Any, home: int, line: int, sectors: int, whole: int, start: int) -> int:
+    """Make sectors of the home dirty; gives when the home has taken them (``whole`` 0: an atomic, which needs the old
+    content first; a write's partial sectors are completed behind its back)."""
+    place = find(m, home, line)
+    ready = start
+    if place < 0:
+        ready = install(m, home, line, place, start)
+        place = -1 - place
+    tag_at = m[u(s.H_L2_TAGS)] + place
+    tag = m[u(tag_at)]
+    partial = sectors & ~whole & ~tag & 15
+    m[u(s.H_L2_HITS_WRITE)] += popcount(sectors & tag)
+    if partial:
+        come = dram_read(m, home, line, partial, start)
+        fill_at = m[u(s.H_L2_FILLS)] + place
+        m[u(fill_at)] = max(m[u(fill_at)], come)
+        if whole == 0:
+            ready = max(ready, come)
+    if tag & _COPIED:
+        half = m[u(s.H_SLICES)] >> 1
+        copy = find(m, home - half if home >= half else home + half, line)
+        if copy >= 0:
+            m[u(m[u(s.H_L2_TAGS)] + copy)] &= ~(sectors & 15)
+    m[u(tag_at)] = tag | sectors | (sectors << 4)
+    m[u(m[u(s.H_L2_STAMPS)] + place)] = start
+    return ready
+
+
+@core
+def write(m: Any, partition: int, line: int, sectors: int, whole: int, time: int) -> int:
+    """When the home has taken a write that reaches the SM's partition at ``time``."""
+    home = slice_of(m, line)
+    count = popcount(sectors)
+    m[u(s.H_L2_SECTORS_WRITE)] += count
+    start = port(m, home, home_of_write(m, partition, home, time), count)
+    return touch(m, home, line, sectors, whole | 16, start)
+
+
+@core
+def atomic(m: Any, partition: int, line: int, sectors: int, same: int, time: int) -> int:
+    """When the home has done an atomic on sectors of a line."""
+    home = slice_of(m, line)
+    count = popcount(sectors)
+    m[u(s.H_L2_SECTORS_ATOMIC)] += count
+    units = count * m[u(s.H_ATOMIC_SECTOR)]
+    if same > 4:
+        units = max(units, m[u(s.H_ATOMIC_WORD)] * same >> 5)
+    start = port(m, home, home_of_write(m, partition, home, time), units)
+    ready = touch(m, home, line, sectors, 0, start)
+    far = 0
+    half = m[u(s.H_SLICES)] >> 1
+    if m[u(s.H_PARTITIONS)] == 2 and (home >= half) != (partition == 1):
+        far = m[u(s.H_FAR_LATENCY)] >> 1
+    return ready + m[u(s.H_ATOMIC_LATENCY)] + far
+
+
+@core
+def execute_strong(m: Any, code: Any, sm: int, partition: int, r: int, time: int) -> int:
+    """Run a warp's strong access and time it; gives the time of its answer at the slice."""
+    w = m[u(r + s.R_WARP)]
+    row = m[u(r + s.R_LINE)]
+    m[u(w + s.W_PENDING)] = 0
+    m[u(s.H_STRONG_CALLS)] += 1
+    if not run_function(m, sm, w, m[u(r + s.R_TIME)]):
+        m[u(s.H_ERROR)] = 1
+        return time
+    if row < 0 or m[u(w + s.W_USED)] == 0:
+        return time
+    number = take_block(m, code, w)
+    if number != m[u(w + s.W_NUMBER)]:
+        m[u(sm + s.SM_FORETOLD_WRONG)] += 1
+        start_block_of(m, code, w, number)
+        return time
+    trace = m[u(w + s.W_TRACE)]
+    position = m[u(w + s.W_POS)]
+    word = peek(trace + position * 8)
+    mask = word & 0xFFFFFFFF
+    gather = (word >> 60) & 15 == TAG_GATHER
+    stride = (word << 8) >> 40
+    record = trace + (position + 1) * 8 if gather else peek(trace + position * 8 + 8)
+    m[u(w + s.W_POS)] = position + (33 if gather else 2)
+    if mask == 0:
+        return time
+    size = code[u(row + s.I_BYTES)]
+    operation = code[u(row + s.I_OP)]
+    first = lowest_bit(mask)
+    space = space_of(peek(record + first * 8) if gather else record + first * stride)
+    if space == SPACE_SHARED:
+        waves = wavefronts(m, sm, record, gather, stride, mask, size, operation >= s.OP_ATOMIC)
+        m[u(sm + s.SM_SHARED_WAVEFRONTS)] += waves
+        reserve(m, sm + s.OFF_LSU, s.CALENDAR_SHIFT, m[u(s.H_LSU_CAPACITY)], m[u(r + s.R_TIME)], waves - 1)
+        return time
+    n = fill_lines(m, sm, w, record, gather, stride, mask, size, space)
+    sectors = 0
+    for i in range(n):
+        sectors += popcount(m[u(sm + s.OFF_LINE_SECTORS + i)])
+    answer = time
+    if operation >= s.OP_ATOMIC:
+        same = same_word(record, gather, stride, mask)
+        waves = atomic_waves(sectors, n, same, operation, code[u(row + s.I_EXTRA)] & 255)
+        m[u(sm + s.SM_GLOBAL_ATOMICS)] += 1
+        m[u(sm + s.SM_ATOMIC_SECTORS)] += sectors
+        for i in range(n):
+            line = m[u(sm + s.OFF_LINES + i)]
+            mine = m[u(sm + s.OFF_LINE_SECTORS + i)]
+            answer = max(answer, atomic(m, partition, line, mine, same, time + i))
+        if operation == s.OP_ATOMIC:
+            answer = max(answer, time + waves)
+    elif operation == s.OP_LOAD:
+        waves = n
+        m[u(sm + s.SM_GLOBAL_LOADS)] += 1
+        m[u(sm + s.SM_LOAD_SECTORS)] += sectors
+        for i in range(n):
+            line = m[u(sm + s.OFF_LINES + i)]
+            answer = max(answer, read(m, partition, line, m[u(sm + s.OFF_LINE_SECTORS + i)], time + i))
+    else:
+        waves = sectors
+        m[u(sm + s.SM_GLOBAL_STORES)] += 1
+        m[u(sm + s.SM_STORE_SECTORS)] += sectors
+        for i in range(n):
+            line = m[u(sm + s.OFF_LINES + i)]
+            mine = m[u(sm + s.OFF_LINE_SECTORS + i)]
+            whole = m[u(sm + s.OFF_LINE_BYTES + i)]
+            answer = max(answer, write(m, partition, line, mine, whole, time + i))
+        m[u(w + s.W_STORE_TIME)] = max(m[u(w + s.W_STORE_TIME)], answer)
+    if waves > 1:
+        reserve(m, sm + s.OFF_LSU, s.CALENDAR_SHIFT, m[u(s.H_LSU_CAPACITY)], m[u(r + s.R_TIME)], waves - 1)
+    return answer
+
+
+@core
+def serve(m: Any, code: Any, sm: int, r: int) -> None:
+    """One request: way to the slice, slice, way back."""
+    index = m[u(sm + s.SM_INDEX)]
+    gpc = m[u(m[u(s.H_GPC_OF_SM)] + index)]
+    partition = m[u(m[u(s.H_PARTITION_OF_SM)] + index)]
+    kind = m[u(r + s.R_KIND)]
+    time = m[u(r + s.R_TIME)] + m[u(s.H_TO_L2)]
+    if kind == s.RQ_STRONG:
+        answer = execute_strong(m, code, sm, partition, r, time)
+        w = m[u(r + s.R_WARP)]
+        row = m[u(r + s.R_LINE)]
+        if row >= 0 and code[u(row + s.I_OP)] == s.OP_STORE:
+            m[u(w + s.W_STORES)] -= 1
+        m[u(r + s.R_ANSWER)] = answer + m[u(s.H_FROM_L2)]
+        return
+    line = m[u(r + s.R_LINE)]
+    sectors = m[u(r + s.R_SECTORS)]
+    count = popcount(sectors)
+    if kind == s.RQ_STORE:
+        ports = m[u(s.H_GPC_WRITE_PORTS)] + gpc * s.CALENDAR_SLOTS
+        time = reserve(m, ports, s.CALENDAR_SHIFT, m[u(s.H_GPC_WRITE_CAPACITY)], time, count)
+        m[u(r + s.R_ANSWER)] = write(m, partition, line, sectors, m[u(r + s.R_FULL)], time)
+        return
+    if kind == s.RQ_ATOMIC:
+        m[u(r + s.R_ANSWER)] = atomic(m, partition, line, sectors, m[u(r + s.R_FULL)], time) + m[u(s.H_FROM_L2)]
+        return
+    ready = read(m, partition, line, sectors, time)
+    ports = m[u(s.H_GPC_PORTS)] + gpc * s.CALENDAR_SLOTS
+    ready = reserve(m, ports, s.CALENDAR_SHIFT, m[u(s.H_GPC_CAPACITY)], ready, count)
+    m[u(r + s.R_ANSWER)] = ready + m[u(s.H_FROM_L2)]
+
+
+@core
+def serial_phase(m: Any, code: Any, begin: int) -> int:
+    """Serve every request of the window that began at ``begin``, in order of (time, SM, number); gives how many."""
+    buckets = m[u(s.H_BUCKETS)]
+    order = m[u(s.H_ORDER)]
+    sms = m[u(s.H_SMS)]
+    first = m[u(s.H_SM_FIRST)]
+    size = m[u(s.H_SM_SLOTS)]
+    requests = m[u(s.H_OFF_REQUESTS)]
+    total = 0
+    for i in range(sms):
+        total += m[u(first + i * size + s.SM_REQUESTS)]
+    if total == 0:
+        return 0
+    for i in range(s.BUCKETS + 1):
+        m[u(buckets + i)] = 0
+    for i in range(sms):
+        sm = first + i * size
+        for j in range(m[u(sm + s.SM_REQUESTS)]):
+            late = min(m[u(sm + requests + j * s.R_SLOTS + s.R_TIME)] - begin, s.BUCKETS - 1)
+            m[u(buckets + late + 1)] += 1
+    for i in range(s.BUCKETS):
+        m[u(buckets + i + 1)] += m[u(buckets + i)]
+    for i in range(sms):
+        sm = first + i * size
+        for j in range(m[u(sm + s.SM_REQUESTS)]):
+            r = sm + requests + j * s.R_SLOTS
+            late = min(m[u(r + s.R_TIME)] - begin, s.BUCKETS - 1)
+            place = m[u(buckets + late)]
+            m[u(buckets + late)] = place + 1
+            m[u(order + place)] = r << 12 | i
+    for i in range(total):
+        entry = m[u(order + i)]
+        serve(m, code, first + (entry & 0xFFF) * size, entry >> 12)
+        if m[u(s.H_ERROR)]:
+            mark(m, first + (entry & 0xFFF) * size, m[u((entry >> 12) + s.R_WARP)])
+    return total

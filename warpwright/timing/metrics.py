@@ -1,0 +1,169 @@
+"""Counters of the model under Nsight Compute's names.
+
+Names and units follow the Nsight Compute metrics reference; a metric that the model has no counter for is absent
+rather than guessed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from warpwright.chips.chip import Chip
+from warpwright.chips.occupancy import Occupancy
+from warpwright.timing import state as s
+from warpwright.timing.state import State
+
+
+def sm_column(state: State, field: int) -> Any:
+    """A scalar field of every SM, shape (sm_count,)."""
+    m = state.words
+    first, size, count = int(m[s.H_SM_FIRST]), int(m[s.H_SM_SLOTS]), int(m[s.H_SMS])
+    return m[first + field : first + (count - 1) * size + field + 1 : size].copy()
+
+
+def stalls(state: State) -> dict[str, int]:
+    """Warp-cycles by reason over the chip."""
+    return {name: int(sm_column(state, s.SM_STALL_FIRST + i).sum()) for i, name in enumerate(s.STALLS)}
+
+
+def _percent(part: float, whole: float) -> float:
+    return 100.0 * part / whole if whole else 0.0
+
+
+def collect(state: State, chip: Chip, occupancy: Occupancy, cycles: int) -> dict[str, float]:
+    """Every metric of a finished launch."""
+    m = state.words
+    sm = chip.sm
+
+    def total(field: int) -> float:
+        return float(sm_column(state, field).sum())
+
+    sub_cores = sm.sm_count * sm.sub_core_count
+    active = sm_column(state, s.SM_ACTIVE)
+    instructions = total(s.SM_INSTRUCTIONS)
+    active_sum = float(active.sum())
+    load_sectors, load_hits = total(s.SM_LOAD_SECTORS), total(s.SM_LOAD_HITS)
+    store_sectors, atomic_sectors = total(s.SM_STORE_SECTORS), total(s.SM_ATOMIC_SECTORS)
+    l2_reads, l2_writes = float(m[s.H_L2_SECTORS_READ]), float(m[s.H_L2_SECTORS_WRITE])
+    l2_atomics = float(m[s.H_L2_SECTORS_ATOMIC])
+    l2_hits = float(m[s.H_L2_HITS_READ] + m[s.H_L2_HITS_WRITE])
+    reads, writes = float(m[s.H_DRAM_READS]) * 32, float(m[s.H_DRAM_WRITES]) * 32
+    dram_bytes_per_clk = chip.dram.dram_gb_per_s * 1000 / chip.clocks.sm_clock_mhz
+    seconds = cycles / (chip.clocks.sm_clock_mhz * 1e6)
+    l2_bytes_per_clk = chip.l2.l2_slice_count * chip.l2.l2_slice_bytes_per_clk
+    dram_percent = _percent(reads + writes, dram_bytes_per_clk * cycles)
+    issue_percent = _percent(instructions, sub_cores * cycles)
+    lsu_percent = _percent(total(s.SM_LSU_WAVEFRONTS), sm.sm_count * cycles)
+    l2_percent = _percent((l2_reads + l2_writes + l2_atomics) * 32, l2_bytes_per_clk * cycles)
+    waves, ideal = total(s.SM_SHARED_WAVEFRONTS), total(s.SM_SHARED_IDEAL)
+    result = {
+        "gpc__cycles_elapsed.max": float(cycles),
+        "gpu__time_duration.sum": seconds * 1e9,
+        "sm__cycles_active.avg": active_sum / sm.sm_count,
+        "sm__cycles_active.max": float(active.max()),
+        "sm__inst_executed.sum": instructions,
+        "smsp__inst_executed.sum": instructions,
+        "smsp__thread_inst_executed.sum": total(s.SM_THREADS),
+        "smsp__inst_executed.avg.per_cycle_active": instructions / (active_sum * sm.sub_core_count) if active_sum else 0.0,
+        "sm__inst_executed.avg.per_cycle_elapsed": instructions / (sm.sm_count * cycles) if cycles else 0.0,
+        "smsp__warps_active.avg.per_cycle_active": (
+            total(s.SM_WARP_CYCLES) / (active_sum * sm.sub_core_count) if active_sum else 0.0
+        ),
+        "sm__warps_active.avg.pct_of_peak_sustained_active": _percent(
+            total(s.SM_WARP_CYCLES), active_sum * sm.max_warps_per_sm
+        ),
+        "sm__throughput.avg.pct_of_peak_sustained_elapsed": max(issue_percent, lsu_percent),
+        "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum": total(s.SM_GLOBAL_LOADS),
+        "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum": total(s.SM_GLOBAL_STORES),
+        "l1tex__t_requests_pipe_lsu_mem_local_op_ld.sum": total(s.SM_LOCAL_LOADS),
+        "l1tex__t_requests_pipe_lsu_mem_local_op_st.sum": total(s.SM_LOCAL_STORES),
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": load_sectors,
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit.sum": load_hits,
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum": store_sectors,
+        "l1tex__t_sector_hit_rate.pct": _percent(load_hits, load_sectors + store_sectors + atomic_sectors),
+        "l1tex__data_pipe_lsu_wavefronts.sum": total(s.SM_LSU_WAVEFRONTS),
+        "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum": waves,
+        "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum": waves - ideal,
+        "smsp__inst_executed_op_shared_ld.sum": total(s.SM_SHARED_LOADS),
+        "smsp__inst_executed_op_shared_st.sum": total(s.SM_SHARED_STORES),
+        "lts__t_sectors.sum": l2_reads + l2_writes + l2_atomics,
+        "lts__t_sectors_op_read.sum": l2_reads,
+        "lts__t_sectors_op_write.sum": l2_writes,
+        "lts__t_sectors_op_atom.sum": l2_atomics,
+        "lts__t_sectors_lookup_hit.sum": l2_hits,
+        "lts__t_sector_hit_rate.pct": _percent(l2_hits, l2_reads + l2_writes + l2_atomics),
+        "lts__throughput.avg.pct_of_peak_sustained_elapsed": l2_percent,
+        "dram__bytes_read.sum": reads,
+        "dram__bytes_write.sum": writes,
+        "dram__bytes.sum": reads + writes,
+        "dram__bytes.sum.per_second": (reads + writes) / seconds if seconds else 0.0,
+        "dram__throughput.avg.pct_of_peak_sustained_elapsed": dram_percent,
+        "launch__occupancy_limit_blocks": float(occupancy.block_limits["blocks"]),
+        "launch__occupancy_limit_registers": float(occupancy.block_limits["registers"]),
+        "launch__occupancy_limit_shared_mem": float(occupancy.block_limits["shared memory"]),
+        "launch__occupancy_limit_warps": float(occupancy.block_limits["warps"]),
+        "launch__occupancy_limit_barriers": float(occupancy.block_limits["barriers"]),
+        "launch__occupancy_per_block_size": occupancy.fraction * 100,
+        "launch__sm_count": float(sm.sm_count),
+    }
+    for pipe, name in enumerate(s.PIPES):
+        issued = total(s.SM_PIPE_FIRST + pipe)
+        if pipe != s.P_NONE and issued:
+            result[f"smsp__inst_executed_pipe_{name}.sum"] = issued
+    reasons = stalls(state)
+    issued_total = max(instructions, 1.0)
+    for name, waited in reasons.items():
+        if waited:
+            result[f"smsp__average_warps_issue_stalled_{name}_per_issue_active.ratio"] = waited / issued_total
+    return result
+
+
+def shares(metrics: dict[str, float]) -> dict[str, float]:
+    """Speed of light: percent of its peak that each unit reached."""
+    return {
+        "instruction issue and execution pipes": metrics["sm__throughput.avg.pct_of_peak_sustained_elapsed"],
+        "L2": metrics["lts__throughput.avg.pct_of_peak_sustained_elapsed"],
+        "DRAM": metrics["dram__throughput.avg.pct_of_peak_sustained_elapsed"],
+    }
+
+
+_REASON_WORDS = {
+    "long_scoreboard": "warps wait for global, local or L2 memory",
+    "short_scoreboard": "warps wait for shared memory, special functions or other queued results",
+    "math_pipe_throttle": "warps wait for a busy math pipe",
+    "mio_throttle": "warps wait for the memory instruction queue",
+    "lg_throttle": "warps wait for the queue of global accesses",
+    "wait": "warps wait for fixed latencies of dependent arithmetic",
+    "not_selected": "more warps are ready than a scheduler can issue",
+    "barrier": "warps wait for each other at block barriers",
+    "no_instruction": "warps wait for instructions to be fetched",
+    "imc_miss": "warps wait for constants",
+    "branch_resolving": "warps wait for branches",
+    "membar": "warps wait for memory fences",
+    "sleeping": "warps sleep",
+    "dispatch_stall": "warps wait for the dispatch unit",
+    "drain": "warps wait for their last stores",
+}
+
+
+def bottleneck(cycles: int, bounds: dict[str, float], reasons: dict[str, int]) -> str:
+    """One sentence: the binding lower bound when time is close to it, else what warps wait for most."""
+    name, bound = max(bounds.items(), key=lambda item: item[1])
+    waiting = {k: v for k, v in reasons.items() if k not in ("selected",)}
+    reason, waited = max(waiting.items(), key=lambda item: item[1])
+    all_cycles = max(sum(reasons.values()), 1)
+    if cycles and bound / cycles >= 0.6:
+        return f"{name} binds: {100 * bound / cycles:.0f}% of the time is the least that it needs"
+    if waited == 0:
+        return f"{name} binds: {100 * bound / max(cycles, 1):.0f}% of the time is the least that it needs"
+    return (
+        f"latency: {_REASON_WORDS.get(reason, reason)} ({100 * waited / all_cycles:.0f}% of warp time); "
+        f"the nearest limit is {name} at {100 * bound / max(cycles, 1):.0f}%"
+    )
+
+
+def as_array(values: Any) -> Any:
+    """A copy as int64."""
+    return np.asarray(values, np.int64).copy()

@@ -1,0 +1,140 @@
+"""The few things that compiled code needs beyond arrays: raw memory, calls by address, bit counts, and how to compile.
+
+``core`` compiles a function of the model.  Its cache lies in a folder named by a digest of every file of this
+package and of the layouts that it shares with the engine: Numba itself looks only at the function's own file,
+and a constant that changes in another one would leave stale code behind.
+
+``WARPWRIGHT_BOUNDSCHECK=1`` compiles with checked indices and without a cache.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from warpwright.toolchain.cache import default_folder
+
+F = TypeVar("F", bound=Callable[..., Any])
+BOUNDSCHECK = os.environ.get("WARPWRIGHT_BOUNDSCHECK", "") not in ("", "0")
+
+
+@cache
+def cache_folder() -> Path:
+    """Where compiled code of exactly these sources lies."""
+    here = Path(__file__).parent
+    digest = hashlib.sha256(numba.__version__.encode())
+    for path in [*sorted(here.glob("*.py")), here.parent / "engine" / "abi.py"]:
+        digest.update(path.read_bytes())
+    return default_folder() / "timing" / digest.hexdigest()[:16]
+
+
+def core(function: F | None = None, *, parallel: bool = False) -> Any:
+    """Compile a function of the model; call it with int64 arrays and ints only."""
+
+    def wrap(f: F) -> Any:
+        saved = numba.config.CACHE_DIR
+        numba.config.CACHE_DIR = str(cache_folder())
+        try:
+            return numba.njit(
+                f,
+                cache=not BOUNDSCHECK,
+                nogil=True,
+                boundscheck=BOUNDSCHECK,
+                error_model="numpy",
+                parallel=parallel,
+            )
+        finally:
+            numba.config.CACHE_DIR = saved
+
+    return wrap if function is None else wrap(function)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def u(typing_context: Any, index: Any) -> Any:
+    """An index as unsigned: no wrap-around test for negative values."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return context.cast(builder, arguments[0], signature.args[0], types.uint64)
+
+    return types.uint64(index), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def peek(typing_context: Any, address: Any) -> Any:
+    """The int64 at a host address."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
+        return builder.load(pointer)
+
+    return types.int64(types.int64), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def poke(typing_context: Any, address: Any, value: Any) -> Any:
+    """Store an int64 at a host address."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
+        builder.store(arguments[1], pointer)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def call_warp(typing_context: Any, function: Any, warp: Any) -> Any:
+    """``int32 f(WARP *)`` by address; the status as int64."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = ir.FunctionType(ir.IntType(32), [ir.IntType(64)])
+        callee = builder.inttoptr(arguments[0], kind.as_pointer())
+        return builder.sext(builder.call(callee, [arguments[1]]), ir.IntType(64))
+
+    return types.int64(types.int64, types.int64), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def call_policy(typing_context: Any, function: Any, ready: Any, last: Any, ages: Any) -> Any:
+    """A warp scheduler (``policies.py``) by address: ``int64 f(int64 ready, int64 last, int64 *ages)``."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        word = ir.IntType(64)
+        callee = builder.inttoptr(arguments[0], ir.FunctionType(word, [word, word, word]).as_pointer())
+        return builder.call(callee, arguments[1:])
+
+    return types.int64(types.int64, types.int64, types.int64, types.int64), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def lowest_bit(typing_context: Any, value: Any) -> Any:
+    """Position of the lowest set bit (64 when there is none)."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.int64(types.int64), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def popcount(typing_context: Any, value: Any) -> Any:
+    """Number of set bits."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.int64(types.int64), generate
+
+
+def address_of(array: Any) -> int:
+    """Host address of a NumPy array's first byte."""
+    return int(array.ctypes.data)

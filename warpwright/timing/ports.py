@@ -1,0 +1,59 @@
+"""Bandwidth that is asked for out of order: a ring of time buckets, each with a capacity.
+
+A port that only remembers when it is free next would lose the time before a reservation that lies far
+ahead (an answer from DRAM), and delay a nearer one (an L2 hit) behind it.  A calendar gives each
+reservation the first bucket at or after its time that has room; an empty calendar adds no delay.
+What exceeds a bucket flows into the following ones, so a long transfer keeps its neighbours busy too.
+
+Words of a calendar: [0] and [1] a stretch of buckets known to be full (first, one past the last), which a search
+jumps over; from [8] on the ring, each entry the number of its bucket and the use of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warpwright.timing.native import core, u
+from warpwright.timing.state import CALENDAR_BUCKETS
+
+_STAMP = 24  # bits below the bucket's number: its use
+_USE = (1 << _STAMP) - 1
+_FIRST = 8
+
+
+@core
+def reserve(m: Any, calendar: int, shift: int, capacity: int, time: int, units: int) -> int:
+    """Take ``units`` at or after ``time`` from a port that passes ``capacity`` in 2**shift cycles; gives the start in cycles."""
+    begin = time >> shift
+    bucket = begin
+    full_end = m[u(calendar + 1)]
+    inside = m[u(calendar)] <= begin <= full_end
+    if inside:
+        bucket = full_end
+    ring = calendar + _FIRST
+    while True:
+        place = u(ring + (bucket & (CALENDAR_BUCKETS - 1)))
+        entry = m[place]
+        used = entry & _USE if entry >> _STAMP == bucket else 0
+        if used < capacity:
+            break
+        bucket += 1
+    if inside:
+        m[u(calendar + 1)] = bucket
+    elif bucket > full_end:
+        m[u(calendar)] = begin
+        m[u(calendar + 1)] = bucket
+    start = (bucket << shift) + ((used << shift) // capacity)
+    if start < time:
+        start = time
+    used += units
+    while used > capacity:
+        m[place] = (bucket << _STAMP) | capacity
+        used -= capacity
+        bucket += 1
+        place = u(ring + (bucket & (CALENDAR_BUCKETS - 1)))
+        entry = m[place]
+        if entry >> _STAMP == bucket:
+            used += entry & _USE
+    m[place] = (bucket << _STAMP) | used
+    return start

@@ -1,0 +1,300 @@
+"""A launch in simulated time: the entry of the cycle model (``interface.py`` says what goes in and out).
+
+The compiled main loop runs some windows at a time; between them this module reports progress, looks whether it should
+stop, and handles what compiled code leaves to Python (faults, the interpreter).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from warpwright.chips.chip import Chip
+from warpwright.chips.occupancy import Occupancy
+from warpwright.engine.abi import BLOCK, WARP, Status
+from warpwright.engine.blocks import BasicBlock
+from warpwright.engine.launch import LaunchContext, launch_occupancy
+from warpwright.isa.ops import Lowered
+from warpwright.isa.program import Program
+from warpwright.timing import bounds as bounds_module
+from warpwright.timing import metrics as metrics_module
+from warpwright.timing import native, state as s, windows
+from warpwright.timing.interface import (
+    CancelCallback,
+    InterpretCallback,
+    Progress,
+    ProgressCallback,
+    TimingCancelled,
+    TimingError,
+    TimingResult,
+    TracedKernel,
+)
+from warpwright.timing.policies import Scheduler, compile_scheduler, greedy_then_youngest
+from warpwright.timing.state import State
+from warpwright.timing.static import StaticProgram, encode
+
+TRACE_LIMIT_WORDS = 256
+"""A warp runs ahead until its records fill this, then is asked again."""
+REPORT_SECONDS = 0.2
+_schedulers: dict[Scheduler, Any] = {}
+
+
+class _Workspace:
+    """Structures and memory of every block that can be resident, at fixed places."""
+
+    def __init__(self, kernel: TracedKernel, context: LaunchContext, occupancy: Occupancy, sms: int) -> None:
+        geometry = context.geometry
+        program = context.program
+        slots = sms * occupancy.blocks_per_sm
+        warps = geometry.warps_per_block
+        resident = sms * s.MAX_SUB_CORES * s.MAX_WARPS
+        self.spill_offset = (WARP.size_bytes + 63) // 64 * 64
+        self.warp_stride = self.spill_offset + (kernel.spill_bytes + 63) // 64 * 64 + 64
+        self.shared_bytes = program.shared_static_bytes + geometry.dynamic_shared_bytes
+        self.shared_stride = (self.shared_bytes + 127) // 128 * 128 + 128
+        self.local_stride = (context["local_bytes_per_thread"] * 32 + 127) // 128 * 128
+        self.trace_stride = (TRACE_LIMIT_WORDS + kernel.max_block_words + 8) * 8 // 64 * 64 + 128
+        self.blocks = np.zeros(slots * BLOCK.size_bytes // 8 + 8, np.int64)
+        self.warps = np.zeros(slots * warps * self.warp_stride // 8 + 8, np.int64)
+        self.shared = np.zeros(slots * self.shared_stride // 8 + 16, np.int64)
+        self.local = np.zeros(resident * self.local_stride // 8 + 16, np.int64)
+        self.trace = np.zeros(resident * self.trace_stride // 8 + 8, np.int64)
+
+    @staticmethod
+    def aligned(words: npt.NDArray[np.int64]) -> int:
+        """First 64-byte boundary of an array that has eight words to spare."""
+        return (native.address_of(words) + 63) // 64 * 64
+
+
+def _fill_header(
+    state: State,
+    static: StaticProgram,
+    kernel: TracedKernel,
+    context: LaunchContext,
+    occupancy: Occupancy,
+    space: _Workspace,
+) -> None:
+    geometry = context.geometry
+    values = {
+        s.H_FUNCTION: kernel.address,
+        s.H_LAUNCH: context.address,
+        s.H_GRID_X: geometry.grid[0],
+        s.H_GRID_Y: geometry.grid[1],
+        s.H_BLOCKS: geometry.blocks,
+        s.H_BLOCKS_PER_SM: occupancy.blocks_per_sm,
+        s.H_WARPS_PER_BLOCK: geometry.warps_per_block,
+        s.H_THREADS_PER_BLOCK: geometry.threads_per_block,
+        s.H_BLOCK_BASE: space.aligned(space.blocks),
+        s.H_BLOCK_STRIDE: BLOCK.size_bytes,
+        s.H_WARP_BASE: space.aligned(space.warps),
+        s.H_WARP_STRIDE: space.warp_stride,
+        s.H_SPILL_OFFSET: space.spill_offset,
+        s.H_SHARED_BASE: space.aligned(space.shared),
+        s.H_SHARED_STRIDE: space.shared_stride,
+        s.H_SHARED_BYTES: space.shared_bytes,
+        s.H_LOCAL_BASE: space.aligned(space.local),
+        s.H_LOCAL_STRIDE: space.local_stride,
+        s.H_TRACE_BASE: space.aligned(space.trace),
+        s.H_TRACE_STRIDE: space.trace_stride,
+        s.H_TRACE_LIMIT: TRACE_LIMIT_WORDS,
+        s.H_BLOCK_ROWS: static.blocks_at,
+        s.H_USES_RING: int(static.uses_ring),
+    }
+    for field, value in values.items():
+        state.words[field] = value
+
+
+def _warp_fields(state: State, sm: int, slot: int) -> dict[str, int]:
+    """What an error message needs of a warp: its WARP structure, its block's index, its state in the model."""
+    w = sm + s.OFF_WARPS + slot * s.W_SLOTS
+    pointer = int(state.words[w + s.W_POINTER])
+    fields = {name: int(_read(pointer + WARP[name])) for name in WARP}
+    block = fields["block"]
+    for name, key in (("block_x", "index_x"), ("block_y", "index_y"), ("block_z", "index_z")):
+        fields[name] = int(_read(block + BLOCK[key]))
+    fields["pc"] = int(state.words[w + s.W_PC])
+    fields["status"] = int(state.words[w + s.W_STATUS])
+    fields["waits_at_barrier"] = int(state.words[w + s.W_BARRIER]) - 1
+    fields["pointer"] = pointer
+    return fields
+
+
+def _read(address: int) -> int:
+    """The int64 at a host address, from Python."""
+    return ctypes.c_int64.from_address(address).value
+
+
+def _stopped_warps(state: State) -> list[tuple[int, int]]:
+    """(SM region, warp slot) of every warp that stopped for Python."""
+    found = []
+    for index in range(int(state.words[s.H_SMS])):
+        sm = state.sm(index)
+        if state.words[sm + s.SM_ERROR]:
+            found.append((sm, int(state.words[sm + s.SM_ERROR]) - 1))
+    return found
+
+
+def _handle_stop(state: State, interpret: InterpretCallback | None) -> None:
+    """Interpret what compiled code left over, or raise.
+
+    Raises:
+        TimingError: a fault, trap or deadlock within a warp.
+    """
+    m = state.words
+    for sm, slot in _stopped_warps(state):
+        w = sm + s.OFF_WARPS + slot * s.W_SLOTS
+        status = int(m[w + s.W_STATUS])
+        pointer = int(m[w + s.W_POINTER])
+        while status == Status.INTERPRET and interpret is not None:
+            status = int(interpret(pointer))
+        m[w + s.W_STATUS] = status
+        m[w + s.W_USED] = _read(pointer + WARP["trace_used"])
+        if status in (Status.FAULT, Status.TRAP, Status.DEADLOCK, Status.INTERPRET) or status not in list(Status):
+            name = Status(status).name if status in list(Status) else str(status)
+            raise TimingError(
+                f"a warp stopped with {name} at cycle {int(m[s.H_NOW]):,}",
+                Status(status) if status in list(Status) else None,
+                [_warp_fields(state, sm, slot)],
+            )
+        m[sm + s.SM_ERROR] = 0
+        _wake(state, sm, slot)
+    m[s.H_ERROR] = 0
+
+
+def _wake(state: State, sm: int, slot: int) -> None:
+    m = state.words
+    now = int(m[s.H_NOW])
+    sc = sm + s.OFF_SUB_CORES + (slot >> 4) * s.SC_SLOTS
+    m[sc + s.SC_READY + (slot & 15)] = now
+    m[sc + s.SC_PIPE + (slot & 15)] = s.P_NONE
+    m[sc + s.SC_NEXT] = min(int(m[sc + s.SC_NEXT]), now)
+    m[sm + s.SM_NEXT] = min(int(m[sm + s.SM_NEXT]), now)
+
+
+def _deadlock(state: State) -> TimingError:
+    m = state.words
+    warps = []
+    for index in range(int(m[s.H_SMS])):
+        sm = state.sm(index)
+        for slot in range(s.MAX_SUB_CORES * s.MAX_WARPS):
+            if m[sm + s.OFF_WARPS + slot * s.W_SLOTS + s.W_ACTIVE]:
+                warps.append(_warp_fields(state, sm, slot))
+    waiting = sum(w["waits_at_barrier"] >= 0 for w in warps)
+    return TimingError(
+        f"deadlock at cycle {int(m[s.H_NOW]):,}: {len(warps)} warps cannot go on, {waiting} of them wait at a block barrier",
+        Status.DEADLOCK,
+        warps,
+    )
+
+
+def simulate(
+    chip: Chip,
+    program: Program,
+    lowered: Sequence[Lowered],
+    kernel: TracedKernel,
+    context: LaunchContext,
+    *,
+    threads: int = 1,
+    progress: ProgressCallback | None = None,
+    cancel: CancelCallback | None = None,
+    interpret: InterpretCallback | None = None,
+    scheduler: Scheduler = greedy_then_youngest,
+    blocks: Sequence[BasicBlock] | None = None,
+) -> TimingResult:
+    """Run a launch in simulated time, with cold caches, functionally and cycle by cycle.
+
+    Raises:
+        TimingError: a warp faulted, trapped, or no warp can go on.
+        TimingCancelled: ``cancel`` said so.
+    """
+    began = time.perf_counter()
+    occupancy = launch_occupancy(program, context.geometry, chip)
+    static = encode(program, lowered, kernel.blocks if blocks is None else blocks, chip)
+    state = s.build(chip, occupancy.l1_kib, static.code_lines, static.const_lines, static.instructions)
+    space = _Workspace(kernel, context, occupancy, chip.sm.sm_count)
+    _fill_header(state, static, kernel, context, occupancy, space)
+    if scheduler not in _schedulers:
+        _schedulers[scheduler] = compile_scheduler(scheduler)
+    policy = int(_schedulers[scheduler].address)
+    if progress is not None and not windows.run_windows.signatures:
+        progress(Progress("compiling", blocks=context.geometry.blocks))
+    _run(state, static, policy, threads, progress, cancel, interpret)
+    return _result(state, chip, occupancy, context, time.perf_counter() - began)
+
+
+def _run(
+    state: State,
+    static: StaticProgram,
+    policy: int,
+    threads: int,
+    progress: ProgressCallback | None,
+    cancel: CancelCallback | None,
+    interpret: InterpretCallback | None,
+) -> None:
+    m = state.words
+    loop = windows.run_windows
+    if threads > 1:
+        loop = windows.run_windows_threaded
+        numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS, os.cpu_count() or 1))
+    windows.begin(m)
+    limit = 16
+    while True:
+        began = time.perf_counter()
+        outcome = int(loop(m, static.rows, policy, limit))
+        spent = time.perf_counter() - began
+        if outcome == windows.FINISHED:
+            return
+        if outcome == windows.STUCK:
+            raise _deadlock(state)
+        if outcome == windows.STOPPED:
+            _handle_stop(state, interpret)
+        if cancel is not None and cancel():
+            raise TimingCancelled(f"cancelled at cycle {int(m[s.H_NOW]):,}")
+        if progress is not None:
+            instructions = int(metrics_module.sm_column(state, s.SM_INSTRUCTIONS).sum())
+            done, total = int(m[s.H_DONE_BLOCKS]), int(m[s.H_BLOCKS])
+            progress(Progress("running", int(m[s.H_NOW]), done, total, instructions))
+        limit = int(min(max(limit * REPORT_SECONDS / max(spent, 1e-4), 1), limit * 8, 1 << 20))
+
+
+def _result(
+    state: State, chip: Chip, occupancy: Occupancy, context: LaunchContext, wall_seconds: float
+) -> TimingResult:
+    m = state.words
+    cycles = int(metrics_module.sm_column(state, s.SM_FINISH).max())
+    values = metrics_module.collect(state, chip, occupancy, cycles)
+    bounds = bounds_module.lower_bounds(state, chip, context.geometry.blocks, occupancy.blocks_per_sm)
+    reasons = metrics_module.stalls(state)
+    first, size, count = int(m[s.H_SM_FIRST]), int(m[s.H_SM_SLOTS]), int(m[s.H_SMS])
+    instructions = len(context.program.instructions)
+
+    def by_instruction(offset: int) -> npt.NDArray[np.int64]:
+        total = np.zeros(instructions, np.int64)
+        for i in range(count):
+            start = first + i * size + int(m[offset])
+            total += m[start : start + instructions]
+        return total
+
+    return TimingResult(
+        cycles=cycles,
+        seconds=cycles / (chip.clocks.sm_clock_mhz * 1e6),
+        metrics=values,
+        bottleneck=metrics_module.bottleneck(cycles, bounds, reasons),
+        bounds=bounds,
+        stalls=reasons,
+        sm={
+            "active_cycles": metrics_module.sm_column(state, s.SM_ACTIVE),
+            "instructions": metrics_module.sm_column(state, s.SM_INSTRUCTIONS),
+            "blocks": metrics_module.sm_column(state, s.SM_BLOCKS_RUN),
+        },
+        instruction_issues=by_instruction(s.H_OFF_ISSUES),
+        instruction_stall_cycles=by_instruction(s.H_OFF_STALLS),
+        wall_seconds=wall_seconds,
+    )

@@ -1,0 +1,41 @@
+"""An SM: four sub-cores and what they share, advanced to the end of a window, event by event.
+
+Nothing outside an SM can be heard within a window, because a window is shorter than the way to L2 and back; so every SM runs its
+window alone, on any host thread.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warpwright.timing import state as s
+from warpwright.timing.l1 import receive
+from warpwright.timing.native import core, u
+from warpwright.timing.sub_core import step
+from warpwright.timing.warp import settle
+
+
+@core
+def run_sm(m: Any, code: Any, sm: int, end: int, scheduler: int) -> None:
+    """Advance one SM to ``end``; answers of the last window come in first."""
+    if m[u(sm + s.SM_REQUESTS)]:
+        receive(m, sm)
+        settle(m, code, sm)
+    elif m[u(sm + s.SM_NEXT)] >= end:
+        return
+    first = sm + s.OFF_SUB_CORES
+    sub_cores = m[u(s.H_SUB_CORES)]
+    base = m.ctypes.data
+    while True:
+        time = s.INF
+        for i in range(sub_cores):
+            at = m[u(first + i * s.SC_SLOTS + s.SC_NEXT)]
+            if at < time:
+                time = at
+        if time >= end or m[u(sm + s.SM_ERROR)]:
+            m[u(sm + s.SM_NEXT)] = time
+            return
+        for i in range(sub_cores):
+            sc = first + i * s.SC_SLOTS
+            if m[u(sc + s.SC_NEXT)] <= time:
+                step(m, code, sm, sc, time, end, scheduler, base + (sc + s.SC_AGE) * 8)

@@ -1,0 +1,150 @@
+"""A program as the timing core reads it: one row of sixteen words an instruction, and one of four a basic block.
+
+Control bits, scoreboards and reuse flags come from the encoding (``isa/program.py``); what an instruction does to
+memory from its lowered operations; pipe and latency from ``classes.py``.  Register reads are counted by bank
+(register number's parity), once as they are and once with what the register-file cache still holds from the
+instruction before (Huerta et al., MICRO'25, section 5: one entry for each operand slot).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from warpwright.chips.chip import Chip
+from warpwright.engine.blocks import BasicBlock
+from warpwright.isa.program import RZ, Instruction, Kind, Operand, Program
+from warpwright.isa.sass.lower import register_effects
+from warpwright.isa.ops import Lowered
+from warpwright.timing import state as s
+from warpwright.timing.classes import timing_of
+
+
+@dataclass(slots=True)
+class StaticProgram:
+    """``rows``: instructions x I_SLOTS, then blocks x s.BL_SLOTS from ``blocks_at`` on; the first 8 words hold where."""
+
+    rows: npt.NDArray[np.int64]
+    blocks_at: int
+    code_lines: int
+    const_lines: int
+    uses_ring: bool
+    instructions: int
+
+
+def _reads_by_bank(registers: Sequence[int]) -> int:
+    odd = sum(r & 1 for r in registers)
+    return (len(registers) - odd) | odd << 8
+
+
+def _sources(instruction: Instruction, writes: frozenset[tuple[str, int]]) -> list[Operand]:
+    """Register operands that are read, in slot order."""
+    operands = [o for o in instruction.operands if o.kind is Kind.REGISTER]
+    if operands and ("reg", operands[0].index) in writes and instruction.operands[0] is operands[0]:
+        operands = operands[1:]
+    elif len(operands) > 1 and ("reg", operands[0].index) in writes:
+        operands = operands[1:]  # predicate destinations are printed around the register
+    return operands
+
+
+def _constant_line(instruction: Instruction, line_bytes: int, lines: dict[tuple[int, int], int]) -> int:
+    for operand in instruction.operands:
+        if operand.kind is Kind.CONSTANT and operand.base is None and operand.uniform is None:
+            return lines.setdefault((operand.index, operand.value // line_bytes), len(lines))
+    return -1
+
+
+def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicBlock], chip: Chip) -> StaticProgram:
+    """Build the table.
+
+    Args:
+        lowered: one entry an instruction; blocks: by the number that trace records carry.
+    """
+    count = len(program.instructions)
+    rows = np.zeros(count * s.I_SLOTS + len(blocks) * s.BL_SLOTS, np.int64)
+    accesses: dict[int, list[tuple[str, int, str, bool, str]]] = {}
+    clocks = {block.first for block in blocks if block.stop == "clock"}
+    for block in blocks:
+        for access in block.accesses:
+            accesses.setdefault(access.instruction, []).append(
+                (access.space, access.bytes, access.kind, access.access.strong, access.access.operation)
+            )
+    const_lines: dict[tuple[int, int], int] = {}
+    line_bytes = chip.instruction_cache.icache_line_bytes
+    uses_ring = False
+    held: dict[int, int] = {}  # operand slot -> register in the register-file cache
+    starts = {block.first for block in blocks}
+    for index, instruction in enumerate(program.instructions):
+        if index in starts:
+            held = {}
+        row = rows[index * s.I_SLOTS : (index + 1) * s.I_SLOTS]
+        control = instruction.control
+        memory = accesses.get(index, [])
+        timing = timing_of(instruction, chip, bool(memory))
+        kind = timing.kind
+        if index in clocks:
+            kind = s.K_CLOCK
+        row[s.I_KIND] = kind
+        row[s.I_PIPE] = timing.pipe
+        row[s.I_INTERVAL] = timing.interval_cycles
+        row[s.I_LATENCY] = timing.latency_cycles
+        row[s.I_STALL] = max(control.stall_cycles, 1)
+        row[s.I_YIELD] = int(control.yield_flag)
+        row[s.I_WAIT] = control.wait_mask
+        row[s.I_WRITE_BARRIER] = control.write_barrier if control.write_barrier < 6 else -1
+        row[s.I_READ_BARRIER] = control.read_barrier if control.read_barrier < 6 else -1
+        row[s.I_LINE] = instruction.address // line_bytes
+        row[s.I_CONST] = _constant_line(instruction, chip.constant_cache.constant_line_bytes, const_lines)
+        row[s.I_EXTRA] = timing.wavefronts
+        reads, writes = register_effects(lowered[index])
+        plain = [number for file, number in reads if file == "reg" and number != RZ]
+        sources = _sources(instruction, writes)
+        cached = {o.index for slot, o in enumerate(sources) if held.get(slot) == o.index}
+        fewer = [r for r in plain if not any(c <= r < c + 1 for c in cached)]
+        row[s.I_READS] = _reads_by_bank(plain) | _reads_by_bank(fewer) << 16
+        for slot, operand in enumerate(sources):
+            if operand.reuse:
+                held[slot] = operand.index
+            else:
+                held.pop(slot, None)
+        if memory:
+            _, size, operation, strong, atomic = memory[0]
+            row[s.I_BYTES] = size
+            row[s.I_OP] = {"load": s.OP_LOAD, "store": s.OP_STORE, "atomic": s.OP_ATOMIC}[operation]
+            if operation == "atomic" and (instruction.opcode == "RED" or control.write_barrier >= 6):
+                row[s.I_OP] = s.OP_REDUCE
+            row[s.I_STRONG] = int(strong or operation == "atomic")
+            row[s.I_EXTRA] = 2 if atomic == "cas" else 1
+            if "BYPASS" in instruction.modifiers:
+                row[s.I_EXTRA] |= 256
+            row[s.I_LATENCY] = len(memory)
+        if instruction.opcode == "DEPBAR":
+            row[s.I_EXTRA] = _depbar(instruction, row)
+            uses_ring = uses_ring or row[s.I_EXTRA] > 0
+        if kind == s.K_COPY_DONE:
+            uses_ring = True
+    at = count * s.I_SLOTS
+    for block in blocks:
+        place = at + block.number * s.BL_SLOTS
+        rows[place + s.BL_FIRST] = block.first
+        rows[place + s.BL_END] = block.first + block.count
+        for slot, stop in ((s.BL_STRONG, "strong"), (s.BL_CLOCK, "clock")):
+            follow = [n for n in block.successors if blocks[n].stop == stop]
+            rows[place + slot] = follow[0] if follow else -1
+    last = program.instructions[-1].address // line_bytes if count else 0
+    return StaticProgram(rows, at, last + 1, max(len(const_lines), 1), uses_ring, count)
+
+
+def _depbar(instruction: Instruction, row: npt.NDArray[np.int64]) -> int:
+    """DEPBAR.LE SBn, m: which counter goes to ``I_OP``, how many may be left is the result; DEPBAR {…} waits for a mask."""
+    row[s.I_OP] = -1
+    allowed = 0
+    for operand in instruction.operands:
+        if operand.kind is Kind.SCOREBOARD and row[s.I_OP] < 0:
+            row[s.I_OP] = operand.index
+        elif operand.kind is Kind.IMMEDIATE:
+            allowed = operand.value
+    return allowed

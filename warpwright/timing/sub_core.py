@@ -1,0 +1,239 @@
+"""A sub-core: its warp scheduler, dispatch ports, register banks and pipes.
+
+Each cycle the scheduler picks one of the warps whose next instruction can issue (``policies.py``; default greedy, then
+youngest).  An instruction holds its pipe for 32 / lanes cycles, reads its registers through two banks of one
+port each within a fixed window (Huerta et al., MICRO'25, sections 4 and 5; bench/micro: one 32-lane
+read a bank and cycle, averaged over neighbours), and counts on the dependence counters that its control bits name.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warpwright.engine.abi import BLOCK, WARP
+from warpwright.timing import state as s
+from warpwright.timing.l1 import access, commit_copies, copy, enter_queue, invalidate, new_load, new_request, wait_for
+from warpwright.timing.native import call_policy, core, peek, popcount, u
+from warpwright.timing.warp import (
+    BARRIER,
+    CLOCK,
+    SLEEP,
+    SLEEP_NS,
+    STRONG,
+    arrive,
+    hold,
+    mark,
+    prepare,
+    run_function,
+    settle,
+    start_block_of,
+    take_block,
+    warp_at,
+)
+
+OPERANDS_READ_CYCLES = 4
+"""Issue to the release of a read barrier for what does not go through the queue."""
+
+
+@core
+def occupy(m: Any, sc: int, pipe: int, interval: int, time: int) -> None:
+    """Hold the instruction's pipe; FP32 takes the lite half when that is free."""
+    free = sc + s.SC_PIPE_FREE
+    if pipe == s.P_FMA or pipe == s.P_FMA_HEAVY:
+        lite = m[u(free + s.P_FMA_LITE)]
+        heavy = m[u(free + s.P_FMA_HEAVY)]
+        if pipe == s.P_FMA and lite <= time:
+            lite = time + interval
+            m[u(free + s.P_FMA_LITE)] = lite
+        else:
+            heavy = time + interval
+            m[u(free + s.P_FMA_HEAVY)] = heavy
+        m[u(free + s.P_FMA)] = min(lite, heavy)
+    elif pipe != s.P_NONE and pipe != s.P_MIO:
+        m[u(free + pipe)] = time + interval
+
+
+@core
+def strong(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int) -> None:
+    """Issue a strong access that has not been executed: the serial phase does it, in order of time over the chip."""
+    start = enter_queue(m, sm, sc, time, 1)
+    m[u(w + s.W_PENDING)] = 2
+    barrier = code[u(row + s.I_WRITE_BARRIER)]
+    load = new_load(m, sm, w, barrier, s.LD_REGISTER)
+    request = new_request(m, sm, w, s.RQ_STRONG, start, row, 0, 0)
+    wait_for(m, sm, request, load)
+    if barrier >= 0:
+        hold(m, w, barrier, s.INF, 1)
+    read_barrier = code[u(row + s.I_READ_BARRIER)]
+    if read_barrier >= 0:
+        hold(m, w, read_barrier, start + 3, 0)
+    if code[u(row + s.I_OP)] == s.OP_STORE:
+        m[u(w + s.W_STORES)] += 1
+
+
+@core
+def read_clock(m: Any, code: Any, sm: int, w: int, time: int) -> bool:
+    """Execute a clock read at the cycle of its issue; False when the warp turns out to be elsewhere."""
+    m[u(w + s.W_PENDING)] = 0
+    if not run_function(m, sm, w, time) or m[u(w + s.W_USED)] == 0:
+        return False
+    number = take_block(m, code, w)
+    if number != m[u(w + s.W_NUMBER)]:
+        m[u(sm + s.SM_FORETOLD_WRONG)] += 1
+        start_block_of(m, code, w, number)
+        return False
+    return True
+
+
+@core
+def account(m: Any, sm: int, sc: int, w: int, pc: int, ready: int, pipe: int, time: int) -> None:
+    """Book the cycles since the warp's last issue on what it waited for."""
+    waited = time - m[u(w + s.W_LAST)] - 1
+    stalls = sm + s.SM_STALL_FIRST
+    m[u(stalls + s.ST_SELECTED)] += 1
+    m[u(sm + m[u(s.H_OFF_ISSUES)] + pc)] += 1
+    if waited > 0:
+        m[u(sm + m[u(s.H_OFF_STALLS)] + pc)] += waited
+        known = ready - m[u(w + s.W_LAST)] - 1
+        if known > 0:
+            m[u(stalls + m[u(w + s.W_REASON)])] += known
+        else:
+            known = 0
+        rest = waited - known
+        if rest > 0:
+            pipe_wait = min(max(m[u(sc + s.SC_PIPE_FREE + pipe)] - ready, 0), rest)
+            if pipe_wait > 0:
+                m[u(stalls + (s.ST_MIO if pipe == s.P_MIO else s.ST_MATH))] += pipe_wait
+            m[u(stalls + s.ST_NOT_SELECTED)] += rest - pipe_wait
+
+
+@core
+def issue(m: Any, code: Any, sm: int, sc: int, slot: int, time: int, end: int) -> bool:
+    """Issue the slot's next instruction at ``time``; False when it turns out that it can't."""
+    w = warp_at(sm, ((sc - sm - s.OFF_SUB_CORES) // s.SC_SLOTS) * s.MAX_WARPS + slot)
+    pc = m[u(w + s.W_PC)]
+    if pc == m[u(w + s.W_END)]:  # it asked to be asked again
+        prepare(m, code, sm, w, time, m[u(w + s.W_REASON)])
+        return False
+    row = pc * s.I_SLOTS
+    kind = code[u(row + s.I_KIND)]
+    if kind == s.K_MEMORY or kind == s.K_COPY:
+        if m[u(sm + s.SM_REQUESTS)] > s.MAX_REQUESTS - s.LINE_COUNT or m[u(sm + s.SM_LOADS)] > s.MAX_LOADS - 8:
+            m[u(sc + s.SC_PIPE_FREE + s.P_MIO)] = end
+            return False
+    elif kind == s.K_CLOCK and m[u(w + s.W_PENDING)] == 1 and not read_clock(m, code, sm, w, time):
+        if m[u(sm + s.SM_ERROR)] == 0:
+            prepare(m, code, sm, w, time, m[u(w + s.W_REASON)])
+        return False
+    pipe = code[u(row + s.I_PIPE)]
+    account(m, sm, sc, w, pc, m[u(sc + s.SC_READY + slot)], pipe, time)
+    m[u(sm + s.SM_INSTRUCTIONS)] += 1
+    m[u(sm + s.SM_THREADS)] += popcount(m[u(w + s.W_MASK)])
+    m[u(sm + s.SM_PIPE_FIRST + pipe)] += 1
+    # operands
+    reads = code[u(row + s.I_READS)]
+    if m[u(sc + s.SC_LAST_REUSE)] == slot:
+        reads >>= 16
+    bank0 = max(m[u(sc + s.SC_BANK0)], time) + (reads & 255)
+    bank1 = max(m[u(sc + s.SC_BANK1)], time) + ((reads >> 8) & 255)
+    m[u(sc + s.SC_BANK0)] = bank0
+    m[u(sc + s.SC_BANK1)] = bank1
+    late = max(bank0, bank1) - time - m[u(s.H_WINDOW_OPERANDS)]
+    m[u(sc + s.SC_ISSUE_FREE)] = time + 1 + max(late, 0)
+    m[u(sc + s.SC_LAST_REUSE)] = slot
+    occupy(m, sc, pipe, code[u(row + s.I_INTERVAL)], time)
+    # control bits
+    stall = code[u(row + s.I_STALL)]
+    earliest = time + stall
+    reason = s.ST_WAIT
+    m[u(sc + s.SC_LAST)] = -1 if code[u(row + s.I_YIELD)] else slot
+    m[u(w + s.W_LAST)] = time
+    m[u(w + s.W_PC)] = pc + 1
+    if kind == s.K_MEMORY:
+        if m[u(w + s.W_PENDING)] == 1:
+            strong(m, code, sm, sc, w, row, time)
+        else:
+            access(m, code, sm, sc, w, row, time)
+    elif kind == s.K_FIXED or kind == s.K_BRANCH or kind == s.K_EXIT or kind == s.K_CLOCK:
+        barrier = code[u(row + s.I_WRITE_BARRIER)]
+        if barrier >= 0:
+            hold(m, w, barrier, time + code[u(row + s.I_LATENCY)], 0)
+        barrier = code[u(row + s.I_READ_BARRIER)]
+        if barrier >= 0:
+            hold(m, w, barrier, time + OPERANDS_READ_CYCLES, 0)
+    elif kind == s.K_MIO:
+        start = enter_queue(m, sm, sc, time, code[u(row + s.I_EXTRA)])
+        barrier = code[u(row + s.I_WRITE_BARRIER)]
+        if barrier >= 0:
+            hold(m, w, barrier, start + code[u(row + s.I_LATENCY)], 0)
+        barrier = code[u(row + s.I_READ_BARRIER)]
+        if barrier >= 0:
+            hold(m, w, barrier, start + 1, 0)
+    elif kind == s.K_BARRIER:
+        if m[u(w + s.W_STATUS)] == BARRIER and m[u(w + s.W_POS)] == m[u(w + s.W_USED)]:
+            arrive(m, sm, w, time)
+        if m[u(w + s.W_BARRIER)]:
+            m[u(w + s.W_EARLIEST)] = earliest
+            m[u(w + s.W_REASON)] = s.ST_BARRIER
+            m[u(sc + s.SC_READY + slot)] = s.INF
+            settle(m, code, sm)
+            return True
+        if m[u(sm + s.SM_RECONSIDER)]:
+            m[u(sm + s.SM_RECONSIDER)] &= ~(1 << m[u(w + s.W_SLOT)])
+            earliest = max(earliest, m[u(w + s.W_EARLIEST)])
+            reason = s.ST_BARRIER
+    elif kind == s.K_COPY:
+        copy(m, code, sm, sc, w, row, time)
+    elif kind == s.K_COPY_DONE:
+        commit_copies(m, w, code[u(row + s.I_WRITE_BARRIER)], time + 2)
+    elif kind == s.K_MEMBAR:
+        earliest = max(earliest, time + code[u(row + s.I_LATENCY)])
+        reason = s.ST_MEMBAR
+        if m[u(w + s.W_STORES)] or m[u(w + s.W_STORE_TIME)] > time:
+            m[u(w + s.W_FENCE)] = code[u(row + s.I_LATENCY)]
+    elif kind == s.K_INVALIDATE:
+        invalidate(m, sm)
+    elif kind == s.K_SLEEP and m[u(w + s.W_STATUS)] == SLEEP and m[u(w + s.W_POS)] == m[u(w + s.W_USED)]:
+        pause = peek(m[u(w + s.W_POINTER)] + SLEEP_NS) * m[u(s.H_CLOCK_KHZ)] // 1000000
+        earliest = max(earliest, time + pause)
+        reason = s.ST_SLEEP
+    prepare(m, code, sm, w, earliest, reason)
+    if m[u(sm + s.SM_RECONSIDER)]:
+        settle(m, code, sm)
+    return True
+
+
+@core
+def step(m: Any, code: Any, sm: int, sc: int, time: int, end: int, scheduler: int, ages: int) -> None:
+    """One cycle of a sub-core that may have something to do."""
+    free = m[u(sc + s.SC_ISSUE_FREE)]
+    if free > time:
+        m[u(sc + s.SC_NEXT)] = free
+        return
+    while True:
+        ready = 0
+        following = s.INF
+        for slot in range(s.MAX_WARPS):
+            at = max(m[u(sc + s.SC_READY + slot)], m[u(sc + s.SC_PIPE_FREE + m[u(sc + s.SC_PIPE + slot)])])
+            if at <= time:
+                ready |= 1 << slot
+            elif at < following:
+                following = at
+        m[u(sc + s.SC_NEXT)] = following
+        if ready == 0:
+            return
+        slot = ready & -ready
+        if slot == ready:
+            chosen = popcount(slot - 1)
+        else:
+            chosen = call_policy(scheduler, ready, m[u(sc + s.SC_LAST)], ages)
+        if issue(m, code, sm, sc, chosen, time, end):
+            free = m[u(sc + s.SC_ISSUE_FREE)]
+            if slot != ready:
+                m[u(sc + s.SC_NEXT)] = free
+            elif m[u(sc + s.SC_NEXT)] < free:
+                m[u(sc + s.SC_NEXT)] = free
+            return
+        if m[u(sm + s.SM_ERROR)]:
+            m[u(sc + s.SC_READY + chosen)] = s.INF
+            return

@@ -1,0 +1,368 @@
+"""A warp between two issues: its records, what its next instruction waits for, block barriers and its end.
+
+``prepare`` computes the earliest time at which a warp can issue its next instruction, from the control bits
+(stall count, six dependence counters), the instruction and constant caches and the records that tell
+which basic block comes next.  What is not known yet (an answer from L2, a strong access that has not been
+executed, a barrier) leaves the warp at ``INF``; whoever learns it marks the warp in ``SM_RECONSIDER``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warpwright.engine.abi import BLOCK, TAG_BLOCK, WARP, Status
+from warpwright.timing import state as s
+from warpwright.timing.fetch import constant_ready, instruction_ready
+from warpwright.timing.native import call_warp, core, lowest_bit, peek, poke, popcount, u
+
+EXIT, BARRIER, STRONG, CLOCK = int(Status.EXIT), int(Status.BARRIER), int(Status.STRONG), int(Status.CLOCK)
+SLEEP, TRACE_FULL, YIELD = int(Status.SLEEP), int(Status.TRACE_FULL), int(Status.YIELD)
+TRACE_USED, WARP_CLOCK, WARP_NS, SLEEP_NS = WARP["trace_used"], WARP["clock"], WARP["globaltimer_ns"], WARP["sleep_ns"]
+BAR_ID, BAR_THREADS, BAR_MODE = WARP["barrier_id"], WARP["barrier_threads"], WARP["barrier_mode"]
+BAR_LANES, BAR_VOTE, BAR_RESULT = WARP["barrier_lanes"], WARP["barrier_vote"], WARP["barrier_result"]
+EXITED = WARP["exited"]
+BLOCK_X, BLOCK_Y, BLOCK_Z, BLOCK_LINEAR = BLOCK["index_x"], BLOCK["index_y"], BLOCK["index_z"], BLOCK["linear_index"]
+RETRY_CYCLES = 32
+"""After a yield without a record: when the warp is asked again."""
+MODE_ARRIVE, MODE_POPC, MODE_AND, MODE_OR = 1, 2, 3, 4
+
+
+@core
+def warp_at(sm: int, slot: int) -> int:
+    """Index of a warp slot's fields."""
+    return sm + s.OFF_WARPS + slot * s.W_SLOTS
+
+
+@core
+def run_function(m: Any, sm: int, w: int, time: int) -> bool:
+    """Call the warp's function for more records; False when Python must handle what it returned."""
+    pointer = m[u(w + s.W_POINTER)]
+    poke(pointer + TRACE_USED, 0)
+    poke(pointer + WARP_CLOCK, time)
+    poke(pointer + WARP_NS, time * 1000000 // m[u(s.H_CLOCK_KHZ)])
+    status = call_warp(m[u(s.H_FUNCTION)], pointer)
+    m[u(w + s.W_POS)] = 0
+    m[u(w + s.W_USED)] = peek(pointer + TRACE_USED)
+    m[u(w + s.W_STATUS)] = status
+    m[u(sm + s.SM_RAN)] += 1
+    known = (
+        (1 << EXIT) | (1 << BARRIER) | (1 << STRONG) | (1 << CLOCK) | (1 << SLEEP) | (1 << TRACE_FULL) | (1 << YIELD)
+    )
+    if (known >> status) & 1:
+        return True
+    m[u(sm + s.SM_ERROR)] = m[u(w + s.W_SLOT)] + 1
+    return False
+
+
+@core
+def refill(m: Any, sm: int, w: int, time: int) -> bool:
+    """More records, when the warp may run now; False while it must wait."""
+    status = m[u(w + s.W_STATUS)]
+    if status == EXIT or status == BARRIER or status == STRONG:
+        return False
+    return run_function(m, sm, w, time)
+
+
+@core
+def start_block_of(m: Any, code: Any, w: int, number: int) -> None:
+    row = m[u(s.H_BLOCK_ROWS)] + number * s.BL_SLOTS
+    m[u(w + s.W_NUMBER)] = number
+    m[u(w + s.W_PC)] = code[u(row + s.BL_FIRST)]
+    m[u(w + s.W_END)] = code[u(row + s.BL_END)]
+
+
+@core
+def take_block(m: Any, code: Any, w: int) -> int:
+    """Consume the block record that is next; gives the block's number."""
+    position = m[u(w + s.W_POS)]
+    word = peek(m[u(w + s.W_TRACE)] + position * 8)
+    m[u(w + s.W_POS)] = position + 1
+    m[u(w + s.W_MASK)] = word & 0xFFFFFFFF
+    return (word >> 32) & 0xFFFFFFF
+
+
+@core
+def next_block(m: Any, code: Any, sm: int, w: int, time: int) -> bool:
+    """Go on to the warp's next basic block; False when it has ended or must wait."""
+    if m[u(w + s.W_POS)] == m[u(w + s.W_USED)]:
+        if m[u(w + s.W_PENDING)] != 0:
+            return False
+        status = m[u(w + s.W_STATUS)]
+        if status == EXIT:
+            end_warp(m, sm, w, time)
+            return False
+        if status == STRONG or status == CLOCK:
+            number = m[u(w + s.W_NUMBER)]
+            foretold = 0
+            if number >= 0:
+                row = m[u(s.H_BLOCK_ROWS)] + number * s.BL_SLOTS
+                foretold = code[u(row + (s.BL_STRONG if status == STRONG else s.BL_CLOCK))]
+            if foretold >= 0:
+                m[u(w + s.W_PENDING)] = 1
+                start_block_of(m, code, w, foretold)
+                return True
+            if status == STRONG:
+                ask_serial(m, sm, w, time)
+                return False
+        if not refill(m, sm, w, time):
+            return False
+        if m[u(w + s.W_USED)] == 0:
+            if m[u(w + s.W_STATUS)] == EXIT:
+                end_warp(m, sm, w, time)
+                return False
+            set_ready(m, sm, w, time + RETRY_CYCLES, s.P_NONE)
+            return False
+    start_block_of(m, code, w, take_block(m, code, w))
+    return True
+
+
+@core
+def ask_serial(m: Any, sm: int, w: int, time: int) -> None:
+    """Have a stopped warp executed in the serial phase although nobody knows where it goes on."""
+    m[u(w + s.W_PENDING)] = 2
+    index = m[u(sm + s.SM_REQUESTS)]
+    m[u(sm + s.SM_REQUESTS)] = index + 1
+    r = sm + m[u(s.H_OFF_REQUESTS)] + index * s.R_SLOTS
+    m[u(r + s.R_TIME)] = time
+    m[u(r + s.R_KIND)] = s.RQ_STRONG
+    m[u(r + s.R_LINE)] = -1
+    m[u(r + s.R_WARP)] = w
+    m[u(r + s.R_WAITERS)] = -1
+
+
+@core
+def set_ready(m: Any, sm: int, w: int, time: int, pipe: int) -> None:
+    """Tell the sub-core when the warp can issue."""
+    slot = m[u(w + s.W_SLOT)]
+    sc = sm + s.OFF_SUB_CORES + (slot >> 4) * s.SC_SLOTS
+    m[u(sc + s.SC_READY + (slot & 15))] = time
+    m[u(sc + s.SC_PIPE + (slot & 15))] = pipe
+    if time < m[u(sc + s.SC_NEXT)]:
+        m[u(sc + s.SC_NEXT)] = time
+        if time < m[u(sm + s.SM_NEXT)]:
+            m[u(sm + s.SM_NEXT)] = time
+
+
+@core
+def prepare(m: Any, code: Any, sm: int, w: int, earliest: int, reason: int) -> None:
+    """Find out when the warp can issue its next instruction."""
+    m[u(w + s.W_EARLIEST)] = earliest
+    m[u(w + s.W_REASON)] = reason
+    slot = m[u(w + s.W_SLOT)]
+    sc = sm + s.OFF_SUB_CORES + (slot >> 4) * s.SC_SLOTS
+    m[u(sc + s.SC_READY + (slot & 15))] = s.INF
+    if m[u(w + s.W_BARRIER)] != 0:
+        return
+    fence = m[u(w + s.W_FENCE)]
+    if fence:
+        if m[u(w + s.W_STORES)]:
+            return
+        m[u(w + s.W_FENCE)] = 0
+        written = m[u(w + s.W_STORE_TIME)] + fence
+        if written > earliest:
+            earliest = written
+            reason = s.ST_MEMBAR
+    pc = m[u(w + s.W_PC)]
+    if pc == m[u(w + s.W_END)]:
+        if not next_block(m, code, sm, w, earliest):
+            return
+        if m[u(w + s.W_PC)] != pc:
+            taken = m[u(w + s.W_LAST)] + m[u(s.H_BRANCH_LATENCY)]
+            if taken > earliest:
+                earliest = taken
+                reason = s.ST_BRANCH
+        pc = m[u(w + s.W_PC)]
+    row = pc * s.I_SLOTS
+    kind = code[u(row + s.I_KIND)]
+    if (kind == s.K_MEMORY or kind == s.K_COPY) and m[u(w + s.W_POS)] == m[u(w + s.W_USED)]:
+        pending = m[u(w + s.W_PENDING)]
+        if pending == 2 or (pending == 0 and not refill(m, sm, w, earliest)):
+            m[u(w + s.W_EARLIEST)] = earliest
+            m[u(w + s.W_REASON)] = reason
+            return
+    waits = code[u(row + s.I_WAIT)]
+    while waits:
+        barrier = lowest_bit(waits)
+        waits &= waits - 1
+        if m[u(w + s.W_SB_UNKNOWN + barrier)]:
+            m[u(w + s.W_EARLIEST)] = earliest
+            m[u(w + s.W_REASON)] = s.ST_LONG
+            return
+        over = m[u(w + s.W_SB_TIME + barrier)]
+        if over > earliest:
+            earliest = over
+            reason = s.ST_LONG if m[u(w + s.W_SB_LONG + barrier)] else s.ST_SHORT
+    if kind == s.K_DEPBAR:
+        over = counter_ready(m, w, code[u(row + s.I_OP)], code[u(row + s.I_EXTRA)])
+        if over >= s.INF:
+            m[u(w + s.W_EARLIEST)] = earliest
+            m[u(w + s.W_REASON)] = s.ST_LONG
+            return
+        if over > earliest:
+            earliest = over
+            reason = s.ST_LONG
+    line = code[u(row + s.I_LINE)]
+    if line != m[u(w + s.W_LINE)]:
+        m[u(w + s.W_LINE)] = line
+        fetched = instruction_ready(m, sm, line, earliest)
+        if fetched > earliest:
+            earliest = fetched
+            reason = s.ST_NO_INSTRUCTION
+    constant = code[u(row + s.I_CONST)]
+    if constant >= 0:
+        fetched = constant_ready(m, sm, constant, earliest)
+        if fetched > earliest:
+            earliest = fetched
+            reason = s.ST_CONSTANT
+    m[u(w + s.W_EARLIEST)] = earliest
+    m[u(w + s.W_REASON)] = reason
+    set_ready(m, sm, w, earliest, code[u(row + s.I_PIPE)])
+
+
+@core
+def counter_ready(m: Any, w: int, barrier: int, allowed: int) -> int:
+    """When a dependence counter is at or below ``allowed``: its operations end in order."""
+    if barrier < 0:
+        return 0
+    if allowed == 0:
+        return s.INF if m[u(w + s.W_SB_UNKNOWN + barrier)] else m[u(w + s.W_SB_TIME + barrier)]
+    count = m[u(w + s.W_RING_COUNT + barrier)]
+    needed = count - allowed  # that many, counted from the first, must be over
+    if needed <= 0:
+        return 0
+    ring = w + s.W_RING + barrier * s.RING
+    first = max(count - s.RING, 0)
+    over = 0
+    for i in range(first, needed):
+        over = max(over, m[u(ring + (i & (s.RING - 1)))])
+    return over
+
+
+@core
+def hold(m: Any, w: int, barrier: int, time: int, long: int) -> None:
+    """Count an operation on a dependence counter; ``time`` is its end, INF when unknown."""
+    if time >= s.INF:
+        m[u(w + s.W_SB_UNKNOWN + barrier)] += 1
+    elif time > m[u(w + s.W_SB_TIME + barrier)]:
+        m[u(w + s.W_SB_TIME + barrier)] = time
+    m[u(w + s.W_SB_LONG + barrier)] = long
+
+
+@core
+def push_ring(m: Any, w: int, barrier: int, time: int) -> int:
+    """Remember an operation for DEPBAR.LE with a count; gives its place."""
+    count = m[u(w + s.W_RING_COUNT + barrier)]
+    m[u(w + s.W_RING_COUNT + barrier)] = count + 1
+    place = w + s.W_RING + barrier * s.RING + (count & (s.RING - 1))
+    m[u(place)] = time
+    return place
+
+
+@core
+def mark(m: Any, sm: int, w: int) -> None:
+    """Have ``settle`` look at the warp again."""
+    m[u(sm + s.SM_RECONSIDER)] |= 1 << m[u(w + s.W_SLOT)]
+
+
+@core
+def settle(m: Any, code: Any, sm: int) -> None:
+    """Prepare every warp of which something became known."""
+    while m[u(sm + s.SM_RECONSIDER)]:
+        slot = lowest_bit(m[u(sm + s.SM_RECONSIDER)])
+        m[u(sm + s.SM_RECONSIDER)] &= ~(1 << slot)
+        w = warp_at(sm, slot)
+        sc = sm + s.OFF_SUB_CORES + (slot >> 4) * s.SC_SLOTS
+        if m[u(w + s.W_ACTIVE)] and m[u(sc + s.SC_READY + (slot & 15))] >= s.INF:
+            prepare(m, code, sm, w, m[u(w + s.W_EARLIEST)], m[u(w + s.W_REASON)])
+
+
+@core
+def arrive(m: Any, sm: int, w: int, time: int) -> None:
+    """The warp's stop at a block barrier, issued at ``time``."""
+    pointer = m[u(w + s.W_POINTER)]
+    number = peek(pointer + BAR_ID) & 15
+    mode = peek(pointer + BAR_MODE)
+    lanes = peek(pointer + BAR_LANES) & 0xFFFFFFFF
+    b = sm + s.OFF_BLOCKS + m[u(w + s.W_BLOCK)] * s.B_SLOTS
+    at = max(time, m[u(sm + s.SM_BARRIER_FREE)]) + m[u(s.H_BARRIER_INTERVAL)]
+    m[u(sm + s.SM_BARRIER_FREE)] = at
+    if m[u(b + s.B_ARRIVED + number)] == 0:
+        m[u(b + s.B_VOTES + number)] = -1 if mode == MODE_AND else 0
+    m[u(b + s.B_ARRIVED + number)] += popcount(lanes)
+    m[u(b + s.B_EXPECTED + number)] = peek(pointer + BAR_THREADS)
+    vote = peek(pointer + BAR_VOTE) & lanes
+    if mode == MODE_POPC:
+        m[u(b + s.B_VOTES + number)] += popcount(vote)
+    elif mode == MODE_AND and vote != lanes:
+        m[u(b + s.B_VOTES + number)] = 0
+    elif mode == MODE_OR and vote != 0:
+        m[u(b + s.B_VOTES + number)] = -1
+    if mode == MODE_ARRIVE:
+        m[u(w + s.W_STATUS)] = s.STATUS_RELEASED
+    else:
+        m[u(w + s.W_BARRIER)] = number + 1
+    complete(m, sm, b, number, at)
+
+
+@core
+def complete(m: Any, sm: int, b: int, number: int, time: int) -> None:
+    """Release a barrier's warps when everyone who must has arrived."""
+    arrived = m[u(b + s.B_ARRIVED + number)]
+    if arrived == 0:
+        return
+    expected = m[u(b + s.B_EXPECTED + number)]
+    warps = m[u(s.H_WARPS_PER_BLOCK)]
+    if expected == 0:
+        for i in range(warps):
+            slot = m[u(b + s.B_WARPS + i)]
+            if slot >= 0:
+                w = warp_at(sm, slot)
+                live = m[u(w + s.W_LANES)] & ~peek(m[u(w + s.W_POINTER)] + EXITED)
+                expected += popcount(live & 0xFFFFFFFF)
+    if arrived < expected:
+        return
+    m[u(b + s.B_ARRIVED + number)] = 0
+    m[u(sm + s.SM_BARRIERS)] += 1
+    release = time + m[u(s.H_BARRIER_LATENCY)]
+    for i in range(warps):
+        slot = m[u(b + s.B_WARPS + i)]
+        if slot >= 0:
+            w = warp_at(sm, slot)
+            if m[u(w + s.W_BARRIER)] == number + 1:
+                m[u(w + s.W_BARRIER)] = 0
+                m[u(w + s.W_STATUS)] = s.STATUS_RELEASED
+                poke(m[u(w + s.W_POINTER)] + BAR_RESULT, m[u(b + s.B_VOTES + number)])
+                m[u(w + s.W_EARLIEST)] = release
+                m[u(w + s.W_REASON)] = s.ST_BARRIER
+                mark(m, sm, w)
+
+
+@core
+def end_warp(m: Any, sm: int, w: int, time: int) -> None:
+    """The warp's last instruction has issued; its block may end with it."""
+    slot = m[u(w + s.W_SLOT)]
+    sc = sm + s.OFF_SUB_CORES + (slot >> 4) * s.SC_SLOTS
+    m[u(w + s.W_ACTIVE)] = 0
+    m[u(sc + s.SC_READY + (slot & 15))] = s.INF
+    m[u(sc + s.SC_FREE)] |= 1 << (slot & 15)
+    if m[u(sc + s.SC_LAST)] == slot & 15:
+        m[u(sc + s.SC_LAST)] = -1
+    m[u(sm + s.SM_WARP_CYCLES)] += time - m[u(w + s.W_STARTED)]
+    m[u(sm + s.SM_FINISH)] = max(m[u(sm + s.SM_FINISH)], time)
+    block = m[u(w + s.W_BLOCK)]
+    b = sm + s.OFF_BLOCKS + block * s.B_SLOTS
+    m[u(b + s.B_WARPS + m[u(w + s.W_IN_BLOCK)])] = -1
+    m[u(b + s.B_LIVE)] -= 1
+    if m[u(b + s.B_LIVE)] > 0:
+        for number in range(16):
+            complete(m, sm, b, number, time)
+        return
+    m[u(b + s.B_ACTIVE)] = 0
+    done = m[u(sm + s.SM_DONE)]
+    m[u(sm + s.SM_DONE_FIRST + 2 * done)] = time
+    m[u(sm + s.SM_DONE_FIRST + 2 * done + 1)] = block
+    m[u(sm + s.SM_DONE)] = done + 1
+    m[u(sm + s.SM_RESIDENT)] -= 1
+    if m[u(sm + s.SM_RESIDENT)] == 0:
+        m[u(sm + s.SM_ACTIVE)] += time - m[u(sm + s.SM_ACTIVE_FROM)]
+        m[u(sm + s.SM_ACTIVE_FROM)] = -1

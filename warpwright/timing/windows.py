@@ -1,0 +1,88 @@
+"""The main loop: windows of time, each a phase of all SMs and a serial phase of crossbar, L2, DRAM and dispatcher.
+
+A window is as long as the shortest way from an SM to L2 and back, so nothing that an SM does can reach another
+one, or itself through L2, within it.  Idle SMs cost nothing, and time jumps over windows in which nobody has work.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+
+from warpwright.timing import state as s
+from warpwright.timing.dispatcher import first_blocks, replace_blocks
+from warpwright.timing.l2 import serial_phase
+from warpwright.timing.native import core, u
+from warpwright.timing.sm import run_sm
+
+RUNNING, FINISHED, STOPPED, STUCK = range(4)
+
+
+@core
+def close_window(m: Any, code: Any, end: int) -> int:
+    """What happens between two windows; gives RUNNING, FINISHED, STOPPED (Python must look) or STUCK."""
+    sms = m[u(s.H_SMS)]
+    first = m[u(s.H_SM_FIRST)]
+    size = m[u(s.H_SM_SLOTS)]
+    served = serial_phase(m, code, m[u(s.H_NOW)])
+    replace_blocks(m, end)
+    following = s.INF
+    stopped = m[u(s.H_ERROR)] != 0
+    for i in range(sms):
+        sm = first + i * size
+        if m[u(sm + s.SM_ERROR)]:
+            stopped = True
+        following = min(following, m[u(sm + s.SM_NEXT)])
+    m[u(s.H_NOW)] = end
+    if stopped:
+        return STOPPED
+    if served == 0:
+        if m[u(s.H_DONE_BLOCKS)] >= m[u(s.H_BLOCKS)]:
+            return FINISHED
+        if following >= s.INF:
+            return STUCK
+        m[u(s.H_NOW)] = max(end, following)
+    return RUNNING
+
+
+@core
+def begin(m: Any) -> None:
+    """Put the first blocks on the chip."""
+    first_blocks(m)
+    m[u(s.H_NOW)] = m[u(s.H_OVERHEAD)]
+
+
+@core
+def run_windows(m: Any, code: Any, scheduler: int, limit: int) -> int:
+    """Run at most ``limit`` windows on one host thread."""
+    sms = m[u(s.H_SMS)]
+    first = m[u(s.H_SM_FIRST)]
+    size = m[u(s.H_SM_SLOTS)]
+    for _ in range(limit):
+        end = m[u(s.H_NOW)] + m[u(s.H_WINDOW)]
+        for i in range(sms):
+            run_sm(m, code, first + i * size, end, scheduler)
+        outcome = close_window(m, code, end)
+        if outcome != RUNNING:
+            return outcome
+    return RUNNING
+
+
+def run_windows_threaded(m: Any, code: Any, scheduler: int, limit: int) -> int:
+    """The same with the SMs of a window shared among host threads."""
+    sms = m[u(s.H_SMS)]
+    first = m[u(s.H_SM_FIRST)]
+    size = m[u(s.H_SM_SLOTS)]
+    outcome = RUNNING
+    for _ in range(limit):
+        end = m[u(s.H_NOW)] + m[u(s.H_WINDOW)]
+        for i in numba.prange(sms):
+            run_sm(m, code, first + i * size, end, scheduler)
+        outcome = close_window(m, code, end)
+        if outcome != RUNNING:
+            break
+    return outcome
+
+
+run_windows_threaded = core(run_windows_threaded, parallel=True)
