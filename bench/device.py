@@ -252,32 +252,27 @@ def smi() -> dict[str, str]:
 
 
 class ModelBuffer:
-    """Memory of the simulated device: a device array of bytes."""
+    """Memory of the simulated device: a device array of bytes, which the host sees as a NumPy view."""
 
     def __init__(self, gpu: Any, data: np.ndarray) -> None:
-        self.array = gpu.array(data)
+        self.array = gpu.array(np.ascontiguousarray(data).view(np.uint8).reshape(-1))
         self.nbytes = data.nbytes
 
     @property
     def address(self) -> int:
-        return int(self.array.__cuda_array_interface__["data"][0])
-
-    def _bytes(self) -> np.ndarray:
-        return np.asarray(self.array.numpy()).view(np.uint8).reshape(-1)
+        return int(self.array.device_address())
 
     def read(self, dtype: Any, count: int, offset_bytes: int = 0) -> np.ndarray:
         size = count * np.dtype(dtype).itemsize
-        out: np.ndarray = self._bytes()[offset_bytes : offset_bytes + size].copy().view(dtype)
+        out: np.ndarray = self.array.numpy()[offset_bytes : offset_bytes + size].copy().view(dtype)
         return out
 
     def write(self, data: np.ndarray, offset_bytes: int = 0) -> None:
         flat = np.ascontiguousarray(data).view(np.uint8).reshape(-1)
-        whole = self._bytes().copy()
-        whole[offset_bytes : offset_bytes + flat.size] = flat
-        self.array.copy_from(whole)
+        self.array.numpy()[offset_bytes : offset_bytes + flat.size] = flat
 
     def zero(self) -> None:
-        self.array.copy_from(np.zeros(self.nbytes, np.uint8))
+        self.array.numpy()[:] = 0
 
     def free(self) -> None:
         self.array.free()
@@ -288,6 +283,9 @@ class ModelModule:
 
     def __init__(self, gpu: Any, cubin: bytes) -> None:
         self.module = gpu.compile(cubin)
+
+    def write_symbol(self, name: str, data: np.ndarray) -> None:
+        self.module.symbol(name).set(data)
 
     def launch(self, kernel: str, grid: Dim, block: Dim, args: Sequence[Any], shared_bytes: int = 0) -> float:
         values = [value.array if isinstance(value, ModelBuffer) else value for value in args]
@@ -319,7 +317,7 @@ class Model:
         return ModelBuffer(self.gpu, np.zeros(nbytes, np.uint8))
 
     def upload(self, data: np.ndarray) -> ModelBuffer:
-        return ModelBuffer(self.gpu, np.ascontiguousarray(data).view(np.uint8).reshape(-1))
+        return ModelBuffer(self.gpu, data)
 
 
 def open_device(kind: str, chip: str = "h200") -> Card | Model:

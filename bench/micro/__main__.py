@@ -26,7 +26,21 @@ SUITES: dict[str, Callable[[Context], list[Row]]] = {
     "bandwidth": chip.bandwidth, "dispatch": chip.dispatch, "empty": chip.empty, "tlb": memory.tlb,
     "empty_once": chip.empty_once, "profile_once": chip.profile_once,
 }  # fmt: skip
-ON_MODEL = ("alu", "tensor", "control", "icache", "shared", "latency", "access", "queue", "fences")
+ON_MODEL = (
+    "alu",
+    "tensor",
+    "control",
+    "icache",
+    "constant",
+    "shared",
+    "fetch",
+    "bank",
+    "lanes",
+    "latency",
+    "access",
+    "queue",
+    "fences",
+)
 
 
 def main() -> int:
