@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 DEFAULT_CHIP = "h200"
 TIMINGS = ("full", "off")
+ENGINES = ("compiled", "interpreter")
+MAX_DEFAULT_THREADS = 8
 
 
 class GPU:
@@ -41,6 +43,9 @@ class GPU:
         chip: a chip's name (``"v100"``; see ``warpwright chips``), the path of a TOML file, or a :class:`Chip`.
             Without one, the chip that ``warpwright run --gpu`` names, or ``h200``.
         timing: ``"full"`` times every instruction; ``"off"`` only computes.
+        engine: ``"compiled"`` (LLVM code for whole warps) or ``"interpreter"`` (the NumPy reference, with
+            timing="off" only: slow, and independent of the compiler).
+        threads: host threads for timing; results and cycles do not depend on it.  All cores, at most eight, by default.
         overrides: what-if values by field name, such as ``l1_kib=192`` (see ``warpwright chips NAME``).
 
     Raises:
@@ -49,7 +54,13 @@ class GPU:
     """
 
     def __init__(
-        self, chip: str | os.PathLike[str] | Chip | None = None, *, timing: str = "full", **overrides: Any
+        self,
+        chip: str | os.PathLike[str] | Chip | None = None,
+        *,
+        timing: str = "full",
+        engine: str = "compiled",
+        threads: int | None = None,
+        **overrides: Any,
     ) -> None:
         if session.chip is not None:
             if chip is not None and str(getattr(chip, "name", chip)) != session.chip:
@@ -60,9 +71,15 @@ class GPU:
             raise UnsupportedError("timing='sampled' is not there yet; use timing='full' or timing='off'")
         if timing not in TIMINGS:
             raise UnsupportedError(f"timing={timing!r} is not known; use timing='full' or timing='off'")
+        if engine not in ENGINES:
+            raise UnsupportedError(f"engine={engine!r} is not known; use engine='compiled' or engine='interpreter'")
+        if engine == "interpreter" and timing == "full":
+            raise UnsupportedError("the interpreter keeps no time; use timing='off' with engine='interpreter'")
         named = chip if chip is not None else DEFAULT_CHIP
         self.chip = load_chip(named if isinstance(named, str | Chip) else os.fspath(named), **overrides)
         self.timing = timing
+        self.engine = engine
+        self.threads = threads or min(os.cpu_count() or 1, MAX_DEFAULT_THREADS)
         self.memory = DeviceMemory(self.chip.dram.dram_kib * 1024)
         self.launches: list[Run] = []
         """Every launch of this GPU, in order."""

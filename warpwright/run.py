@@ -17,7 +17,7 @@ from warpwright.chips import Occupancy
 from warpwright.engine.abi import Status
 from warpwright.engine.arguments import pack
 from warpwright.engine.execute import Cancelled, Counts
-from warpwright.engine.faults import Stop, fault_error, trap_error
+from warpwright.engine.faults import Stop, WaitingWarp, deadlock_error, fault_error, trap_error
 from warpwright.engine.kernels import CompiledLaunch, compile_launch
 from warpwright.engine.launch import (
     GRID_WORKSPACE_BYTES,
@@ -214,9 +214,9 @@ class _Job:
         began = time.perf_counter()
         shown = False
         worker.start()
-        # Short launches end within the first wait, so that polling costs them nothing.
-        worker.join(QUIET_SECONDS)
         try:
+            # Short launches end within the first wait, so that polling costs them nothing.
+            worker.join(QUIET_SECONDS)
             while worker.is_alive():
                 if show is not None:
                     shown = True
@@ -291,6 +291,7 @@ class _Job:
                 compiled.lowered,
                 compiled.traced,
                 context,
+                threads=self.launcher.kernel.gpu.threads,
                 progress=follow,
                 cancel=lambda: context.cancelled,
                 interpret=compiled.interpret,
@@ -310,22 +311,50 @@ class _Job:
         """The timing model's stop as the error that the functional engine would raise."""
         context = self.context
         program, geometry = context.program, context.geometry
-        if not error.warps or error.status not in (Status.FAULT, Status.TRAP):
+        if not error.warps:
             return error
         warp = error.warps[0]
+        block = warp["block_x"], warp["block_y"], warp["block_z"]
+        if error.status == Status.DEADLOCK:
+            same = [w for w in error.warps if (w["block_x"], w["block_y"], w["block_z"]) == block]
+            return deadlock_error(program, geometry, block, self._waiting(same))
         stop = Stop(
-            block=(warp.get("block_x", 0), warp.get("block_y", 0), warp.get("block_z", 0)),
-            warp_in_block=warp.get("warp_in_block", 0),
-            lanes=warp.get("fault_lanes", 0) & 0xFFFF_FFFF,
-            instruction=warp.get("fault_instruction", 0),
-            kind=warp.get("fault_kind", 0),
-            address=warp.get("fault_address", 0) & 0xFFFF_FFFF_FFFF_FFFF,
-            bytes=warp.get("fault_bytes", 0),
+            block=block,
+            warp_in_block=warp["warp_in_block"],
+            lanes=warp["fault_lanes"] & 0xFFFF_FFFF,
+            instruction=warp["fault_instruction"],
+            kind=warp["fault_kind"],
+            address=warp["fault_address"] & 0xFFFF_FFFF_FFFF_FFFF,
+            bytes=warp["fault_bytes"],
         )
         if error.status == Status.TRAP:
             return trap_error(program, geometry, stop)
-        shared = program.shared_static_bytes + geometry.dynamic_shared_bytes
-        return fault_error(program, geometry, context.memory, stop, shared)
+        if error.status == Status.FAULT:
+            shared = program.shared_static_bytes + geometry.dynamic_shared_bytes
+            return fault_error(program, geometry, context.memory, stop, shared)
+        return error
+
+    def _waiting(self, stopped: Sequence[Mapping[str, int]]) -> list[WaitingWarp]:
+        """The warps of a deadlocked block; those that the model no longer holds have exited."""
+        by_number = {w["warp_in_block"]: w for w in stopped}
+        found = []
+        for number in range(self.context.geometry.warps_per_block):
+            warp = by_number.get(number)
+            if warp is None:
+                found.append(WaitingWarp(number, "exited"))
+                continue
+            at_barrier = warp["waits_at_barrier"] >= 0
+            found.append(
+                WaitingWarp(
+                    number,
+                    "barrier" if at_barrier else "converge",
+                    warp["waits_at_barrier"] if at_barrier else 0,
+                    warp["barrier_threads"],
+                    warp["fault_instruction"] or -1,
+                    warp["barrier_lanes" if at_barrier else "fault_lanes"] & 0xFFFF_FFFF,
+                )
+            )
+        return found
 
     def result(self) -> Run:
         """The record of the launch."""
