@@ -392,7 +392,9 @@ class Outcome:
     thread_instructions: int = 0
 
 
-def stop(warp: WarpState, kind: FaultKind, index: int, lanes: int, status: Status, address: int = 0, size: int = 0) -> Status:
+def stop(
+    warp: WarpState, kind: FaultKind, index: int, lanes: int, status: Status, address: int = 0, size: int = 0
+) -> Status:
     addresses = warp.launch.kernel.addresses
     place = addresses[index] if 0 <= index < len(addresses) else index * 16
     warp.fault = Fault(kind, address, size, lanes, place)

@@ -23,6 +23,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from warpwright.engine.polynomials import evaluate
+
 Bits = npt.NDArray[Any]
 F64 = npt.NDArray[np.float64]
 
@@ -377,26 +379,9 @@ def i2f(x: Bits, signed: bool, to: str, rounding: str) -> Bits:
 
 
 # --- special functions ----------------------------------------------------------------------------
-def turns(x: F64) -> F64:
-    """The angle of x turns, reduced to half a turn."""
-    return (x - np.rint(x)) * (2 * np.pi)
-
-
-FUNCTIONS: dict[str, Callable[[Any], Any]] = {
-    "rcp": lambda x: 1.0 / x,
-    "rsq": lambda x: 1.0 / np.sqrt(x),
-    "sqrt": np.sqrt,
-    "ex2": np.exp2,
-    "lg2": np.log2,
-    "sin": lambda x: np.sin(turns(x)),
-    "cos": lambda x: np.cos(turns(x)),
-    "tanh": np.tanh,
-}
-
-
 def mufu(name: str, type: str, x: Bits) -> Bits:
-    """A special function, evaluated in f64 and rounded to the format."""
-    return round_to(type, FUNCTIONS[name](to_f64(type, x)), "rn")
+    """A special function, evaluated in f64 (``polynomials``, shared with the compiled engine) and rounded to the format."""
+    return round_to(type, evaluate(name, to_f64(type, x)), "rn")
 
 
 # --- tensor cores ---------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from warpwright.isa.ops import Lowered, Op, verify
 from warpwright.isa.program import PT, Instruction, Kind, Operand, Program
 from warpwright.isa.sass import (  # noqa: F401  (importing a meaning module fills the table)
@@ -15,13 +17,16 @@ from warpwright.isa.sass import (  # noqa: F401  (importing a meaning module fil
     meaning_tensor,
 )
 from warpwright.isa.sass.meaning import MEANINGS, Emitter, UnsupportedInstruction
+from warpwright.isa.sass.meaning_pairs import fuse
 
 
 def describe(i: Instruction) -> str:
     """The instruction in nvdisasm's manner, good enough for an error message."""
 
     def operand(o: Operand) -> str:
-        mark = ("~" if o.invert and o.kind is not Kind.PREDICATE else "!" if o.invert else "") + ("-" if o.negate else "")
+        mark = ("~" if o.invert and o.kind is not Kind.PREDICATE else "!" if o.invert else "") + (
+            "-" if o.negate else ""
+        )
         if o.kind in (Kind.IMMEDIATE, Kind.FLOAT, Kind.LABEL):
             return f"{mark}{o.name or hex(o.value)}{o.suffix}"
         if o.kind is Kind.CONSTANT:
@@ -87,6 +92,18 @@ def exclusive_mask(i: Instruction, current: Operand | None) -> Operand | None:
         opens = bool({"EXCLUSIVE", "COLLECTIVE"} & set(i.modifiers)) and bool(i.operands)
         return i.operands[0] if opens and i.operands[0].kind is Kind.REGISTER else None
     return None if i.opcode in ("ENDCOLLECTIVE", "BRA", "BSYNC", "EXIT", "CALL", "RET", "BRX") else current
+
+
+def fuse_pairs(lowered: Sequence[Lowered], program: Program, leaders: Iterable[int] | None = None) -> list[Lowered]:
+    """64-bit idioms of two instructions as one real 64-bit operation; the other instruction becomes empty.
+
+    Only where it is provably the same (``meaning_pairs`` says how); results, guards and carry predicates stay.
+
+    Args:
+        lowered: from :func:`lower` for the same program.
+        leaders: indices where basic blocks begin, when the caller knows them.
+    """
+    return fuse(program, lowered, register_effects, leaders)
 
 
 Effect = tuple[str, int]

@@ -12,7 +12,6 @@ from warpwright.isa.ops import Value
 from warpwright.isa.program import Instruction, Operand
 from warpwright.isa.sass.meaning import (
     Emitter,
-    is_zero,
     meaning,
     only,
     predicate,

@@ -8,8 +8,19 @@ from __future__ import annotations
 
 from warpwright.isa.ops import Value
 from warpwright.isa.program import Instruction, Kind, Operand
-from warpwright.isa.sass.meaning import Emitter, is_predicate, is_zero, meaning, only, raw32, set32, set_f32, set_predicate, unsupported
-from warpwright.isa.sass.meaning_float import RELATIONS, finish, flush, float_pick, relation, rounding
+from warpwright.isa.sass.meaning import (
+    Emitter,
+    is_predicate,
+    is_zero,
+    meaning,
+    only,
+    raw32,
+    set32,
+    set_f32,
+    set_predicate,
+    unsupported,
+)
+from warpwright.isa.sass.meaning_float import RELATIONS, finish, float_pick, flush, relation, rounding
 from warpwright.isa.sass.meaning_integer import COMBINATIONS, combine
 
 FORMATS = ("F16_V2", "BF16_V2", "BF16", "F32", "MMA", "FTZ", "SAT", "RELU", "NAN", "RN")
@@ -122,9 +133,7 @@ def HMNMX2(i: Instruction, b: Emitter) -> None:
     selector = i.operands[-1]
     pairs = [halves(b, o, type) for o in sources(i, 1)]
     how = "nan" if "NAN" in i.modifiers else "number"
-    low, high = (
-        b.op("canonical_nan", type, float_pick(b, selector, pairs[0][n], pairs[1][n], how)) for n in range(2)
-    )
+    low, high = (b.op("canonical_nan", type, float_pick(b, selector, pairs[0][n], pairs[1][n], how)) for n in range(2))
     set32(b, i.operands[0], pack(b, low, high))
 
 

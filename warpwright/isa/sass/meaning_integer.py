@@ -97,7 +97,9 @@ def product_negated(x: Operand, y: Operand) -> bool:
 
 def plain(o: Operand) -> Operand:
     """The operand without negation."""
-    return Operand(o.kind, o.index, o.value, absolute=o.absolute, invert=o.invert, suffix=o.suffix, base=o.base, uniform=o.uniform)
+    return Operand(
+        o.kind, o.index, o.value, absolute=o.absolute, invert=o.invert, suffix=o.suffix, base=o.base, uniform=o.uniform
+    )
 
 
 @meaning("IMAD", "UIMAD")
@@ -353,9 +355,7 @@ def PLOP3(i: Instruction, b: Emitter) -> None:
     only(i, "LUT")
     first, second, x, y, z, table, other = i.operands
     values = [predicate(b, o) for o in (x, y, z)]
-    results = [
-        (o, truth(b, values, t.value & 0xFF)) for o, t in ((first, table), (second, other)) if o.index != 7
-    ]
+    results = [(o, truth(b, values, t.value & 0xFF)) for o, t in ((first, table), (second, other)) if o.index != 7]
     for o, result in results:
         set_predicate(b, o, result)
 

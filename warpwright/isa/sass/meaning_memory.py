@@ -247,7 +247,9 @@ def QSPC(i: Instruction, b: Emitter) -> None:
     only(i, "E", "S", "L", "G")
     p, d, memory = i.operands
     at = address(b, memory, True)
-    shared, local = (b.icmp("ult", b.sub(at, window(b, space)), b.const(1 << 24, "i64")) for space in ("shared", "local"))
+    shared, local = (
+        b.icmp("ult", b.sub(at, window(b, space)), b.const(1 << 24, "i64")) for space in ("shared", "local")
+    )
     if "S" in i.modifiers:
         result = shared
     elif "L" in i.modifiers:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from warpwright.isa.ops import Value
-from warpwright.isa.program import PT, RZ, Instruction, Kind, Operand
+from warpwright.isa.program import RZ, Instruction, Kind, Operand
 from warpwright.isa.sass.meaning import (
     REGISTERS,
     Emitter,
