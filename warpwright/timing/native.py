@@ -1,6 +1,6 @@
 """The few things that compiled code needs beyond arrays: raw memory, calls by address, bit counts, and how to compile.
 
-``core`` compiles a function of the model.  Its cache lies in a folder named by a digest of every file of this
+``core`` compiles a function of the model, ``entry`` one that Python calls.  The cache lies in a folder named by a digest of every file of this
 package and of the layouts that it shares with the engine: Numba itself looks only at the function's own file,
 and a constant that changes in another one would leave stale code behind.
 
@@ -19,6 +19,8 @@ from typing import Any, TypeVar
 import numba
 from llvmlite import ir
 from numba import types
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 from numba.extending import intrinsic
 
 from warpwright.toolchain.cache import default_folder
@@ -37,25 +39,79 @@ def cache_folder() -> Path:
     return default_folder() / "timing" / digest.hexdigest()[:16]
 
 
-def core(function: F | None = None, *, parallel: bool = False) -> Any:
-    """Compile a function of the model; call it with int64 arrays and ints only."""
+class _NoEnvironment:
+    """A code generator that keeps no Python environment for a function that Python never calls."""
 
-    def wrap(f: F) -> Any:
-        saved = numba.config.CACHE_DIR
-        numba.config.CACHE_DIR = str(cache_folder())
-        try:
-            return numba.njit(
-                f,
-                cache=not BOUNDSCHECK,
-                nogil=True,
-                boundscheck=BOUNDSCHECK,
-                error_model="numpy",
-                parallel=parallel,
-            )
-        finally:
-            numba.config.CACHE_DIR = saved
+    def __init__(self, codegen: Any) -> None:
+        self._codegen = codegen
 
-    return wrap if function is None else wrap(function)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._codegen, name)
+
+    def set_env(self, name: str, environment: Any) -> None:
+        pass
+
+
+class _LinkedLibrary(JITCodeLibrary):  # type: ignore[misc]
+    """Code that is only ever linked into an entry function: neither optimised nor turned into machine code by itself."""
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        self._ensure_finalized()
+        return 0
+
+    @property
+    def codegen(self) -> Any:
+        return _NoEnvironment(self._codegen)
+
+
+class _PartCompiler(Compiler):  # type: ignore[misc]
+    """Numba's compiler with a linked library as its product."""
+
+    def define_pipelines(self) -> Any:
+        self.state.library = _LinkedLibrary(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+        return super().define_pipelines()
+
+
+def core(function: F) -> F:
+    """Compile a function that only other compiled functions call.
+
+    Numba would optimise and emit every function once for itself and once for each that calls it: with a hundred of them
+    that takes most of half a minute.  Here each is emitted once, as a part of the entry.
+    """
+    compiled = numba.njit(
+        function,
+        nogil=True,
+        boundscheck=BOUNDSCHECK,
+        error_model="numpy",
+        no_cpython_wrapper=True,
+        no_cfunc_wrapper=True,
+        pipeline_class=_PartCompiler,
+    )
+    return compiled  # type: ignore[no-any-return]
+
+
+def entry(function: F, *, parallel: bool = False) -> Any:
+    """Compile a function that Python calls, cached on disk with everything it is made of."""
+    saved = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = str(cache_folder())
+    try:
+        return numba.njit(
+            function,
+            cache=not BOUNDSCHECK,
+            nogil=True,
+            boundscheck=BOUNDSCHECK,
+            error_model="numpy",
+            parallel=parallel,
+        )
+    finally:
+        numba.config.CACHE_DIR = saved
 
 
 @intrinsic  # type: ignore[untyped-decorator]

@@ -243,7 +243,6 @@ def _run(
     if threads > 1:
         loop = windows.run_windows_threaded
         numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS, os.cpu_count() or 1))
-    windows.begin(m)
     limit = 16
     while True:
         began = time.perf_counter()

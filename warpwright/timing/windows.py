@@ -13,7 +13,7 @@ import numba
 from warpwright.timing import state as s
 from warpwright.timing.dispatcher import first_blocks, replace_blocks
 from warpwright.timing.l2 import serial_phase
-from warpwright.timing.native import core, u
+from warpwright.timing.native import core, entry, u
 from warpwright.timing.sm import run_sm
 
 RUNNING, FINISHED, STOPPED, STUCK = range(4)
@@ -53,9 +53,11 @@ def begin(m: Any) -> None:
     m[u(s.H_NOW)] = m[u(s.H_OVERHEAD)]
 
 
-@core
+@entry
 def run_windows(m: Any, code: Any, scheduler: int, limit: int) -> int:
     """Run at most ``limit`` windows on one host thread."""
+    if m[u(s.H_NEXT_BLOCK)] == 0:
+        begin(m)
     sms = m[u(s.H_SMS)]
     first = m[u(s.H_SM_FIRST)]
     size = m[u(s.H_SM_SLOTS)]
@@ -71,6 +73,8 @@ def run_windows(m: Any, code: Any, scheduler: int, limit: int) -> int:
 
 def run_windows_threaded(m: Any, code: Any, scheduler: int, limit: int) -> int:
     """The same with the SMs of a window shared among host threads."""
+    if m[u(s.H_NEXT_BLOCK)] == 0:
+        begin(m)
     sms = m[u(s.H_SMS)]
     first = m[u(s.H_SM_FIRST)]
     size = m[u(s.H_SM_SLOTS)]
@@ -85,4 +89,4 @@ def run_windows_threaded(m: Any, code: Any, scheduler: int, limit: int) -> int:
     return outcome
 
 
-run_windows_threaded = core(run_windows_threaded, parallel=True)
+run_windows_threaded = entry(run_windows_threaded, parallel=True)
