@@ -1,0 +1,658 @@
+"""Pure operations: integers, conversions, floats and special functions as LLVM text."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+
+from warpwright.engine import polynomials as poly
+from warpwright.engine.jit import shapes as sh
+from warpwright.engine.jit.function import Text, Val, vector_type
+from warpwright.engine.jit.infer import two_operand
+from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, VECTOR_KIND, WIDTH, Shape
+from warpwright.isa.ops import Op
+
+class Form:
+    """Text of one operation in scalar or vector form: types, constants, intrinsics."""
+
+    def __init__(self, w: Text, vector: bool) -> None:
+        self.w = w
+        self.vector = vector
+
+    def type(self, type: str) -> str:
+        return self.w.typed(type, self.vector)
+
+    def const(self, type: str, bits: int) -> str:
+        if self.vector:
+            return self.w.literal_vector(type, (bits,) * LANES)
+        return self.w.literal(type, bits)
+
+    def real(self, value: float) -> str:
+        """A double constant."""
+        return self.const("f64", struct.unpack("<Q", struct.pack("<d", value))[0])
+
+    def suffix(self, type: str) -> str:
+        stem = {"f16": "f16", "f32": "f32", "f64": "f64"}.get(type, type)
+        return f"v{LANES}{stem}" if self.vector else stem
+
+    def call(self, name: str, type: str, *args: str, result: str = "") -> str:
+        """An intrinsic overloaded on one type (and the result's when it differs)."""
+        stem = f"llvm.{name}." + (f"{self.suffix(result)}." if result else "") + self.suffix(type)
+        kind = self.type(type)
+        out = self.type(result or type)
+        self.w.declared[stem] = f"declare {out} @{stem}({', '.join([kind] * len(args))})"
+        return self.w.op(f"call {out} @{stem}({', '.join(f'{kind} {a}' for a in args)})")
+
+    def op(self, text: str, type: str, *args: str) -> str:
+        return self.w.op(f"{text} {self.type(type)} {', '.join(args)}")
+
+    def cast(self, text: str, source: str, target: str, value: str) -> str:
+        if self.type(source) == self.type(target) and text == "bitcast":
+            return value
+        return self.w.op(f"{text} {self.type(source)} {value} to {self.type(target)}")
+
+    def select(self, type: str, condition: str, x: str, y: str) -> str:
+        kind = self.type(type)
+        return self.w.op(f"select {self.type('i1')} {condition}, {kind} {x}, {kind} {y}")
+
+
+def emit_pure(w: Text, op: Op, args: list[Val], shape: Shape) -> Val:
+    """Write one operation whose result has ``shape``."""
+    if shape.kind == sh.UNSET_KIND or (shape.kind == SCALAR_KIND and shape.const is not None):
+        return Val(op.type, shape)
+    is_vector = shape.kind == VECTOR_KIND
+    form = Form(w, is_vector)
+    handler = HANDLERS.get(op.name)
+    if handler is None:
+        raise NotImplementedError(f"operation {op.name} has no compiled form")
+    return w.made(op.type, shape, handler(form, op, args))
+
+
+def _plain(text: str) -> Callable[[Form, Op, list[Val]], str]:
+    def emit(f: Form, op: Op, args: list[Val]) -> str:
+        return f.op(text, op.type, *(f.w.operand(a, f.vector) for a in args))
+
+    return emit
+
+
+def _bitwise(f: Form, op: Op, args: list[Val]) -> str:
+    if not f.vector:
+        mask = sh.scalar_mask(op.name, args[0].shape, args[1].shape)
+        if mask is not None:
+            patterned = args[0] if args[0].shape.pattern is not None else args[1]
+            return f.op(op.name, op.type, f.w.scalar(patterned), f.const(op.type, mask))
+    return f.op(op.name, op.type, *(f.w.operand(a, f.vector) for a in args))
+
+
+def _not(f: Form, op: Op, args: list[Val]) -> str:
+    return f.op("xor", op.type, f.w.operand(args[0], f.vector), f.const(op.type, (1 << WIDTH[op.type]) - 1))
+
+
+def _shift(f: Form, op: Op, args: list[Val]) -> str:
+    width = WIDTH[op.type]
+    x = f.w.operand(args[0], f.vector)
+    amount = args[1].shape
+    if amount.kind == SCALAR_KIND and amount.const is not None and amount.pattern is None:
+        count = amount.const
+        if count >= width:
+            if op.name != "ashr":
+                return f.op("and", op.type, x, f.const(op.type, 0))
+            count = width - 1
+        return f.op(op.name, op.type, x, f.const(op.type, count))
+    y = f.w.operand(args[1], f.vector)
+    last = f.const(op.type, width - 1)
+    if op.name == "ashr":
+        return f.op("ashr", op.type, x, f.call("umin", op.type, y, last))
+    inside = f.op("icmp ule", op.type, y, last)
+    shifted = f.op(op.name, op.type, x, f.op("and", op.type, y, last))
+    return f.select(op.type, inside, shifted, f.const(op.type, 0))
+
+
+def _multiply_high(f: Form, op: Op, args: list[Val]) -> str:
+    width = WIDTH[op.type]
+    widen = "zext" if op.name == "umulhi" else "sext"
+    if width == 64:
+        n = f"<{LANES} x i128>" if f.vector else "i128"
+        shift = "<" + ", ".join(["i128 64"] * LANES) + ">" if f.vector else "64"
+        x, y = (f.w.op(f"{widen} {f.type('i64')} {f.w.operand(a, f.vector)} to {n}") for a in args)
+        product = f.w.op(f"mul {n} {x}, {y}")
+        high = f.w.op(f"lshr {n} {product}, {shift}")
+        return f.w.op(f"trunc {n} {high} to {f.type('i64')}")
+    x, y = (f.cast(widen, op.type, "i64", f.w.operand(a, f.vector)) for a in args)
+    high = f.op("lshr", "i64", f.op("mul", "i64", x, y), f.const("i64", width))
+    return f.cast("trunc", "i64", op.type, high)
+
+
+def _extreme(f: Form, op: Op, args: list[Val]) -> str:
+    return f.call(op.name, op.type, *(f.w.operand(a, f.vector) for a in args))
+
+
+def _compare(f: Form, op: Op, args: list[Val]) -> str:
+    is_vector = f.vector
+    x, y = (f.w.operand(a, is_vector) for a in args)
+    return f.op(f"icmp {op.attr}", args[0].type, x, y)
+
+
+def _select(f: Form, op: Op, args: list[Val]) -> str:
+    w = f.w
+    condition = args[0]
+    kind = f.type(op.type)
+    x, y = (w.operand(a, f.vector) for a in args[1:])
+    if condition.shape.kind != VECTOR_KIND and condition.shape.pattern is None:
+        return w.op(f"select i1 {w.scalar(condition)}, {kind} {x}, {kind} {y}")
+    return w.op(f"select {vector_type('i1')} {w.vector(condition)}, {kind} {x}, {kind} {y}")
+
+
+def _cast(text: str) -> Callable[[Form, Op, list[Val]], str]:
+    def emit(f: Form, op: Op, args: list[Val]) -> str:
+        return f.cast(text, args[0].type, op.type, f.w.operand(args[0], f.vector))
+
+    return emit
+
+
+def _popcount(f: Form, op: Op, args: list[Val]) -> str:
+    return f.call("ctpop", op.type, f.w.operand(args[0], f.vector))
+
+
+def _clz(f: Form, op: Op, args: list[Val]) -> str:
+    stem = f"llvm.ctlz.{f.suffix(op.type)}"
+    kind = f.type(op.type)
+    f.w.declared[stem] = f"declare {kind} @{stem}({kind}, i1)"
+    return f.w.op(f"call {kind} @{stem}({kind} {f.w.operand(args[0], f.vector)}, i1 false)")
+
+
+def _bitreverse(f: Form, op: Op, args: list[Val]) -> str:
+    return f.call("bitreverse", op.type, f.w.operand(args[0], f.vector))
+
+
+def _lop3(f: Form, op: Op, args: list[Val]) -> str:
+    """A truth table as nested choices on the first operand: f = a ? f1(b, c) : f0(b, c)."""
+    two = two_operand(op.attr)
+    if two is not None:
+        return _bitwise(f, Op(two[0], "i32", (0, 1)), [args[two[1]], args[two[2]]])
+    a, b, c = (f.w.operand(v, f.vector) for v in args)
+    ones, zero = f.const("i32", 0xFFFFFFFF), f.const("i32", 0)
+
+    def invert(x: str) -> str:
+        return f.op("xor", "i32", x, ones)
+
+    def pair(table: int) -> str | int:
+        """A function of b and c by its 4-bit table (bit b<<1 | c): text, or 0 / 1 for constants."""
+        simple: dict[int, Callable[[], str | int]] = {
+            0: lambda: 0,
+            15: lambda: 1,
+            12: lambda: b,
+            3: lambda: invert(b),
+            10: lambda: c,
+            5: lambda: invert(c),
+            8: lambda: f.op("and", "i32", b, c),
+            7: lambda: invert(f.op("and", "i32", b, c)),
+            14: lambda: f.op("or", "i32", b, c),
+            1: lambda: invert(f.op("or", "i32", b, c)),
+            6: lambda: f.op("xor", "i32", b, c),
+            9: lambda: invert(f.op("xor", "i32", b, c)),
+            4: lambda: f.op("and", "i32", b, invert(c)),
+            2: lambda: f.op("and", "i32", c, invert(b)),
+            11: lambda: f.op("or", "i32", c, invert(b)),
+            13: lambda: f.op("or", "i32", b, invert(c)),
+        }
+        return simple[table]()
+
+    low, high = op.attr & 15, op.attr >> 4
+    if low == high:
+        result = pair(low)
+    elif high == 15 - low:
+        inner = pair(low)
+        result = f.op("xor", "i32", a, inner) if isinstance(inner, str) else (a if inner == 0 else invert(a))
+    elif low == 0:
+        inner = pair(high)
+        result = f.op("and", "i32", a, inner) if isinstance(inner, str) else a
+    elif high == 0:
+        inner = pair(low)
+        result = f.op("and", "i32", invert(a), inner) if isinstance(inner, str) else invert(a)
+    elif high == 15:
+        inner = pair(low)
+        result = f.op("or", "i32", a, inner) if isinstance(inner, str) else a
+    elif low == 15:
+        inner = pair(high)
+        result = f.op("or", "i32", invert(a), inner) if isinstance(inner, str) else invert(a)
+    else:
+        first, second = pair(low), pair(low ^ high)
+        assert isinstance(first, str)
+        assert isinstance(second, str)
+        result = f.op("xor", "i32", first, f.op("and", "i32", a, second))
+    if isinstance(result, int):
+        return f.op("or", "i32", ones if result else zero, zero)
+    return result
+
+
+def _prmt(f: Form, op: Op, args: list[Val]) -> str:
+    """Byte permutation; selector bit 3 of a nibble repeats the byte's sign."""
+    w = f.w
+    selector = args[1].shape
+    fixed = selector.const if selector.kind == SCALAR_KIND and selector.pattern is None else None
+    x, z = w.operand(args[0], f.vector), w.operand(args[2], f.vector)
+    if fixed is not None:
+        total = ""
+        for byte in range(4):
+            nibble = fixed >> 4 * byte & 15
+            source, at = (x, nibble & 3) if nibble & 7 < 4 else (z, nibble & 3)
+            if nibble & 8:
+                part = f.op("shl", "i32", source, f.const("i32", 24 - 8 * at)) if at < 3 else source
+                part = f.op("ashr", "i32", part, f.const("i32", 31))
+                part = f.op("and", "i32", part, f.const("i32", 0xFF << 8 * byte))
+            else:
+                part = source
+                if at > byte:
+                    part = f.op("lshr", "i32", part, f.const("i32", 8 * (at - byte)))
+                elif at < byte:
+                    part = f.op("shl", "i32", part, f.const("i32", 8 * (byte - at)))
+                part = f.op("and", "i32", part, f.const("i32", 0xFF << 8 * byte))
+            total = part if not total else f.op("or", "i32", total, part)
+        return total
+    wide = f.op(
+        "or",
+        "i64",
+        f.cast("zext", "i32", "i64", x),
+        f.op("shl", "i64", f.cast("zext", "i32", "i64", z), f.const("i64", 32)),
+    )
+    chooser = f.cast("zext", "i32", "i64", w.operand(args[1], f.vector))
+    total = ""
+    for byte in range(4):
+        nibble = f.op("lshr", "i64", chooser, f.const("i64", 4 * byte))
+        amount = f.op("shl", "i64", f.op("and", "i64", nibble, f.const("i64", 7)), f.const("i64", 3))
+        value = f.cast("trunc", "i64", "i8", f.op("lshr", "i64", wide, amount))
+        sign = f.op("icmp ne", "i64", f.op("and", "i64", nibble, f.const("i64", 8)), f.const("i64", 0))
+        value = f.select("i8", sign, f.op("ashr", "i8", value, f.const("i8", 7)), value)
+        part = f.op("shl", "i32", f.cast("zext", "i8", "i32", value), f.const("i32", 8 * byte))
+        total = part if not total else f.op("or", "i32", total, part)
+    return total
+
+
+# --- floats ---------------------------------------------------------------------------------------
+SIGN_BIT = {"f16": 0x8000, "bf16": 0x8000, "f32": 1 << 31, "f64": 1 << 63}
+INFINITY = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F800000, "f64": 0x7FF << 52}
+SMALLEST_NORMAL = {"f16": 0x400, "bf16": 0x80, "f32": 0x800000, "f64": 1 << 52}
+CANONICAL = {"f16": 0x7FFF, "bf16": 0x7FFF, "f32": 0x7FFFFFFF, "f64": 0xFFF8000000000000}
+INTEGER_OF = {"f16": "i16", "bf16": "i16", "f32": "i32", "f64": "i64"}
+
+
+def bits(f: Form, type: str, value: str) -> str:
+    return f.cast("bitcast", type, INTEGER_OF[type], value)
+
+
+def from_bits(f: Form, type: str, value: str) -> str:
+    return f.cast("bitcast", INTEGER_OF[type], type, value)
+
+
+def to_single(f: Form, type: str, value: str) -> str:
+    """The exact f32 of a half."""
+    if type == "f16":
+        return f.cast("fpext", "f16", "f32", value)
+    if type == "bf16":
+        wide = f.cast("zext", "i16", "i32", value)
+        return f.cast("bitcast", "i32", "f32", f.op("shl", "i32", wide, f.const("i32", 16)))
+    return value
+
+
+def to_double(f: Form, type: str, value: str) -> str:
+    if type == "f64":
+        return value
+    return f.cast("fpext", "f32", "f64", to_single(f, type, value))
+
+
+def odd_single(f: Form, x: str) -> str:
+    """f64 to f32 rounded to odd, so that a second rounding to a shorter format is exact."""
+    single = f.cast("fptrunc", "f64", "f32", x)
+    back = f.cast("fpext", "f32", "f64", single)
+    word = f.cast("bitcast", "f32", "i32", single)
+    size = f.call("fabs", "f64", x)
+    finite = f.op("fcmp olt", "f64", size, f.const("f64", INFINITY["f64"]))
+    inexact = f.op("fcmp une", "f64", back, x)
+    inexact = f.select("i1", finite, inexact, f.const("i1", 0))
+    away = f.op("fcmp ogt", "f64", f.call("fabs", "f64", back), size)
+    away = f.select("i1", inexact, away, f.const("i1", 0))
+    word = f.select("i32", away, f.op("sub", "i32", word, f.const("i32", 1)), word)
+    word = f.select("i32", inexact, f.op("or", "i32", word, f.const("i32", 1)), word)
+    return f.cast("bitcast", "i32", "f32", word)
+
+
+def round_single(f: Form, type: str, x: str, rounding: str) -> str:
+    """f32 (exact or rounded to odd) to f16 or bf16."""
+    if type == "f16":
+        if rounding == "rn":
+            return f.cast("fptrunc", "f32", "f16", x)
+        return directed(f, "fptrunc", "f16", ["f32"], [x], rounding)
+    word = f.cast("bitcast", "f32", "i32", x)
+    nan = f.op("fcmp uno", "f32", x, x)
+    quiet = f.op("or", "i32", f.op("lshr", "i32", word, f.const("i32", 16)), f.const("i32", 0x40))
+    if rounding == "rn":
+        even = f.op("and", "i32", f.op("lshr", "i32", word, f.const("i32", 16)), f.const("i32", 1))
+        moved = f.op("add", "i32", f.op("add", "i32", word, f.const("i32", 0x7FFF)), even)
+    elif rounding == "rz":
+        moved = word
+    else:
+        negative = f.op("icmp slt", "i32", word, f.const("i32", 0))
+        away = negative if rounding == "rm" else f.op("xor", "i1", negative, f.const("i1", 1))
+        moved = f.select("i32", away, f.op("add", "i32", word, f.const("i32", 0xFFFF)), word)
+    short = f.op("lshr", "i32", moved, f.const("i32", 16))
+    return f.cast("trunc", "i32", "i16", f.select("i32", nan, quiet, short))
+
+
+def directed(f: Form, name: str, type: str, types: list[str], args: list[str], rounding: str) -> str:
+    """An operation in a rounding direction: a shared function that sets the machine's direction around it."""
+    kind = {"fadd": "fadd", "fmul": "fmul", "fma": "fma", "fptrunc": "fptrunc"}.get(name, name)
+    function = f"ww_{kind}_{'_'.join([*types, type])}_{rounding}"
+    w = f.w
+    vectors = []
+    for t, a in zip(types, args, strict=True):
+        vectors.append(f"{vector_type(t)} {a if f.vector else w.splat(t, a)}")
+    w.declare(function, vector_type(type), ", ".join(vector_type(t) for t in types))
+    result = w.op(f"call {vector_type(type)} @{function}({', '.join(vectors)})")
+    return result if f.vector else w.op(f"extractelement {vector_type(type)} {result}, i64 0")
+
+
+def _float_binary(name: str) -> Callable[[Form, Op, list[Val]], str]:
+    def emit(f: Form, op: Op, args: list[Val]) -> str:
+        type, rounding = op.type, op.attr or "rn"
+        values = [f.w.operand(a, f.vector) for a in args]
+        if type in ("f32", "f64"):
+            if rounding != "rn":
+                return directed(f, name, type, [type] * len(values), values, rounding)
+            if name == "fma":
+                return f.call("fma", type, *values)
+            return f.op(name, type, *values)
+        if name != "fma":
+            # Both halves have at most half of f64's digits less two, so rounding twice is rounding once.
+            wide = [to_double(f, type, v) for v in values]
+            return round_single(f, type, odd_single(f, f.op(name, "f64", *wide)), rounding)
+        x, y, z = (to_double(f, type, v) for v in values)
+        product = f.op("fmul", "f64", x, y)
+        total = f.op("fadd", "f64", product, z)
+        back = f.op("fsub", "f64", total, product)
+        error = f.op("fadd", "f64", f.op("fsub", "f64", product, f.op("fsub", "f64", total, back)), f.op("fsub", "f64", z, back))
+        return round_single(f, type, odd_single(f, odd_double(f, total, error)), rounding)
+
+    return emit
+
+
+def odd_double(f: Form, total: str, error: str) -> str:
+    """``total + error`` rounded to odd."""
+    word = f.cast("bitcast", "f64", "i64", total)
+    finite = f.op("fcmp olt", "f64", f.call("fabs", "f64", total), f.const("f64", INFINITY["f64"]))
+    inexact = f.op("fcmp one", "f64", error, f.const("f64", 0))
+    even = f.op("icmp eq", "i64", f.op("and", "i64", word, f.const("i64", 1)), f.const("i64", 0))
+    change = f.select("i1", finite, f.select("i1", inexact, even, f.const("i1", 0)), f.const("i1", 0))
+    error_word = f.cast("bitcast", "f64", "i64", error)
+    same = f.op("icmp sge", "i64", f.op("xor", "i64", error_word, word), f.const("i64", 0))
+    step = f.select("i64", same, f.const("i64", 1), f.const("i64", (1 << 64) - 1))
+    word = f.select("i64", change, f.op("add", "i64", word, step), word)
+    return f.cast("bitcast", "i64", "f64", word)
+
+
+def _fneg(f: Form, op: Op, args: list[Val]) -> str:
+    x = bits(f, op.type, f.w.operand(args[0], f.vector))
+    return from_bits(f, op.type, f.op("xor", INTEGER_OF[op.type], x, f.const(INTEGER_OF[op.type], SIGN_BIT[op.type])))
+
+
+def _fabs(f: Form, op: Op, args: list[Val]) -> str:
+    x = bits(f, op.type, f.w.operand(args[0], f.vector))
+    integer = INTEGER_OF[op.type]
+    return from_bits(f, op.type, f.op("and", integer, x, f.const(integer, SIGN_BIT[op.type] - 1)))
+
+
+def _ftz(f: Form, op: Op, args: list[Val]) -> str:
+    integer = INTEGER_OF[op.type]
+    x = bits(f, op.type, f.w.operand(args[0], f.vector))
+    size = f.op("and", integer, x, f.const(integer, SIGN_BIT[op.type] - 1))
+    small = f.op("icmp ult", integer, size, f.const(integer, SMALLEST_NORMAL[op.type]))
+    sign = f.op("and", integer, x, f.const(integer, SIGN_BIT[op.type]))
+    return from_bits(f, op.type, f.select(integer, small, sign, x))
+
+
+def is_nan(f: Form, type: str, x: str) -> str:
+    if type != "bf16":
+        return f.op("fcmp uno", type, x, x)
+    size = f.op("and", "i16", x, f.const("i16", 0x7FFF))
+    return f.op("icmp ugt", "i16", size, f.const("i16", INFINITY["bf16"]))
+
+
+def _canonical_nan(f: Form, op: Op, args: list[Val]) -> str:
+    x = f.w.operand(args[0], f.vector)
+    return f.select(op.type, is_nan(f, op.type, x), f.const(op.type, CANONICAL[op.type]), x)
+
+
+def _fcmp(f: Form, op: Op, args: list[Val]) -> str:
+    type = args[0].type
+    x, y = (f.w.operand(a, f.vector) for a in args)
+    if type in ("f16", "bf16"):
+        x, y = to_single(f, type, x), to_single(f, type, y)
+        type = "f32"
+    return f.op(f"fcmp {op.attr}", type, x, y)
+
+
+def _float_extreme(f: Form, op: Op, args: list[Val]) -> str:
+    type, integer = op.type, INTEGER_OF[op.type]
+    x, y = (f.w.operand(a, f.vector) for a in args)
+    sx, sy = (x, y) if type in ("f32", "f64") else (to_single(f, type, x), to_single(f, type, y))
+    compared = type if type in ("f32", "f64") else "f32"
+    minimum = op.name == "fmin"
+    first = f.op("fcmp olt" if minimum else "fcmp ogt", compared, sx, sy)
+    result = f.select(type, first, x, y)
+    bx, by = bits(f, type, x), bits(f, type, y)
+    either = f.op("and", integer, f.op("or", integer, bx, by), f.const(integer, SIGN_BIT[type] - 1))
+    zeros = from_bits(f, type, f.op("or" if minimum else "and", integer, bx, by))
+    result = f.select(type, f.op("icmp eq", integer, either, f.const(integer, 0)), zeros, result)
+    x_nan, y_nan = is_nan(f, type, x), is_nan(f, type, y)
+    if op.attr == "nan":
+        any_nan = f.op("or", "i1", x_nan, y_nan)
+        return f.select(type, any_nan, f.const(type, CANONICAL[type]), result)
+    return f.select(type, x_nan, y, f.select(type, y_nan, x, result))
+
+
+ROUND = {"rn": "roundeven", "rz": "trunc", "rm": "floor", "rp": "ceil"}
+
+
+def _fround(f: Form, op: Op, args: list[Val]) -> str:
+    x = f.w.operand(args[0], f.vector)
+    if op.type in ("f32", "f64"):
+        return f.call(ROUND[op.attr], op.type, x)
+    return round_single(f, op.type, f.call(ROUND[op.attr], "f32", to_single(f, op.type, x)), "rn")
+
+
+def _fcvt(f: Form, op: Op, args: list[Val]) -> str:
+    source, target, rounding = args[0].type, op.type, op.attr or "rn"
+    x = f.w.operand(args[0], f.vector)
+    if source == target:
+        return x
+    if target == "f64":
+        return to_double(f, source, x)
+    if target == "f32":
+        if source in ("f16", "bf16"):
+            return to_single(f, source, x)
+        if rounding != "rn":
+            return directed(f, "fptrunc", "f32", ["f64"], [x], rounding)
+        return f.cast("fptrunc", "f64", "f32", x)
+    single = odd_single(f, x) if source == "f64" else to_single(f, source, x)
+    return round_single(f, target, single, rounding)
+
+
+def _f2i(f: Form, op: Op, args: list[Val]) -> str:
+    signed, rounding = op.attr
+    type = args[0].type
+    x = f.w.operand(args[0], f.vector)
+    if type in ("f16", "bf16"):
+        x, type = to_single(f, type, x), "f32"
+    whole = x if rounding == "rz" else f.call(ROUND[rounding], type, x)
+    if rounding == "rz":
+        whole = x
+    name = "fptosi.sat" if signed else "fptoui.sat"
+    result = f.call(name, type, whole, result=op.type)
+    if op.type == "i64":
+        result = f.select("i64", f.op("fcmp uno", type, x, x), f.const("i64", 1 << 63), result)
+    return result
+
+
+def _i2f(f: Form, op: Op, args: list[Val]) -> str:
+    signed, rounding = op.attr
+    source = args[0].type
+    x = f.w.operand(args[0], f.vector)
+    text = "sitofp" if signed else "uitofp"
+    if op.type in ("f32", "f64"):
+        if rounding == "rn" or (op.type == "f64" and source != "i64"):
+            return f.cast(text, source, op.type, x)
+        return directed(f, text, op.type, [source], [x], rounding)
+    if source == "i64":
+        # Beyond 2**53 every half overflows or only needs the sticky bit that rounding to odd keeps.
+        double = directed(f, text, "f64", [source], [x], "rz")
+        back = f.call("fptosi.sat" if signed else "fptoui.sat", "f64", double, result="i64")
+        word = f.cast("bitcast", "f64", "i64", double)
+        inexact = f.cast("zext", "i1", "i64", f.op("icmp ne", "i64", back, x))
+        double = f.cast("bitcast", "i64", "f64", f.op("or", "i64", word, inexact))
+    else:
+        double = f.cast(text, source, "f64", x)
+    return round_single(f, op.type, odd_single(f, double), rounding)
+
+
+# --- special functions ----------------------------------------------------------------------------
+def _horner(f: Form, coefficients: tuple[float, ...], x: str) -> str:
+    total = f.real(coefficients[-1])
+    for c in reversed(coefficients[:-1]):
+        total = f.op("fadd", "f64", f.op("fmul", "f64", total, x), f.real(c))
+    return total
+
+
+def _nan(f: Form, x: str) -> str:
+    return f.op("fcmp uno", "f64", x, x)
+
+
+def _exp2(f: Form, x: str) -> str:
+    high, low = f.real(poly.EXP2_LIMIT), f.real(-poly.EXP2_LIMIT)
+    below = f.select("f64", f.op("fcmp olt", "f64", x, low), low, x)
+    clamped = f.select("f64", f.op("fcmp ogt", "f64", x, high), high, below)
+    nan = _nan(f, x)
+    clamped = f.select("f64", nan, f.real(0.0), clamped)
+    whole = f.call("roundeven", "f64", clamped)
+    number = f.call("fptosi.sat", "f64", whole, result="i32")
+    number = f.cast("sext", "i32", "i64", f.op("add", "i32", number, f.const("i32", 1023)))
+    scale = f.cast("bitcast", "i64", "f64", f.op("shl", "i64", number, f.const("i64", 52)))
+    value = f.op("fmul", "f64", _horner(f, poly.EXP2, f.op("fsub", "f64", clamped, whole)), scale)
+    return f.select("f64", nan, x, value)
+
+
+def _log2(f: Form, x: str) -> str:
+    word = f.cast("bitcast", "f64", "i64", x)
+    exponent = f.op("and", "i64", f.op("lshr", "i64", word, f.const("i64", 52)), f.const("i64", 0x7FF))
+    number = f.op("sub", "i32", f.cast("trunc", "i64", "i32", exponent), f.const("i32", 1022))
+    fraction = f.op("and", "i64", word, f.const("i64", 0xFFFFFFFFFFFFF))
+    mantissa = f.cast("bitcast", "i64", "f64", f.op("or", "i64", fraction, f.const("i64", 1022 << 52)))
+    low = f.op("fcmp olt", "f64", mantissa, f.real(poly.SQRT_HALF))
+    mantissa = f.select("f64", low, f.op("fadd", "f64", mantissa, mantissa), mantissa)
+    number = f.select("i32", low, f.op("sub", "i32", number, f.const("i32", 1)), number)
+    s = f.op("fdiv", "f64", f.op("fsub", "f64", mantissa, f.real(1.0)), f.op("fadd", "f64", mantissa, f.real(1.0)))
+    series = f.op("fmul", "f64", s, _horner(f, poly.LOG2, f.op("fmul", "f64", s, s)))
+    value = f.op("fadd", "f64", f.cast("sitofp", "i32", "f64", number), series)
+    infinity, zero = f.const("f64", INFINITY["f64"]), f.real(0.0)
+    value = f.select("f64", f.op("fcmp oeq", "f64", x, infinity), infinity, value)
+    value = f.select("f64", f.op("fcmp oeq", "f64", x, zero), f.real(float("-inf")), value)
+    wrong = f.op("fcmp ult", "f64", x, zero)
+    return f.select("f64", wrong, f.const("f64", 0x7FF8 << 48), value)
+
+
+def _trigonometric(f: Form, x: str, cosine: bool) -> str:
+    turn = f.op("fsub", "f64", x, f.call("roundeven", "f64", x))
+    quarter = f.call("roundeven", "f64", f.op("fmul", "f64", turn, f.real(4.0)))
+    number = f.call("fptosi.sat", "f64", quarter, result="i32")
+    if cosine:
+        number = f.op("add", "i32", number, f.const("i32", 1))
+    rest = f.op("fsub", "f64", turn, f.op("fmul", "f64", quarter, f.real(0.25)))
+    square = f.op("fmul", "f64", rest, rest)
+    sine = f.op("fmul", "f64", rest, _horner(f, poly.SIN_TURNS, square))
+    even = f.op("icmp eq", "i32", f.op("and", "i32", number, f.const("i32", 1)), f.const("i32", 0))
+    value = f.select("f64", even, sine, _horner(f, poly.COS_TURNS, square))
+    upper = f.op("icmp ne", "i32", f.op("and", "i32", number, f.const("i32", 2)), f.const("i32", 0))
+    return f.select("f64", upper, f.op("fneg", "f64", value), value)
+
+
+def _tanh(f: Form, x: str) -> str:
+    size = f.call("fabs", "f64", x)
+    t = _exp2(f, f.op("fmul", "f64", size, f.real(poly.TANH_EXPONENT)))
+    large = f.op("fdiv", "f64", f.op("fsub", "f64", f.real(1.0), t), f.op("fadd", "f64", f.real(1.0), t))
+    square = f.op("fmul", "f64", size, size)
+    inner = f.op("fadd", "f64", f.op("fmul", "f64", f.real(poly.TANH_FIFTH), square), f.real(poly.TANH_CUBE))
+    inner = f.op("fadd", "f64", f.op("fmul", "f64", inner, square), f.real(1.0))
+    small = f.op("fmul", "f64", size, inner)
+    value = f.select("f64", f.op("fcmp olt", "f64", size, f.real(poly.TANH_SMALL)), small, large)
+    return f.call("copysign", "f64", value, x)
+
+
+def _mufu(f: Form, op: Op, args: list[Val]) -> str:
+    x = to_double(f, args[0].type, f.w.operand(args[0], f.vector))
+    name = op.attr
+    if name == "rcp":
+        value = f.op("fdiv", "f64", f.real(1.0), x)
+    elif name == "rsq":
+        value = f.op("fdiv", "f64", f.real(1.0), f.call("sqrt", "f64", x))
+    elif name == "sqrt":
+        value = f.call("sqrt", "f64", x)
+    elif name == "ex2":
+        value = _exp2(f, x)
+    elif name == "lg2":
+        value = _log2(f, x)
+    elif name in ("sin", "cos"):
+        value = _trigonometric(f, x, name == "cos")
+    elif name == "tanh":
+        value = _tanh(f, x)
+    else:
+        raise NotImplementedError(f"special function {name} has no compiled form")
+    if op.type == "f64":
+        return value
+    if op.type == "f32":
+        return f.cast("fptrunc", "f64", "f32", value)
+    return round_single(f, op.type, odd_single(f, value), "rn")
+
+
+HANDLERS: dict[str, Callable[[Form, Op, list[Val]], str]] = {
+    "select": _select,
+    "bitcast": _cast("bitcast"),
+    "trunc": _cast("trunc"),
+    "zext": _cast("zext"),
+    "sext": _cast("sext"),
+    "add": _plain("add"),
+    "sub": _plain("sub"),
+    "mul": _plain("mul"),
+    "umulhi": _multiply_high,
+    "smulhi": _multiply_high,
+    "and": _bitwise,
+    "or": _bitwise,
+    "xor": _bitwise,
+    "not": _not,
+    "shl": _shift,
+    "lshr": _shift,
+    "ashr": _shift,
+    "umin": _extreme,
+    "umax": _extreme,
+    "smin": _extreme,
+    "smax": _extreme,
+    "icmp": _compare,
+    "popcount": _popcount,
+    "clz": _clz,
+    "bitreverse": _bitreverse,
+    "lop3": _lop3,
+    "prmt": _prmt,
+    "fadd": _float_binary("fadd"),
+    "fmul": _float_binary("fmul"),
+    "fma": _float_binary("fma"),
+    "fneg": _fneg,
+    "fabs": _fabs,
+    "ftz": _ftz,
+    "canonical_nan": _canonical_nan,
+    "fcmp": _fcmp,
+    "fmin": _float_extreme,
+    "fmax": _float_extreme,
+    "fround": _fround,
+    "fcvt": _fcvt,
+    "f2i": _f2i,
+    "i2f": _i2f,
+    "mufu": _mufu,
+}

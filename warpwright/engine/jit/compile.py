@@ -1,0 +1,288 @@
+"""From common operations to machine code: analysis, text, LLVM's SROA pass, object code, cache.
+
+Object code is kept on disk (``toolchain/cache.py``) under a key of everything that determines it: the
+operations, the block shape, the options, this package's own source, llvmlite's version, the CPU and its features.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import llvmlite
+import llvmlite.binding as llvm
+
+from warpwright.engine.abi import WARP
+from warpwright.engine.blocks import BasicBlock, basic_blocks
+from warpwright.engine.jit import support
+from warpwright.engine.jit.control import SAVE_HEADER_BYTES, WarpFunction
+from warpwright.engine.jit.flow import make_flow
+from warpwright.engine.jit.function import FunctionWriter
+from warpwright.engine.jit.infer import Setting, analyse
+from warpwright.engine.jit.memory import SITE_BYTES
+from warpwright.engine.jit.webs import find_webs
+from warpwright.isa.ops import Lowered
+from warpwright.isa.program import Program
+from warpwright.toolchain.cache import DiskCache, cache_key
+
+BANK_0_KNOWN_BYTES = 0x160
+"""What every launch provides of constant bank 0 besides parameters."""
+MODULE_FOOTER = """
+!0 = !{!"branch_weights", i32 2000, i32 1}
+!1 = !{}
+!2 = !{!"branch_weights", i32 1, i32 2000}
+"""
+
+_lock = threading.RLock()
+_engines: list[Any] = []
+_memory: dict[str, CompiledKernel] = {}
+
+
+@dataclass(slots=True)
+class CompiledKernel:
+    """Machine code of one kernel for one block shape."""
+
+    name: str
+    warp_function: int
+    """Address of ``int32 f(WARP*)``; returns a :class:`~warpwright.engine.abi.Status`."""
+    run_blocks: int
+    """Address of ``int64 ww_run_blocks(LAUNCH*, workspace*, first_block, block_count)``."""
+    spill_bytes: int
+    """Size of each warp's save area (WARP.spill), which must be zeroed before a warp starts."""
+    warp_bytes: int
+    blocks: list[BasicBlock]
+    block_shape: tuple[int, int, int]
+    trace: bool
+    site_bytes: int = 0
+    """Size of the allocation caches, which warps of one thread may share."""
+    ir: str = field(default="", repr=False)
+
+
+@dataclass(slots=True)
+class Target:
+    """The machine that code is made for."""
+
+    machine: Any
+    cpu: str
+    features: str
+
+
+@cache
+def _initialise() -> None:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+
+
+@cache
+def make_target(cpu: str | None = None) -> Target:
+    """The host's target machine, or one for a named CPU (its own features only)."""
+    _initialise()
+    if cpu is None:
+        name = llvm.get_host_cpu_name()
+        features = llvm.get_host_cpu_features().flatten()
+        # 512-bit vectors are what a warp wants, whatever the tuning of the CPU prefers.
+        features += ",-prefer-256-bit"
+    else:
+        name, features = cpu, ""
+    triple = llvm.get_process_triple()
+    machine = llvm.Target.from_triple(triple).create_target_machine(
+        cpu=name, features=features, opt=2, jit=True, reloc="pic", codemodel="jitdefault"
+    )
+    return Target(machine, name, features)
+
+
+@cache
+def _source_digest() -> str:
+    """Digest of this package and what it takes from others: a change of the compiler is a change of the code."""
+    folder = Path(__file__).parent
+    files = [*sorted(folder.glob("*.py")), folder.parent / "abi.py", folder.parent / "polynomials.py"]
+    digest = hashlib.sha256()
+    for path in files:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+@cache
+def _disk() -> DiskCache:
+    return DiskCache()
+
+
+def optimise(module: Any, target: Target) -> None:
+    """Variables into registers; the rest is left to code generation."""
+    options = llvm.create_pipeline_tuning_options(speed_level=1)
+    builder = llvm.create_pass_builder(target.machine, options)
+    manager = llvm.create_new_function_pass_manager()
+    manager.add_sroa_pass()
+    for function in module.functions:
+        if not function.is_declaration:
+            manager.run(function, builder)
+
+
+def to_object(text: str, target: Target) -> bytes:
+    """Object code of a module's text."""
+    module = llvm.parse_assembly(text)
+    module.triple = target.machine.triple
+    module.data_layout = str(target.machine.target_data)
+    optimise(module, target)
+    data: bytes = target.machine.emit_object(module)
+    return data
+
+
+def load_object(data: bytes, target: Target) -> Any:
+    """An execution engine that holds the code; kept alive for the process."""
+    empty = llvm.parse_assembly("")
+    machine = target.machine
+    # An engine takes its machine's options, not the machine itself.
+    engine = llvm.create_mcjit_compiler(empty, machine)
+    engine.add_object_file(llvm.ObjectFileRef.from_data(data))
+    engine.finalize_object()
+    _engines.append(engine)
+    return engine
+
+
+@cache
+def shared_code(cpu: str | None = None) -> dict[str, int]:
+    """Addresses of the functions that all kernels share, compiled or taken from the cache once in a process."""
+    target = make_target(cpu)
+    key = cache_key(["shared", _source_digest(), llvmlite.__version__, target.cpu, target.features])
+    data = _disk().get("object", key)
+    if data is None:
+        data = to_object(support.shared_module(), target)
+        _disk().put("object", key, data)
+    engine = load_object(data, target)
+    addresses = {name: engine.get_function_address(name) for name in support.SHARED}
+    for name, address in addresses.items():
+        llvm.add_symbol(name, address)
+    return addresses
+
+
+def known_banks(program: Program) -> dict[int, int]:
+    """Bytes of each constant bank that every launch provides."""
+    known = {n: len(data) for n, data in program.constant_banks.items()}
+    end = program.parameter_base_bytes + program.parameter_size_bytes
+    known[0] = max(known.get(0, 0), end, BANK_0_KNOWN_BYTES)
+    return known
+
+
+def write_module(
+    program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicBlock], setting: Setting, trace: bool, name: str
+) -> tuple[str, dict[str, int]]:
+    """LLVM text of a kernel and the sizes that go with it."""
+    webs = find_webs(blocks, lowered)
+    flow = make_flow(program, blocks, lowered, webs)
+    facts = analyse(blocks, lowered, webs, flow, setting)
+    writer = FunctionWriter(
+        program=program,
+        lowered=lowered,
+        blocks=blocks,
+        webs=webs,
+        flow=flow,
+        facts=facts,
+        setting=setting,
+        trace=trace,
+        known_bank_bytes=known_banks(program),
+    )
+    lines = WarpFunction(writer, name).write()
+    site_bytes = SITE_BYTES * writer.sites
+    variables = SAVE_HEADER_BYTES + (site_bytes + 63) // 64 * 64
+    text = "\n".join(lines)
+    text = re.sub(r"SAVE\+(\d+)", lambda m: str(variables + int(m.group(1))), text)
+    definitions = []
+    declared = dict(writer.declared)
+    for function in list(declared):
+        if function.startswith("ww_"):
+            made = support.on_demand(function)
+            if made is not None:
+                del declared[function]
+                definitions.append(made[0])
+                declared.update(made[1])
+    constants = list(writer.globals)
+    if "zeros" in writer.tables:
+        constants.append("@zeros = private unnamed_addr constant [64 x i8] zeroinitializer, align 64")
+    whole = "\n".join([*constants, *declared.values(), *definitions, text, MODULE_FOOTER])
+    spill = variables + writer.offsets.get("end", 0)
+    return whole, {"spill_bytes": (spill + 63) // 64 * 64, "site_bytes": site_bytes}
+
+
+def kernel_key(program: Program, lowered: Sequence[Lowered], setting: Setting, trace: bool, target: Target) -> str:
+    """Key of a kernel's object code."""
+    code = "\n".join(f"{i.address} {i.opcode} {low.guard} {low.ops}" for i, low in zip(program.instructions, lowered, strict=True))
+    fixed = (
+        *(program.code_base, program.arch, sorted(known_banks(program).items())),
+        *(setting.block_shape, setting.patterns, setting.grid_fits, setting.speculate, trace),
+    )
+    tables = [data for bank, data in sorted(program.constant_banks.items()) if bank]
+    return cache_key(
+        [code, repr(fixed), *(bytes(t) for t in tables), _source_digest(), llvmlite.__version__, target.cpu, target.features]
+    )
+
+
+def compile_kernel(
+    program: Program,
+    lowered: Sequence[Lowered],
+    block_shape: tuple[int, int, int],
+    *,
+    trace: bool,
+    cpu: str | None = None,
+    patterns: bool = True,
+    use_cache: bool = True,
+) -> CompiledKernel:
+    """Compile a kernel for one block shape.
+
+    Args:
+        lowered: one entry for each instruction of ``program``.
+        block_shape: blockDim (x, y, z); the code is only right for launches with this shape.
+        trace: write trace records and stop before strong accesses and clock reads.
+        cpu: LLVM's name of the CPU to make code for; the host's when None.
+        patterns: False compiles without lane patterns (for tests of the general paths).
+        use_cache: False always compiles anew.
+
+    Raises:
+        ValueError: when the code cannot be compiled, naming the kernel.
+    """
+    setting = Setting(block_shape, patterns=patterns, speculate=False)
+    target = make_target(cpu)
+    key = kernel_key(program, lowered, setting, trace, target)
+    with _lock:
+        if use_cache and key in _memory:
+            return _memory[key]
+        shared = shared_code(cpu)
+        blocks = basic_blocks(program, lowered)
+        name = "warp_" + key[:20]
+        data = _disk().get("object", key) if use_cache else None
+        text = ""
+        if data is not None:
+            length = int.from_bytes(data[:8], "little")
+            sizes = json.loads(data[8 : 8 + length])
+            code = data[8 + length :]
+        else:
+            text, sizes = write_module(program, lowered, blocks, setting, trace, name)
+            try:
+                code = to_object(text, target)
+            except RuntimeError as reason:
+                raise ValueError(f"kernel {program.name}: LLVM refuses the code made for it: {reason}") from reason
+            header = json.dumps(sizes).encode()
+            if use_cache:
+                _disk().put("object", key, len(header).to_bytes(8, "little") + header + code)
+        engine = load_object(code, target)
+        compiled = CompiledKernel(
+            program.name,
+            engine.get_function_address(name),
+            shared["ww_run_blocks"],
+            sizes["spill_bytes"],
+            WARP.size_bytes,
+            blocks,
+            block_shape,
+            trace,
+            sizes["site_bytes"],
+            text,
+        )
+        _memory[key] = compiled
+        return compiled

@@ -1,0 +1,953 @@
+"""The warp function: blocks, jumps, divergence, stops and resumes.
+
+Labels: ``h<n>`` asks whether lanes are pending for block n, ``e<n>`` enters it, ``b<n>`` is its body behind the
+stop check of a traced strong access, ``tail`` is the end of the chain of blocks.
+"""
+
+from __future__ import annotations
+
+from warpwright.engine.abi import BLOCK, LAUNCH, WARP, FaultKind, Status
+from warpwright.engine.jit import lanes as ln
+from warpwright.engine.jit import memory as mem
+from warpwright.engine.jit import trace as tr
+from warpwright.engine.jit.arithmetic import emit_pure
+from warpwright.engine.jit.flow import Bits, members
+from warpwright.engine.jit.function import FunctionWriter, Masks, ResumePoint, Val, vector_type
+from warpwright.engine.jit.infer import pack, uniform
+from warpwright.engine.jit.shapes import LANES, UNSET_KIND, VECTOR_KIND, Shape
+from warpwright.engine.jit.webs import FILE_BASE
+from warpwright.isa.ops import Op
+
+SAVE_HEADER_BYTES = 64
+"""Start of the save area: pointer to the allocation caches, then words that the block scheduler uses."""
+BACK_EDGES_BEFORE_TURN = 4
+"""A diverged group in a spin loop gives way to the warp's other lanes after so many iterations."""
+BACK_EDGES_BEFORE_YIELD = 64
+"""A warp in a spin loop gives way to other warps after so many iterations."""
+YIELDS_BEFORE_RELEASE = 32
+"""Returns of a spinning warp before lanes that wait at BSYNC for the spinning ones go on."""
+INSTRUCTIONS_BETWEEN_CANCEL_CHECKS = 1 << 20
+VECBOOL = f"<{LANES} x i1>"
+CONTROL = frozenset(
+    (
+        *("branch", "branch_indirect", "exit", "trap", "bssy", "bsync", "break", "warpsync", "yield", "nanosleep"),
+        *("barrier", "barrier_red"),
+    )
+)
+
+
+class WarpFunction:
+    """Writes the whole function."""
+
+    def __init__(self, w: FunctionWriter, name: str) -> None:
+        self.w = w
+        self.name = name
+        facts = w.facts
+        self.together = facts.together
+        everything = 0
+        for bits in self.together:
+            everything |= bits
+        self.diverged = everything != 0 or facts.divergent != 0
+        pendable = everything
+        for n, block in enumerate(w.blocks):
+            if self.together[n] or facts.divergent >> n & 1:
+                for s in block.successors:
+                    pendable |= 1 << s
+        self.pendable: Bits = pendable
+        self.order = members(pendable)
+        self.waiting = facts.waiting
+        self.held_barriers = [
+            n for n, end in enumerate(w.flow.ends) if end in ("barrier", "barrier_red") and self.together[n]
+        ]
+        """Blocks that end in a block barrier which only part of the warp may have reached."""
+        self.leftovers = bool(w.flow.any_fair or self.waiting or self.held_barriers)
+        self.wanted_barriers = self._wanted_barrier_webs()
+
+    # --- what is needed ---------------------------------------------------------------------------
+    def _wanted_barrier_webs(self) -> set[int]:
+        w = self.w
+        wanted: set[int] = set()
+        for n in members(self.waiting):
+            if w.flow.starts[n] == "bsync":
+                index = w.blocks[n].first
+                wanted.add(w.webs.references[index, len(w.lowered[index].ops) - 1].low)
+        for (index, position), reference in w.webs.references.items():
+            if position >= 0 and w.lowered[index].ops[position].name == "get_barrier":
+                wanted.add(reference.low)
+        return wanted
+
+    def next_in_chain(self, after: int, among: Bits) -> str:
+        """Label of the next header behind a block."""
+        later = among >> (after + 1)
+        if not later:
+            return "%tail"
+        return f"%h{after + 1 + (later & -later).bit_length() - 1}"
+
+    def chain_from(self, n: int) -> str:
+        """Where to go when block n has sent its lanes elsewhere."""
+        among = self.together[n]
+        for s in self.w.blocks[n].successors:
+            among |= 1 << s
+        if self.w.flow.any_fair or self.waiting:
+            among = self.pendable | among
+        return self.next_in_chain(n, among & self.pendable)
+
+    # --- the whole --------------------------------------------------------------------------------
+    def write(self) -> list[str]:
+        w = self.w
+        for block in w.blocks:
+            self._block(block.number)
+        body = w.lines
+        w.lines = []
+        self._tail()
+        tail = w.lines
+        w.lines = []
+        self._returns()
+        returns = w.lines
+        w.lines = []
+        self._entry()
+        entry = w.lines
+        return [f"define i32 @{self.name}(ptr noalias %warp) {{", *entry, *body, *tail, *returns, "}"]
+
+    def _entry(self) -> None:
+        w = self.w
+        w.label("entry")
+        for web in w.webs.webs:
+            if w.has_storage(web.number):
+                w.emit(f"%w{web.number} = alloca {w.web_type(web.number)}, align 64")
+        for n in range(len(w.blocks)):
+            w.emit(f"%p{n} = alloca i32")
+            w.emit(f"store i32 0, ptr %p{n}")
+        for n in self.held_barriers:
+            w.emit(f"%q{n} = alloca i32")
+            w.emit(f"store i32 0, ptr %q{n}")
+        for name, type in (
+            ("exited", "i32"),
+            ("status", "i32"),
+            ("turns", "i32"),
+            ("progress", "i32"),
+            ("release", "i32"),
+            ("instructions", "i64"),
+            ("idle", "i64"),
+            ("limit", "i64"),
+            ("trace_used", "i64"),
+        ):
+            w.emit(f"%{name} = alloca {type}")
+        w.emit("%lane_addresses = alloca [32 x i64], align 64")
+        w.emit("%lane_values = alloca [512 x i32], align 64")
+        w.emit(f"%launch = load ptr, ptr {w.field('%warp', WARP['launch'])}")
+        w.emit(f"%block = load ptr, ptr {w.field('%warp', WARP['block'])}")
+        w.emit(f"%save = load ptr, ptr {w.field('%warp', WARP['spill'])}")
+        w.emit(f"%host_minus_device = load i64, ptr {w.field('%launch', LAUNCH['host_minus_device'])}")
+        w.emit(f"%shared_base = load ptr, ptr {w.field('%block', BLOCK['shared_base'])}")
+        w.emit(f"%local_base = load ptr, ptr {w.field('%warp', WARP['local_base'])}")
+        w.emit(f"%trace_base = load ptr, ptr {w.field('%warp', WARP['trace_base'])}")
+        w.emit("%sites_given = load ptr, ptr %save")
+        w.emit(f"%sites_own = getelementptr i8, ptr %save, i64 {SAVE_HEADER_BYTES}")
+        w.emit("%sites_null = icmp eq ptr %sites_given, null")
+        w.emit("%sites = select i1 %sites_null, ptr %sites_own, ptr %sites_given")
+        w.emit(f"%exited_before = load i32, ptr {w.field('%warp', WARP['exited'])}")
+        w.emit("store i32 %exited_before, ptr %exited")
+        for name in ("instructions", "idle"):
+            w.emit(f"store i64 0, ptr %{name}")
+        for name in ("turns", "progress", "status", "release"):
+            w.emit(f"store i32 0, ptr %{name}")
+        w.emit(f"store i64 {INSTRUCTIONS_BETWEEN_CANCEL_CHECKS}, ptr %limit")
+        if w.trace:
+            used = w.load_field("%warp", WARP["trace_used"])
+            w.emit(f"store i64 {used}, ptr %trace_used")
+        for (extent, size), name in w.shared_limits.items():
+            total = w.load_field("%block", BLOCK["shared_bytes"])
+            self._limit(name, total, extent, size)
+        for size, name in w.local_limits.items():
+            total = w.load_field("%launch", LAUNCH["local_bytes_per_thread"])
+            self._limit(name, total, size, size)
+        w.emit(f"%lanes = load i32, ptr {w.field('%warp', WARP['lanes'])}")
+        number = w.load_field("%warp", WARP["resume"], "i32")
+        cases = " ".join(f"i32 {r.number}, label %r{r.number}" for r in w.resumes.values())
+        w.emit(f"switch i32 {number}, label %start [{cases}]")
+        w.label("start")
+        for live in w.webs.live_in[0]:
+            if w.has_storage(live):
+                w.emit(f"store {w.web_type(live)} zeroinitializer, ptr %w{live}")
+        w.emit(f"store i64 0, ptr {w.field('%warp', WARP['barrier_lanes'])}")
+        w.emit("store i32 %lanes, ptr %p0")
+        w.emit("br label %e0")
+        for resume in w.resumes.values():
+            self._resume(resume)
+
+    def _limit(self, name: str, total: str, extent: int, size: int) -> None:
+        w = self.w
+        room = w.op(f"sub i64 {total}, {extent - size}")
+        w.declared["llvm.smax.i64"] = "declare i64 @llvm.smax.i64(i64, i64)"
+        room = w.op(f"call i64 @llvm.smax.i64(i64 {room}, i64 0)")
+        places = w.op(f"lshr i64 {room}, {mem.shift_of(size)}")
+        w.emit(f"{name} = trunc i64 {places} to i32")
+
+    # --- saving and resuming ----------------------------------------------------------------------
+    def slot(self, name: str, size: int) -> int:
+        """Byte offset of a named value in the save area (relative to its variable part)."""
+        offsets = self.w.offsets
+        if name not in offsets:
+            offsets[name] = offsets.get("end", 0)
+            offsets["end"] = offsets[name] + size
+        return offsets[name]
+
+    def live_at(self, resume: ResumePoint) -> list[int]:
+        w = self.w
+        blocks: set[int] = {resume.block}
+        if resume.kind in ("chain", "barrier") or self.together[resume.block]:
+            blocks.update(self.order)
+        live: set[int] = set()
+        for n in blocks:
+            live |= w.webs.live_in[n]
+        reds = []
+        if resume.kind == "red":
+            reds = [resume.block - 1]
+        elif resume.kind == "barrier":
+            reds = [n for n in self.held_barriers if w.flow.ends[n] == "barrier_red"]
+        for n in reds:
+            last = w.blocks[n].first + w.blocks[n].count - 1
+            for (index, _), reference in w.webs.references.items():
+                if index == last:
+                    live.add(reference.low)
+                    if reference.high >= 0:
+                        live.add(reference.high)
+        return [n for n in sorted(live) if w.has_storage(n)]
+
+    def resume_point(self, kind: str, block: int) -> ResumePoint:
+        w = self.w
+        if kind == "enter" and self.together[block]:
+            kind = "chain"
+        key = (kind, -1 if kind in ("chain", "barrier") else block)
+        if key not in w.resumes:
+            w.resumes[key] = ResumePoint(len(w.resumes) + 1, kind, block)
+        return w.resumes[key]
+
+    def _saved(self, resume: ResumePoint) -> list[tuple[str, str, int]]:
+        """(variable, LLVM type, offset) of everything that a resume point needs."""
+        w = self.w
+        found = []
+        for n in self.live_at(resume):
+            type = w.web_type(n)
+            size = 256 if type == vector_type("i64") else 128 if type == vector_type("i32") else 8
+            found.append((f"%w{n}", type, self.slot(f"w{n}", size)))
+        pending = {resume.block} if resume.block >= 0 else set()
+        if resume.kind in ("chain", "barrier") or self.together[resume.block]:
+            pending.update(self.order)
+        found += [(f"%p{n}", "i32", self.slot(f"p{n}", 8)) for n in sorted(pending)]
+        if self.leftovers:
+            found += [(f"%q{n}", "i32", self.slot(f"q{n}", 8)) for n in self.held_barriers]
+        return found
+
+    def save_label(self, kind: str, block: int) -> str:
+        """Label of the code that saves for a resume point and returns %status."""
+        return f"%s{self.resume_point(kind, block).number}"
+
+    def _save(self, resume: ResumePoint) -> None:
+        w = self.w
+        w.label(f"s{resume.number}")
+        for name, type, offset in self._saved(resume):
+            value = w.op(f"load {type}, ptr {name}")
+            pointer = w.op(f"getelementptr i8, ptr %save, i64 SAVE+{offset}")
+            if type == VECBOOL:
+                value, type = w.op(f"bitcast {VECBOOL} {value} to i32"), "i32"
+            w.emit(f"store {type} {value}, ptr {pointer}, align 8")
+        w.emit(f"store i64 {resume.number}, ptr {w.field('%warp', WARP['resume'])}")
+        w.emit("br label %return")
+
+    def _resume(self, resume: ResumePoint) -> None:
+        w = self.w
+        w.label(f"r{resume.number}")
+        for name, type, offset in self._saved(resume):
+            pointer = w.op(f"getelementptr i8, ptr %save, i64 SAVE+{offset}")
+            kept = "i32" if type == VECBOOL else type
+            value = w.op(f"load {kept}, ptr {pointer}, align 8")
+            if type == VECBOOL:
+                value = w.op(f"bitcast i32 {value} to {VECBOOL}")
+            w.emit(f"store {type} {value}, ptr {name}")
+        if resume.kind == "barrier":
+            for n in self.held_barriers:
+                held = w.op(f"load i32, ptr %q{n}")
+                w.emit(f"store i32 0, ptr %q{n}")
+                old = w.op(f"load i32, ptr %p{n + 1}")
+                w.emit(f"store i32 {w.op(f'or i32 {old}, {held}')}, ptr %p{n + 1}")
+                if w.flow.ends[n] == "barrier_red":
+                    some = w.op(f"icmp ne i32 {held}, 0")
+                    then, after = w.new_label("red"), w.new_label("after")
+                    w.emit(f"br i1 {some}, label %{then}, label %{after}")
+                    w.label(then)
+                    self._finish_red(n, held)
+                    w.emit(f"br label %{after}")
+                    w.label(after)
+            w.emit(f"store i64 0, ptr {w.field('%warp', WARP['barrier_lanes'])}")
+        if resume.kind == "red":
+            lanes = w.load_field("%warp", WARP["barrier_lanes"], "i32")
+            self._finish_red(resume.block - 1, lanes)
+        if resume.kind in ("red", "enter"):
+            w.emit(f"store i64 0, ptr {w.field('%warp', WARP['barrier_lanes'])}")
+        if resume.kind in ("chain", "barrier"):
+            w.emit(f"br label %h{self.order[0]}")
+        elif resume.kind == "body":
+            w.emit(f"br label %b{resume.block}")
+        else:
+            w.emit(f"br label %e{resume.block}")
+
+    def _finish_red(self, n: int, lanes: str) -> None:
+        """The rest of a reducing barrier's instruction, once its result is there."""
+        w = self.w
+        index = w.blocks[n].first + w.blocks[n].count - 1
+        w.block = n
+        w.held = {}
+        w.mask = Masks(lanes)
+        self._instruction(index, after_barrier=True)
+        w.held = {}
+
+    def _tail(self) -> None:
+        w = self.w
+        w.label("tail")
+        if not self.leftovers:
+            w.emit(f"store i32 {int(Status.EXIT)}, ptr %status")
+            w.emit("br label %return")
+            return
+        pending = "0"
+        for n in self.order:
+            pending = w.op(f"or i32 {pending}, " + w.op(f"load i32, ptr %p{n}"))
+        held = "0"
+        for n in self.held_barriers:
+            held = w.op(f"or i32 {held}, " + w.op(f"load i32, ptr %q{n}"))
+        none = w.op(f"icmp eq i32 {w.op(f'or i32 {pending}, {held}')}, 0")
+        w.emit(f"br i1 {none}, label %all_exited, label %some_left")
+        w.label("all_exited")
+        w.emit(f"store i32 {int(Status.EXIT)}, ptr %status")
+        w.emit("br label %return")
+        w.label("some_left")
+        moved = w.op("icmp ne i32 " + w.op("load i32, ptr %progress") + ", 0")
+        moved = w.op(f"and i1 {moved}, {w.op(f'icmp ne i32 {pending}, 0')}")
+        w.emit(f"br i1 {moved}, label %again, label %stuck")
+        w.label("again")
+        w.emit("store i32 0, ptr %progress")
+        w.emit(f"br label %h{self.order[0]}")
+        w.label("stuck")
+        at_barrier = w.op(f"icmp ne i32 {held}, 0")
+        if self.held_barriers:
+            w.emit(f"br i1 {at_barrier}, label %arrive, label %deadlock")
+            w.label("arrive")
+            w.emit(f"store i32 {int(Status.BARRIER)}, ptr %status")
+            w.emit(f"br label {self.save_label('barrier', self.order[0])}")
+        else:
+            w.emit("br label %deadlock")
+        w.label("deadlock")
+        first = members(self.waiting)[0] if self.waiting else self.order[0]
+        address = w.program.instructions[w.blocks[first].first].address
+        w.store_field("%warp", WARP["fault_instruction"], str(address))
+        w.store_field("%warp", WARP["fault_lanes"], w.op(f"zext i32 {pending} to i64"))
+        w.emit(f"store i32 {int(Status.DEADLOCK)}, ptr %status")
+        w.emit("br label %return")
+
+    def _returns(self) -> None:
+        w = self.w
+        done: set[int] = set()
+        while len(done) < len(w.resumes):
+            for resume in list(w.resumes.values()):
+                if resume.number not in done:
+                    done.add(resume.number)
+                    self._save(resume)
+        w.label("fault")
+        w.emit(f"store i32 {int(Status.FAULT)}, ptr %status")
+        w.emit("br label %return")
+        w.label("return")
+        gone = w.op("load i32, ptr %exited")
+        exited = w.op(f"zext i32 {gone} to i64")
+        w.store_field("%warp", WARP["exited"], exited)
+        made = w.op("load i64, ptr %instructions")
+        pointer = w.field("%warp", WARP["instructions"])
+        total = w.op(f"add i64 {made}, " + w.op(f"load i64, ptr {pointer}"))
+        w.emit(f"store i64 {total}, ptr {pointer}")
+        threads = w.op(f"shl i64 {made}, 5")
+        threads = w.op(f"sub i64 {threads}, " + w.op("load i64, ptr %idle"))
+        pointer = w.field("%warp", WARP["thread_instructions"])
+        total = w.op(f"add i64 {threads}, " + w.op(f"load i64, ptr {pointer}"))
+        w.emit(f"store i64 {total}, ptr {pointer}")
+        if w.trace:
+            w.store_field("%warp", WARP["trace_used"], w.op("load i64, ptr %trace_used"))
+        w.emit(f"ret i32 {w.op('load i32, ptr %status')}")
+
+    # --- one block --------------------------------------------------------------------------------
+    def _block(self, n: int) -> None:
+        w = self.w
+        block = w.blocks[n]
+        w.block = n
+        w.held = {}
+        if self.pendable >> n & 1:
+            w.label(f"h{n}")
+            some = w.op("icmp ne i32 " + w.op(f"load i32, ptr %p{n}") + ", 0")
+            w.emit(f"br i1 {some}, label %e{n}, label {self.next_in_chain(n, self.pendable)}")
+        w.label(f"e{n}")
+        if w.trace:
+            self._trace_stops(n)
+        if self.waiting >> n & 1 and w.flow.starts[n]:
+            mask = self._wait(n)
+        else:
+            mask = w.op(f"load i32, ptr %p{n}")
+            w.emit(f"store i32 0, ptr %p{n}")
+        if self.leftovers:
+            w.emit("store i32 1, ptr %progress")
+        w.mask = Masks(mask)
+        made = w.op("load i64, ptr %instructions")
+        w.emit(f"store i64 {w.op(f'add i64 {made}, {block.count}')}, ptr %instructions")
+        w.declared["llvm.ctpop.i32"] = "declare i32 @llvm.ctpop.i32(i32)"
+        absent = w.op(f"call i32 @llvm.ctpop.i32(i32 {w.op(f'xor i32 {mask}, -1')})")
+        idle = w.op(f"zext i32 {w.op(f'mul i32 {absent}, {block.count}')} to i64")
+        total = w.op(f"add i64 {idle}, " + w.op("load i64, ptr %idle"))
+        w.emit(f"store i64 {total}, ptr %idle")
+        tr.record_block(w, n, mask)
+        last = block.first + block.count - 1
+        for index in range(block.first, last):
+            self._instruction(index)
+        self._last(n, last)
+
+    def _trace_stops(self, n: int) -> None:
+        w = self.w
+        block = w.blocks[n]
+        used = w.op("load i64, ptr %trace_used")
+        limit = w.load_field("%warp", WARP["trace_limit"])
+        full = w.op(f"icmp ugt i64 {used}, {limit}")
+        stop, go = w.new_label("full"), w.new_label("room")
+        w.emit(f"br i1 {full}, label %{stop}, label %{go}, !prof !2")
+        w.label(stop)
+        w.emit(f"store i32 {int(Status.TRACE_FULL)}, ptr %status")
+        w.emit(f"br label {self.save_label('enter', n)}")
+        w.label(go)
+        if block.stop:
+            status = Status.STRONG if block.stop == "strong" else Status.CLOCK
+            w.emit(f"store i32 {int(status)}, ptr %status")
+            w.emit(f"br label {self.save_label('body', n)}")
+            w.label(f"b{n}")
+
+    def _wait(self, n: int) -> str:
+        """Lanes that may leave a convergence point now; the rest stay pending."""
+        w = self.w
+        arrived = w.op(f"load i32, ptr %p{n}")
+        gone = w.op("load i32, ptr %exited")
+        alive = w.op(f"and i32 %lanes, {w.op(f'xor i32 {gone}, -1')}")
+        index = w.blocks[n].first
+        if w.flow.starts[n] == "bsync":
+            web = w.webs.references[index, len(w.lowered[index].ops) - 1].low
+            wanted = w.read_web(web)
+            here = arrived
+        else:
+            wanted = self._warpsync_mask(index)
+            here = arrived
+            for other in members(self.waiting):
+                if other != n and w.flow.starts[other] == "warpsync":
+                    here = w.op(f"or i32 {here}, " + w.op(f"load i32, ptr %p{other}"))
+        missing = w.op(f"and i32 {alive}, {w.op(f'xor i32 {here}, -1')}")
+        vec = "<32 x i32>"
+        absent = w.op(f"and {vec} {w.vector(wanted)}, {w.splat('i32', missing)}")
+        complete = w.op(f"icmp eq {vec} {absent}, zeroinitializer")
+        leaving = w.op(f"and i32 {arrived}, {w.bits_of(complete)}")
+        if w.flow.any_fair and w.flow.starts[n] == "bsync":
+            force = w.op("icmp ne i32 " + w.op("load i32, ptr %release") + ", 0")
+            leaving = w.op(f"select i1 {force}, i32 {arrived}, i32 {leaving}")
+            # Who is left behind no longer waits for the group, nor the group for them.
+            kept = w.op(f"and {vec} {w.vector(wanted)}, {w.splat('i32', w.op(f'xor i32 {arrived}, -1'))}")
+            inside = w.op(f"bitcast i32 {arrived} to {VECBOOL}")
+            split = w.op(f"select {VECBOOL} {inside}, {vec} {w.splat('i32', arrived)}, {vec} {kept}")
+            chosen = w.op(f"select i1 {force}, {vec} {split}, {vec} {w.vector(wanted)}")
+            w.emit(f"store {vec} {chosen}, ptr %w{web}")
+            w.held = {}
+        stay = w.op(f"and i32 {arrived}, {w.op(f'xor i32 {leaving}, -1')}")
+        none = w.op(f"icmp eq i32 {leaving}, 0")
+        go = w.new_label("joined")
+        w.emit(f"br i1 {none}, label {self.next_in_chain(n, self.pendable)}, label %{go}")
+        w.label(go)
+        if w.flow.any_fair and w.flow.starts[n] == "bsync":
+            w.emit("store i32 0, ptr %release")
+        w.emit(f"store i32 {stay}, ptr %p{n}")
+        return leaving
+
+    def _warpsync_mask(self, index: int) -> Val:
+        """The operand of a WARPSYNC, computed before its lanes are known."""
+        w = self.w
+        w.index = index
+        w.exec = w.mask = Masks("-1")
+        values = self._operations(index, stop_before="warpsync")
+        return values[w.lowered[index].ops[-1].args[0]]
+
+    # --- instructions -----------------------------------------------------------------------------
+    def _set_exec(self, index: int) -> None:
+        w = self.w
+        w.index = index
+        w.guard = None
+        w.exec = w.mask
+        low = w.lowered[index]
+        if low.guard is not None:
+            w.guard = w.read_web(w.webs.references[index, -1].low)
+            w.guard_inverted = low.guard[2]
+            w.exec = w.and_mask(w.mask, w.guard, w.guard_inverted)
+
+    def _instruction(self, index: int, after_barrier: bool = False) -> list[Val]:
+        self._set_exec(index)
+        return self._operations(index, after_barrier=after_barrier)
+
+    def _operations(self, index: int, stop_before: str = "", after_barrier: bool = False) -> list[Val]:
+        """Write an instruction's operations; control operations are left to :meth:`_last`."""
+        w = self.w
+        shapes = w.facts.values[index]
+        values: list[Val] = []
+        nothing = Val("void", Shape(UNSET_KIND))
+        for position, op in enumerate(w.lowered[index].ops):
+            name = op.name
+            if name == stop_before:
+                break
+            if name[:4] == "get_":
+                values.append(self._get(index, position, op))
+            elif name[:4] == "set_":
+                self._set(index, position, op, values[op.args[0]])
+                values.append(nothing)
+            elif name in CONTROL:
+                if name == "barrier_red" and after_barrier:
+                    result = w.load_field("%warp", WARP["barrier_result"], "i32")
+                    values.append(Val("i32", Shape(1), scalar=result))
+                elif name == "barrier_red":
+                    values.append(nothing)
+                    break
+                elif name in ("bssy", "break"):
+                    self._convergence(index, position, op)
+                    values.append(nothing)
+                else:
+                    values.append(nothing)
+            else:
+                args = [values[a] for a in op.args]
+                known = shapes[position]
+                values.append(self._value(op, args, known))
+        return values
+
+    def _value(self, op: Op, args: list[Val], known: object) -> Val:
+        w = self.w
+        name = op.name
+        if name == "const":
+            return w.constant(op.type, op.attr)
+        if name in ("pack2", "pack4"):
+            return Val(op.type, Shape(VECTOR_KIND), parts=tuple(args))
+        if name == "pack64":
+            shape = pack((args[0].shape, args[1].shape))
+            if shape.pattern is not None:
+                return Val("i64", shape, scalar=w.op(f"zext i32 {w.scalar(args[0])} to i64") if shape.const is None else "")
+            return Val("i64", shape, parts=(args[0], args[1]))
+        if name == "extract":
+            return args[0].parts[op.attr] if args[0].parts else w.word(args[0], op.attr)
+        if name == "load":
+            return mem.emit_load(w, op, args[0])
+        if name == "store":
+            mem.emit_store(w, op, args[0], args[1])
+            return Val("void", Shape(UNSET_KIND))
+        if name == "atomic":
+            return mem.emit_atomic(w, op, args)
+        if name == "fence":
+            w.emit("fence seq_cst" if op.attr != "cta" else 'fence syncscope("singlethread") seq_cst')
+            return Val("void", Shape(UNSET_KIND))
+        if name == "async_commit":
+            return Val("void", Shape(UNSET_KIND))
+        if name == "mma":
+            return ln.mma(w, op, args)
+        if name == "special64":
+            return ln.special64(w, op.attr)
+        assert isinstance(known, Shape | tuple)
+        if name == "load_const":
+            if isinstance(known, Shape) and known.const is not None:
+                return Val(op.type, known)
+            return mem.emit_load_const(w, op, args[0], known)
+        if name == "active":
+            return Val("i32", Shape(1), scalar=w.exec.bits)
+        if name == "ballot":
+            return ln.ballot(w, args[0])
+        assert isinstance(known, Shape)
+        if name == "special":
+            return ln.special(w, op, known)
+        if name == "shuffle":
+            return ln.shuffle(w, args[0], args[1], known)
+        if name == "match_any":
+            return ln.match_any(w, args[0])
+        if name == "redux":
+            return ln.redux(w, op, args[0])
+        if name == "first_lane":
+            return ln.first_lane(w, args[0], w.exec)
+        # The value's own shape may be narrower than what the analysis could promise; use what the arguments really are.
+        return emit_pure(w, op, args, known)
+
+    def _get(self, index: int, position: int, op: Op) -> Val:
+        w = self.w
+        reference = w.webs.references[index, position]
+        if reference.high < 0:
+            value = w.read_web(reference.low)
+            web = w.webs.webs[reference.low]
+            if web.type == "i64":
+                return w.word(value, int(self._cell(op) != web.keys[0]))
+            return value
+        if reference.high == reference.low:
+            return w.read_web(reference.low)
+        low, high = w.read_web(reference.low), w.read_web(reference.high)
+        shape = pack((low.shape, high.shape))
+        if shape.pattern is not None:
+            return Val("i64", shape, scalar=w.op(f"zext i32 {w.scalar(low)} to i64") if shape.const is None else "")
+        return Val("i64", shape, parts=(low, high))
+
+    @staticmethod
+    def _cell(op: Op) -> int:
+        file = {"get_reg": "reg", "get_ureg": "ureg", "get_pred": "pred", "get_upred": "upred", "get_barrier": "barrier"}
+        return FILE_BASE[file[op.name]] + int(op.attr)
+
+    def _set(self, index: int, position: int, op: Op, value: Val) -> None:
+        w = self.w
+        reference = w.webs.references[index, position]
+        if op.name in ("set_ureg", "set_ureg64", "set_upred") and not uniform(value.shape):
+            if value.type == "i64" and value.parts:
+                value = Val("i64", value.shape, parts=tuple(ln.first_lane(w, p, w.exec) for p in value.parts))
+                value.shape = pack((value.parts[0].shape, value.parts[1].shape))
+            else:
+                value = ln.first_lane(w, value, w.exec)
+        if reference.high < 0 or reference.high == reference.low:
+            w.write_web(reference.low, value, reference.keeps_old)
+            return
+        for web, part in zip((reference.low, reference.high), w.words_of(value, 2), strict=True):
+            w.write_web(web, part, reference.keeps_old)
+
+    def _convergence(self, index: int, position: int, op: Op) -> None:
+        """BSSY and BREAK: the masks of convergence barriers, kept only where a BSYNC waits."""
+        w = self.w
+        reference = w.webs.references.get((index, position))
+        if reference is None or reference.low not in self.wanted_barriers or not w.has_storage(reference.low):
+            return
+        web = reference.low
+        old = w.op(f"load <32 x i32>, ptr %w{web}")
+        if op.name == "bssy":
+            group = w.splat("i32", w.exec.bits)
+            new = w.op(f"select {VECBOOL} {w.mask_vector(w.exec)}, <32 x i32> {group}, <32 x i32> {old}")
+        else:
+            rest = w.splat("i32", w.op(f"xor i32 {w.exec.bits}, -1"))
+            new = w.op(f"and <32 x i32> {old}, {rest}")
+        w.emit(f"store <32 x i32> {new}, ptr %w{web}")
+        w.held.pop(web, None)
+
+    # --- ends of blocks ---------------------------------------------------------------------------
+    def _last(self, n: int, index: int) -> None:
+        """The last instruction of a block and what follows it."""
+        w = self.w
+        values = self._instruction(index)
+        low = w.lowered[index]
+        end = w.flow.ends[n]
+        if not end:
+            self._goto(n, n + 1, w.mask.bits)
+            return
+        op = next(o for o in low.ops if o.name == end)
+        args = [values[a] for a in op.args]
+        if end == "branch":
+            target = next(b.number for b in w.blocks if w.program.instructions[b.first].address == op.attr)
+            self._branch(n, target, args[0] if args else None)
+        elif end == "branch_indirect":
+            self._branch_indirect(n, args[0])
+        elif end == "exit":
+            self._exit(n, args[0] if args else None)
+        elif end == "trap":
+            self._trap(n, index)
+        elif end == "nanosleep":
+            self._nanosleep(n, args[0])
+        else:
+            self._barrier(n, op, args)
+
+    def _pend(self, n: int, target: int, lanes: str) -> None:
+        """Mark lanes as pending for a block."""
+        w = self.w
+        if self.together[n] >> target & 1 or w.flow.any_fair or (self.waiting >> target & 1):
+            old = w.op(f"load i32, ptr %p{target}")
+            lanes = w.op(f"or i32 {old}, {lanes}")
+        w.emit(f"store i32 {lanes}, ptr %p{target}")
+
+    def _goto(self, n: int, target: int, lanes: str) -> None:
+        """All running lanes go to one block."""
+        w = self.w
+        if target >= len(w.blocks):
+            self._wild(n, lanes, str(16 * sum(b.count for b in w.blocks)))
+            return
+        self._pend(n, target, lanes)
+        self._jump(n, target)
+
+    def _jump(self, n: int, target: int) -> None:
+        """Continue at a block that has pending lanes."""
+        w = self.w
+        if target <= n:
+            self._back_edge(n, target)
+            return
+        between = self.together[n] if not (w.flow.any_fair or self.waiting) else self.pendable * bool(self.together[n])
+        between &= (1 << target) - (1 << (n + 1))
+        if between:
+            w.emit(f"br label {self.next_in_chain(n, between | 1 << target)}")
+        else:
+            w.emit(f"br label %e{target}")
+
+    def _back_edge(self, n: int, target: int) -> None:
+        """A jump back: endless loops can be stopped, spin loops give way."""
+        w = self.w
+        made = w.op("load i64, ptr %instructions")
+        late = w.op(f"icmp ugt i64 {made}, " + w.op("load i64, ptr %limit"))
+        check, go = w.new_label("check"), w.new_label("loop")
+        w.emit(f"br i1 {late}, label %{check}, label %{go}, !prof !2")
+        w.label(check)
+        w.emit(f"store i64 {w.op(f'add i64 {made}, {INSTRUCTIONS_BETWEEN_CANCEL_CHECKS}')}, ptr %limit")
+        pointer = w.field("%launch", LAUNCH["cancel"])
+        stop = w.op("icmp ne i64 " + w.op(f"load atomic i64, ptr {pointer} monotonic, align 8") + ", 0")
+        leave = w.new_label("leave")
+        w.emit(f"br i1 {stop}, label %{leave}, label %{go}")
+        w.label(leave)
+        w.emit(f"store i32 {int(Status.YIELD)}, ptr %status")
+        w.emit("br label %return")
+        w.label(go)
+        fair = w.flow.fair[n] and w.flow.fair[target]
+        if not fair:
+            w.emit(f"br label %e{target}")
+            return
+        turns = w.op("add i32 1, " + w.op("load i32, ptr %turns"))
+        w.emit(f"store i32 {turns}, ptr %turns")
+        enough = w.op(f"icmp uge i32 {turns}, {BACK_EDGES_BEFORE_YIELD}")
+        leave_warp, stay = w.new_label("yield"), w.new_label("stay")
+        w.emit(f"br i1 {enough}, label %{leave_warp}, label %{stay}")
+        w.label(leave_warp)
+        if self.waiting:
+            # Lanes that wait at BSYNC may hold what the spinning ones wait for.
+            pointer = w.field("%save", 16)
+            count = w.op("add i64 1, " + w.op(f"load i64, ptr {pointer}"))
+            forced = w.op(f"icmp uge i64 {count}, {YIELDS_BEFORE_RELEASE}")
+            w.emit(f"store i64 {w.op(f'select i1 {forced}, i64 0, i64 {count}')}, ptr {pointer}")
+            forcing, plain = w.new_label("force"), w.new_label("plain")
+            w.emit(f"br i1 {forced}, label %{forcing}, label %{plain}")
+            w.label(forcing)
+            w.emit("store i32 1, ptr %release")
+            w.emit("store i32 0, ptr %turns")
+            w.emit(f"br label {self.chain_from(n)}")
+            w.label(plain)
+        w.emit(f"store i32 {int(Status.YIELD)}, ptr %status")
+        w.emit(f"br label {self.save_label('chain' if self.together[target] | self.together[n] else 'enter', target)}")
+        w.label(stay)
+        if self.together[n]:
+            rest = w.op(f"and i32 {turns}, {BACK_EDGES_BEFORE_TURN - 1}")
+            turn = w.op(f"icmp eq i32 {rest}, 0")
+            w.emit(f"br i1 {turn}, label {self.chain_from(n)}, label %e{target}")
+        else:
+            w.emit(f"br label %e{target}")
+
+    def _taken(self, condition: Val | None) -> tuple[Masks, Val | None, bool]:
+        """(lanes that take a jump, the scalar that decides for all or None, whether it is inverted)."""
+        w = self.w
+        if condition is None:
+            if w.guard is None:
+                return w.exec, None, False
+            if uniform(w.guard.shape) or w.guard.shape.kind == UNSET_KIND:
+                return w.exec, w.guard, w.guard_inverted
+            return w.exec, None, False
+        taken = w.and_mask(w.exec, condition)
+        if w.guard is None and (uniform(condition.shape) or condition.shape.kind == UNSET_KIND):
+            return taken, condition, False
+        return taken, None, False
+
+    def _branch(self, n: int, target: int, condition: Val | None) -> None:
+        w = self.w
+        taken, decides, inverted = self._taken(condition)
+        if w.guard is None and condition is None:
+            self._goto(n, target, w.mask.bits)
+            return
+        if decides is not None:
+            yes, no = w.new_label("taken"), w.new_label("falls")
+            first, second = (no, yes) if inverted else (yes, no)
+            w.emit(f"br i1 {w.scalar(decides)}, label %{first}, label %{second}")
+            w.label(yes)
+            self._goto(n, target, w.mask.bits)
+            w.label(no)
+            self._goto(n, n + 1, w.mask.bits)
+            return
+        rest = w.op(f"and i32 {w.mask.bits}, {w.op(f'xor i32 {taken.bits}, -1')}")
+        if target == n + 1:
+            self._goto(n, target, w.mask.bits)
+            return
+        self._pend(n, target, taken.bits)
+        self._pend(n, n + 1, rest)
+        some, none = w.new_label("some"), w.new_label("none")
+        if target > n:
+            left = w.op(f"icmp ne i32 {rest}, 0")
+            w.emit(f"br i1 {left}, label %{some}, label %{none}")
+            w.label(some)
+            self._jump(n, n + 1)
+            w.label(none)
+            self._jump(n, target)
+            return
+        back = w.op(f"icmp ne i32 {taken.bits}, 0")
+        w.emit(f"br i1 {back}, label %{some}, label %{none}")
+        w.label(some)
+        self._back_edge(n, target)
+        w.label(none)
+        self._jump(n, n + 1)
+
+    def _wild(self, n: int, lanes: str, address: str) -> None:
+        w = self.w
+        index = w.blocks[n].first + w.blocks[n].count - 1
+        w.store_field("%warp", WARP["fault_kind"], str(int(FaultKind.WILD_BRANCH)))
+        w.store_field("%warp", WARP["fault_address"], address)
+        w.store_field("%warp", WARP["fault_lanes"], w.op(f"zext i32 {lanes} to i64"))
+        w.store_field("%warp", WARP["fault_bytes"], "0")
+        w.store_field("%warp", WARP["fault_instruction"], str(w.program.instructions[index].address))
+        w.emit("br label %fault")
+
+    def _branch_indirect(self, n: int, address: Val) -> None:
+        """Returns and jump tables: dispatch on every block that may be meant; anything else is a wild branch."""
+        w = self.w
+        block = w.blocks[n]
+        targets = [s for s in block.successors]
+        guarded = w.guard is not None
+        base = w.program.code_base
+        if uniform(address.shape) and (not guarded or (w.guard is not None and uniform(w.guard.shape))):
+            if guarded:
+                assert w.guard is not None
+                yes, no = w.new_label("taken"), w.new_label("falls")
+                first, second = (no, yes) if w.guard_inverted else (yes, no)
+                w.emit(f"br i1 {w.scalar(w.guard)}, label %{first}, label %{second}")
+                w.label(no)
+                self._goto(n, n + 1, w.mask.bits)
+                w.label(yes)
+            value = w.op(f"sub i64 {w.scalar(address)}, {base}")
+            labels = [(w.program.instructions[w.blocks[t].first].address, t, w.new_label("go")) for t in targets]
+            wild = w.new_label("wild")
+            w.emit(f"switch i64 {value}, label %{wild} [" + " ".join(f"i64 {a}, label %{x}" for a, _, x in labels) + "]")
+            for _, target, name in labels:
+                w.label(name)
+                self._goto(n, target, w.mask.bits)
+            w.label(wild)
+            self._wild(n, w.mask.bits, value)
+            return
+        vector = w.vector(address)
+        rest = w.mask.bits
+        if guarded:
+            rest = w.exec.bits
+            stay = w.op(f"and i32 {w.mask.bits}, {w.op(f'xor i32 {rest}, -1')}")
+            self._pend(n, n + 1, stay)
+        for target in targets:
+            place = w.program.instructions[w.blocks[target].first].address + base
+            same = w.op(f"icmp eq <32 x i64> {vector}, {w.literal_vector('i64', (place,) * LANES)}")
+            here = w.op(f"and i32 {rest}, {w.bits_of(same)}")
+            rest = w.op(f"and i32 {rest}, {w.op(f'xor i32 {here}, -1')}")
+            old = w.op(f"load i32, ptr %p{target}")
+            w.emit(f"store i32 {w.op(f'or i32 {old}, {here}')}, ptr %p{target}")
+        lost = w.op(f"icmp ne i32 {rest}, 0")
+        wild, go = w.new_label("wild"), w.new_label("go")
+        w.emit(f"br i1 {lost}, label %{wild}, label %{go}")
+        w.label(wild)
+        number = ln.first_lane_number(w, Masks(rest))
+        found = w.op(f"sub i64 {w.op(f'extractelement <32 x i64> {vector}, i32 {number}')}, {base}")
+        self._wild(n, rest, found)
+        w.label(go)
+        w.emit(f"br label %h{self.order[0]}")
+
+    def _exit(self, n: int, condition: Val | None) -> None:
+        w = self.w
+        taken, decides, inverted = self._taken(condition)
+        if w.guard is None and condition is None:
+            self._leave(n, w.mask.bits)
+            return
+        if decides is not None:
+            yes, no = w.new_label("ends"), w.new_label("lives")
+            first, second = (no, yes) if inverted else (yes, no)
+            w.emit(f"br i1 {w.scalar(decides)}, label %{first}, label %{second}")
+            w.label(yes)
+            self._leave(n, w.mask.bits)
+            w.label(no)
+            self._goto(n, n + 1, w.mask.bits)
+            return
+        rest = w.op(f"and i32 {w.mask.bits}, {w.op(f'xor i32 {taken.bits}, -1')}")
+        some, none = w.new_label("lives"), w.new_label("ends")
+        gone = w.op("load i32, ptr %exited")
+        w.emit(f"store i32 {w.op(f'or i32 {gone}, {taken.bits}')}, ptr %exited")
+        w.emit(f"br i1 {w.op(f'icmp ne i32 {rest}, 0')}, label %{some}, label %{none}")
+        w.label(some)
+        self._goto(n, n + 1, rest)
+        w.label(none)
+        self._after_exit(n)
+
+    def _leave(self, n: int, lanes: str) -> None:
+        w = self.w
+        gone = w.op("load i32, ptr %exited")
+        w.emit(f"store i32 {w.op(f'or i32 {gone}, {lanes}')}, ptr %exited")
+        self._after_exit(n)
+
+    def _after_exit(self, n: int) -> None:
+        if self.together[n]:
+            among = self.pendable if (self.w.flow.any_fair or self.waiting) else self.together[n]
+            self.w.emit(f"br label {self.next_in_chain(n, among & self.pendable)}")
+        else:
+            self.w.emit("br label %tail")
+
+    def _trap(self, n: int, index: int) -> None:
+        w = self.w
+        if w.guard is not None:
+            some = w.op(f"icmp ne i32 {w.exec.bits}, 0")
+            yes, no = w.new_label("trap"), w.new_label("go")
+            w.emit(f"br i1 {some}, label %{yes}, label %{no}")
+            w.label(no)
+            self._goto(n, n + 1, w.mask.bits)
+            w.label(yes)
+        w.store_field("%warp", WARP["fault_instruction"], str(w.program.instructions[index].address))
+        w.store_field("%warp", WARP["fault_lanes"], w.op(f"zext i32 {w.exec.bits} to i64"))
+        w.store_field("%warp", WARP["fault_kind"], "0")
+        w.emit(f"store i32 {int(Status.TRAP)}, ptr %status")
+        w.emit("br label %return")
+
+    def _nanosleep(self, n: int, time: Val) -> None:
+        w = self.w
+        self._pend(n, n + 1, w.mask.bits)
+        longest = w.op(f"zext i32 {w.scalar(ln.first_lane(w, time, w.exec))} to i64")
+        w.store_field("%warp", WARP["sleep_ns"], longest)
+        w.emit(f"store i32 {int(Status.SLEEP if w.trace else Status.YIELD)}, ptr %status")
+        if self.together[n]:
+            # Other lanes first; the warp gives way once all of them are behind.
+            w.emit(f"br label {self.save_label('chain', n + 1)}")
+        else:
+            w.emit(f"br label {self.save_label('enter', n + 1)}")
+
+    def _barrier(self, n: int, op: Op, args: list[Val]) -> None:
+        """A block barrier: tell which, save, return."""
+        w = self.w
+        number = w.scalar(ln.first_lane(w, args[0], w.exec))
+        threads = w.scalar(ln.first_lane(w, args[1], w.exec))
+        mode = {"sync": 0, "arrive": 1, "popc": 2, "and": 3, "or": 4}[op.attr]
+        if w.guard is not None:
+            some = w.op(f"icmp ne i32 {w.exec.bits}, 0")
+            arrives, passes = w.new_label("arrives"), w.new_label("passes")
+            w.emit(f"br i1 {some}, label %{arrives}, label %{passes}")
+            w.label(passes)
+            self._goto(n, n + 1, w.mask.bits)
+            w.label(arrives)
+        w.store_field("%warp", WARP["barrier_id"], w.op(f"zext i32 {number} to i64"))
+        w.store_field("%warp", WARP["barrier_threads"], w.op(f"zext i32 {threads} to i64"))
+        w.store_field("%warp", WARP["barrier_mode"], str(mode))
+        lanes = w.op(f"zext i32 {w.exec.bits} to i64")
+        held = n in self.held_barriers
+        pointer = w.field("%warp", WARP["barrier_lanes"])
+        if held:
+            lanes = w.op(f"or i64 {lanes}, " + w.op(f"load i64, ptr {pointer}"))
+        w.emit(f"store i64 {lanes}, ptr {pointer}")
+        if len(args) > 2:
+            vote = w.op(f"zext i32 {w.and_mask(w.exec, args[2]).bits} to i64")
+            pointer = w.field("%warp", WARP["barrier_vote"])
+            if held:
+                vote = w.op(f"or i64 {vote}, " + w.op(f"load i64, ptr {pointer}"))
+            w.emit(f"store i64 {vote}, ptr {pointer}")
+        w.emit(f"store i32 {int(Status.BARRIER)}, ptr %status")
+        if held:
+            old = w.op(f"load i32, ptr %q{n}")
+            w.emit(f"store i32 {w.op(f'or i32 {old}, {w.mask.bits}')}, ptr %q{n}")
+            w.emit("store i32 1, ptr %progress")
+            w.emit(f"br label {self.chain_from(n)}")
+            return
+        self._pend(n, n + 1, w.mask.bits)
+        kind = "red" if op.name == "barrier_red" else "enter"
+        w.emit(f"br label {self.save_label(kind, n + 1)}")
+

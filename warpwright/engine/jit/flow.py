@@ -1,0 +1,329 @@
+"""Control flow: where lanes of one warp can be at the same time.
+
+Volta's divergence is compiled to one static control-flow graph: each block has a mask of pending lanes, blocks run in
+code order, the lowest pending address first, and only back edges jump.  ``concurrency`` says, for each block, in
+which other blocks lanes can be pending while it runs; everything else follows from it: which writes must keep
+other lanes' values, which jumps may be direct, what is live at a stop.
+
+BSYNC needs no code where that order alone brings all lanes together: when every block between BSSY and BSYNC lies
+before the BSYNC.  Code placed out of line (calls of division subroutines, BREAK targets) makes it a real wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from warpwright.engine.blocks import BasicBlock
+from warpwright.engine.jit.webs import Webs
+from warpwright.isa.ops import Access, Lowered
+from warpwright.isa.program import Program
+
+Bits = int
+"""A set of blocks as the bits of an integer."""
+
+
+def members(bits: Bits) -> list[int]:
+    """Block numbers in a set, ascending."""
+    found = []
+    while bits:
+        low = bits & -bits
+        found.append(low.bit_length() - 1)
+        bits ^= low
+    return found
+
+
+@dataclass(slots=True)
+class Flow:
+    """Facts about the graph that do not depend on which branches diverge."""
+
+    blocks: Sequence[BasicBlock]
+    ends: list[str]
+    """Name of each block's last operation when it is a control operation, else ""."""
+    starts: list[str]
+    """'bsync' or 'warpsync' when the block begins with one, else ""."""
+    inner: list[tuple[int, ...]]
+    """Successors within the same function: a call leads to its return site, a return nowhere."""
+    region: list[tuple[int, ...]]
+    """``inner`` and the entries of called functions."""
+    post_dominator: list[int]
+    """Immediate post-dominator within the function, -1 for none."""
+    fair: list[bool]
+    """Blocks of loops that wait for other lanes, warps or blocks (spin loops)."""
+    honoured: Bits = 0
+    """Blocks that begin with a BSYNC at which lanes must really wait."""
+    joined_by: dict[int, Bits] = field(default_factory=dict)
+    """Honoured BSYNC block without BREAK: the blocks whose divergence ends at it."""
+
+    @property
+    def any_fair(self) -> bool:
+        return any(self.fair)
+
+    def reach(self, start: int, stop: int, everywhere: bool = False) -> Bits:
+        """Blocks reachable from ``start`` (included) without entering ``stop``."""
+        if start == stop:
+            return 0
+        seen = 1 << start
+        work = [start]
+        while work:
+            n = work.pop()
+            for s in self.blocks[n].successors if everywhere else self.region[n]:
+                if s != stop and not seen >> s & 1:
+                    seen |= 1 << s
+                    work.append(s)
+        return seen
+
+
+def _post_dominators(inner: Sequence[tuple[int, ...]]) -> list[int]:
+    count = len(inner)
+    everything = (1 << count) - 1
+    known = [everything] * count
+    predecessors: list[list[int]] = [[] for _ in range(count)]
+    for n, successors in enumerate(inner):
+        for s in successors:
+            predecessors[s].append(n)
+    work = list(range(count))
+    queued = [True] * count
+    while work:
+        n = work.pop()
+        queued[n] = False
+        both = everything if inner[n] else 0
+        for s in inner[n]:
+            both &= known[s]
+        new = both | 1 << n
+        if new != known[n]:
+            known[n] = new
+            for p in predecessors[n]:
+                if not queued[p]:
+                    queued[p] = True
+                    work.append(p)
+    block_of = {mask: n for n, mask in enumerate(known)}
+    # Blocks of an endless loop keep the full set: nothing post-dominates them.
+    return [-1 if mask == everything and count > 1 else block_of.get(mask & ~(1 << n), -1) for n, mask in enumerate(known)]
+
+
+def _components(blocks: Sequence[BasicBlock]) -> list[int]:
+    """Number of the strongly connected component of each block that lies on a cycle, else -1 (Tarjan, iterative)."""
+    count = len(blocks)
+    order = [-1] * count
+    low = [0] * count
+    on_stack = [False] * count
+    component = [-1] * count
+    stack: list[int] = []
+    clock = 0
+    groups = 0
+    for root in range(count):
+        if order[root] >= 0:
+            continue
+        work = [(root, 0)]
+        while work:
+            n, at = work.pop()
+            if at == 0:
+                order[n] = low[n] = clock
+                clock += 1
+                stack.append(n)
+                on_stack[n] = True
+            successors = blocks[n].successors
+            descended = False
+            for position in range(at, len(successors)):
+                s = successors[position]
+                if order[s] < 0:
+                    work.append((n, position + 1))
+                    work.append((s, 0))
+                    descended = True
+                    break
+                if on_stack[s]:
+                    low[n] = min(low[n], order[s])
+            if descended:
+                continue
+            if low[n] == order[n]:
+                group = []
+                while True:
+                    member = stack.pop()
+                    on_stack[member] = False
+                    group.append(member)
+                    if member == n:
+                        break
+                if len(group) > 1 or n in blocks[n].successors:
+                    for member in group:
+                        component[member] = groups
+                    groups += 1
+            if work:
+                parent = work[-1][0]
+                low[parent] = min(low[parent], low[n])
+    return component
+
+
+def _spin_loops(blocks: Sequence[BasicBlock], lowered: Sequence[Lowered], webs: Webs) -> list[bool]:
+    """Blocks of loops whose exit waits for what others write.
+
+    A loop qualifies when a value from a strong load or an atomic decides any of its branches, or a value from shared
+    memory decides whether it ends (a flag that the compiler reads with a plain load because it is volatile).
+    """
+    fair = [False] * len(blocks)
+    component = _components(blocks)
+    strong_in: set[int] = set()
+    weak_in: set[int] = set()
+    for b in blocks:
+        group = component[b.number]
+        if group < 0:
+            continue
+        for access in b.accesses:
+            if access.kind == "atomic" or (access.kind == "load" and access.access.strong):
+                strong_in.add(group)
+            elif access.kind == "load" and access.space in ("shared", "generic"):
+                weak_in.add(group)
+    for sources, exits_only in ((strong_in, False), (weak_in, True)):
+        if not sources:
+            continue
+        tainted: set[int] = set()
+        deciding: set[int] = set()
+        before = -1
+        while before != len(tainted):
+            before = len(tainted)
+            for b in blocks:
+                group = component[b.number]
+                for index in range(b.first, b.first + b.count):
+                    low = lowered[index]
+                    values: list[bool] = []
+                    guarded = low.guard is not None and webs.references[index, -1].low in tainted
+                    for position, op in enumerate(low.ops):
+                        hot = any(values[a] for a in op.args)
+                        if op.name[:4] == "get_":
+                            hot = webs.references[index, position].low in tainted
+                        elif op.name[:4] == "set_":
+                            if hot or guarded:
+                                reference = webs.references[index, position]
+                                tainted.add(reference.low)
+                                if reference.high >= 0:
+                                    tainted.add(reference.high)
+                        elif op.name in ("load", "atomic") and group in sources:
+                            access: Access = op.attr
+                            weak = access.space in ("shared", "generic") and op.name == "load"
+                            hot = hot or (weak if exits_only else op.name == "atomic" or access.strong)
+                        elif op.name in ("branch", "exit", "branch_indirect") and (hot or guarded) and group in sources:
+                            leaves = op.name == "exit" or any(component[s] != group for s in b.successors)
+                            if leaves or not exits_only:
+                                deciding.add(group)
+                        values.append(hot)
+        for n, group in enumerate(component):
+            fair[n] = fair[n] or group in deciding
+    return fair
+
+
+def make_flow(program: Program, blocks: Sequence[BasicBlock], lowered: Sequence[Lowered], webs: Webs) -> Flow:
+    """Analyse the graph of a kernel."""
+    ends, starts = [], []
+    inner: list[tuple[int, ...]] = []
+    region: list[tuple[int, ...]] = []
+    for b in blocks:
+        last = lowered[b.first + b.count - 1]
+        end = next((op.name for op in reversed(last.ops) if op.name not in ("set_reg", "set_pred", "set_ureg", "set_upred")), "")
+        control = end in ("branch", "branch_indirect", "exit", "trap", "barrier", "barrier_red", "nanosleep")
+        if not control and any(op.name == "barrier_red" for op in last.ops):
+            end, control = "barrier_red", True
+        ends.append(end if control else "")
+        first = lowered[b.first].ops
+        starts.append(first[-1].name if first and first[-1].name in ("bsync", "warpsync") else "")
+        opcode = program.instructions[b.first + b.count - 1].opcode
+        successors = b.successors
+        if opcode == "CALL":
+            inner.append((b.number + 1,) if b.number + 1 < len(blocks) else ())
+            region.append(tuple(sorted({*successors, *inner[-1]})))
+            continue
+        if opcode == "RET":
+            successors = (b.number + 1,) if last.guard is not None and b.number + 1 < len(blocks) else ()
+        inner.append(successors)
+        region.append(successors)
+    fair = _spin_loops(blocks, lowered, webs)
+    flow = Flow(blocks, ends, starts, inner, region, _post_dominators(inner), fair)
+    _decide_honoured(flow, lowered)
+    return flow
+
+
+def _decide_honoured(flow: Flow, lowered: Sequence[Lowered]) -> None:
+    """Find the BSYNCs at which lanes must wait, and what each one joins."""
+    setters: dict[int, list[int]] = {}
+    breaks: dict[int, Bits] = {}
+    moved: set[int] = set()
+    for b in flow.blocks:
+        for index in range(b.first, b.first + b.count):
+            for op in lowered[index].ops:
+                if op.name == "bssy":
+                    setters.setdefault(op.attr[0], []).append(b.number)
+                elif op.name == "break":
+                    breaks[op.attr] = breaks.get(op.attr, 0) | 1 << b.number
+                elif op.name in ("set_barrier", "get_barrier"):
+                    moved.add(op.attr)
+    for b in flow.blocks:
+        if flow.starts[b.number] != "bsync":
+            continue
+        number = lowered[b.first].ops[-1].attr
+        inside = 0
+        for setter in setters.get(number, ()):
+            between = 0
+            for s in flow.region[setter]:
+                between |= flow.reach(s, b.number)
+            # A BSSY in the middle of a block: the rest of the block belongs to the region as well.
+            if flow.post_dominator[setter] >= 0 or between:
+                inside |= between | 1 << setter
+        late = inside >> (b.number + 1)
+        if late or flow.any_fair or number in moved or number not in setters:
+            flow.honoured |= 1 << b.number
+            if number not in moved and not breaks.get(number, 0) & inside and number in setters:
+                flow.joined_by[b.number] = inside
+
+
+def concurrency(flow: Flow, divergent: Bits) -> tuple[list[Bits], Bits]:
+    """For each block, the blocks in which other lanes can be pending while it runs; and the blocks that lanes wait at.
+
+    Args:
+        divergent: blocks whose last instruction may send lanes to different places.
+    """
+    count = len(flow.blocks)
+    together = [0] * count
+    fair = flow.any_fair
+    for d in members(divergent):
+        successors = flow.blocks[d].successors
+        join = flow.post_dominator[d]
+        sides: list[Bits] = []
+        if flow.ends[d] != "branch_indirect" or flow.region[d]:
+            if join >= 0:
+                sides = [flow.reach(s, join) for s in flow.region[d]]
+                inside = 0
+                for side in sides:
+                    inside |= side
+                ordered = not fair and not inside >> (join + 1)
+                if not ordered and not flow.joined_by.get(join, 0) >> d & 1:
+                    join = -1
+        else:
+            join = -1
+        if join < 0:
+            sides = [flow.reach(s, -1, everywhere=True) for s in successors]
+        for i, side in enumerate(sides):
+            others = 1 << join if join >= 0 else 0
+            for j, other in enumerate(sides):
+                if i != j:
+                    others |= other
+            for n in members(side):
+                together[n] |= others
+    anywhere = 0
+    for bits in together:
+        anywhere |= bits
+    waiting = flow.honoured & anywhere
+    for n, end in enumerate(flow.ends):
+        if end in ("barrier", "barrier_red") and together[n]:
+            waiting |= 1 << (n + 1)
+        if flow.starts[n] == "warpsync" and together[n]:
+            waiting |= 1 << n
+    result = []
+    for n, bits in enumerate(together):
+        if not bits:
+            result.append(0)
+            continue
+        later = bits >> (n + 1) << (n + 1)
+        allowed = bits if fair else later | bits & waiting
+        if not waiting >> n & 1:
+            allowed &= ~(1 << n)
+        result.append(allowed)
+    return result, waiting

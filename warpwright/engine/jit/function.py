@@ -1,0 +1,369 @@
+"""Writing LLVM text for one warp function: values, masks, variables.
+
+A :class:`Val` is one operation's result.  Scalars are plain LLVM values with the lane offsets kept aside in
+their shape; a vector form is made when something needs it and kept for the rest of the block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from warpwright.engine.blocks import BasicBlock
+from warpwright.engine.jit import shapes as sh
+from warpwright.engine.jit.flow import Flow
+from warpwright.engine.jit.infer import Analysis, Setting
+from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, UNSET_KIND, VECTOR, VECTOR_KIND, WIDTH, Shape
+from warpwright.engine.jit.webs import Webs
+from warpwright.isa.ops import Lowered
+from warpwright.isa.program import Program
+
+LLVM_TYPE = {
+    "i1": "i1",
+    "i8": "i8",
+    "i16": "i16",
+    "i32": "i32",
+    "i64": "i64",
+    "f16": "half",
+    "bf16": "i16",
+    "f32": "float",
+    "f64": "double",
+}
+"""bf16 is kept as its bits: no target computes in it."""
+FLOAT_BITS = {"f16": "i16", "f32": "i32", "f64": "i64"}
+
+
+def vector_type(type: str) -> str:
+    return f"<{LANES} x {LLVM_TYPE[type]}>"
+
+
+@dataclass(slots=True)
+class Val:
+    """A value of an operation: its type, shape and LLVM names."""
+
+    type: str
+    shape: Shape
+    scalar: str = ""
+    vector: str = ""
+    parts: tuple[Val, ...] = ()
+    """Words of an i32x2, i32x4 or packed i64."""
+
+
+@dataclass(slots=True)
+class Masks:
+    """The lanes of the current block or instruction."""
+
+    bits: str
+    """i32."""
+    vector: str = ""
+    """<32 x i1>, made on demand."""
+
+
+@dataclass(slots=True)
+class ResumePoint:
+    """One way back into the function."""
+
+    number: int
+    kind: str
+    """enter | body | chain | barrier."""
+    block: int
+
+
+@dataclass
+class Text:
+    """LLVM text with the values in it: all that does not depend on a kernel."""
+
+    lines: list[str] = field(default_factory=list)
+    globals: list[str] = field(default_factory=list)
+    declared: dict[str, str] = field(default_factory=dict)
+    count: int = 0
+    tables: dict[object, str] = field(default_factory=dict)
+
+    # --- text -------------------------------------------------------------------------------------
+    def name(self) -> str:
+        self.count += 1
+        return f"%v{self.count}"
+
+    def emit(self, text: str) -> None:
+        self.lines.append("  " + text)
+
+    def op(self, text: str) -> str:
+        self.count += 1
+        name = f"%v{self.count}"
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def label(self, name: str) -> None:
+        self.lines.append(f"{name}:")
+
+    def new_label(self, stem: str) -> str:
+        self.count += 1
+        return f"{stem}{self.count}"
+
+    def declare(self, name: str, result: str, arguments: str) -> str:
+        """Make an external function known; returns its name with '@'."""
+        self.declared[name] = f"declare {result} @{name}({arguments})"
+        return "@" + name
+
+    # --- constants --------------------------------------------------------------------------------
+    def literal(self, type: str, bits: int) -> str:
+        """Scalar operand for known bits."""
+        bits &= (1 << WIDTH[type]) - 1
+        if type == "i1":
+            return "true" if bits else "false"
+        if type in FLOAT_BITS:
+            return f"bitcast ({FLOAT_BITS[type]} {bits} to {LLVM_TYPE[type]})"
+        return str(bits)
+
+    def literal_vector(self, type: str, lanes: Sequence[int]) -> str:
+        """Vector operand for known bits of each lane."""
+        key = ("literal", type, tuple(lanes))
+        known = self.tables.get(key)
+        if known is None:
+            mask = (1 << WIDTH[type]) - 1
+            integer = FLOAT_BITS.get(type, LLVM_TYPE[type])
+            if type == "i1":
+                known = "<" + ", ".join("i1 true" if v & 1 else "i1 false" for v in lanes) + ">"
+            elif not any(v & mask for v in lanes):
+                known = "zeroinitializer"
+            else:
+                known = "<" + ", ".join(f"{integer} {v & mask}" for v in lanes) + ">"
+                if type in FLOAT_BITS:
+                    known = f"bitcast (<{LANES} x {integer}> {known} to {vector_type(type)})"
+            self.tables[key] = known
+        return known
+
+    # --- values -----------------------------------------------------------------------------------
+    def constant(self, type: str, bits: int) -> Val:
+        return Val(type, sh.constant(bits & ((1 << WIDTH[type]) - 1)))
+
+    def scalar(self, value: Val) -> str:
+        """The scalar part (all of a uniform value)."""
+        if value.scalar:
+            return value.scalar
+        shape = value.shape
+        if shape.kind == UNSET_KIND:
+            return self.literal(value.type, 0)
+        if shape.const is not None:
+            return self.literal(value.type, shape.const)
+        if value.parts and value.type == "i64":
+            low, high = (self.op(f"zext i32 {self.scalar(p)} to i64") for p in value.parts)
+            high = self.op(f"shl i64 {high}, 32")
+            value.scalar = self.op(f"or i64 {low}, {high}")
+            return value.scalar
+        raise AssertionError(f"{value.type} value has no scalar form: {value}")
+
+    def splat(self, type: str, scalar: str) -> str:
+        """A scalar in all lanes."""
+        llvm, vec = LLVM_TYPE[type], vector_type(type)
+        one = self.op(f"insertelement {vec} poison, {llvm} {scalar}, i64 0")
+        return self.op(f"shufflevector {vec} {one}, {vec} poison, <{LANES} x i32> zeroinitializer")
+
+    def vector(self, value: Val) -> str:
+        """All lanes as an LLVM vector."""
+        if value.vector:
+            return value.vector
+        shape, type = value.shape, value.type
+        if shape.kind == UNSET_KIND:
+            return self.literal_vector(type, (0,) * LANES)
+        if shape.kind == SCALAR_KIND:
+            pattern = shape.pattern
+            if shape.const is not None:
+                value.vector = self.literal_vector(type, [shape.const + p for p in pattern or (0,) * LANES])
+            else:
+                value.vector = self.splat(type, self.scalar(value))
+                if pattern is not None:
+                    offsets = self.literal_vector(type, pattern)
+                    value.vector = self.op(f"add {vector_type(type)} {value.vector}, {offsets}")
+            return value.vector
+        if value.parts and type == "i64":
+            low, high = (
+                self.op(f"zext {vector_type('i32')} {self.vector(p)} to {vector_type('i64')}") for p in value.parts
+            )
+            high = self.op(f"shl {vector_type('i64')} {high}, {self.literal_vector('i64', (32,) * LANES)}")
+            value.vector = self.op(f"or {vector_type('i64')} {low}, {high}")
+            return value.vector
+        raise AssertionError(f"{type} value has no vector form: {value}")
+
+    def operand(self, value: Val, vector: bool) -> str:
+        return self.vector(value) if vector else self.scalar(value)
+
+    def typed(self, type: str, vector: bool) -> str:
+        return vector_type(type) if vector else LLVM_TYPE[type]
+
+    def made(self, type: str, shape: Shape, name: str) -> Val:
+        """A value from a fresh LLVM name, scalar or vector as the shape says."""
+        if shape.kind == VECTOR_KIND:
+            return Val(type, shape, vector=name)
+        return Val(type, shape, scalar=name)
+
+    def words_of(self, value: Val, count: int) -> tuple[Val, ...]:
+        """The 32-bit words of a value."""
+        if value.parts:
+            return value.parts
+        if count == 1:
+            return (value,)
+        assert value.type == "i64"
+        return (self.word(value, 0), self.word(value, 1))
+
+    def word(self, value: Val, number: int) -> Val:
+        """One 32-bit word of an i64."""
+        if value.parts:
+            return value.parts[number]
+        shape = value.shape
+        if shape.kind == SCALAR_KIND and shape.pattern is None and shape.const is not None:
+            return self.constant("i32", shape.const >> 32 * number)
+        if shape.kind == UNSET_KIND:
+            return self.constant("i32", 0)
+        if shape.kind == SCALAR_KIND and (number == 0 or shape.pattern is None):
+            name = self.scalar(value)
+            if number:
+                name = self.op(f"lshr i64 {name}, 32")
+            name = self.op(f"trunc i64 {name} to i32")
+            pattern = None if shape.pattern is None else sh._fit(shape.pattern, 32)
+            return Val("i32", Shape(SCALAR_KIND, pattern, None, min(shape.align, 1 << 31)), scalar=name)
+        name = self.vector(value)
+        wide = vector_type("i64")
+        if number:
+            name = self.op(f"lshr {wide} {name}, {self.literal_vector('i64', (32,) * LANES)}")
+        return Val("i32", VECTOR, vector=self.op(f"trunc {wide} {name} to {vector_type('i32')}"))
+
+    # --- masks ------------------------------------------------------------------------------------
+    def mask_vector(self, mask: Masks) -> str:
+        if not mask.vector:
+            mask.vector = (
+                self.literal_vector("i1", (1,) * LANES)
+                if mask.bits == "-1"
+                else self.op(f"bitcast i32 {mask.bits} to <{LANES} x i1>")
+            )
+        return mask.vector
+
+    def bits_of(self, vector: str) -> str:
+        """A <32 x i1> as an i32."""
+        return self.op(f"bitcast <{LANES} x i1> {vector} to i32")
+
+    def and_mask(self, mask: Masks, condition: Val, inverted: bool = False) -> Masks:
+        """Lanes of ``mask`` where a predicate holds (or does not)."""
+        shape = condition.shape
+        if shape.kind != VECTOR_KIND and shape.pattern is None:
+            if shape.const is not None or shape.kind == UNSET_KIND:
+                holds = bool((shape.const or 0) & 1) != inverted
+                return mask if holds else Masks("0")
+            name = self.scalar(condition)
+            first, second = ("0", mask.bits) if inverted else (mask.bits, "0")
+            return Masks(self.op(f"select i1 {name}, i32 {first}, i32 {second}"))
+        name = self.vector(condition)
+        vec, zero = vector_type("i1"), self.literal_vector("i1", (0,) * LANES)
+        inside = self.mask_vector(mask)
+        if inverted:
+            chosen = self.op(f"select {vec} {name}, {vec} {zero}, {vec} {inside}")
+        else:
+            chosen = self.op(f"select {vec} {name}, {vec} {inside}, {vec} {zero}")
+        return Masks(self.bits_of(chosen), chosen)
+
+    # --- structures -------------------------------------------------------------------------------
+    def field(self, base: str, offset: int) -> str:
+        return self.op(f"getelementptr i8, ptr {base}, i64 {offset}")
+
+    def load_field(self, base: str, offset: int, type: str = "i64") -> str:
+        return self.op(f"load {type}, ptr {self.field(base, offset)}")
+
+    def store_field(self, base: str, offset: int, value: str, type: str = "i64") -> None:
+        self.emit(f"store {type} {value}, ptr {self.field(base, offset)}")
+
+    def table(self, key: object, element: str, values: Sequence[int] | str, count: int) -> str:
+        """A constant array in the module; returns its name."""
+        known = self.tables.get(key)
+        if known is None:
+            known = f"@table{len(self.globals)}"
+            body = values if isinstance(values, str) else ", ".join(f"{element} {v}" for v in values)
+            self.globals.append(f"{known} = private unnamed_addr constant [{count} x {element}] [{body}], align 64")
+            self.tables[key] = known
+        return known
+
+
+@dataclass(kw_only=True)
+class FunctionWriter(Text):
+    """State while one warp function is written."""
+
+    program: Program
+    lowered: Sequence[Lowered]
+    blocks: Sequence[BasicBlock]
+    webs: Webs
+    flow: Flow
+    facts: Analysis
+    setting: Setting
+    trace: bool
+    known_bank_bytes: dict[int, int]
+    held: dict[int, Val] = field(default_factory=dict)
+    """Current value of each web within the block."""
+    mask: Masks = field(default_factory=lambda: Masks("-1"))
+    exec: Masks = field(default_factory=lambda: Masks("-1"))
+    guard: Val | None = None
+    guard_inverted: bool = False
+    block: int = 0
+    index: int = 0
+    sites: int = 0
+    resumes: dict[tuple[str, int], ResumePoint] = field(default_factory=dict)
+    shared_limits: dict[tuple[int, int], str] = field(default_factory=dict)
+    local_limits: dict[int, str] = field(default_factory=dict)
+    offsets: dict[str, int] = field(default_factory=dict)
+    """Byte offsets in the save area."""
+
+    # --- webs -------------------------------------------------------------------------------------
+    def web_shape(self, number: int) -> Shape:
+        return self.facts.webs[number]
+
+    def web_type(self, number: int) -> str:
+        """LLVM type of a web's variable."""
+        type = self.webs.webs[number].type
+        return vector_type(type) if self.web_shape(number).kind == VECTOR_KIND else LLVM_TYPE[type]
+
+    def has_storage(self, number: int) -> bool:
+        """Whether a web needs a variable (constants do not)."""
+        shape = self.web_shape(number)
+        return shape.kind != UNSET_KIND and shape.const is None
+
+    def read_web(self, number: int) -> Val:
+        held = self.held.get(number)
+        if held is None:
+            type, shape = self.webs.webs[number].type, self.web_shape(number)
+            if self.has_storage(number):
+                held = self.made(type, shape, self.op(f"load {self.web_type(number)}, ptr %w{number}"))
+            else:
+                held = Val(type, shape)
+            self.held[number] = held
+        return held
+
+    def write_web(self, number: int, value: Val, keeps_old: bool) -> None:
+        """Assign in the executing lanes."""
+        web, shape = self.webs.webs[number], self.web_shape(number)
+        if not self.has_storage(number):
+            self.held[number] = Val(web.type, shape)
+            return
+        is_vector = shape.kind == VECTOR_KIND
+        name = self.operand(value, is_vector)
+        typed = self.web_type(number)
+        vec = vector_type("i1")
+        if number in self.facts.live_elsewhere[self.block]:
+            old = self.operand(self.read_web(number), is_vector)
+            if is_vector:
+                name = self.op(f"select {vec} {self.mask_vector(self.exec)}, {typed} {name}, {typed} {old}")
+        elif self.guard is not None and keeps_old:
+            old = self.operand(self.read_web(number), is_vector)
+            guard_vector = self.guard.shape.kind == VECTOR_KIND or self.guard.shape.pattern is not None
+            condition = self.operand(self.guard, guard_vector)
+            kind = vec if guard_vector else "i1"
+            assert is_vector or not guard_vector
+            first, second = (old, name) if self.guard_inverted else (name, old)
+            name = self.op(f"select {kind} {condition}, {typed} {first}, {typed} {second}")
+        self.emit(f"store {typed} {name}, ptr %w{number}")
+        held = self.made(web.type, shape, name)
+        if value.parts and not keeps_old and number not in self.facts.live_elsewhere[self.block]:
+            held.parts = value.parts if shape.kind == VECTOR_KIND else ()
+        self.held[number] = held
+
+    def add_site(self) -> int:
+        """A new inline cache of an allocation."""
+        self.sites += 1
+        return self.sites - 1

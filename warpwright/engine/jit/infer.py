@@ -1,0 +1,551 @@
+"""The shape of every operation's result, and the fixed point over a whole kernel."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from warpwright.engine.blocks import BasicBlock
+from warpwright.engine.jit import shapes as sh
+from warpwright.engine.jit.flow import Bits, Flow, concurrency, members
+from warpwright.engine.jit.shapes import (
+    LANES,
+    SCALAR_KIND,
+    UNIFORM,
+    UNSET,
+    UNSET_KIND,
+    VECTOR,
+    VECTOR_KIND,
+    WIDTH,
+    Pattern,
+    Shape,
+)
+from warpwright.engine.jit.webs import Webs
+from warpwright.isa.ops import Lowered, Op
+
+Known = Shape | tuple[Shape, ...]
+"""Shape of a value, or of the words of an i32x2, i32x4 or packed i64."""
+
+MAX_GRID = {"x": (1 << 31) - 1, "y": 65535, "z": 65535}
+COMPARE = {
+    "eq": lambda x, y: x == y,
+    "ne": lambda x, y: x != y,
+    "lt": lambda x, y: x < y,
+    "le": lambda x, y: x <= y,
+    "gt": lambda x, y: x > y,
+    "ge": lambda x, y: x >= y,
+}
+
+
+@dataclass(slots=True)
+class Setting:
+    """What is fixed for one compilation besides the code."""
+
+    block_shape: tuple[int, int, int]
+    patterns: bool = True
+    """False: only uniform values stay scalars (the version that takes over when a check fails)."""
+    grid_fits: bool = True
+    """gridDim.x * blockDim.x (and y, z) stay below 2**31, which launches check."""
+    speculate: bool = True
+    """Widening of a patterned 32-bit value may rely on a check at run time."""
+
+    @property
+    def threads(self) -> int:
+        x, y, z = self.block_shape
+        return x * y * z
+
+    @property
+    def warps(self) -> int:
+        return -(-self.threads // LANES)
+
+    def thread_index(self, axis: str) -> list[list[int]]:
+        """threadIdx of each lane of each warp of a block; lanes beyond the block continue the count."""
+        x, y, _ = self.block_shape
+        rows = []
+        for warp in range(self.warps):
+            numbers = range(warp * LANES, warp * LANES + LANES)
+            if axis == "x":
+                rows.append([n % x for n in numbers])
+            elif axis == "y":
+                rows.append([n // x % y for n in numbers])
+            else:
+                rows.append([n // (x * y) for n in numbers])
+        return rows
+
+    def thread_shape(self, axis: str) -> Shape:
+        """Shape of threadIdx: a pattern when all warps share it."""
+        rows = self.thread_index(axis)
+        pattern = [value - rows[0][0] for value in rows[0]]
+        for row in rows:
+            if [value - row[0] for value in row] != pattern:
+                return VECTOR
+        bases = [row[0] for row in rows]
+        if not any(pattern):
+            return sh.constant(bases[0]) if len(set(bases)) == 1 else Shape(SCALAR_KIND, None, None, _align(bases), max(bases))
+        if not self.patterns:
+            return VECTOR
+        if not any(bases):
+            return sh.known(tuple(pattern))
+        return Shape(SCALAR_KIND, tuple(pattern), None, _align(bases), max(bases))
+
+
+def _align(values: Sequence[int]) -> int:
+    both = 0
+    for v in values:
+        both |= v
+    return both & -both if both else sh.FULL_ALIGNMENT
+
+
+def uniform(shape: Known) -> bool:
+    """Whether all lanes hold the same value."""
+    return isinstance(shape, Shape) and shape.kind == SCALAR_KIND and shape.pattern is None
+
+
+LANE_NUMBERS: Pattern = tuple(range(LANES))
+LANE_MASKS: dict[str, Pattern] = {
+    "lanemask_eq": tuple(1 << n for n in range(LANES)),
+    "lanemask_lt": tuple((1 << n) - 1 for n in range(LANES)),
+    "lanemask_le": tuple((2 << n) - 1 for n in range(LANES)),
+    "lanemask_gt": tuple(0xFFFFFFFF & ~((2 << n) - 1) for n in range(LANES)),
+    "lanemask_ge": tuple(0xFFFFFFFF & ~((1 << n) - 1) for n in range(LANES)),
+}
+
+
+def special_shape(name: str, setting: Setting) -> Shape:
+    """Shape of a special register."""
+    stem, _, axis = name.partition(".")
+    if stem == "tid":
+        return setting.thread_shape(axis)
+    if stem == "ntid":
+        return sh.constant(setting.block_shape["xyz".index(axis)])
+    if stem in ("ctaid", "nctaid"):
+        most = MAX_GRID[axis]
+        if setting.grid_fits:
+            most = min(most, ((1 << 31) - 1) // setting.block_shape["xyz".index(axis)])
+        return Shape(SCALAR_KIND, None, None, 1, most if stem == "nctaid" else most - 1)
+    if name == "laneid":
+        return sh.known(LANE_NUMBERS) if setting.patterns else VECTOR
+    if name in LANE_MASKS:
+        return sh.known(LANE_MASKS[name]) if setting.patterns else VECTOR
+    if name == "warpid":
+        return Shape(SCALAR_KIND, None, None, 1, setting.warps - 1)
+    return UNIFORM
+
+
+def _compare(relation: str, x: Shape, y: Shape, width: int) -> Shape:
+    if x.const is None or y.const is None:
+        return UNIFORM if x.pattern is None and y.pattern is None else VECTOR
+    mask = (1 << width) - 1
+    left = [(x.const + p) & mask for p in x.pattern or (0,) * LANES]
+    right = [(y.const + p) & mask for p in y.pattern or (0,) * LANES]
+    if relation[0] == "s":
+        half = 1 << (width - 1)
+        left = [v ^ half for v in left]
+        right = [v ^ half for v in right]
+    test = COMPARE[relation[-2:]]
+    return sh._known(tuple(int(test(a, b)) for a, b in zip(left, right, strict=True)), 1)
+
+
+def _lanes(shape: Shape, width: int) -> list[int]:
+    mask = (1 << width) - 1
+    assert shape.const is not None
+    return [(shape.const + p) & mask for p in shape.pattern or (0,) * LANES]
+
+
+def _select(condition: Shape, x: Shape, y: Shape, width: int) -> Shape:
+    if condition.kind == SCALAR_KIND and condition.pattern is None:
+        if condition.const is not None:
+            return x if condition.const & 1 else y
+        return sh.meet(x, y)
+    if condition.kind == SCALAR_KIND and condition.const is not None and x.const is not None and y.const is not None:
+        pick = _lanes(condition, 1)
+        return sh._known(
+            tuple(a if p else b for p, a, b in zip(pick, _lanes(x, width), _lanes(y, width), strict=True)), width
+        )
+    both = sh.meet(x, y)
+    return both if both.kind == SCALAR_KIND and both.const is not None else VECTOR
+
+
+def words(value: Known, count: int) -> tuple[Shape, ...]:
+    """Shapes of the 32-bit words of a value."""
+    if isinstance(value, tuple) and not isinstance(value, Shape):
+        return value
+    assert isinstance(value, Shape)
+    if count == 1:
+        return (value,)
+    if value.kind != SCALAR_KIND:
+        return (value if value.kind == UNSET_KIND else VECTOR,) * count
+    if value.pattern is None:
+        if value.const is not None:
+            return tuple(sh.constant(value.const >> 32 * n & 0xFFFFFFFF) for n in range(count))
+        return (UNIFORM,) * count
+    low = Shape(SCALAR_KIND, sh._fit(value.pattern, 32), None, min(value.align, 1 << 31))
+    return (low, *(VECTOR,) * (count - 1))
+
+
+def pack(parts: tuple[Shape, ...]) -> Shape:
+    """Shape of an i64 made of two words."""
+    low, high = parts
+    if uniform(low) and uniform(high):
+        if low.const is not None and high.const is not None:
+            return sh.constant(low.const | high.const << 32)
+        bound = low.bound if high.const == 0 else -1
+        return Shape(SCALAR_KIND, None, None, low.align if low.align < 1 << 31 else 1, bound)
+    if low.kind == SCALAR_KIND and high.const == 0 and uniform(high) and sh.never_wraps(low, 32, False):
+        return low
+    return UNSET if UNSET_KIND in (low.kind, high.kind) and VECTOR_KIND not in (low.kind, high.kind) else VECTOR
+
+
+BITWISE = frozenset(("and", "or", "xor"))
+ALWAYS_VECTOR = frozenset(("match_any", "get_barrier"))
+ALWAYS_UNIFORM = frozenset(("active", "ballot", "redux", "barrier_red", "special64", "load_const_uniform"))
+
+
+def infer(op: Op, args: list[Known], types: Sequence[str], setting: Setting, converged: bool) -> Known:
+    """Shape of one operation's result.  ``converged``: a failing check could hand over here."""
+    name = op.name
+    if name == "const":
+        return sh.constant(op.attr)
+    if name in ALWAYS_UNIFORM:
+        return UNIFORM
+    if name in ALWAYS_VECTOR:
+        return VECTOR
+    if name == "special":
+        return special_shape(op.attr, setting)
+    if name in ("pack2", "pack4", "pack64"):
+        return tuple(args)  # type: ignore[arg-type]
+    if name == "extract":
+        parts = words(args[0], {"i32x2": 2, "i32x4": 4, "i64": 2}[types[0]])
+        return parts[op.attr]
+    flat = [pack(a) if isinstance(a, tuple) and not isinstance(a, Shape) and len(a) == 2 and t == "i64" else a for a, t in zip(args, types, strict=True)]
+    if name == "load":
+        address = flat[0]
+        count = {"i32x2": 2, "i32x4": 4}.get(op.type, 1)
+        per_lane = op.attr.space in ("local", "generic")
+        shape = UNSET if address == UNSET else UNIFORM if uniform(address) and not per_lane else VECTOR
+        return shape if count == 1 else (shape,) * count
+    if name == "load_const":
+        return _load_const(op, flat[0], setting)
+    if name == "mma":
+        return (VECTOR,) * 4
+    if name == "atomic":
+        return VECTOR
+    plain: list[Shape] = [a for a in flat if isinstance(a, Shape)]
+    if len(plain) != len(flat):
+        return VECTOR
+    if name == "first_lane":
+        return plain[0] if uniform(plain[0]) else UNIFORM
+    if name == "shuffle":
+        return _shuffle(plain[0], plain[1])
+    for shape in plain:
+        if shape.kind == UNSET_KIND:
+            return UNSET
+    width = WIDTH.get(op.type, 32)
+    if name == "select":
+        if plain[1].kind == VECTOR_KIND or plain[2].kind == VECTOR_KIND or plain[0].kind == VECTOR_KIND:
+            if plain[0].kind == SCALAR_KIND and plain[0].pattern is None and plain[0].const is not None:
+                return plain[1] if plain[0].const & 1 else plain[2]
+            if plain[0].kind == VECTOR_KIND and VECTOR_KIND not in (plain[1].kind, plain[2].kind):
+                return _select(*plain, width)
+            return VECTOR
+        return _select(plain[0], plain[1], plain[2], width)
+    for shape in plain:
+        if shape.kind == VECTOR_KIND:
+            return VECTOR
+    if name == "add":
+        result = sh.add(plain[0], plain[1], width)
+    elif name == "sub":
+        result = sh.add(plain[0], plain[1], width, -1)
+    elif name == "mul":
+        result = sh.multiply(plain[0], plain[1], width)
+    elif name == "shl":
+        result = sh.shift_left(plain[0], plain[1], width)
+    elif name in BITWISE:
+        result = sh.bitwise(name, plain[0], plain[1], width)
+    elif name == "not":
+        minus = Shape(SCALAR_KIND, None, (1 << width) - 1, 1, -1)
+        result = sh.add(minus, plain[0], width, -1)
+    elif name in ("lshr", "ashr"):
+        result = sh.shift_right(plain[0], plain[1], width, name == "ashr")
+    elif name == "icmp":
+        result = _compare(op.attr, plain[0], plain[1], WIDTH[types[0]])
+    elif name in ("zext", "sext"):
+        result = _widen(plain[0], types[0], op.type, name == "sext", setting, converged)
+    elif name == "trunc":
+        result = _truncate(plain[0], width)
+    elif name == "bitcast":
+        result = plain[0]
+    elif name == "lop3":
+        result = _lop3(op.attr, plain)
+    else:
+        result = UNIFORM if all(p.pattern is None for p in plain) else VECTOR
+    if not setting.patterns and result.pattern is not None:
+        return VECTOR
+    return result
+
+
+def _load_const(op: Op, offset: Known, setting: Setting) -> Known:
+    count = {"i32x2": 2, "i32x4": 4}.get(op.type, 1)
+    assert isinstance(offset, Shape)
+    if offset.kind == UNSET_KIND:
+        shape = UNSET
+    elif not uniform(offset):
+        shape = VECTOR
+    elif op.attr[0] == 0 and offset.const is not None and op.attr[1] == 4 and offset.const in (0, 4, 8):
+        # The driver's words: blockDim, for which this code is compiled, and gridDim.
+        shape = sh.constant(setting.block_shape[offset.const // 4])
+    elif op.attr[0] == 0 and offset.const is not None and op.attr[1] == 4 and offset.const in (12, 16, 20):
+        shape = special_shape("nctaid." + "xyz"[offset.const // 4 - 3], setting)
+    else:
+        shape = UNIFORM
+    return shape if count == 1 else (shape,) * count
+
+
+def _shuffle(value: Shape, lane: Shape) -> Shape:
+    if value.kind == UNSET_KIND or uniform(value):
+        return value
+    if value.kind == SCALAR_KIND and lane.kind == SCALAR_KIND and lane.const is not None:
+        assert value.pattern is not None
+        pattern = sh._fit(tuple(value.pattern[n & 31] for n in _lanes(lane, 32)), 32)
+        return value._replace(pattern=pattern)
+    return VECTOR
+
+
+def _widen(x: Shape, source: str, target: str, signed: bool, setting: Setting, converged: bool) -> Shape:
+    width = WIDTH[source]
+    mask = (1 << WIDTH[target]) - 1
+    if x.pattern is None:
+        if x.const is not None:
+            return sh.constant((sh._signed(x.const, width) if signed else x.const) & mask)
+        bound = x.bound if x.bound >= 0 and (not signed or x.bound < 1 << (width - 1)) else -1
+        if not signed and bound < 0:
+            bound = (1 << width) - 1
+        # A scalar whose low zeros reach its top bit: widening keeps them.
+        return Shape(SCALAR_KIND, None, None, min(x.align, 1 << (width - 1)), bound)
+    if x.const is not None:
+        values = _lanes(x, width)
+        if signed:
+            values = [sh._signed(v, width) for v in values]
+        return sh._known(tuple(values), WIDTH[target])
+    if sh.never_wraps(x, width, signed) or (setting.speculate and converged and width == 32):
+        bound = x.bound if x.bound >= 0 and (not signed or x.bound < 1 << (width - 1)) else -1
+        return Shape(SCALAR_KIND, x.pattern, None, min(x.align, 1 << (width - 1)), bound)
+    return VECTOR
+
+
+def _truncate(x: Shape, width: int) -> Shape:
+    mask = (1 << width) - 1
+    pattern = None if x.pattern is None else sh._fit(x.pattern, width)
+    const = None if x.const is None else x.const & mask
+    if const is not None and pattern is None:
+        return sh.constant(const)
+    bound = x.bound if 0 <= x.bound <= mask else -1
+    return Shape(SCALAR_KIND, pattern, const, x.align if x.align >= sh.FULL_ALIGNMENT else min(x.align, 1 << (width - 1)), bound)
+
+
+def _lop3(table: int, args: list[Shape]) -> Shape:
+    """Two-operand cases of LOP3 keep patterns; the rest do not."""
+    if all(p.pattern is None for p in args):
+        if all(p.const is not None for p in args):
+            x, y, z = (p.const or 0 for p in args)
+            total = 0
+            for row in range(8):
+                if table >> row & 1:
+                    term = 0xFFFFFFFF
+                    for value, bit in ((x, row >> 2 & 1), (y, row >> 1 & 1), (z, row & 1)):
+                        term &= value if bit else ~value
+                    total |= term
+            return sh.constant(total & 0xFFFFFFFF)
+        return UNIFORM
+    two = two_operand(table)
+    if two is not None:
+        name, first, second = two
+        return sh.bitwise(name, args[first], args[second], 32)
+    return VECTOR
+
+
+def two_operand(table: int) -> tuple[str, int, int] | None:
+    """LOP3 truth tables that are and, or, xor of two of the three operands."""
+    return {
+        0xC0: ("and", 0, 1),
+        0xA0: ("and", 0, 2),
+        0x88: ("and", 1, 2),
+        0xFC: ("or", 0, 1),
+        0xFA: ("or", 0, 2),
+        0xEE: ("or", 1, 2),
+        0x3C: ("xor", 0, 1),
+        0x5A: ("xor", 0, 2),
+        0x66: ("xor", 1, 2),
+    }.get(table)
+
+
+@dataclass(slots=True)
+class Analysis:
+    """Everything known about a kernel before its code is written."""
+
+    webs: list[Shape]
+    """Shape of each web."""
+    values: list[list[Known]]
+    """Shape of each operation's result, by instruction."""
+    together: list[Bits]
+    """Blocks in which other lanes may be pending while a block runs."""
+    waiting: Bits
+    divergent: Bits
+    live_elsewhere: list[frozenset[int]]
+    """For each block: webs that lanes pending elsewhere may still read."""
+
+
+def guard_shape(webs: Webs, shapes: list[Shape], lowered: Sequence[Lowered], index: int) -> Shape | None:
+    """Shape of an instruction's guard, None when it has none."""
+    return None if lowered[index].guard is None else shapes[webs.references[index, -1].low]
+
+
+def analyse(
+    blocks: Sequence[BasicBlock], lowered: Sequence[Lowered], webs: Webs, flow: Flow, setting: Setting
+) -> Analysis:
+    """Find the fixed point of shapes and divergence."""
+    total = len(lowered)
+    shapes = [UNSET] * len(webs.webs)
+    values: list[list[Known]] = [[] for _ in range(total)]
+    block_of = [0] * total
+    for b in blocks:
+        for index in range(b.first, b.first + b.count):
+            block_of[index] = b.number
+    readers: list[list[int]] = [[] for _ in webs.webs]
+    for (index, position), reference in webs.references.items():
+        if position < 0 or lowered[index].ops[position].name[:4] == "get_" or lowered[index].guard is not None:
+            readers[reference.low].append(index)
+            if reference.high >= 0:
+                readers[reference.high].append(index)
+    types = [[op.type for op in low.ops] for low in lowered]
+    divergent = 0
+    together, waiting = concurrency(flow, 0)
+    elsewhere = [_elsewhere(bits, webs) for bits in together]
+    queue = list(range(total))
+    queued = [True] * total
+    terminators = [b.first + b.count - 1 for b in blocks]
+    while True:
+        while queue:
+            index = heapq.heappop(queue)
+            queued[index] = False
+            n = block_of[index]
+            changed = _evaluate(
+                index, lowered[index], types[index], webs, shapes, values, elsewhere[n], setting, not together[n]
+            )
+            for web in changed:
+                for reader in readers[web]:
+                    if not queued[reader]:
+                        queued[reader] = True
+                        heapq.heappush(queue, reader)
+        found = divergent
+        for n, last in enumerate(terminators):
+            if not found >> n & 1 and _diverges(last, lowered[last], webs, shapes, values[last]):
+                found |= 1 << n
+        if found == divergent:
+            break
+        divergent = found
+        together, waiting = concurrency(flow, divergent)
+        for n, bits in enumerate(together):
+            new = _elsewhere(bits, webs)
+            if new != elsewhere[n] or bits:
+                elsewhere[n] = new
+                b = blocks[n]
+                for index in range(b.first, b.first + b.count):
+                    if not queued[index]:
+                        queued[index] = True
+                        heapq.heappush(queue, index)
+    return Analysis(shapes, values, together, waiting, divergent, elsewhere)
+
+
+def _elsewhere(bits: Bits, webs: Webs) -> frozenset[int]:
+    found: set[int] = set()
+    for n in members(bits):
+        found |= webs.live_in[n]
+    return frozenset(found)
+
+
+def _diverges(index: int, low: Lowered, webs: Webs, shapes: list[Shape], values: list[Known]) -> bool:
+    if not low.ops:
+        return False
+    last = low.ops[-1]
+    if last.name == "branch_indirect":
+        return not uniform(_flat(values[last.args[0]])) or (low.guard is not None and not uniform(shapes[webs.references[index, -1].low]))
+    if last.name == "branch":
+        if low.guard is not None and not uniform(shapes[webs.references[index, -1].low]):
+            return shapes[webs.references[index, -1].low].kind != UNSET_KIND
+        return bool(last.args) and not uniform(values[last.args[0]]) and values[last.args[0]] != UNSET
+    return False
+
+
+def _flat(value: Known) -> Shape:
+    if isinstance(value, Shape):
+        return value
+    return pack(value) if len(value) == 2 else VECTOR
+
+
+def _evaluate(
+    index: int,
+    low: Lowered,
+    types: list[str],
+    webs: Webs,
+    shapes: list[Shape],
+    values: list[list[Known]],
+    elsewhere: frozenset[int],
+    setting: Setting,
+    converged: bool,
+) -> list[int]:
+    """Shapes of one instruction; returns the webs whose shape changed."""
+    found: list[Known] = []
+    changed: list[int] = []
+    guard = None if low.guard is None else shapes[webs.references[index, -1].low]
+    mixed_guard = guard is not None and not (guard.kind != VECTOR_KIND and guard.pattern is None)
+    for position, op in enumerate(low.ops):
+        name = op.name
+        if name[:4] == "get_" and name != "get_barrier":
+            reference = webs.references[index, position]
+            if reference.high < 0:
+                shape: Known = shapes[reference.low]
+                web = webs.webs[reference.low]
+                if web.type == "i64":
+                    upper = _cell(op) != web.keys[0]
+                    shape = words(shape, 2)[upper]
+            elif reference.high == reference.low:
+                shape = shapes[reference.low]
+            else:
+                shape = (shapes[reference.low], shapes[reference.high])
+            found.append(shape)
+            continue
+        if name[:4] == "set_":
+            reference = webs.references[index, position]
+            value = found[op.args[0]]
+            if reference.high < 0 or reference.high == reference.low:
+                flat = _flat(value)
+                parts = ((reference.low, flat),)
+            else:
+                both = words(value, 2)
+                parts = ((reference.low, both[0]), (reference.high, both[1]))
+            for web_number, new in parts:
+                if name[4] == "u" and not uniform(new) and new.kind != UNSET_KIND:
+                    new = UNIFORM
+                elif name == "set_barrier":
+                    new = VECTOR
+                old = shapes[web_number]
+                both_shape = sh.widened(old, new)
+                mixes = web_number in elsewhere or (mixed_guard and reference.keeps_old)
+                if mixes and both_shape.kind == SCALAR_KIND and both_shape.const is None:
+                    both_shape = VECTOR
+                if both_shape != old:
+                    shapes[web_number] = both_shape
+                    changed.append(web_number)
+            found.append(UNSET)
+            continue
+        found.append(infer(op, [found[a] for a in op.args], [types[a] for a in op.args], setting, converged))
+    values[index] = found
+    return changed
+
+
+def _cell(op: Op) -> int:
+    from warpwright.engine.jit.webs import FILE_BASE, FILE_OF_OP
+
+    return int(FILE_BASE[FILE_OF_OP[op.name]] + op.attr)

@@ -1,0 +1,576 @@
+"""The block scheduler: all warps of a block in turn, barriers, and several blocks when one only spins.
+
+``ww_run_blocks(launch, workspace, first, count)`` runs blocks of a grid on one host thread until they have
+ended or something stops them.  A block runs alone as long as it makes progress; when every warp that can run only
+yields, further blocks become resident beside it, so that blocks may wait for each other.
+Barriers count threads: a barrier of the whole block expects all living threads; one with an explicit count takes a
+warp of which all living lanes arrived as 32 (PTX ISA, ``barrier``).
+"""
+
+from __future__ import annotations
+
+from warpwright.engine.abi import BLOCK, LAUNCH, WARP, Layout, Status
+
+WORKSPACE = Layout(
+    warp_function=1,
+    warp_count=1,
+    block_threads=1,
+    shared_bytes=1,
+    local_bytes=1,  # per warp
+    slots=1,  # blocks that may be resident
+    slot_bytes=1,
+    slot_base=1,  # pointer to the first slot: BLOCK, warps, save areas, shared, local
+    warps_at=1,  # offsets within a slot
+    warp_bytes=1,
+    save_at=1,
+    save_bytes=1,
+    shared_at=1,
+    local_at=1,
+    sites=1,  # pointer to this thread's allocation caches
+    order=1,  # pointer to slots' numbers: resident ones first
+    counter=1,  # pointer to the next block's number when threads share a range, or 0
+    outcome_block=1,  # BLOCK of what stopped the run
+    outcome_warp=1,  # WARP of what stopped the run
+    blocks_done=1,
+    instructions=1,
+    thread_instructions=1,
+)
+"""One for each host thread."""
+
+CANCELLED = 100
+"""Returned when LAUNCH.cancel was set."""
+ROUNDS_BEFORE_NEXT_BLOCK = 4
+"""Fruitless turns of all resident blocks before another becomes resident."""
+STATE_AT = 8
+"""Offset in the save area of a warp's state: 0 can run, 1 at a barrier, 2 ended, 3 stuck."""
+
+
+def _slot(name: str) -> str:
+    return f"getelementptr i8, ptr %w, i64 {WORKSPACE[name]}"
+
+
+RUN_BLOCKS = f"""
+declare i32 @llvm.ctpop.i32(i32)
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+
+define internal i64 @ww_get(ptr %base, i64 %offset) alwaysinline {{
+  %p = getelementptr i8, ptr %base, i64 %offset
+  %v = load i64, ptr %p
+  ret i64 %v
+}}
+define internal void @ww_put(ptr %base, i64 %offset, i64 %v) alwaysinline {{
+  %p = getelementptr i8, ptr %base, i64 %offset
+  store i64 %v, ptr %p
+  ret void
+}}
+
+; Make a block resident in a slot.
+define internal void @ww_admit(ptr %l, ptr %w, i64 %slot, i64 %number) noinline {{
+  %slot_bytes = call i64 @ww_get(ptr %w, i64 {WORKSPACE["slot_bytes"]})
+  %base_i = call i64 @ww_get(ptr %w, i64 {WORKSPACE["slot_base"]})
+  %far = mul i64 %slot, %slot_bytes
+  %at = add i64 %base_i, %far
+  %block = inttoptr i64 %at to ptr
+  %gx = call i64 @ww_get(ptr %l, i64 {LAUNCH["grid_x"]})
+  %gy = call i64 @ww_get(ptr %l, i64 {LAUNCH["grid_y"]})
+  %x = urem i64 %number, %gx
+  %yz = udiv i64 %number, %gx
+  %y = urem i64 %yz, %gy
+  %z = udiv i64 %yz, %gy
+  call void @ww_put(ptr %block, i64 {BLOCK["index_x"]}, i64 %x)
+  call void @ww_put(ptr %block, i64 {BLOCK["index_y"]}, i64 %y)
+  call void @ww_put(ptr %block, i64 {BLOCK["index_z"]}, i64 %z)
+  call void @ww_put(ptr %block, i64 {BLOCK["linear_index"]}, i64 %number)
+  %shared_at = call i64 @ww_get(ptr %w, i64 {WORKSPACE["shared_at"]})
+  %shared_i = add i64 %at, %shared_at
+  call void @ww_put(ptr %block, i64 {BLOCK["shared_base"]}, i64 %shared_i)
+  %shared_bytes = call i64 @ww_get(ptr %w, i64 {WORKSPACE["shared_bytes"]})
+  call void @ww_put(ptr %block, i64 {BLOCK["shared_bytes"]}, i64 %shared_bytes)
+  %shared = inttoptr i64 %shared_i to ptr
+  call void @llvm.memset.p0.i64(ptr %shared, i8 0, i64 %shared_bytes, i1 false)
+  %warps_at = call i64 @ww_get(ptr %w, i64 {WORKSPACE["warps_at"]})
+  %warps_i = add i64 %at, %warps_at
+  call void @ww_put(ptr %block, i64 {BLOCK["warps"]}, i64 %warps_i)
+  %warp_count = call i64 @ww_get(ptr %w, i64 {WORKSPACE["warp_count"]})
+  call void @ww_put(ptr %block, i64 {BLOCK["warp_count"]}, i64 %warp_count)
+  %barriers = getelementptr i8, ptr %block, i64 {BLOCK["barriers"]}
+  call void @llvm.memset.p0.i64(ptr %barriers, i8 0, i64 256, i1 false)
+  %warp_bytes = call i64 @ww_get(ptr %w, i64 {WORKSPACE["warp_bytes"]})
+  %save_at = call i64 @ww_get(ptr %w, i64 {WORKSPACE["save_at"]})
+  %save_bytes = call i64 @ww_get(ptr %w, i64 {WORKSPACE["save_bytes"]})
+  %local_at = call i64 @ww_get(ptr %w, i64 {WORKSPACE["local_at"]})
+  %local_bytes = call i64 @ww_get(ptr %w, i64 {WORKSPACE["local_bytes"]})
+  %threads = call i64 @ww_get(ptr %w, i64 {WORKSPACE["block_threads"]})
+  %sites = call i64 @ww_get(ptr %w, i64 {WORKSPACE["sites"]})
+  %launch_i = ptrtoint ptr %l to i64
+  %sms = call i64 @ww_get(ptr %l, i64 {LAUNCH["sm_count"]})
+  %some_sms = call i64 @llvm.umax.i64(i64 %sms, i64 1)
+  %sm = urem i64 %number, %some_sms
+  br label %next
+next:
+  %n = phi i64 [ 0, %0 ], [ %n1, %next ]
+  %warp_off = mul i64 %n, %warp_bytes
+  %warp_i = add i64 %warps_i, %warp_off
+  %warp = inttoptr i64 %warp_i to ptr
+  call void @llvm.memset.p0.i64(ptr %warp, i8 0, i64 {WARP.size_bytes}, i1 false)
+  call void @ww_put(ptr %warp, i64 {WARP["launch"]}, i64 %launch_i)
+  call void @ww_put(ptr %warp, i64 {WARP["block"]}, i64 %at)
+  call void @ww_put(ptr %warp, i64 {WARP["warp_in_block"]}, i64 %n)
+  %before = shl i64 %n, 5
+  %left = sub i64 %threads, %before
+  %here = call i64 @llvm.umin.i64(i64 %left, i64 32)
+  %one_more = shl i64 1, %here
+  %lanes = sub i64 %one_more, 1
+  call void @ww_put(ptr %warp, i64 {WARP["lanes"]}, i64 %lanes)
+  %local_off = mul i64 %n, %local_bytes
+  %local_1 = add i64 %at, %local_at
+  %local_i = add i64 %local_1, %local_off
+  call void @ww_put(ptr %warp, i64 {WARP["local_base"]}, i64 %local_i)
+  %local = inttoptr i64 %local_i to ptr
+  call void @llvm.memset.p0.i64(ptr %local, i8 0, i64 %local_bytes, i1 false)
+  call void @ww_put(ptr %warp, i64 {WARP["sm_id"]}, i64 %sm)
+  %save_off = mul i64 %n, %save_bytes
+  %save_1 = add i64 %at, %save_at
+  %save_i = add i64 %save_1, %save_off
+  call void @ww_put(ptr %warp, i64 {WARP["spill"]}, i64 %save_i)
+  %save = inttoptr i64 %save_i to ptr
+  call void @llvm.memset.p0.i64(ptr %save, i8 0, i64 64, i1 false)
+  store i64 %sites, ptr %save
+  %n1 = add i64 %n, 1
+  %more = icmp ult i64 %n1, %warp_count
+  br i1 %more, label %next, label %end
+end:
+  ret void
+}}
+declare i64 @llvm.umax.i64(i64, i64)
+declare i64 @llvm.umin.i64(i64, i64)
+
+; Release every barrier that all of its threads have reached; the number of released warps.
+define internal i64 @ww_release(ptr %w, ptr %block) noinline {{
+  %expected = alloca [16 x i64]
+  %waiters = alloca [16 x i64]
+  call void @llvm.memset.p0.i64(ptr %expected, i8 0, i64 128, i1 false)
+  call void @llvm.memset.p0.i64(ptr %waiters, i8 0, i64 128, i1 false)
+  %count = call i64 @ww_get(ptr %block, i64 {BLOCK["warp_count"]})
+  %warps_i = call i64 @ww_get(ptr %block, i64 {BLOCK["warps"]})
+  %warps = inttoptr i64 %warps_i to ptr
+  %warp_bytes = call i64 @ww_get(ptr %w, i64 {WORKSPACE["warp_bytes"]})
+  br label %look
+look:
+  %n = phi i64 [ 0, %0 ], [ %n1, %looked ]
+  %living = phi i32 [ 0, %0 ], [ %living1, %looked ]
+  %off = mul i64 %n, %warp_bytes
+  %warp = getelementptr i8, ptr %warps, i64 %off
+  %save_i = call i64 @ww_get(ptr %warp, i64 {WARP["spill"]})
+  %save = inttoptr i64 %save_i to ptr
+  %state = call i64 @ww_get(ptr %save, i64 {STATE_AT})
+  %lanes64 = call i64 @ww_get(ptr %warp, i64 {WARP["lanes"]})
+  %exited64 = call i64 @ww_get(ptr %warp, i64 {WARP["exited"]})
+  %not_exited = xor i64 %exited64, -1
+  %alive64 = and i64 %lanes64, %not_exited
+  %alive = trunc i64 %alive64 to i32
+  %alive_n = call i32 @llvm.ctpop.i32(i32 %alive)
+  %living1 = add i32 %living, %alive_n
+  %waits = icmp eq i64 %state, 1
+  br i1 %waits, label %count_in, label %looked
+count_in:
+  %id0 = call i64 @ww_get(ptr %warp, i64 {WARP["barrier_id"]})
+  %id = and i64 %id0, 15
+  %threads = call i64 @ww_get(ptr %warp, i64 {WARP["barrier_threads"]})
+  %e_p = getelementptr i64, ptr %expected, i64 %id
+  %e = load i64, ptr %e_p
+  %e1 = call i64 @llvm.umax.i64(i64 %e, i64 %threads)
+  store i64 %e1, ptr %e_p
+  %w_p = getelementptr i64, ptr %waiters, i64 %id
+  %w_n = load i64, ptr %w_p
+  %w_n1 = add i64 %w_n, 1
+  store i64 %w_n1, ptr %w_p
+  br label %looked
+looked:
+  %n1 = add i64 %n, 1
+  %more = icmp ult i64 %n1, %count
+  br i1 %more, label %look, label %barriers
+barriers:
+  %living64 = zext i32 %living1 to i64
+  br label %each
+each:
+  %b = phi i64 [ 0, %barriers ], [ %b1, %each_done ]
+  %released = phi i64 [ 0, %barriers ], [ %released1, %each_done ]
+  %bw_p = getelementptr i64, ptr %waiters, i64 %b
+  %bw = load i64, ptr %bw_p
+  %has = icmp ne i64 %bw, 0
+  br i1 %has, label %test, label %each_done
+test:
+  %be_p = getelementptr i64, ptr %expected, i64 %b
+  %be = load i64, ptr %be_p
+  %whole = icmp eq i64 %be, 0
+  %need = select i1 %whole, i64 %living64, i64 %be
+  %all_arrived = getelementptr i8, ptr %block, i64 {BLOCK["barriers"]}
+  %arrived_p = getelementptr i64, ptr %all_arrived, i64 %b
+  %arrived = load i64, ptr %arrived_p
+  %complete = icmp uge i64 %arrived, %need
+  br i1 %complete, label %free, label %each_done
+free:
+  store i64 0, ptr %arrived_p
+  %all_votes = getelementptr i8, ptr %block, i64 {BLOCK["votes"]}
+  %votes_p = getelementptr i64, ptr %all_votes, i64 %b
+  %votes = load i64, ptr %votes_p
+  store i64 0, ptr %votes_p
+  %no_votes = icmp eq i64 %votes, 0
+  %is_and = zext i1 %no_votes to i64
+  %is_or = sub i64 1, %is_and
+  br label %wake
+wake:
+  %k = phi i64 [ 0, %free ], [ %k1, %woken ]
+  %k_off = mul i64 %k, %warp_bytes
+  %k_warp = getelementptr i8, ptr %warps, i64 %k_off
+  %k_save_i = call i64 @ww_get(ptr %k_warp, i64 {WARP["spill"]})
+  %k_save = inttoptr i64 %k_save_i to ptr
+  %k_state = call i64 @ww_get(ptr %k_save, i64 {STATE_AT})
+  %k_id0 = call i64 @ww_get(ptr %k_warp, i64 {WARP["barrier_id"]})
+  %k_id = and i64 %k_id0, 15
+  %k_same = icmp eq i64 %k_id, %b
+  %k_waits = icmp eq i64 %k_state, 1
+  %k_go = and i1 %k_same, %k_waits
+  br i1 %k_go, label %rouse, label %woken
+rouse:
+  call void @ww_put(ptr %k_save, i64 {STATE_AT}, i64 0)
+  %mode = call i64 @ww_get(ptr %k_warp, i64 {WARP["barrier_mode"]})
+  %mode_and = icmp eq i64 %mode, 3
+  %mode_or = icmp eq i64 %mode, 4
+  %r1 = select i1 %mode_or, i64 %is_or, i64 %votes
+  %r2 = select i1 %mode_and, i64 %is_and, i64 %r1
+  call void @ww_put(ptr %k_warp, i64 {WARP["barrier_result"]}, i64 %r2)
+  br label %woken
+woken:
+  %k1 = add i64 %k, 1
+  %k_more = icmp ult i64 %k1, %count
+  br i1 %k_more, label %wake, label %freed
+freed:
+  %released2 = add i64 %released, %bw
+  br label %each_done
+each_done:
+  %released1 = phi i64 [ %released, %each ], [ %released, %test ], [ %released2, %freed ]
+  %b1 = add i64 %b, 1
+  %b_more = icmp ult i64 %b1, 16
+  br i1 %b_more, label %each, label %end
+end:
+  ret i64 %released1
+}}
+
+; A warp arrives at a barrier.
+define internal void @ww_arrive(ptr %block, ptr %warp, ptr %save) noinline {{
+  %id0 = call i64 @ww_get(ptr %warp, i64 {WARP["barrier_id"]})
+  %id = and i64 %id0, 15
+  %arriving64 = call i64 @ww_get(ptr %warp, i64 {WARP["barrier_lanes"]})
+  %arriving = trunc i64 %arriving64 to i32
+  %threads = call i64 @ww_get(ptr %warp, i64 {WARP["barrier_threads"]})
+  %lanes64 = call i64 @ww_get(ptr %warp, i64 {WARP["lanes"]})
+  %exited64 = call i64 @ww_get(ptr %warp, i64 {WARP["exited"]})
+  %lanes = trunc i64 %lanes64 to i32
+  %exited = trunc i64 %exited64 to i32
+  %absent0 = xor i32 %lanes, -1
+  %absent = or i32 %absent0, %exited
+  %all0 = or i32 %absent, %arriving
+  %all = icmp eq i32 %all0, -1
+  %explicit = icmp ne i64 %threads, 0
+  %as_warp = and i1 %all, %explicit
+  %n = call i32 @llvm.ctpop.i32(i32 %arriving)
+  %n_counted = select i1 %as_warp, i32 32, i32 %n
+  %n64 = zext i32 %n_counted to i64
+  %all_arrived = getelementptr i8, ptr %block, i64 {BLOCK["barriers"]}
+  %arrived_p = getelementptr i64, ptr %all_arrived, i64 %id
+  %arrived = load i64, ptr %arrived_p
+  %arrived1 = add i64 %arrived, %n64
+  store i64 %arrived1, ptr %arrived_p
+  %mode = call i64 @ww_get(ptr %warp, i64 {WARP["barrier_mode"]})
+  %vote64 = call i64 @ww_get(ptr %warp, i64 {WARP["barrier_vote"]})
+  %vote0 = trunc i64 %vote64 to i32
+  %vote = and i32 %vote0, %arriving
+  %against = xor i32 %vote, %arriving
+  %mode_and = icmp eq i64 %mode, 3
+  %counted = select i1 %mode_and, i32 %against, i32 %vote
+  %votes_n = call i32 @llvm.ctpop.i32(i32 %counted)
+  %votes_n64 = zext i32 %votes_n to i64
+  %is_red = icmp uge i64 %mode, 2
+  %votes_add = select i1 %is_red, i64 %votes_n64, i64 0
+  %all_votes = getelementptr i8, ptr %block, i64 {BLOCK["votes"]}
+  %votes_p = getelementptr i64, ptr %all_votes, i64 %id
+  %votes = load i64, ptr %votes_p
+  %votes1 = add i64 %votes, %votes_add
+  store i64 %votes1, ptr %votes_p
+  %is_arrive = icmp eq i64 %mode, 1
+  %state = select i1 %is_arrive, i64 0, i64 1
+  call void @ww_put(ptr %save, i64 {STATE_AT}, i64 %state)
+  ret void
+}}
+
+; Run one block as far as it goes: -1 it ended, -2 it only yields, else the status that stops the launch.
+define internal i64 @ww_turn(ptr %l, ptr %w, ptr %block) noinline {{
+  %f_i = call i64 @ww_get(ptr %w, i64 {WORKSPACE["warp_function"]})
+  %f = inttoptr i64 %f_i to ptr
+  %count = call i64 @ww_get(ptr %block, i64 {BLOCK["warp_count"]})
+  %warps_i = call i64 @ww_get(ptr %block, i64 {BLOCK["warps"]})
+  %warps = inttoptr i64 %warps_i to ptr
+  %warp_bytes = call i64 @ww_get(ptr %w, i64 {WORKSPACE["warp_bytes"]})
+  %cancel_p = getelementptr i8, ptr %l, i64 {LAUNCH["cancel"]}
+  br label %round
+round:
+  br label %each
+each:
+  %n = phi i64 [ 0, %round ], [ %n1, %each_done ]
+  %ran = phi i1 [ false, %round ], [ %ran1, %each_done ]
+  %moved = phi i1 [ false, %round ], [ %moved1, %each_done ]
+  %ended = phi i64 [ 0, %round ], [ %ended1, %each_done ]
+  %at_barrier = phi i1 [ false, %round ], [ %at_barrier1, %each_done ]
+  %off = mul i64 %n, %warp_bytes
+  %warp = getelementptr i8, ptr %warps, i64 %off
+  %save_i = call i64 @ww_get(ptr %warp, i64 {WARP["spill"]})
+  %save = inttoptr i64 %save_i to ptr
+  %state = call i64 @ww_get(ptr %save, i64 {STATE_AT})
+  %can_run = icmp eq i64 %state, 0
+  br i1 %can_run, label %run, label %idle
+idle:
+  %is_ended = icmp eq i64 %state, 2
+  %is_ended64 = zext i1 %is_ended to i64
+  %idle_ended = add i64 %ended, %is_ended64
+  %idle_waits = icmp eq i64 %state, 1
+  br label %each_done
+run:
+  %status = call i32 %f(ptr %warp)
+  switch i32 %status, label %stop [
+    i32 {int(Status.EXIT)}, label %exit
+    i32 {int(Status.BARRIER)}, label %barrier
+    i32 {int(Status.YIELD)}, label %each_done
+    i32 {int(Status.SLEEP)}, label %each_done
+    i32 {int(Status.DEADLOCK)}, label %stuck ]
+exit:
+  call void @ww_put(ptr %save, i64 {STATE_AT}, i64 2)
+  %exit_ended = add i64 %ended, 1
+  br label %each_done
+barrier:
+  call void @ww_arrive(ptr %block, ptr %warp, ptr %save)
+  br label %each_done
+stuck:
+  call void @ww_put(ptr %save, i64 {STATE_AT}, i64 3)
+  br label %each_done
+stop:
+  %warp_out = ptrtoint ptr %warp to i64
+  call void @ww_put(ptr %w, i64 {WORKSPACE["outcome_warp"]}, i64 %warp_out)
+  %status64 = sext i32 %status to i64
+  ret i64 %status64
+each_done:
+  %ran1 = phi i1 [ %ran, %idle ], [ true, %run ], [ true, %run ], [ true, %exit ], [ true, %barrier ], [ true, %stuck ]
+  %moved1 = phi i1 [ %moved, %idle ], [ %moved, %run ], [ %moved, %run ], [ true, %exit ], [ true, %barrier ], [ true, %stuck ]
+  %ended1 = phi i64 [ %idle_ended, %idle ], [ %ended, %run ], [ %ended, %run ], [ %exit_ended, %exit ], [ %ended, %barrier ], [ %ended, %stuck ]
+  %seen_barrier = phi i1 [ %idle_waits, %idle ], [ false, %run ], [ false, %run ], [ false, %exit ], [ true, %barrier ], [ false, %stuck ]
+  %at_barrier1 = or i1 %at_barrier, %seen_barrier
+  %n1 = add i64 %n, 1
+  %more = icmp ult i64 %n1, %count
+  br i1 %more, label %each, label %round_done
+round_done:
+  %all_ended = icmp eq i64 %ended1, %count
+  br i1 %all_ended, label %finished, label %alive
+finished:
+  ret i64 -1
+alive:
+  br i1 %at_barrier1, label %release, label %no_barrier
+release:
+  %released = call i64 @ww_release(ptr %w, ptr %block)
+  %some_released = icmp ne i64 %released, 0
+  br label %judge
+no_barrier:
+  br label %judge
+judge:
+  %freed = phi i1 [ %some_released, %release ], [ false, %no_barrier ]
+  %cancel = load atomic i64, ptr %cancel_p monotonic, align 8
+  %stopped = icmp ne i64 %cancel, 0
+  br i1 %stopped, label %yields, label %judge2
+judge2:
+  %progress = or i1 %freed, %moved1
+  br i1 %progress, label %round, label %judge3
+judge3:
+  br i1 %ran1, label %yields, label %deadlock
+yields:
+  ret i64 -2
+deadlock:
+  %first_warp = ptrtoint ptr %warps to i64
+  call void @ww_put(ptr %w, i64 {WORKSPACE["outcome_warp"]}, i64 %first_warp)
+  ret i64 {int(Status.DEADLOCK)}
+}}
+
+; Add what the warps of an ended block have counted.
+define internal void @ww_collect(ptr %w, ptr %block) noinline {{
+  %count = call i64 @ww_get(ptr %block, i64 {BLOCK["warp_count"]})
+  %warps_i = call i64 @ww_get(ptr %block, i64 {BLOCK["warps"]})
+  %warps = inttoptr i64 %warps_i to ptr
+  %warp_bytes = call i64 @ww_get(ptr %w, i64 {WORKSPACE["warp_bytes"]})
+  %i0 = call i64 @ww_get(ptr %w, i64 {WORKSPACE["instructions"]})
+  %t0 = call i64 @ww_get(ptr %w, i64 {WORKSPACE["thread_instructions"]})
+  br label %next
+next:
+  %n = phi i64 [ 0, %0 ], [ %n1, %next ]
+  %i = phi i64 [ %i0, %0 ], [ %i2, %next ]
+  %t = phi i64 [ %t0, %0 ], [ %t2, %next ]
+  %off = mul i64 %n, %warp_bytes
+  %warp = getelementptr i8, ptr %warps, i64 %off
+  %i1 = call i64 @ww_get(ptr %warp, i64 {WARP["instructions"]})
+  %i2 = add i64 %i, %i1
+  %t1 = call i64 @ww_get(ptr %warp, i64 {WARP["thread_instructions"]})
+  %t2 = add i64 %t, %t1
+  %n1 = add i64 %n, 1
+  %more = icmp ult i64 %n1, %count
+  br i1 %more, label %next, label %end
+end:
+  call void @ww_put(ptr %w, i64 {WORKSPACE["instructions"]}, i64 %i2)
+  call void @ww_put(ptr %w, i64 {WORKSPACE["thread_instructions"]}, i64 %t2)
+  %d = call i64 @ww_get(ptr %w, i64 {WORKSPACE["blocks_done"]})
+  %d1 = add i64 %d, 1
+  call void @ww_put(ptr %w, i64 {WORKSPACE["blocks_done"]}, i64 %d1)
+  ret void
+}}
+
+; The number of the next block to run, or -1: from the shared counter or from this thread's own range.
+define internal i64 @ww_next(ptr %w, ptr %own, i64 %end) noinline {{
+  %counter_i = call i64 @ww_get(ptr %w, i64 {WORKSPACE["counter"]})
+  %private = icmp eq i64 %counter_i, 0
+  br i1 %private, label %mine, label %ours
+mine:
+  %m = load i64, ptr %own
+  %m1 = add i64 %m, 1
+  store i64 %m1, ptr %own
+  br label %check
+ours:
+  %counter = inttoptr i64 %counter_i to ptr
+  %o = atomicrmw add ptr %counter, i64 1 seq_cst, align 8
+  br label %check
+check:
+  %number = phi i64 [ %m, %mine ], [ %o, %ours ]
+  %fine = icmp slt i64 %number, %end
+  %result = select i1 %fine, i64 %number, i64 -1
+  ret i64 %result
+}}
+
+define i64 @ww_run_blocks(ptr %l, ptr %w, i64 %first, i64 %count) noinline {{
+  %own = alloca i64
+  %active = alloca i64
+  %turns = alloca i64
+  %left = alloca i1
+  %fruit = alloca i1
+  store i64 %first, ptr %own
+  store i64 0, ptr %active
+  store i64 0, ptr %turns
+  store i1 true, ptr %left
+  %end = add i64 %first, %count
+  %slots = call i64 @ww_get(ptr %w, i64 {WORKSPACE["slots"]})
+  %order_i = call i64 @ww_get(ptr %w, i64 {WORKSPACE["order"]})
+  %order = inttoptr i64 %order_i to ptr
+  %slot_bytes = call i64 @ww_get(ptr %w, i64 {WORKSPACE["slot_bytes"]})
+  %base_i = call i64 @ww_get(ptr %w, i64 {WORKSPACE["slot_base"]})
+  %cancel_p = getelementptr i8, ptr %l, i64 {LAUNCH["cancel"]}
+  br label %begin
+begin:
+  %cancel = load atomic i64, ptr %cancel_p monotonic, align 8
+  %stopped = icmp ne i64 %cancel, 0
+  br i1 %stopped, label %cancelled, label %need
+cancelled:
+  ret i64 {CANCELLED}
+need:
+  %a = load i64, ptr %active
+  %t = load i64, ptr %turns
+  %idle = icmp eq i64 %a, 0
+  %spun = icmp uge i64 %t, {ROUNDS_BEFORE_NEXT_BLOCK}
+  %room = icmp ult i64 %a, %slots
+  %wants0 = or i1 %idle, %spun
+  %wants1 = and i1 %wants0, %room
+  %more_left = load i1, ptr %left
+  %wants = and i1 %wants1, %more_left
+  br i1 %wants, label %fetch, label %have
+fetch:
+  store i64 0, ptr %turns
+  %number = call i64 @ww_next(ptr %w, ptr %own, i64 %end)
+  %none = icmp slt i64 %number, 0
+  br i1 %none, label %no_more, label %admit
+no_more:
+  store i1 false, ptr %left
+  br label %have
+admit:
+  %slot_p = getelementptr i64, ptr %order, i64 %a
+  %slot = load i64, ptr %slot_p
+  call void @ww_admit(ptr %l, ptr %w, i64 %slot, i64 %number)
+  %a_more = add i64 %a, 1
+  store i64 %a_more, ptr %active
+  br label %have
+have:
+  %a_now = load i64, ptr %active
+  %empty = icmp eq i64 %a_now, 0
+  br i1 %empty, label %maybe_done, label %pass
+maybe_done:
+  %still = load i1, ptr %left
+  br i1 %still, label %begin, label %done
+done:
+  ret i64 0
+pass:
+  store i1 false, ptr %fruit
+  br label %each
+each:
+  %i = phi i64 [ 0, %pass ], [ %i_next, %each_done ]
+  %a_i = load i64, ptr %active
+  %in = icmp ult i64 %i, %a_i
+  br i1 %in, label %turn, label %pass_done
+turn:
+  %o_p = getelementptr i64, ptr %order, i64 %i
+  %o = load i64, ptr %o_p
+  %far = mul i64 %o, %slot_bytes
+  %at = add i64 %base_i, %far
+  %block = inttoptr i64 %at to ptr
+  %r = call i64 @ww_turn(ptr %l, ptr %w, ptr %block)
+  switch i64 %r, label %stop [ i64 -1, label %ended i64 -2, label %stay ]
+stay:
+  %i_stay = add i64 %i, 1
+  br label %each_done
+ended:
+  store i1 true, ptr %fruit
+  call void @ww_collect(ptr %w, ptr %block)
+  %next_left = load i1, ptr %left
+  br i1 %next_left, label %replace, label %remove
+replace:
+  %next_number = call i64 @ww_next(ptr %w, ptr %own, i64 %end)
+  %next_none = icmp slt i64 %next_number, 0
+  br i1 %next_none, label %exhausted, label %reuse
+exhausted:
+  store i1 false, ptr %left
+  br label %remove
+reuse:
+  call void @ww_admit(ptr %l, ptr %w, i64 %o, i64 %next_number)
+  %still_going = load atomic i64, ptr %cancel_p monotonic, align 8
+  %halt = icmp ne i64 %still_going, 0
+  br i1 %halt, label %cancelled, label %each_done
+remove:
+  %last = sub i64 %a_i, 1
+  %last_p = getelementptr i64, ptr %order, i64 %last
+  %moved = load i64, ptr %last_p
+  store i64 %o, ptr %last_p
+  store i64 %moved, ptr %o_p
+  store i64 %last, ptr %active
+  br label %each_done
+each_done:
+  %i_next = phi i64 [ %i_stay, %stay ], [ %i, %reuse ], [ %i, %remove ]
+  br label %each
+stop:
+  call void @ww_put(ptr %w, i64 {WORKSPACE["outcome_block"]}, i64 %at)
+  call void @ww_collect(ptr %w, ptr %block)
+  ret i64 %r
+pass_done:
+  %fruitful = load i1, ptr %fruit
+  br i1 %fruitful, label %reset, label %fruitless
+reset:
+  store i64 0, ptr %turns
+  br label %begin
+fruitless:
+  %t_old = load i64, ptr %turns
+  %t_new = add i64 %t_old, 1
+  store i64 %t_new, ptr %turns
+  br label %begin
+}}
+"""

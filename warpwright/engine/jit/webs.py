@@ -1,0 +1,327 @@
+"""Live ranges: each architectural register falls apart into webs, one variable each.
+
+A web is a set of definitions and uses that must share storage: found by liveness and by joining, at every block
+entry where a register is live, the values that reach it (union-find).  A guarded definition keeps the old value in
+the other lanes, so it joins the old value's web, unless every later use stands under the same guard.
+Registers that are always written as 64-bit pairs become one 64-bit web.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from warpwright.engine.blocks import BasicBlock
+from warpwright.isa.ops import Lowered
+
+Key = int
+"""A storage cell: register file and number in one integer."""
+
+FILE_BASE = {"reg": 0, "ureg": 256, "pred": 320, "upred": 328, "barrier": 336}
+KEYS = 352
+FILE_OF_OP = {
+    "get_reg": "reg",
+    "set_reg": "reg",
+    "get_reg64": "reg",
+    "set_reg64": "reg",
+    "get_ureg": "ureg",
+    "set_ureg": "ureg",
+    "get_ureg64": "ureg",
+    "set_ureg64": "ureg",
+    "get_pred": "pred",
+    "set_pred": "pred",
+    "get_upred": "upred",
+    "set_upred": "upred",
+    "get_barrier": "barrier",
+    "set_barrier": "barrier",
+}
+
+
+def key_type(key: Key) -> str:
+    """Type of a cell: i32, or i1 for predicates."""
+    return "i1" if 320 <= key < 336 else "i32"
+
+
+@dataclass(slots=True)
+class Web:
+    """One variable."""
+
+    number: int
+    type: str
+    """i1, i32 or i64."""
+    keys: tuple[Key, ...]
+
+
+@dataclass(slots=True)
+class Reference:
+    """A read or write of a cell (or pair) by one operation."""
+
+    low: int
+    """Node of the union-find; its web afterwards."""
+    high: int = -1
+    """Node of the upper half of a 64-bit access."""
+    keeps_old: bool = False
+    """Writes: the instruction is guarded and lanes whose guard is false keep a value that is read later."""
+
+
+@dataclass(slots=True)
+class Webs:
+    """Result of :func:`find_webs`."""
+
+    webs: list[Web]
+    references: dict[tuple[int, int], Reference]
+    """(instruction index, operation index; -1 = guard) to what it touches; ``low`` and ``high`` are web numbers.
+
+    For a pair web ``high == low``."""
+    live_in: list[frozenset[int]]
+    """Webs live at the start of each block."""
+    live_keys: list[dict[Key, int]]
+    """For each block: live cells at its start and their webs."""
+    defined: list[frozenset[int]] = field(default_factory=list)
+    """Webs written in each block."""
+
+
+def cells(name: str, attr: int) -> tuple[Key, ...]:
+    """The cells that a get or set operation touches; none for other operations."""
+    file = FILE_OF_OP.get(name)
+    if file is None:
+        return ()
+    base = FILE_BASE[file] + attr
+    return (base, base + 1) if name.endswith("64") else (base,)
+
+
+class UnionFind:
+    """Disjoint sets of small integers."""
+
+    def __init__(self) -> None:
+        self.parent: list[int] = []
+
+    def new(self) -> int:
+        self.parent.append(len(self.parent))
+        return len(self.parent) - 1
+
+    def find(self, node: int) -> int:
+        parent = self.parent
+        while parent[node] != node:
+            parent[node] = parent[parent[node]]
+            node = parent[node]
+        return node
+
+    def union(self, x: int, y: int) -> None:
+        self.parent[self.find(x)] = self.find(y)
+
+
+Event = tuple[int, int, Key, bool, int]
+"""(instruction, operation, cell, is write, guard): guard 0 = none, else 2 * cell + inverted + 1."""
+
+
+def events_of(lowered: Sequence[Lowered], first: int, count: int) -> list[Event]:
+    """Reads and writes of a block in order."""
+    events: list[Event] = []
+    for index in range(first, first + count):
+        low = lowered[index]
+        guard = 0
+        if low.guard is not None:
+            cell = FILE_BASE[low.guard[0]] + low.guard[1]
+            guard = 2 * cell + low.guard[2] + 1
+            events.append((index, -1, cell, False, 0))
+        for position, op in enumerate(low.ops):
+            name = op.name
+            if name[:4] in ("get_", "set_"):
+                write = name[0] == "s"
+                for cell in cells(name, op.attr):
+                    events.append((index, position, cell, write, guard))
+            elif name == "bssy":
+                events.append((index, position, FILE_BASE["barrier"] + op.attr[0], True, guard))
+            elif name == "bsync":
+                events.append((index, position, FILE_BASE["barrier"] + op.attr, False, guard))
+            elif name == "break":
+                events.append((index, position, FILE_BASE["barrier"] + op.attr, False, guard))
+                # It changes the mask of lanes that stay as well, so it always keeps the rest.
+                events.append((index, position, FILE_BASE["barrier"] + op.attr, True, -1))
+    return events
+
+
+ALWAYS = -2
+"""Backward state of a cell: live whatever the guard."""
+
+
+def scan(events: Sequence[Event], live_out: set[Key]) -> tuple[set[Key], list[bool]]:
+    """Walk a block backwards.
+
+    Returns the cells live at its start and, for each event, whether a write keeps the old value of other lanes.
+    """
+    state: dict[Key, int] = dict.fromkeys(live_out, ALWAYS)
+    keeps = [False] * len(events)
+    for n in range(len(events) - 1, -1, -1):
+        _, _, cell, write, guard = events[n]
+        if not write:
+            now = state.get(cell, 0)
+            if guard == 0:
+                state[cell] = ALWAYS
+            elif now == 0:
+                state[cell] = guard
+            elif now != guard:
+                state[cell] = ALWAYS
+            continue
+        now = state.get(cell, 0)
+        if guard == 0 or now == guard:
+            state.pop(cell, None)
+        elif now != 0:
+            keeps[n] = True
+        if 320 <= cell < 336:
+            # A new predicate: what was live under the later value of it is live under an unknown condition before.
+            for other, condition in state.items():
+                if condition > 0 and (condition - 1) >> 1 == cell:
+                    state[other] = ALWAYS
+    return set(state), keeps
+
+
+def find_webs(blocks: Sequence[BasicBlock], lowered: Sequence[Lowered]) -> Webs:
+    """Split all registers of a kernel into webs."""
+    count = len(blocks)
+    events = [events_of(lowered, b.first, b.count) for b in blocks]
+    generated: list[set[Key]] = []
+    killed: list[set[Key]] = []
+    for block_events in events:
+        generated.append(scan(block_events, set())[0])
+        killed.append({cell for _, _, cell, write, guard in block_events if write and guard == 0})
+    live: list[set[Key]] = [set(g) for g in generated]
+    predecessors: list[list[int]] = [[] for _ in range(count)]
+    for b in blocks:
+        for s in b.successors:
+            predecessors[s].append(b.number)
+    work = list(range(count))
+    queued = [True] * count
+    while work:
+        n = work.pop()
+        queued[n] = False
+        out: set[Key] = set()
+        for s in blocks[n].successors:
+            out |= live[s]
+        new = generated[n] | (out - killed[n])
+        if len(new) != len(live[n]):
+            live[n] = new
+            for p in predecessors[n]:
+                if not queued[p]:
+                    queued[p] = True
+                    work.append(p)
+
+    sets = UnionFind()
+    entry: list[dict[Key, int]] = [{key: sets.new() for key in sorted(keys)} for keys in live]
+    references: dict[tuple[int, int], Reference] = {}
+    exits: list[dict[Key, int]] = []
+    node_key: dict[int, Key] = {node: key for nodes in entry for key, node in nodes.items()}
+    wide: list[tuple[Reference, bool]] = []
+    narrow_writes: list[int] = []
+    written: list[list[int]] = []
+    for n, block_events in enumerate(events):
+        out = set()
+        for s in blocks[n].successors:
+            out |= live[s]
+        keeps = scan(block_events, out)[1]
+        current = dict(entry[n])
+        written_here: list[int] = []
+        position = 0
+        while position < len(block_events):
+            index, op_index, cell, write, _ = block_events[position]
+            pair = op_index >= 0 and lowered[index].ops[op_index].name.endswith("64")
+            nodes = []
+            keeps_old = False
+            for offset in range(2 if pair else 1):
+                if write:
+                    node = sets.new()
+                    node_key[node] = cell + offset
+                    if keeps[position + offset]:
+                        keeps_old = True
+                        old = current.get(cell + offset)
+                        if old is not None:
+                            sets.union(old, node)
+                    current[cell + offset] = node
+                    written_here.append(node)
+                else:
+                    known = current.get(cell + offset)
+                    if known is None:
+                        # Read of a cell that no path defines (dead code): a variable of its own.
+                        known = sets.new()
+                        node_key[known] = cell + offset
+                        current[cell + offset] = known
+                    node = known
+                nodes.append(node)
+            reference = Reference(nodes[0], nodes[-1] if pair else -1, keeps_old)
+            if pair:
+                wide.append((reference, write))
+            elif write:
+                narrow_writes.append(nodes[0])
+            references[index, op_index] = reference
+            position += len(nodes)
+        exits.append(current)
+        written.append(written_here)
+    for b in blocks:
+        for s in b.successors:
+            for key, node in entry[s].items():
+                before = exits[b.number].get(key)
+                if before is not None:
+                    sets.union(before, node)
+    return _number(sets, references, entry, node_key, wide, narrow_writes, written)
+
+
+def _number(
+    sets: UnionFind,
+    references: dict[tuple[int, int], Reference],
+    entry: list[dict[Key, int]],
+    node_key: dict[int, Key],
+    wide: list[tuple[Reference, bool]],
+    narrow_writes: list[int],
+    written: list[list[int]],
+) -> Webs:
+    """Give webs their numbers; join the halves of pairs that are only ever written as pairs."""
+    find = sets.find
+    narrow = {find(node) for node in narrow_writes}
+    upper_of: dict[int, set[int]] = {}
+    lower_of: dict[int, set[int]] = {}
+    for reference, _ in wide:
+        low, high = find(reference.low), find(reference.high)
+        upper_of.setdefault(low, set()).add(high)
+        lower_of.setdefault(high, set()).add(low)
+    written_wide = {find(r.low) for r, write in wide if write} | {find(r.high) for r, write in wide if write}
+    paired: dict[int, int] = {}
+    for low, highs in upper_of.items():
+        high = next(iter(highs))
+        if (
+            len(highs) == 1
+            and len(lower_of[high]) == 1
+            and low not in lower_of
+            and high not in upper_of
+            and low not in narrow
+            and high not in narrow
+            and low in written_wide
+        ):
+            paired[high] = low
+    webs: list[Web] = []
+    number_of: dict[int, int] = {}
+
+    def number(node: int) -> int:
+        root = find(node)
+        root = paired.get(root, root)
+        known = number_of.get(root)
+        if known is None:
+            known = number_of[root] = len(webs)
+            is_pair = root in pair_roots
+            key = node_key[root]
+            webs.append(Web(known, "i64" if is_pair else key_type(key), (key, key + 1) if is_pair else (key,)))
+        return known
+
+    pair_roots = set(paired.values())
+    for reference in references.values():
+        reference.low = number(reference.low)
+        if reference.high >= 0:
+            reference.high = number(reference.high)
+    live_keys = [{key: number(node) for key, node in nodes.items()} for nodes in entry]
+    return Webs(
+        webs,
+        references,
+        [frozenset(keys.values()) for keys in live_keys],
+        live_keys,
+        [frozenset(number(node) for node in nodes) for nodes in written],
+    )

@@ -1,0 +1,163 @@
+"""One host thread's room to run blocks of a launch: resident blocks with their warps, save areas and memories."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from warpwright.engine.abi import BLOCK, WARP, Status
+from warpwright.engine.jit.compile import CompiledKernel
+from warpwright.engine.jit.scheduler import CANCELLED, STATE_AT, WORKSPACE
+
+Words = npt.NDArray[np.int64]
+_RUN = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+
+
+def _round(size: int, to: int = 64) -> int:
+    return (size + to - 1) // to * to
+
+
+def _view(address: int, size_bytes: int) -> Words:
+    """The memory at a host address as int64 words."""
+    return np.ctypeslib.as_array((ctypes.c_int64 * (size_bytes // 8)).from_address(address))
+
+
+@dataclass(slots=True)
+class WarpState:
+    """How a warp stood when its block stopped."""
+
+    warp_in_block: int
+    state: str
+    """running | barrier | exited | stuck."""
+    words: Words = field(repr=False)
+
+    def __getitem__(self, name: str) -> int:
+        """A field of WARP as an unsigned number."""
+        return int(self.words[WARP.slot(name)]) & 0xFFFFFFFFFFFFFFFF
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How a run of blocks ended."""
+
+    status: Status
+    """EXIT when all blocks ended; FAULT, TRAP or DEADLOCK with the block and warp that stopped it."""
+    cancelled: bool = False
+    block_index: tuple[int, int, int] = (0, 0, 0)
+    warps: list[WarpState] = field(default_factory=list)
+    """Every warp of the block that stopped; empty when nothing stopped."""
+    stopped: WarpState | None = None
+    """The warp at fault."""
+    blocks_done: int = 0
+    warp_instructions: int = 0
+    thread_instructions: int = 0
+
+
+class Workspace:
+    """Runs blocks of launches of one compiled kernel; one workspace for each host thread.
+
+    Args:
+        shared_bytes: static and dynamic shared memory of a block.
+        local_bytes_per_thread: as in LAUNCH.
+        resident_blocks: blocks that may be resident at once when they only wait for each other.
+    """
+
+    def __init__(
+        self, kernel: CompiledKernel, shared_bytes: int, local_bytes_per_thread: int, resident_blocks: int = 1
+    ) -> None:
+        if kernel.trace:
+            raise ValueError(f"kernel {kernel.name}: code with trace records is run by the timing model, not by blocks")
+        x, y, z = kernel.block_shape
+        threads = x * y * z
+        warps = -(-threads // 32)
+        local = _round(local_bytes_per_thread * 32)
+        warps_at = _round(BLOCK.size_bytes)
+        save_at = warps_at + _round(WARP.size_bytes) * warps
+        save_bytes = _round(kernel.spill_bytes)
+        shared_at = save_at + save_bytes * warps
+        local_at = shared_at + _round(shared_bytes + 64)
+        slot_bytes = _round(local_at + local * warps, 4096)
+        slots = max(1, resident_blocks)
+        header = _round(WORKSPACE.size_bytes) + _round(kernel.site_bytes + 64) + _round(8 * slots)
+        base_at = _round(header, 4096)
+        # Reserved, not filled: a slot costs memory when its first block becomes resident.
+        self._memory = mmap.mmap(-1, base_at + slot_bytes * slots)
+        self._bytes = np.frombuffer(self._memory, dtype=np.uint8)
+        self.address = int(self._bytes.ctypes.data)
+        self.kernel = kernel
+        self.warps = warps
+        sites_at = _round(WORKSPACE.size_bytes)
+        order_at = sites_at + _round(kernel.site_bytes + 64)
+        self._sites = self._bytes[sites_at:order_at]
+        self._order = self._bytes[order_at : order_at + 8 * slots].view(np.int64)
+        self._words: Words = self._bytes[: WORKSPACE.size_bytes].view(np.int64)
+        values = {
+            "warp_function": kernel.warp_function,
+            "warp_count": warps,
+            "block_threads": threads,
+            "shared_bytes": shared_bytes,
+            "local_bytes": local,
+            "slots": slots,
+            "slot_bytes": slot_bytes,
+            "slot_base": self.address + base_at,
+            "warps_at": warps_at,
+            "warp_bytes": _round(WARP.size_bytes),
+            "save_at": save_at,
+            "save_bytes": save_bytes,
+            "shared_at": shared_at,
+            "local_at": local_at,
+            "sites": self.address + sites_at,
+            "order": self.address + order_at,
+        }
+        for name, value in values.items():
+            self._words[WORKSPACE.slot(name)] = value
+        self._run = _RUN(kernel.run_blocks)
+
+    def run(self, launch: int, first: int, count: int, counter: int = 0) -> Outcome:
+        """Run blocks ``first`` … ``first + count - 1`` of a launch; releases the GIL meanwhile.
+
+        Args:
+            launch: host pointer to LAUNCH.
+            counter: host pointer to an int64 that several threads draw block numbers from (it holds the
+                next one), or 0 to run the whole range here.
+        """
+        words = self._words
+        # Allocations may have changed since the last launch, so nothing cached about them holds.
+        self._sites[:] = 0
+        self._order[:] = np.arange(len(self._order))
+        for name in ("outcome_block", "outcome_warp", "blocks_done", "instructions", "thread_instructions"):
+            words[WORKSPACE.slot(name)] = 0
+        words[WORKSPACE.slot("counter")] = counter
+        status = int(self._run(launch, self.address, first, count))
+        outcome = Outcome(
+            Status.EXIT if status in (0, CANCELLED) else Status(status),
+            status == CANCELLED,
+            blocks_done=int(words[WORKSPACE.slot("blocks_done")]),
+            warp_instructions=int(words[WORKSPACE.slot("instructions")]),
+            thread_instructions=int(words[WORKSPACE.slot("thread_instructions")]),
+        )
+        if outcome.status is not Status.EXIT:
+            self._describe(outcome)
+        return outcome
+
+    def _describe(self, outcome: Outcome) -> None:
+        block = _view(int(self._words[WORKSPACE.slot("outcome_block")]), BLOCK.size_bytes)
+        outcome.block_index = (
+            int(block[BLOCK.slot("index_x")]),
+            int(block[BLOCK.slot("index_y")]),
+            int(block[BLOCK.slot("index_z")]),
+        )
+        at = int(block[BLOCK.slot("warps")])
+        stride = int(self._words[WORKSPACE.slot("warp_bytes")])
+        stopped_at = int(self._words[WORKSPACE.slot("outcome_warp")])
+        for n in range(self.warps):
+            words = _view(at + n * stride, WARP.size_bytes).copy()
+            save = _view(int(words[WARP.slot("spill")]), 64)
+            state = ("running", "barrier", "exited", "stuck")[int(save[STATE_AT // 8])]
+            outcome.warps.append(WarpState(n, state, words))
+            if at + n * stride == stopped_at:
+                outcome.stopped = outcome.warps[-1]
