@@ -482,11 +482,10 @@ def test_float_minimum_prefers_numbers_and_negative_zero(a: list[float], b: list
     assert zeros.regs[6].tolist() == [0x80000000] * LANES
 
 
-@property_of(st.lists(st.floats(width=16), min_size=LANES, max_size=LANES))
-def test_half_to_single_is_exact(values: list[float]) -> None:
-    halves = np.array(values, np.float16)
-    registers = {1: (halves.view(np.uint16).astype(np.uint32) << 16).tolist()}
-    got = execute("HADD2.F32 R6, -RZ, R1.H1_H1", registers).regs[6].view(np.float32)
+@property_of(st.lists(st.integers(0, 0xFFFF), min_size=LANES, max_size=LANES))
+def test_half_to_single_is_exact(values: list[int]) -> None:
+    halves = np.array(values, np.uint16).view(np.float16)
+    got = execute("HADD2.F32 R6, -RZ, R1.H1_H1", {1: [v << 16 for v in values]}).regs[6].view(np.float32)
     np.testing.assert_array_equal(got, halves.astype(np.float32))
 
 

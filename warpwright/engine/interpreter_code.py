@@ -196,7 +196,8 @@ class Writer:
 
     def emit(self) -> Code:
         ops = self.lowered.ops
-        control, attr, arguments = "", None, ()
+        control, attr = "", None
+        arguments: tuple[int, ...] = ()
         for position, op in enumerate(ops):
             if op.name in CONTROL:
                 control, attr, arguments = op.name, op.attr, op.args

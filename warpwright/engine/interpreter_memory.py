@@ -7,6 +7,7 @@ of a :class:`~warpwright.engine.memory.DeviceMemory`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -195,7 +196,7 @@ class LocalSpace(Space):
         return 128
 
 
-INTEGER_ATOMICS = {
+INTEGER_ATOMICS: dict[str, Callable[[Words, Words], Words]] = {
     "add": lambda a, b: a + b,
     "and": lambda a, b: a & b,
     "or": lambda a, b: a | b,

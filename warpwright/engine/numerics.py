@@ -467,7 +467,7 @@ def _quads(shape: str, a: list[F64], b: list[F64], c: list[F64]) -> list[F64]:
         if len(c) == 2:  # f32: results 2 * step and 2 * step + 1 of PTX's eight
             row, column = (_LANE & 1) + 2 * (step & 1) + upper, 4 * (step >> 1) + (_LANE & 2) + n
         else:
-            row, column = member + upper, 4 * step + n
+            row, column = member + upper, np.full(32, 4 * step + n)
         total = value
         for k in range(4):
             total = total + left[quad, row, k] * right[quad, k, column]

@@ -152,7 +152,7 @@ def src32(b: Builder, o: Operand) -> Value:
         value = o.value
         value = ~value if o.invert else value
         return b.const(-value if o.negate else value)
-    if is_zero(o) and o.kind is not Kind.IMMEDIATE:
+    if is_zero(o):
         return b.const(0)
     x = raw32(b, o)
     x = half_integer(b, x, o.suffix)
