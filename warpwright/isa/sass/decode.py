@@ -93,10 +93,10 @@ def _decode_at_zero(word: int, arch: int) -> Instruction:
     row, form = found
     modifiers: list[str] = []
     for modifier in row.modifiers:
-        modifiers.extend(modifier.read(word, form))  # type: ignore[arg-type]
+        modifiers.extend(modifier.read(word, form))
     operands: list[Operand] = []
     for entry in row.operands:
-        operands.extend(entry.read(word, form))  # type: ignore[arg-type]
+        operands.extend(entry.read(word, form))
     guard = None
     if word >> 12 & 15 != PT:
         kind = Kind.UNIFORM_PREDICATE if row.uniform else Kind.PREDICATE
@@ -158,4 +158,14 @@ def rows_by_opcode() -> dict[str, Sequence[Row]]:
     return dict(table)
 
 
-__all__ = ["ARCHES", "FIRST_ARCH", "LAST_ARCH", "ROWS", "UnknownEncoding", "decode", "decode_section", "find_row", "index"]
+__all__ = [
+    "ARCHES",
+    "FIRST_ARCH",
+    "LAST_ARCH",
+    "ROWS",
+    "UnknownEncoding",
+    "decode",
+    "decode_section",
+    "find_row",
+    "index",
+]

@@ -253,9 +253,6 @@ def constant_operand(word: int, negate: bool = False, absolute: bool = False, in
     return Operand(Kind.CONSTANT, word >> 54 & 31, signed(offset, 16), negate, absolute, invert)
 
 
-IMMEDIATE_FORMATS = ("int", "signed", "f32", "f64", "f16", "bf16")
-
-
 @dataclass(frozen=True, slots=True)
 class Slot:
     """The source B or C: register, immediate, constant or uniform register, as the form says.
@@ -267,9 +264,12 @@ class Slot:
     which: str
     marks: str = ""
     immediate: str = "int"
+    """``int``, ``signed``, ``f32``, ``f64`` (the upper word), ``f16`` or ``bf16`` (two halves), ``half`` (one ``f16``)."""
     halves: bool = False
     """Packed halves: the place holds a swizzle (60–61 or 81–82)."""
     swizzle: bool = True
+    conjugate: bool = False
+    """Bit 86 negates the upper half of this source (``.H0_NH1``, sm_90)."""
     low_register: bool = False
     """A C source that stands at bit 32 in form 1 (instructions without B)."""
     suffix: Choice | None = None
@@ -288,7 +288,12 @@ class Slot:
         tilde = "~" in self.marks and flip
         suffix = ""
         if self.halves and self.swizzle:
-            suffix = HALVES[word >> (81 if place == "register 64" else 60) & 3]
+            part = word >> (81 if place == "register 64" else 60) & 3
+            suffix = HALVES[part]
+            if self.conjugate and word >> 86 & 1:
+                if part:
+                    raise UndefinedField("a swizzled source cannot also have its upper half negated (bit 86)")
+                suffix = ".H0_NH1"
         elif self.suffix is not None:
             suffix = "".join("." + name for name in self.suffix.read(word, form))
         if place == "constant":
@@ -309,6 +314,8 @@ class Slot:
                 Operand(Kind.FLOAT, value=bits >> 16, name=name),
                 Operand(Kind.FLOAT, value=bits & 0xFFFF, name=name),
             )
+        if self.immediate == "half":
+            return (Operand(Kind.FLOAT, value=bits & 0xFFFF, name="f16"),)
         if self.immediate == "f64":
             return (Operand(Kind.FLOAT, value=bits << 32, name="f64"),)
         if self.immediate == "f32":
@@ -386,13 +393,13 @@ class Offset:
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """A modifier or operand that is there only when ``bits`` hold one of ``values``."""
+    """An operand that is there only when ``bits`` hold one of ``values``."""
 
     bits: Bits
     values: tuple[int, ...]
-    entry: Choice | Fixed | Derived | Source
+    entry: Source
 
-    def read(self, word: int, form: Form) -> tuple[str, ...] | tuple[Operand, ...]:
+    def read(self, word: int, form: Form) -> tuple[Operand, ...]:
         return self.entry.read(word, form) if self.bits.get(word) in self.values else ()
 
 
@@ -434,7 +441,7 @@ class Row:
     code: int
     """Nine bits when ``forms`` are given, twelve bits otherwise."""
     forms: tuple[int, ...] = ()
-    modifiers: tuple[Modifier | When, ...] = ()
+    modifiers: tuple[Modifier, ...] = ()
     operands: tuple[Source | When, ...] = ()
     where: tuple[tuple[Bits, int], ...] = ()
     """Further fields that select this row among those of the same opcode bits."""

@@ -71,7 +71,9 @@ def barrier_rows(code: int, number: tuple[Imm | Reg, ...], count: Imm | Reg, alw
     return (
         Row("BAR", code, (), (Fixed("SYNC"), DEFER_SET), (*number, count), ((BARRIER_MODE, 0),)),
         Row("BAR", code, (), (Fixed("ARV"), DEFER_SET), (*number, always), ((BARRIER_MODE, 1),)),
-        Row("BAR", code, (), (Fixed("RED"), REDUCTION, DEFER_SET), (*number, count, Pred(87, 90)), ((BARRIER_MODE, 2),)),
+        Row(
+            "BAR", code, (), (Fixed("RED"), REDUCTION, DEFER_SET), (*number, count, Pred(87, 90)), ((BARRIER_MODE, 2),)
+        ),
         Row("BAR", code, (), (Fixed("SCAN"), DEFER_SET), (*number, always, Pred(87, 90)), ((BARRIER_MODE, 3),)),
     )
 
@@ -80,8 +82,9 @@ def barrier_rows(code: int, number: tuple[Imm | Reg, ...], count: Imm | Reg, alw
 ROWS = (
     # branches, calls, returns
     Row("BRA", 0x947, (), (BRANCH_KIND, BRANCH_TEST), (CONDITION, FAR), ((at(91, 1), 0),), last=89),
-    Row("BRA", 0x947, (), (BRANCH_KIND, BRANCH_TEST, flag(84, "ANY")), (CONDITION, FAR_90), ((at(91, 1), 0),), first=90),
-    *(Row("BRA", 0x947, (), (BRANCH_KIND, Fixed(name)), (CONDITION, BRANCH_LANES, FAR), (UNIFORM, (at(32, 2), code)), first=75, last=89)
+    Row("BRA", 0x947, (), (BRANCH_KIND, BRANCH_TEST), (CONDITION, FAR_90), ((at(91, 1), 0), (at(84, 1), 0)), first=90),
+    Row("BRA", 0x947, (), (BRANCH_KIND, Fixed("U.ANY")), (CONDITION, FAR_90), ((at(91, 1), 0), (at(84, 1), 1), (at(32, 2), 1)), first=90),
+    *(Row("BRA", 0x947, (), (BRANCH_KIND, Fixed(name)), (CONDITION, BRANCH_LANES, FAR), (UNIFORM, (at(32, 2), code)), first=80, last=89)
       for code, name in ((2, "DIV"), (3, "CONV"))),
     *(Row("BRA", 0x947, (), (BRANCH_KIND, Fixed(name)), (CONDITION, BRANCH_LANES, FAR_90), (UNIFORM, (at(32, 2), code)), first=90)
       for code, name in ((2, "DIV"), (3, "CONV"))),
@@ -100,18 +103,20 @@ ROWS = (
     Row("RET", 0x950, (), (Fixed("ABS"), NODEC), (CONDITION, R24, BEHIND), ((at(91, 1), 0), (at(85, 1), 1)), last=89),
     Row("RET", 0x950, (), (Fixed("ABS"), NODEC), (CONDITION, R24, BEHIND_90), ((at(91, 1), 0), (at(85, 1), 1)), first=90),
     Row("EXIT", 0x94d, (), (Choice(at(84, 2), ("", "KEEPREFCOUNT", "PREEMPTED")), flag(86, "NO_ATEXIT")), (CONDITION,)),
-    Row("BPT", 0x95c, (), (Choice(at(84, 3), (None, None, None, "TRAP")),), (Imm(at(34, 3)),)),
+    Row("BPT", 0x95c, (), (Choice(at(84, 3), (None, None, None, "TRAP")),), (Imm(at(34, 3), optional=True),)),
     Row("NOP", 0x918),
 
     Row("LEPC", 0x34e, (), (), (D,)),
-    Row("LEPC", 0x94e, (), (), (D, Target(at(24, 8, 34, 48), 4)), first=90),
+    Row("LEPC", 0x94e, (), (), (D, Target(at(24, 58))), first=90),
 
     # convergence
     Row("BSSY", 0x945, (), (), (CONDITION, BARRIER_AT_16, NEAR)),
     Row("BSYNC", 0x941, (), (), (CONDITION, BARRIER_AT_16)),
     Row("BREAK", 0x942, (), (), (CONDITION, BARRIER_AT_16)),
     Row("YIELD", 0x946, (), (), (CONDITION,)),
-    Row("WARPSYNC", 0x148, B_FORMS, (flag(86, "EXCLUSIVE"),), (CONDITION, Slot("B")), last=89),
+    Row("WARPSYNC", 0x148, B_FORMS, (), (CONDITION, Slot("B")), last=75),
+    Row("WARPSYNC", 0x148, (4,), (), (CONDITION, Slot("B")), first=80, last=89),
+    Row("WARPSYNC", 0x148, (1, 5, 6), (flag(86, "EXCLUSIVE"),), (CONDITION, Slot("B")), first=80, last=89),
     Row("WARPSYNC", 0x348, (), (flag(85, "EXCLUSIVE"),), (CONDITION, R24), ((at(86, 1), 0),), first=90),
     Row("WARPSYNC", 0x348, (), (Fixed("COLLECTIVE"),), (CONDITION, R24, FAR_90), ((at(85, 2), 2),), first=90),
     Row("WARPSYNC", 0x948, (), (Fixed("ALL"),), (CONDITION,), ((at(85, 2), 0),), first=90),
@@ -143,7 +148,7 @@ ROWS = (
     # special registers
     Row("S2R", 0x919, (), (), (D, SPECIAL)),
     Row("CS2R", 0x805, (), (flag(80, "", "32"),), (D, SPECIAL)),
-    Row("NANOSLEEP", 0x15d, B_FORMS, (flag(85, "WARP"), flag(86, "RAND")), (CONDITION, Slot("B")), last=89),
-    Row("NANOSLEEP", 0x15d, B_FORMS, (flag(84, "SYNCS"), flag(85, "WARP"), flag(86, "RAND")), (CONDITION, Slot("B")), first=90),
+    Row("NANOSLEEP", 0x15d, B_FORMS, (flag(86, "RAND"), flag(85, "WARP")), (CONDITION, Slot("B")), last=89),
+    Row("NANOSLEEP", 0x15d, B_FORMS, (flag(86, "RAND"), flag(85, "WARP"), flag(84, "SYNCS")), (CONDITION, Slot("B")), ((at(83, 1), 0),), first=90),
 )
 # fmt: on

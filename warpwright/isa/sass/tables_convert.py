@@ -21,15 +21,16 @@ INTEGER_SOURCE = Choice(at(74, 1, 84, 2), ("U8", "S8", "U16", "S16", "U32", "", 
 NTZ = flag(77, "NTZ")
 FLOATING = Slot("B", "-|", "f32")
 DOUBLE = Slot("B", "-|", "f64")
-HALF = Slot("B", "-|", "f16", suffix=Choice(at(60, 2), ("", "H1")))
+HALF = Slot("B", "-|", "half", suffix=Choice(at(60, 2), ("", "H1")))
 INTEGER_PARTS = (
-    (0, Slot("B", suffix=Choice(at(60, 2), ("", "B1", "B2", "B3")))),
-    (1, Slot("B", suffix=Choice(at(60, 2), ("", "H1")))),
-    (2, Slot("B")),
-    (3, Slot("B")),
+    (0, Slot("B", "", "signed", suffix=Choice(at(60, 2), ("", "B1", "B2", "B3")))),
+    (1, Slot("B", "", "signed", suffix=Choice(at(60, 2), ("", "H1")))),
+    (2, Slot("B", "", "signed")),
+    (3, Slot("B", "", "signed")),
 )
 """Source of I2F by its size: bytes and half words may be any part of the register."""
 RELU = flag(75, "RELU")
+MERGED = Reg(64, reuse=124, suffix=flag(72, "H1"))
 SATFINITE = flag(77, "SATFINITE")
 PACK = Choice(at(79, 2), ("", None, None, "RZ"))
 
@@ -50,14 +51,21 @@ ROWS = (
     *(Row("FRND", 0x107, B_FORMS, (FTZ, FLOAT_RESULT, ROUND_TO_INTEGER), (D, source), ((at(84, 2), code),))
       for code, source in ((1, HALF), (2, FLOATING))),
     Row("FRND", 0x113, B_FORMS, (FTZ, FLOAT_RESULT, ROUND_TO_INTEGER), (D, DOUBLE), ((at(84, 2), 3),)),
-    Row("I2FP", 0x045, B_FORMS, (Fixed("F32"), flag(74, "S32", "U32"), ROUNDING), (D, Slot("B")), first=86),
+    Row("I2FP", 0x045, B_FORMS, (Fixed("F32"), flag(74, "S32", "U32"), ROUNDING), (D, Slot("B")), ((at(75, 3), 2), (at(84, 2), 2)), first=86),
     Row("F2FP", 0x03e, B_FORMS, (SATFINITE, RELU, flag(76, "BF16"), Fixed("PACK_AB"), PACK),
         (D, reg_a(), Slot("B", "", "f32")), ((at(78, 1), 0), (at(81, 1), 0)), first=80, last=87),
     Row("F2FP", 0x03e, B_FORMS, (SATFINITE, RELU, flag(76, "BF16"), Fixed("MERGE_C"), PACK),
-        (D, Slot("B", "", "f32"), Slot("C")), ((at(78, 1), 1), (at(81, 1), 0)), first=80, last=87),
+        (D, Slot("B", "", "f32"), MERGED), ((at(78, 1), 1), (at(81, 1), 0)), first=80, last=87),
     Row("F2FP", 0x03e, B_FORMS, (SATFINITE, RELU, flag(76, "BF16.F32", "F16.F32"), Fixed("PACK_AB"), PACK),
-        (D, reg_a(), Slot("B", "", "f32")), ((at(78, 1), 0), (at(72, 3), 0), (at(81, 2), 0)), first=89),
+        (D, reg_a(), Slot("B", "", "f32")), ((at(78, 1), 0), (at(72, 3), 0), (at(81, 2), 0), (at(86, 2), 0), (at(89, 2), 0)), first=89),
     Row("F2FP", 0x03e, B_FORMS, (SATFINITE, RELU, flag(76, "BF16.F32", "F16.F32"), Fixed("MERGE_C"), PACK),
-        (D, Slot("B", "", "f32"), Slot("C")), ((at(78, 1), 1), (at(72, 3), 0), (at(81, 2), 0)), first=89),
+        (D, Slot("B", "", "f32"), Slot("C")), ((at(78, 1), 1), (at(72, 3), 0), (at(81, 2), 0), (at(86, 2), 0), (at(89, 2), 0)), first=89),
+    # eight-bit floats: the result joins one half of C
+    Row("F2FP", 0x03e, B_FORMS, (RELU, Fixed("F16"), flag(73, "E4M3", "E5M2"), Fixed("UNPACK_B")),
+        (D, Slot("B", suffix=flag(60, "H1"))), ((at(74, 1), 1), (at(86, 2), 0), (at(89, 2), 1)), first=89),
+    Row("F2FP", 0x03e, B_FORMS, (SATFINITE, RELU, flag(76, "E4M3", "E5M2"), Fixed("F32.PACK_AB_MERGE_C")),
+        (D, reg_a(), Slot("B", "", "f32"), MERGED), ((at(73, 2), 0), (at(78, 1), 1), (at(86, 2), 2), (at(89, 2), 2)), first=89),
+    Row("F2FP", 0x03e, B_FORMS, (SATFINITE, RELU, flag(76, "E4M3", "E5M2"), Fixed("F16.UNPACK_B_MERGE_C")),
+        (D, Slot("B"), MERGED), ((at(73, 2), 1), (at(78, 1), 0), (at(86, 2), 2), (at(89, 2), 2)), first=89),
 )
 # fmt: on

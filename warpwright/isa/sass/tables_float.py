@@ -40,23 +40,47 @@ P_IN = Pred(87, 90)
 SCALE = Choice(at(84, 3), (None, "D8", "D4", "D2", "", "M2", "M4", "M8"))
 HALF_NAMES = tuple(name.lstrip(".") for name in HALVES)
 HALF_A = reg_a("-|", suffix=Choice(at(74, 2), HALF_NAMES))
-HALF_ADD = (flag(78, "F32"), FTZ, SATURATE)
+HFMA2_80 = (flag(78, "F32"), FTZ_OR_FMZ, SATURATE, flag(79, "RELU"))
 RELU_IN = When(at(79, 1), (1,), Pred(87, 90, optional=True))
 
 
-def half_rows(opcode: str, code: int, forms: tuple[int, ...], low: bool, head: tuple[Choice | Fixed, ...],
-              tail: tuple[Choice | Fixed, ...], before: tuple[Pred, ...] | tuple[Reg, ...],
-              after: tuple[Pred | When, ...], c: bool = False,
-              format_bit: int = 85, bf16_from: int = 90, swizzle: bool = True) -> tuple[Row, ...]:  # fmt: skip
-    """The fp16 and the bf16 row of a packed-half instruction; they differ in one bit and in their immediates."""
+def half_rows(
+    opcode: str,
+    code: int,
+    forms: tuple[int, ...],
+    before: tuple[Reg | Pred, ...],
+    after: tuple[Pred | When, ...],
+    modifiers: tuple[Choice | Fixed, ...],
+    *,
+    head: tuple[Fixed, ...] = (),
+    has_b: bool = True,
+    has_c: bool = False,
+    swizzle: bool = True,
+    conjugate: bool = False,
+    format_bit: int = 85,
+    bf16_from: int = 90,
+    first: int = 70,
+    last: int = 90,
+) -> tuple[Row, ...]:
+    """The fp16 and the bf16 row of a packed-half instruction; they differ in ``format_bit`` and in their immediates.
+
+    ``before`` and ``after`` are the operands around the sources A, B (``has_b``) and C (``has_c``; an
+    instruction with C alone finds it at bit 32).
+    """
     rows = []
-    for where, name, immediate, first in ((0, None, "f16", 70), (1, "BF16_V2", "bf16", bf16_from)):
-        source = Slot("C", "-|", immediate, halves=True, swizzle=swizzle, low_register=True) if low else Slot("B", "-|", immediate, halves=True, swizzle=swizzle)
-        third = (Slot("C", "-|", immediate, halves=True, swizzle=swizzle),) if c else ()
-        rows.append(
-            Row(opcode, code, forms, (*head, *((Fixed(name),) if name else ()), *tail),
-                (*before, HALF_A if swizzle else reg_a("-|"), source, *third, *after), ((at(format_bit, 1), where),), first=first)
-        )  # fmt: skip
+    a = HALF_A if swizzle else reg_a("-|")
+    for value, name, immediate, start in ((0, "", "f16", first), (1, "BF16_V2", "bf16", max(first, bf16_from))):
+        if start > last:
+            continue
+        sources: list[Slot] = []
+        if has_b:
+            sources.append(Slot("B", "-|", immediate, halves=True, swizzle=swizzle, conjugate=conjugate))
+        if has_c:
+            sources.append(Slot("C", "-|", immediate, halves=True, swizzle=swizzle, low_register=not has_b))
+        kind = (Fixed(name),) if name else ()
+        where = ((at(format_bit, 1), value),)
+        operands = (*before, a, *sources, *after)
+        rows.append(Row(opcode, code, forms, (*head, *kind, *modifiers), operands, where, start, last))
     return tuple(rows)
 
 
@@ -68,7 +92,8 @@ ROWS = (
     Row("FFMA", 0x023, ALL_FORMS, (FTZ_OR_FMZ, ROUNDING, SATURATE),
         (D, reg_a("-|"), Slot("B", "-|", "f32"), Slot("C", "-|", "f32"))),
     Row("FSEL", 0x008, B_FORMS, (FTZ,), (D, reg_a("-|"), Slot("B", "-|", "f32"), P_IN)),
-    Row("FMNMX", 0x009, B_FORMS, (FTZ, flag(81, "NAN")), (D, reg_a("-|"), Slot("B", "-|", "f32"), P_IN), last=80),
+    Row("FMNMX", 0x009, B_FORMS, (FTZ,), (D, reg_a("-|"), Slot("B", "-|", "f32"), P_IN), last=75),
+    Row("FMNMX", 0x009, B_FORMS, (FTZ, flag(81, "NAN")), (D, reg_a("-|"), Slot("B", "-|", "f32"), P_IN), first=80, last=80),
     Row("FMNMX", 0x009, B_FORMS, (FTZ, flag(81, "NAN"), flag(82, "XORSIGN")), (D, reg_a("-|"), Slot("B", "-|", "f32"), P_IN),
         ((at(83, 1), 0),), first=86),
     Row("FSET", 0x00a, B_FORMS, (Fixed("BF"), COMPARE_FLOAT, FTZ, BOOLEAN), (D, reg_a("-|"), Slot("B", "-|", "f32"), P_IN)),
@@ -88,12 +113,17 @@ ROWS = (
         (P81, P84, reg_a("-|"), Slot("C", "-|", "f64", low_register=True), P_IN)),
 
     # packed halves
-    *half_rows("HADD2", 0x030, C_FORMS, True, (), HALF_ADD, (D,), ()),
-    *half_rows("HMUL2", 0x032, B_FORMS, False, (), (flag(78, "F32"), FTZ_OR_FMZ, SATURATE), (D,), ()),
-    *half_rows("HFMA2", 0x031, ALL_FORMS, False, (), (flag(78, "F32"), FTZ_OR_FMZ, SATURATE, flag(79, "RELU")), (D,), (RELU_IN,), True, bf16_from=80),
-    *half_rows("HSET2", 0x033, C_FORMS, True, (), (flag(71, "BF"), COMPARE_FLOAT, FTZ, BOOLEAN_HALF), (D,), (P_IN,), format_bit=65),
-    *half_rows("HSETP2", 0x034, C_FORMS, True, (), (COMPARE_FLOAT, FTZ, flag(71, "H_AND"), BOOLEAN_HALF), (P81, P84), (P_IN,), format_bit=65),
-    *half_rows("HMNMX2", 0x040, B_FORMS, False, (), (flag(78, "F32"), FTZ, flag(81, "NAN"), flag(82, "XORSIGN")), (D,), (P_IN,), bf16_from=80),
-    *half_rows("HFMA2", 0x035, ALL_FORMS, False, (Fixed("MMA"),), (FTZ_OR_FMZ, SATURATE, flag(79, "RELU")), (D,), (RELU_IN,), True, swizzle=False),
+    *half_rows("HADD2", 0x030, C_FORMS, (D,), (), (flag(78, "F32"), FTZ, SATURATE), has_b=False, has_c=True),
+    *half_rows("HMUL2", 0x032, B_FORMS, (D,), (), (flag(78, "F32"), FTZ_OR_FMZ, SATURATE)),
+    *half_rows("HFMA2", 0x031, ALL_FORMS, (D,), (), (flag(78, "F32"), FTZ_OR_FMZ, SATURATE), has_c=True, last=75),
+    *half_rows("HFMA2", 0x031, ALL_FORMS, (D,), (RELU_IN,), HFMA2_80, has_c=True, bf16_from=80, first=80, last=89),
+    *half_rows("HFMA2", 0x031, ALL_FORMS, (D,), (RELU_IN,), HFMA2_80, has_c=True, conjugate=True, first=90),
+    *half_rows("HFMA2", 0x035, ALL_FORMS, (D,), (RELU_IN,), (FTZ_OR_FMZ, SATURATE, flag(79, "RELU")), head=(Fixed("MMA"),), has_c=True,
+               swizzle=False, first=80),
+    *half_rows("HSET2", 0x033, C_FORMS, (D,), (P_IN,), (flag(71, "BF"), COMPARE_FLOAT, FTZ, BOOLEAN_HALF), has_b=False, has_c=True, format_bit=65),
+    *half_rows("HSETP2", 0x034, C_FORMS, (P81, P84), (P_IN,), (COMPARE_FLOAT, flag(71, "H_AND"), FTZ, BOOLEAN_HALF), has_b=False, has_c=True,
+               format_bit=65),
+    *half_rows("HMNMX2", 0x040, B_FORMS, (D,), (P_IN,), (flag(78, "F32"), FTZ, flag(81, "NAN")), bf16_from=80, first=80, last=80),
+    *half_rows("HMNMX2", 0x040, B_FORMS, (D,), (P_IN,), (flag(78, "F32"), FTZ, flag(81, "NAN"), flag(82, "XORSIGN")), bf16_from=86, first=86),
 )
 # fmt: on

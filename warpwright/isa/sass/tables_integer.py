@@ -33,6 +33,8 @@ D = Reg(16)
 P_OUT = Pred(81, optional=True)
 P_OUT_2 = Pred(84, optional=True)
 P81, P84 = Pred(81), Pred(84)
+HIGHER, HIGHER_2 = When(at(81, 3), tuple(range(7)), P81), When(at(81, 3), tuple(range(7)), P84)
+"""Which operand of each half won: both are printed unless the first is PT."""
 P_IN = Pred(87, 90)
 P_IN_2 = Pred(77, 80)
 X_OFF, X_ON = (at(74, 1), 0), (at(74, 1), 1)
@@ -40,6 +42,8 @@ UNSIGNED = flag(73, "", "U32")
 BYTE = Choice(at(76, 2), ("", "B1", "B2", "B3"))
 
 
+WIDE_FORMS = (1, 3, 4, 5, 6, 7)
+"""A 64-bit addend is never an immediate."""
 PRODUCT_PLUS = (reg_a(), Slot("B", "", "signed"), Slot("C", "-", "signed"))
 PRODUCT_PLUS_CARRY = (reg_a(), Slot("B", "", "signed"), Slot("C", "~", "signed"), P_IN)
 
@@ -71,12 +75,12 @@ ROWS = (
     Row("PRMT", 0x016, ALL_FORMS,
         (Choice(at(72, 3), ("", "F4E", "B4E", "RC8", "ECL", "ECR", "RC16")),),
         (D, reg_a(), Slot("B"), Slot("C"))),
-    Row("P2R",  0x003, B_FORMS, (BYTE,), (D, Word("PR"), reg_a(), Slot("B"))),
+    Row("P2R",  0x003, B_FORMS, (BYTE,), (D, Word("PR"), reg_a(), Slot("B", "", "signed"))),
     Row("R2P",  0x004, B_FORMS, (), (Word("PR"), Reg(24, reuse=REUSE_A, suffix=BYTE), Slot("B"))),
 
     # addition
-    Row("IADD3", 0x010, ALL_FORMS, (), (D, P_OUT, P_OUT_2, reg_a("-"), Slot("B", "-", "signed"), Slot("C", "-", "signed")), (X_OFF,)),
-    Row("IADD3", 0x010, ALL_FORMS, (Fixed("X"),),
+    Row("IADD3", 0x010, B_FORMS, (), (D, P_OUT, P_OUT_2, reg_a("-"), Slot("B", "-", "signed"), Slot("C", "-", "signed")), (X_OFF,)),
+    Row("IADD3", 0x010, B_FORMS, (Fixed("X"),),
         (D, P_OUT, P_OUT_2, reg_a("~"), Slot("B", "~", "signed"), Slot("C", "~", "signed"), P_IN, P_IN_2), (X_ON,)),
     Row("LEA", 0x011, B_FORMS, (), (D, P_OUT, reg_a("-"), Slot("B", "-"), Imm(at(75, 5))), (X_OFF, (at(80, 1), 0), (at(73, 1), 0))),
     Row("LEA", 0x011, B_FORMS, (Fixed("X"),),
@@ -90,40 +94,39 @@ ROWS = (
     Row("LEA", 0x011, B_FORMS, (Fixed("HI.X.SX32"),),
         (D, P_OUT, reg_a("~"), Slot("B", "~"), Imm(at(75, 5)), P_IN), (X_ON, (at(80, 1), 1), (at(73, 1), 1))),
     Row("VIADD", 0x036, B_FORMS, (flag(73, "16x2"),), (D, reg_a(), Slot("B", "-")), first=90),
-    Row("IABS", 0x013, B_FORMS, (), (D, Slot("B"))),
+    Row("IABS", 0x013, B_FORMS, (), (D, Slot("B", "", "signed"))),
     Row("VABSDIFF",  0x014, ALL_FORMS, (UNSIGNED,), (D, P_OUT, reg_a(), Slot("B"), Slot("C"))),
     Row("VABSDIFF4", 0x015, ALL_FORMS, (flag(73, "", "U8"), flag(75, "ACC")), (D, P_OUT, reg_a(), Slot("B"), Slot("C"))),
 
     # multiplication
     Row("IMAD", 0x024, ALL_FORMS, (Derived(imad_alias),), (D, *PRODUCT_PLUS), (X_OFF,)),
     Row("IMAD", 0x024, ALL_FORMS, (UNSIGNED, Fixed("X")), (D, *PRODUCT_PLUS_CARRY), (X_ON,)),
-    Row("IMAD", 0x025, ALL_FORMS, (Fixed("WIDE"), UNSIGNED), (D, P_OUT, *PRODUCT_PLUS), (X_OFF,)),
-    Row("IMAD", 0x025, ALL_FORMS, (Fixed("WIDE"), UNSIGNED, Fixed("X")), (D, P_OUT, *PRODUCT_PLUS_CARRY), (X_ON,)),
-    Row("IMAD", 0x027, ALL_FORMS, (Fixed("HI"), UNSIGNED), (D, P_OUT, *PRODUCT_PLUS), (X_OFF,)),
-    Row("IMAD", 0x027, ALL_FORMS, (Fixed("HI"), UNSIGNED, Fixed("X")), (D, P_OUT, *PRODUCT_PLUS_CARRY), (X_ON,)),
-    Row("IDP", 0x026, ALL_FORMS, (Fixed("4A"), flag(73, "S8", "U8"), flag(74, "S8", "U8")),
+    Row("IMAD", 0x025, WIDE_FORMS, (Fixed("WIDE"), UNSIGNED), (D, P_OUT, *PRODUCT_PLUS), (X_OFF,)),
+    Row("IMAD", 0x025, WIDE_FORMS, (Fixed("WIDE"), UNSIGNED, Fixed("X")), (D, P_OUT, *PRODUCT_PLUS_CARRY), (X_ON,)),
+    Row("IMAD", 0x027, WIDE_FORMS, (Fixed("HI"), UNSIGNED), (D, P_OUT, *PRODUCT_PLUS), (X_OFF,)),
+    Row("IMAD", 0x027, WIDE_FORMS, (Fixed("HI"), UNSIGNED, Fixed("X")), (D, P_OUT, *PRODUCT_PLUS_CARRY), (X_ON,)),
+    Row("IDP", 0x026, (1, 5, 6), (Fixed("4A"), flag(73, "S8", "U8"), flag(74, "S8", "U8")),
         (D, reg_a(), Slot("B"), Slot("C", "-")), ((at(76, 1), 0),)),
-    Row("IDP", 0x026, ALL_FORMS, (Fixed("2A"), flag(77, "HI", "LO"), flag(73, "S16", "U16"), flag(74, "S8", "U8")),
+    Row("IDP", 0x026, (1, 5, 6), (Fixed("2A"), flag(77, "HI", "LO"), flag(73, "S16", "U16"), flag(74, "S8", "U8")),
         (D, reg_a(), Slot("B"), Slot("C", "-")), ((at(76, 1), 1),)),
 
     # minimum, maximum, comparison
     Row("IMNMX",  0x017, B_FORMS, (UNSIGNED,), (D, reg_a(), Slot("B", "", "signed"), P_IN), last=89),
-    Row("VIMNMX", 0x048, B_FORMS, (flag(72, "", "U32"), flag(76, "RELU")), (D, reg_a(), Slot("B", "", "signed"), P_IN), ((at(73, 1), 0),), first=90),
-    Row("VIMNMX", 0x048, B_FORMS, (flag(72, "S16x2", "U16x2"), flag(76, "RELU")),
-        (D, P_OUT, P_OUT_2, reg_a(), Slot("B", "", "signed"), P_IN), ((at(73, 1), 1),), first=90),
-    Row("VIMNMX3", 0x00f, ALL_FORMS, (Choice(at(72, 2), ("U32", "", "U16x2", "S16x2")), flag(76, "RELU")),
-        (D, reg_a(), Slot("B", "", "signed"), Slot("C"), P_IN), first=90),
+    Row("VIMNMX", 0x048, B_FORMS, (Choice(at(72, 2), ("U32", "", "U16x2", "S16x2")), flag(76, "RELU")),
+        (D, HIGHER, HIGHER_2, reg_a(), Slot("B", "", "signed"), P_IN), first=90),
+    Row("VIMNMX3", 0x00f, B_FORMS, (Choice(at(72, 2), ("U32", "", "U16x2", "S16x2")), flag(76, "RELU")),
+        (D, reg_a(), Slot("B"), Slot("C"), P_IN), first=90),
     Row("VIADDMNMX", 0x046, ALL_FORMS, (Choice(at(72, 2), ("U32", "", "U16x2", "S16x2")), flag(76, "RELU")),
         (D, reg_a(), Slot("B", "-"), Slot("C"), P_IN), first=90),
     Row("ISETP", 0x00c, B_FORMS,
         (COMPARE_INTEGER, UNSIGNED, BOOLEAN, flag(72, "EX")),
-        (P81, P84, reg_a(), Slot("B", "", "signed"), P_IN, When(at(72, 1), (1,), Pred(68, 71))), first=75),
+        (P81, P84, reg_a(), Slot("B", "", "signed"), P_IN, When(at(72, 1), (1,), Pred(68, 71))), first=80),
     Row("ISETP", 0x00c, B_FORMS,
         (COMPARE_INTEGER, UNSIGNED, BOOLEAN, flag(72, "EX")),
-        (P81, P84, reg_a(), Slot("B", "", "signed"), P_IN, Pred(68, 71, optional=True)), last=72),
+        (P81, P84, reg_a(), Slot("B", "", "signed"), P_IN, Pred(68, 71, optional=True)), last=75),
 
     # logic and shifts
-    Row("LOP3", 0x012, ALL_FORMS, (Fixed("LUT"), flag(80, "PAND")),
+    Row("LOP3", 0x012, B_FORMS, (Fixed("LUT"), flag(80, "PAND")),
         (P_OUT, D, reg_a(), Slot("B"), Slot("C"), Imm(at(72, 8)), P_IN)),
     Row("SHF",  0x019, ALL_FORMS,
         (flag(76, "R", "L"), flag(75, "W"), Choice(at(73, 2), ("S64", "U64", "S32", "U32")), flag(80, "HI")),

@@ -34,7 +34,11 @@ ORDER_STORE_80 = Choice(at(77, 4), (
     "STRONG.GPU.PRIVATE", "STRONG.GPU", "MMIO.GPU", "CONSTANT.SM", "STRONG.SYS", "CONSTANT.SM.PRIVATE", "MMIO.SYS",
     "CONSTANT.VC", "CONSTANT.VC.PRIVATE", "CONSTANT.GPU",
 ))  # fmt: skip
-ORDER_COPY = Choice(at(77, 4), tuple("MMIO.SM" if name == "MMIO.GPU" else name for name in ORDER_80.names))
+ORDER_COPY = Choice(at(77, 4), (
+    "", "CONSTANT.PRIVATE", "CONSTANT.CTA", "CONSTANT.CTA.PRIVATE", "CONSTANT", "MMIO.CTA", "GPU.PRIVATE",
+    "MMIO.CTA.PRIVATE", "MMIO.SM", "CONSTANT.SM", "MMIO.VC", "CONSTANT.SM.PRIVATE", "MMIO.GPU", "CONSTANT.VC",
+    "CONSTANT.VC.PRIVATE", "CONSTANT.GPU",
+))  # fmt: skip
 LOAD_75 = (E, EVICT, SECTORS, SIZE_70, ORDER_70, SCOPE_70, PRIVATE_70)
 LOAD_70 = (E, EVICT, SIZE_70, ORDER_70, SCOPE_70, PRIVATE_70)
 LOAD_80 = (E, EVICT, SECTORS, SIZE, ORDER_80)
@@ -82,7 +86,9 @@ def wide_address(word: int, form: Form) -> tuple[Operand, ...]:
     return (_address(word >> 24 & 255, "", _offset(word, 32, 32)),)
 
 
-def uniform_global(low: int, descriptor_bit: int | None, hidden: bool, wide_bit: int = 90, always: bool = False) -> Custom:
+def uniform_global(
+    low: int, descriptor_bit: int | None, hidden: bool, wide_bit: int = 90, always: bool = False
+) -> Custom:
     """A global address with a uniform register at bit ``low``.
 
     ``wide_bit`` tells a 64-bit from a 32-bit register; ``descriptor_bit`` makes the uniform register a descriptor, which
@@ -127,7 +133,9 @@ def copy_source(hidden: bool) -> Custom:
         suffix = ".64" if wide else ".U32"
         if wide and word >> 76 & 1:
             shown = handle if not hidden or word >> 101 & 1 else None
-            return (Operand(Kind.MEMORY, value=offset, base=Operand(Kind.REGISTER, base, suffix=suffix), descriptor=shown),)
+            return (
+                Operand(Kind.MEMORY, value=offset, base=Operand(Kind.REGISTER, base, suffix=suffix), descriptor=shown),
+            )
         return (_address(base, suffix, offset, handle, always=not hidden),)
 
     return Custom(read)

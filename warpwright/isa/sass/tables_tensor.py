@@ -36,7 +36,6 @@ MATRICES = Choice(at(72, 2), ("", "2", "4"))
 DENSE, SPARSE_BIT = (at(73, 1), 0), (at(73, 1), 1)
 
 
-
 def late_uniform_predicate(word: int, form: Form) -> tuple[Operand, ...]:
     """The condition of sm_90 (bits 87–90, complemented: zero bits mean UPT, which is not printed)."""
     bits = word >> 87 & 15
@@ -54,13 +53,13 @@ ROWS = (
     Row("HMMA", 0x23c, (), (HMMA_SHAPE, ACCUMULATOR, HMMA_INPUT), (D, A, B, C), (DENSE,), first=80, last=89),
     Row("HMMA", 0x23c, (), (HMMA_SHAPE, ACCUMULATOR, HMMA_INPUT), (D, A, B, C, LATE), (DENSE,), first=90),
     Row("HMMA", 0x23c, (), (SPARSE, HMMA_SPARSE_SHAPE, ACCUMULATOR, HMMA_INPUT), (D, A, B, C, *METADATA), (SPARSE_BIT,), first=80, last=89),
-    Row("HMMA", 0x23c, (), (SPARSE, HMMA_SPARSE_SHAPE, ACCUMULATOR, HMMA_INPUT), (D, A, B, C, *METADATA, LATE), (SPARSE_BIT,), first=90),
+    Row("HMMA", 0x23c, (), (SPARSE, HMMA_SPARSE_SHAPE, ACCUMULATOR, HMMA_INPUT), (D, A, B, C, LATE, *METADATA), (SPARSE_BIT,), first=90),
     Row("IMMA", 0x237, (), (Choice(at(75, 1, 85, 1), ("8816", None, "8832")), IMMA_A, IMMA_B, IMMA_SAT),
         (D, A_ROW, B_COL, C), first=72, last=75),
     Row("IMMA", 0x237, (), (IMMA_SHAPE, IMMA_A, IMMA_B, IMMA_SAT), (D, A_ROW, B_COL, C), ((at(72, 1), 0),), first=80, last=89),
     Row("IMMA", 0x237, (), (IMMA_SHAPE, IMMA_A, IMMA_B, IMMA_SAT), (D, A_ROW, B_COL, C, LATE), ((at(72, 1), 0),), first=90),
     Row("IMMA", 0x237, (), (SPARSE, IMMA_SHAPE, IMMA_A, IMMA_B, IMMA_SAT), (D, A_ROW, B_COL, C, *METADATA), ((at(72, 1), 1),), first=80, last=89),
-    Row("IMMA", 0x237, (), (SPARSE, IMMA_SHAPE, IMMA_A, IMMA_B, IMMA_SAT), (D, A_ROW, B_COL, C, *METADATA, LATE), ((at(72, 1), 1),), first=90),
+    Row("IMMA", 0x237, (), (SPARSE, IMMA_SHAPE, IMMA_A, IMMA_B, IMMA_SAT), (D, A_ROW, B_COL, C, LATE, *METADATA), ((at(72, 1), 1),), first=90),
     Row("BMMA", 0x23d, (), (Fixed("88128"), Fixed("XOR.POPC")), (D, A_ROW, B_COL, C), first=75, last=75),
     Row("BMMA", 0x23d, (), (BMMA_SHAPE, BMMA_MODE), (D, A_ROW, B_COL, C), ((at(80, 1), 1), (at(77, 1), 0)), first=80, last=89),
     Row("BMMA", 0x23d, (), (BMMA_SHAPE, BMMA_MODE), (D, A_ROW, B_COL, C, LATE), ((at(80, 1), 1), (at(77, 1), 0)), first=90),

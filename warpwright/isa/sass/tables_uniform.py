@@ -51,7 +51,7 @@ def uniform_rows(opcode: str, code: int, modifiers: tuple[Choice | Fixed, ...], 
     """The register row (0x2xx) and the immediate row (0x8xx) of a uniform instruction."""
     return (
         Row(opcode, 0x200 | code, (), modifiers, (*before, source(32, b_marks), *after), (*where, HANDLES), first=75, uniform=True),
-        Row(opcode, 0x800 | code, (), modifiers, (*before, immediate, *after), (*where,), first=75, uniform=True),
+        Row(opcode, 0x800 | code, (), modifiers, (*before, immediate, *after), (*where, HANDLES), first=75, uniform=True),
     )  # fmt: skip
 
 
@@ -85,13 +85,7 @@ ROWS = (
     *uniform_rows("UIMAD", 0x0a4, (UNSIGNED, Fixed("X")), PRODUCT, "", SIGNED_B, (source(64, "~"), P_IN), (X_ON,)),
     Row("UIMAD", 0x400 | 0x0a4, (), (UNSIGNED, Fixed("X")), (*PRODUCT, C, SIGNED_B, P_IN), (X_ON, HANDLES), first=75, uniform=True),
     *uniform_rows("UIMAD", 0x0a5, (Fixed("WIDE"), UNSIGNED), (D, P_OUT, A), "", SIGNED_B, (source(64, "-"),), (X_OFF,)),
-    Row("UIMAD", 0x400 | 0x0a5, (), (Fixed("WIDE"), UNSIGNED), (*(D, P_OUT, A), C, SIGNED_B), (X_OFF, HANDLES), first=75, uniform=True),
     *uniform_rows("UIMAD", 0x0a5, (Fixed("WIDE"), UNSIGNED, Fixed("X")), (D, P_OUT, A), "", SIGNED_B, (source(64, "~"), P_IN), (X_ON,)),
-    Row("UIMAD", 0x400 | 0x0a5, (), (Fixed("WIDE"), UNSIGNED, Fixed("X")), (*(D, P_OUT, A), C, SIGNED_B, P_IN), (X_ON, HANDLES), first=75, uniform=True),
-    *uniform_rows("UIMAD", 0x0a7, (Fixed("HI"), UNSIGNED), (D, P_OUT, A), "", SIGNED_B, (source(64, "-"),), (X_OFF,)),
-    Row("UIMAD", 0x400 | 0x0a7, (), (Fixed("HI"), UNSIGNED), (*(D, P_OUT, A), C, SIGNED_B), (X_OFF, HANDLES), first=75, uniform=True),
-    *uniform_rows("UIMAD", 0x0a7, (Fixed("HI"), UNSIGNED, Fixed("X")), (D, P_OUT, A), "", SIGNED_B, (source(64, "~"), P_IN), (X_ON,)),
-    Row("UIMAD", 0x400 | 0x0a7, (), (Fixed("HI"), UNSIGNED, Fixed("X")), (*(D, P_OUT, A), C, SIGNED_B, P_IN), (X_ON, HANDLES), first=75, uniform=True),
     *uniform_rows("UISETP", 0x08c, (COMPARE_INTEGER, UNSIGNED, BOOLEAN), (P81, P84, A), "", SIGNED_B, (P_IN,), ((at(72, 1), 0),)),
     *uniform_rows("UISETP", 0x08c, (COMPARE_INTEGER, UNSIGNED, BOOLEAN, Fixed("EX")), (P81, P84, A), "", SIGNED_B,
                   (P_IN, Pred(68, 71, uniform=True)), ((at(72, 1), 1),)),
@@ -101,9 +95,9 @@ ROWS = (
                   (D, A), "", IMMEDIATE_B, (C,)),
     *uniform_rows("USGXT", 0x09a, (flag(75, "W"), UNSIGNED), (D, A), "", IMMEDIATE_B, ()),
     *uniform_rows("UBMSK", 0x09b, (flag(75, "W"),), (D, A), "", IMMEDIATE_B, ()),
-    *uniform_rows("UFLO", 0x0bd, (UNSIGNED, flag(74, "SH")), (D, P_OUT), "~", IMMEDIATE_B, ()),
-    *uniform_rows("UPOPC", 0x0bf, (), (D,), "~", IMMEDIATE_B, ()),
-    *uniform_rows("UBREV", 0x0be, (), (D,), "", IMMEDIATE_B, ()),
+    Row("UFLO", 0x200 | 0x0bd, (), (UNSIGNED, flag(74, "SH")), (D, P_OUT, source(32, "~")), (HANDLES,), first=75, uniform=True),
+    Row("UPOPC", 0x200 | 0x0bf, (), (), (D, source(32, "~")), (HANDLES,), first=75, uniform=True),
+    Row("UBREV", 0x200 | 0x0be, (), (), (D, source(32, "")), (HANDLES,), first=75, uniform=True),
     Row("UPLOP3", 0x89c, (), (Fixed("LUT"),), (P81, P84, P_IN, P_IN_2, Pred(68, 71, uniform=True), Imm(at(64, 3, 72, 5)), Imm(at(16, 8))),
         first=75, uniform=True),
 )

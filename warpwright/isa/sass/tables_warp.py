@@ -29,7 +29,8 @@ ROWS = (
     Row("MATCH", 0x3a1, (), (Fixed("ANY"), flag(73, "U64")), (D, A), ((at(79, 1), 1),)),
     Row("MATCH", 0x3a1, (), (Fixed("ALL"), flag(73, "U64")), (P81, D, A), ((at(79, 1), 0),)),
     Row("REDUX", 0x3c4, (), (REDUCTION, flag(73, "S32")), (Reg(16, uniform=True), A), first=80),
-    Row("R2UR", 0x3c2, (), (), (P_OUT, Reg(16, uniform=True), Reg(24, reuse=REUSE_A)), first=75, last=89),
+    Row("R2UR", 0x3c2, (), (), (P_OUT, Reg(16, uniform=True), Reg(24, reuse=REUSE_A)), ((at(84, 1), 0),), first=75, last=89),
+    Row("R2UR", 0x3c2, (), (Fixed("OR"),), (P81, Reg(16, uniform=True), Reg(24, reuse=REUSE_A)), ((at(84, 1), 1),), first=75, last=89),
     Row("R2UR", 0x2ca, (), (), (P_OUT, Reg(16, uniform=True), Reg(24, reuse=REUSE_A)), ((at(84, 1), 0),), first=90),
     Row("R2UR", 0x2ca, (), (Fixed("OR"),), (P81, Reg(16, uniform=True), Reg(24, reuse=REUSE_A)), ((at(84, 1), 1),), first=90),
 )
