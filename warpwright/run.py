@@ -18,7 +18,7 @@ from warpwright.engine.abi import Status
 from warpwright.engine.arguments import pack
 from warpwright.engine.execute import Cancelled, Counts
 from warpwright.engine.faults import Stop, WaitingWarp, deadlock_error, fault_error, trap_error
-from warpwright.engine.kernels import CompiledLaunch, compile_launch
+from warpwright.engine.kernels import Execution, compiled_execution, interpreted_execution, lowered_of, traced
 from warpwright.engine.launch import (
     GRID_WORKSPACE_BYTES,
     Dim3,
@@ -197,7 +197,6 @@ class _Job:
     def __init__(self, launcher: Launcher, context: LaunchContext) -> None:
         self.launcher = launcher
         self.context = context
-        self.compiled: CompiledLaunch | None = None
         self.counts = Counts()
         self.timing: TimingResult | None = None
         self.failure: BaseException | None = None
@@ -246,39 +245,43 @@ class _Job:
 
     def _work(self) -> None:
         try:
-            began = time.perf_counter()
-            kernel = self.launcher.kernel
-            full = kernel.gpu.timing == "full"
-            self.compiled = compile_launch(kernel._loaded, self.context, trace=full)
-            started = time.perf_counter()
-            self.compile_seconds = started - began
-            self.phase = "running"
-            if full:
+            if self.launcher.kernel.gpu.timing == "full":
                 self._timed()
             else:
                 self._functional()
-            self.wall_seconds = time.perf_counter() - started
         except BaseException as failure:
             self.failure = failure
 
     def _functional(self) -> None:
-        assert self.compiled is not None
-        chip = self.launcher.kernel.gpu.chip
-        at_once = self.launcher.resident.blocks_per_sm * chip.sm.sm_count
-        execution = self.compiled.execution(at_once)
-        self.blocks_done = lambda: execution.counts.blocks_done
+        gpu, loaded = self.launcher.kernel.gpu, self.launcher.kernel._loaded
+        at_once = self.launcher.resident.blocks_per_sm * gpu.chip.sm.sm_count
+        began = time.perf_counter()
+        execution: Execution
+        if gpu.engine == "interpreter":
+            execution = interpreted_execution(loaded, self.context, at_once)
+        else:
+            execution = compiled_execution(loaded, self.context, at_once, gpu.functional_threads)
+        self._start(began)
+        self.blocks_done = lambda: execution.blocks_done
         try:
             self.counts = execution.run()
         except Cancelled:
             raise KeyboardInterrupt from None
+        self.wall_seconds = time.perf_counter() - began - self.compile_seconds
+
+    def _start(self, began: float) -> None:
+        self.compile_seconds = time.perf_counter() - began
+        self.phase = "running"
 
     def _timed(self) -> None:
+        began = time.perf_counter()
         from warpwright.timing.interface import Progress as TimingProgress
         from warpwright.timing.interface import TimingCancelled, TimingError
         from warpwright.timing.simulate import simulate
 
-        assert self.compiled is not None
-        compiled, context = self.compiled, self.context
+        context, loaded = self.context, self.launcher.kernel._loaded
+        kernel = traced(loaded, context)
+        self._start(began)
 
         def follow(progress: TimingProgress) -> None:
             self.phase, self.cycles = progress.phase, progress.cycles
@@ -288,18 +291,18 @@ class _Job:
             self.timing = simulate(
                 self.launcher.kernel.gpu.chip,
                 context.program,
-                compiled.lowered,
-                compiled.traced,
+                lowered_of(loaded),
+                kernel,
                 context,
                 threads=self.launcher.kernel.gpu.threads,
                 progress=follow,
                 cancel=lambda: context.cancelled,
-                interpret=compiled.interpret,
             )
         except TimingCancelled:
             raise KeyboardInterrupt from None
         except TimingError as error:
             raise self._explain(error) from None
+        self.wall_seconds = self.timing.wall_seconds
         metrics = self.timing.metrics
         self.counts = Counts(
             int(metrics.get("smsp__inst_executed.sum", 0)),

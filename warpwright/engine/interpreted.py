@@ -33,6 +33,11 @@ class InterpretedExecution:
         self.resident_blocks = max(1, resident_blocks)
         self.counts = Counts()
 
+    @property
+    def blocks_done(self) -> int:
+        """Blocks that have ended so far."""
+        return self.counts.blocks_done
+
     def run(self) -> Counts:
         """Run every block, in the order of :mod:`warpwright.engine.execute`.
 

@@ -2,44 +2,85 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from warpwright.engine.blocks import BasicBlock
+from warpwright.engine.compiled import CompiledExecution
 from warpwright.engine.execute import Counts
 from warpwright.engine.interpreted import InterpretedExecution
 from warpwright.engine.interpreter import Kernel
+from warpwright.engine.jit.compile import CompiledKernel, compile_kernel
 from warpwright.engine.launch import LaunchContext
 from warpwright.engine.module import LoadedKernel
-from warpwright.isa.ops import Lowered
+from warpwright.isa.ops import Access, Lowered
 from warpwright.isa.sass.lower import lower
 
 
-class Runnable(Protocol):
+class Execution(Protocol):
     """A functional launch, whoever executes it."""
 
-    counts: Counts
+    @property
+    def blocks_done(self) -> int: ...
 
     def run(self) -> Counts: ...
 
 
-@dataclass(slots=True)
-class CompiledLaunch:
-    """A kernel compiled for one launch's block shape."""
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """A kernel compiled with tracing, as the timing model takes it."""
 
-    loaded: LoadedKernel
-    context: LaunchContext
-    lowered: list[Lowered]
-
-    def execution(self, resident_blocks: int) -> Runnable:
-        """The launch without time."""
-        kernel = self.loaded.interpreted
-        if kernel is None:
-            kernel = self.loaded.interpreted = Kernel(self.loaded.program, self.lowered)
-        return InterpretedExecution(self.context, kernel, resident_blocks)
+    address: int
+    """Of the native function ``int32 f(WARP*)``."""
+    spill_bytes: int
+    blocks: Sequence[BasicBlock]
 
 
-def compile_launch(loaded: LoadedKernel, context: LaunchContext, trace: bool) -> CompiledLaunch:
-    """Everything that a launch needs, from what earlier launches of the kernel left."""
+def blocks_are_independent(lowered: Sequence[Lowered]) -> bool:
+    """True when no block can see another one but through plain accesses: no atomic, no volatile access to global memory."""
+    for instruction in lowered:
+        for op in instruction.ops:
+            if op.name in ("load", "store", "atomic"):
+                access: Access = op.attr
+                if access.space in ("global", "generic") and (access.strong or op.name == "atomic"):
+                    return False
+    return True
+
+
+def lowered_of(loaded: LoadedKernel) -> list[Lowered]:
+    """The kernel's common operations, made once."""
     if loaded.lowered is None:
         loaded.lowered = lower(loaded.program)
-    return CompiledLaunch(loaded, context, loaded.lowered)
+    return loaded.lowered
+
+
+def compiled_of(loaded: LoadedKernel, block: tuple[int, int, int], trace: bool) -> CompiledKernel:
+    """The kernel compiled for a block shape, once for each shape."""
+    key = (*block, trace)
+    if key not in loaded.compiled:
+        loaded.compiled[key] = compile_kernel(loaded.program, lowered_of(loaded), block, trace=trace)
+    return loaded.compiled[key]
+
+
+def traced(loaded: LoadedKernel, context: LaunchContext) -> Traced:
+    """The kernel as the timing model runs it."""
+    compiled = compiled_of(loaded, context.geometry.block, True)
+    return Traced(compiled.warp_function, compiled.spill_bytes, compiled.blocks)
+
+
+def compiled_execution(
+    loaded: LoadedKernel, context: LaunchContext, resident_blocks: int, threads: int
+) -> CompiledExecution:
+    """The launch in compiled code, without time."""
+    compiled = compiled_of(loaded, context.geometry.block, False)
+    return CompiledExecution(
+        context, compiled, resident_blocks, threads if threads > 1 and blocks_are_independent(lowered_of(loaded)) else 1
+    )
+
+
+def interpreted_execution(loaded: LoadedKernel, context: LaunchContext, resident_blocks: int) -> InterpretedExecution:
+    """The launch in the interpreter."""
+    if loaded.interpreted is None:
+        loaded.interpreted = Kernel(loaded.program, lowered_of(loaded))
+    return InterpretedExecution(context, loaded.interpreted, resident_blocks)

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.engine.interpreter import Kernel
+from warpwright.engine.jit.compile import CompiledKernel
 from warpwright.engine.memory import Allocation, DeviceMemory
 from warpwright.errors import KernelNotFoundError, UnsupportedError
 from warpwright.isa.ops import Lowered
@@ -43,6 +44,8 @@ class LoadedKernel:
     """Common operations of each instruction, once they were needed."""
     interpreted: Kernel | None = None
     """The interpreter's form, once it was needed."""
+    compiled: dict[tuple[int, int, int, bool], CompiledKernel] = field(default_factory=dict)
+    """Machine code of the host by block shape and whether it traces."""
 
 
 @dataclass(slots=True)

@@ -1,0 +1,127 @@
+"""Launches run by compiled code, without time: blocks on one host thread, or on several when nothing can tell.
+
+Threads draw blocks in order from one counter.  More than one runs only when asked for, and only kernels without atomics
+and volatile accesses to global memory: blocks of others may see each other, and then their order decides.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from warpwright.engine.abi import Status
+from warpwright.engine.execute import Cancelled, Counts
+from warpwright.engine.faults import Stop, WaitingWarp, deadlock_error, fault_error, trap_error
+from warpwright.engine.jit.compile import CompiledKernel
+from warpwright.engine.jit.workspace import Outcome, Workspace
+from warpwright.engine.launch import LaunchContext, aligned_words, stack_bytes
+from warpwright.errors import ExecutionError, IllegalInstructionError
+
+
+class CompiledExecution:
+    """One functional launch in compiled code.
+
+    Args:
+        context: the launch structure.
+        kernel: compiled for the launch's block shape, without tracing.
+        resident_blocks: how many blocks the chip holds at once.
+        threads: host threads.
+    """
+
+    def __init__(self, context: LaunchContext, kernel: CompiledKernel, resident_blocks: int, threads: int) -> None:
+        self.context = context
+        self.kernel = kernel
+        geometry, program = context.geometry, context.program
+        self.threads = min(threads, geometry.blocks)
+        shared = program.shared_static_bytes + geometry.dynamic_shared_bytes
+        slots = max(1, min(resident_blocks, geometry.blocks))
+        self.spaces = [Workspace(kernel, shared, stack_bytes(program), slots) for _ in range(self.threads)]
+
+    @property
+    def blocks_done(self) -> int:
+        """Blocks that have ended so far."""
+        return sum(space.blocks_done for space in self.spaces)
+
+    def run(self) -> Counts:
+        """Run every block.
+
+        Raises:
+            Cancelled: when the launch structure's ``cancel`` was set.
+            ExecutionError: a fault, trap or deadlock.
+        """
+        outcomes = self._run_threads() if self.threads > 1 else [self._run_all(self.spaces[0], 0)]
+        if any(o.cancelled for o in outcomes):
+            raise Cancelled
+        stopped = [o for o in outcomes if o.status is not Status.EXIT]
+        if stopped:
+            # Threads draw blocks in order, so the lowest block that fails is the same on any number of them.
+            raise self._error(min(stopped, key=lambda o: o.block_index[::-1]))
+        total = Counts()
+        for o in outcomes:
+            total.warp_instructions += o.warp_instructions
+            total.thread_instructions += o.thread_instructions
+            total.blocks_done += o.blocks_done
+        return total
+
+    def _run_all(self, space: Workspace, counter: int) -> Outcome:
+        return space.run(self.context.address, 0, self.context.geometry.blocks, counter)
+
+    def _run_threads(self) -> list[Outcome]:
+        counter = aligned_words(64)
+        outcomes: list[Outcome] = []
+        failures: list[BaseException] = []
+
+        def work(space: Workspace) -> None:
+            try:
+                outcomes.append(self._run_all(space, int(counter.ctypes.data)))
+            except BaseException as failure:
+                failures.append(failure)
+
+        workers = [threading.Thread(target=work, args=(s,), name="warpwright blocks") for s in self.spaces]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        if failures:
+            raise failures[0]
+        return outcomes
+
+    def _error(self, outcome: Outcome) -> ExecutionError:
+        context = self.context
+        program, geometry = context.program, context.geometry
+        block = outcome.block_index
+        if outcome.status is Status.DEADLOCK:
+            waits = []
+            for w in outcome.warps:
+                state = {"barrier": "barrier", "exited": "exited"}.get(w.state, "converge")
+                lanes = w["barrier_lanes"] if state == "barrier" else w["lanes"] & ~w["exited"]
+                waits.append(
+                    WaitingWarp(
+                        w.warp_in_block,
+                        state,
+                        w["barrier_id"] & 15 if state == "barrier" else 0,
+                        w["barrier_threads"] if state == "barrier" else 0,
+                        w["fault_instruction"] if w["fault_instruction"] else -1,
+                        lanes & 0xFFFF_FFFF,
+                    )
+                )
+            return deadlock_error(program, geometry, block, waits)
+        warp = outcome.stopped
+        if warp is None:
+            return IllegalInstructionError(f"kernel {program.name} stopped with status {outcome.status.name}")
+        stop = Stop(
+            block,
+            warp.warp_in_block,
+            warp["fault_lanes"] & 0xFFFF_FFFF,
+            warp["fault_instruction"],
+            warp["fault_kind"],
+            warp["fault_address"],
+            warp["fault_bytes"],
+        )
+        if outcome.status is Status.TRAP:
+            return trap_error(program, geometry, stop)
+        if outcome.status is Status.FAULT:
+            shared = program.shared_static_bytes + geometry.dynamic_shared_bytes
+            return fault_error(program, geometry, context.memory, stop, shared)
+        return IllegalInstructionError(
+            f"kernel {program.name}: a warp stopped with status {outcome.status.name}, which has no place here"
+        )
