@@ -165,7 +165,6 @@ class _Kernel:
     address: int
     blocks: Sequence[BasicBlock]
     spill_bytes: int = 0
-    max_block_words: int = 4096
 
 
 Visit = tuple[int, list[list[int]]]
@@ -221,6 +220,23 @@ def run(
     return simulate(
         record, program, kernel.lowered, _Kernel(player().address, blocks), context, **options  # type: ignore[arg-type]
     )
+
+
+def loop_cycles(kernel: Synthetic, records: Sequence[list[int]] = (), iterations: int = 20, **options: Any) -> float:
+    """Cycles of one more turn through the kernel's only basic block, caches warm."""
+
+    def turns(count: int) -> int:
+        return run(kernel, lambda block, warp: [(0, list(records))] * count, **options).cycles
+
+    return (turns(2 * iterations) - turns(iterations)) / iterations
+
+
+def each(build: Callable[[int], Synthetic], count: int = 32, record: list[int] | None = None, **options: Any) -> float:
+    """Cycles that each further of ``count`` instructions adds to a loop's turn; ``record``: what each touches."""
+    few, many = build(count), build(2 * count)
+    small = [record] * count if record is not None else []
+    large = [record] * 2 * count if record is not None else []
+    return (loop_cycles(many, large, **options) - loop_cycles(few, small, **options)) / count
 
 
 def cycles_between(build: Callable[[int], Synthetic], few: int, many: int, **options: Any) -> float:

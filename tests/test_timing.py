@@ -1,0 +1,333 @@
+"""The cycle model's rules, each pinned from both sides on kernels made by hand: no engine, no compiler."""
+
+import numpy as np
+import pytest
+
+from tests.timing_synthetic import Synthetic, affine, device, each, gather, loop_cycles, run, shared
+from warpwright.chips import load_chip
+from warpwright.isa.ops import Access
+from warpwright.isa.program import Kind, Operand
+
+CHIPS = ["v100", "a100", "h200"]
+GLOBAL4, GLOBAL8, GLOBAL16 = Access("global", 4), Access("global", 8), Access("global", 16)
+SHARED4, SHARED8, SHARED16 = Access("shared", 4), Access("shared", 8), Access("shared", 16)
+
+
+def repeat(opcode: str, count: int, **options: object) -> Synthetic:
+    kernel = Synthetic()
+    for _ in range(count):
+        kernel.add(opcode, **options)  # type: ignore[arg-type]
+    return kernel.exit()
+
+
+# --- issue and pipes ---------------------------------------------------------------------------------
+@pytest.mark.parametrize("chip", CHIPS)
+def test_dependent_ffma_takes_four_cycles(chip: str) -> None:
+    assert each(lambda n: repeat("FFMA", n, writes=[0], reads=[0, 1, 2], stall=4), chip=chip) == 4
+
+
+@pytest.mark.parametrize("stall", [1, 2, 5, 11])
+def test_a_warp_waits_exactly_its_stall_count(stall: int) -> None:
+    assert each(lambda n: repeat("NOP", n, stall=stall)) == stall
+
+
+@pytest.mark.parametrize(("chip", "opcode", "interval"), [
+    ("v100", "FFMA", 2), ("a100", "FFMA", 2), ("h200", "FFMA", 1),
+    ("v100", "IADD3", 2), ("h200", "IADD3", 2), ("h200", "IMAD", 2),
+    ("v100", "DADD", 4), ("a100", "DADD", 4), ("h200", "DADD", 2),
+    ("v100", "MUFU", 8), ("h200", "MUFU", 8), ("h200", "POPC", 8),
+])  # fmt: skip
+def test_a_pipe_takes_a_warp_in_32_over_lanes_cycles(chip: str, opcode: str, interval: int) -> None:
+    assert each(lambda n: repeat(opcode, n, writes=[4], reads=[0, 1], stall=1), chip=chip) == interval
+
+
+def test_different_pipes_work_at_the_same_time() -> None:
+    def mixed(count: int) -> Synthetic:
+        kernel = Synthetic()
+        for i in range(count):
+            kernel.add("IADD3" if i & 1 else "FFMA", writes=[4], reads=[0, 1], stall=1)
+        return kernel.exit()
+
+    assert each(mixed, chip="v100") == 1
+
+
+@pytest.mark.parametrize(("reads", "cycles"), [([0, 1, 3], 2), ([0, 2, 4], 3), ([0, 2], 2), ([0, 1], 1)])
+def test_operands_of_one_register_bank_take_turns(reads: list[int], cycles: int) -> None:
+    assert each(lambda n: repeat("FFMA", n, writes=[6], reads=reads, stall=1)) == cycles
+
+
+def test_the_reuse_cache_saves_register_reads() -> None:
+    plain = each(lambda n: repeat("FFMA", n, writes=[6], reads=[0, 2, 4], stall=1))
+    reused = each(lambda n: repeat("FFMA", n, writes=[6], reads=[0, 2, 4], reuse=[0, 2], stall=1))
+    assert (plain, reused) == (3, 1)
+
+
+def test_four_sub_cores_issue_side_by_side_and_one_serves_its_warps_in_turn() -> None:
+    kernel = repeat("FFMA", 64, writes=[6], reads=[0, 1], stall=1)
+    one = loop_cycles(kernel, block=32)
+    assert loop_cycles(kernel, block=128) == pytest.approx(one, abs=1)
+    assert loop_cycles(kernel, block=256) == pytest.approx(128, abs=4)
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_fma_only_kernel_is_within_5_percent_of_peak(chip: str) -> None:
+    record = load_chip(chip)
+    kernel = Synthetic()
+    for i in range(256):
+        kernel.add("FFMA", writes=[i % 8], reads=[i % 8, 9, 10], reuse=[9, 10], stall=1)
+    result = run(
+        kernel.exit(), lambda block, warp: [(0, [])] * 40, chip=chip, grid=record.sm.sm_count, block=512
+    )
+    overhead = record.launch.launch_overhead_cycles
+    assert 0.95 <= (result.bounds["FMA pipe"] - overhead) / (result.cycles - overhead) <= 1
+
+
+# --- dependence counters -----------------------------------------------------------------------------
+def test_a_consumer_waits_for_its_counter_and_no_longer() -> None:
+    def pair(waits: bool) -> Synthetic:
+        kernel = Synthetic()
+        for _ in range(8):
+            kernel.add("MUFU", writes=[4], reads=[0], write_barrier=2, stall=2)
+            kernel.add("FADD", writes=[5], reads=[4], wait=[2] if waits else [], stall=1)
+        return kernel.exit()
+
+    latency = load_chip("h200").pipes.xu_latency_cycles
+    assert loop_cycles(pair(True)) - loop_cycles(pair(False)) == pytest.approx(8 * (latency + 1) - 64, abs=8)
+
+
+def test_depbar_with_a_count_waits_for_the_older_copies_only() -> None:
+    copy = Access("global", 4)
+
+    def kernel(left: int) -> Synthetic:
+        k = Synthetic()
+        for _ in range(2):
+            k.add("LDGSTS", reads=[0, 1], access=copy, stall=2)
+            k.add("LDGDEPBAR", write_barrier=0, stall=2)
+        k.add("DEPBAR", "LE", stall=4, operands=[Operand(Kind.SCOREBOARD, index=0), Operand(Kind.IMMEDIATE, value=left)])
+        return k.exit()
+
+    def cycles(left: int) -> int:
+        # The first copy hits what an earlier one brought; the second goes to DRAM.
+        records = [affine(device(0)), affine(shared(0)), affine(device(1 << 20)), affine(shared(128))]
+        return run(kernel(left), lambda b, w: [(0, records)], shared_bytes=1024).cycles
+
+    assert cycles(0) >= cycles(1)
+
+
+# --- shared memory -------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("chip", "latency"), [("v100", 19), ("a100", 26), ("h200", 23)])
+def test_shared_load_latency(chip: str, latency: int) -> None:
+    def chase(count: int) -> Synthetic:
+        return repeat("LDS", count, writes=[0], reads=[0], access=SHARED4, write_barrier=0, wait=[0], stall=2)
+
+    assert each(chase, record=affine(shared(0), 0, 1), chip=chip, shared_bytes=1024) == latency
+
+
+@pytest.mark.parametrize("ways", [1, 2, 4, 8, 16, 32])
+def test_bank_conflicts_take_a_wavefront_each(ways: int) -> None:
+    kernel = repeat("LDS", 64, writes=[4], reads=[0], access=SHARED4, stall=1)
+    record = [affine(shared(0), 4 * ways)] * 64
+    cycles = loop_cycles(kernel, record, block=512, shared_bytes=4096)
+    assert cycles == pytest.approx(64 * 16 * ways, rel=0.02)
+
+
+@pytest.mark.parametrize(("access", "waves"), [(SHARED4, 1), (SHARED8, 2), (SHARED16, 4)])
+def test_wide_shared_accesses_take_128_bytes_a_cycle(access: Access, waves: int) -> None:
+    kernel = repeat("LDS", 64, writes=[4], reads=[0], access=access, stall=1)
+    cycles = loop_cycles(kernel, [affine(shared(0), access.bytes)] * 64, block=512, shared_bytes=4096)
+    assert cycles == pytest.approx(64 * 16 * waves, rel=0.02)
+
+
+def test_a_broadcast_and_a_permutation_have_no_conflict() -> None:
+    kernel = repeat("LDS", 4, writes=[4], reads=[0], access=SHARED4, stall=1)
+    turn = [gather([shared(4 * (31 - lane)) for lane in range(32)]), affine(shared(64), 0)] * 2
+    result = run(kernel, lambda b, w: [(0, turn)], shared_bytes=1024)
+    assert result.metrics["l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"] == 0
+
+
+def test_the_queue_takes_five_and_then_one_in_four_cycles() -> None:
+    def burst(count: int) -> Synthetic:
+        return repeat("LDS", count, writes=[4], reads=[0], access=SHARED4, stall=1)
+
+    assert each(burst, record=affine(shared(0)), shared_bytes=1024) == 4
+
+
+# --- global memory ---------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("chip", "latency"), [("v100", 28), ("a100", 35), ("h200", 32)])
+def test_l1_hit_latency(chip: str, latency: int) -> None:
+    def chase(count: int) -> Synthetic:
+        return repeat("LDG", count, writes=[0], reads=[0, 1], access=GLOBAL4, write_barrier=0, wait=[0], stall=2)
+
+    assert each(chase, record=affine(device(0), 0, 1), chip=chip) == latency
+
+
+def chase_cycles(chip: str, addresses: list[int], warm: list[int]) -> float:
+    """Cycles a load of a chain that follows ``addresses`` after a pass over ``warm`` (around L1)."""
+    around = Access("global", 4)
+
+    def kernel(count: int) -> Synthetic:
+        k = Synthetic()
+        for _ in range(count):
+            k.add("LDG", "BYPASS", writes=[0], reads=[0, 1], access=around, write_barrier=0, wait=[0], stall=2)
+        return k.exit()
+
+    def cycles(chain: list[int]) -> int:
+        every = [*warm, *chain]
+        return run(kernel(len(every)), lambda b, w: [(0, [affine(a, 0, 1) for a in every])], chip=chip).cycles
+
+    half = len(addresses) // 2
+    return (cycles(addresses) - cycles(addresses[:half])) / (len(addresses) - half)
+
+
+@pytest.mark.parametrize(("chip", "published"), [("v100", [193, 212, 221]), ("a100", [200, 221]), ("h200", [280])])
+def test_l2_hit_latency_is_within_10_percent_of_what_is_published(chip: str, published: list[int]) -> None:
+    lines = [device(4096 * i) for i in range(64)]
+    cycles = chase_cycles(chip, lines * 2, lines)
+    assert all(abs(cycles - value) <= 0.1 * value for value in published)
+
+
+@pytest.mark.parametrize(("chip", "published"), [("v100", [408, 460]), ("a100", [466.3]), ("h200", [655])])
+def test_dram_latency_is_within_10_percent_of_what_is_published(chip: str, published: list[float]) -> None:
+    random = np.random.default_rng(1)
+    lines = [device(int(line) * 128) for line in random.permutation(1 << 20)[:256]]
+    cycles = chase_cycles(chip, lines, [])
+    assert all(abs(cycles - value) <= 0.1 * value for value in published)
+
+
+@pytest.mark.parametrize(("stride", "lines"), [(4, 1), (8, 2), (16, 4), (32, 8), (64, 16), (128, 32)])
+def test_a_load_takes_a_cycle_for_each_line(stride: int, lines: int) -> None:
+    kernel = repeat("LDG", 32, writes=[4], reads=[0, 1], access=GLOBAL4, stall=1)
+    cycles = loop_cycles(kernel, [affine(device(0), stride)] * 32, block=512)
+    assert cycles == pytest.approx(32 * 16 * lines, rel=0.02)
+
+
+@pytest.mark.parametrize(("access", "stride", "cycles"), [
+    (GLOBAL4, 4, 4), (GLOBAL8, 8, 8), (GLOBAL16, 16, 16), (GLOBAL4, 128, 64), (GLOBAL4, 0, 2),
+])  # fmt: skip
+def test_a_store_takes_what_a_card_shows(access: Access, stride: int, cycles: int) -> None:
+    kernel = repeat("STG", 16, reads=[0, 1, 2], access=access, kind="store", stall=1)
+    taken = loop_cycles(kernel, [affine(device(0), stride)] * 16, block=512)
+    assert taken == pytest.approx(16 * 16 * cycles, rel=0.05)
+
+
+def test_sectors_and_hits_are_counted() -> None:
+    kernel = repeat("LDG", 3, writes=[4], reads=[0, 1], access=GLOBAL4, write_barrier=0, wait=[0], stall=2)
+    records = [affine(device(0)), affine(device(0)), affine(device(0), 8)]
+    metrics = run(kernel, lambda b, w: [(0, records)]).metrics
+    assert metrics["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"] == 4 + 4 + 8
+    assert metrics["l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit.sum"] == 0 + 4 + 4
+    assert metrics["lts__t_sectors_op_read.sum"] == 8
+    assert metrics["dram__bytes_read.sum"] == 8 * 32
+
+
+def test_a_hit_on_an_outstanding_miss_joins_it() -> None:
+    kernel = repeat("LDG", 8, writes=[4], reads=[0, 1], access=GLOBAL4, write_barrier=0, stall=2)
+    result = run(kernel, lambda b, w: [(0, [affine(device(0))] * 8)])
+    assert result.metrics["lts__t_sectors_op_read.sum"] == 4
+
+
+def test_writes_reach_dram_only_when_l2_is_full() -> None:
+    kernel = repeat("STG", 4, reads=[0, 1, 2], access=GLOBAL16, kind="store", stall=2)
+
+    def trace(block: int, warp: int) -> list[tuple[int, list[list[int]]]]:
+        base = (block * 8 + warp) * 2048
+        return [(0, [affine(device(base + 512 * i), 16) for i in range(4)])]
+
+    small = run(kernel, trace, grid=64, block=256).metrics
+    assert (small["dram__bytes_write.sum"], small["dram__bytes_read.sum"]) == (0, 0)
+    tiny = load_chip("h200", l2_kib=1536)
+    large = run(kernel, trace, chip=tiny, grid=512, block=256).metrics
+    assert large["dram__bytes_write.sum"] == pytest.approx(512 * 8 * 2048 - 1536 * 1024, rel=0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chip", CHIPS)
+def test_streaming_reaches_85_to_95_percent_of_dram_bandwidth(chip: str) -> None:
+    record = load_chip(chip)
+    kernel = Synthetic()
+    for i in range(4):
+        kernel.add("LDG", writes=[4 * i + 4], reads=[0, 1], access=GLOBAL16, write_barrier=i, stall=2)
+    kernel.add("FADD", writes=[0], reads=[4, 8], wait=[0, 1, 2, 3], stall=4).exit()
+    grid = 256 * 2**20 // (256 * 64)
+
+    def trace(block: int, warp: int) -> list[tuple[int, list[list[int]]]]:
+        return [(0, [affine(device(block * 16384 + i * 4096 + warp * 512), 16) for i in range(4)])]
+
+    result = run(kernel, trace, chip=record, grid=grid, block=256)
+    assert 0.85 <= 256 * 2**20 / result.seconds / 1e9 / record.dram.dram_gb_per_s <= 0.96
+
+
+# --- barriers, blocks, instruction fetch ----------------------------------------------------------------
+@pytest.mark.parametrize(("warps", "card"), [(1, 14.6), (2, 16.6), (4, 20.6), (8, 28.6), (16, 44.6), (32, 76.6)])
+def test_block_barriers_cost_what_a_card_shows(warps: int, card: float) -> None:
+    kernel = Synthetic()
+    kernel.add("BAR", "SYNC", control_op="barrier", stall=5).exit()
+
+    def cycles(count: int) -> int:
+        return run(kernel, lambda b, w: [(0, [])] * count + [(1, [])], block=32 * warps).cycles
+
+    assert (cycles(60) - cycles(20)) / 40 == pytest.approx(card, abs=4)
+
+
+def test_blocks_wait_for_room_and_follow_each_other() -> None:
+    kernel = repeat("NOP", 20, stall=15)
+    chip = load_chip("h200", sm_count=1)
+    full = load_chip("h200", sm_count=1).sm.max_warps_per_sm // 32
+    one = run(kernel, chip=chip, grid=full, block=1024)
+    two = run(kernel, chip=chip, grid=2 * full, block=1024)
+    assert two.cycles - one.cycles >= chip.launch.block_launch_latency_cycles
+    assert int(two.sm["blocks"].sum()) == 2 * full
+
+
+def test_every_block_runs_once_wherever_it_runs() -> None:
+    kernel = repeat("NOP", 4, stall=2)
+    result = run(kernel, grid=1000, block=96)
+    assert int(result.sm["blocks"].sum()) == 1000
+    assert result.metrics["smsp__inst_executed.sum"] == 1000 * 3 * 5
+
+
+@pytest.mark.parametrize(("kib", "low", "high"), [(24, 1.0, 1.15), (96, 2.0, 2.5), (192, 5.2, 6.0)])
+def test_straight_line_code_is_fetched_at_the_rate_of_the_level_that_holds_it(kib: int, low: float, high: float) -> None:
+    count = kib * 64
+    kernel = repeat("FFMA", count, writes=[6], reads=[0, 1], stall=1)
+    assert low <= loop_cycles(kernel, iterations=3) / count <= high
+
+
+# --- properties of a whole run ----------------------------------------------------------------------------
+def busy_kernel() -> tuple[Synthetic, object]:
+    kernel = Synthetic()
+    kernel.add("LDG", writes=[4], reads=[0, 1], access=GLOBAL4, write_barrier=0, stall=2)
+    kernel.add("FFMA", writes=[5], reads=[4, 5, 6], wait=[0], stall=4)
+    kernel.add("STS", reads=[5, 7], access=SHARED4, kind="store", stall=2)
+    kernel.add("BAR", "SYNC", control_op="barrier", stall=5)
+    kernel.add("LDS", writes=[8], reads=[7], access=SHARED4, write_barrier=1, stall=2)
+    kernel.add("STG", reads=[0, 1, 8], access=GLOBAL4, kind="store", wait=[1], stall=2).exit()
+
+    def trace(block: int, warp: int) -> list[tuple[int, list[list[int]]]]:
+        at = (block * 977 + warp * 31) % 4096 * 128
+        return [
+            (0, [affine(device(at), 4 + block % 3 * 8), affine(shared(warp * 128))]),
+            (1, [affine(shared(warp * 4), 128), affine(device((1 << 24) + at))]),
+        ]
+
+    return kernel, trace
+
+
+def test_cycles_do_not_depend_on_host_threads_or_on_the_run() -> None:
+    kernel, trace = busy_kernel()
+    runs = [run(kernel, trace, grid=700, block=128, shared_bytes=8192, threads=n) for n in (1, 2, 1)]  # type: ignore[arg-type]
+    assert runs[0].cycles == runs[1].cycles == runs[2].cycles
+    assert runs[0].metrics == runs[1].metrics == runs[2].metrics
+
+
+def test_stall_reasons_account_for_every_cycle_of_every_warp() -> None:
+    kernel, trace = busy_kernel()
+    result = run(kernel, trace, grid=200, block=128, shared_bytes=8192)  # type: ignore[arg-type]
+    booked = sum(result.stalls.values())
+    lived = result.metrics["smsp__warps_active.avg.per_cycle_active"] * result.sm["active_cycles"].sum() * 4
+    assert booked == pytest.approx(lived, rel=0.05)
+
+
+def test_the_bottleneck_is_one_sentence_about_what_binds() -> None:
+    result = run(repeat("FFMA", 512, writes=[6], reads=[0, 1], stall=1), lambda b, w: [(0, [])] * 20, grid=132, block=512)
+    assert result.bottleneck.startswith("instruction issue binds: ") or result.bottleneck.startswith("FMA pipe binds: ")
