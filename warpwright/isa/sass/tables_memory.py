@@ -255,6 +255,7 @@ ROWS = (
 
     Row("QSPC", 0x3aa, (), (E, Choice(at(73, 2), ("G", "L", "S", "D"))), (P81, D, PLAIN)),
     Row("QSPC", 0x9aa, (), (E, Choice(at(73, 2), ("G", "L", "S", "D"))), (P81, D, uniform_global(32, None, False, always=True)), first=90),
+    Row("QSPC", 0x9aa, (), (E, Choice(at(73, 2), ("G", "L", "S", "D"))), (P81, D, uniform_global(32, None, False)), first=75, last=89),
 
     # fences and cache control
     Row("MEMBAR", 0x992, (), (Choice(at(79, 2), ("SC", "ALL", "", "MMIO")), Choice(at(76, 3), ("CTA", "SM", "GPU", "SYS", None, "VC")))),
@@ -274,7 +275,7 @@ ROWS = (
                              Choice(at(84, 3), ("", "A1T0", "A0T1", "A0TR", "A0TX", "ART0"))),
         (D, shared_address(64, False), DATA), (WITH_UR, (at(70, 2), 0)), first=90),
     Row("SYNCS", 0x5a7, (), (Fixed("PHASECHK.TRANS64"), flag(72, "TRYWAIT")), (P81, shared_address(64, False), DATA), (WITH_UR, (at(70, 2), 1)), first=90),
-    Row("SYNCS", 0x5b2, (), (Fixed("EXCH.64"),), (Reg(16, uniform=True), uniform_shared(24), Reg(32, uniform=True)), (WITH_UR, (at(72, 2), 1)), first=90),
+    Row("SYNCS", 0x5b2, (), (Fixed("EXCH.64"),), (Reg(16, uniform=True), uniform_shared(24), Reg(32, uniform=True)), (WITH_UR, (at(72, 2), 1)), first=90, uniform=True),
     Row("SYNCS", 0x9b1, (), (Fixed("CCTL"), flag(72, "WB", "IV")), (shared_address(64, False),), (WITH_UR, (at(73, 1), 0)), first=90),
     Row("SYNCS", 0x9b1, (), (Fixed("CCTL"), flag(72, "WBALL", "IVALL")), (), (NO_UR, (at(73, 1), 0)), first=90),
     Row("STAS", 0xdbd, (), (Choice(at(73, 3), (None, None, None, None, "", "64", "128")),), (Custom(cluster_address), DATA), (WITH_UR,), first=90),
