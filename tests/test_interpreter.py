@@ -362,3 +362,23 @@ def test_mma_is_a_matrix_product() -> None:
     want = a.astype(np.float32) @ b.astype(np.float32) + c
     for place, got in zip(places, results, strict=True):
         np.testing.assert_array_equal(got.view(np.float32), want[place])
+
+
+def test_mma_of_doubles_and_of_mixed_bytes() -> None:
+    random = np.random.default_rng(7)
+    group, thread = np.arange(LANES) // 4, np.arange(LANES) % 4
+    a, b, c = random.normal(size=(8, 4)), random.normal(size=(4, 8)), random.normal(size=(8, 8))
+
+    def words(values: np.ndarray) -> list[np.ndarray]:
+        raw = np.ascontiguousarray(values).view(np.uint64)
+        return [(raw >> np.uint64(shift)).astype(np.uint32) for shift in (0, 32)]
+
+    operands = [a[group, thread], b[thread, group], c[group, 2 * thread], c[group, 2 * thread + 1]]
+    fragments = [word for values in operands for word in words(values)]
+    results = numerics.mma(("m8n8k4", "f64", "f64", 2, 2, 4), fragments)
+    got = results[2].astype(np.uint64) | results[3].astype(np.uint64) << np.uint64(32)
+    np.testing.assert_allclose(got.view(np.float64), (a @ b + c)[group, 2 * thread + 1], rtol=1e-14)
+    ones, twos = np.full(LANES, 0xFFFFFFFF, np.uint32), np.full(LANES, 0xFEFEFEFE, np.uint32)
+    zero = np.zeros(LANES, np.uint32)
+    results = numerics.mma(("m16n8k16", "s8u8", "s32", 2, 1, 4), [ones, ones, twos, zero, zero, zero, zero])
+    assert results[0].view(np.int32).tolist() == [-16 * 254] * LANES

@@ -375,6 +375,22 @@ def test_dot_product_of_bytes(a: list[int], b: list[int], c: list[int]) -> None:
     assert warp.regs[6].tolist() == want
 
 
+@property_of(lanes, lanes, lanes)
+def test_packed_differences_and_minima(a: list[int], b: list[int], c: list[int]) -> None:
+    registers = {1: a, 2: b, 3: c}
+    differences = [[abs((x >> n & 255) - (y >> n & 255)) for n in (0, 8, 16, 24)] for x, y in zip(a, b, strict=True)]
+    got = execute("VABSDIFF4.U8 R6, R1, R2, RZ", registers).regs[6].tolist()
+    assert got == [int.from_bytes(bytes(d), "little") for d in differences]
+    got = execute("VABSDIFF4.U8.ACC R6, R1, R2, R3", registers).regs[6].tolist()
+    assert got == [(z + sum(d)) & MASK32 for z, d in zip(c, differences, strict=True)]
+    got = execute("VIMNMX.S16x2 R6, R1, R2, PT", registers).regs[6].tolist()
+    want = [
+        sum((min(signed(x >> n & 0xFFFF, 16), signed(y >> n & 0xFFFF, 16)) & 0xFFFF) << n for n in (0, 16))
+        for x, y in zip(a, b, strict=True)
+    ]
+    assert got == want
+
+
 def test_a_swap_reads_before_it_writes() -> None:
     warp = execute(["IMAD.WIDE.U32 R2, R3, 0x1, RZ", "IMAD.WIDE R2, R2, R2, R2"], {3: [7] * LANES})
     assert pair(warp, 2) == [56] * LANES

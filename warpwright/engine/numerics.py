@@ -390,8 +390,11 @@ _GROUP, _THREAD = _LANE // 4, _LANE % 4
 
 
 def _elements(element: str, registers: list[Bits]) -> list[F64]:
-    """The values in each register, lowest first: 2 of 16 bits, 1 of 32 bits, 4 of 8 bits."""
+    """The values in each register, lowest first: 2 of 16 bits, 1 of 32 bits, 4 of 8 bits; f64 in pairs."""
     result: list[F64] = []
+    if element == "f64":
+        pairs = zip(registers[::2], registers[1::2], strict=True)
+        return [(low.astype(U64) | high.astype(U64) << U64(32)).view(np.float64) for low, high in pairs]
     for word in registers:
         if element in ("f16", "bf16"):
             result.append(to_f64(element, (word & U32(0xFFFF)).astype(U16)))
@@ -412,14 +415,19 @@ def _elements(element: str, registers: list[Bits]) -> list[F64]:
 def mma(attr: tuple[str, str, str, int, int, int], arguments: list[Bits]) -> list[Bits]:
     """D = A x B + C for one warp, in PTX's fragment layouts; returns D's registers.
 
-    ``attr`` is the operation's attribute: shape, element of A and B, element of C and D, register counts.
+    ``attr`` is the operation's attribute: shape, element of A and B (``s8u8``: of each), element of C and D,
+    register counts.
     """
     shape, element, accumulator, n_a, n_b, n_c = attr
-    a, b = _elements(element, arguments[:n_a]), _elements(element, arguments[n_a : n_a + n_b])
+    first, second = (element[:2], element[2:]) if len(element) == 4 and element[0] in "su" else (element, element)
+    a, b = _elements(first, arguments[:n_a]), _elements(second, arguments[n_a : n_a + n_b])
     c = _elements(accumulator, arguments[n_a + n_b : n_a + n_b + n_c])
-    results = _quads(shape, a, b, c) if shape.startswith("m8n8k4") else _fragments(shape, n_a, n_b, a, b, c)
+    results = _quads(shape, a, b, c) if shape.startswith("m8n8k4.") else _fragments(shape, n_a, n_b, a, b, c)
     if accumulator == "s32":
         return [(r.astype(np.int64) & 0xFFFFFFFF).astype(U32) for r in results]
+    if accumulator == "f64":
+        wide = [canonical_nan("f64", np.ascontiguousarray(r).view(U64)) for r in results]
+        return [(value >> U64(shift)).astype(U32) for value in wide for shift in (0, 32)]
     rounded = [canonical_nan(accumulator, round_to(accumulator, r, "rn")) for r in results]
     if accumulator == "f32":
         return rounded
@@ -429,7 +437,7 @@ def mma(attr: tuple[str, str, str, int, int, int], arguments: list[Bits]) -> lis
 def _fragments(shape: str, n_a: int, n_b: int, a: list[F64], b: list[F64], c: list[F64]) -> list[F64]:
     """m16n8 and m8n8 shapes: lane 4g + t holds rows g (and g + 8) and groups of columns from t."""
     rows, k = int(shape[1:].split("n")[0]), int(shape.split("k")[1])
-    per = len(a) // n_a
+    per = max(1, len(a) // n_a)
     left, right = np.zeros((rows, k)), np.zeros((k, 8))
     halves = rows // 8
     for n, value in enumerate(a):

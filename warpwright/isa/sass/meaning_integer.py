@@ -258,10 +258,27 @@ def pick(b: Emitter, selector: Operand, low: str, high: str, x: Value, y: Value)
     return b.select(predicate(b, selector), b.binary(low, x, y), b.binary(high, x, y))
 
 
+def packed_pick(b: Emitter, i: Instruction, selector: Operand, x: Value, y: Value) -> Value:
+    """min or max of both 16-bit halves."""
+    sign = "u" if "U16x2" in i.modifiers else "s"
+    widen = b.zext if sign == "u" else b.sext
+    halves = []
+    for at in (0, 16):
+        left, right = (widen(b.trunc(b.lshr(v, b.const(at)), "i16"), "i32") for v in (x, y))
+        half = pick(b, selector, sign + "min", sign + "max", left, right)
+        if "RELU" in i.modifiers:
+            half = b.binary("smax", half, b.const(0))
+        halves.append(b.and_(half, b.const(0xFFFF)))
+    return b.or_(halves[0], b.shl(halves[1], b.const(16)))
+
+
 @meaning("IMNMX", "VIMNMX")
 def IMNMX(i: Instruction, b: Emitter) -> None:
-    only(i, "U32", "S32", "RELU")
+    only(i, "U32", "S32", "U16x2", "S16x2", "RELU")
     d, x, y, p = i.operands
+    if "U16x2" in i.modifiers or "S16x2" in i.modifiers:
+        set32(b, d, packed_pick(b, i, p, src32(b, x), src32(b, y)))
+        return
     sign = "u" if "U32" in i.modifiers else "s"
     result = pick(b, p, sign + "min", sign + "max", src32(b, x), src32(b, y))
     if "RELU" in i.modifiers:
@@ -307,6 +324,23 @@ def VABSDIFF(i: Instruction, b: Emitter) -> None:
     sign = "u" if "U32" in i.modifiers else "s"
     difference = b.sub(b.binary(sign + "max", left, right), b.binary(sign + "min", left, right))
     set32(b, d, difference if is_zero(z) else b.add(difference, src32(b, z)))
+
+
+@meaning("VABSDIFF4")
+def VABSDIFF4(i: Instruction, b: Emitter) -> None:
+    """Absolute differences of four bytes: in place, or (ACC) their sum added to the third source."""
+    only(i, "U8", "S8", "ACC")
+    d, x, y, z = i.operands
+    left, right = src32(b, x), src32(b, y)
+    widen = b.zext if "U8" in i.modifiers else b.sext
+    if "ACC" not in i.modifiers and not is_zero(z):
+        raise unsupported("VABSDIFF4 with a third source but without ACC")
+    total = src32(b, z) if "ACC" in i.modifiers else b.const(0)
+    for at in (0, 8, 16, 24):
+        u, v = (widen(b.trunc(b.lshr(value, b.const(at)), "i8"), "i32") for value in (left, right))
+        difference = b.sub(b.binary("smax", u, v), b.binary("smin", u, v))
+        total = b.add(total, difference) if "ACC" in i.modifiers else b.or_(total, b.shl(difference, b.const(at)))
+    set32(b, d, total)
 
 
 @meaning("LOP3", "ULOP3")

@@ -243,14 +243,14 @@ def ATOM(i: Instruction, b: Emitter) -> None:
 
 @meaning("QSPC")
 def QSPC(i: Instruction, b: Emitter) -> None:
-    """Whether a generic address lies in the shared (S) or local (L) window, or in global memory (G)."""
-    only(i, "E", "S", "L", "G")
+    """Whether a generic address lies in the shared (S; D: of any block of the cluster) or local (L) window, or in global memory (G)."""
+    only(i, "E", "S", "D", "L", "G")
     p, d, memory = i.operands
     at = address(b, memory, True)
     shared, local = (
         b.icmp("ult", b.sub(at, window(b, space)), b.const(1 << 24, "i64")) for space in ("shared", "local")
     )
-    if "S" in i.modifiers:
+    if "S" in i.modifiers or "D" in i.modifiers:
         result = shared
     elif "L" in i.modifiers:
         result = local

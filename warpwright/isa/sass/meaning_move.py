@@ -43,6 +43,9 @@ SPECIAL_NAMES = {
 }
 """Special registers by printed name; ``SR_TID.X`` and its kin follow their pattern."""
 
+PACKED = {"SR_VIRTID": ("warpid", 8), "SR_VIRTCFG": ("nwarpid", 8)}
+"""Registers of several fields: the one that compiled code extracts, and its lowest bit."""
+
 
 def special(b: Emitter, o: Operand) -> Value:
     """The value of a special register."""
@@ -51,6 +54,9 @@ def special(b: Emitter, o: Operand) -> Value:
         return b.const(0)
     if name in SPECIAL_NAMES:
         return b.op("special", "i32", attr=SPECIAL_NAMES[name])
+    if name in PACKED:
+        part, at = PACKED[name]
+        return b.shl(b.op("special", "i32", attr=part), b.const(at))
     stem, _, axis = name.removeprefix("SR_").lower().partition(".")
     if stem in ("tid", "ctaid", "ntid", "nctaid") and axis in ("x", "y", "z"):
         return b.op("special", "i32", attr=f"{stem}.{axis}")

@@ -34,11 +34,10 @@ def fragment_registers(shape: str, bits: int) -> tuple[int, int]:
 def emit(b: Emitter, i: Instruction, shape: str, elements: tuple[str, str], accumulator: str, n_c: int) -> None:
     """The operation and the writes of its result."""
     d, x, y, z = [o for o in i.operands if not is_predicate(o)][:4]
-    if elements[0] != elements[1]:
-        raise unsupported(f"mixed elements {elements[0]} and {elements[1]}")
-    n_a, n_b = (2, 2) if shape.startswith("m8n8k4") else fragment_registers(shape, BITS[elements[0]])
+    element = elements[0] if elements[0] == elements[1] else "".join(elements)
+    n_a, n_b = (2, 2) if shape.startswith("m8n8k4.") else fragment_registers(shape, BITS[elements[0]])
     args = registers(b, x, n_a) + registers(b, y, n_b) + registers(b, z, n_c)
-    result = b.op("mma", "i32x4", *args, attr=(shape, elements[0], accumulator, n_a, n_b, n_c))
+    result = b.op("mma", "i32x4", *args, attr=(shape, element, accumulator, n_a, n_b, n_c))
     for n in range(n_c):
         set32(b, Operand(d.kind, d.index + n), b.op("extract", "i32", result, attr=n))
 
@@ -71,6 +70,12 @@ def IMMA(i: Instruction, b: Emitter) -> None:
     kinds = [m.lower() for m in i.modifiers if m in ("S8", "U8")]
     kinds += [s[1:].lower() for o in i.operands for s in (o.suffix,) if s in (".S8", ".U8")]
     emit(b, i, shape, (kinds[0], kinds[-1]), "s32", 4 if shape.startswith("m16") else 2)
+
+
+@meaning("DMMA")
+def DMMA(i: Instruction, b: Emitter) -> None:
+    only(i, "884", "8x8x4")
+    emit(b, i, "m8n8k4", ("f64", "f64"), "f64", 4)
 
 
 @meaning("MOVM")
