@@ -45,8 +45,8 @@ class GPU:
         timing: ``"full"`` times every instruction; ``"off"`` only computes.
         engine: ``"compiled"`` (LLVM code for whole warps) or ``"interpreter"`` (the NumPy reference, with
             timing="off" only: slow, and independent of the compiler).
-        threads: host threads; results and cycles do not depend on it.  By default all cores (at most eight) for timing
-            and one without timing, where more help only kernels whose blocks do not synchronise.
+        threads: host threads; results and cycles do not depend on it.  By default half of the cores (at most eight)
+            for timing, and one without timing, where more help only kernels whose blocks do not synchronise.
         overrides: what-if values by field name, such as ``l1_kib=192`` (see ``warpwright chips NAME``).
 
     Raises:
@@ -81,7 +81,7 @@ class GPU:
         self.timing = timing
         self.engine = engine
         self.functional_threads = threads or 1
-        self.threads = threads or min(os.cpu_count() or 1, MAX_DEFAULT_THREADS)
+        self.threads = threads or max(1, min((os.cpu_count() or 1) // 2, MAX_DEFAULT_THREADS))
         self.memory = DeviceMemory(self.chip.dram.dram_kib * 1024)
         self.launches: list[Run] = []
         """Every launch of this GPU, in order."""

@@ -7,10 +7,11 @@ progress and listens for Ctrl-C.
 from __future__ import annotations
 
 import sys
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from warpwright.chips import Occupancy
@@ -182,13 +183,19 @@ def _terminal_progress() -> Callable[[Progress], None] | None:
     return ProgressLine()
 
 
-def _join_whatever_comes(worker: threading.Thread) -> None:
-    """Wait for a cancelled worker, through further presses of Ctrl-C: memory is freed behind it."""
-    while worker.is_alive():
+def _wait_whatever_comes(worker: Future[None]) -> None:
+    """Wait for a cancelled launch, through further presses of Ctrl-C: memory is freed behind it."""
+    while not worker.done():
         try:
-            worker.join(POLL_SECONDS)
+            wait((worker,), POLL_SECONDS)
         except KeyboardInterrupt:
             continue
+
+
+@cache
+def _worker() -> ThreadPoolExecutor:
+    """The one thread that runs launches: the timing model's own threads belong to the thread that first started them."""
+    return ThreadPoolExecutor(1, "warpwright launch")
 
 
 class _Job:
@@ -209,22 +216,21 @@ class _Job:
     def run(self) -> None:
         """Run in a worker and wait for it; what it raises is raised here."""
         show = session.on_progress or _terminal_progress()
-        worker = threading.Thread(target=self._work, name="warpwright launch", daemon=True)
         began = time.perf_counter()
         shown = False
-        worker.start()
+        worker = _worker().submit(self._work)
         try:
             # Short launches end within the first wait, so that polling costs them nothing.
-            worker.join(QUIET_SECONDS)
-            while worker.is_alive():
+            wait((worker,), QUIET_SECONDS)
+            while not worker.done():
                 if show is not None:
                     shown = True
                     show(self._progress(time.perf_counter() - began))
-                worker.join(POLL_SECONDS)
+                wait((worker,), POLL_SECONDS)
         except BaseException:
             # KeyboardInterrupt, or an exception of the progress display: stop the kernel before memory goes.
             self.context.cancel()
-            _join_whatever_comes(worker)
+            _wait_whatever_comes(worker)
             raise
         finally:
             if shown and show is not None:
