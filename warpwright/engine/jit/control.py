@@ -928,6 +928,8 @@ class WarpFunction:
         w.store_field("%warp", WARP["barrier_id"], w.op(f"zext i32 {number} to i64"))
         w.store_field("%warp", WARP["barrier_threads"], w.op(f"zext i32 {threads} to i64"))
         w.store_field("%warp", WARP["barrier_mode"], str(mode))
+        # Where it waits, for the message of a deadlock.
+        w.store_field("%warp", WARP["fault_instruction"], str(w.program.instructions[w.index].address))
         lanes = w.op(f"zext i32 {w.exec.bits} to i64")
         held = n in self.held_barriers
         pointer = w.field("%warp", WARP["barrier_lanes"])

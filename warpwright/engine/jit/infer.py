@@ -540,6 +540,13 @@ def _evaluate(
                     changed.append(web_number)
             found.append(UNSET)
             continue
+        if name in ("bssy", "break"):
+            web_number = webs.references[index, position].low
+            if shapes[web_number] != VECTOR:
+                shapes[web_number] = VECTOR
+                changed.append(web_number)
+            found.append(UNSET)
+            continue
         found.append(infer(op, [found[a] for a in op.args], [types[a] for a in op.args], setting, converged))
     values[index] = found
     return changed

@@ -102,6 +102,8 @@ def special(w: FunctionWriter, op: Op, shape: Shape) -> Val:
         return _field(w, "%warp", WARP["warp_in_block"], shape)
     if name == "smid":
         return _field(w, "%warp", WARP["sm_id"], shape)
+    if name == "barrier_result":
+        return _field(w, "%warp", WARP["barrier_result"], shape)
     if name == "nsmid":
         return _field(w, "%launch", LAUNCH["sm_count"], shape)
     if name == "dynamic_smem_size":
@@ -120,6 +122,8 @@ def special(w: FunctionWriter, op: Op, shape: Shape) -> Val:
     }
     if name in fixed:
         return w.constant("i32", fixed[name])
+    if not name.startswith(("clock", "globaltimer")):
+        raise NotImplementedError(f"special register {name} has no compiled form")
     clock = special64(w, "globaltimer" if name.startswith("globaltimer") else "clock")
     text = clock.scalar
     if name.endswith("hi"):

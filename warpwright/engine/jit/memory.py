@@ -114,6 +114,14 @@ def addresses_vector(w: FunctionWriter, place: Place) -> str:
     return vector if place.wide else w.op(f"zext {VEC32} {vector} to {VEC64}")
 
 
+def settle(w: FunctionWriter, address: Val) -> None:
+    """Give an address its LLVM name before control flow splits."""
+    if address.shape.kind == VECTOR_KIND:
+        w.vector(address)
+    elif address.shape.const is None:
+        w.scalar(address)
+
+
 def call_slow(w: FunctionWriter, name: str, place: Place, site: str, exec_bits: str, extra: str = "") -> str:
     """The exact way: lanes one by one, in a shared function; leaves through 'fault' when a lane is at fault."""
     w.emit(f"store {VEC64} {addresses_vector(w, place)}, ptr %lane_addresses, align 64")
@@ -247,6 +255,7 @@ def _diamond(w: FunctionWriter, place: Place, count: int, fast_path: object, sca
     bytes_ = place.size
     site = site_pointer(w, w.add_site()) if place.wide else "null"
     exec_bits = w.exec.bits
+    settle(w, place.address)
     only_slow = bytes_ < 4 and (place.scattered or place.access.space == "local")
     join = w.new_label("loaded")
     fast_names: list[str] = []
@@ -347,6 +356,7 @@ def emit_store(w: FunctionWriter, op: Op, address: Val, value: Val) -> None:
         not local and not place.scattered and not place.consecutive and not (uniform and uniform_words)
     )
     vectors = [w.vector(v) for v in words] if not (uniform and uniform_words and not local) else []
+    settle(w, address)
     site = site_pointer(w, w.add_site()) if place.wide else "null"
     end = w.new_label("stored")
     exec_vector = w.mask_vector(w.exec)

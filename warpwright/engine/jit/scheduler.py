@@ -240,7 +240,10 @@ rouse:
   %mode_or = icmp eq i64 %mode, 4
   %r1 = select i1 %mode_or, i64 %is_or, i64 %votes
   %r2 = select i1 %mode_and, i64 %is_and, i64 %r1
-  call void @ww_put(ptr %k_warp, i64 {WARP["barrier_result"]}, i64 %r2)
+  %mode_red = icmp uge i64 %mode, 2
+  %r_old = call i64 @ww_get(ptr %k_warp, i64 {WARP["barrier_result"]})
+  %r3 = select i1 %mode_red, i64 %r2, i64 %r_old
+  call void @ww_put(ptr %k_warp, i64 {WARP["barrier_result"]}, i64 %r3)
   br label %woken
 woken:
   %k1 = add i64 %k, 1

@@ -117,6 +117,11 @@ class Workspace:
             self._words[WORKSPACE.slot(name)] = value
         self._run = _RUN(kernel.run_blocks)
 
+    @property
+    def blocks_done(self) -> int:
+        """Blocks of the current or last run that have ended; may be read while it runs."""
+        return int(self._words[WORKSPACE.slot("blocks_done")])
+
     def run(self, launch: int, first: int, count: int, counter: int = 0) -> Outcome:
         """Run blocks ``first`` … ``first + count - 1`` of a launch; releases the GIL meanwhile.
 
