@@ -18,7 +18,7 @@ def kernels(draw: st.DrawFn) -> tuple[Synthetic, list[list[int]], list[str]]:
     for _ in range(draw(st.integers(1, 24))):
         opcode = draw(st.sampled_from(OPCODES))
         stall = draw(st.integers(1, 6))
-        wait = draw(st.lists(st.integers(0, 5), max_size=2))
+        wait = draw(st.lists(st.integers(0, 5), max_size=2, unique=True))
         barrier = draw(st.integers(0, 7))
         reads = draw(st.lists(st.integers(0, 15), min_size=1, max_size=3))
         if opcode in ("LDG", "STG", "LDS", "STS"):

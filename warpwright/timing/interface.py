@@ -26,16 +26,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from warpwright.engine.abi import Status
-
-
-class BasicBlock(Protocol):
-    """A run of instructions that a block record stands for."""
-
-    @property
-    def first(self) -> int: ...  # index of its first instruction in program.instructions
-
-    @property
-    def last(self) -> int: ...  # index of its last instruction
+from warpwright.engine.blocks import BasicBlock
 
 
 class TracedKernel(Protocol):
@@ -49,9 +40,6 @@ class TracedKernel(Protocol):
 
     @property
     def blocks(self) -> Sequence[BasicBlock]: ...  # by the number that block records carry
-
-    @property
-    def max_block_words(self) -> int: ...  # trace words that one basic block can need
 
 
 @dataclass(frozen=True, slots=True)

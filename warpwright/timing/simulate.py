@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from warpwright.chips.chip import Chip
 from warpwright.chips.occupancy import Occupancy
-from warpwright.engine.abi import BLOCK, WARP, Status
+from warpwright.engine.abi import BLOCK, MAX_RECORD_WORDS_PER_ACCESS, WARP, Status
 from warpwright.engine.blocks import BasicBlock
 from warpwright.engine.launch import LaunchContext, launch_occupancy
 from warpwright.isa.ops import Lowered
@@ -49,7 +49,14 @@ _schedulers: dict[Scheduler, Any] = {}
 class _Workspace:
     """Structures and memory of every block that can be resident, at fixed places."""
 
-    def __init__(self, kernel: TracedKernel, context: LaunchContext, occupancy: Occupancy, sms: int) -> None:
+    def __init__(
+        self,
+        kernel: TracedKernel,
+        blocks: Sequence[BasicBlock],
+        context: LaunchContext,
+        occupancy: Occupancy,
+        sms: int,
+    ) -> None:
         geometry = context.geometry
         program = context.program
         slots = sms * occupancy.blocks_per_sm
@@ -60,7 +67,8 @@ class _Workspace:
         self.shared_bytes = program.shared_static_bytes + geometry.dynamic_shared_bytes
         self.shared_stride = (self.shared_bytes + 127) // 128 * 128 + 128
         self.local_stride = (context["local_bytes_per_thread"] * 32 + 127) // 128 * 128
-        self.trace_stride = (TRACE_LIMIT_WORDS + kernel.max_block_words + 8) * 8 // 64 * 64 + 128
+        longest = max((1 + MAX_RECORD_WORDS_PER_ACCESS * (len(block.accesses) + 1) for block in blocks), default=1)
+        self.trace_stride = (TRACE_LIMIT_WORDS + longest) * 8 // 64 * 64 + 192
         self.blocks = np.zeros(slots * BLOCK.size_bytes // 8 + 8, np.int64)
         self.warps = np.zeros(slots * warps * self.warp_stride // 8 + 8, np.int64)
         self.shared = np.zeros(slots * self.shared_stride // 8 + 16, np.int64)
@@ -216,9 +224,10 @@ def simulate(
     """
     began = time.perf_counter()
     occupancy = launch_occupancy(program, context.geometry, chip)
-    static = encode(program, lowered, kernel.blocks if blocks is None else blocks, chip)
+    table = kernel.blocks if blocks is None else blocks
+    static = encode(program, lowered, table, chip)
     state = s.build(chip, occupancy.l1_kib, static.code_lines, static.const_lines, static.instructions)
-    space = _Workspace(kernel, context, occupancy, chip.sm.sm_count)
+    space = _Workspace(kernel, table, context, occupancy, chip.sm.sm_count)
     _fill_header(state, static, kernel, context, occupancy, space)
     if scheduler not in _schedulers:
         _schedulers[scheduler] = compile_scheduler(scheduler)

@@ -93,7 +93,7 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
         row[s.I_LATENCY] = timing.latency_cycles
         row[s.I_STALL] = max(control.stall_cycles, 1)
         row[s.I_YIELD] = int(control.yield_flag)
-        row[s.I_WAIT] = control.wait_mask
+        row[s.I_WAIT] = control.wait_mask & 63
         row[s.I_WRITE_BARRIER] = control.write_barrier if control.write_barrier < 6 else -1
         row[s.I_READ_BARRIER] = control.read_barrier if control.read_barrier < 6 else -1
         row[s.I_LINE] = instruction.address // line_bytes
