@@ -322,7 +322,7 @@ def round_single(f: Form, type: str, x: str, rounding: str) -> str:
     if type == "f16":
         if rounding == "rn":
             return f.cast("fptrunc", "f32", "f16", x)
-        return directed(f, "fptrunc", "f16", ["f32"], [x], rounding)
+        return _directed_half(f, x, rounding)
     word = f.cast("bitcast", "f32", "i32", x)
     nan = f.op("fcmp uno", "f32", x, x)
     quiet = f.op("or", "i32", f.op("lshr", "i32", word, f.const("i32", 16)), f.const("i32", 0x40))
@@ -337,6 +337,26 @@ def round_single(f: Form, type: str, x: str, rounding: str) -> str:
         moved = f.select("i32", away, f.op("add", "i32", word, f.const("i32", 0xFFFF)), word)
     short = f.op("lshr", "i32", moved, f.const("i32", 16))
     return f.cast("trunc", "i32", "i16", f.select("i32", nan, quiet, short))
+
+
+def _directed_half(f: Form, x: str, rounding: str) -> str:
+    """f32 to f16 in a direction: the nearest number, or its neighbour."""
+    nearest = f.cast("fptrunc", "f32", "f16", x)
+    back = f.cast("fpext", "f16", "f32", nearest)
+    word = f.cast("bitcast", "f16", "i16", nearest)
+    if rounding == "rz":
+        wrong = f.op("fcmp ogt", "f32", f.call("fabs", "f32", back), f.call("fabs", "f32", x))
+        moved = f.op("sub", "i16", word, f.const("i16", 1))
+    else:
+        down = rounding == "rm"
+        wrong = f.op("fcmp ogt" if down else "fcmp olt", "f32", back, x)
+        negative = f.op("icmp slt", "i16", word, f.const("i16", 0))
+        zero = f.op("icmp eq", "i16", f.op("and", "i16", word, f.const("i16", 0x7FFF)), f.const("i16", 0))
+        larger = f.op("add", "i16", word, f.const("i16", 1))
+        smaller = f.op("sub", "i16", word, f.const("i16", 1))
+        moved = f.select("i16", negative, larger, smaller) if down else f.select("i16", negative, smaller, larger)
+        moved = f.select("i16", zero, f.const("i16", 0x8001 if down else 1), moved)
+    return f.cast("bitcast", "i16", "f16", f.select("i16", wrong, moved, word))
 
 
 def directed(f: Form, name: str, type: str, types: list[str], args: list[str], rounding: str) -> str:

@@ -102,113 +102,86 @@ def _post_dominators(inner: Sequence[tuple[int, ...]]) -> list[int]:
     return [-1 if mask == everything and count > 1 else block_of.get(mask & ~(1 << n), -1) for n, mask in enumerate(known)]
 
 
-def _components(blocks: Sequence[BasicBlock]) -> list[int]:
-    """Number of the strongly connected component of each block that lies on a cycle, else -1 (Tarjan, iterative)."""
-    count = len(blocks)
-    order = [-1] * count
-    low = [0] * count
-    on_stack = [False] * count
-    component = [-1] * count
-    stack: list[int] = []
-    clock = 0
-    groups = 0
-    for root in range(count):
-        if order[root] >= 0:
-            continue
-        work = [(root, 0)]
-        while work:
-            n, at = work.pop()
-            if at == 0:
-                order[n] = low[n] = clock
-                clock += 1
-                stack.append(n)
-                on_stack[n] = True
-            successors = blocks[n].successors
-            descended = False
-            for position in range(at, len(successors)):
-                s = successors[position]
-                if order[s] < 0:
-                    work.append((n, position + 1))
-                    work.append((s, 0))
-                    descended = True
-                    break
-                if on_stack[s]:
-                    low[n] = min(low[n], order[s])
-            if descended:
+def _loops(blocks: Sequence[BasicBlock]) -> list[Bits]:
+    """Bodies of loops, one for each target of a jump back."""
+    predecessors: list[list[int]] = [[] for _ in blocks]
+    for b in blocks:
+        for s in b.successors:
+            predecessors[s].append(b.number)
+    bodies: dict[int, Bits] = {}
+    for b in blocks:
+        for header in b.successors:
+            if header > b.number:
                 continue
-            if low[n] == order[n]:
-                group = []
-                while True:
-                    member = stack.pop()
-                    on_stack[member] = False
-                    group.append(member)
-                    if member == n:
-                        break
-                if len(group) > 1 or n in blocks[n].successors:
-                    for member in group:
-                        component[member] = groups
-                    groups += 1
-            if work:
-                parent = work[-1][0]
-                low[parent] = min(low[parent], low[n])
-    return component
+            body = bodies.get(header, 0) | 1 << header
+            work = [b.number]
+            while work:
+                n = work.pop()
+                if not body >> n & 1:
+                    body |= 1 << n
+                    work.extend(predecessors[n])
+            bodies[header] = body
+    return list(bodies.values())
 
 
 def _spin_loops(blocks: Sequence[BasicBlock], lowered: Sequence[Lowered], webs: Webs) -> list[bool]:
     """Blocks of loops whose exit waits for what others write.
 
-    A loop qualifies when a value from a strong load or an atomic decides any of its branches, or a value from shared
-    memory decides whether it ends (a flag that the compiler reads with a plain load because it is volatile).
+    A loop qualifies when a value that a strong load or an atomic in it brings decides any of its branches, or a value
+    from shared memory decides whether it ends (a flag that is read with a plain load because it is volatile).
     """
     fair = [False] * len(blocks)
-    component = _components(blocks)
-    strong_in: set[int] = set()
-    weak_in: set[int] = set()
-    for b in blocks:
-        group = component[b.number]
-        if group < 0:
-            continue
-        for access in b.accesses:
-            if access.kind == "atomic" or (access.kind == "load" and access.access.strong):
-                strong_in.add(group)
-            elif access.kind == "load" and access.space in ("shared", "generic"):
-                weak_in.add(group)
-    for sources, exits_only in ((strong_in, False), (weak_in, True)):
-        if not sources:
-            continue
-        tainted: set[int] = set()
-        deciding: set[int] = set()
-        before = -1
-        while before != len(tainted):
-            before = len(tainted)
-            for b in blocks:
-                group = component[b.number]
-                for index in range(b.first, b.first + b.count):
-                    low = lowered[index]
-                    values: list[bool] = []
-                    guarded = low.guard is not None and webs.references[index, -1].low in tainted
-                    for position, op in enumerate(low.ops):
-                        hot = any(values[a] for a in op.args)
-                        if op.name[:4] == "get_":
-                            hot = webs.references[index, position].low in tainted
-                        elif op.name[:4] == "set_":
-                            if hot or guarded:
-                                reference = webs.references[index, position]
-                                tainted.add(reference.low)
-                                if reference.high >= 0:
-                                    tainted.add(reference.high)
-                        elif op.name in ("load", "atomic") and group in sources:
-                            access: Access = op.attr
-                            weak = access.space in ("shared", "generic") and op.name == "load"
-                            hot = hot or (weak if exits_only else op.name == "atomic" or access.strong)
-                        elif op.name in ("branch", "exit", "branch_indirect") and (hot or guarded) and group in sources:
-                            leaves = op.name == "exit" or any(component[s] != group for s in b.successors)
-                            if leaves or not exits_only:
-                                deciding.add(group)
-                        values.append(hot)
-        for n, group in enumerate(component):
-            fair[n] = fair[n] or group in deciding
+    for body in _loops(blocks):
+        inside = members(body)
+        accesses = [a for n in inside for a in blocks[n].accesses]
+        strong = any(a.kind == "atomic" or (a.kind == "load" and a.access.strong) for a in accesses)
+        weak = any(a.kind == "load" and a.space in ("shared", "generic") for a in accesses)
+        if (strong and _decided_by(body, blocks, lowered, webs, False)) or (
+            weak and _decided_by(body, blocks, lowered, webs, True)
+        ):
+            for n in inside:
+                fair[n] = True
     return fair
+
+
+def _decided_by(
+    body: Bits, blocks: Sequence[BasicBlock], lowered: Sequence[Lowered], webs: Webs, exits_only: bool
+) -> bool:
+    """Whether values loaded in a loop reach one of its branches (or, ``exits_only``, one that leaves it)."""
+    tainted: set[int] = set()
+    before = -1
+    while before != len(tainted):
+        before = len(tainted)
+        for n in members(body):
+            b = blocks[n]
+            leaves = any(not body >> s & 1 for s in b.successors)
+            for index in range(b.first, b.first + b.count):
+                low = lowered[index]
+                values: list[bool] = []
+                guarded = low.guard is not None and webs.references[index, -1].low in tainted
+                for position, op in enumerate(low.ops):
+                    hot = any(values[a] for a in op.args)
+                    if op.name[:4] == "get_":
+                        reference = webs.references[index, position]
+                        hot = reference.low in tainted or reference.high in tainted
+                    elif op.name[:4] == "set_":
+                        if hot or guarded:
+                            reference = webs.references[index, position]
+                            tainted.add(reference.low)
+                            if reference.high >= 0:
+                                tainted.add(reference.high)
+                    elif op.name in ("load", "atomic"):
+                        access: Access = op.attr
+                        weak = access.space in ("shared", "generic") and op.name == "load"
+                        hot = hot or (weak if exits_only else op.name == "atomic" or access.strong)
+                    elif (
+                        op.name in ("branch", "exit", "branch_indirect")
+                        and (hot or guarded)
+                        and (leaves or op.name == "exit" or not exits_only)
+                    ):
+                        return True
+                    values.append(hot)
+    return False
 
 
 def make_flow(program: Program, blocks: Sequence[BasicBlock], lowered: Sequence[Lowered], webs: Webs) -> Flow:
