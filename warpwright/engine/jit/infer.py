@@ -413,6 +413,14 @@ def analyse(
         for index in range(b.first, b.first + b.count):
             block_of[index] = b.number
     readers: list[list[int]] = [[] for _ in webs.webs]
+    # A register that nothing writes reads as 0.
+    written: set[int] = set()
+    for (index, position), reference in webs.references.items():
+        if position >= 0 and lowered[index].ops[position].name[:4] not in ("get_", "bsyn"):
+            written.update((reference.low, reference.high))
+    for web in webs.webs:
+        if web.number not in written:
+            shapes[web.number] = sh.constant(0)
     for (index, position), reference in webs.references.items():
         if position < 0 or lowered[index].ops[position].name[:4] == "get_" or lowered[index].guard is not None:
             readers[reference.low].append(index)
