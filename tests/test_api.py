@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import warpwright as ww
+from warpwright.engine.arguments import pack
 from warpwright.run import Progress
 from warpwright.session import session
 
@@ -374,3 +375,14 @@ def test_ctrl_c_stops_an_endless_kernel(gpu: ww.GPU, module: ww.Module, monkeypa
     x, y = np.zeros(64, np.int32), np.zeros(64, np.int32)
     module["shift"][2, 32](64, x, y)
     assert (y == 1).all(), "the GPU is usable again"
+
+
+def test_device_addresses_follow_the_order_of_arguments(gpu: ww.GPU, module: ww.Module) -> None:
+    """Whatever the host addresses: cycles depend on device addresses."""
+    parameters = module["shift"].parameters
+    low, high = np.zeros(128, np.int32).reshape(2, 64)
+    for x, y in ((low, high), (high, low)):
+        packed = pack(parameters, "shift", (64, x, y), gpu.memory)
+        first, second = np.frombuffer(bytes(packed.parameters[8:24]), np.uint64)
+        packed.release()
+        assert first < second

@@ -282,7 +282,11 @@ def pack(
 
 
 def _place_arrays(pointers: Sequence[tuple[ParameterType, npt.NDArray[Any]]], packed: PackedArguments) -> None:
-    """Copy arrays in, one allocation for each group of arrays that overlap on the host."""
+    """Copy arrays in, one allocation for each group of arrays that overlap on the host.
+
+    Device addresses depend on the order of the arguments alone, never on where arrays lie on the host: addresses
+    decide cache sets and memory channels, and the same program must take the same cycles every time.
+    """
     ordered = sorted(pointers, key=lambda p: int(p[1].ctypes.data))
     held: list[tuple[ParameterType, int, HostBuffer]] = []
     for parameter, array in ordered:
@@ -296,6 +300,8 @@ def _place_arrays(pointers: Sequence[tuple[ParameterType, npt.NDArray[Any]]], pa
             last = HostBuffer(start, array.nbytes, str(parameter), writable, keep=[array])
             packed.buffers.append(last)
         held.append((parameter, start, last))
+    first_use = {id(buffer): parameter.ordinal for parameter, _, buffer in sorted(held, key=lambda h: -h[0].ordinal)}
+    packed.buffers.sort(key=lambda buffer: first_use[id(buffer)])
     for buffer in packed.buffers:
         buffer.allocation = packed.memory.allocate(buffer.size_bytes, buffer.name)
         if buffer.size_bytes:

@@ -231,7 +231,7 @@ def _describe_wait(program: Program, warp: WaitingWarp) -> str:
         expects = f" of {warp.barrier_threads} threads" if warp.barrier_threads else ""
         some = f" with {_lane_list(warp.lanes)} only" if warp.lanes not in (0, 0xFFFF_FFFF) else ""
         return f"waits at barrier {warp.barrier}{expects}{some}{at}"
-    return f"waits for its own lanes: {_lane_list(warp.lanes)} wait{at}"
+    return f"waits for its own lanes{f': {_lane_list(warp.lanes)} wait' if warp.lanes else ''}{at}"
 
 
 def deadlock_error(program: Program, geometry: Geometry, block: Dim3, warps: Sequence[WaitingWarp]) -> DeadlockError:
