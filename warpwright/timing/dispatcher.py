@@ -87,6 +87,9 @@ def start_warp(m: Any, sm: int, block: int, i: int, pointer: int, warp: int, thr
     trace = m[u(s.H_TRACE_BASE)] + resident * m[u(s.H_TRACE_STRIDE)]
     for j in range(W_FIELDS):
         poke(warp + j * 8, 0)
+    save = warp + m[u(s.H_SPILL_OFFSET)]
+    for j in range(0, m[u(s.H_SPILL_BYTES)], 8):
+        poke(save + j, 0)
     poke(warp + F_LAUNCH, m[u(s.H_LAUNCH)])
     poke(warp + F_BLOCK, pointer)
     poke(warp + F_WARP, i)
@@ -95,7 +98,7 @@ def start_warp(m: Any, sm: int, block: int, i: int, pointer: int, warp: int, thr
     poke(warp + F_TRACE, trace)
     poke(warp + F_LIMIT, m[u(s.H_TRACE_LIMIT)])
     poke(warp + F_SM, m[u(sm + s.SM_INDEX)])
-    poke(warp + F_SPILL, warp + m[u(s.H_SPILL_OFFSET)])
+    poke(warp + F_SPILL, save)
     w = warp_at(sm, position)
     # Requests of the warp that was here before may still be on their way: they count down what they counted up.
     for j in range(s.W_SLOTS):

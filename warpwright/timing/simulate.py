@@ -104,6 +104,7 @@ def _fill_header(
         s.H_WARP_BASE: space.aligned(space.warps),
         s.H_WARP_STRIDE: space.warp_stride,
         s.H_SPILL_OFFSET: space.spill_offset,
+        s.H_SPILL_BYTES: (kernel.spill_bytes + 7) // 8 * 8,
         s.H_SHARED_BASE: space.aligned(space.shared),
         s.H_SHARED_STRIDE: space.shared_stride,
         s.H_SHARED_BYTES: space.shared_bytes,

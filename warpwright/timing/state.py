@@ -93,6 +93,7 @@ STALLS = (
     H_WARP_BASE,  # host pointer of the first WARP structure
     H_WARP_STRIDE,
     H_SPILL_OFFSET,  # of the save area from its WARP structure
+    H_SPILL_BYTES,
     H_SHARED_BASE,
     H_SHARED_STRIDE,
     H_SHARED_BYTES,
@@ -206,7 +207,7 @@ STALLS = (
     H_DRAM_ACTIVATIONS,
     H_STRONG_CALLS,
     H_SLOTS,
-) = range(130)
+) = range(131)
 
 # --- SM -----------------------------------------------------------------------------------------
 (

@@ -176,7 +176,7 @@ def issue(m: Any, code: Any, sm: int, sc: int, slot: int, time: int, end: int) -
             m[u(w + s.W_EARLIEST)] = earliest
             m[u(w + s.W_REASON)] = s.ST_BARRIER
             m[u(sc + s.SC_READY + slot)] = s.INF
-            settle(m, code, sm)
+            settle(m, code, sm, time)
             return True
         if m[u(sm + s.SM_RECONSIDER)]:
             m[u(sm + s.SM_RECONSIDER)] &= ~(1 << m[u(w + s.W_SLOT)])
@@ -199,7 +199,7 @@ def issue(m: Any, code: Any, sm: int, sc: int, slot: int, time: int, end: int) -
         reason = s.ST_SLEEP
     prepare(m, code, sm, w, earliest, reason)
     if m[u(sm + s.SM_RECONSIDER)]:
-        settle(m, code, sm)
+        settle(m, code, sm, time)
     return True
 
 

@@ -265,15 +265,15 @@ def mark(m: Any, sm: int, w: int) -> None:
 
 
 @core
-def settle(m: Any, code: Any, sm: int) -> None:
-    """Prepare every warp of which something became known."""
+def settle(m: Any, code: Any, sm: int, time: int) -> None:
+    """Prepare every warp of which something became known, for cycles from ``time`` on."""
     while m[u(sm + s.SM_RECONSIDER)]:
         slot = lowest_bit(m[u(sm + s.SM_RECONSIDER)])
         m[u(sm + s.SM_RECONSIDER)] &= ~(1 << slot)
         w = warp_at(sm, slot)
         sc = sm + s.OFF_SUB_CORES + (slot >> 4) * s.SC_SLOTS
         if m[u(w + s.W_ACTIVE)] and m[u(sc + s.SC_READY + (slot & 15))] >= s.INF:
-            prepare(m, code, sm, w, m[u(w + s.W_EARLIEST)], m[u(w + s.W_REASON)])
+            prepare(m, code, sm, w, max(m[u(w + s.W_EARLIEST)], time), m[u(w + s.W_REASON)])
 
 
 @core
