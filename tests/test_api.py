@@ -365,8 +365,11 @@ def test_ctrl_c_stops_an_endless_kernel(gpu: ww.GPU, module: ww.Module, monkeypa
     timer = threading.Timer(1.5, os.kill, (os.getpid(), signal.SIGINT))
     began = time.perf_counter()
     timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        module["endless"][1, 32](flag)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            module["endless"][1, 32](flag)
+    finally:
+        timer.cancel()
     assert time.perf_counter() - began < 20
     assert seen, "a launch of more than a second shows progress"
     assert (seen[0].kernel, seen[0].phase, seen[0].blocks) == ("endless", "running", 1)

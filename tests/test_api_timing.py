@@ -128,8 +128,11 @@ def test_ctrl_c_stops_a_timed_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = gpu.array(np.arange(1000))
     timer = threading.Timer(1.6, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        gpu.compile(SOURCE, name="timed.cu")["endless"][1, 32](np.zeros(1, np.int32))
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            gpu.compile(SOURCE, name="timed.cu")["endless"][1, 32](np.zeros(1, np.int32))
+    finally:
+        timer.cancel()
     assert seen
     assert seen[-1].finished
     assert max(p.cycles for p in seen) > 0

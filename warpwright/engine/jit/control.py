@@ -60,7 +60,8 @@ class WarpFunction:
             n for n, end in enumerate(w.flow.ends) if end in ("barrier", "barrier_red") and self.together[n]
         ]
         """Blocks that end in a block barrier which only part of the warp may have reached."""
-        self.leftovers = bool(w.flow.any_fair or self.waiting or self.held_barriers)
+        # Where no lane can be left pending, none is left at the end, spin loops or not.
+        self.leftovers = bool(self.order and (w.flow.any_fair or self.waiting or self.held_barriers))
         self.wanted_barriers = self._wanted_barrier_webs()
 
     # --- what is needed ---------------------------------------------------------------------------
@@ -539,7 +540,7 @@ class WarpFunction:
         if name == "extract":
             return args[0].parts[op.attr] if args[0].parts else w.word(args[0], op.attr)
         if name == "load":
-            return mem.emit_load(w, op, args[0])
+            return mem.emit_load(w, op, args)
         if name == "store":
             mem.emit_store(w, op, args[0], args[1])
             return Val("void", Shape(UNSET_KIND))
