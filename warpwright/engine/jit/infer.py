@@ -222,7 +222,7 @@ def infer(op: Op, args: list[Known], types: Sequence[str], setting: Setting, con
     if name == "load":
         address = flat[0]
         count = {"i32x2": 2, "i32x4": 4}.get(op.type, 1)
-        per_lane = op.attr.space in ("local", "generic")
+        per_lane = op.attr.space in ("local", "generic") or len(flat) > 1
         shape = UNSET if address == UNSET else UNIFORM if uniform(address) and not per_lane else VECTOR
         return shape if count == 1 else (shape,) * count
     if name == "load_const":

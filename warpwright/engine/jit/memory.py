@@ -226,7 +226,24 @@ def mask_literal(indices: list[int]) -> str:
 
 
 # --- loads ----------------------------------------------------------------------------------------
-def emit_load(w: FunctionWriter, op: Op, address: Val) -> Val:
+def emit_load(w: FunctionWriter, op: Op, args: list[Val]) -> Val:
+    """A load; lanes where its condition (when given) is false access nothing and get 0."""
+    if len(args) == 1:
+        return _load(w, op, args[0])
+    whole = w.exec
+    w.exec = w.and_mask(whole, args[1])
+    inside = w.mask_vector(w.exec)
+    value = _load(w, op, args[0])
+    w.exec = whole
+    parts = []
+    for part in value.parts or (value,):
+        kind = vector_type(part.type)
+        name = w.op(f"select {VECBOOL} {inside}, {kind} {w.vector(part)}, {kind} zeroinitializer")
+        parts.append(Val(part.type, VECTOR, vector=name))
+    return parts[0] if len(parts) == 1 else Val(value.type, VECTOR, parts=tuple(parts))
+
+
+def _load(w: FunctionWriter, op: Op, address: Val) -> Val:
     """A load; 8 and 16 bytes give a value with parts, 1 and 2 bytes an i8 or i16."""
     access: Access = op.attr
     place = Place(w, address, access)

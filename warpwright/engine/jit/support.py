@@ -642,18 +642,31 @@ def mma_function(name: str) -> tuple[str, dict[str, str]]:
     """
     _, _, shape, element, accumulator, *numbers = name.split("_")
     n_a, n_b, n_c = (int(n) for n in numbers)
-    k = int(shape.split("k")[1])
+    quads = shape.startswith("m8n8k4.")
+    k = 4 if quads else int(shape.split("k")[1])
     rows = 16 if shape.startswith("m16") else 8
     halves = rows // 8
-    per = {"f16": 2, "bf16": 2, "tf32": 1}.get(element, 4)
+    mixed = len(element) == 4 and element[0] in "su"
+    first_element, second_element = (element[:2], element[2:]) if mixed else (element, element)
     t = Text()
-    t.emit(f"%a = alloca [{rows * k} x double], align 64")
-    t.emit(f"%b = alloca [{8 * k} x double], align 64")
+    t.emit(f"%a = alloca [{128 if quads else rows * k} x double], align 256")
+    t.emit(f"%b = alloca [{128 if quads else 8 * k} x double], align 256")
     t.emit(f"%c = alloca [{rows * 8} x double], align 64")
     f = arithmetic.Form(t, True)
 
     def register(n: int) -> str:
         return t.op(f"load <32 x i32>, ptr {t.field('%values', 128 * n)}, align 64")
+
+    def values_of(kind: str, first: int, count: int) -> list[str]:
+        """The values in consecutive registers."""
+        if kind != "f64":
+            return [v for n in range(count) for v in elements(kind, register(first + n))]
+        found = []
+        for n in range(0, count, 2):
+            low, high = (f.cast("zext", "i32", "i64", register(first + n + part)) for part in range(2))
+            wide = f.op("or", "i64", low, f.op("shl", "i64", high, f.const("i64", 32)))
+            found.append(f.cast("bitcast", "i64", "f64", wide))
+        return found
 
     def elements(kind: str, word: str) -> list[str]:
         """Values of a register, lowest first, as <32 x double>."""
@@ -684,27 +697,26 @@ def mma_function(name: str) -> tuple[str, dict[str, str]]:
 
     group = [lane // 4 for lane in range(32)]
     thread = [lane % 4 for lane in range(32)]
-    count = 0
-    for n in range(n_a):
-        for value in elements(element, register(n)):
-            r, part = divmod(count, per)
-            column = [x * per + part + 4 * per * (r // halves) for x in thread]
-            spread(value, "%a", [(g + 8 * (r % halves)) * k + x for g, x in zip(group, column, strict=True)])
-            count += 1
-    count = 0
-    for n in range(n_b):
-        for value in elements(element, register(n_a + n)):
-            r, part = divmod(count, per)
-            spread(value, "%b", [(x * per + part + 4 * per * r) * 8 + g for g, x in zip(group, thread, strict=True)])
-            count += 1
+    a_values = values_of(first_element, 0, n_a)
+    b_values = values_of(second_element, n_a, n_b)
+    c_values = values_of(accumulator, n_a + n_b, n_c)
+    if quads:
+        results = _volta_step(t, f, shape, a_values, b_values, c_values)
+        _store_results(t, f, accumulator, results)
+        return _mma_text(name, t)
+    per = max(1, len(a_values) // n_a)
+    for n, value in enumerate(a_values):
+        r, part = divmod(n, per)
+        column = [x * per + part + 4 * per * (r // halves) for x in thread]
+        spread(value, "%a", [(g + 8 * (r % halves)) * k + x for g, x in zip(group, column, strict=True)])
+    for n, value in enumerate(b_values):
+        r, part = divmod(n, per)
+        spread(value, "%b", [(x * per + part + 4 * per * r) * 8 + g for g, x in zip(group, thread, strict=True)])
     places = [
         [(g + 8 * (n // 2)) * 8 + x * 2 + n % 2 for g, x in zip(group, thread, strict=True)] for n in range(2 * halves)
     ]
-    count = 0
-    for n in range(n_c):
-        for value in elements(accumulator, register(n_a + n_b + n)):
-            spread(value, "%c", places[count])
-            count += 1
+    for n, value in enumerate(c_values):
+        spread(value, "%c", places[n])
     row = "<8 x double>"
     t.emit("br label %row_loop")
     t.label("row_loop")
@@ -736,28 +748,90 @@ def mma_function(name: str) -> tuple[str, dict[str, str]]:
         for lane, place in enumerate(lanes):
             one = t.op(f"load double, ptr {t.field('%c', 8 * place)}")
             value = t.op(f"insertelement <32 x double> {value}, double {one}, i64 {lane}")
+        results.append(value)
+    _store_results(t, f, accumulator, results)
+    return _mma_text(name, t)
+
+
+def _mma_text(name: str, t: Text) -> tuple[str, dict[str, str]]:
+    t.emit("ret void")
+    return f"define internal void @{name}(ptr %values) noinline {{\n" + "\n".join(t.lines) + "\n}\n", dict(t.declared)
+
+
+def _volta_step(
+    t: Text, f: arithmetic.Form, shape: str, a: list[str], b: list[str], c: list[str]
+) -> list[str]:
+    """One step of Volta's m8n8k4: four products of 8x4 by 4x8, each by eight lanes."""
+    _, layout_a, layout_b, step_text = shape.split(".")
+    step = int(step_text)
+    for base, values in (("%a", a), ("%b", b)):
+        for n, value in enumerate(values):
+            t.emit(f"store <32 x double> {value}, ptr {t.field(base, 256 * n)}, align 64")
+    gather = "llvm.masked.gather.v32f64.v32p0"
+    t.declared[gather] = f"declare <32 x double> @{gather}(<32 x ptr>, i32, <32 x i1>, <32 x double>)"
+
+    def pick(base: str, places: list[int]) -> str:
+        pointers = t.op(f"getelementptr double, ptr {base}, <32 x i64> {t.literal_vector('i64', places)}")
+        return t.op(
+            f"call <32 x double> @{gather}(<32 x ptr> {pointers}, i32 8, <32 x i1> {t.literal_vector('i1', (1,) * 32)}, "
+            "<32 x double> zeroinitializer)"
+        )
+
+    def source(quad: int, across: int, along: int, by_member: bool) -> int:
+        """Place of an element: by lanes of the quad pair along its outer dimension, or along k."""
+        member, register = (across % 4, along) if by_member else (along, across % 4)
+        return 32 * register + quad * 4 + member + 16 * (across // 4)
+
+    results = []
+    for n, total in enumerate(c):
+        rows, columns = [], []
+        for lane in range(LANES):
+            member, upper = lane % 4, 4 * (lane // 16)
+            if len(c) == 2:
+                rows.append((lane & 1) + 2 * (step & 1) + upper)
+                columns.append(4 * (step >> 1) + (lane & 2) + n)
+            else:
+                rows.append(member + upper)
+                columns.append(4 * step + n)
+        quads = [lane % 16 // 4 for lane in range(LANES)]
+        for k in range(4):
+            left = pick("%a", [source(q, r, k, layout_a == "row") for q, r in zip(quads, rows, strict=True)])
+            right = pick("%b", [source(q, x, k, layout_b == "col") for q, x in zip(quads, columns, strict=True)])
+            total = f.op("fadd", "f64", total, f.op("fmul", "f64", left, right))
+        results.append(total)
+    return results
+
+
+def _store_results(t: Text, f: arithmetic.Form, accumulator: str, values: list[str]) -> None:
+    """Round sums to the accumulator's format and leave them as registers."""
+    registers: list[str] = []
+    for value in values:
         if accumulator == "s32":
             wide = f.call("fptosi.sat", "f64", value, result="i64")
-            results.append(f.cast("trunc", "i64", "i32", wide))
+            registers.append(f.cast("trunc", "i64", "i32", wide))
             continue
-        if accumulator == "f32":
+        if accumulator == "f64":
+            short = value
+        elif accumulator == "f32":
             short = f.cast("fptrunc", "f64", "f32", value)
         else:
             short = arithmetic.round_single(f, accumulator, arithmetic.odd_single(f, value), "rn")
         nan = arithmetic.is_nan(f, accumulator, short)
         short = f.select(accumulator, nan, f.const(accumulator, arithmetic.CANONICAL[accumulator]), short)
-        results.append(arithmetic.bits(f, accumulator, short))
+        word = arithmetic.bits(f, accumulator, short)
+        if accumulator == "f64":
+            registers.append(f.cast("trunc", "i64", "i32", word))
+            registers.append(f.cast("trunc", "i64", "i32", f.op("lshr", "i64", word, f.const("i64", 32))))
+        else:
+            registers.append(word)
     if accumulator in ("f16", "bf16"):
-        wide_words = [f.cast("zext", "i16", "i32", r) for r in results]
-        results = [
+        wide_words = [f.cast("zext", "i16", "i32", r) for r in registers]
+        registers = [
             f.op("or", "i32", wide_words[n], f.op("shl", "i32", wide_words[n + 1], f.const("i32", 16)))
             for n in range(0, len(wide_words), 2)
         ]
-    for n, word in enumerate(results):
+    for n, word in enumerate(registers):
         t.emit(f"store <32 x i32> {word}, ptr {t.field('%values', 128 * n)}, align 64")
-    t.emit("ret void")
-    text = f"define internal void @{name}(ptr %values) noinline {{\n" + "\n".join(t.lines) + "\n}\n"
-    return text, dict(t.declared)
 
 
 def shared_module() -> str:
