@@ -1,4 +1,4 @@
-"""Calls inside one code section: does a function call itself?
+"""Calls inside one code section: does a function call itself, or through a pointer?
 
 The compiler states a kernel's stack with everything it calls (EIATTR_MIN_STACK_SIZE), but leaves recursion out and does
 not say so.  Functions that it did not inline share their kernel's section; their direct calls are read from the machine code: ``CALL.REL`` with an immediate is opcode
@@ -12,6 +12,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 _CALL_RELATIVE = 0x944
+_CALLS_BY_REGISTER = (0x343, 0x344)
+"""CALL.ABS and CALL.REL with a register: function pointers and virtual functions."""
 _INSTRUCTION_BYTES = 16
 
 
@@ -29,6 +31,14 @@ def direct_calls(code: bytes, arch: int) -> list[tuple[int, int]]:
             distance = distance << 8 | word >> 16 & 0xFF
         found.append((at, at + _INSTRUCTION_BYTES + 4 * distance))
     return found
+
+
+def calls_through_registers(code: bytes) -> bool:
+    """Whether the code calls a function whose address stands in a register."""
+    return any(
+        int.from_bytes(code[at : at + 2], "little") & 0xFFF in _CALLS_BY_REGISTER
+        for at in range(0, len(code) - _INSTRUCTION_BYTES + 1, _INSTRUCTION_BYTES)
+    )
 
 
 def calls_itself(entry: int, starts: Sequence[int], calls: Sequence[tuple[int, int]]) -> bool:

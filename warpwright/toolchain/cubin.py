@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from warpwright.errors import KernelNotFoundError
-from warpwright.toolchain.callgraph import calls_itself, direct_calls
+from warpwright.toolchain.callgraph import calls_itself, calls_through_registers, direct_calls
 from warpwright.toolchain.elf import (
     SHT_NOBITS,
     STO_CUDA_ENTRY,
@@ -125,7 +125,7 @@ class Kernel:
     """Bytes at the start of shared memory that the system keeps (1024 where the kernel's offsets begin there)."""
     frame_bytes: int = 0
     stack_bytes: int = 0
-    """Frame of the kernel with everything it calls, or a default where ``recursive``."""
+    """Frame of the kernel with everything it calls; a default where ``recursive`` or calling through a pointer."""
     recursive: bool = False
     """True when the depth of its calls is not known: recursion or a call through a pointer."""
     max_threads_per_block: int = 1024
@@ -432,7 +432,8 @@ class _Builder:
         known = [s for s in (least, most) if s is not None and s != UNKNOWN_STACK]
         kernel.recursive = recursion or least == UNKNOWN_STACK
         kernel.stack_bytes = max([kernel.frame_bytes, *known])
-        if kernel.recursive:
+        if kernel.recursive or calls_through_registers(kernel.code):
+            # The callee may be any function of the module, and its frame is in no attribute of the kernel.
             kernel.stack_bytes = max(kernel.stack_bytes, DEFAULT_RECURSION_STACK_BYTES)
 
     def _apply(self, kernel: Kernel, record: Record) -> None:
