@@ -20,6 +20,10 @@ from warpwright.isa.ops import Op
 
 SAVE_HEADER_BYTES = 64
 """Start of the save area: pointer to the allocation caches, then words that the block scheduler uses."""
+YIELDS_AT = 16
+"""Offset in the save area of the count of yields."""
+TURNS_AT = 24
+"""Offset in the save area of the count of back edges, which outlives returns."""
 BACK_EDGES_BEFORE_TURN = 4
 """A diverged group in a spin loop gives way to the warp's other lanes after so many iterations."""
 BACK_EDGES_BEFORE_YIELD = 64
@@ -50,6 +54,8 @@ class WarpFunction:
         self.diverged = everything != 0 or facts.divergent != 0
         pendable = everything
         for n, block in enumerate(w.blocks):
+            if self.together[n]:
+                pendable |= 1 << n
             if self.together[n] or facts.divergent >> n & 1:
                 for s in block.successors:
                     pendable |= 1 << s
@@ -151,8 +157,10 @@ class WarpFunction:
         w.emit("store i32 %exited_before, ptr %exited")
         for name in ("instructions", "idle"):
             w.emit(f"store i64 0, ptr %{name}")
-        for name in ("turns", "progress", "status", "release"):
+        for name in ("progress", "status", "release"):
             w.emit(f"store i32 0, ptr %{name}")
+        turns = w.load_field("%save", TURNS_AT, "i32") if w.flow.any_fair else "0"
+        w.emit(f"store i32 {turns}, ptr %turns")
         w.emit(f"store i64 {INSTRUCTIONS_BETWEEN_CANCEL_CHECKS}, ptr %limit")
         if w.trace:
             used = w.load_field("%warp", WARP["trace_used"])
@@ -194,10 +202,16 @@ class WarpFunction:
             offsets["end"] = offsets[name] + size
         return offsets[name]
 
+    def _others_at(self, resume: ResumePoint) -> bool:
+        """Whether lanes may be pending elsewhere at a resume point; at a convergence point they are on their way."""
+        if resume.kind in ("chain", "barrier"):
+            return True
+        return bool(self.together[resume.block]) or bool(self.waiting >> resume.block & 1)
+
     def live_at(self, resume: ResumePoint) -> list[int]:
         w = self.w
         blocks: set[int] = {resume.block}
-        if resume.kind in ("chain", "barrier") or self.together[resume.block]:
+        if self._others_at(resume):
             blocks.update(self.order)
         live: set[int] = set()
         for n in blocks:
@@ -218,8 +232,6 @@ class WarpFunction:
 
     def resume_point(self, kind: str, block: int) -> ResumePoint:
         w = self.w
-        if kind == "enter" and self.together[block]:
-            kind = "chain"
         key = (kind, -1 if kind in ("chain", "barrier") else block)
         if key not in w.resumes:
             w.resumes[key] = ResumePoint(len(w.resumes) + 1, kind, block)
@@ -234,7 +246,7 @@ class WarpFunction:
             size = 256 if type == vector_type("i64") else 128 if type == vector_type("i32") else 8
             found.append((f"%w{n}", type, self.slot(f"w{n}", size)))
         pending = {resume.block} if resume.block >= 0 else set()
-        if resume.kind in ("chain", "barrier") or self.together[resume.block]:
+        if self._others_at(resume):
             pending.update(self.order)
         found += [(f"%p{n}", "i32", self.slot(f"p{n}", 8)) for n in sorted(pending)]
         if self.leftovers:
@@ -370,6 +382,8 @@ class WarpFunction:
         pointer = w.field("%warp", WARP["thread_instructions"])
         total = w.op(f"add i64 {threads}, " + w.op(f"load i64, ptr {pointer}"))
         w.emit(f"store i64 {total}, ptr {pointer}")
+        if w.flow.any_fair:
+            w.store_field("%save", TURNS_AT, w.op("load i32, ptr %turns"), "i32")
         if w.trace:
             w.store_field("%warp", WARP["trace_used"], w.op("load i64, ptr %trace_used"))
         w.emit(f"ret i32 {w.op('load i32, ptr %status')}")
@@ -715,9 +729,10 @@ class WarpFunction:
         leave_warp, stay = w.new_label("yield"), w.new_label("stay")
         w.emit(f"br i1 {enough}, label %{leave_warp}, label %{stay}")
         w.label(leave_warp)
+        w.emit("store i32 0, ptr %turns")
         if self.waiting:
             # Lanes that wait at BSYNC may hold what the spinning ones wait for.
-            pointer = w.field("%save", 16)
+            pointer = w.field("%save", YIELDS_AT)
             count = w.op("add i64 1, " + w.op(f"load i64, ptr {pointer}"))
             forced = w.op(f"icmp uge i64 {count}, {YIELDS_BEFORE_RELEASE}")
             w.emit(f"store i64 {w.op(f'select i1 {forced}, i64 0, i64 {count}')}, ptr {pointer}")
@@ -725,7 +740,6 @@ class WarpFunction:
             w.emit(f"br i1 {forced}, label %{forcing}, label %{plain}")
             w.label(forcing)
             w.emit("store i32 1, ptr %release")
-            w.emit("store i32 0, ptr %turns")
             w.emit(f"br label {self.chain_from(n)}")
             w.label(plain)
         w.emit(f"store i32 {int(Status.YIELD)}, ptr %status")
