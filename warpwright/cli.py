@@ -47,7 +47,7 @@ def _console(stderr: bool = False) -> Console:
     console = Console(stderr=stderr, highlight=False)
     # A table in a file or a pipe should be as wide as it needs to be.
     if not console.is_terminal and "COLUMNS" not in os.environ:
-        console = Console(stderr=stderr, highlight=False, width=180)
+        console = Console(stderr=stderr, highlight=False, width=140)
     return console
 
 

@@ -43,6 +43,11 @@ def dram_gb_per_s(run: Run) -> float | None:
     return sum(run.metrics[name] for name in DRAM_BYTES) / run.seconds / 1e9
 
 
+def short_reason(run: Run) -> str:
+    """The bottleneck without its remarks: what stands before the first semicolon or parenthesis."""
+    return run.bottleneck.split(";")[0].split(" (")[0]
+
+
 def launch_table(runs: Sequence[Run], title: str) -> Table:
     """One row a launch, in order."""
     table = Table(title=title, title_justify="left", header_style="bold")
@@ -65,7 +70,7 @@ def launch_table(runs: Sequence[Run], title: str) -> Table:
                 format_seconds(run.seconds),
                 f"{run.ipc:.2f}",
                 "" if rate is None else f"{rate:,.0f}",
-                run.bottleneck,
+                short_reason(run),
             ]
         elif timed:
             cells += ["", "", "", "", ""]
@@ -74,19 +79,17 @@ def launch_table(runs: Sequence[Run], title: str) -> Table:
 
 
 def compare_table(by_chip: Mapping[str, Sequence[Run]], title: str) -> Table:
-    """One row a launch, one group of columns a chip: cycles, time, bottleneck.
+    """One row a launch, one column a chip: cycles, time, bottleneck.
 
     Launches are matched by their place in the program; a program that launches other kernels on another chip gets
     rows of its own for them.
     """
-    table = Table(title=title, title_justify="left", header_style="bold")
+    table = Table(title=title, title_justify="left", header_style="bold", show_lines=True)
     table.add_column("kernel", overflow="fold")
     table.add_column("grid", justify="right")
     table.add_column("block", justify="right")
     for chip in by_chip:
-        table.add_column(f"{chip}\ncycles", justify="right")
-        table.add_column("\ntime", justify="right")
-        table.add_column("\nbottleneck", overflow="fold", min_width=12)
+        table.add_column(chip, overflow="fold")
     rows: list[tuple[str, str, str]] = []
     cells: dict[tuple[int, str], Run] = {}
     for chip, runs in by_chip.items():
@@ -104,10 +107,10 @@ def compare_table(by_chip: Mapping[str, Sequence[Run]], title: str) -> Table:
         for chip in by_chip:
             found = cells.get((i, chip))
             if found is None:
-                shown += ["-", "-", "-"]
+                shown.append("-")
             elif not found.timed:
-                shown += ["off", "off", "off"]
+                shown.append(f"{found.instructions:,} instructions")
             else:
-                shown += [f"{found.cycles:,}", format_seconds(found.seconds), found.bottleneck]
+                shown.append(f"{found.cycles:,} cycles, {format_seconds(found.seconds)}\n{short_reason(found)}")
         table.add_row(*shown)
     return table
