@@ -12,6 +12,7 @@ from warpwright.engine.jit.infer import two_operand
 from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, VECTOR_KIND, WIDTH, Shape
 from warpwright.isa.ops import Op
 
+
 class Form:
     """Text of one operation in scalar or vector form: types, constants, intrinsics."""
 

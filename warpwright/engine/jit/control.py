@@ -157,8 +157,10 @@ class WarpFunction:
         w.emit("store i32 %exited_before, ptr %exited")
         for name in ("instructions", "idle"):
             w.emit(f"store i64 0, ptr %{name}")
-        for name in ("progress", "status", "release"):
+        for name in ("status", "release"):
             w.emit(f"store i32 0, ptr %{name}")
+        # A resume may begin in the middle of the chain: only a whole pass without progress is a deadlock.
+        w.emit("store i32 1, ptr %progress")
         turns = w.load_field("%save", TURNS_AT, "i32") if w.flow.any_fair else "0"
         w.emit(f"store i32 {turns}, ptr %turns")
         w.emit(f"store i64 {INSTRUCTIONS_BETWEEN_CANCEL_CHECKS}, ptr %limit")
