@@ -12,6 +12,7 @@ from warpwright.isa.sass import (  # noqa: F401  (importing a meaning module fil
     meaning_float,
     meaning_half,
     meaning_integer,
+    meaning_mbarrier,
     meaning_memory,
     meaning_move,
     meaning_tensor,

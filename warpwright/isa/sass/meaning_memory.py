@@ -13,6 +13,7 @@ from __future__ import annotations
 from warpwright.isa.ops import Access, Value
 from warpwright.isa.program import RZ, Instruction, Kind, Operand
 from warpwright.isa.sass.meaning import (
+    MEANINGS,
     Emitter,
     constant,
     is_predicate,
@@ -200,6 +201,9 @@ def atomic_value(b: Emitter, o: Operand, size: int) -> Value:
 
 @meaning("ATOM", "ATOMG", "ATOMS", "RED", "REDG")
 def ATOM(i: Instruction, b: Emitter) -> None:
+    if "ARRIVE" in i.modifiers:  # sm_80's mbarriers: meaning_mbarrier
+        MEANINGS["ARRIVES"](i, b)
+        return
     only(i, *OPERATIONS, *ATOMIC_TYPES, *IGNORED, "FTZ", "RN")
     space = SPACES[i.opcode]
     operation, type, size = atomic(i)
