@@ -63,14 +63,22 @@ def constant_bytes(word: int, form: Form) -> tuple[Operand, ...]:
     return (Operand(Kind.CONSTANT, word >> 54 & 31, offset),)
 
 
+def indexed_constant_bytes(word: int, form: Form) -> tuple[Operand, ...]:
+    """``c[bank][UR+offset]`` of ULDC."""
+    base = Operand(Kind.UNIFORM_REGISTER, word >> 24 & 63)
+    return (Operand(Kind.CONSTANT, word >> 54 & 31, signed(word >> 38 & 0xFFFF, 16), base=base),)
+
+
+ULDC_SIZE = Choice(at(73, 3), ("U8", "S8", "U16", "S16", "", "64"))
 PRODUCT = (D, A)
 
 # fmt: off
 ROWS = (
     Row("UMOV", 0x882, (), (), (D, IMMEDIATE_B), first=75, uniform=True),
     Row("UMOV", 0xc82, (), (), (D, B), (HANDLES,), first=75, uniform=True),
-    Row("ULDC", 0xab9, (), (Choice(at(73, 3), ("U8", "S8", "U16", "S16", "", "64")),), (D, Custom(constant_bytes)), first=75, uniform=True),
-    Row("S2UR", 0x9c3, (), (), (D, Named(at(72, 8), SPECIAL_REGISTERS, Kind.SPECIAL)), first=75),
+    Row("ULDC", 0xab9, (), (ULDC_SIZE,), (D, Custom(constant_bytes)), first=75, uniform=True),
+    Row("S2UR", 0x9c3, (), (), (D, Named(at(72, 8), SPECIAL_REGISTERS, Kind.SPECIAL)), first=75, uniform=True),
+    Row("ULDC", 0xabb, (), (ULDC_SIZE,), (D, Custom(indexed_constant_bytes)), (HANDLES,), first=75, uniform=True),
     *uniform_rows("UIADD3", 0x090, (), (D, P_OUT, P_OUT_2, source(24, "-")), "-", SIGNED_B, (source(64, "-"),), (X_OFF,)),
     *uniform_rows("UIADD3", 0x090, (Fixed("X"),), (D, P_OUT, P_OUT_2, source(24, "~")), "~", SIGNED_B, (source(64, "~"), P_IN, P_IN_2), (X_ON,)),
     *uniform_rows("ULEA", 0x091, (), (D, P_OUT, source(24, "-")), "-", IMMEDIATE_B, (Imm(at(75, 5)),), (X_OFF, (at(80, 1), 0), (at(73, 1), 0))),

@@ -127,7 +127,7 @@ def _constant(operand: Operand, labels: Labels) -> str:
         bank = f"c[{operand.index:#x}]"
     inner = hexadecimal(operand.value)
     if operand.base is not None:
-        inner = _register(operand.base, labels) + (f"+{inner}" if operand.value else "")
+        inner = format_operand(operand.base, labels) + (f"+{inner}" if operand.value else "")
     return _dressed(operand, f"{bank}{gap}[{inner}]")
 
 
