@@ -247,7 +247,7 @@ def compile_kernel(
     Raises:
         ValueError: when the code cannot be compiled, naming the kernel.
     """
-    setting = Setting(block_shape, patterns=patterns, speculate=False)
+    setting = Setting(block_shape, patterns=patterns, speculate=patterns)
     target = make_target(cpu)
     key = kernel_key(program, lowered, setting, trace, target)
     with _lock:

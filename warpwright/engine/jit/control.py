@@ -14,7 +14,7 @@ from warpwright.engine.jit.arithmetic import emit_pure
 from warpwright.engine.jit.flow import Bits, members
 from warpwright.engine.jit.function import FunctionWriter, Masks, ResumePoint, Val, vector_type
 from warpwright.engine.jit.infer import pack, uniform
-from warpwright.engine.jit.shapes import LANES, UNSET_KIND, VECTOR_KIND, Shape
+from warpwright.engine.jit.shapes import LANES, UNSET_KIND, VECTOR_KIND, Shape, never_wraps
 from warpwright.engine.jit.webs import FILE_BASE
 from warpwright.isa.ops import Op
 
@@ -183,7 +183,11 @@ class WarpFunction:
                 w.emit(f"store {w.web_type(live)} zeroinitializer, ptr %w{live}")
         w.emit(f"store i64 0, ptr {w.field('%warp', WARP['barrier_lanes'])}")
         w.emit("store i32 %lanes, ptr %p0")
-        w.emit("br label %e0")
+        # Shapes rely on blockIdx.x * blockDim.x + threadIdx.x staying below 2**31.
+        grid = w.load_field("%launch", LAUNCH["grid_x"])
+        threads = w.op(f"mul i64 {grid}, {w.setting.block_shape[0]}")
+        fits = w.op(f"icmp ule i64 {threads}, {(1 << 31) - 1}")
+        w.emit(f"br i1 {fits}, label %e0, label %interpret, !prof !0")
         for resume in w.resumes.values():
             self._resume(resume)
 
@@ -370,6 +374,9 @@ class WarpFunction:
                     self._save(resume)
         w.label("fault")
         w.emit(f"store i32 {int(Status.FAULT)}, ptr %status")
+        w.emit("br label %return")
+        w.label("interpret")
+        w.emit(f"store i32 {int(Status.INTERPRET)}, ptr %status")
         w.emit("br label %return")
         w.label("return")
         gone = w.op("load i32, ptr %exited")
@@ -591,8 +598,23 @@ class WarpFunction:
             return ln.redux(w, op, args[0])
         if name == "first_lane":
             return ln.first_lane(w, args[0], w.exec)
-        # The value's own shape may be narrower than what the analysis could promise; use what the arguments really are.
+        if name == "sext" and known.pattern is not None and known.const is None:
+            self._check_extension(args[0])
         return emit_pure(w, op, args, known)
+
+    def _check_extension(self, value: Val) -> None:
+        """Leave when scalar + offset passes 2**31 in some lane (see ``addresses.py``)."""
+        w = self.w
+        pattern = value.shape.pattern
+        if pattern is None or never_wraps(value.shape, 32, True):
+            return
+        least = -(1 << 31) - min(*pattern, 0)
+        most = (1 << 31) - 1 - max(*pattern, 0)
+        above = w.op(f"sub i32 {w.scalar(value)}, {least}")
+        fine = w.op(f"icmp ule i32 {above}, {most - least}")
+        go = w.new_label("fits")
+        w.emit(f"br i1 {fine}, label %{go}, label %interpret, !prof !0")
+        w.label(go)
 
     def _get(self, index: int, position: int, op: Op) -> Val:
         w = self.w

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from warpwright.engine.blocks import BasicBlock
 from warpwright.engine.jit import shapes as sh
+from warpwright.engine.jit.addresses import address_extensions
 from warpwright.engine.jit.flow import Bits, Flow, concurrency, members
 from warpwright.engine.jit.shapes import (
     LANES,
@@ -202,8 +203,8 @@ ALWAYS_VECTOR = frozenset(("match_any", "get_barrier"))
 ALWAYS_UNIFORM = frozenset(("active", "ballot", "redux", "barrier_red", "special64", "load_const_uniform"))
 
 
-def infer(op: Op, args: list[Known], types: Sequence[str], setting: Setting, converged: bool) -> Known:
-    """Shape of one operation's result.  ``converged``: a failing check could hand over here."""
+def infer(op: Op, args: list[Known], types: Sequence[str], setting: Setting, assume: bool) -> Known:
+    """Shape of one operation's result.  ``assume``: a sign extension here may rely on a check at run time."""
     name = op.name
     if name == "const":
         return sh.constant(op.attr)
@@ -271,7 +272,7 @@ def infer(op: Op, args: list[Known], types: Sequence[str], setting: Setting, con
     elif name == "icmp":
         result = _compare(op.attr, plain[0], plain[1], WIDTH[types[0]])
     elif name in ("zext", "sext"):
-        result = _widen(plain[0], types[0], op.type, name == "sext", setting, converged)
+        result = _widen(plain[0], types[0], op.type, name == "sext", assume)
     elif name == "trunc":
         result = _truncate(plain[0], width)
     elif name == "bitcast":
@@ -312,7 +313,7 @@ def _shuffle(value: Shape, lane: Shape) -> Shape:
     return VECTOR
 
 
-def _widen(x: Shape, source: str, target: str, signed: bool, setting: Setting, converged: bool) -> Shape:
+def _widen(x: Shape, source: str, target: str, signed: bool, assume: bool) -> Shape:
     width = WIDTH[source]
     mask = (1 << WIDTH[target]) - 1
     if x.pattern is None:
@@ -328,7 +329,7 @@ def _widen(x: Shape, source: str, target: str, signed: bool, setting: Setting, c
         if signed:
             values = [sh._signed(v, width) for v in values]
         return sh._known(tuple(values), WIDTH[target])
-    if sh.never_wraps(x, width, signed) or (setting.speculate and converged and width == 32):
+    if sh.never_wraps(x, width, signed) or (assume and signed):
         bound = x.bound if x.bound >= 0 and (not signed or x.bound < 1 << (width - 1)) else -1
         return Shape(SCALAR_KIND, x.pattern, None, min(x.align, 1 << (width - 1)), bound)
     return VECTOR
@@ -408,6 +409,7 @@ def analyse(
     total = len(lowered)
     shapes = [UNSET] * len(webs.webs)
     values: list[list[Known]] = [[] for _ in range(total)]
+    extensions = address_extensions(lowered, webs) if setting.speculate else frozenset()
     block_of = [0] * total
     for b in blocks:
         for index in range(b.first, b.first + b.count):
@@ -439,7 +441,7 @@ def analyse(
             queued[index] = False
             n = block_of[index]
             changed = _evaluate(
-                index, lowered[index], types[index], webs, shapes, values, elsewhere[n], setting, not together[n]
+                index, lowered[index], types[index], webs, shapes, values, elsewhere[n], setting, extensions
             )
             for web in changed:
                 for reader in readers[web]:
@@ -501,7 +503,7 @@ def _evaluate(
     values: list[list[Known]],
     elsewhere: frozenset[int],
     setting: Setting,
-    converged: bool,
+    extensions: frozenset[tuple[int, int]],
 ) -> list[int]:
     """Shapes of one instruction; returns the webs whose shape changed."""
     found: list[Known] = []
@@ -555,7 +557,8 @@ def _evaluate(
                 changed.append(web_number)
             found.append(UNSET)
             continue
-        found.append(infer(op, [found[a] for a in op.args], [types[a] for a in op.args], setting, converged))
+        assume = name == "sext" and (index, position) in extensions
+        found.append(infer(op, [found[a] for a in op.args], [types[a] for a in op.args], setting, assume))
     values[index] = found
     return changed
 
