@@ -80,6 +80,21 @@ class Kernel:
         self.addresses = [i.address for i in program.instructions]
         self.blocks: list[BasicBlock] = basic_blocks(program, lowered)
         self.block_at = {block.first: block for block in self.blocks}
+        self.registers, self.predicates = file_sizes(lowered)
+
+
+def file_sizes(lowered: Sequence[Lowered]) -> tuple[int, int]:
+    """Registers and predicates of a lane: machine code's 256 and 8, or what virtual registers need."""
+    registers, predicates = 256, 8
+    for one in lowered:
+        if one.guard is not None and one.guard[0] == "pred":
+            predicates = max(predicates, one.guard[1] + 1)
+        for op in one.ops:
+            if op.name in ("get_reg", "set_reg", "get_reg64", "set_reg64"):
+                registers = max(registers, op.attr + 2)
+            elif op.name in ("get_pred", "set_pred"):
+                predicates = max(predicates, op.attr + 1)
+    return registers, predicates
 
 
 class Launch:
@@ -142,7 +157,8 @@ class Fault:
 class WarpState:
     """The architectural state of one warp, and where its lanes stand.
 
-    ``regs`` is uint32 (256, 32), ``uregs`` uint32 (64, 32) with equal columns, ``preds`` and ``upreds`` bool (8, 32),
+    ``regs`` is uint32 (256 or more, 32), ``uregs`` uint32 (64, 32) with equal columns, ``preds`` and ``upreds`` bool
+    (8, 32) (``preds`` may have more),
     ``barriers`` uint32 (16, 32), ``pcs`` int64 (32,) as instruction indices, ``exited`` and ``waiting`` (32,).
     """
 
@@ -150,9 +166,9 @@ class WarpState:
         self.launch = launch
         self.block = block
         self.warp_in_block = warp_in_block
-        self.regs = np.zeros((256, LANES), np.uint32)
+        self.regs = np.zeros((launch.kernel.registers, LANES), np.uint32)
         self.uregs = np.zeros((64, LANES), np.uint32)
-        self.preds = np.zeros((8, LANES), np.bool_)
+        self.preds = np.zeros((launch.kernel.predicates, LANES), np.bool_)
         self.upreds = np.zeros((8, LANES), np.bool_)
         self.preds[7] = self.upreds[7] = True
         self.barriers = np.zeros((16, LANES), np.uint32)

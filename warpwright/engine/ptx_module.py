@@ -1,0 +1,236 @@
+"""A PTX module placed on one device: what :class:`~warpwright.engine.module.LoadedModule` is for machine code.
+
+Global variables get an allocation each when a kernel refers to them, constant ones lie together in bank 3, as in
+compiled modules.  PTX knows no reserved shared memory, so a block's shared memory begins at 0 on every chip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from warpwright.engine.memory import Allocation, DeviceMemory
+from warpwright.engine.module import LoadedKernel
+from warpwright.errors import KernelNotFoundError, UnsupportedError
+from warpwright.isa.ptx.frames import kernel_parameters
+from warpwright.isa.ptx.load import constant_layout, global_variables, initial_bytes, program_from_ptx
+from warpwright.isa.ptx.lower import PARAMETER_BASE
+from warpwright.isa.ptx.meaning import UnsupportedInstruction
+from warpwright.isa.ptx.parser import parse
+from warpwright.isa.ptx.syntax import Module as PtxText
+from warpwright.isa.ptx.syntax import Symbol, Variable
+from warpwright.toolchain import CompiledModule
+from warpwright.toolchain import Kernel as CubinKernel
+from warpwright.toolchain.cubin import KernelParameter, Module
+from warpwright.toolchain.names import plain_name
+
+
+@dataclass(slots=True)
+class PtxModule:
+    """PTX on a device.  Make it with :func:`load_ptx`."""
+
+    compiled: CompiledModule
+    """With one record for each kernel; its cubin is empty when there is none."""
+    text: PtxText
+    arch: int
+    memory: DeviceMemory
+    variables: dict[str, Allocation] = field(default_factory=dict)
+    constants: Allocation | None = None
+    _constant_places: dict[str, int] = field(default_factory=dict)
+    _loaded: dict[str, LoadedKernel] = field(default_factory=dict)
+    _code: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Code addresses of functions, by kernel."""
+    _prepared_for: str = ""
+
+    def kernel_names(self) -> list[str]:
+        """Names of the kernels as the source has them, sorted."""
+        return sorted(k.plain_name for k in self.compiled.kernels.values())
+
+    def find(self, name: str) -> CubinKernel:
+        """The kernel called ``name``: symbol, plain name or name expression.
+
+        Raises:
+            KernelNotFoundError: lists the kernels there are.
+        """
+        return self.compiled.find(name)
+
+    def place(self, name: str) -> Allocation:
+        """The allocation of a global or constant variable, made when it is first asked for.
+
+        Raises:
+            KernelNotFoundError: lists the variables there are.
+        """
+        everything = self.text.variables
+        if name not in everything or everything[name].space not in ("global", "const"):
+            candidates = {plain_name(v): v for v, x in everything.items() if x.space in ("global", "const")}
+            if name in candidates:
+                return self.place(candidates[name])
+            listed = ", ".join(sorted(v for v in candidates if "::" not in v)) or "none"
+            raise KernelNotFoundError(
+                f"{self.compiled.name} has no global variable called {name!r}; its variables: {listed}"
+            )
+        variable = everything[name]
+        label = f"symbol '{plain_name(name)}'"
+        if variable.space == "const":
+            assert self.constants is not None
+            return Allocation(self.constants.address + self._constant_places[name], variable.size_bytes, label)
+        if name not in self.variables:
+            if variable.linking == "extern" or variable.unsized:
+                raise UnsupportedError(f"{self.compiled.name}: variable {name} is declared extern but defined nowhere")
+            allocation = self.memory.allocate(max(1, variable.size_bytes), label)
+            self.variables[name] = allocation
+            # Placed before its contents are made: they may point to it.
+            self._write(variable, allocation.address, {})
+        return self.variables[name]
+
+    def _write(self, variable: Variable, address: int, code: Mapping[str, int]) -> None:
+        """A variable's first contents, with the addresses that they name."""
+        if variable.size_bytes:
+            contents = initial_bytes(variable, self._addresses(variable, code))
+            self.memory.view(address, variable.size_bytes)[...] = np.frombuffer(contents, dtype=np.uint8)
+
+    def _addresses(self, variable: Variable, code: Mapping[str, int]) -> dict[str, int]:
+        named = {x.name for x in variable.initial if isinstance(x, Symbol)}
+        found = {name: code[name] for name in named if name in code}
+        found |= {name: self.place(name).address for name in named if name in self.text.variables}
+        return found
+
+    def load(self, kernel: CubinKernel) -> LoadedKernel:
+        """Lower a kernel, once.
+
+        Raises:
+            UnsupportedError: naming line and text of what this version does not execute.
+        """
+        if kernel.name in self._loaded:
+            return self._loaded[kernel.name]
+        symbols = _Symbols(self)
+        try:
+            lowering = program_from_ptx(self.text, kernel.name, self.arch, symbols, self.compiled.name)
+        except UnsupportedInstruction as error:
+            raise UnsupportedError(str(error)) from None
+        program = lowering.program
+        program.source = self.compiled.source
+        banks = {}
+        if self.constants is not None:
+            banks[3] = self.memory.view(self.constants.address, self.constants.size_bytes)
+        own = replace(
+            kernel,
+            registers=program.registers,
+            barriers=program.barriers,
+            shared_static_bytes=program.shared_static_bytes,
+            stack_bytes=program.local_bytes_per_thread,
+        )
+        self.compiled.kernels[kernel.name] = own
+        loaded = LoadedKernel(own, program, banks, {}, lowered=lowering.lowered)
+        self._loaded[kernel.name] = loaded
+        self._code[kernel.name] = lowering.addresses
+        return loaded
+
+    def prepare(self, loaded: LoadedKernel) -> None:
+        """Write the code addresses that variables hold as this kernel needs them: kernels differ in their layout."""
+        if self._prepared_for == loaded.kernel.name:
+            return
+        self._prepared_for = loaded.kernel.name
+        code = self._code[loaded.kernel.name]
+        for name, variable in self.text.variables.items():
+            if not any(isinstance(x, Symbol) and x.name in code for x in variable.initial):
+                continue
+            if name in self.variables:
+                self._write(variable, self.variables[name].address, code)
+            elif variable.space == "const" and self.constants is not None:
+                self._write(variable, self.constants.address + self._constant_places[name], code)
+
+    def unload(self) -> None:
+        """Free what the module placed on the device."""
+        for allocation in (*self.variables.values(), *([self.constants] if self.constants is not None else [])):
+            if not allocation.freed:
+                self.memory.free(allocation)
+
+
+class _Symbols(Mapping[str, int]):
+    """Addresses for the front end, placed when they are asked for."""
+
+    def __init__(self, module: PtxModule) -> None:
+        self.module = module
+        self.names = [*global_variables(module.text), *module._constant_places]
+
+    def __getitem__(self, name: str) -> int:
+        places = self.module._constant_places
+        return places[name] if name in places else self.module.place(name).address
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+def load_ptx(
+    text: str,
+    arch: int,
+    memory: DeviceMemory,
+    name: str = "kernel.ptx",
+    source: str | None = None,
+    lowered_names: Mapping[str, str] | None = None,
+) -> PtxModule:
+    """Read PTX and place its constant variables.
+
+    Args:
+        arch: compute capability times ten of the chip it is to run on.
+        name: what messages call the text.
+        source: CUDA C++ text, when the PTX was made from it.
+        lowered_names: symbol of each C++ name expression.
+
+    Raises:
+        PtxError: for text that is not PTX.
+    """
+    module = parse(text, name)
+    kernels = {k: _record(module, k, arch) for k in module.kernels}
+    compiled = CompiledModule(
+        Module(name, arch, False, kernels=kernels),
+        b"",
+        ptx=text,
+        source=source,
+        name=name,
+        lowered_names=dict(lowered_names or {}),
+        arch=str(arch),
+    )
+    loaded = PtxModule(compiled, module, arch, memory)
+    loaded._constant_places, size = constant_layout(module)
+    if size:
+        loaded.constants = memory.allocate(size, f"constant memory of {name}")
+        for variable_name, offset in loaded._constant_places.items():
+            loaded._write(module.variables[variable_name], loaded.constants.address + offset, {})
+    return loaded
+
+
+def _record(module: PtxText, name: str, arch: int) -> CubinKernel:
+    """What the launch must know of a kernel before it is lowered."""
+    function = module.functions[name]
+    parameters = [
+        KernelParameter(n, offset, variable.size_bytes)
+        for n, (variable, offset) in enumerate(
+            zip(function.prototype.parameters, kernel_parameters(function), strict=True)
+        )
+    ]
+    limit = function.limits.get("maxntid") or function.limits.get("reqntid")
+    block = (*limit, 1, 1)[:3] if limit else None
+    required = function.limits.get("reqntid")
+    return CubinKernel(
+        name,
+        plain_name(name),
+        "",
+        b"",
+        arch,
+        parameters=parameters,
+        parameter_base_bytes=PARAMETER_BASE[arch // 10],
+        parameter_size_bytes=max((p.offset_bytes + p.size_bytes for p in parameters), default=0),
+        max_threads_per_block=min(1024, block[0] * block[1] * block[2]) if block else 1024,
+        max_block=block,
+        required_block=(*required, 1, 1)[:3] if required else None,
+    )

@@ -1,0 +1,625 @@
+"""From a parsed module to one kernel's :class:`Program` and its common operations.
+
+The kernel comes first, then every device function that it can reach.  Each function becomes steps (``meaning``),
+blocks with convergence barriers (``flow``) and calls with frames (``frames``); then all of them are laid out, 16 bytes
+a step, and the places that attributes name become addresses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from warpwright.isa.ops import Access, Lowered, Op, verify
+from warpwright.isa.program import RZ, Kind, Parameter, Program
+from warpwright.isa.program import Instruction as ProgramInstruction
+from warpwright.isa.program import Operand as ProgramOperand
+from warpwright.isa.ptx import (  # noqa: F401  (importing a meaning module fills the table)
+    meaning_float,
+    meaning_integer,
+    meaning_memory,
+    meaning_move,
+    meaning_tensor,
+    meaning_warp,
+)
+from warpwright.isa.ptx.flow import Block, Step, ends_run, reconverge, split_blocks
+from warpwright.isa.ptx.frames import (
+    Frame,
+    FrameSize,
+    Returns,
+    kernel_parameters,
+    live_after_calls,
+    make_frame,
+    max_live,
+    place_shared,
+    save_steps,
+    signature,
+)
+from warpwright.isa.ptx.meaning import (
+    MEANINGS,
+    Context,
+    Emitter,
+    Place,
+    Storage,
+    UnsupportedInstruction,
+    unsupported,
+)
+from warpwright.isa.ptx.syntax import (
+    BITS,
+    Address,
+    Function,
+    Immediate,
+    Instruction,
+    Label,
+    Module,
+    Operand,
+    Prototype,
+    PtxError,
+    Register,
+    Symbol,
+    Variable,
+    Vector,
+)
+
+STEP_BYTES = 16
+PARAMETER_BASE = {7: 0x160, 8: 0x160, 9: 0x210}
+"""Where parameters start in constant bank 0, by major compute capability; as compiled code has it."""
+CONSTANT_WINDOW = {7: 0x50, 8: 0x50, 9: 0xD0}
+WORKSPACE = {7: (0x8C, 0x90), 8: (0x8C, 0x90), 9: (0x44, 0x48)}
+"""Offsets in bank 0 of the address of constant bank 3 and of the grid barrier's workspace (upper, lower word)."""
+RECURSION_STACK_BYTES = 16 << 10
+"""Local memory behind the known frames where recursion or calls through pointers leave the depth open."""
+MOST_REGISTERS = 64
+"""Bound of the register estimate: what lets a block of 1,024 threads fit any chip."""
+STACK, CARRY = 1, 0
+"""Register of the frame's offset, and predicate of the carry flag: each is one for all functions."""
+FIRST_REGISTER, FIRST_PREDICATE = 2, 1
+
+
+@dataclass(slots=True)
+class Unit:
+    """One function on its way."""
+
+    function: Function
+    frame: Frame
+    context: Context
+    blocks: list[Block] = field(default_factory=list)
+    calls: set[str] = field(default_factory=set)
+    """Functions that it calls; "*" for a call through a pointer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lowering:
+    """A kernel as the engines take it."""
+
+    program: Program
+    lowered: list[Lowered]
+    addresses: dict[str, int]
+    """Code addresses of the functions."""
+
+
+class Assembler:
+    """Makes one kernel of a module.
+
+    Args:
+        symbols: device address of each global variable, and offset in bank 3 of each constant one.
+        name: what messages call the PTX text.
+    """
+
+    def __init__(self, module: Module, kernel: Function, arch: int, symbols: Mapping[str, int], name: str) -> None:
+        self.module = module
+        self.kernel = kernel
+        self.arch = arch
+        self.symbols = symbols
+        self.name = name
+        self.units: dict[str, Unit] = {}
+        self.taken = address_taken(module)
+        self.next_register = FIRST_REGISTER
+        self.next_predicate = FIRST_PREDICATE
+        self.return_places: dict[str, list[tuple[str, str]]] = {}
+        self.shared: dict[str, Storage] = {}
+        self.shared_bytes = 0
+        self.serial = 0
+
+    # --- the whole --------------------------------------------------------------------------------
+    def assemble(self) -> Lowering:
+        reached = self.reachable()
+        shared = [v for f in reached for v in f.variables.values() if v.space == "shared"]
+        used = referenced(reached)
+        shared += [v for v in self.module.variables.values() if v.space == "shared" and v.name in used]
+        self.shared, self.shared_bytes = place_shared(shared)
+        for function in reached:
+            self.units[function.name] = self.begin(function)
+        for unit in self.units.values():
+            self.emit(unit)
+        for unit in self.units.values():
+            self.save_around_calls(unit)
+        return self.finish()
+
+    def reachable(self) -> list[Function]:
+        """The kernel, then what it may call, in the order in which it is met."""
+        found = {self.kernel.name: self.kernel}
+        queue = [self.kernel]
+        while queue:
+            function = queue.pop(0)
+            for statement in function.statements:
+                if not isinstance(statement, Instruction) or statement.opcode != "call":
+                    continue
+                target = call_parts(statement)[1]
+                names = [target.name] if isinstance(target, Symbol) else sorted(self.taken)
+                for name in names:
+                    callee = self.module.functions.get(self.module.aliases.get(name, name))
+                    if callee is None or not callee.defined:
+                        if isinstance(target, Symbol):
+                            raise self.at(statement, provided_by_driver(name))
+                        continue
+                    if callee.name not in found:
+                        found[callee.name] = callee
+                        queue.append(callee)
+        return list(found.values())
+
+    def at(self, i: Instruction, why: str) -> UnsupportedInstruction:
+        """An error about an instruction."""
+        return UnsupportedInstruction(
+            f"kernel {self.kernel.name}: cannot execute line {i.line} of {self.name} (sm_{self.arch}): {i.text}: {why}"
+        )
+
+    # --- one function -----------------------------------------------------------------------------
+    def begin(self, function: Function) -> Unit:
+        """Number its registers and place its variables."""
+        registers: dict[str, tuple[int, str]] = {}
+        for name, type in function.registers.items():
+            if type == "pred":
+                if self.next_predicate == 7:
+                    self.next_predicate += 1  # PT
+                registers[name] = self.next_predicate, type
+                self.next_predicate += 1
+                continue
+            count = max(1, BITS.get(type, 32) // 32)
+            number = self.next_register
+            if number <= RZ < number + count:
+                number = RZ + 1
+            registers[name] = number, type
+            self.next_register = number + count
+        frame = make_frame(function, PARAMETER_BASE[self.arch // 10])
+        major = self.arch // 10
+        context = Context(
+            self.arch,
+            registers,
+            CARRY,
+            self.resolver(function, frame),
+            None if function.is_kernel else STACK,
+            CONSTANT_WINDOW[major],
+            WORKSPACE[major],
+            function.targets,
+        )
+        return Unit(function, frame, context)
+
+    def resolver(self, function: Function, frame: Frame) -> Callable[[str], Storage]:
+        def resolve(name: str) -> Storage:
+            if name in frame.places:
+                return frame.places[name]
+            if name in self.shared:
+                return self.shared[name]
+            name = self.module.aliases.get(name, name)
+            if name in self.module.functions:
+                return Storage("code")
+            variable = self.module.variables.get(name)
+            if variable is None:
+                raise unsupported(f"{name} is not declared")
+            if name not in self.symbols:
+                raise unsupported(f"variable {name} of .{variable.space} memory is not defined in this module")
+            return Storage(variable.space, self.symbols[name])
+
+        return resolve
+
+    def emit(self, unit: Unit) -> None:
+        """Statements to steps, blocks and convergence barriers."""
+        function = unit.function
+        items: list[Step | str] = []
+        if not function.is_kernel:
+            items += self.parameters_to_registers(unit)
+        returns = 0
+        for statement in function.statements:
+            if isinstance(statement, Label):
+                items.append(statement.name)
+                continue
+            try:
+                if statement.opcode == "call":
+                    items += self.call(unit, statement)
+                elif statement.opcode == "ret":
+                    returns += 1
+                    items += self.ret(unit, statement)
+                else:
+                    items += steps_of(unit.context, statement)
+            except UnsupportedInstruction as error:
+                raise self.at(statement, str(error)) from None
+        last = next((x for x in reversed(items) if isinstance(x, Step)), None)
+        if function.is_kernel:
+            if last is None or isinstance(items[-1], str) or not ends_run(last):
+                items.append(Step([Op("exit", "void", ())], None, None, "exit"))
+        else:
+            items.append("@return")
+            items += self.epilogue(unit)
+        unit.blocks = reconverge(split_blocks(items))
+
+    def ret(self, unit: Unit, i: Instruction) -> list[Step]:
+        """A kernel's thread ends; a function's goes to its one place of return."""
+        guard = guard_of(unit.context, i)
+        if unit.function.is_kernel:
+            return [Step([Op("exit", "void", ())], guard, i)]
+        # It may part lanes like a branch.
+        branch = Instruction("bra", () if guard else ("uni",), (), i.guard, i.line, i.text, i.source)
+        return [Step([Op("branch", "void", (), Place("@return"))], guard, branch, "ret")]
+
+    def parameters_to_registers(self, unit: Unit) -> list[Step]:
+        """Parameters declared as registers are read from the frame."""
+        steps = []
+        for variable in unit.function.prototype.parameters:
+            if variable.space == "reg":
+                b = Emitter(unit.context)
+                at = b.frame(unit.frame.places[variable.name].offset)
+                b.result(Register(variable.name), load_value(b, at, variable))
+                steps.append(Step(b.ops, None, None, "parameter"))
+        return steps
+
+    def epilogue(self, unit: Unit) -> list[Step]:
+        """Results declared as registers go to the frame; back to the caller."""
+        steps = []
+        for variable in unit.function.prototype.results:
+            if variable.space == "reg":
+                b = Emitter(unit.context)
+                at = b.frame(unit.frame.places[variable.name].offset)
+                store_value(b, at, b.source(Register(variable.name), f"b{BITS[variable.type]}"))
+                steps.append(Step(b.ops, None, None, "result"))
+        b = Emitter(unit.context)
+        words = b.op("load", "i32x2", b.frame(0), attr=Access("local", 8))
+        address = b.op("pack64", "i64", *(b.op("extract", "i32", words, attr=n) for n in range(2)))
+        b.op("branch_indirect", "void", address, attr=Returns(unit.function.name))
+        return [*steps, Step(b.ops, None, None, "ret", leaves=True)]
+
+    # --- calls ------------------------------------------------------------------------------------
+    def call(self, unit: Unit, i: Instruction) -> list[Step | str]:
+        """Arguments behind the own frame, the branch, and what follows the return."""
+        results, target, arguments, listed = call_parts(i)
+        prototype, names = self.callee(unit, target, listed)
+        unit.calls |= {"*"} if isinstance(target, Register) else set(names)
+        offsets, _ = signature(prototype)
+        if len(results) != len(prototype.results) or len(arguments) != len(prototype.parameters):
+            raise unsupported(
+                f"the call passes {len(arguments)} arguments for {len(results)} results, but the function takes "
+                f"{len(prototype.parameters)} and gives {len(prototype.results)}"
+            )
+        guard = guard_of(unit.context, i)
+        own = FrameSize(unit.function.name)
+        self.serial += 1
+        back = f"@back{self.serial}"
+
+        def outside(b: Emitter, offset: int) -> int:
+            """The local address of a byte of the callee's frame."""
+            size = b.op("const", "i32", attr=own)
+            base = size if unit.context.stack is None else b.add(b.op("get_reg", "i32", attr=STACK), size)
+            return b.add(base, b.const(offset)) if offset else base
+
+        steps: list[Step | str] = []
+        skip = len(results)
+        for argument, variable, offset in zip(arguments, prototype.parameters, offsets[skip:], strict=True):
+            b = Emitter(unit.context)
+            copy_in(b, argument, variable, outside(b, offset))
+            steps.append(Step(b.ops, guard, i, "argument"))
+        b = Emitter(unit.context)
+        address = b.op("const", "i64", attr=Place(back))
+        b.op("store", "void", outside(b, 0), b.op("pack2", "i32x2", *b.high_low(address)), attr=Access("local", 8))
+        steps.append(Step(b.ops, guard, i, "argument"))
+        b = Emitter(unit.context)
+        code = b.source(target, "u64") if isinstance(target, Register) else None
+        b.op("set_reg", "void", outside(b, 0), attr=STACK)
+        if code is None:
+            b.op("branch", "void", attr=Place(names[0]))
+        else:
+            b.op("branch_indirect", "void", code, attr=tuple(Place(n) for n in names))
+        steps.append(Step(b.ops, guard, i, "call", returns_to=back))
+        for name in names:
+            self.return_places.setdefault(name, []).append((unit.function.name, back))
+        steps.append(back)
+        if unit.context.stack is not None:
+            b = Emitter(unit.context)
+            b.op("set_reg", "void", b.sub(b.op("get_reg", "i32", attr=STACK), b.op("const", "i32", attr=own)), attr=STACK)
+            steps.append(Step(b.ops, guard, i, "called"))
+        else:
+            steps.append(Step([], None, i, "called"))
+        for result, variable, offset in zip(results, prototype.results, offsets, strict=False):
+            b = Emitter(unit.context)
+            copy_out(b, result, variable, outside(b, offset))
+            steps.append(Step(b.ops, guard, i, "result"))
+        return steps
+
+    def callee(self, unit: Unit, target: Operand, listed: Operand | None) -> tuple[Prototype, list[str]]:
+        """Signature and possible functions of a call."""
+        if isinstance(target, Symbol):
+            name = self.module.aliases.get(target.name, target.name)
+            return self.module.functions[name].prototype, [name]
+        named = listed.name if isinstance(listed, Symbol) else ""
+        if named in unit.function.targets:
+            names = list(unit.function.targets[named])
+            return self.module.functions[names[0]].prototype, names
+        if named not in unit.function.prototypes:
+            raise unsupported("a call through a pointer without .callprototype or .calltargets")
+        return unit.function.prototypes[named], [n for n in sorted(self.taken) if n in self.units]
+
+    def may_reenter(self, unit: Unit, seen: set[str] | None = None) -> bool:
+        """Whether a call of this function may come back into it."""
+        todo, met = [unit], set()
+        while todo:
+            for name in todo.pop().calls:
+                names = sorted(self.taken) if name == "*" else [name]
+                for callee in names:
+                    if callee == unit.function.name:
+                        return True
+                    if callee in self.units and callee not in met:
+                        met.add(callee)
+                        todo.append(self.units[callee])
+        return False
+
+    def save_around_calls(self, unit: Unit) -> None:
+        if not unit.calls:
+            return
+        everything = self.may_reenter(unit)
+        live = live_after_calls(unit.blocks)
+        by_label = {block.label: block for block in unit.blocks}
+        for block in unit.blocks:
+            last = block.steps[-1] if block.steps else None
+            if last is None or not last.returns_to:
+                continue
+            slots = {s for s in live[id(last)] if (everything or s[0] == "barrier") and s != ("reg", STACK)}
+            save, restore = save_steps(unit.frame, slots, unit.context.stack)
+            block.steps[-1:-1] = save
+            # The first step behind the return brings the frame's register back.
+            by_label[last.returns_to].steps[1:1] = restore
+
+    # --- layout -----------------------------------------------------------------------------------
+    def finish(self) -> Lowering:
+        """Lay out all blocks and replace what attributes name by what it is."""
+        steps: list[tuple[Unit, Step]] = []
+        places: dict[tuple[str, str], int] = {}
+        functions: dict[str, int] = {}
+        for unit in self.units.values():
+            functions[unit.function.name] = STEP_BYTES * len(steps)
+            for position, block in enumerate(unit.blocks):
+                places[unit.function.name, block.label] = STEP_BYTES * len(steps)
+                steps += [(unit, step) for step in block.steps]
+                following = unit.blocks[position + 1].label if position + 1 < len(unit.blocks) else None
+                if block.next is not None and block.next != following:
+                    jump = Step([Op("branch", "void", (), Place(block.next))], None, None, "bra")
+                    steps.append((unit, jump))
+        returns = {name: tuple(places[place] for place in back) for name, back in self.return_places.items()}
+        frames = {name: unit.frame.aligned_bytes for name, unit in self.units.items()}
+
+        def resolved(unit: Unit, attr: Any) -> Any:
+            if isinstance(attr, Place):
+                place = places.get((unit.function.name, attr.name))
+                place = functions.get(self.module.aliases.get(attr.name, attr.name)) if place is None else place
+                if place is None:
+                    raise PtxError(f"{self.name}: function {unit.function.name} branches to {attr.name}, which is no label")
+                return place
+            if isinstance(attr, FrameSize):
+                return frames[attr.function]
+            if isinstance(attr, Returns):
+                return returns.get(attr.function, ())
+            if isinstance(attr, tuple) and not isinstance(attr, Access) and any(isinstance(x, Place) for x in attr):
+                return tuple(resolved(unit, x) for x in attr)
+            return attr
+
+        lowered: list[Lowered] = []
+        instructions: list[ProgramInstruction] = []
+        for n, (unit, step) in enumerate(steps):
+            ops = [op._replace(attr=resolved(unit, op.attr)) for op in step.ops]
+            verify(ops)
+            lowered.append(Lowered(ops, step.guard))
+            instructions.append(self.describe(n, step, ops))
+        program = self.program(instructions)
+        return Lowering(program, lowered, functions)
+
+    def describe(self, n: int, step: Step, ops: list[Op]) -> ProgramInstruction:
+        """The step as an instruction of the program, for messages."""
+        i = step.instruction
+        opcode = step.opcode or (i.opcode if i is not None else "")
+        modifiers = i.modifiers if i is not None and not step.opcode else ()
+        operands: list[ProgramOperand] = []
+        if i is not None:
+            operands.append(ProgramOperand(Kind.NAME, name=i.text))
+        # A cooperative kernel is known by the constants that it reads.
+        for op in ops:
+            if op.name == "load_const" and ops[op.args[0]].name == "const":
+                operands.append(ProgramOperand(Kind.CONSTANT, index=op.attr[0], value=ops[op.args[0]].attr))
+        line = (i.source or (self.name, i.line)) if i is not None else None
+        return ProgramInstruction(STEP_BYTES * n, opcode, modifiers, tuple(operands), line=line)
+
+    def program(self, instructions: list[ProgramInstruction]) -> Program:
+        kernel = self.kernel
+        major = self.arch // 10
+        parameters = [
+            Parameter(n, offset, variable.size_bytes)
+            for n, (variable, offset) in enumerate(
+                zip(kernel.prototype.parameters, kernel_parameters(kernel), strict=True)
+            )
+        ]
+        size = max((p.offset_bytes + p.size_bytes for p in parameters), default=0)
+        frames = {name: unit.frame.aligned_bytes for name, unit in self.units.items()}
+        deep = self.depth(kernel.name, frames, ())
+        limit = 1
+        for extent in kernel.limits.get("maxntid") or kernel.limits.get("reqntid") or (1024,):
+            limit *= extent
+        needed = sum(max_live(unit.blocks) for unit in self.units.values())
+        return Program(
+            name=kernel.name,
+            arch=self.arch,
+            instructions=instructions,
+            parameters=parameters,
+            parameter_base_bytes=PARAMETER_BASE[major],
+            parameter_size_bytes=size,
+            registers=min(max(needed + 8, 16), MOST_REGISTERS),
+            shared_static_bytes=self.shared_bytes,
+            local_bytes_per_thread=deep,
+            barriers=self.barriers(),
+            max_threads_per_block=min(limit, 1024),
+        )
+
+    def depth(self, name: str, frames: Mapping[str, int], above: tuple[str, ...]) -> int:
+        """Bytes of the deepest chain of frames from a function on."""
+        if name in above:
+            return RECURSION_STACK_BYTES
+        calls = self.units[name].calls
+        below = sorted(set(calls - {"*"}) | ({n for n in self.taken if n in self.units} if "*" in calls else set()))
+        return frames[name] + max((self.depth(n, frames, (*above, name)) for n in below), default=0)
+
+    def barriers(self) -> int:
+        """Named barriers that the code uses."""
+        highest = 0
+        for unit in self.units.values():
+            for statement in unit.function.statements:
+                if isinstance(statement, Instruction) and statement.opcode in ("bar", "barrier"):
+                    if "warp" in statement.modifiers or not statement.operands:
+                        highest = max(highest, 0 if "warp" in statement.modifiers else 1)
+                        continue
+                    number = statement.operands[1 if "red" in statement.modifiers else 0]
+                    highest = max(highest, number.bits + 1 if isinstance(number, Immediate) else 16)
+        return min(highest, 16)
+
+
+# --- pieces ---------------------------------------------------------------------------------------
+def steps_of(context: Context, i: Instruction) -> list[Step]:
+    """The machine steps of one instruction.
+
+    Raises:
+        UnsupportedInstruction: for an opcode, modifier or operand without a meaning.
+    """
+    known = MEANINGS.get(i.opcode)
+    if known is None:
+        raise unsupported(f"opcode {i.opcode} has no meaning here")
+    b = Emitter(context)
+    try:
+        known(i, b)
+    except (ValueError, IndexError, KeyError, StopIteration, TypeError) as error:
+        raise unsupported(f"operands or modifiers that {i.opcode} does not take ({error})") from error
+    b.step()
+    guard = guard_of(context, i)
+    return [Step(ops, guard, i) for ops in b.steps if ops]
+
+
+def guard_of(context: Context, i: Instruction) -> tuple[str, int, bool] | None:
+    if i.guard is None:
+        return None
+    number, type = context.registers[i.guard[0]]
+    if type != "pred":
+        raise unsupported(f"register {i.guard[0]} of type .{type} as a guard")
+    return "pred", number, i.guard[1]
+
+
+def call_parts(i: Instruction) -> tuple[tuple[Operand, ...], Operand, tuple[Operand, ...], Operand | None]:
+    """(results, target, arguments, list or prototype) of a call."""
+    operands = list(i.operands)
+    results = operands.pop(0) if operands and isinstance(operands[0], Vector) else Vector(())
+    target = operands.pop(0)
+    arguments = operands.pop(0) if operands and isinstance(operands[0], Vector) else Vector(())
+    assert isinstance(results, Vector) and isinstance(arguments, Vector)
+    return results.items, target, arguments.items, operands[0] if operands else None
+
+
+def provided_by_driver(name: str) -> str:
+    if name in ("vprintf", "malloc", "free", "__assertfail"):
+        return f"it calls {name}, which this version does not provide; remove printf, malloc or assert from the kernel"
+    return f"it calls {name}, which this module does not define"
+
+
+def referenced(functions: list[Function]) -> set[str]:
+    """Names that instructions of these functions mention."""
+    found: set[str] = set()
+
+    def visit(o: Operand | None) -> None:
+        if isinstance(o, Symbol):
+            found.add(o.name)
+        elif isinstance(o, Address):
+            visit(o.base)
+            for part in o.more:
+                visit(part)
+        elif isinstance(o, Vector):
+            for item in o.items:
+                visit(item)
+
+    for function in functions:
+        for statement in function.statements:
+            if isinstance(statement, Instruction):
+                for operand in statement.operands:
+                    visit(operand)
+    return found
+
+
+def address_taken(module: Module) -> set[str]:
+    """Defined device functions whose address the code or a variable's initialiser takes."""
+    defined = {f.name for f in module.functions.values() if f.defined and not f.is_kernel}
+    found: set[str] = set()
+    for function in module.functions.values():
+        for statement in function.statements:
+            if not isinstance(statement, Instruction):
+                continue
+            operands = statement.operands
+            if statement.opcode == "call":
+                continue
+            for operand in operands:
+                if isinstance(operand, Symbol) and operand.name in defined:
+                    found.add(operand.name)
+        for names in function.targets.values():
+            found |= {n for n in names if n in defined}
+    for variable in module.variables.values():
+        found |= {x.name for x in variable.initial if isinstance(x, Symbol) and x.name in defined}
+    return found
+
+
+def copy_in(b: Emitter, argument: Operand, variable: Variable, at: int) -> None:
+    """An argument into the callee's frame: a parameter variable's bytes, or a value."""
+    if isinstance(argument, Symbol):
+        storage = b.context.symbols(argument.name)
+        if storage.space == "local":
+            copy_bytes(b, b.frame(storage.offset), at, variable.size_bytes, variable.align)
+            return
+    bits = f"b{BITS[variable.type]}"
+    type = variable.type if isinstance(argument, Immediate) and variable.type in ("f32", "f64") else bits
+    value = b.source(argument, type)
+    store_value(b, at, b.bitcast(value, f"i{BITS[variable.type]}"))
+
+
+def copy_out(b: Emitter, result: Operand, variable: Variable, at: int) -> None:
+    if isinstance(result, Symbol):
+        storage = b.context.symbols(result.name)
+        copy_bytes(b, at, b.frame(storage.offset), variable.size_bytes, variable.align)
+        return
+    b.result(result, load_value(b, at, variable))
+
+
+def copy_bytes(b: Emitter, from_: int, to: int, size: int, alignment: int) -> None:
+    """Local memory to local memory, in pieces that the alignment allows."""
+    done = 0
+    while done < size:
+        piece = next(p for p in (4, 2, 1) if p <= alignment and done + p <= size)
+        type = {4: "i32", 2: "i16", 1: "i8"}[piece]
+        source, target = (b.add(x, b.const(done)) if done else x for x in (from_, to))
+        value = b.op("load", type, source, attr=Access("local", piece))
+        b.op("store", "void", target, value, attr=Access("local", piece))
+        done += piece
+
+
+def store_value(b: Emitter, at: int, value: int) -> None:
+    bits = int(b.type_of(value)[1:])
+    if bits == 64:
+        value = b.op("pack2", "i32x2", *b.high_low(value))
+    b.op("store", "void", at, value, attr=Access("local", bits // 8))
+
+
+def load_value(b: Emitter, at: int, variable: Variable) -> int:
+    size = BITS[variable.type] // 8
+    if size == 8:
+        words = b.op("load", "i32x2", at, attr=Access("local", 8))
+        return b.op("pack64", "i64", *(b.op("extract", "i32", words, attr=n) for n in range(2)))
+    return b.op("load", f"i{8 * size}", at, attr=Access("local", size))

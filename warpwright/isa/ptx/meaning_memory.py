@@ -1,0 +1,338 @@
+"""Loads, stores, atomics, asynchronous copies, fences and cache hints (PTX ISA, sections 9.7.9 and 9.7.13).
+
+Addresses: global and generic are i64; shared, local and kernel parameters are 32-bit offsets, whatever register
+holds them.  ``.const`` is bank 3, kernel parameters lie in bank 0; parameters of device functions and what is passed to
+them lie in the frame, in local memory.
+"""
+
+from __future__ import annotations
+
+from warpwright.isa.ops import Access, Value
+from warpwright.isa.ptx.meaning import (
+    Emitter,
+    Storage,
+    is_signed,
+    meaning,
+    only,
+    type_of,
+    unsupported,
+)
+from warpwright.isa.ptx.syntax import BITS, Address, Immediate, Instruction, Operand, Register, Symbol, Vector
+
+SPACES = {
+    **{s: s for s in ("global", "shared", "local", "const", "param")},
+    **{"shared::cta": "shared", "shared::cluster": "shared", "param::entry": "param", "param::func": "param"},
+}
+ORDERS = ("weak", "volatile", "relaxed", "acquire", "release", "acq_rel", "sc", "mmio")
+SCOPES = ("cta", "gpu", "sys", "cluster")
+CACHE = ("ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc")
+VECTORS = {"v2": 2, "v4": 4, "v8": 8}
+WORDS = {4: "i32", 8: "i32x2", 16: "i32x4"}
+
+
+def is_hint(modifier: str) -> bool:
+    """Cache levels and eviction priorities: they change no result."""
+    return modifier.startswith(("L1::", "L2::")) or modifier == "unified"
+
+
+def check(i: Instruction, *known: str) -> None:
+    """Like ``only``, with spaces, orders, scopes and hints allowed."""
+    hints = [m for m in i.modifiers if is_hint(m)]
+    only(i, SPACES, ORDERS, SCOPES, CACHE, VECTORS, hints, known)
+
+
+def space_of(i: Instruction) -> str:
+    return next((SPACES[m] for m in i.modifiers if m in SPACES), "generic")
+
+
+def is_strong(i: Instruction) -> bool:
+    return any(m in i.modifiers for m in ORDERS if m != "weak") or "cv" in i.modifiers
+
+
+def cache_of(i: Instruction) -> str:
+    return next((m.upper() for m in i.modifiers if m in CACHE), "")
+
+
+def locate(b: Emitter, o: Operand, space: str) -> tuple[str, Value]:
+    """(space of the common operations or const0 and const3, address) of ``[…]``."""
+    if isinstance(o, Register | Symbol):
+        o = Address(o)
+    if not isinstance(o, Address):
+        raise unsupported("an operand that is no address")
+    storage: Storage | None = None
+    if isinstance(o.base, Symbol):
+        storage = b.context.symbols(o.base.name)
+        o = Address(o.base, o.offset + o.base.offset)
+    if space == "param":
+        # A kernel's own parameters are constants; all others lie in the frame.
+        in_kernel = storage.space == "param" if storage is not None else b.context.stack is None
+        space = "const0" if in_kernel else "local"
+    elif space == "const":
+        space = "const3"
+    if storage is not None and space == "generic" and storage.space in ("shared", "local", "const", "param"):
+        space = {"const": "const3", "param": "const0"}.get(storage.space, storage.space)
+    if storage is not None and storage.space == "local":
+        return space, b.frame(storage.offset + o.offset)
+    wide = space in ("global", "generic")
+    kind = "i64" if wide else "i32"
+    if storage is not None:
+        return space, b.const(storage.offset + o.offset, kind)
+    if o.base is None:
+        return space, b.const(o.offset, kind)
+    assert isinstance(o.base, Register)
+    _, type = b.lookup(o.base)
+    value = b.source(o.base, f"b{BITS[type]}")
+    value = b.zext(value, "i64") if wide else b.trunc(value, "i32") if BITS[type] == 64 else value
+    return space, b.add(value, b.const(o.offset, kind)) if o.offset else value
+
+
+def offset_by(b: Emitter, at: Value, count: int) -> Value:
+    return b.add(at, b.like(count, at)) if count else at
+
+
+def read(b: Emitter, space: str, at: Value, size: int, how: Access | None = None, where: Value | None = None) -> Value:
+    """``size`` bytes: i8, i16, i32, i32x2 or i32x4."""
+    type = {1: "i8", 2: "i16", **WORDS}[size]
+    if space.startswith("const"):
+        return b.op("load_const", type, at, attr=(int(space[5:]), size))
+    args = (at,) if where is None else (at, where)
+    return b.op("load", type, *args, attr=how or Access(space, size))
+
+
+def split_words(b: Emitter, value: Value) -> list[Value]:
+    count = {"i32": 1, "i32x2": 2, "i32x4": 4}[b.type_of(value)]
+    return [value] if count == 1 else [b.op("extract", "i32", value, attr=n) for n in range(count)]
+
+
+@meaning("ld", "ldu")
+def ld(i: Instruction, b: Emitter) -> None:
+    check(i)
+    type = type_of(i)
+    d, o, *_ = i.operands
+    count = next((VECTORS[m] for m in i.modifiers if m in VECTORS), 1)
+    items: tuple[Operand, ...] = d.items if isinstance(d, Vector) else (d,)
+    if len(items) != count:
+        raise unsupported(f"{i.opcode} of {count} elements into {len(items)} registers")
+    size = BITS[type] // 8
+    space, at = locate(b, o, space_of(i))
+    values = read_elements(b, i, space, at, size, count)
+    if "acquire" in i.modifiers:
+        b.op("fence", "void", attr="gpu")
+    for item, value in zip(items, values, strict=True):
+        if type == "b128":
+            if not isinstance(item, Register):
+                raise unsupported("this destination of ld.b128")
+            number, _ = b.lookup(item)
+            for n, word in enumerate(split_words(b, value)):
+                b.op("set_reg", "void", word, attr=number + n)
+        else:
+            b.result(item, value, is_signed(type))
+
+
+def read_elements(b: Emitter, i: Instruction, space: str, at: Value, size: int, count: int) -> list[Value]:
+    """``count`` values of ``size`` bytes, in as few accesses as their alignment allows."""
+    whole = size * count
+    pieces = [16] * (whole // 16) if whole > 16 else [whole]
+    if space.startswith("const") and whole == 16:
+        pieces = [8, 8]
+    strong = is_strong(i) and not space.startswith("const")
+    loaded: list[Value] = []
+    for n, piece in enumerate(pieces):
+        how = Access(space, piece, strong, cache=cache_of(i))
+        loaded.append(read(b, space, offset_by(b, at, sum(pieces[:n])), piece, how))
+    if size == 16:
+        return loaded
+    if whole < 4:
+        return [loaded[0]] if count == 1 else parts(b, b.zext(loaded[0], "i32"), size, count)
+    words = [w for value in loaded for w in split_words(b, value)]
+    if size == 4:
+        return words
+    if size == 8:
+        return [b.op("pack64", "i64", words[n], words[n + 1]) for n in range(0, len(words), 2)]
+    return [part for word in words for part in parts(b, word, size, min(count, 4 // size))]
+
+
+def parts(b: Emitter, word: Value, size: int, count: int) -> list[Value]:
+    """Pieces of a word of ``size`` bytes each, lowest first."""
+    return [b.trunc(b.lshr(word, b.const(8 * size * n)) if n else word, f"i{8 * size}") for n in range(count)]
+
+
+@meaning("st")
+def st(i: Instruction, b: Emitter) -> None:
+    check(i, "async")
+    if "async" in i.modifiers:
+        raise unsupported("st.async")
+    type = type_of(i)
+    o, d, *_ = i.operands
+    count = next((VECTORS[m] for m in i.modifiers if m in VECTORS), 1)
+    items: tuple[Operand, ...] = d.items if isinstance(d, Vector) else (d,)
+    if len(items) != count:
+        raise unsupported(f"st of {count} elements from {len(items)} registers")
+    size = BITS[type] // 8
+    space, at = locate(b, o, space_of(i))
+    if space.startswith("const"):
+        raise unsupported("a store to constant memory")
+    if "release" in i.modifiers:
+        b.op("fence", "void", attr="gpu")
+    if size == 16:
+        words = [w for item in items for w in (b.words(item, 4) if isinstance(item, Register) else [])]
+    else:
+        values = [b.source(item, f"b{BITS[type]}") for item in items]
+        if size == 8:
+            words = [w for value in values for w in b.high_low(value)]
+        elif size == 4:
+            words = values
+        else:
+            write_small(b, i, space, at, size, values)
+            return
+    write_words(b, i, space, at, words)
+
+
+def write_words(b: Emitter, i: Instruction, space: str, at: Value, words: list[Value]) -> None:
+    """1, 2, 4 or 8 words."""
+    done = 0
+    while done < len(words):
+        count = min(4, len(words) - done)
+        group = words[done : done + count]
+        value = group[0] if count == 1 else b.op("pack2" if count == 2 else "pack4", WORDS[4 * count], *group)
+        how = Access(space, 4 * count, is_strong(i), cache=cache_of(i))
+        b.op("store", "void", offset_by(b, at, 4 * done), value, attr=how)
+        done += count
+
+
+def write_small(b: Emitter, i: Instruction, space: str, at: Value, size: int, values: list[Value]) -> None:
+    """Elements of 1 or 2 bytes, packed into one access."""
+    whole = size * len(values)
+    if len(values) == 1:
+        b.op("store", "void", at, values[0], attr=Access(space, size, is_strong(i), cache=cache_of(i)))
+        return
+    words: list[Value] = []
+    each = min(4, whole) // size
+    for first in range(0, len(values), each):
+        word = b.zext(values[first], "i32")
+        for n in range(1, each):
+            word = b.or_(word, b.shl(b.zext(values[first + n], "i32"), b.const(8 * size * n)))
+        words.append(word)
+    if whole == 2:
+        b.op("store", "void", at, b.trunc(words[0], "i16"), attr=Access(space, 2, is_strong(i), cache=cache_of(i)))
+    else:
+        write_words(b, i, space, at, words)
+
+
+# --- atomics --------------------------------------------------------------------------------------
+OPERATIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor", "exch", "cas")
+
+
+@meaning("atom", "red")
+def atom(i: Instruction, b: Emitter) -> None:
+    check(i, "noftz", "async", *OPERATIONS)
+    if "async" in i.modifiers or any(m in i.modifiers for m in VECTORS):
+        raise unsupported(f"{i.name}")
+    type = type_of(i)
+    operands = list(i.operands)
+    d = operands.pop(0) if i.opcode == "atom" else None
+    o, *values = operands
+    name = next(m for m in i.modifiers if m in OPERATIONS)
+    space, at = locate(b, o, space_of(i))
+    if space not in ("global", "generic", "shared"):
+        raise unsupported(f"an atomic operation on {space} memory")
+    if any(m in i.modifiers for m in ("release", "acq_rel")):
+        b.op("fence", "void", attr="gpu")
+    if type in ("f16", "bf16"):
+        old = half_add(b, space, at, name, type, values[0])
+    else:
+        old = word_atomic(b, space, at, name, type, values)
+    if d is not None:
+        b.result(d, old)
+
+
+def word_atomic(b: Emitter, space: str, at: Value, name: str, type: str, values: list[Operand]) -> Value:
+    bits = BITS[type]
+    if bits not in (32, 64):
+        raise unsupported(f"an atomic operation of {bits} bits")
+    operation, kind = name, f"i{bits}"
+    if type in ("f32", "f64", "f16x2", "bf16x2"):
+        kind = type
+        if name == "add":
+            operation = "fadd" if type in ("f32", "f64") else f"fadd_{type}"
+        elif name in ("min", "max"):
+            operation = f"f{name}"
+    elif name in ("min", "max"):
+        operation = ("s" if is_signed(type) else "u") + name
+    inputs = [b.source(o, f"b{bits}") for o in values]
+    if name == "cas":
+        inputs = [inputs[1], inputs[0]]
+    how = Access(space, bits // 8, space != "shared", operation, kind)
+    return b.op("atomic", f"i{bits}", at, *inputs, attr=how)
+
+
+def half_add(b: Emitter, space: str, at: Value, name: str, type: str, value: Operand) -> Value:
+    """An addition to one half of a word: the other half gets -0, which changes nothing."""
+    if name != "add":
+        raise unsupported(f"atom.{name}.{type}")
+    upper = b.icmp("ne", b.and_(at, b.like(2, at)), b.like(0, at))
+    word = b.and_(at, b.like(-4, at))
+    x = b.zext(b.source(value, "b16"), "i32")
+    operand = b.select(upper, b.or_(b.shl(x, b.const(16)), b.const(0x8000)), b.or_(x, b.const(0x80000000)))
+    old = b.op("atomic", "i32", word, operand, attr=Access(space, 4, space != "shared", f"fadd_{type}x2", f"{type}x2"))
+    return b.trunc(b.select(upper, b.lshr(old, b.const(16)), old), "i16")
+
+
+# --- fences and hints -----------------------------------------------------------------------------
+@meaning("membar", "fence")
+def fence(i: Instruction, b: Emitter) -> None:
+    known = ("gl", "proxy", "alias", "async", "mbarrier_init", "tensormap::generic", "sync_restrict::shared::cta")
+    check(i, "acquire", "release", "async.global", *known)
+    scope = "cta" if "cta" in i.modifiers else "sys" if "sys" in i.modifiers else "gpu"
+    b.op("fence", "void", attr=scope)
+
+
+@meaning("prefetch", "prefetchu", "applypriority", "discard", "pmevent", "nop", "griddepcontrol", "setmaxnreg", "brkpt")
+def hint(i: Instruction, b: Emitter) -> None:
+    """Changes no result."""
+
+
+@meaning("createpolicy")
+def createpolicy(i: Instruction, b: Emitter) -> None:
+    """A cache policy is a hint: its register holds zero."""
+    b.result(i.operands[0], b.const(0, "i64"))
+
+
+# --- asynchronous copies --------------------------------------------------------------------------
+@meaning("cp")
+def cp(i: Instruction, b: Emitter) -> None:
+    """cp.async: complete at once, so that waiting for groups does nothing."""
+    if not i.modifiers or i.modifiers[0] != "async" or "bulk" in i.modifiers or "mbarrier" in i.modifiers:
+        raise unsupported(f"{i.name}")
+    check(i, "async", "commit_group", "wait_group", "wait_all")
+    if any(m in i.modifiers for m in ("commit_group", "wait_group", "wait_all")):
+        return
+    to, from_, size_operand, *more = i.operands
+    if not isinstance(size_operand, Immediate):
+        raise unsupported("cp.async of a size that is not a literal")
+    size = size_operand.bits
+    where: Value | None = None
+    filled: Value | None = None
+    if more:
+        kind = b.lookup(more[0])[1] if isinstance(more[0], Register) else "u32"
+        if kind == "pred":
+            where = b.not_(b.source(more[0], "pred"))
+        elif kind != "b64" and kind != "u64":
+            filled = b.source(more[0], "u32")
+    _, source = locate(b, from_, "global")
+    _, target = locate(b, to, "shared")
+    words: list[Value] = []
+    if filled is None:
+        value = read(b, "global", source, size, Access("global", size, cache=cache_of(i)), where)
+        words = split_words(b, value)
+    else:
+        # Bytes behind the source's size are zero and not read.
+        for n in range(0, size, 4):
+            some = b.icmp("ugt", filled, b.const(n))
+            word = read(b, "global", offset_by(b, source, n), 4, Access("global", 4, cache=cache_of(i)), some)
+            held = b.binary("umin", b.sub(filled, b.const(n)), b.const(4))
+            kept = b.sub(b.shl(b.const(1, "i64"), b.zext(b.shl(held, b.const(3)), "i64")), b.const(1, "i64"))
+            words.append(b.select(some, b.and_(word, b.trunc(kept, "i32")), b.const(0)))
+    whole = words[0] if size == 4 else b.op("pack2" if size == 8 else "pack4", WORDS[size], *words)
+    b.op("store", "void", target, whole, attr=Access("shared", size))
+

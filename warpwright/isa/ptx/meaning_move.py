@@ -1,0 +1,273 @@
+"""Moves, packing and conversions (PTX ISA, section 9.7.9: mov, cvt, cvta, isspacep; also cvt.pack)."""
+
+from __future__ import annotations
+
+from warpwright.isa.ops import Value
+from warpwright.isa.ptx.meaning import (
+    Emitter,
+    is_float,
+    is_signed,
+    meaning,
+    only,
+    only_types,
+    pack_halves,
+    type_of,
+    types_of,
+    unsupported,
+    value_type,
+)
+from warpwright.isa.ptx.meaning_float import ROUNDINGS, saturate
+from warpwright.isa.ptx.syntax import BITS, Instruction, Register, Special, Vector
+
+TO_INTEGRAL = {"rni": "rn", "rzi": "rz", "rmi": "rm", "rpi": "rp"}
+
+
+@meaning("mov")
+def mov(i: Instruction, b: Emitter) -> None:
+    only(i)
+    type = type_of(i)
+    d, o = i.operands
+    if type == "b128":
+        mov128(b, i)
+        return
+    if isinstance(o, Special) and type == "pred":
+        b.result(d, b.const(0, "i1"))  # %is_explicit_cluster
+        return
+    b.result(d, b.source(o, type))
+
+
+def mov128(b: Emitter, i: Instruction) -> None:
+    """Packing and unpacking 128-bit registers, which are four consecutive ones."""
+    d, o = i.operands
+    if isinstance(o, Register):
+        words = b.words(o, 4)
+    elif isinstance(o, Vector) and len(o.items) == 2:
+        words = [w for item in o.items for w in b.high_low(b.source(item, "b64"))]
+    elif isinstance(o, Vector) and len(o.items) == 4:
+        words = [b.source(item, "b32") for item in o.items]
+    else:
+        raise unsupported("this source of mov.b128")
+    if isinstance(d, Register):
+        number, _ = b.lookup(d)
+        for n, word in enumerate(words):
+            b.op("set_reg", "void", word, attr=number + n)
+    elif isinstance(d, Vector) and len(d.items) == 2:
+        for n, item in enumerate(d.items):
+            b.result(item, b.op("pack64", "i64", words[2 * n], words[2 * n + 1]))
+    elif isinstance(d, Vector) and len(d.items) == 4:
+        for item, word in zip(d.items, words, strict=True):
+            b.result(item, word)
+    else:
+        raise unsupported("this destination of mov.b128")
+
+
+# --- conversions ----------------------------------------------------------------------------------
+@meaning("cvt")
+def cvt(i: Instruction, b: Emitter) -> None:
+    """Conversion between all scalar types; two f32 to a packed pair."""
+    if "pack" in i.modifiers:
+        cvt_pack(i, b)
+        return
+    only(i, "ftz", "sat", "relu", "rna", "satfinite", *ROUNDINGS, *TO_INTEGRAL)
+    to, from_ = types_of(i)
+    d, o, *more = i.operands
+    if to in ("f16x2", "bf16x2") and from_ == "f32":
+        high, low = (narrowed(b, i, b.source(x, "f32"), to[:-2]) for x in (o, more[0]))
+        b.result(d, pack_halves(b, low, high))
+        return
+    if to == "tf32":
+        b.result(d, tf32(b, i, b.source(o, "f32")))
+        return
+    if more or to.endswith("x2") or from_.endswith("x2") or from_ == "tf32":
+        raise unsupported(f"cvt from .{from_} to .{to}")
+    if is_float(to):
+        value = to_float(b, i, from_, to, b.source(o, from_))
+    elif is_float(from_):
+        value = float_to_integer(b, i, from_, to, b.source(o, from_))
+    else:
+        value = between_integers(b, i, from_, to, b.source(o, from_))
+    b.result(d, value, is_signed(to))
+
+
+def flush_f32(b: Emitter, i: Instruction, x: Value) -> Value:
+    """.ftz acts on f32 alone."""
+    return b.op("ftz", "f32", x) if "ftz" in i.modifiers and b.type_of(x) == "f32" else x
+
+
+def narrowed(b: Emitter, i: Instruction, x: Value, to: str) -> Value:
+    """f32 to a half-precision format, with ReLU and finite saturation."""
+    rounding = next((m for m in i.modifiers if m in ROUNDINGS), "rn")
+    y = b.op("canonical_nan", to, b.op("fcvt", to, flush_f32(b, i, x), attr=rounding))
+    if "relu" in i.modifiers:
+        y = b.op("fmax", to, y, b.const(0, to), attr="nan")
+    if "satfinite" in i.modifiers:
+        most = {"f16": 0x7BFF, "bf16": 0x7F7F}[to]
+        limited = b.op("fmin", to, y, b.const(most, to), attr="number")
+        limited = b.op("fmax", to, limited, b.const(most | 0x8000, to), attr="number")
+        y = b.select(b.fcmp("uno", y, y), y, limited)
+    return y
+
+
+def tf32(b: Emitter, i: Instruction, x: Value) -> Value:
+    """f32 with 10 bits of fraction: .rna to nearest, ties away; .rn to even; .rz towards zero."""
+    bits = b.bitcast(x, "i32")
+    if "relu" in i.modifiers:
+        x = b.op("fmax", "f32", x, b.const(0, "f32"), attr="nan")
+        bits = b.bitcast(x, "i32")
+    if "rna" in i.modifiers:
+        rounded = b.add(bits, b.const(0x1000))
+    elif "rn" in i.modifiers:
+        rounded = b.add(b.add(bits, b.const(0xFFF)), b.and_(b.lshr(bits, b.const(13)), b.const(1)))
+    else:
+        rounded = bits
+    rounded = b.and_(rounded, b.const(0xFFFFE000))
+    size = b.and_(bits, b.const(0x7FFFFFFF))
+    if "satfinite" in i.modifiers:
+        most = b.or_(b.and_(bits, b.const(0x80000000)), b.const(0x7F7FE000))
+        over = b.icmp("uge", b.and_(rounded, b.const(0x7FFFFFFF)), b.const(0x7F800000))
+        rounded = b.select(over, most, rounded)
+    else:
+        rounded = b.select(b.icmp("eq", size, b.const(0x7F800000)), bits, rounded)
+    return b.select(b.icmp("ugt", size, b.const(0x7F800000)), b.const(0x7FFFFFFF), rounded)
+
+
+def to_float(b: Emitter, i: Instruction, from_: str, to: str, x: Value) -> Value:
+    rounding = next((m for m in i.modifiers if m in ROUNDINGS), "rn")
+    integral = next((TO_INTEGRAL[m] for m in i.modifiers if m in TO_INTEGRAL), None)
+    if not is_float(from_):
+        y = b.op("i2f", to, x, attr=(is_signed(from_), rounding))
+    elif to == from_:
+        x = flush_f32(b, i, x)
+        y = x if integral is None else b.op("fround", to, x, attr=integral)
+        if integral is not None or "ftz" in i.modifiers:
+            y = b.op("canonical_nan", to, y)
+    elif from_ == "f32" and to in ("f16", "bf16"):
+        return saturate(b, narrowed(b, i, x, to)) if "sat" in i.modifiers else narrowed(b, i, x, to)
+    elif {from_, to} == {"f16", "bf16"}:
+        y = b.op("fcvt", to, b.op("fcvt", "f32", x, attr="rn"), attr=rounding)
+        y = b.op("canonical_nan", to, y)
+    else:
+        y = b.op("fcvt", to, flush_f32(b, i, x), attr=integral or rounding)
+        y = b.op("canonical_nan", to, y)
+    y = flush_f32(b, i, y)
+    if "relu" in i.modifiers:
+        y = b.op("fmax", to, y, b.const(0, to), attr="nan")
+    return saturate(b, y) if "sat" in i.modifiers else y
+
+
+def float_to_integer(b: Emitter, i: Instruction, from_: str, to: str, x: Value) -> Value:
+    """Saturates; NaN gives zero where neither side has 64 bits, else only the highest bit set (PTX ISA, ``cvt``)."""
+    rounding = next((TO_INTEGRAL[m] for m in i.modifiers if m in TO_INTEGRAL), None)
+    if rounding is None:
+        raise unsupported("cvt to an integer without .rni, .rzi, .rmi or .rpi")
+    x = flush_f32(b, i, x)
+    bits = BITS[to]
+    value = b.op("f2i", f"i{bits}", x, attr=(is_signed(to), rounding))
+    if from_ == "f64" and bits == 32:
+        value = b.select(b.fcmp("uno", x, x), b.const(0x80000000), value)
+    return value
+
+
+def between_integers(b: Emitter, i: Instruction, from_: str, to: str, x: Value) -> Value:
+    """Truncation or extension; .sat clamps to the destination's range."""
+    if from_ == "pred" or to == "pred":
+        raise unsupported("cvt of a predicate")
+    wide = b.sext(x, "i64") if is_signed(from_) else b.zext(x, "i64")
+    if "sat" in i.modifiers:
+        bits = BITS[to]
+        low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if is_signed(to) else (0, (1 << bits) - 1)
+        if is_signed(from_):
+            wide = b.binary("smax", wide, b.const(low if bits < 64 or not is_signed(to) else -(1 << 63), "i64"))
+            top = min(high, (1 << 63) - 1)
+            wide = b.binary("smin", wide, b.const(top, "i64"))
+        else:
+            wide = b.binary("umin", wide, b.const(high, "i64"))
+    return b.trunc(wide, value_type(to))
+
+
+def cvt_pack(i: Instruction, b: Emitter) -> None:
+    """``cvt.pack.sat.T.s32 d, a, b[, c]``: saturate two integers and put them into the low part of d, above it c."""
+    only(i, "pack", "sat")
+    to = types_of(i)[0]
+    d, o1, o2, *more = i.operands
+    bits = BITS[to]
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if is_signed(to) else (0, (1 << bits) - 1)
+    mask = b.const((1 << bits) - 1)
+    parts = []
+    for o in (o1, o2):
+        x = b.binary("smin", b.binary("smax", b.source(o, "s32"), b.const(low)), b.const(high))
+        parts.append(b.and_(x, mask))
+    word = b.or_(b.shl(parts[0], b.const(bits)), parts[1])
+    if more:
+        word = b.or_(word, b.shl(b.source(more[0], "b32"), b.const(2 * bits)))
+    b.result(d, word)
+
+
+# --- addresses ------------------------------------------------------------------------------------
+WINDOWS = ("shared", "local", "const", "param")
+SPACES = ("global", "shared", "local", "const", "param", "shared::cta", "shared::cluster", "param::entry")
+
+
+def window(b: Emitter, space: str) -> Value:
+    """The generic address (i64) of byte 0 of a state space."""
+    space = space.split("::")[0]
+    if space == "const":
+        return b.op("load_const", "i64", b.const(b.context.constant_window_bytes), attr=(0, 8))
+    low, high = (b.op("special", "i32", attr=f"{space}_window_{part}") for part in ("lo", "hi"))
+    return b.op("pack64", "i64", low, high)
+
+
+def space_of(i: Instruction) -> str:
+    return next((m for m in i.modifiers if m in SPACES), "")
+
+
+@meaning("cvta")
+def cvta(i: Instruction, b: Emitter) -> None:
+    """Between a generic address and one in a state space; ``.to`` goes to the space."""
+    only(i, "to", *SPACES)
+    type = only_types(i, "u64", "u32")
+    d, o = i.operands
+    space = space_of(i)
+    if space.startswith("param"):
+        raise unsupported("generic addresses of kernel parameters")
+    address = b.zext(b.source(o, type), "i64")
+    if space != "global":
+        base = window(b, space)
+        address = b.sub(address, base) if "to" in i.modifiers else b.add(address, base)
+    b.result(d, b.trunc(address, value_type(type)))
+
+
+WINDOW_BYTES = 1 << 24
+
+
+@meaning("isspacep")
+def isspacep(i: Instruction, b: Emitter) -> None:
+    only(i, *SPACES)
+    d, o = i.operands
+    address = b.source(o, "u64")
+    space = space_of(i)
+
+    def inside(of: str) -> Value:
+        return b.icmp("ult", b.sub(address, window(b, of)), b.const(WINDOW_BYTES, "i64"))
+
+    if space == "global":
+        b.result(d, b.not_(b.or_(inside("shared"), inside("local"))))
+    elif space.startswith(("shared", "local")):
+        b.result(d, inside(space))
+    else:
+        raise unsupported(f"isspacep.{space}")
+
+
+@meaning("mapa")
+def mapa(i: Instruction, b: Emitter) -> None:
+    """Without clusters the only block is one's own, at the same address."""
+    only(i, "shared::cluster")
+    type = only_types(i, "u32", "u64")
+    b.result(i.operands[0], b.source(i.operands[1], type))
+
+
+@meaning("getctarank")
+def getctarank(i: Instruction, b: Emitter) -> None:
+    only(i, "shared::cluster")
+    b.result(i.operands[0], b.const(0))
+

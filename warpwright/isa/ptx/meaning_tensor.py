@@ -1,0 +1,387 @@
+"""Matrix instructions (PTX ISA, sections 9.7.14 and 9.7.15): mma.sync, wmma, ldmatrix, stmatrix, movmatrix.
+
+``mma.sync`` is the common operation fragment for fragment.  The layout of wmma's fragments is the machine's own affair;
+here they are those of ``mma.sync``: m16n16k16 is two m16n8k16 side by side, m8n32k16 four of which the lower rows
+are empty, m32n8k16 two one above the other.  Registers that a fragment has beyond that hold zero.
+f64 products (m8n8k4) are sums by fma in the order of k, which exchange their operands between lanes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from warpwright.isa.ops import Access, Value
+from warpwright.isa.ptx.meaning import Emitter, meaning, only, types_of, unsupported
+from warpwright.isa.ptx.meaning_memory import locate, offset_by, read, space_of, split_words
+from warpwright.isa.ptx.meaning_warp import gather
+from warpwright.isa.ptx.syntax import BITS, Instruction, Operand, Vector
+
+LAYOUTS = ("row", "col")
+ELEMENTS = ("f16", "bf16", "tf32", "s8", "u8")
+SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)$")
+SPACES = ("global", "shared", "shared::cta", "shared::cluster")
+
+
+def shape_of(i: Instruction) -> str:
+    found = next((m for m in i.modifiers if SHAPE.match(m)), None)
+    if found is None:
+        raise unsupported(f"{i.opcode} without a shape")
+    return found
+
+
+def extents(shape: str) -> tuple[int, int, int]:
+    match = SHAPE.match(shape)
+    assert match is not None
+    return int(match[1]), int(match[2]), int(match[3])
+
+
+def registers(b: Emitter, o: Operand) -> list[Value]:
+    """The 32-bit words of a fragment, whatever type its registers have."""
+    if not isinstance(o, Vector):
+        raise unsupported("a fragment that is no list of registers")
+    return [b.source(item, "b32") for item in o.items]
+
+
+def write(b: Emitter, o: Operand, words: list[Value]) -> None:
+    if not isinstance(o, Vector) or len(o.items) != len(words):
+        raise unsupported(f"a fragment of other than {len(words)} registers")
+    for item, word in zip(o.items, words, strict=True):
+        b.result(item, word)
+
+
+def multiply(b: Emitter, shape: str, element: str, sum_type: str, x: list[Value], y: list[Value], z: list[Value]) -> (
+    list[Value]
+):
+    """One operation; the words of its result."""
+    attr = (shape, element, sum_type, len(x), len(y), len(z))
+    result = b.op("mma", "i32x4", *x, *y, *z, attr=attr)
+    return [b.op("extract", "i32", result, attr=n) for n in range(len(z))]
+
+
+@meaning("mma")
+def mma(i: Instruction, b: Emitter) -> None:
+    """``mma.sync.aligned.shape.alayout.blayout.dtype.atype.btype.ctype d, a, b, c``."""
+    shape = shape_of(i)
+    only(i, "sync", "aligned", "satfinite", "xor", "and", "popc", *LAYOUTS, shape)
+    types = types_of(i)
+    if len(types) != 4 or "satfinite" in i.modifiers or "popc" in i.modifiers:
+        raise unsupported(f"{i.name}")
+    to, first, second, addend = types
+    d, x, y, z = i.operands
+    gather(b, None)
+    if first == "f64":
+        write_f64(b, i, d, product_f64(b, x, y, z))
+        return
+    if first != second or first not in ELEMENTS or to != addend:
+        raise unsupported(f"operands of types {', '.join(types)}")
+    left, right, total = registers(b, x), registers(b, y), registers(b, z)
+    sum_type = {"s32": "s32", "f32": "f32", "f16": "f16"}[to]
+    if shape == "m8n8k4":
+        layouts = [m for m in i.modifiers if m in LAYOUTS]
+        words = []
+        for n in range(len(total) // 2):
+            part = f"m8n8k4.{layouts[0]}.{layouts[1]}.{n}"
+            words += multiply(b, part, first, sum_type, left, right, total[2 * n : 2 * n + 2])
+        write(b, d, words)
+        return
+    write(b, d, multiply(b, shape, first, sum_type, left, right, total))
+
+
+# --- f64 ------------------------------------------------------------------------------------------
+def exchange64(b: Emitter, value: Value, lane: Value) -> Value:
+    """The f64 of another lane."""
+    words = b.high_low(b.bitcast(value, "i64"))
+    moved = [b.op("shuffle", "i32", word, lane) for word in words]
+    return b.bitcast(b.op("pack64", "i64", *moved), "f64")
+
+
+def product_f64(b: Emitter, x: Operand, y: Operand, z: Operand) -> list[Value]:
+    """m8n8k4: lane 4g + t holds A[g][t], B[t][g] and C[g][2t], C[g][2t + 1]."""
+    if not (isinstance(x, Vector) and isinstance(y, Vector) and isinstance(z, Vector)) or len(x.items) != 1:
+        raise unsupported("a product of f64 other than m8n8k4")
+    left, right = b.source(x.items[0], "f64"), b.source(y.items[0], "f64")
+    sums = [b.source(o, "f64") for o in z.items]
+    lane = b.op("special", "i32", attr="laneid")
+    row, column = b.and_(lane, b.const(28)), b.shl(b.and_(lane, b.const(3)), b.const(3))
+    for k in range(4):
+        a = exchange64(b, left, b.add(row, b.const(k)))
+        for n in range(2):
+            other = exchange64(b, right, b.add(column, b.const(4 * n + k)))
+            sums[n] = b.op("fma", "f64", a, other, sums[n], attr="rn")
+    return [b.op("canonical_nan", "f64", s) for s in sums]
+
+
+def write_f64(b: Emitter, i: Instruction, d: Operand, values: list[Value]) -> None:
+    if not isinstance(d, Vector) or len(d.items) != len(values):
+        raise unsupported(f"{i.name} with {len(values)} results")
+    for item, value in zip(d.items, values, strict=True):
+        b.result(item, value)
+
+
+# --- wmma -----------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """One operation's part of a wmma fragment: rows and columns from an origin, held in some of its registers."""
+
+    row: int
+    column: int
+    first: int
+    """First register."""
+    rows: int
+    """16, or 8 where the lower half is empty."""
+
+
+def tiles(role: str, shape: str, per: int) -> list[Tile]:
+    """The parts of fragment a, b or c; ``per`` elements lie in a register."""
+    m, n, k = extents(shape)
+    found: list[Tile] = []
+    if role == "a":
+        count = min(m, 16) * k // (32 * per)
+        for part in range(max(1, m // 16)):
+            found.append(Tile(16 * part, 0, count * part, min(m, 16)))
+    elif role == "b":
+        count = 8 * k // (32 * per)
+        for part in range(n // 8):
+            found.append(Tile(0, 8 * part, count * part, k))
+    else:
+        count = min(m, 16) * 8 // (32 * per)
+        for down in range(max(1, m // 16)):
+            for across in range(n // 8):
+                found.append(Tile(16 * down, 8 * across, count * (down * (n // 8) + across), min(m, 16)))
+    return found
+
+
+def elements(role: str, shape: str, per: int) -> list[tuple[int, int, int, int, int, int]]:
+    """For each element of a fragment: register, place in it, and its row and column as
+    ``row + 1 * group (+ …)``: (register, place, row, column, thread factor of row, thread factor of column)."""
+    _, _, k = extents(shape)
+    found = []
+    for tile in tiles(role, shape, per):
+        halves = tile.rows // 8
+        if role == "a":
+            for register in range(halves * k // (4 * per)):
+                for place in range(per):
+                    row, column = 8 * (register % halves), place + 4 * per * (register // halves)
+                    found.append((tile.first + register, place, tile.row + row, tile.column + column, 0, per))
+        elif role == "b":
+            for register in range(k // (4 * per)):
+                for place in range(per):
+                    found.append((tile.first + register, place, tile.row + place + 4 * per * register, tile.column, per, 0))
+        else:
+            for register in range(2 * halves // per):
+                for place in range(per):
+                    n = register * per + place
+                    found.append((tile.first + register, place, tile.row + 8 * (n // 2), tile.column + n % 2, 0, 2))
+    return found
+
+
+@meaning("wmma")
+def wmma(i: Instruction, b: Emitter) -> None:
+    if "mma" in i.modifiers:
+        wmma_multiply(i, b)
+    elif "load" in i.modifiers or "store" in i.modifiers:
+        wmma_move(i, b)
+    else:
+        raise unsupported(f"{i.name}")
+
+
+def element_bits(type: str) -> int:
+    return BITS[type]
+
+
+def wmma_address(b: Emitter, i: Instruction, role: str, shape: str, o: Operand, stride: Operand | None) -> (
+    tuple[str, Value, Value, Value, Value]
+):
+    """(space, base, stride, lane's group, lane's thread) for a fragment's elements; strides in elements."""
+    m, n, k = extents(shape)
+    rows, columns = {"a": (m, k), "b": (k, n)}.get(role, (m, n))
+    layout = next(x for x in i.modifiers if x in LAYOUTS)
+    space, base = locate(b, o, space_of(i))
+    kind = b.type_of(base)
+    if stride is None:
+        step = b.const(columns if layout == "row" else rows, kind)
+    else:
+        step = b.source(stride, "u32")
+        step = b.zext(step, "i64") if kind == "i64" else step
+    lane = b.op("special", "i32", attr="laneid")
+    group, thread = b.lshr(lane, b.const(2)), b.and_(lane, b.const(3))
+    if kind == "i64":
+        group, thread = b.zext(group, "i64"), b.zext(thread, "i64")
+    return space, base, step, group, thread
+
+
+def wmma_move(i: Instruction, b: Emitter) -> None:
+    """``wmma.load.a|b|c`` and ``wmma.store.d``: every element by itself."""
+    shape = shape_of(i)
+    only(i, "load", "store", "a", "b", "c", "d", "sync", "aligned", *LAYOUTS, *SPACES, shape)
+    type = types_of(i)[-1]
+    loads = "load" in i.modifiers
+    role = next(m for m in i.modifiers if m in ("a", "b", "c", "d"))
+    role = "c" if role == "d" else role
+    fragment, place, *more = i.operands if loads else (i.operands[1], i.operands[0], *i.operands[2:])
+    if not isinstance(fragment, Vector):
+        raise unsupported("a fragment that is no list of registers")
+    if type == "f64" or BITS[type] < 8:
+        raise unsupported(f"wmma of .{type}")
+    gather(b, None)
+    space, base, stride, group, thread = wmma_address(b, i, role, shape, place, more[0] if more else None)
+    by_row = "row" in i.modifiers
+    size = BITS[type] // 8
+    per = 4 // size
+    words: list[Value] = [b.const(0)] * len(fragment.items) if loads else registers(b, fragment)
+    where = elements(role, shape, per)
+    for register, part, row, column, row_factor, column_factor in where:
+        # b's columns go with the group, all other rows do.
+        across = role == "b"
+        r = b.like(row, base)
+        c = b.like(column, base)
+        if across:
+            r, c = b.add(r, b.mul(thread, b.like(row_factor, base))), b.add(c, group)
+        else:
+            r, c = b.add(r, group), b.add(c, b.mul(thread, b.like(column_factor, base)))
+        index = b.add(b.mul(r, stride), c) if by_row else b.add(b.mul(c, stride), r)
+        at = b.add(base, b.mul(index, b.like(size, base)))
+        if loads:
+            value = b.zext(read(b, space, at, size, Access(space, size)), "i32")
+            words[register] = b.or_(words[register], b.shl(value, b.const(8 * size * part)) if part else value)
+        else:
+            piece = b.lshr(words[register], b.const(8 * size * part)) if part else words[register]
+            b.op("store", "void", at, b.trunc(piece, f"i{8 * size}"), attr=Access(space, size))
+    if loads:
+        write(b, fragment, words)
+
+
+def wmma_multiply(i: Instruction, b: Emitter) -> None:
+    """``wmma.mma.sync.aligned.alayout.blayout.shape.dtype[.atype.btype].ctype d, a, b, c``."""
+    shape = shape_of(i)
+    only(i, "mma", "sync", "aligned", *LAYOUTS, shape)
+    types = types_of(i)
+    to, addend = types[0], types[-1]
+    element = types[1] if len(types) == 4 else "f16"
+    if element not in ELEMENTS or (len(types) == 4 and types[1] != types[2]):
+        raise unsupported(f"wmma of types {', '.join(types)}")
+    m, _, k = extents(shape)
+    d, x, y, z = i.operands
+    gather(b, None)
+    left, right, total = registers(b, x), registers(b, y), registers(b, z)
+    per = 32 // BITS[element] if element != "tf32" else 1
+    if addend == "f16":
+        total = widened(b, total)
+    a_tiles, b_tiles = tiles("a", shape, per), tiles("b", shape, per)
+    zero = b.const(0)
+    words: list[Value] = []
+    for up in a_tiles:
+        count = min(m, 16) * k // (32 * per)
+        own = left[up.first : up.first + count]
+        if m == 8:
+            own = [w for word in own for w in (word, zero)]
+        for across in b_tiles:
+            mine = right[across.first : across.first + 8 * k // (32 * per)]
+            held = 4 if m >= 16 else 2
+            c = total[len(words) : len(words) + held]
+            result = multiply(b, f"m16n8k{k}", element, "s32" if to == "s32" else "f32", own, mine, c + [zero] * (4 - held))
+            words += result[:held]
+    write(b, d, narrowed(b, words) if to == "f16" else words)
+
+
+def widened(b: Emitter, words: list[Value]) -> list[Value]:
+    """Packed f16 sums as f32: the product is rounded once, at its end."""
+    found = []
+    for word in words:
+        for n in range(2):
+            part = b.trunc(b.lshr(word, b.const(16)) if n else word, "i16")
+            found.append(b.bitcast(b.op("fcvt", "f32", b.bitcast(part, "f16"), attr="rn"), "i32"))
+    return found
+
+
+def narrowed(b: Emitter, words: list[Value]) -> list[Value]:
+    found = []
+    for n in range(0, len(words), 2):
+        halves = []
+        for word in words[n : n + 2]:
+            x = b.op("canonical_nan", "f16", b.op("fcvt", "f16", b.bitcast(word, "f32"), attr="rn"))
+            halves.append(b.zext(b.bitcast(x, "i16"), "i32"))
+        found.append(b.or_(halves[0], b.shl(halves[1], b.const(16))))
+    return found
+
+
+# --- matrices between shared memory and registers -------------------------------------------------
+COUNTS = {"x1": 1, "x2": 2, "x4": 4}
+
+
+def matrix_options(i: Instruction) -> tuple[int, bool]:
+    only(i, "sync", "aligned", "m8n8", "trans", *COUNTS, *SPACES)
+    if "m8n8" not in i.modifiers or types_of(i)[-1] != "b16":
+        raise unsupported(f"{i.name}")
+    return next(COUNTS[m] for m in i.modifiers if m in COUNTS), "trans" in i.modifiers
+
+
+def row_of(b: Emitter, base: Value, matrix: int, row: Value) -> Value:
+    """The address of a row, which lane 8 * matrix + row holds."""
+    return b.op("shuffle", "i32", base, b.add(row, b.const(8 * matrix)))
+
+
+@meaning("ldmatrix")
+def ldmatrix(i: Instruction, b: Emitter) -> None:
+    """Lane 4r + c gets elements 2c and 2c + 1 of row r of each matrix (.trans: of column r)."""
+    count, transposed = matrix_options(i)
+    gather(b, None)
+    d, o = i.operands
+    items = d.items if isinstance(d, Vector) else (d,)
+    space, base = locate(b, o, "shared")
+    lane = b.op("special", "i32", attr="laneid")
+    row, column = b.lshr(lane, b.const(2)), b.and_(lane, b.const(3))
+    words = []
+    for matrix in range(count):
+        if not transposed:
+            at = b.add(row_of(b, base, matrix, row), b.shl(column, b.const(2)))
+            words.append(split_words(b, read(b, space, at, 4))[0])
+            continue
+        halves = []
+        for n in range(2):
+            other = b.add(b.shl(column, b.const(1)), b.const(n))
+            at = b.add(row_of(b, base, matrix, other), b.shl(row, b.const(1)))
+            halves.append(b.zext(read(b, space, at, 2), "i32"))
+        words.append(b.or_(halves[0], b.shl(halves[1], b.const(16))))
+    write(b, Vector(items), words)
+
+
+@meaning("stmatrix")
+def stmatrix(i: Instruction, b: Emitter) -> None:
+    """The reverse of ldmatrix."""
+    count, transposed = matrix_options(i)
+    gather(b, None)
+    o, source = i.operands
+    items = source.items if isinstance(source, Vector) else (source,)
+    words = registers(b, Vector(items))
+    space, base = locate(b, o, "shared")
+    lane = b.op("special", "i32", attr="laneid")
+    row, column = b.lshr(lane, b.const(2)), b.and_(lane, b.const(3))
+    for matrix in range(count):
+        if not transposed:
+            at = b.add(row_of(b, base, matrix, row), b.shl(column, b.const(2)))
+            b.op("store", "void", at, words[matrix], attr=Access(space, 4))
+            continue
+        for n in range(2):
+            other = b.add(b.shl(column, b.const(1)), b.const(n))
+            at = b.add(row_of(b, base, matrix, other), b.shl(row, b.const(1)))
+            part = b.trunc(b.lshr(words[matrix], b.const(16)) if n else words[matrix], "i16")
+            b.op("store", "void", offset_by(b, at, 0), part, attr=Access(space, 2))
+
+
+@meaning("movmatrix")
+def movmatrix(i: Instruction, b: Emitter) -> None:
+    """Transpose an 8x8 matrix of 16-bit elements whose row r lies in lanes 4r to 4r + 3."""
+    only(i, "sync", "aligned", "m8n8", "trans")
+    gather(b, None)
+    word = b.source(i.operands[1], "b32")
+    lane = b.op("special", "i32", attr="laneid")
+    row, column = b.lshr(lane, b.const(2)), b.and_(lane, b.const(3))
+    odd = b.icmp("ne", b.and_(row, b.const(1)), b.const(0))
+    halves = []
+    for n in range(2):
+        source = b.add(b.shl(column, b.const(3)), b.add(b.lshr(row, b.const(1)), b.const(4 * n)))
+        value = b.op("shuffle", "i32", word, source)
+        halves.append(b.and_(b.select(odd, b.lshr(value, b.const(16)), value), b.const(0xFFFF)))
+    b.result(i.operands[0], b.or_(halves[0], b.shl(halves[1], b.const(16))))

@@ -1,0 +1,27 @@
+"""Predefined registers (PTX ISA, chapter 10) as special registers of the common operations.
+
+A launch without clusters is one cluster for each block, as the manual defines it.
+"""
+
+from __future__ import annotations
+
+AXES = ("x", "y", "z")
+
+SPECIALS: dict[str, str | int] = {
+    **{f"{name}.{axis}": f"{name}.{axis}" for name in ("tid", "ntid", "ctaid", "nctaid") for axis in AXES},
+    **{f"clusterid.{axis}": f"ctaid.{axis}" for axis in AXES},
+    **{f"nclusterid.{axis}": f"nctaid.{axis}" for axis in AXES},
+    **{f"cluster_ctaid.{axis}": 0 for axis in AXES},
+    **{f"cluster_nctaid.{axis}": 1 for axis in AXES},
+    **{"cluster_ctarank": 0, "cluster_nctarank": 1, "is_explicit_cluster": 0},
+    **{name: name for name in ("laneid", "warpid", "nwarpid", "smid", "nsmid", "gridid")},
+    **{f"lanemask_{relation}": f"lanemask_{relation}" for relation in ("eq", "lt", "le", "gt", "ge")},
+    **{"clock": "clock_lo", "clock_hi": "clock_hi", "clock64": "clock"},
+    **{"globaltimer": "globaltimer", "globaltimer_lo": "globaltimer_lo", "globaltimer_hi": "globaltimer_hi"},
+    **{"dynamic_smem_size": "dynamic_smem_size", "total_smem_size": "total_smem_size", "aggr_smem_size": "total_smem_size"},
+    **{"reserved_smem_offset_begin": 0, "reserved_smem_offset_end": 0, "reserved_smem_offset_cap": 0},
+    **{"reserved_smem_offset_0": 0, "reserved_smem_offset_1": 0},
+}
+"""By name without the percent sign: the special register's name, or the constant that it always holds."""
+WIDE = ("clock64", "globaltimer")
+"""Those of 64 bits."""
