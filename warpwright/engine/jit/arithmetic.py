@@ -443,6 +443,17 @@ def _canonical_nan(f: Form, op: Op, args: list[Val]) -> str:
     return f.select(op.type, is_nan(f, op.type, x), f.const(op.type, CANONICAL[op.type]), x)
 
 
+def canonical_word(w: Text, value: Val) -> Val:
+    """The 32 bits of an f32 with any NaN made canonical."""
+    if value.shape.kind == sh.UNSET_KIND or value.shape.const is not None:
+        return value
+    f = Form(w, value.shape.kind == VECTOR_KIND)
+    word = w.operand(value, f.vector)
+    single = f.cast("bitcast", "i32", "f32", word)
+    nan = f.op("fcmp uno", "f32", single, single)
+    return w.made("i32", value.shape, f.select("i32", nan, f.const("i32", CANONICAL["f32"]), word))
+
+
 def _fcmp(f: Form, op: Op, args: list[Val]) -> str:
     type = args[0].type
     x, y = (f.w.operand(a, f.vector) for a in args)

@@ -10,10 +10,11 @@ from warpwright.engine.abi import BLOCK, LAUNCH, WARP, FaultKind, Status
 from warpwright.engine.jit import lanes as ln
 from warpwright.engine.jit import memory as mem
 from warpwright.engine.jit import trace as tr
-from warpwright.engine.jit.arithmetic import emit_pure
+from warpwright.engine.jit.arithmetic import canonical_word, emit_pure
 from warpwright.engine.jit.flow import Bits, members
 from warpwright.engine.jit.function import FunctionWriter, Masks, ResumePoint, Val, vector_type
 from warpwright.engine.jit.infer import pack, uniform
+from warpwright.engine.jit.nans import late_nans
 from warpwright.engine.jit.shapes import LANES, UNSET_KIND, VECTOR_KIND, Shape, never_wraps
 from warpwright.engine.jit.webs import FILE_BASE
 from warpwright.isa.ops import Op
@@ -69,6 +70,7 @@ class WarpFunction:
         # Where no lane can be left pending, none is left at the end, spin loops or not.
         self.leftovers = bool(self.order and (w.flow.any_fair or self.waiting or self.held_barriers))
         self.wanted_barriers = self._wanted_barrier_webs()
+        self.nans = late_nans(w.lowered, w.webs)
 
     # --- what is needed ---------------------------------------------------------------------------
     def _wanted_barrier_webs(self) -> set[int]:
@@ -526,7 +528,10 @@ class WarpFunction:
             if name == stop_before:
                 break
             if name[:4] == "get_":
-                values.append(self._get(index, position, op))
+                value = self._get(index, position, op)
+                values.append(canonical_word(w, value) if (index, position) in self.nans.finish else value)
+            elif name == "canonical_nan" and (index, position) in self.nans.skip:
+                values.append(values[op.args[0]])
             elif name[:4] == "set_":
                 self._set(index, position, op, values[op.args[0]])
                 values.append(nothing)
