@@ -1,13 +1,12 @@
 """How fast the functional engine runs: ``python -m bench.engine [--chip a100] [--generic]``.
 
-Prints warp-instructions per second of one host thread, compile time from decoded program to machine code, the cost
-of writing trace records, and NumPy's time for the same triad.
+Prints warp-instructions per second of one host thread, compile time from decoded program to machine code, and
+NumPy's time for the same triad.
 """
 
 from __future__ import annotations
 
 import argparse
-import ctypes
 import importlib.util
 import shutil
 import time
@@ -17,14 +16,13 @@ from typing import Any
 import numpy as np
 
 import warpwright as ww
-from warpwright.engine.abi import BLOCK, WARP, Status
+from warpwright.engine.abi import Status
 from warpwright.engine.jit.compile import compile_kernel
 from warpwright.engine.jit.workspace import Workspace
-from warpwright.engine.launch import Geometry, aligned_words, constant_bank0, make_context
+from warpwright.engine.launch import Geometry, constant_bank0, make_context
 from warpwright.isa.sass.lower import lower
 
 SOURCE = Path(__file__).parent / "kernels" / "engine.cu"
-TRACE_WORDS = 1 << 15
 
 
 def prepare(gpu: Any, module: Any, name: str, grid: tuple[int, ...], block: tuple[int, ...], arguments: list[Any]) -> Any:
@@ -50,43 +48,6 @@ def best(function: Any, repeats: int = 5) -> float:
     return min(times)
 
 
-def run_traced(kernel: Any, context: Any, blocks: int) -> int:
-    """Run blocks one after the other with trace records on; returns warp-instructions."""
-    run = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(kernel.warp_function)
-    warps = context.geometry.warps_per_block
-    block = aligned_words(BLOCK.size_bytes)
-    words = aligned_words(WARP.size_bytes * warps).reshape(warps, -1)
-    saves = aligned_words(kernel.spill_bytes * warps)
-    shared = aligned_words(max(64, context.program.shared_static_bytes + 64))
-    records = aligned_words(8 * (TRACE_WORDS + 4096))
-    total = 0
-    grid = context.geometry.grid
-    for number in range(blocks):
-        block[BLOCK.slot("index_x")], block[BLOCK.slot("index_y")] = number % grid[0], number // grid[0]
-        block[BLOCK.slot("shared_base")] = shared.ctypes.data
-        block[BLOCK.slot("shared_bytes")] = context.program.shared_static_bytes
-        words[:] = 0
-        saves[: kernel.spill_bytes * warps // 8] = 0
-        for n in range(warps):
-            own = words[n]
-            own[WARP.slot("launch")], own[WARP.slot("block")] = context.address, block.ctypes.data
-            own[WARP.slot("warp_in_block")], own[WARP.slot("lanes")] = n, 0xFFFFFFFF
-            own[WARP.slot("spill")] = saves.ctypes.data + n * kernel.spill_bytes
-            own[WARP.slot("trace_base")], own[WARP.slot("trace_limit")] = records.ctypes.data, TRACE_WORDS
-        alive = list(range(warps))
-        while alive:
-            for n in list(alive):
-                words[n, WARP.slot("trace_used")] = 0
-                status = run(int(words[n].ctypes.data))
-                while status == Status.TRACE_FULL:
-                    words[n, WARP.slot("trace_used")] = 0
-                    status = run(int(words[n].ctypes.data))
-                if status == Status.EXIT:
-                    alive.remove(n)
-        total += int(words[:, WARP.slot("instructions")].sum())
-    return total
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--chip", default="a100")
@@ -106,14 +67,14 @@ def main() -> None:
         ("mandelbrot", (1024 // 32, 512 // 8), (32, 8), [1024, 512, 256, counts]),
         ("tiled", (n // 16, n // 16), (16, 16), [n, a, b, c]),
     ]
-    print(f"{'kernel':12} {'compile ms':>10} {'run ms':>9} {'G warp-instr/s':>15} {'trace cost':>11}")
+    print(f"{'kernel':12} {'compile ms':>10} {'run ms':>9} {'G warp-instr/s':>15}")
     seconds: dict[str, float] = {}
     for name, grid, block, arguments in launches:
         program, lowered, context = prepare(gpu, module, name, grid, block, arguments)
         shape = context.geometry.block
 
-        def fresh(traced: bool = False, p: Any = program, low: Any = lowered, s: Any = shape) -> Any:
-            return compile_kernel(p, low, s, trace=traced, patterns=not options.generic, use_cache=False)
+        def fresh(p: Any = program, low: Any = lowered, s: Any = shape) -> Any:
+            return compile_kernel(p, low, s, trace=False, patterns=not options.generic, use_cache=False)
 
         fresh()
         compiling = best(fresh, 3)
@@ -124,13 +85,7 @@ def main() -> None:
         assert outcome.status == Status.EXIT, outcome
         seconds[name] = best(lambda r=room, k=context, m=blocks: r.run(k.address, 0, m))
         speed = outcome.warp_instructions / seconds[name]
-        part = max(1, min(blocks, 64))
-        traced = fresh(True)
-        made = run_traced(traced, context, part)
-        with_trace = made / best(lambda t=traced, k=context, m=part: run_traced(t, k, m), 3)
-        print(
-            f"{name:12} {compiling * 1e3:10.1f} {seconds[name] * 1e3:9.2f} {speed / 1e9:15.2f} {speed / with_trace:10.2f}x"
-        )
+        print(f"{name:12} {compiling * 1e3:10.1f} {seconds[name] * 1e3:9.2f} {speed / 1e9:15.2f}")
     host = [generator.random(many, dtype=np.float32) for _ in range(2)]
     out = np.empty_like(host[0])
 

@@ -19,6 +19,8 @@ from warpwright.isa.ops import Access, Op
 SITE_BYTES = 16
 WINDOW_LIMIT_BYTES = 512
 """Longest extent that a patterned load reads as one window."""
+FEW_PLACES = 4
+"""A patterned load of so few different places takes each of them once and spreads it."""
 SPACES = {"global": 0, "generic": 1, "shared": 2, "local": 3}
 VEC32, VEC64, VECPTR, VECBOOL = "<32 x i32>", "<32 x i64>", "<32 x ptr>", "<32 x i1>"
 
@@ -52,7 +54,9 @@ class Place:
                 self.scattered = True
             else:
                 self.offsets = [o // self.size for o in offsets]
-                self.scattered = self.scattered or (store and not self.consecutive)
+                length = self.extent // min(self.size, 4)
+                readable = len(set(self.offsets)) <= FEW_PLACES or length & (length - 1) == 0
+                self.scattered = not (self.consecutive if store else readable)
         elif not self.scattered and access.space == "generic":
             # A uniform generic address may be local memory, which differs from lane to lane.
             self.offsets = [0] * LANES
@@ -332,6 +336,9 @@ def _load_window(w: FunctionWriter, place: Place, pointer: str, count: int) -> l
     assert place.offsets is not None
     element = f"i{8 * min(place.size, 4)}"
     length = place.extent // min(place.size, 4)
+    distinct = sorted(set(place.offsets))
+    if len(distinct) <= FEW_PLACES:
+        return [_load_few(w, place, pointer, element, distinct, count, part) for part in range(count)]
     vec = f"<{length} x {element}>"
     window = w.op(f"load {vec}, ptr {pointer}, align {min(place.size, 4)}")
     if place.consecutive and count == 1:
@@ -343,6 +350,25 @@ def _load_window(w: FunctionWriter, place: Place, pointer: str, count: int) -> l
         )
         for part in range(count)
     ]
+
+
+def _load_few(
+    w: FunctionWriter, place: Place, pointer: str, element: str, distinct: list[int], count: int, part: int
+) -> str:
+    """A few scalars, each spread over the lanes that read it."""
+    assert place.offsets is not None
+    size = min(place.size, 4)
+    result = ""
+    for offset in distinct:
+        at = vector_offset_pointer(w, pointer, size * (count * offset + part))
+        spread = w.splat(element, w.op(f"load {element}, ptr {at}, align {size}"))
+        if not result:
+            result = spread
+            continue
+        lanes = w.literal_vector("i1", [int(o == offset) for o in place.offsets])
+        kind = f"<32 x {element}>"
+        result = w.op(f"select {VECBOOL} {lanes}, {kind} {spread}, {kind} {result}")
+    return result
 
 
 def _load_local_rows(w: FunctionWriter, place: Place, pointer: str, count: int) -> list[str]:
