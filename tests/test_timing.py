@@ -75,9 +75,7 @@ def test_fma_only_kernel_is_within_5_percent_of_peak(chip: str) -> None:
     kernel = Synthetic()
     for i in range(256):
         kernel.add("FFMA", writes=[i % 8], reads=[i % 8, 9, 10], reuse=[9, 10], stall=1)
-    result = run(
-        kernel.exit(), lambda block, warp: [(0, [])] * 40, chip=chip, grid=record.sm.sm_count, block=512
-    )
+    result = run(kernel.exit(), lambda block, warp: [(0, [])] * 40, chip=chip, grid=record.sm.sm_count, block=512)
     overhead = record.launch.launch_overhead_cycles
     assert 0.95 <= (result.bounds["FMA pipe"] - overhead) / (result.cycles - overhead) <= 1
 
@@ -103,7 +101,9 @@ def test_depbar_with_a_count_waits_for_the_older_copies_only() -> None:
         for _ in range(2):
             k.add("LDGSTS", reads=[0, 1], access=copy, stall=2)
             k.add("LDGDEPBAR", write_barrier=0, stall=2)
-        k.add("DEPBAR", "LE", stall=4, operands=[Operand(Kind.SCOREBOARD, index=0), Operand(Kind.IMMEDIATE, value=left)])
+        k.add(
+            "DEPBAR", "LE", stall=4, operands=[Operand(Kind.SCOREBOARD, index=0), Operand(Kind.IMMEDIATE, value=left)]
+        )
         return k.exit()
 
     def cycles(left: int) -> int:
@@ -287,7 +287,9 @@ def test_every_block_runs_once_wherever_it_runs() -> None:
 
 
 @pytest.mark.parametrize(("kib", "low", "high"), [(24, 1.0, 1.15), (96, 2.0, 2.5), (192, 5.2, 6.0)])
-def test_straight_line_code_is_fetched_at_the_rate_of_the_level_that_holds_it(kib: int, low: float, high: float) -> None:
+def test_straight_line_code_is_fetched_at_the_rate_of_the_level_that_holds_it(
+    kib: int, low: float, high: float
+) -> None:
     count = kib * 64
     kernel = repeat("FFMA", count, writes=[6], reads=[0, 1], stall=1)
     assert low <= loop_cycles(kernel, iterations=3) / count <= high
@@ -329,5 +331,7 @@ def test_stall_reasons_account_for_every_cycle_of_every_warp() -> None:
 
 
 def test_the_bottleneck_is_one_sentence_about_what_binds() -> None:
-    result = run(repeat("FFMA", 512, writes=[6], reads=[0, 1], stall=1), lambda b, w: [(0, [])] * 20, grid=132, block=512)
+    result = run(
+        repeat("FFMA", 512, writes=[6], reads=[0, 1], stall=1), lambda b, w: [(0, [])] * 20, grid=132, block=512
+    )
     assert result.bottleneck.startswith("instruction issue binds: ") or result.bottleneck.startswith("FMA pipe binds: ")

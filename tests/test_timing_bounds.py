@@ -28,24 +28,42 @@ def kernels(draw: st.DrawFn) -> tuple[Synthetic, list[list[int]], list[str]]:
             base = draw(st.integers(0, 1 << 12)) * size
             address = device(base) if space == "global" else shared(base % 4096)
             if draw(st.booleans()):
-                records.append(affine(address, draw(st.sampled_from([0, size, 2 * size, 128])), draw(st.integers(0, 2**32 - 1))))
+                records.append(
+                    affine(address, draw(st.sampled_from([0, size, 2 * size, 128])), draw(st.integers(0, 2**32 - 1)))
+                )
             else:
                 step = draw(st.integers(0, 97)) * size
                 records.append(gather([address + lane * step % (1 << 16) for lane in range(32)]))
             spaces.append(space)
-            kernel.add(opcode, reads=reads, access=Access(space, size), kind=kind, write_barrier=barrier, wait=wait, stall=stall)
+            kernel.add(
+                opcode,
+                reads=reads,
+                access=Access(space, size),
+                kind=kind,
+                write_barrier=barrier,
+                wait=wait,
+                stall=stall,
+            )
         else:
             kernel.add(opcode, writes=[16], reads=reads, write_barrier=barrier, wait=wait, stall=stall)
     return kernel.exit(), records, spaces
 
 
 @settings(max_examples=40, deadline=None, derandomize=True, phases=[Phase.explicit, Phase.generate])
-@given(kernels(), st.integers(1, 3), st.integers(1, 400), st.sampled_from([32, 64, 256, 480, 1024]), st.sampled_from(["v100", "a100", "h200"]))
+@given(
+    kernels(),
+    st.integers(1, 3),
+    st.integers(1, 400),
+    st.sampled_from([32, 64, 256, 480, 1024]),
+    st.sampled_from(["v100", "a100", "h200"]),
+)
 def test_no_kernel_is_faster_than_its_bounds(
     made: tuple[Synthetic, list[list[int]], list[str]], turns: int, grid: int, block: int, chip: str
 ) -> None:
     kernel, records, _ = made
-    result = run(kernel, lambda b, w: [(0, records)] * turns, chip=chip, grid=grid, block=block, shared_bytes=65536 // 8)
+    result = run(
+        kernel, lambda b, w: [(0, records)] * turns, chip=chip, grid=grid, block=block, shared_bytes=65536 // 8
+    )
     undercut = {name: bound for name, bound in result.bounds.items() if result.cycles < bound - 1e-6}
     assert not undercut, result.cycles
     assert result.metrics["smsp__inst_executed.sum"] == turns * grid * (block // 32) * len(kernel.instructions)

@@ -15,7 +15,17 @@ import numpy as np
 from numba import cfunc, types
 
 from warpwright.chips import Chip, load_chip
-from warpwright.engine.abi import BLOCK, DEVICE_BASE, LAUNCH, SHARED_WINDOW, TAG_AFFINE, TAG_BLOCK, TAG_GATHER, WARP, Status
+from warpwright.engine.abi import (
+    BLOCK,
+    DEVICE_BASE,
+    LAUNCH,
+    SHARED_WINDOW,
+    TAG_AFFINE,
+    TAG_BLOCK,
+    TAG_GATHER,
+    WARP,
+    Status,
+)
 from warpwright.engine.blocks import BasicBlock, basic_blocks
 from warpwright.engine.launch import Geometry
 from warpwright.isa.ops import Access, Builder, Lowered
@@ -39,7 +49,7 @@ _BARRIER = int(Status.BARRIER)
 def player() -> Any:
     """``int32 f(WARP *)``: the next prepared segment of the warp's records."""
 
-    @cfunc(types.int32(types.int64))  # type: ignore[untyped-decorator]
+    @cfunc(types.int32(types.int64))
     def play(warp: int) -> int:
         block = peek(warp + _WARP_BLOCK)
         index = peek(block + _LINEAR) * peek(block + _COUNT) + peek(warp + _WARP_IN_BLOCK)
@@ -59,7 +69,7 @@ def player() -> Any:
             poke(warp + _EXITED, peek(warp + _LANES))
         if status == _BARRIER:
             poke(warp + _BAR_LANES, peek(warp + _LANES))
-        return status  # type: ignore[no-any-return]
+        return status
 
     return play
 
@@ -118,7 +128,12 @@ class Synthetic:
         if access is not None:
             address = b.const(0, "i32" if access.space in ("shared", "local") else "i64")
             value = b.const(0)
-            b.op(kind, "void" if kind == "store" else "i32", *((address,) if kind == "load" else (address, value)), attr=access)
+            b.op(
+                kind,
+                "void" if kind == "store" else "i32",
+                *((address,) if kind == "load" else (address, value)),
+                attr=access,
+            )
         for register in writes:
             b.op("set_reg", "void", b.const(0), attr=register)
         if control_op == "barrier":
@@ -142,7 +157,12 @@ class Synthetic:
     def program(self, shared_bytes: int = 0) -> Program:
         """The kernel as a program."""
         return Program(
-            "synthetic", self.arch, self.instructions, registers=self.registers, shared_static_bytes=shared_bytes, barriers=1
+            "synthetic",
+            self.arch,
+            self.instructions,
+            registers=self.registers,
+            shared_static_bytes=shared_bytes,
+            barriers=1,
         )
 
 
@@ -218,7 +238,12 @@ def run(
     context = _Context(program, Geometry((grid, 1, 1), (block, 1, 1)), launch)
     record = chip if isinstance(chip, Chip) else load_chip(chip)
     return simulate(
-        record, program, kernel.lowered, _Kernel(player().address, blocks), context, **options  # type: ignore[arg-type]
+        record,
+        program,
+        kernel.lowered,
+        _Kernel(player().address, blocks),
+        context,
+        **options,  # type: ignore[arg-type]
     )
 
 

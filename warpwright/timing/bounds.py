@@ -37,10 +37,10 @@ def lower_bounds(state: State, chip: Chip, blocks: int, blocks_per_sm: int) -> d
     bounds["integer multiply pipe"] = heavy
     # Calendars of shared units hand out whole buckets: a bucket's worth of slack belongs to the bound.
     bucket = float(1 << s.CALENDAR_SHIFT)
-    bounds["L1 and shared memory"] = max(
-        busiest(s.SM_LSU_WAVEFRONTS) / chip.mio.lsu_wavefronts_per_clk - bucket, 0.0
+    bounds["L1 and shared memory"] = max(busiest(s.SM_LSU_WAVEFRONTS) / chip.mio.lsu_wavefronts_per_clk - bucket, 0.0)
+    bounds["L1 fill"] = max(
+        busiest(s.SM_FILL_SECTORS) * chip.l1.sector_bytes / chip.l1.l1_fill_bytes_per_clk - bucket, 0.0
     )
-    bounds["L1 fill"] = max(busiest(s.SM_FILL_SECTORS) * chip.l1.sector_bytes / chip.l1.l1_fill_bytes_per_clk - bucket, 0.0)
     l2_sectors = float(m[s.H_L2_SECTORS_READ] + m[s.H_L2_SECTORS_WRITE] + m[s.H_L2_SECTORS_ATOMIC])
     l2_bytes = chip.l2.l2_slice_count * chip.l2.l2_slice_bytes_per_clk
     bounds["L2 bandwidth"] = max(l2_sectors * chip.l1.sector_bytes / l2_bytes - bucket, 0.0)

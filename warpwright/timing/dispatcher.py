@@ -12,7 +12,7 @@ from typing import Any
 from warpwright.engine.abi import BLOCK, WARP
 from warpwright.timing import state as s
 from warpwright.timing.native import core, lowest_bit, poke, popcount, u
-from warpwright.timing.warp import BLOCK_LINEAR, BLOCK_X, BLOCK_Y, BLOCK_Z, mark, warp_at
+from warpwright.timing.warp import BLOCK_LINEAR, BLOCK_X, BLOCK_Y, BLOCK_Z, warp_at
 
 WARP_INTERVAL_CYCLES = 3
 """Between the warps of a block: a second block of 1,024 threads starts 98 cycles after the first (bench/micro on H200)."""

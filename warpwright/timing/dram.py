@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.timing.ports import reserve
 from warpwright.timing.native import core, popcount, u
+from warpwright.timing.ports import reserve
 from warpwright.timing.state import (
     CALENDAR_SLOTS,
     D_BUSY,

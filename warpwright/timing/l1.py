@@ -24,6 +24,9 @@ LOCAL_HIGH = LOCAL_WINDOW >> 32
 SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL = 0, 1, 2
 STORE_CREDIT_CYCLES = 600
 """How far acknowledgements may be behind before an SM sends no more writes: what its write buffers cover."""
+REPLAY_CYCLES = 2
+"""Between the passes of one instruction over several lines or conflicting words (bench/micro on H200: 30 + 2.1 n for n lines,
+23 + 2 (k - 1) for k ways); other instructions use the cycles between, so throughput is one a cycle."""
 PREDICATED_OFF_CYCLES = 12
 """A memory instruction without active lanes leaves the queue and is done."""
 
@@ -262,7 +265,8 @@ def shared_access(
         waves *= code[u(row + s.I_EXTRA)] & 255
     start = enter_queue(m, sm, sc, time, waves)
     m[u(sm + s.SM_SHARED_WAVEFRONTS)] += waves
-    m[u(sm + s.SM_SHARED_IDEAL)] += ideal_wavefronts(mask, size)
+    ideal = ideal_wavefronts(mask, size)
+    m[u(sm + s.SM_SHARED_IDEAL)] += ideal
     if operation == s.OP_LOAD:
         m[u(sm + s.SM_SHARED_LOADS)] += 1
         latency = m[u(s.H_SHARED_LATENCY)]
@@ -274,7 +278,7 @@ def shared_access(
         latency = m[u(s.H_SHARED_ATOMIC)]
     barrier = code[u(row + s.I_WRITE_BARRIER)]
     if barrier >= 0:
-        hold(m, w, barrier, start + latency + waves - 1, 0)
+        hold(m, w, barrier, start + latency + ideal - 1 + REPLAY_CYCLES * max(waves - ideal, 0), 0)
     return start
 
 
@@ -310,7 +314,7 @@ def load_lines(
         else:
             ready = max(ready, load_line(m, sm, w, line, sectors, at, load))
     if ready:
-        ready = max(ready, start + m[u(s.H_L1_LATENCY)] + waves - 1)
+        ready = max(ready, start + m[u(s.H_L1_LATENCY)] + REPLAY_CYCLES * (waves - 1))
     if m[u(base + s.L_LEFT)] == 0:
         m[u(sm + s.SM_LOADS)] = load  # everything is known: the entry is free again
         if kind == s.LD_ASYNC:

@@ -15,9 +15,9 @@ from typing import Any
 
 from warpwright.engine.abi import TAG_GATHER
 from warpwright.timing import state as s
+from warpwright.timing.coalescer import wavefronts
 from warpwright.timing.dram import dram_read, dram_write
 from warpwright.timing.l1 import SPACE_SHARED, atomic_waves, fill_lines, same_word, space_of
-from warpwright.timing.coalescer import wavefronts
 from warpwright.timing.native import core, lowest_bit, peek, popcount, u
 from warpwright.timing.ports import reserve
 from warpwright.timing.warp import mark, run_function, start_block_of, take_block
@@ -72,7 +72,7 @@ def install(m: Any, piece: int, line: int, place: int, time: int) -> int:
 
 @core
 def port(m: Any, piece: int, time: int, units: int) -> int:
-    """Take sectors of a slice's bandwidth."""
+    """Take bytes of a slice's bandwidth."""
     calendar = m[u(s.H_SLICE_PORTS)] + piece * s.CALENDAR_SLOTS
     return reserve(m, calendar, s.CALENDAR_SHIFT, m[u(s.H_SLICE_CAPACITY)], time, units)
 
@@ -123,9 +123,9 @@ def read(m: Any, partition: int, line: int, sectors: int, time: int) -> int:
     m[u(s.H_L2_SECTORS_READ)] += count
     half = m[u(s.H_SLICES)] >> 1
     if m[u(s.H_PARTITIONS)] == 1 or (home >= half) == (partition == 1):
-        return home_read(m, home, line, sectors, port(m, home, time, count), False)
+        return home_read(m, home, line, sectors, port(m, home, time, 32 * count), False)
     near = home - half if home >= half else home + half
-    start = port(m, near, time, count)
+    start = port(m, near, time, 32 * count)
     place = find(m, near, line)
     if place < 0:
         install(m, near, line, place, start)
@@ -144,7 +144,7 @@ def read(m: Any, partition: int, line: int, sectors: int, time: int) -> int:
         m[u(s.H_L2_FAR_SECTORS)] += moved
         link = m[u(s.H_FAR_PORTS)] + (1 - partition) * s.CALENDAR_SLOTS
         over = reserve(m, link, s.CALENDAR_SHIFT, m[u(s.H_FAR_CAPACITY)], start + (far >> 1), moved)
-        come = home_read(m, home, line, missing, port(m, home, over, moved), True) + far - (far >> 1)
+        come = home_read(m, home, line, missing, port(m, home, over, 32 * moved), True) + far - (far >> 1)
         m[u(fill_at)] = max(m[u(fill_at)], come)
         ready = max(ready, come)
         m[u(tag_at)] = tag | missing
@@ -165,8 +165,7 @@ def home_of_write(m: Any, partition: int, home: int, time: int) -> int:
 
 @core
 def touch(m: Any, home: int, line: int, sectors: int, whole: int, start: int) -> int:
-    """Make sectors of the home dirty; gives when the home has taken them (``whole`` 0: an atomic, which needs the old
-    content first; a write's partial sectors are completed behind its back)."""
+    """Make sectors of the home dirty; gives when the home has taken them.  ``whole`` is 0 for an atomic."""
     place = find(m, home, line)
     ready = start
     if place < 0:
@@ -174,14 +173,14 @@ def touch(m: Any, home: int, line: int, sectors: int, whole: int, start: int) ->
         place = -1 - place
     tag_at = m[u(s.H_L2_TAGS)] + place
     tag = m[u(tag_at)]
-    partial = sectors & ~whole & ~tag & 15
+    # A write keeps byte masks until its line leaves; an atomic needs the old content.
+    partial = sectors & ~tag & 15 if whole == 0 else 0
     m[u(s.H_L2_HITS_WRITE)] += popcount(sectors & tag)
     if partial:
         come = dram_read(m, home, line, partial, start)
         fill_at = m[u(s.H_L2_FILLS)] + place
         m[u(fill_at)] = max(m[u(fill_at)], come)
-        if whole == 0:
-            ready = max(ready, come)
+        ready = max(ready, come)
     if tag & _COPIED:
         half = m[u(s.H_SLICES)] >> 1
         copy = find(m, home - half if home >= half else home + half, line)
@@ -194,11 +193,21 @@ def touch(m: Any, home: int, line: int, sectors: int, whole: int, start: int) ->
 
 @core
 def write(m: Any, partition: int, line: int, sectors: int, whole: int, time: int) -> int:
-    """When the home has taken a write that reaches the SM's partition at ``time``."""
+    """When the home has taken a write that reaches the SM's partition at ``time``.
+
+    A whole sector takes one and a half times a read's share of the home's port, and the far half of all writes passes a
+    slice of the near partition too: together half of the read rate, as a real H200 shows (bench/micro).  A partial
+    sector is a read and a write of the data array: twice as much.
+    """
     home = slice_of(m, line)
     count = popcount(sectors)
     m[u(s.H_L2_SECTORS_WRITE)] += count
-    start = port(m, home, home_of_write(m, partition, home, time), count)
+    half = m[u(s.H_SLICES)] >> 1
+    if m[u(s.H_PARTITIONS)] == 2 and (home >= half) != (partition == 1):
+        m[u(s.H_L2_FAR_SECTORS)] += count
+        time = port(m, home - half if home >= half else home + half, time, 32 * count)
+    units = 48 * popcount(sectors & whole) + 96 * popcount(sectors & ~whole)
+    start = port(m, home, home_of_write(m, partition, home, time), units)
     return touch(m, home, line, sectors, whole | 16, start)
 
 

@@ -48,7 +48,9 @@ def collect(state: State, chip: Chip, occupancy: Occupancy, cycles: int) -> dict
     store_sectors, atomic_sectors = total(s.SM_STORE_SECTORS), total(s.SM_ATOMIC_SECTORS)
     l2_reads, l2_writes = float(m[s.H_L2_SECTORS_READ]), float(m[s.H_L2_SECTORS_WRITE])
     l2_atomics = float(m[s.H_L2_SECTORS_ATOMIC])
-    l2_hits = float(m[s.H_L2_HITS_READ] + m[s.H_L2_HITS_WRITE])
+    # Writes always hit; what crosses to the other partition is looked up in both (a real H200 counts it twice).
+    l2_hits = float(m[s.H_L2_HITS_READ]) + l2_writes + l2_atomics
+    l2_far = float(m[s.H_L2_FAR_SECTORS])
     reads, writes = float(m[s.H_DRAM_READS]) * 32, float(m[s.H_DRAM_WRITES]) * 32
     dram_bytes_per_clk = chip.dram.dram_gb_per_s * 1000 / chip.clocks.sm_clock_mhz
     seconds = cycles / (chip.clocks.sm_clock_mhz * 1e6)
@@ -66,7 +68,9 @@ def collect(state: State, chip: Chip, occupancy: Occupancy, cycles: int) -> dict
         "sm__inst_executed.sum": instructions,
         "smsp__inst_executed.sum": instructions,
         "smsp__thread_inst_executed.sum": total(s.SM_THREADS),
-        "smsp__inst_executed.avg.per_cycle_active": instructions / (active_sum * sm.sub_core_count) if active_sum else 0.0,
+        "smsp__inst_executed.avg.per_cycle_active": instructions / (active_sum * sm.sub_core_count)
+        if active_sum
+        else 0.0,
         "sm__inst_executed.avg.per_cycle_elapsed": instructions / (sm.sm_count * cycles) if cycles else 0.0,
         "smsp__warps_active.avg.per_cycle_active": (
             total(s.SM_WARP_CYCLES) / (active_sum * sm.sub_core_count) if active_sum else 0.0
@@ -88,12 +92,12 @@ def collect(state: State, chip: Chip, occupancy: Occupancy, cycles: int) -> dict
         "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum": waves - ideal,
         "smsp__inst_executed_op_shared_ld.sum": total(s.SM_SHARED_LOADS),
         "smsp__inst_executed_op_shared_st.sum": total(s.SM_SHARED_STORES),
-        "lts__t_sectors.sum": l2_reads + l2_writes + l2_atomics,
+        "lts__t_sectors.sum": l2_reads + l2_writes + l2_atomics + l2_far,
         "lts__t_sectors_op_read.sum": l2_reads,
         "lts__t_sectors_op_write.sum": l2_writes,
         "lts__t_sectors_op_atom.sum": l2_atomics,
         "lts__t_sectors_lookup_hit.sum": l2_hits,
-        "lts__t_sector_hit_rate.pct": _percent(l2_hits, l2_reads + l2_writes + l2_atomics),
+        "lts__t_sector_hit_rate.pct": _percent(l2_hits, l2_reads + l2_writes + l2_atomics + l2_far),
         "lts__throughput.avg.pct_of_peak_sustained_elapsed": l2_percent,
         "dram__bytes_read.sum": reads,
         "dram__bytes_write.sum": writes,

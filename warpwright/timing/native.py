@@ -94,7 +94,7 @@ def core(function: F) -> F:
         no_cfunc_wrapper=True,
         pipeline_class=_PartCompiler,
     )
-    return compiled  # type: ignore[no-any-return]
+    return compiled
 
 
 def entry(function: F, *, parallel: bool = False) -> Any:
@@ -114,7 +114,7 @@ def entry(function: F, *, parallel: bool = False) -> Any:
         numba.config.CACHE_DIR = saved
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def u(typing_context: Any, index: Any) -> Any:
     """An index as unsigned: no wrap-around test for negative values."""
 
@@ -124,7 +124,7 @@ def u(typing_context: Any, index: Any) -> Any:
     return types.uint64(index), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def peek(typing_context: Any, address: Any) -> Any:
     """The int64 at a host address."""
 
@@ -135,7 +135,7 @@ def peek(typing_context: Any, address: Any) -> Any:
     return types.int64(types.int64), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def poke(typing_context: Any, address: Any, value: Any) -> Any:
     """Store an int64 at a host address."""
 
@@ -147,7 +147,7 @@ def poke(typing_context: Any, address: Any, value: Any) -> Any:
     return types.void(types.int64, types.int64), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def call_warp(typing_context: Any, function: Any, warp: Any) -> Any:
     """``int32 f(WARP *)`` by address; the status as int64."""
 
@@ -159,7 +159,7 @@ def call_warp(typing_context: Any, function: Any, warp: Any) -> Any:
     return types.int64(types.int64, types.int64), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def call_policy(typing_context: Any, function: Any, ready: Any, last: Any, ages: Any) -> Any:
     """A warp scheduler (``policies.py``) by address: ``int64 f(int64 ready, int64 last, int64 *ages)``."""
 
@@ -171,7 +171,7 @@ def call_policy(typing_context: Any, function: Any, ready: Any, last: Any, ages:
     return types.int64(types.int64, types.int64, types.int64, types.int64), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def lowest_bit(typing_context: Any, value: Any) -> Any:
     """Position of the lowest set bit (64 when there is none)."""
 
@@ -181,7 +181,7 @@ def lowest_bit(typing_context: Any, value: Any) -> Any:
     return types.int64(types.int64), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def popcount(typing_context: Any, value: Any) -> Any:
     """Number of set bits."""
 

@@ -51,8 +51,8 @@ def compile_scheduler(policy: Scheduler) -> Any:
     """A C function of a scheduler; keep the result alive while its ``address`` is in use."""
     body = njit(policy)
 
-    @cfunc(types.int64(types.int64, types.int64, types.CPointer(types.int64)))  # type: ignore[untyped-decorator]
+    @cfunc(types.int64(types.int64, types.int64, types.CPointer(types.int64)))
     def entry(ready: int, last: int, ages: Any) -> int:
-        return body(ready, last, carray(ages, (16,)))  # type: ignore[no-any-return]
+        return body(ready, last, carray(ages, (16,)))
 
     return entry

@@ -25,7 +25,8 @@ from warpwright.isa.ops import Lowered
 from warpwright.isa.program import Program
 from warpwright.timing import bounds as bounds_module
 from warpwright.timing import metrics as metrics_module
-from warpwright.timing import native, state as s, windows
+from warpwright.timing import native, windows
+from warpwright.timing import state as s
 from warpwright.timing.interface import (
     CancelCallback,
     InterpretCallback,

@@ -152,7 +152,7 @@ STALLS = (
     H_SLICES,
     H_PARTITIONS,
     H_SLICE_PORTS,  # area of calendars
-    H_SLICE_CAPACITY,
+    H_SLICE_CAPACITY,  # bytes of a calendar bucket
     H_L2_SETS,
     H_L2_WAYS,
     H_L2_TAGS,  # areas
@@ -164,7 +164,7 @@ STALLS = (
     H_FAR_PORTS,
     H_FAR_CAPACITY,
     H_ATOMIC_LATENCY,
-    H_ATOMIC_SECTOR,  # in sectors of slice bandwidth
+    H_ATOMIC_SECTOR,  # in bytes of slice bandwidth
     H_ATOMIC_WORD,
     H_BLOCK_ROWS,  # where the program's blocks begin in its table
     H_USES_RING,  # the program has DEPBAR.LE with a count
@@ -370,7 +370,9 @@ MAX_LOADS = 2048
 # --- cache lines -------------------------------------------------------------------------------------
 (C_TAG, C_STAMP, C_FILL, C_REQUEST) = range(4)  # L1: line << 8 | pending sectors << 4 | valid sectors
 C_SLOTS = 4
-(D_WRITES, D_REFRESH, D_BUSY, D_WRITTEN) = range(4)  # DRAM channel: queued writes, refreshes done, sectors, last batch's end
+(D_WRITES, D_REFRESH, D_BUSY, D_WRITTEN) = range(
+    4
+)  # DRAM channel: queued writes, refreshes done, sectors, last batch's end
 D_SLOTS = 4
 BUCKETS = 1024  # of the serial phase's counting sort
 
@@ -547,7 +549,7 @@ def build(chip: Chip, l1_kib: int, code_lines: int, const_lines: int, instructio
         H_SLICES: l2.l2_slice_count,
         H_PARTITIONS: l2.l2_partition_count,
         H_SLICE_PORTS: areas["slice_ports"],
-        H_SLICE_CAPACITY: l2.l2_slice_bytes_per_clk * bucket // chip.l1.sector_bytes,
+        H_SLICE_CAPACITY: l2.l2_slice_bytes_per_clk * bucket,
         H_L2_SETS: l2_sets,
         H_L2_WAYS: l2.l2_ways,
         H_L2_TAGS: areas["l2_tags"],
@@ -559,8 +561,8 @@ def build(chip: Chip, l1_kib: int, code_lines: int, const_lines: int, instructio
         H_FAR_PORTS: areas["far_ports"],
         H_FAR_CAPACITY: l2.l2_far_bytes_per_clk * bucket // chip.l1.sector_bytes,
         H_ATOMIC_LATENCY: l2.l2_atomic_latency_cycles,
-        H_ATOMIC_SECTOR: round(l2.l2_atomic_sector_cycles * l2.l2_slice_bytes_per_clk / chip.l1.sector_bytes),
-        H_ATOMIC_WORD: round(l2.l2_atomic_same_word_cycles * l2.l2_slice_bytes_per_clk / chip.l1.sector_bytes),
+        H_ATOMIC_SECTOR: round(l2.l2_atomic_sector_cycles * l2.l2_slice_bytes_per_clk),
+        H_ATOMIC_WORD: round(l2.l2_atomic_same_word_cycles * l2.l2_slice_bytes_per_clk),
         H_CHANNELS_PER_SLICE: channels_per_slice,
         H_DRAM_PORTS: areas["dram_ports"],
         H_DRAM_STATE: areas["dram_state"],
@@ -584,9 +586,7 @@ def build(chip: Chip, l1_kib: int, code_lines: int, const_lines: int, instructio
     state = State(m, areas)
     _clusters(state, chip)
     for index in range(sm.sm_count):
-        _idle_sm(
-            state, index, offsets, l0_lines, l1i_lines, code_lines, const_lines, chip.pipes.fma_lite_lanes > 0
-        )
+        _idle_sm(state, index, offsets, l0_lines, l1i_lines, code_lines, const_lines, chip.pipes.fma_lite_lanes > 0)
     m[areas["dram_banks"] : areas["dram_banks"] + channels * dram.dram_bank_count * 2 : 2] = -1
     return state
 

@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from warpwright.chips.chip import Chip
 from warpwright.engine.blocks import BasicBlock
-from warpwright.isa.program import RZ, Instruction, Kind, Operand, Program
-from warpwright.isa.sass.lower import register_effects
 from warpwright.isa.ops import Lowered
+from warpwright.isa.program import RZ, Control, Instruction, Kind, Operand, Program
+from warpwright.isa.sass.lower import register_effects
 from warpwright.timing import state as s
 from warpwright.timing.classes import timing_of
 
@@ -57,6 +57,20 @@ def _constant_line(instruction: Instruction, line_bytes: int, lines: dict[tuple[
     return -1
 
 
+def stall_cycles(control: Control) -> int:
+    """Cycles until the same warp may issue again (bench/micro on H200, machine code with edited control bits).
+
+    A warp that does not give way waits as many as the field says up to 11; 12 to 14 act as 1, 15 and 0 as 2.  One that gives
+    way waits at least 2, and 34 when the field is 0.
+    """
+    stall = control.stall_cycles
+    if control.yield_flag:
+        return max(stall, 2) if stall else 34
+    if stall > 11:
+        return 2 if stall == 15 else 1
+    return stall or 2
+
+
 def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicBlock], chip: Chip) -> StaticProgram:
     """Build the table.
 
@@ -91,7 +105,7 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
         row[s.I_PIPE] = timing.pipe
         row[s.I_INTERVAL] = timing.interval_cycles
         row[s.I_LATENCY] = timing.latency_cycles
-        row[s.I_STALL] = max(control.stall_cycles, 1)
+        row[s.I_STALL] = stall_cycles(control)
         row[s.I_YIELD] = int(control.yield_flag)
         row[s.I_WAIT] = control.wait_mask & 63
         row[s.I_WRITE_BARRIER] = control.write_barrier if control.write_barrier < 6 else -1

@@ -10,19 +10,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.engine.abi import BLOCK, WARP
 from warpwright.timing import state as s
 from warpwright.timing.l1 import access, commit_copies, copy, enter_queue, invalidate, new_load, new_request, wait_for
 from warpwright.timing.native import call_policy, core, peek, popcount, u
 from warpwright.timing.warp import (
     BARRIER,
-    CLOCK,
     SLEEP,
     SLEEP_NS,
-    STRONG,
     arrive,
     hold,
-    mark,
     prepare,
     run_function,
     settle,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.engine.abi import BLOCK, TAG_BLOCK, WARP, Status
+from warpwright.engine.abi import BLOCK, WARP, Status
 from warpwright.timing import state as s
 from warpwright.timing.fetch import constant_ready, instruction_ready
 from warpwright.timing.native import call_warp, core, lowest_bit, peek, poke, popcount, u
