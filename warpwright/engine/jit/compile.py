@@ -125,12 +125,17 @@ def optimise(module: Any, target: Target) -> None:
             manager.run(function, builder)
 
 
-def to_object(text: str, target: Target) -> bytes:
-    """Object code of a module's text."""
+def to_object(text: str, target: Target, whole: bool = False) -> bytes:
+    """Object code of a module's text; ``whole`` runs all of LLVM's passes, for what is compiled once."""
     module = llvm.parse_assembly(text)
     module.triple = target.machine.triple
     module.data_layout = str(target.machine.target_data)
-    optimise(module, target)
+    if whole:
+        options = llvm.create_pipeline_tuning_options(speed_level=2)
+        builder = llvm.create_pass_builder(target.machine, options)
+        builder.getModulePassManager().run(module, builder)
+    else:
+        optimise(module, target)
     data: bytes = target.machine.emit_object(module)
     return data
 
@@ -154,7 +159,7 @@ def shared_code(cpu: str | None = None) -> dict[str, int]:
     key = cache_key(["shared", _source_digest(), llvmlite.__version__, target.cpu, target.features])
     data = _disk().get("object", key)
     if data is None:
-        data = to_object(support.shared_module(), target)
+        data = to_object(support.shared_module(), target, whole=True)
         _disk().put("object", key, data)
     engine = load_object(data, target)
     addresses = {name: engine.get_function_address(name) for name in support.SHARED}
