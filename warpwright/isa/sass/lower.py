@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from warpwright.isa.ops import Lowered, Op, verify
-from warpwright.isa.program import PT, Instruction, Kind, Operand, Program
+from warpwright.isa.program import PT, RZ, Instruction, Kind, Operand, Program
 from warpwright.isa.sass import (  # noqa: F401  (importing a meaning module fills the table)
     meaning_control,
     meaning_convert,
@@ -57,7 +57,8 @@ def lower_instruction(i: Instruction, arch: int, code_base: int = 0, exclusive: 
             return Lowered([])
         guard = ("pred" if i.guard.kind is Kind.PREDICATE else "upred", i.guard.index, i.guard.invert)
     known(i, emitter)
-    return Lowered(emitter.ops, guard)
+    within = i.opcode == "BRA" and bool({"DIV", "CONV"} & set(i.modifiers))  # its meaning takes the guard itself
+    return Lowered(emitter.ops, None if within else guard)
 
 
 def lower(program: Program) -> list[Lowered]:
@@ -68,10 +69,15 @@ def lower(program: Program) -> list[Lowered]:
     """
     result: list[Lowered] = []
     exclusive: Operand | None = None
+    reductions: dict[int, Instruction] = {}
     for i in program.instructions:
         exclusive = exclusive_mask(i, exclusive)
+        if exclusive is None:
+            reductions.clear()
         try:
-            lowered = lower_instruction(i, program.arch, program.code_base, exclusive)
+            lowered = _exclusive_reduction(i, program.arch, exclusive, reductions)
+            if lowered is None:
+                lowered = lower_instruction(i, program.arch, program.code_base, exclusive)
         except UnsupportedInstruction as error:
             raise UnsupportedInstruction(
                 f"kernel {program.name}: cannot execute the instruction at {i.address:#06x} (sm_{program.arch}): "
@@ -79,9 +85,38 @@ def lower(program: Program) -> list[Lowered]:
             ) from None
         verify(lowered.ops)
         result.append(lowered)
-        if exclusive is not None and ("reg", exclusive.index) in register_effects(lowered)[1]:
+        written = register_effects(lowered)[1]
+        if exclusive is not None and ("reg", exclusive.index) in written:
             exclusive = None
+        for number, reduction in tuple(reductions.items()):
+            if ("reg", reduction.operands[1].index) in written:
+                del reductions[number]
     return result
+
+
+def _exclusive_reduction(
+    i: Instruction, arch: int, exclusive: Operand | None, reductions: dict[int, Instruction]
+) -> Lowered | None:
+    """REDUX inside WARPSYNC.EXCLUSIVE, where every group of threads has its own result in the same uniform register.
+
+    The groups run together here, so the reduction takes place where its result is moved to a vector register.
+    ``reductions`` holds those under way by uniform register.  Returns None for any other instruction.
+    """
+    if exclusive is None:
+        return None
+    if i.opcode == "REDUX":
+        reductions[i.operands[0].index] = i
+        return Lowered([])
+    uniform = [o for o in i.operands if o.kind is Kind.UNIFORM_REGISTER and o.index in reductions]
+    if not uniform or i.operands[0].kind is Kind.UNIFORM_REGISTER:
+        return None
+    sources = [o for o in i.operands[1:] if not (o.kind is Kind.REGISTER and o.index == RZ)]
+    moves = i.opcode in ("MOV", "IMAD") and sources[:1] == uniform and all(o.kind is not Kind.CONSTANT for o in sources)
+    if not moves or i.guard is not None:
+        raise UnsupportedInstruction("a use of a reduction inside WARPSYNC.EXCLUSIVE that is no move")
+    emitter = Emitter(arch=arch, exclusive=exclusive)
+    meaning_control.reduce_groups(reductions[uniform[0].index], i.operands[0], emitter)
+    return Lowered(emitter.ops)
 
 
 def exclusive_mask(i: Instruction, current: Operand | None) -> Operand | None:

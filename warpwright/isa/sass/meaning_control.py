@@ -45,12 +45,14 @@ def BRA(i: Instruction, b: Emitter) -> None:
     only(i, "U", "DIV", "CONV", "INC", "DEC", "NODEC")
     holds = conditions(b, i)
     if "DIV" in i.modifiers or "CONV" in i.modifiers:
+        guard = b.const(1, "i1") if i.guard is None else predicate(b, i.guard)
         mask = next((o for o in i.operands if o.kind in REGISTERS), None)
         # Without a register (sm_70) the whole warp is meant.
         whole = mask is None or (mask.invert and is_zero(Operand(mask.kind, mask.index)))
         value = b.const(0xFFFFFFFF) if mask is None or whole else src32(b, mask)
         relation = "ne" if "DIV" in i.modifiers else "eq"
-        holds.append(b.icmp(relation, b.op("active", "i32"), value))
+        # The guard takes part in what is compared, not in who branches: all threads that are here go one way.
+        holds.append(b.icmp(relation, b.op("ballot", "i32", guard), value))
     while len(holds) > 1:
         holds.append(b.and_(holds.pop(), holds.pop()))
     b.op("branch", "void", *holds, attr=target_of(i))
@@ -257,14 +259,32 @@ def MATCH(i: Instruction, b: Emitter) -> None:
 
 @meaning("REDUX")
 def REDUX(i: Instruction, b: Emitter) -> None:
+    set32(b, i.operands[0], b.op("redux", "i32", src32(b, i.operands[1]), attr=reduction(i)))
+
+
+def reduction(i: Instruction) -> str:
+    """The operation of REDUX; without a name it is AND."""
     only(i, "SUM", "MIN", "MAX", "AND", "OR", "XOR", "S32", "U32")
-    if b.exclusive is not None:
-        raise unsupported("a reduction inside WARPSYNC.EXCLUSIVE")
     name = next((m for m in i.modifiers if m not in ("S32", "U32")), "AND")
-    operation = {"SUM": "add", "AND": "and", "OR": "or", "XOR": "xor"}.get(
+    return {"SUM": "add", "AND": "and", "OR": "or", "XOR": "xor"}.get(
         name, ("s" if "S32" in i.modifiers else "u") + name.lower()
     )
-    set32(b, i.operands[0], b.op("redux", "i32", src32(b, i.operands[1]), attr=operation))
+
+
+NEUTRAL = {"and": 0xFFFFFFFF, "umin": 0xFFFFFFFF, "smin": 0x7FFFFFFF, "smax": 0x80000000}
+
+
+def reduce_groups(i: Instruction, d: Operand, b: Emitter) -> None:
+    """REDUX of each group of an exclusive region by its own mask, to a vector register: lane by lane."""
+    operation, x = reduction(i), src32(b, i.operands[1])
+    assert b.exclusive is not None
+    group, neutral = src32(b, b.exclusive), b.const(NEUTRAL.get(operation, 0))
+    total = neutral
+    for lane in range(32):
+        present = b.icmp("ne", b.and_(group, b.const(1 << lane)), b.const(0))
+        value = b.select(present, b.op("shuffle", "i32", x, b.const(lane)), neutral)
+        total = b.binary(operation, total, value)
+    set32(b, d, total)
 
 
 @meaning("SHFL")

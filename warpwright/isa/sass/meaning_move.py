@@ -100,10 +100,10 @@ def SEL(i: Instruction, b: Emitter) -> None:
 
 @meaning("R2UR")
 def R2UR(i: Instruction, b: Emitter) -> None:
-    """The lowest lane's value; the predicate tells each lane whether its own value is the same.
+    """The lowest lane's value; the predicate tells each lane whether its own value is another.
 
-    The predicate's meaning follows from its use: in front of a vote whose mask differs between lanes the compiler sends
-    the lanes without it to a slow path.
+    The predicate's meaning follows from its use: the compiler guards a BRA.DIV with its complement, so that threads
+    whose masks differ take the slow path of a reduction by the warp.
     """
     only(i)
     d, x = (o for o in i.operands if o.kind in REGISTERS)
@@ -111,7 +111,7 @@ def R2UR(i: Instruction, b: Emitter) -> None:
     first = b.op("first_lane", "i32", value)
     for o in i.operands:
         if is_predicate(o):
-            set_predicate(b, o, b.icmp("eq", value, first))
+            set_predicate(b, o, b.icmp("ne", value, first))
     set32(b, d, first)
 
 
