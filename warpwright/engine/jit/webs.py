@@ -17,8 +17,8 @@ from warpwright.isa.ops import Lowered
 Key = int
 """A storage cell: register file and number in one integer."""
 
-FILE_BASE = {"reg": 0, "ureg": 256, "pred": 320, "upred": 328, "barrier": 336}
-KEYS = 352
+FILE_BASE = {"barrier": 0, "upred": 16, "ureg": 24, "reg": 1 << 20, "pred": 1 << 24}
+"""First cell of each file; registers and predicates are as many as virtual ones (PTX) need."""
 FILE_OF_OP = {
     "get_reg": "reg",
     "set_reg": "reg",
@@ -39,7 +39,12 @@ FILE_OF_OP = {
 
 def key_type(key: Key) -> str:
     """Type of a cell: i32, or i1 for predicates."""
-    return "i1" if 320 <= key < 336 else "i32"
+    return "i1" if is_predicate(key) else "i32"
+
+
+def is_predicate(key: Key) -> bool:
+    """Whether a cell is a predicate or uniform predicate."""
+    return key >= FILE_BASE["pred"] or FILE_BASE["upred"] <= key < FILE_BASE["ureg"]
 
 
 @dataclass(slots=True)
@@ -169,7 +174,7 @@ def scan(events: Sequence[Event], live_out: set[Key]) -> tuple[set[Key], list[bo
             state.pop(cell, None)
         elif now != 0:
             keeps[n] = True
-        if 320 <= cell < 336:
+        if is_predicate(cell):
             # A new predicate: what was live under the later value of it is live under an unknown condition before.
             for other, condition in state.items():
                 if condition > 0 and (condition - 1) >> 1 == cell:
