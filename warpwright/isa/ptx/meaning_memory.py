@@ -91,16 +91,17 @@ def offset_by(b: Emitter, at: Value, count: int) -> Value:
 
 
 def read(b: Emitter, space: str, at: Value, size: int, how: Access | None = None, where: Value | None = None) -> Value:
-    """``size`` bytes: i8, i16, i32, i32x2 or i32x4."""
+    """``size`` bytes: i8, i16, i32, i32x2 (from a constant bank i64) or i32x4."""
     type = {1: "i8", 2: "i16", **WORDS}[size]
     if space.startswith("const"):
+        type = "i64" if size == 8 else type
         return b.op("load_const", type, at, attr=(int(space[5:]), size))
     args = (at,) if where is None else (at, where)
     return b.op("load", type, *args, attr=how or Access(space, size))
 
 
 def split_words(b: Emitter, value: Value) -> list[Value]:
-    count = {"i32": 1, "i32x2": 2, "i32x4": 4}[b.type_of(value)]
+    count = {"i32": 1, "i64": 2, "i32x2": 2, "i32x4": 4}[b.type_of(value)]
     return [value] if count == 1 else [b.op("extract", "i32", value, attr=n) for n in range(count)]
 
 
@@ -133,8 +134,6 @@ def read_elements(b: Emitter, i: Instruction, space: str, at: Value, size: int, 
     """``count`` values of ``size`` bytes, in as few accesses as their alignment allows."""
     whole = size * count
     pieces = [16] * (whole // 16) if whole > 16 else [whole]
-    if space.startswith("const") and whole == 16:
-        pieces = [8, 8]
     strong = is_strong(i) and not space.startswith("const")
     loaded: list[Value] = []
     for n, piece in enumerate(pieces):
