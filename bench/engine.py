@@ -25,7 +25,9 @@ from warpwright.isa.sass.lower import lower
 SOURCE = Path(__file__).parent / "kernels" / "engine.cu"
 
 
-def prepare(gpu: Any, module: Any, name: str, grid: tuple[int, ...], block: tuple[int, ...], arguments: list[Any]) -> Any:
+def prepare(
+    gpu: Any, module: Any, name: str, grid: tuple[int, ...], block: tuple[int, ...], arguments: list[Any]
+) -> Any:
     """(program, lowered, context) of a launch whose arrays stay on the device."""
     from warpwright.engine.arguments import pack
 
@@ -94,7 +96,9 @@ def main() -> None:
         np.add(out, host[1], out=out)
 
     reference = best(numpy_triad)
-    print(f"triad of {many:,} floats: NumPy {reference * 1e3:.2f} ms, here {seconds['triad'] / reference:.2f} times that")
+    print(
+        f"triad of {many:,} floats: NumPy {reference * 1e3:.2f} ms, here {seconds['triad'] / reference:.2f} times that"
+    )
     for name, found in (
         ("Oclgrind", shutil.which("oclgrind")),
         ("PoCL", shutil.which("poclcc")),

@@ -34,7 +34,9 @@ SAMPLE = (
 class Prepared:
     """A kernel with its launch structure, to run in either engine on the same memory."""
 
-    def __init__(self, gpu: Any, module: Any, name: str, grid: Any, block: Any, arguments: list[Any], shared: int = 0) -> None:
+    def __init__(
+        self, gpu: Any, module: Any, name: str, grid: Any, block: Any, arguments: list[Any], shared: int = 0
+    ) -> None:
         kernel = module[name]
         launcher = kernel[grid, block, shared]
         self.gpu = gpu
@@ -198,7 +200,13 @@ extern "C" __global__ void trap(int *out) { if (threadIdx.x == 5) asm volatile("
 
 @pytest.mark.parametrize(
     ("offset", "kind"),
-    [(0, None), (1020, None), (1024, FaultKind.OUT_OF_BOUNDS), (-4, FaultKind.OUT_OF_BOUNDS), (2, FaultKind.MISALIGNED)],
+    [
+        (0, None),
+        (1020, None),
+        (1024, FaultKind.OUT_OF_BOUNDS),
+        (-4, FaultKind.OUT_OF_BOUNDS),
+        (2, FaultKind.MISALIGNED),
+    ],
 )
 def test_one_lane_at_fault(offset: int, kind: FaultKind | None) -> None:
     p = prepare(FAULTS, "at", 1, 32, np.zeros(1024, np.int8), offset, 17, np.zeros(1, np.int32))
@@ -267,7 +275,8 @@ def test_object_code_comes_from_the_cache(tmp_path: Any, monkeypatch: pytest.Mon
     from warpwright.engine.jit import compile as jit
 
     p = prepare(SPIN, "same_warp", 1, 32, np.zeros(1, np.int32), np.zeros(1, np.int32))
-    monkeypatch.setattr(jit, "_disk", lambda store=jit.DiskCache(tmp_path): store)
+    store = jit.DiskCache(tmp_path)
+    monkeypatch.setattr(jit, "_disk", lambda: store)
     monkeypatch.setattr(jit, "_memory", {})
     first = compile_kernel(p.program, p.lowered, (32, 1, 1), trace=False)
     monkeypatch.setattr(jit, "_memory", {})

@@ -218,10 +218,10 @@ def _lop3(f: Form, op: Op, args: list[Val]) -> str:
         inner = pair(high)
         result = f.op("or", "i32", invert(a), inner) if isinstance(inner, str) else invert(a)
     else:
-        first, second = pair(low), pair(low ^ high)
+        first, difference = pair(low), pair(low ^ high)
         assert isinstance(first, str)
-        assert isinstance(second, str)
-        result = f.op("xor", "i32", first, f.op("and", "i32", a, second))
+        assert isinstance(difference, str)
+        result = f.op("xor", "i32", first, f.op("and", "i32", a, difference))
     if isinstance(result, int):
         return f.op("or", "i32", ones if result else zero, zero)
     return result
@@ -260,10 +260,10 @@ def _prmt(f: Form, op: Op, args: list[Val]) -> str:
     chooser = f.cast("zext", "i32", "i64", w.operand(args[1], f.vector))
     total = ""
     for byte in range(4):
-        nibble = f.op("lshr", "i64", chooser, f.const("i64", 4 * byte))
-        amount = f.op("shl", "i64", f.op("and", "i64", nibble, f.const("i64", 7)), f.const("i64", 3))
+        digit = f.op("lshr", "i64", chooser, f.const("i64", 4 * byte))
+        amount = f.op("shl", "i64", f.op("and", "i64", digit, f.const("i64", 7)), f.const("i64", 3))
         value = f.cast("trunc", "i64", "i8", f.op("lshr", "i64", wide, amount))
-        sign = f.op("icmp ne", "i64", f.op("and", "i64", nibble, f.const("i64", 8)), f.const("i64", 0))
+        sign = f.op("icmp ne", "i64", f.op("and", "i64", digit, f.const("i64", 8)), f.const("i64", 0))
         value = f.select("i8", sign, f.op("ashr", "i8", value, f.const("i8", 7)), value)
         part = f.op("shl", "i32", f.cast("zext", "i8", "i32", value), f.const("i32", 8 * byte))
         total = part if not total else f.op("or", "i32", total, part)
@@ -391,7 +391,9 @@ def _float_binary(name: str) -> Callable[[Form, Op, list[Val]], str]:
         product = f.op("fmul", "f64", x, y)
         total = f.op("fadd", "f64", product, z)
         back = f.op("fsub", "f64", total, product)
-        error = f.op("fadd", "f64", f.op("fsub", "f64", product, f.op("fsub", "f64", total, back)), f.op("fsub", "f64", z, back))
+        error = f.op(
+            "fadd", "f64", f.op("fsub", "f64", product, f.op("fsub", "f64", total, back)), f.op("fsub", "f64", z, back)
+        )
         return round_single(f, type, odd_single(f, odd_double(f, total, error)), rounding)
 
     return emit

@@ -218,14 +218,24 @@ def write_module(
 
 def kernel_key(program: Program, lowered: Sequence[Lowered], setting: Setting, trace: bool, target: Target) -> str:
     """Key of a kernel's object code."""
-    code = "\n".join(f"{i.address} {i.opcode} {low.guard} {low.ops}" for i, low in zip(program.instructions, lowered, strict=True))
+    code = "\n".join(
+        f"{i.address} {i.opcode} {low.guard} {low.ops}" for i, low in zip(program.instructions, lowered, strict=True)
+    )
     fixed = (
         *(program.code_base, program.arch, sorted(known_banks(program).items())),
         *(setting.block_shape, setting.patterns, setting.grid_fits, setting.speculate, trace),
     )
     tables = [data for bank, data in sorted(program.constant_banks.items()) if bank]
     return cache_key(
-        [code, repr(fixed), *(bytes(t) for t in tables), _source_digest(), llvmlite.__version__, target.cpu, target.features]
+        [
+            code,
+            repr(fixed),
+            *(bytes(t) for t in tables),
+            _source_digest(),
+            llvmlite.__version__,
+            target.cpu,
+            target.features,
+        ]
     )
 
 

@@ -563,7 +563,9 @@ class WarpFunction:
         if name == "pack64":
             shape = pack((args[0].shape, args[1].shape))
             if shape.pattern is not None:
-                return Val("i64", shape, scalar=w.op(f"zext i32 {w.scalar(args[0])} to i64") if shape.const is None else "")
+                return Val(
+                    "i64", shape, scalar=w.op(f"zext i32 {w.scalar(args[0])} to i64") if shape.const is None else ""
+                )
             return Val("i64", shape, parts=(args[0], args[1]))
         if name == "extract":
             return args[0].parts[op.attr] if args[0].parts else w.word(args[0], op.attr)
@@ -640,7 +642,13 @@ class WarpFunction:
 
     @staticmethod
     def _cell(op: Op) -> int:
-        file = {"get_reg": "reg", "get_ureg": "ureg", "get_pred": "pred", "get_upred": "upred", "get_barrier": "barrier"}
+        file = {
+            "get_reg": "reg",
+            "get_ureg": "ureg",
+            "get_pred": "pred",
+            "get_upred": "upred",
+            "get_barrier": "barrier",
+        }
         return FILE_BASE[file[op.name]] + int(op.attr)
 
     def _set(self, index: int, position: int, op: Op, value: Val) -> None:
@@ -846,7 +854,7 @@ class WarpFunction:
         """Returns and jump tables: dispatch on every block that may be meant; anything else is a wild branch."""
         w = self.w
         block = w.blocks[n]
-        targets = [s for s in block.successors]
+        targets = list(block.successors)
         guarded = w.guard is not None
         base = w.program.code_base
         if uniform(address.shape) and (not guarded or (w.guard is not None and uniform(w.guard.shape))):
@@ -861,7 +869,9 @@ class WarpFunction:
             value = w.op(f"sub i64 {w.scalar(address)}, {base}")
             labels = [(w.program.instructions[w.blocks[t].first].address, t, w.new_label("go")) for t in targets]
             wild = w.new_label("wild")
-            w.emit(f"switch i64 {value}, label %{wild} [" + " ".join(f"i64 {a}, label %{x}" for a, _, x in labels) + "]")
+            w.emit(
+                f"switch i64 {value}, label %{wild} [" + " ".join(f"i64 {a}, label %{x}" for a, _, x in labels) + "]"
+            )
             for _, target, name in labels:
                 w.label(name)
                 self._goto(n, target, w.mask.bits)
@@ -996,4 +1006,3 @@ class WarpFunction:
         self._pend(n, n + 1, w.mask.bits)
         kind = "red" if op.name == "barrier_red" else "enter"
         w.emit(f"br label {self.save_label(kind, n + 1)}")
-

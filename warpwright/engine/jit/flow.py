@@ -99,7 +99,9 @@ def _post_dominators(inner: Sequence[tuple[int, ...]]) -> list[int]:
                     work.append(p)
     block_of = {mask: n for n, mask in enumerate(known)}
     # Blocks of an endless loop keep the full set: nothing post-dominates them.
-    return [-1 if mask == everything and count > 1 else block_of.get(mask & ~(1 << n), -1) for n, mask in enumerate(known)]
+    return [
+        -1 if mask == everything and count > 1 else block_of.get(mask & ~(1 << n), -1) for n, mask in enumerate(known)
+    ]
 
 
 def _loops(blocks: Sequence[BasicBlock]) -> list[Bits]:
@@ -191,7 +193,10 @@ def make_flow(program: Program, blocks: Sequence[BasicBlock], lowered: Sequence[
     region: list[tuple[int, ...]] = []
     for b in blocks:
         last = lowered[b.first + b.count - 1]
-        end = next((op.name for op in reversed(last.ops) if op.name not in ("set_reg", "set_pred", "set_ureg", "set_upred")), "")
+        end = next(
+            (op.name for op in reversed(last.ops) if op.name not in ("set_reg", "set_pred", "set_ureg", "set_upred")),
+            "",
+        )
         control = end in ("branch", "branch_indirect", "exit", "trap", "barrier", "barrier_red", "nanosleep")
         if not control and any(op.name == "barrier_red" for op in last.ops):
             end, control = "barrier_red", True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from warpwright.engine.blocks import BasicBlock
@@ -29,7 +29,7 @@ Known = Shape | tuple[Shape, ...]
 """Shape of a value, or of the words of an i32x2, i32x4 or packed i64."""
 
 MAX_GRID = {"x": (1 << 31) - 1, "y": 65535, "z": 65535}
-COMPARE = {
+COMPARE: dict[str, Callable[[int, int], bool]] = {
     "eq": lambda x, y: x == y,
     "ne": lambda x, y: x != y,
     "lt": lambda x, y: x < y,
@@ -83,7 +83,11 @@ class Setting:
                 return VECTOR
         bases = [row[0] for row in rows]
         if not any(pattern):
-            return sh.constant(bases[0]) if len(set(bases)) == 1 else Shape(SCALAR_KIND, None, None, _align(bases), max(bases))
+            return (
+                sh.constant(bases[0])
+                if len(set(bases)) == 1
+                else Shape(SCALAR_KIND, None, None, _align(bases), max(bases))
+            )
         if not self.patterns:
             return VECTOR
         if not any(bases):
@@ -218,8 +222,11 @@ def infer(op: Op, args: list[Known], types: Sequence[str], setting: Setting, ass
         return tuple(args)  # type: ignore[arg-type]
     if name == "extract":
         parts = words(args[0], {"i32x2": 2, "i32x4": 4, "i64": 2}[types[0]])
-        return parts[op.attr]
-    flat = [pack(a) if isinstance(a, tuple) and not isinstance(a, Shape) and len(a) == 2 and t == "i64" else a for a, t in zip(args, types, strict=True)]
+        return parts[int(op.attr)]
+    flat = [
+        pack(a) if isinstance(a, tuple) and not isinstance(a, Shape) and len(a) == 2 and t == "i64" else a
+        for a, t in zip(args, types, strict=True)
+    ]
     if name == "load":
         address = flat[0]
         count = {"i32x2": 2, "i32x4": 4}.get(op.type, 1)
@@ -248,7 +255,7 @@ def infer(op: Op, args: list[Known], types: Sequence[str], setting: Setting, ass
             if plain[0].kind == SCALAR_KIND and plain[0].pattern is None and plain[0].const is not None:
                 return plain[1] if plain[0].const & 1 else plain[2]
             if plain[0].kind == VECTOR_KIND and VECTOR_KIND not in (plain[1].kind, plain[2].kind):
-                return _select(*plain, width)
+                return _select(plain[0], plain[1], plain[2], width)
             return VECTOR
         return _select(plain[0], plain[1], plain[2], width)
     for shape in plain:
@@ -342,7 +349,9 @@ def _truncate(x: Shape, width: int) -> Shape:
     if const is not None and pattern is None:
         return sh.constant(const)
     bound = x.bound if 0 <= x.bound <= mask else -1
-    return Shape(SCALAR_KIND, pattern, const, x.align if x.align >= sh.FULL_ALIGNMENT else min(x.align, 1 << (width - 1)), bound)
+    return Shape(
+        SCALAR_KIND, pattern, const, x.align if x.align >= sh.FULL_ALIGNMENT else min(x.align, 1 << (width - 1)), bound
+    )
 
 
 def _lop3(table: int, args: list[Shape]) -> Shape:
@@ -443,8 +452,8 @@ def analyse(
             changed = _evaluate(
                 index, lowered[index], types[index], webs, shapes, values, elsewhere[n], setting, extensions
             )
-            for web in changed:
-                for reader in readers[web]:
+            for number in changed:
+                for reader in readers[number]:
                     if not queued[reader]:
                         queued[reader] = True
                         heapq.heappush(queue, reader)
@@ -480,7 +489,9 @@ def _diverges(index: int, low: Lowered, webs: Webs, shapes: list[Shape], values:
         return False
     last = low.ops[-1]
     if last.name == "branch_indirect":
-        return not uniform(_flat(values[last.args[0]])) or (low.guard is not None and not uniform(shapes[webs.references[index, -1].low]))
+        return not uniform(_flat(values[last.args[0]])) or (
+            low.guard is not None and not uniform(shapes[webs.references[index, -1].low])
+        )
     if last.name == "branch":
         if low.guard is not None and not uniform(shapes[webs.references[index, -1].low]):
             return shapes[webs.references[index, -1].low].kind != UNSET_KIND
@@ -531,7 +542,7 @@ def _evaluate(
             value = found[op.args[0]]
             if reference.high < 0 or reference.high == reference.low:
                 flat = _flat(value)
-                parts = ((reference.low, flat),)
+                parts: tuple[tuple[int, Shape], ...] = ((reference.low, flat),)
             else:
                 both = words(value, 2)
                 parts = ((reference.low, both[0]), (reference.high, both[1]))

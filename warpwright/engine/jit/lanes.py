@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from warpwright.engine.abi import BLOCK, LAUNCH, LOCAL_WINDOW, SHARED_WINDOW, WARP
 from warpwright.engine.jit.function import FunctionWriter, Masks, Val, vector_type
 from warpwright.engine.jit.infer import LANE_MASKS, LANE_NUMBERS
@@ -9,7 +11,16 @@ from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, UNIFORM, UNSET_KIND
 from warpwright.isa.ops import Op
 
 VEC32 = "<32 x i32>"
-IDENTITY = {"add": 0, "umin": 0xFFFFFFFF, "umax": 0, "smin": 0x7FFFFFFF, "smax": 0x80000000, "and": 0xFFFFFFFF, "or": 0, "xor": 0}
+IDENTITY = {
+    "add": 0,
+    "umin": 0xFFFFFFFF,
+    "umax": 0,
+    "smin": 0x7FFFFFFF,
+    "smax": 0x80000000,
+    "and": 0xFFFFFFFF,
+    "or": 0,
+    "xor": 0,
+}
 
 
 def first_lane_number(w: FunctionWriter, lanes: Masks) -> str:
@@ -40,13 +51,17 @@ def shuffle(w: FunctionWriter, value: Val, lane: Val, shape: Shape) -> Val:
     if lane.shape.kind == SCALAR_KIND and lane.shape.const is not None:
         order = [(lane.shape.const + p) & 31 for p in lane.shape.pattern or (0,) * LANES]
         mask = "<" + ", ".join(f"i32 {n}" for n in order) + ">"
-        return Val("i32", VECTOR, vector=w.op(f"shufflevector {VEC32} {w.vector(value)}, {VEC32} poison, {VEC32} {mask}"))
+        return Val(
+            "i32", VECTOR, vector=w.op(f"shufflevector {VEC32} {w.vector(value)}, {VEC32} poison, {VEC32} {mask}")
+        )
     if lane.shape.kind == SCALAR_KIND and lane.shape.pattern is None:
         number = w.op(f"and i32 {w.scalar(lane)}, 31")
         one = w.op(f"extractelement {VEC32} {w.vector(value)}, i32 {number}")
         return Val("i32", VECTOR, vector=w.splat("i32", one))
     w.declare("ww_shuffle", VEC32, f"{VEC32}, {VEC32}")
-    return Val("i32", VECTOR, vector=w.op(f"call {VEC32} @ww_shuffle({VEC32} {w.vector(value)}, {VEC32} {w.vector(lane)})"))
+    return Val(
+        "i32", VECTOR, vector=w.op(f"call {VEC32} @ww_shuffle({VEC32} {w.vector(value)}, {VEC32} {w.vector(lane)})")
+    )
 
 
 def match_any(w: FunctionWriter, value: Val) -> Val:
@@ -155,11 +170,10 @@ def _thread_index(w: FunctionWriter, axis: str, shape: Shape) -> Val:
         pointer = w.op(f"getelementptr {VEC32}, ptr {table}, i64 {warp}")
         return Val("i32", VECTOR, vector=w.op(f"load {VEC32}, ptr {pointer}, align 64"))
     bases = [row[0] for row in rows]
-    steps = {b - a for a, b in zip(bases, bases[1:], strict=False)}
+    steps = {later - earlier for earlier, later in itertools.pairwise(bases)}
     if len(steps) == 1 and bases[0] == 0:
         narrow = w.op(f"trunc i64 {warp} to i32")
         return Val("i32", shape, scalar=w.op(f"mul i32 {narrow}, {steps.pop()}"))
     table = w.table(("thread base", axis), "i32", bases, len(bases))
     pointer = w.op(f"getelementptr i32, ptr {table}, i64 {warp}")
     return Val("i32", shape, scalar=w.op(f"load i32, ptr {pointer}"))
-

@@ -36,7 +36,9 @@ def parts_of(type: str) -> int:
 class Place:
     """Address of one access: what is checked and how lanes spread from it."""
 
-    def __init__(self, w: FunctionWriter, address: Val, access: Access, store: bool = False, exact: bool = False) -> None:
+    def __init__(
+        self, w: FunctionWriter, address: Val, access: Access, store: bool = False, exact: bool = False
+    ) -> None:
         self.w = w
         self.address = address
         self.access = access
@@ -423,7 +425,9 @@ def emit_store(w: FunctionWriter, op: Op, address: Val, value: Val) -> None:
         elif uniform:
             for n, word in enumerate(words):
                 type = f"i{8 * min(access.bytes, 4)}"
-                w.emit(f"store {type} {w.scalar(word)}, ptr {vector_offset_pointer(w, pointer, 4 * n)}, align {min(access.bytes, 4)}")
+                w.emit(
+                    f"store {type} {w.scalar(word)}, ptr {vector_offset_pointer(w, pointer, 4 * n)}, align {min(access.bytes, 4)}"
+                )
         else:
             _store_consecutive(w, place, pointer, vectors, count, exec_vector)
         w.emit(f"br label %{end}")
@@ -439,7 +443,9 @@ def emit_store(w: FunctionWriter, op: Op, address: Val, value: Val) -> None:
     w.label(end)
 
 
-def _store_consecutive(w: FunctionWriter, place: Place, pointer: str, vectors: list[str], count: int, mask: str) -> None:
+def _store_consecutive(
+    w: FunctionWriter, place: Place, pointer: str, vectors: list[str], count: int, mask: str
+) -> None:
     if count == 1:
         element = f"i{8 * min(place.size, 4)}"
         if w.exec.bits == "-1":
@@ -456,7 +462,9 @@ def _store_consecutive(w: FunctionWriter, place: Place, pointer: str, vectors: l
     while len(pieces) > 1:
         order = mask_literal(list(range(2 * width)))
         pieces = [
-            w.op(f"shufflevector <{width} x i32> {pieces[n]}, <{width} x i32> {pieces[n + 1]}, <{2 * width} x i32> {order}")
+            w.op(
+                f"shufflevector <{width} x i32> {pieces[n]}, <{width} x i32> {pieces[n + 1]}, <{2 * width} x i32> {order}"
+            )
             for n in range(0, len(pieces), 2)
         ]
         width *= 2
@@ -498,7 +506,11 @@ def emit_atomic(w: FunctionWriter, op: Op, args: list[Val]) -> Val:
     site = site_pointer(w, w.add_site()) if place.wide else "null"
     call_slow(w, f"ww_atomic_{atomic_name(access)}", place, site, w.exec.bits)
     parts = tuple(
-        Val("i32", VECTOR, vector=w.op(f"load {VEC32}, ptr {vector_offset_pointer(w, '%lane_values', 128 * n)}, align 64"))
+        Val(
+            "i32",
+            VECTOR,
+            vector=w.op(f"load {VEC32}, ptr {vector_offset_pointer(w, '%lane_values', 128 * n)}, align 64"),
+        )
         for n in range(words)
     )
     return parts[0] if words == 1 else Val(op.type, VECTOR, parts=parts)

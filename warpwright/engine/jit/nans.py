@@ -35,8 +35,8 @@ def _users(ops: Sequence[Op]) -> list[list[int]]:
 
 
 def _is_number(op: Op) -> bool:
-    size = op.attr & 0x7FFFFFFF
-    return size <= 0x7F800000 or op.attr == 0x7FFFFFFF
+    bits = int(op.attr)
+    return bits & 0x7FFFFFFF <= 0x7F800000 or bits == 0x7FFFFFFF
 
 
 def _only_arithmetic(ops: Sequence[Op], users: list[list[int]], position: int) -> bool:

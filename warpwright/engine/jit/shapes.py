@@ -145,7 +145,9 @@ def _uniform(bound: int = -1, align: int = 1) -> Shape:
 def bitwise(name: str, x: Shape, y: Shape, width: int) -> Shape:
     """and, or, xor."""
     if x.const is not None and y.const is not None and x.pattern is None and y.pattern is None:
-        return constant(x.const & y.const if name == "and" else x.const | y.const if name == "or" else x.const ^ y.const)
+        return constant(
+            x.const & y.const if name == "and" else x.const | y.const if name == "or" else x.const ^ y.const
+        )
     if x.pattern is None and y.pattern is None:
         if name != "and":
             return _uniform(-1, min(x.align, y.align))
@@ -210,7 +212,13 @@ def shift_right(x: Shape, y: Shape, width: int, arithmetic: bool) -> Shape:
     if x.align >= 1 << (width - 1):
         return VECTOR
     pattern = _fit(tuple(p >> amount for p in x.pattern), width)
-    return Shape(SCALAR_KIND, pattern, None, max(x.align >> amount, 1), x.bound >> amount if x.bound >= 0 and not arithmetic else -1)
+    return Shape(
+        SCALAR_KIND,
+        pattern,
+        None,
+        max(x.align >> amount, 1),
+        x.bound >> amount if x.bound >= 0 and not arithmetic else -1,
+    )
 
 
 def never_wraps(x: Shape, width: int, signed: bool) -> bool:

@@ -232,9 +232,7 @@ fault:
 declare i32 @llvm.cttz.i32(i32, i1)
 """
 
-ACCESS_ARGUMENTS = (
-    "ptr %warp, ptr %site, ptr %addresses, ptr %values, i32 %exec, i32 %bytes, i32 %space, i32 %extent, i64 %instruction"
-)
+ACCESS_ARGUMENTS = "ptr %warp, ptr %site, ptr %addresses, ptr %values, i32 %exec, i32 %bytes, i32 %space, i32 %extent, i64 %instruction"
 SERVE = (
     "call i1 @ww_serve(ptr %warp, ptr %site, ptr %addresses, ptr %hosts, ptr %steps, i32 %exec, i32 %bytes, "
     "i32 %space, i32 %extent, i64 %instruction)"
@@ -758,9 +756,7 @@ def _mma_text(name: str, t: Text) -> tuple[str, dict[str, str]]:
     return f"define internal void @{name}(ptr %values) noinline {{\n" + "\n".join(t.lines) + "\n}\n", dict(t.declared)
 
 
-def _volta_step(
-    t: Text, f: arithmetic.Form, shape: str, a: list[str], b: list[str], c: list[str]
-) -> list[str]:
+def _volta_step(t: Text, f: arithmetic.Form, shape: str, a: list[str], b: list[str], c: list[str]) -> list[str]:
     """One step of Volta's m8n8k4: four products of 8x4 by 4x8, each by eight lanes."""
     _, layout_a, layout_b, step_text = shape.split(".")
     step = int(step_text)
