@@ -335,3 +335,18 @@ def test_the_bottleneck_is_one_sentence_about_what_binds() -> None:
         repeat("FFMA", 512, writes=[6], reads=[0, 1], stall=1), lambda b, w: [(0, [])] * 20, grid=132, block=512
     )
     assert result.bottleneck.startswith("instruction issue binds: ") or result.bottleneck.startswith("FMA pipe binds: ")
+
+
+def test_another_scheduler_is_a_plain_function_and_changes_the_order_only() -> None:
+    def oldest_first(ready: int, last: int, ages: object) -> int:
+        best = -1
+        for slot in range(16):
+            if (ready >> slot) & 1 and (best < 0 or ages[slot] < ages[best]):  # type: ignore[index]
+                best = slot
+        return best
+
+    kernel, trace = busy_kernel()
+    usual = run(kernel, trace, grid=300, block=256, shared_bytes=8192)  # type: ignore[arg-type]
+    other = run(kernel, trace, grid=300, block=256, shared_bytes=8192, scheduler=oldest_first)  # type: ignore[arg-type]
+    assert other.metrics["smsp__inst_executed.sum"] == usual.metrics["smsp__inst_executed.sum"]
+    assert other.cycles != usual.cycles
