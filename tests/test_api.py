@@ -357,6 +357,7 @@ def test_overrides_make_another_chip() -> None:
 
 # --- interruption -----------------------------------------------------------------------------------
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs POSIX timers")
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_stops_an_endless_kernel(gpu: ww.GPU, module: ww.Module, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Progress] = []
     monkeypatch.setattr(session, "on_progress", seen.append)

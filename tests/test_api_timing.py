@@ -120,6 +120,7 @@ def test_errors_are_those_of_the_untimed_engine(kernel: str, block: int, argumen
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs POSIX timers")
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_stops_a_timed_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     gpu = ww.GPU("a100")
     saxpy_run(gpu)

@@ -137,6 +137,7 @@ def test_compare_without_timing(program: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_ends_quietly_with_130(program: Path, repository: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(repository)}
     command = [sys.executable, "-m", "warpwright.cli", "run", "--timing", "off", str(program), "endless"]
