@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from warpwright.chips import Occupancy
+from warpwright.chips import Chip, Occupancy
 from warpwright.engine.abi import Status
 from warpwright.engine.arguments import pack
 from warpwright.engine.execute import Cancelled, Counts
@@ -31,6 +31,7 @@ from warpwright.engine.launch import (
 )
 from warpwright.engine.memory import Allocation
 from warpwright.errors import UnsupportedError
+from warpwright.isa.program import Program
 from warpwright.session import session
 
 if TYPE_CHECKING:
@@ -88,6 +89,10 @@ class Run:
     sm_clock_mhz: float = 0.0
     metrics: Mapping[str, float] = field(default_factory=dict)
     """By Nsight Compute's names."""
+    device: Chip | None = field(default=None, repr=False)
+    """The chip's record."""
+    program: Program | None = field(default=None, repr=False)
+    """The decoded kernel, for reports by instruction and source line."""
 
     def _timed(self, what: str) -> TimingResult:
         if self.timing is None:
@@ -400,4 +405,6 @@ class _Job:
             timing=self.timing,
             sm_clock_mhz=chip.clocks.sm_clock_mhz,
             metrics=metrics,
+            device=chip,
+            program=program,
         )
