@@ -39,7 +39,7 @@ class InterpretedExecution:
         return self.counts.blocks_done
 
     def run(self) -> Counts:
-        """Run every block, in the order of :mod:`warpwright.engine.execute`.
+        """Run every block, one after the other; further ones join when those that run only spin.
 
         Raises:
             Cancelled: when the launch structure's ``cancel`` was set.
