@@ -1,0 +1,173 @@
+"""Tensor-core sums of products, bit for bit as the silicon computes them.
+
+Every element of D = A x B + C is the result of fused sums, one for each chunk of ``k``:
+
+* products of the operands are exact; a product's exponent is the sum of its operands' exponents (its significand
+  lies in [0, 4) and is not normalised), a subnormal operand has the exponent of the smallest normal number;
+* all products of the chunk and the accumulator are aligned to the largest exponent among those that are not zero
+  (at least -133) and cut, towards zero, to a number of fraction bits below it;
+* these integers are summed exactly; the sum is cut towards zero to f32, or rounded to nearest even for f16; a zero is
+  always positive;
+* the result is the accumulator of the next chunk.
+
+Fraction bits and chunk (:class:`Unit`): measured on an H200 (``bench/silicon``) for sm_90: 25 bits, one chunk for the
+whole of ``k`` in mma.m16n8k16 and k8.  From the literature: sm_70 has 23 bits and chunks of 4, sm_80 and its kin 24 bits
+and chunks of 8 (f16, bf16) or 4 (tf32) (Fasi, Higham, Mikaitis and Pranesh, "Numerical behavior of NVIDIA tensor
+cores", PeerJ CS 2021; Xie, Wang, Yang and Yang, "MMA-Sim: Bit-accurate reference model of tensor cores and matrix
+cores", arXiv 2511.10909).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+FORMATS: dict[str, tuple[int, int]] = {"f16": (5, 10), "bf16": (8, 7), "tf32": (8, 10), "f32": (8, 23)}
+"""Exponent bits and mantissa bits; tf32 lies in the upper 19 of 32 bits."""
+NOTHING = -(1 << 20)
+"""Exponent of a term that is zero: below every other."""
+LOWEST = -133
+"""Least exponent of an alignment (measured on an H200, taken for the others)."""
+NAN = {"f16": 0x7FFF, "f32": 0x7FFFFFFF}
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One generation's adder."""
+
+    fraction_bits: int
+    """Kept below the largest exponent."""
+    chunk_bits: int
+    """Operand bits of one row of A that enter one sum: chunk = chunk_bits / bits of an element."""
+
+    def chunk(self, element: str, k: int) -> int:
+        """Products in one sum."""
+        return min(k, self.chunk_bits // (32 if element == "tf32" else 16))
+
+
+UNITS: dict[int, Unit] = {70: Unit(23, 64), 75: Unit(24, 128), 80: Unit(24, 128), 90: Unit(25, 256)}
+"""By architecture; an architecture between two entries has the lower one's."""
+
+
+def unit(arch: int) -> Unit:
+    """The adder of an architecture (70 to 90); raises ``ValueError`` below 70."""
+    known = [n for n in UNITS if n <= arch]
+    if not known:
+        raise ValueError(f"sm_{arch} has no tensor cores; the first is sm_70")
+    return UNITS[max(known)]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Numbers taken apart: value = (-1)**negative * significand * 2**(exponent - fraction bits)."""
+
+    negative: Bools
+    exponent: Ints
+    significand: Ints
+    infinite: Bools
+    nan: Bools
+
+    @staticmethod
+    def of(element: str, bits: npt.NDArray[Any]) -> Parts:
+        exponent_bits, mantissa_bits = FORMATS[element]
+        word = bits.astype(np.int64)
+        if element == "tf32":
+            word = word >> 13
+        top = (1 << exponent_bits) - 1
+        mantissa = word & (1 << mantissa_bits) - 1
+        biased = word >> mantissa_bits & top
+        normal = biased != 0
+        return Parts(
+            negative=(word >> exponent_bits + mantissa_bits & 1) != 0,
+            exponent=np.where(normal, biased, 1) - (top >> 1),
+            significand=np.where(normal, mantissa | 1 << mantissa_bits, mantissa),
+            infinite=(biased == top) & (mantissa == 0),
+            nan=(biased == top) & (mantissa != 0),
+        )
+
+
+def aligned(significand: Ints, shift: Ints) -> Ints:
+    """significand * 2**shift, cut towards zero (significand >= 0)."""
+    left = np.clip(shift, 0, 40)
+    right = np.clip(-shift, 0, 63)
+    return significand << left >> right
+
+
+def fused(arch_unit: Unit, element: str, accumulator: str, a: Parts, b: Parts, c: npt.NDArray[Any]) -> npt.NDArray[np.uint32]:
+    """One sum: a, b [..., chunk], c [...] as bits; returns bits."""
+    fraction = arch_unit.fraction_bits
+    start = Parts.of(accumulator, c)
+    product = a.significand * b.significand
+    negative = a.negative ^ b.negative
+    exponent = np.where(product == 0, NOTHING, a.exponent + b.exponent)
+    exponent_c = np.where(start.significand == 0, NOTHING, start.exponent)
+    largest = np.maximum(np.maximum(exponent.max(axis=-1), exponent_c), LOWEST)
+    scale = 2 * FORMATS[element][1]
+    terms = aligned(product, fraction - scale + exponent - largest[..., None])
+    total = np.where(negative, -terms, terms).sum(axis=-1)
+    term_c = aligned(start.significand, fraction - FORMATS[accumulator][1] + exponent_c - largest)
+    total = total + np.where(start.negative, -term_c, term_c)
+    bits = encode(accumulator, total, largest - fraction)
+
+    zero_a, zero_b = a.significand == 0, b.significand == 0
+    infinite = (a.infinite | b.infinite) & ~a.nan & ~b.nan
+    nan = (a.nan | b.nan | (a.infinite & zero_b) | (b.infinite & zero_a)).any(axis=-1) | start.nan
+    plus = (infinite & ~negative).any(axis=-1) | (start.infinite & ~start.negative)
+    minus = (infinite & negative).any(axis=-1) | (start.infinite & start.negative)
+    exponent_bits, mantissa_bits = FORMATS[accumulator]
+    infinity = ((1 << exponent_bits) - 1) << mantissa_bits
+    bits = np.where(plus, infinity, np.where(minus, infinity | 1 << exponent_bits + mantissa_bits, bits))
+    return np.where(nan | (plus & minus), NAN[accumulator], bits).astype(np.uint32)
+
+
+def encode(accumulator: str, total: Ints, exponent: Ints) -> Ints:
+    """Bits of total * 2**exponent: cut to f32, rounded to nearest even for f16; a zero is positive."""
+    exponent_bits, mantissa_bits = FORMATS[accumulator]
+    bias = (1 << exponent_bits - 1) - 1
+    size = np.abs(total)
+    top = np.frexp(size.astype(np.float64))[1].astype(np.int64) - 1
+    # The last place kept: mantissa_bits below the leading bit, but not below the subnormals' place.
+    last = np.maximum(top + exponent - mantissa_bits, 1 - bias - mantissa_bits)
+    shift = last - exponent
+    right, left = np.clip(shift, 0, 62), np.clip(-shift, 0, 40)
+    kept = size >> right << left
+    if accumulator == "f16":
+        rest = size - (size >> right << right)
+        half = np.where(right > 0, 1 << np.maximum(right - 1, 0), 1 << 62)
+        kept = kept + ((rest > half) | ((rest == half) & (kept & 1 == 1)))
+    # Adding the mantissa with its leading bit carries into the exponent by itself.
+    bits = (last + bias + mantissa_bits - 1 << mantissa_bits) + kept
+    infinity = ((1 << exponent_bits) - 1) << mantissa_bits
+    bits = np.where(size == 0, 0, np.minimum(bits, infinity))
+    return np.where((total < 0) & (bits != 0), bits | 1 << exponent_bits + mantissa_bits, bits)
+
+
+def matrix(
+    arch: int, element: str, accumulator: str, a: npt.NDArray[Any], b: npt.NDArray[Any], c: npt.NDArray[Any]
+) -> npt.NDArray[np.uint32]:
+    """D = A x B + C.
+
+    ``a`` [..., m, k] and ``b`` [..., k, n] hold the bits of ``element`` (f16, bf16: 16 bits; tf32: 32), ``c`` [..., m, n]
+    those of ``accumulator`` (f16 or f32); any unsigned dtype.  Returns uint32 [..., m, n] with the accumulator's bits.
+    """
+    adder = unit(arch)
+    k = a.shape[-1]
+    step = adder.chunk(element, k)
+    left, right = Parts.of(element, a), Parts.of(element, b)
+    result = np.asarray(c)
+    for first in range(0, k, step):
+        part = slice(first, first + step)
+        rows = Parts(*(value[..., :, None, part] for value in _fields(left)))
+        columns = Parts(*(np.swapaxes(value[..., part, :], -1, -2)[..., None, :, :] for value in _fields(right)))
+        result = fused(adder, element, accumulator, rows, columns, result)
+    return result.astype(np.uint32)
+
+
+def _fields(parts: Parts) -> tuple[Any, ...]:
+    return parts.negative, parts.exponent, parts.significand, parts.infinite, parts.nan
