@@ -6,6 +6,9 @@ Integer results saturate.  A 16- or 8-bit result is the saturated value in a 32-
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import NamedTuple
+
 from warpwright.isa.ops import Value
 from warpwright.isa.program import Instruction, Operand
 from warpwright.isa.sass.meaning import (
@@ -127,7 +130,10 @@ def I2F(i: Instruction, b: Emitter) -> None:
 
 @meaning("F2FP")
 def F2FP(i: Instruction, b: Emitter) -> None:
-    """Two floats to a pair of halves: the first source becomes the upper half."""
+    """Two floats to a pair of halves: the first source becomes the upper half.  Eight-bit floats: `eight_bit_pair`."""
+    if "E4M3" in i.modifiers or "E5M2" in i.modifiers:
+        eight_bit_pair(i, b)
+        return
     only(i, "F16", "BF16", "F32", "PACK_AB", "RN", "RZ", "RELU")
     if "PACK_AB" not in i.modifiers:
         raise unsupported("F2FP other than PACK_AB")
@@ -144,6 +150,72 @@ def F2FP(i: Instruction, b: Emitter) -> None:
 
     upper = b.const(0) if is_zero(high) else b.shl(half(high), b.const(16))
     set32(b, d, half(low) if is_zero(high) else b.or_(upper, half(low)))
+
+
+class EightBit(NamedTuple):
+    """One of the formats of the Open Compute Project's 8-bit floating point specification (OFP8)."""
+
+    mantissa_bits: int
+    bias: int
+    largest: int
+    """Bits of the largest finite number."""
+
+
+EIGHT_BIT = {"E4M3": EightBit(3, 7, 0x7E), "E5M2": EightBit(2, 15, 0x7B)}
+
+
+def to_eight_bits(b: Emitter, x: Value, format: EightBit) -> Value:
+    """An f32 rounded to the nearest 8-bit float, saturated to the largest; NaN becomes 0x7F."""
+    word = b.bitcast(x, "i32")
+    magnitude = b.and_(word, b.const(0x7FFFFFFF))
+    dropped = 23 - format.mantissa_bits
+    tie_to_even = b.and_(b.lshr(magnitude, b.const(dropped)), b.const(1))
+    rounded = b.add(b.add(magnitude, b.const((1 << dropped - 1) - 1)), tie_to_even)
+    normal = b.sub(b.lshr(rounded, b.const(dropped)), b.const(127 - format.bias << format.mantissa_bits))
+    # Added to a power of two whose unit in the last place is the smallest number, a small one is rounded to it.
+    smallest_exponent = 1 - format.bias - format.mantissa_bits
+    scale = b.const(127 + smallest_exponent + 23 << 23, "f32")
+    small = b.sub(b.bitcast(b.op("fadd", "f32", b.bitcast(magnitude, "f32"), scale, attr="rn"), "i32"), b.bitcast(scale, "i32"))
+    least_normal = b.const(127 + 1 - format.bias << 23)
+    code = b.select(b.icmp("ult", magnitude, least_normal), small, b.binary("umin", normal, b.const(format.largest)))
+    sign = b.and_(b.lshr(word, b.const(24)), b.const(0x80))
+    not_a_number = b.icmp("ugt", magnitude, b.const(0x7F800000))
+    return b.select(not_a_number, b.const(0x7F), b.or_(code, sign))
+
+
+def from_eight_bits(b: Emitter, code: Value, name: str) -> Value:
+    """The f16 bits of an 8-bit float: exact."""
+    if name == "E5M2":
+        half = b.bitcast(b.trunc(b.shl(code, b.const(8)), "i16"), "f16")
+        return b.zext(b.bitcast(b.op("canonical_nan", "f16", half), "i16"), "i32")
+    magnitude = b.and_(code, b.const(0x7F))
+    small = b.bitcast(b.trunc(b.shl(magnitude, b.const(7)), "i16"), "f16")  # exponent too small by 15 - 7
+    half = b.op("fmul", "f16", small, b.const(0x5C00, "f16"), attr="rn")
+    bits = b.or_(b.zext(b.bitcast(half, "i16"), "i32"), b.shl(b.and_(code, b.const(0x80)), b.const(8)))
+    return b.select(b.icmp("eq", magnitude, b.const(0x7F)), b.const(0x7FFF), bits)
+
+
+def eight_bit_pair(i: Instruction, b: Emitter) -> None:
+    """UNPACK_B: two 8-bit floats to two f16.  MERGE_C: two f32 or f16 to 8-bit floats, below the lower half of C."""
+    only(i, *EIGHT_BIT, "F16", "F32", "SATFINITE", "UNPACK_B", "UNPACK_B_MERGE_C", "PACK_AB_MERGE_C")
+    name = next(m for m in i.modifiers if m in EIGHT_BIT)
+    d, *sources = i.operands
+    if "UNPACK_B" in i.modifiers:
+        word = raw32(b, sources[0])
+        word = b.lshr(word, b.const(16)) if sources[0].suffix.startswith(".H1") else word
+        low, high = (b.and_(b.lshr(word, b.const(at)), b.const(0xFF)) for at in (0, 8))
+        set32(b, d, b.or_(from_eight_bits(b, low, name), b.shl(from_eight_bits(b, high, name), b.const(16))))
+        return
+    *values, merged = sources
+    if "SATFINITE" not in i.modifiers or merged.suffix:
+        raise unsupported("this conversion to 8-bit floats")
+    if "F16" in i.modifiers:
+        parts = [src_f32(b, replace(values[0], suffix=suffix)) for suffix in (".H1_H1", ".H0_H0")]
+    else:
+        parts = [src_f32(b, o) for o in values]
+    upper, lower = (to_eight_bits(b, x, EIGHT_BIT[name]) for x in parts)
+    pair = b.or_(b.shl(upper, b.const(8)), lower)
+    set32(b, d, b.or_(b.shl(raw32(b, merged), b.const(16)), pair))
 
 
 @meaning("I2I")

@@ -8,6 +8,8 @@ them); SIN and COS take turns (the compiler multiplies by 1/2pi before).
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from warpwright.isa.ops import Value
 from warpwright.isa.program import Instruction, Operand
 from warpwright.isa.sass.meaning import (
@@ -222,9 +224,15 @@ FUNCTIONS = ("RCP", "RSQ", "SQRT", "EX2", "LG2", "SIN", "COS", "TANH")
 
 @meaning("MUFU")
 def MUFU(i: Instruction, b: Emitter) -> None:
-    only(i, *FUNCTIONS, "RCP64H", "RSQ64H")
+    only(i, *FUNCTIONS, "RCP64H", "RSQ64H", "F16")
     d, x = i.operands
     name = i.modifiers[0]
+    if "F16" in i.modifiers:
+        half = replace(x, suffix=x.suffix or ".H0_H0")
+        value = b.op("mufu", "f32", src_f32(b, half), attr=name.lower())
+        rounded = b.op("canonical_nan", "f16", b.op("fcvt", "f16", value, attr="rn"))
+        set32(b, d, b.zext(b.bitcast(rounded, "i16"), "i32"))
+        return
     if name.endswith("64H"):
         if x.negate or x.absolute:
             high = b.bitcast(src_f32(b, x), "i32")

@@ -55,6 +55,8 @@ def halves(b: Emitter, o: Operand | tuple[Operand, Operand], type: str) -> tuple
         low = high
     elif o.suffix in (".H1_H0", "", ".H1H0"):
         pass
+    elif o.suffix == ".H0_NH1":
+        low, high = b.op("fneg", type, high), low
     elif o.suffix == ".F32":
         low = high = b.op("fcvt", type, b.bitcast(word, "f32"), attr="rz")
     else:

@@ -12,6 +12,8 @@ Facts behind the less obvious ones (each is what the compiler's own sequences re
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from warpwright.isa.ops import Value
 from warpwright.isa.program import Instruction, Kind, Operand
 from warpwright.isa.sass.meaning import (
@@ -87,8 +89,22 @@ def IADD3(i: Instruction, b: Emitter) -> None:
 
 @meaning("VIADD")
 def VIADD(i: Instruction, b: Emitter) -> None:
-    only(i)
-    set32(b, i.operands[0], b.add(src32(b, i.operands[1]), src32(b, i.operands[2])))
+    only(i, "16x2")
+    d, x, y = i.operands
+    if "16x2" in i.modifiers:
+        set32(b, d, by_halves(b, [raw32(b, x), raw32(b, y)], lambda v: b.sub(*v) if y.negate else b.add(*v)))
+        return
+    set32(b, d, b.add(src32(b, x), src32(b, y)))
+
+
+def by_halves(b: Emitter, words: list[Value], rule: Callable[[list[Value]], Value], signed: bool = False) -> Value:
+    """Apply ``rule`` to the lower and to the upper 16-bit halves, widened to 32 bits; its low half is the result."""
+    widen = b.sext if signed else b.zext
+    low, high = (
+        b.and_(rule([widen(b.trunc(b.lshr(w, b.const(at)), "i16"), "i32") for w in words]), b.const(0xFFFF))
+        for at in (0, 16)
+    )
+    return b.or_(low, b.shl(high, b.const(16)))
 
 
 def product_negated(x: Operand, y: Operand) -> bool:
@@ -258,55 +274,49 @@ def pick(b: Emitter, selector: Operand, low: str, high: str, x: Value, y: Value)
     return b.select(predicate(b, selector), b.binary(low, x, y), b.binary(high, x, y))
 
 
-def packed_pick(b: Emitter, i: Instruction, selector: Operand, x: Value, y: Value) -> Value:
-    """min or max of both 16-bit halves."""
-    sign = "u" if "U16x2" in i.modifiers else "s"
-    widen = b.zext if sign == "u" else b.sext
-    halves = []
-    for at in (0, 16):
-        left, right = (widen(b.trunc(b.lshr(v, b.const(at)), "i16"), "i32") for v in (x, y))
-        half = pick(b, selector, sign + "min", sign + "max", left, right)
-        if "RELU" in i.modifiers:
-            half = b.binary("smax", half, b.const(0))
-        halves.append(b.and_(half, b.const(0xFFFF)))
-    return b.or_(halves[0], b.shl(halves[1], b.const(16)))
+def least_or_most(i: Instruction, b: Emitter, selector: Operand, values: list[Value]) -> Value:
+    """min or max of 32-bit integers or of both 16-bit halves, with the floor at zero of RELU."""
+    packed = "U16x2" in i.modifiers or "S16x2" in i.modifiers
+    sign = "u" if "U32" in i.modifiers or "U16x2" in i.modifiers else "s"
+
+    def rule(parts: list[Value]) -> Value:
+        result = parts[0]
+        for part in parts[1:]:
+            result = pick(b, selector, sign + "min", sign + "max", result, part)
+        return b.binary("smax", result, b.const(0)) if "RELU" in i.modifiers else result
+
+    return by_halves(b, values, rule, sign == "s") if packed else rule(values)
 
 
 @meaning("IMNMX", "VIMNMX")
 def IMNMX(i: Instruction, b: Emitter) -> None:
+    """The predicates behind the destination (lower half first) tell whether the first source was taken."""
     only(i, "U32", "S32", "U16x2", "S16x2", "RELU")
-    d, x, y, p = i.operands
-    if "U16x2" in i.modifiers or "S16x2" in i.modifiers:
-        set32(b, d, packed_pick(b, i, p, src32(b, x), src32(b, y)))
-        return
-    sign = "u" if "U32" in i.modifiers else "s"
-    result = pick(b, p, sign + "min", sign + "max", src32(b, x), src32(b, y))
-    if "RELU" in i.modifiers:
-        result = b.binary("smax", result, b.const(0))
+    d, *chosen, x, y, p = i.operands
+    left, right = src32(b, x), src32(b, y)
+    result = least_or_most(i, b, p, [left, right])
+    packed = "U16x2" in i.modifiers or "S16x2" in i.modifiers
+    for o, mask in zip(chosen, (0xFFFF, 0xFFFF0000) if packed else (0xFFFFFFFF,), strict=False):
+        set_predicate(b, o, b.icmp("eq", b.and_(b.xor(left, result), b.const(mask)), b.const(0)))
     set32(b, d, result)
 
 
 @meaning("VIADDMNMX")
 def VIADDMNMX(i: Instruction, b: Emitter) -> None:
-    only(i, "U32", "S32", "RELU")
+    only(i, "U32", "S32", "U16x2", "S16x2", "RELU")
     d, x, y, z, p = i.operands
-    sign = "u" if "U32" in i.modifiers else "s"
-    result = pick(b, p, sign + "min", sign + "max", b.add(src32(b, x), src32(b, y)), src32(b, z))
-    if "RELU" in i.modifiers:
-        result = b.binary("smax", result, b.const(0))
-    set32(b, d, result)
+    if "U16x2" in i.modifiers or "S16x2" in i.modifiers:
+        total = by_halves(b, [raw32(b, x), raw32(b, y)], lambda v: b.sub(*v) if y.negate else b.add(*v))
+    else:
+        total = b.add(src32(b, x), src32(b, y))
+    set32(b, d, least_or_most(i, b, p, [total, src32(b, z)]))
 
 
 @meaning("VIMNMX3")
 def VIMNMX3(i: Instruction, b: Emitter) -> None:
-    only(i, "U32", "S32", "RELU")
+    only(i, "U32", "S32", "U16x2", "S16x2", "RELU")
     d, x, y, z, p = i.operands
-    sign = "u" if "U32" in i.modifiers else "s"
-    first = pick(b, p, sign + "min", sign + "max", src32(b, x), src32(b, y))
-    result = pick(b, p, sign + "min", sign + "max", first, src32(b, z))
-    if "RELU" in i.modifiers:
-        result = b.binary("smax", result, b.const(0))
-    set32(b, d, result)
+    set32(b, d, least_or_most(i, b, p, [src32(b, x), src32(b, y), src32(b, z)]))
 
 
 @meaning("IABS")
@@ -388,7 +398,9 @@ def boolean(b: Emitter, sources: list[Operand], lut: int) -> Value:
 def PLOP3(i: Instruction, b: Emitter) -> None:
     only(i, "LUT")
     first, second, x, y, z, table, other = i.operands
-    values = [predicate(b, o) for o in (x, y, z)]
+    values = [
+        predicate(b, o) if is_predicate(o) else b.icmp("slt", raw32(b, o), b.const(0)) for o in (x, y, z)
+    ]  # of registers (.SIGN) the sign bits
     results = [(o, truth(b, values, t.value & 0xFF)) for o, t in ((first, table), (second, other)) if o.index != 7]
     for o, result in results:
         set_predicate(b, o, result)
@@ -488,10 +500,27 @@ def SGXT(i: Instruction, b: Emitter) -> None:
     set32(b, d, b.binary("lshr" if "U32" in i.modifiers else "ashr", moved, away))
 
 
+PRMT_MODES = {
+    "F4E": (0x3210, 0x4321, 0x5432, 0x6543),
+    "B4E": (0x5670, 0x6701, 0x7012, 0x0123),
+    "RC8": (0x0000, 0x1111, 0x2222, 0x3333),
+    "ECL": (0x3210, 0x3211, 0x3222, 0x3333),
+    "ECR": (0x0000, 0x1110, 0x2210, 0x3210),
+    "RC16": (0x1010, 0x3232, 0x1010, 0x3232),
+}
+"""Byte selections of PRMT's modes by the two low bits of the selector (PTX ISA, "prmt")."""
+
+
 @meaning("PRMT", "UPRMT")
 def PRMT(i: Instruction, b: Emitter) -> None:
-    only(i)
+    only(i, *PRMT_MODES)
     d, x, selector, y = i.operands
+    if i.modifiers:
+        table = b.const(sum(word << 16 * n for n, word in enumerate(PRMT_MODES[i.modifiers[0]])), "i64")
+        shift = b.shl(b.and_(src32(b, selector), b.const(3)), b.const(4))
+        choice = b.trunc(b.lshr(table, b.zext(shift, "i64")), "i32")
+        set32(b, d, b.op("prmt", "i32", src32(b, x), choice, src32(b, y), attr="idx"))
+        return
     if selector.kind is Kind.IMMEDIATE and selector.value & 0xFFFF == 0x7610:
         set32(b, d, b.or_(b.and_(src32(b, x), b.const(0xFFFF)), b.and_(src32(b, y), b.const(0xFFFF0000))))
         return

@@ -40,6 +40,9 @@ ROWS = (
       for code, source in ((1, HALF), (2, FLOATING))),
     *(Row("F2I", 0x111, B_FORMS, (FTZ, INTEGER_RESULT, FLOAT_SOURCE, ROUND_TO_INTEGER, NTZ), (D, source), ((at(84, 2), code),))
       for code, source in ((1, HALF), (2, FLOATING), (3, DOUBLE))),
+    *(Row("F2I", code, B_FORMS, (FTZ, INTEGER_RESULT, Fixed("BF16"), ROUND_TO_INTEGER, NTZ), (D, HALF), ((at(84, 3), 4),), first=90)
+      for code in (0x105, 0x111)),
+    Row("FRND", 0x107, B_FORMS, (FTZ, Fixed("BF16"), ROUND_TO_INTEGER), (D, HALF), ((at(84, 3), 4),), first=90),
     *(Row("I2F", code, B_FORMS, (FLOAT_RESULT, INTEGER_SOURCE, ROUNDING), (D, source), ((at(84, 2), size),), last=89)
       for code in (0x106, 0x112) for size, source in INTEGER_PARTS),
     *(Row("I2F", code, B_FORMS, (FLOAT_RESULT_90, INTEGER_SOURCE, ROUNDING), (D, source), ((at(84, 2), size),), first=90)
