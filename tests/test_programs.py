@@ -1,0 +1,71 @@
+"""Ordinary programs (``tests/programs``) leave what NumPy says, or what a real H200 left, on three chips."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import warpwright as ww
+from tests.kernels.case import Case
+from tests.programs import PROGRAMS, names, program, programs
+
+CHIPS = ("v100", "a100", "h200")
+
+
+@cache
+def gpu(chip: str, engine: str) -> ww.GPU:
+    return ww.GPU(chip, timing="off", engine=engine)
+
+
+def outputs(case: Case, chip: str, engine: str) -> dict[int, np.ndarray]:
+    """The buffers after a launch, by index of argument."""
+    module = gpu(chip, engine).compile(case.source, options=case.options)
+    for name, contents in case.device_globals.items():
+        module.symbol(name).set(contents)
+    args = [a.copy() if isinstance(a, np.ndarray) else a for a in case.args]
+    module[case.kernel][case.grid, case.block, case.shared_bytes](*args)
+    return {index: a for index, a in enumerate(args) if isinstance(a, np.ndarray)}
+
+
+LAUNCHES = [
+    (case.name, chip, arch)
+    for case in programs()
+    for chip, arch in zip(CHIPS, (70, 80, 90), strict=True)
+    if arch >= case.min_arch
+]
+
+OPEN = {
+    ("block_tile", "a100"): "block-wide tiles use the reserved shared memory of sm_80 and later",
+    ("block_tile", "h200"): "block-wide tiles use the reserved shared memory of sm_80 and later",
+    ("barrier_copy", "h200"): "bulk copies (UBLKCP)",
+}
+"""What is not there yet, by program and chip."""
+
+
+@pytest.mark.parametrize(("name", "chip"), [pytest.param(n, c, id=f"{c}-{n}") for n, c, _ in LAUNCHES])
+def test_program_is_right(name: str, chip: str) -> None:
+    if (name, chip) in OPEN:
+        pytest.xfail(OPEN[name, chip])
+    case = program(name)
+    case.verify(outputs(case, chip, "interpreter"))
+
+
+def test_every_program_has_a_reference() -> None:
+    assert [case.name for case in programs() if not case.expected and case.check is None] == []
+
+
+def test_every_source_is_launched() -> None:
+    assert {case.source for case in programs()} == set(PROGRAMS.glob("*.cu"))
+
+
+def test_names_are_unique() -> None:
+    assert len(names()) == len(set(names()))
+
+
+@pytest.mark.parametrize("source", sorted(path.name for path in PROGRAMS.glob("*.cu")))
+def test_source_says_what_it_exercises(source: str) -> None:
+    lines = (Path(PROGRAMS) / source).read_text().splitlines()
+    assert next(line for line in lines if not line.startswith(("// min_arch:", "// options:"))).startswith("// ")
