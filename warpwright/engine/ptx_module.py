@@ -94,7 +94,10 @@ class PtxModule:
     def _addresses(self, variable: Variable, code: Mapping[str, int]) -> dict[str, int]:
         named = {x.name for x in variable.initial if isinstance(x, Symbol)}
         found = {name: code[name] for name in named if name in code}
-        found |= {name: self.place(name).address for name in named if name in self.text.variables}
+        for name in named & set(self.text.variables):
+            address = self.place(name).address
+            found[f"generic({name})"] = address
+            found[name] = self._constant_places.get(name, address)
         return found
 
     def load(self, kernel: CubinKernel) -> LoadedKernel:
@@ -218,9 +221,8 @@ def _record(module: PtxText, name: str, arch: int) -> CubinKernel:
             zip(function.prototype.parameters, kernel_parameters(function), strict=True)
         )
     ]
-    limit = function.limits.get("maxntid") or function.limits.get("reqntid")
-    block = (*limit, 1, 1)[:3] if limit else None
-    required = function.limits.get("reqntid")
+    required = _extents(function.limits.get("reqntid"))
+    block = _extents(function.limits.get("maxntid")) or required
     return CubinKernel(
         name,
         plain_name(name),
@@ -232,5 +234,13 @@ def _record(module: PtxText, name: str, arch: int) -> CubinKernel:
         parameter_size_bytes=max((p.offset_bytes + p.size_bytes for p in parameters), default=0),
         max_threads_per_block=min(1024, block[0] * block[1] * block[2]) if block else 1024,
         max_block=block,
-        required_block=(*required, 1, 1)[:3] if required else None,
+        required_block=required,
     )
+
+
+def _extents(values: tuple[int, ...] | None) -> tuple[int, int, int] | None:
+    """One to three extents as three."""
+    if not values:
+        return None
+    x, y, z = (*values, 1, 1)[:3]
+    return x, y, z

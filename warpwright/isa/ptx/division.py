@@ -70,7 +70,9 @@ def _unsigned32(b: Emitter, x: Value, y: Value) -> tuple[Value, Value]:
     quotient = b.op("f2i", "i32", estimate, attr=(False, "rz"))
     rest = b.sub(x, b.mul(quotient, safe))
     # The estimate errs by far less than one: the quotient is right, one too high or one too low.
-    high = b.icmp("slt", b.sub(b.zext(x, "i64"), b.mul(b.zext(quotient, "i64"), b.zext(safe, "i64"))), b.const(0, "i64"))
+    high = b.icmp(
+        "slt", b.sub(b.zext(x, "i64"), b.mul(b.zext(quotient, "i64"), b.zext(safe, "i64"))), b.const(0, "i64")
+    )
     quotient = b.select(high, b.sub(quotient, b.const(1)), quotient)
     rest = b.select(high, b.add(rest, safe), rest)
     low = b.icmp("uge", rest, safe)

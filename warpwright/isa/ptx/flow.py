@@ -5,7 +5,9 @@ compilers for this machine place it: a convergence barrier is filled (``bssy``) 
 and awaited (``bsync``) on the edges into J.  Where the branch lies on a cycle that avoids J (a loop's exit), the
 barrier is filled on the way into the cycle: the strongly connected component of the graph without J.  Loops
 that wait for other threads (compare-and-swap, exchange, volatile or acquiring loads) get no barrier, because lanes
-that hold a lock must not wait for lanes that spin on it; their back edges yield.  There are 16 barrier
+that hold a lock must not wait for lanes that spin on it; their back edges yield.  Where the way to J holds an
+instruction that gathers the whole warp, the branch takes all lanes together, or a lane that goes round must not be
+waited for: no barrier either.  There are 16 barrier
 registers; a region that finds none free does without, which costs speed but is never wrong.
 """
 
@@ -209,6 +211,14 @@ def is_strong(step: Step) -> bool:
     return False
 
 
+def gathers_warp(step: Step) -> bool:
+    """Whether the step waits for every lane of the warp."""
+    if not step.ops or step.ops[-1].name != "warpsync":
+        return False
+    mask = step.ops[step.ops[-1].args[0]]
+    return mask.name == "const" and mask.attr == 0xFFFFFFFF
+
+
 @dataclass(slots=True)
 class Region:
     """One convergence barrier: filled at ``at`` (a block's end, or the ways into a cycle), awaited before ``join``."""
@@ -242,6 +252,9 @@ def find_regions(blocks: list[Block], graph: Graph) -> tuple[list[Region], int]:
             spinning |= cycle
             continue
         at = min(bits(cycle)) if cycle else n
+        between = cycle or graph.reach(n, join) & ~(1 << n | 1 << graph.exit)
+        if any(gathers_warp(step) for m in bits(between) for step in blocks[m].steps):
+            continue
         if not any(r.join == join and r.at == at and r.cycle == cycle for r in found):
             inside = 0
             for m in bits(cycle) if cycle else [n]:

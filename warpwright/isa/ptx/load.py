@@ -71,7 +71,8 @@ def initial_bytes(variable: Variable, address_of: Mapping[str, int]) -> bytes:
     """A variable's first contents.
 
     Args:
-        address_of: address of each variable or function that initialisers name (generic addresses).
+        address_of: address of each variable or function that initialisers name, in its own state space; of
+            ``generic(name)`` under that name.
     """
     size = variable.element_bytes
     data = bytearray(variable.size_bytes)
@@ -86,7 +87,7 @@ def element(value: Immediate | Symbol, type: str, address_of: Mapping[str, int])
     """The bits of one element."""
     if isinstance(value, Immediate):
         return immediate_bits(value, type)
-    address = address_of.get(value.name, 0) + value.offset
+    address = address_of.get(f"generic({value.name})" if value.generic else value.name, 0) + value.offset
     if value.mask:
         shift = (value.mask & -value.mask).bit_length() - 1
         return (address & value.mask) >> shift

@@ -21,6 +21,7 @@ from warpwright.isa.ptx import (  # noqa: F401  (importing a meaning module fill
     meaning_memory,
     meaning_move,
     meaning_tensor,
+    meaning_video,
     meaning_warp,
 )
 from warpwright.isa.ptx.flow import Block, Step, ends_run, reconverge, split_blocks
@@ -260,7 +261,7 @@ class Assembler:
             if variable.space == "reg":
                 b = Emitter(unit.context)
                 at = b.frame(unit.frame.places[variable.name].offset)
-                b.result(Register(variable.name), load_value(b, at, variable))
+                load_values(b, registers_of(variable), at, variable)
                 steps.append(Step(b.ops, None, None, "parameter"))
         return steps
 
@@ -271,7 +272,7 @@ class Assembler:
             if variable.space == "reg":
                 b = Emitter(unit.context)
                 at = b.frame(unit.frame.places[variable.name].offset)
-                store_value(b, at, b.source(Register(variable.name), f"b{BITS[variable.type]}"))
+                store_values(b, registers_of(variable), at, variable)
                 steps.append(Step(b.ops, None, None, "result"))
         b = Emitter(unit.context)
         words = b.op("load", "i32x2", b.frame(0), attr=Access("local", 8))
@@ -325,7 +326,9 @@ class Assembler:
         steps.append(back)
         if unit.context.stack is not None:
             b = Emitter(unit.context)
-            b.op("set_reg", "void", b.sub(b.op("get_reg", "i32", attr=STACK), b.op("const", "i32", attr=own)), attr=STACK)
+            b.op(
+                "set_reg", "void", b.sub(b.op("get_reg", "i32", attr=STACK), b.op("const", "i32", attr=own)), attr=STACK
+            )
             steps.append(Step(b.ops, guard, i, "called"))
         else:
             steps.append(Step([], None, i, "called"))
@@ -401,7 +404,9 @@ class Assembler:
                 place = places.get((unit.function.name, attr.name))
                 place = functions.get(self.module.aliases.get(attr.name, attr.name)) if place is None else place
                 if place is None:
-                    raise PtxError(f"{self.name}: function {unit.function.name} branches to {attr.name}, which is no label")
+                    raise PtxError(
+                        f"{self.name}: function {unit.function.name} branches to {attr.name}, which is no label"
+                    )
                 return place
             if isinstance(attr, FrameSize):
                 return frames[attr.function]
@@ -424,7 +429,8 @@ class Assembler:
     def describe(self, n: int, step: Step, ops: list[Op]) -> ProgramInstruction:
         """The step as an instruction of the program, for messages."""
         i = step.instruction
-        opcode = step.opcode or (i.opcode if i is not None else "")
+        # In capitals, as machine code's are, so that messages tell reads from writes.
+        opcode = (step.opcode or (i.opcode if i is not None else "")).upper()
         modifiers = i.modifiers if i is not None and not step.opcode else ()
         operands: list[ProgramOperand] = []
         if i is not None:
@@ -523,7 +529,8 @@ def call_parts(i: Instruction) -> tuple[tuple[Operand, ...], Operand, tuple[Oper
     results = operands.pop(0) if operands and isinstance(operands[0], Vector) else Vector(())
     target = operands.pop(0)
     arguments = operands.pop(0) if operands and isinstance(operands[0], Vector) else Vector(())
-    assert isinstance(results, Vector) and isinstance(arguments, Vector)
+    assert isinstance(results, Vector)
+    assert isinstance(arguments, Vector)
     return results.items, target, arguments.items, operands[0] if operands else None
 
 
@@ -584,10 +591,7 @@ def copy_in(b: Emitter, argument: Operand, variable: Variable, at: int) -> None:
         if storage.space == "local":
             copy_bytes(b, b.frame(storage.offset), at, variable.size_bytes, variable.align)
             return
-    bits = f"b{BITS[variable.type]}"
-    type = variable.type if isinstance(argument, Immediate) and variable.type in ("f32", "f64") else bits
-    value = b.source(argument, type)
-    store_value(b, at, b.bitcast(value, f"i{BITS[variable.type]}"))
+    store_values(b, argument, at, variable)
 
 
 def copy_out(b: Emitter, result: Operand, variable: Variable, at: int) -> None:
@@ -595,7 +599,7 @@ def copy_out(b: Emitter, result: Operand, variable: Variable, at: int) -> None:
         storage = b.context.symbols(result.name)
         copy_bytes(b, at, b.frame(storage.offset), variable.size_bytes, variable.align)
         return
-    b.result(result, load_value(b, at, variable))
+    load_values(b, result, at, variable)
 
 
 def copy_bytes(b: Emitter, from_: int, to: int, size: int, alignment: int) -> None:
@@ -610,16 +614,38 @@ def copy_bytes(b: Emitter, from_: int, to: int, size: int, alignment: int) -> No
         done += piece
 
 
-def store_value(b: Emitter, at: int, value: int) -> None:
-    bits = int(b.type_of(value)[1:])
-    if bits == 64:
-        value = b.op("pack2", "i32x2", *b.high_low(value))
-    b.op("store", "void", at, value, attr=Access("local", bits // 8))
+def registers_of(variable: Variable) -> Operand:
+    """The registers that a register parameter declares."""
+    if variable.vector == 1:
+        return Register(variable.name)
+    return Vector(tuple(Register(f"{variable.name}.{c}") for c in "xyzw"[: variable.vector]))
 
 
-def load_value(b: Emitter, at: int, variable: Variable) -> int:
-    size = BITS[variable.type] // 8
-    if size == 8:
-        words = b.op("load", "i32x2", at, attr=Access("local", 8))
-        return b.op("pack64", "i64", *(b.op("extract", "i32", words, attr=n) for n in range(2)))
-    return b.op("load", f"i{8 * size}", at, attr=Access("local", size))
+def elements_of(o: Operand, variable: Variable) -> list[tuple[int, Operand]]:
+    """(offset, operand) of a value, or of each component of a vector."""
+    items = o.items if isinstance(o, Vector) and variable.vector > 1 else (o,)
+    return [(n * variable.element_bytes, item) for n, item in enumerate(items)]
+
+
+def store_values(b: Emitter, o: Operand, at: int, variable: Variable) -> None:
+    for offset, item in elements_of(o, variable):
+        literal_float = isinstance(item, Immediate) and variable.type in ("f32", "f64")
+        type = variable.type if literal_float or variable.type == "pred" else f"b{BITS[variable.type]}"
+        value = b.source(item, type)
+        value = b.zext(value, "i8") if type == "pred" else b.bitcast(value, f"i{BITS[variable.type]}")
+        if variable.element_bytes == 8:
+            value = b.op("pack2", "i32x2", *b.high_low(value))
+        place = b.add(at, b.const(offset)) if offset else at
+        b.op("store", "void", place, value, attr=Access("local", variable.element_bytes))
+
+
+def load_values(b: Emitter, o: Operand, at: int, variable: Variable) -> None:
+    size = variable.element_bytes
+    for offset, item in elements_of(o, variable):
+        place = b.add(at, b.const(offset)) if offset else at
+        if size == 8:
+            words = b.op("load", "i32x2", place, attr=Access("local", 8))
+            value = b.op("pack64", "i64", *(b.op("extract", "i32", words, attr=n) for n in range(2)))
+        else:
+            value = b.op("load", f"i{8 * size}", place, attr=Access("local", size))
+        b.result(item, b.trunc(value, "i1") if variable.type == "pred" else value)

@@ -121,6 +121,8 @@ class Emitter(Builder):
         if bits == 1:
             raise unsupported(f"register {o.name} of type .{type} where a predicate belongs")
         x = self.op("get_reg64", "i64", attr=number) if BITS[type] == 64 else self.op("get_reg", "i32", attr=number)
+        if o.offset:
+            x = self.add(x, self.like(o.offset, x))
         if o.part:
             shift = {"b": 8, "h": 16}[o.part[0]] * int(o.part[1])
             x = self.lshr(x, self.const(shift, self.type_of(x)))
@@ -135,8 +137,6 @@ class Emitter(Builder):
         found = self.context.registers.get(o.name)
         if found is None:
             raise unsupported(f"register {o.name} is not declared")
-        if found[1].startswith("v") and found[1][1].isdigit():
-            raise unsupported(f"register {o.name} of a vector type")
         return found
 
     def words(self, o: Register, count: int) -> list[Value]:

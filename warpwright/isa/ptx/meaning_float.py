@@ -28,9 +28,9 @@ ONES = {"f16": 0x3C00, "bf16": 0x3F80, "f32": 0x3F800000, "f64": 0x3FF0000000000
 SIGN_BITS = {"f16": 0x8000, "bf16": 0x8000, "f32": 0x80000000, "f64": 1 << 63}
 
 
-def either(if_integer: Callable[[Instruction, Emitter], None], if_float: Callable[[Instruction, Emitter], None]) -> (
-    Callable[[Instruction, Emitter], None]
-):
+def either(
+    if_integer: Callable[[Instruction, Emitter], None], if_float: Callable[[Instruction, Emitter], None]
+) -> Callable[[Instruction, Emitter], None]:
     """One opcode for integers and floats: the type chooses."""
 
     def choose(i: Instruction, b: Emitter) -> None:
@@ -175,7 +175,9 @@ def float_div(i: Instruction, b: Emitter) -> None:
         # The divisor is brought to where its reciprocal is normal.
         small = is_small(b, y, -126)
         large = b.fcmp("ogt", b.op("fabs", "f32", y), b.const(power(126), "f32"))
-        by = b.select(small, b.const(power(24), "f32"), b.select(large, b.const(power(-2), "f32"), b.const(power(0), "f32")))
+        by = b.select(
+            small, b.const(power(24), "f32"), b.select(large, b.const(power(-2), "f32"), b.const(power(0), "f32"))
+        )
         quotient = mul32(b, mul32(b, x, by), mufu(b, "rcp", mul32(b, y, by)))
     b.result(d, finish32(b, i, quotient))
 
@@ -321,7 +323,10 @@ def ex2(i: Instruction, b: Emitter) -> None:
 def tanh(i: Instruction, b: Emitter) -> None:
     only(i, "approx")
     type = only_types(i, "f32", "f16", "f16x2", "bf16", "bf16x2")
-    b.result(i.operands[0], through_f32(b, i, type, lambda x: b.op("canonical_nan", "f32", b.op("mufu", "f32", x, attr="tanh"))))
+    b.result(
+        i.operands[0],
+        through_f32(b, i, type, lambda x: b.op("canonical_nan", "f32", b.op("mufu", "f32", x, attr="tanh"))),
+    )
 
 
 def through_f32(b: Emitter, i: Instruction, type: str, function: Callable[[Value], Value]) -> Value:

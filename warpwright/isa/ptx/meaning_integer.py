@@ -49,27 +49,23 @@ def add_sub(i: Instruction, b: Emitter) -> None:
         return
     total = elementwise(b, type, lambda p, q: b.binary(name, p, q), x, y)
     if "cc" in i.modifiers:
-        b.set_carry(b.icmp("ult", total if name == "add" else x, x if name == "add" else y))
+        b.set_carry(b.icmp("ult", total, x) if name == "add" else b.icmp("uge", x, y))
     b.result(d, total, is_signed(type))
 
 
 @meaning("addc", "subc")
 def addc(i: Instruction, b: Emitter) -> None:
-    """With carry in; for subtraction the flag is the borrow."""
+    """With carry in.  Subtraction adds the complement: its flag is set where nothing was borrowed, as on the machine."""
     only(i, "cc")
     type = only_types(i, "u32", "s32", "u64", "s64")
     d, *inputs = i.operands
     x, y = (b.source(o, type) for o in inputs)
     add = i.opcode == "addc"
-    carry = b.zext(b.carry(), b.type_of(x))
-    first = b.binary("add" if add else "sub", x, y)
-    total = b.binary("add" if add else "sub", first, carry)
+    y = y if add else b.not_(y)
+    first = b.add(x, y)
+    total = b.add(first, b.zext(b.carry(), b.type_of(x)))
     if "cc" in i.modifiers:
-        if add:
-            out = b.or_(b.icmp("ult", first, x), b.icmp("ult", total, first))
-        else:
-            out = b.or_(b.icmp("ult", x, y), b.icmp("ult", first, carry))
-        b.set_carry(out)
+        b.set_carry(b.or_(b.icmp("ult", first, x), b.icmp("ult", total, first)))
     b.result(d, total)
 
 
@@ -372,7 +368,9 @@ def lop3(i: Instruction, b: Emitter) -> None:
     if more:
         if not isinstance(d, Pair):
             raise unsupported("lop3 with a predicate source but no predicate destination")
-        holds = b.binary("or" if "or" in i.modifiers else "and", b.icmp("ne", value, b.const(0)), b.source(more[0], "pred"))
+        holds = b.binary(
+            "or" if "or" in i.modifiers else "and", b.icmp("ne", value, b.const(0)), b.source(more[0], "pred")
+        )
         b.result(d.second, holds)
         d = d.first
     b.result(d, value)

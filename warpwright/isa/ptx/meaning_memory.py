@@ -334,4 +334,3 @@ def cp(i: Instruction, b: Emitter) -> None:
             words.append(b.select(some, b.and_(word, b.trunc(kept, "i32")), b.const(0)))
     whole = words[0] if size == 4 else b.op("pack2" if size == 8 else "pack4", WORDS[size], *words)
     b.op("store", "void", target, whole, attr=Access("shared", size))
-

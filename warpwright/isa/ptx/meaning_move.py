@@ -5,6 +5,7 @@ from __future__ import annotations
 from warpwright.isa.ops import Value
 from warpwright.isa.ptx.meaning import (
     Emitter,
+    half,
     is_float,
     is_signed,
     meaning,
@@ -24,9 +25,16 @@ TO_INTEGRAL = {"rni": "rn", "rzi": "rz", "rmi": "rm", "rpi": "rp"}
 
 @meaning("mov")
 def mov(i: Instruction, b: Emitter) -> None:
-    only(i)
+    only(i, "v2", "v4", "v8")
     type = type_of(i)
     d, o = i.operands
+    if {"v2", "v4", "v8"} & set(i.modifiers):
+        if not isinstance(d, Vector) or not isinstance(o, Vector) or len(d.items) != len(o.items):
+            raise unsupported("a move between vectors of different lengths")
+        values = [b.source(item, type) for item in o.items]
+        for item, value in zip(d.items, values, strict=True):
+            b.result(item, value)
+        return
     if type == "b128":
         mov128(b, i)
         return
@@ -78,6 +86,20 @@ def cvt(i: Instruction, b: Emitter) -> None:
     if to == "tf32":
         b.result(d, tf32(b, i, b.source(o, "f32")))
         return
+    if to in FP8 and from_ in ("f32", "f16x2"):
+        pair = (
+            [b.source(x, "f32") for x in (more[0], o)]
+            if from_ == "f32"
+            else [b.op("fcvt", "f32", half(b, b.source(o, "b32"), n, "f16"), attr="rn") for n in range(2)]
+        )
+        low, high = (to_fp8(b, i, x, to) for x in pair)
+        b.result(d, b.trunc(b.or_(low, b.shl(high, b.const(8))), "i16"))
+        return
+    if from_ in FP8 and to == "f16x2":
+        word = b.zext(b.source(o, "b16"), "i32")
+        low, high = (from_fp8(b, i, b.and_(x, b.const(0xFF)), from_) for x in (word, b.lshr(word, b.const(8))))
+        b.result(d, pack_halves(b, low, high))
+        return
     if more or to.endswith("x2") or from_.endswith("x2") or from_ == "tf32":
         raise unsupported(f"cvt from .{from_} to .{to}")
     if is_float(to):
@@ -106,6 +128,46 @@ def narrowed(b: Emitter, i: Instruction, x: Value, to: str) -> Value:
         limited = b.op("fmax", to, limited, b.const(most | 0x8000, to), attr="number")
         y = b.select(b.fcmp("uno", y, y), y, limited)
     return y
+
+
+FP8 = {"e4m3x2": (3, 7, 0x7E), "e5m2x2": (2, 15, 0x7B)}
+"""Bits of fraction, exponent bias and the largest finite code of the 8-bit formats."""
+
+
+def to_fp8(b: Emitter, i: Instruction, x: Value, format: str) -> Value:
+    """The code (i32) of an f32, rounded to nearest even and limited to the largest finite number."""
+    fraction, bias, most = FP8[format]
+    if "relu" in i.modifiers:
+        x = b.op("fmax", "f32", x, b.const(0, "f32"), attr="nan")
+    bits = b.bitcast(x, "i32")
+    size = b.and_(bits, b.const(0x7FFFFFFF))
+    drop = 23 - fraction
+    rounded = b.add(b.add(size, b.const((1 << drop - 1) - 1)), b.and_(b.lshr(size, b.const(drop)), b.const(1)))
+    normal = b.sub(b.lshr(rounded, b.const(drop)), b.const(127 - bias << fraction))
+    # Adding a power of two whose last place is the smallest subnormal number rounds to it.
+    anchor = b.const(127 + 23 + 1 - bias - fraction << 23)
+    total = b.op("fadd", "f32", b.bitcast(size, "f32"), b.bitcast(anchor, "f32"), attr="rn")
+    small = b.sub(b.bitcast(total, "i32"), anchor)
+    code = b.select(b.icmp("ult", size, b.const(128 - bias << 23)), small, normal)
+    code = b.select(b.icmp("sgt", code, b.const(most)), b.const(most), code)
+    code = b.or_(code, b.and_(b.lshr(bits, b.const(24)), b.const(0x80)))
+    return b.select(b.icmp("ugt", size, b.const(0x7F800000)), b.const(0x7F), code)
+
+
+def from_fp8(b: Emitter, i: Instruction, code: Value, format: str) -> Value:
+    """An 8-bit float as f16, exactly."""
+    sign = b.shl(b.and_(code, b.const(0x80)), b.const(8))
+    size = b.and_(code, b.const(0x7F))
+    if format == "e5m2x2":
+        value = b.shl(size, b.const(8))
+        nan = b.icmp("ugt", size, b.const(0x7C))
+    else:
+        scaled = b.bitcast(b.trunc(b.shl(size, b.const(7)), "i16"), "f16")
+        value = b.zext(b.bitcast(b.op("fmul", "f16", scaled, b.const(0x5C00, "f16"), attr="rn"), "i16"), "i32")
+        nan = b.icmp("eq", size, b.const(0x7F))
+    bits = b.select(nan, b.const(0x7FFF), b.or_(value, sign))
+    x = b.bitcast(b.trunc(bits, "i16"), "f16")
+    return b.op("fmax", "f16", x, b.const(0, "f16"), attr="nan") if "relu" in i.modifiers else x
 
 
 def tf32(b: Emitter, i: Instruction, x: Value) -> Value:
@@ -270,4 +332,3 @@ def mapa(i: Instruction, b: Emitter) -> None:
 def getctarank(i: Instruction, b: Emitter) -> None:
     only(i, "shared::cluster")
     b.result(i.operands[0], b.const(0))
-

@@ -50,9 +50,9 @@ def write(b: Emitter, o: Operand, words: list[Value]) -> None:
         b.result(item, word)
 
 
-def multiply(b: Emitter, shape: str, element: str, sum_type: str, x: list[Value], y: list[Value], z: list[Value]) -> (
-    list[Value]
-):
+def multiply(
+    b: Emitter, shape: str, element: str, sum_type: str, x: list[Value], y: list[Value], z: list[Value]
+) -> list[Value]:
     """One operation; the words of its result."""
     attr = (shape, element, sum_type, len(x), len(y), len(z))
     result = b.op("mma", "i32x4", *x, *y, *z, attr=attr)
@@ -167,7 +167,9 @@ def elements(role: str, shape: str, per: int) -> list[tuple[int, int, int, int, 
         elif role == "b":
             for register in range(k // (4 * per)):
                 for place in range(per):
-                    found.append((tile.first + register, place, tile.row + place + 4 * per * register, tile.column, per, 0))
+                    found.append(
+                        (tile.first + register, place, tile.row + place + 4 * per * register, tile.column, per, 0)
+                    )
         else:
             for register in range(2 * halves // per):
                 for place in range(per):
@@ -190,9 +192,9 @@ def element_bits(type: str) -> int:
     return BITS[type]
 
 
-def wmma_address(b: Emitter, i: Instruction, role: str, shape: str, o: Operand, stride: Operand | None) -> (
-    tuple[str, Value, Value, Value, Value]
-):
+def wmma_address(
+    b: Emitter, i: Instruction, role: str, shape: str, o: Operand, stride: Operand | None
+) -> tuple[str, Value, Value, Value, Value]:
     """(space, base, stride, lane's group, lane's thread) for a fragment's elements; strides in elements."""
     m, n, k = extents(shape)
     rows, columns = {"a": (m, k), "b": (k, n)}.get(role, (m, n))
@@ -280,7 +282,9 @@ def wmma_multiply(i: Instruction, b: Emitter) -> None:
             mine = right[across.first : across.first + 8 * k // (32 * per)]
             held = 4 if m >= 16 else 2
             c = total[len(words) : len(words) + held]
-            result = multiply(b, f"m16n8k{k}", element, "s32" if to == "s32" else "f32", own, mine, c + [zero] * (4 - held))
+            result = multiply(
+                b, f"m16n8k{k}", element, "s32" if to == "s32" else "f32", own, mine, c + [zero] * (4 - held)
+            )
             words += result[:held]
     write(b, d, narrowed(b, words) if to == "f16" else words)
 

@@ -82,7 +82,23 @@ def nanosleep(i: Instruction, b: Emitter) -> None:
 # --- barriers -------------------------------------------------------------------------------------
 @meaning("bar", "barrier")
 def bar(i: Instruction, b: Emitter) -> None:
-    only(i, "sync", "arrive", "red", "warp", "popc", "and", "or", "cta", "aligned", "cluster", "wait", "acquire", "release", "relaxed")
+    only(
+        i,
+        "sync",
+        "arrive",
+        "red",
+        "warp",
+        "popc",
+        "and",
+        "or",
+        "cta",
+        "aligned",
+        "cluster",
+        "wait",
+        "acquire",
+        "release",
+        "relaxed",
+    )
     operands = list(i.operands)
     if "warp" in i.modifiers:
         b.op("warpsync", "void", b.source(operands[0], "b32"))

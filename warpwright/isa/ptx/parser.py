@@ -43,6 +43,7 @@ LIMITS = (
     *("reqnctapercluster", "explicitcluster", "noreturn", "abi_preserve", "abi_preserve_control", "blocksareclusters"),
 )
 PRECEDENCE = ("||", "&&", "|", "^", "&", "== !=", "< <= > >=", "<< >>", "+ -", "* / %")
+COMPONENTS = {**{c: n for n, c in enumerate("xyzw")}, **{c: n for n, c in enumerate("rgba")}}
 _PARTS = re.compile(r"(.+)\.([xyzwrgba]|[bh][0-3])$")
 
 
@@ -62,7 +63,7 @@ def parse(text: str, name: str = "PTX") -> Module:
 class _Scope:
     """Names declared between two braces: what they are and how they are called in the function."""
 
-    names: dict[str, Register | Symbol] = field(default_factory=dict)
+    names: dict[str, Register | Symbol | Vector] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)
     first_statement: int = 0
 
@@ -382,7 +383,9 @@ class _Parser:
             self.advance()
             value = self.unary()
             if isinstance(value, Immediate):
-                return Immediate(value.bits ^ 1 << value.float_bits - 1, value.float_bits) if token.text == "-" else value
+                return (
+                    Immediate(value.bits ^ 1 << value.float_bits - 1, value.float_bits) if token.text == "-" else value
+                )
             return {"-": -value, "~": ~value, "!": int(not value), "+": value}[token.text]
         if token.text == "(":
             self.advance()
@@ -456,8 +459,7 @@ class _Parser:
         scope = _Scope()
         for variable in (*function.prototype.results, *function.prototype.parameters):
             if variable.space == "reg":
-                function.registers[variable.name] = variable.type
-                scope.names[variable.name] = Register(variable.name)
+                scope.names[variable.name] = self.new_register(function, variable.name, variable)
             else:
                 scope.names[variable.name] = Symbol(variable.name)
         self.scopes = [self.scopes[0], scope]
@@ -564,13 +566,22 @@ class _Parser:
             else:
                 names = [variable.name]
             for name in names:
-                own = self.unique(name, function.registers)
-                function.registers[own] = variable.type if variable.vector == 1 else f"v{variable.vector}.{variable.type}"
-                scope.names[name] = Register(own)
+                scope.names[name] = self.new_register(function, self.unique(name, function.registers), variable)
+        elif variable.space in ("global", "const"):
+            own = self.unique(f"{function.name}${variable.name}", self.result.variables)
+            self.result.variables[own] = replace(variable, name=own)
+            scope.names[variable.name] = Symbol(own)
         else:
             own = self.unique(variable.name, function.variables)
             function.variables[own] = replace(variable, name=own)
             scope.names[variable.name] = Symbol(own)
+
+    def new_register(self, function: Function, name: str, variable: Variable) -> Register | Vector:
+        """One register, or one for each component of a vector."""
+        names = [name] if variable.vector == 1 else [f"{name}.{c}" for c in "xyzw"[: variable.vector]]
+        for one in names:
+            function.registers[one] = variable.type
+        return Register(name) if variable.vector == 1 else Vector(tuple(Register(n) for n in names))
 
     def unique(self, name: str, taken: dict[str, str] | dict[str, Variable]) -> str:
         if len(self.scopes) <= 2 and name not in taken:
@@ -621,7 +632,7 @@ class _Parser:
             return Negated(self.primary(), "-")
         if self.word.kind == "word" and self.word.text != "WARP_SZ":
             named = self.operand_name(self.advance().text)
-            if isinstance(named, Symbol):
+            if isinstance(named, Symbol | Register):
                 return replace(named, offset=named.offset + self.displacement())
             return named
         value = self.expression(PRECEDENCE.index("^"))
@@ -673,6 +684,8 @@ class _Parser:
         match = _PARTS.fullmatch(name)
         if match is not None:
             whole = self.operand_name(match[1])
+            if isinstance(whole, Vector) and match[2] in COMPONENTS:
+                return whole.items[COMPONENTS[match[2]]]
             if isinstance(whole, Register):
                 return Register(whole.name, match[2])
         if name.startswith("%"):

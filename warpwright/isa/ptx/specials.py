@@ -18,7 +18,11 @@ SPECIALS: dict[str, str | int] = {
     **{f"lanemask_{relation}": f"lanemask_{relation}" for relation in ("eq", "lt", "le", "gt", "ge")},
     **{"clock": "clock_lo", "clock_hi": "clock_hi", "clock64": "clock"},
     **{"globaltimer": "globaltimer", "globaltimer_lo": "globaltimer_lo", "globaltimer_hi": "globaltimer_hi"},
-    **{"dynamic_smem_size": "dynamic_smem_size", "total_smem_size": "total_smem_size", "aggr_smem_size": "total_smem_size"},
+    **{
+        "dynamic_smem_size": "dynamic_smem_size",
+        "total_smem_size": "total_smem_size",
+        "aggr_smem_size": "total_smem_size",
+    },
     **{"reserved_smem_offset_begin": 0, "reserved_smem_offset_end": 0, "reserved_smem_offset_cap": 0},
     **{"reserved_smem_offset_0": 0, "reserved_smem_offset_1": 0},
 }

@@ -29,7 +29,9 @@ class Register:
 
     name: str
     part: str = ""
-    """Component of a video or vector operand: ``x``, ``b0``, ``h1`` …"""
+    """Part of a video instruction's operand: ``b0``, ``h1`` …"""
+    offset: int = 0
+    """Added to the value: ``register + 1`` as an operand."""
 
 
 @dataclass(frozen=True, slots=True)
