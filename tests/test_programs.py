@@ -69,3 +69,26 @@ def test_names_are_unique() -> None:
 def test_source_says_what_it_exercises(source: str) -> None:
     lines = (Path(PROGRAMS) / source).read_text().splitlines()
     assert next(line for line in lines if not line.startswith(("// min_arch:", "// options:"))).startswith("// ")
+
+
+CLUSTER = 'extern "C" __global__ void __cluster_dims__(2, 1, 1) pairs(int *dst) { dst[blockIdx.x] = 1; }'
+TEXTURE = 'extern "C" __global__ void fetch(int *dst, unsigned long long t) { dst[0] = tex1Dfetch<int>(t, 0); }'
+CLUSTER_MESSAGE = (
+    "kernel pairs is launched in clusters of 2 x 1 x 1 blocks, which this version does not model; "
+    "remove __cluster_dims__"
+)
+TEXTURE_MESSAGE = "it belongs to the texture instructions (TEX, TLD, TXQ …), which this version does not model"
+
+
+def test_clusters_are_refused() -> None:
+    with pytest.raises(ww.UnsupportedError) as caught:
+        gpu("h200", "interpreter").compile(CLUSTER)["pairs"][2, 32](np.zeros(2, np.int32))
+    assert str(caught.value) == CLUSTER_MESSAGE
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_textures_are_named(chip: str) -> None:
+    with pytest.raises(ww.UnsupportedError) as caught:
+        gpu(chip, "interpreter").compile(TEXTURE)["fetch"][1, 32](np.zeros(1, np.int32), np.uint64(0))
+    assert str(caught.value).startswith("kernel fetch: sm_")
+    assert str(caught.value).endswith(TEXTURE_MESSAGE)

@@ -50,7 +50,8 @@ def long_words(rng: np.random.Generator, count: int, columns: int = 3) -> Array:
 def reals(rng: np.random.Generator, count: int, dtype: Any = F32, columns: int = 3, edges: bool = True) -> Array:
     """``columns`` rows of reals within about ±50 (a few of any magnitude), IEEE's special values first."""
     values = (rng.standard_normal((columns, count)) * 15).astype(dtype)
-    values[:, ::5] *= np.exp2(rng.integers(-12, 12, values[:, ::5].shape)).astype(dtype)
+    with np.errstate(over="ignore"):
+        values[:, ::5] *= np.exp2(rng.integers(-12, 12, values[:, ::5].shape)).astype(dtype)
     if not edges:
         return np.clip(values, -50, 50).ravel()
     with np.errstate(over="ignore"):

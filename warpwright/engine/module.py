@@ -7,6 +7,7 @@ Each global variable that the code refers to becomes an allocation of its own, n
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,7 @@ from warpwright.errors import KernelNotFoundError, UnsupportedError
 from warpwright.isa.ops import Lowered
 from warpwright.isa.program import Program
 from warpwright.isa.sass import program_from_cubin
+from warpwright.isa.sass.decode import UnknownEncoding
 from warpwright.toolchain import CompiledModule, Relocation
 from warpwright.toolchain import Kernel as CubinKernel
 from warpwright.toolchain.cubin import Module as CubinModule
@@ -122,10 +124,17 @@ class LoadedModule:
         """Relocate and decode a kernel, once.
 
         Raises:
-            UnsupportedError: when it calls a function of the driver that is not provided.
+            UnsupportedError: when it calls a function of the driver that is not provided, is launched in clusters, or
+                has instructions that are not modelled.
         """
         if kernel.name in self._loaded:
             return self._loaded[kernel.name]
+        if kernel.cluster is not None and prod(kernel.cluster) > 1:
+            shape = " x ".join(str(blocks) for blocks in kernel.cluster)
+            raise UnsupportedError(
+                f"kernel {kernel.plain_name} is launched in clusters of {shape} blocks, which this version does not "
+                "model; remove __cluster_dims__"
+            )
         if kernel.externs:
             raise UnsupportedError(
                 f"kernel {kernel.plain_name} calls {', '.join(sorted(set(kernel.externs)))}, which this version does not "
@@ -135,7 +144,10 @@ class LoadedModule:
         # Data that names functions sees this kernel's code layout; what it cannot reach lies behind.
         bases = code_layout(self.cubin, kernel.name)
         image = relocate(self.cubin, addresses, {**self._foreign_bases(bases), **bases})
-        program = program_from_cubin(self.cubin, kernel, image, bases, source=self.compiled.source)
+        try:
+            program = program_from_cubin(self.cubin, kernel, image, bases, source=self.compiled.source)
+        except UnknownEncoding as error:
+            raise UnsupportedError(f"kernel {kernel.plain_name}: {error}") from None
         banks = {n: np.frombuffer(c, dtype=np.uint8) for n, c in program.constant_banks.items() if n not in (0, 3)}
         if self.constants is not None:
             banks[3] = self.memory.view(self.constants.address, self.constants.size_bytes)

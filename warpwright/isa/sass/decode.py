@@ -51,6 +51,17 @@ ROWS: tuple[Row, ...] = (
 )
 
 
+_TEXTURE = (0x361, 0x364, 0x367, 0x36A, 0x36D, 0x370, 0x373, *range(0xB60, 0xB75), *range(0xF60, 0xF75))
+_SURFACE = (0x394, 0x396, 0x593, 0x595, 0x793, 0x795, 0xF93, 0xF95, 0x3A0, 0x59F, 0x79F, 0xF9F, 0x797, 0x799, 0x998, 0x99A)
+NOT_MODELLED: dict[str, tuple[int, ...]] = {
+    "the texture instructions (TEX, TLD, TXQ …)": _TEXTURE,
+    "the surface instructions (SULD, SUST, SUATOM …)": (*_SURFACE, *range(0x99C, 0x99F), *range(0xB97, 0xB9E), *range(0xF97, 0xF9E)),
+    "the bulk copies (UBLKCP, UTMALDG; cp.async.bulk)": (*range(0x3B4, 0x3BD), 0x5B4, 0x5B8, 0x9B7, 0x9B9),
+    "the warp-group matrix instructions (HGMMA; wgmma)": (0x9C5, 0x9F0, 0x9F1, 0x9F2, 0x9F3, 0xDF0, 0xDF1, 0xDF2, 0xDF3, 0xD5E),
+}
+"""Opcode bits (as nvdisasm reads them) of whole families that the tables leave out, for an error that names them."""
+
+
 class UnknownEncoding(ValueError):
     """A word that no row describes, or a field without meaning."""
 
@@ -89,6 +100,9 @@ def _decode_at_zero(word: int, arch: int) -> Instruction:
     """The instruction as if it stood at address 0; its label operands still count from the next instruction."""
     found = find_row(word, arch)
     if found is None:
+        family = next((name for name, codes in NOT_MODELLED.items() if word & 0xFFF in codes), None)
+        if family is not None:
+            raise UndefinedField(f"it belongs to {family}, which this version does not model")
         raise UndefinedField(f"no instruction of this chip has opcode bits {word & 0xFFF:#05x} with these fields")
     row, form = found
     modifiers: list[str] = []
