@@ -7,8 +7,8 @@ has more than two extra bits (Boldo and Melquiond, "Emulation of a FMA and corre
 f64 fma takes the same paper's algorithm where no intermediate can overflow or underflow and Python's integers
 elsewhere.
 
-Special functions (``mufu``) are evaluated in f64 and rounded to the format; the machine's tables differ from that
-in the last places.  Sine and cosine take turns, as the machine does.
+Special functions (``mufu``) are the silicon's, bit for bit (``silicon_mufu``).  Sine and cosine take turns, as the
+machine does.
 
 Tensor-core products are exact; they are added in f64 in the order of k, beginning with the accumulator, and rounded
 once to the accumulator's format.  The machine aligns and truncates groups of products instead.
@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine.polynomials import evaluate
+from warpwright.engine import silicon_mufu
 
 Bits = npt.NDArray[Any]
 F64 = npt.NDArray[np.float64]
@@ -380,8 +380,12 @@ def i2f(x: Bits, signed: bool, to: str, rounding: str) -> Bits:
 
 # --- special functions ----------------------------------------------------------------------------
 def mufu(name: str, type: str, x: Bits) -> Bits:
-    """A special function, evaluated in f64 (``polynomials``, shared with the compiled engine) and rounded to the format."""
-    return round_to(type, evaluate(name, to_f64(type, x)), "rn")
+    """A special function as the silicon computes it; f64 from the argument's upper word to the result's."""
+    chosen = silicon_mufu.program(name, type)
+    if type == "f64":
+        return silicon_mufu.mufu(chosen, (x >> U64(32)).astype(U32)).astype(U64) << U64(32)
+    result: Bits = silicon_mufu.mufu(chosen, x).astype(x.dtype)
+    return result
 
 
 # --- tensor cores ---------------------------------------------------------------------------------

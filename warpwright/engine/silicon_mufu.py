@@ -22,7 +22,8 @@ is ``bench/silicon/check_mufu.py``.
 * TANH: the argument itself below 2**-8; then 1 to 16 segments for each power of two; 1 from 8 on.
 * RCP64H, RSQ64H: the tables of RCP and RSQ; sign, 11 bits of exponent and 20 of mantissa in and out.
 
-Arguments below the normal range count as zeros of their sign (but for TANH).
+Arguments below the normal range count as zeros of their sign (but for TANH).  EX2 and TANH of f16 and bf16 are those
+of f32, cut.
 
 The programs are written once over :class:`Machine`, a handful of 64-bit integer operations, so that an engine
 can run them on NumPy arrays (:class:`Arrays`) or emit them as code.
@@ -71,7 +72,7 @@ class Machine(Protocol[V, B]):
         """Arithmetic shift right."""
 
     def msb(self, a: V) -> V:
-        """Number of the highest set bit of 0 < a < 2**53; anything for other values."""
+        """Number of the highest set bit of 0 < a < 2**52; anything for other values."""
 
     def eq(self, a: V, b: V) -> B: ...
     def lt(self, a: V, b: V) -> B:
@@ -127,7 +128,8 @@ class Programs(Generic[V, B]):
         total = self.m.const(0)
         for j in range(10, 17):
             row = self.add(self.and_(self.shr(x, 18 - j), (1 << 2 * j - 18) - 1), 1 << 2 * j - 19)
-            total = self.m.add(total, self.m.mul(row, self.and_(self.shr(x, j), 1)))
+            chosen = self.rsub(0, self.and_(self.shr(x, j), 1))
+            total = self.m.add(total, self.m.and_(row, chosen))
         return total
 
     def interpolate(self, table: str, segment: V, x: V) -> V:
@@ -139,7 +141,7 @@ class Programs(Generic[V, B]):
 
     # --- parts of f32 -----------------------------------------------------------------------------
     def cut(self, magnitude: V, scale: int, sign: V) -> V:
-        """f32 of ``magnitude`` * 2**-scale (below 2**53, at least the smallest normal, or 0), cut to 24 bits."""
+        """f32 of ``magnitude`` * 2**-scale (below 2**52, at least the smallest normal, or 0), cut to 24 bits."""
         top = self.m.msb(magnitude)
         short = self.lt(top, 23)
         left = self.m.shl(magnitude, self.m.select(short, self.rsub(23, top), self.m.const(0)))
@@ -270,7 +272,53 @@ class Programs(Generic[V, B]):
         return self.invalid(bits, self.m.or_(result, sign))
 
 
+    # --- formats of 16 bits: the function in f32, cut ---------------------------------------------
+    def from_half(self, bits: V) -> V:
+        sign, size = self.shl(self.and_(bits, 0x8000), 16), self.and_(bits, 0x7FFF)
+        normal = self.add(self.shl(size, 13), 112 << 23)
+        small = self.cut(size, 24, self.m.const(0))
+        special = self.m.or_(self.shl(size, 13), self.m.const(INFINITY))
+        single = self.m.select(self.lt(size, 0x400), small, normal)
+        return self.m.or_(self.m.select(self.lt(size, 0x7C00), single, special), sign)
+
+    def to_half(self, bits: V) -> V:
+        """Cut to f16; what is too large is infinite."""
+        sign, size = self.and_(self.shr(bits, 16), 0x8000), self.and_(bits, SIGN - 1)
+        exponent, mantissa = self.add(self.shr(size, 23), -112), self.and_(size, 0x7FFFFF)
+        small = self.m.shr(self.add(mantissa, 1 << 23), self.clamp(self.rsub(14, exponent), 0, 30))
+        normal = self.shr(self.add(size, -(112 << 23)), 13)
+        half = self.m.select(self.lt(exponent, 1), small, normal)
+        half = self.m.select(self.lt(exponent, 31), half, self.m.const(0x7C00))
+        result = self.m.or_(half, sign)
+        return self.m.select(self.m.lt(self.m.const(INFINITY), size), self.m.const(0x7FFF), result)
+
+    def ex2_f16(self, bits: V) -> V:
+        return self.to_half(self.ex2(self.from_half(bits)))
+
+    def tanh_f16(self, bits: V) -> V:
+        return self.to_half(self.tanh(self.from_half(bits)))
+
+    def ex2_bf16(self, bits: V) -> V:
+        return self.shr(self.ex2(self.shl(bits, 16)), 16)
+
+    def tanh_bf16(self, bits: V) -> V:
+        return self.shr(self.tanh(self.shl(bits, 16)), 16)
+
+
 FUNCTIONS = ("rcp", "rsq", "sqrt", "ex2", "lg2", "sin", "cos", "tanh", "rcp64h", "rsq64h")
+HALVES = ("ex2_f16", "tanh_f16", "ex2_bf16", "tanh_bf16")
+"""MUFU's forms of 16 bits."""
+
+
+def program(name: str, type: str) -> str:
+    """Name of the program of an operation ``mufu`` in a type: f64 is RCP64H or RSQ64H on the upper words.
+
+    Raises ``KeyError`` where the unit has no such form.
+    """
+    chosen = {"f32": name, "f64": f"{name}64h"}.get(type, f"{name}_{type}")
+    if chosen not in FUNCTIONS + HALVES:
+        raise KeyError(f"MUFU has no function {name!r} of {type}; there are {', '.join(FUNCTIONS + HALVES)}")
+    return chosen
 
 
 @cache
@@ -332,12 +380,13 @@ class Arrays:
 
 
 def mufu(name: str, bits: Words) -> Words:
-    """The function ``name`` (one of ``FUNCTIONS``) of f32 bits (64H: the upper word of f64), any shape.
+    """The function ``name`` (of ``FUNCTIONS`` or ``HALVES``) of raw bits, any shape.
 
-    SIN and COS take turns, as the instruction does.  Raises ``KeyError`` for another name.
+    64H takes and gives the upper words of f64, the forms of 16 bits the lower halves.  SIN and COS take turns, as the
+    instruction does.  Raises ``KeyError`` for another name.
     """
-    if name not in FUNCTIONS:
-        raise KeyError(f"MUFU has no function {name!r}; there are {', '.join(FUNCTIONS)}")
-    program = getattr(Programs(Arrays()), name)
-    result: Words = program(np.asarray(bits, np.uint32).astype(np.int64)).astype(np.uint32)
+    if name not in FUNCTIONS + HALVES:
+        raise KeyError(f"MUFU has no function {name!r}; there are {', '.join(FUNCTIONS + HALVES)}")
+    run = getattr(Programs(Arrays()), name)
+    result: Words = run(np.asarray(bits, np.uint32).astype(np.int64)).astype(np.uint32)
     return result

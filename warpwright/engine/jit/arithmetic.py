@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 
-from warpwright.engine import polynomials as poly
 from warpwright.engine.jit import shapes as sh
+from warpwright.engine.jit import silicon
 from warpwright.engine.jit.function import Text, Val, vector_type
 from warpwright.engine.jit.infer import two_operand
 from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, VECTOR_KIND, WIDTH, Shape
@@ -548,104 +548,6 @@ def _i2f(f: Form, op: Op, args: list[Val]) -> str:
     return round_single(f, op.type, odd_single(f, double), rounding)
 
 
-# --- special functions ----------------------------------------------------------------------------
-def _horner(f: Form, coefficients: tuple[float, ...], x: str) -> str:
-    total = f.real(coefficients[-1])
-    for c in reversed(coefficients[:-1]):
-        total = f.op("fadd", "f64", f.op("fmul", "f64", total, x), f.real(c))
-    return total
-
-
-def _nan(f: Form, x: str) -> str:
-    return f.op("fcmp uno", "f64", x, x)
-
-
-def _exp2(f: Form, x: str) -> str:
-    high, low = f.real(poly.EXP2_LIMIT), f.real(-poly.EXP2_LIMIT)
-    below = f.select("f64", f.op("fcmp olt", "f64", x, low), low, x)
-    clamped = f.select("f64", f.op("fcmp ogt", "f64", x, high), high, below)
-    nan = _nan(f, x)
-    clamped = f.select("f64", nan, f.real(0.0), clamped)
-    whole = f.call("roundeven", "f64", clamped)
-    number = f.call("fptosi.sat", "f64", whole, result="i32")
-    number = f.cast("sext", "i32", "i64", f.op("add", "i32", number, f.const("i32", 1023)))
-    scale = f.cast("bitcast", "i64", "f64", f.op("shl", "i64", number, f.const("i64", 52)))
-    value = f.op("fmul", "f64", _horner(f, poly.EXP2, f.op("fsub", "f64", clamped, whole)), scale)
-    return f.select("f64", nan, x, value)
-
-
-def _log2(f: Form, x: str) -> str:
-    word = f.cast("bitcast", "f64", "i64", x)
-    exponent = f.op("and", "i64", f.op("lshr", "i64", word, f.const("i64", 52)), f.const("i64", 0x7FF))
-    number = f.op("sub", "i32", f.cast("trunc", "i64", "i32", exponent), f.const("i32", 1022))
-    fraction = f.op("and", "i64", word, f.const("i64", 0xFFFFFFFFFFFFF))
-    mantissa = f.cast("bitcast", "i64", "f64", f.op("or", "i64", fraction, f.const("i64", 1022 << 52)))
-    low = f.op("fcmp olt", "f64", mantissa, f.real(poly.SQRT_HALF))
-    mantissa = f.select("f64", low, f.op("fadd", "f64", mantissa, mantissa), mantissa)
-    number = f.select("i32", low, f.op("sub", "i32", number, f.const("i32", 1)), number)
-    s = f.op("fdiv", "f64", f.op("fsub", "f64", mantissa, f.real(1.0)), f.op("fadd", "f64", mantissa, f.real(1.0)))
-    series = f.op("fmul", "f64", s, _horner(f, poly.LOG2, f.op("fmul", "f64", s, s)))
-    value = f.op("fadd", "f64", f.cast("sitofp", "i32", "f64", number), series)
-    infinity, zero = f.const("f64", INFINITY["f64"]), f.real(0.0)
-    value = f.select("f64", f.op("fcmp oeq", "f64", x, infinity), infinity, value)
-    value = f.select("f64", f.op("fcmp oeq", "f64", x, zero), f.real(float("-inf")), value)
-    wrong = f.op("fcmp ult", "f64", x, zero)
-    return f.select("f64", wrong, f.const("f64", 0x7FF8 << 48), value)
-
-
-def _trigonometric(f: Form, x: str, cosine: bool) -> str:
-    turn = f.op("fsub", "f64", x, f.call("roundeven", "f64", x))
-    quarter = f.call("roundeven", "f64", f.op("fmul", "f64", turn, f.real(4.0)))
-    number = f.call("fptosi.sat", "f64", quarter, result="i32")
-    if cosine:
-        number = f.op("add", "i32", number, f.const("i32", 1))
-    rest = f.op("fsub", "f64", turn, f.op("fmul", "f64", quarter, f.real(0.25)))
-    square = f.op("fmul", "f64", rest, rest)
-    sine = f.op("fmul", "f64", rest, _horner(f, poly.SIN_TURNS, square))
-    even = f.op("icmp eq", "i32", f.op("and", "i32", number, f.const("i32", 1)), f.const("i32", 0))
-    value = f.select("f64", even, sine, _horner(f, poly.COS_TURNS, square))
-    upper = f.op("icmp ne", "i32", f.op("and", "i32", number, f.const("i32", 2)), f.const("i32", 0))
-    return f.select("f64", upper, f.op("fneg", "f64", value), value)
-
-
-def _tanh(f: Form, x: str) -> str:
-    size = f.call("fabs", "f64", x)
-    t = _exp2(f, f.op("fmul", "f64", size, f.real(poly.TANH_EXPONENT)))
-    large = f.op("fdiv", "f64", f.op("fsub", "f64", f.real(1.0), t), f.op("fadd", "f64", f.real(1.0), t))
-    square = f.op("fmul", "f64", size, size)
-    inner = f.op("fadd", "f64", f.op("fmul", "f64", f.real(poly.TANH_FIFTH), square), f.real(poly.TANH_CUBE))
-    inner = f.op("fadd", "f64", f.op("fmul", "f64", inner, square), f.real(1.0))
-    small = f.op("fmul", "f64", size, inner)
-    value = f.select("f64", f.op("fcmp olt", "f64", size, f.real(poly.TANH_SMALL)), small, large)
-    return f.call("copysign", "f64", value, x)
-
-
-def _mufu(f: Form, op: Op, args: list[Val]) -> str:
-    x = to_double(f, args[0].type, f.w.operand(args[0], f.vector))
-    name = op.attr
-    if name == "rcp":
-        value = f.op("fdiv", "f64", f.real(1.0), x)
-    elif name == "rsq":
-        value = f.op("fdiv", "f64", f.real(1.0), f.call("sqrt", "f64", x))
-    elif name == "sqrt":
-        value = f.call("sqrt", "f64", x)
-    elif name == "ex2":
-        value = _exp2(f, x)
-    elif name == "lg2":
-        value = _log2(f, x)
-    elif name in ("sin", "cos"):
-        value = _trigonometric(f, x, name == "cos")
-    elif name == "tanh":
-        value = _tanh(f, x)
-    else:
-        raise NotImplementedError(f"special function {name} has no compiled form")
-    if op.type == "f64":
-        return value
-    if op.type == "f32":
-        return f.cast("fptrunc", "f64", "f32", value)
-    return round_single(f, op.type, odd_single(f, value), "rn")
-
-
 HANDLERS: dict[str, Callable[[Form, Op, list[Val]], str]] = {
     "select": _select,
     "bitcast": _cast("bitcast"),
@@ -688,5 +590,5 @@ HANDLERS: dict[str, Callable[[Form, Op, list[Val]], str]] = {
     "fcvt": _fcvt,
     "f2i": _f2i,
     "i2f": _i2f,
-    "mufu": _mufu,
+    "mufu": silicon.call,
 }

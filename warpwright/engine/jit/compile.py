@@ -102,7 +102,8 @@ def make_target(cpu: str | None = None) -> Target:
 def _source_digest() -> str:
     """Digest of this package and what it takes from others: a change of the compiler is a change of the code."""
     folder = Path(__file__).parent
-    files = [*sorted(folder.glob("*.py")), folder.parent / "abi.py", folder.parent / "polynomials.py"]
+    above = folder.parent
+    files = [*sorted(folder.glob("*.py")), above / "abi.py", above / "silicon_mufu.py", above / "data" / "mufu.npz"]
     digest = hashlib.sha256()
     for path in files:
         digest.update(path.read_bytes())

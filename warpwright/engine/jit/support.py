@@ -7,7 +7,7 @@ others (atomics, directed rounding, tensor cores) go into the module of the kern
 from __future__ import annotations
 
 from warpwright.engine.abi import BLOCK, LAUNCH, LOCAL_WINDOW, SHARED_WINDOW, WARP, FaultKind
-from warpwright.engine.jit import arithmetic
+from warpwright.engine.jit import arithmetic, silicon
 from warpwright.engine.jit.function import LLVM_TYPE, Text, Val, vector_type
 from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, Shape
 from warpwright.isa.ops import Op
@@ -493,6 +493,8 @@ def on_demand(name: str) -> tuple[str, dict[str, str]] | None:
         return atomic_function(name)
     if name.startswith("ww_mma_"):
         return mma_function(name)
+    if name.startswith("ww_mufu_"):
+        return silicon.function(name)
     return directed_function(name)
 
 
