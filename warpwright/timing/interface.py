@@ -95,5 +95,9 @@ class TimingResult:
     """Times each instruction was issued, shape (instructions,), int64."""
     instruction_stall_cycles: Any = None
     """Warp-cycles spent waiting in front of each instruction, shape (instructions,), int64."""
+    instruction_stalls: Any = None
+    """The same by reason, shape (instructions, reasons), int64; columns in the order of ``stalls``."""
+    blocks: Any = None
+    """SM, start and end (cycles) of each block of the grid, shape (blocks, 3), int64; of a large grid the first ones."""
     wall_seconds: float = 0.0
     """Host time of the simulation."""

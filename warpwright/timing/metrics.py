@@ -23,9 +23,23 @@ def sm_column(state: State, field: int) -> Any:
     return m[first + field : first + (count - 1) * size + field + 1 : size].copy()
 
 
+def by_instruction(state: State) -> tuple[Any, Any]:
+    """Issues of each instruction, shape (instructions,), and waits in front of it by reason, (instructions, reasons)."""
+    m = state.words
+    issues, waits = int(m[s.H_OFF_ISSUES]), int(m[s.H_OFF_STALLS])
+    count, reasons = int(m[s.H_INSTRUCTIONS]), len(s.STALLS)
+    issued, waited = np.zeros(count, np.int64), np.zeros(count * reasons, np.int64)
+    for index in range(int(m[s.H_SMS])):
+        sm = state.sm(index)
+        issued += m[sm + issues : sm + issues + count]
+        waited += m[sm + waits : sm + waits + count * reasons]
+    return issued, waited.reshape(count, reasons)
+
+
 def stalls(state: State) -> dict[str, int]:
     """Warp-cycles by reason over the chip."""
-    return {name: int(sm_column(state, s.SM_STALL_FIRST + i).sum()) for i, name in enumerate(s.STALLS)}
+    issued, waited = by_instruction(state)
+    return {**dict(zip(s.STALLS, map(int, waited.sum(axis=0)), strict=True)), "selected": int(issued.sum())}
 
 
 def _percent(part: float, whole: float) -> float:

@@ -228,7 +228,7 @@ def simulate(
     occupancy = launch_occupancy(program, context.geometry, chip)
     table = kernel.blocks if blocks is None else blocks
     static = encode(program, lowered, table, chip)
-    state = s.build(chip, occupancy.l1_kib, static.code_lines, static.const_lines, static.instructions)
+    state = s.build(chip, occupancy.l1_kib, static.code_lines, static.const_lines, static.instructions, context.geometry.blocks)
     space = _Workspace(kernel, table, context, occupancy, chip.sm.sm_count)
     _fill_header(state, static, kernel, context, occupancy, space)
     if scheduler not in _schedulers:
@@ -282,15 +282,8 @@ def _result(
     values = metrics_module.collect(state, chip, occupancy, cycles)
     bounds = bounds_module.lower_bounds(state, chip, context.geometry.blocks, occupancy.blocks_per_sm)
     reasons = metrics_module.stalls(state)
-    first, size, count = int(m[s.H_SM_FIRST]), int(m[s.H_SM_SLOTS]), int(m[s.H_SMS])
-    instructions = len(context.program.instructions)
-
-    def by_instruction(offset: int) -> npt.NDArray[np.int64]:
-        total = np.zeros(instructions, np.int64)
-        for i in range(count):
-            start = first + i * size + int(m[offset])
-            total += m[start : start + instructions]
-        return total
+    issues, waits = metrics_module.by_instruction(state)
+    log, logged = int(m[s.H_BLOCK_LOG]), int(m[s.H_LOGGED_BLOCKS])
 
     return TimingResult(
         cycles=cycles,
@@ -304,7 +297,9 @@ def _result(
             "instructions": metrics_module.sm_column(state, s.SM_INSTRUCTIONS),
             "blocks": metrics_module.sm_column(state, s.SM_BLOCKS_RUN),
         },
-        instruction_issues=by_instruction(s.H_OFF_ISSUES),
-        instruction_stall_cycles=by_instruction(s.H_OFF_STALLS),
+        instruction_issues=issues,
+        instruction_stall_cycles=waits.sum(axis=1),
+        instruction_stalls=waits,
+        blocks=m[log : log + logged * s.LOG_SLOTS].reshape(logged, s.LOG_SLOTS).copy(),
         wall_seconds=wall_seconds,
     )

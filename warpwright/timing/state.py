@@ -194,7 +194,10 @@ STALLS = (
     H_OFF_L1I,
     H_OFF_L1,
     H_OFF_ISSUES,
-    H_OFF_STALLS,
+    H_OFF_STALLS,  # by instruction and reason
+    H_INSTRUCTIONS,  # of the program
+    H_BLOCK_LOG,  # area: SM, start and end of each block
+    H_LOGGED_BLOCKS,  # blocks that the log has room for
     # counters of the serial phase
     H_L2_SECTORS_READ,
     H_L2_SECTORS_WRITE,
@@ -207,7 +210,7 @@ STALLS = (
     H_DRAM_ACTIVATIONS,
     H_STRONG_CALLS,
     H_SLOTS,
-) = range(131)
+) = range(134)
 
 # --- SM -----------------------------------------------------------------------------------------
 (
@@ -256,8 +259,7 @@ STALLS = (
     SM_FORETOLD_WRONG,
     SM_PIPE_FIRST,  # issues by pipe, PIPE_COUNT
 ) = range(43)
-SM_STALL_FIRST = SM_PIPE_FIRST + PIPE_COUNT
-SM_DONE_FIRST = SM_STALL_FIRST + len(STALLS)  # pairs (time, block slot), MAX_BLOCKS
+SM_DONE_FIRST = SM_PIPE_FIRST + PIPE_COUNT  # pairs (time, block slot), MAX_BLOCKS
 SM_SCALARS = SM_DONE_FIRST + 2 * MAX_BLOCKS
 
 # --- sub-core --------------------------------------------------------------------------------------
@@ -375,6 +377,9 @@ C_SLOTS = 4
 )  # DRAM channel: queued writes, refreshes done, sectors, last batch's end
 D_SLOTS = 4
 BUCKETS = 1024  # of the serial phase's counting sort
+(G_SM, G_START, G_END) = range(3)  # one block of the log
+LOG_SLOTS = 3
+MAX_LOGGED_BLOCKS = 1 << 17  # of a larger grid the first ones
 
 # --- one instruction of the program (static.py) --------------------------------------------------------
 (
@@ -437,10 +442,10 @@ def _log2(value: int) -> int:
     return value.bit_length() - 1
 
 
-def build(chip: Chip, l1_kib: int, code_lines: int, const_lines: int, instructions: int) -> State:
+def build(chip: Chip, l1_kib: int, code_lines: int, const_lines: int, instructions: int, blocks: int = 0) -> State:
     """Allocate and fill the state of a chip that is idle, with cold caches.
 
-    ``l1_kib``: what the carve-out leaves to the cache; ``code_lines``, ``const_lines``: of the program.
+    ``l1_kib``: what the carve-out leaves to the cache; ``code_lines``, ``const_lines``: of the program; ``blocks``: of the grid.
     """
     sm, l2, dram = chip.sm, chip.l2, chip.dram
     ways = chip.l1.l1_ways
@@ -458,7 +463,7 @@ def build(chip: Chip, l1_kib: int, code_lines: int, const_lines: int, instructio
         (H_OFF_L1I, 2 + l1i_lines + code_lines),
         (H_OFF_L1, sets * ways * C_SLOTS),
         (H_OFF_ISSUES, instructions),
-        (H_OFF_STALLS, instructions),
+        (H_OFF_STALLS, instructions * len(STALLS)),
     ):
         position = (position + 7) // 8 * 8
         offsets[name] = position
@@ -485,6 +490,7 @@ def build(chip: Chip, l1_kib: int, code_lines: int, const_lines: int, instructio
         ("dram_banks", channels * dram.dram_bank_count * 2),
         ("buckets", BUCKETS + 1),
         ("order", sm.sm_count * MAX_REQUESTS),
+        ("block_log", min(blocks, MAX_LOGGED_BLOCKS) * LOG_SLOTS),
         ("l2_tags", l2.l2_slice_count * slice_ways),
         ("l2_stamps", l2.l2_slice_count * slice_ways),
         ("l2_fills", l2.l2_slice_count * slice_ways),
@@ -579,6 +585,9 @@ def build(chip: Chip, l1_kib: int, code_lines: int, const_lines: int, instructio
         H_DRAM_BATCH: dram.dram_write_batch_bursts,
         H_BUCKETS: areas["buckets"],
         H_ORDER: areas["order"],
+        H_INSTRUCTIONS: instructions,
+        H_BLOCK_LOG: areas["block_log"],
+        H_LOGGED_BLOCKS: min(blocks, MAX_LOGGED_BLOCKS),
         **offsets,
     }
     for key, value in values.items():

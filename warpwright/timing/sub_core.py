@@ -27,6 +27,7 @@ from warpwright.timing.warp import (
     warp_at,
 )
 
+STALL_COUNT = len(s.STALLS)
 OPERANDS_READ_CYCLES = 4
 """Issue to the release of a read barrier for what does not go through the queue."""
 
@@ -85,11 +86,9 @@ def read_clock(m: Any, code: Any, sm: int, w: int, time: int) -> bool:
 def account(m: Any, sm: int, sc: int, w: int, pc: int, ready: int, pipe: int, time: int) -> None:
     """Book the cycles since the warp's last issue on what it waited for."""
     waited = time - m[u(w + s.W_LAST)] - 1
-    stalls = sm + s.SM_STALL_FIRST
-    m[u(stalls + s.ST_SELECTED)] += 1
     m[u(sm + m[u(s.H_OFF_ISSUES)] + pc)] += 1
     if waited > 0:
-        m[u(sm + m[u(s.H_OFF_STALLS)] + pc)] += waited
+        stalls = sm + m[u(s.H_OFF_STALLS)] + pc * STALL_COUNT
         known = ready - m[u(w + s.W_LAST)] - 1
         if known > 0:
             m[u(stalls + m[u(w + s.W_REASON)])] += known

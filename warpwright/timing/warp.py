@@ -358,6 +358,12 @@ def end_warp(m: Any, sm: int, w: int, time: int) -> None:
             complete(m, sm, b, number, time)
         return
     m[u(b + s.B_ACTIVE)] = 0
+    number = m[u(b + s.B_NUMBER)]
+    if number < m[u(s.H_LOGGED_BLOCKS)]:
+        entry = m[u(s.H_BLOCK_LOG)] + number * s.LOG_SLOTS
+        m[u(entry + s.G_SM)] = m[u(sm + s.SM_INDEX)]
+        m[u(entry + s.G_START)] = m[u(b + s.B_STARTED)]
+        m[u(entry + s.G_END)] = time
     done = m[u(sm + s.SM_DONE)]
     m[u(sm + s.SM_DONE_FIRST + 2 * done)] = time
     m[u(sm + s.SM_DONE_FIRST + 2 * done + 1)] = block
