@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from warpwright.isa.ops import Value
-from warpwright.isa.program import Instruction, Operand
+from warpwright.isa.program import Instruction, Kind, Operand
 from warpwright.isa.sass.meaning import (
     Emitter,
     meaning,
@@ -237,7 +237,7 @@ def MUFU(i: Instruction, b: Emitter) -> None:
         if x.negate or x.absolute:
             high = b.bitcast(src_f32(b, x), "i32")
         else:
-            high = raw32(b, x)
+            high = raw32(b, x, 1 if x.kind is Kind.FLOAT else 0)
         wide = b.bitcast(b.op("pack64", "i64", b.const(0), high), "f64")
         result = b.op("mufu", "f64", b.op("ftz", "f64", wide), attr=name[:3].lower())
         bits = b.bitcast(b.op("ftz", "f64", b.op("canonical_nan", "f64", result)), "i64")

@@ -5,13 +5,16 @@ Facts: as in :mod:`tables_integer`.
 
 from __future__ import annotations
 
+from warpwright.isa.program import Operand
 from warpwright.isa.sass.fields import (
     ALL_FORMS,
     B_FORMS,
     C_FORMS,
     HALVES,
     Choice,
+    Custom,
     Fixed,
+    Form,
     Pred,
     Reg,
     Row,
@@ -84,6 +87,12 @@ def half_rows(
     return tuple(rows)
 
 
+def mufu_source(word: int, form: Form) -> tuple[Operand, ...]:
+    """The source of MUFU; an immediate of RCP64H and RSQ64H is the upper half of a double."""
+    wide = MUFU_FUNCTIONS.read(word, form)[0].endswith("64H")
+    return Slot("B", "-|", "f64" if wide else "f32").read(word, form)
+
+
 # fmt: off
 ROWS = (
     # single precision
@@ -99,8 +108,8 @@ ROWS = (
     Row("FSET", 0x00a, B_FORMS, (Fixed("BF"), COMPARE_FLOAT, FTZ, BOOLEAN), (D, reg_a("-|"), Slot("B", "-|", "f32"), P_IN)),
     Row("FSETP", 0x00b, B_FORMS, (COMPARE_FLOAT, FTZ, BOOLEAN), (P81, P84, reg_a("-|"), Slot("B", "-|", "f32"), P_IN)),
     Row("FCHK", 0x102, B_FORMS, (), (P81, reg_a("-|"), Slot("B", "-|", "f32"))),
-    Row("MUFU", 0x108, B_FORMS, (MUFU_FUNCTIONS,), (D, Slot("B", "-|", "f32")), ((at(73, 1), 0),), last=89),
-    Row("MUFU", 0x108, B_FORMS, (MUFU_FUNCTIONS,), (D, Slot("B", "-|", "f32")), ((at(72, 2), 0),), first=90),
+    Row("MUFU", 0x108, B_FORMS, (MUFU_FUNCTIONS,), (D, Custom(mufu_source)), ((at(73, 1), 0),), last=89),
+    Row("MUFU", 0x108, B_FORMS, (MUFU_FUNCTIONS,), (D, Custom(mufu_source)), ((at(72, 2), 0),), first=90),
     Row("MUFU", 0x108, (1, 5, 6), (MUFU_FUNCTIONS, Fixed("F16")), (D, Slot("B", "-|", suffix=HALF_PART)), ((at(73, 1), 1),), first=75, last=89),
     Row("MUFU", 0x108, (1, 5, 6), (MUFU_FUNCTIONS, Fixed("F16")), (D, Slot("B", "-|", suffix=HALF_PART)), ((at(72, 2), 1),), first=90),
     Row("MUFU", 0x108, (1, 5, 6), (MUFU_FUNCTIONS, Fixed("BF16")), (D, Slot("B", "-|", suffix=HALF_PART)), ((at(72, 2), 2),), first=90),
