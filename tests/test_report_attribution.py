@@ -1,0 +1,225 @@
+"""Attribution: every cycle is accounted for once, shares agree with the counters, and the advice fits the kernel."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import warpwright as ww
+from warpwright.run import Run
+from warpwright.timing import state as s
+from warpwright.timing.classes import known, timing_of
+from warpwright.tools.report import Attribution, WhatIf, advised, attribute, what_if
+from warpwright.tools.report.resources import BOUNDS, MEANINGS, STALLS
+
+SOURCE = """\
+extern "C" __global__ void stream(int n, const float4 *x, float4 *y)
+{
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+        y[i] = x[i];
+}
+extern "C" __global__ void multiply(int n, float *x)
+{
+    float a = x[0], b = a, c = a, d = a;
+    for (int i = 0; i < n; ++i) {
+        a = a * 1.5f + 1.0f; b = b * 1.5f + 1.0f; c = c * 1.5f + 1.0f; d = d * 1.5f + 1.0f;
+    }
+    x[threadIdx.x] = a + b + c + d;
+}
+extern "C" __global__ void chase(int n, const int *next, int *out)
+{
+    int at = 0;
+    for (int i = 0; i < n; ++i)
+        at = next[at];
+    out[0] = at;
+}
+extern "C" __global__ void roots(int n, float *x)
+{
+    float a = x[threadIdx.x];
+    for (int i = 0; i < n; ++i)
+        asm volatile("rsqrt.approx.ftz.f32 %0, %0;" : "+f"(a));
+    x[threadIdx.x] = a;
+}
+extern "C" __global__ void doubles(int n, double *x)
+{
+    double a = x[threadIdx.x];
+    for (int i = 0; i < n; ++i)
+        a = a * 1.0000001 + 1e-7;
+    x[threadIdx.x] = a;
+}
+"""
+
+
+def run(gpu: ww.GPU, name: str) -> Run:
+    kernel = gpu.compile(SOURCE, name="limits.cu")[name]
+    if name == "stream":
+        n = 1 << 18
+        return kernel[264, 512](n, np.ones(4 * n, np.float32), np.zeros(4 * n, np.float32))
+    if name == "multiply":
+        return kernel[132, 512](2000, np.ones(512, np.float32))
+    if name == "chase":
+        return kernel[1, 32](200, np.roll(np.arange(1 << 16), -97).astype(np.int32), np.zeros(1, np.int32))
+    if name == "roots":
+        return kernel[132, 512](300, np.ones(512, np.float32))
+    return kernel[132, 256](100, np.ones(256))
+
+
+@pytest.fixture(scope="module")
+def runs() -> dict[str, Run]:
+    gpu = ww.GPU("h200")
+    return {name: run(gpu, name) for name in ("stream", "multiply", "chase", "roots", "doubles")}
+
+
+@pytest.fixture(scope="module")
+def explained(runs: dict[str, Run]) -> dict[str, Attribution]:
+    return {name: attribute(one) for name, one in runs.items()}
+
+
+def test_every_warp_cycle_is_counted_once(explained: dict[str, Attribution], runs: dict[str, Run]) -> None:
+    for name, a in explained.items():
+        stalled = sum(stall.warp_cycles for stall in a.stalls if stall.reason != "selected")
+        assert sum(cost.stall_cycles for cost in a.instructions) == stalled
+        assert sum(cost.issues for cost in a.instructions) == runs[name].instructions
+        assert sum(stall.share for stall in a.stalls) == pytest.approx(1)
+        assert sum(cost.share for cost in a.instructions) == pytest.approx(1)
+        assert sum(line.share for line in a.lines) == pytest.approx(1)
+        assert sum(len(line.instructions) for line in a.lines) == len(a.instructions)
+
+
+def test_reasons_of_instructions_add_up_to_those_of_the_launch(explained: dict[str, Attribution]) -> None:
+    for a in explained.values():
+        assert a.reasons_by_instruction
+        for cost in a.instructions:
+            assert sum(cost.reasons.values()) == cost.stall_cycles
+        for stall in a.stalls:
+            if stall.reason != "selected":
+                assert sum(cost.reasons.get(stall.reason, 0) for cost in a.instructions) == stall.warp_cycles
+        for line in a.lines:
+            assert sum(line.reasons.values()) == line.stall_cycles
+
+
+def test_a_load_is_waited_for_at_its_use(explained: dict[str, Attribution]) -> None:
+    a = explained["chase"]
+    worst = max(a.instructions, key=lambda cost: cost.stall_cycles)
+    assert worst.waits_for is not None
+    assert a.instructions[worst.waits_for].text.startswith("LDG")
+    assert next(iter(worst.reasons)) == "long_scoreboard"
+    assert a.lines[0].text.strip() == "at = next[at];"
+    assert a.lines[0].file == "limits.cu"
+    assert a.lines[0].number == 18
+
+
+def test_no_unit_passes_its_peak(explained: dict[str, Attribution]) -> None:
+    for a in explained.values():
+        assert all(0 <= unit.share <= 1 for unit in a.units)
+        assert all(0 <= bound.share <= 1.0001 for bound in a.bounds)
+        assert a.binding.cycles <= a.cycles
+
+
+def test_pipes_are_counted_as_the_model_counts_them(runs: dict[str, Run]) -> None:
+    """Issues by instruction and the pipe that the tables give it add up to the model's own counters."""
+    for one in runs.values():
+        assert one.timing is not None
+        assert one.program is not None
+        assert one.device is not None
+        by_pipe: dict[int, int] = {}
+        for i, instruction in enumerate(one.program.instructions):
+            if known(instruction.opcode):
+                pipe = timing_of(instruction, one.device, False).pipe
+                by_pipe[pipe] = by_pipe.get(pipe, 0) + int(one.timing.instruction_issues[i])
+        for pipe in (s.P_FMA, s.P_FMA_HEAVY, s.P_HALF, s.P_FP64, s.P_XU, s.P_TENSOR):
+            assert by_pipe.get(pipe, 0) == one.metrics.get(f"smsp__inst_executed_pipe_{s.PIPES[pipe]}.sum", 0)
+
+
+def test_speed_of_light_agrees_with_the_counters(explained: dict[str, Attribution], runs: dict[str, Run]) -> None:
+    for name, a in explained.items():
+        units = {unit.name: unit.share for unit in a.units}
+        metrics = runs[name].metrics
+        for unit, metric in (("DRAM", "dram__throughput"), ("L2", "lts__throughput")):
+            assert 100 * units[unit] == pytest.approx(metrics[f"{metric}.avg.pct_of_peak_sustained_elapsed"])
+
+
+def test_floating_point_work(explained: dict[str, Attribution]) -> None:
+    multiply = explained["multiply"].arithmetic
+    assert multiply.flops == pytest.approx(132 * 512 * (2000 * 8 + 3), rel=0.02)
+    assert multiply.tensor_flops == multiply.fp64_flops == 0
+    doubles = explained["doubles"].arithmetic
+    assert doubles.fp64_flops == doubles.flops == pytest.approx(132 * 256 * 200, rel=0.02)
+    assert explained["stream"].arithmetic.flops == 0
+
+
+def test_the_limit_fits_the_kernel(explained: dict[str, Attribution]) -> None:
+    assert explained["multiply"].limit.title in ("the FP32 pipe", "instruction issue")
+    assert explained["roots"].limit.title == "the special-function pipe"
+    assert explained["chase"].limit.title in ("launch overhead", "a grid too small for the chip")
+    assert "1 block on 132 SMs" in explained["chase"].because or "before the first block" in explained["chase"].because
+    advice = explained["roots"].advice
+    assert advice.startswith("Limited by the special-function pipe: it needs at least ")
+    assert advice.endswith("fast approximations where they are enough.")
+
+
+def test_traffic(explained: dict[str, Attribution]) -> None:
+    stream = explained["stream"].traffic
+    assert stream.l1_read == stream.l1_write == 1 << 22
+    assert stream.dram_read == pytest.approx(1 << 22, rel=0.02)
+    assert stream.l1_hit_rate == 0
+    assert stream.shared == 0
+
+
+def test_relieving_the_limit_saves_cycles(runs: dict[str, Run]) -> None:
+    """Twice the lanes shorten a kernel that special functions bind, and leave results and instructions alone."""
+    found = advised(lambda gpu: run(gpu, "roots"), runs["roots"])
+    assert found.overrides == {"xu_lanes": 8}
+    assert found.before == (runs["roots"].cycles,)
+    assert found.saved(0) > 0.1
+    assert found.sentence() == (
+        f"With twice the special-function lanes it takes {found.after[0]:,} cycles instead of {found.before[0]:,} "
+        f"({found.saved(0):.0%} less)."
+    )
+
+
+def test_a_what_if_of_ones_own(runs: dict[str, Run]) -> None:
+    slower = what_if(lambda gpu: run(gpu, "roots"), "h200", baseline=[runs["roots"]], xu_lanes=2)
+    assert slower.change == "xu_lanes = 2"
+    assert slower.saved(0) < 0
+    assert slower.sentence().endswith("% more).")
+    same = WhatIf("nothing changed", {}, (1000,), (1001,))
+    assert same.sentence() == "With nothing changed it takes 1,001 cycles instead of 1,000 (no difference)."
+
+
+def test_what_if_refusals(runs: dict[str, Run]) -> None:
+    with pytest.raises(ww.LaunchError) as refused:
+        what_if(lambda gpu: None, "h200", xu_lanes=8)
+    assert str(refused.value) == (
+        "a what-if needs a function that launches on the GPU that it is given; this one launched nothing"
+    )
+    with pytest.raises(ww.LaunchError) as refused:
+        what_if(lambda gpu: run(gpu, "roots"), "h200", baseline=[runs["chase"]], xu_lanes=8)
+    assert str(refused.value) == (
+        "a what-if compares the same launches, but the program launched others on the changed chip"
+    )
+
+
+def test_untimed_runs_have_no_attribution() -> None:
+    untimed = run(ww.GPU("h200", timing="off"), "roots")
+    with pytest.raises(ww.UnsupportedError) as refused:
+        attribute(untimed)
+    assert str(refused.value) == "this run of roots has no attribution: its GPU was made with timing='off'"
+
+
+def test_every_limit_can_be_named_and_relieved() -> None:
+    """Each stall reason has words; overrides of every resource make a valid chip on every chip."""
+    assert set(MEANINGS) == set(s.STALLS)
+    assert set(STALLS) == set(s.STALLS) - {"selected", "long_scoreboard"}
+    for name in ww.chip_names():
+        chip = ww.load_chip(name)
+        for resource in (*BOUNDS.values(), *STALLS.values()):
+            assert bool(resource.change) == (resource.overrides is not None)
+            if resource.overrides is not None:
+                ww.load_chip(chip, **resource.overrides(chip))
+
+
+def test_bounds_of_the_model_are_known(runs: dict[str, Run]) -> None:
+    for one in runs.values():
+        assert one.timing is not None
+        assert set(one.timing.bounds) <= set(BOUNDS)

@@ -1,0 +1,305 @@
+"""The report: a page that is whole, says the run's own numbers, and is safe with any name and any source."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import warpwright as ww
+from warpwright.run import Run
+from warpwright.tools.report import attribute, report_html, what_if, write_report
+from warpwright.tools.report.figures import draw_roofline, roofline, scaled, size
+
+SOURCE = """\
+// <script>alert("source")</script> & more
+extern "C" __global__ void product(int n, const float *a, const float *b, float *c)
+{
+    __shared__ float as[16][16], bs[16][16];
+    int column = blockIdx.x * 16 + threadIdx.x, row = blockIdx.y * 16 + threadIdx.y;
+    float sum = 0.0f;
+    for (int t = 0; t < n; t += 16) {
+        as[threadIdx.y][threadIdx.x] = a[row * n + t + threadIdx.x];
+        bs[threadIdx.y][threadIdx.x] = b[(t + threadIdx.y) * n + column];
+        __syncthreads();
+        for (int k = 0; k < 16; ++k) /* "<b>" & '</style>' */
+            sum += as[threadIdx.y][k] * bs[k][threadIdx.x];
+        __syncthreads();
+    }
+    c[row * n + column] = sum;
+}
+extern "C" __global__ void saxpy(int n, float a, const float *x, float *y)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        y[i] = a * x[i] + y[i];
+}
+"""
+VOID = {"meta", "br", "hr", "img", "input", "link"}
+HOSTILE = "</title><script>alert(1)</script>\"'&<img src=x onerror=alert(2)>"
+
+
+def launch(gpu: ww.GPU) -> None:
+    module = gpu.compile(SOURCE, name="demo.cu")
+    n = 32
+    square = np.ones((n, n), np.float32)
+    module["product"][(n // 16, n // 16), (16, 16)](n, square, square, np.zeros_like(square))
+    module["saxpy"][16, 256](4000, 2.0, np.ones(4096, np.float32), np.ones(4096, np.float32))
+
+
+@pytest.fixture(scope="module")
+def runs() -> list[Run]:
+    gpu = ww.GPU("h200")
+    launch(gpu)
+    return gpu.launches
+
+
+@pytest.fixture(scope="module")
+def page(runs: list[Run]) -> str:
+    return report_html(runs)
+
+
+class Reader(HTMLParser):
+    """Checks that elements nest, and collects text, attributes and numbers."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.problems: list[str] = []
+        self.seen: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        if not self.open or self.open.pop() != tag:
+            self.problems.append(f"</{tag}> at {self.getpos()}")
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+
+def read(page: str) -> Reader:
+    reader = Reader()
+    reader.feed(page)
+    reader.close()
+    return reader
+
+
+def values(page: str, section: str) -> dict[str, float]:
+    """``data-name`` → ``data-value`` of a launch's section."""
+    body = page[page.index(f'id="{section}"') :]
+    following = body.find('<section class="launch"', 1)
+    attributes = [a for _, a in read(body[: following if following > 0 else None]).seen if "data-value" in a]
+    return {str(a["data-name"]): float(str(a["data-value"])) for a in attributes}
+
+
+def test_elements_nest_and_ids_are_unique(page: str) -> None:
+    reader = read(page)
+    assert reader.problems == []
+    assert reader.open == []
+    ids = [a["id"] for _, a in reader.seen if "id" in a]
+    assert len(ids) == len(set(ids))
+    assert page.startswith('<!doctype html>\n<html lang="en">')
+
+
+def test_the_page_needs_nothing_else(page: str) -> None:
+    """No address outside the page, one script, and a policy that allows no connection."""
+    reader = read(page)
+    for _, attributes in reader.seen:
+        for name in ("src", "href"):
+            assert str(attributes.get(name, "#")).startswith("#")
+    assert "url(" not in page
+    assert "@import" not in page
+    assert [tag for tag, _ in reader.seen].count("script") == 1
+    policy = next(str(a["content"]) for _, a in reader.seen if "http-equiv" in a)
+    assert policy.startswith("default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-")
+    assert len(page) < 1_000_000
+
+
+def test_numbers_of_the_page_are_the_runs(page: str, runs: list[Run]) -> None:
+    for i, run in enumerate(runs):
+        assert run.timing is not None
+        shown = values(page, f"launch-{i + 1}")
+        assert shown["cycles"] == run.cycles
+        assert shown["instructions"] == run.instructions
+        assert shown["seconds"] == run.seconds
+        assert shown["ipc"] == run.ipc
+        for name, value in run.metrics.items():
+            assert shown[name] == value
+        for reason, count in run.timing.stalls.items():
+            assert shown.get(f"stall: {reason}", 0) == count
+        for unit in attribute(run).units:
+            assert shown[f"unit: {unit.name}"] == unit.share
+        assert run.program is not None
+        for j, instruction in enumerate(run.program.instructions):
+            assert shown.get(f"issues {instruction.address:#x}", 0) == run.timing.instruction_issues[j]
+            assert shown.get(f"stalls {instruction.address:#x}", 0) == run.timing.instruction_stall_cycles[j]
+
+
+def test_source_is_shown_as_text(page: str) -> None:
+    assert '<script>alert("source")' not in page
+    words = "".join(read(page).words)
+    assert "for (int k = 0; k < 16; ++k) /* \"<b>\" & '</style>' */" in words
+    assert "sum += as[threadIdx.y][k] * bs[k][threadIdx.x];" in words
+    assert "FFMA" in words
+
+
+def test_hostile_names_stay_text(runs: list[Run]) -> None:
+    named = list(runs)
+    before = named[0].kernel
+    named[0].kernel = HOSTILE
+    try:
+        hostile = report_html(named, title=HOSTILE)
+    finally:
+        named[0].kernel = before
+    reader = read(hostile)
+    assert reader.problems == []
+    assert [tag for tag, _ in reader.seen].count("script") == 1
+    assert "img" not in [tag for tag, _ in reader.seen]
+    assert HOSTILE in "".join(reader.words)
+
+
+def test_every_drawing_and_scrolling_area_has_a_name(page: str) -> None:
+    reader = read(page)
+    drawings = [a for tag, a in reader.seen if tag == "svg"]
+    assert len(drawings) == 6
+    assert all(a["role"] == "img" and a["aria-label"] for a in drawings)
+    areas = [a for _, a in reader.seen if "scroll" in str(a.get("class", "")).split()]
+    assert areas
+    assert all(a["role"] == "region" and a["aria-label"] and a["tabindex"] == "0" for a in areas)
+    assert all("nan" not in str(a.get("d", "")) and "inf" not in str(a.get("d", "")) for _, a in reader.seen)
+
+
+def test_a_what_if_is_said_beside_its_launch(runs: list[Run]) -> None:
+    twice = what_if(launch, "h200", baseline=runs, dram_gb_per_s=9624.0)
+    with_it = report_html(runs, what_ifs={1: twice})
+    assert twice.sentence(1) in "".join(read(with_it).words)
+    assert values(with_it, "launch-2")["what-if"] == twice.after[1]
+    assert "what-if" not in values(with_it, "launch-1")
+
+
+def test_only_the_longest_launches_are_shown_in_full(runs: list[Run]) -> None:
+    """Twelve at most, and no more than fit into a megabyte."""
+    saxpy = report_html(runs[1:] * 40)
+    assert saxpy.count('<section class="launch"') == 12
+    assert len(re.findall(r'<td class="num" data-name="cycles"', saxpy)) == 40
+    assert "The 12 longest launches are shown in full below." in saxpy
+    page = report_html(runs * 20)
+    assert 1 < page.count('<section class="launch"') < 12
+    assert len(page) < 1_000_000
+    assert read(page).problems == []
+
+
+def test_a_file_is_written(runs: list[Run], tmp_path: Path) -> None:
+    path = write_report(tmp_path / "launch.html", runs[:1], title="One launch")
+    assert path.read_text(encoding="utf-8") == report_html(runs[:1], title="One launch")
+    assert "<title>One launch</title>" in path.read_text(encoding="utf-8")
+
+
+def test_refusals() -> None:
+    with pytest.raises(ww.UnsupportedError) as refused:
+        report_html([])
+    assert str(refused.value) == "there is nothing to report: the program launched no kernel"
+    gpu = ww.GPU("h200", timing="off")
+    launch(gpu)
+    with pytest.raises(ww.UnsupportedError) as refused:
+        report_html(gpu.launches)
+    assert str(refused.value) == "this run of product has no report: its GPU was made with timing='off'"
+
+
+def test_numbers_read_well() -> None:
+    assert scaled(66.9e12, "FLOP/s") == "66.9 TFLOP/s"
+    assert scaled(12.0, "B/s") == "12 B/s"
+    assert size(2 << 20) == "2 MiB"
+    assert size(1000) == "1,000 B"
+    assert size(1023 << 10) == "1,023 KiB"
+
+
+def test_roofline_stays_below_its_roofs(runs: list[Run]) -> None:
+    for run in runs:
+        assert run.device is not None
+        drawn = roofline(attribute(run), run.device, run.seconds, run.instructions)
+        assert drawn is not None
+        assert drawn.unit == "FLOP"
+        roofs = {roof.name: roof.value for roof in drawn.roofs}
+        for name, intensity in drawn.points:
+            assert drawn.performance <= roofs[name] * intensity * 1.0001
+        assert drawn.performance <= max(roof.value for roof in drawn.roofs if not roof.slope)
+        assert "<svg" in draw_roofline(drawn)
+
+
+# --- in a browser -------------------------------------------------------------------------------------------------------
+
+BROWSER = next((found for found in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if found), None)
+needs_browser = pytest.mark.skipif(BROWSER is None, reason="no chromium on this machine")
+
+
+def browse(page: Path, folder: Path, *options: str) -> tuple[str, str]:
+    """The page's elements after its script ran, and what the browser's console said."""
+    assert BROWSER is not None
+    switches = (
+        *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars"),
+        *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--enable-logging=stderr"),
+    )
+    result = subprocess.run(
+        [BROWSER, *switches, *options, f"--user-data-dir={folder}", page.as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    return result.stdout, "\n".join(line for line in result.stderr.splitlines() if "CONSOLE" in line)
+
+
+@needs_browser
+def test_the_browser_reports_no_error(page: str, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_text(page, encoding="utf-8")
+    elements, console = browse(path, tmp_path / "profile", "--dump-dom")
+    assert console == ""
+    # The script ran: it makes rows reachable by keyboard.
+    assert re.search(r'<tr data-line="\d+"[^>]* tabindex="0"', elements)
+
+
+@needs_browser
+def test_the_browser_would_report_an_error(page: str, tmp_path: Path) -> None:
+    """The other side of the test before: an error of the script and a script from elsewhere are seen."""
+    path = tmp_path / "report.html"
+    path.write_text(page.replace("</body>", "<script>alert(1)</script></body>"), encoding="utf-8")
+    assert "Content Security Policy" in browse(path, tmp_path / "profile", "--dump-dom")[1]
+
+
+@needs_browser
+@pytest.mark.parametrize("width", [400, 1280])
+def test_only_tables_and_drawings_scroll_sideways(page: str, tmp_path: Path, width: int) -> None:
+    measure = "<script>document.title = document.documentElement.scrollWidth + ' of ' + innerWidth</script></body>"
+    path = tmp_path / "report.html"
+    path.write_text(re.sub("<meta http-equiv[^>]*>", "", page).replace("</body>", measure), encoding="utf-8")
+    elements, _ = browse(path, tmp_path / "profile", "--dump-dom", f"--window-size={width},1000")
+    found = re.search(r"<title>(\d+) of (\d+)</title>", elements)
+    assert found is not None
+    assert int(found[1]) <= int(found[2])
+
+
+@needs_browser
+@pytest.mark.parametrize("look", ["light", "dark"])
+def test_a_picture_is_painted(page: str, tmp_path: Path, look: str) -> None:
+    path, picture = tmp_path / "report.html", tmp_path / "report.png"
+    path.write_text(page, encoding="utf-8")
+    dark = ("--force-dark-mode",) if look == "dark" else ()
+    browse(path, tmp_path / "profile", f"--screenshot={picture}", "--window-size=1000,1600", *dark)
+    # An empty page of this size compresses to a few kilobytes.
+    assert picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    assert picture.stat().st_size > 60_000

@@ -1,0 +1,12 @@
+"""Why a launch took its cycles, and a page that shows it.
+
+``attribution.py`` turns a timed run into one record: stall reasons, cost of every instruction and source line, share of
+peak of every unit, lower bounds, the limiting resource.  ``resources.py`` says what relieves each limit; ``whatif.py`` times
+a launch again with it relieved.  ``page.py`` writes the page from these records, ``figures.py`` its drawings.
+"""
+
+from warpwright.tools.report.attribution import Attribution, attribute
+from warpwright.tools.report.page import report_html, write_report
+from warpwright.tools.report.whatif import WhatIf, advised, what_if
+
+__all__ = ["Attribution", "WhatIf", "advised", "attribute", "report_html", "what_if", "write_report"]

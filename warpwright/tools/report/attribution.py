@@ -1,0 +1,515 @@
+"""Where the cycles of a launch went: one record made from a timed run.
+
+Stall reasons have Nsight Compute's words and count warp-cycles: each cycle of each resident warp is either an issue
+(``selected``) or a wait in front of the next instruction.  Shares of peak are means over the launch's elapsed cycles and all
+instances of a unit, as Nsight Compute's ``avg.pct_of_peak_sustained_elapsed``.  Lower bounds come from ``timing/bounds.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from warpwright.chips import Chip
+from warpwright.errors import UnsupportedError
+from warpwright.isa.program import RZ, Instruction, Kind, Program
+from warpwright.isa.sass.text import format_instruction
+from warpwright.timing import state as s
+from warpwright.timing.classes import FMA_SHAPES, known, timing_of
+from warpwright.tools.report.resources import (
+    BOUNDS,
+    DRAM_LATENCY,
+    GRID,
+    L1_LATENCY,
+    L2_LATENCY,
+    LAUNCH,
+    MEANINGS,
+    STALLS,
+    Resource,
+)
+
+if TYPE_CHECKING:
+    from warpwright.run import Run
+
+BINDING_SHARE = 0.6
+"""A bound binds when it explains this share of the cycles behind the launch overhead."""
+OVERHEAD_SHARE = 0.6
+"""From here on a launch is mostly overhead."""
+IDLE_SHARE = 0.5
+"""SM time without a block, from which on the grid is what limits."""
+CACHED = 0.8
+"""A hit rate from which on the latency that counts is the cache's own."""
+SECTOR_BYTES = 32
+WAVEFRONT_BYTES = 128
+WARP = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """Warp-cycles of one reason over the launch."""
+
+    reason: str
+    """Nsight Compute's word; ``selected`` is not a stall but the issues themselves."""
+    warp_cycles: int
+    share: float
+    """Of all warp-cycles, 0 to 1."""
+
+    @property
+    def meaning(self) -> str:
+        """What the warp did or waited for, in plain words."""
+        return MEANINGS[self.reason]
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One row of the speed-of-light table."""
+
+    name: str
+    group: str
+    """SM or memory."""
+    share: float
+    """Of the unit's peak over the launch, 0 to 1."""
+    peak: str
+    """What peak means, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A lower bound of the launch's cycles."""
+
+    name: str
+    cycles: float
+    """With the launch overhead, that every launch has."""
+    share: float
+    """Of the cycles behind the launch overhead, 0 to 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionCost:
+    """One machine instruction."""
+
+    index: int
+    address: int
+    text: str
+    line: tuple[str, int] | None
+    issues: int
+    """Times that a warp issued it."""
+    stall_cycles: int
+    """Warp-cycles waited in front of it."""
+    share: float
+    """Issues and waits, of all warp-cycles of the launch."""
+    waits_for: int | None
+    """Index of the instruction whose dependence counter it waits for: the nearest one in the text that sets it."""
+    reasons: Mapping[str, int]
+    """Warp-cycles by reason; empty when the model counted reasons for the launch only."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineCost:
+    """One source line: the sum over its instructions."""
+
+    file: str
+    number: int
+    text: str
+    """Empty when the source is not at hand."""
+    issues: int
+    stall_cycles: int
+    share: float
+    instructions: tuple[int, ...]
+    """Indices of its instructions."""
+    reasons: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Bytes that passed between two units, by direction, and how much of them hit."""
+
+    l1_read: float
+    """Global and local loads between SM and L1; sectors of 32 bytes."""
+    l1_write: float
+    shared: float
+    """Shared memory: wavefronts of 128 bytes, loads and stores together."""
+    l2_read: float
+    l2_write: float
+    l2_atomic: float
+    dram_read: float
+    dram_write: float
+    l1_hit_rate: float | None
+    """0 to 1 of the loads' sectors; None without loads."""
+    l2_hit_rate: float | None
+    bank_conflicts: float
+    """Wavefronts of shared memory beyond the least that was needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """Floating-point work, from issues and mean active lanes."""
+
+    flops: float
+    tensor_flops: float
+    """Part of ``flops``."""
+    fp64_flops: float
+    """Part of ``flops``, without tensor cores."""
+    lanes: float
+    """Active threads of a warp-instruction, mean over the launch: predicated lanes are counted like this, not one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """What one launch spent its time on."""
+
+    kernel: str
+    chip: str
+    cycles: int
+    overhead_cycles: int
+    """Launch overhead, part of ``cycles``."""
+    warp_cycles: int
+    """Issues and waits of all warps."""
+    stalls: tuple[Stall, ...]
+    """Largest first, without reasons that never came up."""
+    reasons_by_instruction: bool
+    """True when instructions and lines have their own reasons; False when the model counted reasons for the launch only."""
+    units: tuple[Unit, ...]
+    bounds: tuple[Bound, ...]
+    """Largest first."""
+    instructions: tuple[InstructionCost, ...]
+    """In order of address, padding behind the end left out."""
+    lines: tuple[LineCost, ...]
+    """Costliest first; empty without line information."""
+    traffic: Traffic
+    arithmetic: Arithmetic
+    idle_share: float
+    """SM time without any block behind the launch overhead, 0 to 1."""
+    limit: Resource
+    """What limits the launch most."""
+    because: str
+    """The evidence, as a clause."""
+
+    @property
+    def binding(self) -> Bound:
+        """The largest lower bound."""
+        return self.bounds[0]
+
+    @property
+    def advice(self) -> str:
+        """One sentence: what limits the launch and what would help."""
+        return f"Limited by {self.limit.title}: {self.because}. What would help: {self.limit.advice}."
+
+
+def attribute(run: Run) -> Attribution:
+    """Explain a timed run.
+
+    Raises:
+        UnsupportedError: the run was made with timing="off".
+    """
+    timing, program, chip = run.timing, run.program, run.device
+    if timing is None or program is None or chip is None:
+        raise UnsupportedError(f"this run of {run.kernel} has no attribution: its GPU was made with timing='off'")
+    metrics = run.metrics
+    warp_cycles = sum(timing.stalls.values())
+    stalls = tuple(
+        Stall(reason, count, count / max(warp_cycles, 1))
+        for reason, count in sorted(timing.stalls.items(), key=lambda item: -item[1])
+        if count
+    )
+    instructions, by_instruction = _instructions(run, program, warp_cycles)
+    lines = _lines(instructions, program, warp_cycles)
+    overhead = min(chip.launch.launch_overhead_cycles, timing.cycles)
+    behind = max(timing.cycles - overhead, 1)
+    bounds = tuple(
+        Bound(name, cycles, max(cycles - overhead, 0.0) / behind)
+        for name, cycles in sorted(timing.bounds.items(), key=lambda item: -item[1])
+    )
+    traffic = _traffic(metrics)
+    active = timing.sm["active_cycles"]
+    idle = max(0.0, 1.0 - float(active.sum()) / (behind * len(active)))
+    limit, because = _limit(timing.cycles, overhead, bounds, stalls, idle, run, traffic)
+    return Attribution(
+        kernel=run.kernel,
+        chip=run.chip,
+        cycles=timing.cycles,
+        overhead_cycles=overhead,
+        warp_cycles=warp_cycles,
+        stalls=stalls,
+        reasons_by_instruction=by_instruction,
+        units=_units(run, program, chip),
+        bounds=bounds,
+        instructions=instructions,
+        lines=lines,
+        traffic=traffic,
+        arithmetic=_arithmetic(run, program),
+        idle_share=idle,
+        limit=limit,
+        because=because,
+    )
+
+
+# --- instructions and lines -------------------------------------------------------------------------------------------
+
+
+def _setter(instructions: list[Instruction], index: int) -> int | None:
+    """The nearest instruction before (or, in a loop, behind) that sets a dependence counter that this one waits for."""
+    mask = instructions[index].control.wait_mask & 63
+    if not mask:
+        return None
+    count = len(instructions)
+    for step in range(1, count):
+        control = instructions[(index - step) % count].control
+        if any(barrier < 6 and mask >> barrier & 1 for barrier in (control.write_barrier, control.read_barrier)):
+            return (index - step) % count
+    return None
+
+
+def _padding(program: Program) -> int:
+    """Instructions up to the last that is not padding (NOPs and the branch to itself behind the last exit)."""
+    end = len(program.instructions)
+    while end and program.instructions[end - 1].opcode == "NOP":
+        end -= 1
+    return end
+
+
+def _instructions(run: Run, program: Program, warp_cycles: int) -> tuple[tuple[InstructionCost, ...], bool]:
+    timing = run.timing
+    assert timing is not None
+    by_reason = timing.instruction_stalls
+    costs = []
+    for i, instruction in enumerate(program.instructions[: _padding(program)]):
+        issues, waited = int(timing.instruction_issues[i]), int(timing.instruction_stall_cycles[i])
+        reasons: dict[str, int] = {}
+        if by_reason is not None:
+            found = {name: int(by_reason[i, column]) for column, name in enumerate(s.STALLS)}
+            reasons = {
+                name: n for name, n in sorted(found.items(), key=lambda item: -item[1]) if n and name != "selected"
+            }
+        costs.append(
+            InstructionCost(
+                index=i,
+                address=instruction.address,
+                text=format_instruction(instruction),
+                line=instruction.line,
+                issues=issues,
+                stall_cycles=waited,
+                share=(issues + waited) / max(warp_cycles, 1),
+                waits_for=_setter(program.instructions, i),
+                reasons=reasons,
+            )
+        )
+    return tuple(costs), by_reason is not None
+
+
+def source_lines(program: Program, file: str) -> list[str]:
+    """Lines of the program's own source when ``file`` is the one it was compiled from; empty for any other file."""
+    if program.source is None or file != source_file(program):
+        return []
+    return program.source.splitlines()
+
+
+def source_file(program: Program) -> str | None:
+    """The file that the program's own source stands for: the first one named that is not a header on disk."""
+    for instruction in program.instructions:
+        if instruction.line is not None and not instruction.line[0].startswith("/"):
+            return instruction.line[0]
+    return None
+
+
+def _lines(instructions: tuple[InstructionCost, ...], program: Program, warp_cycles: int) -> tuple[LineCost, ...]:
+    members: dict[tuple[str, int], list[InstructionCost]] = {}
+    for cost in instructions:
+        if cost.line is not None:
+            members.setdefault(cost.line, []).append(cost)
+    found = []
+    for (file, number), costs in members.items():
+        texts = source_lines(program, file)
+        reasons: dict[str, int] = {}
+        for cost in costs:
+            for reason, count in cost.reasons.items():
+                reasons[reason] = reasons.get(reason, 0) + count
+        issues, waited = sum(c.issues for c in costs), sum(c.stall_cycles for c in costs)
+        found.append(
+            LineCost(
+                file=file,
+                number=number,
+                text=texts[number - 1] if 1 <= number <= len(texts) else "",
+                issues=issues,
+                stall_cycles=waited,
+                share=(issues + waited) / max(warp_cycles, 1),
+                instructions=tuple(c.index for c in costs),
+                reasons=dict(sorted(reasons.items(), key=lambda item: -item[1])),
+            )
+        )
+    return tuple(sorted(found, key=lambda line: -line.share))
+
+
+# --- units ------------------------------------------------------------------------------------------------------------
+
+
+def _units(run: Run, program: Program, chip: Chip) -> tuple[Unit, ...]:
+    """Share of peak of each unit; pipes that the kernel has no instruction for are left out."""
+    timing, metrics = run.timing, run.metrics
+    assert timing is not None
+    sm, pipes = chip.sm, chip.pipes
+    cycles = max(timing.cycles, 1)
+    issue_slots = sm.sm_count * sm.sub_core_count * cycles
+    held: dict[int, int] = {}
+    for i, instruction in enumerate(program.instructions):
+        if known(instruction.opcode):
+            timed = timing_of(instruction, chip, False)
+            held[timed.pipe] = held.get(timed.pipe, 0) + timed.interval_cycles * int(timing.instruction_issues[i])
+    units = [
+        Unit("instruction issue", "SM", run.instructions / issue_slots, "one warp-instruction a cycle and scheduler"),
+    ]
+    issued = {name: metrics.get(f"smsp__inst_executed_pipe_{name}.sum", 0.0) for name in s.PIPES}
+    lanes = pipes.fma_heavy_lanes + pipes.fma_lite_lanes
+    for name, busy, peak in (
+        ("ALU pipe (integer, logic)", issued["alu"] * WARP / pipes.alu_lanes, f"{pipes.alu_lanes} lanes a scheduler"),
+        ("FMA pipe (FP32)", (issued["fma"] + issued["fma_heavy"]) * WARP / lanes, f"{lanes} lanes a scheduler"),
+        (
+            "FMA pipe, heavy half (integer multiply)",
+            float(held.get(s.P_FMA_HEAVY, 0)),
+            f"{pipes.fma_heavy_lanes} lanes a scheduler",
+        ),
+        ("half-precision pipe", float(held.get(s.P_HALF, 0)), f"{pipes.half_lanes} lanes a scheduler"),
+        ("FP64 pipe", float(held.get(s.P_FP64, 0)), f"{pipes.fp64_lanes} lanes a scheduler"),
+        ("special functions (XU)", float(held.get(s.P_XU, 0)), f"{pipes.xu_lanes} lanes a scheduler"),
+        (
+            "tensor pipe",
+            float(held.get(s.P_TENSOR, 0)),
+            f"{pipes.tensor_fp16_fma_per_clk} FP16 multiply-adds a cycle and scheduler, at the rate of warp-wide instructions",
+        ),
+    ):
+        if busy:
+            units.append(Unit(name, "SM", busy / issue_slots, peak))
+    wavefronts = metrics.get("l1tex__data_pipe_lsu_wavefronts.sum", 0.0)
+    shared = metrics.get("l1tex__data_pipe_lsu_wavefronts_mem_shared.sum", 0.0)
+    lsu_peak = chip.mio.lsu_wavefronts_per_clk * sm.sm_count * cycles
+    per_clk = f"{chip.mio.lsu_wavefronts_per_clk} wavefront a cycle and SM"
+    units.append(Unit("load/store and L1 data", "memory", wavefronts / lsu_peak, per_clk))
+    if shared:
+        units.append(Unit("of it shared memory", "memory", shared / lsu_peak, per_clk))
+    missed = metrics.get("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", 0.0) - metrics.get(
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit.sum", 0.0
+    )
+    fill = chip.l1.l1_fill_bytes_per_clk
+    units.append(
+        Unit(
+            "L2 to L1", "memory", missed * SECTOR_BYTES / (fill * sm.sm_count * cycles), f"{fill} bytes a cycle and SM"
+        )
+    )
+    l2_percent = metrics.get("lts__throughput.avg.pct_of_peak_sustained_elapsed", 0.0)
+    l2_peak = chip.l2.l2_slice_count * chip.l2.l2_slice_bytes_per_clk
+    units.append(
+        Unit("L2", "memory", l2_percent / 100, f"{l2_peak:,} bytes a cycle over {chip.l2.l2_slice_count} slices")
+    )
+    dram_percent = metrics.get("dram__throughput.avg.pct_of_peak_sustained_elapsed", 0.0)
+    units.append(Unit("DRAM", "memory", dram_percent / 100, f"{chip.dram.dram_gb_per_s:,.0f} GB/s"))
+    return tuple(units)
+
+
+def _traffic(metrics: Mapping[str, float]) -> Traffic:
+    def get(name: str) -> float:
+        return float(metrics.get(name, 0.0))
+
+    loads = get("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum")
+    l2 = get("lts__t_sectors.sum")
+    return Traffic(
+        l1_read=loads * SECTOR_BYTES,
+        l1_write=get("l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum") * SECTOR_BYTES,
+        shared=get("l1tex__data_pipe_lsu_wavefronts_mem_shared.sum") * WAVEFRONT_BYTES,
+        l2_read=get("lts__t_sectors_op_read.sum") * SECTOR_BYTES,
+        l2_write=get("lts__t_sectors_op_write.sum") * SECTOR_BYTES,
+        l2_atomic=get("lts__t_sectors_op_atom.sum") * SECTOR_BYTES,
+        dram_read=get("dram__bytes_read.sum"),
+        dram_write=get("dram__bytes_write.sum"),
+        l1_hit_rate=get("l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit.sum") / loads if loads else None,
+        l2_hit_rate=get("lts__t_sector_hit_rate.pct") / 100 if l2 else None,
+        bank_conflicts=get("l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"),
+    )
+
+
+# --- floating-point work ----------------------------------------------------------------------------------------------
+
+FLOPS_PER_LANE = {
+    **dict.fromkeys(("FADD", "FMUL", "FADD32I", "FMUL32I", "DADD", "DMUL"), 1),
+    **dict.fromkeys(("FFMA", "FFMA32I", "DFMA", "HADD2", "HMUL2", "HADD2_32I", "HMUL2_32I"), 2),
+    **dict.fromkeys(("HFMA2", "HFMA2_32I"), 4),
+}
+"""Floating-point operations of one thread; a multiply-add counts as two, packed halves count both."""
+_FP64 = ("DADD", "DMUL", "DFMA")
+
+
+def _moves_only(instruction: Instruction) -> bool:
+    """A multiply-add of zero registers: the compiler's way to write a constant."""
+    sources = [o for o in instruction.operands[1:] if o.kind is Kind.REGISTER]
+    return bool(sources) and all(o.index == RZ for o in sources)
+
+
+def _arithmetic(run: Run, program: Program) -> Arithmetic:
+    timing = run.timing
+    assert timing is not None
+    lanes = run.thread_instructions / max(run.instructions, 1)
+    plain = tensor = double = 0.0
+    for i, instruction in enumerate(program.instructions):
+        issues = int(timing.instruction_issues[i])
+        per_lane = FLOPS_PER_LANE.get(instruction.opcode, 0)
+        if instruction.opcode in ("HMMA", "DMMA"):
+            shape = next((m for m in instruction.modifiers if m in FMA_SHAPES), None)
+            products = 8 * 8 * 4 if instruction.opcode == "DMMA" else FMA_SHAPES[shape] if shape else 0
+            tensor += 2.0 * products * issues
+        elif per_lane and not _moves_only(instruction):
+            work = per_lane * lanes * issues
+            if instruction.opcode in _FP64:
+                double += work
+            else:
+                plain += work
+    return Arithmetic(plain + tensor + double, tensor, double, lanes)
+
+
+# --- the limit --------------------------------------------------------------------------------------------------------
+
+
+def _memory_latency(traffic: Traffic) -> Resource:
+    """Which latency a warp that waits for global memory mostly sees."""
+    if traffic.l1_hit_rate is not None and traffic.l1_hit_rate >= CACHED:
+        return L1_LATENCY
+    if traffic.l2_hit_rate is not None and traffic.l2_hit_rate >= CACHED:
+        return L2_LATENCY
+    return DRAM_LATENCY
+
+
+def _limit(
+    cycles: int,
+    overhead: int,
+    bounds: tuple[Bound, ...],
+    stalls: tuple[Stall, ...],
+    idle: float,
+    run: Run,
+    traffic: Traffic,
+) -> tuple[Resource, str]:
+    """What limits, and the evidence: overhead, then a bound that binds, then idle SMs, then what warps wait for."""
+    if overhead >= OVERHEAD_SHARE * cycles:
+        return LAUNCH, f"{overhead / cycles:.0%} of the cycles pass before the first block runs"
+    bound = bounds[0]
+    if bound.share >= BINDING_SHARE and bound.name in BOUNDS:
+        return BOUNDS[bound.name], f"it needs at least {bound.share:.0%} of the cycles behind the launch overhead"
+    waits = [stall for stall in stalls if stall.reason != "selected"]
+    resource = _of_stall(waits[0].reason, bounds, traffic) if waits else BOUNDS["instruction issue"]
+    if idle >= IDLE_SHARE:
+        blocks = run.grid[0] * run.grid[1] * run.grid[2]
+        assert run.timing is not None
+        # More blocks are no number of the chip; what the few warps wait for is.
+        return replace(GRID, change=resource.change, overrides=resource.overrides), (
+            f"SMs have no block for {idle:.0%} of the time behind the launch overhead "
+            f"({blocks:,} block{'s' if blocks != 1 else ''} on {len(run.timing.sm['active_cycles'])} SMs)"
+        )
+    if not waits:
+        return resource, "warps never wait"
+    return resource, f"warps spend {waits[0].share:.0%} of their time waiting ({waits[0].meaning})"
+
+
+def _of_stall(reason: str, bounds: tuple[Bound, ...], traffic: Traffic) -> Resource:
+    if reason == "long_scoreboard":
+        return _memory_latency(traffic)
+    if reason == "math_pipe_throttle":
+        return next((BOUNDS[b.name] for b in bounds if b.name.endswith("pipe") and b.name in BOUNDS), STALLS[reason])
+    return STALLS[reason]

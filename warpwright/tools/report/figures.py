@@ -1,0 +1,303 @@
+"""Drawings of the report as SVG text: roofline, memory picture, SM activity.
+
+Colours are classes of the page's style sheet, so that drawings follow light and dark.  Each drawing has a title and a
+description for those who don't see it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from warpwright.chips import Chip
+from warpwright.tools.report.attribution import Attribution, Traffic
+
+if TYPE_CHECKING:
+    from warpwright.run import Run
+
+
+def svg(width: int, height: int, title: str, description: str, parts: Sequence[str], kind: str, top: int = 0) -> str:
+    """A drawing that scales with its column; ``top`` is the y of its upper edge."""
+    return (
+        f'<svg class="figure {kind}" viewBox="0 {top} {width} {height}" role="img" aria-label="{escape(title)}">'
+        f"<title>{escape(title)}</title><desc>{escape(description)}</desc>{''.join(parts)}</svg>"
+    )
+
+
+def text(x: float, y: float, content: str, kind: str = "", anchor: str = "start", rotate: float = 0) -> str:
+    """A piece of text; ``rotate`` in degrees about its place."""
+    turn = f' transform="rotate({rotate:.1f} {x:.1f} {y:.1f})"' if rotate else ""
+    return f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}" text-anchor="{anchor}"{turn}>{escape(content)}</text>'
+
+
+def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
+    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" class="{kind}"/>'
+
+
+def rectangle(x: float, y: float, width: float, height: float, kind: str, round_by: float = 0, title: str = "") -> str:
+    inside = f"<title>{escape(title)}</title>" if title else ""
+    return (
+        f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(width, 0):.1f}" height="{max(height, 0):.1f}" rx="{round_by}" '
+        f'class="{kind}">{inside}</rect>'
+    )
+
+
+def scaled(value: float, unit: str, digits: int = 3) -> str:
+    """Three figures with a decimal prefix: ``1.23 TFLOP/s``."""
+    for prefix, scale in (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if value >= scale:
+            return f"{value / scale:.{digits}g} {prefix}{unit}"
+    return f"{value:.{digits}g} {unit}"
+
+
+def size(count: float) -> str:
+    """Bytes with a binary prefix: ``2.25 MiB``."""
+    for prefix, scale in (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if count >= scale:
+            value = count / scale
+            return f"{value:.3g} {prefix}" if value < 1000 else f"{value:,.0f} {prefix}"
+    return f"{count:,.0f} B"
+
+
+# --- roofline ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Roof:
+    """One ceiling: a peak of the SMs (flat) or of a memory (slope, in bytes or transactions a second)."""
+
+    name: str
+    value: float
+    slope: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Roofline:
+    """The launch among its ceilings."""
+
+    unit: str
+    """FLOP or warp-instructions."""
+    per: str
+    """byte."""
+    performance: float
+    """Units a second."""
+    roofs: tuple[Roof, ...]
+    points: tuple[tuple[str, float], ...]
+    """Intensity (units for each byte) by memory level."""
+
+
+def roofline(a: Attribution, chip: Chip, seconds: float, instructions: int) -> Roofline | None:
+    """The launch's roofline: of floating-point work, or of warp-instructions when there is none; None without bytes."""
+    hertz = chip.clocks.sm_clock_mhz * 1e6
+    sub_cores = chip.sm.sm_count * chip.sm.sub_core_count
+    slopes = [
+        ("DRAM", chip.dram.dram_gb_per_s * 1e9, a.traffic.dram_read + a.traffic.dram_write),
+        (
+            "L2",
+            chip.l2.l2_slice_count * chip.l2.l2_slice_bytes_per_clk * hertz,
+            a.traffic.l2_read + a.traffic.l2_write + a.traffic.l2_atomic,
+        ),
+        (
+            "L1 and shared",
+            chip.l1.l1_data_bytes_per_clk * chip.sm.sm_count * hertz,
+            a.traffic.l1_read + a.traffic.l1_write + a.traffic.shared,
+        ),
+    ]
+    used = [(name, rate, amount) for name, rate, amount in slopes if amount > 0]
+    if not used or seconds <= 0:
+        return None
+    work = a.arithmetic.flops
+    roofs = [Roof(name, rate, True) for name, rate, _ in used]
+    if work > 0:
+        unit = "FLOP"
+        pipes = chip.pipes
+        plain = work - a.arithmetic.tensor_flops - a.arithmetic.fp64_flops
+        if a.arithmetic.tensor_flops:
+            peak = 2 * pipes.tensor_fp16_fma_per_clk * sub_cores * hertz
+            roofs.append(Roof("FP16 tensor peak", peak, False))
+        if plain or not a.arithmetic.fp64_flops:
+            peak = 2 * (pipes.fma_heavy_lanes + pipes.fma_lite_lanes) * sub_cores * hertz
+            roofs.append(Roof("FP32 peak", peak, False))
+        if a.arithmetic.fp64_flops:
+            roofs.append(Roof("FP64 peak", 2 * pipes.fp64_lanes * sub_cores * hertz, False))
+    else:
+        unit, work = "instruction", float(instructions)
+        roofs.append(Roof("issue peak", chip.issue.issue_per_clk_count * sub_cores * hertz, False))
+    return Roofline(
+        unit, "byte", work / seconds, tuple(roofs), tuple((name, work / amount) for name, _, amount in used)
+    )
+
+
+def _together(points: Sequence[tuple[str, float]], px: Callable[[float], float]) -> list[tuple[list[str], float]]:
+    """Points from left to right, those that would cover each other as one."""
+    groups: list[tuple[list[str], float]] = []
+    for name, x in sorted(points, key=lambda point: point[1]):
+        if groups and px(x) - px(groups[-1][1]) < 8:
+            groups[-1][0].append(name)
+        else:
+            groups.append(([name], x))
+    return groups
+
+
+def draw_roofline(r: Roofline) -> str:
+    """Both axes logarithmic; one slope for each memory, one dot for each memory's intensity."""
+    width, height, left, right, top, bottom = 560, 340, 64, 16, 14, 48
+    flats = [roof for roof in r.roofs if not roof.slope]
+    slopes = [roof for roof in r.roofs if roof.slope]
+    best = max(roof.value for roof in flats)
+    ridge = max(best / roof.value for roof in slopes)
+    low_x = min(*(x for _, x in r.points), best / max(roof.value for roof in slopes)) / 4
+    high_x = max(*(x for _, x in r.points), ridge) * 4
+    high_y = best * 2.5
+    low_y = min(r.performance / 5, min(flat.value for flat in flats) / 100, best / 1000)
+    x0, x1 = math.floor(math.log10(low_x)), math.ceil(math.log10(high_x))
+    y0, y1 = math.log10(low_y), math.log10(high_y)
+
+    def px(value: float) -> float:
+        return left + (math.log10(value) - x0) / (x1 - x0) * (width - left - right)
+
+    def py(value: float) -> float:
+        return height - bottom - (math.log10(value) - y0) / (y1 - y0) * (height - top - bottom)
+
+    parts = []
+    for power in range(x0, x1 + 1):
+        parts.append(line(px(10**power), top, px(10**power), height - bottom, "grid"))
+        parts.append(text(px(10**power), height - bottom + 16, f"{10.0**power:g}", "tick", "middle"))
+    for power in range(math.ceil(y0), math.floor(y1) + 1):
+        parts.append(line(left, py(10**power), width - right, py(10**power), "grid"))
+        parts.append(text(left - 6, py(10**power) + 4, scaled(10.0**power, ""), "tick", "end"))
+    parts.append(text((left + width - right) / 2, height - 10, f"{r.unit}s for each {r.per}", "axis", "middle"))
+    parts.append(text(14, (top + height - bottom) / 2, f"{r.unit}s a second", "axis", "middle", -90))
+    angle = -math.degrees(math.atan2(py(1) - py(10), px(10) - px(1)))
+    for number, roof in enumerate(sorted(slopes, key=lambda one: -one.value)):
+        start_x = max(10.0**x0, 10**y0 / roof.value)
+        end_x = min(best / roof.value, 10.0**x1)
+        parts.append(line(px(start_x), py(start_x * roof.value), px(end_x), py(end_x * roof.value), "roof"))
+        # Names sit at different heights of neighbouring slopes, so that they don't meet.
+        along = start_x * (end_x / start_x) ** (0.62 - 0.2 * number)
+        parts.append(
+            text(
+                px(along) - 4,
+                py(along * roof.value) - 6,
+                f"{roof.name} {scaled(roof.value, 'B/s')}",
+                "label",
+                "middle",
+                angle,
+            )
+        )
+    steepest = max(roof.value for roof in slopes)
+    for roof in flats:
+        parts.append(line(px(roof.value / steepest), py(roof.value), width - right, py(roof.value), "roof"))
+        name = f"{roof.name} {scaled(roof.value, ('FLOP' if r.unit == 'FLOP' else 'inst') + '/s')}"
+        parts.append(text(width - right - 4, py(roof.value) - 5, name, "label", "end"))
+    xs = [px(x) for _, x in r.points]
+    y = py(r.performance)
+    parts.append(line(min(xs), y, max(xs), y, "reach"))
+    for number, (names, x) in enumerate(_together(r.points, px)):
+        told = ", ".join(names)
+        parts.append(
+            f'<circle cx="{px(x):.1f}" cy="{y:.1f}" r="5" class="dot"><title>{escape(told)}: {x:.3g} {r.unit}s a byte</title></circle>'
+        )
+        short = ", ".join(name.split(" ")[0] for name in names)
+        parts.append(text(px(x), y + (18 if number % 2 == 0 else -10), short, "dotname", "middle"))
+    reached = scaled(r.performance, ("FLOP" if r.unit == "FLOP" else "inst") + "/s")
+    where = "; ".join(f"{name} {x:.3g} {r.unit}s a byte" for name, x in r.points)
+    return svg(width, height, f"Roofline: {reached}", f"{where}.", parts, "roofline")
+
+
+# --- memory picture -----------------------------------------------------------------------------------------------------
+
+
+def draw_memory(t: Traffic, seconds: float) -> str:
+    """SM, L1 and shared memory, L2, DRAM as boxes; arrows carry bytes, thicker for more."""
+    width, height, top = 860, 200, 25
+    most = max(t.l1_read, t.l1_write, t.shared, t.l2_read, t.l2_write, t.l2_atomic, t.dram_read, t.dram_write, 1.0)
+    parts: list[str] = []
+
+    def box(x: float, y: float, w: float, h: float, name: str, below: str) -> None:
+        parts.append(rectangle(x, y, w, h, "box", 8))
+        parts.append(text(x + w / 2, y + h / 2 - (5 if below else -5), name, "boxname", "middle"))
+        if below:
+            parts.append(text(x + w / 2, y + h / 2 + 15, below, "boxnote", "middle"))
+
+    def arrow(x1: float, x2: float, y: float, amount: float, label: str) -> None:
+        kind = "flow" if amount else "flow none"
+        thick = 2 + 12 * (amount / most) ** 0.5 if amount else 1
+        head = 6 + thick / 2
+        toward = 1 if x2 > x1 else -1
+        parts.append(
+            f'<path class="{kind}" d="M{x1:.1f} {y - thick / 2:.1f}H{x2 - toward * head:.1f}V{y - head:.1f}L{x2:.1f} {y:.1f}'
+            f'L{x2 - toward * head:.1f} {y + head:.1f}V{y + thick / 2:.1f}H{x1:.1f}Z"><title>{escape(label)} {amount:,.0f} bytes</title></path>'
+        )
+        rate = f" · {scaled(amount / seconds, 'B/s')}" if amount and seconds > 0 else ""
+        parts.append(text((x1 + x2) / 2, y - 14, f"{label} {size(amount)}", "flowname", "middle"))
+        if rate:
+            parts.append(text((x1 + x2) / 2, y + 21, rate.removeprefix(" · "), "flownote", "middle"))
+
+    def hits(rate: float | None) -> str:
+        return "no loads" if rate is None else f"{rate:.1%} hits"
+
+    box(4, 30, 76, 190, "SMs", "")
+    box(250, 30, 100, 112, "L1", hits(t.l1_hit_rate))
+    conflicts = f"{t.bank_conflicts:,.0f} conflicts" if t.bank_conflicts else "no conflicts"
+    box(250, 166, 100, 54, "Shared", conflicts if t.shared else "not used")
+    box(520, 30, 96, 190, "L2", hits(t.l2_hit_rate))
+    box(774, 30, 82, 190, "DRAM", "")
+    arrow(246, 84, 58, t.l1_read, "reads")
+    arrow(84, 246, 112, t.l1_write, "writes")
+    arrow(84, 246, 196, t.shared, "shared")
+    arrow(516, 354, 58, t.l2_read, "reads")
+    arrow(354, 516, 112, t.l2_write, "writes")
+    arrow(354, 516, 196, t.l2_atomic, "atomics")
+    arrow(770, 620, 70, t.dram_read, "reads")
+    arrow(620, 770, 166, t.dram_write, "writes")
+    description = (
+        f"SM and L1: {size(t.l1_read)} read, {size(t.l1_write)} written, L1 {hits(t.l1_hit_rate)}. "
+        f"Shared memory: {size(t.shared)}. L2: {size(t.l2_read)} read, {size(t.l2_write)} written, "
+        f"{size(t.l2_atomic)} of atomics, {hits(t.l2_hit_rate)}. DRAM: {size(t.dram_read)} read, {size(t.dram_write)} written."
+    )
+    return svg(width, height, "Bytes between units", description, parts, "memory", top)
+
+
+# --- SMs ----------------------------------------------------------------------------------------------------------------
+
+
+def draw_sms(run: Run, chip: Chip) -> str:
+    """One bar an SM, grouped by GPC: cycles with at least one block, of all cycles."""
+    timing = run.timing
+    assert timing is not None
+    active, blocks = timing.sm["active_cycles"], timing.sm["blocks"]
+    instructions = timing.sm["instructions"]
+    width, height, left, top, bottom = 860, 170, 64, 12, 34
+    gap = 10
+    counts = chip.sm.gpc_sm_counts
+    step = (width - left - 8 - gap * (len(counts) - 1)) / len(active)
+    tall = height - top - bottom
+    parts = []
+    for share in (0, 0.5, 1):
+        y = top + tall * (1 - share)
+        parts.append(line(left, y, width - 8, y, "grid"))
+        parts.append(text(left - 6, y + 4, f"{share:.0%}", "tick", "end"))
+    x, index = float(left), 0
+    for gpc, count in enumerate(counts):
+        parts.append(text(x + step * count / 2, height - bottom + 16, f"GPC {gpc}", "tick", "middle"))
+        for _ in range(count):
+            bar = tall * float(active[index]) / max(timing.cycles, 1)
+            title = (
+                f"SM {index}: active {int(active[index]):,} cycles, {int(blocks[index]):,} blocks, "
+                f"{int(instructions[index]):,} instructions"
+            )
+            parts.append(rectangle(x, top + tall - bar, max(step - 1, 1), bar, "sm" if bar else "sm none", 1, title))
+            x += step
+            index += 1
+        x += gap
+    description = (
+        f"Share of the launch's cycles with at least one block: least {float(np.min(active)) / max(timing.cycles, 1):.0%}, "
+        f"most {float(np.max(active)) / max(timing.cycles, 1):.0%}."
+    )
+    return svg(width, height, "Activity of the SMs", description, parts, "sms")

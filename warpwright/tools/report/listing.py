@@ -1,0 +1,187 @@
+"""Source beside machine code, each row coloured by its share of warp time."""
+
+from __future__ import annotations
+
+from html import escape
+
+from warpwright.isa.program import Program
+from warpwright.tools.report.attribution import Attribution, InstructionCost, LineCost, source_file, source_lines
+
+MOST_INSTRUCTIONS = 1500
+"""Rows of machine code; beyond, only the neighbourhood of what was issued is shown."""
+HOT_LINES = 8
+FOREIGN_KEY = 1_000_000
+"""Keys of lines in headers begin here, so that they differ from line numbers of the source."""
+
+
+def _count(value: int) -> str:
+    return f"{value:,}" if value else ""
+
+
+def _share(share: float) -> str:
+    return f"{share:.1%}" if share >= 0.0005 else ""
+
+
+def _heat(share: float, hottest: float) -> str:
+    """Attributes of a coloured row: the square root makes small shares visible."""
+    level = (share / hottest) ** 0.5 if hottest > 0 else 0.0
+    return f' data-share="{share:.6f}" style="--h:{level:.3f}"' if share >= 0.0005 else ""
+
+
+def _why(cost: InstructionCost, a: Attribution) -> str:
+    """What an instruction waited for: its largest reasons, and the instruction that it waits for."""
+    parts = [
+        f"{name.replace('_', ' ')} {count / max(cost.stall_cycles, 1):.0%}"
+        for name, count in list(cost.reasons.items())[:2]
+    ]
+    if cost.waits_for is not None and cost.waits_for < len(a.instructions):
+        other = a.instructions[cost.waits_for]
+        parts.append(f"for {other.text.split(' ')[1 if other.text.startswith('@') else 0]} at {other.address:#06x}")
+    return ", ".join(parts)
+
+
+def hot_lines(a: Attribution) -> str:
+    """The costliest source lines; machine instructions when there is no line information."""
+    hottest = max((c.share for c in a.instructions), default=0.0)
+    rows = []
+    if a.lines:
+        hottest = a.lines[0].share
+        for found in a.lines[:HOT_LINES]:
+            if found.share < 0.0005:
+                break
+            rows.append(_line_row(found, hottest, a))
+        first = "line"
+    else:
+        for cost in sorted(a.instructions, key=lambda c: -c.share)[:HOT_LINES]:
+            if cost.share >= 0.0005:
+                rows.append(
+                    f'<tr class="heat" style="--h:{cost.share / hottest:.3f}"><td class="nowrap">{cost.address:#06x}</td>'
+                    f'<td class="code">{escape(cost.text)}</td><td class="num">{_share(cost.share)}</td>'
+                    f'<td class="num">{cost.issues:,}</td><td class="num">{cost.stall_cycles:,}</td>'
+                    f"<td>{escape(_why(cost, a))}</td></tr>"
+                )
+        first = "address"
+    if not rows:
+        return ""
+    return (
+        '<div class="panel whole"><h3>Hot lines</h3><div class="scroll" tabindex="0" role="region" aria-label="Hot lines">'
+        '<table class="hot"><caption>Issues and waits in front of an instruction, by source line.</caption><thead><tr>'
+        f'<th scope="col">{first}</th><th scope="col">code</th><th scope="col" class="num">warp time</th>'
+        '<th scope="col" class="num">issues</th><th scope="col" class="num">stalled warp-cycles</th>'
+        f'<th scope="col">{"why" if a.reasons_by_instruction else "waits most"}</th></tr></thead><tbody>{"".join(rows)}</tbody></table></div></div>'
+    )
+
+
+def _line_row(found: LineCost, hottest: float, a: Attribution) -> str:
+    worst = max((a.instructions[i] for i in found.instructions), key=lambda c: c.stall_cycles)
+    if found.reasons:
+        why = ", ".join(
+            f"{name.replace('_', ' ')} {count / max(found.stall_cycles, 1):.0%}"
+            for name, count in list(found.reasons.items())[:3]
+        )
+    else:
+        why = f"{worst.text.split(' ')[1 if worst.text.startswith('@') else 0]} at {worst.address:#06x}"
+        reason = _why(worst, a)
+        why += f", {reason}" if reason else ""
+    return (
+        f'<tr class="heat" style="--h:{found.share / hottest if hottest else 0:.3f}">'
+        f'<td class="nowrap">{escape(_short(found.file))}:{found.number}</td><td class="code">{escape(found.text.strip())}</td>'
+        f'<td class="num">{_share(found.share)}</td><td class="num">{found.issues:,}</td>'
+        f'<td class="num" data-name="line {found.number} stalls" data-value="{found.stall_cycles}">{found.stall_cycles:,}</td>'
+        f"<td>{escape(why)}</td></tr>"
+    )
+
+
+def _short(file: str) -> str:
+    return file.rsplit("/", 1)[-1]
+
+
+def _keys(a: Attribution, program: Program) -> dict[tuple[str, int], int]:
+    """A number for each line, by which the page joins both sides."""
+    own = source_file(program)
+    keys: dict[tuple[str, int], int] = {}
+    for found in sorted(a.lines, key=lambda one: (one.file, one.number)):
+        place = (found.file, found.number)
+        keys[place] = found.number if found.file == own else FOREIGN_KEY + len(keys)
+    return keys
+
+
+def listing(a: Attribution, program: Program) -> str:
+    """Source and machine code side by side; machine code alone when no source is at hand."""
+    keys = _keys(a, program)
+    source = _source(a, program)
+    code = _code(a, keys)
+    note = "" if a.reasons_by_instruction else " Reasons are counted for the launch only, not for each instruction."
+    sides = f"{source}{code}" if source else code
+    style = "" if source else ' style="grid-template-columns:minmax(0,1fr)"'
+    join = " Click a row to mark what belongs to its line." if source else ""
+    title = "Source and machine code" if source else "Machine code"
+    return (
+        f'<div class="panel whole"><details open><summary>{title}</summary>'
+        f'<p class="legend"><span>share of warp time: none</span><b aria-hidden="true"></b><span>most</span><span>Waits count in front of the '
+        f"instruction that waits.{note}{join}</span></p>"
+        f'<div class="listing"{style}>{sides}</div></details></div>'
+    )
+
+
+def _source(a: Attribution, program: Program) -> str:
+    own = source_file(program)
+    if own is None:
+        return ""
+    texts = source_lines(program, own)
+    if not texts:
+        return ""
+    costs = {found.number: found for found in a.lines if found.file == own}
+    if not costs:
+        return ""
+    hottest = max((found.share for found in a.lines), default=0.0)
+    # The kernel and what it calls, with a little around it; the rest of a long file would only hide it.
+    first, last = max(min(costs) - 6, 1), min(max(costs) + 4, len(texts))
+    rows = []
+    for number in range(first, last + 1):
+        found = costs.get(number)
+        head = f'<tr data-line="{number}"{_heat(found.share, hottest)}>' if found else '<tr class="cold">'
+        rows.append(
+            f'{head}<td class="num quiet">{number}</td><td class="num">{_share(found.share) if found else ""}</td>'
+            f'<td class="num">{_count(found.issues) if found else ""}</td>'
+            f'<td class="num">{_count(found.stall_cycles) if found else ""}</td>'
+            f'<td class="code">{escape(texts[number - 1].expandtabs(4)) or " "}</td></tr>'
+        )
+    return (
+        '<div class="scroll" tabindex="0" role="region" aria-label="Source"><table><thead><tr><th scope="col" class="num">line</th>'
+        '<th scope="col" class="num">time</th><th scope="col" class="num">issues</th><th scope="col" class="num">stalled</th>'
+        f'<th scope="col">{escape(_short(own))}</th></tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+    )
+
+
+def _code(a: Attribution, keys: dict[tuple[str, int], int]) -> str:
+    hottest = max((cost.share for cost in a.instructions), default=0.0)
+    chosen = list(a.instructions)
+    left_out = ""
+    if len(chosen) > MOST_INSTRUCTIONS:
+        kept = {c.index for c in sorted(chosen, key=lambda c: -c.share)[:MOST_INSTRUCTIONS] if c.issues}
+        left_out = f'<p class="note">{len(chosen) - len(kept):,} of {len(chosen):,} instructions, the cheapest, are left out.</p>'
+        chosen = [c for c in chosen if c.index in kept]
+    rows = []
+    for cost in chosen:
+        line = f' data-line="{keys[cost.line]}"' if cost.line is not None else ""
+        place = f"{_short(cost.line[0])}:{cost.line[1]}" if cost.line is not None else ""
+        why = _why(cost, a)
+        tip = (
+            f' title="{escape("; ".join(p for p in (place, f"waits {why}" if why else "") if p))}"'
+            if place or why
+            else ""
+        )
+        cold = "" if cost.issues else ' class="cold"'
+        rows.append(
+            f'<tr{line}{cold}{_heat(cost.share, hottest)}{tip}><td class="num quiet code">{cost.address:04x}</td>'
+            f'<td class="num">{_share(cost.share)}</td>'
+            f'<td class="num" data-name="issues {cost.address:#x}" data-value="{cost.issues}">{_count(cost.issues)}</td>'
+            f'<td class="num" data-name="stalls {cost.address:#x}" data-value="{cost.stall_cycles}">{_count(cost.stall_cycles)}</td>'
+            f'<td class="code">{escape(cost.text)}</td></tr>'
+        )
+    return (
+        '<div class="scroll" tabindex="0" role="region" aria-label="Machine code"><table><thead><tr><th scope="col" class="num">at</th>'
+        '<th scope="col" class="num">time</th><th scope="col" class="num">issues</th><th scope="col" class="num">stalled</th>'
+        f'<th scope="col">SASS</th></tr></thead><tbody>{"".join(rows)}</tbody></table>{left_out}</div>'
+    )
