@@ -358,7 +358,7 @@ def test_mma_is_a_matrix_product() -> None:
     fragments += [word(b[2 * thread + k, group], b[2 * thread + k + 1, group]) for k in (0, 8)]
     places = [(group, 2 * thread), (group, 2 * thread + 1), (group + 8, 2 * thread), (group + 8, 2 * thread + 1)]
     fragments += [c[p].view(np.uint32) for p in places]
-    results = numerics.mma(("m16n8k16", "f16", "f32", 4, 2, 4), fragments)
+    results = numerics.mma(("m16n8k16", "f16", "f32", 4, 2, 4, 90), fragments)
     want = a.astype(np.float32) @ b.astype(np.float32) + c
     for place, got in zip(places, results, strict=True):
         np.testing.assert_array_equal(got.view(np.float32), want[place])
@@ -375,10 +375,10 @@ def test_mma_of_doubles_and_of_mixed_bytes() -> None:
 
     operands = [a[group, thread], b[thread, group], c[group, 2 * thread], c[group, 2 * thread + 1]]
     fragments = [word for values in operands for word in words(values)]
-    results = numerics.mma(("m8n8k4", "f64", "f64", 2, 2, 4), fragments)
+    results = numerics.mma(("m8n8k4", "f64", "f64", 2, 2, 4, 80), fragments)
     got = results[2].astype(np.uint64) | results[3].astype(np.uint64) << np.uint64(32)
     np.testing.assert_allclose(got.view(np.float64), (a @ b + c)[group, 2 * thread + 1], rtol=1e-14)
     ones, twos = np.full(LANES, 0xFFFFFFFF, np.uint32), np.full(LANES, 0xFEFEFEFE, np.uint32)
     zero = np.zeros(LANES, np.uint32)
-    results = numerics.mma(("m16n8k16", "s8u8", "s32", 2, 1, 4), [ones, ones, twos, zero, zero, zero, zero])
+    results = numerics.mma(("m16n8k16", "s8u8", "s32", 2, 1, 4, 80), [ones, ones, twos, zero, zero, zero, zero])
     assert results[0].view(np.int32).tolist() == [-16 * 254] * LANES

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 from pathlib import Path
 
+import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
 from bench.silicon import tiles
 from warpwright.engine import numerics, silicon_mma
+from warpwright.engine.jit import silicon, support
 from warpwright.engine.silicon_mufu import FUNCTIONS, HALVES, mufu
 
 DATA = Path(__file__).parent.parent / "bench" / "silicon" / "data"
@@ -90,6 +93,101 @@ def test_generations_differ_in_bits_and_chunks() -> None:
 
 
 def test_no_tensor_cores_before_volta() -> None:
-    with pytest.raises(ValueError) as failure:
+    with pytest.raises(ValueError, match=r"^sm_61 has no tensor cores; the first is sm_70$"):
         silicon_mma.unit(61)
-    assert str(failure.value) == "sm_61 has no tensor cores; the first is sm_70"
+
+
+@pytest.mark.parametrize("kernel", tiles.KERNELS)
+def test_interpreter_sums_as_the_card(kernel: str) -> None:
+    """The operation itself, on the fragments: the interpreter's meaning."""
+    element, accumulator, k = tiles.KERNELS[kernel]
+    with np.load(DATA / "mma_sample.npz") as stored:
+        inputs, outputs = stored[f"{kernel}.in"], stored[f"{kernel}.out"]
+    n_c = outputs.shape[1]
+    n_b = (inputs.shape[1] - n_c) // 3
+    attr = (f"m16n8k{k}", element, accumulator, 2 * n_b, n_b, n_c, 90)
+    with np.errstate(all="ignore"):
+        for tile, want in zip(inputs, outputs, strict=True):
+            np.testing.assert_array_equal(np.stack(numerics.mma(attr, list(tile))), want)
+
+
+@pytest.mark.parametrize("arch", [70, 75, 80, 90])
+@pytest.mark.parametrize("kernel", tiles.KERNELS)
+def test_sums_of_values_are_the_sums_of_bits(kernel: str, arch: int) -> None:
+    element, accumulator, _ = tiles.KERNELS[kernel]
+    with np.load(DATA / "mma_sample.npz") as stored:
+        a, b, c = fragments(kernel, stored[f"{kernel}.in"])
+
+    def values(form: str, bits: np.ndarray) -> np.ndarray:
+        if form == "tf32":
+            return numerics.to_f64("f32", bits & np.uint32(0xFFFFE000))
+        return numerics.to_f64(form, bits if form == "f32" else bits.astype(np.uint16))
+
+    rows, columns = values(element, a)[:, :, None, :], np.swapaxes(values(element, b), 1, 2)[:, None, :, :]
+    with np.errstate(all="ignore"):
+        total = silicon_mma.sum_of_products(arch, element, accumulator, rows, columns, values(accumulator, c))
+        bits = numerics.canonical_nan(accumulator, numerics.round_to(accumulator, total, "rn"))
+    np.testing.assert_array_equal(bits, silicon_mma.matrix(arch, element, accumulator, a, b, c))
+
+
+def compiled(text: str, declared: dict[str, str]) -> llvm.ExecutionEngine:
+    """A module of the compiled engine's own functions, made callable."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    machine = llvm.Target.from_default_triple().create_target_machine(
+        opt=2, cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten()
+    )
+    module = llvm.parse_assembly("\n".join(declared.values()) + "\n" + text)
+    module.verify()
+    engine = llvm.create_mcjit_compiler(module, machine)
+    engine.finalize_object()
+    return engine
+
+
+def aligned(rows: int) -> np.ndarray:
+    """Rows of 32 words that begin at a multiple of 128 bytes."""
+    space = np.zeros(rows * 32 + 32, np.uint32)
+    first = -space.ctypes.data % 128 // 4
+    return space[first : first + rows * 32].reshape(rows, 32)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS + HALVES)
+def test_compiled_function(card: dict[str, np.ndarray], name: str) -> None:
+    text, declared = silicon.function(f"ww_mufu_{name}")
+    text += f"""
+define void @go(ptr %p) {{
+  %x = load <32 x i32>, ptr %p, align 64
+  %y = call <32 x i32> @ww_mufu_{name}(<32 x i32> %x)
+  store <32 x i32> %y, ptr %p, align 64
+  ret void
+}}
+"""
+    engine = compiled(text, declared)
+    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(engine.get_function_address("go"))
+    arguments = np.arange(2048, dtype=np.uint32) * np.uint32(32 if name in HALVES else 262144 * 8)
+    arguments += np.uint32(0 if name in HALVES else 262143)
+    want = card[name][::32] if name in HALVES else card[f"{name}.exponents"]
+    buffer = aligned(1)
+    for first in range(0, 2048, 32):
+        buffer[0] = arguments[first : first + 32]
+        run(buffer.ctypes.data)
+        np.testing.assert_array_equal(buffer[0], want[first : first + 32])
+
+
+@pytest.mark.parametrize("kernel", tiles.KERNELS)
+def test_compiled_sums(kernel: str) -> None:
+    element, accumulator, k = tiles.KERNELS[kernel]
+    with np.load(DATA / "mma_sample.npz") as stored:
+        inputs, outputs = stored[f"{kernel}.in"], stored[f"{kernel}.out"]
+    n_c = outputs.shape[1]
+    n_b = (inputs.shape[1] - n_c) // 3
+    name = f"ww_mma_m16n8k{k}_{element}_{accumulator}_{2 * n_b}_{n_b}_{n_c}_90"
+    text, declared = support.mma_function(name)
+    text += f"define void @go(ptr %p) {{\n  call void @{name}(ptr %p)\n  ret void\n}}\n"
+    engine = compiled(text, declared)
+    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(engine.get_function_address("go"))
+    buffer = aligned(16)
+    for tile, want in zip(inputs, outputs, strict=True):
+        buffer[: len(tile)] = tile
+        run(buffer.ctypes.data)
+        np.testing.assert_array_equal(buffer[:n_c], want)

@@ -10,20 +10,21 @@ elsewhere.
 Special functions (``mufu``) are the silicon's, bit for bit (``silicon_mufu``).  Sine and cosine take turns, as the
 machine does.
 
-Tensor-core products are exact; they are added in f64 in the order of k, beginning with the accumulator, and rounded
-once to the accumulator's format.  The machine aligns and truncates groups of products instead.
+Tensor-core sums in f16 and f32 are the silicon's (``silicon_mma``); those in f64 are added in the order of k,
+beginning with the accumulator.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine import silicon_mufu
+from warpwright.engine import silicon_mma, silicon_mufu
 
 Bits = npt.NDArray[Any]
 F64 = npt.NDArray[np.float64]
@@ -382,10 +383,9 @@ def i2f(x: Bits, signed: bool, to: str, rounding: str) -> Bits:
 def mufu(name: str, type: str, x: Bits) -> Bits:
     """A special function as the silicon computes it; f64 from the argument's upper word to the result's."""
     chosen = silicon_mufu.program(name, type)
-    if type == "f64":
-        return silicon_mufu.mufu(chosen, (x >> U64(32)).astype(U32)).astype(U64) << U64(32)
-    result: Bits = silicon_mufu.mufu(chosen, x).astype(x.dtype)
-    return result
+    upper = type == "f64"
+    result: Bits = silicon_mufu.mufu(chosen, (x >> U64(32)).astype(U32) if upper else x).astype(x.dtype)
+    return result << U64(32) if upper else result
 
 
 # --- tensor cores ---------------------------------------------------------------------------------
@@ -416,17 +416,21 @@ def _elements(element: str, registers: list[Bits]) -> list[F64]:
     return result
 
 
-def mma(attr: tuple[str, str, str, int, int, int], arguments: list[Bits]) -> list[Bits]:
+def mma(attr: tuple[str, str, str, int, int, int, int], arguments: list[Bits]) -> list[Bits]:
     """D = A x B + C for one warp, in PTX's fragment layouts; returns D's registers.
 
     ``attr`` is the operation's attribute: shape, element of A and B (``s8u8``: of each), element of C and D,
-    register counts.
+    register counts, architecture.  Sums in f16 and f32 are the silicon's (``silicon_mma``).
     """
-    shape, element, accumulator, n_a, n_b, n_c = attr
+    shape, element, accumulator, n_a, n_b, n_c, arch = attr
     first, second = (element[:2], element[2:]) if len(element) == 4 and element[0] in "su" else (element, element)
     a, b = _elements(first, arguments[:n_a]), _elements(second, arguments[n_a : n_a + n_b])
     c = _elements(accumulator, arguments[n_a + n_b : n_a + n_b + n_c])
-    results = _quads(shape, a, b, c) if shape.startswith("m8n8k4.") else _fragments(shape, n_a, n_b, a, b, c)
+    sums = _in_order
+    if accumulator in ("f16", "f32"):
+        sums = partial(silicon_mma.sum_of_products, arch, element, accumulator)
+    quads = shape.startswith("m8n8k4.")
+    results = _quads(shape, sums, a, b, c) if quads else _fragments(shape, n_a, n_b, sums, a, b, c)
     if accumulator == "s32":
         return [(r.astype(np.int64) & 0xFFFFFFFF).astype(U32) for r in results]
     if accumulator == "f64":
@@ -438,7 +442,20 @@ def mma(attr: tuple[str, str, str, int, int, int], arguments: list[Bits]) -> lis
     return [rounded[n].astype(U32) | rounded[n + 1].astype(U32) << U32(16) for n in range(0, len(rounded), 2)]
 
 
-def _fragments(shape: str, n_a: int, n_b: int, a: list[F64], b: list[F64], c: list[F64]) -> list[F64]:
+Sums = Callable[[F64, F64, F64], F64]
+"""Products of rows [..., k] and columns [..., k], summed onto [...]."""
+
+
+def _in_order(rows: F64, columns: F64, total: F64) -> F64:
+    """Exact products, added in the order of k."""
+    for n in range(rows.shape[-1]):
+        total = total + rows[..., n] * columns[..., n]
+    return total
+
+
+def _fragments(
+    shape: str, n_a: int, n_b: int, sums: Sums, a: list[F64], b: list[F64], c: list[F64]
+) -> list[F64]:
     """m16n8 and m8n8 shapes: lane 4g + t holds rows g (and g + 8) and groups of columns from t."""
     rows, k = int(shape[1:].split("n")[0]), int(shape.split("k")[1])
     per = max(1, len(a) // n_a)
@@ -454,12 +471,11 @@ def _fragments(shape: str, n_a: int, n_b: int, a: list[F64], b: list[F64], c: li
     total = np.zeros((rows, 8))
     for place, value in zip(places, c, strict=True):
         total[place] = value
-    for n in range(k):
-        total = total + left[:, n : n + 1] * right[n : n + 1, :]
+    total = sums(left[:, None, :], right.T[None, :, :], total)
     return [total[place] for place in places]
 
 
-def _quads(shape: str, a: list[F64], b: list[F64], c: list[F64]) -> list[F64]:
+def _quads(shape: str, sums: Sums, a: list[F64], b: list[F64], c: list[F64]) -> list[F64]:
     """One step of Volta's m8n8k4: four products of 8x4 by 4x8, each by eight lanes."""
     _, layout_a, layout_b, step_text = shape.split(".")
     step = int(step_text)
@@ -480,8 +496,5 @@ def _quads(shape: str, a: list[F64], b: list[F64], c: list[F64]) -> list[F64]:
             row, column = (_LANE & 1) + 2 * (step & 1) + upper, 4 * (step >> 1) + (_LANE & 2) + n
         else:
             row, column = member + upper, np.full(32, 4 * step + n)
-        total = value
-        for k in range(4):
-            total = total + left[quad, row, k] * right[quad, k, column]
-        results.append(total)
+        results.append(sums(left[quad, row], right[quad, :, column], value))
     return results

@@ -171,3 +171,64 @@ def matrix(
 
 def _fields(parts: Parts) -> tuple[Any, ...]:
     return parts.negative, parts.exponent, parts.significand, parts.infinite, parts.nan
+
+
+# --- the same sums in f64 -------------------------------------------------------------------------
+def limits(form: str) -> tuple[float, float]:
+    """Powers of two of a format's smallest normal number and of its infinity."""
+    bias = (1 << FORMATS[form][0] - 1) - 1
+    return 2.0 ** (1 - bias), 2.0 ** (bias + 1)
+
+
+def powers(form: str, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """2**exponent of each number; subnormal numbers have the smallest normal number's, zeros give 0."""
+    smallest, largest = limits(form)
+    power = (values.view(np.uint64) & np.uint64(0x7FF << 52)).view(np.float64)
+    return np.where(values == 0.0, 0.0, np.clip(power, smallest, largest))
+
+
+def settle(accumulator: str, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Cut to f32 or round to f16, as f64; zeros become positive."""
+    smallest, largest = limits(accumulator)
+    size = np.abs(values)
+    if accumulator == "f16":
+        power = np.maximum((values.view(np.uint64) & np.uint64(0x7FF << 52)).view(np.float64), smallest)
+        shift = power * (1.5 * 2.0**42)  # its last place is f16's
+        rounded = (values + shift) - shift
+        rounded = np.where(np.abs(rounded) >= largest, np.copysign(np.inf, values), rounded)
+        return np.where(size == np.inf, values, rounded) + 0.0
+    exact = (values.view(np.uint64) & np.uint64(0xFFFFFFFFE0000000)).view(np.float64)
+    short = exact.astype(np.float32)
+    away = (np.abs(short.astype(np.float64)) > size) & (size < 1.0)
+    bits = np.where(away, short.view(np.uint32) - np.uint32(1), short.view(np.uint32))
+    cut: npt.NDArray[np.float64] = bits.view(np.float32).astype(np.float64) + 0.0
+    return cut
+
+
+def sum_of_products(
+    arch: int,
+    element: str,
+    accumulator: str,
+    a: npt.NDArray[np.float64],
+    b: npt.NDArray[np.float64],
+    c: npt.NDArray[np.float64],
+) -> npt.NDArray[np.float64]:
+    """:func:`matrix` on values: a, b [..., k] (broadcast), c [...]; the results are numbers of the accumulator's format.
+
+    Every step is exact in f64 but for the cuts: the compiled engine takes the same ones.
+    """
+    adder = unit(arch)
+    k = a.shape[-1]
+    step = adder.chunk(element, k)
+    a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
+    power_a, power_b = powers(element, a), powers(element, b)
+    with np.errstate(all="ignore"):
+        for first in range(0, k, step):
+            part = slice(first, first + step)
+            largest = (power_a[..., part] * power_b[..., part]).max(axis=-1)
+            largest = np.maximum(np.maximum(largest, powers(accumulator, c)), 2.0**LOWEST)
+            scale = 2.0**adder.fraction_bits / largest
+            terms = np.trunc(a[..., part] * b[..., part] * scale[..., None])
+            total = np.trunc(c * scale) + terms.sum(axis=-1)
+            c = settle(accumulator, total * (largest * 2.0**-adder.fraction_bits))
+    return c

@@ -103,7 +103,8 @@ def _source_digest() -> str:
     """Digest of this package and what it takes from others: a change of the compiler is a change of the code."""
     folder = Path(__file__).parent
     above = folder.parent
-    files = [*sorted(folder.glob("*.py")), above / "abi.py", above / "silicon_mufu.py", above / "data" / "mufu.npz"]
+    names = ("abi.py", "silicon_mma.py", "silicon_mufu.py", "data/mufu.npz")
+    files = [*sorted(folder.glob("*.py")), *(above / name for name in names)]
     digest = hashlib.sha256()
     for path in files:
         digest.update(path.read_bytes())

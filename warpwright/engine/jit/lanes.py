@@ -80,11 +80,11 @@ def redux(w: FunctionWriter, op: Op, value: Val) -> Val:
 
 def mma(w: FunctionWriter, op: Op, args: list[Val]) -> Val:
     """Tensor core: registers go through memory to a shared function."""
-    shape, element, accumulator, n_a, n_b, n_c = op.attr
+    shape, element, accumulator, n_a, n_b, n_c, arch = op.attr
     for n, value in enumerate(args):
         pointer = w.op(f"getelementptr i8, ptr %lane_values, i64 {128 * n}") if n else "%lane_values"
         w.emit(f"store {VEC32} {w.vector(value)}, ptr {pointer}, align 64")
-    name = f"ww_mma_{shape}_{element}_{accumulator}_{n_a}_{n_b}_{n_c}"
+    name = f"ww_mma_{shape}_{element}_{accumulator}_{n_a}_{n_b}_{n_c}_{arch}"
     w.declare(name, "void", "ptr")
     w.emit(f"call void @{name}(ptr %lane_values)")
     parts = []

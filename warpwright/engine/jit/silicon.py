@@ -1,18 +1,20 @@
-"""The special-function unit in LLVM text: the programs of ``engine/silicon_mufu.py``, the same for both engines.
+"""The special-function unit and the tensor cores' sums in LLVM text.
 
-``ww_mufu_<function>`` takes 32 lanes in four calls of 8; ``ww_mufu_<function>_1`` is for a value that all lanes share.
-Both are written when a kernel needs them.
+The unit runs the programs of ``engine/silicon_mufu.py``, the same for both engines.  ``ww_mufu_<function>`` takes 32 lanes in four calls of 8; ``ww_mufu_<function>_1`` is for a value that all lanes share.
+Both are written when a kernel needs them.  :class:`Fused` takes the steps of ``silicon_mma.sum_of_products``.
 """
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING
 
+from warpwright.engine.silicon_mma import LOWEST, limits, unit
 from warpwright.engine.silicon_mufu import Programs, constants, program
 
 if TYPE_CHECKING:
     from warpwright.engine.jit.arithmetic import Form
-    from warpwright.engine.jit.function import Val
+    from warpwright.engine.jit.function import Text, Val
     from warpwright.isa.ops import Op
 
 WIDE = 8
@@ -161,3 +163,80 @@ def function(name: str) -> tuple[str, dict[str, str]]:
     outer = "\n".join(lines)
     text += f"define internal <32 x i32> @{name}(<32 x i32> %x) noinline {{\n{outer}\n  ret <32 x i32> %all\n}}\n"
     return text, writer.declared
+
+
+class Fused:
+    """Steps of a fused sum over vectors of doubles, as ``silicon_mma`` defines them."""
+
+    def __init__(self, t: Text, lanes: int, arch: int, element: str, accumulator: str, k: int) -> None:
+        self.t, self.lanes, self.element, self.accumulator = t, lanes, element, accumulator
+        self.type, self.words = f"<{lanes} x double>", f"<{lanes} x i64>"
+        adder = unit(arch)
+        self.chunk, self.bits = adder.chunk(element, k), adder.fraction_bits
+
+    def number(self, value: float) -> str:
+        bits = struct.unpack("<Q", struct.pack("<d", value))[0]
+        return "<" + ", ".join([f"double 0x{bits:016X}"] * self.lanes) + ">"
+
+    def masked(self, x: str, mask: int) -> str:
+        """x with only some of its bits."""
+        word = self.t.op(f"bitcast {self.type} {x} to {self.words}")
+        literal = "<" + ", ".join([f"i64 {mask}"] * self.lanes) + ">"
+        return self.t.op(f"bitcast {self.words} {self.t.op(f'and {self.words} {word}, {literal}')} to {self.type}")
+
+    def binary(self, operation: str, x: str, y: str) -> str:
+        return self.t.op(f"{operation} {self.type} {x}, {y}")
+
+    def call(self, name: str, *values: str) -> str:
+        stem = f"llvm.{name}.v{self.lanes}f64"
+        self.t.declared[stem] = f"declare {self.type} @{stem}({', '.join([self.type] * len(values))})"
+        return self.t.op(f"call {self.type} @{stem}({', '.join(f'{self.type} {v}' for v in values)})")
+
+    def select(self, condition: str, x: str, y: str) -> str:
+        return self.t.op(f"select <{self.lanes} x i1> {condition}, {self.type} {x}, {self.type} {y}")
+
+    def larger(self, x: str, y: str) -> str:
+        return self.select(self.binary("fcmp ogt", x, y), x, y)
+
+    def powers(self, form: str, x: str) -> str:
+        """2**exponent; 0 for zeros."""
+        smallest, largest = (self.number(v) for v in limits(form))
+        power = self.larger(self.masked(x, 0x7FF << 52), smallest)
+        power = self.select(self.binary("fcmp olt", power, largest), power, largest)
+        return self.select(self.binary("fcmp oeq", x, self.number(0.0)), self.number(0.0), power)
+
+    def settle(self, x: str) -> str:
+        """Cut to f32 or rounded to f16, as doubles."""
+        smallest, largest = limits(self.accumulator)
+        size = self.call("fabs", x)
+        if self.accumulator == "f16":
+            power = self.larger(self.masked(x, 0x7FF << 52), self.number(smallest))
+            shift = self.binary("fmul", power, self.number(1.5 * 2.0**42))
+            rounded = self.binary("fsub", self.binary("fadd", x, shift), shift)
+            infinite = self.call("copysign", self.number(float("inf")), x)
+            beyond = self.binary("fcmp oge", self.call("fabs", rounded), self.number(largest))
+            rounded = self.select(beyond, infinite, rounded)
+            rounded = self.select(self.binary("fcmp oeq", size, self.number(float("inf"))), x, rounded)
+            return self.binary("fadd", rounded, self.number(0.0))
+        floats, ints = f"<{self.lanes} x float>", f"<{self.lanes} x i32>"
+        short = self.t.op(f"fptrunc {self.type} {self.masked(x, 0xFFFFFFFFE0000000)} to {floats}")
+        back = self.t.op(f"fpext {floats} {short} to {self.type}")
+        small = self.binary("fcmp olt", size, self.number(1.0))
+        above = self.binary("fcmp ogt", self.call("fabs", back), size)
+        away = self.t.op(f"and <{self.lanes} x i1> {small}, {above}")
+        word = self.t.op(f"bitcast {floats} {short} to {ints}")
+        word = self.t.op(f"add {ints} {word}, {self.t.op(f'sext <{self.lanes} x i1> {away} to {ints}')}")
+        back = self.t.op(f"fpext {floats} {self.t.op(f'bitcast {ints} {word} to {floats}')} to {self.type}")
+        return self.binary("fadd", back, self.number(0.0))
+
+    def sum(self, pairs: list[tuple[str, str, str, str]], total: str) -> str:
+        """One chunk: (a, b, power of a, power of b) of each product, and the accumulator."""
+        largest = self.larger(self.powers(self.accumulator, total), self.number(2.0**LOWEST))
+        for _, _, power_a, power_b in pairs:
+            largest = self.larger(self.binary("fmul", power_a, power_b), largest)
+        scale = self.binary("fdiv", self.number(2.0**self.bits), largest)
+        added = self.call("trunc", self.binary("fmul", total, scale))
+        for a, b, _, _ in pairs:
+            product = self.binary("fmul", self.binary("fmul", a, b), scale)
+            added = self.binary("fadd", added, self.call("trunc", product))
+        return self.settle(self.binary("fmul", added, self.binary("fmul", largest, self.number(2.0**-self.bits))))

@@ -635,13 +635,13 @@ def _combined(t: Text, operation: str, kind: str, type: str, old: str, operand: 
 
 
 def mma_function(name: str) -> tuple[str, dict[str, str]]:
-    """``ww_mma_<shape>_<element>_<accumulator>_<n_a>_<n_b>_<n_c>``: registers in rows of 32 words, D replaces A.
+    """``ww_mma_<shape>_<element>_<accumulator>_<n_a>_<n_b>_<n_c>_<arch>``: registers in rows of 32 words, D replaces A.
 
-    Products are added in f64 in the order of k, beginning with the accumulator, and rounded once, as
-    ``engine/numerics.py`` defines it.
+    Sums in f16 and f32 are the silicon's (``engine/silicon_mma.py``); others are added in f64 in the order of k, beginning
+    with the accumulator, as ``engine/numerics.py`` defines it.
     """
     _, _, shape, element, accumulator, *numbers = name.split("_")
-    n_a, n_b, n_c = (int(n) for n in numbers)
+    n_a, n_b, n_c, arch = (int(n) for n in numbers)
     quads = shape.startswith("m8n8k4.")
     k = 4 if quads else int(shape.split("k")[1])
     rows = 16 if shape.startswith("m16") else 8
@@ -701,7 +701,8 @@ def mma_function(name: str) -> tuple[str, dict[str, str]]:
     b_values = values_of(second_element, n_a, n_b)
     c_values = values_of(accumulator, n_a + n_b, n_c)
     if quads:
-        results = _volta_step(t, f, shape, a_values, b_values, c_values)
+        step = silicon.Fused(t, LANES, arch, element, accumulator, 4)
+        results = _volta_step(t, f, shape, step, a_values, b_values, c_values)
         _store_results(t, f, accumulator, results)
         return _mma_text(name, t)
     per = max(1, len(a_values) // n_a)
@@ -718,25 +719,24 @@ def mma_function(name: str) -> tuple[str, dict[str, str]]:
     for n, value in enumerate(c_values):
         spread(value, "%c", places[n])
     row = "<8 x double>"
+    fused = silicon.Fused(t, 8, arch, element, accumulator, k) if accumulator in ("f16", "f32") else None
+    if fused:
+        for base, count in (("a", rows * k), ("b", 8 * k)):
+            t.emit(f"%power_{base} = alloca [{count} x double], align 64")
+            for place in range(0, 8 * count, 64):
+                line = t.op(f"load {row}, ptr {t.field(f'%{base}', place)}, align 64")
+                t.emit(f"store {row} {fused.powers(element, line)}, ptr {t.field(f'%power_{base}', place)}, align 64")
     t.emit("br label %row_loop")
     t.label("row_loop")
     t.emit("%r = phi i64 [ 0, %0 ], [ %r1, %row_done ]")
     c_p = t.op(f"getelementptr {row}, ptr %c, i64 %r")
     start = t.op(f"load {row}, ptr {c_p}")
     a_p = t.op(f"getelementptr [{k} x double], ptr %a, i64 %r")
-    t.emit("br label %k_loop")
-    t.label("k_loop")
-    t.emit("%k = phi i64 [ 0, %row_loop ], [ %k1, %k_loop ]")
-    t.emit(f"%sum = phi {row} [ {start}, %row_loop ], [ %sum1, %k_loop ]")
-    factor_p = t.op(f"getelementptr double, ptr {a_p}, i64 %k")
-    factor = t.op(f"load double, ptr {factor_p}")
-    one = t.op(f"insertelement {row} poison, double {factor}, i64 0")
-    splat = t.op(f"shufflevector {row} {one}, {row} poison, <8 x i32> zeroinitializer")
-    line = t.op(f"load {row}, ptr {t.op(f'getelementptr {row}, ptr %b, i64 %k')}")
-    product = t.op(f"fmul {row} {splat}, {line}")
-    t.emit(f"%sum1 = fadd {row} %sum, {product}")
-    t.emit("%k1 = add i64 %k, 1")
-    t.emit(f"br i1 {t.op(f'icmp ult i64 %k1, {k}')}, label %k_loop, label %row_done")
+    if fused:
+        _fused_row(t, fused, k, a_p, start)
+        t.emit("br label %row_done")
+    else:
+        _ordered_row(t, k, a_p, start)
     t.label("row_done")
     t.emit(f"store {row} %sum1, ptr {c_p}")
     t.emit("%r1 = add i64 %r, 1")
@@ -758,7 +758,45 @@ def _mma_text(name: str, t: Text) -> tuple[str, dict[str, str]]:
     return f"define internal void @{name}(ptr %values) noinline {{\n" + "\n".join(t.lines) + "\n}\n", dict(t.declared)
 
 
-def _volta_step(t: Text, f: arithmetic.Form, shape: str, a: list[str], b: list[str], c: list[str]) -> list[str]:
+def _ordered_row(t: Text, k: int, a_p: str, start: str) -> None:
+    """One row of D as %sum1: products added in the order of k."""
+    row = "<8 x double>"
+    t.emit("br label %k_loop")
+    t.label("k_loop")
+    t.emit("%k = phi i64 [ 0, %row_loop ], [ %k1, %k_loop ]")
+    t.emit(f"%sum = phi {row} [ {start}, %row_loop ], [ %sum1, %k_loop ]")
+    factor_p = t.op(f"getelementptr double, ptr {a_p}, i64 %k")
+    factor = t.op(f"load double, ptr {factor_p}")
+    line = t.op(f"load {row}, ptr {t.op(f'getelementptr {row}, ptr %b, i64 %k')}")
+    t.emit(f"%sum1 = fadd {row} %sum, {t.op(f'fmul {row} {_splat(t, factor)}, {line}')}")
+    t.emit("%k1 = add i64 %k, 1")
+    t.emit(f"br i1 {t.op(f'icmp ult i64 %k1, {k}')}, label %k_loop, label %row_done")
+
+
+def _splat(t: Text, value: str) -> str:
+    row = "<8 x double>"
+    one = t.op(f"insertelement {row} poison, double {value}, i64 0")
+    return t.op(f"shufflevector {row} {one}, {row} poison, <8 x i32> zeroinitializer")
+
+
+def _fused_row(t: Text, fused: silicon.Fused, k: int, a_p: str, start: str) -> None:
+    """One row of D as %sum1: the silicon's fused sums."""
+    row = "<8 x double>"
+    power_p = t.op(f"getelementptr [{k} x double], ptr %power_a, i64 %r")
+    total = start
+    for first in range(0, k, fused.chunk):
+        pairs = []
+        for n in range(first, first + fused.chunk):
+            factors = [_splat(t, t.op(f"load double, ptr {t.field(p, 8 * n)}")) for p in (a_p, power_p)]
+            lines = [t.op(f"load {row}, ptr {t.field(p, 64 * n)}, align 64") for p in ("%b", "%power_b")]
+            pairs.append((factors[0], lines[0], factors[1], lines[1]))
+        total = fused.sum(pairs, total)
+    t.emit(f"%sum1 = select i1 true, {row} {total}, {row} poison")
+
+
+def _volta_step(
+    t: Text, f: arithmetic.Form, shape: str, fused: silicon.Fused, a: list[str], b: list[str], c: list[str]
+) -> list[str]:
     """One step of Volta's m8n8k4: four products of 8x4 by 4x8, each by eight lanes."""
     _, layout_a, layout_b, step_text = shape.split(".")
     step = int(step_text)
@@ -792,11 +830,12 @@ def _volta_step(t: Text, f: arithmetic.Form, shape: str, a: list[str], b: list[s
                 rows.append(member + upper)
                 columns.append(4 * step + n)
         quads = [lane % 16 // 4 for lane in range(LANES)]
+        pairs = []
         for k in range(4):
             left = pick("%a", [source(q, r, k, layout_a == "row") for q, r in zip(quads, rows, strict=True)])
             right = pick("%b", [source(q, x, k, layout_b == "col") for q, x in zip(quads, columns, strict=True)])
-            total = f.op("fadd", "f64", total, f.op("fmul", "f64", left, right))
-        results.append(total)
+            pairs.append((left, right, fused.powers(fused.element, left), fused.powers(fused.element, right)))
+        results.append(fused.sum(pairs, total))
     return results
 
 

@@ -82,6 +82,11 @@ class Emitter(Builder):
         self.context = context
         self.steps: list[list[Op]] = []
 
+    @property
+    def arch(self) -> int:
+        """Compute capability times ten."""
+        return self.context.arch
+
     def step(self) -> None:
         """End a machine step; values do not live on."""
         self.steps.append(self.ops)

@@ -54,7 +54,7 @@ def multiply(
     b: Emitter, shape: str, element: str, sum_type: str, x: list[Value], y: list[Value], z: list[Value]
 ) -> list[Value]:
     """One operation; the words of its result."""
-    attr = (shape, element, sum_type, len(x), len(y), len(z))
+    attr = (shape, element, sum_type, len(x), len(y), len(z), b.arch)
     result = b.op("mma", "i32x4", *x, *y, *z, attr=attr)
     return [b.op("extract", "i32", result, attr=n) for n in range(len(z))]
 

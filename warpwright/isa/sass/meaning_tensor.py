@@ -37,7 +37,7 @@ def emit(b: Emitter, i: Instruction, shape: str, elements: tuple[str, str], accu
     element = elements[0] if elements[0] == elements[1] else "".join(elements)
     n_a, n_b = (2, 2) if shape.startswith("m8n8k4.") else fragment_registers(shape, BITS[elements[0]])
     args = registers(b, x, n_a) + registers(b, y, n_b) + registers(b, z, n_c)
-    result = b.op("mma", "i32x4", *args, attr=(shape, element, accumulator, n_a, n_b, n_c))
+    result = b.op("mma", "i32x4", *args, attr=(shape, element, accumulator, n_a, n_b, n_c, b.arch))
     for n in range(n_c):
         set32(b, Operand(d.kind, d.index + n), b.op("extract", "i32", result, attr=n))
 
@@ -63,7 +63,7 @@ def HMMA(i: Instruction, b: Emitter) -> None:
 
 def product(b: Emitter, shape: str, element: str, x: list[Value], y: list[Value], z: list[Value]) -> list[Value]:
     """One integer ``mma`` of bytes: the words of its result."""
-    result = b.op("mma", "i32x4", *x, *y, *z, attr=(shape, element, "s32", len(x), len(y), len(z)))
+    result = b.op("mma", "i32x4", *x, *y, *z, attr=(shape, element, "s32", len(x), len(y), len(z), b.arch))
     return [b.op("extract", "i32", result, attr=n) for n in range(len(z))]
 
 
@@ -162,7 +162,7 @@ def DMMA(i: Instruction, b: Emitter) -> None:
         for depth in range(depth_blocks):
             at = 2 * (row + row_blocks * depth)
             args = (*left[at : at + 2], *right[2 * depth : 2 * depth + 2], *words)
-            result = b.op("mma", "i32x4", *args, attr=("m8n8k4", "f64", "f64", 2, 2, 4))
+            result = b.op("mma", "i32x4", *args, attr=("m8n8k4", "f64", "f64", 2, 2, 4, b.arch))
             words = [b.op("extract", "i32", result, attr=n) for n in range(4)]
         total[4 * row : 4 * row + 4] = words
     for n, word in enumerate(total):
