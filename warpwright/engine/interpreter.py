@@ -55,7 +55,7 @@ RUNNING, AT_WARPSYNC, AT_BARRIER = -1, 16, 17
 """What a lane waits for: nothing, B register 0..15, a WARPSYNC, a block barrier."""
 BACK_EDGES_BEFORE_SWITCH = 8
 """Backward branches that a diverged group may take while another group could run."""
-YIELDS_BEFORE_RELEASE = 32
+YIELDS_BEFORE_RELEASE = 1
 """YIELDs that the only running group of a warp may take before lanes that wait for it at BSYNC go on without it."""
 BACK_EDGES_BEFORE_YIELD = 4096
 """Backward branches after which a warp lets other warps run."""
