@@ -18,6 +18,7 @@ from warpwright.isa.sass.text import format_instruction
 from warpwright.timing import state as s
 from warpwright.timing.classes import FMA_SHAPES, known, timing_of
 from warpwright.tools.report.resources import (
+    BALANCE,
     BOUNDS,
     DRAM_LATENCY,
     GRID,
@@ -498,7 +499,8 @@ def _limit(
         blocks = run.grid[0] * run.grid[1] * run.grid[2]
         assert run.timing is not None
         # More blocks are no number of the chip; what the few warps wait for is.
-        return replace(GRID, change=resource.change, overrides=resource.overrides), (
+        which = GRID if blocks < len(run.timing.sm["active_cycles"]) else BALANCE
+        return replace(which, change=resource.change, overrides=resource.overrides), (
             f"SMs have no block for {idle:.0%} of the time behind the launch overhead "
             f"({blocks:,} block{'s' if blocks != 1 else ''} on {len(run.timing.sm['active_cycles'])} SMs)"
         )

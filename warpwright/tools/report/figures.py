@@ -13,6 +13,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from warpwright.chips import Chip
 from warpwright.tools.report.attribution import Attribution, Traffic
@@ -301,3 +302,70 @@ def draw_sms(run: Run, chip: Chip) -> str:
         f"most {float(np.max(active)) / max(timing.cycles, 1):.0%}."
     )
     return svg(width, height, "Activity of the SMs", description, parts, "sms")
+
+
+MOST_ROWS = 33
+"""SMs of a drawing of blocks: with more, bars get too thin to tell apart, so that every second, third … SM is drawn."""
+MOST_SPANS = 1500
+"""Blocks of such a drawing; beyond, fewer SMs are drawn."""
+
+
+def lanes_of(blocks: npt.NDArray[np.int64]) -> list[int]:
+    """For each block (rows SM, start, end) the first lane of its SM that is free when it starts."""
+    ends: dict[int, list[int]] = {}
+    lanes = [0] * len(blocks)
+    for i in np.argsort(blocks[:, 1], kind="stable"):
+        sm, start, end = (int(v) for v in blocks[i])
+        busy = ends.setdefault(sm, [])
+        lane = next((n for n, over in enumerate(busy) if over <= start), len(busy))
+        if lane == len(busy):
+            busy.append(0)
+        busy[lane] = end
+        lanes[int(i)] = lane
+    return lanes
+
+
+def draw_blocks(run: Run) -> tuple[str, int] | None:
+    """Blocks of each SM over time, a row an SM; with it the number of SMs drawn.  None when the run has no times."""
+    timing = run.timing
+    assert timing is not None
+    if timing.blocks is None or not len(timing.blocks):
+        return None
+    blocks = timing.blocks[timing.blocks[:, 2] > 0]
+    used = np.unique(blocks[:, 0])
+    counts = np.array([np.count_nonzero(blocks[:, 0] == sm) for sm in used])
+    every = max(1, -(-int(counts.sum()) // MOST_SPANS), -(-len(used) // MOST_ROWS))
+    drawn = used[::every]
+    numbers = np.flatnonzero(np.isin(blocks[:, 0], drawn))
+    chosen = blocks[numbers]
+    lanes = lanes_of(chosen)
+    deep = {int(sm): max(lane for lane, row in zip(lanes, chosen, strict=True) if row[0] == sm) + 1 for sm in drawn}
+    width, left, top, bottom = 860, 64, 6, 34
+    tall = 14.0
+    height = int(top + tall * len(drawn) + bottom)
+    scale = (width - left - 8) / max(timing.cycles, 1)
+    parts = []
+    step = 10 ** math.floor(math.log10(max(timing.cycles, 1)))
+    step = next(s for s in (step // 5, step // 2, step, step * 2) if s > 0 and timing.cycles / s <= 8)
+    for cycle in range(0, timing.cycles + 1, step):
+        x = left + cycle * scale
+        parts.append(line(x, top, x, height - bottom, "grid"))
+        parts.append(text(x, height - bottom + 15, f"{cycle:,}", "tick", "middle"))
+    parts.append(text(width - 8, height - 4, "cycles", "axis", "end"))
+    place = {int(sm): i for i, sm in enumerate(drawn)}
+    for i, sm in enumerate(int(one) for one in drawn):
+        if i % max(1, round(len(drawn) / 16)) == 0:
+            parts.append(text(left - 6, top + tall * i + tall / 2 + 3, f"SM {sm}", "tick", "end"))
+    for lane, (sm, start, end) in zip(lanes, chosen.tolist(), strict=True):
+        thick = tall / deep[sm]
+        y = top + tall * place[sm] + thick * lane
+        parts.append(
+            f'<path class="block" d="M{left + start * scale:.1f} {y:.2f}h{max((end - start) * scale, 0.5):.1f}v{max(thick - 0.5, thick * 0.7) if thick < 4 else thick - 1.2:.2f}'
+            f'H{left + start * scale:.1f}Z"/>'
+        )
+    lasts = blocks[:, 2] - blocks[:, 1]
+    description = (
+        f"{len(blocks):,} blocks on {len(used)} SMs; a block lasts {int(lasts.min()):,} to {int(lasts.max()):,} cycles, "
+        f"{float(lasts.mean()):,.0f} on average."
+    )
+    return svg(width, height, "Blocks of the SMs over time", description, parts, "timeline"), len(drawn)

@@ -78,7 +78,10 @@ def _line_row(found: LineCost, hottest: float, a: Attribution) -> str:
         why = ", ".join(
             f"{name.replace('_', ' ')} {count / max(found.stall_cycles, 1):.0%}"
             for name, count in list(found.reasons.items())[:3]
+            if count >= 0.005 * found.stall_cycles
         )
+    elif not found.stall_cycles:
+        why = ""
     else:
         why = f"{worst.text.split(' ')[1 if worst.text.startswith('@') else 0]} at {worst.address:#06x}"
         reason = _why(worst, a)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from warpwright.errors import UnsupportedError
 from warpwright.tools.report.attribution import Attribution, attribute
-from warpwright.tools.report.figures import draw_memory, draw_roofline, draw_sms, roofline
+from warpwright.tools.report.figures import draw_blocks, draw_memory, draw_roofline, draw_sms, roofline
 from warpwright.tools.report.listing import hot_lines, listing
 from warpwright.tools.report.whatif import WhatIf
 from warpwright.tools.tables import dims, dram_gb_per_s, format_rate, format_seconds
@@ -285,10 +285,27 @@ def _sms(run: Run, a: Attribution) -> str:
     facts = f"Blocks an SM: {int(blocks.min()):,} to {int(blocks.max()):,}."
     if idle:
         facts += f" {idle} of {len(blocks)} SMs ran none."
+    over_time = draw_blocks(run)
+    timeline = ""
+    if over_time is not None:
+        drawing, drawn = over_time
+        spans = run.timing.blocks[:, 2] - run.timing.blocks[:, 1]
+        told = (
+            f"A block lasts {int(spans.min()):,} to {int(spans.max()):,} cycles, {float(spans.mean()):,.0f} on average."
+        )
+        if len(spans) < run.grid[0] * run.grid[1] * run.grid[2]:
+            told += f" The first {len(spans):,} blocks of the grid are drawn."
+        busy = len(blocks) - idle
+        if drawn < busy:
+            told += f" {drawn} of {busy} SMs are drawn."
+        timeline = (
+            f'<h3>Blocks over time</h3><p class="note">A row an SM, a bar a block; blocks that an SM runs at once lie above each '
+            f'other. {told}</p><div class="scroll wide" tabindex="0" role="region" aria-label="Blocks over time">{drawing}</div>'
+        )
     return (
         '<div class="panel whole"><h3>SMs</h3><p class="note">Cycles with at least one block, of all cycles of the launch. '
         f'{facts}</p><div class="scroll wide" tabindex="0" role="region" aria-label="Activity of the SMs">'
-        f"{draw_sms(run, run.device)}</div></div>"
+        f"{draw_sms(run, run.device)}</div>{timeline}</div>"
     )
 
 

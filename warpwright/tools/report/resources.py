@@ -55,6 +55,10 @@ GRID = Resource(
     "a grid too small for the chip",
     "more blocks, so that every SM has some",
 )
+BALANCE = Resource(
+    "unequal load of the SMs",
+    "blocks of equal work, or more and shorter ones, so that SMs end together",
+)
 BOUNDS: Mapping[str, Resource] = {
     "instruction issue": Resource(
         "instruction issue",
