@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -114,7 +115,7 @@ class PtxModule:
         except UnsupportedInstruction as error:
             raise UnsupportedError(str(error)) from None
         program = lowering.program
-        program.source = self.compiled.source
+        program.source = self.compiled.source if self.text.files else self.compiled.ptx
         banks = {}
         if self.constants is not None:
             banks[3] = self.memory.view(self.constants.address, self.constants.size_bytes)
@@ -179,6 +180,7 @@ def load_ptx(
     memory: DeviceMemory,
     name: str = "kernel.ptx",
     source: str | None = None,
+    source_name: str = "",
     lowered_names: Mapping[str, str] | None = None,
 ) -> PtxModule:
     """Read PTX and place its constant variables.
@@ -187,12 +189,16 @@ def load_ptx(
         arch: compute capability times ten of the chip it is to run on.
         name: what messages call the text.
         source: CUDA C++ text, when the PTX was made from it.
+        source_name: what the compiler called that text; it puts its working folder before the name.
         lowered_names: symbol of each C++ name expression.
 
     Raises:
         PtxError: for text that is not PTX.
     """
     module = parse(text, name)
+    for number, path in module.files.items():
+        if source_name and path.endswith("/" + source_name) and not Path(path).is_file():
+            module.files[number] = source_name
     kernels = {k: _record(module, k, arch) for k in module.kernels}
     compiled = CompiledModule(
         Module(name, arch, False, kernels=kernels),

@@ -243,7 +243,23 @@ class Assembler:
         else:
             items.append("@return")
             items += self.epilogue(unit)
+        self.check_targets(function, items)
         unit.blocks = reconverge(split_blocks(items))
+
+    def check_targets(self, function: Function, items: list[Step | str]) -> None:
+        """Raise PtxError for a branch to what is no label of the function."""
+        labels = {item for item in items if isinstance(item, str)}
+        for item in items:
+            if isinstance(item, str) or item.returns_to or item.leaves or not item.ops:
+                continue
+            op = item.ops[-1]
+            places = (op.attr,) if op.name == "branch" else op.attr if op.name == "branch_indirect" else ()
+            for place in places:
+                if place.name not in labels and item.instruction is not None:
+                    raise PtxError(
+                        f"{self.name}:{item.instruction.line}: {place.name} is no label of {function.name}\n"
+                        f"  {item.instruction.text}"
+                    )
 
     def ret(self, unit: Unit, i: Instruction) -> list[Step]:
         """A kernel's thread ends; a function's goes to its one place of return."""
@@ -403,10 +419,7 @@ class Assembler:
             if isinstance(attr, Place):
                 place = places.get((unit.function.name, attr.name))
                 place = functions.get(self.module.aliases.get(attr.name, attr.name)) if place is None else place
-                if place is None:
-                    raise PtxError(
-                        f"{self.name}: function {unit.function.name} branches to {attr.name}, which is no label"
-                    )
+                assert place is not None, attr.name
                 return place
             if isinstance(attr, FrameSize):
                 return frames[attr.function]
@@ -439,8 +452,16 @@ class Assembler:
         for op in ops:
             if op.name == "load_const" and ops[op.args[0]].name == "const":
                 operands.append(ProgramOperand(Kind.CONSTANT, index=op.attr[0], value=ops[op.args[0]].attr))
-        line = (i.source or (self.name, i.line)) if i is not None else None
+        line = self.line_of(i) if i is not None else None
         return ProgramInstruction(STEP_BYTES * n, opcode, modifiers, tuple(operands), line=line)
+
+    def line_of(self, i: Instruction) -> tuple[str, int] | None:
+        """The line of the compiled program, or of the PTX text when it names no files."""
+        if not self.module.files:
+            return self.name, i.line
+        if i.source is None or i.source[0] not in self.module.files:
+            return None
+        return self.module.files[i.source[0]], i.source[1]
 
     def program(self, instructions: list[ProgramInstruction]) -> Program:
         kernel = self.kernel

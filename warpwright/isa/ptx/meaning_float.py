@@ -169,16 +169,14 @@ def float_div(i: Instruction, b: Emitter) -> None:
     if "approx" not in i.modifiers and "full" not in i.modifiers:
         b.result(d, finish32(b, i, divide32(b, x, y, rounding(i))))
         return
-    if "ftz" in i.modifiers and "approx" in i.modifiers:
-        quotient = mul32(b, x, mufu(b, "rcp", y))
-    else:
-        # The divisor is brought to where its reciprocal is normal.
-        small = is_small(b, y, -126)
+    # The divisor is brought to where its reciprocal is normal.
+    by = b.const(power(0), "f32")
+    if "full" in i.modifiers:
         large = b.fcmp("ogt", b.op("fabs", "f32", y), b.const(power(126), "f32"))
-        by = b.select(
-            small, b.const(power(24), "f32"), b.select(large, b.const(power(-2), "f32"), b.const(power(0), "f32"))
-        )
-        quotient = mul32(b, mul32(b, x, by), mufu(b, "rcp", mul32(b, y, by)))
+        by = b.select(large, b.const(power(-2), "f32"), by)
+    if "ftz" not in i.modifiers:
+        by = b.select(is_small(b, y, -126), b.const(power(24), "f32"), by)
+    quotient = mul32(b, mufu(b, "rcp", mul32(b, y, by)), mul32(b, x, by))
     b.result(d, finish32(b, i, quotient))
 
 
@@ -255,20 +253,19 @@ def rsqrt(i: Instruction, b: Emitter) -> None:
 
 
 def reciprocal_root64(b: Emitter, x: Value) -> Value:
-    """rsqrt.approx.f64 to double precision: Newton's iteration, at the ends of the range scaled by 2**108."""
+    """rsqrt.approx.f64: the unit's value of the upper word and one step of a cubic iteration, as compiled code has it."""
     one = b.const(ONES["f64"], "f64")
     bits = b.bitcast(x, "i64")
     special = b.icmp("uge", b.sub(bits, b.const(1, "i64")), b.const((0x7FF << 52) - 1, "i64"))
     safe = b.select(special, one, x)
-    small = b.fcmp("olt", safe, b.const(1 << 57, "f64"))
-    safe = b.select(small, b.op("fmul", "f64", safe, b.const((1023 + 108) << 52, "f64"), attr="rn"), safe)
-    y = b.op("mufu", "f64", safe, attr="rsq")
-    for _ in range(2):
-        half_y = b.op("fmul", "f64", y, b.const(0x3FE0000000000000, "f64"), attr="rn")
-        s = b.op("fmul", "f64", safe, y, attr="rn")
-        error = b.op("fma", "f64", b.op("fneg", "f64", s), y, one, attr="rn")
-        y = b.op("fma", "f64", half_y, error, y, attr="rn")
-    y = b.select(small, b.op("fmul", "f64", y, b.const((1023 + 54) << 52, "f64"), attr="rn"), y)
+    small = b.fcmp("olt", safe, b.const(1 << 52, "f64"))
+    safe = b.select(small, b.op("fmul", "f64", safe, b.const((1023 + 54) << 52, "f64"), attr="rn"), safe)
+    y = upper_half(b, safe, "rsq")
+    square = b.op("fmul", "f64", y, y, attr="rn")
+    error = b.op("fma", "f64", safe, b.op("fneg", "f64", square), one, attr="rn")
+    factor = b.op("fma", "f64", error, b.const(0x3FD8 << 48, "f64"), b.const(0x3FE0 << 48, "f64"), attr="rn")
+    y = b.op("fma", "f64", factor, b.op("fmul", "f64", y, error, attr="rn"), y, attr="rn")
+    y = b.select(small, b.op("fmul", "f64", y, b.const((1023 + 27) << 52, "f64"), attr="rn"), y)
     magnitude = b.and_(bits, b.const((1 << 63) - 1, "i64"))
     sign_bit = b.and_(bits, b.const(1 << 63, "i64"))
     zero = b.icmp("eq", magnitude, b.const(0, "i64"))

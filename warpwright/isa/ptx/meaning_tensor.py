@@ -268,29 +268,28 @@ def wmma_multiply(i: Instruction, b: Emitter) -> None:
     gather(b, None)
     left, right, total = registers(b, x), registers(b, y), registers(b, z)
     per = 32 // BITS[element] if element != "tf32" else 1
-    if addend == "f16":
+    in_half = to == addend == "f16"
+    if addend == "f16" and not in_half:
         total = widened(b, total)
-    a_tiles, b_tiles = tiles("a", shape, per), tiles("b", shape, per)
+    sum_type = "s32" if to == "s32" else "f16" if in_half else "f32"
+    whole = 2 if in_half else 4
+    held = whole if m >= 16 else whole // 2
     zero = b.const(0)
     words: list[Value] = []
-    for up in a_tiles:
+    for up in tiles("a", shape, per):
         count = min(m, 16) * k // (32 * per)
         own = left[up.first : up.first + count]
         if m == 8:
             own = [w for word in own for w in (word, zero)]
-        for across in b_tiles:
+        for across in tiles("b", shape, per):
             mine = right[across.first : across.first + 8 * k // (32 * per)]
-            held = 4 if m >= 16 else 2
-            c = total[len(words) : len(words) + held]
-            result = multiply(
-                b, f"m16n8k{k}", element, "s32" if to == "s32" else "f32", own, mine, c + [zero] * (4 - held)
-            )
-            words += result[:held]
-    write(b, d, narrowed(b, words) if to == "f16" else words)
+            c = total[len(words) : len(words) + held] + [zero] * (whole - held)
+            words += multiply(b, f"m16n8k{k}", element, sum_type, own, mine, c)[:held]
+    write(b, d, narrowed(b, words) if to == "f16" and not in_half else words)
 
 
 def widened(b: Emitter, words: list[Value]) -> list[Value]:
-    """Packed f16 sums as f32: the product is rounded once, at its end."""
+    """Packed f16 sums as f32."""
     found = []
     for word in words:
         for n in range(2):

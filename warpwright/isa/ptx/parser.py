@@ -77,7 +77,7 @@ class _Parser:
         self.result = Module()
         self.scopes: list[_Scope] = []
         self.ranges: list[tuple[str, int, str]] = []
-        self.location: tuple[str, int] | None = None
+        self.location: tuple[int, int] | None = None
         self.renamed = 0
 
     # --- words ------------------------------------------------------------------------------------
@@ -550,9 +550,8 @@ class _Parser:
     def loc(self) -> None:
         line = self.advance().line
         file, number = self.integer(), self.integer()
-        name = self.result.files.get(file)
-        # Line 0 is code of the compiler's own.
-        self.location = (name, number) if name and number else None
+        # Line 0 is code of the compiler's own; the names of files may stand at the text's end.
+        self.location = (file, number) if number else None
         while self.word.line == line and self.word.kind != "end":
             self.advance()
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from warpwright.errors import WarpwrightError
+
 BITS: Mapping[str, int] = {
     **{f"{kind}{bits}": bits for kind in "usb" for bits in (8, 16, 32, 64)},
     **{"f16": 16, "bf16": 16, "f32": 32, "f64": 64, "tf32": 32, "pred": 1, "b128": 128},
@@ -19,7 +21,7 @@ BITS: Mapping[str, int] = {
 OPAQUE = ("texref", "samplerref", "surfref")
 
 
-class PtxError(ValueError):
+class PtxError(WarpwrightError, ValueError):
     """Text that is not PTX: says line, text and what was expected."""
 
 
@@ -114,8 +116,8 @@ class Instruction:
     """Line in the PTX text."""
     text: str
     """As written, spaces collapsed."""
-    source: tuple[str, int] | None = None
-    """File and line of the program that was compiled to PTX (``.loc``)."""
+    source: tuple[int, int] | None = None
+    """Number in ``Module.files`` and line of the program that was compiled to PTX (``.loc``)."""
 
     @property
     def name(self) -> str:

@@ -1,0 +1,145 @@
+"""PTX as a second opinion: the whole corpus against its references and against machine code."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import warpwright as ww
+from tests.kernels import Case, cases
+from warpwright.api import Module
+from warpwright.engine.ptx_module import load_ptx
+from warpwright.toolchain import CompiledModule, compile_source
+
+CHIPS = {70: "v100", 80: "a100", 90: "h200"}
+CONTRACTED = ("fast_intrinsics", "dft_direct", "fft_radix2", "black_scholes")
+"""Here the assembler fuses products and sums that PTX keeps apart (it may, where they have no .rn)."""
+TIMES = ("clock_read",)
+"""Results that are times."""
+VOLTA_ORDER = ("wmma_float", "wmma_tiled")
+"""Volta's compiled wmma takes the products in another order of k than mma.m16n8k16 does, which changes last bits."""
+
+Outputs = dict[int, Any]
+
+
+@cache
+def corpus() -> list[Case]:
+    return cases("small")
+
+
+def launch(module: Module, case: Case) -> Outputs:
+    """Run a case; its buffers afterwards, by index of argument."""
+    for name, contents in case.device_globals.items():
+        module.symbol(name).set(contents)
+    arguments = [a.copy() if isinstance(a, np.ndarray) and a.ndim else a for a in case.args]
+    module[case.kernel][case.grid, case.block, case.shared_bytes](*arguments)
+    return {i: a for i, a in enumerate(arguments) if isinstance(a, np.ndarray) and a.ndim}
+
+
+def compiled(case: Case, arch: int, *more: str) -> CompiledModule:
+    return compile_source(case.source, arch, options=(*case.options, *more))
+
+
+def through_ptx(case: Case, arch: int, engine: str, *more: str) -> Outputs:
+    gpu = ww.GPU(CHIPS[arch], timing="off", engine=engine)
+    made = compiled(case, arch, *more)
+    assert made.ptx is not None
+    name = f"{case.source.stem}.ptx"
+    return launch(Module(gpu, load_ptx(made.ptx, arch, gpu.memory, name, made.source, made.name)), case)
+
+
+def through_machine_code(case: Case, arch: int, *more: str) -> Outputs:
+    gpu = ww.GPU(CHIPS[arch], timing="off", engine="interpreter")
+    return launch(gpu.compile(case.source, options=(*case.options, *more)), case)
+
+
+@pytest.mark.parametrize("engine", ["interpreter", "compiled"])
+@pytest.mark.parametrize("arch", CHIPS)
+def test_corpus_equals_its_references(arch: int, engine: str) -> None:
+    failures = []
+    for case in corpus():
+        if case.min_arch > arch:
+            continue
+        try:
+            case.verify(through_ptx(case, arch, engine))
+        except (AssertionError, ww.WarpwrightError) as error:
+            failures.append(f"{case.name}: {' '.join(str(error).split())[:200]}")
+    assert not failures, "\n".join(failures)
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+def test_corpus_gives_the_bits_of_machine_code(arch: int) -> None:
+    failures = []
+    for case in corpus():
+        if case.min_arch > arch or case.name in TIMES or (arch == 70 and case.name in VOLTA_ORDER):
+            continue
+        more = ("--fmad=false",) if case.name in CONTRACTED else ()
+        ours, theirs = through_ptx(case, arch, "interpreter", *more), through_machine_code(case, arch, *more)
+        for index, got in ours.items():
+            mine, other = (np.frombuffer(x.tobytes(), np.uint8) for x in (got, theirs[index]))
+            different = int((mine != other).sum())
+            if different:
+                failures.append(f"{case.name}: argument {index}: {different} bytes of {got.nbytes}")
+    assert not failures, "\n".join(failures)
+
+
+def test_global_and_constant_variables() -> None:
+    """Initialisers with addresses, in global and constant memory; contents set from outside."""
+    source = """.version 8.8
+.target sm_80
+.address_size 64
+.global .align 4 .u32 table[3] = {10, 20, 30};
+.global .align 8 .u64 where[2] = {table, generic(bias)};
+.const .align 4 .u32 bias = 5;
+.visible .entry k(.param .u64 out)
+{
+    .reg .b64 %rd<5>;
+    .reg .b32 %r<5>;
+    ld.param.u64 %rd1, [out];
+    ld.global.u64 %rd2, [where];
+    ld.u32 %r1, [%rd2+8];
+    ld.global.u64 %rd3, [where+8];
+    ld.u32 %r2, [%rd3];
+    ld.const.u32 %r3, [bias];
+    add.u32 %r1, %r1, %r2;
+    add.u32 %r1, %r1, %r3;
+    st.global.u32 [%rd1], %r1;
+    ret;
+}
+"""
+    gpu = ww.GPU("a100", timing="off", engine="interpreter")
+    module = Module(gpu, load_ptx(source, 80, gpu.memory))
+    out = np.zeros(1, np.uint32)
+    module["k"][1, 1](out)
+    assert out[0] == 40
+    module.symbol("table").set(np.array([0, 0, 100], np.uint32))
+    module["k"][1, 1](out)
+    assert out[0] == 110
+
+
+def test_a_fault_names_the_line_of_the_program() -> None:
+    source = """extern "C" __global__ void k(int *p) {
+    p[threadIdx.x + 100000] = 1;
+}"""
+    made = compile_source(source, 80, options=("-lineinfo",), name="k.cu")
+    assert made.ptx is not None
+    gpu = ww.GPU("a100", timing="off", engine="interpreter")
+    module = Module(gpu, load_ptx(made.ptx, 80, gpu.memory, "k.ptx", source, "k.cu"))
+    with pytest.raises(ww.MemoryFaultError, match=r"out-of-bounds write of 4 bytes.*\n.*k\.cu:2: p\[threadIdx"):
+        module["k"][1, 1](np.zeros(4, np.int32))
+
+
+def test_what_is_not_supported_is_an_error_of_the_package() -> None:
+    source = ".version 8.8\n.target sm_80\n.address_size 64\n.entry k()\n{\ntxq.width.b32 %r, [t];\n}\n"
+    gpu = ww.GPU("a100", timing="off", engine="interpreter")
+    with pytest.raises(ww.WarpwrightError, match="register %r is not declared"):
+        load_ptx(source, 80, gpu.memory, "k.ptx")
+    module = Module(gpu, load_ptx(source.replace("%r", "_"), 80, gpu.memory, "k.ptx"))
+    with pytest.raises(
+        ww.UnsupportedError,
+        match=r"^kernel k: cannot execute line 6 of k\.ptx \(sm_80\): txq\.width\.b32 _, \[t\]: opcode txq has no meaning here$",
+    ):
+        module["k"]
