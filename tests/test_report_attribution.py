@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import warpwright as ww
+from warpwright.cli import app
 from warpwright.run import Run
+from warpwright.session import session
 from warpwright.timing import state as s
 from warpwright.timing.classes import known, timing_of
-from warpwright.tools.report import Attribution, WhatIf, advised, attribute, what_if
+from warpwright.tools.report import Attribution, WhatIf, advised, attribute, trace_events, what_if, write_trace
 from warpwright.tools.report.resources import BOUNDS, MEANINGS, STALLS
 
 SOURCE = """\
@@ -223,3 +229,89 @@ def test_bounds_of_the_model_are_known(runs: dict[str, Run]) -> None:
     for one in runs.values():
         assert one.timing is not None
         assert set(one.timing.bounds) <= set(BOUNDS)
+
+
+def test_a_run_explains_itself(runs: dict[str, Run], tmp_path: Path) -> None:
+    assert runs["roots"].attribution() == attribute(runs["roots"])
+    page = runs["roots"].report(tmp_path / "roots.html", title="Roots", what_if=lambda gpu: run(gpu, "roots"))
+    text = page.read_text(encoding="utf-8")
+    assert "<title>Roots</title>" in text
+    assert "With twice the special-function lanes it takes " in text
+
+
+def test_blocks_have_their_sm_and_times(runs: dict[str, Run]) -> None:
+    for one in runs.values():
+        assert one.timing is not None
+        assert one.device is not None
+        blocks = one.timing.blocks
+        assert blocks.shape == (one.grid[0], 3)
+        assert (blocks[:, 1] >= one.device.launch.launch_overhead_cycles).all()
+        assert (blocks[:, 1] < blocks[:, 2]).all()
+        assert blocks[:, 2].max() <= one.cycles
+        assert np.array_equal(np.bincount(blocks[:, 0], minlength=132), one.timing.sm["blocks"])
+
+
+def test_a_trace_has_every_block(runs: dict[str, Run], tmp_path: Path) -> None:
+    both = [runs["stream"], runs["roots"]]
+    content = json.loads(write_trace(tmp_path / "trace.json", both).read_text(encoding="utf-8"))
+    events = content["traceEvents"]
+    blocks = [e for e in events if e.get("cat") == "block"]
+    assert len(blocks) == 264 + 132
+    assert sum(e.get("cat") == "launch" for e in events) == 2
+    # Blocks of one place of an SM follow each other, and the second launch follows the first.
+    ends: dict[tuple[int, int], float] = {}
+    for event in sorted(blocks, key=lambda e: float(e["ts"])):
+        place = event["pid"], event["tid"]
+        assert event["ts"] >= ends.get(place, 0.0) - 1e-9
+        ends[place] = event["ts"] + event["dur"]
+    first = max(e["ts"] + e["dur"] for e in blocks if e["pid"] == 1)
+    assert first <= runs["stream"].seconds * 1e6 <= min(e["ts"] for e in blocks if e["pid"] == 2)
+    assert {e["args"]["name"] for e in events if e["name"] == "process_name"} == {
+        "1. stream 264 x 512",
+        "2. roots 132 x 512",
+    }
+
+
+def test_untimed_runs_have_no_trace() -> None:
+    untimed = run(ww.GPU("h200", timing="off"), "roots")
+    with pytest.raises(ww.UnsupportedError) as refused:
+        trace_events([untimed])
+    assert str(refused.value) == "this run of roots has no trace: its GPU was made with timing='off'"
+
+
+PROGRAM = """\
+import numpy as np
+import warpwright as ww
+SOURCE = '''
+extern "C" __global__ void add(int n, float *x)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        x[i] += 1.0f;
+}
+'''
+x = np.zeros(1000, np.float32)
+ww.GPU("a100").compile(SOURCE, name="program.cu")["add"][4, 256](1000, x)
+print("sum", x.sum())
+"""
+
+
+def test_the_command_line_writes_reports(tmp_path: Path) -> None:
+    program, page, trace = tmp_path / "program.py", tmp_path / "page.html", tmp_path / "trace.json"
+    program.write_text(PROGRAM)
+    words = ["report", str(program), "--output", str(page), "--trace", str(trace)]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0
+    assert result.stdout == f"sum 1000.0\nwrote {page}\nwrote {trace}\n"
+    assert result.stderr == "once more with half the launch overhead\n"
+    assert "With half the launch overhead it takes " in page.read_text(encoding="utf-8")
+    assert f"<title>{program}</title>" in page.read_text(encoding="utf-8")
+    assert len(json.loads(trace.read_text(encoding="utf-8"))["traceEvents"]) > 4
+    assert session.overrides == {}
+    result = CliRunner().invoke(app, ["run", str(program), "--report", str(page)])
+    assert result.exit_code == 0
+    assert result.stdout.endswith(f"wrote {page}\n")
+    assert "With half" not in page.read_text(encoding="utf-8")
+    result = CliRunner().invoke(app, ["run", str(program), "--timing", "off", "--report", str(page)])
+    assert result.exit_code == 1
+    assert "this run of add has no report: its GPU was made with timing='off'" in result.stderr

@@ -174,7 +174,7 @@ def test_hostile_names_stay_text(runs: list[Run]) -> None:
 def test_every_drawing_and_scrolling_area_has_a_name(page: str) -> None:
     reader = read(page)
     drawings = [a for tag, a in reader.seen if tag == "svg"]
-    assert len(drawings) == 6
+    assert len(drawings) == 8
     assert all(a["role"] == "img" and a["aria-label"] for a in drawings)
     areas = [a for _, a in reader.seen if "scroll" in str(a.get("class", "")).split()]
     assert areas

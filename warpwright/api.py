@@ -77,7 +77,9 @@ class GPU:
         if engine == "interpreter" and timing == "full":
             raise UnsupportedError("the interpreter keeps no time; use timing='off' with engine='interpreter'")
         named = chip if chip is not None else DEFAULT_CHIP
-        self.chip = load_chip(named if isinstance(named, str | Chip) else os.fspath(named), **overrides)
+        self.chip = load_chip(
+            named if isinstance(named, str | Chip) else os.fspath(named), **{**overrides, **session.overrides}
+        )
         self.timing = timing
         self.engine = engine
         self.functional_threads = threads or 1

@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rich.console import Console
 
     from warpwright.run import Run
+    from warpwright.tools.report import WhatIf
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as a shell gives it: 128 + SIGINT."""
@@ -120,10 +123,80 @@ def run(
     program: Annotated[Path, typer.Argument(help="Python program that uses warpwright.")],
     gpu: GpuOption = None,
     timing: TimingOption = None,
+    report: Annotated[Path | None, typer.Option(help="Also write a page of HTML that explains the launches.")] = None,
 ) -> None:
     """Run a program and print its launches; arguments behind the program are its own."""
     runs = _guarded(program, list(context.args), gpu, timing)
     _show_launches(runs)
+    if report is not None and runs:
+        _write(report, runs, str(program))
+
+
+@app.command(name="report", context_settings=_PASS_ON)
+def report_command(
+    context: typer.Context,
+    program: Annotated[Path, typer.Argument(help="Python program that uses warpwright.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path("report.html"),
+    gpu: GpuOption = None,
+    what_if: Annotated[
+        bool, typer.Option(help="Run the program again with the resource doubled that limits its longest launch.")
+    ] = True,
+    trace: Annotated[Path | None, typer.Option(help="Also write blocks over time, for ui.perfetto.dev.")] = None,
+) -> None:
+    """Run a program and write a page that says where the cycles of its launches went and what would help."""
+    arguments = list(context.args)
+    runs = _guarded(program, arguments, gpu, "full")
+    if not runs:
+        raise _fail("the program launched no kernel")
+    _write(output, runs, str(program), _again(program, arguments, gpu, runs) if what_if else {}, trace)
+
+
+def _again(program: Path, arguments: list[str], gpu: str | None, runs: list[Run]) -> dict[int, WhatIf]:
+    """What the program's longest launch takes with its limit relieved; empty, with a note, when that can't be said."""
+    import contextlib
+    import io
+
+    from warpwright.errors import LaunchError
+    from warpwright.session import session
+    from warpwright.tools.report.whatif import compare
+
+    longest = max(range(len(runs)), key=lambda i: runs[i].seconds)
+    limit, chip = runs[longest].attribution().limit, runs[longest].device
+    if limit.overrides is None or chip is None:
+        return {}
+    session.overrides = limit.overrides(chip)
+    note = _console(stderr=True)
+    note.print(f"once more with {limit.change}", markup=False)
+    try:
+        # The program has printed its results before.
+        with contextlib.redirect_stdout(io.StringIO()):
+            after = _guarded(program, arguments, gpu, "full")
+        return {longest: compare(runs, after, limit.change, session.overrides)}
+    except LaunchError as error:
+        note.print(f"no what-if: {error}", markup=False, soft_wrap=True)
+        return {}
+    finally:
+        session.overrides = {}
+
+
+def _write(
+    path: Path,
+    runs: list[Run],
+    title: str,
+    what_ifs: Mapping[int, WhatIf] | None = None,
+    trace: Path | None = None,
+) -> None:
+    from warpwright.errors import WarpwrightError
+    from warpwright.tools.report import write_report, write_trace
+
+    try:
+        written = [write_report(path, runs, title=title, what_ifs=what_ifs)]
+        if trace is not None:
+            written.append(write_trace(trace, runs))
+    except (OSError, WarpwrightError) as error:
+        raise _fail(str(error)) from None
+    for one in written:
+        _console().print(f"wrote {one}", markup=False, soft_wrap=True)
 
 
 def _show_launches(runs: list[Run]) -> None:

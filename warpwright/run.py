@@ -35,8 +35,12 @@ from warpwright.isa.program import Program
 from warpwright.session import session
 
 if TYPE_CHECKING:
-    from warpwright.api import Launcher
+    import os
+    from pathlib import Path
+
+    from warpwright.api import GPU, Launcher
     from warpwright.timing.interface import TimingError, TimingResult
+    from warpwright.tools.report import Attribution
 
 POLL_SECONDS = 0.05
 """How often the waiting thread looks up for Ctrl-C and progress."""
@@ -133,6 +137,34 @@ class Run:
     def simulation_speed(self) -> float:
         """Warp-instructions simulated in a second of host time."""
         return self.instructions / self.wall_seconds if self.wall_seconds > 0 else 0.0
+
+    def attribution(self) -> Attribution:
+        """Where the cycles went: stall reasons, cost of each instruction and line, share of peak of each unit, the limit.
+
+        Raises:
+            UnsupportedError: the GPU was made with timing="off".
+        """
+        from warpwright.tools.report import attribute
+
+        return attribute(self)
+
+    def report(
+        self, path: str | os.PathLike[str], *, title: str = "", what_if: Callable[[GPU], object] | None = None
+    ) -> Path:
+        """Write a page of HTML that shows the launch, complete in itself.
+
+        Args:
+            what_if: makes the same arrays and the same launch on the GPU that it is given; with it, the page says how many
+                cycles it takes with the limiting resource doubled, where a number of the chip stands for it.
+
+        Raises:
+            UnsupportedError: the GPU was made with timing="off".
+        """
+        from warpwright.tools.report import advised, write_report
+
+        limit = self.attribution().limit
+        again = advised(what_if, self) if what_if is not None and limit.overrides is not None else None
+        return write_report(path, [self], title=title, what_ifs={0: again} if again is not None else {})
 
     def __repr__(self) -> str:
         timed = f", {self.cycles:,} cycles" if self.timing is not None else ""

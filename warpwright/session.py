@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from warpwright.run import Progress, Run
@@ -17,6 +17,8 @@ class Session:
     chip: str | None = None
     """Chip that every ``GPU(...)`` becomes, whatever the program asks for."""
     timing: str | None = None
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of the chip that every GPU gets changed, on top of its own what-if values."""
     replaced: set[str] = field(default_factory=set)
     """Chips that the program asked for and did not get."""
     on_launch: Callable[[Run], None] | None = None
