@@ -2,8 +2,8 @@
 
 NaN results of arithmetic are the canonical 0x7fffffff (f32) and 0xfff8000000000000's
 positive kin as PTX prescribes them; ``canonical_nan`` says so.  MUFU flushes subnormal
-inputs and outputs whatever its modifiers (the compiler scales around it when it must keep
-them); SIN and COS take turns (the compiler multiplies by 1/2pi before).
+inputs and outputs whatever its modifiers, but for TANH (the compiler scales around it when
+it must keep them); SIN and COS take turns (the compiler multiplies by 1/2pi before).
 """
 
 from __future__ import annotations
@@ -224,14 +224,19 @@ FUNCTIONS = ("RCP", "RSQ", "SQRT", "EX2", "LG2", "SIN", "COS", "TANH")
 
 @meaning("MUFU")
 def MUFU(i: Instruction, b: Emitter) -> None:
-    only(i, *FUNCTIONS, "RCP64H", "RSQ64H", "F16")
+    """The unit flushes by itself (but for TANH), gives the canonical NaN, and cuts f32 for its forms of 16 bits."""
+    only(i, *FUNCTIONS, "RCP64H", "RSQ64H", "F16", "BF16")
     d, x = i.operands
     name = i.modifiers[0]
     if "F16" in i.modifiers:
-        half = replace(x, suffix=x.suffix or ".H0_H0")
-        value = b.op("mufu", "f32", src_f32(b, half), attr=name.lower())
-        rounded = b.op("canonical_nan", "f16", b.op("fcvt", "f16", value, attr="rn"))
-        set32(b, d, b.zext(b.bitcast(rounded, "i16"), "i32"))
+        half = b.op("fcvt", "f16", src_f32(b, replace(x, suffix=x.suffix or ".H0_H0")), attr="rn")
+        set32(b, d, b.zext(b.bitcast(b.op("mufu", "f16", half, attr=name.lower()), "i16"), "i32"))
+        return
+    if "BF16" in i.modifiers:
+        if x.negate or x.absolute or x.suffix not in ("", ".H0_H0"):
+            raise unsupported("MUFU.BF16 of a changed operand")
+        brain = b.bitcast(b.trunc(raw32(b, x), "i16"), "bf16")
+        set32(b, d, b.zext(b.bitcast(b.op("mufu", "bf16", brain, attr=name.lower()), "i16"), "i32"))
         return
     if name.endswith("64H"):
         if x.negate or x.absolute:
@@ -239,9 +244,7 @@ def MUFU(i: Instruction, b: Emitter) -> None:
         else:
             high = raw32(b, x, 1 if x.kind is Kind.FLOAT else 0)
         wide = b.bitcast(b.op("pack64", "i64", b.const(0), high), "f64")
-        result = b.op("mufu", "f64", b.op("ftz", "f64", wide), attr=name[:3].lower())
-        bits = b.bitcast(b.op("ftz", "f64", b.op("canonical_nan", "f64", result)), "i64")
-        set32(b, d, b.op("extract", "i32", bits, attr=1))
+        result = b.op("mufu", "f64", wide, attr=name[:3].lower())
+        set32(b, d, b.op("extract", "i32", b.bitcast(result, "i64"), attr=1))
         return
-    value = b.op("mufu", "f32", b.op("ftz", "f32", src_f32(b, x)), attr=name.lower())
-    set_f32(b, d, b.op("ftz", "f32", b.op("canonical_nan", "f32", value)))
+    set_f32(b, d, b.op("mufu", "f32", src_f32(b, x), attr=name.lower()))
