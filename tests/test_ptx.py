@@ -11,8 +11,6 @@ import pytest
 import warpwright as ww
 from tests.kernels import Case, cases
 from warpwright.api import Module
-from warpwright.engine.ptx_module import load_ptx
-from warpwright.toolchain import CompiledModule, compile_source
 
 CHIPS = {70: "v100", 80: "a100", 90: "h200"}
 CONTRACTED = ("fast_intrinsics", "dft_direct", "fft_radix2", "black_scholes")
@@ -39,16 +37,9 @@ def launch(module: Module, case: Case) -> Outputs:
     return {i: a for i, a in enumerate(arguments) if isinstance(a, np.ndarray) and a.ndim}
 
 
-def compiled(case: Case, arch: int, *more: str) -> CompiledModule:
-    return compile_source(case.source, arch, options=(*case.options, *more))
-
-
 def through_ptx(case: Case, arch: int, engine: str, *more: str) -> Outputs:
-    gpu = ww.GPU(CHIPS[arch], timing="off", engine=engine)
-    made = compiled(case, arch, *more)
-    assert made.ptx is not None
-    name = f"{case.source.stem}.ptx"
-    return launch(Module(gpu, load_ptx(made.ptx, arch, gpu.memory, name, made.source, made.name)), case)
+    gpu = ww.GPU(CHIPS[arch], timing="off", engine=engine, front_end="ptx")
+    return launch(gpu.compile(case.source, options=(*case.options, *more)), case)
 
 
 def through_machine_code(case: Case, arch: int, *more: str) -> Outputs:
@@ -110,8 +101,8 @@ def test_global_and_constant_variables() -> None:
     ret;
 }
 """
-    gpu = ww.GPU("a100", timing="off", engine="interpreter")
-    module = Module(gpu, load_ptx(source, 80, gpu.memory))
+    gpu = ww.GPU("a100", timing="off", engine="interpreter", front_end="ptx")
+    module = gpu.compile(source)
     out = np.zeros(1, np.uint32)
     module["k"][1, 1](out)
     assert out[0] == 40
@@ -124,22 +115,35 @@ def test_a_fault_names_the_line_of_the_program() -> None:
     source = """extern "C" __global__ void k(int *p) {
     p[threadIdx.x + 100000] = 1;
 }"""
-    made = compile_source(source, 80, options=("-lineinfo",), name="k.cu")
-    assert made.ptx is not None
-    gpu = ww.GPU("a100", timing="off", engine="interpreter")
-    module = Module(gpu, load_ptx(made.ptx, 80, gpu.memory, "k.ptx", source, "k.cu"))
+    gpu = ww.GPU("a100", timing="off", engine="interpreter", front_end="ptx")
+    module = gpu.compile(source, name="k.cu")
     with pytest.raises(ww.MemoryFaultError, match=r"out-of-bounds write of 4 bytes.*\n.*k\.cu:2: p\[threadIdx"):
         module["k"][1, 1](np.zeros(4, np.int32))
 
 
 def test_what_is_not_supported_is_an_error_of_the_package() -> None:
     source = ".version 8.8\n.target sm_80\n.address_size 64\n.entry k()\n{\ntxq.width.b32 %r, [t];\n}\n"
-    gpu = ww.GPU("a100", timing="off", engine="interpreter")
+    gpu = ww.GPU("a100", timing="off", engine="interpreter", front_end="ptx")
     with pytest.raises(ww.WarpwrightError, match="register %r is not declared"):
-        load_ptx(source, 80, gpu.memory, "k.ptx")
-    module = Module(gpu, load_ptx(source.replace("%r", "_"), 80, gpu.memory, "k.ptx"))
+        gpu.compile(source, name="k.ptx")
+    module = gpu.compile(source.replace("%r", "_"), name="k.ptx")
     with pytest.raises(
         ww.UnsupportedError,
         match=r"^kernel k: cannot execute line 6 of k\.ptx \(sm_80\): txq\.width\.b32 _, \[t\]: opcode txq has no meaning here$",
     ):
         module["k"]
+
+
+def test_options_that_do_not_go_together() -> None:
+    with pytest.raises(ww.UnsupportedError) as caught:
+        ww.GPU("a100", front_end="ptx")
+    assert str(caught.value) == "PTX has no schedule to time; use timing='off' with front_end='ptx'"
+    with pytest.raises(ww.UnsupportedError) as caught:
+        ww.GPU("a100", timing="off", front_end="spirv")
+    assert str(caught.value) == "front_end='spirv' is not known; use front_end='sass' or front_end='ptx'"
+    cubin = ww.GPU("a100", timing="off").compile("__global__ void k() {}").cubin
+    with pytest.raises(ww.UnsupportedError) as caught:
+        ww.GPU("a100", timing="off", front_end="ptx").compile(cubin, name="k.cubin")
+    assert str(caught.value) == (
+        "k.cubin holds machine code only; front_end='ptx' takes CUDA C++ or PTX, front_end='sass' a cubin"
+    )

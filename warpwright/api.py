@@ -28,11 +28,13 @@ from warpwright.toolchain import load as load_source
 
 if TYPE_CHECKING:
     from warpwright.engine.module import LoadedModule
+    from warpwright.engine.ptx_module import PtxModule
     from warpwright.run import Run
 
 DEFAULT_CHIP = "h200"
 TIMINGS = ("full", "off")
 ENGINES = ("compiled", "interpreter")
+FRONT_ENDS = ("sass", "ptx")
 MAX_DEFAULT_THREADS = 8
 
 
@@ -60,6 +62,7 @@ class GPU:
         *,
         timing: str = "full",
         engine: str = "compiled",
+        front_end: str = "sass",
         threads: int | None = None,
         **overrides: Any,
     ) -> None:
@@ -76,12 +79,17 @@ class GPU:
             raise UnsupportedError(f"engine={engine!r} is not known; use engine='compiled' or engine='interpreter'")
         if engine == "interpreter" and timing == "full":
             raise UnsupportedError("the interpreter keeps no time; use timing='off' with engine='interpreter'")
+        if front_end not in FRONT_ENDS:
+            raise UnsupportedError(f"front_end={front_end!r} is not known; use front_end='sass' or front_end='ptx'")
+        if front_end == "ptx" and timing == "full":
+            raise UnsupportedError("PTX has no schedule to time; use timing='off' with front_end='ptx'")
         named = chip if chip is not None else DEFAULT_CHIP
         self.chip = load_chip(
             named if isinstance(named, str | Chip) else os.fspath(named), **{**overrides, **session.overrides}
         )
         self.timing = timing
         self.engine = engine
+        self.front_end = front_end
         self.functional_threads = threads or 1
         self.threads = threads or max(1, min((os.cpu_count() or 1) // 2, MAX_DEFAULT_THREADS))
         self.memory = DeviceMemory(self.chip.dram.dram_kib * 1024)
@@ -116,6 +124,11 @@ class GPU:
             ArchitectureError: a cubin for another architecture.
             FileNotFoundError: a path that is not there.
         """
+        if self.front_end == "ptx":
+            from warpwright.engine.ptx_module import is_ptx, load_ptx
+
+            if is_ptx(source):
+                return Module(self, load_ptx(str(source), self.chip.arch, self.memory, name or "kernel.ptx"))
         compiled = load_source(
             source,
             self.chip.arch,
@@ -125,6 +138,10 @@ class GPU:
             name=name,
             chip=self.chip.name,
         )
+        if self.front_end == "ptx":
+            from warpwright.engine.ptx_module import load_compiled
+
+            return Module(self, load_compiled(compiled, self.chip.arch, self.memory))
         # Loading a module decodes it, which a program that only compiles has no need of.
         from warpwright.engine.module import load_module
 
@@ -159,7 +176,7 @@ class GPU:
 class Module:
     """Compiled code on a GPU: kernels by name and global variables."""
 
-    def __init__(self, gpu: GPU, loaded: LoadedModule) -> None:
+    def __init__(self, gpu: GPU, loaded: LoadedModule | PtxModule) -> None:
         self.gpu = gpu
         self._loaded = loaded
         self._kernels: dict[str, Kernel] = {}

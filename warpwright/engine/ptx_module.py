@@ -6,6 +6,7 @@ compiled modules.  PTX knows no reserved shared memory, so a block's shared memo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -215,6 +216,35 @@ def load_ptx(
         loaded.constants = memory.allocate(size, f"constant memory of {name}")
         for variable_name, offset in loaded._constant_places.items():
             loaded._write(module.variables[variable_name], loaded.constants.address + offset, {})
+    return loaded
+
+
+def is_ptx(source: object) -> bool:
+    """Whether a source is PTX text: its first directive is .version."""
+    return isinstance(source, str) and re.match(r"(\s|//[^\n]*\n|/\*.*?\*/)*\.version\s", source, re.DOTALL) is not None
+
+
+def load_compiled(compiled: CompiledModule, arch: int, memory: DeviceMemory) -> PtxModule:
+    """The PTX from which a module's machine code was made.
+
+    Raises:
+        UnsupportedError: for a module without PTX.
+    """
+    if compiled.ptx is None:
+        raise UnsupportedError(
+            f"{compiled.name} holds machine code only; front_end='ptx' takes CUDA C++ or PTX, front_end='sass' a cubin"
+        )
+    made_from_ptx = compiled.source is None
+    loaded = load_ptx(
+        compiled.ptx,
+        arch,
+        memory,
+        compiled.name if made_from_ptx else f"{Path(compiled.name).stem}.ptx",
+        compiled.source,
+        compiled.name,
+        compiled.lowered_names,
+    )
+    loaded.compiled.warnings = compiled.warnings
     return loaded
 
 
