@@ -1,6 +1,6 @@
 """Simulated cycles beside the cycles of a real card, kernel by kernel.
 
-``python -m bench.accuracy [--set corpus] [--gpu h200] [NAME …]`` runs each measured kernel with full timing and
+``python -m bench.accuracy [--set corpus] [--gpu h200] [--seconds 60] [NAME …]`` runs each measured kernel with full timing and
 prints simulated against measured ``gpc__cycles_elapsed.max``, the mean absolute error and the
 correlation of log cycles.  The measurement is data: ``bench/data/<card>/<set>.json`` names the
 command that made it (``bench/corpus_card.py``).  No constant of a chip file is fitted to these kernels.
@@ -11,8 +11,11 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import multiprocessing
 import time
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import numpy as np
@@ -46,32 +49,68 @@ def measured(card: str, which: str) -> dict[str, dict[str, float]]:
     return dict(json.loads((DATA / card / f"{which}.json").read_text())["kernels"])
 
 
-def simulate(card: str, names: list[str] | None = None, which: str = "corpus") -> list[Row]:
-    """Run every measured case of a set on the simulated card with full timing."""
+def simulate_one(card: str, name: str, which: str = "corpus") -> Row:
+    """Run one measured case of a set on the simulated card with full timing."""
     import warpwright as ww
     from tests.kernels import cases
 
+    case = next(case for case in cases("large") if case.name == name)
+    record = measured(card, which)[name]
+    gpu = ww.GPU(card)
+    kernel = gpu.compile(case.source, options=case.options)[case.kernel]
+    start = time.perf_counter()
+    run = kernel[case.grid, case.block, case.shared_bytes](*case.args)
+    return Row(
+        name,
+        record["gpc__cycles_elapsed.max"],
+        float(run.cycles),
+        record.get("smsp__inst_executed.sum", float("nan")),
+        float(run.metrics["smsp__inst_executed.sum"]),
+        time.perf_counter() - start,
+    )
+
+
+def _serve(pipe: Connection, card: str, which: str) -> None:
+    """Another process: answer each name with its row or the text of what went wrong."""
+    for name in iter(pipe.recv, None):
+        try:
+            pipe.send(simulate_one(card, name, which))
+        except Exception as problem:  # one kernel's failure is a line of the table, the others still run
+            pipe.send(f"{type(problem).__name__}: {str(problem).strip()[:200]}")
+
+
+def simulate(card: str, names: list[str] | None = None, which: str = "corpus", seconds: float = 60.0) -> list[Row]:
+    """Run every measured case of a set, each for at most ``seconds``; prints each row when it is there."""
+    from tests.kernels import cases
+
     recorded = measured(card, which)
-    rows = []
-    for case in cases("large"):
-        record = recorded.get(case.name)
-        if record is None or (names and case.name not in names):
+    wanted = [c.name for c in cases("large") if c.name in recorded and (not names or c.name in names)]
+    rows: list[Row] = []
+    context = multiprocessing.get_context("spawn")
+    worker: BaseProcess | None = None
+    for name in wanted:
+        if worker is None:
+            pipe, far = context.Pipe()
+            worker = context.Process(target=_serve, args=(far, card, which), daemon=True)
+            worker.start()
+            far.close()
+        pipe.send(name)
+        try:
+            answer = pipe.recv() if pipe.poll(seconds) else f"stopped after {seconds:g} s"
+        except EOFError:
+            answer = "its process died"
+        if isinstance(answer, Row):
+            rows.append(answer)
+            show(answer)
             continue
-        gpu = ww.GPU(card)
-        kernel = gpu.compile(case.source, options=case.options)[case.kernel]
-        start = time.perf_counter()
-        run = kernel[case.grid, case.block, case.shared_bytes](*case.args)
-        rows.append(
-            Row(
-                case.name,
-                record["gpc__cycles_elapsed.max"],
-                float(run.cycles),
-                record.get("smsp__inst_executed.sum", float("nan")),
-                float(run.metrics["smsp__inst_executed.sum"]),
-                time.perf_counter() - start,
-            )
-        )
-        show(rows[-1])
+        print(f"{name:28s} {recorded[name]['gpc__cycles_elapsed.max']:12.0f}  {answer}", flush=True)
+        if "stopped" in answer or "died" in answer:
+            worker.kill()
+            worker.join()
+            worker = None
+    if worker is not None:
+        pipe.send(None)
+        worker.join()
     return rows
 
 
@@ -103,16 +142,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gpu", default="h200")
     parser.add_argument("--set", default="corpus", dest="which")
+    parser.add_argument("--seconds", type=float, default=60.0, help="limit for each kernel (default 60)")
+    parser.add_argument("--over", type=float, default=25.0, help="list kernels with a larger error (percent)")
     parser.add_argument("names", nargs="*")
     arguments = parser.parse_args()
     print(f"{'kernel':28s} {'measured':>12s} {'simulated':>12s} {'error':>9s} {'warp instr.':>12s} {'host':>9s}")
-    rows = simulate(arguments.gpu, arguments.names or None, arguments.which)
+    rows = simulate(arguments.gpu, arguments.names or None, arguments.which, arguments.seconds)
     figures = summary(rows)
     print(
         f"{figures['kernels']} kernels: mean absolute error {100 * figures['mean']:.1f}%, 90th percentile"
         f" {100 * figures['p90']:.1f}%, worst {100 * figures['worst']:.1f}%, correlation of log cycles"
         f" {figures['correlation']:.4f}"
     )
+    far = [f"{row.name} {100 * row.error:+.0f}%" for row in rows if 100 * abs(row.error) > arguments.over]
+    print(f"{len(far)} beyond {arguments.over:g}%: {', '.join(far)}")
 
 
 if __name__ == "__main__":

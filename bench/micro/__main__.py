@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from bench.device import open_device
-from bench.micro import chip, compute, memory
+from bench.micro import atomic, chip, compute, memory, mixture
 from bench.micro.context import Context, Row
 
 SUITES: dict[str, Callable[[Context], list[Row]]] = {
@@ -24,6 +24,7 @@ SUITES: dict[str, Callable[[Context], list[Row]]] = {
     "steps": memory.steps, "access": memory.access, "queue": memory.queue, "atomics": memory.atomics,
     "fences": memory.fences, "placement": chip.placement, "l2_map": chip.l2_map, "l2_band": chip.l2_band,
     "bandwidth": chip.bandwidth, "dispatch": chip.dispatch, "empty": chip.empty, "tlb": memory.tlb,
+    "contended": atomic.contended, "mixture": mixture.mixture,
     "empty_once": chip.empty_once, "profile_once": chip.profile_once,
 }  # fmt: skip
 ON_MODEL = (

@@ -189,9 +189,13 @@ class L2(_Section):
     l2_atomic_latency_cycles: int = Field(ge=0)
     """What an atomic's answer takes longer than a load's."""
     l2_atomic_sector_cycles: float = Field(gt=0)
-    """Of one slice, for a sector of different words."""
-    l2_atomic_same_word_cycles: float = Field(gt=0)
-    """Of one slice, for a warp whose lanes all name one word."""
+    """Of one slice, for a pass over a sector of which every word is named."""
+    l2_atomic_word_cycles: float = Field(gt=0)
+    """Of one slice, for a pass over a sector of which some words are named: as many passes as lanes on one word."""
+    l2_atomic_float_cycles: float = Field(gt=0)
+    """Between floating-point sums on one word."""
+    l2_interleave_bytes: int = Field(ge=128)
+    """Neighbouring bytes that share a slice."""
 
 
 class Dram(_Section):

@@ -106,6 +106,53 @@ def lines_gather(m: Any, sm: int, addresses: int, mask: int, size: int) -> int:
 
 
 @core
+def count_passes(m: Any, sm: int, record: int, gather: bool, stride: int, mask: int, n: int) -> None:
+    """How an atomic on ``n`` lines falls on their sectors, into the scratch of covered sectors.
+
+    Ten bits a sector: the most lanes that name one of its words (6), and how many different words are named (4).
+    """
+    for i in range(n):
+        m[u(sm + OFF_LINE_BYTES + i)] = 0
+    if not gather and stride == 0:
+        m[u(sm + OFF_LINE_BYTES)] = (popcount(mask) | 1 << 6) << (10 * ((record >> 5) & 3))
+        return
+    left = mask
+    while left:
+        lane = lowest_bit(left)
+        left &= left - 1
+        address = peek(record + lane * 8) if gather else record + lane * stride
+        same = 1
+        if gather:
+            before = mask & ((1 << lane) - 1)
+            while before:
+                if peek(record + lowest_bit(before) * 8) == address:
+                    same += 1
+                before &= before - 1
+        line = address >> 7
+        i = 0
+        while i < n - 1 and m[u(sm + OFF_LINES + i)] != line:
+            i += 1
+        shift = 10 * ((address >> 5) & 3)
+        held = m[u(sm + OFF_LINE_BYTES + i)]
+        most = (held >> shift) & 63
+        words = ((held >> (shift + 6)) & 15) + (1 if same == 1 else 0)
+        merged = (max(most, same) | min(words, 15) << 6) << shift
+        m[u(sm + OFF_LINE_BYTES + i)] = (held & ~(1023 << shift)) | merged
+
+
+@core
+def most_on_a_word(packed: int) -> int:
+    """The most lanes on one word of a line, from ``count_passes``."""
+    return max(max(packed & 63, (packed >> 10) & 63), max((packed >> 20) & 63, (packed >> 30) & 63))
+
+
+@core
+def passes_of(packed: int) -> int:
+    """Sum over a line's sectors of the most lanes on one word."""
+    return (packed & 63) + ((packed >> 10) & 63) + ((packed >> 20) & 63) + ((packed >> 30) & 63)
+
+
+@core
 def lines_local(m: Any, sm: int, physical: int, record: int, gather: bool, stride: int, mask: int, size: int) -> int:
     """Lines of local memory: word w of lane l lies at physical + (w * 32 + l) * 4, so equal offsets share a line."""
     n = 0

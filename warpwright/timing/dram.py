@@ -22,6 +22,7 @@ from warpwright.timing.state import (
     DRAM_SHIFT,
     GOLDEN,
     H_CHANNELS_PER_SLICE,
+    H_CHUNK_SHIFT,
     H_DRAM_ACTIVATIONS,
     H_DRAM_BANK_COUNT,
     H_DRAM_BANKS,
@@ -45,11 +46,11 @@ _CAPACITY = 256 << DRAM_SHIFT
 
 @core
 def channel_of(m: Any, piece: int, line: int) -> int:
-    """The channel of a line within its slice's channels: lines of one row stay together by hash of their row."""
+    """The channel of a line within its slice's channels: a chunk of neighbouring lines stays together."""
     per_slice = m[u(H_CHANNELS_PER_SLICE)]
     if per_slice == 1:
         return piece
-    mixed = (line * GOLDEN) >> 40
+    mixed = ((line >> m[u(H_CHUNK_SHIFT)]) * GOLDEN) >> 40
     return piece * per_slice + (mixed & 0xFFFF) % per_slice
 
 

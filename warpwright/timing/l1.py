@@ -14,7 +14,16 @@ from typing import Any
 
 from warpwright.engine.abi import LOCAL_WINDOW, SHARED_WINDOW, TAG_GATHER
 from warpwright.timing import state as s
-from warpwright.timing.coalescer import ideal_wavefronts, lines_affine, lines_gather, lines_local, wavefronts
+from warpwright.timing.coalescer import (
+    count_passes,
+    ideal_wavefronts,
+    lines_affine,
+    lines_gather,
+    lines_local,
+    most_on_a_word,
+    passes_of,
+    wavefronts,
+)
 from warpwright.timing.native import core, lowest_bit, peek, popcount, u
 from warpwright.timing.ports import reserve
 from warpwright.timing.warp import hold, mark, push_ring
@@ -24,6 +33,8 @@ LOCAL_HIGH = LOCAL_WINDOW >> 32
 SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL = 0, 1, 2
 STORE_CREDIT_CYCLES = 600
 """How far acknowledgements may be behind before an SM sends no more writes: what its write buffers cover."""
+ATOMIC_CREDIT_CYCLES = 1200
+"""The same for atomics, whose answers come all the way back."""
 REPLAY_CYCLES = 2
 """Between the passes of one instruction over several lines or conflicting words (bench/micro on H200: 30 + 2.1 n for n lines,
 23 + 2 (k - 1) for k ways); other instructions use the cycles between, so throughput is one a cycle."""
@@ -71,35 +82,25 @@ def groups(mask: int, size: int) -> int:
 
 
 @core
-def same_word(record: int, gather: bool, stride: int, mask: int) -> int:
-    """The most lanes that name one address: atomics on it go one after the other."""
-    if not gather:
-        return popcount(mask) if stride == 0 else 1
-    worst = 1
-    left = mask
-    while left and popcount(left) > worst:
-        first = lowest_bit(left)
-        address = peek(record + first * 8)
-        same = 0
-        rest = left
-        while rest:
-            lane = lowest_bit(rest)
-            rest &= rest - 1
-            if peek(record + lane * 8) == address:
-                same += 1
-                left &= ~(1 << lane)
-        worst = max(worst, same)
-    return worst
+def atomic_waves(m: Any, sm: int, n: int, operation: int, factor: int) -> int:
+    """Cycles of the load/store unit for a global atomic on ``n`` lines (bench/micro on H200).
 
-
-@core
-def atomic_waves(sectors: int, lines: int, same: int, operation: int, factor: int) -> int:
-    """Cycles of the load/store unit for a global atomic (bench/micro on H200): 1.25 a sector, 1 a lane of one word
-    for reductions and 2 for atomics with an answer, doubled for compare-and-swap."""
-    lanes = same if same > 4 else 1
+    One for each lane of a word, a quarter more on a line of several sectors; for an atomic with an answer at least 2 a lane of one
+    word or a line; compare-and-swap doubles what words of their own take.
+    """
+    quarters = 0
+    worst = 0
+    for i in range(n):
+        packed = m[u(sm + s.OFF_LINE_BYTES + i)]
+        several = popcount(m[u(sm + s.OFF_LINE_SECTORS + i)]) > 1
+        quarters += passes_of(packed) * (5 if several else 4)
+        worst = max(worst, most_on_a_word(packed))
+    waves = (quarters + 3) >> 2
+    if worst == 1:
+        waves *= factor
     if operation == s.OP_ATOMIC:
-        return max((sectors * 5 + 3) >> 2, 2 * max(lanes if lanes > 1 else 0, lines if lines > 4 else 0)) * factor
-    return max((sectors * 5 + 3) >> 2, lanes, lines) * factor
+        waves = max(waves, 2 * max(worst if worst > 4 else 0, n if n > 4 else 0))
+    return waves
 
 
 @core
@@ -247,7 +248,8 @@ def access(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int) -> 
         elif operation == s.OP_STORE:
             start = store_lines(m, sm, sc, w, time, n, space)
         else:
-            start = atomic_lines(m, code, sm, sc, w, row, time, n, same_word(record, gather, stride, mask))
+            count_passes(m, sm, record, gather, stride, mask, n)
+            start = atomic_lines(m, code, sm, sc, w, row, time, n)
     if read_barrier >= 0:
         hold(m, w, read_barrier, start + 1 + (2 if space == SPACE_GLOBAL else 0), 0)
 
@@ -353,14 +355,21 @@ def store_lines(m: Any, sm: int, sc: int, w: int, time: int, n: int, space: int)
 
 
 @core
-def atomic_lines(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int, n: int, same: int) -> int:
+def atomic_words(m: Any, sm: int, i: int, extra: int) -> int:
+    """What L2 must know of an atomic on the i-th line: lanes and words of its sectors, and the kind of operation."""
+    return m[u(sm + s.OFF_LINE_BYTES + i)] | (extra >> 9) << 48
+
+
+@core
+def atomic_lines(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int, n: int) -> int:
     """An atomic whose record came without a stop: executed already, timed like every other."""
     sectors = 0
     for i in range(n):
         sectors += popcount(m[u(sm + s.OFF_LINE_SECTORS + i)])
     operation = code[u(row + s.I_OP)]
-    waves = atomic_waves(sectors, n, same, operation, code[u(row + s.I_EXTRA)] & 255)
-    start = enter_queue(m, sm, sc, time, waves)
+    extra = code[u(row + s.I_EXTRA)]
+    waves = atomic_waves(m, sm, n, operation, extra & 255)
+    start = enter_queue(m, sm, sc, max(time, m[u(sm + s.SM_STORE_FREE)]), waves)
     barrier = code[u(row + s.I_WRITE_BARRIER)]
     load = new_load(m, sm, w, barrier, s.LD_REGISTER)
     m[u(sm + s.SM_GLOBAL_ATOMICS)] += 1
@@ -368,7 +377,7 @@ def atomic_lines(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: in
     for i in range(n):
         line = m[u(sm + s.OFF_LINES + i)]
         mask = m[u(sm + s.OFF_LINE_SECTORS + i)]
-        wait_for(m, sm, new_request(m, sm, w, s.RQ_ATOMIC, start + i, line, mask, same), load)
+        wait_for(m, sm, new_request(m, sm, w, s.RQ_ATOMIC, start + i, line, mask, atomic_words(m, sm, i, extra)), load)
     if barrier >= 0:
         hold(m, w, barrier, s.INF, 1)
     return start
@@ -456,6 +465,13 @@ def commit_copies(m: Any, w: int, barrier: int, time: int) -> None:
 
 
 @core
+def owe(m: Any, sm: int, answer: int) -> None:
+    """An atomic of the SM is done at ``answer``: the launch ends no earlier, and an SM far behind sends no more."""
+    m[u(sm + s.SM_FINISH)] = max(m[u(sm + s.SM_FINISH)], answer)
+    m[u(sm + s.SM_STORE_FREE)] = max(m[u(sm + s.SM_STORE_FREE)], answer - ATOMIC_CREDIT_CYCLES)
+
+
+@core
 def receive(m: Any, sm: int) -> None:
     """Hand the answers of the last window to lines, loads and fences."""
     count = m[u(sm + s.SM_REQUESTS)]
@@ -487,6 +503,8 @@ def receive(m: Any, sm: int) -> None:
                     come = (tag >> 4) & sectors
                     m[u(place + s.C_TAG)] = (tag & ~(come << 4)) | come
                     m[u(place + s.C_FILL)] = max(m[u(place + s.C_FILL)], answer)
+        elif kind == s.RQ_ATOMIC:
+            owe(m, sm, answer)
         elif kind == s.RQ_STRONG:
             mark(m, sm, m[u(r + s.R_WARP)])
         x = m[u(r + s.R_WAITERS)]

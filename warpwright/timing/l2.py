@@ -15,9 +15,9 @@ from typing import Any
 
 from warpwright.engine.abi import TAG_GATHER
 from warpwright.timing import state as s
-from warpwright.timing.coalescer import wavefronts
+from warpwright.timing.coalescer import count_passes, passes_of, wavefronts
 from warpwright.timing.dram import dram_read, dram_write
-from warpwright.timing.l1 import SPACE_SHARED, atomic_waves, fill_lines, same_word, space_of
+from warpwright.timing.l1 import SPACE_SHARED, atomic_waves, atomic_words, fill_lines, owe, space_of
 from warpwright.timing.native import core, lowest_bit, peek, popcount, u
 from warpwright.timing.ports import reserve
 from warpwright.timing.warp import mark, run_function, start_block_of, take_block
@@ -30,18 +30,21 @@ WRITE_SLACK_CYCLES = 256
 
 @core
 def slice_of(m: Any, line: int) -> int:
-    """The home slice: every group of as many lines as there are slices visits each once."""
+    """The home slice: every group of as many chunks of neighbouring lines as there are slices visits each once."""
     slices = m[u(s.H_SLICES)]
-    group = line // slices
+    chunk = line >> m[u(s.H_CHUNK_SHIFT)]
+    group = chunk // slices
     turn = ((group * s.GOLDEN) >> 40) & 0xFFFFFF
-    return (line - group * slices + turn) % slices
+    return (chunk - group * slices + turn) % slices
 
 
 @core
 def find(m: Any, piece: int, line: int) -> int:
     """Place of a line in a slice, or -1 - place of the way to replace."""
     ways = m[u(s.H_L2_WAYS)]
-    mixed = (((line // m[u(s.H_SLICES)]) * s.GOLDEN) >> 44) & 0xFFFFF
+    shift = m[u(s.H_CHUNK_SHIFT)]
+    mine = ((line >> shift) // m[u(s.H_SLICES)] << shift) + (line & ((1 << shift) - 1))
+    mixed = ((mine * s.GOLDEN) >> 44) & 0xFFFFF
     first = piece * m[u(s.H_L2_SLICE_WAYS)] + ((mixed * m[u(s.H_L2_SETS)]) >> 20) * ways
     tags = m[u(s.H_L2_TAGS)] + first
     for way in range(ways):
@@ -212,21 +215,44 @@ def write(m: Any, partition: int, line: int, sectors: int, whole: int, time: int
 
 
 @core
-def atomic(m: Any, partition: int, line: int, sectors: int, same: int, time: int) -> int:
-    """When the home has done an atomic on sectors of a line."""
+def atomic_cost(m: Any, words: int) -> int:
+    """Bytes of a slice's bandwidth that an atomic on one line takes (bench/micro on H200, ``contended``).
+
+    A sector is passed once for each lane on its most wanted word; floating-point sums on one word wait for each other, and
+    compare-and-swap and doubles handle half a sector a pass.
+    """
+    kind = words >> 48
+    total = 0
+    chain = 0
+    for sector in range(4):
+        held = words >> (10 * sector)
+        lanes = held & 63
+        if lanes:
+            named = (held >> 6) & 15
+            parts = 2 if kind & 2 and named > 1 else 1
+            whole = parts == 2 or (named << (3 if kind & 4 else 2)) >= 32
+            total += lanes * parts * m[u(s.H_ATOMIC_WHOLE if whole else s.H_ATOMIC_PART)]
+            if kind & 1:
+                chain = max(chain, lanes * (m[u(s.H_ATOMIC_SUM)] + (parts - 1) * m[u(s.H_ATOMIC_WHOLE)]))
+    return max(total, chain)
+
+
+@core
+def atomic(m: Any, partition: int, line: int, sectors: int, words: int, time: int) -> int:
+    """When the home has done an atomic on sectors of a line (``words``: see ``atomic_words``)."""
     home = slice_of(m, line)
-    count = popcount(sectors)
-    m[u(s.H_L2_SECTORS_ATOMIC)] += count
-    units = count * m[u(s.H_ATOMIC_SECTOR)]
-    if same > 4:
-        units = max(units, m[u(s.H_ATOMIC_WORD)] * same >> 5)
-    start = port(m, home, home_of_write(m, partition, home, time), units)
-    ready = touch(m, home, line, sectors, 0, start)
+    passes = passes_of(words)
+    m[u(s.H_L2_SECTORS_ATOMIC)] += passes
+    units = atomic_cost(m, words)
     far = 0
     half = m[u(s.H_SLICES)] >> 1
     if m[u(s.H_PARTITIONS)] == 2 and (home >= half) != (partition == 1):
         far = m[u(s.H_FAR_LATENCY)] >> 1
-    return ready + m[u(s.H_ATOMIC_LATENCY)] + far
+        m[u(s.H_L2_FAR_SECTORS)] += passes
+        time = port(m, home - half if home >= half else home + half, time, 32 * passes)
+    start = port(m, home, home_of_write(m, partition, home, time), units)
+    ready = touch(m, home, line, sectors, 0, start)
+    return ready + (units << s.CALENDAR_SHIFT) // m[u(s.H_SLICE_CAPACITY)] + m[u(s.H_ATOMIC_LATENCY)] + far
 
 
 @core
@@ -271,14 +297,15 @@ def execute_strong(m: Any, code: Any, sm: int, partition: int, r: int, time: int
         sectors += popcount(m[u(sm + s.OFF_LINE_SECTORS + i)])
     answer = time
     if operation >= s.OP_ATOMIC:
-        same = same_word(record, gather, stride, mask)
-        waves = atomic_waves(sectors, n, same, operation, code[u(row + s.I_EXTRA)] & 255)
+        count_passes(m, sm, record, gather, stride, mask, n)
+        extra = code[u(row + s.I_EXTRA)]
+        waves = atomic_waves(m, sm, n, operation, extra & 255)
         m[u(sm + s.SM_GLOBAL_ATOMICS)] += 1
         m[u(sm + s.SM_ATOMIC_SECTORS)] += sectors
         for i in range(n):
             line = m[u(sm + s.OFF_LINES + i)]
             mine = m[u(sm + s.OFF_LINE_SECTORS + i)]
-            answer = max(answer, atomic(m, partition, line, mine, same, time + i))
+            answer = max(answer, atomic(m, partition, line, mine, atomic_words(m, sm, i, extra), time + i))
         if operation == s.OP_ATOMIC:
             answer = max(answer, time + waves)
     elif operation == s.OP_LOAD:
@@ -317,6 +344,8 @@ def serve(m: Any, code: Any, sm: int, r: int) -> None:
         row = m[u(r + s.R_LINE)]
         if row >= 0 and code[u(row + s.I_OP)] == s.OP_STORE:
             m[u(w + s.W_STORES)] -= 1
+        if row >= 0 and code[u(row + s.I_OP)] >= s.OP_ATOMIC:
+            owe(m, sm, answer)
         m[u(r + s.R_ANSWER)] = answer + m[u(s.H_FROM_L2)]
         return
     line = m[u(r + s.R_LINE)]

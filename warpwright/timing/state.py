@@ -164,8 +164,10 @@ STALLS = (
     H_FAR_PORTS,
     H_FAR_CAPACITY,
     H_ATOMIC_LATENCY,
-    H_ATOMIC_SECTOR,  # in bytes of slice bandwidth
-    H_ATOMIC_WORD,
+    H_ATOMIC_WHOLE,  # a pass over a whole sector, in bytes of slice bandwidth
+    H_ATOMIC_PART,  # over part of one
+    H_ATOMIC_SUM,  # between floating-point sums on one word
+    H_CHUNK_SHIFT,  # log2 of the neighbouring lines that share a slice
     H_BLOCK_ROWS,  # where the program's blocks begin in its table
     H_USES_RING,  # the program has DEPBAR.LE with a count
     H_CHANNELS_PER_SLICE,
@@ -210,7 +212,7 @@ STALLS = (
     H_DRAM_ACTIVATIONS,
     H_STRONG_CALLS,
     H_SLOTS,
-) = range(134)
+) = range(136)
 
 # --- SM -----------------------------------------------------------------------------------------
 (
@@ -567,8 +569,10 @@ def build(chip: Chip, l1_kib: int, code_lines: int, const_lines: int, instructio
         H_FAR_PORTS: areas["far_ports"],
         H_FAR_CAPACITY: l2.l2_far_bytes_per_clk * bucket // chip.l1.sector_bytes,
         H_ATOMIC_LATENCY: l2.l2_atomic_latency_cycles,
-        H_ATOMIC_SECTOR: round(l2.l2_atomic_sector_cycles * l2.l2_slice_bytes_per_clk),
-        H_ATOMIC_WORD: round(l2.l2_atomic_same_word_cycles * l2.l2_slice_bytes_per_clk),
+        H_ATOMIC_WHOLE: round(l2.l2_atomic_sector_cycles * l2.l2_slice_bytes_per_clk),
+        H_ATOMIC_PART: round(l2.l2_atomic_word_cycles * l2.l2_slice_bytes_per_clk),
+        H_ATOMIC_SUM: round(l2.l2_atomic_float_cycles * l2.l2_slice_bytes_per_clk),
+        H_CHUNK_SHIFT: _log2(l2.l2_interleave_bytes // chip.l1.l1_line_bytes),
         H_CHANNELS_PER_SLICE: channels_per_slice,
         H_DRAM_PORTS: areas["dram_ports"],
         H_DRAM_STATE: areas["dram_state"],

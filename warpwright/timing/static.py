@@ -132,6 +132,7 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
                 row[s.I_OP] = s.OP_REDUCE
             row[s.I_STRONG] = int(strong or operation == "atomic")
             row[s.I_EXTRA] = 2 if atomic == "cas" else 1
+            row[s.I_EXTRA] |= 512 * _atomic_kind(atomic, size)
             if "BYPASS" in instruction.modifiers:
                 row[s.I_EXTRA] |= 256
             row[s.I_LATENCY] = len(memory)
@@ -150,6 +151,12 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
             rows[place + slot] = follow[0] if follow else -1
     last = program.instructions[-1].address // line_bytes if count else 0
     return StaticProgram(rows, at, last + 1, max(len(const_lines), 1), uses_ring, count)
+
+
+def _atomic_kind(operation: str, size: int) -> int:
+    """Bits for L2: 1 a floating-point sum, 2 handled by half sectors (compare-and-swap, doubles), 4 words of 8 bytes."""
+    sums = operation in ("fadd", "fadd_f16x2", "fadd_bf16x2")
+    return int(sums) | 2 * int(operation == "cas" or (sums and size == 8)) | 4 * int(size == 8)
 
 
 def _depbar(instruction: Instruction, row: npt.NDArray[np.int64]) -> int:

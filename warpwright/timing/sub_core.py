@@ -53,7 +53,8 @@ def occupy(m: Any, sc: int, pipe: int, interval: int, time: int) -> None:
 @core
 def strong(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int) -> None:
     """Issue a strong access that has not been executed: the serial phase does it, in order of time over the chip."""
-    start = enter_queue(m, sm, sc, time, 1)
+    free = m[u(sm + s.SM_STORE_FREE)] if code[u(row + s.I_OP)] >= s.OP_ATOMIC else 0
+    start = enter_queue(m, sm, sc, max(time, free), 1)
     m[u(w + s.W_PENDING)] = 2
     barrier = code[u(row + s.I_WRITE_BARRIER)]
     load = new_load(m, sm, w, barrier, s.LD_REGISTER)
