@@ -8,7 +8,7 @@ interpolator", ARITH 2005): the argument's leading bits choose a segment, the 17
 an exact sum of integers, which is then cut (never rounded) to the result's 24 bits.  ``square`` is a truncated
 squarer: of the partial products x_i * x_j of x * x only those of weight 2**19 and more are summed (:func:`square`).
 This structure, the segments and all coefficients were found from sweeps of the instruction on an H200
-(``bench/silicon``); the coefficients are in ``data/mufu.npz`` with their provenance.  Every function is exact by
+(``bench/silicon``); the coefficients are in ``data/mufu.npz`` with their provenance (``bench/silicon/sweep_mufu.py``).  Every function is exact by
 this mechanism; nothing is corrected by a table of differences.  The check against the card over all 2**32 arguments
 is ``bench/silicon/check_mufu.py``.
 
