@@ -477,9 +477,12 @@ class WarpFunction:
             for other in members(self.waiting):
                 if other != n and w.flow.starts[other] == "warpsync":
                     here = w.op(f"or i32 {here}, " + w.op(f"load i32, ptr %p{other}"))
-        missing = w.op(f"and i32 {alive}, {w.op(f'xor i32 {here}, -1')}")
         vec = "<32 x i32>"
-        absent = w.op(f"and {vec} {w.vector(wanted)}, {w.splat('i32', missing)}")
+        if w.flow.saved >> n & 1:
+            missing_lanes = self._missing_in_groups(w.vector(wanted), arrived, alive)
+        else:
+            missing_lanes = w.splat("i32", w.op(f"and i32 {alive}, {w.op(f'xor i32 {here}, -1')}"))
+        absent = w.op(f"and {vec} {w.vector(wanted)}, {missing_lanes}")
         complete = w.op(f"icmp eq {vec} {absent}, zeroinitializer")
         leaving = w.op(f"and i32 {arrived}, {w.bits_of(complete)}")
         if w.flow.any_fair and w.flow.starts[n] == "bsync":
@@ -501,6 +504,21 @@ class WarpFunction:
             w.emit("store i32 0, ptr %release")
         w.emit(f"store i32 {stay}, ptr %p{n}")
         return leaving
+
+    def _missing_in_groups(self, wanted: str, arrived: str, alive: str) -> str:
+        """For each lane, the live lanes that have not arrived in its group, as <32 x i32>.
+
+        In recursive code lanes of several depths wait at one BSYNC: one that waits for an inner group, which does not
+        hold this lane, has not arrived in the group of this lane.
+        """
+        w = self.w
+        rows = "zeroinitializer"
+        for lane in range(LANES):
+            inside = w.op(f"and <32 x i32> {wanted}, {w.literal_vector('i32', (1 << lane,) * LANES)}")
+            group = w.op(f"and i32 {arrived}, {w.bits_of(w.op(f'icmp ne <32 x i32> {inside}, zeroinitializer'))}")
+            missing = w.op(f"and i32 {alive}, {w.op(f'xor i32 {group}, -1')}")
+            rows = w.op(f"insertelement <32 x i32> {rows}, i32 {missing}, i64 {lane}")
+        return rows
 
     def _warpsync_mask(self, index: int) -> Val:
         """The operand of a WARPSYNC, computed before its lanes are known."""

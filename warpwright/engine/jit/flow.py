@@ -52,6 +52,8 @@ class Flow:
     """Blocks of loops that wait for other lanes, warps or blocks (spin loops)."""
     honoured: Bits = 0
     """Blocks that begin with a BSYNC at which lanes must really wait."""
+    saved: Bits = 0
+    """Honoured BSYNC blocks whose register is saved and restored: lanes may wait there for different groups."""
     joined_by: dict[int, Bits] = field(default_factory=dict)
     """Honoured BSYNC block without BREAK: the blocks whose divergence ends at it."""
 
@@ -248,6 +250,8 @@ def _decide_honoured(flow: Flow, lowered: Sequence[Lowered]) -> None:
         late = inside >> (b.number + 1)
         if late or flow.any_fair or number in moved or number not in setters:
             flow.honoured |= 1 << b.number
+            if number in moved:
+                flow.saved |= 1 << b.number
             if number not in moved and not breaks.get(number, 0) & inside and number in setters:
                 flow.joined_by[b.number] = inside
 

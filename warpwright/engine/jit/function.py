@@ -173,8 +173,15 @@ class Text:
             else:
                 value.vector = self.splat(type, self.scalar(value))
                 if pattern is not None:
-                    offsets = self.literal_vector(type, pattern)
-                    value.vector = self.op(f"add {vector_type(type)} {value.vector}, {offsets}")
+                    # Offsets are between bit patterns, whatever the type.
+                    kind = FLOAT_BITS.get(type, type)
+                    lanes = value.vector
+                    if kind != type:
+                        lanes = self.op(f"bitcast {vector_type(type)} {lanes} to {vector_type(kind)}")
+                    lanes = self.op(f"add {vector_type(kind)} {lanes}, {self.literal_vector(kind, pattern)}")
+                    if kind != type:
+                        lanes = self.op(f"bitcast {vector_type(kind)} {lanes} to {vector_type(type)}")
+                    value.vector = lanes
             return value.vector
         if value.parts and type == "i64":
             low, high = (
