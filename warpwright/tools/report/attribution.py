@@ -39,8 +39,6 @@ OVERHEAD_SHARE = 0.6
 """From here on a launch is mostly overhead."""
 IDLE_SHARE = 0.5
 """SM time without a block, from which on the grid is what limits."""
-CACHED = 0.8
-"""A hit rate from which on the latency that counts is the cache's own."""
 SECTOR_BYTES = 32
 WAVEFRONT_BYTES = 128
 WARP = 32
@@ -225,7 +223,7 @@ def attribute(run: Run) -> Attribution:
     traffic = _traffic(metrics)
     active = timing.sm["active_cycles"]
     idle = max(0.0, 1.0 - float(active.sum()) / (behind * len(active)))
-    limit, because = _limit(timing.cycles, overhead, bounds, stalls, idle, run, traffic)
+    limit, because = _limit(timing.cycles, overhead, bounds, stalls, idle, run, traffic, chip)
     return Attribution(
         kernel=run.kernel,
         chip=run.chip,
@@ -469,13 +467,16 @@ def _arithmetic(run: Run, program: Program) -> Arithmetic:
 # --- the limit --------------------------------------------------------------------------------------------------------
 
 
-def _memory_latency(traffic: Traffic) -> Resource:
-    """Which latency a warp that waits for global memory mostly sees."""
-    if traffic.l1_hit_rate is not None and traffic.l1_hit_rate >= CACHED:
+def _memory_latency(traffic: Traffic, chip: Chip) -> Resource:
+    """Which latency a load waits for on average: what each level answers, weighted by its latency."""
+    hits = traffic.l1_hit_rate or 0.0
+    far = traffic.l2_hit_rate or 0.0
+    l1 = hits * chip.l1.l1_hit_latency_cycles
+    l2 = (1 - hits) * far * chip.l2.l2_hit_latency_cycles
+    dram = (1 - hits) * (1 - far) * chip.dram.dram_latency_cycles
+    if l1 >= l2 + dram:
         return L1_LATENCY
-    if traffic.l2_hit_rate is not None and traffic.l2_hit_rate >= CACHED:
-        return L2_LATENCY
-    return DRAM_LATENCY
+    return L2_LATENCY if l2 >= dram else DRAM_LATENCY
 
 
 def _limit(
@@ -486,6 +487,7 @@ def _limit(
     idle: float,
     run: Run,
     traffic: Traffic,
+    chip: Chip,
 ) -> tuple[Resource, str]:
     """What limits, and the evidence: overhead, then a bound that binds, then idle SMs, then what warps wait for."""
     if overhead >= OVERHEAD_SHARE * cycles:
@@ -494,7 +496,7 @@ def _limit(
     if bound.share >= BINDING_SHARE and bound.name in BOUNDS:
         return BOUNDS[bound.name], f"it needs at least {bound.share:.0%} of the cycles behind the launch overhead"
     waits = [stall for stall in stalls if stall.reason != "selected"]
-    resource = _of_stall(waits[0].reason, bounds, traffic) if waits else BOUNDS["instruction issue"]
+    resource = _of_stall(waits[0].reason, bounds, traffic, chip) if waits else BOUNDS["instruction issue"]
     if idle >= IDLE_SHARE:
         blocks = run.grid[0] * run.grid[1] * run.grid[2]
         assert run.timing is not None
@@ -509,9 +511,9 @@ def _limit(
     return resource, f"warps spend {waits[0].share:.0%} of their time waiting ({waits[0].meaning})"
 
 
-def _of_stall(reason: str, bounds: tuple[Bound, ...], traffic: Traffic) -> Resource:
+def _of_stall(reason: str, bounds: tuple[Bound, ...], traffic: Traffic, chip: Chip) -> Resource:
     if reason == "long_scoreboard":
-        return _memory_latency(traffic)
+        return _memory_latency(traffic, chip)
     if reason == "math_pipe_throttle":
         return next((BOUNDS[b.name] for b in bounds if b.name.endswith("pipe") and b.name in BOUNDS), STALLS[reason])
     return STALLS[reason]
