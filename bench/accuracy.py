@@ -71,7 +71,14 @@ def simulate_one(card: str, name: str, which: str = "corpus") -> Row:
 
 
 def _serve(pipe: Connection, card: str, which: str) -> None:
-    """Another process: answer each name with its row or the text of what went wrong."""
+    """Another process: say that it is ready, then answer each name with its row or the text of what went wrong."""
+    import warpwright as ww
+    from tests.kernels import case
+
+    first = case("stream_copy", "small")  # compiles or loads the cycle model, which no kernel's time should hold
+    kernel = ww.GPU(card).compile(first.source, options=first.options)[first.kernel]
+    kernel[first.grid, first.block, first.shared_bytes](*first.args)
+    pipe.send("ready")
     for name in iter(pipe.recv, None):
         try:
             pipe.send(simulate_one(card, name, which))
@@ -94,6 +101,7 @@ def simulate(card: str, names: list[str] | None = None, which: str = "corpus", s
             worker = context.Process(target=_serve, args=(far, card, which), daemon=True)
             worker.start()
             far.close()
+            pipe.recv()
         pipe.send(name)
         try:
             answer = pipe.recv() if pipe.poll(seconds) else f"stopped after {seconds:g} s"

@@ -224,11 +224,17 @@ def run(
     barriers = frozenset(b.number for b in blocks if kernel.instructions[b.first + b.count - 1].opcode == "BAR")
     warps = -(-block // 32)
     words: list[int] = [0]
-    starts = []
+    starts: list[int] = []
+    before: Sequence[Visit] | None = None
+    everything: Sequence[Visit] = [(b.number, []) for b in blocks]
     for number in range(grid):
         for warp in range(warps):
+            visits = everything if trace is None else trace(number, warp)
+            if visits == before:  # warps that do the same share one copy: a large grid must not take gigabytes
+                starts.append(starts[-1])
+                continue
+            before = visits
             starts.append(len(words))
-            visits = [(b.number, []) for b in blocks] if trace is None else trace(number, warp)
             words += segments(visits, barriers)
     table = np.array(words, np.uint64).view(np.int64)
     first = np.array(starts, np.int64)

@@ -51,7 +51,15 @@ def contended(ctx: Context) -> list[Row]:
                     seconds = []
                     counts = (1, 3) if ctx.model else (2, 10) if sms > 1 else (2, 66)
                     for n in counts:
-                        args = [ctx.words, base, table, np.uint32(mask), np.uint32(step), np.uint32(warp_step), np.int32(n)]
+                        args = [
+                            ctx.words,
+                            base,
+                            table,
+                            np.uint32(mask),
+                            np.uint32(step),
+                            np.uint32(warp_step),
+                            np.int32(n),
+                        ]
                         tries = 3 if not ctx.model else 1
                         module = ctx.module("atomic")
                         seconds.append(min(module.launch(kernel, sms, 256, args) for _ in range(tries)))
