@@ -315,3 +315,12 @@ def test_the_command_line_writes_reports(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["run", str(program), "--timing", "off", "--report", str(page)])
     assert result.exit_code == 1
     assert "this run of add has no report: its GPU was made with timing='off'" in result.stderr
+
+
+def test_source_of_a_file_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "limits.cu"
+    path.write_text(SOURCE)
+    gpu = ww.GPU("h200")
+    one = gpu.compile(path)["doubles"][1, 32](10, np.ones(32))
+    texts = {line.text.strip() for line in one.attribution().lines}
+    assert "a = a * 1.0000001 + 1e-7;" in texts

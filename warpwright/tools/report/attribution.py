@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warpwright.chips import Chip
@@ -305,21 +306,26 @@ def source_lines(program: Program, file: str) -> list[str]:
 
 
 def source_file(program: Program) -> str | None:
-    """The file that the program's own source stands for: the first one named that is not a header on disk."""
-    for instruction in program.instructions:
-        if instruction.line is not None and not instruction.line[0].startswith("/"):
-            return instruction.line[0]
+    """The file that the program's own source stands for: named without a folder, or with this very text on disk."""
+    for name in dict.fromkeys(i.line[0] for i in program.instructions if i.line is not None):
+        path = Path(name)
+        if not path.is_absolute():
+            return name
+        if path.is_file() and path.read_text(encoding="utf-8", errors="replace") == program.source:
+            return name
     return None
 
 
 def _lines(instructions: tuple[InstructionCost, ...], program: Program, warp_cycles: int) -> tuple[LineCost, ...]:
+    own = source_file(program)
+    own_texts = source_lines(program, own) if own is not None else []
     members: dict[tuple[str, int], list[InstructionCost]] = {}
     for cost in instructions:
         if cost.line is not None:
             members.setdefault(cost.line, []).append(cost)
     found = []
     for (file, number), costs in members.items():
-        texts = source_lines(program, file)
+        texts = own_texts if file == own else []
         reasons: dict[str, int] = {}
         for cost in costs:
             for reason, count in cost.reasons.items():
