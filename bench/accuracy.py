@@ -52,9 +52,9 @@ def measured(card: str, which: str) -> dict[str, dict[str, float]]:
 def simulate_one(card: str, name: str, which: str = "corpus") -> Row:
     """Run one measured case of a set on the simulated card with full timing."""
     import warpwright as ww
-    from tests.kernels import cases
+    from tests.kernels import case as corpus_case
 
-    case = next(case for case in cases("large") if case.name == name)
+    case = corpus_case(name, "large")
     record = measured(card, which)[name]
     gpu = ww.GPU(card)
     kernel = gpu.compile(case.source, options=case.options)[case.kernel]
@@ -88,10 +88,10 @@ def _serve(pipe: Connection, card: str, which: str) -> None:
 
 def simulate(card: str, names: list[str] | None = None, which: str = "corpus", seconds: float = 60.0) -> list[Row]:
     """Run every measured case of a set, each for at most ``seconds``; prints each row when it is there."""
-    from tests.kernels import cases
+    from tests.kernels import names as corpus_names
 
     recorded = measured(card, which)
-    wanted = [c.name for c in cases("large") if c.name in recorded and (not names or c.name in names)]
+    wanted = [name for name in corpus_names() if name in recorded and (not names or name in names)]
     rows: list[Row] = []
     context = multiprocessing.get_context("spawn")
     worker: BaseProcess | None = None

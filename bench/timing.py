@@ -21,9 +21,9 @@ KERNELS = (
 def launch(card: str, name: str, threads: int) -> tuple[int, float, float]:
     """Cycles, warp instructions and host seconds of the model for one case."""
     import warpwright as ww
-    from tests.kernels import cases
+    from tests.kernels import case as corpus_case
 
-    case = next(c for c in cases("large") if c.name == name)
+    case = corpus_case(name, "large")
     gpu = ww.GPU(card, threads=threads)
     kernel = gpu.compile(case.source, options=case.options)[case.kernel]
     run = kernel[case.grid, case.block, case.shared_bytes](*copy.deepcopy(case.args))
