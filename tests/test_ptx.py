@@ -147,3 +147,38 @@ def test_options_that_do_not_go_together() -> None:
     assert str(caught.value) == (
         "k.cubin holds machine code only; front_end='ptx' takes CUDA C++ or PTX, front_end='sass' a cubin"
     )
+
+
+BARRIERS = """#include <cuda/barrier>
+#include <cooperative_groups.h>
+extern "C" __global__ void k(const int *in, int *out, int rounds) {
+    __shared__ cuda::barrier<cuda::thread_scope_block> bar;
+    __shared__ int box[128];
+    if (threadIdx.x == 0) init(&bar, blockDim.x);
+    __syncthreads();
+    int t = threadIdx.x, v = in[t];
+    for (int r = 0; r < rounds; ++r) {
+        box[t] = v;
+        bar.arrive_and_wait();
+        v += box[(t + 1) % 128];
+        auto token = bar.arrive();
+        bar.wait(std::move(token));
+    }
+    cuda::memcpy_async(&box[t], &in[t], sizeof(int), bar);
+    bar.arrive_and_wait();
+    out[t] = v + box[t];
+}
+"""
+
+
+@pytest.mark.parametrize("engine", ["interpreter", "compiled"])
+@pytest.mark.parametrize("chip", ["v100", "a100", "h200"])
+def test_barrier_objects(chip: str, engine: str) -> None:
+    start = np.arange(128, dtype=np.int32)
+    want = start.copy()
+    for _ in range(5):
+        want = want + np.roll(want, -1)
+    out = np.zeros(128, np.int32)
+    gpu = ww.GPU(chip, timing="off", engine=engine, front_end="ptx")
+    gpu.compile(BARRIERS)["k"][1, 128](start, out, np.int32(5))
+    np.testing.assert_array_equal(out, want + start)

@@ -16,8 +16,10 @@ from warpwright.isa.program import RZ, Kind, Parameter, Program
 from warpwright.isa.program import Instruction as ProgramInstruction
 from warpwright.isa.program import Operand as ProgramOperand
 from warpwright.isa.ptx import (  # noqa: F401  (importing a meaning module fills the table)
+    meaning_copy,
     meaning_float,
     meaning_integer,
+    meaning_mbarrier,
     meaning_memory,
     meaning_move,
     meaning_tensor,

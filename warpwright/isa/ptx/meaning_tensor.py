@@ -73,7 +73,8 @@ def mma(i: Instruction, b: Emitter) -> None:
     if first == "f64":
         write_f64(b, i, d, product_f64(b, x, y, z))
         return
-    if first != second or first not in ELEMENTS or to != addend:
+    mixed = {first, second} == {"s8", "u8"}
+    if (first != second and not mixed) or first not in ELEMENTS or to != addend:
         raise unsupported(f"operands of types {', '.join(types)}")
     left, right, total = registers(b, x), registers(b, y), registers(b, z)
     sum_type = {"s32": "s32", "f32": "f32", "f16": "f16"}[to]
@@ -85,7 +86,7 @@ def mma(i: Instruction, b: Emitter) -> None:
             words += multiply(b, part, first, sum_type, left, right, total[2 * n : 2 * n + 2])
         write(b, d, words)
         return
-    write(b, d, multiply(b, shape, first, sum_type, left, right, total))
+    write(b, d, multiply(b, shape, first + second if mixed else first, sum_type, left, right, total))
 
 
 # --- f64 ------------------------------------------------------------------------------------------
