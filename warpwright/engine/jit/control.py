@@ -7,6 +7,7 @@ stop check of a traced strong access, ``tail`` is the end of the chain of blocks
 from __future__ import annotations
 
 from warpwright.engine.abi import BLOCK, LAUNCH, WARP, FaultKind, Status
+from warpwright.engine.jit import cold
 from warpwright.engine.jit import lanes as ln
 from warpwright.engine.jit import memory as mem
 from warpwright.engine.jit import trace as tr
@@ -60,13 +61,19 @@ class WarpFunction:
             if self.together[n] or facts.divergent >> n & 1:
                 for s in block.successors:
                     pendable |= 1 << s
-        self.pendable: Bits = pendable
-        self.order = members(pendable)
         self.waiting = facts.waiting
+        # Lanes that a spin loop let go from BSYNC leave others behind, wherever they go.
+        scattered = bool(w.flow.any_fair and self.waiting)
         self.held_barriers = [
-            n for n, end in enumerate(w.flow.ends) if end in ("barrier", "barrier_red") and self.together[n]
+            n
+            for n, end in enumerate(w.flow.ends)
+            if end in ("barrier", "barrier_red") and (self.together[n] or scattered)
         ]
         """Blocks that end in a block barrier which only part of the warp may have reached."""
+        for n in self.held_barriers:
+            pendable |= 1 << n | 1 << (n + 1)
+        self.pendable: Bits = pendable
+        self.order = members(pendable)
         # Where no lane can be left pending, none is left at the end, spin loops or not.
         self.leftovers = bool(self.order and (w.flow.any_fair or self.waiting or self.held_barriers))
         self.yields = any(
@@ -124,7 +131,7 @@ class WarpFunction:
         w.lines = []
         self._entry()
         entry = w.lines
-        return [f"define i32 @{self.name}(ptr noalias %warp) {{", *entry, *body, *tail, *returns, "}"]
+        return [f"define i32 @{self.name}(ptr noalias %warp) noredzone {{", *entry, *body, *tail, *returns, "}"]
 
     def _entry(self) -> None:
         w = self.w
@@ -150,8 +157,8 @@ class WarpFunction:
             ("trace_used", "i64"),
         ):
             w.emit(f"%{name} = alloca {type}")
-        w.emit("%lane_addresses = alloca [32 x i64], align 64")
-        w.emit("%lane_values = alloca [512 x i32], align 64")
+        w.emit(f"%lane_addresses = alloca [{cold.SCRATCH_BYTES} x i8], align 64")
+        w.emit(f"%lane_values = getelementptr i8, ptr %lane_addresses, i64 {cold.VALUES_AT}")
         w.emit(f"%launch = load ptr, ptr {w.field('%warp', WARP['launch'])}")
         w.emit(f"%block = load ptr, ptr {w.field('%warp', WARP['block'])}")
         w.emit(f"%save = load ptr, ptr {w.field('%warp', WARP['spill'])}")
