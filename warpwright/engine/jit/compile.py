@@ -21,7 +21,7 @@ import llvmlite.binding as llvm
 
 from warpwright.engine.abi import WARP
 from warpwright.engine.blocks import BasicBlock, basic_blocks
-from warpwright.engine.jit import support
+from warpwright.engine.jit import cold, support
 from warpwright.engine.jit.control import SAVE_HEADER_BYTES, WarpFunction
 from warpwright.engine.jit.flow import make_flow
 from warpwright.engine.jit.function import FunctionWriter
@@ -78,6 +78,7 @@ class Target:
 def _initialise() -> None:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    llvm.initialize_native_asmparser()
 
 
 @cache
@@ -158,7 +159,9 @@ def load_object(data: bytes, target: Target) -> Any:
 def shared_code(cpu: str | None = None) -> dict[str, int]:
     """Addresses of the functions that all kernels share, compiled or taken from the cache once in a process."""
     target = make_target(cpu)
-    key = cache_key(["shared", _source_digest(), llvmlite.__version__, target.cpu, target.features])
+    key = cache_key(
+        ["shared", _source_digest(), llvmlite.__version__, target.cpu, target.features, cold.vector_level()]
+    )
     data = _disk().get("object", key)
     if data is None:
         data = to_object(support.shared_module(), target, whole=True)

@@ -10,12 +10,16 @@ A load whose whole extent lies in one allocation reads it all, inactive lanes in
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from warpwright.engine.abi import LAUNCH
+from warpwright.engine.jit import cold
 from warpwright.engine.jit import trace as tr
 from warpwright.engine.jit.function import FunctionWriter, Masks, Val, vector_type
 from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, UNSET_KIND, VECTOR, VECTOR_KIND, Pattern, Shape
 from warpwright.isa.ops import Access, Op
 
+Reader = Callable[[FunctionWriter, "Place", str, int], list[str]]
 SITE_BYTES = 16
 WINDOW_LIMIT_BYTES = 512
 """Longest extent that a patterned load reads as one window."""
@@ -142,6 +146,39 @@ def call_slow(w: FunctionWriter, name: str, place: Place, site: str, exec_bits: 
     return after
 
 
+def describe(w: FunctionWriter, place: Place, offsets: list[int] | None) -> str:
+    """The constant that tells the rare way about an access; ``offsets`` from :meth:`Place.start`, or addresses given."""
+    lanes = "null"
+    if offsets is not None:
+        lanes = w.table(("offsets", tuple(offsets)), "i32", offsets, LANES)
+    name = f"@access{len(w.globals)}"
+    values = f"i64 {instruction_address(w)}, ptr {lanes}, i32 {place.size}, i32 {SPACES[place.access.space]}"
+    w.globals.append(
+        f"{name} = private unnamed_addr constant {{ i64, ptr, i32, i32, i32 }} {{ {values}, i32 {place.extent} }}"
+    )
+    return name
+
+
+def call_rare(w: FunctionWriter, name: str, place: Place, site: str, exec_bits: str) -> tuple[str, str]:
+    """(address of the served values, label behind the call); leaves through 'fault' when a lane is at fault."""
+    if place.scattered or place.address.shape.kind == VECTOR_KIND:
+        w.emit(f"store {VEC64} {addresses_vector(w, place)}, ptr %lane_addresses, align 64")
+        start, offsets = "0", None
+    else:
+        start = place.start()
+        if not place.wide:
+            start = w.op(f"zext i32 {start} to i64")
+        offsets = [p - place.low for p in place.pattern or (0,) * LANES]
+    w.declare(f"ww_rare_{name}", "ptr", "ptr, ptr, i64, i32, ptr, ptr")
+    arguments = ["%warp", site, start, exec_bits, describe(w, place, offsets), "%lane_addresses"]
+    served = w.op(cold.call(name, ", ".join(arguments)))
+    fault = w.op(f"icmp eq ptr {served}, null")
+    after = w.new_label("served")
+    w.emit(f"br i1 {fault}, label %fault, label %{after}, !prof !2")
+    w.label(after)
+    return served, after
+
+
 def check(w: FunctionWriter, place: Place, site: str) -> tuple[str, str]:
     """(i1 whether the whole extent is fine, host pointer of its start) for addresses with a scalar part."""
     start = place.start()
@@ -258,23 +295,41 @@ def _load(w: FunctionWriter, op: Op, address: Val) -> Val:
     if address.shape.kind == UNSET_KIND:
         address = place.address = w.constant(place.kind, 0)
     if is_uniform(address) and access.space not in ("local", "generic"):
-        names = _diamond(w, place, count, _load_uniform, scalar=True)
+        names = _window(w, place, count, _load_uniform)
         shape = Shape(SCALAR_KIND)
         values = [Val("i32" if access.bytes >= 4 else op.type, shape, scalar=n) for n in names]
     else:
-        how = _load_scattered if place.scattered else _load_window
         if is_uniform(address) and access.space == "local":
-            how = _load_local_rows
-        names = _diamond(w, place, count, how, scalar=False)
+            names = _diamond(w, place, count, _load_local_rows)
+        elif place.scattered:
+            names = _diamond(w, place, count, _load_scattered)
+        else:
+            names = _window(w, place, count, _load_window)
         values = [Val("i32" if access.bytes >= 4 else op.type, VECTOR, vector=n) for n in names]
     if count == 1:
         return values[0]
     return Val(op.type, VECTOR, parts=tuple(values))
 
 
-def _diamond(w: FunctionWriter, place: Place, count: int, fast_path: object, scalar: bool) -> list[str]:
+def _window(w: FunctionWriter, place: Place, count: int, read: Reader) -> list[str]:
+    """A load of neighbouring bytes: from memory itself, or from the copy that the exact path makes."""
+    site = site_pointer(w, w.add_site()) if place.wide else "null"
+    settle(w, place.address)
+    before, join, slow = w.new_label("checked"), w.new_label("window"), w.new_label("slow")
+    fine, host = check(w, place, site)
+    w.emit(f"br label %{before}")
+    w.label(before)
+    w.emit(f"br i1 {fine}, label %{join}, label %{slow}, !prof !0")
+    w.label(slow)
+    served, slow_from = call_rare(w, "window", place, site, w.exec.bits)
+    w.emit(f"br label %{join}")
+    w.label(join)
+    pointer = w.op(f"phi ptr [ {host}, %{before} ], [ {served}, %{slow_from} ]")
+    return read(w, place, pointer, count)
+
+
+def _diamond(w: FunctionWriter, place: Place, count: int, fast_path: Reader) -> list[str]:
     """Fast path and exact path of a load, joined."""
-    assert callable(fast_path)
     bytes_ = place.size
     site = site_pointer(w, w.add_site()) if place.wide else "null"
     exec_bits = w.exec.bits
@@ -300,27 +355,19 @@ def _diamond(w: FunctionWriter, place: Place, count: int, fast_path: object, sca
         w.label(slow)
     address = Val(place.address.type, place.address.shape, place.address.scalar, place.address.vector)
     slow_place = Place(w, address, place.access)
-    slow_from = call_slow(w, "ww_load", slow_place, site, exec_bits)
+    served, slow_from = call_rare(w, "load", slow_place, site, exec_bits)
     slow_names = []
     for part in range(count):
-        pointer = vector_offset_pointer(w, "%lane_values", 128 * part)
-        if scalar:
-            # Any executing lane has it: the function leaves it in lane 0 as well.
-            name = w.op(f"load i32, ptr {pointer}, align 4")
-            kind = "i32"
-        else:
-            name = w.op(f"load {VEC32}, ptr {pointer}, align 64")
-            kind = VEC32
+        pointer = vector_offset_pointer(w, served, 128 * part)
+        name = w.op(f"load {VEC32}, ptr {pointer}, align 64")
         if bytes_ < 4:
-            narrow = f"i{8 * bytes_}" if scalar else f"<32 x i{8 * bytes_}>"
-            name = w.op(f"trunc {kind} {name} to {narrow}")
+            name = w.op(f"trunc {VEC32} {name} to <32 x i{8 * bytes_}>")
         slow_names.append(name)
     if only_slow:
         return slow_names
     w.emit(f"br label %{join}")
     w.label(join)
-    type = f"i{8 * min(bytes_, 4)}"
-    kind = type if scalar else f"<32 x {type}>"
+    kind = f"<32 x i{8 * min(bytes_, 4)}>"
     return [
         w.op(f"phi {kind} [ {a}, %{fast_from} ], [ {b}, %{slow_from} ]")
         for a, b in zip(fast_names, slow_names, strict=True)
@@ -438,7 +485,7 @@ def emit_store(w: FunctionWriter, op: Op, address: Val, value: Val) -> None:
             name = w.op(f"zext <32 x i{8 * access.bytes}> {name} to {VEC32}")
         w.emit(f"store {VEC32} {name}, ptr {vector_offset_pointer(w, '%lane_values', 128 * n)}, align 64")
     slow_address = Val(address.type, address.shape, address.scalar, address.vector)
-    call_slow(w, "ww_store", Place(w, slow_address, access, store=True), site, w.exec.bits)
+    call_rare(w, "store", Place(w, slow_address, access, store=True), site, w.exec.bits)
     w.emit(f"br label %{end}")
     w.label(end)
 

@@ -94,7 +94,9 @@ class Writer:
         element = "i32" if max(abs(v) for v in values) < NARROW_LIMIT else "i64"
         symbol = "@ww_table_" + name.replace(".", "_")
         listed = ", ".join(f"{element} {v}" for v in values)
-        self.declared[symbol[1:]] = f"{symbol} = private unnamed_addr constant [{len(values)} x {element}] [{listed}], align 64"
+        self.declared[symbol[1:]] = (
+            f"{symbol} = private unnamed_addr constant [{len(values)} x {element}] [{listed}], align 64"
+        )
         pointers = self.put(f"getelementptr {element}, ptr {symbol}, {self.type} {index}")
         if self.width == 1:
             found = self.put(f"load {element}, ptr {pointers}")

@@ -7,7 +7,7 @@ others (atomics, directed rounding, tensor cores) go into the module of the kern
 from __future__ import annotations
 
 from warpwright.engine.abi import BLOCK, LAUNCH, LOCAL_WINDOW, SHARED_WINDOW, WARP, FaultKind
-from warpwright.engine.jit import arithmetic, silicon
+from warpwright.engine.jit import arithmetic, cold, silicon
 from warpwright.engine.jit.function import LLVM_TYPE, Text, Val, vector_type
 from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, Shape
 from warpwright.isa.ops import Op
@@ -480,7 +480,10 @@ end:
 }
 """
 
-SHARED = ("ww_serve", "ww_load", "ww_store", "ww_load_constant", "ww_shuffle", "ww_match_any", "ww_run_blocks")
+SHARED = (
+    *("ww_serve", "ww_load", "ww_store", "ww_load_constant", "ww_shuffle", "ww_match_any", "ww_run_blocks"),
+    *(f"ww_rare_{name}" for name in cold.FUNCTIONS),
+)
 """Functions of the shared module, by name."""
 
 
@@ -875,4 +878,4 @@ def shared_module() -> str:
     """Text of the module that all kernels share."""
     from warpwright.engine.jit.scheduler import RUN_BLOCKS
 
-    return "\n".join((RESOLVE, LOAD, STORE, CONSTANT, EXCHANGE, RUN_BLOCKS))
+    return "\n".join((RESOLVE, LOAD, STORE, CONSTANT, EXCHANGE, cold.module_text(), RUN_BLOCKS))
