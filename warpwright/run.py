@@ -28,6 +28,7 @@ from warpwright.engine.launch import (
     constant_bank0,
     is_cooperative,
     make_context,
+    shared_bytes,
 )
 from warpwright.engine.memory import Allocation
 from warpwright.errors import UnsupportedError
@@ -376,8 +377,7 @@ class _Job:
         if error.status == Status.TRAP:
             return trap_error(program, geometry, stop)
         if error.status == Status.FAULT:
-            shared = program.shared_static_bytes + geometry.dynamic_shared_bytes
-            return fault_error(program, geometry, context.memory, stop, shared)
+            return fault_error(program, geometry, context.memory, stop, shared_bytes(program, geometry))
         return error
 
     def _waiting(self, stopped: Sequence[Mapping[str, int]]) -> list[WaitingWarp]:

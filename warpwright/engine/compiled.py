@@ -13,7 +13,7 @@ from warpwright.engine.execute import Cancelled, Counts
 from warpwright.engine.faults import Stop, WaitingWarp, deadlock_error, fault_error, trap_error
 from warpwright.engine.jit.compile import CompiledKernel
 from warpwright.engine.jit.workspace import Outcome, Workspace
-from warpwright.engine.launch import LaunchContext, aligned_words, stack_bytes
+from warpwright.engine.launch import LaunchContext, aligned_words, shared_bytes, stack_bytes
 from warpwright.errors import ExecutionError, IllegalInstructionError
 
 
@@ -32,7 +32,7 @@ class CompiledExecution:
         self.kernel = kernel
         geometry, program = context.geometry, context.program
         self.threads = min(threads, geometry.blocks)
-        shared = program.shared_static_bytes + geometry.dynamic_shared_bytes
+        shared = shared_bytes(program, geometry)
         slots = max(1, min(resident_blocks, geometry.blocks))
         self.spaces = [Workspace(kernel, shared, stack_bytes(program), slots) for _ in range(self.threads)]
 
@@ -120,8 +120,7 @@ class CompiledExecution:
         if outcome.status is Status.TRAP:
             return trap_error(program, geometry, stop)
         if outcome.status is Status.FAULT:
-            shared = program.shared_static_bytes + geometry.dynamic_shared_bytes
-            return fault_error(program, geometry, context.memory, stop, shared)
+            return fault_error(program, geometry, context.memory, stop, shared_bytes(program, geometry))
         return IllegalInstructionError(
             f"kernel {program.name}: a warp stopped with status {outcome.status.name}, which has no place here"
         )

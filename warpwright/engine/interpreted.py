@@ -14,7 +14,7 @@ from warpwright.engine.interpreter import (
     Outcome,
 )
 from warpwright.engine.interpreter_memory import global_memory
-from warpwright.engine.launch import LaunchContext
+from warpwright.engine.launch import LaunchContext, shared_bytes
 from warpwright.errors import ExecutionError
 
 
@@ -95,5 +95,4 @@ class InterpretedExecution:
         )
         if outcome.status is Status.TRAP:
             return trap_error(program, geometry, stop)
-        shared = program.shared_static_bytes + geometry.dynamic_shared_bytes
-        return fault_error(program, geometry, context.memory, stop, shared)
+        return fault_error(program, geometry, context.memory, stop, shared_bytes(program, geometry))

@@ -46,7 +46,7 @@ from warpwright.engine.interpreter_memory import (
     SharedSpace,
     mask_bits,
 )
-from warpwright.engine.launch import Dim3, Geometry, stack_bytes
+from warpwright.engine.launch import Dim3, Geometry, shared_bytes, stack_bytes
 from warpwright.isa.ops import Access, Lowered
 from warpwright.isa.program import Program
 
@@ -114,6 +114,7 @@ class Launch:
     ) -> None:
         self.kernel = kernel
         self.geometry = geometry
+        self.shared_bytes = shared_bytes(kernel.program, geometry)
         self.globals = GlobalSpace(memory)
         self.banks = {
             n: b if isinstance(b, np.ndarray) else np.frombuffer(bytes(b), dtype=np.uint8) for n, b in banks.items()
@@ -340,7 +341,7 @@ class BlockState:
         self.index = index
         x, y, _ = geometry.grid
         self.linear_index = index[0] + x * (index[1] + y * index[2])
-        self.shared = SharedSpace(program.shared_static_bytes + geometry.dynamic_shared_bytes)
+        self.shared = SharedSpace(launch.shared_bytes)
         self.arrived = [0] * 16
         """Threads that arrived without waiting (BAR.ARV), for each named barrier."""
         self.warps = [WarpState(launch, self, w) for w in range(geometry.warps_per_block)]

@@ -28,6 +28,11 @@ WARP_THREADS = 32
 MAX_BLOCK: Dim3 = (1024, 1024, 64)
 MAX_GRID: Dim3 = (2**31 - 1, 65535, 65535)
 """CUDA C++ Programming Guide, table of technical specifications per compute capability (7.0 to 9.0 agree)."""
+SYSTEM_SHARED_BYTES = 1024
+"""The system's part of a block's shared memory from sm_80 on (CUDA C++ Programming Guide, 8.x and 9.0)."""
+SYSTEM_SHARED_REGION = 512
+"""Offset of its region 1: our choice, with more than the 288 bytes that cooperative groups expect there."""
+SHARED_ROUNDING_BYTES = 128
 GRID_WORKSPACE_BYTES = 64
 """What a cooperative launch's grid barrier needs: a word that blocks add to and spin on, at byte 4."""
 
@@ -57,6 +62,10 @@ class Bank0Layout:
     """Two u32: address of the grid barrier's workspace; zero when the launch is not cooperative."""
     reserved_shared_bytes: int = 0x114
     """u32: bytes of shared memory that the system keeps (%total_smem_size is SR_SMEMSZ minus this)."""
+    reserved_shared_end: int = 0x120
+    """u32: %reserved_smem_offset_end."""
+    reserved_shared_region: int = 0x124
+    """u32: %reserved_smem_offset_1, where cooperative groups keep the barriers of tiles wider than a warp."""
     memory_descriptor: int = 0x118
     """u64: descriptor of global memory (``desc[UR4]``); not interpreted."""
 
@@ -64,7 +73,14 @@ class Bank0Layout:
 _LAYOUTS = {
     70: Bank0Layout(),
     80: Bank0Layout(),
-    90: Bank0Layout(constant_window=0xD0, grid_workspace_high=0x44, grid_workspace_low=0x48, memory_descriptor=0x208),
+    90: Bank0Layout(
+        constant_window=0xD0,
+        grid_workspace_high=0x44,
+        grid_workspace_low=0x48,
+        reserved_shared_end=0x68,
+        reserved_shared_region=0x6C,
+        memory_descriptor=0x208,
+    ),
 }
 
 
@@ -111,6 +127,35 @@ def as_dim3(value: Any, what: str) -> Dim3:
         raise LaunchError(f"{what} is one to three positive integers, not {value!r}")
     x, y, z = (*numbers, 1, 1)[:3]
     return x, y, z
+
+
+def uses_system_shared(program: Program) -> bool:
+    """True when compiled code asks where the system's part of shared memory lies (sm_80 and later)."""
+    if program.arch < 80:
+        return False
+    layout = bank0_layout(program.arch)
+    wanted = {layout.reserved_shared_bytes, layout.reserved_shared_end, layout.reserved_shared_region}
+    return any(
+        _constants(operand) in wanted for instruction in program.instructions for operand in instruction.operands
+    )
+
+
+def system_shared_offset(program: Program, geometry: Geometry) -> int:
+    """Where the system's part of shared memory begins: behind the block's own on sm_80, before it on sm_90."""
+    if program.arch >= 90:
+        return 0
+    own = program.shared_static_bytes + geometry.dynamic_shared_bytes
+    return -(-own // SHARED_ROUNDING_BYTES) * SHARED_ROUNDING_BYTES
+
+
+def shared_bytes(program: Program, geometry: Geometry) -> int:
+    """Shared memory that a block can reach, its system's part included where the kernel uses it (SR_SMEMSZ)."""
+    own = program.shared_static_bytes + geometry.dynamic_shared_bytes
+    if not uses_system_shared(program):
+        return own
+    if program.arch >= 90:
+        return own if geometry.reserved_shared_bytes else own + SYSTEM_SHARED_BYTES
+    return system_shared_offset(program, geometry) + SYSTEM_SHARED_BYTES
 
 
 def launch_occupancy(program: Program, geometry: Geometry, chip: Chip) -> Occupancy:
@@ -213,8 +258,11 @@ def constant_bank0(
     struct.pack_into("<Q", bank, layout.constant_window, constant_window)
     struct.pack_into("<I", bank, layout.grid_workspace_high, grid_workspace >> 32)
     struct.pack_into("<I", bank, layout.grid_workspace_low, grid_workspace & 0xFFFF_FFFF)
-    if program.arch >= 80:
-        struct.pack_into("<I", bank, layout.reserved_shared_bytes, geometry.reserved_shared_bytes)
+    if uses_system_shared(program):
+        begin = system_shared_offset(program, geometry)
+        struct.pack_into("<I", bank, layout.reserved_shared_bytes, SYSTEM_SHARED_BYTES)
+        struct.pack_into("<I", bank, layout.reserved_shared_end, begin + SYSTEM_SHARED_BYTES)
+        struct.pack_into("<I", bank, layout.reserved_shared_region, begin + SYSTEM_SHARED_REGION)
     bank[base : base + len(parameters)] = parameters
     return bank
 

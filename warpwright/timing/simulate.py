@@ -20,7 +20,7 @@ from warpwright.chips.chip import Chip
 from warpwright.chips.occupancy import Occupancy
 from warpwright.engine.abi import BLOCK, MAX_RECORD_WORDS_PER_ACCESS, WARP, Status
 from warpwright.engine.blocks import BasicBlock
-from warpwright.engine.launch import LaunchContext, launch_occupancy
+from warpwright.engine.launch import LaunchContext, launch_occupancy, shared_bytes
 from warpwright.isa.ops import Lowered
 from warpwright.isa.program import Program
 from warpwright.timing import bounds as bounds_module
@@ -65,7 +65,7 @@ class _Workspace:
         resident = sms * s.MAX_SUB_CORES * s.MAX_WARPS
         self.spill_offset = (WARP.size_bytes + 63) // 64 * 64
         self.warp_stride = self.spill_offset + (kernel.spill_bytes + 63) // 64 * 64 + 64
-        self.shared_bytes = program.shared_static_bytes + geometry.dynamic_shared_bytes
+        self.shared_bytes = shared_bytes(program, geometry)
         self.shared_stride = (self.shared_bytes + 127) // 128 * 128 + 128
         self.local_stride = (context["local_bytes_per_thread"] * 32 + 127) // 128 * 128
         longest = max((1 + MAX_RECORD_WORDS_PER_ACCESS * (len(block.accesses) + 1) for block in blocks), default=1)
