@@ -38,8 +38,6 @@ LAUNCHES = [
 ]
 
 OPEN = {
-    ("block_tile", "a100"): "block-wide tiles use the reserved shared memory of sm_80 and later",
-    ("block_tile", "h200"): "block-wide tiles use the reserved shared memory of sm_80 and later",
     ("barrier_copy", "h200"): "bulk copies (UBLKCP)",
 }
 """What is not there yet, by program and chip."""
@@ -51,6 +49,31 @@ def test_program_is_right(name: str, chip: str) -> None:
         pytest.xfail(OPEN[name, chip])
     case = program(name)
     case.verify(outputs(case, chip, "interpreter"))
+
+
+LONG = frozenset(
+    (
+        *("float_intrinsics", "float_library", "double_intrinsics", "double_library", "complex_numbers"),
+        *("fp8_conversions", "tiles_of_all_sizes", "cub_merge_histogram", "lu_block", "column_covariance"),
+        *("relax_edges", "image_filters"),
+    )
+)
+"""Programs that take seconds to compile for the host."""
+QUICK = frozenset(("tree_recursion", "block_tile"))
+"""Programs that are compiled in every run for the older chips as well."""
+
+
+def compiled_launch(name: str, chip: str) -> object:
+    quick = name in QUICK or (chip == "h200" and name not in LONG)
+    return pytest.param(name, chip, id=f"{chip}-{name}", marks=() if quick else pytest.mark.slow)
+
+
+@pytest.mark.parametrize(("name", "chip"), [compiled_launch(n, c) for n, c, _ in LAUNCHES])
+def test_program_is_right_compiled(name: str, chip: str) -> None:
+    if (name, chip) in OPEN:
+        pytest.xfail(OPEN[name, chip])
+    case = program(name)
+    case.verify(outputs(case, chip, "compiled"))
 
 
 def test_every_program_has_a_reference() -> None:

@@ -177,11 +177,21 @@ def test_errors_without_a_line(cache: DiskCache) -> None:
 
 def test_host_code_gets_a_hint(cache: DiskCache) -> None:
     with pytest.raises(CompileError) as error:
-        compile_source("__global__ void f() {}\nint main() { return 0; }\n", 80, cache=cache)
+        compile_source("__global__ void f() {}\nint main() { cudaDeviceSynchronize(); }\n", 80, cache=cache)
     assert str(error.value).endswith(
         "note: only device code is compiled here: keep host code (main, cudaMalloc, <<<...>>>) in a file of its own "
         "or between #ifndef __CUDACC_RTC__ and #endif."
     )
+
+
+def test_code_that_does_not_say_where_it_runs(cache: DiskCache) -> None:
+    source = (
+        "constexpr int twice(int x) { return 2 * x; }\n"
+        "__global__ void f(long long* p) {\n"
+        "  auto high = [](auto a, auto b) { return (long long)(((__int128)a * b) >> 64); };\n"
+        "  p[0] = high(p[1], p[2]) + twice(3);\n}\n"
+    )
+    assert compile_source(source, 80, cache=cache).warnings == ()
 
 
 def test_warnings_are_kept_through_the_cache(tmp_path: Path) -> None:

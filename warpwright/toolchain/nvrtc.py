@@ -112,7 +112,6 @@ _MATH = """#pragma once
 #define HUGE_VALF INFINITY
 #endif
 """
-_CUDA_H = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"]cuda\.h[>\"]", re.MULTILINE)
 _EMPTY = "#pragma once\n"
 
 LIBRARY_HEADERS: Mapping[str, str] = {
@@ -131,6 +130,7 @@ LIBRARY_HEADERS: Mapping[str, str] = {
 """C library headers as NVRTC gets them, by the name that a program includes."""
 
 
+_HOST_CODE_SIGN = re.compile(r'-default-device|identifier "cuda\w+" is undefined|^device-side kernel launch could not')
 _HOST_CODE = (
     "only device code is compiled here: keep host code (main, cudaMalloc, <<<...>>>) in a file of its own "
     "or between #ifndef __CUDACC_RTC__ and #endif."
@@ -210,9 +210,11 @@ def compile_cuda(
     given += [f"-D{k}" if v is None else f"-D{k}={v}" for k, v in (defines or {}).items()]
     given += options
     given += [f"-I{folder}" for folder in (*include_folders, *header_folders())]
-    if _CUDA_H.search(source) and not any("default-device" in o for o in options):
-        # cuda.h declares the driver's functions without saying where they run, which NVRTC refuses otherwise.
+    if not any("default-device" in o or "default-execution-space" in o for o in options):
+        # nvcc takes constexpr functions, lambdas and declarations (cuda.h) that do not say where they run; so does this.
         given.append("-default-device")
+    if not any("device-int128" in o for o in options):
+        given.append("--device-int128")
     if not any(o.startswith(("-std", "--std")) for o in options):
         given.append("-std=c++17")
     headers = [text.encode() for text in LIBRARY_HEADERS.values()]
@@ -240,7 +242,7 @@ def compile_cuda(
         if result:
             diagnostics += explain_assembler_log(log, ptx, source, name)
             errors = [d for d in diagnostics if d.severity != "warning"] or diagnostics
-            if any("-default-device" in d.message for d in errors):
+            if any(_HOST_CODE_SIGN.search(d.message) for d in errors):
                 errors.append(Diagnostic("note", _HOST_CODE))
             raise CompileError(f"{name} does not compile for sm_{arch}:", errors, log)
         return Compiled(ptx, _buffer(program, "CUBIN"), _lowered(program, name_expressions), tuple(diagnostics), log)
