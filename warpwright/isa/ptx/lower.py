@@ -421,7 +421,11 @@ class Assembler:
             if isinstance(attr, Place):
                 place = places.get((unit.function.name, attr.name))
                 place = functions.get(self.module.aliases.get(attr.name, attr.name)) if place is None else place
-                assert place is not None, attr.name
+                if place is None:
+                    raise UnsupportedInstruction(
+                        f"kernel {self.kernel.name}: it takes the address of {attr.name}, a function that it never calls "
+                        f"or that {self.name} does not define"
+                    )
                 return place
             if isinstance(attr, FrameSize):
                 return frames[attr.function]
