@@ -210,6 +210,13 @@ def test_a_store_takes_what_a_card_shows(access: Access, stride: int, cycles: in
     assert taken == pytest.approx(16 * 16 * cycles, rel=0.05)
 
 
+def test_stores_that_fill_their_sectors_one_after_the_other_reach_l2_once() -> None:
+    kernel = repeat("STG", 4, reads=[0, 1, 2], access=GLOBAL4, kind="store", stall=2)
+    metrics = run(kernel, lambda b, w: [(0, [affine(device(4 * i), 16) for i in range(4)])]).metrics
+    assert metrics["l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"] == 4 * 16
+    assert metrics["lts__t_sectors_op_write.sum"] == 16
+
+
 def test_sectors_and_hits_are_counted() -> None:
     kernel = repeat("LDG", 3, writes=[4], reads=[0, 1], access=GLOBAL4, write_barrier=0, wait=[0], stall=2)
     records = [affine(device(0)), affine(device(0)), affine(device(0), 8)]

@@ -27,17 +27,21 @@ def lines_affine(m: Any, sm: int, base: int, stride: int, mask: int, size: int) 
             low = max(base - (line << 7), 0)
             high = min(end - (line << 7), 128)
             sectors = ((2 << ((high - 1) >> 5)) - 1) & ~((1 << (low >> 5)) - 1)
-            covered = ((1 << (high >> 5)) - 1) & ~((1 << ((low + 31) >> 5)) - 1)
+            packed = 0
+            for sector in range(4):
+                bytes_in = min(high, sector * 32 + 32) - max(low, sector * 32)
+                if bytes_in > 0:
+                    packed |= bytes_in << (sector * 16)
             m[u(sm + OFF_LINES + n)] = line
             m[u(sm + OFF_LINE_SECTORS + n)] = sectors
-            m[u(sm + OFF_LINE_BYTES + n)] = covered
+            m[u(sm + OFF_LINE_BYTES + n)] = packed
             n += 1
             line += 1
         return n
     if stride == 0:
         m[u(sm + OFF_LINES)] = base >> 7
         m[u(sm + OFF_LINE_SECTORS)] = 1 << ((base >> 5) & 3)
-        m[u(sm + OFF_LINE_BYTES)] = 0
+        m[u(sm + OFF_LINE_BYTES)] = size << (16 * ((base >> 5) & 3))
         return 1
     n = 0
     current = -1
@@ -53,7 +57,7 @@ def lines_affine(m: Any, sm: int, base: int, stride: int, mask: int, size: int) 
             if n:
                 m[u(sm + OFF_LINES + n - 1)] = current
                 m[u(sm + OFF_LINE_SECTORS + n - 1)] = sectors
-                m[u(sm + OFF_LINE_BYTES + n - 1)] = _covered(packed)
+                m[u(sm + OFF_LINE_BYTES + n - 1)] = packed
             n += 1
             current = line
             sectors = 0
@@ -64,12 +68,12 @@ def lines_affine(m: Any, sm: int, base: int, stride: int, mask: int, size: int) 
     if n:
         m[u(sm + OFF_LINES + n - 1)] = current
         m[u(sm + OFF_LINE_SECTORS + n - 1)] = sectors
-        m[u(sm + OFF_LINE_BYTES + n - 1)] = _covered(packed)
+        m[u(sm + OFF_LINE_BYTES + n - 1)] = packed
     return n
 
 
 @core
-def _covered(packed: int) -> int:
+def covered(packed: int) -> int:
     """Sectors of which every byte was touched, from four 16-bit byte counts."""
     full = 0
     for sector in range(4):
@@ -100,8 +104,6 @@ def lines_gather(m: Any, sm: int, addresses: int, mask: int, size: int) -> int:
             m[u(sm + OFF_LINE_BYTES + found)] = 0
         m[u(sm + OFF_LINE_SECTORS + found)] |= 1 << sector
         m[u(sm + OFF_LINE_BYTES + found)] += size << (sector * 16)
-    for i in range(n):
-        m[u(sm + OFF_LINE_BYTES + i)] = _covered(m[u(sm + OFF_LINE_BYTES + i)])
     return n
 
 
@@ -177,8 +179,6 @@ def lines_local(m: Any, sm: int, physical: int, record: int, gather: bool, strid
             sector = (address >> 5) & 3
             m[u(sm + OFF_LINE_SECTORS + found)] |= 1 << sector
             m[u(sm + OFF_LINE_BYTES + found)] += min(size, 4) << (sector * 16)
-    for i in range(n):
-        m[u(sm + OFF_LINE_BYTES + i)] = _covered(m[u(sm + OFF_LINE_BYTES + i)])
     return n
 
 

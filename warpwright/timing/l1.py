@@ -16,6 +16,7 @@ from warpwright.engine.abi import LOCAL_WINDOW, SHARED_WINDOW, TAG_GATHER
 from warpwright.timing import state as s
 from warpwright.timing.coalescer import (
     count_passes,
+    covered,
     ideal_wavefronts,
     lines_affine,
     lines_gather,
@@ -339,7 +340,7 @@ def store_lines(m: Any, sm: int, sc: int, w: int, time: int, n: int, space: int)
     sector_quarters = 32 * 4 // m[u(s.H_L1_WRITE_BYTES)]
     for i in range(n):
         count = popcount(m[u(sm + s.OFF_LINE_SECTORS + i)])
-        whole = popcount(m[u(sm + s.OFF_LINE_BYTES + i)])
+        whole = popcount(covered(m[u(sm + s.OFF_LINE_BYTES + i)]))
         quarters += max(8, whole * sector_quarters + ((count - whole) * sector_quarters * 5 >> 2))
         m[u(sm + s.SM_STORE_SECTORS)] += count
     start = enter_queue(m, sm, sc, max(time, m[u(sm + s.SM_STORE_FREE)]), (quarters + 3) >> 2)
@@ -347,10 +348,11 @@ def store_lines(m: Any, sm: int, sc: int, w: int, time: int, n: int, space: int)
     at = start << 2
     for i in range(n):
         sectors = m[u(sm + s.OFF_LINE_SECTORS + i)]
-        whole = m[u(sm + s.OFF_LINE_BYTES + i)]
-        new_request(m, sm, w, s.RQ_STORE, at >> 2, m[u(sm + s.OFF_LINES + i)], sectors, whole)
+        held = m[u(sm + s.OFF_LINE_BYTES + i)]
+        whole = covered(held)
+        new_request(m, sm, w, s.RQ_STORE, at >> 2, m[u(sm + s.OFF_LINES + i)], sectors, held)
+        m[u(w + s.W_STORES)] += 1
         at += max(8, popcount(whole) * sector_quarters + (popcount(sectors & ~whole) * sector_quarters * 5 >> 2))
-    m[u(w + s.W_STORES)] += n
     return start
 
 

@@ -195,6 +195,7 @@ STALLS = (
     H_OFF_L0,
     H_OFF_L1I,
     H_OFF_L1,
+    H_OFF_MERGE,  # stores that later ones may join: line << 4 | sectors, time
     H_OFF_ISSUES,
     H_OFF_STALLS,  # by instruction and reason
     H_INSTRUCTIONS,  # of the program
@@ -212,7 +213,7 @@ STALLS = (
     H_DRAM_ACTIVATIONS,
     H_STRONG_CALLS,
     H_SLOTS,
-) = range(136)
+) = range(137)
 
 # --- SM -----------------------------------------------------------------------------------------
 (
@@ -378,6 +379,7 @@ C_SLOTS = 4
     4
 )  # DRAM channel: queued writes, refreshes done, sectors, last batch's end
 D_SLOTS = 4
+MERGE_LINES = 256
 BUCKETS = 1024  # of the serial phase's counting sort
 (G_SM, G_START, G_END) = range(3)  # one block of the log
 LOG_SLOTS = 3
@@ -464,6 +466,7 @@ def build(chip: Chip, l1_kib: int, code_lines: int, const_lines: int, instructio
         (H_OFF_L0, 2 + l0_lines + code_lines),
         (H_OFF_L1I, 2 + l1i_lines + code_lines),
         (H_OFF_L1, sets * ways * C_SLOTS),
+        (H_OFF_MERGE, 2 * MERGE_LINES),
         (H_OFF_ISSUES, instructions),
         (H_OFF_STALLS, instructions * len(STALLS)),
     ):
