@@ -18,7 +18,7 @@ from warpwright.chips import Chip, Occupancy
 from warpwright.engine.abi import Status
 from warpwright.engine.arguments import pack
 from warpwright.engine.execute import Cancelled, Counts
-from warpwright.engine.faults import Stop, WaitingWarp, deadlock_error, fault_error, trap_error
+from warpwright.engine.faults import Stop, WaitingWarp, deadlock_error, fault_error, trap_error, wrap_error
 from warpwright.engine.kernels import Execution, compiled_execution, interpreted_execution, lowered_of, traced
 from warpwright.engine.launch import (
     GRID_WORKSPACE_BYTES,
@@ -374,6 +374,8 @@ class _Job:
             address=warp["fault_address"] & 0xFFFF_FFFF_FFFF_FFFF,
             bytes=warp["fault_bytes"],
         )
+        if error.status == Status.INTERPRET:
+            return wrap_error(program, geometry, stop)
         if error.status == Status.TRAP:
             return trap_error(program, geometry, stop)
         if error.status == Status.FAULT:

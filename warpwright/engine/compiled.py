@@ -10,11 +10,11 @@ import threading
 
 from warpwright.engine.abi import Status
 from warpwright.engine.execute import Cancelled, Counts
-from warpwright.engine.faults import Stop, WaitingWarp, deadlock_error, fault_error, trap_error
+from warpwright.engine.faults import Stop, WaitingWarp, deadlock_error, fault_error, trap_error, wrap_error
 from warpwright.engine.jit.compile import CompiledKernel
 from warpwright.engine.jit.workspace import Outcome, Workspace
 from warpwright.engine.launch import LaunchContext, aligned_words, shared_bytes, stack_bytes
-from warpwright.errors import ExecutionError, IllegalInstructionError
+from warpwright.errors import ExecutionError, IllegalInstructionError, UnsupportedError
 
 
 class CompiledExecution:
@@ -85,7 +85,7 @@ class CompiledExecution:
             raise failures[0]
         return outcomes
 
-    def _error(self, outcome: Outcome) -> ExecutionError:
+    def _error(self, outcome: Outcome) -> ExecutionError | UnsupportedError:
         context = self.context
         program, geometry = context.program, context.geometry
         block = outcome.block_index
@@ -117,6 +117,8 @@ class CompiledExecution:
             warp["fault_address"],
             warp["fault_bytes"],
         )
+        if outcome.status is Status.INTERPRET:
+            return wrap_error(program, geometry, stop)
         if outcome.status is Status.TRAP:
             return trap_error(program, geometry, stop)
         if outcome.status is Status.FAULT:

@@ -19,6 +19,7 @@ from warpwright.errors import (
     IllegalInstructionError,
     MemoryFaultError,
     TrapError,
+    UnsupportedError,
 )
 from warpwright.isa.program import Instruction, Program
 from warpwright.toolchain.names import plain_name
@@ -206,6 +207,16 @@ def trap_error(program: Program, geometry: Geometry, stop: Stop) -> TrapError:
     return TrapError(
         f"kernel {plain_name(program.name)} stopped itself (trap or failed assertion)\n  "
         f"{_place(program, geometry, stop)}"
+    )
+
+
+def wrap_error(program: Program, geometry: Geometry, stop: Stop) -> UnsupportedError:
+    """The error of an index that passes 2**31 between two threads of a warp, which compiled code does not follow."""
+    return UnsupportedError(
+        f"a 32-bit index passes 2**31 between threads of one warp in kernel {program.name}\n"
+        f"  {_place(program, geometry, stop)}\n"
+        "  compiled code does not follow it: compute the index in 64 bits, or run with "
+        "GPU(..., timing='off', engine='interpreter')"
     )
 
 

@@ -336,7 +336,7 @@ class BlockState:
     """One block: shared memory, warps, named barriers."""
 
     def __init__(self, launch: Launch, index: Dim3, trace: bool = False) -> None:
-        program, geometry = launch.kernel.program, launch.geometry
+        geometry = launch.geometry
         self.launch = launch
         self.index = index
         x, y, _ = geometry.grid

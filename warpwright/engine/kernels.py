@@ -12,7 +12,7 @@ from warpwright.engine.execute import Counts
 from warpwright.engine.interpreted import InterpretedExecution
 from warpwright.engine.interpreter import Kernel
 from warpwright.engine.jit.compile import CompiledKernel, compile_kernel
-from warpwright.engine.launch import LaunchContext
+from warpwright.engine.launch import Geometry, LaunchContext
 from warpwright.engine.module import LoadedKernel
 from warpwright.isa.ops import Access, Lowered
 from warpwright.isa.sass.lower import lower
@@ -55,17 +55,20 @@ def lowered_of(loaded: LoadedKernel) -> list[Lowered]:
     return loaded.lowered
 
 
-def compiled_of(loaded: LoadedKernel, block: tuple[int, int, int], trace: bool) -> CompiledKernel:
-    """The kernel compiled for a block shape, once for each shape."""
-    key = (*block, trace)
+def compiled_of(loaded: LoadedKernel, geometry: Geometry, trace: bool) -> CompiledKernel:
+    """The kernel compiled for a block shape (and for grids of 2**31 threads and more), once for each."""
+    grid_fits = geometry.grid[0] * geometry.block[0] < 1 << 31
+    key = (*geometry.block, trace, grid_fits)
     if key not in loaded.compiled:
-        loaded.compiled[key] = compile_kernel(loaded.program, lowered_of(loaded), block, trace=trace)
+        loaded.compiled[key] = compile_kernel(
+            loaded.program, lowered_of(loaded), geometry.block, trace=trace, grid_fits=grid_fits
+        )
     return loaded.compiled[key]
 
 
 def traced(loaded: LoadedKernel, context: LaunchContext) -> Traced:
     """The kernel as the timing model runs it."""
-    compiled = compiled_of(loaded, context.geometry.block, True)
+    compiled = compiled_of(loaded, context.geometry, True)
     return Traced(compiled.warp_function, compiled.spill_bytes, compiled.blocks)
 
 
@@ -73,7 +76,7 @@ def compiled_execution(
     loaded: LoadedKernel, context: LaunchContext, resident_blocks: int, threads: int
 ) -> CompiledExecution:
     """The launch in compiled code, without time."""
-    compiled = compiled_of(loaded, context.geometry.block, False)
+    compiled = compiled_of(loaded, context.geometry, False)
     return CompiledExecution(
         context, compiled, resident_blocks, threads if threads > 1 and blocks_are_independent(lowered_of(loaded)) else 1
     )

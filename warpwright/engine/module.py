@@ -46,7 +46,7 @@ class LoadedKernel:
     """Common operations of each instruction, once they were needed."""
     interpreted: Kernel | None = None
     """The interpreter's form, once it was needed."""
-    compiled: dict[tuple[int, int, int, bool], CompiledKernel] = field(default_factory=dict)
+    compiled: dict[tuple[int, int, int, bool, bool], CompiledKernel] = field(default_factory=dict)
     """Machine code of the host by block shape and whether it traces."""
 
 

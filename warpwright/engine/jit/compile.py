@@ -227,7 +227,7 @@ def kernel_key(program: Program, lowered: Sequence[Lowered], setting: Setting, t
         f"{i.address} {i.opcode} {low.guard} {low.ops}" for i, low in zip(program.instructions, lowered, strict=True)
     )
     fixed = (
-        *(program.code_base, program.arch, sorted(known_banks(program).items())),
+        *(program.code_base, program.arch, program.shared_static_bytes, sorted(known_banks(program).items())),
         *(setting.block_shape, setting.patterns, setting.grid_fits, setting.speculate, trace),
     )
     tables = [data for bank, data in sorted(program.constant_banks.items()) if bank]
@@ -252,6 +252,8 @@ def compile_kernel(
     trace: bool,
     cpu: str | None = None,
     patterns: bool = True,
+    grid_fits: bool = True,
+    speculate: bool = True,
     use_cache: bool = True,
 ) -> CompiledKernel:
     """Compile a kernel for one block shape.
@@ -262,12 +264,14 @@ def compile_kernel(
         trace: write trace records and stop before strong accesses and clock reads.
         cpu: LLVM's name of the CPU to make code for; the host's when None.
         patterns: False compiles without lane patterns (for tests of the general paths).
+        grid_fits: False makes code for launches with gridDim.x * blockDim.x of 2**31 and more.
+        speculate: False never stops with INTERPRET: an index that passes 2**31 within a warp is followed.
         use_cache: False always compiles anew.
 
     Raises:
         ValueError: when the code cannot be compiled, naming the kernel.
     """
-    setting = Setting(block_shape, patterns=patterns, speculate=patterns)
+    setting = Setting(block_shape, patterns=patterns, grid_fits=grid_fits, speculate=patterns and speculate)
     target = make_target(cpu)
     key = kernel_key(program, lowered, setting, trace, target)
     with _lock:

@@ -200,11 +200,8 @@ class WarpFunction:
                 w.emit(f"store {w.web_type(live)} zeroinitializer, ptr %w{live}")
         w.emit(f"store i64 0, ptr {w.field('%warp', WARP['barrier_lanes'])}")
         w.emit("store i32 %lanes, ptr %p0")
-        # Shapes rely on blockIdx.x * blockDim.x + threadIdx.x staying below 2**31.
-        grid = w.load_field("%launch", LAUNCH["grid_x"])
-        threads = w.op(f"mul i64 {grid}, {w.setting.block_shape[0]}")
-        fits = w.op(f"icmp ule i64 {threads}, {(1 << 31) - 1}")
-        w.emit(f"br i1 {fits}, label %e0, label %interpret, !prof !0")
+        # Where shapes rely on gridDim.x * blockDim.x staying below 2**31, launches see to it (grid_fits).
+        w.emit("br label %e0")
         for resume in w.resumes.values():
             self._resume(resume)
 
@@ -221,7 +218,9 @@ class WarpFunction:
         """Byte offset of a named value in the save area (relative to its variable part)."""
         offsets = self.w.offsets
         if name not in offsets:
-            offsets[name] = offsets.get("end", 0)
+            # Vectors begin at cache lines: a store across two of them takes twice as long.
+            end = offsets.get("end", 0)
+            offsets[name] = (end + 63) // 64 * 64 if size > 8 else end
             offsets["end"] = offsets[name] + size
         return offsets[name]
 
@@ -644,7 +643,7 @@ class WarpFunction:
         return emit_pure(w, op, args, known)
 
     def _check_extension(self, value: Val) -> None:
-        """Leave when scalar + offset passes 2**31 in some lane (see ``addresses.py``)."""
+        """Leave when scalar + offset passes 2**31 in some executing lane (see ``addresses.py``)."""
         w = self.w
         pattern = value.shape.pattern
         if pattern is None or never_wraps(value.shape, 32, True):
@@ -653,8 +652,21 @@ class WarpFunction:
         most = (1 << 31) - 1 - max(*pattern, 0)
         above = w.op(f"sub i32 {w.scalar(value)}, {least}")
         fine = w.op(f"icmp ule i32 {above}, {most - least}")
-        go = w.new_label("fits")
-        w.emit(f"br i1 {fine}, label %{go}, label %interpret, !prof !0")
+        go, look, leave = w.new_label("fits"), w.new_label("wraps"), w.new_label("leave")
+        w.emit(f"br i1 {fine}, label %{go}, label %{look}, !prof !0")
+        w.label(look)
+        # Lanes that do not execute may pass it: what they would get is never used.
+        vec = vector_type("i32")
+        offsets = w.literal_vector("i32", pattern)
+        start = w.splat("i32", w.scalar(value))
+        total = w.op(f"add {vec} {start}, {offsets}")
+        both = w.op(f"and {vec} {w.op(f'xor {vec} {total}, {start}')}, {w.op(f'xor {vec} {total}, {offsets}')}")
+        wrong = w.op(f"and i32 {w.exec.bits}, {w.bits_of(w.op(f'icmp slt {vec} {both}, zeroinitializer'))}")
+        w.emit(f"br i1 {w.op(f'icmp eq i32 {wrong}, 0')}, label %{go}, label %{leave}, !prof !0")
+        w.label(leave)
+        w.store_field("%warp", WARP["fault_instruction"], str(w.program.instructions[w.index].address))
+        w.store_field("%warp", WARP["fault_lanes"], w.op(f"zext i32 {wrong} to i64"))
+        w.emit("br label %interpret")
         w.label(go)
 
     def _get(self, index: int, position: int, op: Op) -> Val:

@@ -47,7 +47,7 @@ class Setting:
     patterns: bool = True
     """False: only uniform values stay scalars (the version that takes over when a check fails)."""
     grid_fits: bool = True
-    """gridDim.x * blockDim.x (and y, z) stay below 2**31, which launches check."""
+    """gridDim.x * blockDim.x stays below 2**31; launches that are larger take code that does not rely on it."""
     speculate: bool = True
     """Widening of a patterned 32-bit value may rely on a check at run time."""
 
