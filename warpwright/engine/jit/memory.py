@@ -54,6 +54,10 @@ class Place:
         self.low = min(self.pattern) if self.pattern else 0
         self.extent = (max(self.pattern) - self.low if self.pattern else 0) + self.size
         self.offsets: list[int] | None = None
+        self.runs: list[tuple[int, int]] = []
+        """(first lane, lanes) of neighbouring words, where few of them make up a store."""
+        self.proven = self._is_proven()
+        """No lane can be at fault, whatever the launch."""
         if self.pattern is not None:
             offsets = [p - self.low for p in self.pattern]
             if self.extent > WINDOW_LIMIT_BYTES or any(o % self.size for o in offsets) or access.space == "local":
@@ -62,12 +66,25 @@ class Place:
                 self.offsets = [o // self.size for o in offsets]
                 length = self.extent // min(self.size, 4)
                 readable = len(set(self.offsets)) <= FEW_PLACES or length & (length - 1) == 0
-                self.scattered = not (self.consecutive if store else readable)
+                if store and self.size <= 4 and not self.consecutive:
+                    runs = runs_of(self.offsets)
+                    self.runs = runs if len(runs) <= FEW_PLACES and len(set(self.offsets)) == LANES else []
+                self.scattered = not (self.consecutive or self.runs if store else readable)
         elif not self.scattered and access.space == "generic":
             # A uniform generic address may be local memory, which differs from lane to lane.
             self.offsets = [0] * LANES
         if self.scattered or exact:
             self.extent = self.size
+
+    def _is_proven(self) -> bool:
+        """Whether static shared memory holds every address that the shape allows."""
+        shape = self.address.shape
+        if self.access.space != "shared" or shape.kind != SCALAR_KIND or shape.bound < 0 or shape.align % self.size:
+            return False
+        pattern = self.pattern or (0,)
+        below = self.low < 0 and (shape.const is None or shape.const + self.low < 0)
+        last = shape.bound + max(pattern) + self.size
+        return not below and last <= self.w.program.shared_static_bytes and not any(p % self.size for p in pattern)
 
     @property
     def kind(self) -> str:
@@ -81,6 +98,12 @@ class Place:
         """Address of the lowest byte that any lane touches."""
         base = self.w.scalar(self.address)
         return base if not self.low else self.w.op(f"add {self.kind} {base}, {self.low}")
+
+
+def runs_of(offsets: list[int]) -> list[tuple[int, int]]:
+    """(first lane, lanes) of each longest run of lanes whose offsets count up by one."""
+    firsts = [n for n in range(LANES) if n == 0 or offsets[n] != offsets[n - 1] + 1]
+    return [(a, b - a) for a, b in zip(firsts, [*firsts[1:], LANES], strict=True)]
 
 
 def shift_of(size: int) -> int:
@@ -190,8 +213,10 @@ def check(w: FunctionWriter, place: Place, site: str) -> tuple[str, str]:
         host = w.op(f"inttoptr i64 {w.op(f'add i64 {start}, %host_minus_device')} to ptr")
         return fine, host
     if place.access.space == "shared":
-        limit = shared_limit(w, place.extent, place.size)
-        fine = w.op(f"icmp ult i32 {rotated(w, 'i32', start, place.size)}, {limit}")
+        fine = "true"
+        if not place.proven:
+            limit = shared_limit(w, place.extent, place.size)
+            fine = w.op(f"icmp ult i32 {rotated(w, 'i32', start, place.size)}, {limit}")
         return fine, w.op(f"getelementptr i8, ptr %shared_base, i64 {w.op(f'zext i32 {start} to i64')}")
     limit = local_limit(w, place.size)
     fine = w.op(f"icmp ult i32 {rotated(w, 'i32', start, place.size)}, {limit}")
@@ -211,6 +236,8 @@ def check_lanes(w: FunctionWriter, place: Place, site: str, exec_: Masks) -> tup
         inside = w.op(f"icmp ult {VEC64} {rotated(w, VEC64, offset, place.size)}, {count}")
         base = w.splat("i64", "%host_minus_device")
         pointers = w.op(f"inttoptr {VEC64} {w.op(f'add {VEC64} {vector}, {base}')} to {VECPTR}")
+    elif place.proven:
+        return "true", w.op(f"getelementptr i8, ptr %shared_base, {VEC32} {vector}")
     else:
         local = place.access.space == "local"
         limit = local_limit(w, place.size) if local else shared_limit(w, place.size, place.size)
@@ -315,8 +342,10 @@ def _window(w: FunctionWriter, place: Place, count: int, read: Reader) -> list[s
     """A load of neighbouring bytes: from memory itself, or from the copy that the exact path makes."""
     site = site_pointer(w, w.add_site()) if place.wide else "null"
     settle(w, place.address)
-    before, join, slow = w.new_label("checked"), w.new_label("window"), w.new_label("slow")
     fine, host = check(w, place, site)
+    if place.proven:
+        return read(w, place, host, count)
+    before, join, slow = w.new_label("checked"), w.new_label("window"), w.new_label("slow")
     w.emit(f"br label %{before}")
     w.label(before)
     w.emit(f"br i1 {fine}, label %{join}, label %{slow}, !prof !0")
@@ -345,6 +374,8 @@ def _diamond(w: FunctionWriter, place: Place, count: int, fast_path: Reader) -> 
             w.mask_vector(w.exec)
         else:
             fine, pointer = check(w, place, site)
+        if place.proven:
+            return fast_path(w, place, pointer, count)
         w.emit(f"br i1 {fine}, label %{fast}, label %{slow}, !prof !0")
         w.label(fast)
         saved = w.exec.vector
@@ -445,7 +476,7 @@ def emit_store(w: FunctionWriter, op: Op, address: Val, value: Val) -> None:
     uniform_words = all(is_uniform(v) for v in words)
     local = access.space == "local"
     only_slow = (access.bytes < 4 and (place.scattered or local)) or (
-        not local and not place.scattered and not place.consecutive and not (uniform and uniform_words)
+        not (local or place.scattered or place.consecutive or place.runs) and not (uniform and uniform_words)
     )
     vectors = [w.vector(v) for v in words] if not (uniform and uniform_words and not local) else []
     settle(w, address)
@@ -461,8 +492,10 @@ def emit_store(w: FunctionWriter, op: Op, address: Val, value: Val) -> None:
         if uniform and not local:
             some = w.op(f"icmp ne i32 {w.exec.bits}, 0")
             fine = w.op(f"and i1 {fine}, {some}")
-        w.emit(f"br i1 {fine}, label %{fast}, label %{slow}, !prof !0")
-        w.label(fast)
+        always = fine == "true"
+        if not always:
+            w.emit(f"br i1 {fine}, label %{fast}, label %{slow}, !prof !0")
+            w.label(fast)
         if place.scattered:
             for n, name in enumerate(vectors):
                 scatter(w, name, part_pointer(w, place, pointer, n), exec_vector)
@@ -477,6 +510,8 @@ def emit_store(w: FunctionWriter, op: Op, address: Val, value: Val) -> None:
                 )
         else:
             _store_consecutive(w, place, pointer, vectors, count, exec_vector)
+        if always:
+            return
         w.emit(f"br label %{end}")
         w.label(slow)
     for n, word in enumerate(words):
@@ -493,6 +528,20 @@ def emit_store(w: FunctionWriter, op: Op, address: Val, value: Val) -> None:
 def _store_consecutive(
     w: FunctionWriter, place: Place, pointer: str, vectors: list[str], count: int, mask: str
 ) -> None:
+    if place.runs:
+        element = f"i{8 * place.size}"
+        for first, lanes in place.runs:
+            assert place.offsets is not None
+            order = mask_literal(list(range(first, first + lanes)))
+            vec = f"<{LANES} x {element}>"
+            part = w.op(f"shufflevector {vec} {vectors[0]}, {vec} poison, <{lanes} x i32> {order}")
+            at = vector_offset_pointer(w, pointer, place.size * place.offsets[first])
+            if w.exec.bits == "-1":
+                w.emit(f"store <{lanes} x {element}> {part}, ptr {at}, align {place.size}")
+                continue
+            inside = w.op(f"shufflevector {VECBOOL} {mask}, {VECBOOL} poison, <{lanes} x i32> {order}")
+            masked_store(w, element, lanes, part, at, inside, place.size)
+        return
     if count == 1:
         element = f"i{8 * min(place.size, 4)}"
         if w.exec.bits == "-1":
