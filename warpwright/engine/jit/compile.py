@@ -26,7 +26,7 @@ from warpwright.engine.jit.control import SAVE_HEADER_BYTES, WarpFunction
 from warpwright.engine.jit.flow import make_flow
 from warpwright.engine.jit.function import FunctionWriter
 from warpwright.engine.jit.infer import Setting, analyse
-from warpwright.engine.jit.memory import SITE_BYTES
+from warpwright.engine.jit.memory import SITE_BYTES, finish_groups
 from warpwright.engine.jit.webs import find_webs
 from warpwright.isa.ops import Lowered
 from warpwright.isa.program import Program
@@ -217,6 +217,7 @@ def write_module(
     if "zeros" in writer.tables:
         constants.append("@zeros = private unnamed_addr constant [64 x i8] zeroinitializer, align 64")
     whole = "\n".join([*constants, *declared.values(), *definitions, text, MODULE_FOOTER])
+    whole = finish_groups(writer, whole)
     spill = variables + writer.offsets.get("end", 0)
     return whole, {"spill_bytes": (spill + 63) // 64 * 64, "site_bytes": site_bytes}
 

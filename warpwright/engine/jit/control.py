@@ -10,6 +10,7 @@ from warpwright.engine.abi import BLOCK, LAUNCH, WARP, FaultKind, Status
 from warpwright.engine.jit import cold
 from warpwright.engine.jit import lanes as ln
 from warpwright.engine.jit import memory as mem
+from warpwright.engine.jit import shapes as sh
 from warpwright.engine.jit import trace as tr
 from warpwright.engine.jit.arithmetic import canonical_word, emit_pure
 from warpwright.engine.jit.flow import Bits, members
@@ -640,7 +641,12 @@ class WarpFunction:
             return ln.first_lane(w, args[0], w.exec)
         if name == "sext" and known.pattern is not None and known.const is None:
             self._check_extension(args[0])
-        return emit_pure(w, op, args, known)
+        value = emit_pure(w, op, args, known)
+        if name == "add" and op.type == "i64" and value.scalar:
+            for base, step in (args, reversed(args)):
+                if step.shape.const is not None and step.shape.pattern is None and base.scalar:
+                    w.sums[value.scalar] = (base.scalar, sh._signed(step.shape.const, 64))
+        return value
 
     def _check_extension(self, value: Val) -> None:
         """Leave when scalar + offset passes 2**31 in some executing lane (see ``addresses.py``)."""

@@ -69,6 +69,18 @@ class ResumePoint:
     block: int
 
 
+@dataclass(slots=True)
+class AccessGroup:
+    """Loads of one basic block from one base: one check covers them, written before all of them are known."""
+
+    number: int
+    low: int
+    high: int
+    """Bytes touched, relative to the base."""
+    site: str = ""
+    fine: str = ""
+
+
 @dataclass
 class Text:
     """LLVM text with the values in it: all that does not depend on a kernel."""
@@ -316,6 +328,11 @@ class FunctionWriter(Text):
     local_limits: dict[int, str] = field(default_factory=dict)
     offsets: dict[str, int] = field(default_factory=dict)
     """Byte offsets in the save area."""
+    sums: dict[str, tuple[str, int]] = field(default_factory=dict)
+    """Scalar addresses that are another value and a constant."""
+    groups: list[AccessGroup] = field(default_factory=list)
+    open_groups: dict[tuple[int, str, int, int], AccessGroup] = field(default_factory=dict)
+    """The latest group of each block, base, access size and alignment."""
 
     # --- webs -------------------------------------------------------------------------------------
     def web_shape(self, number: int) -> Shape:

@@ -10,12 +10,13 @@ A load whose whole extent lies in one allocation reads it all, inactive lanes in
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from warpwright.engine.abi import LAUNCH
 from warpwright.engine.jit import cold
 from warpwright.engine.jit import trace as tr
-from warpwright.engine.jit.function import FunctionWriter, Masks, Val, vector_type
+from warpwright.engine.jit.function import AccessGroup, FunctionWriter, Masks, Val, vector_type
 from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, UNSET_KIND, VECTOR, VECTOR_KIND, Pattern, Shape
 from warpwright.isa.ops import Access, Op
 
@@ -23,6 +24,8 @@ Reader = Callable[[FunctionWriter, "Place", str, int], list[str]]
 SITE_BYTES = 16
 WINDOW_LIMIT_BYTES = 512
 """Longest extent that a patterned load reads as one window."""
+GROUP_LIMIT_BYTES = 1024
+"""Loads from one base share a check when together they span no more."""
 FEW_PLACES = 4
 """A patterned load of so few different places takes each of them once and spreads it."""
 SPACES = {"global": 0, "generic": 1, "shared": 2, "local": 3}
@@ -56,6 +59,7 @@ class Place:
         self.offsets: list[int] | None = None
         self.runs: list[tuple[int, int]] = []
         """(first lane, lanes) of neighbouring words, where few of them make up a store."""
+        self.group: AccessGroup | None = None
         self.proven = self._is_proven()
         """No lane can be at fault, whatever the launch."""
         if self.pattern is not None:
@@ -175,9 +179,10 @@ def describe(w: FunctionWriter, place: Place, offsets: list[int] | None) -> str:
     if offsets is not None:
         lanes = w.table(("offsets", tuple(offsets)), "i32", offsets, LANES)
     name = f"@access{len(w.globals)}"
+    extent = str(place.extent) if place.group is None else f"GROUPEXTENT{place.group.number}_"
     values = f"i64 {instruction_address(w)}, ptr {lanes}, i32 {place.size}, i32 {SPACES[place.access.space]}"
     w.globals.append(
-        f"{name} = private unnamed_addr constant {{ i64, ptr, i32, i32, i32 }} {{ {values}, i32 {place.extent} }}"
+        f"{name} = private unnamed_addr constant {{ i64, ptr, i32, i32, i32 }} {{ {values}, i32 {extent} }}"
     )
     return name
 
@@ -223,6 +228,37 @@ def check(w: FunctionWriter, place: Place, site: str) -> tuple[str, str]:
     word = w.op(f"lshr i32 {start}, 2")
     row = w.op(f"shl i64 {w.op(f'zext i32 {word} to i64')}, 7")
     return fine, w.op(f"getelementptr i8, ptr %local_base, i64 {row}")
+
+
+def check_group(w: FunctionWriter, place: Place) -> tuple[str, str, str]:
+    """(allocation cache, whether all loads of this block from the same base are fine, host pointer of this one).
+
+    When the group's check fails, each of its loads takes the exact way for itself.
+    """
+    name = w.scalar(place.address)
+    root, step = w.sums.get(name, (name, 0))
+    low = step + place.low
+    high = low + place.extent
+    key = (w.block, root, place.size, low % place.size)
+    group = w.open_groups.get(key)
+    if group is None or max(high, group.high) - min(low, group.low) > GROUP_LIMIT_BYTES:
+        group = w.open_groups[key] = AccessGroup(len(w.groups), low, high)
+        w.groups.append(group)
+        group.site = site_pointer(w, w.add_site())
+        first = w.op(f"load i64, ptr {group.site}")
+        count = w.op(f"load i64, ptr {w.field(group.site, 8)}")
+        offset = w.op(f"sub i64 {w.op(f'add i64 {root}, GROUPLOW{group.number}_')}, {first}")
+        group.fine = w.op(f"icmp ult i64 {rotated(w, 'i64', offset, place.size)}, {count}")
+    group.low, group.high = min(low, group.low), max(high, group.high)
+    place.group = group
+    host = w.op(f"inttoptr i64 {w.op(f'add i64 {place.start()}, %host_minus_device')} to ptr")
+    return group.site, group.fine, host
+
+
+def finish_groups(w: FunctionWriter, text: str) -> str:
+    """A module's text with the extents of all groups of loads."""
+    text = re.sub(r"GROUPLOW(\d+)_", lambda m: str(w.groups[int(m.group(1))].low), text)
+    return re.sub(r"GROUPEXTENT(\d+)_", lambda m: str((g := w.groups[int(m.group(1))]).high - g.low), text)
 
 
 def check_lanes(w: FunctionWriter, place: Place, site: str, exec_: Masks) -> tuple[str, str]:
@@ -340,9 +376,12 @@ def _load(w: FunctionWriter, op: Op, address: Val) -> Val:
 
 def _window(w: FunctionWriter, place: Place, count: int, read: Reader) -> list[str]:
     """A load of neighbouring bytes: from memory itself, or from the copy that the exact path makes."""
-    site = site_pointer(w, w.add_site()) if place.wide else "null"
     settle(w, place.address)
-    fine, host = check(w, place, site)
+    if place.wide:
+        site, fine, host = check_group(w, place)
+    else:
+        site = "null"
+        fine, host = check(w, place, site)
     if place.proven:
         return read(w, place, host, count)
     before, join, slow = w.new_label("checked"), w.new_label("window"), w.new_label("slow")
