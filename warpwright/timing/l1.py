@@ -212,6 +212,16 @@ def load_line(m: Any, sm: int, w: int, line: int, sectors: int, time: int, load:
 
 
 @core
+def skip_records(m: Any, w: int, count: int) -> None:
+    """Step over memory records: further parts of an instruction whose first record tells what the hardware does."""
+    trace = m[u(w + s.W_TRACE)]
+    for _ in range(count):
+        position = m[u(w + s.W_POS)]
+        gather = (peek(trace + position * 8) >> 60) & 15 == TAG_GATHER
+        m[u(w + s.W_POS)] = position + (33 if gather else 2)
+
+
+@core
 def access(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int) -> None:
     """Issue a memory instruction whose record is there."""
     trace = m[u(w + s.W_TRACE)]
@@ -226,6 +236,7 @@ def access(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int) -> 
     else:
         record = peek(trace + position * 8 + 8)
         m[u(w + s.W_POS)] = position + 2
+    skip_records(m, w, code[u(row + s.I_LATENCY)] - 1)
     write_barrier = code[u(row + s.I_WRITE_BARRIER)]
     read_barrier = code[u(row + s.I_READ_BARRIER)]
     if mask == 0:
@@ -264,11 +275,12 @@ def shared_access(
     size = code[u(row + s.I_BYTES)]
     atomic = operation >= s.OP_ATOMIC
     waves = wavefronts(m, sm, record, gather, stride, mask, size, atomic)
-    if atomic:
-        waves *= code[u(row + s.I_EXTRA)] & 255
+    ideal = ideal_wavefronts(mask, size)
+    waves *= code[u(row + s.I_EXTRA)] & 255
+    if not atomic:
+        ideal *= code[u(row + s.I_EXTRA)] & 255
     start = enter_queue(m, sm, sc, time, waves)
     m[u(sm + s.SM_SHARED_WAVEFRONTS)] += waves
-    ideal = ideal_wavefronts(mask, size)
     m[u(sm + s.SM_SHARED_IDEAL)] += ideal
     if operation == s.OP_LOAD:
         m[u(sm + s.SM_SHARED_LOADS)] += 1
@@ -395,7 +407,10 @@ def copy(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int) -> No
     gather = (word >> 60) & 15 == TAG_GATHER
     stride = (word << 8) >> 40
     record = trace + (position + 1) * 8 if gather else peek(trace + position * 8 + 8)
-    position += 33 if gather else 2
+    m[u(w + s.W_POS)] = position + (33 if gather else 2)
+    # ZFILL: partly filled lanes have records of their own between the copy's two.
+    skip_records(m, w, code[u(row + s.I_LATENCY)] - 2)
+    position = m[u(w + s.W_POS)]
     word = peek(trace + position * 8)
     to_gather = (word >> 60) & 15 == TAG_GATHER
     to_stride = (word << 8) >> 40

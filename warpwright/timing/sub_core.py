@@ -149,9 +149,7 @@ def issue(m: Any, code: Any, sm: int, sc: int, slot: int, time: int, end: int) -
         if m[u(w + s.W_PENDING)] == 1:
             strong(m, code, sm, sc, w, row, time)
         else:
-            # A matrix load (LDSM) is several accesses, each with its record.
-            for _ in range(max(code[u(row + s.I_LATENCY)], 1)):
-                access(m, code, sm, sc, w, row, time)
+            access(m, code, sm, sc, w, row, time)
     elif kind == s.K_FIXED or kind == s.K_BRANCH or kind == s.K_EXIT or kind == s.K_CLOCK:
         barrier = code[u(row + s.I_WRITE_BARRIER)]
         if barrier >= 0:
