@@ -40,12 +40,10 @@ def vector_level() -> str:
 
 def call(function: str, arguments: str) -> str:
     """LLVM text of a call of ``ww_rare_<function>`` that returns a pointer, null at fault."""
-    if vector_level() == "none":
-        types = "ptr, ptr, i64, i32, ptr, ptr"
-        values = ", ".join(f"{t} {v}" for t, v in zip(types.split(", "), arguments.split(", "), strict=True))
-        return f"call ptr @ww_rare_{function}({values})"
     types = ("ptr", "ptr", "i64", "i32", "ptr", "ptr")
     values = ", ".join(f"{t} {v}" for t, v in zip(types, arguments.split(", "), strict=True))
+    if vector_level() == "none":
+        return f"call ptr @ww_rare_{function}({values})"
     return (
         'call ptr asm sideeffect "callq *%rax", "={rax},{rdi},{rsi},{rdx},{ecx},{r8},{r9},0,'
         f'~{{memory}},~{{dirflag}},~{{fpsr}},~{{flags}}"({values}, ptr @ww_rare_{function})'
