@@ -57,6 +57,8 @@ def enter_queue(m: Any, sm: int, sc: int, time: int, waves: int) -> int:
     # The queue has room again when the oldest of its last entries has left.
     m[u(sc + s.SC_PIPE_FREE + s.P_MIO)] = max(time + 1, m[u(sc + s.SC_MIO_QUEUE + head)])
     m[u(sm + s.SM_LSU_WAVEFRONTS)] += waves
+    # A kernel ends when its last access has passed, though its warp may have exited before.
+    m[u(sm + s.SM_FINISH)] = max(m[u(sm + s.SM_FINISH)], start + waves)
     return start
 
 
