@@ -23,7 +23,17 @@ UNITS = (
         "_warps",
         "_registers",
     ),
-    *("_percent", "_per_clk", "_gb_per_s", "_lines", "_bursts", "_bytes_per_block", "_per_sm", "_per_block", "_per_thread"),
+    *(
+        "_percent",
+        "_per_clk",
+        "_gb_per_s",
+        "_lines",
+        "_bursts",
+        "_bytes_per_block",
+        "_per_sm",
+        "_per_block",
+        "_per_thread",
+    ),
 )
 CHIPS = ["a100", "h200", "v100"]
 

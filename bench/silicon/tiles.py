@@ -50,8 +50,10 @@ def matrices(kernel: str, distribution: str, count: int, seed: int) -> tuple[np.
         # Few special values, or every sum is a NaN.
         keep = 15 if element == "f16" else 255
         for n in range(2):
-            special = ((made[n] >> np.uint32(10 if element == "f16" else 7 if element == "bf16" else 23)) & np.uint32(
-                31 if element == "f16" else 255)) == keep * (2 if element == "f16" else 1) + (element == "f16")
+            special = (
+                (made[n] >> np.uint32(10 if element == "f16" else 7 if element == "bf16" else 23))
+                & np.uint32(31 if element == "f16" else 255)
+            ) == keep * (2 if element == "f16" else 1) + (element == "f16")
             rare = rng.integers(0, 4, shapes[n]) != 0
             made[n] = np.where(special & rare, 0, made[n]).astype(np.uint32)
         return made[0], made[1], made[2]

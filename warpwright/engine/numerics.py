@@ -453,9 +453,7 @@ def _in_order(rows: F64, columns: F64, total: F64) -> F64:
     return total
 
 
-def _fragments(
-    shape: str, n_a: int, n_b: int, sums: Sums, a: list[F64], b: list[F64], c: list[F64]
-) -> list[F64]:
+def _fragments(shape: str, n_a: int, n_b: int, sums: Sums, a: list[F64], b: list[F64], c: list[F64]) -> list[F64]:
     """m16n8 and m8n8 shapes: lane 4g + t holds rows g (and g + 8) and groups of columns from t."""
     rows, k = int(shape[1:].split("n")[0]), int(shape.split("k")[1])
     per = max(1, len(a) // n_a)

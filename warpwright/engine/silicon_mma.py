@@ -99,7 +99,9 @@ def aligned(significand: Ints, shift: Ints) -> Ints:
     return significand << left >> right
 
 
-def fused(arch_unit: Unit, element: str, accumulator: str, a: Parts, b: Parts, c: npt.NDArray[Any]) -> npt.NDArray[np.uint32]:
+def fused(
+    arch_unit: Unit, element: str, accumulator: str, a: Parts, b: Parts, c: npt.NDArray[Any]
+) -> npt.NDArray[np.uint32]:
     """One sum: a, b [..., chunk], c [...] as bits; returns bits."""
     fraction = arch_unit.fraction_bits
     start = Parts.of(accumulator, c)

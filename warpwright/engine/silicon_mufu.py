@@ -271,7 +271,6 @@ class Programs(Generic[V, B]):
         result = self.m.select(self.lt(exponent, TANH_FIRST), size, result)
         return self.invalid(bits, self.m.or_(result, sign))
 
-
     # --- formats of 16 bits: the function in f32, cut ---------------------------------------------
     def from_half(self, bits: V) -> V:
         sign, size = self.shl(self.and_(bits, 0x8000), 16), self.and_(bits, 0x7FFF)
@@ -326,7 +325,9 @@ def constants() -> dict[str, npt.NDArray[np.int64]]:
     """The constant arrays that the programs index: three columns for each table and TANH's segmentation."""
     with np.load(Path(__file__).parent / "data" / "mufu.npz") as stored:
         made = {
-            f"{name}.c{n}": np.ascontiguousarray(stored[name][:, n], dtype=np.int64) for name in TABLES for n in range(3)
+            f"{name}.c{n}": np.ascontiguousarray(stored[name][:, n], dtype=np.int64)
+            for name in TABLES
+            for n in range(3)
         }
     made["tanh.bits"] = np.array(TANH_BITS, np.int64)
     made["tanh.rows"] = np.array(TANH_ROWS, np.int64)

@@ -291,7 +291,9 @@ def verify(ops: Sequence[Op]) -> None:
             if not 0 <= value < position:
                 raise ValueError(f"operation {position}: {op.name} uses value {value} before it is made")
             have = ops[value].type
-            fits = {"*": have != "void", "T": have == op.type, "N": have in INTEGERS, "F": have in FLOATS}.get(want, have == want)
+            fits = {"*": have != "void", "T": have == op.type, "N": have in INTEGERS, "F": have in FLOATS}.get(
+                want, have == want
+            )
             if not fits:
                 raise ValueError(f"operation {position}: {op.name} wants {want}, not {have}")
         if signature.effect == "control" and op.name != "barrier_red" and position != len(ops) - 1:

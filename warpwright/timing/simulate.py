@@ -228,7 +228,9 @@ def simulate(
     occupancy = launch_occupancy(program, context.geometry, chip)
     table = kernel.blocks if blocks is None else blocks
     static = encode(program, lowered, table, chip)
-    state = s.build(chip, occupancy.l1_kib, static.code_lines, static.const_lines, static.instructions, context.geometry.blocks)
+    state = s.build(
+        chip, occupancy.l1_kib, static.code_lines, static.const_lines, static.instructions, context.geometry.blocks
+    )
     space = _Workspace(kernel, table, context, occupancy, chip.sm.sm_count)
     _fill_header(state, static, kernel, context, occupancy, space)
     if scheduler not in _schedulers:

@@ -175,7 +175,9 @@ def to_eight_bits(b: Emitter, x: Value, format: EightBit) -> Value:
     # Added to a power of two whose unit in the last place is the smallest number, a small one is rounded to it.
     smallest_exponent = 1 - format.bias - format.mantissa_bits
     scale = b.const(127 + smallest_exponent + 23 << 23, "f32")
-    small = b.sub(b.bitcast(b.op("fadd", "f32", b.bitcast(magnitude, "f32"), scale, attr="rn"), "i32"), b.bitcast(scale, "i32"))
+    small = b.sub(
+        b.bitcast(b.op("fadd", "f32", b.bitcast(magnitude, "f32"), scale, attr="rn"), "i32"), b.bitcast(scale, "i32")
+    )
     least_normal = b.const(127 + 1 - format.bias << 23)
     code = b.select(b.icmp("ult", magnitude, least_normal), small, b.binary("umin", normal, b.const(format.largest)))
     sign = b.and_(b.lshr(word, b.const(24)), b.const(0x80))
