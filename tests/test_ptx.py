@@ -47,8 +47,13 @@ def through_machine_code(case: Case, arch: int, *more: str) -> Outputs:
     return launch(gpu.compile(case.source, options=(*case.options, *more)), case)
 
 
-@pytest.mark.parametrize("engine", ["interpreter", "compiled"])
-@pytest.mark.parametrize("arch", CHIPS)
+def often(*usual: Any) -> list[Any]:
+    """Every (chip, engine); all but the usual ones are long and marked slow."""
+    every = [(arch, engine) for arch in CHIPS for engine in ("interpreter", "compiled")]
+    return [pytest.param(*one, marks=() if one in usual else pytest.mark.slow) for one in every]
+
+
+@pytest.mark.parametrize(("arch", "engine"), often((90, "compiled")))
 def test_corpus_equals_its_references(arch: int, engine: str) -> None:
     failures = []
     for case in corpus():
@@ -61,7 +66,9 @@ def test_corpus_equals_its_references(arch: int, engine: str) -> None:
     assert not failures, "\n".join(failures)
 
 
-@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize(
+    "arch", [pytest.param(70, marks=pytest.mark.slow), 80, pytest.param(90, marks=pytest.mark.slow)]
+)
 def test_corpus_gives_the_bits_of_machine_code(arch: int) -> None:
     failures = []
     for case in corpus():
