@@ -382,7 +382,8 @@ def load_chip(name: str | Chip, **overrides: Any) -> Chip:
 def _fit_shared(values: dict[str, Any], sources: dict[str, str], overrides: dict[str, Any]) -> None:
     """A smaller data storage drops the carve-outs that it can't hold."""
     if "shared_carveout_kib" not in overrides:
-        values["shared_carveout_kib"] = [step for step in values["shared_carveout_kib"] if step <= values["l1_kib"]]
+        steps = values["shared_carveout_kib"]
+        values["shared_carveout_kib"] = [step for step in steps if step <= values["l1_kib"]] or steps[:1]
         sources["shared_carveout_kib"] = "override: follows l1_kib"
     if "shared_max_per_block_kib" not in overrides:
         reserved_kib = -(-values["shared_reserved_bytes_per_block"] // 1024)

@@ -16,11 +16,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from warpwright.errors import UnsupportedError
 from warpwright.isa.ops import Builder, Value
 from warpwright.isa.program import PT, RZ, URZ, Instruction, Kind, Operand
 
 
-class UnsupportedInstruction(Exception):
+class UnsupportedInstruction(UnsupportedError):
     """An instruction that decodes but has no meaning here."""
 
 
