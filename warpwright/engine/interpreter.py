@@ -11,8 +11,8 @@ lanes out of the mask of all its members), and at WARPSYNC until all living lane
 the same mask.
 A lane may hold a lock while it waits at BSYNC for the very lanes that spin on the lock: the compiler marks such loops
 with YIELD, and a yielded lane no longer holds up a barrier (NVIDIA, US patent 2016/0019066, "Execution of divergent
-threads using a convergence barrier").  Here the waiting lanes go on after the spinning ones have yielded 32 times while
-nothing else could run; the two sides then no longer wait for each other.
+threads using a convergence barrier").  Here the waiting lanes go on as soon as the spinning ones yield while nothing else
+could run, as an H200 does (``bench/micro/release.cu``); the two sides then no longer wait for each other.
 Block barriers count threads; exited threads are not expected, and a warp of which all living lanes have arrived counts
 as 32 where the instruction names a thread count (PTX ISA, ``barrier``).
 """
