@@ -101,6 +101,13 @@ def test_sampled_timing_is_not_there_yet() -> None:
     )
 
 
+def test_unknown_scheduler() -> None:
+    assert said(ww.UnsupportedError, lambda: ww.GPU("a100", scheduler="fair")) == (
+        "scheduler='fair' is not known; use a function or one of "
+        "greedy_then_youngest, greedy_then_oldest, loose_round_robin"
+    )
+
+
 def test_unknown_timing() -> None:
     assert said(ww.UnsupportedError, lambda: ww.GPU("a100", timing="quick")) == (
         "timing='quick' is not known; use timing='full' or timing='off'"

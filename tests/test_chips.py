@@ -127,6 +127,17 @@ def test_a_file_inherits_from_its_base(tmp_path: Path) -> None:
     assert chip.sources["dram_gb_per_s"] == "model: a what-if"
 
 
+def test_dependent_fields_follow_a_file_that_changes_its_base(tmp_path: Path) -> None:
+    path = tmp_path / "small.toml"
+    path.write_text('base = "v100"\nsm_count = 10\nl1_kib = 64\n')
+    chip = load_chip(str(path))
+    assert sum(chip.sm.gpc_sm_counts) == 10
+    assert chip.shared.shared_carveout_kib == [0, 8, 16, 32, 64]
+    path.write_text('base = "v100"\nsm_count = 10\ngpc_sm_counts = [4, 4]\n')
+    with pytest.raises(ChipError, match="gpc_sm_counts add up to 8 SMs, but sm_count is 10"):
+        load_chip(str(path))
+
+
 @pytest.mark.parametrize(
     ("name", "overrides", "message"),
     [

@@ -344,6 +344,15 @@ def test_the_bottleneck_is_one_sentence_about_what_binds() -> None:
     assert result.bottleneck.startswith("instruction issue binds: ") or result.bottleneck.startswith("FMA pipe binds: ")
 
 
+def test_a_tiny_launch_is_said_to_be_overhead() -> None:
+    kernel, trace = busy_kernel()
+    result = run(kernel, trace, grid=1, block=32, shared_bytes=8192)  # type: ignore[arg-type]
+    overhead = load_chip("h200").launch.launch_overhead_cycles
+    share = 100 * overhead / result.cycles
+    assert share >= 60
+    assert result.bottleneck == f"launch overhead: {share:.0f}% of the time passes before the first block runs"
+
+
 def test_another_scheduler_is_a_plain_function_and_changes_the_order_only() -> None:
     def oldest_first(ready: int, last: int, ages: object) -> int:
         best = -1

@@ -24,6 +24,7 @@ from warpwright.chips import Chip, load_chip
 from warpwright.engine.memory import DeviceMemory
 from warpwright.errors import LaunchError, UnsupportedError
 from warpwright.session import session
+from warpwright.timing import policies
 from warpwright.toolchain import load as load_source
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class GPU:
             timing="off" only: slow, and independent of the compiler).
         threads: host threads; results and cycles do not depend on it.  By default half of the cores (at most eight)
             for timing, and one without timing, where more help only kernels whose blocks do not synchronise.
+        scheduler: the warp scheduler of timing="full": a name of ``timing.policies`` or a function of that form.
         overrides: what-if values by field name, such as ``l1_kib=192`` (see ``warpwright chips NAME``).
 
     Raises:
@@ -64,6 +66,7 @@ class GPU:
         engine: str = "compiled",
         front_end: str = "sass",
         threads: int | None = None,
+        scheduler: str | policies.Scheduler = "greedy_then_youngest",
         **overrides: Any,
     ) -> None:
         if session.chip is not None:
@@ -91,6 +94,7 @@ class GPU:
         self.engine = engine
         self.front_end = front_end
         self.functional_threads = threads or 1
+        self.scheduler = policies.named(scheduler)
         self.threads = threads or max(1, min((os.cpu_count() or 1) // 2, MAX_DEFAULT_THREADS))
         self.memory = DeviceMemory(self.chip.dram.dram_kib * 1024)
         self.launches: list[Run] = []

@@ -84,10 +84,9 @@ def _execute(program: Path, arguments: list[str], chip: str | None, timing: str 
 
 def _guarded(program: Path, arguments: list[str], chip: str | None, timing: str | None) -> list[Run]:
     """:func:`_execute` with errors said as sentences and Ctrl-C ending quietly."""
-    from warpwright.chips import ChipError, load_chip
+    from warpwright.chips import load_chip
     from warpwright.errors import WarpwrightError
     from warpwright.session import session
-    from warpwright.toolchain import ToolchainError
 
     if not program.is_file():
         raise _fail(f"there is no program {program}", 2)
@@ -99,7 +98,7 @@ def _guarded(program: Path, arguments: list[str], chip: str | None, timing: str 
         return _execute(program, arguments, chip, timing)
     except KeyboardInterrupt:
         raise _fail("interrupted", INTERRUPTED) from None
-    except (ChipError, WarpwrightError, ToolchainError) as error:
+    except WarpwrightError as error:
         where = _program_line(error, program)
         raise _fail(f"{where}{error}") from None
     finally:

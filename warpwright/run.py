@@ -341,6 +341,7 @@ class _Job:
                 threads=self.launcher.kernel.gpu.threads,
                 progress=follow,
                 cancel=lambda: context.cancelled,
+                scheduler=self.launcher.kernel.gpu.scheduler,
             )
         except TimingCancelled:
             raise KeyboardInterrupt from None

@@ -23,12 +23,14 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from warpwright.errors import WarpwrightError
+
 _DIRECTORY = Path(__file__).parent
 # Part of Python from 3.11 on, a package of the same interface before.
 tomllib = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 
 
-class ChipError(ValueError):
+class ChipError(WarpwrightError, ValueError):
     """A chip that does not exist or whose description is wrong; the message says what to change."""
 
 
@@ -330,6 +332,7 @@ def _read(name: str) -> tuple[str, dict[str, Any], dict[str, str], dict[str, str
         _, values, sources, documents = _read(str(base))
     documents = {**documents, **table.pop("sources", {})}
     label = str(table.pop("name", path.stem))
+    named: set[str] = set()
     for section, content in table.items():
         if section in _fields():
             content = {section: content}
@@ -337,6 +340,7 @@ def _read(name: str) -> tuple[str, dict[str, Any], dict[str, str], dict[str, str
             raise ChipError(f"chip {label!r} has no section {section!r}{_suggest(section, list(_sections()))}")
         for field, entry in content.items():
             _section_of(label, field)
+            named.add(field)
             if isinstance(entry, dict):
                 if set(entry) != {"value", "source"}:
                     raise ChipError(f'field {field!r} of chip {label!r} must be {{ value = …, source = "…" }}')
@@ -344,6 +348,8 @@ def _read(name: str) -> tuple[str, dict[str, Any], dict[str, str], dict[str, str
             else:
                 values[field] = entry
                 sources[field] = "override"
+    if base is not None:
+        _follow(values, sources, named)
     return label, values, sources, documents
 
 
@@ -362,12 +368,7 @@ def load_chip(name: str | Chip, **overrides: Any) -> Chip:
         _section_of(label, field)
         values[field] = float(value) if isinstance(values.get(field), float) and type(value) is int else value
         sources[field] = "override"
-    if "sm_count" in overrides and "gpc_sm_counts" not in overrides and isinstance(values["sm_count"], int):
-        clusters = len(values["gpc_sm_counts"])
-        values["gpc_sm_counts"] = [(values["sm_count"] + i) // clusters for i in range(clusters)]
-        sources["gpc_sm_counts"] = "override: follows sm_count"
-    if "l1_kib" in overrides and isinstance(values["l1_kib"], int):
-        _fit_shared(values, sources, overrides)
+    _follow(values, sources, set(overrides))
     record: dict[str, dict[str, Any]] = {section: {} for section in _sections()}
     for field, value in values.items():
         record[_fields()[field]][field] = value
@@ -379,7 +380,17 @@ def load_chip(name: str | Chip, **overrides: Any) -> Chip:
     return chip
 
 
-def _fit_shared(values: dict[str, Any], sources: dict[str, str], overrides: dict[str, Any]) -> None:
+def _follow(values: dict[str, Any], sources: dict[str, str], changed: set[str]) -> None:
+    """Fields that must agree with a changed one, and were not changed themselves, follow it."""
+    if "sm_count" in changed and "gpc_sm_counts" not in changed and isinstance(values["sm_count"], int):
+        clusters = len(values["gpc_sm_counts"])
+        values["gpc_sm_counts"] = [(values["sm_count"] + i) // clusters for i in range(clusters)]
+        sources["gpc_sm_counts"] = "override: follows sm_count"
+    if "l1_kib" in changed and isinstance(values["l1_kib"], int):
+        _fit_shared(values, sources, changed)
+
+
+def _fit_shared(values: dict[str, Any], sources: dict[str, str], overrides: set[str]) -> None:
     """A smaller data storage drops the carve-outs that it can't hold."""
     if "shared_carveout_kib" not in overrides:
         steps = values["shared_carveout_kib"]

@@ -10,11 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from warpwright.chips.chip import Chip
+from warpwright.errors import WarpwrightError
 
 WARP_THREADS = 32
 
 
-class OccupancyError(ValueError):
+class OccupancyError(WarpwrightError, ValueError):
     """A block that no SM of the chip can hold."""
 
 

@@ -147,6 +147,11 @@ def shares(metrics: dict[str, float]) -> dict[str, float]:
     }
 
 
+BINDING_SHARE = 0.6
+"""A bound binds when it explains this share of the cycles behind the launch overhead."""
+OVERHEAD_SHARE = 0.6
+"""From here on a launch is mostly overhead."""
+
 _REASON_WORDS = {
     "long_scoreboard": "warps wait for global, local or L2 memory",
     "short_scoreboard": "warps wait for shared memory, special functions or other queued results",
@@ -166,13 +171,19 @@ _REASON_WORDS = {
 }
 
 
-def bottleneck(cycles: int, bounds: dict[str, float], reasons: dict[str, int]) -> str:
-    """One sentence: the binding lower bound when time is close to it, else what warps wait for most."""
+def bottleneck(cycles: int, overhead_cycles: int, bounds: dict[str, float], reasons: dict[str, int]) -> str:
+    """One sentence: the launch itself, the binding lower bound when time is close to it, or what warps wait for most.
+
+    Every bound holds the launch overhead; shares are of the cycles behind it.
+    """
+    if overhead_cycles >= OVERHEAD_SHARE * cycles:
+        return f"launch overhead: {100 * overhead_cycles / max(cycles, 1):.0f}% of the time passes before the first block runs"
     name, bound = max(bounds.items(), key=lambda item: item[1])
+    bound, cycles = max(bound - overhead_cycles, 0.0), cycles - overhead_cycles
     waiting = {k: v for k, v in reasons.items() if k not in ("selected",)}
     reason, waited = max(waiting.items(), key=lambda item: item[1])
     all_cycles = max(sum(reasons.values()), 1)
-    if cycles and bound / cycles >= 0.6:
+    if cycles and bound / cycles >= BINDING_SHARE:
         return f"{name} binds: {100 * bound / cycles:.0f}% of the time is the least that it needs"
     if waited == 0:
         return f"{name} binds: {100 * bound / max(cycles, 1):.0f}% of the time is the least that it needs"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numba import carray, cfunc, njit, types
+from warpwright.errors import UnsupportedError
 
 Scheduler = Callable[[int, int, Any], int]
 
@@ -47,8 +47,31 @@ def loose_round_robin(ready: int, last: int, ages: Any) -> int:
     return last
 
 
+SCHEDULERS: dict[str, Scheduler] = {
+    policy.__name__: policy for policy in (greedy_then_youngest, greedy_then_oldest, loose_round_robin)
+}
+
+
+def named(scheduler: str | Scheduler) -> Scheduler:
+    """The scheduler of a name, or the function itself.
+
+    Raises:
+        UnsupportedError: no scheduler has that name.
+    """
+    if not isinstance(scheduler, str):
+        return scheduler
+    if scheduler not in SCHEDULERS:
+        raise UnsupportedError(
+            f"scheduler={scheduler!r} is not known; use a function or one of {', '.join(SCHEDULERS)}"
+        )
+    return SCHEDULERS[scheduler]
+
+
 def compile_scheduler(policy: Scheduler) -> Any:
     """A C function of a scheduler; keep the result alive while its ``address`` is in use."""
+    # Imported here: a GPU that keeps no time names a scheduler too, and should not wait for Numba.
+    from numba import carray, cfunc, njit, types
+
     body = njit(policy)
 
     @cfunc(types.int64(types.int64, types.int64, types.CPointer(types.int64)))

@@ -25,7 +25,7 @@ from warpwright.isa.ops import Lowered
 from warpwright.isa.program import Program
 from warpwright.timing import bounds as bounds_module
 from warpwright.timing import metrics as metrics_module
-from warpwright.timing import native, windows
+from warpwright.timing import native, policies, windows
 from warpwright.timing import state as s
 from warpwright.timing.interface import (
     CancelCallback,
@@ -37,7 +37,7 @@ from warpwright.timing.interface import (
     TimingResult,
     TracedKernel,
 )
-from warpwright.timing.policies import Scheduler, compile_scheduler, greedy_then_youngest
+from warpwright.timing.policies import Scheduler
 from warpwright.timing.state import State
 from warpwright.timing.static import StaticProgram, encode
 
@@ -215,7 +215,7 @@ def simulate(
     progress: ProgressCallback | None = None,
     cancel: CancelCallback | None = None,
     interpret: InterpretCallback | None = None,
-    scheduler: Scheduler = greedy_then_youngest,
+    scheduler: Scheduler = policies.greedy_then_youngest,
     blocks: Sequence[BasicBlock] | None = None,
 ) -> TimingResult:
     """Run a launch in simulated time, with cold caches, functionally and cycle by cycle.
@@ -234,7 +234,7 @@ def simulate(
     space = _Workspace(kernel, table, context, occupancy, chip.sm.sm_count)
     _fill_header(state, static, kernel, context, occupancy, space)
     if scheduler not in _schedulers:
-        _schedulers[scheduler] = compile_scheduler(scheduler)
+        _schedulers[scheduler] = policies.compile_scheduler(scheduler)
     policy = int(_schedulers[scheduler].address)
     if progress is not None and not windows.run_windows.signatures:
         progress(Progress("compiling", blocks=context.geometry.blocks))
@@ -291,7 +291,7 @@ def _result(
         cycles=cycles,
         seconds=cycles / (chip.clocks.sm_clock_mhz * 1e6),
         metrics=values,
-        bottleneck=metrics_module.bottleneck(cycles, bounds, reasons),
+        bottleneck=metrics_module.bottleneck(cycles, min(chip.launch.launch_overhead_cycles, cycles), bounds, reasons),
         bounds=bounds,
         stalls=reasons,
         sm={

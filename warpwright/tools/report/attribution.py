@@ -18,6 +18,7 @@ from warpwright.isa.program import RZ, Instruction, Kind, Program
 from warpwright.isa.sass.text import format_instruction
 from warpwright.timing import state as s
 from warpwright.timing.classes import FMA_SHAPES, known, timing_of
+from warpwright.timing.metrics import BINDING_SHARE, OVERHEAD_SHARE
 from warpwright.tools.report.resources import (
     BALANCE,
     BOUNDS,
@@ -34,10 +35,6 @@ from warpwright.tools.report.resources import (
 if TYPE_CHECKING:
     from warpwright.run import Run
 
-BINDING_SHARE = 0.6
-"""A bound binds when it explains this share of the cycles behind the launch overhead."""
-OVERHEAD_SHARE = 0.6
-"""From here on a launch is mostly overhead."""
 IDLE_SHARE = 0.5
 """SM time without a block, from which on the grid is what limits."""
 SECTOR_BYTES = 32
