@@ -140,8 +140,8 @@ def run(folder: Path, size: str, names: list[str]) -> int:
 def record(folder: Path, out: Path, names: list[str]) -> None:
     """Measure every large case under ncu, one process for all, and write the data file."""
     command = ["ncu", "--clock-control", "none", "--csv", "--page", "raw", "--print-units", "base"]
-    command += ["--metrics", ",".join(METRICS), sys.executable, "-m", "bench.corpus_card", "launch"]
-    command += ["--from", str(folder), *names]
+    command += ["--metrics", ",".join(METRICS), sys.executable, "-m", "bench.corpus_card", "launch", *names]
+    command += ["--from", str(folder)]
     text = subprocess.run(command, capture_output=True, text=True).stdout
     lines = [line for line in text.splitlines() if line.startswith('"')]
     rows = list(csv.DictReader(io.StringIO("\n".join(lines))))
