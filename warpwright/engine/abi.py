@@ -145,6 +145,9 @@ LAUNCH = Layout(
 )
 """One for each launch; read-only for warps."""
 
+SPILL_HEADER_BYTES = 64
+"""Of a save area: the part that must be zeroed before each warp; the rest only before a launch."""
+
 SHARED_WINDOW = 0x7E00_0000_0000
 """Generic address of shared byte 0 (16 MiB window, its low 32 bits are the shared offset)."""
 LOCAL_WINDOW = 0x7E01_0000_0000

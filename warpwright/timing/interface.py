@@ -36,7 +36,7 @@ class TracedKernel(Protocol):
     def address(self) -> int: ...  # of the native function  int32 f(WARP *)
 
     @property
-    def spill_bytes(self) -> int: ...  # size of a warp's save area, zeroed before it starts
+    def spill_bytes(self) -> int: ...  # size of a warp's save area, zeroed before the launch
 
     @property
     def blocks(self) -> Sequence[BasicBlock]: ...  # by the number that block records carry

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from warpwright.chips.chip import Chip
 from warpwright.chips.occupancy import Occupancy
-from warpwright.engine.abi import BLOCK, MAX_RECORD_WORDS_PER_ACCESS, WARP, Status
+from warpwright.engine.abi import BLOCK, MAX_RECORD_WORDS_PER_ACCESS, SPILL_HEADER_BYTES, WARP, Status
 from warpwright.engine.blocks import BasicBlock
 from warpwright.engine.launch import LaunchContext, launch_occupancy, shared_bytes
 from warpwright.isa.ops import Lowered
@@ -105,7 +105,7 @@ def _fill_header(
         s.H_WARP_BASE: space.aligned(space.warps),
         s.H_WARP_STRIDE: space.warp_stride,
         s.H_SPILL_OFFSET: space.spill_offset,
-        s.H_SPILL_BYTES: (kernel.spill_bytes + 7) // 8 * 8,
+        s.H_SPILL_BYTES: min(kernel.spill_bytes, SPILL_HEADER_BYTES),
         s.H_SHARED_BASE: space.aligned(space.shared),
         s.H_SHARED_STRIDE: space.shared_stride,
         s.H_SHARED_BYTES: space.shared_bytes,

@@ -93,7 +93,7 @@ STALLS = (
     H_WARP_BASE,  # host pointer of the first WARP structure
     H_WARP_STRIDE,
     H_SPILL_OFFSET,  # of the save area from its WARP structure
-    H_SPILL_BYTES,
+    H_SPILL_BYTES,  # of it that each warp finds zeroed
     H_SHARED_BASE,
     H_SHARED_STRIDE,
     H_SHARED_BYTES,

@@ -19,10 +19,10 @@ from typing import Any
 import llvmlite
 import llvmlite.binding as llvm
 
-from warpwright.engine.abi import WARP
+from warpwright.engine.abi import SPILL_HEADER_BYTES, WARP
 from warpwright.engine.blocks import BasicBlock, basic_blocks
 from warpwright.engine.jit import cold, support
-from warpwright.engine.jit.control import SAVE_HEADER_BYTES, WarpFunction
+from warpwright.engine.jit.control import WarpFunction
 from warpwright.engine.jit.flow import make_flow
 from warpwright.engine.jit.function import FunctionWriter
 from warpwright.engine.jit.infer import Setting, analyse
@@ -55,7 +55,7 @@ class CompiledKernel:
     run_blocks: int
     """Address of ``int64 ww_run_blocks(LAUNCH*, workspace*, first_block, block_count)``."""
     spill_bytes: int
-    """Size of each warp's save area (WARP.spill), which must be zeroed before a warp starts."""
+    """Size of each warp's save area (WARP.spill), zeroed before a launch and its header before each warp."""
     warp_bytes: int
     blocks: list[BasicBlock]
     block_shape: tuple[int, int, int]
@@ -201,7 +201,7 @@ def write_module(
     )
     lines = WarpFunction(writer, name).write()
     site_bytes = SITE_BYTES * writer.sites
-    variables = SAVE_HEADER_BYTES + (site_bytes + 63) // 64 * 64
+    variables = SPILL_HEADER_BYTES + (site_bytes + 63) // 64 * 64
     text = "\n".join(lines)
     text = re.sub(r"SAVE\+(\d+)", lambda m: str(variables + int(m.group(1))), text)
     definitions = []

@@ -6,7 +6,7 @@ stop check of a traced strong access, ``tail`` is the end of the chain of blocks
 
 from __future__ import annotations
 
-from warpwright.engine.abi import BLOCK, LAUNCH, WARP, FaultKind, Status
+from warpwright.engine.abi import BLOCK, LAUNCH, SPILL_HEADER_BYTES, WARP, FaultKind, Status
 from warpwright.engine.jit import cold
 from warpwright.engine.jit import lanes as ln
 from warpwright.engine.jit import memory as mem
@@ -18,11 +18,10 @@ from warpwright.engine.jit.function import FunctionWriter, Masks, ResumePoint, V
 from warpwright.engine.jit.infer import pack, uniform
 from warpwright.engine.jit.nans import late_nans
 from warpwright.engine.jit.shapes import LANES, UNSET_KIND, VECTOR_KIND, Shape, never_wraps
+from warpwright.engine.jit.storage import place_variables
 from warpwright.engine.jit.webs import FILE_BASE
 from warpwright.isa.ops import Op
 
-SAVE_HEADER_BYTES = 64
-"""Start of the save area: pointer to the allocation caches, then words that the block scheduler uses."""
 YIELDS_AT = 16
 """Offset in the save area of the count of yields."""
 TURNS_AT = 24
@@ -87,6 +86,7 @@ class WarpFunction:
         """Whether spin loops say YIELD (Volta and later do where lanes may wait behind the loop)."""
         self.wanted_barriers = self._wanted_barrier_webs()
         self.nans = late_nans(w.lowered, w.webs)
+        self.storage = place_variables(w.blocks, w.webs, w.flow)
 
     # --- what is needed ---------------------------------------------------------------------------
     def _wanted_barrier_webs(self) -> set[int]:
@@ -138,50 +138,45 @@ class WarpFunction:
         w = self.w
         w.label("entry")
         for web in w.webs.webs:
-            if w.has_storage(web.number):
+            if w.has_storage(web.number) and web.number not in self.storage.webs:
                 w.emit(f"%w{web.number} = alloca {w.web_type(web.number)}, align 64")
         for n in range(len(w.blocks)):
-            w.emit(f"%p{n} = alloca i32")
-            w.emit(f"store i32 0, ptr %p{n}")
+            if not self.storage.masks >> n & 1:
+                w.emit(f"%p{n} = alloca i32")
+                w.emit(f"store i32 0, ptr %p{n}")
         for n in self.held_barriers:
             w.emit(f"%q{n} = alloca i32")
             w.emit(f"store i32 0, ptr %q{n}")
-        for name, type in (
-            ("exited", "i32"),
-            ("status", "i32"),
-            ("turns", "i32"),
-            ("progress", "i32"),
-            ("release", "i32"),
-            ("instructions", "i64"),
-            ("idle", "i64"),
-            ("limit", "i64"),
-            ("trace_used", "i64"),
-        ):
+        for name, type in (("status", "i32"), ("instructions", "i64"), ("idle", "i64"), ("trace_used", "i64")):
             w.emit(f"%{name} = alloca {type}")
         w.emit(f"%lane_addresses = alloca [{cold.SCRATCH_BYTES} x i8], align 64")
         w.emit(f"%lane_values = getelementptr i8, ptr %lane_addresses, i64 {cold.VALUES_AT}")
         w.emit(f"%launch = load ptr, ptr {w.field('%warp', WARP['launch'])}")
         w.emit(f"%block = load ptr, ptr {w.field('%warp', WARP['block'])}")
         w.emit(f"%save = load ptr, ptr {w.field('%warp', WARP['spill'])}")
+        for web in w.webs.webs:
+            if w.has_storage(web.number) and web.number in self.storage.webs:
+                w.emit(f"%w{web.number} = getelementptr i8, ptr %save, i64 SAVE+{self.web_slot(web.number)}")
+        for n in members(self.storage.masks):
+            w.emit(f"%p{n} = getelementptr i8, ptr %save, i64 SAVE+{self.slot(f'p{n}', 8)}")
         w.emit(f"%host_minus_device = load i64, ptr {w.field('%launch', LAUNCH['host_minus_device'])}")
         w.emit(f"%shared_base = load ptr, ptr {w.field('%block', BLOCK['shared_base'])}")
         w.emit(f"%local_base = load ptr, ptr {w.field('%warp', WARP['local_base'])}")
         w.emit(f"%trace_base = load ptr, ptr {w.field('%warp', WARP['trace_base'])}")
         w.emit("%sites_given = load ptr, ptr %save")
-        w.emit(f"%sites_own = getelementptr i8, ptr %save, i64 {SAVE_HEADER_BYTES}")
+        w.emit(f"%sites_own = getelementptr i8, ptr %save, i64 {SPILL_HEADER_BYTES}")
         w.emit("%sites_null = icmp eq ptr %sites_given, null")
         w.emit("%sites = select i1 %sites_null, ptr %sites_own, ptr %sites_given")
-        w.emit(f"%exited_before = load i32, ptr {w.field('%warp', WARP['exited'])}")
-        w.emit("store i32 %exited_before, ptr %exited")
+        w.emit(f"%exited = getelementptr i8, ptr %warp, i64 {WARP['exited']}")
+        w.emit(f"%turns = getelementptr i8, ptr %save, i64 {TURNS_AT}")
+        # A resume may begin in the middle of the chain: only a whole pass without progress is a deadlock.
+        first = {"limit": INSTRUCTIONS_BETWEEN_CANCEL_CHECKS, "progress": 1, "release": 0}
+        for name, value in first.items():
+            w.emit(f"%{name} = getelementptr i8, ptr %save, i64 SAVE+{self.slot(name, 8)}")
+            w.emit(f"store i64 {value}, ptr %{name}")
         for name in ("instructions", "idle"):
             w.emit(f"store i64 0, ptr %{name}")
-        for name in ("status", "release"):
-            w.emit(f"store i32 0, ptr %{name}")
-        # A resume may begin in the middle of the chain: only a whole pass without progress is a deadlock.
-        w.emit("store i32 1, ptr %progress")
-        turns = w.load_field("%save", TURNS_AT, "i32") if w.flow.any_fair else "0"
-        w.emit(f"store i32 {turns}, ptr %turns")
-        w.emit(f"store i64 {INSTRUCTIONS_BETWEEN_CANCEL_CHECKS}, ptr %limit")
+        w.emit("store i32 0, ptr %status")
         if w.trace:
             used = w.load_field("%warp", WARP["trace_used"])
             w.emit(f"store i64 {used}, ptr %trace_used")
@@ -200,6 +195,8 @@ class WarpFunction:
             if w.has_storage(live):
                 w.emit(f"store {w.web_type(live)} zeroinitializer, ptr %w{live}")
         w.emit(f"store i64 0, ptr {w.field('%warp', WARP['barrier_lanes'])}")
+        for n in members(self.storage.masks):
+            w.emit(f"store i32 0, ptr %p{n}")
         w.emit("store i32 %lanes, ptr %p0")
         # Where shapes rely on gridDim.x * blockDim.x staying below 2**31, launches see to it (grid_fits).
         w.emit("br label %e0")
@@ -224,6 +221,12 @@ class WarpFunction:
             offsets[name] = (end + 63) // 64 * 64 if size > 8 else end
             offsets["end"] = offsets[name] + size
         return offsets[name]
+
+    def web_slot(self, number: int) -> int:
+        """Byte offset of a web's place in the save area."""
+        type = self.w.web_type(number)
+        size = 256 if type == vector_type("i64") else 128 if type == vector_type("i32") else 8
+        return self.slot(f"w{number}", size)
 
     def _others_at(self, resume: ResumePoint) -> bool:
         """Whether lanes may be pending elsewhere at a resume point; at a convergence point they are on their way."""
@@ -266,13 +269,12 @@ class WarpFunction:
         w = self.w
         found = []
         for n in self.live_at(resume):
-            type = w.web_type(n)
-            size = 256 if type == vector_type("i64") else 128 if type == vector_type("i32") else 8
-            found.append((f"%w{n}", type, self.slot(f"w{n}", size)))
+            if n not in self.storage.webs:
+                found.append((f"%w{n}", w.web_type(n), self.web_slot(n)))
         pending = {resume.block} if resume.block >= 0 else set()
         if self._others_at(resume):
             pending.update(self.order)
-        found += [(f"%p{n}", "i32", self.slot(f"p{n}", 8)) for n in sorted(pending)]
+        found += [(f"%p{n}", "i32", self.slot(f"p{n}", 8)) for n in sorted(pending) if not self.storage.masks >> n & 1]
         if self.leftovers:
             found += [(f"%q{n}", "i32", self.slot(f"q{n}", 8)) for n in self.held_barriers]
         return found
@@ -397,9 +399,6 @@ class WarpFunction:
         w.emit(f"store i32 {int(Status.INTERPRET)}, ptr %status")
         w.emit("br label %return")
         w.label("return")
-        gone = w.op("load i32, ptr %exited")
-        exited = w.op(f"zext i32 {gone} to i64")
-        w.store_field("%warp", WARP["exited"], exited)
         made = w.op("load i64, ptr %instructions")
         pointer = w.field("%warp", WARP["instructions"])
         total = w.op(f"add i64 {made}, " + w.op(f"load i64, ptr {pointer}"))
@@ -409,8 +408,6 @@ class WarpFunction:
         pointer = w.field("%warp", WARP["thread_instructions"])
         total = w.op(f"add i64 {threads}, " + w.op(f"load i64, ptr {pointer}"))
         w.emit(f"store i64 {total}, ptr {pointer}")
-        if w.flow.any_fair:
-            w.store_field("%save", TURNS_AT, w.op("load i32, ptr %turns"), "i32")
         if w.trace:
             w.store_field("%warp", WARP["trace_used"], w.op("load i64, ptr %trace_used"))
         w.emit(f"ret i32 {w.op('load i32, ptr %status')}")

@@ -9,7 +9,7 @@ warp of which all living lanes arrived as 32 (PTX ISA, ``barrier``).
 
 from __future__ import annotations
 
-from warpwright.engine.abi import BLOCK, LAUNCH, WARP, Layout, Status
+from warpwright.engine.abi import BLOCK, LAUNCH, SPILL_HEADER_BYTES, WARP, Layout, Status
 
 WORKSPACE = Layout(
     warp_function=1,
@@ -134,7 +134,7 @@ next:
   %save_i = add i64 %save_1, %save_off
   call void @ww_put(ptr %warp, i64 {WARP["spill"]}, i64 %save_i)
   %save = inttoptr i64 %save_i to ptr
-  call void @llvm.memset.p0.i64(ptr %save, i8 0, i64 64, i1 false)
+  call void @llvm.memset.p0.i64(ptr %save, i8 0, i64 {SPILL_HEADER_BYTES}, i1 false)
   store i64 %sites, ptr %save
   %n1 = add i64 %n, 1
   %more = icmp ult i64 %n1, %warp_count
