@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from warpwright.engine.module import LoadedModule
     from warpwright.engine.ptx_module import PtxModule
     from warpwright.run import Run
+    from warpwright.tools.checks import Checker, Finding
 
 DEFAULT_CHIP = "h200"
 TIMINGS = ("full", "off")
@@ -45,12 +46,14 @@ class GPU:
     Args:
         chip: a chip's name (``"v100"``; see ``warpwright chips``), the path of a TOML file, or a :class:`Chip`.
             Without one, the chip that ``warpwright run --gpu`` names, or ``h200``.
-        timing: ``"full"`` times every instruction; ``"off"`` only computes.
+        timing: ``"full"`` (the default) times every instruction; ``"off"`` only computes.
         engine: ``"compiled"`` (LLVM code for whole warps) or ``"interpreter"`` (the NumPy reference, with
             timing="off" only: slow, and independent of the compiler).
         threads: host threads; results and cycles do not depend on it.  By default half of the cores (at most eight)
             for timing, and one without timing, where more help only kernels whose blocks do not synchronise.
         scheduler: the warp scheduler of timing="full": a name of ``timing.policies`` or a function of that form.
+        check: checks to run, as ``"racecheck,initcheck"`` or a sequence; ``"all"`` for compute-sanitizer's four (see
+            ``tools/checks``).  Launches are then not timed, and ``gpu.findings`` holds what was found.
         overrides: what-if values by field name, such as ``l1_kib=192`` (see ``warpwright chips NAME``).
 
     Raises:
@@ -62,18 +65,22 @@ class GPU:
         self,
         chip: str | os.PathLike[str] | Chip | None = None,
         *,
-        timing: str = "full",
+        timing: str | None = None,
         engine: str = "compiled",
         front_end: str = "sass",
         threads: int | None = None,
         scheduler: str | policies.Scheduler = "greedy_then_youngest",
+        check: str | Sequence[str] = (),
         **overrides: Any,
     ) -> None:
         if session.chip is not None:
             if chip is not None and str(getattr(chip, "name", chip)) != session.chip:
                 session.replaced.add(str(getattr(chip, "name", chip)))
             chip = session.chip
-        timing = session.timing or timing
+        check = session.check or check
+        if check and "full" in (timing, session.timing):
+            raise UnsupportedError("checked launches are not timed; use timing='off' with check=…, or two runs")
+        timing = session.timing or timing or ("off" if check else "full")
         if timing == "sampled":
             raise UnsupportedError("timing='sampled' is not there yet; use timing='full' or timing='off'")
         if timing not in TIMINGS:
@@ -97,8 +104,24 @@ class GPU:
         self.scheduler = policies.named(scheduler)
         self.threads = threads or max(1, min((os.cpu_count() or 1) // 2, MAX_DEFAULT_THREADS))
         self.memory = DeviceMemory(self.chip.dram.dram_kib * 1024)
+        self.checker = self._checker(check)
         self.launches: list[Run] = []
         """Every launch of this GPU, in order."""
+
+    def _checker(self, check: str | Sequence[str]) -> Checker | None:
+        if not check:
+            return None
+        # Imported when checks are asked for: they need the whole engine.
+        from warpwright.tools.checks import Checker
+
+        if self.engine != "compiled" or self.front_end != "sass":
+            raise UnsupportedError("checks need engine='compiled' and front_end='sass'")
+        return Checker(check, self.memory)
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What the checks found so far; empty without checks."""
+        return self.checker.findings if self.checker is not None else []
 
     @property
     def name(self) -> str:

@@ -53,7 +53,7 @@ class DeviceArray:
         self.nbytes = self.size * dtype.itemsize
         label = f"array {name!r}" if name else f"array {dtype}[{', '.join(map(str, shape))}]"
         self._memory = memory
-        self._allocation = memory.allocate(self.nbytes, label)
+        self._allocation = memory.allocate(self.nbytes, label, undefined=True)
         self._finalizer = weakref.finalize(self, memory.abandon, self._allocation)
         self._finalizer.atexit = False
 
@@ -87,18 +87,24 @@ class DeviceArray:
 
     def numpy(self) -> Array:
         """A NumPy view of the device bytes: no copy, writes through."""
+        # Whoever holds the view may write: whether he does can not be seen.
+        if self._memory.observer is not None:
+            self._memory.observer.filled(self.device_address(), self.nbytes)
+        return self._contents()
+
+    def _contents(self) -> Array:
         return _view(self, self._memory, self.device_address(), self.dtype, self.shape)
 
     def get(self) -> Array:
         """A copy on the host."""
-        return self.numpy().copy()
+        return self._contents().copy()
 
     def set(self, values: npt.ArrayLike) -> None:
         """Copy host values in; they are broadcast to the array's shape and cast to its dtype."""
         self.numpy()[...] = values
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
-        view = self.numpy()
+        view = self._contents() if copy is not False else self.numpy()
         if dtype is not None and np.dtype(dtype) != self.dtype:
             return view.astype(dtype)
         return view if copy is False else view.copy()

@@ -54,6 +54,7 @@ class MemoryFaultError(ExecutionError):
         block: index (x, y, z) of the block.
         thread: index (x, y, z) of the thread in its block.
         line: (file, line number) when the module has line information.
+        instruction: byte offset of the instruction in the kernel.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class MemoryFaultError(ExecutionError):
         block: tuple[int, int, int] = (0, 0, 0),
         thread: tuple[int, int, int] = (0, 0, 0),
         line: tuple[str, int] | None = None,
+        instruction: int = 0,
     ) -> None:
         super().__init__(message)
         self.kernel = kernel
@@ -74,6 +76,7 @@ class MemoryFaultError(ExecutionError):
         self.block = block
         self.thread = thread
         self.line = line
+        self.instruction = instruction
 
 
 class TrapError(ExecutionError):

@@ -202,6 +202,8 @@ def launch(launcher: Launcher, arguments: Sequence[Any]) -> Run:
             )
             context = make_context(program, geometry, memory, bank0, loaded.banks, gpu.chip.sm.sm_count)
             job = _Job(launcher, context)
+            if gpu.checker is not None:
+                gpu.checker.launching()
             job.run()
             packed.copy_back()
         finally:
@@ -301,7 +303,11 @@ class _Job:
         at_once = self.launcher.resident.blocks_per_sm * gpu.chip.sm.sm_count
         began = time.perf_counter()
         execution: Execution
-        if gpu.engine == "interpreter":
+        if gpu.checker is not None:
+            execution = gpu.checker.execution(
+                loaded, self.context, at_once, self.launcher.kernel._loaded_module.compiled.ptx
+            )
+        elif gpu.engine == "interpreter":
             execution = interpreted_execution(loaded, self.context, at_once)
         else:
             execution = compiled_execution(loaded, self.context, at_once, gpu.functional_threads)

@@ -17,6 +17,8 @@ class Session:
     chip: str | None = None
     """Chip that every ``GPU(...)`` becomes, whatever the program asks for."""
     timing: str | None = None
+    check: str | None = None
+    """Checks that every GPU runs."""
     overrides: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the chip that every GPU gets changed, on top of its own what-if values."""
     replaced: set[str] = field(default_factory=set)

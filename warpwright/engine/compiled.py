@@ -54,7 +54,7 @@ class CompiledExecution:
         stopped = [o for o in outcomes if o.status is not Status.EXIT]
         if stopped:
             # Threads draw blocks in order, so the lowest block that fails is the same on any number of them.
-            raise self._error(min(stopped, key=lambda o: o.block_index[::-1]))
+            raise stop_error(self.context, min(stopped, key=lambda o: o.block_index[::-1]))
         total = Counts()
         for o in outcomes:
             total.warp_instructions += o.warp_instructions
@@ -85,44 +85,45 @@ class CompiledExecution:
             raise failures[0]
         return outcomes
 
-    def _error(self, outcome: Outcome) -> ExecutionError | UnsupportedError:
-        context = self.context
-        program, geometry = context.program, context.geometry
-        block = outcome.block_index
-        if outcome.status is Status.DEADLOCK:
-            waits = []
-            for w in outcome.warps:
-                state = {"barrier": "barrier", "exited": "exited"}.get(w.state, "converge")
-                lanes = w["barrier_lanes"] if state == "barrier" else w["lanes"] & ~w["exited"]
-                waits.append(
-                    WaitingWarp(
-                        w.warp_in_block,
-                        state,
-                        w["barrier_id"] & 15 if state == "barrier" else 0,
-                        w["barrier_threads"] if state == "barrier" else 0,
-                        w["fault_instruction"] if w["fault_instruction"] else -1,
-                        lanes & 0xFFFF_FFFF,
-                    )
+
+def stop_error(context: LaunchContext, outcome: Outcome) -> ExecutionError | UnsupportedError:
+    """The exception for a run of blocks that did not end by itself."""
+    program, geometry = context.program, context.geometry
+    block = outcome.block_index
+    if outcome.status is Status.DEADLOCK:
+        waits = []
+        for w in outcome.warps:
+            state = {"barrier": "barrier", "exited": "exited"}.get(w.state, "converge")
+            lanes = w["barrier_lanes"] if state == "barrier" else w["lanes"] & ~w["exited"]
+            waits.append(
+                WaitingWarp(
+                    w.warp_in_block,
+                    state,
+                    w["barrier_id"] & 15 if state == "barrier" else 0,
+                    w["barrier_threads"] if state == "barrier" else 0,
+                    w["fault_instruction"] if w["fault_instruction"] else -1,
+                    lanes & 0xFFFF_FFFF,
                 )
-            return deadlock_error(program, geometry, block, waits)
-        warp = outcome.stopped
-        if warp is None:
-            return IllegalInstructionError(f"kernel {program.name} stopped with status {outcome.status.name}")
-        stop = Stop(
-            block,
-            warp.warp_in_block,
-            warp["fault_lanes"] & 0xFFFF_FFFF,
-            warp["fault_instruction"],
-            warp["fault_kind"],
-            warp["fault_address"],
-            warp["fault_bytes"],
-        )
-        if outcome.status is Status.INTERPRET:
-            return wrap_error(program, geometry, stop)
-        if outcome.status is Status.TRAP:
-            return trap_error(program, geometry, stop)
-        if outcome.status is Status.FAULT:
-            return fault_error(program, geometry, context.memory, stop, shared_bytes(program, geometry))
-        return IllegalInstructionError(
-            f"kernel {program.name}: a warp stopped with status {outcome.status.name}, which has no place here"
-        )
+            )
+        return deadlock_error(program, geometry, block, waits)
+    warp = outcome.stopped
+    if warp is None:
+        return IllegalInstructionError(f"kernel {program.name} stopped with status {outcome.status.name}")
+    stop = Stop(
+        block,
+        warp.warp_in_block,
+        warp["fault_lanes"] & 0xFFFF_FFFF,
+        warp["fault_instruction"],
+        warp["fault_kind"],
+        warp["fault_address"],
+        warp["fault_bytes"],
+    )
+    if outcome.status is Status.INTERPRET:
+        return wrap_error(program, geometry, stop)
+    if outcome.status is Status.TRAP:
+        return trap_error(program, geometry, stop)
+    if outcome.status is Status.FAULT:
+        return fault_error(program, geometry, context.memory, stop, shared_bytes(program, geometry))
+    return IllegalInstructionError(
+        f"kernel {program.name}: a warp stopped with status {outcome.status.name}, which has no place here"
+    )

@@ -199,6 +199,7 @@ def fault_error(
         block=stop.block,
         thread=thread_of(geometry, stop.warp_in_block, _first_lane(stop.lanes)),
         line=instruction.line if instruction is not None else None,
+        instruction=stop.instruction,
     )
 
 

@@ -15,6 +15,7 @@ from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -75,6 +76,19 @@ def _reserve(wanted_bytes: int) -> mmap.mmap:
             size = max(size // 2 // mmap.PAGESIZE * mmap.PAGESIZE, SMALLEST_MAPPING_BYTES)
 
 
+class Observer(Protocol):
+    """Whoever wants to know what the host does to device memory."""
+
+    def allocated(self, allocation: Allocation, undefined: bool) -> None:
+        """An allocation was made; ``undefined``: its contents are nobody's until something writes them."""
+
+    def freed(self, allocation: Allocation) -> None:
+        """An allocation was given back."""
+
+    def filled(self, address: int, size_bytes: int) -> None:
+        """The host wrote bytes, or got a view through which it may."""
+
+
 class DeviceMemory:
     """Global memory of one device.
 
@@ -99,10 +113,14 @@ class DeviceMemory:
         self._freed: deque[Allocation] = deque(maxlen=FREED_REMEMBERED)
         self._table: npt.NDArray[np.uint64] | None = None
         self._abandoned: deque[Allocation] = deque()
+        self.observer: Observer | None = None
 
     # --- allocations ------------------------------------------------------------------------------
-    def allocate(self, size_bytes: int, name: str) -> Allocation:
+    def allocate(self, size_bytes: int, name: str, undefined: bool = False) -> Allocation:
         """Reserve ``size_bytes`` (zero-filled when fresh), 256-byte aligned.
+
+        Args:
+            undefined: the program may not rely on the contents (cudaMalloc): the observer is told.
 
         Raises:
             OutOfMemoryError: says how much was asked for, how much is in use and by what.
@@ -133,6 +151,8 @@ class DeviceMemory:
         self._table = None
         if size_bytes >= 2 * HUGE_PAGE_BYTES:
             self._advise(start, span, "MADV_HUGEPAGE")
+        if self.observer is not None:
+            self.observer.allocated(allocation, undefined)
         return allocation
 
     def abandon(self, allocation: Allocation) -> None:
@@ -155,6 +175,8 @@ class DeviceMemory:
         if allocation.freed or position == len(self._live) or self._live[position] is not allocation:
             raise FreedArrayError(f"{allocation.name} was freed before")
         del self._starts[position], self._live[position]
+        if self.observer is not None:
+            self.observer.freed(allocation)
         allocation.freed = True
         self._freed.append(allocation)
         self.used_bytes -= allocation.size_bytes
@@ -237,8 +259,11 @@ class DeviceMemory:
         return next((a for a in reversed(self._freed) if a.address <= address < a.end), None)
 
     # --- contents ---------------------------------------------------------------------------------
-    def view(self, address: int, size_bytes: int) -> Bytes:
+    def view(self, address: int, size_bytes: int, *, read_only: bool = False) -> Bytes:
         """Host view of device bytes, shape (size_bytes,): writes through.
+
+        Args:
+            read_only: the caller promises not to write, so that the observer is not told of a write.
 
         Raises:
             IndexError: when the range leaves the device's memory (allocations are not checked here).
@@ -246,11 +271,21 @@ class DeviceMemory:
         start = address - DEVICE_BASE
         if start < 0 or start + size_bytes > self.capacity_bytes:
             raise IndexError(f"{size_bytes} bytes at {address:#x} lie outside device memory")
+        if self.observer is not None and not read_only:
+            self.observer.filled(address, size_bytes)
         return self._bytes[start : start + size_bytes]
 
     def host_pointer(self, address: int) -> int:
         """Host address of a device address."""
         return address + self.host_minus_device
+
+    def snapshot(self, allocation: Allocation) -> Bytes:
+        """A copy of an allocation's contents."""
+        return self.view(allocation.address, allocation.size_bytes, read_only=True).copy()
+
+    def restore(self, allocation: Allocation, contents: Bytes) -> None:
+        """Put a snapshot back."""
+        self.view(allocation.address, allocation.size_bytes, read_only=True)[:] = contents
 
     def copy_in(self, address: int, data: npt.NDArray[np.generic]) -> None:
         """Copy a host array (any layout: taken in C order) to ``address``."""
@@ -260,7 +295,7 @@ class DeviceMemory:
     def copy_out(self, address: int, into: npt.NDArray[np.generic]) -> None:
         """Copy device bytes to a host array of any layout, in its C order."""
         if into.nbytes:
-            into[...] = self.view(address, into.nbytes).view(into.dtype).reshape(into.shape)
+            into[...] = self.view(address, into.nbytes, read_only=True).view(into.dtype).reshape(into.shape)
 
 
 def format_bytes(count: int) -> str:

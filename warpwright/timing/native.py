@@ -30,11 +30,12 @@ BOUNDSCHECK = os.environ.get("WARPWRIGHT_BOUNDSCHECK", "") not in ("", "0")
 
 
 @cache
-def cache_folder() -> Path:
-    """Where compiled code of exactly these sources lies."""
+def cache_folder(package: Path | None = None) -> Path:
+    """Where compiled code of exactly these sources (and of another package's that uses them) lies."""
     here = Path(__file__).parent
     digest = hashlib.sha256(numba.__version__.encode())
-    for path in [*sorted(here.glob("*.py")), here.parent / "engine" / "abi.py"]:
+    others = sorted(package.glob("*.py")) if package is not None else []
+    for path in [*sorted(here.glob("*.py")), here.parent / "engine" / "abi.py", *others]:
         digest.update(path.read_bytes())
     return default_folder() / "timing" / digest.hexdigest()[:16]
 
@@ -97,10 +98,14 @@ def core(function: F) -> F:
     return compiled
 
 
-def entry(function: F, *, parallel: bool = False) -> Any:
-    """Compile a function that Python calls, cached on disk with everything it is made of."""
+def entry(function: F, *, parallel: bool = False, package: Path | None = None) -> Any:
+    """Compile a function that Python calls, cached on disk with everything it is made of.
+
+    Args:
+        package: folder of the function, when it is not this one.
+    """
     saved = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(cache_folder())
+    numba.config.CACHE_DIR = str(cache_folder(package))
     try:
         return numba.njit(
             function,

@@ -1,0 +1,11 @@
+"""The checks: NVIDIA compute-sanitizer's four tools, and two more, over the engine's trace records.
+
+``checker.py`` is the entry: which checks are on and what they found; ``findings.py`` their words.  ``events.py`` says what of a
+kernel matters, ``schedule.py`` runs its warps, ``shadow.py`` keeps who wrote and read what, ``clocks.py`` what is ordered.
+May import timing, engine, isa; nothing below imports it (``api`` does so when checks are asked for).
+"""
+
+from warpwright.tools.checks.checker import CHECKS, MORE_CHECKS, Checker, parse
+from warpwright.tools.checks.findings import Finding, Place, summary
+
+__all__ = ["CHECKS", "MORE_CHECKS", "Checker", "Finding", "Place", "parse", "summary"]

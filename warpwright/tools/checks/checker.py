@@ -1,0 +1,567 @@
+"""The checks of one GPU: which are on, what each launch is watched for, and what was found.
+
+``memcheck`` costs nothing: every access is checked against the allocations anyway, and a fault becomes a finding.  The
+others run the launch with trace records and without time (``schedule.py``), and read the records (``shadow.py``).
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warpwright.engine.abi import BLOCK, DEVICE_BASE, SHARED_WINDOW, TAG_GATHER, Status
+from warpwright.engine.execute import Counts, block_index
+from warpwright.engine.faults import thread_of
+from warpwright.engine.kernels import compiled_execution, traced
+from warpwright.engine.launch import LaunchContext
+from warpwright.engine.memory import Allocation, DeviceMemory
+from warpwright.engine.module import LoadedKernel
+from warpwright.errors import DeadlockError, MemoryFaultError, UnsupportedError
+from warpwright.isa.program import Program
+from warpwright.tools.checks import shadow as sh
+from warpwright.tools.checks.clocks import BlockClocks
+from warpwright.tools.checks.events import Column, Event, Events, events_of, volatile_lines
+from warpwright.tools.checks.findings import Dim3, Finding, Place, place
+from warpwright.tools.checks.schedule import ARRIVE, Block, CheckedExecution, Warp
+
+CHECKS = ("memcheck", "racecheck", "synccheck", "initcheck")
+"""What ``all`` stands for: compute-sanitizer's tools."""
+MORE_CHECKS = ("perfcheck", "schedcheck")
+SCHEDULES = 8
+"""Orders of warps that schedcheck tries beside the usual one."""
+WASTE = 2.0
+"""perfcheck names an access that moves this many times what its bytes need."""
+PACKAGE = Path(__file__).parents[2]
+
+
+def parse(checks: str | Iterable[str]) -> tuple[str, ...]:
+    """Names of checks from ``"racecheck,initcheck"``, ``"all"`` or a sequence.
+
+    Raises:
+        UnsupportedError: for a name that is none.
+    """
+    names = checks.split(",") if isinstance(checks, str) else list(checks)
+    chosen: list[str] = []
+    for name in (n.strip() for n in names):
+        if name == "all":
+            chosen += CHECKS
+        elif name in CHECKS or name in MORE_CHECKS:
+            chosen.append(name)
+        else:
+            known = ", ".join((*CHECKS, *MORE_CHECKS))
+            raise UnsupportedError(f"check={name!r} is not known; use {known}, or all for the first four")
+    return tuple(dict.fromkeys(chosen))
+
+
+class Checker:
+    """What watches the launches of one GPU.
+
+    Args:
+        checks: names, see :func:`parse`.
+        memory: the GPU's memory.
+        seed: first seed of schedcheck's orders.
+    """
+
+    def __init__(self, checks: str | Iterable[str], memory: DeviceMemory, seed: int = 1) -> None:
+        self.checks = parse(checks)
+        self.findings: list[Finding] = []
+        self.memory = memory
+        self.seed = seed
+        self.launches = 0
+        self.host: tuple[str, ...] = ()
+        """Calls of the host that led to the present launch."""
+        self.written: dict[int, npt.NDArray[np.uint8]] = {}
+        """Bytes that were written, by address of the allocation: of those whose contents began as nobody's."""
+        self.origins: dict[int, str] = {}
+        if "initcheck" in self.checks:
+            memory.observer = self
+
+    # --- what the memory tells (engine/memory.py, Observer) --------------------------------------------------
+    def allocated(self, allocation: Allocation, undefined: bool) -> None:
+        """An allocation was made."""
+        if undefined:
+            # Whole words, read by double words: eight bytes more than there are.
+            self.written[allocation.address] = np.zeros((allocation.size_bytes + 15) // 8 * 8, np.uint8)
+            stack = _user_stack()
+            self.origins[allocation.address] = stack[-1] if stack else ""
+
+    def freed(self, allocation: Allocation) -> None:
+        """An allocation was freed."""
+        self.written.pop(allocation.address, None)
+
+    def filled(self, address: int, size_bytes: int) -> None:
+        """The host wrote (or may write) bytes."""
+        inside = self.memory.find(address)
+        if inside is not None and inside.address in self.written:
+            start = address - inside.address
+            self.written[inside.address][start : start + size_bytes] = 255
+
+    # --- launches ---------------------------------------------------------------------------------------------
+    def launching(self) -> None:
+        """A launch is about to be handed over: remember the host's calls, of the thread that makes it."""
+        self.host = tuple(_user_stack())
+
+    def execution(
+        self, loaded: LoadedKernel, context: LaunchContext, resident_blocks: int, ptx: str | None
+    ) -> CheckedLaunch:
+        """The launch as :class:`warpwright.engine.kernels.Execution`.
+
+        Args:
+            ptx: of the module, when there is one.
+        """
+        self.launches += 1
+        return CheckedLaunch(self, loaded, context, resident_blocks, volatile_lines(ptx))
+
+    def add(self, found: Iterable[Finding]) -> None:
+        """Take findings; one that was there before counts on."""
+        for new in found:
+            same = next((f for f in self.findings if _same(f, new)), None)
+            if same is None:
+                self.findings.append(new)
+            else:
+                same.count += new.count
+
+
+def _same(a: Finding, b: Finding) -> bool:
+    """The same defect: at the same lines (an unrolled loop has many instructions for one), or instructions without any."""
+
+    def where(finding: Finding) -> list[tuple[str, str | int, str]]:
+        return [(p.kernel, p.line or p.offset, p.what) for p in finding.places]
+
+    return (a.check, a.severity, a.title) == (b.check, b.severity, b.title) and where(a) == where(b)
+
+
+def _user_stack() -> list[str]:
+    """``file:line`` of the calls outside this package that led here, outermost first."""
+    frames = traceback.extract_stack()
+    outside = [f for f in frames if not Path(f.filename).is_relative_to(PACKAGE) and not f.filename.startswith("<")]
+    return [f"{f.filename}:{f.lineno}" for f in outside]
+
+
+class CheckedLaunch:
+    """One launch under the checks."""
+
+    def __init__(
+        self,
+        checker: Checker,
+        loaded: LoadedKernel,
+        context: LaunchContext,
+        resident_blocks: int,
+        volatile: frozenset[int],
+    ) -> None:
+        self.checker = checker
+        self.volatile_lines = volatile
+        self.context = context
+        self.loaded = loaded
+        self.resident_blocks = resident_blocks
+        self.number = checker.launches
+        self.host = checker.host
+        self._execution: Any = None
+
+    @property
+    def blocks_done(self) -> int:
+        return int(self._execution.blocks_done) if self._execution is not None else 0
+
+    def run(self) -> Counts:
+        """Run every block; findings go to the checker.
+
+        Raises:
+            Cancelled, ExecutionError: as any launch; a fault is a finding as well.
+        """
+        checks = set(self.checker.checks)
+        try:
+            if "schedcheck" in checks:
+                return self._explore(checks)
+            return self._once(checks)
+        except MemoryFaultError as error:
+            self._report_fault(error)
+            raise
+        except DeadlockError as error:
+            if "synccheck" in checks:
+                self.checker.add([Finding("synccheck", "error", str(error).splitlines()[0], (), launch=self.number)])
+            raise
+
+    def _once(self, checks: set[str], seed: int | None = None) -> Counts:
+        if not checks & {"racecheck", "synccheck", "initcheck", "perfcheck"} and seed is None:
+            self._execution = compiled_execution(self.loaded, self.context, self.resident_blocks, 1)
+            return self._execution.run()
+        kernel = traced(self.loaded, self.context)
+        watch = Watch(self, checks)
+        self._execution = CheckedExecution(self.context, kernel, self.resident_blocks, watch, seed)
+        try:
+            counts: Counts = self._execution.run()
+        finally:
+            self.checker.add(watch.findings())
+        return counts
+
+    def _explore(self, checks: set[str]) -> Counts:
+        """Other orders of warps must give the same memory."""
+        memory = self.context.memory
+        before = [(a, memory.snapshot(a)) for a in memory]
+        results: list[bytes] = []
+        for trial in range(SCHEDULES):
+            self._once(set(), self.checker.seed + trial)
+            results.append(b"".join(memory.snapshot(a).tobytes() for a, _ in before))
+            for allocation, contents in before:
+                memory.restore(allocation, contents)
+        counts = self._once(checks)
+        final = b"".join(memory.snapshot(a).tobytes() for a, _ in before)
+        for trial, result in enumerate(results):
+            if result != final:
+                self.checker.add([self._depends(final, result, [a for a, _ in before], self.checker.seed + trial)])
+                break
+        return counts
+
+    def _depends(self, final: bytes, other: bytes, allocations: Sequence[Allocation], seed: int) -> Finding:
+        differs = np.flatnonzero(np.frombuffer(final, np.uint8) != np.frombuffer(other, np.uint8))
+        first, start = int(differs[0]), 0
+        for allocation in allocations:
+            if first < start + allocation.size_bytes:
+                break
+            start += allocation.size_bytes
+        details = (
+            f"first difference: byte {first - start:,} of {allocation.name}",
+            f"order of warps: seed {seed} against ascending numbers",
+            "floating-point atomics may differ in their last bits; anything else is a race",
+        )
+        title = f"Result depends on the order of warps: {len(differs):,} bytes of memory differ"
+        kernel = Place("", self.loaded.kernel.plain_name, "", 0, "", (0, 0, 0), (0, 0, 0))
+        return Finding("schedcheck", "warning", title, (kernel,), details, launch=self.number, host=self.host)
+
+    def _report_fault(self, error: MemoryFaultError) -> None:
+        if "memcheck" not in self.checker.checks:
+            return
+        lines = str(error).splitlines()
+        head = lines[0]
+        kind = "read" if " read " in head else "write" if " write " in head else "atomic"
+        space = "__shared__" if "shared memory" in head else "__local__" if "local memory" in head else "__global__"
+        title = f"Invalid {space} {kind} of size {error.bytes} bytes"
+        details = [
+            f"Address {error.address:#x} is {'misaligned' if 'misaligned' in head else 'out of bounds'}",
+            lines[-1].strip(),
+        ]
+        program = self.loaded.program
+        where = next((i for i, x in enumerate(program.instructions) if x.address == error.instruction), 0)
+        one = place(program, where, "", error.block, error.thread)
+        self.checker.add(
+            [Finding("memcheck", "error", title, (one,), tuple(details), 1, error.address, self.number, self.host)]
+        )
+
+
+class _Resident:
+    """What the checks keep of a resident block."""
+
+    def __init__(self, block: Block, events: Events, warps: int) -> None:
+        size = int(block.words[BLOCK.slot("shared_bytes")])
+        self.clocks = BlockClocks(block.number, warps)
+        self.shift = 0 if events.narrow_shared else 2
+        self.cells = np.zeros(((size >> self.shift) + 1) * sh.CELL_WORDS, np.int64)
+        self.written = np.zeros((size + 15) // 8 * 8, np.uint8)
+        self.locations: dict[int, Any] = {}
+        self.barriers: dict[int, set[int]] = {}
+        self.states = np.zeros((warps, sh.S_WORDS), np.int64)
+
+
+class Watch:
+    """Reads the records of one launch as it runs and tells what was found."""
+
+    def __init__(self, launch: CheckedLaunch, checks: set[str]) -> None:
+        self.launch = launch
+        self.context = launch.context
+        self.checks = checks
+        self.program: Program = launch.context.program
+        self.events = events_of(self.program, traced(launch.loaded, launch.context).blocks, launch.volatile_lines)
+        geometry = self.context.geometry
+        self.warps = geometry.warps_per_block
+        self.options = (
+            (sh.CHECK_RACES if "racecheck" in checks else 0)
+            | (sh.CHECK_UNDEFINED if "initcheck" in checks else 0)
+            | (sh.COUNT_TRAFFIC if "perfcheck" in checks else 0)
+        )
+        self.table = np.zeros((sh.MAX_FINDINGS, sh.FINDING_WORDS), np.int64)
+        self.found = 0
+        self.counters = np.zeros((len(self.program.instructions), sh.COUNTERS), np.int64)
+        self.scratch = np.zeros(128, np.int64)
+        self.resident: dict[int, _Resident] = {}
+        self.locations: dict[int, Any] = {}
+        self.live = list(self.context.memory)
+        self.allocations = np.zeros((len(self.live), sh.ALLOCATION_WORDS), np.int64)
+        self.cells: dict[int, npt.NDArray[np.int64]] = {}
+        for row, allocation in enumerate(self.live):
+            written = launch.checker.written.get(allocation.address)
+            at = int(written.ctypes.data) if written is not None else 0
+            self.allocations[row] = (allocation.address, allocation.end, 0, 2, at)
+        self.divergent: dict[tuple[str, int], Finding] = {}
+
+    # --- Watcher ------------------------------------------------------------------------------------------------
+    def admitted(self, block: Block) -> None:
+        """A block became resident."""
+        self.resident[block.number] = _Resident(block, self.events, self.warps)
+
+    def ran(self, block: Block, warp: Warp, status: Status) -> None:
+        """A warp ran to a stop: read its records."""
+        self._read(block, warp)
+        if status is Status.BARRIER:
+            self._arrived(block, warp)
+
+    def barrier_completed(self, block: Block, barrier: int, waiting: list[Warp]) -> None:
+        """A block barrier let its warps go on."""
+        resident = self.resident[block.number]
+        places = resident.barriers.pop(barrier, set())
+        whole = all(w["barrier_threads"] == 0 for w in waiting)
+        if "synccheck" in self.checks and whole and len(places) > 1:
+            self._divergence(block, waiting[0], "Divergent thread(s) in block", sorted(places))
+        resident.clocks.complete(barrier, {w.in_block: w["barrier_lanes"] & 0xFFFFFFFF for w in waiting})
+
+    def ended(self, block: Block) -> None:
+        """Every warp of a block has ended."""
+        del self.resident[block.number]
+
+    # --- records ------------------------------------------------------------------------------------------------
+    def _read(self, block: Block, warp: Warp) -> None:
+        if not self.options:
+            return
+        resident = self.resident[block.number]
+        clocks, index = resident.clocks, warp.in_block
+        s = resident.states[index]
+        s[sh.S_POSITION], s[sh.S_USED] = 0, warp["trace_used"]
+        s[sh.S_RECORDS] = warp.trace.ctypes.data
+        s[sh.S_WARP], s[sh.S_WARP_IN_BLOCK] = block.number * self.warps + index, index
+        s[sh.S_FIRST_WARP], s[sh.S_WARPS] = block.number * self.warps, self.warps
+        s[sh.S_HOST] = self.context.memory.host_minus_device
+        s[sh.S_SHARED_HOST] = block.words[BLOCK.slot("shared_base")]
+        s[sh.S_SHARED_BYTES] = block.words[BLOCK.slot("shared_bytes")]
+        s[sh.S_SHARED_CELLS], s[sh.S_SHARED_SHIFT] = resident.cells.ctypes.data, resident.shift
+        s[sh.S_SHARED_WRITTEN] = resident.written.ctypes.data
+        s[sh.S_OPTIONS], s[sh.S_FINDINGS] = self.options, self.found
+        geometry = self.context.geometry
+        while True:
+            s[sh.S_EPOCH] = clocks.epochs[index]
+            foreign = clocks.foreign[index]
+            reason = sh.consume_records(
+                s,
+                self.events.starts,
+                self.events.rows,
+                clocks.known,
+                clocks.lanes[index],
+                foreign.dense(geometry.blocks, self.warps),
+                foreign.joined(clocks.seen[index]).dense(geometry.blocks, self.warps),
+                self.allocations,
+                self.table,
+                self.counters,
+                self.scratch,
+            )
+            clocks.epochs[index] = s[sh.S_EPOCH]
+            if reason == sh.DONE:
+                break
+            if reason == sh.SYNCHRONISE:
+                self._synchronise(resident, warp, s)
+            elif reason == sh.SHADOW:
+                self._give_shadow(int(s[sh.S_ARGUMENT]), 2)
+            elif reason == sh.NARROW:
+                self._give_shadow(int(s[sh.S_ARGUMENT]), 0)
+            else:
+                raise UnsupportedError(f"the checks do not understand a trace record of kernel {self.program.name}")
+        self.found = int(s[sh.S_FINDINGS])
+
+    def _give_shadow(self, row: int, shift: int) -> None:
+        """Cells for an allocation: by words, or by bytes (then each word's cell four times)."""
+        size = self.live[row].size_bytes
+        cells = np.zeros(((size >> shift) + 1) * sh.CELL_WORDS, np.int64)
+        if row in self.cells:
+            old = self.cells[row].reshape(-1, sh.CELL_WORDS)
+            wide = np.repeat(old, 4, axis=0)
+            # The value of a word's last write becomes that of its bytes.
+            info = wide[:, sh.WRITE_INFO]
+            value = (info >> (8 * (np.arange(len(info)) % 4))) & 255
+            wide[:, sh.WRITE_INFO] = (info & ~0xFFFFFFFF) | value
+            count = min(len(cells), wide.size)
+            cells[:count] = wide.reshape(-1)[:count]
+        self.cells[row] = cells
+        self.allocations[row, sh.A_CELLS] = cells.ctypes.data
+        self.allocations[row, sh.A_SHIFT] = shift
+
+    def _synchronise(self, resident: _Resident, one: Warp, s: npt.NDArray[np.int64]) -> None:
+        warp = one.in_block
+        row = self.events.rows[s[sh.S_ARGUMENT]]
+        clocks = resident.clocks
+        if row[Column.EVENT] == Event.FENCE:
+            clocks.fence(warp, bool(row[Column.SCOPE]))
+            return
+        words = {a & ~3 for a in _lane_addresses(one.trace, int(s[sh.S_RECORD]))}
+        event = Event(int(row[Column.EVENT]))
+        in_block = row[Column.STRONG] == 2
+        shared = {w for w in words if w >= SHARED_WINDOW and w < DEVICE_BASE}
+        for some, locations in ((shared, resident.locations), (words - shared, self.locations)):
+            if some:
+                clocks.strong_access(
+                    warp, some, locations, event is not Event.STORE, event is not Event.LOAD, bool(in_block)
+                )
+
+    # --- barriers -------------------------------------------------------------------------------------------------
+    def _arrived(self, block: Block, warp: Warp) -> None:
+        resident = self.resident[block.number]
+        number = warp["barrier_id"] & 15
+        resident.clocks.arrive(warp.in_block, number)
+        at = self._barrier_instruction(warp)
+        resident.barriers.setdefault(number, set()).add(at)
+        lanes = warp["barrier_lanes"] & 0xFFFFFFFF
+        if "synccheck" in self.checks and warp["barrier_mode"] != ARRIVE and lanes != warp.living:
+            self._divergence(block, warp, "Divergent thread(s) in warp", [at])
+
+    def _barrier_instruction(self, warp: Warp) -> int:
+        """Index of the barrier at which a warp has stopped: the last instruction of its last basic block."""
+        number = int(self._last_block(warp))
+        blocks = traced(self.launch.loaded, self.context).blocks
+        return blocks[number].first + blocks[number].count - 1
+
+    def _last_block(self, warp: Warp) -> int:
+        position, used, last = 0, warp["trace_used"], 0
+        trace = warp.trace
+        while position < used:
+            word = int(trace[position])
+            tag = (word >> 60) & 15
+            if tag == 1:
+                last = (word >> 32) & 0xFFFFFFF
+                position += 1
+            else:
+                position += 33 if tag == TAG_GATHER else 2
+        return last
+
+    def _divergence(self, block: Block, warp: Warp, what: str, places: list[int]) -> None:
+        key = (what, places[0])
+        if key in self.divergent:
+            self.divergent[key].count += 1
+            return
+        absent = warp.living & ~(warp["barrier_lanes"] & 0xFFFFFFFF)
+        lane = ((absent or warp.living or 1) & -(absent or warp.living or 1)).bit_length() - 1
+        details = []
+        if "warp" in what:
+            details.append(
+                f"{absent.bit_count()} thread(s) of the warp did not come with the others, thread {self._thread(warp.in_block, lane)} first"
+            )
+            details.append("a barrier inside a branch must be reached by every thread of the block")
+        else:
+            others = ", ".join(place(self.program, p, "", (0, 0, 0), (0, 0, 0)).at() for p in places[1:])
+            details.append(f"other warps came to this barrier from another place: {others}")
+        index = block_index(block.number, self.context.geometry.grid)
+        one = place(self.program, places[0], "", index, self._thread(warp.in_block, lane))
+        self.divergent[key] = Finding(
+            "synccheck", "error", f"Barrier error detected. {what}.", (one,), tuple(details), 1, None,
+            self.launch.number, self.launch.host,
+        )  # fmt: skip
+
+    # --- results ----------------------------------------------------------------------------------------------------
+    def findings(self) -> list[Finding]:
+        """What this launch showed, in the order in which it showed."""
+        found = [self._finding(self.table[i]) for i in range(self.found)]
+        return [*self.divergent.values(), *found, *self._waste()]
+
+    def _thread(self, warp_in_block: int, lane: int) -> Dim3:
+        return thread_of(self.context.geometry, warp_in_block, lane)
+
+    def _place(self, instruction: int, what: str, warp: int, lane: int) -> Place:
+        index = block_index(warp // self.warps, self.context.geometry.grid)
+        return place(self.program, instruction, what, index, self._thread(warp % self.warps, lane))
+
+    def _access_word(self, instruction: int) -> str:
+        rows = self.events.rows
+        mine = rows[rows[:, Column.INSTRUCTION] == instruction]
+        kinds = {Event(int(k)) for k in mine[:, Column.EVENT]}
+        return "Atomic" if Event.ATOMIC in kinds else "Write" if kinds == {Event.STORE} else "Read"
+
+    def _finding(self, row: npt.NDArray[np.int64]) -> Finding:
+        kind, space, address = int(row[sh.F_KIND]), int(row[sh.F_SPACE]), int(row[sh.F_ADDRESS])
+        shared = space < 0
+        where = f"byte {address - SHARED_WINDOW:,} of shared memory" if shared else self._where(address)
+        count = int(row[sh.F_COUNT])
+        if kind == sh.UNDEFINED:
+            memory = "__shared__" if shared else "__global__"
+            title = f"Uninitialized {memory} memory read of size {int(row[sh.F_BYTES])} bytes"
+            one = self._place(int(row[sh.F_NOW]), "", int(row[sh.F_WARP]), int(row[sh.F_LANE]))
+            details = [f"Address {address:#x}: {where}"]
+            if not shared:
+                inside = self.live[space]
+                origin = self.launch.checker.origins.get(inside.address, "")
+                details.append(
+                    f"allocated at {origin}; nothing wrote these bytes since" if origin else "nothing wrote these bytes"
+                )
+            return Finding(
+                "initcheck",
+                "error",
+                title,
+                (one,),
+                tuple(details),
+                count,
+                address,
+                self.launch.number,
+                self.launch.host,
+            )
+        names = {sh.RAW: "RAW", sh.WAR: "WAR", sh.WAW: "WAW"}
+        severity = ("error", "warning", "info")[int(row[sh.F_SEVERITY])]
+        before, now = int(row[sh.F_BEFORE]), int(row[sh.F_NOW])
+        earlier = "Read" if kind == sh.WAR else self._access_word(before).replace("Read", "Write")
+        later = "Read" if kind == sh.RAW else self._access_word(now).replace("Read", "Write")
+        places = (
+            self._place(before, f"{earlier} access", int(row[sh.F_OTHER_WARP]), int(row[sh.F_OTHER_LANE])),
+            self._place(now, f"{later} access", int(row[sh.F_WARP]), int(row[sh.F_LANE])),
+        )
+        same_warp = int(row[sh.F_OTHER_WARP]) == int(row[sh.F_WARP])
+        same_block = int(row[sh.F_OTHER_WARP]) // self.warps == int(row[sh.F_WARP]) // self.warps
+        advice = (
+            "threads of one warp: __syncwarp() between the accesses orders them"
+            if same_warp
+            else "threads of one block: __syncthreads() between the accesses orders them"
+            if same_block
+            else "threads of different blocks: only an atomic or volatile flag with __threadfence() on both sides, "
+            "or another launch, orders them"
+        )
+        details = [f"{names[kind]} hazard at {address:#x}: {where}", advice]
+        if severity == "info":
+            details.append("both wrote the same value")
+        title = f"{severity.capitalize()}: Race reported between {earlier} access and {later} access"
+        return Finding(
+            "racecheck", severity, title, places, tuple(details), count, address, self.launch.number, self.launch.host
+        )
+
+    def _where(self, address: int) -> str:
+        inside = self.context.memory.find(address)
+        return f"byte {address - inside.address:,} of {inside.name}" if inside is not None else "no allocation"
+
+    def _waste(self) -> list[Finding]:
+        """perfcheck: accesses that move much more than their bytes need."""
+        found = []
+        for index in np.flatnonzero(self.counters[:, sh.N_REQUESTS]):
+            requests, sectors, ideal, waves, ideal_waves = (int(v) for v in self.counters[index])
+            one = self._place(int(index), "", 0, 0)
+            if sectors >= WASTE * ideal > 0:
+                title = (
+                    f"Uncoalesced access: {sectors / requests:.1f} sectors a request, {ideal / requests:.1f} would do"
+                )
+                details = (f"{32 * sectors:,} bytes moved for {requests:,} requests",)
+                found.append(
+                    Finding("perfcheck", "info", title, (one,), details, 1, None, self.launch.number, self.launch.host)
+                )
+            if waves >= WASTE * ideal_waves > 0:
+                title = f"Bank conflicts: {waves / requests:.1f} wavefronts a request, {ideal_waves / requests:.1f} would do"
+                details = (f"{waves - ideal_waves:,} wavefronts more than needed in {requests:,} requests",)
+                found.append(
+                    Finding("perfcheck", "info", title, (one,), details, 1, None, self.launch.number, self.launch.host)
+                )
+        return found
+
+
+def _lane_addresses(trace: npt.NDArray[np.int64], at: int) -> list[int]:
+    """Addresses of the lanes that take part in the access record at word ``at``."""
+    word = int(trace[at])
+    lanes = [lane for lane in range(32) if word >> lane & 1]
+    if (word >> 60) & 15 == TAG_GATHER:
+        return [int(trace[at + 1 + lane]) for lane in lanes]
+    stride = (word >> 32) & 0xFFFFFF
+    stride -= (stride & 0x800000) << 1
+    return [int(trace[at + 1]) + lane * stride for lane in lanes]

@@ -1,0 +1,160 @@
+"""Happens-before between warps: what barriers, fences and atomics let a warp know of the others.
+
+Every warp counts its synchronisations (its *epoch*).  A clock is, for each warp of the launch, the epoch before which everything
+that warp did is known.  Clocks pass
+
+* at a block barrier, from every warp that arrives to every warp that waits;
+* from a fence to what reads the word that a later strong store or atomic of the same warp wrote (release), when the reader
+  fences behind its read (acquire);
+* at an mbarrier, and at strong accesses of block scope, from one access of the word to the next within the block.
+
+That is the causality order of PTX (ISA 8.8, "Memory Consistency Model") at the grain of warps; ``shadow.py`` orders the
+lanes of one warp.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Row = npt.NDArray[np.int64]
+NOTHING: Row = np.zeros(0, np.int64)
+WARP_LANES = 32
+
+
+class Clock:
+    """Epochs by block, one row of warps each; never changed once others hold it."""
+
+    __slots__ = ("_dense", "rows")
+
+    def __init__(self, rows: dict[int, Row] | None = None) -> None:
+        self.rows: dict[int, Row] = rows if rows is not None else {}
+        self._dense: Row | None = None
+
+    def joined(self, other: Clock) -> Clock:
+        """The later epoch of each warp."""
+        if not other.rows or other is self:
+            return self
+        if not self.rows:
+            return other
+        rows = dict(self.rows)
+        for block, row in other.rows.items():
+            mine = rows.get(block)
+            rows[block] = row if mine is None or mine is row else np.maximum(mine, row)
+        return Clock(rows)
+
+    def with_row(self, block: int, row: Row) -> Clock:
+        """The same with a block's row."""
+        return Clock({**self.rows, block: row})
+
+    def dense(self, blocks: int, warps: int) -> Row:
+        """One epoch for each warp of the launch."""
+        if not self.rows:
+            return NOTHING
+        if self._dense is None:
+            table = np.zeros((blocks, warps), np.int64)
+            for block, row in self.rows.items():
+                table[block] = row
+            self._dense = table.reshape(-1)
+        return self._dense
+
+
+EMPTY = Clock()
+
+
+@dataclass(slots=True)
+class _Location:
+    """What was released at a word."""
+
+    device: Clock = EMPTY
+    block: dict[int, Clock] = field(default_factory=dict)
+    """Releases of block scope, by block."""
+
+
+class BlockClocks:
+    """The clocks of a resident block's warps."""
+
+    def __init__(self, number: int, warps: int) -> None:
+        self.number = number
+        self.epochs: Row = np.ones(warps, np.int64)
+        self.known: npt.NDArray[np.int64] = np.zeros((warps, warps), np.int64)
+        self.lanes: npt.NDArray[np.int64] = np.zeros((warps, WARP_LANES, WARP_LANES), np.int64)
+        self.foreign: list[Clock] = [EMPTY] * warps
+        self.seen: list[Clock] = [EMPTY] * warps
+        """What strong accesses are ordered behind: also what was released at a word that was read without a fence since.
+        Weak reads behind it may find old values in L1."""
+        self._arrived: dict[int, Clock] = {}
+        self._arrived_seen: dict[int, Clock] = {}
+        self._released: list[Clock] = [EMPTY] * warps
+        self._released_in_block: list[Clock] = [EMPTY] * warps
+        self._to_acquire: list[Clock] = [EMPTY] * warps
+
+    def clock(self, warp: int) -> Clock:
+        """Everything that a warp knows, its own past included."""
+        row = self.known[warp].copy()
+        row[warp] = self.epochs[warp]
+        return self.foreign[warp].with_row(self.number, row)
+
+    def learn(self, warp: int, clock: Clock) -> None:
+        """A warp comes to know a clock."""
+        own = clock.rows.get(self.number)
+        if own is not None:
+            np.maximum(self.known[warp], own, out=self.known[warp])
+        if len(clock.rows) > (own is not None):
+            rest = clock if own is None else Clock({b: r for b, r in clock.rows.items() if b != self.number})
+            self.foreign[warp] = self.foreign[warp].joined(rest)
+
+    # --- barriers ------------------------------------------------------------------------------------
+    def arrive(self, warp: int, barrier: int) -> None:
+        """A warp arrives at a block barrier: what it did is for those who wait there."""
+        self.epochs[warp] += 1
+        self._arrived[barrier] = self._arrived.get(barrier, EMPTY).joined(self.clock(warp))
+        self._arrived_seen[barrier] = self._arrived_seen.get(barrier, EMPTY).joined(self.seen[warp])
+
+    def complete(self, barrier: int, waiting: dict[int, int]) -> None:
+        """A barrier completes; ``waiting`` are the warps that it releases and their lanes."""
+        clock, seen = self._arrived.pop(barrier, EMPTY), self._arrived_seen.pop(barrier, EMPTY)
+        for warp, lanes in waiting.items():
+            self.learn(warp, clock)
+            self.seen[warp] = self.seen[warp].joined(seen)
+            some = [lane for lane in range(WARP_LANES) if lanes >> lane & 1]
+            self.lanes[warp][np.ix_(some, some)] = self.epochs[warp]
+
+    # --- fences and words --------------------------------------------------------------------------------
+    def fence(self, warp: int, device: bool) -> None:
+        """A fence: orders earlier strong reads before what follows, and what came before later strong writes."""
+        self.learn(warp, self._to_acquire[warp])
+        self._to_acquire[warp] = EMPTY
+        self.epochs[warp] += 1
+        clock = self.clock(warp)
+        self._released_in_block[warp] = clock
+        if device:
+            self._released[warp] = clock
+
+    def strong_access(
+        self, warp: int, words: set[int], locations: dict[int, Any], reads: bool, writes: bool, in_block: bool
+    ) -> None:
+        """A strong access to words: reads acquire (behind a fence, or at once within the block), writes release."""
+        for word in words:
+            place: _Location = locations.setdefault(word, _Location())
+            if reads:
+                seen = place.device.joined(place.block.get(self.number, EMPTY))
+                if in_block:
+                    self.learn(warp, seen)
+                else:
+                    self._to_acquire[warp] = self._to_acquire[warp].joined(seen)
+                    self.seen[warp] = self.seen[warp].joined(seen)
+        if writes and in_block:
+            self.epochs[warp] += 1
+            self._released_in_block[warp] = self.clock(warp)
+        if writes:
+            for word in words:
+                place = locations[word]
+                mine = self._released_in_block[warp]
+                device = self._released[warp]
+                # An atomic continues what others released at the word; a store begins anew.
+                place.device = place.device.joined(device) if reads else device
+                place.block[self.number] = place.block.get(self.number, EMPTY).joined(mine) if reads else mine

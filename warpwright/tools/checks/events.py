@@ -1,0 +1,184 @@
+"""What of a kernel the checks look at: its memory accesses and everything that orders them, basic block by basic block.
+
+A traced warp leaves a record for each basic block that it enters and for each access in it (``engine/abi.py``).  The rest
+is known from the machine code:
+
+* ``__syncwarp()`` is WARPSYNC where lanes may have diverged, BRA.CONV in front of an out-of-line WARPSYNC, and a NOP
+  where the compiler knows that they have not (NVRTC 12.9 for sm_70 to sm_90).
+* MEMBAR is a fence; ``acquire`` of a scope beyond the block ends in CCTL.IVALL, which empties L1.
+* An atomic of a type that the memory does not have is a loop of a load and a compare-and-swap of the same address, by the
+  compiler or by hand: the load, which sees whatever is there, belongs to the atomic.
+* ``volatile`` accesses of shared memory are plain LDS and STS; the PTX of the kernel, where there is one, tells their lines.
+* SYNCS and ATOMS.ARRIVE are mbarriers: an arrival releases and a test acquires what the block's threads did.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from warpwright.engine.blocks import BasicBlock
+from warpwright.isa.program import RZ, Instruction, Kind, Program
+
+
+class Event(IntEnum):
+    """What happens at a place of a basic block."""
+
+    LOAD = 0
+    STORE = 1
+    ATOMIC = 2
+    LANES = 3
+    """Lanes of the warp synchronise."""
+    FENCE = 4
+
+
+class Column(IntEnum):
+    """A row of the event table."""
+
+    EVENT = 0
+    INSTRUCTION = 1
+    BYTES = 2
+    """Of one lane."""
+    STRONG = 3
+    """1: atomic or volatile: never a race with another strong one.  2: of the block's scope: synchronises without a fence."""
+    SHARED = 4
+    """1 when the access is one of shared memory by its instruction."""
+    SYNCHRONISES = 5
+    """1: the reader stops behind it, since it may release or acquire."""
+    SCOPE = 6
+    """Fences: 0 the block, 1 the device and beyond."""
+    UNIFORM = 7
+    """Stores: 1 when every lane stores the same value, as far as the machine code tells."""
+
+
+COLUMNS = len(Column)
+_MBARRIER = ("SYNCS", "ARRIVES")
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """The event table of one kernel."""
+
+    rows: npt.NDArray[np.int64]
+    """Shape (events, COLUMNS)."""
+    starts: npt.NDArray[np.int64]
+    """First row of each basic block, and the end: shape (blocks + 1,)."""
+    fences: bool
+    """True when a fence or a barrier object may order accesses of different warps."""
+    narrow_shared: bool
+    """True when some access to shared memory is narrower than four bytes."""
+
+
+def is_mbarrier(instruction: Instruction) -> bool:
+    return instruction.opcode in _MBARRIER or (instruction.opcode == "ATOMS" and "ARRIVE" in instruction.modifiers)
+
+
+def _synchronises_lanes(program: Program, index: int) -> bool:
+    instruction = program.instructions[index]
+    if instruction.opcode == "WARPSYNC":
+        return True
+    if instruction.opcode == "BRA":
+        return "CONV" in instruction.modifiers
+    return instruction.opcode == "NOP"
+
+
+def _address(instruction: Instruction) -> tuple[int, int] | None:
+    """(base register, displacement) of the memory operand."""
+    operand = next((o for o in instruction.operands if o.kind is Kind.MEMORY), None)
+    if operand is None or operand.base is None:
+        return None if operand is None else (RZ, operand.value)
+    return operand.base.index, operand.value
+
+
+def _loads_of_atomics(program: Program) -> set[int]:
+    """Indices of loads from the very address of a later compare-and-swap."""
+    found = set()
+    for index, instruction in enumerate(program.instructions):
+        if not instruction.opcode.startswith("ATOM") or not any(m.startswith("CAS") for m in instruction.modifiers):
+            continue
+        where = _address(instruction)
+        for back in range(index - 1, -1, -1):
+            before = program.instructions[back]
+            if before.opcode.startswith("LD") and _address(before) == where and where is not None:
+                found.add(back)
+    return found
+
+
+_SHARED_VOLATILE = re.compile(r"\b(?:ld|st)\.(?:volatile|relaxed|acquire|release)(?:\.\w+)*\.shared\b")
+
+
+def volatile_lines(ptx: str | None) -> frozenset[int]:
+    """Source lines whose accesses to shared memory are volatile (or relaxed, acquire, release) in the PTX of a module."""
+    lines = set()
+    current = 0
+    for text in (ptx or "").splitlines():
+        words = text.split()
+        if len(words) >= 3 and words[0] == ".loc":
+            current = int(words[2])
+        elif _SHARED_VOLATILE.search(text):
+            lines.add(current)
+    return frozenset(lines)
+
+
+def _stores_one_value(program: Program, index: int) -> bool:
+    """Whether a store's data is RZ or a register that was last set to an immediate or a kernel argument."""
+    instruction = program.instructions[index]
+    if not instruction.opcode.startswith("ST") or instruction.operands[-1].kind is not Kind.REGISTER:
+        return False
+    data = instruction.operands[-1].index
+    if data == RZ:
+        return True
+    for back in range(index - 1, -1, -1):
+        before = program.instructions[back]
+        first = before.operands[0] if before.operands else None
+        if first is None or first.kind is not Kind.REGISTER or first.index != data or before.opcode.startswith("ST"):
+            continue
+        sources = [o for o in before.operands[1:] if not (o.kind is Kind.REGISTER and o.index == RZ)]
+        constants = (Kind.IMMEDIATE, Kind.FLOAT, Kind.CONSTANT, Kind.UNIFORM_REGISTER)
+        return before.guard is None and all(o.kind in constants for o in sources)
+    return False
+
+
+def events_of(program: Program, blocks: Sequence[BasicBlock], volatile: Set[int] = frozenset()) -> Events:
+    """The event table of a kernel that was compiled with tracing.
+
+    Args:
+        volatile: source lines of volatile accesses to shared memory.
+    """
+    rows: list[list[int]] = []
+    starts = [0]
+    parts = _loads_of_atomics(program)
+    fences = any(i.opcode == "MEMBAR" or is_mbarrier(i) for i in program.instructions)
+    narrow = False
+    for block in blocks:
+        accesses = list(block.accesses)
+        for index in range(block.first, block.first + block.count):
+            instruction = program.instructions[index]
+            while accesses and accesses[0].instruction == index:
+                access = accesses.pop(0)
+                shared = access.space == "shared"
+                narrow |= access.space in ("shared", "generic") and access.bytes < 4
+                event = {"load": Event.LOAD, "store": Event.STORE, "atomic": Event.ATOMIC}[access.kind]
+                block_scope = is_mbarrier(instruction) or (access.access.strong and _of_block(instruction))
+                strong = access.access.strong or event is Event.ATOMIC or index in parts or is_mbarrier(instruction)
+                strong |= shared and instruction.line is not None and instruction.line[1] in volatile
+                synchronises = fences and strong and index not in parts
+                kind = 2 if block_scope else int(strong)
+                one_value = _stores_one_value(program, index)
+                rows.append([event, index, access.bytes, kind, int(shared), int(synchronises), 0, int(one_value)])
+            if instruction.opcode == "MEMBAR" or (instruction.opcode == "CCTL" and "IVALL" in instruction.modifiers):
+                wide = not {"CTA", "SM"} & set(instruction.modifiers)
+                rows.append([Event.FENCE, index, 0, 0, 0, 1, int(wide), 0])
+            elif _synchronises_lanes(program, index):
+                rows.append([Event.LANES, index, 0, 0, 0, 0, 0, 0])
+        starts.append(len(rows))
+    return Events(np.array(rows, np.int64).reshape(len(rows), COLUMNS), np.array(starts, np.int64), fences, narrow)
+
+
+def _of_block(instruction: Instruction) -> bool:
+    return "CTA" in instruction.modifiers or "SM" in instruction.modifiers

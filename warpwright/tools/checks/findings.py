@@ -1,0 +1,99 @@
+"""What the checks found, in the words of NVIDIA's compute-sanitizer, so that whoever knows its reports can read ours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from warpwright.engine.faults import source_line
+from warpwright.isa.program import Program
+from warpwright.isa.sass.text import format_instruction
+from warpwright.toolchain.names import plain_name
+
+Dim3 = tuple[int, int, int]
+SEVERITIES = ("error", "warning", "info")
+RULE = "========="
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An instruction of a kernel and the thread that was there."""
+
+    what: str
+    """``Write access``, ``Read access``, ``Atomic access``, or empty."""
+    kernel: str
+    instruction: str
+    """As disassembled."""
+    offset: int
+    """Byte offset in the kernel."""
+    line: str
+    """``file.cu:5: text of the line``, or empty without line information."""
+    block: Dim3
+    thread: Dim3
+
+    def at(self) -> str:
+        """``kernel+0x70 in file.cu:5: text``."""
+        return f"{self.kernel}+{self.offset:#x}" + (f" in {self.line}" if self.line else f" ({self.instruction})")
+
+
+def place(program: Program, index: int, what: str, block: Dim3, thread: Dim3) -> Place:
+    """The place of the index-th instruction of a kernel."""
+    instruction = program.instructions[index]
+    return Place(
+        what,
+        plain_name(program.name),
+        format_instruction(instruction),
+        instruction.address,
+        source_line(program, instruction.address) or "",
+        block,
+        thread,
+    )
+
+
+@dataclass(slots=True)
+class Finding:
+    """One defect of a program, however often it showed."""
+
+    check: str
+    """memcheck | racecheck | synccheck | initcheck | perfcheck | schedcheck."""
+    severity: str
+    """error | warning | info."""
+    title: str
+    """The first line: what is wrong."""
+    places: tuple[Place, ...]
+    """Where: the access itself; for a race both, the earlier one first."""
+    details: tuple[str, ...] = ()
+    """Further lines: address, allocation, what to do."""
+    count: int = 1
+    """How often it was seen, in lanes."""
+    address: int | None = None
+    """Device address, or byte offset in shared memory, of the first time."""
+    launch: int = 0
+    """Number of the launch, counted from 1."""
+    host: tuple[str, ...] = field(default_factory=tuple)
+    """The host's calls that led to the launch, outermost first."""
+
+    def __str__(self) -> str:
+        lines = [self.title]
+        for n, one in enumerate(self.places):
+            if one.what:
+                lines.append(f"    {'and ' if n else ''}{one.what} at {one.at()}")
+            else:
+                lines.append(f"    at {one.at()}")
+            lines.append(f"    by thread {_dim(one.thread)} in block {_dim(one.block)}")
+        lines += [f"    {detail}" for detail in self.details]
+        if self.count > 1:
+            lines.append(f"    seen {self.count:,} times; this is the first")
+        if self.host:
+            lines.append(f"    Host: {' > '.join(self.host)}")
+        return "\n".join(f"{RULE} {line}" for line in lines)
+
+
+def _dim(index: Dim3) -> str:
+    return "({},{},{})".format(*index)
+
+
+def summary(findings: list[Finding]) -> str:
+    """The last line of a report."""
+    counts = {severity: sum(f.severity == severity for f in findings) for severity in SEVERITIES}
+    words = [f"{n} {what}{'s' if n != 1 and what != 'info' else ''}" for what, n in counts.items() if n]
+    return f"{RULE} CHECK SUMMARY: {', '.join(words) if words else 'no findings'}"

@@ -1,0 +1,281 @@
+"""Runs a launch for the checks: traced warps in turn, barriers, and the order of warps from a seed when asked for.
+
+Blocks become resident as in a launch without checks: one at a time as long as it makes progress, more when every
+warp only spins.  With a seed, blocks and warps take their turns in a random order that the seed determines.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from warpwright.engine.abi import BLOCK, MAX_RECORD_WORDS_PER_ACCESS, WARP, Status
+from warpwright.engine.compiled import stop_error
+from warpwright.engine.execute import Cancelled, Counts, block_index
+from warpwright.engine.jit.workspace import Outcome, WarpState
+from warpwright.engine.kernels import Traced
+from warpwright.engine.launch import LaunchContext, aligned_words, shared_bytes, stack_bytes
+
+Words = npt.NDArray[np.int64]
+TRACE_LIMIT_WORDS = 4096
+RUNNING, AT_BARRIER, EXITED, STUCK = range(4)
+STATES = ("running", "barrier", "exited", "stuck")
+ROUNDS_BEFORE_NEXT_BLOCK = 4
+STOPS_BEFORE_GIVING_WAY = 256
+"""Strong accesses of one turn; a warp that makes more may be spinning on what another one has to write."""
+SYNC, ARRIVE, POPCOUNT, AND, OR = range(5)
+FULL_WARP = 0xFFFFFFFF
+
+
+@dataclass(slots=True)
+class Warp:
+    """A resident warp."""
+
+    words: Words
+    """Its WARP structure."""
+    trace: Words
+    in_block: int
+    state: int = RUNNING
+    barrier_at: int = -1
+    """Index of the instruction of the barrier at which it waits or waited last."""
+
+    def __getitem__(self, name: str) -> int:
+        return int(self.words[WARP.slot(name)]) & 0xFFFF_FFFF_FFFF_FFFF
+
+    def __setitem__(self, name: str, value: int) -> None:
+        self.words[WARP.slot(name)] = value
+
+    @property
+    def living(self) -> int:
+        """Mask of the lanes that have not exited."""
+        return self["lanes"] & ~self["exited"] & FULL_WARP
+
+
+@dataclass(slots=True)
+class Block:
+    """A resident block."""
+
+    number: int
+    words: Words
+    shared: npt.NDArray[np.uint8]
+    warps: list[Warp]
+    arrived: dict[int, int] = field(default_factory=dict)
+    """Threads that have arrived at each barrier."""
+    votes: dict[int, int] = field(default_factory=dict)
+
+
+class Watcher(Protocol):
+    """Whoever looks on."""
+
+    def admitted(self, block: Block) -> None: ...
+    def ran(self, block: Block, warp: Warp, status: Status) -> None: ...
+    def barrier_completed(self, block: Block, barrier: int, waiting: list[Warp]) -> None: ...
+    def ended(self, block: Block) -> None: ...
+
+
+class CheckedExecution:
+    """One functional launch of a traced kernel, block by block, with a watcher.
+
+    Args:
+        seed: order of blocks and warps; None for ascending numbers.
+    """
+
+    def __init__(
+        self, context: LaunchContext, kernel: Traced, resident_blocks: int, watcher: Watcher, seed: int | None = None
+    ) -> None:
+        self.context = context
+        self.watcher = watcher
+        self.blocks_done = 0
+        self._function: Callable[[int], int] = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(kernel.address)
+        self._spill_bytes = (kernel.spill_bytes + 63) // 64 * 64 + 64
+        longest = max((1 + MAX_RECORD_WORDS_PER_ACCESS * (len(b.accesses) + 1) for b in kernel.blocks), default=1)
+        self._trace_words = TRACE_LIMIT_WORDS + longest + 64
+        self._room = max(1, min(resident_blocks, context.geometry.blocks))
+        self._random = random.Random(seed) if seed is not None else None
+        self._counts = Counts()
+        self._clock = 0
+
+    def run(self) -> Counts:
+        """Run every block.
+
+        Raises:
+            Cancelled: when the launch structure's ``cancel`` was set.
+            ExecutionError: a fault, trap or deadlock.
+        """
+        waiting = list(range(self.context.geometry.blocks - 1, -1, -1))
+        if self._random is not None:
+            self._random.shuffle(waiting)
+        resident: list[Block] = []
+        fruitless = 0
+        # Another order needs several blocks at once: their warps must be able to come between each other.
+        wanted = self._random.randint(1, min(8, self._room)) if self._random is not None else 1
+        while waiting or resident:
+            while waiting and len(resident) < self._room and len(resident) < wanted:
+                resident.append(self._admit(waiting.pop()))
+            if self._random is not None:
+                self._random.shuffle(resident)
+            fruitful = False
+            for block in tuple(resident):
+                ended, moved = self._turn(block)
+                fruitful |= moved
+                if ended:
+                    resident.remove(block)
+                    self._end(block)
+            if fruitful:
+                fruitless = 0
+                if self._random is None and len(resident) < wanted:
+                    wanted = max(1, len(resident))
+            else:
+                fruitless += 1
+                if fruitless >= ROUNDS_BEFORE_NEXT_BLOCK and len(resident) < self._room:
+                    wanted, fruitless = len(resident) + 1, 0
+        return self._counts
+
+    # --- a block ------------------------------------------------------------------------------------------
+    def _admit(self, number: int) -> Block:
+        context = self.context
+        program, geometry = context.program, context.geometry
+        size = shared_bytes(program, geometry)
+        # A double word behind the end: values of the last bytes are read by double words.
+        shared = aligned_words((size + 127) // 64 * 64).view(np.uint8)[: size + 8]
+        block_words = aligned_words(BLOCK.size_bytes)
+        warps = geometry.warps_per_block
+        stride = (WARP.size_bytes + 63) // 64 * 64
+        local = (stack_bytes(program) * 32 + 63) // 64 * 64
+        structures = aligned_words(stride * warps)
+        spills, locals_ = aligned_words(self._spill_bytes * warps), aligned_words(local * warps + 64)
+        x, y, z = block_index(number, geometry.grid)
+        values = {
+            **{"index_x": x, "index_y": y, "index_z": z, "linear_index": number, "warp_count": warps},
+            **{"shared_base": shared.ctypes.data, "shared_bytes": size, "warps": structures.ctypes.data},
+        }
+        for name, value in values.items():
+            block_words[BLOCK.slot(name)] = value
+        made = []
+        for n in range(warps):
+            words = structures[n * stride // 8 : (n + 1) * stride // 8]
+            trace = np.zeros(self._trace_words, np.int64)
+            warp = Warp(words, trace, n)
+            threads = min(geometry.threads_per_block - 32 * n, 32)
+            fields = {
+                **{"launch": context.address, "block": block_words.ctypes.data, "warp_in_block": n},
+                **{"lanes": (1 << threads) - 1, "local_base": locals_.ctypes.data + n * local},
+                **{"trace_base": trace.ctypes.data, "trace_limit": TRACE_LIMIT_WORDS},
+                **{"sm_id": number % max(context["sm_count"], 1), "spill": spills.ctypes.data + n * self._spill_bytes},
+            }
+            for name, value in fields.items():
+                warp[name] = value
+            made.append(warp)
+        block = Block(number, block_words, shared, made)
+        context.keep.append((block_words, shared, structures, spills, locals_))
+        self.watcher.admitted(block)
+        return block
+
+    def _turn(self, block: Block) -> tuple[bool, bool]:
+        """Run the block's warps as far as they go: (has it ended, did it do more than spin)."""
+        fruitful = False
+        while True:
+            moved = False
+            order = [w for w in block.warps if w.state == RUNNING]
+            if self._random is not None:
+                self._random.shuffle(order)
+            for warp in order:
+                moved |= self._run(block, warp)
+            fruitful |= moved
+            if all(w.state == EXITED for w in block.warps):
+                return True, True
+            released = self._release(block)
+            if self.context.cancelled:
+                raise Cancelled
+            if not any(w.state == RUNNING for w in block.warps):
+                raise self._error(block, None, Status.DEADLOCK)
+            # A spinning warp may wait for another block; with a seed, blocks take turns anyway.
+            if not (moved or released) or self._random is not None:
+                return False, fruitful or released
+
+    def _run(self, block: Block, warp: Warp) -> bool:
+        """One call of the warp function; True when the warp did more than give way."""
+        for _ in range(STOPS_BEFORE_GIVING_WAY):
+            warp["trace_used"] = 0
+            self._clock += 1
+            warp["clock"] = self._clock
+            warp["globaltimer_ns"] = self._clock
+            status = Status(self._function(warp.words.ctypes.data))
+            self.watcher.ran(block, warp, status)
+            if status in (Status.STRONG, Status.CLOCK, Status.TRACE_FULL):
+                if self.context.cancelled:
+                    raise Cancelled
+                if status is Status.STRONG and self._random is not None:
+                    return True
+                continue
+            if status is Status.EXIT:
+                warp.state = EXITED
+            elif status is Status.BARRIER:
+                self._arrive(block, warp)
+            elif status is Status.DEADLOCK:
+                warp.state = STUCK
+            elif status in (Status.YIELD, Status.SLEEP):
+                return False
+            else:
+                raise self._error(block, warp, status)
+            return True
+        return False
+
+    def _end(self, block: Block) -> None:
+        self.blocks_done += 1
+        self._counts.blocks_done += 1
+        for warp in block.warps:
+            self._counts.warp_instructions += warp["instructions"]
+            self._counts.thread_instructions += warp["thread_instructions"]
+        self.watcher.ended(block)
+        address = block.words.ctypes.data
+        self.context.keep[:] = [
+            kept for kept in self.context.keep if not isinstance(kept, tuple) or kept[0].ctypes.data != address
+        ]
+
+    # --- barriers: as the scheduler of launches without checks -----------------------------------------------
+    def _arrive(self, block: Block, warp: Warp) -> None:
+        number, lanes = warp["barrier_id"] & 15, warp["barrier_lanes"] & FULL_WARP
+        whole = warp["barrier_threads"] != 0 and lanes == warp.living
+        block.arrived[number] = block.arrived.get(number, 0) + (32 if whole else lanes.bit_count())
+        votes = warp["barrier_vote"] & lanes
+        counted = votes ^ lanes if warp["barrier_mode"] == AND else votes
+        if warp["barrier_mode"] >= POPCOUNT:
+            block.votes[number] = block.votes.get(number, 0) + counted.bit_count()
+        if warp["barrier_mode"] != ARRIVE:
+            warp.state = AT_BARRIER
+
+    def _release(self, block: Block) -> bool:
+        living = sum(w.living.bit_count() for w in block.warps)
+        released = False
+        for number in sorted({w["barrier_id"] & 15 for w in block.warps if w.state == AT_BARRIER}):
+            waiting = [w for w in block.warps if w.state == AT_BARRIER and w["barrier_id"] & 15 == number]
+            expected = max(w["barrier_threads"] for w in waiting) or living
+            if block.arrived.get(number, 0) < expected:
+                continue
+            votes = block.votes.pop(number, 0)
+            block.arrived[number] = 0
+            for warp in waiting:
+                warp.state = RUNNING
+                mode = warp["barrier_mode"]
+                if mode >= POPCOUNT:
+                    warp["barrier_result"] = {POPCOUNT: votes, AND: int(votes == 0), OR: int(votes != 0)}[mode]
+            self.watcher.barrier_completed(block, number, waiting)
+            released = True
+        return released
+
+    def _error(self, block: Block, stopped: Warp | None, status: Status) -> Exception:
+        states = [WarpState(w.in_block, STATES[w.state], w.words.copy()) for w in block.warps]
+        outcome = Outcome(
+            status,
+            block_index=block_index(block.number, self.context.geometry.grid),
+            warps=states,
+            stopped=states[stopped.in_block] if stopped is not None else None,
+        )
+        return stop_error(self.context, outcome)
