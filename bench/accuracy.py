@@ -1,9 +1,10 @@
-"""Simulated cycles beside the cycles of a real card, kernel by kernel.
+"""Simulated cycles and counters beside those of a real card, kernel by kernel.
 
-``python -m bench.accuracy [--set corpus] [--gpu h200] [--seconds 60] [NAME …]`` runs each measured kernel with full timing and
-prints simulated against measured ``gpc__cycles_elapsed.max``, the mean absolute error and the
-correlation of log cycles.  The measurement is data: ``bench/data/<card>/<set>.json`` names the
-command that made it (``bench/corpus_card.py``).  No constant of a chip file is fitted to these kernels.
+``python -m bench.accuracy [--set corpus|validation] [--gpu h200] [--seconds 120] [NAME …]`` runs each measured kernel with
+full timing and prints simulated against measured ``gpc__cycles_elapsed.max``, instruction counts, L1 and L2 hit rates, DRAM
+bytes and the simulator's speed; then mean absolute error, 90th percentile, worst, correlation of log cycles.
+The measurement is data: ``bench/data/<card>/<set>.json`` names the command that made it (``bench/corpus_card.py``).
+No constant of a chip file is fitted to these kernels.
 """
 
 from __future__ import annotations
@@ -12,32 +13,82 @@ import argparse
 import json
 import math
 import multiprocessing
-import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import numpy as np
 
+from bench.kernel_sets import kernel_set
+
 DATA = Path(__file__).parent / "data"
+CYCLES = "gpc__cycles_elapsed.max"
+INSTRUCTIONS, THREADS = "smsp__inst_executed.sum", "smsp__thread_inst_executed.sum"
+L1_HITS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit.sum"
+L1_SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
+L2_HITS, L2_SECTORS = "lts__t_sectors_lookup_hit.sum", "lts__t_sectors.sum"
+DRAM = ("dram__bytes_read.sum", "dram__bytes_write.sum")
+COMPARED = (CYCLES, INSTRUCTIONS, THREADS, L1_HITS, L1_SECTORS, L2_HITS, L2_SECTORS, *DRAM)
+DRAM_NOISE_BYTES = 256 * 1024
+"""Below this, what a card moves for itself (page tables, counters) is a large part: no error is said."""
+
+
+def ratio(part: float, whole: float) -> float:
+    return 100 * part / whole if whole else math.nan
 
 
 @dataclass(frozen=True)
 class Row:
-    """One kernel: cycles are ``gpc__cycles_elapsed.max``."""
+    """One kernel: the compared counters of the card and of the model, and the host's time."""
 
     name: str
-    measured_cycles: float
-    simulated_cycles: float
-    measured_instructions: float
-    simulated_instructions: float
-    seconds: float
+    card: Mapping[str, float]
+    ours: Mapping[str, float]
+    cpu_seconds: float
+    expected_error: float = field(default=math.nan)
+    """Of a sampled run, as it said itself."""
+    timed_instructions: float = field(default=math.nan)
+
+    @property
+    def measured_cycles(self) -> float:
+        return self.card[CYCLES]
+
+    @property
+    def simulated_cycles(self) -> float:
+        return self.ours[CYCLES]
 
     @property
     def error(self) -> float:
         """Signed relative error of the simulated cycles."""
         return self.simulated_cycles / self.measured_cycles - 1
+
+    @property
+    def same_instructions(self) -> bool:
+        """Warp and thread instructions are the card's."""
+        return all(self.card.get(k, self.ours[k]) == self.ours[k] for k in (INSTRUCTIONS, THREADS))
+
+    @property
+    def l1_points(self) -> float:
+        """Difference of the L1 hit rates of global loads in points; NaN without loads."""
+        return ratio(self.ours[L1_HITS], self.ours[L1_SECTORS]) - ratio(self.card[L1_HITS], self.card[L1_SECTORS])
+
+    @property
+    def l2_points(self) -> float:
+        """Difference of the L2 hit rates in points."""
+        return ratio(self.ours[L2_HITS], self.ours[L2_SECTORS]) - ratio(self.card[L2_HITS], self.card[L2_SECTORS])
+
+    @property
+    def dram_error(self) -> float:
+        """Signed relative error of the bytes that DRAM moved; NaN where they are few."""
+        theirs, ours = (sum(values[k] for k in DRAM) for values in (self.card, self.ours))
+        return ours / theirs - 1 if max(theirs, ours) >= DRAM_NOISE_BYTES else math.nan
+
+    @property
+    def speed(self) -> float:
+        """Warp instructions in a second of one thread's CPU time."""
+        return self.ours[INSTRUCTIONS] / self.cpu_seconds if self.cpu_seconds else math.nan
 
 
 def measured(card: str, which: str) -> dict[str, dict[str, float]]:
@@ -49,28 +100,27 @@ def measured(card: str, which: str) -> dict[str, dict[str, float]]:
     return dict(json.loads((DATA / card / f"{which}.json").read_text())["kernels"])
 
 
-def simulate_one(card: str, name: str, which: str = "corpus") -> Row:
-    """Run one measured case of a set on the simulated card with full timing."""
+def simulate_one(card: str, name: str, which: str = "corpus", timing: str = "full", verify: bool = False) -> Row:
+    """Run one measured case of a set on the simulated card.
+
+    Raises:
+        AssertionError: with ``verify``, when the results are not the reference's.
+    """
     import warpwright as ww
-    from tests.kernels import case as corpus_case
 
-    case = corpus_case(name, "large")
-    record = measured(card, which)[name]
-    gpu = ww.GPU(card)
-    kernel = gpu.compile(case.source, options=case.options)[case.kernel]
-    start = time.perf_counter()
-    run = kernel[case.grid, case.block, case.shared_bytes](*case.args)
-    return Row(
-        name,
-        record["gpc__cycles_elapsed.max"],
-        float(run.cycles),
-        record.get("smsp__inst_executed.sum", float("nan")),
-        float(run.metrics["smsp__inst_executed.sum"]),
-        time.perf_counter() - start,
-    )
+    case = kernel_set(which).case(name)
+    module = ww.GPU(card, timing=timing).compile(case.source, options=case.options)
+    for symbol, contents in case.device_globals.items():
+        module.symbol(symbol).set(contents)
+    args = [a.copy() if isinstance(a, np.ndarray) and a.ndim else a for a in case.args]
+    run = module[case.kernel][case.grid, case.block, case.shared_bytes](*args)
+    if verify:
+        case.verify({i: a for i, a in enumerate(args) if isinstance(a, np.ndarray) and a.ndim})
+    ours = {key: float(run.metrics[key]) for key in COMPARED}
+    return Row(name, measured(card, which)[name], ours, run.timing.cpu_seconds)
 
 
-def _serve(pipe: Connection, card: str, which: str) -> None:
+def _serve(pipe: Connection, card: str, which: str, timing: str, verify: bool) -> None:
     """Another process: say that it is ready, then answer each name with its row or the text of what went wrong."""
     import warpwright as ww
     from tests.kernels import case
@@ -81,24 +131,29 @@ def _serve(pipe: Connection, card: str, which: str) -> None:
     pipe.send("ready")
     for name in iter(pipe.recv, None):
         try:
-            pipe.send(simulate_one(card, name, which))
+            pipe.send(simulate_one(card, name, which, timing, verify))
         except Exception as problem:  # one kernel's failure is a line of the table, the others still run
             pipe.send(f"{type(problem).__name__}: {str(problem).strip()[:200]}")
 
 
-def simulate(card: str, names: list[str] | None = None, which: str = "corpus", seconds: float = 60.0) -> list[Row]:
+def simulate(
+    card: str,
+    names: list[str] | None = None,
+    which: str = "corpus",
+    seconds: float = 120.0,
+    timing: str = "full",
+    verify: bool = False,
+) -> list[Row]:
     """Run every measured case of a set, each for at most ``seconds``; prints each row when it is there."""
-    from tests.kernels import names as corpus_names
-
     recorded = measured(card, which)
-    wanted = [name for name in corpus_names() if name in recorded and (not names or name in names)]
+    wanted = [name for name in kernel_set(which).names() if name in recorded and (not names or name in names)]
     rows: list[Row] = []
     context = multiprocessing.get_context("spawn")
     worker: BaseProcess | None = None
     for name in wanted:
         if worker is None:
             pipe, far = context.Pipe()
-            worker = context.Process(target=_serve, args=(far, card, which), daemon=True)
+            worker = context.Process(target=_serve, args=(far, card, which, timing, verify), daemon=True)
             worker.start()
             far.close()
             pipe.recv()
@@ -111,7 +166,7 @@ def simulate(card: str, names: list[str] | None = None, which: str = "corpus", s
             rows.append(answer)
             show(answer)
             continue
-        print(f"{name:28s} {recorded[name]['gpc__cycles_elapsed.max']:12.0f}  {answer}", flush=True)
+        print(f"{name:24s} {recorded[name][CYCLES]:11,.0f}  {answer}", flush=True)
         if "stopped" in answer or "died" in answer:
             worker.kill()
             worker.join()
@@ -124,25 +179,46 @@ def simulate(card: str, names: list[str] | None = None, which: str = "corpus", s
 
 def show(row: Row) -> None:
     """Print one line of the table."""
-    same = "" if row.measured_instructions == row.simulated_instructions else "  instructions differ"
+
+    def cell(value: float, form: str, width: int) -> str:
+        return format("" if math.isnan(value) else format(value, form), f">{width}s")
+
     print(
-        f"{row.name:28s} {row.measured_cycles:12.0f} {row.simulated_cycles:12.0f} {100 * row.error:+8.1f}%"
-        f" {row.simulated_instructions:12.0f} {row.seconds:7.2f} s{same}",
+        f"{row.name:24s} {row.measured_cycles:11,.0f} {row.simulated_cycles:11,.0f} {100 * row.error:+7.1f}%"
+        f" {row.ours[INSTRUCTIONS]:11,.0f} {'same' if row.same_instructions else 'DIFFER':>6s}"
+        f" {cell(row.l1_points, '+.1f', 7)} {cell(row.l2_points, '+.1f', 7)} {cell(100 * row.dram_error, '+.1f', 7)}"
+        f" {row.speed / 1e6:7.2f}",
         flush=True,
     )
 
 
+HEADER = (
+    f"{'kernel':24s} {'card':>11s} {'simulated':>11s} {'error':>8s} {'warp instr.':>11s} {'counts':>6s}"
+    f" {'L1 pts':>7s} {'L2 pts':>7s} {'DRAM %':>7s} {'M/s':>7s}"
+)
+
+
 def summary(rows: list[Row]) -> dict[str, float]:
-    """Mean absolute error, 90th percentile, worst (all fractions) and correlation of log cycles."""
+    """Mean absolute error, 90th percentile, worst (all fractions), correlation of log cycles, and of the counters:
+    how many instruction counts are equal, how many hit rates lie within 3 points and DRAM bytes within 5 %."""
     errors = np.abs([row.error for row in rows])
     logs = np.log([[row.measured_cycles, row.simulated_cycles] for row in rows])
-    correlation = float(np.corrcoef(logs.T)[0, 1]) if len(rows) > 2 else math.nan
+
+    def within(values: list[float], limit: float) -> float:
+        known = [abs(v) for v in values if not math.isnan(v)]
+        return sum(v <= limit for v in known) / len(known) if known else math.nan
+
     return {
         "kernels": len(rows),
         "mean": float(errors.mean()),
         "p90": float(np.quantile(errors, 0.9)),
         "worst": float(errors.max()),
-        "correlation": correlation,
+        "correlation": float(np.corrcoef(logs.T)[0, 1]) if len(rows) > 2 else math.nan,
+        "same_instructions": sum(row.same_instructions for row in rows),
+        "l1_within_3": within([row.l1_points for row in rows], 3),
+        "l2_within_3": within([row.l2_points for row in rows], 3),
+        "dram_within_5": within([row.dram_error for row in rows], 0.05),
+        "speed": math.exp(float(np.mean(np.log([row.speed for row in rows])))),
     }
 
 
@@ -150,17 +226,29 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gpu", default="h200")
     parser.add_argument("--set", default="corpus", dest="which")
-    parser.add_argument("--seconds", type=float, default=60.0, help="limit for each kernel (default 60)")
-    parser.add_argument("--over", type=float, default=25.0, help="list kernels with a larger error (percent)")
+    parser.add_argument("--timing", default="full", choices=["full", "sampled"])
+    parser.add_argument("--verify", action="store_true", help="compare the results with the references as well")
+    parser.add_argument("--seconds", type=float, default=120.0, help="limit for each kernel (default 120)")
+    parser.add_argument("--over", type=float, default=20.0, help="list kernels with a larger error (percent)")
+    parser.add_argument("--json", type=Path, help="write the rows to a file")
     parser.add_argument("names", nargs="*")
     arguments = parser.parse_args()
-    print(f"{'kernel':28s} {'measured':>12s} {'simulated':>12s} {'error':>9s} {'warp instr.':>12s} {'host':>9s}")
-    rows = simulate(arguments.gpu, arguments.names or None, arguments.which, arguments.seconds)
+    print(HEADER)
+    rows = simulate(
+        arguments.gpu, arguments.names or None, arguments.which, arguments.seconds, arguments.timing, arguments.verify
+    )
+    if arguments.json:
+        arguments.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
     figures = summary(rows)
     print(
         f"{figures['kernels']} kernels: mean absolute error {100 * figures['mean']:.1f}%, 90th percentile"
         f" {100 * figures['p90']:.1f}%, worst {100 * figures['worst']:.1f}%, correlation of log cycles"
         f" {figures['correlation']:.4f}"
+    )
+    print(
+        f"instruction counts equal {figures['same_instructions']}; hit rates within 3 points: L1"
+        f" {100 * figures['l1_within_3']:.0f}%, L2 {100 * figures['l2_within_3']:.0f}% of kernels; DRAM bytes within 5%:"
+        f" {100 * figures['dram_within_5']:.0f}%; {figures['speed'] / 1e6:.2f} M warp instructions/s on one thread"
     )
     far = [f"{row.name} {100 * row.error:+.0f}%" for row in rows if 100 * abs(row.error) > arguments.over]
     print(f"{len(far)} beyond {arguments.over:g}%: {', '.join(far)}")

@@ -134,6 +134,11 @@ class CardModule:
         )
         return address.value, size.value
 
+    def unload(self) -> None:
+        """Give the module back; its globals' values go with it."""
+        self.card.call("cuModuleUnload", self.handle)
+        self.functions.clear()
+
     def write_symbol(self, name: str, data: np.ndarray) -> None:
         address, size = self.symbol(name)
         flat = np.ascontiguousarray(data)

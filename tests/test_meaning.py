@@ -488,6 +488,14 @@ def test_saturation_and_nan(a: list[float], b: list[float]) -> None:
     assert all(bits == 0x7FFFFFFF for bits, value in zip(plain.tolist(), total, strict=True) if np.isnan(value))
 
 
+@property_of(floats, floats, st.sampled_from([("D8", 0.125), ("D4", 0.25), ("D2", 0.5), ("M2", 2.0), ("M8", 8.0)]))
+def test_a_scaled_product_is_rounded_once(a: list[float], b: list[float], scale: tuple[str, float]) -> None:
+    got = execute(f"FMUL.{scale[0]} R6, R1, R2", {1: single_bits(a), 2: single_bits(b)}).regs[6].view(np.float32)
+    with np.errstate(all="ignore"):
+        wide = np.array(a, np.float32).astype(np.float64) * np.array(b, np.float32).astype(np.float64)
+        np.testing.assert_array_equal(got, (wide * scale[1]).astype(np.float32))
+
+
 @property_of(floats, floats)
 def test_float_minimum_prefers_numbers_and_negative_zero(a: list[float], b: list[float]) -> None:
     registers = {1: single_bits(a), 2: single_bits(b)}

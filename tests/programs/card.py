@@ -19,7 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.corpus_card import Card, cubin_path
+from bench.corpus_card import cubin_path, launch_case
+from bench.device import Card
 from tests.programs import names, programs
 
 ARCH = 90
@@ -45,7 +46,7 @@ def launch_from(folder: Path, first: int, into: Path) -> None:
         if number < first:
             continue
         (into / "at").write_text(str(number))
-        after = card.launch(case, cubin_path(folder, case).read_bytes())
+        after = launch_case(card, case, cubin_path(folder, case).read_bytes())
         try:
             if case.expected or case.check is not None:
                 case.verify(after)

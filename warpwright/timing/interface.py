@@ -101,3 +101,5 @@ class TimingResult:
     """SM, start and end (cycles) of each block of the grid, shape (blocks, 3), int64; of a large grid the first ones."""
     wall_seconds: float = 0.0
     """Host time of the simulation."""
+    cpu_seconds: float = 0.0
+    """CPU time of the thread that simulated; all of it with ``threads=1``."""

@@ -224,7 +224,7 @@ def simulate(
         TimingError: a warp faulted, trapped, or no warp can go on.
         TimingCancelled: ``cancel`` said so.
     """
-    began = time.perf_counter()
+    began, worked = time.perf_counter(), time.thread_time()
     occupancy = launch_occupancy(program, context.geometry, chip)
     table = kernel.blocks if blocks is None else blocks
     static = encode(program, lowered, table, chip)
@@ -239,7 +239,9 @@ def simulate(
     if progress is not None and not windows.run_windows.signatures:
         progress(Progress("compiling", blocks=context.geometry.blocks))
     _run(state, static, policy, threads, progress, cancel, interpret)
-    return _result(state, chip, occupancy, context, time.perf_counter() - began)
+    result = _result(state, chip, occupancy, context)
+    result.wall_seconds, result.cpu_seconds = time.perf_counter() - began, time.thread_time() - worked
+    return result
 
 
 def _run(
@@ -276,9 +278,7 @@ def _run(
         limit = int(min(max(limit * REPORT_SECONDS / max(spent, 1e-4), 1), limit * 8, 1 << 20))
 
 
-def _result(
-    state: State, chip: Chip, occupancy: Occupancy, context: LaunchContext, wall_seconds: float
-) -> TimingResult:
+def _result(state: State, chip: Chip, occupancy: Occupancy, context: LaunchContext) -> TimingResult:
     m = state.words
     cycles = int(metrics_module.sm_column(state, s.SM_FINISH).max())
     values = metrics_module.collect(state, chip, occupancy, cycles)
@@ -303,5 +303,4 @@ def _result(
         instruction_stall_cycles=waits.sum(axis=1),
         instruction_stalls=waits,
         blocks=m[log : log + logged * s.LOG_SLOTS].reshape(logged, s.LOG_SLOTS).copy(),
-        wall_seconds=wall_seconds,
     )

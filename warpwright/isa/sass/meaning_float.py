@@ -8,6 +8,7 @@ it must keep them); SIN and COS take turns (the compiler multiplies by 1/2pi bef
 
 from __future__ import annotations
 
+import struct
 from dataclasses import replace
 
 from warpwright.isa.ops import Value
@@ -47,6 +48,10 @@ RELATIONS = {
 }
 
 
+SCALES = {"D8": 0.125, "D4": 0.25, "D2": 0.5, "M2": 2.0, "M4": 4.0, "M8": 8.0}
+"""FMUL's modifiers that scale the product before it is rounded."""
+
+
 def rounding(i: Instruction) -> str:
     return next((ROUNDINGS[m] for m in i.modifiers if m in ROUNDINGS), "rn")
 
@@ -79,9 +84,16 @@ def FADD(i: Instruction, b: Emitter) -> None:
 
 @meaning("FMUL")
 def FMUL(i: Instruction, b: Emitter) -> None:
-    only(i, "FTZ", "SAT", *ROUNDINGS)
+    only(i, "FTZ", "SAT", *ROUNDINGS, *SCALES)
     d, x, y = i.operands
-    product = b.op("fmul", "f32", flush(b, i, src_f32(b, x)), flush(b, i, src_f32(b, y)), attr=rounding(i))
+    factors = flush(b, i, src_f32(b, x)), flush(b, i, src_f32(b, y))
+    scale = next((SCALES[m] for m in i.modifiers if m in SCALES), None)
+    if scale is None:
+        product = b.op("fmul", "f32", *factors, attr=rounding(i))
+    else:  # in f64 the product and its multiple by a power of two are exact
+        wide = b.op("fmul", "f64", *(b.op("fcvt", "f64", f, attr="rn") for f in factors), attr="rn")
+        bits = int.from_bytes(struct.pack(">d", scale), "big")
+        product = b.op("fcvt", "f32", b.op("fmul", "f64", wide, b.const(bits, "f64"), attr="rn"), attr=rounding(i))
     set_f32(b, d, finish(b, i, product))
 
 

@@ -1,0 +1,40 @@
+"""The sets of kernels that are compared with a real card: by name, in sizes that fill it.
+
+``corpus``      ``tests/kernels`` in its large size; models were developed beside it
+``validation``  ``bench/validation``: nothing is calibrated with it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tests.kernels.case import Case
+
+
+@dataclass(frozen=True)
+class KernelSet:
+    """Cases by name; ``small`` has the same kernels in sizes for checks, where the set has them."""
+
+    names: Callable[[], list[str]]
+    case: Callable[[str], Case]
+    small: Callable[[str], Case] | None = None
+
+
+def kernel_set(name: str) -> KernelSet:
+    """A set by its name.
+
+    Raises:
+        ValueError: for another name.
+    """
+    if name == "corpus":
+        from tests import kernels
+
+        return KernelSet(
+            kernels.names, lambda case: kernels.case(case, "large"), lambda case: kernels.case(case, "small")
+        )
+    if name == "validation":
+        from bench import validation
+
+        return KernelSet(validation.names, validation.case)
+    raise ValueError(f"kernel set {name!r} is unknown: say 'corpus' or 'validation'")

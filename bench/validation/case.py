@@ -1,0 +1,34 @@
+"""How the cases of the validation set are written: one launch, its inputs from a seed, its reference in NumPy.
+
+A case is `tests.kernels.case.Case`, so everything that runs the corpus runs these as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tests.kernels.case import Argument, Array, Case, Outputs, triple
+
+__all__ = ["Array", "Builder", "Case", "Outputs", "launch"]
+
+SOURCES = Path(__file__).parent
+Builder: TypeAlias = Callable[[np.random.Generator], Case]
+
+
+def launch(
+    source: str,
+    kernel: str,
+    grid: int | Sequence[int],
+    block: int | Sequence[int],
+    args: Sequence[Argument],
+    expected: Mapping[int, Array] | None = None,
+    **more: Any,
+) -> Case:
+    """A case of ``bench/validation/<source>.cu``; ``more`` are further fields of `Case`.  The table gives its name."""
+    path = SOURCES / f"{source}.cu"
+    contents = {k: np.ascontiguousarray(v) for k, v in (expected or {}).items()}
+    return Case(kernel, path, kernel, triple(grid), triple(block), tuple(args), expected=contents, **more)

@@ -1,0 +1,100 @@
+"""The validation set: enough kernels, each with a case, a measurement and a reference that the engine meets."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+import numpy as np
+import pytest
+
+import warpwright as ww
+from bench import validation
+from bench.accuracy import CYCLES, Row, measured, summary
+from bench.validation.case import SOURCES
+from tests import kernels
+
+QUICK = ("copy_24_blocks", "heat_direct_small", "sum_one_block", "gemm_batch", "long_bodies_one_block", "sha256_blocks")
+"""Run every time; the rest of the set is slow."""
+
+
+def test_set_is_large_and_measured() -> None:
+    recorded = measured("h200", "validation")
+    assert len(validation.names()) >= 80
+    assert sorted(recorded) == sorted(validation.names())
+    assert all(record[CYCLES] > 0 for record in recorded.values())
+
+
+def test_every_kernel_of_every_source_is_launched() -> None:
+    launched = "".join(path.read_text() for path in SOURCES.glob("cases_*.py"))
+    for source in SOURCES.glob("*.cu"):
+        for name in re.findall(r'extern "C" __global__ void (?:__launch_bounds__\(\d+\) )?(\w+)\(', source.read_text()):
+            assert f'"{name}"' in launched, f"{source.name}: {name}"
+
+
+def test_no_kernel_is_the_corpus_s() -> None:
+    assert {case.kernel for case in map(validation.case, QUICK)}.isdisjoint(kernels.names())
+
+
+def test_inputs_follow_from_the_seed() -> None:
+    first, again, other = (validation.case("gemm_batch", seed) for seed in (0, 0, 1))
+    assert np.array_equal(first.args[1], again.args[1])
+    assert not np.array_equal(first.args[1], other.args[1])
+
+
+def test_unknown_case_lists_the_known_ones() -> None:
+    with pytest.raises(KeyError, match="copy_one_block"):
+        validation.case("copy_no_block")
+
+
+@cache
+def gpu() -> ww.GPU:
+    return ww.GPU("h200", timing="off")
+
+
+@pytest.mark.parametrize(
+    "name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in validation.names()]
+)
+def test_results_are_the_references(name: str) -> None:
+    case = validation.case(name)
+    module = gpu().compile(case.source, options=case.options)
+    for symbol, contents in case.device_globals.items():
+        module.symbol(symbol).set(contents)
+    args = [a.copy() if isinstance(a, np.ndarray) and a.ndim else a for a in case.args]
+    module[case.kernel][case.grid, case.block, case.shared_bytes](*args)
+    case.verify({i: a for i, a in enumerate(args) if isinstance(a, np.ndarray) and a.ndim})
+
+
+def row(card_cycles: float, error: float, hits: float, dram: float, instructions: float = 100.0) -> Row:
+    values = dict.fromkeys(
+        ("smsp__thread_inst_executed.sum", "lts__t_sectors.sum", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"),
+        100.0,
+    )
+    card = {
+        **values,
+        CYCLES: card_cycles,
+        "smsp__inst_executed.sum": 100.0,
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit.sum": 50.0,
+        "lts__t_sectors_lookup_hit.sum": 50.0,
+        "dram__bytes_read.sum": 1e6,
+        "dram__bytes_write.sum": 1e6,
+    }
+    ours = {
+        **card,
+        CYCLES: card_cycles * (1 + error),
+        "smsp__inst_executed.sum": instructions,
+        "lts__t_sectors_lookup_hit.sum": hits,
+        "dram__bytes_write.sum": dram,
+    }
+    return Row("x", card, ours, 1e-6)
+
+
+def test_comparison_counts_what_differs() -> None:
+    figures = summary([row(1000, 0.1, 50, 1e6), row(2000, -0.1, 54, 1.2e6, 101), row(4000, 0.0, 52, 1e6)])
+    assert figures["mean"] == pytest.approx(0.2 / 3)
+    assert figures["worst"] == pytest.approx(0.1)
+    assert figures["same_instructions"] == 2
+    assert figures["l1_within_3"] == 1
+    assert figures["l2_within_3"] == pytest.approx(2 / 3)
+    assert figures["dram_within_5"] == pytest.approx(2 / 3)
+    assert figures["speed"] == pytest.approx(1e8 * (1.01) ** (1 / 3))
