@@ -146,6 +146,8 @@ def _select(f: Form, op: Op, args: list[Val]) -> str:
 
 def _cast(text: str) -> Callable[[Form, Op, list[Val]], str]:
     def emit(f: Form, op: Op, args: list[Val]) -> str:
+        if args[0].single and op.type == "f32" and not f.vector:
+            return args[0].single
         return f.cast(text, args[0].type, op.type, f.w.operand(args[0], f.vector))
 
     return emit

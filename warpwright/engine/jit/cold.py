@@ -10,6 +10,7 @@ that its fast and its rare way share one load.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
 import llvmlite.binding as llvm
@@ -38,16 +39,32 @@ def vector_level() -> str:
     return "avx" if features.get("avx") else "sse"
 
 
-def call(function: str, arguments: str) -> str:
-    """LLVM text of a call of ``ww_rare_<function>`` that returns a pointer, null at fault."""
+def call(function: str, arguments: str, kept: Sequence[str] = ()) -> str:
+    """LLVM text of a call of ``ww_rare_<function>`` that returns a pointer, null at fault.
+
+    ``kept``: vector registers, type and name, that the call shall seem to read (:func:`kept_lanes`).
+    """
     types = ("ptr", "ptr", "i64", "i32", "ptr", "ptr")
     values = ", ".join(f"{t} {v}" for t, v in zip(types, arguments.split(", "), strict=True))
     if vector_level() == "none":
         return f"call ptr @ww_rare_{function}({values})"
+    more = "".join(",v" if vector_level().startswith("avx512") else ",x" for _ in kept)
     return (
-        'call ptr asm sideeffect "callq *%rax", "={rax},{rdi},{rsi},{rdx},{ecx},{r8},{r9},0,'
-        f'~{{memory}},~{{dirflag}},~{{fpsr}},~{{flags}}"({values}, ptr @ww_rare_{function})'
+        f'call ptr asm sideeffect "callq *%rax", "={{rax}},{{rdi}},{{rsi}},{{rdx}},{{ecx}},{{r8}},{{r9}},0{more},'
+        f'~{{memory}},~{{dirflag}},~{{fpsr}},~{{flags}}"({values}, ptr @ww_rare_{function}'
+        + "".join(f", {value}" for value in kept)
+        + ")"
     )
+
+
+def kept_lanes() -> int:
+    """Words in a vector register, 0 where calls are ordinary ones.
+
+    LLVM moves a computation down to the block that uses its result, and each access begins a block.  A chain of
+    multiply-adds would end up behind all loads of a loop, whose values then no longer fit the registers.  A result that
+    the rare way seems to read as well stays where it is, at no cost.
+    """
+    return {"avx512": 16, "avx512f": 16, "avx": 8, "sse": 4}.get(vector_level(), 0)
 
 
 def _keeper(function: str) -> str:

@@ -22,11 +22,11 @@ import llvmlite.binding as llvm
 from warpwright.engine.abi import SPILL_HEADER_BYTES, WARP
 from warpwright.engine.blocks import BasicBlock, basic_blocks
 from warpwright.engine.jit import cold, support
+from warpwright.engine.jit.checks import SITE_BYTES, finish_groups
 from warpwright.engine.jit.control import WarpFunction
 from warpwright.engine.jit.flow import make_flow
 from warpwright.engine.jit.function import FunctionWriter
 from warpwright.engine.jit.infer import Setting, analyse
-from warpwright.engine.jit.memory import SITE_BYTES, finish_groups
 from warpwright.engine.jit.webs import find_webs
 from warpwright.isa.ops import Lowered
 from warpwright.isa.program import Program

@@ -9,16 +9,20 @@ from __future__ import annotations
 from warpwright.engine.abi import BLOCK, LAUNCH, SPILL_HEADER_BYTES, WARP, FaultKind, Status
 from warpwright.engine.jit import cold
 from warpwright.engine.jit import lanes as ln
-from warpwright.engine.jit import memory as mem
-from warpwright.engine.jit import shapes as sh
 from warpwright.engine.jit import trace as tr
 from warpwright.engine.jit.arithmetic import canonical_word, emit_pure
+from warpwright.engine.jit.atomics import emit_atomic
+from warpwright.engine.jit.constants import emit_load_const
 from warpwright.engine.jit.flow import Bits, members
 from warpwright.engine.jit.function import FunctionWriter, Masks, ResumePoint, Val, vector_type
 from warpwright.engine.jit.infer import pack, uniform
+from warpwright.engine.jit.loads import emit_load
 from warpwright.engine.jit.nans import late_nans
-from warpwright.engine.jit.shapes import LANES, UNSET_KIND, VECTOR_KIND, Shape, never_wraps
+from warpwright.engine.jit.places import shift_of
+from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, UNSET_KIND, VECTOR_KIND, Shape, never_wraps
+from warpwright.engine.jit.singles import single_loads
 from warpwright.engine.jit.storage import place_variables
+from warpwright.engine.jit.stores import emit_store
 from warpwright.engine.jit.webs import FILE_BASE
 from warpwright.isa.ops import Op
 
@@ -86,6 +90,7 @@ class WarpFunction:
         """Whether spin loops say YIELD (Volta and later do where lanes may wait behind the loop)."""
         self.wanted_barriers = self._wanted_barrier_webs()
         self.nans = late_nans(w.lowered, w.webs)
+        w.single_loads = single_loads(w.lowered, w.webs)
         self.storage = place_variables(w.blocks, w.webs, w.flow)
 
     # --- what is needed ---------------------------------------------------------------------------
@@ -208,7 +213,7 @@ class WarpFunction:
         room = w.op(f"sub i64 {total}, {extent - size}")
         w.declared["llvm.smax.i64"] = "declare i64 @llvm.smax.i64(i64, i64)"
         room = w.op(f"call i64 @llvm.smax.i64(i64 {room}, i64 0)")
-        places = w.op(f"lshr i64 {room}, {mem.shift_of(size)}")
+        places = w.op(f"lshr i64 {room}, {shift_of(size)}")
         w.emit(f"{name} = trunc i64 {places} to i32")
 
     # --- saving and resuming ----------------------------------------------------------------------
@@ -338,9 +343,13 @@ class WarpFunction:
         index = w.blocks[n].first + w.blocks[n].count - 1
         w.block = n
         w.held = {}
+        w.numbered = {}
+        w.fresh = []
         w.mask = Masks(lanes)
         self._instruction(index, after_barrier=True)
         w.held = {}
+        w.numbered = {}
+        w.fresh = []
 
     def _tail(self) -> None:
         w = self.w
@@ -418,6 +427,8 @@ class WarpFunction:
         block = w.blocks[n]
         w.block = n
         w.held = {}
+        w.numbered = {}
+        w.fresh = []
         if self.pendable >> n & 1:
             w.label(f"h{n}")
             some = w.op("icmp ne i32 " + w.op(f"load i32, ptr %p{n}") + ", 0")
@@ -546,7 +557,10 @@ class WarpFunction:
 
     def _instruction(self, index: int, after_barrier: bool = False) -> list[Val]:
         self._set_exec(index)
-        return self._operations(index, after_barrier=after_barrier)
+        values = self._operations(index, after_barrier=after_barrier)
+        if any(op.name in ("load", "store", "atomic") for op in self.w.lowered[index].ops):
+            self.w.fresh.clear()
+        return values
 
     def _operations(self, index: int, stop_before: str = "", after_barrier: bool = False) -> list[Val]:
         """Write an instruction's operations; control operations are left to :meth:`_last`."""
@@ -601,12 +615,12 @@ class WarpFunction:
         if name == "extract":
             return args[0].parts[op.attr] if args[0].parts else w.word(args[0], op.attr)
         if name == "load":
-            return mem.emit_load(w, op, args)
+            return emit_load(w, op, args)
         if name == "store":
-            mem.emit_store(w, op, args[0], args[1])
+            emit_store(w, op, args[0], args[1])
             return Val("void", Shape(UNSET_KIND))
         if name == "atomic":
-            return mem.emit_atomic(w, op, args)
+            return emit_atomic(w, op, args)
         if name == "fence":
             w.emit("fence seq_cst" if op.attr != "cta" else 'fence syncscope("singlethread") seq_cst')
             return Val("void", Shape(UNSET_KIND))
@@ -620,7 +634,13 @@ class WarpFunction:
         if name == "load_const":
             if isinstance(known, Shape) and known.const is not None:
                 return Val(op.type, known)
-            return mem.emit_load_const(w, op, args[0], known)
+            key = w.number(op, args)
+            if key not in w.numbered:
+                value = emit_load_const(w, op, args[0], known)
+                if key is None:
+                    return value
+                w.numbered[key] = value
+            return w.numbered[key]
         if name == "active":
             return Val("i32", Shape(1), scalar=w.exec.bits)
         if name == "ballot":
@@ -638,11 +658,14 @@ class WarpFunction:
             return ln.first_lane(w, args[0], w.exec)
         if name == "sext" and known.pattern is not None and known.const is None:
             self._check_extension(args[0])
+        key = w.number(op, args) if known.kind == SCALAR_KIND else None
+        if key is not None and key in w.numbered:
+            return w.numbered[key]
         value = emit_pure(w, op, args, known)
-        if name == "add" and op.type == "i64" and value.scalar:
-            for base, step in (args, reversed(args)):
-                if step.shape.const is not None and step.shape.pattern is None and base.scalar:
-                    w.sums[value.scalar] = (base.scalar, sh._signed(step.shape.const, 64))
+        if key is not None:
+            w.numbered[key] = value
+        if op.type == "i64" and value.scalar:
+            w.note_sum(name, value.scalar, args)
         return value
 
     def _check_extension(self, value: Val) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from warpwright.engine.blocks import BasicBlock
 from warpwright.engine.jit import shapes as sh
@@ -15,7 +16,7 @@ from warpwright.engine.jit.flow import Flow
 from warpwright.engine.jit.infer import Analysis, Setting
 from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, UNSET_KIND, VECTOR, VECTOR_KIND, WIDTH, Shape
 from warpwright.engine.jit.webs import Webs
-from warpwright.isa.ops import Lowered
+from warpwright.isa.ops import Lowered, Op
 from warpwright.isa.program import Program
 
 LLVM_TYPE = {
@@ -47,6 +48,8 @@ class Val:
     vector: str = ""
     parts: tuple[Val, ...] = ()
     """Words of an i32x2, i32x4 or packed i64."""
+    single: str = ""
+    """The bits of a uniform i32 as a float, where a vector register is the better place for them."""
 
 
 @dataclass(slots=True)
@@ -69,6 +72,16 @@ class ResumePoint:
     block: int
 
 
+class Sum(NamedTuple):
+    """A scalar address as another value, a constant and some strides: ``root + step + times * stride``."""
+
+    root: str
+    step: int = 0
+    stride: str = ""
+    """An LLVM value, or nothing."""
+    times: int = 0
+
+
 @dataclass(slots=True)
 class AccessGroup:
     """Loads of one basic block from one base: one check covers them, written before all of them are known."""
@@ -77,6 +90,9 @@ class AccessGroup:
     low: int
     high: int
     """Bytes touched, relative to the base."""
+    least: int = 0
+    most: int = 0
+    """Multiples of the stride between the base and the accesses."""
     site: str = ""
     fine: str = ""
 
@@ -328,11 +344,49 @@ class FunctionWriter(Text):
     local_limits: dict[int, str] = field(default_factory=dict)
     offsets: dict[str, int] = field(default_factory=dict)
     """Byte offsets in the save area."""
-    sums: dict[str, tuple[str, int]] = field(default_factory=dict)
-    """Scalar addresses that are another value and a constant."""
+    sums: dict[str, Sum] = field(default_factory=dict)
+    """Scalar addresses made of other values."""
+    products: set[str] = field(default_factory=set)
+    """Scalars that are products: of two terms of an address the likelier stride."""
+    single_loads: frozenset[int] = frozenset()
+    """Instructions whose loaded words are only read as f32."""
+    fresh: list[str] = field(default_factory=list)
+    """Vectors of words made since the last access of the block."""
+    numbered: dict[object, Val] = field(default_factory=dict)
+    """Scalar results of the current block by operation and operands."""
     groups: list[AccessGroup] = field(default_factory=list)
-    open_groups: dict[tuple[int, str, int, int], AccessGroup] = field(default_factory=dict)
-    """The latest group of each block, base, access size and alignment."""
+    open_groups: dict[object, AccessGroup] = field(default_factory=dict)
+    """The latest group of each block, base, stride, access size and alignment."""
+
+    # --- equal values -----------------------------------------------------------------------------
+    def number(self, op: Op, args: Sequence[Val]) -> object:
+        """What tells a scalar result from all others of the block; None where operands are not scalars."""
+        operands = []
+        for value in args:
+            shape = value.shape
+            if value.parts or shape.kind != SCALAR_KIND or (shape.const is None and not value.scalar):
+                return None
+            operands.append((value.type, shape.pattern, shape.const if shape.const is not None else value.scalar))
+        return (op.name, op.type, op.attr, *operands)
+
+    def note_sum(self, name: str, result: str, args: Sequence[Val]) -> None:
+        """Remember how a scalar i64 came about, where that may tell addresses' distances."""
+        if name in ("mul", "shl"):
+            self.products.add(result)
+        if name != "add":
+            return
+        x, y = args
+        if x.shape.const is not None or (x.scalar in self.products and y.scalar not in self.products):
+            x, y = y, x
+        if not x.scalar or y.shape.pattern is not None:
+            return
+        base = self.sums.get(x.scalar, Sum(x.scalar))
+        if y.shape.const is not None:
+            self.sums[result] = base._replace(step=base.step + sh._signed(y.shape.const, 64))
+        elif y.scalar in self.products:
+            if base.stride not in ("", y.scalar):
+                base = Sum(x.scalar)
+            self.sums[result] = base._replace(stride=y.scalar, times=base.times + 1)
 
     # --- webs -------------------------------------------------------------------------------------
     def web_shape(self, number: int) -> Shape:
@@ -382,7 +436,11 @@ class FunctionWriter(Text):
             first, second = (old, name) if self.guard_inverted else (name, old)
             name = self.op(f"select {kind} {condition}, {typed} {first}, {typed} {second}")
         self.emit(f"store {typed} {name}, ptr %w{number}")
+        if is_vector and web.type == "i32":
+            self.fresh.append(name)
         held = self.made(web.type, shape, name)
+        if name == value.scalar:
+            held.single = value.single
         if value.parts and not keeps_old and number not in self.facts.live_elsewhere[self.block]:
             held.parts = value.parts if shape.kind == VECTOR_KIND else ()
         self.held[number] = held

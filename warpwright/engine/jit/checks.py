@@ -1,0 +1,231 @@
+"""Checks of memory accesses: one for a whole warp where the lanes' addresses are known to each other.
+
+Each access site of global or generic memory keeps the last allocation it hit (first byte, number of valid starting
+places) in its thread's cache; an access that stays inside goes straight to memory.  Everything else, partial warps
+at an array's end included, takes a shared function that checks every lane exactly, then refills the cache or
+records the fault.  The check rotates the offset by the access size, so that a misaligned address fails it too.
+"""
+
+from __future__ import annotations
+
+import re
+
+from warpwright.engine.jit import cold
+from warpwright.engine.jit.function import AccessGroup, FunctionWriter, Masks, Sum
+from warpwright.engine.jit.places import VEC32, VEC64, VECBOOL, VECPTR, Place, addresses_vector, shift_of
+from warpwright.engine.jit.shapes import LANES, VECTOR_KIND
+
+SITE_BYTES = 16
+MOST_KEPT = 8
+"""Registers that a rare way seems to read at most."""
+GROUP_LIMIT_BYTES = 1024
+"""Loads from one base share a check when together they span no more, multiples of a stride aside."""
+GROUP_LIMIT_STRIDES = 1 << 10
+STRIDE_LIMIT_BYTES = 1 << 48
+"""Longer strides fail the check of a group: multiples of shorter ones cannot wrap around the address space."""
+SPACES = {"global": 0, "generic": 1, "shared": 2, "local": 3}
+
+
+def rotated(w: FunctionWriter, type: str, value: str, size: int) -> str:
+    """Offset in units of the access size; misaligned offsets become huge."""
+    if size == 1:
+        return value
+    vector = type.startswith("<")
+    stem = "llvm.fshr." + ("v32" + type.split(" x ")[1][:-1] if vector else type)
+    amount = str(shift_of(size))
+    if vector:
+        element = type.split(" x ")[1][:-1]
+        amount = w.literal_vector(element, (int(amount),) * LANES)
+    w.declared[stem] = f"declare {type} @{stem}({type}, {type}, {type})"
+    return w.op(f"call {type} @{stem}({type} {value}, {type} {value}, {type} {amount})")
+
+
+def shared_limit(w: FunctionWriter, extent: int, size: int) -> str:
+    """Number of valid starting places of an extent in shared memory (made once, at entry)."""
+    return w.shared_limits.setdefault((extent, size), f"%shared_limit_{extent}_{size}")
+
+
+def local_limit(w: FunctionWriter, size: int) -> str:
+    return w.local_limits.setdefault(size, f"%local_limit_{size}")
+
+
+def site_pointer(w: FunctionWriter, site: int) -> str:
+    return w.op(f"getelementptr i8, ptr %sites, i64 {SITE_BYTES * site}")
+
+
+def instruction_address(w: FunctionWriter) -> int:
+    return w.program.instructions[w.index].address
+
+
+def call_slow(w: FunctionWriter, name: str, place: Place, site: str, exec_bits: str, extra: str = "") -> str:
+    """The exact way: lanes one by one, in a shared function; leaves through 'fault' when a lane is at fault."""
+    w.emit(f"store {VEC64} {addresses_vector(w, place)}, ptr %lane_addresses, align 64")
+    w.declare(name, "i1", "ptr, ptr, ptr, ptr, i32, i32, i32, i32, i64" + (", i32" if extra else ""))
+    fault = w.op(
+        f"call i1 @{name}(ptr %warp, ptr {site}, ptr %lane_addresses, ptr %lane_values, i32 {exec_bits}, "
+        f"i32 {place.size}, i32 {SPACES[place.access.space]}, i32 {place.extent}, i64 {instruction_address(w)}{extra})"
+    )
+    after = w.new_label("served")
+    w.emit(f"br i1 {fault}, label %fault, label %{after}, !prof !2")
+    w.label(after)
+    return after
+
+
+def describe(w: FunctionWriter, place: Place, offsets: list[int] | None) -> str:
+    """The constant that tells the rare way about an access; ``offsets`` from :meth:`Place.start`, or addresses given."""
+    lanes = "null"
+    if offsets is not None:
+        lanes = w.table(("offsets", tuple(offsets)), "i32", offsets, LANES)
+    name = f"@access{len(w.globals)}"
+    extent = str(place.extent) if place.group is None else f"GROUPEXTENT{place.group.number}_"
+    values = f"i64 {instruction_address(w)}, ptr {lanes}, i32 {place.size}, i32 {SPACES[place.access.space]}"
+    w.globals.append(
+        f"{name} = private unnamed_addr constant {{ i64, ptr, i32, i32, i32 }} {{ {values}, i32 {extent} }}"
+    )
+    return name
+
+
+def call_rare(w: FunctionWriter, name: str, place: Place, site: str, exec_bits: str) -> tuple[str, str]:
+    """(address of the served values, label behind the call); leaves through 'fault' when a lane is at fault."""
+    if place.scattered or place.address.shape.kind == VECTOR_KIND:
+        w.emit(f"store {VEC64} {addresses_vector(w, place)}, ptr %lane_addresses, align 64")
+        start, offsets = "0", None
+    else:
+        start = place.start()
+        if not place.wide:
+            start = w.op(f"zext i32 {start} to i64")
+        offsets = [p - place.low for p in place.pattern or (0,) * LANES]
+    w.declare(f"ww_rare_{name}", "ptr", "ptr, ptr, i64, i32, ptr, ptr")
+    arguments = ["%warp", site, start, exec_bits, describe(w, place, offsets), "%lane_addresses"]
+    served = w.op(cold.call(name, ", ".join(arguments), _kept(w)))
+    fault = w.op(f"icmp eq ptr {served}, null")
+    after = w.new_label("served")
+    w.emit(f"br i1 {fault}, label %fault, label %{after}, !prof !2")
+    w.label(after)
+    return served, after
+
+
+def _kept(w: FunctionWriter) -> list[str]:
+    """Results since the last access, as operands of the width of a register."""
+    width = cold.kept_lanes()
+    if not width or len(w.fresh) * LANES // width > MOST_KEPT:
+        return []
+    kept = []
+    for name in w.fresh:
+        for first in range(0, LANES, width):
+            lanes = ", ".join(f"i32 {n}" for n in range(first, first + width))
+            part = w.op(f"shufflevector {VEC32} {name}, {VEC32} poison, <{width} x i32> <{lanes}>")
+            kept.append(f"<{width} x i32> {part}")
+    return kept
+
+
+def check(w: FunctionWriter, place: Place, site: str) -> tuple[str, str]:
+    """(i1 whether the whole extent is fine, host pointer of its start) for addresses with a scalar part."""
+    start = place.start()
+    if place.wide:
+        first = w.op(f"load i64, ptr {site}")
+        count = w.op(f"load i64, ptr {w.field(site, 8)}")
+        offset = w.op(f"sub i64 {start}, {first}")
+        fine = w.op(f"icmp ult i64 {rotated(w, 'i64', offset, place.size)}, {count}")
+        host = w.op(f"inttoptr i64 {w.op(f'add i64 {start}, %host_minus_device')} to ptr")
+        return fine, host
+    if place.access.space == "shared":
+        fine = "true"
+        if not place.proven:
+            limit = shared_limit(w, place.extent, place.size)
+            fine = w.op(f"icmp ult i32 {rotated(w, 'i32', start, place.size)}, {limit}")
+        return fine, w.op(f"getelementptr i8, ptr %shared_base, i64 {w.op(f'zext i32 {start} to i64')}")
+    limit = local_limit(w, place.size)
+    fine = w.op(f"icmp ult i32 {rotated(w, 'i32', start, place.size)}, {limit}")
+    word = w.op(f"lshr i32 {start}, 2")
+    row = w.op(f"shl i64 {w.op(f'zext i32 {word} to i64')}, 7")
+    return fine, w.op(f"getelementptr i8, ptr %local_base, i64 {row}")
+
+
+def check_group(w: FunctionWriter, place: Place) -> tuple[str, str, str]:
+    """(allocation cache, whether all loads of this block from the same base are fine, host pointer of this one).
+
+    Addresses of a group are ``base + times * stride + step`` with constant steps in ``low .. high`` and times in
+    ``least .. most``.  What begins and ends in an allocation lies in it altogether, so that two places are checked, the
+    first and the last multiple of the stride.  When a group's check fails, each of its loads takes the exact way for itself.
+    """
+    name = w.scalar(place.address)
+    sum_ = w.sums.get(name, Sum(name))
+    low = sum_.step + place.low
+    high = low + place.extent
+    # Under a guard the whole group may well lie outside: only strides that all lanes go count together.
+    lanes = w.exec.bits if sum_.stride else ""
+    key = (w.block, sum_.root, sum_.stride, lanes, place.size, low % place.size)
+    group = w.open_groups.get(key)
+    if (
+        group is None
+        or max(high, group.high) - min(low, group.low) > GROUP_LIMIT_BYTES
+        or sum_.times - group.least > GROUP_LIMIT_STRIDES
+    ):
+        group = w.open_groups[key] = AccessGroup(len(w.groups), low, high, sum_.times, sum_.times)
+        w.groups.append(group)
+        group.site = site_pointer(w, w.add_site())
+        first = w.op(f"load i64, ptr {group.site}")
+        count = w.op(f"load i64, ptr {w.field(group.site, 8)}")
+
+        def fits(base: str) -> str:
+            offset = w.op(f"sub i64 {w.op(f'add i64 {base}, GROUPLOW{group.number}_')}, {first}")
+            return w.op(f"icmp ult i64 {rotated(w, 'i64', offset, place.size)}, {count}")
+
+        if not sum_.stride:
+            group.fine = fits(sum_.root)
+        else:
+            ends = [
+                fits(w.op(f"add i64 {sum_.root}, {w.op(f'mul i64 {sum_.stride}, GROUP{end}{group.number}_')}"))
+                for end in ("LEAST", "MOST")
+            ]
+            shifted = rotated(w, "i64", w.op(f"add i64 {sum_.stride}, {STRIDE_LIMIT_BYTES}"), place.size)
+            short = w.op(f"icmp ult i64 {shifted}, {2 * STRIDE_LIMIT_BYTES // place.size}")
+            group.fine = w.op(f"and i1 {w.op(f'and i1 {ends[0]}, {ends[1]}')}, {short}")
+    group.low, group.high = min(low, group.low), max(high, group.high)
+    group.least, group.most = min(sum_.times, group.least), max(sum_.times, group.most)
+    place.group = group
+    host = w.op(f"inttoptr i64 {w.op(f'add i64 {place.start()}, %host_minus_device')} to ptr")
+    return group.site, group.fine, host
+
+
+def finish_groups(w: FunctionWriter, text: str) -> str:
+    """A module's text with the extents of all groups of loads."""
+    values = {
+        "LOW": lambda g: g.low,
+        "EXTENT": lambda g: g.high - g.low,
+        "LEAST": lambda g: g.least,
+        "MOST": lambda g: g.most,
+    }
+    return re.sub(
+        r"GROUP(LOW|EXTENT|LEAST|MOST)(\d+)_", lambda m: str(values[m.group(1)](w.groups[int(m.group(2))])), text
+    )
+
+
+def check_lanes(w: FunctionWriter, place: Place, site: str, exec_: Masks) -> tuple[str, str]:
+    """(i1 whether every executing lane is fine, <32 x ptr>) for scattered addresses."""
+    vector = w.vector(place.address)
+    if place.wide:
+        first = w.splat("i64", w.op(f"load i64, ptr {site}"))
+        # The cache counts places for this site's extent, which may be longer than one lane's access.
+        count = w.splat("i64", w.op(f"load i64, ptr {w.field(site, 8)}"))
+        offset = w.op(f"sub {VEC64} {vector}, {first}")
+        inside = w.op(f"icmp ult {VEC64} {rotated(w, VEC64, offset, place.size)}, {count}")
+        base = w.splat("i64", "%host_minus_device")
+        pointers = w.op(f"inttoptr {VEC64} {w.op(f'add {VEC64} {vector}, {base}')} to {VECPTR}")
+    elif place.proven:
+        return "true", w.op(f"getelementptr i8, ptr %shared_base, {VEC32} {vector}")
+    else:
+        local = place.access.space == "local"
+        limit = local_limit(w, place.size) if local else shared_limit(w, place.size, place.size)
+        inside = w.op(f"icmp ult {VEC32} {rotated(w, VEC32, vector, place.size)}, {w.splat('i32', limit)}")
+        if local:
+            rows = w.op(f"shl {VEC32} {vector}, {w.literal_vector('i32', (5,) * LANES)}")
+            rows = w.op(f"and {VEC32} {rows}, {w.literal_vector('i32', (0xFFFFFF80,) * LANES)}")
+            vector = w.op(f"or {VEC32} {rows}, {w.literal_vector('i32', [4 * n for n in range(LANES)])}")
+        base_name = "%local_base" if local else "%shared_base"
+        pointers = w.op(f"getelementptr i8, ptr {base_name}, {VEC32} {vector}")
+    outside = w.op(f"xor {VECBOOL} {inside}, {w.literal_vector('i1', (1,) * LANES)}")
+    zero = w.literal_vector("i1", (0,) * LANES)
+    wrong = w.op(f"select {VECBOOL} {w.mask_vector(exec_)}, {VECBOOL} {outside}, {VECBOOL} {zero}")
+    return w.op(f"icmp eq i32 {w.bits_of(wrong)}, 0"), pointers

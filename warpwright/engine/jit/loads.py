@@ -1,0 +1,229 @@
+"""Loads: windows of neighbouring bytes, single places spread over lanes, and gathers.
+
+A load whose whole extent lies in one allocation reads it all, inactive lanes included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from warpwright.engine.jit import trace as tr
+from warpwright.engine.jit.checks import call_rare, check, check_group, check_lanes, site_pointer
+from warpwright.engine.jit.function import FunctionWriter, Val, vector_type
+from warpwright.engine.jit.places import (
+    FEW_PLACES,
+    VEC32,
+    VECBOOL,
+    VECPTR,
+    Place,
+    is_uniform,
+    mask_literal,
+    part_pointer,
+    settle,
+    vector_offset_pointer,
+)
+from warpwright.engine.jit.shapes import SCALAR_KIND, UNSET_KIND, VECTOR, Shape
+from warpwright.isa.ops import Access, Op
+
+Reader = Callable[[FunctionWriter, Place, str, int], list[str]]
+
+
+def emit_load(w: FunctionWriter, op: Op, args: list[Val]) -> Val:
+    """A load; lanes where its condition (when given) is false access nothing and get 0."""
+    if len(args) == 1:
+        return _load(w, op, args[0])
+    whole = w.exec
+    w.exec = w.and_mask(whole, args[1])
+    inside = w.mask_vector(w.exec)
+    value = _load(w, op, args[0])
+    w.exec = whole
+    parts = []
+    for part in value.parts or (value,):
+        kind = vector_type(part.type)
+        name = w.op(f"select {VECBOOL} {inside}, {kind} {w.vector(part)}, {kind} zeroinitializer")
+        parts.append(Val(part.type, VECTOR, vector=name))
+    return parts[0] if len(parts) == 1 else Val(value.type, VECTOR, parts=tuple(parts))
+
+
+def _load(w: FunctionWriter, op: Op, address: Val) -> Val:
+    """A load; 8 and 16 bytes give a value with parts, 1 and 2 bytes an i8 or i16."""
+    access: Access = op.attr
+    place = Place(w, address, access)
+    tr.record_access(w, place.address, access)
+    count = max(1, access.bytes // 4)
+    if address.shape.kind == UNSET_KIND:
+        address = place.address = w.constant(place.kind, 0)
+    if is_uniform(address) and access.space not in ("local", "generic"):
+        single = access.bytes >= 4 and w.index in w.single_loads
+        names = _window(w, place, count, _load_single if single else _load_uniform)
+        shape = Shape(SCALAR_KIND)
+        values = [Val("i32" if access.bytes >= 4 else op.type, shape, scalar=n) for n in names]
+        if single:
+            for value in values:
+                value.single = value.scalar
+                value.scalar = w.op(f"bitcast float {value.single} to i32")
+    else:
+        if is_uniform(address) and access.space == "local":
+            names = _diamond(w, place, count, _load_local_rows)
+        elif place.scattered:
+            names = _diamond(w, place, count, _load_scattered)
+        else:
+            names = _window(w, place, count, _load_window)
+        values = [Val("i32" if access.bytes >= 4 else op.type, VECTOR, vector=n) for n in names]
+    if count == 1:
+        return values[0]
+    return Val(op.type, VECTOR, parts=tuple(values))
+
+
+def _window(w: FunctionWriter, place: Place, count: int, read: Reader) -> list[str]:
+    """A load of neighbouring bytes: from memory itself, or from the copy that the exact path makes."""
+    settle(w, place.address)
+    if place.wide:
+        site, fine, host = check_group(w, place)
+    else:
+        site = "null"
+        fine, host = check(w, place, site)
+    if place.proven:
+        return read(w, place, host, count)
+    before, join, slow = w.new_label("checked"), w.new_label("window"), w.new_label("slow")
+    if read is not _load_window or (place.consecutive and count == 1):
+        # So little to read that each way has its own load, whose address needs no register.
+        kind = "float" if read is _load_single else f"i{8 * min(place.size, 4)}"
+        if read is _load_window:
+            kind = f"<32 x {kind}>"
+        w.emit(f"br i1 {fine}, label %{before}, label %{slow}, !prof !0")
+        w.label(before)
+        fast_names = read(w, place, host, count)
+        w.emit(f"br label %{join}")
+        w.label(slow)
+        served, slow_from = call_rare(w, "window", place, site, w.exec.bits)
+        slow_names = read(w, place, served, count)
+        w.emit(f"br label %{join}")
+        w.label(join)
+        pairs = zip(fast_names, slow_names, strict=True)
+        return [w.op(f"phi {kind} [ {a}, %{before} ], [ {b}, %{slow_from} ]") for a, b in pairs]
+    w.emit(f"br label %{before}")
+    w.label(before)
+    w.emit(f"br i1 {fine}, label %{join}, label %{slow}, !prof !0")
+    w.label(slow)
+    served, slow_from = call_rare(w, "window", place, site, w.exec.bits)
+    w.emit(f"br label %{join}")
+    w.label(join)
+    pointer = w.op(f"phi ptr [ {host}, %{before} ], [ {served}, %{slow_from} ]")
+    return read(w, place, pointer, count)
+
+
+def _diamond(w: FunctionWriter, place: Place, count: int, fast_path: Reader) -> list[str]:
+    """Fast path and exact path of a load, joined."""
+    bytes_ = place.size
+    site = site_pointer(w, w.add_site()) if place.wide else "null"
+    exec_bits = w.exec.bits
+    settle(w, place.address)
+    only_slow = bytes_ < 4 and (place.scattered or place.access.space == "local")
+    join = w.new_label("loaded")
+    fast_names: list[str] = []
+    fast_from = ""
+    if not only_slow:
+        fast, slow = w.new_label("fast"), w.new_label("slow")
+        if place.scattered:
+            fine, pointer = check_lanes(w, place, site, w.exec)
+            w.mask_vector(w.exec)
+        else:
+            fine, pointer = check(w, place, site)
+        if place.proven:
+            return fast_path(w, place, pointer, count)
+        w.emit(f"br i1 {fine}, label %{fast}, label %{slow}, !prof !0")
+        w.label(fast)
+        saved = w.exec.vector
+        fast_names = fast_path(w, place, pointer, count)
+        w.exec.vector = saved
+        fast_from = fast
+        w.emit(f"br label %{join}")
+        w.label(slow)
+    address = Val(place.address.type, place.address.shape, place.address.scalar, place.address.vector)
+    slow_place = Place(w, address, place.access)
+    served, slow_from = call_rare(w, "load", slow_place, site, exec_bits)
+    slow_names = []
+    for part in range(count):
+        pointer = vector_offset_pointer(w, served, 128 * part)
+        name = w.op(f"load {VEC32}, ptr {pointer}, align 64")
+        if bytes_ < 4:
+            name = w.op(f"trunc {VEC32} {name} to <32 x i{8 * bytes_}>")
+        slow_names.append(name)
+    if only_slow:
+        return slow_names
+    w.emit(f"br label %{join}")
+    w.label(join)
+    kind = f"<32 x i{8 * min(bytes_, 4)}>"
+    return [
+        w.op(f"phi {kind} [ {a}, %{fast_from} ], [ {b}, %{slow_from} ]")
+        for a, b in zip(fast_names, slow_names, strict=True)
+    ]
+
+
+def _load_uniform(w: FunctionWriter, place: Place, pointer: str, count: int) -> list[str]:
+    if place.size < 4:
+        return [w.op(f"load i{8 * place.size}, ptr {pointer}, align {place.size}")]
+    return [w.op(f"load i32, ptr {vector_offset_pointer(w, pointer, 4 * n)}, align 4") for n in range(count)]
+
+
+def _load_single(w: FunctionWriter, place: Place, pointer: str, count: int) -> list[str]:
+    return [w.op(f"load float, ptr {vector_offset_pointer(w, pointer, 4 * n)}, align 4") for n in range(count)]
+
+
+def _load_window(w: FunctionWriter, place: Place, pointer: str, count: int) -> list[str]:
+    """All bytes between the lowest and the highest lane, then each lane's part of them."""
+    assert place.offsets is not None
+    element = f"i{8 * min(place.size, 4)}"
+    length = place.extent // min(place.size, 4)
+    distinct = sorted(set(place.offsets))
+    if len(distinct) <= FEW_PLACES:
+        return [_load_few(w, place, pointer, element, distinct, count, part) for part in range(count)]
+    vec = f"<{length} x {element}>"
+    window = w.op(f"load {vec}, ptr {pointer}, align {min(place.size, 4)}")
+    if place.consecutive and count == 1:
+        return [window]
+    return [
+        w.op(
+            f"shufflevector {vec} {window}, {vec} poison, <32 x i32> "
+            + mask_literal([count * o + part for o in place.offsets])
+        )
+        for part in range(count)
+    ]
+
+
+def _load_few(
+    w: FunctionWriter, place: Place, pointer: str, element: str, distinct: list[int], count: int, part: int
+) -> str:
+    """A few scalars, each spread over the lanes that read it."""
+    assert place.offsets is not None
+    size = min(place.size, 4)
+    result = ""
+    for offset in distinct:
+        at = vector_offset_pointer(w, pointer, size * (count * offset + part))
+        spread = w.splat(element, w.op(f"load {element}, ptr {at}, align {size}"))
+        if not result:
+            result = spread
+            continue
+        lanes = w.literal_vector("i1", [int(o == offset) for o in place.offsets])
+        kind = f"<32 x {element}>"
+        result = w.op(f"select {VECBOOL} {lanes}, {kind} {spread}, {kind} {result}")
+    return result
+
+
+def _load_local_rows(w: FunctionWriter, place: Place, pointer: str, count: int) -> list[str]:
+    return [w.op(f"load {VEC32}, ptr {vector_offset_pointer(w, pointer, 128 * n)}, align 4") for n in range(count)]
+
+
+def _load_scattered(w: FunctionWriter, place: Place, pointer: str, count: int) -> list[str]:
+    mask = w.mask_vector(w.exec)
+    return [gather(w, part_pointer(w, place, pointer, n), mask) for n in range(count)]
+
+
+def gather(w: FunctionWriter, pointers: str, mask: str) -> str:
+    w.declared["llvm.masked.gather.v32i32.v32p0"] = (
+        f"declare {VEC32} @llvm.masked.gather.v32i32.v32p0({VECPTR}, i32, {VECBOOL}, {VEC32})"
+    )
+    return w.op(
+        f"call {VEC32} @llvm.masked.gather.v32i32.v32p0({VECPTR} {pointers}, i32 4, {VECBOOL} {mask}, {VEC32} zeroinitializer)"
+    )

@@ -1,0 +1,132 @@
+"""Addresses of a warp's access: how the lanes spread from a scalar, and LLVM text for pointers and masks."""
+
+from __future__ import annotations
+
+from warpwright.engine.jit.function import AccessGroup, FunctionWriter, Val
+from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, VECTOR_KIND, Pattern
+from warpwright.isa.ops import Access
+
+WINDOW_LIMIT_BYTES = 512
+"""Longest extent that a patterned load reads as one window."""
+FEW_PLACES = 4
+"""A patterned load of so few different places takes each of them once and spreads it."""
+VEC32, VEC64, VECPTR, VECBOOL = "<32 x i32>", "<32 x i64>", "<32 x ptr>", "<32 x i1>"
+
+
+def is_uniform(value: Val) -> bool:
+    return value.shape.kind != VECTOR_KIND and value.shape.pattern is None
+
+
+def parts_of(type: str) -> int:
+    return {"i32x2": 2, "i32x4": 4, "i64": 2}.get(type, 1)
+
+
+class Place:
+    """Address of one access: what is checked and how lanes spread from it."""
+
+    def __init__(
+        self, w: FunctionWriter, address: Val, access: Access, store: bool = False, exact: bool = False
+    ) -> None:
+        self.w = w
+        self.address = address
+        self.access = access
+        self.size = access.bytes
+        shape = address.shape
+        self.wide = access.space in ("global", "generic")
+        self.pattern: Pattern | None = shape.pattern if shape.kind == SCALAR_KIND else None
+        self.scattered = shape.kind == VECTOR_KIND
+        self.low = min(self.pattern) if self.pattern else 0
+        self.extent = (max(self.pattern) - self.low if self.pattern else 0) + self.size
+        self.offsets: list[int] | None = None
+        self.runs: list[tuple[int, int]] = []
+        """(first lane, lanes) of neighbouring words, where few of them make up a store."""
+        self.group: AccessGroup | None = None
+        self.proven = self._is_proven()
+        """No lane can be at fault, whatever the launch."""
+        if self.pattern is not None:
+            offsets = [p - self.low for p in self.pattern]
+            if self.extent > WINDOW_LIMIT_BYTES or any(o % self.size for o in offsets) or access.space == "local":
+                self.scattered = True
+            else:
+                self.offsets = [o // self.size for o in offsets]
+                length = self.extent // min(self.size, 4)
+                readable = len(set(self.offsets)) <= FEW_PLACES or length & (length - 1) == 0
+                if store and self.size <= 4 and not self.consecutive:
+                    runs = runs_of(self.offsets)
+                    self.runs = runs if len(runs) <= FEW_PLACES and len(set(self.offsets)) == LANES else []
+                self.scattered = not (self.consecutive or self.runs if store else readable)
+        elif not self.scattered and access.space == "generic":
+            # A uniform generic address may be local memory, which differs from lane to lane.
+            self.offsets = [0] * LANES
+        if self.scattered or exact:
+            self.extent = self.size
+
+    def _is_proven(self) -> bool:
+        """Whether static shared memory holds every address that the shape allows."""
+        shape = self.address.shape
+        if self.access.space != "shared" or shape.kind != SCALAR_KIND or shape.bound < 0 or shape.align % self.size:
+            return False
+        pattern = self.pattern or (0,)
+        below = self.low < 0 and (shape.const is None or shape.const + self.low < 0)
+        last = shape.bound + max(pattern) + self.size
+        return not below and last <= self.w.program.shared_static_bytes and not any(p % self.size for p in pattern)
+
+    @property
+    def kind(self) -> str:
+        return "i64" if self.wide else "i32"
+
+    @property
+    def consecutive(self) -> bool:
+        return self.offsets is not None and self.offsets == list(range(LANES))
+
+    def start(self) -> str:
+        """Address of the lowest byte that any lane touches."""
+        base = self.w.scalar(self.address)
+        return base if not self.low else self.w.op(f"add {self.kind} {base}, {self.low}")
+
+
+def runs_of(offsets: list[int]) -> list[tuple[int, int]]:
+    """(first lane, lanes) of each longest run of lanes whose offsets count up by one."""
+    firsts = [n for n in range(LANES) if n == 0 or offsets[n] != offsets[n - 1] + 1]
+    return [(a, b - a) for a, b in zip(firsts, [*firsts[1:], LANES], strict=True)]
+
+
+def shift_of(size: int) -> int:
+    return size.bit_length() - 1
+
+
+def addresses_vector(w: FunctionWriter, place: Place) -> str:
+    """Every lane's address as <32 x i64>."""
+    vector = w.vector(place.address)
+    return vector if place.wide else w.op(f"zext {VEC32} {vector} to {VEC64}")
+
+
+def settle(w: FunctionWriter, address: Val) -> None:
+    """Give an address its LLVM name before control flow splits."""
+    if address.shape.kind == VECTOR_KIND:
+        w.vector(address)
+    elif address.shape.const is None:
+        w.scalar(address)
+
+
+def part_pointer(w: FunctionWriter, place: Place, pointer: str, part: int) -> str:
+    """Pointer of a further word: next to it, or a row below in local memory."""
+    if part == 0:
+        return pointer
+    step = 128 * part if place.access.space == "local" else 4 * part
+    return w.op(f"getelementptr i8, {VECPTR} {pointer}, i64 {step}")
+
+
+def vector_offset_pointer(w: FunctionWriter, pointer: str, step: int) -> str:
+    return pointer if step == 0 else w.op(f"getelementptr i8, ptr {pointer}, i64 {step}")
+
+
+def masked_store(w: FunctionWriter, type: str, count: int, value: str, pointer: str, mask: str, align: int) -> None:
+    vec = f"<{count} x {type}>"
+    name = f"llvm.masked.store.v{count}{type}.p0"
+    w.declared[name] = f"declare void @{name}({vec}, ptr, i32, <{count} x i1>)"
+    w.emit(f"call void @{name}({vec} {value}, ptr {pointer}, i32 {align}, <{count} x i1> {mask})")
+
+
+def mask_literal(indices: list[int]) -> str:
+    return "<" + ", ".join(f"i32 {i}" for i in indices) + ">"

@@ -1,0 +1,140 @@
+"""Stores, masked by the executing lanes: neighbouring words, runs of them, and scatters."""
+
+from __future__ import annotations
+
+from warpwright.engine.jit import trace as tr
+from warpwright.engine.jit.checks import call_rare, check, check_lanes, site_pointer
+from warpwright.engine.jit.function import FunctionWriter, Val
+from warpwright.engine.jit.places import (
+    VEC32,
+    VECBOOL,
+    VECPTR,
+    Place,
+    is_uniform,
+    mask_literal,
+    masked_store,
+    part_pointer,
+    settle,
+    vector_offset_pointer,
+)
+from warpwright.engine.jit.shapes import LANES, UNSET_KIND
+from warpwright.isa.ops import Access, Op
+
+
+def emit_store(w: FunctionWriter, op: Op, address: Val, value: Val) -> None:
+    """A store by the executing lanes; of lanes with the same address the highest wins."""
+    access: Access = op.attr
+    place = Place(w, address, access, store=True)
+    tr.record_access(w, place.address, access)
+    if address.shape.kind == UNSET_KIND:
+        address = place.address = w.constant(place.kind, 0)
+    if w.exec.bits == "0":
+        return
+    count = max(1, access.bytes // 4)
+    words = list(value.parts) if value.parts else [value]
+    uniform = is_uniform(address) and access.space != "generic"
+    uniform_words = all(is_uniform(v) for v in words)
+    local = access.space == "local"
+    only_slow = (access.bytes < 4 and (place.scattered or local)) or (
+        not (local or place.scattered or place.consecutive or place.runs) and not (uniform and uniform_words)
+    )
+    vectors = [w.vector(v) for v in words] if not (uniform and uniform_words and not local) else []
+    settle(w, address)
+    site = site_pointer(w, w.add_site()) if place.wide else "null"
+    end = w.new_label("stored")
+    exec_vector = w.mask_vector(w.exec)
+    if not only_slow:
+        fast, slow = w.new_label("fast"), w.new_label("slow")
+        if place.scattered:
+            fine, pointer = check_lanes(w, place, site, w.exec)
+        else:
+            fine, pointer = check(w, place, site)
+        if uniform and not local:
+            some = w.op(f"icmp ne i32 {w.exec.bits}, 0")
+            fine = w.op(f"and i1 {fine}, {some}")
+        always = fine == "true"
+        if not always:
+            w.emit(f"br i1 {fine}, label %{fast}, label %{slow}, !prof !0")
+            w.label(fast)
+        if place.scattered:
+            for n, name in enumerate(vectors):
+                scatter(w, name, part_pointer(w, place, pointer, n), exec_vector)
+        elif local:
+            for n, name in enumerate(vectors):
+                masked_store(w, "i32", 32, name, vector_offset_pointer(w, pointer, 128 * n), exec_vector, 4)
+        elif uniform:
+            for n, word in enumerate(words):
+                type = f"i{8 * min(access.bytes, 4)}"
+                w.emit(
+                    f"store {type} {w.scalar(word)}, ptr {vector_offset_pointer(w, pointer, 4 * n)}, align {min(access.bytes, 4)}"
+                )
+        else:
+            _store_consecutive(w, place, pointer, vectors, count, exec_vector)
+        if always:
+            return
+        w.emit(f"br label %{end}")
+        w.label(slow)
+    for n, word in enumerate(words):
+        name = vectors[n] if vectors else w.vector(Val(word.type, word.shape, word.scalar))
+        if access.bytes < 4:
+            name = w.op(f"zext <32 x i{8 * access.bytes}> {name} to {VEC32}")
+        w.emit(f"store {VEC32} {name}, ptr {vector_offset_pointer(w, '%lane_values', 128 * n)}, align 64")
+    slow_address = Val(address.type, address.shape, address.scalar, address.vector)
+    call_rare(w, "store", Place(w, slow_address, access, store=True), site, w.exec.bits)
+    w.emit(f"br label %{end}")
+    w.label(end)
+
+
+def _store_consecutive(
+    w: FunctionWriter, place: Place, pointer: str, vectors: list[str], count: int, mask: str
+) -> None:
+    if place.runs:
+        element = f"i{8 * place.size}"
+        for first, lanes in place.runs:
+            assert place.offsets is not None
+            order = mask_literal(list(range(first, first + lanes)))
+            vec = f"<{LANES} x {element}>"
+            part = w.op(f"shufflevector {vec} {vectors[0]}, {vec} poison, <{lanes} x i32> {order}")
+            at = vector_offset_pointer(w, pointer, place.size * place.offsets[first])
+            if w.exec.bits == "-1":
+                w.emit(f"store <{lanes} x {element}> {part}, ptr {at}, align {place.size}")
+                continue
+            inside = w.op(f"shufflevector {VECBOOL} {mask}, {VECBOOL} poison, <{lanes} x i32> {order}")
+            masked_store(w, element, lanes, part, at, inside, place.size)
+        return
+    if count == 1:
+        element = f"i{8 * min(place.size, 4)}"
+        if w.exec.bits == "-1":
+            w.emit(f"store <32 x {element}> {vectors[0]}, ptr {pointer}, align {min(place.size, 4)}")
+        else:
+            masked_store(w, element, 32, vectors[0], pointer, mask, min(place.size, 4))
+        return
+    total = 32 * count
+    spread = mask_literal([n // count for n in range(total)])
+    joined = vectors[0]
+    width = 32
+    # Join pairs of words, then pairs of pairs, so that one shuffle can interleave them.
+    pieces = vectors
+    while len(pieces) > 1:
+        order = mask_literal(list(range(2 * width)))
+        pieces = [
+            w.op(
+                f"shufflevector <{width} x i32> {pieces[n]}, <{width} x i32> {pieces[n + 1]}, <{2 * width} x i32> {order}"
+            )
+            for n in range(0, len(pieces), 2)
+        ]
+        width *= 2
+    joined = pieces[0]
+    order = mask_literal([32 * (n % count) + n // count for n in range(total)])
+    mixed = w.op(f"shufflevector <{total} x i32> {joined}, <{total} x i32> poison, <{total} x i32> {order}")
+    wide_mask = w.op(f"shufflevector {VECBOOL} {mask}, {VECBOOL} poison, <{total} x i32> {spread}")
+    masked_store(w, "i32", total, mixed, pointer, wide_mask, 4)
+
+
+def scatter(w: FunctionWriter, value: str, pointers: str, mask: str) -> None:
+    w.declared["llvm.masked.scatter.v32i32.v32p0"] = (
+        f"declare void @llvm.masked.scatter.v32i32.v32p0({VEC32}, {VECPTR}, i32, {VECBOOL})"
+    )
+    w.emit(
+        f"call void @llvm.masked.scatter.v32i32.v32p0({VEC32} {value}, {VECPTR} {pointers}, i32 4, {VECBOOL} {mask})"
+    )
