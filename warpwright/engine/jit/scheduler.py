@@ -308,8 +308,62 @@ define internal void @ww_arrive(ptr %block, ptr %warp, ptr %save) noinline {{
   ret void
 }}
 
+; Whether a warp that reached a barrier waits for the whole block, with all of its lanes, and nobody was there before.
+define internal i1 @ww_plain_barrier(ptr %block, ptr %warp) alwaysinline {{
+  %mode = call i64 @ww_get(ptr %warp, i64 {WARP["barrier_mode"]})
+  %threads = call i64 @ww_get(ptr %warp, i64 {WARP["barrier_threads"]})
+  %arriving = call i64 @ww_get(ptr %warp, i64 {WARP["barrier_lanes"]})
+  %lanes = call i64 @ww_get(ptr %warp, i64 {WARP["lanes"]})
+  %exited = call i64 @ww_get(ptr %warp, i64 {WARP["exited"]})
+  %here = xor i64 %exited, -1
+  %alive = and i64 %lanes, %here
+  %absent = xor i64 %alive, %arriving
+  %id0 = call i64 @ww_get(ptr %warp, i64 {WARP["barrier_id"]})
+  %id = and i64 %id0, 15
+  %all_arrived = getelementptr i8, ptr %block, i64 {BLOCK["barriers"]}
+  %arrived_p = getelementptr i64, ptr %all_arrived, i64 %id
+  %arrived = load i64, ptr %arrived_p
+  %odd1 = or i64 %mode, %threads
+  %odd2 = or i64 %absent, %arrived
+  %odd = or i64 %odd1, %odd2
+  %plain = icmp eq i64 %odd, 0
+  ret i1 %plain
+}}
+
+; The first warps of a block have reached a barrier without being counted: count them.
+define internal void @ww_arrive_all(ptr %block, ptr %warps, i64 %number, i64 %warp_bytes) noinline {{
+  br label %next
+next:
+  %n = phi i64 [ 0, %0 ], [ %n1, %counted ]
+  %more = icmp ult i64 %n, %number
+  br i1 %more, label %look, label %end
+look:
+  %off = mul i64 %n, %warp_bytes
+  %warp = getelementptr i8, ptr %warps, i64 %off
+  %save_i = call i64 @ww_get(ptr %warp, i64 {WARP["spill"]})
+  %save = inttoptr i64 %save_i to ptr
+  %state = call i64 @ww_get(ptr %save, i64 {STATE_AT})
+  %waits = icmp eq i64 %state, 0
+  br i1 %waits, label %count, label %counted
+count:
+  call void @ww_arrive(ptr %block, ptr %warp, ptr %save)
+  br label %counted
+counted:
+  %n1 = add i64 %n, 1
+  br label %next
+end:
+  ret void
+}}
+
 ; Run one block as far as it goes: -1 it ended, -2 it only yields, else the status that stops the launch.
+; A round gives every warp that can run a turn.  Mostly all of them come to the same barrier or end: then nobody counts
+; who has arrived (march), and the next round follows.  At anything else those before are counted, and the round goes on.
 define internal i64 @ww_turn(ptr %l, ptr %w, ptr %block) noinline {{
+  %n_p = alloca i64
+  %ended_p = alloca i64
+  %ran_p = alloca i1
+  %moved_p = alloca i1
+  %at_barrier_p = alloca i1
   %f_i = call i64 @ww_get(ptr %w, i64 {WORKSPACE["warp_function"]})
   %f = inttoptr i64 %f_i to ptr
   %count = call i64 @ww_get(ptr %block, i64 {BLOCK["warp_count"]})
@@ -319,28 +373,94 @@ define internal i64 @ww_turn(ptr %l, ptr %w, ptr %block) noinline {{
   %cancel_p = getelementptr i8, ptr %l, i64 {LAUNCH["cancel"]}
   br label %round
 round:
-  br label %each
+  store i64 0, ptr %ended_p
+  store i1 false, ptr %ran_p
+  store i1 false, ptr %at_barrier_p
+  br label %march
+march:
+  %m = phi i64 [ 0, %round ], [ %m1, %marched ]
+  %m_id = phi i64 [ -1, %round ], [ %m_id1, %marched ]
+  %m_off = mul i64 %m, %warp_bytes
+  %m_warp = getelementptr i8, ptr %warps, i64 %m_off
+  %m_save_i = call i64 @ww_get(ptr %m_warp, i64 {WARP["spill"]})
+  %m_save = inttoptr i64 %m_save_i to ptr
+  %m_state = call i64 @ww_get(ptr %m_save, i64 {STATE_AT})
+  switch i64 %m_state, label %halt [ i64 0, label %m_run i64 2, label %m_over ]
+m_over:
+  %m_ended = load i64, ptr %ended_p
+  %m_ended1 = add i64 %m_ended, 1
+  store i64 %m_ended1, ptr %ended_p
+  br label %marched
+m_run:
+  store i1 true, ptr %ran_p
+  %m_status = call i32 %f(ptr %m_warp)
+  switch i32 %m_status, label %halt [
+    i32 {int(Status.BARRIER)}, label %m_barrier
+    i32 {int(Status.EXIT)}, label %m_exit ]
+m_exit:
+  call void @ww_put(ptr %m_save, i64 {STATE_AT}, i64 2)
+  br label %m_over
+m_barrier:
+  %m_plain = call i1 @ww_plain_barrier(ptr %block, ptr %m_warp)
+  %m_number = call i64 @ww_get(ptr %m_warp, i64 {WARP["barrier_id"]})
+  %m_first = icmp slt i64 %m_id, 0
+  %m_same = icmp eq i64 %m_number, %m_id
+  %m_fits = or i1 %m_first, %m_same
+  %m_goes_on = and i1 %m_plain, %m_fits
+  store i1 true, ptr %at_barrier_p
+  br i1 %m_goes_on, label %marched, label %halt
+marched:
+  %m_id1 = phi i64 [ %m_id, %m_over ], [ %m_number, %m_barrier ]
+  %m1 = add i64 %m, 1
+  %m_more = icmp ult i64 %m1, %count
+  br i1 %m_more, label %march, label %together
+together:
+  %together_ended = load i64, ptr %ended_p
+  %together_over = icmp eq i64 %together_ended, %count
+  br i1 %together_over, label %finished, label %look_up
+look_up:
+  %called = load atomic i64, ptr %cancel_p monotonic, align 8
+  %go_on = icmp eq i64 %called, 0
+  br i1 %go_on, label %round, label %break_off
+break_off:
+  call void @ww_arrive_all(ptr %block, ptr %warps, i64 %count, i64 %warp_bytes)
+  ret i64 -2
+halt:
+  ; A warp that has not run yet, or whose status is to be looked at.
+  %fresh = phi i1 [ true, %march ], [ false, %m_run ], [ false, %m_barrier ]
+  %h_status = phi i32 [ 0, %march ], [ %m_status, %m_run ], [ %m_status, %m_barrier ]
+  store i64 %m, ptr %n_p
+  call void @ww_arrive_all(ptr %block, ptr %warps, i64 %m, i64 %warp_bytes)
+  %h_moved = load i1, ptr %at_barrier_p
+  %h_any = load i64, ptr %ended_p
+  %h_ended = icmp ne i64 %h_any, 0
+  %h_ran = load i1, ptr %ran_p
+  %h_exits = and i1 %h_ended, %h_ran
+  %h_moved1 = or i1 %h_moved, %h_exits
+  store i1 %h_moved1, ptr %moved_p
+  br i1 %fresh, label %each, label %dispatch
 each:
-  %n = phi i64 [ 0, %round ], [ %n1, %each_done ]
-  %ran = phi i1 [ false, %round ], [ %ran1, %each_done ]
-  %moved = phi i1 [ false, %round ], [ %moved1, %each_done ]
-  %ended = phi i64 [ 0, %round ], [ %ended1, %each_done ]
-  %at_barrier = phi i1 [ false, %round ], [ %at_barrier1, %each_done ]
+  %e_n = load i64, ptr %n_p
+  %e_off = mul i64 %e_n, %warp_bytes
+  %e_warp = getelementptr i8, ptr %warps, i64 %e_off
+  %e_save_i = call i64 @ww_get(ptr %e_warp, i64 {WARP["spill"]})
+  %e_save = inttoptr i64 %e_save_i to ptr
+  %state = call i64 @ww_get(ptr %e_save, i64 {STATE_AT})
+  switch i64 %state, label %each_done [ i64 0, label %run i64 1, label %idle i64 2, label %over ]
+idle:
+  store i1 true, ptr %at_barrier_p
+  br label %each_done
+run:
+  store i1 true, ptr %ran_p
+  %r_status = call i32 %f(ptr %e_warp)
+  br label %dispatch
+dispatch:
+  %status = phi i32 [ %h_status, %halt ], [ %r_status, %run ]
+  %n = load i64, ptr %n_p
   %off = mul i64 %n, %warp_bytes
   %warp = getelementptr i8, ptr %warps, i64 %off
   %save_i = call i64 @ww_get(ptr %warp, i64 {WARP["spill"]})
   %save = inttoptr i64 %save_i to ptr
-  %state = call i64 @ww_get(ptr %save, i64 {STATE_AT})
-  %can_run = icmp eq i64 %state, 0
-  br i1 %can_run, label %run, label %idle
-idle:
-  %is_ended = icmp eq i64 %state, 2
-  %is_ended64 = zext i1 %is_ended to i64
-  %idle_ended = add i64 %ended, %is_ended64
-  %idle_waits = icmp eq i64 %state, 1
-  br label %each_done
-run:
-  %status = call i32 %f(ptr %warp)
   switch i32 %status, label %stop [
     i32 {int(Status.EXIT)}, label %exit
     i32 {int(Status.BARRIER)}, label %barrier
@@ -349,13 +469,21 @@ run:
     i32 {int(Status.DEADLOCK)}, label %stuck ]
 exit:
   call void @ww_put(ptr %save, i64 {STATE_AT}, i64 2)
-  %exit_ended = add i64 %ended, 1
+  store i1 true, ptr %moved_p
+  br label %over
+over:
+  %ended = load i64, ptr %ended_p
+  %ended1 = add i64 %ended, 1
+  store i64 %ended1, ptr %ended_p
   br label %each_done
 barrier:
   call void @ww_arrive(ptr %block, ptr %warp, ptr %save)
+  store i1 true, ptr %at_barrier_p
+  store i1 true, ptr %moved_p
   br label %each_done
 stuck:
   call void @ww_put(ptr %save, i64 {STATE_AT}, i64 3)
+  store i1 true, ptr %moved_p
   br label %each_done
 stop:
   %warp_out = ptrtoint ptr %warp to i64
@@ -363,21 +491,20 @@ stop:
   %status64 = sext i32 %status to i64
   ret i64 %status64
 each_done:
-  %ran1 = phi i1 [ %ran, %idle ], [ true, %run ], [ true, %run ], [ true, %exit ], [ true, %barrier ], [ true, %stuck ]
-  %moved1 = phi i1 [ %moved, %idle ], [ %moved, %run ], [ %moved, %run ], [ true, %exit ], [ true, %barrier ], [ true, %stuck ]
-  %ended1 = phi i64 [ %idle_ended, %idle ], [ %ended, %run ], [ %ended, %run ], [ %exit_ended, %exit ], [ %ended, %barrier ], [ %ended, %stuck ]
-  %seen_barrier = phi i1 [ %idle_waits, %idle ], [ false, %run ], [ false, %run ], [ false, %exit ], [ true, %barrier ], [ false, %stuck ]
-  %at_barrier1 = or i1 %at_barrier, %seen_barrier
-  %n1 = add i64 %n, 1
+  %n0 = load i64, ptr %n_p
+  %n1 = add i64 %n0, 1
+  store i64 %n1, ptr %n_p
   %more = icmp ult i64 %n1, %count
   br i1 %more, label %each, label %round_done
 round_done:
-  %all_ended = icmp eq i64 %ended1, %count
+  %r_ended = load i64, ptr %ended_p
+  %all_ended = icmp eq i64 %r_ended, %count
   br i1 %all_ended, label %finished, label %alive
 finished:
   ret i64 -1
 alive:
-  br i1 %at_barrier1, label %release, label %no_barrier
+  %at_barrier = load i1, ptr %at_barrier_p
+  br i1 %at_barrier, label %release, label %no_barrier
 release:
   %released = call i64 @ww_release(ptr %w, ptr %block)
   %some_released = icmp ne i64 %released, 0
@@ -390,10 +517,12 @@ judge:
   %stopped = icmp ne i64 %cancel, 0
   br i1 %stopped, label %yields, label %judge2
 judge2:
-  %progress = or i1 %freed, %moved1
+  %moved = load i1, ptr %moved_p
+  %progress = or i1 %freed, %moved
   br i1 %progress, label %round, label %judge3
 judge3:
-  br i1 %ran1, label %yields, label %deadlock
+  %ran = load i1, ptr %ran_p
+  br i1 %ran, label %yields, label %deadlock
 yields:
   ret i64 -2
 deadlock:

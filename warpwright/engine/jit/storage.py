@@ -36,6 +36,8 @@ def in_loops(flow: Flow) -> Bits:
         for s in successors:
             predecessors[s].append(n)
     found = 0
+    # A barrier saves and restores what registers hold: around it, memory is no farther than they are.
+    stops = sum(1 << n for n, end in enumerate(flow.ends) if end in ("barrier", "barrier_red"))
     for n, successors in enumerate(flow.inner):
         for header in successors:
             if header > n:
@@ -47,7 +49,8 @@ def in_loops(flow: Flow) -> Bits:
                 if not body >> b & 1:
                     body |= 1 << b
                     work.extend(predecessors[b])
-            found |= body
+            if not body & stops:
+                found |= body
     return found
 
 
