@@ -185,6 +185,7 @@ class _Kernel:
     address: int
     blocks: Sequence[BasicBlock]
     spill_bytes: int = 0
+    trace_words: int = 1 << 12
 
 
 Visit = tuple[int, list[list[int]]]

@@ -90,7 +90,7 @@ WARP = Layout(
     local_base=1,  # host pointer: this warp's local memory; lane-interleaved: word w of lane l at (w * 32 + l) * 4
     trace_base=1,  # host pointer to the record buffer (0 = tracing off)
     trace_used=1,  # words (u64) written
-    trace_limit=1,  # words; a block may be entered only while trace_used <= trace_limit
+    trace_limit=1,  # words; beyond it the function stops, after what may come before it asks (the kernel's trace_words)
     barrier_id=1,
     barrier_threads=1,  # expected thread count (0 = whole block)
     barrier_mode=1,  # 0 sync, 1 arrive, 2 popc, 3 and, 4 or
@@ -158,13 +158,16 @@ DEVICE_BASE = 0x7F00_0000_0000
 # --- trace records: u64 words in the order of execution ------------------------------------------
 # A block record:   bits 63..60 = TAG_BLOCK, 59..32 = basic-block number, 31..0 = active lanes on entry.
 # It stands for every instruction of that basic block.  Then, for each memory instruction of the block
-# in program order, exactly one memory record (asynchronous copies: two, global then shared), also when no lane executes it:
+# in program order, exactly one memory record (asynchronous copies: two, global then shared), also when no lane executes it
+# and however many operations make up its meaning (``blocks.recorded_accesses``):
 #   affine:  bits 63..60 = TAG_AFFINE, 55..32 = stride in bytes between lanes (signed 24 bits), 31..0 = exec lanes;
 #            next word = address of lane 0 (also when lane 0 is not active)
+#   pattern: bits 63..60 = TAG_PATTERN, 31..0 = exec lanes; next word = address of lane 0; next word = host pointer to
+#            32 words, each lane's address less lane 0's (part of the compiled code: valid as long as the kernel)
 #   gather:  bits 63..60 = TAG_GATHER, 31..0 = exec lanes; then 32 words, the lanes' addresses (undefined for inactive lanes)
 # Addresses: device addresses for global; SHARED_WINDOW / LOCAL_WINDOW + offset for shared and local, also
 # when the instruction is LDS or LDL, so that a generic access tells its space by its address.
 TAG_BLOCK = 1
 TAG_AFFINE = 2
 TAG_GATHER = 3
-MAX_RECORD_WORDS_PER_ACCESS = 33
+TAG_PATTERN = 4

@@ -79,6 +79,20 @@ def stop_before(lowered: Lowered) -> str:
     return ""
 
 
+def recorded_accesses(lowered: Lowered) -> tuple[int, ...]:
+    """The memory operations of an instruction that leave a trace record, as positions.
+
+    One record stands for the instruction, however many operations make up its meaning; an asynchronous copy has two, its
+    global load and its shared store.
+    """
+    places = [n for n, op in enumerate(lowered.ops) if op.name in ("load", "store", "atomic")]
+    if len(places) < 2:
+        return tuple(places)
+    first, last = (lowered.ops[n] for n in (places[0], places[-1]))
+    copies = (first.name, first.attr.space, last.name, last.attr.space) == ("load", "global", "store", "shared")
+    return (places[0], places[-1]) if copies else (places[0],)
+
+
 def return_sites(program: Program) -> list[int]:
     """Indices of the instructions behind every CALL: where returns may land."""
     last = len(program.instructions) - 1

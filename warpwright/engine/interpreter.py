@@ -249,18 +249,18 @@ class WarpState:
         """A 64-bit special register: the count of executed instructions stands for both clocks."""
         return np.full(LANES, self.launch.clock, np.uint64)
 
-    def load(self, at: Array, how: Access, m: Array) -> Array:
-        if self.trace is not None:
+    def load(self, at: Array, how: Access, m: Array, recorded: bool) -> Array:
+        if recorded and self.trace is not None:
             self.record(at, how, m)
         return self.spaces.load(at, how, m)
 
-    def store(self, at: Array, value: Array, how: Access, m: Array) -> None:
-        if self.trace is not None:
+    def store(self, at: Array, value: Array, how: Access, m: Array, recorded: bool) -> None:
+        if recorded and self.trace is not None:
             self.record(at, how, m)
         self.spaces.store(at, value, how, m)
 
-    def atomic(self, at: Array, operand: Array, compare: Array | None, how: Access, m: Array) -> Array:
-        if self.trace is not None:
+    def atomic(self, at: Array, operand: Array, compare: Array | None, how: Access, m: Array, recorded: bool) -> Array:
+        if recorded and self.trace is not None:
             self.record(at, how, m)
         return self.spaces.atomic(at, operand, compare, how, m)
 
@@ -456,7 +456,7 @@ def _run(w: WarpState) -> Status:
                 e = m & ~p if inverted else m & p
                 if not e.any():
                     if w.trace is not None:
-                        w.trace += [TAG_AFFINE << 60, 0] * c.accesses
+                        w.trace += [TAG_AFFINE << 60, 0] * c.records
                     pc += 1
                     continue
             values: Any = None

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.engine import numerics
+from warpwright.engine.blocks import recorded_accesses
 from warpwright.engine.interpreter_memory import mask_bits
 from warpwright.isa.ops import Lowered, Op
 
@@ -156,8 +157,8 @@ class Code:
     guard: tuple[str, int, bool] | None
     control: str = ""
     attr: Any = None
-    accesses: int = 0
-    """Memory operations: what a trace records when no lane executes."""
+    records: int = 0
+    """Memory records that a trace has of it."""
 
 
 class Writer:
@@ -167,6 +168,7 @@ class Writer:
         self.lowered = lowered
         self.namespace = namespace
         self.lines: list[str] = []
+        self.recorded = recorded_accesses(lowered)
         self.written = {
             (op.name[4:].removesuffix("64"), op.attr + extra)
             for op in lowered.ops
@@ -202,17 +204,17 @@ class Writer:
             if op.name in CONTROL:
                 control, attr, arguments = op.name, op.attr, op.args
                 continue
+            self.recording = position in self.recorded
             text = self.expression(op)
             if text is not None:
                 self.lines.append(f"v{position} = {text}" if op.type != "void" else text)
-        accesses = sum(op.name in ("load", "store", "atomic") for op in ops)
         if arguments:
             self.lines.append("return " + ", ".join(f"v{a}" for a in arguments) + ",")
         if not self.lines:
-            return Code(None, self.lowered.guard, control, attr, accesses)
+            return Code(None, self.lowered.guard, control, attr, len(self.recorded))
         source = "def run(w, m):\n " + "\n ".join(self.lines) + "\n"
         exec(compile(source, "<lowered instruction>", "exec"), self.namespace)
-        return Code(self.namespace.pop("run"), self.lowered.guard, control, attr, accesses)
+        return Code(self.namespace.pop("run"), self.lowered.guard, control, attr, len(self.recorded))
 
     def expression(self, op: Op) -> str | None:
         """The Python expression of an operation; None when it was written as statements."""
@@ -362,14 +364,14 @@ class Writer:
         return f"mma({self.name(op.attr)}, {', '.join(a)})"
 
     def op_load(self, op: Op, a: Sequence[str]) -> str:
-        return f"w.load({a[0]}, {self.name(op.attr)}, {'m' if len(a) == 1 else f'm & {a[1]}'})"
+        return f"w.load({a[0]}, {self.name(op.attr)}, {'m' if len(a) == 1 else f'm & {a[1]}'}, {self.recording})"
 
     def op_store(self, op: Op, a: Sequence[str]) -> str:
-        return f"w.store({a[0]}, {a[1]}, {self.name(op.attr)}, m)"
+        return f"w.store({a[0]}, {a[1]}, {self.name(op.attr)}, m, {self.recording})"
 
     def op_atomic(self, op: Op, a: Sequence[str]) -> str:
         compare = a[2] if len(a) > 2 else "None"
-        return f"w.atomic({a[0]}, {a[1]}, {compare}, {self.name(op.attr)}, m)"
+        return f"w.atomic({a[0]}, {a[1]}, {compare}, {self.name(op.attr)}, m, {self.recording})"
 
     def op_load_const(self, op: Op, a: Sequence[str]) -> str:
         bank, size = op.attr

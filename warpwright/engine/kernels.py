@@ -34,6 +34,7 @@ class Traced:
     address: int
     """Of the native function ``int32 f(WARP*)``."""
     spill_bytes: int
+    trace_words: int
     blocks: Sequence[BasicBlock]
 
 
@@ -69,7 +70,7 @@ def compiled_of(loaded: LoadedKernel, geometry: Geometry, trace: bool) -> Compil
 def traced(loaded: LoadedKernel, context: LaunchContext) -> Traced:
     """The kernel as the timing model runs it."""
     compiled = compiled_of(loaded, context.geometry, True)
-    return Traced(compiled.warp_function, compiled.spill_bytes, compiled.blocks)
+    return Traced(compiled.warp_function, compiled.spill_bytes, compiled.trace_words, compiled.blocks)
 
 
 def compiled_execution(

@@ -2,7 +2,7 @@
 
 Lines are 128 bytes of four 32-byte sectors; shared memory has 32 banks of 4 bytes and serves lanes of 8-byte accesses in
 two halves, of 16-byte ones in four quarters (CUDA C++ Programming Guide, compute capability 5.x and later).
-Records are those of ``engine/abi.py``: affine (one address and a stride) or one address for each lane.
+Addresses come as ``records.py`` takes them: a base, and a stride or a table of distances.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from warpwright.timing.native import core, lowest_bit, peek, popcount, u
+from warpwright.timing.records import address_of
 from warpwright.timing.state import OFF_BANKS, OFF_LINE_BYTES, OFF_LINE_SECTORS, OFF_LINES
 
 FULL_WARP = 0xFFFFFFFF
@@ -83,14 +84,14 @@ def covered(packed: int) -> int:
 
 
 @core
-def lines_gather(m: Any, sm: int, addresses: int, mask: int, size: int) -> int:
-    """As ``lines_affine`` for 32 addresses at a host pointer."""
+def lines_table(m: Any, sm: int, base: int, table: int, mask: int, size: int) -> int:
+    """As ``lines_affine`` for lanes at base + a distance from a table."""
     n = 0
     left = mask
     while left:
         lane = lowest_bit(left)
         left &= left - 1
-        address = peek(addresses + lane * 8)
+        address = base + peek(table + lane * 8)
         line = address >> 7
         sector = (address >> 5) & 3
         found = n - 1
@@ -108,26 +109,26 @@ def lines_gather(m: Any, sm: int, addresses: int, mask: int, size: int) -> int:
 
 
 @core
-def count_passes(m: Any, sm: int, record: int, gather: bool, stride: int, mask: int, n: int) -> None:
+def count_passes(m: Any, sm: int, base: int, tabled: bool, step: int, mask: int, n: int) -> None:
     """How an atomic on ``n`` lines falls on their sectors, into the scratch of covered sectors.
 
     Ten bits a sector: the most lanes that name one of its words (6), and how many different words are named (4).
     """
     for i in range(n):
         m[u(sm + OFF_LINE_BYTES + i)] = 0
-    if not gather and stride == 0:
-        m[u(sm + OFF_LINE_BYTES)] = (popcount(mask) | 1 << 6) << (10 * ((record >> 5) & 3))
+    if not tabled and step == 0:
+        m[u(sm + OFF_LINE_BYTES)] = (popcount(mask) | 1 << 6) << (10 * ((base >> 5) & 3))
         return
     left = mask
     while left:
         lane = lowest_bit(left)
         left &= left - 1
-        address = peek(record + lane * 8) if gather else record + lane * stride
+        address = address_of(base, tabled, step, lane)
         same = 1
-        if gather:
+        if tabled:
             before = mask & ((1 << lane) - 1)
             while before:
-                if peek(record + lowest_bit(before) * 8) == address:
+                if base + peek(step + lowest_bit(before) * 8) == address:
                     same += 1
                 before &= before - 1
         line = address >> 7
@@ -155,7 +156,7 @@ def passes_of(packed: int) -> int:
 
 
 @core
-def lines_local(m: Any, sm: int, physical: int, record: int, gather: bool, stride: int, mask: int, size: int) -> int:
+def lines_local(m: Any, sm: int, physical: int, base: int, tabled: bool, step: int, mask: int, size: int) -> int:
     """Lines of local memory: word w of lane l lies at physical + (w * 32 + l) * 4, so equal offsets share a line."""
     n = 0
     words = max(size >> 2, 1)
@@ -163,7 +164,7 @@ def lines_local(m: Any, sm: int, physical: int, record: int, gather: bool, strid
     while left:
         lane = lowest_bit(left)
         left &= left - 1
-        offset = (peek(record + lane * 8) if gather else record + lane * stride) & 0xFFFFFF
+        offset = address_of(base, tabled, step, lane) & 0xFFFFFF
         for j in range(words):
             address = physical + (((offset >> 2) + j) * 32 + lane) * 4
             line = address >> 7
@@ -183,16 +184,15 @@ def lines_local(m: Any, sm: int, physical: int, record: int, gather: bool, strid
 
 
 @core
-def wavefronts(m: Any, sm: int, record: int, gather: bool, stride: int, mask: int, size: int, distinct: bool) -> int:
+def wavefronts(m: Any, sm: int, base: int, tabled: bool, step: int, mask: int, size: int, distinct: bool) -> int:
     """Wavefronts of a shared-memory access: for each group of lanes, the most different words that one bank holds.
 
-    ``record``: address of lane 0, or host pointer to 32 addresses.  ``distinct``: atomics, where equal words
-    conflict as well.
+    ``distinct``: atomics, where equal words conflict as well.
     """
-    if not gather and not distinct:
-        if stride == 0:
+    if not tabled and not distinct:
+        if step == 0:
             return 1
-        if stride == size and mask == FULL_WARP and (record & (size - 1)) == 0:
+        if step == size and mask == FULL_WARP and (base & (size - 1)) == 0:
             return max(size >> 2, 1)
     lanes_per_group = 32 if size <= 4 else (16 if size == 8 else 8)
     words = max(size >> 2, 1)
@@ -207,7 +207,7 @@ def wavefronts(m: Any, sm: int, record: int, gather: bool, stride: int, mask: in
             while left:
                 lane = first + lowest_bit(left)
                 left &= left - 1
-                address = peek(record + lane * 8) if gather else record + lane * stride
+                address = address_of(base, tabled, step, lane)
                 for j in range(words):
                     word = (address >> 2) + j
                     bank = word & 31

@@ -39,6 +39,9 @@ class TracedKernel(Protocol):
     def spill_bytes(self) -> int: ...  # size of a warp's save area, zeroed before the launch
 
     @property
+    def trace_words(self) -> int: ...  # what it may write beyond the limit of its record buffer
+
+    @property
     def blocks(self) -> Sequence[BasicBlock]: ...  # by the number that block records carry
 
 

@@ -12,21 +12,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.engine.abi import LOCAL_WINDOW, SHARED_WINDOW, TAG_GATHER
+from warpwright.engine.abi import LOCAL_WINDOW, SHARED_WINDOW
 from warpwright.timing import state as s
 from warpwright.timing.coalescer import (
     count_passes,
     covered,
     ideal_wavefronts,
     lines_affine,
-    lines_gather,
     lines_local,
+    lines_table,
     most_on_a_word,
     passes_of,
     wavefronts,
 )
-from warpwright.timing.native import core, lowest_bit, peek, popcount, u
+from warpwright.timing.native import core, lowest_bit, popcount, u
 from warpwright.timing.ports import reserve
+from warpwright.timing.records import address_of, record_at
 from warpwright.timing.warp import hold, mark, push_ring
 
 SHARED_HIGH = SHARED_WINDOW >> 32
@@ -107,15 +108,13 @@ def atomic_waves(m: Any, sm: int, n: int, operation: int, factor: int) -> int:
 
 
 @core
-def fill_lines(
-    m: Any, sm: int, w: int, record: int, gather: bool, stride: int, mask: int, size: int, space: int
-) -> int:
+def fill_lines(m: Any, sm: int, w: int, base: int, tabled: bool, step: int, mask: int, size: int, space: int) -> int:
     """Coalesce into the SM's scratch; gives the number of lines."""
     if space == SPACE_LOCAL:
-        return lines_local(m, sm, m[u(w + s.W_LOCAL)], record, gather, stride, mask, size)
-    if gather:
-        return lines_gather(m, sm, record, mask, size)
-    return lines_affine(m, sm, record, stride, mask, size)
+        return lines_local(m, sm, m[u(w + s.W_LOCAL)], base, tabled, step, mask, size)
+    if tabled:
+        return lines_table(m, sm, base, step, mask, size)
+    return lines_affine(m, sm, base, step, mask, size)
 
 
 @core
@@ -214,31 +213,9 @@ def load_line(m: Any, sm: int, w: int, line: int, sectors: int, time: int, load:
 
 
 @core
-def skip_records(m: Any, w: int, count: int) -> None:
-    """Step over memory records: further parts of an instruction whose first record tells what the hardware does."""
-    trace = m[u(w + s.W_TRACE)]
-    for _ in range(count):
-        position = m[u(w + s.W_POS)]
-        gather = (peek(trace + position * 8) >> 60) & 15 == TAG_GATHER
-        m[u(w + s.W_POS)] = position + (33 if gather else 2)
-
-
-@core
 def access(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int) -> None:
     """Issue a memory instruction whose record is there."""
-    trace = m[u(w + s.W_TRACE)]
-    position = m[u(w + s.W_POS)]
-    word = peek(trace + position * 8)
-    mask = word & 0xFFFFFFFF
-    gather = (word >> 60) & 15 == TAG_GATHER
-    stride = (word << 8) >> 40
-    if gather:
-        record = trace + (position + 1) * 8
-        m[u(w + s.W_POS)] = position + 33
-    else:
-        record = peek(trace + position * 8 + 8)
-        m[u(w + s.W_POS)] = position + 2
-    skip_records(m, w, code[u(row + s.I_LATENCY)] - 1)
+    mask, base, tabled, step = record_at(m, w)
     write_barrier = code[u(row + s.I_WRITE_BARRIER)]
     read_barrier = code[u(row + s.I_READ_BARRIER)]
     if mask == 0:
@@ -250,11 +227,11 @@ def access(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int) -> 
         return
     size = code[u(row + s.I_BYTES)]
     operation = code[u(row + s.I_OP)]
-    space = space_of(peek(record + lowest_bit(mask) * 8) if gather else record + lowest_bit(mask) * stride)
+    space = space_of(address_of(base, tabled, step, lowest_bit(mask)))
     if space == SPACE_SHARED:
-        start = shared_access(m, code, sm, sc, w, row, time, record, gather, stride, mask)
+        start = shared_access(m, code, sm, sc, w, row, time, base, tabled, step, mask)
     else:
-        n = fill_lines(m, sm, w, record, gather, stride, mask, size, space)
+        n = fill_lines(m, sm, w, base, tabled, step, mask, size, space)
         if operation == s.OP_LOAD:
             waves = max(n, groups(mask, size))
             start = enter_queue(m, sm, sc, time, waves)
@@ -262,7 +239,7 @@ def access(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int) -> 
         elif operation == s.OP_STORE:
             start = store_lines(m, sm, sc, w, time, n, space)
         else:
-            count_passes(m, sm, record, gather, stride, mask, n)
+            count_passes(m, sm, base, tabled, step, mask, n)
             start = atomic_lines(m, code, sm, sc, w, row, time, n)
     if read_barrier >= 0:
         hold(m, w, read_barrier, start + 1 + (2 if space == SPACE_GLOBAL else 0), 0)
@@ -270,13 +247,13 @@ def access(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int) -> 
 
 @core
 def shared_access(
-    m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int, record: int, gather: bool, stride: int, mask: int
+    m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int, base: int, tabled: bool, step: int, mask: int
 ) -> int:
     """A shared load, store or atomic; gives its start in the load/store unit."""
     operation = code[u(row + s.I_OP)]
     size = code[u(row + s.I_BYTES)]
     atomic = operation >= s.OP_ATOMIC
-    waves = wavefronts(m, sm, record, gather, stride, mask, size, atomic)
+    waves = wavefronts(m, sm, base, tabled, step, mask, size, atomic)
     ideal = ideal_wavefronts(mask, size)
     waves *= code[u(row + s.I_EXTRA)] & 255
     if not atomic:
@@ -402,23 +379,8 @@ def atomic_lines(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: in
 @core
 def copy(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int) -> None:
     """An asynchronous copy (LDGSTS): a global load whose data goes to shared memory; two records."""
-    trace = m[u(w + s.W_TRACE)]
-    position = m[u(w + s.W_POS)]
-    word = peek(trace + position * 8)
-    mask = word & 0xFFFFFFFF
-    gather = (word >> 60) & 15 == TAG_GATHER
-    stride = (word << 8) >> 40
-    record = trace + (position + 1) * 8 if gather else peek(trace + position * 8 + 8)
-    m[u(w + s.W_POS)] = position + (33 if gather else 2)
-    # ZFILL: partly filled lanes have records of their own between the copy's two.
-    skip_records(m, w, code[u(row + s.I_LATENCY)] - 2)
-    position = m[u(w + s.W_POS)]
-    word = peek(trace + position * 8)
-    to_gather = (word >> 60) & 15 == TAG_GATHER
-    to_stride = (word << 8) >> 40
-    to_record = trace + (position + 1) * 8 if to_gather else peek(trace + position * 8 + 8)
-    to_mask = word & 0xFFFFFFFF
-    m[u(w + s.W_POS)] = position + (33 if to_gather else 2)
+    mask, base, tabled, step = record_at(m, w)
+    to_mask, to_base, to_tabled, to_step = record_at(m, w)
     size = code[u(row + s.I_BYTES)]
     barrier = code[u(row + s.I_WRITE_BARRIER)]
     read_barrier = code[u(row + s.I_READ_BARRIER)]
@@ -429,10 +391,10 @@ def copy(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int) -> No
     else:
         waves = 0
         if to_mask:
-            waves = wavefronts(m, sm, to_record, to_gather, to_stride, to_mask, size, False)
+            waves = wavefronts(m, sm, to_base, to_tabled, to_step, to_mask, size, False)
             m[u(sm + s.SM_SHARED_WAVEFRONTS)] += waves
             m[u(sm + s.SM_SHARED_IDEAL)] += ideal_wavefronts(to_mask, size)
-        n = fill_lines(m, sm, w, record, gather, stride, mask, size, SPACE_GLOBAL)
+        n = fill_lines(m, sm, w, base, tabled, step, mask, size, SPACE_GLOBAL)
         done = enter_queue(m, sm, sc, time, max(n, groups(mask, size)))
         load_lines(m, code, sm, w, row, done, max(waves, 1), n, barrier, s.LD_ASYNC, SPACE_GLOBAL)
     if read_barrier >= 0:

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.engine.abi import TAG_GATHER
 from warpwright.timing import state as s
 from warpwright.timing.coalescer import count_passes, covered, passes_of, wavefronts
 from warpwright.timing.dram import dram_read, dram_write
 from warpwright.timing.l1 import SPACE_SHARED, atomic_waves, atomic_words, fill_lines, owe, space_of
-from warpwright.timing.native import core, lowest_bit, peek, popcount, u
+from warpwright.timing.native import core, lowest_bit, popcount, u
 from warpwright.timing.ports import reserve
+from warpwright.timing.records import address_of, record_at
 from warpwright.timing.warp import mark, run_function, start_block_of, take_block
 
 # A tag: line << 12 | a copy lies in the other partition << 8 | dirty sectors << 4 | valid sectors
@@ -274,32 +274,24 @@ def execute_strong(m: Any, code: Any, sm: int, partition: int, r: int, time: int
         m[u(sm + s.SM_FORETOLD_WRONG)] += 1
         start_block_of(m, code, w, number)
         return time
-    trace = m[u(w + s.W_TRACE)]
-    position = m[u(w + s.W_POS)]
-    word = peek(trace + position * 8)
-    mask = word & 0xFFFFFFFF
-    gather = (word >> 60) & 15 == TAG_GATHER
-    stride = (word << 8) >> 40
-    record = trace + (position + 1) * 8 if gather else peek(trace + position * 8 + 8)
-    m[u(w + s.W_POS)] = position + (33 if gather else 2)
+    mask, base, tabled, step = record_at(m, w)
     if mask == 0:
         return time
     size = code[u(row + s.I_BYTES)]
     operation = code[u(row + s.I_OP)]
-    first = lowest_bit(mask)
-    space = space_of(peek(record + first * 8) if gather else record + first * stride)
+    space = space_of(address_of(base, tabled, step, lowest_bit(mask)))
     if space == SPACE_SHARED:
-        waves = wavefronts(m, sm, record, gather, stride, mask, size, operation >= s.OP_ATOMIC)
+        waves = wavefronts(m, sm, base, tabled, step, mask, size, operation >= s.OP_ATOMIC)
         m[u(sm + s.SM_SHARED_WAVEFRONTS)] += waves
         reserve(m, sm + s.OFF_LSU, s.CALENDAR_SHIFT, m[u(s.H_LSU_CAPACITY)], m[u(r + s.R_TIME)], waves - 1)
         return time
-    n = fill_lines(m, sm, w, record, gather, stride, mask, size, space)
+    n = fill_lines(m, sm, w, base, tabled, step, mask, size, space)
     sectors = 0
     for i in range(n):
         sectors += popcount(m[u(sm + s.OFF_LINE_SECTORS + i)])
     answer = time
     if operation >= s.OP_ATOMIC:
-        count_passes(m, sm, record, gather, stride, mask, n)
+        count_passes(m, sm, base, tabled, step, mask, n)
         extra = code[u(row + s.I_EXTRA)]
         waves = atomic_waves(m, sm, n, operation, extra & 255)
         m[u(sm + s.SM_GLOBAL_ATOMICS)] += 1

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from warpwright.chips.chip import Chip
 from warpwright.chips.occupancy import Occupancy
-from warpwright.engine.abi import BLOCK, MAX_RECORD_WORDS_PER_ACCESS, SPILL_HEADER_BYTES, WARP, Status
+from warpwright.engine.abi import BLOCK, SPILL_HEADER_BYTES, WARP, Status
 from warpwright.engine.blocks import BasicBlock
 from warpwright.engine.launch import LaunchContext, launch_occupancy, shared_bytes
 from warpwright.isa.ops import Lowered
@@ -53,7 +53,6 @@ class _Workspace:
     def __init__(
         self,
         kernel: TracedKernel,
-        blocks: Sequence[BasicBlock],
         context: LaunchContext,
         occupancy: Occupancy,
         sms: int,
@@ -68,8 +67,7 @@ class _Workspace:
         self.shared_bytes = shared_bytes(program, geometry)
         self.shared_stride = (self.shared_bytes + 127) // 128 * 128 + 128
         self.local_stride = (context["local_bytes_per_thread"] * 32 + 127) // 128 * 128
-        longest = max((1 + MAX_RECORD_WORDS_PER_ACCESS * (len(block.accesses) + 1) for block in blocks), default=1)
-        self.trace_stride = (TRACE_LIMIT_WORDS + longest) * 8 // 64 * 64 + 192
+        self.trace_stride = (TRACE_LIMIT_WORDS + kernel.trace_words) * 8 // 64 * 64 + 192
         self.blocks = np.zeros(slots * BLOCK.size_bytes // 8 + 8, np.int64)
         self.warps = np.zeros(slots * warps * self.warp_stride // 8 + 8, np.int64)
         self.shared = np.zeros(slots * self.shared_stride // 8 + 16, np.int64)
@@ -231,7 +229,7 @@ def simulate(
     state = s.build(
         chip, occupancy.l1_kib, static.code_lines, static.const_lines, static.instructions, context.geometry.blocks
     )
-    space = _Workspace(kernel, table, context, occupancy, chip.sm.sm_count)
+    space = _Workspace(kernel, context, occupancy, chip.sm.sm_count)
     _fill_header(state, static, kernel, context, occupancy, space)
     if scheduler not in _schedulers:
         _schedulers[scheduler] = policies.compile_scheduler(scheduler)

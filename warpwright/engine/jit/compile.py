@@ -62,6 +62,8 @@ class CompiledKernel:
     trace: bool
     site_bytes: int = 0
     """Size of the allocation caches, which warps of one thread may share."""
+    trace_words: int = 0
+    """Records that the function may write beyond WARP.trace_limit."""
     ir: str = field(default="", repr=False)
 
 
@@ -199,7 +201,8 @@ def write_module(
         trace=trace,
         known_bank_bytes=known_banks(program),
     )
-    lines = WarpFunction(writer, name).write()
+    warp_function = WarpFunction(writer, name)
+    lines = warp_function.write()
     site_bytes = SITE_BYTES * writer.sites
     variables = SPILL_HEADER_BYTES + (site_bytes + 63) // 64 * 64
     text = "\n".join(lines)
@@ -219,7 +222,8 @@ def write_module(
     whole = "\n".join([*constants, *declared.values(), *definitions, text, MODULE_FOOTER])
     whole = finish_groups(writer, whole)
     spill = variables + writer.offsets.get("end", 0)
-    return whole, {"spill_bytes": (spill + 63) // 64 * 64, "site_bytes": site_bytes}
+    sizes = {"spill_bytes": (spill + 63) // 64 * 64, "site_bytes": site_bytes}
+    return whole, {**sizes, "trace_words": max(warp_function.words_ahead, default=0)}
 
 
 def kernel_key(program: Program, lowered: Sequence[Lowered], setting: Setting, trace: bool, target: Target) -> str:
@@ -307,6 +311,7 @@ def compile_kernel(
             block_shape,
             trace,
             sizes["site_bytes"],
+            sizes["trace_words"],
             text,
         )
         _memory[key] = compiled

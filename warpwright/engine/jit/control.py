@@ -7,6 +7,7 @@ stop check of a traced strong access, ``tail`` is the end of the chain of blocks
 from __future__ import annotations
 
 from warpwright.engine.abi import BLOCK, LAUNCH, SPILL_HEADER_BYTES, WARP, FaultKind, Status
+from warpwright.engine.blocks import recorded_accesses
 from warpwright.engine.jit import cold
 from warpwright.engine.jit import lanes as ln
 from warpwright.engine.jit import trace as tr
@@ -92,6 +93,10 @@ class WarpFunction:
         self.nans = late_nans(w.lowered, w.webs)
         w.single_loads = single_loads(w.lowered, w.webs)
         self.storage = place_variables(w.blocks, w.webs, w.flow)
+        self.restarts = False
+        """Whether the chain of blocks begins again from its head."""
+        self.words_ahead: list[int] = []
+        """For each block written so far: words of trace that may have come since the buffer's room was asked for."""
 
     # --- what is needed ---------------------------------------------------------------------------
     def _wanted_barrier_webs(self) -> set[int]:
@@ -130,6 +135,8 @@ class WarpFunction:
         body = w.lines
         w.lines = []
         self._tail()
+        if self.restarts:
+            self._restart()
         tail = w.lines
         w.lines = []
         self._returns()
@@ -152,7 +159,7 @@ class WarpFunction:
         for n in self.held_barriers:
             w.emit(f"%q{n} = alloca i32")
             w.emit(f"store i32 0, ptr %q{n}")
-        for name, type in (("status", "i32"), ("instructions", "i64"), ("idle", "i64"), ("trace_used", "i64")):
+        for name, type in (("status", "i32"), ("instructions", "i64"), ("idle", "i64"), ("trace_at", "ptr")):
             w.emit(f"%{name} = alloca {type}")
         w.emit(f"%lane_addresses = alloca [{cold.SCRATCH_BYTES} x i8], align 64")
         w.emit(f"%lane_values = getelementptr i8, ptr %lane_addresses, i64 {cold.VALUES_AT}")
@@ -184,7 +191,7 @@ class WarpFunction:
         w.emit("store i32 0, ptr %status")
         if w.trace:
             used = w.load_field("%warp", WARP["trace_used"])
-            w.emit(f"store i64 {used}, ptr %trace_used")
+            w.emit(f"store ptr {w.op(f'getelementptr i64, ptr %trace_base, i64 {used}')}, ptr %trace_at")
         for (extent, size), name in w.shared_limits.items():
             total = w.load_field("%block", BLOCK["shared_bytes"])
             self._limit(name, total, extent, size)
@@ -375,7 +382,8 @@ class WarpFunction:
         w.emit(f"br i1 {moved}, label %again, label %stuck")
         w.label("again")
         w.emit("store i32 0, ptr %progress")
-        w.emit(f"br label %h{self.order[0]}")
+        self.restarts = True
+        w.emit("br label %restart")
         w.label("stuck")
         at_barrier = w.op(f"icmp ne i32 {held}, 0")
         if self.held_barriers:
@@ -418,7 +426,7 @@ class WarpFunction:
         total = w.op(f"add i64 {threads}, " + w.op(f"load i64, ptr {pointer}"))
         w.emit(f"store i64 {total}, ptr {pointer}")
         if w.trace:
-            w.store_field("%warp", WARP["trace_used"], w.op("load i64, ptr %trace_used"))
+            w.store_field("%warp", WARP["trace_used"], self._trace_used())
         w.emit(f"ret i32 {w.op('load i32, ptr %status')}")
 
     # --- one block --------------------------------------------------------------------------------
@@ -434,8 +442,12 @@ class WarpFunction:
             some = w.op("icmp ne i32 " + w.op(f"load i32, ptr %p{n}") + ", 0")
             w.emit(f"br i1 {some}, label %e{n}, label {self.next_in_chain(n, self.pendable)}")
         w.label(f"e{n}")
-        if w.trace:
-            self._trace_stops(n)
+        start = len(w.lines)
+        if w.trace and block.stop:
+            status = Status.STRONG if block.stop == "strong" else Status.CLOCK
+            w.emit(f"store i32 {int(status)}, ptr %status")
+            w.emit(f"br label {self.save_label('body', n)}")
+            w.label(f"b{n}")
         if self.waiting >> n & 1 and w.flow.starts[n]:
             mask = self._wait(n)
         else:
@@ -456,24 +468,56 @@ class WarpFunction:
         for index in range(block.first, last):
             self._instruction(index)
         self._last(n, last)
+        if w.trace:
+            self._ask_for_room(n, start)
 
-    def _trace_stops(self, n: int) -> None:
+    def _trace_used(self) -> str:
+        """Words in the record buffer."""
         w = self.w
-        block = w.blocks[n]
-        used = w.op("load i64, ptr %trace_used")
+        at = w.op(f"ptrtoint ptr {w.op('load ptr, ptr %trace_at')} to i64")
+        start = w.op("ptrtoint ptr %trace_base to i64")
+        return w.op(f"lshr i64 {w.op(f'sub i64 {at}, {start}')}, 3")
+
+    def _stop_when_full(self, label: str) -> None:
+        """Leave through a save label when the record buffer is full."""
+        w = self.w
         limit = w.load_field("%warp", WARP["trace_limit"])
-        full = w.op(f"icmp ugt i64 {used}, {limit}")
+        full = w.op(f"icmp ugt i64 {self._trace_used()}, {limit}")
         stop, go = w.new_label("full"), w.new_label("room")
         w.emit(f"br i1 {full}, label %{stop}, label %{go}, !prof !2")
         w.label(stop)
         w.emit(f"store i32 {int(Status.TRACE_FULL)}, ptr %status")
-        w.emit(f"br label {self.save_label('enter', n)}")
+        w.emit(f"br label {label}")
         w.label(go)
-        if block.stop:
-            status = Status.STRONG if block.stop == "strong" else Status.CLOCK
-            w.emit(f"store i32 {int(status)}, ptr %status")
-            w.emit(f"br label {self.save_label('body', n)}")
-            w.label(f"b{n}")
+
+    def _ask_for_room(self, n: int, start: int) -> None:
+        """Put the question whether there is room for its records before a block, where it is due.
+
+        A warp that stops before the block for another reason has an empty buffer there.
+        """
+        w = self.w
+        blocks = w.blocks
+        if blocks[n].stop:
+            self.words_ahead.append(w.trace_words)
+            return
+        back = any(n in b.successors for b in blocks[n:]) or (self.yields and bool(self.waiting >> n & 1))
+        inside = self.pendable >> n & 1
+        before = [m for m in range(n) if inside or n in blocks[m].successors]
+        due, words = tr.words_ahead(w.trace_words, [self.words_ahead[m] for m in before], back)
+        self.words_ahead.append(words)
+        if due:
+            written = w.lines
+            w.lines = []
+            self._stop_when_full(self.save_label("enter", n))
+            w.lines = written[:start] + w.lines + written[start:]
+
+    def _restart(self) -> None:
+        """Back to the head of the chain of blocks."""
+        w = self.w
+        w.label("restart")
+        if w.trace:
+            self._stop_when_full(self.save_label("chain", self.order[0]))
+        w.emit(f"br label %h{self.order[0]}")
 
     def _wait(self, n: int) -> str:
         """Lanes that may leave a convergence point now; the rest stay pending."""
@@ -568,8 +612,10 @@ class WarpFunction:
         shapes = w.facts.values[index]
         values: list[Val] = []
         nothing = Val("void", Shape(UNSET_KIND))
+        recorded = recorded_accesses(w.lowered[index]) if w.trace else ()
         for position, op in enumerate(w.lowered[index].ops):
             name = op.name
+            w.recording = position in recorded
             if name == stop_before:
                 break
             if name[:4] == "get_":
@@ -760,6 +806,7 @@ class WarpFunction:
         """The last instruction of a block and what follows it."""
         w = self.w
         values = self._instruction(index)
+        tr.finish_block(w)
         low = w.lowered[index]
         end = w.flow.ends[n]
         if not end:
@@ -991,7 +1038,8 @@ class WarpFunction:
         found = w.op(f"sub i64 {w.op(f'extractelement <32 x i64> {vector}, i32 {number}')}, {base}")
         self._wild(n, rest, found)
         w.label(go)
-        w.emit(f"br label %h{self.order[0]}")
+        self.restarts = True
+        w.emit("br label %restart")
 
     def _exit(self, n: int, condition: Val | None) -> None:
         w = self.w

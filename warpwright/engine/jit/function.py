@@ -388,6 +388,14 @@ class FunctionWriter(Text):
                 base = Sum(x.scalar)
             self.sums[result] = base._replace(stride=y.scalar, times=base.times + 1)
 
+    recording: bool = False
+    """Whether a memory operation leaves a trace record: one does for its whole instruction."""
+    trace_at: str = ""
+    """Place of the current block's records."""
+    trace_words: int = 0
+    trace_heads: dict[tuple[str, int], str] = field(default_factory=dict)
+    """First words of the current block's records, by lanes and tag."""
+
     # --- webs -------------------------------------------------------------------------------------
     def web_shape(self, number: int) -> Shape:
         return self.facts.webs[number]

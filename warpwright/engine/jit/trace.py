@@ -1,70 +1,104 @@
-"""Trace records (``engine/abi.py``) for the timing model."""
+"""Trace records (``engine/abi.py``) for the timing model.
+
+How many words a basic block leaves is known when its code is written, so the place of the next record is a constant
+from the block's start.  Whether the buffer has room is asked where a loop begins again, and wherever more
+than a few hundred words may have come since it was asked last; ``words_ahead`` keeps that account.
+"""
 
 from __future__ import annotations
 
-from warpwright.engine.abi import LOCAL_WINDOW, SHARED_WINDOW, TAG_AFFINE, TAG_BLOCK, TAG_GATHER
+from collections.abc import Sequence
+
+from warpwright.engine.abi import LOCAL_WINDOW, SHARED_WINDOW, TAG_AFFINE, TAG_BLOCK, TAG_GATHER, TAG_PATTERN
 from warpwright.engine.jit.function import FunctionWriter, Val
-from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, UNSET_KIND
+from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, UNSET_KIND, WIDTH
 from warpwright.isa.ops import Access
 
 VEC64 = "<32 x i64>"
+WORDS_BETWEEN_CHECKS = 512
+"""Records written without asking for room, except where one block has more."""
 
 
-def signed64(value: int) -> int:
-    return value - (1 << 64) if value >> 63 else value
+def _signed(value: int, width: int) -> int:
+    value &= (1 << width) - 1
+    return value - (1 << width) if value >> (width - 1) else value
 
 
-def _store_word(w: FunctionWriter, used: str, ahead: int, value: str, type: str = "i64") -> None:
-    at = used if not ahead else w.op(f"add i64 {used}, {ahead}")
-    pointer = w.op(f"getelementptr i64, ptr %trace_base, i64 {at}")
+def _put(w: FunctionWriter, value: str, type: str = "i64", words: int = 1) -> None:
+    pointer = w.field(w.trace_at, 8 * w.trace_words) if w.trace_words else w.trace_at
     w.emit(f"store {type} {value}, ptr {pointer}, align 8")
+    w.trace_words += words
+
+
+def _head(w: FunctionWriter, lanes: str, bits: int) -> str:
+    """A record's first word."""
+    key = (lanes, bits)
+    if key not in w.trace_heads:
+        wide = w.trace_heads.get((lanes, 0))
+        if wide is None:
+            wide = w.trace_heads[lanes, 0] = w.op(f"zext i32 {lanes} to i64")
+        w.trace_heads[key] = w.op(f"or i64 {wide}, {_signed(bits, 64)}")
+    return w.trace_heads[key]
 
 
 def record_block(w: FunctionWriter, number: int, lanes: str) -> None:
     """A block record: its number and the lanes that enter it."""
     if not w.trace:
         return
-    used = w.op("load i64, ptr %trace_used")
-    bits = w.op(f"zext i32 {lanes} to i64")
-    word = w.op(f"or i64 {bits}, {signed64(TAG_BLOCK << 60 | number << 32)}")
-    _store_word(w, used, 0, word)
-    w.emit(f"store i64 {w.op(f'add i64 {used}, 1')}, ptr %trace_used")
+    w.trace_at = w.op("load ptr, ptr %trace_at")
+    w.trace_words = 0
+    w.trace_heads = {}
+    _put(w, _head(w, lanes, TAG_BLOCK << 60 | number << 32))
+
+
+def finish_block(w: FunctionWriter) -> None:
+    """Where the next block's records begin."""
+    if w.trace:
+        w.emit(f"store ptr {w.field(w.trace_at, 8 * w.trace_words)}, ptr %trace_at")
 
 
 def record_access(w: FunctionWriter, address: Val, access: Access) -> None:
-    """A memory record: affine where one stride describes all lanes, else every lane's address."""
-    if not w.trace:
+    """A memory record: affine where one stride describes all lanes, a pattern where the compiler knows their distances."""
+    if not (w.trace and w.recording):
         return
     window = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}.get(access.space, 0)
-    used = w.op("load i64, ptr %trace_used")
-    lanes = w.op(f"zext i32 {w.exec.bits} to i64")
     shape = address.shape
-    stride = None
-    if shape.kind == SCALAR_KIND or shape.kind == UNSET_KIND:
-        pattern = shape.pattern or (0,) * LANES
-        step = pattern[1] - pattern[0]
-        if all(p == pattern[0] + step * n for n, p in enumerate(pattern)) and -(1 << 23) <= step < 1 << 23:
-            stride = step
-            first = pattern[0]
-    if stride is not None:
-        tag = signed64(TAG_AFFINE << 60 | (stride & 0xFFFFFF) << 32)
-        _store_word(w, used, 0, w.op(f"or i64 {lanes}, {tag}"))
-        base = w.scalar(address)
+    if shape.kind not in (SCALAR_KIND, UNSET_KIND):
+        _put(w, _head(w, w.exec.bits, TAG_GATHER << 60))
+        vector = w.vector(address)
         if address.type == "i32":
-            if first:
-                base = w.op(f"add i32 {base}, {first}")
-            base = w.op(f"zext i32 {base} to i64")
-            base = w.op(f"add i64 {base}, {window}") if window else base
-        elif first:
-            base = w.op(f"add i64 {base}, {first}")
-        _store_word(w, used, 1, base)
-        w.emit(f"store i64 {w.op(f'add i64 {used}, 2')}, ptr %trace_used")
+            vector = w.op(f"zext <32 x i32> {vector} to {VEC64}")
+            if window:
+                vector = w.op(f"add {VEC64} {vector}, {w.literal_vector('i64', (window,) * LANES)}")
+        _put(w, vector, VEC64, LANES)
         return
-    _store_word(w, used, 0, w.op(f"or i64 {lanes}, {signed64(TAG_GATHER << 60)}"))
-    vector = w.vector(address)
+    pattern = shape.pattern or (0,) * LANES
+    width = WIDTH[address.type]
+    offsets = [_signed(p - pattern[0], width) for p in pattern]
+    step = offsets[1]
+    affine = -(1 << 23) <= step < 1 << 23 and offsets == [step * n for n in range(LANES)]
+    tag = TAG_AFFINE << 60 | (step & 0xFFFFFF) << 32 if affine else TAG_PATTERN << 60
+    _put(w, _head(w, w.exec.bits, tag))
+    base = w.scalar(address)
+    if pattern[0]:
+        base = w.op(f"add {address.type} {base}, {pattern[0]}")
     if address.type == "i32":
-        vector = w.op(f"zext <32 x i32> {vector} to {VEC64}")
-        if window:
-            vector = w.op(f"add {VEC64} {vector}, {w.literal_vector('i64', (window,) * LANES)}")
-    _store_word(w, used, 1, vector, VEC64)
-    w.emit(f"store i64 {w.op(f'add i64 {used}, 33')}, ptr %trace_used")
+        base = w.op(f"zext i32 {base} to i64")
+        base = w.op(f"add i64 {base}, {window}") if window else base
+    _put(w, base)
+    if not affine:
+        table = w.table(("distances", tuple(offsets)), "i64", offsets, LANES)
+        _put(w, table, "ptr")
+
+
+def words_ahead(words: int, before: Sequence[int], forced: bool) -> tuple[bool, int]:
+    """(whether a block must ask for room, words that may have come since the last question when it ends).
+
+    Args:
+        words: that the block itself writes.
+        before: the same account of the blocks that may run right before it; ``forced``: one jumps back to it.
+    """
+    most = max(before, default=0)
+    if forced or most + words > WORDS_BETWEEN_CHECKS:
+        return True, words
+    return False, most + words

@@ -1,0 +1,37 @@
+"""Memory records of a warp's trace (``engine/abi.py``), as the load/store unit reads them.
+
+A record becomes lanes and three numbers: ``base``, ``step`` and whether ``step`` is a stride in bytes between lanes or
+the host address of a table with every lane's distance from ``base``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warpwright.engine.abi import TAG_AFFINE, TAG_PATTERN
+from warpwright.timing import state as s
+from warpwright.timing.native import core, peek, u
+
+
+@core
+def record_at(m: Any, w: int) -> tuple[int, int, bool, int]:
+    """Take the warp's next memory record: (lanes, base, whether step is a table, step)."""
+    position = m[u(w + s.W_POS)]
+    place = m[u(w + s.W_TRACE)] + position * 8
+    word = peek(place)
+    tag = (word >> 60) & 15
+    mask = word & 0xFFFFFFFF
+    if tag == TAG_AFFINE:
+        m[u(w + s.W_POS)] = position + 2
+        return mask, peek(place + 8), False, (word << 8) >> 40
+    if tag == TAG_PATTERN:
+        m[u(w + s.W_POS)] = position + 3
+        return mask, peek(place + 8), True, peek(place + 16)
+    m[u(w + s.W_POS)] = position + 33
+    return mask, 0, True, place + 8
+
+
+@core
+def address_of(base: int, tabled: bool, step: int, lane: int) -> int:
+    """A lane's address."""
+    return base + (peek(step + lane * 8) if tabled else lane * step)
