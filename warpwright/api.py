@@ -54,6 +54,7 @@ class GPU:
         scheduler: the warp scheduler of timing="full": a name of ``timing.policies`` or a function of that form.
         check: checks to run, as ``"racecheck,initcheck"`` or a sequence; ``"all"`` for compute-sanitizer's four (see
             ``tools/checks``).  Launches are then not timed, and ``gpu.findings`` holds what was found.
+        unified: device addresses are the host's own, as unmodified CUDA programs expect of managed memory.
         overrides: what-if values by field name, such as ``l1_kib=192`` (see ``warpwright chips NAME``).
 
     Raises:
@@ -71,6 +72,7 @@ class GPU:
         threads: int | None = None,
         scheduler: str | policies.Scheduler = "greedy_then_youngest",
         check: str | Sequence[str] = (),
+        unified: bool = False,
         **overrides: Any,
     ) -> None:
         if session.chip is not None:
@@ -103,7 +105,7 @@ class GPU:
         self.functional_threads = threads or 1
         self.scheduler = policies.named(scheduler)
         self.threads = threads or max(1, min((os.cpu_count() or 1) // 2, MAX_DEFAULT_THREADS))
-        self.memory = DeviceMemory(self.chip.dram.dram_kib * 1024)
+        self.memory = DeviceMemory(self.chip.dram.dram_kib * 1024, unified=unified)
         self.checker = self._checker(check)
         self.launches: list[Run] = []
         """Every launch of this GPU, in order."""

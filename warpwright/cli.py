@@ -8,13 +8,15 @@ from __future__ import annotations
 import os
 import runpy
 import sys
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from rich.console import Console
 
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as a shell gives it: 128 + SIGINT."""
 FAILED = 1
+MOST_ROWS = 40
+"""Of the table of launches; more launches are shown by kernel."""
 
 app = typer.Typer(
     name="warpwright",
@@ -69,6 +73,7 @@ def _execute(program: Path, arguments: list[str], chip: str | None, timing: str 
     runs: list[Run] = []
     session.chip, session.timing, session.on_launch = chip, timing, runs.append
     argv, path = sys.argv, list(sys.path)
+    _preload()
     sys.argv = [str(program), *arguments]
     sys.path.insert(0, str(program.parent))
     try:
@@ -80,6 +85,49 @@ def _execute(program: Path, arguments: list[str], chip: str | None, timing: str 
         sys.argv, sys.path[:] = argv, path
         session.chip = session.timing = session.on_launch = None
     return runs
+
+
+def _preload() -> None:
+    """Let the program find the simulated driver, where the system has drop-in libraries at all."""
+    if sys.platform != "linux":
+        return
+    from warpwright.driver import attach
+
+    attach.preload()
+
+
+def _execute_command(words: list[str], chip: str | None, timing: str | None) -> tuple[list[Run], int, int]:
+    """Run a command in a process of its own, on the simulated device: its launches, their number, its exit code."""
+    import shutil
+    import signal
+    import subprocess
+    import tempfile
+
+    from warpwright.driver import attach, recording
+
+    if sys.platform != "linux":
+        raise _fail("programs other than Python files run on the simulated driver on Linux alone", 2)
+    found = shutil.which(words[0])
+    if found is None:
+        raise _fail(f"there is no program {words[0]}", 2)
+    with tempfile.TemporaryDirectory(prefix="warpwright-") as folder:
+        environment = {**os.environ, **attach.child_environment(chip, timing, Path(folder))}
+        # Ctrl-C goes to the child as well, which ends as it likes.
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            child = subprocess.Popen([found, *words[1:]], env=environment, preexec_fn=_default_interrupt)
+            code = child.wait()
+        finally:
+            signal.signal(signal.SIGINT, before)
+        runs, count = recording.collect(Path(folder))
+    # A shell says 128 + the signal.
+    return runs, count, code if code >= 0 else 128 - code
+
+
+def _default_interrupt() -> None:
+    import signal
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _guarded(program: Path, arguments: list[str], chip: str | None, timing: str | None) -> list[Run]:
@@ -116,19 +164,79 @@ def _program_line(error: BaseException, program: Path) -> str:
     return f"{program}:{frames[-1].lineno}: " if frames else ""
 
 
-@app.command(context_settings=_PASS_ON)
+class _ProgramCommand(TyperCommand):
+    """Options behind a Python file may be ours; whatever follows any other program is that program's own."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        options = [p for p in self.params if p.param_type_name == "option"]
+        takes_value = {name for p in options if not getattr(p, "is_flag", False) for name in p.opts}
+        at = 0
+        while at < len(args) and args[at].startswith("-") and args[at] != "--":
+            at += 2 if args[at] in takes_value else 1
+        if at < len(args) and args[at] != "--" and not args[at].endswith(".py"):
+            args = [*args[:at], "--", *args[at:]]
+        return super().parse_args(ctx, args)
+
+
+@app.command(context_settings=_PASS_ON, cls=_ProgramCommand)
 def run(
     context: typer.Context,
-    program: Annotated[Path, typer.Argument(help="Python program that uses warpwright.")],
+    program: Annotated[
+        Path, typer.Argument(help="Python file, or any command: python -m …, pytest …, a program built with nvcc.")
+    ],
     gpu: GpuOption = None,
     timing: TimingOption = None,
     report: Annotated[Path | None, typer.Option(help="Also write a page of HTML that explains the launches.")] = None,
 ) -> None:
-    """Run a program and print its launches; arguments behind the program are its own."""
-    runs = _guarded(program, list(context.args), gpu, timing)
+    """Run a program on the simulated GPU and print its launches; arguments behind the program are its own."""
+    code = 0
+    if program.suffix == ".py":
+        with _child_results(gpu, timing) as children:
+            runs = _guarded(program, list(context.args), gpu, timing)
+        runs += children
+    else:
+        _check_options(gpu, timing)
+        runs, _, code = _execute_command([str(program), *context.args], gpu, timing)
     _show_launches(runs)
     if report is not None and runs:
         _write(report, runs, str(program))
+    if code:
+        raise typer.Exit(code)
+
+
+@contextmanager
+def _child_results(chip: str | None, timing: str | None) -> Iterator[list[Run]]:
+    """Let processes that a Python program starts use the simulated device too; their launches, once it has ended."""
+    runs: list[Run] = []
+    if sys.platform != "linux":
+        yield runs
+        return
+    import tempfile
+
+    from warpwright.driver import attach, recording
+
+    with tempfile.TemporaryDirectory(prefix="warpwright-") as folder:
+        before = dict(os.environ)
+        os.environ.update(attach.child_environment(chip, timing, Path(folder)))
+        try:
+            yield runs
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+        runs += recording.collect(Path(folder))[0]
+
+
+def _check_options(chip: str | None, timing: str | None) -> None:
+    """Refuse a chip or a timing that there is not, before anything is started."""
+    from warpwright.chips import ChipError, load_chip
+
+    if timing not in (None, "full", "off"):
+        raise _fail(f"--timing is full or off, not {timing}", 2)
+    try:
+        if chip is not None:
+            load_chip(chip)
+    except ChipError as error:
+        raise _fail(str(error)) from None
 
 
 @app.command(name="report", context_settings=_PASS_ON)
@@ -199,7 +307,7 @@ def _write(
 
 
 def _show_launches(runs: list[Run]) -> None:
-    from warpwright.tools.tables import launch_table
+    from warpwright.tools.tables import grouped_table, launch_table
 
     console = _console()
     if not runs:
@@ -209,7 +317,7 @@ def _show_launches(runs: list[Run]) -> None:
     for r in runs:
         by_chip.setdefault(r.chip, []).append(r)
     for chip, some in by_chip.items():
-        console.print(launch_table(some, chip))
+        console.print(launch_table(some, chip) if len(some) <= MOST_ROWS else grouped_table(some, chip))
 
 
 @app.command(context_settings=_PASS_ON)

@@ -181,33 +181,53 @@ def launch(launcher: Launcher, arguments: Sequence[Any]) -> Run:
         ExecutionError: a fault, a trap or a deadlock.
         KeyboardInterrupt: Ctrl-C; host arrays keep their values and the GPU stays usable.
     """
+    kernel, memory = launcher.kernel, launcher.kernel.gpu.memory
+    packed = pack(kernel.parameters, kernel.name, arguments, memory)
+    try:
+        run = _run(launcher, packed.parameters)
+        packed.copy_back()
+    finally:
+        packed.release()
+    return run
+
+
+def launch_packed(launcher: Launcher, parameters: bytes | bytearray, *, cooperative: bool = False) -> Run:
+    """Run a configured kernel whose parameter bytes are laid out already, and record it as any launch.
+
+    Args:
+        cooperative: refuse a grid that does not fit the chip at once, even when the kernel never synchronises it.
+    """
+    run = _run(launcher, parameters, cooperative)
+    if session.on_launch is not None:
+        session.on_launch(run)
+    return run
+
+
+def _run(launcher: Launcher, parameters: bytes | bytearray, cooperative: bool = False) -> Run:
     kernel, geometry = launcher.kernel, launcher.geometry
     gpu, loaded = kernel.gpu, kernel._loaded
     program, memory = loaded.program, gpu.memory
     workspace: Allocation | None = None
-    if is_cooperative(program):
+    synchronises = is_cooperative(program)
+    if synchronises or cooperative:
         check_cooperative(geometry, launcher.resident, gpu.chip, kernel.name)
+    if synchronises:
         workspace = memory.allocate(GRID_WORKSPACE_BYTES, f"grid barrier of {kernel.name}")
     try:
-        packed = pack(kernel.parameters, kernel.name, arguments, memory)
-        try:
-            kernel._loaded_module.prepare(loaded)
-            constants = kernel._loaded_module.constants
-            bank0 = constant_bank0(
-                program,
-                geometry,
-                packed.parameters,
-                constant_window=constants.address if constants is not None else 0,
-                grid_workspace=workspace.address if workspace is not None else 0,
-            )
-            context = make_context(program, geometry, memory, bank0, loaded.banks, gpu.chip.sm.sm_count)
-            job = _Job(launcher, context)
-            if gpu.checker is not None:
-                gpu.checker.launching()
-            job.run()
-            packed.copy_back()
-        finally:
-            packed.release()
+        kernel._loaded_module.prepare(loaded)
+        constants = kernel._loaded_module.constants
+        bank0 = constant_bank0(
+            program,
+            geometry,
+            parameters,
+            constant_window=constants.address if constants is not None else 0,
+            grid_workspace=workspace.address if workspace is not None else 0,
+        )
+        context = make_context(program, geometry, memory, bank0, loaded.banks, gpu.chip.sm.sm_count)
+        job = _Job(launcher, context)
+        if gpu.checker is not None:
+            gpu.checker.launching()
+        job.run()
     finally:
         if workspace is not None:
             memory.free(workspace)

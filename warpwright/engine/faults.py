@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from warpwright.engine.abi import DEVICE_BASE, LOCAL_WINDOW, SHARED_WINDOW, FaultKind
+from warpwright.engine.abi import LOCAL_WINDOW, SHARED_WINDOW, FaultKind
 from warpwright.engine.launch import WARP_THREADS, Dim3, Geometry
 from warpwright.engine.memory import GAP_BYTES, DeviceMemory, format_bytes
 from warpwright.errors import (
@@ -126,13 +126,15 @@ def _nearest(memory: DeviceMemory, address: int) -> str:
     """What lies around a device address, in words."""
     if address == 0 or address < 4096:
         return "the address is a null pointer or next to one"
-    if not DEVICE_BASE <= address < DEVICE_BASE + memory.capacity_bytes:
-        return (
-            f"the address is not one of device memory ({DEVICE_BASE:#x} to {DEVICE_BASE + memory.capacity_bytes - 1:#x}): "
-            "is a host pointer or an uninitialised value used as an address?"
-        )
+    last = memory.base + memory.capacity_bytes - 1
     near = memory.nearest(address)
     distance = max(near.address - address, address - near.end, 0) if near is not None else GAP_BYTES
+    beside_mapped = near is not None and near.mapped and distance < GAP_BYTES
+    if not memory.base <= address <= last and not beside_mapped:
+        return (
+            f"the address is not one of device memory ({memory.base:#x} to {last:#x}): "
+            "is a host pointer or an uninitialised value used as an address?"
+        )
     freed = memory.freed_at(address)
     # Next to a live allocation an access has more likely run off its end than hit what lay there before.
     if freed is not None and distance >= GAP_BYTES:

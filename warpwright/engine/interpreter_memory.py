@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.engine import numerics
-from warpwright.engine.abi import DEVICE_BASE, LOCAL_WINDOW, SHARED_WINDOW, FaultKind
+from warpwright.engine.abi import LOCAL_WINDOW, SHARED_WINDOW, FaultKind
 from warpwright.engine.memory import DeviceMemory
 from warpwright.isa.ops import Access
 
@@ -47,7 +47,7 @@ class GlobalBytes:
 
 def global_memory(memory: DeviceMemory) -> GlobalBytes:
     """The interpreter's view of a device's memory; valid until the next allocation."""
-    return GlobalBytes(memory.view(DEVICE_BASE, memory.capacity_bytes), DEVICE_BASE, memory.table())
+    return GlobalBytes(memory.view(memory.base, memory.capacity_bytes), memory.base, memory.table())
 
 
 class MemoryFault(Exception):

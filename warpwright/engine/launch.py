@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.chips import Chip, Occupancy, OccupancyError, occupancy
-from warpwright.engine.abi import DEVICE_BASE, LAUNCH, LOCAL_WINDOW, SHARED_WINDOW
+from warpwright.engine.abi import LAUNCH, LOCAL_WINDOW, SHARED_WINDOW
 from warpwright.engine.memory import DeviceMemory
 from warpwright.errors import LaunchError
 from warpwright.isa.program import Kind, Operand, Program
@@ -328,7 +328,7 @@ def make_context(
     words[LAUNCH.slot("dynamic_shared_bytes")] = geometry.dynamic_shared_bytes
     words[LAUNCH.slot("allocations")] = table.ctypes.data
     words[LAUNCH.slot("allocation_count")] = len(table)
-    words[LAUNCH.slot("host_minus_device")] = memory.host_base - DEVICE_BASE
+    words[LAUNCH.slot("host_minus_device")] = memory.host_minus_device
     words[LAUNCH.slot("sm_count")] = sm_count
     words[LAUNCH.slot("local_bytes_per_thread")] = stack_bytes(program)
     zero = aligned_words(64).view(np.uint8)

@@ -9,6 +9,8 @@ access is checked against, makes it a fault that names the nearest allocation.
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import mmap
 import sys
 from bisect import bisect_left, bisect_right
@@ -32,6 +34,12 @@ HUGE_PAGE_BYTES = 1 << 21
 FREED_REMEMBERED = 64
 """How many freed allocations are kept in mind, so that a use after free can be named."""
 
+UNIFIED_BASE = 0x2000_0000_0000
+"""Where the memory of a device with unified addresses is placed: a part of the address space that Linux gives to nothing else
+(programs lie below 2**46 + 2**44 only at their own low addresses, libraries and stacks near 2**47), and the same in every
+process, because addresses decide cache sets and memory channels."""
+
+_MAP_FIXED_NOREPLACE = 0x100000
 _MAP_NORESERVE = 0x4000 if sys.platform.startswith("linux") else 0
 
 Bytes = npt.NDArray[np.uint8]
@@ -47,6 +55,8 @@ class Allocation:
     name: str
     """What it is to a reader: ``argument 2 'x' of saxpy``, ``array float32[1024]``, ``symbol 'table'``."""
     freed: bool = False
+    mapped: bool = False
+    """True for host memory, or memory mapped into a reserved range: freeing it gives no device memory back."""
 
     @property
     def end(self) -> int:
@@ -89,21 +99,75 @@ class Observer(Protocol):
         """The host wrote bytes, or got a view through which it may."""
 
 
+class _PlacedMapping:
+    """A private mapping at a chosen address, which Python's mmap can't ask for."""
+
+    def __init__(self, address: int, size_bytes: int) -> None:
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.mmap.restype = ctypes.c_void_p
+        libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_int64]
+        libc.madvise.argtypes = libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+        libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE | _MAP_FIXED_NOREPLACE
+        found = libc.mmap(address, size_bytes, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0)
+        if found != address:
+            if found not in (None, ctypes.c_void_p(-1).value):
+                libc.munmap(found, size_bytes)
+            raise OSError(ctypes.get_errno(), f"no room for {size_bytes >> 20} MiB at {address:#x}")
+        self._libc, self._address = libc, address
+        self.__array_interface__ = {"version": 3, "shape": (size_bytes,), "typestr": "|u1", "data": (address, False)}
+        self._size_bytes = size_bytes
+
+    def __len__(self) -> int:
+        return self._size_bytes
+
+    def madvise(self, option: int, start: int, length: int) -> None:
+        if self._libc.madvise(self._address + start, length, option):
+            raise OSError(ctypes.get_errno(), "madvise")
+
+    def __del__(self) -> None:
+        if hasattr(self, "_address"):
+            self._libc.munmap(self._address, self._size_bytes)
+
+
+def _reserve_at(address: int, wanted_bytes: int) -> mmap.mmap | _PlacedMapping:
+    """A mapping at ``address``, or anywhere when something lies there already."""
+    size = wanted_bytes
+    while size >= SMALLEST_MAPPING_BYTES:
+        try:
+            return _PlacedMapping(address, size)
+        except (OSError, AttributeError) as refusal:
+            if getattr(refusal, "errno", 0) != errno.ENOMEM:
+                break
+            size = size // 2 // mmap.PAGESIZE * mmap.PAGESIZE
+    return _reserve(wanted_bytes)
+
+
 class DeviceMemory:
     """Global memory of one device.
 
     Args:
         size_bytes: memory of the chip.  When the host refuses to reserve so much address space, less is taken:
             ``capacity_bytes`` tells.
+        unified: device addresses are the host's own, so that host memory can be mapped (:meth:`map`) and one pointer
+            serves both, as under CUDA's unified addressing.
     """
 
-    def __init__(self, size_bytes: int) -> None:
+    def __init__(self, size_bytes: int, *, unified: bool = False) -> None:
         size_bytes = max(SMALLEST_MAPPING_BYTES, size_bytes // mmap.PAGESIZE * mmap.PAGESIZE)
-        self._mapping = _reserve(size_bytes)
-        self._bytes: Bytes = np.frombuffer(self._mapping, dtype=np.uint8)
+        self._mapping: mmap.mmap | _PlacedMapping = (
+            _reserve_at(UNIFIED_BASE, size_bytes) if unified else _reserve(size_bytes)
+        )
+        self._bytes: Bytes = (
+            np.asarray(self._mapping)
+            if isinstance(self._mapping, _PlacedMapping)
+            else np.frombuffer(self._mapping, dtype=np.uint8)
+        )
         self.capacity_bytes = len(self._mapping)
         self.host_base = int(self._bytes.ctypes.data)
-        self.host_minus_device = self.host_base - DEVICE_BASE
+        self.base = self.host_base if unified else DEVICE_BASE
+        """First device address."""
+        self.host_minus_device = self.host_base - self.base
         self.used_bytes = 0
         self._starts: list[int] = []
         self._live: list[Allocation] = []
@@ -143,17 +207,58 @@ class DeviceMemory:
         self._free_starts[i] += span
         if self._free_starts[i] == self._free_ends[i]:
             del self._free_starts[i], self._free_ends[i]
-        allocation = Allocation(DEVICE_BASE + start, size_bytes, name)
-        position = bisect_left(self._starts, allocation.address)
-        self._starts.insert(position, allocation.address)
-        self._live.insert(position, allocation)
+        allocation = Allocation(self.base + start, size_bytes, name)
+        self._insert(allocation)
         self.used_bytes += size_bytes
-        self._table = None
         if size_bytes >= 2 * HUGE_PAGE_BYTES:
             self._advise(start, span, "MADV_HUGEPAGE")
         if self.observer is not None:
             self.observer.allocated(allocation, undefined)
         return allocation
+
+    def _insert(self, allocation: Allocation) -> None:
+        position = bisect_left(self._starts, allocation.address)
+        self._starts.insert(position, allocation.address)
+        self._live.insert(position, allocation)
+        self._table = None
+
+    def _remove(self, allocation: Allocation) -> None:
+        position = bisect_left(self._starts, allocation.address)
+        if allocation.freed or position == len(self._live) or self._live[position] is not allocation:
+            raise FreedArrayError(f"{allocation.name} was freed before")
+        del self._starts[position], self._live[position]
+        if self.observer is not None:
+            self.observer.freed(allocation)
+        allocation.freed = True
+        self._freed.append(allocation)
+        self._table = None
+
+    def map(self, host_address: int, size_bytes: int, name: str) -> Allocation:
+        """Let kernels reach host memory that is not the device's, at its own address; needs ``unified``.
+
+        Raises:
+            ValueError: the range overlaps an allocation.
+        """
+        position = bisect_left(self._starts, host_address + size_bytes)
+        if position and self._live[position - 1].end > host_address:
+            raise ValueError(f"{name} overlaps {self._live[position - 1].name}")
+        allocation = Allocation(host_address, size_bytes, name, mapped=True)
+        self._insert(allocation)
+        return allocation
+
+    def unmap(self, allocation: Allocation) -> None:
+        """End what :meth:`map` began; the memory itself stays as it is."""
+        self._remove(allocation)
+
+    def hide(self, allocation: Allocation) -> None:
+        """Keep an allocation's range, but no longer let kernels reach it (a reserved range of addresses)."""
+        position = bisect_left(self._starts, allocation.address)
+        del self._starts[position], self._live[position]
+        self._table = None
+
+    def show(self, allocation: Allocation) -> None:
+        """End what :meth:`hide` began."""
+        self._insert(allocation)
 
     def abandon(self, allocation: Allocation) -> None:
         """Free later, at the next allocation or launch: for finalizers, which may run in the middle of anything."""
@@ -171,17 +276,11 @@ class DeviceMemory:
         Raises:
             FreedArrayError: when it was freed before.
         """
-        position = bisect_left(self._starts, allocation.address)
-        if allocation.freed or position == len(self._live) or self._live[position] is not allocation:
-            raise FreedArrayError(f"{allocation.name} was freed before")
-        del self._starts[position], self._live[position]
-        if self.observer is not None:
-            self.observer.freed(allocation)
-        allocation.freed = True
-        self._freed.append(allocation)
+        self._remove(allocation)
+        if allocation.mapped:
+            return
         self.used_bytes -= allocation.size_bytes
-        self._table = None
-        start = allocation.address - DEVICE_BASE
+        start = allocation.address - self.base
         span = (allocation.size_bytes + GAP_BYTES + ALIGNMENT_BYTES - 1) // ALIGNMENT_BYTES * ALIGNMENT_BYTES
         self._scrub(start, allocation.size_bytes)
         end = start + span
@@ -268,8 +367,11 @@ class DeviceMemory:
         Raises:
             IndexError: when the range leaves the device's memory (allocations are not checked here).
         """
-        start = address - DEVICE_BASE
+        start = address - self.base
         if start < 0 or start + size_bytes > self.capacity_bytes:
+            mapped = self.find(address)
+            if mapped is not None and mapped.mapped and address + size_bytes <= mapped.end:
+                return np.ctypeslib.as_array((ctypes.c_uint8 * size_bytes).from_address(address))
             raise IndexError(f"{size_bytes} bytes at {address:#x} lie outside device memory")
         if self.observer is not None and not read_only:
             self.observer.filled(address, size_bytes)

@@ -66,9 +66,9 @@ class ElfRelocation:
 
 
 class ElfFile:
-    """A parsed ELF64 file of machine ``EM_CUDA``; raises :class:`CubinError` for anything else."""
+    """A parsed ELF64 file of machine ``EM_CUDA`` (or ``machine``, None for any); :class:`CubinError` for anything else."""
 
-    def __init__(self, data: bytes, name: str) -> None:
+    def __init__(self, data: bytes, name: str, machine: int | None = EM_CUDA) -> None:
         self.name = name
         self._data = data
         if data[:4] != b"\x7fELF":
@@ -78,14 +78,14 @@ class ElfFile:
             )
         if len(data) < _HEADER.size:
             raise CubinError(f"{name} is cut short: {len(data)} bytes, less than an ELF header.")
-        ident, self.type, machine, self.version, _, programs, table, self.flags, _, size, parts, entry, count, names = (
+        ident, self.type, found, self.version, _, programs, table, self.flags, _, size, parts, entry, count, names = (
             _HEADER.unpack_from(data)
         )
         if ident[4] != 2 or ident[5] != 1:
             raise CubinError(f"{name} is not a 64-bit little-endian ELF file, so it holds no code for these chips.")
-        if machine != EM_CUDA:
+        if machine is not None and found != machine:
             raise CubinError(
-                f"{name} is an ELF file for machine {machine}, not CUDA ({EM_CUDA}): "
+                f"{name} is an ELF file for machine {found}, not CUDA ({EM_CUDA}): "
                 "it is host code. Give the cubin that lies inside it (cuobjdump -xelf all)."
             )
         self.os_abi, self.abi_version = ident[7], ident[8]

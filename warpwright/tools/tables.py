@@ -48,6 +48,39 @@ def short_reason(run: Run) -> str:
     return run.bottleneck.split(";")[0].split(" (")[0]
 
 
+def grouped_table(runs: Sequence[Run], title: str) -> Table:
+    """One row for the launches of a kernel with one grid and block, the longest in all first: for many launches."""
+    table = Table(title=title, title_justify="left", header_style="bold")
+    timed = any(r.timed for r in runs)
+    table.add_column("kernel", overflow="fold")
+    for heading in (
+        "launches",
+        "grid",
+        "block",
+        "regs",
+        "occupancy",
+        "instructions",
+        *(("cycles", "time") if timed else ()),
+    ):
+        table.add_column(heading, justify="right")
+    groups: dict[tuple[str, tuple[int, int, int], tuple[int, int, int]], list[Run]] = {}
+    for run in runs:
+        groups.setdefault((run.kernel, run.grid, run.block), []).append(run)
+
+    def weight(some: Sequence[Run]) -> float:
+        return sum(r.seconds if r.timed else 0.0 for r in some) or 1e-12 * sum(r.instructions for r in some)
+
+    for some in sorted(groups.values(), key=weight, reverse=True):
+        first = some[0]
+        cells = [first.kernel, f"{len(some):,}", dims(first.grid), dims(first.block), str(first.registers)]
+        cells += [f"{first.occupancy:.0%}", f"{sum(r.instructions for r in some):,}"]
+        if timed:
+            known = [r for r in some if r.timed]
+            cells += [f"{sum(r.cycles for r in known):,}", format_seconds(sum(r.seconds for r in known))]
+        table.add_row(*cells)
+    return table
+
+
 def launch_table(runs: Sequence[Run], title: str) -> Table:
     """One row a launch, in order."""
     table = Table(title=title, title_justify="left", header_style="bold")

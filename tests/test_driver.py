@@ -1,0 +1,258 @@
+"""The drop-in driver, called as C programs call it."""
+
+from __future__ import annotations
+
+import ctypes
+import io
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.driver_library import VECTOR_ADD, Driver
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")
+
+
+@pytest.fixture(scope="module")
+def driver() -> Iterator[Driver]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WARPWRIGHT_GPU", "a100")
+        patch.setenv("WARPWRIGHT_TIMING", "off")
+        from warpwright.driver import attach
+
+        attach.preload()
+        cuda = Driver()
+        cuda("cuInit", 0)
+        context = cuda.word("cuDevicePrimaryCtxRetain", 0)
+        cuda("cuCtxSetCurrent", context)
+        yield cuda
+        cuda("cuDevicePrimaryCtxReset_v2", 0)
+
+
+@pytest.fixture(scope="module")
+def module(driver: Driver) -> int:
+    return int(driver.word("cuModuleLoadData", VECTOR_ADD.encode()))
+
+
+@pytest.fixture(scope="module")
+def add(driver: Driver, module: int) -> int:
+    return int(driver.word("cuModuleGetFunction", module, b"add"))
+
+
+def _vectors(driver: Driver, n: int) -> tuple[ctypes.c_uint64, ctypes.c_uint64, np.ndarray, np.ndarray]:
+    a, b = np.arange(n, dtype=np.uint32), np.arange(n, dtype=np.uint32)[::-1].copy()
+    places = []
+    for host in (a, b):
+        place = ctypes.c_uint64(driver.word("cuMemAlloc_v2", host.nbytes))
+        driver("cuMemcpyHtoD_v2", place.value, host.ctypes.data, host.nbytes)
+        places.append(place)
+    return places[0], places[1], a, b
+
+
+def _fetch(driver: Driver, place: ctypes.c_uint64, n: int) -> np.ndarray:
+    out = np.zeros(n, np.uint32)
+    driver("cuMemcpyDtoH_v2", out.ctypes.data, place.value, out.nbytes)
+    return out
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_library_is_an_elf_file_that_exports_every_entry_point(machine: str) -> None:
+    elffile = pytest.importorskip("elftools.elf.elffile")
+    from warpwright.driver.entry_points import table
+    from warpwright.driver.stubs import Boot, build_library
+
+    names = list(table("driver"))
+    raw = build_library(machine, "libcuda.so.1", names, Boot("", "pass", "none"))
+    file = elffile.ELFFile(io.BytesIO(raw))
+    assert file["e_machine"] == {"x86_64": "EM_X86_64", "aarch64": "EM_AARCH64"}[machine]
+    symbols = {s.name for s in file.get_section_by_name(".dynsym").iter_symbols() if s["st_shndx"] != "SHN_UNDEF"}
+    assert set(names) < symbols
+    dynamic = file.get_section_by_name(".dynamic")
+    assert [t.soname for t in dynamic.iter_tags("DT_SONAME")] == ["libcuda.so.1"]
+    assert len(names) > 600
+
+
+def test_every_implemented_entry_point_is_in_the_tables() -> None:
+    from warpwright.driver import everything
+    from warpwright.driver.calls import ENTRIES
+    from warpwright.driver.entry_points import plain, table
+
+    assert everything
+    known = {plain(name) for library in ("driver", "runtime") for name in table(library)}
+    assert sorted(set(ENTRIES) - known) == []
+
+
+def test_device_says_what_the_chip_is(driver: Driver) -> None:
+    name = ctypes.create_string_buffer(100)
+    driver("cuDeviceGetName", name, 100, 0)
+    assert name.value == b"A100-SXM4-40GB (simulated)"
+    assert driver.word("cuDeviceGetCount", kind=ctypes.c_int) == 1
+    assert driver.word("cuDeviceGetAttribute", 75, 0, kind=ctypes.c_int) == 8
+    assert driver.word("cuDeviceGetAttribute", 16, 0, kind=ctypes.c_int) == 108
+    assert driver.raw("cuDeviceGet", ctypes.byref(ctypes.c_int()), 1) == 101
+
+
+def test_kernel_from_ptx_runs(driver: Driver, module: int, add: int) -> None:
+    n = 1000
+    pa, pb, a, b = _vectors(driver, n)
+    driver.launch(add, 4, 256, pa, pb, ctypes.c_uint32(n))
+    driver("cuCtxSynchronize")
+    assert np.array_equal(_fetch(driver, pa, n), a + 3 * b)
+    size = ctypes.c_size_t()
+    scale = ctypes.c_uint64()
+    driver("cuModuleGetGlobal_v2", ctypes.byref(scale), ctypes.byref(size), module, b"scale")
+    assert size.value == 4
+    driver("cuMemsetD32_v2", scale.value, 0, 1)
+    driver.launch(add, 4, 256, pa, pb, ctypes.c_uint32(n))
+    assert np.array_equal(_fetch(driver, pa, n), a + 3 * b)
+    driver("cuMemsetD32_v2", scale.value, 3, 1)
+    for place in (pa, pb):
+        driver("cuMemFree_v2", place.value)
+
+
+def test_managed_and_registered_memory_serve_host_and_device_at_one_address(driver: Driver, add: int) -> None:
+    n = 64
+    managed = driver.word("cuMemAllocManaged", 4 * n, 1)
+    ctypes.memset(managed, 0, 4 * n)
+    own = np.arange(n, dtype=np.uint32)
+    assert driver.raw("cuMemHostRegister_v2", own.ctypes.data, own.nbytes, 2) == 0
+    assert driver.raw("cuMemHostRegister_v2", own.ctypes.data, own.nbytes, 2) == 712
+    assert driver.word("cuMemHostGetDevicePointer_v2", own.ctypes.data, 0) == own.ctypes.data
+    driver.launch(add, 1, n, ctypes.c_uint64(managed), ctypes.c_uint64(own.ctypes.data), ctypes.c_uint32(n))
+    assert list((ctypes.c_uint32 * n).from_address(managed)) == [3 * i for i in range(n)]
+    driver("cuMemHostUnregister", own.ctypes.data)
+    driver("cuMemFree_v2", managed)
+
+
+def test_captured_graph_is_launched_and_updated(driver: Driver, add: int) -> None:
+    n = 32
+    pa, pb, a, b = _vectors(driver, n)
+    count = ctypes.c_uint32(n)
+    stream = driver.word("cuStreamCreate", 1)
+    driver("cuStreamBeginCapture_v2", stream, 0)
+    driver.launch(add, 1, n, pa, pb, count, stream=stream)
+    driver.launch(add, 1, n, pa, pb, count, stream=stream)
+    graph = ctypes.c_uint64()
+    driver("cuStreamEndCapture", stream, ctypes.byref(graph))
+    assert np.array_equal(_fetch(driver, pa, n), a), "capturing runs nothing"
+    executable = driver.word("cuGraphInstantiateWithFlags", graph.value, 0)
+    driver("cuGraphLaunch", executable, stream)
+    assert np.array_equal(_fetch(driver, pa, n), a + 6 * b)
+    driver("cuGraphExecDestroy", executable)
+    nodes = ctypes.c_size_t()
+    driver("cuGraphGetNodes", graph.value, 0, ctypes.byref(nodes))
+    assert nodes.value == 2
+
+
+def test_mapped_physical_memory_is_the_same_at_two_addresses(driver: Driver) -> None:
+    size = 2 << 20
+    properties = (ctypes.c_uint32 * 8)(1, 0, 1, 0)
+    memory = driver.word("cuMemCreate", size, properties, 0)
+    access = (ctypes.c_uint32 * 3)(1, 0, 3)
+    places = [driver.word("cuMemAddressReserve", size, 0, 0, 0) for _ in range(2)]
+    for place in places:
+        driver("cuMemMap", place, size, 0, memory, 0)
+        driver("cuMemSetAccess", place, size, access, 1)
+    driver("cuMemsetD32_v2", places[0], 0xABCD, 16)
+    assert ctypes.c_uint32.from_address(places[1]).value == 0xABCD
+    driver("cuMemRelease", memory)
+    for place in places:
+        driver("cuMemUnmap", place, size)
+        driver("cuMemAddressFree", place, size)
+
+
+def test_occupancy_follows_the_chip(driver: Driver, add: int) -> None:
+    blocks = driver.word("cuOccupancyMaxActiveBlocksPerMultiprocessor", add, 256, 0, kind=ctypes.c_int)
+    assert blocks == 8
+    grid, block = ctypes.c_int(), ctypes.c_int()
+    driver("cuOccupancyMaxPotentialBlockSize", ctypes.byref(grid), ctypes.byref(block), add, 0, 0, 0)
+    assert (grid.value, block.value) == (2 * 108, 1024)
+
+
+def test_unknown_entry_points_and_handles_are_refused(driver: Driver, capfd: pytest.CaptureFixture[str]) -> None:
+    assert driver.raw("cuMulticastCreate", 0, 0) == 801
+    assert driver.raw("cuMulticastCreate", 0, 0) == 801
+    assert capfd.readouterr().err.count("cuMulticastCreate is not provided") == 1
+    assert driver.raw("cuModuleUnload", 12345) == 400
+    assert driver.raw("cuMemFree_v2", 12345) == 1
+
+
+def test_fault_marks_the_context_until_it_is_reset() -> None:
+    program = f"""
+import ctypes
+import sys
+sys.path.insert(0, {os.fspath(Path(__file__).parents[1])!r})
+from tests.driver_library import VECTOR_ADD, Driver
+from warpwright.driver import attach
+attach.preload()
+cuda = Driver()
+cuda("cuInit", 0)
+cuda("cuCtxSetCurrent", cuda.word("cuDevicePrimaryCtxRetain", 0))
+add = cuda.word("cuModuleGetFunction", cuda.word("cuModuleLoadData", VECTOR_ADD.encode()), b"add")
+cuda.launch(add, 1, 32, ctypes.c_uint64(64), ctypes.c_uint64(64), ctypes.c_uint32(4))
+print(cuda.raw("cuCtxSynchronize"), cuda.raw("cuMemAlloc_v2", ctypes.byref(ctypes.c_uint64()), 4))
+cuda("cuDevicePrimaryCtxReset_v2", 0)
+print(cuda.raw("cuCtxSynchronize"))
+"""
+    environment = {**os.environ, "WARPWRIGHT_TIMING": "off", "WARPWRIGHT_GPU": "a100"}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=False)
+    assert done.stdout.split() == ["700", "700", "0"], done.stderr
+    assert "out-of-bounds" in done.stderr
+    assert "null pointer" in done.stderr
+
+
+_C_PROGRAM = r"""
+#include <stdio.h>
+int cuInit(unsigned), cuDevicePrimaryCtxRetain(void **, int), cuCtxSetCurrent(void *), cuModuleLoadData(void **, const void *);
+int cuModuleGetFunction(void **, void *, const char *), cuMemAlloc_v2(unsigned long *, unsigned long);
+int cuMemsetD32_v2(unsigned long, unsigned, unsigned long), cuMemcpyDtoH_v2(void *, unsigned long, unsigned long);
+int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
+int main(int argc, char **argv) {
+    static char text[1 << 16];
+    FILE *file = fopen(argv[1], "r");
+    fread(text, 1, sizeof text - 1, file);
+    void *context, *module, *function;
+    unsigned long a, b;
+    unsigned n = 8, out[8];
+    int failed = cuInit(0) | cuDevicePrimaryCtxRetain(&context, 0) | cuCtxSetCurrent(context);
+    failed |= cuModuleLoadData(&module, text) | cuModuleGetFunction(&function, module, "add");
+    failed |= cuMemAlloc_v2(&a, 32) | cuMemAlloc_v2(&b, 32) | cuMemsetD32_v2(a, 1, 8) | cuMemsetD32_v2(b, 5, 8);
+    void *arguments[] = {&a, &b, &n};
+    failed |= cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, 0, arguments, 0) | cuMemcpyDtoH_v2(out, a, 32);
+    printf("%d %u %u\n", failed, out[0], out[7]);
+    return 5;
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+def test_native_program_runs_under_the_command(tmp_path: Path) -> None:
+    import sysconfig
+
+    from warpwright.driver import attach
+
+    if not sysconfig.get_config_var("Py_ENABLE_SHARED"):
+        pytest.skip("this Python has no shared library")
+    (tmp_path / "add.ptx").write_text(VECTOR_ADD)
+    (tmp_path / "main.c").write_text(_C_PROGRAM)
+    program = tmp_path / "main"
+    subprocess.run(
+        ["cc", "-w", "-o", program, tmp_path / "main.c", f"-L{attach.folder()}", "-lcuda"], check=True, cwd=tmp_path
+    )
+    command = [sys.executable, "-m", "warpwright.cli", "run", "--gpu", "v100", "--timing", "off"]
+    done = subprocess.run(
+        [*command, program, tmp_path / "add.ptx"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).parents[1],
+    )
+    assert done.returncode == 5, done.stderr
+    assert done.stdout.startswith("0 16 16\n"), done.stdout
+    assert "add" in done.stdout.split("\n", 1)[1]

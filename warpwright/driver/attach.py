@@ -1,0 +1,158 @@
+"""The libraries on disk, in this process and in its children.
+
+``folder()`` writes them once into the cache, under a name made of their contents; ``preload()`` loads them into this
+process, so that a later ``dlopen("libcuda.so.1")`` finds them by their SONAME; ``attach()`` fills their tables with this
+process's functions.  That happens at the first call: a late stub runs ``BOOT``, in the interpreter of the process or in one
+that it starts.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import hashlib
+import os
+import platform
+import sys
+import sysconfig
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from warpwright.driver.entry_points import table
+from warpwright.driver.stubs import CLOSE_SYMBOL, TABLE_SYMBOL, Boot, build_library
+from warpwright.toolchain.cache import default_folder
+
+LIBRARIES: tuple[tuple[str, str, str], ...] = (
+    # SONAME, table, symbol version
+    ("libcuda.so.1", "driver", ""),
+    ("libcudart.so.12", "runtime", "libcudart.so.12"),
+    ("libcudart.so.13", "runtime", "libcudart.so.13"),
+)
+_LINK_NAMES = {"libcuda.so": "libcuda.so.1"}
+_kept: list[Any] = []
+
+
+def _python_library() -> str:
+    """Path of this interpreter's shared library; empty when it has none."""
+    names = [sysconfig.get_config_var(v) for v in ("INSTSONAME", "LDLIBRARY")]
+    folders = [sysconfig.get_config_var("LIBDIR"), os.path.join(sys.base_prefix, "lib")]
+    for name in names:
+        for folder in folders:
+            if name and folder and ".so" in name and os.path.isfile(os.path.join(folder, name)):
+                return os.path.join(folder, name)
+    return ""
+
+
+def _boot() -> Boot:
+    """How a process without Python gets one: with this interpreter's packages."""
+    package = Path(__file__).resolve().parents[2]
+    paths = [str(package), *(p for p in sys.path if p and os.path.isdir(p) and p != str(package))]
+    paths += [p for p in sys.path if p.endswith(".zip")]
+    code = (
+        "import sys\n"
+        f"for p in {paths!r}:\n"
+        "    if p not in sys.path: sys.path.append(p)\n"
+        "try:\n"
+        "    from warpwright.driver.attach import attach\n"
+        "    attach()\n"
+        "except BaseException:\n"
+        "    import traceback; traceback.print_exc()\n"
+        "    raise\n"
+    )
+    library = _python_library()
+    message = (
+        f"warpwright: cannot load Python's shared library {library}"
+        if library
+        else "warpwright: this Python has no shared library (build it with --enable-shared, or use a distribution's), "
+        "so native programs cannot be run; Python programs can"
+    )
+    return Boot(library, code, message)
+
+
+@cache
+def folder() -> Path:
+    """The folder that holds the libraries, written when they are not there yet."""
+    machine = {"x86_64": "x86_64", "AMD64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}.get(
+        platform.machine(), ""
+    )
+    boot = _boot()
+    digest = hashlib.sha256(repr((machine, boot, [(*row, list(table(row[1]))) for row in LIBRARIES])).encode())
+    for source in ("elf.py", "stubs.py"):
+        digest.update((Path(__file__).parent / source).read_bytes())
+    for base in (default_folder(), Path(tempfile.gettempdir()) / f"warpwright-{os.getuid()}"):
+        target = base / "driver" / digest.hexdigest()[:16]
+        try:
+            if not (target / "complete").is_file():
+                target.mkdir(parents=True, exist_ok=True)
+                _write(target, machine, boot)
+            return target
+        except OSError as reason:
+            failure = reason
+    raise failure
+
+
+def _write(target: Path, machine: str, boot: Boot) -> None:
+    for soname, entries, version in LIBRARIES:
+        contents = build_library(machine, soname, list(table(entries)), boot, version)
+        with tempfile.NamedTemporaryFile(dir=target, delete=False) as file:
+            file.write(contents)
+        os.chmod(file.name, 0o755)
+        os.replace(file.name, target / soname)
+    for name, soname in _LINK_NAMES.items():
+        with contextlib.suppress(FileExistsError):
+            os.symlink(soname, target / name)
+    (target / "complete").touch()
+
+
+def preload() -> None:
+    """Load the driver into this process; its functions are attached when one of them is called first."""
+    _kept.append(ctypes.CDLL(str(folder() / "libcuda.so.1"), mode=ctypes.RTLD_GLOBAL))
+
+
+def child_environment(chip: str | None, timing: str | None, results: Path | None) -> dict[str, str]:
+    """Variables that make child processes use the simulated device."""
+    place = str(folder())
+    before = os.environ.get("LD_LIBRARY_PATH", "")
+    paths = [place, *(p for p in before.split(":") if p and p != place)]
+    found = {"LD_LIBRARY_PATH": ":".join(paths), "TRITON_LIBCUDA_PATH": place}
+    for name, value in (("GPU", chip), ("TIMING", timing), ("RESULTS", results and str(results))):
+        if value:
+            found[f"WARPWRIGHT_{name}"] = value
+    return found
+
+
+def _loaded(soname: str) -> ctypes.CDLL | None:
+    """A library of ours when the process has loaded it."""
+    no_load = 4
+    try:
+        library = ctypes.CDLL(soname, mode=no_load | ctypes.DEFAULT_MODE)
+        library[TABLE_SYMBOL]
+    except (OSError, AttributeError):
+        return None
+    return library
+
+
+def attach() -> None:
+    """Fill the tables of the libraries that this process has loaded, and let launches be recorded."""
+    from warpwright.driver import everything, process, recording
+    from warpwright.driver.calls import callbacks
+
+    assert everything
+    for soname, entries, _ in LIBRARIES:
+        library = _loaded(soname)
+        if library is None:
+            continue
+        names = list(table(entries))
+        functions = callbacks(entries)
+        _kept.append((library, functions))
+        slots = (ctypes.c_uint64 * len(names)).in_dll(library, TABLE_SYMBOL)
+        slots[:] = [ctypes.cast(f, ctypes.c_void_p).value or 0 for f in functions]
+        ctypes.pythonapi.Py_AtExit(ctypes.cast(library[CLOSE_SYMBOL], ctypes.c_void_p))
+        if entries == "driver":
+            for name in names:
+                process.addresses[name] = ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
+    recording.start()
+    atexit.register(recording.finish)

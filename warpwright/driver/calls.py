@@ -1,0 +1,158 @@
+"""How an entry point's Python function is called from C: registered by name, its errors turned into result codes.
+
+A function returns nothing for success or a result code; it raises :class:`CudaError` for a result that the caller
+made, and the package's own errors for the rest, which are said on standard error once and mapped to a code.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from warpwright.driver import results
+from warpwright.driver.entry_points import plain, prototype, table
+from warpwright.errors import (
+    DeadlockError,
+    ExecutionError,
+    IllegalInstructionError,
+    KernelNotFoundError,
+    LaunchError,
+    MemoryFaultError,
+    OutOfMemoryError,
+    TrapError,
+    UnsupportedError,
+    WarpwrightError,
+)
+from warpwright.toolchain import ToolchainError
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+ENTRIES: dict[str, Callable[..., Any]] = {}
+"""Functions by entry point (without the suffix of per-thread variants)."""
+RESULT_TYPES: dict[str, Any] = {}
+"""Result types other than int."""
+_said: set[str] = set()
+
+
+class CudaError(Exception):
+    """A call ends with this result code."""
+
+    def __init__(self, code: int, message: str = "") -> None:
+        super().__init__(message or results.sentence(code))
+        self.code = code
+        self.message = message
+
+
+def entry(*names: str, result: Any = None) -> Callable[[Function], Function]:
+    """Make a function the entry point of these names."""
+
+    def register(function: Function) -> Function:
+        for name in names:
+            ENTRIES[name] = function
+            if result is not None:
+                RESULT_TYPES[name] = result
+        return function
+
+    return register
+
+
+def say(message: str) -> None:
+    """A message on standard error, once for each text."""
+    if message not in _said:
+        _said.add(message)
+        os.write(2, f"warpwright: {message}\n".encode())
+
+
+_CODES: tuple[tuple[type[BaseException], int], ...] = (
+    (OutOfMemoryError, results.OUT_OF_MEMORY),
+    (KernelNotFoundError, results.NOT_FOUND),
+    (LaunchError, results.INVALID_VALUE),
+    (IllegalInstructionError, results.ILLEGAL_INSTRUCTION),
+    (DeadlockError, results.LAUNCH_TIMEOUT),
+    (TrapError, results.LAUNCH_FAILED),
+    (ExecutionError, results.LAUNCH_FAILED),
+    (UnsupportedError, results.NOT_SUPPORTED),
+    (ToolchainError, results.INVALID_IMAGE),
+    (WarpwrightError, results.UNKNOWN),
+)
+
+
+def code_of(error: BaseException) -> int:
+    """The result code of an error of this package."""
+    if isinstance(error, CudaError):
+        return error.code
+    if isinstance(error, MemoryFaultError):
+        return results.MISALIGNED_ADDRESS if str(error).startswith("misaligned") else results.ILLEGAL_ADDRESS
+    own = getattr(error, "cuda_result", None)
+    if isinstance(own, int):
+        return own
+    return next((code for kind, code in _CODES if isinstance(error, kind)), results.UNKNOWN)
+
+
+def failed(name: str, error: BaseException) -> int:
+    """The result of a call that raised; what a person should know is said."""
+    if isinstance(error, CudaError):
+        if error.message:
+            say(f"{name}: {error.message}")
+        return error.code
+    if isinstance(error, KeyboardInterrupt):
+        # C code between here and Python knows no exceptions: raise it again when Python code runs next.
+        _thread.interrupt_main()
+        return results.LAUNCH_FAILED
+    if isinstance(error, WarpwrightError | ToolchainError):
+        say(f"{name}: {error}")
+    else:
+        say(f"{name} failed:\n{''.join(traceback.format_exception(error)).rstrip()}")
+    return code_of(error)
+
+
+def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    finalizing = sys.is_finalizing
+
+    def call(*arguments: Any) -> Any:
+        try:
+            return function(*arguments) or 0
+        except BaseException as error:
+            # Destructors call while the interpreter's modules are being taken apart.
+            return results.DEINITIALIZED if finalizing() or failed is None else failed(name, error)
+
+    return call
+
+
+def _traced(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+    def shown(*arguments: Any) -> Any:
+        outcome = call(*arguments)
+        listed = ", ".join(hex(a) if isinstance(a, int) and a > 4096 else str(a) for a in arguments)
+        print(f"{name}({listed}) = {outcome}", file=sys.stderr, flush=True)
+        return outcome
+
+    return shown
+
+
+def _missing(name: str) -> Callable[..., Any]:
+    def call(*_: Any) -> int:
+        say(f"{name} is not provided: the call returns CUDA_ERROR_NOT_SUPPORTED")
+        return results.NOT_SUPPORTED
+
+    return call
+
+
+def callbacks(library: str) -> Sequence[Any]:
+    """One C-callable object for each name of a library's table, in its order."""
+    trace = bool(os.environ.get("WARPWRIGHT_TRACE_CALLS"))
+    made: dict[str, Any] = {}
+    found = []
+    for name, letters in table(library).items():
+        base = plain(name)
+        if name not in made:
+            function = ENTRIES.get(name) or ENTRIES.get(base)
+            call = _guarded(base, function) if function is not None else _missing(name)
+            if trace:
+                call = _traced(name, call)
+            kind = RESULT_TYPES.get(base)
+            made[name] = prototype(letters, kind)(call) if kind is not None else prototype(letters)(call)
+        found.append(made[name])
+    return found

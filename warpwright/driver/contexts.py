@@ -1,0 +1,240 @@
+"""Contexts: the primary one and others, each thread's stack of them, limits, and what a failed kernel leaves behind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warpwright.driver import c, results
+from warpwright.driver.calls import CudaError, entry
+from warpwright.driver.devices import check
+from warpwright.driver.state import Context, state
+
+_LIMITS = {0: 1024, 1: 1 << 20, 2: 8 << 20, 3: 2, 4: 2048, 5: 128, 6: 0}
+"""Stack size, printf buffer, heap of device malloc, then depths of device launches, L2 granularity, persisting L2."""
+
+
+@entry("cuDevicePrimaryCtxRetain")
+def retain(place: int, device: int) -> None:
+    check(device)
+    primary = state().primary
+    primary.users += 1
+    c.put64(place, primary.handle)
+
+
+@entry("cuDevicePrimaryCtxRelease", "cuDevicePrimaryCtxRelease_v2")
+def release(device: int) -> int | None:
+    check(device)
+    primary = state().primary
+    if not primary.users:
+        return results.INVALID_CONTEXT
+    primary.users -= 1
+    if not primary.users:
+        empty(primary)
+    return None
+
+
+@entry("cuDevicePrimaryCtxReset", "cuDevicePrimaryCtxReset_v2")
+def reset(device: int) -> None:
+    check(device)
+    empty(state().primary)
+
+
+@entry("cuDevicePrimaryCtxSetFlags", "cuDevicePrimaryCtxSetFlags_v2")
+def set_primary_flags(device: int, flags: int) -> None:
+    check(device)
+    state().primary.flags = flags
+
+
+@entry("cuDevicePrimaryCtxGetState")
+def primary_state(device: int, flags: int, active: int) -> None:
+    check(device)
+    c.put32(flags, state().primary.flags)
+    c.put32(active, int(state().primary.users > 0))
+
+
+def empty(context: Context) -> None:
+    """Free everything of a context, and forget that a kernel failed in it."""
+    s = state()
+    for allocation in list(context.allocations.values()):
+        if not allocation.freed:
+            s.gpu.memory.free(allocation)
+    context.allocations.clear()
+    for module in list(context.modules):
+        module.unload()
+    context.modules.clear()
+    context.sticky = 0
+    context.limits.clear()
+
+
+def _create(place: int, flags: int, device: int) -> None:
+    check(device)
+    s = state()
+    context = Context(flags=flags)
+    context.handle = s.handles.add(context)
+    s.stack.append(context)
+    c.put64(place, context.handle)
+
+
+@entry("cuCtxCreate_v2")
+def create(place: int, flags: int, device: int) -> None:
+    _create(place, flags, device)
+
+
+@entry("cuCtxCreate_v3")
+def create_3(place: int, affinity: int, count: int, flags: int, device: int) -> None:
+    _create(place, flags, device)
+
+
+@entry("cuCtxCreate_v4")
+def create_4(place: int, parameters: int, flags: int, device: int) -> None:
+    _create(place, flags, device)
+
+
+@entry("cuCtxDestroy", "cuCtxDestroy_v2", "cuCtxDetach")
+def destroy(handle: int) -> None:
+    s = state()
+    context = s.handles.get(Context, handle)
+    if context.primary:
+        raise CudaError(results.INVALID_CONTEXT)
+    empty(context)
+    if s.stack and s.stack[-1] is context:
+        s.stack.pop()
+    s.handles.drop(handle)
+
+
+@entry("cuCtxPushCurrent", "cuCtxPushCurrent_v2")
+def push(handle: int) -> None:
+    state().check_process()
+    state().stack.append(state().handles.get(Context, handle))
+
+
+@entry("cuCtxPopCurrent", "cuCtxPopCurrent_v2")
+def pop(place: int) -> int | None:
+    state().check_process()
+    if not state().stack:
+        return results.INVALID_CONTEXT
+    c.put64(place, state().stack.pop().handle)
+    return None
+
+
+@entry("cuCtxSetCurrent")
+def set_current(handle: int) -> None:
+    state().check_process()
+    stack = state().stack
+    context = state().handles.get(Context, handle) if handle else None
+    if stack:
+        stack.pop()
+    if context is not None:
+        stack.append(context)
+
+
+@entry("cuCtxGetCurrent")
+def get_current(place: int) -> None:
+    state().check_process()
+    stack = state().stack
+    c.put64(place, stack[-1].handle if stack else 0)
+
+
+@entry("cuCtxGetDevice")
+def get_device(place: int) -> int | None:
+    state().check_process()
+    if not state().stack:
+        return results.INVALID_CONTEXT
+    c.put32(place, 0)
+    return None
+
+
+@entry("cuCtxGetDevice_v2")
+def get_device_2(place: int, handle: int) -> None:
+    state().check_process()
+    c.put32(place, 0)
+
+
+@entry("cuCtxGetFlags")
+def get_flags(place: int) -> None:
+    c.put32(place, state().current().flags)
+
+
+@entry("cuCtxSetFlags")
+def set_flags(flags: int) -> None:
+    state().current().flags = flags
+
+
+@entry("cuCtxGetId")
+def get_id(handle: int, place: int) -> None:
+    context = state().handles.get(Context, handle) if handle else state().current()
+    c.put64(place, context.handle)
+
+
+@entry("cuCtxGetApiVersion")
+def api_version(handle: int, place: int) -> None:
+    if handle:
+        state().handles.get(Context, handle)
+    c.put32(place, 3020)
+
+
+@entry("cuCtxSynchronize", "cuCtxSynchronize_v2")
+def synchronize(*_: int) -> None:
+    s = state()
+    s.current()
+    s.default_stream.seconds = max(x.seconds for x in s.streams)
+
+
+@entry("cuCtxGetLimit")
+def get_limit(place: int, limit: int) -> int | None:
+    context = state().current()
+    if limit not in _LIMITS:
+        return results.UNSUPPORTED_LIMIT
+    c.put64(place, context.limits.get(limit, _LIMITS[limit]))
+    return None
+
+
+@entry("cuCtxSetLimit")
+def set_limit(limit: int, value: int) -> int | None:
+    context = state().current()
+    if limit not in _LIMITS:
+        return results.UNSUPPORTED_LIMIT
+    context.limits[limit] = value
+    return None
+
+
+@entry("cuCtxResetPersistingL2Cache")
+def reset_persisting() -> None:
+    state().current()
+
+
+@entry("cuCtxGetCacheConfig")
+def cache_config(place: int) -> None:
+    c.put32(place, state().current().cache_config)
+
+
+@entry("cuCtxSetCacheConfig")
+def set_cache_config(value: int) -> None:
+    state().current().cache_config = value
+
+
+@entry("cuCtxGetSharedMemConfig")
+def shared_config(place: int) -> None:
+    c.put32(place, state().current().shared_config)
+
+
+@entry("cuCtxSetSharedMemConfig")
+def set_shared_config(value: int) -> None:
+    state().current().shared_config = value
+
+
+@entry("cuCtxGetStreamPriorityRange")
+def priorities(least: int, greatest: int) -> None:
+    state().current()
+    c.put32(least, 0)
+    c.put32(greatest, -5 & 0xFFFF_FFFF)
+
+
+@entry("cuCtxEnablePeerAccess", "cuCtxDisablePeerAccess")
+def peers(*_: int) -> int:
+    return results.INVALID_DEVICE
+
+
+@entry("cuCtxGetExecAffinity")
+def affinity(*_: Any) -> int:
+    return results.NOT_SUPPORTED

@@ -1,0 +1,265 @@
+"""Copies and fills: linear, two- and three-dimensional, between host, device and arrays, in a stream's order."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from warpwright.driver import c, results
+from warpwright.driver.calls import CudaError, entry
+from warpwright.driver.graphs import Node, submit
+from warpwright.driver.memory import holder
+from warpwright.driver.state import Stream, state
+
+if TYPE_CHECKING:
+    from warpwright.driver.arrays import DriverArray
+
+_HOST, _DEVICE, _ARRAY, _UNIFIED = 1, 2, 3, 4
+"""CUmemorytype."""
+
+
+@dataclass(slots=True)
+class Side:
+    """Where rows begin and how far they lie apart."""
+
+    address: int
+    pitch: int = 0
+    height: int = 0
+    """Rows of a slice, padding included."""
+
+
+@dataclass(eq=False, slots=True)
+class Copy(Node):
+    """``width`` bytes of ``height`` rows of ``depth`` slices."""
+
+    target: Side
+    source: Side
+    width: int
+    height: int = 1
+    depth: int = 1
+    raw: bytes = b""
+    """The structure that described it, for graphs."""
+
+    kind = 1
+
+    def run(self, stream: Stream) -> None:
+        width, target, source = self.width, self.target, self.source
+        if width <= 0 or self.height <= 0 or self.depth <= 0:
+            return
+        rows, slices = self.height, self.depth
+        if rows > 1 and target.pitch == width and source.pitch == width and slices == 1:
+            width, rows = width * rows, 1
+        for z in range(slices):
+            to = target.address + z * target.pitch * target.height
+            origin = source.address + z * source.pitch * source.height
+            for y in range(rows):
+                ctypes.memmove(to + y * target.pitch, origin + y * source.pitch, width)
+                written(to + y * target.pitch, width)
+
+
+@dataclass(eq=False, slots=True)
+class Fill(Node):
+    """``width`` elements of ``size`` bytes in each of ``height`` rows set to a value."""
+
+    address: int
+    value: int
+    size: int
+    width: int
+    height: int = 1
+    pitch: int = 0
+
+    kind = 2
+
+    def run(self, stream: Stream) -> None:
+        pattern = (self.value & ((1 << 8 * self.size) - 1)).to_bytes(self.size, "little")
+        for y in range(self.height):
+            at = self.address + y * self.pitch
+            written(at, self.width * self.size)
+            if len(set(pattern)) == 1:
+                ctypes.memset(at, pattern[0], self.width * self.size)
+            else:
+                whole, end = pattern * min(self.width, 65536), at + self.width * self.size
+                for begin in range(at, end, len(whole)):
+                    ctypes.memmove(begin, whole, min(len(whole), end - begin))
+
+
+def written(address: int, size: int) -> None:
+    """Tell whoever watches device memory that the host wrote to it."""
+    observer = state().gpu.memory.observer
+    if observer is not None and holder(address) is not None:
+        observer.filled(address, size)
+
+
+def check_device(address: int, size: int) -> None:
+    """CUDA_ERROR_INVALID_VALUE unless an allocation holds the range."""
+    if size <= 0:
+        return
+    found = holder(address)
+    if found is None or address + size > found.end:
+        raise CudaError(
+            results.INVALID_VALUE,
+            f"a copy of {size:,} bytes at {address:#x} leaves device memory"
+            + (f" (it begins in {found.name} at {found.address:#x})" if found else ""),
+        )
+
+
+def linear(target: int, source: int, size: int, stream: int, device: tuple[int, ...]) -> None:
+    """Copy bytes; ``device`` are the addresses that must lie in device memory."""
+    s = state()
+    s.current()
+    for address in device:
+        check_device(address, size)
+    if size:
+        submit(s.stream(stream), Copy(Side(target, size, 1), Side(source, size, 1), size))
+
+
+@entry("cuMemcpyHtoD_v2")
+def host_to_device(target: int, source: int, size: int) -> None:
+    linear(target, source, size, 0, (target,))
+
+
+@entry("cuMemcpyDtoH_v2")
+def device_to_host(target: int, source: int, size: int) -> None:
+    linear(target, source, size, 0, (source,))
+
+
+@entry("cuMemcpyDtoD_v2")
+def device_to_device(target: int, source: int, size: int) -> None:
+    linear(target, source, size, 0, (target, source))
+
+
+@entry("cuMemcpy")
+def unified(target: int, source: int, size: int) -> None:
+    linear(target, source, size, 0, ())
+
+
+@entry("cuMemcpyHtoDAsync_v2")
+def host_to_device_async(target: int, source: int, size: int, stream: int) -> None:
+    linear(target, source, size, stream, (target,))
+
+
+@entry("cuMemcpyDtoHAsync_v2")
+def device_to_host_async(target: int, source: int, size: int, stream: int) -> None:
+    linear(target, source, size, stream, (source,))
+
+
+@entry("cuMemcpyDtoDAsync_v2")
+def device_to_device_async(target: int, source: int, size: int, stream: int) -> None:
+    linear(target, source, size, stream, (target, source))
+
+
+@entry("cuMemcpyAsync")
+def unified_async(target: int, source: int, size: int, stream: int) -> None:
+    linear(target, source, size, stream, ())
+
+
+@entry("cuMemcpyPeer")
+def peer(target: int, target_context: int, source: int, source_context: int, size: int) -> None:
+    linear(target, source, size, 0, (target, source))
+
+
+@entry("cuMemcpyPeerAsync")
+def peer_async(target: int, target_context: int, source: int, source_context: int, size: int, stream: int) -> None:
+    linear(target, source, size, stream, (target, source))
+
+
+def side(kind: int, host: int, device: int, array: int, pitch: int, height: int, x: int, y: int, z: int) -> Side:
+    """One side of a two- or three-dimensional copy."""
+    if kind == _ARRAY:
+        found = _array(array)
+        return Side(found.address_of(x, y, z), found.pitch, found.height_rows)
+    if kind not in (_HOST, _DEVICE, _UNIFIED):
+        raise CudaError(results.INVALID_VALUE)
+    base = host if kind == _HOST else device
+    return Side(base + x + y * pitch + z * pitch * height, pitch, height)
+
+
+def _array(handle: int) -> DriverArray:
+    from warpwright.driver.arrays import DriverArray
+
+    return state().handles.get(DriverArray, handle)
+
+
+def copy_2d(pointer: int) -> Copy:
+    """A copy from a CUDA_MEMCPY2D structure."""
+    f = c.read("QQIQQQQQQIQQQQQQ", pointer)
+    source = side(f[2], f[3], f[4], f[5], f[6], 0, f[0], f[1], 0)
+    target = side(f[9], f[10], f[11], f[12], f[13], 0, f[7], f[8], 0)
+    return Copy(target, source, f[14], f[15])
+
+
+COPY_3D = "4QIQQQQQQ4QIQQQQQQ3Q"
+COPY_3D_BYTES = 200
+
+
+def copy_3d(pointer: int) -> Copy:
+    """A copy from a CUDA_MEMCPY3D structure."""
+    f = c.read(COPY_3D, pointer)
+    source = side(f[4], f[5], f[6], f[7], f[9], f[10], f[0], f[1], f[2])
+    target = side(f[15], f[16], f[17], f[18], f[20], f[21], f[11], f[12], f[13])
+    return Copy(target, source, f[22], f[23], f[24], ctypes.string_at(pointer, COPY_3D_BYTES))
+
+
+@entry("cuMemcpy2D_v2", "cuMemcpy2DUnaligned_v2")
+def memcpy_2d(pointer: int) -> None:
+    state().current()
+    submit(state().stream(0), copy_2d(pointer))
+
+
+@entry("cuMemcpy2DAsync_v2")
+def memcpy_2d_async(pointer: int, stream: int) -> None:
+    state().current()
+    submit(state().stream(stream), copy_2d(pointer))
+
+
+@entry("cuMemcpy3D_v2", "cuMemcpy3DPeer")
+def memcpy_3d(pointer: int) -> None:
+    state().current()
+    submit(state().stream(0), copy_3d(pointer))
+
+
+@entry("cuMemcpy3DAsync_v2", "cuMemcpy3DPeerAsync")
+def memcpy_3d_async(pointer: int, stream: int) -> None:
+    state().current()
+    submit(state().stream(stream), copy_3d(pointer))
+
+
+# --- fills -------------------------------------------------------------------------------------------
+def fill(address: int, value: int, size: int, width: int, stream: int, height: int = 1, pitch: int = 0) -> None:
+    """Set elements of ``size`` bytes."""
+    s = state()
+    s.current()
+    if address % size or (height > 1 and pitch % size):
+        raise CudaError(results.INVALID_VALUE)
+    if width and height:
+        check_device(address, pitch * (height - 1) + width * size)
+        submit(s.stream(stream), Fill(address, value, size, width, height, pitch))
+
+
+def _fills() -> None:
+    """Entry points of the six kinds of fills."""
+    for bits in (8, 16, 32):
+        size = bits // 8
+
+        def flat(address: int, value: int, count: int, size: int = size) -> None:
+            fill(address, value, size, count, 0)
+
+        def flat_async(address: int, value: int, count: int, stream: int, size: int = size) -> None:
+            fill(address, value, size, count, stream)
+
+        def rows(address: int, pitch: int, value: int, width: int, height: int, size: int = size) -> None:
+            fill(address, value, size, width, 0, height, pitch)
+
+        def rows_async(
+            address: int, pitch: int, value: int, width: int, height: int, stream: int, size: int = size
+        ) -> None:
+            fill(address, value, size, width, stream, height, pitch)
+
+        entry(f"cuMemsetD{bits}_v2")(flat)
+        entry(f"cuMemsetD{bits}Async")(flat_async)
+        entry(f"cuMemsetD2D{bits}_v2")(rows)
+        entry(f"cuMemsetD2D{bits}Async")(rows_async)
+
+
+_fills()

@@ -1,0 +1,272 @@
+"""The device: name, memory, attributes.  Numbers come from the chip's file; limits that every chip of a compute
+capability has come from the CUDA C++ Programming Guide's table of technical specifications."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+from warpwright.chips import Chip
+from warpwright.driver import c, results
+from warpwright.driver.calls import CudaError, entry
+from warpwright.driver.state import state
+
+UNIFIED = 1
+PITCH_BYTES = 512
+_HBM_BITS_PER_CHANNEL = 32
+
+
+def _arch(at_least: int) -> Callable[[Chip], int]:
+    return lambda chip: int(chip.arch >= at_least)
+
+
+def _memory_clock_khz(chip: Chip) -> int:
+    """The clock that gives the chip's bandwidth over its bus, two transfers a cycle."""
+    return round(chip.dram.dram_gb_per_s * 1e9 / (_bus_bits(chip) / 8) / 2 / 1e3)
+
+
+def _bus_bits(chip: Chip) -> int:
+    bits = chip.dram.dram_burst_bytes * 8 // 8
+    return chip.dram.dram_channel_count * max(bits, _HBM_BITS_PER_CHANNEL)
+
+
+ATTRIBUTES: dict[int, int | Callable[[Chip], int]] = {
+    1: lambda chip: chip.sm.max_threads_per_block,
+    2: 1024,
+    3: 1024,
+    4: 64,
+    5: 2**31 - 1,
+    6: 65535,
+    7: 65535,
+    8: 48 << 10,
+    9: 64 << 10,
+    10: 32,
+    11: 2**31 - 1,
+    12: lambda chip: chip.sm.registers_per_sm,
+    13: lambda chip: round(chip.clocks.sm_clock_mhz * 1000),
+    14: PITCH_BYTES,
+    15: 1,
+    16: lambda chip: chip.sm.sm_count,
+    17: 0,
+    18: 0,
+    19: 1,
+    20: 0,
+    # Textures: sizes of compute capability 7.0 to 9.0.
+    **{21: 131072, 22: 131072, 23: 65536, 24: 16384, 25: 16384, 26: 16384, 27: 32768, 28: 32768, 29: 2048},
+    30: PITCH_BYTES,
+    31: 1,
+    32: 1,
+    33: 1,
+    34: 0,
+    35: 0,
+    36: _memory_clock_khz,
+    37: _bus_bits,
+    38: lambda chip: chip.l2.l2_kib << 10,
+    39: lambda chip: chip.sm.max_warps_per_sm * 32,
+    40: 3,
+    41: UNIFIED,
+    **{42: 32768, 43: 2048, 44: 1, 45: 32768, 46: 32768, 47: 8192, 48: 8192, 49: 32768},
+    50: 0,
+    51: 32,
+    **{52: 32768, 53: 32768, 54: 2046, 55: 32768, 56: 131072, 57: 65536, 58: 16384, 59: 16384, 60: 16384},
+    **{61: 32768, 62: 2048, 63: 32768, 64: 32768, 65: 2048, 66: 32768, 67: 32768, 68: 2046, 69: 268435456},
+    **{70: 131072, 71: 65000, 72: 2097120, 73: 32768, 74: 32768, 77: 32768},
+    75: lambda chip: chip.arch // 10,
+    76: lambda chip: chip.arch % 10,
+    78: 1,
+    79: 1,
+    80: 1,
+    81: lambda chip: chip.shared.shared_carveout_kib[-1] << 10,
+    82: lambda chip: chip.sm.registers_per_sm,
+    83: 1,
+    84: 0,
+    85: 0,
+    86: 0,
+    87: 2,
+    88: 0,
+    89: 1,
+    90: 1,
+    91: 1,
+    92: 0,
+    93: 0,
+    94: 0,
+    95: 1,
+    96: 0,
+    97: lambda chip: chip.shared.shared_max_per_block_kib << 10,
+    98: 0,
+    99: 1,
+    100: 0,
+    101: 0,
+    102: 1,
+    103: 0,
+    104: 0,
+    105: 0,
+    106: lambda chip: chip.sm.max_blocks_per_sm,
+    107: 0,
+    108: 0,
+    109: 0,
+    110: 0,
+    111: lambda chip: chip.shared.shared_reserved_bytes_per_block,
+    112: 0,
+    113: 1,
+    114: 0,
+    115: 1,
+    116: 0,
+    117: 0,
+    118: 0,
+    119: 0,
+    120: _arch(90),
+    121: 0,
+    122: 0,
+    123: 0,
+    124: 0,
+    125: 0,
+    126: lambda chip: 4 if chip.arch >= 90 else 1,
+    127: _arch(90),
+    128: 0,
+    129: 1,
+    130: 0,
+    131: -1,
+    132: 0,
+    133: 0,
+    134: -1,
+    **dict.fromkeys(range(135, 148), 0),
+}
+"""By number of CUdevice_attribute; zero says that there is no such thing here."""
+
+
+def attribute(number: int) -> int:
+    """A device attribute.
+
+    Raises:
+        CudaError: no such attribute.
+    """
+    if number not in ATTRIBUTES:
+        raise CudaError(results.INVALID_VALUE)
+    value = ATTRIBUTES[number]
+    return value(state().gpu.chip) if callable(value) else value
+
+
+def check(device: int) -> None:
+    """CUDA_ERROR_INVALID_DEVICE for any device but the first."""
+    state().check_process()
+    if device != 0:
+        raise CudaError(results.INVALID_DEVICE)
+
+
+def uuid() -> bytes:
+    """Sixteen bytes that are the same for the same chip."""
+    return hashlib.sha256(f"warpwright {state().gpu.chip.name}".encode()).digest()[:16]
+
+
+@entry("cuDeviceGet")
+def get(device: int, ordinal: int) -> None:
+    check(ordinal)
+    c.put32(device, ordinal)
+
+
+@entry("cuDeviceGetCount")
+def count(place: int) -> int | None:
+    state().check_process()
+    if not place:
+        return results.INVALID_VALUE
+    c.put32(place, 1)
+    return None
+
+
+@entry("cuDeviceGetName")
+def name(place: int, room: int, device: int) -> None:
+    check(device)
+    c.put_text(place, product(), room)
+
+
+def product() -> str:
+    """The name that programs see."""
+    return f"{state().gpu.chip.identity.product} (simulated)"
+
+
+@entry("cuDeviceGetUuid", "cuDeviceGetUuid_v2")
+def get_uuid(place: int, device: int) -> None:
+    check(device)
+    ctypes.memmove(place, uuid(), 16)
+
+
+@entry("cuDeviceGetLuid")
+def luid(*_: Any) -> int:
+    return results.NOT_SUPPORTED
+
+
+@entry("cuDeviceTotalMem_v2")
+def total_memory(place: int, device: int) -> None:
+    check(device)
+    c.put64(place, state().gpu.memory.capacity_bytes)
+
+
+@entry("cuDeviceGetAttribute")
+def get_attribute(place: int, number: int, device: int) -> None:
+    check(device)
+    c.put32(place, attribute(number) & 0xFFFF_FFFF)
+
+
+@entry("cuDeviceComputeCapability")
+def compute_capability(major: int, minor: int, device: int) -> None:
+    check(device)
+    c.put32(major, attribute(75))
+    c.put32(minor, attribute(76))
+
+
+@entry("cuDeviceGetProperties")
+def properties(place: int, device: int) -> None:
+    check(device)
+    chip = state().gpu.chip
+    c.write(
+        "i3i3i6i",
+        place,
+        *(chip.sm.max_threads_per_block, 1024, 1024, 64, 2**31 - 1, 65535, 65535, 48 << 10, 64 << 10, 32),
+        *(2**31 - 1, chip.sm.registers_per_sm, attribute(13)),
+    )
+
+
+@entry("cuDeviceGetPCIBusId")
+def bus_id(place: int, room: int, device: int) -> None:
+    check(device)
+    c.put_text(place, "0000:01:00.0", room)
+
+
+@entry("cuDeviceGetByPCIBusId")
+def by_bus_id(device: int, place: int) -> int | None:
+    if c.text(place).lower().removeprefix("0000:") not in ("01:00.0", "1:0.0", "01:00"):
+        return results.INVALID_DEVICE
+    c.put32(device, 0)
+    return None
+
+
+@entry("cuDeviceCanAccessPeer")
+def can_access_peer(place: int, device: int, peer: int) -> None:
+    check(device)
+    check(peer)
+    c.put32(place, 0)
+
+
+@entry("cuDeviceGetP2PAttribute")
+def peer_attribute(place: int, number: int, device: int, peer: int) -> int:
+    return results.INVALID_DEVICE
+
+
+@entry("cuDeviceGetExecAffinitySupport")
+def affinity(place: int, kind: int, device: int) -> None:
+    check(device)
+    c.put32(place, 0)
+
+
+@entry("cuDeviceGetTexture1DLinearMaxWidth")
+def texture_width(place: int, kind: int, channels: int, device: int) -> None:
+    check(device)
+    c.put64(place, 268435456)
+
+
+@entry("cuDeviceGetHostAtomicCapabilities", "cuDeviceGetP2PAtomicCapabilities")
+def atomic_capabilities(*_: Any) -> int:
+    return results.NOT_SUPPORTED

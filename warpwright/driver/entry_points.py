@@ -1,0 +1,75 @@
+"""What the libraries export: name and signature of every entry point of CUDA 12 and 13.
+
+The tables ``data/driver.txt`` and ``data/runtime.txt`` are made from CUDA's public headers by
+``python -m bench.entry_points``, which says what the letters mean.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from importlib import resources
+from typing import Any
+
+VARIANTS = ("_ptsz", "_ptds")
+"""Suffixes of the entry points that a program gets when its default stream is one for each thread."""
+
+
+class Dim3(ctypes.Structure):
+    _fields_ = (("x", ctypes.c_uint32), ("y", ctypes.c_uint32), ("z", ctypes.c_uint32))
+
+
+class Extent(ctypes.Structure):
+    _fields_ = (("width", ctypes.c_size_t), ("height", ctypes.c_size_t), ("depth", ctypes.c_size_t))
+
+
+class PitchedPointer(ctypes.Structure):
+    _fields_ = (
+        ("pointer", ctypes.c_size_t),
+        ("pitch", ctypes.c_size_t),
+        ("x_size", ctypes.c_size_t),
+        ("y_size", ctypes.c_size_t),
+    )
+
+
+class IpcHandle(ctypes.Structure):
+    _fields_ = (("reserved", ctypes.c_char * 64),)
+
+
+_TYPES: dict[str, Any] = {
+    "i": ctypes.c_int32,
+    "u": ctypes.c_uint32,
+    "Q": ctypes.c_uint64,
+    "f": ctypes.c_float,
+    "d": ctypes.c_double,
+    # A structure of eight bytes travels in a register, as an integer does.
+    "L": ctypes.c_uint64,
+    "D": Dim3,
+    "E": Extent,
+    "P": PitchedPointer,
+    "I": IpcHandle,
+}
+
+
+@cache
+def table(library: str) -> dict[str, str]:
+    """Signature by name, in the order of the library's table.
+
+    Args:
+        library: ``driver`` or ``runtime``.
+    """
+    rows = resources.files("warpwright.driver").joinpath(f"data/{library}.txt").read_text(encoding="utf-8").splitlines()
+    return {name: "" if letters == "-" else letters for name, letters in (row.split() for row in rows)}
+
+
+def plain(name: str) -> str:
+    """The name without the suffix of its per-thread variant."""
+    for suffix in VARIANTS:
+        if name.endswith(suffix):
+            return name.removesuffix(suffix)
+    return name
+
+
+def prototype(letters: str, result: Any = ctypes.c_int32) -> Any:
+    """The ctypes type of a callback with this signature."""
+    return ctypes.CFUNCTYPE(result, *(_TYPES[letter] for letter in letters))

@@ -1,0 +1,202 @@
+"""Functions (kernels): attributes, parameters, and what launches keep of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from warpwright.chips import OccupancyError, occupancy
+from warpwright.driver import c, results
+from warpwright.driver.calls import CudaError, entry
+from warpwright.driver.modules import LoadedImage
+from warpwright.driver.state import state
+from warpwright.engine.launch import Dim3
+
+if TYPE_CHECKING:
+    from warpwright.api import Kernel, Launcher
+    from warpwright.toolchain import Kernel as CubinKernel
+
+DEFAULT_SHARED_BYTES = 48 << 10
+"""What a block may have without asking for more (CUDA C++ Programming Guide, 7.x and later)."""
+_MAX_DYNAMIC_SHARED, _CARVEOUT = 8, 9
+
+
+class Function:
+    """A kernel of a module.  Its code is decoded when it is first launched."""
+
+    def __init__(self, image: LoadedImage, symbol: str) -> None:
+        self.image = image
+        self.symbol = symbol
+        self.handle = state().handles.add(self)
+        self.attributes: dict[int, int] = {}
+        self.launchers: dict[tuple[Dim3, Dim3, int], Launcher] = {}
+        self._kernel: Kernel | None = None
+        self.parameters = [
+            (p.offset_bytes, p.size_bytes) for p in sorted(self.record.parameters, key=lambda p: p.ordinal)
+        ]
+        self.parameter_bytes = max((offset + size for offset, size in self.parameters), default=0)
+
+    @property
+    def record(self) -> CubinKernel:
+        return self.image.compiled.kernels[self.symbol]
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel of the engine."""
+        if self._kernel is None:
+            from warpwright.api import Kernel
+
+            self._kernel = Kernel(self.image.module, self.symbol)
+        return self._kernel
+
+    @property
+    def static_shared_bytes(self) -> int:
+        return self.record.shared_static_bytes - self.record.shared_reserved_bytes
+
+    @property
+    def dynamic_shared_limit(self) -> int:
+        """Most dynamic shared memory of a launch."""
+        return self.attributes.get(_MAX_DYNAMIC_SHARED, DEFAULT_SHARED_BYTES - self.static_shared_bytes)
+
+    def max_threads(self) -> int:
+        """Threads of the largest block whose registers fit an SM."""
+        chip = state().gpu.chip
+        most = min(self.record.max_threads_per_block, chip.sm.max_threads_per_block)
+        while most > 32:
+            try:
+                occupancy(chip, most, self.record.registers)
+            except OccupancyError:
+                most = (most - 1) // 32 * 32
+            else:
+                break
+        return most
+
+    def attribute(self, number: int) -> int:
+        """A CUfunction_attribute.
+
+        Raises:
+            CudaError: no such attribute.
+        """
+        record = self.record
+        version = record.arch
+        cluster = record.cluster or (0, 0, 0)
+        values = {
+            1: self.static_shared_bytes,
+            2: sum(len(b) for n, b in record.constant_banks.items() if n == 3),
+            3: record.stack_bytes,
+            4: record.registers,
+            5: version,
+            6: version,
+            7: 0,
+            _MAX_DYNAMIC_SHARED: self.dynamic_shared_limit,
+            _CARVEOUT: self.attributes.get(_CARVEOUT, -1),
+            10: int(record.cluster is not None),
+            **dict(zip((11, 12, 13), cluster, strict=True)),
+            14: self.attributes.get(14, 0),
+            15: self.attributes.get(15, 0),
+        }
+        if number == 0:
+            return self.max_threads()
+        if number not in values:
+            raise CudaError(results.INVALID_VALUE)
+        return values[number]
+
+    def set_attribute(self, number: int, value: int) -> None:
+        """Change one of the attributes that can be.
+
+        Raises:
+            CudaError: the attribute is fixed, or the value out of range.
+        """
+        shared = state().gpu.chip.shared.shared_max_per_block_kib * 1024
+        if number == _MAX_DYNAMIC_SHARED:
+            if not 0 <= value <= shared - self.static_shared_bytes:
+                raise CudaError(results.INVALID_VALUE)
+        elif number == _CARVEOUT:
+            if not -1 <= value <= 100:
+                raise CudaError(results.INVALID_VALUE)
+        elif number not in (11, 12, 13, 14, 15):
+            raise CudaError(results.INVALID_VALUE)
+        self.attributes[number] = value
+
+
+def function(handle: int) -> Function:
+    """The function behind a CUfunction or CUkernel."""
+    found = state().handles.find(handle)
+    if not isinstance(found, Function):
+        raise CudaError(results.INVALID_HANDLE)
+    return found
+
+
+@entry("cuFuncGetAttribute")
+def get_attribute(place: int, number: int, handle: int) -> None:
+    c.put32(place, function(handle).attribute(number) & 0xFFFF_FFFF)
+
+
+@entry("cuKernelGetAttribute")
+def kernel_attribute(place: int, number: int, handle: int, device: int) -> None:
+    c.put32(place, function(handle).attribute(number) & 0xFFFF_FFFF)
+
+
+@entry("cuFuncSetAttribute")
+def set_attribute(handle: int, number: int, value: int) -> None:
+    function(handle).set_attribute(number, value)
+
+
+@entry("cuKernelSetAttribute")
+def set_kernel_attribute(number: int, value: int, handle: int, device: int) -> None:
+    function(handle).set_attribute(number, value)
+
+
+@entry("cuFuncSetCacheConfig", "cuFuncSetSharedMemConfig")
+def set_cache_config(handle: int, value: int) -> None:
+    function(handle)
+
+
+@entry("cuKernelSetCacheConfig")
+def set_kernel_cache_config(handle: int, value: int, device: int) -> None:
+    function(handle)
+
+
+@entry("cuFuncGetModule")
+def get_module(place: int, handle: int) -> None:
+    c.put64(place, function(handle).image.handle)
+
+
+@entry("cuKernelGetLibrary")
+def get_library(place: int, handle: int) -> None:
+    c.put64(place, function(handle).image.handle)
+
+
+@entry("cuKernelGetFunction")
+def get_function(place: int, handle: int) -> None:
+    c.put64(place, function(handle).handle)
+
+
+@entry("cuFuncGetName", "cuKernelGetName")
+def get_name(place: int, handle: int) -> None:
+    c.put64(place, c.static_text(function(handle).symbol))
+
+
+@entry("cuFuncGetParamInfo", "cuKernelGetParamInfo")
+def parameter(handle: int, index: int, offset: int, size: int) -> int | None:
+    found = function(handle).parameters
+    if index >= len(found):
+        return results.INVALID_VALUE
+    c.put64(offset, found[index][0])
+    c.put64(size, found[index][1])
+    return None
+
+
+@entry("cuFuncIsLoaded")
+def is_loaded(place: int, handle: int) -> None:
+    c.put32(place, int(function(handle)._kernel is not None))
+
+
+@entry("cuFuncLoad")
+def load(handle: int) -> None:
+    # Decoded at the first launch all the same: a kernel that is loaded but never run may hold what is not modelled.
+    function(handle)
+
+
+@entry("cuFuncSetBlockShape", "cuFuncSetSharedSize", "cuParamSetSize", "cuLaunch", "cuLaunchGrid", "cuLaunchGridAsync")
+def ancient(*_: int) -> int:
+    return results.NOT_SUPPORTED

@@ -1,0 +1,183 @@
+"""Launches: arguments gathered, the configuration checked, the kernel run in its stream's order."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass, replace
+from typing import Any
+
+from warpwright.driver import c, results
+from warpwright.driver.calls import CudaError, code_of, entry, say
+from warpwright.driver.functions import Function, function
+from warpwright.driver.graphs import Node, submit
+from warpwright.driver.state import Stream, state
+from warpwright.engine.launch import Dim3
+from warpwright.errors import ExecutionError, LaunchError, UnsupportedError
+
+_BUFFER_POINTER, _BUFFER_SIZE = 1, 2
+"""CU_LAUNCH_PARAM_BUFFER_POINTER and _SIZE of the array ``extra``."""
+_ATTRIBUTE_BYTES = 72
+_COOPERATIVE, _CLUSTER, _PRIORITY = 2, 4, 8
+
+
+@dataclass(eq=False, slots=True)
+class Launch(Node):
+    """A kernel with its configuration and the bytes of its parameters."""
+
+    function: Function
+    grid: Dim3
+    block: Dim3
+    shared: int
+    parameters: bytes
+    cooperative: bool = False
+    cluster: Dim3 = (1, 1, 1)
+    attributes: tuple[bytes, ...] = ()
+
+    kind = 0
+
+    def run(self, stream: Stream) -> None:
+        execute(self, stream)
+
+
+def gather(target: Function, pointers: int, extra: int) -> bytes:
+    """Parameter bytes from an array of pointers, or from the buffer that ``extra`` names."""
+    if pointers:
+        raw = bytearray(target.parameter_bytes)
+        for (offset, size), value in zip(target.parameters, c.words64(pointers, len(target.parameters)), strict=True):
+            raw[offset : offset + size] = ctypes.string_at(value, size)
+        return bytes(raw)
+    if extra:
+        given: dict[int, int] = {}
+        at = extra
+        while (key := c.get64(at)) in (_BUFFER_POINTER, _BUFFER_SIZE):
+            given[key] = c.get64(at + 8)
+            at += 16
+        if _BUFFER_POINTER in given and _BUFFER_SIZE in given:
+            return ctypes.string_at(given[_BUFFER_POINTER], c.get64(given[_BUFFER_SIZE]))
+        raise CudaError(results.INVALID_VALUE)
+    if target.parameters:
+        raise CudaError(results.INVALID_VALUE)
+    return b""
+
+
+def check(launch: Launch) -> None:
+    """Refuse a configuration that no launch may have."""
+    if 0 in launch.grid or 0 in launch.block:
+        raise CudaError(results.INVALID_VALUE)
+    if launch.shared > launch.function.dynamic_shared_limit:
+        raise CudaError(
+            results.INVALID_VALUE,
+            f"{launch.function.symbol}: {launch.shared:,} bytes of dynamic shared memory, but at most "
+            f"{launch.function.dynamic_shared_limit:,} are allowed; raise it with cuFuncSetAttribute",
+        )
+
+
+def execute(launch: Launch, stream: Stream) -> None:
+    """Run a kernel now.  A fault in it marks the context, as on a card; what can't be launched is raised."""
+    from warpwright.api import Launcher
+    from warpwright.run import launch_packed
+
+    s = state()
+    context = s.current()
+    target = launch.function
+    if launch.cluster[0] * launch.cluster[1] * launch.cluster[2] > 1:
+        shape = " x ".join(map(str, launch.cluster))
+        raise UnsupportedError(f"{target.symbol} is launched in clusters of {shape} blocks, which are not modelled")
+    with s.lock:
+        key = (launch.grid, launch.block, launch.shared)
+        launcher = target.launchers.get(key)
+        if launcher is None:
+            if len(target.launchers) >= 64:
+                target.launchers.clear()
+            try:
+                launcher = target.launchers[key] = Launcher(target.kernel, *key)
+            except LaunchError as error:
+                code = results.LAUNCH_OUT_OF_RESOURCES if "registers" in str(error) else results.INVALID_VALUE
+                raise CudaError(code, str(error)) from None
+        began = s.begin(stream)
+        try:
+            run = launch_packed(launcher, launch.parameters, cooperative=launch.cooperative)
+        except ExecutionError as error:
+            context.sticky = code_of(error)
+            say(str(error))
+            return
+        except LaunchError as error:
+            raise CudaError(results.COOPERATIVE_LAUNCH_TOO_LARGE, str(error)) from None
+        if run.timed:
+            stream.seconds = began + run.seconds
+
+
+def _launch(
+    handle: int, grid: Dim3, block: Dim3, shared: int, stream: int, pointers: int, extra: int, cooperative: bool = False
+) -> None:
+    s = state()
+    s.current()
+    target = function(handle)
+    made = Launch(target, grid, block, shared, gather(target, pointers, extra), cooperative)
+    check(made)
+    submit(s.stream(stream), made)
+
+
+@entry("cuLaunchKernel")
+def launch_kernel(
+    handle: int,
+    grid_x: int,
+    grid_y: int,
+    grid_z: int,
+    block_x: int,
+    block_y: int,
+    block_z: int,
+    shared: int,
+    stream: int,
+    pointers: int,
+    extra: int,
+) -> None:
+    _launch(handle, (grid_x, grid_y, grid_z), (block_x, block_y, block_z), shared, stream, pointers, extra)
+
+
+@entry("cuLaunchCooperativeKernel")
+def launch_cooperative(
+    handle: int,
+    grid_x: int,
+    grid_y: int,
+    grid_z: int,
+    block_x: int,
+    block_y: int,
+    block_z: int,
+    shared: int,
+    stream: int,
+    pointers: int,
+) -> None:
+    _launch(handle, (grid_x, grid_y, grid_z), (block_x, block_y, block_z), shared, stream, pointers, 0, True)
+
+
+def with_attributes(launch: Launch, pointer: int, count: int) -> Launch:
+    """A launch with an array of CUlaunchAttribute applied; those that only guide caches and scheduling change nothing."""
+    kept = tuple(ctypes.string_at(pointer + _ATTRIBUTE_BYTES * i, _ATTRIBUTE_BYTES) for i in range(count))
+    changes: dict[str, Any] = {"attributes": kept}
+    for i in range(count):
+        at = pointer + _ATTRIBUTE_BYTES * i
+        number = c.get32(at)
+        if number == _COOPERATIVE:
+            changes["cooperative"] = bool(c.get32(at + 8))
+        elif number == _CLUSTER:
+            changes["cluster"] = c.read("3I", at + 8)
+    return replace(launch, **changes)
+
+
+@entry("cuLaunchKernelEx")
+def launch_kernel_ex(configuration: int, handle: int, pointers: int, extra: int) -> None:
+    s = state()
+    s.current()
+    gx, gy, gz, bx, by, bz, shared, stream, attributes, count = c.read("7IQQI", configuration)
+    target = function(handle)
+    made = Launch(target, (gx, gy, gz), (bx, by, bz), shared, gather(target, pointers, extra))
+    if count:
+        made = with_attributes(made, attributes, count)
+    check(made)
+    submit(s.stream(stream), made)
+
+
+@entry("cuLaunchCooperativeKernelMultiDevice")
+def launch_multi_device(*_: int) -> int:
+    return results.NOT_SUPPORTED

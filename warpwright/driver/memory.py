@@ -1,0 +1,481 @@
+"""Memory: device, pitched, managed, page-locked and registered host memory, pools, and what a pointer points to.
+
+Managed memory is device memory: with unified addressing the host reads it at the same address.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass, field
+from typing import Any
+
+from warpwright.driver import c, results
+from warpwright.driver.calls import CudaError, entry
+from warpwright.driver.devices import PITCH_BYTES
+from warpwright.driver.graphs import Node, submit
+from warpwright.driver.state import Context, Stream, state
+from warpwright.engine.memory import Allocation
+from warpwright.errors import UnsupportedError
+
+DEVICE, HOST, MANAGED, REGISTERED = (
+    "device memory",
+    "page-locked host memory",
+    "managed memory",
+    "registered host memory",
+)
+_MAPPED = 2
+"""CU_MEMHOSTALLOC_DEVICEMAP."""
+kinds: dict[int, tuple[str, int, Context]] = {}
+"""Kind, flags and context of each allocation by its address."""
+
+
+def allocate(size: int, kind: str = DEVICE, flags: int = 0) -> int:
+    """Address of a new allocation in the current context.
+
+    Raises:
+        CudaError: size 0.
+    """
+    s = state()
+    context = s.current()
+    if size <= 0:
+        raise CudaError(results.INVALID_VALUE)
+    if size > s.gpu.memory.capacity_bytes:
+        raise CudaError(results.OUT_OF_MEMORY)
+    with s.lock:
+        allocation = s.gpu.memory.allocate(size, f"{kind} of {size:,} bytes", undefined=kind == DEVICE)
+        context.allocations[allocation.address] = allocation
+        kinds[allocation.address] = (kind, flags, context)
+    return allocation.address
+
+
+def release(address: int) -> None:
+    """Free what :func:`allocate` gave.
+
+    Raises:
+        CudaError: CUDA_ERROR_INVALID_VALUE for any other pointer.
+    """
+    s = state()
+    with s.lock:
+        known = kinds.get(address)
+        if known is None:
+            raise CudaError(results.INVALID_VALUE)
+        allocation = known[2].allocations.pop(address, None)
+        del kinds[address]
+        if allocation is not None and not allocation.freed:
+            s.gpu.memory.free(allocation)
+
+
+def holder(address: int) -> Allocation | None:
+    """The allocation that holds an address."""
+    return state().gpu.memory.find(address)
+
+
+@entry("cuMemAlloc_v2")
+def alloc(place: int, size: int) -> None:
+    c.put64(place, allocate(size))
+
+
+@entry("cuMemAllocPitch_v2")
+def alloc_pitch(place: int, pitch_place: int, width: int, height: int, element: int) -> None:
+    pitch = -(-width // PITCH_BYTES) * PITCH_BYTES
+    c.put64(place, allocate(pitch * height))
+    c.put64(pitch_place, pitch)
+
+
+@entry("cuMemFree_v2")
+def free(address: int) -> None:
+    state().current()
+    if address:
+        release(address)
+
+
+@entry("cuMemAllocManaged")
+def alloc_managed(place: int, size: int, flags: int) -> int | None:
+    if flags not in (1, 2):
+        return results.INVALID_VALUE
+    c.put64(place, allocate(size, MANAGED, flags))
+    return None
+
+
+@entry("cuMemAllocHost_v2")
+def alloc_host(place: int, size: int) -> None:
+    c.put64(place, allocate(size, HOST, _MAPPED))
+
+
+@entry("cuMemHostAlloc")
+def host_alloc(place: int, size: int, flags: int) -> None:
+    c.put64(place, allocate(size, HOST, flags | _MAPPED))
+
+
+@entry("cuMemFreeHost")
+def free_host(address: int) -> int | None:
+    state().current()
+    if kinds.get(address, ("",))[0] != HOST:
+        return results.INVALID_VALUE
+    release(address)
+    return None
+
+
+@entry("cuMemHostRegister_v2", "cuMemHostRegister")
+def register(address: int, size: int, flags: int) -> int | None:
+    s = state()
+    context = s.current()
+    if not address or not size:
+        return results.INVALID_VALUE
+    with s.lock:
+        try:
+            mapped = s.gpu.memory.map(address, size, f"{REGISTERED} of {size:,} bytes")
+        except ValueError:
+            return results.HOST_MEMORY_ALREADY_REGISTERED
+        context.storage[address] = mapped
+        kinds[address] = (REGISTERED, flags, context)
+    return None
+
+
+@entry("cuMemHostUnregister")
+def unregister(address: int) -> int | None:
+    s = state()
+    s.current()
+    with s.lock:
+        known = kinds.get(address)
+        if known is None or known[0] != REGISTERED:
+            return results.HOST_MEMORY_NOT_REGISTERED
+        del kinds[address]
+        s.gpu.memory.unmap(known[2].storage.pop(address))
+    return None
+
+
+@entry("cuMemHostGetDevicePointer_v2")
+def device_pointer(place: int, address: int, flags: int) -> int | None:
+    if holder(address) is None:
+        return results.INVALID_VALUE
+    c.put64(place, address)
+    return None
+
+
+@entry("cuMemHostGetFlags")
+def host_flags(place: int, address: int) -> int | None:
+    found = holder(address)
+    if found is None or found.address not in kinds:
+        return results.INVALID_VALUE
+    c.put32(place, kinds[found.address][1])
+    return None
+
+
+@entry("cuMemGetInfo_v2")
+def info(free_place: int, total_place: int) -> None:
+    s = state()
+    s.current()
+    c.put64(free_place, s.gpu.memory.capacity_bytes - s.gpu.memory.used_bytes)
+    c.put64(total_place, s.gpu.memory.capacity_bytes)
+
+
+@entry("cuMemGetAddressRange_v2")
+def address_range(base: int, size: int, address: int) -> int | None:
+    state().current()
+    found = holder(address)
+    if found is None:
+        return results.NOT_FOUND
+    c.put64(base, found.address)
+    c.put64(size, found.size_bytes)
+    return None
+
+
+_MEMORY_TYPES = {DEVICE: 2, MANAGED: 2, HOST: 1, REGISTERED: 1}
+
+
+def _pointer_attribute(number: int, address: int) -> bytes | None:
+    """The bytes of a CUpointer_attribute; None when the pointer is not known."""
+    found = holder(address)
+    kind, _, context = kinds.get(found.address, (DEVICE, 0, state().primary)) if found else ("", 0, state().primary)
+    if number == 2 and found is not None:
+        return _MEMORY_TYPES[kind].to_bytes(4, "little")
+    if number == 8:
+        return int(kind == MANAGED).to_bytes(4, "little")
+    if number == 9:
+        return (0 if found else -2 & 0xFFFF_FFFF).to_bytes(4, "little")
+    if number == 13:
+        return int(found is not None).to_bytes(4, "little")
+    if found is None:
+        return None
+    values = {
+        1: context.handle.to_bytes(8, "little"),
+        3: address.to_bytes(8, "little"),
+        4: address.to_bytes(8, "little"),
+        6: (0).to_bytes(4, "little"),
+        7: (found.address >> 8).to_bytes(8, "little"),
+        10: (0).to_bytes(4, "little"),
+        11: found.address.to_bytes(8, "little"),
+        12: found.size_bytes.to_bytes(8, "little"),
+        14: (0).to_bytes(8, "little"),
+        15: (3).to_bytes(4, "little"),
+        16: (0).to_bytes(4, "little"),
+        17: (0).to_bytes(8, "little"),
+        18: found.size_bytes.to_bytes(8, "little"),
+        19: found.address.to_bytes(8, "little"),
+        20: (found.address >> 8).to_bytes(8, "little"),
+    }
+    return values.get(number, b"")
+
+
+@entry("cuPointerGetAttribute")
+def pointer_attribute(place: int, number: int, address: int) -> int | None:
+    state().current()
+    raw = _pointer_attribute(number, address)
+    if raw is None or raw == b"":
+        return results.INVALID_VALUE
+    ctypes.memmove(place, raw, len(raw))
+    return None
+
+
+@entry("cuPointerGetAttributes")
+def pointer_attributes(count: int, numbers: int, places: int, address: int) -> None:
+    state().current()
+    for i, place in enumerate(c.words64(places, count)):
+        number = c.get32(numbers + 4 * i)
+        raw = _pointer_attribute(number, address)
+        # Unlike the single query this one leaves zeros for a pointer that is not known.
+        raw = raw if raw else bytes(8 if number in (1, 3, 4, 5, 7, 11, 12, 14, 17, 18, 19, 20) else 4)
+        ctypes.memmove(place, raw, len(raw))
+
+
+@entry("cuPointerSetAttribute")
+def set_pointer_attribute(value: int, number: int, address: int) -> int | None:
+    state().current()
+    return None if holder(address) else results.INVALID_VALUE
+
+
+@entry("cuMemAdvise", "cuMemAdvise_v2")
+def advise(address: int, size: int, advice: int, where: int) -> int | None:
+    state().current()
+    return None if holder(address) else results.INVALID_VALUE
+
+
+@entry("cuMemPrefetchAsync")
+def prefetch(address: int, size: int, device: int, stream: int) -> int | None:
+    state().current()
+    state().stream(stream)
+    return None if holder(address) else results.INVALID_VALUE
+
+
+@entry("cuMemPrefetchAsync_v2")
+def prefetch_2(address: int, size: int, where: int, flags: int, stream: int) -> int | None:
+    return prefetch(address, size, 0, stream)
+
+
+@entry("cuMemRangeGetAttribute")
+def range_attribute(place: int, size: int, number: int, address: int, count: int) -> int | None:
+    state().current()
+    if holder(address) is None:
+        return results.INVALID_VALUE
+    # Nothing is recorded of advice: no read duplication, no preferred place.
+    c.write("i", place, 0 if number == 1 else -2)
+    return None
+
+
+# --- pools -------------------------------------------------------------------------------------------
+@dataclass(eq=False)
+class Pool:
+    """A memory pool: it gives memory back at once, so it reserves what is used and no more."""
+
+    handle: int = 0
+    used: int = 0
+    most: int = 0
+    attributes: dict[int, int] = field(default_factory=lambda: {1: 1, 2: 1, 3: 1, 4: 0})
+    """Reuse policies and release threshold."""
+    sizes: dict[int, int] = field(default_factory=dict)
+
+
+_pools: list[Pool] = []
+
+
+def default_pool() -> Pool:
+    """The device's pool."""
+    if not _pools:
+        made = Pool()
+        made.handle = state().handles.add(made)
+        _pools.append(made)
+    return _pools[0]
+
+
+def _pool_of(address: int) -> Pool | None:
+    return next((p for p in _pools if address in p.sizes), None)
+
+
+def pool_allocate(pool: Pool, size: int, address: int = 0) -> int:
+    """Memory from a pool."""
+    given = allocate(size)
+    pool.sizes[given] = size
+    pool.used += size
+    pool.most = max(pool.most, pool.used)
+    return given
+
+
+def pool_release(address: int) -> None:
+    """Memory back to its pool."""
+    pool = _pool_of(address)
+    if pool is not None:
+        pool.used -= pool.sizes.pop(address)
+    release(address)
+
+
+@dataclass(eq=False, slots=True)
+class FreeNode(Node):
+    """Memory freed in a stream's order."""
+
+    address: int
+    kind = 11
+
+    def run(self, stream: Stream) -> None:
+        pool_release(self.address)
+
+
+@dataclass(eq=False, slots=True)
+class AllocationNode(Node):
+    """Memory that a graph allocates: its address is fixed when the node is made, as on a card."""
+
+    size: int
+    address: int
+    kind = 10
+
+    def run(self, stream: Stream) -> None:
+        return
+
+
+@entry("cuMemAllocAsync")
+def alloc_async(place: int, size: int, stream: int) -> None:
+    _allocate_in(default_pool(), place, size, stream)
+
+
+@entry("cuMemAllocFromPoolAsync")
+def alloc_from_pool(place: int, size: int, pool: int, stream: int) -> None:
+    _allocate_in(state().handles.get(Pool, pool), place, size, stream)
+
+
+def _allocate_in(pool: Pool, place: int, size: int, stream: int) -> None:
+    state().current()
+    queue = state().stream(stream)
+    address = pool_allocate(pool, size)
+    if queue.capture is not None:
+        submit(queue, AllocationNode(size, address))
+    c.put64(place, address)
+
+
+@entry("cuMemFreeAsync")
+def free_async(address: int, stream: int) -> int | None:
+    state().current()
+    if address not in kinds:
+        return results.INVALID_VALUE
+    submit(state().stream(stream), FreeNode(address))
+    return None
+
+
+@entry("cuDeviceGetDefaultMemPool", "cuDeviceGetMemPool")
+def get_pool(place: int, device: int) -> None:
+    state().check_process()
+    c.put64(place, getattr(state(), "pool", None) or default_pool().handle)
+
+
+@entry("cuDeviceSetMemPool")
+def set_pool(device: int, pool: int) -> None:
+    state().handles.get(Pool, pool)
+
+
+@entry("cuMemGetDefaultMemPool", "cuMemGetMemPool")
+def get_pool_at(place: int, location: int, kind: int) -> None:
+    c.put64(place, default_pool().handle)
+
+
+@entry("cuMemPoolCreate")
+def pool_create(place: int, properties: int) -> int | None:
+    state().check_process()
+    handle_types = c.get32(properties + 4) if properties else 0
+    if handle_types:
+        raise UnsupportedError("memory of a pool cannot be shared with other processes")
+    made = Pool()
+    made.handle = state().handles.add(made)
+    _pools.append(made)
+    c.put64(place, made.handle)
+    return None
+
+
+@entry("cuMemPoolDestroy")
+def pool_destroy(handle: int) -> None:
+    pool = state().handles.get(Pool, handle)
+    if pool is default_pool():
+        raise CudaError(results.INVALID_VALUE)
+    _pools.remove(pool)
+    state().handles.drop(handle)
+
+
+@entry("cuMemPoolGetAttribute")
+def pool_attribute(handle: int, number: int, place: int) -> int | None:
+    pool = state().handles.get(Pool, handle)
+    values = {**pool.attributes, 5: pool.used, 6: pool.most, 7: pool.used, 8: pool.most}
+    if number not in values:
+        return results.INVALID_VALUE
+    if number <= 3:
+        c.put32(place, values[number])
+    else:
+        c.put64(place, values[number])
+    return None
+
+
+@entry("cuMemPoolSetAttribute")
+def set_pool_attribute(handle: int, number: int, place: int) -> int | None:
+    pool = state().handles.get(Pool, handle)
+    if number in (6, 8):
+        pool.most = pool.used
+    elif number in pool.attributes:
+        pool.attributes[number] = c.get32(place) if number <= 3 else c.get64(place)
+    else:
+        return results.INVALID_VALUE
+    return None
+
+
+@entry("cuMemPoolTrimTo")
+def pool_trim(handle: int, keep: int) -> None:
+    state().handles.get(Pool, handle)
+
+
+@entry("cuMemPoolSetAccess")
+def pool_set_access(handle: int, descriptions: int, count: int) -> None:
+    state().handles.get(Pool, handle)
+
+
+@entry("cuMemPoolGetAccess")
+def pool_get_access(place: int, handle: int, location: int) -> None:
+    state().handles.get(Pool, handle)
+    c.put32(place, 3)
+
+
+@entry("cuDeviceGetGraphMemAttribute")
+def graph_memory(device: int, number: int, place: int) -> None:
+    c.put64(place, default_pool().used if number in (0, 2) else default_pool().most)
+
+
+@entry("cuDeviceSetGraphMemAttribute", "cuDeviceGraphMemTrim")
+def set_graph_memory(*_: Any) -> None:
+    state().check_process()
+
+
+# --- other processes ---------------------------------------------------------------------------------
+@entry(
+    "cuIpcGetMemHandle",
+    "cuIpcOpenMemHandle",
+    "cuIpcOpenMemHandle_v2",
+    "cuIpcCloseMemHandle",
+    "cuIpcGetEventHandle",
+    "cuIpcOpenEventHandle",
+    "cuMemPoolExportToShareableHandle",
+    "cuMemPoolImportFromShareableHandle",
+    "cuMemPoolExportPointer",
+    "cuMemPoolImportPointer",
+    "cuMemExportToShareableHandle",
+    "cuMemImportFromShareableHandle",
+    "cuMemGetHandleForAddressRange",
+)
+def shared_between_processes(*_: Any) -> int:
+    raise UnsupportedError(
+        "memory and events of the simulated device cannot be shared between processes: each process has a device of its own"
+    )

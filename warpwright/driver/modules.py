@@ -1,0 +1,329 @@
+"""Modules, libraries and the linker: device code placed on the device, its functions and variables by name."""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from warpwright.driver import c, results
+from warpwright.driver.calls import CudaError, entry
+from warpwright.driver.images import compile_image, lowered_ptx, read_image
+from warpwright.driver.state import Context, state
+from warpwright.errors import KernelNotFoundError, UnsupportedError
+from warpwright.toolchain import CompiledModule, InputKind, LinkError, ToolchainError, link
+
+if TYPE_CHECKING:
+    from warpwright.driver.functions import Function
+
+_INFO_BUFFER, _INFO_BYTES, _ERROR_BUFFER, _ERROR_BYTES = 3, 4, 5, 6
+_MAX_REGISTERS = 0
+"""Numbers of CUjit_option."""
+
+
+class LoadedImage:
+    """A module or library on the device."""
+
+    def __init__(self, compiled: CompiledModule, context: Context) -> None:
+        from warpwright.api import Module
+        from warpwright.engine.module import load_module
+
+        s = state()
+        self.context = context
+        with s.lock:
+            self.module = Module(s.gpu, load_module(compiled, s.gpu.memory))
+        self.functions: dict[str, Function] = {}
+        self.handle = s.handles.add(self)
+        self.alive = True
+        context.modules.append(self)
+
+    @property
+    def compiled(self) -> CompiledModule:
+        return self.module._loaded.compiled
+
+    def function(self, name: str) -> Function:
+        """A kernel by its symbol.
+
+        Raises:
+            CudaError: CUDA_ERROR_NOT_FOUND.
+        """
+        from warpwright.driver.functions import Function
+
+        if name not in self.compiled.kernels:
+            raise CudaError(results.NOT_FOUND)
+        if name not in self.functions:
+            self.functions[name] = Function(self, name)
+        return self.functions[name]
+
+    def place(self, name: str) -> tuple[int, int]:
+        """Address and size of a global variable."""
+        try:
+            with state().lock:
+                allocation = self.module._loaded.place(name)
+        except KernelNotFoundError:
+            raise CudaError(results.NOT_FOUND) from None
+        return allocation.address, allocation.size_bytes
+
+    def unload(self) -> None:
+        """Take it off the device."""
+        s = state()
+        if not self.alive:
+            return
+        self.alive = False
+        with s.lock:
+            self.module._loaded.unload()
+        for function in self.functions.values():
+            s.handles.drop(function.handle)
+        s.handles.drop(self.handle)
+        if self in self.context.modules:
+            self.context.modules.remove(self)
+
+
+class JitOptions:
+    """The option arrays of a call, as far as they matter here: logs and the limit of registers."""
+
+    def __init__(self, count: int, keys: int, values: int) -> None:
+        self.places: dict[int, int] = {}
+        for i in range(count if keys and values else 0):
+            self.places[c.get32(keys + 4 * i)] = values + 8 * i
+        self.count = count
+
+    def value(self, key: int) -> int:
+        return c.get64(self.places[key]) if key in self.places else 0
+
+    def log(self, words: str, error: bool) -> None:
+        """Leave a log where the caller wants it."""
+        buffer, size = (_ERROR_BUFFER, _ERROR_BYTES) if error else (_INFO_BUFFER, _INFO_BYTES)
+        room = self.value(size) & 0xFFFF_FFFF
+        if self.value(buffer) and room:
+            raw = words.encode()[: room - 1]
+            ctypes.memmove(self.value(buffer), raw + b"\0", len(raw) + 1)
+            c.put64(self.places[size], len(raw) + 1)
+
+    def assembler(self) -> tuple[str, ...]:
+        registers = self.value(_MAX_REGISTERS) & 0xFFFF_FFFF
+        return (f"-maxrregcount={registers}",) if registers else ()
+
+
+def load(image: bytes, name: str, options: JitOptions | None = None) -> LoadedImage:
+    """Place an image on the device, in the current context."""
+    s = state()
+    context = s.current()
+    try:
+        extra = options.assembler() if options is not None else ()
+        compiled = compile_image(image, s.gpu.chip.arch, s.gpu.chip.name, name, extra)
+    except CudaError as error:
+        if options is not None:
+            options.log(error.message, True)
+        raise
+    if options is not None:
+        options.log("", False)
+        options.log("", True)
+    return LoadedImage(compiled, context)
+
+
+def _read_file(path: int) -> bytes:
+    try:
+        return Path(c.text(path)).read_bytes()
+    except OSError as reason:
+        raise CudaError(results.FILE_NOT_FOUND, str(reason)) from None
+
+
+@entry("cuModuleLoadData")
+def module_load_data(place: int, image: int) -> int | None:
+    if not image:
+        return results.INVALID_VALUE
+    c.put64(place, load(read_image(image), "module").handle)
+    return None
+
+
+@entry("cuModuleLoadDataEx")
+def module_load_data_ex(place: int, image: int, count: int, keys: int, values: int) -> int | None:
+    if not image:
+        return results.INVALID_VALUE
+    c.put64(place, load(read_image(image), "module", JitOptions(count, keys, values)).handle)
+    return None
+
+
+@entry("cuModuleLoadFatBinary")
+def module_load_fatbin(place: int, image: int) -> int | None:
+    return module_load_data(place, image)
+
+
+@entry("cuModuleLoad")
+def module_load(place: int, path: int) -> None:
+    c.put64(place, load(_read_file(path), Path(c.text(path)).name).handle)
+
+
+@entry("cuModuleUnload")
+def module_unload(handle: int) -> None:
+    state().handles.get(LoadedImage, handle).unload()
+
+
+@entry("cuModuleGetFunction")
+def module_function(place: int, handle: int, name: int) -> None:
+    state().current()
+    c.put64(place, state().handles.get(LoadedImage, handle).function(c.text(name)).handle)
+
+
+@entry("cuModuleGetFunctionCount", "cuLibraryGetKernelCount")
+def function_count(place: int, handle: int) -> None:
+    c.put32(place, len(state().handles.get(LoadedImage, handle).compiled.kernels))
+
+
+@entry("cuModuleEnumerateFunctions", "cuLibraryEnumerateKernels")
+def enumerate_functions(place: int, room: int, handle: int) -> None:
+    image = state().handles.get(LoadedImage, handle)
+    for i, name in enumerate(list(image.compiled.kernels)[:room]):
+        c.put64(place + 8 * i, image.function(name).handle)
+
+
+@entry("cuModuleGetGlobal_v2")
+def module_global(place: int, size: int, handle: int, name: int) -> None:
+    state().current()
+    address, count = state().handles.get(LoadedImage, handle).place(c.text(name))
+    c.put64(place, address)
+    c.put64(size, count)
+
+
+@entry("cuModuleGetLoadingMode")
+def loading_mode(place: int) -> None:
+    # CU_MODULE_LAZY_LOADING: kernels are decoded when they are first used.
+    c.put32(place, 2)
+
+
+@entry("cuModuleGetTexRef", "cuModuleGetSurfRef")
+def references(*_: Any) -> int:
+    raise UnsupportedError("texture and surface references are not modelled; use texture objects")
+
+
+# --- libraries --------------------------------------------------------------------------------------
+@entry("cuLibraryLoadData")
+def library_load_data(
+    place: int, image: int, keys: int, values: int, count: int, own_keys: int, own_values: int, own_count: int
+) -> int | None:
+    if not image:
+        return results.INVALID_VALUE
+    c.put64(place, _library(read_image(image), "library", JitOptions(count, keys, values)).handle)
+    return None
+
+
+def _library(image: bytes, name: str, options: JitOptions) -> LoadedImage:
+    """Libraries need no current context."""
+    from warpwright.driver.state import in_context
+
+    s = state()
+    s.check_process()
+    if s.stack:
+        return load(image, name, options)
+    with in_context(s.primary):
+        return load(image, name, options)
+
+
+@entry("cuLibraryLoadFromFile")
+def library_load_file(
+    place: int, path: int, keys: int, values: int, count: int, own_keys: int, own_values: int, own_count: int
+) -> None:
+    c.put64(place, _library(_read_file(path), Path(c.text(path)).name, JitOptions(count, keys, values)).handle)
+
+
+@entry("cuLibraryUnload")
+def library_unload(handle: int) -> None:
+    state().handles.get(LoadedImage, handle).unload()
+
+
+@entry("cuLibraryGetKernel")
+def library_kernel(place: int, handle: int, name: int) -> None:
+    c.put64(place, state().handles.get(LoadedImage, handle).function(c.text(name)).handle)
+
+
+@entry("cuLibraryGetModule")
+def library_module(place: int, handle: int) -> None:
+    c.put64(place, state().handles.get(LoadedImage, handle).handle)
+
+
+@entry("cuLibraryGetGlobal", "cuLibraryGetManaged")
+def library_global(place: int, size: int, handle: int, name: int) -> None:
+    address, count = state().handles.get(LoadedImage, handle).place(c.text(name))
+    c.put64(place, address)
+    c.put64(size, count)
+
+
+@entry("cuLibraryGetUnifiedFunction")
+def unified_function(*_: Any) -> int:
+    return results.NOT_FOUND
+
+
+# --- linker -----------------------------------------------------------------------------------------
+class Link:
+    """Inputs of cuLinkCreate … cuLinkComplete."""
+
+    def __init__(self, options: JitOptions) -> None:
+        self.options = options
+        self.inputs: list[tuple[InputKind, bytes, str]] = []
+        self.cubin: Any = None
+
+
+_INPUT_KINDS = {
+    0: InputKind.CUBIN,
+    1: InputKind.PTX,
+    2: InputKind.FATBIN,
+    3: InputKind.OBJECT,
+    4: InputKind.LIBRARY,
+    5: InputKind.LTOIR,
+}
+"""CUjitInputType."""
+
+
+@entry("cuLinkCreate_v2", "cuLinkCreate")
+def link_create(count: int, keys: int, values: int, place: int) -> None:
+    state().current()
+    c.put64(place, state().handles.add(Link(JitOptions(count, keys, values))))
+
+
+def _add(handle: int, kind: int, data: bytes, name: str) -> int | None:
+    made = state().handles.get(Link, handle)
+    if kind not in _INPUT_KINDS:
+        return results.INVALID_VALUE
+    if _INPUT_KINDS[kind] is InputKind.PTX:
+        text = data.rstrip(b"\0").decode(errors="replace")
+        data = lowered_ptx(text, state().gpu.chip.arch).encode() + b"\0"
+    made.inputs.append((_INPUT_KINDS[kind], data, name))
+    return None
+
+
+@entry("cuLinkAddData_v2", "cuLinkAddData")
+def link_add_data(
+    handle: int, kind: int, data: int, size: int, name: int, count: int, keys: int, values: int
+) -> int | None:
+    return _add(handle, kind, ctypes.string_at(data, size), c.text(name) if name else f"input {kind}")
+
+
+@entry("cuLinkAddFile_v2", "cuLinkAddFile")
+def link_add_file(handle: int, kind: int, path: int, count: int, keys: int, values: int) -> int | None:
+    return _add(handle, kind, _read_file(path), Path(c.text(path)).name)
+
+
+@entry("cuLinkComplete")
+def link_complete(handle: int, place: int, size: int) -> int | None:
+    made = state().handles.get(Link, handle)
+    try:
+        linked = link(made.inputs, state().gpu.chip.arch, options=made.options.assembler())
+    except LinkError as error:
+        made.options.log(str(error), True)
+        return results.INVALID_PTX
+    except ToolchainError as error:
+        made.options.log(str(error), True)
+        return results.INVALID_IMAGE
+    made.cubin = ctypes.create_string_buffer(linked.cubin, len(linked.cubin))
+    made.options.log("", False)
+    made.options.log("", True)
+    c.put64(place, ctypes.addressof(made.cubin))
+    c.put64(size, len(linked.cubin))
+    return None
+
+
+@entry("cuLinkDestroy")
+def link_destroy(handle: int) -> None:
+    state().handles.get(Link, handle)
+    state().handles.drop(handle)

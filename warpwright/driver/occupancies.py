@@ -1,0 +1,86 @@
+"""Occupancy: how many blocks an SM holds, and the block size that fills it best."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+
+from warpwright.chips import OccupancyError, occupancy
+from warpwright.driver import c, results
+from warpwright.driver.calls import CudaError, entry
+from warpwright.driver.functions import Function, function
+from warpwright.driver.state import state
+from warpwright.errors import UnsupportedError
+
+
+def active_blocks(target: Function, threads: int, shared: int) -> int:
+    """Blocks that one SM holds at once; 0 when not one fits."""
+    try:
+        record = target.record
+        found = occupancy(
+            state().gpu.chip, threads, record.registers, target.static_shared_bytes + shared, max(record.barriers, 1)
+        )
+    except OccupancyError:
+        return 0
+    return found.blocks_per_sm
+
+
+@entry("cuOccupancyMaxActiveBlocksPerMultiprocessor")
+def max_active(place: int, handle: int, threads: int, shared: int) -> int | None:
+    return max_active_with_flags(place, handle, threads, shared, 0)
+
+
+@entry("cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags")
+def max_active_with_flags(place: int, handle: int, threads: int, shared: int, flags: int) -> int | None:
+    if threads <= 0:
+        return results.INVALID_VALUE
+    c.put32(place, active_blocks(function(handle), threads, shared))
+    return None
+
+
+def potential(target: Function, shared_of: Callable[[int], int], limit: int) -> tuple[int, int]:
+    """(grid that fills the chip, threads of a block) with the most resident threads; larger blocks win a draw."""
+    most = target.max_threads()
+    limit = min(limit, most) if limit > 0 else most
+    best, best_threads, best_blocks = -1, 0, 0
+    for threads in range(limit, 0, -32) if limit % 32 == 0 else [limit, *range(limit // 32 * 32, 0, -32)]:
+        blocks = active_blocks(target, threads, shared_of(threads))
+        if blocks * threads > best:
+            best, best_threads, best_blocks = blocks * threads, threads, blocks
+    return best_blocks * state().gpu.chip.sm.sm_count, best_threads
+
+
+@entry("cuOccupancyMaxPotentialBlockSize")
+def max_potential(grid: int, block: int, handle: int, shared_function: int, shared: int, limit: int) -> None:
+    def shared_of(threads: int) -> int:
+        if not shared_function:
+            return shared
+        return int(ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_int)(shared_function)(threads))
+
+    blocks, threads = potential(function(handle), shared_of, limit)
+    c.put32(grid, blocks)
+    c.put32(block, threads)
+
+
+@entry("cuOccupancyMaxPotentialBlockSizeWithFlags")
+def max_potential_with_flags(
+    grid: int, block: int, handle: int, shared_function: int, shared: int, limit: int, flags: int
+) -> None:
+    max_potential(grid, block, handle, shared_function, shared, limit)
+
+
+@entry("cuOccupancyAvailableDynamicSMemPerBlock")
+def available_shared(place: int, handle: int, blocks: int, threads: int) -> None:
+    chip = state().gpu.chip
+    target = function(handle)
+    if blocks <= 0 or active_blocks(target, threads, 0) < blocks:
+        raise CudaError(results.INVALID_VALUE)
+    unit = chip.shared.shared_allocation_unit_bytes
+    per_block = (chip.shared.shared_carveout_kib[-1] << 10) // blocks // unit * unit
+    room = per_block - chip.shared.shared_reserved_bytes_per_block - target.static_shared_bytes
+    c.put64(place, min(room, (chip.shared.shared_max_per_block_kib << 10) - target.static_shared_bytes))
+
+
+@entry("cuOccupancyMaxPotentialClusterSize", "cuOccupancyMaxActiveClusters")
+def clusters(*_: int) -> int:
+    raise UnsupportedError("thread block clusters are not modelled")

@@ -1,0 +1,159 @@
+"""Initialisation, versions, error texts, and the way from names to entry points (cuGetProcAddress)."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from typing import Any
+
+from warpwright.driver import c, results
+from warpwright.driver.calls import entry, say
+from warpwright.driver.entry_points import table
+from warpwright.driver.state import DRIVER_VERSION, state
+
+_PER_THREAD_FLAG = 2
+"""CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM."""
+_VERSION_NOT_SUFFICIENT, _SYMBOL_NOT_FOUND = 2, 1
+_RUNTIME_TABLE = b"\x6b\xd5\xfb\x6c\x5b\xf4\xe7\x4a\x89\x87\xd9\x39\x12\xfd\x9d\xf9"
+"""Identity of the first private table that a statically linked runtime asks for."""
+addresses: dict[str, int] = {}
+"""Addresses of the library's own entry points; filled when the library is attached."""
+
+
+@entry("cuInit")
+def initialise(flags: int) -> int | None:
+    if flags:
+        return results.INVALID_VALUE
+    s = state()
+    if s.initialized and s.process != os.getpid():
+        s.check_process()
+    s.process = os.getpid()
+    s.initialized = True
+    return None
+
+
+@entry("cuDriverGetVersion")
+def driver_version(version: int) -> int | None:
+    if not version:
+        return results.INVALID_VALUE
+    c.put32(version, DRIVER_VERSION)
+    return None
+
+
+def _put_text(code: int, place: int, words: str | None) -> int | None:
+    if words is None:
+        c.put64(place, 0)
+        return results.INVALID_VALUE
+    c.put64(place, c.static_text(words))
+    return None
+
+
+@entry("cuGetErrorName")
+def error_name(code: int, place: int) -> int | None:
+    return _put_text(code, place, results.driver_name(code))
+
+
+@entry("cuGetErrorString")
+def error_string(code: int, place: int) -> int | None:
+    return _put_text(code, place, results.sentence(code) if results.driver_name(code) else None)
+
+
+_NEWEST: dict[str, tuple[tuple[int, str], ...]] = {
+    # Entry points whose newer form has other arguments: (first version, name), as the headers' defines have them.
+    "cuCtxCreate": ((2000, "cuCtxCreate_v2"), (11040, "cuCtxCreate_v3"), (12050, "cuCtxCreate_v4")),
+    "cuGraphAddKernelNode": ((10000, "cuGraphAddKernelNode"), (12000, "cuGraphAddKernelNode_v2")),
+    "cuGraphKernelNodeGetParams": ((10000, "cuGraphKernelNodeGetParams"), (12000, "cuGraphKernelNodeGetParams_v2")),
+    "cuGraphKernelNodeSetParams": ((10000, "cuGraphKernelNodeSetParams"), (12000, "cuGraphKernelNodeSetParams_v2")),
+    "cuGraphExecKernelNodeSetParams": (
+        (10000, "cuGraphExecKernelNodeSetParams"),
+        (12000, "cuGraphExecKernelNodeSetParams_v2"),
+    ),
+    "cuGraphExecUpdate": ((10020, "cuGraphExecUpdate"), (12000, "cuGraphExecUpdate_v2")),
+    "cuGraphInstantiate": (
+        (10000, "cuGraphInstantiate"),
+        (11000, "cuGraphInstantiate_v2"),
+        (12000, "cuGraphInstantiateWithFlags"),
+    ),
+    "cuStreamBeginCapture": ((10000, "cuStreamBeginCapture"), (10010, "cuStreamBeginCapture_v2")),
+    "cuStreamGetCaptureInfo": (
+        (10010, "cuStreamGetCaptureInfo"),
+        (11030, "cuStreamGetCaptureInfo_v2"),
+        (12030, "cuStreamGetCaptureInfo_v3"),
+    ),
+    "cuMemAdvise": ((8000, "cuMemAdvise"), (12020, "cuMemAdvise_v2")),
+    "cuMemPrefetchAsync": ((8000, "cuMemPrefetchAsync"), (12020, "cuMemPrefetchAsync_v2")),
+    "cuStreamUpdateCaptureDependencies": (
+        (11030, "cuStreamUpdateCaptureDependencies"),
+        (12030, "cuStreamUpdateCaptureDependencies_v2"),
+    ),
+    "cuGraphAddNode": ((12020, "cuGraphAddNode"), (12030, "cuGraphAddNode_v2")),
+    "cuGraphGetEdges": ((10000, "cuGraphGetEdges"), (12030, "cuGraphGetEdges_v2")),
+    "cuGraphAddDependencies": ((10000, "cuGraphAddDependencies"), (12030, "cuGraphAddDependencies_v2")),
+    "cuGraphRemoveDependencies": ((10000, "cuGraphRemoveDependencies"), (12030, "cuGraphRemoveDependencies_v2")),
+    "cuGraphNodeGetDependencies": ((10000, "cuGraphNodeGetDependencies"), (12030, "cuGraphNodeGetDependencies_v2")),
+    "cuGraphNodeGetDependentNodes": (
+        (10000, "cuGraphNodeGetDependentNodes"),
+        (12030, "cuGraphNodeGetDependentNodes_v2"),
+    ),
+    "cuEventElapsedTime": ((2000, "cuEventElapsedTime"), (12080, "cuEventElapsedTime_v2")),
+    "cuDevicePrimaryCtxRelease": ((7000, "cuDevicePrimaryCtxRelease_v2"),),
+    "cuGetProcAddress": ((11030, "cuGetProcAddress"), (12000, "cuGetProcAddress_v2")),
+    "cuDeviceGetUuid": ((9020, "cuDeviceGetUuid"), (11040, "cuDeviceGetUuid_v2")),
+}
+
+
+def versioned(name: str, version: int, per_thread: bool) -> str | None:
+    """The entry point that a plain name stands for in a version of CUDA; None when there is none."""
+    names = table("driver")
+    chosen = name
+    if name in _NEWEST:
+        fitting = [full for first, full in _NEWEST[name] if first <= max(version, _NEWEST[name][0][0])]
+        chosen = fitting[-1]
+    elif f"{name}_v2" in names:
+        # All other second versions are as old as 64-bit device pointers (CUDA 3.2 and 4.0).
+        chosen = f"{name}_v2"
+    if per_thread:
+        for suffix in ("_ptsz", "_ptds"):
+            if chosen + suffix in names:
+                return chosen + suffix
+    return chosen if chosen in names else None
+
+
+def _find(symbol: int, place: int, version: int, flags: int, status: int) -> int | None:
+    if not symbol or not place:
+        return results.INVALID_VALUE
+    name = c.text(symbol)
+    chosen = versioned(name, version, bool(flags & _PER_THREAD_FLAG))
+    c.put64(place, addresses.get(chosen, 0) if chosen else 0)
+    c.put32(status, 0 if chosen else _SYMBOL_NOT_FOUND)
+    if chosen is None:
+        return None if status else results.NOT_FOUND
+    return None
+
+
+@entry("cuGetProcAddress")
+def get_proc_address(symbol: int, place: int, version: int, flags: int) -> int | None:
+    return _find(symbol, place, version, flags, 0)
+
+
+@entry("cuGetProcAddress_v2")
+def get_proc_address_2(symbol: int, place: int, version: int, flags: int, status: int) -> int | None:
+    return _find(symbol, place, version, flags, status)
+
+
+@entry("cuGetExportTable")
+def export_table(place: int, identity: int) -> int:
+    """Private tables of NVIDIA's own libraries: none is imitated."""
+    c.put64(place, 0)
+    # Others ask as well, and do without.
+    if identity and ctypes.string_at(identity, 16) == _RUNTIME_TABLE:
+        say(
+            "this program's CUDA runtime is linked into it, and asks for private tables of NVIDIA's driver, which no other "
+            "driver has. Build it with 'nvcc -cudart shared', or use a package that loads libcudart.so"
+        )
+    return results.NOT_FOUND
+
+
+@entry("cuProfilerStart", "cuProfilerStop", "cuProfilerInitialize")
+def profiler(*_: Any) -> None:
+    """Every launch is recorded anyway."""

@@ -1,0 +1,207 @@
+"""The simulated device as the driver sees it: contexts, streams' clocks and handles.
+
+There is one device, with unified addressing: a device address is a host address, so that managed and registered host
+memory need no translation.  Work runs when it is submitted, in the order of the calls; each stream keeps a simulated clock, so
+that events tell how long a card would have taken.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from warpwright.driver import results
+from warpwright.driver.calls import CudaError, say
+
+if TYPE_CHECKING:
+    from warpwright.api import GPU
+    from warpwright.driver.graphs import Graph
+    from warpwright.engine.memory import Allocation
+
+Item = TypeVar("Item")
+DRIVER_VERSION = 13000
+"""What cuDriverGetVersion says; the drivers of CUDA 13 run programs of CUDA 12 as well."""
+_FIRST_HANDLE = 0x6000_0000_0000
+LEGACY_STREAM, PER_THREAD_STREAM = 1, 2
+
+
+class Handles:
+    """Objects behind the opaque pointers that programs hold."""
+
+    def __init__(self) -> None:
+        self._next = itertools.count(_FIRST_HANDLE, 64)
+        self._items: dict[int, Any] = {}
+
+    def add(self, item: Any) -> int:
+        handle = next(self._next)
+        self._items[handle] = item
+        return handle
+
+    def get(self, kind: type[Item], handle: int) -> Item:
+        """The object; CUDA_ERROR_INVALID_HANDLE when there is none of that kind."""
+        item = self._items.get(handle)
+        if not isinstance(item, kind):
+            raise CudaError(results.INVALID_HANDLE if handle else results.INVALID_VALUE)
+        return item
+
+    def find(self, handle: int) -> Any:
+        return self._items.get(handle)
+
+    def drop(self, handle: int) -> None:
+        self._items.pop(handle, None)
+
+
+@dataclass(eq=False)
+class Stream:
+    """Work in order, and the simulated time at which it will have ended."""
+
+    flags: int = 0
+    priority: int = 0
+    handle: int = 0
+    seconds: float = 0.0
+    capture: Graph | None = None
+    capture_tail: list[Any] = field(default_factory=list)
+    """Nodes that the next captured node depends on."""
+    capture_id: int = 0
+    capture_mode: int = 0
+    capture_origin: bool = False
+    capture_broken: bool = False
+    attributes: dict[int, bytes] = field(default_factory=dict)
+
+    @property
+    def blocking(self) -> bool:
+        """True when the stream waits for the default stream and the default stream for it."""
+        return not self.flags & 1
+
+
+@dataclass(eq=False)
+class Context:
+    """A context; ``sticky`` is the result that every call returns once a kernel has failed."""
+
+    flags: int = 0
+    handle: int = 0
+    primary: bool = False
+    users: int = 0
+    sticky: int = 0
+    limits: dict[int, int] = field(default_factory=dict)
+    cache_config: int = 0
+    shared_config: int = 0
+    modules: list[Any] = field(default_factory=list)
+    allocations: dict[int, Allocation] = field(default_factory=dict)
+    peers: set[int] = field(default_factory=set)
+    storage: dict[int, Any] = field(default_factory=dict)
+
+
+class State:
+    """Everything of one process.  Made by the first cuInit."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.handles = Handles()
+        self.process = os.getpid()
+        self.primary = Context(primary=True)
+        self.primary.handle = self.handles.add(self.primary)
+        self.default_stream = Stream()
+        self.streams: list[Stream] = [self.default_stream]
+        self.local = threading.local()
+        self.initialized = False
+        self._gpu: GPU | None = None
+        self.began = time.perf_counter()
+
+    @property
+    def gpu(self) -> GPU:
+        """The simulated device, made when it is first needed."""
+        if self._gpu is None:
+            from warpwright.api import GPU
+
+            check = os.environ.get("WARPWRIGHT_CHECK", "")
+            timing = os.environ.get("WARPWRIGHT_TIMING") or None
+            self._gpu = GPU(os.environ.get("WARPWRIGHT_GPU") or None, timing=timing, check=check, unified=True)
+        return self._gpu
+
+    # --- contexts ---------------------------------------------------------------------------------
+    @property
+    def stack(self) -> list[Context]:
+        """The calling thread's contexts, the current one last."""
+        found: list[Context] | None = getattr(self.local, "stack", None)
+        if found is None:
+            found = self.local.stack = []
+        return found
+
+    def current(self) -> Context:
+        """The calling thread's context.
+
+        Raises:
+            CudaError: there is none, or a kernel failed in it before.
+        """
+        self.check_process()
+        stack = self.stack
+        if not stack:
+            raise CudaError(results.INVALID_CONTEXT)
+        if stack[-1].sticky:
+            raise CudaError(stack[-1].sticky)
+        return stack[-1]
+
+    def check_process(self) -> None:
+        """CUDA_ERROR_NOT_INITIALIZED before cuInit and, as on a card, in the child of a fork."""
+        if self.initialized and self.process != os.getpid():
+            say("a forked child cannot use the CUDA of its parent; start children with the spawn method")
+            raise CudaError(results.NOT_INITIALIZED)
+        if not self.initialized:
+            raise CudaError(results.NOT_INITIALIZED)
+
+    # --- streams ----------------------------------------------------------------------------------
+    def stream(self, handle: int) -> Stream:
+        """The stream of a handle; 0, 1 and 2 are the default streams."""
+        if handle <= PER_THREAD_STREAM:
+            return self.default_stream
+        return self.handles.get(Stream, handle)
+
+    def begin(self, stream: Stream) -> float:
+        """Simulated time at which new work of a stream can start: the default stream waits for all others, and they for it."""
+        if stream is self.default_stream:
+            stream.seconds = max(s.seconds for s in self.streams if s.blocking)
+        elif stream.blocking:
+            stream.seconds = max(stream.seconds, self.default_stream.seconds)
+        return stream.seconds
+
+    def spend(self, stream: Stream, seconds: float) -> None:
+        """Let work of a stream take simulated time."""
+        self.begin(stream)
+        stream.seconds += seconds
+
+    @property
+    def timed(self) -> bool:
+        return self.gpu.timing == "full"
+
+    def now(self) -> float:
+        """Host time since the start, for events of a device that keeps no simulated time."""
+        return time.perf_counter() - self.began
+
+
+_state: State | None = None
+
+
+def state() -> State:
+    """This process's state."""
+    global _state
+    if _state is None:
+        _state = State()
+    return _state
+
+
+@contextmanager
+def in_context(context: Context) -> Iterator[None]:
+    """Make a context current for a while."""
+    stack = state().stack
+    stack.append(context)
+    try:
+        yield
+    finally:
+        stack.remove(context)

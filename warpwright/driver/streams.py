@@ -1,0 +1,451 @@
+"""Streams and events: order, capture, simulated time, and calls of the host in a stream's order.
+
+Work runs when it is submitted, so every stream is idle whenever a program asks.  An event holds its stream's simulated
+clock; a device without timing holds the host's, so that a program's own measurements stay meaningful.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+from dataclasses import dataclass, field
+
+from warpwright.driver import c, results
+from warpwright.driver.calls import CudaError, entry
+from warpwright.driver.graphs import Empty, Graph, HostCall, Node, Vertex, new_graph, submit, vertex
+from warpwright.driver.state import PER_THREAD_STREAM, Stream, state
+from warpwright.errors import UnsupportedError
+
+_capture_numbers = itertools.count(1)
+UNJOINED = 904
+"""CUDA_ERROR_STREAM_CAPTURE_UNJOINED."""
+
+
+@dataclass(eq=False)
+class Event:
+    """A point in a stream's work."""
+
+    flags: int = 0
+    handle: int = 0
+    recorded: bool = False
+    seconds: float = 0.0
+    capture: Graph | None = None
+    capture_tail: list[Vertex] = field(default_factory=list)
+    capture_id: int = 0
+    capture_mode: int = 0
+
+
+@dataclass(eq=False)
+class RecordEvent(Node):
+    """An event recorded by a graph."""
+
+    event: Event
+    kind = 7
+
+    def run(self, stream: Stream) -> None:
+        record(self.event, stream)
+
+
+def record(event: Event, stream: Stream) -> None:
+    """Let an event hold a stream's time."""
+    s = state()
+    event.recorded = True
+    event.capture = None
+    event.seconds = s.begin(stream) if s.timed else s.now()
+
+
+# --- streams -----------------------------------------------------------------------------------------
+def create_stream(flags: int, priority: int = 0) -> int:
+    """Handle of a new stream."""
+    s = state()
+    s.current()
+    made = Stream(flags, priority)
+    made.handle = s.handles.add(made)
+    s.streams.append(made)
+    return made.handle
+
+
+@entry("cuStreamCreate")
+def create(place: int, flags: int) -> int | None:
+    if flags not in (0, 1):
+        return results.INVALID_VALUE
+    c.put64(place, create_stream(flags))
+    return None
+
+
+@entry("cuStreamCreateWithPriority")
+def create_with_priority(place: int, flags: int, priority: int) -> int | None:
+    if flags not in (0, 1):
+        return results.INVALID_VALUE
+    c.put64(place, create_stream(flags, max(-5, min(0, priority))))
+    return None
+
+
+@entry("cuStreamDestroy_v2")
+def destroy(handle: int) -> int | None:
+    s = state()
+    if handle <= PER_THREAD_STREAM:
+        return results.INVALID_HANDLE
+    stream = s.handles.get(Stream, handle)
+    if stream in s.streams:
+        s.streams.remove(stream)
+        s.default_stream.seconds = max(s.default_stream.seconds, stream.seconds if stream.blocking else 0.0)
+    s.handles.drop(handle)
+    return None
+
+
+@entry("cuStreamSynchronize", "cuStreamQuery")
+def synchronize(handle: int) -> int | None:
+    state().current()
+    stream = state().stream(handle)
+    if stream.capture is not None:
+        stream.capture_broken = True
+        return results.STREAM_CAPTURE_UNSUPPORTED
+    return None
+
+
+@entry("cuStreamWaitEvent")
+def wait_event(handle: int, event: int, flags: int) -> None:
+    s = state()
+    s.current()
+    stream, awaited = s.stream(handle), s.handles.get(Event, event)
+    if awaited.capture is not None:
+        if stream.capture is None:
+            stream.capture, stream.capture_tail = awaited.capture, []
+            stream.capture_id, stream.capture_mode = awaited.capture_id, awaited.capture_mode
+            stream.capture_origin = False
+        elif stream.capture is not awaited.capture:
+            raise CudaError(902)
+        stream.capture_tail = list(dict.fromkeys([*stream.capture_tail, *awaited.capture_tail]))
+    elif stream.capture is None and awaited.recorded and s.timed:
+        stream.seconds = max(s.begin(stream), awaited.seconds)
+
+
+@entry("cuStreamGetFlags")
+def get_flags(handle: int, place: int) -> None:
+    c.put32(place, state().stream(handle).flags)
+
+
+@entry("cuStreamGetPriority")
+def get_priority(handle: int, place: int) -> None:
+    c.put32(place, state().stream(handle).priority & 0xFFFF_FFFF)
+
+
+@entry("cuStreamGetId")
+def get_id(handle: int, place: int) -> None:
+    state().stream(handle)
+    c.put64(place, handle or 1)
+
+
+@entry("cuStreamGetCtx")
+def get_context(handle: int, place: int) -> None:
+    state().stream(handle)
+    c.put64(place, state().current().handle)
+
+
+@entry("cuStreamGetCtx_v2")
+def get_context_2(handle: int, place: int, green: int) -> None:
+    get_context(handle, place)
+    c.put64(green, 0)
+
+
+@entry("cuStreamGetDevice")
+def get_device(handle: int, place: int) -> None:
+    state().stream(handle)
+    c.put32(place, 0)
+
+
+@entry("cuStreamSetAttribute")
+def set_attribute(handle: int, number: int, value: int) -> None:
+    state().stream(handle).attributes[number] = ctypes.string_at(value, 64)
+
+
+@entry("cuStreamGetAttribute")
+def get_attribute(handle: int, number: int, place: int) -> None:
+    ctypes.memmove(place, state().stream(handle).attributes.get(number, bytes(64)), 64)
+
+
+@entry("cuStreamCopyAttributes")
+def copy_attributes(target: int, source: int) -> None:
+    state().stream(target).attributes = dict(state().stream(source).attributes)
+
+
+@entry("cuStreamAttachMemAsync")
+def attach_memory(handle: int, address: int, size: int, flags: int) -> None:
+    state().stream(handle)
+
+
+@entry("cuLaunchHostFunc")
+def host_function(handle: int, function: int, data: int) -> int | None:
+    if not function:
+        return results.INVALID_VALUE
+    state().current()
+    submit(state().stream(handle), HostCall(function, data))
+    return None
+
+
+@dataclass(eq=False)
+class Callback(Node):
+    """A stream callback, which is told the stream and its state."""
+
+    function: int
+    stream: int
+    data: int
+    kind = 3
+
+    def run(self, stream: Stream) -> None:
+        ctypes.CFUNCTYPE(None, ctypes.c_uint64, ctypes.c_int, ctypes.c_uint64)(self.function)(self.stream, 0, self.data)
+
+
+@entry("cuStreamAddCallback")
+def add_callback(handle: int, function: int, data: int, flags: int) -> int | None:
+    if not function or flags:
+        return results.INVALID_VALUE
+    state().current()
+    stream = state().stream(handle)
+    if stream.capture is not None:
+        stream.capture_broken = True
+        return results.STREAM_CAPTURE_UNSUPPORTED
+    Callback(function, handle, data).run(stream)
+    return None
+
+
+@dataclass(eq=False, slots=True)
+class WriteValue(Node):
+    """A word written in a stream's order."""
+
+    address: int
+    value: int
+    bits: int
+    kind = 12
+
+    def run(self, stream: Stream) -> None:
+        (c.put32 if self.bits == 32 else c.put64)(self.address, self.value)
+
+
+@entry("cuStreamWriteValue32_v2", "cuStreamWriteValue32")
+def write_32(handle: int, address: int, value: int, flags: int) -> None:
+    state().current()
+    submit(state().stream(handle), WriteValue(address, value, 32))
+
+
+@entry("cuStreamWriteValue64_v2", "cuStreamWriteValue64")
+def write_64(handle: int, address: int, value: int, flags: int) -> None:
+    state().current()
+    submit(state().stream(handle), WriteValue(address, value, 64))
+
+
+@entry("cuStreamWaitValue32_v2", "cuStreamWaitValue32")
+def wait_32(handle: int, address: int, value: int, flags: int) -> None:
+    _wait(c.get32(address), value, flags, 32)
+
+
+@entry("cuStreamWaitValue64_v2", "cuStreamWaitValue64")
+def wait_64(handle: int, address: int, value: int, flags: int) -> None:
+    _wait(c.get64(address), value, flags, 64)
+
+
+def _wait(found: int, value: int, flags: int, bits: int) -> None:
+    state().current()
+    held = (
+        (found - value) & (1 << (bits - 1)) == 0,
+        found == value,
+        found & value != 0,
+        ~(found | value) & ((1 << bits) - 1) != 0,
+    )[flags & 3]
+    if not held:
+        raise UnsupportedError(
+            "a stream waits for a word that is written later; work here runs when it is submitted, so submit the writer first"
+        )
+
+
+# --- capture -----------------------------------------------------------------------------------------
+@entry("cuStreamBeginCapture_v2")
+def begin_capture(handle: int, mode: int) -> None:
+    _begin(handle, new_graph(), [], mode)
+
+
+@entry("cuStreamBeginCapture")
+def begin_capture_1(handle: int) -> None:
+    _begin(handle, new_graph(), [], 0)
+
+
+@entry("cuStreamBeginCaptureToGraph")
+def begin_capture_to_graph(handle: int, graph: int, needs: int, data: int, count: int, mode: int) -> None:
+    _begin(handle, state().handles.get(Graph, graph), [vertex(h) for h in c.words64(needs, count)], mode)
+
+
+def _begin(handle: int, graph: Graph, tail: list[Vertex], mode: int) -> None:
+    state().current()
+    if handle in (0, 1):
+        raise CudaError(results.STREAM_CAPTURE_UNSUPPORTED)
+    stream = state().stream(handle)
+    if stream.capture is not None:
+        raise CudaError(results.ILLEGAL_STATE)
+    stream.capture, stream.capture_tail, stream.capture_mode = graph, tail, mode
+    stream.capture_id, stream.capture_origin, stream.capture_broken = next(_capture_numbers), True, False
+
+
+@entry("cuStreamEndCapture")
+def end_capture(handle: int, place: int) -> None:
+    s = state()
+    stream = s.stream(handle)
+    graph = stream.capture
+    if graph is None:
+        raise CudaError(results.ILLEGAL_STATE)
+    if not stream.capture_origin:
+        raise CudaError(results.STREAM_CAPTURE_UNMATCHED)
+    reached: set[Vertex] = set()
+    queue = list(stream.capture_tail)
+    while queue:
+        one = queue.pop()
+        if one not in reached:
+            reached.add(one)
+            queue += one.needs
+    others = [x for x in s.streams if x.capture is graph and x is not stream]
+    unjoined = any(v not in reached for x in others for v in x.capture_tail)
+    broken = stream.capture_broken or any(x.capture_broken for x in others)
+    for x in (stream, *others):
+        x.capture, x.capture_tail, x.capture_broken = None, [], False
+    c.put64(place, 0 if broken or unjoined else graph.handle)
+    if broken:
+        raise CudaError(results.STREAM_CAPTURE_INVALIDATED)
+    if unjoined:
+        raise CudaError(UNJOINED)
+
+
+def _status(stream: Stream) -> int:
+    """CUstreamCaptureStatus: none, active, invalidated."""
+    return 0 if stream.capture is None else 2 if stream.capture_broken else 1
+
+
+@entry("cuStreamIsCapturing")
+def is_capturing(handle: int, place: int) -> None:
+    state().current()
+    c.put32(place, _status(state().stream(handle)))
+
+
+@entry("cuStreamGetCaptureInfo")
+def capture_info(handle: int, status: int, number: int) -> None:
+    _info(handle, status, number, 0, 0, 0)
+
+
+@entry("cuStreamGetCaptureInfo_v2")
+def capture_info_2(handle: int, status: int, number: int, graph: int, needs: int, count: int) -> None:
+    _info(handle, status, number, graph, needs, count)
+
+
+@entry("cuStreamGetCaptureInfo_v3")
+def capture_info_3(handle: int, status: int, number: int, graph: int, needs: int, data: int, count: int) -> None:
+    _info(handle, status, number, graph, needs, count)
+    c.put64(data, 0)
+
+
+_lists: dict[Stream, ctypes.Array[ctypes.c_uint64]] = {}
+
+
+def _info(handle: int, status: int, number: int, graph: int, needs: int, count: int) -> None:
+    stream = state().stream(handle)
+    c.put32(status, _status(stream))
+    if stream.capture is None:
+        return
+    c.put64(number, stream.capture_id)
+    c.put64(graph, stream.capture.handle)
+    tail = stream.capture_tail
+    _lists[stream] = (ctypes.c_uint64 * max(len(tail), 1))(*(v.handle for v in tail))
+    c.put64(needs, ctypes.addressof(_lists[stream]))
+    c.put64(count, len(tail))
+
+
+@entry("cuStreamUpdateCaptureDependencies")
+def update_dependencies(handle: int, needs: int, count: int, flags: int) -> None:
+    _update(handle, needs, count, flags)
+
+
+@entry("cuStreamUpdateCaptureDependencies_v2")
+def update_dependencies_2(handle: int, needs: int, data: int, count: int, flags: int) -> None:
+    _update(handle, needs, count, flags)
+
+
+def _update(handle: int, needs: int, count: int, flags: int) -> None:
+    stream = state().stream(handle)
+    if stream.capture is None:
+        raise CudaError(results.ILLEGAL_STATE)
+    given = [vertex(h) for h in c.words64(needs, count)]
+    stream.capture_tail = given if flags & 1 else list(dict.fromkeys([*stream.capture_tail, *given]))
+
+
+_modes: dict[str, int] = {"mode": 0}
+
+
+@entry("cuThreadExchangeStreamCaptureMode")
+def exchange_mode(place: int) -> None:
+    before, _modes["mode"] = _modes["mode"], c.get32(place)
+    c.put32(place, before)
+
+
+# --- events ------------------------------------------------------------------------------------------
+_NO_TIMING = 2
+
+
+@entry("cuEventCreate")
+def event_create(place: int, flags: int) -> int | None:
+    s = state()
+    s.current()
+    if flags & ~7:
+        return results.INVALID_VALUE
+    if flags & 4:
+        raise UnsupportedError("events of the simulated device cannot be shared between processes")
+    made = Event(flags)
+    made.handle = s.handles.add(made)
+    c.put64(place, made.handle)
+    return None
+
+
+@entry("cuEventDestroy_v2")
+def event_destroy(handle: int) -> None:
+    state().handles.get(Event, handle)
+    state().handles.drop(handle)
+
+
+@entry("cuEventRecord")
+def event_record(handle: int, stream: int) -> None:
+    s = state()
+    s.current()
+    event, queue = s.handles.get(Event, handle), s.stream(stream)
+    if queue.capture is not None:
+        event.capture, event.capture_tail = queue.capture, list(queue.capture_tail)
+        event.capture_id, event.capture_mode = queue.capture_id, queue.capture_mode
+        if not event.capture_tail:
+            # An event before the first captured node still joins other streams to the capture.
+            root = queue.capture.add(Empty(), ())
+            queue.capture_tail = event.capture_tail = [root]
+    else:
+        record(event, queue)
+
+
+@entry("cuEventRecordWithFlags")
+def event_record_with_flags(handle: int, stream: int, flags: int) -> None:
+    s = state()
+    queue = s.stream(stream)
+    if flags & 1 and queue.capture is not None:
+        submit(queue, RecordEvent(s.handles.get(Event, handle)))
+    else:
+        event_record(handle, stream)
+
+
+@entry("cuEventSynchronize", "cuEventQuery")
+def event_synchronize(handle: int) -> int | None:
+    state().current()
+    event = state().handles.get(Event, handle)
+    return results.STREAM_CAPTURE_UNSUPPORTED if event.capture is not None else None
+
+
+@entry("cuEventElapsedTime", "cuEventElapsedTime_v2")
+def elapsed(place: int, start: int, end: int) -> int | None:
+    s = state()
+    first, last = s.handles.get(Event, start), s.handles.get(Event, end)
+    if not (first.recorded and last.recorded) or (first.flags | last.flags) & _NO_TIMING:
+        return results.INVALID_HANDLE
+    c.put_float(place, (last.seconds - first.seconds) * 1e3)
+    return None

@@ -1,0 +1,194 @@
+"""The virtual-memory API: ranges of addresses, physical memory, and one mapped into the other.
+
+Physical memory is an anonymous file; mapping it places the file's pages at the addresses, so that memory mapped twice is the
+same memory.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+from dataclasses import dataclass, field
+
+from warpwright.driver import c, results
+from warpwright.driver.calls import CudaError, entry
+from warpwright.driver.state import state
+from warpwright.engine.memory import Allocation
+from warpwright.errors import UnsupportedError
+
+GRANULARITY_BYTES = 2 << 20
+_MAP_FIXED, _MAP_NORESERVE = 0x10, 0x4000
+
+
+@dataclass(eq=False)
+class Physical:
+    """Memory without an address."""
+
+    file: int
+    size: int
+    references: int = 1
+    properties: bytes = b""
+
+
+@dataclass(eq=False)
+class Range:
+    """Reserved addresses."""
+
+    allocation: Allocation
+    address: int
+    size: int
+    mapped: dict[int, tuple[Physical, Allocation | None, int]] = field(default_factory=dict)
+    """By address: memory, what kernels see of it (nothing before access is granted), size."""
+
+
+_ranges: list[Range] = []
+
+
+def _range(address: int, size: int) -> Range:
+    for one in _ranges:
+        if one.address <= address and address + size <= one.address + one.size:
+            return one
+    raise CudaError(results.INVALID_VALUE)
+
+
+def _map(address: int, size: int, file: int, offset: int) -> None:
+    """Place a file's pages (or fresh ones, for file -1) at an address that is reserved."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_int64]
+    flags = mmap.MAP_SHARED if file >= 0 else mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE
+    found = libc.mmap(address, size, mmap.PROT_READ | mmap.PROT_WRITE, flags | _MAP_FIXED, file, offset)
+    if found != address:
+        raise CudaError(
+            results.OUT_OF_MEMORY, f"the host refuses to map {size:,} bytes: {os.strerror(ctypes.get_errno())}"
+        )
+
+
+@entry("cuMemGetAllocationGranularity")
+def granularity(place: int, properties: int, option: int) -> None:
+    state().check_process()
+    c.put64(place, GRANULARITY_BYTES)
+
+
+@entry("cuMemAddressReserve")
+def reserve(place: int, size: int, alignment: int, wanted: int, flags: int) -> int | None:
+    s = state()
+    s.check_process()
+    if not size or size % GRANULARITY_BYTES:
+        return results.INVALID_VALUE
+    unit = max(alignment, GRANULARITY_BYTES)
+    with s.lock:
+        whole = s.gpu.memory.allocate(size + unit, "reserved addresses")
+        s.gpu.memory.hide(whole)
+    address = -(-whole.address // unit) * unit
+    _ranges.append(Range(whole, address, size))
+    c.put64(place, address)
+    return None
+
+
+@entry("cuMemAddressFree")
+def address_free(address: int, size: int) -> int | None:
+    one = _range(address, size)
+    if one.address != address or one.size != size or one.mapped:
+        return results.INVALID_VALUE
+    with state().lock:
+        state().gpu.memory.show(one.allocation)
+        state().gpu.memory.free(one.allocation)
+    _ranges.remove(one)
+    return None
+
+
+@entry("cuMemCreate")
+def create(place: int, size: int, properties: int, flags: int) -> int | None:
+    s = state()
+    s.check_process()
+    if not size or size % GRANULARITY_BYTES or not properties:
+        return results.INVALID_VALUE
+    raw = ctypes.string_at(properties, 32)
+    if c.get32(properties + 4):
+        raise UnsupportedError("memory cannot be shared with other processes: requestedHandleTypes must be 0")
+    if size > s.gpu.memory.capacity_bytes - s.gpu.memory.used_bytes:
+        return results.OUT_OF_MEMORY
+    file = os.memfd_create("warpwright physical memory")
+    os.ftruncate(file, size)
+    c.put64(place, s.handles.add(Physical(file, size, properties=raw)))
+    return None
+
+
+@entry("cuMemRelease")
+def release(handle: int) -> None:
+    memory = state().handles.get(Physical, handle)
+    state().handles.drop(handle)
+    _drop(memory)
+
+
+def _drop(memory: Physical) -> None:
+    memory.references -= 1
+    if memory.references == 0:
+        os.close(memory.file)
+
+
+@entry("cuMemMap")
+def map_memory(address: int, size: int, offset: int, handle: int, flags: int) -> int | None:
+    memory = state().handles.get(Physical, handle)
+    one = _range(address, size)
+    if offset + size > memory.size or any(a < address + size and address < a + m[2] for a, m in one.mapped.items()):
+        return results.INVALID_VALUE
+    _map(address, size, memory.file, offset)
+    memory.references += 1
+    one.mapped[address] = (memory, None, size)
+    return None
+
+
+@entry("cuMemUnmap")
+def unmap(address: int, size: int) -> int | None:
+    one = _range(address, size)
+    inside = [a for a, m in one.mapped.items() if address <= a and a + m[2] <= address + size]
+    if not inside:
+        return results.INVALID_VALUE
+    for at in inside:
+        memory, seen, count = one.mapped.pop(at)
+        if seen is not None:
+            with state().lock:
+                state().gpu.memory.unmap(seen)
+        _map(at, count, -1, 0)
+        _drop(memory)
+    return None
+
+
+@entry("cuMemSetAccess")
+def set_access(address: int, size: int, descriptions: int, count: int) -> int | None:
+    one = _range(address, size)
+    found = False
+    for at, (memory, seen, length) in list(one.mapped.items()):
+        if address <= at and at + length <= address + size:
+            found = True
+            if seen is None:
+                with state().lock:
+                    made = state().gpu.memory.map(at, length, f"mapped memory of {length:,} bytes")
+                one.mapped[at] = (memory, made, length)
+    return None if found else results.INVALID_VALUE
+
+
+@entry("cuMemGetAccess")
+def get_access(place: int, location: int, address: int) -> None:
+    one = _range(address, 1)
+    c.put64(place, 3 if any(m[1] is not None and a <= address < a + m[2] for a, m in one.mapped.items()) else 0)
+
+
+@entry("cuMemRetainAllocationHandle")
+def retain(place: int, address: int) -> int | None:
+    one = _range(address, 1)
+    for at, (memory, _, length) in one.mapped.items():
+        if at <= address < at + length:
+            memory.references += 1
+            c.put64(place, state().handles.add(memory))
+            return None
+    return results.INVALID_VALUE
+
+
+@entry("cuMemGetAllocationPropertiesFromHandle")
+def properties(place: int, handle: int) -> None:
+    raw = state().handles.get(Physical, handle).properties
+    ctypes.memmove(place, raw, len(raw))
