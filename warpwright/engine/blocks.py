@@ -31,7 +31,7 @@ CLOCKS = frozenset(("clock", "clock_lo", "clock_hi", "globaltimer", "globaltimer
 
 @dataclass(frozen=True, slots=True)
 class MemoryAccess:
-    """One memory operation of a block, in the order in which the trace records them."""
+    """What a block's trace has a record of, in their order: a memory instruction, or half of an asynchronous copy."""
 
     instruction: int
     """Index in ``Program.instructions``."""
@@ -82,9 +82,12 @@ def stop_before(lowered: Lowered) -> str:
 def recorded_accesses(lowered: Lowered) -> tuple[int, ...]:
     """The memory operations of an instruction that leave a trace record, as positions.
 
-    One record stands for the instruction, however many operations make up its meaning; an asynchronous copy has two, its
-    global load and its shared store.
+    One record stands for the instruction, however many operations make up its meaning: the one that its meaning names with
+    ``touch``, else the first.  An asynchronous copy has two, its global load and its shared store.
     """
+    places = [n for n, op in enumerate(lowered.ops) if op.name == "touch"]
+    if places:
+        return tuple(places)
     places = [n for n, op in enumerate(lowered.ops) if op.name in ("load", "store", "atomic")]
     if len(places) < 2:
         return tuple(places)
@@ -203,10 +206,9 @@ def basic_blocks(program: Program, lowered: Sequence[Lowered]) -> list[BasicBloc
     for number, first in enumerate(starts):
         end = starts[number + 1] if number + 1 < len(starts) else total
         accesses = tuple(
-            MemoryAccess(i, op.attr.space, op.attr.bytes, op.name, op.attr)
+            MemoryAccess(i, op.attr.space, op.attr.bytes, "load" if op.name == "touch" else op.name, op.attr)
             for i in range(first, end)
-            for op in lowered[i].ops
-            if op.name in ("load", "store", "atomic")
+            for op in (lowered[i].ops[n] for n in recorded_accesses(lowered[i]))
         )
         last = lowered[end - 1]
         final = last.ops[-1] if last.ops else None

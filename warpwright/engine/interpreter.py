@@ -254,6 +254,10 @@ class WarpState:
             self.record(at, how, m)
         return self.spaces.load(at, how, m)
 
+    def touch(self, at: Array, how: Access, m: Array) -> None:
+        if self.trace is not None:
+            self.record(at, how, m)
+
     def store(self, at: Array, value: Array, how: Access, m: Array, recorded: bool) -> None:
         if recorded and self.trace is not None:
             self.record(at, how, m)

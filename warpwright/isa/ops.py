@@ -137,6 +137,7 @@ OPS: dict[str, Signature] = {
     "load":         Signature("* ...", "T", "memory", "i8/i16/i32 for 1, 2, 4 bytes, i32x2 for 8, i32x4 for 16; lanes where the i1 args[1] is false (when given) access nothing and get 0"),
     "store":        Signature("* *", "void", "memory", "address, value (same types as load)"),
     "atomic":       Signature("* * ...", "T", "memory", "address, operand[, compare]: the old value; attr.operation"),
+    "touch":        Signature("* ...", "void", "memory", "address[, condition as of load]: no effect; what observers see in place of the instruction's other memory operations"),
     "load_const":   Signature("i32", "T", "memory", "attr: (bank, bytes); unwritten space reads 0"),
     "fence":        Signature("", "void", "memory", "attr: cta | gpu | sys"),
     "async_commit": Signature("", "void", "memory", "attr: scoreboard (LDGDEPBAR); copies are complete at once in the functional engine"),

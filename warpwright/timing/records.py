@@ -14,21 +14,25 @@ from warpwright.timing.native import core, peek, u
 
 
 @core
-def record_at(m: Any, w: int) -> tuple[int, int, bool, int]:
-    """Take the warp's next memory record: (lanes, base, whether step is a table, step)."""
-    position = m[u(w + s.W_POS)]
-    place = m[u(w + s.W_TRACE)] + position * 8
+def decode(place: int) -> tuple[int, int, int, bool, int]:
+    """(words, lanes, base, whether step is a table, step) of the memory record at a host address."""
     word = peek(place)
     tag = (word >> 60) & 15
     mask = word & 0xFFFFFFFF
     if tag == TAG_AFFINE:
-        m[u(w + s.W_POS)] = position + 2
-        return mask, peek(place + 8), False, (word << 8) >> 40
+        return 2, mask, peek(place + 8), False, (word << 8) >> 40
     if tag == TAG_PATTERN:
-        m[u(w + s.W_POS)] = position + 3
-        return mask, peek(place + 8), True, peek(place + 16)
-    m[u(w + s.W_POS)] = position + 33
-    return mask, 0, True, place + 8
+        return 3, mask, peek(place + 8), True, peek(place + 16)
+    return 33, mask, 0, True, place + 8
+
+
+@core
+def record_at(m: Any, w: int) -> tuple[int, int, bool, int]:
+    """Take the warp's next memory record: (lanes, base, whether step is a table, step)."""
+    position = m[u(w + s.W_POS)]
+    words, mask, base, tabled, step = decode(m[u(w + s.W_TRACE)] + position * 8)
+    m[u(w + s.W_POS)] = position + words
+    return mask, base, tabled, step
 
 
 @core

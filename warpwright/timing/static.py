@@ -135,9 +135,6 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
             row[s.I_EXTRA] |= 512 * _atomic_kind(atomic, size)
             if "BYPASS" in instruction.modifiers:
                 row[s.I_EXTRA] |= 256
-            if instruction.opcode == "LDSM" and instruction.modifiers[-1] in ("2", "4"):
-                # ldmatrix: each 8 x 8 matrix of 16-bit elements is one pass of 128 bytes.
-                row[s.I_EXTRA] += int(instruction.modifiers[-1]) - 1
         if instruction.opcode == "DEPBAR":
             row[s.I_EXTRA] = _depbar(instruction, row)
             uses_ring = uses_ring or row[s.I_EXTRA] > 0

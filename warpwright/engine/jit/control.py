@@ -667,6 +667,13 @@ class WarpFunction:
             return Val("void", Shape(UNSET_KIND))
         if name == "atomic":
             return emit_atomic(w, op, args)
+        if name == "touch":
+            if w.trace:
+                whole = w.exec
+                w.exec = w.and_mask(whole, args[1]) if len(args) > 1 else whole
+                tr.record_access(w, args[0], op.attr)
+                w.exec = whole
+            return Val("void", Shape(UNSET_KIND))
         if name == "fence":
             w.emit("fence seq_cst" if op.attr != "cta" else 'fence syncscope("singlethread") seq_cst')
             return Val("void", Shape(UNSET_KIND))

@@ -326,6 +326,8 @@ def LDSM(i: Instruction, b: Emitter) -> None:
     count = next(int(m) for m in i.modifiers[::-1] if m in ("1", "2", "4")) if i.modifiers[-1] in ("2", "4") else 1
     at = address(b, memory, False)
     lane = b.op("special", "i32", attr="laneid")
+    # The machine reads a row of 16 bytes for each lane that names one.
+    b.op("touch", "void", at, b.icmp("ult", lane, b.const(8 * count)), attr=access(i, "shared", 16))
     row, column = b.lshr(lane, b.const(2)), b.and_(lane, b.const(3))
     results = []
     for matrix in range(count):

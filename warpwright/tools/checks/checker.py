@@ -6,6 +6,7 @@ others run the launch with trace records and without time (``schedule.py``), and
 
 from __future__ import annotations
 
+import ctypes
 import traceback
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -14,7 +15,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine.abi import BLOCK, DEVICE_BASE, SHARED_WINDOW, TAG_GATHER, Status
+from warpwright.engine.abi import (
+    BLOCK,
+    DEVICE_BASE,
+    RECORD_WORDS,
+    SHARED_WINDOW,
+    TAG_BLOCK,
+    TAG_GATHER,
+    TAG_PATTERN,
+    Status,
+)
 from warpwright.engine.execute import Counts, block_index
 from warpwright.engine.faults import thread_of
 from warpwright.engine.kernels import compiled_execution, traced
@@ -426,11 +436,9 @@ class Watch:
         while position < used:
             word = int(trace[position])
             tag = (word >> 60) & 15
-            if tag == 1:
+            if tag == TAG_BLOCK:
                 last = (word >> 32) & 0xFFFFFFF
-                position += 1
-            else:
-                position += 33 if tag == TAG_GATHER else 2
+            position += RECORD_WORDS[tag]
         return last
 
     def _divergence(self, block: Block, warp: Warp, what: str, places: list[int]) -> None:
@@ -562,6 +570,9 @@ def _lane_addresses(trace: npt.NDArray[np.int64], at: int) -> list[int]:
     lanes = [lane for lane in range(32) if word >> lane & 1]
     if (word >> 60) & 15 == TAG_GATHER:
         return [int(trace[at + 1 + lane]) for lane in lanes]
+    if (word >> 60) & 15 == TAG_PATTERN:
+        distances = np.ctypeslib.as_array((ctypes.c_int64 * 32).from_address(int(trace[at + 2])))
+        return [int(trace[at + 1]) + int(distances[lane]) for lane in lanes]
     stride = (word >> 32) & 0xFFFFFF
     stride -= (stride & 0x800000) << 1
     return [int(trace[at + 1]) + lane * stride for lane in lanes]

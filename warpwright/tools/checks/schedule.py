@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine.abi import BLOCK, MAX_RECORD_WORDS_PER_ACCESS, WARP, Status
+from warpwright.engine.abi import BLOCK, WARP, Status
 from warpwright.engine.compiled import stop_error
 from warpwright.engine.execute import Cancelled, Counts, block_index
 from warpwright.engine.jit.workspace import Outcome, WarpState
@@ -94,8 +94,7 @@ class CheckedExecution:
         self.blocks_done = 0
         self._function: Callable[[int], int] = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(kernel.address)
         self._spill_bytes = (kernel.spill_bytes + 63) // 64 * 64 + 64
-        longest = max((1 + MAX_RECORD_WORDS_PER_ACCESS * (len(b.accesses) + 1) for b in kernel.blocks), default=1)
-        self._trace_words = TRACE_LIMIT_WORDS + longest + 64
+        self._trace_words = TRACE_LIMIT_WORDS + kernel.trace_words + 64
         self._room = max(1, min(resident_blocks, context.geometry.blocks))
         self._random = random.Random(seed) if seed is not None else None
         self._counts = Counts()

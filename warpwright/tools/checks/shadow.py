@@ -16,9 +16,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from warpwright.engine.abi import LOCAL_WINDOW, SHARED_WINDOW, TAG_AFFINE, TAG_BLOCK, TAG_GATHER
+from warpwright.engine.abi import LOCAL_WINDOW, SHARED_WINDOW, TAG_AFFINE, TAG_BLOCK, TAG_GATHER, TAG_PATTERN
 from warpwright.timing.native import core, lowest_bit, peek, poke, popcount
 from warpwright.timing.native import entry as compile_entry
+from warpwright.timing.records import address_of, decode
 from warpwright.tools.checks.events import Column, Event
 
 # --- a cell: words of shadow for each granule of memory ---------------------------------------------
@@ -273,11 +274,6 @@ def defined(
 
 
 @core
-def address_of_lane(record: int, gather: bool, stride: int, lane: int) -> int:
-    return peek(record + lane * 8) if gather else record + lane * stride
-
-
-@core
 def allocation_at(allocations: Any, address: int) -> int:
     """Row of the allocation that holds a device address, or -1."""
     low = 0
@@ -296,9 +292,9 @@ def allocation_at(allocations: Any, address: int) -> int:
 def count_traffic(
     counters: Any,
     instruction: int,
-    record: int,
-    gather: bool,
-    stride: int,
+    base: int,
+    tabled: bool,
+    step: int,
     mask: int,
     size: int,
     shared: bool,
@@ -312,8 +308,8 @@ def count_traffic(
         while left:
             lane = lowest_bit(left)
             left &= left - 1
-            first = address_of_lane(record, gather, stride, lane) >> 5
-            last = (address_of_lane(record, gather, stride, lane) + size - 1) >> 5
+            first = address_of(base, tabled, step, lane) >> 5
+            last = (address_of(base, tabled, step, lane) + size - 1) >> 5
             for sector in range(first, last + 1):
                 seen = False
                 for i in range(n):
@@ -344,7 +340,7 @@ def count_traffic(
             lane = start + lowest_bit(left)
             left &= left - 1
             for j in range(max(size >> 2, 1)):
-                word = (address_of_lane(record, gather, stride, lane) >> 2) + j
+                word = (address_of(base, tabled, step, lane) >> 2) + j
                 seen = False
                 for i in range(n):
                     if scratch[i] == word:
@@ -384,7 +380,7 @@ def synchronise_lanes(s: Any, lanes_known: Any, lanes: int) -> None:
 @core
 def access(
     s: Any, row: int, events: Any, known: Any, lanes_known: Any, foreign: Any, seen: Any, allocations: Any, findings: Any,
-    counters: Any, scratch: Any, record: int, gather: bool, stride: int, mask: int,
+    counters: Any, scratch: Any, base: int, tabled: bool, step: int, mask: int,
 ) -> int:  # fmt: skip
     """Every lane of one access; DONE, or what is missing before it can be checked."""
     event = events[row, E_EVENT]
@@ -392,7 +388,7 @@ def access(
     size = events[row, E_BYTES]
     strong = events[row, E_STRONG]
     options = s[S_OPTIONS]
-    some = address_of_lane(record, gather, stride, lowest_bit(mask))
+    some = address_of(base, tabled, step, lowest_bit(mask))
     window = some & WINDOW_MASK
     if window == LOCAL_WINDOW:
         return DONE
@@ -402,7 +398,7 @@ def access(
         while left:
             lane = lowest_bit(left)
             left &= left - 1
-            one = allocation_at(allocations, address_of_lane(record, gather, stride, lane))
+            one = allocation_at(allocations, address_of(base, tabled, step, lane))
             if one >= 0 and options & CHECK_RACES:
                 if allocations[one, A_CELLS] == 0:
                     s[S_ARGUMENT] = one
@@ -414,7 +410,7 @@ def access(
     while left:
         lane = lowest_bit(left)
         left &= left - 1
-        address = address_of_lane(record, gather, stride, lane)
+        address = address_of(base, tabled, step, lane)
         cells = s[S_SHARED_CELLS]
         shift = s[S_SHARED_SHIFT]
         written = s[S_SHARED_WRITTEN]
@@ -441,7 +437,7 @@ def access(
         if options & CHECK_UNDEFINED and written:
             defined(s, findings, event, instruction, space, address, size, lane, written, offset)
     if options & COUNT_TRAFFIC and event != ATOMIC:
-        count_traffic(counters, instruction, record, gather, stride, mask, size, shared, scratch)
+        count_traffic(counters, instruction, base, tabled, step, mask, size, shared, scratch)
     return DONE
 
 
@@ -476,25 +472,21 @@ def consume(
             position = s[S_POSITION]
             if position >= s[S_USED]:
                 break
-            word = peek(records + position * 8)
-            tag = (word >> 60) & 15
-            mask = word & 0xFFFFFFFF
-            if tag != TAG_AFFINE and tag != TAG_GATHER:
+            tag = (peek(records + position * 8) >> 60) & 15
+            if tag != TAG_AFFINE and tag != TAG_PATTERN and tag != TAG_GATHER:
                 s[S_REASON] = BROKEN
                 return BROKEN
-            gather = tag == TAG_GATHER
-            stride = (word << 8) >> 40
-            record = records + (position + 1) * 8 if gather else peek(records + position * 8 + 8)
+            words, mask, base, tabled, step = decode(records + position * 8)
             if mask:
                 reason = access(
                     s, row, events, known, lanes_known, foreign, seen, allocations, findings, counters, scratch,
-                    record, gather, stride, mask,
+                    base, tabled, step, mask,
                 )  # fmt: skip
                 if reason != DONE:
                     s[S_REASON] = reason
                     return reason
             s[S_RECORD] = position
-            s[S_POSITION] = position + (33 if gather else 2)
+            s[S_POSITION] = position + words
             s[S_EVENT] = row + 1
             if mask and events[row, E_SYNCHRONISES]:
                 s[S_REASON] = SYNCHRONISE
