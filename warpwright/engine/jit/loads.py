@@ -22,6 +22,7 @@ from warpwright.engine.jit.places import (
     settle,
     vector_offset_pointer,
 )
+from warpwright.engine.jit.rows import find_rows, load_rows, may_have_rows
 from warpwright.engine.jit.shapes import SCALAR_KIND, UNSET_KIND, VECTOR, Shape
 from warpwright.isa.ops import Access, Op
 
@@ -123,6 +124,16 @@ def _diamond(w: FunctionWriter, place: Place, count: int, fast_path: Reader) -> 
     join = w.new_label("loaded")
     fast_names: list[str] = []
     fast_from = ""
+    ways: list[tuple[list[str], str]] = []
+    if may_have_rows(place, count):
+        w.mask_vector(w.exec)
+        found, rows = find_rows(w, place, site)
+        near, far = w.new_label("rows"), w.new_label("scattered")
+        w.emit(f"br i1 {found}, label %{near}, label %{far}")
+        w.label(near)
+        ways.append(([load_rows(w, rows)], near))
+        w.emit(f"br label %{join}")
+        w.label(far)
     if not only_slow:
         fast, slow = w.new_label("fast"), w.new_label("slow")
         if place.scattered:
@@ -155,9 +166,9 @@ def _diamond(w: FunctionWriter, place: Place, count: int, fast_path: Reader) -> 
     w.emit(f"br label %{join}")
     w.label(join)
     kind = f"<32 x i{8 * min(bytes_, 4)}>"
+    ways += [(fast_names, fast_from), (slow_names, slow_from)]
     return [
-        w.op(f"phi {kind} [ {a}, %{fast_from} ], [ {b}, %{slow_from} ]")
-        for a, b in zip(fast_names, slow_names, strict=True)
+        w.op(f"phi {kind} " + ", ".join(f"[ {names[n]}, %{label} ]" for names, label in ways)) for n in range(count)
     ]
 
 

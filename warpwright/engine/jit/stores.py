@@ -17,6 +17,7 @@ from warpwright.engine.jit.places import (
     settle,
     vector_offset_pointer,
 )
+from warpwright.engine.jit.rows import find_rows, may_have_rows, store_rows
 from warpwright.engine.jit.shapes import LANES, UNSET_KIND
 from warpwright.isa.ops import Access, Op
 
@@ -43,6 +44,14 @@ def emit_store(w: FunctionWriter, op: Op, address: Val, value: Val) -> None:
     site = site_pointer(w, w.add_site()) if place.wide else "null"
     end = w.new_label("stored")
     exec_vector = w.mask_vector(w.exec)
+    if may_have_rows(place, count):
+        found, rows = find_rows(w, place, site)
+        near, far = w.new_label("rows"), w.new_label("scattered")
+        w.emit(f"br i1 {found}, label %{near}, label %{far}")
+        w.label(near)
+        store_rows(w, rows, vectors[0], exec_vector)
+        w.emit(f"br label %{end}")
+        w.label(far)
     if not only_slow:
         fast, slow = w.new_label("fast"), w.new_label("slow")
         if place.scattered:

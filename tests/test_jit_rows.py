@@ -1,0 +1,121 @@
+"""Accesses whose addresses only turn out at run time to lie in rows: values and faults are the interpreter's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import warpwright as ww
+
+SOURCE = """
+extern "C" __global__ void load_at(int n, const long long *offset, const char *x, float *y) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = *(const float *)(x + offset[i]);
+}
+
+extern "C" __global__ void store_at(int n, const long long *offset, const float *x, char *y) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) *(float *)(y + offset[i]) = x[i];
+}
+
+extern "C" __global__ void picture(int width, int height, int pitch, const float *x, float *y) {
+    int column = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y;
+    if (column < width && row < height) y[row * width + column] = 2 * x[row * pitch + column];
+}
+"""
+WORDS = 300
+"""Length of the array that offsets point into."""
+
+
+@pytest.fixture(scope="module")
+def engines() -> list[Any]:
+    return [ww.GPU("a100", timing="off", engine=engine).compile(SOURCE) for engine in ("compiled", "interpreter")]
+
+
+def same(modules: list[Any], name: str, grid: Any, block: Any, arguments: list[Any]) -> tuple[str, Any]:
+    """What a launch says and leaves in its last argument, the same from both engines."""
+    found = []
+    for module in modules:
+        copies = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
+        try:
+            module[name][grid, block](*copies)
+            found.append(("", copies[-1].view(np.uint8)))
+        except ww.WarpwrightError as error:
+            found.append((str(error), np.zeros(0, dtype=np.uint8)))
+    assert found[0][0] == found[1][0]
+    assert np.array_equal(found[0][1], found[1][1])
+    return found[0]
+
+
+@st.composite
+def rows(draw: st.DrawFn) -> np.ndarray:
+    """Byte offsets of a warp: two rows that mostly lie inside, now and then with something wrong with a lane."""
+    starts = [4 * draw(st.integers(-1, WORDS - 14)) for _ in range(2)]
+    wrong = draw(st.sampled_from([0, 0, 0, 1, 2, 3, -1, -5, 1 << 62, -(1 << 63)]))
+    if draw(st.booleans()):
+        starts[draw(st.integers(0, 1))] += wrong
+        wrong = 0
+    offsets = np.concatenate([s + 4 * np.arange(16) for s in starts])
+    offsets[draw(st.integers(0, 31))] += wrong
+    if draw(st.booleans()):
+        inside = np.clip(offsets // 4, 0, WORDS - 1) * 4
+        offsets = np.where(draw(st.booleans()), inside, offsets)
+    return offsets.astype(np.int64)
+
+
+@settings(max_examples=60, deadline=None)
+@given(second=rows(), lanes=st.integers(1, 32), store=st.booleans())
+def test_lanes_of_any_offsets(engines: list[Any], second: np.ndarray, lanes: int, store: bool) -> None:
+    """The first warp makes the allocation known, the second goes anywhere."""
+    offsets = np.concatenate([4 * np.arange(32), second]).astype(np.int64)
+    n = 32 + lanes
+    x = np.arange(WORDS if not store else 64, dtype=np.float32) + 1
+    y = np.zeros(WORDS if store else 64, dtype=np.float32)
+    name = "store_at" if store else "load_at"
+    said, left = same(engines, name, 2, 32, [n, offsets, x, y])
+    used = offsets[:n]
+    fine = bool(np.all((used >= 0) & (used <= 4 * WORDS - 4) & (used % 4 == 0)))
+    assert fine == (said == "")
+    if fine and not store:
+        assert np.array_equal(left.view(np.float32)[:n], x[used // 4])
+    if fine and store:
+        expected = y.copy()
+        for lane, at in enumerate(used):
+            expected[at // 4] = x[lane]
+        assert np.array_equal(left.view(np.float32), expected)
+
+
+def test_the_thread_at_fault_in_the_middle_of_a_row_is_named(engines: list[Any]) -> None:
+    offsets = np.concatenate([4 * np.arange(32), 4 * np.arange(16), 4 * (WORDS - 10) + 4 * np.arange(16)])
+    x, y = np.zeros(WORDS, dtype=np.float32), np.zeros(64, dtype=np.float32)
+    said, _ = same(engines, "load_at", 2, 32, [64, offsets.astype(np.int64), x, y])
+    assert "thread (26, 0, 0)" in said
+    assert "block (1, 0, 0)" in said
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    block=st.tuples(st.integers(1, 40), st.integers(1, 9)),
+    size=st.tuples(st.integers(1, 50), st.integers(1, 20)),
+    extra=st.integers(0, 5),
+    short=st.integers(0, 3),
+)
+def test_pictures_of_any_pitch(
+    engines: list[Any], block: tuple[int, int], size: tuple[int, int], extra: int, short: int
+) -> None:
+    """Rows of a picture with an unknown pitch, in blocks of any shape; some end before the last row does."""
+    width, height = size
+    pitch = width + extra
+    length = max(1, pitch * (height - 1) + width - short)
+    x = np.arange(length, dtype=np.float32)
+    y = np.zeros(width * height, dtype=np.float32)
+    grid = (-(-width // block[0]), -(-height // block[1]))
+    said, left = same(engines, "picture", grid, block, [width, height, pitch, x, y])
+    assert (said == "") == (pitch * (height - 1) + width <= length)
+    if not said:
+        wanted = 2 * (pitch * np.arange(height)[:, None] + np.arange(width))
+        assert np.array_equal(left.view(np.float32), wanted.ravel().astype(np.float32))
