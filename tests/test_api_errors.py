@@ -150,13 +150,6 @@ def test_path_that_is_not_there(gpu: ww.GPU) -> None:
         gpu.compile("missing.cu")
 
 
-def test_device_printf_is_refused(gpu: ww.GPU) -> None:
-    module = gpu.compile('extern "C" __global__ void hello() { printf("hello"); }')
-    assert said(ww.UnsupportedError, lambda: module["hello"]) == (
-        "kernel hello calls vprintf, which this version does not provide; remove printf, malloc or assert from the kernel"
-    )
-
-
 # --- arguments --------------------------------------------------------------------------------------
 ARGUMENTS: list[tuple[Callable[[Any, Any], tuple[Any, ...]], str]] = [
     (lambda x, y: (N, 2.0, x), "saxpy takes 4 arguments (int n, float a, const float *x, float *y), not 3"),

@@ -171,7 +171,7 @@ def test_errors(text: str, message: str) -> None:
         ),
         (
             "call vprintf;",
-            "it calls vprintf, which this version does not provide; remove printf, malloc or assert from the kernel",
+            "vprintf takes 2 arguments, not 0",
         ),
     ],
 )

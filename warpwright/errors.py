@@ -87,5 +87,9 @@ class IllegalInstructionError(ExecutionError):
     """The kernel reached a machine instruction that has no meaning here, or a jump left its code."""
 
 
+class AssertionFailedError(TrapError):
+    """An ``assert`` of the kernel failed; the message has a line for each thread, as a card's driver prints it."""
+
+
 class DeadlockError(ExecutionError):
     """No warp can go on; the message lists which warps wait for what."""

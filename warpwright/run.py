@@ -6,6 +6,7 @@ progress and listens for Ctrl-C.
 
 from __future__ import annotations
 
+import ctypes
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +16,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from warpwright.chips import Chip, Occupancy
-from warpwright.engine.abi import Status
+from warpwright.engine.abi import LAUNCH, Status
 from warpwright.engine.arguments import pack
 from warpwright.engine.execute import Cancelled, Counts
 from warpwright.engine.faults import Stop, WaitingWarp, deadlock_error, fault_error, trap_error, wrap_error
@@ -31,7 +32,8 @@ from warpwright.engine.launch import (
     shared_bytes,
 )
 from warpwright.engine.memory import Allocation
-from warpwright.errors import UnsupportedError
+from warpwright.engine.services import LaunchServices, emit, heap_of
+from warpwright.errors import AssertionFailedError, TrapError, UnsupportedError
 from warpwright.isa.program import Program
 from warpwright.session import session
 
@@ -214,6 +216,9 @@ def _run(launcher: Launcher, parameters: bytes | bytearray, cooperative: bool = 
     if synchronises:
         workspace = memory.allocate(GRID_WORKSPACE_BYTES, f"grid barrier of {kernel.name}")
     try:
+        if "malloc" in program.services:
+            # Its heap must be among the allocations that the launch sees.
+            heap_of(memory)
         kernel._loaded_module.prepare(loaded)
         constants = kernel._loaded_module.constants
         bank0 = constant_bank0(
@@ -224,14 +229,34 @@ def _run(launcher: Launcher, parameters: bytes | bytearray, cooperative: bool = 
             grid_workspace=workspace.address if workspace is not None else 0,
         )
         context = make_context(program, geometry, memory, bank0, loaded.banks, gpu.chip.sm.sm_count)
+        if program.services:
+            context.services = LaunchServices(context)
+            function = context.services.native()
+            context.words[LAUNCH.slot("service")] = ctypes.cast(function, ctypes.c_void_p).value or 0
+            context.keep.append(function)
         job = _Job(launcher, context)
         if gpu.checker is not None:
             gpu.checker.launching()
-        job.run()
+        try:
+            job.run()
+        except TrapError:
+            if context.services is not None and context.services.assertions:
+                raise AssertionFailedError("\n".join(context.services.assertions)) from None
+            raise
+        finally:
+            if context.services is not None:
+                emit(context.services, session.on_output or _print)
+        if context.services is not None and context.services.failure is not None:
+            raise context.services.failure
     finally:
         if workspace is not None:
             memory.free(workspace)
     return job.result()
+
+
+def _print(text: bytes) -> None:
+    sys.stdout.write(text.decode(errors="replace"))
+    sys.stdout.flush()
 
 
 def _terminal_progress() -> Callable[[Progress], None] | None:
@@ -364,7 +389,8 @@ class _Job:
                 lowered_of(loaded),
                 kernel,
                 context,
-                threads=self.launcher.kernel.gpu.threads,
+                # What kernels print and where malloc puts things is the same in every run on one thread alone.
+                threads=1 if context.program.services else self.launcher.kernel.gpu.threads,
                 progress=follow,
                 cancel=lambda: context.cancelled,
                 scheduler=self.launcher.kernel.gpu.scheduler,

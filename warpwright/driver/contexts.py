@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.driver import c, results
+from warpwright.driver import c, output, results
 from warpwright.driver.calls import CudaError, entry
 from warpwright.driver.devices import check
 from warpwright.driver.state import Context, state
@@ -54,6 +54,7 @@ def primary_state(device: int, flags: int, active: int) -> None:
 
 def empty(context: Context) -> None:
     """Free everything of a context, and forget that a kernel failed in it."""
+    output.flush()
     s = state()
     for allocation in list(context.allocations.values()):
         if not allocation.freed:
@@ -175,6 +176,7 @@ def api_version(handle: int, place: int) -> None:
 
 @entry("cuCtxSynchronize", "cuCtxSynchronize_v2")
 def synchronize(*_: int) -> None:
+    output.flush()
     s = state()
     s.current()
     s.default_stream.seconds = max(x.seconds for x in s.streams)

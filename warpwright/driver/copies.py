@@ -6,7 +6,7 @@ import ctypes
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from warpwright.driver import c, results
+from warpwright.driver import c, output, results
 from warpwright.driver.calls import CudaError, entry
 from warpwright.driver.graphs import Node, submit
 from warpwright.driver.memory import holder
@@ -15,6 +15,8 @@ from warpwright.driver.state import Stream, state
 if TYPE_CHECKING:
     from warpwright.driver.arrays import DriverArray
 
+BLOCKING = -1
+"""Instead of a stream: the default one, and the host waits."""
 _HOST, _DEVICE, _ARRAY, _UNIFIED = 1, 2, 3, 4
 """CUmemorytype."""
 
@@ -106,6 +108,9 @@ def check_device(address: int, size: int) -> None:
 
 def linear(target: int, source: int, size: int, stream: int, device: tuple[int, ...]) -> None:
     """Copy bytes; ``device`` are the addresses that must lie in device memory."""
+    if stream == BLOCKING:
+        output.flush()
+        stream = 0
     s = state()
     s.current()
     for address in device:
@@ -116,22 +121,22 @@ def linear(target: int, source: int, size: int, stream: int, device: tuple[int, 
 
 @entry("cuMemcpyHtoD_v2")
 def host_to_device(target: int, source: int, size: int) -> None:
-    linear(target, source, size, 0, (target,))
+    linear(target, source, size, BLOCKING, (target,))
 
 
 @entry("cuMemcpyDtoH_v2")
 def device_to_host(target: int, source: int, size: int) -> None:
-    linear(target, source, size, 0, (source,))
+    linear(target, source, size, BLOCKING, (source,))
 
 
 @entry("cuMemcpyDtoD_v2")
 def device_to_device(target: int, source: int, size: int) -> None:
-    linear(target, source, size, 0, (target, source))
+    linear(target, source, size, BLOCKING, (target, source))
 
 
 @entry("cuMemcpy")
 def unified(target: int, source: int, size: int) -> None:
-    linear(target, source, size, 0, ())
+    linear(target, source, size, BLOCKING, ())
 
 
 @entry("cuMemcpyHtoDAsync_v2")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +13,7 @@ from warpwright.driver.functions import Function, function
 from warpwright.driver.graphs import Node, submit
 from warpwright.driver.state import Stream, state
 from warpwright.engine.launch import Dim3
-from warpwright.errors import ExecutionError, LaunchError, UnsupportedError
+from warpwright.errors import AssertionFailedError, ExecutionError, LaunchError, UnsupportedError
 
 _BUFFER_POINTER, _BUFFER_SIZE = 1, 2
 """CU_LAUNCH_PARAM_BUFFER_POINTER and _SIZE of the array ``extra``."""
@@ -97,6 +98,10 @@ def execute(launch: Launch, stream: Stream) -> None:
         began = s.begin(stream)
         try:
             run = launch_packed(launcher, launch.parameters, cooperative=launch.cooperative)
+        except AssertionFailedError as error:
+            context.sticky = results.ASSERT
+            os.write(2, f"{error}\n".encode())
+            return
         except ExecutionError as error:
             context.sticky = code_of(error)
             say(str(error))

@@ -6,7 +6,7 @@ import ctypes
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from warpwright.driver import c, results
+from warpwright.driver import c, output, results
 from warpwright.driver.calls import CudaError, entry
 from warpwright.driver.images import compile_image, lowered_ptx, read_image
 from warpwright.driver.state import Context, state
@@ -66,6 +66,7 @@ class LoadedImage:
 
     def unload(self) -> None:
         """Take it off the device."""
+        output.flush()
         s = state()
         if not self.alive:
             return

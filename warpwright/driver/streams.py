@@ -10,7 +10,7 @@ import ctypes
 import itertools
 from dataclasses import dataclass, field
 
-from warpwright.driver import c, results
+from warpwright.driver import c, output, results
 from warpwright.driver.calls import CudaError, entry
 from warpwright.driver.graphs import Empty, Graph, HostCall, Node, Vertex, new_graph, submit, vertex
 from warpwright.driver.state import PER_THREAD_STREAM, Stream, state
@@ -96,6 +96,7 @@ def destroy(handle: int) -> int | None:
 
 @entry("cuStreamSynchronize", "cuStreamQuery")
 def synchronize(handle: int) -> int | None:
+    output.flush()
     state().current()
     stream = state().stream(handle)
     if stream.capture is not None:
@@ -436,6 +437,7 @@ def event_record_with_flags(handle: int, stream: int, flags: int) -> None:
 
 @entry("cuEventSynchronize", "cuEventQuery")
 def event_synchronize(handle: int) -> int | None:
+    output.flush()
     state().current()
     event = state().handles.get(Event, handle)
     return results.STREAM_CAPTURE_UNSUPPORTED if event.capture is not None else None

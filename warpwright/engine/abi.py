@@ -142,6 +142,7 @@ LAUNCH = Layout(
     sm_count=1,
     cancel=1,  # set to 1 by the host to stop a launch (Ctrl-C): checked at yields, barriers, back edges of long loops
     local_bytes_per_thread=1,
+    service=1,  # void f(WARP*, u32 lanes, u32 number in Program.services, u32 words[16][32]): results in the first two rows
 )
 """One for each launch; read-only for warps."""
 

@@ -47,7 +47,12 @@ class InterpretedExecution:
         """
         context = self.context
         launch = Launch(
-            self.kernel, context.geometry, global_memory(context.memory), context.banks, context["sm_count"]
+            self.kernel,
+            context.geometry,
+            global_memory(context.memory),
+            context.banks,
+            context["sm_count"],
+            context.services,
         )
         resident: list[BlockRun] = []
         following, fruitless = 0, 0

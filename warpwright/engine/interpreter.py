@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -49,6 +49,9 @@ from warpwright.engine.interpreter_memory import (
 from warpwright.engine.launch import Dim3, Geometry, shared_bytes, stack_bytes
 from warpwright.isa.ops import Access, Lowered
 from warpwright.isa.program import Program
+
+if TYPE_CHECKING:
+    from warpwright.engine.services import LaunchServices
 
 LANES = 32
 RUNNING, AT_WARPSYNC, AT_BARRIER = -1, 16, 17
@@ -111,6 +114,7 @@ class Launch:
         memory: Global,
         banks: Mapping[int, bytes | bytearray | npt.NDArray[np.uint8]],
         sm_count: int = 1,
+        services: LaunchServices | None = None,
     ) -> None:
         self.kernel = kernel
         self.geometry = geometry
@@ -120,6 +124,7 @@ class Launch:
             n: b if isinstance(b, np.ndarray) else np.frombuffer(bytes(b), dtype=np.uint8) for n, b in banks.items()
         }
         self.sm_count = sm_count
+        self.services = services
         self.clock = 0
         self._constants: dict[tuple[int, int, int], Array] = {}
 
@@ -248,6 +253,25 @@ class WarpState:
     def special64(self, name: str) -> Array:
         """A 64-bit special register: the count of executed instructions stands for both clocks."""
         return np.full(LANES, self.launch.clock, np.uint64)
+
+    def service(self, name: str, words: list[Array], m: Array) -> Array:
+        """A function of the driver."""
+        services = self.launch.services
+        assert services is not None
+
+        def read(lane: int, address: int, size: int) -> bytes:
+            only = np.arange(LANES) == lane
+            found = bytearray()
+            for at in range(address, address + size):
+                try:
+                    byte = self.spaces.load(np.full(LANES, at, np.uint64), Access("generic", 1), only)
+                except MemoryFault:
+                    raise IndexError(address) from None
+                found.append(int(byte[lane]))
+            return bytes(found)
+
+        lanes = [int(lane) for lane in np.flatnonzero(m)]
+        return services.serve(name, lanes, words, self.block.index, self.warp_in_block, read)
 
     def load(self, at: Array, how: Access, m: Array, recorded: bool) -> Array:
         if recorded and self.trace is not None:

@@ -285,6 +285,8 @@ class LaunchContext:
     banks: dict[int, npt.NDArray[np.uint8]] = field(default_factory=dict)
     """Constant banks by number, bank 0 included."""
     keep: list[Any] = field(default_factory=list)
+    services: Any = None
+    """The launch's :class:`~warpwright.engine.services.LaunchServices`, when its kernel calls any."""
 
     @property
     def address(self) -> int:

@@ -20,6 +20,7 @@ from warpwright.isa.ops import Lowered
 from warpwright.isa.program import Program
 from warpwright.isa.sass import program_from_cubin
 from warpwright.isa.sass.decode import UnknownEncoding
+from warpwright.isa.services import SERVICES
 from warpwright.toolchain import CompiledModule, Relocation
 from warpwright.toolchain import Kernel as CubinKernel
 from warpwright.toolchain.cubin import Module as CubinModule
@@ -135,17 +136,20 @@ class LoadedModule:
                 f"kernel {kernel.plain_name} is launched in clusters of {shape} blocks, which this version does not "
                 "model; remove __cluster_dims__"
             )
-        if kernel.externs:
+        unknown = sorted(set(kernel.externs) - set(SERVICES))
+        if unknown:
             raise UnsupportedError(
-                f"kernel {kernel.plain_name} calls {', '.join(sorted(set(kernel.externs)))}, which this version does not "
-                "provide; remove printf, malloc or assert from the kernel"
+                f"kernel {kernel.plain_name} calls {', '.join(unknown)}, which this version does not provide"
             )
-        addresses = self._addresses()
         # Data that names functions sees this kernel's code layout; what it cannot reach lies behind.
         bases = code_layout(self.cubin, kernel.name)
+        services = self._services(bases)
+        addresses = {**self._addresses(), **services}
         image = relocate(self.cubin, addresses, {**self._foreign_bases(bases), **bases})
         try:
-            program = program_from_cubin(self.cubin, kernel, image, bases, source=self.compiled.source)
+            program = program_from_cubin(
+                self.cubin, kernel, image, bases, source=self.compiled.source, services=services
+            )
         except UnknownEncoding as error:
             raise UnsupportedError(f"kernel {kernel.plain_name}: {error}") from None
         banks = {n: np.frombuffer(c, dtype=np.uint8) for n, c in program.constant_banks.items() if n not in (0, 3)}
@@ -155,10 +159,17 @@ class LoadedModule:
         self._loaded[kernel.name] = loaded
         return loaded
 
+    def _services(self, bases: dict[str, int]) -> dict[str, int]:
+        """Code addresses of what the driver provides: behind the kernel's sections, for modules that call any."""
+        end = max((b + len(self.cubin.code[n]) for n, b in bases.items()), default=0)
+        first = -(-end // 128) * 128
+        return {n: first + 16 * i for i, n in enumerate(n for n in self.cubin.undefined if n in SERVICES)}
+
     def _foreign_bases(self, bases: dict[str, int]) -> dict[str, int]:
         """Addresses of code that this kernel cannot reach but that data may name: none of them is ever called."""
         end = max((b + len(self.cubin.code[n]) for n, b in bases.items()), default=0)
-        rest = code_layout(self.cubin, None, (end // 4096 + 1) * 4096)
+        # Far enough to leave room for services.
+        rest = code_layout(self.cubin, None, (end // 4096 + 2) * 4096)
         return {name: base for name, base in rest.items() if name not in bases}
 
     def prepare(self, loaded: LoadedKernel) -> None:

@@ -141,6 +141,7 @@ OPS: dict[str, Signature] = {
     "load_const":   Signature("i32", "T", "memory", "attr: (bank, bytes); unwritten space reads 0"),
     "fence":        Signature("", "void", "memory", "attr: cta | gpu | sys"),
     "async_commit": Signature("", "void", "memory", "attr: scoreboard (LDGDEPBAR); copies are complete at once in the functional engine"),
+    "service":      Signature("...", "i64", "memory", "attr: a name of isa/services.py; arguments in words; the driver's function does its work for the exec lanes"),
     # control: the last operation of an instruction
     "branch":       Signature("...", "void", "control", "exec lanes (where the i1 args[0] holds, when given) continue at attr (byte address), the rest fall through"),
     "branch_indirect": Signature("i64", "void", "control", "attr: tuple of possible byte addresses, or () when unknown"),

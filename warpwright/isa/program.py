@@ -140,5 +140,7 @@ class Program:
     """CUDA C++ text, when known: shown beside lines in errors and reports."""
     symbols: Mapping[str, int] = field(default_factory=dict)
     """Global variables of the module by name: filled with device addresses when loaded."""
+    services: tuple[str, ...] = ()
+    """Functions of the driver that the kernel calls (``isa/services.py``)."""
     code_base: int = 0
     """Virtual code address of the first byte (targets of indirect branches and calls are code_base + offset)."""

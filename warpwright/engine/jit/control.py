@@ -679,6 +679,8 @@ class WarpFunction:
             return Val("void", Shape(UNSET_KIND))
         if name == "async_commit":
             return Val("void", Shape(UNSET_KIND))
+        if name == "service":
+            return ln.service(w, op, args)
         if name == "mma":
             return ln.mma(w, op, args)
         if name == "special64":

@@ -203,7 +203,7 @@ def pack(parts: tuple[Shape, ...]) -> Shape:
 
 
 BITWISE = frozenset(("and", "or", "xor"))
-ALWAYS_VECTOR = frozenset(("match_any", "get_barrier"))
+ALWAYS_VECTOR = frozenset(("match_any", "get_barrier", "service"))
 ALWAYS_UNIFORM = frozenset(("active", "ballot", "redux", "barrier_red", "special64", "load_const_uniform"))
 
 

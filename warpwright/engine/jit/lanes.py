@@ -97,6 +97,20 @@ def mma(w: FunctionWriter, op: Op, args: list[Val]) -> Val:
     return Val("i32x4", VECTOR, parts=tuple(parts))
 
 
+def service(w: FunctionWriter, op: Op, args: list[Val]) -> Val:
+    """A function of the driver: words through memory to the launch's own function."""
+    for n, value in enumerate(args):
+        pointer = w.op(f"getelementptr i8, ptr %lane_values, i64 {128 * n}") if n else "%lane_values"
+        w.emit(f"store {VEC32} {w.vector(value)}, ptr {pointer}, align 64")
+    place = w.op(f"load ptr, ptr {w.field('%launch', LAUNCH['service'])}")
+    number = w.program.services.index(op.attr)
+    w.emit(f"call void {place}(ptr %warp, i32 {w.exec.bits}, i32 {number}, ptr %lane_values)")
+    low = w.op(f"load {VEC32}, ptr %lane_values, align 64")
+    pointer = w.op("getelementptr i8, ptr %lane_values, i64 128")
+    high = w.op(f"load {VEC32}, ptr {pointer}, align 64")
+    return Val("i64", VECTOR, parts=(Val("i32", VECTOR, vector=low), Val("i32", VECTOR, vector=high)))
+
+
 def special(w: FunctionWriter, op: Op, shape: Shape) -> Val:
     """A special register."""
     name: str = op.attr

@@ -64,6 +64,7 @@ from warpwright.isa.ptx.syntax import (
     Variable,
     Vector,
 )
+from warpwright.isa.services import ENDING, RESULT_BYTES, SERVICES
 
 STEP_BYTES = 16
 PARAMETER_BASE = {7: 0x160, 8: 0x160, 9: 0x210}
@@ -124,6 +125,7 @@ class Assembler:
         self.shared: dict[str, Storage] = {}
         self.shared_bytes = 0
         self.serial = 0
+        self.services: list[str] = []
 
     # --- the whole --------------------------------------------------------------------------------
     def assemble(self) -> Lowering:
@@ -154,7 +156,7 @@ class Assembler:
                 for name in names:
                     callee = self.module.functions.get(self.module.aliases.get(name, name))
                     if callee is None or not callee.defined:
-                        if isinstance(target, Symbol):
+                        if isinstance(target, Symbol) and name not in SERVICES:
                             raise self.at(statement, provided_by_driver(name))
                         continue
                     if callee.name not in found:
@@ -302,6 +304,8 @@ class Assembler:
     def call(self, unit: Unit, i: Instruction) -> list[Step | str]:
         """Arguments behind the own frame, the branch, and what follows the return."""
         results, target, arguments, listed = call_parts(i)
+        if isinstance(target, Symbol) and target.name in SERVICES and not self.defines(target.name):
+            return self.service(unit, i, target.name, results, arguments)
         prototype, names = self.callee(unit, target, listed)
         unit.calls |= {"*"} if isinstance(target, Register) else set(names)
         offsets, _ = signature(prototype)
@@ -355,6 +359,37 @@ class Assembler:
             copy_out(b, result, variable, outside(b, offset))
             steps.append(Step(b.ops, guard, i, "result"))
         return steps
+
+    def defines(self, name: str) -> bool:
+        found = self.module.functions.get(name)
+        return found is not None and found.defined
+
+    def service(
+        self, unit: Unit, i: Instruction, name: str, results: tuple[Operand, ...], arguments: tuple[Operand, ...]
+    ) -> list[Step | str]:
+        """A function that the driver provides."""
+        if len(arguments) != len(SERVICES[name]):
+            raise unsupported(f"{name} takes {len(SERVICES[name])} arguments, not {len(arguments)}")
+        if name not in self.services:
+            self.services.append(name)
+        b = Emitter(unit.context)
+        words: list[int] = []
+        for argument, size in zip(arguments, SERVICES[name], strict=True):
+            words += argument_words(b, argument, size)
+        value = b.op("service", "i64", *words, attr=name)
+        if name in ENDING:
+            b.op("trap", "void", attr=name)
+        elif results:
+            result = results[0]
+            if isinstance(result, Symbol):
+                place = b.frame(b.context.symbols(result.name).offset)
+                for n in range(RESULT_BYTES[name] // 4):
+                    at = b.add(place, b.const(4 * n)) if n else place
+                    b.op("store", "void", at, b.op("extract", "i32", value, attr=n), attr=Access("local", 4))
+            else:
+                wide = RESULT_BYTES[name] == 8
+                b.result(result, value if wide else b.op("extract", "i32", value, attr=0))
+        return [Step(b.ops, guard_of(unit.context, i), i)]
 
     def callee(self, unit: Unit, target: Operand, listed: Operand | None) -> tuple[Prototype, list[str]]:
         """Signature and possible functions of a call."""
@@ -497,6 +532,7 @@ class Assembler:
             local_bytes_per_thread=deep,
             barriers=self.barriers(),
             max_threads_per_block=min(limit, 1024),
+            services=tuple(self.services),
         )
 
     def depth(self, name: str, frames: Mapping[str, int], above: tuple[str, ...]) -> int:
@@ -562,9 +598,22 @@ def call_parts(i: Instruction) -> tuple[tuple[Operand, ...], Operand, tuple[Oper
 
 
 def provided_by_driver(name: str) -> str:
-    if name in ("vprintf", "malloc", "free", "__assertfail"):
-        return f"it calls {name}, which this version does not provide; remove printf, malloc or assert from the kernel"
     return f"it calls {name}, which this module does not define"
+
+
+def argument_words(b: Emitter, argument: Operand, size: int) -> list[int]:
+    """An argument as 32-bit words: a parameter variable's bytes, or a value."""
+    if isinstance(argument, Symbol):
+        storage = b.context.symbols(argument.name)
+        if storage.space == "local":
+            place = b.frame(storage.offset)
+            return [
+                b.op("load", "i32", b.add(place, b.const(4 * n)) if n else place, attr=Access("local", 4))
+                for n in range(size // 4)
+            ]
+    if size == 4:
+        return [b.source(argument, "u32")]
+    return list(b.high_low(b.source(argument, "u64")))
 
 
 def referenced(functions: list[Function]) -> set[str]:

@@ -25,6 +25,7 @@ def program_from_cubin(
     image: Image | None = None,
     bases: Mapping[str, int] | None = None,
     source: str | None = None,
+    services: Mapping[str, int] | None = None,
 ) -> Program:
     """Decode ``kernel`` of ``module`` with everything it calls.
 
@@ -33,6 +34,8 @@ def program_from_cubin(
     places (:func:`~warpwright.toolchain.relocation.relocate`).  Without ``image`` every variable and driver function
     stands at address 0, which is enough for looking at the code.  A call to a driver function is a ``LABEL`` that
     bears the function's name.
+
+    ``services`` gives code addresses, behind all sections, of functions that the driver provides: one SERVICE each.
 
     Raises :class:`~warpwright.isa.sass.decode.UnknownEncoding` for machine code outside the tables and
     :class:`~warpwright.errors.KernelNotFoundError` for an unknown kernel.
@@ -52,6 +55,12 @@ def program_from_cubin(
             WORD_BYTES * len(instructions),
         )
         instructions += _section(module, section, image.code[section], start, found.arch)
+    for name, address in (services or {}).items():
+        gap = (address - code_base) // WORD_BYTES - len(instructions)
+        instructions += decode_section(
+            NOP_WORD.to_bytes(WORD_BYTES, "little") * gap, found.arch, WORD_BYTES * len(instructions)
+        )
+        instructions.append(Instruction(address - code_base, "SERVICE", (name,), ()))
     end = WORD_BYTES * len(instructions)
     externs = {
         bases[r.section] - code_base + r.offset: r.symbol
@@ -79,6 +88,7 @@ def program_from_cubin(
         constant_banks=banks,
         max_threads_per_block=found.max_threads_per_block,
         source=source,
+        services=tuple(services or ()),
         code_base=code_base,
     )
 
@@ -113,8 +123,9 @@ def _absolute_targets(instruction: Instruction, code_base: int, end: int, extern
     operands = []
     for operand in instruction.operands:
         if operand.kind is Kind.LABEL:
-            if instruction.address in externs:
-                operand = replace(operand, name=externs[instruction.address])
+            named = externs.get(instruction.address, "")
+            if named and not code_base <= operand.value < code_base + end:
+                operand = replace(operand, name=named)
             elif code_base <= operand.value < code_base + end:
                 operand = replace(operand, value=operand.value - code_base)
         operands.append(operand)

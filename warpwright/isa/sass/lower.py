@@ -15,6 +15,7 @@ from warpwright.isa.sass import (  # noqa: F401  (importing a meaning module fil
     meaning_mbarrier,
     meaning_memory,
     meaning_move,
+    meaning_service,
     meaning_tensor,
 )
 from warpwright.isa.sass.meaning import MEANINGS, Emitter, UnsupportedInstruction

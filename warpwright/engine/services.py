@@ -1,0 +1,265 @@
+"""printf, malloc, free and assert of kernels: what the operation ``service`` does.
+
+Output is collected while a launch runs and handed over when it has ended, as a card's buffer is at synchronisation.  The heap
+of ``malloc`` is one allocation for all kernels of a device, as large as CUDA's default limit (cudaLimitMallocHeapSize, CUDA
+C++ Programming Guide, "Dynamic Global Memory Allocation").
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import struct
+import weakref
+from bisect import insort
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warpwright.engine.abi import BLOCK, LOCAL_WINDOW, SHARED_WINDOW, WARP
+from warpwright.engine.faults import thread_of
+from warpwright.engine.launch import Dim3, LaunchContext
+from warpwright.engine.memory import Allocation, DeviceMemory
+
+WINDOW_BYTES = 1 << 24
+HEAP_BYTES = 8 << 20
+HEAP_ALIGNMENT_BYTES = 16
+LONGEST_STRING = 4096
+PRINTF_BUFFER_BYTES = 1 << 20
+"""cudaLimitPrintfFifoSize's default."""
+
+Reader = Callable[[int, int, int], bytes]
+"""(lane, generic address, size) to bytes; raises IndexError where nothing lies."""
+Words = Sequence[npt.NDArray[np.uint32]]
+_SPECIFIER = re.compile(rb"%[-+ #0]*(\*|\d+)?(?:\.(\*|\d+)?)?(hh|h|ll|l|z|t|j|L)?([diouxXcspfFeEgGaA%n])")
+
+
+class DeviceHeap:
+    """The heap of device ``malloc``: first fit, kept between launches."""
+
+    def __init__(self, memory: DeviceMemory) -> None:
+        self.allocation: Allocation = memory.allocate(HEAP_BYTES, "heap of device malloc")
+        self._free: list[tuple[int, int]] = [(self.allocation.address, HEAP_BYTES)]
+        self._live: dict[int, int] = {}
+
+    def allocate(self, size: int) -> int:
+        """Address of ``size`` bytes, 0 when there is no room, as on a card."""
+        wanted = -(-max(size, 1) // HEAP_ALIGNMENT_BYTES) * HEAP_ALIGNMENT_BYTES
+        for i, (address, room) in enumerate(self._free):
+            if room >= wanted:
+                if room == wanted:
+                    del self._free[i]
+                else:
+                    self._free[i] = (address + wanted, room - wanted)
+                self._live[address] = wanted
+                return address
+        return 0
+
+    def free(self, address: int) -> bool:
+        """Give memory back; False when the pointer is not one of ours."""
+        size = self._live.pop(address, 0)
+        if not size:
+            return address == 0
+        insort(self._free, (address, size))
+        joined: list[tuple[int, int]] = []
+        for at, room in self._free:
+            if joined and sum(joined[-1]) == at:
+                joined[-1] = (joined[-1][0], joined[-1][1] + room)
+            else:
+                joined.append((at, room))
+        self._free = joined
+        return True
+
+
+_heaps: weakref.WeakKeyDictionary[DeviceMemory, DeviceHeap] = weakref.WeakKeyDictionary()
+
+
+def heap_of(memory: DeviceMemory) -> DeviceHeap:
+    """A device's heap, made when a kernel that uses it is first launched."""
+    found = _heaps.get(memory)
+    if found is None or found.allocation.freed:
+        found = _heaps[memory] = DeviceHeap(memory)
+    return found
+
+
+class LaunchServices:
+    """What one launch printed, and its heap."""
+
+    def __init__(self, context: LaunchContext) -> None:
+        self.context = context
+        self.heap = heap_of(context.memory) if "malloc" in context.program.services else None
+        self.output = bytearray()
+        self.lost = False
+        self.assertions: list[str] = []
+        self.failure: BaseException | None = None
+
+    def serve(
+        self, name: str, lanes: Sequence[int], words: Words, block: Dim3, warp: int, read: Reader
+    ) -> npt.NDArray[np.uint64]:
+        """Do it for each lane, lowest first; the lanes' results."""
+        result = np.zeros(32, np.uint64)
+        for lane in lanes:
+            arguments = [int(w[lane]) for w in words]
+            if name == "vprintf":
+                result[lane] = self._print(lane, _address(arguments, 0), _address(arguments, 2), read)
+            elif name == "malloc" and self.heap is not None:
+                result[lane] = self.heap.allocate(_address(arguments, 0))
+            elif name == "free":
+                heap_of(self.context.memory).free(_address(arguments, 0))
+            elif name == "__assertfail":
+                self._assert(lane, arguments, block, warp, read)
+        return result
+
+    def _print(self, lane: int, form: int, values: int, read: Reader) -> int:
+        text = _string(read, lane, form)
+        if text is None:
+            return 0xFFFF_FFFF
+        printed, count = format_text(
+            text, lambda offset, size: read(lane, values + offset, size), lambda a: _string(read, lane, a)
+        )
+        if len(self.output) + len(printed) <= PRINTF_BUFFER_BYTES:
+            self.output += printed
+        else:
+            self.lost = True
+        return count
+
+    def _assert(self, lane: int, arguments: list[int], block: Dim3, warp: int, read: Reader) -> None:
+        message, file, function = (_string(read, lane, _address(arguments, at)) or b"?" for at in (0, 2, 5))
+        thread = thread_of(self.context.geometry, warp, lane)
+        place = f"block: [{block[0]},{block[1]},{block[2]}], thread: [{thread[0]},{thread[1]},{thread[2]}]"
+        shown = [x.decode(errors="replace") for x in (file, function, message)]
+        self.assertions.append(f"{shown[0]}:{arguments[4]}: {shown[1]}: {place} Assertion `{shown[2]}` failed.")
+
+    # --- compiled code ----------------------------------------------------------------------------
+    def native(self) -> Any:
+        """The C function that compiled code calls: (WARP, lanes, number of the service, words, instruction)."""
+        names = tuple(self.context.program.services)
+
+        def call(warp: int, lanes: int, number: int, values: int) -> None:
+            try:
+                self._serve_native(names[number], warp, lanes, values)
+            except BaseException as failure:
+                self.failure = failure
+
+        return ctypes.CFUNCTYPE(None, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint64)(call)
+
+    def _serve_native(self, name: str, warp: int, lanes: int, values: int) -> None:
+        table = np.ctypeslib.as_array((ctypes.c_uint32 * 512).from_address(values)).reshape(16, 32)
+        block = _word(warp + WARP["block"])
+        local, shared = _word(warp + WARP["local_base"]), _word(block + BLOCK["shared_base"])
+        room = _word(block + BLOCK["shared_bytes"])
+        index = tuple(_word(block + BLOCK[f"index_{axis}"]) for axis in "xyz")
+
+        def read(lane: int, address: int, size: int) -> bytes:
+            if LOCAL_WINDOW <= address < LOCAL_WINDOW + WINDOW_BYTES:
+                offset = address - LOCAL_WINDOW
+                return b"".join(
+                    ctypes.string_at(local + (at // 4 * 32 + lane) * 4 + at % 4, 1)
+                    for at in range(offset, offset + size)
+                )
+            if SHARED_WINDOW <= address < SHARED_WINDOW + WINDOW_BYTES:
+                offset = address - SHARED_WINDOW
+                if offset + size > room:
+                    raise IndexError(address)
+                return ctypes.string_at(shared + offset, size)
+            return self.read_global(address, size)
+
+        chosen = [lane for lane in range(32) if lanes >> lane & 1]
+        number = _word(warp + WARP["warp_in_block"])
+        result = self.serve(name, chosen, list(table.copy()), (index[0], index[1], index[2]), number, read)
+        table[0] = result.astype(np.uint32)
+        table[1] = (result >> np.uint64(32)).astype(np.uint32)
+
+    def read_global(self, address: int, size: int) -> bytes:
+        """Bytes of global memory, of one allocation."""
+        memory = self.context.memory
+        found = memory.find(address)
+        if found is None or address + size > found.end:
+            raise IndexError(address)
+        return memory.view(address, size, read_only=True).tobytes()
+
+
+def _word(address: int) -> int:
+    return ctypes.c_int64.from_address(address).value
+
+
+def _address(words: Sequence[int], at: int) -> int:
+    return words[at] | words[at + 1] << 32
+
+
+def _string(read: Reader, lane: int, address: int) -> bytes | None:
+    """A C string of the device; None when it does not lie in memory."""
+    found = bytearray()
+    try:
+        while len(found) < LONGEST_STRING:
+            byte = read(lane, address + len(found), 1)
+            if byte == b"\0":
+                return bytes(found)
+            found += byte
+    except IndexError:
+        return bytes(found) if found else None
+    return bytes(found)
+
+
+def format_text(
+    form: bytes, argument: Callable[[int, int], bytes], string: Callable[[int], bytes | None]
+) -> tuple[bytes, int]:
+    """What printf makes of a format, and the number of its arguments.
+
+    Args:
+        argument: bytes of the argument buffer (offset, size).  Arguments lie in it as in a structure: 4 bytes for integers of
+            32 bits and less, 8 for others, doubles and pointers, each aligned to its size.
+        string: the C string at an address.
+    """
+    libc = ctypes.CDLL(None)
+    at, count = 0, 0
+
+    def take(size: int) -> bytes:
+        nonlocal at, count
+        at = -(-at // size) * size
+        raw = argument(at, size)
+        at += size
+        count += 1
+        return raw
+
+    def show(match: re.Match[bytes]) -> bytes:
+        width, precision, length, kind = match[1], match[2], match[3] or b"", match[4]
+        if kind == b"%":
+            return b"%"
+        if kind == b"n":
+            return b""
+        specifier = match[0]
+        for star in (width, precision):
+            if star == b"*":
+                specifier = specifier.replace(b"*", str(struct.unpack("<i", take(4))[0]).encode(), 1)
+        value: Any
+        if kind in b"fFeEgGaA":
+            value = ctypes.c_double(struct.unpack("<d", take(8))[0])
+            specifier = specifier.replace(b"L", b"")
+        elif kind == b"s":
+            value = string(struct.unpack("<Q", take(8))[0])
+            value = ctypes.c_char_p(b"(null)" if value is None else value)
+        elif kind == b"p":
+            value = ctypes.c_void_p(struct.unpack("<Q", take(8))[0])
+        elif kind in b"diouxX" and length in (b"l", b"ll", b"z", b"t", b"j"):
+            value = ctypes.c_int64(struct.unpack("<q", take(8))[0])
+        else:
+            value = ctypes.c_int32(struct.unpack("<i", take(4))[0])
+        room = 512 + LONGEST_STRING
+        buffer = ctypes.create_string_buffer(room)
+        written = int(libc.snprintf(buffer, ctypes.c_size_t(room), specifier, value))
+        return buffer.raw[: min(max(written, 0), room - 1)]
+
+    try:
+        return _SPECIFIER.sub(show, form), count
+    except IndexError:
+        return form, count
+
+
+def emit(services: LaunchServices, write: Callable[[bytes], None]) -> None:
+    """Hand over what a launch printed."""
+    if services.output:
+        write(bytes(services.output))
+        services.output.clear()

@@ -1,0 +1,32 @@
+"""Functions that the driver provides to kernels: printf, malloc, free and the failure of an assertion.
+
+Compiled code calls them by CUDA's ABI: arguments in registers from R4 on, each aligned to its size, the result in R4 (and
+R5), the return address in R20 and R21 (read off the machine code that CUDA 12.9 makes for sm_70, sm_80 and sm_90).  Here each is
+one operation, ``service``, whose arguments are 32-bit words.
+"""
+
+from __future__ import annotations
+
+SERVICES: dict[str, tuple[int, ...]] = {
+    "vprintf": (8, 8),
+    "malloc": (8,),
+    "free": (8,),
+    "__assertfail": (8, 8, 4, 8, 8),
+}
+"""Bytes of each argument, by name."""
+RESULT_BYTES = {"vprintf": 4, "malloc": 8}
+ENDING = frozenset(("__assertfail",))
+"""Services that do not come back."""
+FIRST_REGISTER, RETURN_REGISTER = 4, 20
+
+
+def argument_registers(name: str) -> list[int]:
+    """Registers that hold a service's words, in order."""
+    found: list[int] = []
+    following = FIRST_REGISTER
+    for size in SERVICES[name]:
+        count = size // 4
+        following = -(-following // count) * count
+        found += range(following, following + count)
+        following += count
+    return found
