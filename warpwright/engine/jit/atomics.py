@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from warpwright.engine.jit import trace as tr
-from warpwright.engine.jit.checks import call_slow, site_pointer
+from warpwright.engine.jit.checks import call_slow, settle_faults, site_pointer
 from warpwright.engine.jit.function import FunctionWriter, Val
 from warpwright.engine.jit.places import VEC32, Place, vector_offset_pointer
 from warpwright.engine.jit.shapes import UNSET_KIND, VECTOR
@@ -31,6 +31,7 @@ def emit_atomic(w: FunctionWriter, op: Op, args: list[Val]) -> Val:
     tr.record_access(w, place.address, access)
     if args[0].shape.kind == UNSET_KIND:
         place.address = w.constant(place.kind, 0)
+    settle_faults(w)
     words = access.bytes // 4
     for position, value in enumerate(args[1:]):
         for n, word in enumerate(w.words_of(value, words)):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 
+from warpwright.engine.abi import WARP
 from warpwright.engine.jit import cold
 from warpwright.engine.jit.function import AccessGroup, FunctionWriter, Masks, Sum
 from warpwright.engine.jit.places import VEC32, VEC64, VECBOOL, VECPTR, Place, addresses_vector, shift_of
@@ -71,21 +72,63 @@ def call_slow(w: FunctionWriter, name: str, place: Place, site: str, exec_bits: 
     return after
 
 
-def describe(w: FunctionWriter, place: Place, offsets: list[int] | None) -> str:
-    """The constant that tells the rare way about an access; ``offsets`` from :meth:`Place.start`, or addresses given."""
+def describe(w: FunctionWriter, place: Place, site: int, offsets: list[int] | None) -> int:
+    """Number of the access in the table for the rare way; ``offsets`` from :meth:`Place.start`, or addresses given."""
     lanes = "null"
     if offsets is not None:
         lanes = w.table(("offsets", tuple(offsets)), "i32", offsets, LANES)
-    name = f"@access{len(w.globals)}"
     extent = str(place.extent) if place.group is None else f"GROUPEXTENT{place.group.number}_"
-    values = f"i64 {instruction_address(w)}, ptr {lanes}, i32 {place.size}, i32 {SPACES[place.access.space]}"
-    w.globals.append(
-        f"{name} = private unnamed_addr constant {{ i64, ptr, i32, i32, i32 }} {{ {values}, i32 {extent} }}"
+    w.accesses.append(
+        f"{{ i64, ptr, i32, i32, i32, i32 }} {{ i64 {instruction_address(w)}, ptr {lanes}, i32 {place.size}, "
+        f"i32 {SPACES[place.access.space]}, i32 {extent}, i32 {SITE_BYTES * site if site >= 0 else -1} }}"
     )
-    return name
+    return len(w.accesses) - 1
 
 
-def call_rare(w: FunctionWriter, name: str, place: Place, site: str, exec_bits: str) -> tuple[str, str]:
+def note_exec(w: FunctionWriter) -> None:
+    """Tell rare ways which lanes execute."""
+    if w.noted_exec != w.exec.bits:
+        w.noted_exec = w.exec.bits
+        w.emit(f"store i32 {w.exec.bits}, ptr %noted_exec")
+
+
+def lane_offsets(place: Place) -> list[int]:
+    """Bytes from the lowest address to each lane's."""
+    return [p - place.low for p in place.pattern or (0,) * LANES]
+
+
+def checked_window(w: FunctionWriter, place: Place, site: int, fine: str, host: str) -> str:
+    """Pointer to the bytes of a load: memory itself where they are ``fine``, else a copy (zeros after a fault)."""
+    number = describe(w, place, site, lane_offsets(place))
+    note_exec(w)
+    w.unsettled = True
+    if w.keeps_registers:
+        return w.op(cold.checked_window(host, w.op(f"zext i1 {fine} to i32"), number))
+    before, join, slow = w.new_label("checked"), w.new_label("window"), w.new_label("slow")
+    w.emit(f"br label %{before}")
+    w.label(before)
+    w.emit(f"br i1 {fine}, label %{join}, label %{slow}, !prof !0")
+    w.label(slow)
+    w.declare("ww_served_window", "i64", "ptr, i64, i32")
+    given = w.op(f"ptrtoint ptr {host} to i64")
+    served = w.op(f"inttoptr i64 {w.op(cold.ordinary_call('window', given, number))} to ptr")
+    w.emit(f"br label %{join}")
+    w.label(join)
+    return w.op(f"phi ptr [ {host}, %{before} ], [ {served}, %{slow} ]")
+
+
+def settle_faults(w: FunctionWriter) -> None:
+    """Leave when a load of this block was at fault: before anything that others could see, and at the block's end."""
+    if not w.unsettled:
+        return
+    w.unsettled = False
+    kind = w.load_field("%warp", WARP["fault_kind"])
+    go = w.new_label("settled")
+    w.emit(f"br i1 {w.op(f'icmp ne i64 {kind}, 0')}, label %fault, label %{go}, !prof !2")
+    w.label(go)
+
+
+def call_rare(w: FunctionWriter, name: str, place: Place, site: int) -> tuple[str, str]:
     """(address of the served values, label behind the call); leaves through 'fault' when a lane is at fault."""
     if place.scattered or place.address.shape.kind == VECTOR_KIND:
         w.emit(f"store {VEC64} {addresses_vector(w, place)}, ptr %lane_addresses, align 64")
@@ -94,15 +137,21 @@ def call_rare(w: FunctionWriter, name: str, place: Place, site: str, exec_bits: 
         start = place.start()
         if not place.wide:
             start = w.op(f"zext i32 {start} to i64")
-        offsets = [p - place.low for p in place.pattern or (0,) * LANES]
-    w.declare(f"ww_rare_{name}", "ptr", "ptr, ptr, i64, i32, ptr, ptr")
-    arguments = ["%warp", site, start, exec_bits, describe(w, place, offsets), "%lane_addresses"]
-    served = w.op(cold.call(name, ", ".join(arguments), _kept(w)))
-    fault = w.op(f"icmp eq ptr {served}, null")
+        offsets = lane_offsets(place)
+    number = describe(w, place, site, offsets)
+    if w.noted_exec != w.exec.bits:
+        note_exec(w)
+        w.noted_exec = ""  # only on this way
+    if w.keeps_registers:
+        served = w.op(cold.call(name, start, number, _kept(w)))
+    else:
+        w.declare(f"ww_served_{name}", "i64", "ptr, i64, i32")
+        served = w.op(cold.ordinary_call(name, start, number))
+    fault = w.op(f"icmp eq i64 {served}, 0")
     after = w.new_label("served")
     w.emit(f"br i1 {fault}, label %fault, label %{after}, !prof !2")
     w.label(after)
-    return served, after
+    return w.op(f"inttoptr i64 {served} to ptr"), after
 
 
 def _kept(w: FunctionWriter) -> list[str]:
@@ -142,7 +191,7 @@ def check(w: FunctionWriter, place: Place, site: str) -> tuple[str, str]:
     return fine, w.op(f"getelementptr i8, ptr %local_base, i64 {row}")
 
 
-def check_group(w: FunctionWriter, place: Place) -> tuple[str, str, str]:
+def check_group(w: FunctionWriter, place: Place) -> tuple[int, str, str]:
     """(allocation cache, whether all loads of this block from the same base are fine, host pointer of this one).
 
     Addresses of a group are ``base + times * stride + step`` with constant steps in ``low .. high`` and times in
@@ -164,9 +213,10 @@ def check_group(w: FunctionWriter, place: Place) -> tuple[str, str, str]:
     ):
         group = w.open_groups[key] = AccessGroup(len(w.groups), low, high, sum_.times, sum_.times)
         w.groups.append(group)
-        group.site = site_pointer(w, w.add_site())
-        first = w.op(f"load i64, ptr {group.site}")
-        count = w.op(f"load i64, ptr {w.field(group.site, 8)}")
+        group.site = w.add_site()
+        pointer = site_pointer(w, group.site)
+        first = w.op(f"load i64, ptr {pointer}")
+        count = w.op(f"load i64, ptr {w.field(pointer, 8)}")
 
         def fits(base: str) -> str:
             offset = w.op(f"sub i64 {w.op(f'add i64 {base}, GROUPLOW{group.number}_')}, {first}")

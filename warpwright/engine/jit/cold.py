@@ -1,11 +1,17 @@
 """Rare ways of memory accesses, kept from disturbing the code around them.
 
-An access whose check fails calls a shared function that serves the lanes one by one.  An ordinary call would make
-LLVM keep every vector in memory around each access, though the call is hardly ever made: all vector registers of
-the System V ABI belong to the callee.  So on x86-64 the call is an inline assembly statement that changes nothing
-but its result, and its target, written in assembly, saves all registers (Intel SDM, volume 1, chapters 10-15).
+An access whose check fails has a shared function serve its lanes one by one.  An ordinary call would make LLVM
+keep every vector in memory around each access, though the call is hardly ever made: all vector registers of
+the System V ABI belong to the callee.  And a branch around it would end a basic block at each access, which costs
+more time in compiling than everything else.  So on x86-64 check and call are one inline assembly statement that changes
+nothing but its result, with the call out of line; the function called is written in assembly and saves all registers
+(Intel SDM, volume 1, chapters 10-15).  Elsewhere they are a branch and an ordinary call.
+
 A load from a window of neighbouring bytes gets back the address of a copy of that window and reads there, so
-that its fast and its rare way share one load.
+that its fast and its rare way share one load.  When a lane is at fault the copy is zeros, and the fault recorded in the
+warp, which is asked for before anything that others could see (``checks.settle_faults``).
+
+What a rare way needs besides an address lies in the warp function's scratch memory and in a table of its accesses.
 """
 
 from __future__ import annotations
@@ -15,16 +21,31 @@ from functools import cache
 
 import llvmlite.binding as llvm
 
-ACCESS = {"instruction": 0, "offsets": 8, "bytes": 16, "space": 20, "extent": 24}
-"""Byte offsets in the constant that describes one access; ``offsets`` points to 32 lane offsets or is null."""
+from warpwright.engine.abi import BLOCK, LAUNCH, WARP
+from warpwright.engine.jit.texts import each_lane, load_fields
+
+ACCESS = {
+    "instruction": (0, "i64"),
+    "offsets": (8, "ptr"),
+    "bytes": (16, "i32"),
+    "space": (20, "i32"),
+    "extent": (24, "i32"),
+    "site": (28, "i32"),
+}
+"""The entry of one access: byte offsets and types.  ``offsets`` points to 32 lane offsets, or is null where
+addresses are given; ``site`` is the byte offset of its allocation cache, negative for none."""
+ACCESS_BYTES = 32
 VALUES_AT = 256
-"""Scratch memory of a warp function: 32 addresses, then values (512 words), then the window."""
+"""Scratch memory of a warp function: 32 addresses, then values (512 words), then the window, then what rare ways need."""
 WINDOW_AT = VALUES_AT + 2048
 WINDOW_BYTES = 1024
-SCRATCH_BYTES = WINDOW_AT + WINDOW_BYTES
-ARGUMENTS = "ptr %warp, ptr %site, i64 %start, i32 %exec, ptr %access, ptr %scratch"
+NEEDS_AT = WINDOW_AT + WINDOW_BYTES
+NEEDS = {"self": (0, "ptr"), "warp": (8, "ptr"), "sites": (16, "ptr"), "accesses": (24, "ptr"), "exec": (32, "i32")}
+"""``exec``: the lanes that execute, kept up to date while the function runs."""
+SCRATCH_BYTES = NEEDS_AT + 64
 FUNCTIONS = ("window", "load", "store")
-REGISTERS = ("rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11")
+REGISTERS = ("rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11")
+CLOBBERS = "~{memory},~{dirflag},~{fpsr},~{flags}"
 
 
 @cache
@@ -39,22 +60,35 @@ def vector_level() -> str:
     return "avx" if features.get("avx") else "sse"
 
 
-def call(function: str, arguments: str, kept: Sequence[str] = ()) -> str:
-    """LLVM text of a call of ``ww_rare_<function>`` that returns a pointer, null at fault.
+def _ask(function: str, number: int) -> str:
+    """Assembly that hands over an address ($0) and an access's number, and takes the answer."""
+    return f"pushq $1\\0Apushq $0\\0Apushq $${number}\\0Acallq ww_rare_{function}\\0Apopq $0"
+
+
+def checked_window(host: str, fine: str, number: int) -> str:
+    """LLVM text of a pointer to a window: ``host`` where ``fine`` (an i32) is not 0, else the served copy."""
+    text = f"testl $2, $2\\0Aje 2f\\0A1:\\0A.subsection 1\\0A2:\\0A{_ask('window', number)}\\0Ajmp 1b\\0A.previous"
+    return (
+        f'call ptr asm sideeffect "{text}", "=r,*m,r,0,{CLOBBERS}"(ptr elementtype(i64) %needs, i32 {fine}, ptr {host})'
+    )
+
+
+def call(function: str, start: str, number: int, kept: Sequence[str]) -> str:
+    """LLVM text of a call of ``ww_rare_<function>`` whose result is an i64, 0 at fault.
 
     ``kept``: vector registers, type and name, that the call shall seem to read (:func:`kept_lanes`).
     """
-    types = ("ptr", "ptr", "i64", "i32", "ptr", "ptr")
-    values = ", ".join(f"{t} {v}" for t, v in zip(types, arguments.split(", "), strict=True))
-    if vector_level() == "none":
-        return f"call ptr @ww_rare_{function}({values})"
     more = "".join(",v" if vector_level().startswith("avx512") else ",x" for _ in kept)
+    values = "".join(f", {value}" for value in kept)
     return (
-        f'call ptr asm sideeffect "callq *%rax", "={{rax}},{{rdi}},{{rsi}},{{rdx}},{{ecx}},{{r8}},{{r9}},0{more},'
-        f'~{{memory}},~{{dirflag}},~{{fpsr}},~{{flags}}"({values}, ptr @ww_rare_{function}'
-        + "".join(f", {value}" for value in kept)
-        + ")"
+        f'call i64 asm sideeffect "{_ask(function, number)}", "=r,*m,0{more},{CLOBBERS}"'
+        f"(ptr elementtype(i64) %needs, i64 {start}{values})"
     )
+
+
+def ordinary_call(function: str, start: str, number: int) -> str:
+    """The same as an ordinary call."""
+    return f"call i64 @ww_served_{function}(ptr %lane_addresses, i64 {start}, i32 {number})"
 
 
 def kept_lanes() -> int:
@@ -68,7 +102,11 @@ def kept_lanes() -> int:
 
 
 def _keeper(function: str) -> str:
-    """Assembly of ``ww_rare_<function>``: save all registers but rax, call the function proper, restore."""
+    """Assembly of ``ww_rare_<function>``: save all registers, call the function proper, restore.
+
+    On the stack above the return address: the access's number, the address, and the scratch memory's, whose place the
+    result takes.
+    """
     level = vector_level()
     count, size, move, name = {
         "avx512": (32, 64, "vmovaps", "zmm"),
@@ -91,71 +129,87 @@ def _keeper(function: str) -> str:
         *(f"pushq %{r}" for r in REGISTERS),
         *(f"subq ${room}, %rsp", "andq $-64, %rsp"),
         *keep,
+        *("movl 16(%rbp), %edx", "movq 24(%rbp), %rsi", "movq 32(%rbp), %rdi"),
         f"callq ww_served_{function}",
+        "movq %rax, 32(%rbp)",
         *restore,
         f"leaq -{8 * len(REGISTERS)}(%rbp), %rsp",
         *(f"popq %{r}" for r in reversed(REGISTERS)),
-        *("popq %rbp", "retq"),
+        *("popq %rbp", "retq $16"),
     ]
     return "\n".join(f'module asm "{line}"' for line in lines)
 
 
-def _served(function: str, serve: str, rest: str, name: str) -> str:
-    fields = "\n".join(
-        f"  %{field}_p = getelementptr i8, ptr %access, i64 {at}\n"
-        f"  %{field} = load {'i64' if field == 'instruction' else 'ptr' if field == 'offsets' else 'i32'}, ptr %{field}_p"
-        for field, at in ACCESS.items()
-    )
+def _served(function: str, serve: str, start: str, fault: str, good: str) -> str:
+    """``ww_served_<function>``; ``start`` makes %start, the first byte's address in its space, of %given."""
     return f"""
-define ptr @{name}({ARGUMENTS}) noinline {{
-{fields}
+define i64 @ww_served_{function}(ptr %scratch, i64 %given, i32 %which) noinline {{
+  %needs = getelementptr i8, ptr %scratch, i64 {NEEDS_AT}
+{load_fields("%needs", {name: field for name, field in NEEDS.items() if name != "self"})}
+  %which64 = zext i32 %which to i64
+  %entry_off = mul i64 %which64, {ACCESS_BYTES}
+  %access = getelementptr i8, ptr %accesses, i64 %entry_off
+{load_fields("%access", {("site_off" if name == "site" else name): field for name, field in ACCESS.items()})}
+  %no_site = icmp slt i32 %site_off, 0
+  %site_off64 = sext i32 %site_off to i64
+  %some_site = getelementptr i8, ptr %sites, i64 %site_off64
+  %site = select i1 %no_site, ptr null, ptr %some_site
   %values = getelementptr i8, ptr %scratch, i64 {VALUES_AT}
-  %given = icmp eq ptr %offsets, null
+  %window = getelementptr i8, ptr %scratch, i64 {WINDOW_AT}
   %narrow = icmp uge i32 %space, 2
   %bits = select i1 %narrow, i64 4294967295, i64 -1
-  br i1 %given, label %serve, label %spread
+{start}
+  %are_given = icmp eq ptr %offsets, null
+  br i1 %are_given, label %serve, label %spread
 spread:
-  %n = phi i64 [ 0, %0 ], [ %n1, %spread ]
-  %o_p = getelementptr i32, ptr %offsets, i64 %n
+  %l = phi i64 [ 0, %0 ], [ %l1, %spread ]
+  %o_p = getelementptr i32, ptr %offsets, i64 %l
   %o = load i32, ptr %o_p
   %o64 = sext i32 %o to i64
   %sum = add i64 %start, %o64
   %address = and i64 %sum, %bits
-  %a_p = getelementptr i64, ptr %scratch, i64 %n
+  %a_p = getelementptr i64, ptr %scratch, i64 %l
   store i64 %address, ptr %a_p
-  %n1 = add i64 %n, 1
-  %more = icmp ult i64 %n1, 32
+  %l1 = add i64 %l, 1
+  %more = icmp ult i64 %l1, 32
   br i1 %more, label %spread, label %serve
 serve:
   %fault = call i1 @{serve}(ptr %warp, ptr %site, ptr %scratch, ptr %values, i32 %exec, i32 %bytes, i32 %space, i32 %extent, i64 %instruction)
   br i1 %fault, label %bad, label %good
 bad:
-  ret ptr null
+{fault}
 good:
-{rest}
+{good}
 }}
 """
 
 
-WINDOW_COPY = f"""
-  %window = getelementptr i8, ptr %scratch, i64 {WINDOW_AT}
-  %words0 = lshr i32 %bytes, 2
-  %words = zext i32 %words0 to i64
-  br label %next
-next:
-  %rest = phi i32 [ %exec, %good ], [ %rest1, %lane_done ]
-  %any = icmp ne i32 %rest, 0
-  br i1 %any, label %lane, label %end
-lane:
-  %number = call i32 @llvm.cttz.i32(i32 %rest, i1 true)
-  %less = sub i32 %rest, 1
-  %rest1 = and i32 %rest, %less
-  %l = zext i32 %number to i64
-  %lo_p = getelementptr i32, ptr %offsets, i64 %l
+WINDOW_START = f"""
+  %block_pp = getelementptr i8, ptr %warp, i64 {WARP["block"]}
+  %block = load ptr, ptr %block_pp
+  %shared_p = getelementptr i8, ptr %block, i64 {BLOCK["shared_base"]}
+  %shared = load i64, ptr %shared_p
+  %launch_pp = getelementptr i8, ptr %warp, i64 {WARP["launch"]}
+  %launch = load ptr, ptr %launch_pp
+  %minus_p = getelementptr i8, ptr %launch, i64 {LAUNCH["host_minus_device"]}
+  %minus = load i64, ptr %minus_p
+  %origin = select i1 %narrow, i64 %shared, i64 %minus
+  %start = sub i64 %given, %origin"""
+"""A window's address is one of the host's."""
+WINDOW_ZEROS = f"""
+  call void @llvm.memset.p0.i64(ptr %window, i8 0, i64 {WINDOW_BYTES}, i1 false)
+  %zeros = ptrtoint ptr %window to i64
+  ret i64 %zeros"""
+WINDOW_COPY = (
+    """
+  br label %next"""
+    + each_lane(
+        """
+  %lo_p = getelementptr i32, ptr %offsets, i64 %n
   %lo = load i32, ptr %lo_p
   %lo64 = sext i32 %lo to i64
   %to = getelementptr i8, ptr %window, i64 %lo64
-  %from = getelementptr i32, ptr %values, i64 %l
+  %from = getelementptr i32, ptr %values, i64 %n
   switch i32 %bytes, label %wide [ i32 1, label %one i32 2, label %two ]
 one:
   %v1 = load i8, ptr %from
@@ -174,23 +228,34 @@ wide:
   %t_p = getelementptr i8, ptr %to, i64 %t_off
   store i32 %v4, ptr %t_p
   %w1 = add i64 %w, 1
-  %w_more = icmp ult i64 %w1, %words
-  br i1 %w_more, label %wide, label %lane_done
-lane_done:
-  br label %next
-end:
-  ret ptr %window"""
+  %t_next = shl i64 %w1, 2
+  %bytes64 = zext i32 %bytes to i64
+  %w_more = icmp ult i64 %t_next, %bytes64
+  br i1 %w_more, label %wide, label %lane_done""",
+        entry="good",
+    )
+    + """
+  %copy = ptrtoint ptr %window to i64
+  ret i64 %copy"""
+)
+GIVEN = "  %start = add i64 %given, 0"
+FAULT = "  ret i64 0"
+VALUES = "  %served = ptrtoint ptr %values to i64\n  ret i64 %served"
 
 
 def module_text() -> str:
     """The functions and, on x86-64, what keeps the registers around them."""
-    kept = vector_level() != "none"
-    stem = "ww_served_" if kept else "ww_rare_"
     text = [
-        _served("window", "ww_load", WINDOW_COPY, stem + "window"),
-        _served("load", "ww_load", "  ret ptr %values", stem + "load"),
-        _served("store", "ww_store", "  ret ptr %values", stem + "store"),
+        _served("window", "ww_load", WINDOW_START, WINDOW_ZEROS, WINDOW_COPY),
+        _served("load", "ww_load", GIVEN, FAULT, VALUES),
+        _served("store", "ww_store", GIVEN, FAULT, VALUES),
     ]
-    if kept:
+    if vector_level() != "none":
         text += [_keeper(function) for function in FUNCTIONS]
     return "\n".join(text)
+
+
+def symbols() -> tuple[str, ...]:
+    """Names of the functions that kernels call."""
+    kept = () if vector_level() == "none" else tuple(f"ww_rare_{name}" for name in FUNCTIONS)
+    return (*kept, *(f"ww_served_{name}" for name in FUNCTIONS))

@@ -217,6 +217,12 @@ def write_module(
                 definitions.append(made[0])
                 declared.update(made[1])
     constants = list(writer.globals)
+    if writer.accesses:
+        entries = ", ".join(writer.accesses)
+        kind = writer.accesses[0].split(" { ")[0]
+        constants.append(
+            f"@accesses = private unnamed_addr constant [{len(writer.accesses)} x {kind}] [{entries}], align 8"
+        )
     if "zeros" in writer.tables:
         constants.append("@zeros = private unnamed_addr constant [64 x i8] zeroinitializer, align 64")
     whole = "\n".join([*constants, *declared.values(), *definitions, text, MODULE_FOOTER])

@@ -13,6 +13,7 @@ from warpwright.engine.jit import lanes as ln
 from warpwright.engine.jit import trace as tr
 from warpwright.engine.jit.arithmetic import canonical_word, emit_pure
 from warpwright.engine.jit.atomics import emit_atomic
+from warpwright.engine.jit.checks import settle_faults
 from warpwright.engine.jit.constants import emit_load_const
 from warpwright.engine.jit.flow import Bits, members
 from warpwright.engine.jit.function import FunctionWriter, Masks, ResumePoint, Val, vector_type
@@ -163,6 +164,8 @@ class WarpFunction:
             w.emit(f"%{name} = alloca {type}")
         w.emit(f"%lane_addresses = alloca [{cold.SCRATCH_BYTES} x i8], align 64")
         w.emit(f"%lane_values = getelementptr i8, ptr %lane_addresses, i64 {cold.VALUES_AT}")
+        w.emit(f"%needs = getelementptr i8, ptr %lane_addresses, i64 {cold.NEEDS_AT}")
+        w.emit(f"%noted_exec = getelementptr i8, ptr %needs, i64 {cold.NEEDS['exec'][0]}")
         w.emit(f"%launch = load ptr, ptr {w.field('%warp', WARP['launch'])}")
         w.emit(f"%block = load ptr, ptr {w.field('%warp', WARP['block'])}")
         w.emit(f"%save = load ptr, ptr {w.field('%warp', WARP['spill'])}")
@@ -179,6 +182,10 @@ class WarpFunction:
         w.emit(f"%sites_own = getelementptr i8, ptr %save, i64 {SPILL_HEADER_BYTES}")
         w.emit("%sites_null = icmp eq ptr %sites_given, null")
         w.emit("%sites = select i1 %sites_null, ptr %sites_own, ptr %sites_given")
+        if w.accesses:
+            needs = {"self": "%lane_addresses", "warp": "%warp", "sites": "%sites", "accesses": "@accesses"}
+            for name, pointer in needs.items():
+                w.store_field("%needs", cold.NEEDS[name][0], pointer, "ptr")
         w.emit(f"%exited = getelementptr i8, ptr %warp, i64 {WARP['exited']}")
         w.emit(f"%turns = getelementptr i8, ptr %save, i64 {TURNS_AT}")
         # A resume may begin in the middle of the chain: only a whole pass without progress is a deadlock.
@@ -352,6 +359,7 @@ class WarpFunction:
         w.held = {}
         w.numbered = {}
         w.fresh = []
+        w.noted_exec = ""
         w.mask = Masks(lanes)
         self._instruction(index, after_barrier=True)
         w.held = {}
@@ -437,6 +445,7 @@ class WarpFunction:
         w.held = {}
         w.numbered = {}
         w.fresh = []
+        w.noted_exec = ""
         if self.pendable >> n & 1:
             w.label(f"h{n}")
             some = w.op("icmp ne i32 " + w.op(f"load i32, ptr %p{n}") + ", 0")
@@ -729,6 +738,7 @@ class WarpFunction:
         pattern = value.shape.pattern
         if pattern is None or never_wraps(value.shape, 32, True):
             return
+        settle_faults(w)
         least = -(1 << 31) - min(*pattern, 0)
         most = (1 << 31) - 1 - max(*pattern, 0)
         above = w.op(f"sub i32 {w.scalar(value)}, {least}")
@@ -816,6 +826,7 @@ class WarpFunction:
         w = self.w
         values = self._instruction(index)
         tr.finish_block(w)
+        settle_faults(w)
         low = w.lowered[index]
         end = w.flow.ends[n]
         if not end:

@@ -93,7 +93,7 @@ class AccessGroup:
     least: int = 0
     most: int = 0
     """Multiples of the stride between the base and the accesses."""
-    site: str = ""
+    site: int = -1
     fine: str = ""
 
 
@@ -388,6 +388,14 @@ class FunctionWriter(Text):
                 base = Sum(x.scalar)
             self.sums[result] = base._replace(stride=y.scalar, times=base.times + 1)
 
+    accesses: list[str] = field(default_factory=list)
+    """What rare ways must know of each access (``cold.ACCESS``)."""
+    noted_exec: str = ""
+    """The lanes that rare ways take for the executing ones."""
+    unsettled: bool = False
+    """Whether a load of this block may have been at fault."""
+    keeps_registers: bool = True
+    """Whether rare ways are called so that they keep all registers (``cold.vector_level``)."""
     recording: bool = False
     """Whether a memory operation leaves a trace record: one does for its whole instruction."""
     trace_at: str = ""

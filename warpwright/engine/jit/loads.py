@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from warpwright.engine.jit import trace as tr
-from warpwright.engine.jit.checks import call_rare, check, check_group, check_lanes, site_pointer
+from warpwright.engine.jit.checks import call_rare, check, check_group, check_lanes, checked_window, site_pointer
 from warpwright.engine.jit.function import FunctionWriter, Val, vector_type
 from warpwright.engine.jit.places import (
     FEW_PLACES,
@@ -82,43 +82,18 @@ def _window(w: FunctionWriter, place: Place, count: int, read: Reader) -> list[s
     if place.wide:
         site, fine, host = check_group(w, place)
     else:
-        site = "null"
-        fine, host = check(w, place, site)
-    if place.proven:
-        return read(w, place, host, count)
-    before, join, slow = w.new_label("checked"), w.new_label("window"), w.new_label("slow")
-    if read is not _load_window or (place.consecutive and count == 1):
-        # So little to read that each way has its own load, whose address needs no register.
-        kind = "float" if read is _load_single else f"i{8 * min(place.size, 4)}"
-        if read is _load_window:
-            kind = f"<32 x {kind}>"
-        w.emit(f"br i1 {fine}, label %{before}, label %{slow}, !prof !0")
-        w.label(before)
-        fast_names = read(w, place, host, count)
-        w.emit(f"br label %{join}")
-        w.label(slow)
-        served, slow_from = call_rare(w, "window", place, site, w.exec.bits)
-        slow_names = read(w, place, served, count)
-        w.emit(f"br label %{join}")
-        w.label(join)
-        pairs = zip(fast_names, slow_names, strict=True)
-        return [w.op(f"phi {kind} [ {a}, %{before} ], [ {b}, %{slow_from} ]") for a, b in pairs]
-    w.emit(f"br label %{before}")
-    w.label(before)
-    w.emit(f"br i1 {fine}, label %{join}, label %{slow}, !prof !0")
-    w.label(slow)
-    served, slow_from = call_rare(w, "window", place, site, w.exec.bits)
-    w.emit(f"br label %{join}")
-    w.label(join)
-    pointer = w.op(f"phi ptr [ {host}, %{before} ], [ {served}, %{slow_from} ]")
-    return read(w, place, pointer, count)
+        site = -1
+        fine, host = check(w, place, "null")
+    if not place.proven:
+        host = checked_window(w, place, site, fine, host)
+    return read(w, place, host, count)
 
 
 def _diamond(w: FunctionWriter, place: Place, count: int, fast_path: Reader) -> list[str]:
     """Fast path and exact path of a load, joined."""
     bytes_ = place.size
-    site = site_pointer(w, w.add_site()) if place.wide else "null"
-    exec_bits = w.exec.bits
+    number = w.add_site() if place.wide else -1
+    site = site_pointer(w, number) if place.wide else "null"
     settle(w, place.address)
     only_slow = bytes_ < 4 and (place.scattered or place.access.space == "local")
     join = w.new_label("loaded")
@@ -153,7 +128,7 @@ def _diamond(w: FunctionWriter, place: Place, count: int, fast_path: Reader) -> 
         w.label(slow)
     address = Val(place.address.type, place.address.shape, place.address.scalar, place.address.vector)
     slow_place = Place(w, address, place.access)
-    served, slow_from = call_rare(w, "load", slow_place, site, exec_bits)
+    served, slow_from = call_rare(w, "load", slow_place, number)
     slow_names = []
     for part in range(count):
         pointer = vector_offset_pointer(w, served, 128 * part)

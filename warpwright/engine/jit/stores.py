@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from warpwright.engine.jit import trace as tr
-from warpwright.engine.jit.checks import call_rare, check, check_lanes, site_pointer
+from warpwright.engine.jit.checks import call_rare, check, check_lanes, settle_faults, site_pointer
 from warpwright.engine.jit.function import FunctionWriter, Val
 from warpwright.engine.jit.places import (
     VEC32,
@@ -31,6 +31,7 @@ def emit_store(w: FunctionWriter, op: Op, address: Val, value: Val) -> None:
         address = place.address = w.constant(place.kind, 0)
     if w.exec.bits == "0":
         return
+    settle_faults(w)
     count = max(1, access.bytes // 4)
     words = list(value.parts) if value.parts else [value]
     uniform = is_uniform(address) and access.space != "generic"
@@ -41,7 +42,8 @@ def emit_store(w: FunctionWriter, op: Op, address: Val, value: Val) -> None:
     )
     vectors = [w.vector(v) for v in words] if not (uniform and uniform_words and not local) else []
     settle(w, address)
-    site = site_pointer(w, w.add_site()) if place.wide else "null"
+    number = w.add_site() if place.wide else -1
+    site = site_pointer(w, number) if place.wide else "null"
     end = w.new_label("stored")
     exec_vector = w.mask_vector(w.exec)
     if may_have_rows(place, count):
@@ -89,7 +91,7 @@ def emit_store(w: FunctionWriter, op: Op, address: Val, value: Val) -> None:
             name = w.op(f"zext <32 x i{8 * access.bytes}> {name} to {VEC32}")
         w.emit(f"store {VEC32} {name}, ptr {vector_offset_pointer(w, '%lane_values', 128 * n)}, align 64")
     slow_address = Val(address.type, address.shape, address.scalar, address.vector)
-    call_rare(w, "store", Place(w, slow_address, access, store=True), site, w.exec.bits)
+    call_rare(w, "store", Place(w, slow_address, access, store=True), number)
     w.emit(f"br label %{end}")
     w.label(end)
 

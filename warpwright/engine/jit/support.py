@@ -165,12 +165,20 @@ define i1 @ww_serve(ptr %warp, ptr %site, ptr %addresses, ptr %hosts, ptr %steps
                     i32 %extent, i64 %instruction) noinline {{
   %kind = alloca i32
   %offset = alloca i64
+  %faulted_p = getelementptr i8, ptr %warp, i64 {WARP["fault_kind"]}
+  %faulted = load i64, ptr %faulted_p
+  %fresh_warp = icmp eq i64 %faulted, 0
+  br i1 %fresh_warp, label %begin, label %already
+already:
+  ; What a load at fault brought may have led to this access: the first fault stands.
+  ret i1 true
+begin:
   br label %next
 next:
-  %rest = phi i32 [ %exec, %0 ], [ %rest_after, %lane_done ]
-  %bad = phi i32 [ 0, %0 ], [ %bad_after, %lane_done ]
-  %bad_kind = phi i32 [ 0, %0 ], [ %kind_after, %lane_done ]
-  %bad_at = phi i64 [ 0, %0 ], [ %at_after, %lane_done ]
+  %rest = phi i32 [ %exec, %begin ], [ %rest_after, %lane_done ]
+  %bad = phi i32 [ 0, %begin ], [ %bad_after, %lane_done ]
+  %bad_kind = phi i32 [ 0, %begin ], [ %kind_after, %lane_done ]
+  %bad_at = phi i64 [ 0, %begin ], [ %at_after, %lane_done ]
   %any = icmp ne i32 %rest, 0
   br i1 %any, label %lane, label %end
 lane:
@@ -482,7 +490,7 @@ end:
 
 SHARED = (
     *("ww_serve", "ww_load", "ww_store", "ww_load_constant", "ww_shuffle", "ww_match_any", "ww_run_blocks"),
-    *(f"ww_rare_{name}" for name in cold.FUNCTIONS),
+    *cold.symbols(),
 )
 """Functions of the shared module, by name."""
 

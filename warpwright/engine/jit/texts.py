@@ -1,0 +1,76 @@
+"""LLVM text that several functions share."""
+
+from __future__ import annotations
+
+
+def each_lane(body: str, *, entry: str = "0", carried: str = "", joined: str = "") -> str:
+    """A loop over the lanes of ``%exec``, lowest first: from label ``next`` to label ``end``, where the caller goes on.
+
+    Args:
+        body: for one lane; ``%number`` is its number, ``%n`` the same as i64.  Ends with a branch to ``lane_done``.
+        entry: label that jumps to ``next``.
+        carried: values that go from lane to lane, as phi instructions; ``joined``: what makes them, in ``lane_done``.
+    """
+    return f"""
+next:
+  %rest = phi i32 [ %exec, %{entry} ], [ %rest_after, %lane_done ]
+{carried}
+  %any = icmp ne i32 %rest, 0
+  br i1 %any, label %lane, label %end
+lane:
+  %number = call i32 @llvm.cttz.i32(i32 %rest, i1 true)
+  %less = sub i32 %rest, 1
+  %rest_after = and i32 %rest, %less
+  %n = zext i32 %number to i64
+{body}
+lane_done:
+{joined}
+  br label %next
+end:"""
+
+
+def copy_value(value: str, memory: str, step: str, store: bool) -> str:
+    """Between a lane's words in rows of 128 bytes at ``value`` and memory, where they are ``step`` bytes apart.
+
+    ``%bytes`` (1, 2, 4, 8, 16) are copied; ends with a branch to ``lane_done``.
+    """
+    lines = ["  switch i32 %bytes, label %wide [ i32 1, label %one i32 2, label %two ]"]
+    for label, type in (("one", "i8"), ("two", "i16")):
+        lines.append(f"{label}:")
+        if store:
+            lines += [f"  %v_{type} = load {type}, ptr {value}", f"  store {type} %v_{type}, ptr {memory}"]
+        else:
+            lines += [
+                f"  %v_{type} = load {type}, ptr {memory}",
+                f"  %w_{type} = zext {type} %v_{type} to i32",
+                f"  store i32 %w_{type}, ptr {value}",
+            ]
+        lines.append("  br label %lane_done")
+    source, target = ("%in_row", "%in_memory") if store else ("%in_memory", "%in_row")
+    return (
+        "\n".join(lines)
+        + f"""
+wide:
+  %words = lshr i32 %bytes, 2
+  %words64 = zext i32 %words to i64
+  br label %word
+word:
+  %w = phi i64 [ 0, %wide ], [ %w1, %word ]
+  %memory_off = mul i64 %w, {step}
+  %in_memory = getelementptr i8, ptr {memory}, i64 %memory_off
+  %row_off = shl i64 %w, 7
+  %in_row = getelementptr i8, ptr {value}, i64 %row_off
+  %v = load i32, ptr {source}, align 4
+  store i32 %v, ptr {target}, align 4
+  %w1 = add i64 %w, 1
+  %again = icmp ult i64 %w1, %words64
+  br i1 %again, label %word, label %lane_done"""
+    )
+
+
+def load_fields(pointer: str, fields: dict[str, tuple[int, str]]) -> str:
+    """Loads of a structure's fields, named as they are: byte offset and type of each."""
+    return "\n".join(
+        f"  %{name}_p = getelementptr i8, ptr {pointer}, i64 {at}\n  %{name} = load {type}, ptr %{name}_p"
+        for name, (at, type) in fields.items()
+    )
