@@ -11,7 +11,7 @@ import pytest
 
 from bench.silicon import tiles
 from warpwright.engine import numerics, silicon_mma
-from warpwright.engine.jit import silicon, support
+from warpwright.engine.jit import silicon, tensor
 from warpwright.engine.silicon_mufu import FUNCTIONS, HALVES, mufu
 
 DATA = Path(__file__).parent.parent / "bench" / "silicon" / "data"
@@ -182,7 +182,7 @@ def test_compiled_sums(kernel: str) -> None:
     n_c = outputs.shape[1]
     n_b = (inputs.shape[1] - n_c) // 3
     name = f"ww_mma_m16n8k{k}_{element}_{accumulator}_{2 * n_b}_{n_b}_{n_c}_90"
-    text, declared = support.mma_function(name)
+    text, declared = tensor.mma_function(name)
     text += f"define void @go(ptr %p) {{\n  call void @{name}(ptr %p)\n  ret void\n}}\n"
     engine = compiled(text, declared)
     run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(engine.get_function_address("go"))

@@ -61,8 +61,12 @@ def vector_level() -> str:
 
 
 def _ask(function: str, number: int) -> str:
-    """Assembly that hands over an address ($0) and an access's number, and takes the answer."""
-    return f"pushq $1\\0Apushq $0\\0Apushq $${number}\\0Acallq ww_rare_{function}\\0Apopq $0"
+    """Assembly that hands over an address ($0) and an access's number, and takes the answer.
+
+    The function may be anywhere in the address space: its own address is absolute.
+    """
+    given = f"pushq $1\\0Apushq $0\\0Apushq $${number}"
+    return f"{given}\\0Amovabsq $$ww_rare_{function}, $0\\0Acallq *$0\\0Apopq $0"
 
 
 def checked_window(host: str, fine: str, number: int) -> str:

@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -21,7 +21,7 @@ import llvmlite.binding as llvm
 
 from warpwright.engine.abi import SPILL_HEADER_BYTES, WARP
 from warpwright.engine.blocks import BasicBlock, basic_blocks
-from warpwright.engine.jit import cold, support
+from warpwright.engine.jit import cold, library
 from warpwright.engine.jit.checks import SITE_BYTES, finish_groups
 from warpwright.engine.jit.control import WarpFunction
 from warpwright.engine.jit.flow import make_flow
@@ -74,6 +74,11 @@ class Target:
     machine: Any
     cpu: str
     features: str
+
+    @property
+    def triple(self) -> str:
+        """LLVM's name of the kind of machine."""
+        return str(self.machine.triple)
 
 
 @cache
@@ -133,7 +138,7 @@ def optimise(module: Any, target: Target) -> None:
 def to_object(text: str, target: Target, whole: bool = False) -> bytes:
     """Object code of a module's text; ``whole`` runs all of LLVM's passes, for what is compiled once."""
     module = llvm.parse_assembly(text)
-    module.triple = target.machine.triple
+    module.triple = target.triple
     module.data_layout = str(target.machine.target_data)
     if whole:
         options = llvm.create_pipeline_tuning_options(speed_level=2)
@@ -157,22 +162,56 @@ def load_object(data: bytes, target: Target) -> Any:
     return engine
 
 
-@cache
-def shared_code(cpu: str | None = None) -> dict[str, int]:
-    """Addresses of the functions that all kernels share, compiled or taken from the cache once in a process."""
-    target = make_target(cpu)
+def _shared_object(name: str, text: Callable[[], str], target: Target) -> bytes:
+    """Object code that does not depend on a kernel: from the disk, or compiled with all passes."""
     key = cache_key(
-        ["shared", _source_digest(), llvmlite.__version__, target.cpu, target.features, cold.vector_level()]
+        [name, _source_digest(), llvmlite.__version__, target.cpu, target.features, cold.vector_level(), target.triple]
     )
     data = _disk().get("object", key)
     if data is None:
-        data = to_object(support.shared_module(), target, whole=True)
+        data = to_object(text(), target, whole=True)
         _disk().put("object", key, data)
-    engine = load_object(data, target)
-    addresses = {name: engine.get_function_address(name) for name in support.SHARED}
-    for name, address in addresses.items():
-        llvm.add_symbol(name, address)
-    return addresses
+    return data
+
+
+class Library:
+    """Addresses of the functions that kernels share, for one target; each is loaded when a kernel needs it first."""
+
+    linked: Library | None = None
+    """Whose functions LLVM's linker finds by name."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.addresses: dict[str, int] = {}
+        self.add(_shared_object("shared", library.shared_module, target), library.SHARED)
+
+    def add(self, data: bytes, names: Iterable[str]) -> None:
+        """Load object code."""
+        engine = load_object(data, self.target)
+        for name in names:
+            self.addresses[name] = engine.get_function_address(name)
+            assert self.addresses[name], name
+        Library.linked = None
+
+    def link(self, names: Iterable[str]) -> None:
+        """Make functions known by name to code that is loaded next."""
+        for name in names:
+            if name not in self.addresses:
+                self._link()
+                self.add(_shared_object(name, lambda n=name: library.function_module(n), self.target), (name,))  # type: ignore[misc]
+        self._link()
+
+    def _link(self) -> None:
+        if Library.linked is not self:
+            for name, address in self.addresses.items():
+                llvm.add_symbol(name, address)
+            Library.linked = self
+
+
+@cache
+def shared_library(cpu: str | None = None) -> Library:
+    """The functions that kernels for a CPU share."""
+    return Library(make_target(cpu))
 
 
 def known_banks(program: Program) -> dict[int, int]:
@@ -185,7 +224,7 @@ def known_banks(program: Program) -> dict[int, int]:
 
 def write_module(
     program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicBlock], setting: Setting, trace: bool, name: str
-) -> tuple[str, dict[str, int]]:
+) -> tuple[str, dict[str, Any]]:
     """LLVM text of a kernel and the sizes that go with it."""
     webs = find_webs(blocks, lowered)
     flow = make_flow(program, blocks, lowered, webs)
@@ -207,15 +246,6 @@ def write_module(
     variables = SPILL_HEADER_BYTES + (site_bytes + 63) // 64 * 64
     text = "\n".join(lines)
     text = re.sub(r"SAVE\+(\d+)", lambda m: str(variables + int(m.group(1))), text)
-    definitions = []
-    declared = dict(writer.declared)
-    for function in list(declared):
-        if function.startswith("ww_"):
-            made = support.on_demand(function)
-            if made is not None:
-                del declared[function]
-                definitions.append(made[0])
-                declared.update(made[1])
     constants = list(writer.globals)
     if writer.accesses:
         entries = ", ".join(writer.accesses)
@@ -225,11 +255,12 @@ def write_module(
         )
     if "zeros" in writer.tables:
         constants.append("@zeros = private unnamed_addr constant [64 x i8] zeroinitializer, align 64")
-    whole = "\n".join([*constants, *declared.values(), *definitions, text, MODULE_FOOTER])
+    whole = "\n".join([*constants, *writer.declared.values(), text, MODULE_FOOTER])
     whole = finish_groups(writer, whole)
     spill = variables + writer.offsets.get("end", 0)
     sizes = {"spill_bytes": (spill + 63) // 64 * 64, "site_bytes": site_bytes}
-    return whole, {**sizes, "trace_words": max(warp_function.words_ahead, default=0)}
+    shared = sorted(name for name in writer.declared if name.startswith("ww_"))
+    return whole, {**sizes, "trace_words": max(warp_function.words_ahead, default=0), "calls": shared}
 
 
 def kernel_key(program: Program, lowered: Sequence[Lowered], setting: Setting, trace: bool, target: Target) -> str:
@@ -288,7 +319,7 @@ def compile_kernel(
     with _lock:
         if use_cache and key in _memory:
             return _memory[key]
-        shared = shared_code(cpu)
+        shared = shared_library(cpu)
         blocks = basic_blocks(program, lowered)
         name = "warp_" + key[:20]
         data = _disk().get("object", key) if use_cache else None
@@ -306,11 +337,12 @@ def compile_kernel(
             header = json.dumps(sizes).encode()
             if use_cache:
                 _disk().put("object", key, len(header).to_bytes(8, "little") + header + code)
+        shared.link(sizes["calls"])
         engine = load_object(code, target)
         compiled = CompiledKernel(
             program.name,
             engine.get_function_address(name),
-            shared["ww_run_blocks"],
+            shared.addresses["ww_run_blocks"],
             sizes["spill_bytes"],
             WARP.size_bytes,
             blocks,

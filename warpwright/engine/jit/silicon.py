@@ -147,7 +147,8 @@ def function(name: str) -> tuple[str, dict[str, str]]:
     result = getattr(Programs(writer), which)(wide)
     cut = writer.put(f"trunc {writer.type} {result} to {words}")
     body = "\n".join(writer.lines)
-    text = f"define internal {words} @{inner}({words} %x) noinline {{\n{body}\n  ret {words} {cut}\n}}\n"
+    kind = "define" if one else "define internal"
+    text = f"{kind} {words} @{inner}({words} %x) noinline {{\n{body}\n  ret {words} {cut}\n}}\n"
     if one:
         return text, writer.declared
     lines = []
@@ -163,7 +164,7 @@ def function(name: str) -> tuple[str, dict[str, str]]:
     lanes = ", ".join(f"i32 {lane}" for lane in range(32))
     lines.append(f"  %all = shufflevector <16 x i32> %q0, <16 x i32> %q1, <32 x i32> <{lanes}>")
     outer = "\n".join(lines)
-    text += f"define internal <32 x i32> @{name}(<32 x i32> %x) noinline {{\n{outer}\n  ret <32 x i32> %all\n}}\n"
+    text += f"define <32 x i32> @{name}(<32 x i32> %x) noinline {{\n{outer}\n  ret <32 x i32> %all\n}}\n"
     return text, writer.declared
 
 

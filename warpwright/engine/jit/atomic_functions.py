@@ -1,0 +1,117 @@
+"""Atomics, lane after lane: functions made on demand (``library.py``)."""
+
+from __future__ import annotations
+
+from warpwright.engine.jit import arithmetic
+from warpwright.engine.jit.function import LLVM_TYPE, Text, Val
+from warpwright.engine.jit.serve import ACCESS_ARGUMENTS, lane_loop
+from warpwright.engine.jit.shapes import SCALAR_KIND, Shape
+from warpwright.isa.ops import Op
+
+SCALAR = Shape(SCALAR_KIND)
+
+
+def _floating(t: Text, name: str, type: str, old: str, operand: str) -> str:
+    """New bits of a floating-point atomic on one value of ``type``."""
+    integer = arithmetic.INTEGER_OF[type]
+
+    def value(bits: str) -> Val:
+        if LLVM_TYPE[type] == integer:
+            return Val(type, SCALAR, scalar=bits)
+        return Val(type, SCALAR, scalar=t.op(f"bitcast {integer} {bits} to {LLVM_TYPE[type]}"))
+
+    attr = "rn" if name == "fadd" else "number"
+    result = arithmetic.emit_pure(t, Op(name, type, (0, 1), attr), [value(old), value(operand)], SCALAR)
+    if name == "fadd" or type in ("f16", "bf16"):
+        result = arithmetic.emit_pure(t, Op("canonical_nan", type, (0,)), [result], SCALAR)
+    if LLVM_TYPE[type] == integer:
+        return t.scalar(result)
+    return t.op(f"bitcast {LLVM_TYPE[type]} {t.scalar(result)} to {integer}")
+
+
+def atomic_function(name: str) -> tuple[str, dict[str, str]]:
+    """``ww_atomic_<operation>_<type>``: old values replace the operands in ``%values``."""
+    operation, kind = name.removeprefix("ww_atomic_").rsplit("_", 1)
+    wide = kind in ("i64", "f64")
+    type = "i64" if wide else "i32"
+    size = 8 if wide else 4
+    t = Text()
+    t.emit("%low_p = getelementptr i32, ptr %values, i64 %n")
+
+    def word(row: int) -> str:
+        return t.op(f"load i32, ptr {t.field('%low_p', 128 * row)}")
+
+    def read(position: int) -> str:
+        low = word(2 * position)
+        if not wide:
+            return low
+        upper = t.op(f"zext i32 {word(2 * position + 1)} to i64")
+        high = t.op(f"shl i64 {upper}, 32")
+        return t.op(f"or i64 {t.op(f'zext i32 {low} to i64')}, {high}")
+
+    operand = read(0)
+    direct = {
+        "add": "add",
+        "umin": "umin",
+        "umax": "umax",
+        "smin": "min",
+        "smax": "max",
+        "and": "and",
+        "or": "or",
+        "xor": "xor",
+        "exch": "xchg",
+    }
+    if operation == "cas":
+        pair = t.op(f"cmpxchg ptr %host, {type} {read(1)}, {type} {operand} seq_cst seq_cst, align {size}")
+        old = t.op(f"extractvalue {{ {type}, i1 }} {pair}, 0")
+    elif operation in direct:
+        old = t.op(f"atomicrmw {direct[operation]} ptr %host, {type} {operand} seq_cst, align {size}")
+    else:
+        first = t.op(f"load atomic {type}, ptr %host monotonic, align {size}")
+        t.emit("br label %try")
+        t.label("try")
+        t.emit(f"%seen = phi {type} [ {first}, %lane ], [ %found, %try ]")
+        new = _combined(t, operation, kind, type, "%seen", operand)
+        t.emit(f"%pair = cmpxchg ptr %host, {type} %seen, {type} {new} seq_cst seq_cst, align {size}")
+        t.emit(f"%found = extractvalue {{ {type}, i1 }} %pair, 0")
+        t.emit(f"%won = extractvalue {{ {type}, i1 }} %pair, 1")
+        t.emit("br i1 %won, label %swapped, label %try")
+        t.label("swapped")
+        old = "%seen"
+    if wide:
+        t.emit(f"store i32 {t.op(f'trunc i64 {old} to i32')}, ptr %low_p")
+        high = t.op(f"trunc i64 {t.op(f'lshr i64 {old}, 32')} to i32")
+        t.emit(f"store i32 {high}, ptr {t.field('%low_p', 128)}")
+    else:
+        t.emit(f"store i32 {old}, ptr %low_p")
+    t.emit("br label %lane_done")
+    t.label("lane_done")
+    t.emit("br label %next")
+    body = "\n".join(t.lines)
+    declared = dict(t.declared)
+    declared["ww_serve"] = "declare i1 @ww_serve(ptr, ptr, ptr, ptr, ptr, i32, i32, i32, i32, i64)"
+    declared["llvm.cttz.i32"] = "declare i32 @llvm.cttz.i32(i32, i1)"
+    text = f"define i1 @{name}({ACCESS_ARGUMENTS}) noinline {{" + lane_loop(body) + "\n  ret i1 false\n}\n"
+    return text, declared
+
+
+def _combined(t: Text, operation: str, kind: str, type: str, old: str, operand: str) -> str:
+    if operation == "inc":
+        above = t.op(f"icmp uge {type} {old}, {operand}")
+        return t.op(f"select i1 {above}, {type} 0, {type} {t.op(f'add {type} {old}, 1')}")
+    if operation == "dec":
+        zero = t.op(f"icmp eq {type} {old}, 0")
+        above = t.op(f"icmp ugt {type} {old}, {operand}")
+        reset = t.op(f"or i1 {zero}, {above}")
+        return t.op(f"select i1 {reset}, {type} {operand}, {type} {t.op(f'sub {type} {old}, 1')}")
+    if kind in ("f16x2", "bf16x2"):
+        element = kind[:-2]
+        halves = []
+        for shift in (0, 16):
+            old_word = t.op(f"lshr i32 {old}, {shift}")
+            operand_word = t.op(f"lshr i32 {operand}, {shift}")
+            a = t.op(f"trunc i32 {old_word} to i16")
+            b = t.op(f"trunc i32 {operand_word} to i16")
+            halves.append(t.op(f"zext i16 {_floating(t, operation, element, a, b)} to i32"))
+        return t.op(f"or i32 {halves[0]}, {t.op(f'shl i32 {halves[1]}, 16')}")
+    return _floating(t, operation, kind, old, operand)

@@ -1,0 +1,41 @@
+"""Code that kernels share: one module for what most of them use, and one function each for what few use.
+
+Both are compiled with all of LLVM's passes, once, and kept on disk; a kernel only declares what it calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from warpwright.engine.jit import cold, silicon
+from warpwright.engine.jit.atomic_functions import atomic_function
+from warpwright.engine.jit.exchange import EXCHANGE
+from warpwright.engine.jit.rounding import directed_function
+from warpwright.engine.jit.scheduler import RUN_BLOCKS
+from warpwright.engine.jit.serve import EXACT
+from warpwright.engine.jit.tensor import mma_function
+
+SHARED = (
+    *("ww_serve", "ww_load", "ww_store", "ww_load_constant", "ww_shuffle", "ww_match_any", "ww_run_blocks"),
+    *cold.symbols(),
+)
+"""Functions of the shared module, by name."""
+MAKERS: dict[str, Callable[[str], tuple[str, dict[str, str]]]] = {
+    "ww_atomic_": atomic_function,
+    "ww_mma_": mma_function,
+    "ww_mufu_": silicon.function,
+    "ww_": directed_function,
+}
+"""Who writes a function, by how its name begins: its definition, and declarations and constants that go with it."""
+
+
+def shared_module() -> str:
+    """Text of the module that all kernels share."""
+    return "\n".join((EXACT, EXCHANGE, cold.module_text(), RUN_BLOCKS))
+
+
+def function_module(name: str) -> str:
+    """Text of a module with one function for few kernels."""
+    maker = next(make for prefix, make in MAKERS.items() if name.startswith(prefix))
+    definition, declared = maker(name)
+    return "\n".join([*declared.values(), definition])

@@ -1,0 +1,244 @@
+"""Tensor cores: functions of one matrix product each, made on demand (``library.py``)."""
+
+from __future__ import annotations
+
+from warpwright.engine.jit import arithmetic, silicon
+from warpwright.engine.jit.function import Text
+from warpwright.engine.jit.shapes import LANES
+
+
+def mma_function(name: str) -> tuple[str, dict[str, str]]:
+    """``ww_mma_<shape>_<element>_<accumulator>_<n_a>_<n_b>_<n_c>_<arch>``: registers in rows of 32 words, D replaces A.
+
+    Sums in f16 and f32 are the silicon's (``engine/silicon_mma.py``); others are added in f64 in the order of k, beginning
+    with the accumulator, as ``engine/numerics.py`` defines it.
+    """
+    _, _, shape, element, accumulator, *numbers = name.split("_")
+    n_a, n_b, n_c, arch = (int(n) for n in numbers)
+    quads = shape.startswith("m8n8k4.")
+    k = 4 if quads else int(shape.split("k")[1])
+    rows = 16 if shape.startswith("m16") else 8
+    halves = rows // 8
+    mixed = len(element) == 4 and element[0] in "su"
+    first_element, second_element = (element[:2], element[2:]) if mixed else (element, element)
+    t = Text()
+    t.emit(f"%a = alloca [{128 if quads else rows * k} x double], align 256")
+    t.emit(f"%b = alloca [{128 if quads else 8 * k} x double], align 256")
+    t.emit(f"%c = alloca [{rows * 8} x double], align 64")
+    f = arithmetic.Form(t, True)
+
+    def register(n: int) -> str:
+        return t.op(f"load <32 x i32>, ptr {t.field('%values', 128 * n)}, align 64")
+
+    def values_of(kind: str, first: int, count: int) -> list[str]:
+        """The values in consecutive registers."""
+        if kind != "f64":
+            return [v for n in range(count) for v in elements(kind, register(first + n))]
+        found = []
+        for n in range(0, count, 2):
+            low, high = (f.cast("zext", "i32", "i64", register(first + n + part)) for part in range(2))
+            wide = f.op("or", "i64", low, f.op("shl", "i64", high, f.const("i64", 32)))
+            found.append(f.cast("bitcast", "i64", "f64", wide))
+        return found
+
+    def elements(kind: str, word: str) -> list[str]:
+        """Values of a register, lowest first, as <32 x double>."""
+        if kind in ("f16", "bf16"):
+            parts = []
+            for shift in (0, 16):
+                moved = f.op("lshr", "i32", word, f.const("i32", shift))
+                half = f.cast("trunc", "i32", "i16", moved)
+                parts.append(arithmetic.to_double(f, kind, f.cast("bitcast", "i16", kind, half)))
+            return parts
+        if kind in ("tf32", "f32"):
+            if kind == "tf32":
+                word = f.op("and", "i32", word, f.const("i32", 0xFFFFE000))
+            return [f.cast("fpext", "f32", "f64", f.cast("bitcast", "i32", "f32", word))]
+        if kind == "s32":
+            return [f.cast("sitofp", "i32", "f64", word)]
+        parts = []
+        for n in range(4):
+            moved = f.op("shl", "i32", word, f.const("i32", 24 - 8 * n))
+            moved = f.op("ashr" if kind[0] == "s" else "lshr", "i32", moved, f.const("i32", 24))
+            parts.append(f.cast("sitofp", "i32", "f64", moved))
+        return parts
+
+    def spread(value: str, base: str, places: list[int]) -> None:
+        for lane, place in enumerate(places):
+            one = t.op(f"extractelement <32 x double> {value}, i64 {lane}")
+            t.emit(f"store double {one}, ptr {t.field(base, 8 * place)}")
+
+    group = [lane // 4 for lane in range(32)]
+    thread = [lane % 4 for lane in range(32)]
+    a_values = values_of(first_element, 0, n_a)
+    b_values = values_of(second_element, n_a, n_b)
+    c_values = values_of(accumulator, n_a + n_b, n_c)
+    if quads:
+        step = silicon.Fused(t, LANES, arch, element, accumulator, 4)
+        results = _volta_step(t, f, shape, step, a_values, b_values, c_values)
+        _store_results(t, f, accumulator, results)
+        return _mma_text(name, t)
+    per = max(1, len(a_values) // n_a)
+    for n, value in enumerate(a_values):
+        r, part = divmod(n, per)
+        column = [x * per + part + 4 * per * (r // halves) for x in thread]
+        spread(value, "%a", [(g + 8 * (r % halves)) * k + x for g, x in zip(group, column, strict=True)])
+    for n, value in enumerate(b_values):
+        r, part = divmod(n, per)
+        spread(value, "%b", [(x * per + part + 4 * per * r) * 8 + g for g, x in zip(group, thread, strict=True)])
+    places = [
+        [(g + 8 * (n // 2)) * 8 + x * 2 + n % 2 for g, x in zip(group, thread, strict=True)] for n in range(2 * halves)
+    ]
+    for n, value in enumerate(c_values):
+        spread(value, "%c", places[n])
+    row = "<8 x double>"
+    fused = silicon.Fused(t, 8, arch, element, accumulator, k) if accumulator in ("f16", "f32") else None
+    if fused:
+        for base, count in (("a", rows * k), ("b", 8 * k)):
+            t.emit(f"%power_{base} = alloca [{count} x double], align 64")
+            for place in range(0, 8 * count, 64):
+                line = t.op(f"load {row}, ptr {t.field(f'%{base}', place)}, align 64")
+                t.emit(f"store {row} {fused.powers(element, line)}, ptr {t.field(f'%power_{base}', place)}, align 64")
+    t.emit("br label %row_loop")
+    t.label("row_loop")
+    t.emit("%r = phi i64 [ 0, %0 ], [ %r1, %row_done ]")
+    c_p = t.op(f"getelementptr {row}, ptr %c, i64 %r")
+    start = t.op(f"load {row}, ptr {c_p}")
+    a_p = t.op(f"getelementptr [{k} x double], ptr %a, i64 %r")
+    if fused:
+        _fused_row(t, fused, k, a_p, start)
+        t.emit("br label %row_done")
+    else:
+        _ordered_row(t, k, a_p, start)
+    t.label("row_done")
+    t.emit(f"store {row} %sum1, ptr {c_p}")
+    t.emit("%r1 = add i64 %r, 1")
+    t.emit(f"br i1 {t.op(f'icmp ult i64 %r1, {rows}')}, label %row_loop, label %out")
+    t.label("out")
+    results = []
+    for lanes in places:
+        value = "poison"
+        for lane, place in enumerate(lanes):
+            one = t.op(f"load double, ptr {t.field('%c', 8 * place)}")
+            value = t.op(f"insertelement <32 x double> {value}, double {one}, i64 {lane}")
+        results.append(value)
+    _store_results(t, f, accumulator, results)
+    return _mma_text(name, t)
+
+
+def _mma_text(name: str, t: Text) -> tuple[str, dict[str, str]]:
+    t.emit("ret void")
+    return f"define void @{name}(ptr %values) noinline {{\n" + "\n".join(t.lines) + "\n}\n", dict(t.declared)
+
+
+def _ordered_row(t: Text, k: int, a_p: str, start: str) -> None:
+    """One row of D as %sum1: products added in the order of k."""
+    row = "<8 x double>"
+    t.emit("br label %k_loop")
+    t.label("k_loop")
+    t.emit("%k = phi i64 [ 0, %row_loop ], [ %k1, %k_loop ]")
+    t.emit(f"%sum = phi {row} [ {start}, %row_loop ], [ %sum1, %k_loop ]")
+    factor_p = t.op(f"getelementptr double, ptr {a_p}, i64 %k")
+    factor = t.op(f"load double, ptr {factor_p}")
+    line = t.op(f"load {row}, ptr {t.op(f'getelementptr {row}, ptr %b, i64 %k')}")
+    t.emit(f"%sum1 = fadd {row} %sum, {t.op(f'fmul {row} {_splat(t, factor)}, {line}')}")
+    t.emit("%k1 = add i64 %k, 1")
+    t.emit(f"br i1 {t.op(f'icmp ult i64 %k1, {k}')}, label %k_loop, label %row_done")
+
+
+def _splat(t: Text, value: str) -> str:
+    row = "<8 x double>"
+    one = t.op(f"insertelement {row} poison, double {value}, i64 0")
+    return t.op(f"shufflevector {row} {one}, {row} poison, <8 x i32> zeroinitializer")
+
+
+def _fused_row(t: Text, fused: silicon.Fused, k: int, a_p: str, start: str) -> None:
+    """One row of D as %sum1: the silicon's fused sums."""
+    row = "<8 x double>"
+    power_p = t.op(f"getelementptr [{k} x double], ptr %power_a, i64 %r")
+    total = start
+    for first in range(0, k, fused.chunk):
+        pairs = []
+        for n in range(first, first + fused.chunk):
+            factors = [_splat(t, t.op(f"load double, ptr {t.field(p, 8 * n)}")) for p in (a_p, power_p)]
+            lines = [t.op(f"load {row}, ptr {t.field(p, 64 * n)}, align 64") for p in ("%b", "%power_b")]
+            pairs.append((factors[0], lines[0], factors[1], lines[1]))
+        total = fused.sum(pairs, total)
+    t.emit(f"%sum1 = select i1 true, {row} {total}, {row} poison")
+
+
+def _volta_step(
+    t: Text, f: arithmetic.Form, shape: str, fused: silicon.Fused, a: list[str], b: list[str], c: list[str]
+) -> list[str]:
+    """One step of Volta's m8n8k4: four products of 8x4 by 4x8, each by eight lanes."""
+    _, layout_a, layout_b, step_text = shape.split(".")
+    step = int(step_text)
+    for base, values in (("%a", a), ("%b", b)):
+        for n, value in enumerate(values):
+            t.emit(f"store <32 x double> {value}, ptr {t.field(base, 256 * n)}, align 64")
+    gather = "llvm.masked.gather.v32f64.v32p0"
+    t.declared[gather] = f"declare <32 x double> @{gather}(<32 x ptr>, i32, <32 x i1>, <32 x double>)"
+
+    def pick(base: str, places: list[int]) -> str:
+        pointers = t.op(f"getelementptr double, ptr {base}, <32 x i64> {t.literal_vector('i64', places)}")
+        return t.op(
+            f"call <32 x double> @{gather}(<32 x ptr> {pointers}, i32 8, <32 x i1> {t.literal_vector('i1', (1,) * 32)}, "
+            "<32 x double> zeroinitializer)"
+        )
+
+    def source(quad: int, across: int, along: int, by_member: bool) -> int:
+        """Place of an element: by lanes of the quad pair along its outer dimension, or along k."""
+        member, register = (across % 4, along) if by_member else (along, across % 4)
+        return 32 * register + quad * 4 + member + 16 * (across // 4)
+
+    results = []
+    for n, total in enumerate(c):
+        rows, columns = [], []
+        for lane in range(LANES):
+            member, upper = lane % 4, 4 * (lane // 16)
+            if len(c) == 2:
+                rows.append((lane & 1) + 2 * (step & 1) + upper)
+                columns.append(4 * (step >> 1) + (lane & 2) + n)
+            else:
+                rows.append(member + upper)
+                columns.append(4 * step + n)
+        quads = [lane % 16 // 4 for lane in range(LANES)]
+        pairs = []
+        for k in range(4):
+            left = pick("%a", [source(q, r, k, layout_a == "row") for q, r in zip(quads, rows, strict=True)])
+            right = pick("%b", [source(q, x, k, layout_b == "col") for q, x in zip(quads, columns, strict=True)])
+            pairs.append((left, right, fused.powers(fused.element, left), fused.powers(fused.element, right)))
+        results.append(fused.sum(pairs, total))
+    return results
+
+
+def _store_results(t: Text, f: arithmetic.Form, accumulator: str, values: list[str]) -> None:
+    """Round sums to the accumulator's format and leave them as registers."""
+    registers: list[str] = []
+    for value in values:
+        if accumulator == "s32":
+            wide = f.call("fptosi.sat", "f64", value, result="i64")
+            registers.append(f.cast("trunc", "i64", "i32", wide))
+            continue
+        if accumulator == "f64":
+            short = value
+        elif accumulator == "f32":
+            short = f.cast("fptrunc", "f64", "f32", value)
+        else:
+            short = arithmetic.round_single(f, accumulator, arithmetic.odd_single(f, value), "rn")
+        nan = arithmetic.is_nan(f, accumulator, short)
+        short = f.select(accumulator, nan, f.const(accumulator, arithmetic.CANONICAL[accumulator]), short)
+        word = arithmetic.bits(f, accumulator, short)
+        if accumulator == "f64":
+            registers.append(f.cast("trunc", "i64", "i32", word))
+            registers.append(f.cast("trunc", "i64", "i32", f.op("lshr", "i64", word, f.const("i64", 32))))
+        else:
+            registers.append(word)
+    if accumulator in ("f16", "bf16"):
+        wide_words = [f.cast("zext", "i16", "i32", r) for r in registers]
+        registers = [
+            f.op("or", "i32", wide_words[n], f.op("shl", "i32", wide_words[n + 1], f.const("i32", 16)))
+            for n in range(0, len(wide_words), 2)
+        ]
+    for n, word in enumerate(registers):
+        t.emit(f"store <32 x i32> {word}, ptr {t.field('%values', 128 * n)}, align 64")
