@@ -254,9 +254,9 @@ def test_a_result_that_depends_on_the_order_of_warps() -> None:
 def test_names_and_limits() -> None:
     assert parse("all") == ("memcheck", "racecheck", "synccheck", "initcheck")
     with pytest.raises(ww.UnsupportedError) as refused:
-        ww.GPU("a100", check="leakcheck")
+        ww.GPU("a100", check="lintcheck")
     assert str(refused.value) == (
-        "check='leakcheck' is not known; use memcheck, racecheck, synccheck, initcheck, perfcheck, schedcheck, "
+        "check='lintcheck' is not known; use memcheck, racecheck, synccheck, initcheck, leakcheck, perfcheck, schedcheck, "
         "or all for the first four"
     )
     with pytest.raises(ww.UnsupportedError, match="checked launches are not timed"):

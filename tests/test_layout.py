@@ -17,7 +17,7 @@ ORDER: list[set[str]] = [
     {"run"},
     {"api"},
     {"driver", "tools", "studies"},
-    {"cli", "__main__", "__init__"},
+    {"cli", "__main__", "__init__", "pytest_plugin"},
 ]
 """Top-level modules and packages, lowest first; a set's members may import each other only where ALLOWED says so."""
 
@@ -29,6 +29,10 @@ ALLOWED = {
     # A launcher hands itself to launch(); the name is needed for typing alone.
     ("run", "api"),
     ("session", "run"),
+    ("session", "tools"),
+    # Findings of child processes pass through the driver's records: for typing alone.
+    ("driver", "tools"),
+    ("__main__", "cli"),
     # Checks are asked for by an argument of GPU; they are imported then.
     ("api", "tools"),
 }

@@ -350,7 +350,7 @@ def test_a_tiny_launch_is_said_to_be_overhead() -> None:
     overhead = load_chip("h200").launch.launch_overhead_cycles
     share = 100 * overhead / result.cycles
     assert share >= 60
-    assert result.bottleneck == f"launch overhead: {share:.0f}% of the time passes before the first block runs"
+    assert result.bottleneck == f"launch overhead ({share:.0f}% of the time passes before the first block runs)"
 
 
 def test_another_scheduler_is_a_plain_function_and_changes_the_order_only() -> None:

@@ -118,7 +118,9 @@ class GPU:
 
         if self.engine != "compiled" or self.front_end != "sass":
             raise UnsupportedError("checks need engine='compiled' and front_end='sass'")
-        return Checker(check, self.memory)
+        checker = Checker(check, self.memory)
+        session.checkers.append(checker)
+        return checker
 
     @property
     def findings(self) -> list[Finding]:

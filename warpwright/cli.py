@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from warpwright.run import Run
+    from warpwright.tools.checks import Finding
     from warpwright.tools.report import WhatIf
 
 INTERRUPTED = 130
@@ -45,7 +46,18 @@ GpuOption = Annotated[
     ),
 ]
 TimingOption = Annotated[str | None, typer.Option(help="full (every instruction is timed) or off (results only).")]
+CheckOption = Annotated[
+    str | None,
+    typer.Option(
+        "--check",
+        help="Checks, by commas: memcheck, racecheck, synccheck, initcheck (all of these: all), leakcheck, perfcheck, schedcheck.",
+    ),
+]
 _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
+
+
+_found: list[Finding] = []
+"""What the checks of child processes found."""
 
 
 def _console(stderr: bool = False) -> Console:
@@ -119,7 +131,8 @@ def _execute_command(words: list[str], chip: str | None, timing: str | None) -> 
             code = child.wait()
         finally:
             signal.signal(signal.SIGINT, before)
-        runs, count = recording.collect(Path(folder))
+        runs, count, findings = recording.collect(Path(folder))
+        _found.extend(findings)
     # A shell says 128 + the signal.
     return runs, count, code if code >= 0 else 128 - code
 
@@ -186,10 +199,16 @@ def run(
     ],
     gpu: GpuOption = None,
     timing: TimingOption = None,
+    check: CheckOption = None,
     report: Annotated[Path | None, typer.Option(help="Also write a page of HTML that explains the launches.")] = None,
 ) -> None:
-    """Run a program on the simulated GPU and print its launches; arguments behind the program are its own."""
+    """Run a program on the simulated GPU and print its launches; arguments behind the program are its own.
+
+    With --check, launches are not timed, what the checks find is printed, and an error among it makes the exit code 1.
+    """
     code = 0
+    if check is not None:
+        _start_checks(check, timing, report)
     if program.suffix == ".py":
         with _child_results(gpu, timing) as children:
             runs = _guarded(program, list(context.args), gpu, timing)
@@ -200,8 +219,45 @@ def run(
     _show_launches(runs)
     if report is not None and runs:
         _write(report, runs, str(program))
+    if check is not None:
+        code = _show_findings() or code
     if code:
         raise typer.Exit(code)
+
+
+def _start_checks(check: str, timing: str | None, report: Path | None) -> None:
+    """Have every GPU of this process and its children run the checks."""
+    from warpwright.errors import UnsupportedError
+    from warpwright.session import session
+    from warpwright.tools.checks import parse
+
+    if timing == "full" or report is not None:
+        raise _fail("checked launches are not timed: --check goes without --timing full and --report", 2)
+    try:
+        parse(check)
+    except UnsupportedError as refused:
+        raise _fail(str(refused), 2) from None
+    session.check = check
+
+
+def _show_findings() -> int:
+    """Print what the checks found; 1 when there is an error among it."""
+    from warpwright.session import session
+    from warpwright.tools.checks import summary
+
+    if sys.platform == "linux":
+        from warpwright.driver import recording
+
+        recording.report_leaks()
+    found = [*session.findings(), *_found]
+    console = _console()
+    for finding in found:
+        console.print(str(finding), markup=False, soft_wrap=True)
+    console.print(summary(found), markup=False, soft_wrap=True)
+    session.check = None
+    session.checkers.clear()
+    _found.clear()
+    return FAILED if any(f.severity == "error" for f in found) else 0
 
 
 @contextmanager
@@ -223,7 +279,9 @@ def _child_results(chip: str | None, timing: str | None) -> Iterator[list[Run]]:
         finally:
             os.environ.clear()
             os.environ.update(before)
-        runs += recording.collect(Path(folder))[0]
+        some, _, findings = recording.collect(Path(folder))
+        runs += some
+        _found.extend(findings)
 
 
 def _check_options(chip: str | None, timing: str | None) -> None:

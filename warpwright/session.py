@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from warpwright.run import Progress, Run
+    from warpwright.tools.checks import Checker, Finding
 
 
 @dataclass(slots=True)
@@ -19,6 +20,13 @@ class Session:
     timing: str | None = None
     check: str | None = None
     """Checks that every GPU runs."""
+    checkers: list[Checker] = field(default_factory=list)
+    """Of every GPU that was made with checks, in order."""
+
+    def findings(self) -> list[Finding]:
+        """What the checks of this process found."""
+        return [finding for checker in self.checkers for finding in checker.findings]
+
     overrides: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the chip that every GPU gets changed, on top of its own what-if values."""
     replaced: set[str] = field(default_factory=set)

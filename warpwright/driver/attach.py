@@ -23,6 +23,7 @@ from typing import Any
 
 from warpwright.driver.entry_points import table
 from warpwright.driver.stubs import CLOSE_SYMBOL, TABLE_SYMBOL, Boot, build_library
+from warpwright.session import session
 from warpwright.toolchain.cache import default_folder
 
 LIBRARIES: tuple[tuple[str, str, str], ...] = (
@@ -118,7 +119,8 @@ def child_environment(chip: str | None, timing: str | None, results: Path | None
     before = os.environ.get("LD_LIBRARY_PATH", "")
     paths = [place, *(p for p in before.split(":") if p and p != place)]
     found = {"LD_LIBRARY_PATH": ":".join(paths), "TRITON_LIBCUDA_PATH": place}
-    for name, value in (("GPU", chip), ("TIMING", timing), ("RESULTS", results and str(results))):
+    given = (("GPU", chip), ("TIMING", timing), ("CHECK", session.check), ("RESULTS", results and str(results)))
+    for name, value in given:
         if value:
             found[f"WARPWRIGHT_{name}"] = value
     return found

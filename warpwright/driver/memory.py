@@ -58,6 +58,8 @@ def release(address: int) -> None:
     with s.lock:
         known = kinds.get(address)
         if known is None:
+            if s.gpu.checker is not None:
+                s.gpu.checker.bad_free(address)
             raise CudaError(results.INVALID_VALUE)
         allocation = known[2].allocations.pop(address, None)
         del kinds[address]

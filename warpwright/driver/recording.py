@@ -9,12 +9,14 @@ from __future__ import annotations
 import ctypes
 import os
 import pickle
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from warpwright.run import Run
 from warpwright.session import session
+from warpwright.tools.checks import Finding
 
 MOST = 4096
 """Launches that are kept of one process: memory must not grow with a program that launches for hours."""
@@ -35,7 +37,10 @@ def start() -> None:
     """Record this process's launches, when somebody waits for them."""
     if session.on_launch is None and os.environ.get(_FOLDER):
         session.on_launch = _add
-        # A program that is not Python ends without telling the interpreter.
+        if sys.orig_argv:
+            return
+        # A program that is not Python ends without telling the interpreter.  (In one that is, this would be called when the
+        # interpreter is no more: there, ``atexit`` calls finish.)
         libc = ctypes.CDLL(None)
         at_exit = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: finish())
         _kept.append(at_exit)
@@ -44,24 +49,35 @@ def start() -> None:
             libc.__cxa_atexit(at_exit, None, None)
 
 
+def report_leaks() -> None:
+    """Tell the checks what the program allocated and never freed."""
+    for checker in session.checkers:
+        checker.leaked(a for a in checker.memory if a.name.startswith("device memory"))
+
+
 def finish() -> None:
     """Write what was recorded."""
     folder = os.environ.get(_FOLDER)
-    if not folder or not _runs or not os.path.isdir(folder):
+    report_leaks()
+    found = session.findings()
+    if not folder or not (_runs or found) or not os.path.isdir(folder):
         return
     runs = _runs[:]
     _runs.clear()
+    session.checkers.clear()
     with tempfile.NamedTemporaryFile(dir=folder, suffix=".part", delete=False) as file:
-        pickle.dump((runs, _count), file, protocol=pickle.HIGHEST_PROTOCOL)
+        pickle.dump((runs, _count, found), file, protocol=pickle.HIGHEST_PROTOCOL)
     os.replace(file.name, f"{file.name.removesuffix('.part')}.launches")
 
 
-def collect(folder: Path) -> tuple[list[Run], int]:
-    """Launches that child processes left, in the order of their ends, and how many there were in all."""
+def collect(folder: Path) -> tuple[list[Run], int, list[Finding]]:
+    """Launches that child processes left, in the order of their ends, how many there were in all, and the checks' findings."""
     found: list[Run] = []
+    findings: list[Finding] = []
     total = 0
     for path in sorted(folder.glob("*.launches"), key=lambda p: p.stat().st_mtime_ns):
-        runs, count = pickle.loads(path.read_bytes())
+        runs, count, some = pickle.loads(path.read_bytes())
         found += runs
+        findings += some
         total += count
-    return found, total
+    return found, total, findings

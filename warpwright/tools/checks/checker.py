@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from warpwright.engine.abi import (
     BLOCK,
-    DEVICE_BASE,
+    LOCAL_WINDOW,
     RECORD_WORDS,
     SHARED_WINDOW,
     TAG_BLOCK,
@@ -41,7 +41,7 @@ from warpwright.tools.checks.schedule import ARRIVE, Block, CheckedExecution, Wa
 
 CHECKS = ("memcheck", "racecheck", "synccheck", "initcheck")
 """What ``all`` stands for: compute-sanitizer's tools."""
-MORE_CHECKS = ("perfcheck", "schedcheck")
+MORE_CHECKS = ("leakcheck", "perfcheck", "schedcheck")
 SCHEDULES = 8
 """Orders of warps that schedcheck tries beside the usual one."""
 WASTE = 2.0
@@ -88,7 +88,7 @@ class Checker:
         self.written: dict[int, npt.NDArray[np.uint8]] = {}
         """Bytes that were written, by address of the allocation: of those whose contents began as nobody's."""
         self.origins: dict[int, str] = {}
-        if "initcheck" in self.checks:
+        if {"initcheck", "leakcheck"} & set(self.checks):
             memory.observer = self
 
     # --- what the memory tells (engine/memory.py, Observer) --------------------------------------------------
@@ -127,6 +127,27 @@ class Checker:
         self.launches += 1
         return CheckedLaunch(self, loaded, context, resident_blocks, volatile_lines(ptx))
 
+    def bad_free(self, address: int) -> None:
+        """The program frees what is not, or no longer, an allocation."""
+        if "memcheck" in self.checks:
+            freed = self.memory.freed_at(address)
+            what = f"it lies in {freed.name}, which was freed" if freed is not None else "it is no allocation"
+            title = (
+                f"Malloc/Free error encountered: {'Double free' if freed is not None else 'Invalid pointer to free'}"
+            )
+            self.add(
+                [Finding("memcheck", "error", title, (), (f"Address {address:#x}: {what}",), host=tuple(_user_stack()))]
+            )
+
+    def leaked(self, allocations: Iterable[Allocation]) -> None:
+        """What the program never freed."""
+        if "leakcheck" in self.checks:
+            for allocation in allocations:
+                title = f"Leaked {allocation.size_bytes:,} bytes at {allocation.address:#x}"
+                origin = self.origins.get(allocation.address)
+                details = (f"allocated at {origin}",) if origin else ()
+                self.add([Finding("leakcheck", "error", title, (), details, 1, allocation.address)])
+
     def add(self, found: Iterable[Finding]) -> None:
         """Take findings; one that was there before counts on."""
         for new in found:
@@ -149,8 +170,13 @@ def _same(a: Finding, b: Finding) -> bool:
 def _user_stack() -> list[str]:
     """``file:line`` of the calls outside this package that led here, outermost first."""
     frames = traceback.extract_stack()
-    outside = [f for f in frames if not Path(f.filename).is_relative_to(PACKAGE) and not f.filename.startswith("<")]
-    return [f"{f.filename}:{f.lineno}" for f in outside]
+    # What runs the program for `warpwright run` is not the program.
+    starts = [n for n, f in enumerate(frames) if f.filename == "<frozen runpy>"]
+    own = frames[starts[-1] + 1 :] if starts else frames
+    outside = [f for f in own if not Path(f.filename).is_relative_to(PACKAGE) and not f.filename.startswith("<")]
+    # Calls inside of an installed package say less than the program's own line that led there.
+    mine = [f for f in outside if "site-packages" not in f.filename]
+    return [f"{f.filename}:{f.lineno}" for f in mine or outside]
 
 
 class CheckedLaunch:
@@ -406,7 +432,7 @@ class Watch:
         words = {a & ~3 for a in _lane_addresses(one.trace, int(s[sh.S_RECORD]))}
         event = Event(int(row[Column.EVENT]))
         in_block = row[Column.STRONG] == 2
-        shared = {w for w in words if w >= SHARED_WINDOW and w < DEVICE_BASE}
+        shared = {w for w in words if SHARED_WINDOW <= w < LOCAL_WINDOW}
         for some, locations in ((shared, resident.locations), (words - shared, self.locations)):
             if some:
                 clocks.strong_access(

@@ -54,7 +54,7 @@ class Finding:
     """One defect of a program, however often it showed."""
 
     check: str
-    """memcheck | racecheck | synccheck | initcheck | perfcheck | schedcheck."""
+    """memcheck | racecheck | synccheck | initcheck | leakcheck | perfcheck | schedcheck."""
     severity: str
     """error | warning | info."""
     title: str

@@ -1,0 +1,139 @@
+"""The checks from outside: ``warpwright run --check`` and ``pytest --warpwright``."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+KERNELS = r"""
+extern "C" __global__ void turn(int *x) {
+    __shared__ int s[64];
+    int t = threadIdx.x;
+    s[t] = x[t];
+    %s
+    x[t] = s[(t + 32) & 63];
+}
+"""
+PROGRAM = """
+import numpy as np
+import warpwright as ww
+
+kernel = ww.GPU("v100").compile({source!r})["turn"]
+x = np.arange(64, dtype=np.int32)
+run = kernel[1, 64](x)
+"""
+DRIVER_PROGRAM = """
+import ctypes
+
+cuda = ctypes.CDLL("libcuda.so.1")
+context, block = ctypes.c_void_p(), ctypes.c_uint64()
+assert cuda.cuInit(0) == 0
+assert cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+assert cuda.cuCtxSetCurrent(context) == 0
+assert cuda.cuMemAlloc_v2(ctypes.byref(block), ctypes.c_size_t(1000)) == 0
+{free}
+"""
+RIGHT, WRONG = KERNELS % "__syncthreads();", KERNELS % ""
+
+
+def warpwright(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent), "COLUMNS": "160"}
+    command = [sys.executable, "-m", "warpwright", *words]
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300)
+
+
+def test_run_prints_what_the_checks_find(tmp_path: Path) -> None:
+    for name, source in (("right.py", RIGHT), ("wrong.py", WRONG)):
+        (tmp_path / name).write_text(PROGRAM.format(source=source))
+    done = warpwright("run", "--check", "racecheck", "--gpu", "a100", "right.py", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "========= CHECK SUMMARY: no findings"
+    done = warpwright("run", "--check", "racecheck", "wrong.py", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "========= Error: Race reported between Write access and Read access" in done.stdout
+    assert "=========     Host: " in done.stdout
+    assert "wrong.py:7" in done.stdout
+    assert done.stdout.splitlines()[-1] == "========= CHECK SUMMARY: 2 errors"
+
+
+def test_run_refuses_what_does_not_go_together(tmp_path: Path) -> None:
+    (tmp_path / "right.py").write_text(PROGRAM.format(source=RIGHT))
+    done = warpwright("run", "--check", "all", "--timing", "full", "right.py", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "checked launches are not timed: --check goes without --timing full and --report" in done.stderr
+    done = warpwright("run", "--check", "everything", "right.py", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "check='everything' is not known; use memcheck, " in done.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")
+def test_double_free_and_leaks_of_a_program_on_the_driver(tmp_path: Path) -> None:
+    twice = "assert cuda.cuMemFree_v2(block) == 0\nassert cuda.cuMemFree_v2(block) == 1"
+    (tmp_path / "twice.py").write_text(DRIVER_PROGRAM.format(free=twice))
+    (tmp_path / "leak.py").write_text(DRIVER_PROGRAM.format(free=""))
+    for words in (["twice.py"], ["--", sys.executable, "twice.py"]):
+        done = warpwright("run", "--check", "memcheck,leakcheck", *words, cwd=tmp_path)
+        assert done.returncode == 1, done.stderr
+        assert "========= Malloc/Free error encountered: Double free" in done.stdout
+        assert "Leaked" not in done.stdout
+        done = warpwright("run", "--check", "leakcheck", *(w.replace("twice", "leak") for w in words), cwd=tmp_path)
+        assert done.returncode == 1
+        assert "========= Leaked 1,000 bytes at 0x" in done.stdout
+        assert "leak.py:9" in done.stdout
+
+
+def pytest_run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+    plugin = ["-p", "warpwright.pytest_plugin", "-p", "no:cacheprovider"]
+    # An installed package brings the plug-in by itself; this one may be a checkout.
+    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    command = [sys.executable, "-m", "pytest", "-q", *plugin, *words]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+
+
+TESTS = """
+import numpy as np
+import warpwright as ww
+
+def launch(source):
+    x = np.arange(64, dtype=np.int32)
+    ww.GPU("v100").compile(source)["turn"][1, 64](x)
+    return x
+
+def test_right():
+    launch({right!r})
+
+def test_wrong():
+    launch({wrong!r})
+
+def test_cycles(warpwright_runs):
+    launch({right!r})
+    (run,) = warpwright_runs
+    assert run.chip == "a100"
+    if run.timed:
+        assert 2000 < run.cycles < 20000
+        assert run.metrics["smsp__inst_executed.sum"] == run.instructions
+"""
+
+
+def test_pytest_runs_tests_on_a_simulated_card(tmp_path: Path) -> None:
+    (tmp_path / "test_gpu.py").write_text(textwrap.dedent(TESTS).format(right=RIGHT, wrong=WRONG))
+    done = pytest_run(tmp_path, "--warpwright=a100")
+    assert "3 passed" in done.stdout, done.stdout
+    done = pytest_run(tmp_path, "--warpwright=a100", "--warpwright-check=all", "-v")
+    assert "1 failed, 2 passed" in done.stdout, done.stdout
+    assert "FAILED test_gpu.py::test_wrong" in done.stdout
+    assert "the checks found errors:" in done.stdout
+    assert "Race reported between Write access and Read access" in done.stdout
+    assert "warpwright: GPU code runs on a simulated a100, checks: all" in done.stdout
+
+
+def test_pytest_refuses_unknown_chips_and_checks(tmp_path: Path) -> None:
+    assert "no chip is called 'a101'; did you mean 'a100'" in pytest_run(tmp_path, "--warpwright=a101").stderr
+    assert "check='x' is not known" in pytest_run(tmp_path, "--warpwright=a100", "--warpwright-check=x").stderr
+    assert "go with --warpwright=CHIP" in pytest_run(tmp_path, "--warpwright-check=all").stderr

@@ -1,0 +1,5 @@
+"""``python -m warpwright``: the command line."""
+
+from warpwright.cli import main
+
+main()

@@ -1,0 +1,109 @@
+"""``pytest --warpwright=a100``: a project's GPU tests on a simulated card.
+
+The simulated driver takes the place of CUDA's in the test process and its children, and every ``warpwright.GPU`` becomes the
+chip.  With ``--warpwright-check`` a test fails on what the checks find in its launches.  The fixture
+``warpwright_runs`` holds the launches of the test, for assertions about cycles and metrics.
+
+The module is imported by every pytest of an environment with this package: it imports the rest only when asked for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from warpwright.run import Run
+
+OPTION = "--warpwright"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The options; --help shows them."""
+    group = parser.getgroup("warpwright", "simulated GPU")
+    group.addoption(OPTION, metavar="CHIP", help="run GPU code on a simulated card: v100, a100, h200 … or a TOML file")
+    group.addoption(
+        "--warpwright-timing", metavar="MODE", choices=("full", "off"), help="full (cycles, the default) or off"
+    )
+    group.addoption(
+        "--warpwright-check",
+        metavar="CHECKS",
+        help="checks by commas, or all; a test fails on an error that they find (launches are then not timed)",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Put the simulated device in place before any test module is imported."""
+    chip = config.getoption(OPTION)
+    timing, check = config.getoption("--warpwright-timing"), config.getoption("--warpwright-check")
+    if chip is None:
+        if timing or check:
+            raise pytest.UsageError("--warpwright-timing and --warpwright-check go with --warpwright=CHIP")
+        return
+    from warpwright.chips import load_chip
+    from warpwright.errors import WarpwrightError
+    from warpwright.session import session
+
+    if check and timing == "full":
+        raise pytest.UsageError(
+            "checked launches are not timed: --warpwright-check goes without --warpwright-timing=full"
+        )
+    try:
+        load_chip(chip)
+        if check:
+            from warpwright.tools.checks import parse
+
+            parse(check)
+    except WarpwrightError as error:
+        raise pytest.UsageError(str(error)) from None
+    session.chip, session.timing, session.check = chip, timing, check
+    if os.name == "posix" and os.uname().sysname == "Linux":
+        from warpwright.driver import attach
+
+        os.environ.update(attach.child_environment(chip, timing, None))
+        attach.preload()
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """Say what the tests run on."""
+    chip = config.getoption(OPTION)
+    if chip is None:
+        return None
+    check = config.getoption("--warpwright-check")
+    return f"warpwright: GPU code runs on a simulated {chip}" + (f", checks: {check}" if check else "")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Fail a test in whose launches the checks find an error."""
+    if not item.config.getoption("--warpwright-check"):
+        return (yield)
+    from warpwright.session import session
+
+    before = {id(f): f.count for f in session.findings()}
+    result = yield
+    new = [f for f in session.findings() if f.severity == "error" and before.get(id(f), 0) < f.count]
+    if new:
+        pytest.fail("the checks found errors:\n" + "\n".join(map(str, new)), pytrace=False)
+    return result
+
+
+@pytest.fixture
+def warpwright_runs() -> Iterator[list[Run]]:
+    """The launches of this test, in order: ``run.cycles``, ``run.metrics[...]``, ``run.bottleneck``."""
+    from warpwright.session import session
+
+    runs: list[Run] = []
+    before = session.on_launch
+
+    def add(run: Run) -> None:
+        runs.append(run)
+        if before is not None:
+            before(run)
+
+    session.on_launch = add
+    yield runs
+    session.on_launch = before
