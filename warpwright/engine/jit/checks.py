@@ -12,9 +12,18 @@ import re
 
 from warpwright.engine.abi import WARP
 from warpwright.engine.jit import cold
-from warpwright.engine.jit.function import AccessGroup, FunctionWriter, Masks, Sum
-from warpwright.engine.jit.places import VEC32, VEC64, VECBOOL, VECPTR, Place, addresses_vector, shift_of
-from warpwright.engine.jit.shapes import LANES, VECTOR_KIND
+from warpwright.engine.jit.function import AccessGroup, FunctionWriter, Masks, Sum, Val
+from warpwright.engine.jit.places import (
+    VEC32,
+    VEC64,
+    VECBOOL,
+    VECPTR,
+    Place,
+    addresses_vector,
+    shift_of,
+    vector_offset_pointer,
+)
+from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, VECTOR_KIND, Shape
 
 SITE_BYTES = 16
 MOST_KEPT = 8
@@ -24,6 +33,7 @@ GROUP_LIMIT_BYTES = 1024
 GROUP_LIMIT_STRIDES = 1 << 10
 STRIDE_LIMIT_BYTES = 1 << 48
 """Longer strides fail the check of a group: multiples of shorter ones cannot wrap around the address space."""
+STEP_LIMIT = 1 << 30
 SPACES = {"global": 0, "generic": 1, "shared": 2, "local": 3}
 
 
@@ -168,8 +178,29 @@ def _kept(w: FunctionWriter) -> list[str]:
     return kept
 
 
+def host_pointer(w: FunctionWriter, root: str, step: int, shared: bool = False) -> str:
+    """Host address of root + step bytes; the root's is made once in a block.
+
+    In shared memory the sum must be known to lie in it: as a signed number, the root then is the sum less the step.
+    """
+    key = ("host", root, shared)
+    known = w.numbered.get(key)
+    if known is None:
+        if shared:
+            name = w.op(f"getelementptr i8, ptr %shared_base, i64 {w.op(f'sext i32 {root} to i64')}")
+        else:
+            name = w.op(f"inttoptr i64 {w.op(f'add i64 {root}, %host_minus_device')} to ptr")
+        known = w.numbered[key] = Val("i64", Shape(SCALAR_KIND), scalar=name)
+    return vector_offset_pointer(w, known.scalar, step)
+
+
 def check(w: FunctionWriter, place: Place, site: str) -> tuple[str, str]:
     """(i1 whether the whole extent is fine, host pointer of its start) for addresses with a scalar part."""
+    if place.proven:
+        root, step = w.offsets_of.get(base := w.scalar(place.address), (base, 0))
+        if abs(step) >= STEP_LIMIT:
+            root, step = base, 0
+        return "true", host_pointer(w, root, step + place.low, shared=True)
     start = place.start()
     if place.wide:
         first = w.op(f"load i64, ptr {site}")
@@ -179,10 +210,8 @@ def check(w: FunctionWriter, place: Place, site: str) -> tuple[str, str]:
         host = w.op(f"inttoptr i64 {w.op(f'add i64 {start}, %host_minus_device')} to ptr")
         return fine, host
     if place.access.space == "shared":
-        fine = "true"
-        if not place.proven:
-            limit = shared_limit(w, place.extent, place.size)
-            fine = w.op(f"icmp ult i32 {rotated(w, 'i32', start, place.size)}, {limit}")
+        limit = shared_limit(w, place.extent, place.size)
+        fine = w.op(f"icmp ult i32 {rotated(w, 'i32', start, place.size)}, {limit}")
         return fine, w.op(f"getelementptr i8, ptr %shared_base, i64 {w.op(f'zext i32 {start} to i64')}")
     limit = local_limit(w, place.size)
     fine = w.op(f"icmp ult i32 {rotated(w, 'i32', start, place.size)}, {limit}")
@@ -235,8 +264,8 @@ def check_group(w: FunctionWriter, place: Place) -> tuple[int, str, str]:
     group.low, group.high = min(low, group.low), max(high, group.high)
     group.least, group.most = min(sum_.times, group.least), max(sum_.times, group.most)
     place.group = group
-    host = w.op(f"inttoptr i64 {w.op(f'add i64 {place.start()}, %host_minus_device')} to ptr")
-    return group.site, group.fine, host
+    root, step = (name, 0) if sum_.stride else (sum_.root, sum_.step)
+    return group.site, group.fine, host_pointer(w, root, step + place.low)
 
 
 def finish_groups(w: FunctionWriter, text: str) -> str:

@@ -101,7 +101,7 @@ def make_target(cpu: str | None = None) -> Target:
         name, features = cpu, ""
     triple = llvm.get_process_triple()
     machine = llvm.Target.from_triple(triple).create_target_machine(
-        cpu=name, features=features, opt=2, jit=True, reloc="pic", codemodel="jitdefault"
+        cpu=name, features=features, opt=1, jit=True, reloc="pic", codemodel="jitdefault"
     )
     return Target(machine, name, features)
 

@@ -6,6 +6,8 @@ stop check of a traced strong access, ``tail`` is the end of the chain of blocks
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from warpwright.engine.abi import BLOCK, LAUNCH, SPILL_HEADER_BYTES, WARP, FaultKind, Status
 from warpwright.engine.blocks import recorded_accesses
 from warpwright.engine.jit import cold
@@ -145,7 +147,8 @@ class WarpFunction:
         w.lines = []
         self._entry()
         entry = w.lines
-        return [f"define i32 @{self.name}(ptr noalias %warp) noredzone {{", *entry, *body, *tail, *returns, "}"]
+        tuned = '"tune-cpu"="generic"'
+        return [f"define i32 @{self.name}(ptr noalias %warp) noredzone {tuned} {{", *entry, *body, *tail, *returns, "}"]
 
     def _entry(self) -> None:
         w = self.w
@@ -253,6 +256,13 @@ class WarpFunction:
             # Lanes that a spin loop let go from BSYNC have left others behind it.
             return True
         return bool(self.together[resume.block]) or bool(self.waiting >> resume.block & 1)
+
+    def _live_out(self, n: int) -> Container[int]:
+        """Webs that are read after a block; its last instruction may go on behind a barrier."""
+        w = self.w
+        if w.flow.ends[n] == "barrier_red":
+            return range(len(w.webs.webs))
+        return frozenset().union(*(w.webs.live_in[s] for s in w.blocks[n].successors))
 
     def live_at(self, resume: ResumePoint) -> list[int]:
         w = self.w
@@ -362,6 +372,7 @@ class WarpFunction:
         w.noted_exec = ""
         w.mask = Masks(lanes)
         self._instruction(index, after_barrier=True)
+        w.store_webs(w.webs.live_in[n + 1])
         w.held = {}
         w.numbered = {}
         w.fresh = []
@@ -730,6 +741,8 @@ class WarpFunction:
             w.numbered[key] = value
         if op.type == "i64" and value.scalar:
             w.note_sum(name, value.scalar, args)
+        elif name == "add" and op.type == "i32" and value.scalar:
+            w.note_offset(value.scalar, args)
         return value
 
     def _check_extension(self, value: Val) -> None:
@@ -810,6 +823,7 @@ class WarpFunction:
         if reference is None or reference.low not in self.wanted_barriers or not w.has_storage(reference.low):
             return
         web = reference.low
+        w.store_webs(range(len(w.webs.webs)))
         old = w.op(f"load <32 x i32>, ptr %w{web}")
         if op.name == "bssy":
             group = w.splat("i32", w.exec.bits)
@@ -827,6 +841,7 @@ class WarpFunction:
         values = self._instruction(index)
         tr.finish_block(w)
         settle_faults(w)
+        w.store_webs(self._live_out(n))
         low = w.lowered[index]
         end = w.flow.ends[n]
         if not end:

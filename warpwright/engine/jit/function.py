@@ -6,7 +6,7 @@ their shape; a vector form is made when something needs it and kept for the rest
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -388,6 +388,19 @@ class FunctionWriter(Text):
                 base = Sum(x.scalar)
             self.sums[result] = base._replace(stride=y.scalar, times=base.times + 1)
 
+    def note_offset(self, result: str, args: Sequence[Val]) -> None:
+        """Remember a scalar i32 that is another one and a constant."""
+        x, y = args
+        if x.shape.const is not None:
+            x, y = y, x
+        if x.scalar and y.shape.const is not None and y.shape.pattern is None:
+            root, step = self.offsets_of.get(x.scalar, (x.scalar, 0))
+            self.offsets_of[result] = (root, step + sh._signed(y.shape.const, 32))
+
+    offsets_of: dict[str, tuple[str, int]] = field(default_factory=dict)
+    """Scalars i32 as another one and a constant."""
+    unstored: dict[int, str] = field(default_factory=dict)
+    """Webs assigned in this block and not yet stored: the last store of each."""
     accesses: list[str] = field(default_factory=list)
     """What rare ways must know of each access (``cold.ACCESS``)."""
     noted_exec: str = ""
@@ -451,7 +464,7 @@ class FunctionWriter(Text):
             assert is_vector or not guard_vector
             first, second = (old, name) if self.guard_inverted else (name, old)
             name = self.op(f"select {kind} {condition}, {typed} {first}, {typed} {second}")
-        self.emit(f"store {typed} {name}, ptr %w{number}")
+        self.unstored[number] = f"store {typed} {name}, ptr %w{number}"
         if is_vector and web.type == "i32":
             self.fresh.append(name)
         held = self.made(web.type, shape, name)
@@ -460,6 +473,13 @@ class FunctionWriter(Text):
         if value.parts and not keeps_old and number not in self.facts.live_elsewhere[self.block]:
             held.parts = value.parts if shape.kind == VECTOR_KIND else ()
         self.held[number] = held
+
+    def store_webs(self, wanted: Container[int]) -> None:
+        """Write what the block has assigned to its variables, as far as anybody will read it."""
+        for number, text in self.unstored.items():
+            if number in wanted or number in self.facts.live_elsewhere[self.block]:
+                self.emit(text)
+        self.unstored = {}
 
     def add_site(self) -> int:
         """A new inline cache of an allocation."""
