@@ -1,7 +1,7 @@
 """Write the tables of the driver's and the runtime's entry points from CUDA's public headers.
 
     python -m bench.entry_points driver HEADER_FOLDER ... > warpwright/driver/data/driver.txt
-    python -m bench.entry_points runtime HEADER_FOLDER ... > warpwright/driver/data/runtime.txt
+    python -m bench.entry_points runtime HEADER_FOLDER ... > warpwright/driver/data/runtime12.txt    (and runtime13.txt)
 
 A row is a name and one letter for each argument: i int and enumerations, u unsigned, Q 64-bit integers, pointers and
 handles, f float, d double, and structures passed by value: L eight bytes, D dim3, P cudaPitchedPtr, E cudaExtent,

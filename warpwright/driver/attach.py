@@ -29,8 +29,8 @@ from warpwright.toolchain.cache import default_folder
 LIBRARIES: tuple[tuple[str, str, str], ...] = (
     # SONAME, table, symbol version
     ("libcuda.so.1", "driver", ""),
-    ("libcudart.so.12", "runtime", "libcudart.so.12"),
-    ("libcudart.so.13", "runtime", "libcudart.so.13"),
+    ("libcudart.so.12", "runtime12", "libcudart.so.12"),
+    ("libcudart.so.13", "runtime13", "libcudart.so.13"),
 )
 _LINK_NAMES = {"libcuda.so": "libcuda.so.1"}
 _kept: list[Any] = []

@@ -143,12 +143,13 @@ def _missing(name: str) -> Callable[..., Any]:
 def callbacks(library: str) -> Sequence[Any]:
     """One C-callable object for each name of a library's table, in its order."""
     trace = bool(os.environ.get("WARPWRIGHT_TRACE_CALLS"))
+    version = library[-2:]
     made: dict[str, Any] = {}
     found = []
     for name, letters in table(library).items():
         base = plain(name)
         if name not in made:
-            function = ENTRIES.get(name) or ENTRIES.get(base)
+            function = next((ENTRIES[n] for n in (f"{base}@{version}", name, base) if n in ENTRIES), None)
             call = _guarded(base, function) if function is not None else _missing(name)
             if trace:
                 call = _traced(name, call)

@@ -16,6 +16,10 @@ from warpwright.driver import (
     tensor_maps,
     virtual,
 )
+from warpwright.driver.runtime import devices as runtime_devices
+from warpwright.driver.runtime import launching, registration
+from warpwright.driver.runtime import memory as runtime_memory
+from warpwright.driver.runtime import streams as runtime_streams
 
 __all__ = [
     "arrays",
@@ -25,10 +29,15 @@ __all__ = [
     "functions",
     "graphs",
     "launches",
+    "launching",
     "memory",
     "modules",
     "occupancies",
     "process",
+    "registration",
+    "runtime_devices",
+    "runtime_memory",
+    "runtime_streams",
     "streams",
     "tensor_maps",
     "virtual",

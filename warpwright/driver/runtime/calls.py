@@ -1,0 +1,73 @@
+"""What every function of the runtime does: make the device current, and remember the last error."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from warpwright.driver import results
+from warpwright.driver.calls import ENTRIES, Function, entry, failed
+from warpwright.driver.state import state
+
+NOT_READY = results.NOT_READY
+_local = threading.local()
+
+
+def last_error(forget: bool) -> int:
+    """The calling thread's last error."""
+    code: int = getattr(_local, "error", 0)
+    if forget:
+        _local.error = 0
+    return code
+
+
+def remember(code: int) -> int:
+    """Keep a result as the last error, unless it is a success."""
+    if code and code != NOT_READY:
+        _local.error = code
+    return code
+
+
+def ensure() -> None:
+    """Initialise, and make the primary context current where none is."""
+    s = state()
+    if not s.initialized:
+        ENTRIES["cuInit"](0)
+    s.check_process()
+    if not s.stack:
+        s.primary.users = max(s.primary.users, 1)
+        s.stack.append(s.primary)
+
+
+def runtime(*names: str, versions: tuple[str, ...] = ("",)) -> Callable[[Function], Function]:
+    """Make a function the runtime's entry point of these names.
+
+    Args:
+        versions: ``12`` or ``13`` where the two have a name in common for different functions.
+    """
+
+    def register(function: Function) -> Function:
+        def call(*arguments: Any) -> int:
+            try:
+                ensure()
+                return remember(function(*arguments) or 0)
+            except BaseException as error:
+                return remember(failed(names[0], error))
+
+        for name in names:
+            for version in versions:
+                entry(f"{name}@{version}" if version else name)(call)
+        return function
+
+    return register
+
+
+def same(runtime_name: str, driver_name: str, *more: Any) -> None:
+    """A runtime function that is a driver's with the same arguments (and ``more`` behind them)."""
+    target = ENTRIES[driver_name]
+
+    def call(*arguments: Any) -> Any:
+        return target(*arguments, *more)
+
+    runtime(runtime_name)(call)

@@ -1,0 +1,209 @@
+"""The device, errors and versions, as the runtime tells them."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from functools import cache
+from importlib import resources
+
+from warpwright.driver import c, output, results
+from warpwright.driver.calls import entry
+from warpwright.driver.contexts import empty
+from warpwright.driver.devices import attribute, product, uuid
+from warpwright.driver.runtime.calls import last_error, runtime, same
+from warpwright.driver.state import DRIVER_VERSION, state
+
+INVALID_DEVICE = 101
+
+
+@cache
+def _rows(version: str) -> tuple[tuple[str, str, int, str], ...]:
+    """Fields of cudaDeviceProp (name, struct code, count, where its value comes from); rows of data/properties.txt."""
+    text = resources.files("warpwright.driver").joinpath("data/properties.txt").read_text(encoding="utf-8")
+    rows = [line.split() for line in text.splitlines()]
+    return tuple((name, code, int(count), value) for name, code, count, kept, value in rows if version in kept)
+
+
+def _properties(version: str) -> bytes:
+    values: list[int | bytes] = []
+    layout = ""
+    for name, code, count, value in _rows(version):
+        layout += f"{count}{code}" if code == "s" or count > 1 else code
+        if value == "text":
+            values += {"name": [product().encode()], "uuid": [uuid()], "luid": [bytes(8)]}.get(name, [0])
+        elif value == "memory":
+            values.append(state().gpu.memory.capacity_bytes)
+        elif name == "reserved":
+            values += [0] * count
+        else:
+            values += [attribute(int(n)) for n in value.split(",")]
+    return struct.pack(layout, *values)
+
+
+@runtime("cudaGetDeviceProperties_v2")
+def properties_12(place: int, device: int) -> int | None:
+    return _put_properties("12", place, device)
+
+
+@runtime("cudaGetDeviceProperties")
+def properties_13(place: int, device: int) -> int | None:
+    return _put_properties("13", place, device)
+
+
+def _put_properties(version: str, place: int, device: int) -> int | None:
+    if device != 0:
+        return INVALID_DEVICE
+    raw = _properties(version)
+    ctypes.memmove(place, raw, len(raw))
+    return None
+
+
+@runtime("cudaGetDeviceCount")
+def count(place: int) -> None:
+    c.put32(place, 1)
+
+
+@runtime("cudaGetDevice")
+def get_device(place: int) -> None:
+    c.put32(place, 0)
+
+
+@runtime("cudaSetDevice", "cudaInitDevice")
+def set_device(device: int, *_: int) -> int | None:
+    return INVALID_DEVICE if device else None
+
+
+@runtime("cudaChooseDevice")
+def choose(place: int, wanted: int) -> None:
+    c.put32(place, 0)
+
+
+@runtime(
+    "cudaSetValidDevices",
+    "cudaSetDeviceFlags",
+    "cudaCtxResetPersistingL2Cache",
+    "cudaProfilerStart",
+    "cudaProfilerStop",
+)
+def nothing(*_: int) -> None:
+    return None
+
+
+@runtime("cudaGetDeviceFlags")
+def flags(place: int) -> None:
+    c.put32(place, state().primary.flags)
+
+
+@runtime("cudaDeviceReset", "cudaThreadExit")
+def reset() -> None:
+    s = state()
+    empty(s.primary)
+    output.flush()
+    if s.primary in s.stack:
+        s.stack.remove(s.primary)
+
+
+@runtime("cudaDeviceGetStreamPriorityRange")
+def priorities(least: int, greatest: int) -> None:
+    c.put32(least, 0)
+    c.put32(greatest, -5 & 0xFFFF_FFFF)
+
+
+@runtime("cudaDeviceCanAccessPeer")
+def can_access_peer(place: int, device: int, peer: int) -> int | None:
+    c.put32(place, 0)
+    return INVALID_DEVICE if device or peer else None
+
+
+@runtime("cudaDeviceEnablePeerAccess", "cudaDeviceDisablePeerAccess")
+def enable_peer(*_: int) -> int:
+    return INVALID_DEVICE
+
+
+@entry("cudaGetLastError")
+def get_last_error() -> int:
+    return _sticky() or last_error(True)
+
+
+@entry("cudaPeekAtLastError")
+def peek() -> int:
+    return _sticky() or last_error(False)
+
+
+def _sticky() -> int:
+    s = state()
+    return s.stack[-1].sticky if s.stack else 0
+
+
+@entry("cudaGetErrorString", result=ctypes.c_uint64)
+def error_string(code: int) -> int:
+    return c.static_text(results.sentence(code) or "unrecognized error code")
+
+
+@entry("cudaGetErrorName", result=ctypes.c_uint64)
+def error_name(code: int) -> int:
+    return c.static_text(results.runtime_name(code) or "unrecognized error code")
+
+
+@entry("cudaRuntimeGetVersion@12")
+def version_12(place: int) -> int:
+    c.put32(place, 12090)
+    return 0
+
+
+@entry("cudaRuntimeGetVersion@13")
+def version_13(place: int) -> int:
+    c.put32(place, 13000)
+    return 0
+
+
+@entry("cudaDriverGetVersion")
+def driver_version(place: int) -> int:
+    c.put32(place, DRIVER_VERSION)
+    return 0
+
+
+@runtime("cudaDeviceSynchronize", "cudaThreadSynchronize")
+def synchronize() -> None:
+    from warpwright.driver.contexts import synchronize as of_context
+
+    of_context()
+
+
+@runtime("cudaGetDriverEntryPoint")
+def driver_entry(name: int, place: int, flags: int, status: int) -> int | None:
+    return driver_entry_by_version(name, place, DRIVER_VERSION, flags, status)
+
+
+@runtime("cudaGetDriverEntryPointByVersion")
+def driver_entry_by_version(name: int, place: int, version: int, flags: int, status: int) -> int | None:
+    from warpwright.driver.attach import preload
+    from warpwright.driver.process import addresses, get_proc_address_2
+
+    if not addresses:
+        preload()
+        from warpwright.driver.attach import attach
+
+        attach()
+    return get_proc_address_2(name, place, version, flags, status)
+
+
+def register() -> None:
+    """Functions that are the driver's."""
+    for name, driver in (
+        ("cudaDeviceGetAttribute", "cuDeviceGetAttribute"),
+        ("cudaDeviceGetLimit", "cuCtxGetLimit"),
+        ("cudaDeviceSetLimit", "cuCtxSetLimit"),
+        ("cudaDeviceGetCacheConfig", "cuCtxGetCacheConfig"),
+        ("cudaDeviceSetCacheConfig", "cuCtxSetCacheConfig"),
+        ("cudaDeviceGetSharedMemConfig", "cuCtxGetSharedMemConfig"),
+        ("cudaDeviceSetSharedMemConfig", "cuCtxSetSharedMemConfig"),
+        ("cudaDeviceGetPCIBusId", "cuDeviceGetPCIBusId"),
+        ("cudaDeviceGetByPCIBusId", "cuDeviceGetByPCIBusId"),
+        ("cudaDeviceGetP2PAttribute", "cuDeviceGetP2PAttribute"),
+    ):
+        same(name, driver)
+
+
+register()

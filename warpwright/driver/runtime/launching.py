@@ -1,0 +1,134 @@
+"""Launches: ``<<<>>>`` (configuration pushed, popped by the stub, launched), cooperative and extended ones, attributes."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from warpwright.driver import c, results
+from warpwright.driver.calls import CudaError, entry
+from warpwright.driver.entry_points import Dim3
+from warpwright.driver.functions import Function
+from warpwright.driver.graphs import submit
+from warpwright.driver.launches import Launch, check, gather, with_attributes
+from warpwright.driver.occupancies import active_blocks
+from warpwright.driver.runtime.calls import runtime
+from warpwright.driver.runtime.registration import function_of
+from warpwright.driver.state import state
+
+INVALID_CONFIGURATION = 9
+"""cudaErrorInvalidConfiguration."""
+_local = threading.local()
+
+
+def _pending() -> list[tuple[Any, ...]]:
+    found: list[tuple[Any, ...]] | None = getattr(_local, "pending", None)
+    if found is None:
+        found = _local.pending = []
+    return found
+
+
+@entry("__cudaPushCallConfiguration")
+def push(grid: Dim3, block: Dim3, shared: int, stream: int) -> int:
+    _pending().append((grid.x, grid.y, grid.z, block.x, block.y, block.z, shared, stream))
+    return 0
+
+
+@entry("__cudaPopCallConfiguration")
+def pop(grid: int, block: int, shared: int, stream: int) -> int:
+    if not _pending():
+        return results.INVALID_VALUE
+    gx, gy, gz, bx, by, bz, size, queue = _pending().pop()
+    c.write("3I", grid, gx, gy, gz)
+    c.write("3I", block, bx, by, bz)
+    c.put64(shared, size)
+    c.put64(stream, queue)
+    return 0
+
+
+def _launch(target: Function, grid: Dim3, block: Dim3, pointers: int, shared: int, stream: int, **more: Any) -> None:
+    s = state()
+    s.current()
+    made = Launch(
+        target, (grid.x, grid.y, grid.z), (block.x, block.y, block.z), shared, gather(target, pointers, 0), **more
+    )
+    _checked(made)
+    submit(s.stream(stream), made)
+
+
+def _checked(launch: Launch) -> None:
+    try:
+        check(launch)
+        if launch.block[0] * launch.block[1] * launch.block[2] > state().gpu.chip.sm.max_threads_per_block:
+            raise CudaError(results.INVALID_VALUE)
+    except CudaError as error:
+        code = INVALID_CONFIGURATION if error.code == results.INVALID_VALUE and not error.message else error.code
+        raise CudaError(code, error.message) from None
+
+
+@runtime("cudaLaunchKernel", "__cudaLaunchKernel")
+def launch_kernel(host: int, grid: Dim3, block: Dim3, pointers: int, shared: int, stream: int) -> None:
+    _launch(function_of(host), grid, block, pointers, shared, stream)
+
+
+@runtime("cudaLaunchCooperativeKernel")
+def launch_cooperative(host: int, grid: Dim3, block: Dim3, pointers: int, shared: int, stream: int) -> None:
+    _launch(function_of(host), grid, block, pointers, shared, stream, cooperative=True)
+
+
+@runtime("cudaLaunchKernelExC")
+def launch_ex(configuration: int, host: int, pointers: int) -> None:
+    s = state()
+    s.current()
+    gx, gy, gz, bx, by, bz, shared, stream, attributes, count = c.read("6IQQQI", configuration)
+    target = function_of(host)
+    made = Launch(target, (gx, gy, gz), (bx, by, bz), shared, gather(target, pointers, 0))
+    if count:
+        made = with_attributes(made, attributes, count)
+    _checked(made)
+    submit(s.stream(stream), made)
+
+
+@runtime("cudaFuncGetAttributes")
+def attributes(place: int, host: int) -> None:
+    f = function_of(host)
+    values = [f.attribute(n) for n in range(16)]
+    c.write(
+        "3N7i6i",
+        place,
+        *(values[1], values[2], values[3]),
+        *(values[0], values[4], values[5], values[6], values[7], values[8], values[9]),
+        *(values[10], values[11], values[12], values[13], values[15], values[14]),
+    )
+
+
+@runtime("cudaFuncSetAttribute")
+def set_attribute(host: int, number: int, value: int) -> None:
+    function_of(host).set_attribute(number, value)
+
+
+@runtime("cudaFuncSetCacheConfig", "cudaFuncSetSharedMemConfig")
+def set_cache_config(host: int, value: int) -> None:
+    function_of(host)
+
+
+@runtime("cudaFuncGetName")
+def get_name(place: int, host: int) -> None:
+    c.put64(place, c.static_text(function_of(host).symbol))
+
+
+@runtime("cudaOccupancyMaxActiveBlocksPerMultiprocessor")
+def max_active(place: int, host: int, threads: int, shared: int) -> None:
+    c.put32(place, active_blocks(function_of(host), threads, shared))
+
+
+@runtime("cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags")
+def max_active_with_flags(place: int, host: int, threads: int, shared: int, flags: int) -> None:
+    c.put32(place, active_blocks(function_of(host), threads, shared))
+
+
+@runtime("cudaOccupancyAvailableDynamicSMemPerBlock")
+def available_shared(place: int, host: int, blocks: int, threads: int) -> None:
+    from warpwright.driver.occupancies import available_shared as of_function
+
+    of_function(place, function_of(host).handle, blocks, threads)

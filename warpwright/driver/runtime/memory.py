@@ -1,0 +1,345 @@
+"""Memory, copies and fills of the runtime."""
+
+from __future__ import annotations
+
+from warpwright.driver import c, output, results
+from warpwright.driver.arrays import DriverArray, make
+from warpwright.driver.calls import ENTRIES, CudaError
+from warpwright.driver.copies import BLOCKING, Copy, Fill, Side, check_device, fill, linear
+from warpwright.driver.entry_points import Extent, PitchedPointer
+from warpwright.driver.graphs import submit
+from warpwright.driver.memory import HOST, MANAGED, REGISTERED, allocate, default_pool, holder, kinds, release
+from warpwright.driver.runtime.calls import runtime, same
+from warpwright.driver.runtime.registration import symbol_of
+from warpwright.driver.state import state
+
+_TO_DEVICE, _FROM_DEVICE, _BETWEEN = 1, 2, 3
+"""cudaMemcpyKind."""
+INVALID_DIRECTION = 21
+
+
+@runtime("cudaMalloc")
+def malloc(place: int, size: int) -> int | None:
+    if not place:
+        return results.INVALID_VALUE
+    c.put64(place, allocate(size) if size else 0)
+    return None
+
+
+@runtime("cudaFree")
+def free(address: int) -> None:
+    output.flush()
+    state().current()
+    if address:
+        release(address)
+
+
+@runtime("cudaMallocManaged")
+def malloc_managed(place: int, size: int, flags: int) -> None:
+    c.put64(place, allocate(size, MANAGED, flags or 1))
+
+
+@runtime("cudaMallocHost")
+def malloc_host(place: int, size: int, *_: int) -> None:
+    c.put64(place, allocate(size, HOST, 2))
+
+
+@runtime("cudaHostAlloc")
+def host_alloc(place: int, size: int, flags: int) -> None:
+    c.put64(place, allocate(size, HOST, flags | 2))
+
+
+@runtime("cudaFreeHost")
+def free_host(address: int) -> int | None:
+    if address == 0:
+        return None
+    return ENTRIES["cuMemFreeHost"](address)
+
+
+@runtime("cudaMallocPitch")
+def malloc_pitch(place: int, pitch: int, width: int, height: int) -> None:
+    ENTRIES["cuMemAllocPitch_v2"](place, pitch, width, height, 4)
+
+
+@runtime("cudaMalloc3D")
+def malloc_3d(place: int, extent: Extent) -> None:
+    pitch = -(-extent.width // 512) * 512
+    address = allocate(pitch * extent.height * extent.depth)
+    c.write("QQQQ", place, address, pitch, extent.width, extent.height)
+
+
+@runtime("cudaPointerGetAttributes")
+def pointer_attributes(place: int, address: int) -> None:
+    found = holder(address)
+    kind = kinds.get(found.address, ("",))[0] if found is not None else ""
+    number = 0 if found is None else 3 if kind == MANAGED else 1 if kind in (HOST, REGISTERED) else 2
+    host = address if found is None or number != 2 else 0
+    c.write("iiQQ", place, number, 0 if found is not None else -2, address if found is not None else 0, host)
+
+
+# --- copies ------------------------------------------------------------------------------------------
+def _sides(target: int, source: int, kind: int) -> tuple[int, ...]:
+    """Addresses that a kind of copy says are device memory."""
+    if kind not in (0, 1, 2, 3, 4):
+        raise CudaError(INVALID_DIRECTION)
+    return {_TO_DEVICE: (target,), _FROM_DEVICE: (source,), _BETWEEN: (target, source)}.get(kind, ())
+
+
+@runtime("cudaMemcpy")
+def memcpy(target: int, source: int, size: int, kind: int) -> None:
+    linear(target, source, size, BLOCKING, _sides(target, source, kind))
+
+
+@runtime("cudaMemcpyAsync")
+def memcpy_async(target: int, source: int, size: int, kind: int, stream: int) -> None:
+    linear(target, source, size, stream, _sides(target, source, kind))
+
+
+@runtime("cudaMemcpyPeer")
+def memcpy_peer(target: int, to: int, source: int, origin: int, size: int) -> None:
+    linear(target, source, size, BLOCKING, (target, source))
+
+
+@runtime("cudaMemcpyPeerAsync")
+def memcpy_peer_async(target: int, to: int, source: int, origin: int, size: int, stream: int) -> None:
+    linear(target, source, size, stream, (target, source))
+
+
+def _symbol(host: int, offset: int, size: int) -> int:
+    address, room = symbol_of(host)
+    if offset + size > room:
+        raise CudaError(results.INVALID_VALUE)
+    return address + offset
+
+
+@runtime("cudaMemcpyToSymbol")
+def to_symbol(host: int, source: int, size: int, offset: int, kind: int) -> None:
+    linear(_symbol(host, offset, size), source, size, BLOCKING, ())
+
+
+@runtime("cudaMemcpyToSymbolAsync")
+def to_symbol_async(host: int, source: int, size: int, offset: int, kind: int, stream: int) -> None:
+    linear(_symbol(host, offset, size), source, size, stream, ())
+
+
+@runtime("cudaMemcpyFromSymbol")
+def from_symbol(target: int, host: int, size: int, offset: int, kind: int) -> None:
+    linear(target, _symbol(host, offset, size), size, BLOCKING, ())
+
+
+@runtime("cudaMemcpyFromSymbolAsync")
+def from_symbol_async(target: int, host: int, size: int, offset: int, kind: int, stream: int) -> None:
+    linear(target, _symbol(host, offset, size), size, stream, ())
+
+
+def _rows(target: Side, source: Side, width: int, height: int, stream: int) -> None:
+    if stream == BLOCKING:
+        output.flush()
+        stream = 0
+    state().current()
+    if (height > 1 and width > min(target.pitch, source.pitch)) or width < 0:
+        raise CudaError(12)
+    submit(state().stream(stream), Copy(target, source, width, height))
+
+
+@runtime("cudaMemcpy2D")
+def memcpy_2d(target: int, pitch: int, source: int, source_pitch: int, width: int, height: int, kind: int) -> None:
+    memcpy_2d_async(target, pitch, source, source_pitch, width, height, kind, BLOCKING)
+
+
+@runtime("cudaMemcpy2DAsync")
+def memcpy_2d_async(
+    target: int, pitch: int, source: int, source_pitch: int, width: int, height: int, kind: int, stream: int
+) -> None:
+    for address in _sides(target, source, kind):
+        span = (pitch if address == target else source_pitch) * (height - 1) + width
+        check_device(address, span)
+    _rows(Side(target, pitch, 0), Side(source, source_pitch, 0), width, height, stream)
+
+
+def _array_side(handle: int, x: int, y: int) -> Side:
+    one = state().handles.get(DriverArray, handle)
+    return Side(one.address_of(x, y, 0), one.pitch, one.height_rows)
+
+
+@runtime("cudaMemcpy2DToArray")
+def to_array_2d(array: int, x: int, y: int, source: int, pitch: int, width: int, height: int, kind: int) -> None:
+    _rows(_array_side(array, x, y), Side(source, pitch, 0), width, height, BLOCKING)
+
+
+@runtime("cudaMemcpy2DToArrayAsync")
+def to_array_2d_async(
+    array: int, x: int, y: int, source: int, pitch: int, width: int, height: int, kind: int, stream: int
+) -> None:
+    _rows(_array_side(array, x, y), Side(source, pitch, 0), width, height, stream)
+
+
+@runtime("cudaMemcpy2DFromArray")
+def from_array_2d(target: int, pitch: int, array: int, x: int, y: int, width: int, height: int, kind: int) -> None:
+    _rows(Side(target, pitch, 0), _array_side(array, x, y), width, height, BLOCKING)
+
+
+@runtime("cudaMemcpyToArray")
+def to_array(array: int, x: int, y: int, source: int, size: int, kind: int) -> None:
+    linear(_array_side(array, x, y).address, source, size, BLOCKING, ())
+
+
+@runtime("cudaMemcpyFromArray")
+def from_array(target: int, array: int, x: int, y: int, size: int, kind: int) -> None:
+    linear(target, _array_side(array, x, y).address, size, BLOCKING, ())
+
+
+def copy_3d(pointer: int) -> Copy:
+    """A copy from cudaMemcpy3DParms: with an array, widths and positions count its elements."""
+    f = c.read("Q3Q4QQ3Q4Q3Qi", pointer)
+    element = 1
+    sides: list[Side] = []
+    arrays = [state().handles.get(DriverArray, h) if h else None for h in (f[8], f[0])]
+    for one in arrays:
+        if one is not None:
+            element = one.element_bytes
+    for one, at in zip(arrays, (8, 0), strict=True):
+        x, y, z = f[at + 1 : at + 4]
+        address, pitch, _, rows = f[at + 4 : at + 8]
+        if one is not None:
+            sides.append(Side(one.address_of(x * element, y, z), one.pitch, one.height_rows))
+        else:
+            sides.append(Side(address + x + y * pitch + z * pitch * rows, pitch, rows))
+    width, height, depth = f[16:19]
+    return Copy(sides[0], sides[1], width * element, height, depth)
+
+
+@runtime("cudaMemcpy3D")
+def memcpy_3d(pointer: int) -> None:
+    output.flush()
+    state().current()
+    submit(state().stream(0), copy_3d(pointer))
+
+
+@runtime("cudaMemcpy3DAsync")
+def memcpy_3d_async(pointer: int, stream: int) -> None:
+    state().current()
+    submit(state().stream(stream), copy_3d(pointer))
+
+
+# --- fills -------------------------------------------------------------------------------------------
+@runtime("cudaMemset")
+def memset(address: int, value: int, size: int) -> None:
+    fill(address, value, 1, size, 0)
+
+
+@runtime("cudaMemsetAsync")
+def memset_async(address: int, value: int, size: int, stream: int) -> None:
+    fill(address, value, 1, size, stream)
+
+
+@runtime("cudaMemset2D")
+def memset_2d(address: int, pitch: int, value: int, width: int, height: int) -> None:
+    fill(address, value, 1, width, 0, height, pitch)
+
+
+@runtime("cudaMemset2DAsync")
+def memset_2d_async(address: int, pitch: int, value: int, width: int, height: int, stream: int) -> None:
+    fill(address, value, 1, width, stream, height, pitch)
+
+
+@runtime("cudaMemset3D")
+def memset_3d(where: PitchedPointer, value: int, extent: Extent) -> None:
+    memset_3d_async(where, value, extent, 0)
+
+
+@runtime("cudaMemset3DAsync")
+def memset_3d_async(where: PitchedPointer, value: int, extent: Extent, stream: int) -> None:
+    state().current()
+    for z in range(extent.depth):
+        at = where.pointer + z * where.pitch * where.y_size
+        submit(state().stream(stream), Fill(at, value, 1, extent.width, extent.height, where.pitch))
+
+
+# --- arrays ------------------------------------------------------------------------------------------
+def _format(description: int) -> tuple[int, int]:
+    """(CUarray_format, channels) of a cudaChannelFormatDesc."""
+    x, y, z, w, kind = c.read("5i", description)
+    channels = sum(bits > 0 for bits in (x, y, z, w))
+    forms = {(0, 8): 8, (0, 16): 9, (0, 32): 10, (1, 8): 1, (1, 16): 2, (1, 32): 3, (2, 16): 16, (2, 32): 32}
+    if (kind, x) not in forms:
+        raise CudaError(20)
+    return forms[kind, x], channels
+
+
+@runtime("cudaMallocArray")
+def malloc_array(place: int, description: int, width: int, height: int, flags: int) -> None:
+    form, channels = _format(description)
+    c.put64(place, make(width, height, 0, form, channels, flags).handle)
+
+
+@runtime("cudaMalloc3DArray")
+def malloc_3d_array(place: int, description: int, extent: Extent, flags: int) -> None:
+    form, channels = _format(description)
+    c.put64(place, make(extent.width, extent.height, extent.depth, form, channels, flags).handle)
+
+
+@runtime("cudaFreeArray")
+def free_array(handle: int) -> None:
+    if handle:
+        ENTRIES["cuArrayDestroy"](handle)
+
+
+# --- prefetching and advice, whose arguments changed with CUDA 13 ------------------------------------------
+@runtime("cudaMemPrefetchAsync", versions=("12",))
+def prefetch_12(address: int, size: int, device: int, stream: int) -> int | None:
+    return ENTRIES["cuMemPrefetchAsync"](address, size, device, stream)
+
+
+@runtime("cudaMemPrefetchAsync", versions=("13",))
+@runtime("cudaMemPrefetchAsync_v2")
+def prefetch_13(address: int, size: int, where: int, flags: int, stream: int) -> int | None:
+    return ENTRIES["cuMemPrefetchAsync"](address, size, 0, stream)
+
+
+@runtime("cudaMemAdvise", "cudaMemAdvise_v2")
+def advise(address: int, size: int, advice: int, where: int) -> int | None:
+    return ENTRIES["cuMemAdvise"](address, size, advice, where)
+
+
+@runtime("cudaDeviceGetDefaultMemPool", "cudaDeviceGetMemPool")
+def get_pool(place: int, device: int) -> None:
+    c.put64(place, default_pool().handle)
+
+
+@runtime("cudaGetChannelDesc")
+def channel_description(place: int, handle: int) -> None:
+    one = state().handles.get(DriverArray, handle)
+    bits = [8 * one.element_bytes // one.channels if n < one.channels else 0 for n in range(4)]
+    c.write("5i", place, *bits, 0 if one.format in (8, 9, 10) else 1 if one.format in (1, 2, 3) else 2)
+
+
+for _name, _driver in (
+    ("cudaHostRegister", "cuMemHostRegister_v2"),
+    ("cudaHostUnregister", "cuMemHostUnregister"),
+    ("cudaHostGetDevicePointer", "cuMemHostGetDevicePointer_v2"),
+    ("cudaHostGetFlags", "cuMemHostGetFlags"),
+    ("cudaMemGetInfo", "cuMemGetInfo_v2"),
+    ("cudaMallocAsync", "cuMemAllocAsync"),
+    ("cudaMallocFromPoolAsync", "cuMemAllocFromPoolAsync"),
+    ("cudaFreeAsync", "cuMemFreeAsync"),
+    ("cudaMemPoolCreate", "cuMemPoolCreate"),
+    ("cudaMemPoolDestroy", "cuMemPoolDestroy"),
+    ("cudaMemPoolGetAttribute", "cuMemPoolGetAttribute"),
+    ("cudaMemPoolSetAttribute", "cuMemPoolSetAttribute"),
+    ("cudaMemPoolTrimTo", "cuMemPoolTrimTo"),
+    ("cudaMemPoolSetAccess", "cuMemPoolSetAccess"),
+    ("cudaDeviceSetMemPool", "cuDeviceSetMemPool"),
+    ("cudaDeviceGetGraphMemAttribute", "cuDeviceGetGraphMemAttribute"),
+    ("cudaDeviceSetGraphMemAttribute", "cuDeviceSetGraphMemAttribute"),
+    ("cudaDeviceGraphMemTrim", "cuDeviceGraphMemTrim"),
+    ("cudaIpcGetMemHandle", "cuIpcGetMemHandle"),
+    ("cudaIpcOpenMemHandle", "cuIpcOpenMemHandle_v2"),
+    ("cudaIpcGetEventHandle", "cuIpcGetEventHandle"),
+    ("cudaCreateTextureObject", "cuTexObjectCreate"),
+    ("cudaDestroyTextureObject", "cuTexObjectDestroy"),
+    ("cudaCreateSurfaceObject", "cuSurfObjectCreate"),
+    ("cudaDestroySurfaceObject", "cuSurfObjectDestroy"),
+    ("cudaMallocMipmappedArray", "cuMipmappedArrayCreate"),
+):
+    same(_name, _driver)
