@@ -284,9 +284,8 @@ def LDGSTS(i: Instruction, b: Emitter) -> None:
     how = access(i, "global", size)
     at = address(b, source, True)
     if "ZFILL" not in i.modifiers:
-        if wanted:
-            raise unsupported("LDGSTS with a predicate operand but without ZFILL")
-        value = b.op("load", WORDS[size], at, attr=how)
+        # A false predicate copies nothing and writes zeros (a source size of 0, which the compiler can tell from 16).
+        value = b.op("load", WORDS[size], at, *wanted[:1], attr=how)
     else:
         value = filled(b, at, size, wanted[0] if wanted else b.const(1, "i1"), how)
     b.op("store", "void", address(b, to, False), value, attr=access(i, "shared", size))

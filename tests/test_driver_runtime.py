@@ -1,0 +1,184 @@
+"""libcudart, called as the code that nvcc makes for the host calls it."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import struct
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.driver_library import VECTOR_ADD
+from warpwright.toolchain.errors import CubinError
+from warpwright.toolchain.fatbin import read_fatbin, unpack_lz4
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")
+
+
+class Dim3(ctypes.Structure):
+    _fields_ = (("x", ctypes.c_uint), ("y", ctypes.c_uint), ("z", ctypes.c_uint))
+
+
+def fatbin(text: bytes) -> bytes:
+    """A container with one entry of PTX for sm_70."""
+    payload = text + b"\0" * (8 - len(text) % 8)
+    entry = struct.pack("<HHIQIIHHIIIQQQ", 1, 0x101, 64, len(payload), 0, 0, 0, 7, 70, 0, 0, 0x11, 0, 0)
+    return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(entry) + len(payload)) + entry + payload
+
+
+@pytest.fixture(scope="module")
+def runtime() -> Iterator[Any]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WARPWRIGHT_GPU", "a100")
+        patch.setenv("WARPWRIGHT_TIMING", "off")
+        from warpwright.driver import attach
+
+        yield ctypes.CDLL(str(attach.folder() / "libcudart.so.12"), mode=ctypes.RTLD_GLOBAL)
+
+
+@pytest.fixture(scope="module")
+def stub(runtime: Any) -> int:
+    """A registered kernel: the address that stands for its host stub."""
+    image = ctypes.create_string_buffer(fatbin(VECTOR_ADD.encode()))
+    wrapper = ctypes.create_string_buffer(struct.pack("<IIQQ", 0x466243B1, 1, ctypes.addressof(image), 0))
+    register = runtime["__cudaRegisterFatBinary"]
+    register.restype = ctypes.c_void_p
+    handle = ctypes.c_void_p(register(wrapper))
+    host = ctypes.create_string_buffer(8)
+    shadow = ctypes.create_string_buffer(4)
+    runtime["__cudaRegisterFunction"](handle, host, b"add", b"add", -1, None, None, None, None, None)
+    runtime["__cudaRegisterVar"](handle, shadow, b"scale", b"scale", 0, ctypes.c_size_t(4), 0, 0)
+    runtime["__cudaRegisterFatBinaryEnd"](handle)
+    runtime.kept = (image, wrapper, host, shadow)
+    return ctypes.addressof(host)
+
+
+def _error(runtime: Any) -> bytes:
+    runtime.cudaGetErrorName.restype = ctypes.c_char_p
+    return bytes(runtime.cudaGetErrorName(runtime.cudaGetLastError()))
+
+
+def test_configured_launch_runs_the_registered_kernel(runtime: Any, stub: int) -> None:
+    n = 100
+    a, b = np.arange(n, dtype=np.uint32), np.full(n, 2, np.uint32)
+    places = [ctypes.c_void_p(), ctypes.c_void_p()]
+    for place, host in zip(places, (a, b), strict=True):
+        assert runtime.cudaMalloc(ctypes.byref(place), ctypes.c_size_t(host.nbytes)) == 0
+        assert runtime.cudaMemcpy(place, ctypes.c_void_p(host.ctypes.data), ctypes.c_size_t(host.nbytes), 1) == 0
+    # <<<2, 64>>> as host code does it: push, pop, launch.
+    assert runtime["__cudaPushCallConfiguration"](Dim3(2, 1, 1), Dim3(64, 1, 1), ctypes.c_size_t(0), None) == 0
+    grid, block, shared, stream = Dim3(), Dim3(), ctypes.c_size_t(9), ctypes.c_void_p()
+    pop = runtime["__cudaPopCallConfiguration"]
+    assert pop(ctypes.byref(grid), ctypes.byref(block), ctypes.byref(shared), ctypes.byref(stream)) == 0
+    assert (grid.x, block.x, shared.value) == (2, 64, 0)
+    count = ctypes.c_uint32(n)
+    arguments = (ctypes.c_void_p * 3)(*(ctypes.addressof(x) for x in (*places, count)))
+    assert runtime.cudaLaunchKernel(ctypes.c_void_p(stub), grid, block, arguments, shared, stream) == 0
+    out = np.zeros(n, np.uint32)
+    assert runtime.cudaMemcpy(ctypes.c_void_p(out.ctypes.data), places[0], ctypes.c_size_t(out.nbytes), 2) == 0
+    assert np.array_equal(out, a + 6)
+
+
+def test_symbol_is_written_and_read_by_its_shadow(runtime: Any, stub: int) -> None:
+    shadow = runtime.kept[3]
+    value = ctypes.c_uint32(11)
+    size = ctypes.c_size_t(4)
+    assert runtime.cudaMemcpyToSymbol(shadow, ctypes.byref(value), size, ctypes.c_size_t(0), 1) == 0
+    back = ctypes.c_uint32()
+    assert runtime.cudaMemcpyFromSymbol(ctypes.byref(back), shadow, size, ctypes.c_size_t(0), 2) == 0
+    assert back.value == 11
+    value.value = 3
+    assert runtime.cudaMemcpyToSymbol(shadow, ctypes.byref(value), size, ctypes.c_size_t(0), 1) == 0
+    assert runtime.cudaMemcpyToSymbol(ctypes.c_void_p(stub), ctypes.byref(value), size, ctypes.c_size_t(0), 1) == 13
+    assert _error(runtime) == b"cudaErrorInvalidSymbol"
+
+
+def test_errors_are_remembered_until_they_are_asked_for(runtime: Any, stub: int) -> None:
+    arguments = (ctypes.c_void_p * 3)()
+    block = Dim3(2048, 1, 1)
+    dummy = ctypes.c_uint64()
+    for i in range(3):
+        arguments[i] = ctypes.addressof(dummy)
+    launch = runtime.cudaLaunchKernel
+    assert launch(ctypes.c_void_p(stub), Dim3(1, 1, 1), block, arguments, ctypes.c_size_t(0), None) == 9
+    assert runtime.cudaPeekAtLastError() == 9
+    assert _error(runtime) == b"cudaErrorInvalidConfiguration"
+    assert runtime.cudaGetLastError() == 0
+    assert launch(ctypes.c_void_p(64), Dim3(1, 1, 1), Dim3(1, 1, 1), arguments, ctypes.c_size_t(0), None) == 98
+    assert _error(runtime) == b"cudaErrorInvalidDeviceFunction"
+
+
+@pytest.mark.parametrize(("name", "sm_count_at", "size"), [("cudaGetDeviceProperties_v2", 388, 1032)])
+def test_device_properties_lie_where_the_headers_say(runtime: Any, name: str, sm_count_at: int, size: int) -> None:
+    from warpwright.driver.runtime.devices import _properties
+
+    assert len(_properties("12")) == size
+    raw = ctypes.create_string_buffer(2048)
+    assert runtime[name](raw, 0) == 0
+    assert raw.raw.startswith(b"A100-SXM4-40GB (simulated)\0")
+    assert struct.unpack_from("<i", raw.raw, sm_count_at)[0] == 108
+
+
+def test_fatbin_entries_are_found_and_damage_is_refused() -> None:
+    raw = fatbin(b".version 7.0")
+    entries = list(read_fatbin(raw))
+    assert [(e.is_ptx, e.arch) for e in entries] == [(True, 70)]
+    assert entries[0].contents().rstrip(b"\0") == b".version 7.0"
+    with pytest.raises(CubinError, match="cut short"):
+        list(read_fatbin(raw[:-4]))
+
+
+def test_lz4_blocks() -> None:
+    # Literals "abcd", a match of 8 at distance 4, literals "!".
+    assert unpack_lz4(bytes([0x44]) + b"abcd" + bytes([4, 0, 0x10]) + b"!", 13) == b"abcdabcdabcd!"
+    with pytest.raises(CubinError, match="damaged"):
+        unpack_lz4(bytes([0x14]) + b"a" + bytes([9, 0]), 9)
+
+
+_PROGRAM = r"""
+#include <cstdio>
+__device__ __managed__ int total;
+__constant__ int factor;
+__global__ void add(const int *x, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) atomicAdd(&total, factor * x[i]);
+    if (i == 0) printf("first of %d\n", n);
+}
+int main() {
+    int n = 1000, two = 2, *x;
+    cudaMallocManaged(&x, n * sizeof(int));
+    for (int i = 0; i < n; i++) x[i] = i;
+    cudaMemcpyToSymbol(factor, &two, sizeof two);
+    cudaStream_t stream;
+    cudaStreamCreate(&stream);
+    add<<<4, 256, 0, stream>>>(x, n);
+    printf("launched\n");
+    cudaStreamSynchronize(stream);
+    cudaDeviceProp p;
+    cudaGetDeviceProperties(&p, 0);
+    printf("%d %s %d\n", total, cudaGetErrorString(cudaGetLastError()), p.multiProcessorCount);
+    add<<<1, 4096>>>(x, n);
+    printf("%s\n", cudaGetErrorName(cudaGetLastError()));
+    return total == 999000 ? 0 : 1;
+}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
+@pytest.mark.skipif(not sysconfig.get_config_var("Py_ENABLE_SHARED"), reason="this Python has no shared library")
+def test_program_of_nvcc_runs(tmp_path: Path) -> None:
+    (tmp_path / "main.cu").write_text(_PROGRAM)
+    subprocess.run(["nvcc", "-cudart", "shared", "-arch=sm_80", "-o", "main", "main.cu"], check=True, cwd=tmp_path)
+    command = [sys.executable, "-m", "warpwright.cli", "run", "--gpu", "a100", tmp_path / "main"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[1])
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.split("\n")
+    assert lines[:4] == ["launched", "first of 1000", "999000 no error 108", "cudaErrorInvalidConfiguration"]
