@@ -12,7 +12,7 @@ the GPU usable; host arrays are then not copied back.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,6 +107,8 @@ class GPU:
         self.threads = threads or max(1, min((os.cpu_count() or 1) // 2, MAX_DEFAULT_THREADS))
         self.memory = DeviceMemory(self.chip.dram.dram_kib * 1024, unified=unified)
         self.checker = self._checker(check)
+        self.on_output: Callable[[bytes], None] | None = None
+        """Gets what kernels print, when their launch has ended; without one, it goes to standard output."""
         self.launches: list[Run] = []
         """Every launch of this GPU, in order."""
 

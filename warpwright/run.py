@@ -245,7 +245,7 @@ def _run(launcher: Launcher, parameters: bytes | bytearray, cooperative: bool = 
             raise
         finally:
             if context.services is not None:
-                emit(context.services, session.on_output or _print)
+                emit(context.services, gpu.on_output or _print)
         if context.services is not None and context.services.failure is not None:
             raise context.services.failure
     finally:

@@ -33,8 +33,6 @@ class Session:
     """Chips that the program asked for and did not get."""
     on_launch: Callable[[Run], None] | None = None
     """Called with each finished launch."""
-    on_output: Callable[[bytes], None] | None = None
-    """Gets what kernels print, when their launch has ended; without one, it goes to standard output."""
     on_progress: Callable[[Progress], None] | None = None
     """Called a few times a second during a long launch; without one, a terminal shows a line."""
 

@@ -139,9 +139,8 @@ def _loaded(soname: str) -> ctypes.CDLL | None:
 
 def attach() -> None:
     """Fill the tables of the libraries that this process has loaded, and let launches be recorded."""
-    from warpwright.driver import everything, output, process, recording
+    from warpwright.driver import everything, process, recording
     from warpwright.driver.calls import callbacks
-    from warpwright.session import session
 
     assert everything
     for soname, entries, _ in LIBRARIES:
@@ -157,6 +156,5 @@ def attach() -> None:
         if entries == "driver":
             for name in names:
                 process.addresses[name] = ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
-    session.on_output = output.keep
     recording.start()
     atexit.register(recording.finish)

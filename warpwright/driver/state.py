@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from warpwright.driver import results
+from warpwright.driver import output, results
 from warpwright.driver.calls import CudaError, say
 
 if TYPE_CHECKING:
@@ -123,6 +123,7 @@ class State:
             check = os.environ.get("WARPWRIGHT_CHECK", "")
             timing = os.environ.get("WARPWRIGHT_TIMING") or None
             self._gpu = GPU(os.environ.get("WARPWRIGHT_GPU") or None, timing=timing, check=check, unified=True)
+            self._gpu.on_output = output.keep
         return self._gpu
 
     # --- contexts ---------------------------------------------------------------------------------
