@@ -85,8 +85,6 @@ def atomic_function(name: str) -> tuple[str, dict[str, str]]:
     else:
         t.emit(f"store i32 {old}, ptr %low_p")
     t.emit("br label %lane_done")
-    t.label("lane_done")
-    t.emit("br label %next")
     body = "\n".join(t.lines)
     declared = dict(t.declared)
     declared["ww_serve"] = "declare i1 @ww_serve(ptr, ptr, ptr, ptr, ptr, i32, i32, i32, i32, i64)"

@@ -112,7 +112,7 @@ def checked_window(w: FunctionWriter, place: Place, site: int, fine: str, host: 
     number = describe(w, place, site, lane_offsets(place))
     note_exec(w)
     w.unsettled = True
-    if w.keeps_registers:
+    if w.calls.keeps_registers:
         return w.op(cold.checked_window(host, w.op(f"zext i1 {fine} to i32"), number))
     before, join, slow = w.new_label("checked"), w.new_label("window"), w.new_label("slow")
     w.emit(f"br label %{before}")
@@ -152,7 +152,7 @@ def call_rare(w: FunctionWriter, name: str, place: Place, site: int) -> tuple[st
     if w.noted_exec != w.exec.bits:
         note_exec(w)
         w.noted_exec = ""  # only on this way
-    if w.keeps_registers:
+    if w.calls.keeps_registers:
         served = w.op(cold.call(name, start, number, _kept(w)))
     else:
         w.declare(f"ww_served_{name}", "i64", "ptr, i64, i32")
@@ -166,7 +166,7 @@ def call_rare(w: FunctionWriter, name: str, place: Place, site: int) -> tuple[st
 
 def _kept(w: FunctionWriter) -> list[str]:
     """Results since the last access, as operands of the width of a register."""
-    width = cold.kept_lanes()
+    width = w.calls.lanes
     if not width or len(w.fresh) * LANES // width > MOST_KEPT:
         return []
     kept = []

@@ -17,6 +17,7 @@ What a rare way needs besides an address lies in the warp function's scratch mem
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 
 import llvmlite.binding as llvm
@@ -80,9 +81,9 @@ def checked_window(host: str, fine: str, number: int) -> str:
 def call(function: str, start: str, number: int, kept: Sequence[str]) -> str:
     """LLVM text of a call of ``ww_rare_<function>`` whose result is an i64, 0 at fault.
 
-    ``kept``: vector registers, type and name, that the call shall seem to read (:func:`kept_lanes`).
+    ``kept``: vector registers, type and name, that the call shall seem to read (:class:`Calls`).
     """
-    more = "".join(",v" if vector_level().startswith("avx512") else ",x" for _ in kept)
+    more = "".join(",v" if value.startswith("<16") else ",x" for value in kept)
     values = "".join(f", {value}" for value in kept)
     return (
         f'call i64 asm sideeffect "{_ask(function, number)}", "=r,*m,0{more},{CLOBBERS}"'
@@ -95,14 +96,28 @@ def ordinary_call(function: str, start: str, number: int) -> str:
     return f"call i64 @ww_served_{function}(ptr %lane_addresses, i64 {start}, i32 {number})"
 
 
-def kept_lanes() -> int:
-    """Words in a vector register, 0 where calls are ordinary ones.
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """How a kernel calls rare ways."""
 
-    LLVM moves a computation down to the block that uses its result, and each access begins a block.  A chain of
+    keeps_registers: bool
+    """By inline assembly; else a branch and an ordinary call."""
+    lanes: int = 0
+    """Words in a vector register that a call shall seem to read, 0 where it shall not.
+
+    LLVM moves a computation down to the block that uses its result, and some accesses begin a block.  A chain of
     multiply-adds would end up behind all loads of a loop, whose values then no longer fit the registers.  A result that
     the rare way seems to read as well stays where it is, at no cost.
     """
-    return {"avx512": 16, "avx512f": 16, "avx": 8, "sse": 4}.get(vector_level(), 0)
+
+
+ORDINARY = Calls(False)
+
+
+def host_calls() -> Calls:
+    """For code that is made for this machine."""
+    level = vector_level()
+    return Calls(level != "none", {"avx512": 16, "avx512f": 16, "avx": 8, "sse": 4}.get(level, 0))
 
 
 def _keeper(function: str) -> str:
@@ -247,14 +262,14 @@ FAULT = "  ret i64 0"
 VALUES = "  %served = ptrtoint ptr %values to i64\n  ret i64 %served"
 
 
-def module_text() -> str:
+def module_text(keepers: bool) -> str:
     """The functions and, on x86-64, what keeps the registers around them."""
     text = [
         _served("window", "ww_load", WINDOW_START, WINDOW_ZEROS, WINDOW_COPY),
         _served("load", "ww_load", GIVEN, FAULT, VALUES),
         _served("store", "ww_store", GIVEN, FAULT, VALUES),
     ]
-    if vector_level() != "none":
+    if keepers and vector_level() != "none":
         text += [_keeper(function) for function in FUNCTIONS]
     return "\n".join(text)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -74,6 +75,7 @@ class Target:
     machine: Any
     cpu: str
     features: str
+    calls: cold.Calls
 
     @property
     def triple(self) -> str:
@@ -92,18 +94,21 @@ def _initialise() -> None:
 def make_target(cpu: str | None = None) -> Target:
     """The host's target machine, or one for a named CPU (its own features only)."""
     _initialise()
+    cpu = cpu or os.environ.get("WARPWRIGHT_CPU") or None
     if cpu is None:
         name = llvm.get_host_cpu_name()
         features = llvm.get_host_cpu_features().flatten()
         # 512-bit vectors are what a warp wants, whatever the tuning of the CPU prefers.
         features += ",-prefer-256-bit"
+        calls = cold.host_calls()
     else:
         name, features = cpu, ""
+        calls = cold.Calls(cold.host_calls().keeps_registers)
     triple = llvm.get_process_triple()
     machine = llvm.Target.from_triple(triple).create_target_machine(
         cpu=name, features=features, opt=1, jit=True, reloc="pic", codemodel="jitdefault"
     )
-    return Target(machine, name, features)
+    return Target(machine, name, features, calls)
 
 
 @cache
@@ -223,7 +228,13 @@ def known_banks(program: Program) -> dict[int, int]:
 
 
 def write_module(
-    program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicBlock], setting: Setting, trace: bool, name: str
+    program: Program,
+    lowered: Sequence[Lowered],
+    blocks: Sequence[BasicBlock],
+    setting: Setting,
+    trace: bool,
+    name: str,
+    calls: cold.Calls,
 ) -> tuple[str, dict[str, Any]]:
     """LLVM text of a kernel and the sizes that go with it."""
     webs = find_webs(blocks, lowered)
@@ -239,6 +250,7 @@ def write_module(
         setting=setting,
         trace=trace,
         known_bank_bytes=known_banks(program),
+        calls=calls,
     )
     warp_function = WarpFunction(writer, name)
     lines = warp_function.write()
@@ -263,7 +275,9 @@ def write_module(
     return whole, {**sizes, "trace_words": max(warp_function.words_ahead, default=0), "calls": shared}
 
 
-def kernel_key(program: Program, lowered: Sequence[Lowered], setting: Setting, trace: bool, target: Target) -> str:
+def kernel_key(
+    program: Program, lowered: Sequence[Lowered], setting: Setting, trace: bool, target: Target, calls: cold.Calls
+) -> str:
     """Key of a kernel's object code."""
     code = "\n".join(
         f"{i.address} {i.opcode} {low.guard} {low.ops}" for i, low in zip(program.instructions, lowered, strict=True)
@@ -282,6 +296,7 @@ def kernel_key(program: Program, lowered: Sequence[Lowered], setting: Setting, t
             llvmlite.__version__,
             target.cpu,
             target.features,
+            repr(calls),
         ]
     )
 
@@ -296,6 +311,7 @@ def compile_kernel(
     patterns: bool = True,
     grid_fits: bool = True,
     speculate: bool = True,
+    ordinary_calls: bool = False,
     use_cache: bool = True,
 ) -> CompiledKernel:
     """Compile a kernel for one block shape.
@@ -304,10 +320,11 @@ def compile_kernel(
         lowered: one entry for each instruction of ``program``.
         block_shape: blockDim (x, y, z); the code is only right for launches with this shape.
         trace: write trace records and stop before strong accesses and clock reads.
-        cpu: LLVM's name of the CPU to make code for; the host's when None.
+        cpu: LLVM's name of the CPU to make code for; when None, what WARPWRIGHT_CPU names, else the host's.
         patterns: False compiles without lane patterns (for tests of the general paths).
         grid_fits: False makes code for launches with gridDim.x * blockDim.x of 2**31 and more.
         speculate: False never stops with INTERPRET: an index that passes 2**31 within a warp is followed.
+        ordinary_calls: make no use of inline assembly (for tests of what other machines than x86-64 do).
         use_cache: False always compiles anew.
 
     Raises:
@@ -315,7 +332,8 @@ def compile_kernel(
     """
     setting = Setting(block_shape, patterns=patterns, grid_fits=grid_fits, speculate=patterns and speculate)
     target = make_target(cpu)
-    key = kernel_key(program, lowered, setting, trace, target)
+    calls = cold.ORDINARY if ordinary_calls else target.calls
+    key = kernel_key(program, lowered, setting, trace, target, calls)
     with _lock:
         if use_cache and key in _memory:
             return _memory[key]
@@ -329,7 +347,7 @@ def compile_kernel(
             sizes = json.loads(data[8 : 8 + length])
             code = data[8 + length :]
         else:
-            text, sizes = write_module(program, lowered, blocks, setting, trace, name)
+            text, sizes = write_module(program, lowered, blocks, setting, trace, name, calls)
             try:
                 code = to_object(text, target)
             except RuntimeError as reason:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from warpwright.engine.blocks import BasicBlock
 from warpwright.engine.jit import shapes as sh
+from warpwright.engine.jit.cold import Calls
 from warpwright.engine.jit.flow import Flow
 from warpwright.engine.jit.infer import Analysis, Setting
 from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, UNSET_KIND, VECTOR, VECTOR_KIND, WIDTH, Shape
@@ -330,6 +331,7 @@ class FunctionWriter(Text):
     setting: Setting
     trace: bool
     known_bank_bytes: dict[int, int]
+    calls: Calls
     held: dict[int, Val] = field(default_factory=dict)
     """Current value of each web within the block."""
     mask: Masks = field(default_factory=lambda: Masks("-1"))
@@ -407,8 +409,6 @@ class FunctionWriter(Text):
     """The lanes that rare ways take for the executing ones."""
     unsettled: bool = False
     """Whether a load of this block may have been at fault."""
-    keeps_registers: bool = True
-    """Whether rare ways are called so that they keep all registers (``cold.vector_level``)."""
     recording: bool = False
     """Whether a memory operation leaves a trace record: one does for its whole instruction."""
     trace_at: str = ""

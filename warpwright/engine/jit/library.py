@@ -29,9 +29,9 @@ MAKERS: dict[str, Callable[[str], tuple[str, dict[str, str]]]] = {
 """Who writes a function, by how its name begins: its definition, and declarations and constants that go with it."""
 
 
-def shared_module() -> str:
-    """Text of the module that all kernels share."""
-    return "\n".join((EXACT, EXCHANGE, cold.module_text(), RUN_BLOCKS))
+def shared_module(keepers: bool = True) -> str:
+    """Text of the module that all kernels share; ``keepers``: with what keeps registers around calls, on x86-64."""
+    return "\n".join((EXACT, EXCHANGE, cold.module_text(keepers), RUN_BLOCKS))
 
 
 def function_module(name: str) -> str:

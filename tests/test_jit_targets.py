@@ -1,0 +1,108 @@
+"""Code for other processors: without AVX-512, without inline assembly, and for machines that are not x86-64."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import llvmlite.binding as llvm
+import numpy as np
+import pytest
+
+import warpwright as ww
+from tests.kernels import case
+from warpwright.engine import kernels
+from warpwright.engine.blocks import basic_blocks
+from warpwright.engine.jit import cold, library
+from warpwright.engine.jit.compile import compile_kernel, optimise, write_module
+from warpwright.engine.jit.infer import Setting
+from warpwright.isa.sass.lower import lower
+
+KERNELS = (
+    *("stream_triad", "strided_read", "gather", "scatter", "matmul_tiled", "reduce_sum", "nested_divergence"),
+    *("local_permutation", "atomics_global", "atomics_float", "histogram_shared", "half2_axpy", "double_arithmetic"),
+    *("float_rounding", "mma_half", "warp_shuffles", "recursion_fibonacci", "barrier_named"),
+)
+FAULTS = """
+extern "C" __global__ void copy(int n, const int *x, int *y) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = x[i] + x[i + 1];
+}
+"""
+
+
+def run_case(name: str) -> None:
+    one = case(name, "small")
+    module = ww.GPU("a100", timing="off").compile(one.source, options=one.options)
+    for symbol, contents in one.device_globals.items():
+        module.symbol(symbol).set(contents)
+    args = [a.copy() if isinstance(a, np.ndarray) and a.ndim else a for a in one.args]
+    module[one.kernel][one.grid, one.block, one.shared_bytes](*args)
+    one.verify({index: a for index, a in enumerate(args) if isinstance(a, np.ndarray) and a.ndim})
+
+
+def with_options(monkeypatch: pytest.MonkeyPatch, **options: object) -> None:
+    def compiled(*args: object, **others: object) -> object:
+        return compile_kernel(*args, **others, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(kernels, "compile_kernel", compiled)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("way", ["ordinary calls", "x86-64-v3"])
+def test_kernels_on_a_lesser_machine(name: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if way == "ordinary calls":
+        with_options(monkeypatch, ordinary_calls=True)
+    elif llvm.get_process_triple().startswith("x86_64"):
+        with_options(monkeypatch, cpu=way)
+    run_case(name)
+
+
+@pytest.mark.parametrize("ordinary", [False, True])
+def test_a_load_at_fault_stores_nothing(ordinary: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault is noticed before the store that follows it, in the warp at fault; warps before it have stored."""
+    with_options(monkeypatch, ordinary_calls=ordinary)
+    gpu = ww.GPU("h200", timing="off")
+    x, y = gpu.array(np.arange(64, dtype=np.int32)), gpu.array(np.full(64, -1, dtype=np.int32))
+    with pytest.raises(ww.WarpwrightError, match=r"thread \(63, 0, 0\)"):
+        gpu.compile(FAULTS)["copy"][1, 64](64, x, y)
+    found = y.get()
+    assert np.array_equal(found[:32], 2 * np.arange(32) + 1)
+    assert np.array_equal(found[32:], np.full(32, -1))
+
+
+def test_code_for_avx2_has_no_wider_registers() -> None:
+    program = ww.GPU("a100", timing="off").compile(FAULTS)["copy"]._loaded.program
+    lowered = lower(program)
+    if not llvm.get_process_triple().startswith("x86_64"):
+        pytest.skip("compiles for x86-64")
+    kernel = compile_kernel(program, lowered, (64, 1, 1), trace=False, cpu="x86-64-v3", use_cache=False)
+    module = llvm.parse_assembly(kernel.ir)
+    machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(cpu="x86-64-v3", reloc="pic")
+    text = machine.emit_assembly(module)
+    assert "%ymm" in text
+    assert "%zmm" not in text
+
+
+@pytest.mark.parametrize("name", ["nested_divergence", "atomics_global"])
+def test_code_for_a_machine_that_is_not_x86(name: str) -> None:
+    """Everything that a kernel needs becomes assembly for aarch64."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    target = llvm.Target.from_triple("aarch64-unknown-linux-gnu")
+    machine = target.create_target_machine(cpu="neoverse-n1", reloc="pic")
+    one = case(name, "small")
+    loaded = ww.GPU("a100", timing="off").compile(one.source, options=one.options)[one.kernel]._loaded
+    lowered = lower(loaded.program)
+    blocks = basic_blocks(loaded.program, lowered)
+    for trace in (False, True):
+        text, sizes = write_module(
+            loaded.program, lowered, blocks, Setting((32, 2, 1)), trace, "warp_function", cold.ORDINARY
+        )
+        needed = [n for n in sizes["calls"] if n not in library.SHARED]
+        for part in (text, library.shared_module(keepers=False), *(library.function_module(n) for n in needed)):
+            assert " asm " not in part
+            module = llvm.parse_assembly(part)
+            module.triple, module.data_layout = machine.triple, str(machine.target_data)
+            optimise(module, dataclasses.make_dataclass("Machine", ["machine"])(machine))
+            assembly = machine.emit_assembly(module)
+            assert "\tret" in assembly
