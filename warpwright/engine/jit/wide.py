@@ -326,4 +326,37 @@ def widen(blocks: Sequence[BasicBlock], lowered: Sequence[Lowered]) -> list[Lowe
         one = _Block(result, read_wide, made_wide)
         for index in range(block.first, block.first + block.count):
             one.visit(index)
+    _drop_carries(blocks, lowered, result)
     return result
+
+
+def _drop_carries(blocks: Sequence[BasicBlock], before: Sequence[Lowered], result: list[Lowered]) -> None:
+    """Leave out carries that nobody reads any more: they would count as other uses of an address's low word."""
+    live: list[set[Key]] = [set() for _ in blocks]
+    changed = True
+    while changed:
+        changed = False
+        for block in reversed(blocks):
+            alive = set().union(*(live[s] for s in block.successors))
+            for index in range(block.first + block.count - 1, block.first - 1, -1):
+                alive = _alive_before(result[index], alive)
+            if alive != live[block.number]:
+                live[block.number] = alive
+                changed = True
+    for block in blocks:
+        alive = set().union(*(live[s] for s in block.successors))
+        for index in range(block.first + block.count - 1, block.first - 1, -1):
+            low = result[index]
+            carry_only = low is not before[index] and all(
+                op.name[:4] != "set_" or op.name == "set_pred" for op in low.ops
+            )
+            if carry_only and not alive & touched(low)[1]:
+                low = result[index] = Lowered([], low.guard)
+            alive = _alive_before(low, alive)
+
+
+def _alive_before(low: Lowered, after: set[Key]) -> set[Key]:
+    """Predicates that may be read from an instruction on, given those behind it."""
+    read, written = touched(low)
+    alive = after if low.guard is not None else after - written
+    return alive | {cell for cell in read if is_predicate(cell)}
