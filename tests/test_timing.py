@@ -194,45 +194,6 @@ def test_dram_latency_is_within_10_percent_of_what_is_published(chip: str, publi
     assert all(abs(cycles - value) <= 0.1 * value for value in published)
 
 
-@pytest.mark.parametrize(("stride", "lines"), [(4, 1), (8, 2), (16, 4), (32, 8), (64, 16), (128, 32)])
-def test_a_load_takes_a_cycle_for_each_line(stride: int, lines: int) -> None:
-    kernel = repeat("LDG", 32, writes=[4], reads=[0, 1], access=GLOBAL4, stall=1)
-    cycles = loop_cycles(kernel, [affine(device(0), stride)] * 32, block=512)
-    assert cycles == pytest.approx(32 * 16 * lines, rel=0.02)
-
-
-@pytest.mark.parametrize(("access", "stride", "cycles"), [
-    (GLOBAL4, 4, 4), (GLOBAL8, 8, 8), (GLOBAL16, 16, 16), (GLOBAL4, 128, 64), (GLOBAL4, 0, 2),
-])  # fmt: skip
-def test_a_store_takes_what_a_card_shows(access: Access, stride: int, cycles: int) -> None:
-    kernel = repeat("STG", 16, reads=[0, 1, 2], access=access, kind="store", stall=1)
-    taken = loop_cycles(kernel, [affine(device(0), stride)] * 16, block=512)
-    assert taken == pytest.approx(16 * 16 * cycles, rel=0.05)
-
-
-def test_stores_that_fill_their_sectors_one_after_the_other_reach_l2_once() -> None:
-    kernel = repeat("STG", 4, reads=[0, 1, 2], access=GLOBAL4, kind="store", stall=2)
-    metrics = run(kernel, lambda b, w: [(0, [affine(device(4 * i), 16) for i in range(4)])]).metrics
-    assert metrics["l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"] == 4 * 16
-    assert metrics["lts__t_sectors_op_write.sum"] == 16
-
-
-def test_sectors_and_hits_are_counted() -> None:
-    kernel = repeat("LDG", 3, writes=[4], reads=[0, 1], access=GLOBAL4, write_barrier=0, wait=[0], stall=2)
-    records = [affine(device(0)), affine(device(0)), affine(device(0), 8)]
-    metrics = run(kernel, lambda b, w: [(0, records)]).metrics
-    assert metrics["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"] == 4 + 4 + 8
-    assert metrics["l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit.sum"] == 0 + 4 + 4
-    assert metrics["lts__t_sectors_op_read.sum"] == 8
-    assert metrics["dram__bytes_read.sum"] == 8 * 32
-
-
-def test_a_hit_on_an_outstanding_miss_joins_it() -> None:
-    kernel = repeat("LDG", 8, writes=[4], reads=[0, 1], access=GLOBAL4, write_barrier=0, stall=2)
-    result = run(kernel, lambda b, w: [(0, [affine(device(0))] * 8)])
-    assert result.metrics["lts__t_sectors_op_read.sum"] == 4
-
-
 def test_writes_reach_dram_only_when_l2_is_full() -> None:
     kernel = repeat("STG", 4, reads=[0, 1, 2], access=GLOBAL16, kind="store", stall=2)
 

@@ -43,6 +43,8 @@ _LINEAR, _COUNT = BLOCK["linear_index"], BLOCK["warp_count"]
 _TABLE = LAUNCH.size_bytes  # behind the structure: pointers to segment starts and to words
 _EXIT = int(Status.EXIT)
 _BARRIER = int(Status.BARRIER)
+_SLEEP = int(Status.SLEEP)
+_SLEEP_NS = WARP["sleep_ns"]
 
 
 @cache
@@ -69,6 +71,8 @@ def player() -> Any:
             poke(warp + _EXITED, peek(warp + _LANES))
         if status == _BARRIER:
             poke(warp + _BAR_LANES, peek(warp + _LANES))
+        if status == _SLEEP:
+            poke(warp + _SLEEP_NS, peek(launch + _TABLE + 16))
         return status
 
     return play
@@ -192,17 +196,26 @@ Visit = tuple[int, list[list[int]]]
 """A basic block's number and the records of its memory instructions."""
 
 
-def segments(visits: Sequence[Visit], barriers: frozenset[int], limit: int = 200) -> list[int]:
-    """A warp's records cut where its function would return: full buffers and barriers."""
+STOPS = {"strong": Status.STRONG, "clock": Status.CLOCK}
+
+
+def segments(
+    visits: Sequence[Visit], barriers: frozenset[int], stops: Sequence[str] = (), sleeps: frozenset[int] = frozenset(), limit: int = 200
+) -> list[int]:
+    """A warp's records cut where its function would return: full buffers, barriers, sleeps, and before the blocks that ``stops`` names."""
     result: list[int] = []
     words: list[int] = []
     for place, (number, records) in enumerate(visits):
+        if stops and stops[number]:
+            result += [int(STOPS[stops[number]]), len(words), *words]
+            words = []
         words.append(TAG_BLOCK << 60 | number << 32 | FULL)
         for record in records:
             words += record
         last = place == len(visits) - 1
-        if last or number in barriers or len(words) > limit:
-            status = Status.EXIT if last else Status.BARRIER if number in barriers else Status.TRACE_FULL
+        if last or number in barriers or number in sleeps or len(words) > limit:
+            inner = Status.BARRIER if number in barriers else Status.SLEEP if number in sleeps else Status.TRACE_FULL
+            status = Status.EXIT if last else inner
             result += [int(status), len(words), *words]
             words = []
     return result
@@ -217,12 +230,19 @@ def run(
     block: int = 32,
     shared_bytes: int = 0,
     local_bytes: int = 0,
+    stopping: bool = False,
+    sleep_ns: int = 0,
     **options: Any,
 ) -> TimingResult:
-    """Simulate; without ``trace`` every warp executes each basic block once."""
+    """Simulate; without ``trace`` every warp executes each basic block once.
+
+    ``stopping``: warps stop before strong accesses and clock reads, as the engine's do; ``sleep_ns``: what every NANOSLEEP asks for.
+    """
     program = kernel.program(shared_bytes)
     blocks = basic_blocks(program, kernel.lowered)
     barriers = frozenset(b.number for b in blocks if kernel.instructions[b.first + b.count - 1].opcode == "BAR")
+    sleeps = frozenset(b.number for b in blocks if kernel.instructions[b.first + b.count - 1].opcode == "NANOSLEEP")
+    stops = [b.stop for b in blocks] if stopping else []
     warps = -(-block // 32)
     words: list[int] = [0]
     starts: list[int] = []
@@ -236,11 +256,11 @@ def run(
                 continue
             before = visits
             starts.append(len(words))
-            words += segments(visits, barriers)
+            words += segments(visits, barriers, stops, sleeps)
     table = np.array(words, np.uint64).view(np.int64)
     first = np.array(starts, np.int64)
-    launch = np.zeros(LAUNCH.size_bytes // 8 + 2, np.int64)
-    launch[-2:] = first.ctypes.data, table.ctypes.data
+    launch = np.zeros(LAUNCH.size_bytes // 8 + 3, np.int64)
+    launch[-3:] = first.ctypes.data, table.ctypes.data, sleep_ns
     launch[LAUNCH.slot("local_bytes_per_thread")] = local_bytes
     context = _Context(program, Geometry((grid, 1, 1), (block, 1, 1)), launch)
     record = chip if isinstance(chip, Chip) else load_chip(chip)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from bench.device import open_device
-from bench.micro import atomic, chip, compute, memory, mixture
+from bench.micro import atomic, chip, compute, memory, mixture, paths, writes
 from bench.micro.context import Context, Row
 
 SUITES: dict[str, Callable[[Context], list[Row]]] = {
@@ -25,6 +25,10 @@ SUITES: dict[str, Callable[[Context], list[Row]]] = {
     "fences": memory.fences, "placement": chip.placement, "l2_map": chip.l2_map, "l2_band": chip.l2_band,
     "bandwidth": chip.bandwidth, "dispatch": chip.dispatch, "empty": chip.empty, "tlb": memory.tlb,
     "contended": atomic.contended, "mixture": mixture.mixture,
+    "paths": paths.paths, "cold": paths.cold, "touch": paths.touch, "flight": paths.flight, "sets": paths.sets,
+    "banks": paths.banks, "strided": writes.strided, "local": writes.local, "mixed": writes.mixed,
+    "atom_steps": writes.atom_steps, "uneven": writes.uneven, "touch_after": paths.touch_after, "fills": writes.fills,
+    "fills_once": writes.fills_once, "rejoin_once": writes.rejoin_once, "streams_once": writes.streams_once,
     "empty_once": chip.empty_once, "profile_once": chip.profile_once,
 }  # fmt: skip
 ON_MODEL = (

@@ -181,6 +181,8 @@ class L2(_Section):
     l2_partition_count: int = Field(gt=0, le=2)
     l2_ways: int = Field(gt=0)
     l2_slice_bytes_per_clk: int = Field(gt=0)
+    l2_slice_access_bytes: int = Field(gt=0)
+    """What the smallest read takes of a slice's port."""
     l2_fetch_bytes: int = Field(ge=32, le=128)
     """What a miss of one sector fetches."""
     l2_hit_latency_cycles: int = Field(gt=0)
@@ -196,6 +198,14 @@ class L2(_Section):
     """Of one slice, for a pass over a sector of which some words are named: as many passes as lanes on one word."""
     l2_atomic_float_cycles: float = Field(gt=0)
     """Between floating-point sums on one word."""
+    l2_atomic_turn_cycles: float = Field(ge=0)
+    """For each lane, when a slice turns between atomics with and without an answer."""
+    l2_write_request_cycles: float = Field(ge=0)
+    """Of a slice's write port, for each write; and for each of its sectors, whole or partial."""
+    l2_write_sector_cycles: float = Field(gt=0)
+    l2_write_partial_cycles: float = Field(gt=0)
+    l2_fill_sector_cycles: float = Field(ge=0)
+    """Of a slice's write port, for a sector that comes from DRAM or from the other partition."""
     l2_interleave_bytes: int = Field(ge=128)
     """Neighbouring bytes that share a slice."""
 
@@ -213,6 +223,9 @@ class Dram(_Section):
     dram_row_miss_ns: float = Field(gt=0)
     dram_refresh_interval_ns: float = Field(gt=0)
     dram_refresh_ns: float = Field(ge=0)
+    dram_bank_refresh_interval_ns: float = Field(gt=0)
+    """Between refreshes of one bank, each of which closes it for the time below while the other banks work."""
+    dram_bank_refresh_ns: float = Field(ge=0)
     dram_turnaround_ns: float = Field(ge=0)
     dram_write_batch_bursts: int = Field(gt=0)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from warpwright.timing.native import core, lowest_bit, peek, popcount, u
 from warpwright.timing.records import address_of
-from warpwright.timing.state import OFF_BANKS, OFF_LINE_BYTES, OFF_LINE_SECTORS, OFF_LINES
+from warpwright.timing.state import OFF_BANK_TURN, OFF_BANKS, OFF_LINE_BYTES, OFF_LINE_SECTORS, OFF_LINES
 
 FULL_WARP = 0xFFFFFFFF
 
@@ -194,16 +194,23 @@ def wavefronts(m: Any, sm: int, base: int, tabled: bool, step: int, mask: int, s
             return 1
         if step == size and mask == FULL_WARP and (base & (size - 1)) == 0:
             return max(size >> 2, 1)
+    return max(bank_passes(m, sm, base, tabled, step, mask, size, distinct), 1)
+
+
+@core
+def bank_passes(m: Any, sm: int, base: int, tabled: bool, step: int, mask: int, size: int, distinct: bool) -> int:
+    """Sum over the groups of lanes (32, 16 or 8 by width) of the most different words in one of 32 banks."""
     lanes_per_group = 32 if size <= 4 else (16 if size == 8 else 8)
     words = max(size >> 2, 1)
     total = 0
     first = 0
+    turn = m[u(sm + OFF_BANK_TURN)]
     while first < 32:
         left = (mask >> first) & ((1 << lanes_per_group) - 1)
         if left:
-            for bank in range(32):
-                m[u(sm + OFF_BANKS + bank)] = 0
-            worst = 0
+            # Counts carry the number of their group, so that none must be cleared.
+            turn += 1
+            worst = 1
             while left:
                 lane = first + lowest_bit(left)
                 left &= left - 1
@@ -211,7 +218,8 @@ def wavefronts(m: Any, sm: int, base: int, tabled: bool, step: int, mask: int, s
                 for j in range(words):
                     word = (address >> 2) + j
                     bank = word & 31
-                    held = m[u(sm + OFF_BANKS + bank)]
+                    entry = m[u(sm + OFF_BANKS + bank)]
+                    held = entry & 255 if entry >> 8 == turn else 0
                     start = sm + OFF_BANKS + 32 + bank * 32
                     seen = False
                     if not distinct:
@@ -221,11 +229,36 @@ def wavefronts(m: Any, sm: int, base: int, tabled: bool, step: int, mask: int, s
                                 break
                     if not seen and held < 32:
                         m[u(start + held)] = word
-                        m[u(sm + OFF_BANKS + bank)] = held + 1
+                        m[u(sm + OFF_BANKS + bank)] = turn << 8 | held + 1
                         worst = max(worst, held + 1)
             total += worst
         first += lanes_per_group
-    return max(total, 1)
+    m[u(sm + OFF_BANK_TURN)] = turn
+    return total
+
+
+@core
+def tag_passes(m: Any, sm: int, n: int, banks: int) -> int:
+    """Passes of L1's tag stage over ``n`` lines: the most of them in one of its banks.
+
+    A line's bank is the exclusive or of its number's pairs of bits (bench.micro ``banks`` on H200: lines 0, 1, 2, 3, or 0, 2, 4, 6,
+    or 0, 8, 16, 24 take one pass, 0, 3, 6, 9 take three, and eight lines three apart five).
+    """
+    if banks == 1 or n <= 1:
+        return n
+    counts = 0
+    worst = 0
+    for i in range(n):
+        line = m[u(sm + OFF_LINES + i)]
+        line ^= line >> 32
+        line ^= line >> 16
+        line ^= line >> 8
+        line ^= line >> 4
+        line ^= line >> 2
+        shift = 8 * (line & (banks - 1))
+        counts += 1 << shift
+        worst = max(worst, (counts >> shift) & 255)
+    return worst
 
 
 @core

@@ -13,8 +13,11 @@ from typing import Any
 from warpwright.timing.native import core, popcount, u
 from warpwright.timing.ports import reserve
 from warpwright.timing.state import (
+    H_BANK_REFRESH,
+    H_BANK_REFRESH_INTERVAL,
     CALENDAR_SLOTS,
     D_BUSY,
+    D_READ,
     D_REFRESH,
     D_SLOTS,
     D_WRITES,
@@ -71,8 +74,18 @@ def _bank_ready(m: Any, channel: int, line: int, time: int) -> int:
     row = line // m[u(H_DRAM_ROW_LINES)]
     banks = m[u(H_DRAM_BANK_COUNT)]
     bank = ((row * GOLDEN) >> 48) & 0xFFFF
-    place = m[u(H_DRAM_BANKS)] + (channel * banks + bank % banks) * 2
+    bank = channel * banks + bank % banks
+    place = m[u(H_DRAM_BANKS)] + bank * 2
+    # Banks are refreshed one after the other, each closed for a while; the others go on, and a bank in use is left for later.
+    refresh = m[u(H_BANK_REFRESH)]
+    if time - m[u(place + 1)] > refresh:
+        interval = m[u(H_BANK_REFRESH_INTERVAL)]
+        since = (time + ((bank * GOLDEN >> 40) & 0xFFFF) % interval) % interval
+        if since < refresh:
+            time += refresh - since
+            m[u(place)] = -1
     if m[u(place)] == row:
+        m[u(place + 1)] = max(m[u(place + 1)], time)
         return time
     m[u(H_DRAM_ACTIVATIONS)] += 1
     m[u(place)] = row
@@ -91,6 +104,7 @@ def dram_read(m: Any, piece: int, line: int, sectors: int, time: int) -> int:
     units = popcount(sectors) * m[u(H_DRAM_SECTOR)]
     m[u(H_DRAM_READS)] += popcount(sectors)
     m[u(state + D_BUSY)] += popcount(sectors)
+    m[u(state + D_READ)] = 1
     ready = _bank_ready(m, channel, line, time)
     start = reserve(m, port, DRAM_SHIFT, _CAPACITY, time, units)
     return max(start, ready) + (units >> 8) + m[u(H_DRAM_LATENCY)]
@@ -108,7 +122,9 @@ def dram_write(m: Any, piece: int, line: int, sectors: int, time: int) -> int:
     queued = m[u(state + D_WRITES)] + count
     _bank_ready(m, channel, line, time)
     if queued >= m[u(H_DRAM_BATCH)]:
-        units = queued * m[u(H_DRAM_SECTOR)] + m[u(H_DRAM_TURNAROUND)]
+        # Between batches without reads the bus need not turn around.
+        units = queued * m[u(H_DRAM_SECTOR)] + m[u(state + D_READ)] * m[u(H_DRAM_TURNAROUND)]
+        m[u(state + D_READ)] = 0
         start = reserve(m, port, DRAM_SHIFT, _CAPACITY, time, units)
         m[u(state + D_WRITTEN)] = start + (units >> 8)
         queued = 0

@@ -2,8 +2,8 @@
 
 An instruction waits in its sub-core's queue (five entries, one handed over in four cycles) for the load/store unit that
 the four sub-cores share.  There it takes wavefronts: for shared memory as many as its bank conflicts ask for,
-for global memory one for each different 128-byte line (measured on a real H200: bench/micro) and at least one for each 128 bytes of
-its lanes.  L1 is a sectored, write-through, streaming cache: hits pass misses, a hit on an outstanding miss joins
+for global memory as many as the conflicts of L1's data banks or its tag banks ask for (measured on a real H200: ``banks``) and at
+least one for each 128 bytes of its lanes.  L1 is a sectored, write-through, streaming cache: hits pass misses, a hit on an outstanding miss joins
 it, and outstanding misses are not limited by ways (Choquette et al. 2018).  What L1 lacks becomes a request to L2,
 answered after the window (``l2.py``); ``receive`` then tells the waiting loads.
 """
@@ -16,6 +16,8 @@ from warpwright.engine.abi import LOCAL_WINDOW, SHARED_WINDOW
 from warpwright.timing import state as s
 from warpwright.timing.coalescer import (
     count_passes,
+    FULL_WARP,
+    bank_passes,
     covered,
     ideal_wavefronts,
     lines_affine,
@@ -23,6 +25,7 @@ from warpwright.timing.coalescer import (
     lines_table,
     most_on_a_word,
     passes_of,
+    tag_passes,
     wavefronts,
 )
 from warpwright.timing.native import core, lowest_bit, popcount, u
@@ -37,6 +40,11 @@ STORE_CREDIT_CYCLES = 600
 """How far acknowledgements may be behind before an SM sends no more writes: what its write buffers cover."""
 ATOMIC_CREDIT_CYCLES = 1200
 """The same for atomics, whose answers come all the way back."""
+STORE_CYCLES = 2
+"""Of the load/store unit, for a store (bench.micro ``access``: one word 2.0)."""
+STORE_STAY_CYCLES = 16
+"""How long a line can still be joined once it has its turn to leave (bench.micro ``fills``: of stores of one warp 29 cycles apart, which
+leave in 20, half are joined; of stores 40 apart, ``rejoin_once``, none)."""
 REPLAY_CYCLES = 2
 """Between the passes of one instruction over several lines or conflicting words (bench/micro on H200: 30 + 2.1 n for n lines,
 23 + 2 (k - 1) for k ways); other instructions use the cycles between, so throughput is one a cycle."""
@@ -83,6 +91,18 @@ def groups(mask: int, size: int) -> int:
         if (mask >> first) & ((1 << lanes) - 1):
             count += 1
     return count
+
+
+@core
+def global_passes(m: Any, sm: int, base: int, tabled: bool, step: int, mask: int, size: int, space: int, n: int) -> int:
+    """Passes of a load through tags and data of L1, whose 32 banks conflict as shared memory's do (bench.micro ``banks``)."""
+    least = groups(mask, size)
+    if n <= 1 or (not tabled and (step == 0 or (step == size and mask == FULL_WARP))):
+        return least
+    passes = max(least, tag_passes(m, sm, n, m[u(s.H_L1_TAG_BANKS)]))
+    if space == SPACE_LOCAL:
+        return passes  # a word of each lane's own lies in the lane's own bank
+    return max(passes, bank_passes(m, sm, base, tabled, step, mask, size, False))
 
 
 @core
@@ -162,25 +182,22 @@ def new_load(m: Any, sm: int, w: int, barrier: int, kind: int) -> int:
 
 
 @core
-def l1_place(m: Any, sm: int, line: int) -> int:
-    """Start of a line's set."""
-    mixed = ((line * s.GOLDEN) >> 44) & 0xFFFFF
-    return sm + m[u(s.H_OFF_L1)] + ((mixed * m[u(s.H_L1_SETS)]) >> 20) * m[u(s.H_L1_WAYS)] * s.C_SLOTS
-
-
-@core
 def l1_find(m: Any, sm: int, line: int) -> int:
-    """The line's place, or -1 - place of the way to replace (least recently used)."""
-    place = l1_place(m, sm, line)
-    oldest = s.INF
-    victim = place
-    for _ in range(m[u(s.H_L1_WAYS)]):
-        if m[u(place + s.C_TAG)] >> 8 == line:
+    """The place of a line's tag, or -1 - the place to replace (the least recently used of its set)."""
+    mixed = ((line * s.GOLDEN) >> 44) & 0xFFFFF
+    ways = m[u(s.H_L1_WAYS)]
+    first = sm + m[u(s.H_OFF_L1)] + ((mixed * m[u(s.H_L1_SETS)]) >> 20) * ways
+    for place in range(first, first + ways):
+        if m[u(place)] >> 8 == line:
             return place
-        if m[u(place + s.C_STAMP)] < oldest:
-            oldest = m[u(place + s.C_STAMP)]
+    lines = m[u(s.H_L1_LINES)]
+    oldest = s.INF
+    victim = first
+    for place in range(first, first + ways):
+        stamp = m[u(place + lines * s.C_STAMP)]
+        if stamp < oldest:
+            oldest = stamp
             victim = place
-        place += s.C_SLOTS
     return -1 - victim
 
 
@@ -188,26 +205,27 @@ def l1_find(m: Any, sm: int, line: int) -> int:
 def load_line(m: Any, sm: int, w: int, line: int, sectors: int, time: int, load: int) -> int:
     """Look one line up in L1 at ``time``; gives when hits are there.  ``load`` (its number) waits for the rest."""
     place = l1_find(m, sm, line)
+    lines = m[u(s.H_L1_LINES)]
     if place < 0:
         place = -1 - place
-        m[u(place + s.C_TAG)] = line << 8
-        m[u(place + s.C_FILL)] = 0
-    m[u(place + s.C_STAMP)] = time
-    tag = m[u(place + s.C_TAG)]
+        m[u(place)] = line << 8
+        m[u(place + lines * s.C_FILL)] = 0
+    m[u(place + lines * s.C_STAMP)] = time
+    tag = m[u(place)]
     hit = sectors & tag
     joined = sectors & (tag >> 4) & ~tag & 15
     missing = sectors & ~(tag | (tag >> 4)) & 15
     ready = 0
     if hit:
-        ready = max(time + m[u(s.H_L1_LATENCY)], m[u(place + s.C_FILL)])
+        ready = max(time + m[u(s.H_L1_LATENCY)], m[u(place + lines * s.C_FILL)])
         m[u(sm + s.SM_LOAD_HITS)] += popcount(hit)
     if joined:
-        wait_for(m, sm, m[u(place + s.C_REQUEST)], load)
+        wait_for(m, sm, m[u(place + lines * s.C_REQUEST)], load)
         m[u(sm + s.SM_LOAD_HITS)] += popcount(joined)
     if missing:
         request = new_request(m, sm, w, s.RQ_LOAD, time, line, missing, 0)
-        m[u(place + s.C_REQUEST)] = request
-        m[u(place + s.C_TAG)] = tag | (missing << 4)
+        m[u(place + lines * s.C_REQUEST)] = request
+        m[u(place)] = tag | (missing << 4)
         wait_for(m, sm, request, load)
     return ready
 
@@ -233,7 +251,7 @@ def access(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int) -> 
     else:
         n = fill_lines(m, sm, w, base, tabled, step, mask, size, space)
         if operation == s.OP_LOAD:
-            waves = max(n, groups(mask, size))
+            waves = global_passes(m, sm, base, tabled, step, mask, size, space, n)
             start = enter_queue(m, sm, sc, time, waves)
             load_lines(m, code, sm, w, row, start, waves, n, write_barrier, s.LD_REGISTER, space)
         elif operation == s.OP_STORE:
@@ -297,12 +315,11 @@ def load_lines(
     load = new_load(m, sm, w, barrier, kind)
     base = sm + m[u(s.H_OFF_LOADS)] + load * s.L_SLOTS
     ready = 0
-    tag_shift = m[u(s.H_L1_TAG_SHIFT)]
     for i in range(n):
         line = m[u(sm + s.OFF_LINES + i)]
         sectors = m[u(sm + s.OFF_LINE_SECTORS + i)]
         m[u(sm + s.SM_LOAD_SECTORS)] += popcount(sectors)
-        at = start + (i >> tag_shift)
+        at = start + i * waves // n
         if around:
             wait_for(m, sm, new_request(m, sm, w, s.RQ_LOAD_AROUND, at, line, sectors, 0), load)
         else:
@@ -325,26 +342,69 @@ def load_lines(
 
 @core
 def store_lines(m: Any, sm: int, sc: int, w: int, time: int, n: int, space: int) -> int:
-    """Write through: two cycles a line at least, one a whole sector, one and a quarter a partial one (bench/micro)."""
-    quarters = 0
+    """Write through, by way of the store buffer; gives the start in the load/store unit.
+
+    A sector leaves in a fixed time, one more for a line that is written in part, at least twice that for a line.  A store to a line that
+    is still in the buffer joins it and only passes; lines leave when the unit has had no store for a while, or the
+    oldest for room (bench.micro ``access``, ``strided``, ``fills`` and ``rejoin_once``).
+    """
     m[u(sm + (s.SM_LOCAL_STORES if space == SPACE_LOCAL else s.SM_GLOBAL_STORES))] += 1
-    sector_quarters = 32 * 4 // m[u(s.H_L1_WRITE_BYTES)]
+    sector_cycles = 32 // m[u(s.H_L1_WRITE_BYTES)]
+    joins = sm + m[u(s.H_OFF_JOIN)]
+    turn = joins + s.JOIN_LINES * s.J_SLOTS
+    time = max(time, m[u(sm + s.SM_STORE_FREE)])
+    # Stays are counted in cycles in which no store occupied the unit.
+    arrives = max(time + m[u(s.H_MIO_LATENCY)], m[u(sc + s.SC_MIO_FREE)], m[u(sm + s.SM_STORE_END)])
+    idle = arrives - m[u(sm + s.SM_STORE_BUSY)]
+    cycles = 0
     for i in range(n):
-        count = popcount(m[u(sm + s.OFF_LINE_SECTORS + i)])
-        whole = popcount(covered(m[u(sm + s.OFF_LINE_BYTES + i)]))
-        quarters += max(8, whole * sector_quarters + ((count - whole) * sector_quarters * 5 >> 2))
-        m[u(sm + s.SM_STORE_SECTORS)] += count
-    start = enter_queue(m, sm, sc, max(time, m[u(sm + s.SM_STORE_FREE)]), (quarters + 3) >> 2)
-    m[u(sm + s.SM_TAG_LINES)] += n
-    at = start << 2
-    for i in range(n):
+        line = m[u(sm + s.OFF_LINES + i)]
         sectors = m[u(sm + s.OFF_LINE_SECTORS + i)]
         held = m[u(sm + s.OFF_LINE_BYTES + i)]
-        whole = covered(held)
-        new_request(m, sm, w, s.RQ_STORE, at >> 2, m[u(sm + s.OFF_LINES + i)], sectors, held)
+        m[u(sm + s.SM_STORE_SECTORS)] += popcount(sectors)
+        entry = joins
+        while entry < turn and (m[u(entry + s.J_LINE)] != line or m[u(entry + s.J_LEFT)] <= idle):
+            entry += s.J_SLOTS
+        if entry < turn:
+            more = join_store(m, sm, entry, sectors, held)
+            if more >= 0:
+                cycles += more * sector_cycles
+                continue
+        entry = joins + m[u(turn)] * s.J_SLOTS
+        m[u(turn)] = (m[u(turn)] + 1) % s.JOIN_LINES
+        whole = popcount(covered(held))
+        cost = popcount(sectors) * sector_cycles + (sector_cycles if whole < popcount(sectors) else 0)
+        cycles += max(cost, 2 * sector_cycles)
+        m[u(entry + s.J_LINE)] = line
+        m[u(entry + s.J_SECTORS)] = sectors
+        m[u(entry + s.J_LEFT)] = idle + STORE_STAY_CYCLES
+        m[u(entry + s.J_WINDOW)] = m[u(s.H_NOW)]
+        m[u(entry + s.J_REQUEST)] = new_request(m, sm, w, s.RQ_STORE, arrives + cycles, line, sectors, held)
         m[u(w + s.W_STORES)] += 1
-        at += max(8, popcount(whole) * sector_quarters + (popcount(sectors & ~whole) * sector_quarters * 5 >> 2))
+    cycles = max(cycles, STORE_CYCLES, (n + 1) >> 1)
+    start = enter_queue(m, sm, sc, time, cycles)
+    m[u(sm + s.SM_STORE_BUSY)] += cycles
+    m[u(sm + s.SM_STORE_END)] = start + cycles
+    m[u(sm + s.SM_TAG_LINES)] += n
     return start
+
+
+@core
+def join_store(m: Any, sm: int, entry: int, sectors: int, held: int) -> int:
+    """Add bytes to a line of the store buffer: sectors more, or -1 when its request has gone to L2 with an earlier window."""
+    if m[u(entry + s.J_WINDOW)] != m[u(s.H_NOW)]:
+        return -1 if sectors & ~m[u(entry + s.J_SECTORS)] else 0
+    r = sm + m[u(s.H_OFF_REQUESTS)] + m[u(entry + s.J_REQUEST)] * s.R_SLOTS
+    more = popcount(sectors & ~m[u(entry + s.J_SECTORS)])
+    m[u(entry + s.J_SECTORS)] |= sectors
+    m[u(r + s.R_SECTORS)] = m[u(entry + s.J_SECTORS)]
+    before = m[u(r + s.R_FULL)]
+    together = 0
+    for sector in range(4):
+        shift = 16 * sector
+        together |= min(((before >> shift) & 0xFFFF) + ((held >> shift) & 0xFFFF), 32) << shift
+    m[u(r + s.R_FULL)] = together
+    return more
 
 
 @core
@@ -395,8 +455,9 @@ def copy(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int) -> No
             m[u(sm + s.SM_SHARED_WAVEFRONTS)] += waves
             m[u(sm + s.SM_SHARED_IDEAL)] += ideal_wavefronts(to_mask, size)
         n = fill_lines(m, sm, w, base, tabled, step, mask, size, SPACE_GLOBAL)
-        done = enter_queue(m, sm, sc, time, max(n, groups(mask, size)))
-        load_lines(m, code, sm, w, row, done, max(waves, 1), n, barrier, s.LD_ASYNC, SPACE_GLOBAL)
+        passes = global_passes(m, sm, base, tabled, step, mask, size, SPACE_GLOBAL, n)
+        done = enter_queue(m, sm, sc, time, passes)
+        load_lines(m, code, sm, w, row, done, max(waves, passes), n, barrier, s.LD_ASYNC, SPACE_GLOBAL)
     if read_barrier >= 0:
         hold(m, w, read_barrier, done + 5, 0)
 
@@ -480,10 +541,11 @@ def receive(m: Any, sm: int) -> None:
                 line = m[u(r + s.R_LINE)]
                 place = l1_find(m, sm, line)
                 if place >= 0:
-                    tag = m[u(place + s.C_TAG)]
+                    tag = m[u(place)]
                     come = (tag >> 4) & sectors
-                    m[u(place + s.C_TAG)] = (tag & ~(come << 4)) | come
-                    m[u(place + s.C_FILL)] = max(m[u(place + s.C_FILL)], answer)
+                    m[u(place)] = (tag & ~(come << 4)) | come
+                    filled = place + m[u(s.H_L1_LINES)] * s.C_FILL
+                    m[u(filled)] = max(m[u(filled)], answer)
         elif kind == s.RQ_ATOMIC:
             owe(m, sm, answer)
         elif kind == s.RQ_STRONG:
@@ -505,7 +567,6 @@ def receive(m: Any, sm: int) -> None:
 @core
 def invalidate(m: Any, sm: int) -> None:
     """CCTL.IVALL: L1 forgets what it holds (outstanding misses still answer their loads)."""
-    place = sm + m[u(s.H_OFF_L1)]
-    for _ in range(m[u(s.H_L1_SETS)] * m[u(s.H_L1_WAYS)]):
-        m[u(place + s.C_TAG)] = m[u(place + s.C_TAG)] & ~15
-        place += s.C_SLOTS
+    first = sm + m[u(s.H_OFF_L1)]
+    for place in range(first, first + m[u(s.H_L1_LINES)]):
+        m[u(place)] = m[u(place)] & ~15

@@ -24,8 +24,6 @@ from warpwright.timing.warp import mark, run_function, start_block_of, take_bloc
 
 # A tag: line << 12 | a copy lies in the other partition << 8 | dirty sectors << 4 | valid sectors
 _COPIED = 1 << 8
-MERGE_CYCLES = 1000
-"""Between stores of one sector that an SM sends as one: a choice of this model."""
 WRITE_SLACK_CYCLES = 256
 """How far DRAM's write queue may be behind before L2 takes no more dirty lines."""
 
@@ -76,9 +74,19 @@ def install(m: Any, piece: int, line: int, place: int, time: int) -> int:
 
 
 @core
-def port(m: Any, piece: int, time: int, units: int) -> int:
-    """Take bytes of a slice's bandwidth."""
+def port(m: Any, piece: int, time: int, sectors: int) -> int:
+    """Take a slice's read port for so many sectors; fewer than it is wide take as long (bench.micro ``mixture``: words gathered from L2,
+    78 to 80 a cycle over the chip, one a clock of each slice)."""
     calendar = m[u(s.H_SLICE_PORTS)] + piece * s.CALENDAR_SLOTS
+    units = max(32 * sectors, m[u(s.H_L2_ACCESS)])
+    return reserve(m, calendar, s.CALENDAR_SHIFT, m[u(s.H_SLICE_CAPACITY)], time, units)
+
+
+@core
+def write_port(m: Any, piece: int, time: int, units: int) -> int:
+    """Take bytes of a slice's write port: fills, writes and atomics; reads pass beside it (bench.micro ``paths``: a copy within L2 is
+    nearly as fast as a write, a copy from DRAM half as fast)."""
+    calendar = m[u(s.H_SLICE_WRITE_PORTS)] + piece * s.CALENDAR_SLOTS
     return reserve(m, calendar, s.CALENDAR_SHIFT, m[u(s.H_SLICE_CAPACITY)], time, units)
 
 
@@ -108,12 +116,14 @@ def home_read(m: Any, home: int, line: int, sectors: int, start: int, far: bool)
     if missing:
         fetch = widen(m, missing) & ~tag & 15
         come = dram_read(m, home, line, fetch, start)
+        come = write_port(m, home, come, popcount(fetch) * m[u(s.H_L2_FILL)])
         m[u(fill_at)] = max(m[u(fill_at)], come)
         ready = max(ready, come)
         tag |= fetch
     if not far:
         m[u(s.H_L2_HITS_READ)] += popcount(sectors & ~missing)
     else:
+        m[u(s.H_L2_FAR_HITS)] += popcount(sectors & ~missing)
         tag |= _COPIED
     m[u(tag_at)] = tag
     m[u(m[u(s.H_L2_STAMPS)] + place)] = start
@@ -127,10 +137,10 @@ def read(m: Any, partition: int, line: int, sectors: int, time: int) -> int:
     count = popcount(sectors)
     m[u(s.H_L2_SECTORS_READ)] += count
     half = m[u(s.H_SLICES)] >> 1
-    if m[u(s.H_PARTITIONS)] == 1 or (home >= half) == (partition == 1):
-        return home_read(m, home, line, sectors, port(m, home, time, 32 * count), False)
+    if not is_far(m, partition, home):
+        return home_read(m, home, line, sectors, port(m, home, time, count), False)
     near = home - half if home >= half else home + half
-    start = port(m, near, time, 32 * count)
+    start = port(m, near, time, count)
     place = find(m, near, line)
     if place < 0:
         install(m, near, line, place, start)
@@ -146,10 +156,11 @@ def read(m: Any, partition: int, line: int, sectors: int, time: int) -> int:
     if missing:
         far = m[u(s.H_FAR_LATENCY)]
         moved = popcount(missing)
-        m[u(s.H_L2_FAR_SECTORS)] += moved
+        m[u(s.H_L2_FAR_READS)] += moved
         link = m[u(s.H_FAR_PORTS)] + (1 - partition) * s.CALENDAR_SLOTS
         over = reserve(m, link, s.CALENDAR_SHIFT, m[u(s.H_FAR_CAPACITY)], start + (far >> 1), moved)
-        come = home_read(m, home, line, missing, port(m, home, over, 32 * moved), True) + far - (far >> 1)
+        come = home_read(m, home, line, missing, port(m, home, over, moved), True) + far - (far >> 1)
+        come = write_port(m, near, come, moved * m[u(s.H_L2_FILL)])
         m[u(fill_at)] = max(m[u(fill_at)], come)
         ready = max(ready, come)
         m[u(tag_at)] = tag | missing
@@ -160,8 +171,7 @@ def read(m: Any, partition: int, line: int, sectors: int, time: int) -> int:
 @core
 def home_of_write(m: Any, partition: int, home: int, time: int) -> int:
     """When a write or atomic reaches its home."""
-    half = m[u(s.H_SLICES)] >> 1
-    if m[u(s.H_PARTITIONS)] == 2 and (home >= half) != (partition == 1):
+    if is_far(m, partition, home):
         link = m[u(s.H_FAR_PORTS)] + partition * s.CALENDAR_SLOTS
         far = m[u(s.H_FAR_LATENCY)] >> 1
         return reserve(m, link, s.CALENDAR_SHIFT, m[u(s.H_FAR_CAPACITY)], time + far, 1)
@@ -198,22 +208,24 @@ def touch(m: Any, home: int, line: int, sectors: int, whole: int, start: int) ->
 
 @core
 def write(m: Any, partition: int, line: int, sectors: int, whole: int, time: int) -> int:
-    """When the home has taken a write that reaches the SM's partition at ``time``.
-
-    A whole sector takes one and a half times a read's share of the home's port, and the far half of all writes passes a
-    slice of the near partition too: together half of the read rate, as a real H200 shows (bench/micro).  A partial
-    sector is a read and a write of the data array, two clocks of L2 (words scattered over L2: 33 a cycle over the chip).
-    """
+    """When the home has taken a write that reaches the SM's partition at ``time``: a share of its write port for the request, for each
+    whole and for each partial sector (bench.micro ``strided``: 4, 2, 1 partial sectors a request 51, 44, 33 a cycle over
+    the chip; ``paths``: 79 whole ones)."""
     home = slice_of(m, line)
     count = popcount(sectors)
     m[u(s.H_L2_SECTORS_WRITE)] += count
-    half = m[u(s.H_SLICES)] >> 1
-    if m[u(s.H_PARTITIONS)] == 2 and (home >= half) != (partition == 1):
-        m[u(s.H_L2_FAR_SECTORS)] += count
-        time = port(m, home - half if home >= half else home + half, time, 32 * count)
-    units = 48 * popcount(sectors & whole) + 128 * popcount(sectors & ~whole)
-    start = port(m, home, home_of_write(m, partition, home, time), units)
+    full = popcount(sectors & whole)
+    if is_far(m, partition, home):
+        m[u(s.H_L2_FAR_WRITES)] += count
+    units = m[u(s.H_L2_WRITE_REQUEST)] + full * m[u(s.H_L2_WRITE_WHOLE)] + (count - full) * m[u(s.H_L2_WRITE_PART)]
+    start = write_port(m, home, home_of_write(m, partition, home, time), units)
     return touch(m, home, line, sectors, whole | 16, start)
+
+
+@core
+def is_far(m: Any, partition: int, home: int) -> bool:
+    """A slice lies in the other partition."""
+    return bool(m[u(s.H_PARTITIONS)] == 2 and (home >= m[u(s.H_SLICES)] >> 1) != (partition == 1))
 
 
 @core
@@ -240,21 +252,44 @@ def atomic_cost(m: Any, words: int) -> int:
 
 
 @core
+def atomic_turns(m: Any, home: int, words: int, time: int) -> int:
+    """Turns between atomics with and without an answer that a request causes at its slice.
+
+    The two come from queues of their own; passes that name part of a sector go by turns when both wait (bench.micro ``uneven``: each pair of
+    lanes that meet costs 1.4 to 2 cycles, whichever waits longer; whole sectors cost none).
+    """
+    lanes = 0
+    for sector in range(4):
+        held = words >> (10 * sector)
+        if ((held >> 6) & 15) << (3 if (words >> 50) & 1 else 2) < 32:
+            lanes += held & 63
+    # By slice and kind: until when its last request waits, and how many lanes do.
+    mine = m[u(s.H_ATOMIC_LAST)] + 2 * home + ((words >> 51) & 1)
+    other = mine ^ 1
+    met = min(m[u(other)] & 1023 if m[u(other)] >> 10 > time else 0, lanes)
+    m[u(other)] -= met
+    before = m[u(mine)] & 1023 if m[u(mine)] >> 10 > time else 0
+    m[u(mine)] = (m[u(mine)] & ~1023) | min(before + lanes - met, 1023)
+    return met
+
+
+@core
 def atomic(m: Any, partition: int, line: int, sectors: int, words: int, time: int) -> int:
     """When the home has done an atomic on sectors of a line (``words``: see ``atomic_words``)."""
     home = slice_of(m, line)
     passes = passes_of(words)
     m[u(s.H_L2_SECTORS_ATOMIC)] += passes
-    units = atomic_cost(m, words)
-    far = 0
-    half = m[u(s.H_SLICES)] >> 1
-    if m[u(s.H_PARTITIONS)] == 2 and (home >= half) != (partition == 1):
-        far = m[u(s.H_FAR_LATENCY)] >> 1
-        m[u(s.H_L2_FAR_SECTORS)] += passes
-        time = port(m, home - half if home >= half else home + half, time, 32 * passes)
-    start = port(m, home, home_of_write(m, partition, home, time), units)
-    ready = touch(m, home, line, sectors, 0, start)
-    return ready + (units << s.CALENDAR_SHIFT) // m[u(s.H_SLICE_CAPACITY)] + m[u(s.H_ATOMIC_LATENCY)] + far
+    back = 0
+    if is_far(m, partition, home):
+        back = m[u(s.H_FAR_LATENCY)] - (m[u(s.H_FAR_LATENCY)] >> 1)
+        m[u(s.H_L2_FAR_WRITES)] += passes
+    arrives = home_of_write(m, partition, home, time)
+    units = atomic_cost(m, words) + atomic_turns(m, home, words, arrives) * m[u(s.H_ATOMIC_TURN)]
+    start = write_port(m, home, arrives, units)
+    done = start + (units << s.CALENDAR_SHIFT) // m[u(s.H_SLICE_CAPACITY)]
+    mine = m[u(s.H_ATOMIC_LAST)] + 2 * home + ((words >> 51) & 1)
+    m[u(mine)] = max(done, m[u(mine)] >> 10) << 10 | (m[u(mine)] & 1023)
+    return max(touch(m, home, line, sectors, 0, start) + done - start, done) + m[u(s.H_ATOMIC_LATENCY)] + back
 
 
 @core
@@ -325,24 +360,6 @@ def execute_strong(m: Any, code: Any, sm: int, partition: int, r: int, time: int
 
 
 @core
-def merge_store(m: Any, sm: int, line: int, sectors: int, time: int) -> int:
-    """Sectors of a store that L2 still has to see: the SM joins a store to one of the same sector a little before it.
-
-    On a real H200 four stores that fill their sectors one after the other, 128,000 sectors at L1, are 32,000 at L2.
-    """
-    place = sm + m[u(s.H_OFF_MERGE)] + 2 * (((line * s.GOLDEN) >> 40) & (s.MERGE_LINES - 1))
-    tag = m[u(place)]
-    left = sectors
-    if tag >> 4 == line and time - m[u(place + 1)] < MERGE_CYCLES:
-        left = sectors & ~tag & 15
-        m[u(place)] = tag | sectors
-    else:
-        m[u(place)] = line << 4 | sectors
-    m[u(place + 1)] = time
-    return left
-
-
-@core
 def serve(m: Any, code: Any, sm: int, r: int) -> None:
     """One request: way to the slice, slice, way back."""
     index = m[u(sm + s.SM_INDEX)]
@@ -364,12 +381,6 @@ def serve(m: Any, code: Any, sm: int, r: int) -> None:
     sectors = m[u(r + s.R_SECTORS)]
     count = popcount(sectors)
     if kind == s.RQ_STORE:
-        left = merge_store(m, sm, line, sectors, time)
-        if left == 0:
-            m[u(r + s.R_ANSWER)] = time
-            return
-        sectors = left
-        count = popcount(sectors)
         ports = m[u(s.H_GPC_WRITE_PORTS)] + gpc * s.CALENDAR_SLOTS
         time = reserve(m, ports, s.CALENDAR_SHIFT, m[u(s.H_GPC_WRITE_CAPACITY)], time, count)
         m[u(r + s.R_ANSWER)] = write(m, partition, line, sectors, covered(m[u(r + s.R_FULL)]), time)

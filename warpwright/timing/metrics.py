@@ -63,8 +63,9 @@ def collect(state: State, chip: Chip, occupancy: Occupancy, cycles: int) -> dict
     l2_reads, l2_writes = float(m[s.H_L2_SECTORS_READ]), float(m[s.H_L2_SECTORS_WRITE])
     l2_atomics = float(m[s.H_L2_SECTORS_ATOMIC])
     # Writes always hit; what crosses to the other partition is looked up in both (a real H200 counts it twice).
-    l2_hits = float(m[s.H_L2_HITS_READ]) + l2_writes + l2_atomics
-    l2_far = float(m[s.H_L2_FAR_SECTORS])
+    l2_reads += float(m[s.H_L2_FAR_READS])
+    l2_writes += float(m[s.H_L2_FAR_WRITES])
+    l2_hits = float(m[s.H_L2_HITS_READ] + m[s.H_L2_FAR_HITS]) + l2_writes + l2_atomics
     reads, writes = float(m[s.H_DRAM_READS]) * 32, float(m[s.H_DRAM_WRITES]) * 32
     dram_bytes_per_clk = chip.dram.dram_gb_per_s * 1000 / chip.clocks.sm_clock_mhz
     seconds = cycles / (chip.clocks.sm_clock_mhz * 1e6)
@@ -106,12 +107,12 @@ def collect(state: State, chip: Chip, occupancy: Occupancy, cycles: int) -> dict
         "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum": waves - ideal,
         "smsp__inst_executed_op_shared_ld.sum": total(s.SM_SHARED_LOADS),
         "smsp__inst_executed_op_shared_st.sum": total(s.SM_SHARED_STORES),
-        "lts__t_sectors.sum": l2_reads + l2_writes + l2_atomics + l2_far,
+        "lts__t_sectors.sum": l2_reads + l2_writes + l2_atomics,
         "lts__t_sectors_op_read.sum": l2_reads,
         "lts__t_sectors_op_write.sum": l2_writes,
         "lts__t_sectors_op_atom.sum": l2_atomics,
         "lts__t_sectors_lookup_hit.sum": l2_hits,
-        "lts__t_sector_hit_rate.pct": _percent(l2_hits, l2_reads + l2_writes + l2_atomics + l2_far),
+        "lts__t_sector_hit_rate.pct": _percent(l2_hits, l2_reads + l2_writes + l2_atomics),
         "lts__throughput.avg.pct_of_peak_sustained_elapsed": l2_percent,
         "dram__bytes_read.sum": reads,
         "dram__bytes_write.sum": writes,

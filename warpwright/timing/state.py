@@ -134,8 +134,9 @@ STALLS = (
     H_L1_SETS,
     H_L1_WAYS,
     H_L1_LATENCY,
-    H_L1_TAG_SHIFT,  # log2 of the lines that the tag stage takes a clock
+    H_L1_TAG_BANKS,  # lines of different banks that the tag stage takes a clock
     H_L1_WRITE_BYTES,
+    H_L1_LINES,  # sets x ways
     H_FILL_CAPACITY,  # sectors of a calendar bucket
     H_LOCAL_PHYSICAL,  # where local memory lies for caches
     # crossbar, L2, DRAM
@@ -151,7 +152,8 @@ STALLS = (
     H_FROM_L2,
     H_SLICES,
     H_PARTITIONS,
-    H_SLICE_PORTS,  # area of calendars
+    H_SLICE_PORTS,  # area of calendars: reads
+    H_SLICE_WRITE_PORTS,  # area of calendars: fills, writes, atomics
     H_SLICE_CAPACITY,  # bytes of a calendar bucket
     H_L2_SETS,
     H_L2_WAYS,
@@ -160,6 +162,11 @@ STALLS = (
     H_L2_FILLS,
     H_L2_SLICE_WAYS,  # sets x ways
     H_L2_FETCH,  # sectors of a fetch
+    H_L2_ACCESS,  # bytes of the read port that an access takes at least
+    H_L2_FILL,  # write port: a sector that comes from DRAM or the other partition, in bytes
+    H_L2_WRITE_REQUEST,  # a write, and each of its whole or partial sectors
+    H_L2_WRITE_WHOLE,
+    H_L2_WRITE_PART,
     H_FAR_LATENCY,
     H_FAR_PORTS,
     H_FAR_CAPACITY,
@@ -167,6 +174,8 @@ STALLS = (
     H_ATOMIC_WHOLE,  # a pass over a whole sector, in bytes of slice bandwidth
     H_ATOMIC_PART,  # over part of one
     H_ATOMIC_SUM,  # between floating-point sums on one word
+    H_ATOMIC_TURN,  # from an atomic without an answer to one with an answer, or back
+    H_ATOMIC_LAST,  # area: what each slice's atomic unit was asked last
     H_CHUNK_SHIFT,  # log2 of the neighbouring lines that share a slice
     H_BLOCK_ROWS,  # where the program's blocks begin in its table
     H_USES_RING,  # the program has DEPBAR.LE with a count
@@ -184,6 +193,8 @@ STALLS = (
     H_DRAM_REFRESH_INTERVAL,
     H_DRAM_REFRESH,  # in 1/256 cycle
     H_DRAM_BATCH,
+    H_BANK_REFRESH_INTERVAL,
+    H_BANK_REFRESH,
     # serial phase
     H_BUCKETS,  # area
     H_ORDER,  # area
@@ -195,7 +206,7 @@ STALLS = (
     H_OFF_L0,
     H_OFF_L1I,
     H_OFF_L1,
-    H_OFF_MERGE,  # stores that later ones may join: line << 4 | sectors, time
+    H_OFF_JOIN,  # stores that later ones may join (J_ fields), and the place of the next
     H_OFF_ISSUES,
     H_OFF_STALLS,  # by instruction and reason
     H_INSTRUCTIONS,  # of the program
@@ -207,13 +218,15 @@ STALLS = (
     H_L2_SECTORS_ATOMIC,
     H_L2_HITS_READ,
     H_L2_HITS_WRITE,
-    H_L2_FAR_SECTORS,
+    H_L2_FAR_READS,
+    H_L2_FAR_WRITES,
+    H_L2_FAR_HITS,
     H_DRAM_READS,  # sectors
     H_DRAM_WRITES,
     H_DRAM_ACTIVATIONS,
     H_STRONG_CALLS,
     H_SLOTS,
-) = range(137)
+) = range(150)
 
 # --- SM -----------------------------------------------------------------------------------------
 (
@@ -233,6 +246,8 @@ STALLS = (
     SM_RECONSIDER,  # warp slots (bit mask of 64) of which something became known
     SM_BARRIER_FREE,
     SM_STORE_FREE,  # writes wait until so many are acknowledged
+    SM_STORE_BUSY,  # cycles in which stores have occupied the load/store unit
+    SM_STORE_END,  # when the last store leaves it
     SM_FINISH,  # last end of a warp, last acknowledged write
     # counters
     SM_ACTIVE,
@@ -261,7 +276,7 @@ STALLS = (
     SM_RAN,  # calls of the warp function
     SM_FORETOLD_WRONG,
     SM_PIPE_FIRST,  # issues by pipe, PIPE_COUNT
-) = range(43)
+) = range(45)
 SM_DONE_FIRST = SM_PIPE_FIRST + PIPE_COUNT  # pairs (time, block slot), MAX_BLOCKS
 SM_SCALARS = SM_DONE_FIRST + 2 * MAX_BLOCKS
 
@@ -353,8 +368,9 @@ OFF_LINES = OFF_FILL + CALENDAR_SLOTS  # coalescer: line number, sector mask, by
 LINE_COUNT = 160
 OFF_LINE_SECTORS = OFF_LINES + LINE_COUNT
 OFF_LINE_BYTES = OFF_LINE_SECTORS + LINE_COUNT
-OFF_BANKS = OFF_LINE_BYTES + LINE_COUNT  # shared banks: count, then the words of each
-SM_FIXED = OFF_BANKS + 32 + 32 * 32
+OFF_BANKS = OFF_LINE_BYTES + LINE_COUNT  # banks: count, then the words of each
+OFF_BANK_TURN = OFF_BANKS + 32 + 32 * 32  # number of the last group of lanes
+SM_FIXED = OFF_BANK_TURN + 8
 
 # --- requests of a window ---------------------------------------------------------------------------
 (R_TIME, R_LINE, R_KIND, R_SECTORS, R_FULL, R_WARP, R_WAITERS, R_ANSWER) = range(8)
@@ -373,13 +389,16 @@ MAX_LOADS = 2048
 (LD_REGISTER, LD_ASYNC, LD_STORE) = range(3)
 
 # --- cache lines -------------------------------------------------------------------------------------
-(C_TAG, C_STAMP, C_FILL, C_REQUEST) = range(4)  # L1: line << 8 | pending sectors << 4 | valid sectors
+# L1, one area of all lines for each: line << 8 | pending sectors << 4 | valid sectors; last use; arrival; request
+(C_TAG, C_STAMP, C_FILL, C_REQUEST) = range(4)
 C_SLOTS = 4
-(D_WRITES, D_REFRESH, D_BUSY, D_WRITTEN) = range(
-    4
-)  # DRAM channel: queued writes, refreshes done, sectors, last batch's end
-D_SLOTS = 4
-MERGE_LINES = 256
+# the store buffer: line, sectors in it, when it has left, its request and the window in which that was made
+(J_LINE, J_SECTORS, J_LEFT, J_REQUEST, J_WINDOW) = range(5)
+J_SLOTS = 8
+# DRAM channel: queued writes, refreshes done, sectors, last batch's end, reads since then
+(D_WRITES, D_REFRESH, D_BUSY, D_WRITTEN, D_READ) = range(5)
+D_SLOTS = 8
+JOIN_LINES = 32  # of the store buffer
 BUCKETS = 1024  # of the serial phase's counting sort
 (G_SM, G_START, G_END) = range(3)  # one block of the log
 LOG_SLOTS = 3
@@ -466,7 +485,7 @@ def build(chip: Chip, l1_kib: int, code_lines: int, const_lines: int, instructio
         (H_OFF_L0, 2 + l0_lines + code_lines),
         (H_OFF_L1I, 2 + l1i_lines + code_lines),
         (H_OFF_L1, sets * ways * C_SLOTS),
-        (H_OFF_MERGE, 2 * MERGE_LINES),
+        (H_OFF_JOIN, J_SLOTS * (JOIN_LINES + 1)),
         (H_OFF_ISSUES, instructions),
         (H_OFF_STALLS, instructions * len(STALLS)),
     ):
@@ -489,6 +508,8 @@ def build(chip: Chip, l1_kib: int, code_lines: int, const_lines: int, instructio
         ("gpc_ports", gpcs * CALENDAR_SLOTS),
         ("gpc_write_ports", gpcs * CALENDAR_SLOTS),
         ("slice_ports", l2.l2_slice_count * CALENDAR_SLOTS),
+        ("slice_write_ports", l2.l2_slice_count * CALENDAR_SLOTS),
+        ("atomic_last", l2.l2_slice_count * 2),
         ("far_ports", 2 * CALENDAR_SLOTS),
         ("dram_ports", channels * CALENDAR_SLOTS),
         ("dram_state", channels * D_SLOTS),
@@ -543,7 +564,8 @@ def build(chip: Chip, l1_kib: int, code_lines: int, const_lines: int, instructio
         H_L1_SETS: sets,
         H_L1_WAYS: ways,
         H_L1_LATENCY: chip.l1.l1_hit_latency_cycles - chip.mio.mio_latency_cycles,
-        H_L1_TAG_SHIFT: _log2(chip.l1.l1_tag_lines_per_clk),
+        H_L1_TAG_BANKS: chip.l1.l1_tag_lines_per_clk,
+        H_L1_LINES: sets * ways,
         H_L1_WRITE_BYTES: chip.l1.l1_write_bytes_per_clk,
         H_FILL_CAPACITY: chip.l1.l1_fill_bytes_per_clk * bucket // chip.l1.sector_bytes,
         H_LOCAL_PHYSICAL: 1 << 50,
@@ -560,6 +582,7 @@ def build(chip: Chip, l1_kib: int, code_lines: int, const_lines: int, instructio
         H_SLICES: l2.l2_slice_count,
         H_PARTITIONS: l2.l2_partition_count,
         H_SLICE_PORTS: areas["slice_ports"],
+        H_SLICE_WRITE_PORTS: areas["slice_write_ports"],
         H_SLICE_CAPACITY: l2.l2_slice_bytes_per_clk * bucket,
         H_L2_SETS: l2_sets,
         H_L2_WAYS: l2.l2_ways,
@@ -568,6 +591,11 @@ def build(chip: Chip, l1_kib: int, code_lines: int, const_lines: int, instructio
         H_L2_FILLS: areas["l2_fills"],
         H_L2_SLICE_WAYS: slice_ways,
         H_L2_FETCH: l2.l2_fetch_bytes // chip.l1.sector_bytes,
+        H_L2_ACCESS: l2.l2_slice_access_bytes,
+        H_L2_FILL: round(l2.l2_fill_sector_cycles * l2.l2_slice_bytes_per_clk),
+        H_L2_WRITE_REQUEST: round(l2.l2_write_request_cycles * l2.l2_slice_bytes_per_clk),
+        H_L2_WRITE_WHOLE: round(l2.l2_write_sector_cycles * l2.l2_slice_bytes_per_clk),
+        H_L2_WRITE_PART: round(l2.l2_write_partial_cycles * l2.l2_slice_bytes_per_clk),
         H_FAR_LATENCY: l2.l2_far_latency_cycles,
         H_FAR_PORTS: areas["far_ports"],
         H_FAR_CAPACITY: l2.l2_far_bytes_per_clk * bucket // chip.l1.sector_bytes,
@@ -575,6 +603,8 @@ def build(chip: Chip, l1_kib: int, code_lines: int, const_lines: int, instructio
         H_ATOMIC_WHOLE: round(l2.l2_atomic_sector_cycles * l2.l2_slice_bytes_per_clk),
         H_ATOMIC_PART: round(l2.l2_atomic_word_cycles * l2.l2_slice_bytes_per_clk),
         H_ATOMIC_SUM: round(l2.l2_atomic_float_cycles * l2.l2_slice_bytes_per_clk),
+        H_ATOMIC_TURN: round(l2.l2_atomic_turn_cycles * l2.l2_slice_bytes_per_clk),
+        H_ATOMIC_LAST: areas["atomic_last"],
         H_CHUNK_SHIFT: _log2(l2.l2_interleave_bytes // chip.l1.l1_line_bytes),
         H_CHANNELS_PER_SLICE: channels_per_slice,
         H_DRAM_PORTS: areas["dram_ports"],
@@ -590,6 +620,8 @@ def build(chip: Chip, l1_kib: int, code_lines: int, const_lines: int, instructio
         H_DRAM_REFRESH_INTERVAL: round(dram.dram_refresh_interval_ns * cycles_per_ns),
         H_DRAM_REFRESH: round(256 * dram.dram_refresh_ns * cycles_per_ns),
         H_DRAM_BATCH: dram.dram_write_batch_bursts,
+        H_BANK_REFRESH_INTERVAL: round(dram.dram_bank_refresh_interval_ns * cycles_per_ns),
+        H_BANK_REFRESH: round(dram.dram_bank_refresh_ns * cycles_per_ns),
         H_BUCKETS: areas["buckets"],
         H_ORDER: areas["order"],
         H_INSTRUCTIONS: instructions,
@@ -608,7 +640,7 @@ def build(chip: Chip, l1_kib: int, code_lines: int, const_lines: int, instructio
 
 
 def _clusters(state: State, chip: Chip) -> None:
-    """GPC and L2 partition of each SM, and the order of first blocks: one SM of each GPC in turn."""
+    """GPC and L2 partition of each SM, and the order of first blocks: GPC by GPC (bench.micro ``dispatch`` on H200)."""
     m, areas = state.words, state.areas
     counts = chip.sm.gpc_sm_counts
     first = 0
@@ -619,7 +651,7 @@ def _clusters(state: State, chip: Chip) -> None:
         partition = gpc * chip.l2.l2_partition_count // len(counts)
         m[areas["partition_of_sm"] + first : areas["partition_of_sm"] + first + count] = partition
         first += count
-    order = [group[i] for i in range(max(counts)) for group in members if i < len(group)]
+    order = [index for group in members for index in group]
     m[areas["sm_order"] : areas["sm_order"] + len(order)] = order
 
 

@@ -132,7 +132,7 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
                 row[s.I_OP] = s.OP_REDUCE
             row[s.I_STRONG] = int(strong or operation == "atomic")
             row[s.I_EXTRA] = 2 if atomic == "cas" else 1
-            row[s.I_EXTRA] |= 512 * _atomic_kind(atomic, size)
+            row[s.I_EXTRA] |= 512 * (_atomic_kind(atomic, size) | 8 * int(row[s.I_OP] == s.OP_ATOMIC))
             if "BYPASS" in instruction.modifiers:
                 row[s.I_EXTRA] |= 256
         if instruction.opcode == "DEPBAR":
@@ -153,7 +153,7 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
 
 
 def _atomic_kind(operation: str, size: int) -> int:
-    """Bits for L2: 1 a floating-point sum, 2 handled by half sectors (compare-and-swap, doubles), 4 words of 8 bytes."""
+    """Bits for L2: 1 a floating-point sum, 2 handled by half sectors (compare-and-swap, doubles), 4 words of 8 bytes (8: answers)."""
     sums = operation in ("fadd", "fadd_f16x2", "fadd_bf16x2")
     return int(sums) | 2 * int(operation == "cas" or (sums and size == 8)) | 4 * int(size == 8)
 

@@ -1,0 +1,308 @@
+"""The memory system's rules, one by one: passes through L1, the store buffer, ports of L2 slices, atomics, refresh of DRAM's banks.
+
+Values on H200 are those of ``bench/micro`` on a card (``bench/data/h200/README.md``); where a rule has an edge, both sides of it are pinned.
+"""
+
+import itertools
+
+import numba
+import numpy as np
+import pytest
+
+from tests.timing_synthetic import Synthetic, affine, device, each, gather, loop_cycles, run
+from warpwright.chips import load_chip
+from warpwright.isa.ops import Access
+from warpwright.timing import dram, l2
+from warpwright.timing import state as s
+
+GLOBAL4, GLOBAL8, GLOBAL16 = Access("global", 4), Access("global", 8), Access("global", 16)
+LINE, LANES = 128, range(32)
+
+
+@numba.njit(error_model="numpy")  # type: ignore[untyped-decorator]
+def ask(m, unit, line, sectors, whole, time):  # type: ignore[no-untyped-def]
+    """What a unit of the memory system answers: when it is done, or (``unit`` 4) which slice is a line's home."""
+    if unit == 0:
+        return l2.read(m, 0, line, sectors, time)
+    if unit == 1:
+        return l2.write(m, 0, line, sectors, whole, time)
+    if unit == 2:
+        return dram.dram_read(m, 0, line, sectors, time)
+    if unit == 3:
+        return dram.dram_write(m, 0, line, sectors, time)
+    return l2.slice_of(m, line)
+
+
+def read(m: np.ndarray, line: int, sectors: int, time: int) -> int:
+    return int(ask(m, 0, line, sectors, 0, time))
+
+
+def write(m: np.ndarray, line: int, sectors: int, whole: int, time: int) -> int:
+    return int(ask(m, 1, line, sectors, whole, time))
+
+
+def dram_read(m: np.ndarray, line: int, sectors: int, time: int) -> int:
+    return int(ask(m, 2, line, sectors, 0, time))
+
+
+def dram_write(m: np.ndarray, line: int, sectors: int, time: int) -> int:
+    return int(ask(m, 3, line, sectors, 0, time))
+
+
+def idle(name: str = "h200", **what_if: int) -> np.ndarray:
+    """State of a chip on which nothing has run."""
+    return s.build(load_chip(name, **what_if), 100, 1, 1, 1).words
+
+
+def repeat(opcode: str, count: int, access: Access, kind: str, **options: object) -> Synthetic:
+    """So many of one memory instruction, then EXIT."""
+    kernel = Synthetic()
+    for _ in range(count):
+        kernel.add(opcode, reads=[0, 1], access=access, kind=kind, **options)  # type: ignore[arg-type]
+    return kernel.exit()
+
+
+# --- loads through L1 -----------------------------------------------------------------------------------
+def load_passes(record: list[int], access: Access = GLOBAL4) -> float:
+    """Cycles of the load/store unit for a load that hits L1."""
+    kernel = repeat("LDG", 32, access, "load", writes=[4], stall=1)
+    return loop_cycles(kernel, [record] * 32, block=512) / (32 * 16)
+
+
+@pytest.mark.parametrize(("stride", "passes"), [(4, 1), (8, 2), (16, 4), (32, 8), (64, 16), (128, 32)])
+def test_a_load_takes_a_pass_for_each_word_of_a_bank(stride: int, passes: int) -> None:
+    assert load_passes(affine(device(0), stride)) == pytest.approx(passes, rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("lines", "passes"),
+    [([0, 1], 1), ([0, 1, 2, 3], 1), ([0, 2, 4, 6], 1), ([0, 4, 8, 12], 1), ([0, 8, 16, 24], 1), ([0, 3, 6, 9], 3),
+     (range(8), 2), (range(0, 24, 3), 5), (range(16), 4), (range(32), 8)],
+)  # fmt: skip
+def test_lines_of_different_tag_banks_pass_together(lines: list[int], passes: int) -> None:
+    addresses = [device(lines[lane % len(lines)] * LINE + lane * 4) for lane in LANES]
+    assert load_passes(gather(addresses)) == pytest.approx(passes, rel=0.03)
+
+
+@pytest.mark.parametrize(("access", "passes"), [(GLOBAL4, 1), (GLOBAL8, 2), (GLOBAL16, 4)])
+def test_neighbouring_lanes_take_one_pass_wherever_they_begin(access: Access, passes: int) -> None:
+    record = affine(device(access.bytes), access.bytes)
+    assert load_passes(record, access) == pytest.approx(passes, rel=0.03)
+
+
+def test_l1_holds_its_whole_size() -> None:
+    kernel = repeat("LDG", 1, GLOBAL4, "load", writes=[4], wait=[0], write_barrier=0, stall=2)
+    lines = 200 * 1024 // LINE
+    records = [affine(device(i * LINE)) for i in range(lines)]
+    metrics = run(kernel, lambda b, w: [(0, [record]) for record in records * 2]).metrics
+    hits = metrics["l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit.sum"]
+    assert hits >= 0.99 * 4 * lines
+
+
+def test_sectors_and_hits_are_counted() -> None:
+    kernel = repeat("LDG", 3, GLOBAL4, "load", writes=[4], write_barrier=0, wait=[0], stall=2)
+    records = [affine(device(0)), affine(device(0)), affine(device(0), 8)]
+    metrics = run(kernel, lambda b, w: [(0, records)], chip="v100").metrics
+    assert metrics["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"] == 4 + 4 + 8
+    assert metrics["l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit.sum"] == 0 + 4 + 4
+    assert metrics["lts__t_sectors_op_read.sum"] == 8
+    assert metrics["dram__bytes_read.sum"] == 8 * 32
+
+
+def test_what_crosses_to_the_other_partition_is_looked_up_twice() -> None:
+    kernel = repeat("LDG", 1, GLOBAL4, "load", writes=[4], write_barrier=0, wait=[0], stall=2)
+    looked_up = set()
+    for chunk in range(64):
+        metrics = run(kernel, lambda b, w, chunk=chunk: [(0, [affine(device(512 * chunk))])]).metrics
+        looked_up.add((metrics["lts__t_sectors_op_read.sum"], metrics["lts__t_sectors_lookup_hit.sum"]))
+    assert looked_up == {(4, 0), (8, 0)}
+
+
+def test_a_hit_on_an_outstanding_miss_joins_it() -> None:
+    kernel = repeat("LDG", 8, GLOBAL4, "load", writes=[4], write_barrier=0, stall=2)
+    result = run(kernel, lambda b, w: [(0, [affine(device(0))] * 8)], chip="v100")
+    assert result.metrics["lts__t_sectors_op_read.sum"] == 4
+
+
+# --- stores ------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("access", "stride", "cycles"), [
+    (GLOBAL4, 4, 4), (GLOBAL8, 8, 8), (GLOBAL16, 16, 16),  # whole sectors, one a cycle
+    (GLOBAL4, 8, 10), (GLOBAL4, 16, 20), (GLOBAL4, 32, 40),  # partial ones, and a cycle for each line of them
+    (GLOBAL4, 64, 48), (GLOBAL4, 128, 64), (GLOBAL4, 0, 2),  # two cycles a line at least
+])  # fmt: skip
+def test_a_store_takes_what_a_card_shows(access: Access, stride: int, cycles: int) -> None:
+    kernel = repeat("STG", 1, access, "store", stall=2)
+
+    def turns(count: int) -> int:
+        def trace(block: int, warp: int) -> list[tuple[int, list[list[int]]]]:
+            return [(0, [affine(device((warp * 64 + i) * 8192), stride)]) for i in range(count)]
+
+        return run(kernel, trace, block=512).cycles
+
+    assert (turns(48) - turns(16)) / (32 * 16) == pytest.approx(cycles, rel=0.05)
+
+
+def stores_at_l2(apart: int, second: int = 4) -> float:
+    """Sectors that L2 sees of two stores of a word, the second issued ``apart`` cycles after the first."""
+    kernel = Synthetic()
+    kernel.add("STG", reads=[0, 1], access=GLOBAL4, kind="store", stall=min(apart, 11))
+    left = apart - min(apart, 11)
+    while left:
+        kernel.add("NOP", stall=min(left, 11))
+        left -= min(left, 11)
+    kernel.add("STG", reads=[0, 1], access=GLOBAL4, kind="store", stall=2).exit()
+    metrics = run(kernel, lambda b, w: [(0, [affine(device(0), 0, 1), affine(device(second), 0, 1)])], chip="v100").metrics
+    return metrics["lts__t_sectors_op_write.sum"]
+
+
+def test_a_store_joins_the_line_that_has_not_left_the_buffer() -> None:
+    # It stays 16 cycles in which no store occupies the unit; the first one occupies it for two.
+    assert stores_at_l2(17) == 1
+    assert stores_at_l2(18) == 2
+    assert stores_at_l2(4, second=LINE) == 2
+
+
+def test_stores_that_fill_their_sectors_one_after_the_other_reach_l2_once() -> None:
+    kernel = repeat("STG", 4, GLOBAL4, "store", stall=2)
+    records = [affine(device(4 * i), 16) for i in range(4)]
+    metrics = run(kernel, lambda b, w: [(0, records)], chip="v100").metrics
+    assert metrics["l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"] == 4 * 16
+    assert metrics["lts__t_sectors_op_write.sum"] == 16
+
+
+@pytest.mark.parametrize(("lines", "joined"), [(s.JOIN_LINES - 1, True), (s.JOIN_LINES, False)])
+def test_the_store_buffer_holds_so_many_lines(lines: int, joined: bool) -> None:
+    kernel = repeat("STG", lines + 2, GLOBAL4, "store", stall=2)
+    others = [affine(device(LINE * (i + 1)), 0, 1) for i in range(lines)]
+    records = [affine(device(0), 0, 1), *others, affine(device(4), 0, 1)]
+    metrics = run(kernel, lambda b, w: [(0, records)], chip="v100").metrics
+    assert metrics["lts__t_sectors_op_write.sum"] == lines + (1 if joined else 2)
+
+
+# --- ports of a slice ---------------------------------------------------------------------------------------
+def steady(function: object, count: int) -> float:
+    """Cycles between the last answers of ``count`` requests at one time."""
+    answers = [function(i) for i in range(count)]  # type: ignore[operator]
+    return (answers[-1] - answers[count // 2]) / (count - 1 - count // 2)
+
+
+@pytest.mark.parametrize(("sectors", "whole", "cycles"), [(15, 15, 4.75), (1, 0, 2.83), (3, 0, 4.3), (15, 0, 7.25)])
+def test_a_write_takes_its_home_for_the_request_and_for_each_sector(sectors: int, whole: int, cycles: float) -> None:
+    m = idle(l2_partition_count=1)
+    assert steady(lambda i: write(m, 0, sectors, whole, 1000), 400) == pytest.approx(cycles, rel=0.03)
+
+
+@pytest.mark.parametrize(("sectors", "cycles"), [(1, 64 / 55), (3, 64 / 55), (7, 96 / 55), (15, 128 / 55)])
+def test_a_read_takes_at_least_a_clock_of_l2(sectors: int, cycles: float) -> None:
+    m = idle(l2_partition_count=1)
+    read(m, 0, 15, 0)
+    assert steady(lambda i: read(m, 0, sectors, 5000), 400) == pytest.approx(cycles, rel=0.03)
+
+
+def test_reads_pass_beside_writes() -> None:
+    m = idle(l2_partition_count=1)
+    read(m, 0, 15, 0)
+    alone = read(m, 0, 15, 5000)
+    for _ in range(100):
+        write(m, 0, 15, 15, 6000)
+    assert read(m, 0, 15, 6000) - 6000 <= alone - 5000 + (1 << s.CALENDAR_SHIFT)
+
+
+def test_neighbouring_bytes_share_a_slice() -> None:
+    m = idle()
+    homes = [int(ask(m, 4, line, 0, 0, 0)) for line in range(94 * 4)]
+    assert all(homes[i] == homes[i - i % 4] for i in range(len(homes)))
+    assert sorted(homes[::4]) == list(range(94))
+
+
+# --- atomics --------------------------------------------------------------------------------------------------
+ADD4, ADD8, FADD4 = (Access("global", size, False, kind, t) for size, kind, t in
+                     ((4, "add", "i32"), (8, "add", "i64"), (4, "fadd", "f32")))  # fmt: skip
+
+
+def atomics_each(opcodes: list[str], record: list[int], access: Access = ADD4, warps: int = 8) -> float:
+    """Cycles of a slice for one turn of some atomics of every warp."""
+    kernel = Synthetic()
+    for opcode in opcodes:
+        barrier = 0 if opcode == "ATOMG" else 7
+        kernel.add(opcode, reads=[0, 1], access=access, kind="atomic", write_barrier=barrier, stall=2)
+    kernel.exit()
+    return loop_cycles(kernel, [record] * len(opcodes), block=32 * warps, grid=16) / (warps * 16)
+
+
+@pytest.mark.parametrize(
+    ("access", "stride", "mask", "cycles"),
+    [(ADD4, 0, 1, 1.45), (ADD4, 0, 0xFF, 11.6), (ADD4, 0, 0xFFFFFFFF, 46.4), (ADD4, 4, 0xFFFFFFFF, 4.64),
+     (FADD4, 0, 0xFFFFFFFF, 111), (ADD8, 8, 0xFFFFFFFF, 9.28)],
+)  # fmt: skip
+def test_atomics_take_what_a_card_shows(access: Access, stride: int, mask: int, cycles: float) -> None:
+    taken = atomics_each(["RED"], affine(device(0), stride, mask), access)
+    assert taken == pytest.approx(cycles, rel=0.06)
+
+
+@pytest.mark.parametrize(("mask", "cycles"), [(1, 4.6), (0xFF, 37.4), (0xFFFFFFFF, 135.4)])
+def test_atomics_with_and_without_an_answer_take_turns(mask: int, cycles: float) -> None:
+    assert atomics_each(["RED", "ATOMG"], affine(device(0), 0, mask)) == pytest.approx(cycles, rel=0.1)
+
+
+def test_turns_cost_nothing_on_whole_sectors() -> None:
+    assert atomics_each(["RED", "ATOMG"], affine(device(0), 4)) == pytest.approx(2 * 4.64, rel=0.05)
+
+
+def test_an_answer_comes_later_than_a_loads() -> None:
+    def chase(count: int) -> Synthetic:
+        kernel = Synthetic()
+        for _ in range(count):
+            kernel.add("ATOMG", writes=[0], reads=[0, 1], access=ADD4, kind="atomic", write_barrier=0, wait=[0], stall=2)
+        return kernel.exit()
+
+    taken = {round(each(chase, record=affine(device(512 * i), 0, 1))) for i in range(8)}
+    near, far = min(taken), max(taken)
+    assert near == pytest.approx(327, rel=0.1)
+    assert far == pytest.approx(517, rel=0.1)
+
+
+# --- DRAM ----------------------------------------------------------------------------------------------------------
+def test_a_bank_in_refresh_answers_when_it_is_over() -> None:
+    duration, interval = 495, 3861  # 250 and 1950 ns at 1980 MHz
+
+    m = idle(dram_refresh_ns=0.0)
+    turn = itertools.count(1)
+
+    def taken(phase: int) -> int:
+        """A read of another row at some time of a refresh interval, long after the one before."""
+        k = next(turn)
+        time = 4 * interval * k + phase
+        row = int(m[s.H_DRAM_ROW_LINES])
+        return dram_read(m, row * int(m[s.H_DRAM_BANK_COUNT]) * k, 15, time) - time
+
+    plain = min(taken(phase) for phase in range(0, interval, 50))
+    bank = int(m[s.H_DRAM_BANKS])
+    assert plain > 0 and bank > 0
+    waits = {phase: taken(phase) - plain for phase in range(interval)}
+    assert sum(wait > 0 for wait in waits.values()) == 0 or max(waits.values()) <= duration
+
+
+def test_a_bank_in_use_is_not_refreshed() -> None:
+    m = idle()
+    worst = max(dram_read(m, 1 << 12, 15, time) - time for time in range(10**6, 10**6 + 8000, 64) if time > 10**6 + 600)
+    m = idle()
+    rare = max(dram_read(m, 1 << 12, 15, time) - time for time in range(10**6, 10**6 + 200_000, 1500))
+    assert worst < rare - 300
+
+
+def test_write_batches_turn_the_bus_around_only_between_reads() -> None:
+    def cycles(with_reads: bool) -> int:
+        m = idle()
+        end = 0
+        for i in range(2000):
+            end = dram_write(m, i, 15, 1000)
+            if with_reads:
+                dram_read(m, i, 1, 1000)
+        return end
+
+    m = idle()
+    per_batch = int(m[s.H_DRAM_TURNAROUND]) / 256
+    batches = 2000 * 4 / int(m[s.H_DRAM_BATCH]) / 2  # two channels
+    reads = 2000 * int(m[s.H_DRAM_SECTOR]) / 256 / 2
+    assert cycles(True) - cycles(False) == pytest.approx(per_batch * batches + reads, rel=0.15)
