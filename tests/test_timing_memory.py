@@ -9,7 +9,7 @@ import numba
 import numpy as np
 import pytest
 
-from tests.timing_synthetic import Synthetic, affine, device, each, gather, loop_cycles, run
+from tests.timing_synthetic import Synthetic, affine, device, gather, loop_cycles, run
 from warpwright.chips import load_chip
 from warpwright.isa.ops import Access
 from warpwright.timing import dram, l2
@@ -151,7 +151,9 @@ def stores_at_l2(apart: int, second: int = 4) -> float:
         kernel.add("NOP", stall=min(left, 11))
         left -= min(left, 11)
     kernel.add("STG", reads=[0, 1], access=GLOBAL4, kind="store", stall=2).exit()
-    metrics = run(kernel, lambda b, w: [(0, [affine(device(0), 0, 1), affine(device(second), 0, 1)])], chip="v100").metrics
+    metrics = run(
+        kernel, lambda b, w: [(0, [affine(device(0), 0, 1), affine(device(second), 0, 1)])], chip="v100"
+    ).metrics
     return metrics["lts__t_sectors_op_write.sum"]
 
 
@@ -170,13 +172,15 @@ def test_stores_that_fill_their_sectors_one_after_the_other_reach_l2_once() -> N
     assert metrics["lts__t_sectors_op_write.sum"] == 16
 
 
-@pytest.mark.parametrize(("lines", "joined"), [(s.JOIN_LINES - 1, True), (s.JOIN_LINES, False)])
+@pytest.mark.parametrize(("lines", "joined"), [(s.JOIN_LINES - 2, True), (s.JOIN_LINES, False)])
 def test_the_store_buffer_holds_so_many_lines(lines: int, joined: bool) -> None:
-    kernel = repeat("STG", lines + 2, GLOBAL4, "store", stall=2)
-    others = [affine(device(LINE * (i + 1)), 0, 1) for i in range(lines)]
+    kernel = repeat("STG", lines // 2 + 2, GLOBAL4, "store", stall=2)
+    others = [
+        affine(device(2 * LINE * (i + 1)), 8) for i in range(lines // 2)
+    ]  # ten cycles each: the unit is never idle
     records = [affine(device(0), 0, 1), *others, affine(device(4), 0, 1)]
     metrics = run(kernel, lambda b, w: [(0, records)], chip="v100").metrics
-    assert metrics["lts__t_sectors_op_write.sum"] == lines + (1 if joined else 2)
+    assert metrics["lts__t_sectors_op_write.sum"] == 4 * lines + (1 if joined else 2)
 
 
 # --- ports of a slice ---------------------------------------------------------------------------------------
@@ -220,14 +224,21 @@ ADD4, ADD8, FADD4 = (Access("global", size, False, kind, t) for size, kind, t in
                      ((4, "add", "i32"), (8, "add", "i64"), (4, "fadd", "f32")))  # fmt: skip
 
 
-def atomics_each(opcodes: list[str], record: list[int], access: Access = ADD4, warps: int = 8) -> float:
-    """Cycles of a slice for one turn of some atomics of every warp."""
+def atomics_each(
+    opcodes: list[str], record: list[int], access: Access = ADD4, warps: int = 8, **options: object
+) -> float:
+    """Cycles over the chip of one turn of some atomics, each a basic block of its own, of every warp."""
     kernel = Synthetic()
     for opcode in opcodes:
         barrier = 0 if opcode == "ATOMG" else 7
         kernel.add(opcode, reads=[0, 1], access=access, kind="atomic", write_barrier=barrier, stall=2)
     kernel.exit()
-    return loop_cycles(kernel, [record] * len(opcodes), block=32 * warps, grid=16) / (warps * 16)
+
+    def turns(count: int) -> int:
+        visits = [(number, [record]) for number in range(len(opcodes))] * count
+        return run(kernel, lambda b, w: visits, block=32 * warps, grid=16, **options).cycles  # type: ignore[arg-type]
+
+    return (turns(24) - turns(8)) / (16 * warps * 16)
 
 
 @pytest.mark.parametrize(
@@ -253,10 +264,19 @@ def test_an_answer_comes_later_than_a_loads() -> None:
     def chase(count: int) -> Synthetic:
         kernel = Synthetic()
         for _ in range(count):
-            kernel.add("ATOMG", writes=[0], reads=[0, 1], access=ADD4, kind="atomic", write_barrier=0, wait=[0], stall=2)
+            kernel.add(
+                "ATOMG", writes=[0], reads=[0, 1], access=ADD4, kind="atomic", write_barrier=0, wait=[0], stall=2
+            )
         return kernel.exit()
 
-    taken = {round(each(chase, record=affine(device(512 * i), 0, 1))) for i in range(8)}
+    def each_of(line: int) -> float:
+        def turns(count: int) -> int:
+            visits = [(number, [affine(device(512 * line), 0, 1)]) for number in range(8)] * count
+            return run(chase(8), lambda b, w: visits).cycles
+
+        return (turns(8) - turns(4)) / 32
+
+    taken = {round(each_of(line)) for line in range(0, 94, 9)}
     near, far = min(taken), max(taken)
     assert near == pytest.approx(327, rel=0.1)
     assert far == pytest.approx(517, rel=0.1)
@@ -265,22 +285,23 @@ def test_an_answer_comes_later_than_a_loads() -> None:
 # --- DRAM ----------------------------------------------------------------------------------------------------------
 def test_a_bank_in_refresh_answers_when_it_is_over() -> None:
     duration, interval = 495, 3861  # 250 and 1950 ns at 1980 MHz
-
     m = idle(dram_refresh_ns=0.0)
     turn = itertools.count(1)
 
     def taken(phase: int) -> int:
-        """A read of another row at some time of a refresh interval, long after the one before."""
+        """A read of another row of one bank at some time of a refresh interval, long after the one before."""
         k = next(turn)
         time = 4 * interval * k + phase
-        row = int(m[s.H_DRAM_ROW_LINES])
-        return dram_read(m, row * int(m[s.H_DRAM_BANK_COUNT]) * k, 15, time) - time
+        m[int(m[s.H_DRAM_BANKS]) : int(m[s.H_DRAM_BANKS]) + 2 * int(m[s.H_DRAM_BANK_COUNT])] = 0
+        return dram_read(m, int(m[s.H_DRAM_ROW_LINES]), 15, time) - time
 
-    plain = min(taken(phase) for phase in range(0, interval, 50))
-    bank = int(m[s.H_DRAM_BANKS])
-    assert plain > 0 and bank > 0
-    waits = {phase: taken(phase) - plain for phase in range(interval)}
-    assert sum(wait > 0 for wait in waits.values()) == 0 or max(waits.values()) <= duration
+    waits = [taken(phase) for phase in range(interval)]
+    plain = min(waits)
+    late = [wait - plain for wait in waits]
+    assert sum(wait > 0 for wait in late) == duration
+    first = next(i for i in range(interval) if late[i] > 0 and late[i - 1] == 0)
+    turned = late[first:] + late[:first]
+    assert turned[:duration] == list(range(duration, 0, -1))
 
 
 def test_a_bank_in_use_is_not_refreshed() -> None:
@@ -288,7 +309,7 @@ def test_a_bank_in_use_is_not_refreshed() -> None:
     worst = max(dram_read(m, 1 << 12, 15, time) - time for time in range(10**6, 10**6 + 8000, 64) if time > 10**6 + 600)
     m = idle()
     rare = max(dram_read(m, 1 << 12, 15, time) - time for time in range(10**6, 10**6 + 200_000, 1500))
-    assert worst < rare - 300
+    assert worst < rare - 200
 
 
 def test_write_batches_turn_the_bus_around_only_between_reads() -> None:

@@ -200,7 +200,11 @@ STOPS = {"strong": Status.STRONG, "clock": Status.CLOCK}
 
 
 def segments(
-    visits: Sequence[Visit], barriers: frozenset[int], stops: Sequence[str] = (), sleeps: frozenset[int] = frozenset(), limit: int = 200
+    visits: Sequence[Visit],
+    barriers: frozenset[int],
+    stops: Sequence[str] = (),
+    sleeps: frozenset[int] = frozenset(),
+    limit: int = 200,
 ) -> list[int]:
     """A warp's records cut where its function would return: full buffers, barriers, sleeps, and before the blocks that ``stops`` names."""
     result: list[int] = []

@@ -160,7 +160,13 @@ def flight(ctx: Context) -> list[Row]:
                 for rounds in (2, 6):
                     # A warp's lines: `loads` x 4 KiB a round, rounds one after the other, all cold.
                     sweep(ctx, other)
-                    args = [base, np.uint64(8 * round_step), np.uint64(round_step), np.int32(lane_step), np.int32(rounds)]
+                    args = [
+                        base,
+                        np.uint64(8 * round_step),
+                        np.uint64(round_step),
+                        np.int32(lane_step),
+                        np.int32(rounds),
+                    ]
                     spans.append(ctx.span("paths", f"flight_{loads}", warps, args, 8192))
                 per = (spans[1] - spans[0]) / 4
                 rows.append(row("flight", "cycles_a_round", per, "cycles", lines=lines, loads=loads, warps=warps))
@@ -204,7 +210,9 @@ def banks(ctx: Context) -> list[Row]:
         for kernel in ("ldg32_ca", "stg32"):
             per = ctx.slope("memory", kernel, 16, (base, buffer, np.uint32(0)), 8, 24, 4096)
             rows.append(row(kernel, "cycles_per_access_per_sm", per / (8 * 16), "cycles", pattern=name))
-        ctx.module("memory").launch("self_point", 1, 32, [base, ctx.device.upload((offsets // 8 * 8).astype(np.uint32))])
+        ctx.module("memory").launch(
+            "self_point", 1, 32, [base, ctx.device.upload((offsets // 8 * 8).astype(np.uint32))]
+        )
         buffer.free()
     base.free()
     return rows

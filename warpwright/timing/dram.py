@@ -13,8 +13,6 @@ from typing import Any
 from warpwright.timing.native import core, popcount, u
 from warpwright.timing.ports import reserve
 from warpwright.timing.state import (
-    H_BANK_REFRESH,
-    H_BANK_REFRESH_INTERVAL,
     CALENDAR_SLOTS,
     D_BUSY,
     D_READ,
@@ -24,6 +22,8 @@ from warpwright.timing.state import (
     D_WRITTEN,
     DRAM_SHIFT,
     GOLDEN,
+    H_BANK_REFRESH,
+    H_BANK_REFRESH_INTERVAL,
     H_CHANNELS_PER_SLICE,
     H_CHUNK_SHIFT,
     H_DRAM_ACTIVATIONS,

@@ -15,9 +15,9 @@ from typing import Any
 from warpwright.engine.abi import LOCAL_WINDOW, SHARED_WINDOW
 from warpwright.timing import state as s
 from warpwright.timing.coalescer import (
-    count_passes,
     FULL_WARP,
     bank_passes,
+    count_passes,
     covered,
     ideal_wavefronts,
     lines_affine,
