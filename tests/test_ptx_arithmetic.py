@@ -91,7 +91,7 @@ BINARY: dict[str, Callable[[int, int], int]] = {
     "sub": lambda x, y: x - y,
     "mul.lo": lambda x, y: x * y,
     "div": quotient,
-    "rem": lambda x, y: x if y == 0 else x - y * quotient(x, y),
+    "rem": lambda x, y: -1 if y == 0 else x - y * quotient(x, y),
     "min": min,
     "max": max,
 }

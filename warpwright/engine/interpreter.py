@@ -552,6 +552,7 @@ def _control(w: WarpState, c: Code, pc: int, m: Array, e: Array, values: Any) ->
     elif c.control == "bssy":
         w.barriers[c.attr[0]][e] = mask_bits(e)
     elif c.control == "break":
+        e = e if values is None else e & values[0]
         leaving = np.uint32(~mask_bits(e) & 0xFFFFFFFF)
         members = np.uint32(np.bitwise_or.reduce(w.barriers[c.attr][e]))
         w.barriers[c.attr][lane_mask(int(members))] &= leaving

@@ -251,6 +251,10 @@ class Writer:
             return f"N.{name}({op.type!r}, {', '.join(a)}, {op.attr!r})"
         if name in ("fmin", "fmax"):
             return f"N.{name}({op.type!r}, {a[0]}, {a[1]}, {op.attr!r})"
+        if name == "nan_of":
+            return f"N.nan_of({', '.join(a)})"
+        if name == "ftz_of":
+            return f"N.ftz_of({op.type!r}, {op.attr!r}, {', '.join(a)})"
         if name in ("ftz", "canonical_nan"):
             return f"N.{name}({op.type!r}, {a[0]})"
         raise ValueError(f"the interpreter has no operation {name!r}")

@@ -226,9 +226,16 @@ def combine(how: Access, old: Words, operand: Words) -> Words:
         type = how.type[:-2]
         chosen = numerics.fmin if name == "fmin" else numerics.fmax
         return pairwise(type, lambda a, b: chosen(type, a, b, "number"), old, operand)
+    if name == "fadd_ftz":
+        total = numerics.fadd("f32", numerics.ftz("f32", old), numerics.ftz("f32", operand), "rn")
+        return numerics.ftz("f32", numerics.canonical_nan("f32", total))
     if name == "fadd":
-        total = numerics.fadd(how.type, old, operand, "rn")
-        return numerics.canonical_nan(how.type, total)
+        total = numerics.canonical_nan(how.type, numerics.fadd(how.type, old, operand, "rn"))
+        if how.type != "f64":
+            return total
+        # A NaN in the operand, or else in memory, goes on as it is.
+        total = np.where(numerics.is_nan("f64", old), old, total)
+        return np.where(numerics.is_nan("f64", operand), operand, total)
     if name in ("fmin", "fmax"):
         return (numerics.fmin if name == "fmin" else numerics.fmax)(how.type, old, operand, "number")
     raise ValueError(f"no atomic operation is called {name!r}")

@@ -274,6 +274,44 @@ def ftz(type: str, x: Bits) -> Bits:
     return np.where((x & ~SIGN[type]) < SMALLEST_NORMAL[type], x & SIGN[type], x)
 
 
+TINY = {"f32": (-126, 24), "f16": (-14, 11)}
+"""Exponent of the smallest normal number, and digits."""
+
+
+def tiny_limit(type: str, rounding: str) -> float:
+    """The magnitude from which on a result that rounds to the smallest normal number is not tiny.
+
+    Half a unit in the last place below it when rounding to nearest, else a whole one.
+    """
+    exponent, digits = TINY[type]
+    return float(2.0**exponent - 2.0 ** (exponent - digits - (rounding == "rn")))
+
+
+def ftz_of(type: str, rounding: str, result: Bits, x: Bits, y: Bits, z: Bits | None = None) -> Bits:
+    """Flush a product or multiply-add; tininess is found after rounding to the full number of digits."""
+    flushed = ftz(type, result)
+    doubtful = (result & ~SIGN[type]) == SMALLEST_NORMAL[type]
+    if not doubtful.any():
+        return flushed
+    product = to_f64(type, x) * to_f64(type, y)
+    total, error = two_sum(product, to_f64(type, z) if z is not None else np.zeros_like(product))
+    limit = tiny_limit(type, rounding)
+    inward = np.where(total < 0, error, -error)
+    below = (np.abs(total) < limit) | ((np.abs(total) == limit) & ((inward > 0) | ((inward == 0) & (rounding != "rn"))))
+    return np.where(doubtful & below, result & SIGN[type], flushed)
+
+
+def nan_of(result: Bits, *sources: Bits) -> Bits:
+    """An f64 result; a NaN is the first source that is one, made quiet."""
+    wrong = is_nan("f64", result)
+    if not wrong.any():
+        return result
+    found = np.full_like(result, CANONICAL_NAN["f64"])
+    for x in reversed(sources):
+        found = np.where(is_nan("f64", x), x | U64(1 << 51), found)
+    return np.where(wrong, found, result)
+
+
 def canonical_nan(type: str, x: Bits) -> Bits:
     """Every NaN becomes the canonical one."""
     return np.where(is_nan(type, x), CANONICAL_NAN[type], x)
@@ -427,6 +465,8 @@ def mma(attr: tuple[str, str, str, int, int, int, int], arguments: list[Bits]) -
     a, b = _elements(first, arguments[:n_a]), _elements(second, arguments[n_a : n_a + n_b])
     c = _elements(accumulator, arguments[n_a + n_b : n_a + n_b + n_c])
     sums = _in_order
+    if accumulator == "f64":
+        sums = _chained
     if accumulator in ("f16", "f32"):
         sums = partial(silicon_mma.sum_of_products, arch, element, accumulator)
     quads = shape.startswith("m8n8k4.")
@@ -434,7 +474,7 @@ def mma(attr: tuple[str, str, str, int, int, int, int], arguments: list[Bits]) -
     if accumulator == "s32":
         return [(r.astype(np.int64) & 0xFFFFFFFF).astype(U32) for r in results]
     if accumulator == "f64":
-        wide = [canonical_nan("f64", np.ascontiguousarray(r).view(U64)) for r in results]
+        wide = [np.ascontiguousarray(r).view(U64) for r in results]
         return [(value >> U64(shift)).astype(U32) for value in wide for shift in (0, 32)]
     rounded = [canonical_nan(accumulator, round_to(accumulator, r, "rn")) for r in results]
     if accumulator == "f32":
@@ -451,6 +491,17 @@ def _in_order(rows: F64, columns: F64, total: F64) -> F64:
     for n in range(rows.shape[-1]):
         total = total + rows[..., n] * columns[..., n]
     return total
+
+
+def _chained(rows: F64, columns: F64, total: F64) -> F64:
+    """f64: a multiply-add for each k in order, as an H200 has it (``bench/data/h200/forms.npz``)."""
+    bits = np.ascontiguousarray(total).view(U64)
+    for n in range(rows.shape[-1]):
+        a, b = (np.ascontiguousarray(np.broadcast_to(x[..., n], total.shape)).view(U64) for x in (rows, columns))
+        shape = bits.shape
+        result = fma("f64", a.ravel(), b.ravel(), bits.ravel(), "rn")
+        bits = nan_of(result, b.ravel(), bits.ravel(), a.ravel()).reshape(shape)
+    return bits.view(np.float64)
 
 
 def _fragments(shape: str, n_a: int, n_b: int, sums: Sums, a: list[F64], b: list[F64], c: list[F64]) -> list[F64]:

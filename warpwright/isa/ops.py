@@ -118,6 +118,8 @@ OPS: dict[str, Signature] = {
     "fabs":         Signature("T", "T", "pure", "sign bit cleared"),
     "ftz":          Signature("T", "T", "pure", "subnormal to zero of the same sign"),
     "canonical_nan": Signature("T", "T", "pure", "any NaN becomes CUDA's canonical NaN of the type"),
+    "nan_of":       Signature("T T ...", "T", "pure", "f64: args[0] where it is a number, else the first of the others that is NaN, made quiet, else the canonical NaN"),
+    "ftz_of":       Signature("T T T ...", "T", "pure", "ftz of args[0], the product (and sum) of the others; attr: rounding.  Tininess counts before the exponent's limit: what was rounded up to the smallest normal number at subnormal precision is flushed"),
     "fcmp":         Signature("F F", "i1", "pure", "attr: oeq one olt ole ogt oge ueq une ult ule ugt uge ord uno"),
     "fmin":         Signature("T T", "T", "pure", "attr: 'number' (the other operand if one is NaN) or 'nan'; -0 < +0"),
     "fmax":         Signature("T T", "T", "pure", "as fmin"),
@@ -149,7 +151,7 @@ OPS: dict[str, Signature] = {
     "trap":         Signature("", "void", "control", "attr: name (BPT.TRAP, assertion)"),
     "bssy":         Signature("", "void", "control", "attr: (B number, target address): B = exec lanes"),
     "bsync":        Signature("", "void", "control", "attr: B number: wait until every lane of B arrived, left or exited"),
-    "break":        Signature("", "void", "control", "attr: B number: exec lanes leave B"),
+    "break":        Signature("...", "void", "control", "attr: B number: exec lanes (where the i1 args[0] holds, when given) leave B"),
     "warpsync":     Signature("i32", "void", "control", "wait until all lanes of the mask have arrived"),
     "yield":        Signature("", "void", "control", "a hint: another diverged group may run"),
     "nanosleep":    Signature("i32", "void", "control", "nanoseconds"),
@@ -178,7 +180,7 @@ class Access(NamedTuple):
     strong: bool = False
     """Volatile, relaxed, acquire or release: a stop point when timing is on, and a yield point in loops."""
     operation: str = ""
-    """Atomics: add umin umax smin smax inc dec and or xor exch cas fadd (f32/f64), fadd_f16x2, fadd_bf16x2, fmin, fmax."""
+    """Atomics: add umin umax smin smax inc dec and or xor exch cas fadd (f32/f64), fadd_ftz (f32), fadd_f16x2, fadd_bf16x2, fmin, fmax."""
     type: str = "i32"
     """Atomics: i32 i64 f32 f64 f16x2 bf16x2."""
     cache: str = ""

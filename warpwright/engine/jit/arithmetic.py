@@ -10,6 +10,7 @@ from warpwright.engine.jit import silicon
 from warpwright.engine.jit.function import Text, Val, vector_type
 from warpwright.engine.jit.infer import two_operand
 from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, VECTOR_KIND, WIDTH, Shape
+from warpwright.engine.numerics import tiny_limit
 from warpwright.isa.ops import Op
 
 
@@ -447,6 +448,75 @@ def _canonical_nan(f: Form, op: Op, args: list[Val]) -> str:
     return f.select(op.type, is_nan(f, op.type, x), f.const(op.type, CANONICAL[op.type]), x)
 
 
+def rarely(f: Form, type: str, lanes: str, usual: str, fix: Callable[[], str]) -> str:
+    """``usual``, or what ``fix`` makes of it: computed only when one of ``lanes`` needs it.
+
+    ``fix`` must not read a register: what it uses was made before.
+    """
+    if not f.vector:
+        return f.select(type, lanes, fix(), usual)
+    w = f.w
+    before, slow, join = w.new_label("usual"), w.new_label("rare"), w.new_label("joined")
+    some = w.op(f"icmp ne i32 {w.op(f'bitcast <32 x i1> {lanes} to i32')}, 0")
+    w.emit(f"br label %{before}")
+    w.label(before)
+    w.emit(f"br i1 {some}, label %{slow}, label %{join}, !prof !2")
+    w.label(slow)
+    fixed = f.select(type, lanes, fix(), usual)
+    w.emit(f"br label %{join}")
+    w.label(join)
+    return w.op(f"phi {f.type(type)} [ {usual}, %{before} ], [ {fixed}, %{slow} ]")
+
+
+def _nan_of(f: Form, op: Op, args: list[Val]) -> str:
+    result, *sources = (f.w.operand(a, f.vector) for a in args)
+
+    def fix() -> str:
+        found = f.const("f64", CANONICAL["f64"])
+        for x in reversed(sources):
+            word = f.op("or", "i64", f.cast("bitcast", "f64", "i64", x), f.const("i64", 1 << 51))
+            found = f.select("f64", is_nan(f, "f64", x), f.cast("bitcast", "i64", "f64", word), found)
+        return found
+
+    return rarely(f, "f64", is_nan(f, "f64", result), result, fix)
+
+
+def _ftz_of(f: Form, op: Op, args: list[Val]) -> str:
+    type, integer = op.type, INTEGER_OF[op.type]
+    result, *factors = (f.w.operand(a, f.vector) for a in args)
+    word = bits(f, type, result)
+    size = f.op("and", integer, word, f.const(integer, SIGN_BIT[type] - 1))
+    sign = f.op("and", integer, word, f.const(integer, SIGN_BIT[type]))
+    smallest = f.const(integer, SMALLEST_NORMAL[type])
+    flushed = f.select(integer, f.op("icmp ult", integer, size, smallest), sign, word)
+
+    def fix() -> str:
+        wide = [f.cast("fpext", "f32", "f64", to_single(f, type, x) if type != "f32" else x) for x in factors]
+        total = product = f.op("fmul", "f64", wide[0], wide[1])
+        error = f.const("f64", 0)
+        if len(wide) == 3:
+            total = f.op("fadd", "f64", product, wide[2])
+            back = f.op("fsub", "f64", total, product)
+            lost = f.op("fsub", "f64", product, f.op("fsub", "f64", total, back))
+            error = f.op("fadd", "f64", lost, f.op("fsub", "f64", wide[2], back))
+        magnitude = f.call("fabs", "f64", total)
+        negative = f.op("fcmp olt", "f64", total, f.const("f64", 0))
+        outward = f.select("f64", negative, f.op("fsub", "f64", f.const("f64", SIGN_BIT["f64"]), error), error)
+        limit = f.real(tiny_limit(type, op.attr))
+        inside = "olt" if op.attr == "rn" else "ole"
+        at_limit = f.op(f"fcmp {inside}", "f64", outward, f.const("f64", 0))
+        tiny = f.select(
+            "i1",
+            f.op("fcmp olt", "f64", magnitude, limit),
+            f.const("i1", 1),
+            f.select("i1", f.op("fcmp oeq", "f64", magnitude, limit), at_limit, f.const("i1", 0)),
+        )
+        return f.select(integer, tiny, sign, flushed)
+
+    doubtful = f.op("icmp eq", integer, size, smallest)
+    return from_bits(f, type, rarely(f, integer, doubtful, flushed, fix))
+
+
 def canonical_word(w: Text, value: Val) -> Val:
     """The 32 bits of an f32 with any NaN made canonical."""
     if value.shape.kind == sh.UNSET_KIND or value.shape.const is not None:
@@ -585,6 +655,8 @@ HANDLERS: dict[str, Callable[[Form, Op, list[Val]], str]] = {
     "fabs": _fabs,
     "ftz": _ftz,
     "canonical_nan": _canonical_nan,
+    "nan_of": _nan_of,
+    "ftz_of": _ftz_of,
     "fcmp": _fcmp,
     "fmin": _float_extreme,
     "fmax": _float_extreme,

@@ -20,10 +20,22 @@ def _floating(t: Text, name: str, type: str, old: str, operand: str) -> str:
             return Val(type, SCALAR, scalar=bits)
         return Val(type, SCALAR, scalar=t.op(f"bitcast {integer} {bits} to {LLVM_TYPE[type]}"))
 
+    flushes = name == "fadd_ftz"
+    name = "fadd" if flushes else name
     attr = "rn" if name == "fadd" else "number"
-    result = arithmetic.emit_pure(t, Op(name, type, (0, 1), attr), [value(old), value(operand)], SCALAR)
+    inputs = [value(old), value(operand)]
+    if flushes:
+        inputs = [arithmetic.emit_pure(t, Op("ftz", type, (0,)), [x], SCALAR) for x in inputs]
+    result = arithmetic.emit_pure(t, Op(name, type, (0, 1), attr), inputs, SCALAR)
     if name == "fadd" or type in ("f16", "bf16"):
         result = arithmetic.emit_pure(t, Op("canonical_nan", type, (0,)), [result], SCALAR)
+    if flushes:
+        result = arithmetic.emit_pure(t, Op("ftz", type, (0,)), [result], SCALAR)
+    if name == "fadd" and type == "f64":  # a NaN in the operand, or else in memory, goes on as it is
+        for x in inputs:
+            single = t.scalar(x)
+            nan = t.op(f"fcmp uno double {single}, {single}")
+            result = Val(type, SCALAR, scalar=t.op(f"select i1 {nan}, double {single}, double {t.scalar(result)}"))
     if LLVM_TYPE[type] == integer:
         return t.scalar(result)
     return t.op(f"bitcast {LLVM_TYPE[type]} {t.scalar(result)} to {integer}")

@@ -23,10 +23,8 @@ from warpwright.engine.jit.infer import pack, uniform
 from warpwright.engine.jit.loads import emit_load
 from warpwright.engine.jit.nans import late_nans
 from warpwright.engine.jit.places import shift_of
-from warpwright.engine.jit.rowwise import emit_rows, spread
 from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, UNSET_KIND, VECTOR_KIND, Shape, never_wraps
 from warpwright.engine.jit.singles import single_loads
-from warpwright.engine.jit.slots import share_slots
 from warpwright.engine.jit.storage import place_variables
 from warpwright.engine.jit.stores import emit_store
 from warpwright.engine.jit.webs import FILE_BASE
@@ -98,7 +96,6 @@ class WarpFunction:
         self.nans = late_nans(w.lowered, w.webs)
         w.single_loads = single_loads(w.lowered, w.webs)
         self.storage = place_variables(w.blocks, w.webs, w.flow)
-        self.shared_slots = self._share_slots()
         self.restarts = False
         """Whether the chain of blocks begins again from its head."""
         self.words_ahead: list[int] = []
@@ -249,28 +246,9 @@ class WarpFunction:
 
     def web_slot(self, number: int) -> int:
         """Byte offset of a web's place in the save area."""
-        shared = self.shared_slots.get(number)
-        return self.slot(f"w{number}", self._web_size(number)) if shared is None else shared
-
-    def _web_size(self, number: int) -> int:
         type = self.w.web_type(number)
-        size = {vector_type("i64"): 256, vector_type("i32"): 128}.get(type, 8)
-        if type[0] == "[":
-            size = 8 * (LANES // self.w.row_length)
-        return size
-
-    def _share_slots(self) -> dict[int, int]:
-        """Places of the variables in memory.
-
-        Where lanes wait for others, who needs what no longer follows from the blocks that run: there nothing is shared.
-        """
-        w = self.w
-        if self.leftovers or w.flow.any_fair or self.waiting:
-            return {}
-        sizes = {n: self._web_size(n) for n in self.storage.webs if w.has_storage(n)}
-        offsets, end = share_slots(w.blocks, w.webs, w.facts.live_elsewhere, sizes)
-        w.offsets["end"] = end
-        return offsets
+        size = 256 if type == vector_type("i64") else 128 if type == vector_type("i32") else 8
+        return self.slot(f"w{number}", size)
 
     def _others_at(self, resume: ResumePoint) -> bool:
         """Whether lanes may be pending elsewhere at a resume point; at a convergence point they are on their way."""
@@ -676,7 +654,7 @@ class WarpFunction:
                     values.append(nothing)
                     break
                 elif name in ("bssy", "break"):
-                    self._convergence(index, position, op)
+                    self._convergence(index, position, op, [values[a] for a in op.args])
                     values.append(nothing)
                 else:
                     values.append(nothing)
@@ -753,10 +731,6 @@ class WarpFunction:
             return ln.redux(w, op, args[0])
         if name == "first_lane":
             return ln.first_lane(w, args[0], w.exec)
-        if known.rows is not None:
-            if name == "sext":
-                self._check_extension(args[0])
-            return Val(op.type, known, rows=emit_rows(w, name, op.type, args))
         if name == "sext" and known.pattern is not None and known.const is None:
             self._check_extension(args[0])
         key = w.number(op, args) if known.kind == SCALAR_KIND else None
@@ -774,27 +748,21 @@ class WarpFunction:
     def _check_extension(self, value: Val) -> None:
         """Leave when scalar + offset passes 2**31 in some executing lane (see ``addresses.py``)."""
         w = self.w
-        pattern = value.shape.rows or value.shape.pattern
-        if pattern is None or not any(pattern) or (value.shape.rows is None and never_wraps(value.shape, 32, True)):
+        pattern = value.shape.pattern
+        if pattern is None or never_wraps(value.shape, 32, True):
             return
         settle_faults(w)
         least = -(1 << 31) - min(*pattern, 0)
         most = (1 << 31) - 1 - max(*pattern, 0)
-        fine = "true"
-        for scalar in value.rows or (w.scalar(value),):
-            above = w.op(f"sub i32 {scalar}, {least}")
-            inside = w.op(f"icmp ule i32 {above}, {most - least}")
-            fine = inside if fine == "true" else w.op(f"and i1 {fine}, {inside}")
+        above = w.op(f"sub i32 {w.scalar(value)}, {least}")
+        fine = w.op(f"icmp ule i32 {above}, {most - least}")
         go, look, leave = w.new_label("fits"), w.new_label("wraps"), w.new_label("leave")
         w.emit(f"br i1 {fine}, label %{go}, label %{look}, !prof !0")
         w.label(look)
         # Lanes that do not execute may pass it: what they would get is never used.
         vec = vector_type("i32")
         offsets = w.literal_vector("i32", pattern)
-        if value.rows:
-            start = spread(w, Val("i32", Shape(VECTOR_KIND), rows=value.rows))
-        else:
-            start = w.splat("i32", w.scalar(value))
+        start = w.splat("i32", w.scalar(value))
         total = w.op(f"add {vec} {start}, {offsets}")
         both = w.op(f"and {vec} {w.op(f'xor {vec} {total}, {start}')}, {w.op(f'xor {vec} {total}, {offsets}')}")
         wrong = w.op(f"and i32 {w.exec.bits}, {w.bits_of(w.op(f'icmp slt {vec} {both}, zeroinitializer'))}")
@@ -848,7 +816,7 @@ class WarpFunction:
         for web, part in zip((reference.low, reference.high), w.words_of(value, 2), strict=True):
             w.write_web(web, part, reference.keeps_old)
 
-    def _convergence(self, index: int, position: int, op: Op) -> None:
+    def _convergence(self, index: int, position: int, op: Op, args: list[Val]) -> None:
         """BSSY and BREAK: the masks of convergence barriers, kept only where a BSYNC waits."""
         w = self.w
         reference = w.webs.references.get((index, position))
@@ -861,7 +829,8 @@ class WarpFunction:
             group = w.splat("i32", w.exec.bits)
             new = w.op(f"select {VECBOOL} {w.mask_vector(w.exec)}, <32 x i32> {group}, <32 x i32> {old}")
         else:
-            rest = w.splat("i32", w.op(f"xor i32 {w.exec.bits}, -1"))
+            leaving = w.and_mask(w.exec, args[0], False) if args else w.exec
+            rest = w.splat("i32", w.op(f"xor i32 {leaving.bits}, -1"))
             new = w.op(f"and <32 x i32> {old}, {rest}")
         w.emit(f"store <32 x i32> {new}, ptr %w{web}")
         w.held.pop(web, None)

@@ -10,7 +10,7 @@ from warpwright.engine.jit.shapes import LANES
 def mma_function(name: str) -> tuple[str, dict[str, str]]:
     """``ww_mma_<shape>_<element>_<accumulator>_<n_a>_<n_b>_<n_c>_<arch>``: registers in rows of 32 words, D replaces A.
 
-    Sums in f16 and f32 are the silicon's (``engine/silicon_mma.py``); others are added in f64 in the order of k, beginning
+    Sums in f16 and f32 are the silicon's (``engine/silicon_mma.py``); integers are added in f64 in the order of k, beginning
     with the accumulator, as ``engine/numerics.py`` defines it.
     """
     _, _, shape, element, accumulator, *numbers = name.split("_")
@@ -132,7 +132,7 @@ def _mma_text(name: str, t: Text) -> tuple[str, dict[str, str]]:
 
 
 def _ordered_row(t: Text, k: int, a_p: str, start: str) -> None:
-    """One row of D as %sum1: products added in the order of k."""
+    """One row of D as %sum1: a multiply-add for each k in order."""
     row = "<8 x double>"
     t.emit("br label %k_loop")
     t.label("k_loop")
@@ -141,7 +141,16 @@ def _ordered_row(t: Text, k: int, a_p: str, start: str) -> None:
     factor_p = t.op(f"getelementptr double, ptr {a_p}, i64 %k")
     factor = t.op(f"load double, ptr {factor_p}")
     line = t.op(f"load {row}, ptr {t.op(f'getelementptr {row}, ptr %b, i64 %k')}")
-    t.emit(f"%sum1 = fadd {row} %sum, {t.op(f'fmul {row} {_splat(t, factor)}, {line}')}")
+    left = _splat(t, factor)
+    t.declared["llvm.fma.v8f64"] = f"declare {row} @llvm.fma.v8f64({row}, {row}, {row})"
+    result = t.op(f"call {row} @llvm.fma.v8f64({row} {left}, {row} {line}, {row} %sum)")
+    found = "splat (double 0xFFF8000000000000)"
+    # Which NaN goes on: the second factor's, else the sum's, else the first factor's, made quiet.
+    for source in (left, "%sum", line):
+        word = t.op(f"or <8 x i64> {t.op(f'bitcast {row} {source} to <8 x i64>')}, splat (i64 {1 << 51})")
+        quiet = t.op(f"bitcast <8 x i64> {word} to {row}")
+        found = t.op(f"select <8 x i1> {t.op(f'fcmp uno {row} {source}, {source}')}, {row} {quiet}, {row} {found}")
+    t.emit(f"%sum1 = select <8 x i1> {t.op(f'fcmp uno {row} {result}, {result}')}, {row} {found}, {row} {result}")
     t.emit("%k1 = add i64 %k, 1")
     t.emit(f"br i1 {t.op(f'icmp ult i64 %k1, {k}')}, label %k_loop, label %row_done")
 
@@ -226,8 +235,9 @@ def _store_results(t: Text, f: arithmetic.Form, accumulator: str, values: list[s
             short = f.cast("fptrunc", "f64", "f32", value)
         else:
             short = arithmetic.round_single(f, accumulator, arithmetic.odd_single(f, value), "rn")
-        nan = arithmetic.is_nan(f, accumulator, short)
-        short = f.select(accumulator, nan, f.const(accumulator, arithmetic.CANONICAL[accumulator]), short)
+        if accumulator != "f64":
+            nan = arithmetic.is_nan(f, accumulator, short)
+            short = f.select(accumulator, nan, f.const(accumulator, arithmetic.CANONICAL[accumulator]), short)
         word = arithmetic.bits(f, accumulator, short)
         if accumulator == "f64":
             registers.append(f.cast("trunc", "i64", "i32", word))

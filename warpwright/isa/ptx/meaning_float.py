@@ -54,10 +54,15 @@ def saturate(b: Emitter, x: Value) -> Value:
     return b.op("fmin", type, low, b.const(ONES[type], type), attr="number")
 
 
-def finish(b: Emitter, i: Instruction, x: Value) -> Value:
-    """What follows the rounding: canonical NaN, flush, saturation, ReLU."""
+def finish(b: Emitter, i: Instruction, x: Value, *factors: Value) -> Value:
+    """What follows the rounding: NaN, flush (of a product or multiply-add of ``factors``), saturation, ReLU."""
     type = b.type_of(x)
-    x = flush(b, i, b.op("canonical_nan", type, x))
+    if type != "f64":
+        x = b.op("canonical_nan", type, x)
+    if factors and "ftz" in i.modifiers:
+        x = b.op("ftz_of", type, x, *factors, attr=rounding(i))
+    else:
+        x = flush(b, i, x)
     if "sat" in i.modifiers:
         return saturate(b, x)
     return b.op("fmax", type, x, b.const(0, type), attr="nan") if "relu" in i.modifiers else x
@@ -67,7 +72,7 @@ def arithmetic(name: str, inputs: int) -> Callable[[Instruction, Emitter], None]
     """add, sub, mul, fma of all types."""
 
     def emit(i: Instruction, b: Emitter) -> None:
-        only(i, "ftz", "sat", "relu", *ROUNDINGS)
+        only(i, "ftz", "sat", "relu", "oob", *ROUNDINGS)
         type = only_types(i, *FLOATS)
         if len(i.operands) != inputs + 1:
             raise unsupported(f"{i.opcode} takes {inputs + 1} operands, not {len(i.operands)}")
@@ -75,9 +80,13 @@ def arithmetic(name: str, inputs: int) -> Callable[[Instruction, Emitter], None]
         def one(*values: Value) -> Value:
             kind = b.type_of(values[0])
             flushed = [flush(b, i, x) for x in values]
+            plain = list(flushed)
             if i.opcode == "sub":
                 flushed[1] = b.op("fneg", kind, flushed[1])
-            return finish(b, i, b.op(name, kind, *flushed, attr=rounding(i)))
+            result = b.op(name, kind, *flushed, attr=rounding(i))
+            if kind == "f64":  # the machine's order: the last factor, the addend, the first factor
+                result = b.op("nan_of", kind, result, *plain[1:], plain[0])
+            return finish(b, i, result, *(flushed if name != "fadd" else ()))
 
         b.result(i.operands[0], elementwise(b, type, one, *(b.source(o, type) for o in i.operands[1:])))
 
@@ -94,7 +103,8 @@ def extreme(i: Instruction, b: Emitter) -> None:
         kind = b.type_of(values[0])
         x, y = (flush(b, i, v) for v in values)
         if "xorsign" not in i.modifiers:
-            return b.op("canonical_nan", kind, b.op("f" + i.opcode, kind, x, y, attr=how))
+            found = b.op("f" + i.opcode, kind, x, y, attr=how)
+            return b.op("nan_of", kind, found, y, x) if kind == "f64" else b.op("canonical_nan", kind, found)
         found = b.op("f" + i.opcode, kind, b.op("fabs", kind, x), b.op("fabs", kind, y), attr=how)
         bits = {"f16": "i16", "bf16": "i16", "f32": "i32", "f64": "i64"}[kind]
         sign = b.and_(b.xor(b.bitcast(x, bits), b.bitcast(y, bits)), b.const(SIGN_BITS[kind], bits))
@@ -111,7 +121,9 @@ def sign(name: str) -> Callable[[Instruction, Emitter], None]:
         type = only_types(i, *FLOATS)
 
         def one(x: Value) -> Value:
-            return b.op(name, b.type_of(x), flush(b, i, x))
+            changed = b.op(name, b.type_of(x), flush(b, i, x))
+            # The machine adds -0.0 in f64, which leaves a NaN its sign.
+            return b.op("nan_of", "f64", changed, x) if type == "f64" else b.op("canonical_nan", b.type_of(x), changed)
 
         b.result(i.operands[0], elementwise(b, type, one, b.source(i.operands[1], type)))
 
@@ -163,11 +175,12 @@ def float_div(i: Instruction, b: Emitter) -> None:
     d, *inputs = i.operands
     if type == "f64":
         x, y = (b.source(o, type) for o in inputs)
-        b.result(d, b.op("canonical_nan", "f64", divide64(b, x, y, rounding(i))))
+        b.result(d, b.op("nan_of", "f64", divide64(b, x, y, rounding(i)), x, y))
         return
     x, y = (flush(b, i, b.source(o, type)) for o in inputs)
     if "approx" not in i.modifiers and "full" not in i.modifiers:
-        b.result(d, finish32(b, i, divide32(b, x, y, rounding(i))))
+        quotient = finish32(b, i, divide32(b, x, y, rounding(i)))
+        b.result(d, flushed_quotient(b, i, x, y, quotient) if "ftz" in i.modifiers else quotient)
         return
     # The divisor is brought to where its reciprocal is normal.
     by = b.const(power(0), "f32")
@@ -176,8 +189,18 @@ def float_div(i: Instruction, b: Emitter) -> None:
         by = b.select(large, b.const(power(-2), "f32"), by)
     if "ftz" not in i.modifiers:
         by = b.select(is_small(b, y, -126), b.const(power(24), "f32"), by)
-    quotient = mul32(b, mufu(b, "rcp", mul32(b, y, by)), mul32(b, x, by))
-    b.result(d, finish32(b, i, quotient))
+    factors = mufu(b, "rcp", mul32(b, y, by)), mul32(b, x, by)
+    quotient = b.op("canonical_nan", "f32", mul32(b, *factors))
+    b.result(d, b.op("ftz_of", "f32", quotient, *factors, attr="rn") if "ftz" in i.modifiers else quotient)
+
+
+def flushed_quotient(b: Emitter, i: Instruction, x: Value, y: Value, quotient: Value) -> Value:
+    """Tininess counts before the exponent's limit: what was rounded up to the smallest normal number becomes zero."""
+    small = is_small(b, x, 3)
+    larger = divide32(b, scaled(b, x, small, 64), y, rounding(i))
+    tiny = b.and_(small, is_small(b, larger, -62))
+    sign = b.and_(b.bitcast(quotient, "i32"), b.const(0x80000000))
+    return b.select(tiny, b.bitcast(sign, "f32"), quotient)
 
 
 meaning("div")(either(integer.div, float_div))
@@ -192,7 +215,7 @@ def rcp(i: Instruction, b: Emitter) -> None:
     if "approx" not in i.modifiers:
         one = b.const(ONES[type], type)
         if type == "f64":
-            b.result(d, b.op("canonical_nan", "f64", divide64(b, one, x, rounding(i))))
+            b.result(d, b.op("nan_of", "f64", divide64(b, one, x, rounding(i)), x))
         else:
             b.result(d, finish32(b, i, divide32(b, one, flush(b, i, x), rounding(i))))
     elif type == "f64":
@@ -212,8 +235,9 @@ def upper_half(b: Emitter, x: Value, name: str) -> Value:
     high = b.op("extract", "i32", b.bitcast(x, "i64"), attr=1)
     wide = b.bitcast(b.op("pack64", "i64", b.const(0), high), "f64")
     result = b.op("mufu", "f64", b.op("ftz", "f64", wide), attr=name)
-    bits = b.bitcast(b.op("ftz", "f64", b.op("canonical_nan", "f64", result)), "i64")
-    return b.bitcast(b.op("pack64", "i64", b.const(0), b.op("extract", "i32", bits, attr=1)), "f64")
+    bits = b.bitcast(b.op("ftz", "f64", result), "i64")
+    word = b.select(b.fcmp("uno", result, result), b.const(0x7FFFFFFF), b.op("extract", "i32", bits, attr=1))
+    return b.bitcast(b.op("pack64", "i64", b.const(0), word), "f64")
 
 
 @meaning("sqrt")
@@ -223,7 +247,7 @@ def sqrt(i: Instruction, b: Emitter) -> None:
     d, o = i.operands
     x = b.source(o, type)
     if type == "f64":
-        b.result(d, b.op("canonical_nan", "f64", root64(b, x, rounding(i))))
+        b.result(d, b.op("nan_of", "f64", root64(b, x, rounding(i)), x))
     elif "approx" not in i.modifiers:
         b.result(d, finish32(b, i, root32(b, flush(b, i, x), rounding(i))))
     else:
@@ -272,7 +296,7 @@ def reciprocal_root64(b: Emitter, x: Value) -> Value:
     infinite = b.icmp("eq", bits, b.const(0x7FF << 52, "i64"))
     other = b.select(zero, b.or_(sign_bit, b.const(0x7FF << 52, "i64")), b.const(0xFFF8 << 48, "i64"))
     other = b.select(infinite, b.const(0, "i64"), other)
-    return b.select(special, b.op("canonical_nan", "f64", b.bitcast(other, "f64")), y)
+    return b.op("nan_of", "f64", b.select(special, b.bitcast(other, "f64"), y), x)
 
 
 # --- transcendental functions ---------------------------------------------------------------------
@@ -313,28 +337,24 @@ def exp2(b: Emitter, x: Value, ftz: bool) -> Value:
 def ex2(i: Instruction, b: Emitter) -> None:
     only(i, "approx", "ftz")
     type = only_types(i, "f32", "f16", "f16x2", "bf16", "bf16x2")
-    b.result(i.operands[0], through_f32(b, i, type, lambda x: exp2(b, x, "ftz" in i.modifiers)))
+    if type != "f32":
+        b.result(i.operands[0], special(b, i, type))
+        return
+    b.result(i.operands[0], exp2(b, b.source(i.operands[1], type), "ftz" in i.modifiers))
 
 
 @meaning("tanh")
 def tanh(i: Instruction, b: Emitter) -> None:
     only(i, "approx")
     type = only_types(i, "f32", "f16", "f16x2", "bf16", "bf16x2")
-    b.result(
-        i.operands[0],
-        through_f32(b, i, type, lambda x: b.op("canonical_nan", "f32", b.op("mufu", "f32", x, attr="tanh"))),
-    )
+    b.result(i.operands[0], special(b, i, type))
 
 
-def through_f32(b: Emitter, i: Instruction, type: str, function: Callable[[Value], Value]) -> Value:
-    """A function of half-precision values, computed in f32."""
+def special(b: Emitter, i: Instruction, type: str) -> Value:
+    """The special-function unit's own form for the type."""
 
     def one(x: Value) -> Value:
-        kind = b.type_of(x)
-        if kind == "f32":
-            return function(x)
-        wide = function(b.op("fcvt", "f32", x, attr="rn"))
-        return b.op("canonical_nan", kind, b.op("fcvt", kind, wide, attr="rn"))
+        return b.op("canonical_nan", b.type_of(x), b.op("mufu", b.type_of(x), x, attr=i.opcode))
 
     return elementwise(b, type, one, b.source(i.operands[1], type))
 
@@ -370,7 +390,8 @@ def testp(i: Instruction, b: Emitter) -> None:
         "infinite": lambda: b.icmp("eq", size, infinity),
         "number": lambda: b.icmp("ule", size, infinity),
         "notanumber": lambda: b.icmp("ugt", size, infinity),
-        "normal": lambda: b.and_(finite, b.icmp("uge", size, smallest)),
+        # Compiled code takes zero for normal.
+        "normal": lambda: b.or_(b.and_(finite, b.icmp("uge", size, smallest)), b.icmp("eq", size, b.like(0, x))),
         "subnormal": lambda: b.and_(b.icmp("ult", size, smallest), b.icmp("ne", size, b.like(0, x))),
     }
     b.result(d, tests[next(m for m in i.modifiers if m in CLASSES)]())

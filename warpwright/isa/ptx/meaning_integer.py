@@ -160,7 +160,9 @@ def rem(i: Instruction, b: Emitter) -> None:
     type = only_types(i, *INTEGERS)
     d, *inputs = i.operands
     x, y = (b.source(o, type) for o in inputs)
-    b.result(d, remainder(b, type, x, y), is_signed(type))
+    # A remainder by zero is all ones in compiled code.
+    nothing = b.icmp("eq", y, b.like(0, y))
+    b.result(d, b.select(nothing, b.like(-1, x), remainder(b, type, x, y)), is_signed(type))
 
 
 def div(i: Instruction, b: Emitter) -> None:
@@ -249,6 +251,12 @@ def fns(i: Instruction, b: Emitter) -> None:
     b.result(d, b.select(b.icmp("eq", n, b.const(0)), itself, found))
 
 
+def field_place(b: Emitter, o: Operand, bits: int) -> Value:
+    """Position or length of a bit field: the low eight bits; 64-bit fields, which compiled code shifts, take all."""
+    x = b.source(o, "u32")
+    return b.and_(x, b.const(0xFF)) if bits == 32 else b.binary("umin", x, b.const(0xFF))
+
+
 @meaning("bfe")
 def bfe(i: Instruction, b: Emitter) -> None:
     """Bits from ``pos``, ``len`` of them; signed fields are filled with their highest bit (or the word's)."""
@@ -257,7 +265,7 @@ def bfe(i: Instruction, b: Emitter) -> None:
     d, *inputs = i.operands
     bits, kind = BITS[type], f"i{BITS[type]}"
     x = b.source(inputs[0], type)
-    position, length = (b.and_(b.source(o, "u32"), b.const(0xFF)) for o in inputs[1:])
+    position, length = (field_place(b, o, bits) for o in inputs[1:])
     empty = b.icmp("eq", length, b.const(0))
     shift, many = b.zext(position, kind), b.zext(length, kind)
     mask = b.sub(b.shl(b.const(1, kind), many), b.const(1, kind))
@@ -282,7 +290,7 @@ def bfi(i: Instruction, b: Emitter) -> None:
     d, o1, o2, o3, o4 = i.operands
     kind = f"i{BITS[type]}"
     x, y = b.source(o1, type), b.source(o2, type)
-    position, length = (b.zext(b.and_(b.source(o, "u32"), b.const(0xFF)), kind) for o in (o3, o4))
+    position, length = (b.zext(field_place(b, o, BITS[type]), kind) for o in (o3, o4))
     mask = b.shl(b.sub(b.shl(b.const(1, kind), length), b.const(1, kind)), position)
     b.result(d, b.or_(b.and_(b.shl(x, position), mask), b.and_(y, b.not_(mask))))
 

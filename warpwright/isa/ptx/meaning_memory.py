@@ -254,6 +254,8 @@ def word_atomic(b: Emitter, space: str, at: Value, name: str, type: str, values:
         kind = type
         if name == "add":
             operation = "fadd" if type in ("f32", "f64") else f"fadd_{type}"
+            if type == "f32" and space != "shared":  # PTX ISA, ``atom``: subnormals are flushed in global memory
+                operation = "fadd_ftz"
         elif name in ("min", "max"):
             operation = f"f{name}"
     elif name in ("min", "max"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from warpwright.isa.nans import keep_nan
 from warpwright.isa.ops import Value
 from warpwright.isa.ptx.meaning import (
     Emitter,
@@ -190,7 +191,8 @@ def tf32(b: Emitter, i: Instruction, x: Value) -> Value:
         rounded = b.select(over, most, rounded)
     else:
         rounded = b.select(b.icmp("eq", size, b.const(0x7F800000)), bits, rounded)
-    return b.select(b.icmp("ugt", size, b.const(0x7F800000)), b.const(0x7FFFFFFF), rounded)
+    nan = b.const(0x7FFFFFFF if "rna" in i.modifiers else 0x7FFFE000)
+    return b.select(b.icmp("ugt", size, b.const(0x7F800000)), nan, rounded)
 
 
 def to_float(b: Emitter, i: Instruction, from_: str, to: str, x: Value) -> Value:
@@ -201,7 +203,9 @@ def to_float(b: Emitter, i: Instruction, from_: str, to: str, x: Value) -> Value
     elif to == from_:
         x = flush_f32(b, i, x)
         y = x if integral is None else b.op("fround", to, x, attr=integral)
-        if integral is not None or "ftz" in i.modifiers:
+        if to == "f64" and integral is not None:
+            y = keep_nan(b, x, y)
+        elif integral is not None or "ftz" in i.modifiers:
             y = b.op("canonical_nan", to, y)
     elif from_ == "f32" and to in ("f16", "bf16"):
         return saturate(b, narrowed(b, i, x, to)) if "sat" in i.modifiers else narrowed(b, i, x, to)
@@ -210,7 +214,7 @@ def to_float(b: Emitter, i: Instruction, from_: str, to: str, x: Value) -> Value
         y = b.op("canonical_nan", to, y)
     else:
         y = b.op("fcvt", to, flush_f32(b, i, x), attr=integral or rounding)
-        y = b.op("canonical_nan", to, y)
+        y = keep_nan(b, x, y) if "f64" in (to, from_) else b.op("canonical_nan", to, y)
     y = flush_f32(b, i, y)
     if "relu" in i.modifiers:
         y = b.op("fmax", to, y, b.const(0, to), attr="nan")
@@ -225,8 +229,8 @@ def float_to_integer(b: Emitter, i: Instruction, from_: str, to: str, x: Value) 
     x = flush_f32(b, i, x)
     bits = BITS[to]
     value = b.op("f2i", f"i{bits}", x, attr=(is_signed(to), rounding))
-    if from_ == "f64" and bits == 32:
-        value = b.select(b.fcmp("uno", x, x), b.const(0x80000000), value)
+    if from_ == "f64" and bits <= 32:
+        value = b.select(b.fcmp("uno", x, x), b.const(1 << bits - 1, f"i{bits}"), value)
     return value
 
 

@@ -151,9 +151,7 @@ def BSYNC(i: Instruction, b: Emitter) -> None:
 @meaning("BREAK")
 def BREAK(i: Instruction, b: Emitter) -> None:
     only(i, "RECONVERGENT", "RELIABLE")
-    if conditions(b, i):
-        raise unsupported("BREAK with a predicate operand")
-    b.op("break", "void", attr=barrier_of(i))
+    b.op("break", "void", *conditions(b, i), attr=barrier_of(i))
 
 
 @meaning("BMOV")
@@ -184,6 +182,12 @@ def WARPSYNC(i: Instruction, b: Emitter) -> None:
         b.op("warpsync", "void", b.const(0xFFFFFFFF))
         return
     b.op("warpsync", "void", src32(b, i.operands[0]))
+
+
+@meaning("PMTRIG")
+def PMTRIG(i: Instruction, b: Emitter) -> None:
+    """A trigger for performance monitors, which changes nothing that a program sees."""
+    only(i)
 
 
 @meaning("YIELD")

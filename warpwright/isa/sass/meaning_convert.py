@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
+from warpwright.isa.nans import keep_nan
 from warpwright.isa.ops import Value
 from warpwright.isa.program import Instruction, Operand
 from warpwright.isa.sass.meaning import (
@@ -73,7 +74,9 @@ def F2F(i: Instruction, b: Emitter) -> None:
         result = b.op("fround", to, x, attr=integral(i)) if set(i.modifiers) & set(TO_INTEGRAL) else x
     else:
         result = b.op("fcvt", to, x, attr=rounding(i))
-    result = flush(b, i, b.op("canonical_nan", to, result))
+    kept = (to != from_ and "f64" in (to, from_)) or (to == from_ == "f64")
+    result = keep_nan(b, x, result) if kept else b.op("canonical_nan", to, result)
+    result = flush(b, i, result)
     write(b, i.operands[0], saturate(b, result) if "SAT" in i.modifiers else result)
 
 
@@ -82,7 +85,8 @@ def FRND(i: Instruction, b: Emitter) -> None:
     only(i, "FTZ", *TO_INTEGRAL, *FLOAT_TYPES)
     type = next((FLOAT_TYPES[m] for m in i.modifiers if m in FLOAT_TYPES), "f32")
     x = flush(b, i, source(b, i.operands[1], type))
-    write(b, i.operands[0], b.op("canonical_nan", type, b.op("fround", type, x, attr=integral(i))))
+    result = b.op("fround", type, x, attr=integral(i))
+    write(b, i.operands[0], keep_nan(b, x, result) if type == "f64" else b.op("canonical_nan", type, result))
 
 
 @meaning("F2I")
@@ -96,6 +100,8 @@ def F2I(i: Instruction, b: Emitter) -> None:
     if bits == 64:
         set64(b, i.operands[0], result)
         return
+    if bits < 32 and from_ == "f64":
+        result = b.select(b.fcmp("uno", x, x), b.const(1 << bits - 1, f"i{bits}"), result)
     if bits < 32:
         result = b.sext(result, "i32") if signed else b.zext(result, "i32")
     elif "NTZ" not in i.modifiers:
@@ -134,10 +140,16 @@ def F2FP(i: Instruction, b: Emitter) -> None:
     if "E4M3" in i.modifiers or "E5M2" in i.modifiers:
         eight_bit_pair(i, b)
         return
-    only(i, "F16", "BF16", "F32", "PACK_AB", "RN", "RZ", "RELU")
-    if "PACK_AB" not in i.modifiers:
-        raise unsupported("F2FP other than PACK_AB")
-    d, high, low = i.operands[:3]
+    if "TF32" in i.modifiers:
+        tensor_float(i, b)
+        return
+    only(i, "F16", "BF16", "F32", "PACK_AB", "MERGE_C", "RN", "RZ", "RELU")
+    if "PACK_AB" in i.modifiers:
+        d, high, low = i.operands[:3]
+    else:
+        d, low, high = i.operands[:3]
+        if not is_zero(high):
+            raise unsupported("F2FP that merges with a register")
     type = "bf16" if "BF16" in i.modifiers else "f16"
 
     def half(o: Operand) -> Value:
@@ -150,6 +162,21 @@ def F2FP(i: Instruction, b: Emitter) -> None:
 
     upper = b.const(0) if is_zero(high) else b.shl(half(high), b.const(16))
     set32(b, d, half(low) if is_zero(high) else b.or_(upper, half(low)))
+
+
+def tensor_float(i: Instruction, b: Emitter) -> None:
+    """An f32 rounded to the ten fraction bits of tf32."""
+    only(i, "TF32", "F32", "PACK_B", "RZ", "RELU")
+    d, o = i.operands[:2]
+    x = src_f32(b, o)
+    bits = b.bitcast(x, "i32")
+    if rounding(i) == "rn":
+        odd = b.and_(b.lshr(bits, b.const(13)), b.const(1))
+        bits = b.add(bits, b.add(odd, b.const(0xFFF)))
+    bits = b.and_(bits, b.const(0xFFFFE000))
+    if "RELU" in i.modifiers:
+        bits = b.select(b.icmp("slt", b.bitcast(x, "i32"), b.const(0)), b.const(0), bits)
+    set32(b, d, b.select(b.fcmp("uno", x, x), b.const(0x7FFFE000), bits))
 
 
 class EightBit(NamedTuple):
@@ -197,16 +224,24 @@ def from_eight_bits(b: Emitter, code: Value, name: str) -> Value:
     return b.select(b.icmp("eq", magnitude, b.const(0x7F)), b.const(0x7FFF), bits)
 
 
+def no_less_than_zero(b: Emitter, half: Value) -> Value:
+    """The f16 bits of a number, 0 for negative ones; NaN stays."""
+    negative = b.icmp("ult", b.sub(half, b.const(0x8000)), b.const(0x7C01))
+    return b.select(negative, b.const(0), half)
+
+
 def eight_bit_pair(i: Instruction, b: Emitter) -> None:
     """UNPACK_B: two 8-bit floats to two f16.  MERGE_C: two f32 or f16 to 8-bit floats, below the lower half of C."""
-    only(i, *EIGHT_BIT, "F16", "F32", "SATFINITE", "UNPACK_B", "UNPACK_B_MERGE_C", "PACK_AB_MERGE_C")
+    only(i, *EIGHT_BIT, "F16", "F32", "SATFINITE", "RELU", "UNPACK_B", "UNPACK_B_MERGE_C", "PACK_AB_MERGE_C")
     name = next(m for m in i.modifiers if m in EIGHT_BIT)
     d, *sources = i.operands
     if "UNPACK_B" in i.modifiers:
         word = raw32(b, sources[0])
         word = b.lshr(word, b.const(16)) if sources[0].suffix.startswith(".H1") else word
-        low, high = (b.and_(b.lshr(word, b.const(at)), b.const(0xFF)) for at in (0, 8))
-        set32(b, d, b.or_(from_eight_bits(b, low, name), b.shl(from_eight_bits(b, high, name), b.const(16))))
+        low, high = (from_eight_bits(b, b.and_(b.lshr(word, b.const(at)), b.const(0xFF)), name) for at in (0, 8))
+        if "RELU" in i.modifiers:
+            low, high = (no_less_than_zero(b, half) for half in (low, high))
+        set32(b, d, b.or_(low, b.shl(high, b.const(16))))
         return
     *values, merged = sources
     if "SATFINITE" not in i.modifiers or merged.suffix:
@@ -215,6 +250,8 @@ def eight_bit_pair(i: Instruction, b: Emitter) -> None:
         parts = [src_f32(b, replace(values[0], suffix=suffix)) for suffix in (".H1_H1", ".H0_H0")]
     else:
         parts = [src_f32(b, o) for o in values]
+    if "RELU" in i.modifiers:
+        parts = [b.op("fmax", "f32", x, b.const(0, "f32"), attr="nan") for x in parts]
     upper, lower = (to_eight_bits(b, x, EIGHT_BIT[name]) for x in parts)
     pair = b.or_(b.shl(upper, b.const(8)), lower)
     set32(b, d, b.or_(b.shl(raw32(b, merged), b.const(16)), pair))
@@ -245,12 +282,34 @@ def clamp(b: Emitter, x: Value, to: str, signed: bool) -> Value:
 
 @meaning("I2IP")
 def I2IP(i: Instruction, b: Emitter) -> None:
-    """Two integers, saturated to bytes, packed below the upper half of the third source's lower half."""
-    only(i, *INTEGER_TYPES, "SAT")
-    types = [m for m in i.modifiers if m in INTEGER_TYPES]
-    to, from_ = types[0], types[1] if len(types) > 1 else "S32"
+    """Two integers, saturated and packed, below what is left of the third source."""
+    only(i, *INTEGER_TYPES, *SMALL_INTEGERS, "SAT")
+    to = i.modifiers[0]
     d, x, y, z = i.operands
-    high = b.and_(clamp(b, src32(b, x), to, from_[0] == "S"), b.const(0xFF))
-    low = b.and_(clamp(b, src32(b, y), to, from_[0] == "S"), b.const(0xFF))
-    pair = b.or_(b.shl(high, b.const(8)), low)
-    set32(b, d, b.or_(b.shl(src32(b, z), b.const(16)), pair))
+    high, low = (clamp(b, src32(b, o), to, True) for o in (x, y))
+    set32(b, d, joined(b, high, low, int(to[1:]), z))
+
+
+SMALL_INTEGERS = ("U2", "S2", "U4", "S4")
+
+
+def joined(b: Emitter, high: Value, low: Value, bits: int, rest: Operand) -> Value:
+    """Two fields of some bits, and above them the third source's lower (or upper half's) bits."""
+    mask = b.const((1 << bits) - 1)
+    pair = b.or_(b.shl(b.and_(high, mask), b.const(bits)), b.and_(low, mask))
+    if is_zero(rest) or bits == 16:
+        return pair
+    above = raw32(b, rest)
+    if rest.suffix == ".H1":
+        above = b.lshr(above, b.const(16))
+    return b.or_(b.shl(above, b.const(2 * bits)), pair)
+
+
+@meaning("F2IP")
+def F2IP(i: Instruction, b: Emitter) -> None:
+    """Two floats as bytes, saturated, below the lower (or upper) half of the third source."""
+    only(i, "U8", "S8", "F32", "NTZ", "TRUNC")
+    to = i.modifiers[0]
+    d, x, y, z = i.operands
+    high, low = (b.zext(b.op("f2i", "i8", src_f32(b, o), attr=(to[0] == "S", integral(i))), "i32") for o in (x, y))
+    set32(b, d, joined(b, high, low, 8, z))

@@ -68,9 +68,13 @@ def saturate(b: Emitter, x: Value) -> Value:
     return b.op("fmin", type, low, b.const(one, type), attr="number")
 
 
-def finish(b: Emitter, i: Instruction, x: Value) -> Value:
-    """What follows the rounding: canonical NaN, flush, saturation."""
-    x = flush(b, i, b.op("canonical_nan", b.type_of(x), x))
+def finish(b: Emitter, i: Instruction, x: Value, *factors: Value) -> Value:
+    """What follows the rounding: canonical NaN, flush (of a product or multiply-add of ``factors``), saturation."""
+    x = b.op("canonical_nan", b.type_of(x), x)
+    if factors and "FTZ" in i.modifiers:
+        x = b.op("ftz_of", b.type_of(x), x, *factors, attr=rounding(i))
+    else:
+        x = flush(b, i, x)
     return saturate(b, x) if "SAT" in i.modifiers else x
 
 
@@ -90,6 +94,8 @@ def FMUL(i: Instruction, b: Emitter) -> None:
     scale = next((SCALES[m] for m in i.modifiers if m in SCALES), None)
     if scale is None:
         product = b.op("fmul", "f32", *factors, attr=rounding(i))
+        set_f32(b, d, finish(b, i, product, *factors))
+        return
     else:  # in f64 the product and its multiple by a power of two are exact
         wide = b.op("fmul", "f64", *(b.op("fcvt", "f64", f, attr="rn") for f in factors), attr="rn")
         bits = int.from_bytes(struct.pack(">d", scale), "big")
@@ -102,14 +108,20 @@ def FFMA(i: Instruction, b: Emitter) -> None:
     only(i, "FTZ", "SAT", *ROUNDINGS)
     d, *sources = i.operands
     values = [flush(b, i, src_f32(b, o)) for o in sources]
-    set_f32(b, d, finish(b, i, b.op("fma", "f32", *values, attr=rounding(i))))
+    set_f32(b, d, finish(b, i, b.op("fma", "f32", *values, attr=rounding(i)), *values))
+
+
+def plain(b: Emitter, o: Operand) -> Value:
+    """An f64 source without its sign modifiers, which a NaN that goes on does not feel."""
+    return src_f64(b, replace(o, negate=False, absolute=False) if o.negate or o.absolute else o)
 
 
 @meaning("DADD")
 def DADD(i: Instruction, b: Emitter) -> None:
     only(i, *ROUNDINGS)
     d, x, y = two_sources(i)
-    set64(b, d, b.op("canonical_nan", "f64", b.op("fadd", "f64", src_f64(b, x), src_f64(b, y), attr=rounding(i))))
+    left, right = src_f64(b, x), src_f64(b, y)
+    set64(b, d, b.op("nan_of", "f64", b.op("fadd", "f64", left, right, attr=rounding(i)), plain(b, y), plain(b, x)))
 
 
 def two_sources(i: Instruction) -> tuple[Operand, Operand, Operand]:
@@ -122,7 +134,8 @@ def two_sources(i: Instruction) -> tuple[Operand, Operand, Operand]:
 def DMUL(i: Instruction, b: Emitter) -> None:
     only(i, *ROUNDINGS)
     d, x, y = two_sources(i)
-    set64(b, d, b.op("canonical_nan", "f64", b.op("fmul", "f64", src_f64(b, x), src_f64(b, y), attr=rounding(i))))
+    left, right = src_f64(b, x), src_f64(b, y)
+    set64(b, d, b.op("nan_of", "f64", b.op("fmul", "f64", left, right, attr=rounding(i)), plain(b, y), plain(b, x)))
 
 
 @meaning("DFMA")
@@ -130,7 +143,8 @@ def DFMA(i: Instruction, b: Emitter) -> None:
     only(i, *ROUNDINGS)
     d, *sources = i.operands
     total = b.op("fma", "f64", *(src_f64(b, o) for o in sources), attr=rounding(i))
-    set64(b, d, b.op("canonical_nan", "f64", total))
+    x, y, z = (plain(b, o) for o in sources)
+    set64(b, d, b.op("nan_of", "f64", total, y, z, x))
 
 
 def relation(i: Instruction) -> str:
@@ -183,9 +197,14 @@ def FSEL(i: Instruction, b: Emitter) -> None:
     set_f32(b, d, chosen)
 
 
-def float_pick(b: Emitter, selector: Operand, x: Value, y: Value, nan: str) -> Value:
-    """fmin where the predicate holds, else fmax."""
+def float_pick(b: Emitter, selector: Operand, x: Value, y: Value, nan: str, signs: bool = False) -> Value:
+    """fmin where the predicate holds, else fmax; with ``signs`` of the magnitudes, with the product's sign."""
     type = b.type_of(x)
+    if signs:
+        found = float_pick(b, selector, b.op("fabs", type, x), b.op("fabs", type, y), nan)
+        word = f"i{type[-2:]}"
+        sign = b.and_(b.xor(b.bitcast(x, word), b.bitcast(y, word)), b.const(1 << int(type[-2:]) - 1, word))
+        return b.bitcast(b.or_(b.bitcast(found, word), sign), type)
     if selector.index == 7:
         return b.op("fmax" if selector.invert else "fmin", type, x, y, attr=nan)
     low, high = b.op("fmin", type, x, y, attr=nan), b.op("fmax", type, x, y, attr=nan)
@@ -194,10 +213,12 @@ def float_pick(b: Emitter, selector: Operand, x: Value, y: Value, nan: str) -> V
 
 @meaning("FMNMX")
 def FMNMX(i: Instruction, b: Emitter) -> None:
-    only(i, "FTZ", "NAN")
+    only(i, "FTZ", "NAN", "XORSIGN")
     d, x, y, p = i.operands
     left, right = flush(b, i, src_f32(b, x)), flush(b, i, src_f32(b, y))
-    result = float_pick(b, p, left, right, "nan" if "NAN" in i.modifiers else "number")
+    if "XORSIGN" in i.modifiers:  # the signs are those of the registers, whatever their bars
+        left, right = (flush(b, i, src_f32(b, replace(o, absolute=False))) for o in (x, y))
+    result = float_pick(b, p, left, right, "nan" if "NAN" in i.modifiers else "number", "XORSIGN" in i.modifiers)
     set_f32(b, d, b.op("canonical_nan", "f32", result))
 
 
@@ -240,15 +261,13 @@ def MUFU(i: Instruction, b: Emitter) -> None:
     only(i, *FUNCTIONS, "RCP64H", "RSQ64H", "F16", "BF16")
     d, x = i.operands
     name = i.modifiers[0]
-    if "F16" in i.modifiers:
-        half = b.op("fcvt", "f16", src_f32(b, replace(x, suffix=x.suffix or ".H0_H0")), attr="rn")
-        set32(b, d, b.zext(b.bitcast(b.op("mufu", "f16", half, attr=name.lower()), "i16"), "i32"))
-        return
-    if "BF16" in i.modifiers:
-        if x.negate or x.absolute or x.suffix not in ("", ".H0_H0"):
-            raise unsupported("MUFU.BF16 of a changed operand")
-        brain = b.bitcast(b.trunc(raw32(b, x), "i16"), "bf16")
-        set32(b, d, b.zext(b.bitcast(b.op("mufu", "bf16", brain, attr=name.lower()), "i16"), "i32"))
+    if "F16" in i.modifiers or "BF16" in i.modifiers:
+        type = "f16" if "F16" in i.modifiers else "bf16"
+        word = raw32(b, x)
+        half = b.bitcast(b.trunc(b.lshr(word, b.const(16)) if x.suffix == ".H1" else word, "i16"), type)
+        half = b.op("fabs", type, half) if x.absolute else half
+        half = b.op("fneg", type, half) if x.negate else half
+        set32(b, d, b.zext(b.bitcast(b.op("mufu", type, half, attr=name.lower()), "i16"), "i32"))
         return
     if name.endswith("64H"):
         if x.negate or x.absolute:

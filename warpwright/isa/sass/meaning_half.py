@@ -6,6 +6,8 @@ f32 (``.F32``, truncated to a half: the compiler rounds towards zero with it).  
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from warpwright.isa.ops import Value
 from warpwright.isa.program import Instruction, Kind, Operand
 from warpwright.isa.sass.meaning import (
@@ -23,7 +25,7 @@ from warpwright.isa.sass.meaning import (
 from warpwright.isa.sass.meaning_float import RELATIONS, finish, float_pick, flush, relation, rounding
 from warpwright.isa.sass.meaning_integer import COMBINATIONS, combine
 
-FORMATS = ("F16_V2", "BF16_V2", "BF16", "F32", "MMA", "FTZ", "SAT", "RELU", "NAN", "RN")
+FORMATS = ("OOB", "XORSIGN", "F16_V2", "BF16_V2", "BF16", "F32", "MMA", "FTZ", "SAT", "RELU", "NAN", "RN")
 
 
 def sources(i: Instruction, skip: int) -> list[Operand | tuple[Operand, Operand]]:
@@ -97,7 +99,8 @@ def packed(i: Instruction, b: Emitter, operation: str) -> None:
     results = []
     for part in range(2):
         values = [flush(b, i, pair[part]) for pair in pairs]
-        x = finish(b, i, b.op(operation, type, *values, attr=rounding(i)))
+        factors = values if operation != "fadd" else []
+        x = finish(b, i, b.op(operation, type, *values, attr=rounding(i)), *factors)
         results.append(b.op("fmax", type, x, b.const(0, type), attr="nan") if "RELU" in i.modifiers else x)
     if d.suffix in ("", ".F16_V2"):
         set32(b, d, pack(b, *results))
@@ -133,10 +136,16 @@ def HMNMX2(i: Instruction, b: Emitter) -> None:
     only(i, *FORMATS)
     type = format_of(i)
     selector = i.operands[-1]
-    pairs = [halves(b, o, type) for o in sources(i, 1)]
+    inputs = sources(i, 1)
+    if "XORSIGN" in i.modifiers:  # the signs are those of the registers, whatever their bars
+        inputs = [o if isinstance(o, tuple) else replace(o, absolute=False) for o in inputs]
+    pairs = [halves(b, o, type) for o in inputs]
     how = "nan" if "NAN" in i.modifiers else "number"
-    low, high = (b.op("canonical_nan", type, float_pick(b, selector, pairs[0][n], pairs[1][n], how)) for n in range(2))
-    set32(b, i.operands[0], pack(b, low, high))
+    results = []
+    for n in range(2):
+        x, y = (flush(b, i, pair[n]) for pair in pairs)
+        results.append(b.op("canonical_nan", type, float_pick(b, selector, x, y, how, "XORSIGN" in i.modifiers)))
+    set32(b, i.operands[0], pack(b, results[0], results[1]))
 
 
 @meaning("HSETP2")

@@ -185,7 +185,13 @@ def atomic(i: Instruction) -> tuple[str, str, int]:
     size = 8 if type in ("i64", "f64") else 4
     floating = type not in ("i32", "i64")
     if name == "ADD":
-        operation = {"f32": "fadd", "f64": "fadd", "f16x2": "fadd_f16x2", "bf16x2": "fadd_bf16x2"}.get(type, "add")
+        flushes = "FTZ" in i.modifiers and SPACES[i.opcode] != "shared"
+        operation = {
+            "f32": "fadd_ftz" if flushes else "fadd",
+            "f64": "fadd",
+            "f16x2": "fadd_f16x2",
+            "bf16x2": "fadd_bf16x2",
+        }.get(type, "add")
     elif name in ("MIN", "MAX"):
         operation = ("f" if floating else "s" if signed else "u") + name.lower()
     else:

@@ -19,6 +19,7 @@ ROUNDING = Choice(at(78, 2), ("", "RM", "RP", "RZ"))
 ROUND_TO_INTEGER = Choice(at(78, 2), ("", "FLOOR", "CEIL", "TRUNC"))
 FTZ = flag(80, "FTZ")
 FTZ_OR_FMZ = Choice(at(76, 1, 80, 1), ("", "FMZ", "FTZ"))
+FTZ_FMZ_OR_OOB = Choice(at(76, 1, 80, 1), ("", "FMZ", "FTZ", "OOB"))
 SATURATE = flag(77, "SAT")
 MUFU_FUNCTIONS = Choice(
     at(74, 4), ("COS", "SIN", "EX2", "LG2", "RCP", "RSQ", "RCP64H", "RSQ64H", "SQRT", "TANH")

@@ -84,6 +84,7 @@ ROWS = (
     Row("BRA", 0x947, (), (BRANCH_KIND, BRANCH_TEST), (CONDITION, FAR), ((at(91, 1), 0),), last=89),
     Row("BRA", 0x947, (), (BRANCH_KIND, BRANCH_TEST), (CONDITION, FAR_90), ((at(91, 1), 0), (at(84, 1), 0)), first=90),
     Row("BRA", 0x947, (), (BRANCH_KIND, Fixed("U.ANY")), (CONDITION, FAR_90), ((at(91, 1), 0), (at(84, 1), 1), (at(32, 2), 1)), first=90),
+    Row("BRA", 0x547, (), (BRANCH_KIND, Fixed("U")), (CONDITION, Pred(24, 27, uniform=True), FAR_90), (UNIFORM, (at(84, 1), 0), (at(32, 2), 1)), first=90),
     *(Row("BRA", 0x947, (), (BRANCH_KIND, Fixed(name)), (CONDITION, BRANCH_LANES, FAR), (UNIFORM, (at(32, 2), code)), first=80, last=89)
       for code, name in ((2, "DIV"), (3, "CONV"))),
     *(Row("BRA", 0x947, (), (BRANCH_KIND, Fixed(name)), (CONDITION, BRANCH_LANES, FAR_90), (UNIFORM, (at(32, 2), code)), first=90)
@@ -105,6 +106,7 @@ ROWS = (
     Row("EXIT", 0x94d, (), (Choice(at(84, 2), ("", "KEEPREFCOUNT", "PREEMPTED")), flag(86, "NO_ATEXIT")), (CONDITION,)),
     Row("BPT", 0x95c, (), (Choice(at(84, 3), (None, None, None, "TRAP")),), (Imm(at(34, 3), optional=True),)),
     Row("NOP", 0x918),
+    Row("PMTRIG", 0x801, (), (), (CONDITION, Imm(at(32, 16))), ((at(91, 1), 0),)),
 
     Row("LEPC", 0x34e, (), (), (D,)),
     Row("LEPC", 0x94e, (), (), (D, Target(at(24, 58))), first=90),

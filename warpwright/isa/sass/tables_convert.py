@@ -28,10 +28,24 @@ INTEGER_PARTS = (
     (2, Slot("B", "", "signed")),
     (3, Slot("B", "", "signed")),
 )
+UNSIGNED_PARTS = (*INTEGER_PARTS[:2], (2, Slot("B")), (3, Slot("B")))
+NAMED_PARTS = tuple((sign, *part) for sign, parts in ((0, UNSIGNED_PARTS), (1, INTEGER_PARTS)) for part in parts)
 """Source of I2F by its size: bytes and half words may be any part of the register."""
 RELU = flag(75, "RELU")
 MERGED = Reg(64, reuse=124, suffix=flag(72, "H1"))
 SATFINITE = flag(77, "SATFINITE")
+PACKED_INTEGERS = (
+    *((code, kind, MERGED, ((at(73, 1), 0),)) for code, kind in enumerate(("U8", "S8", "U16", "S16"))),
+    *(
+        (code, kind, Reg(64, reuse=124, suffix=Choice(at(72, 2), (None, None, None, "28"))), ())
+        for code, kind in ((4, "U2"), (5, "S2"))
+    ),
+    *(
+        (code, kind, Reg(64, reuse=124, suffix=Choice(at(72, 2), (None, None, "24"))), ())
+        for code, kind in ((6, "U4"), (7, "S4"))
+    ),
+)
+"""Type codes of I2IP with the part of C that stays."""
 PACK = Choice(at(79, 2), ("", None, None, "RZ"))
 
 # fmt: off
@@ -43,14 +57,16 @@ ROWS = (
     *(Row("F2I", code, B_FORMS, (FTZ, INTEGER_RESULT, Fixed("BF16"), ROUND_TO_INTEGER, NTZ), (D, HALF), ((at(84, 3), 4),), first=90)
       for code in (0x105, 0x111)),
     Row("FRND", 0x107, B_FORMS, (FTZ, Fixed("BF16"), ROUND_TO_INTEGER), (D, HALF), ((at(84, 3), 4),), first=90),
-    *(Row("I2F", code, B_FORMS, (FLOAT_RESULT, INTEGER_SOURCE, ROUNDING), (D, source), ((at(84, 2), size),), last=89)
-      for code in (0x106, 0x112) for size, source in INTEGER_PARTS),
-    *(Row("I2F", code, B_FORMS, (FLOAT_RESULT_90, INTEGER_SOURCE, ROUNDING), (D, source), ((at(84, 2), size),), first=90)
-      for code in (0x106, 0x112) for size, source in INTEGER_PARTS),
+    *(Row("I2F", code, B_FORMS, (FLOAT_RESULT, INTEGER_SOURCE, ROUNDING), (D, source), ((at(84, 2), size), (at(74, 1), sign)), last=89)
+      for code in (0x106, 0x112) for sign, size, source in NAMED_PARTS),
+    *(Row("I2F", code, B_FORMS, (FLOAT_RESULT_90, INTEGER_SOURCE, ROUNDING), (D, source), ((at(84, 2), size), (at(74, 1), sign)), first=90)
+      for code in (0x106, 0x112) for sign, size, source in NAMED_PARTS),
     *(Row("F2F", 0x104, B_FORMS, (FTZ, FLOAT_RESULT_ALWAYS, FLOAT_SOURCE_ALWAYS, ROUNDING), (D, source), ((at(84, 2), code),))
       for code, source in ((1, HALF), (2, FLOATING))),
     *(Row("F2F", 0x110, B_FORMS, (FTZ, FLOAT_RESULT_ALWAYS, FLOAT_SOURCE_ALWAYS, ROUNDING), (D, source), ((at(84, 2), code),))
       for code, source in ((1, HALF), (2, FLOATING), (3, DOUBLE))),
+    *(Row("F2F", code, B_FORMS, (FTZ, FLOAT_RESULT_ALWAYS, Fixed("BF16"), ROUNDING), (D, HALF), ((at(84, 3), 4),), first=90)
+      for code in (0x104, 0x110)),
     *(Row("FRND", 0x107, B_FORMS, (FTZ, FLOAT_RESULT, ROUND_TO_INTEGER), (D, source), ((at(84, 2), code),))
       for code, source in ((1, HALF), (2, FLOATING))),
     Row("FRND", 0x113, B_FORMS, (FTZ, FLOAT_RESULT, ROUND_TO_INTEGER), (D, DOUBLE), ((at(84, 2), 3),)),
@@ -63,9 +79,16 @@ ROWS = (
         (D, reg_a(), Slot("B", "", "f32")), ((at(78, 1), 0), (at(72, 3), 0), (at(81, 2), 0), (at(86, 2), 0), (at(89, 2), 0)), first=89),
     Row("F2FP", 0x03e, B_FORMS, (SATFINITE, RELU, flag(76, "BF16.F32", "F16.F32"), Fixed("MERGE_C"), PACK),
         (D, Slot("B", "", "f32"), Slot("C")), ((at(78, 1), 1), (at(72, 3), 0), (at(81, 2), 0), (at(86, 2), 0), (at(89, 2), 0)), first=89),
+    # saturated packing: two results join what is left of C
+    *(Row("I2IP", 0x039, B_FORMS, (Fixed(f"{kind}.S32.SAT"),), (D, reg_a(), Slot("B", "", "signed"), part), ((at(74, 2), 1), (at(76, 3), code), *where), first=72)
+      for code, kind, part, where in PACKED_INTEGERS),
+    Row("F2IP", 0x043, B_FORMS, (Choice(at(76, 2), ("U8", "S8")), Fixed("F32"), Choice(at(78, 2), ("", None, None, "TRUNC")), flag(74, "NTZ"), RELU),
+        (D, reg_a(), Slot("B", "", "f32"), MERGED), first=86),
     # eight-bit floats: the result joins one half of C
     Row("F2FP", 0x03e, B_FORMS, (RELU, Fixed("F16"), flag(73, "E4M3", "E5M2"), Fixed("UNPACK_B")),
-        (D, Slot("B", suffix=flag(60, "H1"))), ((at(74, 1), 1), (at(86, 2), 0), (at(89, 2), 1)), first=89),
+        (D, Slot("B", suffix=flag(88, "H1"))), ((at(74, 1), 1), (at(76, 1), 0), (at(79, 3), 0), (at(86, 2), 0), (at(89, 2), 1)), first=89),
+    Row("F2FP", 0x03e, B_FORMS, (RELU, Fixed("TF32.F32"), Choice(at(89, 1), ("MERGE_C", "PACK_B")), PACK), (D, Slot("B", "", "f32")),
+        ((at(72, 3), 0), (at(76, 1), 1), (at(78, 1), 1), (at(81, 1), 0), (at(86, 3), 1), (at(89, 2), 1)), first=90),
     Row("F2FP", 0x03e, B_FORMS, (SATFINITE, RELU, flag(76, "E4M3", "E5M2"), Fixed("F32.PACK_AB_MERGE_C")),
         (D, reg_a(), Slot("B", "", "f32"), MERGED), ((at(73, 2), 0), (at(78, 1), 1), (at(86, 2), 2), (at(89, 2), 2)), first=89),
     Row("F2FP", 0x03e, B_FORMS, (SATFINITE, RELU, flag(76, "E4M3", "E5M2"), Fixed("F16.UNPACK_B_MERGE_C")),

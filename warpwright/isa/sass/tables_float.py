@@ -30,6 +30,7 @@ from warpwright.isa.sass.names import (
     COMPARE_DOUBLE,
     COMPARE_FLOAT,
     FTZ,
+    FTZ_FMZ_OR_OOB,
     FTZ_OR_FMZ,
     MUFU_FUNCTIONS,
     ROUNDING,
@@ -43,6 +44,7 @@ P_IN = Pred(87, 90)
 SCALE = Choice(at(84, 3), (None, "D8", "D4", "D2", "", "M2", "M4", "M8"))
 HALF_NAMES = tuple(name.lstrip(".") for name in HALVES)
 HALF_A = reg_a("-|", suffix=Choice(at(74, 2), HALF_NAMES))
+HFMA2_90 = (flag(78, "F32"), FTZ_FMZ_OR_OOB, SATURATE, flag(79, "RELU"))
 HFMA2_80 = (flag(78, "F32"), FTZ_OR_FMZ, SATURATE, flag(79, "RELU"))
 RELU_IN = When(at(79, 1), (1,), Pred(87, 90, optional=True))
 
@@ -126,7 +128,7 @@ ROWS = (
     *half_rows("HMUL2", 0x032, B_FORMS, (D,), (), (flag(78, "F32"), FTZ_OR_FMZ, SATURATE)),
     *half_rows("HFMA2", 0x031, ALL_FORMS, (D,), (), (flag(78, "F32"), FTZ_OR_FMZ, SATURATE), has_c=True, last=75),
     *half_rows("HFMA2", 0x031, ALL_FORMS, (D,), (RELU_IN,), HFMA2_80, has_c=True, bf16_from=80, first=80, last=89),
-    *half_rows("HFMA2", 0x031, ALL_FORMS, (D,), (RELU_IN,), HFMA2_80, has_c=True, conjugate=True, first=90),
+    *half_rows("HFMA2", 0x031, ALL_FORMS, (D,), (RELU_IN,), HFMA2_90, has_c=True, conjugate=True, first=90),
     *half_rows("HFMA2", 0x035, ALL_FORMS, (D,), (RELU_IN,), (FTZ_OR_FMZ, SATURATE, flag(79, "RELU")), head=(Fixed("MMA"),), has_c=True,
                swizzle=False, first=80),
     *half_rows("HSET2", 0x033, C_FORMS, (D,), (P_IN,), (flag(71, "BF"), COMPARE_FLOAT, FTZ, BOOLEAN_HALF), has_b=False, has_c=True, format_bit=65),

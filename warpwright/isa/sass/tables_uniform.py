@@ -17,6 +17,7 @@ from warpwright.isa.sass.fields import (
     Pred,
     Reg,
     Row,
+    Word,
     at,
     flag,
     signed,
@@ -106,6 +107,8 @@ ROWS = (
     Row("UFLO", 0x200 | 0x0bd, (), (UNSIGNED, flag(74, "SH")), (D, P_OUT, source(32, "~")), (HANDLES,), first=75, uniform=True),
     Row("UPOPC", 0x200 | 0x0bf, (), (), (D, source(32, "~")), (HANDLES,), first=75, uniform=True),
     Row("UBREV", 0x200 | 0x0be, (), (), (D, source(32, "")), (HANDLES,), first=75, uniform=True),
+    Row("UP2UR", 0x883, (), (Choice(at(76, 2), ("", "B1", "B2", "B3")),), (D, Word("UPR"), A, Imm(at(32, 32))), (HANDLES,), first=75, uniform=True),
+    Row("UR2UP", 0x884, (), (), (Word("UPR"), Reg(24, uniform=True, suffix=Choice(at(76, 2), ("", "B1", "B2", "B3")))), (HANDLES, (at(32, 32), 255)), first=75, uniform=True),
     Row("UPLOP3", 0x89c, (), (Fixed("LUT"),), (P81, P84, P_IN, P_IN_2, Pred(68, 71, uniform=True), Imm(at(64, 3, 72, 5)), Imm(at(16, 8))),
         first=75, uniform=True),
 )

@@ -1,0 +1,45 @@
+"""Video instructions, scalar and SIMD (PTX ISA 8.8, sections 9.7.18 and 9.7.19)."""
+
+from __future__ import annotations
+
+from tests.forms.form import Row
+
+TYPES = "{u32,s32}"
+PARTS = (("", ""), (".b0", ".b3"), (".h0", ".h1"), (".b2", ""))
+SELECT2 = (("", ""), (".h32", ".h01"), (".h20", ".h13"))
+SELECT4 = (("", ""), (".b7654", ".b0123"), (".b5140", ".b3333"))
+SCALAR = ("vadd", "vsub", "vabsdiff", "vmin", "vmax")
+SIMD = ("vadd", "vsub", "vavrg", "vabsdiff", "vmin", "vmax")
+COMPARE = "{eq,ne,lt,le,gt,ge}"
+
+
+def scalar(name: str) -> tuple[Row, ...]:
+    """One operation in all its forms: parts of the operands, a second operation, a merged part of the result."""
+    types = f"{TYPES}.{TYPES}.{TYPES}"
+    rows = [Row(f"{name}.{types}{{,.sat}}", "u32: u32 u32", text=f"{{op}} %d, %a{x}, %b{y};") for x, y in PARTS]
+    rows += [Row(f"{name}.{types}{{,.sat}}.{{add,min,max}}", "u32: u32 u32 u32", text="{op} %d, %a.h1, %b.b1, %c;")]
+    rows += [
+        Row(f"{name}.{types}{{,.sat}}", "u32: u32 u32 u32", text=f"{{op}} %d{part}, %a.b1, %b.h0, %c;")
+        for part in (".b0", ".b3", ".h0", ".h1")
+    ]
+    return tuple(rows)
+
+
+# fmt: off
+ROWS = (
+    *(row for name in SCALAR for row in scalar(name)),
+    *(Row(f"{name}.{TYPES}.{TYPES}.u32{{,.sat}}.{mode}", "u32: u32 u32", text=f"{{op}} %d, %a{x}, %b{y};", values=("", v)) for name in ("vshl", "vshr") for mode in ("clamp", "wrap") for (x, y), v in zip(PARTS[:2], ("0..40", ""), strict=True)),
+    *(Row(f"{name}.{TYPES}.{TYPES}.u32{{,.sat}}.{mode}.{{add,min,max}}", "u32: u32 u32 u32", values=("", "0..40"), text="{op} %d, %a, %b, %c;") for name in ("vshl", "vshr") for mode in ("clamp", "wrap")),
+    *(Row(f"vmad.{TYPES}.{TYPES}.{TYPES}{{,.sat}}{{,.shr7,.shr15}}", "u32: u32 u32 u32", text=f"{{op}} %d, %a{x}, %b{y}, %c;") for x, y in PARTS[1:3]),
+    Row("vmad.s32.s32.s32{,.sat}{,.shr7}", "u32: u32 u32 u32", text="{op} %d, %a.h0, -%b.b1, %c;"), Row("vmad.s32.s32.s32{,.sat}{,.shr15}", "u32: u32 u32 u32", text="{op} %d, %a.h0, %b.b1, -%c;"),
+    Row("vmad.u32.u32.u32{,.sat}{,.shr7}", "u32: u32 u32 u32", text="{op} %d, %a.b0, %b.b1, %c;"), Row("vmad.s32.s32.s32.po", "u32: u32 u32 u32", text="{op} %d, %a.h0, %b.h1, %c;"),
+    *(Row(f"vset.{TYPES}.{TYPES}.{COMPARE}", "u32: u32 u32", text=f"{{op}} %d, %a{x}, %b{y};") for x, y in PARTS),
+    Row(f"vset.{TYPES}.{TYPES}.{COMPARE}.{{add,min,max}}", "u32: u32 u32 u32", text="{op} %d, %a.h1, %b.b1, %c;"), Row(f"vset.{TYPES}.{TYPES}.{COMPARE}", "u32: u32 u32 u32", text="{op} %d.h1, %a.h1, %b.b1, %c;"),
+    *(Row(f"{name}2.{TYPES}.{TYPES}.{TYPES}{{,.sat}}", "u32: u32 u32 u32", text=f"{{op}} %d{mask}, %a{x}, %b{y}, %c;") for name in SIMD for (x, y), mask in zip(SELECT2, ("", ".h0", ".h1"), strict=True)),
+    *(Row(f"{name}2.{TYPES}.{TYPES}.{TYPES}.add", "u32: u32 u32 u32", text="{op} %d, %a, %b, %c;") for name in SIMD),
+    *(Row(f"{name}4.{TYPES}.{TYPES}.{TYPES}{{,.sat}}", "u32: u32 u32 u32", text=f"{{op}} %d{mask}, %a{x}, %b{y}, %c;") for name in SIMD for (x, y), mask in zip(SELECT4, ("", ".b0", ".b321"), strict=True)),
+    *(Row(f"{name}4.{TYPES}.{TYPES}.{TYPES}.add", "u32: u32 u32 u32", text="{op} %d, %a, %b, %c;") for name in SIMD),
+    Row(f"vset2.{TYPES}.{TYPES}.{COMPARE}{{,.add}}", "u32: u32 u32 u32", text="{op} %d, %a, %b, %c;"), Row(f"vset2.{TYPES}.{TYPES}.{COMPARE}", "u32: u32 u32 u32", text="{op} %d.h1, %a.h02, %b.h31, %c;"),
+    Row(f"vset4.{TYPES}.{TYPES}.{COMPARE}{{,.add}}", "u32: u32 u32 u32", text="{op} %d, %a, %b, %c;"), Row(f"vset4.{TYPES}.{TYPES}.{COMPARE}", "u32: u32 u32 u32", text="{op} %d.b20, %a.b7362, %b.b0145, %c;"),
+)
+# fmt: on
