@@ -26,6 +26,28 @@ extern "C" __global__ void picture(int width, int height, int pitch, const float
     int column = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y;
     if (column < width && row < height) y[row * width + column] = 2 * x[row * pitch + column];
 }
+
+extern "C" __global__ void walk(int n, int pitch, const float *x, float *y) {
+    int lane = threadIdx.x, row = threadIdx.y + threadIdx.z;
+    const float *p = x + row * pitch + lane;
+    float sum = 0;
+    for (int k = 0; k < n; k++) {
+        sum += p[k] * p[pitch];
+        p += pitch;
+        y[row * blockDim.x + lane] = sum;
+    }
+}
+
+extern "C" __global__ void far(int pitch, int row, const float *x, float *y) {
+    int at = (threadIdx.y + row) * pitch + threadIdx.x;
+    if (threadIdx.x < 8) y[threadIdx.y * 8 + threadIdx.x] = x[at];
+}
+
+extern "C" __global__ void other_orders(int pitch, int step, const float *x, float *y, long long *index) {
+    int lane = threadIdx.x, row = threadIdx.y, at = row * 16 + lane, wide = row * step + lane;
+    index[at] = (long long)wide * 3;
+    y[at] = x[row * pitch + 2 * lane] + x[row * pitch + 15 - lane] + x[row * pitch + lane / 2] + x[lane * pitch + row];
+}
 """
 WORDS = 300
 """Length of the array that offsets point into."""
@@ -99,7 +121,7 @@ def test_the_thread_at_fault_in_the_middle_of_a_row_is_named(engines: list[Any])
 
 @settings(max_examples=25, deadline=None)
 @given(
-    block=st.tuples(st.integers(1, 40), st.integers(1, 9)),
+    block=st.tuples(st.one_of(st.sampled_from([8, 16]), st.integers(1, 40)), st.integers(1, 9)),
     size=st.tuples(st.integers(1, 50), st.integers(1, 20)),
     extra=st.integers(0, 5),
     short=st.integers(0, 3),
@@ -119,3 +141,59 @@ def test_pictures_of_any_pitch(
     if not said:
         wanted = 2 * (pitch * np.arange(height)[:, None] + np.arange(width))
         assert np.array_equal(left.view(np.float32), wanted.ravel().astype(np.float32))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    block=st.sampled_from(
+        [(16, 2, 1), (16, 3, 1), (16, 1, 3), (8, 4, 1), (8, 5, 2), (8, 2, 2), (16, 1, 1), (32, 2, 1)]
+    ),
+    n=st.integers(0, 9),
+    pitch=st.integers(-2, 70),
+    spare=st.integers(-2, 2),
+)
+def test_pointers_that_walk_by_rows(
+    engines: list[Any], block: tuple[int, int, int], n: int, pitch: int, spare: int
+) -> None:
+    """Rows at an unknown pitch, moved on in a loop, up to the end of the array and beyond."""
+    rows = block[1] + block[2] - 1
+    last = pitch * (rows - 1) + block[0] - 1 + max((n - 1) * (pitch + 1), n * pitch)
+    length = max(1, last + 1 + spare)
+    x = (np.arange(length) % 97).astype(np.float32)
+    y = np.zeros(rows * block[0], dtype=np.float32)
+    said, _ = same(engines, "walk", 1, block, [n, pitch, x, y])
+    if pitch >= 0 and n:
+        assert (said == "") == (last < length)
+
+
+@pytest.mark.parametrize(("width", "height"), [(16, 2), (8, 4)])
+def test_an_index_that_passes_its_limit_in_a_row(width: int, height: int) -> None:
+    """Only lanes that execute count; one that does stops the launch with its name."""
+    gpu = ww.GPU("a100", timing="off")
+    kernel = gpu.compile(SOURCE)["far"]
+    x = gpu.array(np.arange(64, dtype=np.float32))
+    y = np.zeros(64, dtype=np.float32)
+    pitch = (1 << 31) - 12
+    start = x.device_address() - 4 * pitch
+    kernel[1, (width, 1)](pitch, 1, start, y)
+    assert np.array_equal(y[:8], np.arange(8))
+    with pytest.raises(ww.UnsupportedError, match=r"passes 2\*\*31 between threads of one warp in kernel far"):
+        kernel[1, (width, 1)](pitch + 8, 1, start + 32, y)
+    with pytest.raises(ww.WarpwrightError):
+        kernel[1, (width, height)](pitch, 0, x, y)
+
+
+@pytest.mark.parametrize("pitch", [0, 1, 33])
+def test_rows_in_other_orders_and_numbers_that_pass_2_to_the_31(engines: list[Any], pitch: int) -> None:
+    lane, row = np.arange(16), np.arange(4)[:, None]
+    step = (1 << 30) - 3
+    x = np.arange(16 * 33 + 40, dtype=np.float32)
+    y, index = np.zeros(64, dtype=np.float32), np.zeros(64, dtype=np.int64)
+    found = []
+    for module in engines:
+        module["other_orders"][1, (16, 4)](pitch, step, x, y, index)
+        found.append((y.copy(), index.copy()))
+    places = (row * pitch + 2 * lane, row * pitch + 15 - lane, row * pitch + lane // 2, lane * pitch + row)
+    assert np.array_equal(found[0][0].reshape(4, 16), sum(x[p] for p in places))
+    assert np.array_equal(found[0][1].reshape(4, 16), (row * step + lane).astype(np.int32).astype(np.int64) * 3)
+    assert all(np.array_equal(a, b) for a, b in zip(*found, strict=True))

@@ -28,7 +28,9 @@ from warpwright.engine.jit.control import WarpFunction
 from warpwright.engine.jit.flow import make_flow
 from warpwright.engine.jit.function import FunctionWriter
 from warpwright.engine.jit.infer import Setting, analyse
+from warpwright.engine.jit.rowwise import row_length
 from warpwright.engine.jit.webs import find_webs
+from warpwright.engine.jit.wide import widen
 from warpwright.isa.ops import Lowered
 from warpwright.isa.program import Program
 from warpwright.toolchain.cache import DiskCache, cache_key
@@ -237,6 +239,7 @@ def write_module(
     calls: cold.Calls,
 ) -> tuple[str, dict[str, Any]]:
     """LLVM text of a kernel and the sizes that go with it."""
+    lowered = widen(blocks, lowered)
     webs = find_webs(blocks, lowered)
     flow = make_flow(program, blocks, lowered, webs)
     facts = analyse(blocks, lowered, webs, flow, setting)
@@ -251,6 +254,7 @@ def write_module(
         trace=trace,
         known_bank_bytes=known_banks(program),
         calls=calls,
+        row_length=row_length(setting.block_shape),
     )
     warp_function = WarpFunction(writer, name)
     lines = warp_function.write()

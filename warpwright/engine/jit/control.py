@@ -23,8 +23,10 @@ from warpwright.engine.jit.infer import pack, uniform
 from warpwright.engine.jit.loads import emit_load
 from warpwright.engine.jit.nans import late_nans
 from warpwright.engine.jit.places import shift_of
+from warpwright.engine.jit.rowwise import emit_rows, spread
 from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, UNSET_KIND, VECTOR_KIND, Shape, never_wraps
 from warpwright.engine.jit.singles import single_loads
+from warpwright.engine.jit.slots import share_slots
 from warpwright.engine.jit.storage import place_variables
 from warpwright.engine.jit.stores import emit_store
 from warpwright.engine.jit.webs import FILE_BASE
@@ -96,6 +98,7 @@ class WarpFunction:
         self.nans = late_nans(w.lowered, w.webs)
         w.single_loads = single_loads(w.lowered, w.webs)
         self.storage = place_variables(w.blocks, w.webs, w.flow)
+        self.shared_slots = self._share_slots()
         self.restarts = False
         """Whether the chain of blocks begins again from its head."""
         self.words_ahead: list[int] = []
@@ -246,9 +249,28 @@ class WarpFunction:
 
     def web_slot(self, number: int) -> int:
         """Byte offset of a web's place in the save area."""
+        shared = self.shared_slots.get(number)
+        return self.slot(f"w{number}", self._web_size(number)) if shared is None else shared
+
+    def _web_size(self, number: int) -> int:
         type = self.w.web_type(number)
-        size = 256 if type == vector_type("i64") else 128 if type == vector_type("i32") else 8
-        return self.slot(f"w{number}", size)
+        size = {vector_type("i64"): 256, vector_type("i32"): 128}.get(type, 8)
+        if type[0] == "[":
+            size = 8 * (LANES // self.w.row_length)
+        return size
+
+    def _share_slots(self) -> dict[int, int]:
+        """Places of the variables in memory.
+
+        Where lanes wait for others, who needs what no longer follows from the blocks that run: there nothing is shared.
+        """
+        w = self.w
+        if self.leftovers or w.flow.any_fair or self.waiting:
+            return {}
+        sizes = {n: self._web_size(n) for n in self.storage.webs if w.has_storage(n)}
+        offsets, end = share_slots(w.blocks, w.webs, w.facts.live_elsewhere, sizes)
+        w.offsets["end"] = end
+        return offsets
 
     def _others_at(self, resume: ResumePoint) -> bool:
         """Whether lanes may be pending elsewhere at a resume point; at a convergence point they are on their way."""
@@ -731,6 +753,10 @@ class WarpFunction:
             return ln.redux(w, op, args[0])
         if name == "first_lane":
             return ln.first_lane(w, args[0], w.exec)
+        if known.rows is not None:
+            if name == "sext":
+                self._check_extension(args[0])
+            return Val(op.type, known, rows=emit_rows(w, name, op.type, args))
         if name == "sext" and known.pattern is not None and known.const is None:
             self._check_extension(args[0])
         key = w.number(op, args) if known.kind == SCALAR_KIND else None
@@ -748,21 +774,27 @@ class WarpFunction:
     def _check_extension(self, value: Val) -> None:
         """Leave when scalar + offset passes 2**31 in some executing lane (see ``addresses.py``)."""
         w = self.w
-        pattern = value.shape.pattern
-        if pattern is None or never_wraps(value.shape, 32, True):
+        pattern = value.shape.rows or value.shape.pattern
+        if pattern is None or not any(pattern) or (value.shape.rows is None and never_wraps(value.shape, 32, True)):
             return
         settle_faults(w)
         least = -(1 << 31) - min(*pattern, 0)
         most = (1 << 31) - 1 - max(*pattern, 0)
-        above = w.op(f"sub i32 {w.scalar(value)}, {least}")
-        fine = w.op(f"icmp ule i32 {above}, {most - least}")
+        fine = "true"
+        for scalar in value.rows or (w.scalar(value),):
+            above = w.op(f"sub i32 {scalar}, {least}")
+            inside = w.op(f"icmp ule i32 {above}, {most - least}")
+            fine = inside if fine == "true" else w.op(f"and i1 {fine}, {inside}")
         go, look, leave = w.new_label("fits"), w.new_label("wraps"), w.new_label("leave")
         w.emit(f"br i1 {fine}, label %{go}, label %{look}, !prof !0")
         w.label(look)
         # Lanes that do not execute may pass it: what they would get is never used.
         vec = vector_type("i32")
         offsets = w.literal_vector("i32", pattern)
-        start = w.splat("i32", w.scalar(value))
+        if value.rows:
+            start = spread(w, Val("i32", Shape(VECTOR_KIND), rows=value.rows))
+        else:
+            start = w.splat("i32", w.scalar(value))
         total = w.op(f"add {vec} {start}, {offsets}")
         both = w.op(f"and {vec} {w.op(f'xor {vec} {total}, {start}')}, {w.op(f'xor {vec} {total}, {offsets}')}")
         wrong = w.op(f"and i32 {w.exec.bits}, {w.bits_of(w.op(f'icmp slt {vec} {both}, zeroinitializer'))}")

@@ -15,6 +15,7 @@ from warpwright.engine.jit import shapes as sh
 from warpwright.engine.jit.cold import Calls
 from warpwright.engine.jit.flow import Flow
 from warpwright.engine.jit.infer import Analysis, Setting
+from warpwright.engine.jit.rowwise import scalar_of, spread
 from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, UNSET_KIND, VECTOR, VECTOR_KIND, WIDTH, Shape
 from warpwright.engine.jit.webs import Webs
 from warpwright.isa.ops import Lowered, Op
@@ -49,6 +50,8 @@ class Val:
     vector: str = ""
     parts: tuple[Val, ...] = ()
     """Words of an i32x2, i32x4 or packed i64."""
+    rows: tuple[str, ...] = ()
+    """The scalar of each row of lanes (``rowwise.py``)."""
     single: str = ""
     """The bits of a uniform i32 as a float, where a vector register is the better place for them."""
 
@@ -212,6 +215,10 @@ class Text:
                         lanes = self.op(f"bitcast {vector_type(kind)} {lanes} to {vector_type(type)}")
                     value.vector = lanes
             return value.vector
+        if value.rows:
+            assert isinstance(self, FunctionWriter)
+            value.vector = spread(self, value)
+            return value.vector
         if value.parts and type == "i64":
             low, high = (
                 self.op(f"zext {vector_type('i32')} {self.vector(p)} to {vector_type('i64')}") for p in value.parts
@@ -350,6 +357,8 @@ class FunctionWriter(Text):
     """Scalar addresses made of other values."""
     products: set[str] = field(default_factory=set)
     """Scalars that are products: of two terms of an address the likelier stride."""
+    row_length: int = 0
+    """Lanes in a row of the block, 0 where warps are not made of rows."""
     single_loads: frozenset[int] = frozenset()
     """Instructions whose loaded words are only read as f32."""
     fresh: list[str] = field(default_factory=list)
@@ -424,6 +433,8 @@ class FunctionWriter(Text):
     def web_type(self, number: int) -> str:
         """LLVM type of a web's variable."""
         type = self.webs.webs[number].type
+        if self.web_shape(number).rows is not None:
+            return f"[{LANES // self.row_length} x {type}]"
         return vector_type(type) if self.web_shape(number).kind == VECTOR_KIND else LLVM_TYPE[type]
 
     def has_storage(self, number: int) -> bool:
@@ -435,7 +446,12 @@ class FunctionWriter(Text):
         held = self.held.get(number)
         if held is None:
             type, shape = self.webs.webs[number].type, self.web_shape(number)
-            if self.has_storage(number):
+            if shape.rows is not None:
+                whole = self.op(f"load {self.web_type(number)}, ptr %w{number}")
+                count = LANES // self.row_length
+                names = (self.op(f"extractvalue {self.web_type(number)} {whole}, {n}") for n in range(count))
+                held = Val(type, shape, rows=tuple(names))
+            elif self.has_storage(number):
                 held = self.made(type, shape, self.op(f"load {self.web_type(number)}, ptr %w{number}"))
             else:
                 held = Val(type, shape)
@@ -447,6 +463,9 @@ class FunctionWriter(Text):
         web, shape = self.webs.webs[number], self.web_shape(number)
         if not self.has_storage(number):
             self.held[number] = Val(web.type, shape)
+            return
+        if shape.rows is not None:
+            self._write_rows(number, value, keeps_old)
             return
         is_vector = shape.kind == VECTOR_KIND
         name = self.operand(value, is_vector)
@@ -480,6 +499,21 @@ class FunctionWriter(Text):
             if number in wanted or number in self.facts.live_elsewhere[self.block]:
                 self.emit(text)
         self.unstored = {}
+
+    def _write_rows(self, number: int, value: Val, keeps_old: bool) -> None:
+        """Assign a value by rows; only a guard that all lanes share can keep an old one."""
+        type, whole = self.webs.webs[number].type, self.web_type(number)
+        names = [scalar_of(self, value, n) for n in range(LANES // self.row_length)]
+        if self.guard is not None and keeps_old:
+            old = self.read_web(number).rows
+            condition = self.scalar(self.guard)
+            pairs = [(o, n) if self.guard_inverted else (n, o) for n, o in zip(names, old, strict=True)]
+            names = [self.op(f"select i1 {condition}, {type} {a}, {type} {b}") for a, b in pairs]
+        made = "poison"
+        for n, name in enumerate(names):
+            made = self.op(f"insertvalue {whole} {made}, {type} {name}, {n}")
+        self.unstored[number] = f"store {whole} {made}, ptr %w{number}"
+        self.held[number] = Val(type, self.web_shape(number), rows=tuple(names))
 
     def add_site(self) -> int:
         """A new inline cache of an allocation."""

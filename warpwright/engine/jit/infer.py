@@ -10,6 +10,7 @@ from warpwright.engine.blocks import BasicBlock
 from warpwright.engine.jit import shapes as sh
 from warpwright.engine.jit.addresses import address_extensions
 from warpwright.engine.jit.flow import Bits, Flow, concurrency, members
+from warpwright.engine.jit.rowwise import infer_rows, row_length
 from warpwright.engine.jit.shapes import (
     LANES,
     SCALAR_KIND,
@@ -250,6 +251,12 @@ def infer(op: Op, args: list[Known], types: Sequence[str], setting: Setting, ass
         if shape.kind == UNSET_KIND:
             return UNSET
     width = WIDTH.get(op.type, 32)
+    length = row_length(setting.block_shape) if setting.patterns else 0
+    if any(shape.rows is not None for shape in plain):
+        by_rows = infer_rows(name, plain, width, length, assume)
+        if by_rows is not None:
+            return by_rows
+        plain = [VECTOR if shape.rows is not None else shape for shape in plain]
     if name == "select":
         if plain[1].kind == VECTOR_KIND or plain[2].kind == VECTOR_KIND or plain[0].kind == VECTOR_KIND:
             if plain[0].kind == SCALAR_KIND and plain[0].pattern is None and plain[0].const is not None:
@@ -267,6 +274,8 @@ def infer(op: Op, args: list[Known], types: Sequence[str], setting: Setting, ass
         result = sh.add(plain[0], plain[1], width, -1)
     elif name == "mul":
         result = sh.multiply(plain[0], plain[1], width)
+        if result.kind == VECTOR_KIND:
+            result = infer_rows(name, plain, width, length, assume) or result
     elif name == "shl":
         result = sh.shift_left(plain[0], plain[1], width)
     elif name in BITWISE:
@@ -554,7 +563,7 @@ def _evaluate(
                 old = shapes[web_number]
                 both_shape = sh.widened(old, new)
                 mixes = web_number in elsewhere or (mixed_guard and reference.keeps_old)
-                if mixes and both_shape.kind == SCALAR_KIND and both_shape.const is None:
+                if mixes and (both_shape.rows or (both_shape.kind == SCALAR_KIND and both_shape.const is None)):
                     both_shape = VECTOR
                 if both_shape != old:
                     shapes[web_number] = both_shape

@@ -6,6 +6,7 @@ A load whose whole extent lies in one allocation reads it all, inactive lanes in
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from warpwright.engine.jit import trace as tr
 from warpwright.engine.jit.checks import call_rare, check, check_group, check_lanes, checked_window, site_pointer
@@ -22,7 +23,7 @@ from warpwright.engine.jit.places import (
     settle,
     vector_offset_pointer,
 )
-from warpwright.engine.jit.rows import find_rows, load_rows, may_have_rows
+from warpwright.engine.jit.rows import are_known, find_rows, load_rows, may_have_rows
 from warpwright.engine.jit.shapes import SCALAR_KIND, UNSET_KIND, VECTOR, Shape
 from warpwright.isa.ops import Access, Op
 
@@ -109,6 +110,11 @@ def _diamond(w: FunctionWriter, place: Place, count: int, fast_path: Reader) -> 
         ways.append(([load_rows(w, rows)], near))
         w.emit(f"br label %{join}")
         w.label(far)
+        # Rows that do not lie in one allocation are too rare for a way of their own.
+        only_slow = only_slow or are_known(w, place)
+    if place.address.rows:
+        # Its lanes' vector is made on this way only.
+        place.address = Val(place.address.type, place.address.shape, rows=place.address.rows)
     if not only_slow:
         fast, slow = w.new_label("fast"), w.new_label("slow")
         if place.scattered:
@@ -126,7 +132,7 @@ def _diamond(w: FunctionWriter, place: Place, count: int, fast_path: Reader) -> 
         fast_from = fast
         w.emit(f"br label %{join}")
         w.label(slow)
-    address = Val(place.address.type, place.address.shape, place.address.scalar, place.address.vector)
+    address = replace(place.address)
     slow_place = Place(w, address, place.access)
     served, slow_from = call_rare(w, "load", slow_place, number)
     slow_names = []
@@ -136,12 +142,14 @@ def _diamond(w: FunctionWriter, place: Place, count: int, fast_path: Reader) -> 
         if bytes_ < 4:
             name = w.op(f"trunc {VEC32} {name} to <32 x i{8 * bytes_}>")
         slow_names.append(name)
-    if only_slow:
+    if not ways and only_slow:
         return slow_names
     w.emit(f"br label %{join}")
     w.label(join)
     kind = f"<32 x i{8 * min(bytes_, 4)}>"
-    ways += [(fast_names, fast_from), (slow_names, slow_from)]
+    if fast_names:
+        ways.append((fast_names, fast_from))
+    ways.append((slow_names, slow_from))
     return [
         w.op(f"phi {kind} " + ", ".join(f"[ {names[n]}, %{label} ]" for names, label in ways)) for n in range(count)
     ]

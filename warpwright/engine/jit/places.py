@@ -103,6 +103,8 @@ def addresses_vector(w: FunctionWriter, place: Place) -> str:
 
 def settle(w: FunctionWriter, address: Val) -> None:
     """Give an address its LLVM name before control flow splits."""
+    if address.rows:
+        return
     if address.shape.kind == VECTOR_KIND:
         w.vector(address)
     elif address.shape.const is None:

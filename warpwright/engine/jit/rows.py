@@ -1,8 +1,8 @@
-"""Neighbouring words found at run time: what looks like a gather often reads two rows.
+"""Accesses to neighbouring words row by row: rows known when compiling, or found at run time.
 
-Addresses that no pattern describes (a row's number times an unknown width, an index taken modulo something) mostly still
-count up by one word within each half of a warp.  Comparing them with that takes a few instructions; a gather of 32 lanes
-with a check of each takes many times as long.
+A block's own rows (``rowwise.py``) need no search.  Addresses that no shape describes (an index taken modulo something)
+mostly still count up by one word within each half of a warp: comparing them with that takes a few instructions, a gather
+of 32 lanes with a check of each many times as long.
 """
 
 from __future__ import annotations
@@ -10,38 +10,38 @@ from __future__ import annotations
 from warpwright.engine.jit.checks import rotated
 from warpwright.engine.jit.function import FunctionWriter
 from warpwright.engine.jit.places import VEC32, VEC64, VECBOOL, Place, mask_literal, masked_store
+from warpwright.engine.jit.rowwise import firsts
 from warpwright.engine.jit.shapes import LANES
 
-ROW = LANES // 2
-FIRSTS = (0, ROW)
-"""First lane of each row."""
+HALF = LANES // 2
 
 
 def may_have_rows(place: Place, count: int) -> bool:
-    """Whether an access is worth the test: single words of global memory whose addresses nothing is known about.
+    """Whether an access is worth the test: single words of global memory whose addresses no pattern describes.
 
     Unknown addresses in shared memory mostly are what they seem to be.
     """
     return place.wide and place.scattered and place.pattern is None and place.size == 4 and count == 1
 
 
+def are_known(w: FunctionWriter, place: Place) -> bool:
+    """Whether the lanes' words follow each other in every row of the block."""
+    length = w.row_length
+    return length > 0 and place.address.shape.rows == tuple(4 * (n % length) for n in range(LANES))
+
+
 def find_rows(w: FunctionWriter, place: Place, site: str) -> tuple[str, list[str]]:
-    """(i1 whether all executing lanes lie in two rows without fault, host pointers of the rows)."""
-    vector = w.vector(place.address)
-    starts = [w.op(f"extractelement {VEC64} {vector}, i64 {n}") for n in FIRSTS]
-    spread = mask_literal([n // ROW * ROW for n in range(LANES)])
-    bases = w.op(f"shufflevector {VEC64} {vector}, {VEC64} poison, {VEC32} {spread}")
-    distances = w.op(f"sub {VEC64} {vector}, {bases}")
-    wanted = w.literal_vector("i64", [4 * (n % ROW) for n in range(LANES)])
-    here = w.bits_of(w.op(f"icmp eq {VEC64} {distances}, {wanted}"))
-    if w.exec.bits != "-1":
-        here = w.op(f"or i32 {here}, {w.op(f'xor i32 {w.exec.bits}, -1')}")
-    fine = w.op(f"icmp eq i32 {here}, -1")
+    """(i1 whether all executing lanes lie in rows without fault, host pointers of the rows)."""
+    if are_known(w, place):
+        length, fine, starts = w.row_length, "true", list(place.address.rows)
+    else:
+        length = HALF
+        fine, starts = _test(w, place)
     first = w.op(f"load i64, ptr {site}")
     words = w.op(f"load i64, ptr {w.field(site, 8)}")
-    # The cache counts places of one word; a row takes ROW of them.
+    # The cache counts places of one word; a row takes several of them.
     w.declared["llvm.usub.sat.i64"] = "declare i64 @llvm.usub.sat.i64(i64, i64)"
-    limit = w.op(f"call i64 @llvm.usub.sat.i64(i64 {words}, i64 {ROW - 1})")
+    limit = w.op(f"call i64 @llvm.usub.sat.i64(i64 {words}, i64 {length - 1})")
     hosts = []
     for start in starts:
         offset = rotated(w, "i64", w.op(f"sub i64 {start}, {first}"), 4)
@@ -50,18 +50,39 @@ def find_rows(w: FunctionWriter, place: Place, site: str) -> tuple[str, list[str
     return fine, hosts
 
 
+def _test(w: FunctionWriter, place: Place) -> tuple[str, list[str]]:
+    """(i1 whether the executing lanes of each half count up by one word, the addresses of the first ones)."""
+    vector = w.vector(place.address)
+    starts = [w.op(f"extractelement {VEC64} {vector}, i64 {n}") for n in firsts(HALF)]
+    spread = mask_literal([n // HALF * HALF for n in range(LANES)])
+    bases = w.op(f"shufflevector {VEC64} {vector}, {VEC64} poison, {VEC32} {spread}")
+    distances = w.op(f"sub {VEC64} {vector}, {bases}")
+    wanted = w.literal_vector("i64", [4 * (n % HALF) for n in range(LANES)])
+    here = w.bits_of(w.op(f"icmp eq {VEC64} {distances}, {wanted}"))
+    if w.exec.bits != "-1":
+        here = w.op(f"or i32 {here}, {w.op(f'xor i32 {w.exec.bits}, -1')}")
+    return w.op(f"icmp eq i32 {here}, -1"), starts
+
+
 def load_rows(w: FunctionWriter, hosts: list[str]) -> str:
-    rows = [w.op(f"load <{ROW} x i32>, ptr {host}, align 4") for host in hosts]
-    order = mask_literal(list(range(LANES)))
-    return w.op(f"shufflevector <{ROW} x i32> {rows[0]}, <{ROW} x i32> {rows[1]}, {VEC32} {order}")
+    """The rows one behind the other."""
+    length = LANES // len(hosts)
+    rows = [w.op(f"load <{length} x i32>, ptr {host}, align 4") for host in hosts]
+    while len(rows) > 1:
+        order = mask_literal(list(range(2 * length)))
+        pairs = [f"<{length} x i32> {rows[n]}, <{length} x i32> {rows[n + 1]}" for n in range(0, len(rows), 2)]
+        length *= 2
+        rows = [w.op(f"shufflevector {pair}, <{length} x i32> {order}") for pair in pairs]
+    return rows[0]
 
 
 def store_rows(w: FunctionWriter, hosts: list[str], value: str, mask: str) -> None:
-    for first, host in zip(FIRSTS, hosts, strict=True):
-        order = mask_literal(list(range(first, first + ROW)))
-        half = w.op(f"shufflevector {VEC32} {value}, {VEC32} poison, <{ROW} x i32> {order}")
+    length = LANES // len(hosts)
+    for first, host in zip(firsts(length), hosts, strict=True):
+        order = mask_literal(list(range(first, first + length)))
+        part = w.op(f"shufflevector {VEC32} {value}, {VEC32} poison, <{length} x i32> {order}")
         if w.exec.bits == "-1":
-            w.emit(f"store <{ROW} x i32> {half}, ptr {host}, align 4")
+            w.emit(f"store <{length} x i32> {part}, ptr {host}, align 4")
             continue
-        inside = w.op(f"shufflevector {VECBOOL} {mask}, {VECBOOL} poison, <{ROW} x i32> {order}")
-        masked_store(w, "i32", ROW, half, host, inside, 4)
+        inside = w.op(f"shufflevector {VECBOOL} {mask}, {VECBOOL} poison, <{length} x i32> {order}")
+        masked_store(w, "i32", length, part, host, inside, 4)

@@ -31,6 +31,8 @@ class Shape(NamedTuple):
     """A power of two that divides the scalar part."""
     bound: int = -1
     """The scalar part, unsigned, is at most this (-1 = unknown)."""
+    rows: Pattern | None = None
+    """Vectors with a scalar for each row of the block: offsets within the rows (``rowwise.py``)."""
 
 
 UNSET_KIND, SCALAR_KIND, VECTOR_KIND = 0, 1, 2

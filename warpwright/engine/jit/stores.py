@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from warpwright.engine.jit import trace as tr
 from warpwright.engine.jit.checks import call_rare, check, check_lanes, settle_faults, site_pointer
 from warpwright.engine.jit.function import FunctionWriter, Val
@@ -17,7 +19,7 @@ from warpwright.engine.jit.places import (
     settle,
     vector_offset_pointer,
 )
-from warpwright.engine.jit.rows import find_rows, may_have_rows, store_rows
+from warpwright.engine.jit.rows import are_known, find_rows, may_have_rows, store_rows
 from warpwright.engine.jit.shapes import LANES, UNSET_KIND
 from warpwright.isa.ops import Access, Op
 
@@ -54,6 +56,9 @@ def emit_store(w: FunctionWriter, op: Op, address: Val, value: Val) -> None:
         store_rows(w, rows, vectors[0], exec_vector)
         w.emit(f"br label %{end}")
         w.label(far)
+        only_slow = only_slow or are_known(w, place)
+    if address.rows:
+        address = place.address = Val(address.type, address.shape, rows=address.rows)
     if not only_slow:
         fast, slow = w.new_label("fast"), w.new_label("slow")
         if place.scattered:
@@ -90,7 +95,7 @@ def emit_store(w: FunctionWriter, op: Op, address: Val, value: Val) -> None:
         if access.bytes < 4:
             name = w.op(f"zext <32 x i{8 * access.bytes}> {name} to {VEC32}")
         w.emit(f"store {VEC32} {name}, ptr {vector_offset_pointer(w, '%lane_values', 128 * n)}, align 64")
-    slow_address = Val(address.type, address.shape, address.scalar, address.vector)
+    slow_address = replace(address)
     call_rare(w, "store", Place(w, slow_address, access, store=True), number)
     w.emit(f"br label %{end}")
     w.label(end)
