@@ -10,9 +10,7 @@ import ctypes
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from warpwright.chips import Chip, Occupancy
@@ -20,7 +18,7 @@ from warpwright.engine.abi import LAUNCH, Status
 from warpwright.engine.arguments import pack
 from warpwright.engine.execute import Cancelled, Counts
 from warpwright.engine.faults import Stop, WaitingWarp, deadlock_error, fault_error, trap_error, wrap_error
-from warpwright.engine.kernels import Execution, compiled_execution, interpreted_execution, lowered_of, traced
+from warpwright.engine.kernels import Execution, compiled_execution, interpreted_execution, is_brief, lowered_of, traced
 from warpwright.engine.launch import (
     GRID_WORKSPACE_BYTES,
     Dim3,
@@ -33,6 +31,7 @@ from warpwright.engine.launch import (
 )
 from warpwright.engine.memory import Allocation
 from warpwright.engine.services import LaunchServices, emit, heap_of
+from warpwright.engine.worker import POLL_SECONDS, worker
 from warpwright.errors import AssertionFailedError, TrapError, UnsupportedError
 from warpwright.isa.program import Program
 from warpwright.session import session
@@ -45,8 +44,6 @@ if TYPE_CHECKING:
     from warpwright.timing.interface import TimingError, TimingResult
     from warpwright.tools.report import Attribution
 
-POLL_SECONDS = 0.05
-"""How often the waiting thread looks up for Ctrl-C and progress."""
 QUIET_SECONDS = 1.0
 """A launch shorter than this shows no progress."""
 
@@ -268,21 +265,6 @@ def _terminal_progress() -> Callable[[Progress], None] | None:
     return ProgressLine()
 
 
-def _wait_whatever_comes(worker: Future[None]) -> None:
-    """Wait for a cancelled launch, through further presses of Ctrl-C: memory is freed behind it."""
-    while not worker.done():
-        try:
-            wait((worker,), POLL_SECONDS)
-        except KeyboardInterrupt:
-            continue
-
-
-@cache
-def _worker() -> ThreadPoolExecutor:
-    """The one thread that runs launches: the timing model's own threads belong to the thread that first started them."""
-    return ThreadPoolExecutor(1, "warpwright launch")
-
-
 class _Job:
     """The worker's side and the waiting side of one launch."""
 
@@ -300,24 +282,36 @@ class _Job:
 
     def run(self) -> None:
         """Run in a worker and wait for it; what it raises is raised here."""
+        gpu = self.launcher.kernel.gpu
+        if (
+            gpu.timing == "off"
+            and gpu.engine == "compiled"
+            and is_brief(self.launcher.kernel._loaded, self.context.geometry)
+        ):
+            # Handing it to another thread would cost more than the launch.
+            self._work()
+            if self.failure is not None:
+                raise self.failure
+            return
         show = session.on_progress or _terminal_progress()
         began = time.perf_counter()
         shown = False
-        worker = _worker().submit(self._work)
+        thread = worker()
+        thread.begin(self._work)
         try:
             # Short launches end within the first wait, so that polling costs them nothing.
-            wait((worker,), QUIET_SECONDS)
-            while not worker.done():
+            done = thread.finished(QUIET_SECONDS)
+            while not done:
                 if show is not None:
                     shown = True
                     show(self._progress(time.perf_counter() - began))
-                wait((worker,), POLL_SECONDS)
+                done = thread.finished(POLL_SECONDS)
         except BaseException:
             # KeyboardInterrupt, or an exception of the progress display: stop the kernel before memory goes.
             self.context.cancel()
-            _wait_whatever_comes(worker)
             raise
         finally:
+            thread.end()
             if shown and show is not None:
                 show(self._progress(time.perf_counter() - began, finished=True))
         if self.failure is not None:

@@ -32,6 +32,8 @@ from warpwright.toolchain import ToolchainError
 Function = TypeVar("Function", bound=Callable[..., Any])
 ENTRIES: dict[str, Callable[..., Any]] = {}
 """Functions by entry point (without the suffix of per-thread variants)."""
+SIGNATURES: dict[str, str] = {}
+"""Letters of entry points that the headers' declaration does not give."""
 RESULT_TYPES: dict[str, Any] = {}
 """Result types other than int."""
 _said: set[str] = set()
@@ -154,6 +156,7 @@ def callbacks(library: str) -> Sequence[Any]:
             if trace:
                 call = _traced(name, call)
             kind = RESULT_TYPES.get(base)
+            letters = SIGNATURES.get(base, letters)
             made[name] = prototype(letters, kind)(call) if kind is not None else prototype(letters)(call)
         found.append(made[name])
     return found

@@ -84,32 +84,31 @@ def execute(launch: Launch, stream: Stream) -> None:
     if launch.cluster[0] * launch.cluster[1] * launch.cluster[2] > 1:
         shape = " x ".join(map(str, launch.cluster))
         raise UnsupportedError(f"{target.symbol} is launched in clusters of {shape} blocks, which are not modelled")
-    with s.lock:
-        key = (launch.grid, launch.block, launch.shared)
-        launcher = target.launchers.get(key)
-        if launcher is None:
-            if len(target.launchers) >= 64:
-                target.launchers.clear()
-            try:
-                launcher = target.launchers[key] = Launcher(target.kernel, *key)
-            except LaunchError as error:
-                code = results.LAUNCH_OUT_OF_RESOURCES if "registers" in str(error) else results.INVALID_VALUE
-                raise CudaError(code, str(error)) from None
-        began = s.begin(stream)
+    key = (launch.grid, launch.block, launch.shared)
+    launcher = target.launchers.get(key)
+    if launcher is None:
+        if len(target.launchers) >= 64:
+            target.launchers.clear()
         try:
-            run = launch_packed(launcher, launch.parameters, cooperative=launch.cooperative)
-        except AssertionFailedError as error:
-            context.sticky = results.ASSERT
-            os.write(2, f"{error}\n".encode())
-            return
-        except ExecutionError as error:
-            context.sticky = code_of(error)
-            say(str(error))
-            return
+            launcher = target.launchers[key] = Launcher(target.kernel, *key)
         except LaunchError as error:
-            raise CudaError(results.COOPERATIVE_LAUNCH_TOO_LARGE, str(error)) from None
-        if run.timed:
-            stream.seconds = began + run.seconds
+            code = results.LAUNCH_OUT_OF_RESOURCES if "registers" in str(error) else results.INVALID_VALUE
+            raise CudaError(code, str(error)) from None
+    began = s.begin(stream)
+    try:
+        run = launch_packed(launcher, launch.parameters, cooperative=launch.cooperative)
+    except AssertionFailedError as error:
+        context.sticky = results.ASSERT
+        os.write(2, f"{error}\n".encode())
+        return
+    except ExecutionError as error:
+        context.sticky = code_of(error)
+        say(str(error))
+        return
+    except LaunchError as error:
+        raise CudaError(results.COOPERATIVE_LAUNCH_TOO_LARGE, str(error)) from None
+    if run.timed:
+        stream.seconds = began + run.seconds
 
 
 def _launch(

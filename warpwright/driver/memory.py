@@ -41,10 +41,9 @@ def allocate(size: int, kind: str = DEVICE, flags: int = 0) -> int:
         raise CudaError(results.INVALID_VALUE)
     if size > s.gpu.memory.capacity_bytes:
         raise CudaError(results.OUT_OF_MEMORY)
-    with s.lock:
-        allocation = s.gpu.memory.allocate(size, f"{kind} of {size:,} bytes", undefined=kind == DEVICE)
-        context.allocations[allocation.address] = allocation
-        kinds[allocation.address] = (kind, flags, context)
+    allocation = s.gpu.memory.allocate(size, f"{kind} of {size:,} bytes", undefined=kind == DEVICE)
+    context.allocations[allocation.address] = allocation
+    kinds[allocation.address] = (kind, flags, context)
     return allocation.address
 
 
@@ -55,16 +54,15 @@ def release(address: int) -> None:
         CudaError: CUDA_ERROR_INVALID_VALUE for any other pointer.
     """
     s = state()
-    with s.lock:
-        known = kinds.get(address)
-        if known is None:
-            if s.gpu.checker is not None:
-                s.gpu.checker.bad_free(address)
-            raise CudaError(results.INVALID_VALUE)
-        allocation = known[2].allocations.pop(address, None)
-        del kinds[address]
-        if allocation is not None and not allocation.freed:
-            s.gpu.memory.free(allocation)
+    known = kinds.get(address)
+    if known is None:
+        if s.gpu.checker is not None:
+            s.gpu.checker.bad_free(address)
+        raise CudaError(results.INVALID_VALUE)
+    allocation = known[2].allocations.pop(address, None)
+    del kinds[address]
+    if allocation is not None and not allocation.freed:
+        s.gpu.memory.free(allocation)
 
 
 def holder(address: int) -> Allocation | None:
@@ -124,13 +122,12 @@ def register(address: int, size: int, flags: int) -> int | None:
     context = s.current()
     if not address or not size:
         return results.INVALID_VALUE
-    with s.lock:
-        try:
-            mapped = s.gpu.memory.map(address, size, f"{REGISTERED} of {size:,} bytes")
-        except ValueError:
-            return results.HOST_MEMORY_ALREADY_REGISTERED
-        context.storage[address] = mapped
-        kinds[address] = (REGISTERED, flags, context)
+    try:
+        mapped = s.gpu.memory.map(address, size, f"{REGISTERED} of {size:,} bytes")
+    except ValueError:
+        return results.HOST_MEMORY_ALREADY_REGISTERED
+    context.storage[address] = mapped
+    kinds[address] = (REGISTERED, flags, context)
     return None
 
 
@@ -138,12 +135,11 @@ def register(address: int, size: int, flags: int) -> int | None:
 def unregister(address: int) -> int | None:
     s = state()
     s.current()
-    with s.lock:
-        known = kinds.get(address)
-        if known is None or known[0] != REGISTERED:
-            return results.HOST_MEMORY_NOT_REGISTERED
-        del kinds[address]
-        s.gpu.memory.unmap(known[2].storage.pop(address))
+    known = kinds.get(address)
+    if known is None or known[0] != REGISTERED:
+        return results.HOST_MEMORY_NOT_REGISTERED
+    del kinds[address]
+    s.gpu.memory.unmap(known[2].storage.pop(address))
     return None
 
 

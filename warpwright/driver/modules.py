@@ -30,8 +30,7 @@ class LoadedImage:
 
         s = state()
         self.context = context
-        with s.lock:
-            self.module = Module(s.gpu, load_module(compiled, s.gpu.memory))
+        self.module = Module(s.gpu, load_module(compiled, s.gpu.memory))
         self.functions: dict[str, Function] = {}
         self.handle = s.handles.add(self)
         self.alive = True
@@ -58,8 +57,7 @@ class LoadedImage:
     def place(self, name: str) -> tuple[int, int]:
         """Address and size of a global variable."""
         try:
-            with state().lock:
-                allocation = self.module._loaded.place(name)
+            allocation = self.module._loaded.place(name)
         except KernelNotFoundError:
             raise CudaError(results.NOT_FOUND) from None
         return allocation.address, allocation.size_bytes
@@ -71,8 +69,7 @@ class LoadedImage:
         if not self.alive:
             return
         self.alive = False
-        with s.lock:
-            self.module._loaded.unload()
+        self.module._loaded.unload()
         for function in self.functions.values():
             s.handles.drop(function.handle)
         s.handles.drop(self.handle)

@@ -102,7 +102,6 @@ class State:
     """Everything of one process.  Made by the first cuInit."""
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()
         self.handles = Handles()
         self.process = os.getpid()
         self.primary = Context(primary=True)

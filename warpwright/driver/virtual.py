@@ -78,9 +78,8 @@ def reserve(place: int, size: int, alignment: int, wanted: int, flags: int) -> i
     if not size or size % GRANULARITY_BYTES:
         return results.INVALID_VALUE
     unit = max(alignment, GRANULARITY_BYTES)
-    with s.lock:
-        whole = s.gpu.memory.allocate(size + unit, "reserved addresses")
-        s.gpu.memory.hide(whole)
+    whole = s.gpu.memory.allocate(size + unit, "reserved addresses")
+    s.gpu.memory.hide(whole)
     address = -(-whole.address // unit) * unit
     _ranges.append(Range(whole, address, size))
     c.put64(place, address)
@@ -92,9 +91,8 @@ def address_free(address: int, size: int) -> int | None:
     one = _range(address, size)
     if one.address != address or one.size != size or one.mapped:
         return results.INVALID_VALUE
-    with state().lock:
-        state().gpu.memory.show(one.allocation)
-        state().gpu.memory.free(one.allocation)
+    state().gpu.memory.show(one.allocation)
+    state().gpu.memory.free(one.allocation)
     _ranges.remove(one)
     return None
 
@@ -150,8 +148,7 @@ def unmap(address: int, size: int) -> int | None:
     for at in inside:
         memory, seen, count = one.mapped.pop(at)
         if seen is not None:
-            with state().lock:
-                state().gpu.memory.unmap(seen)
+            state().gpu.memory.unmap(seen)
         _map(at, count, -1, 0)
         _drop(memory)
     return None
@@ -165,8 +162,7 @@ def set_access(address: int, size: int, descriptions: int, count: int) -> int | 
         if address <= at and at + length <= address + size:
             found = True
             if seen is None:
-                with state().lock:
-                    made = state().gpu.memory.map(at, length, f"mapped memory of {length:,} bytes")
+                made = state().gpu.memory.map(at, length, f"mapped memory of {length:,} bytes")
                 one.mapped[at] = (memory, made, length)
     return None if found else results.INVALID_VALUE
 

@@ -49,6 +49,27 @@ def blocks_are_independent(lowered: Sequence[Lowered]) -> bool:
     return True
 
 
+BRIEF_INSTRUCTIONS = 1 << 20
+"""Warp-instructions that end before anybody would press Ctrl-C: some milliseconds of compiled code."""
+
+
+def is_brief(loaded: LoadedKernel, geometry: Geometry) -> bool:
+    """True when a launch must end soon: no branch goes back, none is indirect, no barrier is waited at, and it is small."""
+    if loaded.straight is None:
+        waits = ("barrier", "barrier_red", "bsync", "warpsync", "branch_indirect", "nanosleep")
+        loaded.straight = not any(
+            (op.name == "branch" and op.attr <= instruction.address) or op.name in waits
+            for instruction, low in zip(loaded.program.instructions, lowered_of(loaded), strict=True)
+            for op in low.ops
+            # The compiler ends every kernel with a branch to itself, which nothing reaches.
+            if not (op.name == "branch" and op.attr == instruction.address)
+        )
+    return (
+        loaded.straight
+        and geometry.blocks * geometry.warps_per_block * len(loaded.program.instructions) < BRIEF_INSTRUCTIONS
+    )
+
+
 def lowered_of(loaded: LoadedKernel) -> list[Lowered]:
     """The kernel's common operations, made once."""
     if loaded.lowered is None:

@@ -135,9 +135,16 @@ def uses_system_shared(program: Program) -> bool:
         return False
     layout = bank0_layout(program.arch)
     wanted = {layout.reserved_shared_bytes, layout.reserved_shared_end, layout.reserved_shared_region}
-    return any(
-        _constants(operand) in wanted for instruction in program.instructions for operand in instruction.operands
-    )
+    return _reads(program, "system shared", wanted)
+
+
+def _reads(program: Program, what: str, wanted: set[int]) -> bool:
+    """Whether code reads one of these words of constant bank 0; looked up once for a program."""
+    if what not in program.facts:
+        program.facts[what] = any(
+            _constants(operand) in wanted for instruction in program.instructions for operand in instruction.operands
+        )
+    return program.facts[what]
 
 
 def system_shared_offset(program: Program, geometry: Geometry) -> int:
@@ -209,10 +216,7 @@ def _constants(operand: Operand) -> int | None:
 def is_cooperative(program: Program) -> bool:
     """True when the kernel reads the grid barrier's workspace, so that all of its blocks must run at once."""
     layout = bank0_layout(program.arch)
-    wanted = {layout.grid_workspace_high, layout.grid_workspace_low}
-    return any(
-        _constants(operand) in wanted for instruction in program.instructions for operand in instruction.operands
-    )
+    return _reads(program, "grid workspace", {layout.grid_workspace_high, layout.grid_workspace_low})
 
 
 def check_cooperative(geometry: Geometry, resident: Occupancy, chip: Chip, kernel: str) -> None:

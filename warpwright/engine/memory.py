@@ -13,6 +13,7 @@ import ctypes
 import errno
 import mmap
 import sys
+import threading
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterator
@@ -177,6 +178,8 @@ class DeviceMemory:
         self._freed: deque[Allocation] = deque(maxlen=FREED_REMEMBERED)
         self._table: npt.NDArray[np.uint64] | None = None
         self._abandoned: deque[Allocation] = deque()
+        # Not reentrant: a finalizer that frees memory may run in the middle of anything, in any thread.
+        self._lock = threading.Lock()
         self.observer: Observer | None = None
 
     # --- allocations ------------------------------------------------------------------------------
@@ -189,6 +192,10 @@ class DeviceMemory:
         Raises:
             OutOfMemoryError: says how much was asked for, how much is in use and by what.
         """
+        with self._lock:
+            return self._allocate(size_bytes, name, undefined)
+
+    def _allocate(self, size_bytes: int, name: str, undefined: bool) -> Allocation:
         self._collect()
         if size_bytes < 0:
             raise ValueError(f"an allocation of {size_bytes} bytes was asked for {name}")
@@ -239,26 +246,30 @@ class DeviceMemory:
         Raises:
             ValueError: the range overlaps an allocation.
         """
-        position = bisect_left(self._starts, host_address + size_bytes)
-        if position and self._live[position - 1].end > host_address:
-            raise ValueError(f"{name} overlaps {self._live[position - 1].name}")
-        allocation = Allocation(host_address, size_bytes, name, mapped=True)
-        self._insert(allocation)
-        return allocation
+        with self._lock:
+            self._collect()
+            position = bisect_left(self._starts, host_address + size_bytes)
+            if position and self._live[position - 1].end > host_address:
+                raise ValueError(f"{name} overlaps {self._live[position - 1].name}")
+            allocation = Allocation(host_address, size_bytes, name, mapped=True)
+            self._insert(allocation)
+            return allocation
 
     def unmap(self, allocation: Allocation) -> None:
         """End what :meth:`map` began; the memory itself stays as it is."""
-        self._remove(allocation)
+        self.free(allocation)
 
     def hide(self, allocation: Allocation) -> None:
         """Keep an allocation's range, but no longer let kernels reach it (a reserved range of addresses)."""
-        position = bisect_left(self._starts, allocation.address)
-        del self._starts[position], self._live[position]
-        self._table = None
+        with self._lock:
+            position = bisect_left(self._starts, allocation.address)
+            del self._starts[position], self._live[position]
+            self._table = None
 
     def show(self, allocation: Allocation) -> None:
         """End what :meth:`hide` began."""
-        self._insert(allocation)
+        with self._lock:
+            self._insert(allocation)
 
     def abandon(self, allocation: Allocation) -> None:
         """Free later, at the next allocation or launch: for finalizers, which may run in the middle of anything."""
@@ -268,7 +279,7 @@ class DeviceMemory:
         while self._abandoned:
             allocation = self._abandoned.popleft()
             if not allocation.freed:
-                self.free(allocation)
+                self._free(allocation)
 
     def free(self, allocation: Allocation) -> None:
         """Give an allocation back; its pages return to the host.
@@ -276,6 +287,18 @@ class DeviceMemory:
         Raises:
             FreedArrayError: when it was freed before.
         """
+        if not self._lock.acquire(blocking=False):
+            # Another thread is at it, or this call comes out of a finalizer in the middle of it: later.
+            if allocation.freed:
+                raise FreedArrayError(f"{allocation.name} was freed before")
+            self._abandoned.append(allocation)
+            return
+        try:
+            self._free(allocation)
+        finally:
+            self._lock.release()
+
+    def _free(self, allocation: Allocation) -> None:
         self._remove(allocation)
         if allocation.mapped:
             return
@@ -333,6 +356,10 @@ class DeviceMemory:
 
         The array is never changed in place: a launch may hold it while others allocate.
         """
+        with self._lock:
+            return self._sorted_table()
+
+    def _sorted_table(self) -> npt.NDArray[np.uint64]:
         self._collect()
         if self._table is None:
             pairs = [(a.address, a.end) for a in self._live]
@@ -343,9 +370,12 @@ class DeviceMemory:
     def find(self, address: int) -> Allocation | None:
         """The live allocation that holds ``address``, or None."""
         position = bisect_right(self._starts, address) - 1
-        if position >= 0 and address < self._live[position].end:
-            return self._live[position]
-        return None
+        try:
+            found = self._live[position] if position >= 0 else None
+        except IndexError:
+            # Another thread freed something meanwhile.
+            return self.find(address)
+        return found if found is not None and found.address <= address < found.end else None
 
     def nearest(self, address: int) -> Allocation | None:
         """The live allocation closest to ``address``, or None when there is none."""

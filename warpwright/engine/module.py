@@ -43,6 +43,8 @@ class LoadedKernel:
     """Contents of constant banks other than 0."""
     data: dict[str, bytes]
     """Sections of data, relocated for this kernel's code layout."""
+    straight: bool | None = None
+    """True when no branch goes back, once somebody asked."""
     lowered: list[Lowered] | None = None
     """Common operations of each instruction, once they were needed."""
     interpreted: Kernel | None = None

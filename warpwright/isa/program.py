@@ -140,6 +140,8 @@ class Program:
     """CUDA C++ text, when known: shown beside lines in errors and reports."""
     symbols: Mapping[str, int] = field(default_factory=dict)
     """Global variables of the module by name: filled with device addresses when loaded."""
+    facts: dict[str, bool] = field(default_factory=dict, repr=False, compare=False)
+    """Answers that take a look at every instruction, kept by whoever asked."""
     services: tuple[str, ...] = ()
     """Functions of the driver that the kernel calls (``isa/services.py``)."""
     code_base: int = 0

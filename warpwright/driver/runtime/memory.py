@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
+import platform
+
 from warpwright.driver import c, output, results
 from warpwright.driver.arrays import DriverArray, make
-from warpwright.driver.calls import ENTRIES, CudaError
+from warpwright.driver.calls import ENTRIES, SIGNATURES, CudaError, entry
 from warpwright.driver.copies import BLOCKING, Copy, Fill, Side, check_device, fill, linear
 from warpwright.driver.entry_points import Extent, PitchedPointer
 from warpwright.driver.graphs import submit
@@ -305,6 +308,21 @@ def advise(address: int, size: int, advice: int, where: int) -> int | None:
 @runtime("cudaDeviceGetDefaultMemPool", "cudaDeviceGetMemPool")
 def get_pool(place: int, device: int) -> None:
     c.put64(place, default_pool().handle)
+
+
+def _by_hidden_pointer() -> None:
+    """cudaCreateChannelDesc gives back a structure of 20 bytes: on x86-64 its place is a hidden first argument."""
+    if platform.machine() not in ("x86_64", "AMD64"):
+        return
+    SIGNATURES["cudaCreateChannelDesc"] = "Qiiiii"
+
+    @entry("cudaCreateChannelDesc", result=ctypes.c_uint64)
+    def create_channel_description(place: int, x: int, y: int, z: int, w: int, kind: int) -> int:
+        c.write("5i", place, x, y, z, w, kind)
+        return place
+
+
+_by_hidden_pointer()
 
 
 @runtime("cudaGetChannelDesc")

@@ -1,0 +1,81 @@
+"""The one thread that runs launches: the timing model's own threads belong to the thread that first started them.
+
+A launch is handed over with two locks, which costs a tenth of what a pool's futures do; launches of several threads take
+turns.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+
+POLL_SECONDS = 0.05
+
+
+class Worker:
+    """A thread that does one piece of work at a time."""
+
+    def __init__(self) -> None:
+        self.busy = False
+        self._turn = threading.Lock()
+        self._start = threading.Lock()
+        self._done = threading.Lock()
+        self._start.acquire()
+        self._work: Callable[[], None] = lambda: None
+        threading.Thread(target=self._loop, name="warpwright launch", daemon=True).start()
+
+    def _loop(self) -> None:
+        while True:
+            self._start.acquire()
+            try:
+                self._work()
+            finally:
+                self.busy = False
+                self._done.release()
+
+    def begin(self, work: Callable[[], None]) -> None:
+        """Start ``work``, which raises nothing, when the work of other threads has ended."""
+        self._turn.acquire()
+        self._done.acquire(blocking=False)
+        self._work = work
+        self.busy = True
+        self._start.release()
+
+    def finished(self, timeout: float) -> bool:
+        """Wait a while; True once the work is done.  Ctrl-C is heard."""
+        return self._done.acquire(timeout=timeout) or not self.busy
+
+    def end(self) -> None:
+        """Wait through any number of presses of Ctrl-C, then let the next thread have its turn."""
+        while self.busy:
+            try:
+                self.finished(POLL_SECONDS)
+            except KeyboardInterrupt:
+                continue
+        self._work = lambda: None
+        self._turn.release()
+
+
+_worker: Worker | None = None
+_making = threading.Lock()
+
+
+def worker() -> Worker:
+    """This process's worker."""
+    global _worker
+    if _worker is None:
+        with _making:
+            if _worker is None:
+                _worker = Worker()
+    return _worker
+
+
+def _forget() -> None:
+    """A forked child has none of its parent's threads."""
+    global _worker, _making
+    _worker, _making = None, threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
