@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from warpwright.engine.blocks import BasicBlock
+from warpwright.engine.blocks import INSTRUCTION_BYTES, BasicBlock
 from warpwright.engine.compiled import CompiledExecution
 from warpwright.engine.execute import Counts
 from warpwright.engine.interpreted import InterpretedExecution
@@ -56,17 +56,33 @@ BRIEF_INSTRUCTIONS = 1 << 20
 def is_brief(loaded: LoadedKernel, geometry: Geometry) -> bool:
     """True when a launch must end soon: no branch goes back, none is indirect, no barrier is waited at, and it is small."""
     if loaded.straight is None:
-        waits = ("barrier", "barrier_red", "bsync", "warpsync", "branch_indirect", "nanosleep")
-        loaded.straight = not any(
-            (op.name == "branch" and op.attr <= instruction.address) or op.name in waits
-            for instruction, low in zip(loaded.program.instructions, lowered_of(loaded), strict=True)
-            for op in low.ops
-            # The compiler ends every kernel with a branch to itself, which nothing reaches.
-            if not (op.name == "branch" and op.attr == instruction.address)
-        )
+        loaded.straight = _is_straight(loaded)
     return (
         loaded.straight
         and geometry.blocks * geometry.warps_per_block * len(loaded.program.instructions) < BRIEF_INSTRUCTIONS
+    )
+
+
+def _is_straight(loaded: LoadedKernel) -> bool:
+    waits = ("barrier", "barrier_red", "bsync", "warpsync", "branch_indirect", "nanosleep")
+    places = [
+        (i.address, op)
+        for i, low in zip(loaded.program.instructions, lowered_of(loaded), strict=True)
+        for op in low.ops
+    ]
+    if any(op.name in waits for _, op in places):
+        return False
+    targets = {op.attr for address, op in places if op.name == "branch" and op.attr != address}
+    ends = {
+        i.address
+        for i, low in zip(loaded.program.instructions, lowered_of(loaded), strict=True)
+        if low.ops and low.ops[-1].name == "exit" and not low.ops[-1].args and low.guard is None
+    }
+    # The compiler puts a branch to itself behind the last EXIT, which nothing reaches.
+    return all(
+        op.attr > address or (op.attr == address and address not in targets and address - INSTRUCTION_BYTES in ends)
+        for address, op in places
+        if op.name == "branch"
     )
 
 
