@@ -1,7 +1,8 @@
 """How fast the functional engine runs: ``python -m bench.engine [--chip a100] [--generic]``.
 
 Prints warp-instructions per second of one host thread, compile time from decoded program to machine code, how much
-longer a run with trace records takes, and NumPy's time for the same triad.  Times are the process's CPU time, the
+longer a run with trace records takes, and NumPy's time for the same triad.  Where ``pyopencl`` and the Debian packages
+``oclgrind`` or ``pocl-opencl-icd`` are installed, the same kernels in OpenCL run beside them.  Times are the process's CPU time, the
 shortest of several runs; ratios are of runs that follow each other.
 """
 
@@ -10,7 +11,11 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import importlib.util
+import json
+import os
 import shutil
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -90,18 +95,8 @@ def main() -> None:
     options = parser.parse_args()
     gpu = ww.GPU(options.chip, timing="off")
     module = gpu.compile(SOURCE)
-    generator = np.random.default_rng(0)
-    n = 512
-    many = 1 << 24
-    x, y, z = (gpu.array(generator.random(many, dtype=np.float32)) for _ in range(3))
-    a, b, c = (gpu.array(generator.random(n * n, dtype=np.float32)) for _ in range(3))
-    counts = gpu.array(np.zeros(1024 * 512, dtype=np.int32))
-    launches: list[tuple[str, tuple[int, ...], tuple[int, ...], list[Any]]] = [
-        ("triad", (many // 256,), (256,), [many, 2.0, x, y, z]),
-        ("matmul", (n // 32, n // 8), (32, 8), [n, a, b, c]),
-        ("mandelbrot", (1024 // 32, 512 // 8), (32, 8), [1024, 512, 256, counts]),
-        ("tiled", (n // 16, n // 16), (16, 16), [n, a, b, c]),
-    ]
+    many = FULL["many"]
+    launches = launches_of(gpu, FULL)
     print(f"{'kernel':12} {'compile ms':>10} {'run ms':>9} {'G warp-instr/s':>15} {'traced/untraced':>16}")
     seconds: dict[str, float] = {}
     for name, grid, block, arguments in launches:
@@ -130,6 +125,7 @@ def main() -> None:
         assert traced_outcome.warp_instructions == outcome.warp_instructions
         slower = best(lambda r=traced_room, k=context, m=blocks: r.run(k.address, 0, m)) / seconds[name]
         print(f"{name:12} {compiling * 1e3:10.1f} {seconds[name] * 1e3:9.2f} {speed / 1e9:15.2f} {slower:16.2f}")
+    generator = np.random.default_rng(0)
     host = [generator.random(many, dtype=np.float32) for _ in range(2)]
     out = np.empty_like(host[0])
 
@@ -141,13 +137,65 @@ def main() -> None:
     print(
         f"triad of {many:,} floats: NumPy {reference * 1e3:.2f} ms, here {seconds['triad'] / reference:.2f} times that"
     )
-    for name, found in (
-        ("Oclgrind", shutil.which("oclgrind")),
-        ("PoCL", shutil.which("poclcc")),
-        ("Triton interpreter", importlib.util.find_spec("triton")),
-    ):
-        if found:
-            print(f"{name} is installed ({found}); its own numbers: see docs")
+    beside(gpu, module, options.generic)
+
+
+FULL = {"many": 1 << 24, "n": 512, "width": 1024, "height": 512, "limit": 256}
+SMALL = {"many": 1 << 16, "n": 64, "width": 64, "height": 32, "limit": 256}
+"""What an interpreter of single threads does in seconds."""
+
+
+def launches_of(gpu: Any, sizes: dict[str, int]) -> list[tuple[str, tuple[int, ...], tuple[int, ...], list[Any]]]:
+    """(kernel, grid, block, arguments) with new arrays."""
+    generator = np.random.default_rng(0)
+    many, n, width, height = (sizes[k] for k in ("many", "n", "width", "height"))
+    x, y, z = (gpu.array(generator.random(many, dtype=np.float32)) for _ in range(3))
+    a, b, c = (gpu.array(generator.random(n * n, dtype=np.float32)) for _ in range(3))
+    counts = gpu.array(np.zeros(width * height, dtype=np.int32))
+    return [
+        ("triad", (many // 256,), (256,), [many, 2.0, x, y, z]),
+        ("matmul", (n // 32, n // 8), (32, 8), [n, a, b, c]),
+        ("mandelbrot", (width // 32, height // 8), (32, 8), [width, height, sizes["limit"], counts]),
+        ("tiled", (n // 16, n // 16), (16, 16), [n, a, b, c]),
+    ]
+
+
+def seconds_here(gpu: Any, module: Any, sizes: dict[str, int], generic: bool) -> dict[str, float]:
+    """Time of each kernel, without trace."""
+    found = {}
+    for name, grid, block, arguments in launches_of(gpu, sizes):
+        program, lowered, context = prepare(gpu, module, name, grid, block, arguments)
+        kernel = compile_kernel(program, lowered, context.geometry.block, trace=False, patterns=not generic)
+        room = Workspace(kernel, program.shared_static_bytes, context["local_bytes_per_thread"])
+        blocks = context.geometry.blocks
+        room.run(context.address, 0, blocks)
+        found[name] = best(lambda r=room, k=context, m=blocks: r.run(k.address, 0, m))
+    return found
+
+
+def beside(gpu: Any, module: Any, generic: bool) -> None:
+    """The same work by others, on one thread: an OpenCL simulator, and a runtime that compiles for this CPU."""
+    has_opencl = importlib.util.find_spec("pyopencl") is not None
+    for title, wrapper, sizes in (("Oclgrind", ["oclgrind"], SMALL), ("PoCL", [], FULL)):
+        missing = not has_opencl or (wrapper and not shutil.which(wrapper[0]))
+        if missing:
+            print(f"{title}: not installed")
+            continue
+        command = [*wrapper, sys.executable, "-m", "bench.opencl", json.dumps(sizes)]
+        done = subprocess.run(
+            command, capture_output=True, text=True, env={**os.environ, "POCL_MAX_PTHREAD_COUNT": "1"}, check=False
+        )
+        if done.returncode:
+            reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
+            print(f"{title}: not installed or not working: {reason}")
+            continue
+        theirs = json.loads(done.stdout)
+        ours = seconds_here(gpu, module, sizes, generic)
+        print(f"{theirs['platform'].split(',')[0].strip()}, kernels built in {theirs['building'] * 1e3:.0f} ms:")
+        for name, seconds in theirs["seconds"].items():
+            print(
+                f"  {name:12} {seconds * 1e3:10.2f} ms, here {ours[name] * 1e3:8.3f} ms: {seconds / ours[name]:.1f} times as long"
+            )
 
 
 if __name__ == "__main__":
