@@ -15,6 +15,7 @@ from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, UNSET_KIND, WIDTH
 from warpwright.isa.ops import Access
 
 VEC64 = "<32 x i64>"
+STEP_LIMIT = 1 << 30
 WORDS_BETWEEN_CHECKS = 512
 """Records written without asking for room, except where one block has more."""
 
@@ -57,6 +58,26 @@ def finish_block(w: FunctionWriter) -> None:
         w.emit(f"store ptr {w.field(w.trace_at, 8 * w.trace_words)}, ptr %trace_at")
 
 
+def _first_address(w: FunctionWriter, address: Val, first: int, window: int) -> str:
+    """Lane 0's address: ``first`` bytes from the scalar part."""
+    base = w.scalar(address)
+    root, step = w.offsets_of.get(base, ("", 0))
+    if root and address.shape.bound >= 0 and first >= 0 and abs(step) < STEP_LIMIT:
+        # A known bound: no sum wraps around, so that one address in the block serves all that differ by constants.
+        key = (root, window)
+        if key not in w.trace_heads:
+            wide = w.op(f"sext i32 {root} to i64")
+            w.trace_heads[key] = w.op(f"add i64 {wide}, {window}")
+        step += first
+        return w.op(f"add i64 {w.trace_heads[key]}, {step}") if step else w.trace_heads[key]
+    if first:
+        base = w.op(f"add {address.type} {base}, {first}")
+    if address.type == "i32":
+        base = w.op(f"zext i32 {base} to i64")
+        base = w.op(f"add i64 {base}, {window}") if window else base
+    return base
+
+
 def record_access(w: FunctionWriter, address: Val, access: Access) -> None:
     """A memory record: affine where one stride describes all lanes, a pattern where the compiler knows their distances."""
     if not (w.trace and w.recording):
@@ -79,13 +100,7 @@ def record_access(w: FunctionWriter, address: Val, access: Access) -> None:
     affine = -(1 << 23) <= step < 1 << 23 and offsets == [step * n for n in range(LANES)]
     tag = TAG_AFFINE << 60 | (step & 0xFFFFFF) << 32 if affine else TAG_PATTERN << 60
     _put(w, _head(w, w.exec.bits, tag))
-    base = w.scalar(address)
-    if pattern[0]:
-        base = w.op(f"add {address.type} {base}, {pattern[0]}")
-    if address.type == "i32":
-        base = w.op(f"zext i32 {base} to i64")
-        base = w.op(f"add i64 {base}, {window}") if window else base
-    _put(w, base)
+    _put(w, _first_address(w, address, pattern[0], window))
     if not affine:
         table = w.table(("distances", tuple(offsets)), "i64", offsets, LANES)
         _put(w, table, "ptr")
