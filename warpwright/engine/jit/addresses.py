@@ -15,6 +15,7 @@ from warpwright.isa.ops import Lowered
 
 CARRIES = frozenset(("add", "sub", "mul", "shl"))
 """i64 operations through which an address stays an address."""
+REREAD = frozenset(("get_reg64", "get_ureg64", "sext"))
 
 
 def address_extensions(lowered: Sequence[Lowered], webs: Webs) -> frozenset[tuple[int, int]]:
@@ -22,10 +23,11 @@ def address_extensions(lowered: Sequence[Lowered], webs: Webs) -> frozenset[tupl
     other_uses: set[int] = set()
     found: set[tuple[int, int]] = set()
     before = -1
+    again = list(enumerate(lowered))
     while before != len(other_uses):
         before = len(other_uses)
         found = set()
-        for index, low in enumerate(lowered):
+        for index, low in again:
             ops = low.ops
             only = [True] * len(ops)
             for position in range(len(ops) - 1, -1, -1):
@@ -49,4 +51,6 @@ def address_extensions(lowered: Sequence[Lowered], webs: Webs) -> frozenset[tupl
                         fine = False
                     if not fine:
                         only[value] = False
+        # What the others read they read in every round.
+        again = [(index, low) for index, low in again if any(op.name in REREAD for op in low.ops)]
     return frozenset(found)

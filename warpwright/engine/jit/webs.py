@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 from warpwright.engine.blocks import BasicBlock
 from warpwright.isa.ops import Lowered
@@ -89,10 +90,13 @@ class Webs:
 def cells(name: str, attr: int) -> tuple[Key, ...]:
     """The cells that a get or set operation touches; none for other operations."""
     file = FILE_OF_OP.get(name)
-    if file is None:
-        return ()
-    base = FILE_BASE[file] + attr
-    return (base, base + 1) if name.endswith("64") else (base,)
+    return () if file is None else _cells(file, attr, name.endswith("64"))
+
+
+@cache
+def _cells(file: str, number: int, pair: bool) -> tuple[Key, ...]:
+    base = FILE_BASE[file] + number
+    return (base, base + 1) if pair else (base,)
 
 
 class UnionFind:

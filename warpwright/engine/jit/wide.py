@@ -236,7 +236,7 @@ class _Block:
         carry = None if high is None else self.carries.get(high[0])
         copied = self.halves.get(copy[1][1]) if copy is not None and copy[1][0] == "get_reg" else None
         signs = self.signs
-        for cell in touched(low)[1]:
+        for cell in (c for op in low.ops if op.name[:4] == "set_" for c in cells(op.name, op.attr)):
             if is_predicate(cell):
                 self.carries.pop(cell - FILE_BASE["pred"], None)
             elif cell >= REG:
@@ -326,20 +326,23 @@ def widen(blocks: Sequence[BasicBlock], lowered: Sequence[Lowered]) -> list[Lowe
         one = _Block(result, read_wide, made_wide)
         for index in range(block.first, block.first + block.count):
             one.visit(index)
-    _drop_carries(blocks, lowered, result)
+    if any(new is not old for new, old in zip(result, lowered, strict=True)):
+        _drop_carries(blocks, lowered, result)
     return result
 
 
 def _drop_carries(blocks: Sequence[BasicBlock], before: Sequence[Lowered], result: list[Lowered]) -> None:
     """Leave out carries that nobody reads any more: they would count as other uses of an address's low word."""
     live: list[set[Key]] = [set() for _ in blocks]
+    effects = [_predicates(low) for low in result]
     changed = True
     while changed:
         changed = False
         for block in reversed(blocks):
             alive = set().union(*(live[s] for s in block.successors))
             for index in range(block.first + block.count - 1, block.first - 1, -1):
-                alive = _alive_before(result[index], alive)
+                read, gone = effects[index]
+                alive = alive - gone | read
             if alive != live[block.number]:
                 live[block.number] = alive
                 changed = True
@@ -352,11 +355,13 @@ def _drop_carries(blocks: Sequence[BasicBlock], before: Sequence[Lowered], resul
             )
             if carry_only and not alive & touched(low)[1]:
                 low = result[index] = Lowered([], low.guard)
-            alive = _alive_before(low, alive)
+                effects[index] = _predicates(low)
+            read, gone = effects[index]
+            alive = alive - gone | read
 
 
-def _alive_before(low: Lowered, after: set[Key]) -> set[Key]:
-    """Predicates that may be read from an instruction on, given those behind it."""
+def _predicates(low: Lowered) -> tuple[set[Key], set[Key]]:
+    """(predicates that an instruction reads, those whose content before it nobody can read any more)."""
     read, written = touched(low)
-    alive = after if low.guard is not None else after - written
-    return alive | {cell for cell in read if is_predicate(cell)}
+    gone = set() if low.guard is not None else {cell for cell in written if is_predicate(cell)}
+    return {cell for cell in read if is_predicate(cell)}, gone
