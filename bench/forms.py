@@ -23,7 +23,8 @@ from tests.forms.form import Form
 from tests.forms.run import CHIPS, ENGINES, Outcome, batches, compare
 from tests.sass_oracle import disassemble_words, find_nvdisasm
 from warpwright.isa.sass import UnknownEncoding, decode, format_instruction
-from warpwright.isa.sass.decode import words_of
+from warpwright.isa.sass.decode import ROWS, find_row, words_of
+from warpwright.isa.sass.fields import Row
 from warpwright.toolchain.cubin import read_cubin
 
 COLUMNS = ("forms", "refused", "words", "decoded", "run", "agree", "unordered")
@@ -37,6 +38,8 @@ class Decoding:
         self.tool = find_nvdisasm()
         self.seen: set[int] = set()
         self.wrong: list[str] = []
+        self.reached: set[Row] = set()
+        """Rows of the decoder's tables that a word belongs to."""
 
     def add(self, cubin: bytes, section: str, counts: Counter[str]) -> None:
         """Decode the words of a cubin that were not there before."""
@@ -48,6 +51,8 @@ class Decoding:
         with tempfile.TemporaryDirectory() as folder:
             texts = disassemble_words(self.tool, self.arch, fresh, Path(folder)) if self.tool and fresh else None
         for n, word in enumerate(fresh):
+            if row := find_row(word, self.arch):
+                self.reached.add(row[0])
             try:
                 printed = format_instruction(decode(word, self.arch, 16 * n))
             except UnknownEncoding as error:
@@ -89,6 +94,10 @@ def measure(
                 row["run"] += 1
                 note(outcome, row, wrong)
         print(f"sm_{arch} {section}: " + ", ".join(f"{row[c]} {c}" for c in COLUMNS), file=sys.stderr, flush=True)
+    rows = [r for r in ROWS if r.first <= arch <= r.last]
+    missing = sorted({r.opcode for r in rows} - {r.opcode for r in decoding.reached})
+    reached = sum(r in decoding.reached for r in rows)
+    print(f"sm_{arch}: {reached} of {len(rows)} rows of the decoder's tables reached; no row of {' '.join(missing)}")
     return counts, [*decoding.wrong, *wrong]
 
 

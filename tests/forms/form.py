@@ -64,6 +64,8 @@ class Row:
     threads: int = THREADS
     target: str = ""
     """``a``: needs sm_90a."""
+    opaque: str = ""
+    """Why PTX says less than the machine code fixes: the form is compared between the two engines on machine code alone."""
     unordered: str = ""
     """Why results may legally differ between executions; such a form is run and not compared."""
 

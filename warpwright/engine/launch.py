@@ -234,6 +234,12 @@ def stack_bytes(program: Program) -> int:
     return -(-program.local_bytes_per_thread // 16) * 16
 
 
+CLUSTER_SHAPE, CLUSTER_BLOCKS = 0x144, 0x188
+"""Offsets in bank 0 of sm_90: blocks of a cluster by axis, their reciprocals, clusters of the grid by axis; all blocks of a
+cluster.  Facts: what ptxas makes of ``%cluster_nctaid``, ``%clusterid``, ``%nclusterid`` and ``%cluster_nctarank``; a launch
+without clusters is one of single blocks, as an H200 shows (``bench/data/h200/forms.npz``)."""
+
+
 def constant_bank0(
     program: Program,
     geometry: Geometry,
@@ -262,6 +268,9 @@ def constant_bank0(
     struct.pack_into("<Q", bank, layout.constant_window, constant_window)
     struct.pack_into("<I", bank, layout.grid_workspace_high, grid_workspace >> 32)
     struct.pack_into("<I", bank, layout.grid_workspace_low, grid_workspace & 0xFFFF_FFFF)
+    if program.arch >= 90:
+        struct.pack_into("<3I3f3I", bank, CLUSTER_SHAPE, 1, 1, 1, 1.0, 1.0, 1.0, *geometry.grid)
+        struct.pack_into("<I", bank, CLUSTER_BLOCKS, 1)
     if uses_system_shared(program):
         begin = system_shared_offset(program, geometry)
         struct.pack_into("<I", bank, layout.reserved_shared_bytes, SYSTEM_SHARED_BYTES)

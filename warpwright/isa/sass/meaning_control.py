@@ -184,9 +184,12 @@ def WARPSYNC(i: Instruction, b: Emitter) -> None:
     b.op("warpsync", "void", src32(b, i.operands[0]))
 
 
-@meaning("PMTRIG")
+@meaning("PMTRIG", "ACQBULK", "PREEXIT")
 def PMTRIG(i: Instruction, b: Emitter) -> None:
-    """A trigger for performance monitors, which changes nothing that a program sees."""
+    """Nothing that a program sees: a trigger for performance monitors; and programmatic dependent launch.
+
+    Launches run one after the other, so what a grid waits for (ACQBULK) has ended, and none waits for its leave (PREEXIT).
+    """
     only(i)
 
 

@@ -351,6 +351,29 @@ def LDSM(i: Instruction, b: Emitter) -> None:
         set32(b, Operand(d.kind, d.index + n), value)
 
 
+@meaning("STSM")
+def STSM(i: Instruction, b: Emitter) -> None:
+    """8x8 matrices of 16-bit elements to shared memory: lane 8m + r addresses row r of matrix m; LDSM the other way."""
+    only(i, "16", "M88", "MT88", "2", "4")
+    memory, data = i.operands
+    count = int(i.modifiers[-1]) if i.modifiers[-1] in ("2", "4") else 1
+    at = address(b, memory, False)
+    lane = b.op("special", "i32", attr="laneid")
+    b.op("touch", "void", at, b.icmp("ult", lane, b.const(8 * count)), attr=access(i, "shared", 16))
+    row, column = b.lshr(lane, b.const(2)), b.and_(lane, b.const(3))
+    for matrix in range(count):
+        word = raw32(b, data, matrix)
+        if "MT88" not in i.modifiers:
+            source = b.op("shuffle", "i32", at, b.add(row, b.const(8 * matrix)))
+            b.op("store", "void", b.add(source, b.shl(column, b.const(2))), word, attr=access(i, "shared", 4))
+            continue
+        for half in range(2):
+            which = b.add(b.shl(column, b.const(1)), b.const(8 * matrix + half))
+            place = b.add(b.op("shuffle", "i32", at, which), b.shl(row, b.const(1)))
+            element = b.trunc(b.lshr(word, b.const(16 * half)), "i16")
+            b.op("store", "void", place, element, attr=access(i, "shared", 2))
+
+
 @meaning("MEMBAR")
 def MEMBAR(i: Instruction, b: Emitter) -> None:
     only(i, "SC", "ALL", "VC", "EL", *SCOPES)
