@@ -181,7 +181,7 @@ def test_speed_of_decoding() -> None:
         for word, arch in words
         if word & 0xFFF == 0x224 or word >> 9 & 7
     ]
-    start = time.perf_counter()
+    start = time.process_time()
     done = 0
     for word, arch in fresh:
         try:
@@ -189,5 +189,5 @@ def test_speed_of_decoding() -> None:
         except UnknownEncoding:
             continue
         done += 1
-    rate = done / (time.perf_counter() - start)
+    rate = done / (time.process_time() - start)
     assert rate > 5_000, f"{rate:.0f} instructions/s"  # 40,000/s on an idle core; the bound leaves room for a busy one

@@ -30,6 +30,7 @@ from warpwright.isa.sass import (
     tables_integer,
     tables_memory,
     tables_tensor,
+    tables_texture,
     tables_uniform,
     tables_warp,
 )
@@ -47,6 +48,7 @@ ROWS: tuple[Row, ...] = (
     *tables_control.ROWS,
     *tables_warp.ROWS,
     *tables_tensor.ROWS,
+    *tables_texture.ROWS,
     *tables_uniform.ROWS,
 )
 
