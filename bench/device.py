@@ -108,6 +108,9 @@ class CardBuffer:
 class CardModule:
     """A cubin loaded on the real card."""
 
+    instructions: int | None = None
+    """Not known without a profiler."""
+
     def __init__(self, card: Card, cubin: bytes) -> None:
         self.card = card
         self.handle = ctypes.c_void_p()
@@ -286,6 +289,9 @@ class ModelBuffer:
 class ModelModule:
     """A cubin on the simulated device."""
 
+    instructions: int | None = None
+    """Warp instructions of the last launch."""
+
     def __init__(self, gpu: Any, cubin: bytes) -> None:
         self.module = gpu.compile(cubin)
 
@@ -295,7 +301,9 @@ class ModelModule:
     def launch(self, kernel: str, grid: Dim, block: Dim, args: Sequence[Any], shared_bytes: int = 0) -> float:
         values = [value.array if isinstance(value, ModelBuffer) else value for value in args]
         shape = (grid, block, shared_bytes) if shared_bytes else (grid, block)
-        return float(self.module[kernel][shape](*values).seconds)
+        run = self.module[kernel][shape](*values)
+        self.instructions = run.instructions
+        return float(run.seconds)
 
     def launches(self, kernel: str, grid: Dim, block: Dim, args: Sequence[Any], shared_bytes: int, count: int) -> float:
         return sum(self.launch(kernel, grid, block, args, shared_bytes) for _ in range(count))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from bench.device import open_device
-from bench.micro import atomic, chip, compute, memory, mixture, paths, writes
+from bench.micro import atomic, chip, compute, divergence, handoff, memory, mixture, paths, writes
 from bench.micro.context import Context, Row
 
 SUITES: dict[str, Callable[[Context], list[Row]]] = {
@@ -29,7 +29,8 @@ SUITES: dict[str, Callable[[Context], list[Row]]] = {
     "banks": paths.banks, "strided": writes.strided, "local": writes.local, "mixed": writes.mixed,
     "atom_steps": writes.atom_steps, "uneven": writes.uneven, "touch_after": paths.touch_after, "fills": writes.fills,
     "fills_once": writes.fills_once, "rejoin_once": writes.rejoin_once, "streams_once": writes.streams_once,
-    "empty_once": chip.empty_once, "profile_once": chip.profile_once,
+    "order": divergence.order, "spin": divergence.spin, "release": divergence.release, "handoff": handoff.handoff,
+    "empty_once": chip.empty_once, "profile_once": chip.profile_once, "counted_once": divergence.counted_once,
 }  # fmt: skip
 ON_MODEL = (
     "alu",
@@ -45,6 +46,11 @@ ON_MODEL = (
     "access",
     "queue",
     "fences",
+    "order",
+    "spin",
+    "release",
+    "handoff",
+    "counted_once",
 )
 
 

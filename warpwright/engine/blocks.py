@@ -2,7 +2,8 @@
 
 A block is entered only at its first instruction and left only after its last.  Leaders are: the
 first instruction, targets of branches and of BSSY, what follows a control operation, convergence
-points (BSYNC, WARPSYNC: lanes may have to wait in front of them), and strong accesses to global
+points (BSYNC, WARPSYNC: lanes may have to wait in front of them), indirect branches (they run again for
+each target that lanes have), and strong accesses to global
 or generic memory and clock reads, so that a traced warp can stop *before* them.
 
 Calls and returns are indirect branches through registers (``meaning_control``), so a block that ends
@@ -21,11 +22,11 @@ from warpwright.isa.program import Program
 
 INSTRUCTION_BYTES = 16
 ENDS_BLOCK = frozenset(
-    ("branch", "branch_indirect", "exit", "trap", "bsync", "warpsync", "nanosleep", "barrier", "barrier_red")
+    ("branch", "branch_indirect", "exit", "trap", "bsync", "warpsync", "yield", "nanosleep", "barrier", "barrier_red")
 )
 """Control operations behind which a new block begins."""
-STARTS_BLOCK = frozenset(("bsync", "warpsync"))
-"""Operations that lanes may wait in front of."""
+STARTS_BLOCK = frozenset(("bsync", "warpsync", "branch_indirect"))
+"""Operations that lanes may wait in front of, or that run once for each of their targets."""
 CLOCKS = frozenset(("clock", "clock_lo", "clock_hi", "globaltimer", "globaltimer_lo", "globaltimer_hi"))
 
 

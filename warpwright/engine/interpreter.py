@@ -1,18 +1,16 @@
 """The NumPy interpreter of the common operations: the reference for compiled code and its fallback.
 
-One warp runs with Volta's independent thread scheduling: every lane has a program counter, lanes at the same
-one run together, convergence barriers (B registers) gather lanes.  Among diverged groups the lowest program counter
-runs first, which reconverges early; a group that takes many backward branches while others could run, yields or
-sleeps gives way to the group that has waited longest, so that a spin lock inside one warp finishes (NVIDIA V100
-architecture whitepaper, "Independent Thread Scheduling").
+One warp runs with Volta's independent thread scheduling: lanes that run together are a group, one group runs at a
+time.  Where lanes part, the smaller part goes on (of equal parts the one that falls through) and the other waits on a
+stack; a group runs until it waits, ends or gives way.  Nothing but BSYNC and WARPSYNC joins groups; an indirect branch
+takes the lanes that share the target of the lowest lane, the others run it again.  So an H200 does
+(``bench/micro/divergence.cu``).
 
 A lane waits at BSYNC until every lane of its barrier's mask waits there with the same mask or has exited (BREAK takes
 lanes out of the mask of all its members), and at WARPSYNC until all living lanes of its mask wait at one with
-the same mask.
-A lane may hold a lock while it waits at BSYNC for the very lanes that spin on the lock: the compiler marks such loops
-with YIELD, and a yielded lane no longer holds up a barrier (NVIDIA, US patent 2016/0019066, "Execution of divergent
-threads using a convergence barrier").  Here the waiting lanes go on as soon as the spinning ones yield while nothing else
-could run, as an H200 does (``bench/micro/release.cu``); the two sides then no longer wait for each other.
+the same mask.  A group that executes YIELD or NANOSLEEP goes to the bottom of the stack, and until it runs again no
+BSYNC waits for it: a lane may hold a lock while it waits there for the very lanes that spin on the lock
+(NVIDIA, US patent 2016/0019066, "Execution of divergent threads using a convergence barrier").
 Block barriers count threads; exited threads are not expected, and a warp of which all living lanes have arrived counts
 as 32 where the instruction names a thread count (PTX ISA, ``barrier``).
 """
@@ -56,10 +54,6 @@ if TYPE_CHECKING:
 LANES = 32
 RUNNING, AT_WARPSYNC, AT_BARRIER = -1, 16, 17
 """What a lane waits for: nothing, B register 0..15, a WARPSYNC, a block barrier."""
-BACK_EDGES_BEFORE_SWITCH = 8
-"""Backward branches that a diverged group may take while another group could run."""
-YIELDS_BEFORE_RELEASE = 1
-"""YIELDs that the only running group of a warp may take before lanes that wait for it at BSYNC go on without it."""
 BACK_EDGES_BEFORE_YIELD = 4096
 """Backward branches after which a warp lets other warps run."""
 PASSES_BEFORE_NEXT_BLOCK = 4
@@ -188,10 +182,10 @@ class WarpState:
         self.barrier_mode = ""
         self.barrier_vote = np.zeros(LANES, np.bool_)
         self.barrier_result = 0
-        self.stamps = np.zeros(LANES, np.int64)
-        self.turn = 0
-        self.give_way = False
-        self.idle_yields = 0
+        self.stack: list[tuple[int, npt.NDArray[np.bool_]]] = [(0, ~self.exited)]
+        """Groups that could run: instruction index and lanes; the last goes first."""
+        self.yielded = np.zeros(LANES, np.bool_)
+        """Lanes of groups that gave way and have not run since."""
         self.instructions = 0
         self.thread_instructions = 0
         self.trace: list[int] | None = None
@@ -316,48 +310,67 @@ class WarpState:
             self.trace += [int(a) & 0xFFFFFFFFFFFFFFFF for a in addresses]
 
     # --- scheduling -------------------------------------------------------------------------------
-    def release(self) -> None:
-        """Let go the lanes whose convergence barrier or WARPSYNC is complete."""
-        dead = mask_bits(self.exited)
-        for number in {int(n) for n in self.waiting if n != RUNNING}:
-            if number == AT_BARRIER:
-                continue
+    def ready(self, lanes: npt.NDArray[np.bool_]) -> None:
+        """Push lanes that no longer wait, a group for each instruction at which they stand."""
+        for pc in sorted({int(pc) for pc in self.pcs[lanes]}):
+            self.stack.append((pc, lanes & (self.pcs == pc)))
+
+    def release(self, arriving: npt.NDArray[np.bool_] | None = None) -> bool:
+        """Push the lanes whose convergence barrier or WARPSYNC is complete; True when there were some.
+
+        ``arriving``: lanes that have just arrived, when only their convergence point is asked; a WARPSYNC that they
+        alone complete is not run again.
+        """
+        dead, yielded = mask_bits(self.exited), mask_bits(self.yielded)
+        found = False
+        asked = self.waiting if arriving is None else self.waiting[arriving]
+        for number in sorted({int(n) for n in asked if n != RUNNING and n != AT_BARRIER}):
             here = self.waiting == number
             masks = self.sync_masks if number == AT_WARPSYNC else self.barriers[number]
+            leaving = np.zeros(LANES, np.bool_)
+            excused = dead if number == AT_WARPSYNC else dead | yielded
             for wanted in {int(v) for v in masks[here]}:
                 group = here & (masks == wanted)
-                arrived = mask_bits(group)
-                if wanted & ~dead & ~arrived == 0:
-                    self.waiting[group] = RUNNING
-                    self.pcs[group] += 1
+                if wanted & ~excused & ~mask_bits(group) == 0:
+                    leaving |= group
+            if not leaving.any():
+                continue
+            found = True
+            if number == AT_WARPSYNC:
+                if arriving is None or bool((leaving != arriving).any()):
+                    self.count(int(self.pcs[leaving][0]), leaving)
+            elif yielded:
+                # Who gave way no longer waits for those that go on without it.
+                masks[~leaving] &= np.uint32(~mask_bits(leaving) & 0xFFFFFFFF)
+            self.waiting[leaving] = RUNNING
+            self.pcs[leaving] += 1
+            self.ready(leaving)
+        return found
 
-    def abandon(self, spinning: npt.NDArray[np.bool_]) -> bool:
-        """Let lanes that wait at BSYNC only for spinning lanes go on without them; True when there were some."""
-        dead, spinners = mask_bits(self.exited), mask_bits(spinning)
-        for number in {int(n) for n in self.waiting if 0 <= n < AT_WARPSYNC}:
-            here = self.waiting == number
-            for wanted in {int(v) for v in self.barriers[number][here]}:
-                group = here & (self.barriers[number] == wanted)
-                missing = wanted & ~dead & ~mask_bits(group)
-                if missing & ~spinners == 0:
-                    self.waiting[group] = RUNNING
-                    self.pcs[group] += 1
-                    self.barriers[number][lane_mask(missing)] &= np.uint32(~mask_bits(group) & 0xFFFFFFFF)
-                    return True
-        return False
+    def count(self, pc: int, lanes: npt.NDArray[np.bool_]) -> None:
+        """Count one executed instruction, which is a basic block of its own."""
+        if self.trace is not None:
+            self.trace.append(TAG_BLOCK << 60 | self.launch.kernel.block_at[pc].number << 32 | mask_bits(lanes))
+        self.instructions += 1
+        self.thread_instructions += int(lanes.sum())
+        self.launch.clock += 1
 
-    def choose(self) -> tuple[int, npt.NDArray[np.bool_], bool] | None:
-        """(instruction index, lanes, whether other groups could run too) of the next group, or None."""
-        runnable = ~self.exited & (self.waiting == RUNNING)
-        if not runnable.any():
+    def give_way(self, pc: int, lanes: npt.NDArray[np.bool_]) -> bool:
+        """Put a group at the bottom of the stack; False when no other can go on instead."""
+        others = bool(self.stack)
+        self.stack.insert(0, (pc, lanes))
+        self.yielded |= lanes
+        return others or self.release()
+
+    def choose(self) -> tuple[int, npt.NDArray[np.bool_]] | None:
+        """(instruction index, lanes) of the next group, or None."""
+        if not self.stack:
+            self.release()
+        if not self.stack:
             return None
-        if self.give_way:
-            self.give_way = False
-            index = int(self.pcs[np.where(runnable, self.stamps, np.iinfo(np.int64).max).argmin()])
-        else:
-            index = int(self.pcs[runnable].min())
-        group = runnable & (self.pcs == index)
-        return index, group, bool((runnable & ~group).any())
+        pc, group = self.stack.pop()
+        self.yielded &= ~group
+        return pc, group
 
 
 class BlockState:
@@ -405,6 +418,7 @@ class BlockState:
                     warp.barrier_result = result
                 warp.waiting[lanes] = RUNNING
                 warp.pcs[lanes] += 1
+                warp.ready(lanes)
         return progress
 
 
@@ -458,16 +472,13 @@ def _run(w: WarpState) -> Status:
     total = len(code)
     back_edges = 0
     while True:
-        if (w.waiting != RUNNING).any():
-            w.release()
         chosen = w.choose()
         if chosen is None:
             if (w.waiting == AT_BARRIER).any():
                 return Status.BARRIER
             return Status.EXIT if w.exited.all() else Status.DEADLOCK
-        pc, m, others = chosen
+        pc, m = chosen
         lanes = int(m.sum())
-        turns = 0
         while True:
             if pc >= total:
                 return stop(w, FaultKind.WILD_BRANCH, pc, mask_bits(m), Status.FAULT, 16 * pc)
@@ -503,82 +514,99 @@ def _run(w: WarpState) -> Status:
                 if count == 0:
                     pc += 1
                     continue
+                rest = m & ~taken
                 if count < lanes:
-                    w.pcs[m] = pc + 1
-                    w.pcs[taken] = target
-                    w.stamps[m] = w.turn
-                    if target <= pc:
-                        w.turn += 1
-                        w.stamps[taken] = w.turn
-                        back_edges += 1
-                    break
+                    # The smaller part goes on, the one that falls through when they are equal.
+                    if count < lanes - count:
+                        w.stack.append((pc + 1, rest))
+                    else:
+                        w.stack.append((target, taken))
+                        m, lanes = rest, lanes - count
+                        pc += 1
+                        continue
+                    m, lanes = taken, count
                 if target <= pc:
                     back_edges += 1
-                    turns += 1
-                    if back_edges >= BACK_EDGES_BEFORE_YIELD or (others and turns >= BACK_EDGES_BEFORE_SWITCH):
-                        w.pcs[m] = target
-                        w.turn += 1
-                        w.stamps[m] = w.turn
-                        w.give_way = others
-                        if back_edges >= BACK_EDGES_BEFORE_YIELD:
-                            return Status.YIELD
-                        break
+                    if back_edges >= BACK_EDGES_BEFORE_YIELD:
+                        w.stack.append((target, m))
+                        return Status.YIELD
                 pc = target
                 continue
-            w.pcs[m] = pc + 1
+            if c.control in ("bssy", "break"):
+                _convergence(w, c, e, values)
+                pc += 1
+                continue
             status = _control(w, c, pc, m, e, values)
             if status is not None:
                 return status
-            if c.control in ("bssy", "break") or (c.control == "yield" and not others and not w.give_way):
-                pc += 1
-                continue
             break
 
 
-def _control(w: WarpState, c: Code, pc: int, m: Array, e: Array, values: Any) -> Status | None:
-    """Everything but direct branches; lanes of ``m`` already stand at the next instruction."""
-    kernel = w.launch.kernel
-    if c.control == "branch_indirect":
-        for lane in np.flatnonzero(e):
-            address = int(values[0][lane]) - kernel.program.code_base
-            index = kernel.index_of.get(address & 0xFFFFFFFFFFFFFFFF)
-            if index is None:
-                return stop(w, FaultKind.WILD_BRANCH, pc, 1 << int(lane), Status.FAULT, address & 0xFFFFFFFFFFFFFFFF)
-            w.pcs[lane] = index
-    elif c.control == "exit":
-        w.exited |= e if values is None else e & values[0]
-    elif c.control == "trap":
-        return stop(w, FaultKind.NONE, pc, mask_bits(e), Status.TRAP)
-    elif c.control == "bssy":
+def _convergence(w: WarpState, c: Code, e: Array, values: Any) -> None:
+    if c.control == "bssy":
         w.barriers[c.attr[0]][e] = mask_bits(e)
-    elif c.control == "break":
-        e = e if values is None else e & values[0]
-        leaving = np.uint32(~mask_bits(e) & 0xFFFFFFFF)
-        members = np.uint32(np.bitwise_or.reduce(w.barriers[c.attr][e]))
-        w.barriers[c.attr][lane_mask(int(members))] &= leaving
-    elif c.control in ("bsync", "warpsync"):
+        return
+    e = e if values is None else e & values[0]
+    leaving = np.uint32(~mask_bits(e) & 0xFFFFFFFF)
+    members = np.uint32(np.bitwise_or.reduce(w.barriers[c.attr][e]))
+    w.barriers[c.attr][lane_mask(int(members))] &= leaving
+
+
+def _control(w: WarpState, c: Code, pc: int, m: Array, e: Array, values: Any) -> Status | None:
+    """Everything but direct branches and masks: the group ends here; those that follow it are pushed."""
+    kernel = w.launch.kernel
+    past = m & ~e
+    w.pcs[m] = pc + 1
+    if c.control == "branch_indirect":
+        leader = int(e.argmax())
+        address = int(values[0][leader])
+        here = e & (values[0] == values[0][leader])
+        rest = m & ~here
+        offset = (address - kernel.program.code_base) & 0xFFFFFFFFFFFFFFFF
+        index = kernel.index_of.get(offset)
+        if index is None:
+            return stop(w, FaultKind.WILD_BRANCH, pc, mask_bits(here), Status.FAULT, offset)
+        groups = [(index, here)]
+        if rest.any():
+            # The others run the instruction again; the smaller part goes first.
+            groups.insert(1 if rest.sum() < here.sum() else 0, (pc, rest))
+        w.stack += groups
+        return None
+    if c.control == "exit":
+        gone = e if values is None else e & values[0]
+        w.exited |= gone
+        past = m & ~gone
+        if past.any():
+            w.stack.append((pc + 1, past))
+        return None
+    if c.control == "trap":
+        return stop(w, FaultKind.NONE, pc, mask_bits(e), Status.TRAP)
+    if c.control in ("yield", "nanosleep"):
+        others = w.give_way(pc + 1, m)
+        return Status.YIELD if c.control == "nanosleep" and not others else None
+    if past.any():
+        w.stack.append((pc + 1, past))
+    if c.control in ("bsync", "warpsync"):
         if c.control == "bsync":
             masks, kind = w.barriers[c.attr], c.attr
         else:
+            if c.attr == "exclusive":
+                own = lane_mask(int(values[0][int(e.argmax())]))
+                own[int(e.argmax())] = True
+                if (e & ~own).any():
+                    w.stack.append((pc, e & ~own))
+                e = e & own
             w.sync_masks[e] = values[0][e]
             masks, kind = w.sync_masks, AT_WARPSYNC
         alone = e & (masks & (np.uint32(1) << np.arange(LANES, dtype=np.uint32)) == 0)
+        if alone.any():
+            w.stack.append((pc + 1, alone))
         waits = e & ~alone
         w.waiting[waits] = kind
         w.pcs[waits] = pc
-    elif c.control in ("yield", "nanosleep"):
-        w.turn += 1
-        w.stamps[m] = w.turn
-        runnable = ~w.exited & (w.waiting == RUNNING) & ~m
-        w.give_way = bool(runnable.any())
-        w.idle_yields = 0 if w.give_way else w.idle_yields + 1
-        if w.idle_yields >= YIELDS_BEFORE_RELEASE:
-            w.idle_yields = 0
-            w.give_way = w.abandon(m)
-        if c.control == "nanosleep" and not w.give_way:
-            return Status.YIELD
-    else:
-        _block_barrier(w, c, pc, e, values)
+        w.release(waits)
+        return None
+    _block_barrier(w, c, pc, e, values)
     return None
 
 
@@ -588,6 +616,7 @@ def _block_barrier(w: WarpState, c: Code, pc: int, e: Array, values: Any) -> Non
         number = int(values[0][first]) & 15
         whole = bool((e | w.exited).all())
         w.block.arrived[number] += LANES if whole else int(e.sum())
+        w.stack.append((pc + 1, e))
         return
     w.waiting[e] = AT_BARRIER
     w.pcs[e] = pc

@@ -1,7 +1,7 @@
 """The warp function: blocks, jumps, divergence, stops and resumes.
 
-Labels: ``h<n>`` asks whether lanes are pending for block n, ``e<n>`` enters it, ``b<n>`` is its body behind the
-stop check of a traced strong access, ``tail`` is the end of the chain of blocks.
+Labels: ``e<n>`` enters block n with the lanes in ``p<n>``, ``b<n>`` is its body behind the stop check of a traced
+strong access, ``finish`` is reached when no group can run; ``groups.py`` has those between groups.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from warpwright.engine.jit.arithmetic import canonical_word, emit_pure
 from warpwright.engine.jit.atomics import emit_atomic
 from warpwright.engine.jit.checks import settle_faults
 from warpwright.engine.jit.constants import emit_load_const
-from warpwright.engine.jit.flow import Bits, members
+from warpwright.engine.jit.flow import members
 from warpwright.engine.jit.function import FunctionWriter, Masks, ResumePoint, Val, vector_type
+from warpwright.engine.jit.groups import Groups
 from warpwright.engine.jit.infer import pack, uniform
 from warpwright.engine.jit.loads import emit_load
 from warpwright.engine.jit.nans import late_nans
@@ -32,16 +33,10 @@ from warpwright.engine.jit.stores import emit_store
 from warpwright.engine.jit.webs import FILE_BASE
 from warpwright.isa.ops import Op
 
-YIELDS_AT = 16
-"""Offset in the save area of the count of yields."""
 TURNS_AT = 24
 """Offset in the save area of the count of back edges, which outlives returns."""
-BACK_EDGES_BEFORE_TURN = 4
-"""A diverged group in a spin loop gives way to the warp's other lanes after so many iterations."""
 BACK_EDGES_BEFORE_YIELD = 64
 """A warp in a spin loop gives way to other warps after so many iterations."""
-YIELDS_BEFORE_RELEASE = 32
-"""Returns of a spinning warp before lanes that wait at BSYNC for the spinning ones go on."""
 INSTRUCTIONS_BETWEEN_CANCEL_CHECKS = 1 << 20
 VECBOOL = f"<{LANES} x i1>"
 CONTROL = frozenset(
@@ -60,47 +55,21 @@ class WarpFunction:
         self.name = name
         facts = w.facts
         self.together = facts.together
-        everything = 0
-        for bits in self.together:
-            everything |= bits
-        self.diverged = everything != 0 or facts.divergent != 0
-        pendable = everything
-        for n, block in enumerate(w.blocks):
-            if self.together[n]:
-                pendable |= 1 << n
-            if self.together[n] or facts.divergent >> n & 1:
-                for s in block.successors:
-                    pendable |= 1 << s
         self.waiting = facts.waiting
         # Lanes that a spin loop let go from BSYNC leave others behind, wherever they go.
-        scattered = bool(w.flow.any_fair and self.waiting)
+        scattered = bool(w.flow.gives_way and self.waiting)
         self.held_barriers = [
             n
             for n, end in enumerate(w.flow.ends)
             if end in ("barrier", "barrier_red") and (self.together[n] or scattered)
         ]
         """Blocks that end in a block barrier which only part of the warp may have reached."""
-        for n in self.held_barriers:
-            pendable |= 1 << n | 1 << (n + 1)
-        self.pendable: Bits = pendable
-        self.order = members(pendable)
-        # Where no lane can be left pending, none is left at the end, spin loops or not.
-        self.leftovers = bool(self.order and (w.flow.any_fair or self.waiting or self.held_barriers))
-        self.yields = any(
-            op.name == "yield"
-            for n, block in enumerate(w.blocks)
-            if w.flow.fair[n]
-            for low in w.lowered[block.first : block.first + block.count]
-            for op in low.ops
-        )
-        """Whether spin loops say YIELD (Volta and later do where lanes may wait behind the loop)."""
+        self.groups = Groups(w, self.held_barriers)
         self.wanted_barriers = self._wanted_barrier_webs()
         self.nans = late_nans(w.lowered, w.webs)
         w.single_loads = single_loads(w.lowered, w.webs)
         self.storage = place_variables(w.blocks, w.webs, w.flow)
         self.shared_slots = self._share_slots()
-        self.restarts = False
-        """Whether the chain of blocks begins again from its head."""
         self.words_ahead: list[int] = []
         """For each block written so far: words of trace that may have come since the buffer's room was asked for."""
 
@@ -117,22 +86,6 @@ class WarpFunction:
                 wanted.add(reference.low)
         return wanted
 
-    def next_in_chain(self, after: int, among: Bits) -> str:
-        """Label of the next header behind a block."""
-        later = among >> (after + 1)
-        if not later:
-            return "%tail"
-        return f"%h{after + 1 + (later & -later).bit_length() - 1}"
-
-    def chain_from(self, n: int) -> str:
-        """Where to go when block n has sent its lanes elsewhere."""
-        among = self.together[n]
-        for s in self.w.blocks[n].successors:
-            among |= 1 << s
-        if self.w.flow.any_fair or self.waiting:
-            among = self.pendable | among
-        return self.next_in_chain(n, among & self.pendable)
-
     # --- the whole --------------------------------------------------------------------------------
     def write(self) -> list[str]:
         w = self.w
@@ -140,9 +93,9 @@ class WarpFunction:
             self._block(block.number)
         body = w.lines
         w.lines = []
-        self._tail()
-        if self.restarts:
-            self._restart()
+        if self.groups.exist:
+            self.groups.write()
+        self._finish()
         tail = w.lines
         w.lines = []
         self._returns()
@@ -162,10 +115,6 @@ class WarpFunction:
         for n in range(len(w.blocks)):
             if not self.storage.masks >> n & 1:
                 w.emit(f"%p{n} = alloca i32")
-                w.emit(f"store i32 0, ptr %p{n}")
-        for n in self.held_barriers:
-            w.emit(f"%q{n} = alloca i32")
-            w.emit(f"store i32 0, ptr %q{n}")
         for name, type in (("status", "i32"), ("instructions", "i64"), ("idle", "i64"), ("trace_at", "ptr")):
             w.emit(f"%{name} = alloca {type}")
         w.emit(f"%lane_addresses = alloca [{cold.SCRATCH_BYTES} x i8], align 64")
@@ -194,11 +143,10 @@ class WarpFunction:
                 w.store_field("%needs", cold.NEEDS[name][0], pointer, "ptr")
         w.emit(f"%exited = getelementptr i8, ptr %warp, i64 {WARP['exited']}")
         w.emit(f"%turns = getelementptr i8, ptr %save, i64 {TURNS_AT}")
-        # A resume may begin in the middle of the chain: only a whole pass without progress is a deadlock.
-        first = {"limit": INSTRUCTIONS_BETWEEN_CANCEL_CHECKS, "progress": 1, "release": 0}
-        for name, value in first.items():
-            w.emit(f"%{name} = getelementptr i8, ptr %save, i64 SAVE+{self.slot(name, 8)}")
-            w.emit(f"store i64 {value}, ptr %{name}")
+        w.emit(f"%limit = getelementptr i8, ptr %save, i64 SAVE+{self.slot('limit', 8)}")
+        w.emit(f"store i64 {INSTRUCTIONS_BETWEEN_CANCEL_CHECKS}, ptr %limit")
+        for name, size in self.groups.variables():
+            w.emit(f"%{name} = getelementptr i8, ptr %save, i64 SAVE+{self.slot(name, size)}")
         for name in ("instructions", "idle"):
             w.emit(f"store i64 0, ptr %{name}")
         w.emit("store i32 0, ptr %status")
@@ -220,8 +168,9 @@ class WarpFunction:
             if w.has_storage(live):
                 w.emit(f"store {w.web_type(live)} zeroinitializer, ptr %w{live}")
         w.emit(f"store i64 0, ptr {w.field('%warp', WARP['barrier_lanes'])}")
-        for n in members(self.storage.masks):
-            w.emit(f"store i32 0, ptr %p{n}")
+        for name, size in self.groups.variables():
+            if size == 8:
+                w.emit(f"store i64 0, ptr %{name}")
         w.emit("store i32 %lanes, ptr %p0")
         # Where shapes rely on gridDim.x * blockDim.x staying below 2**31, launches see to it (grid_fits).
         w.emit("br label %e0")
@@ -262,10 +211,10 @@ class WarpFunction:
     def _share_slots(self) -> dict[int, int]:
         """Places of the variables in memory.
 
-        Where lanes wait for others, who needs what no longer follows from the blocks that run: there nothing is shared.
+        Where several groups can exist, who needs what no longer follows from the blocks that run: there nothing is shared.
         """
         w = self.w
-        if self.leftovers or w.flow.any_fair or self.waiting:
+        if self.groups.exist:
             return {}
         sizes = {n: self._web_size(n) for n in self.storage.webs if w.has_storage(n)}
         offsets, end = share_slots(w.blocks, w.webs, w.facts.live_elsewhere, sizes)
@@ -273,8 +222,8 @@ class WarpFunction:
         return offsets
 
     def _others_at(self, resume: ResumePoint) -> bool:
-        """Whether lanes may be pending elsewhere at a resume point; at a convergence point they are on their way."""
-        if resume.kind in ("chain", "barrier") or (self.w.flow.any_fair and self.waiting):
+        """Whether other groups may stand elsewhere at a resume point; at a convergence point they are on their way."""
+        if resume.kind in ("next", "scan", "barrier") or (self.w.flow.gives_way and self.waiting):
             # Lanes that a spin loop let go from BSYNC have left others behind it.
             return True
         return bool(self.together[resume.block]) or bool(self.waiting >> resume.block & 1)
@@ -290,7 +239,7 @@ class WarpFunction:
         w = self.w
         blocks: set[int] = {resume.block}
         if self._others_at(resume):
-            blocks.update(self.order)
+            blocks.update(members(self.groups.stands | self.waiting))
         live: set[int] = set()
         for n in blocks:
             live |= w.webs.live_in[n]
@@ -310,7 +259,7 @@ class WarpFunction:
 
     def resume_point(self, kind: str, block: int) -> ResumePoint:
         w = self.w
-        key = (kind, -1 if kind in ("chain", "barrier") else block)
+        key = (kind, -1 if kind in ("next", "scan", "barrier") else block)
         if key not in w.resumes:
             w.resumes[key] = ResumePoint(len(w.resumes) + 1, kind, block)
         return w.resumes[key]
@@ -322,12 +271,10 @@ class WarpFunction:
         for n in self.live_at(resume):
             if n not in self.storage.webs:
                 found.append((f"%w{n}", w.web_type(n), self.web_slot(n)))
-        pending = {resume.block} if resume.block >= 0 else set()
-        if self._others_at(resume):
-            pending.update(self.order)
-        found += [(f"%p{n}", "i32", self.slot(f"p{n}", 8)) for n in sorted(pending) if not self.storage.masks >> n & 1]
-        if self.leftovers:
-            found += [(f"%q{n}", "i32", self.slot(f"q{n}", 8)) for n in self.held_barriers]
+        if resume.kind in ("enter", "body") and not self.storage.masks >> resume.block & 1:
+            found.append((f"%p{resume.block}", "i32", self.slot(f"p{resume.block}", 8)))
+        if resume.kind == "red" and not self.storage.masks >> resume.block & 1:
+            found.append((f"%p{resume.block}", "i32", self.slot(f"p{resume.block}", 8)))
         return found
 
     def save_label(self, kind: str, block: int) -> str:
@@ -360,24 +307,25 @@ class WarpFunction:
             for n in self.held_barriers:
                 held = w.op(f"load i32, ptr %q{n}")
                 w.emit(f"store i32 0, ptr %q{n}")
-                old = w.op(f"load i32, ptr %p{n + 1}")
-                w.emit(f"store i32 {w.op(f'or i32 {old}, {held}')}, ptr %p{n + 1}")
+                some = w.op(f"icmp ne i32 {held}, 0")
+                then, after = w.new_label("held"), w.new_label("after")
+                w.emit(f"br i1 {some}, label %{then}, label %{after}")
+                w.label(then)
                 if w.flow.ends[n] == "barrier_red":
-                    some = w.op(f"icmp ne i32 {held}, 0")
-                    then, after = w.new_label("red"), w.new_label("after")
-                    w.emit(f"br i1 {some}, label %{then}, label %{after}")
-                    w.label(then)
                     self._finish_red(n, held)
-                    w.emit(f"br label %{after}")
-                    w.label(after)
+                self.groups.push(n + 1, held)
+                w.emit(f"br label %{after}")
+                w.label(after)
             w.emit(f"store i64 0, ptr {w.field('%warp', WARP['barrier_lanes'])}")
         if resume.kind == "red":
             lanes = w.load_field("%warp", WARP["barrier_lanes"], "i32")
             self._finish_red(resume.block - 1, lanes)
         if resume.kind in ("red", "enter"):
             w.emit(f"store i64 0, ptr {w.field('%warp', WARP['barrier_lanes'])}")
-        if resume.kind in ("chain", "barrier"):
-            w.emit(f"br label %h{self.order[0]}")
+        if resume.kind in ("next", "barrier"):
+            w.emit("br label %next")
+        elif resume.kind == "scan":
+            w.emit("br label %scan")
         elif resume.kind == "body":
             w.emit(f"br label %b{resume.block}")
         else:
@@ -388,57 +336,45 @@ class WarpFunction:
         w = self.w
         index = w.blocks[n].first + w.blocks[n].count - 1
         w.block = n
-        w.held = {}
-        w.numbered = {}
-        w.fresh = []
-        w.noted_exec = ""
+        w.forget()
         w.mask = Masks(lanes)
         self._instruction(index, after_barrier=True)
         w.store_webs(w.webs.live_in[n + 1])
-        w.held = {}
-        w.numbered = {}
-        w.fresh = []
+        w.forget()
 
-    def _tail(self) -> None:
+    def _finish(self) -> None:
+        """No group can run: every lane has ended, or they wait at a block barrier, or for each other."""
         w = self.w
-        w.label("tail")
-        if not self.leftovers:
+        w.label("finish")
+        if not self.groups.syncs and not self.held_barriers:
             w.emit(f"store i32 {int(Status.EXIT)}, ptr %status")
             w.emit("br label %return")
             return
-        pending = "0"
-        for n in self.order:
-            pending = w.op(f"or i32 {pending}, " + w.op(f"load i32, ptr %p{n}"))
+        waiting = "0"
+        for n in self.groups.syncs:
+            waiting = w.op(f"or i32 {waiting}, " + w.op(f"load i32, ptr %a{n}"))
         held = "0"
         for n in self.held_barriers:
             held = w.op(f"or i32 {held}, " + w.op(f"load i32, ptr %q{n}"))
-        none = w.op(f"icmp eq i32 {w.op(f'or i32 {pending}, {held}')}, 0")
-        w.emit(f"br i1 {none}, label %all_exited, label %some_left")
+        none = w.op(f"icmp eq i32 {w.op(f'or i32 {waiting}, {held}')}, 0")
+        w.emit(f"br i1 {none}, label %all_exited, label %stuck")
         w.label("all_exited")
         w.emit(f"store i32 {int(Status.EXIT)}, ptr %status")
         w.emit("br label %return")
-        w.label("some_left")
-        moved = w.op("icmp ne i32 " + w.op("load i32, ptr %progress") + ", 0")
-        moved = w.op(f"and i1 {moved}, {w.op(f'icmp ne i32 {pending}, 0')}")
-        w.emit(f"br i1 {moved}, label %again, label %stuck")
-        w.label("again")
-        w.emit("store i32 0, ptr %progress")
-        self.restarts = True
-        w.emit("br label %restart")
         w.label("stuck")
-        at_barrier = w.op(f"icmp ne i32 {held}, 0")
         if self.held_barriers:
+            at_barrier = w.op(f"icmp ne i32 {held}, 0")
             w.emit(f"br i1 {at_barrier}, label %arrive, label %deadlock")
             w.label("arrive")
             w.emit(f"store i32 {int(Status.BARRIER)}, ptr %status")
-            w.emit(f"br label {self.save_label('barrier', self.order[0])}")
+            w.emit(f"br label {self.save_label('barrier', -1)}")
         else:
             w.emit("br label %deadlock")
         w.label("deadlock")
-        first = members(self.waiting)[0] if self.waiting else self.order[0]
+        first = self.groups.syncs[0] if self.groups.syncs else 0
         address = w.program.instructions[w.blocks[first].first].address
         w.store_field("%warp", WARP["fault_instruction"], str(address))
-        w.store_field("%warp", WARP["fault_lanes"], w.op(f"zext i32 {pending} to i64"))
+        w.store_field("%warp", WARP["fault_lanes"], w.op(f"zext i32 {waiting} to i64"))
         w.emit(f"store i32 {int(Status.DEADLOCK)}, ptr %status")
         w.emit("br label %return")
 
@@ -475,14 +411,7 @@ class WarpFunction:
         w = self.w
         block = w.blocks[n]
         w.block = n
-        w.held = {}
-        w.numbered = {}
-        w.fresh = []
-        w.noted_exec = ""
-        if self.pendable >> n & 1:
-            w.label(f"h{n}")
-            some = w.op("icmp ne i32 " + w.op(f"load i32, ptr %p{n}") + ", 0")
-            w.emit(f"br i1 {some}, label %e{n}, label {self.next_in_chain(n, self.pendable)}")
+        w.forget()
         w.label(f"e{n}")
         start = len(w.lines)
         if w.trace and block.stop:
@@ -490,26 +419,17 @@ class WarpFunction:
             w.emit(f"store i32 {int(status)}, ptr %status")
             w.emit(f"br label {self.save_label('body', n)}")
             w.label(f"b{n}")
-        if self.waiting >> n & 1 and w.flow.starts[n]:
-            mask = self._wait(n)
+        if self.groups.waits >> n & 1:
+            self.groups.converge(n, self._warpsync_mask)
         else:
             mask = w.op(f"load i32, ptr %p{n}")
-            w.emit(f"store i32 0, ptr %p{n}")
-        if self.leftovers:
-            w.emit("store i32 1, ptr %progress")
-        w.mask = Masks(mask)
-        made = w.op("load i64, ptr %instructions")
-        w.emit(f"store i64 {w.op(f'add i64 {made}, {block.count}')}, ptr %instructions")
-        w.declared["llvm.ctpop.i32"] = "declare i32 @llvm.ctpop.i32(i32)"
-        absent = w.op(f"call i32 @llvm.ctpop.i32(i32 {w.op(f'xor i32 {mask}, -1')})")
-        idle = w.op(f"zext i32 {w.op(f'mul i32 {absent}, {block.count}')} to i64")
-        total = w.op(f"add i64 {idle}, " + w.op("load i64, ptr %idle"))
-        w.emit(f"store i64 {total}, ptr %idle")
-        tr.record_block(w, n, mask)
-        last = block.first + block.count - 1
-        for index in range(block.first, last):
-            self._instruction(index)
-        self._last(n, last)
+            w.mask = Masks(mask)
+            self.groups.executed(mask, block.count)
+            tr.record_block(w, n, mask)
+            last = block.first + block.count - 1
+            for index in range(block.first, last):
+                self._instruction(index)
+            self._last(n, last)
         if w.trace:
             self._ask_for_room(n, start)
 
@@ -542,9 +462,8 @@ class WarpFunction:
         if blocks[n].stop:
             self.words_ahead.append(w.trace_words)
             return
-        back = any(n in b.successors for b in blocks[n:]) or (self.yields and bool(self.waiting >> n & 1))
-        inside = self.pendable >> n & 1
-        before = [m for m in range(n) if inside or n in blocks[m].successors]
+        back = any(n in b.successors for b in blocks[n:]) or self.groups.enters(n)
+        before = [m for m in range(n) if n in blocks[m].successors]
         due, words = tr.words_ahead(w.trace_words, [self.words_ahead[m] for m in before], back)
         self.words_ahead.append(words)
         if due:
@@ -552,74 +471,6 @@ class WarpFunction:
             w.lines = []
             self._stop_when_full(self.save_label("enter", n))
             w.lines = written[:start] + w.lines + written[start:]
-
-    def _restart(self) -> None:
-        """Back to the head of the chain of blocks."""
-        w = self.w
-        w.label("restart")
-        if w.trace:
-            self._stop_when_full(self.save_label("chain", self.order[0]))
-        w.emit(f"br label %h{self.order[0]}")
-
-    def _wait(self, n: int) -> str:
-        """Lanes that may leave a convergence point now; the rest stay pending."""
-        w = self.w
-        arrived = w.op(f"load i32, ptr %p{n}")
-        gone = w.op("load i32, ptr %exited")
-        alive = w.op(f"and i32 %lanes, {w.op(f'xor i32 {gone}, -1')}")
-        index = w.blocks[n].first
-        if w.flow.starts[n] == "bsync":
-            web = w.webs.references[index, len(w.lowered[index].ops) - 1].low
-            wanted = w.read_web(web)
-            here = arrived
-        else:
-            wanted = self._warpsync_mask(index)
-            here = arrived
-            for other in members(self.waiting):
-                if other != n and w.flow.starts[other] == "warpsync":
-                    here = w.op(f"or i32 {here}, " + w.op(f"load i32, ptr %p{other}"))
-        vec = "<32 x i32>"
-        if w.flow.saved >> n & 1:
-            missing_lanes = self._missing_in_groups(w.vector(wanted), arrived, alive)
-        else:
-            missing_lanes = w.splat("i32", w.op(f"and i32 {alive}, {w.op(f'xor i32 {here}, -1')}"))
-        absent = w.op(f"and {vec} {w.vector(wanted)}, {missing_lanes}")
-        complete = w.op(f"icmp eq {vec} {absent}, zeroinitializer")
-        leaving = w.op(f"and i32 {arrived}, {w.bits_of(complete)}")
-        if w.flow.any_fair and w.flow.starts[n] == "bsync":
-            force = w.op("icmp ne i32 " + w.op("load i32, ptr %release") + ", 0")
-            leaving = w.op(f"select i1 {force}, i32 {arrived}, i32 {leaving}")
-            # Who is left behind no longer waits for the group, nor the group for them.
-            kept = w.op(f"and {vec} {w.vector(wanted)}, {w.splat('i32', w.op(f'xor i32 {arrived}, -1'))}")
-            inside = w.op(f"bitcast i32 {arrived} to {VECBOOL}")
-            split = w.op(f"select {VECBOOL} {inside}, {vec} {w.splat('i32', arrived)}, {vec} {kept}")
-            chosen = w.op(f"select i1 {force}, {vec} {split}, {vec} {w.vector(wanted)}")
-            w.emit(f"store {vec} {chosen}, ptr %w{web}")
-            w.held = {}
-        stay = w.op(f"and i32 {arrived}, {w.op(f'xor i32 {leaving}, -1')}")
-        none = w.op(f"icmp eq i32 {leaving}, 0")
-        go = w.new_label("joined")
-        w.emit(f"br i1 {none}, label {self.next_in_chain(n, self.pendable)}, label %{go}")
-        w.label(go)
-        if w.flow.any_fair and w.flow.starts[n] == "bsync":
-            w.emit("store i32 0, ptr %release")
-        w.emit(f"store i32 {stay}, ptr %p{n}")
-        return leaving
-
-    def _missing_in_groups(self, wanted: str, arrived: str, alive: str) -> str:
-        """For each lane, the live lanes that have not arrived in its group, as <32 x i32>.
-
-        In recursive code lanes of several depths wait at one BSYNC: one that waits for an inner group, which does not
-        hold this lane, has not arrived in the group of this lane.
-        """
-        w = self.w
-        rows = "zeroinitializer"
-        for lane in range(LANES):
-            inside = w.op(f"and <32 x i32> {wanted}, {w.literal_vector('i32', (1 << lane,) * LANES)}")
-            group = w.op(f"and i32 {arrived}, {w.bits_of(w.op(f'icmp ne <32 x i32> {inside}, zeroinitializer'))}")
-            missing = w.op(f"and i32 {alive}, {w.op(f'xor i32 {group}, -1')}")
-            rows = w.op(f"insertelement <32 x i32> {rows}, i32 {missing}, i64 {lane}")
-        return rows
 
     def _warpsync_mask(self, index: int) -> Val:
         """The operand of a WARPSYNC, computed before its lanes are known."""
@@ -893,36 +744,20 @@ class WarpFunction:
             self._trap(n, index)
         elif end == "nanosleep":
             self._nanosleep(n, args[0])
+        elif end == "yield":
+            self.groups.give_way(n + 1, w.mask.bits, lambda: self._goto(n, n + 1, w.mask.bits))
         else:
             self._barrier(n, op, args)
 
-    def _pend(self, n: int, target: int, lanes: str) -> None:
-        """Mark lanes as pending for a block."""
-        w = self.w
-        if self.together[n] >> target & 1 or w.flow.any_fair or (self.waiting >> target & 1):
-            old = w.op(f"load i32, ptr %p{target}")
-            lanes = w.op(f"or i32 {old}, {lanes}")
-        w.emit(f"store i32 {lanes}, ptr %p{target}")
-
     def _goto(self, n: int, target: int, lanes: str) -> None:
-        """All running lanes go to one block."""
+        """A group goes to a block."""
         w = self.w
         if target >= len(w.blocks):
             self._wild(n, lanes, str(16 * sum(b.count for b in w.blocks)))
             return
-        self._pend(n, target, lanes)
-        self._jump(n, target)
-
-    def _jump(self, n: int, target: int) -> None:
-        """Continue at a block that has pending lanes."""
-        w = self.w
+        w.emit(f"store i32 {lanes}, ptr %p{target}")
         if target <= n:
             self._back_edge(n, target)
-            return
-        between = self.together[n] if not (w.flow.any_fair or self.waiting) else self.pendable * bool(self.together[n])
-        between &= (1 << target) - (1 << (n + 1))
-        if between:
-            w.emit(f"br label {self.next_in_chain(n, between | 1 << target)}")
         else:
             w.emit(f"br label %e{target}")
 
@@ -947,7 +782,6 @@ class WarpFunction:
         if not fair:
             w.emit(f"br label %e{target}")
             return
-        self._release_waiting(n)
         turns = w.op("add i32 1, " + w.op("load i32, ptr %turns"))
         w.emit(f"store i32 {turns}, ptr %turns")
         enough = w.op(f"icmp uge i32 {turns}, {BACK_EDGES_BEFORE_YIELD}")
@@ -955,46 +789,10 @@ class WarpFunction:
         w.emit(f"br i1 {enough}, label %{leave_warp}, label %{stay}")
         w.label(leave_warp)
         w.emit("store i32 0, ptr %turns")
-        if self.waiting:
-            # Lanes that wait at BSYNC may hold what the spinning ones wait for.
-            pointer = w.field("%save", YIELDS_AT)
-            count = w.op("add i64 1, " + w.op(f"load i64, ptr {pointer}"))
-            forced = w.op(f"icmp uge i64 {count}, {YIELDS_BEFORE_RELEASE}")
-            w.emit(f"store i64 {w.op(f'select i1 {forced}, i64 0, i64 {count}')}, ptr {pointer}")
-            forcing, plain = w.new_label("force"), w.new_label("plain")
-            w.emit(f"br i1 {forced}, label %{forcing}, label %{plain}")
-            w.label(forcing)
-            w.emit("store i32 1, ptr %release")
-            w.emit(f"br label {self.chain_from(n)}")
-            w.label(plain)
         w.emit(f"store i32 {int(Status.YIELD)}, ptr %status")
-        w.emit(f"br label {self.save_label('chain' if self.together[target] | self.together[n] else 'enter', target)}")
+        w.emit(f"br label {self.save_label('enter', target)}")
         w.label(stay)
-        if self.together[n]:
-            rest = w.op(f"and i32 {turns}, {BACK_EDGES_BEFORE_TURN - 1}")
-            turn = w.op(f"icmp eq i32 {rest}, 0")
-            w.emit(f"br i1 {turn}, label {self.chain_from(n)}, label %e{target}")
-        else:
-            w.emit(f"br label %e{target}")
-
-    def _release_waiting(self, n: int) -> None:
-        """A spinning group that executes YIELD lets the lanes that wait for it at BSYNC go on at once.
-
-        Measured on an H200 (``bench/micro/release.cu``): the k-th lane of a warp to take a spin lock has polled k times.
-        """
-        w = self.w
-        if not self.yields:
-            return
-        for other in members(self.waiting & self.pendable):
-            if w.flow.starts[other] != "bsync" or other == n:
-                continue
-            some = w.op("icmp ne i32 " + w.op(f"load i32, ptr %p{other}") + ", 0")
-            forcing, plain = w.new_label("released"), w.new_label("spin")
-            w.emit(f"br i1 {some}, label %{forcing}, label %{plain}")
-            w.label(forcing)
-            w.emit("store i32 1, ptr %release")
-            w.emit(f"br label %h{other}")
-            w.label(plain)
+        w.emit(f"br label %e{target}")
 
     def _taken(self, condition: Val | None) -> tuple[Masks, Val | None, bool]:
         """(lanes that take a jump, the scalar that decides for all or None, whether it is inverted)."""
@@ -1029,23 +827,26 @@ class WarpFunction:
         if target == n + 1:
             self._goto(n, target, w.mask.bits)
             return
-        self._pend(n, target, taken.bits)
-        self._pend(n, n + 1, rest)
-        some, none = w.new_label("some"), w.new_label("none")
-        if target > n:
-            left = w.op(f"icmp ne i32 {rest}, 0")
-            w.emit(f"br i1 {left}, label %{some}, label %{none}")
-            w.label(some)
-            self._jump(n, n + 1)
-            w.label(none)
-            self._jump(n, target)
-            return
-        back = w.op(f"icmp ne i32 {taken.bits}, 0")
-        w.emit(f"br i1 {back}, label %{some}, label %{none}")
-        w.label(some)
-        self._back_edge(n, target)
-        w.label(none)
-        self._jump(n, n + 1)
+        self._fork(n, n + 1, rest, target, taken.bits)
+
+    def _fork(self, n: int, first: int, first_lanes: str, second: int, second_lanes: str) -> None:
+        """Two ways for the lanes of a group; it parts when both have some."""
+        w = self.w
+        one, other, two, both = (w.new_label(stem) for stem in ("all", "some", "none", "both"))
+        # A loop's way back is what its group mostly takes whole.
+        checks = [(second_lanes, one), (first_lanes, two)]
+        if second <= n:
+            checks.reverse()
+        (lanes, label), (lanes2, label2) = checks
+        w.emit(f"br i1 {w.op(f'icmp eq i32 {lanes}, 0')}, label %{label}, label %{other}, !prof !0")
+        w.label(other)
+        w.emit(f"br i1 {w.op(f'icmp eq i32 {lanes2}, 0')}, label %{label2}, label %{both}")
+        w.label(one)
+        self._goto(n, first, first_lanes)
+        w.label(two)
+        self._goto(n, second, second_lanes)
+        w.label(both)
+        self.groups.part(n, first, first_lanes, second, second_lanes, lambda block, lanes: self._goto(n, block, lanes))
 
     def _wild(self, n: int, lanes: str, address: str) -> None:
         w = self.w
@@ -1086,28 +887,33 @@ class WarpFunction:
             self._wild(n, w.mask.bits, value)
             return
         vector = w.vector(address)
-        rest = w.mask.bits
+        lanes = w.exec.bits
         if guarded:
-            rest = w.exec.bits
-            stay = w.op(f"and i32 {w.mask.bits}, {w.op(f'xor i32 {rest}, -1')}")
-            self._pend(n, n + 1, stay)
-        for target in targets:
-            place = w.program.instructions[w.blocks[target].first].address + base
-            same = w.op(f"icmp eq <32 x i64> {vector}, {w.literal_vector('i64', (place,) * LANES)}")
-            here = w.op(f"and i32 {rest}, {w.bits_of(same)}")
-            rest = w.op(f"and i32 {rest}, {w.op(f'xor i32 {here}, -1')}")
-            old = w.op(f"load i32, ptr %p{target}")
-            w.emit(f"store i32 {w.op(f'or i32 {old}, {here}')}, ptr %p{target}")
-        lost = w.op(f"icmp ne i32 {rest}, 0")
-        wild, go = w.new_label("wild"), w.new_label("go")
-        w.emit(f"br i1 {lost}, label %{wild}, label %{go}")
+            some, none = w.new_label("some"), w.new_label("none")
+            w.emit(f"br i1 {w.op(f'icmp ne i32 {lanes}, 0')}, label %{some}, label %{none}")
+            w.label(none)
+            self._goto(n, n + 1, w.mask.bits)
+            w.label(some)
+        # The lowest lane's target; lanes for others, and those that only pass, run the instruction again.
+        number = ln.first_lane_number(w, w.exec)
+        place = w.op(f"extractelement <32 x i64> {vector}, i32 {number}")
+        same = w.op(f"icmp eq <32 x i64> {vector}, {w.splat('i64', place)}")
+        here = w.op(f"and i32 {lanes}, {w.bits_of(same)}")
+        rest = w.op(f"xor i32 {w.mask.bits}, {here}")
+        value = w.op(f"sub i64 {place}, {base}")
+        labels = [(w.program.instructions[w.blocks[t].first].address, t, w.new_label("go")) for t in targets]
+        wild = w.new_label("wild")
+        w.emit(f"switch i64 {value}, label %{wild} [" + " ".join(f"i64 {a}, label %{x}" for a, _, x in labels) + "]")
+        for _, target, name in labels:
+            w.label(name)
+            alone, parted = w.new_label("one"), w.new_label("several")
+            w.emit(f"br i1 {w.op(f'icmp eq i32 {rest}, 0')}, label %{alone}, label %{parted}")
+            w.label(alone)
+            self._goto(n, target, here)
+            w.label(parted)
+            self.groups.part(n, target, here, n, rest, lambda block, lanes: self._goto(n, block, lanes))
         w.label(wild)
-        number = ln.first_lane_number(w, Masks(rest))
-        found = w.op(f"sub i64 {w.op(f'extractelement <32 x i64> {vector}, i32 {number}')}, {base}")
-        self._wild(n, rest, found)
-        w.label(go)
-        self.restarts = True
-        w.emit("br label %restart")
+        self._wild(n, here, value)
 
     def _exit(self, n: int, condition: Val | None) -> None:
         w = self.w
@@ -1141,11 +947,7 @@ class WarpFunction:
         self._after_exit(n)
 
     def _after_exit(self, n: int) -> None:
-        if self.together[n]:
-            among = self.pendable if (self.w.flow.any_fair or self.waiting) else self.together[n]
-            self.w.emit(f"br label {self.next_in_chain(n, among & self.pendable)}")
-        else:
-            self.w.emit("br label %tail")
+        self.w.emit("br label %next" if self.groups.exist else "br label %finish")
 
     def _trap(self, n: int, index: int) -> None:
         w = self.w
@@ -1164,15 +966,16 @@ class WarpFunction:
 
     def _nanosleep(self, n: int, time: Val) -> None:
         w = self.w
-        self._pend(n, n + 1, w.mask.bits)
         longest = w.op(f"zext i32 {w.scalar(ln.first_lane(w, time, w.exec))} to i64")
         w.store_field("%warp", WARP["sleep_ns"], longest)
         w.emit(f"store i32 {int(Status.SLEEP if w.trace else Status.YIELD)}, ptr %status")
-        if self.together[n]:
-            # Other lanes first; the warp gives way once all of them are behind.
-            w.emit(f"br label {self.save_label('chain', n + 1)}")
-        else:
+        w.emit(f"store i32 {w.mask.bits}, ptr %p{n + 1}")
+        if not self.groups.exist:
             w.emit(f"br label {self.save_label('enter', n + 1)}")
+            return
+        others = w.op("icmp ne i64 " + w.op("load i64, ptr %depth") + ", 0")
+        self.groups.step_back(n + 1, w.mask.bits)
+        w.emit(f"br i1 {others}, label {self.save_label('next', -1)}, label {self.save_label('scan', -1)}")
 
     def _barrier(self, n: int, op: Op, args: list[Val]) -> None:
         """A block barrier: tell which, save, return."""
@@ -1208,9 +1011,8 @@ class WarpFunction:
         if held:
             old = w.op(f"load i32, ptr %q{n}")
             w.emit(f"store i32 {w.op(f'or i32 {old}, {w.mask.bits}')}, ptr %q{n}")
-            w.emit("store i32 1, ptr %progress")
-            w.emit(f"br label {self.chain_from(n)}")
+            w.emit("br label %next")
             return
-        self._pend(n, n + 1, w.mask.bits)
+        w.emit(f"store i32 {w.mask.bits}, ptr %p{n + 1}")
         kind = "red" if op.name == "barrier_red" else "enter"
         w.emit(f"br label {self.save_label(kind, n + 1)}")

@@ -1,12 +1,10 @@
 """Control flow: where lanes of one warp can be at the same time.
 
-Volta's divergence is compiled to one static control-flow graph: each block has a mask of pending lanes, blocks run in
-code order, the lowest pending address first, and only back edges jump.  ``concurrency`` says, for each block, in
-which other blocks lanes can be pending while it runs; everything else follows from it: which writes must keep
-other lanes' values, which jumps may be direct, what is live at a stop.
-
-BSYNC needs no code where that order alone brings all lanes together: when every block between BSSY and BSYNC lies
-before the BSYNC.  Code placed out of line (calls of division subroutines, BREAK targets) makes it a real wait.
+Lanes that part at a branch run as groups, one at a time, until BSYNC or WARPSYNC joins them (``groups.py``).  A group
+that does not run stands at the start of a block: behind the branch that it came from, behind a YIELD, or at a
+convergence point.  ``concurrency`` says, for each block, where other groups can stand while it runs;
+everything else follows from it: which writes must keep other lanes' values, what is live at a stop, and
+which BSYNC must really wait: one is free where nothing between it and its BSSY can part lanes.
 """
 
 from __future__ import annotations
@@ -14,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from warpwright.engine.blocks import BasicBlock
+from warpwright.engine.blocks import INSTRUCTION_BYTES, BasicBlock
 from warpwright.engine.jit.webs import Webs
 from warpwright.isa.ops import Access, Lowered
 from warpwright.isa.program import Program
@@ -50,12 +48,16 @@ class Flow:
     """Immediate post-dominator within the function, -1 for none."""
     fair: list[bool]
     """Blocks of loops that wait for other lanes, warps or blocks (spin loops)."""
-    honoured: Bits = 0
-    """Blocks that begin with a BSYNC at which lanes must really wait."""
+    gives_way: Bits = 0
+    """Blocks behind which another group may go on: they end in YIELD or NANOSLEEP."""
+    replays: Bits = 0
+    """Blocks of one instruction that runs once for each target or mask: indirect branches, WARPSYNC.EXCLUSIVE."""
+    inside: dict[int, Bits] = field(default_factory=dict)
+    """BSYNC block: the blocks from its BSSY to it; left out where nobody knows, since the register is moved."""
     saved: Bits = 0
-    """Honoured BSYNC blocks whose register is saved and restored: lanes may wait there for different groups."""
+    """BSYNC blocks whose register is saved and restored: lanes may wait there for different groups."""
     joined_by: dict[int, Bits] = field(default_factory=dict)
-    """Honoured BSYNC block without BREAK: the blocks whose divergence ends at it."""
+    """BSYNC block that no lane passes early or avoids: the blocks whose divergence surely ends at it."""
 
     @property
     def any_fair(self) -> bool:
@@ -199,7 +201,9 @@ def make_flow(program: Program, blocks: Sequence[BasicBlock], lowered: Sequence[
             (op.name for op in reversed(last.ops) if op.name not in ("set_reg", "set_pred", "set_ureg", "set_upred")),
             "",
         )
-        control = end in ("branch", "branch_indirect", "exit", "trap", "barrier", "barrier_red", "nanosleep")
+        control = end in (
+            *("branch", "branch_indirect", "exit", "trap", "barrier", "barrier_red", "nanosleep", "yield"),
+        )
         if not control and any(op.name == "barrier_red" for op in last.ops):
             end, control = "barrier_red", True
         ends.append(end if control else "")
@@ -217,20 +221,27 @@ def make_flow(program: Program, blocks: Sequence[BasicBlock], lowered: Sequence[
         region.append(successors)
     fair = _spin_loops(blocks, lowered, webs)
     flow = Flow(blocks, ends, starts, inner, region, _post_dominators(inner), fair)
-    _decide_honoured(flow, lowered)
+    for b in blocks:
+        if ends[b.number] in ("yield", "nanosleep"):
+            flow.gives_way |= 1 << b.number
+        first = lowered[b.first].ops
+        exclusive = starts[b.number] == "warpsync" and first[-1].attr == "exclusive"
+        if ends[b.number] == "branch_indirect" or exclusive:
+            flow.replays |= 1 << b.number
+    _find_regions(flow, program, lowered)
     return flow
 
 
-def _decide_honoured(flow: Flow, lowered: Sequence[Lowered]) -> None:
-    """Find the BSYNCs at which lanes must wait, and what each one joins."""
-    setters: dict[int, list[int]] = {}
+def _find_regions(flow: Flow, program: Program, lowered: Sequence[Lowered]) -> None:
+    """Find the blocks between each BSYNC and its BSSYs, and the BSYNCs that surely join what parts there."""
+    setters: dict[int, list[tuple[int, int]]] = {}
     breaks: dict[int, Bits] = {}
     moved: set[int] = set()
     for b in flow.blocks:
         for index in range(b.first, b.first + b.count):
             for op in lowered[index].ops:
                 if op.name == "bssy":
-                    setters.setdefault(op.attr[0], []).append(b.number)
+                    setters.setdefault(op.attr[0], []).append((b.number, op.attr[1]))
                 elif op.name == "break":
                     breaks[op.attr] = breaks.get(op.attr, 0) | 1 << b.number
                 elif op.name in ("set_barrier", "get_barrier"):
@@ -239,49 +250,72 @@ def _decide_honoured(flow: Flow, lowered: Sequence[Lowered]) -> None:
         if flow.starts[b.number] != "bsync":
             continue
         number = lowered[b.first].ops[-1].attr
+        if number in moved:
+            flow.saved |= 1 << b.number
+            continue
+        # BSSY names the place at its BSYNC or right behind it.
+        at = program.instructions[b.first].address
+        found = setters.get(number, [])
+        own = [n for n, place in found if at <= place <= at + INSTRUCTION_BYTES] or [n for n, _ in found]
+        if not own:
+            continue
         inside = 0
-        for setter in setters.get(number, ()):
-            between = 0
+        for setter in own:
+            inside |= 1 << setter
             for s in flow.region[setter]:
-                between |= flow.reach(s, b.number)
-            # A BSSY in the middle of a block: the rest of the block belongs to the region as well.
-            if flow.post_dominator[setter] >= 0 or between:
-                inside |= between | 1 << setter
-        late = inside >> (b.number + 1)
-        if late or flow.any_fair or number in moved or number not in setters:
-            flow.honoured |= 1 << b.number
-            if number in moved:
-                flow.saved |= 1 << b.number
-            if number not in moved and not breaks.get(number, 0) & inside and number in setters:
-                flow.joined_by[b.number] = inside
+                inside |= flow.reach(s, b.number)
+        flow.inside[b.number] = inside
+        if not (breaks.get(number, 0) | flow.gives_way) & inside:
+            flow.joined_by[b.number] = inside
 
 
-def concurrency(flow: Flow, divergent: Bits) -> tuple[list[Bits], Bits]:
-    """For each block, the blocks in which other lanes can be pending while it runs; and the blocks that lanes wait at.
+def join_of(flow: Flow, n: int) -> int:
+    """The BSYNC block that surely brings together what parts behind block ``n``, or -1."""
+    if flow.replays >> n & 1 and not flow.region[n]:
+        return -1
+    join = flow.post_dominator[n]
+    seen = 0
+    while join >= 0 and not seen >> join & 1:
+        if flow.joined_by.get(join, 0) >> n & 1:
+            return join
+        seen |= 1 << join
+        join = flow.post_dominator[join]
+    return -1
+
+
+def concurrency(flow: Flow, divergent: Bits) -> tuple[list[Bits], Bits, Bits]:
+    """Where groups can stand.
 
     Args:
         divergent: blocks whose last instruction may send lanes to different places.
+
+    Returns:
+        For each block, the blocks at which other groups can stand while it runs; the blocks at which groups wait; the
+        blocks at whose start a group that could run can stand.
     """
     count = len(flow.blocks)
     together = [0] * count
-    fair = flow.any_fair
+    stands = 0
     for d in members(divergent):
         successors = flow.blocks[d].successors
-        join = flow.post_dominator[d]
-        sides: list[Bits] = []
-        if flow.ends[d] != "branch_indirect" or flow.region[d]:
-            if join >= 0:
-                sides = [flow.reach(s, join) for s in flow.region[d]]
-                inside = 0
-                for side in sides:
-                    inside |= side
-                ordered = not fair and not inside >> (join + 1)
-                if not ordered and not flow.joined_by.get(join, 0) >> d & 1:
-                    join = -1
+        join = join_of(flow, d)
+        itself = flow.replays & 1 << d
+        if itself or join not in successors:
+            for s in successors:
+                stands |= 1 << s
+        stands |= itself
+        if join >= 0:
+            sides = [flow.reach(s, join) for s in flow.region[d]]
         else:
-            join = -1
-        if join < 0:
             sides = [flow.reach(s, -1, everywhere=True) for s in successors]
+        if itself:
+            # The lanes for other targets stay at the instruction.
+            everything = itself
+            for side in sides:
+                everything |= side
+            sides = [*sides, everything]
+            if flow.ends[d] != "branch_indirect":
+                sides.append(everything)
         for i, side in enumerate(sides):
             others = 1 << join if join >= 0 else 0
             for j, other in enumerate(sides):
@@ -292,20 +326,15 @@ def concurrency(flow: Flow, divergent: Bits) -> tuple[list[Bits], Bits]:
     anywhere = 0
     for bits in together:
         anywhere |= bits
-    waiting = flow.honoured & anywhere
+    waiting = 0
     for n, end in enumerate(flow.ends):
         if end in ("barrier", "barrier_red") and together[n]:
             waiting |= 1 << (n + 1)
-        if flow.starts[n] == "warpsync" and together[n]:
+        if flow.starts[n] == "warpsync" and (together[n] or flow.replays & divergent & 1 << n):
             waiting |= 1 << n
-    result = []
-    for n, bits in enumerate(together):
-        if not bits:
-            result.append(0)
-            continue
-        later = bits >> (n + 1) << (n + 1)
-        allowed = bits if fair else later | bits & waiting
-        if not waiting >> n & 1:
-            allowed &= ~(1 << n)
-        result.append(allowed)
-    return result, waiting
+        if flow.starts[n] == "bsync" and anywhere >> n & 1 and flow.inside.get(n, -1) & divergent:
+            waiting |= 1 << n
+        if flow.gives_way >> n & 1 and (together[n] or anywhere):
+            for s in flow.blocks[n].successors:
+                stands |= 1 << s
+    return [bits & (stands | waiting) for bits in together], waiting, stands

@@ -426,6 +426,13 @@ class FunctionWriter(Text):
     trace_heads: dict[tuple[str, int], str] = field(default_factory=dict)
     """First words of the current block's records, by lanes and tag."""
 
+    def forget(self) -> None:
+        """What was computed does not reach the code that follows."""
+        self.held = {}
+        self.numbered = {}
+        self.fresh = []
+        self.noted_exec = ""
+
     # --- webs -------------------------------------------------------------------------------------
     def web_shape(self, number: int) -> Shape:
         return self.facts.webs[number]

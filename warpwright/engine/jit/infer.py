@@ -408,8 +408,11 @@ class Analysis:
     values: list[list[Known]]
     """Shape of each operation's result, by instruction."""
     together: list[Bits]
-    """Blocks in which other lanes may be pending while a block runs."""
+    """Blocks at whose start other groups can stand while a block runs."""
     waiting: Bits
+    """Blocks at whose start groups wait for others."""
+    stands: Bits
+    """Blocks at whose start groups stand that could run."""
     divergent: Bits
     live_elsewhere: list[frozenset[int]]
     """For each block: webs that lanes pending elsewhere may still read."""
@@ -448,7 +451,7 @@ def analyse(
                 readers[reference.high].append(index)
     types = [[op.type for op in low.ops] for low in lowered]
     divergent = 0
-    together, waiting = concurrency(flow, 0)
+    together, waiting, stands = concurrency(flow, 0)
     elsewhere = [_elsewhere(bits, webs) for bits in together]
     queue = list(range(total))
     queued = [True] * total
@@ -473,7 +476,7 @@ def analyse(
         if found == divergent:
             break
         divergent = found
-        together, waiting = concurrency(flow, divergent)
+        together, waiting, stands = concurrency(flow, divergent)
         for n, bits in enumerate(together):
             new = _elsewhere(bits, webs)
             if new != elsewhere[n] or bits:
@@ -483,7 +486,7 @@ def analyse(
                     if not queued[index]:
                         queued[index] = True
                         heapq.heappush(queue, index)
-    return Analysis(shapes, values, together, waiting, divergent, elsewhere)
+    return Analysis(shapes, values, together, waiting, stands, divergent, elsewhere)
 
 
 def _elsewhere(bits: Bits, webs: Webs) -> frozenset[int]:
@@ -497,6 +500,8 @@ def _diverges(index: int, low: Lowered, webs: Webs, shapes: list[Shape], values:
     if not low.ops:
         return False
     last = low.ops[-1]
+    if last.name == "warpsync":
+        return last.attr == "exclusive" and not uniform(values[last.args[0]])
     if last.name == "branch_indirect":
         return not uniform(_flat(values[last.args[0]])) or (
             low.guard is not None and not uniform(shapes[webs.references[index, -1].low])

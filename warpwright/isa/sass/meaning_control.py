@@ -181,7 +181,7 @@ def WARPSYNC(i: Instruction, b: Emitter) -> None:
     if "ALL" in i.modifiers or not i.operands:
         b.op("warpsync", "void", b.const(0xFFFFFFFF))
         return
-    b.op("warpsync", "void", src32(b, i.operands[0]))
+    b.op("warpsync", "void", src32(b, i.operands[0]), attr="exclusive" if "EXCLUSIVE" in i.modifiers else None)
 
 
 @meaning("PMTRIG", "ACQBULK", "PREEXIT")

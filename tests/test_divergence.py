@@ -1,0 +1,71 @@
+"""Order, joining and counts of a warp's groups: what an H200 did with the same kernels (``bench/micro/divergence.cu``)."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import warpwright as ww
+from bench.micro.divergence import LANES, LOG, counted_cases
+
+BENCH = Path(__file__).parent.parent / "bench"
+ENGINES = ("compiled", "interpreter")
+
+
+@cache
+def recorded() -> dict[str, list[dict[str, Any]]]:
+    return dict(json.loads((BENCH / "data" / "h200" / "divergence.json").read_text())["results"])
+
+
+@cache
+def module(engine: str) -> tuple[ww.GPU, Any]:
+    interpreted = engine == "interpreter"
+    gpu = ww.GPU("h200", timing="off", engine="interpreter") if interpreted else ww.GPU("h200", timing="off")
+    options = ["-std=c++17", f"-I{BENCH / 'micro'}"]
+    return gpu, gpu.compile(BENCH / "micro" / "divergence.cu", options=options)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_executed_instructions_are_the_cards(engine: str) -> None:
+    _, made = module(engine)
+    found = []
+    for kernel, argument in counted_cases():
+        run = made[kernel][1, 32](np.zeros(4096, np.uint32), argument, np.int32(100))
+        found.append((kernel, float(run.instructions)))
+    assert found == [(row["name"], row["value"]) for row in recorded()["counted_once"]]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("kernel", "words"), [("turns_shared", LANES), ("turns_shared", 3 - LANES // 8)])
+def test_spinning_lanes_poll_as_often_as_on_the_card(engine: str, kernel: str, words: np.ndarray) -> None:
+    name = {0: "lane", 3: "3-lane/8"}[int(words[0])]
+    out = np.zeros(16384 + 32 * LOG, np.uint32)
+    module(engine)[1][kernel][1, 32](out, words.astype(np.uint32), np.int32(LOG))
+    rows = [r for r in recorded()["spin"] if r["name"] == kernel and r["metric"] == "polls_of_lane"]
+    assert list(out[64 * 32 + 2048 :][:32]) == [r["value"] for r in rows if r["words"] == name]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("mask", [0xFFFFFFFF, 0xF, 0x88888888])
+@pytest.mark.parametrize("kernel", ["lock_turns", "lock_inside"])
+def test_lanes_take_a_lock_after_as_many_polls_as_on_the_card(engine: str, kernel: str, mask: int) -> None:
+    out = np.zeros(16384 + 32 * LOG, np.uint32)
+    module(engine)[1][kernel][1, 32](out, np.uint32(mask), np.zeros(1024, np.uint32), np.int32(LOG))
+    rows = [r for r in recorded()["spin"] if r["name"] == kernel and r["metric"] == "polls_of_lane"]
+    assert list(out[64 * 32 + 2048 :][:32]) == [r["value"] for r in rows if r["mask"] == f"{mask:08x}"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("mask", [1, 0xFFFFFFFE, 0xFFFF, 0xFFFFFF00])
+def test_smaller_side_runs_first(engine: str, mask: int) -> None:
+    out = np.zeros(16384, np.uint32)
+    module(engine)[1]["two_sides"][1, 32](out, np.uint32(mask), np.int32(8))
+    stamps = out[:2048].reshape(64, 32)
+    first = [1 if stamps[1].max() < stamps[2].max() else 2]
+    rows = [r for r in recorded()["order"] if r["name"] == "two_sides" and r["mask"] == f"{mask:08x}"]
+    assert first == [r["stage"] for r in sorted(rows, key=lambda r: r["order"])][1:2]

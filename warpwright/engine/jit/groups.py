@@ -1,0 +1,351 @@
+"""The groups of a warp: lanes that run together, the stack of those that wait their turn, what joins them.
+
+One group runs.  Where its lanes part, the smaller part goes on and the other is pushed; of two equal parts the one
+that falls through goes on.  A group runs until it waits, ends or gives way; then the last one pushed goes on.  Nothing but
+BSYNC and WARPSYNC joins groups: two that meet at one instruction run it one after the other.  An indirect
+branch takes the lanes that share the target of the lowest lane; the others run it again.  A WARPSYNC that groups
+reached apart runs once more for all.  So does an H200 (``bench/micro/divergence.cu``).
+
+YIELD and NANOSLEEP give way: the group goes to the bottom of the stack.  When no other can run, lanes that wait at a
+BSYNC only for such a group go on without it.
+
+The stack lies in the warp's save area: an entry is block number and lanes.  ``a<n>`` are the lanes that wait at
+convergence point n, ``p<n>`` the lanes that enter block n.  Labels: ``next`` takes the next group, ``scan`` looks
+for a convergence point that may let go, ``c<n>`` asks one, ``finish`` is reached when no group can run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from warpwright.engine.jit import trace as tr
+from warpwright.engine.jit.flow import Bits, members
+from warpwright.engine.jit.function import FunctionWriter, Masks, Val
+from warpwright.engine.jit.shapes import LANES
+
+VECBOOL = f"<{LANES} x i1>"
+VEC32 = f"<{LANES} x i32>"
+STACK_BYTES = 8 * (LANES + 1)
+
+
+class Groups:
+    """Writes what happens between groups; ``warp_function`` writes what happens within one."""
+
+    def __init__(self, w: FunctionWriter, held_barriers: list[int]) -> None:
+        self.w = w
+        facts = w.facts
+        self.divergent = facts.divergent
+        self.stands: Bits = facts.stands
+        for n in held_barriers:
+            self.stands |= 1 << (n + 1)
+        self.syncs = [n for n in members(facts.waiting) if w.flow.starts[n]]
+        """Blocks that are a convergence point at which lanes wait."""
+        self.waits: Bits = sum(1 << n for n in self.syncs)
+        self.exist = bool(self.stands or self.syncs or held_barriers)
+        """Whether more than one group can exist."""
+        self.yields = bool(w.flow.gives_way) and self.exist
+        self.pushed: Bits = sum(1 << (n + 1) for n in held_barriers)
+        """Blocks that code pushes groups for, known when all blocks are written."""
+
+        for n in self.syncs:
+            if w.lowered[w.blocks[n].first].guard is not None:
+                self.stands |= 1 << (n + 1)
+        self.held_barriers = held_barriers
+
+    def variables(self) -> list[tuple[str, int]]:
+        """Names and bytes of what lies in the save area."""
+        if not self.exist:
+            return []
+        found = [("depth", 8), ("yielded", 8), ("scanning", 8), ("joining", 8)]
+        found += [(f"a{n}", 8) for n in self.syncs] + [(f"q{n}", 8) for n in self.held_barriers]
+        return [*found, ("stack", STACK_BYTES)]
+
+    def enters(self, n: int) -> bool:
+        """Whether a block is entered from elsewhere than the blocks before it."""
+        return bool(self.stands >> n & 1) or (n > 0 and bool(self.waits >> (n - 1) & 1))
+
+    # --- small things -----------------------------------------------------------------------------
+    def count(self, lanes: str) -> str:
+        self.w.declared["llvm.ctpop.i32"] = "declare i32 @llvm.ctpop.i32(i32)"
+        return self.w.op(f"call i32 @llvm.ctpop.i32(i32 {lanes})")
+
+    def executed(self, lanes: str, count: int) -> None:
+        """Count instructions that a group executes."""
+        w = self.w
+        made = w.op("load i64, ptr %instructions")
+        w.emit(f"store i64 {w.op(f'add i64 {made}, {count}')}, ptr %instructions")
+        absent = self.count(w.op(f"xor i32 {lanes}, -1"))
+        idle = w.op(f"zext i32 {w.op(f'mul i32 {absent}, {count}')} to i64")
+        total = w.op(f"add i64 {idle}, " + w.op("load i64, ptr %idle"))
+        w.emit(f"store i64 {total}, ptr %idle")
+
+    def enter(self, n: int, lanes: str) -> str:
+        """Set the lanes that enter a block; gives its label."""
+        self.w.emit(f"store i32 {lanes}, ptr %p{n}")
+        return f"%e{n}"
+
+    def entry(self, block: int, lanes: str) -> str:
+        """A stack entry."""
+        w = self.w
+        self.pushed |= 1 << block
+        wide = w.op(f"shl i64 {w.op(f'zext i32 {lanes} to i64')}, 32")
+        return w.op(f"or i64 {wide}, {block}")
+
+    # --- parting ----------------------------------------------------------------------------------
+    def push(self, block: int, lanes: str) -> None:
+        """Put a group on the stack."""
+        w = self.w
+        entry = self.entry(block, lanes)
+        depth = w.op("load i64, ptr %depth")
+        w.emit(f"store i64 {entry}, ptr {w.op(f'getelementptr i64, ptr %stack, i64 {depth}')}")
+        w.emit(f"store i64 {w.op(f'add i64 {depth}, 1')}, ptr %depth")
+
+    def part(
+        self, n: int, first: int, first_lanes: str, second: int, second_lanes: str, go: Callable[[int, str], None]
+    ) -> None:
+        """Both parts have lanes: the smaller goes on, ``first`` when they are equal; the other waits its turn."""
+        w = self.w
+        for join, lanes, other, other_lanes in (
+            (second, second_lanes, first, first_lanes),
+            (first, first_lanes, second, second_lanes),
+        ):
+            # No lane leaves such a BSYNC before the other part has come, so to arrive is all there is to do.
+            if self.waits >> join & 1 and w.flow.joined_by.get(join, 0) >> n & 1:
+                self._arrives(join, lanes)
+                go(other, other_lanes)
+                return
+        later = w.op(f"icmp ult i32 {self.count(second_lanes)}, {self.count(first_lanes)}")
+        one, two = w.new_label("part"), w.new_label("part")
+        w.emit(f"br i1 {later}, label %{two}, label %{one}")
+        w.label(one)
+        self.push(second, second_lanes)
+        go(first, first_lanes)
+        w.label(two)
+        self.push(first, first_lanes)
+        go(second, second_lanes)
+
+    def _arrives(self, n: int, lanes: str) -> None:
+        """A group executes a convergence point and waits there."""
+        w = self.w
+        self._passes(n, lanes)
+        old = w.op(f"load i32, ptr %a{n}")
+        w.emit(f"store i32 {w.op(f'or i32 {old}, {lanes}')}, ptr %a{n}")
+
+    def _passes(self, n: int, lanes: str) -> None:
+        """Count a convergence point's instruction for a group."""
+        w = self.w
+        self.executed(lanes, 1)
+        words = w.trace_words
+        tr.record_block(w, n, lanes)
+        tr.finish_block(w)
+        w.trace_words = words + 1
+
+    def give_way(self, target: int, lanes: str, alone: Callable[[], None]) -> None:
+        """Let another group go on first; ``alone`` writes what happens when there is none."""
+        w = self.w
+        if not self.exist:
+            alone()
+            return
+        depth = w.op("load i64, ptr %depth")
+        someone = w.op(f"icmp ne i64 {depth}, 0")
+        for sync in self.syncs:
+            waits = w.op("icmp ne i32 " + w.op(f"load i32, ptr %a{sync}") + ", 0")
+            someone = w.op(f"or i1 {someone}, {waits}")
+        way, stay = w.new_label("way"), w.new_label("alone")
+        w.emit(f"br i1 {someone}, label %{way}, label %{stay}")
+        w.label(way)
+        self.step_back(target, lanes)
+        ready = w.op(f"icmp ne i64 {depth}, 0")
+        w.emit(f"br i1 {ready}, label %next, label %scan")
+        w.label(stay)
+        alone()
+
+    def step_back(self, target: int, lanes: str) -> None:
+        """Put a group at the bottom of the stack, as one that gave way."""
+        w = self.w
+        entry = self.entry(target, lanes)
+        depth = w.op("load i64, ptr %depth")
+        w.declared["llvm.memmove.p0.p0.i64"] = "declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)"
+        above = w.op("getelementptr i64, ptr %stack, i64 1")
+        size = w.op(f"shl i64 {depth}, 3")
+        w.emit(f"call void @llvm.memmove.p0.p0.i64(ptr {above}, ptr %stack, i64 {size}, i1 false)")
+        w.emit(f"store i64 {entry}, ptr %stack")
+        w.emit(f"store i64 {w.op(f'add i64 {depth}, 1')}, ptr %depth")
+        yielded = w.op(f"or i32 {lanes}, " + w.op("load i32, ptr %yielded"))
+        w.emit(f"store i32 {yielded}, ptr %yielded")
+
+    # --- joining ----------------------------------------------------------------------------------
+    def converge(self, n: int, warpsync_mask: Callable[[int], Val]) -> None:
+        """A block that is one BSYNC or WARPSYNC, entered by the lanes ``p<n>``."""
+        w = self.w
+        index = w.blocks[n].first
+        arriving = w.op(f"load i32, ptr %p{n}")
+        w.trace_words = 0
+        self._passes(n, arriving)
+        guard_of = w.lowered[index].guard
+        if guard_of is not None:
+            w.index = index
+            w.exec = w.mask = Masks(arriving)
+            guard = w.read_web(w.webs.references[index, -1].low)
+            waits = w.and_mask(w.mask, guard, guard_of[2]).bits
+            past = w.op(f"and i32 {arriving}, {w.op(f'xor i32 {waits}, -1')}")
+            some, none = w.new_label("past"), w.new_label("all")
+            w.emit(f"br i1 {w.op(f'icmp ne i32 {past}, 0')}, label %{some}, label %{none}")
+            w.label(some)
+            self.push(n + 1, past)
+            w.emit(f"br label %{none}")
+            w.label(none)
+            arriving = waits
+            w.forget()
+        if w.flow.replays >> n & 1:
+            arriving = self._lanes_of_one_mask(n, arriving, warpsync_mask(index))
+            w.forget()
+        old = w.op(f"load i32, ptr %a{n}")
+        w.emit(f"store i32 {w.op(f'or i32 {old}, {arriving}')}, ptr %a{n}")
+        w.emit("store i32 0, ptr %scanning")
+        if w.flow.starts[n] == "warpsync":
+            w.emit(f"store i32 {arriving}, ptr %joining")
+        w.emit(f"br label %c{n}")
+        w.label(f"c{n}")
+        w.forget()
+        self._ask(n, warpsync_mask)
+
+    def _lanes_of_one_mask(self, n: int, arriving: str, wanted: Val) -> str:
+        """The lanes of the lowest lane's mask; the others run the instruction again by themselves."""
+        w = self.w
+        w.declared["llvm.cttz.i32"] = "declare i32 @llvm.cttz.i32(i32, i1)"
+        leader = w.op(f"call i32 @llvm.cttz.i32(i32 {arriving}, i1 false)")
+        mask = w.op(f"extractelement {VEC32} {w.vector(wanted)}, i32 {leader}")
+        own = w.op(f"or i32 {mask}, {w.op(f'shl i32 1, {leader}')}")
+        here = w.op(f"and i32 {arriving}, {own}")
+        rest = w.op(f"xor i32 {arriving}, {here}")
+        some, none = w.new_label("masks"), w.new_label("mask")
+        w.emit(f"br i1 {w.op(f'icmp ne i32 {rest}, 0')}, label %{some}, label %{none}")
+        w.label(some)
+        self.push(n, rest)
+        w.emit(f"br label %{none}")
+        w.label(none)
+        return here
+
+    def _ask(self, n: int, warpsync_mask: Callable[[int], Val]) -> None:
+        """Whether lanes that wait may go on."""
+        w = self.w
+        bsync = w.flow.starts[n] == "bsync"
+        index = w.blocks[n].first
+        arrived = w.op(f"load i32, ptr %a{n}")
+        gone = w.op("load i32, ptr %exited")
+        alive = w.op(f"and i32 %lanes, {w.op(f'xor i32 {gone}, -1')}")
+        here = arrived
+        web = -1
+        if bsync:
+            web = w.webs.references[index, len(w.lowered[index].ops) - 1].low
+            wanted = w.read_web(web)
+            if self.yields:
+                here = w.op(f"or i32 {here}, " + w.op("load i32, ptr %yielded"))
+        else:
+            wanted = warpsync_mask(index)
+            for other in self.syncs:
+                if other != n and w.flow.starts[other] == "warpsync":
+                    here = w.op(f"or i32 {here}, " + w.op(f"load i32, ptr %a{other}"))
+        if w.flow.saved >> n & 1:
+            missing = self._missing_in_groups(w.vector(wanted), arrived, here, alive)
+        else:
+            missing = w.splat("i32", w.op(f"and i32 {alive}, {w.op(f'xor i32 {here}, -1')}"))
+        absent = w.op(f"and {VEC32} {w.vector(wanted)}, {missing}")
+        complete = w.op(f"icmp eq {VEC32} {absent}, zeroinitializer")
+        leaving = w.op(f"and i32 {arrived}, {w.bits_of(complete)}")
+        go, fail = w.new_label("joined"), w.new_label("waits")
+        w.emit(f"br i1 {w.op(f'icmp ne i32 {leaving}, 0')}, label %{go}, label %{fail}")
+        w.label(fail)
+        later = [s for s in self.syncs if s > n]
+        scan = w.op("icmp ne i32 " + w.op("load i32, ptr %scanning") + ", 0")
+        w.emit(f"br i1 {scan}, label %{f'scan{later[0]}' if later else 'scanned'}, label %next")
+        w.label(go)
+        w.emit(f"store i32 {w.op(f'xor i32 {arrived}, {leaving}')}, ptr %a{n}")
+        if bsync and self.yields:
+            self._leave_behind(web, wanted, leaving)
+        if not bsync:
+            joining = w.op("load i32, ptr %joining")
+            again, once = w.new_label("again"), w.new_label("once")
+            w.emit(f"br i1 {w.op(f'icmp ne i32 {joining}, {leaving}')}, label %{again}, label %{once}")
+            w.label(again)
+            self._passes(n, leaving)
+            w.emit(f"br label %{once}")
+            w.label(once)
+        if n + 1 < len(w.blocks):
+            w.emit(f"br label {self.enter(n + 1, leaving)}")
+        else:
+            w.emit("br label %next")
+
+    def _leave_behind(self, web: int, wanted: Val, leaving: str) -> None:
+        """Lanes that gave way no longer wait for those that went on without them."""
+        w = self.w
+        some, none = w.new_label("behind"), w.new_label("together")
+        yielded = w.op("icmp ne i32 " + w.op("load i32, ptr %yielded") + ", 0")
+        w.emit(f"br i1 {yielded}, label %{some}, label %{none}")
+        w.label(some)
+        others = w.splat("i32", w.op(f"xor i32 {leaving}, -1"))
+        w.emit(f"store {VEC32} {w.op(f'and {VEC32} {w.vector(wanted)}, {others}')}, ptr %w{web}")
+        w.emit(f"br label %{none}")
+        w.label(none)
+        w.forget()
+
+    def _missing_in_groups(self, wanted: str, arrived: str, here: str, alive: str) -> str:
+        """For each lane, the live lanes that have not arrived in its group, as <32 x i32>.
+
+        In recursive code lanes of several depths wait at one BSYNC: one that waits for an inner group, which does not
+        hold this lane, has not arrived in the group of this lane.
+        """
+        w = self.w
+        rows = "zeroinitializer"
+        others = w.op(f"and i32 {here}, {w.op(f'xor i32 {arrived}, -1')}")
+        for lane in range(LANES):
+            inside = w.op(f"and {VEC32} {wanted}, {w.literal_vector('i32', (1 << lane,) * LANES)}")
+            group = w.op(f"and i32 {arrived}, {w.bits_of(w.op(f'icmp ne {VEC32} {inside}, zeroinitializer'))}")
+            group = w.op(f"or i32 {group}, {others}")
+            missing = w.op(f"and i32 {alive}, {w.op(f'xor i32 {group}, -1')}")
+            rows = w.op(f"insertelement {VEC32} {rows}, i32 {missing}, i64 {lane}")
+        return rows
+
+    # --- between groups ---------------------------------------------------------------------------
+    def write(self) -> None:
+        """Write ``next`` and ``scan``; what they find enters its block, else control reaches ``finish``."""
+        w = self.w
+        w.label("next")
+        depth = w.op("load i64, ptr %depth")
+        w.emit(f"br i1 {w.op(f'icmp eq i64 {depth}, 0')}, label %scan, label %pop")
+        w.label("pop")
+        places = members(self.pushed)
+        assert not self.pushed & ~self.stands, "a group stands where the analysis has not seen one"
+        if not places:
+            w.emit("unreachable")
+        else:
+            depth = w.op("load i64, ptr %depth")
+            top = w.op(f"sub i64 {depth}, 1")
+            entry = w.op("load i64, ptr " + w.op(f"getelementptr i64, ptr %stack, i64 {top}"))
+            w.emit(f"store i64 {top}, ptr %depth")
+            lanes = w.op(f"trunc i64 {w.op(f'lshr i64 {entry}, 32')} to i32")
+            if self.yields:
+                others = w.op(f"xor i32 {lanes}, -1")
+                yielded = w.op(f"and i32 {others}, " + w.op("load i32, ptr %yielded"))
+                w.emit(f"store i32 {yielded}, ptr %yielded")
+            number = w.op(f"trunc i64 {entry} to i32")
+            cases = " ".join(f"i32 {n}, label %go{n}" for n in places[1:])
+            w.emit(f"switch i32 {number}, label %go{places[0]} [{cases}]")
+            for n in places:
+                w.label(f"go{n}")
+                w.emit(f"br label {self.enter(n, lanes)}")
+        w.label("scan")
+        if self.syncs:
+            w.emit("store i32 1, ptr %scanning")
+            w.emit("store i32 0, ptr %joining")
+            w.emit(f"br label %scan{self.syncs[0]}")
+            for n, after in zip(self.syncs, [*self.syncs[1:], None], strict=True):
+                w.label(f"scan{n}")
+                some = w.op("icmp ne i32 " + w.op(f"load i32, ptr %a{n}") + ", 0")
+                w.emit(f"br i1 {some}, label %c{n}, label %{'scanned' if after is None else f'scan{after}'}")
+        else:
+            w.emit("br label %scanned")
+        w.label("scanned")
+        depth = w.op("load i64, ptr %depth")
+        w.emit(f"br i1 {w.op(f'icmp eq i64 {depth}, 0')}, label %finish, label %pop")
