@@ -377,7 +377,7 @@ def test_mma_of_doubles_and_of_mixed_bytes() -> None:
     fragments = [word for values in operands for word in words(values)]
     results = numerics.mma(("m8n8k4", "f64", "f64", 2, 2, 4, 80), fragments)
     got = results[2].astype(np.uint64) | results[3].astype(np.uint64) << np.uint64(32)
-    np.testing.assert_allclose(got.view(np.float64), (a @ b + c)[group, 2 * thread + 1], rtol=1e-14)
+    np.testing.assert_allclose(got.view(np.float64), (a @ b + c)[group, 2 * thread + 1], rtol=1e-14, atol=1e-15)
     ones, twos = np.full(LANES, 0xFFFFFFFF, np.uint32), np.full(LANES, 0xFEFEFEFE, np.uint32)
     zero = np.zeros(LANES, np.uint32)
     results = numerics.mma(("m16n8k16", "s8u8", "s32", 2, 1, 4, 80), [ones, ones, twos, zero, zero, zero, zero])
