@@ -14,6 +14,7 @@ from warpwright.isa.ptx.meaning import (
     is_signed,
     meaning,
     only,
+    pack_halves,
     type_of,
     unsupported,
 )
@@ -225,7 +226,7 @@ OPERATIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor", "exch", "ca
 @meaning("atom", "red")
 def atom(i: Instruction, b: Emitter) -> None:
     check(i, "noftz", "async", *OPERATIONS)
-    if "async" in i.modifiers or any(m in i.modifiers for m in VECTORS):
+    if "async" in i.modifiers:
         raise unsupported(f"{i.name}")
     type = type_of(i)
     operands = list(i.operands)
@@ -237,6 +238,9 @@ def atom(i: Instruction, b: Emitter) -> None:
         raise unsupported(f"an atomic operation on {space} memory")
     if any(m in i.modifiers for m in ("release", "acq_rel")):
         b.op("fence", "void", attr="gpu")
+    if any(m in i.modifiers for m in VECTORS):
+        vector_atomic(b, space, at, name, type, d, values[0])
+        return
     if type in ("f16", "bf16"):
         old = half_add(b, space, at, name, type, values[0])
     else:
@@ -245,11 +249,30 @@ def atom(i: Instruction, b: Emitter) -> None:
         b.result(d, old)
 
 
-def word_atomic(b: Emitter, space: str, at: Value, name: str, type: str, values: list[Operand]) -> Value:
-    bits = BITS[type]
-    if bits not in (32, 64):
-        raise unsupported(f"an atomic operation of {bits} bits")
-    operation, kind = name, f"i{bits}"
+def vector_atomic(b: Emitter, space: str, at: Value, name: str, type: str, d: Operand | None, values: Operand) -> None:
+    """``.v2`` to ``.v8``: each word by itself; two 16-bit elements share one."""
+    if not isinstance(values, Vector) or not (d is None or isinstance(d, Vector)):
+        raise unsupported("a vector atomic without vectors")
+    paired = type in ("f16", "bf16")
+    elements = [b.source(o, "b16" if paired else "b32") for o in values.items]
+    words = elements
+    if paired:
+        words = [pack_halves(b, low, high) for low, high in zip(elements[::2], elements[1::2], strict=True)]
+        type += "x2"
+    operation, kind = operation_of(name, type, space)
+    how = Access(space, 4, space != "shared", operation, kind)
+    old = [b.op("atomic", "i32", b.add(at, b.like(4 * n, at)), word, attr=how) for n, word in enumerate(words)]
+    if d is None:
+        return
+    if paired:
+        old = [b.trunc(b.lshr(word, b.const(shift)), "i16") for word in old for shift in (0, 16)]
+    for item, value in zip(d.items, old, strict=True):
+        b.result(item, value)
+
+
+def operation_of(name: str, type: str, space: str) -> tuple[str, str]:
+    """Operation and type as ``Access`` names them."""
+    operation, kind = name, f"i{BITS[type]}"
     if type in ("f32", "f64", "f16x2", "bf16x2"):
         kind = type
         if name == "add":
@@ -260,6 +283,14 @@ def word_atomic(b: Emitter, space: str, at: Value, name: str, type: str, values:
             operation = f"f{name}"
     elif name in ("min", "max"):
         operation = ("s" if is_signed(type) else "u") + name
+    return operation, kind
+
+
+def word_atomic(b: Emitter, space: str, at: Value, name: str, type: str, values: list[Operand]) -> Value:
+    bits = BITS[type]
+    if bits not in (32, 64):
+        raise unsupported(f"an atomic operation of {bits} bits")
+    operation, kind = operation_of(name, type, space)
     inputs = [b.source(o, f"b{bits}") for o in values]
     if name == "cas":
         inputs = [inputs[1], inputs[0]]

@@ -177,6 +177,33 @@ ATOMIC_TYPES = {
 }
 
 
+VECTOR_ATOMICS = {
+    **{"F32x2": ("f32", 2), "F32x4": ("f32", 4)},
+    **{f"{name}x{n}": (f"{name.lower()}x2", n // 2) for name in ("F16", "BF16") for n in (4, 8)},
+}
+"""Vector atomics of sm_90: type and number of words; each word is atomic by itself."""
+
+
+def vector_atomic(i: Instruction, b: Emitter, type: str, words: int) -> None:
+    """ADD, MIN or MAX of consecutive words."""
+    only(i, "ADD", "MIN", "MAX", *VECTOR_ATOMICS, *IGNORED, "FTZ", "RN")
+    operands = [o for o in i.operands if not is_predicate(o)]
+    d = operands.pop(0) if not i.opcode.startswith("RED") else None
+    memory, data = operands
+    space = SPACES[i.opcode]
+    at = address(b, memory, space != "shared")
+    if "ADD" in i.modifiers:
+        operation = f"fadd_{type}" if type != "f32" else "fadd_ftz" if "FTZ" in i.modifiers else "fadd"
+    else:
+        operation = "fmin" if "MIN" in i.modifiers else "fmax"
+    values = [raw32(b, data, n) for n in range(words)]
+    how = access(i, space, 4, operation, type)
+    old = [b.op("atomic", "i32", b.add(at, b.const(4 * n, "i64")), value, attr=how) for n, value in enumerate(values)]
+    for n, value in enumerate(old):
+        if d is not None and d.index != RZ:
+            set32(b, Operand(d.kind, d.index + n), value)
+
+
 def atomic(i: Instruction) -> tuple[str, str, int]:
     """Operation (as ``Access`` names it), type and bytes."""
     name = next((m for m in i.modifiers if m in OPERATIONS), "")
@@ -210,6 +237,10 @@ def ATOM(i: Instruction, b: Emitter) -> None:
     if "ARRIVE" in i.modifiers:  # sm_80's mbarriers: meaning_mbarrier
         MEANINGS["ARRIVES"](i, b)
         return
+    for name, (kind, count) in VECTOR_ATOMICS.items():
+        if name in i.modifiers:
+            vector_atomic(i, b, kind, count)
+            return
     only(i, *OPERATIONS, *ATOMIC_TYPES, *IGNORED, "FTZ", "RN")
     space = SPACES[i.opcode]
     operation, type, size = atomic(i)
