@@ -16,6 +16,7 @@ from warpwright.isa.ops import Lowered
 CARRIES = frozenset(("add", "sub", "mul", "shl"))
 """i64 operations through which an address stays an address."""
 REREAD = frozenset(("get_reg64", "get_ureg64", "sext"))
+"""Operations whose instructions may say something new once other uses are known."""
 
 
 def address_extensions(lowered: Sequence[Lowered], webs: Webs) -> frozenset[tuple[int, int]]:

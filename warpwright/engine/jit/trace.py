@@ -16,6 +16,7 @@ from warpwright.isa.ops import Access
 
 VEC64 = "<32 x i64>"
 STEP_LIMIT = 1 << 30
+"""Constants between addresses that cannot wrap around."""
 WORDS_BETWEEN_CHECKS = 512
 """Records written without asking for room, except where one block has more."""
 
