@@ -208,14 +208,15 @@ print(cuda.raw("cuCtxSynchronize"))
 
 
 _C_PROGRAM = r"""
+#include <pthread.h>
 #include <stdio.h>
 int cuInit(unsigned), cuDevicePrimaryCtxRetain(void **, int), cuCtxSetCurrent(void *), cuModuleLoadData(void **, const void *);
 int cuModuleGetFunction(void **, void *, const char *), cuMemAlloc_v2(unsigned long *, unsigned long);
 int cuMemsetD32_v2(unsigned long, unsigned, unsigned long), cuMemcpyDtoH_v2(void *, unsigned long, unsigned long);
 int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
-int main(int argc, char **argv) {
+static void *work(void *path) {
     static char text[1 << 16];
-    FILE *file = fopen(argv[1], "r");
+    FILE *file = fopen(path, "r");
     fread(text, 1, sizeof text - 1, file);
     void *context, *module, *function;
     unsigned long a, b;
@@ -226,6 +227,13 @@ int main(int argc, char **argv) {
     void *arguments[] = {&a, &b, &n};
     failed |= cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, 0, arguments, 0) | cuMemcpyDtoH_v2(out, a, 32);
     printf("%d %u %u\n", failed, out[0], out[7]);
+    return 0;
+}
+/* A thread that Python did not start: its context must last from call to call. */
+int main(int argc, char **argv) {
+    pthread_t thread;
+    pthread_create(&thread, 0, work, argv[1]);
+    pthread_join(thread, 0);
     return 5;
 }
 """
@@ -243,7 +251,9 @@ def test_native_program_runs_under_the_command(tmp_path: Path) -> None:
     (tmp_path / "main.c").write_text(_C_PROGRAM)
     program = tmp_path / "main"
     subprocess.run(
-        ["cc", "-w", "-o", program, tmp_path / "main.c", f"-L{attach.folder()}", "-lcuda"], check=True, cwd=tmp_path
+        ["cc", "-w", "-pthread", "-o", program, tmp_path / "main.c", f"-L{attach.folder()}", "-lcuda"],
+        check=True,
+        cwd=tmp_path,
     )
     command = [sys.executable, "-m", "warpwright.cli", "run", "--gpu", "v100", "--timing", "off"]
     done = subprocess.run(

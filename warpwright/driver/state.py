@@ -11,10 +11,10 @@ import itertools
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from warpwright.driver import output, results
 from warpwright.driver.calls import CudaError, say
@@ -29,6 +29,25 @@ DRIVER_VERSION = 13000
 """What cuDriverGetVersion says; the drivers of CUDA 13 run programs of CUDA 12 as well."""
 _FIRST_HANDLE = 0x6000_0000_0000
 LEGACY_STREAM, PER_THREAD_STREAM = 1, 2
+
+
+class PerThread(Generic[Item]):
+    """A value for each thread of the process, by the system's thread.
+
+    Python's own thread-local values do not do: a thread that Python did not start gets a new Python state, and loses them, with
+    each call.
+    """
+
+    def __init__(self, make: Callable[[], Item]) -> None:
+        self._make = make
+        self._values: dict[int, Item] = {}
+
+    def mine(self) -> Item:
+        """The calling thread's value, made when it is first asked for."""
+        number = threading.get_ident()
+        if number not in self._values:
+            self._values[number] = self._make()
+        return self._values[number]
 
 
 class Handles:
@@ -108,7 +127,7 @@ class State:
         self.primary.handle = self.handles.add(self.primary)
         self.default_stream = Stream()
         self.streams: list[Stream] = [self.default_stream]
-        self.local = threading.local()
+        self._stacks: PerThread[list[Context]] = PerThread(list)
         self.initialized = False
         self._gpu: GPU | None = None
         self.began = time.perf_counter()
@@ -129,10 +148,7 @@ class State:
     @property
     def stack(self) -> list[Context]:
         """The calling thread's contexts, the current one last."""
-        found: list[Context] | None = getattr(self.local, "stack", None)
-        if found is None:
-            found = self.local.stack = []
-        return found
+        return self._stacks.mine()
 
     def current(self) -> Context:
         """The calling thread's context.

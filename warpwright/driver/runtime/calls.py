@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
 from warpwright.driver import results
 from warpwright.driver.calls import ENTRIES, Function, entry, failed
-from warpwright.driver.state import state
+from warpwright.driver.state import PerThread, state
 
 NOT_READY = results.NOT_READY
-_local = threading.local()
+_errors: PerThread[list[int]] = PerThread(lambda: [0])
 
 
 def last_error(forget: bool) -> int:
     """The calling thread's last error."""
-    code: int = getattr(_local, "error", 0)
+    held = _errors.mine()
+    code = held[0]
     if forget:
-        _local.error = 0
+        held[0] = 0
     return code
 
 
 def remember(code: int) -> int:
     """Keep a result as the last error, unless it is a success."""
     if code and code != NOT_READY:
-        _local.error = code
+        _errors.mine()[0] = code
     return code
 
 

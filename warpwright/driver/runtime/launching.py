@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 from warpwright.driver import c, results
@@ -14,18 +13,16 @@ from warpwright.driver.launches import Launch, check, gather, with_attributes
 from warpwright.driver.occupancies import active_blocks
 from warpwright.driver.runtime.calls import runtime
 from warpwright.driver.runtime.registration import function_of
-from warpwright.driver.state import state
+from warpwright.driver.state import PerThread, state
 
 INVALID_CONFIGURATION = 9
 """cudaErrorInvalidConfiguration."""
-_local = threading.local()
+_configurations: PerThread[list[tuple[Any, ...]]] = PerThread(list)
+"""Pushed by ``<<<>>>`` and popped by the stub that follows."""
 
 
 def _pending() -> list[tuple[Any, ...]]:
-    found: list[tuple[Any, ...]] | None = getattr(_local, "pending", None)
-    if found is None:
-        found = _local.pending = []
-    return found
+    return _configurations.mine()
 
 
 @entry("__cudaPushCallConfiguration")
