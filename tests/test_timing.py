@@ -205,7 +205,8 @@ def test_writes_reach_dram_only_when_l2_is_full() -> None:
     assert (small["dram__bytes_write.sum"], small["dram__bytes_read.sum"]) == (0, 0)
     tiny = load_chip("h200", l2_kib=1536)
     large = run(kernel, trace, chip=tiny, grid=512, block=256).metrics
-    assert large["dram__bytes_write.sum"] == pytest.approx(512 * 8 * 2048 - 1536 * 1024, rel=0.1)
+    # A written line takes room in both partitions.
+    assert large["dram__bytes_write.sum"] == pytest.approx(512 * 8 * 2048 - 1536 * 1024 / 2, rel=0.1)
 
 
 @pytest.mark.slow

@@ -124,6 +124,26 @@ def test_a_hit_on_an_outstanding_miss_joins_it() -> None:
     assert result.metrics["lts__t_sectors_op_read.sum"] == 4
 
 
+def loaded_after(store: list[int]) -> tuple[float, float]:
+    """Sectors of a line that a load finds in L1 after a store, when L1 did not and did hold the line before."""
+    hits = []
+    for before in (0, 1):
+        kernel = Synthetic()
+        for _ in range(before):
+            kernel.add("LDG", writes=[4], reads=[0, 1], access=GLOBAL4, write_barrier=0, wait=[0], stall=2)
+        kernel.add("STG", reads=[0, 1], access=GLOBAL4, kind="store", wait=[0], stall=2)
+        kernel.add("LDG", writes=[4], reads=[0, 1], access=GLOBAL4, write_barrier=0, stall=2).exit()
+        records = [affine(device(0))] * before + [store, affine(device(0))]
+        metrics = run(kernel, lambda b, w, r=records: [(0, r)]).metrics
+        hits.append(metrics["l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit.sum"])
+    return hits[0], hits[1]
+
+
+def test_l1_keeps_a_line_that_is_written_whole_and_drops_sectors_of_others() -> None:
+    assert loaded_after(affine(device(0))) == (4, 4)
+    assert loaded_after(affine(device(0), 0, 1)) == (0, 3)
+
+
 # --- stores ------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("access", "stride", "cycles"), [
     (GLOBAL4, 4, 4), (GLOBAL8, 8, 8), (GLOBAL16, 16, 16),  # whole sectors, one a cycle
@@ -210,6 +230,14 @@ def test_reads_pass_beside_writes() -> None:
     for _ in range(100):
         write(m, 0, 15, 15, 6000)
     assert read(m, 0, 15, 6000) - 6000 <= alone - 5000 + (1 << s.CALENDAR_SHIFT)
+
+
+def test_a_written_line_takes_room_in_both_partitions() -> None:
+    m = idle(l2_kib=1536)
+    lines = 1536 * 1024 // LINE
+    for line in range(lines):
+        write(m, line, 15, 15, 1000 + line)
+    assert int(m[s.H_DRAM_WRITES]) == pytest.approx(4 * lines // 2, rel=0.1)
 
 
 def test_neighbouring_bytes_share_a_slice() -> None:

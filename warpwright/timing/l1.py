@@ -315,15 +315,23 @@ def load_lines(
     load = new_load(m, sm, w, barrier, kind)
     base = sm + m[u(s.H_OFF_LOADS)] + load * s.L_SLOTS
     ready = 0
+    hits = m[u(sm + s.SM_LOAD_HITS)]
+    asked = 0
     for i in range(n):
         line = m[u(sm + s.OFF_LINES + i)]
         sectors = m[u(sm + s.OFF_LINE_SECTORS + i)]
-        m[u(sm + s.SM_LOAD_SECTORS)] += popcount(sectors)
+        asked += popcount(sectors)
         at = start + i * waves // n
         if around:
             wait_for(m, sm, new_request(m, sm, w, s.RQ_LOAD_AROUND, at, line, sectors, 0), load)
         else:
             ready = max(ready, load_line(m, sm, w, line, sectors, at, load))
+    if space == SPACE_LOCAL:
+        m[u(sm + s.SM_LOCAL_SECTORS)] += asked
+        m[u(sm + s.SM_LOCAL_HITS)] += m[u(sm + s.SM_LOAD_HITS)] - hits
+        m[u(sm + s.SM_LOAD_HITS)] = hits
+    else:
+        m[u(sm + s.SM_LOAD_SECTORS)] += asked
     if ready:
         ready = max(ready, start + m[u(s.H_L1_LATENCY)] + REPLAY_CYCLES * (waves - 1))
     if m[u(base + s.L_LEFT)] == 0:
@@ -361,7 +369,9 @@ def store_lines(m: Any, sm: int, sc: int, w: int, time: int, n: int, space: int)
         line = m[u(sm + s.OFF_LINES + i)]
         sectors = m[u(sm + s.OFF_LINE_SECTORS + i)]
         held = m[u(sm + s.OFF_LINE_BYTES + i)]
-        m[u(sm + s.SM_STORE_SECTORS)] += popcount(sectors)
+        if space == SPACE_GLOBAL:
+            m[u(sm + s.SM_STORE_SECTORS)] += popcount(sectors)
+        written_in_l1(m, sm, line, sectors, covered(held) == 15, space, arrives)
         entry = joins
         while entry < turn and (m[u(entry + s.J_LINE)] != line or m[u(entry + s.J_LEFT)] <= idle):
             entry += s.J_SLOTS
@@ -387,6 +397,22 @@ def store_lines(m: Any, sm: int, sc: int, w: int, time: int, n: int, space: int)
     m[u(sm + s.SM_STORE_END)] = start + cycles
     m[u(sm + s.SM_TAG_LINES)] += n
     return start
+
+
+@core
+def written_in_l1(m: Any, sm: int, line: int, sectors: int, whole: bool, space: int, time: int) -> None:
+    """What a store leaves in L1: a whole line is kept, of a line that is written in part the sectors go (bench.micro ``store_load``)."""
+    place = l1_find(m, sm, line)
+    lines = m[u(s.H_L1_LINES)]
+    if whole:
+        if place < 0:
+            place = -1 - place
+            m[u(place)] = line << 8
+        m[u(place)] |= 15
+        m[u(place + lines * s.C_FILL)] = time
+        m[u(place + lines * s.C_STAMP)] = time
+    elif place >= 0 and space == SPACE_GLOBAL:
+        m[u(place)] &= ~sectors
 
 
 @core

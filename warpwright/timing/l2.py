@@ -179,6 +179,18 @@ def home_of_write(m: Any, partition: int, home: int, time: int) -> int:
 
 
 @core
+def reserve_mirror(m: Any, home: int, line: int, start: int) -> None:
+    """A line that is written takes room in the other partition too (bench.micro ``streams_once``: dirty lines begin to leave when those
+    written, twice, and those read, one and a half times, fill L2)."""
+    half = m[u(s.H_SLICES)] >> 1
+    mirror = home - half if home >= half else home + half
+    place = find(m, mirror, line)
+    if place < 0:
+        install(m, mirror, line, place, start)
+        m[u(m[u(s.H_L2_STAMPS)] - 1 - place)] = start
+
+
+@core
 def touch(m: Any, home: int, line: int, sectors: int, whole: int, start: int) -> int:
     """Make sectors of the home dirty; gives when the home has taken them.  ``whole`` is 0 for an atomic."""
     place = find(m, home, line)
@@ -186,6 +198,8 @@ def touch(m: Any, home: int, line: int, sectors: int, whole: int, start: int) ->
     if place < 0:
         ready = install(m, home, line, place, start)
         place = -1 - place
+        if m[u(s.H_PARTITIONS)] == 2:
+            reserve_mirror(m, home, line, start)
     tag_at = m[u(s.H_L2_TAGS)] + place
     tag = m[u(tag_at)]
     # A write keeps byte masks until its line leaves; an atomic needs the old content.

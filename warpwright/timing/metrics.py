@@ -59,6 +59,7 @@ def collect(state: State, chip: Chip, occupancy: Occupancy, cycles: int) -> dict
     instructions = total(s.SM_INSTRUCTIONS)
     active_sum = float(active.sum())
     load_sectors, load_hits = total(s.SM_LOAD_SECTORS), total(s.SM_LOAD_HITS)
+    local_sectors, local_hits = total(s.SM_LOCAL_SECTORS), total(s.SM_LOCAL_HITS)
     store_sectors, atomic_sectors = total(s.SM_STORE_SECTORS), total(s.SM_ATOMIC_SECTORS)
     l2_reads, l2_writes = float(m[s.H_L2_SECTORS_READ]), float(m[s.H_L2_SECTORS_WRITE])
     l2_atomics = float(m[s.H_L2_SECTORS_ATOMIC])
@@ -101,7 +102,11 @@ def collect(state: State, chip: Chip, occupancy: Occupancy, cycles: int) -> dict
         "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": load_sectors,
         "l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit.sum": load_hits,
         "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum": store_sectors,
-        "l1tex__t_sector_hit_rate.pct": _percent(load_hits, load_sectors + store_sectors + atomic_sectors),
+        "l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum": local_sectors,
+        "l1tex__t_sectors_pipe_lsu_mem_local_op_ld_lookup_hit.sum": local_hits,
+        "l1tex__t_sector_hit_rate.pct": _percent(
+            load_hits + local_hits, load_sectors + local_sectors + store_sectors + atomic_sectors
+        ),
         "l1tex__data_pipe_lsu_wavefronts.sum": total(s.SM_LSU_WAVEFRONTS),
         "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum": waves,
         "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum": waves - ideal,

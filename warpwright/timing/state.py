@@ -264,6 +264,8 @@ STALLS = (
     SM_ATOMIC_SECTORS,
     SM_LOCAL_LOADS,
     SM_LOCAL_STORES,
+    SM_LOCAL_SECTORS,  # of loads
+    SM_LOCAL_HITS,
     SM_SHARED_LOADS,
     SM_SHARED_STORES,
     SM_SHARED_WAVEFRONTS,
@@ -276,7 +278,7 @@ STALLS = (
     SM_RAN,  # calls of the warp function
     SM_FORETOLD_WRONG,
     SM_PIPE_FIRST,  # issues by pipe, PIPE_COUNT
-) = range(45)
+) = range(47)
 SM_DONE_FIRST = SM_PIPE_FIRST + PIPE_COUNT  # pairs (time, block slot), MAX_BLOCKS
 SM_SCALARS = SM_DONE_FIRST + 2 * MAX_BLOCKS
 
