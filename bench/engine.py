@@ -1,4 +1,4 @@
-"""How fast the functional engine runs: ``python -m bench.engine [--chip a100] [--generic]``.
+"""How fast the functional engine runs: ``python -m bench.engine [--chip a100] [--generic] [--n 512]``.
 
 Prints warp-instructions per second of one host thread, compile time from decoded program to machine code, how much
 longer a run with trace records takes, and NumPy's time for the same triad.  Where ``pyopencl`` and the Debian packages
@@ -92,11 +92,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--chip", default="a100")
     parser.add_argument("--generic", action="store_true", help="without lane patterns")
+    parser.add_argument("--n", type=int, default=512, help="rows of the matrices, a multiple of 32")
     options = parser.parse_args()
     gpu = ww.GPU(options.chip, timing="off")
     module = gpu.compile(SOURCE)
     many = FULL["many"]
-    launches = launches_of(gpu, FULL)
+    launches = launches_of(gpu, {**FULL, "n": options.n})
     print(f"{'kernel':12} {'compile ms':>10} {'run ms':>9} {'G warp-instr/s':>15} {'traced/untraced':>16}")
     seconds: dict[str, float] = {}
     for name, grid, block, arguments in launches:

@@ -64,6 +64,23 @@ define internal void @ww_put(ptr %base, i64 %offset, i64 %v) alwaysinline {{
   ret void
 }}
 
+; Zero a range that begins at a cache line and may end with one.  The C library's memset takes a string instruction for
+; more than 2 KiB, which at some distances between a block's areas takes many times as long.
+define internal void @ww_zero(ptr %to, i64 %bytes) noinline {{
+  br label %next
+next:
+  %n = phi i64 [ 0, %0 ], [ %n1, %line ]
+  %more = icmp ult i64 %n, %bytes
+  br i1 %more, label %line, label %end
+line:
+  %p = getelementptr i8, ptr %to, i64 %n
+  store volatile <16 x i32> zeroinitializer, ptr %p, align 64
+  %n1 = add i64 %n, 64
+  br label %next
+end:
+  ret void
+}}
+
 ; Make a block resident in a slot.
 define internal void @ww_admit(ptr %l, ptr %w, i64 %slot, i64 %number) noinline {{
   %slot_bytes = call i64 @ww_get(ptr %w, i64 {WORKSPACE["slot_bytes"]})
@@ -87,7 +104,7 @@ define internal void @ww_admit(ptr %l, ptr %w, i64 %slot, i64 %number) noinline 
   %shared_bytes = call i64 @ww_get(ptr %w, i64 {WORKSPACE["shared_bytes"]})
   call void @ww_put(ptr %block, i64 {BLOCK["shared_bytes"]}, i64 %shared_bytes)
   %shared = inttoptr i64 %shared_i to ptr
-  call void @llvm.memset.p0.i64(ptr %shared, i8 0, i64 %shared_bytes, i1 false)
+  call void @ww_zero(ptr %shared, i64 %shared_bytes)
   %warps_at = call i64 @ww_get(ptr %w, i64 {WORKSPACE["warps_at"]})
   %warps_i = add i64 %at, %warps_at
   call void @ww_put(ptr %block, i64 {BLOCK["warps"]}, i64 %warps_i)
@@ -127,7 +144,7 @@ next:
   %local_i = add i64 %local_1, %local_off
   call void @ww_put(ptr %warp, i64 {WARP["local_base"]}, i64 %local_i)
   %local = inttoptr i64 %local_i to ptr
-  call void @llvm.memset.p0.i64(ptr %local, i8 0, i64 %local_bytes, i1 false)
+  call void @ww_zero(ptr %local, i64 %local_bytes)
   call void @ww_put(ptr %warp, i64 {WARP["sm_id"]}, i64 %sm)
   %save_off = mul i64 %n, %save_bytes
   %save_1 = add i64 %at, %save_at
