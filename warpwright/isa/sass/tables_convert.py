@@ -80,8 +80,8 @@ ROWS = (
     Row("F2FP", 0x03e, B_FORMS, (SATFINITE, RELU, flag(76, "BF16.F32", "F16.F32"), Fixed("MERGE_C"), PACK),
         (D, Slot("B", "", "f32"), Slot("C")), ((at(78, 1), 1), (at(72, 3), 0), (at(81, 2), 0), (at(86, 2), 0), (at(89, 2), 0)), first=89),
     # saturated packing: two results join what is left of C
-    *(Row("I2IP", 0x039, B_FORMS, (Fixed(f"{kind}.S32.SAT"),), (D, reg_a(), Slot("B", "", "signed"), part), ((at(74, 2), 1), (at(76, 3), code), *where), first=72)
-      for code, kind, part, where in PACKED_INTEGERS),
+    *(Row("I2IP", 0x039, B_FORMS, (Fixed(f"{kind}.S32.SAT"),), (D, reg_a(), Slot("B", "", "signed"), part), ((at(74, 2), saturates), (at(76, 3), code), *where), first=first, last=last)
+      for saturates, first, last in ((0, 72, 89), (1, 90, 90)) for code, kind, part, where in PACKED_INTEGERS),
     Row("F2IP", 0x043, B_FORMS, (Choice(at(76, 2), ("U8", "S8")), Fixed("F32"), Choice(at(78, 2), ("", None, None, "TRUNC")), flag(74, "NTZ"), RELU),
         (D, reg_a(), Slot("B", "", "f32"), MERGED), first=86),
     # eight-bit floats: the result joins one half of C
