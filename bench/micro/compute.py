@@ -7,6 +7,7 @@ import struct
 
 import numpy as np
 
+from bench.device import Buffer
 from bench.micro.context import Context, Row, row
 
 STEPS = 64  # steps of the timed loop's body in alu.cu, over all chains
@@ -158,6 +159,58 @@ def constant(ctx: Context) -> list[Row]:
             first = int((marks[:, 1] - marks[:, 0]).max()) / 256
             rows.append(row("uldc_ffma", "warm_cycles_per_pair", warm, "cycles", warps=warps, kib=stride))
             rows.append(row("uldc_ffma", "cold_cycles_per_pair", first, "cycles", warps=warps, kib=stride))
+    return rows
+
+
+def lanes_constant(ctx: Context) -> list[Row]:
+    """LDC whose lanes differ: k distinct words of one line or of k lines; rate by warps and by footprint."""
+    rows: list[Row] = []
+    lanes = np.arange(32)
+
+    def offsets(distinct: int, stride: int) -> Buffer:
+        return ctx.device.upload((lanes % distinct * stride).astype(np.uint32))
+
+    for distinct in (1, 2, 4, 8, 16, 32):
+        for stride in (4, 64):
+            where = {"distinct": distinct, "stride": stride}
+            per = ctx.slope("constant", "lanes_chain", 1, (offsets(distinct, stride),), 8, 40) / 8
+            rows.append(row("lanes_chain", "cycles_per_load_and_or", per, "cycles", warps=1, **where))
+            for warps in (1, 4, 16):
+                after = (np.uint32(0), np.uint32(0xFFFF), np.uint32(0))
+                per = ctx.slope("constant", "lanes_rate", warps, (offsets(distinct, stride),), 8, 24, after=after)
+                rows.append(
+                    row("lanes_rate", "cycles_per_load_per_sm", per / (8 * warps), "cycles", warps=warps, **where)
+                )
+    for kib in (1, 2, 4, 8, 16, 32):
+        mask = np.uint32(1024 * kib - 1)
+        for distinct, stride, step in ((1, 0, 64), (1, 0, 64 * 7), (8, 64, 512), (32, 64, 2048), (32, 4, 128)):
+            for warps in (1, 4, 16):
+                after = (np.uint32(step), mask, np.uint32(64 * 5))
+                per = ctx.slope("constant", "lanes_rate", warps, (offsets(distinct, stride),), 16, 48, after=after)
+                rows.append(row("lanes_rate", "cycles_per_load_per_sm", per / (8 * warps), "cycles", warps=warps,
+                                distinct=distinct, stride=stride, step=step, kib=kib))  # fmt: skip
+    return rows
+
+
+def cold(ctx: Context) -> list[Row]:
+    """Cycles from the start to every fourth KiB of straight-line code, and for constant lines, in the first pass over them.
+
+    Says something new only in a fresh process or under Nsight Compute, which empties the caches before each kernel.
+    """
+    rows: list[Row] = []
+    module = ctx.module("cold")
+    for blocks, warps in ((1, 1), (1, 4), (132, 1), (132, 4)):
+        module.launch("cold_code", blocks, 32 * warps, [ctx.words, np.float32(0.999), np.float32(0.001)])
+        marks = ctx.words.read(np.uint32, 64 * warps).reshape(warps, 64)[:, :49].astype(np.int64)
+        for kib in (0, 1, 2, 4, 8, 16, 24, 32, 40, 48):
+            value = int((marks[:, kib] - marks[:, 0]).max())
+            rows.append(row("cold_code", "cycles_to_kib", value, "cycles", blocks=blocks, warps=warps, kib=kib))
+    for size in (0, 4, 32, 64, 128, 256):
+        module.launch("cold_constant", 1, 32, [ctx.words, np.int32(size)])
+        marks = ctx.words.read(np.uint32, 49).astype(np.int64)
+        steps = np.diff(marks)
+        for k in (0, 1, 2, 3, 4, 8, 16, 32, 47):
+            rows.append(row("cold_constant", "cycles_of_step", int(steps[k]), "cycles", stride=size, step=k))
     return rows
 
 

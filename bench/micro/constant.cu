@@ -55,3 +55,42 @@ extern "C" __global__ void operand_8(u32* out, float x, float a, int n) { operan
 extern "C" __global__ void operand_16(u32* out, float x, float a, int n) { operand<16>(out, x, a, n); }
 extern "C" __global__ void operand_32(u32* out, float x, float a, int n) { operand<32>(out, x, a, n); }
 extern "C" __global__ void operand_60(u32* out, float x, float a, int n) { operand<60>(out, x, a, n); }
+
+// Indexed constants whose address differs between lanes: a chain through zeros, and independent loads.
+extern "C" __global__ void lanes_chain(u32* out, const u32* off, int n) {
+    u32 at = off[lane()], p = 0, t0, t1;
+    const char* base = (const char*)table;
+#pragma unroll 1
+    for (int pass = 0; pass < 2; pass++) {
+        settle();
+        t0 = clk();
+#pragma unroll 1
+        for (int i = 0; i < n; i++) {
+#pragma unroll
+            for (int u = 0; u < 8; u++) p = *(const u32*)(base + (at | p));
+        }
+        out[SINK + threadIdx.x] = p;
+        t1 = clk();
+    }
+    report(out, t0, t1);
+}
+
+// Eight independent loads a turn, `step` bytes apart modulo the footprint `mask + 1`; warps begin `skew` bytes apart.
+extern "C" __global__ void lanes_rate(u32* out, const u32* off, int n, u32 step, u32 mask, u32 skew) {
+    u32 at = off[lane()] + (threadIdx.x >> 5) * skew, sum = 0, t0, t1;
+    const char* base = (const char*)table;
+#pragma unroll 1
+    for (int pass = 0; pass < 2; pass++) {
+        settle();
+        t0 = clk();
+#pragma unroll 1
+        for (int i = 0; i < n; i++) {
+#pragma unroll
+            for (int u = 0; u < 8; u++) sum ^= *(const u32*)(base + ((at + u * step) & mask));
+            at += 8 * step;
+        }
+        out[SINK + threadIdx.x] = sum;
+        t1 = clk();
+    }
+    report(out, t0, t1);
+}

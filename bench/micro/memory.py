@@ -40,7 +40,7 @@ def shared(ctx: Context) -> list[Row]:
         per = _dsmem(ctx, same)
         rows.append(row("dsmem_chase", "cycles_per_load_and_moves", per, "cycles", warps=1))
     widths = {"lds32": 4, "lds64": 8, "lds128": 16, "lds8": 1, "sts32": 4, "sts64": 8, "sts128": 16, "atoms_add": 4,
-              "atoms_red": 4, "atoms_max": 4, "atoms_exch": 4, "atoms_cas": 4, "atoms_fadd": 4}  # fmt: skip
+              "atoms_red": 4, "atoms_count": 4, "atoms_max": 4, "atoms_exch": 4, "atoms_cas": 4, "atoms_fadd": 4}  # fmt: skip
     for kernel, width in widths.items():
         patterns = {"linear": LANES * width, "same": LANES * 0}
         if kernel in ("lds32", "sts32", "atoms_add"):
@@ -50,8 +50,10 @@ def shared(ctx: Context) -> list[Row]:
             # k-way among the lanes of a phase (half-warp for 64-bit, quarter-warp for 128-bit), and across phases.
             patterns |= {f"stride{k}": LANES * width * k for k in (2, 4, 8)}
             patterns["pairs"] = (LANES // 2) * width
-        if kernel == "atoms_add":
+        if kernel in ("atoms_add", "atoms_count"):
             patterns |= {f"distinct{k}": (LANES % k) * 4 for k in (2, 4, 8, 16)}
+        if kernel == "atoms_count":
+            patterns |= {f"apart{k}": (LANES % k) * 128 for k in (2, 4, 8)}
         for name, offsets in patterns.items():
             buffer = table(ctx, offsets)
             for warps in (1, 4, 16, 32) if name == "linear" else (1, 16):
