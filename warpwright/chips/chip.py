@@ -127,6 +127,7 @@ class InstructionCache(_Section):
     l1_icache_kib: int = Field(gt=0)
     l1_icache_latency_cycles: int = Field(gt=0)
     icache_prefetch_lines: int = Field(ge=0)
+    launch_prefetch_kib: int = Field(ge=0)
     l1_icache_line_interval_cycles: int = Field(gt=0)
     l2_icache_line_interval_cycles: int = Field(gt=0)
 

@@ -271,7 +271,8 @@ def shared_access(
     operation = code[u(row + s.I_OP)]
     size = code[u(row + s.I_BYTES)]
     atomic = operation >= s.OP_ATOMIC
-    waves = wavefronts(m, sm, base, tabled, step, mask, size, atomic)
+    each = atomic and code[u(row + s.I_EXTRA)] & s.COUNTS_LANES == 0
+    waves = wavefronts(m, sm, base, tabled, step, mask, size, each)
     ideal = ideal_wavefronts(mask, size)
     waves *= code[u(row + s.I_EXTRA)] & 255
     if not atomic:

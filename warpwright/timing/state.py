@@ -426,6 +426,8 @@ MAX_LOGGED_BLOCKS = 1 << 17  # of a larger grid the first ones
     I_EXTRA,
 ) = range(16)
 I_SLOTS = 16
+COUNTS_LANES = 1 << 20
+"""Flag of ``I_EXTRA``: a shared atomic that adds the number of lanes on a word at once (ATOMS.POPC.INC)."""
 (
     K_FIXED,
     K_BRANCH,
@@ -477,6 +479,7 @@ def build(chip: Chip, l1_kib: int, code_lines: int, const_lines: int, instructio
     sets = max(l1_kib * 1024 // chip.l1.l1_line_bytes // ways, 1)
     l0_lines = chip.instruction_cache.l0_icache_kib * 1024 // chip.instruction_cache.icache_line_bytes
     l1i_lines = chip.instruction_cache.l1_icache_kib * 1024 // chip.instruction_cache.icache_line_bytes
+    prefetched_lines = chip.instruction_cache.launch_prefetch_kib * 1024 // chip.instruction_cache.icache_line_bytes
     position = SM_FIXED
     offsets: dict[int, int] = {}
     for name, size in (
@@ -637,6 +640,7 @@ def build(chip: Chip, l1_kib: int, code_lines: int, const_lines: int, instructio
     _clusters(state, chip)
     for index in range(sm.sm_count):
         _idle_sm(state, index, offsets, l0_lines, l1i_lines, code_lines, const_lines, chip.pipes.fma_lite_lanes > 0)
+        _prefetch_code(m, state.sm(index) + offsets[H_OFF_L1I], l1i_lines, min(prefetched_lines, code_lines))
     m[areas["dram_banks"] : areas["dram_banks"] + channels * dram.dram_bank_count * 2 : 2] = -1
     return state
 
@@ -655,6 +659,14 @@ def _clusters(state: State, chip: Chip) -> None:
         first += count
     order = [index for group in members for index in group]
     m[areas["sm_order"] : areas["sm_order"] + len(order)] = order
+
+
+def _prefetch_code(m: npt.NDArray[np.int64], cache: int, capacity: int, lines: int) -> None:
+    """The first lines of a kernel's code lie in the second level when its first block starts: the launch brings them."""
+    held = min(lines, capacity)
+    m[cache] = held % capacity
+    m[cache + 2 : cache + 2 + held] = np.arange(held)
+    m[cache + 2 + capacity : cache + 2 + capacity + held] = 0
 
 
 def _idle_sm(

@@ -135,6 +135,8 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
             row[s.I_EXTRA] |= 512 * (_atomic_kind(atomic, size) | 8 * int(row[s.I_OP] == s.OP_ATOMIC))
             if "BYPASS" in instruction.modifiers:
                 row[s.I_EXTRA] |= 256
+            if "POPC" in instruction.modifiers:
+                row[s.I_EXTRA] |= s.COUNTS_LANES
         if instruction.opcode == "DEPBAR":
             row[s.I_EXTRA] = _depbar(instruction, row)
             uses_ring = uses_ring or row[s.I_EXTRA] > 0
