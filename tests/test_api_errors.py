@@ -95,12 +95,6 @@ def test_unknown_chip() -> None:
     )
 
 
-def test_sampled_timing_is_not_there_yet() -> None:
-    assert said(ww.UnsupportedError, lambda: ww.GPU("a100", timing="sampled")) == (
-        "timing='sampled' is not there yet; use timing='full' or timing='off'"
-    )
-
-
 def test_unknown_scheduler() -> None:
     assert said(ww.UnsupportedError, lambda: ww.GPU("a100", scheduler="fair")) == (
         "scheduler='fair' is not known; use a function or one of "
@@ -110,7 +104,7 @@ def test_unknown_scheduler() -> None:
 
 def test_unknown_timing() -> None:
     assert said(ww.UnsupportedError, lambda: ww.GPU("a100", timing="quick")) == (
-        "timing='quick' is not known; use timing='full' or timing='off'"
+        "timing='quick' is not known; use timing='full', timing='sampled' or timing='off'"
     )
 
 

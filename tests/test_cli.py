@@ -102,7 +102,7 @@ def test_missing_program() -> None:
 
 
 def test_unknown_timing(program: Path) -> None:
-    assert call("run", "--timing", "quick", program) == (2, "", "--timing is full or off, not quick\n")
+    assert call("run", "--timing", "quick", program) == (2, "", "--timing is full, sampled or off, not quick\n")
 
 
 def test_a_fault_is_a_sentence_with_the_programs_line(program: Path) -> None:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from warpwright.tools.checks import Checker, Finding
 
 DEFAULT_CHIP = "h200"
-TIMINGS = ("full", "off")
+TIMINGS = ("full", "sampled", "off")
 ENGINES = ("compiled", "interpreter")
 FRONT_ENDS = ("sass", "ptx")
 MAX_DEFAULT_THREADS = 8
@@ -46,7 +46,9 @@ class GPU:
     Args:
         chip: a chip's name (``"v100"``; see ``warpwright chips``), the path of a TOML file, or a :class:`Chip`.
             Without one, the chip that ``warpwright run --gpu`` names, or ``h200``.
-        timing: ``"full"`` (the default) times every instruction; ``"off"`` only computes.
+        timing: ``"full"`` times every instruction; ``"sampled"`` times parts of large grids and estimates the rest;
+            ``"off"`` only computes.  Without one: full, and sampled for grids of 2**26 threads and more
+            (``run.sampling`` says so).
         engine: ``"compiled"`` (LLVM code for whole warps) or ``"interpreter"`` (the NumPy reference, with
             timing="off" only: slow, and independent of the compiler).
         threads: host threads; results and cycles do not depend on it.  By default half of the cores (at most eight)
@@ -80,20 +82,22 @@ class GPU:
                 session.replaced.add(str(getattr(chip, "name", chip)))
             chip = session.chip
         check = session.check or check
-        if check and "full" in (timing, session.timing):
+        if check and {"full", "sampled"} & {timing, session.timing}:
             raise UnsupportedError("checked launches are not timed; use timing='off' with check=…, or two runs")
+        self.samples_large = not (session.timing or timing)
+        """Timing was left to the simulator: it samples launches that would take minutes."""
         timing = session.timing or timing or ("off" if check else "full")
-        if timing == "sampled":
-            raise UnsupportedError("timing='sampled' is not there yet; use timing='full' or timing='off'")
         if timing not in TIMINGS:
-            raise UnsupportedError(f"timing={timing!r} is not known; use timing='full' or timing='off'")
+            raise UnsupportedError(
+                f"timing={timing!r} is not known; use timing='full', timing='sampled' or timing='off'"
+            )
         if engine not in ENGINES:
             raise UnsupportedError(f"engine={engine!r} is not known; use engine='compiled' or engine='interpreter'")
-        if engine == "interpreter" and timing == "full":
+        if engine == "interpreter" and timing != "off":
             raise UnsupportedError("the interpreter keeps no time; use timing='off' with engine='interpreter'")
         if front_end not in FRONT_ENDS:
             raise UnsupportedError(f"front_end={front_end!r} is not known; use front_end='sass' or front_end='ptx'")
-        if front_end == "ptx" and timing == "full":
+        if front_end == "ptx" and timing != "off":
             raise UnsupportedError("PTX has no schedule to time; use timing='off' with front_end='ptx'")
         named = chip if chip is not None else DEFAULT_CHIP
         self.chip = load_chip(

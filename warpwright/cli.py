@@ -45,7 +45,10 @@ GpuOption = Annotated[
         "--gpu", "-g", help="Chip (name or TOML file) that every GPU of the program becomes, whatever it asks for."
     ),
 ]
-TimingOption = Annotated[str | None, typer.Option(help="full (every instruction is timed) or off (results only).")]
+TimingOption = Annotated[
+    str | None,
+    typer.Option(help="full (every instruction is timed), sampled (parts of large grids) or off (results only)."),
+]
 CheckOption = Annotated[
     str | None,
     typer.Option(
@@ -151,8 +154,8 @@ def _guarded(program: Path, arguments: list[str], chip: str | None, timing: str 
 
     if not program.is_file():
         raise _fail(f"there is no program {program}", 2)
-    if timing not in (None, "full", "off"):
-        raise _fail(f"--timing is full or off, not {timing}", 2)
+    if timing not in (None, "full", "sampled", "off"):
+        raise _fail(f"--timing is full, sampled or off, not {timing}", 2)
     try:
         if chip is not None:
             load_chip(chip)
@@ -288,8 +291,8 @@ def _check_options(chip: str | None, timing: str | None) -> None:
     """Refuse a chip or a timing that there is not, before anything is started."""
     from warpwright.chips import ChipError, load_chip
 
-    if timing not in (None, "full", "off"):
-        raise _fail(f"--timing is full or off, not {timing}", 2)
+    if timing not in (None, "full", "sampled", "off"):
+        raise _fail(f"--timing is full, sampled or off, not {timing}", 2)
     try:
         if chip is not None:
             load_chip(chip)

@@ -41,11 +41,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from warpwright.api import GPU, Launcher
-    from warpwright.timing.interface import TimingError, TimingResult
+    from warpwright.timing.interface import Sampling, TimingError, TimingResult
+    from warpwright.timing.sampling import Plan
     from warpwright.tools.report import Attribution
 
 QUIET_SECONDS = 1.0
 """A launch shorter than this shows no progress."""
+SAMPLED_THREADS = 1 << 26
+"""Grids of so many threads are sampled unless timing was named: two million warps, a minute and more of full timing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +122,11 @@ class Run:
         return self._timed("bottleneck").bottleneck
 
     @property
+    def sampling(self) -> Sampling | None:
+        """What was timed of a sampled launch, and its expected error; None when every block was timed, or none."""
+        return self.timing.sampling if self.timing is not None else None
+
+    @property
     def timed(self) -> bool:
         """True when the run has cycles."""
         return self.timing is not None
@@ -168,6 +176,8 @@ class Run:
 
     def __repr__(self) -> str:
         timed = f", {self.cycles:,} cycles" if self.timing is not None else ""
+        if self.sampling is not None:
+            timed += f" ({self.sampling})"
         return f"<run of {self.kernel} on {self.chip}, grid {self.grid}, block {self.block}{timed}>"
 
 
@@ -330,7 +340,7 @@ class _Job:
 
     def _work(self) -> None:
         try:
-            if self.launcher.kernel.gpu.timing == "full":
+            if self.launcher.kernel.gpu.timing != "off":
                 self._timed()
             else:
                 self._functional()
@@ -366,10 +376,15 @@ class _Job:
         began = time.perf_counter()
         from warpwright.timing.interface import Progress as TimingProgress
         from warpwright.timing.interface import TimingCancelled, TimingError
+        from warpwright.timing.sampling import simulate_sampled
         from warpwright.timing.simulate import simulate
 
         context, loaded = self.context, self.launcher.kernel._loaded
         kernel = traced(loaded, context)
+        chosen = self._plan()
+        if chosen is not None:
+            at_once = self.launcher.resident.blocks_per_sm * self.launcher.kernel.gpu.chip.sm.sm_count
+            rest = compiled_execution(loaded, context, at_once, self.launcher.kernel.gpu.functional_threads)
         self._start(began)
 
         def follow(progress: TimingProgress) -> None:
@@ -377,29 +392,43 @@ class _Job:
             self.blocks_done = lambda: progress.blocks_done
 
         try:
-            self.timing = simulate(
-                self.launcher.kernel.gpu.chip,
-                context.program,
-                lowered_of(loaded),
-                kernel,
-                context,
+            common: dict[str, Any] = {
                 # What kernels print and where malloc puts things is the same in every run on one thread alone.
-                threads=1 if context.program.services else self.launcher.kernel.gpu.threads,
-                progress=follow,
-                cancel=lambda: context.cancelled,
-                scheduler=self.launcher.kernel.gpu.scheduler,
-            )
+                "threads": 1 if context.program.services else self.launcher.kernel.gpu.threads,
+                "progress": follow,
+                "cancel": lambda: context.cancelled,
+                "scheduler": self.launcher.kernel.gpu.scheduler,
+            }
+            chip, program, lowered = self.launcher.kernel.gpu.chip, context.program, lowered_of(loaded)
+            if chosen is None:
+                self.timing = simulate(chip, program, lowered, kernel, context, **common)
+                metrics = self.timing.metrics
+                self.counts = Counts(
+                    int(metrics.get("smsp__inst_executed.sum", 0)),
+                    int(metrics.get("smsp__thread_inst_executed.sum", 0)),
+                    context.geometry.blocks,
+                )
+            else:
+                self.timing, self.counts = simulate_sampled(
+                    chip, chosen, program, lowered, kernel, context, rest.run_range, **common
+                )
+        except Cancelled:
+            raise KeyboardInterrupt from None
         except TimingCancelled:
             raise KeyboardInterrupt from None
         except TimingError as error:
             raise self._explain(error) from None
         self.wall_seconds = self.timing.wall_seconds
-        metrics = self.timing.metrics
-        self.counts = Counts(
-            int(metrics.get("smsp__inst_executed.sum", 0)),
-            int(metrics.get("smsp__thread_inst_executed.sum", 0)),
-            context.geometry.blocks,
-        )
+
+    def _plan(self) -> Plan | None:
+        """How the launch is sampled; None where it is timed in full."""
+        from warpwright.timing.sampling import plan
+
+        gpu, geometry = self.launcher.kernel.gpu, self.context.geometry
+        large = gpu.samples_large and geometry.blocks * geometry.threads_per_block >= SAMPLED_THREADS
+        if (gpu.timing != "sampled" and not large) or is_cooperative(self.context.program):
+            return None
+        return plan(gpu.chip, geometry.blocks, self.launcher.resident)
 
     def _explain(self, error: TimingError) -> Exception:
         """The timing model's stop as the error that the functional engine would raise."""

@@ -194,7 +194,7 @@ class State:
 
     @property
     def timed(self) -> bool:
-        return self.gpu.timing == "full"
+        return self.gpu.timing != "off"
 
     def now(self) -> float:
         """Host time since the start, for events of a device that keeps no simulated time."""

@@ -42,13 +42,21 @@ class CompiledExecution:
         return sum(space.blocks_done for space in self.spaces)
 
     def run(self) -> Counts:
-        """Run every block.
+        """Run every block; raises as ``run_range`` does."""
+        return self.run_range(0, self.context.geometry.blocks)
+
+    def run_range(self, first: int, count: int) -> Counts:
+        """Run ``count`` blocks from the linear number ``first`` on.
 
         Raises:
             Cancelled: when the launch structure's ``cancel`` was set.
             ExecutionError: a fault, trap or deadlock.
         """
-        outcomes = self._run_threads() if self.threads > 1 else [self._run_all(self.spaces[0], 0)]
+        outcomes = (
+            self._run_threads(first, count)
+            if self.threads > 1
+            else [self.spaces[0].run(self.context.address, first, count, 0)]
+        )
         if any(o.cancelled for o in outcomes):
             raise Cancelled
         stopped = [o for o in outcomes if o.status is not Status.EXIT]
@@ -62,17 +70,15 @@ class CompiledExecution:
             total.blocks_done += o.blocks_done
         return total
 
-    def _run_all(self, space: Workspace, counter: int) -> Outcome:
-        return space.run(self.context.address, 0, self.context.geometry.blocks, counter)
-
-    def _run_threads(self) -> list[Outcome]:
+    def _run_threads(self, first: int, count: int) -> list[Outcome]:
         counter = aligned_words(64)
+        counter[0] = first
         outcomes: list[Outcome] = []
         failures: list[BaseException] = []
 
         def work(space: Workspace) -> None:
             try:
-                outcomes.append(self._run_all(space, int(counter.ctypes.data)))
+                outcomes.append(space.run(self.context.address, first, count, int(counter.ctypes.data)))
             except BaseException as failure:
                 failures.append(failure)
 

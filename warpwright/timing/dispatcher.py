@@ -148,7 +148,13 @@ def first_blocks(m: Any) -> None:
             if m[u(s.H_NEXT_BLOCK)] >= m[u(s.H_BLOCKS)]:
                 return
             index = m[u(m[u(s.H_SM_ORDER)] + i)]
-            send(m, m[u(s.H_SM_FIRST)] + index * m[u(s.H_SM_SLOTS)], block, m[u(s.H_OVERHEAD)])
+            sm = m[u(s.H_SM_FIRST)] + index * m[u(s.H_SM_SLOTS)]
+            if m[u(s.H_STAGGER)] == 0:
+                send(m, sm, block, m[u(s.H_OVERHEAD)])
+            else:  # a section of a sampled launch: blocks that run already, as it were
+                number = m[u(s.H_NEXT_BLOCK)]
+                m[u(s.H_NEXT_BLOCK)] = number + 1
+                start_block(m, sm, block, number, m[u(s.H_OVERHEAD)] + block * m[u(s.H_STAGGER)])
 
 
 @core

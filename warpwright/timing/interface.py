@@ -77,6 +77,29 @@ CancelCallback = Callable[[], bool]
 InterpretCallback = Callable[[int], int]
 
 
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """What a sampled launch timed, and how far its cycles may be off."""
+
+    timed_blocks: int
+    blocks: int
+    timed_instructions: int
+    """Warp instructions."""
+    instructions: int
+    sections: int
+    """Stretches of the grid that were timed."""
+    share: float
+    """Part of the chip that they were timed on, with its part of L2, crossbar and DRAM; 1 for the whole chip."""
+    expected_error: float
+    """Relative error of ``cycles`` that is expected against full timing."""
+
+    def __str__(self) -> str:
+        return (
+            f"estimated from {self.timed_blocks:,} of {self.blocks:,} blocks, expected error "
+            f"{100 * self.expected_error:.1f}%"
+        )
+
+
 @dataclass(slots=True)
 class TimingResult:
     """Cycles of one launch and what they were spent on."""
@@ -106,3 +129,5 @@ class TimingResult:
     """Host time of the simulation."""
     cpu_seconds: float = 0.0
     """CPU time of the thread that simulated; all of it with ``threads=1``."""
+    sampling: Sampling | None = None
+    """Of a sampled launch: cycles and counters are then estimates."""

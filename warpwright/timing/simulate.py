@@ -10,6 +10,7 @@ import ctypes
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numba
@@ -149,7 +150,7 @@ def _stopped_warps(state: State) -> list[tuple[int, int]]:
     return found
 
 
-def _handle_stop(state: State, interpret: InterpretCallback | None) -> None:
+def handle_stop(state: State, interpret: InterpretCallback | None) -> None:
     """Interpret what compiled code left over, or raise.
 
     Raises:
@@ -186,7 +187,7 @@ def _wake(state: State, sm: int, slot: int) -> None:
     m[sm + s.SM_NEXT] = min(int(m[sm + s.SM_NEXT]), now)
 
 
-def _deadlock(state: State) -> TimingError:
+def deadlock(state: State) -> TimingError:
     m = state.words
     warps = []
     for index in range(int(m[s.H_SMS])):
@@ -200,6 +201,42 @@ def _deadlock(state: State) -> TimingError:
         Status.DEADLOCK,
         warps,
     )
+
+
+@dataclass(slots=True)
+class Prepared:
+    """A launch on the simulated chip before its first cycle."""
+
+    chip: Chip
+    occupancy: Occupancy
+    static: StaticProgram
+    state: State
+    policy: int
+    space: _Workspace
+    """Kept alive: the state holds addresses in it."""
+
+
+def prepare(
+    chip: Chip,
+    program: Program,
+    lowered: Sequence[Lowered],
+    kernel: TracedKernel,
+    context: LaunchContext,
+    scheduler: Scheduler,
+    blocks: Sequence[BasicBlock] | None = None,
+) -> Prepared:
+    """Tables, state and memory of a launch with cold caches."""
+    occupancy = launch_occupancy(program, context.geometry, chip)
+    table = kernel.blocks if blocks is None else blocks
+    static = encode(program, lowered, table, chip)
+    state = s.build(
+        chip, occupancy.l1_kib, static.code_lines, static.const_lines, static.instructions, context.geometry.blocks
+    )
+    space = _Workspace(kernel, context, occupancy, chip.sm.sm_count)
+    _fill_header(state, static, kernel, context, occupancy, space)
+    if scheduler not in _schedulers:
+        _schedulers[scheduler] = policies.compile_scheduler(scheduler)
+    return Prepared(chip, occupancy, static, state, int(_schedulers[scheduler].address), space)
 
 
 def simulate(
@@ -223,64 +260,60 @@ def simulate(
         TimingCancelled: ``cancel`` said so.
     """
     began, worked = time.perf_counter(), time.thread_time()
-    occupancy = launch_occupancy(program, context.geometry, chip)
-    table = kernel.blocks if blocks is None else blocks
-    static = encode(program, lowered, table, chip)
-    state = s.build(
-        chip, occupancy.l1_kib, static.code_lines, static.const_lines, static.instructions, context.geometry.blocks
-    )
-    space = _Workspace(kernel, context, occupancy, chip.sm.sm_count)
-    _fill_header(state, static, kernel, context, occupancy, space)
-    if scheduler not in _schedulers:
-        _schedulers[scheduler] = policies.compile_scheduler(scheduler)
-    policy = int(_schedulers[scheduler].address)
-    if progress is not None and not windows.run_windows.signatures:
-        progress(Progress("compiling", blocks=context.geometry.blocks))
-    _run(state, static, policy, threads, progress, cancel, interpret)
-    result = _result(state, chip, occupancy, context)
+    launch = prepare(chip, program, lowered, kernel, context, scheduler, blocks)
+    advance(launch, threads, progress, cancel, interpret)
+    cycles = int(metrics_module.sm_column(launch.state, s.SM_FINISH).max())
+    result = result_of(launch, cycles, context.geometry.blocks)
     result.wall_seconds, result.cpu_seconds = time.perf_counter() - began, time.thread_time() - worked
     return result
 
 
-def _run(
-    state: State,
-    static: StaticProgram,
-    policy: int,
+def advance(
+    launch: Prepared,
     threads: int,
-    progress: ProgressCallback | None,
-    cancel: CancelCallback | None,
-    interpret: InterpretCallback | None,
-) -> None:
+    progress: ProgressCallback | None = None,
+    cancel: CancelCallback | None = None,
+    interpret: InterpretCallback | None = None,
+    *,
+    windows_at_once: int = 0,
+) -> bool:
+    """Run the windows of a launch until its last block has ended, or only so many; whether blocks are left."""
+    state, static, policy = launch.state, launch.static, launch.policy
     m = state.words
+    if progress is not None and not windows.run_windows.signatures:
+        progress(Progress("compiling", blocks=int(m[s.H_BLOCKS])))
     loop = windows.run_windows
     if threads > 1:
         loop = windows.run_windows_threaded
         numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS, os.cpu_count() or 1))
-    limit = 16
+    limit = windows_at_once or 16
     while True:
         began = time.perf_counter()
         outcome = int(loop(m, static.rows, policy, limit))
         spent = time.perf_counter() - began
         if outcome == windows.FINISHED:
-            return
+            return False
         if outcome == windows.STUCK:
-            raise _deadlock(state)
+            raise deadlock(state)
         if outcome == windows.STOPPED:
-            _handle_stop(state, interpret)
+            handle_stop(state, interpret)
         if cancel is not None and cancel():
             raise TimingCancelled(f"cancelled at cycle {int(m[s.H_NOW]):,}")
         if progress is not None:
             instructions = int(metrics_module.sm_column(state, s.SM_INSTRUCTIONS).sum())
             done, total = int(m[s.H_DONE_BLOCKS]), int(m[s.H_BLOCKS])
             progress(Progress("running", int(m[s.H_NOW]), done, total, instructions))
+        if windows_at_once:
+            return True
         limit = int(min(max(limit * REPORT_SECONDS / max(spent, 1e-4), 1), limit * 8, 1 << 20))
 
 
-def _result(state: State, chip: Chip, occupancy: Occupancy, context: LaunchContext) -> TimingResult:
+def result_of(launch: Prepared, cycles: int, blocks: int) -> TimingResult:
+    """What was counted while ``blocks`` blocks took ``cycles``."""
+    state, chip, occupancy = launch.state, launch.chip, launch.occupancy
     m = state.words
-    cycles = int(metrics_module.sm_column(state, s.SM_FINISH).max())
     values = metrics_module.collect(state, chip, occupancy, cycles)
-    bounds = bounds_module.lower_bounds(state, chip, context.geometry.blocks, occupancy.blocks_per_sm)
+    bounds = bounds_module.lower_bounds(state, chip, blocks, occupancy.blocks_per_sm)
     reasons = metrics_module.stalls(state)
     issues, waits = metrics_module.by_instruction(state)
     log, logged = int(m[s.H_BLOCK_LOG]), int(m[s.H_LOGGED_BLOCKS])

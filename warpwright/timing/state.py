@@ -212,6 +212,11 @@ STALLS = (
     H_INSTRUCTIONS,  # of the program
     H_BLOCK_LOG,  # area: SM, start and end of each block
     H_LOGGED_BLOCKS,  # blocks that the log has room for
+    H_LOG_FIRST,  # the block whose entry is the log's first
+    H_BEGUN,  # the first blocks of this stretch of the grid are on the chip
+    H_STAGGER,  # cycles between the first blocks of an SM
+    H_WARM_INSTRUCTIONS,  # executed without time (warming.py)
+    H_WARM_THREADS,
     # counters of the serial phase
     H_L2_SECTORS_READ,
     H_L2_SECTORS_WRITE,
@@ -226,7 +231,7 @@ STALLS = (
     H_DRAM_ACTIVATIONS,
     H_STRONG_CALLS,
     H_SLOTS,
-) = range(150)
+) = range(155)
 
 # --- SM -----------------------------------------------------------------------------------------
 (

@@ -358,7 +358,7 @@ def end_warp(m: Any, sm: int, w: int, time: int) -> None:
             complete(m, sm, b, number, time)
         return
     m[u(b + s.B_ACTIVE)] = 0
-    number = m[u(b + s.B_NUMBER)]
+    number = m[u(b + s.B_NUMBER)] - m[u(s.H_LOG_FIRST)]
     if number < m[u(s.H_LOGGED_BLOCKS)]:
         entry = m[u(s.H_BLOCK_LOG)] + number * s.LOG_SLOTS
         m[u(entry + s.G_SM)] = m[u(sm + s.SM_INDEX)]

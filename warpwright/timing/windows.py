@@ -51,12 +51,13 @@ def begin(m: Any) -> None:
     """Put the first blocks on the chip."""
     first_blocks(m)
     m[u(s.H_NOW)] = m[u(s.H_OVERHEAD)]
+    m[u(s.H_BEGUN)] = 1
 
 
 @entry
 def run_windows(m: Any, code: Any, scheduler: int, limit: int) -> int:
     """Run at most ``limit`` windows on one host thread."""
-    if m[u(s.H_NEXT_BLOCK)] == 0:
+    if m[u(s.H_BEGUN)] == 0:
         begin(m)
     sms = m[u(s.H_SMS)]
     first = m[u(s.H_SM_FIRST)]
@@ -73,7 +74,7 @@ def run_windows(m: Any, code: Any, scheduler: int, limit: int) -> int:
 
 def run_windows_threaded(m: Any, code: Any, scheduler: int, limit: int) -> int:
     """The same with the SMs of a window shared among host threads."""
-    if m[u(s.H_NEXT_BLOCK)] == 0:
+    if m[u(s.H_BEGUN)] == 0:
         begin(m)
     sms = m[u(s.H_SMS)]
     first = m[u(s.H_SM_FIRST)]

@@ -76,7 +76,8 @@ def grouped_table(runs: Sequence[Run], title: str) -> Table:
         cells += [f"{first.occupancy:.0%}", f"{sum(r.instructions for r in some):,}"]
         if timed:
             known = [r for r in some if r.timed]
-            cells += [f"{sum(r.cycles for r in known):,}", format_seconds(sum(r.seconds for r in known))]
+            estimated = "≈ " if any(r.sampling for r in known) else ""
+            cells += [f"{estimated}{sum(r.cycles for r in known):,}", format_seconds(sum(r.seconds for r in known))]
         table.add_row(*cells)
     return table
 
@@ -99,7 +100,7 @@ def launch_table(runs: Sequence[Run], title: str) -> Table:
         if timed and run.timed:
             rate = dram_gb_per_s(run)
             cells += [
-                f"{run.cycles:,}",
+                f"{'≈ ' if run.sampling else ''}{run.cycles:,}",
                 format_seconds(run.seconds),
                 f"{run.ipc:.2f}",
                 "" if rate is None else f"{rate:,.0f}",
@@ -144,6 +145,8 @@ def compare_table(by_chip: Mapping[str, Sequence[Run]], title: str) -> Table:
             elif not found.timed:
                 shown.append(f"{found.instructions:,} instructions")
             else:
-                shown.append(f"{found.cycles:,} cycles, {format_seconds(found.seconds)}\n{short_reason(found)}")
+                shown.append(
+                    f"{'≈ ' if found.sampling else ''}{found.cycles:,} cycles, {format_seconds(found.seconds)}\n{short_reason(found)}"
+                )
         table.add_row(*shown)
     return table
