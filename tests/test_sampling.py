@@ -105,6 +105,7 @@ def test_results_and_counts_are_exact_and_cycles_near() -> None:
     assert some.metrics["dram__bytes_read.sum"] == pytest.approx(full.metrics["dram__bytes_read.sum"], rel=0.1)
 
 
+@pytest.mark.slow
 def test_blocks_of_different_length_are_weighed_by_their_instructions() -> None:
     x = np.arange(64, dtype=np.int32)
     cycles = []

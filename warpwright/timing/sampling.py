@@ -162,7 +162,7 @@ class _Timed:
     instructions: int
     cycles: int
     cost: float
-    """Cycles for one warp instruction while the chip was full: from a wave's time on to the last block's start."""
+    """Cycles for one warp instruction while the chip was full: from a wave's time on until one wave is left."""
 
 
 def _time(launch: Prepared, section: range, resident: int, wave: float, turn: Callable[[], bool]) -> _Timed:
@@ -184,7 +184,7 @@ def _time(launch: Prepared, section: range, resident: int, wave: float, turn: Ca
         if m[s.H_NOW] >= began + wave or m[s.H_DONE_BLOCKS] - section.start >= resident:
             mark = int(m[s.H_NOW]), _instructions(state)
             full = full or mark
-            if last is None and m[s.H_NEXT_BLOCK] >= section.stop:
+            if last is None and m[s.H_DONE_BLOCKS] >= section.stop - resident:
                 last = mark
     instructions, end = _instructions(state), int(metrics_module.sm_column(state, s.SM_FINISH).max())
     cost = (end - began) / max(instructions - before, 1)
@@ -289,6 +289,8 @@ def simulate_sampled(
         counts = run_range(section.stop, gap - warm) if gap > warm else Counts()
         m[s.H_WARM_INSTRUCTIONS] = m[s.H_WARM_THREADS] = 0
         m[s.H_LOGGED_BLOCKS] = -s.INF  # blocks without time are in no log
+        if warm and progress is not None and not warming.warm_blocks.signatures:
+            progress(Progress("compiling", blocks_done=done, blocks=blocks))
         _warm(launch, stop - warm, warm, cancel)
         between.append(counts.warp_instructions + int(m[s.H_WARM_INSTRUCTIONS]))
         rest.warp_instructions += between[-1]
