@@ -190,7 +190,9 @@ def _time(launch: Prepared, section: range, resident: int, wave: float, turn: Ca
     cost = (end - began) / max(instructions - before, 1)
     if full is not None and last is not None and last[1] > full[1]:
         cost = (last[0] - full[0]) / (last[1] - full[1])
-    return _Timed(instructions - before, end - began, cost)
+    # The first blocks did not pass the dispatcher, the grid's blocks do.
+    least = launch.chip.launch.block_dispatch_interval_cycles * len(section) / max(instructions - before, 1)
+    return _Timed(instructions - before, end - began, max(cost, least))
 
 
 def _instructions(state: s.State) -> int:
