@@ -20,7 +20,7 @@ from bench.micro.context import Context, Row
 SUITES: dict[str, Callable[[Context], list[Row]]] = {
     "clock": chip.clock, "alu": compute.alu, "tensor": compute.tensor, "control": compute.control,
     "icache": compute.icache, "constant": compute.constant, "lanes_constant": compute.lanes_constant,
-    "cold": compute.cold, "shared": memory.shared, "latency": memory.latency, "lanes": memory.lanes,
+    "cold_code": compute.cold, "shared": memory.shared, "latency": memory.latency, "lanes": memory.lanes,
     "fetch": compute.fetch, "bank": compute.bank,
     "steps": memory.steps, "access": memory.access, "queue": memory.queue, "atomics": memory.atomics,
     "fences": memory.fences, "placement": chip.placement, "l2_map": chip.l2_map, "l2_band": chip.l2_band,
