@@ -43,6 +43,7 @@ extern "C" __global__ void matmul_shared(int n, const float *a, const float *b, 
     c[row * n + column] = sum;
 }
 
+#if __CUDA_ARCH__ >= 700 // the first chips with tensor cores
 // One warp computes one 16 x 16 tile of C.
 extern "C" __global__ void matmul_tensor(int n, const half *a, const half *b, float *c)
 {
@@ -59,6 +60,7 @@ extern "C" __global__ void matmul_tensor(int n, const half *a, const half *b, fl
     }
     store_matrix_sync(c + tile_row * n + tile_column, fc, n, mem_row_major);
 }
+#endif
 """
 
 
@@ -75,6 +77,9 @@ def main() -> None:
     tiles = n // 16
     for name, block in (("matmul_naive", (16, 16)), ("matmul_shared", (16, 16)), ("matmul_tensor", 32)):
         half = name == "matmul_tensor"
+        if half and not gpu.chip.pipes.tensor_fp16_fma_per_clk:
+            print(f"{name}: {gpu.name} has no tensor cores; v100, a100 and h200 have them")
+            continue
         left, right = (a.astype(np.float16), b.astype(np.float16)) if half else (a, b)
         c = np.zeros((n, n), dtype=np.float32)
         run = module[name][(tiles, tiles), block](n, left, right, c)

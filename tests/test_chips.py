@@ -35,10 +35,10 @@ UNITS = (
         "_per_thread",
     ),
 )
-CHIPS = ["a100", "h200", "v100"]
+CHIPS = ["a100", "h200", "p100", "v100"]
 
 
-def test_the_package_has_its_three_chips() -> None:
+def test_the_package_has_its_chips() -> None:
     assert chip_names() == CHIPS
 
 
@@ -141,8 +141,12 @@ def test_dependent_fields_follow_a_file_that_changes_its_base(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("name", "overrides", "message"),
     [
-        ("v10", {}, "no chip is called 'v10'; did you mean 'v100' or 'a100'? known chips: a100, h200, v100"),
-        ("zz", {}, "no chip is called 'zz'; known chips: a100, h200, v100"),
+        (
+            "v10",
+            {},
+            "no chip is called 'v10'; did you mean 'v100' or 'p100' or 'a100'? known chips: a100, h200, p100, v100",
+        ),
+        ("zz", {}, "no chip is called 'zz'; known chips: a100, h200, p100, v100"),
         (
             "v100",
             {"l1_kb": 3},

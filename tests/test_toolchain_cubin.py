@@ -419,7 +419,7 @@ def test_files_that_are_no_cubins() -> None:
     old = bytearray(good)
     struct.pack_into("<I", old, 48, 0x500532)
     assert error_of(bytes(old)) == (
-        "x.cubin holds machine code for sm_50; this release reads sm_70 to sm_90: compile for one of those or give PTX."
+        "x.cubin holds machine code for sm_50; this release reads sm_60 to sm_90: compile for one of those or give PTX."
     )
 
 

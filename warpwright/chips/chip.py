@@ -92,8 +92,8 @@ class Pipes(_Section):
     half_lanes: int = Field(gt=0)
     fp64_lanes: int = Field(gt=0)
     xu_lanes: int = Field(gt=0)
-    tensor_fp16_fma_per_clk: int = Field(gt=0)
-    """Multiply-adds of one sub-core, FP16 with FP32 sum."""
+    tensor_fp16_fma_per_clk: int = Field(ge=0)
+    """Multiply-adds of one sub-core, FP16 with FP32 sum; 0 on chips without tensor cores."""
     tensor_fp64_fma_per_clk: int = Field(ge=0)
     tensor_sync_slowdown_percent: int = Field(ge=100)
     """Interval of warp-wide multiply-adds (mma.sync) over the pipe's full rate."""
@@ -265,7 +265,7 @@ class Chip(BaseModel):
 
     @property
     def arch(self) -> int:
-        """Compute capability times ten: 70, 80, 90."""
+        """Compute capability times ten: 60, 70, 80, 90."""
         major, minor = self.identity.compute_capability.split(".")
         return int(major) * 10 + int(minor)
 

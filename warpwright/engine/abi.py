@@ -78,6 +78,8 @@ class FaultKind(IntEnum):
     LOCAL_OUT_OF_BOUNDS = 4
     WILD_BRANCH = 5
     ILLEGAL_INSTRUCTION = 6
+    STACK_OVERFLOW = 7
+    """The reconvergence stack of a warp (chips before Volta) is full."""
 
 
 WARP = Layout(

@@ -17,12 +17,16 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from warpwright.engine.reconvergence import stack_targets
 from warpwright.isa.ops import Access, Lowered, Op
 from warpwright.isa.program import Program
 
 INSTRUCTION_BYTES = 16
 ENDS_BLOCK = frozenset(
-    ("branch", "branch_indirect", "exit", "trap", "bsync", "warpsync", "yield", "nanosleep", "barrier", "barrier_red")
+    (
+        *("branch", "branch_indirect", "exit", "trap", "bsync", "warpsync", "yield", "nanosleep", "barrier"),
+        *("barrier_red", "pop", "call"),
+    )
 )
 """Control operations behind which a new block begins."""
 STARTS_BLOCK = frozenset(("bsync", "warpsync", "branch_indirect"))
@@ -60,6 +64,9 @@ class BasicBlock:
 
 def address_index(program: Program) -> dict[int, int]:
     """Byte address of each instruction to its index."""
+    if program.arch < 70:  # a jump to a control word lands behind it
+        found = {i.address - 8: n for n, i in enumerate(program.instructions) if i.address % 32 == 8}
+        return found | {instruction.address: index for index, instruction in enumerate(program.instructions)}
     return {instruction.address: index for index, instruction in enumerate(program.instructions)}
 
 
@@ -100,13 +107,14 @@ def recorded_accesses(lowered: Lowered) -> tuple[int, ...]:
 def return_sites(program: Program) -> list[int]:
     """Indices of the instructions behind every CALL: where returns may land."""
     last = len(program.instructions) - 1
-    return [i + 1 for i, x in enumerate(program.instructions) if x.opcode == "CALL" and i < last]
+    return [i + 1 for i, x in enumerate(program.instructions) if x.opcode in ("CALL", "CAL", "JCAL") and i < last]
 
 
 def indirect_targets(program: Program, lowered: Sequence[Lowered]) -> dict[int, tuple[int, ...]]:
     """For each instruction that ends in an indirect branch: indices of the instructions where it may land."""
     index_of = address_index(program)
-    sites = tuple(return_sites(program))
+    # Before Volta calls return by the reconvergence stack, not by a register.
+    sites = tuple(return_sites(program)) if program.arch >= 70 else ()
     result: dict[int, tuple[int, ...]] = {}
     tables: tuple[int, ...] | None = None
     for index, low in enumerate(lowered):
@@ -175,6 +183,7 @@ def basic_blocks(program: Program, lowered: Sequence[Lowered]) -> list[BasicBloc
     index_of = address_index(program)
     indirect = indirect_targets(program, lowered)
     leaders = {0}
+    landings = stack_targets(lowered, index_of, indirect)
 
     def place(address: int, index: int) -> int:
         found = index_of.get(address)
@@ -188,8 +197,10 @@ def basic_blocks(program: Program, lowered: Sequence[Lowered]) -> list[BasicBloc
     for index, low in enumerate(lowered):
         ends = False
         for op in low.ops:
-            if op.name == "branch":
+            if op.name in ("branch", "call"):
                 leaders.add(place(op.attr, index))
+            elif op.name == "push":
+                leaders.add(place(op.attr[1], index))
             elif op.name == "bssy":
                 if op.attr[1] in index_of:
                     leaders.add(index_of[op.attr[1]])
@@ -221,6 +232,12 @@ def basic_blocks(program: Program, lowered: Sequence[Lowered]) -> list[BasicBloc
         elif final is not None and final.name == "branch_indirect":
             successors.update(number_at[i] for i in indirect[end - 1])
             falls = last.guard is not None
+        elif final is not None and final.name == "call":
+            successors.add(number_at[place(final.attr, end - 1)])
+            falls = False
+        elif final is not None and final.name == "pop":
+            successors.update(number_at[i] for i in landings[end - 1])
+            falls = bool(final.args) or last.guard is not None
         elif final is not None and final.name in ("exit", "trap"):
             falls = bool(final.args) or last.guard is not None
         if falls and number + 1 < len(starts):

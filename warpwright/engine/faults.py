@@ -62,8 +62,8 @@ class WaitingWarp:
 
 def instruction_at(program: Program, address: int) -> Instruction | None:
     """The instruction at a byte address, or None when the address lies outside the program."""
-    index = address // 16
     table = program.instructions
+    index = address // 16 if program.arch >= 70 else address // 32 * 3 + address % 32 // 8 - 1
     if 0 <= index < len(table) and table[index].address == address:
         return table[index]
     return next((i for i in table if i.address == address), None)
@@ -164,6 +164,11 @@ def fault_error(
     instruction = instruction_at(program, stop.instruction)
     place = _place(program, geometry, stop)
     kind = FaultKind(stop.kind)
+    if kind is FaultKind.STACK_OVERFLOW:
+        return IllegalInstructionError(
+            f"the reconvergence stack of a warp overflows in kernel {kernel}\n  {place}\n"
+            "  calls and divided branches nest too deep: is there a recursion without end?"
+        )
     if kind in (FaultKind.WILD_BRANCH, FaultKind.ILLEGAL_INSTRUCTION):
         what = (
             f"jump to {stop.address:#x}, which is not code of the kernel,"

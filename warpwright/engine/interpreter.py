@@ -44,7 +44,9 @@ from warpwright.engine.interpreter_memory import (
     SharedSpace,
     mask_bits,
 )
+from warpwright.engine.interpreter_stack import run_stacked
 from warpwright.engine.launch import Dim3, Geometry, shared_bytes, stack_bytes
+from warpwright.engine.reconvergence import uses_stack
 from warpwright.isa.ops import Access, Lowered
 from warpwright.isa.program import Program
 
@@ -78,6 +80,8 @@ class Kernel:
         self.blocks: list[BasicBlock] = basic_blocks(program, lowered)
         self.block_at = {block.first: block for block in self.blocks}
         self.registers, self.predicates = file_sizes(lowered)
+        self.stacked = uses_stack(lowered)
+        """Whether warps reconverge by a stack (chips before Volta)."""
 
 
 def file_sizes(lowered: Sequence[Lowered]) -> tuple[int, int]:
@@ -176,6 +180,10 @@ class WarpState:
         linear = warp_in_block * LANES + np.arange(LANES)
         self.exited = linear >= launch.geometry.threads_per_block
         self.waiting = np.full(LANES, RUNNING)
+        self.entries: list[list[Any]] = []
+        """Before Volta: (kind, instruction index, lanes) of what waits; see ``interpreter_stack``."""
+        self.running = ~self.exited
+        self.started = False
         self.sync_masks = np.zeros(LANES, np.uint32)
         self.barrier_id = np.zeros(LANES, np.int64)
         self.barrier_threads = np.zeros(LANES, np.int64)
@@ -463,7 +471,7 @@ def stop(
 def run_warp(w: WarpState) -> Status:
     """Run a warp until it exits, waits at a block barrier, yields to other warps, faults or deadlocks."""
     with np.errstate(all="ignore"):
-        return _run(w)
+        return run_stacked(w, stop, _block_barrier) if w.launch.kernel.stacked else _run(w)
 
 
 def _run(w: WarpState) -> Status:

@@ -22,7 +22,7 @@ Array = npt.NDArray[Any]
 BITS = {"i1": 1, "i8": 8, "i16": 16, "f16": 16, "bf16": 16, "i32": 32, "f32": 32, "i64": 64, "f64": 64}
 CONTROL = frozenset(
     ("branch", "branch_indirect", "exit", "trap", "bssy", "bsync", "break", "warpsync", "yield", "nanosleep")
-) | {"barrier", "barrier_red"}
+) | {"barrier", "barrier_red", "push", "pop", "call"}
 
 
 def dtype(type: str) -> str:

@@ -14,8 +14,8 @@ from warpwright.engine.interpreter import Kernel
 from warpwright.engine.jit.compile import CompiledKernel, compile_kernel
 from warpwright.engine.launch import Geometry, LaunchContext
 from warpwright.engine.module import LoadedKernel
+from warpwright.isa.machine import lower
 from warpwright.isa.ops import Access, Lowered
-from warpwright.isa.sass.lower import lower
 
 
 class Execution(Protocol):

@@ -3,7 +3,7 @@
 Constant bank 0 begins with what the driver tells a kernel; compiled code reads it at fixed offsets.  The offsets
 below were read off the machine code that nvJitLink 12.9 makes for kernels that use each value (``gridDim``, generic
 pointers to shared and local memory, ``__constant__`` addresses, ``%dynamic_smem_size``, cooperative groups' grid),
-for sm_70, sm_80 and sm_90.
+for sm_60, sm_70, sm_80 and sm_90.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Dim3 = tuple[int, int, int]
 WARP_THREADS = 32
 MAX_BLOCK: Dim3 = (1024, 1024, 64)
 MAX_GRID: Dim3 = (2**31 - 1, 65535, 65535)
-"""CUDA C++ Programming Guide, table of technical specifications per compute capability (7.0 to 9.0 agree)."""
+"""CUDA C++ Programming Guide, table of technical specifications per compute capability (6.0 to 9.0 agree)."""
 SYSTEM_SHARED_BYTES = 1024
 """The system's part of a block's shared memory from sm_80 on (CUDA C++ Programming Guide, 8.x and 9.0)."""
 SYSTEM_SHARED_REGION = 512
@@ -68,9 +68,25 @@ class Bank0Layout:
     """u32: %reserved_smem_offset_1, where cooperative groups keep the barriers of tiles wider than a warp."""
     memory_descriptor: int = 0x118
     """u64: descriptor of global memory (``desc[UR4]``); not interpreted."""
+    shared_window_high: int | None = None
+    local_window_high: int | None = None
+    """Where the upper words of the two windows stand, if not behind the lower ones."""
 
 
 _LAYOUTS = {
+    60: Bank0Layout(
+        block_dim=0x08,
+        grid_dim=0x14,
+        shared_window=0x00,
+        shared_window_high=0x100,
+        local_window=0x04,
+        local_window_high=0x104,
+        stack_top=0x20,
+        dynamic_shared_bytes=0xFC,
+        constant_window=0xD0,
+        grid_workspace_high=0xE8,
+        grid_workspace_low=0xEC,
+    ),
     70: Bank0Layout(),
     80: Bank0Layout(),
     90: Bank0Layout(
@@ -85,7 +101,7 @@ _LAYOUTS = {
 
 
 def bank0_layout(arch: int) -> Bank0Layout:
-    """Where compiled code for an architecture (70, 80, 90 and their minor versions) finds launch values."""
+    """Where compiled code for an architecture (60, 70, 80, 90 and their minor versions) finds launch values."""
     return _LAYOUTS[arch // 10 * 10]
 
 
@@ -261,8 +277,12 @@ def constant_bank0(
     bank[: len(template)] = template
     struct.pack_into("<3I", bank, layout.block_dim, *geometry.block)
     struct.pack_into("<3I", bank, layout.grid_dim, *geometry.grid)
-    struct.pack_into("<Q", bank, layout.shared_window, SHARED_WINDOW)
-    struct.pack_into("<Q", bank, layout.local_window, LOCAL_WINDOW)
+    for window, low, high in (
+        (SHARED_WINDOW, layout.shared_window, layout.shared_window_high),
+        (LOCAL_WINDOW, layout.local_window, layout.local_window_high),
+    ):
+        struct.pack_into("<I", bank, low, window & 0xFFFF_FFFF)
+        struct.pack_into("<I", bank, low + 4 if high is None else high, window >> 32)
     struct.pack_into("<I", bank, layout.stack_top, stack_bytes(program))
     struct.pack_into("<I", bank, layout.dynamic_shared_bytes, geometry.dynamic_shared_bytes)
     struct.pack_into("<Q", bank, layout.constant_window, constant_window)

@@ -16,9 +16,9 @@ from warpwright.engine.interpreter import Kernel
 from warpwright.engine.jit.compile import CompiledKernel
 from warpwright.engine.memory import Allocation, DeviceMemory
 from warpwright.errors import KernelNotFoundError, UnsupportedError
+from warpwright.isa.machine import FIRST_WIDE, program_from_cubin
 from warpwright.isa.ops import Lowered
 from warpwright.isa.program import Program
-from warpwright.isa.sass import program_from_cubin
 from warpwright.isa.sass.decode import UnknownEncoding
 from warpwright.isa.services import SERVICES
 from warpwright.toolchain import CompiledModule, Relocation
@@ -138,7 +138,9 @@ class LoadedModule:
                 f"kernel {kernel.plain_name} is launched in clusters of {shape} blocks, which this version does not "
                 "model; remove __cluster_dims__"
             )
-        unknown = sorted(set(kernel.externs) - set(SERVICES))
+        # Before sm_70 a call passes arguments by another convention, which is not modelled.
+        known = SERVICES if kernel.arch >= FIRST_WIDE else ()
+        unknown = sorted(set(kernel.externs) - set(known))
         if unknown:
             raise UnsupportedError(
                 f"kernel {kernel.plain_name} calls {', '.join(unknown)}, which this version does not provide"

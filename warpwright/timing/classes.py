@@ -63,12 +63,13 @@ ALU = (
     ),
     *("IADD", "ISET", "PSETP", "VOTE", "CSET", "CSETP", "FCHK", "I2FP", "F2FP", "VIADD", "VIADDMNMX", "VHMNMX", "LEPC"),
     *("CS2R", "HSETP2", "HMNMX2", "HSET2", "I2IP", "F2IP", "IADD32I", "FSWZ", "VOTE_VTG", "SCATTER", "GATHER"),
+    *("ISCADD", "ISCADD32I", "BFE", "BFI", "PSET", "FCMP", "VADD", "VMNMX", "VSHL", "VSHR", "VSET"),
 )
 FMA = ("FFMA", "FADD", "FMUL", "FADD32I", "FFMA32I", "FMUL32I", "FSWZADD")
-FMA_HEAVY = ("IMAD", "IMUL", "IDP", "IDP4A", "IMAD32I", "XMAD", "IMUL32I")
+FMA_HEAVY = ("IMAD", "IMUL", "IDP", "IDP4A", "IMAD32I", "XMAD", "IMUL32I", "VMAD")
 HALF = ("HADD2", "HMUL2", "HFMA2", "HADD2_32I", "HMUL2_32I", "HFMA2_32I", "HFMA2_MMA")
 FP64 = ("DADD", "DMUL", "DFMA", "DSETP", "DMNMX", "DSET")
-XU = ("MUFU", "I2F", "F2I", "F2F", "FRND", "POPC", "FLO", "BREV", "I2I")
+XU = ("MUFU", "I2F", "F2I", "F2F", "FRND", "POPC", "FLO", "BREV", "I2I", "RRO")
 TENSOR = ("HMMA", "IMMA", "BMMA", "DMMA", "HGMMA", "IGMMA", "QGMMA", "BGMMA", "UMMA")
 UNIFORM = (
     *("UIADD3", "ULOP3", "USHF", "ULEA", "UMOV", "USEL", "UISETP", "UPRMT", "UPLOP3", "UIMAD", "USHL", "USHR", "UPOPC"),
@@ -117,6 +118,7 @@ BRANCH = (
         "ACQBULK",
         "ELECT",
         "ENDCOLLECTIVE",
+        *("SSY", "SYNC", "PBK", "BRK", "PCNT", "CONT", "CAL", "JCAL", "KIL"),
         "WARPGROUP",
         "WARPGROUPSET",
     ),

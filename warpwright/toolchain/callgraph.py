@@ -15,10 +15,14 @@ _CALL_RELATIVE = 0x944
 _CALLS_BY_REGISTER = (0x343, 0x344)
 """CALL.ABS and CALL.REL with a register: function pointers and virtual functions."""
 _INSTRUCTION_BYTES = 16
+_NARROW_CALL, _NARROW_PUSH_RETURN = 0xE26, 0xE27
+"""CAL and PRET of the 64-bit encodings."""
 
 
 def direct_calls(code: bytes, arch: int) -> list[tuple[int, int]]:
     """(offset of a CALL.REL, offset that it calls), in code order."""
+    if arch < 70:
+        return _narrow_calls(code)
     found = []
     for at in range(0, len(code) - _INSTRUCTION_BYTES + 1, _INSTRUCTION_BYTES):
         if int.from_bytes(code[at : at + 2], "little") & 0xFFF != _CALL_RELATIVE:
@@ -33,8 +37,27 @@ def direct_calls(code: bytes, arch: int) -> list[tuple[int, int]]:
     return found
 
 
-def calls_through_registers(code: bytes) -> bool:
-    """Whether the code calls a function whose address stands in a register."""
+def _narrow_calls(code: bytes) -> list[tuple[int, int]]:
+    """As :func:`direct_calls` for 64-bit words: CAL has 0xe26 above bit 52, its distance in bytes in 24 bits at bit 20."""
+    found = []
+    for at in range(0, len(code) - 7, 8):
+        word = int.from_bytes(code[at : at + 8], "little")
+        if at % 32 and word >> 52 == _NARROW_CALL:
+            distance = word >> 20 & 0xFFFFFF
+            distance -= (distance >> 23) << 24
+            target = at + 8 + distance
+            found.append((at, target))
+    return found
+
+
+def calls_through_registers(code: bytes, arch: int = 70) -> bool:
+    """Whether the code calls a function whose address stands in a register (PRET and BRX before sm_70)."""
+    if arch < 70:
+        return any(
+            int.from_bytes(code[at : at + 8], "little") >> 52 == _NARROW_PUSH_RETURN
+            for at in range(0, len(code) - 7, 8)
+            if at % 32
+        )
     return any(
         int.from_bytes(code[at : at + 2], "little") & 0xFFF in _CALLS_BY_REGISTER
         for at in range(0, len(code) - _INSTRUCTION_BYTES + 1, _INSTRUCTION_BYTES)

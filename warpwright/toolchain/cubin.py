@@ -25,7 +25,7 @@ from warpwright.toolchain.lines import LineTable, read_line_tables
 from warpwright.toolchain.names import plain_name
 from warpwright.toolchain.nvinfo import Attribute, Record, indirect_branches, read_records
 
-ARCHITECTURES = (70, 72, 75, 80, 86, 87, 89, 90)
+ARCHITECTURES = (60, 61, 62, 70, 72, 75, 80, 86, 87, 89, 90)
 """Architectures with the 128-bit encoding that this package reads (compute capability times ten)."""
 
 WHOLE_DOUBLE_WORDS = (2, 4)
@@ -253,7 +253,7 @@ def read_cubin(data: bytes, name: str = "cubin", *, source_name: str = "") -> Mo
     relative one, and the line tables give it back without.
 
     Raises :class:`CubinError` when the bytes are no cubin, cut short, damaged, or of an architecture whose
-    encoding is not the 128-bit one (sm_70 to sm_90).
+    encoding has no tables here (sm_60 to sm_90 have).
     """
     return _Builder(ElfFile(data, name), source_name).build()
 
@@ -432,7 +432,7 @@ class _Builder:
         known = [s for s in (least, most) if s is not None and s != UNKNOWN_STACK]
         kernel.recursive = recursion or least == UNKNOWN_STACK
         kernel.stack_bytes = max([kernel.frame_bytes, *known])
-        if kernel.recursive or calls_through_registers(kernel.code):
+        if kernel.recursive or calls_through_registers(kernel.code, kernel.arch):
             # The callee may be any function of the module, and its frame is in no attribute of the kernel.
             kernel.stack_bytes = max(kernel.stack_bytes, DEFAULT_RECURSION_STACK_BYTES)
 

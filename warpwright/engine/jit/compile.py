@@ -29,8 +29,10 @@ from warpwright.engine.jit.flow import make_flow
 from warpwright.engine.jit.function import FunctionWriter
 from warpwright.engine.jit.infer import Setting, analyse
 from warpwright.engine.jit.rowwise import row_length
+from warpwright.engine.jit.stack import StackFunction
 from warpwright.engine.jit.webs import find_webs
 from warpwright.engine.jit.wide import widen
+from warpwright.engine.launch import bank0_layout
 from warpwright.isa.ops import Lowered
 from warpwright.isa.program import Program
 from warpwright.toolchain.cache import DiskCache, cache_key
@@ -256,7 +258,7 @@ def write_module(
         calls=calls,
         row_length=row_length(setting.block_shape),
     )
-    warp_function = WarpFunction(writer, name)
+    warp_function = StackFunction(writer, name) if flow.stacked else WarpFunction(writer, name)
     lines = warp_function.write()
     site_bytes = SITE_BYTES * writer.sites
     variables = SPILL_HEADER_BYTES + (site_bytes + 63) // 64 * 64
@@ -334,7 +336,15 @@ def compile_kernel(
     Raises:
         ValueError: when the code cannot be compiled, naming the kernel.
     """
-    setting = Setting(block_shape, patterns=patterns, grid_fits=grid_fits, speculate=patterns and speculate)
+    layout = bank0_layout(program.arch)
+    setting = Setting(
+        block_shape,
+        patterns=patterns,
+        grid_fits=grid_fits,
+        speculate=patterns and speculate,
+        block_dim_offset=layout.block_dim,
+        grid_dim_offset=layout.grid_dim,
+    )
     target = make_target(cpu)
     calls = cold.ORDINARY if ordinary_calls else target.calls
     key = kernel_key(program, lowered, setting, trace, target, calls)

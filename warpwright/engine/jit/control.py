@@ -42,7 +42,7 @@ VECBOOL = f"<{LANES} x i1>"
 CONTROL = frozenset(
     (
         *("branch", "branch_indirect", "exit", "trap", "bssy", "bsync", "break", "warpsync", "yield", "nanosleep"),
-        *("barrier", "barrier_red"),
+        *("barrier", "barrier_red", "push", "pop", "call"),
     )
 )
 
@@ -526,7 +526,7 @@ class WarpFunction:
                 elif name == "barrier_red":
                     values.append(nothing)
                     break
-                elif name in ("bssy", "break"):
+                elif name in ("bssy", "break", "push"):
                     self._convergence(index, position, op, [values[a] for a in op.args])
                     values.append(nothing)
                 else:
@@ -746,6 +746,8 @@ class WarpFunction:
             self._nanosleep(n, args[0])
         elif end == "yield":
             self.groups.give_way(n + 1, w.mask.bits, lambda: self._goto(n, n + 1, w.mask.bits))
+        elif end in ("pop", "call"):
+            self._stack_jump(n, op, args[0] if args else None)
         else:
             self._barrier(n, op, args)
 
@@ -949,6 +951,10 @@ class WarpFunction:
     def _after_exit(self, n: int) -> None:
         self.w.emit("br label %next" if self.groups.exist else "br label %finish")
 
+    def _stack_jump(self, n: int, op: Op, condition: Val | None) -> None:
+        """Jumps of the reconvergence stack, which ``stack.py`` has."""
+        raise ValueError(f"operation {op.name} needs a reconvergence stack")
+
     def _trap(self, n: int, index: int) -> None:
         w = self.w
         if w.guard is not None:
@@ -977,6 +983,10 @@ class WarpFunction:
         self.groups.step_back(n + 1, w.mask.bits)
         w.emit(f"br i1 {others}, label {self.save_label('next', -1)}, label {self.save_label('scan', -1)}")
 
+    def _arriving(self) -> str:
+        """Lanes that a block barrier counts."""
+        return self.w.exec.bits
+
     def _barrier(self, n: int, op: Op, args: list[Val]) -> None:
         """A block barrier: tell which, save, return."""
         w = self.w
@@ -995,7 +1005,7 @@ class WarpFunction:
         w.store_field("%warp", WARP["barrier_mode"], str(mode))
         # Where it waits, for the message of a deadlock.
         w.store_field("%warp", WARP["fault_instruction"], str(w.program.instructions[w.index].address))
-        lanes = w.op(f"zext i32 {w.exec.bits} to i64")
+        lanes = w.op(f"zext i32 {self._arriving()} to i64")
         held = n in self.held_barriers
         pointer = w.field("%warp", WARP["barrier_lanes"])
         if held:

@@ -13,7 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from warpwright.engine.blocks import INSTRUCTION_BYTES, BasicBlock
+from warpwright.engine.jit import stack_flow
 from warpwright.engine.jit.webs import Webs
+from warpwright.engine.reconvergence import uses_stack
 from warpwright.isa.ops import Access, Lowered
 from warpwright.isa.program import Program
 
@@ -56,6 +58,14 @@ class Flow:
     """BSYNC block: the blocks from its BSSY to it; left out where nobody knows, since the register is moved."""
     saved: Bits = 0
     """BSYNC blocks whose register is saved and restored: lanes may wait there for different groups."""
+    stacked: bool = False
+    """Chips before Volta: lanes reconverge by a stack (``stack_flow``)."""
+    pushes: dict[int, Bits] = field(default_factory=dict)
+    """Targets of pushes: the blocks that push them."""
+    falls: list[bool] = field(default_factory=list)
+    """Whether lanes may go on to the next block behind a block's last instruction."""
+    anywhere: bool = False
+    """Calls through registers: lanes of a divided warp may be anywhere."""
     joined_by: dict[int, Bits] = field(default_factory=dict)
     """BSYNC block that no lane passes early or avoids: the blocks whose divergence surely ends at it."""
 
@@ -181,7 +191,7 @@ def _decided_by(
                         weak = access.space in ("shared", "generic") and op.name == "load"
                         hot = hot or (weak if exits_only else op.name == "atomic" or access.strong)
                     elif (
-                        op.name in ("branch", "exit", "branch_indirect")
+                        op.name in ("branch", "exit", "branch_indirect", "pop")
                         and (hot or guarded)
                         and (leaves or op.name == "exit" or not exits_only)
                     ):
@@ -202,7 +212,18 @@ def make_flow(program: Program, blocks: Sequence[BasicBlock], lowered: Sequence[
             "",
         )
         control = end in (
-            *("branch", "branch_indirect", "exit", "trap", "barrier", "barrier_red", "nanosleep", "yield"),
+            *(
+                "branch",
+                "branch_indirect",
+                "exit",
+                "trap",
+                "barrier",
+                "barrier_red",
+                "nanosleep",
+                "yield",
+                "pop",
+                "call",
+            ),
         )
         if not control and any(op.name == "barrier_red" for op in last.ops):
             end, control = "barrier_red", True
@@ -211,7 +232,7 @@ def make_flow(program: Program, blocks: Sequence[BasicBlock], lowered: Sequence[
         starts.append(first[-1].name if first and first[-1].name in ("bsync", "warpsync") else "")
         opcode = program.instructions[b.first + b.count - 1].opcode
         successors = b.successors
-        if opcode == "CALL":
+        if opcode in ("CALL", "CAL", "JCAL"):
             inner.append((b.number + 1,) if b.number + 1 < len(blocks) else ())
             region.append(tuple(sorted({*successors, *inner[-1]})))
             continue
@@ -221,6 +242,17 @@ def make_flow(program: Program, blocks: Sequence[BasicBlock], lowered: Sequence[
         region.append(successors)
     fair = _spin_loops(blocks, lowered, webs)
     flow = Flow(blocks, ends, starts, inner, region, _post_dominators(inner), fair)
+    if uses_stack(lowered):
+        flow.stacked = True
+        start_of = {program.instructions[b.first].address: b.number for b in blocks}
+        flow.pushes = stack_flow.pushed_at(blocks, lowered, start_of)
+        flow.falls = [lowered[b.first + b.count - 1].guard is not None or flow.ends[b.number] == "" for b in blocks]
+        for b in blocks:
+            last = lowered[b.first + b.count - 1]
+            if flow.ends[b.number] == "pop" and last.ops[-1].args:
+                flow.falls[b.number] = True
+        flow.anywhere = stack_flow.calls_by_jumps(lowered)
+        return flow
     for b in blocks:
         if ends[b.number] in ("yield", "nanosleep"):
             flow.gives_way |= 1 << b.number
@@ -293,6 +325,8 @@ def concurrency(flow: Flow, divergent: Bits) -> tuple[list[Bits], Bits, Bits]:
         For each block, the blocks at which other groups can stand while it runs; the blocks at which groups wait; the
         blocks at whose start a group that could run can stand.
     """
+    if flow.stacked:
+        return stack_flow.concurrency(flow, divergent)
     count = len(flow.blocks)
     together = [0] * count
     stands = 0

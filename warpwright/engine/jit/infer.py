@@ -51,6 +51,9 @@ class Setting:
     """gridDim.x * blockDim.x stays below 2**31; launches that are larger take code that does not rely on it."""
     speculate: bool = True
     """Widening of a patterned 32-bit value may rely on a check at run time."""
+    block_dim_offset: int = 0
+    grid_dim_offset: int = 12
+    """Where constant bank 0 has blockDim and gridDim."""
 
     @property
     def threads(self) -> int:
@@ -309,11 +312,15 @@ def _load_const(op: Op, offset: Known, setting: Setting) -> Known:
         shape = UNSET
     elif not uniform(offset):
         shape = VECTOR
-    elif op.attr[0] == 0 and offset.const is not None and op.attr[1] == 4 and offset.const in (0, 4, 8):
+    elif op.attr[0] == 0 and offset.const is not None and op.attr[1] == 4:
         # The driver's words: blockDim, for which this code is compiled, and gridDim.
-        shape = sh.constant(setting.block_shape[offset.const // 4])
-    elif op.attr[0] == 0 and offset.const is not None and op.attr[1] == 4 and offset.const in (12, 16, 20):
-        shape = special_shape("nctaid." + "xyz"[offset.const // 4 - 3], setting)
+        block, grid = offset.const - setting.block_dim_offset, offset.const - setting.grid_dim_offset
+        if block in (0, 4, 8):
+            shape = sh.constant(setting.block_shape[block // 4])
+        elif grid in (0, 4, 8):
+            shape = special_shape("nctaid." + "xyz"[grid // 4], setting)
+        else:
+            shape = UNIFORM
     else:
         shape = UNIFORM
     return shape if count == 1 else (shape,) * count
@@ -506,7 +513,7 @@ def _diverges(index: int, low: Lowered, webs: Webs, shapes: list[Shape], values:
         return not uniform(_flat(values[last.args[0]])) or (
             low.guard is not None and not uniform(shapes[webs.references[index, -1].low])
         )
-    if last.name == "branch":
+    if last.name in ("branch", "pop"):
         if low.guard is not None and not uniform(shapes[webs.references[index, -1].low]):
             return shapes[webs.references[index, -1].low].kind != UNSET_KIND
         return bool(last.args) and not uniform(values[last.args[0]]) and values[last.args[0]] != UNSET
@@ -573,6 +580,9 @@ def _evaluate(
                 if both_shape != old:
                     shapes[web_number] = both_shape
                     changed.append(web_number)
+            found.append(UNSET)
+            continue
+        if name in ("push", "pop", "call"):
             found.append(UNSET)
             continue
         if name in ("bssy", "break"):

@@ -44,7 +44,7 @@ def program_from_cubin(
     if bases is None:
         bases = code_layout(module, found.name)
     if image is None:
-        image = _image_without_addresses(module, found.name, bases)
+        image = image_without_addresses(module, found.name, bases)
     code_base = bases[found.section]
     instructions: list[Instruction] = []
     for section, base in bases.items():
@@ -68,12 +68,6 @@ def program_from_cubin(
         if r.section in bases and not r.target_section
     }
     instructions = [_absolute_targets(i, code_base, end, externs) for i in instructions]
-    banks = dict(found.constant_banks)
-    for bank in banks:
-        for name in (f".nv.constant{bank}.{found.name}", f".nv.constant{bank}"):
-            if name in image.data:
-                banks[bank] = image.data[name]
-                break
     return Program(
         name=found.name,
         arch=found.arch,
@@ -85,7 +79,7 @@ def program_from_cubin(
         shared_static_bytes=found.shared_static_bytes,
         local_bytes_per_thread=found.stack_bytes,
         barriers=found.barriers,
-        constant_banks=banks,
+        constant_banks=constants_of(found, image),
         max_threads_per_block=found.max_threads_per_block,
         source=source,
         services=tuple(services or ()),
@@ -93,7 +87,18 @@ def program_from_cubin(
     )
 
 
-def _image_without_addresses(module: Module, kernel: str, bases: Mapping[str, int]) -> Image:
+def constants_of(kernel: Kernel, image: Image) -> dict[int, bytes]:
+    """Contents of the constant banks that a kernel sees, relocated where the image has them."""
+    banks = dict(kernel.constant_banks)
+    for bank in banks:
+        for name in (f".nv.constant{bank}.{kernel.name}", f".nv.constant{bank}"):
+            if name in image.data:
+                banks[bank] = image.data[name]
+                break
+    return banks
+
+
+def image_without_addresses(module: Module, kernel: str, bases: Mapping[str, int]) -> Image:
     """Code and constant banks with every variable and driver function at address 0."""
     own = [r for r in module.relocations if r.section in bases or _is_bank_of(r.section, kernel)]
     addresses = dict.fromkeys((*module.variables, *module.data, *module.undefined), 0)

@@ -1,0 +1,182 @@
+"""The interpreter's run loop for chips before Volta: one program counter for a warp, and a stack of waiting lanes.
+
+The stack's entries are (kind, instruction index, lanes): ``ssy``, ``brk``, ``cnt`` and ``ret`` say where lanes meet again,
+``div`` is a side of a divided branch that waits for its turn.  Lanes run until they reach a SYNC, BRK, CONT or RET (``pop``) or exit;
+when none is left to run, the top of the stack runs next.  Of a divided branch the side that takes the jump runs first
+(Coon and Lindholm, US patents 7,353,369 and 7,617,384).
+
+A block barrier counts the warp: threads of it that are elsewhere count as arrived (PTX ISA, ``bar``: before sm_70 a
+barrier is executed for the warp as if all its threads did).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warpwright.engine.abi import TAG_AFFINE, TAG_BLOCK, FaultKind, Status
+from warpwright.engine.interpreter_memory import MemoryFault, mask_bits
+
+if TYPE_CHECKING:
+    from warpwright.engine.interpreter import WarpState
+
+LANES = 32
+BACK_EDGES_BEFORE_YIELD = 4096
+"""Backward branches after which a warp lets other warps run."""
+MOST_ENTRIES = 1024
+"""Depth of the stack (model: the chip spills its stack to memory that the driver sizes)."""
+
+Mask = npt.NDArray[np.bool_]
+Stop = Callable[..., Status]
+
+
+def leave(w: WarpState, kind: str, lanes: Mask) -> bool:
+    """Take lanes out of every entry above the topmost one of a kind; False when there is none."""
+    for entry in reversed(w.entries):
+        if entry[0] == kind:
+            w.running &= ~lanes
+            return True
+        entry[2] &= ~lanes
+    return False
+
+
+def resume(w: WarpState) -> bool:
+    """Run the top of the stack: the topmost entry that still has lanes; False when the stack is empty."""
+    while w.entries:
+        _, index, lanes = w.entries.pop()
+        lanes = lanes & ~w.exited
+        if lanes.any():
+            w.running = lanes
+            w.pcs[lanes] = index
+            return True
+    return False
+
+
+def run_stacked(w: WarpState, stop: Stop, barrier: Callable[..., None]) -> Status:
+    """Run a warp until it exits, waits at a block barrier, yields to other warps, faults."""
+    kernel = w.launch.kernel
+    code, block_at = kernel.code, kernel.block_at
+    total = len(code)
+    back_edges = 0
+    if not w.started:
+        w.started = True
+        w.running = ~w.exited
+    waiting = w.waiting != -1
+    if waiting.any():
+        return Status.BARRIER
+    w.running &= ~w.exited
+    if not w.running.any() and not resume(w):
+        return Status.EXIT
+    pc = int(w.pcs[w.running][0])
+    while True:
+        if pc >= total:
+            return stop(w, FaultKind.WILD_BRANCH, pc, mask_bits(w.running), Status.FAULT, 8 * pc)
+        m = w.running
+        if w.trace is not None and pc in block_at:
+            w.trace.append(TAG_BLOCK << 60 | block_at[pc].number << 32 | mask_bits(m))
+        c = code[pc]
+        w.instructions += 1
+        w.thread_instructions += int(m.sum())
+        w.launch.clock += 1
+        e = m
+        if c.guard is not None:
+            file, number, inverted = c.guard
+            p = (w.preds if file == "pred" else w.upreds)[number]
+            e = m & ~p if inverted else m & p
+            if not e.any():
+                if w.trace is not None:
+                    w.trace += [TAG_AFFINE << 60, 0] * c.records
+                pc += 1
+                continue
+        values: Any = None
+        if c.run is not None:
+            try:
+                values = c.run(w, e)
+            except MemoryFault as fault:
+                return stop(w, fault.kind, pc, fault.lanes, Status.FAULT, fault.address, fault.bytes)
+        if not c.control:
+            pc += 1
+            continue
+        if c.control == "push":
+            w.entries.append([c.attr[0], kernel.index_of[c.attr[1]], e.copy()])
+            if len(w.entries) > MOST_ENTRIES:
+                return stop(w, FaultKind.STACK_OVERFLOW, pc, mask_bits(e), Status.FAULT)
+            pc += 1
+            continue
+        if c.control == "call":
+            w.entries.append(["ret", pc + 1, e.copy()])
+            if len(w.entries) > MOST_ENTRIES:
+                return stop(w, FaultKind.STACK_OVERFLOW, pc, mask_bits(e), Status.FAULT)
+            pc = kernel.index_of.get(c.attr, total)
+            continue
+        if c.control == "branch":
+            taken = e if values is None else e & values[0]
+            target = kernel.index_of.get(c.attr, total)
+            rest = m & ~taken
+            if not taken.any():
+                pc += 1
+                continue
+            if rest.any():
+                w.entries.append(["div", pc + 1, rest])
+                w.running = taken.copy()
+            if target <= pc:
+                back_edges += 1
+                if back_edges >= BACK_EDGES_BEFORE_YIELD:
+                    w.pcs[w.running] = target
+                    return Status.YIELD
+            pc = target
+            continue
+        if c.control == "branch_indirect":
+            targets: dict[int, Mask] = {}
+            for lane in np.flatnonzero(e):
+                address = int(values[0][lane]) - kernel.program.code_base
+                index = kernel.index_of.get(address & 0xFFFFFFFFFFFFFFFF)
+                if index is None:
+                    wild = address & 0xFFFFFFFFFFFFFFFF
+                    return stop(w, FaultKind.WILD_BRANCH, pc, 1 << int(lane), Status.FAULT, wild)
+                targets.setdefault(index, np.zeros(LANES, np.bool_))[lane] = True
+            rest = m & ~e
+            if rest.any():
+                w.entries.append(["div", pc + 1, rest])
+            order = sorted(targets.items(), reverse=True)
+            for index, lanes in order[:-1]:
+                w.entries.append(["div", index, lanes])
+            pc, w.running = order[-1][0], order[-1][1]
+            continue
+        if c.control in ("pop", "exit"):
+            lanes = e if values is None else e & values[0]
+            if not lanes.any():
+                pc += 1
+                continue
+            if c.control == "exit":
+                w.exited |= lanes
+                w.running = m & ~lanes
+            else:
+                w.running = m.copy()
+                if not leave(w, c.attr, lanes):
+                    return stop(w, FaultKind.WILD_BRANCH, pc, mask_bits(lanes), Status.FAULT, 0)
+            if w.running.any():
+                pc += 1
+                continue
+            if not resume(w):
+                return Status.EXIT if w.exited.all() else Status.DEADLOCK
+            pc = int(w.pcs[w.running][0])
+            continue
+        if c.control == "trap":
+            return stop(w, FaultKind.NONE, pc, mask_bits(e), Status.TRAP)
+        if c.control in ("barrier", "barrier_red"):
+            w.pcs[m] = pc + 1
+            everyone = ~w.exited
+            if c.control == "barrier" and c.attr == "arrive":
+                w.block.arrived[int(values[0][int(e.argmax())]) & 15] += LANES
+                pc += 1
+                continue
+            first = int(e.argmax())
+            numbers, counts = (np.full(LANES, values[n][first]) for n in range(2))
+            votes = np.zeros(LANES, np.bool_) if c.control == "barrier" else values[2] & e
+            barrier(w, c, pc, everyone, (numbers, counts, votes))
+            return Status.BARRIER
+        raise ValueError(f"the reconvergence stack has no operation {c.control!r}")

@@ -1,0 +1,48 @@
+"""Machine code of any chip: the front end that its architecture asks for.
+
+sm_70 to sm_90 have 128-bit encodings (``isa.sass``), sm_60 to sm_62 64-bit ones (``isa.maxwell``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from warpwright.isa import maxwell, sass
+from warpwright.isa.maxwell.load import program_from_cubin as narrow_program
+from warpwright.isa.maxwell.lower import lower as lower_narrow
+from warpwright.isa.ops import Lowered
+from warpwright.isa.program import Program
+from warpwright.isa.sass.load import program_from_cubin as wide_program
+from warpwright.isa.sass.lower import lower as lower_wide
+from warpwright.toolchain.cubin import Kernel, Module
+from warpwright.toolchain.relocation import Image
+
+FIRST_WIDE = 70
+"""The first architecture with 128-bit encodings."""
+
+
+def program_from_cubin(
+    module: Module,
+    kernel: str | Kernel,
+    image: Image | None = None,
+    bases: Mapping[str, int] | None = None,
+    source: str | None = None,
+    services: Mapping[str, int] | None = None,
+) -> Program:
+    """Decode a kernel of a module; arguments and errors as :func:`warpwright.isa.sass.load.program_from_cubin`."""
+    found = kernel if isinstance(kernel, Kernel) else module.find(kernel)
+    if found.arch >= FIRST_WIDE:
+        return wide_program(module, found, image, bases, source, services)
+    return narrow_program(module, found, image, bases, source)
+
+
+def lower(program: Program) -> list[Lowered]:
+    """The meaning of every instruction of a program, in order.
+
+    Raises:
+        UnsupportedInstruction: naming kernel, address, text and chip.
+    """
+    return lower_wide(program) if program.arch >= FIRST_WIDE else lower_narrow(program)
+
+
+__all__ = ["lower", "maxwell", "program_from_cubin", "sass"]

@@ -1,0 +1,70 @@
+"""From a cubin of sm_50 to sm_62 to a :class:`~warpwright.isa.program.Program`.
+
+As :mod:`warpwright.isa.sass.load`: the kernel's own section first, device functions in sections of their own behind it.
+Instructions keep their addresses, which count the control words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from warpwright.isa.maxwell.decode import decode_section, landing
+from warpwright.isa.program import Instruction, Kind, Parameter, Program
+from warpwright.isa.sass.load import constants_of, image_without_addresses
+from warpwright.toolchain.cubin import Kernel, Module
+from warpwright.toolchain.relocation import Image, code_layout
+
+
+def program_from_cubin(
+    module: Module,
+    kernel: str | Kernel,
+    image: Image | None = None,
+    bases: Mapping[str, int] | None = None,
+    source: str | None = None,
+) -> Program:
+    """Decode ``kernel`` of ``module`` with everything it calls; arguments and errors as for the wide encodings."""
+    found = kernel if isinstance(kernel, Kernel) else module.find(kernel)
+    if bases is None:
+        bases = code_layout(module, found.name)
+    if image is None:
+        image = image_without_addresses(module, found.name, bases)
+    code_base = bases[found.section]
+    instructions: list[Instruction] = []
+    for section, base in bases.items():
+        start = base - code_base
+        made = decode_section(image.code[section], found.arch, start)
+        lines = module.line_tables.get(section)
+        if lines is not None:
+            made = [replace(i, line=lines.user_line(i.address - start)) for i in made]
+        instructions += made
+    end = instructions[-1].address if instructions else 0
+    return Program(
+        name=found.name,
+        arch=found.arch,
+        instructions=[_absolute_targets(i, code_base, end) for i in instructions],
+        parameters=[Parameter(p.ordinal, p.offset_bytes, p.size_bytes) for p in found.parameters],
+        parameter_base_bytes=found.parameter_base_bytes,
+        parameter_size_bytes=found.parameter_size_bytes,
+        registers=found.registers,
+        shared_static_bytes=found.shared_static_bytes,
+        local_bytes_per_thread=found.stack_bytes,
+        barriers=found.barriers,
+        constant_banks=constants_of(found, image),
+        max_threads_per_block=found.max_threads_per_block,
+        source=source,
+        code_base=code_base,
+    )
+
+
+def _absolute_targets(instruction: Instruction, code_base: int, end: int) -> Instruction:
+    """Virtual addresses of JCAL and JMP as offsets within the program."""
+    if instruction.opcode not in ("JCAL", "JMP"):
+        return instruction
+    operands = tuple(
+        replace(o, value=landing(o.value - code_base))
+        if o.kind is Kind.LABEL and code_base <= o.value <= code_base + end
+        else o
+        for o in instruction.operands
+    )
+    return replace(instruction, operands=operands)

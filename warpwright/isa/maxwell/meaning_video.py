@@ -1,0 +1,108 @@
+"""Scalar video instructions of sm_50 to sm_62 (PTX ISA, "Scalar Video Instructions").
+
+Bytes or halves of A and B, widened, meet in a first operation of 34 bits, may be saturated to 32 bits, and a second one
+combines the result with C: minimum, maximum, sum, or merging into a half or a byte of C.
+"""
+
+from __future__ import annotations
+
+from warpwright.isa.maxwell.meaning import PascalEmitter, finish, meaning
+from warpwright.isa.ops import Value
+from warpwright.isa.program import Instruction, Kind, Operand
+from warpwright.isa.sass.meaning import only, raw32, src32, unsupported
+
+TYPES = ("U8", "S8", "U16", "S16", "U32", "S32")
+SECOND = ("ACC", "MIN", "MAX", "MRG_16H", "MRG_16L", "MRG_8B0", "MRG_8B2")
+RELATIONS = ("F", "LT", "EQ", "LE", "GT", "NE", "GE", "T")
+MERGES = {"MRG_16H": (16, 16), "MRG_16L": (0, 16), "MRG_8B0": (0, 8), "MRG_8B2": (16, 8)}
+
+
+def part(b: PascalEmitter, o: Operand, type: str) -> Value:
+    """A source as 64 bits: the chosen part, widened, with its sign."""
+    bits, signed = int(type[1:]), type[0] == "S"
+    if o.kind is Kind.IMMEDIATE:
+        value = o.value - (1 << 32) if signed and o.value >> 31 else o.value
+        return b.const(-value if ".NEG" in o.suffix else value, "i64")
+    x = raw32(b, Operand(o.kind, o.index))
+    place = {".H1": 16, ".B1": 8, ".B2": 16, ".B3": 24}.get(o.suffix, 0)
+    if bits < 32:
+        up = b.shl(x, b.const(32 - bits - place))
+        x = b.binary("ashr" if signed else "lshr", up, b.const(32 - bits))
+    wide = b.sext(x, "i64") if signed else b.zext(x, "i64")
+    return b.sub(b.const(0, "i64"), wide) if o.negate else wide
+
+
+def limited(b: PascalEmitter, x: Value, signed: bool, bits: int = 32) -> Value:
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+    return b.binary("smin", b.binary("smax", x, b.const(low, "i64")), b.const(high, "i64"))
+
+
+def second(i: Instruction, b: PascalEmitter, x: Value, c: Operand, signed: bool) -> Value:
+    """The second operation on a 64-bit first result; gives 32 bits."""
+    name = next((m for m in i.modifiers if m in SECOND), "")
+    if name in MERGES:
+        place, bits = MERGES[name]
+        if "SAT" in i.modifiers:
+            x = limited(b, x, signed, bits)
+        mask = (1 << bits) - 1 << place
+        kept = b.and_(src32(b, c), b.const(~mask & 0xFFFFFFFF))
+        moved = b.and_(b.shl(b.trunc(x, "i32"), b.const(place)), b.const(mask))
+        return b.or_(kept, moved)
+    if "SAT" in i.modifiers:
+        x = limited(b, x, signed)
+    result = b.trunc(x, "i32")
+    if name == "ACC":
+        return b.add(result, src32(b, c))
+    if name in ("MIN", "MAX"):
+        return b.binary(("s" if signed else "u") + name.lower(), result, src32(b, c))
+    return result
+
+
+def types(i: Instruction) -> tuple[str, str]:
+    found = [m for m in i.modifiers if m in TYPES]
+    return (found[0], found[1]) if found else ("S32", "S32")
+
+
+@meaning("VADD", "VMNMX", "VABSDIFF", "VSHL", "VSHR", "VSET")
+def VIDEO(i: Instruction, b: PascalEmitter) -> None:
+    only(i, *TYPES, *SECOND, *RELATIONS, "UD", "SD", "SAT", "MX", "PO", "W")
+    d, x, y, c = i.operands
+    kinds = types(i)
+    left, right = part(b, x, kinds[0]), part(b, y, kinds[1])
+    signed = "UD" not in i.modifiers if i.opcode != "VABSDIFF" else "SD" in i.modifiers
+    if i.opcode == "VADD":
+        first = b.add(left, right)
+        first = b.add(first, b.const(1, "i64")) if "PO" in i.modifiers else first
+    elif i.opcode == "VMNMX":
+        first = b.binary("smax" if "MX" in i.modifiers else "smin", left, right)
+    elif i.opcode == "VABSDIFF":
+        difference = b.sub(left, right)
+        first = b.binary("smax", difference, b.sub(b.const(0, "i64"), difference))
+    elif i.opcode == "VSET":
+        name = next(m for m in i.modifiers if m in RELATIONS)
+        if name in ("F", "T"):
+            first = b.const(int(name == "T"), "i64")
+        else:
+            relation = name.lower() if name in ("EQ", "NE") else "s" + name.lower()
+            first = b.zext(b.icmp(relation, left, right), "i64")
+    else:
+        by = b.and_(right, b.const(31, "i64")) if "W" in i.modifiers else b.binary("umin", right, b.const(32, "i64"))
+        first = b.shl(left, by) if i.opcode == "VSHL" else b.ashr(left, by)
+    finish(b, d, second(i, b, first, c, signed))
+
+
+@meaning("VMAD")
+def VMAD(i: Instruction, b: PascalEmitter) -> None:
+    only(i, *TYPES, "SHR_7", "SHR_15", "SAT", "PO")
+    d, x, y, c = i.operands
+    kinds = types(i)
+    if "PO" in i.modifiers:
+        raise unsupported("VMAD.PO")
+    signed = "S" in kinds[0] or "S" in kinds[1] or x.negate or c.negate
+    addend = raw32(b, Operand(c.kind, c.index))
+    wide = b.sext(addend, "i64") if signed else b.zext(addend, "i64")
+    product = b.mul(part(b, x, kinds[0]), part(b, y, kinds[1]))
+    total = b.sub(product, wide) if c.negate else b.add(product, wide)
+    by = {"SHR_7": 7, "SHR_15": 15}.get(next((m for m in i.modifiers if m.startswith("SHR")), ""), 0)
+    total = b.binary("ashr" if signed else "lshr", total, b.const(by, "i64")) if by else total
+    finish(b, d, b.trunc(limited(b, total, signed) if "SAT" in i.modifiers else total, "i32"))
