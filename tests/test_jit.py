@@ -148,6 +148,29 @@ def test_divergence(chip: str, patterns: bool) -> None:
     np.testing.assert_array_equal(results[0], results[1])
 
 
+TWO_ENDS = """
+extern "C" __global__ void two_ends(float *y, const float *a, const float *x, int rows, int columns) {
+    int column = blockIdx.x * blockDim.x + threadIdx.x, first = blockIdx.y * 64;
+    float sum = 0.0f;
+    for (int k = first; k < first + 64 && k < rows; ++k) sum += a[k * columns + column] * x[k];
+    atomicAdd(&y[column], sum);
+}
+"""
+
+
+@pytest.mark.parametrize("chip", CHIPS.values())
+def test_a_branch_of_two_conditions_that_are_one_for_all_lanes(chip: str) -> None:
+    """``@!P0 BRA P1``: both uniform, so that no lanes part there and nothing is made for groups."""
+    a, x = np.ones((100, 64), np.float32), np.arange(100, dtype=np.float32)
+    for engine in ("compiled", "interpreted"):
+        y = np.zeros(64, np.float32)
+        p = prepare(TWO_ENDS, "two_ends", (1, 2), 64, y, a, x, 100, 64, chip=chip)
+        outcome = p.compiled() if engine == "compiled" else p.interpreted()
+        assert outcome.status is Status.EXIT
+        p.packed.copy_back()
+        np.testing.assert_array_equal(y, x.sum())
+
+
 SPIN = """
 extern "C" __global__ void same_warp(int *lock, int *count) {
     bool done = false;

@@ -25,7 +25,7 @@ from warpwright.engine.jit.loads import emit_load
 from warpwright.engine.jit.nans import late_nans
 from warpwright.engine.jit.places import shift_of
 from warpwright.engine.jit.rowwise import emit_rows, spread
-from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, UNSET_KIND, VECTOR_KIND, Shape, never_wraps
+from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, UNIFORM, UNSET_KIND, VECTOR_KIND, Shape, never_wraps
 from warpwright.engine.jit.singles import single_loads
 from warpwright.engine.jit.slots import share_slots
 from warpwright.engine.jit.storage import place_variables
@@ -45,6 +45,11 @@ CONTROL = frozenset(
         *("barrier", "barrier_red", "push", "pop", "call"),
     )
 )
+
+
+def _decides(condition: Val) -> bool:
+    """Whether a predicate is one for all lanes, so that its scalar decides a branch."""
+    return uniform(condition.shape) or condition.shape.kind == UNSET_KIND
 
 
 class WarpFunction:
@@ -802,13 +807,20 @@ class WarpFunction:
         if condition is None:
             if w.guard is None:
                 return w.exec, None, False
-            if uniform(w.guard.shape) or w.guard.shape.kind == UNSET_KIND:
+            if _decides(w.guard):
                 return w.exec, w.guard, w.guard_inverted
             return w.exec, None, False
         taken = w.and_mask(w.exec, condition)
-        if w.guard is None and (uniform(condition.shape) or condition.shape.kind == UNSET_KIND):
+        if not _decides(condition) or (w.guard is not None and not _decides(w.guard)):
+            return taken, None, False
+        if w.guard is None:
             return taken, condition, False
-        return taken, None, False
+        # The analysis knows such a branch for uniform as well: one scalar must decide.
+        guard = w.scalar(w.guard)
+        if w.guard_inverted:
+            guard = w.op(f"xor i1 {guard}, true")
+        both = w.op(f"and i1 {guard}, {w.scalar(condition)}")
+        return taken, Val("i1", UNIFORM, scalar=both), False
 
     def _branch(self, n: int, target: int, condition: Val | None) -> None:
         w = self.w
