@@ -148,17 +148,13 @@ def _default_interrupt() -> None:
 
 def _guarded(program: Path, arguments: list[str], chip: str | None, timing: str | None) -> list[Run]:
     """:func:`_execute` with errors said as sentences and Ctrl-C ending quietly."""
-    from warpwright.chips import load_chip
     from warpwright.errors import WarpwrightError
     from warpwright.session import session
 
     if not program.is_file():
         raise _fail(f"there is no program {program}", 2)
-    if timing not in (None, "full", "sampled", "off"):
-        raise _fail(f"--timing is full, sampled or off, not {timing}", 2)
+    _check_options(chip, timing)
     try:
-        if chip is not None:
-            load_chip(chip)
         return _execute(program, arguments, chip, timing)
     except KeyboardInterrupt:
         raise _fail("interrupted", INTERRUPTED) from None

@@ -83,6 +83,16 @@ def port(m: Any, piece: int, time: int, sectors: int) -> int:
 
 
 @core
+def held(m: Any, piece: int, line: int, time: int) -> int:
+    """Place of a line in a slice, which takes one for it when it has none."""
+    place = find(m, piece, line)
+    if place < 0:
+        install(m, piece, line, place, time)
+        place = -1 - place
+    return place
+
+
+@core
 def write_port(m: Any, piece: int, time: int, units: int) -> int:
     """Take bytes of a slice's write port: fills, writes and atomics; reads pass beside it (bench.micro ``paths``: a copy within L2 is
     nearly as fast as a write, a copy from DRAM half as fast)."""
@@ -102,10 +112,7 @@ def widen(m: Any, sectors: int) -> int:
 @core
 def home_read(m: Any, home: int, line: int, sectors: int, start: int, far: bool) -> int:
     """When the home slice has the sectors; ``start``: when its port took the request."""
-    place = find(m, home, line)
-    if place < 0:
-        install(m, home, line, place, start)
-        place = -1 - place
+    place = held(m, home, line, start)
     tag_at = m[u(s.H_L2_TAGS)] + place
     tag = m[u(tag_at)]
     missing = sectors & ~tag & 15
@@ -141,10 +148,7 @@ def read(m: Any, partition: int, line: int, sectors: int, time: int) -> int:
         return home_read(m, home, line, sectors, port(m, home, time, count), False)
     near = home - half if home >= half else home + half
     start = port(m, near, time, count)
-    place = find(m, near, line)
-    if place < 0:
-        install(m, near, line, place, start)
-        place = -1 - place
+    place = held(m, near, line, start)
     tag_at = m[u(s.H_L2_TAGS)] + place
     tag = m[u(tag_at)]
     missing = sectors & ~tag & 15

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from warpwright.isa.maxwell.decode import decode_section, landing
-from warpwright.isa.program import Instruction, Kind, Parameter, Program
-from warpwright.isa.sass.load import constants_of, image_without_addresses
+from warpwright.isa.program import Instruction, Kind, Program
+from warpwright.isa.sass.load import image_without_addresses, program_of
 from warpwright.toolchain.cubin import Kernel, Module
 from warpwright.toolchain.relocation import Image, code_layout
 
@@ -39,22 +39,8 @@ def program_from_cubin(
             made = [replace(i, line=lines.user_line(i.address - start)) for i in made]
         instructions += made
     end = instructions[-1].address if instructions else 0
-    return Program(
-        name=found.name,
-        arch=found.arch,
-        instructions=[_absolute_targets(i, code_base, end) for i in instructions],
-        parameters=[Parameter(p.ordinal, p.offset_bytes, p.size_bytes) for p in found.parameters],
-        parameter_base_bytes=found.parameter_base_bytes,
-        parameter_size_bytes=found.parameter_size_bytes,
-        registers=found.registers,
-        shared_static_bytes=found.shared_static_bytes,
-        local_bytes_per_thread=found.stack_bytes,
-        barriers=found.barriers,
-        constant_banks=constants_of(found, image),
-        max_threads_per_block=found.max_threads_per_block,
-        source=source,
-        code_base=code_base,
-    )
+    instructions = [_absolute_targets(i, code_base, end) for i in instructions]
+    return program_of(found, image, instructions, code_base, source)
 
 
 def _absolute_targets(instruction: Instruction, code_base: int, end: int) -> Instruction:

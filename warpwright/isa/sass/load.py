@@ -68,21 +68,33 @@ def program_from_cubin(
         if r.section in bases and not r.target_section
     }
     instructions = [_absolute_targets(i, code_base, end, externs) for i in instructions]
+    return program_of(found, image, instructions, code_base, source, tuple(services or ()))
+
+
+def program_of(
+    kernel: Kernel,
+    image: Image,
+    instructions: list[Instruction],
+    code_base: int,
+    source: str | None,
+    services: tuple[str, ...] = (),
+) -> Program:
+    """The program of decoded instructions, with what the cubin says of the kernel."""
     return Program(
-        name=found.name,
-        arch=found.arch,
+        name=kernel.name,
+        arch=kernel.arch,
         instructions=instructions,
-        parameters=[Parameter(p.ordinal, p.offset_bytes, p.size_bytes) for p in found.parameters],
-        parameter_base_bytes=found.parameter_base_bytes,
-        parameter_size_bytes=found.parameter_size_bytes,
-        registers=found.registers,
-        shared_static_bytes=found.shared_static_bytes,
-        local_bytes_per_thread=found.stack_bytes,
-        barriers=found.barriers,
-        constant_banks=constants_of(found, image),
-        max_threads_per_block=found.max_threads_per_block,
+        parameters=[Parameter(p.ordinal, p.offset_bytes, p.size_bytes) for p in kernel.parameters],
+        parameter_base_bytes=kernel.parameter_base_bytes,
+        parameter_size_bytes=kernel.parameter_size_bytes,
+        registers=kernel.registers,
+        shared_static_bytes=kernel.shared_static_bytes,
+        local_bytes_per_thread=kernel.stack_bytes,
+        barriers=kernel.barriers,
+        constant_banks=constants_of(kernel, image),
+        max_threads_per_block=kernel.max_threads_per_block,
         source=source,
-        services=tuple(services or ()),
+        services=services,
         code_base=code_base,
     )
 

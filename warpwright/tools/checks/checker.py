@@ -27,7 +27,7 @@ from warpwright.engine.abi import (
 )
 from warpwright.engine.execute import Counts, block_index
 from warpwright.engine.faults import thread_of
-from warpwright.engine.kernels import compiled_execution, traced
+from warpwright.engine.kernels import Traced, compiled_execution, traced
 from warpwright.engine.launch import LaunchContext
 from warpwright.engine.memory import Allocation, DeviceMemory
 from warpwright.engine.module import LoadedKernel
@@ -88,6 +88,7 @@ class Checker:
         self.written: dict[int, npt.NDArray[np.uint8]] = {}
         """Bytes that were written, by address of the allocation: of those whose contents began as nobody's."""
         self.origins: dict[int, str] = {}
+        self._events: dict[int, Events] = {}
         if {"initcheck", "leakcheck"} & set(self.checks):
             memory.observer = self
 
@@ -125,7 +126,13 @@ class Checker:
             ptx: of the module, when there is one.
         """
         self.launches += 1
-        return CheckedLaunch(self, loaded, context, resident_blocks, volatile_lines(ptx))
+        return CheckedLaunch(self, loaded, context, resident_blocks, ptx)
+
+    def events(self, program: Program, kernel: Traced, ptx: str | None) -> Events:
+        """The event table of a compiled kernel, made at its first launch."""
+        if kernel.address not in self._events:
+            self._events[kernel.address] = events_of(program, kernel.blocks, volatile_lines(ptx))
+        return self._events[kernel.address]
 
     def bad_free(self, address: int) -> None:
         """The program frees what is not, or no longer, an allocation."""
@@ -169,7 +176,8 @@ def _same(a: Finding, b: Finding) -> bool:
 
 def _user_stack() -> list[str]:
     """``file:line`` of the calls outside this package that led here, outermost first."""
-    frames = traceback.extract_stack()
+    # Without the texts of the lines: this is asked at every launch, and reading them would be files.
+    frames = traceback.StackSummary.extract(traceback.walk_stack(None), lookup_lines=False)[::-1]
     # What runs the program for `warpwright run` is not the program.
     starts = [n for n, f in enumerate(frames) if f.filename == "<frozen runpy>"]
     own = frames[starts[-1] + 1 :] if starts else frames
@@ -188,10 +196,10 @@ class CheckedLaunch:
         loaded: LoadedKernel,
         context: LaunchContext,
         resident_blocks: int,
-        volatile: frozenset[int],
+        ptx: str | None,
     ) -> None:
         self.checker = checker
-        self.volatile_lines = volatile
+        self.ptx = ptx
         self.context = context
         self.loaded = loaded
         self.resident_blocks = resident_blocks
@@ -227,7 +235,7 @@ class CheckedLaunch:
             self._execution = compiled_execution(self.loaded, self.context, self.resident_blocks, 1)
             return self._execution.run()
         kernel = traced(self.loaded, self.context)
-        watch = Watch(self, checks)
+        watch = Watch(self, kernel, checks)
         self._execution = CheckedExecution(self.context, kernel, self.resident_blocks, watch, seed)
         try:
             counts: Counts = self._execution.run()
@@ -306,12 +314,13 @@ class _Resident:
 class Watch:
     """Reads the records of one launch as it runs and tells what was found."""
 
-    def __init__(self, launch: CheckedLaunch, checks: set[str]) -> None:
+    def __init__(self, launch: CheckedLaunch, kernel: Traced, checks: set[str]) -> None:
         self.launch = launch
+        self.blocks = kernel.blocks
         self.context = launch.context
         self.checks = checks
         self.program: Program = launch.context.program
-        self.events = events_of(self.program, traced(launch.loaded, launch.context).blocks, launch.volatile_lines)
+        self.events = launch.checker.events(self.program, kernel, launch.ptx)
         geometry = self.context.geometry
         self.warps = geometry.warps_per_block
         self.options = (
@@ -452,9 +461,8 @@ class Watch:
 
     def _barrier_instruction(self, warp: Warp) -> int:
         """Index of the barrier at which a warp has stopped: the last instruction of its last basic block."""
-        number = int(self._last_block(warp))
-        blocks = traced(self.launch.loaded, self.context).blocks
-        return blocks[number].first + blocks[number].count - 1
+        block = self.blocks[self._last_block(warp)]
+        return block.first + block.count - 1
 
     def _last_block(self, warp: Warp) -> int:
         position, used, last = 0, warp["trace_used"], 0
