@@ -46,13 +46,11 @@ class Column(IntEnum):
     """Of one lane."""
     STRONG = 3
     """1: atomic or volatile: never a race with another strong one.  2: of the block's scope: synchronises without a fence."""
-    SHARED = 4
-    """1 when the access is one of shared memory by its instruction."""
-    SYNCHRONISES = 5
+    SYNCHRONISES = 4
     """1: the reader stops behind it, since it may release or acquire."""
-    SCOPE = 6
+    SCOPE = 5
     """Fences: 0 the block, 1 the device and beyond."""
-    UNIFORM = 7
+    UNIFORM = 6
     """Stores: 1 when every lane stores the same value, as far as the machine code tells."""
 
 
@@ -170,12 +168,12 @@ def events_of(program: Program, blocks: Sequence[BasicBlock], volatile: Set[int]
                 synchronises = fences and strong and index not in parts
                 kind = 2 if block_scope else int(strong)
                 one_value = _stores_one_value(program, index)
-                rows.append([event, index, access.bytes, kind, int(shared), int(synchronises), 0, int(one_value)])
+                rows.append([event, index, access.bytes, kind, int(synchronises), 0, int(one_value)])
             if instruction.opcode == "MEMBAR" or (instruction.opcode == "CCTL" and "IVALL" in instruction.modifiers):
                 wide = not {"CTA", "SM"} & set(instruction.modifiers)
-                rows.append([Event.FENCE, index, 0, 0, 0, 1, int(wide), 0])
+                rows.append([Event.FENCE, index, 0, 0, 1, int(wide), 0])
             elif _synchronises_lanes(program, index):
-                rows.append([Event.LANES, index, 0, 0, 0, 0, 0, 0])
+                rows.append([Event.LANES, index, 0, 0, 0, 0, 0])
         starts.append(len(rows))
     return Events(np.array(rows, np.int64).reshape(len(rows), COLUMNS), np.array(starts, np.int64), fences, narrow)
 

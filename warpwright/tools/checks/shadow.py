@@ -47,7 +47,7 @@ N_REQUESTS, N_SECTORS, N_IDEAL_SECTORS, N_WAVES, N_IDEAL_WAVES = range(5)
 COUNTERS = 5
 
 # --- what the caller and consume tell each other: words of one array --------------------------------------
-S_POSITION, S_USED, S_EVENT, S_EVENT_END, S_LANES, S_EPOCH, S_REASON, S_ARGUMENT, S_FINDINGS = range(9)
+S_POSITION, S_USED, S_EVENT, S_EVENT_END, S_LANES, S_EPOCH, S_ARGUMENT, S_FINDINGS = range(8)
 """Next record word, words written, next event and end of the current basic block's, its lanes, the warp's epoch."""
 S_RECORDS, S_WARP, S_WARP_IN_BLOCK, S_FIRST_WARP, S_WARPS = 9, 10, 11, 12, 13
 """Host pointer of the records; the warp's number in launch and block; number of the block's first warp; warps of a block."""
@@ -183,10 +183,8 @@ def check_readers(
 
 
 @core
-def remember_read(
-    s: Any, known: Any, foreign: Any, cell: int, stamp: int, strong: int, instruction: int, lane: int
-) -> None:
-    """Put a reader into the cell: its warp's slot, an empty one, or one whose reader is ordered before it."""
+def remember_read(cell: int, stamp: int, strong: int, instruction: int, lane: int) -> None:
+    """Put a reader into the cell: its warp's slot, an empty one, or the second."""
     info = instruction << 32 | (STRONG_READ if strong else 0)
     chosen = 1
     for slot in range(2):
@@ -218,7 +216,7 @@ def one_lane(
             check_write(
                 s, known, lanes_known, foreign, findings, cell, -1, strong, instruction, space, where, size, lane, 0
             )
-            remember_read(s, known, foreign, cell, stamp, strong, instruction, lane)
+            remember_read(cell, stamp, strong, instruction, lane)
         else:
             value = peek((host + ((granule - first) << shift)) & ~7) >> (
                 ((host + ((granule - first) << shift)) & 7) * 8
@@ -445,7 +443,7 @@ def consume(
     s: Any, starts: Any, events: Any, known: Any, lanes_known: Any, foreign: Any, seen: Any, allocations: Any, findings: Any,
     counters: Any, scratch: Any,
 ) -> int:  # fmt: skip
-    """Read records until none are left or the caller has to do something first; gives the reason (S_REASON).
+    """Read records until none are left or the caller has to do something first; gives the reason.
 
     Args:
         s: int64[S_WORDS].
@@ -466,7 +464,6 @@ def consume(
                 continue
             if event == FENCE:
                 s[S_EVENT] = row + 1
-                s[S_REASON] = SYNCHRONISE
                 s[S_ARGUMENT] = row
                 return SYNCHRONISE
             position = s[S_POSITION]
@@ -474,7 +471,6 @@ def consume(
                 break
             tag = (peek(records + position * 8) >> 60) & 15
             if tag != TAG_AFFINE and tag != TAG_PATTERN and tag != TAG_GATHER:
-                s[S_REASON] = BROKEN
                 return BROKEN
             words, mask, base, tabled, step = decode(records + position * 8)
             if mask:
@@ -483,21 +479,17 @@ def consume(
                     base, tabled, step, mask,
                 )  # fmt: skip
                 if reason != DONE:
-                    s[S_REASON] = reason
                     return reason
             s[S_RECORD] = position
             s[S_POSITION] = position + words
             s[S_EVENT] = row + 1
             if mask and events[row, E_SYNCHRONISES]:
-                s[S_REASON] = SYNCHRONISE
                 s[S_ARGUMENT] = row
                 return SYNCHRONISE
         if s[S_POSITION] >= s[S_USED]:
-            s[S_REASON] = DONE
             return DONE
         word = peek(records + s[S_POSITION] * 8)
         if (word >> 60) & 15 != TAG_BLOCK:
-            s[S_REASON] = BROKEN
             return BROKEN
         number = (word >> 32) & 0xFFFFFFF
         s[S_POSITION] += 1
