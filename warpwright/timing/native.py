@@ -21,7 +21,9 @@ from llvmlite import ir
 from numba import types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.imputils import impl_ret_borrowed
 from numba.extending import intrinsic
+from numba.np.arrayobj import make_array
 
 from warpwright.toolchain.cache import default_folder
 
@@ -127,6 +129,34 @@ def u(typing_context: Any, index: Any) -> Any:
         return context.cast(builder, arguments[0], signature.args[0], types.uint64)
 
     return types.uint64(index), generate
+
+
+@intrinsic
+def words(typing_context: Any, array: Any) -> Any:
+    """What entries hand to the model's functions for an array: a bare pointer; the array itself where indices are checked.
+
+    An array's reference count goes up and down, atomically, with every call that it passes: that took half of the model's time.
+    Whoever calls the entry keeps the array alive.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return make_array(array)(context, builder, arguments[0]).data
+
+    def same(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return impl_ret_borrowed(context, builder, array, arguments[0])
+
+    return (array(array), same) if BOUNDSCHECK else (types.CPointer(array.dtype)(array), generate)
+
+
+@intrinsic
+def host_address(typing_context: Any, buffer: Any) -> Any:
+    """Host address of the first word of what ``words`` gave."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = make_array(buffer)(context, builder, arguments[0]).data if BOUNDSCHECK else arguments[0]
+        return builder.ptrtoint(pointer, ir.IntType(64))
+
+    return types.int64(buffer), generate
 
 
 @intrinsic

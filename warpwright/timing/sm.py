@@ -10,7 +10,7 @@ from typing import Any
 
 from warpwright.timing import state as s
 from warpwright.timing.l1 import receive
-from warpwright.timing.native import core, u
+from warpwright.timing.native import core, host_address, u
 from warpwright.timing.sub_core import step
 from warpwright.timing.warp import settle
 
@@ -25,7 +25,7 @@ def run_sm(m: Any, code: Any, sm: int, end: int, scheduler: int) -> None:
         return
     first = sm + s.OFF_SUB_CORES
     sub_cores = m[u(s.H_SUB_CORES)]
-    base = m.ctypes.data
+    base = host_address(m)
     while True:
         time = s.INF
         for i in range(sub_cores):

@@ -13,7 +13,7 @@ from warpwright.timing import state as s
 from warpwright.timing.dispatcher import start_block
 from warpwright.timing.l1 import SPACE_SHARED, fill_lines, space_of
 from warpwright.timing.l2 import _COPIED, find, slice_of, widen
-from warpwright.timing.native import core, entry, lowest_bit, popcount, u
+from warpwright.timing.native import core, entry, lowest_bit, popcount, u, words
 from warpwright.timing.records import address_of, record_at
 from warpwright.timing.warp import BARRIER, EXIT, arrive, end_warp, run_function, take_block, warp_at
 
@@ -108,11 +108,13 @@ def warm_block(m: Any, code: Any, sm: int, number: int) -> int:
 
 
 @entry
-def warm_blocks(m: Any, code: Any, first: int, count: int) -> int:
+def warm_blocks(state: Any, program: Any, first: int, count: int) -> int:
     """Run blocks of the grid; WARMED, or STOPPED (Python must look) or STUCK (no warp can go on) at one of them.
 
     The chip is idle before and after; ``H_NOW`` moves on, so that later sections see these lines as older than their own.
     """
+    m = words(state)
+    code = words(program)
     sm = m[u(s.H_SM_FIRST)]
     runs = m[u(sm + s.SM_BLOCKS_RUN)]
     for number in range(first, first + count):

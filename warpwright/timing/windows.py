@@ -13,7 +13,7 @@ import numba
 from warpwright.timing import state as s
 from warpwright.timing.dispatcher import first_blocks, replace_blocks
 from warpwright.timing.l2 import serial_phase
-from warpwright.timing.native import core, entry, u
+from warpwright.timing.native import core, entry, u, words
 from warpwright.timing.sm import run_sm
 
 RUNNING, FINISHED, STOPPED, STUCK = range(4)
@@ -55,8 +55,10 @@ def begin(m: Any) -> None:
 
 
 @entry
-def run_windows(m: Any, code: Any, scheduler: int, limit: int) -> int:
+def run_windows(state: Any, program: Any, scheduler: int, limit: int) -> int:
     """Run at most ``limit`` windows on one host thread."""
+    m = words(state)
+    code = words(program)
     if m[u(s.H_BEGUN)] == 0:
         begin(m)
     sms = m[u(s.H_SMS)]
@@ -72,8 +74,10 @@ def run_windows(m: Any, code: Any, scheduler: int, limit: int) -> int:
     return RUNNING
 
 
-def run_windows_threaded(m: Any, code: Any, scheduler: int, limit: int) -> int:
+def run_windows_threaded(state: Any, program: Any, scheduler: int, limit: int) -> int:
     """The same with the SMs of a window shared among host threads."""
+    m = words(state)
+    code = words(program)
     if m[u(s.H_BEGUN)] == 0:
         begin(m)
     sms = m[u(s.H_SMS)]
@@ -83,7 +87,7 @@ def run_windows_threaded(m: Any, code: Any, scheduler: int, limit: int) -> int:
     for _ in range(limit):
         end = m[u(s.H_NOW)] + m[u(s.H_WINDOW)]
         for i in numba.prange(sms):
-            run_sm(m, code, first + i * size, end, scheduler)
+            run_sm(words(state), words(program), first + i * size, end, scheduler)
         outcome = close_window(m, code, end)
         if outcome != RUNNING:
             break
