@@ -190,6 +190,7 @@ class _Kernel:
     blocks: Sequence[BasicBlock]
     spill_bytes: int = 0
     trace_words: int = 1 << 12
+    judged: bool = False
 
 
 Visit = tuple[int, list[list[int]]]

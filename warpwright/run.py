@@ -14,10 +14,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from warpwright.chips import Chip, Occupancy
-from warpwright.engine.abi import LAUNCH, Status
+from warpwright.engine.abi import LAUNCH
 from warpwright.engine.arguments import pack
 from warpwright.engine.execute import Cancelled, Counts
-from warpwright.engine.faults import Stop, WaitingWarp, deadlock_error, fault_error, trap_error, wrap_error
 from warpwright.engine.kernels import Execution, compiled_execution, interpreted_execution, is_brief, lowered_of, traced
 from warpwright.engine.launch import (
     GRID_WORKSPACE_BYTES,
@@ -27,12 +26,12 @@ from warpwright.engine.launch import (
     constant_bank0,
     is_cooperative,
     make_context,
-    shared_bytes,
 )
 from warpwright.engine.memory import Allocation
 from warpwright.engine.services import LaunchServices, emit, heap_of
 from warpwright.engine.worker import POLL_SECONDS, worker
 from warpwright.errors import AssertionFailedError, TrapError, UnsupportedError
+from warpwright.explain import explain
 from warpwright.isa.program import Program
 from warpwright.session import session
 
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from warpwright.api import GPU, Launcher
-    from warpwright.timing.interface import Sampling, TimingError, TimingResult
+    from warpwright.timing.interface import Sampling, TimingResult
     from warpwright.timing.sampling import Plan
     from warpwright.tools.report import Attribution
 
@@ -417,7 +416,7 @@ class _Job:
         except TimingCancelled:
             raise KeyboardInterrupt from None
         except TimingError as error:
-            raise self._explain(error) from None
+            raise explain(error, context, kernel) from None
         self.wall_seconds = self.timing.wall_seconds
 
     def _plan(self) -> Plan | None:
@@ -429,56 +428,6 @@ class _Job:
         if (gpu.timing != "sampled" and not large) or is_cooperative(self.context.program):
             return None
         return plan(gpu.chip, geometry.blocks, self.launcher.resident)
-
-    def _explain(self, error: TimingError) -> Exception:
-        """The timing model's stop as the error that the functional engine would raise."""
-        context = self.context
-        program, geometry = context.program, context.geometry
-        if not error.warps:
-            return error
-        warp = error.warps[0]
-        block = warp["block_x"], warp["block_y"], warp["block_z"]
-        if error.status == Status.DEADLOCK:
-            same = [w for w in error.warps if (w["block_x"], w["block_y"], w["block_z"]) == block]
-            return deadlock_error(program, geometry, block, self._waiting(same))
-        stop = Stop(
-            block=block,
-            warp_in_block=warp["warp_in_block"],
-            lanes=warp["fault_lanes"] & 0xFFFF_FFFF,
-            instruction=warp["fault_instruction"],
-            kind=warp["fault_kind"],
-            address=warp["fault_address"] & 0xFFFF_FFFF_FFFF_FFFF,
-            bytes=warp["fault_bytes"],
-        )
-        if error.status == Status.INTERPRET:
-            return wrap_error(program, geometry, stop)
-        if error.status == Status.TRAP:
-            return trap_error(program, geometry, stop)
-        if error.status == Status.FAULT:
-            return fault_error(program, geometry, context.memory, stop, shared_bytes(program, geometry))
-        return error
-
-    def _waiting(self, stopped: Sequence[Mapping[str, int]]) -> list[WaitingWarp]:
-        """The warps of a deadlocked block; those that the model no longer holds have exited."""
-        by_number = {w["warp_in_block"]: w for w in stopped}
-        found = []
-        for number in range(self.context.geometry.warps_per_block):
-            warp = by_number.get(number)
-            if warp is None:
-                found.append(WaitingWarp(number, "exited"))
-                continue
-            at_barrier = warp["waits_at_barrier"] >= 0
-            found.append(
-                WaitingWarp(
-                    number,
-                    "barrier" if at_barrier else "converge",
-                    warp["waits_at_barrier"] if at_barrier else 0,
-                    warp["barrier_threads"],
-                    warp["fault_instruction"] or -1,
-                    warp["barrier_lanes" if at_barrier else "fault_lanes"] & 0xFFFF_FFFF,
-                )
-            )
-        return found
 
     def result(self) -> Run:
         """The record of the launch."""

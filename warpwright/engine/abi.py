@@ -68,6 +68,8 @@ class Status(IntEnum):
     """The compiled code met a case that it leaves to the interpreter; state was spilled in architectural form."""
     SLEEP = 10
     """Tracing only: NANOSLEEP; ``sleep_ns`` holds the time."""
+    STANDSTILL = 11
+    """Of a run of blocks: every warp runs, but all of them only repeat what they did (``jit/standstill.py``)."""
 
 
 class FaultKind(IntEnum):

@@ -75,6 +75,11 @@ def is_clock(op: Op) -> bool:
     return op.name in ("special", "special64") and op.attr in CLOCKS
 
 
+def judged(program: Program, lowered: Sequence[Lowered]) -> bool:
+    """Whether what a kernel does next follows from its own state and memory alone."""
+    return not program.services and not any(is_clock(op) for one in lowered for op in one.ops)
+
+
 def stop_before(lowered: Lowered) -> str:
     """Why a traced warp stops before this instruction: "" | strong | clock."""
     for op in lowered.ops:

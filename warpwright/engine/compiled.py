@@ -10,7 +10,15 @@ import threading
 
 from warpwright.engine.abi import Status
 from warpwright.engine.execute import Cancelled, Counts
-from warpwright.engine.faults import Stop, WaitingWarp, deadlock_error, fault_error, trap_error, wrap_error
+from warpwright.engine.faults import (
+    Stop,
+    WaitingWarp,
+    deadlock_error,
+    fault_error,
+    standstill_error,
+    trap_error,
+    wrap_error,
+)
 from warpwright.engine.jit.compile import CompiledKernel
 from warpwright.engine.jit.workspace import Outcome, Workspace
 from warpwright.engine.launch import LaunchContext, aligned_words, shared_bytes, stack_bytes
@@ -112,6 +120,9 @@ def stop_error(context: LaunchContext, outcome: Outcome) -> ExecutionError | Uns
                 )
             )
         return deadlock_error(program, geometry, block, waits)
+    if outcome.status is Status.STANDSTILL:
+        warps = [(w.warp_in_block, w.groups) for w in outcome.warps]
+        return standstill_error(program, block, warps, outcome.resident_blocks)
     warp = outcome.stopped
     if warp is None:
         return IllegalInstructionError(f"kernel {program.name} stopped with status {outcome.status.name}")

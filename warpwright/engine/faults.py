@@ -6,13 +6,14 @@ turns them into the exceptions of ``warpwright.errors``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from warpwright.engine.abi import LOCAL_WINDOW, SHARED_WINDOW, FaultKind
 from warpwright.engine.launch import WARP_THREADS, Dim3, Geometry
 from warpwright.engine.memory import GAP_BYTES, DeviceMemory, format_bytes
+from warpwright.engine.standing import Group
 from warpwright.errors import (
     DeadlockError,
     ExecutionError,
@@ -26,6 +27,8 @@ from warpwright.toolchain.names import plain_name
 
 _READS = ("LD", "ULD")
 _ATOMICS = ("ATOM", "RED")
+_VOLTA = 70
+"""From this architecture on, lanes of a warp go on independently."""
 _SHOWN_WARPS = 8
 
 
@@ -253,20 +256,74 @@ def _describe_wait(program: Program, warp: WaitingWarp) -> str:
     return f"waits for its own lanes{f': {_lane_list(warp.lanes)} wait' if warp.lanes else ''}{at}"
 
 
-def deadlock_error(program: Program, geometry: Geometry, block: Dim3, warps: Sequence[WaitingWarp]) -> DeadlockError:
-    """The exception for a block in which no warp can go on: who waits for what."""
-    kernel = plain_name(program.name)
+def _warp_rows(described: Iterable[tuple[int, str]]) -> list[str]:
+    """Warps with what each does as lines, those that do the same in one."""
     groups: dict[str, list[int]] = {}
-    for warp in warps:
-        groups.setdefault(_describe_wait(program, warp), []).append(warp.warp_in_block)
+    for number, what in described:
+        groups.setdefault(what, []).append(number)
     rows = [
         f"{'warp' if len(members) == 1 else 'warps'} {_ranges(members)}: {what}" for what, members in groups.items()
     ]
-    shown = rows[:_SHOWN_WARPS] + ([f"and {len(rows) - _SHOWN_WARPS} groups more"] if len(rows) > _SHOWN_WARPS else [])
+    more = len(rows) - _SHOWN_WARPS
+    return rows[:_SHOWN_WARPS] + ([f"and {more} groups more"] if more > 0 else [])
+
+
+def deadlock_error(program: Program, geometry: Geometry, block: Dim3, warps: Sequence[WaitingWarp]) -> DeadlockError:
+    """The exception for a block in which no warp can go on: who waits for what."""
+    kernel = plain_name(program.name)
+    shown = _warp_rows((warp.warp_in_block, _describe_wait(program, warp)) for warp in warps)
     return DeadlockError(
         f"deadlock in kernel {kernel}, block {block}: no warp can go on\n  "
         + "\n  ".join(shown)
         + "\n  every thread of the block must reach the same barrier; is a __syncthreads() inside a condition?"
+    )
+
+
+_STANDS = {
+    "runs": ("only repeats", "only repeat"),
+    "turn": ("waits its turn at", "wait their turn at"),
+    "joins": ("waits for the warp's other lanes at", "wait for the warp's other lanes at"),
+    "barrier": ("waits at the block barrier", "wait at the block barrier"),
+}
+
+
+def _describe_groups(program: Program, groups: Sequence[Group]) -> str:
+    parts = []
+    for group in groups:
+        line = source_line(program, group.instruction) if group.instruction >= 0 else None
+        what = _STANDS[group.what][group.lanes.bit_count() > 1]
+        parts.append(f"{_lane_list(group.lanes)} {what} {line or 'code that has no source line'}")
+    return "\n    ".join(parts) or "has exited"
+
+
+def standstill_error(
+    program: Program, block: Dim3, warps: Sequence[tuple[int, Sequence[Group]]], resident_blocks: int
+) -> DeadlockError:
+    """The exception for warps that run for ever: each only repeats what it did, and memory stays as it is.
+
+    Args:
+        block: the first of the blocks that are resident.
+        warps: its warps' numbers and where their lanes stand; nowhere once they have exited.
+        resident_blocks: how many blocks stand so.
+    """
+    kernel = plain_name(program.name)
+    shown = _warp_rows((number, _describe_groups(program, groups)) for number, groups in warps)
+    if resident_blocks > 1:
+        shown.append(f"and {resident_blocks - 1:,} more resident blocks, none of which changes anything either")
+    waits = any(group.what == "turn" for _, groups in warps for group in groups)
+    if waits and program.arch < _VOLTA:
+        advice = (
+            f"lanes of a warp do not go on independently on sm_{program.arch}: those that wait their turn stand on the\n"
+            "  reconvergence stack until the running ones leave the loop, so they can neither release the lock nor set the\n"
+            "  flag that these wait for; a real chip hangs here too. Do the work and the release inside the loop, or let\n"
+            "  one lane do it for its warp"
+        )
+    else:
+        advice = "they wait for something that nobody will do: does every path release the lock, and does anyone set the flag?"
+    return DeadlockError(
+        f"deadlock in kernel {kernel}, block {block}: warps run, but only repeat what they did, and memory stays as it is\n  "
+        + "\n  ".join(shown)
+        + f"\n  {advice}"
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from warpwright.engine.abi import Status
 from warpwright.engine.execute import Cancelled, Counts, block_index
-from warpwright.engine.faults import Stop, WaitingWarp, deadlock_error, fault_error, trap_error
+from warpwright.engine.faults import Stop, WaitingWarp, deadlock_error, fault_error, standstill_error, trap_error
 from warpwright.engine.interpreter import (
     PASSES_BEFORE_NEXT_BLOCK,
     BlockRun,
@@ -14,7 +14,9 @@ from warpwright.engine.interpreter import (
     Outcome,
 )
 from warpwright.engine.interpreter_memory import global_memory
+from warpwright.engine.interpreter_standstill import FIRST_PASS, groups_of, memory_digest, warps_digest
 from warpwright.engine.launch import LaunchContext, shared_bytes
+from warpwright.engine.recurrence import Recurrence
 from warpwright.errors import ExecutionError
 
 
@@ -25,12 +27,14 @@ class InterpretedExecution:
         context: the launch structure.
         kernel: the lowered program.
         resident_blocks: how many blocks the chip holds at once.
+        judged: end a launch that comes back to a state that it was in.
     """
 
-    def __init__(self, context: LaunchContext, kernel: Kernel, resident_blocks: int) -> None:
+    def __init__(self, context: LaunchContext, kernel: Kernel, resident_blocks: int, judged: bool) -> None:
         self.context = context
         self.kernel = kernel
         self.resident_blocks = max(1, resident_blocks)
+        self.judged = judged
         self.counts = Counts()
 
     @property
@@ -56,6 +60,7 @@ class InterpretedExecution:
         )
         resident: list[BlockRun] = []
         following, fruitless = 0, 0
+        past = Recurrence(FIRST_PASS)
         while following < context.geometry.blocks or resident:
             may_join = not resident or (fruitless >= PASSES_BEFORE_NEXT_BLOCK and len(resident) < self.resident_blocks)
             if may_join and following < context.geometry.blocks:
@@ -76,6 +81,16 @@ class InterpretedExecution:
                 self.counts.thread_instructions += outcome.thread_instructions
                 if outcome.status is not Status.EXIT:
                     raise self._error(outcome)
+            if (
+                self.judged
+                and resident
+                and past.found(
+                    fruitless, lambda: warps_digest(resident), lambda: memory_digest(resident, context.memory)
+                )
+            ):
+                first = resident[0].block
+                warps = [(w.warp_in_block, groups_of(w)) for w in first.warps]
+                raise standstill_error(context.program, first.index, warps, len(resident))
         return self.counts
 
     def _error(self, outcome: Outcome) -> ExecutionError:

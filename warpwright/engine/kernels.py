@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from warpwright.engine.blocks import INSTRUCTION_BYTES, BasicBlock
+from warpwright.engine.blocks import INSTRUCTION_BYTES, BasicBlock, judged
 from warpwright.engine.compiled import CompiledExecution
 from warpwright.engine.execute import Counts
 from warpwright.engine.interpreted import InterpretedExecution
@@ -14,6 +14,7 @@ from warpwright.engine.interpreter import Kernel
 from warpwright.engine.jit.compile import CompiledKernel, compile_kernel
 from warpwright.engine.launch import Geometry, LaunchContext
 from warpwright.engine.module import LoadedKernel
+from warpwright.engine.standing import Standing
 from warpwright.isa.machine import lower
 from warpwright.isa.ops import Access, Lowered
 
@@ -36,6 +37,8 @@ class Traced:
     spill_bytes: int
     trace_words: int
     blocks: Sequence[BasicBlock]
+    judged: bool
+    standing: Standing
 
 
 def blocks_are_independent(lowered: Sequence[Lowered]) -> bool:
@@ -107,7 +110,14 @@ def compiled_of(loaded: LoadedKernel, geometry: Geometry, trace: bool) -> Compil
 def traced(loaded: LoadedKernel, context: LaunchContext) -> Traced:
     """The kernel as the timing model runs it."""
     compiled = compiled_of(loaded, context.geometry, True)
-    return Traced(compiled.warp_function, compiled.spill_bytes, compiled.trace_words, compiled.blocks)
+    return Traced(
+        compiled.warp_function,
+        compiled.spill_bytes,
+        compiled.trace_words,
+        compiled.blocks,
+        compiled.judged,
+        compiled.standing,
+    )
 
 
 def compiled_execution(
@@ -124,4 +134,6 @@ def interpreted_execution(loaded: LoadedKernel, context: LaunchContext, resident
     """The launch in the interpreter."""
     if loaded.interpreted is None:
         loaded.interpreted = Kernel(loaded.program, lowered_of(loaded))
-    return InterpretedExecution(context, loaded.interpreted, resident_blocks)
+    return InterpretedExecution(
+        context, loaded.interpreted, resident_blocks, judged(loaded.program, lowered_of(loaded))
+    )

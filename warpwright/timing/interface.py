@@ -42,6 +42,9 @@ class TracedKernel(Protocol):
     def trace_words(self) -> int: ...  # what it may write beyond the limit of its record buffer
 
     @property
+    def judged(self) -> bool: ...  # whether a warp's next step follows from its state and memory alone (no clocks)
+
+    @property
     def blocks(self) -> Sequence[BasicBlock]: ...  # by the number that block records carry
 
 

@@ -39,6 +39,7 @@ from warpwright.timing.interface import (
     TracedKernel,
 )
 from warpwright.timing.policies import Scheduler
+from warpwright.timing.standstill import Watch
 from warpwright.timing.state import State
 from warpwright.timing.static import StaticProgram, encode
 
@@ -187,18 +188,15 @@ def _wake(state: State, sm: int, slot: int) -> None:
     m[sm + s.SM_NEXT] = min(int(m[sm + s.SM_NEXT]), now)
 
 
-def deadlock(state: State) -> TimingError:
+def deadlock(state: State, repeats: bool = False) -> TimingError:
+    """The error of a launch in which no warp can go on, or in which all only repeat themselves."""
     m = state.words
-    warps = []
-    for index in range(int(m[s.H_SMS])):
-        sm = state.sm(index)
-        for slot in range(s.MAX_SUB_CORES * s.MAX_WARPS):
-            if m[sm + s.OFF_WARPS + slot * s.W_SLOTS + s.W_ACTIVE]:
-                warps.append(_warp_fields(state, sm, slot))
+    warps = [_warp_fields(state, sm, slot) for sm, slot in state.active_warps()]
     waiting = sum(w["waits_at_barrier"] >= 0 for w in warps)
+    what = "only repeat themselves" if repeats else "cannot go on"
     return TimingError(
-        f"deadlock at cycle {int(m[s.H_NOW]):,}: {len(warps)} warps cannot go on, {waiting} of them wait at a block barrier",
-        Status.DEADLOCK,
+        f"deadlock at cycle {int(m[s.H_NOW]):,}: {len(warps)} warps {what}, {waiting} of them wait at a block barrier",
+        Status.STANDSTILL if repeats else Status.DEADLOCK,
         warps,
     )
 
@@ -214,6 +212,8 @@ class Prepared:
     policy: int
     space: _Workspace
     """Kept alive: the state holds addresses in it."""
+    watch: Watch | None
+    """Ends a launch that goes on for ever; None where a clock or the host may end it."""
 
 
 def prepare(
@@ -236,7 +236,10 @@ def prepare(
     _fill_header(state, static, kernel, context, occupancy, space)
     if scheduler not in _schedulers:
         _schedulers[scheduler] = policies.compile_scheduler(scheduler)
-    return Prepared(chip, occupancy, static, state, int(_schedulers[scheduler].address), space)
+    watch = None
+    if kernel.judged:
+        watch = Watch(context, space.spill_offset, kernel.spill_bytes, (space.shared, space.local))
+    return Prepared(chip, occupancy, static, state, int(_schedulers[scheduler].address), space, watch)
 
 
 def simulate(
@@ -256,7 +259,7 @@ def simulate(
     """Run a launch in simulated time, with cold caches, functionally and cycle by cycle.
 
     Raises:
-        TimingError: a warp faulted, trapped, or no warp can go on.
+        TimingError: a warp faulted, trapped, or no warp can go on or ever will end.
         TimingCancelled: ``cancel`` said so.
     """
     began, worked = time.perf_counter(), time.thread_time()
@@ -299,6 +302,8 @@ def advance(
             handle_stop(state, interpret)
         if cancel is not None and cancel():
             raise TimingCancelled(f"cancelled at cycle {int(m[s.H_NOW]):,}")
+        if launch.watch is not None and launch.watch.never_ends(state):
+            raise deadlock(state, repeats=True)
         if progress is not None:
             instructions = int(metrics_module.sm_column(state, s.SM_INSTRUCTIONS).sum())
             done, total = int(m[s.H_DONE_BLOCKS]), int(m[s.H_BLOCKS])

@@ -469,6 +469,12 @@ class State:
         """Start of an SM's region."""
         return int(self.words[H_SM_FIRST] + index * self.words[H_SM_SLOTS])
 
+    def active_warps(self) -> list[tuple[int, int]]:
+        """(SM region, warp slot) of every resident warp that has not ended."""
+        regions = [self.sm(index) for index in range(int(self.words[H_SMS]))]
+        slots = np.arange(MAX_SUB_CORES * MAX_WARPS) * W_SLOTS + OFF_WARPS + W_ACTIVE
+        return [(sm, int(slot)) for sm in regions for slot in np.flatnonzero(self.words[sm + slots])]
+
 
 def _log2(value: int) -> int:
     return value.bit_length() - 1

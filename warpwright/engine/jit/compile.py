@@ -12,7 +12,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ import llvmlite
 import llvmlite.binding as llvm
 
 from warpwright.engine.abi import SPILL_HEADER_BYTES, WARP
-from warpwright.engine.blocks import BasicBlock, basic_blocks
+from warpwright.engine.blocks import BasicBlock, basic_blocks, judged
 from warpwright.engine.jit import cold, library
 from warpwright.engine.jit.checks import SITE_BYTES, finish_groups
 from warpwright.engine.jit.control import WarpFunction
@@ -33,6 +33,7 @@ from warpwright.engine.jit.stack import StackFunction
 from warpwright.engine.jit.webs import find_webs
 from warpwright.engine.jit.wide import widen
 from warpwright.engine.launch import bank0_layout
+from warpwright.engine.standing import Standing
 from warpwright.isa.ops import Lowered
 from warpwright.isa.program import Program
 from warpwright.toolchain.cache import DiskCache, cache_key
@@ -69,6 +70,10 @@ class CompiledKernel:
     """Size of the allocation caches, which warps of one thread may share."""
     trace_words: int = 0
     """Records that the function may write beyond WARP.trace_limit."""
+    standing: Standing = field(default_factory=Standing, repr=False)
+    """Where the groups of a stopped warp are found."""
+    judged: bool = False
+    """Whether a state that comes back means that the kernel never ends: it reads no clock and asks the host nothing."""
     ir: str = field(default="", repr=False)
 
 
@@ -278,7 +283,13 @@ def write_module(
     spill = variables + writer.offsets.get("end", 0)
     sizes = {"spill_bytes": (spill + 63) // 64 * 64, "site_bytes": site_bytes}
     shared = sorted(name for name in writer.declared if name.startswith("ww_"))
-    return whole, {**sizes, "trace_words": max(warp_function.words_ahead, default=0), "calls": shared}
+    standing = warp_function.standing(variables)
+    return whole, {
+        **sizes,
+        "trace_words": max(warp_function.words_ahead, default=0),
+        "calls": shared,
+        "standing": asdict(standing),
+    }
 
 
 def kernel_key(
@@ -382,6 +393,8 @@ def compile_kernel(
             trace,
             sizes["site_bytes"],
             sizes["trace_words"],
+            Standing(**sizes["standing"]),
+            judged(program, lowered),
             text,
         )
         _memory[key] = compiled

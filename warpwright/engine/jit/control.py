@@ -31,6 +31,7 @@ from warpwright.engine.jit.slots import share_slots
 from warpwright.engine.jit.storage import place_variables
 from warpwright.engine.jit.stores import emit_store
 from warpwright.engine.jit.webs import FILE_BASE
+from warpwright.engine.standing import Standing
 from warpwright.isa.ops import Op
 
 TURNS_AT = 24
@@ -54,6 +55,9 @@ def _decides(condition: Val) -> bool:
 
 class WarpFunction:
     """Writes the whole function."""
+
+    STACK_COUNT = "depth"
+    """The variable that counts the entries of the stack of groups."""
 
     def __init__(self, w: FunctionWriter, name: str) -> None:
         self.w = w
@@ -189,6 +193,27 @@ class WarpFunction:
         room = w.op(f"call i64 @llvm.smax.i64(i64 {room}, i64 0)")
         places = w.op(f"lshr i64 {room}, {shift_of(size)}")
         w.emit(f"{name} = trunc i64 {places} to i32")
+
+    def standing(self, variables: int) -> Standing:
+        """Where the groups of a stopped warp are found; ``variables``: bytes in front of the save area's variable part."""
+        w = self.w
+        offsets = w.offsets
+
+        def place(name: str) -> int:
+            return variables + offsets[name] if name in offsets else -1
+
+        resumes = [
+            (r.block, place(f"p{r.block}") if r.kind in ("enter", "body") else -1)
+            for r in sorted(w.resumes.values(), key=lambda r: r.number)
+        ]
+        return Standing(
+            [w.program.instructions[b.first].address for b in w.blocks],
+            resumes,
+            [(n, place(f"a{n}")) for n in self.groups.syncs],
+            place(self.STACK_COUNT),
+            place("stack"),
+            w.flow.stacked,
+        )
 
     # --- saving and resuming ----------------------------------------------------------------------
     def slot(self, name: str, size: int) -> int:

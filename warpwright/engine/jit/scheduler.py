@@ -10,6 +10,7 @@ warp of which all living lanes arrived as 32 (PTX ISA, ``barrier``).
 from __future__ import annotations
 
 from warpwright.engine.abi import BLOCK, LAUNCH, SPILL_HEADER_BYTES, WARP, Layout, Status
+from warpwright.engine.jit.standstill import standstill_text
 
 WORKSPACE = Layout(
     warp_function=1,
@@ -29,6 +30,11 @@ WORKSPACE = Layout(
     sites=1,  # pointer to this thread's allocation caches
     order=1,  # pointer to slots' numbers: resident ones first
     counter=1,  # pointer to the next block's number when threads share a range, or 0
+    judged=1,  # 1: a state that comes back ends the run (standstill.py)
+    seen=1,  # what is kept of an earlier state: 0 nothing, 1 the warps' digest, 2 memory's too
+    seen_warps=1,
+    seen_memory=1,
+    resident=1,  # blocks that were resident when the run ended with STANDSTILL
     outcome_block=1,  # BLOCK of what stopped the run
     outcome_warp=1,  # WARP of what stopped the run
     blocks_done=1,
@@ -64,6 +70,7 @@ define internal void @ww_put(ptr %base, i64 %offset, i64 %v) alwaysinline {{
   ret void
 }}
 
+{standstill_text(WORKSPACE, STATE_AT)}
 ; Zero a range that begins at a cache line and may end with one.  The C library's memset takes a string instruction for
 ; more than 2 KiB, which at some distances between a block's areas takes many times as long.
 define internal void @ww_zero(ptr %to, i64 %bytes) noinline {{
@@ -720,6 +727,19 @@ fruitless:
   %t_old = load i64, ptr %turns
   %t_new = add i64 %t_old, 1
   store i64 %t_new, ptr %turns
-  br label %begin
+  %resident = load i64, ptr %active
+  %over = call i1 @ww_stands_still(ptr %l, ptr %w, i64 %t_new, i64 %resident)
+  br i1 %over, label %standstill, label %begin
+standstill:
+  %still_slot = load i64, ptr %order
+  %still_far = mul i64 %still_slot, %slot_bytes
+  %still_at = add i64 %base_i, %still_far
+  %still_block = inttoptr i64 %still_at to ptr
+  %still_warps = call i64 @ww_get(ptr %still_block, i64 {BLOCK["warps"]})
+  call void @ww_put(ptr %w, i64 {WORKSPACE["outcome_block"]}, i64 %still_at)
+  call void @ww_put(ptr %w, i64 {WORKSPACE["outcome_warp"]}, i64 %still_warps)
+  call void @ww_put(ptr %w, i64 {WORKSPACE["resident"]}, i64 %resident)
+  call void @ww_collect(ptr %w, ptr %still_block)
+  ret i64 {int(Status.STANDSTILL)}
 }}
 """

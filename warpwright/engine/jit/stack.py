@@ -23,6 +23,8 @@ ENTRY_BYTES = 16
 class StackFunction(WarpFunction):
     """Writes the whole function."""
 
+    STACK_COUNT = "stack_count"
+
     def __init__(self, w: FunctionWriter, name: str) -> None:
         super().__init__(w, name)
         self.elsewhere = list(self.together)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from warpwright.engine.abi import BLOCK, WARP, Status
 from warpwright.engine.jit.compile import CompiledKernel
 from warpwright.engine.jit.scheduler import CANCELLED, STATE_AT, WORKSPACE
+from warpwright.engine.standing import Group
 
 Words = npt.NDArray[np.int64]
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
@@ -34,6 +35,8 @@ class WarpState:
     state: str
     """running | barrier | exited | stuck."""
     words: Words = field(repr=False)
+    groups: list[Group] = field(default_factory=list)
+    """Where its lanes stand, when no warp will ever end."""
 
     def __getitem__(self, name: str) -> int:
         """A field of WARP as an unsigned number."""
@@ -52,6 +55,8 @@ class Outcome:
     """Every warp of the block that stopped; empty when nothing stopped."""
     stopped: WarpState | None = None
     """The warp at fault."""
+    resident_blocks: int = 0
+    """Blocks that stand still, the one described included."""
     blocks_done: int = 0
     warp_instructions: int = 0
     thread_instructions: int = 0
@@ -112,6 +117,7 @@ class Workspace:
             "local_at": local_at,
             "sites": self.address + sites_at,
             "order": self.address + order_at,
+            "judged": kernel.judged,
         }
         for name, value in values.items():
             self._words[WORKSPACE.slot(name)] = value
@@ -134,7 +140,7 @@ class Workspace:
         # Allocations may have changed since the last launch, so nothing cached about them holds.
         self._sites[:] = 0
         self._order[:] = np.arange(len(self._order))
-        for name in ("outcome_block", "outcome_warp", "blocks_done", "instructions", "thread_instructions"):
+        for name in ("outcome_block", "outcome_warp", "blocks_done", "instructions", "thread_instructions", "seen"):
             words[WORKSPACE.slot(name)] = 0
         words[WORKSPACE.slot("counter")] = counter
         status = int(self._run(launch, self.address, first, count))
@@ -156,6 +162,7 @@ class Workspace:
             int(block[BLOCK.slot("index_y")]),
             int(block[BLOCK.slot("index_z")]),
         )
+        outcome.resident_blocks = int(self._words[WORKSPACE.slot("resident")])
         at = int(block[BLOCK.slot("warps")])
         stride = int(self._words[WORKSPACE.slot("warp_bytes")])
         stopped_at = int(self._words[WORKSPACE.slot("outcome_warp")])
@@ -163,6 +170,14 @@ class Workspace:
             words = _view(at + n * stride, WARP.size_bytes).copy()
             save = _view(int(words[WARP.slot("spill")]), 64)
             state = ("running", "barrier", "exited", "stuck")[int(save[STATE_AT // 8])]
-            outcome.warps.append(WarpState(n, state, words))
+            warp = WarpState(n, state, words)
+            if outcome.status is Status.STANDSTILL:
+                save = _view(warp["spill"], self.kernel.spill_bytes)
+                warp.groups = (
+                    [Group("barrier", warp["fault_instruction"], warp["barrier_lanes"])]
+                    if state == "barrier"
+                    else self.kernel.standing.groups(save, warp["resume"], warp["lanes"], warp["exited"])
+                )
+            outcome.warps.append(warp)
             if at + n * stride == stopped_at:
                 outcome.stopped = outcome.warps[-1]

@@ -1,0 +1,85 @@
+"""Endless loops in the interpreter: digests of all that its warps and memory hold, and where lanes stand.
+
+The interpreter keeps every register, those that nobody will read again included; they too come back when a loop does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from warpwright.engine.interpreter import AT_BARRIER, RUNNING, BlockRun, WarpState
+from warpwright.engine.interpreter_memory import mask_bits
+from warpwright.engine.memory import DeviceMemory
+from warpwright.engine.standing import Group
+
+FIRST_PASS = 2
+"""A pass is thousands of iterations of a loop here."""
+
+
+def warps_digest(resident: Sequence[BlockRun]) -> bytes:
+    """Digest of the warps of the resident blocks and of the blocks' barriers."""
+    digest = hashlib.blake2b(digest_size=16)
+    for run in resident:
+        digest.update(repr((run.block.linear_index, run.block.arrived, run.statuses)).encode())
+        for w in run.block.warps:
+            arrays = (
+                w.regs,
+                w.uregs,
+                w.preds,
+                w.upreds,
+                w.barriers,
+                w.pcs,
+                w.exited,
+                w.waiting,
+                w.sync_masks,
+                w.yielded,
+            )
+            for array in arrays:
+                digest.update(array.tobytes())
+            for lanes in (w.running, w.barrier_id, w.barrier_threads, w.barrier_vote):
+                digest.update(lanes.tobytes())
+            groups = [*w.stack, *((index, lanes) for _, index, lanes in w.entries)]
+            digest.update(repr([(index, mask_bits(lanes)) for index, lanes in groups]).encode())
+    return digest.digest()
+
+
+def memory_digest(resident: Sequence[BlockRun], memory: DeviceMemory) -> bytes:
+    """Digest of shared, local and global memory."""
+    digest = hashlib.blake2b(digest_size=16)
+    for run in resident:
+        digest.update(run.block.shared.data.tobytes())
+        for w in run.block.warps:
+            digest.update(w.spaces.local.data.tobytes())
+    for allocation in memory:
+        digest.update(memory.snapshot(allocation).tobytes())
+    return digest.digest()
+
+
+def groups_of(w: WarpState) -> list[Group]:
+    """Where the living lanes of a warp stand, the group that runs first."""
+    addresses = w.launch.kernel.addresses
+    found: list[Group] = []
+    seen = w.exited.copy()
+
+    def add(what: str, index: int, lanes: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> None:
+        mask = mask_bits(lanes & ~seen)
+        seen[:] |= lanes
+        if mask:
+            found.append(Group(what, addresses[index], mask))
+
+    for kind, what in ((AT_BARRIER, "barrier"), (None, "joins")):
+        waits = w.waiting == AT_BARRIER if kind is not None else (w.waiting != RUNNING) & (w.waiting != AT_BARRIER)
+        for index in np.unique(w.pcs[waits]):
+            add(what, int(index), waits & (w.pcs == index))
+    if w.launch.kernel.stacked:
+        if w.running.any():
+            add("runs", int(w.pcs[w.running][0]), w.running)
+        for _, index, lanes in reversed(w.entries):
+            add("turn", index, lanes)
+    else:
+        for place, (index, lanes) in enumerate(reversed(w.stack)):
+            add("turn" if place else "runs", index, lanes)
+    return sorted(found, key=lambda group: group.what != "runs")
