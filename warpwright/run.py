@@ -31,7 +31,6 @@ from warpwright.engine.memory import Allocation
 from warpwright.engine.services import LaunchServices, emit, heap_of
 from warpwright.engine.worker import POLL_SECONDS, worker
 from warpwright.errors import AssertionFailedError, TrapError, UnsupportedError
-from warpwright.explain import explain
 from warpwright.isa.program import Program
 from warpwright.session import session
 
@@ -377,6 +376,7 @@ class _Job:
         from warpwright.timing.interface import TimingCancelled, TimingError
         from warpwright.timing.sampling import simulate_sampled
         from warpwright.timing.simulate import simulate
+        from warpwright.timing.stops import explain
 
         context, loaded = self.context, self.launcher.kernel._loaded
         kernel = traced(loaded, context)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,9 +21,7 @@ from warpwright.engine.kernels import Traced
 from warpwright.engine.launch import Dim3, LaunchContext, shared_bytes
 from warpwright.engine.standing import ALL_LANES, Group
 from warpwright.errors import DeadlockError
-
-if TYPE_CHECKING:
-    from warpwright.timing.interface import TimingError
+from warpwright.timing.interface import TimingError
 
 
 def explain(error: TimingError, context: LaunchContext, kernel: Traced) -> Exception:
