@@ -40,15 +40,17 @@ extern "C" __global__ void stop() { __trap(); }
 GREETING = "".join(f"thread {n} of 3: {2 * n + 1:5.2f} {'abc'[n]}|7   |ff 1099511627776 %\n" for n in range(3))
 
 SETTINGS = [
-    pytest.param({"engine": "compiled"}, id="compiled"),
-    pytest.param({"engine": "interpreter"}, id="interpreter"),
-    pytest.param({"engine": "compiled", "front_end": "ptx"}, id="ptx"),
+    pytest.param(("a100", {"engine": "compiled"}), id="compiled"),
+    pytest.param(("a100", {"engine": "interpreter"}), id="interpreter"),
+    pytest.param(("a100", {"engine": "compiled", "front_end": "ptx"}), id="ptx"),
+    pytest.param(("p100", {"engine": "compiled"}), id="stack"),
 ]
 
 
 @pytest.fixture(params=SETTINGS)
 def gpu(request: pytest.FixtureRequest) -> ww.GPU:
-    return ww.GPU("a100", timing="off", **request.param)
+    chip, options = request.param
+    return ww.GPU(chip, timing="off", **options)
 
 
 def test_printf_formats_as_c_does(gpu: ww.GPU, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,11 +16,11 @@ from warpwright.engine.interpreter import Kernel
 from warpwright.engine.jit.compile import CompiledKernel
 from warpwright.engine.memory import Allocation, DeviceMemory
 from warpwright.errors import KernelNotFoundError, UnsupportedError
-from warpwright.isa.machine import FIRST_WIDE, program_from_cubin
+from warpwright.isa.machine import program_from_cubin
 from warpwright.isa.ops import Lowered
 from warpwright.isa.program import Program
 from warpwright.isa.sass.decode import UnknownEncoding
-from warpwright.isa.services import SERVICES
+from warpwright.isa.services import SERVICE_BYTES, SERVICES
 from warpwright.toolchain import CompiledModule, Relocation
 from warpwright.toolchain import Kernel as CubinKernel
 from warpwright.toolchain.cubin import Module as CubinModule
@@ -138,9 +138,7 @@ class LoadedModule:
                 f"kernel {kernel.plain_name} is launched in clusters of {shape} blocks, which this version does not "
                 "model; remove __cluster_dims__"
             )
-        # Before sm_70 a call passes arguments by another convention, which is not modelled.
-        known = SERVICES if kernel.arch >= FIRST_WIDE else ()
-        unknown = sorted(set(kernel.externs) - set(known))
+        unknown = sorted(set(kernel.externs) - set(SERVICES))
         if unknown:
             raise UnsupportedError(
                 f"kernel {kernel.plain_name} calls {', '.join(unknown)}, which this version does not provide"
@@ -167,7 +165,7 @@ class LoadedModule:
         """Code addresses of what the driver provides: behind the kernel's sections, for modules that call any."""
         end = max((b + len(self.cubin.code[n]) for n, b in bases.items()), default=0)
         first = -(-end // 128) * 128
-        return {n: first + 16 * i for i, n in enumerate(n for n in self.cubin.undefined if n in SERVICES)}
+        return {n: first + SERVICE_BYTES * i for i, n in enumerate(n for n in self.cubin.undefined if n in SERVICES)}
 
     def _foreign_bases(self, bases: dict[str, int]) -> dict[str, int]:
         """Addresses of code that this kernel cannot reach but that data may name: none of them is ever called."""

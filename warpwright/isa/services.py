@@ -1,8 +1,8 @@
 """Functions that the driver provides to kernels: printf, malloc, free and the failure of an assertion.
 
 Compiled code calls them by CUDA's ABI: arguments in registers from R4 on, each aligned to its size, the result in R4 (and
-R5), the return address in R20 and R21 (read off the machine code that CUDA 12.9 makes for sm_70, sm_80 and sm_90).  Here each is
-one operation, ``service``, whose arguments are 32-bit words.
+R5), the return address in R20 and R21, before sm_70 on the reconvergence stack (read off the machine code that
+CUDA 12.9 makes for sm_60, sm_70, sm_80 and sm_90).  Here each is one operation, ``service``, whose arguments are 32-bit words.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ SERVICES: dict[str, tuple[int, ...]] = {
 RESULT_BYTES = {"vprintf": 4, "malloc": 8}
 ENDING = frozenset(("__assertfail",))
 """Services that do not come back."""
+SERVICE_BYTES = 32
+"""Distance of their code addresses: a multiple of every encoding's unit."""
 FIRST_REGISTER, RETURN_REGISTER = 4, 20
 
 

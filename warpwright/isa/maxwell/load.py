@@ -22,6 +22,7 @@ def program_from_cubin(
     image: Image | None = None,
     bases: Mapping[str, int] | None = None,
     source: str | None = None,
+    services: Mapping[str, int] | None = None,
 ) -> Program:
     """Decode ``kernel`` of ``module`` with everything it calls; arguments and errors as for the wide encodings."""
     found = kernel if isinstance(kernel, Kernel) else module.find(kernel)
@@ -40,7 +41,11 @@ def program_from_cubin(
         instructions += made
     end = instructions[-1].address if instructions else 0
     instructions = [_absolute_targets(i, code_base, end) for i in instructions]
-    return program_of(found, image, instructions, code_base, source)
+    # A function begins behind its first control word, where calls land.
+    instructions += [
+        Instruction(landing(address - code_base), "SERVICE", (name,), ()) for name, address in (services or {}).items()
+    ]
+    return program_of(found, image, instructions, code_base, source, tuple(services or ()))
 
 
 def _absolute_targets(instruction: Instruction, code_base: int, end: int) -> Instruction:

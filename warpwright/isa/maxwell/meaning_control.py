@@ -14,6 +14,7 @@ from warpwright.isa.maxwell.meaning import PascalEmitter, condition, condition_o
 from warpwright.isa.ops import Value
 from warpwright.isa.program import Instruction, Kind
 from warpwright.isa.sass.meaning import only, src32, unsupported
+from warpwright.isa.sass.meaning_service import serve
 
 PUSHES = {"SSY": "ssy", "PBK": "brk", "PCNT": "cnt", "PRET": "ret"}
 POPS = {"SYNC": "ssy", "BRK": "brk", "CONT": "cnt", "RET": "ret"}
@@ -76,3 +77,10 @@ def BRX(i: Instruction, b: PascalEmitter) -> None:
     at_control = b.icmp("eq", b.and_(b.trunc(place, "i32"), b.const(31)), b.const(0))
     step = b.select(at_control, b.const(WORD_BYTES), b.const(0))
     b.op("branch_indirect", "void", b.add(place, b.zext(step, "i64")), attr=())
+
+
+@meaning("SERVICE")
+def SERVICE(i: Instruction, b: PascalEmitter) -> None:
+    """What the driver provides; the caller's PRET has pushed where to return."""
+    if serve(i, b):
+        b.op("pop", "void", attr=POPS["RET"])

@@ -10,14 +10,20 @@ from warpwright.isa.sass.meaning import Emitter, meaning
 from warpwright.isa.services import ENDING, FIRST_REGISTER, RESULT_BYTES, RETURN_REGISTER, argument_registers
 
 
-@meaning("SERVICE")
-def SERVICE(i: Instruction, b: Emitter) -> None:
+def serve(i: Instruction, b: Emitter) -> bool:
+    """Arguments from registers, the service, its result into registers; whether it comes back."""
     name = i.modifiers[0]
     words = [b.op("get_reg", "i32", attr=r) for r in argument_registers(name)]
     result = b.op("service", "i64", *words, attr=name)
     if name in ENDING:
         b.op("trap", "void", attr=name)
-        return
+        return False
     for word in range(RESULT_BYTES.get(name, 0) // 4):
         b.op("set_reg", "void", b.op("extract", "i32", result, attr=word), attr=FIRST_REGISTER + word)
-    b.op("branch_indirect", "void", b.op("get_reg64", "i64", attr=RETURN_REGISTER), attr=())
+    return True
+
+
+@meaning("SERVICE")
+def SERVICE(i: Instruction, b: Emitter) -> None:
+    if serve(i, b):
+        b.op("branch_indirect", "void", b.op("get_reg64", "i64", attr=RETURN_REGISTER), attr=())
