@@ -33,6 +33,8 @@ AGREEING = ("integer", "floating", "compare")
 NAMED = (
     *("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16", "mov.u32 %cluster_nctaid.x", "atom.global.add.v4.f32"),
     *("red.global.min.noftz.v2.bf16x2", "atom.global.add.f32", "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64"),
+    *("mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32", "mma.sp.sync.aligned.m16n8k64.row.col.s32.s8.u8.s32"),
+    "mma.sp.sync.aligned.m16n8k16.row.col.f32.tf32.tf32.f32",
     *("cvt.rn.f32.f64", "cvt.pack.sat.u4.s32.b32", "mul.rn.ftz.f32", "fma.rn.ftz.f16", "fma.rn.f64", "abs.f64"),
 )
 """Forms whose bits a card taught."""

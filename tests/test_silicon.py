@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from pathlib import Path
 
 import llvmlite.binding as llvm
@@ -174,6 +175,20 @@ define void @go(ptr %p) {{
         np.testing.assert_array_equal(buffer[0], want[first : first + 32])
 
 
+def compiled_mma(name: str) -> Callable[[int], None]:
+    """A matrix product's function, called with the address of its registers; it keeps its code alive."""
+    text, declared = tensor.mma_function(name)
+    text += f"define void @go(ptr %p) {{\n  call void @{name}(ptr %p)\n  ret void\n}}\n"
+    engine = compiled(text, declared)
+    function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(engine.get_function_address("go"))
+
+    def run(address: int) -> None:
+        assert engine
+        function(address)
+
+    return run
+
+
 @pytest.mark.parametrize("kernel", tiles.KERNELS)
 def test_compiled_sums(kernel: str) -> None:
     element, accumulator, k = tiles.KERNELS[kernel]
@@ -182,10 +197,7 @@ def test_compiled_sums(kernel: str) -> None:
     n_c = outputs.shape[1]
     n_b = (inputs.shape[1] - n_c) // 3
     name = f"ww_mma_m16n8k{k}_{element}_{accumulator}_{2 * n_b}_{n_b}_{n_c}_90"
-    text, declared = tensor.mma_function(name)
-    text += f"define void @go(ptr %p) {{\n  call void @{name}(ptr %p)\n  ret void\n}}\n"
-    engine = compiled(text, declared)
-    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(engine.get_function_address("go"))
+    run = compiled_mma(name)
     buffer = aligned(16)
     for tile, want in zip(inputs, outputs, strict=True):
         buffer[: len(tile)] = tile

@@ -50,11 +50,12 @@ def run(folder: Path, batches: int, fraction: int, chunk: int, sample: Path | No
         f, g = np.int32(FORMATS[element]), np.int32(FORMATS[accumulator])
         for batch in range(batches):
             count = np.uint32(BATCH)
-            check.launch("fill", 132 * 8, 256, [into, count, np.uint32(registers), np.uint32(results), f, g,
+            check.launch("fill", 132 * 8, 256, [into, count, np.uint32(registers), np.uint32(results), f, f, g,
                                                 np.uint32(batch)])  # fmt: skip
             multiply.launch(kernel, BATCH // 4, 128, [into, out, count])
-            check.launch("compare", 132 * 16, 256, [into, out, count, np.uint32(registers), f, g, np.int32(k),
-                                                    np.int32(fraction), np.int32(min(k, chunk)), np.int32(LOWEST)])  # fmt: skip
+            check.launch("compare", 132 * 16, 256, [into, out, count, np.uint32(registers), f, f, g, np.int32(k),
+                                                    np.int32(fraction), np.int32(min(k, chunk)), np.int32(LOWEST),
+                                                    np.int32(23), np.uint32(0)])  # fmt: skip
         kept[f"{kernel}.in"] = into.read(np.uint32, SAMPLE * registers * 32).reshape(SAMPLE, registers, 32)
         kept[f"{kernel}.out"] = out.read(np.uint32, SAMPLE * results * 32).reshape(SAMPLE, results, 32)
         wrong, finite = (int(_read(card, check.symbol(n)[0], np.uint64, 1)[0]) for n in ("wrong", "finite"))
@@ -74,7 +75,7 @@ def run(folder: Path, batches: int, fraction: int, chunk: int, sample: Path | No
 
 def _examples(card: Card, address: int) -> list[str]:
     """The first difference: place, C, the model's D, the card's D, a row of A and a column of B."""
-    return [f"{v:#x}" for v in _read(card, address, np.uint32, 36)]
+    return [f"{v:#x}" for v in _read(card, address, np.uint32, 68)]
 
 
 def main() -> None:

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine import silicon_mma, silicon_mufu
+from warpwright.engine import fragments, silicon_mma, silicon_mufu
 
 Bits = npt.NDArray[Any]
 F64 = npt.NDArray[np.float64]
@@ -447,6 +447,10 @@ def _elements(element: str, registers: list[Bits]) -> list[F64]:
             result.append(to_f64("f32", word))
         elif element == "s32":
             result.append(word.view(np.int32).astype(np.float64))
+        elif element == "b1":
+            result += [(word >> U32(n) & U32(1)).astype(np.float64) for n in range(32)]
+        elif element in ("e4m3", "e5m2"):
+            result += [to_f64("f16", small_half(element, word >> U32(8 * n))) for n in range(4)]
         else:
             kind = np.int8 if element[0] == "s" else np.uint8
             for n in range(4):
@@ -454,14 +458,26 @@ def _elements(element: str, registers: list[Bits]) -> list[F64]:
     return result
 
 
+def small_half(element: str, word: Bits) -> Bits:
+    """The 8-bit float in a word's lowest byte as f16, whose format holds all of them."""
+    if element == "e5m2":
+        return ((word & U32(0xFF)) << U32(8)).astype(U16)
+    size = word & U32(0x7F)
+    # The exponent's bias grows from 7 to 15: subnormal numbers scale with the others.
+    scaled = to_f64("f16", (size << U32(7)).astype(U16)) * 256.0
+    half: Bits = np.where(size == 0x7F, U16(0x7E00), round_to("f16", scaled, "rn"))
+    return half | ((word & U32(0x80)) << U32(8)).astype(U16)
+
+
 def mma(attr: tuple[str, str, str, int, int, int, int], arguments: list[Bits]) -> list[Bits]:
     """D = A x B + C for one warp, in PTX's fragment layouts; returns D's registers.
 
     ``attr`` is the operation's attribute: shape, element of A and B (``s8u8``: of each), element of C and D,
-    register counts, architecture.  Sums in f16 and f32 are the silicon's (``silicon_mma``).
+    register counts, architecture.  Sums in f16 and f32 are the silicon's (``silicon_mma``).  A sparse shape
+    (``engine/fragments.py``) has the metadata behind C's registers.
     """
     shape, element, accumulator, n_a, n_b, n_c, arch = attr
-    first, second = (element[:2], element[2:]) if len(element) == 4 and element[0] in "su" else (element, element)
+    first, second = fragments.elements(element)
     a, b = _elements(first, arguments[:n_a]), _elements(second, arguments[n_a : n_a + n_b])
     c = _elements(accumulator, arguments[n_a + n_b : n_a + n_b + n_c])
     sums = _in_order
@@ -470,7 +486,10 @@ def mma(attr: tuple[str, str, str, int, int, int, int], arguments: list[Bits]) -
     if accumulator in ("f16", "f32"):
         sums = partial(silicon_mma.sum_of_products, arch, element, accumulator)
     quads = shape.startswith("m8n8k4.")
-    results = _quads(shape, sums, a, b, c) if quads else _fragments(shape, n_a, n_b, sums, a, b, c)
+    chosen = None
+    if fragments.is_sparse(shape):
+        chosen = fragments.chosen(shape, arguments[n_a + n_b + n_c], fragments.element_bits(shape, n_a))
+    results = _quads(shape, sums, a, b, c) if quads else _fragments(shape, n_a, n_b, sums, a, b, c, chosen)
     if accumulator == "s32":
         return [(r.astype(np.int64) & 0xFFFFFFFF).astype(U32) for r in results]
     if accumulator == "f64":
@@ -504,11 +523,23 @@ def _chained(rows: F64, columns: F64, total: F64) -> F64:
     return bits.view(np.float64)
 
 
-def _fragments(shape: str, n_a: int, n_b: int, sums: Sums, a: list[F64], b: list[F64], c: list[F64]) -> list[F64]:
-    """m16n8 and m8n8 shapes: lane 4g + t holds rows g (and g + 8) and groups of columns from t."""
-    rows, k = int(shape[1:].split("n")[0]), int(shape.split("k")[1])
+def _fragments(
+    shape: str,
+    n_a: int,
+    n_b: int,
+    sums: Sums,
+    a: list[F64],
+    b: list[F64],
+    c: list[F64],
+    chosen: npt.NDArray[np.int64] | None,
+) -> list[F64]:
+    """m16n8 and m8n8 shapes: lane 4g + t holds rows g (and g + 8) and groups of columns from t.
+
+    ``chosen`` [rows, products]: which row of B an element of a sparse A is multiplied with.
+    """
+    rows, k = fragments.rows(shape), fragments.depth(shape)
     per = max(1, len(a) // n_a)
-    left, right = np.zeros((rows, k)), np.zeros((k, 8))
+    left, right = np.zeros((rows, k if chosen is None else chosen.shape[1])), np.zeros((k, 8))
     halves = rows // 8
     for n, value in enumerate(a):
         register, part = divmod(n, per)
@@ -520,7 +551,8 @@ def _fragments(shape: str, n_a: int, n_b: int, sums: Sums, a: list[F64], b: list
     total = np.zeros((rows, 8))
     for place, value in zip(places, c, strict=True):
         total[place] = value
-    total = sums(left[:, None, :], right.T[None, :, :], total)
+    columns = right.T[None, :, :] if chosen is None else np.swapaxes(right[chosen], 1, 2)
+    total = sums(left[:, None, :], columns, total)
     return [total[place] for place in places]
 
 

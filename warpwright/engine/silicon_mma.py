@@ -11,7 +11,8 @@ Every element of D = A x B + C is the result of fused sums, one for each chunk o
 * the result is the accumulator of the next chunk.
 
 Fraction bits and chunk (:class:`Unit`): measured on an H200 (``bench/silicon``) for sm_90: 25 bits, one chunk for the
-whole of ``k`` in mma.m16n8k16 and k8.  From the literature: sm_70 has 23 bits and chunks of 4, sm_80 and its kin 24 bits
+whole of ``k`` in mma.m16n8k16 and k8, and the same in wgmma; wgmma of e4m3 and e5m2 has 13 bits, and an f32 result keeps 13
+bits of its mantissa.  A sparse product sums as many products as a dense one, those of the chosen elements of B.  From the literature: sm_70 has 23 bits and chunks of 4, sm_80 and its kin 24 bits
 and chunks of 8 (f16, bf16) or 4 (tf32) (Fasi, Higham, Mikaitis and Pranesh, "Numerical behavior of NVIDIA tensor
 cores", PeerJ CS 2021; Xie, Wang, Yang and Yang, "MMA-Sim: Bit-accurate reference model of tensor cores and matrix
 cores", arXiv 2511.10909).
@@ -28,8 +29,12 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-FORMATS: dict[str, tuple[int, int]] = {"f16": (5, 10), "bf16": (8, 7), "tf32": (8, 10), "f32": (8, 23)}
-"""Exponent bits and mantissa bits; tf32 lies in the upper 19 of 32 bits."""
+FORMATS: dict[str, tuple[int, int]] = {
+    **{"f16": (5, 10), "bf16": (8, 7), "tf32": (8, 10), "f32": (8, 23)},
+    **{"e4m3": (4, 3), "e5m2": (5, 2)},
+}
+"""Exponent bits and mantissa bits; tf32 lies in the upper 19 of 32 bits, e4m3 has no infinity and one NaN."""
+WIDTHS = {"f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8}
 NOTHING = -(1 << 20)
 """Exponent of a term that is zero: below every other."""
 LOWEST = -133
@@ -47,12 +52,29 @@ class Unit:
     """Operand bits of one row of A that enter one sum: chunk = chunk_bits / bits of an element."""
 
     def chunk(self, element: str, k: int) -> int:
-        """Products in one sum."""
-        return min(k, self.chunk_bits // (32 if element == "tf32" else 16))
+        """Products in one sum; ``element`` as of :func:`factors`."""
+        return min(k, self.chunk_bits // WIDTHS[factors(element)[0]])
+
+    def fraction(self, element: str) -> int:
+        """Fraction bits kept below the largest exponent."""
+        return SHORT_BITS if element in SHORT else self.fraction_bits
 
 
 UNITS: dict[int, Unit] = {70: Unit(23, 64), 75: Unit(24, 128), 80: Unit(24, 128), 90: Unit(25, 256)}
 """By architecture; an architecture between two entries has the lower one's."""
+SHORT = ("e4m3", "e5m2", "e4m3e5m2", "e5m2e4m3")
+SHORT_BITS = 13
+"""Fraction bits of 8-bit floats' sums, and mantissa bits of their f32 results (sm_90)."""
+
+
+def factors(element: str) -> tuple[str, str]:
+    """Formats of A and of B: ``e4m3e5m2`` names both, others are the same for both."""
+    return (element[:4], element[4:]) if len(element) == 8 else (element, element)
+
+
+def dropped(element: str, accumulator: str) -> int:
+    """Lowest mantissa bits of a result that are always zero."""
+    return FORMATS[accumulator][1] - SHORT_BITS if element in SHORT and accumulator == "f32" else 0
 
 
 def unit(arch: int) -> Unit:
@@ -83,12 +105,13 @@ class Parts:
         mantissa = word & (1 << mantissa_bits) - 1
         biased = word >> mantissa_bits & top
         normal = biased != 0
+        finite_top = element == "e4m3"
         return Parts(
             negative=(word >> exponent_bits + mantissa_bits & 1) != 0,
             exponent=np.where(normal, biased, 1) - (top >> 1),
             significand=np.where(normal, mantissa | 1 << mantissa_bits, mantissa),
-            infinite=(biased == top) & (mantissa == 0),
-            nan=(biased == top) & (mantissa != 0),
+            infinite=(biased == top) & (mantissa == 0) & (not finite_top),
+            nan=(biased == top) & (mantissa == 7 if finite_top else mantissa != 0),
         )
 
 
@@ -103,19 +126,21 @@ def fused(
     arch_unit: Unit, element: str, accumulator: str, a: Parts, b: Parts, c: npt.NDArray[Any]
 ) -> npt.NDArray[np.uint32]:
     """One sum: a, b [..., chunk], c [...] as bits; returns bits."""
-    fraction = arch_unit.fraction_bits
+    fraction = arch_unit.fraction(element)
+    first, second = factors(element)
     start = Parts.of(accumulator, c)
     product = a.significand * b.significand
     negative = a.negative ^ b.negative
     exponent = np.where(product == 0, NOTHING, a.exponent + b.exponent)
     exponent_c = np.where(start.significand == 0, NOTHING, start.exponent)
     largest = np.maximum(np.maximum(exponent.max(axis=-1), exponent_c), LOWEST)
-    scale = 2 * FORMATS[element][1]
+    scale = FORMATS[first][1] + FORMATS[second][1]
     terms = aligned(product, fraction - scale + exponent - largest[..., None])
     total = np.where(negative, -terms, terms).sum(axis=-1)
     term_c = aligned(start.significand, fraction - FORMATS[accumulator][1] + exponent_c - largest)
     total = total + np.where(start.negative, -term_c, term_c)
     bits = encode(accumulator, total, largest - fraction)
+    bits = bits >> dropped(element, accumulator) << dropped(element, accumulator)
 
     zero_a, zero_b = a.significand == 0, b.significand == 0
     infinite = (a.infinite | b.infinite) & ~a.nan & ~b.nan
@@ -155,13 +180,13 @@ def matrix(
 ) -> npt.NDArray[np.uint32]:
     """D = A x B + C.
 
-    ``a`` [..., m, k] and ``b`` [..., k, n] hold the bits of ``element`` (f16, bf16: 16 bits; tf32: 32), ``c`` [..., m, n]
+    ``a`` [..., m, k] and ``b`` [..., k, n] hold the bits of ``element`` (:func:`factors`), ``c`` [..., m, n]
     those of ``accumulator`` (f16 or f32); any unsigned dtype.  Returns uint32 [..., m, n] with the accumulator's bits.
     """
     adder = unit(arch)
     k = a.shape[-1]
     step = adder.chunk(element, k)
-    left, right = Parts.of(element, a), Parts.of(element, b)
+    left, right = (Parts.of(form, bits) for form, bits in zip(factors(element), (a, b), strict=True))
     result = np.asarray(c)
     for first in range(0, k, step):
         part = slice(first, first + step)
@@ -189,8 +214,8 @@ def powers(form: str, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64
     return np.where(values == 0.0, 0.0, np.clip(power, smallest, largest))
 
 
-def settle(accumulator: str, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Cut to f32 or round to f16, as f64; zeros become positive."""
+def settle(accumulator: str, values: npt.NDArray[np.float64], zero_bits: int = 0) -> npt.NDArray[np.float64]:
+    """Cut to f32 (without its lowest ``zero_bits``) or round to f16, as f64; zeros become positive."""
     smallest, largest = limits(accumulator)
     size = np.abs(values)
     if accumulator == "f16":
@@ -203,6 +228,7 @@ def settle(accumulator: str, values: npt.NDArray[np.float64]) -> npt.NDArray[np.
     short = exact.astype(np.float32)
     away = (np.abs(short.astype(np.float64)) > size) & (size < 1.0)
     bits = np.where(away, short.view(np.uint32) - np.uint32(1), short.view(np.uint32))
+    bits = bits >> np.uint32(zero_bits) << np.uint32(zero_bits)
     cut: npt.NDArray[np.float64] = bits.view(np.float32).astype(np.float64) + 0.0
     return cut
 
@@ -223,14 +249,16 @@ def sum_of_products(
     k = a.shape[-1]
     step = adder.chunk(element, k)
     a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
-    power_a, power_b = powers(element, a), powers(element, b)
+    first_form, second_form = factors(element)
+    power_a, power_b = powers(first_form, a), powers(second_form, b)
+    fraction, zero_bits = adder.fraction(element), dropped(element, accumulator)
     with np.errstate(all="ignore"):
         for first in range(0, k, step):
             part = slice(first, first + step)
             largest = (power_a[..., part] * power_b[..., part]).max(axis=-1)
             largest = np.maximum(np.maximum(largest, powers(accumulator, c)), 2.0**LOWEST)
-            scale = 2.0**adder.fraction_bits / largest
+            scale = 2.0**fraction / largest
             terms = np.trunc(a[..., part] * b[..., part] * scale[..., None])
             total = np.trunc(c * scale) + terms.sum(axis=-1)
-            c = settle(accumulator, total * (largest * 2.0**-adder.fraction_bits))
+            c = settle(accumulator, total * (largest * 2.0**-fraction), zero_bits)
     return c

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from warpwright.engine.silicon_mma import LOWEST, limits, unit
+from warpwright.engine.silicon_mma import LOWEST, dropped, limits, unit
 from warpwright.engine.silicon_mufu import Programs, constants, program
 
 if TYPE_CHECKING:
@@ -172,10 +172,12 @@ class Fused:
     """Steps of a fused sum over vectors of doubles, as ``silicon_mma`` defines them."""
 
     def __init__(self, t: Text, lanes: int, arch: int, element: str, accumulator: str, k: int) -> None:
+        """``k``: products of one result (the chosen ones of a sparse product)."""
         self.t, self.lanes, self.element, self.accumulator = t, lanes, element, accumulator
         self.type, self.words = f"<{lanes} x double>", f"<{lanes} x i64>"
         adder = unit(arch)
-        self.chunk, self.bits = adder.chunk(element, k), adder.fraction_bits
+        self.chunk, self.bits = adder.chunk(element, k), adder.fraction(element)
+        self.zero_bits = dropped(element, accumulator)
 
     def number(self, value: float) -> str:
         bits = struct.unpack("<Q", struct.pack("<d", value))[0]
@@ -229,6 +231,9 @@ class Fused:
         away = self.t.op(f"and <{self.lanes} x i1> {small}, {above}")
         word = self.t.op(f"bitcast {floats} {short} to {ints}")
         word = self.t.op(f"add {ints} {word}, {self.t.op(f'sext <{self.lanes} x i1> {away} to {ints}')}")
+        if self.zero_bits:
+            mask = "<" + ", ".join([f"i32 {-1 << self.zero_bits}"] * self.lanes) + ">"
+            word = self.t.op(f"and {ints} {word}, {mask}")
         back = self.t.op(f"fpext {floats} {self.t.op(f'bitcast {ints} {word} to {floats}')} to {self.type}")
         return self.binary("fadd", back, self.number(0.0))
 

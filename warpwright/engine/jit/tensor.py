@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from warpwright.engine import fragments
 from warpwright.engine.jit import arithmetic, silicon
 from warpwright.engine.jit.function import Text
 from warpwright.engine.jit.shapes import LANES
@@ -10,19 +11,21 @@ from warpwright.engine.jit.shapes import LANES
 def mma_function(name: str) -> tuple[str, dict[str, str]]:
     """``ww_mma_<shape>_<element>_<accumulator>_<n_a>_<n_b>_<n_c>_<arch>``: registers in rows of 32 words, D replaces A.
 
+    A sparse shape (``engine/fragments.py``) has its metadata behind C.
+
     Sums in f16 and f32 are the silicon's (``engine/silicon_mma.py``); integers are added in f64 in the order of k, beginning
     with the accumulator, as ``engine/numerics.py`` defines it.
     """
     _, _, shape, element, accumulator, *numbers = name.split("_")
     n_a, n_b, n_c, arch = (int(n) for n in numbers)
     quads = shape.startswith("m8n8k4.")
-    k = 4 if quads else int(shape.split("k")[1])
-    rows = 16 if shape.startswith("m16") else 8
+    k = 4 if quads else fragments.depth(shape)
+    k_a = 4 if quads else fragments.products(shape)
+    rows = fragments.rows(shape)
     halves = rows // 8
-    mixed = len(element) == 4 and element[0] in "su"
-    first_element, second_element = (element[:2], element[2:]) if mixed else (element, element)
+    first_element, second_element = fragments.elements(element)
     t = Text()
-    t.emit(f"%a = alloca [{128 if quads else rows * k} x double], align 256")
+    t.emit(f"%a = alloca [{128 if quads else rows * k_a} x double], align 256")
     t.emit(f"%b = alloca [{128 if quads else 8 * k} x double], align 256")
     t.emit(f"%c = alloca [{rows * 8} x double], align 64")
     f = arithmetic.Form(t, True)
@@ -56,6 +59,13 @@ def mma_function(name: str) -> tuple[str, dict[str, str]]:
             return [f.cast("fpext", "f32", "f64", f.cast("bitcast", "i32", "f32", word))]
         if kind == "s32":
             return [f.cast("sitofp", "i32", "f64", word)]
+        if kind == "b1":
+            bits = [
+                f.op("and", "i32", f.op("lshr", "i32", word, f.const("i32", n)), f.const("i32", 1)) for n in range(32)
+            ]
+            return [f.cast("sitofp", "i32", "f64", bit) for bit in bits]
+        if kind in ("e4m3", "e5m2"):
+            return [_small_float(f, kind, word, n) for n in range(4)]
         parts = []
         for n in range(4):
             moved = f.op("shl", "i32", word, f.const("i32", 24 - 8 * n))
@@ -82,7 +92,7 @@ def mma_function(name: str) -> tuple[str, dict[str, str]]:
     for n, value in enumerate(a_values):
         r, part = divmod(n, per)
         column = [x * per + part + 4 * per * (r // halves) for x in thread]
-        spread(value, "%a", [(g + 8 * (r % halves)) * k + x for g, x in zip(group, column, strict=True)])
+        spread(value, "%a", [(g + 8 * (r % halves)) * k_a + x for g, x in zip(group, column, strict=True)])
     for n, value in enumerate(b_values):
         r, part = divmod(n, per)
         spread(value, "%b", [(x * per + part + 4 * per * r) * 8 + g for g, x in zip(group, thread, strict=True)])
@@ -92,24 +102,28 @@ def mma_function(name: str) -> tuple[str, dict[str, str]]:
     for n, value in enumerate(c_values):
         spread(value, "%c", places[n])
     row = "<8 x double>"
-    fused = silicon.Fused(t, 8, arch, element, accumulator, k) if accumulator in ("f16", "f32") else None
+    fused = silicon.Fused(t, 8, arch, element, accumulator, k_a) if accumulator in ("f16", "f32") else None
     if fused:
-        for base, count in (("a", rows * k), ("b", 8 * k)):
+        for base, kind, count in (("a", first_element, rows * k_a), ("b", second_element, 8 * k)):
             t.emit(f"%power_{base} = alloca [{count} x double], align 64")
             for place in range(0, 8 * count, 64):
                 line = t.op(f"load {row}, ptr {t.field(f'%{base}', place)}, align 64")
-                t.emit(f"store {row} {fused.powers(element, line)}, ptr {t.field(f'%power_{base}', place)}, align 64")
+                t.emit(f"store {row} {fused.powers(kind, line)}, ptr {t.field(f'%power_{base}', place)}, align 64")
+    sparse = fragments.is_sparse(shape)
+    if sparse:
+        _store_chosen(t, shape, n_a, register(n_a + n_b + n_c))
     t.emit("br label %row_loop")
     t.label("row_loop")
     t.emit("%r = phi i64 [ 0, %0 ], [ %r1, %row_done ]")
     c_p = t.op(f"getelementptr {row}, ptr %c, i64 %r")
     start = t.op(f"load {row}, ptr {c_p}")
-    a_p = t.op(f"getelementptr [{k} x double], ptr %a, i64 %r")
+    a_p = t.op(f"getelementptr [{k_a} x double], ptr %a, i64 %r")
+    chosen_p = t.op(f"getelementptr [{k_a} x i64], ptr %chosen, i64 %r") if sparse else ""
     if fused:
-        _fused_row(t, fused, k, a_p, start)
+        _fused_row(t, fused, k_a, a_p, chosen_p, start)
         t.emit("br label %row_done")
     else:
-        _ordered_row(t, k, a_p, start)
+        _ordered_row(t, k_a, a_p, chosen_p, start)
     t.label("row_done")
     t.emit(f"store {row} %sum1, ptr {c_p}")
     t.emit("%r1 = add i64 %r, 1")
@@ -131,7 +145,38 @@ def _mma_text(name: str, t: Text) -> tuple[str, dict[str, str]]:
     return f"define void @{name}(ptr %values) noinline {{\n" + "\n".join(t.lines) + "\n}\n", dict(t.declared)
 
 
-def _ordered_row(t: Text, k: int, a_p: str, start: str) -> None:
+def _small_float(f: arithmetic.Form, kind: str, word: str, n: int) -> str:
+    """Byte n of a word, an 8-bit float, as f64: by way of f16, whose format holds all of them."""
+    byte = f.op("and", "i32", f.op("lshr", "i32", word, f.const("i32", 8 * n)), f.const("i32", 0xFF))
+    if kind == "e5m2":
+        half = f.cast("trunc", "i32", "i16", f.op("shl", "i32", byte, f.const("i32", 8)))
+        return arithmetic.to_double(f, "f16", f.cast("bitcast", "i16", "f16", half))
+    # e4m3: the exponent's bias grows from 7 to 15; the largest number but for its sign is the NaN.
+    size = f.op("and", "i32", byte, f.const("i32", 0x7F))
+    sign = f.op("shl", "i32", f.op("and", "i32", byte, f.const("i32", 0x80)), f.const("i32", 8))
+    moved = f.op("or", "i32", f.op("shl", "i32", size, f.const("i32", 7)), sign)
+    half = f.cast("bitcast", "i16", "f16", f.cast("trunc", "i32", "i16", moved))
+    scaled = f.op("fmul", "f64", arithmetic.to_double(f, "f16", half), f.const("f64", 0x4070000000000000))
+    nan = f.op("icmp eq", "i32", size, f.const("i32", 0x7F))
+    return f.select("f64", nan, f.const("f64", 0x7FF8000000000000), scaled)
+
+
+def _store_chosen(t: Text, shape: str, n_a: int, metadata: str) -> None:
+    """Where the row of B that belongs to each element of A begins, in bytes, as %chosen."""
+    k_a, width = fragments.products(shape), fragments.element_bits(shape, n_a)
+    t.emit(f"%chosen = alloca [{fragments.rows(shape) * k_a} x i64], align 64")
+    lanes = {}
+    for row, line in enumerate(fragments.places(shape, width)):
+        for n, (lane, low) in enumerate(line):
+            if lane not in lanes:
+                word = t.op(f"extractelement <32 x i32> {metadata}, i64 {lane}")
+                lanes[lane] = t.op(f"zext i32 {word} to i64")
+            index = t.op(f"and i64 {t.op(f'lshr i64 {lanes[lane]}, {low + (width == 32)}')}, {1 if width == 32 else 3}")
+            begin = t.op(f"add i64 {t.op(f'shl i64 {index}, 6')}, {64 * fragments.position(n, 0, width)}")
+            t.emit(f"store i64 {begin}, ptr {t.field('%chosen', 8 * (row * k_a + n))}")
+
+
+def _ordered_row(t: Text, k: int, a_p: str, chosen_p: str, start: str) -> None:
     """One row of D as %sum1: a multiply-add for each k in order."""
     row = "<8 x double>"
     t.emit("br label %k_loop")
@@ -140,7 +185,12 @@ def _ordered_row(t: Text, k: int, a_p: str, start: str) -> None:
     t.emit(f"%sum = phi {row} [ {start}, %row_loop ], [ %sum1, %k_loop ]")
     factor_p = t.op(f"getelementptr double, ptr {a_p}, i64 %k")
     factor = t.op(f"load double, ptr {factor_p}")
-    line = t.op(f"load {row}, ptr {t.op(f'getelementptr {row}, ptr %b, i64 %k')}")
+    if chosen_p:
+        begin = t.op(f"load i64, ptr {t.op(f'getelementptr i64, ptr {chosen_p}, i64 %k')}")
+        line_p = t.op(f"getelementptr i8, ptr %b, i64 {begin}")
+    else:
+        line_p = t.op(f"getelementptr {row}, ptr %b, i64 %k")
+    line = t.op(f"load {row}, ptr {line_p}")
     left = _splat(t, factor)
     t.declared["llvm.fma.v8f64"] = f"declare {row} @llvm.fma.v8f64({row}, {row}, {row})"
     result = t.op(f"call {row} @llvm.fma.v8f64({row} {left}, {row} {line}, {row} %sum)")
@@ -161,7 +211,7 @@ def _splat(t: Text, value: str) -> str:
     return t.op(f"shufflevector {row} {one}, {row} poison, <8 x i32> zeroinitializer")
 
 
-def _fused_row(t: Text, fused: silicon.Fused, k: int, a_p: str, start: str) -> None:
+def _fused_row(t: Text, fused: silicon.Fused, k: int, a_p: str, chosen_p: str, start: str) -> None:
     """One row of D as %sum1: the silicon's fused sums."""
     row = "<8 x double>"
     power_p = t.op(f"getelementptr [{k} x double], ptr %power_a, i64 %r")
@@ -170,7 +220,12 @@ def _fused_row(t: Text, fused: silicon.Fused, k: int, a_p: str, start: str) -> N
         pairs = []
         for n in range(first, first + fused.chunk):
             factors = [_splat(t, t.op(f"load double, ptr {t.field(p, 8 * n)}")) for p in (a_p, power_p)]
-            lines = [t.op(f"load {row}, ptr {t.field(p, 64 * n)}, align 64") for p in ("%b", "%power_b")]
+            if chosen_p:
+                begin = t.op(f"load i64, ptr {t.field(chosen_p, 8 * n)}")
+                places = [t.op(f"getelementptr i8, ptr {p}, i64 {begin}") for p in ("%b", "%power_b")]
+            else:
+                places = [t.field(p, 64 * n) for p in ("%b", "%power_b")]
+            lines = [t.op(f"load {row}, ptr {p}, align 64") for p in places]
             pairs.append((factors[0], lines[0], factors[1], lines[1]))
         total = fused.sum(pairs, total)
     t.emit(f"%sum1 = select i1 true, {row} {total}, {row} poison")

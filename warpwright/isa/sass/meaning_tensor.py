@@ -13,7 +13,10 @@ from warpwright.isa.ops import Value
 from warpwright.isa.program import RZ, Instruction, Operand
 from warpwright.isa.sass.meaning import Emitter, is_predicate, meaning, only, raw32, set32, unsupported
 
-SHAPES = {"1688": "m16n8k8", "16816": "m16n8k16", "1684": "m16n8k4", "16832": "m16n8k32", "8816": "m8n8k16"}
+SHAPES = {
+    **{"1688": "m16n8k8", "16816": "m16n8k16", "1684": "m16n8k4", "16832": "m16n8k32", "8816": "m8n8k16"},
+    "16864": "m16n8k64",
+}
 STEPS = ("STEP0", "STEP1", "STEP2", "STEP3")
 BITS = {"f16": 16, "bf16": 16, "tf32": 32, "s8": 8, "u8": 8, "f64": 64}
 
@@ -25,18 +28,29 @@ def registers(b: Emitter, o: Operand, count: int) -> list[Value]:
 
 
 def fragment_registers(shape: str, bits: int) -> tuple[int, int]:
-    """32-bit registers of A and of B for one lane."""
+    """32-bit registers of A and of B for one lane; of a sparse shape, A holds half of its depth."""
     m, rest = shape[1:].split("n")
-    n, k = rest.split("k")
-    return int(m) * int(k) * bits // 1024, int(n) * int(k) * bits // 1024
+    n, depth = rest.split("k")
+    k, *sparse = depth.split(".")
+    return int(m) * int(k) * bits // (2048 if sparse else 1024), int(n) * int(k) * bits // 1024
+
+
+def metadata(b: Emitter, i: Instruction) -> tuple[str, list[Value]]:
+    """What a sparse instruction adds to its shape, and the register with its metadata."""
+    if "SP" not in i.modifiers:
+        return "", []
+    register, selector = [o for o in i.operands if not is_predicate(o)][4:6]
+    return f".sp{selector.value}", [raw32(b, register)]
 
 
 def emit(b: Emitter, i: Instruction, shape: str, elements: tuple[str, str], accumulator: str, n_c: int) -> None:
     """The operation and the writes of its result."""
     d, x, y, z = [o for o in i.operands if not is_predicate(o)][:4]
     element = elements[0] if elements[0] == elements[1] else "".join(elements)
+    sparse, chosen = metadata(b, i)
+    shape += sparse
     n_a, n_b = (2, 2) if shape.startswith("m8n8k4.") else fragment_registers(shape, BITS[elements[0]])
-    args = registers(b, x, n_a) + registers(b, y, n_b) + registers(b, z, n_c)
+    args = registers(b, x, n_a) + registers(b, y, n_b) + registers(b, z, n_c) + chosen
     result = b.op("mma", "i32x4", *args, attr=(shape, element, accumulator, n_a, n_b, n_c, b.arch))
     for n in range(n_c):
         set32(b, Operand(d.kind, d.index + n), b.op("extract", "i32", result, attr=n))
@@ -44,7 +58,7 @@ def emit(b: Emitter, i: Instruction, shape: str, elements: tuple[str, str], accu
 
 @meaning("HMMA")
 def HMMA(i: Instruction, b: Emitter) -> None:
-    only(i, *SHAPES, "884", *STEPS, "F16", "F32", "BF16", "TF32")
+    only(i, *SHAPES, "884", "SP", *STEPS, "F16", "F32", "BF16", "TF32")
     kinds = [m for m in i.modifiers if m in ("F16", "F32")]
     accumulator = kinds[0].lower()
     element = "bf16" if "BF16" in i.modifiers else "tf32" if "TF32" in i.modifiers else "f16"
@@ -61,9 +75,11 @@ def HMMA(i: Instruction, b: Emitter) -> None:
     emit(b, i, shape, (element, element), accumulator, 2 if accumulator == "f16" else 4)
 
 
-def product(b: Emitter, shape: str, element: str, x: list[Value], y: list[Value], z: list[Value]) -> list[Value]:
-    """One integer ``mma`` of bytes: the words of its result."""
-    result = b.op("mma", "i32x4", *x, *y, *z, attr=(shape, element, "s32", len(x), len(y), len(z), b.arch))
+def product(
+    b: Emitter, shape: str, element: str, x: list[Value], y: list[Value], z: list[Value], chosen: list[Value]
+) -> list[Value]:
+    """One integer ``mma`` of bytes: the words of its result; ``chosen``: a sparse one's metadata."""
+    result = b.op("mma", "i32x4", *x, *y, *z, *chosen, attr=(shape, element, "s32", len(x), len(y), len(z), b.arch))
     return [b.op("extract", "i32", result, attr=n) for n in range(len(z))]
 
 
@@ -83,7 +99,7 @@ def saturated_sum(b: Emitter, x: Value, y: Value) -> Value:
     return b.select(b.icmp("slt", overflow, b.const(0)), limit, total)
 
 
-NIBBLE_SHAPES = {"8832": "m8n8k16", "16832": "m16n8k16", "16864": "m16n8k32"}
+NIBBLE_SHAPES = {"8832": "m8n8k16", "16832": "m16n8k16", "16864": "m16n8k32", "168128": "m16n8k64"}
 """Four-bit shapes by the byte shape of as many registers."""
 BIT_SHAPES = {"88128": "m8n8k16", "168128": "m16n8k16", "168256": "m16n8k32"}
 
@@ -92,9 +108,9 @@ BIT_SHAPES = {"88128": "m8n8k16", "168128": "m16n8k16", "168256": "m16n8k32"}
 def IMMA(i: Instruction, b: Emitter) -> None:
     """Products of bytes; of nibbles as the even ones plus the odd ones, which A and B hold in the same places.
 
-    SAT saturates the sum with C: the product itself cannot overflow.
+    SAT saturates the sum with C: the product itself cannot overflow.  The metadata of sparse nibbles chooses pairs: bytes.
     """
-    only(i, *SHAPES, *NIBBLE_SHAPES, "S8", "U8", "S4", "U4", "SAT")
+    only(i, *SHAPES, *NIBBLE_SHAPES, "SP", "S8", "U8", "S4", "U4", "SAT")
     kinds = [m.lower() for m in i.modifiers if m in ("S8", "U8", "S4", "U4")]
     kinds += [s[1:].lower() for o in i.operands for s in (o.suffix,) if s in (".S8", ".U8")]
     small = kinds[0][1] == "4"
@@ -103,6 +119,8 @@ def IMMA(i: Instruction, b: Emitter) -> None:
     if shape is None:
         raise unsupported("this IMMA shape")
     d, x, y, z = [o for o in i.operands if not is_predicate(o)][:4]
+    sparse, chosen = metadata(b, i)
+    shape += sparse
     n_a, n_b = fragment_registers(shape, 8)
     n_c = 4 if shape.startswith("m16") else 2
     left, right, addend = registers(b, x, n_a), registers(b, y, n_b), registers(b, z, n_c)
@@ -112,9 +130,9 @@ def IMMA(i: Instruction, b: Emitter) -> None:
         for odd in (False, True):
             bytes_a = [nibbles(b, w, odd, kinds[0] == "s4") for w in left]
             bytes_b = [nibbles(b, w, odd, kinds[-1] == "s4") for w in right]
-            total = product(b, shape, element, bytes_a, bytes_b, total)
+            total = product(b, shape, element, bytes_a, bytes_b, total, chosen)
     else:
-        total = product(b, shape, element, left, right, total)
+        total = product(b, shape, element, left, right, total, chosen)
     if "SAT" in i.modifiers:
         total = [saturated_sum(b, w, c) for w, c in zip(total, addend, strict=True)]
     for n, word in enumerate(total):
@@ -140,7 +158,7 @@ def BMMA(i: Instruction, b: Emitter) -> None:
     pairs = [(left, right)] if "AND" in i.modifiers else [(left, inverse(right)), (inverse(left), right)]
     for one, other in pairs:
         for bit in range(8):
-            total = product(b, shape, "u8", plane(one, bit), plane(other, bit), total)
+            total = product(b, shape, "u8", plane(one, bit), plane(other, bit), total, [])
     for n, word in enumerate(total):
         set32(b, Operand(d.kind, d.index + n), word)
 
