@@ -225,6 +225,22 @@ def test_faults_are_findings() -> None:
     assert str(line("past_end")) in finding.places[0].line
 
 
+def test_a_misaligned_shared_access_is_named_so() -> None:
+    gpu = ww.GPU("a100", timing="off", check="memcheck")
+    source = """extern "C" __global__ void skewed(int *out, int at) {
+        __shared__ int room[64];
+        room[threadIdx.x] = at;
+        __syncthreads();
+        out[threadIdx.x] = *(int *)((char *)room + at);
+    }"""
+    with pytest.raises(ww.MemoryFaultError, match="misaligned read of 4 bytes") as caught:
+        gpu.compile(source)["skewed"][1, 32](ints(32), 6)
+    assert (caught.value.space, caught.value.access, caught.value.misaligned) == ("shared", "read", True)
+    (finding,) = gpu.findings
+    assert finding.title == "Invalid __shared__ read of size 4 bytes"
+    assert finding.details[0].endswith("is misaligned")
+
+
 def test_wasteful_accesses() -> None:
     gpu, module = checked("perfcheck")
     module["strided"][1, 32](np.zeros(2048, np.float32))

@@ -105,6 +105,13 @@ def test_the_interpreter_finds_the_same(chip: str, name: str) -> None:
     assert texts[0] == texts[1]
 
 
+def test_under_the_checks() -> None:
+    text = deadlock(ww.GPU("a100", timing="off", check="racecheck"), "unset_flag", 3, 64)
+    assert "warp 0: lane 0 only repeats kernel.cu:10" in text
+    assert "warp 1: lanes 0-31 wait at the block barrier" in text
+    assert "and 2 more resident blocks" in text
+
+
 def test_in_simulated_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(standstill, "QUIET_SECONDS", 0.2)
     monkeypatch.setattr(standstill, "PAUSE_SECONDS", 0.0)
@@ -114,11 +121,11 @@ def test_in_simulated_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", ["slow_setter", "counts_in_memory", "times_out"])
-@pytest.mark.parametrize("timing", ["off", "full"])
-def test_kernels_that_end_are_left_alone(name: str, timing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("options", [{"timing": "off"}, {"timing": "full"}, {"timing": "off", "check": "racecheck"}])
+def test_kernels_that_end_are_left_alone(name: str, options: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(standstill, "QUIET_SECONDS", 0.0)
     monkeypatch.setattr(standstill, "PAUSE_SECONDS", 0.0)
-    out = launch(ww.GPU("a100", timing=timing), ENDING, name, 3, 32)
+    out = launch(ww.GPU("a100", **options), ENDING, name, 3, 32)
     expected = {"slow_setter": [0, 3000, 3000], "counts_in_memory": [1, 0, 0], "times_out": [-1, 0, 0]}[name]
     assert out[:3].tolist() == expected
 

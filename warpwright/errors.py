@@ -55,6 +55,10 @@ class MemoryFaultError(ExecutionError):
         thread: index (x, y, z) of the thread in its block.
         line: (file, line number) when the module has line information.
         instruction: byte offset of the instruction in the kernel.
+        access: ``read``, ``write`` or ``atomic``.
+        space: ``global``, ``shared`` or ``local``.
+        misaligned: whether the address is no multiple of the access's size; else it is out of bounds.
+        reason: what lies around the address, as the message's last line says.
     """
 
     def __init__(
@@ -68,6 +72,10 @@ class MemoryFaultError(ExecutionError):
         thread: tuple[int, int, int] = (0, 0, 0),
         line: tuple[str, int] | None = None,
         instruction: int = 0,
+        access: str = "",
+        space: str = "global",
+        misaligned: bool = False,
+        reason: str = "",
     ) -> None:
         super().__init__(message)
         self.kernel = kernel
@@ -77,6 +85,10 @@ class MemoryFaultError(ExecutionError):
         self.thread = thread
         self.line = line
         self.instruction = instruction
+        self.access = access
+        self.space = space
+        self.misaligned = misaligned
+        self.reason = reason
 
 
 class TrapError(ExecutionError):

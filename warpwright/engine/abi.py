@@ -157,6 +157,8 @@ SHARED_WINDOW = 0x7E00_0000_0000
 """Generic address of shared byte 0 (16 MiB window, its low 32 bits are the shared offset)."""
 LOCAL_WINDOW = 0x7E01_0000_0000
 """Generic address of local byte 0 (16 MiB window)."""
+WINDOW_BYTES = 1 << 24
+"""Size of either window."""
 DEVICE_BASE = 0x7F00_0000_0000
 """First device address of global memory."""
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from warpwright.engine.abi import LOCAL_WINDOW, SHARED_WINDOW, FaultKind
+from warpwright.engine.abi import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES, FaultKind
 from warpwright.engine.launch import WARP_THREADS, Dim3, Geometry
 from warpwright.engine.memory import GAP_BYTES, DeviceMemory, format_bytes
 from warpwright.engine.standing import Group
@@ -27,6 +27,8 @@ from warpwright.toolchain.names import plain_name
 
 _READS = ("LD", "ULD")
 _ATOMICS = ("ATOM", "RED")
+_SHARED = ("LDS", "STS", "ATOMS")
+_LOCAL = ("LDL", "STL")
 _VOLTA = 70
 """From this architecture on, lanes of a warp go on independently."""
 _SHOWN_WARPS = 8
@@ -121,8 +123,19 @@ def _place(program: Program, geometry: Geometry, stop: Stop) -> str:
 def _access_word(instruction: Instruction | None) -> str:
     opcode = instruction.opcode if instruction is not None else ""
     if opcode.startswith(_ATOMICS):
-        return "atomic access"
+        return "atomic"
     return "read" if opcode.startswith(_READS) else "write"
+
+
+def _space(kind: FaultKind, instruction: Instruction | None, address: int) -> str:
+    """The space of an access: by its fault, else by its opcode, else by the window that its generic address lies in."""
+    opcode = instruction.opcode if instruction is not None else ""
+    if kind is FaultKind.SHARED_OUT_OF_BOUNDS or opcode.startswith(_SHARED):
+        return "shared"
+    if kind is FaultKind.LOCAL_OUT_OF_BOUNDS or opcode.startswith(_LOCAL):
+        return "local"
+    windows = (("shared", SHARED_WINDOW), ("local", LOCAL_WINDOW))
+    return next((name for name, base in windows if 0 <= address - base < WINDOW_BYTES), "global")
 
 
 def _nearest(memory: DeviceMemory, address: int) -> str:
@@ -181,8 +194,9 @@ def fault_error(
         return IllegalInstructionError(f"{what} in kernel {kernel}\n  {place}")
     size = f"{stop.bytes} byte{'s' if stop.bytes != 1 else ''}"
     access = _access_word(instruction)
+    what = "atomic access" if access == "atomic" else access
     if kind is FaultKind.MISALIGNED:
-        head = f"misaligned {access} of {size} at {stop.address:#x} in kernel {kernel}"
+        head = f"misaligned {what} of {size} at {stop.address:#x} in kernel {kernel}"
         tail = f"an access of {size} needs an address that is a multiple of {stop.bytes}"
         if memory.find(stop.address) is not None:
             inside = memory.find(stop.address)
@@ -191,15 +205,15 @@ def fault_error(
     elif kind is FaultKind.SHARED_OUT_OF_BOUNDS:
         offset = stop.address - SHARED_WINDOW if stop.address >= SHARED_WINDOW else stop.address
         offset = offset & 0xFFFF_FFFF
-        head = f"out-of-bounds {access} of {size} at byte {offset:,} of shared memory in kernel {kernel}"
+        head = f"out-of-bounds {what} of {size} at byte {offset:,} of shared memory in kernel {kernel}"
         tail = f"the block has {shared_bytes:,} bytes of shared memory ({geometry.dynamic_shared_bytes:,} dynamic)"
     elif kind is FaultKind.LOCAL_OUT_OF_BOUNDS:
         offset = stop.address - LOCAL_WINDOW if stop.address >= LOCAL_WINDOW else stop.address
         offset = (offset & 0xFFFF_FFFF) - (0 if offset & 0x8000_0000 == 0 else 1 << 32)
-        head = f"out-of-bounds {access} of {size} at byte {offset:,} of local memory in kernel {kernel}"
+        head = f"out-of-bounds {what} of {size} at byte {offset:,} of local memory in kernel {kernel}"
         tail = f"a thread has {program.local_bytes_per_thread:,} bytes of local memory (is the recursion too deep?)"
     else:
-        head = f"out-of-bounds {access} of {size} at {stop.address:#x} in kernel {kernel}"
+        head = f"out-of-bounds {what} of {size} at {stop.address:#x} in kernel {kernel}"
         tail = _nearest(memory, stop.address)
     return MemoryFaultError(
         f"{head}\n  {place}\n  {tail}",
@@ -210,6 +224,10 @@ def fault_error(
         thread=thread_of(geometry, stop.warp_in_block, _first_lane(stop.lanes)),
         line=instruction.line if instruction is not None else None,
         instruction=stop.instruction,
+        access=access,
+        space=_space(kind, instruction, stop.address),
+        misaligned=kind is FaultKind.MISALIGNED,
+        reason=tail,
     )
 
 

@@ -15,13 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.engine import numerics
-from warpwright.engine.abi import LOCAL_WINDOW, SHARED_WINDOW, FaultKind
+from warpwright.engine.abi import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES, FaultKind
 from warpwright.engine.memory import DeviceMemory
 from warpwright.isa.ops import Access
 
 Mask = npt.NDArray[np.bool_]
 Words = npt.NDArray[Any]
-WINDOW_BYTES = 1 << 24
 DTYPES: dict[int, type[np.unsignedinteger[Any]]] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 

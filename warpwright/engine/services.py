@@ -18,12 +18,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine.abi import BLOCK, LOCAL_WINDOW, SHARED_WINDOW, WARP
+from warpwright.engine.abi import BLOCK, LOCAL_WINDOW, SHARED_WINDOW, WARP, WINDOW_BYTES
 from warpwright.engine.faults import thread_of
 from warpwright.engine.launch import Dim3, LaunchContext
 from warpwright.engine.memory import Allocation, DeviceMemory
 
-WINDOW_BYTES = 1 << 24
 HEAP_BYTES = 8 << 20
 HEAP_ALIGNMENT_BYTES = 16
 LONGEST_STRING = 4096

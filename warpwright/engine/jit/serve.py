@@ -5,10 +5,8 @@ Functions of the module that all kernels share (``library.py``), as LLVM text.
 
 from __future__ import annotations
 
-from warpwright.engine.abi import BLOCK, LAUNCH, LOCAL_WINDOW, SHARED_WINDOW, WARP, FaultKind
+from warpwright.engine.abi import BLOCK, LAUNCH, LOCAL_WINDOW, SHARED_WINDOW, WARP, WINDOW_BYTES, FaultKind
 from warpwright.engine.jit.texts import copy_value, each_lane
-
-WINDOW_BYTES = 1 << 24
 
 RESOLVE = f"""
 ; Host address of one lane's access, 0 at fault.  %kind: FaultKind; %offset: the address within its space;

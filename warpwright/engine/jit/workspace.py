@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,7 @@ import numpy.typing as npt
 from warpwright.engine.abi import BLOCK, WARP, Status
 from warpwright.engine.jit.compile import CompiledKernel
 from warpwright.engine.jit.scheduler import CANCELLED, STATE_AT, WORKSPACE
-from warpwright.engine.standing import Group
+from warpwright.engine.standing import Group, Standing
 
 Words = npt.NDArray[np.int64]
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
@@ -41,6 +42,13 @@ class WarpState:
     def __getitem__(self, name: str) -> int:
         """A field of WARP as an unsigned number."""
         return int(self.words[WARP.slot(name)]) & 0xFFFFFFFFFFFFFFFF
+
+    def stand(self, standing: Standing, save: npt.NDArray[Any]) -> None:
+        """Tell where the lanes stand; ``save`` is the warp's save area."""
+        if self.state == "barrier":
+            self.groups = [Group("barrier", self["fault_instruction"], self["barrier_lanes"])]
+        else:
+            self.groups = standing.groups(save, self["resume"], self["lanes"], self["exited"])
 
 
 @dataclass(slots=True)
@@ -173,11 +181,7 @@ class Workspace:
             warp = WarpState(n, state, words)
             if outcome.status is Status.STANDSTILL:
                 save = _view(warp["spill"], self.kernel.spill_bytes)
-                warp.groups = (
-                    [Group("barrier", warp["fault_instruction"], warp["barrier_lanes"])]
-                    if state == "barrier"
-                    else self.kernel.standing.groups(save, warp["resume"], warp["lanes"], warp["exited"])
-                )
+                warp.stand(self.kernel.standing, save)
             outcome.warps.append(warp)
             if at + n * stride == stopped_at:
                 outcome.stopped = outcome.warps[-1]

@@ -7,6 +7,7 @@ warp only spins.  With a seed, blocks and warps take their turns in a random ord
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,12 +16,13 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine.abi import BLOCK, WARP, Status
+from warpwright.engine.abi import BLOCK, SPILL_HEADER_BYTES, WARP, Status
 from warpwright.engine.compiled import stop_error
 from warpwright.engine.execute import Cancelled, Counts, block_index
 from warpwright.engine.jit.workspace import Outcome, WarpState
 from warpwright.engine.kernels import Traced
 from warpwright.engine.launch import LaunchContext, aligned_words, shared_bytes, stack_bytes
+from warpwright.engine.recurrence import Recurrence
 
 Words = npt.NDArray[np.int64]
 TRACE_LIMIT_WORDS = 4096
@@ -29,6 +31,8 @@ STATES = ("running", "barrier", "exited", "stuck")
 ROUNDS_BEFORE_NEXT_BLOCK = 4
 STOPS_BEFORE_GIVING_WAY = 256
 """Strong accesses of one turn; a warp that makes more may be spinning on what another one has to write."""
+FIRST_PASS = 8
+"""Rounds in which no warp did more than spin before states are compared."""
 SYNC, ARRIVE, POPCOUNT, AND, OR = range(5)
 FULL_WARP = 0xFFFFFFFF
 
@@ -99,6 +103,8 @@ class CheckedExecution:
         self._random = random.Random(seed) if seed is not None else None
         self._counts = Counts()
         self._clock = 0
+        self._kernel = kernel
+        self._past = Recurrence(FIRST_PASS)
 
     def run(self) -> Counts:
         """Run every block.
@@ -132,9 +138,40 @@ class CheckedExecution:
                     wanted = max(1, len(resident))
             else:
                 fruitless += 1
-                if fruitless >= ROUNDS_BEFORE_NEXT_BLOCK and len(resident) < self._room:
+                if fruitless >= ROUNDS_BEFORE_NEXT_BLOCK and len(resident) < self._room and waiting:
                     wanted, fruitless = len(resident) + 1, 0
+                elif self._never_ends(resident, fruitless):
+                    raise self._error(resident[0], None, Status.STANDSTILL, len(resident))
         return self._counts
+
+    def _never_ends(self, resident: list[Block], fruitless: int) -> bool:
+        """Whether every warp only repeats itself; orders drawn at random never come back."""
+        if self._random is not None or not self._kernel.judged:
+            return False
+        return self._past.found(fruitless, lambda: self._warps_digest(resident), lambda: self._memory_digest(resident))
+
+    def _warps_digest(self, resident: list[Block]) -> bytes:
+        digest = hashlib.blake2b(digest_size=16)
+        for block in resident:
+            digest.update(repr((block.number, sorted(block.arrived.items()))).encode())
+            for w in block.warps:
+                digest.update(repr((w.state, w["resume"], w["exited"])).encode())
+                digest.update(self._save(w)[SPILL_HEADER_BYTES:])
+        return digest.digest()
+
+    def _memory_digest(self, resident: list[Block]) -> bytes:
+        digest = hashlib.blake2b(digest_size=16)
+        local_bytes = stack_bytes(self.context.program) * 32
+        for block in resident:
+            digest.update(block.shared.tobytes())
+            for w in block.warps:
+                digest.update(ctypes.string_at(w["local_base"], local_bytes))
+        for allocation in self.context.memory:
+            digest.update(self.context.memory.snapshot(allocation).tobytes())
+        return digest.digest()
+
+    def _save(self, warp: Warp) -> bytes:
+        return ctypes.string_at(warp["spill"], self._kernel.spill_bytes)
 
     # --- a block ------------------------------------------------------------------------------------------
     def _admit(self, number: int) -> Block:
@@ -269,12 +306,16 @@ class CheckedExecution:
             released = True
         return released
 
-    def _error(self, block: Block, stopped: Warp | None, status: Status) -> Exception:
+    def _error(self, block: Block, stopped: Warp | None, status: Status, resident_blocks: int = 0) -> Exception:
         states = [WarpState(w.in_block, STATES[w.state], w.words.copy()) for w in block.warps]
+        if status is Status.STANDSTILL:
+            for state, warp in zip(states, block.warps, strict=True):
+                state.stand(self._kernel.standing, np.frombuffer(self._save(warp), np.uint8))
         outcome = Outcome(
             status,
             block_index=block_index(block.number, self.context.geometry.grid),
             warps=states,
             stopped=states[stopped.in_block] if stopped is not None else None,
+            resident_blocks=resident_blocks,
         )
         return stop_error(self.context, outcome)

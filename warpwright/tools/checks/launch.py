@@ -1,0 +1,130 @@
+"""One launch under the checks: run once, or in several orders of its warps; its faults and deadlocks as findings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from warpwright.engine.execute import Counts
+from warpwright.engine.kernels import compiled_execution, traced
+from warpwright.engine.launch import LaunchContext
+from warpwright.engine.memory import Allocation
+from warpwright.engine.module import LoadedKernel
+from warpwright.errors import DeadlockError, MemoryFaultError
+from warpwright.tools.checks.findings import Finding, Place, place
+from warpwright.tools.checks.schedule import CheckedExecution
+from warpwright.tools.checks.watch import Watch
+
+if TYPE_CHECKING:
+    from warpwright.tools.checks.checker import Checker
+
+SCHEDULES = 8
+"""Orders of warps that schedcheck tries beside the usual one."""
+
+
+class CheckedLaunch:
+    """One launch under the checks."""
+
+    def __init__(
+        self,
+        checker: Checker,
+        loaded: LoadedKernel,
+        context: LaunchContext,
+        resident_blocks: int,
+        ptx: str | None,
+    ) -> None:
+        self.checker = checker
+        self.ptx = ptx
+        self.context = context
+        self.loaded = loaded
+        self.resident_blocks = resident_blocks
+        self.number = checker.launches
+        self.host = checker.host
+        self._execution: Any = None
+
+    @property
+    def blocks_done(self) -> int:
+        return int(self._execution.blocks_done) if self._execution is not None else 0
+
+    def run(self) -> Counts:
+        """Run every block; findings go to the checker.
+
+        Raises:
+            Cancelled, ExecutionError: as any launch; a fault is a finding as well.
+        """
+        checks = set(self.checker.checks)
+        try:
+            if "schedcheck" in checks:
+                return self._explore(checks)
+            return self._once(checks)
+        except MemoryFaultError as error:
+            self._report_fault(error)
+            raise
+        except DeadlockError as error:
+            if "synccheck" in checks:
+                self.checker.add([Finding("synccheck", "error", str(error).splitlines()[0], (), launch=self.number)])
+            raise
+
+    def _once(self, checks: set[str], seed: int | None = None) -> Counts:
+        if not checks & {"racecheck", "synccheck", "initcheck", "perfcheck"} and seed is None:
+            self._execution = compiled_execution(self.loaded, self.context, self.resident_blocks, 1)
+            return self._execution.run()
+        kernel = traced(self.loaded, self.context)
+        watch = Watch(self, kernel, checks)
+        self._execution = CheckedExecution(self.context, kernel, self.resident_blocks, watch, seed)
+        try:
+            counts: Counts = self._execution.run()
+        finally:
+            self.checker.add(watch.findings())
+        return counts
+
+    def _explore(self, checks: set[str]) -> Counts:
+        """Other orders of warps must give the same memory."""
+        memory = self.context.memory
+        before = [(a, memory.snapshot(a)) for a in memory]
+        results: list[bytes] = []
+        for trial in range(SCHEDULES):
+            self._once(set(), self.checker.seed + trial)
+            results.append(b"".join(memory.snapshot(a).tobytes() for a, _ in before))
+            for allocation, contents in before:
+                memory.restore(allocation, contents)
+        counts = self._once(checks)
+        final = b"".join(memory.snapshot(a).tobytes() for a, _ in before)
+        for trial, result in enumerate(results):
+            if result != final:
+                self.checker.add([self._depends(final, result, [a for a, _ in before], self.checker.seed + trial)])
+                break
+        return counts
+
+    def _depends(self, final: bytes, other: bytes, allocations: Sequence[Allocation], seed: int) -> Finding:
+        differs = np.flatnonzero(np.frombuffer(final, np.uint8) != np.frombuffer(other, np.uint8))
+        first, start = int(differs[0]), 0
+        for allocation in allocations:
+            if first < start + allocation.size_bytes:
+                break
+            start += allocation.size_bytes
+        details = (
+            f"first difference: byte {first - start:,} of {allocation.name}",
+            f"order of warps: seed {seed} against ascending numbers",
+            "floating-point atomics may differ in their last bits; anything else is a race",
+        )
+        title = f"Result depends on the order of warps: {len(differs):,} bytes of memory differ"
+        kernel = Place("", self.loaded.kernel.plain_name, "", 0, "", (0, 0, 0), (0, 0, 0))
+        return Finding("schedcheck", "warning", title, (kernel,), details, launch=self.number, host=self.host)
+
+    def _report_fault(self, error: MemoryFaultError) -> None:
+        if "memcheck" not in self.checker.checks:
+            return
+        title = f"Invalid __{error.space}__ {error.access} of size {error.bytes} bytes"
+        details = [
+            f"Address {error.address:#x} is {'misaligned' if error.misaligned else 'out of bounds'}",
+            error.reason,
+        ]
+        program = self.loaded.program
+        where = next((i for i, x in enumerate(program.instructions) if x.address == error.instruction), 0)
+        one = place(program, where, "", error.block, error.thread)
+        self.checker.add(
+            [Finding("memcheck", "error", title, (one,), tuple(details), 1, error.address, self.number, self.host)]
+        )

@@ -1,0 +1,351 @@
+"""What is read while a launch runs under the checks: its records as they come, its barriers, and what they showed."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warpwright.engine.abi import (
+    BLOCK,
+    LOCAL_WINDOW,
+    RECORD_WORDS,
+    SHARED_WINDOW,
+    TAG_BLOCK,
+    TAG_GATHER,
+    TAG_PATTERN,
+    Status,
+)
+from warpwright.engine.execute import block_index
+from warpwright.engine.faults import thread_of
+from warpwright.engine.kernels import Traced
+from warpwright.errors import UnsupportedError
+from warpwright.isa.program import Program
+from warpwright.tools.checks import shadow as sh
+from warpwright.tools.checks.clocks import BlockClocks
+from warpwright.tools.checks.events import Column, Event, Events
+from warpwright.tools.checks.findings import Dim3, Finding, Place, place
+from warpwright.tools.checks.schedule import ARRIVE, Block, Warp
+
+if TYPE_CHECKING:
+    from warpwright.tools.checks.launch import CheckedLaunch
+
+WASTE = 2.0
+"""perfcheck names an access that moves this many times what its bytes need."""
+
+
+class _Resident:
+    """What the checks keep of a resident block."""
+
+    def __init__(self, block: Block, events: Events, warps: int) -> None:
+        size = int(block.words[BLOCK.slot("shared_bytes")])
+        self.clocks = BlockClocks(block.number, warps)
+        self.shift = 0 if events.narrow_shared else 2
+        self.cells = np.zeros(((size >> self.shift) + 1) * sh.CELL_WORDS, np.int64)
+        self.written = np.zeros((size + 15) // 8 * 8, np.uint8)
+        self.locations: dict[int, Any] = {}
+        self.barriers: dict[int, set[int]] = {}
+        self.states = np.zeros((warps, sh.S_WORDS), np.int64)
+
+
+class Watch:
+    """Reads the records of one launch as it runs and tells what was found."""
+
+    def __init__(self, launch: CheckedLaunch, kernel: Traced, checks: set[str]) -> None:
+        self.launch = launch
+        self.blocks = kernel.blocks
+        self.context = launch.context
+        self.checks = checks
+        self.program: Program = launch.context.program
+        self.events = launch.checker.events(self.program, kernel, launch.ptx)
+        geometry = self.context.geometry
+        self.warps = geometry.warps_per_block
+        self.options = (
+            (sh.CHECK_RACES if "racecheck" in checks else 0)
+            | (sh.CHECK_UNDEFINED if "initcheck" in checks else 0)
+            | (sh.COUNT_TRAFFIC if "perfcheck" in checks else 0)
+        )
+        self.table = np.zeros((sh.MAX_FINDINGS, sh.FINDING_WORDS), np.int64)
+        self.found = 0
+        self.counters = np.zeros((len(self.program.instructions), sh.COUNTERS), np.int64)
+        self.scratch = np.zeros(128, np.int64)
+        self.resident: dict[int, _Resident] = {}
+        self.locations: dict[int, Any] = {}
+        self.live = list(self.context.memory)
+        self.allocations = np.zeros((len(self.live), sh.ALLOCATION_WORDS), np.int64)
+        self.cells: dict[int, npt.NDArray[np.int64]] = {}
+        for row, allocation in enumerate(self.live):
+            written = launch.checker.written.get(allocation.address)
+            at = int(written.ctypes.data) if written is not None else 0
+            self.allocations[row] = (allocation.address, allocation.end, 0, 2, at)
+        self.divergent: dict[tuple[str, int], Finding] = {}
+
+    # --- Watcher ------------------------------------------------------------------------------------------------
+    def admitted(self, block: Block) -> None:
+        """A block became resident."""
+        self.resident[block.number] = _Resident(block, self.events, self.warps)
+
+    def ran(self, block: Block, warp: Warp, status: Status) -> None:
+        """A warp ran to a stop: read its records."""
+        self._read(block, warp)
+        if status is Status.BARRIER:
+            self._arrived(block, warp)
+
+    def barrier_completed(self, block: Block, barrier: int, waiting: list[Warp]) -> None:
+        """A block barrier let its warps go on."""
+        resident = self.resident[block.number]
+        places = resident.barriers.pop(barrier, set())
+        whole = all(w["barrier_threads"] == 0 for w in waiting)
+        if "synccheck" in self.checks and whole and len(places) > 1:
+            self._divergence(block, waiting[0], "Divergent thread(s) in block", sorted(places))
+        resident.clocks.complete(barrier, {w.in_block: w["barrier_lanes"] & 0xFFFFFFFF for w in waiting})
+
+    def ended(self, block: Block) -> None:
+        """Every warp of a block has ended."""
+        del self.resident[block.number]
+
+    # --- records ------------------------------------------------------------------------------------------------
+    def _read(self, block: Block, warp: Warp) -> None:
+        if not self.options:
+            return
+        resident = self.resident[block.number]
+        clocks, index = resident.clocks, warp.in_block
+        s = resident.states[index]
+        s[sh.S_POSITION], s[sh.S_USED] = 0, warp["trace_used"]
+        s[sh.S_RECORDS] = warp.trace.ctypes.data
+        s[sh.S_WARP], s[sh.S_WARP_IN_BLOCK] = block.number * self.warps + index, index
+        s[sh.S_FIRST_WARP], s[sh.S_WARPS] = block.number * self.warps, self.warps
+        s[sh.S_HOST] = self.context.memory.host_minus_device
+        s[sh.S_SHARED_HOST] = block.words[BLOCK.slot("shared_base")]
+        s[sh.S_SHARED_BYTES] = block.words[BLOCK.slot("shared_bytes")]
+        s[sh.S_SHARED_CELLS], s[sh.S_SHARED_SHIFT] = resident.cells.ctypes.data, resident.shift
+        s[sh.S_SHARED_WRITTEN] = resident.written.ctypes.data
+        s[sh.S_OPTIONS], s[sh.S_FINDINGS] = self.options, self.found
+        geometry = self.context.geometry
+        while True:
+            s[sh.S_EPOCH] = clocks.epochs[index]
+            foreign = clocks.foreign[index]
+            reason = sh.consume_records(
+                s,
+                self.events.starts,
+                self.events.rows,
+                clocks.known,
+                clocks.lanes[index],
+                foreign.dense(geometry.blocks, self.warps),
+                foreign.joined(clocks.seen[index]).dense(geometry.blocks, self.warps),
+                self.allocations,
+                self.table,
+                self.counters,
+                self.scratch,
+            )
+            clocks.epochs[index] = s[sh.S_EPOCH]
+            if reason == sh.DONE:
+                break
+            if reason == sh.SYNCHRONISE:
+                self._synchronise(resident, warp, s)
+            elif reason == sh.SHADOW:
+                self._give_shadow(int(s[sh.S_ARGUMENT]), 2)
+            elif reason == sh.NARROW:
+                self._give_shadow(int(s[sh.S_ARGUMENT]), 0)
+            else:
+                raise UnsupportedError(f"the checks do not understand a trace record of kernel {self.program.name}")
+        self.found = int(s[sh.S_FINDINGS])
+
+    def _give_shadow(self, row: int, shift: int) -> None:
+        """Cells for an allocation: by words, or by bytes (then each word's cell four times)."""
+        size = self.live[row].size_bytes
+        cells = np.zeros(((size >> shift) + 1) * sh.CELL_WORDS, np.int64)
+        if row in self.cells:
+            old = self.cells[row].reshape(-1, sh.CELL_WORDS)
+            wide = np.repeat(old, 4, axis=0)
+            # The value of a word's last write becomes that of its bytes.
+            info = wide[:, sh.WRITE_INFO]
+            value = (info >> (8 * (np.arange(len(info)) % 4))) & 255
+            wide[:, sh.WRITE_INFO] = (info & ~0xFFFFFFFF) | value
+            count = min(len(cells), wide.size)
+            cells[:count] = wide.reshape(-1)[:count]
+        self.cells[row] = cells
+        self.allocations[row, sh.A_CELLS] = cells.ctypes.data
+        self.allocations[row, sh.A_SHIFT] = shift
+
+    def _synchronise(self, resident: _Resident, one: Warp, s: npt.NDArray[np.int64]) -> None:
+        warp = one.in_block
+        row = self.events.rows[s[sh.S_ARGUMENT]]
+        clocks = resident.clocks
+        if row[Column.EVENT] == Event.FENCE:
+            clocks.fence(warp, bool(row[Column.SCOPE]))
+            return
+        words = {a & ~3 for a in _lane_addresses(one.trace, int(s[sh.S_RECORD]))}
+        event = Event(int(row[Column.EVENT]))
+        in_block = row[Column.STRONG] == 2
+        shared = {w for w in words if SHARED_WINDOW <= w < LOCAL_WINDOW}
+        for some, locations in ((shared, resident.locations), (words - shared, self.locations)):
+            if some:
+                clocks.strong_access(
+                    warp, some, locations, event is not Event.STORE, event is not Event.LOAD, bool(in_block)
+                )
+
+    # --- barriers -------------------------------------------------------------------------------------------------
+    def _arrived(self, block: Block, warp: Warp) -> None:
+        resident = self.resident[block.number]
+        number = warp["barrier_id"] & 15
+        resident.clocks.arrive(warp.in_block, number)
+        at = self._barrier_instruction(warp)
+        resident.barriers.setdefault(number, set()).add(at)
+        lanes = warp["barrier_lanes"] & 0xFFFFFFFF
+        if "synccheck" in self.checks and warp["barrier_mode"] != ARRIVE and lanes != warp.living:
+            self._divergence(block, warp, "Divergent thread(s) in warp", [at])
+
+    def _barrier_instruction(self, warp: Warp) -> int:
+        """Index of the barrier at which a warp has stopped: the last instruction of its last basic block."""
+        block = self.blocks[self._last_block(warp)]
+        return block.first + block.count - 1
+
+    def _last_block(self, warp: Warp) -> int:
+        position, used, last = 0, warp["trace_used"], 0
+        trace = warp.trace
+        while position < used:
+            word = int(trace[position])
+            tag = (word >> 60) & 15
+            if tag == TAG_BLOCK:
+                last = (word >> 32) & 0xFFFFFFF
+            position += RECORD_WORDS[tag]
+        return last
+
+    def _divergence(self, block: Block, warp: Warp, what: str, places: list[int]) -> None:
+        key = (what, places[0])
+        if key in self.divergent:
+            self.divergent[key].count += 1
+            return
+        absent = warp.living & ~(warp["barrier_lanes"] & 0xFFFFFFFF)
+        lane = ((absent or warp.living or 1) & -(absent or warp.living or 1)).bit_length() - 1
+        details = []
+        if "warp" in what:
+            details.append(
+                f"{absent.bit_count()} thread(s) of the warp did not come with the others, thread {self._thread(warp.in_block, lane)} first"
+            )
+            details.append("a barrier inside a branch must be reached by every thread of the block")
+        else:
+            others = ", ".join(place(self.program, p, "", (0, 0, 0), (0, 0, 0)).at() for p in places[1:])
+            details.append(f"other warps came to this barrier from another place: {others}")
+        index = block_index(block.number, self.context.geometry.grid)
+        one = place(self.program, places[0], "", index, self._thread(warp.in_block, lane))
+        self.divergent[key] = Finding(
+            "synccheck", "error", f"Barrier error detected. {what}.", (one,), tuple(details), 1, None,
+            self.launch.number, self.launch.host,
+        )  # fmt: skip
+
+    # --- results ----------------------------------------------------------------------------------------------------
+    def findings(self) -> list[Finding]:
+        """What this launch showed, in the order in which it showed."""
+        found = [self._finding(self.table[i]) for i in range(self.found)]
+        return [*self.divergent.values(), *found, *self._waste()]
+
+    def _thread(self, warp_in_block: int, lane: int) -> Dim3:
+        return thread_of(self.context.geometry, warp_in_block, lane)
+
+    def _place(self, instruction: int, what: str, warp: int, lane: int) -> Place:
+        index = block_index(warp // self.warps, self.context.geometry.grid)
+        return place(self.program, instruction, what, index, self._thread(warp % self.warps, lane))
+
+    def _access_word(self, instruction: int) -> str:
+        rows = self.events.rows
+        mine = rows[rows[:, Column.INSTRUCTION] == instruction]
+        kinds = {Event(int(k)) for k in mine[:, Column.EVENT]}
+        return "Atomic" if Event.ATOMIC in kinds else "Write" if kinds == {Event.STORE} else "Read"
+
+    def _finding(self, row: npt.NDArray[np.int64]) -> Finding:
+        kind, space, address = int(row[sh.F_KIND]), int(row[sh.F_SPACE]), int(row[sh.F_ADDRESS])
+        shared = space < 0
+        where = f"byte {address - SHARED_WINDOW:,} of shared memory" if shared else self._where(address)
+        count = int(row[sh.F_COUNT])
+        if kind == sh.UNDEFINED:
+            memory = "__shared__" if shared else "__global__"
+            title = f"Uninitialized {memory} memory read of size {int(row[sh.F_BYTES])} bytes"
+            one = self._place(int(row[sh.F_NOW]), "", int(row[sh.F_WARP]), int(row[sh.F_LANE]))
+            details = [f"Address {address:#x}: {where}"]
+            if not shared:
+                inside = self.live[space]
+                origin = self.launch.checker.origins.get(inside.address, "")
+                details.append(
+                    f"allocated at {origin}; nothing wrote these bytes since" if origin else "nothing wrote these bytes"
+                )
+            return Finding(
+                "initcheck",
+                "error",
+                title,
+                (one,),
+                tuple(details),
+                count,
+                address,
+                self.launch.number,
+                self.launch.host,
+            )
+        names = {sh.RAW: "RAW", sh.WAR: "WAR", sh.WAW: "WAW"}
+        severity = ("error", "warning", "info")[int(row[sh.F_SEVERITY])]
+        before, now = int(row[sh.F_BEFORE]), int(row[sh.F_NOW])
+        earlier = "Read" if kind == sh.WAR else self._access_word(before).replace("Read", "Write")
+        later = "Read" if kind == sh.RAW else self._access_word(now).replace("Read", "Write")
+        places = (
+            self._place(before, f"{earlier} access", int(row[sh.F_OTHER_WARP]), int(row[sh.F_OTHER_LANE])),
+            self._place(now, f"{later} access", int(row[sh.F_WARP]), int(row[sh.F_LANE])),
+        )
+        same_warp = int(row[sh.F_OTHER_WARP]) == int(row[sh.F_WARP])
+        same_block = int(row[sh.F_OTHER_WARP]) // self.warps == int(row[sh.F_WARP]) // self.warps
+        advice = (
+            "threads of one warp: __syncwarp() between the accesses orders them"
+            if same_warp
+            else "threads of one block: __syncthreads() between the accesses orders them"
+            if same_block
+            else "threads of different blocks: only an atomic or volatile flag with __threadfence() on both sides, "
+            "or another launch, orders them"
+        )
+        details = [f"{names[kind]} hazard at {address:#x}: {where}", advice]
+        if severity == "info":
+            details.append("both wrote the same value")
+        title = f"{severity.capitalize()}: Race reported between {earlier} access and {later} access"
+        return Finding(
+            "racecheck", severity, title, places, tuple(details), count, address, self.launch.number, self.launch.host
+        )
+
+    def _where(self, address: int) -> str:
+        inside = self.context.memory.find(address)
+        return f"byte {address - inside.address:,} of {inside.name}" if inside is not None else "no allocation"
+
+    def _waste(self) -> list[Finding]:
+        """perfcheck: accesses that move much more than their bytes need."""
+        found = []
+        for index in np.flatnonzero(self.counters[:, sh.N_REQUESTS]):
+            requests, sectors, ideal, waves, ideal_waves = (int(v) for v in self.counters[index])
+            one = self._place(int(index), "", 0, 0)
+            if sectors >= WASTE * ideal > 0:
+                title = (
+                    f"Uncoalesced access: {sectors / requests:.1f} sectors a request, {ideal / requests:.1f} would do"
+                )
+                details = (f"{32 * sectors:,} bytes moved for {requests:,} requests",)
+                found.append(
+                    Finding("perfcheck", "info", title, (one,), details, 1, None, self.launch.number, self.launch.host)
+                )
+            if waves >= WASTE * ideal_waves > 0:
+                title = f"Bank conflicts: {waves / requests:.1f} wavefronts a request, {ideal_waves / requests:.1f} would do"
+                details = (f"{waves - ideal_waves:,} wavefronts more than needed in {requests:,} requests",)
+                found.append(
+                    Finding("perfcheck", "info", title, (one,), details, 1, None, self.launch.number, self.launch.host)
+                )
+        return found
+
+
+def _lane_addresses(trace: npt.NDArray[np.int64], at: int) -> list[int]:
+    """Addresses of the lanes that take part in the access record at word ``at``."""
+    word = int(trace[at])
+    lanes = [lane for lane in range(32) if word >> lane & 1]
+    if (word >> 60) & 15 == TAG_GATHER:
+        return [int(trace[at + 1 + lane]) for lane in lanes]
+    if (word >> 60) & 15 == TAG_PATTERN:
+        distances = np.ctypeslib.as_array((ctypes.c_int64 * 32).from_address(int(trace[at + 2])))
+        return [int(trace[at + 1]) + int(distances[lane]) for lane in lanes]
+    stride = (word >> 32) & 0xFFFFFF
+    stride -= (stride & 0x800000) << 1
+    return [int(trace[at + 1]) + lane * stride for lane in lanes]
