@@ -42,7 +42,7 @@ extern "C" __global__ void clocks(long long *out)
     out[1] = clock64() - before;
     out[2] = x;
 }
-extern "C" __global__ void endless(volatile int *flag) { while (*flag == 0) { } }
+extern "C" __global__ void endless(volatile int *flag) { int n = 0; while (*flag == 0) n++; *flag = n; }
 """
 CHIPS = ("v100", "a100", "h200")
 N = 1 << 14

@@ -22,7 +22,7 @@ import warpwright as ww
 
 SOURCE = '''
 extern "C" __global__ void add(int n, int by, int *x) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] += by; }
-extern "C" __global__ void endless(volatile int *flag) { while (*flag == 0) { } }
+extern "C" __global__ void endless(volatile int *flag) { int n = 0; while (*flag == 0) n++; *flag = n; }
 '''
 
 gpu = ww.GPU("a100")
