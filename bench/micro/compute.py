@@ -192,6 +192,82 @@ def lanes_constant(ctx: Context) -> list[Row]:
     return rows
 
 
+def misses_constant(ctx: Context) -> list[Row]:
+    """LDC whose lanes miss the first level: latency and rate by lines that an instruction lacks, first touches, random walks."""
+    rows: list[Row] = []
+    lanes = np.arange(32)
+    module = ctx.module("constant")
+    module.write_symbol("table", np.zeros(16000, np.uint32))
+    for kib in (1, 8, 32):
+        mask = np.uint32(1024 * kib - 1)
+        for lines, stride in (
+            (1, 64),
+            (2, 64),
+            (2, 128),
+            (2, 256),
+            (4, 64),
+            (4, 256),
+            (8, 64),
+            (8, 256),
+            (16, 64),
+            (32, 64),
+        ):
+            source = ctx.device.upload((lanes % lines * stride).astype(np.uint32))
+            for warps in (1, 4, 16):
+                # A step that no smaller number of turns comes back from: the same lines only after the whole footprint.
+                after = (np.uint32(lines * stride if stride == 64 else 64), mask, np.uint32(64 * 37))
+                per = ctx.slope("constant", "lanes_miss", warps, (source,), 128, 256, after=after)
+                rows.append(row("lanes_miss", "cycles_per_load", per, "cycles", warps=warps, lines=lines, stride=stride,
+                                kib=kib))  # fmt: skip
+    for lines, stride in ((1, 256), (2, 256), (4, 256), (8, 256), (32, 256), (4, 64)):
+        source = ctx.device.upload((lanes % lines * stride).astype(np.uint32))
+        for warps in (1, 4):
+            turns = 6400 * 8 // (lines * stride * warps)
+            args = [ctx.words, source, np.int32(turns), np.uint32(lines * stride), np.uint32(lines * stride * turns)]
+            module.launch("lanes_cold", 1, 32 * warps, args)
+            for turn, value in enumerate(ctx.words.read(np.uint32, turns)):
+                if turn < 16:
+                    rows.append(row("lanes_cold", "cycles_of_load", float(value), "cycles", warps=warps, lines=lines,
+                                    stride=stride, turn=turn))  # fmt: skip
+    rng = np.random.default_rng(3)
+    for kib in (1, 2, 4, 8, 16):
+        words = kib * 256
+        order = rng.permutation(words)
+        table = np.zeros(16000, np.uint32)
+        table[order] = np.roll(order, -1) * 4
+        module.write_symbol("table", table)
+        for lines in (1, 8, 32):
+            for warps in (1, 4, 8, 16):
+                start = rng.choice(words, 32 * warps if words >= 32 * warps else words, replace=False)
+                start = np.resize(start, 32 * warps).reshape(warps, 32)[:, lanes % lines]
+                source = ctx.device.upload((start.reshape(-1) * 4).astype(np.uint32))
+                per = ctx.slope("constant", "lanes_walk", warps, (source,), 32, 96)
+                rows.append(row("lanes_walk", "cycles_per_load", per, "cycles", warps=warps, words=lines, kib=kib))
+    module.write_symbol("table", np.zeros(16000, np.uint32))
+    return rows
+
+
+def parameters(ctx: Context) -> list[Row]:
+    """First touch of kernel parameters, of one 392 bytes further on, and of the first again, by block of an SM; cycles."""
+    rows: list[Row] = []
+    module = ctx.module("param")
+    for grid, threads in ((1, 32), (132, 32), (132, 256), (264, 1024)):
+        out = ctx.device.upload(np.zeros(8 * grid, np.uint64))
+        spin = np.uint32(20000 if grid > 132 else 0)
+        module.launch("touch_parameters", grid, threads, [out, np.uint32(3), *[np.uint64(0)] * 48, np.uint32(5), spin])
+        marks = out.read(np.uint64, 8 * grid).reshape(grid, 8)[:, 1:5].astype(np.int64)
+        out.free()
+        for place, part in (("first", marks[: min(grid, 132)]), ("second", marks[132:])):
+            if len(part):
+                for name, value in zip(
+                    ("first", "far", "again"), np.median(np.diff(part, axis=1), axis=0), strict=True
+                ):
+                    rows.append(
+                        row("parameters", f"cycles_{name}", value, "cycles", grid=grid, threads=threads, blocks=place)
+                    )
+    return rows
+
+
 def cold(ctx: Context) -> list[Row]:
     """Cycles from the start to every fourth KiB of straight-line code, and for constant lines, in the first pass over them.
 

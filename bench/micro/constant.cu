@@ -94,3 +94,56 @@ extern "C" __global__ void lanes_rate(u32* out, const u32* off, int n, u32 step,
     }
     report(out, t0, t1);
 }
+
+// A chain of loads whose lanes differ and whose lines move on by `step` bytes modulo the footprint `mask + 1`; the table is zero.
+// Beyond the first level's size each turn misses: what a miss costs by how many lines an instruction lacks.
+extern "C" __global__ void lanes_miss(u32* out, const u32* off, int n, u32 step, u32 mask, u32 skew) {
+    u32 at = off[lane()] + (threadIdx.x >> 5) * skew, p = 0, t0, t1;
+    const char* base = (const char*)table;
+#pragma unroll 1
+    for (int pass = 0; pass < 2; pass++) {
+        settle();
+        t0 = clk();
+#pragma unroll 1
+        for (int i = 0; i < n; i++) {
+            p = *(const u32*)(base + ((at | p) & mask));
+            at += step;
+        }
+        out[SINK + threadIdx.x] = p;
+        t1 = clk();
+    }
+    report(out, t0, t1);
+}
+// The first pass only, each turn by itself: out[turn] on warp 0. Each line comes from where a launch finds it.
+extern "C" __global__ void lanes_cold(u32* out, const u32* off, int n, u32 step, u32 skew) {
+    __shared__ u32 t[256];
+    u32 at = off[lane()] + (threadIdx.x >> 5) * skew, p = 0;
+    const char* base = (const char*)table;
+    settle();
+#pragma unroll 1
+    for (int i = 0; i < n; i++) {
+        if (threadIdx.x == 0) t[i] = clk();
+        p = *(const u32*)(base + ((at | p) & 0xffff));
+        at += step;
+    }
+    if (threadIdx.x == 0) {
+        t[n] = clk() + p;
+        for (int i = 0; i < n; i++) out[i] = t[i + 1] - t[i];
+    }
+    if (p == 77) out[SINK + threadIdx.x] = p;
+}
+// Each lane follows a cycle of its own through a table of byte offsets.
+extern "C" __global__ void lanes_walk(u32* out, const u32* start, int n) {
+    u32 p = start[threadIdx.x], t0, t1;
+    const char* base = (const char*)table;
+#pragma unroll 1
+    for (int pass = 0; pass < 2; pass++) {
+        settle();
+        t0 = clk();
+#pragma unroll 1
+        for (int i = 0; i < n; i++) p = *(const u32*)(base + p);
+        out[SINK + threadIdx.x] = p;
+        t1 = clk();
+    }
+    report(out, t0, t1);
+}

@@ -129,3 +129,38 @@ extern "C" __global__ void store_load(u32* out, u32* base, int count, int kind, 
     }
     if (acc == 0x12345678) out[SINK] = acc;
 }
+
+// As compiled code writes a structure: each thread fills COUNT elements of TYPE of its own with neighbouring stores, `idle` turns of
+// arithmetic between rounds; rounds go on to fresh lines.
+template <class TYPE, int COUNT>
+__device__ __forceinline__ void fill_structure(u32* out, char* base, int rounds, u64 round_step, int idle) {
+    u64 thread = blockIdx.x * (u64)blockDim.x + threadIdx.x;
+    volatile TYPE* p = (volatile TYPE*)(base + thread * (sizeof(TYPE) * COUNT));
+    float x = threadIdx.x;
+    settle();
+    u32 t0 = clk();
+#pragma unroll 1
+    for (int r = 0; r < rounds; r++) {
+#pragma unroll 1
+        for (int i = 0; i < idle; i++) asm volatile("fma.rn.f32 %0, %0, %0, 1.0;" : "+f"(x));
+#pragma unroll
+        for (int k = 0; k < COUNT; k++) p[k] = (TYPE)(r + (x == 0.5f));
+        p = (volatile TYPE*)((char*)p + round_step);
+    }
+    asm volatile("membar.gl;" ::: "memory");
+    __syncthreads();
+    u32 t1 = clk();
+    report(out, t0, t1);
+}
+#define STRUCTURE(NAME, TYPE, COUNT)                                                                   \
+    extern "C" __global__ void NAME(u32* out, char* base, int rounds, u64 round_step, int idle) {      \
+        fill_structure<TYPE, COUNT>(out, base, rounds, round_step, idle);                              \
+    }
+STRUCTURE(fill_1x4, unsigned char, 4)
+STRUCTURE(fill_2x2, unsigned short, 2)
+STRUCTURE(fill_2x8, unsigned short, 8)
+STRUCTURE(fill_4x2, u32, 2)
+STRUCTURE(fill_4x4, u32, 4)
+STRUCTURE(fill_4x8, u32, 8)
+STRUCTURE(fill_8x2, u64, 2)
+STRUCTURE(fill_8x4, u64, 4)

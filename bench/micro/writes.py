@@ -111,6 +111,28 @@ def fills_once(ctx: Context) -> list[Row]:
     return []
 
 
+STRUCTURES = tuple(
+    (f"fill_{width}x{count}", width * count, warps, blocks, idle)
+    for width, count in ((4, 4), (4, 8), (4, 2), (2, 8), (2, 2), (1, 4), (8, 2), (8, 4))
+    for warps, blocks, idle in ((1, 1, 0), (4, 1, 0), (8, 1, 0), (16, 1, 0), (32, 1, 0), (32, 1, 40), (32, 132, 0))
+)
+"""Kernel, bytes a thread, warps, blocks, idle turns."""
+
+
+def structures_once(ctx: Context) -> list[Row]:
+    """Neighbouring stores of each thread into a structure of its own: cycles; a profiler counts what reaches L2."""
+    rows: list[Row] = []
+    rounds = 12
+    base = ctx.device.alloc(256 << 20)
+    for kernel, size, warps, blocks, idle in STRUCTURES:
+        args = (base, np.int32(rounds), np.uint64(size * 32 * warps * blocks), np.int32(idle))
+        span = ctx.span("stores", kernel, warps, args, blocks=blocks)
+        rows.append(row(kernel, "cycles_per_warp_and_round", span / rounds / warps, "cycles", warps=warps, blocks=blocks,
+                        idle=idle))  # fmt: skip
+    base.free()
+    return rows
+
+
 def local(ctx: Context) -> list[Row]:
     """Local memory with an index of each lane's own: cycles of a dependent load, of a store, by spread and warps."""
     rows: list[Row] = []

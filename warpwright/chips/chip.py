@@ -135,8 +135,22 @@ class InstructionCache(_Section):
 class ConstantCache(_Section):
     constant_line_bytes: int = Field(gt=0)
     l1_constant_kib: int = Field(gt=0)
+    """Of each first level: one for operands and ULDC, one for LDC."""
     l15_constant_latency_cycles: int = Field(gt=0)
+    """Of an LDC that the first level misses."""
     ldc_latency_cycles: int = Field(gt=0)
+    constant_block_bytes: int = Field(gt=0)
+    """What L1.5 asks L2 for at once."""
+    immediate_miss_cycles: int = Field(gt=0)
+    """Of an operand or ULDC that its first level misses, beyond a hit."""
+    l15_constant_interval_cycles: int = Field(gt=0)
+    """Between two lines that L1.5 hands over."""
+    l2_constant_latency_cycles: int = Field(gt=0)
+    """Of an LDC whose block L1.5 misses."""
+    ldc_word_cycles: int = Field(gt=0)
+    """Of the SM for each different word of an LDC."""
+    ldc_replay_cycles: int = Field(gt=0)
+    """Between two different words of one LDC."""
 
 
 class Shared(_Section):

@@ -177,7 +177,7 @@ class Access(NamedTuple):
     """Attribute of ``load``, ``store`` and ``atomic``."""
 
     space: str
-    """global | generic | shared | local."""
+    """global | generic | shared | local; of ``touch`` also constant, whose addresses are offsets in the bank."""
     bytes: int
     """Per lane: 1, 2, 4, 8, 16."""
     strong: bool = False

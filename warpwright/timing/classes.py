@@ -182,6 +182,8 @@ def timing_of(instruction: Instruction, chip: Chip, is_memory: bool) -> Timing:
     """Pipe, interval and latency of an instruction; an opcode that no table names is taken as integer arithmetic."""
     opcode, modifiers = instruction.opcode, instruction.modifiers
     pipes, issue = chip.pipes, chip.issue
+    if opcode in ("LDC", "ULDC"):
+        return _constant(instruction, chip, is_memory)
     if is_memory:
         return Timing(s.P_MIO, 1, 0, s.K_COPY if opcode == "LDGSTS" else s.K_MEMORY)
     if opcode == "CCTL":
@@ -236,13 +238,20 @@ def _tensor(instruction: Instruction, chip: Chip) -> Timing:
     return Timing(s.P_TENSOR, interval, latency, s.K_FIXED)
 
 
+def _constant(instruction: Instruction, chip: Chip, indexed: bool) -> Timing:
+    """LDC goes through the queue; a ULDC that no dependence counter guards reads its line before it issues, as operands do."""
+    if not indexed and instruction.opcode == "ULDC" and instruction.control.write_barrier >= 6:
+        issue = chip.issue
+        return Timing(s.P_UNIFORM, issue.uniform_interval_cycles, issue.uniform_latency_cycles, s.K_FIXED)
+    latency = chip.constant_cache.ldc_latency_cycles - chip.mio.mio_latency_cycles
+    return Timing(s.P_MIO, 1, latency, s.K_LOOKUP if indexed else s.K_CONSTANT)
+
+
 def _through_queue(instruction: Instruction, chip: Chip) -> Timing:
     opcode, pipes = instruction.opcode, chip.pipes
     if opcode == "SHFL":
         return Timing(s.P_MIO, 1, pipes.shuffle_latency_cycles - chip.mio.mio_latency_cycles, s.K_MIO, 1)
     if opcode == "MATCH":
         return Timing(s.P_MIO, 1, pipes.shuffle_latency_cycles - chip.mio.mio_latency_cycles, s.K_MIO, 2)
-    if opcode in ("LDC", "ULDC"):
-        return Timing(s.P_MIO, 1, chip.constant_cache.ldc_latency_cycles - chip.mio.mio_latency_cycles, s.K_MIO, 1)
     latency = pipes.special_register_latency_cycles
     return Timing(s.P_XU, pipes.special_register_interval_cycles, latency, s.K_FIXED)

@@ -1,9 +1,9 @@
-"""Instruction and constant caches of an SM.
+"""Instruction caches of an SM.
 
 Instructions: lines of 128 bytes (eight instructions) in a first level next to the sub-cores, then the 128 KiB L1.5, then L2;
 each level hands over a line in a fixed interval and evicts first in, first out.  A stream buffer asks for the following lines
 with each new line.  One first level serves all four sub-cores: on a card, four warps that run the same code
-see the same rate as one.  Constants: lines of 64 bytes, the first touch of each costs a trip to the L1.5.
+see the same rate as one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from warpwright.timing.native import core, u
 
 
 @core
-def _insert(m: Any, cache: int, capacity: int, line: int, ready: int) -> None:
+def insert(m: Any, cache: int, capacity: int, line: int, ready: int) -> None:
     """Put a line into a FIFO cache: [0] next place, ring of lines from [2], time of each line behind it."""
     place = m[u(cache)]
     old = m[u(cache + 2 + place)]
@@ -36,7 +36,7 @@ def _from_l2(m: Any, sm: int, line: int, time: int) -> int:
     start = max(time, m[u(sm + s.SM_FETCH_L2_FREE)])
     m[u(sm + s.SM_FETCH_L2_FREE)] = start + m[u(s.H_L2I_INTERVAL)]
     ready = start + m[u(s.H_L2I_LATENCY)]
-    _insert(m, cache, capacity, line, ready)
+    insert(m, cache, capacity, line, ready)
     return ready
 
 
@@ -46,7 +46,7 @@ def _from_l1(m: Any, sm: int, line: int, time: int) -> int:
     start = max(_from_l2(m, sm, line, time), m[u(sm + s.SM_FETCH_FREE)])
     m[u(sm + s.SM_FETCH_FREE)] = start + m[u(s.H_L1I_INTERVAL)]
     ready = start + m[u(s.H_L1I_LATENCY)]
-    _insert(m, sm + m[u(s.H_OFF_L0)], m[u(s.H_L0_LINES)], line, ready)
+    insert(m, sm + m[u(s.H_OFF_L0)], m[u(s.H_L0_LINES)], line, ready)
     m[u(sm + s.SM_FETCH_MISSES)] += 1
     return ready
 
@@ -64,15 +64,4 @@ def instruction_ready(m: Any, sm: int, line: int, time: int) -> int:
         for following in range(line + 1, ahead + 1):
             if m[u(table + following)] >= s.INF:
                 _from_l1(m, sm, following, time)
-    return ready if ready > time else time
-
-
-@core
-def constant_ready(m: Any, sm: int, line: int, time: int) -> int:
-    """When a constant line can be read by an instruction that issues at ``time``."""
-    place = sm + m[u(s.H_OFF_CONST)] + line
-    ready = m[u(place)]
-    if ready >= s.INF:
-        ready = time + m[u(s.H_CONST_LATENCY)]
-        m[u(place)] = ready
     return ready if ready > time else time

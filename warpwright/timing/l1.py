@@ -30,6 +30,7 @@ from warpwright.timing.coalescer import (
 )
 from warpwright.timing.native import core, lowest_bit, popcount, u
 from warpwright.timing.ports import reserve
+from warpwright.timing.queue import enter_queue
 from warpwright.timing.records import address_of, record_at
 from warpwright.timing.warp import hold, mark, push_ring
 
@@ -50,25 +51,6 @@ REPLAY_CYCLES = 2
 23 + 2 (k - 1) for k ways); other instructions use the cycles between, so throughput is one a cycle."""
 PREDICATED_OFF_CYCLES = 12
 """A memory instruction without active lanes leaves the queue and is done."""
-
-
-@core
-def enter_queue(m: Any, sm: int, sc: int, time: int, waves: int) -> int:
-    """Pass the queue; gives the cycle at which the load/store unit takes the instruction."""
-    ready = max(time + m[u(s.H_MIO_LATENCY)], m[u(sc + s.SC_MIO_FREE)])
-    start = reserve(m, sm + s.OFF_LSU, s.CALENDAR_SHIFT, m[u(s.H_LSU_CAPACITY)], ready, waves)
-    m[u(sc + s.SC_MIO_FREE)] = start + m[u(s.H_MIO_INTERVAL)]
-    entries = m[u(s.H_MIO_ENTRIES)]
-    head = m[u(sc + s.SC_MIO_HEAD)]
-    m[u(sc + s.SC_MIO_QUEUE + head)] = start
-    head = head + 1 if head + 1 < entries else 0
-    m[u(sc + s.SC_MIO_HEAD)] = head
-    # The queue has room again when the oldest of its last entries has left.
-    m[u(sc + s.SC_PIPE_FREE + s.P_MIO)] = max(time + 1, m[u(sc + s.SC_MIO_QUEUE + head)])
-    m[u(sm + s.SM_LSU_WAVEFRONTS)] += waves
-    # A kernel ends when its last access has passed, though its warp may have exited before.
-    m[u(sm + s.SM_FINISH)] = max(m[u(sm + s.SM_FINISH)], start + waves)
-    return start
 
 
 @core

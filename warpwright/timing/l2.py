@@ -396,6 +396,10 @@ def serve(m: Any, code: Any, sm: int, r: int) -> None:
         m[u(r + s.R_ANSWER)] = answer + m[u(s.H_FROM_L2)]
         return
     line = m[u(r + s.R_LINE)]
+    if kind == s.RQ_CONSTANT:  # it tells when its SM has the block: others find it in L2
+        arrived = m[u(s.H_CONST_ARRIVED)] + line
+        m[u(arrived)] = min(m[u(arrived)], m[u(r + s.R_ANSWER)])
+        return
     sectors = m[u(r + s.R_SECTORS)]
     count = popcount(sectors)
     if kind == s.RQ_STORE:

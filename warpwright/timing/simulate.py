@@ -230,7 +230,13 @@ def prepare(
     table = kernel.blocks if blocks is None else blocks
     static = encode(program, lowered, table, chip)
     state = s.build(
-        chip, occupancy.l1_kib, static.code_lines, static.const_lines, static.instructions, context.geometry.blocks
+        chip,
+        occupancy.l1_kib,
+        static.code_lines,
+        static.const_lines,
+        static.instructions,
+        context.geometry.blocks,
+        static.parameter_lines,
     )
     space = _Workspace(kernel, context, occupancy, chip.sm.sm_count)
     _fill_header(state, static, kernel, context, occupancy, space)

@@ -123,7 +123,16 @@ STALLS = (
     H_L2I_INTERVAL,
     H_PREFETCH,
     H_CODE_LINES,  # of this program
-    H_CONST_LATENCY,
+    H_CONST_LINES,  # capacity of a first level of constants
+    H_CONST_LINE_BYTES,
+    H_CONST_BLOCK_LINES,  # lines that L1.5 asks for at once
+    H_CONST_MISS,  # beyond a hit: LDC from L1.5
+    H_IMMEDIATE_MISS,  # an operand from L1.5
+    H_CONST_L2,  # beyond L1.5
+    H_CONST_INTERVAL,  # of L1.5
+    H_CONST_WORD,  # of the SM for a different word
+    H_CONST_REPLAY,
+    H_CONST_ARRIVED,  # area: when the first SM got each block
     H_BARRIER_LATENCY,
     H_BARRIER_INTERVAL,
     # L1 and shared
@@ -202,7 +211,9 @@ STALLS = (
     H_OFF_REQUESTS,
     H_OFF_WAITERS,
     H_OFF_LOADS,
-    H_OFF_CONST,
+    H_OFF_CONST,  # LDC's first level
+    H_OFF_IMMEDIATE,  # operands' first level
+    H_OFF_CONST_BLOCKS,  # L1.5
     H_OFF_L0,
     H_OFF_L1I,
     H_OFF_L1,
@@ -231,7 +242,7 @@ STALLS = (
     H_DRAM_ACTIVATIONS,
     H_STRONG_CALLS,
     H_SLOTS,
-) = range(155)
+) = range(166)
 
 # --- SM -----------------------------------------------------------------------------------------
 (
@@ -377,13 +388,15 @@ OFF_LINE_SECTORS = OFF_LINES + LINE_COUNT
 OFF_LINE_BYTES = OFF_LINE_SECTORS + LINE_COUNT
 OFF_BANKS = OFF_LINE_BYTES + LINE_COUNT  # banks: count, then the words of each
 OFF_BANK_TURN = OFF_BANKS + 32 + 32 * 32  # number of the last group of lanes
-SM_FIXED = OFF_BANK_TURN + 8
+OFF_CONST_PORT = OFF_BANK_TURN + 8  # calendars of LDC's unit and of L1.5
+OFF_CONST_FILL = OFF_CONST_PORT + CALENDAR_SLOTS
+SM_FIXED = OFF_CONST_FILL + CALENDAR_SLOTS
 
 # --- requests of a window ---------------------------------------------------------------------------
 (R_TIME, R_LINE, R_KIND, R_SECTORS, R_FULL, R_WARP, R_WAITERS, R_ANSWER) = range(8)
 R_SLOTS = 8
 MAX_REQUESTS = 4096
-(RQ_LOAD, RQ_LOAD_AROUND, RQ_STORE, RQ_ATOMIC, RQ_STRONG) = range(5)
+(RQ_LOAD, RQ_LOAD_AROUND, RQ_STORE, RQ_ATOMIC, RQ_STRONG, RQ_CONSTANT) = range(6)
 # RQ_LOAD fills an L1 line; RQ_LOAD_AROUND does not.
 # waiters: a load that waits for a request, and the next waiter
 (X_LOAD, X_NEXT) = range(2)
@@ -425,10 +438,10 @@ MAX_LOGGED_BLOCKS = 1 << 17  # of a larger grid the first ones
     I_READS,  # bank 0 reads | bank 1 reads << 8; with the register-file cache << 16 and << 24
     I_LINE,  # instruction cache line
     I_CONST,  # constant line, -1
-    I_OP,
+    I_OP,  # of memory instructions (OP_); of LDC the line, or its bank's first one
     I_BYTES,
     I_STRONG,
-    I_EXTRA,
+    I_EXTRA,  # of LDC with an index: lines of its bank
 ) = range(16)
 I_SLOTS = 16
 COUNTS_LANES = 1 << 20
@@ -440,14 +453,16 @@ COUNTS_LANES = 1 << 20
     K_BARRIER,
     K_MEMORY,
     K_COPY,  # LDGSTS: two records
-    K_MIO,  # shuffles, LDC, S2R …: the queue, no record
+    K_LOOKUP,  # LDC with an index: a record of offsets
+    K_CONSTANT,  # LDC of a known place
+    K_MIO,  # shuffles, MATCH …: the queue, no record
     K_COPY_DONE,  # LDGDEPBAR
     K_DEPBAR,
     K_MEMBAR,
     K_INVALIDATE,  # CCTL.IVALL
     K_CLOCK,
     K_SLEEP,
-) = range(13)
+) = range(15)
 (OP_LOAD, OP_STORE, OP_ATOMIC, OP_REDUCE) = range(4)
 # one basic block of the program: first instruction, one past its last, and the block at which a traced warp may
 # have stopped behind it (strong access, clock read), -1 when none
@@ -480,10 +495,19 @@ def _log2(value: int) -> int:
     return value.bit_length() - 1
 
 
-def build(chip: Chip, l1_kib: int, code_lines: int, const_lines: int, instructions: int, blocks: int = 0) -> State:
+def build(
+    chip: Chip,
+    l1_kib: int,
+    code_lines: int,
+    const_lines: int,
+    instructions: int,
+    blocks: int = 0,
+    parameter_lines: int = 0,
+) -> State:
     """Allocate and fill the state of a chip that is idle, with cold caches.
 
-    ``l1_kib``: what the carve-out leaves to the cache; ``code_lines``, ``const_lines``: of the program; ``blocks``: of the grid.
+    ``l1_kib``: what the carve-out leaves to the cache; ``code_lines``, ``const_lines``: of the program; ``blocks``: of the grid;
+    ``parameter_lines``: the first constant lines, which the launch brings to L1.5.
     """
     sm, l2, dram = chip.sm, chip.l2, chip.dram
     ways = chip.l1.l1_ways
@@ -491,13 +515,18 @@ def build(chip: Chip, l1_kib: int, code_lines: int, const_lines: int, instructio
     l0_lines = chip.instruction_cache.l0_icache_kib * 1024 // chip.instruction_cache.icache_line_bytes
     l1i_lines = chip.instruction_cache.l1_icache_kib * 1024 // chip.instruction_cache.icache_line_bytes
     prefetched_lines = chip.instruction_cache.launch_prefetch_kib * 1024 // chip.instruction_cache.icache_line_bytes
+    constants = chip.constant_cache
+    l1_constants = constants.l1_constant_kib * 1024 // constants.constant_line_bytes
+    block_lines = constants.constant_block_bytes // constants.constant_line_bytes
     position = SM_FIXED
     offsets: dict[int, int] = {}
     for name, size in (
         (H_OFF_REQUESTS, MAX_REQUESTS * R_SLOTS),
         (H_OFF_WAITERS, MAX_WAITERS * X_SLOTS),
         (H_OFF_LOADS, MAX_LOADS * L_SLOTS),
-        (H_OFF_CONST, const_lines + 1),
+        (H_OFF_CONST, 2 + l1_constants + const_lines),
+        (H_OFF_IMMEDIATE, 2 + l1_constants + const_lines),
+        (H_OFF_CONST_BLOCKS, const_lines // block_lines + 1),
         (H_OFF_L0, 2 + l0_lines + code_lines),
         (H_OFF_L1I, 2 + l1i_lines + code_lines),
         (H_OFF_L1, sets * ways * C_SLOTS),
@@ -532,6 +561,7 @@ def build(chip: Chip, l1_kib: int, code_lines: int, const_lines: int, instructio
         ("dram_banks", channels * dram.dram_bank_count * 2),
         ("buckets", BUCKETS + 1),
         ("order", sm.sm_count * MAX_REQUESTS),
+        ("const_arrived", const_lines // block_lines + 1),
         ("block_log", min(blocks, MAX_LOGGED_BLOCKS) * LOG_SLOTS),
         ("l2_tags", l2.l2_slice_count * slice_ways),
         ("l2_stamps", l2.l2_slice_count * slice_ways),
@@ -570,7 +600,16 @@ def build(chip: Chip, l1_kib: int, code_lines: int, const_lines: int, instructio
         H_L2I_INTERVAL: chip.instruction_cache.l2_icache_line_interval_cycles,
         H_PREFETCH: chip.instruction_cache.icache_prefetch_lines,
         H_CODE_LINES: code_lines,
-        H_CONST_LATENCY: chip.constant_cache.l15_constant_latency_cycles,
+        H_CONST_LINES: l1_constants,
+        H_CONST_LINE_BYTES: constants.constant_line_bytes,
+        H_CONST_BLOCK_LINES: block_lines,
+        H_CONST_MISS: constants.l15_constant_latency_cycles - constants.ldc_latency_cycles,
+        H_IMMEDIATE_MISS: constants.immediate_miss_cycles,
+        H_CONST_L2: constants.l2_constant_latency_cycles - constants.l15_constant_latency_cycles,
+        H_CONST_INTERVAL: constants.l15_constant_interval_cycles,
+        H_CONST_WORD: constants.ldc_word_cycles,
+        H_CONST_REPLAY: constants.ldc_replay_cycles,
+        H_CONST_ARRIVED: areas["const_arrived"],
         H_BARRIER_LATENCY: chip.shared.block_barrier_latency_cycles,
         H_BARRIER_INTERVAL: chip.shared.block_barrier_warp_interval_cycles,
         H_LSU_CAPACITY: chip.mio.lsu_wavefronts_per_clk * bucket,
@@ -650,8 +689,10 @@ def build(chip: Chip, l1_kib: int, code_lines: int, const_lines: int, instructio
     state = State(m, areas)
     _clusters(state, chip)
     for index in range(sm.sm_count):
-        _idle_sm(state, index, offsets, l0_lines, l1i_lines, code_lines, const_lines, chip.pipes.fma_lite_lanes > 0)
+        _idle_sm(state, index, offsets, l0_lines, l1i_lines, code_lines, chip.pipes.fma_lite_lanes > 0)
+        _empty_constants(m, state.sm(index), offsets, const_lines, parameter_lines)
         _prefetch_code(m, state.sm(index) + offsets[H_OFF_L1I], l1i_lines, min(prefetched_lines, code_lines))
+    m[areas["const_arrived"] : areas["const_arrived"] + const_lines // block_lines + 1] = INF
     m[areas["dram_banks"] : areas["dram_banks"] + channels * dram.dram_bank_count * 2 : 2] = -1
     return state
 
@@ -687,7 +728,6 @@ def _idle_sm(
     l0_lines: int,
     l1i_lines: int,
     code_lines: int,
-    const_lines: int,
     has_lite: bool,
 ) -> None:
     m = state.words
@@ -711,4 +751,16 @@ def _idle_sm(
     l1i = sm + offsets[H_OFF_L1I]
     m[l1i + 2 : l1i + 2 + l1i_lines] = -1
     m[l1i + 2 + l1i_lines : l1i + 2 + l1i_lines + code_lines] = INF
-    m[sm + offsets[H_OFF_CONST] : sm + offsets[H_OFF_CONST] + const_lines + 1] = INF
+
+
+def _empty_constants(
+    m: npt.NDArray[np.int64], sm: int, offsets: dict[int, int], const_lines: int, parameter_lines: int
+) -> None:
+    """No constant is in an SM but the parameters, in L1.5."""
+    capacity = int(m[H_CONST_LINES])
+    for cache in (sm + offsets[H_OFF_CONST], sm + offsets[H_OFF_IMMEDIATE]):
+        m[cache + 2 : cache + 2 + capacity] = -1
+        m[cache + 2 + capacity : cache + 2 + capacity + const_lines] = INF
+    blocks = sm + offsets[H_OFF_CONST_BLOCKS]
+    block_lines = int(m[H_CONST_BLOCK_LINES])
+    m[blocks + parameter_lines // block_lines : blocks + const_lines // block_lines + 1] = INF

@@ -19,8 +19,12 @@ from warpwright.engine.blocks import BasicBlock
 from warpwright.isa.ops import Lowered
 from warpwright.isa.program import RZ, Control, Instruction, Kind, Operand, Program
 from warpwright.isa.sass.lower import register_effects
+from warpwright.isa.sass.meaning import is_zero
 from warpwright.timing import state as s
 from warpwright.timing.classes import timing_of
+
+CONSTANT_BANK_BYTES = 65536
+"""Of a bank whose size the program does not tell."""
 
 
 @dataclass(slots=True)
@@ -33,6 +37,7 @@ class StaticProgram:
     const_lines: int
     uses_ring: bool
     instructions: int
+    parameter_lines: int
 
 
 def _reads_by_bank(registers: Sequence[int]) -> int:
@@ -50,11 +55,43 @@ def _sources(instruction: Instruction, writes: frozenset[tuple[str, int]]) -> li
     return operands
 
 
-def _constant_line(instruction: Instruction, line_bytes: int, lines: dict[tuple[int, int], int]) -> int:
-    for operand in instruction.operands:
-        if operand.kind is Kind.CONSTANT and operand.base is None and operand.uniform is None:
-            return lines.setdefault((operand.index, operand.value // line_bytes), len(lines))
-    return -1
+class _ConstantLines:
+    """Numbers of the lines of the banks that a program reads, bank after bank; a bank begins on a whole block."""
+
+    def __init__(self, program: Program, chip: Chip) -> None:
+        self.line_bytes = chip.constant_cache.constant_line_bytes
+        block_lines = chip.constant_cache.constant_block_bytes // self.line_bytes
+        ends: dict[int, int] = {}
+        for instruction in program.instructions:
+            operand = _constant(instruction)
+            if operand is None:
+                continue
+            end = operand.value + 1
+            if _is_indexed(operand):  # anywhere in the bank
+                end = len(program.constant_banks.get(operand.index, b"")) or CONSTANT_BANK_BYTES
+            ends[operand.index] = max(ends.get(operand.index, 0), end)
+        self.first: dict[int, int] = {}
+        self.count = 0
+        for bank, end in sorted(ends.items()):
+            self.first[bank] = self.count
+            self.count += -(-end // (self.line_bytes * block_lines)) * block_lines
+            if bank == 0:
+                self.parameter_lines = self.count
+        self.bank_lines = {bank: -(-end // self.line_bytes) for bank, end in ends.items()}
+
+    parameter_lines = 0
+
+    def of(self, operand: Operand) -> int:
+        """Line of a known place; of an indexed operand its bank's first."""
+        return self.first[operand.index] + (0 if _is_indexed(operand) else operand.value // self.line_bytes)
+
+
+def _is_indexed(operand: Operand) -> bool:
+    return operand.base is not None and not is_zero(operand.base)
+
+
+def _constant(instruction: Instruction) -> Operand | None:
+    return next((o for o in instruction.operands if o.kind is Kind.CONSTANT and o.uniform is None), None)
 
 
 def stall_cycles(control: Control) -> int:
@@ -86,7 +123,7 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
             accesses.setdefault(access.instruction, []).append(
                 (access.space, access.bytes, access.kind, access.access.strong, access.access.operation)
             )
-    const_lines: dict[tuple[int, int], int] = {}
+    constants = _ConstantLines(program, chip)
     line_bytes = chip.instruction_cache.icache_line_bytes
     uses_ring = False
     held: dict[int, int] = {}  # operand slot -> register in the register-file cache
@@ -111,8 +148,13 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
         row[s.I_WRITE_BARRIER] = control.write_barrier if control.write_barrier < 6 else -1
         row[s.I_READ_BARRIER] = control.read_barrier if control.read_barrier < 6 else -1
         row[s.I_LINE] = instruction.address // line_bytes
-        row[s.I_CONST] = _constant_line(instruction, chip.constant_cache.constant_line_bytes, const_lines)
-        row[s.I_EXTRA] = timing.wavefronts
+        row[s.I_CONST] = -1
+        operand = _constant(instruction)
+        if operand is not None and kind in (s.K_CONSTANT, s.K_LOOKUP):
+            row[s.I_OP] = constants.of(operand)
+        elif operand is not None and not _is_indexed(operand):
+            row[s.I_CONST] = constants.of(operand)
+        row[s.I_EXTRA] = constants.bank_lines[operand.index] if operand and kind == s.K_LOOKUP else timing.wavefronts
         reads, writes = register_effects(lowered[index])
         plain = [number for file, number in reads if file == "reg" and number != RZ]
         sources = _sources(instruction, writes)
@@ -124,7 +166,7 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
                 held[slot] = operand.index
             else:
                 held.pop(slot, None)
-        if memory:
+        if memory and kind != s.K_LOOKUP:
             _, size, operation, strong, atomic = memory[0]
             row[s.I_BYTES] = size
             row[s.I_OP] = {"load": s.OP_LOAD, "store": s.OP_STORE, "atomic": s.OP_ATOMIC}[operation]
@@ -151,7 +193,7 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
             follow = [n for n in block.successors if blocks[n].stop == stop]
             rows[place + slot] = follow[0] if follow else -1
     last = program.instructions[-1].address // line_bytes if count else 0
-    return StaticProgram(rows, at, last + 1, max(len(const_lines), 1), uses_ring, count)
+    return StaticProgram(rows, at, last + 1, constants.count, uses_ring, count, constants.parameter_lines)
 
 
 def _atomic_kind(operation: str, size: int) -> int:

@@ -11,8 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 from warpwright.timing import state as s
-from warpwright.timing.l1 import access, commit_copies, copy, enter_queue, invalidate, new_load, new_request, wait_for
+from warpwright.timing.constant import load_constant
+from warpwright.timing.l1 import access, commit_copies, copy, invalidate, new_load, new_request, wait_for
 from warpwright.timing.native import call_policy, core, peek, popcount, u
+from warpwright.timing.queue import enter_queue
 from warpwright.timing.warp import (
     BARRIER,
     SLEEP,
@@ -113,7 +115,7 @@ def issue(m: Any, code: Any, sm: int, sc: int, slot: int, time: int, end: int) -
         return False
     row = pc * s.I_SLOTS
     kind = code[u(row + s.I_KIND)]
-    if kind == s.K_MEMORY or kind == s.K_COPY:
+    if s.K_MEMORY <= kind <= s.K_LOOKUP:
         if m[u(sm + s.SM_REQUESTS)] > s.MAX_REQUESTS - s.LINE_COUNT or m[u(sm + s.SM_LOADS)] > s.MAX_LOADS - 8:
             m[u(sc + s.SC_PIPE_FREE + s.P_MIO)] = end
             return False
@@ -165,6 +167,14 @@ def issue(m: Any, code: Any, sm: int, sc: int, slot: int, time: int, end: int) -
         barrier = code[u(row + s.I_READ_BARRIER)]
         if barrier >= 0:
             hold(m, w, barrier, start + 1, 0)
+    elif kind == s.K_CONSTANT or kind == s.K_LOOKUP:
+        done = load_constant(m, code, sm, sc, w, row, time, kind == s.K_LOOKUP)
+        barrier = code[u(row + s.I_WRITE_BARRIER)]
+        if barrier >= 0:
+            hold(m, w, barrier, done, 0)
+        barrier = code[u(row + s.I_READ_BARRIER)]
+        if barrier >= 0:
+            hold(m, w, barrier, done, 0)
     elif kind == s.K_BARRIER:
         if m[u(w + s.W_STATUS)] == BARRIER and m[u(w + s.W_POS)] == m[u(w + s.W_USED)]:
             arrive(m, sm, w, time)

@@ -57,9 +57,11 @@ def use_records(m: Any, code: Any, sm: int, w: int, partition: int) -> None:
         m[u(s.H_WARM_THREADS)] += (end - begin) * popcount(m[u(w + s.W_MASK)])
         for pc in range(begin, end):
             kind = code[u(pc * s.I_SLOTS + s.I_KIND)]
-            if kind != s.K_MEMORY and kind != s.K_COPY:
+            if not s.K_MEMORY <= kind <= s.K_LOOKUP:
                 continue
             mask, base, tabled, step = record_at(m, w)
+            if kind == s.K_LOOKUP:
+                continue
             operation = code[u(pc * s.I_SLOTS + s.I_OP)]
             if kind == s.K_COPY:
                 record_at(m, w)

@@ -12,7 +12,8 @@ from typing import Any
 
 from warpwright.engine.abi import BLOCK, WARP, Status
 from warpwright.timing import state as s
-from warpwright.timing.fetch import constant_ready, instruction_ready
+from warpwright.timing.constant import constant_ready
+from warpwright.timing.fetch import instruction_ready
 from warpwright.timing.native import call_warp, core, lowest_bit, peek, poke, popcount, u
 
 EXIT, BARRIER, STRONG, CLOCK = int(Status.EXIT), int(Status.BARRIER), int(Status.STRONG), int(Status.CLOCK)
@@ -174,7 +175,7 @@ def prepare(m: Any, code: Any, sm: int, w: int, earliest: int, reason: int) -> N
         pc = m[u(w + s.W_PC)]
     row = pc * s.I_SLOTS
     kind = code[u(row + s.I_KIND)]
-    if (kind == s.K_MEMORY or kind == s.K_COPY) and m[u(w + s.W_POS)] == m[u(w + s.W_USED)]:
+    if s.K_MEMORY <= kind <= s.K_LOOKUP and m[u(w + s.W_POS)] == m[u(w + s.W_USED)]:
         pending = m[u(w + s.W_PENDING)]
         if pending == 2 or (pending == 0 and not refill(m, sm, w, earliest)):
             m[u(w + s.W_EARLIEST)] = earliest

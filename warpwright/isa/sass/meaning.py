@@ -136,15 +136,18 @@ def raw32(b: Builder, o: Operand, word: int = 0) -> Value:
     raise unsupported(f"operand of kind {o.kind.value} as a 32-bit source")
 
 
-def constant(b: Builder, o: Operand, type: str, more_bytes: int = 0) -> Value:
-    """A constant-bank operand; ``c[bank][R + offset]`` takes its base register into account."""
-    size = {"i8": 1, "i16": 2, "i32": 4, "f32": 4, "i64": 8, "f64": 8, "i32x2": 8, "i32x4": 16}[type]
+def constant_offset(b: Builder, o: Operand, more_bytes: int = 0) -> Value:
+    """Where ``c[bank][R + offset]`` lies in its bank, in bytes."""
     if o.uniform is not None:
         raise unsupported("a bindless constant bank cx[UR]")
     offset = b.const(o.value + more_bytes)
-    if o.base is not None and not is_zero(o.base):
-        offset = b.add(raw32(b, o.base), offset)
-    return b.op("load_const", type, offset, attr=(o.index, size))
+    return offset if o.base is None or is_zero(o.base) else b.add(raw32(b, o.base), offset)
+
+
+def constant(b: Builder, o: Operand, type: str, more_bytes: int = 0) -> Value:
+    """A constant-bank operand; ``c[bank][R + offset]`` takes its base register into account."""
+    size = {"i8": 1, "i16": 2, "i32": 4, "f32": 4, "i64": 8, "f64": 8, "i32x2": 8, "i32x4": 16}[type]
+    return b.op("load_const", type, constant_offset(b, o, more_bytes), attr=(o.index, size))
 
 
 def src32(b: Builder, o: Operand) -> Value:

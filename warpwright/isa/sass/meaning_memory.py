@@ -16,6 +16,7 @@ from warpwright.isa.sass.meaning import (
     MEANINGS,
     Emitter,
     constant,
+    constant_offset,
     is_predicate,
     is_true,
     is_zero,
@@ -154,6 +155,8 @@ def LDC(i: Instruction, b: Emitter) -> None:
     only(i, *SIZES)
     d, source = i.operands
     size, signed = size_of(i)
+    if source.base is not None and not is_zero(source.base):
+        b.op("touch", "void", constant_offset(b, source), attr=Access("constant", size))
     if size < 4:
         value = constant(b, source, "i8" if size == 1 else "i16")
         set32(b, d, b.sext(value, "i32") if signed else b.zext(value, "i32"))

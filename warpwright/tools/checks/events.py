@@ -35,6 +35,8 @@ class Event(IntEnum):
     LANES = 3
     """Lanes of the warp synchronise."""
     FENCE = 4
+    CONSTANT = 5
+    """A record that tells nothing of memory that programs write."""
 
 
 class Column(IntEnum):
@@ -159,6 +161,9 @@ def events_of(program: Program, blocks: Sequence[BasicBlock], volatile: Set[int]
             instruction = program.instructions[index]
             while accesses and accesses[0].instruction == index:
                 access = accesses.pop(0)
+                if access.space == "constant":
+                    rows.append([Event.CONSTANT, index, access.bytes, 0, 0, 0, 0])
+                    continue
                 shared = access.space == "shared"
                 narrow |= access.space in ("shared", "generic") and access.bytes < 4
                 event = {"load": Event.LOAD, "store": Event.STORE, "atomic": Event.ATOMIC}[access.kind]

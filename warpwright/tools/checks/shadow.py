@@ -72,7 +72,7 @@ E_EVENT, E_INSTRUCTION, E_BYTES, E_STRONG = (
     int(Column.STRONG),
 )
 E_SYNCHRONISES, E_UNIFORM = int(Column.SYNCHRONISES), int(Column.UNIFORM)
-LOAD, STORE, ATOMIC, LANES, FENCE = (int(e) for e in Event)
+LOAD, STORE, ATOMIC, LANES, FENCE, CONSTANT = (int(e) for e in Event)
 WINDOW_MASK = ~0xFFFFFF
 LANE_BITS, VALUE_BITS = 0xFFFFFFFF, 0xFFFFFFFF
 
@@ -473,7 +473,7 @@ def consume(
             if tag != TAG_AFFINE and tag != TAG_PATTERN and tag != TAG_GATHER:
                 return BROKEN
             words, mask, base, tabled, step = decode(records + position * 8)
-            if mask:
+            if mask and event != CONSTANT:
                 reason = access(
                     s, row, events, known, lanes_known, foreign, seen, allocations, findings, counters, scratch,
                     base, tabled, step, mask,

@@ -1,0 +1,130 @@
+"""Constant caches of an SM: two first levels, L1.5 behind them, then L2.
+
+Operands ``c[bank][offset]`` and ULDC read one first level before they issue; LDC goes through the memory queue to a unit of
+its own with another.  Both keep 2 KiB in lines of 64 bytes, first in, first out.  LDC takes its lanes' different words one
+after the other, and a word whose line is missing holds the later ones up; instructions of other warps go on meanwhile
+(bench.micro ``lanes_constant``, ``misses_constant``).  L1.5 hands over a line in a fixed interval and asks L2 for 256 bytes at once;
+the launch brings the parameters' bank there (``parameters``).  A block that no SM has asked for comes from DRAM.
+
+Lines are numbered over the program's banks (``static.py``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warpwright.timing import state as s
+from warpwright.timing.coalescer import FULL_WARP
+from warpwright.timing.fetch import insert
+from warpwright.timing.native import core, lowest_bit, u
+from warpwright.timing.ports import reserve
+from warpwright.timing.queue import leave_queue
+from warpwright.timing.records import address_of, record_at
+
+OFFSET = (1 << 32) - 1
+"""Bits of a record's address that are the offset in the bank."""
+
+
+@core
+def bring(m: Any, sm: int, line: int, time: int, latency: int) -> int:
+    """When a line that a first level lacks at ``time`` is there; ``latency`` from L1.5."""
+    start = reserve(m, sm + s.OFF_CONST_FILL, s.DRAM_SHIFT, 1 << s.DRAM_SHIFT, time, m[u(s.H_CONST_INTERVAL)])
+    block = line // m[u(s.H_CONST_BLOCK_LINES)]
+    place = sm + m[u(s.H_OFF_CONST_BLOCKS)] + block
+    there = m[u(place)]
+    if there >= s.INF:
+        there = start + m[u(s.H_CONST_L2)]
+        arrived = m[u(m[u(s.H_CONST_ARRIVED)] + block)]
+        if arrived >= s.INF:  # this SM asks first, or in the window of the first
+            there += m[u(s.H_DRAM_LATENCY)] + m[u(s.H_DRAM_ROW_MISS)]
+            index = m[u(sm + s.SM_REQUESTS)]
+            m[u(sm + s.SM_REQUESTS)] = index + 1
+            r = sm + m[u(s.H_OFF_REQUESTS)] + index * s.R_SLOTS
+            m[u(r + s.R_TIME)] = m[u(s.H_NOW)]
+            m[u(r + s.R_KIND)] = s.RQ_CONSTANT
+            m[u(r + s.R_LINE)] = block
+            m[u(r + s.R_ANSWER)] = there
+            m[u(r + s.R_WAITERS)] = -1
+        elif arrived > there:
+            there = arrived
+        m[u(place)] = there
+    return max(start, there) + latency
+
+
+@core
+def constant_ready(m: Any, sm: int, line: int, time: int) -> int:
+    """When an operand's line can be read by an instruction that issues at ``time``."""
+    cache = sm + m[u(s.H_OFF_IMMEDIATE)]
+    capacity = m[u(s.H_CONST_LINES)]
+    ready = m[u(cache + 2 + capacity + line)]
+    if ready >= s.INF:
+        ready = bring(m, sm, line, time, m[u(s.H_IMMEDIATE_MISS)])
+        insert(m, cache, capacity, line, ready)
+    return ready if ready > time else time
+
+
+@core
+def word_ready(m: Any, sm: int, line: int, time: int) -> int:
+    """When LDC has the line of a word that it asks for at ``time``."""
+    cache = sm + m[u(s.H_OFF_CONST)]
+    capacity = m[u(s.H_CONST_LINES)]
+    miss = m[u(s.H_CONST_MISS)]
+    ready = m[u(cache + 2 + capacity + line)]
+    if ready <= time:
+        return time
+    if ready <= time + miss:
+        return ready
+    # Missing, or asked for at a later time by an instruction whose words were all looked up when it issued.
+    fetched = bring(m, sm, line, time, miss)
+    if ready >= s.INF:
+        insert(m, cache, capacity, line, fetched)
+    elif fetched < ready:
+        m[u(cache + 2 + capacity + line)] = fetched
+    else:
+        fetched = ready
+    return fetched
+
+
+@core
+def different(m: Any, sm: int, base: int, tabled: bool, step: int, mask: int) -> int:
+    """Put the offsets of the lanes' different words into the SM's scratch, in the order of lanes; gives how many."""
+    count = 0
+    left = mask
+    while left:
+        lane = lowest_bit(left)
+        left &= left - 1
+        offset = address_of(base, tabled, step, lane) & OFFSET
+        known = 0
+        while known < count and m[u(sm + s.OFF_BANKS + known)] != offset:
+            known += 1
+        if known == count:
+            m[u(sm + s.OFF_BANKS + count)] = offset
+            count += 1
+        if not tabled and step == 0:
+            break
+    return count
+
+
+@core
+def load_constant(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int, recorded: bool) -> int:
+    """Issue an LDC; one with an index has a record of its lanes' offsets.  Gives when its last word is there."""
+    count = 1
+    line = code[u(row + s.I_OP)]
+    line_bytes = m[u(s.H_CONST_LINE_BYTES)]
+    if recorded:
+        mask, base, tabled, step = record_at(m, w)
+        count = different(m, sm, base, tabled, step, mask & FULL_WARP)
+    ready = max(time + m[u(s.H_MIO_LATENCY)], m[u(sc + s.SC_MIO_FREE)])
+    words = max(count, 1) * m[u(s.H_CONST_WORD)]
+    start = reserve(m, sm + s.OFF_CONST_PORT, s.CALENDAR_SHIFT, 1 << s.CALENDAR_SHIFT, ready, words)
+    leave_queue(m, sc, time, start, m[u(s.H_MIO_INTERVAL)])
+    at = start
+    for word in range(count):
+        if recorded:
+            offset = min(m[u(sm + s.OFF_BANKS + word)] // line_bytes, code[u(row + s.I_EXTRA)] - 1)
+            at = word_ready(m, sm, line + offset, at)
+        else:
+            at = word_ready(m, sm, line, at)
+        if word + 1 < count:
+            at += m[u(s.H_CONST_REPLAY)]
+    return at + code[u(row + s.I_LATENCY)]
