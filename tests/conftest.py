@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from warpwright.run import Progress
+from warpwright.session import session
 
 REPOSITORY = Path(__file__).parent.parent
 
@@ -30,3 +35,19 @@ def interruptible() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def interrupted(interruptible: None, monkeypatch: pytest.MonkeyPatch) -> list[Progress]:
+    """What a kernel named ``endless`` shows of itself; Ctrl-C comes a moment after the first of it."""
+    seen: list[Progress] = []
+
+    def show(progress: Progress) -> None:
+        if progress.kernel != "endless":
+            return
+        seen.append(progress)
+        if len(seen) == 1:
+            threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+    monkeypatch.setattr(session, "on_progress", show)
+    return seen

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import os
 import signal
-import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +14,6 @@ import pytest
 import warpwright as ww
 from warpwright.engine.arguments import pack
 from warpwright.run import Progress
-from warpwright.session import session
 
 SOURCE = """\
 #include <cooperative_groups.h>
@@ -357,22 +353,12 @@ def test_overrides_make_another_chip() -> None:
 
 # --- interruption -----------------------------------------------------------------------------------
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs POSIX timers")
-@pytest.mark.usefixtures("interruptible")
-def test_ctrl_c_stops_an_endless_kernel(gpu: ww.GPU, module: ww.Module, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[Progress] = []
-    monkeypatch.setattr(session, "on_progress", seen.append)
+def test_ctrl_c_stops_an_endless_kernel(gpu: ww.GPU, module: ww.Module, interrupted: list[Progress]) -> None:
     flag = np.zeros(1, np.int32)
     kept = gpu.array(np.arange(1000))
-    timer = threading.Timer(1.5, os.kill, (os.getpid(), signal.SIGINT))
-    began = time.perf_counter()
-    timer.start()
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            module["endless"][1, 32](flag)
-    finally:
-        timer.cancel()
-    assert time.perf_counter() - began < 20
-    assert seen, "a launch of more than a second shows progress"
+    with pytest.raises(KeyboardInterrupt):
+        module["endless"][1, 32](flag)
+    seen = interrupted
     assert (seen[0].kernel, seen[0].phase, seen[0].blocks) == ("endless", "running", 1)
     assert seen[-1].finished
     np.testing.assert_array_equal(kept.get(), np.arange(1000))

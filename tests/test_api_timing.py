@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import threading
 from typing import Any
 
 import numpy as np
@@ -13,7 +11,6 @@ import pytest
 import warpwright as ww
 from tests.test_api_errors import SOURCE as FAULTY
 from warpwright.run import Progress
-from warpwright.session import session
 
 SOURCE = """\
 extern "C" __global__ void saxpy(int n, float a, const float *x, float *y)
@@ -120,21 +117,13 @@ def test_errors_are_those_of_the_untimed_engine(kernel: str, block: int, argumen
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs POSIX timers")
-@pytest.mark.usefixtures("interruptible")
-def test_ctrl_c_stops_a_timed_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_stops_a_timed_kernel(interrupted: list[Progress]) -> None:
     gpu = ww.GPU("a100")
     saxpy_run(gpu)
-    seen: list[Progress] = []
-    monkeypatch.setattr(session, "on_progress", seen.append)
     kept = gpu.array(np.arange(1000))
-    timer = threading.Timer(1.6, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            gpu.compile(SOURCE, name="timed.cu")["endless"][1, 32](np.zeros(1, np.int32))
-    finally:
-        timer.cancel()
-    assert seen
+    with pytest.raises(KeyboardInterrupt):
+        gpu.compile(SOURCE, name="timed.cu")["endless"][1, 32](np.zeros(1, np.int32))
+    seen = interrupted
     assert seen[-1].finished
     assert max(p.cycles for p in seen) > 0
     np.testing.assert_array_equal(kept.get(), np.arange(1000))
