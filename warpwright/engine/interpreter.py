@@ -329,31 +329,43 @@ class WarpState:
         ``arriving``: lanes that have just arrived, when only their convergence point is asked; a WARPSYNC that they
         alone complete is not run again.
         """
-        dead, yielded = mask_bits(self.exited), mask_bits(self.yielded)
+        dead, gave_way = mask_bits(self.exited), mask_bits(self.yielded | (self.waiting == AT_WARPSYNC))
         found = False
         asked = self.waiting if arriving is None else self.waiting[arriving]
         for number in sorted({int(n) for n in asked if n != RUNNING and n != AT_BARRIER}):
             here = self.waiting == number
             masks = self.sync_masks if number == AT_WARPSYNC else self.barriers[number]
             leaving = np.zeros(LANES, np.bool_)
-            excused = dead if number == AT_WARPSYNC else dead | yielded
-            for wanted in {int(v) for v in masks[here]}:
-                group = here & (masks == wanted)
+            excused = dead if number == AT_WARPSYNC else dead | gave_way
+            groups = [here & (masks == wanted) for wanted in {int(v) for v in masks[here]}]
+            if number == AT_WARPSYNC:
+                groups = [part for group in groups for part in self.met(group)]
+            for group in groups:
+                wanted = int(masks[group][0])
                 if wanted & ~excused & ~mask_bits(group) == 0:
                     leaving |= group
+                    if number != AT_WARPSYNC:
+                        # Who gave way no longer waits for anybody there.
+                        masks[~leaving & (masks == wanted)] = 0
             if not leaving.any():
                 continue
             found = True
             if number == AT_WARPSYNC:
-                if arriving is None or bool((leaving != arriving).any()):
-                    self.count(int(self.pcs[leaving][0]), leaving)
-            elif yielded:
-                # Who gave way no longer waits for those that go on without it.
-                masks[~leaving] &= np.uint32(~mask_bits(leaving) & 0xFFFFFFFF)
+                for pc in {int(pc) for pc in self.pcs[leaving]}:
+                    here = leaving & (self.pcs == pc)
+                    if arriving is None or not arriving[here].all():
+                        self.count(pc, here)
             self.waiting[leaving] = RUNNING
             self.pcs[leaving] += 1
             self.ready(leaving)
         return found
+
+    def met(self, group: npt.NDArray[np.bool_]) -> list[npt.NDArray[np.bool_]]:
+        """Lanes of one mask that wait at a WARPSYNC, by those that have met: at one place, or at COLLECTIVE ones."""
+        code = self.launch.kernel.code
+        apart = [self.pcs == pc for pc in {int(p) for p in self.pcs[group]} if code[pc].attr != "collective"]
+        together = group & ~np.logical_or.reduce([np.zeros(LANES, np.bool_), *apart])
+        return [group & place for place in apart] + ([together] if together.any() else [])
 
     def count(self, pc: int, lanes: npt.NDArray[np.bool_]) -> None:
         """Count one executed instruction, which is a basic block of its own."""

@@ -54,6 +54,8 @@ class Flow:
     """Blocks behind which another group may go on: they end in YIELD or NANOSLEEP."""
     replays: Bits = 0
     """Blocks of one instruction that runs once for each target or mask: indirect branches, WARPSYNC.EXCLUSIVE."""
+    collective: Bits = 0
+    """Blocks of a WARPSYNC.COLLECTIVE, which lets lanes go on that wait at another."""
     inside: dict[int, Bits] = field(default_factory=dict)
     """BSYNC block: the blocks from its BSSY to it; left out where nobody knows, since the register is moved."""
     saved: Bits = 0
@@ -67,7 +69,10 @@ class Flow:
     anywhere: bool = False
     """Calls through registers: lanes of a divided warp may be anywhere."""
     joined_by: dict[int, Bits] = field(default_factory=dict)
-    """BSYNC block that no lane passes early or avoids: the blocks whose divergence surely ends at it."""
+    """BSYNC block that no lane passes early or avoids: the blocks whose divergence surely ends at it.
+
+    Lanes pass early without those that gave way or wait at a WARPSYNC between BSSY and BSYNC.
+    """
 
     @property
     def any_fair(self) -> bool:
@@ -258,6 +263,8 @@ def make_flow(program: Program, blocks: Sequence[BasicBlock], lowered: Sequence[
             flow.gives_way |= 1 << b.number
         first = lowered[b.first].ops
         exclusive = starts[b.number] == "warpsync" and first[-1].attr == "exclusive"
+        if starts[b.number] == "warpsync" and first[-1].attr == "collective":
+            flow.collective |= 1 << b.number
         if ends[b.number] == "branch_indirect" or exclusive:
             flow.replays |= 1 << b.number
     _find_regions(flow, program, lowered)
@@ -316,7 +323,7 @@ def join_of(flow: Flow, n: int) -> int:
 
 
 def concurrency(flow: Flow, divergent: Bits) -> tuple[list[Bits], Bits, Bits]:
-    """Where groups can stand.
+    """Where groups can stand.  A BSYNC that lanes may pass early is taken out of ``flow.joined_by``.
 
     Args:
         divergent: blocks whose last instruction may send lanes to different places.
@@ -327,6 +334,19 @@ def concurrency(flow: Flow, divergent: Bits) -> tuple[list[Bits], Bits, Bits]:
     """
     if flow.stacked:
         return stack_flow.concurrency(flow, divergent)
+    while True:
+        found = _concurrency(flow, divergent)
+        _, waiting, _ = found
+        syncs = sum(1 << n for n in members(waiting) if flow.starts[n] == "warpsync")
+        early = [n for n, inside in flow.joined_by.items() if inside & syncs]
+        if not early:
+            return found
+        for n in early:
+            del flow.joined_by[n]
+
+
+def _concurrency(flow: Flow, divergent: Bits) -> tuple[list[Bits], Bits, Bits]:
+    """:func:`concurrency` where the BSYNCs of ``flow.joined_by`` join all that parted."""
     count = len(flow.blocks)
     together = [0] * count
     stands = 0
@@ -366,6 +386,8 @@ def concurrency(flow: Flow, divergent: Bits) -> tuple[list[Bits], Bits, Bits]:
             waiting |= 1 << (n + 1)
         if flow.starts[n] == "warpsync" and (together[n] or flow.replays & divergent & 1 << n):
             waiting |= 1 << n
+            if flow.collective >> n & 1:
+                stands |= 1 << (n + 1)
         if flow.starts[n] == "bsync" and anywhere >> n & 1 and flow.inside.get(n, -1) & divergent:
             waiting |= 1 << n
         if flow.gives_way >> n & 1 and (together[n] or anywhere):

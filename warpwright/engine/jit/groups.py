@@ -7,7 +7,8 @@ branch takes the lanes that share the target of the lowest lane; the others run 
 reached apart runs once more for all.  So does an H200 (``bench/micro/divergence.cu``).
 
 YIELD and NANOSLEEP give way: the group goes to the bottom of the stack.  When no other can run, lanes that wait at a
-BSYNC only for such a group go on without it.
+BSYNC only for such a group go on without it.  So they do without lanes that wait at a WARPSYNC
+(``bench/micro/warpsync.cu``).  Who is left behind waits for nobody at that BSYNC.
 
 The stack lies in the warp's save area: an entry is block number and lanes.  ``a<n>`` are the lanes that wait at
 convergence point n, ``p<n>`` the lanes that enter block n.  Labels: ``next`` takes the next group, ``scan`` looks
@@ -240,13 +241,12 @@ class Groups:
         if bsync:
             web = w.webs.references[index, len(w.lowered[index].ops) - 1].low
             wanted = w.read_web(web)
-            if self.yields:
-                here = w.op(f"or i32 {here}, " + w.op("load i32, ptr %yielded"))
+            for place in (["yielded"] if self.yields else []) + [f"a{other}" for other in self._passed_without(n)]:
+                here = w.op(f"or i32 {here}, " + w.op(f"load i32, ptr %{place}"))
         else:
             wanted = warpsync_mask(index)
-            for other in self.syncs:
-                if other != n and w.flow.starts[other] == "warpsync":
-                    here = w.op(f"or i32 {here}, " + w.op(f"load i32, ptr %a{other}"))
+            for other in self._meets(n):
+                here = w.op(f"or i32 {here}, " + w.op(f"load i32, ptr %a{other}"))
         if w.flow.saved >> n & 1:
             missing = self._missing_in_groups(w.vector(wanted), arrived, here, alive)
         else:
@@ -262,9 +262,10 @@ class Groups:
         w.emit(f"br i1 {scan}, label %{f'scan{later[0]}' if later else 'scanned'}, label %next")
         w.label(go)
         w.emit(f"store i32 {w.op(f'xor i32 {arrived}, {leaving}')}, ptr %a{n}")
-        if bsync and self.yields:
+        if bsync and (self.yields or self._passed_without(n)):
             self._leave_behind(web, wanted, leaving)
         if not bsync:
+            self._let_others_go(n, wanted, leaving)
             joining = w.op("load i32, ptr %joining")
             again, once = w.new_label("again"), w.new_label("once")
             w.emit(f"br i1 {w.op(f'icmp ne i32 {joining}, {leaving}')}, label %{again}, label %{once}")
@@ -277,15 +278,51 @@ class Groups:
         else:
             w.emit("br label %next")
 
+    def _passed_without(self, n: int) -> list[int]:
+        """WARPSYNCs whose waiting lanes do not hold up a BSYNC."""
+        flow = self.w.flow
+        return [s for s in self.syncs if flow.starts[s] == "warpsync" and flow.inside.get(n, -1) >> s & 1]
+
+    def _meets(self, n: int) -> list[int]:
+        """Other WARPSYNCs whose lanes have come for those of WARPSYNC ``n``."""
+        together = self.w.flow.collective
+        return [s for s in self.syncs if s != n and together >> s & 1] if together >> n & 1 else []
+
+    def _let_others_go(self, n: int, wanted: Val, leaving: str) -> None:
+        """Lanes of the mask that wait at other WARPSYNCs go on as well, later."""
+        w = self.w
+        others = self._meets(n)
+        if not others:
+            return
+        w.declared[f"llvm.vector.reduce.or.v{LANES}i32"] = f"declare i32 @llvm.vector.reduce.or.v{LANES}i32({VEC32})"
+        own = w.op(
+            f"select {VECBOOL} {w.mask_vector(Masks(leaving))}, {VEC32} {w.vector(wanted)}, {VEC32} zeroinitializer"
+        )
+        mask = w.op(f"call i32 @llvm.vector.reduce.or.v{LANES}i32({VEC32} {own})")
+        for other in others:
+            arrived = w.op(f"load i32, ptr %a{other}")
+            going = w.op(f"and i32 {arrived}, {mask}")
+            some, none = w.new_label("met"), w.new_label("alone")
+            w.emit(f"br i1 {w.op(f'icmp ne i32 {going}, 0')}, label %{some}, label %{none}")
+            w.label(some)
+            w.emit(f"store i32 {w.op(f'xor i32 {arrived}, {going}')}, ptr %a{other}")
+            self._passes(other, going)
+            self.push(other + 1, going)
+            w.emit(f"br label %{none}")
+            w.label(none)
+
     def _leave_behind(self, web: int, wanted: Val, leaving: str) -> None:
-        """Lanes that gave way no longer wait for those that went on without them."""
+        """Lanes without which others went on wait for nobody there."""
         w = self.w
         some, none = w.new_label("behind"), w.new_label("together")
-        yielded = w.op("icmp ne i32 " + w.op("load i32, ptr %yielded") + ", 0")
-        w.emit(f"br i1 {yielded}, label %{some}, label %{none}")
+        every = w.splat("i32", leaving)
+        shared = w.op(f"and {VEC32} {w.vector(wanted)}, {every}")
+        left = w.op(f"icmp ne {VEC32} {shared}, zeroinitializer")
+        behind = w.op(f"and i32 {w.bits_of(left)}, {w.op(f'xor i32 {leaving}, -1')}")
+        w.emit(f"br i1 {w.op(f'icmp ne i32 {behind}, 0')}, label %{some}, label %{none}")
         w.label(some)
-        others = w.splat("i32", w.op(f"xor i32 {leaving}, -1"))
-        w.emit(f"store {VEC32} {w.op(f'and {VEC32} {w.vector(wanted)}, {others}')}, ptr %w{web}")
+        kept = w.op(f"select {VECBOOL} {left}, {VEC32} zeroinitializer, {VEC32} {w.vector(wanted)}")
+        w.emit(f"store {VEC32} {kept}, ptr %w{web}")
         w.emit(f"br label %{none}")
         w.label(none)
         w.forget()

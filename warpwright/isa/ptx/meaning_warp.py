@@ -24,7 +24,8 @@ FULL = 0xFFFFFFFF
 
 def gather(b: Emitter, mask: Operand | None) -> None:
     """Wait for the threads of a mask; ends the step."""
-    b.op("warpsync", "void", b.const(FULL) if mask is None else b.source(mask, "b32"))
+    members = b.const(FULL) if mask is None else b.source(mask, "b32")
+    b.op("warpsync", "void", members, attr="collective")
     b.step()
 
 
@@ -101,7 +102,7 @@ def bar(i: Instruction, b: Emitter) -> None:
     )
     operands = list(i.operands)
     if "warp" in i.modifiers:
-        b.op("warpsync", "void", b.source(operands[0], "b32"))
+        b.op("warpsync", "void", b.source(operands[0], "b32"), attr="collective")
         return
     if "cluster" in i.modifiers:
         # A cluster is one block here: arriving does nothing, waiting gathers the block.

@@ -175,13 +175,13 @@ def WARPSYNC(i: Instruction, b: Emitter) -> None:
     """Gather the threads of a mask.
 
     ``COLLECTIVE`` (up to ENDCOLLECTIVE) and ``EXCLUSIVE`` (up to WARPSYNC.ALL) let them run by themselves: votes and
-    matches inside see no others, which ``lower`` tells their meanings through ``Emitter.exclusive``.
+    matches inside see no others, which ``lower`` tells their meanings through ``Emitter.exclusive``.  Threads
+    at different ``COLLECTIVE`` ones have come for each other; without it only threads at the same place have.
     """
     only(i, "COLLECTIVE", "EXCLUSIVE", "ALL", "RECONVERGENT")
-    if "ALL" in i.modifiers or not i.operands:
-        b.op("warpsync", "void", b.const(0xFFFFFFFF))
-        return
-    b.op("warpsync", "void", src32(b, i.operands[0]), attr="exclusive" if "EXCLUSIVE" in i.modifiers else None)
+    how = next((m.lower() for m in ("COLLECTIVE", "EXCLUSIVE") if m in i.modifiers), None)
+    everyone = "ALL" in i.modifiers or not i.operands
+    b.op("warpsync", "void", b.const(0xFFFFFFFF) if everyone else src32(b, i.operands[0]), attr=how)
 
 
 @meaning("PMTRIG", "ACQBULK", "PREEXIT")

@@ -1,0 +1,133 @@
+"""Run numba-cuda's own CUDA tests on the simulated device and print which pass, by file and group.
+
+    python -m bench.numba_tests FOLDER [--gpu a100] [--only PART ...] [--binaries FOLDER] [--seconds 600] [--json FILE]
+
+FOLDER is a checkout of github.com/NVIDIA/numba-cuda of the installed version.  Needs numba-cuda, pytest 8, psutil, cffi,
+filecheck, ml_dtypes and pytest-benchmark.  A few files of tests at a time are one process under ``warpwright run``; a test
+that is still running when the time of the process is over, or that ends it, has failed, and the others are run again
+without it.  ``--binaries`` is the folder in which ``make`` built the repository's ``testing`` files; tests that need
+them are skipped without it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+TESTS = Path("numba_cuda/numba/cuda/tests")
+_OUTCOME = re.compile(r"^(\S*::\S+) (PASSED|FAILED|SKIPPED|XFAIL|XPASS|ERROR)?", re.MULTILINE)
+_REASON = re.compile(r"^(?:FAILED|ERROR) (\S+) - (.*)", re.MULTILINE)
+_WORDS = {"PASSED": "pass", "XFAIL": "pass", "FAILED": "fail", "XPASS": "fail", "ERROR": "fail", "SKIPPED": "skip"}
+
+
+def run(command: list[str], folder: Path, seconds: int) -> tuple[int, str]:
+    """Exit code and output of a command; it and its children are killed when the time is over."""
+    with tempfile.TemporaryFile("w+", errors="replace") as output:
+        child = subprocess.Popen(
+            command,
+            cwd=folder,
+            env={**os.environ, "PYTHONUNBUFFERED": "1", "COLUMNS": "400"},
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            child.wait(seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+        output.seek(0)
+        return child.returncode, output.read()
+
+
+def run_files(folder: Path, paths: list[Path], gpu: str, seconds: int) -> tuple[dict[str, str], dict[str, str]]:
+    """Run the tests of some files: a word for each test, and reasons of those that fail."""
+    specification = importlib.util.find_spec("numba_cuda")
+    if specification is None or specification.origin is None:
+        raise SystemExit("numba-cuda is not installed")
+    installed = Path(specification.origin).parents[1]
+    command = [sys.executable, "-m", "warpwright.cli", "run", "--gpu", gpu, "--timing", "off"]
+    command += [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-v",
+        "-rfE",
+        "--tb=line",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "conftest",
+        "--color=no",
+    ]
+    command += ["-c", str(folder / "testing" / "pytest.ini"), "-o", "addopts=", "--benchmark-disable"]
+    command += [f"--rootdir={installed}", *(str(installed / TESTS / p) for p in paths)]
+    words: dict[str, str] = {}
+    reasons: dict[str, str] = {}
+    while True:
+        done = list(words)
+        code, text = run([*command, *(f"--deselect={name}" for name in done)], folder / "testing", seconds)
+        begun = ""
+        for name, word in _OUTCOME.findall(text):
+            begun = "" if word else name
+            if word:
+                words.setdefault(name, _WORDS[word])
+        reasons.update(_REASON.findall(text))
+        if not begun or begun in done:
+            if len(words) == len(done) and code not in (0, 1, 5):
+                print(f"exit {code}: {text.strip()[-2000:]}")
+            return words, reasons
+        words[begun] = "fail"
+        reasons[begun] = f"not done after {seconds} s" if code == -signal.SIGKILL else f"ends the process with {code}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--gpu", default="a100")
+    parser.add_argument("--only", nargs="*", help="parts of paths of files")
+    parser.add_argument("--binaries", type=Path)
+    parser.add_argument("--together", type=int, default=16, help="files in one process")
+    parser.add_argument("--seconds", type=int, default=600, help="for one process")
+    parser.add_argument("--json", type=Path, help="also write the outcomes here")
+    arguments = parser.parse_args()
+    if arguments.binaries:
+        os.environ["NUMBA_CUDA_TEST_BIN_DIR"] = str(arguments.binaries.resolve())
+    folder: Path = arguments.folder.resolve()
+    paths = sorted(p.relative_to(folder / TESTS) for p in (folder / TESTS).rglob("test_*.py"))
+    paths = [p for p in paths if not arguments.only or any(part in str(p) for part in arguments.only)]
+    words: dict[str, str] = {}
+    reasons: dict[str, str] = {}
+    for first in range(0, len(paths), arguments.together):
+        chunk = paths[first : first + arguments.together]
+        found, why = run_files(folder, chunk, arguments.gpu, arguments.seconds)
+        words.update(found)
+        reasons.update(why)
+        for path in chunk:
+            mine = {name: word for name, word in found.items() if f"{TESTS / path}::" in name}
+            counts = Counter(mine.values())
+            print(f"{path!s:50} {counts['pass']:4} pass {counts['fail']:4} fail {counts['skip']:4} skipped", flush=True)
+            for name in (name for name, word in mine.items() if word == "fail"):
+                print(f"    {name.split('::', 1)[1]}: {why.get(name, '')[:200]}", flush=True)
+        if arguments.json:
+            arguments.json.write_text(json.dumps({"outcomes": words, "reasons": reasons}, indent=1))
+    groups: dict[str, Counter[str]] = {}
+    for name, word in words.items():
+        groups.setdefault(name.split(f"{TESTS}/", 1)[-1].split("/", 1)[0], Counter())[word] += 1
+    groups["all"] = sum(groups.values(), Counter())
+    for group, counts in groups.items():
+        print(f"{group:20} {counts['pass']:5} pass {counts['fail']:4} fail {counts['skip']:4} skipped")
+
+
+if __name__ == "__main__":
+    main()
