@@ -83,12 +83,14 @@ def run_files(folder: Path, paths: list[Path], gpu: str, seconds: int) -> tuple[
             if word:
                 words.setdefault(name, _WORDS[word])
         reasons.update(_REASON.findall(text))
-        if not begun or begun in done:
-            if len(words) == len(done) and code not in (0, 1, 5):
+        killed = code == -signal.SIGKILL
+        if begun and begun not in done:
+            words[begun] = "fail"
+            reasons[begun] = f"not done after {seconds} s" if killed else f"ends the process with {code}"
+        elif not killed or len(words) == len(done):
+            if code not in (0, 1, 5):
                 print(f"exit {code}: {text.strip()[-2000:]}")
             return words, reasons
-        words[begun] = "fail"
-        reasons[begun] = f"not done after {seconds} s" if code == -signal.SIGKILL else f"ends the process with {code}"
 
 
 def main() -> None:
@@ -96,6 +98,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--gpu", default="a100")
     parser.add_argument("--only", nargs="*", help="parts of paths of files")
+    parser.add_argument("--without", nargs="*", default=[], help="parts of paths of files")
     parser.add_argument("--binaries", type=Path)
     parser.add_argument("--together", type=int, default=16, help="files in one process")
     parser.add_argument("--seconds", type=int, default=600, help="for one process")
@@ -106,6 +109,7 @@ def main() -> None:
     folder: Path = arguments.folder.resolve()
     paths = sorted(p.relative_to(folder / TESTS) for p in (folder / TESTS).rglob("test_*.py"))
     paths = [p for p in paths if not arguments.only or any(part in str(p) for part in arguments.only)]
+    paths = [p for p in paths if not any(part in str(p) for part in arguments.without)]
     words: dict[str, str] = {}
     reasons: dict[str, str] = {}
     for first in range(0, len(paths), arguments.together):

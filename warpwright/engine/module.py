@@ -16,7 +16,7 @@ from warpwright.engine.interpreter import Kernel
 from warpwright.engine.jit.compile import CompiledKernel
 from warpwright.engine.memory import Allocation, DeviceMemory
 from warpwright.errors import KernelNotFoundError, UnsupportedError
-from warpwright.isa.machine import program_from_cubin
+from warpwright.isa.machine import FIRST_WIDE, program_from_cubin
 from warpwright.isa.ops import Lowered
 from warpwright.isa.program import Program
 from warpwright.isa.sass.decode import UnknownEncoding
@@ -24,8 +24,9 @@ from warpwright.isa.services import SERVICE_BYTES, SERVICES
 from warpwright.toolchain import CompiledModule, Relocation
 from warpwright.toolchain import Kernel as CubinKernel
 from warpwright.toolchain.cubin import Module as CubinModule
+from warpwright.toolchain.device_runtime import ROUTINES, routines
 from warpwright.toolchain.names import plain_name
-from warpwright.toolchain.relocation import code_layout, relocate
+from warpwright.toolchain.relocation import CODE_ALIGNMENT, code_layout, relocate
 
 GLOBAL_SECTIONS = (".nv.global", ".nv.global.init")
 USER_CONSTANTS = ".nv.constant3"
@@ -138,7 +139,9 @@ class LoadedModule:
                 f"kernel {kernel.plain_name} is launched in clusters of {shape} blocks, which this version does not "
                 "model; remove __cluster_dims__"
             )
-        unknown = sorted(set(kernel.externs) - set(SERVICES))
+        # Before sm_70 a call passes arguments by another convention, which the routines do not have.
+        known = (*SERVICES, *ROUTINES) if kernel.arch >= FIRST_WIDE else SERVICES
+        unknown = sorted(set(kernel.externs) - set(known))
         if unknown:
             raise UnsupportedError(
                 f"kernel {kernel.plain_name} calls {', '.join(unknown)}, which this version does not provide"
@@ -146,11 +149,12 @@ class LoadedModule:
         # Data that names functions sees this kernel's code layout; what it cannot reach lies behind.
         bases = code_layout(self.cubin, kernel.name)
         services = self._services(bases)
-        addresses = {**self._addresses(), **services}
+        needed = self._routines(kernel, max([*services.values(), *self._ends(bases)], default=0))
+        addresses = {**self._addresses(), **services, **{name: at for name, (at, _) in needed.items()}}
         image = relocate(self.cubin, addresses, {**self._foreign_bases(bases), **bases})
         try:
             program = program_from_cubin(
-                self.cubin, kernel, image, bases, source=self.compiled.source, services=services
+                self.cubin, kernel, image, bases, source=self.compiled.source, services=services, routines=needed
             )
         except UnknownEncoding as error:
             raise UnsupportedError(f"kernel {kernel.plain_name}: {error}") from None
@@ -163,14 +167,26 @@ class LoadedModule:
 
     def _services(self, bases: dict[str, int]) -> dict[str, int]:
         """Code addresses of what the driver provides: behind the kernel's sections, for modules that call any."""
-        end = max((b + len(self.cubin.code[n]) for n, b in bases.items()), default=0)
-        first = -(-end // 128) * 128
+        first = -(-max(self._ends(bases), default=0) // CODE_ALIGNMENT) * CODE_ALIGNMENT
         return {n: first + SERVICE_BYTES * i for i, n in enumerate(n for n in self.cubin.undefined if n in SERVICES)}
+
+    def _ends(self, bases: dict[str, int]) -> list[int]:
+        return [base + len(self.cubin.code[name]) for name, base in bases.items()]
+
+    def _routines(self, kernel: CubinKernel, after: int) -> dict[str, tuple[int, bytes]]:
+        """Code address and machine code of the driver's functions that a kernel calls, behind an address."""
+        wanted = [name for name in ROUTINES if name in kernel.externs]
+        if not wanted:
+            return {}
+        module = routines(kernel.arch)
+        bases = code_layout(module, None, after + CODE_ALIGNMENT)
+        image = relocate(module, {}, bases)
+        return {name: (bases[f".text.{name}"], bytes(image.code[f".text.{name}"])) for name in ROUTINES}
 
     def _foreign_bases(self, bases: dict[str, int]) -> dict[str, int]:
         """Addresses of code that this kernel cannot reach but that data may name: none of them is ever called."""
-        end = max((b + len(self.cubin.code[n]) for n, b in bases.items()), default=0)
-        # Far enough to leave room for services.
+        end = max(self._ends(bases), default=0)
+        # Far enough to leave room for services and routines.
         rest = code_layout(self.cubin, None, (end // 4096 + 2) * 4096)
         return {name: base for name, base in rest.items() if name not in bases}
 

@@ -28,11 +28,12 @@ def program_from_cubin(
     bases: Mapping[str, int] | None = None,
     source: str | None = None,
     services: Mapping[str, int] | None = None,
+    routines: Mapping[str, tuple[int, bytes]] | None = None,
 ) -> Program:
     """Decode a kernel of a module; arguments and errors as :func:`warpwright.isa.sass.load.program_from_cubin`."""
     found = kernel if isinstance(kernel, Kernel) else module.find(kernel)
     if found.arch >= FIRST_WIDE:
-        return wide_program(module, found, image, bases, source, services)
+        return wide_program(module, found, image, bases, source, services, routines)
     return narrow_program(module, found, image, bases, source, services)
 
 

@@ -58,6 +58,9 @@ FIELDS: dict[int, tuple[str, _Fields]] = {
 _CLEARS = {72: 4, 73: 8}
 """R_CUDA_UNUSED_CLEAR32 and 64: a reference to what the linker dropped becomes zero."""
 
+_LEFT = frozenset((68, 69))
+"""R_CUDA_YIELD_OPCODE9_0 and R_CUDA_YIELD_CLEAR_PRED4_87: a linker may turn such a YIELD into a NOP; it stays here."""
+
 CODE_ALIGNMENT = 128
 """Alignment in bytes that every code section asks for."""
 
@@ -111,6 +114,8 @@ def relocate(
         if r.type in _CLEARS:
             _check(module, r, place, _CLEARS[r.type])
             place[r.offset : r.offset + _CLEARS[r.type]] = bytes(_CLEARS[r.type])
+            continue
+        if r.type in _LEFT:
             continue
         if r.type not in FIELDS:
             raise CubinError(

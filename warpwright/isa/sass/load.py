@@ -26,6 +26,7 @@ def program_from_cubin(
     bases: Mapping[str, int] | None = None,
     source: str | None = None,
     services: Mapping[str, int] | None = None,
+    routines: Mapping[str, tuple[int, bytes]] | None = None,
 ) -> Program:
     """Decode ``kernel`` of ``module`` with everything it calls.
 
@@ -35,7 +36,8 @@ def program_from_cubin(
     stands at address 0, which is enough for looking at the code.  A call to a driver function is a ``LABEL`` that
     bears the function's name.
 
-    ``services`` gives code addresses, behind all sections, of functions that the driver provides: one SERVICE each.
+    ``services`` gives code addresses, behind all sections, of functions that the driver provides: one SERVICE each;
+    ``routines``, behind these, addresses and machine code of those that it provides as code.
 
     Raises :class:`~warpwright.isa.sass.decode.UnknownEncoding` for machine code outside the tables and
     :class:`~warpwright.errors.KernelNotFoundError` for an unknown kernel.
@@ -49,18 +51,14 @@ def program_from_cubin(
     instructions: list[Instruction] = []
     for section, base in bases.items():
         start = base - code_base
-        instructions += decode_section(
-            NOP_WORD.to_bytes(WORD_BYTES, "little") * ((start - WORD_BYTES * len(instructions)) // WORD_BYTES),
-            found.arch,
-            WORD_BYTES * len(instructions),
-        )
+        instructions += _nops(instructions, start, found.arch)
         instructions += _section(module, section, image.code[section], start, found.arch)
     for name, address in (services or {}).items():
-        gap = (address - code_base) // WORD_BYTES - len(instructions)
-        instructions += decode_section(
-            NOP_WORD.to_bytes(WORD_BYTES, "little") * gap, found.arch, WORD_BYTES * len(instructions)
-        )
+        instructions += _nops(instructions, address - code_base, found.arch)
         instructions.append(Instruction(address - code_base, "SERVICE", (name,), ()))
+    for address, code in (routines or {}).values():
+        instructions += _nops(instructions, address - code_base, found.arch)
+        instructions += decode_section(code, found.arch, address - code_base)
     end = WORD_BYTES * len(instructions)
     externs = {
         bases[r.section] - code_base + r.offset: r.symbol
@@ -69,6 +67,12 @@ def program_from_cubin(
     }
     instructions = [_absolute_targets(i, code_base, end, externs) for i in instructions]
     return program_of(found, image, instructions, code_base, source, tuple(services or ()))
+
+
+def _nops(before: list[Instruction], until: int, arch: int) -> list[Instruction]:
+    """What fills the code up to an offset."""
+    start = WORD_BYTES * len(before)
+    return decode_section(NOP_WORD.to_bytes(WORD_BYTES, "little") * ((until - start) // WORD_BYTES), arch, start)
 
 
 def program_of(

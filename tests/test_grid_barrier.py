@@ -1,0 +1,58 @@
+"""The grid's barrier of the device runtime, whose functions the driver provides as machine code (``cudaCGSynchronize``)."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+import warpwright as ww
+from warpwright.errors import LaunchError
+from warpwright.toolchain import InputKind, compile_source, link
+
+SOURCE = r"""
+extern "C" __device__ void *__cuda_syscall_CGS_get_intrinsic_handle(unsigned scope);
+extern "C" __device__ unsigned __cuda_syscall_CGS_sync(void *handle, unsigned flags);
+
+extern "C" __global__ void turns(int *x, int n, int rounds) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    void *grid = __cuda_syscall_CGS_get_intrinsic_handle(1);
+    for (int round = 0; round < rounds; round++) {
+        int other = x[(i + blockDim.x) % n];
+        __cuda_syscall_CGS_sync(grid, 0);
+        x[i] = other + 1;
+        __cuda_syscall_CGS_sync(grid, 0);
+    }
+}
+"""
+
+
+@cache
+def cubin(arch: str) -> bytes:
+    object_code = compile_source(SOURCE, arch, options=["-rdc=true"]).cubin
+    return link([(InputKind.CUBIN, object_code, "turns.cubin")], arch).cubin
+
+
+@pytest.mark.parametrize(
+    ("chip", "arch", "engine", "blocks", "rounds"),
+    [("v100", "70", "", 5, 4), ("a100", "80", "", 5, 4), ("h200", "90", "", 5, 4), ("a100", "80", "interpreter", 2, 1)],
+)
+def test_blocks_wait_for_each_other(chip: str, arch: str, engine: str, blocks: int, rounds: int) -> None:
+    x = np.arange(blocks * 64, dtype=np.int32)
+    gpu = ww.GPU(chip, timing="off", **({"engine": engine} if engine else {}))
+    gpu.compile(cubin(arch))["turns"][blocks, 64](x, np.int32(x.size), np.int32(rounds))
+    np.testing.assert_array_equal(x, np.roll(np.arange(blocks * 64, dtype=np.int32), -64 * rounds) + rounds)
+
+
+def test_timed_blocks_wait_for_each_other() -> None:
+    x = np.arange(4 * 64, dtype=np.int32)
+    run = ww.GPU("a100").compile(cubin("80"))["turns"][4, 64](x, np.int32(x.size), np.int32(2))
+    np.testing.assert_array_equal(x, np.roll(np.arange(4 * 64, dtype=np.int32), -128) + 2)
+    assert run.cycles > 4 * 1000  # four barriers of two trips to the L2 each
+
+
+def test_a_grid_that_does_not_fit_is_refused() -> None:
+    x = np.zeros(1 << 20, np.int32)
+    with pytest.raises(LaunchError, match="synchronises its whole grid, so all of its 16,384 blocks must run at once"):
+        ww.GPU("a100", timing="off").compile(cubin("80"))["turns"][1 << 14, 64](x, np.int32(x.size), np.int32(1))
