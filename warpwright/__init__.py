@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         UnsupportedError,
         WarpwrightError,
     )
+    from warpwright.images import CudaArray, Surface, Texture
     from warpwright.run import Run
     from warpwright.toolchain import ArchitectureError, CompileError, LinkError, ToolchainError
 
@@ -49,6 +50,7 @@ _HOMES = {
         "UnsupportedError",
         "WarpwrightError",
     ),
+    "warpwright.images": ("CudaArray", "Surface", "Texture"),
     "warpwright.run": ("Run",),
     "warpwright.toolchain": ("ArchitectureError", "CompileError", "LinkError", "ToolchainError"),
 }
@@ -61,6 +63,7 @@ __all__ = [
     "Chip",
     "ChipError",
     "CompileError",
+    "CudaArray",
     "DeadlockError",
     "DeviceArray",
     "ExecutionError",
@@ -73,7 +76,9 @@ __all__ = [
     "Module",
     "OutOfMemoryError",
     "Run",
+    "Surface",
     "Symbol",
+    "Texture",
     "ToolchainError",
     "TrapError",
     "UnsupportedError",

@@ -30,6 +30,7 @@ from warpwright.toolchain import load as load_source
 if TYPE_CHECKING:
     from warpwright.engine.module import LoadedModule
     from warpwright.engine.ptx_module import PtxModule
+    from warpwright.images import CudaArray, Surface, Texture
     from warpwright.run import Run
     from warpwright.tools.checks import Checker, Finding
 
@@ -202,6 +203,81 @@ class GPU:
         made = self.empty(shape, dtype, name)
         made.numpy()[...] = 0
         return made
+
+    # --- textures and surfaces ----------------------------------------------------------------------
+    def cuda_array(
+        self,
+        shape: int | Sequence[int],
+        dtype: npt.DTypeLike = np.float32,
+        *,
+        channels: int = 1,
+        layered: bool = False,
+        cube: bool = False,
+        levels: int = 1,
+        name: str = "",
+    ) -> CudaArray:
+        """A CUDA array (``cudaMalloc3DArray``), which textures and surfaces read.
+
+        Args:
+            shape: as of the NumPy array that fills it, channels not counted: (width,), (height, width) or (depth, height, width); with
+                ``layered`` the layers come first, with ``cube`` the six faces (of each layer).
+            dtype: of a channel: 8, 16 or 32-bit integers, float16 or float32.
+            channels: 1, 2 or 4.
+            levels: of a mipmap; each is half as large as the one before.
+
+        Raises:
+            ArgumentError: sizes or elements that no array has.
+        """
+        from warpwright.images import CudaArray
+
+        sizes = (int(shape),) if isinstance(shape, int | np.integer) else tuple(int(s) for s in shape)
+        return CudaArray(self.memory, sizes, np.dtype(dtype), channels, layered, cube, levels, name)
+
+    def texture(
+        self,
+        source: CudaArray | DeviceArray,
+        *,
+        address: str | Sequence[str] = "clamp",
+        filter: str = "point",
+        normalized: bool = False,
+        read: str = "",
+        srgb: bool = False,
+        border: Sequence[float] = (0.0, 0.0, 0.0, 0.0),
+        mip_filter: str = "point",
+        bias: float = 0.0,
+        level_limits: tuple[float, float] | None = None,
+        seamless: bool = False,
+        channels: int = 1,
+        pitched: bool = False,
+    ) -> Texture:
+        """A texture object (``cudaCreateTextureObject``), which is passed to kernels as it is.
+
+        Args:
+            source: a CUDA array, or a device array: linear memory for ``tex1Dfetch``, or with ``pitched`` the rows of an image.
+            address: wrap | clamp | mirror | border, for all axes or by axis.
+            filter, mip_filter: point | linear.
+            normalized: coordinates run from 0 to 1.
+            read: ``"element"`` or ``"normalized"`` (integers of 8 and 16 bits become floats); by default elements, or normalised
+                where the filter is linear.
+            level_limits: least and largest level; all levels when left out.
+            seamless: a cube is filtered across its edges.
+            channels: of the elements of a device array.
+
+        Raises:
+            ArgumentError, UnsupportedError: what no texture does.
+        """
+        from warpwright.images import make_texture
+
+        return make_texture(
+            self.memory, source, address, filter, normalized, read, srgb, border, mip_filter, bias, level_limits, seamless,
+            channels, pitched,
+        )  # fmt: skip
+
+    def surface(self, array: CudaArray) -> Surface:
+        """A surface object (``cudaCreateSurfaceObject``) on a CUDA array, through which kernels also write."""
+        from warpwright.images import Surface
+
+        return Surface(array)
 
     def synchronize(self) -> None:
         """Wait for everything launched: launches end before they return, so there is nothing to wait for."""

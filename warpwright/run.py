@@ -29,6 +29,7 @@ from warpwright.engine.launch import (
 )
 from warpwright.engine.memory import Allocation
 from warpwright.engine.services import LaunchServices, emit, heap_of
+from warpwright.engine.textures.serve import LaunchTextures, uses_textures
 from warpwright.engine.worker import POLL_SECONDS, worker
 from warpwright.errors import AssertionFailedError, TrapError, UnsupportedError
 from warpwright.isa.program import Program
@@ -239,6 +240,11 @@ def _run(launcher: Launcher, parameters: bytes | bytearray, cooperative: bool = 
             function = context.services.native()
             context.words[LAUNCH.slot("service")] = ctypes.cast(function, ctypes.c_void_p).value or 0
             context.keep.append(function)
+        if uses_textures(program):
+            context.textures = LaunchTextures(context)
+            sampler = context.textures.native()
+            context.words[LAUNCH.slot("texture")] = ctypes.cast(sampler, ctypes.c_void_p).value or 0
+            context.keep.append(sampler)
         job = _Job(launcher, context)
         if gpu.checker is not None:
             gpu.checker.launching()
@@ -251,8 +257,9 @@ def _run(launcher: Launcher, parameters: bytes | bytearray, cooperative: bool = 
         finally:
             if context.services is not None:
                 emit(context.services, gpu.on_output or _print)
-        if context.services is not None and context.services.failure is not None:
-            raise context.services.failure
+        for provided in (context.services, context.textures):
+            if provided is not None and provided.failure is not None:
+                raise provided.failure
     finally:
         if workspace is not None:
             memory.free(workspace)
@@ -393,7 +400,9 @@ class _Job:
         try:
             common: dict[str, Any] = {
                 # What kernels print and where malloc puts things is the same in every run on one thread alone.
-                "threads": 1 if context.program.services else self.launcher.kernel.gpu.threads,
+                "threads": 1
+                if context.program.services or context.textures is not None
+                else self.launcher.kernel.gpu.threads,
                 "progress": follow,
                 "cancel": lambda: context.cancelled,
                 "scheduler": self.launcher.kernel.gpu.scheduler,

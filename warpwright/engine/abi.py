@@ -82,6 +82,10 @@ class FaultKind(IntEnum):
     ILLEGAL_INSTRUCTION = 6
     STACK_OVERFLOW = 7
     """The reconvergence stack of a warp (chips before Volta) is full."""
+    TEXTURE_HANDLE = 8
+    """The word is not the handle of a live texture or surface object: ``fault_address`` holds it."""
+    SURFACE_OUT_OF_BOUNDS = 9
+    """``fault_address`` holds x (bytes), y and z in 21 bits each."""
 
 
 WARP = Layout(
@@ -147,6 +151,9 @@ LAUNCH = Layout(
     cancel=1,  # set to 1 by the host to stop a launch (Ctrl-C): checked at yields, barriers, back edges of long loops
     local_bytes_per_thread=1,
     service=1,  # void f(WARP*, u32 lanes, u32 number in Program.services, u32 words[16][32]): results in the first two rows
+    texture=1,  # void f(WARP*, u32 lanes, u64 TextureAccess.word(), u32 words[16][32], u64 addresses[32], u64 instruction): results in the first four rows, each lane's first texel in addresses
+    textures=1,  # pointer to the rows of engine/textures/table.py
+    texture_count=1,
 )
 """One for each launch; read-only for warps."""
 

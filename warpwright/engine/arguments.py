@@ -202,6 +202,13 @@ class DevicePointer(Protocol):
     def device_address(self) -> int: ...
 
 
+@runtime_checkable
+class ObjectHandle(Protocol):
+    """A texture or surface object: gives its handle, or raises when it was destroyed."""
+
+    def object_handle(self) -> int: ...
+
+
 @dataclass(slots=True)
 class HostBuffer:
     """A range of host memory that is copied to the device for one launch."""
@@ -397,6 +404,10 @@ def _scalar_bytes(parameter: ParameterType, value: Any) -> bytes:
             raise ArgumentError(f"{parameter} is {parameter.declared}, but the device array is {dtype}")
         address = value.device_address() if isinstance(value, DevicePointer) else foreign["data"][0]
         return struct.pack("<Q", address)
+    if isinstance(value, ObjectHandle):
+        if parameter.size_bytes != POINTER_BYTES or parameter.kind in ("pointer", "float", "bytes"):
+            raise ArgumentError(f"{parameter} takes {parameter.wanted}, not a {type(value).__name__.lower()} object")
+        return struct.pack("<Q", value.object_handle())
     for accepts, convert in _CONVERSIONS:
         if isinstance(value, accepts):
             return convert(parameter, value)

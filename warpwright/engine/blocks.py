@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from warpwright.engine.reconvergence import stack_targets
 from warpwright.isa.ops import Access, Lowered, Op
 from warpwright.isa.program import Program
+from warpwright.isa.textures import STORE, STORE_FORMATTED, TextureAccess
 
 INSTRUCTION_BYTES = 16
 ENDS_BLOCK = frozenset(
@@ -46,7 +47,7 @@ class MemoryAccess:
     """Per lane."""
     kind: str
     """load | store | atomic."""
-    access: Access
+    access: Access | TextureAccess
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +102,19 @@ def recorded_accesses(lowered: Lowered) -> tuple[int, ...]:
     places = [n for n, op in enumerate(lowered.ops) if op.name == "touch"]
     if places:
         return tuple(places)
-    places = [n for n, op in enumerate(lowered.ops) if op.name in ("load", "store", "atomic")]
+    places = [n for n, op in enumerate(lowered.ops) if op.name in ("load", "store", "atomic", "texture")]
     if len(places) < 2:
         return tuple(places)
     first, last = (lowered.ops[n] for n in (places[0], places[-1]))
     copies = (first.name, first.attr.space, last.name, last.attr.space) == ("load", "global", "store", "shared")
     return (places[0], places[-1]) if copies else (places[0],)
+
+
+def _kind(op: Op) -> str:
+    """load | store | atomic."""
+    if op.name == "texture":
+        return "store" if op.attr.operation in (STORE, STORE_FORMATTED) else "load"
+    return "load" if op.name == "touch" else op.name
 
 
 def return_sites(program: Program) -> list[int]:
@@ -223,7 +231,7 @@ def basic_blocks(program: Program, lowered: Sequence[Lowered]) -> list[BasicBloc
     for number, first in enumerate(starts):
         end = starts[number + 1] if number + 1 < len(starts) else total
         accesses = tuple(
-            MemoryAccess(i, op.attr.space, op.attr.bytes, "load" if op.name == "touch" else op.name, op.attr)
+            MemoryAccess(i, op.attr.space, op.attr.bytes, _kind(op), op.attr)
             for i in range(first, end)
             for op in (lowered[i].ops[n] for n in recorded_accesses(lowered[i]))
         )

@@ -192,6 +192,8 @@ def fault_error(
             else "instruction without a meaning"
         )
         return IllegalInstructionError(f"{what} in kernel {kernel}\n  {place}")
+    if kind in (FaultKind.TEXTURE_HANDLE, FaultKind.SURFACE_OUT_OF_BOUNDS):
+        return _texture_error(program, geometry, stop)
     size = f"{stop.bytes} byte{'s' if stop.bytes != 1 else ''}"
     access = _access_word(instruction)
     what = "atomic access" if access == "atomic" else access
@@ -228,6 +230,31 @@ def fault_error(
         space=_space(kind, instruction, stop.address),
         misaligned=kind is FaultKind.MISALIGNED,
         reason=tail,
+    )
+
+
+def _texture_error(program: Program, geometry: Geometry, stop: Stop) -> MemoryFaultError:
+    """A handle that is none, or a surface access that traps."""
+    kernel = plain_name(program.name)
+    instruction = instruction_at(program, stop.instruction)
+    if stop.kind == FaultKind.TEXTURE_HANDLE:
+        what = "texture" if stop.bytes == 1 else "surface"
+        head = f"{stop.address:#x} is not the handle of a {what} object in kernel {kernel}"
+        tail = f"the object was destroyed, its array was freed, or the value never was a {what}'s handle"
+    else:
+        x, y, z = (((stop.address >> 21 * n & 0x1FFFFF) ^ 0x100000) - 0x100000 for n in range(3))
+        size = f"{stop.bytes} byte{'s' if stop.bytes != 1 else ''}"
+        head = f"access of {size} outside of a surface in kernel {kernel}: byte {x:,} of row {y:,}, slice {z:,}"
+        tail = "surface coordinates count bytes along x; cudaBoundaryModeClamp and cudaBoundaryModeZero do not trap"
+    return MemoryFaultError(
+        f"{head}\n  {_place(program, geometry, stop)}\n  {tail}",
+        kernel=kernel,
+        address=stop.address,
+        bytes=stop.bytes,
+        block=stop.block,
+        thread=thread_of(geometry, stop.warp_in_block, _first_lane(stop.lanes)),
+        line=instruction.line if instruction is not None else None,
+        instruction=stop.instruction,
     )
 
 

@@ -57,6 +57,7 @@ class InterpretedExecution:
             context.banks,
             context["sm_count"],
             context.services,
+            context.textures,
         )
         resident: list[BlockRun] = []
         following, fruitless = 0, 0

@@ -49,9 +49,11 @@ from warpwright.engine.launch import Dim3, Geometry, shared_bytes, stack_bytes
 from warpwright.engine.reconvergence import uses_stack
 from warpwright.isa.ops import Access, Lowered
 from warpwright.isa.program import Program
+from warpwright.isa.textures import TextureAccess
 
 if TYPE_CHECKING:
     from warpwright.engine.services import LaunchServices
+    from warpwright.engine.textures.serve import LaunchTextures
 
 LANES = 32
 RUNNING, AT_WARPSYNC, AT_BARRIER = -1, 16, 17
@@ -113,6 +115,7 @@ class Launch:
         banks: Mapping[int, bytes | bytearray | npt.NDArray[np.uint8]],
         sm_count: int = 1,
         services: LaunchServices | None = None,
+        textures: LaunchTextures | None = None,
     ) -> None:
         self.kernel = kernel
         self.geometry = geometry
@@ -123,6 +126,7 @@ class Launch:
         }
         self.sm_count = sm_count
         self.services = services
+        self.textures = textures
         self.clock = 0
         self._constants: dict[tuple[int, int, int], Array] = {}
 
@@ -275,6 +279,15 @@ class WarpState:
         lanes = [int(lane) for lane in np.flatnonzero(m)]
         return services.serve(name, lanes, words, self.block.index, self.warp_in_block, read)
 
+    def texture(self, access: TextureAccess, words: list[Array], m: Array) -> Array:
+        """A texture or surface access."""
+        textures = self.launch.textures
+        assert textures is not None
+        result, first = textures.serve(access, words, m)
+        if self.trace is not None:
+            self.record(first, access, m)
+        return result
+
     def load(self, at: Array, how: Access, m: Array, recorded: bool) -> Array:
         if recorded and self.trace is not None:
             self.record(at, how, m)
@@ -295,7 +308,7 @@ class WarpState:
         return self.spaces.atomic(at, operand, compare, how, m)
 
     # --- trace ------------------------------------------------------------------------------------
-    def record(self, at: Array, how: Access, m: Array) -> None:
+    def record(self, at: Array, how: Access | TextureAccess, m: Array) -> None:
         """One memory record (``engine/abi.py``)."""
         assert self.trace is not None
         base = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}.get(how.space, 0)

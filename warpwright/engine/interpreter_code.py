@@ -370,6 +370,9 @@ class Writer:
     def op_service(self, op: Op, a: Sequence[str]) -> str:
         return f"w.service({op.attr!r}, [{', '.join(a)}], m)"
 
+    def op_texture(self, op: Op, a: Sequence[str]) -> str:
+        return f"w.texture({self.name(op.attr)}, [{', '.join(a)}], m)"
+
     def op_load(self, op: Op, a: Sequence[str]) -> str:
         return f"w.load({a[0]}, {self.name(op.attr)}, {'m' if len(a) == 1 else f'm & {a[1]}'}, {self.recording})"
 

@@ -321,6 +321,9 @@ class LaunchContext:
     services: Any = None
     """The launch's :class:`~warpwright.engine.services.LaunchServices`, when its kernel calls any."""
 
+    textures: Any = None
+    """The launch's :class:`~warpwright.engine.textures.serve.LaunchTextures`, when its kernel uses any."""
+
     @property
     def address(self) -> int:
         """Host pointer to the structure."""

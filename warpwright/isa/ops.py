@@ -144,6 +144,7 @@ OPS: dict[str, Signature] = {
     "fence":        Signature("", "void", "memory", "attr: cta | gpu | sys"),
     "async_commit": Signature("", "void", "memory", "attr: scoreboard (LDGDEPBAR); copies are complete at once in the functional engine"),
     "service":      Signature("...", "i64", "memory", "attr: a name of isa/services.py; arguments in words; the driver's function does its work for the exec lanes"),
+    "texture":      Signature("i32 ...", "i32x4", "memory", "attr: TextureAccess of isa/textures.py, which says what the words are; a surface's store is one as well"),
     # control: the last operation of an instruction
     "branch":       Signature("...", "void", "control", "exec lanes (where the i1 args[0] holds, when given) continue at attr (byte address), the rest fall through"),
     "branch_indirect": Signature("i64", "void", "control", "attr: tuple of possible byte addresses, or () when unknown"),

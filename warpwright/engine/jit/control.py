@@ -30,6 +30,7 @@ from warpwright.engine.jit.singles import single_loads
 from warpwright.engine.jit.slots import share_slots
 from warpwright.engine.jit.storage import place_variables
 from warpwright.engine.jit.stores import emit_store
+from warpwright.engine.jit.textures import emit_texture
 from warpwright.engine.jit.webs import FILE_BASE
 from warpwright.engine.standing import Standing
 from warpwright.isa.ops import Op
@@ -525,7 +526,7 @@ class WarpFunction:
     def _instruction(self, index: int, after_barrier: bool = False) -> list[Val]:
         self._set_exec(index)
         values = self._operations(index, after_barrier=after_barrier)
-        if any(op.name in ("load", "store", "atomic") for op in self.w.lowered[index].ops):
+        if any(op.name in ("load", "store", "atomic", "texture") for op in self.w.lowered[index].ops):
             self.w.fresh.clear()
         return values
 
@@ -604,6 +605,8 @@ class WarpFunction:
             return Val("void", Shape(UNSET_KIND))
         if name == "service":
             return ln.service(w, op, args)
+        if name == "texture":
+            return emit_texture(w, op, args)
         if name == "mma":
             return ln.mma(w, op, args)
         if name == "special64":

@@ -239,7 +239,7 @@ def infer(op: Op, args: list[Known], types: Sequence[str], setting: Setting, ass
         return shape if count == 1 else (shape,) * count
     if name == "load_const":
         return _load_const(op, flat[0], setting)
-    if name == "mma":
+    if name in ("mma", "texture"):
         return (VECTOR,) * 4
     if name == "atomic":
         return VECTOR

@@ -1,0 +1,76 @@
+"""What a texture or surface instruction asks for: the attribute of the operations ``texture`` and ``surface``.
+
+Arguments of ``texture`` are words, in this order: the object's handle, the layer (of layered shapes), one coordinate for each
+axis, then level or bias, or slopes (x by x, x by y, y by x, …), packed offsets, and the value to compare with.  Of ``surface``: the handle, layer,
+coordinates (x in bytes, or in elements when formatted), then the words to store.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+SAMPLE, FETCH, GATHER, SLOPES, QUERY, LOAD, STORE, STORE_FORMATTED = range(8)
+"""Operations: a filtered sample, a texel by integer coordinates, four texels' component, a sample whose level follows from given
+slopes, a question about the texture; surface loads and stores."""
+IMPLICIT, ZERO, EXPLICIT = range(3)
+"""Where a sample's level comes from."""
+IGNORE, CLAMP, TRAP = range(3)
+"""What a surface access outside does: nothing (loads give 0), the nearest element, an error."""
+SHAPES = ("1D", "2D", "3D", "CUBE", "ARRAY_1D", "ARRAY_2D", "ARRAY_CUBE")
+AXES = {"1D": 1, "2D": 2, "3D": 3, "CUBE": 3, "ARRAY_1D": 1, "ARRAY_2D": 2, "ARRAY_CUBE": 3}
+FIELDS = {"operation": 4, "shape": 3, "level": 2, "component": 2, "outside": 2, "size": 5, "offsets": 1}
+"""Bits of each field in :meth:`TextureAccess.word`, lowest first."""
+
+
+class TextureAccess(NamedTuple):
+    """Attribute of ``texture`` and ``surface``; the first fields are those that observers of any access read."""
+
+    space: str = "global"
+    bytes: int = 4
+    strong: bool = False
+    cache: str = "TEXTURE"
+    operation: int = SAMPLE
+    shape: str = "2D"
+    level: int = IMPLICIT
+    component: int = 0
+    """Of a gather: 0 to 3."""
+    outside: int = IGNORE
+    size: int = 0
+    """Surfaces: bytes of a lane."""
+    offsets: bool = False
+    """An argument holds texel offsets, four signed bits an axis."""
+
+    @property
+    def layered(self) -> bool:
+        return self.shape.startswith("ARRAY")
+
+    @property
+    def axes(self) -> int:
+        """Coordinates, the layer not counted."""
+        return AXES[self.shape]
+
+    def word(self) -> int:
+        """All of it that the work depends on, in one word."""
+        values = {**self._asdict(), "shape": SHAPES.index(self.shape)}
+        word = shift = 0
+        for name, bits in FIELDS.items():
+            word |= int(values[name]) << shift
+            shift += bits
+        return word
+
+    @classmethod
+    def of_word(cls, word: int) -> TextureAccess:
+        """What :meth:`word` made, as far as the work depends on it."""
+        values: dict[str, int] = {}
+        for name, bits in FIELDS.items():
+            values[name] = word & ((1 << bits) - 1)
+            word >>= bits
+        return cls(
+            operation=values["operation"],
+            shape=SHAPES[values["shape"]],
+            level=values["level"],
+            component=values["component"],
+            outside=values["outside"],
+            size=values["size"],
+            offsets=bool(values["offsets"]),
+        )
