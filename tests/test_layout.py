@@ -14,6 +14,7 @@ ORDER: list[set[str]] = [
     {"timing"},
     {"system"},
     {"arrays", "session"},
+    {"images"},
     {"run"},
     {"api"},
     {"driver", "tools", "studies"},

@@ -7,7 +7,8 @@ On the machine with the card (needs NumPy and NVIDIA's driver)::
 
     python -m bench.textures.card run --from build/textures --out build/textures_h200
 
-``run`` writes every result (``results.npz``) and the times (``times.json``).
+``run`` writes every result (``results.npz``) and the times (``times.json``).  ``store`` keeps what the repository has of them: a
+CRC-32 of each case, whole results where ours differ (``--known``: results of ``warpwright run … run``), surfaces, queries, times.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import json
 import struct
 import sys
 import time
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +45,9 @@ class Textures:
         sizes = (*case.shape, 0, 0)[:3]
         if case.layered and len(case.shape) == 2:
             sizes = (case.shape[0], 0, case.shape[1])
-        flags = (LAYERED if case.layered else 0) | (CUBEMAP if case.cube else 0) | (GATHER if case.gather else 0) | extra
+        flags = (
+            (LAYERED if case.layered else 0) | (CUBEMAP if case.cube else 0) | (GATHER if case.gather else 0) | extra
+        )
         return struct.pack("<QQQiII4x", *sizes, FORMATS[case.format][0], case.channels, flags)
 
     def array(self, case: Case, extra: int = 0) -> ctypes.c_void_p:
@@ -54,7 +58,12 @@ class Textures:
 
     def mipmapped(self, case: Case) -> ctypes.c_void_p:
         made, level = ctypes.c_void_p(), ctypes.c_void_p()
-        self.card.call("cuMipmappedArrayCreate", ctypes.byref(made), ctypes.c_char_p(self._describe(case)), ctypes.c_uint(case.levels))
+        self.card.call(
+            "cuMipmappedArrayCreate",
+            ctypes.byref(made),
+            ctypes.c_char_p(self._describe(case)),
+            ctypes.c_uint(case.levels),
+        )
         for n in range(case.levels):
             self.card.call("cuMipmappedArrayGetLevel", ctypes.byref(level), made, ctypes.c_uint(n))
             self.fill(level, contents(case, n), case)
@@ -104,12 +113,35 @@ class Textures:
                 padded = np.zeros((case.shape[1], pitch), np.uint8)
                 padded[:, : case.shape[0] * size] = data.reshape(case.shape[1], -1).view(np.uint8)
                 buffer = self.card.upload(padded)
-                resource = struct.pack("<i4xQiIQQQ", _PITCHED, buffer.address, number, case.channels, case.shape[0], case.shape[1], pitch)
+                resource = struct.pack(
+                    "<i4xQiIQQQ", _PITCHED, buffer.address, number, case.channels, case.shape[0], case.shape[1], pitch
+                )
             self.alive.append(buffer)
-        flags = (1 if case.integer else 0) | (2 if case.normalized else 0) | (0x10 if case.srgb else 0) | (0x40 if case.seamless else 0)
-        sampler = struct.pack("<3iiIIifff4f48x", *case.address, int(case.linear), flags, 0, int(case.mip_linear), case.bias, *case.clamp, *case.border)
+        flags = (
+            (1 if case.integer else 0)
+            | (2 if case.normalized else 0)
+            | (0x10 if case.srgb else 0)
+            | (0x40 if case.seamless else 0)
+        )
+        sampler = struct.pack(
+            "<3iiIIifff4f48x",
+            *case.address,
+            int(case.linear),
+            flags,
+            0,
+            int(case.mip_linear),
+            case.bias,
+            *case.clamp,
+            *case.border,
+        )
         made = ctypes.c_uint64()
-        self.card.call("cuTexObjectCreate", ctypes.byref(made), ctypes.c_char_p(resource.ljust(144, b"\0")), ctypes.c_char_p(sampler), None)
+        self.card.call(
+            "cuTexObjectCreate",
+            ctypes.byref(made),
+            ctypes.c_char_p(resource.ljust(144, b"\0")),
+            ctypes.c_char_p(sampler),
+            None,
+        )
         return made.value
 
     def surface(self, case: Case) -> tuple[int, ctypes.c_void_p]:
@@ -165,7 +197,12 @@ def surface_cases(card: Card, cubin: bytes) -> dict[str, np.ndarray]:
         values = rng.integers(0, np.iinfo(kind).max, n * words, kind)
         inner = np.array(lines)
         if "clamp" in kernel:
-            inner = np.stack([np.arange(n) % 16, np.arange(n) // 16 % 8]).astype(np.int32)[:, :128].repeat(2, 1)[:, ::2].repeat(2, 1)
+            inner = (
+                np.stack([np.arange(n) % 16, np.arange(n) // 16 % 8])
+                .astype(np.int32)[:, :128]
+                .repeat(2, 1)[:, ::2]
+                .repeat(2, 1)
+            )
             values = values.reshape(n, words)[::2].repeat(2, 0).reshape(-1)
         place.write(inner)
         module.launch(f"{kernel}_w", 2, 128, (np.uint64(handle), place, card.upload(values), np.int32(n)))
@@ -203,8 +240,16 @@ def queries(card: Card, cubin: bytes) -> dict[str, np.ndarray]:
 
 
 TIMED = {
-    "time2": [Case("t2", f, c, (64, 64), linear=linear) for f, c in (("f32", 1), ("u8", 1), ("f16", 1)) for linear in (False, True)],
-    "time2x4": [Case("t2", f, c, (64, 64), linear=linear) for f, c in (("f32", 4), ("u8", 4), ("f16", 4), ("f32", 2)) for linear in (False, True)],
+    "time2": [
+        Case("t2", f, c, (64, 64), linear=linear)
+        for f, c in (("f32", 1), ("u8", 1), ("f16", 1))
+        for linear in (False, True)
+    ],
+    "time2x4": [
+        Case("t2", f, c, (64, 64), linear=linear)
+        for f, c in (("f32", 4), ("u8", 4), ("f16", 4), ("f32", 2))
+        for linear in (False, True)
+    ],
     "time1i": [Case("fetch", f, 1, (4096,), kind="linear") for f in ("f32",)],
     "time3": [Case("t3", "f32", 1, (16, 16, 16), linear=linear) for linear in (False, True)],
 }
@@ -222,26 +267,64 @@ def times(card: Card, cubin: bytes) -> list[dict[str, Any]]:
                     for x, step in ((2.3, 0.0), (2.3, 1.0), (2.3, 0.25)):
                         out, values = card.alloc(32 * 8), card.alloc(1024 * 4)
                         for _ in range(2):
-                            module.launch(f"{kernel}_{way}", 1, 32 * warps, (np.uint64(handle), np.float32(x), np.float32(step), out, values))
+                            module.launch(
+                                f"{kernel}_{way}",
+                                1,
+                                32 * warps,
+                                (np.uint64(handle), np.float32(x), np.float32(step), out, values),
+                            )
                         cycles = out.read(np.int64, warps)
-                        rows.append({"kernel": f"{kernel}_{way}", "case": case.name, "warps": warps, "step": step, "cycles": [int(v) for v in cycles]})
+                        rows.append(
+                            {
+                                "kernel": f"{kernel}_{way}",
+                                "case": case.name,
+                                "warps": warps,
+                                "step": step,
+                                "cycles": [int(v) for v in cycles],
+                            }
+                        )
     return rows
+
+
+DATA = Path(__file__).parents[1] / "data" / "h200"
+
+
+def store(origin: Path, known: Path | None) -> None:
+    """The repository's data from a card's results."""
+    results = dict(np.load(origin / "results.npz"))
+    ours = dict(np.load(known / "results.npz")) if known is not None else {}
+    whole = {name: value for name, value in results.items() if name in ours and not np.array_equal(ours[name], value)}
+    kept = {f"whole {name}": value for name, value in whole.items()}
+    names = sorted(results)
+    kept["names"] = np.array(names)
+    kept["crc32"] = np.array([zlib.crc32(results[name].tobytes()) for name in names], np.uint32)
+    for part in ("surfaces", "queries"):
+        if (origin / f"{part}.npz").exists():
+            kept |= {f"{part} {name}": value for name, value in np.load(origin / f"{part}.npz").items()}
+    np.savez_compressed(DATA / "textures.npz", **kept)
+    (DATA / "textures.json").write_text((origin / "times.json").read_text())
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("action", choices=("prepare", "run"))
+    parser.add_argument("action", choices=("prepare", "run", "store"))
     parser.add_argument("--to", type=Path, default=Path("build/textures"))
     parser.add_argument("--from", dest="origin", type=Path, default=Path("build/textures"))
     parser.add_argument("--out", type=Path, default=Path("build/textures_h200"))
     parser.add_argument("--chip", default="h200")
+    parser.add_argument("--known", type=Path, default=None)
     given = parser.parse_args()
+    if given.action == "store":
+        store(given.origin, given.known)
+        return
     if given.action == "prepare":
         from warpwright import GPU
 
         given.to.mkdir(parents=True, exist_ok=True)
         source = Path(__file__).with_name("kernels.cu")
-        (given.to / "kernels.cubin").write_bytes(GPU(given.chip, timing="off").compile(source.read_text(), name=str(source)).cubin)
+        (given.to / "kernels.cubin").write_bytes(
+            GPU(given.chip, timing="off").compile(source.read_text(), name=str(source)).cubin
+        )
         return
     given.out.mkdir(parents=True, exist_ok=True)
     cubin = (given.origin / "kernels.cubin").read_bytes()

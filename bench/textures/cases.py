@@ -66,7 +66,21 @@ class Case:
     @property
     def name(self) -> str:
         flags = [
-            *(w for w in ("layered", "cube", "gather", "linear", "normalized", "integer", "srgb", "mip_linear", "seamless") if getattr(self, w)),
+            *(
+                w
+                for w in (
+                    "layered",
+                    "cube",
+                    "gather",
+                    "linear",
+                    "normalized",
+                    "integer",
+                    "srgb",
+                    "mip_linear",
+                    "seamless",
+                )
+                if getattr(self, w)
+            ),
             *("".join(ADDRESSES[a][0] for a in self.address),),
         ]
         if self.bias:
@@ -125,7 +139,9 @@ def contents(case: Case, level: int = 0) -> np.ndarray:
         return rng.integers(np.iinfo(kind).min, np.iinfo(kind).max, size, dtype=kind, endpoint=True).reshape(shape)
     values = rng.uniform(-1, 1, size)
     if case.content == "wide":
-        values = np.ldexp(values, rng.integers(-12 if kind.itemsize == 2 else -60, 12 if kind.itemsize == 2 else 60, size))
+        values = np.ldexp(
+            values, rng.integers(-12 if kind.itemsize == 2 else -60, 12 if kind.itemsize == 2 else 60, size)
+        )
     flat = values.astype(kind)
     if case.content == "special":
         odd = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, np.finfo(kind).tiny / 4, np.finfo(kind).max], kind)
@@ -146,7 +162,24 @@ def _mixed(rng: np.random.Generator, size: int, count: int) -> np.ndarray:
     edges = (rng.integers(-2, 2 * size + 2, count // 16) / 2).astype(np.float32)
     edges = np.nextafter(edges, rng.choice(np.array([-9.0, 99.0], np.float32), count // 16).astype(np.float32))
     odd = np.array(
-        [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40, -1e-40, 1e30, -1e30, 2.0**23, 2.0**31, -(2.0**31), 65536.5, -70000.25, 1e6, 3e9],
+        [
+            np.nan,
+            np.inf,
+            -np.inf,
+            0.0,
+            -0.0,
+            1e-40,
+            -1e-40,
+            1e30,
+            -1e30,
+            2.0**23,
+            2.0**31,
+            -(2.0**31),
+            65536.5,
+            -70000.25,
+            1e6,
+            3e9,
+        ],
         np.float32,
     )
     values = np.concatenate([values, edges, odd])
@@ -217,7 +250,16 @@ def _cases() -> Iterator[Case]:
                     continue
                 if not integer and name in ("u32", "s32"):
                     continue
-                yield Case("fetch", name, channels, (1000,), kind="linear", integer=integer, content="count" if name[0] != "f" else "random", coordinates="count")
+                yield Case(
+                    "fetch",
+                    name,
+                    channels,
+                    (1000,),
+                    kind="linear",
+                    integer=integer,
+                    content="count" if name[0] != "f" else "random",
+                    coordinates="count",
+                )
                 yield Case("t2", name, channels, (16, 8), integer=integer)
                 if not integer:
                     yield Case("t2", name, channels, (16, 8), linear=True)
@@ -230,7 +272,18 @@ def _cases() -> Iterator[Case]:
     yield Case("t2", "u8", 4, (16, 16), srgb=True, normalized=True, linear=True)
     # Filtering arithmetic.
     for form, shape in (("t1", (16,)), ("t2", (16, 8)), ("t3", (8, 8, 4))):
-        for name, channels in (("f32", 1), ("f16", 1), ("u8", 1), ("u16", 1), ("s8", 1), ("s16", 1), ("f32", 4), ("u8", 4), ("f16", 4), ("f32", 2)):
+        for name, channels in (
+            ("f32", 1),
+            ("f16", 1),
+            ("u8", 1),
+            ("u16", 1),
+            ("s8", 1),
+            ("s16", 1),
+            ("f32", 4),
+            ("u8", 4),
+            ("f16", 4),
+            ("f32", 2),
+        ):
             for content in ("impulse", "random", "wide", "special"):
                 if content in ("wide", "special") and name[0] != "f":
                     continue
@@ -240,15 +293,44 @@ def _cases() -> Iterator[Case]:
         for shape in shapes:
             for linear in (False, True):
                 for name, channels in (("f32", 1), ("u8", 4)):
-                    for normalized, mode in ((True, wrap), (True, clamp), (True, mirror), (True, border), (False, clamp), (False, border), (False, wrap), (False, mirror)):
+                    for normalized, mode in (
+                        (True, wrap),
+                        (True, clamp),
+                        (True, mirror),
+                        (True, border),
+                        (False, clamp),
+                        (False, border),
+                        (False, wrap),
+                        (False, mirror),
+                    ):
                         yield Case(form, name, channels, shape, linear=linear, normalized=normalized, address=mode)
-                    yield Case(form, name, channels, shape, linear=linear, normalized=True, address=border, border=(0.25, 0.5, -0.75, 2.0))
-                    yield Case(form, name, channels, shape, linear=linear, normalized=True, address=(WRAP, MIRROR, CLAMP))
+                    yield Case(
+                        form,
+                        name,
+                        channels,
+                        shape,
+                        linear=linear,
+                        normalized=True,
+                        address=border,
+                        border=(0.25, 0.5, -0.75, 2.0),
+                    )
+                    yield Case(
+                        form, name, channels, shape, linear=linear, normalized=True, address=(WRAP, MIRROR, CLAMP)
+                    )
     for linear in (False, True):
         for normalized in (False, True):
             yield Case("t2", "f32", 1, (48, 7), kind="pitch2d", linear=linear, normalized=normalized)
             yield Case("t2", "u8", 4, (48, 7), kind="pitch2d", linear=linear, normalized=normalized)
-            yield Case("t2", "f32", 1, (48, 7), kind="pitch2d", linear=linear, normalized=normalized, address=border if not normalized else wrap)
+            yield Case(
+                "t2",
+                "f32",
+                1,
+                (48, 7),
+                kind="pitch2d",
+                linear=linear,
+                normalized=normalized,
+                address=border if not normalized else wrap,
+            )
         yield Case("t2", "f32", 1, (1000, 600), linear=linear, normalized=True)
         yield Case("t2", "f32", 1, (8192, 3), linear=linear, normalized=True, address=wrap)
         yield Case("t1", "f32", 1, (32768,), linear=linear, normalized=True)
@@ -260,11 +342,56 @@ def _cases() -> Iterator[Case]:
             yield Case("a2", "u8", 4, (13, 7, 3), layered=True, linear=linear, address=mode, normalized=normalized)
         for seamless in (False, True):
             for content in ("impulse", "random"):
-                yield Case("cube", "f32", 1, (8, 8, 6), cube=True, linear=linear, normalized=True, seamless=seamless, content=content)
-                yield Case("cube", "f32", 4, (13, 13, 6), cube=True, linear=linear, normalized=True, seamless=seamless, content=content)
-                yield Case("acube", "f32", 1, (8, 8, 18), cube=True, layered=True, linear=linear, normalized=True, seamless=seamless, content=content)
-            yield Case("cube", "f32", 1, (8, 8, 6), cube=True, linear=linear, normalized=True, seamless=seamless, address=wrap)
-            yield Case("lcube", "f32", 1, (16, 16, 6), kind="mipmapped", levels=5, mip_linear=True, cube=True, linear=linear, normalized=True, seamless=seamless)
+                yield Case(
+                    "cube",
+                    "f32",
+                    1,
+                    (8, 8, 6),
+                    cube=True,
+                    linear=linear,
+                    normalized=True,
+                    seamless=seamless,
+                    content=content,
+                )
+                yield Case(
+                    "cube",
+                    "f32",
+                    4,
+                    (13, 13, 6),
+                    cube=True,
+                    linear=linear,
+                    normalized=True,
+                    seamless=seamless,
+                    content=content,
+                )
+                yield Case(
+                    "acube",
+                    "f32",
+                    1,
+                    (8, 8, 18),
+                    cube=True,
+                    layered=True,
+                    linear=linear,
+                    normalized=True,
+                    seamless=seamless,
+                    content=content,
+                )
+            yield Case(
+                "cube", "f32", 1, (8, 8, 6), cube=True, linear=linear, normalized=True, seamless=seamless, address=wrap
+            )
+            yield Case(
+                "lcube",
+                "f32",
+                1,
+                (16, 16, 6),
+                kind="mipmapped",
+                levels=5,
+                mip_linear=True,
+                cube=True,
+                linear=linear,
+                normalized=True,
+                seamless=seamless,
+            )
         # Gathering.
         for form in ("r2", "r2b"):
             for mode, normalized in ((clamp, False), (wrap, True), (mirror, True), (border, True)):
@@ -276,11 +403,39 @@ def _cases() -> Iterator[Case]:
         for mip_linear in (False, True):
             base = {"kind": "mipmapped", "linear": linear, "mip_linear": mip_linear, "normalized": True}
             for content, where in (("level", "sweep"), ("random", "sweep"), ("random", "mixed")):
-                yield Case("l2", "f32", 1, (16, 16), levels=5, clamp=(0.0, 99.0), content=content, coordinates=where, **base)
-            yield Case("l2", "f32", 1, (16, 16), levels=5, clamp=(0.0, 99.0), content="wide", coordinates="sweep", **base)
-            yield Case("l2", "f32", 1, (16, 16), levels=5, clamp=(0.0, 99.0), bias=0.7, content="level", coordinates="sweep", **base)
-            yield Case("l2", "f32", 1, (16, 16), levels=5, clamp=(0.0, 99.0), bias=-1.3, content="level", coordinates="sweep", **base)
-            yield Case("l2", "f32", 1, (16, 16), levels=5, clamp=(0.8, 2.6), content="level", coordinates="sweep", **base)
+                yield Case(
+                    "l2", "f32", 1, (16, 16), levels=5, clamp=(0.0, 99.0), content=content, coordinates=where, **base
+                )
+            yield Case(
+                "l2", "f32", 1, (16, 16), levels=5, clamp=(0.0, 99.0), content="wide", coordinates="sweep", **base
+            )
+            yield Case(
+                "l2",
+                "f32",
+                1,
+                (16, 16),
+                levels=5,
+                clamp=(0.0, 99.0),
+                bias=0.7,
+                content="level",
+                coordinates="sweep",
+                **base,
+            )
+            yield Case(
+                "l2",
+                "f32",
+                1,
+                (16, 16),
+                levels=5,
+                clamp=(0.0, 99.0),
+                bias=-1.3,
+                content="level",
+                coordinates="sweep",
+                **base,
+            )
+            yield Case(
+                "l2", "f32", 1, (16, 16), levels=5, clamp=(0.8, 2.6), content="level", coordinates="sweep", **base
+            )
             yield Case("l2", "f32", 1, (16, 16), levels=5, content="level", coordinates="sweep", **base)
             yield Case("l2", "u8", 4, (13, 9), levels=4, clamp=(0.0, 99.0), **base)
             yield Case("l2", "f16", 4, (13, 9), levels=4, clamp=(0.0, 99.0), **base)
@@ -290,7 +445,13 @@ def _cases() -> Iterator[Case]:
             yield Case("l3", "f32", 1, (8, 8, 8), levels=4, clamp=(0.0, 99.0), **base)
             yield Case("la2", "f32", 1, (16, 8, 3), levels=4, layered=True, clamp=(0.0, 99.0), **base)
             for where in ("sweep", "mixed"):
-                yield Case("g1", "f32", 1, (32,), levels=6, clamp=(0.0, 99.0), content="level", coordinates=where, **base)
-                yield Case("g2", "f32", 1, (32, 32), levels=6, clamp=(0.0, 99.0), content="level", coordinates=where, **base)
-                yield Case("g2", "f32", 1, (32, 16), levels=5, clamp=(0.0, 99.0), content="level", coordinates=where, **base)
+                yield Case(
+                    "g1", "f32", 1, (32,), levels=6, clamp=(0.0, 99.0), content="level", coordinates=where, **base
+                )
+                yield Case(
+                    "g2", "f32", 1, (32, 32), levels=6, clamp=(0.0, 99.0), content="level", coordinates=where, **base
+                )
+                yield Case(
+                    "g2", "f32", 1, (32, 16), levels=5, clamp=(0.0, 99.0), content="level", coordinates=where, **base
+                )
             yield Case("g2", "f32", 1, (32, 16), levels=5, clamp=(0.0, 99.0), **base)

@@ -20,6 +20,7 @@ from warpwright.driver.runtime import devices as runtime_devices
 from warpwright.driver.runtime import launching, registration
 from warpwright.driver.runtime import memory as runtime_memory
 from warpwright.driver.runtime import streams as runtime_streams
+from warpwright.driver.runtime import textures as runtime_textures
 
 __all__ = [
     "arrays",
@@ -38,6 +39,7 @@ __all__ = [
     "runtime_devices",
     "runtime_memory",
     "runtime_streams",
+    "runtime_textures",
     "streams",
     "tensor_maps",
     "virtual",

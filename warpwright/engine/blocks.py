@@ -113,7 +113,7 @@ def recorded_accesses(lowered: Lowered) -> tuple[int, ...]:
 def _kind(op: Op) -> str:
     """load | store | atomic."""
     if op.name == "texture":
-        return "store" if op.attr.operation in (STORE, STORE_FORMATTED) else "load"
+        return "store" if op.attr.request in (STORE, STORE_FORMATTED) else "load"
     return "load" if op.name == "touch" else op.name
 
 

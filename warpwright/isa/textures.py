@@ -18,7 +18,7 @@ IGNORE, CLAMP, TRAP = range(3)
 """What a surface access outside does: nothing (loads give 0), the nearest element, an error."""
 SHAPES = ("1D", "2D", "3D", "CUBE", "ARRAY_1D", "ARRAY_2D", "ARRAY_CUBE")
 AXES = {"1D": 1, "2D": 2, "3D": 3, "CUBE": 3, "ARRAY_1D": 1, "ARRAY_2D": 2, "ARRAY_CUBE": 3}
-FIELDS = {"operation": 4, "shape": 3, "level": 2, "component": 2, "outside": 2, "size": 5, "offsets": 1}
+FIELDS = {"request": 4, "shape": 3, "level": 2, "component": 2, "outside": 2, "size": 5, "offsets": 1}
 """Bits of each field in :meth:`TextureAccess.word`, lowest first."""
 
 
@@ -29,7 +29,8 @@ class TextureAccess(NamedTuple):
     bytes: int = 4
     strong: bool = False
     cache: str = "TEXTURE"
-    operation: int = SAMPLE
+    operation: str = ""
+    request: int = SAMPLE
     shape: str = "2D"
     level: int = IMPLICIT
     component: int = 0
@@ -66,7 +67,7 @@ class TextureAccess(NamedTuple):
             values[name] = word & ((1 << bits) - 1)
             word >>= bits
         return cls(
-            operation=values["operation"],
+            request=values["request"],
             shape=SHAPES[values["shape"]],
             level=values["level"],
             component=values["component"],

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
-import platform
-
 from warpwright.driver import c, output, results
-from warpwright.driver.arrays import DriverArray, make
-from warpwright.driver.calls import ENTRIES, SIGNATURES, CudaError, entry
+from warpwright.driver.arrays import DriverArray
+from warpwright.driver.calls import ENTRIES, CudaError
 from warpwright.driver.copies import BLOCKING, Copy, Fill, Side, check_device, fill, linear
 from warpwright.driver.entry_points import Extent, PitchedPointer
 from warpwright.driver.graphs import submit
@@ -259,35 +256,6 @@ def memset_3d_async(where: PitchedPointer, value: int, extent: Extent, stream: i
         submit(state().stream(stream), Fill(at, value, 1, extent.width, extent.height, where.pitch))
 
 
-# --- arrays ------------------------------------------------------------------------------------------
-def _format(description: int) -> tuple[int, int]:
-    """(CUarray_format, channels) of a cudaChannelFormatDesc."""
-    x, y, z, w, kind = c.read("5i", description)
-    channels = sum(bits > 0 for bits in (x, y, z, w))
-    forms = {(0, 8): 8, (0, 16): 9, (0, 32): 10, (1, 8): 1, (1, 16): 2, (1, 32): 3, (2, 16): 16, (2, 32): 32}
-    if (kind, x) not in forms:
-        raise CudaError(20)
-    return forms[kind, x], channels
-
-
-@runtime("cudaMallocArray")
-def malloc_array(place: int, description: int, width: int, height: int, flags: int) -> None:
-    form, channels = _format(description)
-    c.put64(place, make(width, height, 0, form, channels, flags).handle)
-
-
-@runtime("cudaMalloc3DArray")
-def malloc_3d_array(place: int, description: int, extent: Extent, flags: int) -> None:
-    form, channels = _format(description)
-    c.put64(place, make(extent.width, extent.height, extent.depth, form, channels, flags).handle)
-
-
-@runtime("cudaFreeArray")
-def free_array(handle: int) -> None:
-    if handle:
-        ENTRIES["cuArrayDestroy"](handle)
-
-
 # --- prefetching and advice, whose arguments changed with CUDA 13 ------------------------------------------
 @runtime("cudaMemPrefetchAsync", versions=("12",))
 def prefetch_12(address: int, size: int, device: int, stream: int) -> int | None:
@@ -308,28 +276,6 @@ def advise(address: int, size: int, advice: int, where: int) -> int | None:
 @runtime("cudaDeviceGetDefaultMemPool", "cudaDeviceGetMemPool")
 def get_pool(place: int, device: int) -> None:
     c.put64(place, default_pool().handle)
-
-
-def _by_hidden_pointer() -> None:
-    """cudaCreateChannelDesc gives back a structure of 20 bytes: on x86-64 its place is a hidden first argument."""
-    if platform.machine() not in ("x86_64", "AMD64"):
-        return
-    SIGNATURES["cudaCreateChannelDesc"] = "Qiiiii"
-
-    @entry("cudaCreateChannelDesc", result=ctypes.c_uint64)
-    def create_channel_description(place: int, x: int, y: int, z: int, w: int, kind: int) -> int:
-        c.write("5i", place, x, y, z, w, kind)
-        return place
-
-
-_by_hidden_pointer()
-
-
-@runtime("cudaGetChannelDesc")
-def channel_description(place: int, handle: int) -> None:
-    one = state().handles.get(DriverArray, handle)
-    bits = [8 * one.element_bytes // one.channels if n < one.channels else 0 for n in range(4)]
-    c.write("5i", place, *bits, 0 if one.format in (8, 9, 10) else 1 if one.format in (1, 2, 3) else 2)
 
 
 for _name, _driver in (
@@ -354,10 +300,5 @@ for _name, _driver in (
     ("cudaIpcGetMemHandle", "cuIpcGetMemHandle"),
     ("cudaIpcOpenMemHandle", "cuIpcOpenMemHandle_v2"),
     ("cudaIpcGetEventHandle", "cuIpcGetEventHandle"),
-    ("cudaCreateTextureObject", "cuTexObjectCreate"),
-    ("cudaDestroyTextureObject", "cuTexObjectDestroy"),
-    ("cudaCreateSurfaceObject", "cuSurfObjectCreate"),
-    ("cudaDestroySurfaceObject", "cuSurfObjectDestroy"),
-    ("cudaMallocMipmappedArray", "cuMipmappedArrayCreate"),
 ):
     same(_name, _driver)

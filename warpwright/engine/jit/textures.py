@@ -17,7 +17,7 @@ VEC64 = "<32 x i64>"
 def emit_texture(w: FunctionWriter, op: Op, args: list[Val]) -> Val:
     """A fetch, a query, or a surface's load or store."""
     access: TextureAccess = op.attr
-    if access.operation in (STORE, STORE_FORMATTED):
+    if access.request in (STORE, STORE_FORMATTED):
         settle_faults(w)
     for n, value in enumerate(args):
         w.emit(f"store {VEC32} {w.vector(value)}, ptr {vector_offset_pointer(w, '%lane_values', 128 * n)}, align 64")

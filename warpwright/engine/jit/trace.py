@@ -13,6 +13,7 @@ from warpwright.engine.abi import LOCAL_WINDOW, SHARED_WINDOW, TAG_AFFINE, TAG_B
 from warpwright.engine.jit.function import FunctionWriter, Val
 from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, UNSET_KIND, WIDTH
 from warpwright.isa.ops import Access
+from warpwright.isa.textures import TextureAccess
 
 VEC64 = "<32 x i64>"
 STEP_LIMIT = 1 << 30
@@ -79,7 +80,7 @@ def _first_address(w: FunctionWriter, address: Val, first: int, window: int) -> 
     return base
 
 
-def record_access(w: FunctionWriter, address: Val, access: Access) -> None:
+def record_access(w: FunctionWriter, address: Val, access: Access | TextureAccess) -> None:
     """A memory record: affine where one stride describes all lanes, a pattern where the compiler knows their distances."""
     if not (w.trace and w.recording):
         return

@@ -424,7 +424,7 @@ class Fetcher:
             index = [np.where(out, 0, one) for one in index]
             here = self.mask & (wanted == number)
             self.first = np.where(here, self.texels.address(level, *index), self.first)
-            found = np.where(out, 0, plain(self.row, self.texels.raw(level, *index, here & ~out)))
+            found = np.where(out, 0, plain(self.row, self.texels.raw(level, index[0], index[1], index[2], here & ~out)))
             result[:, here] = found[:, here]
         return result
 
@@ -477,7 +477,7 @@ class Fetcher:
             u = along(coordinates[axis], size, mode, bool(row["normalized"]))
             index[axis] = inside((u >> FRACTION) + self.offsets[axis], size, mode, bool(row["normalized"]))
         self.first = self.texels.address(level, *index)
-        return self.texels.raw(level, *index, self.mask)
+        return self.texels.raw(level, index[0], index[1], index[2], self.mask)
 
     def quads(
         self, level: Level, coordinates: Sequence[Array], layer: Integers, total: Array | int, filtered: bool = True

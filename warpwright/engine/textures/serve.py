@@ -76,11 +76,11 @@ class LaunchTextures:
         """
         result = np.zeros((4, 32), np.uint32)
         first = np.zeros(32, np.int64)
-        purpose = SURFACE if access.operation in (LOAD, STORE, STORE_FORMATTED) else TEXTURE
+        purpose = SURFACE if access.request in (LOAD, STORE, STORE_FORMATTED) else TEXTURE
         for handle in np.unique(words[0][mask]):
             lanes = mask & (words[0] == handle)
             row = self.row(int(handle), purpose)
-            if row is None and access.operation == QUERY:
+            if row is None and access.request == QUERY:
                 row = self.row(int(handle), SURFACE)
             if row is None:
                 raise MemoryFault(FaultKind.TEXTURE_HANDLE, int(handle), lane_bits(lanes), purpose)
@@ -106,7 +106,7 @@ class LaunchTextures:
         self, row: dict[str, Any], access: TextureAccess, words: Sequence[Array], mask: Array
     ) -> tuple[Array, Array]:
         fetcher = Fetcher(row, self.bytes, self.memory.base, mask)
-        if access.operation == QUERY:
+        if access.request == QUERY:
             return fetcher.query(words[0].astype(np.int64)), fetcher.first
         rest = list(words)
         layer = np.zeros(32, np.int64)
@@ -118,14 +118,14 @@ class LaunchTextures:
             packed = rest.pop().view(np.int32).astype(np.int64)
             offsets = [(packed << (60 - 4 * axis)) >> 60 for axis in range(3)]
         fetcher.offsets = offsets
-        if access.operation == FETCH:
+        if access.request == FETCH:
             level = rest[0].view(np.int32).astype(np.int64) if access.level == EXPLICIT else np.zeros(32, np.int64)
             found = fetcher.element([p.view(np.int32).astype(np.int64) for p in places], layer, level)
             return found, fetcher.first
         coordinates = [p.view(np.float32) for p in places]
-        if access.operation == GATHER:
+        if access.request == GATHER:
             found = fetcher.gather(coordinates, layer, access.component)
-        elif access.operation == SLOPES:
+        elif access.request == SLOPES:
             slopes = [s.view(np.float32) for s in rest]
             found = fetcher.sample(coordinates, layer, fetcher.level_of_slopes(slopes[0::2], slopes[1::2]))
         else:

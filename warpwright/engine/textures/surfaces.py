@@ -1,7 +1,7 @@
 """Surface loads and stores in NumPy.
 
 Unformatted accesses take bytes as they are; x counts bytes.  Formatted stores (``sust.p``) take a word for each channel and
-convert: floats are rounded to nearest even, integers are clamped.
+convert: halves are cut, integers clamped (an H200's results).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from warpwright.engine import numerics
 from warpwright.engine.textures.table import FLOAT, SIGNED, Level
 from warpwright.isa.textures import CLAMP, LOAD, STORE_FORMATTED, TRAP, TextureAccess
 
@@ -44,7 +45,7 @@ def access_surface(
     """Do it for the lanes of ``mask``; nothing is stored when one of them traps."""
     level: Level = row["level"][0]
     element = row["channel_bytes"] * row["channels"]
-    formatted = access.operation == STORE_FORMATTED
+    formatted = access.request == STORE_FORMATTED
     size = element if formatted else access.size
     rest = [w.view(np.int32).astype(np.int64) for w in words]
     z = rest.pop(0) if access.layered else np.zeros(32, np.int64)
@@ -71,7 +72,7 @@ def access_surface(
     if trapped.any() or not len(lanes):
         return Outcome(result, first, trapped, places)
     at = (first - base)[lanes, None] + np.arange(size)
-    if access.operation == LOAD:
+    if access.request == LOAD:
         raw = np.zeros((len(lanes), 16), np.uint8)
         raw[:, :size] = memory[at]
         result[:, lanes] = raw.view(np.uint32).T
@@ -93,7 +94,7 @@ def converted(row: dict[str, Any], data: Sequence[Array]) -> npt.NDArray[np.uint
         word = (data[n] if n < len(data) else np.zeros_like(data[0])).astype(np.uint32)
         if kind == FLOAT:
             value = word.view(np.float32)
-            channels.append(value if size == 4 else value.astype(np.float16))
+            channels.append(value if size == 4 else numerics.fcvt("f32", "f16", word, "rz").view(np.float16))
         elif kind == SIGNED:
             limit = 1 << 8 * size - 1
             channels.append(np.clip(word.view(np.int32).astype(np.int64), -limit, limit - 1).astype(f"i{size}"))

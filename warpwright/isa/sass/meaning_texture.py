@@ -110,7 +110,7 @@ def TEX(i: Instruction, b: Emitter) -> None:
     if {"LB", "LC", "LB.LC"} & set(i.modifiers) or (i.opcode == "TEX" and level == IMPLICIT):
         raise unsupported("a texture's level from the differences between four threads")
     access = TextureAccess(
-        operation={"TEX": SAMPLE, "TLD": FETCH, "TLD4": GATHER}[i.opcode],
+        request={"TEX": SAMPLE, "TLD": FETCH, "TLD4": GATHER}[i.opcode],
         shape=shape,
         level=level,
         component="RGBA".index(components[0] if components else "B") if gather else 0,
@@ -137,7 +137,7 @@ def TXD(i: Instruction, b: Emitter) -> None:
     """A sample whose level follows from given slopes."""
     only(i, *PLAIN[:7], "NODEP", "F16.RN", "F16.RZ")
     registers, rest = _split(i)
-    access = TextureAccess(operation=SLOPES, shape=_shape(rest))
+    access = TextureAccess(request=SLOPES, shape=_shape(rest))
     handle = _handle(b, i, rest)
     bindless = handle is None
     if handle is None:
@@ -155,9 +155,9 @@ def TXQ(i: Instruction, b: Emitter) -> None:
     registers, rest = _split(i)
     if _shape(rest) != "TEX_HEADER_DIMENSION":
         raise unsupported(f"the question {_shape(rest)} to a texture")
-    handle = _handle(b, i, rest)
+    handle = _handle(b, i, rest[1:])
     level = raw32(b, registers[2], 1 if handle is None else 0)
-    access = TextureAccess(operation=QUERY, shape="1D")
+    access = TextureAccess(request=QUERY, shape="1D")
     value = b.op("texture", "i32x4", raw32(b, registers[2]) if handle is None else handle, level, attr=access)
     _results(b, i, registers, value, _mask(rest))
 
@@ -173,7 +173,7 @@ def _surface(b: Emitter, i: Instruction, operation: int) -> tuple[TextureAccess,
     shape = next(SURFACES[m] for m in i.modifiers if m in SURFACES)
     size = next((SIZES[m] for m in i.modifiers if m in SIZES), 4)
     outside = IGNORE if "IGN" in i.modifiers else TRAP if "TRAP" in i.modifiers else CLAMP
-    access = TextureAccess(operation=operation, shape=shape, outside=outside, size=size, bytes=size)
+    access = TextureAccess(request=operation, shape=shape, outside=outside, size=size, bytes=size)
     registers, rest = (
         [o for o in i.operands if o.kind is Kind.REGISTER],
         list(i.operands[i.operands.index(place) + 1 :]),
