@@ -18,22 +18,18 @@ from warpwright.timing.state import State
 
 def sm_column(state: State, field: int) -> Any:
     """A scalar field of every SM, shape (sm_count,)."""
-    m = state.words
-    first, size, count = int(m[s.H_SM_FIRST]), int(m[s.H_SM_SLOTS]), int(m[s.H_SMS])
-    return m[first + field : first + (count - 1) * size + field + 1 : size].copy()
+    return state.sms()[:, field].copy()
 
 
 def by_instruction(state: State) -> tuple[Any, Any]:
     """Issues of each instruction, shape (instructions,), and waits in front of it by reason, (instructions, reasons)."""
     m = state.words
-    issues, waits = int(m[s.H_OFF_ISSUES]), int(m[s.H_OFF_STALLS])
-    count, reasons = int(m[s.H_INSTRUCTIONS]), len(s.STALLS)
-    issued, waited = np.zeros(count, np.int64), np.zeros(count * reasons, np.int64)
-    for index in range(int(m[s.H_SMS])):
-        sm = state.sm(index)
-        issued += m[sm + issues : sm + issues + count]
-        waited += m[sm + waits : sm + waits + count * reasons]
-    return issued, waited.reshape(count, reasons)
+    at, count = int(m[s.H_STALLS]), int(m[s.H_INSTRUCTIONS])
+    tables = m[at : at + s.SM_GROUPS * count * len(s.STALLS)].reshape(s.SM_GROUPS, count, len(s.STALLS))
+    waited = tables.sum(axis=0)
+    issued = waited[:, s.ST_SELECTED].copy()
+    waited[:, s.ST_SELECTED] = 0
+    return issued, waited
 
 
 def stalls(state: State) -> dict[str, int]:

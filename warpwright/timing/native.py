@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import numba
 from llvmlite import ir
 from numba import types
+from numba.core.cgutils import get_or_insert_function
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.imputils import impl_ret_borrowed
@@ -160,6 +161,16 @@ def host_address(typing_context: Any, buffer: Any) -> Any:
 
 
 @intrinsic
+def words_at(typing_context: Any, address: Any) -> Any:
+    """What ``words`` gives, of a host address."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
+
+    return types.CPointer(types.int64)(types.int64), generate
+
+
+@intrinsic
 def peek(typing_context: Any, address: Any) -> Any:
     """The int64 at a host address."""
 
@@ -204,6 +215,52 @@ def call_policy(typing_context: Any, function: Any, ready: Any, last: Any, ages:
         return builder.call(callee, arguments[1:])
 
     return types.int64(types.int64, types.int64, types.int64, types.int64), generate
+
+
+@intrinsic
+def scan_slots(typing_context: Any, times: Any, ports: Any, free: Any, now: Any) -> Any:
+    """(mask of the slots that can go now, when the next other one can) of sixteen slots.
+
+    A slot can go at its own time, or when its port is free, whichever is later: ``times`` and ``ports`` are host addresses of 16 int64
+    each, ``free`` that of the ports' times.  Vectors of LLVM's, which every processor has in its own width.
+    """
+    word, lanes = ir.IntType(64), 16
+    vector = ir.VectorType(word, lanes)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        def load(address: Any) -> Any:
+            return builder.load(builder.inttoptr(address, vector.as_pointer()), align=8)
+
+        def spread(value: Any) -> Any:
+            single = builder.insert_element(ir.Constant(vector, ir.Undefined), value, ir.IntType(32)(0))
+            zeros = ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
+            return builder.shuffle_vector(single, ir.Constant(vector, ir.Undefined), zeros)
+
+        at_times, at_ports, at_free, time = arguments
+        eight = ir.Constant(vector, [8] * lanes)
+        places = builder.add(spread(at_free), builder.mul(load(at_ports), eight))
+        pointers = builder.inttoptr(places, ir.VectorType(ir.PointerType(), lanes))
+        flags = ir.VectorType(ir.IntType(1), lanes)
+        gather = get_or_insert_function(
+            builder.module,
+            ir.FunctionType(vector, [pointers.type, ir.IntType(32), flags, vector]),
+            "llvm.masked.gather.v16i64.v16p0",
+        )
+        everyone = ir.Constant(flags, [1] * lanes)
+        opened = builder.call(gather, [pointers, ir.IntType(32)(8), everyone, ir.Constant(vector, ir.Undefined)])
+        own = load(at_times)
+        at = builder.select(builder.icmp_signed(">", own, opened), own, opened)
+        ready = builder.icmp_signed("<=", at, spread(time))
+        never = ir.Constant(vector, [1 << 60] * lanes)
+        later = builder.select(ready, never, at)
+        least = get_or_insert_function(
+            builder.module, ir.FunctionType(word, [vector]), "llvm.vector.reduce.smin.v16i64"
+        )
+        mask = builder.zext(builder.bitcast(ready, ir.IntType(lanes)), word)
+        return context.make_tuple(builder, signature.return_type, [mask, builder.call(least, [later])])
+
+    pair = types.UniTuple(types.int64, 2)
+    return pair(types.int64, types.int64, types.int64, types.int64), generate
 
 
 @intrinsic

@@ -307,6 +307,7 @@ def simulate_sampled(
     result.sampling = Sampling(
         plan.timed_blocks, blocks, own, total.warp_instructions, len(timed), plan.share, expected
     )
+    launch.close()
     _scale(result, chip, round(cycles), spent, total)
     result.wall_seconds, result.cpu_seconds = time.perf_counter() - began, time.thread_time() - worked
     return result, total

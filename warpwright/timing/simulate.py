@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numba
-import numpy as np
-import numpy.typing as npt
 
 from warpwright.chips.chip import Chip
 from warpwright.chips.occupancy import Occupancy
@@ -25,8 +23,8 @@ from warpwright.engine.launch import LaunchContext, launch_occupancy, shared_byt
 from warpwright.isa.ops import Lowered
 from warpwright.isa.program import Program
 from warpwright.timing import bounds as bounds_module
+from warpwright.timing import buffers, native, policies, windows
 from warpwright.timing import metrics as metrics_module
-from warpwright.timing import native, policies, windows
 from warpwright.timing import state as s
 from warpwright.timing.interface import (
     CancelCallback,
@@ -70,16 +68,17 @@ class _Workspace:
         self.shared_stride = (self.shared_bytes + 127) // 128 * 128 + 128
         self.local_stride = (context["local_bytes_per_thread"] * 32 + 127) // 128 * 128
         self.trace_stride = (TRACE_LIMIT_WORDS + kernel.trace_words) * 8 // 64 * 64 + 192
-        self.blocks = np.zeros(slots * BLOCK.size_bytes // 8 + 8, np.int64)
-        self.warps = np.zeros(slots * warps * self.warp_stride // 8 + 8, np.int64)
-        self.shared = np.zeros(slots * self.shared_stride // 8 + 16, np.int64)
-        self.local = np.zeros(resident * self.local_stride // 8 + 16, np.int64)
-        self.trace = np.zeros(resident * self.trace_stride // 8 + 8, np.int64)
+        self.arrays = {
+            "blocks": buffers.take_zeros("blocks", slots * BLOCK.size_bytes // 8),
+            "warps": buffers.take_zeros("warps", slots * warps * self.warp_stride // 8),
+            "shared": buffers.take_zeros("shared", slots * self.shared_stride // 8 + 8),
+            "local": buffers.take_zeros("local", resident * self.local_stride // 8 + 8),
+            "trace": buffers.take("trace", resident * self.trace_stride // 8)[0],
+        }
 
-    @staticmethod
-    def aligned(words: npt.NDArray[np.int64]) -> int:
-        """First 64-byte boundary of an array that has eight words to spare."""
-        return (native.address_of(words) + 63) // 64 * 64
+    def address(self, kind: str) -> int:
+        """Where an array begins: at a cache line."""
+        return native.address_of(self.arrays[kind])
 
 
 def _fill_header(
@@ -100,18 +99,18 @@ def _fill_header(
         s.H_BLOCKS_PER_SM: occupancy.blocks_per_sm,
         s.H_WARPS_PER_BLOCK: geometry.warps_per_block,
         s.H_THREADS_PER_BLOCK: geometry.threads_per_block,
-        s.H_BLOCK_BASE: space.aligned(space.blocks),
+        s.H_BLOCK_BASE: space.address("blocks"),
         s.H_BLOCK_STRIDE: BLOCK.size_bytes,
-        s.H_WARP_BASE: space.aligned(space.warps),
+        s.H_WARP_BASE: space.address("warps"),
         s.H_WARP_STRIDE: space.warp_stride,
         s.H_SPILL_OFFSET: space.spill_offset,
         s.H_SPILL_BYTES: min(kernel.spill_bytes, SPILL_HEADER_BYTES),
-        s.H_SHARED_BASE: space.aligned(space.shared),
+        s.H_SHARED_BASE: space.address("shared"),
         s.H_SHARED_STRIDE: space.shared_stride,
         s.H_SHARED_BYTES: space.shared_bytes,
-        s.H_LOCAL_BASE: space.aligned(space.local),
+        s.H_LOCAL_BASE: space.address("local"),
         s.H_LOCAL_STRIDE: space.local_stride,
-        s.H_TRACE_BASE: space.aligned(space.trace),
+        s.H_TRACE_BASE: space.address("trace"),
         s.H_TRACE_STRIDE: space.trace_stride,
         s.H_TRACE_LIMIT: TRACE_LIMIT_WORDS,
         s.H_BLOCK_ROWS: static.blocks_at,
@@ -215,6 +214,11 @@ class Prepared:
     watch: Watch | None
     """Ends a launch that goes on for ever; None where a clock or the host may end it."""
 
+    def close(self) -> None:
+        """Leave the memory to the next launch."""
+        for kind, words in (("state", self.state.words), *self.space.arrays.items()):
+            buffers.give_back(kind, words)
+
 
 def prepare(
     chip: Chip,
@@ -240,12 +244,16 @@ def prepare(
     )
     space = _Workspace(kernel, context, occupancy, chip.sm.sm_count)
     _fill_header(state, static, kernel, context, occupancy, space)
-    if scheduler not in _schedulers:
-        _schedulers[scheduler] = policies.compile_scheduler(scheduler)
+    policy = 0  # the default is a part of the model
+    if scheduler is not policies.greedy_then_youngest:
+        if scheduler not in _schedulers:
+            _schedulers[scheduler] = policies.compile_scheduler(scheduler)
+        policy = int(_schedulers[scheduler].address)
     watch = None
     if kernel.judged:
-        watch = Watch(context, space.spill_offset, kernel.spill_bytes, (space.shared, space.local))
-    return Prepared(chip, occupancy, static, state, int(_schedulers[scheduler].address), space, watch)
+        held = (space.arrays["shared"], space.arrays["local"])
+        watch = Watch(context, space.spill_offset, kernel.spill_bytes, held)
+    return Prepared(chip, occupancy, static, state, policy, space, watch)
 
 
 def simulate(
@@ -273,6 +281,7 @@ def simulate(
     advance(launch, threads, progress, cancel, interpret)
     cycles = int(metrics_module.sm_column(launch.state, s.SM_FINISH).max())
     result = result_of(launch, cycles, context.geometry.blocks)
+    launch.close()
     result.wall_seconds, result.cpu_seconds = time.perf_counter() - began, time.thread_time() - worked
     return result
 

@@ -17,12 +17,14 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.chips.chip import Chip
+from warpwright.timing import buffers
 
 INF = 1 << 60
 GOLDEN = 0x9E3779B97F4A7C15 - (1 << 64)  # 2**64 over the golden ratio, as a signed number: spreads bits
 MAX_WARPS = 16  # warp slots of one sub-core
 MAX_SUB_CORES = 4
 MAX_BLOCKS = 32
+SM_GROUPS = 8  # neighbouring SMs that one host thread runs, one after the other
 
 # --- pipes: what an instruction occupies when it issues -------------------------------------------
 PIPES = ("none", "alu", "fma", "fma_heavy", "half", "fp64", "xu", "tensor", "uniform", "branch", "mio", "fma_lite")
@@ -218,9 +220,8 @@ STALLS = (
     H_OFF_L1I,
     H_OFF_L1,
     H_OFF_JOIN,  # stores that later ones may join (J_ fields), and the place of the next
-    H_OFF_ISSUES,
-    H_OFF_STALLS,  # by instruction and reason
     H_INSTRUCTIONS,  # of the program
+    H_STALLS,  # area: of each group of SMs, cycles by instruction and reason; issues in the place of "selected"
     H_BLOCK_LOG,  # area: SM, start and end of each block
     H_LOGGED_BLOCKS,  # blocks that the log has room for
     H_LOG_FIRST,  # the block whose entry is the log's first
@@ -242,11 +243,12 @@ STALLS = (
     H_DRAM_ACTIVATIONS,
     H_STRONG_CALLS,
     H_SLOTS,
-) = range(166)
+) = range(165)
 
 # --- SM -----------------------------------------------------------------------------------------
 (
     SM_INDEX,
+    SM_STALLS,  # its group's table
     SM_NEXT,  # earliest time at which something can happen
     SM_ERROR,  # a warp stopped for Python: its slot + 1
     SM_RESIDENT,  # blocks
@@ -294,9 +296,9 @@ STALLS = (
     SM_RAN,  # calls of the warp function
     SM_FORETOLD_WRONG,
     SM_PIPE_FIRST,  # issues by pipe, PIPE_COUNT
-) = range(47)
+) = range(48)
 SM_DONE_FIRST = SM_PIPE_FIRST + PIPE_COUNT  # pairs (time, block slot), MAX_BLOCKS
-SM_SCALARS = SM_DONE_FIRST + 2 * MAX_BLOCKS
+SM_SCALARS = (SM_DONE_FIRST + 2 * MAX_BLOCKS + 7) // 8 * 8
 
 # --- sub-core --------------------------------------------------------------------------------------
 (
@@ -318,43 +320,45 @@ SC_PIPE_FREE = SC_AGE + MAX_WARPS
 SC_MIO_QUEUE = SC_PIPE_FREE + PIPE_COUNT  # ring: when each of the last instructions left the queue
 SC_SLOTS = SC_MIO_QUEUE + 16
 
-# --- warp slot -------------------------------------------------------------------------------------
+# --- warp slot: eight words are a cache line of the host; the first two lines serve most issues -------
 (
-    W_ACTIVE,
     W_PC,  # index of the next instruction
     W_END,  # one past the last of its basic block
-    W_TRACE,  # host pointer of its records
-    W_POS,  # words consumed
-    W_USED,  # words there are
-    W_STATUS,  # last status of its function
-    W_POINTER,  # host pointer of its WARP structure
     W_MASK,  # active lanes of the basic block
     W_LAST,  # time of its last issue
     W_REASON,  # what the next instruction waits for
-    W_BLOCK,  # block slot
-    W_SLOT,  # sub-core * 16 + slot
-    W_LINE,  # instruction line that it holds
-    W_STARTED,
     W_EARLIEST,  # known part of its next issue time while something else is unknown
-    W_BARRIER,  # 1 + number of the block barrier at which it waits
+    W_LINE,  # instruction line that it holds
+    W_SLOT,  # sub-core * 16 + slot
+    W_POS,  # words consumed
+    W_USED,  # words there are
+    W_TRACE,  # host pointer of its records
+    W_STATUS,  # last status of its function
     W_PENDING,  # 1: its basic block is foretold, no record yet; 2: it waits for the serial phase to execute
+    W_BARRIER,  # 1 + number of the block barrier at which it waits
+    W_FENCE,  # latency of the fence that waits for writes, 0: none
+    W_NUMBER,  # basic block
+    W_SB_TIME,  # 6: when operations whose end is known end
+) = range(17)
+W_SB_UNKNOWN = W_SB_TIME + 6  # 6: operations whose end is not known
+W_SB_LONG = W_SB_UNKNOWN + 6  # 6: 1 when the last one went to L1TEX
+(
+    W_ACTIVE,
+    W_POINTER,  # host pointer of its WARP structure
+    W_BLOCK,  # block slot
+    W_STARTED,
     W_STORE_TIME,  # when its last write was acknowledged
     W_STORES,  # writes of this window, not known yet
     W_ASYNC_TIME,  # asynchronous copies
     W_ASYNC,
-    W_FENCE,  # latency of the fence that waits for writes, 0: none
     W_LOCAL,  # physical base of its local memory
     W_IN_BLOCK,
     W_LANES,
-    W_NUMBER,  # basic block
-    W_SB_UNKNOWN,  # 6: operations whose end is not known
-) = range(28)
-W_SB_TIME = W_SB_UNKNOWN + 6  # 6: when the others end
-W_SB_LONG = W_SB_TIME + 6  # 6: 1 when the last one went to L1TEX
-W_RING = W_SB_LONG + 6  # 6 x RING: end of each operation in order, for DEPBAR.LE with a count
+    W_RING_COUNT,  # 6
+) = range(W_SB_LONG + 6, W_SB_LONG + 18)
+W_RING = W_RING_COUNT + 6  # 6 x RING: end of each operation in order, for DEPBAR.LE with a count
 RING = 8
-W_RING_COUNT = W_RING + 6 * RING
-W_SLOTS = W_RING_COUNT + 6
+W_SLOTS = (W_RING + 6 * RING + 7) // 8 * 8
 
 # --- block slot ----------------------------------------------------------------------------------
 (
@@ -490,6 +494,11 @@ class State:
         slots = np.arange(MAX_SUB_CORES * MAX_WARPS) * W_SLOTS + OFF_WARPS + W_ACTIVE
         return [(sm, int(slot)) for sm in regions for slot in np.flatnonzero(self.words[sm + slots])]
 
+    def sms(self) -> npt.NDArray[np.int64]:
+        """Every SM's region, shape (SMs, words)."""
+        first, size, count = (int(self.words[field]) for field in (H_SM_FIRST, H_SM_SLOTS, H_SMS))
+        return self.words[first : first + count * size].reshape(count, size)
+
 
 def _log2(value: int) -> int:
     return value.bit_length() - 1
@@ -531,8 +540,6 @@ def build(
         (H_OFF_L1I, 2 + l1i_lines + code_lines),
         (H_OFF_L1, sets * ways * C_SLOTS),
         (H_OFF_JOIN, J_SLOTS * (JOIN_LINES + 1)),
-        (H_OFF_ISSUES, instructions),
-        (H_OFF_STALLS, instructions * len(STALLS)),
     ):
         position = (position + 7) // 8 * 8
         offsets[name] = position
@@ -560,6 +567,7 @@ def build(
         ("dram_state", channels * D_SLOTS),
         ("dram_banks", channels * dram.dram_bank_count * 2),
         ("buckets", BUCKETS + 1),
+        ("stalls", SM_GROUPS * instructions * len(STALLS)),
         ("order", sm.sm_count * MAX_REQUESTS),
         ("const_arrived", const_lines // block_lines + 1),
         ("block_log", min(blocks, MAX_LOGGED_BLOCKS) * LOG_SLOTS),
@@ -569,7 +577,14 @@ def build(
     ):
         areas[area] = position
         position += (size + 63) // 64 * 64
-    m = np.zeros(position, np.int64)
+    m, fresh = buffers.take("state", position)
+    if not fresh:
+        sms = m[areas["sms"] : areas["sms"] + sm.sm_count * sm_slots].reshape(sm.sm_count, sm_slots)
+        # The requests of a window and what belongs to them are written before they are read.
+        sms[:, : offsets[H_OFF_REQUESTS]] = 0
+        sms[:, offsets[H_OFF_CONST] :] = 0
+        m[: areas["sms"]] = 0
+        m[areas["gpc_ports"] :] = 0
     cycles_per_ns = chip.clocks.sm_clock_mhz / 1000.0
     bytes_per_clk = dram.dram_gb_per_s * 1000.0 / chip.clocks.sm_clock_mhz
     row_miss = round(dram.dram_row_miss_ns * cycles_per_ns)
@@ -680,6 +695,7 @@ def build(
         H_BUCKETS: areas["buckets"],
         H_ORDER: areas["order"],
         H_INSTRUCTIONS: instructions,
+        H_STALLS: areas["stalls"],
         H_BLOCK_LOG: areas["block_log"],
         H_LOGGED_BLOCKS: min(blocks, MAX_LOGGED_BLOCKS),
         **offsets,
@@ -688,10 +704,9 @@ def build(
         m[key] = value
     state = State(m, areas)
     _clusters(state, chip)
-    for index in range(sm.sm_count):
-        _idle_sm(state, index, offsets, l0_lines, l1i_lines, code_lines, chip.pipes.fma_lite_lanes > 0)
-        _empty_constants(m, state.sm(index), offsets, const_lines, parameter_lines)
-        _prefetch_code(m, state.sm(index) + offsets[H_OFF_L1I], l1i_lines, min(prefetched_lines, code_lines))
+    _idle_sms(state, offsets, l0_lines, l1i_lines, code_lines, chip.pipes.fma_lite_lanes > 0)
+    _empty_constants(state, offsets, const_lines, parameter_lines)
+    _prefetch_code(state.sms(), offsets[H_OFF_L1I], l1i_lines, min(prefetched_lines, code_lines))
     m[areas["const_arrived"] : areas["const_arrived"] + const_lines // block_lines + 1] = INF
     m[areas["dram_banks"] : areas["dram_banks"] + channels * dram.dram_bank_count * 2 : 2] = -1
     return state
@@ -713,54 +728,50 @@ def _clusters(state: State, chip: Chip) -> None:
     m[areas["sm_order"] : areas["sm_order"] + len(order)] = order
 
 
-def _prefetch_code(m: npt.NDArray[np.int64], cache: int, capacity: int, lines: int) -> None:
+def _prefetch_code(sms: npt.NDArray[np.int64], cache: int, capacity: int, lines: int) -> None:
     """The first lines of a kernel's code lie in the second level when its first block starts: the launch brings them."""
     held = min(lines, capacity)
-    m[cache] = held % capacity
-    m[cache + 2 : cache + 2 + held] = np.arange(held)
-    m[cache + 2 + capacity : cache + 2 + capacity + held] = 0
+    sms[:, cache] = held % capacity
+    sms[:, cache + 2 : cache + 2 + held] = np.arange(held)
+    sms[:, cache + 2 + capacity : cache + 2 + capacity + held] = 0
 
 
-def _idle_sm(
+def _idle_sms(
     state: State,
-    index: int,
     offsets: dict[int, int],
     l0_lines: int,
     l1i_lines: int,
     code_lines: int,
     has_lite: bool,
 ) -> None:
-    m = state.words
-    sm = state.sm(index)
-    m[sm + SM_INDEX] = index
-    m[sm + SM_NEXT] = INF
-    m[sm + SM_ACTIVE_FROM] = -1
-    for sub in range(int(m[H_SUB_CORES])):
-        sc = sm + OFF_SUB_CORES + sub * SC_SLOTS
-        m[sc + SC_NEXT] = INF
-        m[sc + SC_LAST] = -1
-        m[sc + SC_LAST_REUSE] = -1
-        m[sc + SC_FREE] = (1 << MAX_WARPS) - 1
-        m[sc + SC_READY : sc + SC_READY + MAX_WARPS] = INF
-        m[sc + SC_PIPE_FREE + P_FMA_LITE] = 0 if has_lite else INF
-        for slot in range(MAX_WARPS):
-            m[sm + OFF_WARPS + (sub * MAX_WARPS + slot) * W_SLOTS + W_SLOT] = sub * MAX_WARPS + slot
-    l0 = sm + offsets[H_OFF_L0]
-    m[l0 + 2 : l0 + 2 + l0_lines] = -1
-    m[l0 + 2 + l0_lines : l0 + 2 + l0_lines + code_lines] = INF
-    l1i = sm + offsets[H_OFF_L1I]
-    m[l1i + 2 : l1i + 2 + l1i_lines] = -1
-    m[l1i + 2 + l1i_lines : l1i + 2 + l1i_lines + code_lines] = INF
+    sms = state.sms()
+    count = len(sms)
+    sms[:, SM_INDEX] = np.arange(count)
+    groups = np.arange(count) * SM_GROUPS // count
+    sms[:, SM_STALLS] = state.areas["stalls"] + groups * int(state.words[H_INSTRUCTIONS]) * len(STALLS)
+    sms[:, SM_NEXT] = INF
+    sms[:, SM_ACTIVE_FROM] = -1
+    for sub in range(int(state.words[H_SUB_CORES])):
+        sc = OFF_SUB_CORES + sub * SC_SLOTS
+        sms[:, sc + SC_NEXT] = INF
+        sms[:, sc + SC_LAST] = -1
+        sms[:, sc + SC_LAST_REUSE] = -1
+        sms[:, sc + SC_FREE] = (1 << MAX_WARPS) - 1
+        sms[:, sc + SC_READY : sc + SC_READY + MAX_WARPS] = INF
+        sms[:, sc + SC_PIPE_FREE + P_FMA_LITE] = 0 if has_lite else INF
+    warps = MAX_SUB_CORES * MAX_WARPS
+    sms[:, OFF_WARPS + W_SLOT : OFF_WARPS + warps * W_SLOTS : W_SLOTS] = np.arange(warps)
+    for offset, capacity in ((offsets[H_OFF_L0], l0_lines), (offsets[H_OFF_L1I], l1i_lines)):
+        sms[:, offset + 2 : offset + 2 + capacity] = -1
+        sms[:, offset + 2 + capacity : offset + 2 + capacity + code_lines] = INF
 
 
-def _empty_constants(
-    m: npt.NDArray[np.int64], sm: int, offsets: dict[int, int], const_lines: int, parameter_lines: int
-) -> None:
+def _empty_constants(state: State, offsets: dict[int, int], const_lines: int, parameter_lines: int) -> None:
     """No constant is in an SM but the parameters, in L1.5."""
-    capacity = int(m[H_CONST_LINES])
-    for cache in (sm + offsets[H_OFF_CONST], sm + offsets[H_OFF_IMMEDIATE]):
-        m[cache + 2 : cache + 2 + capacity] = -1
-        m[cache + 2 + capacity : cache + 2 + capacity + const_lines] = INF
-    blocks = sm + offsets[H_OFF_CONST_BLOCKS]
-    block_lines = int(m[H_CONST_BLOCK_LINES])
-    m[blocks + parameter_lines // block_lines : blocks + const_lines // block_lines + 1] = INF
+    sms = state.sms()
+    capacity, block_lines = int(state.words[H_CONST_LINES]), int(state.words[H_CONST_BLOCK_LINES])
+    for cache in (offsets[H_OFF_CONST], offsets[H_OFF_IMMEDIATE]):
+        sms[:, cache + 2 : cache + 2 + capacity] = -1
+        sms[:, cache + 2 + capacity : cache + 2 + capacity + const_lines] = INF
+    blocks = offsets[H_OFF_CONST_BLOCKS]
+    sms[:, blocks + parameter_lines // block_lines : blocks + const_lines // block_lines + 1] = INF

@@ -13,7 +13,8 @@ from typing import Any
 from warpwright.timing import state as s
 from warpwright.timing.constant import load_constant
 from warpwright.timing.l1 import access, commit_copies, copy, invalidate, new_load, new_request, wait_for
-from warpwright.timing.native import call_policy, core, peek, popcount, u
+from warpwright.timing.native import call_policy, core, lowest_bit, peek, popcount, scan_slots, u, words_at
+from warpwright.timing.policies import greedy_then_youngest
 from warpwright.timing.queue import enter_queue
 from warpwright.timing.warp import (
     BARRIER,
@@ -30,6 +31,8 @@ from warpwright.timing.warp import (
 )
 
 STALL_COUNT = len(s.STALLS)
+default_policy = core(greedy_then_youngest)
+"""A part of ``step``; other schedulers are called by address."""
 OPERANDS_READ_CYCLES = 4
 """Issue to the release of a read barrier for what does not go through the queue."""
 
@@ -89,9 +92,9 @@ def read_clock(m: Any, code: Any, sm: int, w: int, time: int) -> bool:
 def account(m: Any, sm: int, sc: int, w: int, pc: int, ready: int, pipe: int, time: int) -> None:
     """Book the cycles since the warp's last issue on what it waited for."""
     waited = time - m[u(w + s.W_LAST)] - 1
-    m[u(sm + m[u(s.H_OFF_ISSUES)] + pc)] += 1
+    stalls = m[u(sm + s.SM_STALLS)] + pc * STALL_COUNT
+    m[u(stalls + s.ST_SELECTED)] += 1
     if waited > 0:
-        stalls = sm + m[u(s.H_OFF_STALLS)] + pc * STALL_COUNT
         known = ready - m[u(w + s.W_LAST)] - 1
         if known > 0:
             m[u(stalls + m[u(w + s.W_REASON)])] += known
@@ -210,34 +213,28 @@ def issue(m: Any, code: Any, sm: int, sc: int, slot: int, time: int, end: int) -
 
 
 @core
-def step(m: Any, code: Any, sm: int, sc: int, time: int, end: int, scheduler: int, ages: int) -> None:
-    """One cycle of a sub-core that may have something to do."""
+def step(m: Any, code: Any, sm: int, sc: int, time: int, end: int, scheduler: int, host: int) -> None:
+    """One cycle of a sub-core that may have something to do; ``host``: the host's address of its fields."""
     free = m[u(sc + s.SC_ISSUE_FREE)]
     if free > time:
         m[u(sc + s.SC_NEXT)] = free
         return
     while True:
-        ready = 0
-        following = s.INF
-        for slot in range(s.MAX_WARPS):
-            at = max(m[u(sc + s.SC_READY + slot)], m[u(sc + s.SC_PIPE_FREE + m[u(sc + s.SC_PIPE + slot)])])
-            if at <= time:
-                ready |= 1 << slot
-            elif at < following:
-                following = at
+        ready, following = scan_slots(host + 8 * s.SC_READY, host + 8 * s.SC_PIPE, host + 8 * s.SC_PIPE_FREE, time)
         m[u(sc + s.SC_NEXT)] = following
         if ready == 0:
             return
-        slot = ready & -ready
-        if slot == ready:
-            chosen = popcount(slot - 1)
+        last = m[u(sc + s.SC_LAST)]
+        several = ready & (ready - 1)
+        if several == 0:
+            chosen = lowest_bit(ready)
+        elif scheduler == 0:
+            chosen = default_policy(ready, last, words_at(host + 8 * s.SC_AGE))
         else:
-            chosen = call_policy(scheduler, ready, m[u(sc + s.SC_LAST)], ages)
+            chosen = call_policy(scheduler, ready, last, host + 8 * s.SC_AGE)
         if issue(m, code, sm, sc, chosen, time, end):
             free = m[u(sc + s.SC_ISSUE_FREE)]
-            if slot != ready:
-                m[u(sc + s.SC_NEXT)] = free
-            elif m[u(sc + s.SC_NEXT)] < free:
+            if several or m[u(sc + s.SC_NEXT)] < free:
                 m[u(sc + s.SC_NEXT)] = free
             return
         if m[u(sm + s.SM_ERROR)]:

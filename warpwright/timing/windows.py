@@ -86,8 +86,9 @@ def run_windows_threaded(state: Any, program: Any, scheduler: int, limit: int) -
     outcome = RUNNING
     for _ in range(limit):
         end = m[u(s.H_NOW)] + m[u(s.H_WINDOW)]
-        for i in numba.prange(sms):
-            run_sm(words(state), words(program), first + i * size, end, scheduler)
+        for group in numba.prange(s.SM_GROUPS):
+            for i in range(-(-group * sms // s.SM_GROUPS), -(-(group + 1) * sms // s.SM_GROUPS)):
+                run_sm(words(state), words(program), first + i * size, end, scheduler)
         outcome = close_window(m, code, end)
         if outcome != RUNNING:
             break
