@@ -1,9 +1,10 @@
 """Build and run NVIDIA's cuda-samples on the simulated device and print which of them pass their own check.
 
-    python -m bench.cuda_samples FOLDER [--gpu a100] [--only NAME ...] [--build BUILD_FOLDER] [--seconds 120]
+    python -m bench.cuda_samples FOLDER [--driver] [--gpu a100] [--only NAME ...] [--build BUILD_FOLDER] [--seconds 120]
 
-FOLDER is a checkout of github.com/NVIDIA/cuda-samples.  Needs nvcc and a host compiler.  Only samples of the runtime API
-without math libraries, graphics and windows are taken; each is built with ``nvcc -cudart shared``.
+FOLDER is a checkout of github.com/NVIDIA/cuda-samples.  Needs nvcc and a host compiler.  Only samples without math
+libraries, graphics and windows are taken: those of the runtime API, built with ``nvcc -cudart shared``, or with
+``--driver`` those of the driver API and of NVRTC (of the wheel nvidia-cuda-nvrtc-cu12).
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ import tempfile
 import time
 from pathlib import Path
 
+import nvidia
+import nvidia.cuda_nvrtc
+
 from warpwright.driver import attach
 
 GROUPS = (
@@ -30,37 +34,107 @@ GROUPS = (
 )
 LIBRARIES = re.compile(
     r"GL/|glut|\bEGL|vulkan|[dD]3[dD]|cublas|cufft|curand\.h|cusparse|cusolver|npp[is]?\.h|nvjpeg|FreeImage|mpi\.h|NvSci|nvmedia|"
-    r"<cuda\.h>|nvrtc|omp\.h|<windows\.h>\s*\n#include <process"
+    r"nvJitLink|omp\.h|<windows\.h>\s*\n#include <process"
 )
-"""What a sample must not use: other libraries, graphics, the driver API (those have a table of their own)."""
+"""What a sample must not use: other libraries, graphics."""
+DRIVER = re.compile(r"<cuda\.h>|nvrtc|cuda_drvapi")
+LINKS_DRIVER = re.compile(r"nvrtc|CUDA::cuda_driver")
 FAILURES = re.compile(r"\bFAILED\b|Test failed|result = FAIL")
 WAIVED = 2
 """Exit code of a sample that finds the device unfit for it."""
 
 
-def candidates(folder: Path) -> list[Path]:
+def candidates(folder: Path, driver: bool = False) -> list[Path]:
     """Folders of the samples that are tried."""
     found = []
     for group in GROUPS:
         for path in sorted((folder / "Samples" / group).iterdir() if (folder / "Samples" / group).is_dir() else ()):
             sources = sorted(path.glob("*.cu")) + sorted(path.glob("*.c*"))
-            if not any(s.suffix == ".cu" for s in sources):
+            if not any(s.suffix in (".cu", ".cpp", ".c") for s in sources):
                 continue
             text = "".join(s.read_text(errors="replace") for s in {*sources, *path.glob("*.h"), *path.glob("*.cuh")})
-            if not LIBRARIES.search(text):
+            if driver:
+                own = path / f"{path.name}.cpp"
+                main = own.read_text(errors="replace") if own.is_file() else text
+                wanted = bool(LINKS_DRIVER.search(_cmake(path))) and not LIBRARIES.search(main)
+            else:
+                wanted = (
+                    not DRIVER.search(text) and not LIBRARIES.search(text) and any(s.suffix == ".cu" for s in sources)
+                )
+            if wanted:
                 found.append(path)
     return found
 
 
-def build(path: Path, target: Path, folder: Path, arch: str) -> str:
-    """Compile a sample; the last line of what went wrong, or nothing."""
-    sources = sorted({*path.glob("*.cu"), *path.glob("*.cpp"), *path.glob("*.c")})
-    text = (path / "CMakeLists.txt").read_text(errors="replace") if (path / "CMakeLists.txt").is_file() else ""
-    options = ["-rdc=true"] if "SEPARABLE_COMPILATION ON" in text else []
-    command = ["nvcc", "-cudart", "shared", f"-arch={arch}", "-std=c++17", "-w", "--extended-lambda", *options]
-    command += [f"-I{folder / 'Common'}", f"-I{path}", f"-I{path / 'inc'}", "-Xcompiler", "-pthread", "-o", str(target)]
-    done = subprocess.run([*command, *map(str, sources)], capture_output=True, text=True, check=False)
+def _cmake(path: Path) -> str:
+    file = path / "CMakeLists.txt"
+    return file.read_text(errors="replace") if file.is_file() else ""
+
+
+def _nvcc(arguments: list[str | Path]) -> str:
+    """Run nvcc; the first line of what went wrong, or nothing."""
+    done = subprocess.run(["nvcc", "-w", *map(str, arguments)], capture_output=True, text=True, check=False)
     return "" if done.returncode == 0 else (done.stderr.strip().split("\n") or ["?"])[0][-160:]
+
+
+def build(path: Path, target: Path, folder: Path, arch: str) -> str:
+    """Compile a sample; what went wrong, or nothing."""
+    sources = sorted({*path.glob("*.cu"), *path.glob("*.cpp"), *path.glob("*.c")})
+    options = ["-rdc=true"] if "SEPARABLE_COMPILATION ON" in _cmake(path) else []
+    command = ["-cudart", "shared", f"-arch={arch}", "-std=c++17", "--extended-lambda", *options]
+    command += [f"-I{folder / 'Common'}", f"-I{path}", f"-I{path / 'inc'}", "-Xcompiler", "-pthread", "-o", str(target)]
+    return _nvcc([*command, *sources])
+
+
+def build_driver(path: Path, target: Path, folder: Path, arch: str) -> str:
+    """Compile a sample of the driver API and its kernels, which it loads; what went wrong, or nothing."""
+    cmake = _cmake(path)
+    place = workplace(path, target)
+    place.mkdir(exist_ok=True)
+    for file in path.iterdir():
+        if not (place / file.name).exists():
+            (place / file.name).symlink_to(file)
+    kernels = sorted(path.glob("*.cu"))
+    for name, kind in re.findall(r"/(\w+)64\.(fatbin|ptx)\"", cmake):
+        failed = _nvcc(
+            [
+                f"-{kind}",
+                f"-arch={arch}",
+                f"-I{folder / 'Common'}",
+                "-o",
+                place / f"{name}64.{kind}",
+                path / f"{name}.cu",
+            ]
+        )
+        if failed:
+            return failed
+    apart = {k for k in kernels if "nvrtc" in cmake or f"{k.stem}64." in cmake}
+    sources = [s for s in sorted({*kernels, *path.glob("*.cpp"), *path.glob("*.c")}) if s not in apart]
+    if any("helper_multiprocess.h" in s.read_text(errors="replace") for s in sources):
+        sources.append(folder / "Common" / "helper_multiprocess.cpp")
+    nvrtc = Path(nvidia.cuda_nvrtc.__path__[0])
+    # Headers that a program hands to NVRTC lie beside it.
+    for package in nvidia.__path__:
+        for file in [*Path(package).glob("cuda_runtime/include/*"), *Path(package).glob("cuda_cccl/include/*")]:
+            if not (place / file.name).exists():
+                (place / file.name).symlink_to(file)
+    command = [
+        "-cudart",
+        "shared",
+        f"-arch={arch}",
+        "-std=c++17",
+        f"-I{folder / 'Common'}",
+        f"-I{path}",
+        f"-I{nvrtc / 'include'}",
+    ]
+    command += ["-Xcompiler", "-pthread,-fpermissive", "-o", str(target), f"-L{attach.folder()}", "-lcuda", "-ldl"]
+    command += ["-Xlinker", f"-rpath={nvrtc / 'lib'}", "-Xlinker", str(nvrtc / "lib" / "libnvrtc.so.12")]
+    return _nvcc([*command, *sources])
+
+
+def workplace(path: Path, target: Path) -> Path:
+    """Where a sample of the driver API runs: beside what was built for it."""
+    return target.with_name(f"{path.name}.files")
 
 
 def run(target: Path, path: Path, gpu: str, seconds: int) -> tuple[str, float]:
@@ -93,6 +167,7 @@ def run(target: Path, path: Path, gpu: str, seconds: int) -> tuple[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--driver", action="store_true", help="samples of the driver API and of NVRTC")
     parser.add_argument("--gpu", default="a100")
     parser.add_argument("--arch", default="sm_80")
     parser.add_argument("--only", nargs="*")
@@ -102,16 +177,20 @@ def main() -> None:
     arguments = parser.parse_args()
     kept = arguments.build or Path(tempfile.mkdtemp(prefix="cuda-samples-"))
     kept.mkdir(parents=True, exist_ok=True)
+    kept = kept.resolve()
     results: dict[str, str] = {}
-    for path in candidates(arguments.folder):
+    for path in candidates(arguments.folder.resolve(), arguments.driver):
         if arguments.only and path.name not in arguments.only:
             continue
         target, spent = kept / path.name, 0.0
-        outcome = "" if target.is_file() else build(path, target, arguments.folder, arguments.arch)
+        make = build_driver if arguments.driver else build
+        outcome = "" if target.is_file() else make(path, target, arguments.folder.resolve(), arguments.arch)
         if outcome:
             outcome = f"does not build: {outcome}"
         else:
-            outcome, spent = run(target, path, arguments.gpu, arguments.seconds)
+            outcome, spent = run(
+                target, workplace(path, target) if arguments.driver else path, arguments.gpu, arguments.seconds
+            )
         results[path.name] = outcome
         print(f"{path.name:40} {spent:7.1f} s  {outcome}", flush=True)
         if arguments.json:

@@ -50,7 +50,8 @@ PACKED = {"SR_VIRTID": ("warpid", 8), "SR_VIRTCFG": ("nwarpid", 8)}
 def special(b: Emitter, o: Operand) -> Value:
     """The value of a special register."""
     name = o.name
-    if name == "SRZ":
+    if name in ("SRZ", "SR_LMEMHIOFF"):
+        # LMEMHIOFF: the offset in local memory down to which the stack may grow, which debug code asks on entry.
         return b.const(0)
     if name in SPECIAL_NAMES:
         return b.op("special", "i32", attr=SPECIAL_NAMES[name])
