@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+import warpwright as ww
 from bench.silicon import wgmma as source
+from bench.silicon import wgmma_cases
+from bench.silicon.wgmma import descriptor
 from tests.test_silicon import aligned, compiled_mma
 from warpwright.engine import numerics
+from warpwright.engine.wgmma import Descriptor
 
 DATA = Path(__file__).parent.parent / "bench" / "silicon" / "data"
 
@@ -43,3 +50,78 @@ def test_compiled_sums_as_the_card(kernel: str) -> None:
         buffer[: len(tile)] = tile
         run(buffer.ctypes.data)
         np.testing.assert_array_equal(buffer[: len(want)], want)
+
+
+CARD = wgmma_cases.cases()
+SOME = [0, 5, 13, 34, 56, 67, 70, 73, 97, 113, 116]
+"""Cases that the fast tests run: every kind of operand, placement and option once."""
+
+
+@pytest.fixture(scope="module")
+def stored() -> dict[str, np.ndarray]:
+    with np.load(DATA / "wgmma_cases.npz") as results:
+        return dict(results)
+
+
+def launched(chosen: list[int], engine: str, front_end: str = "sass") -> dict[int, np.ndarray]:
+    """What each case leaves in D's registers [lane, word]."""
+    gpu = ww.GPU("h200", timing="off", engine=engine, front_end=front_end)
+    module = gpu.compile(wgmma_cases.module([CARD[n] for n in chosen]))
+    found = {}
+    for place, n in enumerate(chosen):
+        case = CARD[n]
+        memory, lanes = case.inputs(n)
+        module[f"c{place}"][1, 128](memory, lanes, *map(np.uint64, case.descriptors()), np.uint32(case.keeps))
+        found[n] = lanes[:, : case.words]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("engine", "front_end"), [("interpreter", "sass"), ("compiled", "sass"), ("interpreter", "ptx")]
+)
+def test_products_as_the_card(stored: dict[str, np.ndarray], engine: str, front_end: str) -> None:
+    for n, result in launched(SOME, engine, front_end).items():
+        np.testing.assert_array_equal(result, stored[f"c{n}"], err_msg=str(CARD[n]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("engine", "front_end"), [("interpreter", "sass"), ("compiled", "sass"), ("compiled", "ptx")])
+def test_all_products_as_the_card(stored: dict[str, np.ndarray], engine: str, front_end: str) -> None:
+    for n, result in launched(list(range(len(CARD))), engine, front_end).items():
+        np.testing.assert_array_equal(result, stored[f"c{n}"], err_msg=str(CARD[n]))
+
+
+def test_places_of_elements_as_the_card_reads_them() -> None:
+    with np.load(DATA / "wgmma_map.npz") as places:
+        for name in places.files:
+            kernel, word = name.split()
+            found = places[name].astype(np.int64)
+            size = 4 if "tf32" in kernel else 2
+            depth = 32 // size
+            index, k = (
+                np.arange(found.size // found.shape[0 if "_b_" in kernel else 1])[:, None],
+                np.arange(depth)[None],
+            )
+            descriptor = Descriptor.of(int(word, 16) & 0xFFFFFFFF, int(word, 16) >> 32)
+            if kernel.endswith("_1"):
+                expected = descriptor.transposed_places(index, k)
+            else:
+                expected = descriptor.places(index, k * size)
+            np.testing.assert_array_equal(found if "_a_" in kernel else found[:depth].T, expected // size, err_msg=name)
+
+
+def test_a_descriptor_beyond_shared_memory_is_a_fault() -> None:
+    case = CARD[0]
+    memory, lanes = case.inputs(0)
+    for engine in ("interpreter", "compiled"):
+        module = ww.GPU("h200", timing="off", engine=engine).compile(wgmma_cases.module([case]))
+        beyond = np.uint64(descriptor(131072, 16, 1024, 1))
+        with pytest.raises(ww.MemoryFaultError, match="shared"):
+            module["c0"][1, 128](memory, lanes.copy(), beyond, beyond, np.uint32(1))
+
+
+@given(st.integers(0, 255), st.sampled_from(["e4m3", "e5m2"]))
+def test_small_floats_fit_into_halves(byte: int, element: str) -> None:
+    value = numerics.to_f64("f16", numerics.small_half(element, np.array([byte], np.uint32)))
+    kind = ml_dtypes.float8_e4m3fn if element == "e4m3" else ml_dtypes.float8_e5m2
+    np.testing.assert_array_equal(value, np.array([byte], np.uint8).view(kind).astype(np.float64))

@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 
 from bench.device import Card
+from bench.silicon import wgmma_cases
 from bench.silicon.check_mma import FORMATS, LOWEST
 from bench.silicon.check_mufu import _read
-from bench.silicon.wgmma import MAP_BYTES, MAP_N, SINGLES, SUMS, K, sources, timed
+from bench.silicon.wgmma import MAP_BYTES, MAP_N, SUMS, K, descriptor, sources, timed
 
 HERE = Path(__file__).parent
 CODES = {**FORMATS, "e4m3": 4, "e5m2": 5}
@@ -95,10 +96,6 @@ def sums(card: Card, folder: Path, batches: int, kept: dict[str, np.ndarray]) ->
     return report
 
 
-def descriptor(at: int, leading: int, stride: int, mode: int, base: int = 0) -> int:
-    return at >> 4 | leading >> 4 << 16 | stride >> 4 << 32 | base << 49 | mode << 62
-
-
 def places() -> list[tuple[str, int]]:
     """(kernel, descriptor) of every map."""
     found = []
@@ -136,11 +133,12 @@ def maps(card: Card, folder: Path) -> dict[str, np.ndarray]:
 
 
 def times(card: Card, folder: Path) -> dict[str, Any]:
+    """Cycles of a product while others follow, of all warpgroups together, and from the issue of a warpgroup's last to its end."""
     module = card.load((folder / "wgmma_time.cubin").read_bytes())
     out = card.alloc(256)
     found: dict[str, Any] = {}
     for name in timed():
-        for warpgroups in (1, 2, 3):
+        for warpgroups in (1, 2) if timed()[name][1] == 256 else (1, 2, 3):
             spans = []
             for count in (16, 48):
                 best = 1 << 40
@@ -148,11 +146,24 @@ def times(card: Card, folder: Path) -> dict[str, Any]:
                     module.launch(name, 1, 128 * warpgroups, [out, np.int32(count), np.int32(0)], 49152 + 1024)
                     best = min(best, int(out.read(np.uint32, 8 * warpgroups)[::2].max()))
                 spans.append(best)
-            found[f"{name} x{warpgroups}"] = (spans[1] - spans[0]) / (32 * 4 * warpgroups)
-    for n, registers in SINGLES:
-        name = f"single_{n}_{'rs' if registers else 'ss'}"
-        module.launch(name, 1, 128, [out], 49152 + 1024)
-        found[name] = out.read(np.uint32, 8)[::2].tolist()
+            each = (spans[1] - spans[0]) / (32 * 4)
+            found[f"{name} x{warpgroups}"] = {"cycles": each / warpgroups, "last": spans[0] - 63 * each}
+    return found
+
+
+def results(card: Card, folder: Path) -> dict[str, np.ndarray]:
+    """The lanes' words after every case of ``wgmma_cases``."""
+    loaded = card.load((folder / "wgmma_cases.cubin").read_bytes())
+    found = {}
+    for n, case in enumerate(wgmma_cases.cases()):
+        memory, lanes = case.inputs(n)
+        into, held = card.upload(memory), card.upload(lanes)
+        given = [into, held, *(np.uint64(d) for d in case.descriptors()), np.uint32(case.keeps)]
+        loaded.launch(f"c{n}", 1, 128, given)
+        words = held.read(np.uint32, lanes.size).reshape(lanes.shape)
+        found[f"c{n}"] = words[:, : case.words]
+        into.free()
+        held.free()
     return found
 
 
@@ -161,13 +172,15 @@ def main() -> None:
     parser.add_argument("what", choices=["prepare", "run"])
     parser.add_argument("--to", "--from", dest="folder", type=Path, default=Path("build/wgmma"))
     parser.add_argument("--batches", type=int, default=4, help="of 2**18 tiles")
-    parser.add_argument("--parts", nargs="+", default=["times", "map", "sums"])
+    parser.add_argument("--parts", nargs="+", default=["times", "map", "cases", "sums"])
     parser.add_argument("--out", type=Path, default=Path("build/wgmma_h200"))
     arguments = parser.parse_args()
     if arguments.what == "prepare":
-        from warpwright.toolchain import compile_source
+        from warpwright.toolchain import compile_source, link_ptx
 
         arguments.folder.mkdir(parents=True, exist_ok=True)
+        cases = link_ptx(wgmma_cases.module(wgmma_cases.cases()), "90a")
+        (arguments.folder / "wgmma_cases.cubin").write_bytes(cases.cubin)
         for name, source in {**sources(), "check_mma": (HERE / "check_mma.cu").read_text()}.items():
             cubin = compile_source(source, "90a" if name != "check_mma" else 90).cubin
             (arguments.folder / f"{name}.cubin").write_bytes(cubin)
@@ -179,6 +192,8 @@ def main() -> None:
         report["cycles_per_product"] = times(card, arguments.folder)
     if "map" in arguments.parts:
         np.savez_compressed(arguments.out / "wgmma_map.npz", **maps(card, arguments.folder))
+    if "cases" in arguments.parts:
+        np.savez_compressed(arguments.out / "wgmma_cases.npz", **results(card, arguments.folder))
     kept: dict[str, np.ndarray] = {}
     if "sums" in arguments.parts:
         report["sums"] = sums(card, arguments.folder, arguments.batches, kept)

@@ -2,7 +2,7 @@
 
 ``sums``: in[tile][register][lane] as for mma.cu; four tiles are a warpgroup's and share the B of the first.
 ``map``: D shows which place of shared memory each element of B (or A) comes from: the other operand picks it out.
-``time``: clocks of a loop of four products, and of one alone.
+``time``: clocks of a loop of four products.
 """
 
 from __future__ import annotations
@@ -18,6 +18,12 @@ SUMS: dict[str, tuple[str, str, str]] = {
 K = {"f16": 16, "bf16": 16, "tf32": 8, "e4m3": 32, "e5m2": 32, "s8": 32, "u8": 32, "b1": 256}
 """Depth of one product: 32 bytes."""
 FLOATS = ("f16", "bf16", "tf32", "e4m3", "e5m2")
+
+
+def descriptor(at: int, leading: int, stride: int, mode: int, base: int = 0) -> int:
+    """A matrix descriptor: offsets in bytes, mode 0 none, 1 128 bytes, 2 64, 3 32."""
+    return at >> 4 | leading >> 4 << 16 | stride >> 4 << 32 | base << 49 | mode << 62
+
 
 HEAD = """
 typedef unsigned long long Q;
@@ -197,7 +203,7 @@ def time_kernel(name: str) -> str:
     arrays = " ".join(f"unsigned d{s}[{count}]; for (int i = 0; i < {count}; i++) d{s}[i] = 0;" for s in sets_of)
     total = " ".join(f"for (int i = 0; i < {count}; i++) total += d{s}[i];" for s in sets_of)
     return f"""
-extern "C" __global__ void __launch_bounds__(384) {name}(unsigned *out, int count, int zero) {{
+extern "C" __global__ void __launch_bounds__({256 if n == 256 else 384}) {name}(unsigned *out, int count, int zero) {{
   extern __shared__ unsigned raw[];
   for (unsigned i = threadIdx.x; i < 12288; i += blockDim.x) raw[i] = 0;
   unsigned base = base_of(raw) + 1023 & ~1023u, meta, a[4];
@@ -218,38 +224,10 @@ extern "C" __global__ void __launch_bounds__(384) {name}(unsigned *out, int coun
 """
 
 
-def single_kernel(n: int, registers: bool) -> str:
-    """One product, from before its fence to behind the wait."""
-    types = ("f16", "f16", "f32")
-    name = f"single_{n}_{'rs' if registers else 'ss'}"
-    return f"""
-extern "C" __global__ void {name}(unsigned *out) {{
-  extern __shared__ unsigned raw[];
-  for (unsigned i = threadIdx.x; i < 12288; i += blockDim.x) raw[i] = 0;
-  unsigned base = base_of(raw) + 1023 & ~1023u, a[4] = {{0, 0, 0, 0}}, d[{n // 2}], best = ~0u, total = 0;
-  Q qa = plain(base, 16, 1024) | 1ull << 62, qb = plain(base + 8192, 16, 1024) | 1ull << 62;
-  for (int i = 0; i < {n // 2}; i++) d[i] = 0;
-  PROXY
-  for (int n = 0; n < 8; n++) {{
-    __syncthreads();
-    unsigned start = clock();
-    FENCE {product(types, n, "d", "a" if registers else "qa", "qb", registers)} COMMIT WAIT
-    unsigned took = clock() - start;
-    best = took < best ? took : best;
-  }}
-  for (int i = 0; i < {n // 2}; i++) total += d[i];
-  if (threadIdx.x % 32 == 0) {{ out[threadIdx.x / 16] = best; out[threadIdx.x / 16 + 1] = total; }}
-}}
-"""
-
-
-SINGLES = [(n, r) for n in (8, 32, 64, 128, 256) for r in (False, True)]
-
-
 def sources() -> dict[str, str]:
     """CUDA source by module."""
     return {
         "wgmma_sums": HEAD + "".join(map(sums_kernel, SUMS)),
         "wgmma_map": "#include <cuda_fp16.h>\n" + HEAD + map_kernels(),
-        "wgmma_time": HEAD + "".join(map(time_kernel, timed())) + "".join(single_kernel(n, r) for n, r in SINGLES),
+        "wgmma_time": HEAD + "".join(map(time_kernel, timed())),
     }

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine import numerics
+from warpwright.engine import numerics, wgmma
 from warpwright.engine.blocks import recorded_accesses
 from warpwright.engine.interpreter_memory import mask_bits
-from warpwright.isa.ops import Lowered, Op
+from warpwright.isa.ops import Access, GroupProduct, Lowered, Op
 
 Array = npt.NDArray[Any]
 BITS = {"i1": 1, "i8": 8, "i16": 16, "f16": 16, "bf16": 16, "i32": 32, "f32": 32, "i64": 64, "f64": 64}
@@ -135,6 +135,14 @@ def mma(attr: Any, *arguments: Array) -> Array:
     return np.stack(registers + [np.zeros(32, np.uint32)] * (4 - len(registers)))
 
 
+def group_product(how: GroupProduct, arguments: Sequence[Array], warp: Any, m: Array) -> Array:
+    def read(addresses: Array, size: int) -> Array:
+        words: Array = warp.load(addresses, Access("shared", size), m, False)
+        return words
+
+    return np.stack(wgmma.product(how, arguments, read))
+
+
 HELPERS: dict[str, Any] = {
     "np": np,
     "N": numerics,
@@ -142,6 +150,7 @@ HELPERS: dict[str, Any] = {
     **{f.__name__: f for f in (shl, lshr, ashr, sext, umulhi, smulhi, clz, bitreverse, lop3, prmt, full, match_any)},
     "redux": redux,
     "mma": mma,
+    "group_product": group_product,
 }
 
 INFIX = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^"}
@@ -366,6 +375,9 @@ class Writer:
 
     def op_mma(self, op: Op, a: Sequence[str]) -> str:
         return f"mma({self.name(op.attr)}, {', '.join(a)})"
+
+    def op_wgmma(self, op: Op, a: Sequence[str]) -> str:
+        return f"group_product({self.name(op.attr)}, [{', '.join(a)}], w, m)"
 
     def op_service(self, op: Op, a: Sequence[str]) -> str:
         return f"w.service({op.attr!r}, [{', '.join(a)}], m)"

@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-TYPES = ("i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64", "i32x2", "i32x4", "void")
+TYPES = ("i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64", "i32x2", "i32x4", "words", "void")
 INTEGERS = ("i1", "i8", "i16", "i32", "i64")
 FLOATS = ("f16", "bf16", "f32", "f64")
 
@@ -86,7 +86,7 @@ OPS: dict[str, Signature] = {
     "pack64":       Signature("i32 i32", "i64", "pure", "args[1]:args[0] (low word first)"),
     "pack2":        Signature("i32 i32", "i32x2", "pure", ""),
     "pack4":        Signature("i32 i32 i32 i32", "i32x4", "pure", ""),
-    "extract":      Signature("*", "i32", "pure", "word attr of an i32x2, i32x4 or i64"),
+    "extract":      Signature("*", "i32", "pure", "word attr of an i32x2, i32x4, words or i64"),
     # integers
     "add":          Signature("T T", "T", "pure", ""),
     "sub":          Signature("T T", "T", "pure", ""),
@@ -135,6 +135,7 @@ OPS: dict[str, Signature] = {
     "redux":        Signature("i32", "i32", "warp", "attr: add umin umax smin smax and or xor over exec lanes (uniform)"),
     "first_lane":   Signature("T", "T", "warp", "value of the lowest exec lane (R2UR; uniform)"),
     "mma":          Signature("i32 ...", "i32x4", "warp", "attr: (shape 'm16n8k16', a/b type, c/d type, n_a, n_b, n_c registers, architecture): args a.. b.. c.. [metadata of a sparse shape, engine/fragments.py]; d in words"),
+    "wgmma":        Signature("i32 ...", "words", "memory", "attr: GroupProduct: 16 rows of a warpgroup's product: the words of D; args: the warp's number in its group, A (4 words, or a descriptor's 2), B's descriptor (2), [metadata], C"),
     # memory.  attr: Access
     "load":         Signature("* ...", "T", "memory", "i8/i16/i32 for 1, 2, 4 bytes, i32x2 for 8, i32x4 for 16; lanes where the i1 args[1] is false (when given) access nothing and get 0"),
     "store":        Signature("* *", "void", "memory", "address, value (same types as load)"),
@@ -189,6 +190,39 @@ class Access(NamedTuple):
     """Atomics: i32 i64 f32 f64 f16x2 bf16x2."""
     cache: str = ""
     """Cache operator as printed (EF, EL, LU, CONSTANT, BYPASS …); timing reads it."""
+
+
+class GroupProduct(NamedTuple):
+    """Attribute of ``wgmma``: operands of 32 bytes of depth (64 of B for a sparse product) from shared memory."""
+
+    n: int
+    """Columns: a multiple of 8."""
+    element: str
+    """Of A and B: f16 bf16 tf32 e4m3 e5m2 s8 u8 b1, or those of both (``e4m3e5m2``, ``s8u8``)."""
+    accumulator: str
+    """f16 f32 s32."""
+    arch: int
+    shared_a: bool
+    """A comes from shared memory too."""
+    transposed: tuple[bool, bool] = (False, False)
+    """A, B: elements that follow each other in memory follow along m or n, not along k."""
+    negated: tuple[bool, bool] = (False, False)
+    selector: int = -1
+    """Of a sparse product: which lanes hold the metadata (PTX's selector)."""
+
+    @property
+    def tile(self) -> tuple[str, str, str, int, int, int, int]:
+        """Attribute of the ``mma`` that gives 8 columns."""
+        width = {"f16": 16, "bf16": 16, "tf32": 32, "b1": 1}.get(self.element, 8)
+        sparse = self.selector >= 0
+        shape = f"m16n8k{256 // width * (2 if sparse else 1)}" + (f".sp{self.selector}" if sparse else "")
+        n_c = 2 if self.accumulator == "f16" else 4
+        return shape, self.element, self.accumulator, 4, 4 if sparse else 2, n_c, self.arch
+
+    @property
+    def sign_bits(self) -> int:
+        """The sign of every element of a word."""
+        return {"f16": 0x80008000, "bf16": 0x80008000, "tf32": 0x80000000}.get(self.element, 0x80808080)
 
 
 @dataclass(slots=True)

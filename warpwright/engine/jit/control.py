@@ -11,6 +11,7 @@ from collections.abc import Container
 from warpwright.engine.abi import BLOCK, LAUNCH, SPILL_HEADER_BYTES, WARP, FaultKind, Status
 from warpwright.engine.blocks import recorded_accesses
 from warpwright.engine.jit import cold
+from warpwright.engine.jit import group_products as gr
 from warpwright.engine.jit import lanes as ln
 from warpwright.engine.jit import trace as tr
 from warpwright.engine.jit.arithmetic import canonical_word, emit_pure
@@ -129,6 +130,8 @@ class WarpFunction:
             w.emit(f"%{name} = alloca {type}")
         w.emit(f"%lane_addresses = alloca [{cold.SCRATCH_BYTES} x i8], align 64")
         w.emit(f"%lane_values = getelementptr i8, ptr %lane_addresses, i64 {cold.VALUES_AT}")
+        if size := gr.scratch_bytes(w.lowered):
+            w.emit(f"%group_values = alloca [{size} x i8], align 64")
         w.emit(f"%needs = getelementptr i8, ptr %lane_addresses, i64 {cold.NEEDS_AT}")
         w.emit(f"%noted_exec = getelementptr i8, ptr %needs, i64 {cold.NEEDS['exec'][0]}")
         w.emit(f"%launch = load ptr, ptr {w.field('%warp', WARP['launch'])}")
@@ -609,6 +612,8 @@ class WarpFunction:
             return emit_texture(w, op, args)
         if name == "mma":
             return ln.mma(w, op, args)
+        if name == "wgmma":
+            return gr.group_product(w, op, args)
         if name == "special64":
             return ln.special64(w, op.attr)
         assert isinstance(known, Shape | tuple)

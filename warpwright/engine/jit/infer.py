@@ -225,7 +225,7 @@ def infer(op: Op, args: list[Known], types: Sequence[str], setting: Setting, ass
     if name in ("pack2", "pack4", "pack64"):
         return tuple(args)  # type: ignore[arg-type]
     if name == "extract":
-        parts = words(args[0], {"i32x2": 2, "i32x4": 4, "i64": 2}[types[0]])
+        parts = words(args[0], {"i32x2": 2, "i32x4": 4, "i64": 2}.get(types[0], 0))
         return parts[int(op.attr)]
     flat = [
         pack(a) if isinstance(a, tuple) and not isinstance(a, Shape) and len(a) == 2 and t == "i64" else a
@@ -241,6 +241,8 @@ def infer(op: Op, args: list[Known], types: Sequence[str], setting: Setting, ass
         return _load_const(op, flat[0], setting)
     if name in ("mma", "texture"):
         return (VECTOR,) * 4
+    if name == "wgmma":
+        return (VECTOR,) * (op.attr.n // 8 * op.attr.tile[5])
     if name == "atomic":
         return VECTOR
     plain: list[Shape] = [a for a in flat if isinstance(a, Shape)]

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from warpwright.engine.jit import cold, silicon
 from warpwright.engine.jit.atomic_functions import atomic_function
 from warpwright.engine.jit.exchange import EXCHANGE
+from warpwright.engine.jit.group_products import group_function
 from warpwright.engine.jit.rounding import directed_function
 from warpwright.engine.jit.scheduler import RUN_BLOCKS
 from warpwright.engine.jit.serve import EXACT
@@ -23,6 +24,7 @@ SHARED = (
 MAKERS: dict[str, Callable[[str], tuple[str, dict[str, str]]]] = {
     "ww_atomic_": atomic_function,
     "ww_mma_": mma_function,
+    "ww_wgmma_": group_function,
     "ww_mufu_": silicon.function,
     "ww_": directed_function,
 }

@@ -25,6 +25,7 @@ from warpwright.isa.ptx import (  # noqa: F401  (importing a meaning module fill
     meaning_tensor,
     meaning_video,
     meaning_warp,
+    meaning_wgmma,
 )
 from warpwright.isa.ptx.flow import Block, Step, ends_run, reconverge, split_blocks
 from warpwright.isa.ptx.frames import (

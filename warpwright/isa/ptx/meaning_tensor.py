@@ -3,7 +3,7 @@
 ``mma.sync`` is the common operation fragment for fragment.  The layout of wmma's fragments is the machine's own affair;
 here they are those of ``mma.sync``: m16n16k16 is two m16n8k16 side by side, m8n32k16 four of which the lower rows
 are empty, m32n8k16 two one above the other.  Registers that a fragment has beyond that hold zero.
-f64 products (m8n8k4) are sums by fma in the order of k, which exchange their operands between lanes.
+8-bit floats' ``mma`` is refused: sm_90 has no unit for it, its machine code converts.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from warpwright.isa import tensor
 from warpwright.isa.ops import Access, Value
 from warpwright.isa.ptx.meaning import Emitter, meaning, only, types_of, unsupported
 from warpwright.isa.ptx.meaning_memory import locate, offset_by, read, space_of, split_words
 from warpwright.isa.ptx.meaning_warp import gather
-from warpwright.isa.ptx.syntax import BITS, Instruction, Operand, Vector
+from warpwright.isa.ptx.syntax import BITS, Immediate, Instruction, Negated, Operand, Vector
 
 LAYOUTS = ("row", "col")
+NARROW = ("s4", "u4", "b1")
 ELEMENTS = ("f16", "bf16", "tf32", "s8", "u8")
 SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)$")
 SPACES = ("global", "shared", "shared::cta", "shared::cluster")
@@ -28,6 +30,11 @@ def shape_of(i: Instruction) -> str:
     if found is None:
         raise unsupported(f"{i.opcode} without a shape")
     return found
+
+
+def element_types(i: Instruction) -> list[str]:
+    """The types among the modifiers, those that no register has included."""
+    return [m for m in i.modifiers if m in BITS or m in NARROW]
 
 
 def extents(shape: str) -> tuple[int, int, int]:
@@ -50,74 +57,81 @@ def write(b: Emitter, o: Operand, words: list[Value]) -> None:
         b.result(item, word)
 
 
-def multiply(
-    b: Emitter, shape: str, element: str, sum_type: str, x: list[Value], y: list[Value], z: list[Value]
-) -> list[Value]:
-    """One operation; the words of its result."""
-    attr = (shape, element, sum_type, len(x), len(y), len(z), b.arch)
-    result = b.op("mma", "i32x4", *x, *y, *z, attr=attr)
-    return [b.op("extract", "i32", result, attr=n) for n in range(len(z))]
-
-
 @meaning("mma")
 def mma(i: Instruction, b: Emitter) -> None:
-    """``mma.sync.aligned.shape.alayout.blayout.dtype.atype.btype.ctype d, a, b, c``."""
+    """``mma[.sp].sync.aligned.shape.alayout.blayout.dtype.atype.btype.ctype d, a, b, c[, metadata, selector]``."""
     shape = shape_of(i)
-    only(i, "sync", "aligned", "satfinite", "xor", "and", "popc", *LAYOUTS, shape)
-    types = types_of(i)
-    if len(types) != 4 or "satfinite" in i.modifiers or "popc" in i.modifiers:
+    only(
+        i, "sp", "sp::ordered_metadata", "sync", "aligned", "satfinite", "xor", "and", "popc", *LAYOUTS, *NARROW, shape
+    )
+    types = element_types(i)
+    if len(types) != 4:
         raise unsupported(f"{i.name}")
     to, first, second, addend = types
-    d, x, y, z = i.operands
+    d, x, y, z, *sparse = i.operands
     gather(b, None)
     if first == "f64":
-        write_f64(b, i, d, product_f64(b, x, y, z))
+        left, right, total = words_f64(b, x), words_f64(b, y), words_f64(b, z)
+        write_f64(b, i, d, tensor.doubles(b, b.arch, shape, left, right, total))
         return
-    mixed = {first, second} == {"s8", "u8"}
-    if (first != second and not mixed) or first not in ELEMENTS or to != addend:
-        raise unsupported(f"operands of types {', '.join(types)}")
     left, right, total = registers(b, x), registers(b, y), registers(b, z)
-    sum_type = {"s32": "s32", "f32": "f32", "f16": "f16"}[to]
-    if shape == "m8n8k4":
-        layouts = [m for m in i.modifiers if m in LAYOUTS]
-        words = []
-        for n in range(len(total) // 2):
-            part = f"m8n8k4.{layouts[0]}.{layouts[1]}.{n}"
-            words += multiply(b, part, first, sum_type, left, right, total[2 * n : 2 * n + 2])
-        write(b, d, words)
+    chosen = []
+    if sparse:
+        chosen = [b.source(sparse[0], "b32")]
+        shape += f".sp{number(sparse[1])}"
+    if to == "s32":
+        if first == "b1":
+            write(b, d, tensor.bit_counts(b, b.arch, shape, "and" in i.modifiers, left, right, total))
+            return
+        saturates = "satfinite" in i.modifiers
+        write(b, d, tensor.integers(b, b.arch, shape, (first, second), (left, right, total), saturates, chosen))
         return
-    write(b, d, multiply(b, shape, first + second if mixed else first, sum_type, left, right, total))
+    if first != second or first not in ELEMENTS:
+        raise unsupported(f"operands of types {', '.join(types)}")
+    if shape == "m8n8k4":
+        write(b, d, quad_product(b, i, types, (left, right, total)))
+        return
+    if to != addend:
+        raise unsupported(f"operands of types {', '.join(types)}")
+    write(b, d, tensor.product(b, b.arch, (shape, first, to), left, right, total, chosen))
+
+
+def quad_product(b: Emitter, i: Instruction, types: list[str], words: tuple[list[Value], ...]) -> list[Value]:
+    """Volta's m8n8k4, by its machine's steps."""
+    to, element, _, addend = types
+    if to != addend:
+        raise unsupported(f"operands of types {', '.join(types)}")
+    left, right, total = words
+    layouts = [m for m in i.modifiers if m in LAYOUTS]
+    found = []
+    for n in range(len(total) // 2):
+        part = f"m8n8k4.{layouts[0]}.{layouts[1]}.{n}"
+        found += tensor.product(b, b.arch, (part, element, to), left, right, total[2 * n : 2 * n + 2], [])
+    return found
+
+
+def number(o: Operand) -> int:
+    """An operand that the instruction holds itself."""
+    if isinstance(o, Negated) and o.sign == "-":
+        return -number(o.operand)
+    if not isinstance(o, Immediate) or o.float_bits:
+        raise unsupported("an immediate operand that is no integer")
+    return o.bits
 
 
 # --- f64 ------------------------------------------------------------------------------------------
-def exchange64(b: Emitter, value: Value, lane: Value) -> Value:
-    """The f64 of another lane."""
-    words = b.high_low(b.bitcast(value, "i64"))
-    moved = [b.op("shuffle", "i32", word, lane) for word in words]
-    return b.bitcast(b.op("pack64", "i64", *moved), "f64")
+def words_f64(b: Emitter, o: Operand) -> list[Value]:
+    """Both words of each f64 of a fragment."""
+    if not isinstance(o, Vector):
+        raise unsupported("a fragment that is no list of registers")
+    return [word for item in o.items for word in b.high_low(b.bitcast(b.source(item, "f64"), "i64"))]
 
 
-def product_f64(b: Emitter, x: Operand, y: Operand, z: Operand) -> list[Value]:
-    """m8n8k4: lane 4g + t holds A[g][t], B[t][g] and C[g][2t], C[g][2t + 1]."""
-    if not (isinstance(x, Vector) and isinstance(y, Vector) and isinstance(z, Vector)) or len(x.items) != 1:
-        raise unsupported("a product of f64 other than m8n8k4")
-    left, right = b.source(x.items[0], "f64"), b.source(y.items[0], "f64")
-    sums = [b.source(o, "f64") for o in z.items]
-    lane = b.op("special", "i32", attr="laneid")
-    row, column = b.and_(lane, b.const(28)), b.shl(b.and_(lane, b.const(3)), b.const(3))
-    for k in range(4):
-        a = exchange64(b, left, b.add(row, b.const(k)))
-        for n in range(2):
-            other = exchange64(b, right, b.add(column, b.const(4 * n + k)))
-            sums[n] = b.op("fma", "f64", a, other, sums[n], attr="rn")
-    return [b.op("canonical_nan", "f64", s) for s in sums]
-
-
-def write_f64(b: Emitter, i: Instruction, d: Operand, values: list[Value]) -> None:
-    if not isinstance(d, Vector) or len(d.items) != len(values):
-        raise unsupported(f"{i.name} with {len(values)} results")
-    for item, value in zip(d.items, values, strict=True):
-        b.result(item, value)
+def write_f64(b: Emitter, i: Instruction, d: Operand, words: list[Value]) -> None:
+    if not isinstance(d, Vector) or 2 * len(d.items) != len(words):
+        raise unsupported(f"{i.name} with {len(words) // 2} results")
+    for n, item in enumerate(d.items):
+        b.result(item, b.bitcast(b.op("pack64", "i64", *words[2 * n : 2 * n + 2]), "f64"))
 
 
 # --- wmma -----------------------------------------------------------------------------------------
@@ -285,7 +299,7 @@ def wmma_multiply(i: Instruction, b: Emitter) -> None:
         for across in tiles("b", shape, per):
             mine = right[across.first : across.first + 8 * k // (32 * per)]
             c = total[len(words) : len(words) + held] + [zero] * (whole - held)
-            words += multiply(b, f"m16n8k{k}", element, sum_type, own, mine, c)[:held]
+            words += tensor.product(b, b.arch, (f"m16n8k{k}", element, sum_type), own, mine, c, [])[:held]
     write(b, d, narrowed(b, words) if to == "f16" and not in_half else words)
 
 

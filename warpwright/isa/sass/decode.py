@@ -33,6 +33,7 @@ from warpwright.isa.sass import (
     tables_texture,
     tables_uniform,
     tables_warp,
+    tables_wgmma,
 )
 from warpwright.isa.sass.fields import FIRST_ARCH, LAST_ARCH, NEXT, Form, Row, UndefinedField, control
 
@@ -48,6 +49,7 @@ ROWS: tuple[Row, ...] = (
     *tables_control.ROWS,
     *tables_warp.ROWS,
     *tables_tensor.ROWS,
+    *tables_wgmma.ROWS,
     *tables_texture.ROWS,
     *tables_uniform.ROWS,
 )
@@ -81,18 +83,6 @@ NOT_MODELLED: dict[str, tuple[int, ...]] = {
         *range(0xF97, 0xF9E),
     ),
     "the bulk copies (UBLKCP, UTMALDG; cp.async.bulk)": (*range(0x3B4, 0x3BD), 0x5B4, 0x5B8, 0x9B7, 0x9B9),
-    "the warp-group matrix instructions (HGMMA; wgmma)": (
-        0x9C5,
-        0x9F0,
-        0x9F1,
-        0x9F2,
-        0x9F3,
-        0xDF0,
-        0xDF1,
-        0xDF2,
-        0xDF3,
-        0xD5E,
-    ),
 }
 """Opcode bits (as nvdisasm reads them) of whole families that the tables leave out, for an error that names them."""
 

@@ -18,6 +18,7 @@ from warpwright.isa.sass import (  # noqa: F401  (importing a meaning module fil
     meaning_service,
     meaning_tensor,
     meaning_texture,
+    meaning_wgmma,
 )
 from warpwright.isa.sass.meaning import MEANINGS, Emitter, UnsupportedInstruction
 from warpwright.isa.sass.meaning_pairs import fuse

@@ -48,9 +48,15 @@ def addend(b: Emitter, o: Operand) -> Value:
 
 @meaning("IADD3", "UIADD3")
 def IADD3(i: Instruction, b: Emitter) -> None:
-    only(i, "X", "U32")
+    only(i, "X", "U32", "64")
     s = split(i)
     assert s.destination is not None
+    if "64" in i.modifiers:
+        if "X" in i.modifiers or any(p.index != 7 for p in s.predicates_out):
+            raise unsupported(f"{i.opcode}.64 with a carry")
+        x, y, z = (src64(b, o) for o in s.sources)
+        set64(b, s.destination, b.add(b.add(x, y), z))
+        return
     carries_out = [(n, p) for n, p in enumerate(s.predicates_out) if p.index != 7]
     carries_in = [p for p in s.predicates_in if not is_false(p)]
     if not carries_out:

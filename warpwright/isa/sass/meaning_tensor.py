@@ -9,30 +9,24 @@ The shape in the operation's attribute names all of it: ``m8n8k4.row.col.2``.
 
 from __future__ import annotations
 
+from warpwright.isa import tensor
 from warpwright.isa.ops import Value
 from warpwright.isa.program import RZ, Instruction, Operand
 from warpwright.isa.sass.meaning import Emitter, is_predicate, meaning, only, raw32, set32, unsupported
+from warpwright.isa.tensor import fragment_registers
 
 SHAPES = {
     **{"1688": "m16n8k8", "16816": "m16n8k16", "1684": "m16n8k4", "16832": "m16n8k32", "8816": "m8n8k16"},
     "16864": "m16n8k64",
 }
 STEPS = ("STEP0", "STEP1", "STEP2", "STEP3")
-BITS = {"f16": 16, "bf16": 16, "tf32": 32, "s8": 8, "u8": 8, "f64": 64}
+BITS = {"f16": 16, "bf16": 16, "tf32": 32}
 
 
 def registers(b: Emitter, o: Operand, count: int) -> list[Value]:
     if o.index == RZ:
         return [b.const(0)] * count
     return [raw32(b, o, n) for n in range(count)]
-
-
-def fragment_registers(shape: str, bits: int) -> tuple[int, int]:
-    """32-bit registers of A and of B for one lane; of a sparse shape, A holds half of its depth."""
-    m, rest = shape[1:].split("n")
-    n, depth = rest.split("k")
-    k, *sparse = depth.split(".")
-    return int(m) * int(k) * bits // (2048 if sparse else 1024), int(n) * int(k) * bits // 1024
 
 
 def metadata(b: Emitter, i: Instruction) -> tuple[str, list[Value]]:
@@ -52,8 +46,7 @@ def emit(b: Emitter, i: Instruction, shape: str, elements: tuple[str, str], accu
     n_a, n_b = (2, 2) if shape.startswith("m8n8k4.") else fragment_registers(shape, BITS[elements[0]])
     args = registers(b, x, n_a) + registers(b, y, n_b) + registers(b, z, n_c) + chosen
     result = b.op("mma", "i32x4", *args, attr=(shape, element, accumulator, n_a, n_b, n_c, b.arch))
-    for n in range(n_c):
-        set32(b, Operand(d.kind, d.index + n), b.op("extract", "i32", result, attr=n))
+    write(b, d, [b.op("extract", "i32", result, attr=n) for n in range(n_c)])
 
 
 @meaning("HMMA")
@@ -75,116 +68,61 @@ def HMMA(i: Instruction, b: Emitter) -> None:
     emit(b, i, shape, (element, element), accumulator, 2 if accumulator == "f16" else 4)
 
 
-def product(
-    b: Emitter, shape: str, element: str, x: list[Value], y: list[Value], z: list[Value], chosen: list[Value]
-) -> list[Value]:
-    """One integer ``mma`` of bytes: the words of its result; ``chosen``: a sparse one's metadata."""
-    result = b.op("mma", "i32x4", *x, *y, *z, *chosen, attr=(shape, element, "s32", len(x), len(y), len(z), b.arch))
-    return [b.op("extract", "i32", result, attr=n) for n in range(len(z))]
+NIBBLE_SHAPES = {"8832": "m8n8k32", "16832": "m16n8k32", "16864": "m16n8k64", "168128": "m16n8k128"}
+BIT_SHAPES = {"88128": "m8n8k128", "168128": "m16n8k128", "168256": "m16n8k256"}
 
 
-def nibbles(b: Emitter, word: Value, odd: bool, signed: bool) -> Value:
-    """The four even or odd nibbles of a word as bytes."""
-    low = b.and_(b.lshr(word, b.const(4)) if odd else word, b.const(0x0F0F0F0F))
-    if not signed:
-        return low
-    # 0x08 * 0x1E = 0xF0: the sign copied upwards within each byte.
-    return b.or_(low, b.mul(b.and_(low, b.const(0x08080808)), b.const(0x1E)))
+def operands(
+    i: Instruction, b: Emitter, shape: str, bits: int, n_c: int
+) -> tuple[Operand, list[Value], list[Value], list[Value]]:
+    """D, and the words of A, B and C."""
+    d, x, y, z = [o for o in i.operands if not is_predicate(o)][:4]
+    n_a, n_b = fragment_registers(shape, bits)
+    return d, registers(b, x, n_a), registers(b, y, n_b), registers(b, z, n_c)
 
 
-def saturated_sum(b: Emitter, x: Value, y: Value) -> Value:
-    total = b.add(x, y)
-    overflow = b.and_(b.xor(total, x), b.xor(total, y))
-    limit = b.xor(b.ashr(x, b.const(31)), b.const(0x7FFFFFFF))
-    return b.select(b.icmp("slt", overflow, b.const(0)), limit, total)
-
-
-NIBBLE_SHAPES = {"8832": "m8n8k16", "16832": "m16n8k16", "16864": "m16n8k32", "168128": "m16n8k64"}
-"""Four-bit shapes by the byte shape of as many registers."""
-BIT_SHAPES = {"88128": "m8n8k16", "168128": "m16n8k16", "168256": "m16n8k32"}
+def write(b: Emitter, d: Operand, words: list[Value]) -> None:
+    for n, word in enumerate(words):
+        set32(b, Operand(d.kind, d.index + n), word)
 
 
 @meaning("IMMA")
 def IMMA(i: Instruction, b: Emitter) -> None:
-    """Products of bytes; of nibbles as the even ones plus the odd ones, which A and B hold in the same places.
-
-    SAT saturates the sum with C: the product itself cannot overflow.  The metadata of sparse nibbles chooses pairs: bytes.
-    """
     only(i, *SHAPES, *NIBBLE_SHAPES, "SP", "S8", "U8", "S4", "U4", "SAT")
     kinds = [m.lower() for m in i.modifiers if m in ("S8", "U8", "S4", "U4")]
     kinds += [s[1:].lower() for o in i.operands for s in (o.suffix,) if s in (".S8", ".U8")]
-    small = kinds[0][1] == "4"
-    shapes = NIBBLE_SHAPES if small else SHAPES
+    bits = int(kinds[0][1])
+    shapes = NIBBLE_SHAPES if bits == 4 else SHAPES
     shape = next((shapes[m] for m in i.modifiers if m in shapes), None)
     if shape is None:
         raise unsupported("this IMMA shape")
-    d, x, y, z = [o for o in i.operands if not is_predicate(o)][:4]
     sparse, chosen = metadata(b, i)
     shape += sparse
-    n_a, n_b = fragment_registers(shape, 8)
-    n_c = 4 if shape.startswith("m16") else 2
-    left, right, addend = registers(b, x, n_a), registers(b, y, n_b), registers(b, z, n_c)
-    element = f"{kinds[0][0]}8" if kinds[0] == kinds[-1] else f"{kinds[0][0]}8{kinds[-1][0]}8"
-    total = [b.const(0)] * n_c if "SAT" in i.modifiers else addend
-    if small:
-        for odd in (False, True):
-            bytes_a = [nibbles(b, w, odd, kinds[0] == "s4") for w in left]
-            bytes_b = [nibbles(b, w, odd, kinds[-1] == "s4") for w in right]
-            total = product(b, shape, element, bytes_a, bytes_b, total, chosen)
-    else:
-        total = product(b, shape, element, left, right, total, chosen)
-    if "SAT" in i.modifiers:
-        total = [saturated_sum(b, w, c) for w, c in zip(total, addend, strict=True)]
-    for n, word in enumerate(total):
-        set32(b, Operand(d.kind, d.index + n), word)
+    d, *words = operands(i, b, shape, bits, 4 if shape.startswith("m16") else 2)
+    left, right, addend = words
+    total = tensor.integers(
+        b, b.arch, shape, (kinds[0], kinds[-1]), (left, right, addend), "SAT" in i.modifiers, chosen
+    )
+    write(b, d, total)
 
 
 @meaning("BMMA")
 def BMMA(i: Instruction, b: Emitter) -> None:
-    """Population counts of bits' conjunction or difference: products of the eight bit planes as bytes 0 and 1."""
     only(i, *BIT_SHAPES, "XOR", "AND", "POPC")
     shape = next(BIT_SHAPES[m] for m in i.modifiers if m in BIT_SHAPES)
-    d, x, y, z = [o for o in i.operands if not is_predicate(o)][:4]
-    n_a, n_b = fragment_registers(shape, 8)
-    left, right = registers(b, x, n_a), registers(b, y, n_b)
-    total = registers(b, z, 4 if shape.startswith("m16") else 2)
-
-    def plane(words: list[Value], bit: int) -> list[Value]:
-        return [b.and_(b.lshr(w, b.const(bit)), b.const(0x01010101)) for w in words]
-
-    def inverse(words: list[Value]) -> list[Value]:
-        return [b.not_(w) for w in words]
-
-    pairs = [(left, right)] if "AND" in i.modifiers else [(left, inverse(right)), (inverse(left), right)]
-    for one, other in pairs:
-        for bit in range(8):
-            total = product(b, shape, "u8", plane(one, bit), plane(other, bit), total, [])
-    for n, word in enumerate(total):
-        set32(b, Operand(d.kind, d.index + n), word)
+    d, left, right, total = operands(i, b, shape, 1, 4 if shape.startswith("m16") else 2)
+    write(b, d, tensor.bit_counts(b, b.arch, shape, "AND" in i.modifiers, left, right, total))
 
 
-DOUBLE_SHAPES = {"884": (1, 1), "8x8x4": (1, 1), "16x8x4": (2, 1), "16x8x8": (2, 2), "16x8x16": (2, 4)}
-"""How many blocks of 8 rows and of 4 in depth a product of doubles has."""
+DOUBLE_SHAPES = {"884": "m8n8k4", **{f"{m}x8x{k}": f"m{m}n8k{k}" for m, k in ((8, 4), (16, 4), (16, 8), (16, 16))}}
 
 
 @meaning("DMMA")
 def DMMA(i: Instruction, b: Emitter) -> None:
-    """Products of doubles, block by block of m8n8k4, whose fragments they hold one behind the other."""
     only(i, *DOUBLE_SHAPES)
-    row_blocks, depth_blocks = next(DOUBLE_SHAPES[m] for m in i.modifiers if m in DOUBLE_SHAPES)
-    d, x, y, z = [o for o in i.operands if not is_predicate(o)][:4]
-    left, right = registers(b, x, 2 * row_blocks * depth_blocks), registers(b, y, 2 * depth_blocks)
-    total = registers(b, z, 4 * row_blocks)
-    for row in range(row_blocks):
-        words = total[4 * row : 4 * row + 4]
-        for depth in range(depth_blocks):
-            at = 2 * (row + row_blocks * depth)
-            args = (*left[at : at + 2], *right[2 * depth : 2 * depth + 2], *words)
-            result = b.op("mma", "i32x4", *args, attr=("m8n8k4", "f64", "f64", 2, 2, 4, b.arch))
-            words = [b.op("extract", "i32", result, attr=n) for n in range(4)]
-        total[4 * row : 4 * row + 4] = words
-    for n, word in enumerate(total):
-        set32(b, Operand(d.kind, d.index + n), word)
+    shape = next(DOUBLE_SHAPES[m] for m in i.modifiers if m in DOUBLE_SHAPES)
+    d, left, right, total = operands(i, b, shape, 64, 8 if shape.startswith("m16") else 4)
+    write(b, d, tensor.doubles(b, b.arch, shape, left, right, total))
 
 
 @meaning("MOVM")

@@ -48,11 +48,11 @@ A, B, C = source(24), source(32), source(64)
 
 def uniform_rows(opcode: str, code: int, modifiers: tuple[Choice | Fixed, ...], before: tuple[Reg | Pred, ...],
                  b_marks: str, immediate: Imm, after: tuple[Reg | Pred | Imm, ...],
-                 where: tuple[tuple[Bits, int], ...] = ()) -> tuple[Row, ...]:  # fmt: skip
+                 where: tuple[tuple[Bits, int], ...] = (), first: int = 75) -> tuple[Row, ...]:  # fmt: skip
     """The register row (0x2xx) and the immediate row (0x8xx) of a uniform instruction."""
     return (
-        Row(opcode, 0x200 | code, (), modifiers, (*before, source(32, b_marks), *after), (*where, HANDLES), first=75, uniform=True),
-        Row(opcode, 0x800 | code, (), modifiers, (*before, immediate, *after), (*where, HANDLES), first=75, uniform=True),
+        Row(opcode, 0x200 | code, (), modifiers, (*before, source(32, b_marks), *after), (*where, HANDLES), first=first, uniform=True),
+        Row(opcode, 0x800 | code, (), modifiers, (*before, immediate, *after), (*where, HANDLES), first=first, uniform=True),
     )  # fmt: skip
 
 
@@ -81,6 +81,8 @@ ROWS = (
     Row("S2UR", 0x9c3, (), (), (D, Named(at(72, 8), SPECIAL_REGISTERS, Kind.SPECIAL)), first=75, uniform=True),
     Row("ULDC", 0xabb, (), (ULDC_SIZE,), (D, Custom(indexed_constant_bytes)), (HANDLES,), first=75, uniform=True),
     *uniform_rows("UIADD3", 0x090, (), (D, P_OUT, P_OUT_2, source(24, "-")), "-", SIGNED_B, (source(64, "-"),), (X_OFF,)),
+    *uniform_rows("UIADD3", 0x097, (Fixed("64"),), (D, P_OUT, P_OUT_2, source(24, "-")), "-", SIGNED_B, (source(64, "-"),), (X_OFF,), first=90),
+    *uniform_rows("UIADD3", 0x097, (Fixed("64"), Fixed("X")), (D, P_OUT, P_OUT_2, source(24, "~")), "~", SIGNED_B, (source(64, "~"), P_IN, P_IN_2), (X_ON,), first=90),
     *uniform_rows("UIADD3", 0x090, (Fixed("X"),), (D, P_OUT, P_OUT_2, source(24, "~")), "~", SIGNED_B, (source(64, "~"), P_IN, P_IN_2), (X_ON,)),
     *uniform_rows("ULEA", 0x091, (), (D, P_OUT, source(24, "-")), "-", IMMEDIATE_B, (Imm(at(75, 5)),), (X_OFF, (at(80, 1), 0), (at(73, 1), 0))),
     *uniform_rows("ULEA", 0x091, (Fixed("X"),), (D, P_OUT, source(24, "~")), "~", IMMEDIATE_B, (Imm(at(75, 5)), P_IN), (X_ON, (at(80, 1), 0), (at(73, 1), 0))),

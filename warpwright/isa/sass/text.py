@@ -64,7 +64,8 @@ def _register(operand: Operand, labels: Labels) -> str:
 
 
 def _uniform_register(operand: Operand, labels: Labels) -> str:
-    return _dressed(operand, "URZ" if operand.index == URZ else f"UR{operand.index}")
+    name = "URZ" if operand.index == URZ else f"UR{operand.index}"
+    return _dressed(operand, f"{operand.name}[{name}]" if operand.name else name)
 
 
 def _predicate(operand: Operand, labels: Labels) -> str:
