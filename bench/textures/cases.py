@@ -30,6 +30,9 @@ FORMATS = {
 """CUarray_format and the type of one channel."""
 
 
+PTX_FORMS = ("e1", "e2", "e3", "ea2", "el2", "o2", "ro2")
+
+
 @dataclass(frozen=True)
 class Case:
     """One texture and one way to fetch from it."""
@@ -95,7 +98,7 @@ class Case:
     @property
     def result(self) -> str:
         """Suffix of the kernel's name: the type that it returns."""
-        if self.format in ("f16", "f32") or not self.integer:
+        if self.format in ("f16", "f32") or not self.integer or self.form in PTX_FORMS:
             return "f"
         return "u" if self.format[0] == "u" else "i"
 
@@ -106,7 +109,7 @@ class Case:
     @property
     def spatial(self) -> int:
         """Dimensions that are filtered."""
-        return {"fetch": 1, "t1": 1, "a1": 1, "l1": 1, "g1": 1, "t3": 3, "l3": 3}.get(self.form, 2)
+        return {"fetch": 1, "t1": 1, "a1": 1, "l1": 1, "g1": 1, "t3": 3, "l3": 3, "e1": 1, "e3": 3}.get(self.form, 2)
 
     def random(self, what: str) -> np.random.Generator:
         return np.random.default_rng(zlib.crc32(f"{self.name} {what}".encode()))
@@ -129,6 +132,8 @@ def contents(case: Case, level: int = 0) -> np.ndarray:
     size = int(np.prod(shape))
     if case.content == "count":
         return np.arange(size).astype(np.uint64).astype(f"u{kind.itemsize}").view(kind).reshape(shape)
+    if case.content == "codes":
+        return np.arange(size // case.channels).repeat(case.channels).astype(kind).reshape(shape)
     if case.content == "level":
         return np.full(shape, level + 1).astype(kind)
     if case.content == "impulse":
@@ -206,7 +211,13 @@ def coordinates(case: Case) -> np.ndarray:
         for size in sizes:
             if case.coordinates == "fine":
                 row = (np.arange(COUNT) / 2048.0 + rng.integers(0, size, COUNT) + 0.25).astype(np.float32)
-            elif case.coordinates == "sweep":
+            elif case.coordinates == "grid":
+                row = (np.arange(COUNT) // (1 if size == sizes[0] and not rows else sizes[0]) % size + 0.5).astype(
+                    np.float32
+                )
+            elif case.coordinates == "whole":
+                row = rng.integers(-2, size + 3, COUNT).astype(np.float32)
+            elif case.coordinates in ("sweep", "octave", "pair", "both"):
                 row = np.full(COUNT, size * 0.37, np.float32)
             else:
                 row = _mixed(rng, size, COUNT)
@@ -223,6 +234,22 @@ def coordinates(case: Case) -> np.ndarray:
             lod = np.arange(COUNT) * ((case.levels + 2) / COUNT) - 1
         lod[5], lod[77], lod[99] = np.nan, np.inf, -np.inf
         rows.append(lod.astype(np.float32))
+    if case.form == "el2":
+        rows.append(rng.integers(-1, case.levels + 2, COUNT).astype(np.float32))
+    if case.coordinates in ("octave", "pair", "both"):
+        # Slopes in texels: du/dx over an octave; du/dx = 2 with dv/dx from 0 to 4; du/dx over an octave beside dv/dy = 3.
+        u = 1 + np.arange(COUNT) / COUNT if case.coordinates != "pair" else np.full(COUNT, 2.0)
+        v = np.arange(COUNT) / 256.0
+        none = np.zeros(COUNT)
+        slopes = {
+            "octave": (2 * u, none, none, none),
+            "pair": (u, v, none, none),
+            "both": (4 * u - 3, none, none, none + 3),
+        }
+        chosen = slopes[case.coordinates][:: 2 if case.form == "g1" else 1]
+        sizes_of = (case.shape[0], case.shape[-1])
+        rows += [(s / sizes_of[k % 2]).astype(np.float32) for k, s in enumerate(chosen)]
+        return np.stack(rows)
     if case.form in ("g1", "g2"):
         count = 2 if case.form == "g1" else 4
         scale = 1.0 / np.array(case.shape[0]) if case.normalized else 1.0
@@ -270,6 +297,46 @@ def _cases() -> Iterator[Case]:
             yield Case("fetch", name, channels, (1000,), kind="linear", coordinates="count")
     yield Case("t2", "u8", 4, (16, 16), srgb=True, normalized=True, content="count")
     yield Case("t2", "u8", 4, (16, 16), srgb=True, normalized=True, linear=True)
+    yield Case("t2", "u8", 4, (16, 16), srgb=True, normalized=True, content="codes", coordinates="grid")
+    # Forms that only PTX has.
+    for mode in (clamp, border):
+        yield Case("e2", "f32", 4, (13, 7), address=mode, coordinates="whole")
+        yield Case("e3", "f32", 1, (5, 6, 7), address=mode, coordinates="whole")
+        yield Case("ea2", "f32", 4, (13, 7, 3), layered=True, address=mode, coordinates="whole")
+        yield Case("e1", "f32", 1, (16,), address=mode, coordinates="whole")
+        yield Case(
+            "el2",
+            "f32",
+            1,
+            (16, 16),
+            kind="mipmapped",
+            levels=4,
+            normalized=True,
+            address=mode,
+            clamp=(0.0, 99.0),
+            coordinates="whole",
+        )
+    for linear in (False, True):
+        for mode in (clamp, wrap, mirror, border):
+            yield Case("o2", "f32", 1, (13, 7), linear=linear, normalized=True, address=mode)
+            yield Case("ro2", "f32", 4, (13, 7), gather=True, linear=linear, normalized=True, address=mode)
+    for where in ("octave", "pair", "both"):
+        for form, shape in (("g1", (32,)), ("g2", (32, 32)), ("g2", (32, 16))):
+            if form == "g2" or where == "octave":
+                yield Case(
+                    form,
+                    "f32",
+                    1,
+                    shape,
+                    kind="mipmapped",
+                    levels=5,
+                    linear=True,
+                    mip_linear=True,
+                    normalized=True,
+                    clamp=(0.0, 99.0),
+                    content="level",
+                    coordinates=where,
+                )
     # Filtering arithmetic.
     for form, shape in (("t1", (16,)), ("t2", (16, 8)), ("t3", (8, 8, 4))):
         for name, channels in (

@@ -32,12 +32,26 @@ FORM(g2, (tex2DGrad<T>(t, A(0), A(1), make_float2(A(2), A(3)), make_float2(A(4),
 FORM(r2, (tex2Dgather<T>(t, A(0), A(1), 0)))
 FORM(r2b, (tex2Dgather<T>(t, A(0), A(1), 2)))
 
-#define QUERY(name) asm("txq." #name ".b32 %0, [%1];" : "=r"(v) : "l"(t)); o[k++] = v;
-extern "C" __global__ void query(handle t, const float* c, unsigned* o, int n) {
+// Forms that only PTX has: whole coordinates, levels by number, offsets.
+#define ASM(name, text, ...) \
+    extern "C" __global__ void name##_f(handle t, const float* c, uint4* o, int n) { \
+        int i = blockIdx.x * blockDim.x + threadIdx.x; uint4 v; \
+        asm volatile(text : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(t), __VA_ARGS__); o[i] = v; }
+#define W(k) "r"((int)A(k))
+#define F(k) "f"(A(k))
+ASM(e1, "tex.1d.v4.f32.s32 {%0, %1, %2, %3}, [%4, {%5}];", W(0))
+ASM(e2, "tex.2d.v4.f32.s32 {%0, %1, %2, %3}, [%4, {%5, %6}];", W(0), W(1))
+ASM(e3, "tex.3d.v4.f32.s32 {%0, %1, %2, %3}, [%4, {%5, %6, %7, %7}];", W(0), W(1), W(2))
+ASM(ea2, "tex.a2d.v4.f32.s32 {%0, %1, %2, %3}, [%4, {%7, %5, %6, %6}];", W(0), W(1), W(2))
+ASM(el2, "tex.level.2d.v4.f32.s32 {%0, %1, %2, %3}, [%4, {%5, %6}], %7;", W(0), W(1), W(2))
+ASM(o2, "tex.2d.v4.f32.f32 {%0, %1, %2, %3}, [%4, {%5, %6}], {3, -2};", F(0), F(1))
+ASM(ro2, "tld4.g.2d.v4.f32.f32 {%0, %1, %2, %3}, [%4, {%5, %6}], {-3, 1};", F(0), F(1))
+
+#define QUERY(name) asm volatile("txq." #name ".b32 %0, [%1];" : "=r"(v) : "l"(t)); o[k++] = v;
+extern "C" __global__ void txq_sizes(handle t, const float* c, unsigned* o, int n) {
     unsigned v;
     int k = 0;
-    QUERY(width) QUERY(height) QUERY(depth) QUERY(channel_data_type) QUERY(channel_order) QUERY(normalized_coords)
-    QUERY(num_mipmap_levels)
+    QUERY(width) QUERY(height) QUERY(depth)
 }
 
 // Surfaces.  Mode 0 trap, 1 clamp, 2 zero is compiled in; x counts elements.

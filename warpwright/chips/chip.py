@@ -106,6 +106,10 @@ class Pipes(_Section):
     shuffle_latency_cycles: int = Field(gt=0)
     special_register_latency_cycles: int = Field(gt=0)
     special_register_interval_cycles: int = Field(gt=0)
+    texture_latency_cycles: int = Field(gt=0)
+    """A sample that hits L1, dependent issue."""
+    texture_quads_per_clk: int = Field(gt=0, le=8)
+    """Groups of four lanes that the SM's texture units sample in a clock; texels by number take half the time."""
     membar_gpu_latency_cycles: int = Field(gt=0)
     membar_block_latency_cycles: int = Field(gt=0)
 

@@ -147,6 +147,7 @@ KINDS = {
     "MEMBAR": s.K_MEMBAR,
     "NANOSLEEP": s.K_SLEEP,
 }
+TEXTURE = ("TEX", "TLD", "TLD4", "TXD", "TXQ")
 FMA_SHAPES = {
     # Multiply-adds of one tensor instruction by its shape: M x N x K of the warp.
     "884": 8 * 8 * 4 * 4 // 4,  # a quarter of the warp's four 8x8x4 products (one of four steps)
@@ -184,6 +185,11 @@ def timing_of(instruction: Instruction, chip: Chip, is_memory: bool) -> Timing:
     pipes, issue = chip.pipes, chip.issue
     if opcode in ("LDC", "ULDC"):
         return _constant(instruction, chip, is_memory)
+    if opcode in TEXTURE:
+        # Behind the texture units, which the record's fetch waits for: what a sample takes longer than an L1 hit, and their time.
+        interval = WARP // 4 // pipes.texture_quads_per_clk // (2 if opcode == "TLD" else 1)
+        longer = max(pipes.texture_latency_cycles - chip.l1.l1_hit_latency_cycles, 0)
+        return Timing(s.P_MIO, 1, longer | max(interval, 1) << s.TEXTURE_INTERVAL_SHIFT, s.K_MEMORY)
     if is_memory:
         return Timing(s.P_MIO, 1, 0, s.K_COPY if opcode == "LDGSTS" else s.K_MEMORY)
     if opcode == "CCTL":

@@ -233,9 +233,15 @@ def access(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int) -> 
     else:
         n = fill_lines(m, sm, w, base, tabled, step, mask, size, space)
         if operation == s.OP_LOAD:
-            waves = global_passes(m, sm, base, tabled, step, mask, size, space, n)
+            texture = code[u(row + s.I_LATENCY)]
+            waves = 1 if texture else global_passes(m, sm, base, tabled, step, mask, size, space, n)
             start = enter_queue(m, sm, sc, time, waves)
-            load_lines(m, code, sm, w, row, start, waves, n, write_barrier, s.LD_REGISTER, space)
+            looked = start
+            if texture:
+                looked = max(start, m[u(sm + s.SM_TEXTURE_FREE)])
+                m[u(sm + s.SM_TEXTURE_FREE)] = looked + (texture >> s.TEXTURE_INTERVAL_SHIFT)
+                looked += texture & ((1 << s.TEXTURE_INTERVAL_SHIFT) - 1)
+            load_lines(m, code, sm, w, row, looked, waves, n, write_barrier, s.LD_REGISTER, space)
         elif operation == s.OP_STORE:
             start = store_lines(m, sm, sc, w, time, n, space)
         else:

@@ -259,6 +259,7 @@ STALLS = (
     SM_ROTATE,  # sub-core that gets the next warp
     SM_BLOCK_FREE,  # when the next block may start
     SM_ACTIVE_FROM,
+    SM_TEXTURE_FREE,  # texture units
     SM_FETCH_FREE,  # L1 instruction cache port
     SM_FETCH_L2_FREE,
     SM_RECONSIDER,  # warp slots (bit mask of 64) of which something became known
@@ -448,6 +449,8 @@ MAX_LOGGED_BLOCKS = 1 << 17  # of a larger grid the first ones
     I_EXTRA,  # of LDC with an index: lines of its bank
 ) = range(16)
 I_SLOTS = 16
+TEXTURE_INTERVAL_SHIFT = 16
+"""``I_LATENCY`` of a texture instruction: cycles beyond an L1 hit, and above them those that the texture units take."""
 COUNTS_LANES = 1 << 20
 """Flag of ``I_EXTRA``: a shared atomic that adds the number of lanes on a word at once (ATOMS.POPC.INC)."""
 (

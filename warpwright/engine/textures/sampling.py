@@ -12,12 +12,12 @@ The mechanism was found from an H200's results (``bench/textures``, ``docs/model
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from warpwright.engine.textures.srgb import CODES, LATE
 from warpwright.engine.textures.table import (
     BORDER,
     CLAMP,
@@ -194,12 +194,11 @@ class Texels:
         return int(np.ceil(np.clip(value, -1.0 if self.kind == SIGNED else 0.0, 1.0) * most - 0.5))
 
 
-@cache
-def srgb_table() -> npt.NDArray[np.float64]:
-    """Linear values of sRGB's 256 (IEC 61966-2-1)."""
-    c = np.arange(256) / 255.0
-    found: npt.NDArray[np.float64] = np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
-    return found
+SRGB = 8 * np.array(CODES, np.int64)
+"""Halves, as bits."""
+SRGB_LATE = np.array([any(first <= code <= last for first, last in LATE) for code in range(256)], np.int64)
+SRGB_GUARD = -3
+"""As GUARD: sRGB's numbers are aligned with seven bits behind the point."""
 
 
 def plain(row: dict[str, Any], raw: Integers) -> npt.NDArray[np.uint32]:
@@ -214,7 +213,7 @@ def plain(row: dict[str, Any], raw: Integers) -> npt.NDArray[np.uint32]:
     most = (1 << 8 * size - (kind == SIGNED)) - 1
     value = np.maximum(raw / most, -1.0)
     if row["srgb"] and kind == UNSIGNED and size == 1:
-        value[:3] = srgb_table()[raw[:3]]
+        value[:3] = SRGB[raw[:3]].astype(np.uint16).view(np.float16)
     return value.astype(np.float32).view(np.uint32)
 
 
@@ -236,15 +235,17 @@ def integer_sum(row: dict[str, Any], quads: Sequence[Quad]) -> npt.NDArray[np.ui
     return value.astype(np.float32).view(np.uint32)
 
 
-def float_sum(size: int, quads: Sequence[Quad]) -> npt.NDArray[np.uint32]:
-    """Floats, as ``integer_sum``."""
+def float_sum(
+    size: int, quads: Sequence[Quad], guard: int = GUARD, late: Sequence[Integers] = ()
+) -> npt.NDArray[np.uint32]:
+    """Floats, as ``integer_sum``; ``late`` is added to their exponents before the largest is chosen."""
     bits, bias = (23, 127) if size == 4 else (10, 15)
     special = (1 << (8 * size - 1 - bits)) - 1
     sums, tops = [], []
     lanes = quads[0][0].shape[1]
     nan = np.zeros((4, lanes), np.bool_)
     plus, minus, all_negative = nan.copy(), nan.copy(), ~nan
-    for w, t, part in quads:
+    for number, (w, t, part) in enumerate(quads):
         exponent = t >> bits & special
         mantissa = t & ((1 << bits) - 1)
         negative = t >> (8 * size - 1) & 1 != 0
@@ -256,9 +257,10 @@ def float_sum(size: int, quads: Sequence[Quad]) -> npt.NDArray[np.uint32]:
         # Subnormal numbers of 32 bits count as 0.
         whole = np.where(exponent > 0, mantissa | 1 << bits, mantissa if size == 2 else 0)
         exponent = np.maximum(exponent, 1)
-        top = np.where((w != 0)[:, None] & (whole != 0), exponent, 0).max(0)
+        top = np.where((w != 0)[:, None] & (whole != 0), exponent + (late[number] if late else 0), 0).max(0)
         all_negative &= (~counts | negative).all(0)
-        aligned = (whole << GUARD) >> np.minimum(np.maximum(top - exponent, 0), 62)
+        kept = whole << guard if guard >= 0 else whole >> -guard
+        aligned = kept >> np.minimum(np.maximum(top - exponent, 0), 62)
         aligned = np.where(counts, np.where(negative, -aligned, aligned), 0)
         sums.append((w[:, None] * aligned).sum(0))
         tops.append(top)
@@ -267,7 +269,7 @@ def float_sum(size: int, quads: Sequence[Quad]) -> npt.NDArray[np.uint32]:
         grid = np.maximum(own, top - 2)
         total = shifted(total, top - grid) + shifted(following, own - grid)
         top = grid
-    result = rounded(total, top - bias - bits - GUARD - 8, bits, bias)
+    result = rounded(total, top - bias - bits - guard - 8, bits, bias)
     result = np.where((result == 0) & all_negative, 1 << (8 * size - 1), result)
     nan |= plus & minus
     infinity = special << bits
@@ -311,6 +313,11 @@ def level_of(row: dict[str, Any], lod: Array) -> Integers:
     fixed = np.trunc(np.clip(value, -1024.0, 1024.0) * 256).astype(np.int64) + row["bias"]
     limited: Integers = np.clip(np.clip(fixed, row["least"], max(row["most"], row["least"])), 0, row["levels"] - 1 << 8)
     return limited
+
+
+LOGARITHMS = np.minimum(np.floor(256 * np.log2(1 + (np.arange(256) + 0.5) / 256) + 0.47), 255)
+"""256ths of a level by the eight bits behind a length's point, as an H200 has them."""
+LOGARITHMS[0] = 0
 
 
 # --- sampling ----------------------------------------------------------------------------------------
@@ -409,11 +416,12 @@ class Fetcher:
         ]
 
     def element(self, numbers: Sequence[Integers], layer: Integers, lod: Integers) -> npt.NDArray[np.uint32]:
-        """By integer coordinates, of a level by number; outside of the image: 0."""
+        """By integer coordinates, of a level by number; outside of the image, or of a level that is not there: 0."""
         lanes = len(self.mask)
         result = np.zeros((4, lanes), np.uint32)
-        wanted = np.clip(lod, 0, self.row["levels"] - 1)
-        for number in np.unique(wanted[self.mask]):
+        exists = self.mask & (lod >= 0) & (lod < self.row["levels"])
+        wanted = np.where(exists, lod, 0)
+        for number in np.unique(wanted[exists]):
             level = self.row["level"][number]
             index = [np.zeros(lanes, np.int64), np.zeros(lanes, np.int64), layer]
             out = np.zeros(lanes, np.bool_)
@@ -422,35 +430,42 @@ class Fetcher:
             for axis in range(self.row["axes"]):
                 out |= (index[axis] < 0) | (index[axis] >= self.sizes(level)[axis])
             index = [np.where(out, 0, one) for one in index]
-            here = self.mask & (wanted == number)
+            here = exists & (wanted == number)
             self.first = np.where(here, self.texels.address(level, *index), self.first)
             found = np.where(out, 0, plain(self.row, self.texels.raw(level, index[0], index[1], index[2], here & ~out)))
             result[:, here] = found[:, here]
         return result
 
     def query(self, lod: Integers) -> npt.NDArray[np.uint32]:
-        """Width, height, depth or layers, and levels."""
+        """Width, height, depth or layers (of one axis: in place of the height), and levels; 0 for what is not there, as an H200."""
         row = self.row
         found = np.zeros((4, len(self.mask)), np.uint32)
         for n, level in enumerate(row["level"]):
-            depth = row["layers"] if row["layered"] else level.depth if row["axes"] == 3 else 0
-            height = level.height if row["axes"] > 1 else 0
+            flat = row["layered"] and row["axes"] == 1
+            depth = 0 if flat else row["layers"] if row["layered"] else level.depth if row["axes"] == 3 else 0
+            height = row["layers"] if flat else 0 if row["buffer"] else level.height
             found[:, np.clip(lod, 0, row["levels"] - 1) == n] = np.array(
                 [[level.width], [height], [depth], [row["levels"]]]
             )
         return found
 
     def level_of_slopes(self, by_x: Sequence[Array], by_y: Sequence[Array]) -> Array:
-        """The level at which the longer of two steps, given by axis, is one texel long."""
+        """The level at which the longer of two steps, given by axis, is about one texel long, in whole 256ths.
+
+        Of a step's two components the smaller counts 11/32; the logarithm looks at eight bits behind the point.
+        """
         level = self.row["level"][0]
         longest = np.zeros(len(self.mask))
         for step in (by_x, by_y):
-            total = np.zeros(len(self.mask))
+            parts = []
             for axis, slope in enumerate(step):
                 scale = self.sizes(level)[axis] if self.row["normalized"] and axis < self.row["axes"] else 1
-                total += (slope.astype(np.float64) * scale) ** 2
-            longest = np.maximum(longest, total)
-        return np.floor(np.where(longest > 0, np.log2(np.maximum(longest, 2.0**-64)) / 2, -32.0) * 256 + 0.5) / 256
+                parts.append(np.abs(np.where(np.isnan(slope), 0.0, slope).astype(np.float64)) * scale)
+            large = np.maximum.reduce(parts)
+            longest = np.maximum(longest, large + (sum(parts) - large) * 11 / 32)
+        significand, exponent = np.frexp(np.clip(longest, 2.0**-30, 2.0**30))
+        whole = np.floor((2 * significand - 1) * 256).astype(np.int64)
+        return exponent - 1 + LOGARITHMS[whole] / 256.0
 
     def gather(self, coordinates: Sequence[Array], layer: Integers, component: int) -> npt.NDArray[np.uint32]:
         """One channel of the four texels that a filter would take: (0, 1), (1, 1), (1, 0), (0, 0)."""
@@ -461,7 +476,11 @@ class Fetcher:
     def summed(self, quads: Sequence[Quad]) -> npt.NDArray[np.uint32]:
         if self.row["kind"] == FLOAT:
             return float_sum(self.row["channel_bytes"], quads)
-        return integer_sum(self.row, quads)
+        found = integer_sum(self.row, quads)
+        if self.row["srgb"] and self.row["channel_bytes"] == 1:
+            linear = [(w, SRGB[t & 255], part) for w, t, part in quads]
+            found[:3] = float_sum(2, linear, SRGB_GUARD, [SRGB_LATE[t & 255] for _, t, _ in quads])[:3]
+        return found
 
     def sizes(self, level: Level) -> tuple[int, int, int]:
         return level.width, level.height, level.depth

@@ -109,24 +109,29 @@ class LaunchTextures:
         if access.request == QUERY:
             return fetcher.query(words[0].astype(np.int64)), fetcher.first
         rest = list(words)
-        layer = np.zeros(32, np.int64)
+        number = np.zeros(32, np.int64)
         if access.layered:
-            layer = fetcher.layer(rest.pop(0).astype(np.int64) & 0xFFFF)
+            number = rest.pop(0).astype(np.int64) & 0xFFFF
+        layer = fetcher.layer(number)
         places, rest = rest[: access.axes], rest[access.axes :]
-        offsets = [np.zeros(32, np.int64)] * 3
         if access.offsets:
-            packed = rest.pop().view(np.int32).astype(np.int64)
-            offsets = [(packed << (60 - 4 * axis)) >> 60 for axis in range(3)]
-        fetcher.offsets = offsets
+            # Four bits an axis, of a gather six in a byte.
+            packed = rest[access.level == EXPLICIT].view(np.int32).astype(np.int64)
+            bits, step = (6, 8) if access.request == GATHER else (4, 4)
+            fetcher.offsets = [(packed << (64 - bits - step * axis)) >> (64 - bits) for axis in range(3)]
         if access.request == FETCH:
             level = rest[0].view(np.int32).astype(np.int64) if access.level == EXPLICIT else np.zeros(32, np.int64)
+            if (access.shape == "1D" and not row["buffer"]) or access.layered:
+                # Nothing clamps here; an array of one axis is one of two to the texture units.
+                lacking = number >= row["layers"] if access.layered else np.ones(32, np.bool_)
+                level = np.where(lacking, -1, level)
             found = fetcher.element([p.view(np.int32).astype(np.int64) for p in places], layer, level)
             return found, fetcher.first
         coordinates = [p.view(np.float32) for p in places]
         if access.request == GATHER:
             found = fetcher.gather(coordinates, layer, access.component)
         elif access.request == SLOPES:
-            slopes = [s.view(np.float32) for s in rest]
+            slopes = [s.view(np.float32) for s in rest[: 2 * access.axes]]
             found = fetcher.sample(coordinates, layer, fetcher.level_of_slopes(slopes[0::2], slopes[1::2]))
         else:
             level = rest[0].view(np.float32) if access.level == EXPLICIT else np.full(32, NO_LEVEL, np.float32)

@@ -23,6 +23,7 @@ from warpwright.isa.ptx import (  # noqa: F401  (importing a meaning module fill
     meaning_memory,
     meaning_move,
     meaning_tensor,
+    meaning_texture,
     meaning_video,
     meaning_warp,
     meaning_wgmma,
