@@ -297,7 +297,7 @@ STALLS = (
     SM_RAN,  # calls of the warp function
     SM_FORETOLD_WRONG,
     SM_PIPE_FIRST,  # issues by pipe, PIPE_COUNT
-) = range(48)
+) = range(49)
 SM_DONE_FIRST = SM_PIPE_FIRST + PIPE_COUNT  # pairs (time, block slot), MAX_BLOCKS
 SM_SCALARS = (SM_DONE_FIRST + 2 * MAX_BLOCKS + 7) // 8 * 8
 
