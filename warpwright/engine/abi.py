@@ -70,6 +70,8 @@ class Status(IntEnum):
     """Tracing only: NANOSLEEP; ``sleep_ns`` holds the time."""
     STANDSTILL = 11
     """Of a run of blocks: every warp runs, but all of them only repeat what they did (``jit/standstill.py``)."""
+    NOT_COMPILED = 12
+    """The whole function was needed and compiling it failed (``jit/rare.py``)."""
 
 
 class FaultKind(IntEnum):

@@ -67,6 +67,8 @@ class CompiledExecution:
         )
         if any(o.cancelled for o in outcomes):
             raise Cancelled
+        if self.kernel.whole is not None and self.kernel.whole.failure is not None:
+            raise self.kernel.whole.failure
         stopped = [o for o in outcomes if o.status is not Status.EXIT]
         if stopped:
             # Threads draw blocks in order, so the lowest block that fails is the same on any number of them.

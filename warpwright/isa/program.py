@@ -142,6 +142,8 @@ class Program:
     """Global variables of the module by name: filled with device addresses when loaded."""
     facts: dict[str, bool] = field(default_factory=dict, repr=False, compare=False)
     """Answers that take a look at every instruction, kept by whoever asked."""
+    slow_paths: tuple[tuple[int, int], ...] = ()
+    """First byte and end of functions that the compiler adds for unusual arguments and calls behind a test for them."""
     services: tuple[str, ...] = ()
     """Functions of the driver that the kernel calls (``isa/services.py``)."""
     code_base: int = 0

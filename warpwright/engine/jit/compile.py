@@ -28,6 +28,7 @@ from warpwright.engine.jit.control import WarpFunction
 from warpwright.engine.jit.flow import make_flow
 from warpwright.engine.jit.function import FunctionWriter
 from warpwright.engine.jit.infer import Setting, analyse
+from warpwright.engine.jit.rare import Layout, Whole, rare_blocks
 from warpwright.engine.jit.rowwise import row_length
 from warpwright.engine.jit.stack import StackFunction
 from warpwright.engine.jit.webs import find_webs
@@ -75,6 +76,8 @@ class CompiledKernel:
     judged: bool = False
     """Whether a state that comes back means that the kernel never ends: it reads no clock and asks the host nothing."""
     ir: str = field(default="", repr=False)
+    whole: Whole | None = field(default=None, repr=False)
+    """What compiles the rest, where the function was made without its slow paths."""
 
 
 @dataclass(slots=True)
@@ -244,8 +247,15 @@ def write_module(
     trace: bool,
     name: str,
     calls: cold.Calls,
+    leave_out: bool = False,
+    layout: Layout | None = None,
 ) -> tuple[str, dict[str, Any]]:
-    """LLVM text of a kernel and the sizes that go with it."""
+    """LLVM text of a kernel and the sizes that go with it.
+
+    Args:
+        leave_out: do without slow paths, if there are any: then the sizes have a ``layout``.
+        layout: of the function that was made without them, for the whole one.
+    """
     lowered = widen(blocks, lowered)
     webs = find_webs(blocks, lowered)
     flow = make_flow(program, blocks, lowered, webs)
@@ -262,10 +272,15 @@ def write_module(
         known_bank_bytes=known_banks(program),
         calls=calls,
         row_length=row_length(setting.block_shape),
+        left_out=rare_blocks(program, blocks, flow) if leave_out else 0,
     )
     warp_function = StackFunction(writer, name) if flow.stacked else WarpFunction(writer, name)
+    if layout is not None:
+        layout.begin(writer)
     lines = warp_function.write()
-    site_bytes = SITE_BYTES * writer.sites
+    if writer.left_out:
+        layout = Layout.of(writer, lowered)
+    site_bytes = SITE_BYTES * (layout.most_sites if layout else writer.sites)
     variables = SPILL_HEADER_BYTES + (site_bytes + 63) // 64 * 64
     text = "\n".join(lines)
     text = re.sub(r"SAVE\+(\d+)", lambda m: str(variables + int(m.group(1))), text)
@@ -280,8 +295,11 @@ def write_module(
         constants.append("@zeros = private unnamed_addr constant [64 x i8] zeroinitializer, align 64")
     whole = "\n".join([*constants, *writer.declared.values(), text, MODULE_FOOTER])
     whole = finish_groups(writer, whole)
-    spill = variables + writer.offsets.get("end", 0)
-    sizes = {"spill_bytes": (spill + 63) // 64 * 64, "site_bytes": site_bytes}
+    spill = variables + (layout.most_bytes if layout else writer.offsets.get("end", 0))
+    assert layout is None or (writer.sites <= layout.most_sites and writer.offsets["end"] <= layout.most_bytes), name
+    sizes: dict[str, Any] = {"spill_bytes": (spill + 63) // 64 * 64, "site_bytes": site_bytes}
+    if writer.left_out and layout:
+        sizes["layout"] = layout.as_json()
     shared = sorted(name for name in writer.declared if name.startswith("ww_"))
     standing = warp_function.standing(variables)
     return whole, {
@@ -301,7 +319,7 @@ def kernel_key(
     )
     fixed = (
         *(program.code_base, program.arch, program.shared_static_bytes, sorted(known_banks(program).items())),
-        *(setting.block_shape, setting.patterns, setting.grid_fits, setting.speculate, trace),
+        *(setting.block_shape, setting.patterns, setting.grid_fits, setting.speculate, trace, program.slow_paths),
     )
     tables = [data for bank, data in sorted(program.constant_banks.items()) if bank]
     return cache_key(
@@ -364,24 +382,35 @@ def compile_kernel(
             return _memory[key]
         shared = shared_library(cpu)
         blocks = basic_blocks(program, lowered)
-        name = "warp_" + key[:20]
-        data = _disk().get("object", key) if use_cache else None
-        text = ""
-        if data is not None:
-            length = int.from_bytes(data[:8], "little")
-            sizes = json.loads(data[8 : 8 + length])
-            code = data[8 + length :]
-        else:
-            text, sizes = write_module(program, lowered, blocks, setting, trace, name, calls)
-            try:
-                code = to_object(text, target)
-            except RuntimeError as reason:
-                raise ValueError(f"kernel {program.name}: LLVM refuses the code made for it: {reason}") from reason
-            header = json.dumps(sizes).encode()
-            if use_cache:
-                _disk().put("object", key, len(header).to_bytes(8, "little") + header + code)
-        shared.link(sizes["calls"])
-        engine = load_object(code, target)
+
+        def load(part: str, **parts: Any) -> tuple[Any, str, dict[str, Any]]:
+            """Engine, text and sizes of the function, or of one of its two forms."""
+            name = f"warp_{key[:20]}"
+            data = _disk().get("object", key + part) if use_cache else None
+            text = ""
+            if data is not None:
+                length = int.from_bytes(data[:8], "little")
+                sizes = json.loads(data[8 : 8 + length])
+                code = data[8 + length :]
+            else:
+                text, sizes = write_module(program, lowered, blocks, setting, trace, name, calls, **parts)
+                try:
+                    code = to_object(text, target)
+                except RuntimeError as reason:
+                    raise ValueError(f"kernel {program.name}: LLVM refuses the code made for it: {reason}") from reason
+                header = json.dumps(sizes).encode()
+                if use_cache:
+                    _disk().put("object", key + part, len(header).to_bytes(8, "little") + header + code)
+            shared.link(sizes["calls"])
+            return load_object(code, target), text, sizes
+
+        def compile_whole() -> int:
+            with _lock:
+                engine, _, _ = load("-whole", layout=Layout.from_json(sizes["layout"]))
+            return int(engine.get_function_address(name))
+
+        name = f"warp_{key[:20]}"
+        engine, text, sizes = load("", leave_out=not trace)
         compiled = CompiledKernel(
             program.name,
             engine.get_function_address(name),
@@ -396,6 +425,7 @@ def compile_kernel(
             Standing(**sizes["standing"]),
             judged(program, lowered),
             text,
+            Whole(compile_whole, engine.get_global_value_address("whole")) if "layout" in sizes else None,
         )
         _memory[key] = compiled
         return compiled

@@ -18,7 +18,7 @@ from warpwright.engine.jit.arithmetic import canonical_word, emit_pure
 from warpwright.engine.jit.atomics import emit_atomic
 from warpwright.engine.jit.checks import settle_faults
 from warpwright.engine.jit.constants import emit_load_const
-from warpwright.engine.jit.flow import members
+from warpwright.engine.jit.flow import Bits, members
 from warpwright.engine.jit.function import FunctionWriter, Masks, ResumePoint, Val, vector_type
 from warpwright.engine.jit.groups import Groups
 from warpwright.engine.jit.infer import pack, uniform
@@ -101,12 +101,17 @@ class WarpFunction:
     def write(self) -> list[str]:
         w = self.w
         for block in w.blocks:
-            self._block(block.number)
+            if not w.left_out >> block.number & 1:
+                self._block(block.number)
         body = w.lines
         w.lines = []
         if self.groups.exist:
             self.groups.write()
         self._finish()
+        for n in members(self._rare_entries()):
+            w.label(f"e{n}")
+            w.emit(f"store i32 {int(Status.NOT_COMPILED)}, ptr %status")
+            w.emit(f"br label {self.save_label('enter', n)}")
         tail = w.lines
         w.lines = []
         self._returns()
@@ -116,6 +121,15 @@ class WarpFunction:
         entry = w.lines
         tuned = '"tune-cpu"="generic"'
         return [f"define i32 @{self.name}(ptr noalias %warp) noredzone {tuned} {{", *entry, *body, *tail, *returns, "}"]
+
+    def _rare_entries(self) -> Bits:
+        """Blocks left out that the others lead to."""
+        w = self.w
+        entries = self.groups.pushed
+        for block in w.blocks:
+            if not w.left_out >> block.number & 1:
+                entries |= sum(1 << s for s in set(block.successors))
+        return entries & w.left_out
 
     def _entry(self) -> None:
         w = self.w
@@ -174,8 +188,13 @@ class WarpFunction:
             self._limit(name, total, size, size)
         w.emit(f"%lanes = load i32, ptr {w.field('%warp', WARP['lanes'])}")
         number = w.load_field("%warp", WARP["resume"], "i32")
-        cases = " ".join(f"i32 {r.number}, label %r{r.number}" for r in w.resumes.values())
-        w.emit(f"switch i32 {number}, label %start [{cases}]")
+        resumes = [r for r in w.resumes.values() if not (r.kind == "enter" and w.left_out >> r.block & 1)]
+        cases = " ".join(f"i32 {r.number}, label %r{r.number}" for r in resumes)
+        if w.left_out:
+            # A place that this function does not know is one of the whole function's.
+            w.emit(f"switch i32 {number}, label %whole [i32 0, label %start {cases}]")
+        else:
+            w.emit(f"switch i32 {number}, label %start [{cases}]")
         w.label("start")
         for live in w.webs.live_in[0]:
             if w.has_storage(live):
@@ -187,7 +206,7 @@ class WarpFunction:
         w.emit("store i32 %lanes, ptr %p0")
         # Where shapes rely on gridDim.x * blockDim.x staying below 2**31, launches see to it (grid_fits).
         w.emit("br label %e0")
-        for resume in w.resumes.values():
+        for resume in resumes:
             self._resume(resume)
 
     def _limit(self, name: str, total: str, extent: int, size: int) -> None:
@@ -438,7 +457,16 @@ class WarpFunction:
         w.emit(f"store i64 {total}, ptr {pointer}")
         if w.trace:
             w.store_field("%warp", WARP["trace_used"], self._trace_used())
-        w.emit(f"ret i32 {w.op('load i32, ptr %status')}")
+        status = w.op("load i32, ptr %status")
+        if not w.left_out:
+            w.emit(f"ret i32 {status}")
+            return
+        w.emit(f"br i1 {w.op(f'icmp eq i32 {status}, {int(Status.NOT_COMPILED)}')}, label %whole, label %leave")
+        w.label("whole")
+        w.globals.append("@whole = global ptr null")
+        w.emit(f"ret i32 {w.op('call i32 ' + w.op('load ptr, ptr @whole') + '(ptr %warp)')}")
+        w.label("leave")
+        w.emit(f"ret i32 {status}")
 
     # --- one block --------------------------------------------------------------------------------
     def _block(self, n: int) -> None:

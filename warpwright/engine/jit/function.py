@@ -13,7 +13,7 @@ from typing import NamedTuple
 from warpwright.engine.blocks import BasicBlock
 from warpwright.engine.jit import shapes as sh
 from warpwright.engine.jit.cold import Calls
-from warpwright.engine.jit.flow import Flow
+from warpwright.engine.jit.flow import Bits, Flow
 from warpwright.engine.jit.infer import Analysis, Setting
 from warpwright.engine.jit.rowwise import scalar_of, spread
 from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, UNSET_KIND, VECTOR, VECTOR_KIND, WIDTH, Shape
@@ -357,6 +357,8 @@ class FunctionWriter(Text):
     """Scalar addresses made of other values."""
     products: set[str] = field(default_factory=set)
     """Scalars that are products: of two terms of an address the likelier stride."""
+    left_out: Bits = 0
+    """Blocks that the function does without: it enters the whole one there (``rare.py``)."""
     row_length: int = 0
     """Lanes in a row of the block, 0 where warps are not made of rows."""
     single_loads: frozenset[int] = frozenset()

@@ -39,16 +39,18 @@ class Groups:
         self.stands: Bits = facts.stands
         for n in held_barriers:
             self.stands |= 1 << (n + 1)
-        self.syncs = [n for n in members(facts.waiting) if w.flow.starts[n]]
+        self.points = [n for n in members(facts.waiting) if w.flow.starts[n]]
         """Blocks that are a convergence point at which lanes wait."""
+        self.syncs = [n for n in self.points if not w.left_out >> n & 1]
+        """Those in this function: lanes wait at the others in the whole one only."""
         self.waits: Bits = sum(1 << n for n in self.syncs)
-        self.exist = bool(self.stands or self.syncs or held_barriers)
+        self.exist = bool(self.stands or self.points or held_barriers)
         """Whether more than one group can exist."""
         self.yields = bool(w.flow.gives_way) and self.exist
         self.pushed: Bits = sum(1 << (n + 1) for n in held_barriers)
         """Blocks that code pushes groups for, known when all blocks are written."""
 
-        for n in self.syncs:
+        for n in self.points:
             if w.lowered[w.blocks[n].first].guard is not None:
                 self.stands |= 1 << (n + 1)
         self.held_barriers = held_barriers
@@ -58,7 +60,7 @@ class Groups:
         if not self.exist:
             return []
         found = [("depth", 8), ("yielded", 8), ("scanning", 8), ("joining", 8)]
-        found += [(f"a{n}", 8) for n in self.syncs] + [(f"q{n}", 8) for n in self.held_barriers]
+        found += [(f"a{n}", 8) for n in self.points] + [(f"q{n}", 8) for n in self.held_barriers]
         return [*found, ("stack", STACK_BYTES)]
 
     def enters(self, n: int) -> bool:

@@ -24,7 +24,7 @@ from warpwright.engine.jit.places import (
     vector_offset_pointer,
 )
 from warpwright.engine.jit.rows import are_known, find_rows, load_rows, may_have_rows
-from warpwright.engine.jit.shapes import SCALAR_KIND, UNSET_KIND, VECTOR, Shape
+from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, UNSET_KIND, VECTOR, Shape
 from warpwright.isa.ops import Access, Op
 
 Reader = Callable[[FunctionWriter, Place, str, int], list[str]]
@@ -192,10 +192,23 @@ def _load_few(
     """A few scalars, each spread over the lanes that read it."""
     assert place.offsets is not None
     size = min(place.size, 4)
+
+    def read(offset: int) -> str:
+        at = vector_offset_pointer(w, pointer, size * (count * offset + part))
+        return w.op(f"load {element}, ptr {at}, align {size}")
+
+    halves = [set(place.offsets[start : start + LANES // 2]) for start in (0, LANES // 2)]
+    if len(distinct) == 2 and all(len(half) == 1 for half in halves):
+        # Half a warp is a register: nothing to choose between.
+        kind = f"<{LANES // 2} x {element}>"
+        ones = [w.op(f"insertelement {kind} poison, {element} {read(*half)}, i64 0") for half in halves]
+        low, high = (
+            w.op(f"shufflevector {kind} {one}, {kind} poison, <{LANES // 2} x i32> zeroinitializer") for one in ones
+        )
+        return w.op(f"shufflevector {kind} {low}, {kind} {high}, <{LANES} x i32> {mask_literal(range(LANES))}")
     result = ""
     for offset in distinct:
-        at = vector_offset_pointer(w, pointer, size * (count * offset + part))
-        spread = w.splat(element, w.op(f"load {element}, ptr {at}, align {size}"))
+        spread = w.splat(element, read(offset))
         if not result:
             result = spread
             continue

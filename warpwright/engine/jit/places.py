@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from warpwright.engine.jit.function import AccessGroup, FunctionWriter, Val
 from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, VECTOR_KIND, Pattern
 from warpwright.isa.ops import Access
@@ -130,5 +132,5 @@ def masked_store(w: FunctionWriter, type: str, count: int, value: str, pointer: 
     w.emit(f"call void @{name}({vec} {value}, ptr {pointer}, i32 {align}, <{count} x i1> {mask})")
 
 
-def mask_literal(indices: list[int]) -> str:
+def mask_literal(indices: Iterable[int]) -> str:
     return "<" + ", ".join(f"i32 {i}" for i in indices) + ">"

@@ -7,6 +7,7 @@ absolute call targets become byte offsets within the program like all other targ
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -17,6 +18,8 @@ from warpwright.toolchain.relocation import Image, code_layout, relocate
 
 NOP_WORD = 0x000FC000000000000000000000007918
 """Fills the gaps between sections."""
+SLOW_PATH = re.compile(r"__internal_\d+_\$.*(slowpath|mediumpath|(div|rem)_[us]64)")
+"""Names of functions that the compiler calls behind a test for arguments that its code in line does not serve."""
 
 
 def program_from_cubin(
@@ -66,7 +69,14 @@ def program_from_cubin(
         if r.section in bases and not r.target_section
     }
     instructions = [_absolute_targets(i, code_base, end, externs) for i in instructions]
-    return program_of(found, image, instructions, code_base, source, tuple(services or ()))
+    program = program_of(found, image, instructions, code_base, source, tuple(services or ()))
+    program.slow_paths = tuple(
+        (start, start + f.size)
+        for f in module.functions.values()
+        if f.section in bases and SLOW_PATH.search(f.name)
+        for start in (bases[f.section] - code_base + f.offset,)
+    )
+    return program
 
 
 def _nops(before: list[Instruction], until: int, arch: int) -> list[Instruction]:

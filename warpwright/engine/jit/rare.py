@@ -1,0 +1,137 @@
+"""Code that is compiled when a warp first needs it.
+
+The compiler keeps functions for unusual arguments out of line: a division whose quotient may be denormal, a square root
+of zero.  In a small kernel they are most of the code, and hardly any launch runs them.  So a kernel that has
+such *slow paths* is compiled without them first.  A warp that comes to one saves what lives there as at any
+stop, and enters the same place of the *whole* function, which is compiled then.  It stays there until it stops next; at a
+place that the first function knows, that one goes on.
+
+Both are written from the same analysis, and the whole function begins with the first one's resume points and its
+layout of the save area (:class:`Layout`), so that either can go on where the other has stopped.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from warpwright.engine.abi import Status
+from warpwright.engine.blocks import BasicBlock
+from warpwright.engine.jit.flow import Bits, Flow
+from warpwright.engine.jit.function import FunctionWriter, ResumePoint
+from warpwright.isa.ops import Lowered
+from warpwright.isa.program import Program
+
+WARP_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
+
+
+def rare_blocks(program: Program, blocks: Sequence[BasicBlock], flow: Flow) -> Bits:
+    """Blocks of slow paths, and those that only lead to them or only come from them.
+
+    None where lanes could wait in them for a block barrier, or on the stack of chips before Volta.
+    """
+    rare: Bits = 0
+    for block in blocks:
+        address = program.instructions[block.first].address
+        if any(start <= address < end for start, end in program.slow_paths):
+            rare |= 1 << block.number
+    if not rare or flow.stacked:
+        return 0
+    before: list[Bits] = [0] * len(blocks)
+    for block in blocks:
+        for successor in block.successors:
+            before[successor] |= 1 << block.number
+    grown = -1
+    while grown != rare:
+        grown = rare
+        for block in blocks[1:]:
+            after = sum(1 << s for s in set(block.successors))
+            if (after and not after & ~rare) or (before[block.number] and not before[block.number] & ~rare):
+                rare |= 1 << block.number
+    waits = any(flow.ends[n] in ("barrier", "barrier_red") for n in range(len(blocks)) if rare >> n & 1)
+    return 0 if waits or rare & 1 else rare
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What the first function leaves to the whole one."""
+
+    resumes: list[tuple[str, int]]
+    """Kind and block of each resume point, in the order of their numbers."""
+    offsets: dict[str, int]
+    """Places in the save area."""
+    sites: int
+    """Allocation caches used; the whole function has its own behind them."""
+    most_sites: int
+    """Room for both functions' allocation caches."""
+    most_bytes: int
+    """Room for the variables of both."""
+
+    @classmethod
+    def of(cls, w: FunctionWriter, lowered: Sequence[Lowered]) -> Layout:
+        """Layout of a function that has been written without its rare blocks."""
+        accesses = sum(op.name in ("load", "store", "atomic") for low in lowered for op in low.ops)
+        # A variable takes 256 bytes at most and begins at a cache line; each block may have a mask of pending lanes.
+        further = [n for n in range(len(w.webs.webs)) if w.has_storage(n) and f"w{n}" not in w.offsets]
+        variables = 320 * len(further) + 8 * len(w.blocks)
+        return cls(
+            [(r.kind, r.block) for r in w.resumes.values()],
+            dict(w.offsets),
+            w.sites,
+            w.sites + accesses,
+            w.offsets.get("end", 0) + variables,
+        )
+
+    def begin(self, w: FunctionWriter) -> None:
+        """Start the whole function where the first one's layout ends."""
+        w.offsets.update(self.offsets)
+        w.sites = self.sites
+        for number, (kind, block) in enumerate(self.resumes, 1):
+            w.resumes[kind, -1 if kind in ("next", "scan", "barrier") else block] = ResumePoint(number, kind, block)
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> Layout:
+        return cls(**{**found, "resumes": [(kind, block) for kind, block in found["resumes"]]})
+
+
+class Whole:
+    """The whole function of a kernel: what the first one calls, at ``place``, until it is there.
+
+    Args:
+        compile: compiles it; gives its address.
+        place: address of the first function's pointer to it.
+    """
+
+    def __init__(self, compile: Callable[[], int], place: int) -> None:
+        self._compile = compile
+        self._pointer = ctypes.c_uint64.from_address(place)
+        self._lock = threading.Lock()
+        self._function: Callable[[int], int] | None = None
+        self.failure: BaseException | None = None
+        """Why it could not be compiled: a warp that needs it then stops with NOT_COMPILED."""
+        self._enter = WARP_FUNCTION(self._run)
+        self._pointer.value = ctypes.cast(self._enter, ctypes.c_void_p).value or 0
+
+    @property
+    def compiled(self) -> bool:
+        """Whether a warp has needed it."""
+        return self._function is not None
+
+    def _run(self, warp: int) -> int:
+        try:
+            with self._lock:
+                self.failure = None
+                if self._function is None:
+                    address = self._compile()
+                    self._function = WARP_FUNCTION(address)
+                    self._pointer.value = address
+        except BaseException as failure:
+            self.failure = failure
+            return int(Status.NOT_COMPILED)
+        return self._function(warp)
