@@ -9,10 +9,11 @@ records the fault.  The check rotates the offset by the access size, so that a m
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from warpwright.engine.abi import WARP
 from warpwright.engine.jit import cold
-from warpwright.engine.jit.function import AccessGroup, FunctionWriter, Masks, Sum, Val
+from warpwright.engine.jit.function import AccessGroup, FunctionWriter, Masks, Sum, Val, Window
 from warpwright.engine.jit.places import (
     VEC32,
     VEC64,
@@ -82,15 +83,20 @@ def call_slow(w: FunctionWriter, name: str, place: Place, site: str, exec_bits: 
     return after
 
 
-def describe(w: FunctionWriter, place: Place, site: int, offsets: list[int] | None) -> int:
-    """Number of the access in the table for the rare way; ``offsets`` from :meth:`Place.start`, or addresses given."""
+def describe(w: FunctionWriter, place: Place, site: int, offsets: list[int] | None, at: int = 0) -> int:
+    """Number of the access in the table for the rare way.
+
+    Args:
+        offsets: from :meth:`Place.start`, or None where addresses are given.
+        at: where it begins in a window.
+    """
     lanes = "null"
     if offsets is not None:
         lanes = w.table(("offsets", tuple(offsets)), "i32", offsets, LANES)
     extent = str(place.extent) if place.group is None else f"GROUPEXTENT{place.group.number}_"
     w.accesses.append(
-        f"{{ i64, ptr, i32, i32, i32, i32 }} {{ i64 {instruction_address(w)}, ptr {lanes}, i32 {place.size}, "
-        f"i32 {SPACES[place.access.space]}, i32 {extent}, i32 {SITE_BYTES * site if site >= 0 else -1} }}"
+        f"{cold.ENTRY} {{ i64 {instruction_address(w)}, ptr {lanes}, i32 {place.size}, "
+        f"i32 {SPACES[place.access.space]}, i32 {extent}, i32 {SITE_BYTES * site if site >= 0 else -1}, i32 {at}, i32 -1 }}"
     )
     return len(w.accesses) - 1
 
@@ -105,6 +111,27 @@ def note_exec(w: FunctionWriter) -> None:
 def lane_offsets(place: Place) -> list[int]:
     """Bytes from the lowest address to each lane's."""
     return [p - place.low for p in place.pattern or (0,) * LANES]
+
+
+def window_of_group(w: FunctionWriter, place: Place) -> str:
+    """Pointer to the bytes of a load from a group, in the window that earlier loads have asked for where it lies there."""
+    name = w.scalar(place.address)
+    sum_ = w.sums.get(name, Sum(name))
+    start = sum_.step + place.low
+    site, fine, host = check_group(w, place)
+    assert place.group is not None
+    key = (place.group.number, sum_.times, w.exec.bits)
+    window = None if place.access.strong else w.windows.get(key)
+    if window is None or not 0 <= start - window.start <= cold.WINDOW_BYTES - place.extent:
+        pointer = checked_window(w, place, site, fine, host())
+        w.windows[key] = Window(pointer, start, len(w.accesses) - 1)
+        return pointer
+    at = start - window.start
+    number = describe(w, place, site, lane_offsets(place), at)
+    before = w.accesses[window.last]
+    w.accesses[window.last] = before.removesuffix("i32 -1 }") + f"i32 {number} }}"
+    window.last = number
+    return vector_offset_pointer(w, window.pointer, at)
 
 
 def checked_window(w: FunctionWriter, place: Place, site: int, fine: str, host: str) -> str:
@@ -220,8 +247,8 @@ def check(w: FunctionWriter, place: Place, site: str) -> tuple[str, str]:
     return fine, w.op(f"getelementptr i8, ptr %local_base, i64 {row}")
 
 
-def check_group(w: FunctionWriter, place: Place) -> tuple[int, str, str]:
-    """(allocation cache, whether all loads of this block from the same base are fine, host pointer of this one).
+def check_group(w: FunctionWriter, place: Place) -> tuple[int, str, Callable[[], str]]:
+    """(allocation cache, whether all loads of this block from the same base are fine, writer of this one's host pointer).
 
     Addresses of a group are ``base + times * stride + step`` with constant steps in ``low .. high`` and times in
     ``least .. most``.  What begins and ends in an allocation lies in it altogether, so that two places are checked, the
@@ -265,7 +292,7 @@ def check_group(w: FunctionWriter, place: Place) -> tuple[int, str, str]:
     group.least, group.most = min(sum_.times, group.least), max(sum_.times, group.most)
     place.group = group
     root, step = (name, 0) if sum_.stride else (sum_.root, sum_.step)
-    return group.site, group.fine, host_pointer(w, root, step + place.low)
+    return group.site, group.fine, lambda: host_pointer(w, root, step + place.low)
 
 
 def finish_groups(w: FunctionWriter, text: str) -> str:

@@ -32,10 +32,14 @@ ACCESS = {
     "space": (20, "i32"),
     "extent": (24, "i32"),
     "site": (28, "i32"),
+    "at": (32, "i32"),
+    "after": (36, "i32"),
 }
 """The entry of one access: byte offsets and types.  ``offsets`` points to 32 lane offsets, or is null where
-addresses are given; ``site`` is the byte offset of its allocation cache, negative for none."""
-ACCESS_BYTES = 32
+addresses are given; ``site`` is the byte offset of its allocation cache, negative for none.  Loads from one window are
+asked for once: ``at`` is where an access begins in the window, ``after`` the number of the next one, negative for none."""
+ACCESS_BYTES = 40
+ENTRY = "{ i64, ptr, i32, i32, i32, i32, i32, i32 }"
 VALUES_AT = 256
 """Scratch memory of a warp function: 32 addresses, then values (512 words), then the window, then what rare ways need."""
 WINDOW_AT = VALUES_AT + 2048
@@ -160,10 +164,10 @@ def _keeper(function: str) -> str:
     return "\n".join(f'module asm "{line}"' for line in lines)
 
 
-def _served(function: str, serve: str, start: str, fault: str, good: str) -> str:
-    """``ww_served_<function>``; ``start`` makes %start, the first byte's address in its space, of %given."""
+def _served(name: str, serve: str, start: str, fault: str, good: str) -> str:
+    """A function that serves one access; ``start`` makes %start, the first byte's address in its space, of %given."""
     return f"""
-define i64 @ww_served_{function}(ptr %scratch, i64 %given, i32 %which) noinline {{
+define i64 @{name}(ptr %scratch, i64 %given, i32 %which) noinline {{
   %needs = getelementptr i8, ptr %scratch, i64 {NEEDS_AT}
 {load_fields("%needs", {name: field for name, field in NEEDS.items() if name != "self"})}
   %which64 = zext i32 %which to i64
@@ -175,7 +179,9 @@ define i64 @ww_served_{function}(ptr %scratch, i64 %given, i32 %which) noinline 
   %some_site = getelementptr i8, ptr %sites, i64 %site_off64
   %site = select i1 %no_site, ptr null, ptr %some_site
   %values = getelementptr i8, ptr %scratch, i64 {VALUES_AT}
-  %window = getelementptr i8, ptr %scratch, i64 {WINDOW_AT}
+  %at64 = sext i32 %at to i64
+  %window_off = add i64 %at64, {WINDOW_AT}
+  %window = getelementptr i8, ptr %scratch, i64 %window_off
   %narrow = icmp uge i32 %space, 2
   %bits = select i1 %narrow, i64 4294967295, i64 -1
 {start}
@@ -216,10 +222,6 @@ WINDOW_START = f"""
   %origin = select i1 %narrow, i64 %shared, i64 %minus
   %start = sub i64 %given, %origin"""
 """A window's address is one of the host's."""
-WINDOW_ZEROS = f"""
-  call void @llvm.memset.p0.i64(ptr %window, i8 0, i64 {WINDOW_BYTES}, i1 false)
-  %zeros = ptrtoint ptr %window to i64
-  ret i64 %zeros"""
 WINDOW_COPY = (
     """
   br label %next"""
@@ -255,9 +257,37 @@ wide:
         entry="good",
     )
     + """
-  %copy = ptrtoint ptr %window to i64
-  ret i64 %copy"""
+  ret i64 1"""
 )
+WINDOW = f"""
+; The accesses of one window, from the first on; zeros when one is at fault.
+define i64 @ww_served_window(ptr %scratch, i64 %given, i32 %which) noinline {{
+  %window = getelementptr i8, ptr %scratch, i64 {WINDOW_AT}
+  %result = ptrtoint ptr %window to i64
+  %accesses_p = getelementptr i8, ptr %scratch, i64 {NEEDS_AT + NEEDS["accesses"][0]}
+  %accesses = load ptr, ptr %accesses_p
+  br label %access
+access:
+  %number = phi i32 [ %which, %0 ], [ %after, %good ]
+  %number64 = zext i32 %number to i64
+  %entry_off = mul i64 %number64, {ACCESS_BYTES}
+  %entry = getelementptr i8, ptr %accesses, i64 %entry_off
+{load_fields("%entry", {name: ACCESS[name] for name in ("at", "after")})}
+  %at64 = sext i32 %at to i64
+  %from = add i64 %given, %at64
+  %fine = call i64 @ww_window_part(ptr %scratch, i64 %from, i32 %number)
+  %bad = icmp eq i64 %fine, 0
+  br i1 %bad, label %zeros, label %good
+good:
+  %more = icmp sge i32 %after, 0
+  br i1 %more, label %access, label %end
+zeros:
+  call void @llvm.memset.p0.i64(ptr %window, i8 0, i64 {WINDOW_BYTES}, i1 false)
+  br label %end
+end:
+  ret i64 %result
+}}
+"""
 GIVEN = "  %start = add i64 %given, 0"
 FAULT = "  ret i64 0"
 VALUES = "  %served = ptrtoint ptr %values to i64\n  ret i64 %served"
@@ -266,9 +296,10 @@ VALUES = "  %served = ptrtoint ptr %values to i64\n  ret i64 %served"
 def module_text(keepers: bool) -> str:
     """The functions and, on x86-64, what keeps the registers around them."""
     text = [
-        _served("window", "ww_load", WINDOW_START, WINDOW_ZEROS, WINDOW_COPY),
-        _served("load", "ww_load", GIVEN, FAULT, VALUES),
-        _served("store", "ww_store", GIVEN, FAULT, VALUES),
+        _served("ww_window_part", "ww_load", WINDOW_START, FAULT, WINDOW_COPY),
+        WINDOW,
+        _served("ww_served_load", "ww_load", GIVEN, FAULT, VALUES),
+        _served("ww_served_store", "ww_store", GIVEN, FAULT, VALUES),
     ]
     if keepers and vector_level() != "none":
         text += [_keeper(function) for function in FUNCTIONS]

@@ -287,9 +287,8 @@ def write_module(
     constants = list(writer.globals)
     if writer.accesses:
         entries = ", ".join(writer.accesses)
-        kind = writer.accesses[0].split(" { ")[0]
         constants.append(
-            f"@accesses = private unnamed_addr constant [{len(writer.accesses)} x {kind}] [{entries}], align 8"
+            f"@accesses = private unnamed_addr constant [{len(writer.accesses)} x {cold.ENTRY}] [{entries}], align 8"
         )
     if "zeros" in writer.tables:
         constants.append("@zeros = private unnamed_addr constant [64 x i8] zeroinitializer, align 64")

@@ -29,7 +29,7 @@ from warpwright.engine.jit.rowwise import emit_rows, spread
 from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, UNIFORM, UNSET_KIND, VECTOR_KIND, Shape, never_wraps
 from warpwright.engine.jit.singles import single_loads
 from warpwright.engine.jit.slots import share_slots
-from warpwright.engine.jit.storage import place_variables
+from warpwright.engine.jit.storage import in_loops, place_variables
 from warpwright.engine.jit.stores import emit_store
 from warpwright.engine.jit.textures import emit_texture
 from warpwright.engine.jit.webs import FILE_BASE
@@ -48,6 +48,8 @@ CONTROL = frozenset(
         *("barrier", "barrier_red", "push", "pop", "call"),
     )
 )
+CHANGES_MEMORY = frozenset(("store", "atomic", "fence", "service"))
+"""Operations behind which a load must not have been served before them."""
 
 
 def _decides(condition: Val) -> bool:
@@ -79,7 +81,8 @@ class WarpFunction:
         self.wanted_barriers = self._wanted_barrier_webs()
         self.nans = late_nans(w.lowered, w.webs)
         w.single_loads = single_loads(w.lowered, w.webs)
-        self.storage = place_variables(w.blocks, w.webs, w.flow)
+        w.looping = in_loops(w.flow)
+        self.storage = place_variables(w.blocks, w.webs, w.flow, w.looping)
         self.shared_slots = self._share_slots()
         self.words_ahead: list[int] = []
         """For each block written so far: words of trace that may have come since the buffer's room was asked for."""
@@ -594,6 +597,8 @@ class WarpFunction:
                 else:
                     values.append(nothing)
             else:
+                if name in CHANGES_MEMORY:
+                    w.windows.clear()
                 args = [values[a] for a in op.args]
                 known = shapes[position]
                 values.append(self._value(op, args, known))

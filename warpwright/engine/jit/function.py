@@ -87,6 +87,18 @@ class Sum(NamedTuple):
 
 
 @dataclass(slots=True)
+class Window:
+    """Neighbouring bytes that loads of one basic block have asked for together."""
+
+    pointer: str
+    """Host pointer of the first load's bytes, or their copy."""
+    start: int
+    """Where these begin, relative to what the loads' addresses have in common."""
+    last: int
+    """Number of the latest access."""
+
+
+@dataclass(slots=True)
 class AccessGroup:
     """Loads of one basic block from one base: one check covers them, written before all of them are known."""
 
@@ -357,6 +369,9 @@ class FunctionWriter(Text):
     """Scalar addresses made of other values."""
     products: set[str] = field(default_factory=set)
     """Scalars that are products: of two terms of an address the likelier stride."""
+    looping: Bits = 0
+    """Blocks of loops.  Scalar addresses enter them through a statement that LLVM can't see through, or it would try many ways
+    to count up each access's address by itself, for a tenth of code generation and nothing in return."""
     left_out: Bits = 0
     """Blocks that the function does without: it enters the whole one there (``rare.py``)."""
     row_length: int = 0
@@ -370,6 +385,8 @@ class FunctionWriter(Text):
     groups: list[AccessGroup] = field(default_factory=list)
     open_groups: dict[object, AccessGroup] = field(default_factory=dict)
     """The latest group of each block, base, stride, access size and alignment."""
+    windows: dict[object, Window] = field(default_factory=dict)
+    """The latest window of each group, multiple of its stride and executing lanes; a store ends them."""
 
     # --- equal values -----------------------------------------------------------------------------
     def number(self, op: Op, args: Sequence[Val]) -> object:
@@ -434,6 +451,7 @@ class FunctionWriter(Text):
         self.numbered = {}
         self.fresh = []
         self.noted_exec = ""
+        self.windows = {}
 
     # --- webs -------------------------------------------------------------------------------------
     def web_shape(self, number: int) -> Shape:
@@ -461,7 +479,10 @@ class FunctionWriter(Text):
                 names = (self.op(f"extractvalue {self.web_type(number)} {whole}, {n}") for n in range(count))
                 held = Val(type, shape, rows=tuple(names))
             elif self.has_storage(number):
-                held = self.made(type, shape, self.op(f"load {self.web_type(number)}, ptr %w{number}"))
+                name = self.op(f"load {self.web_type(number)}, ptr %w{number}")
+                if self.looping >> self.block & 1 and self.web_type(number) == "i64":
+                    name = self.op(f'call i64 asm "", "=r,0"(i64 {name})')
+                held = self.made(type, shape, name)
             else:
                 held = Val(type, shape)
             self.held[number] = held

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from warpwright.engine.jit import trace as tr
-from warpwright.engine.jit.checks import call_rare, check, check_group, check_lanes, checked_window, site_pointer
+from warpwright.engine.jit.checks import call_rare, check, check_lanes, checked_window, site_pointer, window_of_group
 from warpwright.engine.jit.function import FunctionWriter, Val, vector_type
 from warpwright.engine.jit.places import (
     FEW_PLACES,
@@ -81,12 +81,10 @@ def _window(w: FunctionWriter, place: Place, count: int, read: Reader) -> list[s
     """A load of neighbouring bytes: from memory itself, or from the copy that the exact path makes."""
     settle(w, place.address)
     if place.wide:
-        site, fine, host = check_group(w, place)
-    else:
-        site = -1
-        fine, host = check(w, place, "null")
+        return read(w, place, window_of_group(w, place), count)
+    fine, host = check(w, place, "null")
     if not place.proven:
-        host = checked_window(w, place, site, fine, host)
+        host = checked_window(w, place, -1, fine, host)
     return read(w, place, host, count)
 
 

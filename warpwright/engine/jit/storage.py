@@ -54,9 +54,8 @@ def in_loops(flow: Flow) -> Bits:
     return found
 
 
-def place_variables(blocks: Sequence[BasicBlock], webs: Webs, flow: Flow) -> Storage:
-    """Decide for every web and mask."""
-    hot = in_loops(flow)
+def place_variables(blocks: Sequence[BasicBlock], webs: Webs, flow: Flow, hot: Bits) -> Storage:
+    """Decide for every web and mask; ``hot``: :func:`in_loops`."""
     if not hot and len(blocks) <= FEW_BLOCKS:
         return Storage(frozenset(), 0)
     block_of = [b.number for b in blocks for _ in range(b.count)]
