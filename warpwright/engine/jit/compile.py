@@ -405,7 +405,8 @@ def compile_kernel(
 
         def compile_whole() -> int:
             with _lock:
-                engine, _, _ = load("-whole", layout=Layout.from_json(sizes["layout"]))
+                engine, _, whole = load("-whole", layout=Layout.from_json(sizes["layout"]))
+                compiled.standing = Standing(**whole["standing"])
             return int(engine.get_function_address(name))
 
         name = f"warp_{key[:20]}"

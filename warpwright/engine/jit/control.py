@@ -235,7 +235,7 @@ class WarpFunction:
         return Standing(
             [w.program.instructions[b.first].address for b in w.blocks],
             resumes,
-            [(n, place(f"a{n}")) for n in self.groups.syncs],
+            [(n, place(f"a{n}")) for n in self.groups.points],
             place(self.STACK_COUNT),
             place("stack"),
             w.flow.stacked,
