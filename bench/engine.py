@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ import warpwright as ww
 from warpwright.engine.abi import WARP, Status
 from warpwright.engine.jit.compile import CompiledKernel, compile_kernel, load_object, make_target, to_object
 from warpwright.engine.jit.workspace import Workspace
-from warpwright.engine.launch import Geometry, constant_bank0, make_context
+from warpwright.engine.launch import Geometry, aligned_words, constant_bank0, make_context
 from warpwright.isa.sass.lower import lower
 
 SOURCE = Path(__file__).parent / "kernels" / "engine.cu"
@@ -78,14 +79,20 @@ done:
     return dataclasses.replace(kernel, warp_function=address, trace=False)
 
 
-def best(function: Any, repeats: int = 9) -> float:
-    """Shortest of some runs, in seconds of CPU time."""
-    times = []
+def best_of_each(functions: list[Callable[[], Any]], repeats: int = 9) -> list[float]:
+    """Shortest run of each, in seconds of CPU time; they take turns, so that a busy minute is one for all."""
+    times: list[list[float]] = [[] for _ in functions]
     for _ in range(repeats):
-        begin = time.process_time()
-        function()
-        times.append(time.process_time() - begin)
-    return min(times)
+        for taken, function in zip(times, functions, strict=True):
+            begin = time.process_time()
+            function()
+            taken.append(time.process_time() - begin)
+    return [min(taken) for taken in times]
+
+
+def best(function: Callable[[], Any]) -> float:
+    """Shortest of some runs."""
+    return best_of_each([function])[0]
 
 
 def main() -> None:
@@ -108,24 +115,25 @@ def main() -> None:
             return compile_kernel(p, low, s, trace=False, patterns=not options.generic, use_cache=False)
 
         fresh()
-        compiling = best(fresh, 3)
+        compiling = best(fresh)
         kernel = fresh()
         room = Workspace(kernel, program.shared_static_bytes, context["local_bytes_per_thread"])
         blocks = context.geometry.blocks
         outcome = room.run(context.address, 0, blocks)
         assert outcome.status == Status.EXIT, outcome
-        seconds[name] = best(lambda r=room, k=context, m=blocks: r.run(k.address, 0, m))
-        speed = outcome.warp_instructions / seconds[name]
         traced = compile_kernel(program, lowered, shape, trace=True, patterns=not options.generic, use_cache=False)
-        sink = np.zeros(TRACE_WORDS + TRACE_MARGIN_WORDS, dtype=np.int64)
+        sink = aligned_words(8 * (TRACE_WORDS + TRACE_MARGIN_WORDS))
         traced_room = Workspace(
             without_reader(traced, sink), program.shared_static_bytes, context["local_bytes_per_thread"]
         )
         traced_outcome = traced_room.run(context.address, 0, blocks)
         assert traced_outcome.status == Status.EXIT, traced_outcome
         assert traced_outcome.warp_instructions == outcome.warp_instructions
-        slower = best(lambda r=traced_room, k=context, m=blocks: r.run(k.address, 0, m)) / seconds[name]
-        print(f"{name:12} {compiling * 1e3:10.1f} {seconds[name] * 1e3:9.2f} {speed / 1e9:15.2f} {slower:16.2f}")
+        rooms = (room, traced_room)
+        plain, slower = best_of_each([lambda r=r, k=context, m=blocks: r.run(k.address, 0, m) for r in rooms])  # type: ignore[misc]
+        seconds[name] = plain
+        speed = outcome.warp_instructions / plain
+        print(f"{name:12} {compiling * 1e3:10.1f} {plain * 1e3:9.2f} {speed / 1e9:15.2f} {slower / plain:16.2f}")
     generator = np.random.default_rng(0)
     host = [generator.random(many, dtype=np.float32) for _ in range(2)]
     out = np.empty_like(host[0])

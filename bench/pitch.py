@@ -2,12 +2,14 @@
 
 A warp that reads one column of blocks in a matrix touches two cache lines in each row.  Rows a power of two apart
 fall into few sets of the first- and second-level caches.  This loop does nothing but load such lines, over and over, from
-as many rows as a matrix of ``bench/engine.py`` has: a bound for any code that reads them.
+as many rows as a matrix of ``bench/engine.py`` has: a bound for any code that reads them.  In pages of 4 KiB, whose places in
+physical memory are anybody's guess, some sets of the second level get more lines than others; in huge pages all get as many.
 """
 
 from __future__ import annotations
 
 import ctypes
+import mmap
 import time
 
 import numpy as np
@@ -59,19 +61,31 @@ done:
 """
 
 
+def room(huge: bool) -> tuple[mmap.mmap, int]:
+    """Memory for the rows and the address of its first huge page, filled by huge pages or by small ones."""
+    huge_bytes = 1 << 21
+    memory = mmap.mmap(-1, (ROWS * max(PITCHES) // huge_bytes + 3) * huge_bytes)
+    memory.madvise(mmap.MADV_HUGEPAGE if huge else mmap.MADV_NOHUGEPAGE)
+    filled = np.frombuffer(memory, dtype=np.uint8)
+    filled[:] = 1
+    return memory, -(-filled.ctypes.data // huge_bytes) * huge_bytes
+
+
 def main() -> None:
     target = make_target()
     address = load_object(to_object(text(), target), target).get_function_address("read")
     read = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64)(address)
-    memory = np.ones(ROWS * max(PITCHES) + 4096, dtype=np.uint8)
-    base = (memory.ctypes.data + 4095) // 4096 * 4096
+    rooms = [room(huge) for huge in (False, True)]
+    print(f"ns a line, {ROWS} rows apart by   pages of 4 KiB   of 2 MiB")
     for pitch in PITCHES:
-        times = []
+        times: list[list[float]] = [[], []]
         for _ in range(9):
-            begin = time.process_time()
-            read(base, pitch)
-            times.append(time.process_time() - begin)
-        print(f"{ROWS} rows {pitch:5} bytes apart: {min(times) * 1e9 / (REPEATS * ROWS * LINES):.2f} ns a line")
+            for taken, (_, base) in zip(times, rooms, strict=True):
+                begin = time.process_time()
+                read(base, pitch)
+                taken.append(time.process_time() - begin)
+        small, huge = (min(taken) * 1e9 / (REPEATS * ROWS * LINES) for taken in times)
+        print(f"{pitch:27} bytes {small:16.2f} {huge:10.2f}")
 
 
 if __name__ == "__main__":

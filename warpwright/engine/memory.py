@@ -32,6 +32,9 @@ GAP_BYTES = 512
 """Least distance between the end of one allocation and the start of the next."""
 SMALLEST_MAPPING_BYTES = 1 << 26
 HUGE_PAGE_BYTES = 1 << 21
+HUGE_FROM_BYTES = 1 << 19
+"""Arrays of this size on lie in huge pages: columns of a matrix touch a page in every row or two, and in memory that is whole
+all sets of the host's second-level cache get equally many lines of them."""
 FREED_REMEMBERED = 64
 """How many freed allocations are kept in mind, so that a use after free can be named."""
 
@@ -217,8 +220,8 @@ class DeviceMemory:
         allocation = Allocation(self.base + start, size_bytes, name)
         self._insert(allocation)
         self.used_bytes += size_bytes
-        if size_bytes >= 2 * HUGE_PAGE_BYTES:
-            self._advise(start, span, "MADV_HUGEPAGE")
+        if size_bytes >= HUGE_FROM_BYTES:
+            self._ask_for_huge_pages(start, span)
         if self.observer is not None:
             self.observer.allocated(allocation, undefined)
         return allocation
@@ -331,6 +334,14 @@ class DeviceMemory:
             self._bytes[last:end] = 0
         else:
             self._bytes[start:end] = 0
+
+    def _ask_for_huge_pages(self, start: int, size_bytes: int) -> None:
+        """For all huge pages that a range touches, since neighbours that come later would be too late for them."""
+        host = self.host_base
+        first = (host + start) // HUGE_PAGE_BYTES * HUGE_PAGE_BYTES - host
+        last = -(-(host + start + size_bytes) // HUGE_PAGE_BYTES) * HUGE_PAGE_BYTES - host
+        first, last = max(first, 0), min(last, self.capacity_bytes)
+        self._advise(first, last - first, "MADV_HUGEPAGE")
 
     def _advise(self, start: int, size_bytes: int, advice: str) -> bool:
         """madvise on whole pages inside the range; False where the host knows no such advice."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from warpwright.engine.blocks import BasicBlock
 from warpwright.engine.jit import shapes as sh
@@ -442,6 +442,8 @@ class FunctionWriter(Text):
     trace_at: str = ""
     """Place of the current block's records."""
     trace_words: int = 0
+    trace_line: list[tuple[int, Any]] = field(default_factory=list)
+    """Words of the current block's records that are yet to be written, and their places."""
     trace_heads: dict[tuple[str, int], str] = field(default_factory=dict)
     """First words of the current block's records, by lanes and tag."""
 

@@ -3,11 +3,15 @@
 How many words a basic block leaves is known when its code is written, so the place of the next record is a constant
 from the block's start.  Whether the buffer has room is asked where a loop begins again, and wherever more
 than a few hundred words may have come since it was asked last; ``words_ahead`` keeps that account.
+
+Nearly every word is one of a few values of the block and a constant: the lanes, and addresses that others differ from.  So the words
+are written when the block ends, eight at a time: a shuffle of these values and a sum with a line of constants.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from warpwright.engine.abi import LOCAL_WINDOW, SHARED_WINDOW, TAG_AFFINE, TAG_BLOCK, TAG_GATHER, TAG_PATTERN
 from warpwright.engine.jit.function import FunctionWriter, Val
@@ -15,6 +19,8 @@ from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, UNSET_KIND, WIDTH
 from warpwright.isa.ops import Access
 from warpwright.isa.textures import TextureAccess
 
+CHUNK = 8
+VEC8 = f"<{CHUNK} x i64>"
 VEC64 = "<32 x i64>"
 STEP_LIMIT = 1 << 30
 """Constants between addresses that cannot wrap around."""
@@ -22,26 +28,65 @@ WORDS_BETWEEN_CHECKS = 512
 """Records written without asking for room, except where one block has more."""
 
 
+class Word(NamedTuple):
+    """A word of a record: a value of the block, or nothing, and a constant."""
+
+    value: str
+    constant: str
+
+
 def _signed(value: int, width: int) -> int:
     value &= (1 << width) - 1
     return value - (1 << width) if value >> (width - 1) else value
 
 
-def _put(w: FunctionWriter, value: str, type: str = "i64", words: int = 1) -> None:
-    pointer = w.field(w.trace_at, 8 * w.trace_words) if w.trace_words else w.trace_at
-    w.emit(f"store {type} {value}, ptr {pointer}, align 8")
-    w.trace_words += words
+def _put(w: FunctionWriter, word: Word) -> None:
+    w.trace_line.append((w.trace_words, word))
+    w.trace_words += 1
 
 
-def _head(w: FunctionWriter, lanes: str, bits: int) -> str:
-    """A record's first word."""
-    key = (lanes, bits)
-    if key not in w.trace_heads:
-        wide = w.trace_heads.get((lanes, 0))
-        if wide is None:
-            wide = w.trace_heads[lanes, 0] = w.op(f"zext i32 {lanes} to i64")
-        w.trace_heads[key] = w.op(f"or i64 {wide}, {_signed(bits, 64)}")
-    return w.trace_heads[key]
+def _place(w: FunctionWriter, at: int) -> str:
+    return w.field(w.trace_at, 8 * at) if at else w.trace_at
+
+
+def _write_words(w: FunctionWriter) -> None:
+    """Write what the block has put."""
+    line, w.trace_line = w.trace_line, []
+    values: list[str] = []
+    held = ""
+    while line:
+        first = line[0][0]
+        ahead = line[:CHUNK]
+        new = {word.value for _, word in ahead} - {"", *values}
+        if len(ahead) < CHUNK or ahead[-1][0] != first + CHUNK - 1 or len(new) >= CHUNK:
+            word = line.pop(0)[1]
+            value = word.value or "0"
+            if word.constant != "0":
+                value = w.op(f"add i64 {value}, {word.constant}")
+            w.emit(f"store i64 {value}, ptr {_place(w, first)}, align 8")
+            continue
+        line = line[CHUNK:]
+        if not held or new:
+            # The last place stays zero, for words that are constants.
+            if len(values) + len(new) >= CHUNK:
+                values, new = [], {word.value for _, word in ahead} - {""}
+            values += sorted(new)
+            held = "zeroinitializer"
+            for n, value in enumerate(values):
+                held = w.op(f"insertelement {VEC8} {held}, i64 {value}, i64 {n}")
+        constants = [word.constant for _, word in ahead]
+        table = w.table(("words", *constants), "i64", ", ".join(f"i64 {c}" for c in constants), CHUNK)
+        places = ", ".join(f"i32 {values.index(word.value) if word.value else CHUNK - 1}" for _, word in ahead)
+        spread = w.op(f"shufflevector {VEC8} {held}, {VEC8} poison, <{CHUNK} x i32> <{places}>")
+        words = w.op(f"add {VEC8} {spread}, " + w.op(f"load {VEC8}, ptr {table}, align 64"))
+        w.emit(f"store {VEC8} {words}, ptr {_place(w, first)}, align 8")
+
+
+def _head(w: FunctionWriter, lanes: str, bits: int) -> Word:
+    """A record's first word: lanes below, bits above."""
+    if (lanes, 0) not in w.trace_heads:
+        w.trace_heads[lanes, 0] = w.op(f"zext i32 {lanes} to i64")
+    return Word(w.trace_heads[lanes, 0], str(_signed(bits, 64)))
 
 
 def record_block(w: FunctionWriter, number: int, lanes: str) -> None:
@@ -57,27 +102,28 @@ def record_block(w: FunctionWriter, number: int, lanes: str) -> None:
 def finish_block(w: FunctionWriter) -> None:
     """Where the next block's records begin."""
     if w.trace:
+        _write_words(w)
         w.emit(f"store ptr {w.field(w.trace_at, 8 * w.trace_words)}, ptr %trace_at")
 
 
-def _first_address(w: FunctionWriter, address: Val, first: int, window: int) -> str:
+def _first_address(w: FunctionWriter, address: Val, first: int, window: int) -> Word:
     """Lane 0's address: ``first`` bytes from the scalar part."""
+    if address.shape.const is not None:
+        width = WIDTH[address.type]
+        return Word("", str(_signed((address.shape.const + first & (1 << width) - 1) + window, 64)))
     base = w.scalar(address)
     root, step = w.offsets_of.get(base, ("", 0))
     if root and address.shape.bound >= 0 and first >= 0 and abs(step) < STEP_LIMIT:
         # A known bound: no sum wraps around, so that one address in the block serves all that differ by constants.
         key = (root, window)
         if key not in w.trace_heads:
-            wide = w.op(f"sext i32 {root} to i64")
-            w.trace_heads[key] = w.op(f"add i64 {wide}, {window}")
-        step += first
-        return w.op(f"add i64 {w.trace_heads[key]}, {step}") if step else w.trace_heads[key]
+            w.trace_heads[key] = w.op(f"sext i32 {root} to i64")
+        return Word(w.trace_heads[key], str(window + step + first))
+    if address.type != "i32":
+        return Word(base, str(first))
     if first:
-        base = w.op(f"add {address.type} {base}, {first}")
-    if address.type == "i32":
-        base = w.op(f"zext i32 {base} to i64")
-        base = w.op(f"add i64 {base}, {window}") if window else base
-    return base
+        base = w.op(f"add i32 {base}, {first}")
+    return Word(w.op(f"zext i32 {base} to i64"), str(window))
 
 
 def record_access(w: FunctionWriter, address: Val, access: Access | TextureAccess) -> None:
@@ -93,7 +139,8 @@ def record_access(w: FunctionWriter, address: Val, access: Access | TextureAcces
             vector = w.op(f"zext <32 x i32> {vector} to {VEC64}")
             if window:
                 vector = w.op(f"add {VEC64} {vector}, {w.literal_vector('i64', (window,) * LANES)}")
-        _put(w, vector, VEC64, LANES)
+        w.emit(f"store {VEC64} {vector}, ptr {_place(w, w.trace_words)}, align 8")
+        w.trace_words += LANES
         return
     pattern = shape.pattern or (0,) * LANES
     width = WIDTH[address.type]
@@ -105,7 +152,7 @@ def record_access(w: FunctionWriter, address: Val, access: Access | TextureAcces
     _put(w, _first_address(w, address, pattern[0], window))
     if not affine:
         table = w.table(("distances", tuple(offsets)), "i64", offsets, LANES)
-        _put(w, table, "ptr")
+        _put(w, Word("", f"ptrtoint (ptr {table} to i64)"))
 
 
 def words_ahead(words: int, before: Sequence[int], forced: bool) -> tuple[bool, int]:
