@@ -16,6 +16,11 @@ extern "C" __global__ void stencil(int n, const float *x, float *y) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) y[i] = x[i] + 2 * x[i + 1] + 3 * x[i + 2] + 4 * x[i + 9] + 5 * x[i + 8];
 }
+extern "C" __global__ void two(int n, const float *x, const float *y, float *z) {
+    int i = threadIdx.x;
+    float a = x[i], b = y[i];
+    if (i < n) z[i] = a * x[i + 1] + b * y[i + 1] + x[i + 3] * y[i + 2];
+}
 extern "C" __global__ void row(int n, const float *x, float *y) {
     // One row for all lanes, by a product of the block's number.
     const float *r = x + blockIdx.x * n;
@@ -83,6 +88,18 @@ def test_rows_of_all_lanes(built: tuple[Any, Any]) -> None:
         results.append(y.numpy().copy())
     assert np.array_equal(*results)
     assert results[0].any()
+
+
+@pytest.mark.parametrize("n", [3, 29, 32])
+def test_windows_of_two_arrays_last_beside_each_other(built: tuple[Any, Any], n: int) -> None:
+    gpu, module = built
+    a = np.arange(1, n + 35, dtype=np.float32)
+    b = 100 + 3 * a
+    x, y, z = (gpu.array(v) for v in (a[: n + 3], b[: n + 2], np.zeros(n, np.float32)))
+    p = Prepared(gpu, module, "two", 1, n, [n, x, y, z])
+    assert p.compiled().status is Status.EXIT
+    a, b = a[: n + 3], b[: n + 2]
+    assert np.array_equal(z.numpy(), a[:n] * a[1 : n + 1] + b[:n] * b[1 : n + 1] + a[3:] * b[2:])
 
 
 @pytest.mark.parametrize("n", [5, 31, 32])

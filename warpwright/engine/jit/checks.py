@@ -83,21 +83,14 @@ def call_slow(w: FunctionWriter, name: str, place: Place, site: str, exec_bits: 
     return after
 
 
-def describe(w: FunctionWriter, place: Place, site: int, offsets: list[int] | None, at: int = 0) -> int:
-    """Number of the access in the table for the rare way.
-
-    Args:
-        offsets: from :meth:`Place.start`, or None where addresses are given.
-        at: where it begins in a window.
-    """
+def describe(w: FunctionWriter, place: Place, site: int, offsets: list[int] | None) -> int:
+    """Number of the access in the table for the rare way; ``offsets`` from :meth:`Place.start`, or addresses given."""
     lanes = "null"
     if offsets is not None:
         lanes = w.table(("offsets", tuple(offsets)), "i32", offsets, LANES)
     extent = str(place.extent) if place.group is None else f"GROUPEXTENT{place.group.number}_"
-    w.accesses.append(
-        f"{cold.ENTRY} {{ i64 {instruction_address(w)}, ptr {lanes}, i32 {place.size}, "
-        f"i32 {SPACES[place.access.space]}, i32 {extent}, i32 {SITE_BYTES * site if site >= 0 else -1}, i32 {at}, i32 -1 }}"
-    )
+    cache = SITE_BYTES * site if site >= 0 else -1
+    w.accesses.append(cold.Entry(instruction_address(w), lanes, place.size, SPACES[place.access.space], extent, cache))
     return len(w.accesses) - 1
 
 
@@ -126,12 +119,16 @@ def window_of_group(w: FunctionWriter, place: Place) -> str:
         pointer = checked_window(w, place, site, fine, host())
         w.windows[key] = Window(pointer, start, len(w.accesses) - 1)
         return pointer
-    at = start - window.start
-    number = describe(w, place, site, lane_offsets(place), at)
     before = w.accesses[window.last]
-    w.accesses[window.last] = before.removesuffix("i32 -1 }") + f"i32 {number} }}"
-    window.last = number
-    return vector_offset_pointer(w, window.pointer, at)
+    if before.room == cold.WINDOW_AT:
+        # The copy must last while other windows are served.
+        before.room = cold.SCRATCH_BYTES + cold.WINDOW_BYTES * w.rooms
+        w.rooms += 1
+        w.most_rooms = max(w.most_rooms, w.rooms)
+    before.after = window.last = describe(w, place, site, lane_offsets(place))
+    entry = w.accesses[window.last]
+    entry.room, entry.at = before.room, start - window.start
+    return vector_offset_pointer(w, window.pointer, entry.at)
 
 
 def checked_window(w: FunctionWriter, place: Place, site: int, fine: str, host: str) -> str:

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import ClassVar
 
 import llvmlite.binding as llvm
 
@@ -32,14 +33,15 @@ ACCESS = {
     "space": (20, "i32"),
     "extent": (24, "i32"),
     "site": (28, "i32"),
-    "at": (32, "i32"),
-    "after": (36, "i32"),
+    "room": (32, "i32"),
+    "at": (36, "i32"),
+    "after": (40, "i32"),
 }
 """The entry of one access: byte offsets and types.  ``offsets`` points to 32 lane offsets, or is null where
 addresses are given; ``site`` is the byte offset of its allocation cache, negative for none.  Loads from one window are
-asked for once: ``at`` is where an access begins in the window, ``after`` the number of the next one, negative for none."""
-ACCESS_BYTES = 40
-ENTRY = "{ i64, ptr, i32, i32, i32, i32, i32, i32 }"
+asked for once: the window's copy is made at ``room`` in the scratch memory, ``at`` is where an access begins in it, ``after``
+the number of the next access, negative for none."""
+ACCESS_BYTES = 48
 VALUES_AT = 256
 """Scratch memory of a warp function: 32 addresses, then values (512 words), then the window, then what rare ways need."""
 WINDOW_AT = VALUES_AT + 2048
@@ -48,10 +50,33 @@ NEEDS_AT = WINDOW_AT + WINDOW_BYTES
 NEEDS = {"self": (0, "ptr"), "warp": (8, "ptr"), "sites": (16, "ptr"), "accesses": (24, "ptr"), "exec": (32, "i32")}
 """``exec``: the lanes that execute, kept up to date while the function runs."""
 SCRATCH_BYTES = NEEDS_AT + 64
+"""Behind it lie further windows, one for each that several loads of a block read (:class:`Entry`)."""
 FUNCTIONS = ("window", "load", "store")
 REGISTERS = ("rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11")
 CLOBBERS = "~{memory},~{flags}"
 """What the statements change: nothing of the x87 unit, and LLVM takes a tenth of a statement's time for each register named."""
+
+
+@dataclass(slots=True)
+class Entry:
+    """The constants of one access, as LLVM text or numbers (:data:`ACCESS`)."""
+
+    instruction: int
+    offsets: str
+    bytes: int
+    space: int
+    extent: str
+    site: int
+    room: int = WINDOW_AT
+    at: int = 0
+    after: int = -1
+
+    TYPE: ClassVar[str] = "{ i64, ptr, " + ", ".join(["i32"] * 8) + " }"
+
+    def text(self) -> str:
+        words = (self.bytes, self.space, self.extent, self.site, self.room, self.at, self.after, 0)
+        rest = ", ".join(f"i32 {word}" for word in words)
+        return f"{self.TYPE} {{ i64 {self.instruction}, ptr {self.offsets}, {rest} }}"
 
 
 @cache
@@ -179,9 +204,9 @@ define i64 @{name}(ptr %scratch, i64 %given, i32 %which) noinline {{
   %some_site = getelementptr i8, ptr %sites, i64 %site_off64
   %site = select i1 %no_site, ptr null, ptr %some_site
   %values = getelementptr i8, ptr %scratch, i64 {VALUES_AT}
-  %at64 = sext i32 %at to i64
-  %window_off = add i64 %at64, {WINDOW_AT}
-  %window = getelementptr i8, ptr %scratch, i64 %window_off
+  %copy_off = add i32 %room, %at
+  %copy_off64 = sext i32 %copy_off to i64
+  %window = getelementptr i8, ptr %scratch, i64 %copy_off64
   %narrow = icmp uge i32 %space, 2
   %bits = select i1 %narrow, i64 4294967295, i64 -1
 {start}
@@ -262,8 +287,6 @@ wide:
 WINDOW = f"""
 ; The accesses of one window, from the first on; zeros when one is at fault.
 define i64 @ww_served_window(ptr %scratch, i64 %given, i32 %which) noinline {{
-  %window = getelementptr i8, ptr %scratch, i64 {WINDOW_AT}
-  %result = ptrtoint ptr %window to i64
   %accesses_p = getelementptr i8, ptr %scratch, i64 {NEEDS_AT + NEEDS["accesses"][0]}
   %accesses = load ptr, ptr %accesses_p
   br label %access
@@ -272,7 +295,10 @@ access:
   %number64 = zext i32 %number to i64
   %entry_off = mul i64 %number64, {ACCESS_BYTES}
   %entry = getelementptr i8, ptr %accesses, i64 %entry_off
-{load_fields("%entry", {name: ACCESS[name] for name in ("at", "after")})}
+{load_fields("%entry", {name: ACCESS[name] for name in ("room", "at", "after")})}
+  %room64 = sext i32 %room to i64
+  %window = getelementptr i8, ptr %scratch, i64 %room64
+  %result = ptrtoint ptr %window to i64
   %at64 = sext i32 %at to i64
   %from = add i64 %given, %at64
   %fine = call i64 @ww_window_part(ptr %scratch, i64 %from, i32 %number)

@@ -286,9 +286,9 @@ def write_module(
     text = re.sub(r"SAVE\+(\d+)", lambda m: str(variables + int(m.group(1))), text)
     constants = list(writer.globals)
     if writer.accesses:
-        entries = ", ".join(writer.accesses)
+        entries = ", ".join(entry.text() for entry in writer.accesses)
         constants.append(
-            f"@accesses = private unnamed_addr constant [{len(writer.accesses)} x {cold.ENTRY}] [{entries}], align 8"
+            f"@accesses = private unnamed_addr constant [{len(writer.accesses)} x {cold.Entry.TYPE}] [{entries}], align 8"
         )
     if "zeros" in writer.tables:
         constants.append("@zeros = private unnamed_addr constant [64 x i8] zeroinitializer, align 64")

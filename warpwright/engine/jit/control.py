@@ -145,7 +145,8 @@ class WarpFunction:
                 w.emit(f"%p{n} = alloca i32")
         for name, type in (("status", "i32"), ("instructions", "i64"), ("idle", "i64"), ("trace_at", "ptr")):
             w.emit(f"%{name} = alloca {type}")
-        w.emit(f"%lane_addresses = alloca [{cold.SCRATCH_BYTES} x i8], align 64")
+        scratch_bytes = cold.SCRATCH_BYTES + cold.WINDOW_BYTES * w.most_rooms
+        w.emit(f"%lane_addresses = alloca [{scratch_bytes} x i8], align 64")
         w.emit(f"%lane_values = getelementptr i8, ptr %lane_addresses, i64 {cold.VALUES_AT}")
         if size := gr.scratch_bytes(w.lowered):
             w.emit(f"%group_values = alloca [{size} x i8], align 64")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from warpwright.engine.blocks import BasicBlock
 from warpwright.engine.jit import shapes as sh
-from warpwright.engine.jit.cold import Calls
+from warpwright.engine.jit.cold import Calls, Entry
 from warpwright.engine.jit.flow import Bits, Flow
 from warpwright.engine.jit.infer import Analysis, Setting
 from warpwright.engine.jit.rowwise import scalar_of, spread
@@ -385,6 +385,9 @@ class FunctionWriter(Text):
     groups: list[AccessGroup] = field(default_factory=list)
     open_groups: dict[object, AccessGroup] = field(default_factory=dict)
     """The latest group of each block, base, stride, access size and alignment."""
+    rooms: int = 0
+    """Windows of the current block that have a place of their own in the scratch memory."""
+    most_rooms: int = 0
     windows: dict[object, Window] = field(default_factory=dict)
     """The latest window of each group, multiple of its stride and executing lanes; a store ends them."""
 
@@ -431,7 +434,7 @@ class FunctionWriter(Text):
     """Scalars i32 as another one and a constant."""
     unstored: dict[int, str] = field(default_factory=dict)
     """Webs assigned in this block and not yet stored: the last store of each."""
-    accesses: list[str] = field(default_factory=list)
+    accesses: list[Entry] = field(default_factory=list)
     """What rare ways must know of each access (``cold.ACCESS``)."""
     noted_exec: str = ""
     """The lanes that rare ways take for the executing ones."""
@@ -454,6 +457,7 @@ class FunctionWriter(Text):
         self.fresh = []
         self.noted_exec = ""
         self.windows = {}
+        self.rooms = 0
 
     # --- webs -------------------------------------------------------------------------------------
     def web_shape(self, number: int) -> Shape:
