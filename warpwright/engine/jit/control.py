@@ -48,7 +48,7 @@ CONTROL = frozenset(
         *("barrier", "barrier_red", "push", "pop", "call"),
     )
 )
-CHANGES_MEMORY = frozenset(("store", "atomic", "fence", "service"))
+CHANGES_MEMORY = frozenset(("store", "atomic", "fence", "service", "texture"))
 """Operations behind which a load must not have been served before them."""
 
 
