@@ -175,7 +175,7 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
             row[s.I_STRONG] = int(strong or operation == "atomic")
             row[s.I_EXTRA] = 2 if atomic == "cas" else 1
             row[s.I_EXTRA] |= 512 * (_atomic_kind(atomic, size) | 8 * int(row[s.I_OP] == s.OP_ATOMIC))
-            if "BYPASS" in instruction.modifiers:
+            if "BYPASS" in instruction.modifiers or "CG" in instruction.modifiers:  # Pascal: cached in L2 only
                 row[s.I_EXTRA] |= 256
             if "POPC" in instruction.modifiers:
                 row[s.I_EXTRA] |= s.COUNTS_LANES

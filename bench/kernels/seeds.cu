@@ -1,0 +1,275 @@
+// Microbenchmarks of the seeds' tables: python -m bench.seeds.  Latencies read the clock around a chain; throughputs are run at two lengths.
+
+#define CHAIN 256
+
+
+// --- dependent operations (seed 002, section 3.3) ---
+extern "C" __global__ void chain_fadd(float *out, long long *cycles, float x) {
+    float v = x;
+    long long begin = clock64();
+#pragma unroll
+    for (int i = 0; i < CHAIN; ++i) v = v + x;
+    long long end = clock64();
+    out[threadIdx.x] = v;
+    cycles[0] = end - begin;
+}
+extern "C" __global__ void chain_imad(int *out, long long *cycles, int x) {
+    int v = x;
+    long long begin = clock64();
+#pragma unroll
+    for (int i = 0; i < CHAIN; ++i) v = v * x + x;
+    long long end = clock64();
+    out[threadIdx.x] = v;
+    cycles[0] = end - begin;
+}
+extern "C" __global__ void chain_dfma(double *out, long long *cycles, double x) {
+    double v = x;
+    long long begin = clock64();
+#pragma unroll
+    for (int i = 0; i < CHAIN; ++i) v = fma(v, x, x);
+    long long end = clock64();
+    out[threadIdx.x] = v;
+    cycles[0] = end - begin;
+}
+
+// --- block barriers (seed 002, Table 5) ---
+extern "C" __global__ void block_sync(long long *cycles, int rounds) {
+    __syncthreads();
+    long long begin = clock64();
+#pragma unroll 1
+    for (int r = 0; r < rounds; ++r) {
+#pragma unroll
+        for (int i = 0; i < 32; ++i) __syncthreads();
+    }
+    long long end = clock64();
+    if (threadIdx.x == 0 && blockIdx.x == 0) cycles[0] = end - begin;
+}
+
+// --- loads that wait for each other ---
+extern "C" __global__ void chase(const unsigned long long *first, int warm, int steps, long long *cycles, unsigned long long *out) {
+    const unsigned long long *p = first;
+#pragma unroll 1
+    for (int i = 0; i < warm; ++i) p = (const unsigned long long *)*p;
+    long long begin = clock64();
+#pragma unroll 1
+    for (int i = 0; i < steps; i += 8) {
+#pragma unroll
+        for (int k = 0; k < 8; ++k) p = (const unsigned long long *)*p;
+    }
+    long long end = clock64();
+    out[0] = (unsigned long long)p;
+    cycles[0] = end - begin;
+}
+extern "C" __global__ void chase_l2(const unsigned long long *first, int warm, int steps, long long *cycles, unsigned long long *out) {
+    const unsigned long long *p = first;
+#pragma unroll 1
+    for (int i = 0; i < warm; ++i) p = (const unsigned long long *)__ldcg(p);
+    long long begin = clock64();
+#pragma unroll 1
+    for (int i = 0; i < steps; i += 8) {
+#pragma unroll
+        for (int k = 0; k < 8; ++k) p = (const unsigned long long *)__ldcg(p);
+    }
+    long long end = clock64();
+    out[0] = (unsigned long long)p;
+    cycles[0] = end - begin;
+}
+extern "C" __global__ void chase_shared(int steps, long long *cycles, int *out) {
+    __shared__ int ring[64];
+    for (int i = threadIdx.x; i < 64; i += blockDim.x) ring[i] = 4 * ((i + 1) & 63);
+    __syncthreads();
+    int at = 0;
+    long long begin = clock64();
+#pragma unroll 1
+    for (int i = 0; i < steps; i += 8) {
+#pragma unroll
+        for (int k = 0; k < 8; ++k) at = *(const int *)((const char *)ring + at);
+    }
+    long long end = clock64();
+    out[0] = at;
+    cycles[0] = end - begin;
+}
+
+// --- throughputs of the chip (seed 004, Table 4; seed 000, Figure 1) ---
+extern "C" __global__ void rate_ffma(float *out, float x, int rounds) {
+    float v[8];
+    for (int k = 0; k < 8; ++k) v[k] = x + k;
+    for (int r = 0; r < rounds; ++r)
+#pragma unroll
+        for (int k = 0; k < 64; ++k) v[k & 7] = fmaf(v[k & 7], x, x);
+    float s = 0;
+    for (int k = 0; k < 8; ++k) s += v[k];
+    if (s == 12345.0f) out[threadIdx.x] = s;
+}
+extern "C" __global__ void rate_dfma(double *out, double x, int rounds) {
+    double v[8];
+    for (int k = 0; k < 8; ++k) v[k] = x + k;
+    for (int r = 0; r < rounds; ++r)
+#pragma unroll
+        for (int k = 0; k < 64; ++k) v[k & 7] = fma(v[k & 7], x, x);
+    double s = 0;
+    for (int k = 0; k < 8; ++k) s += v[k];
+    if (s == 12345.0) out[threadIdx.x] = s;
+}
+extern "C" __global__ void rate_imad(int *out, int x, int rounds) {
+    int v[8];
+    for (int k = 0; k < 8; ++k) v[k] = x + k;
+    for (int r = 0; r < rounds; ++r)
+#pragma unroll
+        for (int k = 0; k < 64; ++k) v[k & 7] = v[k & 7] * x + x;
+    int s = 0;
+    for (int k = 0; k < 8; ++k) s += v[k];
+    if (s == 12345) out[threadIdx.x] = s;
+}
+extern "C" __global__ void rate_hfma2(unsigned *out, unsigned x, int rounds) {
+    unsigned v[8];
+    for (int k = 0; k < 8; ++k) v[k] = x + k;
+    for (int r = 0; r < rounds; ++r)
+#pragma unroll
+        for (int k = 0; k < 64; ++k) asm("fma.rn.f16x2 %0, %0, %1, %1;" : "+r"(v[k & 7]) : "r"(x));
+    unsigned s = 0;
+    for (int k = 0; k < 8; ++k) s ^= v[k];
+    if (s == 12345u) out[threadIdx.x] = s;
+}
+
+#if __CUDA_ARCH__ == 700
+extern "C" __global__ void rate_mma_f16(float *out, unsigned x, int rounds) {
+    float d[4][8] = {};
+    for (int r = 0; r < rounds; ++r)
+#pragma unroll
+        for (int k = 0; k < 16; ++k) {
+            float *c = d[k & 3];
+            asm volatile("mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 {%0,%1,%2,%3,%4,%5,%6,%7}, {%8,%8}, {%8,%8}, {%0,%1,%2,%3,%4,%5,%6,%7};"
+                         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]), "+f"(c[7]) : "r"(x));
+        }
+    float s = 0;
+    for (int i = 0; i < 32; ++i) s += d[i >> 3][i & 7];
+    if (s == 12345.0f) out[threadIdx.x] = s;
+}
+#elif __CUDA_ARCH__ >= 800
+#define MMA_F32(name, text, A, B)                                                                       \
+    extern "C" __global__ void name(float *out, unsigned x, int rounds) {                               \
+        float d[4][4] = {};                                                                             \
+        for (int r = 0; r < rounds; ++r)                                                                \
+            _Pragma("unroll") for (int k = 0; k < 16; ++k) {                                            \
+                float *c = d[k & 3];                                                                    \
+                asm volatile(text " {%0,%1,%2,%3}, {" A "}, {" B "}, {%0,%1,%2,%3};"                    \
+                             : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(x));                \
+            }                                                                                           \
+        float s = 0;                                                                                    \
+        for (int i = 0; i < 16; ++i) s += d[i >> 2][i & 3];                                             \
+        if (s == 12345.0f) out[threadIdx.x] = s;                                                        \
+    }
+MMA_F32(rate_mma_f16, "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "%4,%4,%4,%4", "%4,%4")
+MMA_F32(rate_mma_bf16, "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", "%4,%4,%4,%4", "%4,%4")
+MMA_F32(rate_mma_tf32, "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", "%4,%4,%4,%4", "%4,%4")
+extern "C" __global__ void rate_mma_s8(int *out, unsigned x, int rounds) {
+    int d[4][4] = {};
+    for (int r = 0; r < rounds; ++r)
+#pragma unroll
+        for (int k = 0; k < 16; ++k) {
+            int *c = d[k & 3];
+            asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%4,%4,%4}, {%4,%4}, {%0,%1,%2,%3};"
+                         : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3]) : "r"(x));
+        }
+    int s = 0;
+    for (int i = 0; i < 16; ++i) s += d[i >> 2][i & 3];
+    if (s == 12345) out[threadIdx.x] = s;
+}
+extern "C" __global__ void rate_mma_f64(double *out, double x, int rounds) {
+    double d[4][2] = {};
+    for (int r = 0; r < rounds; ++r)
+#pragma unroll
+        for (int k = 0; k < 16; ++k) {
+            double *c = d[k & 3];
+            asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%2}, {%0,%1};" : "+d"(c[0]), "+d"(c[1]) : "d"(x));
+        }
+    double s = 0;
+    for (int i = 0; i < 8; ++i) s += d[i >> 1][i & 1];
+    if (s == 12345.0) out[threadIdx.x] = s;
+}
+#endif
+
+// --- memory ---
+extern "C" __global__ void triad(double2 *a, const double2 *b, const double2 *c, double scale, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    double2 x = b[i], y = c[i];
+    a[i] = make_double2(x.x + scale * y.x, x.y + scale * y.y);
+}
+// Every SM reads the same lines of L2 at a place of its own, past L1.
+extern "C" __global__ void rate_l2(const uint4 *data, uint4 *out, int words, int rounds) {
+    uint4 s = make_uint4(0, 0, 0, 0);
+    int at = (blockIdx.x * 977 * 32 + threadIdx.x) % words;
+    for (int r = 0; r < rounds; ++r) {
+#pragma unroll
+        for (int k = 0; k < 8; ++k) {
+            uint4 v = __ldcg(data + at);
+            s.x ^= v.x; s.y ^= v.y; s.z ^= v.z; s.w ^= v.w;
+            at += blockDim.x;
+            if (at >= words) at -= words;
+        }
+    }
+    if ((s.x ^ s.y ^ s.z ^ s.w) == 12345u) out[threadIdx.x] = s;
+}
+extern "C" __global__ void rate_l1(const uint4 *data, uint4 *out, int rounds) {
+    uint4 s = make_uint4(0, 0, 0, 0);
+    for (int r = 0; r < rounds; ++r) {
+        const uint4 *p = data + (threadIdx.x & 31) + (s.x & 256);  // known by loading only: every round loads again
+#pragma unroll
+        for (int k = 0; k < 8; k += 2) {
+            uint4 a = p[32 * k], b = p[32 * k + 32];
+            s.x ^= a.x ^ b.x; s.y ^= a.y ^ b.y; s.z ^= a.z ^ b.z; s.w ^= a.w ^ b.w;
+        }
+    }
+    if ((s.x ^ s.y ^ s.z ^ s.w) == 12345u) out[threadIdx.x] = s;
+}
+
+// --- applications with their tiles in shared memory and in L1 (seed 000, Figure 4) ---
+#define TILED_MATMUL(name, TILES)                                                                        \
+    extern "C" __global__ void name(const float *a, const float *b, float *c, float *scratch, int n) {   \
+        TILES                                                                                            \
+        int x = threadIdx.x, y = threadIdx.y, row = blockIdx.y * 16 + y, column = blockIdx.x * 16 + x;   \
+        float sum = 0;                                                                                   \
+        for (int k = 0; k < n; k += 16) {                                                                \
+            ta[y * 16 + x] = a[row * n + k + x];                                                         \
+            tb[y * 16 + x] = b[(k + y) * n + column];                                                    \
+            __syncthreads();                                                                             \
+            _Pragma("unroll") for (int j = 0; j < 16; ++j) sum += ta[y * 16 + j] * tb[j * 16 + x];       \
+            __syncthreads();                                                                             \
+        }                                                                                                \
+        c[row * n + column] = sum;                                                                       \
+    }
+TILED_MATMUL(matmul_shared, __shared__ float ta[256]; __shared__ float tb[256];)
+TILED_MATMUL(matmul_cached, float *ta = scratch + (blockIdx.y * gridDim.x + blockIdx.x) * 512; float *tb = ta + 256;)
+
+#define ROW_FILTER(name, TILE)                                                                           \
+    extern "C" __global__ void name(const float *in, float *out, float *scratch, int n) {                \
+        TILE                                                                                             \
+        int i = blockIdx.x * 256 + threadIdx.x;                                                          \
+        tile[threadIdx.x + 8] = in[i];                                                                   \
+        if (threadIdx.x < 8) tile[threadIdx.x] = in[max(i - 8, 0)];                                      \
+        if (threadIdx.x >= 248) tile[threadIdx.x + 16] = in[min(i + 8, n - 1)];                          \
+        __syncthreads();                                                                                 \
+        float sum = 0;                                                                                   \
+        _Pragma("unroll") for (int k = 0; k < 17; ++k) sum += tile[threadIdx.x + k] * (k + 1);           \
+        out[i] = sum;                                                                                    \
+    }
+ROW_FILTER(filter_shared, __shared__ float tile[272];)
+ROW_FILTER(filter_cached, float *tile = scratch + blockIdx.x * 288;)
+
+#define TABLE_LOOKUPS(name, TABLE)                                                                       \
+    extern "C" __global__ void name(const float *in, const float *values, float *out, float *scratch, int rounds) { \
+        TABLE                                                                                            \
+        for (int i = threadIdx.x; i < 1024; i += 256) table[i] = values[i];                              \
+        __syncthreads();                                                                                 \
+        float v = in[blockIdx.x * 256 + threadIdx.x];                                                    \
+        for (int r = 0; r < rounds; ++r) {                                                               \
+            int at = (threadIdx.x + r * 32) & 1023;                                                      \
+            v = fmaf(v, 0.5f, table[at]);                                                                \
+            v = fmaf(v, v, 0.25f);                                                                       \
+        }                                                                                                \
+        out[blockIdx.x * 256 + threadIdx.x] = v;                                                         \
+    }
+TABLE_LOOKUPS(table_shared, __shared__ float table[1024];)
+TABLE_LOOKUPS(table_cached, float *table = scratch + blockIdx.x * 1024;)
