@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from bench.device import open_device
-from bench.micro import atomic, chip, compute, divergence, handoff, memory, mixture, paths, writes
+from bench.micro import atomic, chip, compute, divergence, handoff, memory, mixture, paths, scattered, writes
 from bench.micro.context import Context, Row
 
 SUITES: dict[str, Callable[[Context], list[Row]]] = {
@@ -26,12 +26,14 @@ SUITES: dict[str, Callable[[Context], list[Row]]] = {
     "steps": memory.steps, "access": memory.access, "queue": memory.queue, "atomics": memory.atomics,
     "fences": memory.fences, "placement": chip.placement, "l2_map": chip.l2_map, "l2_band": chip.l2_band,
     "bandwidth": chip.bandwidth, "dispatch": chip.dispatch, "empty": chip.empty, "tlb": memory.tlb,
-    "contended": atomic.contended, "mixture": mixture.mixture,
+    "contended": atomic.contended, "ordered": atomic.ordered, "mixture": mixture.mixture,
     "paths": paths.paths, "cold": paths.cold, "touch": paths.touch, "flight": paths.flight, "sets": paths.sets,
     "banks": paths.banks, "strided": writes.strided, "store_load": writes.store_load, "local": writes.local, "mixed": writes.mixed,
     "atom_steps": writes.atom_steps, "uneven": writes.uneven, "touch_after": paths.touch_after, "fills": writes.fills,
     "fills_once": writes.fills_once, "rejoin_once": writes.rejoin_once, "streams_once": writes.streams_once,
     "order": divergence.order, "spin": divergence.spin, "release": divergence.release, "handoff": handoff.handoff,
+    "scattered": scattered.scattered, "scattered_pages": scattered.scattered_pages, "columns": scattered.columns,
+    "scattered_atomics": scattered.scattered_atomics, "turns": scattered.turns, "scattered_once": scattered.scattered_once,
     "empty_once": chip.empty_once, "profile_once": chip.profile_once, "counted_once": divergence.counted_once,
 }  # fmt: skip
 ON_MODEL = (

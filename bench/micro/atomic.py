@@ -28,6 +28,16 @@ PATTERNS: dict[str, tuple[np.ndarray, int]] = {
     "random1k": (np.random.default_rng(1).integers(0, 128, 32) * 8, 0xFFFFFFFF),
 }
 """Byte offset of each lane (all fit 8-byte words), and which lanes take part."""
+ORDERS: dict[str, tuple[np.ndarray, int]] = {
+    "by_turns_4words": (LANES % 4 * 8, 0xFFFFFFFF),
+    "in_runs_4words": (LANES // 8 * 8, 0xFFFFFFFF),
+    "in_runs_2words": (LANES // 16 * 8, 0xFFFFFFFF),
+    "in_pairs": (LANES // 2 * 8 % 32, 0xFFFFFFFF),
+    "in_runs_4sectors": (LANES // 8 * 32, 0xFFFFFFFF),
+    "in_runs_4lines": (LANES // 8 * 128, 0xFFFFFFFF),
+    "in_runs_8words_2sectors": (LANES // 4 * 8, 0xFFFFFFFF),
+}
+"""Which lanes share a word: neighbours, or lanes some apart."""
 STEPS = {"one_place": (0, 0), "next_word": (8, 0), "next_sector": (32, 0), "next_line": (128, 0), "8_pages": (4096, 0)}
 """Bytes between the eight operations of an iteration; and between warps."""
 
@@ -67,6 +77,26 @@ def contended(ctx: Context) -> list[Row]:
                     cycles = (seconds[1] - seconds[0]) * 1.98e9 / operations
                     rows.append(row(kernel, "chip_cycles_per_warp_instruction", cycles, "cycles", pattern=pattern,
                                     step=name, sms=sms))  # fmt: skip
+            table.free()
+    base.free()
+    return rows
+
+
+def ordered(ctx: Context) -> list[Row]:
+    """As `contended` on one place, by the order in which lanes name the words of a sector."""
+    rows: list[Row] = []
+    base = ctx.device.alloc(1 << 20)
+    for kernel in ("red_add", "red_f32", "red_f64", "atom_add", "atom_cas"):
+        for pattern, (offsets, mask) in ORDERS.items():
+            table = ctx.device.upload(np.append(offsets, 0).astype(np.uint32))
+            seconds = []
+            counts = (1, 3) if ctx.model else (2, 10)
+            for n in counts:
+                args = [ctx.words, base, table, np.uint32(mask), np.uint32(0), np.uint32(0), np.int32(n)]
+                tries = 1 if ctx.model else 3
+                seconds.append(min(ctx.module("atomic").launch(kernel, 132, 256, args) for _ in range(tries)))
+            cycles = (seconds[1] - seconds[0]) * 1.98e9 / ((counts[1] - counts[0]) * 8 * 8 * 132)
+            rows.append(row(kernel, "chip_cycles_per_warp_instruction", cycles, "cycles", pattern=pattern))
             table.free()
     base.free()
     return rows
