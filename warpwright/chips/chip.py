@@ -192,6 +192,8 @@ class L1(_Section):
 class Crossbar(_Section):
     gpc_read_bytes_per_clk: int = Field(gt=0)
     gpc_write_bytes_per_clk: int = Field(gt=0)
+    gpc_coalescer_lines: int = Field(ge=0)
+    """Lines on their way that a GPC's read coalescer knows, so that its SMs do not ask L2 twice; a power of two, 0: it has none."""
 
 
 class L2(_Section):
@@ -199,6 +201,8 @@ class L2(_Section):
     l2_slice_count: int = Field(gt=0)
     l2_partition_count: int = Field(gt=0, le=2)
     l2_ways: int = Field(gt=0)
+    l2_partial_ways: int = Field(gt=0)
+    """Of a set, how many ways may hold lines with partly written sectors before one is completed from DRAM."""
     l2_slice_bytes_per_clk: int = Field(gt=0)
     l2_slice_access_bytes: int = Field(gt=0)
     """What the smallest read takes of a slice's port."""
@@ -464,6 +468,8 @@ def _check(chip: Chip) -> None:
         raise ChipError(
             f"chip {chip.name!r}: shared_carveout_kib must rise and stay within l1_kib = {chip.shared.l1_kib}, not {steps}"
         )
+    if chip.crossbar.gpc_coalescer_lines & (chip.crossbar.gpc_coalescer_lines - 1):
+        raise ChipError(f"chip {chip.name!r}: gpc_coalescer_lines must be a power of two or 0")
     if chip.l2.l2_slice_count % chip.l2.l2_partition_count:
         raise ChipError(f"chip {chip.name!r}: l2_slice_count must be a multiple of l2_partition_count")
 

@@ -22,8 +22,13 @@ from warpwright.timing.ports import reserve
 from warpwright.timing.records import address_of, record_at
 from warpwright.timing.warp import mark, run_function, start_block_of, take_block
 
-# A tag: line << 12 | a copy lies in the other partition << 8 | dirty sectors << 4 | valid sectors
+# A tag: line << TAG_SHIFT | sectors that came beside others << 9 | a copy lies in the other partition << 8 | dirty sectors << 4
+# | valid sectors
+TAG_SHIFT = 13
+_BESIDE = 9
 _COPIED = 1 << 8
+# A fill: when the last sectors came << 12 | words written of each sector that is known in part, 3 bits a sector
+_PARTS = (1 << 12) - 1
 WRITE_SLACK_CYCLES = 256
 """How far DRAM's write queue may be behind before L2 takes no more dirty lines."""
 
@@ -48,7 +53,7 @@ def find(m: Any, piece: int, line: int) -> int:
     first = piece * m[u(s.H_L2_SLICE_WAYS)] + ((mixed * m[u(s.H_L2_SETS)]) >> 20) * ways
     tags = m[u(s.H_L2_TAGS)] + first
     for way in range(ways):
-        if m[u(tags + way)] >> 12 == line:
+        if m[u(tags + way)] >> TAG_SHIFT == line:
             return first + way
     stamps = m[u(s.H_L2_STAMPS)] + first
     victim = 0
@@ -61,15 +66,93 @@ def find(m: Any, piece: int, line: int) -> int:
 
 
 @core
+def filled(m: Any, place: int, time: int) -> None:
+    """Sectors of a line come at ``time``."""
+    at = m[u(s.H_L2_FILLS)] + place
+    if time > m[u(at)] >> 12:
+        m[u(at)] = time << 12 | (m[u(at)] & _PARTS)
+
+
+@core
+def sectors_in_part(parts: int) -> int:
+    """Mask of the sectors of which only some words are known."""
+    mask = 0
+    for sector in range(4):
+        if (parts >> (3 * sector)) & 7:
+            mask |= 1 << sector
+    return mask
+
+
+@core
+def complete(m: Any, piece: int, place: int, time: int) -> int:
+    """Read the rest of a line's partly written sectors from DRAM and write them back; gives the sectors.
+
+    The error code of a sector needs all of it (a real H200 counts such look-ups as ``lts__t_sectors_data_ecc``).
+    """
+    fill_at = m[u(s.H_L2_FILLS)] + place
+    tag_at = m[u(s.H_L2_TAGS)] + place
+    sectors = sectors_in_part(m[u(fill_at)] & _PARTS) & (m[u(tag_at)] >> 4)
+    m[u(fill_at)] &= ~_PARTS
+    if sectors:
+        line = m[u(tag_at)] >> TAG_SHIFT
+        come = dram_read(m, piece, line, sectors, time)
+        dram_write(m, piece, line, sectors, come)
+        m[u(s.H_L2_COMPLETED)] += popcount(sectors)
+        m[u(tag_at)] &= ~(sectors << 4)
+    return sectors
+
+
+@core
+def write_in_part(m: Any, piece: int, place: int, sectors: int, held: int, time: int) -> None:
+    """Note which sectors of a line a write leaves known in part; ``held`` has the bytes written of each sector.
+
+    Only some ways of a set may hold such lines: the one used longest ago is completed for another (bench.micro
+    ``scattered_once`` and ``strided4`` under a profiler: about 61,000 lines of H200's L2, an eighth of it).
+    """
+    fill_at = m[u(s.H_L2_FILLS)] + place
+    before = m[u(fill_at)] & _PARTS
+    valid = m[u(m[u(s.H_L2_TAGS)] + place)] & 15
+    parts = before
+    for sector in range(4):
+        if (sectors >> sector) & 1 == 0:
+            continue
+        words = (parts >> (3 * sector)) & 7
+        if words == 0 and (valid >> sector) & 1:
+            continue
+        words += max(((held >> (16 * sector)) & 0xFFFF) >> 2, 1)
+        parts &= ~(7 << (3 * sector))
+        if words < 8:
+            parts |= words << (3 * sector)
+    m[u(fill_at)] = (m[u(fill_at)] & ~_PARTS) | parts
+    if before or not parts:
+        return
+    ways = m[u(s.H_L2_WAYS)]
+    first = place - place % ways
+    count = 0
+    oldest = s.INF
+    victim = place
+    for way in range(first, first + ways):
+        if m[u(m[u(s.H_L2_FILLS)] + way)] & _PARTS:
+            count += 1
+            if way != place and m[u(m[u(s.H_L2_STAMPS)] + way)] < oldest:
+                oldest = m[u(m[u(s.H_L2_STAMPS)] + way)]
+                victim = way
+    if count > m[u(s.H_L2_PARTIAL_WAYS)]:
+        complete(m, piece, victim, time)
+
+
+@core
 def install(m: Any, piece: int, line: int, place: int, time: int) -> int:
     """Replace a way; dirty sectors go to DRAM.  Gives when a write that needs the way can be taken."""
     place = -1 - place
+    if m[u(m[u(s.H_L2_FILLS)] + place)] & _PARTS:
+        complete(m, piece, place, time)
     tag = m[u(m[u(s.H_L2_TAGS)] + place)]
     dirty = (tag >> 4) & 15
-    m[u(m[u(s.H_L2_TAGS)] + place)] = line << 12
+    m[u(m[u(s.H_L2_TAGS)] + place)] = line << TAG_SHIFT
     m[u(m[u(s.H_L2_FILLS)] + place)] = 0
     if dirty:
-        return max(time, dram_write(m, piece, tag >> 12, dirty, time) - WRITE_SLACK_CYCLES)
+        return max(time, dram_write(m, piece, tag >> TAG_SHIFT, dirty, time) - WRITE_SLACK_CYCLES)
     return time
 
 
@@ -110,6 +193,23 @@ def widen(m: Any, sectors: int) -> int:
 
 
 @core
+def found(m: Any, place: int, sectors: int, time: int) -> int:
+    """How many of a line's sectors a read finds.
+
+    What a read before asked for is found though it may still be on its way; what comes beside it only when it is there (bench.micro
+    ``scattered_once`` and ``each_read4``: bytes of neighbouring lanes, whose second sector of a pair is mostly a miss).
+    """
+    tag_at = m[u(s.H_L2_TAGS)] + place
+    here = sectors & m[u(tag_at)]
+    beside = here & (m[u(tag_at)] >> _BESIDE)
+    if beside:
+        m[u(tag_at)] &= ~(beside << _BESIDE)
+        if m[u(m[u(s.H_L2_FILLS)] + place)] >> 12 > time:
+            here &= ~beside
+    return popcount(here)
+
+
+@core
 def home_read(m: Any, home: int, line: int, sectors: int, start: int, far: bool) -> int:
     """When the home slice has the sectors; ``start``: when its port took the request."""
     place = held(m, home, line, start)
@@ -117,20 +217,22 @@ def home_read(m: Any, home: int, line: int, sectors: int, start: int, far: bool)
     tag = m[u(tag_at)]
     missing = sectors & ~tag & 15
     ready = start
-    fill_at = m[u(s.H_L2_FILLS)] + place
+    hits = 0
     if sectors & tag:
-        ready = max(ready, m[u(fill_at)])
+        ready = max(ready, m[u(m[u(s.H_L2_FILLS)] + place)] >> 12)
+        hits = found(m, place, sectors, start)
+        tag = m[u(tag_at)]
     if missing:
         fetch = widen(m, missing) & ~tag & 15
         come = dram_read(m, home, line, fetch, start)
         come = write_port(m, home, come, popcount(fetch) * m[u(s.H_L2_FILL)])
-        m[u(fill_at)] = max(m[u(fill_at)], come)
+        filled(m, place, come)
         ready = max(ready, come)
-        tag |= fetch
+        tag |= fetch | (fetch & ~missing) << _BESIDE
     if not far:
-        m[u(s.H_L2_HITS_READ)] += popcount(sectors & ~missing)
+        m[u(s.H_L2_HITS_READ)] += hits
     else:
-        m[u(s.H_L2_FAR_HITS)] += popcount(sectors & ~missing)
+        m[u(s.H_L2_FAR_HITS)] += hits
         tag |= _COPIED
     m[u(tag_at)] = tag
     m[u(m[u(s.H_L2_STAMPS)] + place)] = start
@@ -138,9 +240,12 @@ def home_read(m: Any, home: int, line: int, sectors: int, start: int, far: bool)
 
 
 @core
-def read(m: Any, partition: int, line: int, sectors: int, time: int) -> int:
-    """When a slice of the SM's partition can answer a load that reaches it at ``time``."""
-    home = slice_of(m, line)
+def read(m: Any, partition: int, home: int, line: int, sectors: int, time: int) -> int:
+    """When a slice of the SM's partition can answer a load that reaches it at ``time``.
+
+    What it lacks of another partition's line it fetches as DRAM would be asked: in pairs (bench.micro ``scattered_once``: two
+    look-ups across for each missed sector of 32 bytes).
+    """
     count = popcount(sectors)
     m[u(s.H_L2_SECTORS_READ)] += count
     half = m[u(s.H_SLICES)] >> 1
@@ -153,19 +258,20 @@ def read(m: Any, partition: int, line: int, sectors: int, time: int) -> int:
     tag = m[u(tag_at)]
     missing = sectors & ~tag & 15
     ready = start
-    fill_at = m[u(s.H_L2_FILLS)] + place
     if sectors & tag:
-        ready = max(ready, m[u(fill_at)])
-        m[u(s.H_L2_HITS_READ)] += popcount(sectors & tag)
+        ready = max(ready, m[u(m[u(s.H_L2_FILLS)] + place)] >> 12)
+        m[u(s.H_L2_HITS_READ)] += found(m, place, sectors, start)
+        tag = m[u(tag_at)]
     if missing:
         far = m[u(s.H_FAR_LATENCY)]
+        missing = widen(m, missing) & ~tag & 15
         moved = popcount(missing)
         m[u(s.H_L2_FAR_READS)] += moved
         link = m[u(s.H_FAR_PORTS)] + (1 - partition) * s.CALENDAR_SLOTS
         over = reserve(m, link, s.CALENDAR_SHIFT, m[u(s.H_FAR_CAPACITY)], start + (far >> 1), moved)
         come = home_read(m, home, line, missing, port(m, home, over, moved), True) + far - (far >> 1)
         come = write_port(m, near, come, moved * m[u(s.H_L2_FILL)])
-        m[u(fill_at)] = max(m[u(fill_at)], come)
+        filled(m, place, come)
         ready = max(ready, come)
         m[u(tag_at)] = tag | missing
     m[u(m[u(s.H_L2_STAMPS)] + place)] = start
@@ -195,8 +301,8 @@ def reserve_mirror(m: Any, home: int, line: int, start: int) -> None:
 
 
 @core
-def touch(m: Any, home: int, line: int, sectors: int, whole: int, start: int) -> int:
-    """Make sectors of the home dirty; gives when the home has taken them.  ``whole`` is 0 for an atomic."""
+def touch(m: Any, home: int, line: int, sectors: int, start: int) -> int:
+    """A place for a line that is written at its home: place << 40 | when the home can take it; copies elsewhere are gone."""
     place = find(m, home, line)
     ready = start
     if place < 0:
@@ -204,40 +310,34 @@ def touch(m: Any, home: int, line: int, sectors: int, whole: int, start: int) ->
         place = -1 - place
         if m[u(s.H_PARTITIONS)] == 2:
             reserve_mirror(m, home, line, start)
-    tag_at = m[u(s.H_L2_TAGS)] + place
-    tag = m[u(tag_at)]
-    # A write keeps byte masks until its line leaves; an atomic needs the old content.
-    partial = sectors & ~tag & 15 if whole == 0 else 0
-    m[u(s.H_L2_HITS_WRITE)] += popcount(sectors & tag)
-    if partial:
-        come = dram_read(m, home, line, partial, start)
-        fill_at = m[u(s.H_L2_FILLS)] + place
-        m[u(fill_at)] = max(m[u(fill_at)], come)
-        ready = max(ready, come)
-    if tag & _COPIED:
+    if m[u(m[u(s.H_L2_TAGS)] + place)] & _COPIED:
         half = m[u(s.H_SLICES)] >> 1
         copy = find(m, home - half if home >= half else home + half, line)
         if copy >= 0:
             m[u(m[u(s.H_L2_TAGS)] + copy)] &= ~(sectors & 15)
-    m[u(tag_at)] = tag | sectors | (sectors << 4)
     m[u(m[u(s.H_L2_STAMPS)] + place)] = start
-    return ready
+    return place << 40 | ready
 
 
 @core
-def write(m: Any, partition: int, line: int, sectors: int, whole: int, time: int) -> int:
+def write(m: Any, partition: int, home: int, line: int, sectors: int, held: int, time: int) -> int:
     """When the home has taken a write that reaches the SM's partition at ``time``: a share of its write port for the request, for each
     whole and for each partial sector (bench.micro ``strided``: 4, 2, 1 partial sectors a request 51, 44, 33 a cycle over
-    the chip; ``paths``: 79 whole ones)."""
-    home = slice_of(m, line)
+    the chip; ``paths``: 79 whole ones).  ``held``: bytes of each sector, 16 bits each.
+    """
     count = popcount(sectors)
     m[u(s.H_L2_SECTORS_WRITE)] += count
-    full = popcount(sectors & whole)
+    full = popcount(sectors & covered(held))
     if is_far(m, partition, home):
         m[u(s.H_L2_FAR_WRITES)] += count
     units = m[u(s.H_L2_WRITE_REQUEST)] + full * m[u(s.H_L2_WRITE_WHOLE)] + (count - full) * m[u(s.H_L2_WRITE_PART)]
     start = write_port(m, home, home_of_write(m, partition, home, time), units)
-    return touch(m, home, line, sectors, whole | 16, start)
+    touched = touch(m, home, line, sectors, start)
+    place = touched >> 40
+    if full < count or m[u(m[u(s.H_L2_FILLS)] + place)] & _PARTS:
+        write_in_part(m, home, place, sectors, held, start)
+    m[u(m[u(s.H_L2_TAGS)] + place)] |= sectors | (sectors << 4)
+    return touched & ((1 << 40) - 1)
 
 
 @core
@@ -292,22 +392,47 @@ def atomic_turns(m: Any, home: int, words: int, time: int) -> int:
 
 
 @core
-def atomic(m: Any, partition: int, line: int, sectors: int, words: int, time: int) -> int:
+def atomic(m: Any, partition: int, home: int, line: int, sectors: int, words: int, time: int) -> int:
     """When the home has done an atomic on sectors of a line (``words``: see ``atomic_words``)."""
-    home = slice_of(m, line)
     passes = passes_of(words)
     m[u(s.H_L2_SECTORS_ATOMIC)] += passes
     back = 0
-    if is_far(m, partition, home):
+    far = is_far(m, partition, home)
+    if far:
         back = m[u(s.H_FAR_LATENCY)] - (m[u(s.H_FAR_LATENCY)] >> 1)
-        m[u(s.H_L2_FAR_WRITES)] += passes
+        m[u(s.H_L2_FAR_ATOMICS)] += passes
     arrives = home_of_write(m, partition, home, time)
     units = atomic_cost(m, words) + atomic_turns(m, home, words, arrives) * m[u(s.H_ATOMIC_TURN)]
     start = write_port(m, home, arrives, units)
     done = start + (units << s.CALENDAR_SHIFT) // m[u(s.H_SLICE_CAPACITY)]
     mine = m[u(s.H_ATOMIC_LAST)] + 2 * home + ((words >> 51) & 1)
     m[u(mine)] = max(done, m[u(mine)] >> 10) << 10 | (m[u(mine)] & 1023)
-    return max(touch(m, home, line, sectors, 0, start) + done - start, done) + m[u(s.H_ATOMIC_LATENCY)] + back
+    touched = touch(m, home, line, sectors, start)
+    place = touched >> 40
+    ready = touched & ((1 << 40) - 1)
+    tag_at = m[u(s.H_L2_TAGS)] + place
+    tag = m[u(tag_at)]
+    # An atomic needs the old content, all of it.
+    missing = sectors & (~tag | sectors_in_part(m[u(m[u(s.H_L2_FILLS)] + place)] & _PARTS)) & 15
+    if missing:
+        m[u(s.H_L2_MISSED_ATOMIC)] += popcount(missing)
+        m[u(m[u(s.H_L2_FILLS)] + place)] &= ~_PARTS
+        # bench.micro ``scattered_once``: of atomics on cold sectors half bring 64 bytes
+        fetch = (widen(m, missing) & ~tag & 15) | missing if far else missing
+        come = dram_read(m, home, line, fetch, start)
+        filled(m, place, come)
+        ready = max(ready, come)
+        tag |= fetch
+    m[u(tag_at)] = tag | sectors | (sectors << 4)
+    return max(ready + done - start, done) + m[u(s.H_ATOMIC_LATENCY)] + back
+
+
+@core
+def reach(m: Any, index: int, line: int) -> int:
+    """The home of a line that SM ``index`` turns to; it is noted that it did."""
+    home = slice_of(m, line)
+    m[u(m[u(s.H_TOUCHED)] + index * m[u(s.H_TOUCHED_WORDS)] + (home >> 6))] |= 1 << (home & 63)
+    return home
 
 
 @core
@@ -315,6 +440,7 @@ def execute_strong(m: Any, code: Any, sm: int, partition: int, r: int, time: int
     """Run a warp's strong access and time it; gives the time of its answer at the slice."""
     w = m[u(r + s.R_WARP)]
     row = m[u(r + s.R_LINE)]
+    index = m[u(sm + s.SM_INDEX)]
     m[u(w + s.W_PENDING)] = 0
     m[u(s.H_STRONG_CALLS)] += 1
     if not run_function(m, sm, w, m[u(r + s.R_TIME)]):
@@ -352,7 +478,8 @@ def execute_strong(m: Any, code: Any, sm: int, partition: int, r: int, time: int
         for i in range(n):
             line = m[u(sm + s.OFF_LINES + i)]
             mine = m[u(sm + s.OFF_LINE_SECTORS + i)]
-            answer = max(answer, atomic(m, partition, line, mine, atomic_words(m, sm, i, extra), time + i))
+            home = reach(m, index, line)
+            answer = max(answer, atomic(m, partition, home, line, mine, atomic_words(m, sm, i, extra), time + i))
         if operation == s.OP_ATOMIC:
             answer = max(answer, time + waves)
     elif operation == s.OP_LOAD:
@@ -361,7 +488,8 @@ def execute_strong(m: Any, code: Any, sm: int, partition: int, r: int, time: int
         m[u(sm + s.SM_LOAD_SECTORS)] += sectors
         for i in range(n):
             line = m[u(sm + s.OFF_LINES + i)]
-            answer = max(answer, read(m, partition, line, m[u(sm + s.OFF_LINE_SECTORS + i)], time + i))
+            home = reach(m, index, line)
+            answer = max(answer, read(m, partition, home, line, m[u(sm + s.OFF_LINE_SECTORS + i)], time + i))
     else:
         waves = sectors
         m[u(sm + s.SM_GLOBAL_STORES)] += 1
@@ -369,12 +497,30 @@ def execute_strong(m: Any, code: Any, sm: int, partition: int, r: int, time: int
         for i in range(n):
             line = m[u(sm + s.OFF_LINES + i)]
             mine = m[u(sm + s.OFF_LINE_SECTORS + i)]
-            whole = covered(m[u(sm + s.OFF_LINE_BYTES + i)])
-            answer = max(answer, write(m, partition, line, mine, whole, time + i))
+            held = m[u(sm + s.OFF_LINE_BYTES + i)]
+            answer = max(answer, write(m, partition, reach(m, index, line), line, mine, held, time + i))
         m[u(w + s.W_STORE_TIME)] = max(m[u(w + s.W_STORE_TIME)], answer)
     if waves > 1:
         reserve(m, sm + s.OFF_LSU, s.CALENDAR_SHIFT, m[u(s.H_LSU_CAPACITY)], m[u(r + s.R_TIME)], waves - 1)
     return answer
+
+
+@core
+def coalesced_read(m: Any, gpc: int, partition: int, index: int, line: int, sectors: int, time: int) -> int:
+    """A load by way of its GPC's request coalescer: what another SM of the GPC has just asked for in the same way is not asked for again.
+
+    Nsight Compute has this unit as ``lrc__``; the answer passes the GPC's port for each SM.
+    """
+    lines = m[u(s.H_COALESCER_LINES)]
+    entry = m[u(s.H_COALESCER)] + (gpc * lines + (((line * s.GOLDEN) >> 40) & (lines - 1))) * 4
+    if m[u(entry)] == line << 4 | sectors and m[u(entry + 1)] > time:
+        m[u(s.H_COALESCED)] += popcount(sectors)
+        return m[u(entry + 2)]
+    ready = read(m, partition, reach(m, index, line), line, sectors, time)
+    m[u(entry)] = line << 4 | sectors
+    m[u(entry + 1)] = min(ready, time + m[u(s.H_COALESCING)])
+    m[u(entry + 2)] = ready
+    return ready
 
 
 @core
@@ -403,14 +549,19 @@ def serve(m: Any, code: Any, sm: int, r: int) -> None:
     sectors = m[u(r + s.R_SECTORS)]
     count = popcount(sectors)
     if kind == s.RQ_STORE:
+        home = reach(m, index, line)
         ports = m[u(s.H_GPC_WRITE_PORTS)] + gpc * s.CALENDAR_SLOTS
         time = reserve(m, ports, s.CALENDAR_SHIFT, m[u(s.H_GPC_WRITE_CAPACITY)], time, count)
-        m[u(r + s.R_ANSWER)] = write(m, partition, line, sectors, covered(m[u(r + s.R_FULL)]), time)
+        m[u(r + s.R_ANSWER)] = write(m, partition, home, line, sectors, m[u(r + s.R_FULL)], time)
         return
     if kind == s.RQ_ATOMIC:
-        m[u(r + s.R_ANSWER)] = atomic(m, partition, line, sectors, m[u(r + s.R_FULL)], time) + m[u(s.H_FROM_L2)]
+        home = reach(m, index, line)
+        m[u(r + s.R_ANSWER)] = atomic(m, partition, home, line, sectors, m[u(r + s.R_FULL)], time) + m[u(s.H_FROM_L2)]
         return
-    ready = read(m, partition, line, sectors, time)
+    if m[u(s.H_COALESCER_LINES)]:
+        ready = coalesced_read(m, gpc, partition, index, line, sectors, time)
+    else:
+        ready = read(m, partition, reach(m, index, line), line, sectors, time)
     ports = m[u(s.H_GPC_PORTS)] + gpc * s.CALENDAR_SLOTS
     ready = reserve(m, ports, s.CALENDAR_SHIFT, m[u(s.H_GPC_CAPACITY)], ready, count)
     m[u(r + s.R_ANSWER)] = ready + m[u(s.H_FROM_L2)]

@@ -42,6 +42,72 @@ def _percent(part: float, whole: float) -> float:
     return 100.0 * part / whole if whole else 0.0
 
 
+LAUNCH_SECTORS = 90
+"""Sectors of constants and code beyond a kernel's own that each GPC's instruction and constant cache fetches (bench.micro
+``scattered_once``: 88 to 92 more than the code, for eight kernels of 24 to 132 sectors)."""
+CODE_PART_BYTES = 256
+FENCES_A_SLICE = 6
+IDLE_FENCES_A_SLICE = 25.4
+"""Look-ups of the launch's end by fences (bench.micro ``scattered_once``, 23 launches within 10 %): one for each pair of an SM and a slice
+that it turned to, as many across to the other partition, six a slice; and 25 a slice, which are neither hits nor misses, less the share
+of pairs that the SMs' own fences cover."""
+
+
+def launch_lookups(state: State, chip: Chip) -> dict[str, float]:
+    """What a launch itself looks up in L2: code and constants by each GPC's cache, and fences at its end.
+
+    Sectors under Nsight Compute's names; what crosses between two partitions is looked up in both.
+    """
+    m = state.words
+    l2, partitions = chip.l2, chip.l2.l2_partition_count
+    code_bytes = int(m[s.H_INSTRUCTIONS]) * chip.instruction_cache.instruction_bytes
+    once = -(-code_bytes // CODE_PART_BYTES) * CODE_PART_BYTES / chip.l1.sector_bytes + LAUNCH_SECTORS
+    gpcs = len(chip.sm.gpc_sm_counts)
+    across = once if partitions == 2 else 0.0
+    area = state.areas["touched"]
+    turned = m[area : area + chip.sm.sm_count * int(m[s.H_TOUCHED_WORDS])]
+    pairs = float(np.unpackbits(turned.view(np.uint8)).sum())
+    idle = 1 - pairs / (chip.sm.sm_count * l2.l2_slice_count)
+    fences = pairs * partitions + FENCES_A_SLICE * l2.l2_slice_count
+    idle_fences = IDLE_FENCES_A_SLICE * l2.l2_slice_count * idle
+    return {
+        "lts__t_sectors_srcunit_gcc_op_read.sum": gpcs * once,
+        "lts__t_sectors_srcunit_ltcfabric_op_read.sum": across,
+        "lts__t_sectors_op_read.sum": gpcs * once + across,
+        "lts__t_sectors_op_membar.sum": fences + idle_fences,
+        "lts__t_sectors.sum": gpcs * once + across + fences + idle_fences,
+        "lts__t_sectors_lookup_hit.sum": max(gpcs - partitions, 0) * once + across + fences,
+    }
+
+
+def l2_lookups(state: State, chip: Chip) -> dict[str, float]:
+    """Sectors looked up in L2 by source and operation, and those found, under Nsight Compute's names.
+
+    What crosses to the other partition is looked up in both, the launch's own look-ups are in it. Writes are hits; of what is still
+    on its way a read is a miss; partly written sectors that L2 completes from DRAM are looked up as writes, and missed.
+    """
+    m = state.words
+    reads, far_reads = float(m[s.H_L2_SECTORS_READ]), float(m[s.H_L2_FAR_READS])
+    writes, far_writes = float(m[s.H_L2_SECTORS_WRITE]), float(m[s.H_L2_FAR_WRITES])
+    atomics = float(m[s.H_L2_SECTORS_ATOMIC] + m[s.H_L2_FAR_ATOMICS])
+    completed = float(m[s.H_L2_COMPLETED])
+    hits = float(m[s.H_L2_HITS_READ] + m[s.H_L2_FAR_HITS] - m[s.H_L2_MISSED_ATOMIC]) + writes + far_writes + atomics
+    own = {
+        "lts__t_sectors.sum": reads + far_reads + writes + far_writes + completed + atomics,
+        "lts__t_sectors_op_read.sum": reads + far_reads,
+        "lts__t_sectors_op_write.sum": writes + far_writes + completed,
+        "lts__t_sectors_op_atom.sum": atomics,
+        "lts__t_sectors_op_membar.sum": 0.0,
+        "lts__t_sectors_srcunit_tex_op_read.sum": reads,
+        "lts__t_sectors_srcunit_tex_op_write.sum": writes,
+        "lts__t_sectors_srcunit_ltcfabric_op_read.sum": far_reads,
+        "lts__t_sectors_srcunit_gcc_op_read.sum": 0.0,
+        "lts__t_sectors_lookup_hit.sum": hits,
+    }
+    launch = launch_lookups(state, chip)
+    return {name: value + launch.get(name, 0.0) for name, value in own.items()}
+
+
 def collect(state: State, chip: Chip, occupancy: Occupancy, cycles: int) -> dict[str, float]:
     """Every metric of a finished launch."""
     m = state.words
@@ -57,12 +123,9 @@ def collect(state: State, chip: Chip, occupancy: Occupancy, cycles: int) -> dict
     load_sectors, load_hits = total(s.SM_LOAD_SECTORS), total(s.SM_LOAD_HITS)
     local_sectors, local_hits = total(s.SM_LOCAL_SECTORS), total(s.SM_LOCAL_HITS)
     store_sectors, atomic_sectors = total(s.SM_STORE_SECTORS), total(s.SM_ATOMIC_SECTORS)
-    l2_reads, l2_writes = float(m[s.H_L2_SECTORS_READ]), float(m[s.H_L2_SECTORS_WRITE])
-    l2_atomics = float(m[s.H_L2_SECTORS_ATOMIC])
-    # Writes always hit; what crosses to the other partition is looked up in both (a real H200 counts it twice).
-    l2_reads += float(m[s.H_L2_FAR_READS])
-    l2_writes += float(m[s.H_L2_FAR_WRITES])
-    l2_hits = float(m[s.H_L2_HITS_READ] + m[s.H_L2_FAR_HITS]) + l2_writes + l2_atomics
+    lookups = l2_lookups(state, chip)
+    l2_sectors = float(m[s.H_L2_SECTORS_READ] + m[s.H_L2_SECTORS_WRITE] + m[s.H_L2_SECTORS_ATOMIC])
+    l2_sectors += float(m[s.H_L2_FAR_READS] + m[s.H_L2_FAR_WRITES] + m[s.H_L2_FAR_ATOMICS])
     reads, writes = float(m[s.H_DRAM_READS]) * 32, float(m[s.H_DRAM_WRITES]) * 32
     dram_bytes_per_clk = chip.dram.dram_gb_per_s * 1000 / chip.clocks.sm_clock_mhz
     seconds = cycles / (chip.clocks.sm_clock_mhz * 1e6)
@@ -70,7 +133,7 @@ def collect(state: State, chip: Chip, occupancy: Occupancy, cycles: int) -> dict
     dram_percent = _percent(reads + writes, dram_bytes_per_clk * cycles)
     issue_percent = _percent(instructions, sub_cores * cycles)
     lsu_percent = _percent(total(s.SM_LSU_WAVEFRONTS), sm.sm_count * cycles)
-    l2_percent = _percent((l2_reads + l2_writes + l2_atomics) * 32, l2_bytes_per_clk * cycles)
+    l2_percent = _percent(l2_sectors * 32, l2_bytes_per_clk * cycles)
     waves, ideal = total(s.SM_SHARED_WAVEFRONTS), total(s.SM_SHARED_IDEAL)
     result = {
         "gpc__cycles_elapsed.max": float(cycles),
@@ -108,12 +171,8 @@ def collect(state: State, chip: Chip, occupancy: Occupancy, cycles: int) -> dict
         "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum": waves - ideal,
         "smsp__inst_executed_op_shared_ld.sum": total(s.SM_SHARED_LOADS),
         "smsp__inst_executed_op_shared_st.sum": total(s.SM_SHARED_STORES),
-        "lts__t_sectors.sum": l2_reads + l2_writes + l2_atomics,
-        "lts__t_sectors_op_read.sum": l2_reads,
-        "lts__t_sectors_op_write.sum": l2_writes,
-        "lts__t_sectors_op_atom.sum": l2_atomics,
-        "lts__t_sectors_lookup_hit.sum": l2_hits,
-        "lts__t_sector_hit_rate.pct": _percent(l2_hits, l2_reads + l2_writes + l2_atomics),
+        **lookups,
+        "lts__t_sector_hit_rate.pct": _percent(lookups["lts__t_sectors_lookup_hit.sum"], lookups["lts__t_sectors.sum"]),
         "lts__throughput.avg.pct_of_peak_sustained_elapsed": l2_percent,
         "dram__bytes_read.sum": reads,
         "dram__bytes_write.sum": writes,

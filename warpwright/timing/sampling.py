@@ -307,21 +307,26 @@ def simulate_sampled(
     result.sampling = Sampling(
         plan.timed_blocks, blocks, own, total.warp_instructions, len(timed), plan.share, expected
     )
+    once = metrics_module.launch_lookups(launch.state, launch.chip)
     launch.close()
-    _scale(result, chip, round(cycles), spent, total)
+    _scale(result, chip, round(cycles), spent, total, once)
     result.wall_seconds, result.cpu_seconds = time.perf_counter() - began, time.thread_time() - worked
     return result, total
 
 
-def _scale(result: TimingResult, chip: Chip, cycles: int, spent: int, total: Counts) -> None:
-    """From the timed sections to the whole grid: sums by instructions, cycles by the estimate; shares stay as measured."""
+def _scale(
+    result: TimingResult, chip: Chip, cycles: int, spent: int, total: Counts, once: dict[str, float]
+) -> None:
+    """From the timed sections to the whole grid: sums by instructions, but for what a launch does ``once``, cycles by the estimate;
+    shares stay as measured."""
     sampling = result.sampling
     assert sampling is not None
     more, longer = total.warp_instructions / max(sampling.timed_instructions, 1), cycles / max(spent, 1)
     values = result.metrics
     for name in values:
         if name.endswith(".sum"):
-            values[name] *= more
+            own = once.get(name, 0.0)
+            values[name] = (values[name] - own) * more + own
         elif name.startswith("sm__cycles_active"):
             values[name] *= longer
     seconds = cycles / (chip.clocks.sm_clock_mhz * 1e6)

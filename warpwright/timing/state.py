@@ -234,16 +234,25 @@ STALLS = (
     H_L2_SECTORS_WRITE,
     H_L2_SECTORS_ATOMIC,
     H_L2_HITS_READ,
-    H_L2_HITS_WRITE,
     H_L2_FAR_READS,
     H_L2_FAR_WRITES,
     H_L2_FAR_HITS,
+    H_L2_FAR_ATOMICS,
+    H_L2_MISSED_ATOMIC,  # sectors
+    H_L2_COMPLETED,  # partly written sectors that were read from DRAM and written back
+    H_COALESCED,  # sectors that a GPC's coalescer did not ask for again
+    H_COALESCING,  # cycles for which a request can be joined
+    H_COALESCER_LINES,  # of a GPC, a power of two, 0: there is none
+    H_COALESCER,  # area: by GPC, lines on their way: line << 4 | sectors, and when they are there
+    H_TOUCHED,  # area: which slices each SM has turned to, a bit each
+    H_TOUCHED_WORDS,  # of an SM
+    H_L2_PARTIAL_WAYS,  # of a set that may hold partly written lines
     H_DRAM_READS,  # sectors
     H_DRAM_WRITES,
     H_DRAM_ACTIVATIONS,
     H_STRONG_CALLS,
     H_SLOTS,
-) = range(165)
+) = range(174)
 
 # --- SM -----------------------------------------------------------------------------------------
 (
@@ -565,6 +574,8 @@ def build(
         ("slice_ports", l2.l2_slice_count * CALENDAR_SLOTS),
         ("slice_write_ports", l2.l2_slice_count * CALENDAR_SLOTS),
         ("atomic_last", l2.l2_slice_count * 2),
+        ("coalescer", gpcs * chip.crossbar.gpc_coalescer_lines * 4),
+        ("touched", sm.sm_count * -(-l2.l2_slice_count // 64)),
         ("far_ports", 2 * CALENDAR_SLOTS),
         ("dram_ports", channels * CALENDAR_SLOTS),
         ("dram_state", channels * D_SLOTS),
@@ -665,6 +676,12 @@ def build(
         H_L2_SLICE_WAYS: slice_ways,
         H_L2_FETCH: l2.l2_fetch_bytes // chip.l1.sector_bytes,
         H_L2_ACCESS: l2.l2_slice_access_bytes,
+        H_L2_PARTIAL_WAYS: l2.l2_partial_ways,
+        H_COALESCER_LINES: chip.crossbar.gpc_coalescer_lines,
+        H_COALESCING: l2.l2_hit_latency_cycles,
+        H_COALESCER: areas["coalescer"],
+        H_TOUCHED: areas["touched"],
+        H_TOUCHED_WORDS: -(-l2.l2_slice_count // 64),
         H_L2_FILL: round(l2.l2_fill_sector_cycles * l2.l2_slice_bytes_per_clk),
         H_L2_WRITE_REQUEST: round(l2.l2_write_request_cycles * l2.l2_slice_bytes_per_clk),
         H_L2_WRITE_WHOLE: round(l2.l2_write_sector_cycles * l2.l2_slice_bytes_per_clk),
