@@ -39,7 +39,7 @@ SCATTERED(red_f64, "red.global.add.f64 [%4], 0d3ff0000000000000;")
 SCATTERED(atom_add, "atom.global.add.u32 %0, [%4], %5;")
 SCATTERED(atom_cas, "atom.global.cas.b32 %0, [%4], 0, %5;")
 // A load and a reduction elsewhere whose place the load's value (0) has a part in.
-SCATTERED(load_red, "{.reg .b64 t; ld.global.cg.u32 %0, [%4]; cvt.u64.u32 t, %0; xor.b64 t, t, 4096; add.s64 t, t, %4; red.global.add.u32 [t], 0;}")
+SCATTERED(load_red, "{.reg .b64 t; ld.global.cg.u32 %0, [%4]; cvt.u64.u32 t, %0; add.s64 t, t, %4; red.global.add.u32 [t + 4096], 0;}")
 
 // Lane l stores a word in row l of a tile, as a transpose without shared memory does: block (32, high), `tiles` tiles a block side by side.
 extern "C" __global__ void columns(u64* out, char* base, u64 pitch, int tiles) {

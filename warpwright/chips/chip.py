@@ -221,6 +221,10 @@ class L2(_Section):
     """Of one slice, for a pass over a sector of which some words are named: as many passes as lanes on one word."""
     l2_atomic_float_cycles: float = Field(gt=0)
     """Between floating-point sums on one word."""
+    l2_atomic_change_cycles: float = Field(ge=0)
+    """Of a slice, for an atomic on another line than its last ones."""
+    l2_atomic_answer_change_cycles: float = Field(ge=0)
+    """The same for one with an answer."""
     l2_atomic_turn_cycles: float = Field(ge=0)
     """For each lane, when a slice turns between atomics with and without an answer."""
     l2_write_request_cycles: float = Field(ge=0)
@@ -249,6 +253,9 @@ class Dram(_Section):
     dram_bank_refresh_interval_ns: float = Field(gt=0)
     """Between refreshes of one bank, each of which closes it for the time below while the other banks work."""
     dram_bank_refresh_ns: float = Field(ge=0)
+    dram_activate_read_ns: float = Field(ge=0)
+    """Between two rows that a channel opens for reads; 0: no limit."""
+    dram_activate_write_ns: float = Field(ge=0)
     dram_turnaround_ns: float = Field(ge=0)
     dram_write_batch_bursts: int = Field(gt=0)
 

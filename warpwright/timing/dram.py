@@ -1,7 +1,8 @@
 """DRAM channels: a data bus with burst time, open rows, read/write turnarounds and refresh.
 
 Each L2 slice owns its channels.  A controller reorders what it has queued, so a request that finds its row closed waits
-for its bank and not for the bus; writes wait in a queue and leave in batches, each batch turning the bus
+for its bank and not for the bus; a channel opens rows in a fixed interval only, longer for writes (bench.micro ``scattered``:
+64 bytes at random take as long as 110); writes wait in a queue and leave in batches, each batch turning the bus
 around twice; refresh takes the bus at fixed intervals.  Bus time is kept in 1/256 cycle.
 Timing parameters: JEDEC's, in the chip file.
 """
@@ -15,6 +16,7 @@ from warpwright.timing.ports import reserve
 from warpwright.timing.state import (
     CALENDAR_SLOTS,
     D_BUSY,
+    D_QUEUED,
     D_READ,
     D_REFRESH,
     D_SLOTS,
@@ -26,6 +28,8 @@ from warpwright.timing.state import (
     H_BANK_REFRESH_INTERVAL,
     H_CHANNELS_PER_SLICE,
     H_CHUNK_SHIFT,
+    H_DRAM_ACTIVATE_READ,
+    H_DRAM_ACTIVATE_WRITE,
     H_DRAM_ACTIVATIONS,
     H_DRAM_BANK_COUNT,
     H_DRAM_BANKS,
@@ -105,8 +109,10 @@ def dram_read(m: Any, piece: int, line: int, sectors: int, time: int) -> int:
     m[u(H_DRAM_READS)] += popcount(sectors)
     m[u(state + D_BUSY)] += popcount(sectors)
     m[u(state + D_READ)] = 1
+    opened = m[u(H_DRAM_ACTIVATIONS)]
     ready = _bank_ready(m, channel, line, time)
-    start = reserve(m, port, DRAM_SHIFT, _CAPACITY, time, units)
+    taken = units if m[u(H_DRAM_ACTIVATIONS)] == opened else max(units, m[u(H_DRAM_ACTIVATE_READ)])
+    start = reserve(m, port, DRAM_SHIFT, _CAPACITY, time, taken)
     return max(start, ready) + (units >> 8) + m[u(H_DRAM_LATENCY)]
 
 
@@ -120,10 +126,16 @@ def dram_write(m: Any, piece: int, line: int, sectors: int, time: int) -> int:
     m[u(H_DRAM_WRITES)] += count
     m[u(state + D_BUSY)] += count
     queued = m[u(state + D_WRITES)] + count
+    opened = m[u(H_DRAM_ACTIVATIONS)]
     _bank_ready(m, channel, line, time)
+    units = count * m[u(H_DRAM_SECTOR)]
+    if m[u(H_DRAM_ACTIVATIONS)] != opened:
+        units = max(units, m[u(H_DRAM_ACTIVATE_WRITE)])
+    m[u(state + D_QUEUED)] += units
     if queued >= m[u(H_DRAM_BATCH)]:
         # Between batches without reads the bus need not turn around.
-        units = queued * m[u(H_DRAM_SECTOR)] + m[u(state + D_READ)] * m[u(H_DRAM_TURNAROUND)]
+        units = m[u(state + D_QUEUED)] + m[u(state + D_READ)] * m[u(H_DRAM_TURNAROUND)]
+        m[u(state + D_QUEUED)] = 0
         m[u(state + D_READ)] = 0
         start = reserve(m, port, DRAM_SHIFT, _CAPACITY, time, units)
         m[u(state + D_WRITTEN)] = start + (units >> 8)

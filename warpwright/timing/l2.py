@@ -392,6 +392,22 @@ def atomic_turns(m: Any, home: int, words: int, time: int) -> int:
 
 
 @core
+def atomic_change(m: Any, home: int, line: int, answers: bool) -> int:
+    """Bytes of a slice's bandwidth for an atomic on a line that its last atomics did not use (bench.micro ``scattered_atomics``: words at
+    random 51 a cycle over the chip, with an answer 40; on lines that stay the same 65)."""
+    last = m[u(s.H_ATOMIC_LINES)] + home * s.ATOMIC_LINES
+    known = line + 1  # 0: none
+    before = known
+    for i in range(s.ATOMIC_LINES):
+        held = m[u(last + i)]
+        m[u(last + i)] = before
+        if held == known:
+            return 0
+        before = held
+    return m[u(s.H_ATOMIC_CHANGE_ANSWER if answers else s.H_ATOMIC_CHANGE)]
+
+
+@core
 def atomic(m: Any, partition: int, home: int, line: int, sectors: int, words: int, time: int) -> int:
     """When the home has done an atomic on sectors of a line (``words``: see ``atomic_words``)."""
     passes = passes_of(words)
@@ -403,6 +419,9 @@ def atomic(m: Any, partition: int, home: int, line: int, sectors: int, words: in
         m[u(s.H_L2_FAR_ATOMICS)] += passes
     arrives = home_of_write(m, partition, home, time)
     units = atomic_cost(m, words) + atomic_turns(m, home, words, arrives) * m[u(s.H_ATOMIC_TURN)]
+    units += atomic_change(m, home, line, bool((words >> 51) & 1))
+    # An atomic reads and writes: it takes both ports (bench.micro ``scattered_atomics``, load_red).
+    arrives = port(m, home, arrives, units >> 5)
     start = write_port(m, home, arrives, units)
     done = start + (units << s.CALENDAR_SHIFT) // m[u(s.H_SLICE_CAPACITY)]
     mine = m[u(s.H_ATOMIC_LAST)] + 2 * home + ((words >> 51) & 1)

@@ -250,9 +250,14 @@ STALLS = (
     H_DRAM_READS,  # sectors
     H_DRAM_WRITES,
     H_DRAM_ACTIVATIONS,
+    H_DRAM_ACTIVATE_READ,  # between two rows that a channel opens, 1/256 cycle
+    H_DRAM_ACTIVATE_WRITE,
+    H_ATOMIC_CHANGE,  # bytes of a slice's bandwidth for an atomic on a line that is none of its last ones; with an answer
+    H_ATOMIC_CHANGE_ANSWER,
+    H_ATOMIC_LINES,  # area: by slice, the lines of its last atomics
     H_STRONG_CALLS,
     H_SLOTS,
-) = range(174)
+) = range(179)
 
 # --- SM -----------------------------------------------------------------------------------------
 (
@@ -429,10 +434,11 @@ C_SLOTS = 4
 # the store buffer: line, sectors in it, when it has left, its request and the window in which that was made
 (J_LINE, J_SECTORS, J_LEFT, J_REQUEST, J_WINDOW) = range(5)
 J_SLOTS = 8
-# DRAM channel: queued writes, refreshes done, sectors, last batch's end, reads since then
-(D_WRITES, D_REFRESH, D_BUSY, D_WRITTEN, D_READ) = range(5)
+# DRAM channel: queued writes, refreshes done, sectors, last batch's end, reads since then, bus time of the queued writes
+(D_WRITES, D_REFRESH, D_BUSY, D_WRITTEN, D_READ, D_QUEUED) = range(6)
 D_SLOTS = 8
-JOIN_LINES = 32  # of the store buffer
+JOIN_LINES = 28  # of the store buffer (bench.micro ``columns``: of stores of 32 lines none is joined; ``fills``: most of 16)
+ATOMIC_LINES = 4  # that a slice's atomics have at hand (bench.micro ``contended``: four lines by turns cost no more than one, eight do)
 BUCKETS = 1024  # of the serial phase's counting sort
 (G_SM, G_START, G_END) = range(3)  # one block of the log
 LOG_SLOTS = 3
@@ -574,6 +580,7 @@ def build(
         ("slice_ports", l2.l2_slice_count * CALENDAR_SLOTS),
         ("slice_write_ports", l2.l2_slice_count * CALENDAR_SLOTS),
         ("atomic_last", l2.l2_slice_count * 2),
+        ("atomic_lines", l2.l2_slice_count * ATOMIC_LINES),
         ("coalescer", gpcs * chip.crossbar.gpc_coalescer_lines * 4),
         ("touched", sm.sm_count * -(-l2.l2_slice_count // 64)),
         ("far_ports", 2 * CALENDAR_SLOTS),
@@ -694,6 +701,9 @@ def build(
         H_ATOMIC_PART: round(l2.l2_atomic_word_cycles * l2.l2_slice_bytes_per_clk),
         H_ATOMIC_SUM: round(l2.l2_atomic_float_cycles * l2.l2_slice_bytes_per_clk),
         H_ATOMIC_TURN: round(l2.l2_atomic_turn_cycles * l2.l2_slice_bytes_per_clk),
+        H_ATOMIC_CHANGE: round(l2.l2_atomic_change_cycles * l2.l2_slice_bytes_per_clk),
+        H_ATOMIC_CHANGE_ANSWER: round(l2.l2_atomic_answer_change_cycles * l2.l2_slice_bytes_per_clk),
+        H_ATOMIC_LINES: areas["atomic_lines"],
         H_ATOMIC_LAST: areas["atomic_last"],
         H_CHUNK_SHIFT: _log2(l2.l2_interleave_bytes // chip.l1.l1_line_bytes),
         H_CHANNELS_PER_SLICE: channels_per_slice,
@@ -706,6 +716,8 @@ def build(
         H_DRAM_ROW_CYCLE: round(dram.dram_row_cycle_ns * cycles_per_ns),
         H_DRAM_ROW_LINES: dram.dram_row_bytes * channels // chip.l1.l1_line_bytes,
         H_DRAM_SECTOR: round(256 * chip.l1.sector_bytes * channels / bytes_per_clk),
+        H_DRAM_ACTIVATE_READ: round(256 * dram.dram_activate_read_ns * cycles_per_ns),
+        H_DRAM_ACTIVATE_WRITE: round(256 * dram.dram_activate_write_ns * cycles_per_ns),
         H_DRAM_TURNAROUND: round(256 * dram.dram_turnaround_ns * cycles_per_ns),
         H_DRAM_REFRESH_INTERVAL: round(dram.dram_refresh_interval_ns * cycles_per_ns),
         H_DRAM_REFRESH: round(256 * dram.dram_refresh_ns * cycles_per_ns),
