@@ -52,7 +52,13 @@ def scattered(ctx: Context) -> list[Row]:
     base = ctx.device.alloc(max(sizes))
     counts = (2, 4) if ctx.model else (8, 24)
     for kernel, chunk, width in (
-        *(("gather4", 32, 4), ("gather16", 64, 16), ("gather16", 128, 16), ("gather16", 256, 16), ("gather16", 512, 16)),
+        *(
+            ("gather4", 32, 4),
+            ("gather16", 64, 16),
+            ("gather16", 128, 16),
+            ("gather16", 256, 16),
+            ("gather16", 512, 16),
+        ),
         *(("scatter4", 32, 4), ("scatter16", 32, 16), ("scatter16", 128, 16)),
     ):
         for size in sizes:
@@ -82,7 +88,9 @@ def scattered_pages(ctx: Context) -> list[Row]:
 def scattered_atomics(ctx: Context) -> list[Row]:
     """Atomics on random words: lanes a cycle over the chip by kind and footprint."""
     rows: list[Row] = []
-    sizes = (64 * KIB, 512 * KIB, 4 * MIB) if ctx.model else (16 * KIB, 64 * KIB, 512 * KIB, 4 * MIB, 32 * MIB, 256 * MIB)
+    sizes = (
+        (64 * KIB, 512 * KIB, 4 * MIB) if ctx.model else (16 * KIB, 64 * KIB, 512 * KIB, 4 * MIB, 32 * MIB, 256 * MIB)
+    )
     base = ctx.device.alloc(max(sizes) + 8192)
     counts = (2, 4) if ctx.model else (8, 24)
     for kernel in ("red_add", "red_f32", "red_f64", "atom_add", "atom_cas", "load_red"):

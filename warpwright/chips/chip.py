@@ -185,13 +185,20 @@ class L1(_Section):
     l1_tag_lines_per_clk: int = Field(gt=0)
     l1_data_bytes_per_clk: int = Field(gt=0)
     l1_fill_bytes_per_clk: int = Field(gt=0)
-    l1_miss_entries: int = Field(gt=0)
     l1_write_bytes_per_clk: int = Field(gt=0)
 
 
 class Crossbar(_Section):
     gpc_read_bytes_per_clk: int = Field(gt=0)
     gpc_write_bytes_per_clk: int = Field(gt=0)
+    gpc_tlb_pages: int = Field(ge=0, multiple_of=16)
+    """Pages whose translation a GPC has at hand; 0: all."""
+    gpc_tlb_hit_cycles: float = Field(ge=0)
+    """What a request takes of its GPC's translation while others miss."""
+    gpc_tlb_miss_cycles: float = Field(ge=0)
+    gpc_tlb_latency_cycles: int = Field(ge=0)
+    """That a missed translation is late."""
+    page_kib: int = Field(gt=0)
     gpc_coalescer_lines: int = Field(ge=0)
     """Lines on their way that a GPC's read coalescer knows, so that its SMs do not ask L2 twice; a power of two, 0: it has none."""
 

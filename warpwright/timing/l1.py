@@ -5,7 +5,7 @@ the four sub-cores share.  There it takes wavefronts: for shared memory as many 
 for global memory as many as the conflicts of L1's data banks or its tag banks ask for (measured on a real H200: ``banks``) and at
 least one for each 128 bytes of its lanes.  L1 is a sectored, write-through, streaming cache: hits pass misses, a hit on an outstanding miss joins
 it, and outstanding misses are not limited by ways (Choquette et al. 2018).  What L1 lacks becomes a request to L2,
-answered after the window (``l2.py``); ``receive`` then tells the waiting loads.
+answered after the window (``crossbar.py``); ``receive`` then tells the waiting loads.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""L2 and the crossbar: slices, two partitions, atomics; the serial phase between windows.
+"""L2: slices, two partitions, write-back.
 
 Lines are spread over slices by a hash; each slice is the home of its lines and owns the DRAM channels behind them.  On chips with two
 partitions an SM asks the slice of its own partition first, which keeps copies of lines whose home is on the
 other side and fetches what it lacks over the link (NVIDIA A100 whitepaper, "A100 L2 Cache"; a real H200 shows 60 MB
 as two times 30).  Writes and atomics go to the home, which is the point of coherence.
 
-Requests are served in order of (time, SM, number), so results and cycles do not depend on host threads; strong
-accesses are executed here, in that order.
+Look-ups are counted as a real H200 counts them (Nsight Compute's ``lts__t_sectors``): what crosses the link is looked up on both sides.
 """
 
 from __future__ import annotations
@@ -14,21 +13,18 @@ from __future__ import annotations
 from typing import Any
 
 from warpwright.timing import state as s
-from warpwright.timing.coalescer import count_passes, covered, passes_of, wavefronts
+from warpwright.timing.coalescer import covered
 from warpwright.timing.dram import dram_read, dram_write
-from warpwright.timing.l1 import SPACE_SHARED, atomic_waves, atomic_words, fill_lines, owe, space_of
-from warpwright.timing.native import core, lowest_bit, popcount, u
+from warpwright.timing.native import core, popcount, u
 from warpwright.timing.ports import reserve
-from warpwright.timing.records import address_of, record_at
-from warpwright.timing.warp import mark, run_function, start_block_of, take_block
 
 # A tag: line << TAG_SHIFT | sectors that came beside others << 9 | a copy lies in the other partition << 8 | dirty sectors << 4
 # | valid sectors
 TAG_SHIFT = 13
-_BESIDE = 9
-_COPIED = 1 << 8
+BESIDE = 9
+COPIED = 1 << 8
 # A fill: when the last sectors came << 12 | words written of each sector that is known in part, 3 bits a sector
-_PARTS = (1 << 12) - 1
+PARTS = (1 << 12) - 1
 WRITE_SLACK_CYCLES = 256
 """How far DRAM's write queue may be behind before L2 takes no more dirty lines."""
 
@@ -70,7 +66,7 @@ def filled(m: Any, place: int, time: int) -> None:
     """Sectors of a line come at ``time``."""
     at = m[u(s.H_L2_FILLS)] + place
     if time > m[u(at)] >> 12:
-        m[u(at)] = time << 12 | (m[u(at)] & _PARTS)
+        m[u(at)] = time << 12 | (m[u(at)] & PARTS)
 
 
 @core
@@ -91,8 +87,8 @@ def complete(m: Any, piece: int, place: int, time: int) -> int:
     """
     fill_at = m[u(s.H_L2_FILLS)] + place
     tag_at = m[u(s.H_L2_TAGS)] + place
-    sectors = sectors_in_part(m[u(fill_at)] & _PARTS) & (m[u(tag_at)] >> 4)
-    m[u(fill_at)] &= ~_PARTS
+    sectors = sectors_in_part(m[u(fill_at)] & PARTS) & (m[u(tag_at)] >> 4)
+    m[u(fill_at)] &= ~PARTS
     if sectors:
         line = m[u(tag_at)] >> TAG_SHIFT
         come = dram_read(m, piece, line, sectors, time)
@@ -110,7 +106,7 @@ def write_in_part(m: Any, piece: int, place: int, sectors: int, held: int, time:
     ``scattered_once`` and ``strided4`` under a profiler: about 61,000 lines of H200's L2, an eighth of it).
     """
     fill_at = m[u(s.H_L2_FILLS)] + place
-    before = m[u(fill_at)] & _PARTS
+    before = m[u(fill_at)] & PARTS
     valid = m[u(m[u(s.H_L2_TAGS)] + place)] & 15
     parts = before
     for sector in range(4):
@@ -123,7 +119,7 @@ def write_in_part(m: Any, piece: int, place: int, sectors: int, held: int, time:
         parts &= ~(7 << (3 * sector))
         if words < 8:
             parts |= words << (3 * sector)
-    m[u(fill_at)] = (m[u(fill_at)] & ~_PARTS) | parts
+    m[u(fill_at)] = (m[u(fill_at)] & ~PARTS) | parts
     if before or not parts:
         return
     ways = m[u(s.H_L2_WAYS)]
@@ -132,7 +128,7 @@ def write_in_part(m: Any, piece: int, place: int, sectors: int, held: int, time:
     oldest = s.INF
     victim = place
     for way in range(first, first + ways):
-        if m[u(m[u(s.H_L2_FILLS)] + way)] & _PARTS:
+        if m[u(m[u(s.H_L2_FILLS)] + way)] & PARTS:
             count += 1
             if way != place and m[u(m[u(s.H_L2_STAMPS)] + way)] < oldest:
                 oldest = m[u(m[u(s.H_L2_STAMPS)] + way)]
@@ -145,7 +141,7 @@ def write_in_part(m: Any, piece: int, place: int, sectors: int, held: int, time:
 def install(m: Any, piece: int, line: int, place: int, time: int) -> int:
     """Replace a way; dirty sectors go to DRAM.  Gives when a write that needs the way can be taken."""
     place = -1 - place
-    if m[u(m[u(s.H_L2_FILLS)] + place)] & _PARTS:
+    if m[u(m[u(s.H_L2_FILLS)] + place)] & PARTS:
         complete(m, piece, place, time)
     tag = m[u(m[u(s.H_L2_TAGS)] + place)]
     dirty = (tag >> 4) & 15
@@ -201,9 +197,9 @@ def found(m: Any, place: int, sectors: int, time: int) -> int:
     """
     tag_at = m[u(s.H_L2_TAGS)] + place
     here = sectors & m[u(tag_at)]
-    beside = here & (m[u(tag_at)] >> _BESIDE)
+    beside = here & (m[u(tag_at)] >> BESIDE)
     if beside:
-        m[u(tag_at)] &= ~(beside << _BESIDE)
+        m[u(tag_at)] &= ~(beside << BESIDE)
         if m[u(m[u(s.H_L2_FILLS)] + place)] >> 12 > time:
             here &= ~beside
     return popcount(here)
@@ -228,12 +224,12 @@ def home_read(m: Any, home: int, line: int, sectors: int, start: int, far: bool)
         come = write_port(m, home, come, popcount(fetch) * m[u(s.H_L2_FILL)])
         filled(m, place, come)
         ready = max(ready, come)
-        tag |= fetch | (fetch & ~missing) << _BESIDE
+        tag |= fetch | (fetch & ~missing) << BESIDE
     if not far:
         m[u(s.H_L2_HITS_READ)] += hits
     else:
         m[u(s.H_L2_FAR_HITS)] += hits
-        tag |= _COPIED
+        tag |= COPIED
     m[u(tag_at)] = tag
     m[u(m[u(s.H_L2_STAMPS)] + place)] = start
     return ready
@@ -310,7 +306,7 @@ def touch(m: Any, home: int, line: int, sectors: int, start: int) -> int:
         place = -1 - place
         if m[u(s.H_PARTITIONS)] == 2:
             reserve_mirror(m, home, line, start)
-    if m[u(m[u(s.H_L2_TAGS)] + place)] & _COPIED:
+    if m[u(m[u(s.H_L2_TAGS)] + place)] & COPIED:
         half = m[u(s.H_SLICES)] >> 1
         copy = find(m, home - half if home >= half else home + half, line)
         if copy >= 0:
@@ -322,8 +318,8 @@ def touch(m: Any, home: int, line: int, sectors: int, start: int) -> int:
 @core
 def write(m: Any, partition: int, home: int, line: int, sectors: int, held: int, time: int) -> int:
     """When the home has taken a write that reaches the SM's partition at ``time``: a share of its write port for the request, for each
-    whole and for each partial sector (bench.micro ``strided``: 4, 2, 1 partial sectors a request 51, 44, 33 a cycle over
-    the chip; ``paths``: 79 whole ones).  ``held``: bytes of each sector, 16 bits each.
+    whole and for each partial sector (bench.micro ``paths``: 79 whole sectors a cycle over the chip; ``scattered``: 39 words at random;
+    ``strided``: 4, 2, 1 partial sectors a request 51, 44, 33).  ``held``: bytes of each sector, 16 bits each.
     """
     count = popcount(sectors)
     m[u(s.H_L2_SECTORS_WRITE)] += count
@@ -334,7 +330,7 @@ def write(m: Any, partition: int, home: int, line: int, sectors: int, held: int,
     start = write_port(m, home, home_of_write(m, partition, home, time), units)
     touched = touch(m, home, line, sectors, start)
     place = touched >> 40
-    if full < count or m[u(m[u(s.H_L2_FILLS)] + place)] & _PARTS:
+    if full < count or m[u(m[u(s.H_L2_FILLS)] + place)] & PARTS:
         write_in_part(m, home, place, sectors, held, start)
     m[u(m[u(s.H_L2_TAGS)] + place)] |= sectors | (sectors << 4)
     return touched & ((1 << 40) - 1)
@@ -344,282 +340,3 @@ def write(m: Any, partition: int, home: int, line: int, sectors: int, held: int,
 def is_far(m: Any, partition: int, home: int) -> bool:
     """A slice lies in the other partition."""
     return bool(m[u(s.H_PARTITIONS)] == 2 and (home >= m[u(s.H_SLICES)] >> 1) != (partition == 1))
-
-
-@core
-def atomic_cost(m: Any, words: int) -> int:
-    """Bytes of a slice's bandwidth that an atomic on one line takes (bench/micro on H200, ``contended``).
-
-    A sector is passed once for each lane on its most wanted word; floating-point sums on one word wait for each other, and
-    compare-and-swap and doubles handle half a sector a pass.
-    """
-    kind = words >> 48
-    total = 0
-    chain = 0
-    for sector in range(4):
-        held = words >> (10 * sector)
-        lanes = held & 63
-        if lanes:
-            named = (held >> 6) & 15
-            parts = 2 if kind & 2 and named > 1 else 1
-            whole = parts == 2 or (named << (3 if kind & 4 else 2)) >= 32
-            total += lanes * parts * m[u(s.H_ATOMIC_WHOLE if whole else s.H_ATOMIC_PART)]
-            if kind & 1:
-                chain = max(chain, lanes * (m[u(s.H_ATOMIC_SUM)] + (parts - 1) * m[u(s.H_ATOMIC_WHOLE)]))
-    return max(total, chain)
-
-
-@core
-def atomic_turns(m: Any, home: int, words: int, time: int) -> int:
-    """Turns between atomics with and without an answer that a request causes at its slice.
-
-    The two come from queues of their own; passes that name part of a sector go by turns when both wait (bench.micro ``uneven``: each pair of
-    lanes that meet costs 1.4 to 2 cycles, whichever waits longer; whole sectors cost none).
-    """
-    lanes = 0
-    for sector in range(4):
-        held = words >> (10 * sector)
-        if ((held >> 6) & 15) << (3 if (words >> 50) & 1 else 2) < 32:
-            lanes += held & 63
-    # By slice and kind: until when its last request waits, and how many lanes do.
-    mine = m[u(s.H_ATOMIC_LAST)] + 2 * home + ((words >> 51) & 1)
-    other = mine ^ 1
-    met = min(m[u(other)] & 1023 if m[u(other)] >> 10 > time else 0, lanes)
-    m[u(other)] -= met
-    before = m[u(mine)] & 1023 if m[u(mine)] >> 10 > time else 0
-    m[u(mine)] = (m[u(mine)] & ~1023) | min(before + lanes - met, 1023)
-    return met
-
-
-@core
-def atomic_change(m: Any, home: int, line: int, answers: bool) -> int:
-    """Bytes of a slice's bandwidth for an atomic on a line that its last atomics did not use (bench.micro ``scattered_atomics``: words at
-    random 51 a cycle over the chip, with an answer 40; on lines that stay the same 65)."""
-    last = m[u(s.H_ATOMIC_LINES)] + home * s.ATOMIC_LINES
-    known = line + 1  # 0: none
-    before = known
-    for i in range(s.ATOMIC_LINES):
-        held = m[u(last + i)]
-        m[u(last + i)] = before
-        if held == known:
-            return 0
-        before = held
-    return m[u(s.H_ATOMIC_CHANGE_ANSWER if answers else s.H_ATOMIC_CHANGE)]
-
-
-@core
-def atomic(m: Any, partition: int, home: int, line: int, sectors: int, words: int, time: int) -> int:
-    """When the home has done an atomic on sectors of a line (``words``: see ``atomic_words``)."""
-    passes = passes_of(words)
-    m[u(s.H_L2_SECTORS_ATOMIC)] += passes
-    back = 0
-    far = is_far(m, partition, home)
-    if far:
-        back = m[u(s.H_FAR_LATENCY)] - (m[u(s.H_FAR_LATENCY)] >> 1)
-        m[u(s.H_L2_FAR_ATOMICS)] += passes
-    arrives = home_of_write(m, partition, home, time)
-    units = atomic_cost(m, words) + atomic_turns(m, home, words, arrives) * m[u(s.H_ATOMIC_TURN)]
-    units += atomic_change(m, home, line, bool((words >> 51) & 1))
-    # An atomic reads and writes: it takes both ports (bench.micro ``scattered_atomics``, load_red).
-    arrives = port(m, home, arrives, units >> 5)
-    start = write_port(m, home, arrives, units)
-    done = start + (units << s.CALENDAR_SHIFT) // m[u(s.H_SLICE_CAPACITY)]
-    mine = m[u(s.H_ATOMIC_LAST)] + 2 * home + ((words >> 51) & 1)
-    m[u(mine)] = max(done, m[u(mine)] >> 10) << 10 | (m[u(mine)] & 1023)
-    touched = touch(m, home, line, sectors, start)
-    place = touched >> 40
-    ready = touched & ((1 << 40) - 1)
-    tag_at = m[u(s.H_L2_TAGS)] + place
-    tag = m[u(tag_at)]
-    # An atomic needs the old content, all of it.
-    missing = sectors & (~tag | sectors_in_part(m[u(m[u(s.H_L2_FILLS)] + place)] & _PARTS)) & 15
-    if missing:
-        m[u(s.H_L2_MISSED_ATOMIC)] += popcount(missing)
-        m[u(m[u(s.H_L2_FILLS)] + place)] &= ~_PARTS
-        # bench.micro ``scattered_once``: of atomics on cold sectors half bring 64 bytes
-        fetch = (widen(m, missing) & ~tag & 15) | missing if far else missing
-        come = dram_read(m, home, line, fetch, start)
-        filled(m, place, come)
-        ready = max(ready, come)
-        tag |= fetch
-    m[u(tag_at)] = tag | sectors | (sectors << 4)
-    return max(ready + done - start, done) + m[u(s.H_ATOMIC_LATENCY)] + back
-
-
-@core
-def reach(m: Any, index: int, line: int) -> int:
-    """The home of a line that SM ``index`` turns to; it is noted that it did."""
-    home = slice_of(m, line)
-    m[u(m[u(s.H_TOUCHED)] + index * m[u(s.H_TOUCHED_WORDS)] + (home >> 6))] |= 1 << (home & 63)
-    return home
-
-
-@core
-def execute_strong(m: Any, code: Any, sm: int, partition: int, r: int, time: int) -> int:
-    """Run a warp's strong access and time it; gives the time of its answer at the slice."""
-    w = m[u(r + s.R_WARP)]
-    row = m[u(r + s.R_LINE)]
-    index = m[u(sm + s.SM_INDEX)]
-    m[u(w + s.W_PENDING)] = 0
-    m[u(s.H_STRONG_CALLS)] += 1
-    if not run_function(m, sm, w, m[u(r + s.R_TIME)]):
-        m[u(s.H_ERROR)] = 1
-        return time
-    if row < 0 or m[u(w + s.W_USED)] == 0:
-        return time
-    number = take_block(m, code, w)
-    if number != m[u(w + s.W_NUMBER)]:
-        m[u(sm + s.SM_FORETOLD_WRONG)] += 1
-        start_block_of(m, code, w, number)
-        return time
-    mask, base, tabled, step = record_at(m, w)
-    if mask == 0:
-        return time
-    size = code[u(row + s.I_BYTES)]
-    operation = code[u(row + s.I_OP)]
-    space = space_of(address_of(base, tabled, step, lowest_bit(mask)))
-    if space == SPACE_SHARED:
-        waves = wavefronts(m, sm, base, tabled, step, mask, size, operation >= s.OP_ATOMIC)
-        m[u(sm + s.SM_SHARED_WAVEFRONTS)] += waves
-        reserve(m, sm + s.OFF_LSU, s.CALENDAR_SHIFT, m[u(s.H_LSU_CAPACITY)], m[u(r + s.R_TIME)], waves - 1)
-        return time
-    n = fill_lines(m, sm, w, base, tabled, step, mask, size, space)
-    sectors = 0
-    for i in range(n):
-        sectors += popcount(m[u(sm + s.OFF_LINE_SECTORS + i)])
-    answer = time
-    if operation >= s.OP_ATOMIC:
-        count_passes(m, sm, base, tabled, step, mask, n)
-        extra = code[u(row + s.I_EXTRA)]
-        waves = atomic_waves(m, sm, n, operation, extra & 255)
-        m[u(sm + s.SM_GLOBAL_ATOMICS)] += 1
-        m[u(sm + s.SM_ATOMIC_SECTORS)] += sectors
-        for i in range(n):
-            line = m[u(sm + s.OFF_LINES + i)]
-            mine = m[u(sm + s.OFF_LINE_SECTORS + i)]
-            home = reach(m, index, line)
-            answer = max(answer, atomic(m, partition, home, line, mine, atomic_words(m, sm, i, extra), time + i))
-        if operation == s.OP_ATOMIC:
-            answer = max(answer, time + waves)
-    elif operation == s.OP_LOAD:
-        waves = n
-        m[u(sm + s.SM_GLOBAL_LOADS)] += 1
-        m[u(sm + s.SM_LOAD_SECTORS)] += sectors
-        for i in range(n):
-            line = m[u(sm + s.OFF_LINES + i)]
-            home = reach(m, index, line)
-            answer = max(answer, read(m, partition, home, line, m[u(sm + s.OFF_LINE_SECTORS + i)], time + i))
-    else:
-        waves = sectors
-        m[u(sm + s.SM_GLOBAL_STORES)] += 1
-        m[u(sm + s.SM_STORE_SECTORS)] += sectors
-        for i in range(n):
-            line = m[u(sm + s.OFF_LINES + i)]
-            mine = m[u(sm + s.OFF_LINE_SECTORS + i)]
-            held = m[u(sm + s.OFF_LINE_BYTES + i)]
-            answer = max(answer, write(m, partition, reach(m, index, line), line, mine, held, time + i))
-        m[u(w + s.W_STORE_TIME)] = max(m[u(w + s.W_STORE_TIME)], answer)
-    if waves > 1:
-        reserve(m, sm + s.OFF_LSU, s.CALENDAR_SHIFT, m[u(s.H_LSU_CAPACITY)], m[u(r + s.R_TIME)], waves - 1)
-    return answer
-
-
-@core
-def coalesced_read(m: Any, gpc: int, partition: int, index: int, line: int, sectors: int, time: int) -> int:
-    """A load by way of its GPC's request coalescer: what another SM of the GPC has just asked for in the same way is not asked for again.
-
-    Nsight Compute has this unit as ``lrc__``; the answer passes the GPC's port for each SM.
-    """
-    lines = m[u(s.H_COALESCER_LINES)]
-    entry = m[u(s.H_COALESCER)] + (gpc * lines + (((line * s.GOLDEN) >> 40) & (lines - 1))) * 4
-    if m[u(entry)] == line << 4 | sectors and m[u(entry + 1)] > time:
-        m[u(s.H_COALESCED)] += popcount(sectors)
-        return m[u(entry + 2)]
-    ready = read(m, partition, reach(m, index, line), line, sectors, time)
-    m[u(entry)] = line << 4 | sectors
-    m[u(entry + 1)] = min(ready, time + m[u(s.H_COALESCING)])
-    m[u(entry + 2)] = ready
-    return ready
-
-
-@core
-def serve(m: Any, code: Any, sm: int, r: int) -> None:
-    """One request: way to the slice, slice, way back."""
-    index = m[u(sm + s.SM_INDEX)]
-    gpc = m[u(m[u(s.H_GPC_OF_SM)] + index)]
-    partition = m[u(m[u(s.H_PARTITION_OF_SM)] + index)]
-    kind = m[u(r + s.R_KIND)]
-    time = m[u(r + s.R_TIME)] + m[u(s.H_TO_L2)]
-    if kind == s.RQ_STRONG:
-        answer = execute_strong(m, code, sm, partition, r, time)
-        w = m[u(r + s.R_WARP)]
-        row = m[u(r + s.R_LINE)]
-        if row >= 0 and code[u(row + s.I_OP)] == s.OP_STORE:
-            m[u(w + s.W_STORES)] -= 1
-        if row >= 0 and code[u(row + s.I_OP)] >= s.OP_ATOMIC:
-            owe(m, sm, answer)
-        m[u(r + s.R_ANSWER)] = answer + m[u(s.H_FROM_L2)]
-        return
-    line = m[u(r + s.R_LINE)]
-    if kind == s.RQ_CONSTANT:  # it tells when its SM has the block: others find it in L2
-        arrived = m[u(s.H_CONST_ARRIVED)] + line
-        m[u(arrived)] = min(m[u(arrived)], m[u(r + s.R_ANSWER)])
-        return
-    sectors = m[u(r + s.R_SECTORS)]
-    count = popcount(sectors)
-    if kind == s.RQ_STORE:
-        home = reach(m, index, line)
-        ports = m[u(s.H_GPC_WRITE_PORTS)] + gpc * s.CALENDAR_SLOTS
-        time = reserve(m, ports, s.CALENDAR_SHIFT, m[u(s.H_GPC_WRITE_CAPACITY)], time, count)
-        m[u(r + s.R_ANSWER)] = write(m, partition, home, line, sectors, m[u(r + s.R_FULL)], time)
-        return
-    if kind == s.RQ_ATOMIC:
-        home = reach(m, index, line)
-        m[u(r + s.R_ANSWER)] = atomic(m, partition, home, line, sectors, m[u(r + s.R_FULL)], time) + m[u(s.H_FROM_L2)]
-        return
-    if m[u(s.H_COALESCER_LINES)]:
-        ready = coalesced_read(m, gpc, partition, index, line, sectors, time)
-    else:
-        ready = read(m, partition, reach(m, index, line), line, sectors, time)
-    ports = m[u(s.H_GPC_PORTS)] + gpc * s.CALENDAR_SLOTS
-    ready = reserve(m, ports, s.CALENDAR_SHIFT, m[u(s.H_GPC_CAPACITY)], ready, count)
-    m[u(r + s.R_ANSWER)] = ready + m[u(s.H_FROM_L2)]
-
-
-@core
-def serial_phase(m: Any, code: Any, begin: int) -> int:
-    """Serve every request of the window that began at ``begin``, in order of (time, SM, number); gives how many."""
-    buckets = m[u(s.H_BUCKETS)]
-    order = m[u(s.H_ORDER)]
-    sms = m[u(s.H_SMS)]
-    first = m[u(s.H_SM_FIRST)]
-    size = m[u(s.H_SM_SLOTS)]
-    requests = m[u(s.H_OFF_REQUESTS)]
-    total = 0
-    for i in range(sms):
-        total += m[u(first + i * size + s.SM_REQUESTS)]
-    if total == 0:
-        return 0
-    for i in range(s.BUCKETS + 1):
-        m[u(buckets + i)] = 0
-    for i in range(sms):
-        sm = first + i * size
-        for j in range(m[u(sm + s.SM_REQUESTS)]):
-            late = min(m[u(sm + requests + j * s.R_SLOTS + s.R_TIME)] - begin, s.BUCKETS - 1)
-            m[u(buckets + late + 1)] += 1
-    for i in range(s.BUCKETS):
-        m[u(buckets + i + 1)] += m[u(buckets + i)]
-    for i in range(sms):
-        sm = first + i * size
-        for j in range(m[u(sm + s.SM_REQUESTS)]):
-            r = sm + requests + j * s.R_SLOTS
-            late = min(m[u(r + s.R_TIME)] - begin, s.BUCKETS - 1)
-            place = m[u(buckets + late)]
-            m[u(buckets + late)] = place + 1
-            m[u(order + place)] = r << 12 | i
-    for i in range(total):
-        entry = m[u(order + i)]
-        serve(m, code, first + (entry & 0xFFF) * size, entry >> 12)
-        if m[u(s.H_ERROR)]:
-            mark(m, first + (entry & 0xFFF) * size, m[u((entry >> 12) + s.R_WARP)])
-    return total

@@ -314,9 +314,7 @@ def simulate_sampled(
     return result, total
 
 
-def _scale(
-    result: TimingResult, chip: Chip, cycles: int, spent: int, total: Counts, once: dict[str, float]
-) -> None:
+def _scale(result: TimingResult, chip: Chip, cycles: int, spent: int, total: Counts, once: dict[str, float]) -> None:
     """From the timed sections to the whole grid: sums by instructions, but for what a launch does ``once``, cycles by the estimate;
     shares stay as measured."""
     sampling = result.sampling

@@ -240,6 +240,14 @@ STALLS = (
     H_L2_FAR_ATOMICS,
     H_L2_MISSED_ATOMIC,  # sectors
     H_L2_COMPLETED,  # partly written sectors that were read from DRAM and written back
+    H_TLB,  # area: by GPC (tlb.py)
+    H_TLB_SLOTS,
+    H_TLB_SETS,  # 0: every page is at hand
+    H_TLB_PORTS,  # area: a calendar of each GPC
+    H_TLB_HIT,  # units of it
+    H_TLB_MISS,
+    H_TLB_LATENCY,
+    H_PAGE_SHIFT,  # from a line to its page
     H_COALESCED,  # sectors that a GPC's coalescer did not ask for again
     H_COALESCING,  # cycles for which a request can be joined
     H_COALESCER_LINES,  # of a GPC, a power of two, 0: there is none
@@ -257,7 +265,7 @@ STALLS = (
     H_ATOMIC_LINES,  # area: by slice, the lines of its last atomics
     H_STRONG_CALLS,
     H_SLOTS,
-) = range(179)
+) = range(187)
 
 # --- SM -----------------------------------------------------------------------------------------
 (
@@ -437,7 +445,9 @@ J_SLOTS = 8
 # DRAM channel: queued writes, refreshes done, sectors, last batch's end, reads since then, bus time of the queued writes
 (D_WRITES, D_REFRESH, D_BUSY, D_WRITTEN, D_READ, D_QUEUED) = range(6)
 D_SLOTS = 8
-JOIN_LINES = 28  # of the store buffer (bench.micro ``columns``: of stores of 32 lines none is joined; ``fills``: most of 16)
+JOIN_LINES = (
+    28  # of the store buffer (bench.micro ``columns``: of stores of 32 lines none is joined; ``fills``: most of 16)
+)
 ATOMIC_LINES = 4  # that a slice's atomics have at hand (bench.micro ``contended``: four lines by turns cost no more than one, eight do)
 BUCKETS = 1024  # of the serial phase's counting sort
 (G_SM, G_START, G_END) = range(3)  # one block of the log
@@ -568,6 +578,7 @@ def build(
     l2_sets = max(l2.l2_kib * 1024 // l2.l2_slice_count // chip.l1.l1_line_bytes // l2.l2_ways, 1)
     slice_ways = l2_sets * l2.l2_ways
     gpcs = len(sm.gpc_sm_counts)
+    tlb_slots = 8 + 2 * chip.crossbar.gpc_tlb_pages
     areas: dict[str, int] = {}
     position = (H_SLOTS + 63) // 64 * 64
     for area, size in (
@@ -581,6 +592,8 @@ def build(
         ("slice_write_ports", l2.l2_slice_count * CALENDAR_SLOTS),
         ("atomic_last", l2.l2_slice_count * 2),
         ("atomic_lines", l2.l2_slice_count * ATOMIC_LINES),
+        ("tlb", gpcs * tlb_slots),
+        ("tlb_ports", gpcs * CALENDAR_SLOTS),
         ("coalescer", gpcs * chip.crossbar.gpc_coalescer_lines * 4),
         ("touched", sm.sm_count * -(-l2.l2_slice_count // 64)),
         ("far_ports", 2 * CALENDAR_SLOTS),
@@ -685,6 +698,14 @@ def build(
         H_L2_ACCESS: l2.l2_slice_access_bytes,
         H_L2_PARTIAL_WAYS: l2.l2_partial_ways,
         H_COALESCER_LINES: chip.crossbar.gpc_coalescer_lines,
+        H_TLB: areas["tlb"],
+        H_TLB_SLOTS: tlb_slots,
+        H_TLB_SETS: chip.crossbar.gpc_tlb_pages // 16,
+        H_TLB_PORTS: areas["tlb_ports"],
+        H_TLB_HIT: round(64 * chip.crossbar.gpc_tlb_hit_cycles),
+        H_TLB_MISS: round(64 * chip.crossbar.gpc_tlb_miss_cycles),
+        H_TLB_LATENCY: chip.crossbar.gpc_tlb_latency_cycles,
+        H_PAGE_SHIFT: _log2(chip.crossbar.page_kib * 1024 // chip.l1.l1_line_bytes),
         H_COALESCING: l2.l2_hit_latency_cycles,
         H_COALESCER: areas["coalescer"],
         H_TOUCHED: areas["touched"],

@@ -12,7 +12,7 @@ from typing import Any
 from warpwright.timing import state as s
 from warpwright.timing.dispatcher import start_block
 from warpwright.timing.l1 import SPACE_SHARED, fill_lines, space_of
-from warpwright.timing.l2 import _COPIED, TAG_SHIFT, find, slice_of, widen
+from warpwright.timing.l2 import COPIED, TAG_SHIFT, find, slice_of, widen
 from warpwright.timing.native import core, entry, lowest_bit, popcount, u, words
 from warpwright.timing.records import address_of, record_at
 from warpwright.timing.warp import BARRIER, EXIT, arrive, end_warp, run_function, take_block, warp_at
@@ -42,7 +42,7 @@ def use_line(m: Any, partition: int, line: int, sectors: int, operation: int, st
     elif m[u(s.H_PARTITIONS)] == 1 or (home >= half) == (partition == 1):
         keep(m, home, line, widen(m, sectors), stamp)
     else:
-        keep(m, home, line, widen(m, sectors) | _COPIED, stamp)
+        keep(m, home, line, widen(m, sectors) | COPIED, stamp)
         keep(m, home - half if home >= half else home + half, line, sectors, stamp)
 
 

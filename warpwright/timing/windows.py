@@ -11,8 +11,8 @@ from typing import Any
 import numba
 
 from warpwright.timing import state as s
+from warpwright.timing.crossbar import serial_phase
 from warpwright.timing.dispatcher import first_blocks, replace_blocks
-from warpwright.timing.l2 import serial_phase
 from warpwright.timing.native import core, entry, u, words
 from warpwright.timing.sm import run_sm
 

@@ -1,0 +1,114 @@
+"""Atomics at L2: a slice passes each lane on a word by itself, reads and writes, and knows the lines of its last ones.
+
+Rates are those of a real H200 (``bench/micro``: ``contended``, ``ordered``, ``uneven``, ``scattered_atomics``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warpwright.timing import state as s
+from warpwright.timing.coalescer import passes_of
+from warpwright.timing.dram import dram_read
+from warpwright.timing.l2 import PARTS, filled, home_of_write, is_far, port, sectors_in_part, touch, widen, write_port
+from warpwright.timing.native import core, popcount, u
+
+
+@core
+def atomic_cost(m: Any, words: int) -> int:
+    """Bytes of a slice's bandwidth that an atomic on one line takes (bench/micro on H200, ``contended``).
+
+    A sector is passed once for each lane on its most wanted word; floating-point sums on one word wait for each other, and
+    compare-and-swap and doubles handle half a sector a pass.
+    """
+    kind = words >> 48
+    total = 0
+    chain = 0
+    for sector in range(4):
+        held = words >> (10 * sector)
+        lanes = held & 63
+        if lanes:
+            named = (held >> 6) & 15
+            parts = 2 if kind & 2 and named > 1 else 1
+            whole = parts == 2 or (named << (3 if kind & 4 else 2)) >= 32
+            total += lanes * parts * m[u(s.H_ATOMIC_WHOLE if whole else s.H_ATOMIC_PART)]
+            if kind & 1:
+                chain = max(chain, lanes * (m[u(s.H_ATOMIC_SUM)] + (parts - 1) * m[u(s.H_ATOMIC_WHOLE)]))
+    return max(total, chain)
+
+
+@core
+def atomic_turns(m: Any, home: int, words: int, time: int) -> int:
+    """Turns between atomics with and without an answer that a request causes at its slice.
+
+    The two come from queues of their own; passes that name part of a sector go by turns when both wait (bench.micro ``uneven``: each pair of
+    lanes that meet costs 1.4 to 2 cycles, whichever waits longer; whole sectors cost none).
+    """
+    lanes = 0
+    for sector in range(4):
+        held = words >> (10 * sector)
+        if ((held >> 6) & 15) << (3 if (words >> 50) & 1 else 2) < 32:
+            lanes += held & 63
+    # By slice and kind: until when its last request waits, and how many lanes do.
+    mine = m[u(s.H_ATOMIC_LAST)] + 2 * home + ((words >> 51) & 1)
+    other = mine ^ 1
+    met = min(m[u(other)] & 1023 if m[u(other)] >> 10 > time else 0, lanes)
+    m[u(other)] -= met
+    before = m[u(mine)] & 1023 if m[u(mine)] >> 10 > time else 0
+    m[u(mine)] = (m[u(mine)] & ~1023) | min(before + lanes - met, 1023)
+    return met
+
+
+@core
+def atomic_change(m: Any, home: int, line: int, answers: bool) -> int:
+    """Bytes of a slice's bandwidth for an atomic on a line that its last atomics did not use (bench.micro ``scattered_atomics``: words at
+    random 51 a cycle over the chip, with an answer 40; on lines that stay the same 65)."""
+    last = m[u(s.H_ATOMIC_LINES)] + home * s.ATOMIC_LINES
+    known = line + 1  # 0: none
+    before = known
+    for i in range(s.ATOMIC_LINES):
+        held = m[u(last + i)]
+        m[u(last + i)] = before
+        if held == known:
+            return 0
+        before = held
+    return m[u(s.H_ATOMIC_CHANGE_ANSWER if answers else s.H_ATOMIC_CHANGE)]
+
+
+@core
+def atomic(m: Any, partition: int, home: int, line: int, sectors: int, words: int, time: int) -> int:
+    """When the home has done an atomic on sectors of a line (``words``: see ``atomic_words``)."""
+    passes = passes_of(words)
+    m[u(s.H_L2_SECTORS_ATOMIC)] += passes
+    back = 0
+    far = is_far(m, partition, home)
+    if far:
+        back = m[u(s.H_FAR_LATENCY)] - (m[u(s.H_FAR_LATENCY)] >> 1)
+        m[u(s.H_L2_FAR_ATOMICS)] += passes
+    arrives = home_of_write(m, partition, home, time)
+    units = atomic_cost(m, words) + atomic_turns(m, home, words, arrives) * m[u(s.H_ATOMIC_TURN)]
+    units += atomic_change(m, home, line, bool((words >> 51) & 1))
+    # An atomic reads and writes: it takes both ports (bench.micro ``scattered_atomics``, load_red).
+    arrives = port(m, home, arrives, units >> 5)
+    start = write_port(m, home, arrives, units)
+    done = start + (units << s.CALENDAR_SHIFT) // m[u(s.H_SLICE_CAPACITY)]
+    mine = m[u(s.H_ATOMIC_LAST)] + 2 * home + ((words >> 51) & 1)
+    m[u(mine)] = max(done, m[u(mine)] >> 10) << 10 | (m[u(mine)] & 1023)
+    touched = touch(m, home, line, sectors, start)
+    place = touched >> 40
+    ready = touched & ((1 << 40) - 1)
+    tag_at = m[u(s.H_L2_TAGS)] + place
+    tag = m[u(tag_at)]
+    # An atomic needs the old content, all of it.
+    missing = sectors & (~tag | sectors_in_part(m[u(m[u(s.H_L2_FILLS)] + place)] & PARTS)) & 15
+    if missing:
+        m[u(s.H_L2_MISSED_ATOMIC)] += popcount(missing)
+        m[u(m[u(s.H_L2_FILLS)] + place)] &= ~PARTS
+        # bench.micro ``scattered_once``: of atomics on cold sectors half bring 64 bytes
+        fetch = (widen(m, missing) & ~tag & 15) | missing if far else missing
+        come = dram_read(m, home, line, fetch, start)
+        filled(m, place, come)
+        ready = max(ready, come)
+        tag |= fetch
+    m[u(tag_at)] = tag | sectors | (sectors << 4)
+    return max(ready + done - start, done) + m[u(s.H_ATOMIC_LATENCY)] + back

@@ -1,0 +1,202 @@
+"""The serial phase between windows: every SM's requests pass their GPC, the crossbar and L2.
+
+Requests are served in order of (time, SM, number), so results and cycles do not depend on host threads; strong
+accesses are executed here, in that order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warpwright.timing import state as s
+from warpwright.timing.atomics import atomic
+from warpwright.timing.coalescer import count_passes, wavefronts
+from warpwright.timing.l1 import SPACE_SHARED, atomic_waves, atomic_words, fill_lines, owe, space_of
+from warpwright.timing.l2 import read, slice_of, write
+from warpwright.timing.native import core, lowest_bit, popcount, u
+from warpwright.timing.ports import reserve
+from warpwright.timing.records import address_of, record_at
+from warpwright.timing.tlb import translate
+from warpwright.timing.warp import mark, run_function, start_block_of, take_block
+
+
+@core
+def reach(m: Any, index: int, line: int) -> int:
+    """The home of a line that SM ``index`` turns to; it is noted that it did."""
+    home = slice_of(m, line)
+    m[u(m[u(s.H_TOUCHED)] + index * m[u(s.H_TOUCHED_WORDS)] + (home >> 6))] |= 1 << (home & 63)
+    return home
+
+
+@core
+def execute_strong(m: Any, code: Any, sm: int, partition: int, r: int, time: int) -> int:
+    """Run a warp's strong access and time it; gives the time of its answer at the slice."""
+    w = m[u(r + s.R_WARP)]
+    row = m[u(r + s.R_LINE)]
+    index = m[u(sm + s.SM_INDEX)]
+    m[u(w + s.W_PENDING)] = 0
+    m[u(s.H_STRONG_CALLS)] += 1
+    if not run_function(m, sm, w, m[u(r + s.R_TIME)]):
+        m[u(s.H_ERROR)] = 1
+        return time
+    if row < 0 or m[u(w + s.W_USED)] == 0:
+        return time
+    number = take_block(m, code, w)
+    if number != m[u(w + s.W_NUMBER)]:
+        m[u(sm + s.SM_FORETOLD_WRONG)] += 1
+        start_block_of(m, code, w, number)
+        return time
+    mask, base, tabled, step = record_at(m, w)
+    if mask == 0:
+        return time
+    size = code[u(row + s.I_BYTES)]
+    operation = code[u(row + s.I_OP)]
+    space = space_of(address_of(base, tabled, step, lowest_bit(mask)))
+    if space == SPACE_SHARED:
+        waves = wavefronts(m, sm, base, tabled, step, mask, size, operation >= s.OP_ATOMIC)
+        m[u(sm + s.SM_SHARED_WAVEFRONTS)] += waves
+        reserve(m, sm + s.OFF_LSU, s.CALENDAR_SHIFT, m[u(s.H_LSU_CAPACITY)], m[u(r + s.R_TIME)], waves - 1)
+        return time
+    n = fill_lines(m, sm, w, base, tabled, step, mask, size, space)
+    sectors = 0
+    for i in range(n):
+        sectors += popcount(m[u(sm + s.OFF_LINE_SECTORS + i)])
+    answer = time
+    if operation >= s.OP_ATOMIC:
+        count_passes(m, sm, base, tabled, step, mask, n)
+        extra = code[u(row + s.I_EXTRA)]
+        waves = atomic_waves(m, sm, n, operation, extra & 255)
+        m[u(sm + s.SM_GLOBAL_ATOMICS)] += 1
+        m[u(sm + s.SM_ATOMIC_SECTORS)] += sectors
+        for i in range(n):
+            line = m[u(sm + s.OFF_LINES + i)]
+            mine = m[u(sm + s.OFF_LINE_SECTORS + i)]
+            home = reach(m, index, line)
+            answer = max(answer, atomic(m, partition, home, line, mine, atomic_words(m, sm, i, extra), time + i))
+        if operation == s.OP_ATOMIC:
+            answer = max(answer, time + waves)
+    elif operation == s.OP_LOAD:
+        waves = n
+        m[u(sm + s.SM_GLOBAL_LOADS)] += 1
+        m[u(sm + s.SM_LOAD_SECTORS)] += sectors
+        for i in range(n):
+            line = m[u(sm + s.OFF_LINES + i)]
+            home = reach(m, index, line)
+            answer = max(answer, read(m, partition, home, line, m[u(sm + s.OFF_LINE_SECTORS + i)], time + i))
+    else:
+        waves = sectors
+        m[u(sm + s.SM_GLOBAL_STORES)] += 1
+        m[u(sm + s.SM_STORE_SECTORS)] += sectors
+        for i in range(n):
+            line = m[u(sm + s.OFF_LINES + i)]
+            mine = m[u(sm + s.OFF_LINE_SECTORS + i)]
+            held = m[u(sm + s.OFF_LINE_BYTES + i)]
+            answer = max(answer, write(m, partition, reach(m, index, line), line, mine, held, time + i))
+        m[u(w + s.W_STORE_TIME)] = max(m[u(w + s.W_STORE_TIME)], answer)
+    if waves > 1:
+        reserve(m, sm + s.OFF_LSU, s.CALENDAR_SHIFT, m[u(s.H_LSU_CAPACITY)], m[u(r + s.R_TIME)], waves - 1)
+    return answer
+
+
+@core
+def coalesced_read(m: Any, gpc: int, partition: int, index: int, line: int, sectors: int, time: int) -> int:
+    """A load by way of its GPC's request coalescer: what another SM of the GPC has just asked for in the same way is not asked for again.
+
+    Nsight Compute has this unit as ``lrc__``; the answer passes the GPC's port for each SM.
+    """
+    lines = m[u(s.H_COALESCER_LINES)]
+    entry = m[u(s.H_COALESCER)] + (gpc * lines + (((line * s.GOLDEN) >> 40) & (lines - 1))) * 4
+    home = reach(m, index, line)
+    if m[u(entry)] == line << 4 | sectors and m[u(entry + 1)] > time:
+        m[u(s.H_COALESCED)] += popcount(sectors)
+        return m[u(entry + 2)]
+    ready = read(m, partition, home, line, sectors, time)
+    m[u(entry)] = line << 4 | sectors
+    m[u(entry + 1)] = min(ready, time + m[u(s.H_COALESCING)])
+    m[u(entry + 2)] = ready
+    return ready
+
+
+@core
+def serve(m: Any, code: Any, sm: int, r: int) -> None:
+    """One request: way to the slice, slice, way back."""
+    index = m[u(sm + s.SM_INDEX)]
+    gpc = m[u(m[u(s.H_GPC_OF_SM)] + index)]
+    partition = m[u(m[u(s.H_PARTITION_OF_SM)] + index)]
+    kind = m[u(r + s.R_KIND)]
+    time = m[u(r + s.R_TIME)] + m[u(s.H_TO_L2)]
+    if kind == s.RQ_STRONG:
+        answer = execute_strong(m, code, sm, partition, r, time)
+        w = m[u(r + s.R_WARP)]
+        row = m[u(r + s.R_LINE)]
+        if row >= 0 and code[u(row + s.I_OP)] == s.OP_STORE:
+            m[u(w + s.W_STORES)] -= 1
+        if row >= 0 and code[u(row + s.I_OP)] >= s.OP_ATOMIC:
+            owe(m, sm, answer)
+        m[u(r + s.R_ANSWER)] = answer + m[u(s.H_FROM_L2)]
+        return
+    line = m[u(r + s.R_LINE)]
+    if kind == s.RQ_CONSTANT:  # it tells when its SM has the block: others find it in L2
+        arrived = m[u(s.H_CONST_ARRIVED)] + line
+        m[u(arrived)] = min(m[u(arrived)], m[u(r + s.R_ANSWER)])
+        return
+    if m[u(s.H_TLB_SETS)]:
+        time = translate(m, gpc, line, time)
+    sectors = m[u(r + s.R_SECTORS)]
+    count = popcount(sectors)
+    if kind == s.RQ_STORE:
+        home = reach(m, index, line)
+        ports = m[u(s.H_GPC_WRITE_PORTS)] + gpc * s.CALENDAR_SLOTS
+        time = reserve(m, ports, s.CALENDAR_SHIFT, m[u(s.H_GPC_WRITE_CAPACITY)], time, count)
+        m[u(r + s.R_ANSWER)] = write(m, partition, home, line, sectors, m[u(r + s.R_FULL)], time)
+        return
+    if kind == s.RQ_ATOMIC:
+        home = reach(m, index, line)
+        m[u(r + s.R_ANSWER)] = atomic(m, partition, home, line, sectors, m[u(r + s.R_FULL)], time) + m[u(s.H_FROM_L2)]
+        return
+    if m[u(s.H_COALESCER_LINES)]:
+        ready = coalesced_read(m, gpc, partition, index, line, sectors, time)
+    else:
+        ready = read(m, partition, reach(m, index, line), line, sectors, time)
+    ports = m[u(s.H_GPC_PORTS)] + gpc * s.CALENDAR_SLOTS
+    ready = reserve(m, ports, s.CALENDAR_SHIFT, m[u(s.H_GPC_CAPACITY)], ready, count)
+    m[u(r + s.R_ANSWER)] = ready + m[u(s.H_FROM_L2)]
+
+
+@core
+def serial_phase(m: Any, code: Any, begin: int) -> int:
+    """Serve every request of the window that began at ``begin``, in order of (time, SM, number); gives how many."""
+    buckets = m[u(s.H_BUCKETS)]
+    order = m[u(s.H_ORDER)]
+    sms = m[u(s.H_SMS)]
+    first = m[u(s.H_SM_FIRST)]
+    size = m[u(s.H_SM_SLOTS)]
+    requests = m[u(s.H_OFF_REQUESTS)]
+    total = 0
+    for i in range(sms):
+        total += m[u(first + i * size + s.SM_REQUESTS)]
+    if total == 0:
+        return 0
+    for i in range(s.BUCKETS + 1):
+        m[u(buckets + i)] = 0
+    for i in range(sms):
+        sm = first + i * size
+        for j in range(m[u(sm + s.SM_REQUESTS)]):
+            late = min(m[u(sm + requests + j * s.R_SLOTS + s.R_TIME)] - begin, s.BUCKETS - 1)
+            m[u(buckets + late + 1)] += 1
+    for i in range(s.BUCKETS):
+        m[u(buckets + i + 1)] += m[u(buckets + i)]
+    for i in range(sms):
+        sm = first + i * size
+        for j in range(m[u(sm + s.SM_REQUESTS)]):
+            r = sm + requests + j * s.R_SLOTS
+            late = min(m[u(r + s.R_TIME)] - begin, s.BUCKETS - 1)
+            place = m[u(buckets + late)]
+            m[u(buckets + late)] = place + 1
+            m[u(order + place)] = r << 12 | i
+    for i in range(total):
+        entry = m[u(order + i)]
+        serve(m, code, first + (entry & 0xFFF) * size, entry >> 12)
+        if m[u(s.H_ERROR)]:
+            mark(m, first + (entry & 0xFFF) * size, m[u((entry >> 12) + s.R_WARP)])
+    return total

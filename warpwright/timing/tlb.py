@@ -1,0 +1,54 @@
+"""Address translation of a GPC: the pages that it has at hand, and what the others cost.
+
+Measured on H200 (bench.micro ``scattered_pages``: random reads that hit L2, on 4 to 16384 pages of 2 MiB): all is at hand up to 128 pages;
+beyond, misses pass one after the other and hits wait behind them, while the latency of one miss is small (``tlb``: 9 cycles).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warpwright.timing import state as s
+from warpwright.timing.native import core, u
+from warpwright.timing.ports import reserve
+
+# Of a GPC: the page used last, when a translation was last missed, then the sets: page + 1 and last use of each entry.
+LAST_PAGE, LAST_MISS, FIRST = 0, 1, 8
+WAYS = 16
+QUIET_CYCLES = 64
+"""So long after a miss hits wait for nothing."""
+UNITS = 64
+"""Of a GPC's translations in a cycle, as its calendar counts them."""
+
+
+@core
+def translate(m: Any, gpc: int, line: int, time: int) -> int:
+    """When a request that comes to its GPC's translation at ``time`` leaves it."""
+    tlb = m[u(s.H_TLB)] + gpc * m[u(s.H_TLB_SLOTS)]
+    page = (line >> m[u(s.H_PAGE_SHIFT)]) + 1
+    hit = m[u(tlb + LAST_PAGE)] == page
+    if not hit:
+        m[u(tlb + LAST_PAGE)] = page
+        sets = m[u(s.H_TLB_SETS)]
+        first = tlb + FIRST + page % sets * (2 * WAYS)
+        oldest = s.INF
+        victim = first
+        for entry in range(first, first + 2 * WAYS, 2):
+            if m[u(entry)] == page:
+                hit = True
+                victim = entry
+                break
+            if m[u(entry + 1)] < oldest:
+                oldest = m[u(entry + 1)]
+                victim = entry
+        m[u(victim)] = page
+        m[u(victim + 1)] = time + 1
+    if hit and time - m[u(tlb + LAST_MISS)] > QUIET_CYCLES:
+        return time
+    calendar = m[u(s.H_TLB_PORTS)] + gpc * s.CALENDAR_SLOTS
+    units = m[u(s.H_TLB_HIT if hit else s.H_TLB_MISS)]
+    start = reserve(m, calendar, s.DRAM_SHIFT, UNITS << s.DRAM_SHIFT, time, units)
+    if hit:
+        return start
+    m[u(tlb + LAST_MISS)] = time
+    return start + m[u(s.H_TLB_LATENCY)]
