@@ -140,8 +140,8 @@ def test_a_launch_looks_up_code_and_fences() -> None:
     assert metrics["lts__t_sectors_op_membar.sum"] == pytest.approx(2979, rel=0.01)
     assert metrics["lts__t_sectors_srcunit_gcc_op_read.sum"] == 8 * (8 + 90)
     everywhere = run(
-        repeat("LDG", 94, GLOBAL4, "load", stall=2),
-        lambda b, w: [(0, [affine(device(512 * i)) for i in range(94)])],
+        repeat("LDG", 188, GLOBAL4, "load", stall=2),
+        lambda b, w: [(0, [affine(device(512 * i)) for i in range(188)])],
         grid=132,
     ).metrics
     assert everywhere["lts__t_sectors_op_membar.sum"] == pytest.approx(25_380, rel=0.01)

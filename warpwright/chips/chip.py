@@ -191,7 +191,7 @@ class L1(_Section):
 class Crossbar(_Section):
     gpc_read_bytes_per_clk: int = Field(gt=0)
     gpc_write_bytes_per_clk: int = Field(gt=0)
-    gpc_tlb_pages: int = Field(ge=0, multiple_of=16)
+    gpc_tlb_page_count: int = Field(ge=0, multiple_of=16)
     """Pages whose translation a GPC has at hand; 0: all."""
     gpc_tlb_hit_cycles: float = Field(ge=0)
     """What a request takes of its GPC's translation while others miss."""

@@ -578,7 +578,7 @@ def build(
     l2_sets = max(l2.l2_kib * 1024 // l2.l2_slice_count // chip.l1.l1_line_bytes // l2.l2_ways, 1)
     slice_ways = l2_sets * l2.l2_ways
     gpcs = len(sm.gpc_sm_counts)
-    tlb_slots = 8 + 2 * chip.crossbar.gpc_tlb_pages
+    tlb_slots = 8 + 2 * chip.crossbar.gpc_tlb_page_count
     areas: dict[str, int] = {}
     position = (H_SLOTS + 63) // 64 * 64
     for area, size in (
@@ -700,7 +700,7 @@ def build(
         H_COALESCER_LINES: chip.crossbar.gpc_coalescer_lines,
         H_TLB: areas["tlb"],
         H_TLB_SLOTS: tlb_slots,
-        H_TLB_SETS: chip.crossbar.gpc_tlb_pages // 16,
+        H_TLB_SETS: chip.crossbar.gpc_tlb_page_count // 16,
         H_TLB_PORTS: areas["tlb_ports"],
         H_TLB_HIT: round(64 * chip.crossbar.gpc_tlb_hit_cycles),
         H_TLB_MISS: round(64 * chip.crossbar.gpc_tlb_miss_cycles),
