@@ -4,8 +4,8 @@
 
 FOLDER is a checkout of github.com/NVIDIA/numba-cuda of the installed version.  Needs numba-cuda, pytest 8, psutil, cffi,
 filecheck, ml_dtypes and pytest-benchmark.  A few files of tests at a time are one process under ``warpwright run``; a test
-that is still running when the time of the process is over, or that ends it, has failed, and the others are run again
-without it.  ``--binaries`` is the folder in which ``make`` built the repository's ``testing`` files; tests that need
+that is still running when the time of the process is over, that ends it, or that leaves an error which stays, has failed,
+and those behind it are run again without it.  ``--binaries`` is the folder in which ``make`` built the repository's ``testing`` files; tests that need
 them are skipped without it.
 """
 
@@ -26,6 +26,8 @@ from pathlib import Path
 TESTS = Path("numba_cuda/numba/cuda/tests")
 _OUTCOME = re.compile(r"^(\S*::\S+) (PASSED|FAILED|SKIPPED|XFAIL|XPASS|ERROR)?", re.MULTILINE)
 _REASON = re.compile(r"^(?:FAILED|ERROR) (\S+) - (.*)", re.MULTILINE)
+_STICKY = re.compile("CUDA_ERROR_(ILLEGAL|MISALIGNED|LAUNCH_FAILED|LAUNCH_TIMEOUT|ASSERT)")
+"""Results that every later call of the process returns as well."""
 _WORDS = {"PASSED": "pass", "XFAIL": "pass", "FAILED": "fail", "XPASS": "fail", "ERROR": "fail", "SKIPPED": "skip"}
 
 
@@ -83,6 +85,11 @@ def run_files(folder: Path, paths: list[Path], gpu: str, seconds: int) -> tuple[
             if word:
                 words.setdefault(name, _WORDS[word])
         reasons.update(_REASON.findall(text))
+        spoilt = [n for n in words if n not in done and words[n] == "fail" and _STICKY.search(reasons.get(n, ""))]
+        for name in spoilt[1:]:
+            del words[name]
+        if spoilt[1:]:
+            continue
         killed = code == -signal.SIGKILL
         if begun and begun not in done:
             words[begun] = "fail"

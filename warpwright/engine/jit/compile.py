@@ -141,6 +141,14 @@ def _disk() -> DiskCache:
     return DiskCache()
 
 
+MOST_BLOCKS_IN_REGISTERS = 10_000
+"""Basic blocks of LLVM in a function whose variables become registers.
+
+In larger ones, most of them with calls through pointers, groups of a warp may stand at hundreds of places, and each variable
+would need a choice among as many values at the place that takes the next group: code generation would take minutes.
+"""
+
+
 def optimise(module: Any, target: Target) -> None:
     """Variables into registers; the rest is left to code generation."""
     options = llvm.create_pipeline_tuning_options(speed_level=1)
@@ -148,7 +156,7 @@ def optimise(module: Any, target: Target) -> None:
     manager = llvm.create_new_function_pass_manager()
     manager.add_sroa_pass()
     for function in module.functions:
-        if not function.is_declaration:
+        if not function.is_declaration and sum(1 for _ in function.blocks) <= MOST_BLOCKS_IN_REGISTERS:
             manager.run(function, builder)
 
 

@@ -369,10 +369,10 @@ class Groups:
                 yielded = w.op(f"and i32 {others}, " + w.op("load i32, ptr %yielded"))
                 w.emit(f"store i32 {yielded}, ptr %yielded")
             number = w.op(f"trunc i64 {entry} to i32")
-            cases = " ".join(f"i32 {n}, label %go{n}" for n in places[1:])
-            w.emit(f"switch i32 {number}, label %go{places[0]} [{cases}]")
+            cases = " ".join(f"i32 {n}, label %turn{n}" for n in places[1:])
+            w.emit(f"switch i32 {number}, label %turn{places[0]} [{cases}]")
             for n in places:
-                w.label(f"go{n}")
+                w.label(f"turn{n}")
                 w.emit(f"br label {self.enter(n, lanes)}")
         w.label("scan")
         if self.syncs:
