@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import ml_dtypes
@@ -15,8 +16,12 @@ from bench.silicon import wgmma as source
 from bench.silicon import wgmma_cases
 from bench.silicon.wgmma import descriptor
 from tests.test_silicon import aligned, compiled_mma
+from warpwright.chips import load_chip
 from warpwright.engine import numerics
 from warpwright.engine.wgmma import Descriptor
+from warpwright.isa.program import Instruction, Kind, Operand
+from warpwright.timing.classes import timing_of
+from warpwright.toolchain import compile_source
 
 DATA = Path(__file__).parent.parent / "bench" / "silicon" / "data"
 
@@ -118,6 +123,32 @@ def test_a_descriptor_beyond_shared_memory_is_a_fault() -> None:
         beyond = np.uint64(descriptor(131072, 16, 1024, 1))
         with pytest.raises(ww.MemoryFaultError, match="shared"):
             module["c0"][1, 128](memory, lanes.copy(), beyond, beyond, np.uint32(1))
+
+
+def test_intervals_are_those_of_the_card() -> None:
+    """Products with both operands in shared memory, and of several warpgroups with A in registers."""
+    cycles = json.loads((DATA / "check_wgmma.json").read_text())["cycles_per_product"]
+    chip = load_chip("h200")
+    checked = 0
+    for name, (types, n, registers, *_, sparse, _, sets) in source.timed().items():
+        measured = cycles.get(f"{name} x2", {}).get("cycles")
+        if measured is None or sets > 1:
+            continue
+        opcode = {"s8": "IGMMA", "b1": "BGMMA", "e4m3": "QGMMA", "e5m2": "QGMMA"}.get(types[0], "HGMMA")
+        place = Operand(Kind.REGISTER if registers else Kind.UNIFORM_REGISTER, 8)
+        modifiers = (*(("SP",) if sparse else ()), f"64x{n}x{source.K[types[0]]}")
+        instruction = Instruction(0, opcode, modifiers, (Operand(Kind.REGISTER, 24), place))
+        interval = timing_of(instruction, chip, False).interval_cycles
+        assert interval == pytest.approx(measured, abs=1.0, rel=0.02), name
+        checked += 1
+    assert checked > 60
+
+
+def test_source_that_needs_them_is_compiled_for_the_chips_own_features() -> None:
+    text = 'extern "C" __global__ void k() { asm volatile("wgmma.fence.sync.aligned;"); }'
+    assert compile_source(text, 90).arch == "90a"
+    with pytest.raises(ww.CompileError, match=r"not supported on \.target 'sm_80'"):
+        compile_source(text, 80)
 
 
 @given(st.integers(0, 255), st.sampled_from(["e4m3", "e5m2"]))

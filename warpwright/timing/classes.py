@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from warpwright.chips.chip import Chip
-from warpwright.isa.program import Instruction
+from warpwright.isa.program import Instruction, Kind
 from warpwright.timing import state as s
 
 WARP = 32
@@ -215,7 +215,10 @@ def timing_of(instruction: Instruction, chip: Chip, is_memory: bool) -> Timing:
     if group == "xu":
         return Timing(s.P_XU, -(-WARP // pipes.xu_lanes), pipes.xu_latency_cycles, s.K_FIXED)
     if group == "tensor":
-        return _tensor(instruction, chip)
+        return _group_product(instruction, chip) if opcode in GROUP_PRODUCTS else _tensor(instruction, chip)
+    if opcode == "WARPGROUP" and "DEPBAR" in modifiers and not instruction.operands[-1].value:
+        # Its warp's products are done when the pipe has nothing left to do.
+        return Timing(s.P_TENSOR, 1, pipes.tensor_latency_cycles, s.K_FIXED)
     if group == "uniform":
         return Timing(s.P_UNIFORM, issue.uniform_interval_cycles, issue.uniform_latency_cycles, s.K_FIXED)
     if group == "branch":
@@ -251,6 +254,32 @@ def _constant(instruction: Instruction, chip: Chip, indexed: bool) -> Timing:
         return Timing(s.P_UNIFORM, issue.uniform_interval_cycles, issue.uniform_latency_cycles, s.K_FIXED)
     latency = chip.constant_cache.ldc_latency_cycles - chip.mio.mio_latency_cycles
     return Timing(s.P_MIO, 1, latency, s.K_LOOKUP if indexed else s.K_CONSTANT)
+
+
+GROUP_PRODUCTS = ("HGMMA", "IGMMA", "BGMMA", "QGMMA")
+GROUP_DEPTH_BYTES = 32
+"""What a warpgroup's product reads along k of one row of A."""
+LEAST_GROUP_CYCLES = {False: 13, True: 16}
+"""Between products, sparse or not, however few columns (an H200, ``bench/silicon/data/check_wgmma.json``)."""
+
+
+def _group_product(instruction: Instruction, chip: Chip) -> Timing:
+    """A warpgroup's product: the pipe's own rate, or shared memory's, which feeds all four sub-cores once.
+
+    Measured on an H200 for all formats: 64 x N x 32 bytes take N / 2 cycles or, where operands are more, 16 for A and N / 4
+    for B (N / 2 for a sparse product, which reads twice as deep).
+    """
+    pipes = chip.pipes
+    shape = next(m for m in instruction.modifiers if m.startswith("64x"))
+    columns = int(shape.split("x")[1])
+    sparse = "SP" in instruction.modifiers
+    halves = GROUP_DEPTH_BYTES // 2
+    work = -(-16 * columns * halves // max(pipes.tensor_fp16_fma_per_clk, 1))
+    from_registers = any(o.kind is Kind.REGISTER for o in instruction.operands[1:2])
+    shared_bytes = columns * GROUP_DEPTH_BYTES * (2 if sparse else 1)
+    shared_bytes += 0 if from_registers else 64 * GROUP_DEPTH_BYTES
+    fed = -(-shared_bytes // chip.l1.l1_data_bytes_per_clk)
+    return Timing(s.P_TENSOR, max(work, fed, LEAST_GROUP_CYCLES[sparse]), pipes.tensor_latency_cycles, s.K_FIXED)
 
 
 def _through_queue(instruction: Instruction, chip: Chip) -> Timing:

@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from warpwright.toolchain import nvjitlink, nvrtc, ptxas
@@ -25,6 +26,8 @@ _FORMAT = "1"
 
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*(?:\"([^\"\n]+)\"|<([^>\n]+)>|(\S+))", re.MULTILINE)
 _ASSEMBLER_OPTION = re.compile(r"^--?(maxrregcount|Xptxas|ptxas-options)(=|$)")
+OWN_FEATURES = ("90",)
+"""Architectures of which a variant ``a`` has instructions that no other has."""
 _ARCHITECTURE_OPTION = re.compile(r"^(?:-arch|--gpu-architecture)=(\S+)$")
 _INCLUDE_OPTION = re.compile(r"^(?:-I|--include-path)=?(.*)$")
 _PRE_INCLUDE = re.compile(r"^--?(include$|include=|pre-include|use-pch|pch)")
@@ -180,10 +183,12 @@ def compile_source(
     ``name`` is what messages and line information call the source (a path's own name otherwise); a path's folder
     is searched for includes.  ``name_expressions`` are C++ names of kernels to instantiate (``"saxpy<float>"``).
     ``cache`` is the default one when None.  ``-arch=sm_90a`` among the options asks for an architecture's own
-    features; code that ``arch`` cannot run is refused.
+    features; code that ``arch`` cannot run is refused.  Without such an option inline PTX that only they allow (wgmma) has the
+    source compiled for them.
 
     Raises :class:`CompileError`, :class:`ArchitectureError` or :class:`MissingToolError`.
     """
+    named = any(_ARCHITECTURE_OPTION.match(option) for option in options)
     wanted, options = _given_architecture(architecture(arch), options)
     folders = [Path(f) for f in include_folders]
     if isinstance(source, os.PathLike):
@@ -213,19 +218,27 @@ def compile_source(
     )
     result = _unpack(store.get("cuda", key)) if cacheable else None
     if result is None:
-        result = nvrtc.compile_cuda(
+        given = partial(
+            nvrtc.compile_cuda,
             text,
-            wanted,
             options=options,
             defines=defines,
             include_folders=folders,
             name_expressions=name_expressions,
             name=name,
         )
+        try:
+            result = given(wanted)
+        except CompileError as error:
+            if named or f"not supported on .target 'sm_{wanted}'" not in error.log or wanted not in OWN_FEATURES:
+                raise
+            wanted = f"{wanted}a"
+            result = given(wanted)
         if cacheable:
             store.put("cuda", key, _pack(result))
     module = read_cubin(result.cubin, name, source_name=name)
     check_architecture(module, _number(arch))
+    wanted = module.target.removeprefix("sm_")
     return CompiledModule(
         module,
         result.cubin,
