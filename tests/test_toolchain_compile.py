@@ -315,7 +315,8 @@ def test_a_cubin_for_another_chip_is_refused(cache: DiskCache) -> None:
 def test_features_of_one_architecture(cache: DiskCache) -> None:
     source = '__global__ void f() { asm volatile("setmaxnreg.inc.sync.aligned.u32 64;"); }'
     with pytest.raises(CompileError, match="setmaxnreg"):
-        compile_source(source, 90, cache=cache)
+        compile_source(source, 90, options=["-arch=sm_90"], cache=cache)
+    assert compile_source(source, 90, cache=cache).module.target == "sm_90a"
     module = compile_source(source, 90, options=["-arch=sm_90a"], cache=cache)
     assert module.module.target == "sm_90a"
     assert module.ptx is not None
