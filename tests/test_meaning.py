@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warpwright.engine.interpreter import BlockState, Kernel, Launch, WarpState, lane_mask
+from warpwright.engine.interpreter import ClusterState, Kernel, Launch, WarpState, lane_mask
 from warpwright.engine.interpreter_memory import GlobalBytes
 from warpwright.engine.launch import Geometry
 from warpwright.isa.program import Instruction, Kind, Operand, Program
@@ -105,7 +105,7 @@ def new_warp(kernel: Kernel, constants: bytes = b"", threads: int = LANES) -> Wa
     """A warp at the first instruction of a one-block launch without global memory."""
     memory = GlobalBytes(np.zeros(64, np.uint8), 0, np.zeros((0, 2), np.uint64))
     launch = Launch(kernel, Geometry((1, 1, 1), (threads, 1, 1)), memory, {0: constants})
-    return BlockState(launch, (0, 0, 0)).warps[0]
+    return ClusterState(launch, 0).blocks[0].warps[0]
 
 
 def execute(

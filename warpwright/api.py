@@ -279,6 +279,31 @@ class GPU:
 
         return Surface(array)
 
+    def tensor_map(
+        self,
+        array: DeviceArray,
+        box: Sequence[int],
+        *,
+        swizzle: int = 0,
+        element_strides: Sequence[int] | None = None,
+        fill: str = "zeros",
+    ) -> bytes:
+        """The tensor map of an array, for a parameter ``const __grid_constant__ CUtensorMap``.
+
+        Args:
+            array: C-contiguous, one to five dimensions; dimension 0 of the map is the last of the array.
+            box: elements that one copy moves, by dimension of the array.
+            swizzle: bytes of the span within which chunks of 16 bytes change places: 0, 32, 64 or 128.
+            element_strides: steps between elements, by dimension of the array.
+            fill: what elements outside of the array read as, ``"zeros"`` or ``"nan"``.
+
+        Raises:
+            ArgumentError: an array, box or swizzle that no tensor map can describe.
+        """
+        from warpwright.engine.tensor_map import describe
+
+        return describe(array.device_address(), array.shape, array.dtype, box, swizzle, element_strides, fill)
+
     def synchronize(self) -> None:
         """Wait for everything launched: launches end before they return, so there is nothing to wait for."""
 
@@ -381,13 +406,27 @@ class Kernel:
         Raises:
             LaunchError: when the configuration is not of that form or does not fit the chip.
         """
+        return Launcher(self, *self._configured(configuration))
+
+    def _configured(self, configuration: Any) -> tuple[Any, Any, Any]:
+        """Grid, block, dynamic shared bytes."""
         parts = configuration if isinstance(configuration, tuple) else (configuration,)
         if not 2 <= len(parts) <= 4:
             raise LaunchError(
                 f"{self.name}[...] takes grid and block, then optionally dynamic shared bytes and a stream, "
                 f"not {len(parts)} value{'' if len(parts) == 1 else 's'}"
             )
-        return Launcher(self, parts[0], parts[1], parts[2] if len(parts) > 2 else 0)
+        return parts[0], parts[1], parts[2] if len(parts) > 2 else 0
+
+    def clustered(self, cluster: int | Sequence[int]) -> ClusteredKernel:
+        """The kernel launched in clusters of blocks: ``kernel.clustered((2, 1, 1))[grid, block](…)``.
+
+        Args:
+            cluster: blocks by axis, in place of what ``__cluster_dims__`` says.
+        """
+        from warpwright.engine.launch import as_dim3
+
+        return ClusteredKernel(self, as_dim3(cluster, "cluster"))
 
     def __call__(self, *arguments: Any) -> Run:
         raise LaunchError(f"give {self.name} a grid and a block: {self.name}[grid, block](...)")
@@ -397,10 +436,28 @@ class Kernel:
         return f"<kernel {self.name}({takes}), {self.registers} registers>"
 
 
+class ClusteredKernel:
+    """A kernel with the shape of its clusters; ``[grid, block]`` as for a :class:`Kernel`."""
+
+    def __init__(self, kernel: Kernel, cluster: tuple[int, int, int]) -> None:
+        self.kernel = kernel
+        self.cluster = cluster
+
+    def __getitem__(self, configuration: Any) -> Launcher:
+        """A launcher, as :meth:`Kernel.__getitem__` makes it.
+
+        Raises:
+            LaunchError: also when the clusters do not divide the grid or do not fit the chip.
+        """
+        return Launcher(self.kernel, *self.kernel._configured(configuration), self.cluster)
+
+
 class Launcher:
     """A kernel with its grid and block, ready to be called."""
 
-    def __init__(self, kernel: Kernel, grid: Any, block: Any, shared: Any) -> None:
+    def __init__(
+        self, kernel: Kernel, grid: Any, block: Any, shared: Any, cluster: tuple[int, int, int] | None = None
+    ) -> None:
         from warpwright.engine.launch import Geometry, as_dim3, check_geometry
 
         self.kernel = kernel
@@ -413,6 +470,7 @@ class Launcher:
             as_dim3(block, "block"),
             dynamic,
             kernel._loaded.kernel.shared_reserved_bytes,
+            cluster or kernel._loaded.kernel.cluster,
         )
         self.resident = check_geometry(kernel._loaded.program, self.geometry, kernel.gpu.chip, kernel.name)
 

@@ -16,8 +16,17 @@ from typing import TYPE_CHECKING, Any
 from warpwright.chips import Chip, Occupancy
 from warpwright.engine.abi import LAUNCH
 from warpwright.engine.arguments import pack
+from warpwright.engine.bulk_native import BulkCopies
 from warpwright.engine.execute import Cancelled, Counts
-from warpwright.engine.kernels import Execution, compiled_execution, interpreted_execution, is_brief, lowered_of, traced
+from warpwright.engine.kernels import (
+    Execution,
+    compiled_execution,
+    copies_in_bulk,
+    interpreted_execution,
+    is_brief,
+    lowered_of,
+    traced,
+)
 from warpwright.engine.launch import (
     GRID_WORKSPACE_BYTES,
     Dim3,
@@ -26,6 +35,8 @@ from warpwright.engine.launch import (
     constant_bank0,
     is_cooperative,
     make_context,
+    place_parameters,
+    reads_parameters_by_address,
 )
 from warpwright.engine.memory import Allocation
 from warpwright.engine.services import LaunchServices, emit, heap_of
@@ -216,6 +227,7 @@ def _run(launcher: Launcher, parameters: bytes | bytearray, cooperative: bool = 
     gpu, loaded = kernel.gpu, kernel._loaded
     program, memory = loaded.program, gpu.memory
     workspace: Allocation | None = None
+    window: Allocation | None = None
     synchronises = is_cooperative(program)
     if synchronises or cooperative:
         check_cooperative(geometry, launcher.resident, gpu.chip, kernel.name)
@@ -234,6 +246,10 @@ def _run(launcher: Launcher, parameters: bytes | bytearray, cooperative: bool = 
             constant_window=constants.address if constants is not None else 0,
             grid_workspace=workspace.address if workspace is not None else 0,
         )
+        if reads_parameters_by_address(program):
+            window = memory.allocate(len(bank0), f"parameters of {kernel.name}")
+            place_parameters(program, bank0, window.address)
+            memory.view(window.address, len(bank0))[...] = bank0
         context = make_context(program, geometry, memory, bank0, loaded.banks, gpu.chip.sm.sm_count)
         if program.services:
             context.services = LaunchServices(context)
@@ -245,6 +261,12 @@ def _run(launcher: Launcher, parameters: bytes | bytearray, cooperative: bool = 
             sampler = context.textures.native()
             context.words[LAUNCH.slot("texture")] = ctypes.cast(sampler, ctypes.c_void_p).value or 0
             context.keep.append(sampler)
+        copies = None
+        if copies_in_bulk(loaded):
+            copies = BulkCopies(context)
+            copier = copies.native()
+            context.words[LAUNCH.slot("bulk")] = ctypes.cast(copier, ctypes.c_void_p).value or 0
+            context.keep.append(copier)
         job = _Job(launcher, context)
         if gpu.checker is not None:
             gpu.checker.launching()
@@ -257,12 +279,13 @@ def _run(launcher: Launcher, parameters: bytes | bytearray, cooperative: bool = 
         finally:
             if context.services is not None:
                 emit(context.services, gpu.on_output or _print)
-        for provided in (context.services, context.textures):
+        for provided in (context.services, context.textures, copies):
             if provided is not None and provided.failure is not None:
                 raise provided.failure
     finally:
-        if workspace is not None:
-            memory.free(workspace)
+        for allocation in (workspace, window):
+            if allocation is not None:
+                memory.free(allocation)
     return job.result()
 
 
@@ -434,7 +457,10 @@ class _Job:
 
         gpu, geometry = self.launcher.kernel.gpu, self.context.geometry
         large = gpu.samples_large and geometry.blocks * geometry.threads_per_block >= SAMPLED_THREADS
-        if (gpu.timing != "sampled" and not large) or is_cooperative(self.context.program):
+        # Blocks that belong together, and copies whose end only time tells, are timed in full.
+        together = is_cooperative(self.context.program) or geometry.cluster_blocks > 1
+        together = together or copies_in_bulk(self.launcher.kernel._loaded)
+        if (gpu.timing != "sampled" and not large) or together:
             return None
         return plan(gpu.chip, geometry.blocks, self.launcher.resident)
 

@@ -267,6 +267,25 @@ class Dram(_Section):
     dram_write_batch_bursts: int = Field(gt=0)
 
 
+class Cluster(_Section):
+    """Thread block clusters; all zero on chips without them."""
+
+    cluster_barrier_latency_cycles: int = Field(ge=0)
+    """From the last arrival to the first instruction behind the wait."""
+    distributed_shared_latency_cycles: int = Field(ge=0)
+    """Of a load from the shared memory of another SM."""
+    bulk_copy_interval_cycles: int = Field(ge=0)
+    """Between two bulk copies of an SM."""
+    bulk_copy_bytes_per_clk: int = Field(ge=0)
+    """That an SM's bulk copies move."""
+    bulk_copy_extra_cycles: int = Field(ge=0)
+    """Of a bulk load beyond the way to L2 and back."""
+    bulk_store_latency_cycles: int = Field(ge=0)
+    """From its issue to the first bytes read from shared memory."""
+    bulk_store_bytes_per_clk: int = Field(ge=0)
+    """That a bulk store reads from shared memory."""
+
+
 class Launch(_Section):
     launch_overhead_cycles: int = Field(ge=0)
     block_dispatch_interval_cycles: float = Field(gt=0)
@@ -293,6 +312,7 @@ class Chip(BaseModel):
     crossbar: Crossbar
     l2: L2
     dram: Dram
+    cluster: Cluster
     launch: Launch
     sources: Mapping[str, str]
     """Where each number comes from, by its name: ``document: place``."""

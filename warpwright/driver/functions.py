@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 DEFAULT_SHARED_BYTES = 48 << 10
 """What a block may have without asking for more (CUDA C++ Programming Guide, 7.x and later)."""
+_CLUSTER_WIDTHS = (11, 12, 13)
+NON_PORTABLE = 14
+PORTABLE_CLUSTER = 8
+"""Blocks of a cluster that every chip with clusters runs (CUDA C++ Programming Guide, "Thread Block Clusters")."""
 _MAX_DYNAMIC_SHARED, _CARVEOUT = 8, 9
 
 
@@ -28,7 +32,7 @@ class Function:
         self.symbol = symbol
         self.handle = state().handles.add(self)
         self.attributes: dict[int, int] = {}
-        self.launchers: dict[tuple[Dim3, Dim3, int], Launcher] = {}
+        self.launchers: dict[tuple[Dim3, Dim3, int, Dim3 | None], Launcher] = {}
         self._kernel: Kernel | None = None
         self.parameters = [
             (p.offset_bytes, p.size_bytes) for p in sorted(self.record.parameters, key=lambda p: p.ordinal)
@@ -70,6 +74,12 @@ class Function:
                 break
         return most
 
+    @property
+    def cluster(self) -> Dim3 | None:
+        """Blocks of a cluster, when the kernel or an attribute of the function names them."""
+        x, y, z = (self.attributes.get(n, 0) for n in _CLUSTER_WIDTHS)
+        return (x, y, z) if x and y and z else self.record.cluster
+
     def attribute(self, number: int) -> int:
         """A CUfunction_attribute.
 
@@ -78,7 +88,7 @@ class Function:
         """
         record = self.record
         version = record.arch
-        cluster = record.cluster or (0, 0, 0)
+        cluster = self.cluster or (0, 0, 0)
         values = {
             1: self.static_shared_bytes,
             2: sum(len(b) for n, b in record.constant_banks.items() if n == 3),
@@ -90,8 +100,8 @@ class Function:
             _MAX_DYNAMIC_SHARED: self.dynamic_shared_limit,
             _CARVEOUT: self.attributes.get(_CARVEOUT, -1),
             10: int(record.cluster is not None),
-            **dict(zip((11, 12, 13), cluster, strict=True)),
-            14: self.attributes.get(14, 0),
+            **dict(zip(_CLUSTER_WIDTHS, cluster, strict=True)),
+            NON_PORTABLE: self.attributes.get(NON_PORTABLE, 0),
             15: self.attributes.get(15, 0),
         }
         if number == 0:
@@ -113,7 +123,7 @@ class Function:
         elif number == _CARVEOUT:
             if not -1 <= value <= 100:
                 raise CudaError(results.INVALID_VALUE)
-        elif number not in (11, 12, 13, 14, 15):
+        elif number not in (*_CLUSTER_WIDTHS, NON_PORTABLE, 15):
             raise CudaError(results.INVALID_VALUE)
         self.attributes[number] = value
 

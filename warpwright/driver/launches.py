@@ -5,15 +5,16 @@ from __future__ import annotations
 import ctypes
 import os
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 from warpwright.driver import c, results
 from warpwright.driver.calls import CudaError, code_of, entry, say
-from warpwright.driver.functions import Function, function
+from warpwright.driver.functions import NON_PORTABLE, PORTABLE_CLUSTER, Function, function
 from warpwright.driver.graphs import Node, submit
 from warpwright.driver.state import Stream, state
 from warpwright.engine.launch import Dim3
-from warpwright.errors import AssertionFailedError, ExecutionError, LaunchError, UnsupportedError
+from warpwright.errors import AssertionFailedError, ExecutionError, LaunchError
 
 _BUFFER_POINTER, _BUFFER_SIZE = 1, 2
 """CU_LAUNCH_PARAM_BUFFER_POINTER and _SIZE of the array ``extra``."""
@@ -31,7 +32,7 @@ class Launch(Node):
     shared: int
     parameters: bytes
     cooperative: bool = False
-    cluster: Dim3 = (1, 1, 1)
+    cluster: Dim3 | None = None
     attributes: tuple[bytes, ...] = ()
 
     kind = 0
@@ -71,6 +72,18 @@ def check(launch: Launch) -> None:
             f"{launch.function.symbol}: {launch.shared:,} bytes of dynamic shared memory, but at most "
             f"{launch.function.dynamic_shared_limit:,} are allowed; raise it with cuFuncSetAttribute",
         )
+    check_cluster_size(launch)
+
+
+def check_cluster_size(launch: Launch) -> None:
+    """More than eight blocks in a cluster run only where the kernel allows sizes that are not portable."""
+    cluster = launch.cluster or launch.function.cluster
+    if cluster is not None and prod(cluster) > PORTABLE_CLUSTER and not launch.function.attribute(NON_PORTABLE):
+        raise CudaError(
+            results.INVALID_CLUSTER_SIZE,
+            f"{launch.function.symbol}: clusters of {prod(cluster)} blocks, but more than {PORTABLE_CLUSTER} need the "
+            "attribute for cluster sizes that are not portable (cuFuncSetAttribute)",
+        )
 
 
 def execute(launch: Launch, stream: Stream) -> None:
@@ -81,10 +94,7 @@ def execute(launch: Launch, stream: Stream) -> None:
     s = state()
     context = s.current()
     target = launch.function
-    if launch.cluster[0] * launch.cluster[1] * launch.cluster[2] > 1:
-        shape = " x ".join(map(str, launch.cluster))
-        raise UnsupportedError(f"{target.symbol} is launched in clusters of {shape} blocks, which are not modelled")
-    key = (launch.grid, launch.block, launch.shared)
+    key = (launch.grid, launch.block, launch.shared, launch.cluster or target.cluster)
     launcher = target.launchers.get(key)
     if launcher is None:
         if len(target.launchers) >= 64:
@@ -93,6 +103,7 @@ def execute(launch: Launch, stream: Stream) -> None:
             launcher = target.launchers[key] = Launcher(target.kernel, *key)
         except LaunchError as error:
             code = results.LAUNCH_OUT_OF_RESOURCES if "registers" in str(error) else results.INVALID_VALUE
+            code = results.INVALID_CLUSTER_SIZE if "cluster" in str(error) else code
             raise CudaError(code, str(error)) from None
     began = s.begin(stream)
     try:

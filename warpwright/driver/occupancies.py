@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from math import prod
 
 from warpwright.chips import OccupancyError, occupancy
 from warpwright.driver import c, results
 from warpwright.driver.calls import CudaError, entry
-from warpwright.driver.functions import Function, function
+from warpwright.driver.functions import NON_PORTABLE, PORTABLE_CLUSTER, Function, function
 from warpwright.driver.state import state
-from warpwright.errors import UnsupportedError
+from warpwright.engine.abi import MAX_CLUSTER
+from warpwright.engine.launch import clusters_at_once
+from warpwright.isa.ops import FIRST_CLUSTERS
 
 
 def active_blocks(target: Function, threads: int, shared: int) -> int:
@@ -81,6 +84,33 @@ def available_shared(place: int, handle: int, blocks: int, threads: int) -> None
     c.put64(place, min(room, (chip.shared.shared_max_per_block_kib << 10) - target.static_shared_bytes))
 
 
-@entry("cuOccupancyMaxPotentialClusterSize", "cuOccupancyMaxActiveClusters")
-def clusters(*_: int) -> int:
-    raise UnsupportedError("thread block clusters are not modelled")
+def _of_configuration(configuration: int, handle: int) -> tuple[Function, int, int]:
+    """(function, blocks of its clusters, blocks that an SM holds) of a CUlaunchConfig; clusters of 0 when it names none."""
+    from warpwright.driver.launches import Launch, with_attributes
+
+    gx, gy, gz, bx, by, bz, shared, _, attributes, count = c.read("7IQQI", configuration)
+    target = function(handle)
+    made = Launch(target, (gx, gy, gz), (bx, by, bz), shared, b"")
+    if count:
+        made = with_attributes(made, attributes, count)
+    shape = made.cluster or target.cluster
+    return target, prod(shape) if shape else 0, active_blocks(target, bx * by * bz, shared)
+
+
+@entry("cuOccupancyMaxActiveClusters")
+def max_active_clusters(place: int, handle: int, configuration: int) -> int | None:
+    _, blocks, resident = _of_configuration(configuration, handle)
+    if not blocks:
+        return results.INVALID_VALUE
+    c.put32(place, clusters_at_once(blocks, resident, state().gpu.chip) if resident else 0)
+    return None
+
+
+@entry("cuOccupancyMaxPotentialClusterSize")
+def max_potential_cluster(place: int, handle: int, configuration: int) -> None:
+    target, _, resident = _of_configuration(configuration, handle)
+    chip = state().gpu.chip
+    most = MAX_CLUSTER if target.attribute(NON_PORTABLE) else PORTABLE_CLUSTER
+    while most > 1 and not (resident and clusters_at_once(most, resident, chip)):
+        most //= 2
+    c.put32(place, most if chip.arch >= FIRST_CLUSTERS else 0)

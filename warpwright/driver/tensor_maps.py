@@ -1,23 +1,44 @@
-"""Tensor maps: descriptions of tensors for bulk copies, checked as the driver's manual asks.
-
-The 128 bytes are opaque to programs; ours hold the arguments as they were given, for the engine to read.
-"""
+"""Tensor maps: descriptions of tensors for bulk copies, checked as the driver's manual asks (``engine/tensor_map.py``)."""
 
 from __future__ import annotations
 
 import ctypes
-import struct
 from typing import Any
 
 from warpwright.driver import c, results
-from warpwright.driver.calls import entry
+from warpwright.driver.calls import CudaError, entry
+from warpwright.engine.tensor_map import (
+    ALIGNMENT_BYTES,
+    ELEMENT_BYTES,
+    MAX_RANK,
+    TENSOR_MAP_BYTES,
+    TensorMap,
+    TensorMapError,
+)
 from warpwright.errors import UnsupportedError
 
-TENSOR_MAP_BYTES = 128
-ELEMENT_BYTES = (1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4)
-"""By CUtensorMapDataType."""
-_LAYOUT = struct.Struct("<QBBBBBB2x5I4Q5H5H")
-"""Address, type, rank, interleave, swizzle, L2 promotion, fill; sizes less one, strides, box, steps."""
+
+def _words(place: int, count: int, type: Any = ctypes.c_uint32) -> tuple[int, ...]:
+    return tuple((type * count).from_address(place))
+
+
+def _write(place: int, kind: int, rank: int, interleave: int, make: Any) -> None:
+    """Check what makes a map and write it.
+
+    Raises:
+        CudaError: invalid value, with the reason.
+        UnsupportedError: interleaved layouts.
+    """
+    if kind >= len(ELEMENT_BYTES) or not 1 <= rank <= MAX_RANK or place % ALIGNMENT_BYTES:
+        raise CudaError(results.INVALID_VALUE)
+    if interleave:
+        raise UnsupportedError("interleaved tensor maps (CU_TENSOR_MAP_INTERLEAVE_16B and _32B) are not modelled")
+    made: TensorMap = make()
+    try:
+        made.check()
+    except TensorMapError as error:
+        raise CudaError(results.INVALID_VALUE, str(error)) from None
+    ctypes.memmove(place, made.encode(), TENSOR_MAP_BYTES)
 
 
 @entry("cuTensorMapEncodeTiled")
@@ -34,31 +55,13 @@ def encode_tiled(
     swizzle: int,
     promotion: int,
     fill: int,
-) -> int | None:
-    if kind >= len(ELEMENT_BYTES) or not 1 <= rank <= 5 or place % 64 or address % 16:
-        return results.INVALID_VALUE
-    extent = c.words64(sizes, rank)
-    pitch = c.words64(strides, rank - 1)
-    boxes = list((ctypes.c_uint32 * rank).from_address(box))
-    step = list((ctypes.c_uint32 * rank).from_address(steps))
-    wrong = any(not 1 <= n <= 1 << 32 for n in extent) or any(p % 16 or p >= 1 << 40 for p in pitch)
-    wrong |= any(not 1 <= n <= 256 for n in boxes) or any(not 1 <= n <= 8 for n in step)
-    wrong |= interleave == 0 and boxes[0] * ELEMENT_BYTES[kind] % 16 != 0
-    if wrong:
-        return results.INVALID_VALUE
+) -> None:
+    def make() -> TensorMap:
+        extent, pitch = tuple(c.words64(sizes, rank)), tuple(c.words64(strides, rank - 1))
+        boxes, step = _words(box, rank), _words(steps, rank)
+        return TensorMap(address, kind, extent, pitch, boxes, step, interleave, swizzle, promotion, fill)
 
-    def five(values: list[int], filler: int) -> list[int]:
-        return [*values, *[filler] * (5 - len(values))]
-
-    raw = _LAYOUT.pack(
-        *(address, kind, rank, interleave, swizzle, promotion, fill),
-        *(n - 1 for n in five(extent, 1)),
-        *[*pitch, 0, 0, 0, 0][:4],
-        *five(boxes, 1),
-        *five(step, 1),
-    )
-    ctypes.memmove(place, raw.ljust(TENSOR_MAP_BYTES, b"\0"), TENSOR_MAP_BYTES)
-    return None
+    _write(place, kind, rank, interleave, make)
 
 
 @entry("cuTensorMapReplaceAddress")
@@ -69,6 +72,35 @@ def replace_address(place: int, address: int) -> int | None:
     return None
 
 
-@entry("cuTensorMapEncodeIm2col", "cuTensorMapEncodeIm2colWide")
-def encode_im2col(*_: Any) -> int:
-    raise UnsupportedError("im2col tensor maps are not modelled; use tiled ones")
+@entry("cuTensorMapEncodeIm2col")
+def encode_im2col(
+    place: int,
+    kind: int,
+    rank: int,
+    address: int,
+    sizes: int,
+    strides: int,
+    lower: int,
+    upper: int,
+    channels: int,
+    pixels: int,
+    steps: int,
+    interleave: int,
+    swizzle: int,
+    promotion: int,
+    fill: int,
+) -> None:
+    def make() -> TensorMap:
+        extent, pitch = tuple(c.words64(sizes, rank)), tuple(c.words64(strides, rank - 1))
+        corners = [_words(at, max(rank - 2, 0), ctypes.c_int32) for at in (lower, upper)]
+        return TensorMap(
+            *(address, kind, extent, pitch, (1,) * rank, _words(steps, rank), interleave, swizzle, promotion, fill),
+            *(corners[0], corners[1], channels, pixels),
+        )
+
+    _write(place, kind, rank, interleave, make)
+
+
+@entry("cuTensorMapEncodeIm2colWide")
+def encode_im2col_wide(*_: Any) -> int:
+    raise UnsupportedError("wide im2col tensor maps belong to chips after sm_90")

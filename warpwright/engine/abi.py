@@ -19,6 +19,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import IntEnum
 
+from warpwright.isa.ops import SHARED_RANK_SHIFT as SHARED_RANK_SHIFT
+
 
 class Layout:
     """Names to byte offsets: every field is a number of 8-byte slots, in the order given."""
@@ -88,7 +90,18 @@ class FaultKind(IntEnum):
     """The word is not the handle of a live texture or surface object: ``fault_address`` holds it."""
     SURFACE_OUT_OF_BOUNDS = 9
     """``fault_address`` holds x (bytes), y and z in 21 bits each."""
+    NO_SUCH_BLOCK = 10
+    """A shared address names a block that the cluster does not have."""
+    BLOCK_HAS_EXITED = 11
+    """A shared address names a block of the cluster that has ended."""
+    TENSOR_COORDINATE = 12
+    """A tensor copy begins where none may."""
+    OTHER_TENSOR = 13
+    """A tensor map of another rank or mode than the instruction's."""
 
+
+BARRIER_MODES = ("sync", "arrive", "popc", "and", "or", "cluster_arrive", "cluster_wait")
+"""What the barrier at which a warp stopped asks for, by WARP.barrier_mode."""
 
 WARP = Layout(
     launch=1,  # pointer to LAUNCH
@@ -103,7 +116,7 @@ WARP = Layout(
     trace_limit=1,  # words; beyond it the function stops, after what may come before it asks (the kernel's trace_words)
     barrier_id=1,
     barrier_threads=1,  # expected thread count (0 = whole block)
-    barrier_mode=1,  # 0 sync, 1 arrive, 2 popc, 3 and, 4 or
+    barrier_mode=1,  # of BARRIER_MODES
     barrier_lanes=1,  # lanes that arrived with this stop
     barrier_vote=1,  # lanes whose predicate is true (reductions)
     barrier_result=1,  # written by the block scheduler before the resume: the reduction's value
@@ -119,6 +132,7 @@ WARP = Layout(
     thread_instructions=1,  # thread-instructions (active lanes summed)
     sm_id=1,
     spill=1,  # pointer to the engine's own save area (size: the compiled kernel's spill_bytes)
+    cluster_arrived=1,  # lanes that have arrived at the cluster's barrier in its current phase
 )
 """One for each resident warp."""
 
@@ -133,6 +147,14 @@ BLOCK = Layout(
     warp_count=1,
     barriers=16,  # engine's block scheduler: arrived threads for each named barrier
     votes=16,  # running reduction for each named barrier
+    cluster_rank=1,
+    cluster_index_x=1,  # of the block in its cluster
+    cluster_index_y=1,
+    cluster_index_z=1,
+    cluster_id_x=1,  # of the cluster in the grid
+    cluster_id_y=1,
+    cluster_id_z=1,
+    cluster_blocks=16,  # pointers to the cluster's BLOCKs by rank, this one included; 0 for those that have ended
 )
 """One for each resident block."""
 
@@ -152,6 +174,15 @@ LAUNCH = Layout(
     sm_count=1,
     cancel=1,  # set to 1 by the host to stop a launch (Ctrl-C): checked at yields, barriers, back edges of long loops
     local_bytes_per_thread=1,
+    cluster_x=1,  # blocks of a cluster by axis; 1 for launches without clusters
+    cluster_y=1,
+    cluster_z=1,
+    cluster_count=1,  # blocks of a cluster
+    clusters_x=1,  # clusters of the grid by axis
+    clusters_y=1,
+    clusters_z=1,
+    explicit_cluster=1,  # 1 when launch or kernel names a cluster's shape
+    bulk=1,  # i32 f(WARP*, u32 lanes, u32 Bulk.number, u32 words[16][32], record, instruction): 1 at fault; record: 0 or where
     service=1,  # void f(WARP*, u32 lanes, u32 number in Program.services, u32 words[16][32]): results in the first two rows
     texture=1,  # void f(WARP*, u32 lanes, u64 TextureAccess.word(), u32 words[16][32], u64 addresses[32], u64 instruction): results in the first four rows, each lane's first texel in addresses
     textures=1,  # pointer to the rows of engine/textures/table.py
@@ -163,7 +194,11 @@ SPILL_HEADER_BYTES = 64
 """Of a save area: the part that must be zeroed before each warp; the rest only before a launch."""
 
 SHARED_WINDOW = 0x7E00_0000_0000
-"""Generic address of shared byte 0 (16 MiB window, its low 32 bits are the shared offset)."""
+"""Generic address of byte 0 of the shared memory of a cluster's first block: the low 32 bits are the offset (24 bits) and the
+block's rank in its cluster (8 bits)."""
+SHARED_OFFSETS = (1 << SHARED_RANK_SHIFT) - 1
+MAX_CLUSTER = 16
+"""Blocks of the largest cluster (CUDA C++ Programming Guide: 8, and 16 where a kernel allows sizes that are not portable)."""
 LOCAL_WINDOW = 0x7E01_0000_0000
 """Generic address of local byte 0 (16 MiB window)."""
 WINDOW_BYTES = 1 << 24
@@ -187,4 +222,10 @@ TAG_BLOCK = 1
 TAG_AFFINE = 2
 TAG_GATHER = 3
 TAG_PATTERN = 4
-RECORD_WORDS = {TAG_BLOCK: 1, TAG_AFFINE: 2, TAG_GATHER: 33, TAG_PATTERN: 3}
+TAG_BULK = 5
+#   bulk copy: bits 63..60 = TAG_BULK, 33..32 = direction (isa/bulk.py), 31..0 = exec lanes; then bytes in shared memory, address
+#            in global memory (-1: none), bytes of a row, four pairs (rows, stride in bytes) by dimension, offset of the mbarrier
+#            (-1: none), mask of the blocks whose mbarrier is told, host pointer to BLOCK.  The timing model tells them
+#            when the bytes have arrived.
+BULK_WORDS = 15
+RECORD_WORDS = {TAG_BLOCK: 1, TAG_AFFINE: 2, TAG_GATHER: 33, TAG_PATTERN: 3, TAG_BULK: BULK_WORDS}

@@ -32,6 +32,11 @@ ENDS_BLOCK = frozenset(
 """Control operations behind which a new block begins."""
 STARTS_BLOCK = frozenset(("bsync", "warpsync", "branch_indirect"))
 """Operations that lanes may wait in front of, or that run once for each of their targets."""
+BULK_ACCESS = Access("global", 16)
+"""What stands for a bulk copy, whose record says the rest."""
+PHASE = "phase"
+"""``Access.operation`` of a look at an mbarrier: a traced warp stops before it as before a clock read, so that it sees what has
+arrived by the cycle of its issue."""
 CLOCKS = frozenset(("clock", "clock_lo", "clock_hi", "globaltimer", "globaltimer_lo", "globaltimer_hi"))
 
 
@@ -46,7 +51,7 @@ class MemoryAccess:
     bytes: int
     """Per lane."""
     kind: str
-    """load | store | atomic."""
+    """load | store | atomic | bulk."""
     access: Access | TextureAccess
 
 
@@ -84,6 +89,8 @@ def judged(program: Program, lowered: Sequence[Lowered]) -> bool:
 def stop_before(lowered: Lowered) -> str:
     """Why a traced warp stops before this instruction: "" | strong | clock."""
     for op in lowered.ops:
+        if op.name == "load" and op.attr.operation == PHASE:
+            return "clock"
         if op.name in ("load", "store", "atomic"):
             access: Access = op.attr
             if access.space in ("global", "generic") and (access.strong or op.name == "atomic"):
@@ -99,10 +106,14 @@ def recorded_accesses(lowered: Lowered) -> tuple[int, ...]:
     One record stands for the instruction, however many operations make up its meaning: the one that its meaning names with
     ``touch``, else the first.  An asynchronous copy has two, its global load and its shared store.
     """
-    places = [n for n, op in enumerate(lowered.ops) if op.name == "touch"]
+    places = [n for n, op in enumerate(lowered.ops) if op.name in ("touch", "bulk")]
     if places:
         return tuple(places)
-    places = [n for n, op in enumerate(lowered.ops) if op.name in ("load", "store", "atomic", "texture")]
+    places = [
+        n
+        for n, op in enumerate(lowered.ops)
+        if op.name in ("load", "store", "atomic", "texture") and not (op.name == "load" and op.attr.operation == PHASE)
+    ]
     if len(places) < 2:
         return tuple(places)
     first, last = (lowered.ops[n] for n in (places[0], places[-1]))
@@ -115,6 +126,11 @@ def _kind(op: Op) -> str:
     if op.name == "texture":
         return "store" if op.attr.request in (STORE, STORE_FORMATTED) else "load"
     return "load" if op.name == "touch" else op.name
+
+
+def _recorded(index: int, op: Op) -> MemoryAccess:
+    access = BULK_ACCESS if op.name == "bulk" else op.attr
+    return MemoryAccess(index, access.space, access.bytes, _kind(op), access)
 
 
 def return_sites(program: Program) -> list[int]:
@@ -231,7 +247,7 @@ def basic_blocks(program: Program, lowered: Sequence[Lowered]) -> list[BasicBloc
     for number, first in enumerate(starts):
         end = starts[number + 1] if number + 1 < len(starts) else total
         accesses = tuple(
-            MemoryAccess(i, op.attr.space, op.attr.bytes, _kind(op), op.attr)
+            _recorded(i, op)
             for i in range(first, end)
             for op in (lowered[i].ops[n] for n in recorded_accesses(lowered[i]))
         )

@@ -39,9 +39,9 @@ class CompiledExecution:
         self.context = context
         self.kernel = kernel
         geometry, program = context.geometry, context.program
-        self.threads = min(threads, geometry.blocks)
+        self.threads = min(threads, geometry.blocks // geometry.cluster_blocks)
         shared = shared_bytes(program, geometry)
-        slots = max(1, min(resident_blocks, geometry.blocks))
+        slots = max(geometry.cluster_blocks, min(resident_blocks, geometry.blocks))
         self.spaces = [Workspace(kernel, shared, stack_bytes(program), slots) for _ in range(self.threads)]
 
     @property
@@ -51,10 +51,11 @@ class CompiledExecution:
 
     def run(self) -> Counts:
         """Run every block; raises as ``run_range`` does."""
-        return self.run_range(0, self.context.geometry.blocks)
+        geometry = self.context.geometry
+        return self.run_range(0, geometry.blocks // geometry.cluster_blocks)
 
     def run_range(self, first: int, count: int) -> Counts:
-        """Run ``count`` blocks from the linear number ``first`` on.
+        """Run ``count`` blocks (or clusters, of a launch with them) from the linear number ``first`` on.
 
         Raises:
             Cancelled: when the launch structure's ``cancel`` was set.
@@ -109,8 +110,8 @@ def stop_error(context: LaunchContext, outcome: Outcome) -> ExecutionError | Uns
     if outcome.status is Status.DEADLOCK:
         waits = []
         for w in outcome.warps:
-            state = {"barrier": "barrier", "exited": "exited"}.get(w.state, "converge")
-            lanes = w["barrier_lanes"] if state == "barrier" else w["lanes"] & ~w["exited"]
+            state = w.state if w.state in ("barrier", "exited", "cluster") else "converge"
+            lanes = w["barrier_lanes"] if state in ("barrier", "cluster") else w["lanes"] & ~w["exited"]
             waits.append(
                 WaitingWarp(
                     w.warp_in_block,

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from warpwright.engine.abi import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES, FaultKind
+from warpwright.engine.abi import LOCAL_WINDOW, SHARED_RANK_SHIFT, SHARED_WINDOW, WINDOW_BYTES, FaultKind
 from warpwright.engine.launch import WARP_THREADS, Dim3, Geometry
 from warpwright.engine.memory import GAP_BYTES, DeviceMemory, format_bytes
 from warpwright.engine.standing import Group
@@ -56,7 +56,7 @@ class WaitingWarp:
 
     warp_in_block: int
     state: str
-    """``exited``, ``barrier`` or ``converge`` (its own lanes wait for each other)."""
+    """``exited``, ``barrier``, ``cluster`` (its barrier) or ``converge`` (its own lanes wait for each other)."""
     barrier: int = 0
     barrier_threads: int = 0
     """Threads that the barrier expects; 0 for the whole block."""
@@ -185,6 +185,16 @@ def fault_error(
             f"the reconvergence stack of a warp overflows in kernel {kernel}\n  {place}\n"
             "  calls and divided branches nest too deep: is there a recursion without end?"
         )
+    if kind is FaultKind.TENSOR_COORDINATE:
+        return IllegalInstructionError(
+            f"tensor copy at a coordinate that none may have in kernel {kernel}\n  {place}\n"
+            "  the innermost coordinate must be a multiple of 16 bytes, and no coordinate of a store negative"
+        )
+    if kind is FaultKind.OTHER_TENSOR:
+        return IllegalInstructionError(
+            f"tensor map of another rank or mode than the instruction's in kernel {kernel}\n  {place}\n"
+            f"  the tensor map lies at {stop.address:#x}: is it encoded, and as tiled or im2col as the instruction asks?"
+        )
     if kind in (FaultKind.WILD_BRANCH, FaultKind.ILLEGAL_INSTRUCTION):
         what = (
             f"jump to {stop.address:#x}, which is not code of the kernel,"
@@ -214,6 +224,14 @@ def fault_error(
         offset = (offset & 0xFFFF_FFFF) - (0 if offset & 0x8000_0000 == 0 else 1 << 32)
         head = f"out-of-bounds {what} of {size} at byte {offset:,} of local memory in kernel {kernel}"
         tail = f"a thread has {program.local_bytes_per_thread:,} bytes of local memory (is the recursion too deep?)"
+    elif kind in (FaultKind.NO_SUCH_BLOCK, FaultKind.BLOCK_HAS_EXITED):
+        rank = (stop.address & 0xFFFF_FFFF) >> SHARED_RANK_SHIFT
+        head = f"{access} of {size} in the shared memory of block {rank} of the cluster in kernel {kernel}"
+        tail = (
+            f"the cluster has {geometry.cluster_blocks} block{'s' if geometry.cluster_blocks != 1 else ''}"
+            if kind is FaultKind.NO_SUCH_BLOCK
+            else "that block has exited: a barrier of the cluster must keep it until nobody reaches for its memory"
+        )
     else:
         head = f"out-of-bounds {what} of {size} at {stop.address:#x} in kernel {kernel}"
         tail = _nearest(memory, stop.address)
@@ -294,6 +312,8 @@ def _describe_wait(program: Program, warp: WaitingWarp) -> str:
     at = f" at {line}" if line else ""
     if warp.state == "exited":
         return "has exited"
+    if warp.state == "cluster":
+        return f"waits for its cluster{at}"
     if warp.state == "barrier":
         expects = f" of {warp.barrier_threads} threads" if warp.barrier_threads else ""
         some = f" with {_lane_list(warp.lanes)} only" if warp.lanes not in (0, 0xFFFF_FFFF) else ""
@@ -317,10 +337,14 @@ def deadlock_error(program: Program, geometry: Geometry, block: Dim3, warps: Seq
     """The exception for a block in which no warp can go on: who waits for what."""
     kernel = plain_name(program.name)
     shown = _warp_rows((warp.warp_in_block, _describe_wait(program, warp)) for warp in warps)
+    of_cluster = any(warp.state == "cluster" for warp in warps)
+    advice = (
+        "every thread of the cluster must arrive at its barrier; does a block wait once more than the others?"
+        if of_cluster
+        else "every thread of the block must reach the same barrier; is a __syncthreads() inside a condition?"
+    )
     return DeadlockError(
-        f"deadlock in kernel {kernel}, block {block}: no warp can go on\n  "
-        + "\n  ".join(shown)
-        + "\n  every thread of the block must reach the same barrier; is a __syncthreads() inside a condition?"
+        f"deadlock in kernel {kernel}, block {block}: no warp can go on\n  " + "\n  ".join(shown) + f"\n  {advice}"
     )
 
 

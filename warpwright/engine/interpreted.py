@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from warpwright.engine.abi import Status
-from warpwright.engine.execute import Cancelled, Counts, block_index
+from warpwright.engine.execute import Cancelled, Counts
 from warpwright.engine.faults import Stop, WaitingWarp, deadlock_error, fault_error, standstill_error, trap_error
 from warpwright.engine.interpreter import (
     PASSES_BEFORE_NEXT_BLOCK,
     BlockRun,
-    BlockState,
+    ClusterState,
     Kernel,
     Launch,
     Outcome,
@@ -62,10 +62,13 @@ class InterpretedExecution:
         resident: list[BlockRun] = []
         following, fruitless = 0, 0
         past = Recurrence(FIRST_PASS)
-        while following < context.geometry.blocks or resident:
-            may_join = not resident or (fruitless >= PASSES_BEFORE_NEXT_BLOCK and len(resident) < self.resident_blocks)
-            if may_join and following < context.geometry.blocks:
-                resident.append(BlockRun(BlockState(launch, block_index(following, context.geometry.grid))))
+        together = context.geometry.cluster_blocks
+        clusters = context.geometry.blocks // together
+        while following < clusters or resident:
+            room = len(resident) + together <= self.resident_blocks
+            may_join = not resident or (fruitless >= PASSES_BEFORE_NEXT_BLOCK and room)
+            if may_join and following < clusters:
+                resident.extend(ClusterState(launch, following).runs())
                 following += 1
                 fruitless = 0
             fruitless += 1

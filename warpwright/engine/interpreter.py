@@ -34,6 +34,7 @@ from warpwright.engine.abi import (
     Status,
 )
 from warpwright.engine.blocks import BasicBlock, address_index, basic_blocks
+from warpwright.engine.bulk import BulkFault, perform, tell
 from warpwright.engine.interpreter_code import Code, generate
 from warpwright.engine.interpreter_memory import (
     Global,
@@ -47,7 +48,8 @@ from warpwright.engine.interpreter_memory import (
 from warpwright.engine.interpreter_stack import run_stacked
 from warpwright.engine.launch import Dim3, Geometry, shared_bytes, stack_bytes
 from warpwright.engine.reconvergence import uses_stack
-from warpwright.isa.ops import Access, Lowered
+from warpwright.isa.bulk import Bulk
+from warpwright.isa.ops import SHARED_RANK_SHIFT, Access, Lowered
 from warpwright.isa.program import Program
 from warpwright.isa.textures import TextureAccess
 
@@ -56,8 +58,8 @@ if TYPE_CHECKING:
     from warpwright.engine.textures.serve import LaunchTextures
 
 LANES = 32
-RUNNING, AT_WARPSYNC, AT_BARRIER = -1, 16, 17
-"""What a lane waits for: nothing, B register 0..15, a WARPSYNC, a block barrier."""
+RUNNING, AT_WARPSYNC, AT_BARRIER, AT_CLUSTER = -1, 16, 17, 18
+"""What a lane waits for: nothing, B register 0..15, a WARPSYNC, a block barrier, its cluster's barrier."""
 BACK_EDGES_BEFORE_YIELD = 4096
 """Backward branches after which a warp lets other warps run."""
 PASSES_BEFORE_NEXT_BLOCK = 4
@@ -194,6 +196,8 @@ class WarpState:
         self.barrier_mode = ""
         self.barrier_vote = np.zeros(LANES, np.bool_)
         self.barrier_result = 0
+        self.cluster_arrived = np.zeros(LANES, np.bool_)
+        """Lanes that have arrived at the cluster's barrier in its current phase."""
         self.stack: list[tuple[int, npt.NDArray[np.bool_]]] = [(0, ~self.exited)]
         """Groups that could run: instruction index and lanes; the last goes first."""
         self.yielded = np.zeros(LANES, np.bool_)
@@ -202,7 +206,7 @@ class WarpState:
         self.thread_instructions = 0
         self.trace: list[int] | None = None
         self.fault: Fault | None = None
-        self.spaces = Memories(launch.globals, block.shared, LocalSpace(stack_bytes(launch.kernel.program)))
+        self.spaces = Memories(launch.globals, block, LocalSpace(stack_bytes(launch.kernel.program)))
         x, y, _ = launch.geometry.block
         self._specials = {
             "tid.x": linear % x,
@@ -231,13 +235,17 @@ class WarpState:
             "shared_window_lo": SHARED_WINDOW & 0xFFFFFFFF,
             "local_window_hi": LOCAL_WINDOW >> 32,
             "local_window_lo": LOCAL_WINDOW & 0xFFFFFFFF,
-            "cluster_ctaid": 0,
-            "cluster_nctaid": 1,
+            "cluster_ctaid": block.cluster.blocks.index(block),
+            "cluster_nctaid": geometry.cluster_blocks,
+            "is_explicit_cluster": int(geometry.cluster is not None),
             "dynamic_smem_size": geometry.dynamic_shared_bytes,
             "total_smem_size": block.shared.size_bytes,
         }
         for axis, size, count, index in zip("xyz", geometry.block, geometry.grid, block.index, strict=True):
             values |= {f"ntid.{axis}": size, f"nctaid.{axis}": count, f"ctaid.{axis}": index}
+        for axis, size, index in zip("xyz", geometry.cluster_shape, block.index, strict=True):
+            values |= {f"cluster_ctaid.{axis}": index % size, f"cluster_nctaid.{axis}": size}
+            values |= {f"clusterid.{axis}": index // size, f"nclusterid.{axis}": values[f"nctaid.{axis}"] // size}
         return values
 
     # --- what generated code calls ----------------------------------------------------------------
@@ -287,6 +295,16 @@ class WarpState:
         if self.trace is not None:
             self.record(first, access, m)
         return result
+
+    def bulk(self, what: Bulk, words: list[Array], m: Array) -> None:
+        """Bulk copies, complete at once."""
+        memory = ClusterMemory(self)
+        lanes = np.flatnonzero(m)
+        for lane in lanes[:1] if what.once else lanes:
+            try:
+                tell(perform(what, [int(w[lane]) for w in words], memory), memory)
+            except BulkFault as fault:
+                raise MemoryFault(fault.kind, fault.address, 1 << int(lane), fault.bytes) from None
 
     def load(self, at: Array, how: Access, m: Array, recorded: bool) -> Array:
         if recorded and self.trace is not None:
@@ -345,7 +363,7 @@ class WarpState:
         dead, gave_way = mask_bits(self.exited), mask_bits(self.yielded | (self.waiting == AT_WARPSYNC))
         found = False
         asked = self.waiting if arriving is None else self.waiting[arriving]
-        for number in sorted({int(n) for n in asked if n != RUNNING and n != AT_BARRIER}):
+        for number in sorted({int(n) for n in asked} - {RUNNING, AT_BARRIER, AT_CLUSTER}):
             here = self.waiting == number
             masks = self.sync_masks if number == AT_WARPSYNC else self.barriers[number]
             leaving = np.zeros(LANES, np.bool_)
@@ -406,19 +424,87 @@ class WarpState:
         return pc, group
 
 
+class ClusterMemory:
+    """What a warp's bulk copies reach."""
+
+    def __init__(self, warp: WarpState) -> None:
+        self.warp = warp
+
+    @property
+    def rank(self) -> int:
+        return self.warp.block.cluster.blocks.index(self.warp.block)
+
+    def shared(self, rank: int) -> npt.NDArray[np.uint8]:
+        blocks = self.warp.block.cluster.blocks
+        if rank >= len(blocks):
+            raise BulkFault(FaultKind.NO_SUCH_BLOCK, SHARED_WINDOW + (rank << SHARED_RANK_SHIFT), 0)
+        if blocks[rank].ended:
+            raise BulkFault(FaultKind.BLOCK_HAS_EXITED, SHARED_WINDOW + (rank << SHARED_RANK_SHIFT), 0)
+        return blocks[rank].shared.data[: blocks[rank].shared.size_bytes]
+
+    def view(self, address: int, size: int) -> npt.NDArray[np.uint8]:
+        space = self.warp.launch.globals
+        if space.outside(np.array([address], np.int64), size)[0]:
+            raise BulkFault(FaultKind.OUT_OF_BOUNDS, address, size)
+        first = address - space.base
+        return space.views[1][first : first + size]
+
+
+class ClusterState:
+    """The blocks of a cluster (one, in launches without clusters) by rank."""
+
+    def __init__(self, launch: Launch, number: int, trace: bool = False) -> None:
+        x, y, _ = launch.geometry.grid
+        count = launch.geometry.cluster_blocks
+        self.blocks: list[BlockState] = []
+        for rank in range(count):
+            linear = launch.geometry.clustered_block(number * count + rank)
+            self.blocks.append(BlockState(launch, (linear % x, linear // x % y, linear // (x * y)), self))
+        for block in self.blocks:
+            block.populate(trace)
+
+    def complete_barrier(self) -> bool:
+        """Release who waits at the cluster's barrier once every living lane has arrived; True when there was one."""
+        warps = [warp for block in self.blocks for warp in block.warps]
+        if not any(warp.cluster_arrived.any() for warp in warps):
+            return False
+        if any((~warp.exited & ~warp.cluster_arrived).any() for warp in warps):
+            return False
+        for warp in warps:
+            warp.cluster_arrived[:] = False
+            lanes = warp.waiting == AT_CLUSTER
+            warp.waiting[lanes] = RUNNING
+            warp.pcs[lanes] += 1
+            warp.ready(lanes)
+        return True
+
+    def runs(self) -> list[BlockRun]:
+        """Each block on its way."""
+        found = [BlockRun(block) for block in self.blocks]
+        for run in found:
+            run.cluster = found
+        return found
+
+
 class BlockState:
     """One block: shared memory, warps, named barriers."""
 
-    def __init__(self, launch: Launch, index: Dim3, trace: bool = False) -> None:
+    def __init__(self, launch: Launch, index: Dim3, cluster: ClusterState) -> None:
         geometry = launch.geometry
         self.launch = launch
         self.index = index
+        self.cluster = cluster
+        self.ended = False
         x, y, _ = geometry.grid
         self.linear_index = index[0] + x * (index[1] + y * index[2])
         self.shared = SharedSpace(launch.shared_bytes)
         self.arrived = [0] * 16
         """Threads that arrived without waiting (BAR.ARV), for each named barrier."""
-        self.warps = [WarpState(launch, self, w) for w in range(geometry.warps_per_block)]
+        self.warps: list[WarpState] = []
+
+    def populate(self, trace: bool) -> None:
+        """Make the warps, once the whole cluster is known; with ``trace`` each keeps its records."""
+        self.warps = [WarpState(self.launch, self, w) for w in range(self.launch.geometry.warps_per_block)]
         if trace:
             for warp in self.warps:
                 warp.trace = []
@@ -461,7 +547,7 @@ class Wait:
 
     warp_in_block: int
     state: str
-    """``exited``, ``barrier`` or ``converge``."""
+    """``exited``, ``barrier``, ``cluster`` or ``converge``."""
     barrier: int
     barrier_threads: int
     instruction: int
@@ -507,7 +593,7 @@ def _run(w: WarpState) -> Status:
     while True:
         chosen = w.choose()
         if chosen is None:
-            if (w.waiting == AT_BARRIER).any():
+            if ((w.waiting == AT_BARRIER) | (w.waiting == AT_CLUSTER)).any():
                 return Status.BARRIER
             return Status.EXIT if w.exited.all() else Status.DEADLOCK
         pc, m = chosen
@@ -651,6 +737,16 @@ def _block_barrier(w: WarpState, c: Code, pc: int, e: Array, values: Any) -> Non
         w.block.arrived[number] += LANES if whole else int(e.sum())
         w.stack.append((pc + 1, e))
         return
+    if c.control == "barrier" and c.attr.startswith("cluster"):
+        arrives = c.attr == "cluster_arrive"
+        passes = e if arrives else e & ~w.cluster_arrived
+        w.cluster_arrived |= e if arrives else False
+        waits = e & ~passes
+        w.waiting[waits] = AT_CLUSTER
+        w.pcs[waits] = pc
+        if passes.any():
+            w.stack.append((pc + 1, passes))
+        return
     w.waiting[e] = AT_BARRIER
     w.pcs[e] = pc
     w.barrier_id[e] = values[0][e] & 15
@@ -665,7 +761,11 @@ class BlockRun:
 
     def __init__(self, block: BlockState) -> None:
         self.block = block
+        self.cluster = [self]
+        """The runs of its cluster's blocks."""
         self.statuses = [Status.YIELD] * len(block.warps)
+        self.stuck = False
+        """No warp can go on unless another block of the cluster does."""
 
     def step(self) -> Outcome | None:
         """Run each warp that can go on until it stops; the outcome once the block has ended."""
@@ -678,13 +778,25 @@ class BlockRun:
             if status in (Status.FAULT, Status.TRAP):
                 return self.outcome(status, n)
         if all(s is Status.EXIT for s in self.statuses):
+            block.ended = True
             return self.outcome(Status.EXIT, 0)
         if block.complete_barriers():
-            self.statuses = [Status.YIELD if s in (Status.BARRIER, Status.DEADLOCK) else s for s in self.statuses]
+            self.wake()
+        elif block.cluster.complete_barrier():
+            for run in self.cluster:
+                run.wake()
         elif not any(s is Status.YIELD for s in self.statuses):
-            first = next(n for n, s in enumerate(self.statuses) if s is not Status.EXIT)
-            return self.outcome(Status.DEADLOCK, first)
+            waits = any((warp.waiting == AT_CLUSTER).any() for warp in block.warps)
+            self.stuck = True
+            if not waits or all(run.stuck or run.block.ended for run in self.cluster):
+                first = next(n for n, s in enumerate(self.statuses) if s is not Status.EXIT)
+                return self.outcome(Status.DEADLOCK, first)
         return None
+
+    def wake(self) -> None:
+        """Warps that waited at a barrier may run."""
+        self.stuck = False
+        self.statuses = [Status.YIELD if s in (Status.BARRIER, Status.DEADLOCK) else s for s in self.statuses]
 
     def outcome(self, status: Status, warp: int) -> Outcome:
         block = self.block
@@ -704,19 +816,21 @@ def describe_wait(w: WarpState, status: Status) -> Wait:
     """Why a warp of a deadlocked block stands."""
     if status is Status.EXIT:
         return Wait(w.warp_in_block, "exited", 0, 0, -1, 0)
-    kind = AT_BARRIER if status is Status.BARRIER else -1
-    lanes = w.waiting == kind if kind == AT_BARRIER else ~w.exited
+    for_cluster = bool((w.waiting == AT_CLUSTER).any())
+    kind = AT_CLUSTER if for_cluster else AT_BARRIER if status is Status.BARRIER else -1
+    lanes = ~w.exited if kind == -1 else w.waiting == kind
     first = int(lanes.argmax())
     place = w.launch.kernel.addresses[int(w.pcs[first])]
-    state = "barrier" if kind == AT_BARRIER else "converge"
+    state = {AT_BARRIER: "barrier", AT_CLUSTER: "cluster"}.get(kind, "converge")
     return Wait(
         w.warp_in_block, state, int(w.barrier_id[first]), int(w.barrier_threads[first]), place, mask_bits(lanes)
     )
 
 
 def run_block(launch: Launch, index: Dim3, trace: bool = False) -> tuple[Outcome, BlockState]:
-    """Run one block to its end; with ``trace`` each warp keeps its records in ``trace``."""
-    block = BlockState(launch, index, trace)
+    """Run one block (of a launch without clusters) to its end; with ``trace`` each warp keeps its records in ``trace``."""
+    x, y, _ = launch.geometry.grid
+    block = ClusterState(launch, index[0] + x * (index[1] + y * index[2]), trace).blocks[0]
     run = BlockRun(block)
     while True:
         outcome = run.step()
@@ -727,20 +841,19 @@ def run_block(launch: Launch, index: Dim3, trace: bool = False) -> tuple[Outcome
 def run_grid(launch: Launch, resident_blocks: int = 1 << 30, instruction_limit: int | None = None) -> Outcome:
     """Run every block in order of its index.
 
-    One block is resident at first; another joins whenever the resident ones only spin, up to
+    One block (or cluster) is resident at first; another joins whenever the resident ones only spin, up to
     ``resident_blocks``, so that blocks may wait for each other.  The first block that does not end
     well ends the launch.
     """
-    x, y, z = launch.geometry.grid
-    pending = ((i, j, k) for k in range(z) for j in range(y) for i in range(x))
+    pending = iter(range(launch.geometry.blocks // launch.geometry.cluster_blocks))
     resident: list[BlockRun] = []
     total = Outcome(Status.EXIT)
     fruitless = 0
     while True:
         if not resident or (fruitless >= PASSES_BEFORE_NEXT_BLOCK and len(resident) < resident_blocks):
-            index = next(pending, None)
-            if index is not None:
-                resident.append(BlockRun(BlockState(launch, index)))
+            number = next(pending, None)
+            if number is not None:
+                resident += ClusterState(launch, number).runs()
                 fruitless = 0
             elif not resident:
                 return total

@@ -379,6 +379,9 @@ class Writer:
     def op_wgmma(self, op: Op, a: Sequence[str]) -> str:
         return f"group_product({self.name(op.attr)}, [{', '.join(a)}], w, m)"
 
+    def op_bulk(self, op: Op, a: Sequence[str]) -> str:
+        return f"w.bulk({self.name(op.attr)}, [{', '.join(a)}], m)"
+
     def op_service(self, op: Op, a: Sequence[str]) -> str:
         return f"w.service({op.attr!r}, [{', '.join(a)}], m)"
 

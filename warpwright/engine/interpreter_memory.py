@@ -7,7 +7,7 @@ of a :class:`~warpwright.engine.memory.DeviceMemory`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -15,12 +15,21 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.engine import numerics
-from warpwright.engine.abi import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES, FaultKind
+from warpwright.engine.abi import (
+    LOCAL_WINDOW,
+    SHARED_OFFSETS,
+    SHARED_RANK_SHIFT,
+    SHARED_WINDOW,
+    WINDOW_BYTES,
+    FaultKind,
+)
 from warpwright.engine.memory import DeviceMemory
+from warpwright.isa import mbarrier
 from warpwright.isa.ops import Access
 
 Mask = npt.NDArray[np.bool_]
 Words = npt.NDArray[Any]
+SHARED_WINDOW_BYTES = 1 << 32
 DTYPES: dict[int, type[np.unsignedinteger[Any]]] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
@@ -214,6 +223,8 @@ def combine(how: Access, old: Words, operand: Words) -> Words:
     if name in INTEGER_ATOMICS:
         result: Words = INTEGER_ATOMICS[name](old, operand)
         return result
+    if name == "mbarrier":
+        return np.array([mbarrier.changed(int(old[0]), int(operand[0]))], np.uint64)
     if name in ("smin", "smax"):
         signed = f"i{old.dtype.itemsize}"
         choose = np.minimum if name == "smin" else np.maximum
@@ -249,34 +260,72 @@ def pairwise(type: str, operation: Any, old: Words, operand: Words) -> Words:
     return halves[0].astype(np.uint32) | halves[1].astype(np.uint32) << np.uint32(16)
 
 
+class Member(Protocol):
+    """What a block's warps must know of it to reach its cluster's memory."""
+
+    @property
+    def shared(self) -> SharedSpace: ...
+    @property
+    def cluster(self) -> Members: ...
+    @property
+    def ended(self) -> bool: ...
+
+
+class Members(Protocol):
+    """The blocks of a cluster."""
+
+    @property
+    def blocks(self) -> Sequence[Member]: ...
+
+
 @dataclass(slots=True)
 class Memories:
     """The spaces that one warp reaches."""
 
     globals: GlobalSpace
-    shared: SharedSpace
+    block: Member
     local: LocalSpace
+
+    @property
+    def shared(self) -> SharedSpace:
+        """The block's own shared memory."""
+        return self.block.shared
 
     def parts(self, at: Words, space: str, m: Mask) -> list[tuple[Space, Words, Mask]]:
         """(space, addresses in it, lanes): generic addresses are sorted by their window."""
         if space == "global":
             return [(self.globals, at, m)]
         if space == "shared":
-            return [(self.shared, at, m)]
+            # In a cluster, the rank that the address of a block's own memory may carry counts for nothing.
+            alone = len(self.block.cluster.blocks) == 1
+            return [(self.shared, at if alone else at & at.dtype.type(SHARED_OFFSETS), m)]
         if space == "local":
             return [(self.local, at, m)]
-        shared = m & (at - np.uint64(SHARED_WINDOW) < np.uint64(WINDOW_BYTES))
+        shared = m & (at - np.uint64(SHARED_WINDOW) < np.uint64(SHARED_WINDOW_BYTES))
         local = m & (at - np.uint64(LOCAL_WINDOW) < np.uint64(WINDOW_BYTES))
         if not shared.any() and not local.any():
             return [(self.globals, at, m)]
         found: list[tuple[Space, Words, Mask]] = []
-        windows = ((self.shared, shared, SHARED_WINDOW), (self.local, local, LOCAL_WINDOW))
-        for where, lanes, window in windows:
-            if lanes.any():
-                found.append((where, at - np.uint64(window), lanes))
+        if shared.any():
+            found += self.of_cluster(at - np.uint64(SHARED_WINDOW), shared)
+        if local.any():
+            found.append((self.local, at - np.uint64(LOCAL_WINDOW), local))
         rest = m & ~shared & ~local
         if rest.any():
             found.append((self.globals, at, rest))
+        return found
+
+    def of_cluster(self, at: Words, m: Mask) -> list[tuple[Space, Words, Mask]]:
+        """Lanes by the block that their addresses in the shared window name."""
+        found: list[tuple[Space, Words, Mask]] = []
+        ranks = at >> np.uint64(SHARED_RANK_SHIFT)
+        blocks = self.block.cluster.blocks
+        for rank in sorted({int(r) for r in ranks[m]}):
+            lanes = m & (ranks == rank)
+            if rank >= len(blocks) or blocks[rank].ended:
+                kind = FaultKind.NO_SUCH_BLOCK if rank >= len(blocks) else FaultKind.BLOCK_HAS_EXITED
+                raise MemoryFault(kind, int(at[lanes][0]) + SHARED_WINDOW, mask_bits(lanes), 0)
+            found.append((blocks[rank].shared, at & np.uint64(SHARED_OFFSETS), lanes))
         return found
 
     def load(self, at: Words, how: Access, m: Mask) -> Words:

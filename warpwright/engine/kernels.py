@@ -52,6 +52,14 @@ def blocks_are_independent(lowered: Sequence[Lowered]) -> bool:
     return True
 
 
+def copies_in_bulk(loaded: LoadedKernel) -> bool:
+    """Whether the kernel has bulk copies; looked up once."""
+    facts = loaded.program.facts
+    if "bulk" not in facts:
+        facts["bulk"] = any(op.name == "bulk" for low in lowered_of(loaded) for op in low.ops)
+    return facts["bulk"]
+
+
 BRIEF_INSTRUCTIONS = 1 << 20
 """Warp-instructions that end before anybody would press Ctrl-C: some milliseconds of compiled code."""
 
@@ -99,10 +107,11 @@ def lowered_of(loaded: LoadedKernel) -> list[Lowered]:
 def compiled_of(loaded: LoadedKernel, geometry: Geometry, trace: bool) -> CompiledKernel:
     """The kernel compiled for a block shape (and for grids of 2**31 threads and more), once for each."""
     grid_fits = geometry.grid[0] * geometry.block[0] < 1 << 31
-    key = (*geometry.block, trace, grid_fits)
+    clustered = geometry.cluster_blocks > 1
+    key = (*geometry.block, trace, grid_fits, clustered)
     if key not in loaded.compiled:
         loaded.compiled[key] = compile_kernel(
-            loaded.program, lowered_of(loaded), geometry.block, trace=trace, grid_fits=grid_fits
+            loaded.program, lowered_of(loaded), geometry.block, trace=trace, grid_fits=grid_fits, clustered=clustered
         )
     return loaded.compiled[key]
 

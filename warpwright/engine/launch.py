@@ -8,19 +8,22 @@ for sm_60, sm_70, sm_80 and sm_90.
 
 from __future__ import annotations
 
+import math
 import operator
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from warpwright.chips import Chip, Occupancy, OccupancyError, occupancy
-from warpwright.engine.abi import LAUNCH, LOCAL_WINDOW, SHARED_WINDOW
+from warpwright.engine.abi import LAUNCH, LOCAL_WINDOW, MAX_CLUSTER, SHARED_WINDOW
 from warpwright.engine.memory import DeviceMemory
 from warpwright.errors import LaunchError
+from warpwright.isa.ops import FIRST_CLUSTERS
 from warpwright.isa.program import Kind, Operand, Program
 
 Dim3 = tuple[int, int, int]
@@ -68,6 +71,8 @@ class Bank0Layout:
     """u32: %reserved_smem_offset_1, where cooperative groups keep the barriers of tiles wider than a warp."""
     memory_descriptor: int = 0x118
     """u64: descriptor of global memory (``desc[UR4]``); not interpreted."""
+    parameter_window: int | None = None
+    """u64: generic address of the parameters, for those whose address is taken (``__grid_constant__``)."""
     shared_window_high: int | None = None
     local_window_high: int | None = None
     """Where the upper words of the two windows stand, if not behind the lower ones."""
@@ -96,6 +101,7 @@ _LAYOUTS = {
         reserved_shared_end=0x68,
         reserved_shared_region=0x6C,
         memory_descriptor=0x208,
+        parameter_window=0x198,
     ),
 }
 
@@ -114,10 +120,41 @@ class Geometry:
     dynamic_shared_bytes: int = 0
     reserved_shared_bytes: int = 0
     """Bytes at the start of shared memory that the system keeps and the kernel's static size includes (sm_90: 1,024)."""
+    cluster: Dim3 | None = None
+    """Blocks of a cluster, when launch or kernel names them."""
 
     @property
     def blocks(self) -> int:
         return self.grid[0] * self.grid[1] * self.grid[2]
+
+    @property
+    def cluster_shape(self) -> Dim3:
+        """Blocks of a cluster by axis; one when nobody asked for clusters."""
+        return self.cluster or (1, 1, 1)
+
+    @property
+    def clusters(self) -> Dim3:
+        """Clusters of the grid by axis."""
+        (x, y, z), (a, b, c) = self.grid, self.cluster_shape
+        return x // a, y // b, z // c
+
+    @property
+    def cluster_blocks(self) -> int:
+        """Blocks of a cluster."""
+        return prod(self.cluster_shape)
+
+    def clustered_block(self, number: int) -> int:
+        """Linear index in the grid of block ``number`` in the order of dispatch: cluster after cluster, by rank within one."""
+        if self.cluster is None:
+            return number
+        cluster, rank = divmod(number, self.cluster_blocks)
+        index, following = 0, 1
+        for size, of_cluster in zip(self.grid, self.cluster, strict=True):
+            cluster, high = divmod(cluster, size // of_cluster)
+            rank, low = divmod(rank, of_cluster)
+            index += (high * of_cluster + low) * following
+            following *= size
+        return index
 
     @property
     def threads_per_block(self) -> int:
@@ -220,9 +257,48 @@ def check_geometry(program: Program, geometry: Geometry, chip: Chip, kernel: str
             f"{geometry.dynamic_shared_bytes:,} dynamic): {chip.name} gives a block at most {most_shared:,}"
         )
     try:
-        return launch_occupancy(program, geometry, chip)
+        resident = launch_occupancy(program, geometry, chip)
     except OccupancyError as reason:
         raise LaunchError(f"{kernel}: {reason}; use smaller blocks or __launch_bounds__") from None
+    if geometry.cluster is not None:
+        check_cluster(geometry, resident, chip, kernel)
+    return resident
+
+
+def clusters_at_once(cluster_blocks: int, blocks_per_sm: int, chip: Chip) -> int:
+    """Clusters that the chip holds at once: all blocks of one lie in the same GPC."""
+    return sum(sms * blocks_per_sm // cluster_blocks for sms in chip.sm.gpc_sm_counts)
+
+
+def check_cluster(geometry: Geometry, resident: Occupancy, chip: Chip, kernel: str) -> None:
+    """Refuse clusters that the chip could not launch.
+
+    Raises:
+        LaunchError: says what is too much, the chip's limit and what to do.
+    """
+    shape = " x ".join(str(blocks) for blocks in geometry.cluster_shape)
+    if chip.arch < FIRST_CLUSTERS:
+        raise LaunchError(
+            f"{kernel}: {chip.name} has no thread block clusters (sm_{FIRST_CLUSTERS} and later do, such as h200), and the "
+            f"launch asks for clusters of {shape} blocks"
+        )
+    if geometry.cluster_blocks > MAX_CLUSTER:
+        raise LaunchError(
+            f"{kernel}: clusters of {shape} are {geometry.cluster_blocks} blocks: {chip.name} runs at most {MAX_CLUSTER} "
+            "in a cluster"
+        )
+    for axis, size, blocks in zip("xyz", geometry.grid, geometry.cluster_shape, strict=True):
+        if size % blocks:
+            raise LaunchError(
+                f"{kernel}: grid.{axis} is {size:,}, which clusters of {shape} blocks do not divide: it must be a multiple "
+                f"of {blocks}"
+            )
+    if not clusters_at_once(geometry.cluster_blocks, resident.blocks_per_sm, chip):
+        raise LaunchError(
+            f"{kernel}: clusters of {geometry.cluster_blocks} blocks do not fit a GPC of {chip.name}, which has "
+            f"{max(chip.sm.gpc_sm_counts)} SMs with room for {resident.blocks_per_sm} of these blocks each; use smaller "
+            "clusters or blocks with less shared memory"
+        )
 
 
 def _constants(operand: Operand) -> int | None:
@@ -250,10 +326,17 @@ def stack_bytes(program: Program) -> int:
     return -(-program.local_bytes_per_thread // 16) * 16
 
 
-CLUSTER_SHAPE, CLUSTER_BLOCKS = 0x144, 0x188
-"""Offsets in bank 0 of sm_90: blocks of a cluster by axis, their reciprocals, clusters of the grid by axis; all blocks of a
-cluster.  Facts: what ptxas makes of ``%cluster_nctaid``, ``%clusterid``, ``%nclusterid`` and ``%cluster_nctarank``; a launch
-without clusters is one of single blocks, as an H200 shows (``bench/data/h200/forms.npz``)."""
+CLUSTER_EXPLICIT, CLUSTER_SHAPE, CLUSTER_BLOCKS = 0x140, 0x144, 0x188
+"""Offsets in bank 0 of sm_90: whether clusters were asked for; blocks of a cluster by axis, their reciprocals, clusters of the
+grid by axis; all blocks of a cluster.  Facts: what ptxas makes of ``%is_explicit_cluster``, ``%cluster_nctaid``, ``%clusterid``,
+``%nclusterid`` and ``%cluster_nctarank``; a launch without clusters is one of single blocks, as an H200 shows
+(``bench/data/h200/forms.npz``)."""
+
+
+def reciprocal(count: int) -> float:
+    """1 / count in single precision, rounded up: code divides an index by multiplying with it and cutting the fraction off."""
+    nearest = np.float32(1) / np.float32(count)
+    return float(nearest if float(nearest) * count >= 1 else np.nextafter(nearest, np.float32(math.inf)))
 
 
 def constant_bank0(
@@ -289,8 +372,10 @@ def constant_bank0(
     struct.pack_into("<I", bank, layout.grid_workspace_high, grid_workspace >> 32)
     struct.pack_into("<I", bank, layout.grid_workspace_low, grid_workspace & 0xFFFF_FFFF)
     if program.arch >= 90:
-        struct.pack_into("<3I3f3I", bank, CLUSTER_SHAPE, 1, 1, 1, 1.0, 1.0, 1.0, *geometry.grid)
-        struct.pack_into("<I", bank, CLUSTER_BLOCKS, 1)
+        shape = geometry.cluster_shape
+        struct.pack_into("<I", bank, CLUSTER_EXPLICIT, int(geometry.cluster is not None))
+        struct.pack_into("<3I3f3I", bank, CLUSTER_SHAPE, *shape, *map(reciprocal, shape), *geometry.clusters)
+        struct.pack_into("<I", bank, CLUSTER_BLOCKS, geometry.cluster_blocks)
     if uses_system_shared(program):
         begin = system_shared_offset(program, geometry)
         struct.pack_into("<I", bank, layout.reserved_shared_bytes, SYSTEM_SHARED_BYTES)
@@ -298,6 +383,19 @@ def constant_bank0(
         struct.pack_into("<I", bank, layout.reserved_shared_region, begin + SYSTEM_SHARED_REGION)
     bank[base : base + len(parameters)] = parameters
     return bank
+
+
+def reads_parameters_by_address(program: Program) -> bool:
+    """True when code takes the address of a parameter, which then must lie in memory."""
+    place = bank0_layout(program.arch).parameter_window
+    return place is not None and _reads(program, "parameter window", {place})
+
+
+def place_parameters(program: Program, bank0: bytearray, address: int) -> None:
+    """Say in constant bank 0 that a copy of it lies at ``address``."""
+    place = bank0_layout(program.arch).parameter_window
+    assert place is not None
+    struct.pack_into("<Q", bank0, place, address + program.parameter_base_bytes)
 
 
 def aligned_words(size_bytes: int) -> Words:
@@ -362,6 +460,11 @@ def make_context(
         words[LAUNCH.slot(name)] = value
     for name, value in zip(("block_x", "block_y", "block_z"), geometry.block, strict=True):
         words[LAUNCH.slot(name)] = value
+    for axis, blocks, clusters in zip("xyz", geometry.cluster_shape, geometry.clusters, strict=True):
+        words[LAUNCH.slot(f"cluster_{axis}")] = blocks
+        words[LAUNCH.slot(f"clusters_{axis}")] = clusters
+    words[LAUNCH.slot("cluster_count")] = geometry.cluster_blocks
+    words[LAUNCH.slot("explicit_cluster")] = int(geometry.cluster is not None)
     table = memory.table()
     words[LAUNCH.slot("dynamic_shared_bytes")] = geometry.dynamic_shared_bytes
     words[LAUNCH.slot("allocations")] = table.ctypes.data

@@ -7,7 +7,6 @@ Each global variable that the code refers to becomes an allocation of its own, n
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -50,8 +49,8 @@ class LoadedKernel:
     """Common operations of each instruction, once they were needed."""
     interpreted: Kernel | None = None
     """The interpreter's form, once it was needed."""
-    compiled: dict[tuple[int, int, int, bool, bool], CompiledKernel] = field(default_factory=dict)
-    """Machine code of the host by block shape and whether it traces."""
+    compiled: dict[tuple[int, int, int, bool, bool, bool], CompiledKernel] = field(default_factory=dict)
+    """Machine code of the host by block shape, whether it traces, whether the grid fits, whether there are clusters."""
 
 
 @dataclass(slots=True)
@@ -128,17 +127,11 @@ class LoadedModule:
         """Relocate and decode a kernel, once.
 
         Raises:
-            UnsupportedError: when it calls a function of the driver that is not provided, is launched in clusters, or
-                has instructions that are not modelled.
+            UnsupportedError: when it calls a function of the driver that is not provided, or has instructions that
+                are not modelled.
         """
         if kernel.name in self._loaded:
             return self._loaded[kernel.name]
-        if kernel.cluster is not None and prod(kernel.cluster) > 1:
-            shape = " x ".join(str(blocks) for blocks in kernel.cluster)
-            raise UnsupportedError(
-                f"kernel {kernel.plain_name} is launched in clusters of {shape} blocks, which this version does not "
-                "model; remove __cluster_dims__"
-            )
         # Before sm_70 a call passes arguments by another convention, which the routines do not have.
         known = (*SERVICES, *ROUTINES) if kernel.arch >= FIRST_WIDE else SERVICES
         unknown = sorted(set(kernel.externs) - set(known))

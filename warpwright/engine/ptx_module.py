@@ -254,7 +254,7 @@ def _record(module: PtxText, name: str, arch: int) -> CubinKernel:
     parameters = [
         KernelParameter(n, offset, variable.size_bytes)
         for n, (variable, offset) in enumerate(
-            zip(function.prototype.parameters, kernel_parameters(function), strict=True)
+            zip(function.prototype.parameters, kernel_parameters(function, PARAMETER_BASE[arch // 10]), strict=True)
         )
     ]
     required = _extents(function.limits.get("reqntid"))
@@ -271,6 +271,7 @@ def _record(module: PtxText, name: str, arch: int) -> CubinKernel:
         max_threads_per_block=min(1024, block[0] * block[1] * block[2]) if block else 1024,
         max_block=block,
         required_block=required,
+        cluster=_extents(function.limits.get("reqnctapercluster")),
     )
 
 

@@ -31,6 +31,11 @@ TYPES = ("i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64", "i32x2", 
 INTEGERS = ("i1", "i8", "i16", "i32", "i64")
 FLOATS = ("f16", "bf16", "f32", "f64")
 
+FIRST_CLUSTERS = 90
+"""Compute capability times ten of the first chips with clusters of blocks."""
+SHARED_RANK_SHIFT = 24
+"""From there on a shared address of a cluster (i32, or the lower word of a generic one) holds the rank of the block that it names."""
+
 Value = int
 """Position of the defining operation in the instruction's list."""
 
@@ -146,6 +151,7 @@ OPS: dict[str, Signature] = {
     "async_commit": Signature("", "void", "memory", "attr: scoreboard (LDGDEPBAR); copies are complete at once in the functional engine"),
     "service":      Signature("...", "i64", "memory", "attr: a name of isa/services.py; arguments in words; the driver's function does its work for the exec lanes"),
     "texture":      Signature("i32 ...", "i32x4", "memory", "attr: TextureAccess of isa/textures.py, which says what the words are; a surface's store is one as well"),
+    "bulk":         Signature("i32 ...", "void", "memory", "attr: isa/bulk.py's Bulk; arguments: its words"),
     # control: the last operation of an instruction
     "branch":       Signature("...", "void", "control", "exec lanes (where the i1 args[0] holds, when given) continue at attr (byte address), the rest fall through"),
     "branch_indirect": Signature("i64", "void", "control", "attr: tuple of possible byte addresses, or () when unknown"),
@@ -160,7 +166,7 @@ OPS: dict[str, Signature] = {
     "call":         Signature("", "void", "control", "attr: address: push 'ret' for the next instruction, then branch"),
     "yield":        Signature("", "void", "control", "a hint: another diverged group may run"),
     "nanosleep":    Signature("i32", "void", "control", "nanoseconds"),
-    "barrier":      Signature("i32 i32", "void", "control", "attr: sync | arrive; barrier number, thread count (0 = whole block)"),
+    "barrier":      Signature("i32 i32", "void", "control", "attr: sync | arrive; barrier number, thread count (0 = whole block); cluster_arrive | cluster_wait: both 0"),
     "barrier_red":  Signature("i32 i32 i1", "i32", "control", "attr: popc | and | or; as sync; result is available when the barrier completes"),
 }
 # fmt: on
@@ -171,7 +177,9 @@ SPECIALS = (
     *("nctaid.x", "nctaid.y", "nctaid.z", "laneid", "warpid", "nwarpid", "smid", "nsmid", "gridid"),
     *("lanemask_eq", "lanemask_lt", "lanemask_le", "lanemask_gt", "lanemask_ge"),
     *("clock_lo", "clock_hi", "shared_window_hi", "shared_window_lo", "local_window_hi", "local_window_lo"),
-    *("cluster_ctaid", "cluster_nctaid", "dynamic_smem_size", "total_smem_size", "globaltimer_lo", "globaltimer_hi"),
+    *("cluster_ctaid", "cluster_nctaid", "is_explicit_cluster"),  # rank and number of blocks in the cluster
+    *(f"{name}.{axis}" for name in ("cluster_ctaid", "cluster_nctaid", "clusterid", "nclusterid") for axis in "xyz"),
+    *("dynamic_smem_size", "total_smem_size", "globaltimer_lo", "globaltimer_hi"),
 )
 
 
@@ -185,7 +193,8 @@ class Access(NamedTuple):
     strong: bool = False
     """Volatile, relaxed, acquire or release: a stop point when timing is on, and a yield point in loops."""
     operation: str = ""
-    """Atomics: add umin umax smin smax inc dec and or xor exch cas fadd (f32/f64), fadd_ftz (f32), fadd_f16x2, fadd_bf16x2, fmin, fmax."""
+    """Atomics: add umin umax smin smax inc dec and or xor exch cas fadd (f32/f64), fadd_ftz (f32), fadd_f16x2, fadd_bf16x2, fmin, fmax;
+    mbarrier (i64): a change of sm_90's barrier objects (``isa/mbarrier.py``).  Loads: phase, a look at such an object."""
     type: str = "i32"
     """Atomics: i32 i64 f32 f64 f16x2 bf16x2."""
     cache: str = ""

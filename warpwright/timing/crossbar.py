@@ -10,6 +10,7 @@ from typing import Any
 
 from warpwright.timing import state as s
 from warpwright.timing.atomics import atomic
+from warpwright.timing.bulk import serve_bulk
 from warpwright.timing.coalescer import count_passes, wavefronts
 from warpwright.timing.l1 import SPACE_SHARED, atomic_waves, atomic_words, fill_lines, owe, space_of
 from warpwright.timing.l2 import read, slice_of, write
@@ -134,6 +135,9 @@ def serve(m: Any, code: Any, sm: int, r: int) -> None:
         if row >= 0 and code[u(row + s.I_OP)] >= s.OP_ATOMIC:
             owe(m, sm, answer)
         m[u(r + s.R_ANSWER)] = answer + m[u(s.H_FROM_L2)]
+        return
+    if kind == s.RQ_BULK:
+        m[u(r + s.R_ANSWER)] = serve_bulk(m, sm, r, partition, gpc)
         return
     line = m[u(r + s.R_LINE)]
     if kind == s.RQ_CONSTANT:  # it tells when its SM has the block: others find it in L2

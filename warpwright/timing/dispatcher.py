@@ -11,8 +11,18 @@ from typing import Any
 
 from warpwright.engine.abi import BLOCK, WARP
 from warpwright.timing import state as s
+from warpwright.timing.clusters import (
+    block_pointer,
+    cluster_count,
+    free_slot,
+    introduce,
+    leave,
+    place_in_grid,
+    roomiest_gpc,
+    roomiest_sm,
+)
 from warpwright.timing.native import core, lowest_bit, poke, popcount, u
-from warpwright.timing.warp import BLOCK_LINEAR, BLOCK_X, BLOCK_Y, BLOCK_Z, warp_at
+from warpwright.timing.warp import warp_at
 
 WARP_INTERVAL_CYCLES = 3
 """Between the warps of a block: a second block of 1,024 threads starts 98 cycles after the first (bench/micro on H200)."""
@@ -30,15 +40,11 @@ def start_block(m: Any, sm: int, block: int, number: int, time: int) -> None:
     """Fill a block slot: BLOCK and WARP structures, warp slots, first instructions ready from ``time`` on."""
     warps = m[u(s.H_WARPS_PER_BLOCK)]
     index = m[u(sm + s.SM_INDEX)] * m[u(s.H_BLOCKS_PER_SM)] + block
-    pointer = m[u(s.H_BLOCK_BASE)] + index * m[u(s.H_BLOCK_STRIDE)]
+    pointer = block_pointer(m, sm, block)
     first_warp = m[u(s.H_WARP_BASE)] + index * warps * m[u(s.H_WARP_STRIDE)]
     for i in range(B_FIELDS):
         poke(pointer + i * 8, 0)
-    plane = m[u(s.H_GRID_X)] * m[u(s.H_GRID_Y)]
-    poke(pointer + BLOCK_X, number % m[u(s.H_GRID_X)])
-    poke(pointer + BLOCK_Y, number % plane // m[u(s.H_GRID_X)])
-    poke(pointer + BLOCK_Z, number // plane)
-    poke(pointer + BLOCK_LINEAR, number)
+    number = place_in_grid(m, pointer, number)
     poke(pointer + B_SHARED_BASE, m[u(s.H_SHARED_BASE)] + index * m[u(s.H_SHARED_STRIDE)])
     poke(pointer + B_SHARED_BYTES, m[u(s.H_SHARED_BYTES)])
     poke(pointer + B_FIRST_WARP, first_warp)
@@ -140,8 +146,28 @@ def send(m: Any, sm: int, block: int, time: int) -> None:
 
 
 @core
+def send_clusters(m: Any, time: int) -> None:
+    """Start clusters from ``time`` on as long as a GPC has room for all blocks of one."""
+    count = cluster_count(m)
+    scratch = m[u(s.H_ORDER)]
+    while m[u(s.H_NEXT_BLOCK)] < m[u(s.H_BLOCKS)]:
+        gpc = roomiest_gpc(m, count)
+        if gpc < 0:
+            return
+        for rank in range(count):
+            sm = roomiest_sm(m, gpc)
+            block = free_slot(m, sm)
+            send(m, sm, block, time)
+            m[u(scratch + rank)] = block_pointer(m, sm, block)
+        introduce(m, scratch, count)
+
+
+@core
 def first_blocks(m: Any) -> None:
     """Fill the idle chip."""
+    if cluster_count(m) > 1:
+        send_clusters(m, m[u(s.H_OVERHEAD)])
+        return
     sms = m[u(s.H_SMS)]
     for block in range(m[u(s.H_BLOCKS_PER_SM)]):
         for i in range(sms):
@@ -178,6 +204,12 @@ def replace_blocks(m: Any, end: int) -> None:
             count += 1
         m[u(sm + s.SM_DONE)] = 0
     m[u(s.H_DONE_BLOCKS)] += count
+    if count and cluster_count(m) > 1:
+        for k in range(count):
+            key = m[u(order + k)]
+            leave(m, block_pointer(m, first + ((key >> 8) & 0xFFF) * size, key & 0xFF))
+        send_clusters(m, max((m[u(order + count - 1)] >> 20) + m[u(s.H_BLOCK_LATENCY)], end))
+        return
     for k in range(count):
         if m[u(s.H_NEXT_BLOCK)] >= m[u(s.H_BLOCKS)]:
             return

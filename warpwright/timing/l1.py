@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.engine.abi import LOCAL_WINDOW, SHARED_WINDOW
+from warpwright.engine.abi import BLOCK, LOCAL_WINDOW, SHARED_RANK_SHIFT, SHARED_WINDOW, WARP
 from warpwright.timing import state as s
 from warpwright.timing.coalescer import (
     FULL_WARP,
@@ -28,12 +28,13 @@ from warpwright.timing.coalescer import (
     tag_passes,
     wavefronts,
 )
-from warpwright.timing.native import core, lowest_bit, popcount, u
+from warpwright.timing.native import core, lowest_bit, peek, popcount, u
 from warpwright.timing.ports import reserve
 from warpwright.timing.queue import enter_queue
 from warpwright.timing.records import address_of, record_at
 from warpwright.timing.warp import hold, mark, push_ring
 
+WARP_BLOCK, CLUSTER_RANK = WARP["block"], BLOCK["cluster_rank"]
 SHARED_HIGH = SHARED_WINDOW >> 32
 LOCAL_HIGH = LOCAL_WINDOW >> 32
 SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL = 0, 1, 2
@@ -252,6 +253,14 @@ def access(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int) -> 
 
 
 @core
+def is_remote(m: Any, w: int, address: int) -> bool:
+    """Whether an address in the shared window names another block of the warp's cluster."""
+    if m[u(s.H_CLUSTER_BLOCKS)] == 1:
+        return False
+    return (address >> SHARED_RANK_SHIFT) & 255 != peek(peek(m[u(w + s.W_POINTER)] + WARP_BLOCK) + CLUSTER_RANK)
+
+
+@core
 def shared_access(
     m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int, base: int, tabled: bool, step: int, mask: int
 ) -> int:
@@ -271,6 +280,8 @@ def shared_access(
     if operation == s.OP_LOAD:
         m[u(sm + s.SM_SHARED_LOADS)] += 1
         latency = m[u(s.H_SHARED_LATENCY)]
+        if is_remote(m, w, address_of(base, tabled, step, lowest_bit(mask))):
+            latency = m[u(s.H_REMOTE_LATENCY)]
     elif operation == s.OP_STORE:
         m[u(sm + s.SM_SHARED_STORES)] += 1
         latency = m[u(s.H_SHARED_STORE_LATENCY)]
@@ -575,6 +586,7 @@ def receive(m: Any, sm: int) -> None:
                 finish_load(m, sm, m[u(base + s.X_LOAD)])
             x = m[u(base + s.X_NEXT)]
     m[u(sm + s.SM_REQUESTS)] = 0
+    m[u(sm + s.SM_BULKS)] = 0
     m[u(sm + s.SM_WAITERS)] = 0
     m[u(sm + s.SM_LOADS)] = 0
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.engine.abi import TAG_AFFINE, TAG_PATTERN
+from warpwright.engine.abi import BULK_WORDS, TAG_AFFINE, TAG_BULK, TAG_PATTERN
 from warpwright.timing import state as s
 from warpwright.timing.native import core, peek, u
 
@@ -21,6 +21,8 @@ def decode(place: int) -> tuple[int, int, int, bool, int]:
     mask = word & 0xFFFFFFFF
     if tag == TAG_AFFINE:
         return 2, mask, peek(place + 8), False, (word << 8) >> 40
+    if tag == TAG_BULK:
+        return BULK_WORDS, mask, peek(place + 16), False, 0
     if tag == TAG_PATTERN:
         return 3, mask, peek(place + 8), True, peek(place + 16)
     return 33, mask, 0, True, place + 8

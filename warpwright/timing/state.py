@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.chips.chip import Chip
+from warpwright.engine.abi import BULK_WORDS
 from warpwright.timing import buffers
 
 INF = 1 << 60
@@ -25,6 +26,7 @@ MAX_WARPS = 16  # warp slots of one sub-core
 MAX_SUB_CORES = 4
 MAX_BLOCKS = 32
 SM_GROUPS = 8  # neighbouring SMs that one host thread runs, one after the other
+AT_CLUSTER = 17  # value of W_BARRIER at the barrier of a cluster: one behind the sixteen named ones
 
 # --- pipes: what an instruction occupies when it issues -------------------------------------------
 PIPES = ("none", "alu", "fma", "fma_heavy", "half", "fp64", "xu", "tensor", "uniform", "branch", "mio", "fma_lite")
@@ -264,8 +266,21 @@ STALLS = (
     H_ATOMIC_CHANGE_ANSWER,
     H_ATOMIC_LINES,  # area: by slice, the lines of its last atomics
     H_STRONG_CALLS,
+    H_CLUSTER_EVENTS,  # somebody has arrived at a cluster's barrier that is not complete
+    H_CLUSTER_LATENCY,  # from the last arrival to the first who goes on
+    H_REMOTE_LATENCY,  # of a load from another block's shared memory
+    H_CLUSTER_BLOCKS,  # blocks of a cluster
+    H_CLUSTER_X,
+    H_CLUSTER_Y,
+    H_CLUSTERS_X,  # clusters of the grid by axis
+    H_CLUSTERS_Y,
+    H_BULK_INTERVAL,  # between two bulk copies of an SM
+    H_BULK_BYTES,  # that an SM's bulk copies move a cycle
+    H_BULK_EXTRA,  # of a bulk load beyond the way to L2 and back
+    H_BULK_STORE,  # until a bulk store has read its first bytes
+    H_BULK_STORE_BYTES,  # that it reads a cycle
     H_SLOTS,
-) = range(187)
+) = range(200)
 
 # --- SM -----------------------------------------------------------------------------------------
 (
@@ -318,8 +333,11 @@ STALLS = (
     SM_BARRIERS,
     SM_RAN,  # calls of the warp function
     SM_FORETOLD_WRONG,
+    SM_BULKS,  # bulk copies issued in this window
+    SM_BULK_FREE,  # when the engine of bulk copies takes the next
+    SM_TELLS,  # mbarriers of this SM to be told of bytes that are on their way
     SM_PIPE_FIRST,  # issues by pipe, PIPE_COUNT
-) = range(49)
+) = range(52)
 SM_DONE_FIRST = SM_PIPE_FIRST + PIPE_COUNT  # pairs (time, block slot), MAX_BLOCKS
 SM_SCALARS = (SM_DONE_FIRST + 2 * MAX_BLOCKS + 7) // 8 * 8
 
@@ -389,8 +407,9 @@ W_SLOTS = (W_RING + 6 * RING + 7) // 8 * 8
     B_NUMBER,
     B_LIVE,  # warps that have not ended
     B_STARTED,
+    B_CLUSTER_TIME,  # last arrival at the cluster's barrier
     B_FIELDS,
-) = range(5)
+) = range(6)
 B_ARRIVED = 8  # 16: lanes that arrived at each named barrier
 B_VOTES = B_ARRIVED + 16  # 16: running reduction
 B_WARPS = B_VOTES + 16  # 32: warp slot of each warp
@@ -417,13 +436,17 @@ OFF_BANKS = OFF_LINE_BYTES + LINE_COUNT  # banks: count, then the words of each
 OFF_BANK_TURN = OFF_BANKS + 32 + 32 * 32  # number of the last group of lanes
 OFF_CONST_PORT = OFF_BANK_TURN + 8  # calendars of LDC's unit and of L1.5
 OFF_CONST_FILL = OFF_CONST_PORT + CALENDAR_SLOTS
-SM_FIXED = OFF_CONST_FILL + CALENDAR_SLOTS
+MAX_BULKS = 64  # bulk copies of a window
+OFF_BULKS = OFF_CONST_FILL + CALENDAR_SLOTS  # their records
+MAX_TELLS = 256
+OFF_TELLS = OFF_BULKS + MAX_BULKS * BULK_WORDS  # time, mbarrier, bytes
+SM_FIXED = (OFF_TELLS + MAX_TELLS * 3 + 7) // 8 * 8
 
 # --- requests of a window ---------------------------------------------------------------------------
 (R_TIME, R_LINE, R_KIND, R_SECTORS, R_FULL, R_WARP, R_WAITERS, R_ANSWER) = range(8)
 R_SLOTS = 8
 MAX_REQUESTS = 4096
-(RQ_LOAD, RQ_LOAD_AROUND, RQ_STORE, RQ_ATOMIC, RQ_STRONG, RQ_CONSTANT) = range(6)
+(RQ_LOAD, RQ_LOAD_AROUND, RQ_STORE, RQ_ATOMIC, RQ_STRONG, RQ_CONSTANT, RQ_BULK) = range(7)
 # RQ_LOAD fills an L1 line; RQ_LOAD_AROUND does not.
 # waiters: a load that waits for a request, and the next waiter
 (X_LOAD, X_NEXT) = range(2)
@@ -485,6 +508,7 @@ COUNTS_LANES = 1 << 20
     K_BARRIER,
     K_MEMORY,
     K_COPY,  # LDGSTS: two records
+    K_BULK,  # a bulk copy: one record of its own kind
     K_LOOKUP,  # LDC with an index: a record of offsets
     K_CONSTANT,  # LDC of a known place
     K_MIO,  # shuffles, MATCH …: the queue, no record
@@ -494,7 +518,7 @@ COUNTS_LANES = 1 << 20
     K_INVALIDATE,  # CCTL.IVALL
     K_CLOCK,
     K_SLEEP,
-) = range(15)
+) = range(16)
 (OP_LOAD, OP_STORE, OP_ATOMIC, OP_REDUCE) = range(4)
 # one basic block of the program: first instruction, one past its last, and the block at which a traced warp may
 # have stopped behind it (strong access, clock read), -1 when none
@@ -659,6 +683,13 @@ def build(
         H_CONST_WORD: constants.ldc_word_cycles,
         H_CONST_REPLAY: constants.ldc_replay_cycles,
         H_CONST_ARRIVED: areas["const_arrived"],
+        H_BULK_INTERVAL: chip.cluster.bulk_copy_interval_cycles,
+        H_BULK_BYTES: max(chip.cluster.bulk_copy_bytes_per_clk, 1),
+        H_BULK_EXTRA: chip.cluster.bulk_copy_extra_cycles,
+        H_BULK_STORE: chip.cluster.bulk_store_latency_cycles,
+        H_BULK_STORE_BYTES: max(chip.cluster.bulk_store_bytes_per_clk, 1),
+        H_CLUSTER_LATENCY: chip.cluster.cluster_barrier_latency_cycles,
+        H_REMOTE_LATENCY: chip.cluster.distributed_shared_latency_cycles,
         H_BARRIER_LATENCY: chip.shared.block_barrier_latency_cycles,
         H_BARRIER_INTERVAL: chip.shared.block_barrier_warp_interval_cycles,
         H_LSU_CAPACITY: chip.mio.lsu_wavefronts_per_clk * bucket,

@@ -168,6 +168,10 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
                 held.pop(slot, None)
         if memory and kind != s.K_LOOKUP:
             _, size, operation, strong, atomic = memory[0]
+            if operation == "bulk":
+                row[s.I_KIND] = s.K_BULK
+                row[s.I_PIPE] = s.P_MIO
+                operation = "load"
             row[s.I_BYTES] = size
             row[s.I_OP] = {"load": s.OP_LOAD, "store": s.OP_STORE, "atomic": s.OP_ATOMIC}[operation]
             if operation == "atomic" and (instruction.opcode == "RED" or control.write_barrier >= 6):

@@ -22,6 +22,7 @@ from warpwright.engine.launch import Dim3, LaunchContext, shared_bytes
 from warpwright.engine.standing import ALL_LANES, Group
 from warpwright.errors import DeadlockError
 from warpwright.timing.interface import TimingError
+from warpwright.timing.state import AT_CLUSTER
 
 
 def explain(error: TimingError, context: LaunchContext, kernel: Traced) -> Exception:
@@ -80,10 +81,11 @@ def _waiting(context: LaunchContext, stopped: Sequence[Mapping[str, int]]) -> li
             found.append(WaitingWarp(number, "exited"))
             continue
         at_barrier = warp["waits_at_barrier"] >= 0
+        at_cluster = warp["waits_at_barrier"] == AT_CLUSTER - 1
         found.append(
             WaitingWarp(
                 number,
-                "barrier" if at_barrier else "converge",
+                "cluster" if at_cluster else "barrier" if at_barrier else "converge",
                 warp["waits_at_barrier"] if at_barrier else 0,
                 warp["barrier_threads"],
                 warp["fault_instruction"] or -1,

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from warpwright.timing import state as s
+from warpwright.timing.bulk import has_room, start_bulk, tell_until
 from warpwright.timing.constant import load_constant
 from warpwright.timing.l1 import access, commit_copies, copy, invalidate, new_load, new_request, wait_for
 from warpwright.timing.native import call_policy, core, lowest_bit, peek, popcount, scan_slots, u, words_at
@@ -78,6 +79,8 @@ def strong(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int) -> 
 def read_clock(m: Any, code: Any, sm: int, w: int, time: int) -> bool:
     """Execute a clock read at the cycle of its issue; False when the warp turns out to be elsewhere."""
     m[u(w + s.W_PENDING)] = 0
+    if m[u(sm + s.SM_TELLS)]:
+        tell_until(m, sm, time)
     if not run_function(m, sm, w, time) or m[u(w + s.W_USED)] == 0:
         return False
     number = take_block(m, code, w)
@@ -118,6 +121,9 @@ def issue(m: Any, code: Any, sm: int, sc: int, slot: int, time: int, end: int) -
         return False
     row = pc * s.I_SLOTS
     kind = code[u(row + s.I_KIND)]
+    if kind == s.K_BULK and not has_room(m, sm):
+        m[u(sc + s.SC_PIPE_FREE + s.P_MIO)] = end
+        return False
     if s.K_MEMORY <= kind <= s.K_LOOKUP:
         if m[u(sm + s.SM_REQUESTS)] > s.MAX_REQUESTS - s.LINE_COUNT or m[u(sm + s.SM_LOADS)] > s.MAX_LOADS - 8:
             m[u(sc + s.SC_PIPE_FREE + s.P_MIO)] = end
@@ -193,6 +199,8 @@ def issue(m: Any, code: Any, sm: int, sc: int, slot: int, time: int, end: int) -
             reason = s.ST_BARRIER
     elif kind == s.K_COPY:
         copy(m, code, sm, sc, w, row, time)
+    elif kind == s.K_BULK:
+        start_bulk(m, code, sm, sc, w, row, time)
     elif kind == s.K_COPY_DONE:
         commit_copies(m, w, code[u(row + s.I_WRITE_BARRIER)], time + 2)
     elif kind == s.K_MEMBAR:

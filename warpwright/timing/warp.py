@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.engine.abi import BLOCK, WARP, Status
+from warpwright.engine.abi import WARP, Status
 from warpwright.timing import state as s
 from warpwright.timing.constant import constant_ready
 from warpwright.timing.fetch import instruction_ready
@@ -21,11 +21,10 @@ SLEEP, TRACE_FULL, YIELD = int(Status.SLEEP), int(Status.TRACE_FULL), int(Status
 TRACE_USED, WARP_CLOCK, WARP_NS, SLEEP_NS = WARP["trace_used"], WARP["clock"], WARP["globaltimer_ns"], WARP["sleep_ns"]
 BAR_ID, BAR_THREADS, BAR_MODE = WARP["barrier_id"], WARP["barrier_threads"], WARP["barrier_mode"]
 BAR_LANES, BAR_VOTE, BAR_RESULT = WARP["barrier_lanes"], WARP["barrier_vote"], WARP["barrier_result"]
-EXITED = WARP["exited"]
-BLOCK_X, BLOCK_Y, BLOCK_Z, BLOCK_LINEAR = BLOCK["index_x"], BLOCK["index_y"], BLOCK["index_z"], BLOCK["linear_index"]
+EXITED, ARRIVED = WARP["exited"], WARP["cluster_arrived"]
 RETRY_CYCLES = 32
 """After a yield without a record: when the warp is asked again."""
-MODE_ARRIVE, MODE_POPC, MODE_AND, MODE_OR = 1, 2, 3, 4
+MODE_ARRIVE, MODE_POPC, MODE_AND, MODE_OR, MODE_CLUSTER_ARRIVE = 1, 2, 3, 4, 5
 
 
 @core
@@ -283,6 +282,9 @@ def arrive(m: Any, sm: int, w: int, time: int) -> None:
     pointer = m[u(w + s.W_POINTER)]
     number = peek(pointer + BAR_ID) & 15
     mode = peek(pointer + BAR_MODE)
+    if mode >= MODE_CLUSTER_ARRIVE:
+        arrive_at_cluster(m, sm, w, mode, time)
+        return
     lanes = peek(pointer + BAR_LANES) & 0xFFFFFFFF
     b = sm + s.OFF_BLOCKS + m[u(w + s.W_BLOCK)] * s.B_SLOTS
     at = max(time, m[u(sm + s.SM_BARRIER_FREE)]) + m[u(s.H_BARRIER_INTERVAL)]
@@ -303,6 +305,23 @@ def arrive(m: Any, sm: int, w: int, time: int) -> None:
     else:
         m[u(w + s.W_BARRIER)] = number + 1
     complete(m, sm, b, number, at)
+
+
+@core
+def arrive_at_cluster(m: Any, sm: int, w: int, mode: int, time: int) -> None:
+    """The warp's arrival at the cluster's barrier, or its wait, issued at ``time``."""
+    pointer = m[u(w + s.W_POINTER)]
+    lanes = peek(pointer + BAR_LANES)
+    m[u(s.H_CLUSTER_EVENTS)] = 1
+    if mode == MODE_CLUSTER_ARRIVE:
+        poke(pointer + ARRIVED, peek(pointer + ARRIVED) | lanes)
+        b = sm + s.OFF_BLOCKS + m[u(w + s.W_BLOCK)] * s.B_SLOTS
+        m[u(b + s.B_CLUSTER_TIME)] = max(m[u(b + s.B_CLUSTER_TIME)], time)
+        m[u(w + s.W_STATUS)] = s.STATUS_RELEASED
+    elif peek(pointer + ARRIVED) & lanes:
+        m[u(w + s.W_BARRIER)] = s.AT_CLUSTER
+    else:
+        m[u(w + s.W_STATUS)] = s.STATUS_RELEASED
 
 
 @core

@@ -11,9 +11,11 @@ from typing import Any
 import numba
 
 from warpwright.timing import state as s
+from warpwright.timing.clusters import judge_clusters
 from warpwright.timing.crossbar import serial_phase
 from warpwright.timing.dispatcher import first_blocks, replace_blocks
 from warpwright.timing.native import core, entry, u, words
+from warpwright.timing.serial import serial_phase
 from warpwright.timing.sm import run_sm
 
 RUNNING, FINISHED, STOPPED, STUCK = range(4)
@@ -27,6 +29,7 @@ def close_window(m: Any, code: Any, end: int) -> int:
     size = m[u(s.H_SM_SLOTS)]
     served = serial_phase(m, code, m[u(s.H_NOW)])
     replace_blocks(m, end)
+    judge_clusters(m, code, end)
     following = s.INF
     stopped = m[u(s.H_ERROR)] != 0
     for i in range(sms):

@@ -465,7 +465,7 @@ class _Builder:
         elif kind in (Attribute.MAX_THREADS, Attribute.REQNTID, Attribute.CTA_PER_CLUSTER) and len(words) >= 3:
             shape = (words[0], words[1], words[2])
             if kind == Attribute.CTA_PER_CLUSTER:
-                kernel.cluster = shape
+                kernel.cluster = shape if all(shape) else None
                 return
             if kind == Attribute.REQNTID:
                 kernel.required_block = shape

@@ -6,6 +6,7 @@ from warpwright.engine.jit import arithmetic
 from warpwright.engine.jit.function import LLVM_TYPE, Text, Val
 from warpwright.engine.jit.serve import ACCESS_ARGUMENTS, lane_loop
 from warpwright.engine.jit.shapes import SCALAR_KIND, Shape
+from warpwright.isa import mbarrier as mb
 from warpwright.isa.ops import Op
 
 SCALAR = Shape(SCALAR_KIND)
@@ -105,7 +106,38 @@ def atomic_function(name: str) -> tuple[str, dict[str, str]]:
     return text, declared
 
 
+def _mbarrier(t: Text, old: str, by: str) -> str:
+    """``isa/mbarrier.py``: the object after a change."""
+
+    def field(word: str, low: int, mask: int) -> str:
+        return t.op(f"and i64 {t.op(f'lshr i64 {word}, {low}') if low else word}, {mask}")
+
+    def missing(count: str) -> str:
+        """2**20 less a count, 0 for 0."""
+        return t.op(f"and i64 {t.op(f'sub i64 {1 << mb.COUNT_BITS}, {count}')}, {mb.COUNT_MASK}")
+
+    arrivals = field(by, 0, mb.COUNT_MASK)
+    pending = missing(field(old, mb.PENDING_AT, mb.COUNT_MASK))
+    pending = t.op(f"and i64 {t.op(f'sub i64 {pending}, {arrivals}')}, {mb.COUNT_MASK}")
+    more = field(by, mb.OPERAND_BYTES_AT, mb.BYTES_MASK)
+    outstanding = t.op(f"and i64 {t.op(f'add i64 {field(old, mb.BYTES_AT, mb.BYTES_MASK)}, {more}')}, {mb.BYTES_MASK}")
+    leaves = t.op(f"mul i64 {arrivals}, {field(by, mb.OPERAND_LEAVES_AT, 1)}")
+    expected = t.op(
+        f"and i64 {t.op(f'add i64 {field(old, mb.EXPECTED_AT, mb.COUNT_MASK)}, {leaves}')}, {mb.COUNT_MASK}"
+    )
+    over = t.op(f"icmp eq i64 {t.op(f'or i64 {pending}, {outstanding}')}, 0")
+    kept = t.op(f"select i1 {over}, i64 {expected}, i64 {missing(pending)}")
+    flip = t.op(f"select i1 {over}, i64 {mb.PHASE - (1 << 64)}, i64 0")
+    phase = t.op(f"xor i64 {t.op(f'and i64 {old}, {mb.PHASE - (1 << 64)}')}, {flip}")
+    places = ((kept, mb.PENDING_AT), (outstanding, mb.BYTES_AT), (expected, mb.EXPECTED_AT))
+    for value, low in places:
+        phase = t.op(f"or i64 {phase}, {t.op(f'shl i64 {value}, {low}')}")
+    return phase
+
+
 def _combined(t: Text, operation: str, kind: str, type: str, old: str, operand: str) -> str:
+    if operation == "mbarrier":
+        return _mbarrier(t, old, operand)
     if operation == "inc":
         above = t.op(f"icmp uge {type} {old}, {operand}")
         return t.op(f"select i1 {above}, {type} 0, {type} {t.op(f'add {type} {old}, 1')}")

@@ -12,7 +12,7 @@ from warpwright.isa.ops import Access, Op
 ATOMIC_CODES = (
     *("add", "umin", "umax", "smin", "smax", "inc", "dec", "and", "or", "xor", "exch", "cas"),
     *("fadd", "fmin", "fmax", "fadd_f16x2", "fadd_bf16x2", "fmin_f16x2", "fmax_f16x2", "fmin_bf16x2", "fmax_bf16x2"),
-    "fadd_ftz",
+    *("fadd_ftz", "mbarrier"),
 )
 
 

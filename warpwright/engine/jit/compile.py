@@ -326,7 +326,8 @@ def kernel_key(
     )
     fixed = (
         *(program.code_base, program.arch, program.shared_static_bytes, sorted(known_banks(program).items())),
-        *(setting.block_shape, setting.patterns, setting.grid_fits, setting.speculate, trace, program.slow_paths),
+        *(setting.block_shape, setting.patterns, setting.grid_fits, setting.speculate, setting.clustered),
+        *(trace, program.slow_paths),
     )
     tables = [data for bank, data in sorted(program.constant_banks.items()) if bank]
     return cache_key(
@@ -353,6 +354,7 @@ def compile_kernel(
     patterns: bool = True,
     grid_fits: bool = True,
     speculate: bool = True,
+    clustered: bool = False,
     ordinary_calls: bool = False,
     use_cache: bool = True,
 ) -> CompiledKernel:
@@ -366,6 +368,7 @@ def compile_kernel(
         patterns: False compiles without lane patterns (for tests of the general paths).
         grid_fits: False makes code for launches with gridDim.x * blockDim.x of 2**31 and more.
         speculate: False never stops with INTERPRET: an index that passes 2**31 within a warp is followed.
+        clustered: makes code for launches with clusters of several blocks.
         ordinary_calls: make no use of inline assembly (for tests of what other machines than x86-64 do).
         use_cache: False always compiles anew.
 
@@ -378,6 +381,7 @@ def compile_kernel(
         patterns=patterns,
         grid_fits=grid_fits,
         speculate=patterns and speculate,
+        clustered=clustered,
         block_dim_offset=layout.block_dim,
         grid_dim_offset=layout.grid_dim,
     )

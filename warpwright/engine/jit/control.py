@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from warpwright.engine.abi import BLOCK, LAUNCH, SPILL_HEADER_BYTES, WARP, FaultKind, Status
+from warpwright.engine.abi import BARRIER_MODES, BLOCK, LAUNCH, SPILL_HEADER_BYTES, WARP, FaultKind, Status
 from warpwright.engine.blocks import recorded_accesses
 from warpwright.engine.jit import cold
 from warpwright.engine.jit import group_products as gr
@@ -16,6 +16,7 @@ from warpwright.engine.jit import lanes as ln
 from warpwright.engine.jit import trace as tr
 from warpwright.engine.jit.arithmetic import canonical_word, emit_pure
 from warpwright.engine.jit.atomics import emit_atomic
+from warpwright.engine.jit.bulk_copies import emit_bulk
 from warpwright.engine.jit.checks import settle_faults
 from warpwright.engine.jit.constants import emit_load_const
 from warpwright.engine.jit.flow import Bits, members
@@ -561,7 +562,7 @@ class WarpFunction:
     def _instruction(self, index: int, after_barrier: bool = False) -> list[Val]:
         self._set_exec(index)
         values = self._operations(index, after_barrier=after_barrier)
-        if any(op.name in ("load", "store", "atomic", "texture") for op in self.w.lowered[index].ops):
+        if any(op.name in ("load", "store", "atomic", "texture", "bulk") for op in self.w.lowered[index].ops):
             self.w.fresh.clear()
         return values
 
@@ -639,6 +640,9 @@ class WarpFunction:
             w.emit("fence seq_cst" if op.attr != "cta" else 'fence syncscope("singlethread") seq_cst')
             return Val("void", Shape(UNSET_KIND))
         if name == "async_commit":
+            return Val("void", Shape(UNSET_KIND))
+        if name == "bulk":
+            emit_bulk(w, op, args)
             return Val("void", Shape(UNSET_KIND))
         if name == "service":
             return ln.service(w, op, args)
@@ -1071,7 +1075,7 @@ class WarpFunction:
         w = self.w
         number = w.scalar(ln.first_lane(w, args[0], w.exec))
         threads = w.scalar(ln.first_lane(w, args[1], w.exec))
-        mode = {"sync": 0, "arrive": 1, "popc": 2, "and": 3, "or": 4}[op.attr]
+        mode = BARRIER_MODES.index(op.attr)
         if w.guard is not None:
             some = w.op(f"icmp ne i32 {w.exec.bits}, 0")
             arrives, passes = w.new_label("arrives"), w.new_label("passes")

@@ -51,6 +51,8 @@ class Setting:
     """gridDim.x * blockDim.x stays below 2**31; launches that are larger take code that does not rely on it."""
     speculate: bool = True
     """Widening of a patterned 32-bit value may rely on a check at run time."""
+    clustered: bool = False
+    """Launches with clusters of several blocks: addresses in shared memory carry their block's rank."""
     block_dim_offset: int = 0
     grid_dim_offset: int = 12
     """Where constant bank 0 has blockDim and gridDim."""
@@ -137,6 +139,8 @@ def special_shape(name: str, setting: Setting) -> Shape:
         return sh.known(LANE_NUMBERS) if setting.patterns else VECTOR
     if name in LANE_MASKS:
         return sh.known(LANE_MASKS[name]) if setting.patterns else VECTOR
+    if name in ("cluster_ctaid", "cluster_nctaid") and not setting.clustered:
+        return sh.constant(int(name == "cluster_nctaid"))
     if name == "warpid":
         return Shape(SCALAR_KIND, None, None, 1, setting.warps - 1)
     return UNIFORM

@@ -127,6 +127,8 @@ def special(w: FunctionWriter, op: Op, shape: Shape) -> Val:
         return _field(w, "%block", BLOCK[f"index_{axis}"], shape)
     if stem == "nctaid":
         return _field(w, "%launch", LAUNCH[f"grid_{axis}"], shape)
+    if name in ("cluster_ctaid", "cluster_nctaid", "is_explicit_cluster") or stem in CLUSTER_FIELDS:
+        return _cluster_field(w, name, shape)
     if name == "warpid":
         return _field(w, "%warp", WARP["warp_in_block"], shape)
     if name == "smid":
@@ -144,8 +146,6 @@ def special(w: FunctionWriter, op: Op, shape: Shape) -> Val:
         "shared_window_lo": SHARED_WINDOW & 0xFFFFFFFF,
         "local_window_hi": LOCAL_WINDOW >> 32,
         "local_window_lo": LOCAL_WINDOW & 0xFFFFFFFF,
-        "cluster_ctaid": 0,
-        "cluster_nctaid": 1,
         "gridid": 1,
         "nwarpid": w.setting.warps,
     }
@@ -173,6 +173,25 @@ def special64(w: FunctionWriter, name: str) -> Val:
 
 def _field(w: FunctionWriter, base: str, offset: int, shape: Shape) -> Val:
     return Val("i32", shape, scalar=w.load_field(base, offset, "i32"))
+
+
+CLUSTER_FIELDS = {
+    "cluster_ctaid": ("%block", BLOCK, "cluster_index"),
+    "cluster_nctaid": ("%launch", LAUNCH, "cluster"),
+    "clusterid": ("%block", BLOCK, "cluster_id"),
+    "nclusterid": ("%launch", LAUNCH, "clusters"),
+}
+"""Where special registers with an axis stand."""
+
+
+def _cluster_field(w: FunctionWriter, name: str, shape: Shape) -> Val:
+    stem, _, axis = name.partition(".")
+    if axis:
+        base, layout, field = CLUSTER_FIELDS[stem]
+        return _field(w, base, layout[f"{field}_{axis}"], shape)
+    if name == "cluster_ctaid":
+        return _field(w, "%block", BLOCK["cluster_rank"], shape)
+    return _field(w, "%launch", LAUNCH["explicit_cluster" if "explicit" in name else "cluster_count"], shape)
 
 
 def _thread_index(w: FunctionWriter, axis: str, shape: Shape) -> Val:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from warpwright.engine.abi import SHARED_OFFSETS
 from warpwright.engine.jit.function import AccessGroup, FunctionWriter, Val
-from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, VECTOR_KIND, Pattern
+from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, UNSET_KIND, VECTOR, VECTOR_KIND, Pattern, Shape
 from warpwright.isa.ops import Access
 
 WINDOW_LIMIT_BYTES = 512
@@ -45,6 +46,8 @@ class Place:
         self.group: AccessGroup | None = None
         self.proven = self._is_proven()
         """No lane can be at fault, whatever the launch."""
+        if w.setting.clustered and access.space == "shared" and not self.proven:
+            self.address = offset_of(w, address)
         if self.pattern is not None:
             offsets = [p - self.low for p in self.pattern]
             if self.extent > WINDOW_LIMIT_BYTES or any(o % self.size for o in offsets) or access.space == "local":
@@ -85,6 +88,25 @@ class Place:
         """Address of the lowest byte that any lane touches."""
         base = self.w.scalar(self.address)
         return base if not self.low else self.w.op(f"add {self.kind} {base}, {self.low}")
+
+
+def offset_of(w: FunctionWriter, address: Val) -> Val:
+    """A shared address without its block's rank: the block's own memory is meant, whatever the rank says.
+
+    Addresses that lie behind the window's end only because of this are set right where their check fails (``serve.py``).
+    """
+    shape = address.shape
+    if shape.kind == UNSET_KIND:
+        return address
+    if shape.kind == VECTOR_KIND:
+        mask = w.literal_vector("i32", (SHARED_OFFSETS,) * LANES)
+        return Val("i32", VECTOR, vector=w.op(f"and {VEC32} {w.vector(address)}, {mask}"))
+    known = ("shared offset", w.scalar(address))
+    if known not in w.numbered:
+        name = w.op(f"and i32 {w.scalar(address)}, {SHARED_OFFSETS}")
+        w.numbered[known] = Val("i32", Shape(SCALAR_KIND), scalar=name)
+    name = w.numbered[known].scalar
+    return Val("i32", Shape(SCALAR_KIND, shape.pattern, None, min(shape.align, SHARED_OFFSETS + 1)), scalar=name)
 
 
 def runs_of(offsets: list[int]) -> list[tuple[int, int]]:

@@ -5,11 +5,21 @@ ended or something stops them.  A block runs alone as long as it makes progress;
 yields, further blocks become resident beside it, so that blocks may wait for each other.
 Barriers count threads: a barrier of the whole block expects all living threads; one with an explicit count takes a
 warp of which all living lanes arrived as 32 (PTX ISA, ``barrier``).
+The blocks of a cluster become resident together and leave one by one.  A cluster's barrier is complete when every living
+lane of its blocks has arrived (PTX ISA, ``barrier.cluster``).
 """
 
 from __future__ import annotations
 
-from warpwright.engine.abi import BLOCK, LAUNCH, SPILL_HEADER_BYTES, WARP, Layout, Status
+from warpwright.engine.abi import (
+    BARRIER_MODES,
+    BLOCK,
+    LAUNCH,
+    SPILL_HEADER_BYTES,
+    WARP,
+    Layout,
+    Status,
+)
 from warpwright.engine.jit.standstill import standstill_text
 
 WORKSPACE = Layout(
@@ -48,7 +58,8 @@ CANCELLED = 100
 ROUNDS_BEFORE_NEXT_BLOCK = 4
 """Fruitless turns of all resident blocks before another becomes resident."""
 STATE_AT = 8
-"""Offset in the save area of a warp's state: 0 can run, 1 at a barrier, 2 ended, 3 stuck."""
+"""Offset in the save area of a warp's state: 0 can run, 1 at a barrier, 2 ended, 3 stuck, 4 at its cluster's barrier."""
+CLUSTER_ARRIVE, CLUSTER_WAIT = BARRIER_MODES.index("cluster_arrive"), BARRIER_MODES.index("cluster_wait")
 
 
 def _slot(name: str) -> str:
@@ -119,6 +130,15 @@ define internal void @ww_admit(ptr %l, ptr %w, i64 %slot, i64 %number) noinline 
   call void @ww_put(ptr %block, i64 {BLOCK["warp_count"]}, i64 %warp_count)
   %barriers = getelementptr i8, ptr %block, i64 {BLOCK["barriers"]}
   call void @llvm.memset.p0.i64(ptr %barriers, i8 0, i64 256, i1 false)
+  ; A cluster of its own, until ww_admit_cluster says otherwise.
+  call void @ww_put(ptr %block, i64 {BLOCK["cluster_rank"]}, i64 0)
+  call void @ww_put(ptr %block, i64 {BLOCK["cluster_index_x"]}, i64 0)
+  call void @ww_put(ptr %block, i64 {BLOCK["cluster_index_y"]}, i64 0)
+  call void @ww_put(ptr %block, i64 {BLOCK["cluster_index_z"]}, i64 0)
+  call void @ww_put(ptr %block, i64 {BLOCK["cluster_id_x"]}, i64 %x)
+  call void @ww_put(ptr %block, i64 {BLOCK["cluster_id_y"]}, i64 %y)
+  call void @ww_put(ptr %block, i64 {BLOCK["cluster_id_z"]}, i64 %z)
+  call void @ww_put(ptr %block, i64 {BLOCK["cluster_blocks"]}, i64 %at)
   %warp_bytes = call i64 @ww_get(ptr %w, i64 {WORKSPACE["warp_bytes"]})
   %save_at = call i64 @ww_get(ptr %w, i64 {WORKSPACE["save_at"]})
   %save_bytes = call i64 @ww_get(ptr %w, i64 {WORKSPACE["save_bytes"]})
@@ -168,6 +188,179 @@ end:
 }}
 declare i64 @llvm.umax.i64(i64, i64)
 declare i64 @llvm.umin.i64(i64, i64)
+
+; Make the blocks of a cluster resident in the slots that ``order`` names.
+define internal void @ww_admit_cluster(ptr %l, ptr %w, ptr %order, i64 %number) noinline {{
+  %slot_bytes = call i64 @ww_get(ptr %w, i64 {WORKSPACE["slot_bytes"]})
+  %base_i = call i64 @ww_get(ptr %w, i64 {WORKSPACE["slot_base"]})
+  %gx = call i64 @ww_get(ptr %l, i64 {LAUNCH["grid_x"]})
+  %gy = call i64 @ww_get(ptr %l, i64 {LAUNCH["grid_y"]})
+  %cx = call i64 @ww_get(ptr %l, i64 {LAUNCH["cluster_x"]})
+  %cy = call i64 @ww_get(ptr %l, i64 {LAUNCH["cluster_y"]})
+  %cz = call i64 @ww_get(ptr %l, i64 {LAUNCH["cluster_z"]})
+  %count = call i64 @ww_get(ptr %l, i64 {LAUNCH["cluster_count"]})
+  %nx = call i64 @ww_get(ptr %l, i64 {LAUNCH["clusters_x"]})
+  %ny = call i64 @ww_get(ptr %l, i64 {LAUNCH["clusters_y"]})
+  %ix = urem i64 %number, %nx
+  %iyz = udiv i64 %number, %nx
+  %iy = urem i64 %iyz, %ny
+  %iz = udiv i64 %iyz, %ny
+  br label %next
+next:
+  %r = phi i64 [ 0, %0 ], [ %r1, %next ]
+  %rx = urem i64 %r, %cx
+  %ryz = udiv i64 %r, %cx
+  %ry = urem i64 %ryz, %cy
+  %rz = udiv i64 %ryz, %cy
+  %fx = mul i64 %ix, %cx
+  %x = add i64 %fx, %rx
+  %fy = mul i64 %iy, %cy
+  %y = add i64 %fy, %ry
+  %fz = mul i64 %iz, %cz
+  %z = add i64 %fz, %rz
+  %planes = mul i64 %z, %gy
+  %rows = add i64 %planes, %y
+  %before = mul i64 %rows, %gx
+  %linear = add i64 %before, %x
+  %slot_p = getelementptr i64, ptr %order, i64 %r
+  %slot = load i64, ptr %slot_p
+  call void @ww_admit(ptr %l, ptr %w, i64 %slot, i64 %linear)
+  %far = mul i64 %slot, %slot_bytes
+  %at = add i64 %base_i, %far
+  %block = inttoptr i64 %at to ptr
+  call void @ww_put(ptr %block, i64 {BLOCK["cluster_rank"]}, i64 %r)
+  call void @ww_put(ptr %block, i64 {BLOCK["cluster_index_x"]}, i64 %rx)
+  call void @ww_put(ptr %block, i64 {BLOCK["cluster_index_y"]}, i64 %ry)
+  call void @ww_put(ptr %block, i64 {BLOCK["cluster_index_z"]}, i64 %rz)
+  call void @ww_put(ptr %block, i64 {BLOCK["cluster_id_x"]}, i64 %ix)
+  call void @ww_put(ptr %block, i64 {BLOCK["cluster_id_y"]}, i64 %iy)
+  call void @ww_put(ptr %block, i64 {BLOCK["cluster_id_z"]}, i64 %iz)
+  %r1 = add i64 %r, 1
+  %more = icmp ult i64 %r1, %count
+  br i1 %more, label %next, label %tables
+tables:
+  %t = phi i64 [ 0, %next ], [ %t1, %filled ]
+  %t_slot_p = getelementptr i64, ptr %order, i64 %t
+  %t_slot = load i64, ptr %t_slot_p
+  %t_far = mul i64 %t_slot, %slot_bytes
+  %t_at = add i64 %base_i, %t_far
+  %t_block = inttoptr i64 %t_at to ptr
+  %t_table = getelementptr i8, ptr %t_block, i64 {BLOCK["cluster_blocks"]}
+  br label %entry
+entry:
+  %e = phi i64 [ 0, %tables ], [ %e1, %entry ]
+  %e_slot_p = getelementptr i64, ptr %order, i64 %e
+  %e_slot = load i64, ptr %e_slot_p
+  %e_far = mul i64 %e_slot, %slot_bytes
+  %e_at = add i64 %base_i, %e_far
+  %e_p = getelementptr i64, ptr %t_table, i64 %e
+  store i64 %e_at, ptr %e_p
+  %e1 = add i64 %e, 1
+  %e_more = icmp ult i64 %e1, %count
+  br i1 %e_more, label %entry, label %filled
+filled:
+  %t1 = add i64 %t, 1
+  %t_more = icmp ult i64 %t1, %count
+  br i1 %t_more, label %tables, label %end
+end:
+  ret void
+}}
+
+; A block has ended: the others of its cluster no longer reach it.
+define internal void @ww_leave(ptr %l, ptr %block) noinline {{
+  %count = call i64 @ww_get(ptr %l, i64 {LAUNCH["cluster_count"]})
+  %rank = call i64 @ww_get(ptr %block, i64 {BLOCK["cluster_rank"]})
+  %own = getelementptr i8, ptr %block, i64 {BLOCK["cluster_blocks"]}
+  br label %next
+next:
+  %r = phi i64 [ 0, %0 ], [ %r1, %done ]
+  %p = getelementptr ptr, ptr %own, i64 %r
+  %other = load ptr, ptr %p
+  %gone = icmp eq ptr %other, null
+  br i1 %gone, label %done, label %tell
+tell:
+  %table = getelementptr i8, ptr %other, i64 {BLOCK["cluster_blocks"]}
+  %place = getelementptr ptr, ptr %table, i64 %rank
+  store ptr null, ptr %place
+  br label %done
+done:
+  %r1 = add i64 %r, 1
+  %more = icmp ult i64 %r1, %count
+  br i1 %more, label %next, label %end
+end:
+  ret void
+}}
+
+; Release a block's cluster from its barrier when every living lane has arrived; whether it did.
+define internal i1 @ww_release_cluster(ptr %l, ptr %w, ptr %block) noinline {{
+  %count = call i64 @ww_get(ptr %l, i64 {LAUNCH["cluster_count"]})
+  %warp_bytes = call i64 @ww_get(ptr %w, i64 {WORKSPACE["warp_bytes"]})
+  %warps_n = call i64 @ww_get(ptr %w, i64 {WORKSPACE["warp_count"]})
+  %table = getelementptr i8, ptr %block, i64 {BLOCK["cluster_blocks"]}
+  br label %pass
+pass:
+  ; First look whether anybody is missing, then wake those that wait.
+  %waking = phi i1 [ false, %0 ], [ true, %judge ]
+  br label %member
+member:
+  %r = phi i64 [ 0, %pass ], [ %r1, %member_done ]
+  %missing = phi i64 [ 0, %pass ], [ %missing3, %member_done ]
+  %some = phi i64 [ 0, %pass ], [ %some3, %member_done ]
+  %p = getelementptr ptr, ptr %table, i64 %r
+  %other = load ptr, ptr %p
+  %gone = icmp eq ptr %other, null
+  br i1 %gone, label %member_done, label %warps
+warps:
+  %first = call i64 @ww_get(ptr %other, i64 {BLOCK["warps"]})
+  br label %each
+each:
+  %n = phi i64 [ 0, %warps ], [ %n1, %next ]
+  %missing1 = phi i64 [ %missing, %warps ], [ %missing2, %next ]
+  %some1 = phi i64 [ %some, %warps ], [ %some2, %next ]
+  %far = mul i64 %n, %warp_bytes
+  %warp_i = add i64 %first, %far
+  %warp = inttoptr i64 %warp_i to ptr
+  %arrived = call i64 @ww_get(ptr %warp, i64 {WARP["cluster_arrived"]})
+  br i1 %waking, label %wake, label %look
+look:
+  %lanes = call i64 @ww_get(ptr %warp, i64 {WARP["lanes"]})
+  %exited = call i64 @ww_get(ptr %warp, i64 {WARP["exited"]})
+  %out = or i64 %exited, %arrived
+  %not_out = xor i64 %out, -1
+  %absent = and i64 %lanes, %not_out
+  br label %next
+wake:
+  call void @ww_put(ptr %warp, i64 {WARP["cluster_arrived"]}, i64 0)
+  %save_i = call i64 @ww_get(ptr %warp, i64 {WARP["spill"]})
+  %save = inttoptr i64 %save_i to ptr
+  %state = call i64 @ww_get(ptr %save, i64 {STATE_AT})
+  %waits = icmp eq i64 %state, 4
+  %now = select i1 %waits, i64 0, i64 %state
+  call void @ww_put(ptr %save, i64 {STATE_AT}, i64 %now)
+  br label %next
+next:
+  %lacks = phi i64 [ %absent, %look ], [ 0, %wake ]
+  %missing2 = or i64 %missing1, %lacks
+  %some2 = or i64 %some1, %arrived
+  %n1 = add i64 %n, 1
+  %more = icmp ult i64 %n1, %warps_n
+  br i1 %more, label %each, label %member_done
+member_done:
+  %missing3 = phi i64 [ %missing, %member ], [ %missing2, %next ]
+  %some3 = phi i64 [ %some, %member ], [ %some2, %next ]
+  %r1 = add i64 %r, 1
+  %r_more = icmp ult i64 %r1, %count
+  br i1 %r_more, label %member, label %judge
+judge:
+  %nobody_missing = icmp eq i64 %missing3, 0
+  %somebody = icmp ne i64 %some3, 0
+  %complete0 = and i1 %nobody_missing, %somebody
+  %again = xor i1 %waking, true
+  %complete = and i1 %complete0, %again
+  br i1 %complete, label %pass, label %end
+end:
+  ret i1 %waking
+}}
 
 ; Release every barrier that all of its threads have reached; the number of released warps.
 define internal i64 @ww_release(ptr %w, ptr %block) noinline {{
@@ -287,6 +480,25 @@ end:
 
 ; A warp arrives at a barrier.
 define internal void @ww_arrive(ptr %block, ptr %warp, ptr %save) noinline {{
+  %kind = call i64 @ww_get(ptr %warp, i64 {WARP["barrier_mode"]})
+  switch i64 %kind, label %of_block [ i64 {CLUSTER_ARRIVE}, label %cluster_arrive i64 {CLUSTER_WAIT}, label %cluster_wait ]
+cluster_arrive:
+  %c_lanes = call i64 @ww_get(ptr %warp, i64 {WARP["barrier_lanes"]})
+  %c_before = call i64 @ww_get(ptr %warp, i64 {WARP["cluster_arrived"]})
+  %c_now = or i64 %c_before, %c_lanes
+  call void @ww_put(ptr %warp, i64 {WARP["cluster_arrived"]}, i64 %c_now)
+  call void @ww_put(ptr %save, i64 {STATE_AT}, i64 0)
+  ret void
+cluster_wait:
+  ; Whose arrival has been taken back is past the barrier already.
+  %w_lanes = call i64 @ww_get(ptr %warp, i64 {WARP["barrier_lanes"]})
+  %w_arrived = call i64 @ww_get(ptr %warp, i64 {WARP["cluster_arrived"]})
+  %w_both = and i64 %w_lanes, %w_arrived
+  %w_passes = icmp eq i64 %w_both, 0
+  %w_state = select i1 %w_passes, i64 0, i64 4
+  call void @ww_put(ptr %save, i64 {STATE_AT}, i64 %w_state)
+  ret void
+of_block:
   %id0 = call i64 @ww_get(ptr %warp, i64 {WARP["barrier_id"]})
   %id = and i64 %id0, 15
   %arriving64 = call i64 @ww_get(ptr %warp, i64 {WARP["barrier_lanes"]})
@@ -379,7 +591,8 @@ end:
   ret void
 }}
 
-; Run one block as far as it goes: -1 it ended, -2 it only yields, else the status that stops the launch.
+; Run one block as far as it goes: -1 it ended, -2 it only yields, -3 it waits for its cluster, else the status that stops
+; the launch.
 ; A round gives every warp that can run a turn.  Mostly all of them come to the same barrier or end: then nobody counts
 ; who has arrived (march), and the next round follows.  At anything else those before are counted, and the round goes on.
 define internal i64 @ww_turn(ptr %l, ptr %w, ptr %block) noinline {{
@@ -546,9 +759,24 @@ judge2:
   br i1 %progress, label %round, label %judge3
 judge3:
   %ran = load i1, ptr %ran_p
-  br i1 %ran, label %yields, label %deadlock
+  br i1 %ran, label %yields, label %blocked
 yields:
   ret i64 -2
+blocked:
+  %b_n = phi i64 [ 0, %judge3 ], [ %b_n1, %blocked_next ]
+  %b_off = mul i64 %b_n, %warp_bytes
+  %b_warp = getelementptr i8, ptr %warps, i64 %b_off
+  %b_save_i = call i64 @ww_get(ptr %b_warp, i64 {WARP["spill"]})
+  %b_save = inttoptr i64 %b_save_i to ptr
+  %b_state = call i64 @ww_get(ptr %b_save, i64 {STATE_AT})
+  %b_waits = icmp eq i64 %b_state, 4
+  br i1 %b_waits, label %for_cluster, label %blocked_next
+for_cluster:
+  ret i64 -3
+blocked_next:
+  %b_n1 = add i64 %b_n, 1
+  %b_more = icmp ult i64 %b_n1, %count
+  br i1 %b_more, label %blocked, label %deadlock
 deadlock:
   %first_warp = ptrtoint ptr %warps to i64
   call void @ww_put(ptr %w, i64 {WORKSPACE["outcome_warp"]}, i64 %first_warp)
@@ -613,6 +841,7 @@ define i64 @ww_run_blocks(ptr %l, ptr %w, i64 %first, i64 %count) noinline {{
   %turns = alloca i64
   %left = alloca i1
   %fruit = alloca i1
+  %awake = alloca i1
   store i64 %first, ptr %own
   store i64 0, ptr %active
   store i64 0, ptr %turns
@@ -624,6 +853,8 @@ define i64 @ww_run_blocks(ptr %l, ptr %w, i64 %first, i64 %count) noinline {{
   %slot_bytes = call i64 @ww_get(ptr %w, i64 {WORKSPACE["slot_bytes"]})
   %base_i = call i64 @ww_get(ptr %w, i64 {WORKSPACE["slot_base"]})
   %cancel_p = getelementptr i8, ptr %l, i64 {LAUNCH["cancel"]}
+  %cluster = call i64 @ww_get(ptr %l, i64 {LAUNCH["cluster_count"]})
+  %single = icmp eq i64 %cluster, 1
   br label %begin
 begin:
   %cancel = load atomic i64, ptr %cancel_p monotonic, align 8
@@ -636,7 +867,8 @@ need:
   %t = load i64, ptr %turns
   %idle = icmp eq i64 %a, 0
   %spun = icmp uge i64 %t, {ROUNDS_BEFORE_NEXT_BLOCK}
-  %room = icmp ult i64 %a, %slots
+  %a_then = add i64 %a, %cluster
+  %room = icmp ule i64 %a_then, %slots
   %wants0 = or i1 %idle, %spun
   %wants1 = and i1 %wants0, %room
   %more_left = load i1, ptr %left
@@ -652,10 +884,14 @@ no_more:
   br label %have
 admit:
   %slot_p = getelementptr i64, ptr %order, i64 %a
+  store i64 %a_then, ptr %active
+  br i1 %single, label %admit_one, label %admit_all
+admit_one:
   %slot = load i64, ptr %slot_p
   call void @ww_admit(ptr %l, ptr %w, i64 %slot, i64 %number)
-  %a_more = add i64 %a, 1
-  store i64 %a_more, ptr %active
+  br label %have
+admit_all:
+  call void @ww_admit_cluster(ptr %l, ptr %w, ptr %slot_p, i64 %number)
   br label %have
 have:
   %a_now = load i64, ptr %active
@@ -668,6 +904,7 @@ done:
   ret i64 0
 pass:
   store i1 false, ptr %fruit
+  store i1 false, ptr %awake
   br label %each
 each:
   %i = phi i64 [ 0, %pass ], [ %i_next, %each_done ]
@@ -681,15 +918,27 @@ turn:
   %at = add i64 %base_i, %far
   %block = inttoptr i64 %at to ptr
   %r = call i64 @ww_turn(ptr %l, ptr %w, ptr %block)
-  switch i64 %r, label %stop [ i64 -1, label %ended i64 -2, label %stay ]
+  switch i64 %r, label %stop [ i64 -1, label %ended i64 -2, label %spins i64 -3, label %waits ]
+spins:
+  store i1 true, ptr %awake
+  br label %waits
+waits:
+  %freed = call i1 @ww_release_cluster(ptr %l, ptr %w, ptr %block)
+  br i1 %freed, label %rouse, label %stay
+rouse:
+  store i1 true, ptr %awake
+  store i1 true, ptr %fruit
+  br label %stay
 stay:
   %i_stay = add i64 %i, 1
   br label %each_done
 ended:
   store i1 true, ptr %fruit
   call void @ww_collect(ptr %w, ptr %block)
+  call void @ww_leave(ptr %l, ptr %block)
   %next_left = load i1, ptr %left
-  br i1 %next_left, label %replace, label %remove
+  %replaced = and i1 %next_left, %single
+  br i1 %replaced, label %replace, label %remove
 replace:
   %next_number = call i64 @ww_next(ptr %w, ptr %own, i64 %end)
   %next_none = icmp slt i64 %next_number, 0
@@ -719,7 +968,21 @@ stop:
   ret i64 %r
 pass_done:
   %fruitful = load i1, ptr %fruit
-  br i1 %fruitful, label %reset, label %fruitless
+  br i1 %fruitful, label %reset, label %judge
+judge:
+  %some_awake = load i1, ptr %awake
+  br i1 %some_awake, label %fruitless, label %deadlock
+deadlock:
+  ; Every resident block waits at its cluster's barrier.
+  %d_slot = load i64, ptr %order
+  %d_far = mul i64 %d_slot, %slot_bytes
+  %d_at = add i64 %base_i, %d_far
+  %d_block = inttoptr i64 %d_at to ptr
+  %d_warps = call i64 @ww_get(ptr %d_block, i64 {BLOCK["warps"]})
+  call void @ww_put(ptr %w, i64 {WORKSPACE["outcome_block"]}, i64 %d_at)
+  call void @ww_put(ptr %w, i64 {WORKSPACE["outcome_warp"]}, i64 %d_warps)
+  call void @ww_collect(ptr %w, ptr %d_block)
+  ret i64 {int(Status.DEADLOCK)}
 reset:
   store i64 0, ptr %turns
   br label %begin

@@ -5,8 +5,20 @@ Functions of the module that all kernels share (``library.py``), as LLVM text.
 
 from __future__ import annotations
 
-from warpwright.engine.abi import BLOCK, LAUNCH, LOCAL_WINDOW, SHARED_WINDOW, WARP, WINDOW_BYTES, FaultKind
+from warpwright.engine.abi import (
+    BLOCK,
+    LAUNCH,
+    LOCAL_WINDOW,
+    SHARED_OFFSETS,
+    SHARED_RANK_SHIFT,
+    SHARED_WINDOW,
+    WARP,
+    WINDOW_BYTES,
+    FaultKind,
+)
 from warpwright.engine.jit.texts import copy_value, each_lane
+
+SHARED_WINDOW_BYTES = 1 << 32
 
 RESOLVE = f"""
 ; Host address of one lane's access, 0 at fault.  %kind: FaultKind; %offset: the address within its space;
@@ -17,24 +29,56 @@ define internal i64 @ww_resolve(ptr %warp, ptr %site, i64 %address, i32 %lane, i
   %less = sub i64 %size, 1
   store i64 4, ptr %step
   store i64 %address, ptr %offset
-  switch i32 %space, label %global [ i32 1, label %generic i32 2, label %shared i32 3, label %local ]
+  %block_p = getelementptr i8, ptr %warp, i64 {WARP["block"]}
+  %own = load ptr, ptr %block_p
+  switch i32 %space, label %global [ i32 1, label %generic i32 2, label %own_shared i32 3, label %local ]
+own_shared:
+  ; In a cluster, the rank that the address of a block's own memory may carry counts for nothing.
+  %launch_s_p = getelementptr i8, ptr %warp, i64 {WARP["launch"]}
+  %launch_s = load ptr, ptr %launch_s_p
+  %count_s_p = getelementptr i8, ptr %launch_s, i64 {LAUNCH["cluster_count"]}
+  %count_s = load i64, ptr %count_s_p
+  %alone = icmp eq i64 %count_s, 1
+  %without_rank = and i64 %address, {SHARED_OFFSETS}
+  %own_offset = select i1 %alone, i64 %address, i64 %without_rank
+  br label %shared
 generic:
   %in_shared = sub i64 %address, {SHARED_WINDOW}
-  %is_shared = icmp ult i64 %in_shared, {WINDOW_BYTES}
-  br i1 %is_shared, label %shared, label %not_shared
+  %is_shared = icmp ult i64 %in_shared, {SHARED_WINDOW_BYTES}
+  br i1 %is_shared, label %of_cluster, label %not_shared
+of_cluster:
+  %rank = lshr i64 %in_shared, {SHARED_RANK_SHIFT}
+  %in_block = and i64 %in_shared, {SHARED_OFFSETS}
+  %launch_c_p = getelementptr i8, ptr %warp, i64 {WARP["launch"]}
+  %launch_c = load ptr, ptr %launch_c_p
+  %ranks_p = getelementptr i8, ptr %launch_c, i64 {LAUNCH["cluster_count"]}
+  %ranks = load i64, ptr %ranks_p
+  %known = icmp ult i64 %rank, %ranks
+  br i1 %known, label %member, label %no_member
+no_member:
+  store i32 {int(FaultKind.NO_SUCH_BLOCK)}, ptr %kind
+  ret i64 0
+member:
+  %members = getelementptr i8, ptr %own, i64 {BLOCK["cluster_blocks"]}
+  %member_p = getelementptr ptr, ptr %members, i64 %rank
+  %named = load ptr, ptr %member_p
+  %ended = icmp eq ptr %named, null
+  br i1 %ended, label %has_exited, label %shared
+has_exited:
+  store i32 {int(FaultKind.BLOCK_HAS_EXITED)}, ptr %kind
+  ret i64 0
 not_shared:
   %in_local = sub i64 %address, {LOCAL_WINDOW}
   %is_local = icmp ult i64 %in_local, {WINDOW_BYTES}
   br i1 %is_local, label %local, label %global
 shared:
-  %s = phi i64 [ %address, %0 ], [ %in_shared, %generic ]
+  %s = phi i64 [ %own_offset, %own_shared ], [ %in_block, %member ]
+  %block = phi ptr [ %own, %own_shared ], [ %named, %member ]
   store i64 %s, ptr %offset
   %s_low = and i64 %s, %less
   %s_wrong = icmp ne i64 %s_low, 0
   br i1 %s_wrong, label %misaligned, label %shared_check
 shared_check:
-  %block_p = getelementptr i8, ptr %warp, i64 {WARP["block"]}
-  %block = load ptr, ptr %block_p
   %total_p = getelementptr i8, ptr %block, i64 {BLOCK["shared_bytes"]}
   %total = load i64, ptr %total_p
   %s_end = add i64 %s, %size

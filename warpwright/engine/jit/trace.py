@@ -13,7 +13,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from warpwright.engine.abi import LOCAL_WINDOW, SHARED_WINDOW, TAG_AFFINE, TAG_BLOCK, TAG_GATHER, TAG_PATTERN
+from warpwright.engine.abi import (
+    BULK_WORDS,
+    LOCAL_WINDOW,
+    SHARED_WINDOW,
+    TAG_AFFINE,
+    TAG_BLOCK,
+    TAG_BULK,
+    TAG_GATHER,
+    TAG_PATTERN,
+)
 from warpwright.engine.jit.function import FunctionWriter, Val
 from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, UNSET_KIND, WIDTH
 from warpwright.isa.ops import Access
@@ -153,6 +162,16 @@ def record_access(w: FunctionWriter, address: Val, access: Access | TextureAcces
     if not affine:
         table = w.table(("distances", tuple(offsets)), "i64", offsets, LANES)
         _put(w, Word("", f"ptrtoint (ptr {table} to i64)"))
+
+
+def record_bulk(w: FunctionWriter, lanes: str) -> str:
+    """The record of a bulk copy, filled in where it is carried out: where it lies, or null."""
+    if not (w.trace and w.recording):
+        return "null"
+    place = w.field(w.trace_at, 8 * w.trace_words) if w.trace_words else w.trace_at
+    _put(w, _head(w, lanes, TAG_BULK << 60))
+    w.trace_words += BULK_WORDS - 1
+    return place
 
 
 def words_ahead(words: int, before: Sequence[int], forced: bool) -> tuple[bool, int]:

@@ -34,7 +34,7 @@ class WarpState:
 
     warp_in_block: int
     state: str
-    """running | barrier | exited | stuck."""
+    """running | barrier | exited | stuck | cluster."""
     words: Words = field(repr=False)
     groups: list[Group] = field(default_factory=list)
     """Where its lanes stand, when no warp will ever end."""
@@ -45,7 +45,7 @@ class WarpState:
 
     def stand(self, standing: Standing, save: npt.NDArray[Any]) -> None:
         """Tell where the lanes stand; ``save`` is the warp's save area."""
-        if self.state == "barrier":
+        if self.state in ("barrier", "cluster"):
             self.groups = [Group("barrier", self["fault_instruction"], self["barrier_lanes"])]
         else:
             self.groups = standing.groups(save, self["resume"], self["lanes"], self["exited"])
@@ -177,7 +177,7 @@ class Workspace:
         for n in range(self.warps):
             words = _view(at + n * stride, WARP.size_bytes).copy()
             save = _view(int(words[WARP.slot("spill")]), 64)
-            state = ("running", "barrier", "exited", "stuck")[int(save[STATE_AT // 8])]
+            state = ("running", "barrier", "exited", "stuck", "cluster")[int(save[STATE_AT // 8])]
             warp = WarpState(n, state, words)
             if outcome.status is Status.STANDSTILL:
                 save = _view(warp["spill"], self.kernel.spill_bytes)

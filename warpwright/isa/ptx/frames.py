@@ -73,7 +73,9 @@ def make_frame(function: Function, parameter_base: int) -> Frame:
     """Place everything but shared variables."""
     frame = Frame(function)
     if function.is_kernel:
-        for variable, offset in zip(function.prototype.parameters, kernel_parameters(function), strict=True):
+        for variable, offset in zip(
+            function.prototype.parameters, kernel_parameters(function, parameter_base), strict=True
+        ):
             frame.places[variable.name] = Storage("param", parameter_base + offset)
     else:
         offsets, frame.size_bytes = signature(function.prototype)
@@ -86,11 +88,11 @@ def make_frame(function: Function, parameter_base: int) -> Frame:
     return frame
 
 
-def kernel_parameters(function: Function) -> list[int]:
-    """Offsets of a kernel's parameters from the start of the parameter area."""
+def kernel_parameters(function: Function, parameter_base: int) -> list[int]:
+    """Offsets of a kernel's parameters from the start of the parameter area, whose place counts for their alignment."""
     offset, places = 0, []
     for variable in function.prototype.parameters:
-        offset = align(offset, variable.align)
+        offset = align(parameter_base + offset, variable.align) - parameter_base
         places.append(offset)
         offset += variable.size_bytes
     return places

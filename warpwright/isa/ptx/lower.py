@@ -69,6 +69,7 @@ from warpwright.isa.ptx.syntax import (
 from warpwright.isa.services import ENDING, RESULT_BYTES, SERVICES
 
 STEP_BYTES = 16
+PARAMETER_WINDOW = 0x198
 PARAMETER_BASE = {7: 0x160, 8: 0x160, 9: 0x210}
 """Where parameters start in constant bank 0, by major compute capability; as compiled code has it."""
 CONSTANT_WINDOW = {7: 0x50, 8: 0x50, 9: 0xD0}
@@ -200,6 +201,8 @@ class Assembler:
             CONSTANT_WINDOW[major],
             WORKSPACE[major],
             function.targets,
+            PARAMETER_WINDOW if major >= 9 else None,
+            PARAMETER_BASE[major],
         )
         return Unit(function, frame, context)
 
@@ -512,7 +515,7 @@ class Assembler:
         parameters = [
             Parameter(n, offset, variable.size_bytes)
             for n, (variable, offset) in enumerate(
-                zip(kernel.prototype.parameters, kernel_parameters(kernel), strict=True)
+                zip(kernel.prototype.parameters, kernel_parameters(kernel, PARAMETER_BASE[major]), strict=True)
             )
         ]
         size = max((p.offset_bytes + p.size_bytes for p in parameters), default=0)
@@ -535,6 +538,15 @@ class Assembler:
             barriers=self.barriers(),
             max_threads_per_block=min(limit, 1024),
             services=tuple(self.services),
+            facts={"parameter window": self.takes_parameter_addresses()},
+        )
+
+    def takes_parameter_addresses(self) -> bool:
+        """Whether code makes generic addresses of the kernel's parameters, which then must lie in memory."""
+        statements = (s for unit in self.units.values() for s in unit.function.statements)
+        return any(
+            isinstance(s, Instruction) and s.opcode == "cvta" and any(m.startswith("param") for m in s.modifiers)
+            for s in statements
         )
 
     def depth(self, name: str, frames: Mapping[str, int], above: tuple[str, ...]) -> int:

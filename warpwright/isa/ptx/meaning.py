@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from warpwright.isa.ops import Builder, Op, Value
+from warpwright.isa.ops import FIRST_CLUSTERS, SHARED_RANK_SHIFT, Builder, Op, Value
 from warpwright.isa.ptx.specials import SPECIALS, WIDE
 from warpwright.isa.ptx.syntax import (
     BITS,
@@ -72,6 +72,10 @@ class Context:
     workspace_bytes: tuple[int, int] = (0x8C, 0x90)
     """Offsets in bank 0 of the grid barrier's workspace address, upper and lower word."""
     targets: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    parameter_window_bytes: int | None = None
+    """Offset in bank 0 of the generic address of the kernel's parameters, on chips that have it."""
+    parameter_base_bytes: int = 0
+    """Offset in bank 0 of the parameters."""
 
 
 class Emitter(Builder):
@@ -179,7 +183,11 @@ class Emitter(Builder):
             return self.op("const", "i64", attr=Place(o.name))
         if storage.space == "local":
             return self.zext(self.frame(storage.offset + o.offset), "i64")
-        return self.const(storage.offset + o.offset, "i64")
+        at = self.const(storage.offset + o.offset, "i64")
+        if storage.space != "shared" or self.arch < FIRST_CLUSTERS:
+            return at
+        rank = self.op("special", "i32", attr="cluster_ctaid")
+        return self.add(at, self.zext(self.shl(rank, self.const(SHARED_RANK_SHIFT)), "i64"))
 
     def frame(self, offset: int) -> Value:
         """The local address (i32) of a byte of the frame."""

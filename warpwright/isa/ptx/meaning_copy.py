@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from warpwright.isa.mbarrier import change
 from warpwright.isa.ops import Access, Value
 from warpwright.isa.ptx.meaning import Emitter, meaning, unsupported
-from warpwright.isa.ptx.meaning_mbarrier import arrive
+from warpwright.isa.ptx.meaning_bulk import copy as copy_in_bulk
 from warpwright.isa.ptx.meaning_memory import WORDS, cache_of, check, locate, offset_by, read, space_of, split_words
 from warpwright.isa.ptx.syntax import Immediate, Instruction, Register
 
@@ -15,7 +16,10 @@ def cp(i: Instruction, b: Emitter) -> None:
     if i.modifiers[:2] == ("async", "mbarrier"):
         copies_arrive(i, b)
         return
-    if not i.modifiers or i.modifiers[0] != "async" or "bulk" in i.modifiers:
+    if "bulk" in i.modifiers:
+        copy_in_bulk(i, b)
+        return
+    if not i.modifiers or i.modifiers[0] != "async":
         raise unsupported(f"{i.name}")
     check(i, "async", "commit_group", "wait_group", "wait_all")
     if any(m in i.modifiers for m in ("commit_group", "wait_group", "wait_all")):
@@ -58,4 +62,4 @@ def copies_arrive(i: Instruction, b: Emitter) -> None:
     check(i, "async", "mbarrier", "arrive", "noinc", "b64")
     if "noinc" in i.modifiers:
         space, at = locate(b, i.operands[0], space_of(i))
-        arrive(b, space, at, b.const(1, "i64"))
+        change(b, space, at, b.const(1, "i64"), None)

@@ -7,6 +7,7 @@ them lie in the frame, in local memory.
 
 from __future__ import annotations
 
+from warpwright.isa.mbarrier import change
 from warpwright.isa.ops import Access, Value
 from warpwright.isa.ptx.meaning import (
     Emitter,
@@ -22,8 +23,9 @@ from warpwright.isa.ptx.syntax import BITS, Address, Instruction, Operand, Regis
 
 SPACES = {
     **{s: s for s in ("global", "shared", "local", "const", "param")},
-    **{"shared::cta": "shared", "shared::cluster": "shared", "param::entry": "param", "param::func": "param"},
+    **{"shared::cta": "shared", "shared::cluster": "cluster", "param::entry": "param", "param::func": "param"},
 }
+"""State spaces of PTX by modifier; ``cluster`` is reached by generic addresses."""
 ORDERS = ("weak", "volatile", "relaxed", "acquire", "release", "acq_rel", "sc", "mmio")
 SCOPES = ("cta", "gpu", "sys", "cluster")
 CACHE = ("ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc")
@@ -74,6 +76,8 @@ def locate(b: Emitter, o: Operand, space: str) -> tuple[str, Value]:
         space = {"const": "const3", "param": "const0"}.get(storage.space, storage.space)
     if storage is not None and storage.space == "local":
         return space, b.frame(storage.offset + o.offset)
+    if space == "cluster":
+        return "generic", generic_of(b, b.trunc(shared_value(b, o), "i32"))
     wide = space in ("global", "generic")
     kind = "i64" if wide else "i32"
     if storage is not None:
@@ -85,6 +89,32 @@ def locate(b: Emitter, o: Operand, space: str) -> tuple[str, Value]:
     value = b.source(o.base, f"b{BITS[type]}")
     value = b.zext(value, "i64") if wide else b.trunc(value, "i32") if BITS[type] == 64 else value
     return space, b.add(value, b.const(o.offset, kind)) if o.offset else value
+
+
+def shared_value(b: Emitter, o: Address) -> Value:
+    """The shared address (i64) that a register or a variable with a displacement names, its block's rank included."""
+    if isinstance(o.base, Symbol):
+        return b.address_of(Symbol(o.base.name, o.offset + o.base.offset))
+    if o.base is None:
+        return b.const(o.offset, "i64")
+    _, type = b.lookup(o.base)
+    value = b.zext(b.trunc(b.source(o.base, f"b{BITS[type]}"), "i32"), "i64")
+    return b.add(value, b.const(o.offset, "i64")) if o.offset else value
+
+
+def generic_of(b: Emitter, at: Value) -> Value:
+    """The generic address (i64) of a shared address (i32) of any block of the cluster."""
+    low, high = (b.op("special", "i32", attr=f"shared_window_{half}") for half in ("lo", "hi"))
+    return b.add(b.zext(at, "i64"), b.op("pack64", "i64", low, high))
+
+
+def shared(b: Emitter, o: Operand) -> Value:
+    """A shared address (i32) with its block's rank, from ``[…]`` or a register."""
+    if isinstance(o, Register | Symbol):
+        o = Address(o)
+    if not isinstance(o, Address):
+        raise unsupported("an operand that is no address")
+    return b.trunc(shared_value(b, o), "i32")
 
 
 def offset_by(b: Emitter, at: Value, count: int) -> Value:
@@ -159,9 +189,10 @@ def parts(b: Emitter, word: Value, size: int, count: int) -> list[Value]:
 
 @meaning("st")
 def st(i: Instruction, b: Emitter) -> None:
-    check(i, "async")
+    check(i, "async", "mbarrier::complete_tx::bytes")
     if "async" in i.modifiers:
-        raise unsupported("st.async")
+        store_async(i, b)
+        return
     type = type_of(i)
     o, d, *_ = i.operands
     count = next((VECTORS[m] for m in i.modifiers if m in VECTORS), 1)
@@ -225,9 +256,10 @@ OPERATIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor", "exch", "ca
 
 @meaning("atom", "red")
 def atom(i: Instruction, b: Emitter) -> None:
-    check(i, "noftz", "async", *OPERATIONS)
+    check(i, "noftz", "async", "mbarrier::complete_tx::bytes", *OPERATIONS)
     if "async" in i.modifiers:
-        raise unsupported(f"{i.name}")
+        reduce_async(i, b)
+        return
     type = type_of(i)
     operands = list(i.operands)
     d = operands.pop(0) if i.opcode == "atom" else None
@@ -308,6 +340,28 @@ def half_add(b: Emitter, space: str, at: Value, name: str, type: str, value: Ope
     operand = b.select(upper, b.or_(b.shl(x, b.const(16)), b.const(0x8000)), b.or_(x, b.const(0x80000000)))
     old = b.op("atomic", "i32", word, operand, attr=Access(space, 4, space != "shared", f"fadd_{type}x2", f"{type}x2"))
     return b.trunc(b.select(upper, b.lshr(old, b.const(16)), old), "i16")
+
+
+def store_async(i: Instruction, b: Emitter) -> None:
+    """st.async: a store to a block of the cluster that completes its bytes at an mbarrier."""
+    o, value, barrier = i.operands
+    type = type_of(i)
+    items: tuple[Operand, ...] = value.items if isinstance(value, Vector) else (value,)
+    values = [b.source(item, f"b{BITS[type]}") for item in items]
+    parts = values if BITS[type] == 32 else [w for v in values for w in b.high_low(v)]
+    write_words(b, i, "generic", generic_of(b, shared(b, o)), parts)
+    change(b, "generic", generic_of(b, shared(b, barrier)), None, b.const(-4 * len(parts), "i64"))
+
+
+def reduce_async(i: Instruction, b: Emitter) -> None:
+    """red.async: the same with an atomic operation."""
+    o, value, barrier = i.operands
+    type = type_of(i)
+    size = BITS[type] // 8
+    operation, kind = operation_of(next(m for m in i.modifiers if m in OPERATIONS), type, "shared")
+    how = Access("generic", size, True, operation, kind)
+    b.op("atomic", f"i{8 * size}", generic_of(b, shared(b, o)), b.source(value, f"b{8 * size}"), attr=how)
+    change(b, "generic", generic_of(b, shared(b, barrier)), None, b.const(-size, "i64"))
 
 
 # --- fences and hints -----------------------------------------------------------------------------

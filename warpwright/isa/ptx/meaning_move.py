@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from warpwright.isa.nans import keep_nan
-from warpwright.isa.ops import Value
+from warpwright.isa.ops import SHARED_RANK_SHIFT, Value
 from warpwright.isa.ptx.meaning import (
     Emitter,
     half,
@@ -40,7 +40,7 @@ def mov(i: Instruction, b: Emitter) -> None:
         mov128(b, i)
         return
     if isinstance(o, Special) and type == "pred":
-        b.result(d, b.const(0, "i1"))  # %is_explicit_cluster
+        b.result(d, b.icmp("ne", b.special(o.name, 32), b.const(0)))  # %is_explicit_cluster
         return
     b.result(d, b.source(o, type))
 
@@ -279,6 +279,12 @@ def window(b: Emitter, space: str) -> Value:
     space = space.split("::")[0]
     if space == "const":
         return b.op("load_const", "i64", b.const(b.context.constant_window_bytes), attr=(0, 8))
+    if space == "param":
+        if b.context.parameter_window_bytes is None:
+            raise unsupported("generic addresses of kernel parameters")
+        # A parameter's own address counts from the constant bank's start.
+        first = b.op("load_const", "i64", b.const(b.context.parameter_window_bytes), attr=(0, 8))
+        return b.sub(first, b.const(b.context.parameter_base_bytes, "i64"))
     low, high = (b.op("special", "i32", attr=f"{space}_window_{part}") for part in ("lo", "hi"))
     return b.op("pack64", "i64", low, high)
 
@@ -294,8 +300,6 @@ def cvta(i: Instruction, b: Emitter) -> None:
     type = only_types(i, "u64", "u32")
     d, o = i.operands
     space = space_of(i)
-    if space.startswith("param"):
-        raise unsupported("generic addresses of kernel parameters")
     address = b.zext(b.source(o, type), "i64")
     if space != "global":
         base = window(b, space)
@@ -304,6 +308,8 @@ def cvta(i: Instruction, b: Emitter) -> None:
 
 
 WINDOW_BYTES = 1 << 24
+CLUSTER_BYTES = 1 << 32
+"""Of the window of shared memory of all blocks of a cluster."""
 
 
 @meaning("isspacep")
@@ -314,9 +320,13 @@ def isspacep(i: Instruction, b: Emitter) -> None:
     space = space_of(i)
 
     def inside(of: str) -> Value:
-        return b.icmp("ult", b.sub(address, window(b, of)), b.const(WINDOW_BYTES, "i64"))
+        size = CLUSTER_BYTES if of.startswith("shared") else WINDOW_BYTES
+        return b.icmp("ult", b.sub(address, window(b, of)), b.const(size, "i64"))
 
-    if space == "global":
+    if space in ("shared", "shared::cta"):
+        own = b.icmp("eq", rank_of(b, b.trunc(address, "i32")), b.op("special", "i32", attr="cluster_ctaid"))
+        b.result(d, b.and_(inside("shared"), own))
+    elif space == "global":
         b.result(d, b.not_(b.or_(inside("shared"), inside("local"))))
     elif space.startswith(("shared", "local")):
         b.result(d, inside(space))
@@ -324,15 +334,27 @@ def isspacep(i: Instruction, b: Emitter) -> None:
         raise unsupported(f"isspacep.{space}")
 
 
+def rank_of(b: Emitter, low: Value) -> Value:
+    """Rank of the block that a shared address (i32, or the lower word of a generic one) names."""
+    return b.lshr(low, b.const(SHARED_RANK_SHIFT))
+
+
 @meaning("mapa")
 def mapa(i: Instruction, b: Emitter) -> None:
-    """Without clusters the only block is one's own, at the same address."""
+    """The same place in the shared memory of another block of the cluster."""
     only(i, "shared::cluster")
     type = only_types(i, "u32", "u64")
-    b.result(i.operands[0], b.source(i.operands[1], type))
+    d, o, rank = i.operands
+    address = b.source(o, type)
+    low = b.trunc(address, "i32") if type == "u64" else address
+    offset = b.and_(low, b.const((1 << SHARED_RANK_SHIFT) - 1))
+    named = b.or_(offset, b.shl(b.source(rank, "u32"), b.const(SHARED_RANK_SHIFT)))
+    b.result(d, named if type == "u32" else b.op("pack64", "i64", named, b.op("extract", "i32", address, attr=1)))
 
 
 @meaning("getctarank")
 def getctarank(i: Instruction, b: Emitter) -> None:
     only(i, "shared::cluster")
-    b.result(i.operands[0], b.const(0))
+    type = only_types(i, "u32", "u64")
+    address = b.source(i.operands[1], type)
+    b.result(i.operands[0], rank_of(b, b.trunc(address, "i32") if type == "u64" else address))

@@ -105,9 +105,8 @@ def bar(i: Instruction, b: Emitter) -> None:
         b.op("warpsync", "void", b.source(operands[0], "b32"), attr="collective")
         return
     if "cluster" in i.modifiers:
-        # A cluster is one block here: arriving does nothing, waiting gathers the block.
-        if "wait" in i.modifiers:
-            b.op("barrier", "void", b.const(0), b.const(0), attr="sync")
+        how = "cluster_wait" if "wait" in i.modifiers else "cluster_arrive"
+        b.op("barrier", "void", b.const(0), b.const(0), attr=how)
         return
     if "red" in i.modifiers:
         d, number, *rest = operands

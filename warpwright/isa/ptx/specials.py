@@ -1,6 +1,6 @@
 """Predefined registers (PTX ISA, chapter 10) as special registers of the common operations.
 
-A launch without clusters is one cluster for each block, as the manual defines it.
+A launch without clusters is one of clusters of one block, as the manual defines it.
 """
 
 from __future__ import annotations
@@ -9,11 +9,10 @@ AXES = ("x", "y", "z")
 
 SPECIALS: dict[str, str | int] = {
     **{f"{name}.{axis}": f"{name}.{axis}" for name in ("tid", "ntid", "ctaid", "nctaid") for axis in AXES},
-    **{f"clusterid.{axis}": f"ctaid.{axis}" for axis in AXES},
-    **{f"nclusterid.{axis}": f"nctaid.{axis}" for axis in AXES},
-    **{f"cluster_ctaid.{axis}": 0 for axis in AXES},
-    **{f"cluster_nctaid.{axis}": 1 for axis in AXES},
-    **{"cluster_ctarank": 0, "cluster_nctarank": 1, "is_explicit_cluster": 0},
+    **{f"{name}.{axis}": f"{name}.{axis}" for name in ("clusterid", "nclusterid") for axis in AXES},
+    **{f"{name}.{axis}": f"{name}.{axis}" for name in ("cluster_ctaid", "cluster_nctaid") for axis in AXES},
+    **{"cluster_ctarank": "cluster_ctaid", "cluster_nctarank": "cluster_nctaid"},
+    **{"is_explicit_cluster": "is_explicit_cluster"},
     **{name: name for name in ("laneid", "warpid", "nwarpid", "smid", "nsmid", "gridid")},
     **{f"lanemask_{relation}": f"lanemask_{relation}" for relation in ("eq", "lt", "le", "gt", "ge")},
     **{"clock": "clock_lo", "clock_hi": "clock_hi", "clock64": "clock"},

@@ -24,6 +24,7 @@ from functools import cache, lru_cache
 
 from warpwright.isa.program import PT, Instruction, Kind, Operand
 from warpwright.isa.sass import (
+    tables_bulk,
     tables_control,
     tables_convert,
     tables_float,
@@ -42,6 +43,7 @@ ARCHES = (70, 72, 75, 80, 86, 87, 89, 90)
 WORD_BYTES = 16
 
 ROWS: tuple[Row, ...] = (
+    *tables_bulk.ROWS,
     *tables_integer.ROWS,
     *tables_float.ROWS,
     *tables_convert.ROWS,
@@ -82,7 +84,6 @@ NOT_MODELLED: dict[str, tuple[int, ...]] = {
         *range(0xB97, 0xB9E),
         *range(0xF97, 0xF9E),
     ),
-    "the bulk copies (UBLKCP, UTMALDG; cp.async.bulk)": (*range(0x3B4, 0x3BD), 0x5B4, 0x5B8, 0x9B7, 0x9B9),
 }
 """Opcode bits (as nvdisasm reads them) of whole families that the tables leave out, for an error that names them."""
 

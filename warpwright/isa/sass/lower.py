@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from warpwright.isa.ops import Lowered, Op, verify
 from warpwright.isa.program import PT, RZ, Instruction, Kind, Operand, Program
 from warpwright.isa.sass import (  # noqa: F401  (importing a meaning module fills the table)
+    meaning_bulk,
     meaning_control,
     meaning_convert,
     meaning_float,
@@ -60,7 +61,7 @@ def lower_instruction(i: Instruction, arch: int, code_base: int = 0, exclusive: 
             return Lowered([])
         guard = ("pred" if i.guard.kind is Kind.PREDICATE else "upred", i.guard.index, i.guard.invert)
     known(i, emitter)
-    within = i.opcode == "BRA" and bool({"DIV", "CONV"} & set(i.modifiers))  # its meaning takes the guard itself
+    within = i.opcode == "BRA" and bool({"DIV", "CONV", "ANY"} & set(i.modifiers))  # its meaning takes the guard itself
     return Lowered(emitter.ops, None if within else guard)
 
 

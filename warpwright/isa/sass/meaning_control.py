@@ -42,7 +42,7 @@ def target_of(i: Instruction) -> int:
 
 @meaning("BRA")
 def BRA(i: Instruction, b: Emitter) -> None:
-    only(i, "U", "DIV", "CONV", "INC", "DEC", "NODEC")
+    only(i, "U", "DIV", "CONV", "ANY", "INC", "DEC", "NODEC")
     holds = conditions(b, i)
     if "DIV" in i.modifiers or "CONV" in i.modifiers:
         guard = b.const(1, "i1") if i.guard is None else predicate(b, i.guard)
@@ -53,6 +53,10 @@ def BRA(i: Instruction, b: Emitter) -> None:
         relation = "ne" if "DIV" in i.modifiers else "eq"
         # The guard takes part in what is compared, not in who branches: all threads that are here go one way.
         holds.append(b.icmp(relation, b.op("ballot", "i32", guard), value))
+    elif "ANY" in i.modifiers:
+        # All threads that are here branch when one of them would.
+        guard = b.const(1, "i1") if i.guard is None else predicate(b, i.guard)
+        holds.append(b.icmp("ne", b.op("ballot", "i32", guard), b.const(0)))
     while len(holds) > 1:
         holds.append(b.and_(holds.pop(), holds.pop()))
     b.op("branch", "void", *holds, attr=target_of(i))

@@ -10,7 +10,7 @@ Values of atomics are raw bits (i32 or i64) whatever the type that they are adde
 
 from __future__ import annotations
 
-from warpwright.isa.ops import Access, Value
+from warpwright.isa.ops import SHARED_RANK_SHIFT, Access, Value
 from warpwright.isa.program import RZ, Instruction, Kind, Operand
 from warpwright.isa.sass.meaning import (
     MEANINGS,
@@ -292,10 +292,14 @@ def QSPC(i: Instruction, b: Emitter) -> None:
     p, d, memory = i.operands
     at = address(b, memory, True)
     shared, local = (
-        b.icmp("ult", b.sub(at, window(b, space)), b.const(1 << 24, "i64")) for space in ("shared", "local")
+        b.icmp("ult", b.sub(at, window(b, space)), b.const(size, "i64"))
+        for space, size in (("shared", 1 << 32 if b.arch >= 90 else 1 << 24), ("local", 1 << 24))
     )
-    if "S" in i.modifiers or "D" in i.modifiers:
+    if "D" in i.modifiers or ("S" in i.modifiers and b.arch < 90):
         result = shared
+    elif "S" in i.modifiers:
+        rank = b.lshr(b.op("extract", "i32", at, attr=0), b.const(SHARED_RANK_SHIFT))
+        result = b.and_(shared, b.icmp("eq", rank, b.op("special", "i32", attr="cluster_ctaid")))
     elif "L" in i.modifiers:
         result = local
     else:

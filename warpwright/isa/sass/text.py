@@ -140,6 +140,8 @@ def _memory(operand: Operand, labels: Labels) -> str:
         parts.append(format_operand(operand.uniform))
     if operand.value or not parts:
         parts.append(hexadecimal(operand.value))
+    if operand.descriptor is not None and not operand.base and not operand.uniform:
+        return f"desc[{format_operand(operand.descriptor)}]"
     text = f"[{'+'.join(parts)}]"
     if operand.descriptor is not None:
         text = f"desc[{format_operand(operand.descriptor)}]{text}"

@@ -1,0 +1,144 @@
+"""Bulk copies, tensor maps and mbarriers in both engines, both front ends and in time; the cases that an H200 ran too."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import warpwright as ww
+from tests.bulk_cases import SOURCE, AddressOf, Case, MapOf, cases
+from warpwright.engine.tensor_map import TensorMap, TensorMapError, decode
+from warpwright.errors import IllegalInstructionError
+
+CASES = {case.name: case for case in cases()}
+TYPES = {"u1": 0, "u2": 1, "u4": 2, "i4": 3, "u8": 4, "f2": 6, "f4": 7, "f8": 8}
+
+
+def map_of(made: MapOf, address: int) -> TensorMap:
+    """The tensor map that a case asks for."""
+    a = made.hidden
+    rank = a.ndim
+    return TensorMap(
+        *(
+            address,
+            TYPES[a.dtype.str[1:]],
+            tuple(reversed(a.shape)),
+            tuple(a.strides[rank - 2 - n] for n in range(rank - 1)),
+        ),
+        *(tuple(reversed(made.box)), tuple(reversed(made.steps or (1,) * rank))),
+        *(
+            0,
+            {0: 0, 32: 1, 64: 2, 128: 3}[made.swizzle],
+            0,
+            made.fill,
+            made.lower,
+            made.upper,
+            made.channels,
+            made.pixels,
+        ),
+    )
+
+
+def run(gpu: ww.GPU, module: Any, case: Case) -> Any:
+    """Launch a case and check its result."""
+    arguments: list[Any] = []
+    tensors: dict[int, Any] = {}
+    for n, argument in enumerate(case.arguments):
+        if isinstance(argument, MapOf):
+            tensors[n] = gpu.array(argument.hidden)
+            made = map_of(argument, tensors[n].device_address())
+            made.check()
+            arguments.append(made.encode())
+        elif isinstance(argument, AddressOf):
+            tensors[n] = gpu.array(argument.hidden)
+            arguments.append(np.uint64(tensors[n].device_address()))
+        else:
+            arguments.append(argument.copy() if isinstance(argument, np.ndarray) else argument)
+    kernel = module[case.kernel]
+    launched = kernel.clustered(case.cluster) if case.cluster > 1 else kernel
+    done = launched[case.grid, case.block, case.shared](*arguments)
+    case.check([tensors[n].numpy() if n in tensors else a for n, a in enumerate(arguments)])
+    return done
+
+
+@pytest.fixture(scope="module", params=["sass-compiled", "sass-interpreter", "ptx-compiled"])
+def machine(request: Any) -> Any:
+    front, engine = request.param.split("-")
+    gpu = ww.GPU("h200", timing="off", engine=engine, front_end=front)
+    source = SOURCE if front == "sass" else SOURCE[: SOURCE.index('extern "C" __global__ void replaced')]
+    return gpu, gpu.compile(source, name="bulk.cu", options=("-arch=sm_90a",) if front == "sass" else ())
+
+
+RECORDED = json.loads((Path(__file__).parent / "data" / "tensor_maps.json").read_text())["maps"]
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_maps_are_those_of_the_driver_of_an_h200(name: str) -> None:
+    given, address, raw = (RECORDED[name][key] for key in ("arguments", "address", "bytes"))
+    fields = {key: tuple(v) if isinstance(v, list) else v for key, v in given.items() if key != "l2"}
+    made = TensorMap(
+        address=address, promotion=given.get("l2", 0), **{"box": (1,) * len(given["sizes"]), "upper": (), **fields}
+    )
+    made.check()
+    assert made.encode().hex() == raw
+    assert decode(made.encode()) == made
+
+
+BASE = TensorMap(1 << 20, 6, (1024, 512), (2048,), (64, 16), (1, 1))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"address": 8}, "no multiple of 16 bytes"),
+        ({"strides": (24,)}, "a stride of 24 bytes: it must be a multiple of 16 below 2\\*\\*40"),
+        ({"box": (257, 1)}, "a box of 257 elements along a dimension: it must be 1 to 256"),
+        ({"box": (4, 1)}, "the box's inner dimension has 8 bytes: they must be a multiple of 16"),
+        ({"box": (128, 1), "swizzle": 3}, "the box's inner dimension has 256 bytes, more than the swizzle's 128"),
+        ({"steps": (1, 9)}, "an element stride of 9: it must be 1 to 8"),
+    ],
+)
+def test_maps_that_cannot_be(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(TensorMapError, match=message):
+        replace(BASE, **changes).check()
+
+
+@pytest.mark.parametrize(
+    ("start", "message"), [((0, 5), "multiple of 16 bytes"), ((-2, 0), "no coordinate of a store negative")]
+)
+def test_coordinates_that_end_a_launch_on_a_card_too(machine: Any, start: tuple[int, int], message: str) -> None:
+    gpu, module = machine
+    a = gpu.zeros((32, 64), np.float32)
+    with pytest.raises(IllegalInstructionError, match=message):
+        module["store_tile"][1, 32, 1024](
+            gpu.tensor_map(a, (4, 16)),
+            np.zeros(1024, np.uint8),
+            np.int32(2),
+            np.uint32(256),
+            *map(np.int32, reversed(start)),
+            np.int32(0),
+        )
+
+
+def test_a_map_of_another_rank(machine: Any) -> None:
+    gpu, module = machine
+    with pytest.raises(IllegalInstructionError, match="tensor map of another rank or mode"):
+        module["store_tile"][1, 32, 1024](
+            gpu.tensor_map(gpu.zeros(64, np.float32), (16,)),
+            np.zeros(1024, np.uint8),
+            np.int32(2),
+            np.uint32(256),
+            *[np.int32(0)] * 3,
+        )
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_case(machine: Any, name: str) -> None:
+    if name == "replaced" and "replaced" not in machine[1]:
+        pytest.skip("tensormap.replace belongs to sm_90a, and runs as machine code")
+    run(*machine, CASES[name])

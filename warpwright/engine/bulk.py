@@ -1,0 +1,301 @@
+"""Bulk copies carried out: bytes and boxes of tensors between global and shared memory (``isa/bulk.py``), for both engines.
+
+A box is copied row by row in shared memory (innermost dimension, then the next); elements outside of the tensor read as the
+map's fill and are not written.  Swizzled rows lie as far apart as the swizzle's span, and the innermost coordinate must be a
+multiple of 16 bytes and none negative in a store: so an H200 does (``tests/bulk_cases.py`` ran there, all bytes equal).  im2col walks pixels of a bounding box from the given one on, along the width, then the
+height, the depth and the images, and adds the offsets to each (PTX ISA, "Tensor tiling modes").
+The asynchronous engine may complete a copy at any time before the mbarrier's phase ends; here it does at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from math import prod
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from warpwright.engine import numerics
+from warpwright.engine.abi import SHARED_OFFSETS, SHARED_RANK_SHIFT, SHARED_WINDOW, FaultKind
+from warpwright.engine.tensor_map import ALIGNMENT_BYTES, ELEMENT_TYPES, TENSOR_MAP_BYTES, TensorMap, decode
+from warpwright.isa import bulk
+from warpwright.isa import mbarrier as mb
+from warpwright.isa.bulk import Bulk
+
+Bytes = npt.NDArray[np.uint8]
+LEAST_BYTES = 16
+"""Copies move multiples of so many bytes between addresses that are multiples of it."""
+TENSOR_ALIGNMENT_BYTES = 128
+FILL_NAN = 0x7FF7
+"""What each 16 bits outside of a tensor read as when NaN is asked for (an H200, f32)."""
+INTEGERS = {"u32": "u4", "s32": "i4", "u64": "u8", "s64": "i8"}
+
+
+class BulkFault(Exception):
+    """A copy that reaches what it must not."""
+
+    def __init__(self, kind: FaultKind, address: int, size: int) -> None:
+        super().__init__(f"{kind.name}: {size} bytes at {address:#x}")
+        self.kind, self.address, self.bytes = kind, address, size
+
+
+class Memory(Protocol):
+    """What a copy needs of the block that starts it."""
+
+    @property
+    def rank(self) -> int: ...
+    def shared(self, rank: int) -> Bytes:
+        """Shared memory of a block of the cluster; raises BulkFault."""
+
+    def view(self, address: int, size: int) -> Bytes:
+        """Global memory that lies in one allocation; raises BulkFault."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """What a copy moved, for the timing model."""
+
+    bytes: int
+    """In shared memory (or into L2)."""
+    address: int
+    """Of the first row in global memory."""
+    row_bytes: int
+    rows: tuple[tuple[int, int], ...] = ()
+    """(count, stride in bytes) of the rows by further dimension."""
+    barrier: int = -1
+    """Offset of the mbarrier that is told, -1 for none."""
+    ranks: int = 0
+    """Mask of the blocks whose mbarrier is told."""
+
+
+def signed(word: int) -> int:
+    return word - (1 << 32) if word >> 31 else word
+
+
+def perform(what: Bulk, words: list[int], memory: Memory) -> Transfer:
+    """Move the bytes; whoever calls tells the mbarriers (:func:`tell`).
+
+    Args:
+        words: one lane's, at the places that ``isa/bulk.py`` names.
+
+    Raises:
+        BulkFault: an address that is not aligned, outside of its memory or of no block.
+    """
+    if what.rank:
+        return _tensor(what, words, memory)
+    size = words[bulk.BYTES]
+    address = words[bulk.GLOBAL] | words[bulk.GLOBAL + 1] << 32
+    if size % LEAST_BYTES or (what.direction != "within" and address % LEAST_BYTES):
+        raise BulkFault(FaultKind.MISALIGNED, address, LEAST_BYTES)
+    if what.direction == "prefetch":
+        memory.view(address, size)
+        return Transfer(size, address, size)
+    if what.direction == "store":
+        source = shared_range(memory, words[bulk.SHARED], size)
+        combine(memory.view(address, size), source, what.operation, what.type)
+        return Transfer(size, address, size)
+    if what.direction == "load":
+        source = memory.view(address, size)
+    else:
+        source = shared_range(memory, words[bulk.SOURCE], size).copy()
+    for rank in ranks_of(what, words, memory):
+        target = shared_range(memory, words[bulk.SHARED], size, rank)
+        combine(target, source, what.operation, what.type)
+    return Transfer(size, address if what.direction == "load" else -1, size, (), *told(what, words, memory))
+
+
+def ranks_of(what: Bulk, words: list[int], memory: Memory) -> list[int]:
+    """Blocks that get a copy."""
+    if what.multicast:
+        return [n for n in range(16) if words[bulk.RANKS] >> n & 1]
+    return [words[bulk.SHARED] >> SHARED_RANK_SHIFT]
+
+
+def told(what: Bulk, words: list[int], memory: Memory) -> tuple[int, int]:
+    """(offset of the mbarrier, mask of the blocks whose own hears of the copy)."""
+    ranks = sum(1 << n for n in ranks_of(what, words, memory))
+    if not what.multicast:
+        ranks = 1 << (words[bulk.BARRIER] >> SHARED_RANK_SHIFT)
+    return words[bulk.BARRIER] & SHARED_OFFSETS, ranks
+
+
+def tell(transfer: Transfer, memory: Memory) -> None:
+    """The bytes have arrived: complete them at the mbarriers."""
+    if transfer.barrier < 0:
+        return
+    by = (-transfer.bytes & mb.BYTES_MASK) << mb.OPERAND_BYTES_AT
+    for rank in range(16):
+        if transfer.ranks >> rank & 1:
+            place = shared_range(memory, transfer.barrier, 8, rank, 8).view(np.uint64)
+            place[0] = mb.changed(int(place[0]), by)
+
+
+def shared_range(memory: Memory, address: int, size: int, rank: int | None = None, aligned: int = LEAST_BYTES) -> Bytes:
+    """Bytes of shared memory; ``rank`` in place of the address's own."""
+    offset = address & SHARED_OFFSETS
+    chosen = address >> SHARED_RANK_SHIFT if rank is None else rank
+    if offset % aligned:
+        raise BulkFault(FaultKind.MISALIGNED, offset, aligned)
+    whole = memory.shared(chosen)
+    if offset + size > len(whole):
+        raise BulkFault(FaultKind.SHARED_OUT_OF_BOUNDS, SHARED_WINDOW + offset, size)
+    return whole[offset : offset + size]
+
+
+def combine(target: Bytes, source: Bytes, operation: str, type: str) -> None:
+    """Copy, or reduce into the target element by element."""
+    if not operation:
+        target[...] = source
+        return
+    target[...] = reduced(target, source, operation, type)
+
+
+def reduced(old: Bytes, by: Bytes, operation: str, type: str) -> Bytes:
+    """The bytes that a reduction leaves."""
+    if type in INTEGERS:
+        x, y = (np.ascontiguousarray(v).view(INTEGERS[type]) for v in (old, by))
+        zero, one = x.dtype.type(0), x.dtype.type(1)
+        results: dict[str, Callable[[], npt.NDArray[Any]]] = {
+            "add": lambda: x + y,
+            "min": lambda: np.minimum(x, y),
+            "max": lambda: np.maximum(x, y),
+            "inc": lambda: np.where(x >= y, zero, x + one),
+            "dec": lambda: np.where((x == 0) | (x > y), y, x - one),
+            "and": lambda: x & y,
+            "or": lambda: x | y,
+            "xor": lambda: x ^ y,
+        }
+        return np.ascontiguousarray(results[operation]()).view(np.uint8)
+    kind, flushes = type.removesuffix(".ftz"), type.endswith(".ftz")
+    width = {"f16": "u2", "bf16": "u2", "f32": "u4", "f64": "u8"}[kind]
+    a, b = (np.ascontiguousarray(v).view(width) for v in (old, by))
+    with np.errstate(all="ignore"):
+        if flushes:
+            a, b = numerics.ftz(kind, a), numerics.ftz(kind, b)
+        if operation == "add":
+            result = numerics.canonical_nan(kind, numerics.fadd(kind, a, b, "rn"))
+        else:
+            result = (numerics.fmin if operation == "min" else numerics.fmax)(kind, a, b, "number")
+        if flushes:
+            result = numerics.ftz(kind, result)
+    return np.ascontiguousarray(result).view(np.uint8)
+
+
+# --- tensors --------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Neighbouring elements of a box: where they begin in global memory, and which of them the tensor has."""
+
+    place: int
+    """Number of the row in the box."""
+    address: int
+    """Of element 0 of the row, whether the tensor has it or not."""
+    first: int
+    """First and one past the last element that the tensor has."""
+    end: int
+
+
+def _tensor(what: Bulk, words: list[int], memory: Memory) -> Transfer:
+    at = words[bulk.GLOBAL] | words[bulk.GLOBAL + 1] << 32
+    if at % ALIGNMENT_BYTES:
+        raise BulkFault(FaultKind.MISALIGNED, at, ALIGNMENT_BYTES)
+    tensor = decode(memory.view(at, TENSOR_MAP_BYTES).tobytes())
+    start = [signed(w) for w in words[bulk.FIRST_COORDINATE : bulk.FIRST_COORDINATE + what.rank]]
+    if tensor.rank != what.rank or (tensor.lower is not None) != what.im2col:
+        raise BulkFault(FaultKind.OTHER_TENSOR, at, TENSOR_MAP_BYTES)
+    size = tensor.element_bytes
+    if start[0] * size % LEAST_BYTES or (what.direction == "store" and min(start) < 0):
+        raise BulkFault(FaultKind.TENSOR_COORDINATE, at, TENSOR_MAP_BYTES)
+    counts = tensor.counts
+    inner, count = counts[0], prod(counts[1:])
+    if what.im2col:
+        offsets = words[bulk.FIRST_OFFSET : bulk.FIRST_OFFSET + what.rank - 2]
+        rows = list(_pixels(tensor, start, offsets))
+        shape: tuple[tuple[int, int], ...] = ((count, tensor.strides[0]),)
+    else:
+        rows = list(_tiles(tensor, start, counts))
+        steps = zip(counts[1:], tensor.strides, tensor.steps[1:], strict=True)
+        shape = tuple((n, stride * step) for n, stride, step in steps)
+    line = inner * size
+    inside = [row for row in rows if row.end > row.first]
+    first = inside[0].address + inside[0].first * size if inside else tensor.address
+    moved = Transfer(line * count, first, line if inside else 0, shape)
+    if what.direction == "prefetch":
+        return moved
+    pitch = 16 << tensor.swizzle if tensor.swizzle else line
+    places = _places(words[bulk.SHARED] & SHARED_OFFSETS & 1023, count, line, pitch, tensor.swizzle)
+    if what.direction == "store":
+        box = shared_range(memory, words[bulk.SHARED], pitch * count, aligned=TENSOR_ALIGNMENT_BYTES)
+        lines = box[places]
+        for row in inside:
+            part = slice(row.first * size, row.end * size)
+            target = memory.view(row.address + part.start, part.stop - part.start)
+            combine(target, lines[row.place, part], what.operation, ELEMENT_TYPES[tensor.type])
+        return moved
+    lines = np.zeros((count, line), np.uint8)
+    if tensor.fill:
+        lines.reshape(-1).view(np.uint16)[...] = FILL_NAN
+    for row in inside:
+        part = slice(row.first * size, row.end * size)
+        lines[row.place, part] = memory.view(row.address + part.start, part.stop - part.start)
+    for rank in ranks_of(what, words, memory):
+        shared_range(memory, words[bulk.SHARED], pitch * count, rank, TENSOR_ALIGNMENT_BYTES)[places] = lines
+    return Transfer(moved.bytes, moved.address, moved.row_bytes, moved.rows, *told(what, words, memory))
+
+
+@lru_cache(64)
+def _places(start: int, count: int, line: int, pitch: int, swizzle: int) -> npt.NDArray[np.int64]:
+    """Where each byte of a box's rows goes, from the box's start, which lies ``start`` bytes behind a multiple of 1,024.
+
+    Rows lie ``pitch`` bytes apart; in rows of 128 bytes, chunks of 16 take the places that the row's number says.
+    """
+    offsets = start + pitch * np.arange(count)[:, None] + np.arange(line)
+    places: npt.NDArray[np.int64] = (offsets ^ ((offsets >> 7) & ((1 << swizzle) - 1)) << 4) - start
+    return places
+
+
+def _span(start: int, count: int, size: int) -> tuple[int, int]:
+    """Elements of ``start … start + count - 1`` that a dimension of ``size`` has, counted from ``start``."""
+    return max(0, -start), max(0, min(count, size - start))
+
+
+def _tiles(tensor: TensorMap, start: list[int], counts: tuple[int, ...]) -> Iterator[Row]:
+    first, end = _span(start[0], counts[0], tensor.sizes[0])
+    base = tensor.address + start[0] * tensor.element_bytes
+    outer = [range(n) for n in reversed(counts[1:])]
+    for place, index in enumerate(product(*outer)):
+        address, inside = base, True
+        for n, i in enumerate(reversed(index)):
+            position = start[n + 1] + i * tensor.steps[n + 1]
+            inside = inside and 0 <= position < tensor.sizes[n + 1]
+            address += position * tensor.strides[n]
+        yield Row(place, address, first, end if inside else first)
+
+
+def _pixels(tensor: TensorMap, start: list[int], offsets: list[int]) -> Iterator[Row]:
+    assert tensor.lower is not None
+    first, end = _span(start[0], tensor.channels, tensor.sizes[0])
+    position = start[1:]
+    inner = len(tensor.lower)
+    for place in range(tensor.pixels):
+        there = [p + (offsets[n] if n < inner else 0) for n, p in enumerate(position)]
+        address = tensor.address + start[0] * tensor.element_bytes
+        address += sum(p * stride for p, stride in zip(there, tensor.strides, strict=True))
+        inside = all(0 <= p < size for p, size in zip(there, tensor.sizes[1:], strict=True))
+        yield Row(place, address, first, end if inside else first)
+        for n in range(inner):
+            position[n] += tensor.steps[n + 1]
+            if position[n] <= tensor.sizes[n + 1] - 1 + tensor.upper[n]:
+                break
+            position[n] = tensor.lower[n]
+        else:
+            position[inner] += 1
+
+
+def lane_words(words: Any, lane: int) -> list[int]:
+    """One lane's words of arrays by place."""
+    return [int(w[lane]) for w in words]

@@ -1,0 +1,68 @@
+"""mbarrier objects of sm_90: the 64 bits of one, and the atomic operation that changes it.
+
+Bit 63 is the phase's parity, bits 43-62 hold 2**20 - pending arrivals, bits 1-20 hold 2**20 - expected ones; between them, at
+bits 21-42, stands the number of outstanding bytes (PTX ISA, "mbarrier": the tx-count).  When no arrival is pending but bytes
+are outstanding, the pending field is 0 and the phase goes on.  Facts: the values that NVRTC's code for ``mbarrier.init``,
+``.pending_count`` and ``.test_wait`` computes with.
+
+A change is one 64-bit operand: arrivals (20 bits), bytes expected (22 bits, signed: completed ones are negative), and
+whether the arrivals leave the later phases too.
+"""
+
+from __future__ import annotations
+
+from warpwright.isa.ops import Access, Builder, Value
+
+COUNT_BITS, BYTES_BITS = 20, 22
+COUNT_MASK, BYTES_MASK = (1 << COUNT_BITS) - 1, (1 << BYTES_BITS) - 1
+PENDING_AT, BYTES_AT, EXPECTED_AT = 43, 21, 1
+PHASE = 1 << 63
+OPERAND_BYTES_AT, OPERAND_LEAVES_AT = 20, 42
+"""Where an operand holds bytes and whether arrivals leave; the arrivals begin at bit 0."""
+
+
+def fresh(b: Builder, count: Value) -> Value:
+    """The object (i64) that expects ``count`` (i64) arrivals."""
+    left = b.sub(b.const(1 << COUNT_BITS, "i64"), count)
+    return b.or_(b.shl(left, b.const(PENDING_AT, "i64")), b.shl(left, b.const(EXPECTED_AT, "i64")))
+
+
+def operand(b: Builder, arrivals: Value | None, expected_bytes: Value | None, leaves: bool = False) -> Value:
+    """A change, from i64 values."""
+    total = b.const(int(leaves) << OPERAND_LEAVES_AT, "i64")
+    if arrivals is not None:
+        total = b.or_(total, b.and_(arrivals, b.const(COUNT_MASK, "i64")))
+    if expected_bytes is not None:
+        given = b.and_(expected_bytes, b.const(BYTES_MASK, "i64"))
+        total = b.or_(total, b.shl(given, b.const(OPERAND_BYTES_AT, "i64")))
+    return total
+
+
+def change(
+    b: Builder,
+    space: str,
+    at: Value,
+    arrivals: Value | None,
+    expected_bytes: Value | None,
+    leaves: bool = False,
+) -> Value:
+    """Arrivals and expected bytes (i64, negative: completed) of every lane; the object as each found it."""
+    how = Access(space, 8, space != "shared", "mbarrier", "i64")
+    return b.op("atomic", "i64", at, operand(b, arrivals, expected_bytes, leaves), attr=how)
+
+
+def changed(word: int, by: int) -> int:
+    """What an object becomes: the meaning of the atomic operation ``mbarrier`` on Python's integers."""
+    arrivals, leaves = by & COUNT_MASK, by >> OPERAND_LEAVES_AT & 1
+    field = word >> PENDING_AT & COUNT_MASK
+    pending = (1 << COUNT_BITS) - field if field else 0
+    pending = (pending - arrivals) & COUNT_MASK if pending != arrivals else 0
+    outstanding = ((word >> BYTES_AT) + (by >> OPERAND_BYTES_AT)) & BYTES_MASK
+    expected = ((word >> EXPECTED_AT) + (arrivals if leaves else 0)) & COUNT_MASK
+    phase = word & PHASE
+    if pending == 0 and outstanding == 0:
+        phase ^= PHASE
+        field = expected
+    else:
+        field = (1 << COUNT_BITS) - pending & COUNT_MASK
+    return phase | field << PENDING_AT | outstanding << BYTES_AT | expected << EXPECTED_AT

@@ -1,0 +1,199 @@
+"""Thread block clusters in simulated time: blocks of one GPC that start together, and their barrier.
+
+A cluster's blocks start on SMs of the GPC with the most room, each on the SM that has the most left; a cluster starts only
+when all of its blocks find room (NVIDIA H100 whitepaper, "Thread Block Clusters").  Its barrier is judged between windows,
+because arrivals come from several SMs; who waits goes on a fixed time after the last arrival.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warpwright.engine.abi import BLOCK, WARP
+from warpwright.timing import state as s
+from warpwright.timing.native import core, peek, poke, u
+from warpwright.timing.warp import mark, settle, warp_at
+
+RANK, MEMBERS = BLOCK["cluster_rank"], BLOCK["cluster_blocks"]
+INDEX_X, INDEX_Y, INDEX_Z = BLOCK["index_x"], BLOCK["index_y"], BLOCK["index_z"]
+IN_X, IN_Y, IN_Z = BLOCK["cluster_index_x"], BLOCK["cluster_index_y"], BLOCK["cluster_index_z"]
+ID_X, ID_Y, ID_Z = BLOCK["cluster_id_x"], BLOCK["cluster_id_y"], BLOCK["cluster_id_z"]
+LINEAR, FIRST_WARP = BLOCK["linear_index"], BLOCK["warps"]
+LANES, EXITED, ARRIVED = WARP["lanes"], WARP["exited"], WARP["cluster_arrived"]
+
+
+@core
+def cluster_count(m: Any) -> int:
+    """Blocks of a cluster of the launch."""
+    return m[u(s.H_CLUSTER_BLOCKS)]
+
+
+@core
+def place_in_grid(m: Any, pointer: int, number: int) -> int:
+    """Write a BLOCK's place in grid and cluster; ``number`` counts in the order of dispatch.  Gives its linear index."""
+    count = cluster_count(m)
+    x, y = m[u(s.H_CLUSTER_X)], m[u(s.H_CLUSTER_Y)]
+    z = count // (x * y)
+    across, down = m[u(s.H_CLUSTERS_X)], m[u(s.H_CLUSTERS_Y)]
+    cluster = number // count
+    rank = number % count
+    id_x, id_y, id_z = cluster % across, cluster // across % down, cluster // (across * down)
+    in_x, in_y, in_z = rank % x, rank // x % y, rank // (x * y)
+    at_x, at_y, at_z = id_x * x + in_x, id_y * y + in_y, id_z * z + in_z
+    linear = (at_z * m[u(s.H_GRID_Y)] + at_y) * m[u(s.H_GRID_X)] + at_x
+    poke(pointer + INDEX_X, at_x)
+    poke(pointer + INDEX_Y, at_y)
+    poke(pointer + INDEX_Z, at_z)
+    poke(pointer + LINEAR, linear)
+    poke(pointer + RANK, rank)
+    poke(pointer + IN_X, in_x)
+    poke(pointer + IN_Y, in_y)
+    poke(pointer + IN_Z, in_z)
+    poke(pointer + ID_X, id_x)
+    poke(pointer + ID_Y, id_y)
+    poke(pointer + ID_Z, id_z)
+    poke(pointer + MEMBERS + 8 * rank, pointer)
+    return linear
+
+
+@core
+def block_pointer(m: Any, sm: int, block: int) -> int:
+    """Host pointer of the BLOCK structure of a block slot."""
+    index = m[u(sm + s.SM_INDEX)] * m[u(s.H_BLOCKS_PER_SM)] + block
+    return m[u(s.H_BLOCK_BASE)] + index * m[u(s.H_BLOCK_STRIDE)]
+
+
+@core
+def roomiest_gpc(m: Any, count: int) -> int:
+    """The GPC that has the most free block slots, at least ``count``; -1 when none has."""
+    gpc_of = m[u(s.H_GPC_OF_SM)]
+    most = count - 1
+    best = -1
+    for gpc in range(m[u(s.H_GPCS)]):
+        room = 0
+        for i in range(m[u(s.H_SMS)]):
+            if m[u(gpc_of + i)] == gpc:
+                sm = m[u(s.H_SM_FIRST)] + i * m[u(s.H_SM_SLOTS)]
+                room += m[u(s.H_BLOCKS_PER_SM)] - m[u(sm + s.SM_RESIDENT)]
+        if room > most:
+            most = room
+            best = gpc
+    return best
+
+
+@core
+def roomiest_sm(m: Any, gpc: int) -> int:
+    """The SM of a GPC with the most free block slots, the dispatcher's first of equals."""
+    most = 0
+    best = -1
+    for i in range(m[u(s.H_SMS)]):
+        index = m[u(m[u(s.H_SM_ORDER)] + i)]
+        sm = m[u(s.H_SM_FIRST)] + index * m[u(s.H_SM_SLOTS)]
+        room = m[u(s.H_BLOCKS_PER_SM)] - m[u(sm + s.SM_RESIDENT)]
+        if m[u(m[u(s.H_GPC_OF_SM)] + index)] == gpc and room > most:
+            most = room
+            best = sm
+    return best
+
+
+@core
+def free_slot(m: Any, sm: int) -> int:
+    """A block slot of an SM that holds none."""
+    block = 0
+    while m[u(sm + s.OFF_BLOCKS + block * s.B_SLOTS + s.B_ACTIVE)]:
+        block += 1
+    return block
+
+
+@core
+def introduce(m: Any, pointers: int, count: int) -> None:
+    """Tell the blocks of a new cluster, whose pointers lie in scratch, of each other."""
+    for i in range(count):
+        for j in range(count):
+            poke(m[u(pointers + i)] + MEMBERS + 8 * j, m[u(pointers + j)])
+
+
+@core
+def leave(m: Any, pointer: int) -> None:
+    """A block has ended: the others of its cluster no longer reach it."""
+    rank = peek(pointer + RANK)
+    for i in range(cluster_count(m)):
+        other = peek(pointer + MEMBERS + 8 * i)
+        if other:
+            poke(other + MEMBERS + 8 * rank, 0)
+
+
+@core
+def everybody_arrived(m: Any, pointer: int) -> bool:
+    """Whether every living lane of a block's cluster has arrived, and one at least."""
+    warps = m[u(s.H_WARPS_PER_BLOCK)]
+    some = 0
+    for i in range(cluster_count(m)):
+        member = peek(pointer + MEMBERS + 8 * i)
+        if member:
+            first = peek(member + FIRST_WARP)
+            for j in range(warps):
+                warp = first + j * m[u(s.H_WARP_STRIDE)]
+                arrived = peek(warp + ARRIVED)
+                some |= arrived
+                if peek(warp + LANES) & ~peek(warp + EXITED) & ~arrived:
+                    return False
+    return some != 0
+
+
+@core
+def release_cluster(m: Any, code: Any, pointer: int, end: int) -> None:
+    """Let the warps of a cluster go on behind its barrier."""
+    warps = m[u(s.H_WARPS_PER_BLOCK)]
+    last = 0
+    for i in range(cluster_count(m)):
+        member = peek(pointer + MEMBERS + 8 * i)
+        if member:
+            index = (member - m[u(s.H_BLOCK_BASE)]) // m[u(s.H_BLOCK_STRIDE)]
+            sm = m[u(s.H_SM_FIRST)] + index // m[u(s.H_BLOCKS_PER_SM)] * m[u(s.H_SM_SLOTS)]
+            b = sm + s.OFF_BLOCKS + index % m[u(s.H_BLOCKS_PER_SM)] * s.B_SLOTS
+            last = max(last, m[u(b + s.B_CLUSTER_TIME)])
+    release = last + m[u(s.H_CLUSTER_LATENCY)]
+    for i in range(cluster_count(m)):
+        member = peek(pointer + MEMBERS + 8 * i)
+        if member == 0:
+            continue
+        index = (member - m[u(s.H_BLOCK_BASE)]) // m[u(s.H_BLOCK_STRIDE)]
+        sm = m[u(s.H_SM_FIRST)] + index // m[u(s.H_BLOCKS_PER_SM)] * m[u(s.H_SM_SLOTS)]
+        b = sm + s.OFF_BLOCKS + index % m[u(s.H_BLOCKS_PER_SM)] * s.B_SLOTS
+        first = peek(member + FIRST_WARP)
+        for j in range(warps):
+            poke(first + j * m[u(s.H_WARP_STRIDE)] + ARRIVED, 0)
+            slot = m[u(b + s.B_WARPS + j)]
+            if slot >= 0:
+                w = warp_at(sm, slot)
+                if m[u(w + s.W_BARRIER)] == s.AT_CLUSTER:
+                    m[u(w + s.W_BARRIER)] = 0
+                    m[u(w + s.W_STATUS)] = s.STATUS_RELEASED
+                    m[u(w + s.W_EARLIEST)] = release
+                    m[u(w + s.W_REASON)] = s.ST_BARRIER
+                    mark(m, sm, w)
+        settle(m, code, sm, end)
+
+
+@core
+def judge_clusters(m: Any, code: Any, end: int) -> None:
+    """Between two windows: release every cluster whose barrier is complete."""
+    if m[u(s.H_CLUSTER_EVENTS)] == 0:
+        return
+    m[u(s.H_CLUSTER_EVENTS)] = 0
+    for i in range(m[u(s.H_SMS)]):
+        sm = m[u(s.H_SM_FIRST)] + i * m[u(s.H_SM_SLOTS)]
+        for block in range(m[u(s.H_BLOCKS_PER_SM)]):
+            if m[u(sm + s.OFF_BLOCKS + block * s.B_SLOTS + s.B_ACTIVE)] == 0:
+                continue
+            pointer = block_pointer(m, sm, block)
+            leader = 0
+            while peek(pointer + MEMBERS + 8 * leader) == 0:
+                leader += 1
+            if peek(pointer + RANK) == leader and everybody_arrived(m, pointer):
+                release_cluster(m, code, pointer, end)
+            warps = m[u(s.H_WARPS_PER_BLOCK)]
+            for j in range(warps):
+                if peek(peek(pointer + FIRST_WARP) + j * m[u(s.H_WARP_STRIDE)] + ARRIVED):
+                    m[u(s.H_CLUSTER_EVENTS)] = 1
