@@ -81,6 +81,8 @@ RECORDED = json.loads((Path(__file__).parent / "data" / "tensor_maps.json").read
 def test_maps_are_those_of_the_driver_of_an_h200(name: str) -> None:
     given, address, raw = (RECORDED[name][key] for key in ("arguments", "address", "bytes"))
     fields = {key: tuple(v) if isinstance(v, list) else v for key, v in given.items() if key != "l2"}
+    if fields["lower"] is not None:
+        fields["box"] = (1,) * len(fields["sizes"])
     made = TensorMap(
         address=address, promotion=given.get("l2", 0), **{"box": (1,) * len(given["sizes"]), "upper": (), **fields}
     )
@@ -135,6 +137,17 @@ def test_a_map_of_another_rank(machine: Any) -> None:
             np.uint32(256),
             *[np.int32(0)] * 3,
         )
+
+
+def test_copies_take_their_time_and_bring_the_same_bytes() -> None:
+    gpu = ww.GPU("h200")
+    module = gpu.compile(SOURCE, name="bulk.cu", options=("-arch=sm_90a",))
+    cycles = {
+        name: run(gpu, module, CASES[name]).cycles
+        for name in ("scale", "spread_4", "multicast", "store_2d", "column_4d")
+    }
+    overhead = gpu.chip.launch.launch_overhead_cycles
+    assert all(count > overhead + 300 for count in cycles.values())
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -165,7 +165,7 @@ class TensorMap:
         if self.lower is None:
             for n, size in enumerate(self.box):
                 raw[_BOX + n] = size - 1
-            moved = prod(-(-b // s) for b, s in zip(self.box, self.steps, strict=True))
+            moved = prod(b // s for b, s in zip(self.box, self.steps, strict=True))  # cut off, as the driver does
         else:
             raw[_BOX] = self.channels - 1
             width = _CORNER_BITS[rank]

@@ -72,7 +72,7 @@ def start_bulk(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int)
 
 @core
 def row_lines(m: Any, partition: int, address: int, size: int, time: int, writes: bool) -> int:
-    """Read or write the lines of neighbouring bytes, one a cycle; when the last is there."""
+    """Read or write the lines of neighbouring bytes at the engine's rate; when the last is there."""
     ready = time
     line = address >> 7
     end = address + size
@@ -81,10 +81,11 @@ def row_lines(m: Any, partition: int, address: int, size: int, time: int, writes
         low = max(address - (line << 7), 0) >> 5
         high = (min(end - (line << 7), 128) + 31) >> 5
         sectors = ((1 << high) - 1) & ~((1 << low) - 1)
+        late = time + n * 128 // m[u(s.H_BULK_BYTES)]
         if writes:
-            ready = max(ready, write(m, partition, line, sectors, sectors, time + n))
+            ready = max(ready, write(m, partition, line, sectors, sectors, late))
         else:
-            ready = max(ready, read(m, partition, line, sectors, time + n))
+            ready = max(ready, read(m, partition, line, sectors, late))
         line += 1
         n += 1
     return ready

@@ -202,7 +202,7 @@ def issue(m: Any, code: Any, sm: int, sc: int, slot: int, time: int, end: int) -
     elif kind == s.K_BULK:
         start_bulk(m, code, sm, sc, w, row, time)
     elif kind == s.K_COPY_DONE:
-        commit_copies(m, w, code[u(row + s.I_WRITE_BARRIER)], time + 2)
+        commit_copies(m, w, max(code[u(row + s.I_WRITE_BARRIER)], code[u(row + s.I_READ_BARRIER)]), time + 2)
     elif kind == s.K_MEMBAR:
         earliest = max(earliest, time + code[u(row + s.I_LATENCY)])
         reason = s.ST_MEMBAR
