@@ -98,7 +98,7 @@ def test_code_that_does_not_speculate_follows_them() -> None:
     loaded = kernel._loaded
     from warpwright.engine.kernels import lowered_of
 
-    loaded.compiled[32, 1, 1, False, True] = compile_kernel(
+    loaded.compiled[32, 1, 1, False, True, False] = compile_kernel(
         loaded.program, lowered_of(loaded), (32, 1, 1), trace=False, speculate=False
     )
     dst = gpu.array(np.zeros(64, np.int32))
