@@ -15,7 +15,7 @@ from warpwright.isa import mbarrier as mb
 from warpwright.isa.bulk import DIRECTIONS
 from warpwright.timing import state as s
 from warpwright.timing.l1 import PREDICATED_OFF_CYCLES, new_load, new_request, wait_for
-from warpwright.timing.l2 import read, write
+from warpwright.timing.l2 import read, slice_of, write
 from warpwright.timing.native import core, peek, poke, u
 from warpwright.timing.ports import reserve
 from warpwright.timing.queue import enter_queue
@@ -71,6 +71,16 @@ def start_bulk(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int)
 
 
 @core
+def whole_sectors(sectors: int) -> int:
+    """Bytes written of each sector, 16 bits each: all of them."""
+    held = 0
+    for i in range(4):
+        if (sectors >> i) & 1:
+            held |= 32 << (16 * i)
+    return held
+
+
+@core
 def row_lines(m: Any, partition: int, address: int, size: int, time: int, writes: bool) -> int:
     """Read or write the lines of neighbouring bytes at the engine's rate; when the last is there."""
     ready = time
@@ -83,9 +93,9 @@ def row_lines(m: Any, partition: int, address: int, size: int, time: int, writes
         sectors = ((1 << high) - 1) & ~((1 << low) - 1)
         late = time + n * 128 // m[u(s.H_BULK_BYTES)]
         if writes:
-            ready = max(ready, write(m, partition, line, sectors, sectors, late))
+            ready = max(ready, write(m, partition, slice_of(m, line), line, sectors, whole_sectors(sectors), late))
         else:
-            ready = max(ready, read(m, partition, line, sectors, late))
+            ready = max(ready, read(m, partition, slice_of(m, line), line, sectors, late))
         line += 1
         n += 1
     return ready

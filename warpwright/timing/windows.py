@@ -15,7 +15,6 @@ from warpwright.timing.clusters import judge_clusters
 from warpwright.timing.crossbar import serial_phase
 from warpwright.timing.dispatcher import first_blocks, replace_blocks
 from warpwright.timing.native import core, entry, u, words
-from warpwright.timing.serial import serial_phase
 from warpwright.timing.sm import run_sm
 
 RUNNING, FINISHED, STOPPED, STUCK = range(4)
