@@ -26,6 +26,8 @@ QUIET_SECONDS = 2.0
 """Wall time without the end of a block after which warps are looked at."""
 PAUSE_SECONDS = 0.1
 """Wall time between two looks."""
+LOOK_SHARE = 20
+"""Between two looks lies at least so many times what the last one took: thousands of warps are read one by one."""
 LOOKS = 16
 """Looks in a row that must find nothing new, before memory is read and again after it."""
 
@@ -60,6 +62,7 @@ class Watch:
         self.memories = memories
         self.blocks_done = -1
         self.since = self.looked = 0.0
+        self.pause = PAUSE_SECONDS
         self._forget()
 
     def _forget(self) -> None:
@@ -74,10 +77,12 @@ class Watch:
         if done != self.blocks_done:
             self.blocks_done, self.since = done, now
             self._forget()
-        if now - self.since < QUIET_SECONDS or now - self.looked < PAUSE_SECONDS:
+        if now - self.since < QUIET_SECONDS or now - self.looked < self.pause:
             return False
-        self.looked = now
-        if not self._repeats(state):
+        repeats = self._repeats(state)
+        self.looked = time.monotonic()
+        self.pause = max(PAUSE_SECONDS, LOOK_SHARE * (self.looked - now))
+        if not repeats:
             self.streak, self.memory = 0, b""
             return False
         self.streak += 1
