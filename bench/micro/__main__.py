@@ -21,6 +21,7 @@ SUITES: dict[str, Callable[[Context], list[Row]]] = {
     "clock": chip.clock, "alu": compute.alu, "tensor": compute.tensor, "control": compute.control,
     "icache": compute.icache, "constant": compute.constant, "lanes_constant": compute.lanes_constant,
     "misses_constant": compute.misses_constant, "parameters": compute.parameters, "structures_once": writes.structures_once,
+    "branches": compute.branches, "leaves_once": divergence.leaves_once,
     "cold_code": compute.cold, "shared": memory.shared, "latency": memory.latency, "lanes": memory.lanes,
     "fetch": compute.fetch, "bank": compute.bank,
     "steps": memory.steps, "access": memory.access, "queue": memory.queue, "atomics": memory.atomics,

@@ -106,6 +106,25 @@ def control(ctx: Context) -> list[Row]:
     return rows
 
 
+def branches(ctx: Context) -> list[Row]:
+    """Taken branches by several warps of one sub-core and of all four; indirect branches and calls."""
+    floats = (np.float32(1.5), np.float32(0.999), np.float32(0.001))
+    rows: list[Row] = []
+    for kernel in ("hops_1", "hops_4"):
+        for mask in (0x1, 0x11, 0x1111, 0x11111111, 0xF, 0xFF, 0xFFFF, 0xFFFFFFFF):
+            spans = []
+            for n in (32, 96):
+                marks = ctx.cycles("control", kernel, 32, (*floats, np.int32(n), np.uint32(mask)))[0].astype(np.int64)
+                used = marks[[w for w in range(32) if mask >> w & 1]]
+                spans.append(int(used[:, 1].max() - used[:, 0].min()))
+            rows.append(row(kernel, "cycles_per_branch", (spans[1] - spans[0]) / 64 / 16, "cycles", warps=f"{mask:x}"))
+    for kernel in ("jumps", "call_address", "call"):
+        for warps in (1, 4, 16, 32):
+            per = ctx.slope("control", kernel, warps, floats, 32, 96) / 16
+            rows.append(row(kernel, "cycles_each", per, "cycles", warps=warps))
+    return rows
+
+
 def icache(ctx: Context) -> list[Row]:
     """Cycles per instruction of straight-line FFMA loops: warm (later passes) and cold (first pass)."""
     rows: list[Row] = []
@@ -243,6 +262,14 @@ def misses_constant(ctx: Context) -> list[Row]:
                 source = ctx.device.upload((start.reshape(-1) * 4).astype(np.uint32))
                 per = ctx.slope("constant", "lanes_walk", warps, (source,), 32, 96)
                 rows.append(row("lanes_walk", "cycles_per_load", per, "cycles", warps=warps, words=lines, kib=kib))
+                for blocks in (2, 16, 66, 132) if warps == 8 and kib in (4, 16) else ():
+                    spans = [
+                        ctx.span("constant", "lanes_walk", warps, (source, np.int32(n)), blocks=blocks)
+                        for n in (32, 96)
+                    ]
+                    per = (spans[1] - spans[0]) / 64
+                    rows.append(row("lanes_walk", "cycles_per_load", per, "cycles", warps=warps, words=lines, kib=kib,
+                                    blocks=blocks))  # fmt: skip
     module.write_symbol("table", np.zeros(16000, np.uint32))
     return rows
 

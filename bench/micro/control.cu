@@ -169,3 +169,84 @@ extern "C" __global__ void clock_pair(u32* out, float x, float a, float b, int n
         for (int i = 0; i < 8; i++) out[i] = t[i + 1] - t[i];
     }
 }
+
+// Taken forward branches, BODY dependent FFMAs before each, by the warps of `warps` only: what fetching the targets of several warps
+// of one sub-core, or of four, costs.
+template <int BODY>
+__device__ __forceinline__ void hops(u32* out, float x, float a, float b, int n, u32 warps) {
+    u32 t0, t1;
+    bool never = n < 0;
+    x += threadIdx.x;
+    if (!(warps >> (threadIdx.x >> 5) & 1)) return;
+#pragma unroll 1
+    for (int pass = 0; pass < 2; pass++) {
+        settle();
+        t0 = clk();
+#pragma unroll 1
+        for (int i = 0; i < n; i++) {
+#pragma unroll
+            for (int u = 0; u < 16; u++) {
+#pragma unroll
+                for (int k = 0; k < BODY; k++) asm volatile("fma.rn.f32 %0, %0, %1, %2;" : "+f"(x) : "f"(a), "f"(b));
+                if (never) { out[SINK + u] = u; __nanosleep(10); out[SINK + u + 64] = t0; }
+            }
+        }
+        t1 = clk();
+    }
+    report(out, t0, t1);
+    out[SINK + threadIdx.x] = __float_as_uint(x);
+}
+extern "C" __global__ void hops_1(u32* out, float x, float a, float b, int n, u32 warps) { hops<1>(out, x, a, b, n, warps); }
+extern "C" __global__ void hops_4(u32* out, float x, float a, float b, int n, u32 warps) { hops<4>(out, x, a, b, n, warps); }
+
+#define CASE(K, C) \
+    case K: asm volatile("{.reg .f32 t; mul.f32 t, %0, " C "; mul.f32 t, t, t; fma.rn.f32 %0, t, %1, %2;}" : "+f"(x) : "f"(a), "f"(b)); break;
+// A jump table that every lane enters alike.
+extern "C" __global__ void jumps(u32* out, float x, float a, float b, int n) {
+    u32 t0, t1, word = out[2 * SINK + lane()];
+    x += threadIdx.x;
+#pragma unroll 1
+    for (int pass = 0; pass < 2; pass++) {
+        settle();
+        t0 = clk();
+#pragma unroll 1
+        for (int i = 0; i < 16 * n; i++) {
+            switch (word) {
+                CASE(0, "0f3F800000")
+                CASE(1, "0f40000000")
+                CASE(2, "0f40400000")
+                CASE(3, "0f40800000")
+                CASE(4, "0f40A00000")
+                CASE(5, "0f40C00000")
+                CASE(6, "0f40E00000")
+                CASE(7, "0f41000000")
+            }
+        }
+        t1 = clk();
+    }
+    report(out, t0, t1);
+    out[SINK + threadIdx.x] = __float_as_uint(x) + word;
+}
+// A function that is called by its address, 16 times a turn.
+__device__ __noinline__ float other(float x, float a, float b) {
+    asm volatile("fma.rn.f32 %0, %0, %2, %1;" : "+f"(x) : "f"(a), "f"(b));
+    return x;
+}
+extern "C" __global__ void call_address(u32* out, float x, float a, float b, int n) {
+    float (*which)(float, float, float) = n & 1 ? other : callee;
+    u32 t0, t1;
+    x += threadIdx.x;
+#pragma unroll 1
+    for (int pass = 0; pass < 2; pass++) {
+        settle();
+        t0 = clk();
+#pragma unroll 1
+        for (int i = 0; i < n; i++) {
+#pragma unroll
+            for (int u = 0; u < 16; u++) x = which(x, a, b);
+        }
+        t1 = clk();
+    }
+    report(out, t0, t1);
+    out[SINK + threadIdx.x] = __float_as_uint(x);
+}

@@ -315,3 +315,20 @@ extern "C" __global__ void count_tiles(u32* out, u32 width, int n) {
     }
     out[lane()] = x;
 }
+
+// Lanes leave a loop after words[lane] turns, straight to the join: executed instructions tell how often the join runs.
+extern "C" __global__ void count_leaves(u32* out, const u32* words, int turns) {
+    u32 word = words[lane()];
+    float x = 1;
+#pragma unroll 1
+    for (int t = 0; t < turns; t++) {
+#pragma unroll 1
+        for (u32 i = 0; i < 40; i++) {
+            asm volatile("fma.rn.f32 %0, %0, %0, 1.0;" : "+f"(x));
+            if (i == word) break;
+            asm volatile("fma.rn.f32 %0, %0, %0, 2.0;" : "+f"(x));
+        }
+        asm volatile("fma.rn.f32 %0, %0, %0, 3.0;" : "+f"(x));
+    }
+    out[4096 + lane()] = __float_as_uint(x);
+}

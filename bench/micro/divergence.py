@@ -156,6 +156,27 @@ def counted_cases() -> list[tuple[str, np.ndarray | np.generic]]:
     return cases
 
 
+LEAVES = (
+    *((32,), (16, 16), (31, 1), (1, 31), (16, 8, 8), (8, 16, 8), (24, 4, 4), (8, 8, 16), (2, 28, 2), (28, 1, 1, 1, 1)),
+    *((20, 6, 3, 2, 1), (8, 8, 8, 8), (4,) * 8, (1,) * 32, (17, 15), (21, 7, 3, 1), (0, 16, 0, 16), (0, 21, 7, 4)),
+)
+"""How many lanes leave in the first turn, the second, …"""
+
+
+def leaves_once(ctx: Context) -> list[Row]:
+    """As ``counted_once``: loops that lanes leave in so many groups."""
+    rows = []
+    for sizes in LEAVES:
+        words = ctx.device.upload(np.repeat(np.arange(len(sizes)), sizes).astype(np.uint32))
+        ctx.module("divergence").launch("count_leaves", 1, 32, [ctx.words, words, np.int32(100)])
+        made = ctx.module("divergence").instructions
+        if made is not None:
+            rows.append(
+                row("count_leaves", "smsp__inst_executed.sum", made, "instructions", leave="-".join(map(str, sizes)))
+            )
+    return rows
+
+
 def counted_once(ctx: Context) -> list[Row]:
     """Loops whose executed instructions a profiler counts (smsp__inst_executed.sum); 100 turns each, one warp."""
     rows = []

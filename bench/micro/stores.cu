@@ -132,10 +132,17 @@ extern "C" __global__ void store_load(u32* out, u32* base, int count, int kind, 
 
 // As compiled code writes a structure: each thread fills COUNT elements of TYPE of its own with neighbouring stores, `idle` turns of
 // arithmetic between rounds; rounds go on to fresh lines.
+template <class TYPE>
+__device__ __forceinline__ void put(char* at, u32 value) {
+    if (sizeof(TYPE) == 1) asm volatile("st.global.u8 [%0], %1;" ::"l"(at), "r"(value) : "memory");
+    if (sizeof(TYPE) == 2) asm volatile("st.global.u16 [%0], %1;" ::"l"(at), "h"((unsigned short)value) : "memory");
+    if (sizeof(TYPE) == 4) asm volatile("st.global.u32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
+    if (sizeof(TYPE) == 8) asm volatile("st.global.u64 [%0], %1;" ::"l"(at), "l"((u64)value) : "memory");
+}
 template <class TYPE, int COUNT>
 __device__ __forceinline__ void fill_structure(u32* out, char* base, int rounds, u64 round_step, int idle) {
     u64 thread = blockIdx.x * (u64)blockDim.x + threadIdx.x;
-    volatile TYPE* p = (volatile TYPE*)(base + thread * (sizeof(TYPE) * COUNT));
+    char* p = base + thread * (sizeof(TYPE) * COUNT);
     float x = threadIdx.x;
     settle();
     u32 t0 = clk();
@@ -144,8 +151,8 @@ __device__ __forceinline__ void fill_structure(u32* out, char* base, int rounds,
 #pragma unroll 1
         for (int i = 0; i < idle; i++) asm volatile("fma.rn.f32 %0, %0, %0, 1.0;" : "+f"(x));
 #pragma unroll
-        for (int k = 0; k < COUNT; k++) p[k] = (TYPE)(r + (x == 0.5f));
-        p = (volatile TYPE*)((char*)p + round_step);
+        for (int k = 0; k < COUNT; k++) put<TYPE>(p + k * sizeof(TYPE), r + (x == 0.5f));
+        p += round_step;
     }
     asm volatile("membar.gl;" ::: "memory");
     __syncthreads();
