@@ -258,9 +258,8 @@ def _run(launcher: Launcher, parameters: bytes | bytearray, cooperative: bool = 
             context.keep.append(function)
         if uses_textures(program):
             context.textures = LaunchTextures(context)
-            sampler = context.textures.native()
-            context.words[LAUNCH.slot("texture")] = ctypes.cast(sampler, ctypes.c_void_p).value or 0
-            context.keep.append(sampler)
+            if gpu.engine == "compiled":
+                context.textures.provide(context)
         copies = None
         if copies_in_bulk(loaded):
             copies = BulkCopies(context)

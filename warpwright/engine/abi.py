@@ -187,6 +187,7 @@ LAUNCH = Layout(
     texture=1,  # void f(WARP*, u32 lanes, u64 TextureAccess.word(), u32 words[16][32], u64 addresses[32], u64 instruction): results in the first four rows, each lane's first texel in addresses
     textures=1,  # pointer to the rows of engine/textures/table.py
     texture_count=1,
+    texture_rare=1,  # as texture: Python's, for what compiled code leaves to it
 )
 """One for each launch; read-only for warps."""
 

@@ -175,23 +175,10 @@ class Texels:
         for channel in range(4):
             if channel < self.row["channels"]:
                 found[channel] = np.where(read, self.view[at + np.where(read, channel, 0)], 0)
-                found[channel][border] = self.border(channel)
+                found[channel][border] = self.row["border_element"][channel]
             else:
                 found[channel] = 0
         return found
-
-    def border(self, channel: int) -> int:
-        """The border's colour as an element."""
-        bits = self.row["border"][channel]
-        value = float(np.array(bits, np.uint32).view(np.float32))
-        if self.kind == FLOAT:
-            return bits if self.size == 4 else int(np.float16(value).view(np.uint16))
-        if self.row["as_integer"]:
-            least = -(1 << 8 * self.size - 1) if self.kind == SIGNED else 0
-            whole = bits - (1 << 32) if self.kind == SIGNED and bits >> 31 else bits
-            return int(np.clip(whole, least, (1 << 8 * self.size - (self.kind == SIGNED)) - 1))
-        most = (1 << 8 * self.size - (self.kind == SIGNED)) - 1
-        return int(np.ceil(np.clip(value, -1.0 if self.kind == SIGNED else 0.0, 1.0) * most - 0.5))
 
 
 SRGB = 8 * np.array(CODES, np.int64)
@@ -352,20 +339,20 @@ class Fetcher:
             level = (level + 128) >> 8 << 8
         first, share = level >> 8, level & 255
         result = np.zeros((4, len(self.mask)), np.uint32)
+        places = np.zeros(len(self.mask), np.int64)
         for number in np.unique(first[self.mask]):
             lanes = self.mask & (first == number)
             here, more = row["level"][number], row["level"][min(number + 1, row["levels"] - 1)]
-            if not row["linear"] and not share[lanes].any():
-                found = plain(row, self.nearest(here, coordinates, layer))
-            else:
-                gather = self.quads if row["linear"] else self.singles
-                quads = gather(here, coordinates, layer, 256 - share)
-                at = self.first
-                if share[lanes].any():
-                    quads += gather(more, coordinates, layer, share)
-                self.first = at
-                found = self.summed(quads)
+            gather = self.quads if row["linear"] else self.singles
+            quads = gather(here, coordinates, layer, 256 - share)
+            places[lanes] = self.first[lanes]
+            if share[lanes].any():
+                quads += gather(more, coordinates, layer, share)
+            found = self.summed(quads)
+            if not row["linear"]:
+                found = np.where(share == 0, plain(row, quads[0][1][0]), found)
             result[:, lanes] = found[:, lanes]
+        self.first = places
         return result
 
     def faced(self, coordinates: Sequence[Array], layer: Integers) -> tuple[Sequence[Array], Integers]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine.abi import WARP, FaultKind
+from warpwright.engine.abi import LAUNCH, WARP, FaultKind
 from warpwright.engine.interpreter_memory import MemoryFault
 from warpwright.engine.launch import LaunchContext
 from warpwright.engine.textures.sampling import Fetcher
@@ -139,7 +139,7 @@ class LaunchTextures:
         return found, fetcher.first
 
     def native(self) -> Any:
-        """The C function that compiled code calls (``engine/abi.py``, LAUNCH.texture)."""
+        """The C function that does in Python what compiled code leaves to it (``engine/abi.py``, LAUNCH.texture_rare)."""
 
         def call(warp: int, lanes: int, request: int, values: int, addresses: int, instruction: int) -> None:
             try:
@@ -155,6 +155,21 @@ class LaunchTextures:
                 self.failure = failure
 
         return ctypes.CFUNCTYPE(None, ctypes.c_uint64, ctypes.c_uint32, *[ctypes.c_uint64] * 4)(call)
+
+    def provide(self, context: LaunchContext) -> None:
+        """Give the launch its functions and the table, for compiled code."""
+        # Imported here: a program without textures should not wait for Numba.
+        from warpwright.engine.textures import compiled
+
+        rare, rows = self.native(), self.table.rows
+        for name, value in (
+            ("texture", compiled.serve.address),
+            ("texture_rare", ctypes.cast(rare, ctypes.c_void_p).value or 0),
+            ("textures", rows.ctypes.data),
+            ("texture_count", len(rows)),
+        ):
+            context.words[LAUNCH.slot(name)] = value
+        context.keep += [rare, rows]
 
 
 def record_fault(warp: int, fault: MemoryFault, instruction: int) -> None:

@@ -45,7 +45,7 @@ ROW = Layout(
     buffer=1,  # linear memory: an element outside is 0
     pitched=1,
     address=3,  # addressing mode by axis
-    border=4,  # f32 bits
+    border_element=4,  # the border's colour by channel, as an element of the image
     bias=1,  # signed, in 1/256
     least=1,  # of the level, in 1/256
     most=1,
@@ -204,6 +204,20 @@ def fixed_level(value: float) -> int:
     return int(np.clip(np.trunc(np.float64(np.float32(value)) * 256), -(1 << 20), 1 << 20))
 
 
+def border_element(format: Format, as_integer: bool, value: float) -> int:
+    """One channel of the border's colour as an element: bits of a float, or the integer nearest to it."""
+    single = np.float32(value)
+    size, signed = format.channel_bytes, format.kind == SIGNED
+    if format.kind == FLOAT:
+        return int(single.view(np.uint32)) if size == 4 else int(single.astype(np.float16).view(np.uint16))
+    most = (1 << 8 * size - signed) - 1
+    if as_integer:
+        # The colour's bits are an integer then.
+        whole = int(single.view(np.int32 if signed else np.uint32))
+        return int(np.clip(whole, -most - 1 if signed else 0, most))
+    return int(np.ceil(np.clip(float(single), -1.0 if signed else 0.0, 1.0) * most - 0.5))
+
+
 class TextureTable:
     """Texture and surface objects of one device."""
 
@@ -241,9 +255,10 @@ class TextureTable:
             put(name, int(getattr(image.format, name)))
         for name in ("normalized", "srgb", "linear", "mip_linear", "seamless"):
             put(name, int(getattr(how, name)))
-        put("as_integer", int(image.format.kind != FLOAT and (how.as_integer or image.format.channel_bytes == 4)))
         put("address", *how.address)
-        put("border", *(int(v) for v in np.array(how.border, np.float32).view(np.uint32)))
+        whole = bool(image.format.kind != FLOAT and (how.as_integer or image.format.channel_bytes == 4))
+        put("as_integer", int(whole))
+        put("border_element", *(border_element(image.format, whole, value) for value in how.border))
         for name in ("bias", "least", "most"):
             put(name, fixed_level(getattr(how, name)))
         put("levels", len(image.levels))
