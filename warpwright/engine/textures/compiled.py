@@ -110,7 +110,7 @@ def along(x: float, size: int, mode: int, normalized: int) -> int:
     if not normalized:
         return cut(value, FRACTION)
     length = np.int64(0)
-    while (size - 1) >> length:
+    while size > 1 << (FRACTION - WIDE_BITS) and (size - 1) >> length:
         length += 1
     more = max(length + WIDE_BITS - FRACTION, 0)
     one = np.int64(1) << (FRACTION + more)
@@ -128,8 +128,10 @@ def along(x: float, size: int, mode: int, normalized: int) -> int:
 
 @part
 def inside(i: int, size: int, mode: int, normalized: int) -> int:
+    if 0 <= i < size:
+        return i
     if mode == BORDER:
-        return i if 0 <= i < size else -1
+        return np.int64(-1)
     if normalized and mode == WRAP:
         return i % size
     if normalized and mode == MIRROR:
@@ -714,17 +716,23 @@ def serve_lanes(launch: int, lanes: int, request: int, values: int, addresses: i
     what = request & 15
     on_surface = what >= LOAD
     purpose = SURFACE if on_surface else TEXTURE
+    every_lane = on_surface or what == SLOPES
+    known, row = np.int64(-1), np.int64(0)
     for lane in range(32):
-        if lanes >> lane & 1:
-            words = values + 4 * lane
-            row = row_of(rows, count, read_u32(words), purpose)
+        words = values + 4 * lane
+        # Of most accesses the handle alone tells what they are.
+        if lanes >> lane & 1 and (every_lane or read_u32(words) != known):
+            known = read_u32(words)
+            row = row_of(rows, count, known, purpose)
             if row == 0 or not is_common(row, request, words):
                 return False
     for lane in range(32):
         words = values + 4 * lane
         first = np.int64(0)
         if lanes >> lane & 1:
-            row = row_of(rows, count, read_u32(words), purpose)
+            if read_u32(words) != known:
+                known = read_u32(words)
+                row = row_of(rows, count, known, purpose)
             if on_surface:
                 first = access_surface(row, request, words, to_host)
             else:
