@@ -154,9 +154,11 @@ def _spin_loops(blocks: Sequence[BasicBlock], lowered: Sequence[Lowered], webs: 
     fair = [False] * len(blocks)
     for body in _loops(blocks):
         inside = members(body)
-        accesses = [a for n in inside for a in blocks[n].accesses]
-        strong = any(a.kind == "atomic" or (a.kind == "load" and a.access.strong) for a in accesses)
-        weak = any(a.kind == "load" and a.space in ("shared", "generic") for a in accesses)
+        # From the operations: a look at an mbarrier leaves no trace record, so the blocks' accesses lack it.
+        spans = [range(blocks[n].first, blocks[n].first + blocks[n].count) for n in inside]
+        ops = [op for span in spans for index in span for op in lowered[index].ops if op.name in ("load", "atomic")]
+        strong = any(op.name == "atomic" or op.attr.strong for op in ops)
+        weak = any(op.name == "load" and op.attr.space in ("shared", "generic") for op in ops)
         if (strong and _decided_by(body, blocks, lowered, webs, False)) or (
             weak and _decided_by(body, blocks, lowered, webs, True)
         ):
