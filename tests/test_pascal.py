@@ -7,7 +7,6 @@ import pytest
 
 import warpwright as ww
 from tests.kernels import Case, case, names
-from warpwright.errors import UnsupportedError
 from warpwright.toolchain import CompileError
 
 SAMPLE = (
@@ -108,9 +107,3 @@ def test_time_of_a_launch_stands_on_the_chip_file() -> None:
     run = gpu.compile(source)["saxpy"][16, 256](4096, 2.0, x, y)
     np.testing.assert_array_equal(y, 2 * np.arange(4096, dtype=np.float32) + 1)
     assert run.cycles > gpu.chip.dram.dram_latency_cycles
-
-
-def test_calls_of_the_driver_are_refused_by_name() -> None:
-    source = '#include <cstdio>\nextern "C" __global__ void hello() { printf("hello %d\\n", threadIdx.x); }'
-    with pytest.raises(UnsupportedError, match="vprintf"):
-        ww.GPU("p100", timing="off").compile(source)["hello"][1, 1]()

@@ -94,24 +94,24 @@ def test_source_says_what_it_exercises(source: str) -> None:
     assert next(line for line in lines if not line.startswith(("// min_arch:", "// options:"))).startswith("// ")
 
 
-CLUSTER = 'extern "C" __global__ void __cluster_dims__(2, 1, 1) pairs(int *dst) { dst[blockIdx.x] = 1; }'
+CLUSTER = """
+extern "C" __global__ void __cluster_dims__(2, 1, 1) pairs(int *dst) {
+    unsigned rank;
+    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    dst[blockIdx.x] = rank;
+}
+"""
 TEXTURE = 'extern "C" __global__ void fetch(int *dst, unsigned long long t) { dst[0] = tex1Dfetch<int>(t, 0); }'
-CLUSTER_MESSAGE = (
-    "kernel pairs is launched in clusters of 2 x 1 x 1 blocks, which this version does not model; "
-    "remove __cluster_dims__"
-)
-TEXTURE_MESSAGE = "it belongs to the texture instructions (TEX, TLD, TXQ …), which this version does not model"
 
 
-def test_clusters_are_refused() -> None:
-    with pytest.raises(ww.UnsupportedError) as caught:
-        gpu("h200", "interpreter").compile(CLUSTER)["pairs"][2, 32](np.zeros(2, np.int32))
-    assert str(caught.value) == CLUSTER_MESSAGE
+@pytest.mark.parametrize("engine", ["compiled", "interpreter"])
+def test_a_kernel_that_names_its_cluster(engine: str) -> None:
+    ranks = np.full(4, 9, np.int32)
+    gpu("h200", engine).compile(CLUSTER)["pairs"][4, 32](ranks)
+    assert ranks.tolist() == [0, 1, 0, 1]
 
 
 @pytest.mark.parametrize("chip", CHIPS)
-def test_textures_are_named(chip: str) -> None:
-    with pytest.raises(ww.UnsupportedError) as caught:
+def test_a_null_handle_is_no_texture(chip: str) -> None:
+    with pytest.raises(ww.MemoryFaultError, match="0x0 is not the handle of a texture object in kernel fetch"):
         gpu(chip, "interpreter").compile(TEXTURE)["fetch"][1, 32](np.zeros(1, np.int32), np.uint64(0))
-    assert str(caught.value).startswith("kernel fetch: cannot execute the instruction at 0x")
-    assert str(caught.value).endswith(TEXTURE_MESSAGE)

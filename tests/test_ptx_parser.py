@@ -158,7 +158,7 @@ def test_errors(text: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("tex.2d.v4.f32.s32 %r1, %r2;", "opcode tex has no meaning here"),
+        ("tex.2d.v4.f32.s32 %r1, %r2;", "a texture or surface that is not named by an object's handle"),
         ("add.rn.s32 %r1, %r1, %r1;", "modifier .rn of add has no meaning here"),
         ("popc.s32 %r1, %r2;", "popc has no type .s32"),
         ("cvt.s32.f32 %r1, %r2;", "cvt to an integer without .rni, .rzi, .rmi or .rpi"),
