@@ -37,16 +37,9 @@ LAUNCHES = [
     if arch >= case.min_arch
 ]
 
-OPEN = {
-    ("barrier_copy", "h200"): "bulk copies (UBLKCP)",
-}
-"""What is not there yet, by program and chip."""
-
 
 @pytest.mark.parametrize(("name", "chip"), [pytest.param(n, c, id=f"{c}-{n}") for n, c, _ in LAUNCHES])
 def test_program_is_right(name: str, chip: str) -> None:
-    if (name, chip) in OPEN:
-        pytest.xfail(OPEN[name, chip])
     case = program(name)
     case.verify(outputs(case, chip, "interpreter"))
 
@@ -70,8 +63,6 @@ def compiled_launch(name: str, chip: str) -> object:
 
 @pytest.mark.parametrize(("name", "chip"), [compiled_launch(n, c) for n, c, _ in LAUNCHES])
 def test_program_is_right_compiled(name: str, chip: str) -> None:
-    if (name, chip) in OPEN:
-        pytest.xfail(OPEN[name, chip])
     case = program(name)
     case.verify(outputs(case, chip, "compiled"))
 
