@@ -14,9 +14,9 @@ from warpwright.engine.interpreter import (
     Outcome,
 )
 from warpwright.engine.interpreter_memory import global_memory
-from warpwright.engine.interpreter_standstill import FIRST_PASS, groups_of, memory_digest, warps_digest
+from warpwright.engine.interpreter_standstill import FIRST_PASS, groups_of, memories, warps_digest
 from warpwright.engine.launch import LaunchContext, shared_bytes
-from warpwright.engine.recurrence import Recurrence
+from warpwright.engine.recurrence import Recurrence, memory_digest
 from warpwright.errors import ExecutionError
 
 
@@ -89,7 +89,7 @@ class InterpretedExecution:
                 self.judged
                 and resident
                 and past.found(
-                    fruitless, lambda: warps_digest(resident), lambda: memory_digest(resident, context.memory)
+                    fruitless, lambda: warps_digest(resident), lambda: memory_digest(context.memory, memories(resident))
                 )
             ):
                 first = resident[0].block

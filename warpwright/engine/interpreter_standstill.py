@@ -6,13 +6,13 @@ The interpreter keeps every register, those that nobody will read again included
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from warpwright.engine.interpreter import AT_BARRIER, RUNNING, BlockRun, WarpState
 from warpwright.engine.interpreter_memory import mask_bits
-from warpwright.engine.memory import DeviceMemory
 from warpwright.engine.standing import Group
 
 FIRST_PASS = 2
@@ -25,37 +25,22 @@ def warps_digest(resident: Sequence[BlockRun]) -> bytes:
     for run in resident:
         digest.update(repr((run.block.linear_index, run.block.arrived, run.statuses)).encode())
         for w in run.block.warps:
-            arrays = (
-                w.regs,
-                w.uregs,
-                w.preds,
-                w.upreds,
-                w.barriers,
-                w.pcs,
-                w.exited,
-                w.waiting,
-                w.sync_masks,
-                w.yielded,
-            )
-            for array in arrays:
+            masks = (w.preds, w.upreds, w.exited, w.yielded, w.running, w.barrier_vote)
+            for array in (w.regs, w.uregs, *masks, w.barriers, w.sync_masks):
                 digest.update(array.tobytes())
-            for lanes in (w.running, w.barrier_id, w.barrier_threads, w.barrier_vote):
+            for lanes in (w.pcs, w.waiting, w.barrier_id, w.barrier_threads):
                 digest.update(lanes.tobytes())
             groups = [*w.stack, *((index, lanes) for _, index, lanes in w.entries)]
             digest.update(repr([(index, mask_bits(lanes)) for index, lanes in groups]).encode())
     return digest.digest()
 
 
-def memory_digest(resident: Sequence[BlockRun], memory: DeviceMemory) -> bytes:
-    """Digest of shared, local and global memory."""
-    digest = hashlib.blake2b(digest_size=16)
+def memories(resident: Sequence[BlockRun]) -> Iterator[npt.NDArray[np.uint8]]:
+    """Shared and local memory of the resident blocks."""
     for run in resident:
-        digest.update(run.block.shared.data.tobytes())
+        yield run.block.shared.data
         for w in run.block.warps:
-            digest.update(w.spaces.local.data.tobytes())
-    for allocation in memory:
-        digest.update(memory.snapshot(allocation).tobytes())
-    return digest.digest()
+            yield w.spaces.local.data
 
 
 def groups_of(w: WarpState) -> list[Group]:
@@ -70,8 +55,8 @@ def groups_of(w: WarpState) -> list[Group]:
         if mask:
             found.append(Group(what, addresses[index], mask))
 
-    for kind, what in ((AT_BARRIER, "barrier"), (None, "joins")):
-        waits = w.waiting == AT_BARRIER if kind is not None else (w.waiting != RUNNING) & (w.waiting != AT_BARRIER)
+    at_barrier = w.waiting == AT_BARRIER
+    for what, waits in (("barrier", at_barrier), ("joins", (w.waiting != RUNNING) & ~at_barrier)):
         for index in np.unique(w.pcs[waits]):
             add(what, int(index), waits & (w.pcs == index))
     if w.launch.kernel.stacked:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy.typing as npt
+
+from warpwright.engine.memory import DeviceMemory
 
 
 class Recurrence:
@@ -36,3 +42,18 @@ class Recurrence:
             # Work is being done; look again when as many passes have gone by.
             self._warps = b""
         return before == self._memory
+
+
+def memory_digest(memory: DeviceMemory, own: Iterable[npt.NDArray[Any]]) -> bytes:
+    """Digest of all memory that warps can write.
+
+    Args:
+        memory: the device's.
+        own: shared and local memory of the resident blocks, in an order that stays.
+    """
+    digest = hashlib.blake2b(digest_size=16)
+    for contents in own:
+        digest.update(contents.data)
+    for allocation in memory:
+        digest.update(memory.view(allocation.address, allocation.size_bytes, read_only=True).data)
+    return digest.digest()

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from warpwright.engine.abi import SPILL_HEADER_BYTES, WARP
 from warpwright.engine.launch import LaunchContext
+from warpwright.engine.recurrence import memory_digest
 from warpwright.timing import state as s
 from warpwright.timing.state import State
 
@@ -89,7 +90,7 @@ class Watch:
         if self.streak < LOOKS:
             return False
         self.streak = 0
-        before, self.memory = self.memory, self._memory_digest()
+        before, self.memory = self.memory, memory_digest(self.context.memory, self.memories)
         return before == self.memory
 
     def _repeats(self, state: State) -> bool:
@@ -111,12 +112,3 @@ class Watch:
             past.digests.add(found)
             past.instructions = instructions
         return repeats and running
-
-    def _memory_digest(self) -> bytes:
-        digest = hashlib.blake2b(digest_size=16)
-        for words in self.memories:
-            digest.update(words.tobytes())
-        memory = self.context.memory
-        for allocation in memory:
-            digest.update(memory.snapshot(allocation).tobytes())
-        return digest.digest()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -22,7 +22,7 @@ from warpwright.engine.execute import Cancelled, Counts, block_index
 from warpwright.engine.jit.workspace import Outcome, WarpState
 from warpwright.engine.kernels import Traced
 from warpwright.engine.launch import LaunchContext, aligned_words, shared_bytes, stack_bytes
-from warpwright.engine.recurrence import Recurrence
+from warpwright.engine.recurrence import Recurrence, memory_digest
 
 Words = npt.NDArray[np.int64]
 TRACE_LIMIT_WORDS = 4096
@@ -148,7 +148,11 @@ class CheckedExecution:
         """Whether every warp only repeats itself; orders drawn at random never come back."""
         if self._random is not None or not self._kernel.judged:
             return False
-        return self._past.found(fruitless, lambda: self._warps_digest(resident), lambda: self._memory_digest(resident))
+        return self._past.found(
+            fruitless,
+            lambda: self._warps_digest(resident),
+            lambda: memory_digest(self.context.memory, self._memories(resident)),
+        )
 
     def _warps_digest(self, resident: list[Block]) -> bytes:
         digest = hashlib.blake2b(digest_size=16)
@@ -159,16 +163,12 @@ class CheckedExecution:
                 digest.update(self._save(w)[SPILL_HEADER_BYTES:])
         return digest.digest()
 
-    def _memory_digest(self, resident: list[Block]) -> bytes:
-        digest = hashlib.blake2b(digest_size=16)
+    def _memories(self, resident: list[Block]) -> Iterator[npt.NDArray[np.uint8]]:
         local_bytes = stack_bytes(self.context.program) * 32
         for block in resident:
-            digest.update(block.shared.tobytes())
+            yield block.shared
             for w in block.warps:
-                digest.update(ctypes.string_at(w["local_base"], local_bytes))
-        for allocation in self.context.memory:
-            digest.update(self.context.memory.snapshot(allocation).tobytes())
-        return digest.digest()
+                yield np.ctypeslib.as_array((ctypes.c_uint8 * local_bytes).from_address(w["local_base"]))
 
     def _save(self, warp: Warp) -> bytes:
         return ctypes.string_at(warp["spill"], self._kernel.spill_bytes)
