@@ -198,12 +198,14 @@ SHARED_WINDOW = 0x7E00_0000_0000
 """Generic address of byte 0 of the shared memory of a cluster's first block: the low 32 bits are the offset (24 bits) and the
 block's rank in its cluster (8 bits)."""
 SHARED_OFFSETS = (1 << SHARED_RANK_SHIFT) - 1
+SHARED_WINDOW_BYTES = 1 << 32
+"""Size of the shared window: every rank's 16 MiB."""
 MAX_CLUSTER = 16
 """Blocks of the largest cluster (CUDA C++ Programming Guide: 8, and 16 where a kernel allows sizes that are not portable)."""
 LOCAL_WINDOW = 0x7E01_0000_0000
 """Generic address of local byte 0 (16 MiB window)."""
 WINDOW_BYTES = 1 << 24
-"""Size of either window."""
+"""Size of the local window, and of one block's part of the shared one."""
 DEVICE_BASE = 0x7F00_0000_0000
 """First device address of global memory."""
 

@@ -9,8 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from warpwright.engine.abi import LOCAL_WINDOW, SHARED_RANK_SHIFT, SHARED_WINDOW, WINDOW_BYTES, FaultKind
+from warpwright.engine.abi import (
+    LOCAL_WINDOW,
+    SHARED_RANK_SHIFT,
+    SHARED_WINDOW,
+    SHARED_WINDOW_BYTES,
+    WINDOW_BYTES,
+    FaultKind,
+)
 from warpwright.engine.launch import WARP_THREADS, Dim3, Geometry
 from warpwright.engine.memory import GAP_BYTES, DeviceMemory, format_bytes
 from warpwright.engine.standing import Group
@@ -29,6 +37,7 @@ _READS = ("LD", "ULD")
 _ATOMICS = ("ATOM", "RED")
 _SHARED = ("LDS", "STS", "ATOMS")
 _LOCAL = ("LDL", "STL")
+_SHARED_FAULTS = (FaultKind.SHARED_OUT_OF_BOUNDS, FaultKind.NO_SUCH_BLOCK, FaultKind.BLOCK_HAS_EXITED)
 _VOLTA = 70
 """From this architecture on, lanes of a warp go on independently."""
 _SHOWN_WARPS = 8
@@ -130,12 +139,12 @@ def _access_word(instruction: Instruction | None) -> str:
 def _space(kind: FaultKind, instruction: Instruction | None, address: int) -> str:
     """The space of an access: by its fault, else by its opcode, else by the window that its generic address lies in."""
     opcode = instruction.opcode if instruction is not None else ""
-    if kind is FaultKind.SHARED_OUT_OF_BOUNDS or opcode.startswith(_SHARED):
+    if kind in _SHARED_FAULTS or opcode.startswith(_SHARED):
         return "shared"
     if kind is FaultKind.LOCAL_OUT_OF_BOUNDS or opcode.startswith(_LOCAL):
         return "local"
-    windows = (("shared", SHARED_WINDOW), ("local", LOCAL_WINDOW))
-    return next((name for name, base in windows if 0 <= address - base < WINDOW_BYTES), "global")
+    windows = (("shared", SHARED_WINDOW, SHARED_WINDOW_BYTES), ("local", LOCAL_WINDOW, WINDOW_BYTES))
+    return next((name for name, base, size in windows if 0 <= address - base < size), "global")
 
 
 def _nearest(memory: DeviceMemory, address: int) -> str:
@@ -226,7 +235,7 @@ def fault_error(
         tail = f"a thread has {program.local_bytes_per_thread:,} bytes of local memory (is the recursion too deep?)"
     elif kind in (FaultKind.NO_SUCH_BLOCK, FaultKind.BLOCK_HAS_EXITED):
         rank = (stop.address & 0xFFFF_FFFF) >> SHARED_RANK_SHIFT
-        head = f"{access} of {size} in the shared memory of block {rank} of the cluster in kernel {kernel}"
+        head = f"{what} of {size} in the shared memory of block {rank} of the cluster in kernel {kernel}"
         tail = (
             f"the cluster has {geometry.cluster_blocks} block{'s' if geometry.cluster_blocks != 1 else ''}"
             if kind is FaultKind.NO_SUCH_BLOCK
@@ -235,15 +244,12 @@ def fault_error(
     else:
         head = f"out-of-bounds {what} of {size} at {stop.address:#x} in kernel {kernel}"
         tail = _nearest(memory, stop.address)
-    return MemoryFaultError(
-        f"{head}\n  {place}\n  {tail}",
-        kernel=kernel,
-        address=stop.address,
-        bytes=stop.bytes,
-        block=stop.block,
-        thread=thread_of(geometry, stop.warp_in_block, _first_lane(stop.lanes)),
-        line=instruction.line if instruction is not None else None,
-        instruction=stop.instruction,
+    return _memory_fault(
+        program,
+        geometry,
+        stop,
+        head,
+        tail,
         access=access,
         space=_space(kind, instruction, stop.address),
         misaligned=kind is FaultKind.MISALIGNED,
@@ -251,10 +257,27 @@ def fault_error(
     )
 
 
+def _memory_fault(
+    program: Program, geometry: Geometry, stop: Stop, head: str, tail: str, **more: Any
+) -> MemoryFaultError:
+    """What all faults of memory tell: what, where, why; ``more`` as the exception's own arguments."""
+    instruction = instruction_at(program, stop.instruction)
+    return MemoryFaultError(
+        f"{head}\n  {_place(program, geometry, stop)}\n  {tail}",
+        kernel=plain_name(program.name),
+        address=stop.address,
+        bytes=stop.bytes,
+        block=stop.block,
+        thread=thread_of(geometry, stop.warp_in_block, _first_lane(stop.lanes)),
+        line=instruction.line if instruction is not None else None,
+        instruction=stop.instruction,
+        **more,
+    )
+
+
 def _texture_error(program: Program, geometry: Geometry, stop: Stop) -> MemoryFaultError:
     """A handle that is none, or a surface access that traps."""
     kernel = plain_name(program.name)
-    instruction = instruction_at(program, stop.instruction)
     if stop.kind == FaultKind.TEXTURE_HANDLE:
         what = "texture" if stop.bytes == 1 else "surface"
         head = f"{stop.address:#x} is not the handle of a {what} object in kernel {kernel}"
@@ -264,16 +287,7 @@ def _texture_error(program: Program, geometry: Geometry, stop: Stop) -> MemoryFa
         size = f"{stop.bytes} byte{'s' if stop.bytes != 1 else ''}"
         head = f"access of {size} outside of a surface in kernel {kernel}: byte {x:,} of row {y:,}, slice {z:,}"
         tail = "surface coordinates count bytes along x; cudaBoundaryModeClamp and cudaBoundaryModeZero do not trap"
-    return MemoryFaultError(
-        f"{head}\n  {_place(program, geometry, stop)}\n  {tail}",
-        kernel=kernel,
-        address=stop.address,
-        bytes=stop.bytes,
-        block=stop.block,
-        thread=thread_of(geometry, stop.warp_in_block, _first_lane(stop.lanes)),
-        line=instruction.line if instruction is not None else None,
-        instruction=stop.instruction,
-    )
+    return _memory_fault(program, geometry, stop, head, tail)
 
 
 def trap_error(program: Program, geometry: Geometry, stop: Stop) -> TrapError:

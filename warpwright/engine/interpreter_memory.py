@@ -20,6 +20,7 @@ from warpwright.engine.abi import (
     SHARED_OFFSETS,
     SHARED_RANK_SHIFT,
     SHARED_WINDOW,
+    SHARED_WINDOW_BYTES,
     WINDOW_BYTES,
     FaultKind,
 )
@@ -29,7 +30,6 @@ from warpwright.isa.ops import Access
 
 Mask = npt.NDArray[np.bool_]
 Words = npt.NDArray[Any]
-SHARED_WINDOW_BYTES = 1 << 32
 DTYPES: dict[int, type[np.unsignedinteger[Any]]] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 

@@ -12,13 +12,12 @@ from warpwright.engine.abi import (
     SHARED_OFFSETS,
     SHARED_RANK_SHIFT,
     SHARED_WINDOW,
+    SHARED_WINDOW_BYTES,
     WARP,
     WINDOW_BYTES,
     FaultKind,
 )
 from warpwright.engine.jit.texts import copy_value, each_lane
-
-SHARED_WINDOW_BYTES = 1 << 32
 
 RESOLVE = f"""
 ; Host address of one lane's access, 0 at fault.  %kind: FaultKind; %offset: the address within its space;
