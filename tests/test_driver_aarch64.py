@@ -90,7 +90,7 @@ def run(folder: Path, boot: Boot, *words: str) -> tuple[str, str]:
     (folder / "libcuda.so.1").write_bytes(build_library("aarch64", "libcuda.so.1", ["first", "many"], boot))
     program = compile_c(folder, "program", PROGRAM, f"-L{folder}", "-l:libcuda.so.1", "-lpthread")
     command = [EMULATOR, "-L", ROOT, "-E", f"LD_LIBRARY_PATH={folder}", str(program), *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout, done.stderr
 

@@ -119,7 +119,7 @@ cuda("cuCtxSetCurrent", cuda.word("cuDevicePrimaryCtxRetain", 0))
 def run(program: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "WARPWRIGHT_TIMING": "off", "WARPWRIGHT_GPU": "a100"}
     command = [sys.executable, "-c", _PROLOGUE + program]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=False)
 
 
 def test_a_forked_child_is_told_and_its_parent_goes_on() -> None:
