@@ -184,10 +184,11 @@ def seconds_here(gpu: Any, module: Any, sizes: dict[str, int], generic: bool) ->
 
 def beside(gpu: Any, module: Any, generic: bool) -> None:
     """The same work by others, on one thread: an OpenCL simulator, and a runtime that compiles for this CPU."""
-    has_opencl = importlib.util.find_spec("pyopencl") is not None
+    if importlib.util.find_spec("pyopencl") is None:
+        print("Oclgrind, PoCL: pyopencl is not installed")
+        return
     for title, wrapper, sizes in (("Oclgrind", ["oclgrind"], SMALL), ("PoCL", [], FULL)):
-        missing = not has_opencl or (wrapper and not shutil.which(wrapper[0]))
-        if missing:
+        if wrapper and not shutil.which(wrapper[0]):
             print(f"{title}: not installed")
             continue
         command = [*wrapper, sys.executable, "-m", "bench.opencl", json.dumps(sizes)]
