@@ -15,7 +15,7 @@ from tests.kernels import case as corpus_case
 from warpwright.engine.abi import LAUNCH, FaultKind, Status
 from warpwright.engine.arguments import pack
 from warpwright.engine.interpreter import Kernel, Launch, run_grid
-from warpwright.engine.interpreter_memory import global_memory
+from warpwright.engine.interpreter.memory import global_memory
 from warpwright.engine.jit.compile import compile_kernel
 from warpwright.engine.jit.workspace import Outcome, Workspace
 from warpwright.engine.launch import Geometry, LaunchContext, constant_bank0, make_context

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warpwright.engine.interpreter import ClusterState, Kernel, Launch, WarpState, lane_mask
-from warpwright.engine.interpreter_memory import GlobalBytes
+from warpwright.engine.interpreter.memory import GlobalBytes
 from warpwright.engine.launch import Geometry
 from warpwright.isa.program import Instruction, Kind, Operand, Program
 from warpwright.isa.sass.lower import UnsupportedInstruction, lower, register_effects

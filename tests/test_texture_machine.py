@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import warpwright as ww
 from warpwright.engine.abi import LAUNCH, WARP
-from warpwright.engine.interpreter_memory import MemoryFault
+from warpwright.engine.interpreter.memory import MemoryFault
 from warpwright.engine.launch import LaunchContext, aligned_words
 from warpwright.engine.textures import compiled
 from warpwright.engine.textures.serve import LaunchTextures

@@ -5,16 +5,10 @@ from __future__ import annotations
 from warpwright.engine.abi import Status
 from warpwright.engine.execute import Cancelled, Counts
 from warpwright.engine.faults import Stop, WaitingWarp, deadlock_error, fault_error, standstill_error, trap_error
-from warpwright.engine.interpreter import (
-    PASSES_BEFORE_NEXT_BLOCK,
-    BlockRun,
-    ClusterState,
-    Kernel,
-    Launch,
-    Outcome,
-)
-from warpwright.engine.interpreter_memory import global_memory
-from warpwright.engine.interpreter_standstill import FIRST_PASS, groups_of, memories, warps_digest
+from warpwright.engine.interpreter import ClusterState, Kernel, Launch, Outcome
+from warpwright.engine.interpreter.grid import PASSES_BEFORE_NEXT_BLOCK, BlockRun, runs_of
+from warpwright.engine.interpreter.memory import global_memory
+from warpwright.engine.interpreter.standstill import FIRST_PASS, groups_of, memories, warps_digest
 from warpwright.engine.launch import LaunchContext, shared_bytes
 from warpwright.engine.recurrence import Recurrence, memory_digest
 from warpwright.errors import ExecutionError
@@ -68,7 +62,7 @@ class InterpretedExecution:
             room = len(resident) + together <= self.resident_blocks
             may_join = not resident or (fruitless >= PASSES_BEFORE_NEXT_BLOCK and room)
             if may_join and following < clusters:
-                resident.extend(ClusterState(launch, following).runs())
+                resident.extend(runs_of(ClusterState(launch, following)))
                 following += 1
                 fruitless = 0
             fruitless += 1

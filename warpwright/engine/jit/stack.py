@@ -2,7 +2,7 @@
 
 The stack lies in the warp's save area, so that it outlives stops: entries of three words (lanes, block, kind), and
 their count.  A divided branch pushes the side that waits; SYNC, BRK, CONT, RET and exits end in ``%tail``, which takes the topmost entry
-that still has lanes and jumps to its block.  The rules are those of ``engine/interpreter_stack.py``.
+that still has lanes and jumps to its block.  The rules are those of ``engine/interpreter/stack.py``.
 """
 
 from __future__ import annotations

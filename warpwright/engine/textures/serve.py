@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.engine.abi import LAUNCH, WARP, FaultKind
-from warpwright.engine.interpreter_memory import MemoryFault
+from warpwright.engine.interpreter.memory import MemoryFault
 from warpwright.engine.launch import LaunchContext
 from warpwright.engine.textures.sampling import Fetcher
 from warpwright.engine.textures.surfaces import access_surface

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -24,9 +24,13 @@ from warpwright.engine.abi import (
     WINDOW_BYTES,
     FaultKind,
 )
+from warpwright.engine.bulk import BulkFault
 from warpwright.engine.memory import DeviceMemory
 from warpwright.isa import mbarrier
 from warpwright.isa.ops import Access
+
+if TYPE_CHECKING:
+    from warpwright.engine.interpreter.warp import WarpState
 
 Mask = npt.NDArray[np.bool_]
 Words = npt.NDArray[Any]
@@ -345,3 +349,29 @@ class Memories:
         for space, addresses, lanes in parts[1:]:
             result |= space.atomic(addresses, operand, compare, how, lanes)
         return result
+
+
+class ClusterMemory:
+    """What a warp's bulk copies reach."""
+
+    def __init__(self, warp: WarpState) -> None:
+        self.warp = warp
+
+    @property
+    def rank(self) -> int:
+        return self.warp.block.cluster.blocks.index(self.warp.block)
+
+    def shared(self, rank: int) -> npt.NDArray[np.uint8]:
+        blocks = self.warp.block.cluster.blocks
+        if rank >= len(blocks):
+            raise BulkFault(FaultKind.NO_SUCH_BLOCK, SHARED_WINDOW + (rank << SHARED_RANK_SHIFT), 0)
+        if blocks[rank].ended:
+            raise BulkFault(FaultKind.BLOCK_HAS_EXITED, SHARED_WINDOW + (rank << SHARED_RANK_SHIFT), 0)
+        return blocks[rank].shared.data[: blocks[rank].shared.size_bytes]
+
+    def view(self, address: int, size: int) -> npt.NDArray[np.uint8]:
+        space = self.warp.launch.globals
+        if space.outside(np.array([address], np.int64), size)[0]:
+            raise BulkFault(FaultKind.OUT_OF_BOUNDS, address, size)
+        first = address - space.base
+        return space.views[1][first : first + size]

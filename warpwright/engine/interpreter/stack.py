@@ -11,26 +11,19 @@ barrier is executed for the warp as if all its threads did).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine.abi import TAG_AFFINE, TAG_BLOCK, FaultKind, Status
-from warpwright.engine.interpreter_memory import MemoryFault, mask_bits
+from warpwright.engine.abi import FaultKind, Status
+from warpwright.engine.interpreter.groups import LANES
+from warpwright.engine.interpreter.memory import mask_bits
+from warpwright.engine.interpreter.volta import BACK_EDGES_BEFORE_YIELD, arrive_at_barrier
+from warpwright.engine.interpreter.warp import WarpState
 
-if TYPE_CHECKING:
-    from warpwright.engine.interpreter import WarpState
-
-LANES = 32
-BACK_EDGES_BEFORE_YIELD = 4096
-"""Backward branches after which a warp lets other warps run."""
 MOST_ENTRIES = 1024
 """Depth of the stack (model: the chip spills its stack to memory that the driver sizes)."""
 
 Mask = npt.NDArray[np.bool_]
-Stop = Callable[..., Status]
 
 
 def leave(w: WarpState, kind: str, lanes: Mask) -> bool:
@@ -55,11 +48,10 @@ def resume(w: WarpState) -> bool:
     return False
 
 
-def run_stacked(w: WarpState, stop: Stop, barrier: Callable[..., None]) -> Status:
+def run_stacked(w: WarpState) -> Status:
     """Run a warp until it exits, waits at a block barrier, yields to other warps, faults."""
     kernel = w.launch.kernel
-    code, block_at = kernel.code, kernel.block_at
-    total = len(code)
+    total = len(kernel.code)
     back_edges = 0
     if not w.started:
         w.started = True
@@ -73,43 +65,22 @@ def run_stacked(w: WarpState, stop: Stop, barrier: Callable[..., None]) -> Statu
     pc = int(w.pcs[w.running][0])
     while True:
         if pc >= total:
-            return stop(w, FaultKind.WILD_BRANCH, pc, mask_bits(w.running), Status.FAULT, 8 * pc)
+            return w.stop(FaultKind.WILD_BRANCH, pc, mask_bits(w.running), Status.FAULT, 8 * pc)
         m = w.running
-        if w.trace is not None and pc in block_at:
-            w.trace.append(TAG_BLOCK << 60 | block_at[pc].number << 32 | mask_bits(m))
-        c = code[pc]
-        w.instructions += 1
-        w.thread_instructions += int(m.sum())
-        w.launch.clock += 1
-        e = m
-        if c.guard is not None:
-            file, number, inverted = c.guard
-            p = (w.preds if file == "pred" else w.upreds)[number]
-            e = m & ~p if inverted else m & p
-            if not e.any():
-                if w.trace is not None:
-                    w.trace += [TAG_AFFINE << 60, 0] * c.records
-                pc += 1
-                continue
-        values: Any = None
-        if c.run is not None:
-            try:
-                values = c.run(w, e)
-            except MemoryFault as fault:
-                return stop(w, fault.kind, pc, fault.lanes, Status.FAULT, fault.address, fault.bytes)
+        c, e, values = w.execute(pc, m)
         if not c.control:
             pc += 1
             continue
         if c.control == "push":
             w.entries.append([c.attr[0], kernel.index_of[c.attr[1]], e.copy()])
             if len(w.entries) > MOST_ENTRIES:
-                return stop(w, FaultKind.STACK_OVERFLOW, pc, mask_bits(e), Status.FAULT)
+                return w.stop(FaultKind.STACK_OVERFLOW, pc, mask_bits(e), Status.FAULT)
             pc += 1
             continue
         if c.control == "call":
             w.entries.append(["ret", pc + 1, e.copy()])
             if len(w.entries) > MOST_ENTRIES:
-                return stop(w, FaultKind.STACK_OVERFLOW, pc, mask_bits(e), Status.FAULT)
+                return w.stop(FaultKind.STACK_OVERFLOW, pc, mask_bits(e), Status.FAULT)
             pc = kernel.index_of.get(c.attr, total)
             continue
         if c.control == "branch":
@@ -136,7 +107,7 @@ def run_stacked(w: WarpState, stop: Stop, barrier: Callable[..., None]) -> Statu
                 index = kernel.index_of.get(address & 0xFFFFFFFFFFFFFFFF)
                 if index is None:
                     wild = address & 0xFFFFFFFFFFFFFFFF
-                    return stop(w, FaultKind.WILD_BRANCH, pc, 1 << int(lane), Status.FAULT, wild)
+                    return w.stop(FaultKind.WILD_BRANCH, pc, 1 << int(lane), Status.FAULT, wild)
                 targets.setdefault(index, np.zeros(LANES, np.bool_))[lane] = True
             rest = m & ~e
             if rest.any():
@@ -157,7 +128,7 @@ def run_stacked(w: WarpState, stop: Stop, barrier: Callable[..., None]) -> Statu
             else:
                 w.running = m.copy()
                 if not leave(w, c.attr, lanes):
-                    return stop(w, FaultKind.WILD_BRANCH, pc, mask_bits(lanes), Status.FAULT, 0)
+                    return w.stop(FaultKind.WILD_BRANCH, pc, mask_bits(lanes), Status.FAULT, 0)
             if w.running.any():
                 pc += 1
                 continue
@@ -166,7 +137,7 @@ def run_stacked(w: WarpState, stop: Stop, barrier: Callable[..., None]) -> Statu
             pc = int(w.pcs[w.running][0])
             continue
         if c.control == "trap":
-            return stop(w, FaultKind.NONE, pc, mask_bits(e), Status.TRAP)
+            return w.stop(FaultKind.NONE, pc, mask_bits(e), Status.TRAP)
         if c.control in ("barrier", "barrier_red"):
             w.pcs[m] = pc + 1
             everyone = ~w.exited
@@ -177,6 +148,6 @@ def run_stacked(w: WarpState, stop: Stop, barrier: Callable[..., None]) -> Statu
             first = int(e.argmax())
             numbers, counts = (np.full(LANES, values[n][first]) for n in range(2))
             votes = np.zeros(LANES, np.bool_) if c.control == "barrier" else values[2] & e
-            barrier(w, c, pc, everyone, (numbers, counts, votes))
+            arrive_at_barrier(w, c, pc, everyone, (numbers, counts, votes))
             return Status.BARRIER
         raise ValueError(f"the reconvergence stack has no operation {c.control!r}")

@@ -11,8 +11,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine.interpreter import AT_BARRIER, RUNNING, BlockRun, WarpState
-from warpwright.engine.interpreter_memory import mask_bits
+from warpwright.engine.interpreter.grid import BlockRun
+from warpwright.engine.interpreter.groups import AT_BARRIER, RUNNING
+from warpwright.engine.interpreter.memory import mask_bits
+from warpwright.engine.interpreter.warp import WarpState
 from warpwright.engine.standing import Group
 
 FIRST_PASS = 2

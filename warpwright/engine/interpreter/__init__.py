@@ -1,0 +1,35 @@
+"""The NumPy interpreter of the common operations: the reference for compiled code and its fallback.
+
+One warp runs with Volta's independent thread scheduling: lanes that run together are a group, one group runs at a
+time.  Where lanes part, the smaller part goes on (of equal parts the one that falls through) and the other waits on a
+stack; a group runs until it waits, ends or gives way.  Nothing but BSYNC and WARPSYNC joins groups; an indirect branch
+takes the lanes that share the target of the lowest lane, the others run it again.  So an H200 does
+(``bench/micro/divergence.cu``).
+
+A lane waits at BSYNC until every lane of its barrier's mask waits there with the same mask or has exited (BREAK takes
+lanes out of the mask of all its members), and at WARPSYNC until all living lanes of its mask wait at one with
+the same mask.  A group that executes YIELD or NANOSLEEP goes to the bottom of the stack, and until it runs again no
+BSYNC waits for it: a lane may hold a lock while it waits there for the very lanes that spin on the lock
+(NVIDIA, US patent 2016/0019066, "Execution of divergent threads using a convergence barrier").
+Block barriers count threads; exited threads are not expected, and a warp of which all living lanes have arrived counts
+as 32 where the instruction names a thread count (PTX ISA, ``barrier``).
+"""
+
+from __future__ import annotations
+
+from warpwright.engine.interpreter.cluster import BlockState, ClusterState
+from warpwright.engine.interpreter.grid import Outcome, run_block, run_grid
+from warpwright.engine.interpreter.groups import lane_mask
+from warpwright.engine.interpreter.warp import Kernel, Launch, WarpState
+
+__all__ = [
+    "BlockState",
+    "ClusterState",
+    "Kernel",
+    "Launch",
+    "Outcome",
+    "WarpState",
+    "lane_mask",
+    "run_block",
+    "run_grid",
+]

@@ -1,0 +1,95 @@
+"""A block in the interpreter, and the cluster it belongs to: shared memory, warps, barriers."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from warpwright.engine.interpreter.groups import AT_BARRIER, AT_CLUSTER, LANES, RUNNING
+from warpwright.engine.interpreter.memory import SharedSpace
+from warpwright.engine.interpreter.warp import Launch, WarpState
+from warpwright.engine.launch import Dim3
+
+
+class ClusterState:
+    """The blocks of a cluster (one, in launches without clusters) by rank."""
+
+    def __init__(self, launch: Launch, number: int, trace: bool = False) -> None:
+        x, y, _ = launch.geometry.grid
+        count = launch.geometry.cluster_blocks
+        self.blocks: list[BlockState] = []
+        for rank in range(count):
+            linear = launch.geometry.clustered_block(number * count + rank)
+            self.blocks.append(BlockState(launch, (linear % x, linear // x % y, linear // (x * y)), self))
+        for block in self.blocks:
+            block.populate(trace)
+
+    def complete_barrier(self) -> bool:
+        """Release who waits at the cluster's barrier once every living lane has arrived; True when there was one."""
+        warps = [warp for block in self.blocks for warp in block.warps]
+        if not any(warp.cluster_arrived.any() for warp in warps):
+            return False
+        if any((~warp.exited & ~warp.cluster_arrived).any() for warp in warps):
+            return False
+        for warp in warps:
+            warp.cluster_arrived[:] = False
+            lanes = warp.waiting == AT_CLUSTER
+            warp.waiting[lanes] = RUNNING
+            warp.pcs[lanes] += 1
+            warp.ready(lanes)
+        return True
+
+
+class BlockState:
+    """One block: shared memory, warps, named barriers."""
+
+    def __init__(self, launch: Launch, index: Dim3, cluster: ClusterState) -> None:
+        geometry = launch.geometry
+        self.launch = launch
+        self.index = index
+        self.cluster = cluster
+        self.ended = False
+        x, y, _ = geometry.grid
+        self.linear_index = index[0] + x * (index[1] + y * index[2])
+        self.shared = SharedSpace(launch.shared_bytes)
+        self.arrived = [0] * 16
+        """Threads that arrived without waiting (BAR.ARV), for each named barrier."""
+        self.warps: list[WarpState] = []
+
+    def populate(self, trace: bool) -> None:
+        """Make the warps, once the whole cluster is known; with ``trace`` each keeps its records."""
+        self.warps = [WarpState(self.launch, self, w) for w in range(self.launch.geometry.warps_per_block)]
+        if trace:
+            for warp in self.warps:
+                warp.trace = []
+
+    def complete_barriers(self) -> bool:
+        """Release the waiting lanes of every barrier that has all its threads; True when there was one."""
+        waiting: dict[int, list[tuple[WarpState, npt.NDArray[np.bool_]]]] = {}
+        living = 0
+        for warp in self.warps:
+            living += int((~warp.exited).sum())
+            here = warp.waiting == AT_BARRIER
+            for number in {int(n) for n in warp.barrier_id[here]}:
+                waiting.setdefault(number, []).append((warp, here & (warp.barrier_id == number)))
+        progress = False
+        for number, groups in waiting.items():
+            expected = max(int(warp.barrier_threads[lanes].max()) for warp, lanes in groups)
+            present = self.arrived[number]
+            for warp, lanes in groups:
+                whole = expected > 0 and bool((lanes | warp.exited).all())
+                present += LANES if whole else int(lanes.sum())
+            if present < (expected or living):
+                continue
+            progress = True
+            self.arrived[number] = 0
+            votes = np.concatenate([warp.barrier_vote[lanes] for warp, lanes in groups])
+            mode = groups[0][0].barrier_mode
+            result = {"popc": int(votes.sum()), "and": int(votes.all()), "or": int(votes.any())}.get(mode, 0)
+            for warp, lanes in groups:
+                if mode:
+                    warp.barrier_result = result
+                warp.waiting[lanes] = RUNNING
+                warp.pcs[lanes] += 1
+                warp.ready(lanes)
+        return progress

@@ -1,0 +1,169 @@
+"""The interpreter's run loop for Volta and later: groups of lanes, each with its own place in the program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warpwright.engine.abi import FaultKind, Status
+from warpwright.engine.interpreter.code import Code
+from warpwright.engine.interpreter.groups import AT_BARRIER, AT_CLUSTER, AT_WARPSYNC, LANES, lane_mask
+from warpwright.engine.interpreter.memory import mask_bits
+from warpwright.engine.interpreter.warp import WarpState
+
+Array = npt.NDArray[Any]
+
+BACK_EDGES_BEFORE_YIELD = 4096
+"""Backward branches after which a warp lets other warps run."""
+
+
+def run_groups(w: WarpState) -> Status:
+    """Run a warp until it exits, waits at a barrier, gives way to other warps or deadlocks."""
+    kernel = w.launch.kernel
+    total = len(kernel.code)
+    back_edges = 0
+    while True:
+        chosen = w.choose()
+        if chosen is None:
+            if ((w.waiting == AT_BARRIER) | (w.waiting == AT_CLUSTER)).any():
+                return Status.BARRIER
+            return Status.EXIT if w.exited.all() else Status.DEADLOCK
+        pc, m = chosen
+        lanes = int(m.sum())
+        while True:
+            if pc >= total:
+                return w.stop(FaultKind.WILD_BRANCH, pc, mask_bits(m), Status.FAULT, 16 * pc)
+            c, e, values = w.execute(pc, m)
+            if not c.control:
+                pc += 1
+                continue
+            if c.control == "branch":
+                taken = e if values is None else e & values[0]
+                target = kernel.index_of.get(c.attr, total)
+                count = int(taken.sum())
+                if count == 0:
+                    pc += 1
+                    continue
+                rest = m & ~taken
+                if count < lanes:
+                    # The smaller part goes on, the one that falls through when they are equal.
+                    if count < lanes - count:
+                        w.stack.append((pc + 1, rest))
+                    else:
+                        w.stack.append((target, taken))
+                        m, lanes = rest, lanes - count
+                        pc += 1
+                        continue
+                    m, lanes = taken, count
+                if target <= pc:
+                    back_edges += 1
+                    if back_edges >= BACK_EDGES_BEFORE_YIELD:
+                        w.stack.append((target, m))
+                        return Status.YIELD
+                pc = target
+                continue
+            if c.control in ("bssy", "break"):
+                change_masks(w, c, e, values)
+                pc += 1
+                continue
+            status = end_group(w, c, pc, m, e, values)
+            if status is not None:
+                return status
+            break
+
+
+def change_masks(w: WarpState, c: Code, e: Array, values: Any) -> None:
+    if c.control == "bssy":
+        w.barriers[c.attr[0]][e] = mask_bits(e)
+        return
+    e = e if values is None else e & values[0]
+    leaving = np.uint32(~mask_bits(e) & 0xFFFFFFFF)
+    members = np.uint32(np.bitwise_or.reduce(w.barriers[c.attr][e]))
+    w.barriers[c.attr][lane_mask(int(members))] &= leaving
+
+
+def end_group(w: WarpState, c: Code, pc: int, m: Array, e: Array, values: Any) -> Status | None:
+    """Everything but direct branches and masks: the group ends here; those that follow it are pushed."""
+    kernel = w.launch.kernel
+    past = m & ~e
+    w.pcs[m] = pc + 1
+    if c.control == "branch_indirect":
+        leader = int(e.argmax())
+        address = int(values[0][leader])
+        here = e & (values[0] == values[0][leader])
+        rest = m & ~here
+        offset = (address - kernel.program.code_base) & 0xFFFFFFFFFFFFFFFF
+        index = kernel.index_of.get(offset)
+        if index is None:
+            return w.stop(FaultKind.WILD_BRANCH, pc, mask_bits(here), Status.FAULT, offset)
+        groups = [(index, here)]
+        if rest.any():
+            # The others run the instruction again; the smaller part goes first.
+            groups.insert(1 if rest.sum() < here.sum() else 0, (pc, rest))
+        w.stack += groups
+        return None
+    if c.control == "exit":
+        gone = e if values is None else e & values[0]
+        w.exited |= gone
+        past = m & ~gone
+        if past.any():
+            w.stack.append((pc + 1, past))
+        return None
+    if c.control == "trap":
+        return w.stop(FaultKind.NONE, pc, mask_bits(e), Status.TRAP)
+    if c.control in ("yield", "nanosleep"):
+        others = w.give_way(pc + 1, m)
+        return Status.YIELD if c.control == "nanosleep" and not others else None
+    if past.any():
+        w.stack.append((pc + 1, past))
+    if c.control in ("bsync", "warpsync"):
+        if c.control == "bsync":
+            masks, kind = w.barriers[c.attr], c.attr
+        else:
+            if c.attr == "exclusive":
+                own = lane_mask(int(values[0][int(e.argmax())]))
+                own[int(e.argmax())] = True
+                if (e & ~own).any():
+                    w.stack.append((pc, e & ~own))
+                e = e & own
+            w.sync_masks[e] = values[0][e]
+            masks, kind = w.sync_masks, AT_WARPSYNC
+        alone = e & (masks & (np.uint32(1) << np.arange(LANES, dtype=np.uint32)) == 0)
+        if alone.any():
+            w.stack.append((pc + 1, alone))
+        waits = e & ~alone
+        w.waiting[waits] = kind
+        w.pcs[waits] = pc
+        w.release(waits)
+        return None
+    arrive_at_barrier(w, c, pc, e, values)
+    return None
+
+
+def arrive_at_barrier(w: WarpState, c: Code, pc: int, e: Array, values: Any) -> None:
+    if c.control == "barrier" and c.attr == "arrive":
+        first = int(e.argmax())
+        number = int(values[0][first]) & 15
+        whole = bool((e | w.exited).all())
+        w.block.arrived[number] += LANES if whole else int(e.sum())
+        w.stack.append((pc + 1, e))
+        return
+    if c.control == "barrier" and c.attr.startswith("cluster"):
+        arrives = c.attr == "cluster_arrive"
+        passes = e if arrives else e & ~w.cluster_arrived
+        w.cluster_arrived |= e if arrives else False
+        waits = e & ~passes
+        w.waiting[waits] = AT_CLUSTER
+        w.pcs[waits] = pc
+        if passes.any():
+            w.stack.append((pc + 1, passes))
+        return
+    w.waiting[e] = AT_BARRIER
+    w.pcs[e] = pc
+    w.barrier_id[e] = values[0][e] & 15
+    w.barrier_threads[e] = values[1][e]
+    w.barrier_mode = c.attr if c.control == "barrier_red" else ""
+    if c.control == "barrier_red":
+        w.barrier_vote[e] = values[2][e]

@@ -1,0 +1,337 @@
+"""One warp in the interpreter: its registers, what generated code calls, and its trace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warpwright.engine.abi import (
+    LOCAL_WINDOW,
+    SHARED_WINDOW,
+    TAG_AFFINE,
+    TAG_BLOCK,
+    TAG_GATHER,
+    FaultKind,
+    Status,
+)
+from warpwright.engine.blocks import BasicBlock, address_index, basic_blocks
+from warpwright.engine.bulk import BulkFault, perform, tell
+from warpwright.engine.interpreter.code import Code, generate
+from warpwright.engine.interpreter.groups import LANES, Groups
+from warpwright.engine.interpreter.memory import (
+    ClusterMemory,
+    Global,
+    GlobalSpace,
+    LocalSpace,
+    Memories,
+    MemoryFault,
+    mask_bits,
+)
+from warpwright.engine.interpreter.specials import specials
+from warpwright.engine.launch import Geometry, shared_bytes, stack_bytes
+from warpwright.engine.reconvergence import uses_stack
+from warpwright.isa.bulk import Bulk
+from warpwright.isa.ops import Access, Lowered
+from warpwright.isa.program import Program
+from warpwright.isa.textures import TextureAccess
+
+if TYPE_CHECKING:
+    from warpwright.engine.interpreter.cluster import BlockState
+    from warpwright.engine.services import LaunchServices
+    from warpwright.engine.textures.serve import LaunchTextures
+
+Array = npt.NDArray[Any]
+
+
+class Kernel:
+    """A lowered program, ready to be interpreted; made once for all launches."""
+
+    def __init__(self, program: Program, lowered: Sequence[Lowered]) -> None:
+        self.program = program
+        self.code: list[Code] = generate(lowered)
+        self.index_of = address_index(program)
+        self.addresses = [i.address for i in program.instructions]
+        self.blocks: list[BasicBlock] = basic_blocks(program, lowered)
+        self.block_at = {block.first: block for block in self.blocks}
+        self.registers, self.predicates = file_sizes(lowered)
+        self.collective = frozenset(
+            n for n, c in enumerate(self.code) if c.control == "warpsync" and c.attr == "collective"
+        )
+        self.stacked = uses_stack(lowered)
+        """Whether warps reconverge by a stack (chips before Volta)."""
+
+
+def file_sizes(lowered: Sequence[Lowered]) -> tuple[int, int]:
+    """Registers and predicates of a lane: machine code's 256 and 8, or what virtual registers need."""
+    registers, predicates = 256, 8
+    for one in lowered:
+        if one.guard is not None and one.guard[0] == "pred":
+            predicates = max(predicates, one.guard[1] + 1)
+        for op in one.ops:
+            if op.name in ("get_reg", "set_reg", "get_reg64", "set_reg64"):
+                registers = max(registers, op.attr + 2)
+            elif op.name in ("get_pred", "set_pred"):
+                predicates = max(predicates, op.attr + 1)
+    return registers, predicates
+
+
+class Launch:
+    """What every warp of one launch shares.
+
+    Args:
+        banks: contents of the constant banks by number, bank 0 included; space beyond reads 0.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        geometry: Geometry,
+        memory: Global,
+        banks: Mapping[int, bytes | bytearray | npt.NDArray[np.uint8]],
+        sm_count: int = 1,
+        services: LaunchServices | None = None,
+        textures: LaunchTextures | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.geometry = geometry
+        self.shared_bytes = shared_bytes(kernel.program, geometry)
+        self.globals = GlobalSpace(memory)
+        self.banks = {
+            n: b if isinstance(b, np.ndarray) else np.frombuffer(bytes(b), dtype=np.uint8) for n, b in banks.items()
+        }
+        self.sm_count = sm_count
+        self.services = services
+        self.textures = textures
+        self.clock = 0
+        self._constants: dict[tuple[int, int, int], Array] = {}
+
+    def constant(self, bank: int, offset: int, size: int) -> Array:
+        """A constant at a fixed offset, in every lane."""
+        key = bank, offset, size
+        if key not in self._constants:
+            self._constants[key] = self.constants(bank, np.full(LANES, offset, np.uint32), size)
+        return self._constants[key]
+
+    def constants(self, bank: int, offsets: Array, size: int) -> Array:
+        """Constants at each lane's offset: uint8 to uint64, or shape (4, 32) for 16 bytes."""
+        data = self.banks.get(bank)
+        result = np.zeros((LANES, size), np.uint8)
+        if data is not None and len(data):
+            places = offsets.astype(np.int64)[:, None] + np.arange(size)
+            inside = (places >= 0) & (places < len(data))
+            result = np.where(inside, data[np.where(inside, places, 0)], 0).astype(np.uint8)
+        if size == 16:
+            return np.ascontiguousarray(result.view(np.uint32).T)
+        return result.view(f"u{size}").reshape(LANES)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """An access that failed, or a trap."""
+
+    kind: FaultKind
+    address: int
+    bytes: int
+    lanes: int
+    instruction: int
+    """Byte address of the instruction in the program."""
+
+
+class Stopped(Exception):
+    """A warp that can not go on; ``status`` says why."""
+
+    def __init__(self, status: Status) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+NOTHING = Code(None, None)
+"""What an instruction does when its guard holds in no lane."""
+
+
+class WarpState(Groups):
+    """The architectural state of one warp, and where its lanes stand.
+
+    ``regs`` is uint32 (256 or more, 32), ``uregs`` uint32 (64, 32) with equal columns, ``preds`` and ``upreds`` bool
+    (8, 32) (``preds`` may have more).
+    """
+
+    def __init__(self, launch: Launch, block: BlockState, warp_in_block: int) -> None:
+        linear = warp_in_block * LANES + np.arange(LANES)
+        super().__init__(linear >= launch.geometry.threads_per_block, launch.kernel.collective)
+        self.launch = launch
+        self.block = block
+        self.warp_in_block = warp_in_block
+        self.regs = np.zeros((launch.kernel.registers, LANES), np.uint32)
+        self.uregs = np.zeros((64, LANES), np.uint32)
+        self.preds = np.zeros((launch.kernel.predicates, LANES), np.bool_)
+        self.upreds = np.zeros((8, LANES), np.bool_)
+        self.preds[7] = self.upreds[7] = True
+        self.entries: list[list[Any]] = []
+        """Before Volta: (kind, instruction index, lanes) of what waits; see ``stack.py``."""
+        self.running = ~self.exited
+        self.started = False
+        self.barrier_id = np.zeros(LANES, np.int64)
+        self.barrier_threads = np.zeros(LANES, np.int64)
+        self.barrier_mode = ""
+        self.barrier_vote = np.zeros(LANES, np.bool_)
+        self.barrier_result = 0
+        self.cluster_arrived = np.zeros(LANES, np.bool_)
+        """Lanes that have arrived at the cluster's barrier in its current phase."""
+        self.instructions = 0
+        self.thread_instructions = 0
+        self.trace: list[int] | None = None
+        self.fault: Fault | None = None
+        self.spaces = Memories(launch.globals, block, LocalSpace(stack_bytes(launch.kernel.program)))
+        self._specials = specials(block, warp_in_block)
+
+    # --- what generated code calls ----------------------------------------------------------------
+    def special(self, name: str) -> Array:
+        """A special register in every lane."""
+        known = self._specials.get(name)
+        if known is not None:
+            return known
+        if name == "barrier_result":
+            value = self.barrier_result
+        elif name in ("clock_lo", "clock_hi"):
+            value = self.launch.clock >> (0 if name == "clock_lo" else 32)
+        elif name in ("globaltimer_lo", "globaltimer_hi"):
+            value = self.launch.clock >> (0 if name == "globaltimer_lo" else 32)
+        else:
+            raise ValueError(f"no special register is called {name!r}")
+        return np.full(LANES, value & 0xFFFFFFFF, np.uint32)
+
+    def special64(self, name: str) -> Array:
+        """A 64-bit special register: the count of executed instructions stands for both clocks."""
+        return np.full(LANES, self.launch.clock, np.uint64)
+
+    def service(self, name: str, words: list[Array], m: Array) -> Array:
+        """A function of the driver."""
+        services = self.launch.services
+        assert services is not None
+
+        def read(lane: int, address: int, size: int) -> bytes:
+            only = np.arange(LANES) == lane
+            found = bytearray()
+            for at in range(address, address + size):
+                try:
+                    byte = self.spaces.load(np.full(LANES, at, np.uint64), Access("generic", 1), only)
+                except MemoryFault:
+                    raise IndexError(address) from None
+                found.append(int(byte[lane]))
+            return bytes(found)
+
+        lanes = [int(lane) for lane in np.flatnonzero(m)]
+        return services.serve(name, lanes, words, self.block.index, self.warp_in_block, read)
+
+    def texture(self, access: TextureAccess, words: list[Array], m: Array) -> Array:
+        """A texture or surface access."""
+        textures = self.launch.textures
+        assert textures is not None
+        result, first = textures.serve(access, words, m)
+        if self.trace is not None:
+            self.record(first, access, m)
+        return result
+
+    def bulk(self, what: Bulk, words: list[Array], m: Array) -> None:
+        """Bulk copies, complete at once."""
+        memory = ClusterMemory(self)
+        lanes = np.flatnonzero(m)
+        for lane in lanes[:1] if what.once else lanes:
+            try:
+                tell(perform(what, [int(w[lane]) for w in words], memory), memory)
+            except BulkFault as fault:
+                raise MemoryFault(fault.kind, fault.address, 1 << int(lane), fault.bytes) from None
+
+    def load(self, at: Array, how: Access, m: Array, recorded: bool) -> Array:
+        if recorded and self.trace is not None:
+            self.record(at, how, m)
+        return self.spaces.load(at, how, m)
+
+    def touch(self, at: Array, how: Access, m: Array) -> None:
+        if self.trace is not None:
+            self.record(at, how, m)
+
+    def store(self, at: Array, value: Array, how: Access, m: Array, recorded: bool) -> None:
+        if recorded and self.trace is not None:
+            self.record(at, how, m)
+        self.spaces.store(at, value, how, m)
+
+    def atomic(self, at: Array, operand: Array, compare: Array | None, how: Access, m: Array, recorded: bool) -> Array:
+        if recorded and self.trace is not None:
+            self.record(at, how, m)
+        return self.spaces.atomic(at, operand, compare, how, m)
+
+    # --- trace ------------------------------------------------------------------------------------
+    def record(self, at: Array, how: Access | TextureAccess, m: Array) -> None:
+        """One memory record (``engine/abi.py``)."""
+        assert self.trace is not None
+        base = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}.get(how.space, 0)
+        addresses = at.astype(np.int64) + base
+        bits = mask_bits(m)
+        lanes = np.flatnonzero(m)
+        if not len(lanes):
+            self.trace += [TAG_AFFINE << 60, 0]
+            return
+        first = int(lanes[0])
+        stride = 0
+        if len(lanes) > 1:
+            difference, apart = int(addresses[lanes[1]] - addresses[first]), int(lanes[1]) - first
+            stride = difference // apart
+        line = addresses[first] + stride * (np.arange(LANES) - first)
+        if -(1 << 23) <= stride < 1 << 23 and bool((line[lanes] == addresses[lanes]).all()):
+            self.trace += [TAG_AFFINE << 60 | (stride & 0xFFFFFF) << 32 | bits, int(line[0]) & 0xFFFFFFFFFFFFFFFF]
+        else:
+            self.trace.append(TAG_GATHER << 60 | bits)
+            self.trace += [int(a) & 0xFFFFFFFFFFFFFFFF for a in addresses]
+
+    def count(self, pc: int, lanes: npt.NDArray[np.bool_]) -> None:
+        """Count one executed instruction, which is a basic block of its own."""
+        if self.trace is not None:
+            self.trace.append(TAG_BLOCK << 60 | self.launch.kernel.block_at[pc].number << 32 | mask_bits(lanes))
+        self.instructions += 1
+        self.thread_instructions += int(lanes.sum())
+        self.launch.clock += 1
+
+    def stop(self, kind: FaultKind, index: int, lanes: int, status: Status, address: int = 0, size: int = 0) -> Status:
+        """Note why the warp ends at an instruction; gives ``status`` back."""
+        addresses = self.launch.kernel.addresses
+        place = addresses[index] if 0 <= index < len(addresses) else index * 16
+        self.fault = Fault(kind, address, size, lanes, place)
+        return status
+
+    # --- one instruction --------------------------------------------------------------------------
+    def execute(self, pc: int, m: Array) -> tuple[Code, Array, Any]:
+        """Execute all but the control operation of an instruction for the running lanes.
+
+        Returns the instruction, the lanes whose guard holds, and the arguments of the control operation.
+
+        Raises:
+            Stopped: at an access that fails.
+        """
+        kernel = self.launch.kernel
+        if self.trace is not None and pc in kernel.block_at:
+            self.trace.append(TAG_BLOCK << 60 | kernel.block_at[pc].number << 32 | mask_bits(m))
+        c = kernel.code[pc]
+        self.instructions += 1
+        self.thread_instructions += int(np.count_nonzero(m))
+        self.launch.clock += 1
+        e = m
+        if c.guard is not None:
+            file, number, inverted = c.guard
+            p = (self.preds if file == "pred" else self.upreds)[number]
+            e = m & ~p if inverted else m & p
+            if not e.any():
+                if self.trace is not None:
+                    self.trace += [TAG_AFFINE << 60, 0] * c.records
+                return NOTHING, e, None
+        if c.run is None:
+            return c, e, None
+        try:
+            return c, e, c.run(self, e)
+        except MemoryFault as fault:
+            raise Stopped(self.stop(fault.kind, pc, fault.lanes, Status.FAULT, fault.address, fault.bytes)) from None
