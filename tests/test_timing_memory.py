@@ -14,6 +14,7 @@ from warpwright.chips import load_chip
 from warpwright.isa.ops import Access
 from warpwright.timing import atomics, crossbar, dram, l2
 from warpwright.timing import state as s
+from warpwright.timing.initial import initial_state
 
 GLOBAL4, GLOBAL8, GLOBAL16 = Access("global", 4), Access("global", 8), Access("global", 16)
 LINE, LANES = 128, range(32)
@@ -30,8 +31,8 @@ def ask(m, unit, line, sectors, held, time):  # type: ignore[no-untyped-def]
         return dram.dram_read(m, 0, line, sectors, time)
     if unit == 3:
         return dram.dram_write(m, 0, line, sectors, time)
-    if unit == 5:  # for SM ``held`` of the first GPC
-        return crossbar.coalesced_read(m, 0, 0, held, line, sectors, time)
+    if unit == 5:  # for an SM of the first GPC
+        return crossbar.coalesced_read(m, 0, 0, l2.slice_of(m, line), line, sectors, time)
     if unit == 6:
         return atomics.atomic_change(m, 0, line, held == 1)
     return l2.slice_of(m, line)
@@ -56,7 +57,7 @@ def dram_write(m: np.ndarray, line: int, sectors: int, time: int) -> int:
 
 def idle(name: str = "h200", **what_if: int) -> np.ndarray:
     """State of a chip on which nothing has run."""
-    return s.build(load_chip(name, **what_if), 100, 1, 1, 1).words
+    return initial_state(load_chip(name, **what_if), 100, 1, 1, 1).words
 
 
 def repeat(opcode: str, count: int, access: Access, kind: str, **options: object) -> Synthetic:
@@ -294,11 +295,12 @@ def test_l2_completes_partly_written_lines_beyond_two_ways_of_a_set() -> None:
 
 def test_a_sector_that_is_written_word_by_word_needs_nothing_from_dram() -> None:
     m = idle()
-    first = int(m[s.H_L2_FILLS])
-    last = first + int(m[s.H_L2_SLICE_WAYS]) * int(m[s.H_SLICES])
+    first, ways = int(m[s.H_L2_TAGS]), int(m[s.H_L2_WAYS])
+    last = first + int(m[s.H_L2_SLICE_WORDS]) * int(m[s.H_SLICES])
+    fills = m[first:last].reshape(-1, s.L2_WAY_WORDS, ways)[:, 2]
     for word in range(8):
         write(m, 0, 1, 0, 1000 + 50 * word)
-        assert m[first:last].any() == (word < 7)
+        assert fills.any() == (word < 7)
 
 
 def test_sms_of_a_gpc_ask_l2_once_for_what_is_on_its_way() -> None:

@@ -11,7 +11,17 @@ from typing import Any
 
 from warpwright.timing.native import core, lowest_bit, peek, popcount, u
 from warpwright.timing.records import address_of
-from warpwright.timing.state import OFF_BANK_TURN, OFF_BANKS, OFF_LINE_BYTES, OFF_LINE_SECTORS, OFF_LINES
+from warpwright.timing.state import (
+    GOLDEN,
+    OFF_BANK_TURN,
+    OFF_BANKS,
+    OFF_LINE_BYTES,
+    OFF_LINE_SECTORS,
+    OFF_LINES,
+    PASSES_KEPT,
+    PASSES_SLOTS,
+    SM_PASSES,
+)
 
 FULL_WARP = 0xFFFFFFFF
 
@@ -199,7 +209,28 @@ def wavefronts(m: Any, sm: int, base: int, tabled: bool, step: int, mask: int, s
 
 @core
 def bank_passes(m: Any, sm: int, base: int, tabled: bool, step: int, mask: int, size: int, distinct: bool) -> int:
-    """Sum over the groups of lanes (32, 16 or 8 by width) of the most different words in one of 32 banks."""
+    """Sum over the groups of lanes (32, 16 or 8 by width) of the most different words in one of 32 banks.
+
+    The same lanes at the same distances come again and again: what was counted is kept by the group of SMs.  It depends on the base's place
+    among the banks only, and a pattern's table is a part of the compiled kernel.
+    """
+    if tabled and base == 0:  # addresses in the record itself
+        return count_bank_passes(m, sm, base, tabled, step, mask, size, distinct)
+    low = mask | (base & 127) << 32 | size << 39 | (1 if tabled else 0) << 44 | (1 if distinct else 0) << 45 | 1 << 46
+    kept = (((step ^ low * GOLDEN) * GOLDEN) >> 40) & (PASSES_KEPT - 1)
+    kept = m[u(sm + SM_PASSES)] + kept * PASSES_SLOTS
+    if m[u(kept)] == step and m[u(kept + 1)] == low:
+        return m[u(kept + 2)]
+    passes = count_bank_passes(m, sm, base, tabled, step, mask, size, distinct)
+    m[u(kept)] = step
+    m[u(kept + 1)] = low
+    m[u(kept + 2)] = passes
+    return passes
+
+
+@core
+def count_bank_passes(m: Any, sm: int, base: int, tabled: bool, step: int, mask: int, size: int, distinct: bool) -> int:
+    """``bank_passes``, counted."""
     lanes_per_group = 32 if size <= 4 else (16 if size == 8 else 8)
     words = max(size >> 2, 1)
     total = 0

@@ -13,20 +13,51 @@ from warpwright.timing.atomics import atomic
 from warpwright.timing.bulk import serve_bulk
 from warpwright.timing.coalescer import count_passes, wavefronts
 from warpwright.timing.l1 import SPACE_SHARED, atomic_waves, atomic_words, fill_lines, owe, space_of
-from warpwright.timing.l2 import read, slice_of, write
-from warpwright.timing.native import core, lowest_bit, popcount, u
+from warpwright.timing.l2 import approach, read, slice_of, write
+from warpwright.timing.native import core, host_address, lowest_bit, popcount, prefetch, u
 from warpwright.timing.ports import reserve
 from warpwright.timing.records import address_of, record_at
 from warpwright.timing.tlb import translate
 from warpwright.timing.warp import mark, run_function, start_block_of, take_block
+
+AHEAD = 8
+"""Requests between fetching what one looks at to the host's caches and serving it."""
+
+
+@core
+def note_turn(m: Any, index: int, home: int) -> None:
+    """SM ``index`` has turned to a slice."""
+    m[u(m[u(s.H_TOUCHED)] + index * m[u(s.H_TOUCHED_WORDS)] + (home >> 6))] |= 1 << (home & 63)
 
 
 @core
 def reach(m: Any, index: int, line: int) -> int:
     """The home of a line that SM ``index`` turns to; it is noted that it did."""
     home = slice_of(m, line)
-    m[u(m[u(s.H_TOUCHED)] + index * m[u(s.H_TOUCHED_WORDS)] + (home >> 6))] |= 1 << (home & 63)
+    note_turn(m, index, home)
     return home
+
+
+@core
+def coalescer_entry(m: Any, gpc: int, line: int) -> int:
+    """Where a GPC's coalescer keeps a line."""
+    lines = m[u(s.H_COALESCER_LINES)]
+    return m[u(s.H_COALESCER)] + (gpc * lines + (((line * s.GOLDEN) >> 40) & (lines - 1))) * 4
+
+
+@core
+def announce(m: Any, sm: int, r: int) -> None:
+    """Find a request's slice, and fetch what it will look at."""
+    kind = m[u(r + s.R_KIND)]
+    if kind == s.RQ_STRONG or kind >= s.RQ_CONSTANT:
+        return
+    line = m[u(r + s.R_LINE)]
+    home = slice_of(m, line)
+    m[u(r + s.R_ANSWER)] = home
+    approach(m, home, line)
+    if kind <= s.RQ_LOAD_AROUND and m[u(s.H_COALESCER_LINES)]:
+        gpc = m[u(m[u(s.H_GPC_OF_SM)] + m[u(sm + s.SM_INDEX)])]
+        prefetch(host_address(m) + 8 * coalescer_entry(m, gpc, line))
 
 
 @core
@@ -100,14 +131,12 @@ def execute_strong(m: Any, code: Any, sm: int, partition: int, r: int, time: int
 
 
 @core
-def coalesced_read(m: Any, gpc: int, partition: int, index: int, line: int, sectors: int, time: int) -> int:
+def coalesced_read(m: Any, gpc: int, partition: int, home: int, line: int, sectors: int, time: int) -> int:
     """A load by way of its GPC's request coalescer: what another SM of the GPC has just asked for in the same way is not asked for again.
 
     Nsight Compute has this unit as ``lrc__``; the answer passes the GPC's port for each SM.
     """
-    lines = m[u(s.H_COALESCER_LINES)]
-    entry = m[u(s.H_COALESCER)] + (gpc * lines + (((line * s.GOLDEN) >> 40) & (lines - 1))) * 4
-    home = reach(m, index, line)
+    entry = coalescer_entry(m, gpc, line)
     if m[u(entry)] == line << 4 | sectors and m[u(entry + 1)] > time:
         m[u(s.H_COALESCED)] += popcount(sectors)
         return m[u(entry + 2)]
@@ -120,7 +149,7 @@ def coalesced_read(m: Any, gpc: int, partition: int, index: int, line: int, sect
 
 @core
 def serve(m: Any, code: Any, sm: int, r: int) -> None:
-    """One request: way to the slice, slice, way back."""
+    """One request that was announced: way to the slice, slice, way back."""
     index = m[u(sm + s.SM_INDEX)]
     gpc = m[u(m[u(s.H_GPC_OF_SM)] + index)]
     partition = m[u(m[u(s.H_PARTITION_OF_SM)] + index)]
@@ -148,20 +177,20 @@ def serve(m: Any, code: Any, sm: int, r: int) -> None:
         time = translate(m, gpc, line, time)
     sectors = m[u(r + s.R_SECTORS)]
     count = popcount(sectors)
+    home = m[u(r + s.R_ANSWER)]
+    note_turn(m, index, home)
     if kind == s.RQ_STORE:
-        home = reach(m, index, line)
         ports = m[u(s.H_GPC_WRITE_PORTS)] + gpc * s.CALENDAR_SLOTS
         time = reserve(m, ports, s.CALENDAR_SHIFT, m[u(s.H_GPC_WRITE_CAPACITY)], time, count)
         m[u(r + s.R_ANSWER)] = write(m, partition, home, line, sectors, m[u(r + s.R_FULL)], time)
         return
     if kind == s.RQ_ATOMIC:
-        home = reach(m, index, line)
         m[u(r + s.R_ANSWER)] = atomic(m, partition, home, line, sectors, m[u(r + s.R_FULL)], time) + m[u(s.H_FROM_L2)]
         return
     if m[u(s.H_COALESCER_LINES)]:
-        ready = coalesced_read(m, gpc, partition, index, line, sectors, time)
+        ready = coalesced_read(m, gpc, partition, home, line, sectors, time)
     else:
-        ready = read(m, partition, reach(m, index, line), line, sectors, time)
+        ready = read(m, partition, home, line, sectors, time)
     ports = m[u(s.H_GPC_PORTS)] + gpc * s.CALENDAR_SLOTS
     ready = reserve(m, ports, s.CALENDAR_SHIFT, m[u(s.H_GPC_CAPACITY)], ready, count)
     m[u(r + s.R_ANSWER)] = ready + m[u(s.H_FROM_L2)]
@@ -198,7 +227,16 @@ def serial_phase(m: Any, code: Any, begin: int) -> int:
             place = m[u(buckets + late)]
             m[u(buckets + late)] = place + 1
             m[u(order + place)] = r << 12 | i
-    for i in range(total):
+    host = host_address(m)
+    for i in range(-AHEAD, total):
+        coming = i + AHEAD
+        if coming + AHEAD < total:
+            prefetch(host + 8 * (m[u(order + coming + AHEAD)] >> 12))
+        if coming < total:
+            entry = m[u(order + coming)]
+            announce(m, first + (entry & 0xFFF) * size, entry >> 12)
+        if i < 0:
+            continue
         entry = m[u(order + i)]
         serve(m, code, first + (entry & 0xFFF) * size, entry >> 12)
         if m[u(s.H_ERROR)]:

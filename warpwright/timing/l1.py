@@ -28,7 +28,18 @@ from warpwright.timing.coalescer import (
     tag_passes,
     wavefronts,
 )
-from warpwright.timing.native import core, lowest_bit, peek, popcount, u
+from warpwright.timing.native import (
+    WAYS,
+    core,
+    find_way,
+    host_address,
+    lowest_bit,
+    oldest_way,
+    peek,
+    popcount,
+    prefetch,
+    u,
+)
 from warpwright.timing.ports import reserve
 from warpwright.timing.queue import enter_queue
 from warpwright.timing.records import address_of, record_at
@@ -50,6 +61,8 @@ leave in 20, half are joined; of stores 40 apart, ``rejoin_once``, none)."""
 REPLAY_CYCLES = 2
 """Between the passes of one instruction over several lines or conflicting words (bench/micro on H200: 30 + 2.1 n for n lines,
 23 + 2 (k - 1) for k ways); other instructions use the cycles between, so throughput is one a cycle."""
+RECEIVE_AHEAD = 6
+"""Answers between fetching a line's place to the host's caches and filling it."""
 PREDICATED_OFF_CYCLES = 12
 """A memory instruction without active lanes leaves the queue and is done."""
 
@@ -169,15 +182,18 @@ def l1_find(m: Any, sm: int, line: int) -> int:
     """The place of a line's tag, or -1 - the place to replace (the least recently used of its set)."""
     mixed = ((line * s.GOLDEN) >> 44) & 0xFFFFF
     ways = m[u(s.H_L1_WAYS)]
-    first = sm + m[u(s.H_OFF_L1)] + ((mixed * m[u(s.H_L1_SETS)]) >> 20) * ways
+    first = sm + m[u(s.H_OFF_L1)] + ((mixed * m[u(s.H_L1_SETS)]) >> 20) * (ways * s.C_SLOTS)
+    if ways == WAYS:
+        host = host_address(m) + 8 * first
+        way = find_way(host, line, 8)
+        return first + way if way < WAYS else -1 - (first + oldest_way(host + 8 * WAYS * s.C_STAMP))
     for place in range(first, first + ways):
         if m[u(place)] >> 8 == line:
             return place
-    lines = m[u(s.H_L1_LINES)]
     oldest = s.INF
     victim = first
     for place in range(first, first + ways):
-        stamp = m[u(place + lines * s.C_STAMP)]
+        stamp = m[u(place + ways * s.C_STAMP)]
         if stamp < oldest:
             oldest = stamp
             victim = place
@@ -188,26 +204,26 @@ def l1_find(m: Any, sm: int, line: int) -> int:
 def load_line(m: Any, sm: int, w: int, line: int, sectors: int, time: int, load: int) -> int:
     """Look one line up in L1 at ``time``; gives when hits are there.  ``load`` (its number) waits for the rest."""
     place = l1_find(m, sm, line)
-    lines = m[u(s.H_L1_LINES)]
+    ways = m[u(s.H_L1_WAYS)]
     if place < 0:
         place = -1 - place
         m[u(place)] = line << 8
-        m[u(place + lines * s.C_FILL)] = 0
-    m[u(place + lines * s.C_STAMP)] = time
+        m[u(place + ways * s.C_FILL)] = 0
+    m[u(place + ways * s.C_STAMP)] = time
     tag = m[u(place)]
     hit = sectors & tag
     joined = sectors & (tag >> 4) & ~tag & 15
     missing = sectors & ~(tag | (tag >> 4)) & 15
     ready = 0
     if hit:
-        ready = max(time + m[u(s.H_L1_LATENCY)], m[u(place + lines * s.C_FILL)])
+        ready = max(time + m[u(s.H_L1_LATENCY)], m[u(place + ways * s.C_FILL)])
         m[u(sm + s.SM_LOAD_HITS)] += popcount(hit)
     if joined:
-        wait_for(m, sm, m[u(place + lines * s.C_REQUEST)], load)
+        wait_for(m, sm, m[u(place + ways * s.C_REQUEST)], load)
         m[u(sm + s.SM_LOAD_HITS)] += popcount(joined)
     if missing:
-        request = new_request(m, sm, w, s.RQ_LOAD, time, line, missing, 0)
-        m[u(place + lines * s.C_REQUEST)] = request
+        request = new_request(m, sm, w, s.RQ_LOAD, time, line, missing, place)
+        m[u(place + ways * s.C_REQUEST)] = request
         m[u(place)] = tag | (missing << 4)
         wait_for(m, sm, request, load)
     return ready
@@ -403,14 +419,14 @@ def store_lines(m: Any, sm: int, sc: int, w: int, time: int, n: int, space: int)
 def written_in_l1(m: Any, sm: int, line: int, sectors: int, whole: bool, space: int, time: int) -> None:
     """What a store leaves in L1: a whole line is kept, of a line that is written in part the sectors go (bench.micro ``store_load``)."""
     place = l1_find(m, sm, line)
-    lines = m[u(s.H_L1_LINES)]
+    ways = m[u(s.H_L1_WAYS)]
     if whole:
         if place < 0:
             place = -1 - place
             m[u(place)] = line << 8
         m[u(place)] |= 15
-        m[u(place + lines * s.C_FILL)] = time
-        m[u(place + lines * s.C_STAMP)] = time
+        m[u(place + ways * s.C_FILL)] = time
+        m[u(place + ways * s.C_STAMP)] = time
     elif place >= 0 and space == SPACE_GLOBAL:
         m[u(place)] &= ~sectors
 
@@ -545,10 +561,17 @@ def receive(m: Any, sm: int) -> None:
     count = m[u(sm + s.SM_REQUESTS)]
     requests = sm + m[u(s.H_OFF_REQUESTS)]
     loads = sm + m[u(s.H_OFF_LOADS)]
+    host = host_address(m)
+    fill_at = 8 * m[u(s.H_L1_WAYS)] * s.C_FILL
     for index in range(count):
         r = requests + index * s.R_SLOTS
         kind = m[u(r + s.R_KIND)]
         answer = m[u(r + s.R_ANSWER)]
+        coming = r + RECEIVE_AHEAD * s.R_SLOTS
+        if m[u(coming + s.R_KIND)] == s.RQ_LOAD:
+            place = host + 8 * m[u(coming + s.R_FULL)]
+            prefetch(place)
+            prefetch(place + fill_at)
         if kind == s.RQ_STORE:
             w = m[u(r + s.R_WARP)]
             m[u(w + s.W_STORES)] -= 1
@@ -565,12 +588,14 @@ def receive(m: Any, sm: int) -> None:
             answer = reserve(m, sm + s.OFF_FILL, s.CALENDAR_SHIFT, m[u(s.H_FILL_CAPACITY)], answer, passed)
             if kind == s.RQ_LOAD:
                 line = m[u(r + s.R_LINE)]
-                place = l1_find(m, sm, line)
+                place = m[u(r + s.R_FULL)]
+                if m[u(place)] >> 8 != line:  # it has been replaced since
+                    place = l1_find(m, sm, line)
                 if place >= 0:
                     tag = m[u(place)]
                     come = (tag >> 4) & sectors
                     m[u(place)] = (tag & ~(come << 4)) | come
-                    filled = place + m[u(s.H_L1_LINES)] * s.C_FILL
+                    filled = place + m[u(s.H_L1_WAYS)] * s.C_FILL
                     m[u(filled)] = max(m[u(filled)], answer)
         elif kind == s.RQ_ATOMIC:
             owe(m, sm, answer)
@@ -595,5 +620,7 @@ def receive(m: Any, sm: int) -> None:
 def invalidate(m: Any, sm: int) -> None:
     """CCTL.IVALL: L1 forgets what it holds (outstanding misses still answer their loads)."""
     first = sm + m[u(s.H_OFF_L1)]
-    for place in range(first, first + m[u(s.H_L1_LINES)]):
-        m[u(place)] = m[u(place)] & ~15
+    ways = m[u(s.H_L1_WAYS)]
+    for at in range(first, first + m[u(s.H_L1_SETS)] * ways * s.C_SLOTS, ways * s.C_SLOTS):
+        for place in range(at, at + ways):
+            m[u(place)] = m[u(place)] & ~15

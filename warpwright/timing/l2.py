@@ -15,7 +15,18 @@ from typing import Any
 from warpwright.timing import state as s
 from warpwright.timing.coalescer import covered
 from warpwright.timing.dram import dram_read, dram_write
-from warpwright.timing.native import core, popcount, u
+from warpwright.timing.native import (
+    HOST_LINE_BYTES,
+    WAYS,
+    core,
+    divide,
+    find_way,
+    host_address,
+    oldest_way,
+    popcount,
+    prefetch,
+    u,
+)
 from warpwright.timing.ports import reserve
 
 # A tag: line << TAG_SHIFT | sectors that came beside others << 9 | a copy lies in the other partition << 8 | dirty sectors << 4
@@ -34,19 +45,30 @@ def slice_of(m: Any, line: int) -> int:
     """The home slice: every group of as many chunks of neighbouring lines as there are slices visits each once."""
     slices = m[u(s.H_SLICES)]
     chunk = line >> m[u(s.H_CHUNK_SHIFT)]
-    group = chunk // slices
+    group = divide(chunk, slices)
     turn = ((group * s.GOLDEN) >> 40) & 0xFFFFFF
-    return (chunk - group * slices + turn) % slices
+    place = chunk - group * slices + turn
+    return place - divide(place, slices) * slices
+
+
+@core
+def set_of(m: Any, piece: int, line: int) -> int:
+    """Place of the first way of a line's set in a slice."""
+    shift = m[u(s.H_CHUNK_SHIFT)]
+    mine = (divide(line >> shift, m[u(s.H_SLICES)]) << shift) + (line & ((1 << shift) - 1))
+    mixed = ((mine * s.GOLDEN) >> 44) & 0xFFFFF
+    return piece * m[u(s.H_L2_SLICE_WORDS)] + ((mixed * m[u(s.H_L2_SETS)]) >> 20) * (m[u(s.H_L2_WAYS)] * s.L2_WAY_WORDS)
 
 
 @core
 def find(m: Any, piece: int, line: int) -> int:
-    """Place of a line in a slice, or -1 - place of the way to replace."""
+    """Place of a line in a slice, or -1 - place of the way to replace: the first of those used longest ago."""
+    first = set_of(m, piece, line)
     ways = m[u(s.H_L2_WAYS)]
-    shift = m[u(s.H_CHUNK_SHIFT)]
-    mine = ((line >> shift) // m[u(s.H_SLICES)] << shift) + (line & ((1 << shift) - 1))
-    mixed = ((mine * s.GOLDEN) >> 44) & 0xFFFFF
-    first = piece * m[u(s.H_L2_SLICE_WAYS)] + ((mixed * m[u(s.H_L2_SETS)]) >> 20) * ways
+    if ways == WAYS:
+        host = host_address(m) + 8 * (m[u(s.H_L2_TAGS)] + first)
+        way = find_way(host, line, TAG_SHIFT)
+        return first + way if way < WAYS else -1 - (first + oldest_way(host + 8 * WAYS))
     tags = m[u(s.H_L2_TAGS)] + first
     for way in range(ways):
         if m[u(tags + way)] >> TAG_SHIFT == line:
@@ -59,6 +81,21 @@ def find(m: Any, piece: int, line: int) -> int:
             oldest = m[u(stamps + way)]
             victim = way
     return -1 - (first + victim)
+
+
+@core
+def approach(m: Any, home: int, line: int) -> None:
+    """Have the host fetch what a request for a line will look at: its set
+    in both partitions."""
+    host = host_address(m) + 8 * (m[u(s.H_L2_TAGS)] + set_of(m, home, line))
+    size = 8 * s.L2_WAY_WORDS * m[u(s.H_L2_WAYS)]
+    for at in range(0, size, HOST_LINE_BYTES):
+        prefetch(host + at)
+    if m[u(s.H_PARTITIONS)] == 2:
+        half = m[u(s.H_SLICES)] >> 1
+        other = (half if home < half else -half) * m[u(s.H_L2_SLICE_WORDS)] * 8
+        for at in range(0, size, HOST_LINE_BYTES):
+            prefetch(host + other + at)
 
 
 @core
@@ -123,7 +160,7 @@ def write_in_part(m: Any, piece: int, place: int, sectors: int, held: int, time:
     if before or not parts:
         return
     ways = m[u(s.H_L2_WAYS)]
-    first = place - place % ways
+    first = place - place % (ways * s.L2_WAY_WORDS)
     count = 0
     oldest = s.INF
     victim = place

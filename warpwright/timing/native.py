@@ -151,10 +151,11 @@ def words(typing_context: Any, array: Any) -> Any:
 
 @intrinsic
 def host_address(typing_context: Any, buffer: Any) -> Any:
-    """Host address of the first word of what ``words`` gave."""
+    """Host address of the first word of an array, or of what ``words`` gave."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointer = make_array(buffer)(context, builder, arguments[0]).data if BOUNDSCHECK else arguments[0]
+        is_array = isinstance(buffer, types.Array)
+        pointer = make_array(buffer)(context, builder, arguments[0]).data if is_array else arguments[0]
         return builder.ptrtoint(pointer, ir.IntType(64))
 
     return types.int64(buffer), generate
@@ -217,6 +218,30 @@ def call_policy(typing_context: Any, function: Any, ready: Any, last: Any, ages:
     return types.int64(types.int64, types.int64, types.int64, types.int64), generate
 
 
+HOST_LINE_BYTES = 64
+WAYS = 16
+"""Ways of a set that ``find_way`` and ``oldest_way`` look at."""
+
+
+def _load_vector(builder: Any, address: Any, lanes: int) -> Any:
+    vector = ir.VectorType(ir.IntType(64), lanes)
+    return builder.load(builder.inttoptr(address, vector.as_pointer()), align=8)
+
+
+def _spread(builder: Any, value: Any, lanes: int) -> Any:
+    """One value in every element."""
+    vector = ir.VectorType(ir.IntType(64), lanes)
+    single = builder.insert_element(ir.Constant(vector, ir.Undefined), value, ir.IntType(32)(0))
+    zeros = ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
+    return builder.shuffle_vector(single, ir.Constant(vector, ir.Undefined), zeros)
+
+
+def _first_true(builder: Any, flags: Any, lanes: int) -> Any:
+    """Number of the first set element, ``lanes`` when there is none."""
+    mask = builder.zext(builder.bitcast(flags, ir.IntType(lanes)), ir.IntType(64))
+    return builder.cttz(builder.or_(mask, ir.IntType(64)(1 << lanes)), ir.Constant(ir.IntType(1), 1))
+
+
 @intrinsic
 def scan_slots(typing_context: Any, times: Any, ports: Any, free: Any, now: Any) -> Any:
     """(mask of the slots that can go now, when the next other one can) of sixteen slots.
@@ -229,12 +254,10 @@ def scan_slots(typing_context: Any, times: Any, ports: Any, free: Any, now: Any)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         def load(address: Any) -> Any:
-            return builder.load(builder.inttoptr(address, vector.as_pointer()), align=8)
+            return _load_vector(builder, address, lanes)
 
         def spread(value: Any) -> Any:
-            single = builder.insert_element(ir.Constant(vector, ir.Undefined), value, ir.IntType(32)(0))
-            zeros = ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
-            return builder.shuffle_vector(single, ir.Constant(vector, ir.Undefined), zeros)
+            return _spread(builder, value, lanes)
 
         at_times, at_ports, at_free, time = arguments
         eight = ir.Constant(vector, [8] * lanes)
@@ -261,6 +284,55 @@ def scan_slots(typing_context: Any, times: Any, ports: Any, free: Any, now: Any)
 
     pair = types.UniTuple(types.int64, 2)
     return pair(types.int64, types.int64, types.int64, types.int64), generate
+
+
+@intrinsic
+def find_way(typing_context: Any, tags: Any, line: Any, shift: Any) -> Any:
+    """The first of 16 int64 at a host address that is ``line`` when shifted right; 16 when none is."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        address, wanted, bits = arguments
+        held = builder.ashr(_load_vector(builder, address, WAYS), _spread(builder, bits, WAYS))
+        return _first_true(builder, builder.icmp_signed("==", held, _spread(builder, wanted, WAYS)), WAYS)
+
+    return types.int64(types.int64, types.int64, types.int64), generate
+
+
+@intrinsic
+def oldest_way(typing_context: Any, stamps: Any) -> Any:
+    """The first of the smallest of 16 int64 at a host address."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        held = _load_vector(builder, arguments[0], WAYS)
+        kind = ir.FunctionType(ir.IntType(64), [held.type])
+        least = builder.call(get_or_insert_function(builder.module, kind, "llvm.vector.reduce.smin.v16i64"), [held])
+        return _first_true(builder, builder.icmp_signed("==", held, _spread(builder, least, WAYS)), WAYS)
+
+    return types.int64(types.int64), generate
+
+
+@intrinsic
+def prefetch(typing_context: Any, address: Any) -> Any:
+    """Have the line of the host's memory at an address come near; any address is allowed."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        word, place = ir.IntType(32), ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [place, word, word, word])
+        function = get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(function, [builder.inttoptr(arguments[0], place), word(0), word(3), word(1)])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), generate
+
+
+@intrinsic
+def divide(typing_context: Any, value: Any, by: Any) -> Any:
+    """Quotient of two numbers that are not negative, the second not 0: without the tests that Python's ``//`` needs."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.udiv(*arguments)
+
+    return types.int64(types.int64, types.int64), generate
 
 
 @intrinsic

@@ -26,6 +26,7 @@ from warpwright.timing import bounds as bounds_module
 from warpwright.timing import buffers, native, policies, windows
 from warpwright.timing import metrics as metrics_module
 from warpwright.timing import state as s
+from warpwright.timing.initial import initial_state, used_sms
 from warpwright.timing.interface import (
     CancelCallback,
     InterpretCallback,
@@ -238,7 +239,8 @@ def prepare(
     occupancy = launch_occupancy(program, context.geometry, chip)
     table = kernel.blocks if blocks is None else blocks
     static = encode(program, lowered, table, chip)
-    state = s.build(
+    clustered = context.geometry.cluster_blocks > 1
+    state = initial_state(
         chip,
         occupancy.l1_kib,
         static.code_lines,
@@ -246,8 +248,10 @@ def prepare(
         static.instructions,
         context.geometry.blocks,
         static.parameter_lines,
+        clustered,
     )
-    space = _Workspace(kernel, context, occupancy, chip.sm.sm_count)
+    sms = used_sms(chip, 0 if clustered else context.geometry.blocks)
+    space = _Workspace(kernel, context, occupancy, sms.stop)
     _fill_header(state, static, kernel, context, occupancy, space)
     policy = 0  # the default is a part of the model
     if scheduler is not policies.greedy_then_youngest:

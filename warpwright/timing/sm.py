@@ -10,9 +10,26 @@ from typing import Any
 
 from warpwright.timing import state as s
 from warpwright.timing.l1 import receive
-from warpwright.timing.native import core, host_address, u
+from warpwright.timing.native import HOST_LINE_BYTES, core, host_address, prefetch, u
 from warpwright.timing.sub_core import step
 from warpwright.timing.warp import settle
+
+WARP_LINES = 3
+"""Of a warp slot, that most issues look at."""
+
+
+@core
+def approach_sm(m: Any, sm: int, end: int) -> None:
+    """Have the host fetch what the SM that comes next will look at: all SMs' state is more than a core's caches hold."""
+    if m[u(sm + s.SM_REQUESTS)] == 0 and m[u(sm + s.SM_NEXT)] >= end:
+        return
+    host = host_address(m) + 8 * sm
+    for at in range(0, 8 * s.OFF_WARPS, HOST_LINE_BYTES):
+        prefetch(host + at)
+    for slot in range(s.MAX_SUB_CORES * s.MAX_WARPS):
+        at = 8 * (s.OFF_WARPS + slot * s.W_SLOTS)
+        for line in range(WARP_LINES):
+            prefetch(host + at + line * HOST_LINE_BYTES)
 
 
 @core

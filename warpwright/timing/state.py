@@ -16,15 +16,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.chips.chip import Chip
 from warpwright.engine.abi import BULK_WORDS
-from warpwright.timing import buffers
 
 INF = 1 << 60
 GOLDEN = 0x9E3779B97F4A7C15 - (1 << 64)  # 2**64 over the golden ratio, as a signed number: spreads bits
 MAX_WARPS = 16  # warp slots of one sub-core
 MAX_SUB_CORES = 4
 MAX_BLOCKS = 32
+FIELDS = 1024  # more than any list of names below is long: each takes the numbers that it needs
 SM_GROUPS = 8  # neighbouring SMs that one host thread runs, one after the other
 AT_CLUSTER = 17  # value of W_BARRIER at the barrier of a cluster: one behind the sixteen named ones
 
@@ -43,7 +42,8 @@ PIPES = ("none", "alu", "fma", "fma_heavy", "half", "fp64", "xu", "tensor", "uni
     P_BRANCH,
     P_MIO,  # free when the queue has an empty entry
     P_FMA_LITE,
-) = range(12)
+    *_,
+) = range(FIELDS)
 PIPE_COUNT = 16
 
 # --- why a warp waits, in Nsight Compute's words ---------------------------------------------------
@@ -69,7 +69,8 @@ STALLS = (
     ST_DISPATCH,
     ST_LG,
     ST_DRAIN,
-) = range(16)
+    *_,
+) = range(FIELDS)
 
 # --- header ----------------------------------------------------------------------------------------
 (
@@ -149,7 +150,6 @@ STALLS = (
     H_L1_LATENCY,
     H_L1_TAG_BANKS,  # lines of different banks that the tag stage takes a clock
     H_L1_WRITE_BYTES,
-    H_L1_LINES,  # sets x ways
     H_FILL_CAPACITY,  # sectors of a calendar bucket
     H_LOCAL_PHYSICAL,  # where local memory lies for caches
     # crossbar, L2, DRAM
@@ -170,10 +170,10 @@ STALLS = (
     H_SLICE_CAPACITY,  # bytes of a calendar bucket
     H_L2_SETS,
     H_L2_WAYS,
-    H_L2_TAGS,  # areas
+    H_L2_TAGS,  # area: set after set, the tags of its ways, their stamps, their fills
     H_L2_STAMPS,
     H_L2_FILLS,
-    H_L2_SLICE_WAYS,  # sets x ways
+    H_L2_SLICE_WORDS,  # of a slice's sets
     H_L2_FETCH,  # sectors of a fetch
     H_L2_ACCESS,  # bytes of the read port that an access takes at least
     H_L2_FILL,  # write port: a sector that comes from DRAM or the other partition, in bytes
@@ -279,20 +279,24 @@ STALLS = (
     H_BULK_EXTRA,  # of a bulk load beyond the way to L2 and back
     H_BULK_STORE,  # until a bulk store has read its first bytes
     H_BULK_STORE_BYTES,  # that it reads a cycle
+    H_PASSES,  # area: by group of SMs, passes that were counted before (coalescer.py)
     H_SLOTS,
-) = range(200)
+    *_,
+) = range(FIELDS)
 
 # --- SM -----------------------------------------------------------------------------------------
 (
+    # what every window asks of every SM, in one line of the host's
     SM_INDEX,
-    SM_STALLS,  # its group's table
     SM_NEXT,  # earliest time at which something can happen
     SM_ERROR,  # a warp stopped for Python: its slot + 1
     SM_RESIDENT,  # blocks
     SM_REQUESTS,  # in this window
+    SM_DONE,  # blocks that ended in this window
     SM_WAITERS,
     SM_LOADS,
-    SM_DONE,  # blocks that ended in this window
+    SM_STALLS,  # its group's table
+    SM_PASSES,  # its group's
     SM_ROTATE,  # sub-core that gets the next warp
     SM_BLOCK_FREE,  # when the next block may start
     SM_ACTIVE_FROM,
@@ -337,7 +341,8 @@ STALLS = (
     SM_BULK_FREE,  # when the engine of bulk copies takes the next
     SM_TELLS,  # mbarriers of this SM to be told of bytes that are on their way
     SM_PIPE_FIRST,  # issues by pipe, PIPE_COUNT
-) = range(52)
+    *_,
+) = range(FIELDS)
 SM_DONE_FIRST = SM_PIPE_FIRST + PIPE_COUNT  # pairs (time, block slot), MAX_BLOCKS
 SM_SCALARS = (SM_DONE_FIRST + 2 * MAX_BLOCKS + 7) // 8 * 8
 
@@ -353,7 +358,8 @@ SM_SCALARS = (SM_DONE_FIRST + 2 * MAX_BLOCKS + 7) // 8 * 8
     SC_MIO_HEAD,
     SC_FREE,  # free warp slots (bit mask)
     SC_FIELDS,
-) = range(10)
+    *_,
+) = range(FIELDS)
 SC_READY = 16  # earliest issue of each slot's next instruction
 SC_PIPE = SC_READY + MAX_WARPS  # the pipe that it needs
 SC_AGE = SC_PIPE + MAX_WARPS  # launch number
@@ -380,7 +386,8 @@ SC_SLOTS = SC_MIO_QUEUE + 16
     W_FENCE,  # latency of the fence that waits for writes, 0: none
     W_NUMBER,  # basic block
     W_SB_TIME,  # 6: when operations whose end is known end
-) = range(17)
+    *_,
+) = range(FIELDS)
 W_SB_UNKNOWN = W_SB_TIME + 6  # 6: operations whose end is not known
 W_SB_LONG = W_SB_UNKNOWN + 6  # 6: 1 when the last one went to L1TEX
 (
@@ -409,7 +416,8 @@ W_SLOTS = (W_RING + 6 * RING + 7) // 8 * 8
     B_STARTED,
     B_CLUSTER_TIME,  # last arrival at the cluster's barrier
     B_FIELDS,
-) = range(6)
+    *_,
+) = range(FIELDS)
 B_ARRIVED = 8  # 16: lanes that arrived at each named barrier
 B_VOTES = B_ARRIVED + 16  # 16: running reduction
 B_WARPS = B_VOTES + 16  # 32: warp slot of each warp
@@ -444,6 +452,7 @@ SM_FIXED = (OFF_TELLS + MAX_TELLS * 3 + 7) // 8 * 8
 
 # --- requests of a window ---------------------------------------------------------------------------
 (R_TIME, R_LINE, R_KIND, R_SECTORS, R_FULL, R_WARP, R_WAITERS, R_ANSWER) = range(8)
+# R_FULL: bytes of a store's sectors, words of an atomic's, the place in L1 that a load fills; R_ANSWER: until it is served its slice
 R_SLOTS = 8
 MAX_REQUESTS = 4096
 (RQ_LOAD, RQ_LOAD_AROUND, RQ_STORE, RQ_ATOMIC, RQ_STRONG, RQ_CONSTANT, RQ_BULK) = range(7)
@@ -459,9 +468,13 @@ MAX_LOADS = 2048
 (LD_REGISTER, LD_ASYNC, LD_STORE) = range(3)
 
 # --- cache lines -------------------------------------------------------------------------------------
-# L1, one area of all lines for each: line << 8 | pending sectors << 4 | valid sectors; last use; arrival; request
+# L1, of each set one after the other its ways': line << 8 | pending sectors << 4 | valid sectors; last use; arrival; request
 (C_TAG, C_STAMP, C_FILL, C_REQUEST) = range(4)
 C_SLOTS = 4
+L2_WAY_WORDS = 3
+# passes of a pattern of lanes (coalescer.py): step, the rest of what they depend on, passes
+PASSES_KEPT = 256  # a power of two
+PASSES_SLOTS = 4
 # the store buffer: line, sectors in it, when it has left, its request and the window in which that was made
 (J_LINE, J_SECTORS, J_LEFT, J_REQUEST, J_WINDOW) = range(5)
 J_SLOTS = 8
@@ -495,7 +508,8 @@ MAX_LOGGED_BLOCKS = 1 << 17  # of a larger grid the first ones
     I_BYTES,
     I_STRONG,
     I_EXTRA,  # of LDC with an index: lines of its bank
-) = range(16)
+    *_,
+) = range(FIELDS)
 I_SLOTS = 16
 TEXTURE_INTERVAL_SHIFT = 16
 """``I_LATENCY`` of a texture instruction: cycles beyond an L1 hit, and above them those that the texture units take."""
@@ -518,7 +532,8 @@ COUNTS_LANES = 1 << 20
     K_INVALIDATE,  # CCTL.IVALL
     K_CLOCK,
     K_SLEEP,
-) = range(16)
+    *_,
+) = range(FIELDS)
 (OP_LOAD, OP_STORE, OP_ATOMIC, OP_REDUCE) = range(4)
 # one basic block of the program: first instruction, one past its last, and the block at which a traced warp may
 # have stopped behind it (strong access, clock read), -1 when none
@@ -542,7 +557,7 @@ class State:
 
     def active_warps(self) -> list[tuple[int, int]]:
         """(SM region, warp slot) of every resident warp that has not ended."""
-        regions = [self.sm(index) for index in range(int(self.words[H_SMS]))]
+        regions = [sm for sm in map(self.sm, range(int(self.words[H_SMS]))) if self.words[sm + SM_RESIDENT]]
         slots = np.arange(MAX_SUB_CORES * MAX_WARPS) * W_SLOTS + OFF_WARPS + W_ACTIVE
         return [(sm, int(slot)) for sm in regions for slot in np.flatnonzero(self.words[sm + slots])]
 
@@ -550,312 +565,3 @@ class State:
         """Every SM's region, shape (SMs, words)."""
         first, size, count = (int(self.words[field]) for field in (H_SM_FIRST, H_SM_SLOTS, H_SMS))
         return self.words[first : first + count * size].reshape(count, size)
-
-
-def _log2(value: int) -> int:
-    return value.bit_length() - 1
-
-
-def build(
-    chip: Chip,
-    l1_kib: int,
-    code_lines: int,
-    const_lines: int,
-    instructions: int,
-    blocks: int = 0,
-    parameter_lines: int = 0,
-) -> State:
-    """Allocate and fill the state of a chip that is idle, with cold caches.
-
-    ``l1_kib``: what the carve-out leaves to the cache; ``code_lines``, ``const_lines``: of the program; ``blocks``: of the grid;
-    ``parameter_lines``: the first constant lines, which the launch brings to L1.5.
-    """
-    sm, l2, dram = chip.sm, chip.l2, chip.dram
-    ways = chip.l1.l1_ways
-    sets = max(l1_kib * 1024 // chip.l1.l1_line_bytes // ways, 1)
-    l0_lines = chip.instruction_cache.l0_icache_kib * 1024 // chip.instruction_cache.icache_line_bytes
-    l1i_lines = chip.instruction_cache.l1_icache_kib * 1024 // chip.instruction_cache.icache_line_bytes
-    prefetched_lines = chip.instruction_cache.launch_prefetch_kib * 1024 // chip.instruction_cache.icache_line_bytes
-    constants = chip.constant_cache
-    l1_constants = constants.l1_constant_kib * 1024 // constants.constant_line_bytes
-    block_lines = constants.constant_block_bytes // constants.constant_line_bytes
-    position = SM_FIXED
-    offsets: dict[int, int] = {}
-    for name, size in (
-        (H_OFF_REQUESTS, MAX_REQUESTS * R_SLOTS),
-        (H_OFF_WAITERS, MAX_WAITERS * X_SLOTS),
-        (H_OFF_LOADS, MAX_LOADS * L_SLOTS),
-        (H_OFF_CONST, 2 + l1_constants + const_lines),
-        (H_OFF_IMMEDIATE, 2 + l1_constants + const_lines),
-        (H_OFF_CONST_BLOCKS, const_lines // block_lines + 1),
-        (H_OFF_L0, 2 + l0_lines + code_lines),
-        (H_OFF_L1I, 2 + l1i_lines + code_lines),
-        (H_OFF_L1, sets * ways * C_SLOTS),
-        (H_OFF_JOIN, J_SLOTS * (JOIN_LINES + 1)),
-    ):
-        position = (position + 7) // 8 * 8
-        offsets[name] = position
-        position += size
-    sm_slots = (position + 63) // 64 * 64 + 8  # a line more, so that regions do not share cache sets
-    channels_per_slice = max(dram.dram_channel_count // l2.l2_slice_count, 1)
-    channels = channels_per_slice * l2.l2_slice_count
-    l2_sets = max(l2.l2_kib * 1024 // l2.l2_slice_count // chip.l1.l1_line_bytes // l2.l2_ways, 1)
-    slice_ways = l2_sets * l2.l2_ways
-    gpcs = len(sm.gpc_sm_counts)
-    tlb_slots = 8 + 2 * chip.crossbar.gpc_tlb_page_count
-    areas: dict[str, int] = {}
-    position = (H_SLOTS + 63) // 64 * 64
-    for area, size in (
-        ("gpc_of_sm", sm.sm_count),
-        ("partition_of_sm", sm.sm_count),
-        ("sm_order", sm.sm_count),
-        ("sms", sm.sm_count * sm_slots),
-        ("gpc_ports", gpcs * CALENDAR_SLOTS),
-        ("gpc_write_ports", gpcs * CALENDAR_SLOTS),
-        ("slice_ports", l2.l2_slice_count * CALENDAR_SLOTS),
-        ("slice_write_ports", l2.l2_slice_count * CALENDAR_SLOTS),
-        ("atomic_last", l2.l2_slice_count * 2),
-        ("atomic_lines", l2.l2_slice_count * ATOMIC_LINES),
-        ("tlb", gpcs * tlb_slots),
-        ("tlb_ports", gpcs * CALENDAR_SLOTS),
-        ("coalescer", gpcs * chip.crossbar.gpc_coalescer_lines * 4),
-        ("touched", sm.sm_count * -(-l2.l2_slice_count // 64)),
-        ("far_ports", 2 * CALENDAR_SLOTS),
-        ("dram_ports", channels * CALENDAR_SLOTS),
-        ("dram_state", channels * D_SLOTS),
-        ("dram_banks", channels * dram.dram_bank_count * 2),
-        ("buckets", BUCKETS + 1),
-        ("stalls", SM_GROUPS * instructions * len(STALLS)),
-        ("order", sm.sm_count * MAX_REQUESTS),
-        ("const_arrived", const_lines // block_lines + 1),
-        ("block_log", min(blocks, MAX_LOGGED_BLOCKS) * LOG_SLOTS),
-        ("l2_tags", l2.l2_slice_count * slice_ways),
-        ("l2_stamps", l2.l2_slice_count * slice_ways),
-        ("l2_fills", l2.l2_slice_count * slice_ways),
-    ):
-        areas[area] = position
-        position += (size + 63) // 64 * 64
-    m, fresh = buffers.take("state", position)
-    if not fresh:
-        sms = m[areas["sms"] : areas["sms"] + sm.sm_count * sm_slots].reshape(sm.sm_count, sm_slots)
-        # The requests of a window and what belongs to them are written before they are read.
-        sms[:, : offsets[H_OFF_REQUESTS]] = 0
-        sms[:, offsets[H_OFF_CONST] :] = 0
-        m[: areas["sms"]] = 0
-        m[areas["gpc_ports"] :] = 0
-    cycles_per_ns = chip.clocks.sm_clock_mhz / 1000.0
-    bytes_per_clk = dram.dram_gb_per_s * 1000.0 / chip.clocks.sm_clock_mhz
-    row_miss = round(dram.dram_row_miss_ns * cycles_per_ns)
-    to_l2 = (l2.l2_hit_latency_cycles - chip.mio.mio_latency_cycles) // 2
-    from_l2 = l2.l2_hit_latency_cycles - chip.mio.mio_latency_cycles - to_l2
-    bucket = 1 << CALENDAR_SHIFT
-    values: dict[int, int] = {
-        H_SMS: sm.sm_count,
-        H_SUB_CORES: sm.sub_core_count,
-        H_SM_FIRST: areas["sms"],
-        H_SM_SLOTS: sm_slots,
-        H_WINDOW: to_l2 + from_l2 - 2,
-        H_CLOCK_KHZ: chip.clocks.sm_clock_mhz * 1000,
-        H_DISPATCH_INTERVAL: round(256 * chip.launch.block_dispatch_interval_cycles),
-        H_BLOCK_SM_INTERVAL: chip.launch.block_sm_interval_cycles,
-        H_BLOCK_LATENCY: chip.launch.block_launch_latency_cycles,
-        H_OVERHEAD: chip.launch.launch_overhead_cycles,
-        H_WINDOW_OPERANDS: chip.issue.operand_window_cycles,
-        H_BRANCH_LATENCY: chip.issue.branch_latency_cycles,
-        H_MIO_ENTRIES: chip.mio.mio_queue_entries,
-        H_MIO_INTERVAL: chip.mio.mio_sub_core_interval_cycles,
-        H_MIO_LATENCY: chip.mio.mio_latency_cycles,
-        H_L0_LINES: l0_lines,
-        H_L1I_LINES: l1i_lines,
-        H_L1I_LATENCY: chip.instruction_cache.l1_icache_latency_cycles,
-        H_L1I_INTERVAL: chip.instruction_cache.l1_icache_line_interval_cycles,
-        H_L2I_LATENCY: l2.l2_hit_latency_cycles,
-        H_L2I_INTERVAL: chip.instruction_cache.l2_icache_line_interval_cycles,
-        H_PREFETCH: chip.instruction_cache.icache_prefetch_lines,
-        H_CODE_LINES: code_lines,
-        H_CONST_LINES: l1_constants,
-        H_CONST_LINE_BYTES: constants.constant_line_bytes,
-        H_CONST_BLOCK_LINES: block_lines,
-        H_CONST_MISS: constants.l15_constant_latency_cycles - constants.ldc_latency_cycles,
-        H_IMMEDIATE_MISS: constants.immediate_miss_cycles,
-        H_CONST_L2: constants.l2_constant_latency_cycles - constants.l15_constant_latency_cycles,
-        H_CONST_INTERVAL: constants.l15_constant_interval_cycles,
-        H_CONST_WORD: constants.ldc_word_cycles,
-        H_CONST_REPLAY: constants.ldc_replay_cycles,
-        H_CONST_ARRIVED: areas["const_arrived"],
-        H_BULK_INTERVAL: chip.cluster.bulk_copy_interval_cycles,
-        H_BULK_BYTES: max(chip.cluster.bulk_copy_bytes_per_clk, 1),
-        H_BULK_EXTRA: chip.cluster.bulk_copy_extra_cycles,
-        H_BULK_STORE: chip.cluster.bulk_store_latency_cycles,
-        H_BULK_STORE_BYTES: max(chip.cluster.bulk_store_bytes_per_clk, 1),
-        H_CLUSTER_LATENCY: chip.cluster.cluster_barrier_latency_cycles,
-        H_REMOTE_LATENCY: chip.cluster.distributed_shared_latency_cycles,
-        H_BARRIER_LATENCY: chip.shared.block_barrier_latency_cycles,
-        H_BARRIER_INTERVAL: chip.shared.block_barrier_warp_interval_cycles,
-        H_LSU_CAPACITY: chip.mio.lsu_wavefronts_per_clk * bucket,
-        H_SHARED_LATENCY: chip.shared.shared_load_latency_cycles - chip.mio.mio_latency_cycles,
-        H_SHARED_STORE_LATENCY: chip.shared.shared_store_latency_cycles - chip.mio.mio_latency_cycles,
-        H_SHARED_ATOMIC: chip.shared.shared_atomic_latency_cycles,
-        H_L1_SETS: sets,
-        H_L1_WAYS: ways,
-        H_L1_LATENCY: chip.l1.l1_hit_latency_cycles - chip.mio.mio_latency_cycles,
-        H_L1_TAG_BANKS: chip.l1.l1_tag_lines_per_clk,
-        H_L1_LINES: sets * ways,
-        H_L1_WRITE_BYTES: chip.l1.l1_write_bytes_per_clk,
-        H_FILL_CAPACITY: chip.l1.l1_fill_bytes_per_clk * bucket // chip.l1.sector_bytes,
-        H_LOCAL_PHYSICAL: 1 << 50,
-        H_GPC_OF_SM: areas["gpc_of_sm"],
-        H_PARTITION_OF_SM: areas["partition_of_sm"],
-        H_SM_ORDER: areas["sm_order"],
-        H_GPCS: gpcs,
-        H_GPC_PORTS: areas["gpc_ports"],
-        H_GPC_CAPACITY: chip.crossbar.gpc_read_bytes_per_clk * bucket // chip.l1.sector_bytes,
-        H_GPC_WRITE_PORTS: areas["gpc_write_ports"],
-        H_GPC_WRITE_CAPACITY: chip.crossbar.gpc_write_bytes_per_clk * bucket // chip.l1.sector_bytes,
-        H_TO_L2: to_l2,
-        H_FROM_L2: from_l2,
-        H_SLICES: l2.l2_slice_count,
-        H_PARTITIONS: l2.l2_partition_count,
-        H_SLICE_PORTS: areas["slice_ports"],
-        H_SLICE_WRITE_PORTS: areas["slice_write_ports"],
-        H_SLICE_CAPACITY: l2.l2_slice_bytes_per_clk * bucket,
-        H_L2_SETS: l2_sets,
-        H_L2_WAYS: l2.l2_ways,
-        H_L2_TAGS: areas["l2_tags"],
-        H_L2_STAMPS: areas["l2_stamps"],
-        H_L2_FILLS: areas["l2_fills"],
-        H_L2_SLICE_WAYS: slice_ways,
-        H_L2_FETCH: l2.l2_fetch_bytes // chip.l1.sector_bytes,
-        H_L2_ACCESS: l2.l2_slice_access_bytes,
-        H_L2_PARTIAL_WAYS: l2.l2_partial_ways,
-        H_COALESCER_LINES: chip.crossbar.gpc_coalescer_lines,
-        H_TLB: areas["tlb"],
-        H_TLB_SLOTS: tlb_slots,
-        H_TLB_SETS: chip.crossbar.gpc_tlb_page_count // 16,
-        H_TLB_PORTS: areas["tlb_ports"],
-        H_TLB_HIT: round(64 * chip.crossbar.gpc_tlb_hit_cycles),
-        H_TLB_MISS: round(64 * chip.crossbar.gpc_tlb_miss_cycles),
-        H_TLB_LATENCY: chip.crossbar.gpc_tlb_latency_cycles,
-        H_PAGE_SHIFT: _log2(chip.crossbar.page_kib * 1024 // chip.l1.l1_line_bytes),
-        H_COALESCING: l2.l2_hit_latency_cycles,
-        H_COALESCER: areas["coalescer"],
-        H_TOUCHED: areas["touched"],
-        H_TOUCHED_WORDS: -(-l2.l2_slice_count // 64),
-        H_L2_FILL: round(l2.l2_fill_sector_cycles * l2.l2_slice_bytes_per_clk),
-        H_L2_WRITE_REQUEST: round(l2.l2_write_request_cycles * l2.l2_slice_bytes_per_clk),
-        H_L2_WRITE_WHOLE: round(l2.l2_write_sector_cycles * l2.l2_slice_bytes_per_clk),
-        H_L2_WRITE_PART: round(l2.l2_write_partial_cycles * l2.l2_slice_bytes_per_clk),
-        H_FAR_LATENCY: l2.l2_far_latency_cycles,
-        H_FAR_PORTS: areas["far_ports"],
-        H_FAR_CAPACITY: l2.l2_far_bytes_per_clk * bucket // chip.l1.sector_bytes,
-        H_ATOMIC_LATENCY: l2.l2_atomic_latency_cycles,
-        H_ATOMIC_WHOLE: round(l2.l2_atomic_sector_cycles * l2.l2_slice_bytes_per_clk),
-        H_ATOMIC_PART: round(l2.l2_atomic_word_cycles * l2.l2_slice_bytes_per_clk),
-        H_ATOMIC_SUM: round(l2.l2_atomic_float_cycles * l2.l2_slice_bytes_per_clk),
-        H_ATOMIC_TURN: round(l2.l2_atomic_turn_cycles * l2.l2_slice_bytes_per_clk),
-        H_ATOMIC_CHANGE: round(l2.l2_atomic_change_cycles * l2.l2_slice_bytes_per_clk),
-        H_ATOMIC_CHANGE_ANSWER: round(l2.l2_atomic_answer_change_cycles * l2.l2_slice_bytes_per_clk),
-        H_ATOMIC_LINES: areas["atomic_lines"],
-        H_ATOMIC_LAST: areas["atomic_last"],
-        H_CHUNK_SHIFT: _log2(l2.l2_interleave_bytes // chip.l1.l1_line_bytes),
-        H_CHANNELS_PER_SLICE: channels_per_slice,
-        H_DRAM_PORTS: areas["dram_ports"],
-        H_DRAM_STATE: areas["dram_state"],
-        H_DRAM_BANKS: areas["dram_banks"],
-        H_DRAM_BANK_COUNT: dram.dram_bank_count,
-        H_DRAM_LATENCY: dram.dram_latency_cycles - l2.l2_hit_latency_cycles - row_miss,
-        H_DRAM_ROW_MISS: row_miss,
-        H_DRAM_ROW_CYCLE: round(dram.dram_row_cycle_ns * cycles_per_ns),
-        H_DRAM_ROW_LINES: dram.dram_row_bytes * channels // chip.l1.l1_line_bytes,
-        H_DRAM_SECTOR: round(256 * chip.l1.sector_bytes * channels / bytes_per_clk),
-        H_DRAM_ACTIVATE_READ: round(256 * dram.dram_activate_read_ns * cycles_per_ns),
-        H_DRAM_ACTIVATE_WRITE: round(256 * dram.dram_activate_write_ns * cycles_per_ns),
-        H_DRAM_TURNAROUND: round(256 * dram.dram_turnaround_ns * cycles_per_ns),
-        H_DRAM_REFRESH_INTERVAL: round(dram.dram_refresh_interval_ns * cycles_per_ns),
-        H_DRAM_REFRESH: round(256 * dram.dram_refresh_ns * cycles_per_ns),
-        H_DRAM_BATCH: dram.dram_write_batch_bursts,
-        H_BANK_REFRESH_INTERVAL: round(dram.dram_bank_refresh_interval_ns * cycles_per_ns),
-        H_BANK_REFRESH: round(dram.dram_bank_refresh_ns * cycles_per_ns),
-        H_BUCKETS: areas["buckets"],
-        H_ORDER: areas["order"],
-        H_INSTRUCTIONS: instructions,
-        H_STALLS: areas["stalls"],
-        H_BLOCK_LOG: areas["block_log"],
-        H_LOGGED_BLOCKS: min(blocks, MAX_LOGGED_BLOCKS),
-        **offsets,
-    }
-    for key, value in values.items():
-        m[key] = value
-    state = State(m, areas)
-    _clusters(state, chip)
-    _idle_sms(state, offsets, l0_lines, l1i_lines, code_lines, chip.pipes.fma_lite_lanes > 0)
-    _empty_constants(state, offsets, const_lines, parameter_lines)
-    _prefetch_code(state.sms(), offsets[H_OFF_L1I], l1i_lines, min(prefetched_lines, code_lines))
-    m[areas["const_arrived"] : areas["const_arrived"] + const_lines // block_lines + 1] = INF
-    m[areas["dram_banks"] : areas["dram_banks"] + channels * dram.dram_bank_count * 2 : 2] = -1
-    return state
-
-
-def _clusters(state: State, chip: Chip) -> None:
-    """GPC and L2 partition of each SM, and the order of first blocks: GPC by GPC (bench.micro ``dispatch`` on H200)."""
-    m, areas = state.words, state.areas
-    counts = chip.sm.gpc_sm_counts
-    first = 0
-    members: list[list[int]] = []
-    for gpc, count in enumerate(counts):
-        members.append(list(range(first, first + count)))
-        m[areas["gpc_of_sm"] + first : areas["gpc_of_sm"] + first + count] = gpc
-        partition = gpc * chip.l2.l2_partition_count // len(counts)
-        m[areas["partition_of_sm"] + first : areas["partition_of_sm"] + first + count] = partition
-        first += count
-    order = [index for group in members for index in group]
-    m[areas["sm_order"] : areas["sm_order"] + len(order)] = order
-
-
-def _prefetch_code(sms: npt.NDArray[np.int64], cache: int, capacity: int, lines: int) -> None:
-    """The first lines of a kernel's code lie in the second level when its first block starts: the launch brings them."""
-    held = min(lines, capacity)
-    sms[:, cache] = held % capacity
-    sms[:, cache + 2 : cache + 2 + held] = np.arange(held)
-    sms[:, cache + 2 + capacity : cache + 2 + capacity + held] = 0
-
-
-def _idle_sms(
-    state: State,
-    offsets: dict[int, int],
-    l0_lines: int,
-    l1i_lines: int,
-    code_lines: int,
-    has_lite: bool,
-) -> None:
-    sms = state.sms()
-    count = len(sms)
-    sms[:, SM_INDEX] = np.arange(count)
-    groups = np.arange(count) * SM_GROUPS // count
-    sms[:, SM_STALLS] = state.areas["stalls"] + groups * int(state.words[H_INSTRUCTIONS]) * len(STALLS)
-    sms[:, SM_NEXT] = INF
-    sms[:, SM_ACTIVE_FROM] = -1
-    for sub in range(int(state.words[H_SUB_CORES])):
-        sc = OFF_SUB_CORES + sub * SC_SLOTS
-        sms[:, sc + SC_NEXT] = INF
-        sms[:, sc + SC_LAST] = -1
-        sms[:, sc + SC_LAST_REUSE] = -1
-        sms[:, sc + SC_FREE] = (1 << MAX_WARPS) - 1
-        sms[:, sc + SC_READY : sc + SC_READY + MAX_WARPS] = INF
-        sms[:, sc + SC_PIPE_FREE + P_FMA_LITE] = 0 if has_lite else INF
-    warps = MAX_SUB_CORES * MAX_WARPS
-    sms[:, OFF_WARPS + W_SLOT : OFF_WARPS + warps * W_SLOTS : W_SLOTS] = np.arange(warps)
-    for offset, capacity in ((offsets[H_OFF_L0], l0_lines), (offsets[H_OFF_L1I], l1i_lines)):
-        sms[:, offset + 2 : offset + 2 + capacity] = -1
-        sms[:, offset + 2 + capacity : offset + 2 + capacity + code_lines] = INF
-
-
-def _empty_constants(state: State, offsets: dict[int, int], const_lines: int, parameter_lines: int) -> None:
-    """No constant is in an SM but the parameters, in L1.5."""
-    sms = state.sms()
-    capacity, block_lines = int(state.words[H_CONST_LINES]), int(state.words[H_CONST_BLOCK_LINES])
-    for cache in (offsets[H_OFF_CONST], offsets[H_OFF_IMMEDIATE]):
-        sms[:, cache + 2 : cache + 2 + capacity] = -1
-        sms[:, cache + 2 + capacity : cache + 2 + capacity + const_lines] = INF
-    blocks = offsets[H_OFF_CONST_BLOCKS]
-    sms[:, blocks + parameter_lines // block_lines : blocks + const_lines // block_lines + 1] = INF

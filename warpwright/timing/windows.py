@@ -15,7 +15,7 @@ from warpwright.timing.clusters import judge_clusters
 from warpwright.timing.crossbar import serial_phase
 from warpwright.timing.dispatcher import first_blocks, replace_blocks
 from warpwright.timing.native import core, entry, u, words
-from warpwright.timing.sm import run_sm
+from warpwright.timing.sm import approach_sm, run_sm
 
 RUNNING, FINISHED, STOPPED, STUCK = range(4)
 
@@ -69,6 +69,8 @@ def run_windows(state: Any, program: Any, scheduler: int, limit: int) -> int:
     for _ in range(limit):
         end = m[u(s.H_NOW)] + m[u(s.H_WINDOW)]
         for i in range(sms):
+            if i + 1 < sms:
+                approach_sm(m, first + (i + 1) * size, end)
             run_sm(m, code, first + i * size, end, scheduler)
         outcome = close_window(m, code, end)
         if outcome != RUNNING:
@@ -89,7 +91,10 @@ def run_windows_threaded(state: Any, program: Any, scheduler: int, limit: int) -
     for _ in range(limit):
         end = m[u(s.H_NOW)] + m[u(s.H_WINDOW)]
         for group in numba.prange(s.SM_GROUPS):
-            for i in range(-(-group * sms // s.SM_GROUPS), -(-(group + 1) * sms // s.SM_GROUPS)):
+            last = -(-(group + 1) * sms // s.SM_GROUPS)
+            for i in range(-(-group * sms // s.SM_GROUPS), last):
+                if i + 1 < last:
+                    approach_sm(words(state), first + (i + 1) * size, end)
                 run_sm(words(state), words(program), first + i * size, end, scheduler)
         outcome = close_window(m, code, end)
         if outcome != RUNNING:
