@@ -38,18 +38,19 @@ def test_scan_slots_is_the_scan_of_one_slot_after_the_other(
 
 def test_memory_of_a_launch_is_used_again_and_zero_where_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(buffers, "_kept", {})
-    first, fresh = buffers.take("state", 1000)
-    assert fresh
+    first, zeros = buffers.take("state", 1000)
+    assert zeros == range(1000)
     assert not first.any()
     assert first.ctypes.data % 64 == 0
     first[:] = 7
-    buffers.give_back("state", first)
-    smaller, fresh = buffers.take("state", 900)
-    assert not fresh
+    first[100:200] = 0
+    buffers.give_back("state", first, range(100, 200))
+    smaller, zeros = buffers.take("state", 900)
+    assert zeros == range(100, 200)
     assert smaller.ctypes.data == first.ctypes.data
     buffers.give_back("state", smaller)
     assert not buffers.take_zeros("state", 1000).any()
-    assert buffers.take("state", 2000)[1], "a larger launch gets memory of its own"
+    assert len(buffers.take("state", 2000)[1]) == 2000, "a larger launch gets memory of its own"
 
 
 SOURCE = r"""

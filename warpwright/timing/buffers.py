@@ -13,28 +13,28 @@ import numpy.typing as npt
 LINE_WORDS = 8
 KEPT_BYTES = 512 << 20
 """Larger arrays are not kept."""
-_kept: dict[str, npt.NDArray[np.int64]] = {}
+_kept: dict[str, tuple[npt.NDArray[np.int64], range]] = {}
 
 
-def take(kind: str, count: int) -> tuple[npt.NDArray[np.int64], bool]:
-    """``count`` words that begin at a cache line of the host, and whether they are all zero; else they hold anything."""
-    kept = _kept.pop(kind, None)
-    fresh = kept is None or len(kept) < count + LINE_WORDS
-    whole = np.zeros(count + LINE_WORDS, np.int64) if kept is None or fresh else kept
+def take(kind: str, count: int) -> tuple[npt.NDArray[np.int64], range]:
+    """``count`` words that begin at a cache line of the host, and which of them are known to be zero; others hold anything."""
+    whole, zeros = _kept.pop(kind, (None, range(0)))
+    if whole is None or len(whole) < count + LINE_WORDS:
+        whole, zeros = np.zeros(count + LINE_WORDS, np.int64), range(count)
     first = -(whole.ctypes.data // 8) % LINE_WORDS
-    return whole[first : first + count], fresh
+    return whole[first : first + count], zeros
 
 
 def take_zeros(kind: str, count: int) -> npt.NDArray[np.int64]:
     """As ``take``, all zero."""
-    words, fresh = take(kind, count)
-    if not fresh:
+    words, zeros = take(kind, count)
+    if len(zeros) < count:
         words.fill(0)
     return words
 
 
-def give_back(kind: str, words: npt.NDArray[np.int64]) -> None:
-    """Leave what ``take`` gave to the next one; nobody may use it any more."""
+def give_back(kind: str, words: npt.NDArray[np.int64], zeros: range = range(0)) -> None:
+    """Leave what ``take`` gave to the next one, with the words that are zero; nobody may use it any more."""
     whole = words.base
     if isinstance(whole, np.ndarray) and whole.nbytes <= KEPT_BYTES:
-        _kept[kind] = whole
+        _kept[kind] = whole, zeros

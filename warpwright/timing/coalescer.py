@@ -12,14 +12,15 @@ from typing import Any
 from warpwright.timing.native import core, lowest_bit, peek, popcount, u
 from warpwright.timing.records import address_of
 from warpwright.timing.state import (
+    BANK_TURN,
+    BANK_WORDS,
     GOLDEN,
-    OFF_BANK_TURN,
-    OFF_BANKS,
     OFF_LINE_BYTES,
     OFF_LINE_SECTORS,
     OFF_LINES,
     PASSES_KEPT,
     PASSES_SLOTS,
+    SM_BANKS,
     SM_PASSES,
 )
 
@@ -235,7 +236,8 @@ def count_bank_passes(m: Any, sm: int, base: int, tabled: bool, step: int, mask:
     words = max(size >> 2, 1)
     total = 0
     first = 0
-    turn = m[u(sm + OFF_BANK_TURN)]
+    banks = m[u(sm + SM_BANKS)]
+    turn = m[u(banks + BANK_TURN)]
     while first < 32:
         left = (mask >> first) & ((1 << lanes_per_group) - 1)
         if left:
@@ -249,9 +251,9 @@ def count_bank_passes(m: Any, sm: int, base: int, tabled: bool, step: int, mask:
                 for j in range(words):
                     word = (address >> 2) + j
                     bank = word & 31
-                    entry = m[u(sm + OFF_BANKS + bank)]
+                    entry = m[u(banks + bank)]
                     held = entry & 255 if entry >> 8 == turn else 0
-                    start = sm + OFF_BANKS + 32 + bank * 32
+                    start = banks + BANK_WORDS + bank * 32
                     seen = False
                     if not distinct:
                         for i in range(held):
@@ -260,11 +262,11 @@ def count_bank_passes(m: Any, sm: int, base: int, tabled: bool, step: int, mask:
                                 break
                     if not seen and held < 32:
                         m[u(start + held)] = word
-                        m[u(sm + OFF_BANKS + bank)] = turn << 8 | held + 1
+                        m[u(banks + bank)] = turn << 8 | held + 1
                         worst = max(worst, held + 1)
             total += worst
         first += lanes_per_group
-    m[u(sm + OFF_BANK_TURN)] = turn
+    m[u(banks + BANK_TURN)] = turn
     return total
 
 

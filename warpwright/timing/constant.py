@@ -87,7 +87,7 @@ def word_ready(m: Any, sm: int, line: int, time: int) -> int:
 
 @core
 def different(m: Any, sm: int, base: int, tabled: bool, step: int, mask: int) -> int:
-    """Put the offsets of the lanes' different words into the SM's scratch, in the order of lanes; gives how many."""
+    """Put the offsets of the lanes' different words into the scratch, in the order of lanes; gives how many."""
     count = 0
     left = mask
     while left:
@@ -95,10 +95,10 @@ def different(m: Any, sm: int, base: int, tabled: bool, step: int, mask: int) ->
         left &= left - 1
         offset = address_of(base, tabled, step, lane) & OFFSET
         known = 0
-        while known < count and m[u(sm + s.OFF_BANKS + known)] != offset:
+        while known < count and m[u(m[u(sm + s.SM_BANKS)] + known)] != offset:
             known += 1
         if known == count:
-            m[u(sm + s.OFF_BANKS + count)] = offset
+            m[u(m[u(sm + s.SM_BANKS)] + count)] = offset
             count += 1
         if not tabled and step == 0:
             break
@@ -121,7 +121,7 @@ def load_constant(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: i
     at = start
     for word in range(count):
         if recorded:
-            offset = min(m[u(sm + s.OFF_BANKS + word)] // line_bytes, code[u(row + s.I_EXTRA)] - 1)
+            offset = min(m[u(m[u(sm + s.SM_BANKS)] + word)] // line_bytes, code[u(row + s.I_EXTRA)] - 1)
             at = word_ready(m, sm, line + offset, at)
         else:
             at = word_ready(m, sm, line, at)

@@ -69,6 +69,7 @@ class _Sizes:
             ("gpc_of_sm", sm.sm_count),
             ("partition_of_sm", sm.sm_count),
             ("sm_order", sm.sm_count),
+            ("l2", l2.l2_slice_count * self.l2_sets * self.l2_set_words),
             ("sms", sm.sm_count * self.sm_slots),
             ("order", sm.sm_count * s.MAX_REQUESTS),
             ("gpc_ports", self.gpcs * s.CALENDAR_SLOTS),
@@ -90,7 +91,8 @@ class _Sizes:
             ("passes", s.SM_GROUPS * s.PASSES_KEPT * s.PASSES_SLOTS),
             ("const_arrived", self.const_blocks),
             ("block_log", min(blocks, s.MAX_LOGGED_BLOCKS) * s.LOG_SLOTS),
-            ("l2", l2.l2_slice_count * self.l2_sets * self.l2_set_words),
+            ("banks", s.SM_GROUPS * s.BANK_SLOTS),
+            ("l2_installs", s.L2_INSTALLS),
         ):
             self.areas[area] = position
             position += (size + 63) // 64 * 64
@@ -113,11 +115,11 @@ def initial_state(
     they come later; ``parameter_lines``: the first constant lines, which the launch brings to L1.5; ``clustered``: blocks go to any SM.
     """
     sizes = _Sizes(chip, l1_kib, code_lines, const_lines, instructions, blocks)
-    m, fresh = buffers.take("state", sizes.words)
+    m, zeros = buffers.take("state", sizes.words)
     state = s.State(m, sizes.areas)
     used = used_sms(chip, 0 if clustered else blocks)
-    if not fresh:
-        _clear(state, sizes, chip.sm.sm_count, used)
+    if len(zeros) < sizes.words:
+        _clear(state, sizes, chip.sm.sm_count, used, zeros)
     for key, value in {**_sm_numbers(chip, sizes), **_chip_numbers(chip, sizes), **sizes.offsets}.items():
         m[key] = value
     _clusters(state, chip)
@@ -137,7 +139,7 @@ def used_sms(chip: Chip, blocks: int) -> slice:
     return slice(0, min(blocks or chip.sm.sm_count, chip.sm.sm_count))
 
 
-def _clear(state: s.State, sizes: _Sizes, count: int, used: slice) -> None:
+def _clear(state: s.State, sizes: _Sizes, count: int, used: slice, zeros: range) -> None:
     """Make what a launch before has left as it was when it was fresh; other SMs keep all but their counters."""
     m, areas = state.words, state.areas
     sms = m[areas["sms"] : areas["order"]][: count * sizes.sm_slots].reshape(count, sizes.sm_slots)
@@ -145,8 +147,22 @@ def _clear(state: s.State, sizes: _Sizes, count: int, used: slice) -> None:
     sms[used, : sizes.offsets[s.H_OFF_REQUESTS]] = 0
     sms[used, sizes.offsets[s.H_OFF_CONST] :] = 0
     sms[used.stop :, : s.SM_SCALARS] = 0
-    m[: areas["sms"]] = 0
+    m[: areas["l2"]] = 0
+    if zeros != range(areas["l2"], areas["sms"]):
+        m[areas["l2"] : areas["sms"]] = 0
     m[areas["gpc_ports"] :] = 0
+
+
+def empty_l2(state: s.State) -> range:
+    """Empty L2 of the few lines that a launch has brought; the words that are zero then, none where it has brought many."""
+    m, areas = state.words, state.areas
+    count = int(m[s.H_L2_INSTALLED])
+    if count > s.L2_INSTALLS:
+        return range(0)
+    places = m[areas["l2_installs"] : areas["l2_installs"] + count]
+    for area in (s.H_L2_TAGS, s.H_L2_STAMPS, s.H_L2_FILLS):
+        m[int(m[area]) + places] = 0
+    return range(areas["l2"], areas["sms"])
 
 
 def _sm_numbers(chip: Chip, sizes: _Sizes) -> dict[int, int]:
@@ -299,7 +315,7 @@ def _chip_numbers(chip: Chip, sizes: _Sizes) -> dict[int, int]:
         s.H_STALLS: sizes.areas["stalls"],
         s.H_BLOCK_LOG: sizes.areas["block_log"],
         s.H_LOGGED_BLOCKS: min(sizes.blocks, s.MAX_LOGGED_BLOCKS),
-        s.H_PASSES: sizes.areas["passes"],
+        s.H_L2_INSTALLS: sizes.areas["l2_installs"],
     }
 
 
@@ -335,6 +351,7 @@ def _idle_sms(state: s.State, sizes: _Sizes, used: slice, has_lite: bool) -> Non
     groups = index * s.SM_GROUPS // len(sms)
     sms[:, s.SM_INDEX] = index
     sms[:, s.SM_STALLS] = areas["stalls"] + groups * sizes.instructions * len(s.STALLS)
+    sms[:, s.SM_BANKS] = areas["banks"] + groups * s.BANK_SLOTS
     sms[:, s.SM_PASSES] = areas["passes"] + groups * s.PASSES_KEPT * s.PASSES_SLOTS
     sms[:, s.SM_NEXT] = s.INF
     sms[:, s.SM_ACTIVE_FROM] = -1

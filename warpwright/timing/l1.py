@@ -29,6 +29,7 @@ from warpwright.timing.coalescer import (
     wavefronts,
 )
 from warpwright.timing.native import (
+    HOST_LINE_BYTES,
     WAYS,
     core,
     find_way,
@@ -178,11 +179,28 @@ def new_load(m: Any, sm: int, w: int, barrier: int, kind: int) -> int:
 
 
 @core
+def l1_set(m: Any, sm: int, line: int) -> int:
+    """Where the set of a line begins."""
+    mixed = ((line * s.GOLDEN) >> 44) & 0xFFFFF
+    return sm + m[u(s.H_OFF_L1)] + ((mixed * m[u(s.H_L1_SETS)]) >> 20) * (m[u(s.H_L1_WAYS)] * s.C_SLOTS)
+
+
+@core
+def approach_l1(m: Any, sm: int, n: int) -> None:
+    """Have the host fetch the sets of the lines in scratch, tags and stamps, before they are looked at one after the other."""
+    host = host_address(m)
+    size = 8 * m[u(s.H_L1_WAYS)] * 2
+    for i in range(n):
+        place = host + 8 * l1_set(m, sm, m[u(sm + s.OFF_LINES + i)])
+        for at in range(0, size, HOST_LINE_BYTES):
+            prefetch(place + at)
+
+
+@core
 def l1_find(m: Any, sm: int, line: int) -> int:
     """The place of a line's tag, or -1 - the place to replace (the least recently used of its set)."""
-    mixed = ((line * s.GOLDEN) >> 44) & 0xFFFFF
     ways = m[u(s.H_L1_WAYS)]
-    first = sm + m[u(s.H_OFF_L1)] + ((mixed * m[u(s.H_L1_SETS)]) >> 20) * (ways * s.C_SLOTS)
+    first = l1_set(m, sm, line)
     if ways == WAYS:
         host = host_address(m) + 8 * first
         way = find_way(host, line, 8)
@@ -333,6 +351,8 @@ def load_lines(
     ready = 0
     hits = m[u(sm + s.SM_LOAD_HITS)]
     asked = 0
+    if n > 2 and not around:
+        approach_l1(m, sm, n)
     for i in range(n):
         line = m[u(sm + s.OFF_LINES + i)]
         sectors = m[u(sm + s.OFF_LINE_SECTORS + i)]
@@ -381,6 +401,8 @@ def store_lines(m: Any, sm: int, sc: int, w: int, time: int, n: int, space: int)
     arrives = max(time + m[u(s.H_MIO_LATENCY)], m[u(sc + s.SC_MIO_FREE)], m[u(sm + s.SM_STORE_END)])
     idle = arrives - m[u(sm + s.SM_STORE_BUSY)]
     cycles = 0
+    if n > 2:
+        approach_l1(m, sm, n)
     for i in range(n):
         line = m[u(sm + s.OFF_LINES + i)]
         sectors = m[u(sm + s.OFF_LINE_SECTORS + i)]

@@ -178,6 +178,10 @@ def write_in_part(m: Any, piece: int, place: int, sectors: int, held: int, time:
 def install(m: Any, piece: int, line: int, place: int, time: int) -> int:
     """Replace a way; dirty sectors go to DRAM.  Gives when a write that needs the way can be taken."""
     place = -1 - place
+    installed = m[u(s.H_L2_INSTALLED)]
+    m[u(s.H_L2_INSTALLED)] = installed + 1
+    if installed < s.L2_INSTALLS:
+        m[u(m[u(s.H_L2_INSTALLS)] + installed)] = place
     if m[u(m[u(s.H_L2_FILLS)] + place)] & PARTS:
         complete(m, piece, place, time)
     tag = m[u(m[u(s.H_L2_TAGS)] + place)]

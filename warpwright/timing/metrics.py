@@ -113,8 +113,10 @@ def collect(state: State, chip: Chip, occupancy: Occupancy, cycles: int) -> dict
     m = state.words
     sm = chip.sm
 
+    sums = state.sms()[:, : s.SM_SCALARS].sum(axis=0)
+
     def total(field: int) -> float:
-        return float(sm_column(state, field).sum())
+        return float(sums[field])
 
     sub_cores = sm.sm_count * sm.sub_core_count
     active = sm_column(state, s.SM_ACTIVE)

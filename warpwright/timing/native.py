@@ -162,16 +162,6 @@ def host_address(typing_context: Any, buffer: Any) -> Any:
 
 
 @intrinsic
-def words_at(typing_context: Any, address: Any) -> Any:
-    """What ``words`` gives, of a host address."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
-
-    return types.CPointer(types.int64)(types.int64), generate
-
-
-@intrinsic
 def peek(typing_context: Any, address: Any) -> Any:
     """The int64 at a host address."""
 
@@ -309,6 +299,23 @@ def oldest_way(typing_context: Any, stamps: Any) -> Any:
         return _first_true(builder, builder.icmp_signed("==", held, _spread(builder, least, WAYS)), WAYS)
 
     return types.int64(types.int64), generate
+
+
+@intrinsic
+def youngest(typing_context: Any, ready: Any, ages: Any) -> Any:
+    """The slot of the largest of 16 int64 at a host address, among those whose bit is set."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        bits, address = arguments
+        held = _load_vector(builder, address, WAYS)
+        able = builder.bitcast(builder.trunc(bits, ir.IntType(WAYS)), ir.VectorType(ir.IntType(1), WAYS))
+        never = ir.Constant(held.type, [-1] * WAYS)
+        ages = builder.select(able, held, never)
+        kind = ir.FunctionType(ir.IntType(64), [held.type])
+        most = builder.call(get_or_insert_function(builder.module, kind, "llvm.vector.reduce.smax.v16i64"), [ages])
+        return _first_true(builder, builder.icmp_signed("==", ages, _spread(builder, most, WAYS)), WAYS)
+
+    return types.int64(types.int64, types.int64), generate
 
 
 @intrinsic

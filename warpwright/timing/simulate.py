@@ -26,7 +26,7 @@ from warpwright.timing import bounds as bounds_module
 from warpwright.timing import buffers, native, policies, windows
 from warpwright.timing import metrics as metrics_module
 from warpwright.timing import state as s
-from warpwright.timing.initial import initial_state, used_sms
+from warpwright.timing.initial import empty_l2, initial_state, used_sms
 from warpwright.timing.interface import (
     CancelCallback,
     InterpretCallback,
@@ -222,7 +222,8 @@ class Prepared:
 
     def close(self) -> None:
         """Leave the memory to the next launch."""
-        for kind, words in (("state", self.state.words), *self.space.arrays.items()):
+        buffers.give_back("state", self.state.words, empty_l2(self.state))
+        for kind, words in self.space.arrays.items():
             buffers.give_back(kind, words)
 
 

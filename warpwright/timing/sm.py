@@ -55,4 +55,4 @@ def run_sm(m: Any, code: Any, sm: int, end: int, scheduler: int) -> None:
         for i in range(sub_cores):
             sc = first + i * s.SC_SLOTS
             if m[u(sc + s.SC_NEXT)] <= time:
-                step(m, code, sm, sc, time, end, scheduler, base + sc * 8)
+                step(m, code, sm, sc, i, time, end, scheduler, base + sc * 8)

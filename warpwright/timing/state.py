@@ -279,7 +279,8 @@ STALLS = (
     H_BULK_EXTRA,  # of a bulk load beyond the way to L2 and back
     H_BULK_STORE,  # until a bulk store has read its first bytes
     H_BULK_STORE_BYTES,  # that it reads a cycle
-    H_PASSES,  # area: by group of SMs, passes that were counted before (coalescer.py)
+    H_L2_INSTALLED,  # lines that L2 took in
+    H_L2_INSTALLS,  # area: their places, of the first ones
     H_SLOTS,
     *_,
 ) = range(FIELDS)
@@ -297,6 +298,7 @@ STALLS = (
     SM_LOADS,
     SM_STALLS,  # its group's table
     SM_PASSES,  # its group's
+    SM_BANKS,  # its group's
     SM_ROTATE,  # sub-core that gets the next warp
     SM_BLOCK_FREE,  # when the next block may start
     SM_ACTIVE_FROM,
@@ -440,9 +442,7 @@ OFF_LINES = OFF_FILL + CALENDAR_SLOTS  # coalescer: line number, sector mask, by
 LINE_COUNT = 160
 OFF_LINE_SECTORS = OFF_LINES + LINE_COUNT
 OFF_LINE_BYTES = OFF_LINE_SECTORS + LINE_COUNT
-OFF_BANKS = OFF_LINE_BYTES + LINE_COUNT  # banks: count, then the words of each
-OFF_BANK_TURN = OFF_BANKS + 32 + 32 * 32  # number of the last group of lanes
-OFF_CONST_PORT = OFF_BANK_TURN + 8  # calendars of LDC's unit and of L1.5
+OFF_CONST_PORT = OFF_LINE_BYTES + LINE_COUNT  # calendars of LDC's unit and of L1.5
 OFF_CONST_FILL = OFF_CONST_PORT + CALENDAR_SLOTS
 MAX_BULKS = 64  # bulk copies of a window
 OFF_BULKS = OFF_CONST_FILL + CALENDAR_SLOTS  # their records
@@ -472,9 +472,14 @@ MAX_LOADS = 2048
 (C_TAG, C_STAMP, C_FILL, C_REQUEST) = range(4)
 C_SLOTS = 4
 L2_WAY_WORDS = 3
+L2_INSTALLS = 4096  # places that are remembered: a launch of few lines leaves L2 empty for the next one (initial.py)
 # passes of a pattern of lanes (coalescer.py): step, the rest of what they depend on, passes
 PASSES_KEPT = 256  # a power of two
 PASSES_SLOTS = 4
+# scratch of a group of SMs: of 32 banks how many words, the words of each, and the number of the last group of lanes
+BANK_WORDS = 32
+BANK_TURN = BANK_WORDS + 32 * 32
+BANK_SLOTS = BANK_TURN + 8
 # the store buffer: line, sectors in it, when it has left, its request and the window in which that was made
 (J_LINE, J_SECTORS, J_LEFT, J_REQUEST, J_WINDOW) = range(5)
 J_SLOTS = 8

@@ -14,8 +14,7 @@ from warpwright.timing import state as s
 from warpwright.timing.bulk import has_room, start_bulk, tell_until
 from warpwright.timing.constant import load_constant
 from warpwright.timing.l1 import access, commit_copies, copy, invalidate, new_load, new_request, wait_for
-from warpwright.timing.native import call_policy, core, lowest_bit, peek, popcount, scan_slots, u, words_at
-from warpwright.timing.policies import greedy_then_youngest
+from warpwright.timing.native import call_policy, core, lowest_bit, peek, popcount, scan_slots, u, youngest
 from warpwright.timing.queue import enter_queue
 from warpwright.timing.warp import (
     BARRIER,
@@ -32,8 +31,6 @@ from warpwright.timing.warp import (
 )
 
 STALL_COUNT = len(s.STALLS)
-default_policy = core(greedy_then_youngest)
-"""A part of ``step``; other schedulers are called by address."""
 OPERANDS_READ_CYCLES = 4
 """Issue to the release of a read barrier for what does not go through the queue."""
 
@@ -112,9 +109,9 @@ def account(m: Any, sm: int, sc: int, w: int, pc: int, ready: int, pipe: int, ti
 
 
 @core
-def issue(m: Any, code: Any, sm: int, sc: int, slot: int, time: int, end: int) -> bool:
+def issue(m: Any, code: Any, sm: int, sc: int, sub: int, slot: int, time: int, end: int) -> bool:
     """Issue the slot's next instruction at ``time``; False when it turns out that it can't."""
-    w = warp_at(sm, ((sc - sm - s.OFF_SUB_CORES) // s.SC_SLOTS) * s.MAX_WARPS + slot)
+    w = warp_at(sm, sub * s.MAX_WARPS + slot)
     pc = m[u(w + s.W_PC)]
     if pc == m[u(w + s.W_END)]:  # it asked to be asked again
         prepare(m, code, sm, w, time, m[u(w + s.W_REASON)])
@@ -221,7 +218,15 @@ def issue(m: Any, code: Any, sm: int, sc: int, slot: int, time: int, end: int) -
 
 
 @core
-def step(m: Any, code: Any, sm: int, sc: int, time: int, end: int, scheduler: int, host: int) -> None:
+def default_policy(ready: int, last: int, ages: int) -> int:
+    """``policies.greedy_then_youngest`` as a part of the model; other schedulers are called by address."""
+    if last >= 0 and (ready >> last) & 1:
+        return last
+    return youngest(ready, ages)
+
+
+@core
+def step(m: Any, code: Any, sm: int, sc: int, sub: int, time: int, end: int, scheduler: int, host: int) -> None:
     """One cycle of a sub-core that may have something to do; ``host``: the host's address of its fields."""
     free = m[u(sc + s.SC_ISSUE_FREE)]
     if free > time:
@@ -237,10 +242,10 @@ def step(m: Any, code: Any, sm: int, sc: int, time: int, end: int, scheduler: in
         if several == 0:
             chosen = lowest_bit(ready)
         elif scheduler == 0:
-            chosen = default_policy(ready, last, words_at(host + 8 * s.SC_AGE))
+            chosen = default_policy(ready, last, host + 8 * s.SC_AGE)
         else:
             chosen = call_policy(scheduler, ready, last, host + 8 * s.SC_AGE)
-        if issue(m, code, sm, sc, chosen, time, end):
+        if issue(m, code, sm, sc, sub, chosen, time, end):
             free = m[u(sc + s.SC_ISSUE_FREE)]
             if several or m[u(sc + s.SC_NEXT)] < free:
                 m[u(sc + s.SC_NEXT)] = free

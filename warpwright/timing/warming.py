@@ -26,6 +26,7 @@ def keep(m: Any, piece: int, line: int, bits: int, stamp: int) -> None:
     place = find(m, piece, line)
     if place < 0:
         place = -1 - place
+        m[u(s.H_L2_INSTALLED)] = s.INF  # too many to remember
         m[u(m[u(s.H_L2_TAGS)] + place)] = line << TAG_SHIFT
         m[u(m[u(s.H_L2_FILLS)] + place)] = 0
     m[u(m[u(s.H_L2_TAGS)] + place)] |= bits
