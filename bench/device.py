@@ -8,6 +8,7 @@ Argument types follow the values: a `Buffer` is a 64-bit address, a NumPy scalar
 from __future__ import annotations
 
 import ctypes
+import struct
 import subprocess
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -36,8 +37,10 @@ class Buffer(Protocol):
 class Module(Protocol):
     """A loaded cubin."""
 
-    def launch(self, kernel: str, grid: Dim, block: Dim, args: Sequence[Any], shared_bytes: int = 0) -> float:
-        """Run one launch to its end; returns seconds (events on the card, simulated time on the model)."""
+    def launch(
+        self, kernel: str, grid: Dim, block: Dim, args: Sequence[Any], shared_bytes: int = 0, cluster: int = 1
+    ) -> float:
+        """Run one launch, of clusters of so many blocks, to its end; returns seconds (events on the card, simulated time on the model)."""
 
 
 class Device(Protocol):
@@ -66,6 +69,9 @@ _ATTRIBUTES = {
 }  # fmt: skip
 _MAX_DYNAMIC_SHARED = 8
 _CARVEOUT = 9
+_NON_PORTABLE_CLUSTERS = 14
+_CLUSTER_DIMENSION = 4
+"""CUlaunchAttributeID."""
 
 
 class CardBuffer:
@@ -154,7 +160,9 @@ class CardModule:
         """Prefer `percent` of the SM's memory as shared memory (0: as much L1 as the chip gives)."""
         self.card.call("cuFuncSetAttribute", self.function(kernel), ctypes.c_int(_CARVEOUT), ctypes.c_int(percent))
 
-    def enqueue(self, kernel: str, grid: Dim, block: Dim, args: Sequence[Any], shared_bytes: int = 0) -> None:
+    def enqueue(
+        self, kernel: str, grid: Dim, block: Dim, args: Sequence[Any], shared_bytes: int = 0, cluster: int = 1
+    ) -> None:
         """Launch without waiting."""
         function = self.function(kernel)
         if shared_bytes > 48 * 1024 and self.shared_set.get(kernel) != shared_bytes:
@@ -171,21 +179,35 @@ class CardModule:
             else:
                 raise TypeError(f"{kernel}: argument {value!r} is neither a Buffer nor a NumPy scalar")
         pointers = (ctypes.c_void_p * max(1, len(cells)))(*[ctypes.addressof(cell) for cell in cells])
+        if cluster > 1:
+            self.card.call(
+                "cuFuncSetAttribute", function, ctypes.c_int(_NON_PORTABLE_CLUSTERS), ctypes.c_int(cluster > 8)
+            )
+            attribute = ctypes.create_string_buffer(struct.pack("<i4x3I52x", _CLUSTER_DIMENSION, cluster, 1, 1), 72)
+            packed = struct.pack(
+                "<7I4xQQI4x", *_triple(grid), *_triple(block), shared_bytes, 0, ctypes.addressof(attribute), 1
+            )
+            self.card.call("cuLaunchKernelEx", ctypes.c_char_p(packed), function, pointers, ctypes.c_void_p(0))
+            return
         dims = [ctypes.c_uint(v) for v in (*_triple(grid), *_triple(block))]
         self.card.call(
             "cuLaunchKernel", function, *dims, ctypes.c_uint(shared_bytes), ctypes.c_void_p(0), pointers,
             ctypes.c_void_p(0),
         )  # fmt: skip
 
-    def launch(self, kernel: str, grid: Dim, block: Dim, args: Sequence[Any], shared_bytes: int = 0) -> float:
-        return self.launches(kernel, grid, block, args, shared_bytes, 1)
+    def launch(
+        self, kernel: str, grid: Dim, block: Dim, args: Sequence[Any], shared_bytes: int = 0, cluster: int = 1
+    ) -> float:
+        return self.launches(kernel, grid, block, args, shared_bytes, 1, cluster)
 
-    def launches(self, kernel: str, grid: Dim, block: Dim, args: Sequence[Any], shared_bytes: int, count: int) -> float:
+    def launches(
+        self, kernel: str, grid: Dim, block: Dim, args: Sequence[Any], shared_bytes: int, count: int, cluster: int = 1
+    ) -> float:
         """Seconds between events around `count` launches back to back."""
         card = self.card
         card.call("cuEventRecord", card.start, ctypes.c_void_p(0))
         for _ in range(count):
-            self.enqueue(kernel, grid, block, args, shared_bytes)
+            self.enqueue(kernel, grid, block, args, shared_bytes, cluster)
         card.call("cuEventRecord", card.stop, ctypes.c_void_p(0))
         card.call("cuEventSynchronize", card.stop)
         milliseconds = ctypes.c_float()
@@ -298,15 +320,20 @@ class ModelModule:
     def write_symbol(self, name: str, data: np.ndarray) -> None:
         self.module.symbol(name).set(data)
 
-    def launch(self, kernel: str, grid: Dim, block: Dim, args: Sequence[Any], shared_bytes: int = 0) -> float:
+    def launch(
+        self, kernel: str, grid: Dim, block: Dim, args: Sequence[Any], shared_bytes: int = 0, cluster: int = 1
+    ) -> float:
         values = [value.array if isinstance(value, ModelBuffer) else value for value in args]
         shape = (grid, block, shared_bytes) if shared_bytes else (grid, block)
-        run = self.module[kernel][shape](*values)
+        loaded = self.module[kernel]
+        run = (loaded.clustered(cluster) if cluster > 1 else loaded)[shape](*values)
         self.instructions = run.instructions
         return float(run.seconds)
 
-    def launches(self, kernel: str, grid: Dim, block: Dim, args: Sequence[Any], shared_bytes: int, count: int) -> float:
-        return sum(self.launch(kernel, grid, block, args, shared_bytes) for _ in range(count))
+    def launches(
+        self, kernel: str, grid: Dim, block: Dim, args: Sequence[Any], shared_bytes: int, count: int, cluster: int = 1
+    ) -> float:
+        return sum(self.launch(kernel, grid, block, args, shared_bytes, cluster) for _ in range(count))
 
 
 class Model:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from bench.device import open_device
-from bench.micro import atomic, chip, compute, divergence, handoff, memory, mixture, paths, scattered, writes
+from bench.micro import atomic, chip, compute, divergence, handoff, hopper, memory, mixture, paths, scattered, writes
 from bench.micro.context import Context, Row
 
 SUITES: dict[str, Callable[[Context], list[Row]]] = {
@@ -35,6 +35,7 @@ SUITES: dict[str, Callable[[Context], list[Row]]] = {
     "order": divergence.order, "spin": divergence.spin, "release": divergence.release, "handoff": handoff.handoff,
     "scattered": scattered.scattered, "scattered_pages": scattered.scattered_pages, "columns": scattered.columns,
     "scattered_atomics": scattered.scattered_atomics, "turns": scattered.turns, "scattered_once": scattered.scattered_once,
+    "clusters": hopper.clusters, "remote": hopper.remote, "mbarriers": hopper.mbarriers, "bulk_copies": hopper.bulk_copies,
     "empty_once": chip.empty_once, "profile_once": chip.profile_once, "counted_once": divergence.counted_once,
 }  # fmt: skip
 ON_MODEL = (

@@ -21,7 +21,7 @@ from bench.device import Card
 from bench.silicon import wgmma_cases
 from bench.silicon.check_mma import FORMATS, LOWEST
 from bench.silicon.check_mufu import _read
-from bench.silicon.wgmma import MAP_BYTES, MAP_N, SUMS, K, descriptor, sources, timed
+from bench.silicon.wgmma import MAP_BYTES, MAP_N, SUMS, WAITS, K, descriptor, sources, timed
 
 HERE = Path(__file__).parent
 CODES = {**FORMATS, "e4m3": 4, "e5m2": 5}
@@ -151,6 +151,23 @@ def times(card: Card, folder: Path) -> dict[str, Any]:
     return found
 
 
+def waits(card: Card, folder: Path) -> dict[str, float]:
+    """Cycles of a group of products with its wait."""
+    module = card.load((folder / "wgmma_wait.cubin").read_bytes())
+    out = card.alloc(256)
+    found = {}
+    for n, many, left in WAITS:
+        spans = []
+        for count in (8, 24):
+            best = 1 << 40
+            for _ in range(3):
+                module.launch(f"wait_{n}_{many}_{left}", 1, 128, [out, np.int32(count), np.int32(0)], 49152 + 1024)
+                best = min(best, int(out.read(np.uint32, 8)[::2].max()))
+            spans.append(best)
+        found[f"{n} columns, {many} products, {left} left"] = (spans[1] - spans[0]) / 16
+    return found
+
+
 def results(card: Card, folder: Path) -> dict[str, np.ndarray]:
     """The lanes' words after every case of ``wgmma_cases``."""
     loaded = card.load((folder / "wgmma_cases.cubin").read_bytes())
@@ -172,7 +189,7 @@ def main() -> None:
     parser.add_argument("what", choices=["prepare", "run"])
     parser.add_argument("--to", "--from", dest="folder", type=Path, default=Path("build/wgmma"))
     parser.add_argument("--batches", type=int, default=4, help="of 2**18 tiles")
-    parser.add_argument("--parts", nargs="+", default=["times", "map", "cases", "sums"])
+    parser.add_argument("--parts", nargs="+", default=["times", "waits", "map", "cases", "sums"])
     parser.add_argument("--out", type=Path, default=Path("build/wgmma_h200"))
     arguments = parser.parse_args()
     if arguments.what == "prepare":
@@ -190,6 +207,8 @@ def main() -> None:
     report: dict[str, Any] = {"card": card.describe()}
     if "times" in arguments.parts:
         report["cycles_per_product"] = times(card, arguments.folder)
+    if "waits" in arguments.parts:
+        report["cycles_per_group"] = waits(card, arguments.folder)
     if "map" in arguments.parts:
         np.savez_compressed(arguments.out / "wgmma_map.npz", **maps(card, arguments.folder))
     if "cases" in arguments.parts:

@@ -224,10 +224,48 @@ extern "C" __global__ void __launch_bounds__({256 if n == 256 else 384}) {name}(
 """
 
 
+WAITS = [(n, many, left) for n in (8, 32, 64, 128, 256) for many, left in ((1, 0), (2, 0), (4, 0), (8, 0), (1, 1), (4, 1))]
+"""Columns of a product, products of a group, groups that a wait leaves open."""
+
+
+def wait_kernel(n: int, many: int, left: int) -> str:
+    """Cycles of groups of products, each waited for before the next (or the one after) is issued."""
+    types = ("f16", "f16", "f32")
+    count = n // 2
+    body = " ".join(product(types, n, "d", "qa", "qb", False) for _ in range(many))
+    return f"""
+extern "C" __global__ void __launch_bounds__(128) wait_{n}_{many}_{left}(unsigned *out, int count, int zero) {{
+  extern __shared__ unsigned raw[];
+  for (unsigned i = threadIdx.x; i < 12288; i += blockDim.x) raw[i] = 0;
+  unsigned base = base_of(raw) + 1023 & ~1023u;
+  Q qa = plain(base, 16, 1024) | 1ull << 62, qb = plain(base + 8192, 16, 1024) | 1ull << 62;
+  unsigned d[{count}]; for (int i = 0; i < {count}; i++) d[i] = zero;
+  PROXY
+  unsigned spent = 0;
+  for (int again = 0; again < 2; again++) {{
+    unsigned long long start, end;
+    asm volatile("mov.u64 %0, %%clock64;" : "=l"(start) :: "memory");
+    #pragma unroll 1
+    for (int n = 0; n < count; n++) {{
+      FENCE {body} COMMIT
+      asm volatile("wgmma.wait_group.sync.aligned {left};" ::: "memory");
+    }}
+    asm volatile("mov.u64 %0, %%clock64;" : "=l"(end) :: "memory");
+    spent = (unsigned)(end - start);
+    WAIT
+  }}
+  unsigned total = 0;
+  for (int i = 0; i < {count}; i++) total += d[i];
+  if (threadIdx.x % 32 == 0) {{ out[threadIdx.x / 16] = spent; out[threadIdx.x / 16 + 1] = total; }}
+}}
+"""
+
+
 def sources() -> dict[str, str]:
     """CUDA source by module."""
     return {
         "wgmma_sums": HEAD + "".join(map(sums_kernel, SUMS)),
         "wgmma_map": "#include <cuda_fp16.h>\n" + HEAD + map_kernels(),
         "wgmma_time": HEAD + "".join(map(time_kernel, timed())),
+        "wgmma_wait": HEAD + "".join(wait_kernel(*which) for which in WAITS),
     }

@@ -1,0 +1,128 @@
+"""Hopper's machinery: cluster barriers, distributed shared memory, mbarriers, bulk copies and their waits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bench.device import Buffer
+from bench.micro.context import Context, Row, row
+
+TRIES = 3
+TO_L2 = (16, 128, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
+
+
+def measured(
+    ctx: Context, kernel: str, blocks: int, threads: int, args: Sequence[Any], words: int, shared_bytes: int = 0, cluster: int = 1
+) -> np.ndarray:  # fmt: skip
+    """The least of each word that the kernel writes, over some launches."""
+    found = []
+    for _ in range(1 if ctx.model else TRIES):
+        ctx.module("hopper").launch(kernel, blocks, threads, [ctx.words, *args], shared_bytes, cluster)
+        found.append(ctx.words.read(np.uint32, words))
+    return np.min(found, axis=0).astype(np.int64)
+
+
+def clusters(ctx: Context) -> list[Row]:
+    """Rounds of the cluster's barrier with and without fences, and who waits how long when one block is late."""
+    rows: list[Row] = []
+    sizes = (1, 2, 4, 8) if ctx.model else (1, 2, 4, 8, 16)
+    for kernel in ("cluster_barrier", "cluster_barrier_relaxed"):
+        for size in sizes:
+            if size == 1 and kernel.endswith("relaxed"):
+                continue
+            for threads in (32, 256, 1024):
+                cycles = measured(ctx, kernel, size, threads, [], size, cluster=size).max() / 64
+                rows.append(row(kernel, "cycles_each", float(cycles), "cycles", blocks=size, threads=threads))
+    for size in sizes[1:]:
+        for late in (0, 200, 1000):
+            for threads in (32, 1024):
+                spans = measured(ctx, "cluster_late", size, threads, [np.uint32(late)], 3 * size, cluster=size).reshape(-1, 3)
+                for who, part in (("late", spans[0]), ("others", spans[1:].max(0))):
+                    for what, value in zip(("before", "arrive", "wait"), part, strict=True):
+                        rows.append(row("cluster_late", f"{what}_of_{who}", int(value), "cycles", blocks=size, threads=threads, late=late))
+    return rows
+
+
+def remote(ctx: Context) -> list[Row]:
+    """Another block's shared memory: chains of loads and atomics, and what many warps move."""
+    rows: list[Row] = []
+    size = 8
+    for kernel in ("remote_chain", "atomic_chain", "cas_chain"):
+        for rank in (0, 1, 4, 7):
+            args = [np.uint32(rank), *([np.uint32(0)] if kernel != "remote_chain" else [])]
+            cycles = measured(ctx, kernel, size, 64, args, 1, cluster=size)[0] / 64
+            rows.append(row(kernel, "cycles_each", float(cycles), "cycles", rank=rank))
+    for kernel in ("remote_read4", "remote_read16", "remote_write4", "remote_write16"):
+        wide = 16 if kernel.endswith("16") else 4
+        for blocks, size in ((1, 2), (2, 2), (4, 4), (8, 8)):
+            for threads in (32, 256, 1024):
+                spans = [
+                    measured(ctx, kernel, size, threads, [np.uint32(v) for v in (1, blocks, n)], size, 1024 * wide * 8, size).max()
+                    for n in (2, 6)
+                ]
+                each = float(spans[1] - spans[0]) / 4 / 8 / (threads // 32)
+                rows.append(row(kernel, "cycles_per_warp_access", each, "cycles", blocks=blocks, size=size, threads=threads))
+    return rows
+
+
+def mbarriers(ctx: Context) -> list[Row]:
+    """Arrivals and looks one behind the other, and two warps that hand over."""
+    rows: list[Row] = []
+    steps = measured(ctx, "mbarrier_steps", 1, 32, [np.uint32(0)], 4)
+    for what, cycles in zip(("arrive_chain", "try_wait_chain", "test_wait_chain", "arrive_stream"), steps, strict=True):
+        rows.append(row("mbarrier_steps", what, float(cycles) / 16, "cycles"))
+    rows.append(row("local_barrier", "arrive_and_wait", float(measured(ctx, "local_barrier", 1, 32, [], 1)[0]) / 64, "cycles"))
+    for blocks in (1, 2):
+        cycles = measured(ctx, "mbarrier_turns", blocks, 64, [], 1, cluster=blocks)[0] / 64
+        rows.append(row("mbarrier_turns", "round_trip", float(cycles), "cycles", blocks=blocks))
+    return rows
+
+
+def bulk_copies(ctx: Context) -> list[Row]:
+    """Bulk loads, stores and copies between blocks: issue and completion by size and number; streams."""
+    rows: list[Row] = []
+    memory = ctx.device.alloc(256 << 20)
+
+    def note(kernel: str, bytes_: int, count: int, cluster: int = 1, given: Buffer | None = memory) -> None:
+        args = [*([given] if given is not None else []), np.uint32(bytes_), np.uint32(count)]
+        spans = measured(ctx, kernel, cluster, 32, args, 16, bytes_ * count + 2048, cluster).reshape(-1, 2)
+        for what, column in (("issue", spans[:, 0]), ("whole", spans[:, 1])):
+            rows.append(row(kernel, what, int(np.median(column[2:])), "cycles", bytes=bytes_, count=count, first=int(column[0])))
+
+    many = [(b, n) for b in (16, 1024, 4096) for n in (2, 4, 8, 16, 32) if b * n <= 131072]
+    for size in TO_L2:
+        note("bulk_latency", size, 1)
+        for kernel in ("store_read", "store_done", "reduce_read", "reduce_done"):
+            note(kernel, size, 1)
+    for size, count in many:
+        note("bulk_latency", size, count)
+        for kernel in ("store_read", "store_done"):
+            note(kernel, size, count)
+    for kernel in ("bulk_stream", "store_stream"):
+        for size in (1024, 4096, 16384):
+            for blocks in (1, 4, 16, 66, 132):
+                if ctx.model and blocks > 4:
+                    continue
+                spans = [
+                    measured(ctx, kernel, blocks, 32, [memory, np.uint32(size), np.uint32(n)], blocks, 4 * size + 2048).max()
+                    for n in (16, 48)
+                ]
+                rate = size * 32 / float(spans[1] - spans[0])
+                rows.append(row(kernel, "bytes_per_cycle_per_sm", rate, "bytes", bytes=size, blocks=blocks))
+    for size in (1024, 8192, 32768):
+        for blocks, mask in ((2, 1), (2, 2), (2, 3), (4, 15), (8, 255)):
+            spans = measured(
+                ctx, "multicast", blocks, 32, [memory, np.uint32(size), np.uint32(mask)], 8 * blocks, size + 2048, blocks
+            ).reshape(blocks, 8)
+            told = [r for r in range(blocks) if mask >> r & 1]
+            for who, column in (("own", [0]), ("others", told[-1:])):
+                if set(column) <= set(told):
+                    value = int(np.median(spans[column][:, 2:]))
+                    rows.append(row("multicast", f"whole_{who}", value, "cycles", bytes=size, blocks=blocks, mask=mask))
+    for size, count in ((16, 1), (1024, 1), (4096, 1), (16384, 1), (65536, 1), (1024, 2), (1024, 8), (1024, 32)):
+        note("within_turns", size, count, 2, None)
+    memory.free()
+    return rows
