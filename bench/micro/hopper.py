@@ -39,10 +39,22 @@ def clusters(ctx: Context) -> list[Row]:
     for size in sizes[1:]:
         for late in (0, 200, 1000):
             for threads in (32, 1024):
-                spans = measured(ctx, "cluster_late", size, threads, [np.uint32(late)], 3 * size, cluster=size).reshape(-1, 3)
+                spans = measured(ctx, "cluster_late", size, threads, [np.uint32(late)], 3 * size, cluster=size).reshape(
+                    -1, 3
+                )
                 for who, part in (("late", spans[0]), ("others", spans[1:].max(0))):
                     for what, value in zip(("before", "arrive", "wait"), part, strict=True):
-                        rows.append(row("cluster_late", f"{what}_of_{who}", int(value), "cycles", blocks=size, threads=threads, late=late))
+                        rows.append(
+                            row(
+                                "cluster_late",
+                                f"{what}_of_{who}",
+                                int(value),
+                                "cycles",
+                                blocks=size,
+                                threads=threads,
+                                late=late,
+                            )
+                        )
     return rows
 
 
@@ -60,11 +72,15 @@ def remote(ctx: Context) -> list[Row]:
         for blocks, size in ((1, 2), (2, 2), (4, 4), (8, 8)):
             for threads in (32, 256, 1024):
                 spans = [
-                    measured(ctx, kernel, size, threads, [np.uint32(v) for v in (1, blocks, n)], size, 1024 * wide * 8, size).max()
+                    measured(
+                        ctx, kernel, size, threads, [np.uint32(v) for v in (1, blocks, n)], size, 1024 * wide * 8, size
+                    ).max()
                     for n in (2, 6)
                 ]
                 each = float(spans[1] - spans[0]) / 4 / 8 / (threads // 32)
-                rows.append(row(kernel, "cycles_per_warp_access", each, "cycles", blocks=blocks, size=size, threads=threads))
+                rows.append(
+                    row(kernel, "cycles_per_warp_access", each, "cycles", blocks=blocks, size=size, threads=threads)
+                )
     return rows
 
 
@@ -74,7 +90,9 @@ def mbarriers(ctx: Context) -> list[Row]:
     steps = measured(ctx, "mbarrier_steps", 1, 32, [np.uint32(0)], 4)
     for what, cycles in zip(("arrive_chain", "try_wait_chain", "test_wait_chain", "arrive_stream"), steps, strict=True):
         rows.append(row("mbarrier_steps", what, float(cycles) / 16, "cycles"))
-    rows.append(row("local_barrier", "arrive_and_wait", float(measured(ctx, "local_barrier", 1, 32, [], 1)[0]) / 64, "cycles"))
+    rows.append(
+        row("local_barrier", "arrive_and_wait", float(measured(ctx, "local_barrier", 1, 32, [], 1)[0]) / 64, "cycles")
+    )
     for blocks in (1, 2):
         cycles = measured(ctx, "mbarrier_turns", blocks, 64, [], 1, cluster=blocks)[0] / 64
         rows.append(row("mbarrier_turns", "round_trip", float(cycles), "cycles", blocks=blocks))
@@ -90,7 +108,9 @@ def bulk_copies(ctx: Context) -> list[Row]:
         args = [*([given] if given is not None else []), np.uint32(bytes_), np.uint32(count)]
         spans = measured(ctx, kernel, cluster, 32, args, 16, bytes_ * count + 2048, cluster).reshape(-1, 2)
         for what, column in (("issue", spans[:, 0]), ("whole", spans[:, 1])):
-            rows.append(row(kernel, what, int(np.median(column[2:])), "cycles", bytes=bytes_, count=count, first=int(column[0])))
+            rows.append(
+                row(kernel, what, int(np.median(column[2:])), "cycles", bytes=bytes_, count=count, first=int(column[0]))
+            )
 
     many = [(b, n) for b in (16, 1024, 4096) for n in (2, 4, 8, 16, 32) if b * n <= 131072]
     for size in TO_L2:
@@ -107,7 +127,9 @@ def bulk_copies(ctx: Context) -> list[Row]:
                 if ctx.model and blocks > 4:
                     continue
                 spans = [
-                    measured(ctx, kernel, blocks, 32, [memory, np.uint32(size), np.uint32(n)], blocks, 4 * size + 2048).max()
+                    measured(
+                        ctx, kernel, blocks, 32, [memory, np.uint32(size), np.uint32(n)], blocks, 4 * size + 2048
+                    ).max()
                     for n in (16, 48)
                 ]
                 rate = size * 32 / float(spans[1] - spans[0])
@@ -115,7 +137,14 @@ def bulk_copies(ctx: Context) -> list[Row]:
     for size in (1024, 8192, 32768):
         for blocks, mask in ((2, 1), (2, 2), (2, 3), (4, 15), (8, 255)):
             spans = measured(
-                ctx, "multicast", blocks, 32, [memory, np.uint32(size), np.uint32(mask)], 8 * blocks, size + 2048, blocks
+                ctx,
+                "multicast",
+                blocks,
+                32,
+                [memory, np.uint32(size), np.uint32(mask)],
+                8 * blocks,
+                size + 2048,
+                blocks,
             ).reshape(blocks, 8)
             told = [r for r in range(blocks) if mask >> r & 1]
             for who, column in (("own", [0]), ("others", told[-1:])):

@@ -224,7 +224,9 @@ extern "C" __global__ void __launch_bounds__({256 if n == 256 else 384}) {name}(
 """
 
 
-WAITS = [(n, many, left) for n in (8, 32, 64, 128, 256) for many, left in ((1, 0), (2, 0), (4, 0), (8, 0), (1, 1), (4, 1))]
+WAITS = [
+    (n, many, left) for n in (8, 32, 64, 128, 256) for many, left in ((1, 0), (2, 0), (4, 0), (8, 0), (1, 1), (4, 1))
+]
 """Columns of a product, products of a group, groups that a wait leaves open."""
 
 

@@ -1,7 +1,7 @@
 """Rates of fetches by pattern and format, what a fetch brings into L1, levels from slopes, surface reductions: on a card.
 
-    python -m bench.textures.rates prepare --to build/textures
-    python -m bench.textures.rates run --from build/textures --out build/textures_h200      # on the machine with the card
+python -m bench.textures.rates prepare --to build/textures
+python -m bench.textures.rates run --from build/textures --out build/textures_h200      # on the machine with the card
 """
 
 from __future__ import annotations
@@ -67,7 +67,14 @@ def rates(card: Card, module: Any, textures: Textures) -> list[dict[str, Any]]:
             for name, (x, y) in PATTERNS.items():
                 note("rate2x4" if channels > 1 else "rate2", case, name, x, y, 16, 0.75 if linear else 0.5)
             for warps in (1, 2, 4, 8, 32):
-                note("rate2x4" if channels > 1 else "rate2", case, "32x1", *PATTERNS["32x1"], warps, 0.75 if linear else 0.5)
+                note(
+                    "rate2x4" if channels > 1 else "rate2",
+                    case,
+                    "32x1",
+                    *PATTERNS["32x1"],
+                    warps,
+                    0.75 if linear else 0.5,
+                )
     for linear in (False, True):
         case = Case("t3", "f32", 1, (64, 64, 16), linear=linear, content="codes")
         handle = np.uint64(textures.texture(case))
@@ -100,11 +107,19 @@ def empty(textures: Textures, form: str, channels: int, size: int) -> int:
 def neighbours(card: Card, module: Any, textures: Textures) -> dict[str, np.ndarray]:
     """Cycles of a fetch (dx, dy) texels from one that came from memory, by format; shape (dy, dx)."""
     found = {}
-    for form, channels, wide, high in (("f32", 1, 80, 40), ("u8", 1, 160, 40), ("f16", 1, 80, 40), ("f32", 4, 40, 40), ("f32", 2, 40, 40)):
+    for form, channels, wide, high in (
+        ("f32", 1, 80, 40),
+        ("u8", 1, 160, 40),
+        ("f16", 1, 80, 40),
+        ("f32", 4, 40, 40),
+        ("f32", 2, 40, 40),
+    ):
         size = 16384 if channels == 1 else 8192
         handle = np.uint64(empty(textures, form, channels, size))
         out = card.alloc(2 * wide * high)
-        module.launch("neighbours", 1, 1, [handle, np.int32(size // 128), np.int32(wide), np.int32(high), np.int32(128), out])
+        module.launch(
+            "neighbours", 1, 1, [handle, np.int32(size // 128), np.int32(wide), np.int32(high), np.int32(128), out]
+        )
         found[f"neighbours {form}x{channels}"] = out.read(np.uint16, wide * high).reshape(high, wide)
     return found
 
@@ -163,12 +178,19 @@ def reductions(card: Card, module: Any, textures: Textures) -> dict[str, np.ndar
     for boundary in ("clamp", "zero"):
         for which in range(11):
             for form, channels in (("u32", 1), ("s32", 1), ("u32", 2), ("u8", 4)):
-                if (which == 5) != (channels == 2) or (which in (6, 7, 9)) != (form == "s32" or (form == "u8" and which < 8)):
+                if (which == 5) != (channels == 2) or (which in (6, 7, 9)) != (
+                    form == "s32" or (form == "u8" and which < 8)
+                ):
                     continue
                 case = Case("t2", form, channels, (16, 8), integer=True)
                 handle, array = textures.surface(case)
                 try:
-                    module.launch(f"reduce_{boundary}", 4, 128, [np.uint64(handle), card.upload(where), card.upload(values), np.int32(which)])
+                    module.launch(
+                        f"reduce_{boundary}",
+                        4,
+                        128,
+                        [np.uint64(handle), card.upload(where), card.upload(values), np.int32(which)],
+                    )
                     after = np.zeros(level_shape(case, 0), FORMATS[form][1])
                     textures.copy(array, after, to_array=False)
                     found[f"reduced {boundary} {which} {form}x{channels}"] = after

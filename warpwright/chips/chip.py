@@ -274,6 +274,15 @@ class Cluster(_Section):
     """From the last arrival to the first instruction behind the wait."""
     distributed_shared_latency_cycles: int = Field(ge=0)
     """Of a load from the shared memory of another SM."""
+    distributed_shared_atomic_latency_cycles: int = Field(ge=0)
+    distributed_shared_store_bytes_per_clk: int = Field(ge=0)
+    """That an SM sends to others, by stores or bulk copies."""
+    distributed_shared_load_bytes_per_clk: int = Field(ge=0)
+    """That an SM gets from others."""
+    mbarrier_arrive_latency_cycles: int = Field(ge=0)
+    """Of an arrival whose state is asked for, behind the memory queue."""
+    mbarrier_look_latency_cycles: int = Field(ge=0)
+    """Of a look at a phase that is over, behind the memory queue."""
     bulk_copy_interval_cycles: int = Field(ge=0)
     """Between two bulk copies of an SM."""
     bulk_copy_bytes_per_clk: int = Field(ge=0)
@@ -282,6 +291,10 @@ class Cluster(_Section):
     """Of a bulk load beyond a register load's way to L2 and back; negative where it is shorter."""
     bulk_store_latency_cycles: int = Field(ge=0)
     """From its issue to the first bytes read from shared memory."""
+    bulk_store_interval_cycles: int = Field(ge=0)
+    """Between two bulk stores of an SM, however few bytes they move."""
+    bulk_store_entries: int = Field(ge=0, le=8)
+    """Bulk stores that an SM takes before the first of them has been read."""
     bulk_store_bytes_per_clk: int = Field(ge=0)
     """That a bulk store reads from shared memory."""
 

@@ -228,7 +228,9 @@ TAG_PATTERN = 4
 TAG_BULK = 5
 #   bulk copy: bits 63..60 = TAG_BULK, 33..32 = direction (isa/bulk.py), 31..0 = exec lanes; then bytes in shared memory, address
 #            in global memory (-1: none), bytes of a row, four pairs (rows, stride in bytes) by dimension, offset of the mbarrier
-#            (-1: none), mask of the blocks whose mbarrier is told, host pointer to BLOCK.  The timing model tells them
+#            (-1: none), mask of the blocks whose mbarrier is told, host pointer to BLOCK; where it lies in shared memory as
+#            offset | bytes << 32 (-1: nowhere), mask of the blocks whose shared memory it writes (0: it reads the own
+#            block's; bit 32: parts of its box lie outside of the tensor), and what it reads there for another block as such a place.  Who reads the records tells the mbarriers
 #            when the bytes have arrived.
-BULK_WORDS = 15
+BULK_WORDS = 18
 RECORD_WORDS = {TAG_BLOCK: 1, TAG_AFFINE: 2, TAG_GATHER: 33, TAG_PATTERN: 3, TAG_BULK: BULK_WORDS}

@@ -10,7 +10,7 @@ The asynchronous engine may complete a copy at any time before the mbarrier's ph
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
 from math import prod
@@ -70,6 +70,14 @@ class Transfer:
     """Offset of the mbarrier that is told, -1 for none."""
     ranks: int = 0
     """Mask of the blocks whose mbarrier is told."""
+    shared: int = -1
+    """Place in shared memory, ``offset | bytes << 32``; -1 for none."""
+    targets: int = 0
+    """Mask of the blocks whose shared memory is written there; 0: the own block's is read."""
+    part: bool = False
+    """Whether some elements of the box lie outside of the tensor, or not where the rows say (im2col)."""
+    source: int = -1
+    """Place in the own block's shared memory that is read for another block's."""
 
 
 def signed(word: int) -> int:
@@ -97,7 +105,7 @@ def perform(what: Bulk, words: list[int], memory: Memory) -> Transfer:
     if what.direction == "store":
         source = shared_range(memory, words[bulk.SHARED], size)
         combine(memory.view(address, size), source, what.operation, what.type)
-        return Transfer(size, address, size)
+        return Transfer(size, address, size, shared=shared_place(words[bulk.SHARED], size))
     if what.direction == "load":
         source = memory.view(address, size)
     else:
@@ -105,7 +113,23 @@ def perform(what: Bulk, words: list[int], memory: Memory) -> Transfer:
     for rank in ranks_of(what, words, memory):
         target = shared_range(memory, words[bulk.SHARED], size, rank)
         combine(target, source, what.operation, what.type)
-    return Transfer(size, address if what.direction == "load" else -1, size, (), *told(what, words, memory))
+    barrier, told_ranks = told(what, words, memory)
+    loads = what.direction == "load"
+    return Transfer(
+        size,
+        address if loads else -1,
+        size,
+        barrier=barrier,
+        ranks=told_ranks,
+        shared=shared_place(words[bulk.SHARED], size),
+        targets=sum(1 << n for n in ranks_of(what, words, memory)),
+        source=-1 if loads else shared_place(words[bulk.SOURCE], size),
+    )
+
+
+def shared_place(address: int, size: int) -> int:
+    """``Transfer.shared`` of bytes at a shared address."""
+    return address & SHARED_OFFSETS | size << 32
 
 
 def ranks_of(what: Bulk, words: list[int], memory: Memory) -> list[int]:
@@ -223,11 +247,13 @@ def _tensor(what: Bulk, words: list[int], memory: Memory) -> Transfer:
     line = inner * size
     inside = [row for row in rows if row.end > row.first]
     first = inside[0].address + inside[0].first * size if inside else tensor.address
-    moved = Transfer(line * count, first, line if inside else 0, shape)
+    partial = what.im2col or any(row.end - row.first < inner for row in rows)
+    moved = Transfer(line * count, first, line if inside else 0, shape, part=partial)
     if what.direction == "prefetch":
         return moved
     pitch = 16 << tensor.swizzle if tensor.swizzle else line
     places = _places(words[bulk.SHARED] & SHARED_OFFSETS & 1023, count, line, pitch, tensor.swizzle)
+    place = shared_place(words[bulk.SHARED], pitch * count)
     if what.direction == "store":
         box = shared_range(memory, words[bulk.SHARED], pitch * count, aligned=TENSOR_ALIGNMENT_BYTES)
         lines = box[places]
@@ -235,7 +261,7 @@ def _tensor(what: Bulk, words: list[int], memory: Memory) -> Transfer:
             part = slice(row.first * size, row.end * size)
             target = memory.view(row.address + part.start, part.stop - part.start)
             combine(target, lines[row.place, part], what.operation, ELEMENT_TYPES[tensor.type])
-        return moved
+        return replace(moved, shared=place)
     lines = np.zeros((count, line), np.uint8)
     if tensor.fill:
         lines.reshape(-1).view(np.uint16)[...] = FILL_NAN
@@ -244,7 +270,9 @@ def _tensor(what: Bulk, words: list[int], memory: Memory) -> Transfer:
         lines[row.place, part] = memory.view(row.address + part.start, part.stop - part.start)
     for rank in ranks_of(what, words, memory):
         shared_range(memory, words[bulk.SHARED], pitch * count, rank, TENSOR_ALIGNMENT_BYTES)[places] = lines
-    return Transfer(moved.bytes, moved.address, moved.row_bytes, moved.rows, *told(what, words, memory))
+    targets = sum(1 << n for n in ranks_of(what, words, memory))
+    barrier, told_ranks = told(what, words, memory)
+    return replace(moved, barrier=barrier, ranks=told_ranks, shared=place, targets=targets)
 
 
 @lru_cache(64)

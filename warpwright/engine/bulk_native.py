@@ -11,7 +11,7 @@ import numpy.typing as npt
 from warpwright.engine.abi import BLOCK, BULK_WORDS, SHARED_WINDOW, WARP, FaultKind
 from warpwright.engine.bulk import BulkFault, Transfer, perform, tell
 from warpwright.engine.launch import LaunchContext
-from warpwright.isa.bulk import DIRECTIONS, WORDS, Bulk
+from warpwright.isa.bulk import WORDS, Bulk
 from warpwright.isa.ops import SHARED_RANK_SHIFT
 
 _FUNCTION = ctypes.CFUNCTYPE(
@@ -106,14 +106,14 @@ class BulkCopies:
 
 
 def _describe(record: int, what: Bulk, transfer: Transfer, block: int) -> None:
-    """Fill in the record of a copy (``engine/abi.py``)."""
+    """Fill in the record of a copy behind its first word, which the warp function writes (``engine/abi.py``)."""
     words = (ctypes.c_int64 * BULK_WORDS).from_address(record)
-    words[0] |= DIRECTIONS.index(what.direction) << 32
     pairs = [*transfer.rows, *[(1, 0)] * 4][:4]
     rest = (
         *(transfer.bytes, transfer.address, transfer.row_bytes),
         *(v for pair in pairs for v in pair),
         *(transfer.barrier, transfer.ranks, block),
+        *(transfer.shared, transfer.targets | transfer.part << 32, transfer.source),
     )
     for n, value in enumerate(rest, 1):
         words[n] = value

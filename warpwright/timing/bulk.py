@@ -14,18 +14,25 @@ from warpwright.engine.abi import BLOCK, BULK_WORDS
 from warpwright.isa import mbarrier as mb
 from warpwright.isa.bulk import DIRECTIONS
 from warpwright.timing import state as s
-from warpwright.timing.l1 import PREDICATED_OFF_CYCLES, new_load, new_request, wait_for
+from warpwright.timing.l1 import PREDICATED_OFF_CYCLES, new_request
 from warpwright.timing.l2 import read, slice_of, write
 from warpwright.timing.native import core, peek, poke, u
 from warpwright.timing.ports import reserve
 from warpwright.timing.queue import enter_queue
+from warpwright.timing.records import (
+    AT_ADDRESS,
+    AT_BARRIER,
+    AT_BLOCK,
+    AT_BYTES,
+    AT_HEAD,
+    AT_PAIRS,
+    AT_RANKS,
+    AT_ROW,
+)
 from warpwright.timing.warp import hold
 
 MEMBERS, SHARED_BASE = BLOCK["cluster_blocks"], BLOCK["shared_base"]
 LOAD, STORE, WITHIN = (DIRECTIONS.index(name) for name in ("load", "store", "within"))
-# words of a record
-(AT_HEAD, AT_BYTES, AT_ADDRESS, AT_ROW, AT_PAIRS) = range(5)
-AT_BARRIER, AT_RANKS, AT_BLOCK = AT_PAIRS + 8, AT_PAIRS + 9, AT_PAIRS + 10
 COUNT_MASK, BYTES_MASK = mb.COUNT_MASK, mb.BYTES_MASK
 PENDING_AT, BYTES_AT, EXPECTED_AT, COUNT_BITS = mb.PENDING_AT, mb.BYTES_AT, mb.EXPECTED_AT, mb.COUNT_BITS
 PHASE = -(1 << 63)
@@ -43,31 +50,57 @@ def start_bulk(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int)
     place = m[u(w + s.W_TRACE)] + m[u(w + s.W_POS)] * 8
     m[u(w + s.W_POS)] += BULK_WORDS
     head = peek(place)
+    stores = (head >> 32) & 3 == STORE
     barrier = code[u(row + s.I_WRITE_BARRIER)]
     read_barrier = code[u(row + s.I_READ_BARRIER)]
     if head & 0xFFFFFFFF == 0:
         done = enter_queue(m, sm, sc, time, 0) + PREDICATED_OFF_CYCLES
     else:
         done = enter_queue(m, sm, sc, time, 1)
-        begin = max(done, m[u(sm + s.SM_BULK_FREE)])
         size = peek(place + 8 * AT_BYTES)
-        taken = max(m[u(s.H_BULK_INTERVAL)], size // m[u(s.H_BULK_BYTES)])
-        m[u(sm + s.SM_BULK_FREE)] = begin + taken
+        if stores:
+            done = accept_store(m, sm, done)
+            begin = read_store(m, sm, w, done, size)
+        else:
+            begin = max(done, m[u(sm + s.SM_BULK_FREE)])
+            m[u(sm + s.SM_BULK_FREE)] = begin + max(m[u(s.H_BULK_INTERVAL)], size // m[u(s.H_BULK_BYTES)])
+            done = begin
         number = m[u(sm + s.SM_BULKS)]
         m[u(sm + s.SM_BULKS)] = number + 1
         copy = sm + s.OFF_BULKS + number * BULK_WORDS
         for i in range(BULK_WORDS):
             m[u(copy + i)] = peek(place + 8 * i)
-        request = new_request(m, sm, w, s.RQ_BULK, begin, copy, 0, 0)
-        if (head >> 32) & 3 == STORE:
-            load = new_load(m, sm, w, -1, s.LD_ASYNC)
-            m[u(w + s.W_ASYNC)] += 1
-            wait_for(m, sm, request, load)
-        done = begin
+        new_request(m, sm, w, s.RQ_BULK, begin, copy, 0, 0)
     if barrier >= 0:
         hold(m, w, barrier, done, 0)
     if read_barrier >= 0:
         hold(m, w, read_barrier, done, 0)
+
+
+@core
+def accept_store(m: Any, sm: int, time: int) -> int:
+    """When the engine takes another store: it has so many entries, and one is free when its bytes have been read."""
+    before = m[u(sm + s.SM_BULK_STORES)] - m[u(s.H_BULK_STORE_ENTRIES)]
+    if before < 0:
+        return time
+    return max(time, m[u(sm + s.OFF_BULK_STORE_ENDS + (before & (s.BULK_STORE_RING - 1)))])
+
+
+@core
+def read_store(m: Any, sm: int, w: int, time: int, size: int) -> int:
+    """Read a store's bytes, one store after the other: gives when that begins.
+
+    The warp's group of copies is over when they have been read, for ``wait_group`` as well as for ``wait_group.read``:
+    a card does not wait until the bytes have been written.
+    """
+    begin = max(time, m[u(sm + s.SM_BULK_STORE_FREE)])
+    over = begin + size // m[u(s.H_BULK_STORE_BYTES)]
+    m[u(sm + s.SM_BULK_STORE_FREE)] = max(over, begin + m[u(s.H_BULK_STORE_INTERVAL)])
+    number = m[u(sm + s.SM_BULK_STORES)]
+    m[u(sm + s.OFF_BULK_STORE_ENDS + (number & (s.BULK_STORE_RING - 1)))] = over
+    m[u(sm + s.SM_BULK_STORES)] = number + 1
+    m[u(w + s.W_ASYNC_TIME)] = max(m[u(w + s.W_ASYNC_TIME)], over + m[u(s.H_BULK_STORE)])
+    return begin
 
 
 @core
@@ -81,8 +114,8 @@ def whole_sectors(sectors: int) -> int:
 
 
 @core
-def row_lines(m: Any, partition: int, address: int, size: int, time: int, writes: bool) -> int:
-    """Read or write the lines of neighbouring bytes at the engine's rate; when the last is there."""
+def row_lines(m: Any, partition: int, address: int, size: int, time: int, rate: int, writes: bool) -> int:
+    """Read or write the lines of neighbouring bytes, so many bytes a cycle; when the last is there."""
     ready = time
     line = address >> 7
     end = address + size
@@ -91,7 +124,7 @@ def row_lines(m: Any, partition: int, address: int, size: int, time: int, writes
         low = max(address - (line << 7), 0) >> 5
         high = (min(end - (line << 7), 128) + 31) >> 5
         sectors = ((1 << high) - 1) & ~((1 << low) - 1)
-        late = time + n * 128 // m[u(s.H_BULK_BYTES)]
+        late = time + n * 128 // rate
         if writes:
             ready = max(ready, write(m, partition, slice_of(m, line), line, sectors, whole_sectors(sectors), late))
         else:
@@ -107,14 +140,15 @@ def move(m: Any, partition: int, gpc: int, copy: int, time: int, writes: bool) -
     address, row = m[u(copy + AT_ADDRESS)], m[u(copy + AT_ROW)]
     ready = time
     moved = 0
+    rate = m[u(s.H_BULK_STORE_BYTES if writes else s.H_BULK_BYTES)]
     pairs = copy + AT_PAIRS
     for a in range(m[u(pairs + 6)]):
         for b in range(m[u(pairs + 4)]):
             for c in range(m[u(pairs + 2)]):
                 for d in range(m[u(pairs)]):
                     at = address + a * m[u(pairs + 7)] + b * m[u(pairs + 5)] + c * m[u(pairs + 3)] + d * m[u(pairs + 1)]
-                    late = time + moved // m[u(s.H_BULK_BYTES)]
-                    ready = max(ready, row_lines(m, partition, at, row, late, writes))
+                    late = time + moved // rate
+                    ready = max(ready, row_lines(m, partition, at, row, late, rate, writes))
                     moved += row
     ports = m[u(s.H_GPC_WRITE_PORTS if writes else s.H_GPC_PORTS)] + gpc * s.CALENDAR_SLOTS
     capacity = m[u(s.H_GPC_WRITE_CAPACITY if writes else s.H_GPC_CAPACITY)]
@@ -123,7 +157,7 @@ def move(m: Any, partition: int, gpc: int, copy: int, time: int, writes: bool) -
 
 @core
 def serve_bulk(m: Any, sm: int, r: int, partition: int, gpc: int) -> int:
-    """Carry out a copy in the serial phase; when its last bytes have been read (stores) or are there."""
+    """Carry out a copy in the serial phase; when its last bytes are there."""
     copy = m[u(r + s.R_LINE)]
     begin = m[u(r + s.R_TIME)]
     direction = (m[u(copy + AT_HEAD)] >> 32) & 3
@@ -131,9 +165,11 @@ def serve_bulk(m: Any, sm: int, r: int, partition: int, gpc: int) -> int:
     if direction == STORE:
         written = move(m, partition, gpc, copy, begin + m[u(s.H_TO_L2)], True)
         m[u(sm + s.SM_FINISH)] = max(m[u(sm + s.SM_FINISH)], written)
-        return begin + m[u(s.H_BULK_STORE)] + size // m[u(s.H_BULK_STORE_BYTES)]
+        return written
     if direction == WITHIN:
-        end = begin + m[u(s.H_REMOTE_LATENCY)] + size // m[u(s.H_BULK_BYTES)]
+        sent = max(begin, m[u(sm + s.SM_REMOTE_FREE)]) + size // m[u(s.H_REMOTE_STORE_BYTES)]
+        m[u(sm + s.SM_REMOTE_FREE)] = sent
+        end = sent + m[u(s.H_REMOTE_LATENCY)]
     else:
         end = move(m, partition, gpc, copy, begin + m[u(s.H_TO_L2)], False) + m[u(s.H_FROM_L2)] + m[u(s.H_BULK_EXTRA)]
     offset = m[u(copy + AT_BARRIER)]

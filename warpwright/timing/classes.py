@@ -193,6 +193,10 @@ def timing_of(instruction: Instruction, chip: Chip, is_memory: bool) -> Timing:
         interval = WARP // 4 // pipes.texture_quads_per_clk // (2 if opcode == "TLD" else 1)
         longer = max(pipes.texture_latency_cycles - chip.l1.l1_hit_latency_cycles, 0)
         return Timing(s.P_MIO, 1, longer | max(interval, 1) << s.TEXTURE_INTERVAL_SHIFT, s.K_MEMORY)
+    if opcode == "SYNCS":
+        if not is_memory:  # a look, which leaves no record
+            return Timing(s.P_MIO, 1, chip.cluster.mbarrier_look_latency_cycles, s.K_MIO, 1)
+        return Timing(s.P_MIO, 1, chip.cluster.mbarrier_arrive_latency_cycles, s.K_MEMORY)
     if is_memory:
         return Timing(s.P_MIO, 1, 0, s.K_COPY if opcode == "LDGSTS" else s.K_MEMORY)
     if opcode == "CCTL":

@@ -12,7 +12,7 @@ from warpwright.timing import state as s
 from warpwright.timing.atomics import atomic
 from warpwright.timing.bulk import serve_bulk
 from warpwright.timing.coalescer import count_passes, wavefronts
-from warpwright.timing.l1 import SPACE_SHARED, atomic_waves, atomic_words, fill_lines, owe, space_of
+from warpwright.timing.l1 import SPACE_SHARED, atomic_waves, atomic_words, fill_lines, is_remote, owe, space_of
 from warpwright.timing.l2 import approach, read, slice_of, write
 from warpwright.timing.native import core, host_address, lowest_bit, popcount, prefetch, u
 from warpwright.timing.ports import reserve
@@ -88,7 +88,11 @@ def execute_strong(m: Any, code: Any, sm: int, partition: int, r: int, time: int
         waves = wavefronts(m, sm, base, tabled, step, mask, size, operation >= s.OP_ATOMIC)
         m[u(sm + s.SM_SHARED_WAVEFRONTS)] += waves
         reserve(m, sm + s.OFF_LSU, s.CALENDAR_SHIFT, m[u(s.H_LSU_CAPACITY)], m[u(r + s.R_TIME)], waves - 1)
-        return time
+        changes = operation >= s.OP_ATOMIC
+        latency = m[u(s.H_SHARED_ATOMIC if changes else s.H_SHARED_LATENCY)]
+        if is_remote(m, w, address_of(base, tabled, step, lowest_bit(mask))):
+            latency = m[u(s.H_REMOTE_ATOMIC if changes else s.H_REMOTE_LATENCY)]
+        return m[u(r + s.R_TIME)] + latency - m[u(s.H_FROM_L2)]  # whose way back is added by who asked
     n = fill_lines(m, sm, w, base, tabled, step, mask, size, space)
     sectors = 0
     for i in range(n):

@@ -295,6 +295,14 @@ def is_remote(m: Any, w: int, address: int) -> bool:
 
 
 @core
+def send(m: Any, sm: int, time: int, size: int) -> int:
+    """When a store to another block's shared memory can begin: an SM sends so many bytes a cycle."""
+    begin = max(time, m[u(sm + s.SM_REMOTE_FREE)])
+    m[u(sm + s.SM_REMOTE_FREE)] = begin + size // m[u(s.H_REMOTE_STORE_BYTES)]
+    return begin
+
+
+@core
 def shared_access(
     m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int, base: int, tabled: bool, step: int, mask: int
 ) -> int:
@@ -308,20 +316,29 @@ def shared_access(
     waves *= code[u(row + s.I_EXTRA)] & 255
     if not atomic:
         ideal *= code[u(row + s.I_EXTRA)] & 255
+    remote = is_remote(m, w, address_of(base, tabled, step, lowest_bit(mask)))
+    if remote and operation == s.OP_STORE:
+        time = send(m, sm, time, popcount(mask) * size)
     start = enter_queue(m, sm, sc, time, waves)
     m[u(sm + s.SM_SHARED_WAVEFRONTS)] += waves
     m[u(sm + s.SM_SHARED_IDEAL)] += ideal
     if operation == s.OP_LOAD:
         m[u(sm + s.SM_SHARED_LOADS)] += 1
         latency = m[u(s.H_SHARED_LATENCY)]
-        if is_remote(m, w, address_of(base, tabled, step, lowest_bit(mask))):
-            latency = m[u(s.H_REMOTE_LATENCY)]
+        if remote:
+            begin = max(start, m[u(sm + s.SM_REMOTE_LOADED)])
+            m[u(sm + s.SM_REMOTE_LOADED)] = begin + popcount(mask) * size // m[u(s.H_REMOTE_LOAD_BYTES)]
+            latency = begin - start + m[u(s.H_REMOTE_LATENCY)]
     elif operation == s.OP_STORE:
         m[u(sm + s.SM_SHARED_STORES)] += 1
         latency = m[u(s.H_SHARED_STORE_LATENCY)]
     else:
         m[u(sm + s.SM_SHARED_LOADS)] += 1
         latency = m[u(s.H_SHARED_ATOMIC)]
+        if remote:
+            latency = m[u(s.H_REMOTE_ATOMIC)]
+        elif code[u(row + s.I_LATENCY)]:
+            latency = code[u(row + s.I_LATENCY)]
     barrier = code[u(row + s.I_WRITE_BARRIER)]
     if barrier >= 0:
         hold(m, w, barrier, start + latency + ideal - 1 + REPLAY_CYCLES * max(waves - ideal, 0), 0)

@@ -12,6 +12,10 @@ from warpwright.engine.abi import BULK_WORDS, TAG_AFFINE, TAG_BULK, TAG_PATTERN
 from warpwright.timing import state as s
 from warpwright.timing.native import core, peek, u
 
+# words of a bulk copy's record
+(AT_HEAD, AT_BYTES, AT_ADDRESS, AT_ROW, AT_PAIRS) = range(5)
+(AT_BARRIER, AT_RANKS, AT_BLOCK, AT_SHARED, AT_TARGETS, AT_SOURCE) = range(AT_PAIRS + 8, AT_PAIRS + 14)
+
 
 @core
 def decode(place: int) -> tuple[int, int, int, bool, int]:

@@ -19,7 +19,7 @@ from warpwright.chips.chip import Chip
 from warpwright.chips.occupancy import Occupancy
 from warpwright.engine.abi import BLOCK, SPILL_HEADER_BYTES, WARP, Status
 from warpwright.engine.blocks import BasicBlock
-from warpwright.engine.launch import LaunchContext, launch_occupancy, shared_bytes
+from warpwright.engine.launch import Geometry, LaunchContext, launch_occupancy, shared_bytes
 from warpwright.isa.ops import Lowered
 from warpwright.isa.program import Program
 from warpwright.timing import bounds as bounds_module
@@ -82,6 +82,12 @@ class _Workspace:
         return native.address_of(self.arrays[kind])
 
 
+def _window(state: State, geometry: Geometry) -> int:
+    """Cycles of a window: the SMs of a cluster hear of each other sooner than of L2."""
+    window = int(state.words[s.H_WINDOW])
+    return min(window, int(state.words[s.H_CLUSTER_LATENCY])) if geometry.cluster_blocks > 1 else window
+
+
 def _fill_header(
     state: State,
     static: StaticProgram,
@@ -97,6 +103,7 @@ def _fill_header(
         s.H_GRID_X: geometry.grid[0],
         s.H_GRID_Y: geometry.grid[1],
         s.H_BLOCKS: geometry.blocks,
+        s.H_WINDOW: _window(state, geometry),
         s.H_CLUSTER_BLOCKS: geometry.cluster_blocks,
         s.H_CLUSTER_X: geometry.cluster_shape[0],
         s.H_CLUSTER_Y: geometry.cluster_shape[1],

@@ -281,6 +281,11 @@ STALLS = (
     H_BULK_STORE_BYTES,  # that it reads a cycle
     H_L2_INSTALLED,  # lines that L2 took in
     H_L2_INSTALLS,  # area: their places, of the first ones
+    H_BULK_STORE_INTERVAL,  # between two bulk stores of an SM
+    H_BULK_STORE_ENTRIES,  # bulk stores that an SM takes before the first has been read
+    H_REMOTE_ATOMIC,  # latency of an atomic on another block's shared memory
+    H_REMOTE_STORE_BYTES,  # that an SM sends to others a cycle
+    H_REMOTE_LOAD_BYTES,  # that it gets from them
     H_SLOTS,
     *_,
 ) = range(FIELDS)
@@ -341,6 +346,10 @@ STALLS = (
     SM_FORETOLD_WRONG,
     SM_BULKS,  # bulk copies issued in this window
     SM_BULK_FREE,  # when the engine of bulk copies takes the next
+    SM_BULK_STORES,  # bulk stores so far
+    SM_BULK_STORE_FREE,  # when the engine reads the next one's bytes
+    SM_REMOTE_FREE,  # when the SM has sent what it stored to others
+    SM_REMOTE_LOADED,  # when it has what it loaded from them
     SM_TELLS,  # mbarriers of this SM to be told of bytes that are on their way
     SM_PIPE_FIRST,  # issues by pipe, PIPE_COUNT
     *_,
@@ -448,7 +457,9 @@ MAX_BULKS = 64  # bulk copies of a window
 OFF_BULKS = OFF_CONST_FILL + CALENDAR_SLOTS  # their records
 MAX_TELLS = 256
 OFF_TELLS = OFF_BULKS + MAX_BULKS * BULK_WORDS  # time, mbarrier, bytes
-SM_FIXED = (OFF_TELLS + MAX_TELLS * 3 + 7) // 8 * 8
+BULK_STORE_RING = 8
+OFF_BULK_STORE_ENDS = OFF_TELLS + MAX_TELLS * 3  # when the last bulk stores were read
+SM_FIXED = (OFF_BULK_STORE_ENDS + BULK_STORE_RING + 7) // 8 * 8
 
 # --- requests of a window ---------------------------------------------------------------------------
 (R_TIME, R_LINE, R_KIND, R_SECTORS, R_FULL, R_WARP, R_WAITERS, R_ANSWER) = range(8)

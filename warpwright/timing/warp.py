@@ -316,7 +316,9 @@ def arrive_at_cluster(m: Any, sm: int, w: int, mode: int, time: int) -> None:
     if mode == MODE_CLUSTER_ARRIVE:
         poke(pointer + ARRIVED, peek(pointer + ARRIVED) | lanes)
         b = sm + s.OFF_BLOCKS + m[u(w + s.W_BLOCK)] * s.B_SLOTS
-        m[u(b + s.B_CLUSTER_TIME)] = max(m[u(b + s.B_CLUSTER_TIME)], time)
+        at = max(time, m[u(sm + s.SM_BARRIER_FREE)]) + m[u(s.H_BARRIER_INTERVAL)]
+        m[u(sm + s.SM_BARRIER_FREE)] = at
+        m[u(b + s.B_CLUSTER_TIME)] = max(m[u(b + s.B_CLUSTER_TIME)], at)
         m[u(w + s.W_STATUS)] = s.STATUS_RELEASED
     elif peek(pointer + ARRIVED) & lanes:
         m[u(w + s.W_BARRIER)] = s.AT_CLUSTER

@@ -1,7 +1,7 @@
 """The main loop: windows of time, each a phase of all SMs and a serial phase of crossbar, L2, DRAM and dispatcher.
 
 A window is as long as the shortest way from an SM to L2 and back, so nothing that an SM does can reach another
-one, or itself through L2, within it.  Idle SMs cost nothing, and time jumps over windows in which nobody has work.
+one, or itself through L2, within it; in a launch of clusters, as long as their barrier takes.  Idle SMs cost nothing, and time jumps over windows in which nobody has work.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from warpwright.engine.jit import trace as tr
 from warpwright.engine.jit.checks import instruction_address, settle_faults
 from warpwright.engine.jit.function import FunctionWriter, Val
 from warpwright.engine.jit.places import VEC32, vector_offset_pointer
-from warpwright.isa.bulk import Bulk
+from warpwright.isa.bulk import DIRECTIONS, Bulk
 from warpwright.isa.ops import Op
 
 
@@ -21,7 +21,7 @@ def emit_bulk(w: FunctionWriter, op: Op, args: list[Val]) -> None:
     lanes = w.exec.bits
     if what.once:
         lanes = w.op(f"and i32 {lanes}, {w.op(f'sub i32 0, {lanes}')}")
-    record = tr.record_bulk(w, lanes)
+    record = tr.record_bulk(w, lanes, DIRECTIONS.index(what.direction))
     function = w.op(f"load ptr, ptr {w.field('%launch', LAUNCH['bulk'])}")
     arguments = (
         f"ptr %warp, i32 {lanes}, i32 {what.number}, ptr %lane_values, ptr {record}, i64 {instruction_address(w)}"

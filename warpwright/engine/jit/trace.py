@@ -164,12 +164,12 @@ def record_access(w: FunctionWriter, address: Val, access: Access | TextureAcces
         _put(w, Word("", f"ptrtoint (ptr {table} to i64)"))
 
 
-def record_bulk(w: FunctionWriter, lanes: str) -> str:
-    """The record of a bulk copy, filled in where it is carried out: where it lies, or null."""
+def record_bulk(w: FunctionWriter, lanes: str, direction: int) -> str:
+    """The record of a bulk copy, filled in behind its first word where it is carried out: where it lies, or null."""
     if not (w.trace and w.recording):
         return "null"
     place = w.field(w.trace_at, 8 * w.trace_words) if w.trace_words else w.trace_at
-    _put(w, _head(w, lanes, TAG_BULK << 60))
+    _put(w, _head(w, lanes, TAG_BULK << 60 | direction << 32))
     w.trace_words += BULK_WORDS - 1
     return place
 

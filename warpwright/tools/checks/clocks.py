@@ -8,6 +8,11 @@ that warp did is known.  Clocks pass
   fences behind its read (acquire);
 * at an mbarrier, and at strong accesses of block scope, from one access of the word to the next within the block.
 
+Asynchronous copies are others, with clocks of their own: one for the ``cp.async`` of each warp and one for its bulk stores, which the
+warp knows of behind its wait for the group, and one for each mbarrier, which who looks at an mbarrier knows.  What threads wrote must be
+shown to bulk copies by a proxy fence: of each warp, a further column keeps up to where that has happened.  All of them pass
+as the warps' own clocks do.
+
 That is the causality order of PTX (ISA 8.8, "Memory Consistency Model") at the grain of warps; ``shadow.py`` orders the
 lanes of one warp.
 """
@@ -23,6 +28,11 @@ import numpy.typing as npt
 Row = npt.NDArray[np.int64]
 NOTHING: Row = np.zeros(0, np.int64)
 WARP_LANES = 32
+COPY_KINDS = 3
+"""Sets of columns behind the warps' own: ``cp.async`` by warp, bulk stores by warp, what a proxy fence has shown of each warp."""
+CP_ASYNC, BULK_STORES, SHOWN = 1, 2, 3
+MBARRIERS = 64
+"""Columns for mbarriers; a block with more shares the last one."""
 
 
 class Clock:
@@ -57,7 +67,7 @@ class Clock:
         if self._dense is None:
             table = np.zeros((blocks, warps), np.int64)
             for block, row in self.rows.items():
-                table[block] = row
+                table[block] = row[:warps]
             self._dense = table.reshape(-1)
         return self._dense
 
@@ -80,7 +90,14 @@ class BlockClocks:
     def __init__(self, number: int, warps: int) -> None:
         self.number = number
         self.epochs: Row = np.ones(warps, np.int64)
-        self.known: npt.NDArray[np.int64] = np.zeros((warps, warps), np.int64)
+        self.warps = warps
+        columns = (1 + COPY_KINDS) * warps + MBARRIERS
+        self.known: npt.NDArray[np.int64] = np.zeros((warps, columns), np.int64)
+        self.copies: Row = np.ones(columns, np.int64)
+        """Epochs of the columns of copies."""
+        self._groups: list[list[tuple[int, int, int]]] = [[] for _ in range(warps)]
+        """By warp, groups that were not waited for: dependence counter, column, epoch."""
+        self._barriers: dict[int, int] = {}
         self.lanes: npt.NDArray[np.int64] = np.zeros((warps, WARP_LANES, WARP_LANES), np.int64)
         self.foreign: list[Clock] = [EMPTY] * warps
         self.seen: list[Clock] = [EMPTY] * warps
@@ -106,6 +123,59 @@ class BlockClocks:
         if len(clock.rows) > (own is not None):
             rest = clock if own is None else Clock({b: r for b, r in clock.rows.items() if b != self.number})
             self.foreign[warp] = self.foreign[warp].joined(rest)
+
+    # --- asynchronous copies --------------------------------------------------------------------------
+    def column(self, kind: int, warp: int) -> int:
+        return kind * self.warps + warp
+
+    def barrier_column(self, word: int) -> int:
+        """Of the copies that an mbarrier hears of."""
+        number = self._barriers.setdefault(word, len(self._barriers))
+        return (1 + COPY_KINDS) * self.warps + min(number, MBARRIERS - 1)
+
+    def commit(self, warp: int, counter: int, kind: int) -> None:
+        """A warp ends a group of copies."""
+        column = self.column(kind, warp)
+        self._groups[warp].append((counter, column, int(self.copies[column])))
+        self.copies[column] += 1
+
+    def wait(self, warp: int, counter: int, left: int) -> None:
+        """A warp waits until at most so many groups of a counter (-1: of any) are left."""
+        mine = [group for group in self._groups[warp] if counter in (-1, group[0])]
+        for group in mine[: len(mine) - left]:
+            _, column, epoch = group
+            self.known[warp, column] = max(self.known[warp, column], epoch + 1)
+            self._groups[warp].remove(group)
+
+    def show(self, warp: int) -> None:
+        """A proxy fence: bulk copies see what the warp did and knows of."""
+        self.epochs[warp] += 1
+        shown = self.known[warp, SHOWN * self.warps : (SHOWN + 1) * self.warps]
+        np.maximum(shown, self.known[warp, : self.warps], out=shown)
+        shown[warp] = self.epochs[warp]
+
+    def told(self, word: int, locations: dict[int, Any]) -> None:
+        """An mbarrier has heard of a copy: who looks at it knows."""
+        column = self.barrier_column(word)
+        self.copies[column] += 1
+        row = np.zeros(self.known.shape[1], np.int64)
+        row[column] = self.copies[column]
+        place: _Location = locations.setdefault(word, _Location())
+        place.block[self.number] = place.block.get(self.number, EMPTY).joined(Clock({self.number: row}))
+
+    def look(self, warp: int, words: set[int], locations: dict[int, Any]) -> None:
+        """A warp looks at an mbarrier: which one is not known, so that it learns what all of them tell."""
+        for word in words:
+            self.learn(warp, locations[word].block.get(self.number, EMPTY))
+
+    def arrive_with_copies(self, warp: int, words: set[int], locations: dict[int, Any]) -> None:
+        """An arrival that counts when the warp's ``cp.async`` so far are there."""
+        column = self.column(CP_ASYNC, warp)
+        before = int(self.known[warp, column])
+        self.copies[column] += 1
+        self.known[warp, column] = self.copies[column]
+        self.strong_access(warp, words, locations, True, True, True)
+        self.known[warp, column] = before
 
     # --- barriers ------------------------------------------------------------------------------------
     def arrive(self, warp: int, barrier: int) -> None:

@@ -10,6 +10,8 @@ is known from the machine code:
   compiler or by hand: the load, which sees whatever is there, belongs to the atomic.
 * ``volatile`` accesses of shared memory are plain LDS and STS; the PTX of the kernel, where there is one, tells their lines.
 * SYNCS and ATOMS.ARRIVE are mbarriers: an arrival releases and a test acquires what the block's threads did.
+* LDGSTS, UBLKCP and UTMALDG, UTMASTG copy on their own: LDGDEPBAR and UTMACMDFLUSH end a group of them, DEPBAR waits for groups, and
+  FENCE.VIEW.ASYNC (``fence.proxy.async``) shows bulk copies what threads wrote.
 """
 
 from __future__ import annotations
@@ -37,6 +39,16 @@ class Event(IntEnum):
     FENCE = 4
     CONSTANT = 5
     """A record that tells nothing of memory that programs write."""
+    BULK = 6
+    """A bulk copy, whose record says what it reads and writes."""
+    PROXY = 7
+    """A fence between the accesses of threads and those of bulk copies."""
+    COMMIT = 8
+    """The end of a group of asynchronous copies; BYTES: the dependence counter, SCOPE: 1 for bulk copies."""
+    WAIT = 9
+    """A wait for groups; BYTES: the dependence counter, -1 for any, SCOPE: groups that may be left."""
+    LOOK = 10
+    """A look at an mbarrier's phase; it leaves no record."""
 
 
 class Column(IntEnum):
@@ -54,6 +66,8 @@ class Column(IntEnum):
     """Fences: 0 the block, 1 the device and beyond."""
     UNIFORM = 6
     """Stores: 1 when every lane stores the same value, as far as the machine code tells."""
+    COPY = 7
+    """Stores: 1 when they are an asynchronous copy's."""
 
 
 COLUMNS = len(Column)
@@ -72,6 +86,8 @@ class Events:
     """True when a fence or a barrier object may order accesses of different warps."""
     narrow_shared: bool
     """True when some access to shared memory is narrower than four bytes."""
+    copies: bool
+    """True when the kernel has bulk copies: somebody must tell their mbarriers."""
 
 
 def is_mbarrier(instruction: Instruction) -> bool:
@@ -154,7 +170,7 @@ def events_of(program: Program, blocks: Sequence[BasicBlock], volatile: Set[int]
     starts = [0]
     parts = _loads_of_atomics(program)
     fences = any(i.opcode == "MEMBAR" or is_mbarrier(i) for i in program.instructions)
-    narrow = False
+    narrow = copies = False
     for block in blocks:
         accesses = list(block.accesses)
         for index in range(block.first, block.first + block.count):
@@ -162,7 +178,11 @@ def events_of(program: Program, blocks: Sequence[BasicBlock], volatile: Set[int]
             while accesses and accesses[0].instruction == index:
                 access = accesses.pop(0)
                 if access.space == "constant":
-                    rows.append([Event.CONSTANT, index, access.bytes, 0, 0, 0, 0])
+                    rows.append([Event.CONSTANT, index, access.bytes, 0, 0, 0, 0, 0])
+                    continue
+                if access.kind == "bulk":
+                    copies = True
+                    rows.append([Event.BULK, index, access.bytes, 0, 0, 0, 0, 0])
                     continue
                 shared = access.space == "shared"
                 narrow |= access.space in ("shared", "generic") and access.bytes < 4
@@ -173,14 +193,35 @@ def events_of(program: Program, blocks: Sequence[BasicBlock], volatile: Set[int]
                 synchronises = fences and strong and index not in parts
                 kind = 2 if block_scope else int(strong)
                 one_value = _stores_one_value(program, index)
-                rows.append([event, index, access.bytes, kind, int(synchronises), 0, int(one_value)])
+                copy = event is Event.STORE and instruction.opcode == "LDGSTS"
+                rows.append([event, index, access.bytes, kind, int(synchronises), 0, int(one_value), int(copy)])
             if instruction.opcode == "MEMBAR" or (instruction.opcode == "CCTL" and "IVALL" in instruction.modifiers):
                 wide = not {"CTA", "SM"} & set(instruction.modifiers)
-                rows.append([Event.FENCE, index, 0, 0, 1, int(wide), 0])
+                rows.append([Event.FENCE, index, 0, 0, 1, int(wide), 0, 0])
             elif _synchronises_lanes(program, index):
-                rows.append([Event.LANES, index, 0, 0, 0, 0, 0])
+                rows.append([Event.LANES, index, 0, 0, 0, 0, 0, 0])
+            else:
+                rows += _of_copies(instruction, index)
         starts.append(len(rows))
-    return Events(np.array(rows, np.int64).reshape(len(rows), COLUMNS), np.array(starts, np.int64), fences, narrow)
+    table = np.array(rows, np.int64).reshape(len(rows), COLUMNS)
+    return Events(table, np.array(starts, np.int64), fences, narrow, copies)
+
+
+def _of_copies(instruction: Instruction, index: int) -> list[list[int]]:
+    """The event of an instruction that orders asynchronous copies, if it is one."""
+    opcode, modifiers = instruction.opcode, instruction.modifiers
+    if opcode == "FENCE" and "ASYNC" in modifiers:
+        return [[Event.PROXY, index, 0, 0, 1, 0, 0, 0]]
+    if opcode == "SYNCS" and "PHASECHK" in modifiers:
+        return [[Event.LOOK, index, 0, 0, 1, 0, 0, 0]]
+    if opcode in ("LDGDEPBAR", "UTMACMDFLUSH"):
+        counters = (instruction.control.write_barrier, instruction.control.read_barrier)
+        return [[Event.COMMIT, index, min(counters), 0, 1, int(opcode == "UTMACMDFLUSH"), 0, 0]]
+    if opcode == "DEPBAR":
+        counter = next((o.index for o in instruction.operands if o.kind is Kind.SCOREBOARD), -1)
+        left = next((o.value for o in instruction.operands if o.kind is Kind.IMMEDIATE), 0)
+        return [[Event.WAIT, index, counter, 0, 1, left, 0, 0]]
+    return []
 
 
 def _of_block(instruction: Instruction) -> bool:

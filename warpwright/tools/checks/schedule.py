@@ -23,6 +23,7 @@ from warpwright.engine.jit.workspace import Outcome, WarpState
 from warpwright.engine.kernels import Traced
 from warpwright.engine.launch import LaunchContext, aligned_words, shared_bytes, stack_bytes
 from warpwright.engine.recurrence import Recurrence, memory_digest
+from warpwright.errors import UnsupportedError
 
 Words = npt.NDArray[np.int64]
 TRACE_LIMIT_WORDS = 4096
@@ -93,6 +94,10 @@ class CheckedExecution:
     def __init__(
         self, context: LaunchContext, kernel: Traced, resident_blocks: int, watcher: Watcher, seed: int | None = None
     ) -> None:
+        if context.geometry.cluster_blocks > 1:
+            raise UnsupportedError(
+                f"kernel {context.program.name}: launches in clusters run under memcheck alone, not under the other checks"
+            )
         self.context = context
         self.watcher = watcher
         self.blocks_done = 0
@@ -190,6 +195,7 @@ class CheckedExecution:
         values = {
             **{"index_x": x, "index_y": y, "index_z": z, "linear_index": number, "warp_count": warps},
             **{"shared_base": shared.ctypes.data, "shared_bytes": size, "warps": structures.ctypes.data},
+            "cluster_blocks": block_words.ctypes.data,  # of its cluster of one
         }
         for name, value in values.items():
             block_words[BLOCK.slot(name)] = value

@@ -16,7 +16,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from warpwright.engine.abi import LOCAL_WINDOW, SHARED_WINDOW, TAG_AFFINE, TAG_BLOCK, TAG_GATHER, TAG_PATTERN
+from warpwright.engine.abi import LOCAL_WINDOW, SHARED_WINDOW, TAG_AFFINE, TAG_BLOCK, TAG_BULK, TAG_GATHER, TAG_PATTERN
 from warpwright.timing.native import core, lowest_bit, peek, poke, popcount
 from warpwright.timing.native import entry as compile_entry
 from warpwright.timing.records import address_of, decode
@@ -39,7 +39,7 @@ F_KIND, F_BEFORE, F_NOW, F_SPACE, F_SEVERITY, F_COUNT, F_ADDRESS, F_BYTES = rang
 F_OTHER_WARP, F_OTHER_LANE, F_LANE, F_WARP = 8, 9, 10, 11
 FINDING_WORDS = 12
 MAX_FINDINGS = 256
-RAW, WAR, WAW, UNDEFINED = 1, 2, 3, 4
+RAW, WAR, WAW, UNDEFINED, UNSHOWN = 1, 2, 3, 4, 5
 ERROR, WARNING, INFO = 0, 1, 2
 
 # --- counters of an instruction ------------------------------------------------------------------------------
@@ -55,11 +55,13 @@ S_HOST, S_SHARED_HOST, S_SHARED_BYTES, S_SHARED_CELLS, S_SHARED_WRITTEN, S_SHARE
 """Host minus device address; host pointers of the block's shared memory, its cells, its written bytes; granule."""
 S_OPTIONS, S_RECORD = 20, 21
 """What is checked; first word of the record that was read last."""
+S_LAUNCH_WARPS, S_COPY = 22, 23
+"""Warps of the launch: stamps of higher numbers are those of copies, by column of ``clocks.py``; stamp of the warp's ``cp.async``."""
 S_WORDS = 24
 CHECK_RACES, CHECK_UNDEFINED, COUNT_TRAFFIC = 1, 2, 4
-DONE, SYNCHRONISE, SHADOW, NARROW, BROKEN = 0, 1, 2, 3, 4
+DONE, SYNCHRONISE, SHADOW, NARROW, BROKEN, BULK_COPY = 0, 1, 2, 3, 4, 5
 """Why consume returns: no records are left; behind a synchronising access; an allocation (argument) has no shadow
-yet, or needs one by bytes; records that it does not understand."""
+yet, or needs one by bytes; records that it does not understand; in front of a bulk copy's record."""
 
 # --- columns of the table of allocations ------------------------------------------------------------------------
 A_FIRST, A_END, A_CELLS, A_SHIFT, A_WRITTEN = range(5)
@@ -71,8 +73,8 @@ E_EVENT, E_INSTRUCTION, E_BYTES, E_STRONG = (
     int(Column.BYTES),
     int(Column.STRONG),
 )
-E_SYNCHRONISES, E_UNIFORM = int(Column.SYNCHRONISES), int(Column.UNIFORM)
-LOAD, STORE, ATOMIC, LANES, FENCE, CONSTANT = (int(e) for e in Event)
+E_SYNCHRONISES, E_UNIFORM, E_COPY = int(Column.SYNCHRONISES), int(Column.UNIFORM), int(Column.COPY)
+LOAD, STORE, ATOMIC, LANES, FENCE, CONSTANT, BULK, PROXY, COMMIT, WAIT, LOOK = (int(e) for e in Event)
 WINDOW_MASK = ~0xFFFFFF
 LANE_BITS, VALUE_BITS = 0xFFFFFFFF, 0xFFFFFFFF
 
@@ -116,6 +118,8 @@ def unordered_lane(s: Any, known: Any, lanes_known: Any, foreign: Any, stamp: in
     """A lane of the earlier access that nothing orders before the present one of ``lane``, or -1."""
     warp = (stamp >> 32) - 1
     epoch = stamp & 0xFFFFFFFF
+    if warp >= s[S_LAUNCH_WARPS]:
+        return -1 if known[s[S_WARP_IN_BLOCK], warp - s[S_LAUNCH_WARPS]] > epoch else lowest_bit(lanes)
     if warp == s[S_WARP]:
         left = lanes & ~(1 << lane)
         while left:
@@ -203,10 +207,10 @@ def remember_read(cell: int, stamp: int, strong: int, instruction: int, lane: in
 @core
 def one_lane(
     s: Any, known: Any, lanes_known: Any, foreign: Any, findings: Any, event: int, strong: int, instruction: int,
-    space: int, address: int, size: int, lane: int, cells: int, shift: int, offset: int, host: int, uniform: int,
+    space: int, address: int, size: int, lane: int, cells: int, shift: int, offset: int, host: int, uniform: int, copy: int,
 ) -> None:  # fmt: skip
     """Races of one lane's access with what the cells of its bytes remember."""
-    stamp = (s[S_WARP] + 1) << 32 | s[S_EPOCH]
+    stamp = s[S_COPY] if copy else (s[S_WARP] + 1) << 32 | s[S_EPOCH]
     first = offset >> shift
     last = (offset + size - 1) >> shift
     for granule in range(first, last + 1):
@@ -430,7 +434,7 @@ def access(
         if options & CHECK_RACES:
             one_lane(
                 s, known, lanes_known, seen if strong else foreign, findings, event, strong, instruction, space, address, size, lane,
-                cells, shift, offset, host, events[row, E_UNIFORM],
+                cells, shift, offset, host, events[row, E_UNIFORM], events[row, E_COPY],
             )  # fmt: skip
         if options & CHECK_UNDEFINED and written:
             defined(s, findings, event, instruction, space, address, size, lane, written, offset)
@@ -462,7 +466,7 @@ def consume(
                 synchronise_lanes(s, lanes_known, s[S_LANES])
                 s[S_EVENT] = row + 1
                 continue
-            if event == FENCE:
+            if event == FENCE or event >= PROXY:
                 s[S_EVENT] = row + 1
                 s[S_ARGUMENT] = row
                 return SYNCHRONISE
@@ -470,6 +474,9 @@ def consume(
             if position >= s[S_USED]:
                 break
             tag = (peek(records + position * 8) >> 60) & 15
+            if event == BULK and tag == TAG_BULK:
+                s[S_ARGUMENT] = row
+                return BULK_COPY
             if tag != TAG_AFFINE and tag != TAG_PATTERN and tag != TAG_GATHER:
                 return BROKEN
             words, mask, base, tabled, step = decode(records + position * 8)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from warpwright.engine.abi import (
     BLOCK,
+    BULK_WORDS,
     LOCAL_WINDOW,
     RECORD_WORDS,
     SHARED_WINDOW,
@@ -22,9 +23,12 @@ from warpwright.engine.execute import block_index
 from warpwright.engine.faults import thread_of
 from warpwright.engine.kernels import Traced
 from warpwright.errors import UnsupportedError
+from warpwright.isa import mbarrier as mb
 from warpwright.isa.program import Program
+from warpwright.timing.records import AT_BARRIER, AT_BYTES, AT_HEAD
 from warpwright.tools.checks import shadow as sh
-from warpwright.tools.checks.clocks import BlockClocks
+from warpwright.tools.checks.clocks import BULK_STORES, CP_ASYNC, BlockClocks
+from warpwright.tools.checks.copies import check_bulk_copy
 from warpwright.tools.checks.events import Column, Event, Events
 from warpwright.tools.checks.findings import Dim3, Finding, Place, place
 from warpwright.tools.checks.schedule import ARRIVE, Block, Warp
@@ -32,6 +36,12 @@ from warpwright.tools.checks.schedule import ARRIVE, Block, Warp
 if TYPE_CHECKING:
     from warpwright.tools.checks.launch import CheckedLaunch
 
+WAITS = {
+    CP_ASYNC: "the copy is not waited for: cp.async.wait_group (or wait_all) of the thread, then a barrier for others",
+    BULK_STORES: "the copy is not waited for: cp.async.bulk.wait_group.read of the thread that issued it, then a barrier for others",
+    0: "the copy is not waited for: every thread that touches its bytes waits on its mbarrier first",
+}
+"""What orders accesses behind a copy, by kind of column; 0: those of mbarriers."""
 WASTE = 2.0
 """perfcheck names an access that moves this many times what its bytes need."""
 
@@ -81,6 +91,8 @@ class Watch:
             at = int(written.ctypes.data) if written is not None else 0
             self.allocations[row] = (allocation.address, allocation.end, 0, 2, at)
         self.divergent: dict[tuple[str, int], Finding] = {}
+        self.issuers: dict[tuple[int, int], int] = {}
+        """Warp in its block that issued the last copy of a column of the block's clocks."""
 
     # --- Watcher ------------------------------------------------------------------------------------------------
     def admitted(self, block: Block) -> None:
@@ -108,7 +120,7 @@ class Watch:
 
     # --- records ------------------------------------------------------------------------------------------------
     def _read(self, block: Block, warp: Warp) -> None:
-        if not self.options:
+        if not self.options and not self.events.copies:
             return
         resident = self.resident[block.number]
         clocks, index = resident.clocks, warp.in_block
@@ -124,8 +136,11 @@ class Watch:
         s[sh.S_SHARED_WRITTEN] = resident.written.ctypes.data
         s[sh.S_OPTIONS], s[sh.S_FINDINGS] = self.options, self.found
         geometry = self.context.geometry
+        launch_warps = geometry.blocks * self.warps
+        s[sh.S_LAUNCH_WARPS] = launch_warps
         while True:
             s[sh.S_EPOCH] = clocks.epochs[index]
+            s[sh.S_COPY] = self._stamp(clocks, clocks.column(CP_ASYNC, index))
             foreign = clocks.foreign[index]
             reason = sh.consume_records(
                 s,
@@ -145,6 +160,8 @@ class Watch:
                 break
             if reason == sh.SYNCHRONISE:
                 self._synchronise(resident, warp, s)
+            elif reason == sh.BULK_COPY:
+                self._bulk_copy(block, resident, warp, s)
             elif reason == sh.SHADOW:
                 self._give_shadow(int(s[sh.S_ARGUMENT]), 2)
             elif reason == sh.NARROW:
@@ -174,11 +191,26 @@ class Watch:
         warp = one.in_block
         row = self.events.rows[s[sh.S_ARGUMENT]]
         clocks = resident.clocks
-        if row[Column.EVENT] == Event.FENCE:
-            clocks.fence(warp, bool(row[Column.SCOPE]))
+        event, scope = Event(int(row[Column.EVENT])), int(row[Column.SCOPE])
+        if event is Event.FENCE:
+            clocks.fence(warp, bool(scope))
+            return
+        if event is Event.PROXY:
+            clocks.show(warp)
+            return
+        if event is Event.COMMIT:
+            clocks.commit(warp, int(row[Column.BYTES]), BULK_STORES if scope else CP_ASYNC)
+            return
+        if event is Event.WAIT:
+            clocks.wait(warp, int(row[Column.BYTES]), scope)
+            return
+        if event is Event.LOOK:
+            clocks.look(warp, set(resident.locations), resident.locations)
             return
         words = {a & ~3 for a in _lane_addresses(one.trace, int(s[sh.S_RECORD]))}
-        event = Event(int(row[Column.EVENT]))
+        if self.program.instructions[int(row[Column.INSTRUCTION])].opcode == "ARRIVES":
+            clocks.arrive_with_copies(warp, words, resident.locations)
+            return
         in_block = row[Column.STRONG] == 2
         shared = {w for w in words if SHARED_WINDOW <= w < LOCAL_WINDOW}
         for some, locations in ((shared, resident.locations), (words - shared, self.locations)):
@@ -186,6 +218,44 @@ class Watch:
                 clocks.strong_access(
                     warp, some, locations, event is not Event.STORE, event is not Event.LOAD, bool(in_block)
                 )
+
+    def _stamp(self, clocks: BlockClocks, column: int) -> int:
+        """Of a copy that a column of the block's clocks counts."""
+        return (self.context.geometry.blocks * self.warps + column + 1) << 32 | int(clocks.copies[column])
+
+    def _bulk_copy(self, block: Block, resident: _Resident, one: Warp, s: npt.NDArray[np.int64]) -> None:
+        """Check the copy whose record comes next, and tell its mbarrier."""
+        clocks, warp = resident.clocks, one.in_block
+        record = one.trace[s[sh.S_POSITION] : s[sh.S_POSITION] + BULK_WORDS]
+        s[sh.S_POSITION] += BULK_WORDS
+        s[sh.S_EVENT] += 1
+        if int(record[AT_HEAD]) & 0xFFFFFFFF == 0:
+            return
+        offset = int(record[AT_BARRIER])
+        word = SHARED_WINDOW + (offset & ~3)
+        column = clocks.barrier_column(word) if offset >= 0 else clocks.column(BULK_STORES, warp)
+        self.issuers[block.number, column] = warp
+        geometry = self.context.geometry
+        while self.options:
+            lacking = check_bulk_copy(
+                s,
+                int(self.events.rows[s[sh.S_ARGUMENT], Column.INSTRUCTION]),
+                record.ctypes.data,
+                self._stamp(clocks, column),
+                clocks.known,
+                clocks.lanes[warp],
+                clocks.foreign[warp].dense(geometry.blocks, self.warps),
+                self.allocations,
+                self.table,
+            )
+            if lacking < 0:
+                break
+            self._give_shadow(int(lacking), 2)
+        if offset >= 0:
+            state = block.shared[offset : offset + 8].view(np.uint64)
+            by = (-int(record[AT_BYTES]) & mb.BYTES_MASK) << mb.OPERAND_BYTES_AT
+            state[0] = mb.changed(int(state[0]), by)
+            clocks.told(word, resident.locations)
 
     # --- barriers -------------------------------------------------------------------------------------------------
     def _arrived(self, block: Block, warp: Warp) -> None:
@@ -284,10 +354,19 @@ class Watch:
                 self.launch.host,
             )
         names = {sh.RAW: "RAW", sh.WAR: "WAR", sh.WAW: "WAW"}
+        launch_warps = self.context.geometry.blocks * self.warps
+        copy = int(row[sh.F_OTHER_WARP]) - launch_warps
+        kind_of_copy = copy // self.warps
+        if copy >= 0:
+            number = int(row[sh.F_WARP]) // self.warps
+            issuer = copy % self.warps if kind_of_copy == CP_ASYNC else self.issuers[number, copy]
+            row = row.copy()
+            row[sh.F_OTHER_WARP] = number * self.warps + issuer
         severity = ("error", "warning", "info")[int(row[sh.F_SEVERITY])]
         before, now = int(row[sh.F_BEFORE]), int(row[sh.F_NOW])
         earlier = "Read" if kind == sh.WAR else self._access_word(before).replace("Read", "Write")
-        later = "Read" if kind == sh.RAW else self._access_word(now).replace("Read", "Write")
+        reads = kind == sh.RAW or (kind == sh.UNSHOWN and severity == "error")
+        later = "Read" if reads else self._access_word(now).replace("Read", "Write")
         places = (
             self._place(before, f"{earlier} access", int(row[sh.F_OTHER_WARP]), int(row[sh.F_OTHER_LANE])),
             self._place(now, f"{later} access", int(row[sh.F_WARP]), int(row[sh.F_LANE])),
@@ -295,17 +374,27 @@ class Watch:
         same_warp = int(row[sh.F_OTHER_WARP]) == int(row[sh.F_WARP])
         same_block = int(row[sh.F_OTHER_WARP]) // self.warps == int(row[sh.F_WARP]) // self.warps
         advice = (
-            "threads of one warp: __syncwarp() between the accesses orders them"
+            WAITS.get(kind_of_copy, WAITS[0])
+            if copy >= 0
+            else "what threads write is shown to asynchronous copies by fence.proxy.async: of the writer, in front of the barrier, or of who "
+            "issues the copy, behind it"
+            if kind == sh.UNSHOWN
+            else "threads of one warp: __syncwarp() between the accesses orders them"
             if same_warp
             else "threads of one block: __syncthreads() between the accesses orders them"
             if same_block
             else "threads of different blocks: only an atomic or volatile flag with __threadfence() on both sides, "
             "or another launch, orders them"
         )
-        details = [f"{names[kind]} hazard at {address:#x}: {where}", advice]
+        hazard = f"{names[kind]} hazard" if kind in names else "Not shown"
+        details = [f"{hazard} at {address:#x}: {where}", advice]
         if severity == "info":
             details.append("both wrote the same value")
         title = f"{severity.capitalize()}: Race reported between {earlier} access and {later} access"
+        if kind == sh.UNSHOWN:
+            title = f"{severity.capitalize()}: Missing fence.proxy.async between {earlier} access and asynchronous copy"
+        elif copy >= 0:
+            title = f"{severity.capitalize()}: Race reported between asynchronous {earlier} access and {later} access"
         return Finding(
             "racecheck", severity, title, places, tuple(details), count, address, self.launch.number, self.launch.host
         )
