@@ -34,10 +34,13 @@ from warpwright.engine.textures.machine import (
     write_64,
 )
 from warpwright.engine.textures.sampling import (
+    DIAGONAL_PART,
     FRACTION,
     GUARD,
     LARGEST,
     LOGARITHMS,
+    SLOPE_BITS,
+    SMALLER_PART,
     SRGB,
     SRGB_GUARD,
     SRGB_LATE,
@@ -159,21 +162,39 @@ def level_of(row: int, level: float) -> int:
 
 
 @part
+def slope_at(row: int, slopes: int, axis: int, step: int) -> float:
+    """Texels along an axis that one of the two steps goes; NaN counts as none."""
+    scale = 1.0
+    if read_64(row + NORMALIZED) and axis < read_64(row + AXES):
+        scale = np.float64(read_64(row + LEVEL + 8 * axis))
+    slope = np.float64(float_of(read_u32(slopes + 128 * (2 * axis + step))))
+    return 0.0 if math.isnan(slope) else slope * scale
+
+
+@part
+def on_grid(value: float, largest: float) -> float:
+    """Rounded to 12 bits below the power of two above ``largest``, halves up."""
+    grid = math.ldexp(1.0, math.frexp(largest)[1] - SLOPE_BITS)
+    return np.floor(value / grid + 0.5) * grid
+
+
+@part
 def level_of_slopes(row: int, slopes: int, axes: int) -> float:
     """Of slopes that are rows of words from ``slopes`` on; NaN where they are infinite."""
     longest = 0.0
-    normalized, own_axes = read_64(row + NORMALIZED), read_64(row + AXES)
-    for step in range(2):
+    for way in range(4):  # one step, the other, their sum and difference
         large, total = 0.0, 0.0
         for axis in range(axes):
-            scale = np.float64(read_64(row + LEVEL + 8 * axis)) if normalized and axis < own_axes else 1.0
-            slope = np.float64(float_of(read_u32(slopes + 128 * (2 * axis + step))))
-            length = 0.0 if math.isnan(slope) else abs(slope) * scale
+            first, second = slope_at(row, slopes, axis, 0), slope_at(row, slopes, axis, 1)
+            both = first + second if way == 2 else first - second
+            length = abs(first if way == 0 else second if way == 1 else both)
             large = max(large, length)
             total += length
         if math.isinf(large):
             return np.nan
-        longest = max(longest, large + (total - large) * 11.0 / 32.0)
+        if large > 0.0:
+            length = large + on_grid((total - large) * SMALLER_PART, large)
+            longest = max(longest, length if way < 2 else on_grid(length * DIAGONAL_PART, length))
     significand, exponent = math.frexp(min(max(longest, 2.0**-30), 2.0**30))
     whole = np.int64(np.floor((2.0 * significand - 1.0) * 256.0))
     return np.float64(exponent - 1) + LOGARITHMS[whole] / 256.0

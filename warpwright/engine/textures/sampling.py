@@ -307,6 +307,24 @@ LOGARITHMS = np.minimum(np.floor(256 * np.log2(1 + (np.arange(256) + 0.5) / 256)
 LOGARITHMS[0] = 0
 
 
+SMALLER_PART, DIAGONAL_PART = 11 / 32, 11 / 16
+"""Of a step's smaller component, and of two steps together, in a length (``python -m bench.textures.rates``: ``levels``)."""
+SLOPE_BITS = 12
+
+
+def on_grid(value: Array, largest: Array) -> Array:
+    """Rounded to 12 bits below the power of two above ``largest``, halves up."""
+    grid = np.ldexp(1.0, np.frexp(largest)[1] - SLOPE_BITS)
+    return np.floor(value / grid + 0.5) * grid
+
+
+def length_of(step: Sequence[Array]) -> Array:
+    """About the length of a step that is given by axis."""
+    parts = [np.abs(part) for part in step]
+    large = np.maximum.reduce(parts)
+    return large + on_grid((sum(parts) - large) * SMALLER_PART, large)
+
+
 # --- sampling ----------------------------------------------------------------------------------------
 class Fetcher:
     """Fetches of one object for some lanes.
@@ -437,19 +455,24 @@ class Fetcher:
         return found
 
     def level_of_slopes(self, by_x: Sequence[Array], by_y: Sequence[Array]) -> Array:
-        """The level at which the longer of two steps, given by axis, is about one texel long, in whole 256ths.
+        """The level at which the longest of four steps, given by axis, is about one texel long, in whole 256ths.
 
-        Of a step's two components the smaller counts 11/32; the logarithm looks at eight bits behind the point.
+        They are the two that are given, and 11/16 of their sum and of their difference: about the ellipse that they span.  Of a
+        step's two components the smaller counts 11/32; the logarithm looks at eight bits behind the point.
         """
         level = self.row["level"][0]
-        longest = np.zeros(len(self.mask))
+        steps = []
         for step in (by_x, by_y):
-            parts = []
-            for axis, slope in enumerate(step):
-                scale = self.sizes(level)[axis] if self.row["normalized"] and axis < self.row["axes"] else 1
-                parts.append(np.abs(np.where(np.isnan(slope), 0.0, slope).astype(np.float64)) * scale)
-            large = np.maximum.reduce(parts)
-            longest = np.maximum(longest, large + (sum(parts) - large) * 11 / 32)
+            scales = [
+                self.sizes(level)[axis] if self.row["normalized"] and axis < self.row["axes"] else 1
+                for axis in range(len(step))
+            ]
+            slopes = [np.where(np.isnan(slope), 0.0, slope).astype(np.float64) for slope in step]
+            steps.append([np.clip(one, -LARGEST, LARGEST) * scale for one, scale in zip(slopes, scales, strict=True)])
+        sums, differences = ([a + sign * b for a, b in zip(*steps, strict=True)] for sign in (1, -1))
+        longest = np.maximum(length_of(steps[0]), length_of(steps[1]))
+        for diagonal in (length_of(sums), length_of(differences)):
+            longest = np.maximum(longest, on_grid(diagonal * DIAGONAL_PART, diagonal))
         significand, exponent = np.frexp(np.clip(longest, 2.0**-30, 2.0**30))
         whole = np.floor((2 * significand - 1) * 256).astype(np.int64)
         return exponent - 1 + LOGARITHMS[whole] / 256.0
