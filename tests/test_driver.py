@@ -150,6 +150,42 @@ def test_captured_graph_is_launched_and_updated(driver: Driver, add: int) -> Non
     assert nodes.value == 2
 
 
+def test_graph_allocates_memory_at_one_address_for_each_of_its_launches(driver: Driver) -> None:
+    size = 1 << 16
+    graph = driver.word("cuGraphCreate", 0)
+    parameters = (ctypes.c_uint64 * 15)()
+    parameters[0], parameters[1], parameters[13] = 1, 1, size
+    node, copied, freed = ctypes.c_uint64(), ctypes.c_uint64(), ctypes.c_uint64()
+    driver("cuGraphAddMemAllocNode", ctypes.byref(node), graph, 0, 0, parameters)
+    address = parameters[14]
+    assert driver.raw("cuMemsetD8_v2", address, 1, size) == 1, "there is no memory before a launch"
+    fill = (ctypes.c_uint64 * 5)(address, 0, 0x5A | 1 << 32, size, 1)
+    driver("cuGraphAddMemsetNode", ctypes.byref(copied), graph, ctypes.byref(node), 1, fill, 0)
+    executable = driver.word("cuGraphInstantiateWithFlags", graph, 0)
+    driver("cuGraphLaunch", executable, 0)
+    assert ctypes.c_uint8.from_address(address + size - 1).value == 0x5A
+    used = ctypes.c_uint64()
+    driver("cuDeviceGetGraphMemAttribute", 0, 0, ctypes.byref(used))
+    assert used.value == size
+    assert driver.raw("cuGraphLaunch", executable, 0) == 1, "nothing freed what the first launch allocated"
+    driver("cuMemFree_v2", address)
+    driver("cuGraphAddMemFreeNode", ctypes.byref(freed), graph, ctypes.byref(copied), 1, address)
+    driver("cuGraphExecDestroy", executable)
+    executable = driver.word("cuGraphInstantiateWithFlags", graph, 0)
+    for _ in range(3):
+        driver("cuGraphLaunch", executable, 0)
+    driver("cuDeviceGetGraphMemAttribute", 0, 0, ctypes.byref(used))
+    assert used.value == 0
+    driver("cuDeviceGetGraphMemAttribute", 0, 2, ctypes.byref(used))
+    assert used.value == size
+    driver("cuDeviceGraphMemTrim", 0)
+    driver("cuDeviceGetGraphMemAttribute", 0, 2, ctypes.byref(used))
+    assert used.value == 0
+    automatic = driver.word("cuGraphInstantiateWithFlags", graph, 1)
+    driver("cuGraphLaunch", automatic, 0)
+    driver("cuGraphLaunch", automatic, 0)
+
+
 def test_mapped_physical_memory_is_the_same_at_two_addresses(driver: Driver) -> None:
     size = 2 << 20
     properties = (ctypes.c_uint32 * 8)(1, 0, 1, 0)

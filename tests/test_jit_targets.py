@@ -103,6 +103,6 @@ def test_code_for_a_machine_that_is_not_x86(name: str) -> None:
             assert " asm " not in part
             module = llvm.parse_assembly(part)
             module.triple, module.data_layout = machine.triple, str(machine.target_data)
-            optimise(module, dataclasses.make_dataclass("Machine", ["machine"])(machine))
+            optimise(module, dataclasses.make_dataclass("Machine", ["machine"])(machine), 0)
             assembly = machine.emit_assembly(module)
             assert "\tret" in assembly

@@ -55,7 +55,10 @@ def primary_state(device: int, flags: int, active: int) -> None:
 def empty(context: Context) -> None:
     """Free everything of a context, and forget that a kernel failed in it."""
     output.flush()
+    from warpwright.driver.graph_memory import withdraw_all
+
     s = state()
+    withdraw_all(context)
     for allocation in list(context.allocations.values()):
         if not allocation.freed:
             s.gpu.memory.free(allocation)

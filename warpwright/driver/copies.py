@@ -93,12 +93,16 @@ def written(address: int, size: int) -> None:
         observer.filled(address, size)
 
 
-def check_device(address: int, size: int) -> None:
-    """CUDA_ERROR_INVALID_VALUE unless an allocation holds the range."""
+def check_device(address: int, size: int, stream: Stream | None = None) -> None:
+    """CUDA_ERROR_INVALID_VALUE unless an allocation holds the range, or may hold it when what ``stream`` captures is run."""
     if size <= 0:
         return
     found = holder(address)
     if found is None or address + size > found.end:
+        from warpwright.driver.graph_memory import reserved_for_graph
+
+        if stream is not None and stream.capture is not None and reserved_for_graph(address, size):
+            return
         raise CudaError(
             results.INVALID_VALUE,
             f"a copy of {size:,} bytes at {address:#x} leaves device memory"
@@ -113,10 +117,11 @@ def linear(target: int, source: int, size: int, stream: int, device: tuple[int, 
         stream = 0
     s = state()
     s.current()
+    queue = s.stream(stream)
     for address in device:
-        check_device(address, size)
+        check_device(address, size, queue)
     if size:
-        submit(s.stream(stream), Copy(Side(target, size, 1), Side(source, size, 1), size))
+        submit(queue, Copy(Side(target, size, 1), Side(source, size, 1), size))
 
 
 @entry("cuMemcpyHtoD_v2")
@@ -238,7 +243,7 @@ def fill(address: int, value: int, size: int, width: int, stream: int, height: i
     if address % size or (height > 1 and pitch % size):
         raise CudaError(results.INVALID_VALUE)
     if width and height:
-        check_device(address, pitch * (height - 1) + width * size)
+        check_device(address, pitch * (height - 1) + width * size, s.stream(stream))
         submit(s.stream(stream), Fill(address, value, size, width, height, pitch))
 
 

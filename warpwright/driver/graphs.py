@@ -523,6 +523,9 @@ def launch(handle: int, stream: int) -> None:
     if queue.capture is not None:
         submit(queue, executable.graph.clone()[0])
     else:
+        from warpwright.driver.graph_memory import before_launch
+
+        before_launch(executable.graph, executable.flags)
         executable.graph.run(queue)
 
 

@@ -17,11 +17,12 @@ from warpwright.driver.state import Context, Stream, state
 from warpwright.engine.memory import Allocation
 from warpwright.errors import UnsupportedError
 
-DEVICE, HOST, MANAGED, REGISTERED = (
+DEVICE, HOST, MANAGED, REGISTERED, GRAPH = (
     "device memory",
     "page-locked host memory",
     "managed memory",
     "registered host memory",
+    "memory of a graph",
 )
 _MAPPED = 2
 """CU_MEMHOSTALLOC_DEVICEMAP."""
@@ -55,6 +56,11 @@ def release(address: int) -> None:
     """
     s = state()
     known = kinds.get(address)
+    if known is not None and known[0] == GRAPH:
+        from warpwright.driver.graph_memory import withdraw
+
+        withdraw(address)
+        return
     if known is None:
         if s.gpu.checker is not None:
             s.gpu.checker.bad_free(address)
@@ -179,7 +185,7 @@ def address_range(base: int, size: int, address: int) -> int | None:
     return None
 
 
-_MEMORY_TYPES = {DEVICE: 2, MANAGED: 2, HOST: 1, REGISTERED: 1}
+_MEMORY_TYPES = {DEVICE: 2, MANAGED: 2, GRAPH: 2, HOST: 1, REGISTERED: 1}
 
 
 def _pointer_attribute(number: int, address: int) -> bytes | None:
@@ -328,18 +334,6 @@ class FreeNode(Node):
         pool_release(self.address)
 
 
-@dataclass(eq=False, slots=True)
-class AllocationNode(Node):
-    """Memory that a graph allocates: its address is fixed when the node is made, as on a card."""
-
-    size: int
-    address: int
-    kind = 10
-
-    def run(self, stream: Stream) -> None:
-        return
-
-
 @entry("cuMemAllocAsync")
 def alloc_async(place: int, size: int, stream: int) -> None:
     _allocate_in(default_pool(), place, size, stream)
@@ -353,18 +347,24 @@ def alloc_from_pool(place: int, size: int, pool: int, stream: int) -> None:
 def _allocate_in(pool: Pool, place: int, size: int, stream: int) -> None:
     state().current()
     queue = state().stream(stream)
-    address = pool_allocate(pool, size)
     if queue.capture is not None:
-        submit(queue, AllocationNode(size, address))
-    c.put64(place, address)
+        from warpwright.driver.graph_memory import AllocationNode, reserve
+
+        node = AllocationNode(reserve(size))
+        submit(queue, node)
+        c.put64(place, node.memory.address)
+    else:
+        c.put64(place, pool_allocate(pool, size))
 
 
 @entry("cuMemFreeAsync")
 def free_async(address: int, stream: int) -> int | None:
     state().current()
-    if address not in kinds:
+    queue = state().stream(stream)
+    # Memory that a graph will allocate may be freed by a graph, which is recorded before there is any.
+    if address not in kinds and queue.capture is None:
         return results.INVALID_VALUE
-    submit(state().stream(stream), FreeNode(address))
+    submit(queue, FreeNode(address))
     return None
 
 
@@ -445,16 +445,6 @@ def pool_set_access(handle: int, descriptions: int, count: int) -> None:
 def pool_get_access(place: int, handle: int, location: int) -> None:
     state().handles.get(Pool, handle)
     c.put32(place, 3)
-
-
-@entry("cuDeviceGetGraphMemAttribute")
-def graph_memory(device: int, number: int, place: int) -> None:
-    c.put64(place, default_pool().used if number in (0, 2) else default_pool().most)
-
-
-@entry("cuDeviceSetGraphMemAttribute", "cuDeviceGraphMemTrim")
-def set_graph_memory(*_: Any) -> None:
-    state().check_process()
 
 
 # --- other processes ---------------------------------------------------------------------------------

@@ -6,15 +6,16 @@ points (BSYNC, WARPSYNC: lanes may have to wait in front of them), indirect bran
 each target that lanes have), and strong accesses to global
 or generic memory and clock reads, so that a traced warp can stop *before* them.
 
-Calls and returns are indirect branches through registers (``meaning_control``), so a block that ends
-in one has every possible target as successor: the places behind CALL instructions, the targets
-that the meaning lists, and code addresses that constant banks hold (jump tables).
+Calls through registers and returns are indirect branches (``meaning_control``), so a block that ends
+in one has every possible target as successor: functions whose address is taken, the places behind the calls of a function,
+the targets that the meaning lists, and code addresses that constant banks hold (jump tables).
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from warpwright.engine.reconvergence import stack_targets
@@ -140,25 +141,101 @@ def return_sites(program: Program) -> list[int]:
 
 
 def indirect_targets(program: Program, lowered: Sequence[Lowered]) -> dict[int, tuple[int, ...]]:
-    """For each instruction that ends in an indirect branch: indices of the instructions where it may land."""
+    """For each instruction that ends in an indirect branch: indices of the instructions where it may land.
+
+    Where the loader knows the functions, a call through a register reaches those whose address is taken, and a return the
+    places behind the calls of its function.
+    """
     index_of = address_index(program)
     # Before Volta calls return by the reconvergence stack, not by a register.
     sites = tuple(return_sites(program)) if program.arch >= 70 else ()
     result: dict[int, tuple[int, ...]] = {}
     tables: tuple[int, ...] | None = None
+    returns: _Returns | None = None
+    callable_: frozenset[int] = frozenset()
+    if program.functions and sites:
+        callable_ = _functions_by_register(program, lowered, index_of)
+        returns = _Returns(program, lowered, callable_)
     for index, low in enumerate(lowered):
         if not low.ops or low.ops[-1].name != "branch_indirect":
             continue
         listed = low.ops[-1].attr
+        opcode = program.instructions[index].opcode
         if listed:
             result[index] = tuple(sorted({index_of[a] for a in listed if a in index_of}))
-        elif program.instructions[index].opcode == "RET":
-            result[index] = sites
+        elif opcode in RETURNS:
+            result[index] = sites if returns is None else returns.of(program.instructions[index].address)
+        elif opcode == "CALL" and returns is not None:
+            result[index] = tuple(sorted(index_of[a] for a in callable_ if a in index_of))
         else:
             if tables is None:
                 tables = _addresses_in_tables(program, lowered, index_of)
-            result[index] = tuple(sorted({*sites, *tables}))
+            taken = (index_of[a] for a in callable_ if a in index_of and opcode.startswith("JMX"))
+            result[index] = tuple(sorted({*sites, *tables, *taken}))
     return result
+
+
+RETURNS = ("RET", "SERVICE")
+
+
+def _functions_by_register(program: Program, lowered: Sequence[Lowered], index_of: dict[int, int]) -> frozenset[int]:
+    """First bytes of functions that a call through a register may reach.
+
+    Code that is compiled as a whole names a kernel's functions by their places in a table of its own in a constant bank, without
+    a relocation.
+    """
+    if not any(
+        low.ops and low.ops[-1].name == "branch_indirect" and not low.ops[-1].attr and i.opcode not in RETURNS
+        for i, low in zip(program.instructions, lowered, strict=True)
+    ):
+        return program.taken
+    tables = [program.instructions[n] for n in _addresses_in_tables(program, lowered, index_of)]
+    # Nothing calls a kernel; services are known by their relocations.
+    functions = set(program.functions) - {0}
+    return program.taken | {i.address for i in tables if i.address in functions and i.opcode != "SERVICE"}
+
+
+class _Returns:
+    """Where each function may return to: behind the calls of it, and of functions that jump into it."""
+
+    def __init__(self, program: Program, lowered: Sequence[Lowered], callable_: frozenset[int]) -> None:
+        self._functions = program.functions
+        self._group = {f: f for f in program.functions}
+        last = len(program.instructions) - 1
+        calls: list[tuple[int, Iterable[int]]] = []
+        for index, (i, low) in enumerate(zip(program.instructions, lowered, strict=True)):
+            for op in low.ops:
+                if op.name == "branch" and i.opcode == "CALL":
+                    if index < last:
+                        calls.append((index + 1, (op.attr,)))
+                elif op.name == "branch_indirect" and i.opcode == "CALL":
+                    # A call that became a service names the place behind it.
+                    if index < last and not op.attr:
+                        calls.append((index + 1, callable_))
+                elif op.name == "branch":
+                    self._join(i.address, op.attr)
+                elif op.name == "branch_indirect" and i.opcode not in RETURNS:
+                    # JMX may go on in another function, which then returns to the caller of this one.
+                    for target in op.attr or (callable_ if i.opcode.startswith("JMX") else ()):
+                        self._join(i.address, target)
+        self._sites: dict[int, set[int]] = {}
+        for site, callees in calls:
+            for callee in callees:
+                self._sites.setdefault(self._root(callee), set()).add(site)
+
+    def of(self, address: int) -> tuple[int, ...]:
+        """Indices of instructions where a return at ``address`` may land."""
+        return tuple(sorted(self._sites.get(self._root(address), ())))
+
+    def _root(self, address: int) -> int:
+        """The group of functions that stands for the one that holds an address."""
+        function = self._functions[max(bisect_right(self._functions, address) - 1, 0)]
+        while self._group[function] != function:
+            function = self._group[function]
+        return function
+
+    def _join(self, one: int, other: int) -> None:
+        self._group[self._root(one)] = self._root(other)
 
 
 def _addresses_in_tables(program: Program, lowered: Sequence[Lowered], index_of: dict[int, int]) -> tuple[int, ...]:

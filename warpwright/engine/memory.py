@@ -263,16 +263,19 @@ class DeviceMemory:
         self.free(allocation)
 
     def hide(self, allocation: Allocation) -> None:
-        """Keep an allocation's range, but no longer let kernels reach it (a reserved range of addresses)."""
+        """Keep an allocation's range, but let kernels reach it no longer and give its pages back: reserved addresses."""
         with self._lock:
             position = bisect_left(self._starts, allocation.address)
             del self._starts[position], self._live[position]
             self._table = None
+            self.used_bytes -= allocation.size_bytes
+            self._scrub(allocation.address - self.base, allocation.size_bytes)
 
     def show(self, allocation: Allocation) -> None:
         """End what :meth:`hide` began."""
         with self._lock:
             self._insert(allocation)
+            self.used_bytes += allocation.size_bytes
 
     def abandon(self, allocation: Allocation) -> None:
         """Free later, at the next allocation or launch: for finalizers, which may run in the middle of anything."""

@@ -144,6 +144,10 @@ class Program:
     """Answers that take a look at every instruction, kept by whoever asked."""
     slow_paths: tuple[tuple[int, int], ...] = ()
     """First byte and end of functions that the compiler adds for unusual arguments and calls behind a test for them."""
+    functions: tuple[int, ...] = ()
+    """First byte of each function, the kernel's own included, in ascending order; empty when they are not known."""
+    taken: frozenset[int] = frozenset()
+    """First bytes of functions and services whose address is taken: what a call through a register may reach."""
     services: tuple[str, ...] = ()
     """Functions of the driver that the kernel calls (``isa/services.py``)."""
     code_base: int = 0

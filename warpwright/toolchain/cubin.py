@@ -147,6 +147,10 @@ class Kernel:
     """Instructions that the compiler marks as acting on a whole warp."""
 
 
+CALL_RELOCATIONS = frozenset((58, 75, 114))
+"""R_CUDA_ABS47_34, R_CUDA_ABS55_16_34 and R_CUDA_ABS56_16_34: the target of a call or jump."""
+
+
 @dataclass(slots=True)
 class Module:
     """A cubin, read: kernels by symbol and what they share."""
@@ -201,7 +205,8 @@ class Module:
     def reachable(self, kernel: str) -> list[str]:
         """Code sections that a kernel may run, its own first: those named by relocations, to any depth.
 
-        A function whose address lies in a variable counts as soon as the variable is reached.
+        A function whose address lies in a variable counts as soon as the variable is reached.  Code that calls through
+        registers may run every function whose address anything in the module takes: another kernel may have stored it.
         """
         order = [self.kernels[kernel].section]
         banks = [s for s in self.data if s in (".nv.constant3", ".nv.constant4") or s.endswith("." + kernel)]
@@ -212,6 +217,7 @@ class Module:
         # A place is a section, or one variable's bytes of a data section.
         queue: list[tuple[str, int, int]] = [(s, 0, 1 << 62) for s in (*order, *banks)]
         seen = set(queue)
+        by_register = False
         while queue:
             section, start, end = queue.pop(0)
             for r in by_section.get(section, ()):
@@ -226,7 +232,30 @@ class Module:
                 queue.append(place)
                 if target in self.code and target not in order:
                     order.append(target)
+            if not by_register and section in self.code and calls_through_registers(self.code[section], self.arch):
+                by_register = True
+                taken = [s for s in self.shared_code() if s not in order]
+                order += taken
+                found = [(s, 0, 1 << 62) for s in taken]
+                seen.update(found)
+                queue += found
         return order
+
+    def shared_code(self) -> list[str]:
+        """Code sections of functions whose address is taken, so that one kernel may store it and another call it."""
+        kernels = {k.section for k in self.kernels.values()}
+        taken = {section for section, _ in self.addresses_taken() if section not in kernels}
+        return [s for s in self.code if s in taken]
+
+    def addresses_taken(self) -> set[tuple[str, int]]:
+        """(section, offset) of functions that data names, or code other than by calling them."""
+        starts = {(f.section, f.offset) for f in self.functions.values()}
+        named = {
+            (r.target_section, r.target_offset + r.addend)
+            for r in self.relocations
+            if r.target_section in self.code and r.type not in CALL_RELOCATIONS
+        }
+        return named & starts
 
 
 def check_architecture(module: Module, chip_arch: int, chip_name: str = "") -> None:

@@ -8,7 +8,7 @@ at bit 16 and the others at bit 34.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from warpwright.toolchain.cubin import Module, Relocation
@@ -76,15 +76,35 @@ class Image:
 def code_layout(module: Module, kernel: str | None = None, start: int = 0) -> dict[str, int]:
     """Code addresses, one section behind the other from ``start``, each aligned to 128 bytes.
 
-    With a kernel (a symbol), only what it can reach, its own section first; otherwise every section.
+    With a kernel (a symbol), only what it can reach, its own section first; otherwise every section.  Functions whose
+    address is taken have the same address in all kernels' layouts (for one ``start``): one may store it, another call it.
     """
-    wanted = module.reachable(kernel) if kernel is not None else list(module.code)
+    if kernel is None:
+        return _placed(module, module.code, start)
+    wanted = module.reachable(kernel)
+    shared = module.shared_code()
+    if not any(s in shared for s in wanted):
+        return _placed(module, wanted, start)
+    # Each kernel ends where these functions begin.
+    longest = max(_room(module, k.section) for k in module.kernels.values())
+    own = wanted[0]
+    first = -(-start // CODE_ALIGNMENT) * CODE_ALIGNMENT + longest
+    functions = _placed(module, shared, first)
+    behind = max(base + _room(module, s) for s, base in functions.items())
+    rest = _placed(module, [s for s in wanted if s != own and s not in functions], behind)
+    return {own: first - _room(module, own)} | {s: b for s, b in functions.items() if s in wanted} | rest
+
+
+def _room(module: Module, section: str) -> int:
+    return -(-len(module.code[section]) // CODE_ALIGNMENT) * CODE_ALIGNMENT
+
+
+def _placed(module: Module, sections: Iterable[str], start: int) -> dict[str, int]:
     bases: dict[str, int] = {}
-    at = start
-    for section in wanted:
-        at = -(-at // CODE_ALIGNMENT) * CODE_ALIGNMENT
+    at = -(-start // CODE_ALIGNMENT) * CODE_ALIGNMENT
+    for section in sections:
         bases[section] = at
-        at += len(module.code[section])
+        at += _room(module, section)
     return bases
 
 

@@ -153,7 +153,7 @@ def memcpy_2d_async(
 ) -> None:
     for address in _sides(target, source, kind):
         span = (pitch if address == target else source_pitch) * (height - 1) + width
-        check_device(address, span)
+        check_device(address, span, state().stream(max(stream, 0)))
     _rows(Side(target, pitch, 0), Side(source, source_pitch, 0), width, height, stream)
 
 

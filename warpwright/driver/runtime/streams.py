@@ -139,24 +139,6 @@ def update(executable: int, graph: int, info: int) -> int | None:
     return results.GRAPH_EXEC_UPDATE_FAILURE if outcome else None
 
 
-@runtime("cudaGraphAddMemAllocNode")
-def add_allocation(place: int, graph: int, needs: int, count: int, parameters: int) -> None:
-    from warpwright.driver.memory import AllocationNode, default_pool, pool_allocate
-
-    # cudaMemAllocNodeParams: properties (88 bytes), access descriptions, their number, size, address.
-    size = c.get64(parameters + 104)
-    address = pool_allocate(default_pool(), size)
-    c.put64(parameters + 112, address)
-    graphs._add(place, graph, needs, count, AllocationNode(size, address))
-
-
-@runtime("cudaGraphAddMemFreeNode")
-def add_free(place: int, graph: int, needs: int, count: int, address: int) -> None:
-    from warpwright.driver.memory import FreeNode
-
-    graphs._add(place, graph, needs, count, FreeNode(address))
-
-
 def _versions(name: str, plain: str, with_data: str) -> None:
     """A function that got a pointer to edge data in CUDA 13."""
     old, new = ENTRIES[plain], ENTRIES[with_data]
@@ -208,6 +190,10 @@ for _name, _driver in (
     ("cudaGraphNodeGetType", "cuGraphNodeGetType"),
     ("cudaGraphNodeFindInClone", "cuGraphNodeFindInClone"),
     ("cudaGraphAddEmptyNode", "cuGraphAddEmptyNode"),
+    ("cudaGraphAddMemAllocNode", "cuGraphAddMemAllocNode"),
+    ("cudaGraphAddMemFreeNode", "cuGraphAddMemFreeNode"),
+    ("cudaGraphMemAllocNodeGetParams", "cuGraphMemAllocNodeGetParams"),
+    ("cudaGraphMemFreeNodeGetParams", "cuGraphMemFreeNodeGetParams"),
     ("cudaGraphAddHostNode", "cuGraphAddHostNode"),
     ("cudaGraphAddChildGraphNode", "cuGraphAddChildGraphNode"),
     ("cudaGraphChildGraphNodeGetGraph", "cuGraphChildGraphNodeGetGraph"),

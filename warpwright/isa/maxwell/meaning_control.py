@@ -82,5 +82,5 @@ def BRX(i: Instruction, b: PascalEmitter) -> None:
 @meaning("SERVICE")
 def SERVICE(i: Instruction, b: PascalEmitter) -> None:
     """What the driver provides; the caller's PRET has pushed where to return."""
-    if serve(i, b):
+    if serve(i.modifiers[0], b):
         b.op("pop", "void", attr=POPS["RET"])

@@ -13,9 +13,11 @@ from dataclasses import replace
 
 from warpwright.isa.program import Instruction, Kind, Parameter, Program
 from warpwright.isa.sass.decode import WORD_BYTES, decode_section
-from warpwright.toolchain.cubin import Kernel, Module
+from warpwright.isa.sass.service_calls import ADDRESS_BANK, resolve_calls
+from warpwright.toolchain.cubin import CALL_RELOCATIONS, Kernel, Module
 from warpwright.toolchain.relocation import Image, code_layout, relocate
 
+_ADDRESSES = f".nv.constant{ADDRESS_BANK}"
 NOP_WORD = 0x000FC000000000000000000000007918
 """Fills the gaps between sections."""
 SLOW_PATH = re.compile(r"__internal_\d+_\$.*(slowpath|mediumpath|(div|rem)_[us]64)")
@@ -69,7 +71,23 @@ def program_from_cubin(
         if r.section in bases and not r.target_section
     }
     instructions = [_absolute_targets(i, code_base, end, externs) for i in instructions]
+    serving = {name: address - code_base for name, address in (services or {}).items()}
+    words = {r.offset: r.symbol for r in module.relocations if r.section == _ADDRESSES and r.symbol in serving}
+    instructions, reached = resolve_calls(instructions, {at: name for name, at in serving.items()}, words)
     program = program_of(found, image, instructions, code_base, source, tuple(services or ()))
+    provided = {name: address - code_base for name, (address, _) in (routines or {}).items()}
+    starts = {bases[f.section] - code_base + f.offset for f in module.functions.values() if f.section in bases}
+    program.functions = tuple(sorted({*starts, *serving.values(), *provided.values()}))
+    program.taken = frozenset(
+        {bases[section] - code_base + offset for section, offset in module.addresses_taken() if section in bases}
+        | {provided[r.symbol] for r in module.relocations if r.symbol in provided and r.type not in CALL_RELOCATIONS}
+        | {
+            serving[r.symbol]
+            for r in module.relocations
+            if r.symbol in serving and r.section != _ADDRESSES and r.type not in CALL_RELOCATIONS
+        }
+        | {serving[name] for name in reached}
+    )
     program.slow_paths = tuple(
         (start, start + f.size)
         for f in module.functions.values()

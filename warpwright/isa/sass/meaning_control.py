@@ -27,6 +27,9 @@ from warpwright.isa.sass.meaning import (
     src64,
     unsupported,
 )
+from warpwright.isa.sass.meaning_service import serve
+from warpwright.isa.sass.service_calls import service_of
+from warpwright.isa.services import RETURN_REGISTER
 
 INSTRUCTION_BYTES = 16
 
@@ -82,6 +85,11 @@ def BPT(i: Instruction, b: Emitter) -> None:
 
 @meaning("CALL", "JMP")
 def CALL(i: Instruction, b: Emitter) -> None:
+    if service := service_of(i):
+        if serve(service, b):
+            back = i.address + INSTRUCTION_BYTES
+            b.op("branch_indirect", "void", b.op("get_reg64", "i64", attr=RETURN_REGISTER), attr=(back,))
+        return
     only(i, "REL", "ABS", "NOINC", "INC")
     registers = [o for o in i.operands if o.kind in REGISTERS]
     if registers:

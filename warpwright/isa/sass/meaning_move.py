@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from warpwright.isa.ops import Value
 from warpwright.isa.program import RZ, Instruction, Kind, Operand
 from warpwright.isa.sass.meaning import (
@@ -116,34 +118,43 @@ def R2UR(i: Instruction, b: Emitter) -> None:
     set32(b, d, first)
 
 
-@meaning("P2R")
+@meaning("P2R", "UP2UR")
 def P2R(i: Instruction, b: Emitter) -> None:
-    """Predicates P0..P6 (masked) into the low bits, or the byte named by the suffix, of a register."""
-    only(i)
+    """Predicates 0 to 6 (masked) into the low bits, or the byte that is named, of a register."""
+    only(i, *_BYTES)
     d, _pr, x, mask = i.operands
-    byte = int(d.suffix[2]) if d.suffix.startswith(".B") else 0
+    byte = _byte((*i.modifiers, *d.suffix.split(".")))
     chosen = mask.value & 0x7F
     total = b.const(0)
     for n in range(7):
         if chosen >> n & 1:
-            bit = b.select(b.op("get_pred", "i1", attr=n), b.const(1 << n + 8 * byte), b.const(0))
+            source = "get_upred" if i.opcode == "UP2UR" else "get_pred"
+            bit = b.select(b.op(source, "i1", attr=n), b.const(1 << n + 8 * byte), b.const(0))
             total = b.or_(total, bit)
     rest = b.and_(src32(b, x), b.const(~(chosen << 8 * byte)))
     set32(b, d, b.or_(rest, total))
 
 
-@meaning("R2P")
+_BYTES = ("B1", "B2", "B3")
+
+
+def _byte(names: Iterable[str]) -> int:
+    return next((int(name[1]) for name in names if name in _BYTES), 0)
+
+
+@meaning("R2P", "UR2UP")
 def R2P(i: Instruction, b: Emitter) -> None:
     only(i)
-    _pr, x, mask = i.operands
+    x = i.operands[1]
+    chosen = i.operands[2].value if len(i.operands) > 2 else 0x7F
     bits = raw32(b, x)
-    byte = int(x.suffix[2]) if x.suffix.startswith(".B") else 0
+    byte = _byte(x.suffix.split("."))
     values = []
     for n in range(7):
-        if mask.value >> n & 1:
+        if chosen >> n & 1:
             values.append((n, b.icmp("ne", b.and_(bits, b.const(1 << n + 8 * byte)), b.const(0))))
     for n, value in values:
-        b.op("set_pred", "void", value, attr=n)
+        b.op("set_upred" if i.opcode == "UR2UP" else "set_pred", "void", value, attr=n)
 
 
 @meaning("B2R")

@@ -10,9 +10,8 @@ from warpwright.isa.sass.meaning import Emitter, meaning
 from warpwright.isa.services import ENDING, FIRST_REGISTER, RESULT_BYTES, RETURN_REGISTER, argument_registers
 
 
-def serve(i: Instruction, b: Emitter) -> bool:
+def serve(name: str, b: Emitter) -> bool:
     """Arguments from registers, the service, its result into registers; whether it comes back."""
-    name = i.modifiers[0]
     words = [b.op("get_reg", "i32", attr=r) for r in argument_registers(name)]
     result = b.op("service", "i64", *words, attr=name)
     if name in ENDING:
@@ -25,5 +24,5 @@ def serve(i: Instruction, b: Emitter) -> bool:
 
 @meaning("SERVICE")
 def SERVICE(i: Instruction, b: Emitter) -> None:
-    if serve(i, b):
+    if serve(i.modifiers[0], b):
         b.op("branch_indirect", "void", b.op("get_reg64", "i64", attr=RETURN_REGISTER), attr=())

@@ -1,0 +1,205 @@
+"""Memory that graphs allocate: addresses from the making of the node on, memory from its launch to the free.
+
+A graph's allocation keeps its address over all launches (CUDA C++ Programming Guide, "Graph Memory Nodes"), which kernels of the
+graph have in their arguments.  Between the free and the next launch nothing lies there.  Memory that was given back stays
+reserved for later launches until it is trimmed.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from dataclasses import dataclass
+
+from warpwright.driver import c, results
+from warpwright.driver.calls import CudaError, entry
+from warpwright.driver.graphs import Graph, Node, Vertex, _add, vertex
+from warpwright.driver.memory import GRAPH, FreeNode, kinds
+from warpwright.driver.state import Context, Stream, state
+from warpwright.engine.memory import Allocation
+
+ALLOCATE = 10
+"""CU_GRAPH_NODE_TYPE_MEM_ALLOC."""
+AUTO_FREE = 1
+"""CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH."""
+
+
+class GraphMemory:
+    """One allocation of a graph; its addresses are free again when no graph names them any more."""
+
+    def __init__(self, allocation: Allocation) -> None:
+        self.allocation = allocation
+        self.address = allocation.address
+        self.size = allocation.size_bytes
+
+    def __del__(self) -> None:
+        _unnamed.append(self.allocation)
+
+
+_unnamed: deque[Allocation] = deque()
+"""Addresses whose last graph is gone; given back by the next reservation, since a finalizer runs in the middle of anything."""
+_reserved: weakref.WeakValueDictionary[int, GraphMemory] = weakref.WeakValueDictionary()
+"""All of them by address."""
+_live: dict[int, GraphMemory] = {}
+"""Allocations that a launch made and nothing freed since, by address."""
+
+
+@dataclass(slots=True)
+class Footprint:
+    """Bytes of graphs' memory: in use, and reserved for launches since the last trim."""
+
+    used: int = 0
+    used_high: int = 0
+    reserved: int = 0
+    reserved_high: int = 0
+
+    def change(self, size: int) -> None:
+        self.used += size
+        self.used_high = max(self.used_high, self.used)
+        self.reserved = max(self.reserved, self.used)
+        self.reserved_high = max(self.reserved_high, self.reserved)
+
+
+_footprint = Footprint()
+_ATTRIBUTES = ("used", "used_high", "reserved", "reserved_high")
+"""CUgraphMem_attribute."""
+
+
+def reserve(size: int) -> GraphMemory:
+    """Addresses for an allocation of a graph.
+
+    Raises:
+        CudaError: size 0, or more than there is.
+    """
+    memory = state().gpu.memory
+    state().current()
+    while _unnamed:
+        gone = _unnamed.popleft()
+        memory.show(gone)
+        memory.free(gone)
+    if size <= 0:
+        raise CudaError(results.INVALID_VALUE)
+    if size > memory.capacity_bytes:
+        raise CudaError(results.OUT_OF_MEMORY)
+    made = memory.allocate(size, f"{GRAPH}, {size:,} bytes")
+    memory.hide(made)
+    reserved = _reserved[made.address] = GraphMemory(made)
+    return reserved
+
+
+def reserved_for_graph(address: int, size: int) -> bool:
+    """Whether a range will be memory once a graph is launched: captured work may name it."""
+    return any(a <= address and address + size <= a + one.size for a, one in _reserved.items())
+
+
+@dataclass(eq=False, slots=True)
+class AllocationNode(Node):
+    """Puts memory behind a graph's addresses."""
+
+    memory: GraphMemory
+    kind = ALLOCATE
+
+    def run(self, stream: Stream) -> None:
+        s, one = state(), self.memory
+        if one.address in _live:
+            raise CudaError(
+                results.INVALID_VALUE,
+                f"a graph allocates {one.size:,} bytes at {one.address:#x}, which an earlier launch allocated and nothing freed",
+            )
+        s.gpu.memory.show(one.allocation)
+        if s.gpu.memory.observer is not None:
+            s.gpu.memory.observer.allocated(one.allocation, True)
+        _live[one.address] = one
+        context = s.current()
+        kinds[one.address] = (GRAPH, 0, context)
+        _footprint.change(one.size)
+
+
+def withdraw(address: int) -> None:
+    """Free what a graph allocated: nothing lies at its addresses until it is launched again."""
+    memory = state().gpu.memory
+    one = _live.pop(address)
+    del kinds[address]
+    if memory.observer is not None:
+        memory.observer.freed(one.allocation)
+    memory.hide(one.allocation)
+    _footprint.change(-one.size)
+
+
+def withdraw_all(context: Context) -> None:
+    """Free what graphs allocated in a context."""
+    for address in [a for a in _live if kinds[a][2] is context]:
+        withdraw(address)
+
+
+def before_launch(graph: Graph, flags: int) -> None:
+    """Free what the graph's last launch left, where the graph was instantiated to have that done."""
+    if not flags & AUTO_FREE:
+        return
+    for v in graph.vertices:
+        if isinstance(v.work, AllocationNode) and v.work.memory.address in _live:
+            withdraw(v.work.memory.address)
+
+
+def add_allocation(place: int, graph: int, needs: int, count: int, parameters: int) -> Vertex:
+    """A node from CUDA_MEM_ALLOC_NODE_PARAMS: properties (88 bytes), access descriptions, their number, size, address."""
+    node = AllocationNode(reserve(c.get64(parameters + 104)))
+    c.put64(parameters + 112, node.memory.address)
+    return _add(place, graph, needs, count, node)
+
+
+@entry("cuGraphAddMemAllocNode")
+def add_alloc_node(place: int, graph: int, needs: int, count: int, parameters: int) -> None:
+    add_allocation(place, graph, needs, count, parameters)
+
+
+@entry("cuGraphAddMemFreeNode")
+def add_free_node(place: int, graph: int, needs: int, count: int, address: int) -> None:
+    _add(place, graph, needs, count, FreeNode(address))
+
+
+@entry("cuGraphMemAllocNodeGetParams")
+def allocation_parameters(handle: int, place: int) -> int | None:
+    work = vertex(handle).work
+    if not isinstance(work, AllocationNode):
+        return results.INVALID_VALUE
+    c.write("88xQQQQ", place, 0, 0, work.memory.size, work.memory.address)
+    # allocType pinned, location device.
+    c.write("iiii", place, 1, 0, 1, 0)
+    return None
+
+
+@entry("cuGraphMemFreeNodeGetParams")
+def free_parameters(handle: int, place: int) -> int | None:
+    work = vertex(handle).work
+    if not isinstance(work, FreeNode):
+        return results.INVALID_VALUE
+    c.put64(place, work.address)
+    return None
+
+
+@entry("cuDeviceGetGraphMemAttribute")
+def get_attribute(device: int, number: int, place: int) -> int | None:
+    state().check_process()
+    if not 0 <= number < len(_ATTRIBUTES):
+        return results.INVALID_VALUE
+    c.put64(place, getattr(_footprint, _ATTRIBUTES[number]))
+    return None
+
+
+@entry("cuDeviceSetGraphMemAttribute")
+def set_attribute(device: int, number: int, place: int) -> int | None:
+    """The high-water marks may be set to zero."""
+    if number == 1:
+        _footprint.used_high = _footprint.used
+    elif number == 3:
+        _footprint.reserved_high = _footprint.reserved
+    else:
+        return results.INVALID_VALUE
+    return None
+
+
+@entry("cuDeviceGraphMemTrim")
+def trim(device: int) -> None:
+    state().check_process()
+    _footprint.reserved = _footprint.used
