@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 
 from bench.device import open_device
-from bench.micro import atomic, chip, compute, divergence, handoff, hopper, memory, mixture, paths, scattered, writes
+from bench.micro import (
+    atomic, chip, compute, divergence, handoff, hopper, memory, mixture, paths, scattered, spins, writes,
+)  # fmt: skip
 from bench.micro.context import Context, Row
 
 SUITES: dict[str, Callable[[Context], list[Row]]] = {
@@ -36,6 +38,7 @@ SUITES: dict[str, Callable[[Context], list[Row]]] = {
     "scattered": scattered.scattered, "scattered_pages": scattered.scattered_pages, "columns": scattered.columns,
     "scattered_atomics": scattered.scattered_atomics, "turns": scattered.turns, "scattered_once": scattered.scattered_once,
     "clusters": hopper.clusters, "remote": hopper.remote, "mbarriers": hopper.mbarriers, "bulk_copies": hopper.bulk_copies,
+    "additions": spins.additions, "cas_once": spins.cas_once,
     "empty_once": chip.empty_once, "profile_once": chip.profile_once, "counted_once": divergence.counted_once,
 }  # fmt: skip
 ON_MODEL = (

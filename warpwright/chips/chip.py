@@ -76,6 +76,8 @@ class Issue(_Section):
     register_bank_count: int = Field(gt=0)
     operand_window_cycles: int = Field(ge=0)
     branch_latency_cycles: int = Field(ge=0)
+    indirect_branch_latency_cycles: int = Field(ge=0)
+    indirect_branch_interval_cycles: int = Field(gt=0)
     uniform_interval_cycles: int = Field(gt=0)
     uniform_latency_cycles: int = Field(ge=0)
 

@@ -18,6 +18,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from warpwright.engine.polls import changes_shared, polls
 from warpwright.engine.reconvergence import stack_targets
 from warpwright.isa.ops import Access, Lowered, Op
 from warpwright.isa.program import Program
@@ -88,7 +89,7 @@ def judged(program: Program, lowered: Sequence[Lowered]) -> bool:
 
 
 def stop_before(lowered: Lowered) -> str:
-    """Why a traced warp stops before this instruction: "" | strong | clock."""
+    """Why a traced warp stops before this instruction, whatever the kernel: "" | strong | clock."""
     for op in lowered.ops:
         if op.name == "load" and op.attr.operation == PHASE:
             return "clock"
@@ -300,6 +301,13 @@ def basic_blocks(program: Program, lowered: Sequence[Lowered]) -> list[BasicBloc
             )
         return found
 
+    looks = polls(lowered, index_of)
+
+    def stops(index: int) -> str:
+        if index in looks or (looks and changes_shared(lowered[index])):
+            return "clock"
+        return stop_before(lowered[index])
+
     for index, low in enumerate(lowered):
         ends = False
         for op in low.ops:
@@ -315,7 +323,7 @@ def basic_blocks(program: Program, lowered: Sequence[Lowered]) -> list[BasicBloc
             ends = ends or op.name in ENDS_BLOCK
         if ends and index + 1 < total:
             leaders.add(index + 1)
-        if stop_before(low):
+        if stops(index):
             leaders.add(index)
         leaders.update(indirect.get(index, ()))
     starts = sorted(leaders)
@@ -348,7 +356,5 @@ def basic_blocks(program: Program, lowered: Sequence[Lowered]) -> list[BasicBloc
             falls = bool(final.args) or last.guard is not None
         if falls and number + 1 < len(starts):
             successors.add(number + 1)
-        blocks.append(
-            BasicBlock(number, first, end - first, tuple(sorted(successors)), accesses, stop_before(lowered[first]))
-        )
+        blocks.append(BasicBlock(number, first, end - first, tuple(sorted(successors)), accesses, stops(first)))
     return blocks

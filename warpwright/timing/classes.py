@@ -90,6 +90,8 @@ UNIFORM = (
     ),
     *("UBLKPF", "UBLKCP", "ULEPC", "USETMAXREG", "UIADD3_64", "UVIMNMX", "UIMNMX", "UFSETP", "REDUX"),
 )
+INDIRECT = ("BRX", "JMX", "RET")
+"""Branches whose target a register holds; CALL may be one."""
 BRANCH = (
     *(
         "BRA",
@@ -182,6 +184,13 @@ def known(opcode: str) -> bool:
     return opcode in _TABLE or opcode in KINDS
 
 
+def _is_indirect(instruction: Instruction) -> bool:
+    """Whether a branch must read where it goes."""
+    return instruction.opcode in INDIRECT or (
+        instruction.opcode == "CALL" and any(o.kind is Kind.REGISTER for o in instruction.operands)
+    )
+
+
 def timing_of(instruction: Instruction, chip: Chip, is_memory: bool) -> Timing:
     """Pipe, interval and latency of an instruction; an opcode that no table names is taken as integer arithmetic."""
     opcode, modifiers = instruction.opcode, instruction.modifiers
@@ -229,6 +238,9 @@ def timing_of(instruction: Instruction, chip: Chip, is_memory: bool) -> Timing:
     if group == "uniform":
         return Timing(s.P_UNIFORM, issue.uniform_interval_cycles, issue.uniform_latency_cycles, s.K_FIXED)
     if group == "branch":
+        if _is_indirect(instruction):
+            interval = issue.indirect_branch_interval_cycles
+            return Timing(s.P_BRANCH, interval, issue.indirect_branch_latency_cycles, s.K_BRANCH)
         return Timing(s.P_BRANCH, 2, issue.branch_latency_cycles, s.K_BRANCH)
     if group == "none":
         return Timing(s.P_NONE, 1, 1, s.K_FIXED)

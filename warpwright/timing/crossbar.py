@@ -20,6 +20,8 @@ from warpwright.timing.records import address_of, record_at
 from warpwright.timing.tlb import translate
 from warpwright.timing.warp import mark, run_function, start_block_of, take_block
 
+SHORT_WINDOWS_FOR_CYCLES = 1024
+"""How long windows are short after a strong access without an answer: a few answers from L2, behind which the next one may come."""
 AHEAD = 8
 """Requests between fetching what one looks at to the host's caches and serving it."""
 
@@ -67,7 +69,6 @@ def execute_strong(m: Any, code: Any, sm: int, partition: int, r: int, time: int
     row = m[u(r + s.R_LINE)]
     index = m[u(sm + s.SM_INDEX)]
     m[u(w + s.W_PENDING)] = 0
-    m[u(s.H_STRONG_CALLS)] += 1
     if not run_function(m, sm, w, m[u(r + s.R_TIME)]):
         m[u(s.H_ERROR)] = 1
         return time
@@ -163,6 +164,8 @@ def serve(m: Any, code: Any, sm: int, r: int) -> None:
         answer = execute_strong(m, code, sm, partition, r, time)
         w = m[u(r + s.R_WARP)]
         row = m[u(r + s.R_LINE)]
+        if row < 0 or code[u(row + s.I_OP)] == s.OP_STORE or code[u(row + s.I_OP)] == s.OP_REDUCE:
+            m[u(s.H_SHORT_UNTIL)] = max(m[u(s.H_SHORT_UNTIL)], m[u(r + s.R_TIME)] + SHORT_WINDOWS_FOR_CYCLES)
         if row >= 0 and code[u(row + s.I_OP)] == s.OP_STORE:
             m[u(w + s.W_STORES)] -= 1
         if row >= 0 and code[u(row + s.I_OP)] >= s.OP_ATOMIC:

@@ -456,17 +456,21 @@ def store_lines(m: Any, sm: int, sc: int, w: int, time: int, n: int, space: int)
 
 @core
 def written_in_l1(m: Any, sm: int, line: int, sectors: int, whole: bool, space: int, time: int) -> None:
-    """What a store leaves in L1: a whole line is kept, of a line that is written in part the sectors go (bench.micro ``store_load``)."""
+    """What a store leaves in L1: a whole line is kept, of a line that is written in part the sectors go (bench.micro ``store_load``).
+
+    Local memory is the thread's own: what it wrote is kept however little it is (of 158,000 sectors that recursive code on an
+    H200 reads back by few lanes L2 sees none).
+    """
     place = l1_find(m, sm, line)
     ways = m[u(s.H_L1_WAYS)]
-    if whole:
+    if whole or space == SPACE_LOCAL:
         if place < 0:
             place = -1 - place
             m[u(place)] = line << 8
-        m[u(place)] |= 15
+        m[u(place)] |= sectors
         m[u(place + ways * s.C_FILL)] = time
         m[u(place + ways * s.C_STAMP)] = time
-    elif place >= 0 and space == SPACE_GLOBAL:
+    elif place >= 0:
         m[u(place)] &= ~sectors
 
 

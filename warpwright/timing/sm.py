@@ -37,7 +37,7 @@ def run_sm(m: Any, code: Any, sm: int, end: int, scheduler: int) -> None:
     """Advance one SM to ``end``; answers of the last window come in first."""
     if m[u(sm + s.SM_REQUESTS)]:
         receive(m, sm)
-        settle(m, code, sm, end - m[u(s.H_WINDOW)])
+        settle(m, code, sm, m[u(s.H_NOW)])
     elif m[u(sm + s.SM_NEXT)] >= end:
         return
     first = sm + s.OFF_SUB_CORES

@@ -265,7 +265,7 @@ STALLS = (
     H_ATOMIC_CHANGE,  # bytes of a slice's bandwidth for an atomic on a line that is none of its last ones; with an answer
     H_ATOMIC_CHANGE_ANSWER,
     H_ATOMIC_LINES,  # area: by slice, the lines of its last atomics
-    H_STRONG_CALLS,
+    H_SHORT_UNTIL,  # windows are short: strong accesses without an answer come
     H_CLUSTER_EVENTS,  # somebody has arrived at a cluster's barrier that is not complete
     H_CLUSTER_LATENCY,  # from the last arrival to the first who goes on
     H_REMOTE_LATENCY,  # of a load from another block's shared memory

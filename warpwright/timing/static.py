@@ -136,7 +136,7 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
         memory = accesses.get(index, [])
         timing = timing_of(instruction, chip, bool(memory))
         kind = timing.kind
-        if index in clocks:
+        if index in clocks and not memory:
             kind = s.K_CLOCK
         row[s.I_KIND] = kind
         row[s.I_PIPE] = timing.pipe

@@ -18,6 +18,7 @@ from warpwright.timing.native import call_policy, core, lowest_bit, peek, popcou
 from warpwright.timing.queue import enter_queue
 from warpwright.timing.warp import (
     BARRIER,
+    CLOCK,
     SLEEP,
     SLEEP_NS,
     arrive,
@@ -73,8 +74,9 @@ def strong(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int) -> 
 
 
 @core
-def read_clock(m: Any, code: Any, sm: int, w: int, time: int) -> bool:
-    """Execute a clock read at the cycle of its issue; False when the warp turns out to be elsewhere."""
+def execute_now(m: Any, code: Any, sm: int, w: int, time: int) -> bool:
+    """Execute what must see or be seen at the cycle of its issue (clock reads, polls of shared memory); False when the warp turns out
+    to be elsewhere."""
     m[u(w + s.W_PENDING)] = 0
     if m[u(sm + s.SM_TELLS)]:
         tell_until(m, sm, time)
@@ -121,11 +123,17 @@ def issue(m: Any, code: Any, sm: int, sc: int, sub: int, slot: int, time: int, e
     if kind == s.K_BULK and not has_room(m, sm):
         m[u(sc + s.SC_PIPE_FREE + s.P_MIO)] = end
         return False
-    if s.K_MEMORY <= kind <= s.K_LOOKUP:
-        if m[u(sm + s.SM_REQUESTS)] > s.MAX_REQUESTS - s.LINE_COUNT or m[u(sm + s.SM_LOADS)] > s.MAX_LOADS - 8:
-            m[u(sc + s.SC_PIPE_FREE + s.P_MIO)] = end
-            return False
-    elif kind == s.K_CLOCK and m[u(w + s.W_PENDING)] == 1 and not read_clock(m, code, sm, w, time):
+    if s.K_MEMORY <= kind <= s.K_LOOKUP and (
+        m[u(sm + s.SM_REQUESTS)] > s.MAX_REQUESTS - s.LINE_COUNT or m[u(sm + s.SM_LOADS)] > s.MAX_LOADS - 8
+    ):
+        m[u(sc + s.SC_PIPE_FREE + s.P_MIO)] = end
+        return False
+    if (
+        m[u(w + s.W_PENDING)] == 1
+        and (kind == s.K_CLOCK or kind == s.K_MEMORY)
+        and m[u(w + s.W_STATUS)] == CLOCK
+        and not execute_now(m, code, sm, w, time)
+    ):
         if m[u(sm + s.SM_ERROR)] == 0:
             prepare(m, code, sm, w, time, m[u(w + s.W_REASON)])
         return False

@@ -167,7 +167,9 @@ def prepare(m: Any, code: Any, sm: int, w: int, earliest: int, reason: int) -> N
         if not next_block(m, code, sm, w, earliest):
             return
         if m[u(w + s.W_PC)] != pc:
-            taken = m[u(w + s.W_LAST)] + m[u(s.H_BRANCH_LATENCY)]
+            before = (pc - 1) * s.I_SLOTS
+            branches = pc > 0 and code[u(before + s.I_KIND)] == s.K_BRANCH
+            taken = m[u(w + s.W_LAST)] + (code[u(before + s.I_LATENCY)] if branches else m[u(s.H_BRANCH_LATENCY)])
             if taken > earliest:
                 earliest = taken
                 reason = s.ST_BRANCH

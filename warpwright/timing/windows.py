@@ -1,7 +1,9 @@
 """The main loop: windows of time, each a phase of all SMs and a serial phase of crossbar, L2, DRAM and dispatcher.
 
-A window is as long as the shortest way from an SM to L2 and back, so nothing that an SM does can reach another
-one, or itself through L2, within it; in a launch of clusters, as long as their barrier takes.  Idle SMs cost nothing, and time jumps over windows in which nobody has work.
+A window is at most as long as the shortest way from an SM to L2 and back, so nothing that an SM does can reach another
+one, or itself through L2, within it; in a launch of clusters, as long as their barrier takes.  A warp behind a strong access
+goes on after the window in which that was executed, also when it needs no answer (a volatile store, an unlock): as long as such
+accesses come, windows are short.  Idle SMs cost nothing, and time jumps over windows in which nobody has work.
 """
 
 from __future__ import annotations
@@ -18,6 +20,16 @@ from warpwright.timing.native import core, entry, u, words
 from warpwright.timing.sm import approach_sm, run_sm
 
 RUNNING, FINISHED, STOPPED, STUCK = range(4)
+SHORT_WINDOW_CYCLES = 32
+
+
+@core
+def window_end(m: Any) -> int:
+    """Where the window that begins now ends."""
+    now = m[u(s.H_NOW)]
+    if now < m[u(s.H_SHORT_UNTIL)]:
+        return now + min(SHORT_WINDOW_CYCLES, m[u(s.H_WINDOW)])
+    return now + m[u(s.H_WINDOW)]
 
 
 @core
@@ -67,7 +79,7 @@ def run_windows(state: Any, program: Any, scheduler: int, limit: int) -> int:
     first = m[u(s.H_SM_FIRST)]
     size = m[u(s.H_SM_SLOTS)]
     for _ in range(limit):
-        end = m[u(s.H_NOW)] + m[u(s.H_WINDOW)]
+        end = window_end(m)
         for i in range(sms):
             if i + 1 < sms:
                 approach_sm(m, first + (i + 1) * size, end)
@@ -89,7 +101,7 @@ def run_windows_threaded(state: Any, program: Any, scheduler: int, limit: int) -
     size = m[u(s.H_SM_SLOTS)]
     outcome = RUNNING
     for _ in range(limit):
-        end = m[u(s.H_NOW)] + m[u(s.H_WINDOW)]
+        end = window_end(m)
         for group in numba.prange(s.SM_GROUPS):
             last = -(-(group + 1) * sms // s.SM_GROUPS)
             for i in range(-(-group * sms // s.SM_GROUPS), last):

@@ -128,7 +128,10 @@ def _source_digest() -> str:
     """Digest of this package and what it takes from others: a change of the compiler is a change of the code."""
     folder = Path(__file__).parent
     above = folder.parent
-    names = ("abi.py", "blocks.py", "fragments.py", "silicon_mma.py", "silicon_mufu.py", "data/mufu.npz")
+    names = (
+        *("abi.py", "blocks.py", "fragments.py", "silicon_mma.py"),
+        *("silicon_mufu.py", "data/mufu.npz", "polls.py", "reconvergence.py"),
+    )
     files = [*sorted(folder.glob("*.py")), *(above / name for name in names)]
     digest = hashlib.sha256()
     for path in files:

@@ -1,0 +1,87 @@
+"""Loops that wait for what another warp of the block writes to shared memory.
+
+Nothing in machine code marks a volatile access to shared memory.  But a load in a loop that always looks at the same place, in a
+loop without a block barrier that ends by what it finds, can only wait for somebody else: the compiler would have moved
+any other out of the loop.  Timing needs to know them: such a look must see memory as it is at the cycle of its issue, and
+so must every write that it may be waiting for be made then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from warpwright.isa.ops import Lowered, Op
+from warpwright.isa.sass.lower import Effect, effect_of, register_effects
+
+BARRIERS = ("barrier", "barrier_red")
+
+
+def _touches_shared(op: Op, *names: str) -> bool:
+    return op.name in names and op.attr.space == "shared"
+
+
+def _address(low: Lowered) -> set[Effect]:
+    """The registers that the address of an instruction's first access to shared memory is made of."""
+    place = next(n for n, op in enumerate(low.ops) if _touches_shared(op, "load", "atomic"))
+    wanted, found = [low.ops[place].args[0]], set[Effect]()
+    while wanted:
+        op = low.ops[wanted.pop()]
+        effect_of(op, found, set())
+        wanted.extend(op.args)
+    return found
+
+
+def _decides(first: int, last: int, look: int, lowered: Sequence[Lowered], target_of: Mapping[int, int]) -> bool:
+    """Whether what instruction ``look`` brings decides if the loop from ``first`` to ``last`` ends."""
+    tainted = set(register_effects(lowered[look])[1])
+    grows = True
+    while grows:
+        grows = False
+        for index in range(first, last + 1):
+            reads, writes = register_effects(lowered[index])
+            if tainted.isdisjoint(reads):
+                continue
+            end = lowered[index].ops[-1].name if lowered[index].ops else ""
+            leaves = end == "exit" or (
+                end == "branch" and (index == last or not first <= target_of.get(index, first) <= last)
+            )
+            if leaves:
+                return True
+            grows = grows or not writes <= tainted
+            tainted |= writes
+    return False
+
+
+def polls(lowered: Sequence[Lowered], index_of: Mapping[int, int]) -> frozenset[int]:
+    """The instructions with which loops wait for a word of shared memory.
+
+    Args:
+        index_of: byte address of each instruction to its index.
+    """
+    looks = [n for n, low in enumerate(lowered) if any(_touches_shared(op, "load", "atomic") for op in low.ops)]
+    if not looks:
+        return frozenset()
+    target_of = {
+        n: index_of[low.ops[-1].attr]
+        for n, low in enumerate(lowered)
+        if low.ops and low.ops[-1].name == "branch" and low.ops[-1].attr in index_of
+    }
+    found = set[int]()
+    for last, first in target_of.items():
+        inside = [look for look in looks if first <= look <= last]
+        if not inside or any(op.name in BARRIERS for low in lowered[first : last + 1] for op in low.ops):
+            continue
+        written: set[Effect] = set().union(*(register_effects(low)[1] for low in lowered[first : last + 1]))
+        found.update(
+            look
+            for look in inside
+            if written.isdisjoint(_address(lowered[look])) and _decides(first, last, look, lowered, target_of)
+        )
+    return frozenset(found)
+
+
+def changes_shared(low: Lowered) -> bool:
+    """Whether an instruction writes what such a loop may look at; copies from global memory are no signals."""
+    return any(_touches_shared(op, "store", "atomic") for op in low.ops) and not any(
+        op.name == "load" and op.attr.space != "shared" for op in low.ops
+    )
