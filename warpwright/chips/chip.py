@@ -172,6 +172,7 @@ class Shared(_Section):
     shared_bank_bytes: int = Field(gt=0)
     shared_load_latency_cycles: int = Field(gt=0)
     shared_store_latency_cycles: int = Field(gt=0)
+    shared_cast_latency_cycles: int = Field(gt=0)
     shared_atomic_latency_cycles: int = Field(gt=0)
     block_barrier_latency_cycles: int = Field(ge=0)
     block_barrier_warp_interval_cycles: int = Field(ge=0)

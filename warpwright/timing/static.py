@@ -183,6 +183,9 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
                 row[s.I_EXTRA] |= 256
             if "POPC" in instruction.modifiers:
                 row[s.I_EXTRA] |= s.COUNTS_LANES
+            if instruction.opcode == "ATOMS" and "CAST" in instruction.modifiers:
+                row[s.I_EXTRA] = 1 | s.COUNTS_LANES
+                row[s.I_LATENCY] = chip.shared.shared_cast_latency_cycles
         if instruction.opcode == "DEPBAR":
             row[s.I_EXTRA] = _depbar(instruction, row)
             uses_ring = uses_ring or row[s.I_EXTRA] > 0
