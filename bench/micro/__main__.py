@@ -15,7 +15,18 @@ import numpy as np
 
 from bench.device import open_device
 from bench.micro import (
-    atomic, chip, compute, divergence, handoff, hopper, memory, mixture, paths, scattered, spins, writes,
+    atomic,
+    chip,
+    compute,
+    divergence,
+    handoff,
+    hopper,
+    memory,
+    mixture,
+    paths,
+    scattered,
+    spins,
+    writes,
 )  # fmt: skip
 from bench.micro.context import Context, Row
 
