@@ -17,6 +17,7 @@ from warpwright.chips import Chip, Occupancy
 from warpwright.engine.abi import LAUNCH
 from warpwright.engine.arguments import pack
 from warpwright.engine.bulk_native import BulkCopies
+from warpwright.engine.children import Child, DeviceLaunches
 from warpwright.engine.execute import Cancelled, Counts
 from warpwright.engine.kernels import (
     Execution,
@@ -44,6 +45,7 @@ from warpwright.engine.textures.serve import LaunchTextures, uses_textures
 from warpwright.engine.worker import POLL_SECONDS, worker
 from warpwright.errors import AssertionFailedError, TrapError, UnsupportedError
 from warpwright.isa.program import Program
+from warpwright.isa.services import LAUNCHES
 from warpwright.session import session
 
 if TYPE_CHECKING:
@@ -110,6 +112,8 @@ class Run:
     """The chip's record."""
     program: Program | None = field(default=None, repr=False)
     """The decoded kernel, for reports by instruction and source line."""
+    children: list[Run] = field(default_factory=list, repr=False)
+    """What the kernel launched, in the order of its launches: they ran behind it."""
 
     def _timed(self, what: str) -> TimingResult:
         if self.timing is None:
@@ -125,6 +129,11 @@ class Run:
     def seconds(self) -> float:
         """Simulated time of the kernel."""
         return self._timed("seconds").seconds
+
+    @property
+    def seconds_with_children(self) -> float:
+        """Simulated time of the kernel and of all that it launched, one behind the other."""
+        return self.seconds + sum(child.seconds_with_children for child in self.children)
 
     @property
     def bottleneck(self) -> str:
@@ -228,6 +237,7 @@ def _run(launcher: Launcher, parameters: bytes | bytearray, cooperative: bool = 
     program, memory = loaded.program, gpu.memory
     workspace: Allocation | None = None
     window: Allocation | None = None
+    launches: DeviceLaunches | None = None
     synchronises = is_cooperative(program)
     if synchronises or cooperative:
         check_cooperative(geometry, launcher.resident, gpu.chip, kernel.name)
@@ -237,6 +247,8 @@ def _run(launcher: Launcher, parameters: bytes | bytearray, cooperative: bool = 
         if "malloc" in program.services:
             # Its heap must be among the allocations that the launch sees.
             heap_of(memory)
+        if LAUNCHES in program.services:
+            launches = DeviceLaunches(memory, lambda address: _kernel_at(launcher, address))
         kernel._loaded_module.prepare(loaded)
         constants = kernel._loaded_module.constants
         bank0 = constant_bank0(
@@ -252,7 +264,7 @@ def _run(launcher: Launcher, parameters: bytes | bytearray, cooperative: bool = 
             memory.view(window.address, len(bank0))[...] = bank0
         context = make_context(program, geometry, memory, bank0, loaded.banks, gpu.chip.sm.sm_count)
         if program.services:
-            context.services = LaunchServices(context)
+            context.services = LaunchServices(context, launches)
             function = context.services.native()
             context.words[LAUNCH.slot("service")] = ctypes.cast(function, ctypes.c_void_p).value or 0
             context.keep.append(function)
@@ -285,7 +297,27 @@ def _run(launcher: Launcher, parameters: bytes | bytearray, cooperative: bool = 
         for allocation in (workspace, window):
             if allocation is not None:
                 memory.free(allocation)
-    return job.result()
+        if launches is not None:
+            launches.release()
+    run = job.result()
+    if launches is not None:
+        run.children = [_run_child(launcher, child) for child in launches.children]
+    return run
+
+
+def _kernel_at(launcher: Launcher, address: int) -> tuple[str, int]:
+    """Symbol and bytes of parameters of a kernel that another launches."""
+    symbol = launcher.kernel._loaded.kernels_at[address]
+    record = launcher.kernel._loaded_module.compiled.kernels[symbol]
+    return symbol, max((p.offset_bytes + p.size_bytes for p in record.parameters), default=0)
+
+
+def _run_child(parent: Launcher, child: Child) -> Run:
+    """Run what a kernel launched, and record it as any launch."""
+    from warpwright.api import Kernel, Launcher
+
+    kernel = Kernel(parent.kernel.module, child.symbol)
+    return launch_packed(Launcher(kernel, child.grid, child.block, child.shared), child.parameters)
 
 
 def _print(text: bytes) -> None:

@@ -119,7 +119,7 @@ def execute(launch: Launch, stream: Stream) -> None:
     except LaunchError as error:
         raise CudaError(results.COOPERATIVE_LAUNCH_TOO_LARGE, str(error)) from None
     if run.timed:
-        stream.seconds = began + run.seconds
+        stream.seconds = began + run.seconds_with_children
 
 
 def _launch(

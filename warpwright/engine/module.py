@@ -43,6 +43,8 @@ class LoadedKernel:
     """Contents of constant banks other than 0."""
     data: dict[str, bytes]
     """Sections of data, relocated for this kernel's code layout."""
+    kernels_at: dict[int, str] = field(default_factory=dict)
+    """Kernels of the module by the code address that this kernel knows them by."""
     straight: bool | None = None
     """True when no branch goes back, once somebody asked."""
     lowered: list[Lowered] | None = None
@@ -134,7 +136,7 @@ class LoadedModule:
             return self._loaded[kernel.name]
         # Before sm_70 a call passes arguments by another convention, which the routines do not have.
         known = (*SERVICES, *ROUTINES) if kernel.arch >= FIRST_WIDE else SERVICES
-        unknown = sorted(set(kernel.externs) - set(known))
+        unknown = sorted(set(kernel.externs) - {*known, *self.cubin.functions})
         if unknown:
             raise UnsupportedError(
                 f"kernel {kernel.plain_name} calls {', '.join(unknown)}, which this version does not provide"
@@ -144,7 +146,8 @@ class LoadedModule:
         services = self._services(bases)
         needed = self._routines(kernel, max([*services.values(), *self._ends(bases)], default=0))
         addresses = {**self._addresses(), **services, **{name: at for name, (at, _) in needed.items()}}
-        image = relocate(self.cubin, addresses, {**self._foreign_bases(bases), **bases})
+        everywhere = {**self._foreign_bases(bases), **bases}
+        image = relocate(self.cubin, addresses, everywhere)
         try:
             program = program_from_cubin(
                 self.cubin, kernel, image, bases, source=self.compiled.source, services=services, routines=needed
@@ -154,7 +157,9 @@ class LoadedModule:
         banks = {n: np.frombuffer(c, dtype=np.uint8) for n, c in program.constant_banks.items() if n not in (0, 3)}
         if self.constants is not None:
             banks[3] = self.memory.view(self.constants.address, self.constants.size_bytes)
-        loaded = LoadedKernel(kernel, program, banks, image.data)
+        starts = {f.name: everywhere[f.section] + f.offset for f in self.cubin.functions.values() if f.is_kernel}
+        kernels_at = {address: name for name, address in starts.items()}
+        loaded = LoadedKernel(kernel, program, banks, image.data, kernels_at)
         self._loaded[kernel.name] = loaded
         return loaded
 

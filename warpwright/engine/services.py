@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.engine.abi import BLOCK, LOCAL_WINDOW, SHARED_WINDOW, WARP, WINDOW_BYTES
+from warpwright.engine.children import DeviceLaunches
 from warpwright.engine.faults import thread_of
 from warpwright.engine.launch import Dim3, LaunchContext
 from warpwright.engine.memory import Allocation, DeviceMemory
@@ -31,6 +32,8 @@ PRINTF_BUFFER_BYTES = 1 << 20
 
 Reader = Callable[[int, int, int], bytes]
 """(lane, generic address, size) to bytes; raises IndexError where nothing lies."""
+Writer = Callable[[int, int, bytes], None]
+"""Stores bytes at (lane, generic address); raises IndexError where nothing lies."""
 Words = Sequence[npt.NDArray[np.uint32]]
 _SPECIFIER = re.compile(rb"%[-+ #0]*(\*|\d+)?(?:\.(\*|\d+)?)?(hh|h|ll|l|z|t|j|L)?([diouxXcspfFeEgGaA%n])")
 
@@ -84,10 +87,11 @@ def heap_of(memory: DeviceMemory) -> DeviceHeap:
 
 
 class LaunchServices:
-    """What one launch printed, and its heap."""
+    """What one launch printed, its heap, and the launches that it asked for."""
 
-    def __init__(self, context: LaunchContext) -> None:
+    def __init__(self, context: LaunchContext, launches: DeviceLaunches | None = None) -> None:
         self.context = context
+        self.launches = launches
         self.heap = heap_of(context.memory) if "malloc" in context.program.services else None
         self.output = bytearray()
         self.lost = False
@@ -95,7 +99,7 @@ class LaunchServices:
         self.failure: BaseException | None = None
 
     def serve(
-        self, name: str, lanes: Sequence[int], words: Words, block: Dim3, warp: int, read: Reader
+        self, name: str, lanes: Sequence[int], words: Words, block: Dim3, warp: int, read: Reader, write: Writer
     ) -> npt.NDArray[np.uint64]:
         """Do it for each lane, lowest first; the lanes' results."""
         result = np.zeros(32, np.uint64)
@@ -109,7 +113,26 @@ class LaunchServices:
                 heap_of(self.context.memory).free(_address(arguments, 0))
             elif name == "__assertfail":
                 self._assert(lane, arguments, block, warp, read)
+            elif self.launches is not None:
+                if name.endswith("StreamCreate"):
+                    write(lane, _address(arguments, 0), self.launches.new_stream().to_bytes(8, "little"))
+                else:
+                    result[lane] = self._launch(self.launches, name.rpartition("cnpv2")[2], arguments)
         return result
+
+    def _launch(self, launches: DeviceLaunches, name: str, words: Sequence[int]) -> int:
+        """A function of the device runtime."""
+        if name == "GetParameterBufferV2":
+            grid, block = (words[2], words[3], words[4]), (words[5], words[6], words[7])
+            return launches.parameters(_address(words, 0), grid, block, words[8])
+        if name == "LaunchDeviceV2":
+            return launches.launch(_address(words, 0))
+        if name == "SetLastError":
+            launches.error(words[0])
+            return words[0]
+        if name == "GetLastError":
+            return launches.last_error
+        return 0  # StreamDestroy
 
     def _print(self, lane: int, form: int, values: int, read: Reader) -> int:
         text = _string(read, lane, form)
@@ -165,9 +188,22 @@ class LaunchServices:
                 return ctypes.string_at(shared + offset, size)
             return self.read_global(address, size)
 
+        def write(lane: int, address: int, contents: bytes) -> None:
+            if LOCAL_WINDOW <= address < LOCAL_WINDOW + WINDOW_BYTES:
+                for at, byte in enumerate(contents, address - LOCAL_WINDOW):
+                    ctypes.c_uint8.from_address(local + (at // 4 * 32 + lane) * 4 + at % 4).value = byte
+            elif SHARED_WINDOW <= address < SHARED_WINDOW + WINDOW_BYTES:
+                offset = address - SHARED_WINDOW
+                if offset + len(contents) > room:
+                    raise IndexError(address)
+                ctypes.memmove(shared + offset, contents, len(contents))
+            else:
+                self.read_global(address, len(contents))
+                self.context.memory.view(address, len(contents))[...] = np.frombuffer(contents, np.uint8)
+
         chosen = [lane for lane in range(32) if lanes >> lane & 1]
         number = _word(warp + WARP["warp_in_block"])
-        result = self.serve(name, chosen, list(table.copy()), (index[0], index[1], index[2]), number, read)
+        result = self.serve(name, chosen, list(table.copy()), (index[0], index[1], index[2]), number, read, write)
         table[0] = result.astype(np.uint32)
         table[1] = (result >> np.uint64(32)).astype(np.uint32)
 

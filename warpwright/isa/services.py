@@ -1,4 +1,4 @@
-"""Functions that the driver provides to kernels: printf, malloc, free and the failure of an assertion.
+"""Functions that the driver provides to kernels: printf, malloc, free, the failure of an assertion, launches of kernels.
 
 Compiled code calls them by CUDA's ABI: arguments in registers from R4 on, each aligned to its size, the result in R4 (and
 R5), the return address in R20 and R21, before sm_70 on the reconvergence stack (read off the machine code that
@@ -12,9 +12,28 @@ SERVICES: dict[str, tuple[int, ...]] = {
     "malloc": (8,),
     "free": (8,),
     "__assertfail": (8, 8, 4, 8, 8),
+    # kernel, grid, block, bytes of shared memory: where its parameters go
+    "__cuda_syscall_cnpv2GetParameterBufferV2": (8, 4, 4, 4, 4, 4, 4, 4),
+    # that place, stream
+    "__cuda_syscall_cnpv2LaunchDeviceV2": (8, 8),
+    "__cuda_syscall_cnpv2StreamCreate": (8, 4),
+    "__cuda_syscall_cnpv2StreamDestroy": (8,),
+    "__cuda_syscall_cnpv2SetLastError": (4,),
+    "__cuda_syscall_cnpv2GetLastError": (),
 }
 """Bytes of each argument, by name."""
-RESULT_BYTES = {"vprintf": 4, "malloc": 8}
+RESULT_BYTES = {
+    "vprintf": 4,
+    "malloc": 8,
+    "__cuda_syscall_cnpv2GetParameterBufferV2": 8,
+    "__cuda_syscall_cnpv2LaunchDeviceV2": 4,
+    "__cuda_syscall_cnpv2StreamCreate": 4,
+    "__cuda_syscall_cnpv2StreamDestroy": 4,
+    "__cuda_syscall_cnpv2SetLastError": 4,
+    "__cuda_syscall_cnpv2GetLastError": 4,
+}
+LAUNCHES = "__cuda_syscall_cnpv2GetParameterBufferV2"
+"""What every kernel calls that launches kernels."""
 ENDING = frozenset(("__assertfail",))
 """Services that do not come back."""
 SERVICE_BYTES = 32

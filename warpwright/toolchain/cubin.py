@@ -217,6 +217,8 @@ class Module:
         # A place is a section, or one variable's bytes of a data section.
         queue: list[tuple[str, int, int]] = [(s, 0, 1 << 62) for s in (*order, *banks)]
         seen = set(queue)
+        # A kernel launches another, but never calls it.
+        kernels = {k.section for k in self.kernels.values()}
         by_register = False
         while queue:
             section, start, end = queue.pop(0)
@@ -226,7 +228,7 @@ class Module:
                     continue
                 variable = places.get((target, r.target_offset)) if target in self.data else None
                 place = (target, variable.offset, variable.offset + variable.size) if variable else (target, 0, 1 << 62)
-                if place in seen:
+                if place in seen or target in kernels:
                     continue
                 seen.add(place)
                 queue.append(place)

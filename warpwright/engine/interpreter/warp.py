@@ -225,8 +225,17 @@ class WarpState(Groups):
                 found.append(int(byte[lane]))
             return bytes(found)
 
+        def write(lane: int, address: int, contents: bytes) -> None:
+            only = np.arange(LANES) == lane
+            for at, byte in enumerate(contents, address):
+                try:
+                    value = np.full(LANES, byte, np.uint32)
+                    self.spaces.store(np.full(LANES, at, np.uint64), value, Access("generic", 1), only)
+                except MemoryFault:
+                    raise IndexError(address) from None
+
         lanes = [int(lane) for lane in np.flatnonzero(m)]
-        return services.serve(name, lanes, words, self.block.index, self.warp_in_block, read)
+        return services.serve(name, lanes, words, self.block.index, self.warp_in_block, read, write)
 
     def texture(self, access: TextureAccess, words: list[Array], m: Array) -> Array:
         """A texture or surface access."""
