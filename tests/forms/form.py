@@ -62,6 +62,8 @@ class Row:
     declare: str = ""
     """Declarations at module scope; ``{n}`` is the form's number."""
     threads: int = THREADS
+    directives: str = ""
+    """Of the kernel, behind its parameters."""
     target: str = ""
     """``a``: needs sm_90a."""
     opaque: str = ""
@@ -206,7 +208,7 @@ def kernel(form: Form, number: int, literals: tuple[int, ...]) -> str:
     module = row.declare.replace("{n}", str(number))
     body = "\n".join(lines)
     return (
-        f"{module}\n.visible .entry f{number}({parameters})\n{{\n.reg .b64 %in, %out, %s;\n.reg .b32 %t, %u, %v;\n"
+        f"{module}\n.visible .entry f{number}({parameters}) {row.directives}\n{{\n.reg .b64 %in, %out, %s;\n.reg .b32 %t, %u, %v;\n"
         f"{registers}{body}\nret;\n}}\n"
     )
 

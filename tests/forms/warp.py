@@ -37,6 +37,8 @@ VOTES = (
     Row("elect.sync", "b32 pred:", 90, text=SOME + f"mov.b32 %d, 99; setp.ne.u32 %d1, 0, 0; @mine {{op}} %d|%d1, {MASK}; }}"),
     Row("bar.warp.sync", "b32: b32", text="{ .reg .b64 q; xor.b32 %d, %t, 1; sub.u32 %d, %d, %t; mul.wide.s32 q, %d, 128; add.u64 q, q, %s; st.global.b32 [%s], %a; {op} -1; ld.volatile.global.b32 %d, [q]; }", plain=True),
 )
+POOL = ".maxntid 128, 1, 1 .minnctapersm 1"
+"""What lets the compiler know how many registers a kernel begins with."""
 EXCHANGE = ".shared .b32 tile{n}_{v}[256]; .reg .b32 q, w; mov.u32 q, tile{n}_{v}; mad.lo.u32 w, %t, 4, q; st.shared.b32 [w], %a; "
 FETCH = " xor.b32 w, %t, 255; mad.lo.u32 w, w, 4, q; ld.shared.b32 %d, [w]; "
 BARRIERS = (
@@ -59,7 +61,8 @@ BARRIERS = (
     Row("barrier.cluster.wait{,.acquire}{,.aligned}", "b32: b32", 90, plain=True, text="{ " + EXCHANGE + "barrier.cluster.arrive; {op};" + FETCH + " bar.sync 0; }"),
     Row("griddepcontrol.{wait,launch_dependents}", ":", 90, plain=True, text="{op};"),
     Row("nanosleep.u32", ": u32", values=("0..100",), text="{op} %a;"), Row("pmevent{ 3,.mask 5}", ":", text="{op};", plain=True),
-    Row("setmaxnreg.{inc,dec}.sync.aligned.u32", ":", 90, target="a", plain=True, text="setmaxnreg.dec.sync.aligned.u32 40; {op} 40;", threads=128),
+    Row("setmaxnreg.dec.sync.aligned.u32", "b32: b32", 90, target="a", plain=True, text="{op} 40; xor.b32 %d, %a, %t;", threads=128, directives=POOL),
+    Row("setmaxnreg.inc.sync.aligned.u32", "b32: b32", 90, target="a", plain=True, text="setmaxnreg.dec.sync.aligned.u32 24; {op} 104; xor.b32 %d, %a, %t;", threads=128, directives=POOL),
 )
 WAIT = "again{n}_{v}: mbarrier.try_wait.shared.b64 done, [q], state; @!done bra again{n}_{v}; "
 MBARRIERS = (

@@ -196,7 +196,7 @@ class Access(NamedTuple):
     """Atomics: add umin umax smin smax inc dec and or xor exch cas fadd (f32/f64), fadd_ftz (f32), fadd_f16x2, fadd_bf16x2, fmin, fmax;
     mbarrier (i64): a change of sm_90's barrier objects (``isa/mbarrier.py``).  Loads: phase, a look at such an object."""
     type: str = "i32"
-    """Atomics: i32 i64 f32 f64 f16x2 bf16x2."""
+    """Atomics: i32 i64 i128 (exch and cas of an i32x4) f32 f64 f16x2 bf16x2."""
     cache: str = ""
     """Cache operator as printed (EF, EL, LU, CONSTANT, BYPASS …); timing reads it."""
 

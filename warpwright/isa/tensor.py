@@ -1,4 +1,4 @@
-"""Matrix products that the operation ``mma`` does not have as such: of nibbles, of bits, saturated, of doubles.
+"""Matrix products that the operation ``mma`` does not have as such: of nibbles, of bits, saturated, of doubles, of 8-bit floats.
 
 Words are a lane's registers of A, B and C in the fragments of PTX's ``mma`` (section "Matrix fragments"), which the machine's
 instructions share.
@@ -6,6 +6,7 @@ instructions share.
 
 from __future__ import annotations
 
+from warpwright.isa.eight_bit import half_pair_of
 from warpwright.isa.ops import Builder, Value
 
 Words = list[Value]
@@ -109,3 +110,59 @@ def doubles(b: Builder, arch: int, shape: str, left: Words, right: Words, total:
             words = product(b, arch, ("m8n8k4", "f64", "f64"), *inputs, words, [])
         found += words
     return found
+
+
+# --- 8-bit floats ---------------------------------------------------------------------------------
+def eight_bit_floats(
+    b: Builder, arch: int, shape: str, kinds: tuple[str, str], to: str, words: tuple[Words, Words, Words], chosen: Words
+) -> Words:
+    """Products of 8-bit floats as sm_90's code has them: two of halves onto zero, of each word's lower and then its upper
+    elements, and the addend last."""
+    left, right, addend = words
+    how = (with_depth(shape, 2), "f16", to)
+    total = [b.const(0)] * len(addend)
+    for upper in (False, True):
+        a = [half_pair_of(b, word, kinds[0], upper) for word in left]
+        if chosen:
+            columns = [half_pair_of(b, word, kinds[1]) for word in groups_of_four(b, right, upper)]
+            total = product(b, arch, how, a, columns, total, [nibbles_of_metadata(b, chosen[0], upper)])
+        else:
+            columns = [half_pair_of(b, word, kinds[1], upper) for word in right]
+            total = product(b, arch, how, a, columns, total, [])
+    return [sum_of(b, to, c, word) for c, word in zip(addend, total, strict=True)]
+
+
+def sum_of(b: Builder, type: str, x: Value, y: Value) -> Value:
+    """The sum of words: of an f32, or of two f16."""
+    if type == "f32":
+        total = b.op("fadd", "f32", b.bitcast(x, "f32"), b.bitcast(y, "f32"), attr="rn")
+        return b.bitcast(b.op("canonical_nan", "f32", total), "i32")
+    halves = []
+    for at in (0, 16):
+        parts = (b.bitcast(b.trunc(b.lshr(w, b.const(at)), "i16"), "f16") for w in (x, y))
+        total = b.op("canonical_nan", "f16", b.op("fadd", "f16", *parts, attr="rn"))
+        halves.append(b.zext(b.bitcast(total, "i16"), "i32"))
+    return b.or_(halves[0], b.shl(halves[1], b.const(16)))
+
+
+def groups_of_four(b: Builder, right: Words, odd: bool) -> Words:
+    """Of a sparse product's B (m16n8k64): the even or odd groups of four rows, in the lower half of each word.
+
+    A lane of thread t holds groups t, 4 + t ...; the product of halves wants two lanes to share the group 2 * (t // 2).
+    """
+    lane = b.op("special", "i32", attr="laneid")
+    source = b.or_(b.and_(lane, b.const(~1)), b.const(int(odd)))
+    shift = b.shl(b.and_(lane, b.const(1)), b.const(4))
+    return [b.lshr(b.op("shuffle", "i32", word, source), shift) for word in right]
+
+
+def nibbles_of_metadata(b: Builder, word: Value, odd: bool) -> Value:
+    """The metadata of those groups, as m16n8k32 of halves has it in its first two threads (``engine/fragments.py``): row g below,
+    row g + 8 above."""
+    lane = b.op("special", "i32", attr="laneid")
+    source = b.or_(b.and_(lane, b.const(0x1C)), b.shl(b.and_(lane, b.const(1)), b.const(1)))
+    packed = b.and_(b.lshr(word, b.const(4)) if odd else word, b.const(0x0F0F0F0F))
+    for shift, mask in ((4, 0x00FF00FF), (8, 0x0000FFFF)):
+        packed = b.and_(b.or_(packed, b.lshr(packed, b.const(shift))), b.const(mask))
+    low, high = (b.op("shuffle", "i32", packed, b.add(source, b.const(n))) for n in (0, 1))
+    return b.or_(low, b.shl(high, b.const(16)))

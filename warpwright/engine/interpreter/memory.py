@@ -139,6 +139,8 @@ class Space:
 
     def atomic(self, at: Words, operand: Words, compare: Words | None, how: Access, m: Mask) -> Words:
         """Lane after lane, lowest first."""
+        if how.bytes == 16:
+            return self.exchange(at, operand, compare, m)
         lanes, offsets = self.places(at, how.bytes, m)
         view = self.views[how.bytes]
         old = np.zeros(32, view.dtype)
@@ -152,6 +154,18 @@ class Space:
                     view[place] = other[0]
             else:
                 view[place] = combine(how, before, other)[0]
+        return old
+
+    def exchange(self, at: Words, operand: Words, compare: Words | None, m: Mask) -> Words:
+        """Exchange, or compare and swap, of 16 bytes: words [4, lane]."""
+        lanes, offsets = self.places(at, 16, m)
+        rows = self.views[4].reshape(-1, 4)
+        old = np.zeros((4, 32), np.uint32)
+        for lane, offset in zip(lanes, offsets, strict=True):
+            row = rows[int(offset) // 16]
+            old[:, lane] = row
+            if compare is None or np.array_equal(row, compare[:, lane]):
+                row[:] = operand[:, lane]
         return old
 
 

@@ -10,6 +10,8 @@ from warpwright.isa import mbarrier as mb
 from warpwright.isa.ops import Op
 
 SCALAR = Shape(SCALAR_KIND)
+WORDS = {"i64": 2, "f64": 2, "i128": 4}
+"""32-bit words of a type that has more than one."""
 
 
 def _floating(t: Text, name: str, type: str, old: str, operand: str) -> str:
@@ -45,9 +47,9 @@ def _floating(t: Text, name: str, type: str, old: str, operand: str) -> str:
 def atomic_function(name: str) -> tuple[str, dict[str, str]]:
     """``ww_atomic_<operation>_<type>``: old values replace the operands in ``%values``."""
     operation, kind = name.removeprefix("ww_atomic_").rsplit("_", 1)
-    wide = kind in ("i64", "f64")
-    type = "i64" if wide else "i32"
-    size = 8 if wide else 4
+    words = WORDS.get(kind, 1)
+    type = f"i{32 * words}"
+    size = 4 * words
     t = Text()
     t.emit("%low_p = getelementptr i32, ptr %values, i64 %n")
 
@@ -55,12 +57,12 @@ def atomic_function(name: str) -> tuple[str, dict[str, str]]:
         return t.op(f"load i32, ptr {t.field('%low_p', 128 * row)}")
 
     def read(position: int) -> str:
-        low = word(2 * position)
-        if not wide:
-            return low
-        upper = t.op(f"zext i32 {word(2 * position + 1)} to i64")
-        high = t.op(f"shl i64 {upper}, 32")
-        return t.op(f"or i64 {t.op(f'zext i32 {low} to i64')}, {high}")
+        value = word(words * position)
+        for n in range(1, words):
+            value = value if n > 1 else t.op(f"zext i32 {value} to {type}")
+            upper = t.op(f"zext i32 {word(words * position + n)} to {type}")
+            value = t.op(f"or {type} {value}, {t.op(f'shl {type} {upper}, {32 * n}')}")
+        return value
 
     operand = read(0)
     direct = {
@@ -74,7 +76,14 @@ def atomic_function(name: str) -> tuple[str, dict[str, str]]:
         "xor": "xor",
         "exch": "xchg",
     }
-    if operation == "cas":
+    if kind == "i128":
+        # Kernels with atomics run on one thread: no host needs an instruction for 16 bytes at once.
+        old = t.op(f"load i128, ptr %host, align {size}")
+        if operation == "cas":
+            equal = t.op(f"icmp eq i128 {old}, {read(1)}")
+            operand = t.op(f"select i1 {equal}, i128 {operand}, i128 {old}")
+        t.emit(f"store i128 {operand}, ptr %host, align {size}")
+    elif operation == "cas":
         pair = t.op(f"cmpxchg ptr %host, {type} {read(1)}, {type} {operand} seq_cst seq_cst, align {size}")
         old = t.op(f"extractvalue {{ {type}, i1 }} {pair}, 0")
     elif operation in direct:
@@ -91,12 +100,10 @@ def atomic_function(name: str) -> tuple[str, dict[str, str]]:
         t.emit("br i1 %won, label %swapped, label %try")
         t.label("swapped")
         old = "%seen"
-    if wide:
-        t.emit(f"store i32 {t.op(f'trunc i64 {old} to i32')}, ptr %low_p")
-        high = t.op(f"trunc i64 {t.op(f'lshr i64 {old}, 32')} to i32")
-        t.emit(f"store i32 {high}, ptr {t.field('%low_p', 128)}")
-    else:
-        t.emit(f"store i32 {old}, ptr %low_p")
+    for n in range(words):
+        part = t.op(f"lshr {type} {old}, {32 * n}") if n else old
+        part = part if words == 1 else t.op(f"trunc {type} {part} to i32")
+        t.emit(f"store i32 {part}, ptr {t.field('%low_p', 128 * n) if n else '%low_p'}")
     t.emit("br label %lane_done")
     body = "\n".join(t.lines)
     declared = dict(t.declared)

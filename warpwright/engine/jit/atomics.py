@@ -21,7 +21,7 @@ def atomic_name(access: Access) -> str:
     name = access.operation
     if name in ("fmin", "fmax") and access.type in ("f16x2", "bf16x2"):
         name = f"{name}_{access.type}"
-    kind = {4: "i32", 8: "i64"}[access.bytes] if access.type in ("i32", "i64") else access.type
+    kind = {4: "i32", 8: "i64", 16: "i128"}[access.bytes] if access.type[0] == "i" else access.type
     return name if "x2" in name else f"{name}_{kind}"
 
 
@@ -36,7 +36,7 @@ def emit_atomic(w: FunctionWriter, op: Op, args: list[Val]) -> Val:
     words = access.bytes // 4
     for position, value in enumerate(args[1:]):
         for n, word in enumerate(w.words_of(value, words)):
-            row = 128 * (position * 2 + n)
+            row = 128 * (position * words + n)
             w.emit(f"store {VEC32} {w.vector(word)}, ptr {vector_offset_pointer(w, '%lane_values', row)}, align 64")
     site = site_pointer(w, w.add_site()) if place.wide else "null"
     call_slow(w, f"ww_atomic_{atomic_name(access)}", place, site, w.exec.bits)

@@ -248,7 +248,7 @@ def infer(op: Op, args: list[Known], types: Sequence[str], setting: Setting, ass
     if name == "wgmma":
         return (VECTOR,) * (op.attr.n // 8 * op.attr.tile[5])
     if name == "atomic":
-        return VECTOR
+        return (VECTOR,) * 4 if op.type == "i32x4" else VECTOR
     plain: list[Shape] = [a for a in flat if isinstance(a, Shape)]
     if len(plain) != len(flat):
         return VECTOR

@@ -148,8 +148,10 @@ class Emitter(Builder):
             raise unsupported(f"register {o.name} is not declared")
         return found
 
-    def words(self, o: Register, count: int) -> list[Value]:
+    def words(self, o: Operand, count: int) -> list[Value]:
         """Consecutive 32-bit words of a register of 64 or 128 bits."""
+        if not isinstance(o, Register):
+            raise unsupported(f"a source of {32 * count} bits that is no register")
         number, _ = self.lookup(o)
         return [self.op("get_reg", "i32", attr=number + n) for n in range(count)]
 
@@ -229,6 +231,16 @@ class Emitter(Builder):
             self.op("set_reg64", "void", value, attr=number)
         else:
             self.op("set_reg", "void", self.zext(value, "i32"), attr=number)
+
+    def set_words(self, o: Operand, words: list[Value]) -> None:
+        """Write a register of 64 or 128 bits: consecutive ones of 32."""
+        if isinstance(o, Sink):
+            return
+        if not isinstance(o, Register):
+            raise unsupported(f"a destination of {32 * len(words)} bits that is no register")
+        number, _ = self.lookup(o)
+        for n, word in enumerate(words):
+            self.op("set_reg", "void", word, attr=number + n)
 
     def unpacked(self, o: Vector, value: Value) -> None:
         """Write the parts of a value to ``{a, b, …}``, lowest first."""

@@ -152,11 +152,7 @@ def ld(i: Instruction, b: Emitter) -> None:
         b.op("fence", "void", attr="gpu")
     for item, value in zip(items, values, strict=True):
         if type == "b128":
-            if not isinstance(item, Register):
-                raise unsupported("this destination of ld.b128")
-            number, _ = b.lookup(item)
-            for n, word in enumerate(split_words(b, value)):
-                b.op("set_reg", "void", word, attr=number + n)
+            b.set_words(item, split_words(b, value))
         else:
             b.result(item, value, is_signed(type))
 
@@ -206,7 +202,7 @@ def st(i: Instruction, b: Emitter) -> None:
     if "release" in i.modifiers:
         b.op("fence", "void", attr="gpu")
     if size == 16:
-        words = [w for item in items for w in (b.words(item, 4) if isinstance(item, Register) else [])]
+        words = [w for item in items for w in b.words(item, 4)]
     else:
         values = [b.source(item, f"b{BITS[type]}") for item in items]
         if size == 8:
@@ -277,7 +273,9 @@ def atom(i: Instruction, b: Emitter) -> None:
         old = half_add(b, space, at, name, type, values[0])
     else:
         old = word_atomic(b, space, at, name, type, values)
-    if d is not None:
+    if d is not None and type == "b128":
+        b.set_words(d, split_words(b, old))
+    elif d is not None:
         b.result(d, old)
 
 
@@ -320,14 +318,17 @@ def operation_of(name: str, type: str, space: str) -> tuple[str, str]:
 
 def word_atomic(b: Emitter, space: str, at: Value, name: str, type: str, values: list[Operand]) -> Value:
     bits = BITS[type]
-    if bits not in (32, 64):
+    if bits not in (32, 64, 128):
         raise unsupported(f"an atomic operation of {bits} bits")
     operation, kind = operation_of(name, type, space)
-    inputs = [b.source(o, f"b{bits}") for o in values]
+    if bits == 128:
+        inputs = [b.op("pack4", "i32x4", *b.words(o, 4)) for o in values]
+    else:
+        inputs = [b.source(o, f"b{bits}") for o in values]
     if name == "cas":
         inputs = [inputs[1], inputs[0]]
     how = Access(space, bits // 8, space != "shared", operation, kind)
-    return b.op("atomic", f"i{bits}", at, *inputs, attr=how)
+    return b.op("atomic", "i32x4" if bits == 128 else f"i{bits}", at, *inputs, attr=how)
 
 
 def half_add(b: Emitter, space: str, at: Value, name: str, type: str, value: Operand) -> Value:

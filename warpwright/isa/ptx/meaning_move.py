@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from warpwright.isa.eight_bit import half_of
 from warpwright.isa.nans import keep_nan
 from warpwright.isa.ops import SHARED_RANK_SHIFT, Value
 from warpwright.isa.ptx.meaning import (
@@ -57,9 +58,7 @@ def mov128(b: Emitter, i: Instruction) -> None:
     else:
         raise unsupported("this source of mov.b128")
     if isinstance(d, Register):
-        number, _ = b.lookup(d)
-        for n, word in enumerate(words):
-            b.op("set_reg", "void", word, attr=number + n)
+        b.set_words(d, words)
     elif isinstance(d, Vector) and len(d.items) == 2:
         for n, item in enumerate(d.items):
             b.result(item, b.op("pack64", "i64", words[2 * n], words[2 * n + 1]))
@@ -157,17 +156,7 @@ def to_fp8(b: Emitter, i: Instruction, x: Value, format: str) -> Value:
 
 def from_fp8(b: Emitter, i: Instruction, code: Value, format: str) -> Value:
     """An 8-bit float as f16, exactly."""
-    sign = b.shl(b.and_(code, b.const(0x80)), b.const(8))
-    size = b.and_(code, b.const(0x7F))
-    if format == "e5m2x2":
-        value = b.shl(size, b.const(8))
-        nan = b.icmp("ugt", size, b.const(0x7C))
-    else:
-        scaled = b.bitcast(b.trunc(b.shl(size, b.const(7)), "i16"), "f16")
-        value = b.zext(b.bitcast(b.op("fmul", "f16", scaled, b.const(0x5C00, "f16"), attr="rn"), "i16"), "i32")
-        nan = b.icmp("eq", size, b.const(0x7F))
-    bits = b.select(nan, b.const(0x7FFF), b.or_(value, sign))
-    x = b.bitcast(b.trunc(bits, "i16"), "f16")
+    x = b.bitcast(b.trunc(half_of(b, code, format.removesuffix("x2")), "i16"), "f16")
     return b.op("fmax", "f16", x, b.const(0, "f16"), attr="nan") if "relu" in i.modifiers else x
 
 

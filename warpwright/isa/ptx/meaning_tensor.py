@@ -3,7 +3,7 @@
 ``mma.sync`` is the common operation fragment for fragment.  The layout of wmma's fragments is the machine's own affair;
 here they are those of ``mma.sync``: m16n16k16 is two m16n8k16 side by side, m8n32k16 four of which the lower rows
 are empty, m32n8k16 two one above the other.  Registers that a fragment has beyond that hold zero.
-8-bit floats' ``mma`` is refused: sm_90 has no unit for it, its machine code converts.
+8-bit floats' ``mma`` is sm_90's, whose machine code converts; sm_89's unit, of which nothing was measured, is refused.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from warpwright.isa.ptx.meaning import Emitter, meaning, only, types_of, unsuppo
 from warpwright.isa.ptx.meaning_memory import locate, offset_by, read, space_of, split_words
 from warpwright.isa.ptx.meaning_warp import gather
 from warpwright.isa.ptx.syntax import BITS, Immediate, Instruction, Negated, Operand, Vector
+from warpwright.isa.quads import by_multiply_adds, half_addend
 
 LAYOUTS = ("row", "col")
 NARROW = ("s4", "u4", "b1")
 ELEMENTS = ("f16", "bf16", "tf32", "s8", "u8")
+EIGHT_BIT = ("e4m3", "e5m2")
 SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)$")
 SPACES = ("global", "shared", "shared::cta", "shared::cluster")
 
@@ -86,27 +88,35 @@ def mma(i: Instruction, b: Emitter) -> None:
         saturates = "satfinite" in i.modifiers
         write(b, d, tensor.integers(b, b.arch, shape, (first, second), (left, right, total), saturates, chosen))
         return
-    if first != second or first not in ELEMENTS:
-        raise unsupported(f"operands of types {', '.join(types)}")
-    if shape == "m8n8k4":
-        write(b, d, quad_product(b, i, types, (left, right, total)))
+    if shape == "m8n8k4" and first == second == "f16":
+        write(b, d, quad_product(b, i, (to, addend), (left, right, total)))
         return
     if to != addend:
+        raise unsupported(f"operands of types {', '.join(types)}")
+    if first in EIGHT_BIT and second in EIGHT_BIT:
+        if b.arch < 90:
+            raise unsupported(f"a product of 8-bit floats on sm_{b.arch}")
+        write(b, d, tensor.eight_bit_floats(b, b.arch, shape, (first, second), to, (left, right, total), chosen))
+        return
+    if first != second or first not in ELEMENTS:
         raise unsupported(f"operands of types {', '.join(types)}")
     write(b, d, tensor.product(b, b.arch, (shape, first, to), left, right, total, chosen))
 
 
-def quad_product(b: Emitter, i: Instruction, types: list[str], words: tuple[list[Value], ...]) -> list[Value]:
-    """Volta's m8n8k4, by its machine's steps."""
-    to, element, _, addend = types
-    if to != addend:
-        raise unsupported(f"operands of types {', '.join(types)}")
+def quad_product(
+    b: Emitter, i: Instruction, types: tuple[str, str], words: tuple[list[Value], list[Value], list[Value]]
+) -> list[Value]:
+    """m8n8k4, by Volta's steps or as later chips' code has it; ``types`` of D and C."""
     left, right, total = words
     layouts = [m for m in i.modifiers if m in LAYOUTS]
+    if b.arch >= 80:
+        return by_multiply_adds(b, (layouts[0], layouts[1]), types, left, right, total)
+    if types == ("f32", "f16"):
+        total = [b.bitcast(half_addend(b, total[n & 4 and 2 :][:2], n), "i32") for n in range(8)]
     found = []
     for n in range(len(total) // 2):
         part = f"m8n8k4.{layouts[0]}.{layouts[1]}.{n}"
-        found += tensor.product(b, b.arch, (part, element, to), left, right, total[2 * n : 2 * n + 2], [])
+        found += tensor.product(b, b.arch, (part, "f16", types[0]), left, right, total[2 * n : 2 * n + 2], [])
     return found
 
 

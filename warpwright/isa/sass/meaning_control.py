@@ -354,3 +354,11 @@ def ELECT(i: Instruction, b: Emitter) -> None:
             set_predicate(b, o, b.icmp("eq", lane, first))
         elif o.kind in REGISTERS:
             set32(b, o, first)
+
+
+@meaning("USETMAXREG")
+def USETMAXREG(i: Instruction, b: Emitter) -> None:
+    """Give registers back to the block's pool, or ask for more: a thread has all that its code names, so asking succeeds."""
+    only(i, "DEALLOC", "TRY_ALLOC", "CTAPOOL")
+    if is_predicate(i.operands[0]):
+        set_predicate(b, i.operands[0], b.const(1, "i1"))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
+from warpwright.isa.eight_bit import half_pair_of
 from warpwright.isa.nans import keep_nan
 from warpwright.isa.ops import Value
 from warpwright.isa.program import Instruction, Operand
@@ -212,18 +213,6 @@ def to_eight_bits(b: Emitter, x: Value, format: EightBit) -> Value:
     return b.select(not_a_number, b.const(0x7F), b.or_(code, sign))
 
 
-def from_eight_bits(b: Emitter, code: Value, name: str) -> Value:
-    """The f16 bits of an 8-bit float: exact."""
-    if name == "E5M2":
-        half = b.bitcast(b.trunc(b.shl(code, b.const(8)), "i16"), "f16")
-        return b.zext(b.bitcast(b.op("canonical_nan", "f16", half), "i16"), "i32")
-    magnitude = b.and_(code, b.const(0x7F))
-    small = b.bitcast(b.trunc(b.shl(magnitude, b.const(7)), "i16"), "f16")  # exponent too small by 15 - 7
-    half = b.op("fmul", "f16", small, b.const(0x5C00, "f16"), attr="rn")
-    bits = b.or_(b.zext(b.bitcast(half, "i16"), "i32"), b.shl(b.and_(code, b.const(0x80)), b.const(8)))
-    return b.select(b.icmp("eq", magnitude, b.const(0x7F)), b.const(0x7FFF), bits)
-
-
 def no_less_than_zero(b: Emitter, half: Value) -> Value:
     """The f16 bits of a number, 0 for negative ones; NaN stays."""
     negative = b.icmp("ult", b.sub(half, b.const(0x8000)), b.const(0x7C01))
@@ -238,10 +227,12 @@ def eight_bit_pair(i: Instruction, b: Emitter) -> None:
     if "UNPACK_B" in i.modifiers:
         word = raw32(b, sources[0])
         word = b.lshr(word, b.const(16)) if sources[0].suffix.startswith(".H1") else word
-        low, high = (from_eight_bits(b, b.and_(b.lshr(word, b.const(at)), b.const(0xFF)), name) for at in (0, 8))
+        pair = half_pair_of(b, word, name.lower())
         if "RELU" in i.modifiers:
-            low, high = (no_less_than_zero(b, half) for half in (low, high))
-        set32(b, d, b.or_(low, b.shl(high, b.const(16))))
+            halves = (b.and_(b.lshr(pair, b.const(at)), b.const(0xFFFF)) for at in (0, 16))
+            low, high = (no_less_than_zero(b, half) for half in halves)
+            pair = b.or_(low, b.shl(high, b.const(16)))
+        set32(b, d, pair)
         return
     *values, merged = sources
     if "SATFINITE" not in i.modifiers or merged.suffix:

@@ -177,7 +177,9 @@ ATOMIC_TYPES = {
     "F16x2": ("f16x2", True),
     "BF16x2": ("bf16x2", True),
     "BF16_V2": ("bf16x2", True),
+    "128": ("i128", False),
 }
+ATOMIC_BYTES = {"i64": 8, "f64": 8, "i128": 16}
 
 
 VECTOR_ATOMICS = {
@@ -212,8 +214,8 @@ def atomic(i: Instruction) -> tuple[str, str, int]:
     name = next((m for m in i.modifiers if m in OPERATIONS), "")
     printed = next((m for m in i.modifiers if m in ATOMIC_TYPES), "U32")
     type, signed = ATOMIC_TYPES[printed]
-    size = 8 if type in ("i64", "f64") else 4
-    floating = type not in ("i32", "i64")
+    size = ATOMIC_BYTES.get(type, 4)
+    floating = type not in ("i32", "i64", "i128")
     if name == "ADD":
         flushes = "FTZ" in i.modifiers and SPACES[i.opcode] != "shared"
         operation = {
@@ -232,7 +234,7 @@ def atomic(i: Instruction) -> tuple[str, str, int]:
 
 
 def atomic_value(b: Emitter, o: Operand, size: int) -> Value:
-    return raw32(b, o) if size == 4 else src64(b, o)
+    return raw32(b, o) if size == 4 else src64(b, o) if size == 8 else words(b, o, size)
 
 
 @meaning("ATOM", "ATOMG", "ATOMS", "RED", "REDG")
@@ -259,7 +261,7 @@ def ATOM(i: Instruction, b: Emitter) -> None:
         raise unsupported(f"{i.opcode} with a predicate operand")
     sources = [o for o in sources if not is_predicate(o)]
     at = address(b, memory, space != "shared")
-    result_type = "i32" if size == 4 else "i64"
+    result_type = {4: "i32", 8: "i64", 16: "i32x4"}[size]
     if operation == "popc":  # each lane adds one
         old = b.op("atomic", "i32", at, b.const(1), attr=access(i, space, 4, "add"))
         if d is not None and not is_zero(d):

@@ -106,15 +106,17 @@ def R2UR(i: Instruction, b: Emitter) -> None:
     """The lowest lane's value; the predicate tells each lane whether its own value is another.
 
     The predicate's meaning follows from its use: the compiler guards a BRA.DIV with its complement, so that threads
-    whose masks differ take the slow path of a reduction by the warp.
+    whose masks differ take the slow path of a reduction by the warp.  With OR it stays true where it was: a loop over
+    the warp's distinct 64-bit values asks so for the second word.
     """
-    only(i)
+    only(i, "OR")
     d, x = (o for o in i.operands if o.kind in REGISTERS)
     value = src32(b, x)
     first = b.op("first_lane", "i32", value)
     for o in i.operands:
         if is_predicate(o):
-            set_predicate(b, o, b.icmp("ne", value, first))
+            differs = b.icmp("ne", value, first)
+            set_predicate(b, o, b.or_(predicate(b, o), differs) if "OR" in i.modifiers else differs)
     set32(b, d, first)
 
 
@@ -144,6 +146,7 @@ def _byte(names: Iterable[str]) -> int:
 
 @meaning("R2P", "UR2UP")
 def R2P(i: Instruction, b: Emitter) -> None:
+    """A register's low bits, or those of the byte named, to the (masked) predicates 0 to 6."""
     only(i)
     x = i.operands[1]
     chosen = i.operands[2].value if len(i.operands) > 2 else 0x7F

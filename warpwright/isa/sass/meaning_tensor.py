@@ -3,7 +3,7 @@
 ``HMMA.16816`` and its kin are PTX's ``mma.sync`` of the same shape, fragment for fragment.  Volta's ``HMMA.884``
 computes one part of PTX's ``mma.m8n8k4`` at a time, by eight lanes each (lanes 4q..4q+3 and 16+4q..): with an f32
 accumulator STEP s gives the PTX results 2s and 2s+1 of every lane (rows + 2 (s & 1), columns + 4 (s >> 1)), with an f16
-accumulator STEP s gives the four columns from 4s.  The operands' ``.ROW`` and ``.COL`` are PTX's layouts.
+accumulator STEP s gives the four columns from 4s.  An f16 addend of an f32 result is fetched first: its rows are by lane.  The operands' ``.ROW`` and ``.COL`` are PTX's layouts.
 The shape in the operation's attribute names all of it: ``m8n8k4.row.col.2``.
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 from warpwright.isa import tensor
 from warpwright.isa.ops import Value
 from warpwright.isa.program import RZ, Instruction, Operand
+from warpwright.isa.quads import half_addend
 from warpwright.isa.sass.meaning import Emitter, is_predicate, meaning, only, raw32, set32, unsupported
 from warpwright.isa.tensor import fragment_registers
 
@@ -56,16 +57,26 @@ def HMMA(i: Instruction, b: Emitter) -> None:
     accumulator = kinds[0].lower()
     element = "bf16" if "BF16" in i.modifiers else "tf32" if "TF32" in i.modifiers else "f16"
     if "884" in i.modifiers:
-        if len(kinds) > 1 and kinds[0] != kinds[1]:
-            raise unsupported("HMMA.884 with accumulators of two formats")
         layouts = [next((s.lower() for s in ("ROW", "COL") if f".{s}" in o.suffix), "row") for o in i.operands[1:3]]
         step = next(m[4:] for m in i.modifiers if m in STEPS)
-        emit(b, i, f"m8n8k4.{layouts[0]}.{layouts[1]}.{step}", (element, element), accumulator, 2)
+        part = f"m8n8k4.{layouts[0]}.{layouts[1]}.{step}"
+        if kinds == ["F32", "F16"]:
+            mixed(b, i, part, int(step))
+        else:
+            emit(b, i, part, (element, element), accumulator, 2)
         return
     shape = next((SHAPES[m] for m in i.modifiers if m in SHAPES), None)
     if shape is None:
         raise unsupported("this HMMA shape")
     emit(b, i, shape, (element, element), accumulator, 2 if accumulator == "f16" else 4)
+
+
+def mixed(b: Emitter, i: Instruction, shape: str, step: int) -> None:
+    """HMMA.884.F32.F16: an f32 result of an f16 addend, whose registers hold the half of the columns that the step is of."""
+    d, x, y, z = [o for o in i.operands if not is_predicate(o)][:4]
+    words = registers(b, z, 2)
+    addend = [b.bitcast(half_addend(b, words, 2 * step + n), "i32") for n in range(2)]
+    write(b, d, tensor.product(b, b.arch, (shape, "f16", "f32"), registers(b, x, 2), registers(b, y, 2), addend, []))
 
 
 NIBBLE_SHAPES = {"8832": "m8n8k32", "16832": "m16n8k32", "16864": "m16n8k64", "168128": "m16n8k128"}

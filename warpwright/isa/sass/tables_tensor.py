@@ -32,6 +32,13 @@ IMMA_B = Choice(at(78, 1, 84, 1), ("U8", "S8", "U4", "S4"))
 IMMA_SAT = flag(82, "SAT")
 BMMA_SHAPE = Choice(at(75, 2), ("88128", "168128", "168256"))
 BMMA_MODE = Choice(at(78, 1), ("XOR.POPC", "AND.POPC"))
+QMMA_OPERANDS = (
+    D,
+    Reg(24, negate=72, reuse=122, suffix=Choice(at(73, 1), ("ROW",))),
+    Reg(32, negate=63, reuse=123, suffix=Choice(at(74, 1), (None, "COL"))),
+    C,
+)
+QMMA_KINDS = (flag(77, "F32", "F16"), Choice(at(78, 1), ("E4M3", "E5M2")), Choice(at(79, 1), ("E4M3", "E5M2")))
 MATRICES = Choice(at(72, 2), ("", "2", "4"))
 DENSE, SPARSE_BIT = (at(73, 1), 0), (at(73, 1), 1)
 
@@ -69,6 +76,8 @@ ROWS = (
     Row("DMMA", 0x23f, (), (Choice(at(76, 2), ("8x8x4", "16x8x4", "16x8x8", "16x8x16")), Choice(at(78, 2), ("", "RM", "RP", "RZ"))),
         (D, Reg(24, negate=72, absolute=73, reuse=122), Reg(32, negate=63, absolute=62, reuse=123), C_DOUBLE, LATE),
         first=90),
+    Row("QMMA", 0x27a, (), (Choice(at(75, 2), ("16816", "16832", "16864")), *QMMA_KINDS), (*QMMA_OPERANDS, LATE), ((at(80, 1), 0),), first=89, last=89),
+    Row("QMMA", 0x27a, (), (SPARSE, Choice(at(75, 2), ("16816", "16832", "16864")), *QMMA_KINDS), (*QMMA_OPERANDS, LATE, *METADATA), ((at(80, 1), 1),), first=89, last=89),
     Row("LDSM", 0x83b, (), (Fixed("16"), Choice(at(78, 2), ("M88", "MT88", "M816", "M832")), MATRICES),
         (D, shared_address(None, False)), (NO_UR,), first=75),
     Row("LDSM", 0x83b, (), (Fixed("16"), Choice(at(78, 2), ("M88", "MT88", "M816", "M832")), MATRICES),

@@ -111,6 +111,8 @@ ROWS = (
     Row("UBREV", 0x200 | 0x0be, (), (), (D, source(32, "")), (HANDLES,), first=75, uniform=True),
     Row("UP2UR", 0x883, (), (Choice(at(76, 2), ("", "B1", "B2", "B3")),), (D, Word("UPR"), A, Imm(at(32, 32))), (HANDLES,), first=75, uniform=True),
     Row("UR2UP", 0x884, (), (), (Word("UPR"), Reg(24, uniform=True, suffix=Choice(at(76, 2), ("", "B1", "B2", "B3")))), (HANDLES, (at(32, 32), 255)), first=75, uniform=True),
+    *(Row("USETMAXREG", code, (), (Fixed(name), Fixed("CTAPOOL")), (*success, count), (HANDLES, (at(72, 3), 4 + kind)), first=90, uniform=True)
+      for code, count in ((0x3c8, source(32)), (0x9c8, Imm(at(32, 10)))) for kind, name, success in ((1, "DEALLOC", ()), (2, "TRY_ALLOC", (P81,)))),
     Row("UPLOP3", 0x89c, (), (Fixed("LUT"),), (P81, P84, P_IN, P_IN_2, Pred(68, 71, uniform=True), Imm(at(64, 3, 72, 5)), Imm(at(16, 8))),
         first=75, uniform=True),
 )
