@@ -1,10 +1,11 @@
-"""CUDA's math functions (f32, f64, f16) on 100,000 values each: this engine and a real card, bit for bit.
+"""The CUDA Math API's functions on 100,000 values each: this engine and a real card, bit for bit.
 
     python -m bench.libdevice prepare --to build/libdevice       # the cubin
     python -m bench.libdevice record --from build/libdevice      # on the machine with the card: digests
     python -m bench.libdevice check                              # digests of now against the card's
 
-The names are those of the CUDA Math API.  Functions are compiled by NVRTC 12.9, so their code is libdevice's.
+The names are those of the CUDA Math API (``bench/math_functions.py``).  Functions are compiled by NVRTC 12.9, so their code is
+libdevice's.
 """
 
 from __future__ import annotations
@@ -13,59 +14,59 @@ import argparse
 import json
 import sys
 import zlib
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 
 from bench.device import open_device
+from bench.math_functions import BITS, FORMATS, SHORT, Function, functions
 
 COUNT = 100_000
 BLOCK = 256
 DATA = Path(__file__).parent / "data" / "h200" / "libdevice.json"
-
-# fmt: off
-UNARY = (
-    "acos acosh asin asinh atan atanh cbrt ceil cos cosh cospi cyl_bessel_i0 cyl_bessel_i1 erf erfc erfcinv erfcx erfinv exp exp10 exp2 expm1 fabs "
-    "floor j0 j1 lgamma log log10 log1p log2 logb nearbyint normcdf normcdfinv rcbrt rint round rsqrt sin sinh sinpi sqrt tan tanh tgamma trunc y0 y1"
-)
-BINARY = "atan2 copysign fdim fmax fmin fmod hypot nextafter pow remainder rhypot"
-TERNARY = "fma norm3d rnorm3d"
-HALF = "hceil hcos hexp hexp10 hexp2 hfloor hlog hlog10 hlog2 hrcp hrint hrsqrt hsin hsqrt htanh htrunc"
-FAST = "__cosf __expf __exp10f __log10f __log2f __logf __sinf __tanf __saturatef __frsqrt_rn __fsqrt_rn __frcp_rn"
-# fmt: on
+SECTIONS = {"f": "fp32", "d": "fp64", "h": "fp16", "H": "fp16 pairs", "b": "bf16", "B": "bf16 pairs"}
 
 
-def functions() -> list[tuple[str, str, int]]:
-    """(name, type, operands) of every function."""
-    found = []
-    for arity, names in ((1, UNARY), (2, BINARY), (3, TERNARY)):
-        for name in names.split():
-            found += [(f"{name}f", "float", arity), (name, "double", arity)]
-    found += [(name, "float", 1) for name in FAST.split()]
-    found += [("__fdividef", "float", 2), ("__powf", "float", 2)]
-    return found + [(name, "__half", 1) for name in HALF.split()]
+def section(f: Function) -> str:
+    """Which part of the table a function counts in: by its type with an exponent of the fewest bits, else integers."""
+    letters = f.results + f.operands
+    return next((name for letter, name in reversed(SECTIONS.items()) if letter in letters), "integers")
 
 
 def source() -> str:
-    """A kernel for each function."""
-    lines = ["#include <cuda_fp16.h>"]
-    for name, type, arity in functions():
-        parameters = ", ".join(f"const {type} *{v}" for v in "abc"[:arity])
-        values = ", ".join(f"{v}[i]" for v in "abc"[:arity])
+    """A kernel for each function: results one behind the other, each ``n`` long."""
+    lines = ["#include <cuda_fp16.h>", "#include <cuda_bf16.h>"]
+    for f in functions():
+        outs = ", ".join(f"{SHORT[t]} *o{n}" for n, t in enumerate(f.results))
+        parameters = ", ".join(f"const {SHORT[t]} *p{v}" for t, v in zip(f.operands, "abcd", strict=False))
+        loads = " ".join(f"{SHORT[t]} {v} = p{v}[i];" for t, v in zip(f.operands, "abcd", strict=False))
+        single = len(f.results) == 1
+        names = ["r"] if single else [f"r{n}" for n in range(len(f.results))]
+        declared = " ".join(f"{SHORT[t]} {name};" for t, name in zip(f.results, names, strict=True))
+        stores = " ".join(f"o{n}[i] = {name};" for n, name in enumerate(names))
         lines.append(
-            f'extern "C" __global__ void k_{name}({type} *out, {parameters}, int n) '
-            f"{{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) out[i] = {name}({values}); }}"
+            f'extern "C" __global__ void k_{f.name}({outs}, {parameters}, int n) '
+            f"{{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) {{ {loads} {declared} {f.text} {stores} }} }}"
         )
     return "\n".join(lines)
 
 
-BITS = {"float": np.uint32, "double": np.uint64, "__half": np.uint16}
-FORMATS = {"float": (8, 23), "double": (11, 52), "__half": (5, 10)}
+def dtype(letter: str) -> type[np.unsignedinteger]:
+    return {16: np.uint16, 32: np.uint32, 64: np.uint64}[BITS[letter]]
 
 
-def values(name: str, type: str, position: int) -> np.ndarray:
+def values(name: str, letter: str, position: int) -> np.ndarray:
+    """Operands of a type: of pairs, both halves are made by themselves."""
+    if letter in "HB":
+        low, high = (floats(name, letter, 2 * position + n).astype(np.uint32) for n in (0, 1))
+        return low | high << np.uint32(16)
+    return floats(name, letter, position) if letter in FORMATS else integers(name, letter, position)
+
+
+def floats(name: str, letter: str, position: int) -> np.ndarray:
     """Any bits, moderate exponents, and specials, a third of each (specials: fewer)."""
-    exponent, fraction = FORMATS[type]
+    exponent, fraction = FORMATS[letter]
     width, bias = 1 + exponent + fraction, (1 << exponent - 1) - 1
     rng = np.random.default_rng([zlib.crc32(name.encode()), position])
     bits = rng.integers(0, 1 << 64, COUNT, dtype=np.uint64, endpoint=False) & np.uint64((1 << width) - 1)
@@ -85,7 +86,19 @@ def values(name: str, type: str, position: int) -> np.ndarray:
     ]
     special += [s | 1 << width - 1 for s in special]
     mixed[:512] = np.array(special, np.uint64)[rng.integers(0, len(special), 512)]
-    return mixed.astype(BITS[type])
+    return mixed.astype({16: np.uint16, 32: np.uint32, 64: np.uint64}[width])
+
+
+def integers(name: str, letter: str, position: int) -> np.ndarray:
+    """Any bits, small numbers of both signs, and the edges."""
+    width = BITS[letter]
+    rng = np.random.default_rng([zlib.crc32(name.encode()), position])
+    bits = rng.integers(0, 1 << 64, COUNT, dtype=np.uint64, endpoint=False) >> np.uint64(64 - width)
+    small = bits.astype(dtype(letter)).view(f"i{width // 8}") >> rng.integers(0, width, COUNT).astype(f"i{width // 8}")
+    mixed = np.where(np.arange(COUNT) % 3 == 0, bits, small.astype(np.uint64) & np.uint64((1 << width) - 1))
+    edges = [0, 1, 2, (1 << width) - 1, (1 << width) - 2, 1 << width - 1, (1 << width - 1) - 1]
+    mixed[:512] = np.array(edges, np.uint64)[rng.integers(0, len(edges), 512)]
+    return mixed.astype(dtype(letter))
 
 
 def run(device: str, cubin: bytes, only: str = "") -> dict[str, int]:
@@ -96,22 +109,23 @@ def run(device: str, cubin: bytes, only: str = "") -> dict[str, int]:
 
         opened.gpu = warpwright.GPU("h200", timing="off")  # type: ignore[union-attr]
     module, found = opened.load(cubin), {}
-    for name, type, arity in functions():
-        if only and only not in name:
+    for f in functions():
+        if only and only not in f.name:
             continue
-        inputs = [opened.upload(values(name, type, n)) for n in range(arity)]
-        out = opened.alloc(COUNT * np.dtype(BITS[type]).itemsize)
+        inputs = [opened.upload(values(f.name, t, n)) for n, t in enumerate(f.operands)]
+        outs = [opened.alloc(COUNT * BITS[t] // 8) for t in f.results]
         try:
-            launch = getattr(module, "enqueue", None) or module.module[f"k_{name}"][-(-COUNT // BLOCK), BLOCK]  # type: ignore[union-attr]
+            launch = getattr(module, "enqueue", None) or module.module[f"k_{f.name}"][-(-COUNT // BLOCK), BLOCK]  # type: ignore[union-attr]
             if device == "card":
-                launch(f"k_{name}", -(-COUNT // BLOCK), BLOCK, [out, *inputs, np.int32(COUNT)])
+                launch(f"k_{f.name}", -(-COUNT // BLOCK), BLOCK, [*outs, *inputs, np.int32(COUNT)])
             else:
-                launch(*(b.array for b in (out, *inputs)), np.int32(COUNT))
-            found[name] = zlib.crc32(out.read(BITS[type], COUNT).tobytes())
+                launch(*(b.array for b in (*outs, *inputs)), np.int32(COUNT))
+            data = b"".join(out.read(dtype(t), COUNT).tobytes() for out, t in zip(outs, f.results, strict=True))
+            found[f.name] = zlib.crc32(data)
         except (RuntimeError, NotImplementedError, ValueError) as error:
-            found[name] = -1
-            print(f"{name}: {' '.join(str(error).split())[:200]}", file=sys.stderr)
-        for buffer in (out, *inputs):
+            found[f.name] = -1
+            print(f"{f.name}: {' '.join(str(error).split())[:200]}", file=sys.stderr)
+        for buffer in (*outs, *inputs):
             buffer.free()
     return found
 
@@ -120,6 +134,17 @@ def compiled() -> bytes:
     from warpwright.toolchain import compile_source
 
     return compile_source(source(), "90", name="libdevice.cu").cubin
+
+
+def table(mine: dict[str, int], card: dict[str, int]) -> str:
+    """Functions and those with the card's bits, by type."""
+    total, same = Counter[str](), Counter[str]()
+    for f in functions():
+        if f.name in mine:
+            total[section(f)] += 1
+            same[section(f)] += mine[f.name] == card.get(f.name)
+    lines = ["| type | functions | the card's bits |", "|---|---|---|"]
+    return "\n".join([*lines, *(f"| {name} | {n} | {same[name]} |" for name, n in total.items())])
 
 
 def main() -> None:
@@ -137,7 +162,8 @@ def main() -> None:
         arguments.out.write_text(json.dumps(run("card", path.read_bytes()), indent=0) + "\n")
     else:
         card, mine = json.loads(DATA.read_text()), run("model", compiled(), arguments.only)
-        wrong = [name for name, digest in mine.items() if digest != card[name]]
+        wrong = [name for name, digest in mine.items() if digest != card.get(name)]
+        print(table(mine, card))
         print(f"{len(mine) - len(wrong)} of {len(mine)} functions have the card's bits on {COUNT:,} values each")
         print(*wrong)
         sys.exit(bool(wrong))

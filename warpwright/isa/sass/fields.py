@@ -269,7 +269,7 @@ class Slot:
     """Packed halves: the place holds a swizzle (60–61 or 81–82)."""
     swizzle: bool = True
     conjugate: bool = False
-    """Bit 86 negates the upper half of this source (``.H0_NH1``, sm_90)."""
+    """Bit 86 negates the upper half of this source (``.H0_NH1``, from sm_86 on)."""
     low_register: bool = False
     """A C source that stands at bit 32 in form 1 (instructions without B)."""
     suffix: Choice | None = None

@@ -138,7 +138,7 @@ ROWS = (
     Row("BMSK", 0x01b, B_FORMS, (flag(75, "W"),), (D, reg_a(), Slot("B"))),
     Row("PLOP3", 0x01f, (1, 5, 6), (Fixed("LUT"),),
         (P81, P84, Reg(24, reuse=122, suffix=".SIGN"), Slot("B", suffix=SIGN), Reg(64, reuse=124, suffix=".SIGN"), Imm(at(72, 8)), Imm(at(16, 8)))),
-    Row("I2I", 0x038, B_FORMS, (Choice(at(76, 2), ("U8", "S8", "U16", "S16")), Fixed("S32.SAT")), (D, Slot("B")), first=80),
+    Row("I2I", 0x038, B_FORMS, (Choice(at(76, 2), ("U8", "S8", "U16", "S16")), Fixed("S32.SAT")), (D, Slot("B")), first=75),
     Row("PLOP3", 0x81c, (), (Fixed("LUT"),),
         (P81, P84, P_IN, P_IN_2, Pred(68, 71), Imm(at(64, 3, 72, 5)), Imm(at(16, 8))), ((at(67, 1), 0),)),
     Row("PLOP3", 0x81c, (), (Fixed("LUT"),),

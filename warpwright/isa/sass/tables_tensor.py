@@ -27,8 +27,12 @@ HMMA_SPARSE_SHAPE = Choice(at(75, 1, 78, 1), ("1688", "16816", None, "16832"))
 SPARSE = Fixed("SP")
 METADATA = (Reg(40, reuse=50), Imm(at(48, 2)))
 IMMA_SHAPE = Choice(at(75, 1, 85, 2), ("8816", None, "8832", None, "16816", "16832", "16864"))
+IMMA_SPARSE_SHAPE = Choice(at(75, 1, 85, 2), ("8816", None, "8832", None, "16816", "16832", "16864", "168128"))
 IMMA_A = Choice(at(76, 1, 83, 1), ("U8", "S8", "U4", "S4"))
 IMMA_B = Choice(at(78, 1, 84, 1), ("U8", "S8", "U4", "S4"))
+IMMA_A_90 = Choice(at(76, 1, 83, 1), ("U8", "S8"))
+IMMA_B_90 = Choice(at(78, 1, 84, 1), ("U8", "S8"))
+"""sm_90's code makes products of nibbles from those of bytes."""
 IMMA_SAT = flag(82, "SAT")
 BMMA_SHAPE = Choice(at(75, 2), ("88128", "168128", "168256"))
 BMMA_MODE = Choice(at(78, 1), ("XOR.POPC", "AND.POPC"))
@@ -64,9 +68,9 @@ ROWS = (
     Row("IMMA", 0x237, (), (Choice(at(75, 1, 85, 1), ("8816", None, "8832")), IMMA_A, IMMA_B, IMMA_SAT),
         (D, A_ROW, B_COL, C), first=72, last=75),
     Row("IMMA", 0x237, (), (IMMA_SHAPE, IMMA_A, IMMA_B, IMMA_SAT), (D, A_ROW, B_COL, C), ((at(72, 1), 0),), first=80, last=89),
-    Row("IMMA", 0x237, (), (IMMA_SHAPE, IMMA_A, IMMA_B, IMMA_SAT), (D, A_ROW, B_COL, C, LATE), ((at(72, 1), 0),), first=90),
-    Row("IMMA", 0x237, (), (SPARSE, IMMA_SHAPE, IMMA_A, IMMA_B, IMMA_SAT), (D, A_ROW, B_COL, C, *METADATA), ((at(72, 1), 1),), first=80, last=89),
-    Row("IMMA", 0x237, (), (SPARSE, IMMA_SHAPE, IMMA_A, IMMA_B, IMMA_SAT), (D, A_ROW, B_COL, C, LATE, *METADATA), ((at(72, 1), 1),), first=90),
+    Row("IMMA", 0x237, (), (IMMA_SHAPE, IMMA_A_90, IMMA_B_90, IMMA_SAT), (D, A_ROW, B_COL, C, LATE), ((at(72, 1), 0),), first=90),
+    Row("IMMA", 0x237, (), (SPARSE, IMMA_SPARSE_SHAPE, IMMA_A, IMMA_B, IMMA_SAT), (D, A_ROW, B_COL, C, *METADATA), ((at(72, 1), 1),), first=80, last=89),
+    Row("IMMA", 0x237, (), (SPARSE, IMMA_SHAPE, IMMA_A_90, IMMA_B_90, IMMA_SAT), (D, A_ROW, B_COL, C, LATE, *METADATA), ((at(72, 1), 1),), first=90),
     Row("BMMA", 0x23d, (), (Fixed("88128"), Fixed("XOR.POPC")), (D, A_ROW, B_COL, C), first=75, last=75),
     Row("BMMA", 0x23d, (), (BMMA_SHAPE, BMMA_MODE), (D, A_ROW, B_COL, C), ((at(80, 1), 1), (at(77, 1), 0)), first=80, last=89),
     Row("BMMA", 0x23d, (), (BMMA_SHAPE, BMMA_MODE), (D, A_ROW, B_COL, C, LATE), ((at(80, 1), 1), (at(77, 1), 0)), first=90),
