@@ -15,6 +15,7 @@ import json
 import sys
 import zlib
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -34,10 +35,10 @@ def section(f: Function) -> str:
     return next((name for letter, name in reversed(SECTIONS.items()) if letter in letters), "integers")
 
 
-def source() -> str:
+def source(chosen: Sequence[Function]) -> str:
     """A kernel for each function: results one behind the other, each ``n`` long."""
     lines = ["#include <cuda_fp16.h>", "#include <cuda_bf16.h>"]
-    for f in functions():
+    for f in chosen:
         outs = ", ".join(f"{SHORT[t]} *o{n}" for n, t in enumerate(f.results))
         parameters = ", ".join(f"const {SHORT[t]} *p{v}" for t, v in zip(f.operands, "abcd", strict=False))
         loads = " ".join(f"{SHORT[t]} {v} = p{v}[i];" for t, v in zip(f.operands, "abcd", strict=False))
@@ -101,7 +102,7 @@ def integers(name: str, letter: str, position: int) -> np.ndarray:
     return mixed.astype(dtype(letter))
 
 
-def run(device: str, cubin: bytes, only: str = "") -> dict[str, int]:
+def run(device: str, cubin: bytes, chosen: Sequence[Function]) -> dict[str, int]:
     """The CRC-32 of each function's results; -1 where it does not run."""
     opened = open_device(device)
     if device == "model":
@@ -109,9 +110,7 @@ def run(device: str, cubin: bytes, only: str = "") -> dict[str, int]:
 
         opened.gpu = warpwright.GPU("h200", timing="off")  # type: ignore[union-attr]
     module, found = opened.load(cubin), {}
-    for f in functions():
-        if only and only not in f.name:
-            continue
+    for f in chosen:
         inputs = [opened.upload(values(f.name, t, n)) for n, t in enumerate(f.operands)]
         outs = [opened.alloc(COUNT * BITS[t] // 8) for t in f.results]
         try:
@@ -130,10 +129,10 @@ def run(device: str, cubin: bytes, only: str = "") -> dict[str, int]:
     return found
 
 
-def compiled() -> bytes:
+def compiled(chosen: Sequence[Function]) -> bytes:
     from warpwright.toolchain import compile_source
 
-    return compile_source(source(), "90", name="libdevice.cu").cubin
+    return compile_source(source(chosen), "90", name="libdevice.cu").cubin
 
 
 def table(mine: dict[str, int], card: dict[str, int]) -> str:
@@ -153,15 +152,18 @@ def main() -> None:
     parser.add_argument("--to", "--from", dest="folder", type=Path, default=Path("build/libdevice"))
     parser.add_argument("--out", type=Path, default=DATA)
     parser.add_argument("--only", default="", help="functions whose names hold this text")
+    parser.add_argument("--parts", type=int, default=1, help="check: divide the functions among so many processes")
+    parser.add_argument("--part", type=int, default=0, help="the number of this one's share")
     arguments = parser.parse_args()
     path = arguments.folder / "libdevice.cubin"
+    chosen = [f for f in functions() if arguments.only in f.name][arguments.part :: arguments.parts]
     if arguments.what == "prepare":
         arguments.folder.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(compiled())
+        path.write_bytes(compiled(functions()))
     elif arguments.what == "record":
-        arguments.out.write_text(json.dumps(run("card", path.read_bytes()), indent=0) + "\n")
+        arguments.out.write_text(json.dumps(run("card", path.read_bytes(), functions()), indent=0) + "\n")
     else:
-        card, mine = json.loads(DATA.read_text()), run("model", compiled(), arguments.only)
+        card, mine = json.loads(DATA.read_text()), run("model", compiled(chosen), chosen)
         wrong = [name for name, digest in mine.items() if digest != card.get(name)]
         print(table(mine, card))
         print(f"{len(mine) - len(wrong)} of {len(mine)} functions have the card's bits on {COUNT:,} values each")

@@ -38,6 +38,14 @@ NAMED = (
     *("cvt.rn.f32.f64", "cvt.pack.sat.u4.s32.b32", "mul.rn.ftz.f32", "fma.rn.ftz.f16", "fma.rn.f64", "abs.f64"),
 )
 """Forms whose bits a card taught."""
+IN_BOTH_LANGUAGES = (
+    *("atom.cas.b128", "atom.global.exch.b128", "setmaxnreg.inc.sync.aligned.u32", "fence.proxy.alias"),
+    *("fence.proxy.tensormap::generic.acquire.gpu", "mma.sync.aligned.m16n8k32.row.col.f16.e4m3.e5m2.f16"),
+    "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.f32.e5m2.e4m3.f32",
+    *(f"mma.sync.aligned.m8n8k4.{layouts}" for layouts in ("row.row.f32.f16.f16.f32", "col.row.f32.f16.f16.f16")),
+    "mma.sync.aligned.m8n8k4.row.col.f16.f16.f16.f16",
+)
+"""Forms whose PTX follows what machine code does: 128 bits at once, a loop over lanes' addresses, products without an instruction."""
 
 
 @cache
@@ -59,6 +67,18 @@ def outcomes(arch: int) -> tuple[Outcome, ...]:
 def named() -> tuple[Outcome, ...]:
     forms = [f for f in all_forms(90) if f.name in NAMED]
     return tuple(o for batch in batches(90, forms) for o in compare(batch, ("compiled", "interpreter")))
+
+
+@pytest.mark.parametrize("arch", [70, 90])
+def test_forms_agree_in_both_languages(arch: int) -> None:
+    forms = [f for f in all_forms(arch) if f.name in IN_BOTH_LANGUAGES]
+    assert len({f.name for f in forms}) == (len(IN_BOTH_LANGUAGES) if arch == 90 else 3)
+    card = load(DATA)
+    names = dict(zip(all_forms(90), keys(all_forms(90)), strict=True))
+    for outcome in (o for batch in batches(arch, forms) for o in compare(batch)):
+        assert outcome.agrees, f"{outcome.form.name}: {outcome.difference()}"
+        if arch == 90:
+            assert digests(outcome.form, outcome.results["compiled"]) == card[names[outcome.form]], outcome.form.name
 
 
 def test_a_pattern_stands_for_all_its_alternatives() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-from bench.silicon import tiles
+from bench import libdevice, math_functions
+from bench.silicon import mma_tiles, tiles
 from warpwright.engine import numerics, silicon_mma
 from warpwright.engine.jit import silicon, tensor
 from warpwright.engine.silicon_mufu import FUNCTIONS, HALVES, mufu
@@ -203,3 +205,34 @@ def test_compiled_sums(kernel: str) -> None:
         buffer[: len(tile)] = tile
         run(buffer.ctypes.data)
         np.testing.assert_array_equal(buffer[:n_c], want)
+
+
+def test_random_tiles_have_a_card_s_digests() -> None:
+    """Instructions of some kinds of operands on 2**14 tiles; all of them: ``python -m bench.silicon.mma_tiles check``."""
+    kinds = {
+        (*p.types, p.selector >= 0): p
+        for p in mma_tiles.products()
+        if p.types[1] in ("e4m3", "f64", "b1", "s4", "bf16")
+    }
+    card = mma_tiles.load()
+    for p, mine in mma_tiles.own_digests(list(kinds.values())[::6], 1):
+        assert mine == card[p.kernel][:1], p.name
+
+
+def test_functions_of_the_math_api_have_a_card_s_bits() -> None:
+    """A few functions on 100,000 values; all of them: ``python -m bench.libdevice check``."""
+    names = (
+        "sincosf",
+        "remquof",
+        "__hfma2_relu_bfloat16",
+        "__vabsdiffs4",
+        "__float2half_rz",
+        "__dp2a_hi",
+        "normf",
+        "__fdiv_ru",
+    )
+    chosen = [f for f in math_functions.functions() if f.name in names]
+    card = json.loads(libdevice.DATA.read_text())
+    found = libdevice.run("model", libdevice.compiled(chosen), chosen)
+    assert len(found) == len(names)
+    assert found == {name: card[name] for name in found}

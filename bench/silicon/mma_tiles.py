@@ -15,9 +15,8 @@ import fnmatch
 import json
 import re
 import sys
-import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -111,7 +110,10 @@ class Product:
             kind = "d" if self.types[role] == "f64" else "r"
             value = (lambda x: f"__longlong_as_double({x})") if kind == "d" and letter != "d" else str
             constraints.append(
-                ", ".join(f'"{"=" if letter == "d" else ""}{kind}"({value(f"{letter}{n}" if letter == "d" else f"{letter}[{n}]")})' for n in range(count))
+                ", ".join(
+                    f'"{"=" if letter == "d" else ""}{kind}"({value(f"{letter}{n}" if letter == "d" else f"{letter}[{n}]")})'
+                    for n in range(count)
+                )
             )
             groups.append("{" + ", ".join(f"%{at + n}" for n in range(count)) + "}")
             at += count
@@ -157,7 +159,9 @@ def product_of(row: Row) -> Product:
     groups = [group.count("%") for group in re.findall(r"\{([^{}]*%[^{}]*)\}", row.text)]
     selector = re.search(r", (0x[0-9a-f]+);$", row.text)
     d, a, b, c = groups
-    return Product(row.pattern, (types[1], types[2], types[3], types[4]), (d, a, b, c), int(selector[1], 16) if selector else -1)
+    return Product(
+        row.pattern, (types[1], types[2], types[3], types[4]), (d, a, b, c), int(selector[1], 16) if selector else -1
+    )
 
 
 def products() -> list[Product]:
@@ -166,14 +170,10 @@ def products() -> list[Product]:
     return list(dict.fromkeys(map(product_of, rows)))
 
 
-def source() -> str:
-    return HEAD + "".join(p.source() for p in products())
-
-
-def compiled() -> bytes:
+def compiled(chosen: Sequence[Product]) -> bytes:
     from warpwright.toolchain import compile_source
 
-    return compile_source(source(), ARCH, name="mma_tiles.cu").cubin
+    return compile_source(HEAD + "".join(p.source() for p in chosen), ARCH, name="mma_tiles.cu").cubin
 
 
 def digests(launch: Any, out: Any, groups: Sequence[int]) -> list[int]:
@@ -190,7 +190,9 @@ def record(folder: Path, path: Path) -> None:
     module = card.load((folder / "mma_tiles.cubin").read_bytes())
     out = card.alloc(BLOCKS * WARPS * 32 * 8)
     found = {
-        p.kernel: digests(lambda first, p=p: module.launch(p.kernel, BLOCKS, 32 * WARPS, [out, first]), out, range(GROUPS))
+        p.kernel: digests(
+            lambda first, p=p: module.launch(p.kernel, BLOCKS, 32 * WARPS, [out, first]), out, range(GROUPS)
+        )
         for p in products()
     }
     save(path, found, card.describe())
@@ -211,24 +213,31 @@ def load(path: Path = DATA) -> dict[str, list[int]]:
         return dict(zip(str(data["names"]).split("\n"), data["digests"].tolist(), strict=True))
 
 
-def check(groups: int, only: str, engine: str = "compiled", module: Any = None) -> int:
-    """Print how many instructions have the card's digests in the first ``groups`` groups; returns the number that do not."""
+def own_digests(
+    chosen: Sequence[Product], groups: int, engine: str = "compiled"
+) -> Iterator[tuple[Product, list[int]]]:
+    """Each instruction with this engine's digests of its first groups."""
     import warpwright as ww
 
-    card = load()
     gpu = ww.GPU("h200", timing="off", engine=engine)
-    module = gpu.compile(compiled())
-    wrong, chosen = 0, [p for p in products() if fnmatch.fnmatch(p.name, only or "*")]
+    module = gpu.compile(compiled(chosen))
     out = gpu.zeros(BLOCKS * WARPS * 32, np.uint64)
     for p in chosen:
-        start = time.process_time()
         mine = []
         for group in range(groups):
             module[p.kernel][BLOCKS, 32 * WARPS](out, np.uint32(group * BLOCKS))
             mine.append(zlib.crc32(out.get().tobytes()))
+        yield p, mine
+
+
+def check(groups: int, only: str, engine: str) -> int:
+    """Print how many instructions have the card's digests in the first ``groups`` groups; returns the number that do not."""
+    card = load()
+    wrong, chosen = 0, [p for p in products() if fnmatch.fnmatch(p.name, only or "*")]
+    for p, mine in own_digests(chosen, groups, engine):
         same = mine == card[p.kernel][:groups]
         wrong += not same
-        print(f"{p.name}: {'same' if same else 'DIFFERS'}, {time.process_time() - start:.1f} s", flush=True)
+        print(f"{p.name}: {'same' if same else 'DIFFERS'}", flush=True)
     tiles = groups * BLOCKS * WARPS * TILES
     print(f"{len(chosen) - wrong} of {len(chosen)} instructions have the card's bits on {tiles:,} tiles each")
     return wrong
@@ -245,7 +254,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.what == "prepare":
         arguments.folder.mkdir(parents=True, exist_ok=True)
-        (arguments.folder / "mma_tiles.cubin").write_bytes(compiled())
+        (arguments.folder / "mma_tiles.cubin").write_bytes(compiled(products()))
     elif arguments.what == "record":
         record(arguments.folder, arguments.out)
     else:

@@ -84,7 +84,7 @@ MBARRIERS = (
         " @!low mbarrier.arrive.shared.b64 state, [q]; @low bra leave; more: mbarrier.test_wait.shared.b64 done, [q], state; @!done bra more; leave: mov.u32 %d, 7; }"),
     Row("mbarrier.arrive_drop.noComplete.shared.b64", "u32:", 80, plain=True, unordered="each thread sees another state",
         text=BARRIER + "@first mbarrier.init.shared.b64 [q], 1000; bar.sync 0; {op} state, [q], 1; mbarrier.pending_count.b64 %d, state; }"),
-    Row("mbarrier.pending_count.b64", "u32:", 80, plain=True, text=BARRIER + "mad.lo.u32 q, %t, 0, q; @first mbarrier.init.shared.b64 [q], 700; bar.sync 0; mov.u32 %d, 0; @first mbarrier.arrive.shared.b64 state, [q], 99; @first {op} %d, state; }"),
+    Row("mbarrier.pending_count.b64", "u32:", 90, plain=True, text=BARRIER + "mad.lo.u32 q, %t, 0, q; @first mbarrier.init.shared.b64 [q], 700; bar.sync 0; mov.u32 %d, 0; @first mbarrier.arrive.shared.b64 state, [q], 99; @first {op} %d, state; }"),
     Row("mbarrier.arrive.expect_tx{,.release.cta}.shared.b64", "b32:", 90, plain=True,
         text=BARRIER + "@first mbarrier.init.shared.b64 [q], 256; bar.sync 0; {op} state, [q], 8; mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [q], 8; again: mbarrier.try_wait.shared.b64 done, [q], state; @!done bra again; mov.u32 %d, 7; }"),
     Row("mbarrier.{expect_tx,complete_tx}.relaxed.cta.shared::cta.b64", "b32:", 90, plain=True,
@@ -118,7 +118,7 @@ def arrivals() -> tuple[Row, ...]:
                 "mbarrier.arrive{,.release.cta}{.shared,.shared::cta}.b64",
             ):
                 place = "q" if "shared" in name else "g"
-                found.append(replace(row, pattern=name, text=row.text.replace("WHERE", place), arch=80))
+                found.append(replace(row, pattern=name, text=row.text.replace("WHERE", place)))
         elif "COUNT" in row.text:
             for suffix, count, arrive in (("", 256, "mbarrier.arrive.shared.b64 state, [q];"), (".noinc", 256, "")):
                 name = f"cp.async.mbarrier.arrive{suffix}.shared.b64"
