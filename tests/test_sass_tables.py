@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from itertools import combinations
 
 import pytest
 
-from warpwright.isa.sass.decode import ARCHES, ROWS, index
+from warpwright.isa.sass import UnknownEncoding, decode, format_instruction
+from warpwright.isa.sass.decode import ARCHES, ROWS, find_row, index
 from warpwright.isa.sass.fields import ALL_FORMS, Bits, Choice, at, signed
 
 
@@ -52,3 +54,23 @@ def test_bits_put_and_get_are_inverse() -> None:
 
 def test_signed_wraps_at_the_top_bit() -> None:
     assert [signed(v, 4) for v in (0, 7, 8, 15)] == [0, 7, -8, -1]
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_every_row_is_reached(arch: int) -> None:
+    """Whatever stands in its other bits, a word of a row's is that row's, and some such word is an instruction."""
+    rng = random.Random(arch)
+    for code, candidates in index(arch).items():
+        for mask, value, row, form in candidates:
+            free = (1 << 128) - 1 & ~(mask | (1 << 12) - 1)
+            fills = [0, *(rng.getrandbits(128) & rng.getrandbits(128) & free for _ in range(300))]
+            words = [code | value | fill for fill in fills]
+            assert find_row(words[1], arch) == (row, form)
+            assert any(prints(word, arch, row.opcode) for word in words), f"sm_{arch} {row.opcode} {code:#05x}"
+
+
+def prints(word: int, arch: int, opcode: str) -> bool:
+    try:
+        return opcode in format_instruction(decode(word, arch))
+    except UnknownEncoding:
+        return False
