@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import runpy
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -180,3 +182,8 @@ def test_reciprocals_divide_exactly(count: int) -> None:
     np.testing.assert_array_equal(
         (index * np.float32(reciprocal(count))).astype(np.int64), index.astype(np.int64) // count
     )
+
+
+def test_the_example_checks_its_result(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(Path(__file__).parents[1] / "examples" / "clusters.py"), run_name="__main__")
+    assert "column sums of (128, 4224) in clusters of 4 on h200: correct" in capsys.readouterr().out

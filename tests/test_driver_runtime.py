@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import shutil
 import struct
 import subprocess
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 
 from tests.driver_library import VECTOR_ADD
+from warpwright.chips import load_chip
 from warpwright.toolchain.errors import CubinError
 from warpwright.toolchain.fatbin import read_fatbin, unpack_lz4
 
@@ -182,3 +184,40 @@ def test_program_of_nvcc_runs(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     lines = done.stdout.split("\n")
     assert lines[:4] == ["launched", "first of 1000", "999000 no error 108", "cudaErrorInvalidConfiguration"]
+
+
+CLUSTERS = """
+import ctypes, struct
+from tests.test_driver_runtime import fatbin
+from tests.driver_library import VECTOR_ADD
+from warpwright.chips import load_chip
+from warpwright.driver import attach
+runtime = ctypes.CDLL(str(attach.folder() / "libcudart.so.12"), mode=ctypes.RTLD_GLOBAL)
+image = ctypes.create_string_buffer(fatbin(VECTOR_ADD.encode()))
+wrapper = ctypes.create_string_buffer(struct.pack("<IIQQ", 0x466243B1, 1, ctypes.addressof(image), 0))
+register = runtime["__cudaRegisterFatBinary"]
+register.restype = ctypes.c_void_p
+handle, host = ctypes.c_void_p(register(wrapper)), ctypes.create_string_buffer(8)
+runtime["__cudaRegisterFunction"](handle, host, b"add", b"add", -1, None, None, None, None, None)
+runtime["__cudaRegisterFatBinaryEnd"](handle)
+found = ctypes.c_int(-1)
+def asked(name, cluster, threads):
+    shape = ctypes.create_string_buffer(struct.pack("<i4x3I52x", 4, cluster, 1, 1), 72)
+    given = struct.pack("<6IQQQI4x", 64, 1, 1, threads, 1, 1, 0, 0, ctypes.addressof(shape), int(cluster > 0))
+    code = runtime[name](ctypes.byref(found), host, ctypes.c_char_p(given))
+    return code, found.value
+print(asked("cudaOccupancyMaxPotentialClusterSize", 0, 1024))
+for cluster in (1, 2, 8):
+    print(asked("cudaOccupancyMaxActiveClusters", cluster, 1024))
+print(asked("cudaOccupancyMaxActiveClusters", 0, 1024)[0])
+"""
+
+
+def test_cluster_occupancy() -> None:
+    """An H200 holds two blocks of 1,024 threads an SM, and no cluster reaches beyond its GPC."""
+    environment = {**os.environ, "WARPWRIGHT_GPU": "h200", "WARPWRIGHT_TIMING": "off"}
+    done = subprocess.run([sys.executable, "-c", CLUSTERS], env=environment, capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    gpcs = load_chip("h200").sm.gpc_sm_counts
+    active = [(0, sum(2 * sms // cluster for sms in gpcs)) for cluster in (1, 2, 8)]
+    assert lines == ["(0, 8)", *map(str, active), "1"]

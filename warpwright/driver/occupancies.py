@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from math import prod
+from typing import TYPE_CHECKING
 
 from warpwright.chips import OccupancyError, occupancy
 from warpwright.driver import c, results
@@ -14,6 +15,9 @@ from warpwright.driver.state import state
 from warpwright.engine.abi import MAX_CLUSTER
 from warpwright.engine.launch import clusters_at_once
 from warpwright.isa.ops import FIRST_CLUSTERS
+
+if TYPE_CHECKING:
+    from warpwright.driver.launches import Launch
 
 
 def active_blocks(target: Function, threads: int, shared: int) -> int:
@@ -84,33 +88,43 @@ def available_shared(place: int, handle: int, blocks: int, threads: int) -> None
     c.put64(place, min(room, (chip.shared.shared_max_per_block_kib << 10) - target.static_shared_bytes))
 
 
-def _of_configuration(configuration: int, handle: int) -> tuple[Function, int, int]:
-    """(function, blocks of its clusters, blocks that an SM holds) of a CUlaunchConfig; clusters of 0 when it names none."""
+def _launch_of(configuration: int, handle: int) -> Launch:
+    """What a CUlaunchConfig asks for, without arguments."""
     from warpwright.driver.launches import Launch, with_attributes
 
     gx, gy, gz, bx, by, bz, shared, _, attributes, count = c.read("7IQQI", configuration)
-    target = function(handle)
-    made = Launch(target, (gx, gy, gz), (bx, by, bz), shared, b"")
-    if count:
-        made = with_attributes(made, attributes, count)
-    shape = made.cluster or target.cluster
-    return target, prod(shape) if shape else 0, active_blocks(target, bx * by * bz, shared)
+    made = Launch(function(handle), (gx, gy, gz), (bx, by, bz), shared, b"")
+    return with_attributes(made, attributes, count) if count else made
+
+
+def active_clusters(launch: Launch) -> int:
+    """Clusters of a launch that run at the same time.
+
+    Raises:
+        CudaError: when neither the launch nor its kernel says how large a cluster is.
+    """
+    shape = launch.cluster or launch.function.cluster
+    if not shape:
+        raise CudaError(results.INVALID_VALUE)
+    resident = active_blocks(launch.function, prod(launch.block), launch.shared)
+    return clusters_at_once(prod(shape), resident, state().gpu.chip) if resident else 0
+
+
+def largest_cluster(launch: Launch) -> int:
+    """Blocks of the largest cluster that a launch could have; 0 on a chip without clusters."""
+    chip = state().gpu.chip
+    resident = active_blocks(launch.function, prod(launch.block), launch.shared)
+    most = MAX_CLUSTER if launch.function.attribute(NON_PORTABLE) else PORTABLE_CLUSTER
+    while most > 1 and not (resident and clusters_at_once(most, resident, chip)):
+        most //= 2
+    return most if chip.arch >= FIRST_CLUSTERS else 0
 
 
 @entry("cuOccupancyMaxActiveClusters")
-def max_active_clusters(place: int, handle: int, configuration: int) -> int | None:
-    _, blocks, resident = _of_configuration(configuration, handle)
-    if not blocks:
-        return results.INVALID_VALUE
-    c.put32(place, clusters_at_once(blocks, resident, state().gpu.chip) if resident else 0)
-    return None
+def max_active_clusters(place: int, handle: int, configuration: int) -> None:
+    c.put32(place, active_clusters(_launch_of(configuration, handle)))
 
 
 @entry("cuOccupancyMaxPotentialClusterSize")
 def max_potential_cluster(place: int, handle: int, configuration: int) -> None:
-    target, _, resident = _of_configuration(configuration, handle)
-    chip = state().gpu.chip
-    most = MAX_CLUSTER if target.attribute(NON_PORTABLE) else PORTABLE_CLUSTER
-    while most > 1 and not (resident and clusters_at_once(most, resident, chip)):
-        most //= 2
-    c.put32(place, most if chip.arch >= FIRST_CLUSTERS else 0)
+    c.put32(place, largest_cluster(_launch_of(configuration, handle)))

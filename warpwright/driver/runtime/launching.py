@@ -10,7 +10,7 @@ from warpwright.driver.entry_points import Dim3
 from warpwright.driver.functions import Function
 from warpwright.driver.graphs import submit
 from warpwright.driver.launches import Launch, check, gather, with_attributes
-from warpwright.driver.occupancies import active_blocks
+from warpwright.driver.occupancies import active_blocks, active_clusters, largest_cluster
 from warpwright.driver.runtime.calls import runtime
 from warpwright.driver.runtime.registration import function_of
 from warpwright.driver.state import PerThread, state
@@ -73,15 +73,20 @@ def launch_cooperative(host: int, grid: Dim3, block: Dim3, pointers: int, shared
     _launch(function_of(host), grid, block, pointers, shared, stream, cooperative=True)
 
 
+def _configured(configuration: int, host: int, pointers: int) -> tuple[Launch, int]:
+    """A launch by cudaLaunchConfig_t, and its stream; no arguments are read where ``pointers`` is 0."""
+    gx, gy, gz, bx, by, bz, shared, stream, attributes, count = c.read("6IQQQI", configuration)
+    target = function_of(host)
+    arguments = gather(target, pointers, 0) if pointers else b""
+    made = Launch(target, (gx, gy, gz), (bx, by, bz), shared, arguments)
+    return (with_attributes(made, attributes, count) if count else made), stream
+
+
 @runtime("cudaLaunchKernelExC")
 def launch_ex(configuration: int, host: int, pointers: int) -> None:
     s = state()
     s.current()
-    gx, gy, gz, bx, by, bz, shared, stream, attributes, count = c.read("6IQQQI", configuration)
-    target = function_of(host)
-    made = Launch(target, (gx, gy, gz), (bx, by, bz), shared, gather(target, pointers, 0))
-    if count:
-        made = with_attributes(made, attributes, count)
+    made, stream = _configured(configuration, host, pointers)
     _checked(made)
     submit(s.stream(stream), made)
 
@@ -129,3 +134,13 @@ def available_shared(place: int, host: int, blocks: int, threads: int) -> None:
     from warpwright.driver.occupancies import available_shared as of_function
 
     of_function(place, function_of(host).handle, blocks, threads)
+
+
+@runtime("cudaOccupancyMaxActiveClusters")
+def max_active_clusters(place: int, host: int, configuration: int) -> None:
+    c.put32(place, active_clusters(_configured(configuration, host, 0)[0]))
+
+
+@runtime("cudaOccupancyMaxPotentialClusterSize")
+def max_potential_cluster(place: int, host: int, configuration: int) -> None:
+    c.put32(place, largest_cluster(_configured(configuration, host, 0)[0]))
