@@ -12,6 +12,7 @@ import pytest
 import warpwright as ww
 from warpwright.engine.launch import Geometry, reciprocal
 from warpwright.errors import DeadlockError, LaunchError, MemoryFaultError
+from warpwright.timing import simulate
 
 ENGINES = ("compiled", "interpreter")
 HEAD = """
@@ -187,3 +188,23 @@ def test_reciprocals_divide_exactly(count: int) -> None:
 def test_the_example_checks_its_result(capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(Path(__file__).parents[1] / "examples" / "clusters.py"), run_name="__main__")
     assert "column sums of (128, 4224) in clusters of 4 on h200: correct" in capsys.readouterr().out
+
+
+def test_the_barrier_takes_its_time_however_windows_fall(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether a wait is issued before or after the model has judged the barrier complete, it ends with the barrier."""
+    source = """
+    extern "C" __global__ void rounds(unsigned *out) {
+        asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
+        unsigned begin = clock();
+        for (int i = 0; i < 32; i++) asm volatile("barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;" ::: "memory");
+        out[blockIdx.x] = clock() - begin;
+    }"""
+    kernel = ww.GPU("h200").compile(source, name="rounds.cu")["rounds"]
+    latency = ww.GPU("h200").chip.cluster.cluster_barrier_latency_cycles
+    spans = []
+    for window in (latency, latency - 7, latency // 3):
+        monkeypatch.setattr(simulate, "_window", lambda state, geometry, window=window: window)
+        out = np.zeros(2, np.uint32)
+        kernel.clustered(2)[2, 32](out)
+        spans.append(int(out[0]))
+    assert spans[0] == spans[1] == spans[2] >= 32 * latency

@@ -161,6 +161,7 @@ def release_cluster(m: Any, code: Any, pointer: int, end: int) -> None:
         index = (member - m[u(s.H_BLOCK_BASE)]) // m[u(s.H_BLOCK_STRIDE)]
         sm = m[u(s.H_SM_FIRST)] + index // m[u(s.H_BLOCKS_PER_SM)] * m[u(s.H_SM_SLOTS)]
         b = sm + s.OFF_BLOCKS + index % m[u(s.H_BLOCKS_PER_SM)] * s.B_SLOTS
+        m[u(b + s.B_CLUSTER_RELEASE)] = release
         first = peek(member + FIRST_WARP)
         for j in range(warps):
             poke(first + j * m[u(s.H_WARP_STRIDE)] + ARRIVED, 0)

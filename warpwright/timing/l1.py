@@ -319,6 +319,8 @@ def shared_access(
     remote = is_remote(m, w, address_of(base, tabled, step, lowest_bit(mask)))
     if remote and operation == s.OP_STORE:
         time = send(m, sm, time, popcount(mask) * size)
+    elif remote and operation == s.OP_LOAD:  # as many are on their way as a load's time allows
+        time = max(time, m[u(sm + s.SM_REMOTE_LOADED)] - m[u(s.H_REMOTE_LATENCY)])
     start = enter_queue(m, sm, sc, time, waves)
     m[u(sm + s.SM_SHARED_WAVEFRONTS)] += waves
     m[u(sm + s.SM_SHARED_IDEAL)] += ideal

@@ -426,6 +426,7 @@ W_SLOTS = (W_RING + 6 * RING + 7) // 8 * 8
     B_LIVE,  # warps that have not ended
     B_STARTED,
     B_CLUSTER_TIME,  # last arrival at the cluster's barrier
+    B_CLUSTER_RELEASE,  # when it last let the block's warps go on
     B_FIELDS,
     *_,
 ) = range(FIELDS)

@@ -324,8 +324,11 @@ def arrive_at_cluster(m: Any, sm: int, w: int, mode: int, time: int) -> None:
         m[u(w + s.W_STATUS)] = s.STATUS_RELEASED
     elif peek(pointer + ARRIVED) & lanes:
         m[u(w + s.W_BARRIER)] = s.AT_CLUSTER
-    else:
+    else:  # the barrier was judged complete since the warp arrived, and lets it go on from then on
         m[u(w + s.W_STATUS)] = s.STATUS_RELEASED
+        b = sm + s.OFF_BLOCKS + m[u(w + s.W_BLOCK)] * s.B_SLOTS
+        m[u(w + s.W_EARLIEST)] = m[u(b + s.B_CLUSTER_RELEASE)]
+        mark(m, sm, w)
 
 
 @core
