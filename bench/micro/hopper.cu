@@ -270,27 +270,28 @@ extern "C" __global__ void mbarrier_turns(u32 *out) {
 extern "C" __global__ void within_turns(u32 *out, unsigned bytes, unsigned count) {
     extern __shared__ __align__(1024) unsigned char tile[];
     __shared__ __align__(8) unsigned long long gates[2];
-    unsigned rank, other, there;
+    unsigned rank, other, ready, there;
     asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
     if (threadIdx.x == 0) asm volatile("mbarrier.init.shared::cta.b64 [%0], 1; mbarrier.init.shared::cta.b64 [%1], 1; fence.mbarrier_init.release.cluster;" :: "r"(SHARED(&gates[0])), "r"(SHARED(&gates[1])) : "memory");
     CLUSTER_SYNC;
     asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(other) : "r"(SHARED(&gates[0])), "r"(1 - rank));
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(ready) : "r"(SHARED(&gates[1])), "r"(1 - rank));
     asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(SHARED(tile)), "r"(1 - rank));
     if (threadIdx.x == 0 && rank == 1)
         for (int i = 0; i < 8; i++) {
             EXPECT(SHARED(&gates[0]), bytes * count);
-            asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" :: "r"(other) : "memory");
+            asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" :: "r"(ready) : "memory");
             WAIT(SHARED(&gates[0]), i & 1);
             asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" :: "r"(other) : "memory");
         }
     if (threadIdx.x == 0 && rank == 0)
         for (int i = 0; i < 8; i++) {
-            WAIT(SHARED(&gates[0]), 0);
+            WAIT(SHARED(&gates[1]), i & 1);
             unsigned begin = clk();
             for (unsigned k = 0; k < count; k++)
                 asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" :: "r"(there + k * bytes), "r"(SHARED(tile) + k * bytes), "r"(bytes), "r"(other) : "memory");
             unsigned issued = clk();
-            WAIT(SHARED(&gates[0]), 1);
+            WAIT(SHARED(&gates[0]), i & 1);
             out[2 * i] = issued - begin, out[2 * i + 1] = clk() - begin;
         }
     CLUSTER_SYNC;
