@@ -171,7 +171,8 @@ def _keeper(function: str) -> str:
         keep += [f"{masks} %k{n}, {count * size + 8 * n}(%rsp)" for n in range(8)]
         restore += [f"{masks} {count * size + 8 * n}(%rsp), %k{n}" for n in range(8)]
     lines = [
-        ".text",
+        # The section of the function that it calls: a call reaches 2 GB, and sections may lie further apart.
+        r".section .ltext, \22axl\22, @progbits",
         f".globl ww_rare_{function}",
         f"ww_rare_{function}:",
         *("pushq %rbp", "movq %rsp, %rbp"),
