@@ -79,11 +79,18 @@ def _nvcc(arguments: list[str | Path]) -> str:
 
 def build(path: Path, target: Path, folder: Path, arch: str) -> str:
     """Compile a sample; what went wrong, or nothing."""
-    sources = sorted({*path.glob("*.cu"), *path.glob("*.cpp"), *path.glob("*.c")})
+    sources = _with_helpers(sorted({*path.glob("*.cu"), *path.glob("*.cpp"), *path.glob("*.c")}), folder)
     options = ["-rdc=true"] if "SEPARABLE_COMPILATION ON" in _cmake(path) else []
     command = ["-cudart", "shared", f"-arch={arch}", "-std=c++17", "--extended-lambda", *options]
     command += [f"-I{folder / 'Common'}", f"-I{path}", f"-I{path / 'inc'}", "-Xcompiler", "-pthread", "-o", str(target)]
     return _nvcc([*command, *sources])
+
+
+def _with_helpers(sources: list[Path], folder: Path) -> list[Path]:
+    """Sources, and those of the samples' common folder that they need."""
+    if any("helper_multiprocess.h" in s.read_text(errors="replace") for s in sources):
+        return [*sources, folder / "Common" / "helper_multiprocess.cpp"]
+    return sources
 
 
 def build_driver(path: Path, target: Path, folder: Path, arch: str) -> str:
@@ -110,8 +117,7 @@ def build_driver(path: Path, target: Path, folder: Path, arch: str) -> str:
             return failed
     apart = {k for k in kernels if "nvrtc" in cmake or f"{k.stem}64." in cmake}
     sources = [s for s in sorted({*kernels, *path.glob("*.cpp"), *path.glob("*.c")}) if s not in apart]
-    if any("helper_multiprocess.h" in s.read_text(errors="replace") for s in sources):
-        sources.append(folder / "Common" / "helper_multiprocess.cpp")
+    sources = _with_helpers(sources, folder)
     nvrtc = Path(nvidia.cuda_nvrtc.__path__[0])
     # Headers that a program hands to NVRTC lie beside it.
     for package in nvidia.__path__:

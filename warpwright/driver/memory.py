@@ -17,12 +17,13 @@ from warpwright.driver.state import Context, Stream, state
 from warpwright.engine.memory import Allocation
 from warpwright.errors import UnsupportedError
 
-DEVICE, HOST, MANAGED, REGISTERED, GRAPH = (
+DEVICE, HOST, MANAGED, REGISTERED, GRAPH, IMPORTED = (
     "device memory",
     "page-locked host memory",
     "managed memory",
     "registered host memory",
     "memory of a graph",
+    "memory of another process",
 )
 _MAPPED = 2
 """CU_MEMHOSTALLOC_DEVICEMAP."""
@@ -60,6 +61,11 @@ def release(address: int) -> None:
         from warpwright.driver.graph_memory import withdraw
 
         withdraw(address)
+        return
+    if known is not None and known[0] == IMPORTED:
+        from warpwright.driver.sharing import close
+
+        close(address)
         return
     if known is None:
         if s.gpu.checker is not None:
@@ -185,7 +191,7 @@ def address_range(base: int, size: int, address: int) -> int | None:
     return None
 
 
-_MEMORY_TYPES = {DEVICE: 2, MANAGED: 2, GRAPH: 2, HOST: 1, REGISTERED: 1}
+_MEMORY_TYPES = {DEVICE: 2, MANAGED: 2, GRAPH: 2, IMPORTED: 2, HOST: 1, REGISTERED: 1}
 
 
 def _pointer_attribute(number: int, address: int) -> bytes | None:
@@ -288,6 +294,10 @@ class Pool:
     attributes: dict[int, int] = field(default_factory=lambda: {1: 1, 2: 1, 3: 1, 4: 0})
     """Reuse policies and release threshold."""
     sizes: dict[int, int] = field(default_factory=dict)
+    shareable: int = 0
+    """CUmemAllocationHandleType by which other processes may get the pool."""
+    file: int = -1
+    """The other process's memory, for a pool that was imported."""
 
 
 _pools: list[Pool] = []
@@ -388,13 +398,19 @@ def get_pool_at(place: int, location: int, kind: int) -> None:
 def pool_create(place: int, properties: int) -> int | None:
     state().check_process()
     handle_types = c.get32(properties + 4) if properties else 0
-    if handle_types:
-        raise UnsupportedError("memory of a pool cannot be shared with other processes")
-    made = Pool()
+    if handle_types not in (0, 1):
+        raise UnsupportedError(
+            "memory of a pool is shared as a file (CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) or not at all"
+        )
+    c.put64(place, add_pool(Pool(shareable=handle_types)))
+    return None
+
+
+def add_pool(made: Pool) -> int:
+    """Handle of a new pool."""
     made.handle = state().handles.add(made)
     _pools.append(made)
-    c.put64(place, made.handle)
-    return None
+    return made.handle
 
 
 @entry("cuMemPoolDestroy")
@@ -447,23 +463,6 @@ def pool_get_access(place: int, handle: int, location: int) -> None:
     c.put32(place, 3)
 
 
-# --- other processes ---------------------------------------------------------------------------------
-@entry(
-    "cuIpcGetMemHandle",
-    "cuIpcOpenMemHandle",
-    "cuIpcOpenMemHandle_v2",
-    "cuIpcCloseMemHandle",
-    "cuIpcGetEventHandle",
-    "cuIpcOpenEventHandle",
-    "cuMemPoolExportToShareableHandle",
-    "cuMemPoolImportFromShareableHandle",
-    "cuMemPoolExportPointer",
-    "cuMemPoolImportPointer",
-    "cuMemExportToShareableHandle",
-    "cuMemImportFromShareableHandle",
-    "cuMemGetHandleForAddressRange",
-)
-def shared_between_processes(*_: Any) -> int:
-    raise UnsupportedError(
-        "memory and events of the simulated device cannot be shared between processes: each process has a device of its own"
-    )
+@entry("cuMemGetHandleForAddressRange")
+def handle_for_range(*_: Any) -> int:
+    raise UnsupportedError("no other device reads the simulated device's memory: handles for DMA are not made")

@@ -52,7 +52,7 @@ def _range(address: int, size: int) -> Range:
     raise CudaError(results.INVALID_VALUE)
 
 
-def _map(address: int, size: int, file: int, offset: int) -> None:
+def map_pages(address: int, size: int, file: int, offset: int) -> None:
     """Place a file's pages (or fresh ones, for file -1) at an address that is reserved."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p
@@ -104,8 +104,8 @@ def create(place: int, size: int, properties: int, flags: int) -> int | None:
     if not size or size % GRANULARITY_BYTES or not properties:
         return results.INVALID_VALUE
     raw = ctypes.string_at(properties, 32)
-    if c.get32(properties + 4):
-        raise UnsupportedError("memory cannot be shared with other processes: requestedHandleTypes must be 0")
+    if c.get32(properties + 4) not in (0, 1):
+        raise UnsupportedError("memory is shared as a file (CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) or not at all")
     if size > s.gpu.memory.capacity_bytes - s.gpu.memory.used_bytes:
         return results.OUT_OF_MEMORY
     file = os.memfd_create("warpwright physical memory")
@@ -133,7 +133,7 @@ def map_memory(address: int, size: int, offset: int, handle: int, flags: int) ->
     one = _range(address, size)
     if offset + size > memory.size or any(a < address + size and address < a + m[2] for a, m in one.mapped.items()):
         return results.INVALID_VALUE
-    _map(address, size, memory.file, offset)
+    map_pages(address, size, memory.file, offset)
     memory.references += 1
     one.mapped[address] = (memory, None, size)
     return None
@@ -149,7 +149,7 @@ def unmap(address: int, size: int) -> int | None:
         memory, seen, count = one.mapped.pop(at)
         if seen is not None:
             state().gpu.memory.unmap(seen)
-        _map(at, count, -1, 0)
+        map_pages(at, count, -1, 0)
         _drop(memory)
     return None
 

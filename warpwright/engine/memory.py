@@ -183,6 +183,7 @@ class DeviceMemory:
         self._abandoned: deque[Allocation] = deque()
         # Not reentrant: a finalizer that frees memory may run in the middle of anything, in any thread.
         self._lock = threading.Lock()
+        self._kept_pages: list[tuple[int, int]] = []
         self.observer: Observer | None = None
 
     # --- allocations ------------------------------------------------------------------------------
@@ -271,6 +272,10 @@ class DeviceMemory:
             self.used_bytes -= allocation.size_bytes
             self._scrub(allocation.address - self.base, allocation.size_bytes)
 
+    def keep_pages(self, start: int, end: int) -> None:
+        """Never give these pages back to the host (offsets): they are another mapping's, which others see."""
+        self._kept_pages.append((start, end))
+
     def show(self, allocation: Allocation) -> None:
         """End what :meth:`hide` began."""
         with self._lock:
@@ -332,7 +337,13 @@ class DeviceMemory:
         end = start + size_bytes
         first = (start + mmap.PAGESIZE - 1) // mmap.PAGESIZE * mmap.PAGESIZE
         last = end // mmap.PAGESIZE * mmap.PAGESIZE
-        if last > first and sys.platform.startswith("linux") and self._advise(first, last - first, "MADV_DONTNEED"):
+        kept = any(a < end and start < b for a, b in self._kept_pages)
+        if (
+            not kept
+            and last > first
+            and sys.platform.startswith("linux")
+            and self._advise(first, last - first, "MADV_DONTNEED")
+        ):
             self._bytes[start:first] = 0
             self._bytes[last:end] = 0
         else:
