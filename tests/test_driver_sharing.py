@@ -112,6 +112,9 @@ def test_both_processes_see_what_either_writes(driver: Driver, how: str) -> None
         driver("cuMemcpyDtoH_v2", words.ctypes.data, again, words.nbytes)
         assert not words.any(), "memory that was shared is as fresh as any"
         driver("cuMemFree_v2", again)
+    if how == "pool":
+        driver("cuMemFreeAsync", address, 0)
+        driver("cuMemPoolDestroy", pool)
     driver("cuMemFree_v2", before)
 
 

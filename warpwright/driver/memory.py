@@ -301,15 +301,15 @@ class Pool:
 
 
 _pools: list[Pool] = []
+_default: list[Pool] = []
 
 
 def default_pool() -> Pool:
-    """The device's pool."""
-    if not _pools:
-        made = Pool()
-        made.handle = state().handles.add(made)
-        _pools.append(made)
-    return _pools[0]
+    """The device's own pool."""
+    if not _default:
+        _default.append(Pool())
+        add_pool(_default[0])
+    return _default[0]
 
 
 def _pool_of(address: int) -> Pool | None:
