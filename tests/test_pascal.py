@@ -7,6 +7,7 @@ import pytest
 
 import warpwright as ww
 from tests.kernels import Case, case, names
+from warpwright.chips import Chip, load_chip
 from warpwright.toolchain import CompileError
 
 SAMPLE = (
@@ -17,8 +18,8 @@ SAMPLE = (
 """Cases that together reach branches, loops, calls, jump tables and every kind of arithmetic."""
 
 
-def run_case(found: Case, engine: str) -> None:
-    gpu = ww.GPU("p100", timing="off", engine=engine)
+def run_case(found: Case, engine: str, chip: str | Chip = "p100") -> None:
+    gpu = ww.GPU(chip, timing="off", engine=engine)
     module = gpu.compile(found.source, options=found.options)
     for name, value in found.device_globals.items():
         module.symbol(name).set(value)
@@ -107,3 +108,12 @@ def test_time_of_a_launch_stands_on_the_chip_file() -> None:
     run = gpu.compile(source)["saxpy"][16, 256](4096, 2.0, x, y)
     np.testing.assert_array_equal(y, 2 * np.arange(4096, dtype=np.float32) + 1)
     assert run.cycles > gpu.chip.dram.dram_latency_cycles
+
+
+@pytest.mark.parametrize("engine", ["compiled", "interpreter"])
+@pytest.mark.parametrize("name", ["matmul_tiled", "nested_divergence", "histogram_shared"])
+def test_code_of_sm_61_runs(name: str, engine: str) -> None:
+    """Machine code for sm_61 on a chip that is P100's but for its compute capability."""
+    p100 = load_chip("p100")
+    chip = p100.model_copy(update={"identity": p100.identity.model_copy(update={"compute_capability": "6.1"})})
+    run_case(case(name, "small"), engine, chip)
