@@ -24,7 +24,7 @@ from warpwright.engine.jit.shapes import (
     Shape,
 )
 from warpwright.engine.jit.webs import Webs
-from warpwright.isa.ops import Lowered, Op
+from warpwright.isa.ops import OPS, Lowered, Op
 
 Known = Shape | tuple[Shape, ...]
 """Shape of a value, or of the words of an i32x2, i32x4 or packed i64."""
@@ -212,6 +212,12 @@ def pack(parts: tuple[Shape, ...]) -> Shape:
 
 BITWISE = frozenset(("and", "or", "xor"))
 ALWAYS_VECTOR = frozenset(("match_any", "get_barrier", "service"))
+LANEWISE = frozenset(
+    name
+    for name, signature in OPS.items()
+    if signature.effect == "pure" and name not in ("const", "select", "pack64", "pack2", "pack4", "extract")
+)
+"""Operations that differ between lanes as soon as one operand does, whatever the others are."""
 ALWAYS_UNIFORM = frozenset(("active", "ballot", "redux", "barrier_red", "special64", "load_const_uniform"))
 
 
@@ -220,6 +226,8 @@ def infer(op: Op, args: list[Known], types: Sequence[str], setting: Setting, ass
     name = op.name
     if name == "const":
         return sh.constant(op.attr)
+    if name in LANEWISE and VECTOR in args and UNSET not in args:
+        return VECTOR
     if name in ALWAYS_UNIFORM:
         return UNIFORM
     if name in ALWAYS_VECTOR:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import NamedTuple
 
 from warpwright.engine.abi import SHARED_OFFSETS
 from warpwright.engine.jit.function import AccessGroup, FunctionWriter, Val
@@ -24,6 +26,34 @@ def parts_of(type: str) -> int:
     return {"i32x2": 2, "i32x4": 4, "i64": 2}.get(type, 1)
 
 
+CONSECUTIVE = tuple(range(LANES))
+
+
+class Spread(NamedTuple):
+    """How the lanes of an access lie, by the pattern of their addresses."""
+
+    low: int
+    """The least offset, in bytes."""
+    span: int
+    """Bytes from it to the greatest one."""
+    offsets: Sequence[int] | None
+    """Each lane's distance from the least, in accesses; None where these are not whole ones."""
+    places: int
+    """How many different ones there are."""
+
+
+ONE_PLACE = Spread(0, 0, None, 1)
+
+
+@cache
+def spread_of(pattern: Pattern, size: int) -> Spread:
+    """How accesses of ``size`` bytes lie whose addresses have a pattern."""
+    low, high = min(pattern), max(pattern)
+    whole = not any((p - low) % size for p in pattern)
+    offsets = tuple((p - low) // size for p in pattern) if whole else None
+    return Spread(low, high - low, offsets, len(set(pattern)))
+
+
 class Place:
     """Address of one access: what is checked and how lanes spread from it."""
 
@@ -38,10 +68,11 @@ class Place:
         self.wide = access.space in ("global", "generic")
         self.pattern: Pattern | None = shape.pattern if shape.kind == SCALAR_KIND else None
         self.scattered = shape.kind == VECTOR_KIND
-        self.low = min(self.pattern) if self.pattern else 0
-        self.extent = (max(self.pattern) - self.low if self.pattern else 0) + self.size
-        self.offsets: list[int] | None = None
-        self.runs: list[tuple[int, int]] = []
+        spread = spread_of(self.pattern, self.size) if self.pattern else ONE_PLACE
+        self.low = spread.low
+        self.extent = spread.span + self.size
+        self.offsets: Sequence[int] | None = None
+        self.runs: Sequence[tuple[int, int]] = ()
         """(first lane, lanes) of neighbouring words, where few of them make up a store."""
         self.group: AccessGroup | None = None
         self.proven = self._is_proven()
@@ -49,16 +80,15 @@ class Place:
         if w.setting.clustered and access.space == "shared" and not self.proven:
             self.address = offset_of(w, address)
         if self.pattern is not None:
-            offsets = [p - self.low for p in self.pattern]
-            if self.extent > WINDOW_LIMIT_BYTES or any(o % self.size for o in offsets) or access.space == "local":
+            if self.extent > WINDOW_LIMIT_BYTES or spread.offsets is None or access.space == "local":
                 self.scattered = True
             else:
-                self.offsets = [o // self.size for o in offsets]
+                self.offsets = spread.offsets
                 length = self.extent // min(self.size, 4)
-                readable = len(set(self.offsets)) <= FEW_PLACES or length & (length - 1) == 0
+                readable = spread.places <= FEW_PLACES or length & (length - 1) == 0
                 if store and self.size <= 4 and not self.consecutive:
                     runs = runs_of(self.offsets)
-                    self.runs = runs if len(runs) <= FEW_PLACES and len(set(self.offsets)) == LANES else []
+                    self.runs = runs if len(runs) <= FEW_PLACES and spread.places == LANES else ()
                 self.scattered = not (self.consecutive or self.runs if store else readable)
         elif not self.scattered and access.space == "generic":
             # A uniform generic address may be local memory, which differs from lane to lane.
@@ -71,10 +101,10 @@ class Place:
         shape = self.address.shape
         if self.access.space != "shared" or shape.kind != SCALAR_KIND or shape.bound < 0 or shape.align % self.size:
             return False
-        pattern = self.pattern or (0,)
         below = self.low < 0 and (shape.const is None or shape.const + self.low < 0)
-        last = shape.bound + max(pattern) + self.size
-        return not below and last <= self.w.program.shared_static_bytes and not any(p % self.size for p in pattern)
+        last = shape.bound + self.low + self.extent
+        aligned = self.pattern is None or all(p % self.size == 0 for p in set(self.pattern))
+        return not below and last <= self.w.program.shared_static_bytes and aligned
 
     @property
     def kind(self) -> str:
@@ -82,7 +112,7 @@ class Place:
 
     @property
     def consecutive(self) -> bool:
-        return self.offsets is not None and self.offsets == list(range(LANES))
+        return self.offsets == CONSECUTIVE
 
     def start(self) -> str:
         """Address of the lowest byte that any lane touches."""
@@ -109,7 +139,7 @@ def offset_of(w: FunctionWriter, address: Val) -> Val:
     return Val("i32", Shape(SCALAR_KIND, shape.pattern, None, min(shape.align, SHARED_OFFSETS + 1)), scalar=name)
 
 
-def runs_of(offsets: list[int]) -> list[tuple[int, int]]:
+def runs_of(offsets: Sequence[int]) -> list[tuple[int, int]]:
     """(first lane, lanes) of each longest run of lanes whose offsets count up by one."""
     firsts = [n for n in range(LANES) if n == 0 or offsets[n] != offsets[n - 1] + 1]
     return [(a, b - a) for a, b in zip(firsts, [*firsts[1:], LANES], strict=True)]
@@ -155,4 +185,10 @@ def masked_store(w: FunctionWriter, type: str, count: int, value: str, pointer: 
 
 
 def mask_literal(indices: Iterable[int]) -> str:
+    """Lane numbers of a shuffle, as LLVM text."""
+    return _mask_literal(tuple(indices))
+
+
+@cache
+def _mask_literal(indices: tuple[int, ...]) -> str:
     return "<" + ", ".join(f"i32 {i}" for i in indices) + ">"

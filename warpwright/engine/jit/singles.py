@@ -18,11 +18,10 @@ def single_loads(lowered: Sequence[Lowered], webs: Webs) -> frozenset[int]:
     loads: list[tuple[int, list[int]]] = []
     for index, low in enumerate(lowered):
         ops = low.ops
-        gets = [n for n, op in enumerate(ops) if op.name[:4] == "get_"]
-        for position in gets:
-            reference = webs.references[index, position]
-            uses = [op for op in ops if position in op.args]
-            if ops[position].name != "get_reg" or any(op.name != "bitcast" or op.type != "f32" for op in uses):
+        used = {a for op in ops if op.name != "bitcast" or op.type != "f32" for a in op.args}
+        for position, op in enumerate(ops):
+            if op.name[:4] == "get_" and (position in used or op.name != "get_reg"):
+                reference = webs.references[index, position]
                 other.update((reference.low, reference.high))
         found = next((n for n, op in enumerate(ops) if op.name == "load"), None)
         if found is None:

@@ -23,6 +23,9 @@ REG = FILE_BASE["reg"]
 ZERO: Term = ("const", 0)
 SIGN: Term = ("const", 31)
 LEAVES = ("get_reg", "get_ureg", "const")
+COPIED = ("get_reg", "get_ureg", "load_const", "mul")
+SHIFTED = ("ashr", "mul")
+"""What a copy and a sign may be: IMAD also moves (:func:`term_of`)."""
 
 
 @dataclass(slots=True)
@@ -85,7 +88,7 @@ def registers(term: Term) -> Iterator[Key]:
 def find_low(low: Lowered) -> tuple[int, int, list[Term]] | None:
     """(carry's predicate, register, terms) of an instruction that adds two words and tells the carry."""
     written = {op.name: op for op in low.ops if op.name[:4] == "set_"}
-    if sum(op.name[:4] == "set_" for op in low.ops) != 2 or set(written) != {"set_reg", "set_pred"}:
+    if set(written) != {"set_reg", "set_pred"}:
         return None
     total = written["set_reg"].args[0]
     carry = low.ops[written["set_pred"].args[0]]
@@ -100,37 +103,34 @@ def find_low(low: Lowered) -> tuple[int, int, list[Term]] | None:
     return written["set_pred"].attr, written["set_reg"].attr, terms
 
 
-def find_high(low: Lowered) -> tuple[int, int, list[Term]] | None:
-    """(carry's predicate, register, other terms) of an instruction that adds a carry and writes nothing else."""
-    written = [op for op in low.ops if op.name[:4] == "set_"]
-    if len(written) != 1 or written[0].name != "set_reg":
+def find_high(low: Lowered, written: Op) -> tuple[int, int, list[Term]] | None:
+    """(carry's predicate, register, other terms) of an instruction that adds a carry and only writes that register."""
+    if not any(op.name == "zext" for op in low.ops):
         return None
-    terms = list(terms_of(low.ops, written[0].args[0]))
+    terms = list(terms_of(low.ops, written.args[0]))
     carries = [t for t in terms if t[0] == "zext" and t[2][0] == "get_pred"]
     if len(carries) != 1 or len(terms) > 3:
         return None
     terms.remove(carries[0])
-    return carries[0][2][1], written[0].attr, terms
+    return carries[0][2][1], written.attr, terms
 
 
-def find_copy(low: Lowered) -> tuple[int, Term] | None:
-    """(register, what it becomes) of a plain copy."""
-    written = [op for op in low.ops if op.name[:4] == "set_"]
-    if low.guard is not None or len(written) != 1 or written[0].name != "set_reg":
+def find_copy(low: Lowered, written: Op) -> tuple[int, Term] | None:
+    """(register, what it becomes) of a plain copy, an instruction that only writes that register."""
+    if low.guard is not None or low.ops[written.args[0]].name not in COPIED:
         return None
-    term = term_of(low.ops, written[0].args[0])
-    return (written[0].attr, term) if term[0] in ("get_reg", "get_ureg", "load_const") else None
+    term = term_of(low.ops, written.args[0])
+    return (written.attr, term) if term[0] in ("get_reg", "get_ureg", "load_const") else None
 
 
-def find_sign(low: Lowered) -> tuple[int, int] | None:
-    """(register, register whose sign it holds in all bits)."""
-    written = [op for op in low.ops if op.name[:4] == "set_"]
-    if low.guard is not None or len(written) != 1 or written[0].name != "set_reg":
+def find_sign(low: Lowered, written: Op) -> tuple[int, int] | None:
+    """(register, register whose sign it holds in all bits) of an instruction that only writes the first."""
+    if low.guard is not None or low.ops[written.args[0]].name not in SHIFTED:
         return None
-    term = term_of(low.ops, written[0].args[0])
-    if term[0] != "ashr" or term[3] != SIGN or term[2][0] != "get_reg" or term[2][1] == written[0].attr:
+    term = term_of(low.ops, written.args[0])
+    if term[0] != "ashr" or term[3] != SIGN or term[2][0] != "get_reg" or term[2][1] == written.attr:
         return None
-    return written[0].attr, term[2][1]
+    return written.attr, term[2][1]
 
 
 def touched(low: Lowered) -> tuple[set[Key], set[Key]]:
@@ -232,11 +232,16 @@ class _Block:
 
     def visit(self, index: int) -> None:
         low = self.result[index]
-        first, high, copy, sign = find_low(low), find_high(low), find_copy(low), find_sign(low)
+        written = [op for op in low.ops if op.name[:4] == "set_"]
+        if not written:
+            return
+        alone = len(written) == 1 and written[0].name == "set_reg"
+        first = find_low(low) if len(written) == 2 else None
+        high, copy, sign = (f(low, written[0]) if alone else None for f in (find_high, find_copy, find_sign))
         carry = None if high is None else self.carries.get(high[0])
         copied = self.halves.get(copy[1][1]) if copy is not None and copy[1][0] == "get_reg" else None
         signs = self.signs
-        for cell in (c for op in low.ops if op.name[:4] == "set_" for c in cells(op.name, op.attr)):
+        for cell in (c for op in written for c in cells(op.name, op.attr)):
             if is_predicate(cell):
                 self.carries.pop(cell - FILE_BASE["pred"], None)
             elif cell >= REG:
@@ -252,7 +257,7 @@ class _Block:
             self.halves[copy[0]] = replace(copied, written=index)
         if sign is not None:
             self.signs[sign[0]] = sign[1]
-        target = next((op.attr for op in low.ops if op.name == "set_reg"), None)
+        target = next((op.attr for op in written if op.name == "set_reg"), None)
         if target is None or self._close_sum(index, target, signs):
             return
         if copy is not None and not self._close_copy(index, *copy):
@@ -334,13 +339,19 @@ def widen(blocks: Sequence[BasicBlock], lowered: Sequence[Lowered]) -> list[Lowe
 def _drop_carries(blocks: Sequence[BasicBlock], before: Sequence[Lowered], result: list[Lowered]) -> None:
     """Leave out carries that nobody reads any more: they would count as other uses of an address's low word."""
     live: list[set[Key]] = [set() for _ in blocks]
-    effects = [_predicates(low) for low in result]
+    changes = [new is not old for new, old in zip(result, before, strict=True)]
+    found = map(_predicates, result)
+    effects = {index: both for index, both in enumerate(found) if any(both) or changes[index]}
+    concerned = [
+        [index for index in range(b.first + b.count - 1, b.first - 1, -1) if index in effects] for b in blocks
+    ]
+    """Of each block, from its end."""
     changed = True
     while changed:
         changed = False
         for block in reversed(blocks):
             alive = set().union(*(live[s] for s in block.successors))
-            for index in range(block.first + block.count - 1, block.first - 1, -1):
+            for index in concerned[block.number]:
                 read, gone = effects[index]
                 alive = alive - gone | read
             if alive != live[block.number]:
@@ -348,9 +359,9 @@ def _drop_carries(blocks: Sequence[BasicBlock], before: Sequence[Lowered], resul
                 changed = True
     for block in blocks:
         alive = set().union(*(live[s] for s in block.successors))
-        for index in range(block.first + block.count - 1, block.first - 1, -1):
+        for index in concerned[block.number]:
             low = result[index]
-            carry_only = low is not before[index] and all(
+            carry_only = changes[index] and all(
                 op.name[:4] != "set_" or op.name == "set_pred" for op in low.ops
             )
             if carry_only and not alive & touched(low)[1]:
@@ -362,6 +373,13 @@ def _drop_carries(blocks: Sequence[BasicBlock], before: Sequence[Lowered], resul
 
 def _predicates(low: Lowered) -> tuple[set[Key], set[Key]]:
     """(predicates that an instruction reads, those whose content before it nobody can read any more)."""
-    read, written = touched(low)
-    gone = set() if low.guard is not None else {cell for cell in written if is_predicate(cell)}
-    return {cell for cell in read if is_predicate(cell)}, gone
+    read: set[Key] = set()
+    gone: set[Key] = set()
+    if low.guard is not None:
+        read.add(FILE_BASE[low.guard[0]] + low.guard[1])
+    for op in low.ops:
+        if op.name in ("get_pred", "get_upred"):
+            read.update(cells(op.name, op.attr))
+        elif op.name in ("set_pred", "set_upred") and low.guard is None:
+            gone.update(cells(op.name, op.attr))
+    return read, gone
