@@ -49,9 +49,10 @@ class Form:
         return self.w.op(f"{text} {self.type(type)} {', '.join(args)}")
 
     def cast(self, text: str, source: str, target: str, value: str) -> str:
-        if self.type(source) == self.type(target) and text == "bitcast":
-            return value
-        return self.w.op(f"{text} {self.type(source)} {value} to {self.type(target)}")
+        kind, other = self.type(source), self.type(target)
+        if text == "bitcast":
+            return value if kind == other else self.w.bitcast(kind, value, other)
+        return self.w.op(f"{text} {kind} {value} to {other}")
 
     def select(self, type: str, condition: str, x: str, y: str) -> str:
         kind = self.type(type)

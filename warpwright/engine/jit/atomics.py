@@ -5,7 +5,7 @@ from __future__ import annotations
 from warpwright.engine.jit import trace as tr
 from warpwright.engine.jit.checks import call_slow, settle_faults, site_pointer
 from warpwright.engine.jit.function import FunctionWriter, Val
-from warpwright.engine.jit.places import VEC32, Place, vector_offset_pointer
+from warpwright.engine.jit.places import VEC32, Place
 from warpwright.engine.jit.shapes import UNSET_KIND, VECTOR
 from warpwright.isa.ops import Access, Op
 
@@ -37,14 +37,14 @@ def emit_atomic(w: FunctionWriter, op: Op, args: list[Val]) -> Val:
     for position, value in enumerate(args[1:]):
         for n, word in enumerate(w.words_of(value, words)):
             row = 128 * (position * words + n)
-            w.emit(f"store {VEC32} {w.vector(word)}, ptr {vector_offset_pointer(w, '%lane_values', row)}, align 64")
+            w.emit(f"store {VEC32} {w.vector(word)}, ptr {w.field('%lane_values', row)}, align 64")
     site = site_pointer(w, w.add_site()) if place.wide else "null"
     call_slow(w, f"ww_atomic_{atomic_name(access)}", place, site, w.exec.bits)
     parts = tuple(
         Val(
             "i32",
             VECTOR,
-            vector=w.op(f"load {VEC32}, ptr {vector_offset_pointer(w, '%lane_values', 128 * n)}, align 64"),
+            vector=w.op(f"load {VEC32}, ptr {w.field('%lane_values', 128 * n)}, align 64"),
         )
         for n in range(words)
     )

@@ -6,7 +6,7 @@ from warpwright.engine.abi import LAUNCH
 from warpwright.engine.jit import trace as tr
 from warpwright.engine.jit.checks import instruction_address, settle_faults
 from warpwright.engine.jit.function import FunctionWriter, Val
-from warpwright.engine.jit.places import VEC32, vector_offset_pointer
+from warpwright.engine.jit.places import VEC32
 from warpwright.isa.bulk import DIRECTIONS, Bulk
 from warpwright.isa.ops import Op
 
@@ -16,7 +16,7 @@ def emit_bulk(w: FunctionWriter, op: Op, args: list[Val]) -> None:
     what: Bulk = op.attr
     settle_faults(w)
     for n, value in enumerate(args):
-        pointer = vector_offset_pointer(w, "%lane_values", 128 * n)
+        pointer = w.field("%lane_values", 128 * n)
         w.emit(f"store {VEC32} {w.vector(value)}, ptr {pointer}, align 64")
     lanes = w.exec.bits
     if what.once:

@@ -22,7 +22,6 @@ from warpwright.engine.jit.places import (
     Place,
     addresses_vector,
     shift_of,
-    vector_offset_pointer,
 )
 from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, VECTOR_KIND, Shape
 
@@ -34,6 +33,8 @@ GROUP_LIMIT_BYTES = 1024
 GROUP_LIMIT_STRIDES = 1 << 10
 STRIDE_LIMIT_BYTES = 1 << 48
 """Longer strides fail the check of a group: multiples of shorter ones cannot wrap around the address space."""
+MOST_ROOMS = 64
+"""Windows' copies in the scratch memory of a warp function."""
 STEP_LIMIT = 1 << 30
 SPACES = {"global": 0, "generic": 1, "shared": 2, "local": 3}
 
@@ -107,37 +108,66 @@ def lane_offsets(place: Place) -> list[int]:
 
 
 def window_of_group(w: FunctionWriter, place: Place) -> str:
-    """Pointer to the bytes of a load from a group, in the window that earlier loads have asked for where it lies there."""
+    """Pointer to the bytes of a load from a group, in windows that earlier loads have asked for where it lies in one of them."""
     name = w.scalar(place.address)
     sum_ = w.sums.get(name, Sum(name))
     start = sum_.step + place.low
     site, fine, host = check_group(w, place)
     assert place.group is not None
-    key = (place.group.number, sum_.times, w.exec.bits)
+    key = (place.group.number, w.exec.bits)
     window = None if place.access.strong else w.windows.get(key)
-    if window is None or not 0 <= start - window.start <= cold.WINDOW_BYTES - place.extent:
-        pointer = checked_window(w, place, site, fine, host())
-        w.windows[key] = Window(pointer, start, len(w.accesses) - 1)
+    if window is None or not _joins(w, window, start, sum_.times, place.extent):
+        pointer, stride = checked_window(w, place, site, fine, host(), sum_.stride)
+        w.windows[key] = Window({0: pointer}, stride, start, sum_.times, len(w.accesses) - 1)
         return pointer
     before = w.accesses[window.last]
     if before.room == cold.WINDOW_AT:
         # The copy must last while other windows are served.
-        before.room = cold.SCRATCH_BYTES + cold.WINDOW_BYTES * w.rooms
-        w.rooms += 1
+        window.room = before.room = cold.SCRATCH_BYTES + cold.WINDOW_BYTES * w.rooms
+        w.rooms += window.rooms
         w.most_rooms = max(w.most_rooms, w.rooms)
     before.after = window.last = describe(w, place, site, lane_offsets(place))
     entry = w.accesses[window.last]
-    entry.room, entry.at = before.room, start - window.start
-    return vector_offset_pointer(w, window.pointer, entry.at)
+    entry.times = sum_.times - window.times
+    entry.room, entry.at = window.room + cold.WINDOW_BYTES * entry.times, start - window.start
+    return w.field(_pointer_at(w, window, entry.times), entry.at)
 
 
-def checked_window(w: FunctionWriter, place: Place, site: int, fine: str, host: str) -> str:
-    """Pointer to the bytes of a load: memory itself where they are ``fine``, else a copy (zeros after a fault)."""
+def _joins(w: FunctionWriter, window: Window, start: int, times: int, extent: int) -> bool:
+    """Whether a load lies in a window, or in one of those that follow it a stride apart, and there is room for their copies."""
+    inside = 0 <= start - window.start <= cold.WINDOW_BYTES - extent and 0 <= times - window.times < window.rooms
+    return inside and (window.room > 0 or w.rooms + window.rooms <= MOST_ROOMS)
+
+
+def _pointer_at(w: FunctionWriter, window: Window, times: int) -> str:
+    """Pointer to a window that lies some strides behind the first."""
+    known = window.pointers
+    if times not in known:
+        before = times - 1 if times - 1 in known else 0
+        distance = window.stride if times - before == 1 else w.op(f"mul i64 {window.stride}, {times - before}")
+        known[times] = w.op(f"getelementptr i8, ptr {known[before]}, i64 {distance}")
+    return known[times]
+
+
+def checked_window(
+    w: FunctionWriter, place: Place, site: int, fine: str, host: str, stride: str = ""
+) -> tuple[str, str]:
+    """Pointer to the bytes of a load: memory itself where they are ``fine``, else a copy (zeros after a fault).
+
+    With a ``stride`` (an LLVM value), what is a multiple of it away may be read as well, as many multiples of the stride
+    returned away: loads described as further accesses of this one (``cold.ACCESS``).
+    """
     number = describe(w, place, site, lane_offsets(place))
     note_exec(w)
+    if stride:
+        w.store_field("%needs", cold.NEEDS["stride"][0], stride)
     w.unsettled = True
     if w.calls.keeps_registers:
-        return w.op(cold.checked_window(host, w.op(f"zext i1 {fine} to i32"), number))
+        width = w.op(f"zext i1 {fine} to i32")
+        if not stride:
+            return w.op(cold.checked_window(host, width, number)), ""
+        both = w.op(cold.checked_windows(host, width, stride, number))
+        return w.op(f"extractvalue {{ ptr, i64 }} {both}, 0"), w.op(f"extractvalue {{ ptr, i64 }} {both}, 1")
     before, join, slow = w.new_label("checked"), w.new_label("window"), w.new_label("slow")
     w.emit(f"br label %{before}")
     w.label(before)
@@ -148,7 +178,10 @@ def checked_window(w: FunctionWriter, place: Place, site: int, fine: str, host: 
     served = w.op(f"inttoptr i64 {w.op(cold.ordinary_call('window', given, number))} to ptr")
     w.emit(f"br label %{join}")
     w.label(join)
-    return w.op(f"phi ptr [ {host}, %{before} ], [ {served}, %{slow} ]")
+    pointer = w.op(f"phi ptr [ {host}, %{before} ], [ {served}, %{slow} ]")
+    if stride:
+        stride = w.op(f"phi i64 [ {stride}, %{before} ], [ {cold.WINDOW_BYTES}, %{slow} ]")
+    return pointer, stride
 
 
 def settle_faults(w: FunctionWriter) -> None:
@@ -210,12 +243,14 @@ def host_pointer(w: FunctionWriter, root: str, step: int, shared: bool = False) 
     key = ("host", root, shared)
     known = w.numbered.get(key)
     if known is None:
-        if shared:
+        if shared and root.lstrip("-").isdigit():
+            name = w.field("%shared_base", int(root))
+        elif shared:
             name = w.op(f"getelementptr i8, ptr %shared_base, i64 {w.op(f'sext i32 {root} to i64')}")
         else:
             name = w.op(f"inttoptr i64 {w.op(f'add i64 {root}, %host_minus_device')} to ptr")
         known = w.numbered[key] = Val("i64", Shape(SCALAR_KIND), scalar=name)
-    return vector_offset_pointer(w, known.scalar, step)
+    return w.field(known.scalar, step)
 
 
 def check(w: FunctionWriter, place: Place, site: str) -> tuple[str, str]:

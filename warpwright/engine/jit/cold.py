@@ -36,19 +36,28 @@ ACCESS = {
     "room": (32, "i32"),
     "at": (36, "i32"),
     "after": (40, "i32"),
+    "times": (44, "i32"),
 }
 """The entry of one access: byte offsets and types.  ``offsets`` points to 32 lane offsets, or is null where
 addresses are given; ``site`` is the byte offset of its allocation cache, negative for none.  Loads from one window are
 asked for once: the window's copy is made at ``room`` in the scratch memory, ``at`` is where an access begins in it, ``after``
-the number of the next access, negative for none."""
+the number of the next access, negative for none.  So are loads from windows that lie a stride apart: ``times`` is how many
+strides an access lies behind the first, and its copy lies as many windows behind the first one's."""
 ACCESS_BYTES = 48
 VALUES_AT = 256
 """Scratch memory of a warp function: 32 addresses, then values (512 words), then the window, then what rare ways need."""
 WINDOW_AT = VALUES_AT + 2048
 WINDOW_BYTES = 1024
 NEEDS_AT = WINDOW_AT + WINDOW_BYTES
-NEEDS = {"self": (0, "ptr"), "warp": (8, "ptr"), "sites": (16, "ptr"), "accesses": (24, "ptr"), "exec": (32, "i32")}
-"""``exec``: the lanes that execute, kept up to date while the function runs."""
+NEEDS = {
+    "self": (0, "ptr"),
+    "warp": (8, "ptr"),
+    "sites": (16, "ptr"),
+    "accesses": (24, "ptr"),
+    "exec": (32, "i32"),
+    "stride": (40, "i64"),
+}
+"""``exec``: the lanes that execute, and ``stride``: bytes between the windows asked for, kept up to date while the function runs."""
 SCRATCH_BYTES = NEEDS_AT + 64
 """Behind it lie further windows, one for each that several loads of a block read (:class:`Entry`)."""
 FUNCTIONS = ("window", "load", "store")
@@ -70,11 +79,12 @@ class Entry:
     room: int = WINDOW_AT
     at: int = 0
     after: int = -1
+    times: int = 0
 
     TYPE: ClassVar[str] = "{ i64, ptr, " + ", ".join(["i32"] * 8) + " }"
 
     def text(self) -> str:
-        words = (self.bytes, self.space, self.extent, self.site, self.room, self.at, self.after, 0)
+        words = (self.bytes, self.space, self.extent, self.site, self.room, self.at, self.after, self.times)
         rest = ", ".join(f"i32 {word}" for word in words)
         return f"{self.TYPE} {{ i64 {self.instruction}, ptr {self.offsets}, {rest} }}"
 
@@ -91,20 +101,35 @@ def vector_level() -> str:
     return "avx" if features.get("avx") else "sse"
 
 
-def _ask(function: str, number: int) -> str:
+def _ask(function: str, number: int, needs: str = "$1") -> str:
     """Assembly that hands over an address ($0) and an access's number, and takes the answer.
 
     The function may be anywhere in the address space: its own address is absolute.
     """
-    given = f"pushq $1\\0Apushq $0\\0Apushq $${number}"
+    given = f"pushq {needs}\\0Apushq $0\\0Apushq $${number}"
     return f"{given}\\0Amovabsq $$ww_rare_{function}, $0\\0Acallq *$0\\0Apopq $0"
+
+
+def _unless(fine: str, ask: str) -> str:
+    """Assembly that asks, out of line, where an operand is 0."""
+    return f"testl {fine}, {fine}\\0Aje 2f\\0A1:\\0A.subsection 1\\0A2:\\0A{ask}\\0Ajmp 1b\\0A.previous"
 
 
 def checked_window(host: str, fine: str, number: int) -> str:
     """LLVM text of a pointer to a window: ``host`` where ``fine`` (an i32) is not 0, else the served copy."""
-    text = f"testl $2, $2\\0Aje 2f\\0A1:\\0A.subsection 1\\0A2:\\0A{_ask('window', number)}\\0Ajmp 1b\\0A.previous"
+    text = _unless("$2", _ask("window", number))
     return (
         f'call ptr asm sideeffect "{text}", "=r,*m,r,0,{CLOBBERS}"(ptr elementtype(i64) %needs, i32 {fine}, ptr {host})'
+    )
+
+
+def checked_windows(host: str, fine: str, stride: str, number: int) -> str:
+    """LLVM text of a pointer to the first of some windows and the bytes between them (a ``{ ptr, i64 }``), as above."""
+    ask = _ask("window", number, "$2") + f"\\0Amovl $${WINDOW_BYTES}, ${{1:k}}"
+    text = _unless("$3", ask)
+    return (
+        f'call {{ ptr, i64 }} asm sideeffect "{text}", "=r,=r,*m,r,0,1,{CLOBBERS}"'
+        f"(ptr elementtype(i64) %needs, i32 {fine}, ptr {host}, i64 {stride})"
     )
 
 
@@ -286,31 +311,44 @@ wide:
   ret i64 1"""
 )
 WINDOW = f"""
-; The accesses of one window, from the first on; zeros when one is at fault.
+; The accesses of one window, or of several a stride apart, from the first on; zeros behind one that is at fault.
 define i64 @ww_served_window(ptr %scratch, i64 %given, i32 %which) noinline {{
-  %accesses_p = getelementptr i8, ptr %scratch, i64 {NEEDS_AT + NEEDS["accesses"][0]}
-  %accesses = load ptr, ptr %accesses_p
+  %needs = getelementptr i8, ptr %scratch, i64 {NEEDS_AT}
+{load_fields("%needs", {name: NEEDS[name] for name in ("accesses", "stride")})}
+  %which64 = zext i32 %which to i64
+  %first_off = mul i64 %which64, {ACCESS_BYTES}
+  %first = getelementptr i8, ptr %accesses, i64 %first_off
+{load_fields("%first", {"first_room": ACCESS["room"]})}
+  %first_room64 = sext i32 %first_room to i64
+  %copies = getelementptr i8, ptr %scratch, i64 %first_room64
+  %result = ptrtoint ptr %copies to i64
   br label %access
 access:
-  %number = phi i32 [ %which, %0 ], [ %after, %good ]
+  %number = phi i32 [ %which, %0 ], [ %after, %next ]
+  %sound = phi i1 [ true, %0 ], [ %still, %next ]
   %number64 = zext i32 %number to i64
   %entry_off = mul i64 %number64, {ACCESS_BYTES}
   %entry = getelementptr i8, ptr %accesses, i64 %entry_off
-{load_fields("%entry", {name: ACCESS[name] for name in ("room", "at", "after")})}
-  %room64 = sext i32 %room to i64
-  %window = getelementptr i8, ptr %scratch, i64 %room64
-  %result = ptrtoint ptr %window to i64
+{load_fields("%entry", {name: ACCESS[name] for name in ("room", "at", "after", "times")})}
+  br i1 %sound, label %serve, label %zeros
+serve:
   %at64 = sext i32 %at to i64
-  %from = add i64 %given, %at64
+  %times64 = sext i32 %times to i64
+  %far = mul i64 %times64, %stride
+  %near = add i64 %given, %at64
+  %from = add i64 %near, %far
   %fine = call i64 @ww_window_part(ptr %scratch, i64 %from, i32 %number)
   %bad = icmp eq i64 %fine, 0
-  br i1 %bad, label %zeros, label %good
-good:
+  br i1 %bad, label %zeros, label %next
+zeros:
+  %room64 = sext i32 %room to i64
+  %window = getelementptr i8, ptr %scratch, i64 %room64
+  call void @llvm.memset.p0.i64(ptr %window, i8 0, i64 {WINDOW_BYTES}, i1 false)
+  br label %next
+next:
+  %still = phi i1 [ true, %serve ], [ false, %zeros ]
   %more = icmp sge i32 %after, 0
   br i1 %more, label %access, label %end
-zeros:
-  call void @llvm.memset.p0.i64(ptr %window, i8 0, i64 {WINDOW_BYTES}, i1 false)
-  br label %end
 end:
   ret i64 %result
 }}

@@ -326,7 +326,8 @@ def kernel_key(
 ) -> str:
     """Key of a kernel's object code."""
     code = "\n".join(
-        f"{i.address} {i.opcode} {low.guard} {[*map(tuple, low.ops)]}" for i, low in zip(program.instructions, lowered, strict=True)
+        f"{i.address} {i.opcode} {low.guard} {[*map(tuple, low.ops)]}"
+        for i, low in zip(program.instructions, lowered, strict=True)
     )
     fixed = (
         *(program.code_base, program.arch, program.shared_static_bytes, sorted(known_banks(program).items())),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from warpwright.engine.abi import LAUNCH
 from warpwright.engine.jit.function import FunctionWriter, Val, vector_type
-from warpwright.engine.jit.places import VEC32, VEC64, is_uniform, parts_of, vector_offset_pointer
+from warpwright.engine.jit.places import VEC32, VEC64, is_uniform, parts_of
 from warpwright.engine.jit.shapes import SCALAR_KIND, VECTOR, Shape
 from warpwright.isa.ops import Op
 
@@ -12,13 +12,12 @@ from warpwright.isa.ops import Op
 def emit_load_const(w: FunctionWriter, op: Op, offset: Val, shape: object) -> Val:
     """A constant load; bytes beyond what the launch provides read as 0."""
     bank, size = op.attr
-    base = LAUNCH["constant_banks"] + 8 * bank
     count = parts_of(op.type) if op.type != "i64" else 1
     type = op.type if op.type not in ("i32x2", "i32x4") else "i32"
     if is_uniform(offset):
         llvm = {"f32": "i32", "f64": "i64"}.get(type, type)
         known = offset.shape.const
-        pointer = w.op(f"load ptr, ptr {w.field('%launch', base)}, !invariant.load !1")
+        pointer = w.banks.setdefault(bank, f"%bank{bank}")
         values = []
         inside = ""
         if known is None or known + size > w.known_bank_bytes.get(bank, 0):
@@ -32,7 +31,7 @@ def emit_load_const(w: FunctionWriter, op: Op, offset: Val, shape: object) -> Va
         else:
             pointer = w.field(pointer, known)
         for n in range(count):
-            at = vector_offset_pointer(w, pointer, 4 * n)
+            at = w.field(pointer, 4 * n)
             align = min(size, 4)
             name = w.op(f"load {llvm}, ptr {at}, align {align}, !invariant.load !1")
             if llvm != type:
@@ -44,10 +43,7 @@ def emit_load_const(w: FunctionWriter, op: Op, offset: Val, shape: object) -> Va
     w.emit(
         f"call void @ww_load_constant(ptr %launch, ptr %lane_addresses, ptr %lane_values, i32 {w.exec.bits}, i32 {bank}, i32 {size})"
     )
-    loaded = [
-        w.op(f"load {VEC32}, ptr {vector_offset_pointer(w, '%lane_values', 128 * n)}, align 64")
-        for n in range(max(1, size // 4))
-    ]
+    loaded = [w.op(f"load {VEC32}, ptr {w.field('%lane_values', 128 * n)}, align 64") for n in range(max(1, size // 4))]
     if op.type in ("i8", "i16"):
         return Val(op.type, VECTOR, vector=w.op(f"trunc {VEC32} {loaded[0]} to {vector_type(op.type)}"))
     if op.type == "f32":

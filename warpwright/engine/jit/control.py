@@ -163,6 +163,8 @@ class WarpFunction:
             w.emit(f"%p{n} = getelementptr i8, ptr %save, i64 SAVE+{self.slot(f'p{n}', 8)}")
         w.emit(f"%host_minus_device = load i64, ptr {w.field('%launch', LAUNCH['host_minus_device'])}")
         w.emit(f"%shared_base = load ptr, ptr {w.field('%block', BLOCK['shared_base'])}")
+        for bank, name in w.banks.items():
+            w.emit(f"{name} = load ptr, ptr {w.field('%launch', LAUNCH['constant_banks'] + 8 * bank)}")
         w.emit(f"%local_base = load ptr, ptr {w.field('%warp', WARP['local_base'])}")
         w.emit(f"%trace_base = load ptr, ptr {w.field('%warp', WARP['trace_base'])}")
         w.emit("%sites_given = load ptr, ptr %save")

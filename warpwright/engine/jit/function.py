@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from warpwright.engine.blocks import BasicBlock
 from warpwright.engine.jit import shapes as sh
@@ -88,14 +88,28 @@ class Sum(NamedTuple):
 
 @dataclass(slots=True)
 class Window:
-    """Neighbouring bytes that loads of one basic block have asked for together."""
+    """Neighbouring bytes that loads of one basic block have asked for together, and those some strides behind them."""
 
-    pointer: str
-    """Host pointer of the first load's bytes, or their copy."""
+    MOST_STRIDES: ClassVar[int] = 16
+    """Windows that are asked for together."""
+
+    pointers: dict[int, str]
+    """Host pointers of the first load's bytes, or their copy, and of what lies so many strides behind them."""
+    stride: str
+    """Bytes between windows (an LLVM value), or nothing where there is but one."""
     start: int
-    """Where these begin, relative to what the loads' addresses have in common."""
+    """Where the first load's bytes begin, relative to what the loads' addresses have in common."""
+    times: int
+    """The strides in its address."""
     last: int
     """Number of the latest access."""
+    room: int = 0
+    """Place of the first copy in the scratch memory, once several loads share it."""
+
+    @property
+    def rooms(self) -> int:
+        """Windows that their copies take."""
+        return self.MOST_STRIDES if self.stride else 1
 
 
 @dataclass(slots=True)
@@ -122,6 +136,10 @@ class Text:
     declared: dict[str, str] = field(default_factory=dict)
     count: int = 0
     tables: dict[object, str] = field(default_factory=dict)
+    bits_from: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Results of bitcasts: LLVM type and name of what they were made of."""
+    steps: dict[str, tuple[str, int]] = field(default_factory=dict)
+    """Pointers made of others by adding bytes."""
 
     # --- text -------------------------------------------------------------------------------------
     def name(self) -> str:
@@ -135,6 +153,15 @@ class Text:
         self.count += 1
         name = f"%v{self.count}"
         self.lines.append(f"  {name} = {text}")
+        return name
+
+    def bitcast(self, source: str, value: str, target: str) -> str:
+        """A value's bits as another LLVM type; back again is what they came from."""
+        known, origin = self.bits_from.get(value, ("", ""))
+        if known == target:
+            return origin
+        name = self.op(f"bitcast {source} {value} to {target}")
+        self.bits_from[name] = (source, value)
         return name
 
     def label(self, name: str) -> None:
@@ -318,7 +345,13 @@ class Text:
 
     # --- structures -------------------------------------------------------------------------------
     def field(self, base: str, offset: int) -> str:
-        return self.op(f"getelementptr i8, ptr {base}, i64 {offset}")
+        """Pointer ``offset`` bytes behind another."""
+        if not offset:
+            return base
+        root, before = self.steps.get(base, (base, 0))
+        name = self.op(f"getelementptr i8, ptr {root}, i64 {before + offset}")
+        self.steps[name] = (root, before + offset)
+        return name
 
     def load_field(self, base: str, offset: int, type: str = "i64") -> str:
         return self.op(f"load {type}, ptr {self.field(base, offset)}")
@@ -351,6 +384,8 @@ class FunctionWriter(Text):
     trace: bool
     known_bank_bytes: dict[int, int]
     calls: Calls
+    banks: dict[int, str] = field(default_factory=dict)
+    """Pointers to the constant banks that are read (made once, at entry)."""
     held: dict[int, Val] = field(default_factory=dict)
     """Current value of each web within the block."""
     mask: Masks = field(default_factory=lambda: Masks("-1"))
@@ -389,7 +424,7 @@ class FunctionWriter(Text):
     """Windows of the current block that have a place of their own in the scratch memory."""
     most_rooms: int = 0
     windows: dict[object, Window] = field(default_factory=dict)
-    """The latest window of each group, multiple of its stride and executing lanes; a store ends them."""
+    """The latest window of each group and executing lanes; a store ends them."""
 
     # --- equal values -----------------------------------------------------------------------------
     def number(self, op: Op, args: Sequence[Val]) -> object:

@@ -21,7 +21,6 @@ from warpwright.engine.jit.places import (
     mask_literal,
     part_pointer,
     settle,
-    vector_offset_pointer,
 )
 from warpwright.engine.jit.rows import are_known, find_rows, load_rows, may_have_rows
 from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, UNSET_KIND, VECTOR, Shape
@@ -84,7 +83,7 @@ def _window(w: FunctionWriter, place: Place, count: int, read: Reader) -> list[s
         return read(w, place, window_of_group(w, place), count)
     fine, host = check(w, place, "null")
     if not place.proven:
-        host = checked_window(w, place, -1, fine, host)
+        host, _ = checked_window(w, place, -1, fine, host)
     return read(w, place, host, count)
 
 
@@ -135,7 +134,7 @@ def _diamond(w: FunctionWriter, place: Place, count: int, fast_path: Reader) -> 
     served, slow_from = call_rare(w, "load", slow_place, number)
     slow_names = []
     for part in range(count):
-        pointer = vector_offset_pointer(w, served, 128 * part)
+        pointer = w.field(served, 128 * part)
         name = w.op(f"load {VEC32}, ptr {pointer}, align 64")
         if bytes_ < 4:
             name = w.op(f"trunc {VEC32} {name} to <32 x i{8 * bytes_}>")
@@ -156,32 +155,30 @@ def _diamond(w: FunctionWriter, place: Place, count: int, fast_path: Reader) -> 
 def _load_uniform(w: FunctionWriter, place: Place, pointer: str, count: int) -> list[str]:
     if place.size < 4:
         return [w.op(f"load i{8 * place.size}, ptr {pointer}, align {place.size}")]
-    return [w.op(f"load i32, ptr {vector_offset_pointer(w, pointer, 4 * n)}, align 4") for n in range(count)]
+    return [w.op(f"load i32, ptr {w.field(pointer, 4 * n)}, align 4") for n in range(count)]
 
 
 def _load_single(w: FunctionWriter, place: Place, pointer: str, count: int) -> list[str]:
-    return [w.op(f"load float, ptr {vector_offset_pointer(w, pointer, 4 * n)}, align 4") for n in range(count)]
+    return [w.op(f"load float, ptr {w.field(pointer, 4 * n)}, align 4") for n in range(count)]
 
 
 def _load_window(w: FunctionWriter, place: Place, pointer: str, count: int) -> list[str]:
     """All bytes between the lowest and the highest lane, then each lane's part of them."""
     assert place.offsets is not None
-    element = f"i{8 * min(place.size, 4)}"
+    single = place.size >= 4 and w.index in w.single_loads
+    element = "float" if single else f"i{8 * min(place.size, 4)}"
     length = place.extent // min(place.size, 4)
     distinct = sorted(set(place.offsets))
     if len(distinct) <= FEW_PLACES:
-        return [_load_few(w, place, pointer, element, distinct, count, part) for part in range(count)]
-    vec = f"<{length} x {element}>"
-    window = w.op(f"load {vec}, ptr {pointer}, align {min(place.size, 4)}")
-    if place.consecutive and count == 1:
-        return [window]
-    return [
-        w.op(
-            f"shufflevector {vec} {window}, {vec} poison, <32 x i32> "
-            + mask_literal([count * o + part for o in place.offsets])
-        )
-        for part in range(count)
-    ]
+        names = [_load_few(w, place, pointer, element, distinct, count, part) for part in range(count)]
+    else:
+        vec = f"<{length} x {element}>"
+        window = w.op(f"load {vec}, ptr {pointer}, align {min(place.size, 4)}")
+        names = [window]
+        if not place.consecutive or count > 1:
+            orders = (mask_literal(count * o + part for o in place.offsets) for part in range(count))
+            names = [w.op(f"shufflevector {vec} {window}, {vec} poison, <32 x i32> {order}") for order in orders]
+    return [w.bitcast(f"<{LANES} x float>", name, VEC32) for name in names] if single else names
 
 
 def _load_few(
@@ -192,7 +189,7 @@ def _load_few(
     size = min(place.size, 4)
 
     def read(offset: int) -> str:
-        at = vector_offset_pointer(w, pointer, size * (count * offset + part))
+        at = w.field(pointer, size * (count * offset + part))
         return w.op(f"load {element}, ptr {at}, align {size}")
 
     halves = [set(place.offsets[start : start + LANES // 2]) for start in (0, LANES // 2)]
@@ -206,7 +203,7 @@ def _load_few(
         return w.op(f"shufflevector {kind} {low}, {kind} {high}, <{LANES} x i32> {mask_literal(range(LANES))}")
     result = ""
     for offset in distinct:
-        spread = w.splat(element, read(offset))
+        spread = w.splat("f32" if element == "float" else element, read(offset))
         if not result:
             result = spread
             continue
@@ -217,7 +214,7 @@ def _load_few(
 
 
 def _load_local_rows(w: FunctionWriter, place: Place, pointer: str, count: int) -> list[str]:
-    return [w.op(f"load {VEC32}, ptr {vector_offset_pointer(w, pointer, 128 * n)}, align 4") for n in range(count)]
+    return [w.op(f"load {VEC32}, ptr {w.field(pointer, 128 * n)}, align 4") for n in range(count)]
 
 
 def _load_scattered(w: FunctionWriter, place: Place, pointer: str, count: int) -> list[str]:

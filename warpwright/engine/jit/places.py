@@ -173,10 +173,6 @@ def part_pointer(w: FunctionWriter, place: Place, pointer: str, part: int) -> st
     return w.op(f"getelementptr i8, {VECPTR} {pointer}, i64 {step}")
 
 
-def vector_offset_pointer(w: FunctionWriter, pointer: str, step: int) -> str:
-    return pointer if step == 0 else w.op(f"getelementptr i8, ptr {pointer}, i64 {step}")
-
-
 def masked_store(w: FunctionWriter, type: str, count: int, value: str, pointer: str, mask: str, align: int) -> None:
     vec = f"<{count} x {type}>"
     name = f"llvm.masked.store.v{count}{type}.p0"

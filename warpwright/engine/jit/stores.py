@@ -17,7 +17,6 @@ from warpwright.engine.jit.places import (
     masked_store,
     part_pointer,
     settle,
-    vector_offset_pointer,
 )
 from warpwright.engine.jit.rows import are_known, find_rows, may_have_rows, store_rows
 from warpwright.engine.jit.shapes import LANES, UNSET_KIND
@@ -77,13 +76,11 @@ def emit_store(w: FunctionWriter, op: Op, address: Val, value: Val) -> None:
                 scatter(w, name, part_pointer(w, place, pointer, n), exec_vector)
         elif local:
             for n, name in enumerate(vectors):
-                masked_store(w, "i32", 32, name, vector_offset_pointer(w, pointer, 128 * n), exec_vector, 4)
+                masked_store(w, "i32", 32, name, w.field(pointer, 128 * n), exec_vector, 4)
         elif uniform:
             for n, word in enumerate(words):
                 type = f"i{8 * min(access.bytes, 4)}"
-                w.emit(
-                    f"store {type} {w.scalar(word)}, ptr {vector_offset_pointer(w, pointer, 4 * n)}, align {min(access.bytes, 4)}"
-                )
+                w.emit(f"store {type} {w.scalar(word)}, ptr {w.field(pointer, 4 * n)}, align {min(access.bytes, 4)}")
         else:
             _store_consecutive(w, place, pointer, vectors, count, exec_vector)
         if always:
@@ -94,7 +91,7 @@ def emit_store(w: FunctionWriter, op: Op, address: Val, value: Val) -> None:
         name = vectors[n] if vectors else w.vector(Val(word.type, word.shape, word.scalar))
         if access.bytes < 4:
             name = w.op(f"zext <32 x i{8 * access.bytes}> {name} to {VEC32}")
-        w.emit(f"store {VEC32} {name}, ptr {vector_offset_pointer(w, '%lane_values', 128 * n)}, align 64")
+        w.emit(f"store {VEC32} {name}, ptr {w.field('%lane_values', 128 * n)}, align 64")
     slow_address = replace(address)
     call_rare(w, "store", Place(w, slow_address, access, store=True), number)
     w.emit(f"br label %{end}")
@@ -111,7 +108,7 @@ def _store_consecutive(
             order = mask_literal(list(range(first, first + lanes)))
             vec = f"<{LANES} x {element}>"
             part = w.op(f"shufflevector {vec} {vectors[0]}, {vec} poison, <{lanes} x i32> {order}")
-            at = vector_offset_pointer(w, pointer, place.size * place.offsets[first])
+            at = w.field(pointer, place.size * place.offsets[first])
             if w.exec.bits == "-1":
                 w.emit(f"store <{lanes} x {element}> {part}, ptr {at}, align {place.size}")
                 continue

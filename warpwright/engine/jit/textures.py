@@ -6,7 +6,7 @@ from warpwright.engine.abi import LAUNCH
 from warpwright.engine.jit import trace as tr
 from warpwright.engine.jit.checks import settle_faults
 from warpwright.engine.jit.function import FunctionWriter, Val
-from warpwright.engine.jit.places import VEC32, vector_offset_pointer
+from warpwright.engine.jit.places import VEC32
 from warpwright.engine.jit.shapes import VECTOR
 from warpwright.isa.ops import Op
 from warpwright.isa.textures import STORE, STORE_FORMATTED, TextureAccess
@@ -20,7 +20,7 @@ def emit_texture(w: FunctionWriter, op: Op, args: list[Val]) -> Val:
     if access.request in (STORE, STORE_FORMATTED):
         settle_faults(w)
     for n, value in enumerate(args):
-        w.emit(f"store {VEC32} {w.vector(value)}, ptr {vector_offset_pointer(w, '%lane_values', 128 * n)}, align 64")
+        w.emit(f"store {VEC32} {w.vector(value)}, ptr {w.field('%lane_values', 128 * n)}, align 64")
     function = w.op(f"load ptr, ptr {w.field('%launch', LAUNCH['texture'])}")
     instruction = w.program.instructions[w.index].address
     w.emit(
@@ -33,6 +33,6 @@ def emit_texture(w: FunctionWriter, op: Op, args: list[Val]) -> Val:
         tr.record_access(w, Val("i64", VECTOR, vector=first), access)
     parts = []
     for n in range(4):
-        word = w.op(f"load {VEC32}, ptr {vector_offset_pointer(w, '%lane_values', 128 * n)}, align 64")
+        word = w.op(f"load {VEC32}, ptr {w.field('%lane_values', 128 * n)}, align 64")
         parts.append(Val("i32", VECTOR, vector=word))
     return Val("i32x4", VECTOR, parts=tuple(parts))

@@ -342,9 +342,7 @@ def _drop_carries(blocks: Sequence[BasicBlock], before: Sequence[Lowered], resul
     changes = [new is not old for new, old in zip(result, before, strict=True)]
     found = map(_predicates, result)
     effects = {index: both for index, both in enumerate(found) if any(both) or changes[index]}
-    concerned = [
-        [index for index in range(b.first + b.count - 1, b.first - 1, -1) if index in effects] for b in blocks
-    ]
+    concerned = [[index for index in range(b.first + b.count - 1, b.first - 1, -1) if index in effects] for b in blocks]
     """Of each block, from its end."""
     changed = True
     while changed:
@@ -361,9 +359,7 @@ def _drop_carries(blocks: Sequence[BasicBlock], before: Sequence[Lowered], resul
         alive = set().union(*(live[s] for s in block.successors))
         for index in concerned[block.number]:
             low = result[index]
-            carry_only = changes[index] and all(
-                op.name[:4] != "set_" or op.name == "set_pred" for op in low.ops
-            )
+            carry_only = changes[index] and all(op.name[:4] != "set_" or op.name == "set_pred" for op in low.ops)
             if carry_only and not alive & touched(low)[1]:
                 low = result[index] = Lowered([], low.guard)
                 effects[index] = _predicates(low)
