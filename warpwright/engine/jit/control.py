@@ -14,25 +14,19 @@ from warpwright.engine.jit import cold
 from warpwright.engine.jit import group_products as gr
 from warpwright.engine.jit import lanes as ln
 from warpwright.engine.jit import trace as tr
-from warpwright.engine.jit.arithmetic import canonical_word, emit_pure
-from warpwright.engine.jit.atomics import emit_atomic
-from warpwright.engine.jit.bulk_copies import emit_bulk
+from warpwright.engine.jit.arithmetic import canonical_word
 from warpwright.engine.jit.checks import settle_faults
-from warpwright.engine.jit.constants import emit_load_const
 from warpwright.engine.jit.flow import Bits, members
 from warpwright.engine.jit.function import FunctionWriter, Masks, ResumePoint, Val, vector_type
 from warpwright.engine.jit.groups import Groups
 from warpwright.engine.jit.infer import pack, uniform
-from warpwright.engine.jit.loads import emit_load
 from warpwright.engine.jit.nans import late_nans
+from warpwright.engine.jit.operations import emit_operation, pair
 from warpwright.engine.jit.places import shift_of
-from warpwright.engine.jit.rowwise import emit_rows, spread
-from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, UNIFORM, UNSET_KIND, VECTOR_KIND, Shape, never_wraps
+from warpwright.engine.jit.shapes import LANES, UNIFORM, UNSET_KIND, Shape
 from warpwright.engine.jit.singles import single_loads
 from warpwright.engine.jit.slots import share_slots
 from warpwright.engine.jit.storage import in_loops, place_variables
-from warpwright.engine.jit.stores import emit_store
-from warpwright.engine.jit.textures import emit_texture
 from warpwright.engine.jit.webs import FILE_BASE
 from warpwright.engine.standing import Standing
 from warpwright.isa.ops import Op
@@ -605,134 +599,8 @@ class WarpFunction:
                     w.windows.clear()
                 args = [values[a] for a in op.args]
                 known = shapes[position]
-                values.append(self._value(op, args, known))
+                values.append(emit_operation(w, op, args, known))
         return values
-
-    def _value(self, op: Op, args: list[Val], known: object) -> Val:
-        w = self.w
-        name = op.name
-        if name == "const":
-            return w.constant(op.type, op.attr)
-        if name in ("pack2", "pack4"):
-            return Val(op.type, Shape(VECTOR_KIND), parts=tuple(args))
-        if name == "pack64":
-            shape = pack((args[0].shape, args[1].shape))
-            if shape.pattern is not None:
-                return Val(
-                    "i64", shape, scalar=w.op(f"zext i32 {w.scalar(args[0])} to i64") if shape.const is None else ""
-                )
-            return Val("i64", shape, parts=(args[0], args[1]))
-        if name == "extract":
-            return args[0].parts[op.attr] if args[0].parts else w.word(args[0], op.attr)
-        if name == "load":
-            return emit_load(w, op, args)
-        if name == "store":
-            emit_store(w, op, args[0], args[1])
-            return Val("void", Shape(UNSET_KIND))
-        if name == "atomic":
-            return emit_atomic(w, op, args)
-        if name == "touch":
-            if w.trace:
-                whole = w.exec
-                w.exec = w.and_mask(whole, args[1]) if len(args) > 1 else whole
-                tr.record_access(w, args[0], op.attr)
-                w.exec = whole
-            return Val("void", Shape(UNSET_KIND))
-        if name == "fence":
-            w.emit("fence seq_cst" if op.attr != "cta" else 'fence syncscope("singlethread") seq_cst')
-            return Val("void", Shape(UNSET_KIND))
-        if name == "async_commit":
-            return Val("void", Shape(UNSET_KIND))
-        if name == "bulk":
-            emit_bulk(w, op, args)
-            return Val("void", Shape(UNSET_KIND))
-        if name == "service":
-            return ln.service(w, op, args)
-        if name == "texture":
-            return emit_texture(w, op, args)
-        if name == "mma":
-            return ln.mma(w, op, args)
-        if name == "wgmma":
-            return gr.group_product(w, op, args)
-        if name == "special64":
-            return ln.special64(w, op.attr)
-        assert isinstance(known, Shape | tuple)
-        if name == "load_const":
-            if isinstance(known, Shape) and known.const is not None:
-                return Val(op.type, known)
-            key = w.number(op, args)
-            if key not in w.numbered:
-                value = emit_load_const(w, op, args[0], known)
-                if key is None:
-                    return value
-                w.numbered[key] = value
-            return w.numbered[key]
-        if name == "active":
-            return Val("i32", Shape(1), scalar=w.exec.bits)
-        if name == "ballot":
-            return ln.ballot(w, args[0])
-        assert isinstance(known, Shape)
-        if name == "special":
-            return ln.special(w, op, known)
-        if name == "shuffle":
-            return ln.shuffle(w, args[0], args[1], known)
-        if name == "match_any":
-            return ln.match_any(w, args[0])
-        if name == "redux":
-            return ln.redux(w, op, args[0])
-        if name == "first_lane":
-            return ln.first_lane(w, args[0], w.exec)
-        if known.rows is not None:
-            if name == "sext":
-                self._check_extension(args[0])
-            return Val(op.type, known, rows=emit_rows(w, name, op.type, args))
-        if name == "sext" and known.pattern is not None and known.const is None:
-            self._check_extension(args[0])
-        key = w.number(op, args) if known.kind == SCALAR_KIND else None
-        if key is not None and key in w.numbered:
-            return w.numbered[key]
-        value = emit_pure(w, op, args, known)
-        if key is not None:
-            w.numbered[key] = value
-        if op.type == "i64" and value.scalar:
-            w.note_sum(name, value.scalar, args)
-        elif name == "add" and op.type == "i32" and value.scalar:
-            w.note_offset(value.scalar, args)
-        return value
-
-    def _check_extension(self, value: Val) -> None:
-        """Leave when scalar + offset passes 2**31 in some executing lane (see ``addresses.py``)."""
-        w = self.w
-        pattern = value.shape.rows or value.shape.pattern
-        if pattern is None or not any(pattern) or (value.shape.rows is None and never_wraps(value.shape, 32, True)):
-            return
-        settle_faults(w)
-        least = -(1 << 31) - min(*pattern, 0)
-        most = (1 << 31) - 1 - max(*pattern, 0)
-        fine = "true"
-        for scalar in value.rows or (w.scalar(value),):
-            above = w.op(f"sub i32 {scalar}, {least}")
-            inside = w.op(f"icmp ule i32 {above}, {most - least}")
-            fine = inside if fine == "true" else w.op(f"and i1 {fine}, {inside}")
-        go, look, leave = w.new_label("fits"), w.new_label("wraps"), w.new_label("leave")
-        w.emit(f"br i1 {fine}, label %{go}, label %{look}, !prof !0")
-        w.label(look)
-        # Lanes that do not execute may pass it: what they would get is never used.
-        vec = vector_type("i32")
-        offsets = w.literal_vector("i32", pattern)
-        if value.rows:
-            start = spread(w, Val("i32", Shape(VECTOR_KIND), rows=value.rows))
-        else:
-            start = w.splat("i32", w.scalar(value))
-        total = w.op(f"add {vec} {start}, {offsets}")
-        both = w.op(f"and {vec} {w.op(f'xor {vec} {total}, {start}')}, {w.op(f'xor {vec} {total}, {offsets}')}")
-        wrong = w.op(f"and i32 {w.exec.bits}, {w.bits_of(w.op(f'icmp slt {vec} {both}, zeroinitializer'))}")
-        w.emit(f"br i1 {w.op(f'icmp eq i32 {wrong}, 0')}, label %{go}, label %{leave}, !prof !0")
-        w.label(leave)
-        w.store_field("%warp", WARP["fault_instruction"], str(w.program.instructions[w.index].address))
-        w.store_field("%warp", WARP["fault_lanes"], w.op(f"zext i32 {wrong} to i64"))
-        w.emit("br label %interpret")
-        w.label(go)
 
     def _get(self, index: int, position: int, op: Op) -> Val:
         w = self.w
@@ -745,11 +613,7 @@ class WarpFunction:
             return value
         if reference.high == reference.low:
             return w.read_web(reference.low)
-        low, high = w.read_web(reference.low), w.read_web(reference.high)
-        shape = pack((low.shape, high.shape))
-        if shape.pattern is not None:
-            return Val("i64", shape, scalar=w.op(f"zext i32 {w.scalar(low)} to i64") if shape.const is None else "")
-        return Val("i64", shape, parts=(low, high))
+        return pair(w, w.read_web(reference.low), w.read_web(reference.high))
 
     @staticmethod
     def _cell(op: Op) -> int:

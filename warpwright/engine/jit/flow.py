@@ -167,43 +167,51 @@ def _spin_loops(blocks: Sequence[BasicBlock], lowered: Sequence[Lowered], webs: 
     return fair
 
 
+DECIDES = frozenset(("branch", "exit", "branch_indirect", "pop"))
+
+
 def _decided_by(
     body: Bits, blocks: Sequence[BasicBlock], lowered: Sequence[Lowered], webs: Webs, exits_only: bool
 ) -> bool:
-    """Whether values loaded in a loop reach one of its branches (or, ``exits_only``, one that leaves it)."""
-    tainted: set[int] = set()
-    before = -1
-    while before != len(tainted):
-        before = len(tainted)
-        for n in members(body):
-            b = blocks[n]
-            leaves = any(not body >> s & 1 for s in b.successors)
-            for index in range(b.first, b.first + b.count):
-                low = lowered[index]
-                values: list[bool] = []
-                guarded = low.guard is not None and webs.references[index, -1].low in tainted
-                for position, op in enumerate(low.ops):
-                    hot = any(values[a] for a in op.args)
-                    if op.name[:4] == "get_":
-                        reference = webs.references[index, position]
-                        hot = reference.low in tainted or reference.high in tainted
-                    elif op.name[:4] == "set_":
-                        if hot or guarded:
-                            reference = webs.references[index, position]
-                            tainted.add(reference.low)
-                            if reference.high >= 0:
-                                tainted.add(reference.high)
-                    elif op.name in ("load", "atomic"):
-                        access: Access = op.attr
-                        weak = access.space in ("shared", "generic") and op.name == "load"
-                        hot = hot or (weak if exits_only else op.name == "atomic" or access.strong)
-                    elif (
-                        op.name in ("branch", "exit", "branch_indirect", "pop")
-                        and (hot or guarded)
-                        and (leaves or op.name == "exit" or not exits_only)
-                    ):
-                        return True
-                    values.append(hot)
+    """Whether values loaded in a loop reach one of its branches (or, ``exits_only``, one that leaves it).
+
+    Found backwards: from what decides to what that was made of in the loop.
+    """
+    writes: dict[int, list[tuple[int, tuple[int, ...]]]] = {}
+    work: list[tuple[int, tuple[int, ...]]] = []
+    """Instructions and the values in them that matter."""
+    for n in members(body):
+        b = blocks[n]
+        leaves = any(not body >> s & 1 for s in b.successors)
+        for index in range(b.first, b.first + b.count):
+            for position, op in enumerate(lowered[index].ops):
+                if op.name[:4] == "set_":
+                    reference = webs.references[index, position]
+                    for web in {reference.low, reference.high}:
+                        writes.setdefault(web, []).append((index, op.args))
+                elif op.name in DECIDES and (leaves or op.name == "exit" or not exits_only):
+                    work.append((index, op.args))
+    seen = {-1}
+    while work:
+        index, wanted = work.pop()
+        low = lowered[index]
+        read = {-1} if low.guard is None else {webs.references[index, -1].low}
+        values = list(wanted)
+        while values:
+            position = values.pop()
+            op = low.ops[position]
+            values += op.args
+            if op.name[:4] == "get_":
+                reference = webs.references[index, position]
+                read |= {reference.low, reference.high}
+            elif op.name in ("load", "atomic"):
+                access: Access = op.attr
+                weak = access.space in ("shared", "generic") and op.name == "load"
+                if weak if exits_only else op.name == "atomic" or access.strong:
+                    return True
+        for web in read - seen:
+            work += writes.get(web, ())
+        seen |= read
     return False
 
 

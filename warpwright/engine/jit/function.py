@@ -36,8 +36,11 @@ LLVM_TYPE = {
 FLOAT_BITS = {"f16": "i16", "f32": "i32", "f64": "i64"}
 
 
+VECTOR_TYPE = {type: f"<{LANES} x {llvm}>" for type, llvm in LLVM_TYPE.items()}
+
+
 def vector_type(type: str) -> str:
-    return f"<{LANES} x {LLVM_TYPE[type]}>"
+    return VECTOR_TYPE[type]
 
 
 @dataclass(slots=True)
@@ -271,7 +274,7 @@ class Text:
         return self.vector(value) if vector else self.scalar(value)
 
     def typed(self, type: str, vector: bool) -> str:
-        return vector_type(type) if vector else LLVM_TYPE[type]
+        return VECTOR_TYPE[type] if vector else LLVM_TYPE[type]
 
     def made(self, type: str, shape: Shape, name: str) -> Val:
         """A value from a fresh LLVM name, scalar or vector as the shape says."""

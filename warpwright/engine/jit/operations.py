@@ -1,0 +1,187 @@
+"""Operations other than control and registers: which module writes each, and what is known of their results.
+
+A scalar result is written once in a basic block: the same operation on the same operands gives it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from warpwright.engine.abi import WARP
+from warpwright.engine.jit import group_products as gr
+from warpwright.engine.jit import lanes as ln
+from warpwright.engine.jit import trace as tr
+from warpwright.engine.jit.arithmetic import emit_pure
+from warpwright.engine.jit.atomics import emit_atomic
+from warpwright.engine.jit.bulk_copies import emit_bulk
+from warpwright.engine.jit.checks import settle_faults
+from warpwright.engine.jit.constants import emit_load_const
+from warpwright.engine.jit.function import FunctionWriter, Val, vector_type
+from warpwright.engine.jit.infer import Known, pack
+from warpwright.engine.jit.loads import emit_load
+from warpwright.engine.jit.rowwise import emit_rows, spread
+from warpwright.engine.jit.shapes import SCALAR_KIND, UNIFORM, UNSET, VECTOR, Shape, never_wraps
+from warpwright.engine.jit.stores import emit_store
+from warpwright.engine.jit.textures import emit_texture
+from warpwright.isa.ops import Op
+
+
+def nothing() -> Val:
+    """The result of an operation that has none."""
+    return Val("void", UNSET)
+
+
+def emit_operation(w: FunctionWriter, op: Op, args: list[Val], known: Known) -> Val:
+    """Write an operation whose result is ``known`` to have a shape."""
+    writer = WRITERS.get(op.name)
+    return _pure(w, op, args, known) if writer is None else writer(w, op, args, known)
+
+
+# --- by kind --------------------------------------------------------------------------------------
+def _pack64(w: FunctionWriter, op: Op, args: list[Val], known: Known) -> Val:
+    return pair(w, args[0], args[1])
+
+
+def pair(w: FunctionWriter, low: Val, high: Val) -> Val:
+    """The i64 of two words."""
+    shape = pack((low.shape, high.shape))
+    if shape.pattern is None:
+        return Val("i64", shape, parts=(low, high))
+    return Val("i64", shape, scalar=w.op(f"zext i32 {w.scalar(low)} to i64") if shape.const is None else "")
+
+
+def _extract(w: FunctionWriter, op: Op, args: list[Val], known: Known) -> Val:
+    return args[0].parts[op.attr] if args[0].parts else w.word(args[0], op.attr)
+
+
+def _store(w: FunctionWriter, op: Op, args: list[Val], known: Known) -> Val:
+    emit_store(w, op, args[0], args[1])
+    return nothing()
+
+
+def _touch(w: FunctionWriter, op: Op, args: list[Val], known: Known) -> Val:
+    if w.trace:
+        whole = w.exec
+        w.exec = w.and_mask(whole, args[1]) if len(args) > 1 else whole
+        tr.record_access(w, args[0], op.attr)
+        w.exec = whole
+    return nothing()
+
+
+def _fence(w: FunctionWriter, op: Op, args: list[Val], known: Known) -> Val:
+    w.emit("fence seq_cst" if op.attr != "cta" else 'fence syncscope("singlethread") seq_cst')
+    return nothing()
+
+
+def _bulk(w: FunctionWriter, op: Op, args: list[Val], known: Known) -> Val:
+    emit_bulk(w, op, args)
+    return nothing()
+
+
+def _load_const(w: FunctionWriter, op: Op, args: list[Val], known: Known) -> Val:
+    if isinstance(known, Shape) and known.const is not None:
+        return Val(op.type, known)
+    key = w.number(op, args)
+    if key is None:
+        return emit_load_const(w, op, args[0], known)
+    if key not in w.numbered:
+        w.numbered[key] = emit_load_const(w, op, args[0], known)
+    return w.numbered[key]
+
+
+def _special(w: FunctionWriter, op: Op, args: list[Val], known: Known) -> Val:
+    assert isinstance(known, Shape)
+    return ln.special(w, op, known)
+
+
+def _shuffle(w: FunctionWriter, op: Op, args: list[Val], known: Known) -> Val:
+    assert isinstance(known, Shape)
+    return ln.shuffle(w, args[0], args[1], known)
+
+
+def _pure(w: FunctionWriter, op: Op, args: list[Val], known: Known) -> Val:
+    assert isinstance(known, Shape)
+    name = op.name
+    if known.rows is not None:
+        if name == "sext":
+            _check_extension(w, args[0])
+        return Val(op.type, known, rows=emit_rows(w, name, op.type, args))
+    if known.kind != SCALAR_KIND:
+        return emit_pure(w, op, args, known)
+    if name == "sext" and known.pattern is not None and known.const is None:
+        _check_extension(w, args[0])
+    key = w.number(op, args)
+    if key is not None and key in w.numbered:
+        return w.numbered[key]
+    value = emit_pure(w, op, args, known)
+    if key is not None:
+        w.numbered[key] = value
+    if op.type == "i64" and value.scalar:
+        w.note_sum(name, value.scalar, args)
+    elif name == "add" and op.type == "i32" and value.scalar:
+        w.note_offset(value.scalar, args)
+    return value
+
+
+def _check_extension(w: FunctionWriter, value: Val) -> None:
+    """Leave when scalar + offset passes 2**31 in some executing lane (see ``addresses.py``)."""
+    pattern = value.shape.rows or value.shape.pattern
+    if pattern is None or not any(pattern) or (value.shape.rows is None and never_wraps(value.shape, 32, True)):
+        return
+    settle_faults(w)
+    least = -(1 << 31) - min(*pattern, 0)
+    most = (1 << 31) - 1 - max(*pattern, 0)
+    fine = "true"
+    for scalar in value.rows or (w.scalar(value),):
+        above = w.op(f"sub i32 {scalar}, {least}")
+        inside = w.op(f"icmp ule i32 {above}, {most - least}")
+        fine = inside if fine == "true" else w.op(f"and i1 {fine}, {inside}")
+    go, look, leave = w.new_label("fits"), w.new_label("wraps"), w.new_label("leave")
+    w.emit(f"br i1 {fine}, label %{go}, label %{look}, !prof !0")
+    w.label(look)
+    # Lanes that do not execute may pass it: what they would get is never used.
+    vec = vector_type("i32")
+    offsets = w.literal_vector("i32", pattern)
+    if value.rows:
+        start = spread(w, Val("i32", VECTOR, rows=value.rows))
+    else:
+        start = w.splat("i32", w.scalar(value))
+    total = w.op(f"add {vec} {start}, {offsets}")
+    both = w.op(f"and {vec} {w.op(f'xor {vec} {total}, {start}')}, {w.op(f'xor {vec} {total}, {offsets}')}")
+    wrong = w.op(f"and i32 {w.exec.bits}, {w.bits_of(w.op(f'icmp slt {vec} {both}, zeroinitializer'))}")
+    w.emit(f"br i1 {w.op(f'icmp eq i32 {wrong}, 0')}, label %{go}, label %{leave}, !prof !0")
+    w.label(leave)
+    w.store_field("%warp", WARP["fault_instruction"], str(w.program.instructions[w.index].address))
+    w.store_field("%warp", WARP["fault_lanes"], w.op(f"zext i32 {wrong} to i64"))
+    w.emit("br label %interpret")
+    w.label(go)
+
+
+WRITERS: dict[str, Callable[[FunctionWriter, Op, list[Val], Known], Val]] = {
+    "const": lambda w, op, args, known: w.constant(op.type, op.attr),
+    "pack2": lambda w, op, args, known: Val(op.type, VECTOR, parts=tuple(args)),
+    "pack4": lambda w, op, args, known: Val(op.type, VECTOR, parts=tuple(args)),
+    "pack64": _pack64,
+    "extract": _extract,
+    "load": lambda w, op, args, known: emit_load(w, op, args),
+    "store": _store,
+    "atomic": lambda w, op, args, known: emit_atomic(w, op, args),
+    "touch": _touch,
+    "fence": _fence,
+    "async_commit": lambda w, op, args, known: nothing(),
+    "bulk": _bulk,
+    "service": lambda w, op, args, known: ln.service(w, op, args),
+    "texture": lambda w, op, args, known: emit_texture(w, op, args),
+    "mma": lambda w, op, args, known: ln.mma(w, op, args),
+    "wgmma": lambda w, op, args, known: gr.group_product(w, op, args),
+    "special64": lambda w, op, args, known: ln.special64(w, op.attr),
+    "load_const": _load_const,
+    "active": lambda w, op, args, known: Val("i32", UNIFORM, scalar=w.exec.bits),
+    "ballot": lambda w, op, args, known: ln.ballot(w, args[0]),
+    "special": _special,
+    "shuffle": _shuffle,
+    "match_any": lambda w, op, args, known: ln.match_any(w, args[0]),
+    "redux": lambda w, op, args, known: ln.redux(w, op, args[0]),
+    "first_lane": lambda w, op, args, known: ln.first_lane(w, args[0], w.exec),
+}
+"""Everything else is pure."""
