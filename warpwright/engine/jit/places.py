@@ -42,7 +42,7 @@ class Spread(NamedTuple):
     """How many different ones there are."""
 
 
-ONE_PLACE = Spread(0, 0, None, 1)
+ONE_PLACE = Spread(0, 0, (0,) * LANES, 1)
 
 
 @cache
@@ -68,7 +68,7 @@ class Place:
         self.wide = access.space in ("global", "generic")
         self.pattern: Pattern | None = shape.pattern if shape.kind == SCALAR_KIND else None
         self.scattered = shape.kind == VECTOR_KIND
-        spread = spread_of(self.pattern, self.size) if self.pattern else ONE_PLACE
+        self.spread = spread = spread_of(self.pattern, self.size) if self.pattern else ONE_PLACE
         self.low = spread.low
         self.extent = spread.span + self.size
         self.offsets: Sequence[int] | None = None
@@ -103,7 +103,7 @@ class Place:
             return False
         below = self.low < 0 and (shape.const is None or shape.const + self.low < 0)
         last = shape.bound + self.low + self.extent
-        aligned = self.pattern is None or all(p % self.size == 0 for p in set(self.pattern))
+        aligned = self.low % self.size == 0 and self.spread.offsets is not None
         return not below and last <= self.w.program.shared_static_bytes and aligned
 
     @property

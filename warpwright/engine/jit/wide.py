@@ -235,9 +235,10 @@ class _Block:
         written = [op for op in low.ops if op.name[:4] == "set_"]
         if not written:
             return
-        alone = len(written) == 1 and written[0].name == "set_reg"
         first = find_low(low) if len(written) == 2 else None
-        high, copy, sign = (f(low, written[0]) if alone else None for f in (find_high, find_copy, find_sign))
+        high, copy, sign = None, None, None
+        if len(written) == 1 and written[0].name == "set_reg":
+            high, copy, sign = find_high(low, written[0]), find_copy(low, written[0]), find_sign(low, written[0])
         carry = None if high is None else self.carries.get(high[0])
         copied = self.halves.get(copy[1][1]) if copy is not None and copy[1][0] == "get_reg" else None
         signs = self.signs
