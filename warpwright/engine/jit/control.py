@@ -79,6 +79,12 @@ class WarpFunction:
         w.looping = in_loops(w.flow)
         self.storage = place_variables(w.blocks, w.webs, w.flow, w.looping)
         self.shared_slots = self._share_slots()
+        self.given: dict[int, str] = {}
+        """The lanes that enter a block where only one jump leads to it."""
+        self.predecessors: list[list[int]] = [[] for _ in w.blocks]
+        for block in w.blocks:
+            for successor in block.successors:
+                self.predecessors[successor].append(block.number)
         self.words_ahead: list[int] = []
         """For each block written so far: words of trace that may have come since the buffer's room was asked for."""
 
@@ -138,7 +144,7 @@ class WarpFunction:
         for n in range(len(w.blocks)):
             if not self.storage.masks >> n & 1:
                 w.emit(f"%p{n} = alloca i32")
-        for name, type in (("status", "i32"), ("instructions", "i64"), ("idle", "i64"), ("trace_at", "ptr")):
+        for name, type in (("status", "i32"), ("instructions", "i64"), ("threads", "i64"), ("trace_at", "ptr")):
             w.emit(f"%{name} = alloca {type}")
         scratch_bytes = cold.SCRATCH_BYTES + cold.WINDOW_BYTES * w.most_rooms
         w.emit(f"%lane_addresses = alloca [{scratch_bytes} x i8], align 64")
@@ -175,7 +181,7 @@ class WarpFunction:
         w.emit(f"store i64 {INSTRUCTIONS_BETWEEN_CANCEL_CHECKS}, ptr %limit")
         for name, size in self.groups.variables():
             w.emit(f"%{name} = getelementptr i8, ptr %save, i64 SAVE+{self.slot(name, size)}")
-        for name in ("instructions", "idle"):
+        for name in ("instructions", "threads"):
             w.emit(f"store i64 0, ptr %{name}")
         w.emit("store i32 0, ptr %status")
         if w.trace:
@@ -451,8 +457,7 @@ class WarpFunction:
         pointer = w.field("%warp", WARP["instructions"])
         total = w.op(f"add i64 {made}, " + w.op(f"load i64, ptr {pointer}"))
         w.emit(f"store i64 {total}, ptr {pointer}")
-        threads = w.op(f"shl i64 {made}, 5")
-        threads = w.op(f"sub i64 {threads}, " + w.op("load i64, ptr %idle"))
+        threads = w.op("load i64, ptr %threads")
         pointer = w.field("%warp", WARP["thread_instructions"])
         total = w.op(f"add i64 {threads}, " + w.op(f"load i64, ptr {pointer}"))
         w.emit(f"store i64 {total}, ptr {pointer}")
@@ -485,7 +490,7 @@ class WarpFunction:
         if self.groups.waits >> n & 1:
             self.groups.converge(n, self._warpsync_mask)
         else:
-            mask = w.op(f"load i32, ptr %p{n}")
+            mask = self.given.get(n) or w.op(f"load i32, ptr %p{n}")
             w.mask = Masks(mask)
             self.groups.executed(mask, block.count)
             tr.record_block(w, n, mask)
@@ -699,11 +704,25 @@ class WarpFunction:
         if target >= len(w.blocks):
             self._wild(n, lanes, str(16 * sum(b.count for b in w.blocks)))
             return
+        if self._is_alone(n, target):
+            assert target not in self.given, target
+            self.given[target] = lanes
+            w.emit(f"br label %e{target}")
+            return
         w.emit(f"store i32 {lanes}, ptr %p{target}")
         if target <= n:
             self._back_edge(n, target)
         else:
             w.emit(f"br label %e{target}")
+
+    def _is_alone(self, n: int, target: int) -> bool:
+        """Whether a jump is the only way into a block: then its lanes need no variable."""
+        w = self.w
+        if w.trace or self.groups.exist or w.flow.stacked or w.flow.ends[n] not in ("", "branch", "exit"):
+            return False
+        twice = w.flow.ends[n] == "branch" and self.w.blocks[n].successors == (n + 1,)
+        elsewhere = ("enter", target) in w.resumes or w.left_out >> target & 1
+        return self.predecessors[target] == [n] and n < target and not twice and not elsewhere
 
     def _back_edge(self, n: int, target: int) -> None:
         """A jump back: endless loops can be stopped, spin loops give way."""

@@ -54,6 +54,8 @@ class Groups:
             if w.lowered[w.blocks[n].first].guard is not None:
                 self.stands |= 1 << (n + 1)
         self.held_barriers = held_barriers
+        self.counted: dict[str, str] = {}
+        """How many lanes there are in a mask: made where it first is a block's, and it is no other's but of blocks behind it."""
 
     def variables(self) -> list[tuple[str, int]]:
         """Names and bytes of what lies in the save area."""
@@ -77,10 +79,11 @@ class Groups:
         w = self.w
         made = w.op("load i64, ptr %instructions")
         w.emit(f"store i64 {w.op(f'add i64 {made}, {count}')}, ptr %instructions")
-        absent = self.count(w.op(f"xor i32 {lanes}, -1"))
-        idle = w.op(f"zext i32 {w.op(f'mul i32 {absent}, {count}')} to i64")
-        total = w.op(f"add i64 {idle}, " + w.op("load i64, ptr %idle"))
-        w.emit(f"store i64 {total}, ptr %idle")
+        if lanes not in self.counted:
+            self.counted[lanes] = self.count(lanes)
+        threads = w.op(f"zext i32 {w.op(f'mul i32 {self.counted[lanes]}, {count}')} to i64")
+        total = w.op(f"add i64 {threads}, " + w.op("load i64, ptr %threads"))
+        w.emit(f"store i64 {total}, ptr %threads")
 
     def enter(self, n: int, lanes: str) -> str:
         """Set the lanes that enter a block; gives its label."""
