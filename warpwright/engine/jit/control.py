@@ -492,7 +492,7 @@ class WarpFunction:
         else:
             mask = self.given.get(n) or w.op(f"load i32, ptr %p{n}")
             w.mask = Masks(mask)
-            self.groups.executed(mask, block.count)
+            self.groups.executed(mask, block.count, again=n in self.given)
             tr.record_block(w, n, mask)
             last = block.first + block.count - 1
             for index in range(block.first, last):

@@ -55,7 +55,7 @@ class Groups:
                 self.stands |= 1 << (n + 1)
         self.held_barriers = held_barriers
         self.counted: dict[str, str] = {}
-        """How many lanes there are in a mask: made where it first is a block's, and it is no other's but of blocks behind it."""
+        """How many lanes there are in a mask that was a block's."""
 
     def variables(self) -> list[tuple[str, int]]:
         """Names and bytes of what lies in the save area."""
@@ -74,12 +74,12 @@ class Groups:
         self.w.declared["llvm.ctpop.i32"] = "declare i32 @llvm.ctpop.i32(i32)"
         return self.w.op(f"call i32 @llvm.ctpop.i32(i32 {lanes})")
 
-    def executed(self, lanes: str, count: int) -> None:
-        """Count instructions that a group executes."""
+    def executed(self, lanes: str, count: int, again: bool = False) -> None:
+        """Count instructions that a group executes; ``again``: a block that surely ran before may have counted them."""
         w = self.w
         made = w.op("load i64, ptr %instructions")
         w.emit(f"store i64 {w.op(f'add i64 {made}, {count}')}, ptr %instructions")
-        if lanes not in self.counted:
+        if not again or lanes not in self.counted:
             self.counted[lanes] = self.count(lanes)
         threads = w.op(f"zext i32 {w.op(f'mul i32 {self.counted[lanes]}, {count}')} to i64")
         total = w.op(f"add i64 {threads}, " + w.op("load i64, ptr %threads"))
