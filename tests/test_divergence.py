@@ -69,3 +69,18 @@ def test_smaller_side_runs_first(engine: str, mask: int) -> None:
     first = [1 if stamps[1].max() < stamps[2].max() else 2]
     rows = [r for r in recorded()["order"] if r["name"] == "two_sides" and r["mask"] == f"{mask:08x}"]
     assert first == [r["stage"] for r in sorted(rows, key=lambda r: r["order"])][1:2]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("cells", [4, 8, 32])
+def test_groups_behind_a_loop_of_yields_go_one_after_the_other(engine: str, cells: int) -> None:
+    """Two loops of compare-and-swaps: the groups that leave the first one do not take turns in the second one.
+
+    Taking turns they make 953, 597 and 268 instructions; our count lacks the first of a loop's BSYNCs.
+    """
+    rows = json.loads((BENCH / "data" / "h200" / "ncu_micro.json").read_text())["results"]["cas_once"]
+    [made] = [r for r in rows if (r["cells"], r.get("second"), r["blocks"]) == (cells, 1, 1)]
+    gpu, _ = module(engine)
+    kernel = gpu.compile(BENCH / "micro" / "spins.cu", options=[f"-I{BENCH / 'micro'}"])["cas_once"]
+    run = kernel[1, 32](np.zeros(1 << 14, np.uint32), np.uint32(cells), np.int32(1))
+    assert float(run.instructions) == pytest.approx(made["smsp__inst_executed.sum"], rel=0.06)

@@ -8,6 +8,8 @@ import numpy.typing as npt
 from warpwright.engine.interpreter.memory import mask_bits
 
 LANES = 32
+YIELDS_BEFORE_ALL_TAKE_TURNS = 1024
+"""So that who spins and who gave way before cannot wait for each other for ever."""
 RUNNING, AT_WARPSYNC, AT_BARRIER, AT_CLUSTER = -1, 16, 17, 18
 """What a lane waits for: nothing, B register 0..15, a WARPSYNC, a block barrier, its cluster's barrier."""
 
@@ -34,6 +36,7 @@ class Groups:
         self.stack: list[tuple[int, npt.NDArray[np.bool_]]] = [(0, ~exited)]
         """Groups that could run: instruction index and lanes; the last goes first."""
         self.yielded = np.zeros(LANES, np.bool_)
+        self.yields = 0
         """Lanes of groups that gave way and have not run since."""
 
     def count(self, pc: int, lanes: npt.NDArray[np.bool_]) -> None:
@@ -88,12 +91,20 @@ class Groups:
         together = group & ~np.logical_or.reduce([np.zeros(LANES, np.bool_), *apart])
         return [group & place for place in apart] + ([together] if together.any() else [])
 
-    def give_way(self, pc: int, lanes: npt.NDArray[np.bool_]) -> bool:
-        """Put a group at the bottom of the stack; False when no other can go on instead."""
-        others = bool(self.stack)
-        self.stack.insert(0, (pc, lanes))
+    def give_way(self, pc: int, lanes: npt.NDArray[np.bool_], yields: bool) -> bool:
+        """Let another group go on; False when none can.
+
+        YIELD does not wake groups that gave way themselves, but every ``YIELDS_BEFORE_ALL_TAKE_TURNS``th time: who was let go first goes
+        on first (``bench/micro/spins.cu``, cas_once).
+        """
+        self.yields += yields
+        patient = yields and self.yields % YIELDS_BEFORE_ALL_TAKE_TURNS
         self.yielded |= lanes
-        return others or self.release()
+        if self.stack and not (patient and self.yielded[self.stack[-1][1]].any()):
+            self.stack.insert(0, (pc, lanes))
+            return True
+        self.stack.append((pc, lanes))
+        return self.release()
 
     def choose(self) -> tuple[int, npt.NDArray[np.bool_]] | None:
         """(instruction index, lanes) of the next group, or None."""

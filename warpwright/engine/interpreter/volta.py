@@ -114,7 +114,7 @@ def end_group(w: WarpState, c: Code, pc: int, m: Array, e: Array, values: Any) -
     if c.control == "trap":
         return w.stop(FaultKind.NONE, pc, mask_bits(e), Status.TRAP)
     if c.control in ("yield", "nanosleep"):
-        others = w.give_way(pc + 1, m)
+        others = w.give_way(pc + 1, m, c.control == "yield")
         return Status.YIELD if c.control == "nanosleep" and not others else None
     if past.any():
         w.stack.append((pc + 1, past))

@@ -33,6 +33,8 @@ from warpwright.isa.ops import Op
 
 TURNS_AT = 24
 """Offset in the save area of the count of back edges, which outlives returns."""
+YIELDS_AT = 28
+"""The same of the count of YIELDs."""
 BACK_EDGES_BEFORE_YIELD = 64
 """A warp in a spin loop gives way to other warps after so many iterations."""
 INSTRUCTIONS_BETWEEN_CANCEL_CHECKS = 1 << 20
@@ -177,6 +179,7 @@ class WarpFunction:
                 w.store_field("%needs", cold.NEEDS[name][0], pointer, "ptr")
         w.emit(f"%exited = getelementptr i8, ptr %warp, i64 {WARP['exited']}")
         w.emit(f"%turns = getelementptr i8, ptr %save, i64 {TURNS_AT}")
+        w.emit(f"%yields = getelementptr i8, ptr %save, i64 {YIELDS_AT}")
         w.emit(f"%limit = getelementptr i8, ptr %save, i64 SAVE+{self.slot('limit', 8)}")
         w.emit(f"store i64 {INSTRUCTIONS_BETWEEN_CANCEL_CHECKS}, ptr %limit")
         for name, size in self.groups.variables():

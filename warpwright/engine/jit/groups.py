@@ -7,7 +7,8 @@ branch takes the lanes that share the target of the lowest lane; the others run 
 reached apart runs once more for all.  So does an H200 (``bench/micro/divergence.cu``).
 
 YIELD and NANOSLEEP give way: the group goes to the bottom of the stack.  When no other can run, lanes that wait at a
-BSYNC only for such a group go on without it.  So they do without lanes that wait at a WARPSYNC
+BSYNC only for such a group go on without it.  YIELD does not wake groups that gave way themselves: who was let go first goes on first
+(``bench/micro/spins.cu``).  So they do without lanes that wait at a WARPSYNC
 (``bench/micro/warpsync.cu``).  Who is left behind waits for nobody at that BSYNC.
 
 The stack lies in the warp's save area: an entry is block number and lanes.  ``a<n>`` are the lanes that wait at
@@ -27,6 +28,8 @@ from warpwright.engine.jit.shapes import LANES
 VECBOOL = f"<{LANES} x i1>"
 VEC32 = f"<{LANES} x i32>"
 STACK_BYTES = 8 * (LANES + 1)
+YIELDS_BEFORE_ALL_TAKE_TURNS = 1024
+"""So that who spins and who gave way before cannot wait for each other for ever."""
 
 
 class Groups:
@@ -147,24 +150,45 @@ class Groups:
         w.trace_words = words + 1
 
     def give_way(self, target: int, lanes: str, alone: Callable[[], None]) -> None:
-        """Let another group go on first; ``alone`` writes what happens when there is none."""
+        """A YIELD: let another group go on first; ``alone`` writes what happens when there is none.
+
+        It does not wake groups that gave way themselves, but every ``YIELDS_BEFORE_ALL_TAKE_TURNS``th time.
+        """
         w = self.w
         if not self.exist:
             alone()
             return
+        made = w.op("add i32 1, " + w.op("load i32, ptr %yields"))
+        w.emit(f"store i32 {made}, ptr %yields")
+        urgent = w.op(f"icmp eq i32 {w.op(f'and i32 {made}, {YIELDS_BEFORE_ALL_TAKE_TURNS - 1}')}, 0")
         depth = w.op("load i64, ptr %depth")
-        someone = w.op(f"icmp ne i64 {depth}, 0")
+        some = w.op(f"icmp ne i64 {depth}, 0")
+        top = w.op(f"select i1 {some}, i64 {w.op(f'sub i64 {depth}, 1')}, i64 0")
+        entry = w.op("load i64, ptr " + w.op(f"getelementptr i64, ptr %stack, i64 {top}"))
+        above = w.op(f"trunc i64 {w.op(f'lshr i64 {entry}, 32')} to i32")
+        rested = w.op("icmp eq i32 " + w.op(f"and i32 {above}, {w.op('load i32, ptr %yielded')}") + ", 0")
+        ready = w.op(f"and i1 {some}, {w.op(f'or i1 {urgent}, {rested}')}")
+        someone = ready
         for sync in self.syncs:
             waits = w.op("icmp ne i32 " + w.op(f"load i32, ptr %a{sync}") + ", 0")
             someone = w.op(f"or i1 {someone}, {waits}")
-        way, stay = w.new_label("way"), w.new_label("alone")
+        way, stay, back, over = (w.new_label(name) for name in ("way", "alone", "back", "over"))
         w.emit(f"br i1 {someone}, label %{way}, label %{stay}")
         w.label(way)
+        w.emit(f"br i1 {ready}, label %{back}, label %{over}")
+        w.label(back)
         self.step_back(target, lanes)
-        ready = w.op(f"icmp ne i64 {depth}, 0")
-        w.emit(f"br i1 {ready}, label %next, label %scan")
+        w.emit("br label %next")
+        w.label(over)
+        self.push(target, lanes)
+        self._gave_way(lanes)
+        w.emit("br label %scan")
         w.label(stay)
         alone()
+
+    def _gave_way(self, lanes: str) -> None:
+        yielded = self.w.op(f"or i32 {lanes}, " + self.w.op("load i32, ptr %yielded"))
+        self.w.emit(f"store i32 {yielded}, ptr %yielded")
 
     def step_back(self, target: int, lanes: str) -> None:
         """Put a group at the bottom of the stack, as one that gave way."""
@@ -177,8 +201,7 @@ class Groups:
         w.emit(f"call void @llvm.memmove.p0.p0.i64(ptr {above}, ptr %stack, i64 {size}, i1 false)")
         w.emit(f"store i64 {entry}, ptr %stack")
         w.emit(f"store i64 {w.op(f'add i64 {depth}, 1')}, ptr %depth")
-        yielded = w.op(f"or i32 {lanes}, " + w.op("load i32, ptr %yielded"))
-        w.emit(f"store i32 {yielded}, ptr %yielded")
+        self._gave_way(lanes)
 
     # --- joining ----------------------------------------------------------------------------------
     def converge(self, n: int, warpsync_mask: Callable[[int], Val]) -> None:
