@@ -20,7 +20,10 @@ def take(kind: str, count: int) -> tuple[npt.NDArray[np.int64], range]:
     """``count`` words that begin at a cache line of the host, and which of them are known to be zero; others hold anything."""
     whole, zeros = _kept.pop(kind, (None, range(0)))
     if whole is None or len(whole) < count + LINE_WORDS:
-        whole, zeros = np.zeros(count + LINE_WORDS, np.int64), range(count)
+        # Room for a somewhat larger launch: fresh pages cost more than the launch of a small kernel, untouched ones nothing.
+        room = 1 << (count + LINE_WORDS - 1).bit_length()
+        room = room if 8 * room <= KEPT_BYTES else count + LINE_WORDS
+        whole, zeros = np.zeros(room, np.int64), range(count)
     first = -(whole.ctypes.data // 8) % LINE_WORDS
     return whole[first : first + count], zeros
 

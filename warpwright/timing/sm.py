@@ -19,17 +19,28 @@ WARP_LINES = 3
 
 
 @core
-def approach_sm(m: Any, sm: int, end: int) -> None:
-    """Have the host fetch what the SM that comes next will look at: all SMs' state is more than a core's caches hold."""
+def approach_sub_cores(m: Any, sm: int, end: int) -> None:
+    """Have the host fetch an SM's own fields and its sub-cores': all SMs' state is more than a core's caches hold."""
     if m[u(sm + s.SM_REQUESTS)] == 0 and m[u(sm + s.SM_NEXT)] >= end:
         return
     host = host_address(m) + 8 * sm
     for at in range(0, 8 * s.OFF_WARPS, HOST_LINE_BYTES):
         prefetch(host + at)
-    for slot in range(s.MAX_SUB_CORES * s.MAX_WARPS):
-        at = 8 * (s.OFF_WARPS + slot * s.W_SLOTS)
-        for line in range(WARP_LINES):
-            prefetch(host + at + line * HOST_LINE_BYTES)
+
+
+@core
+def approach_warps(m: Any, sm: int, end: int) -> None:
+    """Have the host fetch the warps of an SM that may issue before ``end``."""
+    if m[u(sm + s.SM_NEXT)] >= end:
+        return
+    host = host_address(m) + 8 * (sm + s.OFF_WARPS)
+    for sub in range(m[u(s.H_SUB_CORES)]):
+        ready = sm + s.OFF_SUB_CORES + sub * s.SC_SLOTS + s.SC_READY
+        for slot in range(s.MAX_WARPS):
+            if m[u(ready + slot)] < end:
+                at = host + 8 * s.W_SLOTS * (sub * s.MAX_WARPS + slot)
+                for line in range(WARP_LINES):
+                    prefetch(at + line * HOST_LINE_BYTES)
 
 
 @core

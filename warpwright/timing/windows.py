@@ -17,7 +17,7 @@ from warpwright.timing.clusters import judge_clusters
 from warpwright.timing.crossbar import serial_phase
 from warpwright.timing.dispatcher import first_blocks, replace_blocks
 from warpwright.timing.native import core, entry, u, words
-from warpwright.timing.sm import approach_sm, run_sm
+from warpwright.timing.sm import approach_sub_cores, approach_warps, run_sm
 
 RUNNING, FINISHED, STOPPED, STUCK = range(4)
 SHORT_WINDOW_CYCLES = 32
@@ -81,8 +81,10 @@ def run_windows(state: Any, program: Any, scheduler: int, limit: int) -> int:
     for _ in range(limit):
         end = window_end(m)
         for i in range(sms):
+            if i + 2 < sms:
+                approach_sub_cores(m, first + (i + 2) * size, end)
             if i + 1 < sms:
-                approach_sm(m, first + (i + 1) * size, end)
+                approach_warps(m, first + (i + 1) * size, end)
             run_sm(m, code, first + i * size, end, scheduler)
         outcome = close_window(m, code, end)
         if outcome != RUNNING:
@@ -105,8 +107,10 @@ def run_windows_threaded(state: Any, program: Any, scheduler: int, limit: int) -
         for group in numba.prange(s.SM_GROUPS):
             last = -(-(group + 1) * sms // s.SM_GROUPS)
             for i in range(-(-group * sms // s.SM_GROUPS), last):
+                if i + 2 < last:
+                    approach_sub_cores(words(state), first + (i + 2) * size, end)
                 if i + 1 < last:
-                    approach_sm(words(state), first + (i + 1) * size, end)
+                    approach_warps(words(state), first + (i + 1) * size, end)
                 run_sm(words(state), words(program), first + i * size, end, scheduler)
         outcome = close_window(m, code, end)
         if outcome != RUNNING:
