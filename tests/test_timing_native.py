@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import warpwright as ww
-from warpwright.timing import buffers, policies
-from warpwright.timing.native import entry, host_address, scan_slots, words
+from warpwright.chips.chip import load_chip
+from warpwright.timing import buffers, policies, windows
+from warpwright.timing.coalescer import bank_passes
+from warpwright.timing.initial import initial_state
+from warpwright.timing.native import (
+    BOUNDSCHECK,
+    divide,
+    entry,
+    find_way,
+    host_address,
+    oldest_way,
+    scan_slots,
+    words,
+    youngest,
+)
 
 INF = 1 << 60
 
@@ -34,6 +50,64 @@ def test_scan_slots_is_the_scan_of_one_slot_after_the_other(
     mask = sum(1 << slot for slot, time in enumerate(at) if time <= now)
     following = min((time for time in at if time > now), default=INF)
     assert scan(np.array(times + ports + free, np.int64), now) == (mask, following)
+
+
+@entry
+def ways(fields, line, shift, ready):  # type: ignore[no-untyped-def]
+    at = host_address(words(fields))
+    return find_way(at, line, shift), oldest_way(at), youngest(ready, at), divide(fields[0], line + 1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.integers(0, 300) | st.integers(0, 1 << 58), min_size=16, max_size=16),
+    st.integers(0, 20),
+    st.integers(0, 13),
+    st.integers(1, (1 << 16) - 1),
+)
+def test_vectors_of_ways_are_one_way_after_the_other(fields: list[int], line: int, shift: int, ready: int) -> None:
+    way, oldest, latest, quotient = ways(np.array(fields, np.int64), line, shift, ready)
+    assert way == next((i for i, field in enumerate(fields) if field >> shift == line), 16)
+    assert oldest == fields.index(min(fields))
+    able = [fields[i] if ready >> i & 1 else -1 for i in range(16)]
+    assert latest == able.index(max(able))
+    assert quotient == fields[0] // (line + 1)
+
+
+@entry
+def passes(state, sm, base, tabled, step, mask, size, distinct):  # type: ignore[no-untyped-def]
+    return bank_passes(words(state), sm, base, tabled, step, mask, size, distinct)
+
+
+def passes_of_lanes(addresses: list[int], mask: int, size: int, distinct: bool) -> int:
+    """The definition: for each group of lanes the most words (different ones, but for atomics) in one bank."""
+    lanes = 32 if size <= 4 else 128 // size
+    total = 0
+    for first in range(0, 32, lanes):
+        banks: dict[int, list[int]] = {}
+        for lane in range(first, first + lanes):
+            if mask >> lane & 1:
+                for word in range(addresses[lane] >> 2, (addresses[lane] >> 2) + max(size >> 2, 1)):
+                    banks.setdefault(word & 31, []).append(word)
+        total += max((len(held) if distinct else len(set(held)) for held in banks.values()), default=0)
+    return total
+
+
+def test_passes_that_are_kept_are_those_that_are_counted() -> None:
+    state = initial_state(load_chip("h200"), 100, 1, 1, 1)
+    rng = np.random.default_rng(5)
+    tables = rng.integers(0, 16, (6, 32)) * 16  # a kernel's own do not change either
+    for _ in range(1500):
+        tabled, distinct = bool(rng.integers(2)), bool(rng.integers(2))
+        size = int(rng.choice([1, 4, 8, 16]))
+        mask = 0xFFFFFFFF if rng.integers(3) else int(rng.integers(1, 1 << 32))
+        base = (1 << 40) + int(rng.integers(64)) * 16
+        stride = int(rng.integers(-8, 9)) * max(size, 4)
+        table = tables[rng.integers(6)]
+        step = table.ctypes.data if tabled else stride
+        found = passes(state.words, state.sm(int(rng.integers(132))), base, tabled, step, mask, size, distinct)
+        addresses = [base + int(d) for d in (table if tabled else np.arange(32) * stride)]
+        assert found == passes_of_lanes(addresses, mask, size, distinct)
 
 
 def test_memory_of_a_launch_is_used_again_and_zero_where_asked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,3 +159,50 @@ def test_the_default_scheduler_is_the_same_inside_the_model_and_called_by_addres
         kernel = ww.GPU("h200", scheduler=scheduler).compile(SOURCE)["mix"]
         cycles.append(kernel[300, 256](np.linspace(0, 1, 300 * 256, dtype=np.float32), 9).cycles)
     assert cycles[0] == cycles[1] != cycles[2]
+
+
+def test_a_launch_of_few_blocks_finds_what_a_full_launch_left_cleared() -> None:
+    kernel = ww.GPU("h200").compile(SOURCE)["mix"]
+
+    def run(blocks: int) -> tuple[int, dict[str, float]]:
+        launched = kernel[blocks, 256](np.linspace(0, 1, 300 * 256, dtype=np.float32), 3)
+        return launched.cycles, dict(launched.metrics)
+
+    few, more = run(3), run(300)
+    assert run(3) == few  # behind a launch that filled every SM
+    assert run(5) != few
+    assert run(3) == few  # behind one that left L2 empty
+    assert run(300) == more
+
+
+@pytest.mark.skipif(BOUNDSCHECK, reason="checked indices are compiled without a cache")
+def test_the_model_is_compiled_once_on_a_machine_and_not_for_another_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = []
+    compile_scheduler = policies.compile_scheduler
+    monkeypatch.setattr(
+        policies, "compile_scheduler", lambda policy: compiled.append(policy) or compile_scheduler(policy)
+    )
+
+    def highest(ready: int, last: int, ages):  # type: ignore[no-untyped-def]
+        for slot in range(15, -1, -1):
+            if (ready >> slot) & 1:
+                return slot
+        return last
+
+    def launch(scheduler: policies.Scheduler) -> None:
+        kernel = ww.GPU("h200", scheduler=scheduler).compile(SOURCE)["mix"]
+        kernel[2, 256](np.ones(512, np.float32), 2)
+
+    launch(policies.greedy_then_youngest)
+    before = (len(windows.run_windows.signatures), sum(windows.run_windows.stats.cache_misses.values()))
+    launch(highest)
+    launch(highest)
+    assert compiled == [highest]
+    assert before == (len(windows.run_windows.signatures), sum(windows.run_windows.stats.cache_misses.values()))
+    program = f"import numpy as np, warpwright as ww\nk = ww.GPU('h200').compile({SOURCE!r})['mix']\n"
+    program += "k[2, 256](np.ones(512, np.float32), 2)\nfrom warpwright.timing import windows\n"
+    program += (
+        "stats = windows.run_windows.stats\nprint(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["1", "0"]
