@@ -141,6 +141,13 @@ extern "C" __global__ void mix(float *x, int n) {
     }
     x[i] = v;
 }
+extern "C" __global__ void meet(float *x, int n) {  // at the barrier of a cluster that is the block alone
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    for (int k = 0; k < n; ++k) {
+        x[i] += k;
+        asm volatile("barrier.cluster.arrive; barrier.cluster.wait;" ::: "memory");
+    }
+}
 """
 
 
@@ -161,8 +168,9 @@ def test_the_default_scheduler_is_the_same_inside_the_model_and_called_by_addres
     assert cycles[0] == cycles[1] != cycles[2]
 
 
-def test_a_launch_of_few_blocks_finds_what_a_full_launch_left_cleared() -> None:
-    kernel = ww.GPU("h200").compile(SOURCE)["mix"]
+@pytest.mark.parametrize("name", ["mix", "meet"])
+def test_a_launch_of_few_blocks_finds_what_a_full_launch_left_cleared(name: str) -> None:
+    kernel = ww.GPU("h200").compile(SOURCE)[name]
 
     def run(blocks: int) -> tuple[int, dict[str, float]]:
         launched = kernel[blocks, 256](np.linspace(0, 1, 300 * 256, dtype=np.float32), 3)
@@ -177,11 +185,14 @@ def test_a_launch_of_few_blocks_finds_what_a_full_launch_left_cleared() -> None:
 
 @pytest.mark.skipif(BOUNDSCHECK, reason="checked indices are compiled without a cache")
 def test_the_model_is_compiled_once_on_a_machine_and_not_for_another_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
-    compiled = []
+    compiled: list[policies.Scheduler] = []
     compile_scheduler = policies.compile_scheduler
-    monkeypatch.setattr(
-        policies, "compile_scheduler", lambda policy: compiled.append(policy) or compile_scheduler(policy)
-    )
+
+    def counted(policy: policies.Scheduler) -> object:
+        compiled.append(policy)
+        return compile_scheduler(policy)
+
+    monkeypatch.setattr(policies, "compile_scheduler", counted)
 
     def highest(ready: int, last: int, ages):  # type: ignore[no-untyped-def]
         for slot in range(15, -1, -1):

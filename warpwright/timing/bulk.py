@@ -14,6 +14,7 @@ from warpwright.engine.abi import BLOCK, BULK_WORDS
 from warpwright.isa import mbarrier as mb
 from warpwright.isa.bulk import DIRECTIONS
 from warpwright.timing import state as s
+from warpwright.timing.clusters import slot_of
 from warpwright.timing.l1 import PREDICATED_OFF_CYCLES, new_request
 from warpwright.timing.l2 import read, slice_of, write
 from warpwright.timing.native import core, peek, poke, u
@@ -178,9 +179,7 @@ def serve_bulk(m: Any, sm: int, r: int, partition: int, gpc: int) -> int:
         for rank in range(16):
             member = peek(m[u(copy + AT_BLOCK)] + MEMBERS + 8 * rank) if (ranks >> rank) & 1 else 0
             if member:
-                index = (member - m[u(s.H_BLOCK_BASE)]) // m[u(s.H_BLOCK_STRIDE)]
-                target = m[u(s.H_SM_FIRST)] + index // m[u(s.H_BLOCKS_PER_SM)] * m[u(s.H_SM_SLOTS)]
-                promise(m, target, end, peek(member + SHARED_BASE) + offset, size)
+                promise(m, slot_of(m, member)[0], end, peek(member + SHARED_BASE) + offset, size)
     m[u(sm + s.SM_FINISH)] = max(m[u(sm + s.SM_FINISH)], end)
     return end
 

@@ -64,19 +64,32 @@ def block_pointer(m: Any, sm: int, block: int) -> int:
 
 
 @core
+def slot_of(m: Any, pointer: int) -> tuple[int, int]:
+    """The SM region and the block slot's fields of a BLOCK structure."""
+    index = (pointer - m[u(s.H_BLOCK_BASE)]) // m[u(s.H_BLOCK_STRIDE)]
+    sm = m[u(s.H_SM_FIRST)] + index // m[u(s.H_BLOCKS_PER_SM)] * m[u(s.H_SM_SLOTS)]
+    return sm, sm + s.OFF_BLOCKS + index % m[u(s.H_BLOCKS_PER_SM)] * s.B_SLOTS
+
+
+@core
+def room(m: Any, sm: int) -> int:
+    """Free block slots of an SM."""
+    return m[u(s.H_BLOCKS_PER_SM)] - m[u(sm + s.SM_RESIDENT)]
+
+
+@core
 def roomiest_gpc(m: Any, count: int) -> int:
     """The GPC that has the most free block slots, at least ``count``; -1 when none has."""
     gpc_of = m[u(s.H_GPC_OF_SM)]
     most = count - 1
     best = -1
     for gpc in range(m[u(s.H_GPCS)]):
-        room = 0
+        free = 0
         for i in range(m[u(s.H_SMS)]):
             if m[u(gpc_of + i)] == gpc:
-                sm = m[u(s.H_SM_FIRST)] + i * m[u(s.H_SM_SLOTS)]
-                room += m[u(s.H_BLOCKS_PER_SM)] - m[u(sm + s.SM_RESIDENT)]
-        if room > most:
-            most = room
+                free += room(m, m[u(s.H_SM_FIRST)] + i * m[u(s.H_SM_SLOTS)])
+        if free > most:
+            most = free
             best = gpc
     return best
 
@@ -89,9 +102,9 @@ def roomiest_sm(m: Any, gpc: int) -> int:
     for i in range(m[u(s.H_SMS)]):
         index = m[u(m[u(s.H_SM_ORDER)] + i)]
         sm = m[u(s.H_SM_FIRST)] + index * m[u(s.H_SM_SLOTS)]
-        room = m[u(s.H_BLOCKS_PER_SM)] - m[u(sm + s.SM_RESIDENT)]
-        if m[u(m[u(s.H_GPC_OF_SM)] + index)] == gpc and room > most:
-            most = room
+        free = room(m, sm)
+        if m[u(m[u(s.H_GPC_OF_SM)] + index)] == gpc and free > most:
+            most = free
             best = sm
     return best
 
@@ -149,18 +162,14 @@ def release_cluster(m: Any, code: Any, pointer: int, end: int) -> None:
     for i in range(cluster_count(m)):
         member = peek(pointer + MEMBERS + 8 * i)
         if member:
-            index = (member - m[u(s.H_BLOCK_BASE)]) // m[u(s.H_BLOCK_STRIDE)]
-            sm = m[u(s.H_SM_FIRST)] + index // m[u(s.H_BLOCKS_PER_SM)] * m[u(s.H_SM_SLOTS)]
-            b = sm + s.OFF_BLOCKS + index % m[u(s.H_BLOCKS_PER_SM)] * s.B_SLOTS
+            b = slot_of(m, member)[1]
             last = max(last, m[u(b + s.B_CLUSTER_TIME)])
     release = last + m[u(s.H_CLUSTER_LATENCY)]
     for i in range(cluster_count(m)):
         member = peek(pointer + MEMBERS + 8 * i)
         if member == 0:
             continue
-        index = (member - m[u(s.H_BLOCK_BASE)]) // m[u(s.H_BLOCK_STRIDE)]
-        sm = m[u(s.H_SM_FIRST)] + index // m[u(s.H_BLOCKS_PER_SM)] * m[u(s.H_SM_SLOTS)]
-        b = sm + s.OFF_BLOCKS + index % m[u(s.H_BLOCKS_PER_SM)] * s.B_SLOTS
+        sm, b = slot_of(m, member)
         m[u(b + s.B_CLUSTER_RELEASE)] = release
         first = peek(member + FIRST_WARP)
         for j in range(warps):
@@ -185,6 +194,8 @@ def judge_clusters(m: Any, code: Any, end: int) -> None:
     m[u(s.H_CLUSTER_EVENTS)] = 0
     for i in range(m[u(s.H_SMS)]):
         sm = m[u(s.H_SM_FIRST)] + i * m[u(s.H_SM_SLOTS)]
+        if m[u(sm + s.SM_RESIDENT)] == 0:
+            continue  # it holds what an earlier launch left there
         for block in range(m[u(s.H_BLOCKS_PER_SM)]):
             if m[u(sm + s.OFF_BLOCKS + block * s.B_SLOTS + s.B_ACTIVE)] == 0:
                 continue
