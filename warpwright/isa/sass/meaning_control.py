@@ -223,6 +223,9 @@ def BAR(i: Instruction, b: Emitter) -> None:
     numbers = [o for o in i.operands if not is_predicate(o)]
     number = b.const(0) if not numbers or "ALL" in i.modifiers else src32(b, numbers[0])
     count = src32(b, numbers[1]) if len(numbers) > 1 else b.const(0)
+    if len(numbers) > 1 and all(o.kind in REGISTERS for o in numbers):
+        # Two registers are one word, packed by the code before: the number in bits 0..3, the threads in bits 16..27.
+        number, count = b.and_(number, b.const(15)), b.and_(b.lshr(count, b.const(16)), b.const(0xFFF))
     if "RED" in i.modifiers:
         vote = next(o for o in i.operands if is_predicate(o))
         how = next(m.lower() for m in i.modifiers if m in ("POPC", "AND", "OR"))
