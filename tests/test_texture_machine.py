@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import warpwright as ww
@@ -141,6 +141,10 @@ def arguments(
     return words
 
 
+NAN_TO_HALF = TextureAccess("global", 4, cache="TEXTURE", request=STORE_FORMATTED, shape="ARRAY_2D", size=1)
+
+
+@example((Format(FLOAT, 2, 1), (7, 1, 5), True, 1, None, NAN_TO_HALF), 799, 1024)
 @settings(max_examples=400, deadline=None)
 @given(accesses(), st.integers(0, 2**32 - 1), st.integers(1, 2**32 - 1))
 def test_compiled_is_numpys(drawn: tuple[Any, ...], seed: int, lanes: int) -> None:

@@ -94,7 +94,9 @@ def converted(row: dict[str, Any], data: Sequence[Array]) -> npt.NDArray[np.uint
         word = (data[n] if n < len(data) else np.zeros_like(data[0])).astype(np.uint32)
         if kind == FLOAT:
             value = word.view(np.float32)
-            channels.append(value if size == 4 else numerics.fcvt("f32", "f16", word, "rz").view(np.float16))
+            # Every NaN becomes the one that the SM's conversions to half give.
+            half = np.where(np.isnan(value), np.uint16(0x7FFF), numerics.fcvt("f32", "f16", word, "rz"))
+            channels.append(value if size == 4 else half.view(np.float16))
         elif kind == SIGNED:
             limit = 1 << 8 * size - 1
             channels.append(np.clip(word.view(np.int32).astype(np.int64), -limit, limit - 1).astype(f"i{size}"))
