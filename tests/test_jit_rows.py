@@ -81,12 +81,14 @@ def rows(draw: st.DrawFn) -> np.ndarray:
     if draw(st.booleans()):
         starts[draw(st.integers(0, 1))] += wrong
         wrong = 0
-    offsets = np.concatenate([s + 4 * np.arange(16) for s in starts])
-    offsets[draw(st.integers(0, 31))] += wrong
+    all_of_them = [s + 4 * n for s in starts for n in range(16)]
+    all_of_them[draw(st.integers(0, 31))] += wrong
+    # Addresses wrap around.
+    offsets = np.array([at % (1 << 64) for at in all_of_them], dtype=np.uint64).view(np.int64)
     if draw(st.booleans()):
         inside = np.clip(offsets // 4, 0, WORDS - 1) * 4
         offsets = np.where(draw(st.booleans()), inside, offsets)
-    return offsets.astype(np.int64)
+    return offsets
 
 
 @settings(max_examples=60, deadline=None)
