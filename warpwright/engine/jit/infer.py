@@ -495,7 +495,17 @@ def analyse(
             if not found >> n & 1 and _diverges(last, lowered[last], webs, shapes, values[last]):
                 found |= 1 << n
         if found == divergent:
-            break
+            # What only its own old value defines (flags gathered in a register that nothing cleared) begins as 0.
+            unset = [n for n in webs.live_in[0] if shapes[n] == UNSET]
+            if not unset:
+                break
+            for number in unset:
+                shapes[number] = sh.constant(0)
+                for reader in readers[number]:
+                    if not queued[reader]:
+                        queued[reader] = True
+                        heapq.heappush(queue, reader)
+            continue
         divergent = found
         together, waiting, stands = concurrency(flow, divergent)
         for n, bits in enumerate(together):
