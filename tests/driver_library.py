@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
+from unittest import mock
 
 VECTOR_ADD = """
 .version 7.0
@@ -66,3 +71,34 @@ class Driver:
         pointers = (ctypes.c_void_p * max(len(values), 1))(*(ctypes.addressof(v) for v in values))
         code = self.raw("cuLaunchKernel", function, grid, 1, 1, block, 1, 1, shared, stream, pointers, 0)
         assert code == expect, f"cuLaunchKernel returned {code}"
+
+
+ENVIRONMENT = {"WARPWRIGHT_GPU": "a100", "WARPWRIGHT_TIMING": "off"}
+
+
+@contextmanager
+def attached() -> Iterator[Driver]:
+    """The driver of an A100 in this process, its first context current; the context is reset at the end."""
+    with mock.patch.dict(os.environ, ENVIRONMENT):
+        from warpwright.driver import attach
+
+        attach.preload()
+        cuda = Driver()
+        cuda("cuInit", 0)
+        cuda("cuCtxSetCurrent", cuda.word("cuDevicePrimaryCtxRetain", 0))
+        yield cuda
+        cuda("cuDevicePrimaryCtxReset_v2", 0)
+
+
+IN_ANOTHER_PROCESS = f"""
+import ctypes
+import sys
+sys.path.insert(0, {os.fspath(Path(__file__).parents[1])!r})
+from tests.driver_library import VECTOR_ADD, Driver
+from warpwright.driver import attach
+attach.preload()
+cuda = Driver()
+cuda("cuInit", 0)
+cuda("cuCtxSetCurrent", cuda.word("cuDevicePrimaryCtxRetain", 0))
+"""
+"""The beginning of a program that does the same in a process of its own, whose environment has ``ENVIRONMENT``."""

@@ -14,25 +14,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.driver_library import VECTOR_ADD, Driver
+from tests.driver_library import ENVIRONMENT, IN_ANOTHER_PROCESS, VECTOR_ADD, Driver, attached
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")
 
 
 @pytest.fixture(scope="module")
 def driver() -> Iterator[Driver]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("WARPWRIGHT_GPU", "a100")
-        patch.setenv("WARPWRIGHT_TIMING", "off")
-        from warpwright.driver import attach
-
-        attach.preload()
-        cuda = Driver()
-        cuda("cuInit", 0)
-        context = cuda.word("cuDevicePrimaryCtxRetain", 0)
-        cuda("cuCtxSetCurrent", context)
+    with attached() as cuda:
         yield cuda
-        cuda("cuDevicePrimaryCtxReset_v2", 0)
 
 
 @pytest.fixture(scope="module")
@@ -220,23 +210,17 @@ def test_unknown_entry_points_and_handles_are_refused(driver: Driver, capfd: pyt
 
 
 def test_fault_marks_the_context_until_it_is_reset() -> None:
-    program = f"""
-import ctypes
-import sys
-sys.path.insert(0, {os.fspath(Path(__file__).parents[1])!r})
-from tests.driver_library import VECTOR_ADD, Driver
-from warpwright.driver import attach
-attach.preload()
-cuda = Driver()
-cuda("cuInit", 0)
-cuda("cuCtxSetCurrent", cuda.word("cuDevicePrimaryCtxRetain", 0))
+    program = (
+        IN_ANOTHER_PROCESS
+        + """
 add = cuda.word("cuModuleGetFunction", cuda.word("cuModuleLoadData", VECTOR_ADD.encode()), b"add")
 cuda.launch(add, 1, 32, ctypes.c_uint64(64), ctypes.c_uint64(64), ctypes.c_uint32(4))
 print(cuda.raw("cuCtxSynchronize"), cuda.raw("cuMemAlloc_v2", ctypes.byref(ctypes.c_uint64()), 4))
 cuda("cuDevicePrimaryCtxReset_v2", 0)
 print(cuda.raw("cuCtxSynchronize"))
 """
-    environment = {**os.environ, "WARPWRIGHT_TIMING": "off", "WARPWRIGHT_GPU": "a100"}
+    )
+    environment = {**os.environ, **ENVIRONMENT}
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=False)
     assert done.stdout.split() == ["700", "700", "0"], done.stderr
     assert "out-of-bounds" in done.stderr

@@ -7,25 +7,17 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.driver_library import Driver
+from tests.driver_library import ENVIRONMENT, IN_ANOTHER_PROCESS, Driver, attached
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")
-CHILD = f"""
-import ctypes
-import sys
-sys.path.insert(0, {os.fspath(Path(__file__).parents[1])!r})
-from tests.driver_library import Driver
-from warpwright.driver import attach
+CHILD = (
+    IN_ANOTHER_PROCESS
+    + """
 from warpwright.driver.entry_points import IpcHandle
-attach.preload()
-cuda = Driver()
-cuda("cuInit", 0)
-cuda("cuCtxSetCurrent", cuda.word("cuDevicePrimaryCtxRetain", 0))
 how, handle, size, file = sys.argv[1], bytes.fromhex(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
 if how == "handle":
     place = ctypes.c_uint64()
@@ -47,25 +39,17 @@ if how == "handle":
     cuda("cuIpcCloseMemHandle", address)
     assert cuda.raw("cuMemsetD32_v2", address, 1, 8) == 1
 """
+)
 
 
 @pytest.fixture(scope="module")
 def driver() -> Iterator[Driver]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("WARPWRIGHT_GPU", "a100")
-        patch.setenv("WARPWRIGHT_TIMING", "off")
-        from warpwright.driver import attach
-
-        attach.preload()
-        cuda = Driver()
-        cuda("cuInit", 0)
-        cuda("cuCtxSetCurrent", cuda.word("cuDevicePrimaryCtxRetain", 0))
+    with attached() as cuda:
         yield cuda
-        cuda("cuDevicePrimaryCtxReset_v2", 0)
 
 
 def _other_process(how: str, handle: bytes, size: int, file: int) -> str:
-    environment = {**os.environ, "WARPWRIGHT_TIMING": "off", "WARPWRIGHT_GPU": "a100"}
+    environment = {**os.environ, **ENVIRONMENT}
     arguments = [sys.executable, "-c", CHILD, how, handle.hex(), str(size), str(file)]
     kept = [file] if file >= 0 else []
     done = subprocess.run(arguments, capture_output=True, text=True, env=environment, pass_fds=kept, check=False)

@@ -15,24 +15,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.driver_library import VECTOR_ADD, Driver
+from tests.driver_library import ENVIRONMENT, VECTOR_ADD, Driver, attached
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")
 
 
 @pytest.fixture(scope="module")
 def driver() -> Iterator[Driver]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("WARPWRIGHT_GPU", "a100")
-        patch.setenv("WARPWRIGHT_TIMING", "off")
-        from warpwright.driver import attach
-
-        attach.preload()
-        cuda = Driver()
-        cuda("cuInit", 0)
-        cuda("cuCtxSetCurrent", cuda.word("cuDevicePrimaryCtxRetain", 0))
+    with attached() as cuda:
         yield cuda
-        cuda("cuDevicePrimaryCtxReset_v2", 0)
 
 
 def resident_kib() -> int:
@@ -107,7 +98,7 @@ def test_long_loops_keep_their_memory(driver: Driver) -> None:
 _PROLOGUE = f"""
 import ctypes, os, sys
 sys.path.insert(0, {os.fspath(Path(__file__).parents[1])!r})
-from tests.driver_library import VECTOR_ADD, Driver
+from tests.driver_library import ENVIRONMENT, IN_ANOTHER_PROCESS, VECTOR_ADD, Driver, attached
 from warpwright.driver import attach
 attach.preload()
 cuda = Driver()
@@ -117,7 +108,7 @@ cuda("cuCtxSetCurrent", cuda.word("cuDevicePrimaryCtxRetain", 0))
 
 
 def run(program: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "WARPWRIGHT_TIMING": "off", "WARPWRIGHT_GPU": "a100"}
+    environment = {**os.environ, **ENVIRONMENT}
     command = [sys.executable, "-c", _PROLOGUE + program]
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=False)
 
