@@ -47,7 +47,8 @@ class DeviceLaunches:
         self._free = self.place.address
         self._asked: dict[int, tuple[str, int, Dim3, Dim3, int]] = {}
         self._streams = 0
-        self._error = 0
+        self.last_error = 0
+        """What the kernel last set it to (``cudaSetLastError``)."""
 
     def parameters(self, kernel: int, grid: Dim3, block: Dim3, shared: int) -> int:
         """Where a kernel's parameters go; 0 when there is no such kernel or no room."""
@@ -77,15 +78,6 @@ class DeviceLaunches:
         """A handle; launches of all streams run in order."""
         self._streams += 1
         return _FIRST_STREAM + self._streams
-
-    def error(self, code: int) -> int:
-        """Set the last error; what it was."""
-        before, self._error = self._error, code
-        return before
-
-    @property
-    def last_error(self) -> int:
-        return self._error
 
     def release(self) -> None:
         """Give the parameters' memory back."""

@@ -8,11 +8,14 @@ so must every write that it may be waiting for be made then.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 
 from warpwright.isa.ops import Lowered, Op
 from warpwright.isa.sass.lower import Effect, effect_of, register_effects
 
+Effects = Callable[[int], tuple[frozenset[Effect], frozenset[Effect]]]
+"""(reads, writes) of the instruction with an index."""
 BARRIERS = ("barrier", "barrier_red")
 
 
@@ -31,14 +34,21 @@ def _address(low: Lowered) -> set[Effect]:
     return found
 
 
-def _decides(first: int, last: int, look: int, lowered: Sequence[Lowered], target_of: Mapping[int, int]) -> bool:
+def _decides(
+    first: int,
+    last: int,
+    look: int,
+    lowered: Sequence[Lowered],
+    effects: Effects,
+    target_of: Mapping[int, int],
+) -> bool:
     """Whether what instruction ``look`` brings decides if the loop from ``first`` to ``last`` ends."""
-    tainted = set(register_effects(lowered[look])[1])
+    tainted = set(effects(look)[1])
     grows = True
     while grows:
         grows = False
         for index in range(first, last + 1):
-            reads, writes = register_effects(lowered[index])
+            reads, writes = effects(index)
             if tainted.isdisjoint(reads):
                 continue
             end = lowered[index].ops[-1].name if lowered[index].ops else ""
@@ -66,16 +76,21 @@ def polls(lowered: Sequence[Lowered], index_of: Mapping[int, int]) -> frozenset[
         for n, low in enumerate(lowered)
         if low.ops and low.ops[-1].name == "branch" and low.ops[-1].attr in index_of
     }
+
+    @cache
+    def effects(index: int) -> tuple[frozenset[Effect], frozenset[Effect]]:
+        return register_effects(lowered[index])
+
     found = set[int]()
     for last, first in target_of.items():
         inside = [look for look in looks if first <= look <= last]
         if not inside or any(op.name in BARRIERS for low in lowered[first : last + 1] for op in low.ops):
             continue
-        written: set[Effect] = set().union(*(register_effects(low)[1] for low in lowered[first : last + 1]))
+        written: set[Effect] = set().union(*(effects(index)[1] for index in range(first, last + 1)))
         found.update(
             look
             for look in inside
-            if written.isdisjoint(_address(lowered[look])) and _decides(first, last, look, lowered, target_of)
+            if written.isdisjoint(_address(lowered[look])) and _decides(first, last, look, lowered, effects, target_of)
         )
     return frozenset(found)
 

@@ -128,7 +128,7 @@ class LaunchServices:
         if name == "LaunchDeviceV2":
             return launches.launch(_address(words, 0))
         if name == "SetLastError":
-            launches.error(words[0])
+            launches.last_error = words[0]
             return words[0]
         if name == "GetLastError":
             return launches.last_error
@@ -174,32 +174,30 @@ class LaunchServices:
         room = _word(block + BLOCK["shared_bytes"])
         index = tuple(_word(block + BLOCK[f"index_{axis}"]) for axis in "xyz")
 
-        def read(lane: int, address: int, size: int) -> bytes:
+        def places(lane: int, address: int, size: int) -> Sequence[int] | None:
+            """Host addresses of bytes of local or shared memory, None where an address is of neither."""
             if LOCAL_WINDOW <= address < LOCAL_WINDOW + WINDOW_BYTES:
                 offset = address - LOCAL_WINDOW
-                return b"".join(
-                    ctypes.string_at(local + (at // 4 * 32 + lane) * 4 + at % 4, 1)
-                    for at in range(offset, offset + size)
-                )
+                return [local + (at // 4 * 32 + lane) * 4 + at % 4 for at in range(offset, offset + size)]
             if SHARED_WINDOW <= address < SHARED_WINDOW + WINDOW_BYTES:
                 offset = address - SHARED_WINDOW
                 if offset + size > room:
                     raise IndexError(address)
-                return ctypes.string_at(shared + offset, size)
-            return self.read_global(address, size)
+                return range(shared + offset, shared + offset + size)
+            return None
+
+        def read(lane: int, address: int, size: int) -> bytes:
+            here = places(lane, address, size)
+            return self.read_global(address, size) if here is None else b"".join(ctypes.string_at(at, 1) for at in here)
 
         def write(lane: int, address: int, contents: bytes) -> None:
-            if LOCAL_WINDOW <= address < LOCAL_WINDOW + WINDOW_BYTES:
-                for at, byte in enumerate(contents, address - LOCAL_WINDOW):
-                    ctypes.c_uint8.from_address(local + (at // 4 * 32 + lane) * 4 + at % 4).value = byte
-            elif SHARED_WINDOW <= address < SHARED_WINDOW + WINDOW_BYTES:
-                offset = address - SHARED_WINDOW
-                if offset + len(contents) > room:
-                    raise IndexError(address)
-                ctypes.memmove(shared + offset, contents, len(contents))
-            else:
+            here = places(lane, address, len(contents))
+            if here is None:
                 self.read_global(address, len(contents))
                 self.context.memory.view(address, len(contents))[...] = np.frombuffer(contents, np.uint8)
+                return
+            for at, byte in zip(here, contents, strict=True):
+                ctypes.c_uint8.from_address(at).value = byte
 
         chosen = [lane for lane in range(32) if lanes >> lane & 1]
         number = _word(warp + WARP["warp_in_block"])

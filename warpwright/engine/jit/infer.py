@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from warpwright.engine.blocks import BasicBlock
@@ -477,6 +477,13 @@ def analyse(
     queue = list(range(total))
     queued = [True] * total
     terminators = [b.first + b.count - 1 for b in blocks]
+
+    def look_at(indices: Iterable[int]) -> None:
+        for index in indices:
+            if not queued[index]:
+                queued[index] = True
+                heapq.heappush(queue, index)
+
     while True:
         while queue:
             index = heapq.heappop(queue)
@@ -486,10 +493,7 @@ def analyse(
                 index, lowered[index], types[index], webs, shapes, values, elsewhere[n], setting, extensions
             )
             for number in changed:
-                for reader in readers[number]:
-                    if not queued[reader]:
-                        queued[reader] = True
-                        heapq.heappush(queue, reader)
+                look_at(readers[number])
         found = divergent
         for n, last in enumerate(terminators):
             if not found >> n & 1 and _diverges(last, lowered[last], webs, shapes, values[last]):
@@ -501,10 +505,7 @@ def analyse(
                 break
             for number in unset:
                 shapes[number] = sh.constant(0)
-                for reader in readers[number]:
-                    if not queued[reader]:
-                        queued[reader] = True
-                        heapq.heappush(queue, reader)
+                look_at(readers[number])
             continue
         divergent = found
         together, waiting, stands = concurrency(flow, divergent)
@@ -513,10 +514,7 @@ def analyse(
             if new != elsewhere[n] or bits:
                 elsewhere[n] = new
                 b = blocks[n]
-                for index in range(b.first, b.first + b.count):
-                    if not queued[index]:
-                        queued[index] = True
-                        heapq.heappush(queue, index)
+                look_at(range(b.first, b.first + b.count))
     return Analysis(shapes, values, together, waiting, stands, divergent, elsewhere)
 
 
