@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from warpwright.driver import c, results
 from warpwright.driver.calls import CudaError, entry
 from warpwright.driver.graphs import Graph, Node, Vertex, _add, vertex
-from warpwright.driver.memory import GRAPH, FreeNode, kinds
+from warpwright.driver.memory import GRAPH, FreeNode, kinds, releasers
 from warpwright.driver.state import Context, Stream, state
 from warpwright.engine.memory import Allocation
 
@@ -124,6 +124,9 @@ def withdraw(address: int) -> None:
         memory.observer.freed(one.allocation)
     memory.hide(one.allocation)
     _footprint.change(-one.size)
+
+
+releasers[GRAPH] = withdraw
 
 
 def withdraw_all(context: Context) -> None:

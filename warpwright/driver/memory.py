@@ -6,6 +6,7 @@ Managed memory is device memory: with unified addressing the host reads it at th
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +30,8 @@ _MAPPED = 2
 """CU_MEMHOSTALLOC_DEVICEMAP."""
 kinds: dict[int, tuple[str, int, Context]] = {}
 """Kind, flags and context of each allocation by its address."""
+releasers: dict[str, Callable[[int], None]] = {}
+"""What frees an address, by kind, where that is more than giving an allocation back; the modules that make them add theirs."""
 
 
 def allocate(size: int, kind: str = DEVICE, flags: int = 0) -> int:
@@ -57,15 +60,8 @@ def release(address: int) -> None:
     """
     s = state()
     known = kinds.get(address)
-    if known is not None and known[0] == GRAPH:
-        from warpwright.driver.graph_memory import withdraw
-
-        withdraw(address)
-        return
-    if known is not None and known[0] == IMPORTED:
-        from warpwright.driver.sharing import close
-
-        close(address)
+    if known is not None and known[0] in releasers:
+        releasers[known[0]](address)
         return
     if known is None:
         if s.gpu.checker is not None:

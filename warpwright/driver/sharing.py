@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from warpwright.driver import c, results
 from warpwright.driver.calls import CudaError, entry
 from warpwright.driver.entry_points import IpcHandle
-from warpwright.driver.memory import DEVICE, IMPORTED, Pool, add_pool, holder, kinds
+from warpwright.driver.memory import DEVICE, IMPORTED, Pool, add_pool, holder, kinds, releasers
 from warpwright.driver.state import state
 from warpwright.driver.streams import Event
 from warpwright.driver.virtual import Physical, map_pages
@@ -120,6 +120,9 @@ def close(address: int) -> None:
     map_pages(one.page, one.length, -1, 0)
     memory.show(one.whole)
     memory.free(one.whole)
+
+
+releasers[IMPORTED] = close
 
 
 def _fields(raw: bytes, mark: bytes) -> tuple[int, ...]:
