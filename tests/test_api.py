@@ -141,6 +141,20 @@ def test_structs_by_value(module: ww.Module, value: Any) -> None:
     np.testing.assert_array_equal(out, [7, 1.5])
 
 
+@pytest.mark.parametrize("chip", ["v100", "h200"])
+@pytest.mark.parametrize("engine", ["compiled", "interpreter"])
+def test_parameters_of_32_kib(chip: str, engine: str) -> None:
+    source = (
+        "struct Big { int v[8000]; };"
+        'extern "C" __global__ void last(const __grid_constant__ Big p, int *out, int n)'
+        "{ out[threadIdx.x] = p.v[7999] + p.v[n + threadIdx.x] + p.v[4]; }"
+    )
+    kernel = ww.GPU(chip, timing="off", engine=engine).compile(source)["last"]
+    values, out = np.arange(8000, dtype=np.int32), np.zeros(32, np.int32)
+    kernel[1, 32](values.tobytes(), out, 7900)
+    assert np.array_equal(out, 7999 + values[7900:7932] + 4)
+
+
 def test_one_array_twice_is_one_array(module: ww.Module) -> None:
     x = np.arange(64, dtype=np.int32)
     module["shift"][2, 32](64, x, x)

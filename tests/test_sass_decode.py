@@ -76,6 +76,13 @@ def test_operands_are_typed() -> None:
     assert i.guard is None
 
 
+def test_an_offset_without_a_register_is_a_place_in_its_bank() -> None:
+    # nvdisasm prints the upper half of the 64 KiB with a sign.
+    i = decode(0x000FE400078E00FF0025E000FF027624, 80)
+    assert format_instruction(i) == "IMAD.MOV.U32 R2, RZ, RZ, c[0x0][-0x6880]"
+    assert i.operands[-1].value == 0x10000 - 0x6880
+
+
 def test_memory_operands() -> None:
     load = decode(0x000EA2000C1E9900FFFFF80406067981, 90)
     address = load.operands[1]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from warpwright.driver import c, results
 from warpwright.driver.calls import CudaError, entry
-from warpwright.driver.graphs import Graph, Node, Vertex, _add, vertex
+from warpwright.driver.graphs import Graph, Node, _add, before_launch, vertex
 from warpwright.driver.memory import GRAPH, FreeNode, kinds, releasers
 from warpwright.driver.state import Context, Stream, state
 from warpwright.engine.memory import Allocation
@@ -135,7 +135,7 @@ def withdraw_all(context: Context) -> None:
         withdraw(address)
 
 
-def before_launch(graph: Graph, flags: int) -> None:
+def _free_the_last_launch(graph: Graph, flags: int) -> None:
     """Free what the graph's last launch left, where the graph was instantiated to have that done."""
     if not flags & AUTO_FREE:
         return
@@ -144,16 +144,19 @@ def before_launch(graph: Graph, flags: int) -> None:
             withdraw(v.work.memory.address)
 
 
-def add_allocation(place: int, graph: int, needs: int, count: int, parameters: int) -> Vertex:
+before_launch.append(_free_the_last_launch)
+
+
+def allocation_work(parameters: int) -> Node:
     """A node from CUDA_MEM_ALLOC_NODE_PARAMS: properties (88 bytes), access descriptions, their number, size, address."""
     node = AllocationNode(reserve(c.get64(parameters + 104)))
     c.put64(parameters + 112, node.memory.address)
-    return _add(place, graph, needs, count, node)
+    return node
 
 
 @entry("cuGraphAddMemAllocNode")
 def add_alloc_node(place: int, graph: int, needs: int, count: int, parameters: int) -> None:
-    add_allocation(place, graph, needs, count, parameters)
+    _add(place, graph, needs, count, allocation_work(parameters))
 
 
 @entry("cuGraphAddMemFreeNode")

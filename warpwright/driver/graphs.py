@@ -6,7 +6,7 @@ Everything that a stream does is a :class:`Node`; :func:`submit` runs it at once
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -27,6 +27,14 @@ class Node:
     def run(self, stream: Stream) -> None:
         """Do it now."""
 
+    def copied(self) -> Node:
+        """The same work for a copy of its graph; only nodes that hold graphs differ from one copy to another."""
+        return self
+
+    def graphs(self) -> tuple[Graph, ...]:
+        """Graphs that belong to the node."""
+        return ()
+
 
 @dataclass(eq=False)
 class Vertex:
@@ -39,6 +47,18 @@ class Vertex:
     enabled: bool = True
     attributes: dict[int, bytes] = field(default_factory=dict)
 
+    def release(self) -> None:
+        """Forget its handle, and the graphs in it."""
+        for graph in self.work.graphs():
+            graph.release()
+        state().handles.drop(self.handle)
+
+    def replace(self, work: Node) -> None:
+        """Take other work; graphs of the old are gone."""
+        for graph in self.work.graphs():
+            graph.release()
+        self.work = work
+
 
 @dataclass(eq=False)
 class Graph(Node):
@@ -47,6 +67,8 @@ class Graph(Node):
     handle: int = 0
     vertices: list[Vertex] = field(default_factory=list)
     users: list[Any] = field(default_factory=list)
+    conditions: list[Any] = field(default_factory=list)
+    """Conditions that were made for it (:mod:`warpwright.driver.graph_conditions`)."""
 
     kind = GRAPH
 
@@ -83,15 +105,27 @@ class Graph(Node):
     def clone(self) -> tuple[Graph, dict[Vertex, Vertex]]:
         """A copy with the vertices of both."""
         copy = new_graph()
+        copy.conditions = list(self.conditions)
         twin: dict[Vertex, Vertex] = {}
         for vertex in self.vertices:
-            work = vertex.work.clone()[0] if isinstance(vertex.work, Graph) else vertex.work
-            twin[vertex] = copy.add(work, ())
+            twin[vertex] = copy.add(vertex.work.copied(), ())
             twin[vertex].enabled = vertex.enabled
             twin[vertex].attributes = dict(vertex.attributes)
         for vertex, made in twin.items():
             made.needs = [twin[n] for n in vertex.needs]
         return copy, twin
+
+    def copied(self) -> Graph:
+        return self.clone()[0]
+
+    def graphs(self) -> tuple[Graph, ...]:
+        return (self,)
+
+    def release(self) -> None:
+        """Forget its handle, its nodes' and those of the graphs in them."""
+        for vertex in self.vertices:
+            vertex.release()
+        state().handles.drop(self.handle)
 
     def run(self, stream: Stream) -> None:
         """Each vertex starts when those that it needs have ended, so independent ones overlap in simulated time."""
@@ -120,6 +154,10 @@ class Executable:
     twins: dict[Vertex, Vertex]
     """The executable's vertex of each vertex of the graph that it was made from."""
     flags: int = 0
+
+
+before_launch: list[Callable[[Graph, int], None]] = []
+"""What a launch of an executable graph begins with, each with the graph and the flags of its instantiation."""
 
 
 def submit(stream: Stream, work: Node) -> None:
@@ -187,10 +225,7 @@ def create(place: int, flags: int) -> int | None:
 
 @entry("cuGraphDestroy")
 def destroy(handle: int) -> None:
-    graph = state().handles.get(Graph, handle)
-    for v in graph.vertices:
-        state().handles.drop(v.handle)
-    state().handles.drop(handle)
+    state().handles.get(Graph, handle).release()
 
 
 @entry("cuGraphDestroyNode")
@@ -200,7 +235,7 @@ def destroy_node(handle: int) -> None:
     for v in gone.graph.vertices:
         if gone in v.needs:
             v.needs.remove(gone)
-    state().handles.drop(handle)
+    gone.release()
 
 
 @entry("cuGraphAddEmptyNode")
@@ -258,7 +293,7 @@ def add_host(place: int, graph: int, needs: int, count: int, parameters: int) ->
 
 @entry("cuGraphAddChildGraphNode")
 def add_child(place: int, graph: int, needs: int, count: int, child: int) -> None:
-    _add(place, graph, needs, count, state().handles.get(Graph, child).clone()[0])
+    _add(place, graph, needs, count, state().handles.get(Graph, child).copied())
 
 
 @entry("cuGraphChildGraphNodeGetGraph")
@@ -505,7 +540,7 @@ def executable_flags(handle: int, place: int) -> None:
 
 @entry("cuGraphExecDestroy")
 def executable_destroy(handle: int) -> None:
-    state().handles.get(Executable, handle)
+    state().handles.get(Executable, handle).graph.release()
     state().handles.drop(handle)
 
 
@@ -521,11 +556,10 @@ def launch(handle: int, stream: int) -> None:
     executable = s.handles.get(Executable, handle)
     queue = s.stream(stream)
     if queue.capture is not None:
-        submit(queue, executable.graph.clone()[0])
+        submit(queue, executable.graph.copied())
     else:
-        from warpwright.driver.graph_memory import before_launch
-
-        before_launch(executable.graph, executable.flags)
+        for prepare in before_launch:
+            prepare(executable.graph, executable.flags)
         executable.graph.run(queue)
 
 
@@ -565,7 +599,7 @@ def update_host(executable: int, node: int, pointer: int) -> None:
 
 @entry("cuGraphExecChildGraphNodeSetParams")
 def update_child(executable: int, node: int, child: int) -> None:
-    _twin(executable, node).work = state().handles.get(Graph, child).clone()[0]
+    _twin(executable, node).replace(state().handles.get(Graph, child).copied())
 
 
 @entry("cuGraphNodeSetEnabled")
@@ -593,7 +627,7 @@ def _update(executable: int, graph: int) -> tuple[int, int]:
         if sorted(before[n] for n in ours.needs) != sorted(place[n] for n in theirs.needs):
             return 2, theirs.handle
     for ours, theirs in zip(old, new, strict=True):
-        ours.work = theirs.work.clone()[0] if isinstance(theirs.work, Graph) else theirs.work
+        ours.replace(theirs.work.copied())
     target.twins = {**target.twins, **dict(zip(new, old, strict=True))}
     return 0, 0
 

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from warpwright.engine.abi import BLOCK, LOCAL_WINDOW, SHARED_WINDOW, WARP, WINDOW_BYTES
 from warpwright.engine.children import DeviceLaunches
+from warpwright.engine.conditions import set_condition
 from warpwright.engine.faults import thread_of
 from warpwright.engine.launch import Dim3, LaunchContext
 from warpwright.engine.memory import Allocation, DeviceMemory
@@ -113,6 +114,8 @@ class LaunchServices:
                 heap_of(self.context.memory).free(_address(arguments, 0))
             elif name == "__assertfail":
                 self._assert(lane, arguments, block, warp, read)
+            elif name == "cudaGraphSetConditional":
+                set_condition(_address(arguments, 0), arguments[2])
             elif self.launches is not None:
                 if name.endswith("StreamCreate"):
                     write(lane, _address(arguments, 0), self.launches.new_stream().to_bytes(8, "little"))

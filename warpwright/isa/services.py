@@ -20,6 +20,8 @@ SERVICES: dict[str, tuple[int, ...]] = {
     "__cuda_syscall_cnpv2StreamDestroy": (8,),
     "__cuda_syscall_cnpv2SetLastError": (4,),
     "__cuda_syscall_cnpv2GetLastError": (),
+    # handle of a graph's condition, value
+    "cudaGraphSetConditional": (8, 4),
 }
 """Bytes of each argument, by name."""
 RESULT_BYTES = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 
-from warpwright.driver import c, graphs, results, streams
+from warpwright.driver import c, graph_conditions, graph_nodes, graphs, results, streams
 from warpwright.driver.calls import ENTRIES
 from warpwright.driver.copies import Copy, Side
 from warpwright.driver.graphs import Node
@@ -125,6 +125,38 @@ def add_fill(place: int, graph: int, needs: int, count: int, parameters: int) ->
 @runtime("cudaGraphExecMemsetNodeSetParams")
 def update_fill(executable: int, node: int, parameters: int) -> None:
     graphs._twin(executable, node).work = graphs.fill_work(parameters)
+
+
+# cudaGraphNodeParams: the driver's structure but for kernels and copies.
+_MAKERS = {**graph_nodes.MAKERS, graphs.KERNEL: kernel_work, graphs.COPY: lambda at: copy_3d(at + 16)}
+
+
+def add_node(place: int, graph: int, needs: int, count: int, parameters: int) -> None:
+    graphs._add(place, graph, needs, count, graph_nodes.work_of(parameters, _MAKERS))
+
+
+def add_node_2(place: int, graph: int, needs: int, data: int, count: int, parameters: int) -> None:
+    add_node(place, graph, needs, count, parameters)
+
+
+runtime("cudaGraphAddNode", versions=("12",))(add_node)
+runtime("cudaGraphAddNode", versions=("13",))(add_node_2)
+runtime("cudaGraphAddNode_v2")(add_node_2)
+
+
+@runtime("cudaGraphNodeSetParams")
+def set_node(node: int, parameters: int) -> None:
+    graph_nodes.change(graphs.vertex(node), parameters, _MAKERS)
+
+
+@runtime("cudaGraphExecNodeSetParams")
+def update_node(executable: int, node: int, parameters: int) -> None:
+    graph_nodes.change(graphs._twin(executable, node), parameters, _MAKERS)
+
+
+@runtime("cudaGraphConditionalHandleCreate")
+def create_condition(place: int, graph: int, default: int, flags: int) -> int | None:
+    return graph_conditions.create(place, graph, 0, default, flags)
 
 
 @runtime("cudaGraphInstantiate")

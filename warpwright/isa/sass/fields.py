@@ -250,7 +250,7 @@ def constant_operand(word: int, negate: bool = False, absolute: bool = False, in
     if word >> 91 & 1:
         handle = Operand(Kind.UNIFORM_REGISTER, word >> 32 & 63)
         return Operand(Kind.CONSTANT, 0, offset, negate, absolute, invert, uniform=handle)
-    return Operand(Kind.CONSTANT, word >> 54 & 31, signed(offset, 16), negate, absolute, invert)
+    return Operand(Kind.CONSTANT, word >> 54 & 31, offset, negate, absolute, invert)
 
 
 @dataclass(frozen=True, slots=True)

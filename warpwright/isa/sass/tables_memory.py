@@ -168,6 +168,8 @@ def indexed_constant(word: int, form: Form) -> tuple[Operand, ...]:
     """``c[0x3][R2+0x10]`` of LDC; bit 91 makes the bank bindless."""
     base, offset = word >> 24 & 255, _offset(word, 38, 16)
     register = None if base == RZ and offset else Operand(Kind.REGISTER, base)
+    if register is None:
+        offset &= 0xFFFF
     if word >> 91 & 1:
         handle = Operand(Kind.UNIFORM_REGISTER, word >> 32 & 63)
         return (Operand(Kind.CONSTANT, 0, offset, base=register, uniform=handle),)

@@ -58,8 +58,9 @@ def uniform_rows(opcode: str, code: int, modifiers: tuple[Choice | Fixed, ...], 
 
 def constant_bytes(word: int, form: Form) -> tuple[Operand, ...]:
     """``c[bank][offset]`` of ULDC: a 16-bit byte offset; bit 91 makes the bank bindless."""
-    offset = signed(word >> 38 & 0xFFFF, 16)
+    offset = word >> 38 & 0xFFFF
     if word >> 91 & 1:
+        offset = signed(offset, 16)
         return (Operand(Kind.CONSTANT, 0, offset, uniform=Operand(Kind.UNIFORM_REGISTER, word >> 24 & 63)),)
     return (Operand(Kind.CONSTANT, word >> 54 & 31, offset),)
 

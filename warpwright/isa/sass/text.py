@@ -9,7 +9,7 @@ import struct
 from collections.abc import Mapping
 
 from warpwright.isa.program import PT, RZ, URZ, Instruction, Kind, Operand
-from warpwright.isa.sass.fields import PACKED
+from warpwright.isa.sass.fields import PACKED, signed
 
 Labels = Mapping[int, str]
 
@@ -127,7 +127,10 @@ def _constant(operand: Operand, labels: Labels) -> str:
     else:
         bank = f"c[{operand.index:#x}]"
     inner = hexadecimal(operand.value)
-    if operand.base is not None:
+    if operand.base is None and operand.uniform is None:
+        # A bank has 64 KiB: this is the place there, which is printed as a signed offset.
+        inner = hexadecimal(signed(operand.value, 16))
+    elif operand.base is not None:
         inner = format_operand(operand.base, labels) + (f"+{inner}" if operand.value else "")
     return _dressed(operand, f"{bank}{gap}[{inner}]")
 

@@ -1,0 +1,178 @@
+"""Graphs of the driver: nodes from the structure of all kinds, conditions that kernels set."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from tests.driver_library import Driver, attached
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")
+KERNEL, GRAPH, CONDITIONAL = 0, 4, 13
+IF, WHILE, SWITCH = 0, 1, 2
+COUNT = """
+.version 8.4
+.target sm_80
+.address_size 64
+.extern .func cudaGraphSetConditional(.param .b64 h, .param .b32 v);
+.visible .entry count(.param .u64 p, .param .u64 handle, .param .u32 by)
+{
+    // p[0] += 1, p[1] -= by; the condition becomes p[1].
+    .reg .u32 %r<5>;
+    .reg .u64 %d<3>;
+    ld.param.u64 %d1, [p];
+    ld.param.u64 %d2, [handle];
+    ld.param.u32 %r1, [by];
+    ld.global.u32 %r2, [%d1];
+    add.u32 %r2, %r2, 1;
+    st.global.u32 [%d1], %r2;
+    ld.global.u32 %r3, [%d1+4];
+    sub.u32 %r3, %r3, %r1;
+    st.global.u32 [%d1+4], %r3;
+    {
+    .param .b64 h;
+    .param .b32 v;
+    st.param.b64 [h], %d2;
+    st.param.b32 [v], %r3;
+    call.uni cudaGraphSetConditional, (h, v);
+    }
+    ret;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def driver() -> Iterator[Driver]:
+    with attached() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def count(driver: Driver) -> int:
+    module = driver.word("cuModuleLoadData", COUNT.encode())
+    return int(driver.word("cuModuleGetFunction", module, b"count"))
+
+
+@pytest.fixture
+def counters(driver: Driver) -> Iterator[int]:
+    """Two words of device memory."""
+    address = int(driver.word("cuMemAlloc_v2", 8))
+    driver("cuMemsetD32_v2", address, 0, 2)
+    yield address
+    driver("cuMemFree_v2", address)
+
+
+def words(driver: Driver, address: int) -> tuple[int, int]:
+    raw = ctypes.create_string_buffer(8)
+    driver("cuMemcpyDtoH_v2", raw, address, 8)
+    return struct.unpack("II", raw.raw)  # type: ignore[return-value]
+
+
+def node(driver: Driver, graph: int, kind: int, rest: bytes, *needs: int) -> tuple[int, bytes]:
+    """Add a node from CUgraphNodeParams; its handle, and the structure as the call left it."""
+    raw = ctypes.create_string_buffer(struct.pack("i12x", kind) + rest, 256)
+    before = (ctypes.c_uint64 * max(len(needs), 1))(*needs)
+    return int(driver.word("cuGraphAddNode", graph, before, len(needs), raw)), raw.raw[16:]
+
+
+def kernel(driver: Driver, graph: int, function: int, counters: int, condition: int, by: int, *needs: int) -> int:
+    values = (ctypes.c_uint64(counters), ctypes.c_uint64(condition), ctypes.c_uint32(by))
+    pointers = (ctypes.c_void_p * 3)(*(ctypes.addressof(v) for v in values))
+    rest = struct.pack("Q7IQQQQ", function, 1, 1, 1, 1, 1, 1, 0, ctypes.addressof(pointers), 0, 0, 0)
+    return node(driver, graph, KERNEL, rest, *needs)[0]
+
+
+def conditional(driver: Driver, graph: int, condition: int, choice: int, count: int, *needs: int) -> list[int]:
+    """Handles of a new conditional node's bodies."""
+    _, raw = node(driver, graph, CONDITIONAL, struct.pack("QiIQQ", condition, choice, count, 0, 0), *needs)
+    place = struct.unpack_from("Q", raw, 16)[0]
+    return list((ctypes.c_uint64 * count).from_address(place))
+
+
+def launched(driver: Driver, graph: int, times: int = 1) -> None:
+    executable = driver.word("cuGraphInstantiateWithFlags", graph, 0)
+    for _ in range(times):
+        driver("cuGraphLaunch", executable, 0)
+    driver("cuCtxSynchronize")
+    driver("cuGraphExecDestroy", executable)
+
+
+def test_body_runs_while_the_kernel_says_so_and_each_launch_begins_with_the_default(
+    driver: Driver, count: int, counters: int
+) -> None:
+    graph = driver.word("cuGraphCreate", 0)
+    condition = driver.word("cuGraphConditionalHandleCreate", graph, 0, 1, 1)
+    (body,) = conditional(driver, graph, condition, WHILE, 1)
+    kernel(driver, body, count, counters, condition, 1)
+    driver("cuMemsetD32_v2", counters + 4, 5, 1)
+    launched(driver, graph)
+    assert words(driver, counters) == (5, 0)
+    # The condition is the default, 1, again: 0 - 1 goes on, until 2^32 launches; so the count is set before.
+    driver("cuMemsetD32_v2", counters + 4, 2, 1)
+    launched(driver, graph)
+    assert words(driver, counters) == (7, 0)
+    driver("cuGraphDestroy", graph)
+
+
+@pytest.mark.parametrize(("value", "taken"), [(0, 1), (3, 0)])
+def test_if_has_a_body_for_each_outcome(driver: Driver, count: int, counters: int, value: int, taken: int) -> None:
+    graph = driver.word("cuGraphCreate", 0)
+    condition = driver.word("cuGraphConditionalHandleCreate", graph, 0, 0, 0)
+    first = kernel(driver, graph, count, counters, condition, (-value) & 0xFFFFFFFF)
+    bodies = conditional(driver, graph, condition, IF, 2, first)
+    for number, body in enumerate(bodies):
+        kernel(driver, body, count, counters, condition, 100 * (number + 1))
+    launched(driver, graph)
+    assert words(driver, counters) == (2, value - 100 * (taken + 1) & 0xFFFFFFFF)
+    driver("cuGraphDestroy", graph)
+
+
+def test_switch_takes_the_body_of_the_value_or_none(driver: Driver, count: int, counters: int) -> None:
+    graph = driver.word("cuGraphCreate", 0)
+    condition = driver.word("cuGraphConditionalHandleCreate", graph, 0, 0, 0)
+    # 1, 2, 3 in three launches; the bodies add 1,000 and 2,000 to the second word, and take them off again.
+    first = kernel(driver, graph, count, counters, condition, 0xFFFFFFFF)
+    bodies = conditional(driver, graph, condition, SWITCH, 3, first)
+    for number, body in enumerate(bodies):
+        child = driver.word("cuGraphCreate", 0)
+        there = kernel(driver, child, count, counters, condition, 1000 * number)
+        kernel(driver, child, count, counters, condition, (-1000 * number) & 0xFFFFFFFF, there)
+        node(driver, body, GRAPH, struct.pack("Q", child))
+        driver("cuGraphDestroy", child)
+    launched(driver, graph, times=4)
+    # Two launches find a body (1 and 2), two find none (3 and 4).
+    assert words(driver, counters) == (4 + 2 * 2, 4)
+    driver("cuGraphDestroy", graph)
+
+
+def test_conditions_refuse_what_no_node_may_have(driver: Driver, counters: int) -> None:
+    graph = driver.word("cuGraphCreate", 0)
+    condition = driver.word("cuGraphConditionalHandleCreate", graph, 0, 0, 0)
+    place = ctypes.c_uint64()
+    for handle, choice, bodies in ((condition, IF, 3), (condition, WHILE, 2), (condition, 3, 1), (counters, IF, 1)):
+        raw = ctypes.create_string_buffer(struct.pack("i12xQiIQQ", CONDITIONAL, handle, choice, bodies, 0, 0), 256)
+        assert driver.raw("cuGraphAddNode", ctypes.byref(place), graph, 0, 0, raw) == 1
+    driver("cuGraphDestroy", graph)
+
+
+def test_graphs_leave_no_handles_behind(driver: Driver, count: int, counters: int) -> None:
+    from warpwright.driver.state import state
+    from warpwright.engine import conditions
+
+    def once() -> None:
+        graph = driver.word("cuGraphCreate", 0)
+        condition = driver.word("cuGraphConditionalHandleCreate", graph, 0, 1, 1)
+        (body,) = conditional(driver, graph, condition, IF, 1)
+        kernel(driver, body, count, counters, condition, 1)
+        launched(driver, graph)
+        driver("cuGraphDestroy", graph)
+
+    once()
+    before = len(state().handles._items), len(conditions._values)
+    for _ in range(3):
+        once()
+    assert (len(state().handles._items), len(conditions._values)) == before
