@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -13,8 +14,9 @@ from tests.kernels import case
 from warpwright.engine import kernels
 from warpwright.engine.blocks import basic_blocks
 from warpwright.engine.jit import cold, library
-from warpwright.engine.jit.compile import compile_kernel, optimise, write_module
+from warpwright.engine.jit.compile import compile_kernel, make_target, optimise, write_module
 from warpwright.engine.jit.infer import Setting
+from warpwright.engine.jit.machine import AVX512, Registers
 from warpwright.isa.sass.lower import lower
 
 KERNELS = (
@@ -22,6 +24,7 @@ KERNELS = (
     *("local_permutation", "atomics_global", "atomics_float", "histogram_shared", "half2_axpy", "double_arithmetic"),
     *("float_rounding", "mma_half", "warp_shuffles", "recursion_fibonacci", "barrier_named"),
 )
+REGISTERS = {"AVX-512": AVX512, "AVX2": Registers(masks=False, words=8), "NEON": Registers(masks=False, words=4)}
 FAULTS = """
 extern "C" __global__ void copy(int n, const int *x, int *y) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -48,10 +51,12 @@ def with_options(monkeypatch: pytest.MonkeyPatch, **options: object) -> None:
 
 
 @pytest.mark.parametrize("name", KERNELS)
-@pytest.mark.parametrize("way", ["ordinary calls", "x86-64-v3"])
-def test_kernels_on_a_lesser_machine(name: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("way", ["ordinary calls", *REGISTERS, "x86-64-v3"])
+def test_kernels_on_another_machine(name: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if way == "ordinary calls":
         with_options(monkeypatch, ordinary_calls=True)
+    elif way in REGISTERS:
+        with_options(monkeypatch, registers=REGISTERS[way])
     elif llvm.get_process_triple().startswith("x86_64"):
         with_options(monkeypatch, cpu=way)
     run_case(name)
@@ -83,6 +88,37 @@ def test_code_for_avx2_has_no_wider_registers() -> None:
     assert "%zmm" not in text
 
 
+@pytest.mark.parametrize(
+    ("cpu", "name"), [("x86-64-v3", "AVX2"), ("znver3", "AVX2"), ("sapphirerapids", "AVX-512"), ("x86-64-v2", "NEON")]
+)
+def test_llvm_tells_what_registers_a_machine_has(cpu: str, name: str) -> None:
+    if not llvm.get_process_triple().startswith("x86_64"):
+        pytest.skip("compiles for x86-64")
+    assert make_target(cpu).registers == REGISTERS[name]
+
+
+def test_masks_as_bits_are_not_spread_over_bytes() -> None:
+    """Without mask registers a predicate that outlives its block is an i32, and a store by all lanes has no mask."""
+    loaded = ww.GPU("a100", timing="off").compile(FAULTS)["copy"]._loaded
+    texts = {}
+    for name in REGISTERS:
+        texts[name], _ = write_module(
+            loaded.program,
+            lower(loaded.program),
+            basic_blocks(loaded.program, lower(loaded.program)),
+            Setting((64, 1, 1)),
+            False,
+            "warp_function",
+            cold.ORDINARY,
+            registers=REGISTERS[name],
+        )
+    for name, text in texts.items():
+        has = REGISTERS[name].masks
+        assert ("alloca <32 x i1>" in text) == has
+        assert bool(re.search(r"bitcast i32 \S+ to <32 x i1>", text)) == has
+        assert bool(re.search(r"store <32 x i32> %v\d+, ptr %v\d+, align 4", text)) != has
+
+
 @pytest.mark.parametrize("name", ["nested_divergence", "atomics_global"])
 def test_code_for_a_machine_that_is_not_x86(name: str) -> None:
     """Everything that a kernel needs becomes assembly for aarch64."""
@@ -96,7 +132,14 @@ def test_code_for_a_machine_that_is_not_x86(name: str) -> None:
     blocks = basic_blocks(loaded.program, lowered)
     for trace in (False, True):
         text, sizes = write_module(
-            loaded.program, lowered, blocks, Setting((32, 2, 1)), trace, "warp_function", cold.ORDINARY
+            loaded.program,
+            lowered,
+            blocks,
+            Setting((32, 2, 1)),
+            trace,
+            "warp_function",
+            cold.ORDINARY,
+            registers=REGISTERS["NEON"],
         )
         needed = [n for n in sizes["calls"] if n not in library.SHARED]
         for part in (text, library.shared_module(keepers=False), *(library.function_module(n) for n in needed)):

@@ -64,11 +64,33 @@ def emit_pure(w: Text, op: Op, args: list[Val], shape: Shape) -> Val:
     if shape.kind == sh.UNSET_KIND or (shape.kind == SCALAR_KIND and shape.const is not None):
         return Val(op.type, shape)
     is_vector = shape.kind == VECTOR_KIND
+    if is_vector and op.type == "i1" and not w.registers.masks and op.name in PREDICATE_OPERATIONS:
+        return _predicates(w, op, args, shape)
     form = Form(w, is_vector)
     handler = HANDLERS.get(op.name)
     if handler is None:
         raise NotImplementedError(f"operation {op.name} has no compiled form")
     return w.made(op.type, shape, handler(form, op, args))
+
+
+PREDICATE_OPERATIONS = frozenset(("and", "or", "xor", "not", "select"))
+
+
+def _predicates(w: Text, op: Op, args: list[Val], shape: Shape) -> Val:
+    """An operation on predicates where no register has a bit for each lane."""
+    if op.name != "select" and all(a.vector and a.place == w.place and not a.bits for a in args):
+        # They have just been compared: as long as the numbers.
+        form = Form(w, True)
+        words = [form.cast("sext", "i1", "i32", a.vector) for a in args]
+        both = ("xor", words[0], form.const("i32", 0xFFFFFFFF)) if op.name == "not" else (op.name, *words)
+        name = form.op("icmp slt", "i32", form.op(both[0], "i32", *both[1:]), "zeroinitializer")
+        return w.made("i1", shape, name)
+    names = [w.predicate(a) for a in args]
+    if op.name == "select":
+        name = w.choose(*names)
+    else:
+        name = w.op(f"xor i32 {names[0]}, -1" if op.name == "not" else f"{op.name} i32 {names[0]}, {names[1]}")
+    return Val("i1", shape, bits=name)
 
 
 def _plain(text: str) -> Callable[[Form, Op, list[Val]], str]:
@@ -458,7 +480,7 @@ def rarely(f: Form, type: str, lanes: str, usual: str, fix: Callable[[], str]) -
         return f.select(type, lanes, fix(), usual)
     w = f.w
     before, slow, join = w.new_label("usual"), w.new_label("rare"), w.new_label("joined")
-    some = w.op(f"icmp ne i32 {w.op(f'bitcast <32 x i1> {lanes} to i32')}, 0")
+    some = w.op(f"icmp ne i32 {w.bits_of(lanes)}, 0")
     w.emit(f"br label %{before}")
     w.label(before)
     w.emit(f"br i1 {some}, label %{slow}, label %{join}, !prof !2")

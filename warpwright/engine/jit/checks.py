@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from warpwright.engine.abi import WARP
 from warpwright.engine.jit import cold
-from warpwright.engine.jit.function import AccessGroup, FunctionWriter, Masks, Sum, Val, Window
+from warpwright.engine.jit.function import FunctionWriter, Masks, Val
 from warpwright.engine.jit.places import (
     VEC32,
     VEC64,
@@ -24,6 +24,7 @@ from warpwright.engine.jit.places import (
     shift_of,
 )
 from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, VECTOR_KIND, Shape
+from warpwright.engine.jit.windows import AccessGroup, Sum, Window
 
 SITE_BYTES = 16
 MOST_KEPT = 8

@@ -28,6 +28,7 @@ from warpwright.engine.jit.control import WarpFunction
 from warpwright.engine.jit.flow import make_flow
 from warpwright.engine.jit.function import FunctionWriter
 from warpwright.engine.jit.infer import Setting, analyse
+from warpwright.engine.jit.machine import AVX512, Registers, registers_of
 from warpwright.engine.jit.rare import Layout, Whole, rare_blocks
 from warpwright.engine.jit.rowwise import row_length
 from warpwright.engine.jit.stack import StackFunction
@@ -88,6 +89,7 @@ class Target:
     cpu: str
     features: str
     calls: cold.Calls
+    registers: Registers
 
     @property
     def triple(self) -> str:
@@ -120,7 +122,7 @@ def make_target(cpu: str | None = None) -> Target:
     machine = llvm.Target.from_triple(triple).create_target_machine(
         cpu=name, features=features, opt=1, jit=True, reloc="pic", codemodel="jitdefault"
     )
-    return Target(machine, name, features, calls)
+    return Target(machine, name, features, calls, registers_of(machine))
 
 
 @cache
@@ -261,12 +263,14 @@ def write_module(
     calls: cold.Calls,
     leave_out: bool = False,
     layout: Layout | None = None,
+    registers: Registers = AVX512,
 ) -> tuple[str, dict[str, Any]]:
     """LLVM text of a kernel and the sizes that go with it.
 
     Args:
         leave_out: do without slow paths, if there are any: then the sizes have a ``layout``.
         layout: of the function that was made without them, for the whole one.
+        registers: what the machine has.
     """
     lowered = widen(blocks, lowered)
     webs = find_webs(blocks, lowered)
@@ -283,6 +287,7 @@ def write_module(
         trace=trace,
         known_bank_bytes=known_banks(program),
         calls=calls,
+        registers=registers,
         row_length=row_length(setting.block_shape),
         left_out=rare_blocks(program, blocks, flow) if leave_out else 0,
     )
@@ -322,7 +327,13 @@ def write_module(
 
 
 def kernel_key(
-    program: Program, lowered: Sequence[Lowered], setting: Setting, trace: bool, target: Target, calls: cold.Calls
+    program: Program,
+    lowered: Sequence[Lowered],
+    setting: Setting,
+    trace: bool,
+    target: Target,
+    calls: cold.Calls,
+    registers: Registers,
 ) -> str:
     """Key of a kernel's object code."""
     code = "\n".join(
@@ -344,7 +355,7 @@ def kernel_key(
             llvmlite.__version__,
             target.cpu,
             target.features,
-            repr(calls),
+            repr((calls, registers)),
         ]
     )
 
@@ -361,6 +372,7 @@ def compile_kernel(
     speculate: bool = True,
     clustered: bool = False,
     ordinary_calls: bool = False,
+    registers: Registers | None = None,
     use_cache: bool = True,
 ) -> CompiledKernel:
     """Compile a kernel for one block shape.
@@ -375,6 +387,7 @@ def compile_kernel(
         speculate: False never stops with INTERPRET: an index that passes 2**31 within a warp is followed.
         clustered: makes code for launches with clusters of several blocks.
         ordinary_calls: make no use of inline assembly (for tests of what other machines than x86-64 do).
+        registers: make code as for a machine that has these (for tests); any machine can run it.
         use_cache: False always compiles anew.
 
     Raises:
@@ -392,7 +405,8 @@ def compile_kernel(
     )
     target = make_target(cpu)
     calls = cold.ORDINARY if ordinary_calls else target.calls
-    key = kernel_key(program, lowered, setting, trace, target, calls)
+    registers = registers or target.registers
+    key = kernel_key(program, lowered, setting, trace, target, calls, registers)
     with _lock:
         if use_cache and key in _memory:
             return _memory[key]
@@ -409,6 +423,7 @@ def compile_kernel(
                 sizes = json.loads(data[8 : 8 + length])
                 code = data[8 + length :]
             else:
+                parts["registers"] = registers
                 text, sizes = write_module(program, lowered, blocks, setting, trace, name, calls, **parts)
                 try:
                     code = to_object(text, target)

@@ -351,7 +351,7 @@ class WarpFunction:
             value = w.op(f"load {type}, ptr {name}")
             pointer = w.op(f"getelementptr i8, ptr %save, i64 SAVE+{offset}")
             if type == VECBOOL:
-                value, type = w.op(f"bitcast {VECBOOL} {value} to i32"), "i32"
+                value, type = w.bits_of(value), "i32"
             w.emit(f"store {type} {value}, ptr {pointer}, align 8")
         w.emit(f"store i64 {resume.number}, ptr {w.field('%warp', WARP['resume'])}")
         w.emit("br label %return")
@@ -364,7 +364,7 @@ class WarpFunction:
             kept = "i32" if type == VECBOOL else type
             value = w.op(f"load {kept}, ptr {pointer}, align 8")
             if type == VECBOOL:
-                value = w.op(f"bitcast i32 {value} to {VECBOOL}")
+                value = w.lanes_of(value)
             w.emit(f"store {type} {value}, ptr {name}")
         if resume.kind == "barrier":
             for n in self.held_barriers:

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any
 
 from warpwright.engine.blocks import BasicBlock
 from warpwright.engine.jit import shapes as sh
 from warpwright.engine.jit.cold import Calls, Entry
 from warpwright.engine.jit.flow import Bits, Flow
 from warpwright.engine.jit.infer import Analysis, Setting
+from warpwright.engine.jit.machine import AVX512, Registers
 from warpwright.engine.jit.rowwise import scalar_of, spread
 from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, UNSET_KIND, VECTOR, VECTOR_KIND, WIDTH, Shape
 from warpwright.engine.jit.webs import Webs
+from warpwright.engine.jit.windows import AccessGroup, Sum, Window
 from warpwright.isa.ops import Lowered, Op
 from warpwright.isa.program import Program
 
@@ -36,6 +38,8 @@ LLVM_TYPE = {
 FLOAT_BITS = {"f16": "i16", "f32": "i32", "f64": "i64"}
 
 
+ALL_LANES = tuple(range(LANES))
+BYTE = 8
 VECTOR_TYPE = {type: f"<{LANES} x {llvm}>" for type, llvm in LLVM_TYPE.items()}
 
 
@@ -57,6 +61,10 @@ class Val:
     """The scalar of each row of lanes (``rowwise.py``)."""
     single: str = ""
     """The bits of a uniform i32 as a float, where a vector register is the better place for them."""
+    bits: str = ""
+    """The lanes of a predicate as an i32, where the machine has no registers for masks."""
+    place: str = ""
+    """There: the LLVM block in which ``vector`` was made, the only one that uses it while there are ``bits``."""
 
 
 @dataclass(slots=True)
@@ -79,57 +87,6 @@ class ResumePoint:
     block: int
 
 
-class Sum(NamedTuple):
-    """A scalar address as another value, a constant and some strides: ``root + step + times * stride``."""
-
-    root: str
-    step: int = 0
-    stride: str = ""
-    """An LLVM value, or nothing."""
-    times: int = 0
-
-
-@dataclass(slots=True)
-class Window:
-    """Neighbouring bytes that loads of one basic block have asked for together, and those some strides behind them."""
-
-    MOST_STRIDES: ClassVar[int] = 16
-    """Windows that are asked for together."""
-
-    pointers: dict[int, str]
-    """Host pointers of the first load's bytes, or their copy, and of what lies so many strides behind them."""
-    stride: str
-    """Bytes between windows (an LLVM value), or nothing where there is but one."""
-    start: int
-    """Where the first load's bytes begin, relative to what the loads' addresses have in common."""
-    times: int
-    """The strides in its address."""
-    last: int
-    """Number of the latest access."""
-    room: int = 0
-    """Place of the first copy in the scratch memory, once several loads share it."""
-
-    @property
-    def rooms(self) -> int:
-        """Windows that their copies take."""
-        return self.MOST_STRIDES if self.stride else 1
-
-
-@dataclass(slots=True)
-class AccessGroup:
-    """Loads of one basic block from one base: one check covers them, written before all of them are known."""
-
-    number: int
-    low: int
-    high: int
-    """Bytes touched, relative to the base."""
-    least: int = 0
-    most: int = 0
-    """Multiples of the stride between the base and the accesses."""
-    site: int = -1
-    fine: str = ""
-
-
 @dataclass
 class Text:
     """LLVM text with the values in it: all that does not depend on a kernel."""
@@ -143,6 +100,11 @@ class Text:
     """Results of bitcasts: LLVM type and name of what they were made of."""
     steps: dict[str, tuple[str, int]] = field(default_factory=dict)
     """Pointers made of others by adding bytes."""
+    registers: Registers = AVX512
+    """What the machine has.  Without registers for masks a vector of i1 is as long as what was compared, and LLVM packs it where a
+    block ends: masks and predicates are kept as an i32 there, and spread in each block that needs lanes."""
+    place: str = "entry"
+    """The current LLVM block."""
 
     # --- text -------------------------------------------------------------------------------------
     def name(self) -> str:
@@ -168,6 +130,7 @@ class Text:
         return name
 
     def label(self, name: str) -> None:
+        self.place = name
         self.lines.append(f"{name}:")
 
     def new_label(self, stem: str) -> str:
@@ -235,6 +198,8 @@ class Text:
 
     def vector(self, value: Val) -> str:
         """All lanes as an LLVM vector."""
+        if value.bits and value.place != self.place:
+            value.vector, value.place = self.lanes_of(value.bits), self.place
         if value.vector:
             return value.vector
         shape, type = value.shape, value.type
@@ -279,7 +244,7 @@ class Text:
     def made(self, type: str, shape: Shape, name: str) -> Val:
         """A value from a fresh LLVM name, scalar or vector as the shape says."""
         if shape.kind == VECTOR_KIND:
-            return Val(type, shape, vector=name)
+            return Val(type, shape, vector=name, place=self.place if type == "i1" else "")
         return Val(type, shape, scalar=name)
 
     def words_of(self, value: Val, count: int) -> tuple[Val, ...]:
@@ -315,17 +280,74 @@ class Text:
 
     # --- masks ------------------------------------------------------------------------------------
     def mask_vector(self, mask: Masks) -> str:
+        """The lanes as <32 x i1>, for use in the current LLVM block."""
+        if not self.registers.masks:
+            return self.lanes_of(mask.bits)
         if not mask.vector:
-            mask.vector = (
-                self.literal_vector("i1", (1,) * LANES)
-                if mask.bits == "-1"
-                else self.op(f"bitcast i32 {mask.bits} to <{LANES} x i1>")
-            )
+            mask.vector = self.lanes_of(mask.bits)
         return mask.vector
+
+    def mask_lanes(self, mask: Masks, order: Sequence[int]) -> str:
+        """The lanes given of a mask as a vector of i1."""
+        if order == ALL_LANES:
+            return self.mask_vector(mask)
+        if not self.registers.masks:
+            return self.lanes_of(mask.bits, order)
+        lanes = ", ".join(f"i32 {n}" for n in order)
+        vec = vector_type("i1")
+        return self.op(f"shufflevector {vec} {self.mask_vector(mask)}, {vec} poison, <{len(order)} x i32> <{lanes}>")
+
+    def lanes_of(self, bits: str, order: Sequence[int] = ALL_LANES) -> str:
+        """An i1 for each lane (or for lane numbers given) of an i32."""
+        if bits == "-1":
+            return self.literal_vector("i1", (1,) * len(order))
+        if self.registers.masks:
+            return self.op(f"bitcast i32 {bits} to <{LANES} x i1>")
+        key = ("lanes", bits, self.place, order)
+        if key not in self.tables:
+            vec = f"<{len(order)} x i32>"
+            one = self.op(f"insertelement {vec} poison, i32 {bits}, i64 0")
+            every = self.op(f"shufflevector {vec} {one}, {vec} poison, {vec} zeroinitializer")
+            own = self.op(f"and {vec} {every}, {self.literal_vector('i32', [1 << n for n in order])}")
+            self.tables[key] = self.op(f"icmp ne {vec} {own}, zeroinitializer")
+        return self.tables[key]
 
     def bits_of(self, vector: str) -> str:
         """A <32 x i1> as an i32."""
-        return self.op(f"bitcast <{LANES} x i1> {vector} to i32")
+        if not self.registers.halves:
+            return self.op(f"bitcast <{LANES} x i1> {vector} to i32")
+        # The bits of each register by themselves: packing them into one first moves lanes between halves.
+        words, part = self.op(f"sext <{LANES} x i1> {vector} to {vector_type('i32')}"), f"<{BYTE} x i32>"
+        total = ""
+        for first in range(0, LANES, BYTE):
+            lanes = ", ".join(f"i32 {n}" for n in range(first, first + BYTE))
+            some = self.op(f"shufflevector {vector_type('i32')} {words}, {vector_type('i32')} poison, {part} <{lanes}>")
+            some = self.op(f"icmp slt {part} {some}, zeroinitializer")
+            bits = self.op(f"zext i{BYTE} {self.op(f'bitcast <{BYTE} x i1> {some} to i{BYTE}')} to i32")
+            total = self.op(f"or i32 {total}, {self.op(f'shl i32 {bits}, {first}')}") if total else bits
+        return total
+
+    def predicate(self, value: Val) -> str:
+        """The lanes of an i1 as an i32."""
+        shape = value.shape
+        if value.bits:
+            return value.bits
+        if shape.kind != VECTOR_KIND:
+            if shape.kind == UNSET_KIND or shape.const is not None:
+                first = shape.const or 0
+                return str(sum((first + p & 1) << n for n, p in enumerate(shape.pattern or (0,) * LANES)))
+            if shape.pattern is None:
+                return self.op(f"sext i1 {self.scalar(value)} to i32")
+        # What lanes hold that do not execute may be anything.
+        name = self.bits_of(self.op(f"freeze <{LANES} x i1> {self.vector(value)}"))
+        if value.place == self.place:
+            value.bits = name
+        return name
+
+    def choose(self, bits: str, first: str, second: str) -> str:
+        """The i32 with the bits of one where ``bits`` has them, else those of another."""
+        different = self.op(f"and i32 {self.op(f'xor i32 {first}, {second}')}, {bits}")
+        return self.op(f"xor i32 {second}, {different}")
 
     def and_mask(self, mask: Masks, condition: Val, inverted: bool = False) -> Masks:
         """Lanes of ``mask`` where a predicate holds (or does not)."""
@@ -337,6 +359,9 @@ class Text:
             name = self.scalar(condition)
             first, second = ("0", mask.bits) if inverted else (mask.bits, "0")
             return Masks(self.op(f"select i1 {name}, i32 {first}, i32 {second}"))
+        if not self.registers.masks:
+            name = self.predicate(condition)
+            return Masks(self.op(f"and i32 {mask.bits}, {self.op(f'xor i32 {name}, -1') if inverted else name}"))
         name = self.vector(condition)
         vec, zero = vector_type("i1"), self.literal_vector("i1", (0,) * LANES)
         inside = self.mask_vector(mask)
@@ -506,7 +531,14 @@ class FunctionWriter(Text):
         type = self.webs.webs[number].type
         if self.web_shape(number).rows is not None:
             return f"[{LANES // self.row_length} x {type}]"
+        if self.keeps_bits(number):
+            return "i32"
         return vector_type(type) if self.web_shape(number).kind == VECTOR_KIND else LLVM_TYPE[type]
+
+    def keeps_bits(self, number: int) -> bool:
+        """Whether a web is a predicate whose lanes are kept as an i32."""
+        is_vector = self.web_shape(number).kind == VECTOR_KIND
+        return is_vector and not self.registers.masks and self.webs.webs[number].type == "i1"
 
     def has_storage(self, number: int) -> bool:
         """Whether a web needs a variable (constants do not)."""
@@ -522,6 +554,8 @@ class FunctionWriter(Text):
                 count = LANES // self.row_length
                 names = (self.op(f"extractvalue {self.web_type(number)} {whole}, {n}") for n in range(count))
                 held = Val(type, shape, rows=tuple(names))
+            elif self.keeps_bits(number):
+                held = Val(type, shape, bits=self.op(f"load i32, ptr %w{number}"))
             elif self.has_storage(number):
                 name = self.op(f"load {self.web_type(number)}, ptr %w{number}")
                 if self.looping >> self.block & 1 and self.web_type(number) == "i64":
@@ -540,6 +574,9 @@ class FunctionWriter(Text):
             return
         if shape.rows is not None:
             self._write_rows(number, value, keeps_old)
+            return
+        if self.keeps_bits(number):
+            self._write_bits(number, value, keeps_old)
             return
         is_vector = shape.kind == VECTOR_KIND
         name = self.operand(value, is_vector)
@@ -573,6 +610,23 @@ class FunctionWriter(Text):
             if number in wanted or number in self.facts.live_elsewhere[self.block]:
                 self.emit(text)
         self.unstored = {}
+
+    def _write_bits(self, number: int, value: Val, keeps_old: bool) -> None:
+        """Assign a predicate that is kept as an i32."""
+        name = self.predicate(value)
+        held = Val("i1", self.web_shape(number), vector=value.vector, bits=name, place=value.place)
+        lanes = ""
+        if number in self.facts.live_elsewhere[self.block]:
+            lanes = self.exec.bits
+        elif self.guard is not None and keeps_old:
+            lanes = self.predicate(self.guard)
+            if self.guard_inverted:
+                lanes = self.op(f"xor i32 {lanes}, -1")
+        if lanes:
+            name = self.choose(lanes, name, self.predicate(self.read_web(number)))
+            held = Val("i1", self.web_shape(number), bits=name)
+        self.unstored[number] = f"store i32 {name}, ptr %w{number}"
+        self.held[number] = held
 
     def _write_rows(self, number: int, value: Val, keeps_old: bool) -> None:
         """Assign a value by rows; only a guard that all lanes share can keep an old one."""

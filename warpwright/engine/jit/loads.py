@@ -34,10 +34,11 @@ def emit_load(w: FunctionWriter, op: Op, args: list[Val]) -> Val:
     if len(args) == 1:
         return _load(w, op, args[0])
     whole = w.exec
-    w.exec = w.and_mask(whole, args[1])
-    inside = w.mask_vector(w.exec)
+    w.exec = executing = w.and_mask(whole, args[1])
+    w.mask_vector(executing)
     value = _load(w, op, args[0])
     w.exec = whole
+    inside = w.mask_vector(executing)
     parts = []
     for part in value.parts or (value,):
         kind = vector_type(part.type)

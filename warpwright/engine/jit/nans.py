@@ -35,8 +35,9 @@ def _users(ops: Sequence[Op]) -> list[list[int]]:
 
 
 def _is_number(op: Op) -> bool:
-    bits = int(op.attr)
-    return bits & 0x7FFFFFFF <= 0x7F800000 or bits == 0x7FFFFFFF
+    """Whether the words of a constant are numbers or canonical."""
+    words = (int(op.attr) & 0xFFFFFFFF, int(op.attr) >> 32 & 0xFFFFFFFF)
+    return all(bits & 0x7FFFFFFF <= 0x7F800000 or bits == 0x7FFFFFFF for bits in words)
 
 
 def _only_arithmetic(ops: Sequence[Op], users: list[list[int]], position: int) -> bool:
@@ -66,6 +67,11 @@ def late_nans(lowered: Sequence[Lowered], webs: Webs) -> LateNans:
             if op.name[:4] not in ("get_", "set_"):
                 continue
             reference = webs.references[index, position]
+            if op.name == "set_reg64" and ops[op.args[0]].name == "const" and reference.low != reference.high:
+                # Two registers at once, each a word of the constant.
+                if not _is_number(ops[op.args[0]]):
+                    excluded.update((reference.low, reference.high))
+                continue
             if op.name not in ("get_reg", "set_reg") or webs.webs[reference.low].type != "i32":
                 excluded.update((reference.low, reference.high))
                 continue

@@ -7,8 +7,9 @@ from functools import cache
 from typing import NamedTuple
 
 from warpwright.engine.abi import SHARED_OFFSETS
-from warpwright.engine.jit.function import AccessGroup, FunctionWriter, Val
+from warpwright.engine.jit.function import ALL_LANES, FunctionWriter, Val
 from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, UNSET_KIND, VECTOR, VECTOR_KIND, Pattern, Shape
+from warpwright.engine.jit.windows import AccessGroup
 from warpwright.isa.ops import Access
 
 WINDOW_LIMIT_BYTES = 512
@@ -26,7 +27,7 @@ def parts_of(type: str) -> int:
     return {"i32x2": 2, "i32x4": 4, "i64": 2}.get(type, 1)
 
 
-CONSECUTIVE = tuple(range(LANES))
+CONSECUTIVE = ALL_LANES
 
 
 class Spread(NamedTuple):
@@ -173,11 +174,37 @@ def part_pointer(w: FunctionWriter, place: Place, pointer: str, part: int) -> st
     return w.op(f"getelementptr i8, {VECPTR} {pointer}, i64 {step}")
 
 
-def masked_store(w: FunctionWriter, type: str, count: int, value: str, pointer: str, mask: str, align: int) -> None:
-    vec = f"<{count} x {type}>"
-    name = f"llvm.masked.store.v{count}{type}.p0"
-    w.declared[name] = f"declare void @{name}({vec}, ptr, i32, <{count} x i1>)"
-    w.emit(f"call void @{name}({vec} {value}, ptr {pointer}, i32 {align}, <{count} x i1> {mask})")
+def masked_stores(w: FunctionWriter, type: str, parts: Sequence[tuple[str, str, Sequence[int]]], align: int) -> None:
+    """Store vectors' elements that belong to executing lanes.
+
+    Args:
+        parts: vector, pointer and each element's lane.
+    """
+
+    def store_all() -> None:
+        for value, pointer, lanes in parts:
+            w.emit(f"store <{len(lanes)} x {type}> {value}, ptr {pointer}, align {align}")
+
+    if w.exec.bits == "-1":
+        store_all()
+        return
+    end = ""
+    if not w.registers.masks:
+        # There a masked store takes many times as long as a plain one.
+        whole, some, end = w.new_label("whole"), w.new_label("some"), w.new_label("done")
+        w.emit(f"br i1 {w.op(f'icmp eq i32 {w.exec.bits}, -1')}, label %{whole}, label %{some}, !prof !0")
+        w.label(whole)
+        store_all()
+        w.emit(f"br label %{end}")
+        w.label(some)
+    for value, pointer, lanes in parts:
+        mask, vec = w.mask_lanes(w.exec, lanes), f"<{len(lanes)} x {type}>"
+        name = f"llvm.masked.store.v{len(lanes)}{type}.p0"
+        w.declared[name] = f"declare void @{name}({vec}, ptr, i32, <{len(lanes)} x i1>)"
+        w.emit(f"call void @{name}({vec} {value}, ptr {pointer}, i32 {align}, <{len(lanes)} x i1> {mask})")
+    if end:
+        w.emit(f"br label %{end}")
+        w.label(end)
 
 
 def mask_literal(indices: Iterable[int]) -> str:

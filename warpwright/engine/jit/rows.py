@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from warpwright.engine.jit.checks import rotated
 from warpwright.engine.jit.function import FunctionWriter
-from warpwright.engine.jit.places import VEC32, VEC64, VECBOOL, Place, mask_literal, masked_store
+from warpwright.engine.jit.places import VEC32, VEC64, Place, mask_literal, masked_stores
 from warpwright.engine.jit.rowwise import firsts
 from warpwright.engine.jit.shapes import LANES
 
@@ -76,13 +76,11 @@ def load_rows(w: FunctionWriter, hosts: list[str]) -> str:
     return rows[0]
 
 
-def store_rows(w: FunctionWriter, hosts: list[str], value: str, mask: str) -> None:
+def store_rows(w: FunctionWriter, hosts: list[str], value: str) -> None:
     length = LANES // len(hosts)
+    parts = []
     for first, host in zip(firsts(length), hosts, strict=True):
-        order = mask_literal(list(range(first, first + length)))
-        part = w.op(f"shufflevector {VEC32} {value}, {VEC32} poison, <{length} x i32> {order}")
-        if w.exec.bits == "-1":
-            w.emit(f"store <{length} x i32> {part}, ptr {host}, align 4")
-            continue
-        inside = w.op(f"shufflevector {VECBOOL} {mask}, {VECBOOL} poison, <{length} x i32> {order}")
-        masked_store(w, "i32", length, part, host, inside, 4)
+        lanes = range(first, first + length)
+        part = w.op(f"shufflevector {VEC32} {value}, {VEC32} poison, <{length} x i32> {mask_literal(lanes)}")
+        parts.append((part, host, lanes))
+    masked_stores(w, "i32", parts, 4)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from warpwright.engine.jit import trace as tr
 from warpwright.engine.jit.checks import call_rare, check, check_lanes, settle_faults, site_pointer
-from warpwright.engine.jit.function import FunctionWriter, Val
+from warpwright.engine.jit.function import ALL_LANES, FunctionWriter, Val
 from warpwright.engine.jit.places import (
     VEC32,
     VECBOOL,
@@ -14,7 +14,7 @@ from warpwright.engine.jit.places import (
     Place,
     is_uniform,
     mask_literal,
-    masked_store,
+    masked_stores,
     part_pointer,
     settle,
 )
@@ -46,13 +46,14 @@ def emit_store(w: FunctionWriter, op: Op, address: Val, value: Val) -> None:
     number = w.add_site() if place.wide else -1
     site = site_pointer(w, number) if place.wide else "null"
     end = w.new_label("stored")
-    exec_vector = w.mask_vector(w.exec)
+    if w.registers.masks:
+        w.mask_vector(w.exec)
     if may_have_rows(place, count):
-        found, rows = find_rows(w, place, site)
+        found, hosts = find_rows(w, place, site)
         near, far = w.new_label("rows"), w.new_label("scattered")
         w.emit(f"br i1 {found}, label %{near}, label %{far}")
         w.label(near)
-        store_rows(w, rows, vectors[0], exec_vector)
+        store_rows(w, hosts, vectors[0])
         w.emit(f"br label %{end}")
         w.label(far)
         only_slow = only_slow or are_known(w, place)
@@ -73,16 +74,16 @@ def emit_store(w: FunctionWriter, op: Op, address: Val, value: Val) -> None:
             w.label(fast)
         if place.scattered:
             for n, name in enumerate(vectors):
-                scatter(w, name, part_pointer(w, place, pointer, n), exec_vector)
+                scatter(w, name, part_pointer(w, place, pointer, n), w.mask_vector(w.exec))
         elif local:
-            for n, name in enumerate(vectors):
-                masked_store(w, "i32", 32, name, w.field(pointer, 128 * n), exec_vector, 4)
+            rows = [(name, w.field(pointer, 128 * n), ALL_LANES) for n, name in enumerate(vectors)]
+            masked_stores(w, "i32", rows, 4)
         elif uniform:
             for n, word in enumerate(words):
                 type = f"i{8 * min(access.bytes, 4)}"
                 w.emit(f"store {type} {w.scalar(word)}, ptr {w.field(pointer, 4 * n)}, align {min(access.bytes, 4)}")
         else:
-            _store_consecutive(w, place, pointer, vectors, count, exec_vector)
+            _store_consecutive(w, place, pointer, vectors, count)
         if always:
             return
         w.emit(f"br label %{end}")
@@ -98,33 +99,22 @@ def emit_store(w: FunctionWriter, op: Op, address: Val, value: Val) -> None:
     w.label(end)
 
 
-def _store_consecutive(
-    w: FunctionWriter, place: Place, pointer: str, vectors: list[str], count: int, mask: str
-) -> None:
+def _store_consecutive(w: FunctionWriter, place: Place, pointer: str, vectors: list[str], count: int) -> None:
+    element = f"i{8 * min(place.size, 4)}"
     if place.runs:
-        element = f"i{8 * place.size}"
-        for first, lanes in place.runs:
-            assert place.offsets is not None
-            order = mask_literal(list(range(first, first + lanes)))
-            vec = f"<{LANES} x {element}>"
-            part = w.op(f"shufflevector {vec} {vectors[0]}, {vec} poison, <{lanes} x i32> {order}")
-            at = w.field(pointer, place.size * place.offsets[first])
-            if w.exec.bits == "-1":
-                w.emit(f"store <{lanes} x {element}> {part}, ptr {at}, align {place.size}")
-                continue
-            inside = w.op(f"shufflevector {VECBOOL} {mask}, {VECBOOL} poison, <{lanes} x i32> {order}")
-            masked_store(w, element, lanes, part, at, inside, place.size)
+        assert place.offsets is not None
+        parts = []
+        vec = f"<{LANES} x {element}>"
+        for first, length in place.runs:
+            lanes = range(first, first + length)
+            part = w.op(f"shufflevector {vec} {vectors[0]}, {vec} poison, <{length} x i32> {mask_literal(lanes)}")
+            parts.append((part, w.field(pointer, place.size * place.offsets[first]), lanes))
+        masked_stores(w, element, parts, place.size)
         return
     if count == 1:
-        element = f"i{8 * min(place.size, 4)}"
-        if w.exec.bits == "-1":
-            w.emit(f"store <32 x {element}> {vectors[0]}, ptr {pointer}, align {min(place.size, 4)}")
-        else:
-            masked_store(w, element, 32, vectors[0], pointer, mask, min(place.size, 4))
+        masked_stores(w, element, [(vectors[0], pointer, ALL_LANES)], min(place.size, 4))
         return
     total = 32 * count
-    spread = mask_literal([n // count for n in range(total)])
-    joined = vectors[0]
     width = 32
     # Join pairs of words, then pairs of pairs, so that one shuffle can interleave them.
     pieces = vectors
@@ -137,11 +127,9 @@ def _store_consecutive(
             for n in range(0, len(pieces), 2)
         ]
         width *= 2
-    joined = pieces[0]
     order = mask_literal([32 * (n % count) + n // count for n in range(total)])
-    mixed = w.op(f"shufflevector <{total} x i32> {joined}, <{total} x i32> poison, <{total} x i32> {order}")
-    wide_mask = w.op(f"shufflevector {VECBOOL} {mask}, {VECBOOL} poison, <{total} x i32> {spread}")
-    masked_store(w, "i32", total, mixed, pointer, wide_mask, 4)
+    mixed = w.op(f"shufflevector <{total} x i32> {pieces[0]}, <{total} x i32> poison, <{total} x i32> {order}")
+    masked_stores(w, "i32", [(mixed, pointer, tuple(n // count for n in range(total)))], 4)
 
 
 def scatter(w: FunctionWriter, value: str, pointers: str, mask: str) -> None:
