@@ -313,6 +313,8 @@ class ModelModule:
 
     instructions: int | None = None
     """Warp instructions of the last launch."""
+    cycles, active_cycles = 0, 0
+    """Of the last launch: elapsed, and of the SM that was active longest."""
 
     def __init__(self, gpu: Any, cubin: bytes) -> None:
         self.module = gpu.compile(cubin)
@@ -327,7 +329,8 @@ class ModelModule:
         shape = (grid, block, shared_bytes) if shared_bytes else (grid, block)
         loaded = self.module[kernel]
         run = (loaded.clustered(cluster) if cluster > 1 else loaded)[shape](*values)
-        self.instructions = run.instructions
+        self.instructions, self.cycles = run.instructions, run.cycles
+        self.active_cycles = int(run.timing.sm["active_cycles"].max())
         return float(run.seconds)
 
     def launches(

@@ -26,6 +26,7 @@ from bench.micro import (
     paths,
     scattered,
     spins,
+    start,
     writes,
 )  # fmt: skip
 from bench.micro.context import Context, Row
@@ -49,6 +50,7 @@ SUITES: dict[str, Callable[[Context], list[Row]]] = {
     "scattered": scattered.scattered, "scattered_pages": scattered.scattered_pages, "columns": scattered.columns,
     "scattered_atomics": scattered.scattered_atomics, "turns": scattered.turns, "scattered_once": scattered.scattered_once,
     "clusters": hopper.clusters, "remote": hopper.remote, "mbarriers": hopper.mbarriers, "bulk_copies": hopper.bulk_copies,
+    "start_once": start.start_once, "bursts": start.bursts, "burst_turns": start.burst_turns, "ends_once": start.ends_once, "exits": start.exits, "walks_by_sm": start.walks_by_sm,
     "additions": spins.additions, "cas_once": spins.cas_once,
     "empty_once": chip.empty_once, "profile_once": chip.profile_once, "counted_once": divergence.counted_once,
 }  # fmt: skip

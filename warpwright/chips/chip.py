@@ -150,6 +150,8 @@ class ConstantCache(_Section):
     immediate_miss_cycles: int = Field(gt=0)
     """Of an operand or ULDC that its first level misses, beyond a hit."""
     l15_constant_interval_cycles: int = Field(gt=0)
+    gpc_constant_interval_cycles: float = Field(gt=0)
+    """Between two lines that the L1.5 caches of a GPC's SMs get or hand over together."""
     """Between two lines that L1.5 hands over."""
     l2_constant_latency_cycles: int = Field(gt=0)
     """Of an LDC whose block L1.5 misses."""
@@ -307,6 +309,8 @@ class Launch(_Section):
     block_dispatch_interval_cycles: float = Field(gt=0)
     block_sm_interval_cycles: int = Field(gt=0)
     block_launch_latency_cycles: int = Field(ge=0)
+    block_start_latency_cycles: int = Field(ge=0)
+    """From the start of a block on an SM that holds none of the launch to its first instruction."""
 
 
 class Chip(BaseModel):

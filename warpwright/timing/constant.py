@@ -21,6 +21,8 @@ from warpwright.timing.ports import reserve
 from warpwright.timing.queue import leave_queue
 from warpwright.timing.records import address_of, record_at
 
+BUSY_PARTS = 2
+"""A GPC's port was busy when its lines took half of a window: what one SM's lines leave over another one's take."""
 OFFSET = (1 << 32) - 1
 """Bits of a record's address that are the offset in the bank."""
 
@@ -28,7 +30,10 @@ OFFSET = (1 << 32) - 1
 @core
 def bring(m: Any, sm: int, line: int, time: int, latency: int) -> int:
     """When a line that a first level lacks at ``time`` is there; ``latency`` from L1.5."""
-    start = reserve(m, sm + s.OFF_CONST_FILL, s.DRAM_SHIFT, 1 << s.DRAM_SHIFT, time, m[u(s.H_CONST_INTERVAL)])
+    start = reserve(m, sm + s.OFF_CONST_FILL, s.DRAM_SHIFT, 1 << s.DRAM_SHIFT, time, m[u(sm + s.SM_CONST_INTERVAL)])
+    m[u(sm + s.SM_CONST_LINES)] += 1
+    if m[u(s.H_CONST_ASKED)] == 0:
+        m[u(s.H_CONST_ASKED)] = 1
     block = line // m[u(s.H_CONST_BLOCK_LINES)]
     place = sm + m[u(s.H_OFF_CONST_BLOCKS)] + block
     there = m[u(place)]
@@ -49,6 +54,37 @@ def bring(m: Any, sm: int, line: int, time: int, latency: int) -> int:
             there = arrived
         m[u(place)] = there
     return max(start, there) + latency
+
+
+@core
+def share_constants(m: Any, length: int) -> None:
+    """How fast L1.5 hands lines to each SM in the next window, from the ``length`` cycles of this one.
+
+    The SMs of a GPC share a port (bench.micro ``walks_by_sm``): when it was busy, each of those that asked gets an equal part of it.
+    """
+    m[u(s.H_CONST_ASKED)] = 0
+    first = m[u(s.H_SM_FIRST)]
+    size = m[u(s.H_SM_SLOTS)]
+    sms = m[u(s.H_SMS)]
+    last = 0
+    while last < sms:
+        begin = last
+        gpc = m[u(m[u(s.H_GPC_OF_SM)] + begin)]
+        lines = 0
+        asking = 0
+        while last < sms and m[u(m[u(s.H_GPC_OF_SM)] + last)] == gpc:
+            mine = m[u(first + last * size + s.SM_CONST_LINES)]
+            lines += mine
+            asking += 1 if mine else 0
+            last += 1
+        interval = m[u(s.H_CONST_INTERVAL)]
+        if lines * m[u(s.H_CONST_GPC_INTERVAL)] * BUSY_PARTS >= length << 8:
+            interval = max(interval, (asking * m[u(s.H_CONST_GPC_INTERVAL)] + 128) >> 8)
+        for i in range(begin, last):
+            m[u(first + i * size + s.SM_CONST_LINES)] = 0
+            m[u(first + i * size + s.SM_CONST_INTERVAL)] = interval
+        if interval > m[u(s.H_CONST_INTERVAL)]:
+            m[u(s.H_CONST_ASKED)] = 1
 
 
 @core

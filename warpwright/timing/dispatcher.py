@@ -36,8 +36,8 @@ F_SM, F_SPILL = WARP["sm_id"], WARP["spill"]
 
 
 @core
-def start_block(m: Any, sm: int, block: int, number: int, time: int) -> None:
-    """Fill a block slot: BLOCK and WARP structures, warp slots, first instructions ready from ``time`` on."""
+def start_block(m: Any, sm: int, block: int, number: int, time: int, latency: int) -> None:
+    """Fill a block slot: BLOCK and WARP structures, warp slots, first instructions ready ``latency`` after ``time``."""
     warps = m[u(s.H_WARPS_PER_BLOCK)]
     index = m[u(sm + s.SM_INDEX)] * m[u(s.H_BLOCKS_PER_SM)] + block
     pointer = block_pointer(m, sm, block)
@@ -64,7 +64,7 @@ def start_block(m: Any, sm: int, block: int, number: int, time: int) -> None:
     m[u(sm + s.SM_BLOCKS_RUN)] += 1
     threads = m[u(s.H_THREADS_PER_BLOCK)]
     for i in range(warps):
-        start_warp(m, sm, block, i, pointer, first_warp + i * m[u(s.H_WARP_STRIDE)], threads - 32 * i, time)
+        start_warp(m, sm, block, i, pointer, first_warp + i * m[u(s.H_WARP_STRIDE)], threads - 32 * i, time + latency)
 
 
 @core
@@ -133,8 +133,8 @@ def start_warp(m: Any, sm: int, block: int, i: int, pointer: int, warp: int, thr
 
 
 @core
-def send(m: Any, sm: int, block: int, time: int) -> None:
-    """Start the next block of the grid on an SM at ``time`` or as soon as dispatcher and SM can."""
+def send(m: Any, sm: int, block: int, time: int, latency: int) -> None:
+    """Start the next block of the grid on an SM at ``time`` or as soon as dispatcher and SM can; it runs ``latency`` later."""
     number = m[u(s.H_NEXT_BLOCK)]
     m[u(s.H_NEXT_BLOCK)] = number + 1
     fine = max(time << 8, m[u(s.H_DISPATCH_FREE)])
@@ -142,11 +142,11 @@ def send(m: Any, sm: int, block: int, time: int) -> None:
     start = max(fine >> 8, m[u(sm + s.SM_BLOCK_FREE)])
     warps = m[u(s.H_WARPS_PER_BLOCK)]
     m[u(sm + s.SM_BLOCK_FREE)] = start + max(m[u(s.H_BLOCK_SM_INTERVAL)], warps * WARP_INTERVAL_CYCLES)
-    start_block(m, sm, block, number, start)
+    start_block(m, sm, block, number, start, latency)
 
 
 @core
-def send_clusters(m: Any, time: int) -> None:
+def send_clusters(m: Any, time: int, latency: int) -> None:
     """Start clusters from ``time`` on as long as a GPC has room for all blocks of one."""
     count = cluster_count(m)
     scratch = m[u(s.H_ORDER)]
@@ -157,7 +157,7 @@ def send_clusters(m: Any, time: int) -> None:
         for rank in range(count):
             sm = roomiest_sm(m, gpc)
             block = free_slot(m, sm)
-            send(m, sm, block, time)
+            send(m, sm, block, time, latency)
             m[u(scratch + rank)] = block_pointer(m, sm, block)
         introduce(m, scratch, count)
 
@@ -166,7 +166,7 @@ def send_clusters(m: Any, time: int) -> None:
 def first_blocks(m: Any) -> None:
     """Fill the idle chip."""
     if cluster_count(m) > 1:
-        send_clusters(m, m[u(s.H_OVERHEAD)])
+        send_clusters(m, m[u(s.H_OVERHEAD)], m[u(s.H_BLOCK_START)])
         return
     sms = m[u(s.H_SMS)]
     for block in range(m[u(s.H_BLOCKS_PER_SM)]):
@@ -176,11 +176,11 @@ def first_blocks(m: Any) -> None:
             index = m[u(m[u(s.H_SM_ORDER)] + i)]
             sm = m[u(s.H_SM_FIRST)] + index * m[u(s.H_SM_SLOTS)]
             if m[u(s.H_STAGGER)] == 0:
-                send(m, sm, block, m[u(s.H_OVERHEAD)])
+                send(m, sm, block, m[u(s.H_OVERHEAD)], m[u(s.H_BLOCK_START)])
             else:  # a section of a sampled launch: blocks that run already, as it were
                 number = m[u(s.H_NEXT_BLOCK)]
                 m[u(s.H_NEXT_BLOCK)] = number + 1
-                start_block(m, sm, block, number, m[u(s.H_OVERHEAD)] + block * m[u(s.H_STAGGER)])
+                start_block(m, sm, block, number, m[u(s.H_OVERHEAD)] + block * m[u(s.H_STAGGER)], 0)
 
 
 @core
@@ -208,11 +208,11 @@ def replace_blocks(m: Any, end: int) -> None:
         for k in range(count):
             key = m[u(order + k)]
             leave(m, block_pointer(m, first + ((key >> 8) & 0xFFF) * size, key & 0xFF))
-        send_clusters(m, max((m[u(order + count - 1)] >> 20) + m[u(s.H_BLOCK_LATENCY)], end))
+        send_clusters(m, max((m[u(order + count - 1)] >> 20) + m[u(s.H_BLOCK_LATENCY)], end), 0)
         return
     for k in range(count):
         if m[u(s.H_NEXT_BLOCK)] >= m[u(s.H_BLOCKS)]:
             return
         key = m[u(order + k)]
         sm = first + ((key >> 8) & 0xFFF) * size
-        send(m, sm, key & 0xFF, max((key >> 20) + m[u(s.H_BLOCK_LATENCY)], end))
+        send(m, sm, key & 0xFF, max((key >> 20) + m[u(s.H_BLOCK_LATENCY)], end), 0)

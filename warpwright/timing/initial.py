@@ -180,6 +180,7 @@ def _sm_numbers(chip: Chip, sizes: _Sizes) -> dict[int, int]:
         s.H_DISPATCH_INTERVAL: round(256 * chip.launch.block_dispatch_interval_cycles),
         s.H_BLOCK_SM_INTERVAL: chip.launch.block_sm_interval_cycles,
         s.H_BLOCK_LATENCY: chip.launch.block_launch_latency_cycles,
+        s.H_BLOCK_START: chip.launch.block_start_latency_cycles,
         s.H_OVERHEAD: chip.launch.launch_overhead_cycles,
         s.H_WINDOW_OPERANDS: chip.issue.operand_window_cycles,
         s.H_BRANCH_LATENCY: chip.issue.branch_latency_cycles,
@@ -201,6 +202,7 @@ def _sm_numbers(chip: Chip, sizes: _Sizes) -> dict[int, int]:
         s.H_IMMEDIATE_MISS: constants.immediate_miss_cycles,
         s.H_CONST_L2: constants.l2_constant_latency_cycles - constants.l15_constant_latency_cycles,
         s.H_CONST_INTERVAL: constants.l15_constant_interval_cycles,
+        s.H_CONST_GPC_INTERVAL: round(256 * constants.gpc_constant_interval_cycles),
         s.H_CONST_WORD: constants.ldc_word_cycles,
         s.H_CONST_REPLAY: constants.ldc_replay_cycles,
         s.H_CONST_ARRIVED: sizes.areas["const_arrived"],
@@ -360,6 +362,7 @@ def _idle_sms(state: s.State, sizes: _Sizes, used: slice, has_lite: bool) -> Non
     sms[:, s.SM_PASSES] = areas["passes"] + groups * s.PASSES_KEPT * s.PASSES_SLOTS
     sms[:, s.SM_NEXT] = s.INF
     sms[:, s.SM_ACTIVE_FROM] = -1
+    sms[:, s.SM_CONST_INTERVAL] = state.words[s.H_CONST_INTERVAL]
     sms = sms[used]
     for sub in range(int(state.words[s.H_SUB_CORES])):
         sc = s.OFF_SUB_CORES + sub * s.SC_SLOTS

@@ -452,6 +452,7 @@ def store_lines(m: Any, sm: int, sc: int, w: int, time: int, n: int, space: int)
     start = enter_queue(m, sm, sc, time, cycles)
     m[u(sm + s.SM_STORE_BUSY)] += cycles
     m[u(sm + s.SM_STORE_END)] = start + cycles
+    m[u(w + s.W_DRAINED)] = max(m[u(w + s.W_DRAINED)], start + cycles)
     m[u(sm + s.SM_TAG_LINES)] += n
     return start
 
@@ -510,6 +511,7 @@ def atomic_lines(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: in
     extra = code[u(row + s.I_EXTRA)]
     waves = atomic_waves(m, sm, n, operation, extra & 255)
     start = enter_queue(m, sm, sc, max(time, m[u(sm + s.SM_STORE_FREE)]), waves)
+    m[u(w + s.W_DRAINED)] = max(m[u(w + s.W_DRAINED)], start + waves)
     barrier = code[u(row + s.I_WRITE_BARRIER)]
     load = new_load(m, sm, w, barrier, s.LD_REGISTER)
     m[u(sm + s.SM_GLOBAL_ATOMICS)] += 1

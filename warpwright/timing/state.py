@@ -52,6 +52,7 @@ STALLS = (
     *("mio_throttle", "no_instruction", "imc_miss", "barrier", "branch_resolving", "membar", "sleeping"),
     *("dispatch_stall", "lg_throttle", "drain"),
 )
+STALL_COUNT = len(STALLS)
 (
     ST_SELECTED,
     ST_NOT_SELECTED,
@@ -113,6 +114,7 @@ STALLS = (
     H_DISPATCH_INTERVAL,  # in 1/256 cycle
     H_BLOCK_SM_INTERVAL,
     H_BLOCK_LATENCY,
+    H_BLOCK_START,  # from a first block's start to its first instruction
     H_OVERHEAD,
     # sub-core
     H_WINDOW_OPERANDS,  # operand read window
@@ -135,6 +137,8 @@ STALLS = (
     H_IMMEDIATE_MISS,  # an operand from L1.5
     H_CONST_L2,  # beyond L1.5
     H_CONST_INTERVAL,  # of L1.5
+    H_CONST_GPC_INTERVAL,  # of what a GPC's SMs share, in 1/256 cycle
+    H_CONST_ASKED,  # some SM has asked L1.5 in this window
     H_CONST_WORD,  # of the SM for a different word
     H_CONST_REPLAY,
     H_CONST_ARRIVED,  # area: when the first SM got each block
@@ -351,6 +355,8 @@ STALLS = (
     SM_REMOTE_FREE,  # when the SM has sent what it stored to others
     SM_REMOTE_LOADED,  # when it has what it loaded from them
     SM_TELLS,  # mbarriers of this SM to be told of bytes that are on their way
+    SM_CONST_LINES,  # constant lines that L1.5 has handed over in this window
+    SM_CONST_INTERVAL,  # between two of them
     SM_PIPE_FIRST,  # issues by pipe, PIPE_COUNT
     *_,
 ) = range(FIELDS)
@@ -413,8 +419,9 @@ W_SB_LONG = W_SB_UNKNOWN + 6  # 6: 1 when the last one went to L1TEX
     W_LOCAL,  # physical base of its local memory
     W_IN_BLOCK,
     W_LANES,
+    W_DRAINED,  # when its last store or atomic has left the load/store unit
     W_RING_COUNT,  # 6
-) = range(W_SB_LONG + 6, W_SB_LONG + 18)
+) = range(W_SB_LONG + 6, W_SB_LONG + 19)
 W_RING = W_RING_COUNT + 6  # 6 x RING: end of each operation in order, for DEPBAR.LE with a count
 RING = 8
 W_SLOTS = (W_RING + 6 * RING + 7) // 8 * 8
@@ -427,6 +434,7 @@ W_SLOTS = (W_RING + 6 * RING + 7) // 8 * 8
     B_STARTED,
     B_CLUSTER_TIME,  # last arrival at the cluster's barrier
     B_CLUSTER_RELEASE,  # when it last let the block's warps go on
+    B_DRAINED,  # when the writes of its ended warps have left
     B_FIELDS,
     *_,
 ) = range(FIELDS)

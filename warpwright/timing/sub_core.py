@@ -31,7 +31,6 @@ from warpwright.timing.warp import (
     warp_at,
 )
 
-STALL_COUNT = len(s.STALLS)
 OPERANDS_READ_CYCLES = 4
 """Issue to the release of a read barrier for what does not go through the queue."""
 
@@ -94,7 +93,7 @@ def execute_now(m: Any, code: Any, sm: int, w: int, time: int) -> bool:
 def account(m: Any, sm: int, sc: int, w: int, pc: int, ready: int, pipe: int, time: int) -> None:
     """Book the cycles since the warp's last issue on what it waited for."""
     waited = time - m[u(w + s.W_LAST)] - 1
-    stalls = m[u(sm + s.SM_STALLS)] + pc * STALL_COUNT
+    stalls = m[u(sm + s.SM_STALLS)] + pc * s.STALL_COUNT
     m[u(stalls + s.ST_SELECTED)] += 1
     if waited > 0:
         known = ready - m[u(w + s.W_LAST)] - 1

@@ -83,7 +83,7 @@ def use_records(m: Any, code: Any, sm: int, w: int, partition: int) -> None:
 @core
 def warm_block(m: Any, code: Any, sm: int, number: int) -> int:
     """Run one block on an idle SM, its warps in turn."""
-    start_block(m, sm, 0, number, m[u(s.H_NOW)])
+    start_block(m, sm, 0, number, m[u(s.H_NOW)], 0)
     b = sm + s.OFF_BLOCKS
     while m[u(b + s.B_LIVE)] > 0:
         ran = False

@@ -366,8 +366,15 @@ def complete(m: Any, sm: int, b: int, number: int, time: int) -> None:
 
 @core
 def end_warp(m: Any, sm: int, w: int, time: int) -> None:
-    """The warp's last instruction has issued; its block may end with it."""
+    """The warp's last instruction has issued; its block may end with it, once what its warps wrote has left the SM.
+
+    Nsight Compute calls that wait ``drain``: scattered atomics at a warp's end hold its place for hundreds of cycles.
+    """
     slot = m[u(w + s.W_SLOT)]
+    drained = max(m[u(w + s.W_DRAINED)], time)
+    if drained > time:
+        m[u(m[u(sm + s.SM_STALLS)] + (m[u(w + s.W_PC)] - 1) * s.STALL_COUNT + s.ST_DRAIN)] += drained - time
+    ended, time = time, drained
     sc = sm + s.OFF_SUB_CORES + (slot >> 4) * s.SC_SLOTS
     m[u(w + s.W_ACTIVE)] = 0
     m[u(sc + s.SC_READY + (slot & 15))] = s.INF
@@ -378,12 +385,14 @@ def end_warp(m: Any, sm: int, w: int, time: int) -> None:
     m[u(sm + s.SM_FINISH)] = max(m[u(sm + s.SM_FINISH)], time)
     block = m[u(w + s.W_BLOCK)]
     b = sm + s.OFF_BLOCKS + block * s.B_SLOTS
+    m[u(b + s.B_DRAINED)] = max(m[u(b + s.B_DRAINED)], time)
     m[u(b + s.B_WARPS + m[u(w + s.W_IN_BLOCK)])] = -1
     m[u(b + s.B_LIVE)] -= 1
     if m[u(b + s.B_LIVE)] > 0:
         for number in range(16):
-            complete(m, sm, b, number, time)
+            complete(m, sm, b, number, ended)
         return
+    time = m[u(b + s.B_DRAINED)]
     m[u(b + s.B_ACTIVE)] = 0
     number = m[u(b + s.B_NUMBER)] - m[u(s.H_LOG_FIRST)]
     if number < m[u(s.H_LOGGED_BLOCKS)]:

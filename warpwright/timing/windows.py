@@ -14,6 +14,7 @@ import numba
 
 from warpwright.timing import state as s
 from warpwright.timing.clusters import judge_clusters
+from warpwright.timing.constant import share_constants
 from warpwright.timing.crossbar import serial_phase
 from warpwright.timing.dispatcher import first_blocks, replace_blocks
 from warpwright.timing.native import core, entry, u, words
@@ -41,6 +42,8 @@ def close_window(m: Any, code: Any, end: int) -> int:
     served = serial_phase(m, code, m[u(s.H_NOW)])
     replace_blocks(m, end)
     judge_clusters(m, code, end)
+    if m[u(s.H_CONST_ASKED)]:
+        share_constants(m, end - m[u(s.H_NOW)])
     following = s.INF
     stopped = m[u(s.H_ERROR)] != 0
     for i in range(sms):

@@ -1,0 +1,62 @@
+"""How a launch begins and ends, and what the SMs of a GPC share, pinned to what a card shows (``bench.micro start_once walks_by_sm``)."""
+
+import numba
+import numpy as np
+import pytest
+
+from tests.timing_synthetic import Synthetic, device, gather, run
+from warpwright.chips import load_chip
+from warpwright.isa.ops import Access
+from warpwright.timing import constant
+from warpwright.timing import state as s
+from warpwright.timing.initial import initial_state
+
+ADD4 = Access("global", 4, False, "add", "i32")
+LAUNCH = load_chip("h200").launch
+
+
+@numba.njit(error_model="numpy")  # type: ignore[untyped-decorator]
+def share(m, length):  # type: ignore[no-untyped-def]
+    constant.share_constants(m, length)
+
+
+def test_a_first_block_runs_its_first_instruction_after_a_start() -> None:
+    result = run(Synthetic().exit(), lambda b, w: [(0, [])], block=128)
+    least = LAUNCH.launch_overhead_cycles + LAUNCH.block_start_latency_cycles
+    assert least <= result.cycles <= least + 45
+    assert result.sm["active_cycles"].max() >= LAUNCH.block_start_latency_cycles
+
+
+def test_a_later_block_starts_where_one_has_ended_in_the_time_of_that() -> None:
+    result = run(Synthetic().exit(), lambda b, w: [(0, [])], grid=133, block=1024, shared_bytes=200 << 10)
+    first, later = result.blocks[result.blocks[:, 0] == result.blocks[132, 0]]
+    assert later[1] - first[2] == pytest.approx(LAUNCH.block_launch_latency_cycles, abs=2)
+
+
+def test_scattered_atomics_hold_a_block_until_they_have_left() -> None:
+    kernel = Synthetic()
+    kernel.add("RED", reads=[0, 1], access=ADD4, kind="atomic", stall=2)
+    kernel.exit()
+    lanes = np.arange(32)
+    scattered = run(kernel, lambda b, w: [(0, [gather(device(0) + 128 * lanes)])])
+    together = run(kernel, lambda b, w: [(0, [gather(device(0) + 4 * lanes)])])
+    assert scattered.stalls["drain"] - together.stalls["drain"] == pytest.approx(31, abs=4)
+    assert scattered.blocks[0, 2] - together.blocks[0, 2] == pytest.approx(31, abs=4)
+
+
+def intervals(asking: int, lines: int, length: int = 270) -> list[int]:
+    """What a line of constants takes each SM of the first GPC and the first one of the next, after so many of the first asked for lines."""
+    m = initial_state(load_chip("h200"), 100, 1, 1, 1).words
+    first, size = int(m[s.H_SM_FIRST]), int(m[s.H_SM_SLOTS])
+    for sm in range(asking):
+        m[first + sm * size + s.SM_CONST_LINES] = lines
+    share(m, length)
+    return [int(m[first + sm * size + s.SM_CONST_INTERVAL]) for sm in (0, 15, 16)]
+
+
+def test_the_sms_of_a_gpc_share_what_hands_them_constants() -> None:
+    """16 SMs take 28.6 cycles a line each, eight what one takes."""
+    assert intervals(asking=1, lines=20) == [12, 12, 12]
+    assert intervals(asking=8, lines=22) == [14, 14, 12]
+    assert intervals(asking=16, lines=22) == [29, 29, 12]
+    assert intervals(asking=16, lines=1) == [12, 12, 12]
