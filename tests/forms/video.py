@@ -41,5 +41,11 @@ ROWS = (
     *(Row(f"{name}4.{TYPES}.{TYPES}.{TYPES}.add", "u32: u32 u32 u32", text="{op} %d, %a, %b, %c;") for name in SIMD),
     Row(f"vset2.{TYPES}.{TYPES}.{COMPARE}{{,.add}}", "u32: u32 u32 u32", text="{op} %d, %a, %b, %c;"), Row(f"vset2.{TYPES}.{TYPES}.{COMPARE}", "u32: u32 u32 u32", text="{op} %d.h1, %a.h02, %b.h31, %c;"),
     Row(f"vset4.{TYPES}.{TYPES}.{COMPARE}{{,.add}}", "u32: u32 u32 u32", text="{op} %d, %a, %b, %c;"), Row(f"vset4.{TYPES}.{TYPES}.{COMPARE}", "u32: u32 u32 u32", text="{op} %d.b20, %a.b7362, %b.b0145, %c;"),
+    # whole words in the second operation, other parts of the result, shifts into parts
+    *(Row(f"{name}.{TYPES}.{TYPES}.{TYPES}{{,.sat}}.{{min,max}}", "u32: u32 u32 u32", text="{op} %d, %a, %b, %c;", plain=True) for name in SCALAR),
+    *(Row(f"{name}.{TYPES}.{TYPES}.{TYPES}{{,.sat}}", "u32: u32 u32 u32", text=f"{{op}} %d{part}, %a, %b, %c;", plain=True) for name in ("vadd", "vabsdiff") for part in (".b1", ".b2", ".h1")),
+    *(Row(f"{name}.{TYPES}.{TYPES}.u32{{,.sat}}.{{clamp,wrap}}", "u32: u32 u32 u32", text=f"{{op}} %d{part}, %a, %b, %c;", values=("", "0..40"), plain=True) for name in ("vshl", "vshr") for part in (".b0", ".b2", ".h0", ".h1")),
+    Row(f"vset.{TYPES}.{TYPES}.{{lt,ne}}.{{add,min}}", "u32: u32 u32 u32", text="{op} %d, %a, %b, %c;", plain=True),
+    Row(f"vmad.{TYPES}.{TYPES}.{TYPES}{{,.sat}}{{,.shr15}}", "u32: u32 u32 u32", text="{op} %d, %a, %b, %c;", plain=True),
 )
 # fmt: on

@@ -14,6 +14,7 @@ from warpwright.isa.sass.meaning import only, raw32, src32, unsupported
 TYPES = ("U8", "S8", "U16", "S16", "U32", "S32")
 SECOND = ("ACC", "MIN", "MAX", "MRG_16H", "MRG_16L", "MRG_8B0", "MRG_8B2")
 RELATIONS = ("F", "LT", "EQ", "LE", "GT", "NE", "GE", "T")
+RESULT_BITS = 34
 MERGES = {"MRG_16H": (16, 16), "MRG_16L": (0, 16), "MRG_8B0": (0, 8), "MRG_8B2": (16, 8)}
 
 
@@ -87,7 +88,10 @@ def VIDEO(i: Instruction, b: PascalEmitter) -> None:
             first = b.zext(b.icmp(relation, left, right), "i64")
     else:
         by = b.and_(right, b.const(31, "i64")) if "W" in i.modifiers else b.binary("umin", right, b.const(32, "i64"))
-        first = b.shl(left, by) if i.opcode == "VSHL" else b.ashr(left, by)
+        first = b.ashr(left, by)
+        if i.opcode == "VSHL":
+            above = b.const(64 - RESULT_BITS, "i64")
+            first = b.ashr(b.shl(b.shl(left, by), above), above)
     finish(b, d, second(i, b, first, c, signed))
 
 

@@ -25,6 +25,7 @@ from warpwright.isa.ptx import (  # noqa: F401  (importing a meaning module fill
     meaning_tensor,
     meaning_texture,
     meaning_video,
+    meaning_video_simd,
     meaning_warp,
     meaning_wgmma,
 )
@@ -77,10 +78,10 @@ from warpwright.isa.services import ENDING, RESULT_BYTES, SERVICES
 
 STEP_BYTES = 16
 PARAMETER_WINDOW = 0x198
-PARAMETER_BASE = {7: 0x160, 8: 0x160, 9: 0x210}
+PARAMETER_BASE = {6: 0x140, 7: 0x160, 8: 0x160, 9: 0x210}
 """Where parameters start in constant bank 0, by major compute capability; as compiled code has it."""
-CONSTANT_WINDOW = {7: 0x50, 8: 0x50, 9: 0xD0}
-WORKSPACE = {7: (0x8C, 0x90), 8: (0x8C, 0x90), 9: (0x44, 0x48)}
+CONSTANT_WINDOW = {6: 0xD0, 7: 0x50, 8: 0x50, 9: 0xD0}
+WORKSPACE = {6: (0xE8, 0xEC), 7: (0x8C, 0x90), 8: (0x8C, 0x90), 9: (0x44, 0x48)}
 """Offsets in bank 0 of the address of constant bank 3 and of the grid barrier's workspace (upper, lower word)."""
 RECURSION_STACK_BYTES = 16 << 10
 """Local memory behind the known frames where recursion or calls through pointers leave the depth open."""

@@ -1,90 +1,175 @@
-"""Scalar video instructions (PTX ISA, section 9.7.18): parts of words, one operation, saturation, one more operation."""
+"""Scalar video instructions (PTX ISA, section 9.7.18): parts of words, one operation, saturation, one more operation.
+
+Chips before sm_70 have machine instructions for them, which follow the manual.  For later chips the compiler writes
+64-bit arithmetic, so that is what they do; read from its code for sm_90 and checked by an H200, it departs from the manual:
+
+- a saturated byte or half is the largest one for every value outside it, for negative values too; a shift saturates to a word;
+- a saturated word of an unsigned sum or difference is limited below, not above;
+- ``min`` and ``max`` compare 64 bits: those of a sum, a difference or a saturated shift are its word, sign-extended;
+- the upper half of the result takes the upper half of the operation's word;
+- factors and addend of ``vmad`` are signed words.
+"""
 
 from __future__ import annotations
 
 from warpwright.isa.ops import Value
-from warpwright.isa.ptx.meaning import Emitter, is_signed, meaning, only, types_of, unsupported
+from warpwright.isa.ptx.meaning import Emitter, count_operands, is_signed, meaning, only, types_of, unsupported
 from warpwright.isa.ptx.syntax import Instruction, Negated, Operand, Register
 
+FIRST_WRITTEN = 70
+"""The first architecture on which the compiler writes video instructions as arithmetic."""
+RESULT_BITS = 34
+"""Of the operation's signed result (section 9.7.18); only a left shift has more."""
 SECOND = ("add", "min", "max")
+RELATIONS = ("eq", "ne", "lt", "le", "gt", "ge")
+SHIFTS = ("vshl", "vshr")
+
+
+def extended(b: Emitter, word: Value, at: int, bits: int, signed: bool) -> Value:
+    """Bits of a word from ``at`` on, as i64."""
+    piece = b.trunc(b.lshr(word, b.const(at)) if at else word, f"i{bits}")
+    return b.sext(piece, "i64") if signed else b.zext(piece, "i64")
+
+
+def place(o: Operand) -> tuple[int, int]:
+    """(first bit, number of bits) of an operand's part."""
+    if not isinstance(o, Register) or not o.part:
+        return 0, 32
+    if len(o.part) != 2 or o.part[1] not in ("0123" if o.part[0] == "b" else "01"):
+        raise unsupported(f"part .{o.part} of a scalar video instruction")
+    bits = 8 if o.part[0] == "b" else 16
+    return bits * int(o.part[1]), bits
 
 
 def part(b: Emitter, o: Operand, type: str) -> Value:
-    """A byte, half or whole of a word as i64, extended as its type says; ``-`` negates."""
-    if isinstance(o, Negated):
-        return b.neg(part(b, o.operand, type))
-    if isinstance(o, Register) and o.part:
-        bits = 8 if o.part[0] == "b" else 16
-        piece = b.trunc(b.lshr(b.source(Register(o.name), "b32"), b.const(bits * int(o.part[1]))), f"i{bits}")
-    else:
-        piece = b.source(o, "b32")
-    return b.sext(piece, "i64") if is_signed(type) else b.zext(piece, "i64")
+    """A byte, half or whole of a word as i64, extended as its type says."""
+    whole = Register(o.name) if isinstance(o, Register) else o
+    return extended(b, b.source(whole, "b32"), *place(o), is_signed(type))
 
 
-def limited(b: Emitter, x: Value, low: int, high: int) -> Value:
+def limits(signed: bool, bits: int) -> tuple[int, int]:
+    return (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+
+
+def limited(b: Emitter, x: Value, signed: bool, bits: int) -> Value:
+    low, high = limits(signed, bits)
     return b.binary("smin", b.binary("smax", x, b.const(low, "i64")), b.const(high, "i64"))
 
 
-def word_range(type: str) -> tuple[int, int]:
-    return (-(1 << 31), (1 << 31) - 1) if is_signed(type) else (0, (1 << 32) - 1)
+def compared(b: Emitter, i: Instruction, x: Value, y: Value) -> Value:
+    """1 where the relation among the modifiers holds between two signed i64."""
+    name = next((m for m in i.modifiers if m in RELATIONS), None)
+    if name is None:
+        raise unsupported(f"{i.name} without a comparison")
+    return b.zext(b.icmp(name if name in ("eq", "ne") else f"s{name}", x, y), "i64")
 
 
-def combined(i: Instruction, x: Value, y: Value, b: Emitter) -> Value:
-    """The operation itself, in 64 bits."""
-    if i.opcode in ("vadd", "vsub"):
-        return b.binary(i.opcode[1:], x, y)
-    if i.opcode == "vabsdiff":
+def combined(b: Emitter, i: Instruction, name: str, x: Value, y: Value) -> Value:
+    """The operation itself on two signed i64; ``name`` is the opcode without its count of lanes."""
+    if name in ("vadd", "vsub"):
+        return b.binary(name[1:], x, y)
+    if name == "vavrg":
+        total = b.add(x, y)
+        return b.ashr(b.add(total, b.zext(b.icmp("sge", total, b.const(0, "i64")), "i64")), b.const(1, "i64"))
+    if name == "vabsdiff":
         return b.binary("smax", b.sub(x, y), b.sub(y, x))
-    if i.opcode in ("vmin", "vmax"):
-        return b.binary("s" + i.opcode[1:], x, y)
+    if name in ("vmin", "vmax"):
+        return b.binary(f"s{name[1:]}", x, y)
+    if name == "vset":
+        return compared(b, i, x, y)
     by = b.and_(y, b.const(0xFFFFFFFF, "i64"))
     by = b.and_(by, b.const(31, "i64")) if "wrap" in i.modifiers else b.binary("umin", by, b.const(32, "i64"))
+    return b.shl(x, by) if name == "vshl" else b.ashr(x, by)
+
+
+def saturated(b: Emitter, i: Instruction, x: Value, signed: bool, bits: int) -> Value:
+    """``.sat``: the value within its type, or what the compiler's code makes of it."""
     if i.opcode == "vshl":
-        return b.shl(x, by)
-    return b.ashr(x, by)
+        above = b.const(64 - RESULT_BITS, "i64")
+        x = b.ashr(b.shl(x, above), above)
+    if b.arch < FIRST_WRITTEN:
+        return limited(b, x, signed, bits)
+    if i.opcode in SHIFTS:
+        return limited(b, x, signed, 32)
+    if bits < 32:
+        return b.binary("umin", x, b.const(limits(signed, bits)[1], "i64"))
+    return limited(b, x, True, 32) if signed else b.binary("smax", x, b.const(0, "i64"))
 
 
-@meaning("vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr")
+def second(b: Emitter, i: Instruction, x: Value, addend: Value, signed: bool) -> Value:
+    """The second operation; ``x``: i64, ``addend`` and the result: words."""
+    name = next((m for m in i.modifiers if m in SECOND), None)
+    word = b.trunc(x, "i32")
+    if name == "add":
+        return b.add(word, addend)
+    kind = f"{'s' if signed else 'u'}{name}"
+    if b.arch < FIRST_WRITTEN:
+        return b.binary(kind, word, addend)
+    only_word = i.opcode in ("vadd", "vsub") or (i.opcode in SHIFTS and "sat" in i.modifiers)
+    whole = b.sext(word, "i64") if only_word else x
+    return b.trunc(b.binary(kind, whole, extended(b, addend, 0, 32, signed)), "i32")
+
+
+def merged(b: Emitter, x: Value, rest: Value, at: int, bits: int) -> Value:
+    """The part of a word that begins at bit ``at`` from ``x`` (i32), the others from ``rest``."""
+    mask = (1 << bits) - 1 << at
+    own_half = b.arch >= FIRST_WRITTEN and (at, bits) == (16, 16)
+    moved = x if own_half or not at else b.shl(x, b.const(at))
+    return b.or_(b.and_(moved, b.const(mask)), b.and_(rest, b.const(~mask)))
+
+
+@meaning("vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vset")
 def video(i: Instruction, b: Emitter) -> None:
-    """``vop.dtype.atype.btype{.sat}{.op2} d{.part}, a{.part}, b{.part}{, c}``."""
-    only(i, "sat", "clamp", "wrap", *SECOND)
-    to, first, second = types_of(i)
+    """``vop.dtype.atype.btype{.sat}{.op2} d{.part}, a{.part}, b{.part}{, c}``; vset has no type of its own result."""
+    is_set = i.opcode == "vset"
+    only(i, *RELATIONS if is_set else ("sat", "clamp", "wrap"), *SECOND)
+    count_operands(i, 3, 4)
+    to, first, last = [types_of(i)[0], *types_of(i)] if is_set else types_of(i)
     d, o1, o2, *more = i.operands
-    value = combined(i, part(b, o1, first), part(b, o2, second), b)
-    if isinstance(d, Register) and d.part:
-        bits = 8 if d.part[0] == "b" else 16
-        if "sat" in i.modifiers:
-            low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if is_signed(to) else (0, (1 << bits) - 1)
-            value = limited(b, value, low, high)
-        shift = bits * int(d.part[1])
-        mask = (1 << bits) - 1 << shift
-        piece = b.and_(b.shl(b.trunc(value, "i32"), b.const(shift)), b.const(mask))
-        rest = b.and_(b.source(more[0], "b32"), b.const(~mask))
-        b.result(Register(d.name), b.or_(piece, rest))
-        return
+    signed = is_signed(to) and not (is_set and b.arch < FIRST_WRITTEN)
+    at, bits = place(d)
+    value = combined(b, i, i.opcode, part(b, o1, first), part(b, o2, last))
     if "sat" in i.modifiers:
-        value = limited(b, value, *word_range(to))
-    word = b.trunc(value, "i32")
-    operation = next((m for m in i.modifiers if m in SECOND), None)
-    if operation is not None:
-        if not more:
-            raise unsupported(f"{i.name} without a third source")
-        kind = operation if operation == "add" else ("s" if is_signed(to) else "u") + operation
-        word = b.binary(kind, word, b.source(more[0], "b32"))
-    b.result(d, word)
+        value = saturated(b, i, value, signed, bits)
+    needs_more = bits < 32 or any(m in SECOND for m in i.modifiers)
+    if needs_more != bool(more):
+        raise unsupported(f"{i.name} with {len(i.operands)} operands")
+    if not more:
+        b.result(d, b.trunc(value, "i32"))
+    elif bits < 32:
+        assert isinstance(d, Register)
+        b.result(Register(d.name), merged(b, b.trunc(value, "i32"), b.source(more[0], "b32"), at, bits))
+    else:
+        b.result(d, second(b, i, value, b.source(more[0], "b32"), signed))
 
 
 @meaning("vmad")
 def vmad(i: Instruction, b: Emitter) -> None:
-    """``vmad.dtype.atype.btype{.sat}{.scale} d, {-}a, {-}b, {-}c``; ``.po`` adds one."""
+    """``vmad.dtype.atype.btype{.sat}{.scale} d, {-}a, {-}b, {-}c``; ``.po`` adds one.
+
+    What is negated is complemented and one is added; a negated operand or a signed factor makes the result signed.
+    """
     only(i, "sat", "shr7", "shr15", "po")
-    to, first, second = types_of(i)
-    d, o1, o2, o3 = i.operands
-    total = b.add(b.mul(part(b, o1, first), part(b, o2, second)), part(b, o3, to))
-    if "po" in i.modifiers:
+    count_operands(i, 4)
+    _, first, last = types_of(i)
+    d, *sources = i.operands
+    (o1, minus1), (o2, minus2), (o3, minus3) = (
+        (o.operand, True) if isinstance(o, Negated) else (o, False) for o in sources
+    )
+    negative = minus1 != minus2
+    signed = is_signed(first) or is_signed(last) or negative or minus3
+    factors = part(b, o1, first), part(b, o2, last)
+    if b.arch >= FIRST_WRITTEN:
+        factors = tuple(b.sext(b.trunc(x, "i32"), "i64") for x in factors)
+    product = b.mul(*factors)
+    addend = b.source(o3, "b32")
+    wide = extended(b, b.not_(addend) if minus3 else addend, 0, 32, signed or b.arch >= FIRST_WRITTEN)
+    total = b.add(b.not_(product) if negative else product, wide)
+    if negative or minus3 or "po" in i.modifiers:
         total = b.add(total, b.const(1, "i64"))
     scale = 7 if "shr7" in i.modifiers else 15 if "shr15" in i.modifiers else 0
-    total = b.ashr(total, b.const(scale, "i64")) if scale else total
+    if scale:
+        total = b.binary("ashr" if signed else "lshr", total, b.const(scale, "i64"))
     if "sat" in i.modifiers:
-        total = limited(b, total, *word_range(to))
+        total = limited(b, total, signed, 32)
     b.result(d, b.trunc(total, "i32"))

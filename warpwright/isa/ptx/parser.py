@@ -42,7 +42,7 @@ LIMITS = (
     *("reqnctapercluster", "explicitcluster", "noreturn", "abi_preserve", "abi_preserve_control", "blocksareclusters"),
 )
 COMPONENTS = {**{c: n for n, c in enumerate("xyzw")}, **{c: n for n, c in enumerate("rgba")}}
-_PARTS = re.compile(r"(.+)\.([xyzwrgba]|[bh][0-3])$")
+_PARTS = re.compile(r"(.+)\.([xyzwrgba]|[bh][0-7]{1,4})$")
 
 
 def parse(text: str, name: str = "PTX") -> Module:

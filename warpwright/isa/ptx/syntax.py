@@ -31,7 +31,7 @@ class Register:
 
     name: str
     part: str = ""
-    """Part of a video instruction's operand: ``b0``, ``h1`` …"""
+    """Part of a video instruction's operand: ``b0``, ``h1``, or lanes: ``b7531``, ``h20`` …"""
     offset: int = 0
     """Added to the value: ``register + 1`` as an operand."""
 

@@ -344,13 +344,11 @@ def VABSDIFF(i: Instruction, b: Emitter) -> None:
 
 @meaning("VABSDIFF4")
 def VABSDIFF4(i: Instruction, b: Emitter) -> None:
-    """Absolute differences of four bytes: in place, or (ACC) their sum added to the third source."""
+    """Absolute differences of four bytes: in place (no third source has a part in it), or with ACC their sum plus that source."""
     only(i, "U8", "S8", "ACC")
     d, x, y, z = i.operands
     left, right = src32(b, x), src32(b, y)
     widen = b.zext if "U8" in i.modifiers else b.sext
-    if "ACC" not in i.modifiers and not is_zero(z):
-        raise unsupported("VABSDIFF4 with a third source but without ACC")
     total = src32(b, z) if "ACC" in i.modifiers else b.const(0)
     for at in (0, 8, 16, 24):
         u, v = (widen(b.trunc(b.lshr(value, b.const(at)), "i8"), "i32") for value in (left, right))
