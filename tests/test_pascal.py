@@ -1,4 +1,4 @@
-"""Chip p100: the kernel corpus in machine code of sm_60, in compiled code and in the interpreter."""
+"""Chip p100: the kernel corpus in machine code of sm_60 and in PTX, in compiled code and in the interpreter."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ SAMPLE = (
 """Cases that together reach branches, loops, calls, jump tables and every kind of arithmetic."""
 
 
-def run_case(found: Case, engine: str, chip: str | Chip = "p100") -> None:
-    gpu = ww.GPU(chip, timing="off", engine=engine)
+def run_case(found: Case, engine: str, chip: str | Chip = "p100", front_end: str = "sass") -> None:
+    gpu = ww.GPU(chip, timing="off", engine=engine, front_end=front_end)
     module = gpu.compile(found.source, options=found.options)
     for name, value in found.device_globals.items():
         module.symbol(name).set(value)
@@ -28,10 +28,10 @@ def run_case(found: Case, engine: str, chip: str | Chip = "p100") -> None:
     found.verify({n: a for n, a in enumerate(arguments) if isinstance(a, np.ndarray)})
 
 
-def available(name: str, engine: str) -> None:
+def available(name: str, engine: str, front_end: str = "sass") -> None:
     """Run a case that compiles for sm_60; some files use what came with later chips."""
     try:
-        run_case(case(name, "small"), engine)
+        run_case(case(name, "small"), engine, front_end=front_end)
     except CompileError:
         pytest.skip("its source file uses what sm_60 does not have")
 
@@ -46,11 +46,17 @@ def test_corpus_sample_in_the_interpreter(name: str) -> None:
     available(name, "interpreter")
 
 
+@pytest.mark.parametrize("name", ["nested_divergence", "call_pointers", "recursion_quicksort", "group_tiles"])
+def test_corpus_sample_in_ptx(name: str) -> None:
+    available(name, "compiled", "ptx")
+
+
 @pytest.mark.slow
+@pytest.mark.parametrize("front_end", ["sass", "ptx"])
 @pytest.mark.parametrize("engine", ["compiled", "interpreter"])
 @pytest.mark.parametrize("name", names())
-def test_whole_corpus(name: str, engine: str) -> None:
-    available(name, engine)
+def test_whole_corpus(name: str, engine: str, front_end: str) -> None:
+    available(name, engine, front_end)
 
 
 DIVIDED = """

@@ -12,7 +12,7 @@ import warpwright as ww
 from tests.kernels import Case, cases
 from warpwright.api import Module
 
-CHIPS = {60: "p100", 70: "v100", 80: "a100", 90: "h200"}
+CHIPS = {70: "v100", 80: "a100", 90: "h200"}
 CONTRACTED = ("fast_intrinsics", "dft_direct", "fft_radix2", "black_scholes")
 """Here the assembler fuses products and sums that PTX keeps apart (it may, where they have no .rn)."""
 TIMES = ("clock_read",)

@@ -158,10 +158,10 @@ def vmad(i: Instruction, b: Emitter) -> None:
     )
     negative = minus1 != minus2
     signed = is_signed(first) or is_signed(last) or negative or minus3
-    factors = part(b, o1, first), part(b, o2, last)
+    x, y = part(b, o1, first), part(b, o2, last)
     if b.arch >= FIRST_WRITTEN:
-        factors = tuple(b.sext(b.trunc(x, "i32"), "i64") for x in factors)
-    product = b.mul(*factors)
+        x, y = (b.sext(b.trunc(factor, "i32"), "i64") for factor in (x, y))
+    product = b.mul(x, y)
     addend = b.source(o3, "b32")
     wide = extended(b, b.not_(addend) if minus3 else addend, 0, 32, signed or b.arch >= FIRST_WRITTEN)
     total = b.add(b.not_(product) if negative else product, wide)
