@@ -170,6 +170,8 @@ def vmad(i: Instruction, b: Emitter) -> None:
     scale = 7 if "shr7" in i.modifiers else 15 if "shr15" in i.modifiers else 0
     if scale:
         total = b.binary("ashr" if signed else "lshr", total, b.const(scale, "i64"))
-    if "sat" in i.modifiers:
+    if "sat" in i.modifiers and not signed and b.arch < FIRST_WRITTEN:
+        total = b.binary("umin", total, b.const(limits(False, 32)[1], "i64"))
+    elif "sat" in i.modifiers:
         total = limited(b, total, signed, 32)
     b.result(d, b.trunc(total, "i32"))
