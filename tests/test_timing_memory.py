@@ -267,7 +267,7 @@ def test_a_written_line_takes_room_in_both_partitions() -> None:
     lines = 1536 * 1024 // LINE
     for line in range(lines):
         write(m, line, 15, 15, 1000 + line)
-    assert int(m[s.H_DRAM_WRITES]) == pytest.approx(4 * lines // 2, rel=0.1)
+    assert s.dram_counted(m, s.D_SECTORS_WRITTEN) == pytest.approx(4 * lines // 2, rel=0.1)
 
 
 def test_neighbouring_bytes_share_a_slice() -> None:
@@ -282,7 +282,7 @@ def completed(lines: int, sectors: int, whole: int) -> int:
     m = idle(l2_kib=752)
     for line in range(lines):
         write(m, line, sectors, whole, 1000 + 20 * line)
-    return int(m[s.H_L2_COMPLETED])
+    return s.counted(m, s.SG_COMPLETED)
 
 
 def test_l2_completes_partly_written_lines_beyond_two_ways_of_a_set() -> None:
@@ -307,10 +307,10 @@ def test_sms_of_a_gpc_ask_l2_once_for_what_is_on_its_way() -> None:
     m = idle()
     first = int(ask(m, 5, 0, 15, 0, 1000))
     assert int(ask(m, 5, 0, 15, 1, 1100)) == first
-    assert m[s.H_COALESCED] == 4
+    assert s.counted(m, s.SG_COALESCED) == 4
     ask(m, 5, 0, 3, 2, 1100)  # other sectors of the line: asked for by itself
     ask(m, 5, 0, 15, 1, first + 1000)  # long answered
-    assert m[s.H_COALESCED] == 4
+    assert s.counted(m, s.SG_COALESCED) == 4
 
 
 # --- atomics --------------------------------------------------------------------------------------------------

@@ -26,6 +26,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from warpwright.errors import WarpwrightError
 
 _DIRECTORY = Path(__file__).parent
+MAX_GPCS = 16
+"""The cycle model looks at the requests of so many GPCs at once."""
 # Part of Python from 3.11 on, a package of the same interface before.
 tomllib = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 
@@ -513,6 +515,8 @@ def _explain(label: str, error: ValidationError) -> str:
 
 def _check(chip: Chip) -> None:
     """What one field alone can't tell."""
+    if len(chip.sm.gpc_sm_counts) > MAX_GPCS:
+        raise ChipError(f"chip {chip.name!r}: gpc_sm_counts names more than {MAX_GPCS} GPCs")
     if sum(chip.sm.gpc_sm_counts) != chip.sm.sm_count:
         raise ChipError(
             f"chip {chip.name!r}: gpc_sm_counts add up to {sum(chip.sm.gpc_sm_counts)} SMs, but sm_count is {chip.sm.sm_count}"

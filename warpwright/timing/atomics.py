@@ -10,7 +10,18 @@ from typing import Any
 from warpwright.timing import state as s
 from warpwright.timing.coalescer import passes_of
 from warpwright.timing.dram import dram_read
-from warpwright.timing.l2 import PARTS, filled, home_of_write, is_far, port, sectors_in_part, touch, widen, write_port
+from warpwright.timing.l2 import (
+    PARTS,
+    counters,
+    filled,
+    home_of_write,
+    is_far,
+    port,
+    sectors_in_part,
+    touch,
+    widen,
+    write_port,
+)
 from warpwright.timing.native import core, popcount, u
 
 
@@ -79,12 +90,13 @@ def atomic_change(m: Any, home: int, line: int, answers: bool) -> int:
 def atomic(m: Any, partition: int, home: int, line: int, sectors: int, words: int, time: int) -> int:
     """When the home has done an atomic on sectors of a line (``words``: see ``atomic_words``)."""
     passes = passes_of(words)
-    m[u(s.H_L2_SECTORS_ATOMIC)] += passes
+    counts = counters(m, home)
+    m[u(counts + s.SG_ATOMIC)] += passes
     back = 0
     far = is_far(m, partition, home)
     if far:
         back = m[u(s.H_FAR_LATENCY)] - (m[u(s.H_FAR_LATENCY)] >> 1)
-        m[u(s.H_L2_FAR_ATOMICS)] += passes
+        m[u(counts + s.SG_FAR_ATOMICS)] += passes
     arrives = home_of_write(m, partition, home, time)
     units = atomic_cost(m, words) + atomic_turns(m, home, words, arrives) * m[u(s.H_ATOMIC_TURN)]
     units += atomic_change(m, home, line, bool((words >> 51) & 1))
@@ -102,7 +114,7 @@ def atomic(m: Any, partition: int, home: int, line: int, sectors: int, words: in
     # An atomic needs the old content, all of it.
     missing = sectors & (~tag | sectors_in_part(m[u(m[u(s.H_L2_FILLS)] + place)] & PARTS)) & 15
     if missing:
-        m[u(s.H_L2_MISSED_ATOMIC)] += popcount(missing)
+        m[u(counts + s.SG_MISSED_ATOMIC)] += popcount(missing)
         m[u(m[u(s.H_L2_FILLS)] + place)] &= ~PARTS
         # bench.micro ``scattered_once``: of atomics on cold sectors half bring 64 bytes
         fetch = (widen(m, missing) & ~tag & 15) | missing if far else missing

@@ -41,12 +41,12 @@ def lower_bounds(state: State, chip: Chip, blocks: int, blocks_per_sm: int) -> d
     bounds["L1 fill"] = max(
         busiest(s.SM_FILL_SECTORS) * chip.l1.sector_bytes / chip.l1.l1_fill_bytes_per_clk - bucket, 0.0
     )
-    l2_sectors = float(m[s.H_L2_SECTORS_READ] + m[s.H_L2_SECTORS_WRITE] + m[s.H_L2_SECTORS_ATOMIC])
+    l2_sectors = float(s.counted(m, s.SG_READ, s.SG_WRITTEN, s.SG_ATOMIC))
     l2_bytes = chip.l2.l2_slice_count * chip.l2.l2_slice_bytes_per_clk
     bounds["L2 bandwidth"] = max(l2_sectors * chip.l1.sector_bytes / l2_bytes - bucket, 0.0)
     # Writes still queued at the end have not used the bus.
-    queued = float(sum(m[state.areas["dram_state"] + s.D_WRITES :: s.D_SLOTS][: _channels(state)]))
-    dram_sectors = float(m[s.H_DRAM_READS] + m[s.H_DRAM_WRITES]) - queued
+    queued = float(s.dram_counted(m, s.D_WRITES))
+    dram_sectors = float(s.dram_counted(m, s.D_SECTORS_READ, s.D_SECTORS_WRITTEN)) - queued
     per_clk = chip.dram.dram_gb_per_s * 1000 / chip.clocks.sm_clock_mhz
     dram_bucket = float(1 << s.DRAM_SHIFT)
     last = float(chip.dram.dram_write_batch_bursts * chip.l1.sector_bytes * _channels(state)) / per_clk

@@ -1,7 +1,6 @@
-"""The serial phase between windows: every SM's requests pass their GPC, the crossbar and L2.
+"""A request's way between windows: its GPC, the crossbar, L2 and back; a strong access is executed here.
 
-Requests are served in order of (time, SM, number), so results and cycles do not depend on host threads; strong
-accesses are executed here, in that order.
+``exchange.py`` says who serves which requests, and in which order.
 """
 
 from __future__ import annotations
@@ -13,23 +12,24 @@ from warpwright.timing.atomics import atomic
 from warpwright.timing.bulk import serve_bulk
 from warpwright.timing.coalescer import count_passes, wavefronts
 from warpwright.timing.l1 import SPACE_SHARED, atomic_waves, atomic_words, fill_lines, is_remote, owe, space_of
-from warpwright.timing.l2 import approach, read, slice_of, write
+from warpwright.timing.l2 import approach, counters, group_of, read, slice_of, write
 from warpwright.timing.native import core, host_address, lowest_bit, popcount, prefetch, u
 from warpwright.timing.ports import reserve
 from warpwright.timing.records import address_of, record_at
 from warpwright.timing.tlb import translate
-from warpwright.timing.warp import mark, run_function, start_block_of, take_block
+from warpwright.timing.warp import run_function, start_block_of, take_block
 
 SHORT_WINDOWS_FOR_CYCLES = 1024
 """How long windows are short after a strong access without an answer: a few answers from L2, behind which the next one may come."""
-AHEAD = 8
-"""Requests between fetching what one looks at to the host's caches and serving it."""
 
 
 @core
 def note_turn(m: Any, index: int, home: int) -> None:
     """SM ``index`` has turned to a slice."""
-    m[u(m[u(s.H_TOUCHED)] + index * m[u(s.H_TOUCHED_WORDS)] + (home >> 6))] |= 1 << (home & 63)
+    place = u(m[u(s.H_TOUCHED)] + home * m[u(s.H_TOUCHED_WORDS)] + (index >> 6))
+    bit = 1 << (index & 63)
+    if m[place] & bit == 0:  # hardly ever: slices lie beside each other in the host's memory
+        m[place] |= bit
 
 
 @core
@@ -41,25 +41,25 @@ def reach(m: Any, index: int, line: int) -> int:
 
 
 @core
-def coalescer_entry(m: Any, gpc: int, line: int) -> int:
-    """Where a GPC's coalescer keeps a line."""
+def coalescer_entry(m: Any, gpc: int, home: int, line: int) -> int:
+    """Where a GPC's coalescer keeps a line: each group of slices has its own part."""
     lines = m[u(s.H_COALESCER_LINES)]
-    return m[u(s.H_COALESCER)] + (gpc * lines + (((line * s.GOLDEN) >> 40) & (lines - 1))) * 4
+    part = gpc * s.SLICE_GROUPS + group_of(m, home)
+    return m[u(s.H_COALESCER)] + (part * lines + (((line * s.GOLDEN) >> 40) & (lines - 1))) * 4
 
 
 @core
-def announce(m: Any, sm: int, r: int) -> None:
-    """Find a request's slice, and fetch what it will look at."""
+def announce(m: Any, index: int, r: int) -> None:
+    """Have the host fetch what a request of SM ``index`` will look at."""
     kind = m[u(r + s.R_KIND)]
-    if kind == s.RQ_STRONG or kind >= s.RQ_CONSTANT:
+    if kind >= s.RQ_STRONG:
         return
     line = m[u(r + s.R_LINE)]
-    home = slice_of(m, line)
-    m[u(r + s.R_ANSWER)] = home
+    home = m[u(r + s.R_ANSWER)]
     approach(m, home, line)
     if kind <= s.RQ_LOAD_AROUND and m[u(s.H_COALESCER_LINES)]:
-        gpc = m[u(m[u(s.H_GPC_OF_SM)] + m[u(sm + s.SM_INDEX)])]
-        prefetch(host_address(m) + 8 * coalescer_entry(m, gpc, line))
+        gpc = m[u(m[u(s.H_GPC_OF_SM)] + index)]
+        prefetch(host_address(m) + 8 * coalescer_entry(m, gpc, home, line))
 
 
 @core
@@ -141,9 +141,9 @@ def coalesced_read(m: Any, gpc: int, partition: int, home: int, line: int, secto
 
     Nsight Compute has this unit as ``lrc__``; the answer passes the GPC's port for each SM.
     """
-    entry = coalescer_entry(m, gpc, line)
+    entry = coalescer_entry(m, gpc, home, line)
     if m[u(entry)] == line << 4 | sectors and m[u(entry + 1)] > time:
-        m[u(s.H_COALESCED)] += popcount(sectors)
+        m[u(counters(m, home) + s.SG_COALESCED)] += popcount(sectors)
         return m[u(entry + 2)]
     ready = read(m, partition, home, line, sectors, time)
     m[u(entry)] = line << 4 | sectors
@@ -153,99 +153,75 @@ def coalesced_read(m: Any, gpc: int, partition: int, home: int, line: int, secto
 
 
 @core
-def serve(m: Any, code: Any, sm: int, r: int) -> None:
-    """One request that was announced: way to the slice, slice, way back."""
-    index = m[u(sm + s.SM_INDEX)]
-    gpc = m[u(m[u(s.H_GPC_OF_SM)] + index)]
-    partition = m[u(m[u(s.H_PARTITION_OF_SM)] + index)]
-    kind = m[u(r + s.R_KIND)]
+def pass_gpc(m: Any, gpc: int, r: int, kind: int) -> None:
+    """A request's way from its SM to its slice, through what the SMs of a GPC share; ``R_TIME`` is then when it is there."""
     time = m[u(r + s.R_TIME)] + m[u(s.H_TO_L2)]
-    if kind == s.RQ_STRONG:
-        answer = execute_strong(m, code, sm, partition, r, time)
-        w = m[u(r + s.R_WARP)]
-        row = m[u(r + s.R_LINE)]
-        if row < 0 or code[u(row + s.I_OP)] == s.OP_STORE or code[u(row + s.I_OP)] == s.OP_REDUCE:
-            m[u(s.H_SHORT_UNTIL)] = max(m[u(s.H_SHORT_UNTIL)], m[u(r + s.R_TIME)] + SHORT_WINDOWS_FOR_CYCLES)
-        if row >= 0 and code[u(row + s.I_OP)] == s.OP_STORE:
-            m[u(w + s.W_STORES)] -= 1
-        if row >= 0 and code[u(row + s.I_OP)] >= s.OP_ATOMIC:
-            owe(m, sm, answer)
-        m[u(r + s.R_ANSWER)] = answer + m[u(s.H_FROM_L2)]
-        return
-    if kind == s.RQ_BULK:
-        m[u(r + s.R_ANSWER)] = serve_bulk(m, sm, r, partition, gpc)
-        return
-    line = m[u(r + s.R_LINE)]
-    if kind == s.RQ_CONSTANT:  # it tells when its SM has the block: others find it in L2
-        arrived = m[u(s.H_CONST_ARRIVED)] + line
-        m[u(arrived)] = min(m[u(arrived)], m[u(r + s.R_ANSWER)])
-        return
     if m[u(s.H_TLB_SETS)]:
-        time = translate(m, gpc, line, time)
-    sectors = m[u(r + s.R_SECTORS)]
-    count = popcount(sectors)
-    home = m[u(r + s.R_ANSWER)]
-    note_turn(m, index, home)
+        time = translate(m, gpc, m[u(r + s.R_LINE)], time)
     if kind == s.RQ_STORE:
         ports = m[u(s.H_GPC_WRITE_PORTS)] + gpc * s.CALENDAR_SLOTS
+        count = popcount(m[u(r + s.R_SECTORS)])
         time = reserve(m, ports, s.CALENDAR_SHIFT, m[u(s.H_GPC_WRITE_CAPACITY)], time, count)
-        m[u(r + s.R_ANSWER)] = write(m, partition, home, line, sectors, m[u(r + s.R_FULL)], time)
-        return
-    if kind == s.RQ_ATOMIC:
-        m[u(r + s.R_ANSWER)] = atomic(m, partition, home, line, sectors, m[u(r + s.R_FULL)], time) + m[u(s.H_FROM_L2)]
-        return
-    if m[u(s.H_COALESCER_LINES)]:
-        ready = coalesced_read(m, gpc, partition, home, line, sectors, time)
-    else:
-        ready = read(m, partition, home, line, sectors, time)
-    ports = m[u(s.H_GPC_PORTS)] + gpc * s.CALENDAR_SLOTS
-    ready = reserve(m, ports, s.CALENDAR_SHIFT, m[u(s.H_GPC_CAPACITY)], ready, count)
-    m[u(r + s.R_ANSWER)] = ready + m[u(s.H_FROM_L2)]
+    m[u(r + s.R_TIME)] = time
 
 
 @core
-def serial_phase(m: Any, code: Any, begin: int) -> int:
-    """Serve every request of the window that began at ``begin``, in order of (time, SM, number); gives how many."""
-    buckets = m[u(s.H_BUCKETS)]
-    order = m[u(s.H_ORDER)]
-    sms = m[u(s.H_SMS)]
-    first = m[u(s.H_SM_FIRST)]
-    size = m[u(s.H_SM_SLOTS)]
-    requests = m[u(s.H_OFF_REQUESTS)]
-    total = 0
-    for i in range(sms):
-        total += m[u(first + i * size + s.SM_REQUESTS)]
-    if total == 0:
-        return 0
-    for i in range(s.BUCKETS + 1):
-        m[u(buckets + i)] = 0
-    for i in range(sms):
-        sm = first + i * size
-        for j in range(m[u(sm + s.SM_REQUESTS)]):
-            late = min(m[u(sm + requests + j * s.R_SLOTS + s.R_TIME)] - begin, s.BUCKETS - 1)
-            m[u(buckets + late + 1)] += 1
-    for i in range(s.BUCKETS):
-        m[u(buckets + i + 1)] += m[u(buckets + i)]
-    for i in range(sms):
-        sm = first + i * size
-        for j in range(m[u(sm + s.SM_REQUESTS)]):
-            r = sm + requests + j * s.R_SLOTS
-            late = min(m[u(r + s.R_TIME)] - begin, s.BUCKETS - 1)
-            place = m[u(buckets + late)]
-            m[u(buckets + late)] = place + 1
-            m[u(order + place)] = r << 12 | i
-    host = host_address(m)
-    for i in range(-AHEAD, total):
-        coming = i + AHEAD
-        if coming + AHEAD < total:
-            prefetch(host + 8 * (m[u(order + coming + AHEAD)] >> 12))
-        if coming < total:
-            entry = m[u(order + coming)]
-            announce(m, first + (entry & 0xFFF) * size, entry >> 12)
-        if i < 0:
-            continue
-        entry = m[u(order + i)]
-        serve(m, code, first + (entry & 0xFFF) * size, entry >> 12)
-        if m[u(s.H_ERROR)]:
-            mark(m, first + (entry & 0xFFF) * size, m[u((entry >> 12) + s.R_WARP)])
-    return total
+def serve_at_slice(m: Any, index: int, r: int) -> None:
+    """Serve a request of SM ``index`` that has passed its GPC, at its home (in ``R_ANSWER``) and its counterpart; ``R_ANSWER`` is then
+    when the slice is done."""
+    home = m[u(r + s.R_ANSWER)]
+    line = m[u(r + s.R_LINE)]
+    time = m[u(r + s.R_TIME)]
+    sectors = m[u(r + s.R_SECTORS)]
+    kind = m[u(r + s.R_KIND)]
+    partition = m[u(m[u(s.H_PARTITION_OF_SM)] + index)]
+    note_turn(m, index, home)
+    if kind == s.RQ_STORE:
+        answer = write(m, partition, home, line, sectors, m[u(r + s.R_FULL)], time)
+    elif kind == s.RQ_ATOMIC:
+        answer = atomic(m, partition, home, line, sectors, m[u(r + s.R_FULL)], time)
+    elif m[u(s.H_COALESCER_LINES)]:
+        gpc = m[u(m[u(s.H_GPC_OF_SM)] + index)]
+        answer = coalesced_read(m, gpc, partition, home, line, sectors, time)
+    else:
+        answer = read(m, partition, home, line, sectors, time)
+    m[u(r + s.R_ANSWER)] = answer
+
+
+@core
+def back_to_gpc(m: Any, gpc: int, r: int) -> None:
+    """An answer's way from its slice to its SM."""
+    kind = m[u(r + s.R_KIND)]
+    if kind == s.RQ_STORE:
+        return
+    answer = m[u(r + s.R_ANSWER)]
+    if kind != s.RQ_ATOMIC:
+        ports = m[u(s.H_GPC_PORTS)] + gpc * s.CALENDAR_SLOTS
+        count = popcount(m[u(r + s.R_SECTORS)])
+        answer = reserve(m, ports, s.CALENDAR_SHIFT, m[u(s.H_GPC_CAPACITY)], answer, count)
+    m[u(r + s.R_ANSWER)] = answer + m[u(s.H_FROM_L2)]
+
+
+@core
+def serve_in_order(m: Any, code: Any, sm: int, r: int) -> None:
+    """Serve a request that must take its turn among those of all SMs: a strong access, a bulk copy, a block of constants."""
+    index = m[u(sm + s.SM_INDEX)]
+    partition = m[u(m[u(s.H_PARTITION_OF_SM)] + index)]
+    kind = m[u(r + s.R_KIND)]
+    if kind == s.RQ_BULK:
+        m[u(r + s.R_ANSWER)] = serve_bulk(m, sm, r, partition, m[u(m[u(s.H_GPC_OF_SM)] + index)])
+        return
+    if kind == s.RQ_CONSTANT:  # it tells when its SM has the block: others find it in L2
+        arrived = m[u(s.H_CONST_ARRIVED)] + m[u(r + s.R_LINE)]
+        m[u(arrived)] = min(m[u(arrived)], m[u(r + s.R_ANSWER)])
+        return
+    answer = execute_strong(m, code, sm, partition, r, m[u(r + s.R_TIME)] + m[u(s.H_TO_L2)])
+    w = m[u(r + s.R_WARP)]
+    row = m[u(r + s.R_LINE)]
+    if row < 0 or code[u(row + s.I_OP)] == s.OP_STORE or code[u(row + s.I_OP)] == s.OP_REDUCE:
+        m[u(s.H_SHORT_UNTIL)] = max(m[u(s.H_SHORT_UNTIL)], m[u(r + s.R_TIME)] + SHORT_WINDOWS_FOR_CYCLES)
+    if row >= 0 and code[u(row + s.I_OP)] == s.OP_STORE:
+        m[u(w + s.W_STORES)] -= 1
+    if row >= 0 and code[u(row + s.I_OP)] >= s.OP_ATOMIC:
+        owe(m, sm, answer)
+    m[u(r + s.R_ANSWER)] = answer + m[u(s.H_FROM_L2)]

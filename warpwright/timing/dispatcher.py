@@ -149,7 +149,7 @@ def send(m: Any, sm: int, block: int, time: int, latency: int) -> None:
 def send_clusters(m: Any, time: int, latency: int) -> None:
     """Start clusters from ``time`` on as long as a GPC has room for all blocks of one."""
     count = cluster_count(m)
-    scratch = m[u(s.H_ORDER)]
+    scratch = m[u(s.H_GROUP_ORDER)]
     while m[u(s.H_NEXT_BLOCK)] < m[u(s.H_BLOCKS)]:
         gpc = roomiest_gpc(m, count)
         if gpc < 0:
@@ -189,7 +189,7 @@ def replace_blocks(m: Any, end: int) -> None:
     sms = m[u(s.H_SMS)]
     first = m[u(s.H_SM_FIRST)]
     size = m[u(s.H_SM_SLOTS)]
-    order = m[u(s.H_ORDER)]
+    order = m[u(s.H_GROUP_ORDER)]
     count = 0
     for i in range(sms):
         sm = first + i * size

@@ -15,10 +15,12 @@ from warpwright.timing.native import core, popcount, u
 from warpwright.timing.ports import reserve
 from warpwright.timing.state import (
     CALENDAR_SLOTS,
-    D_BUSY,
+    D_ACTIVATIONS,
     D_QUEUED,
     D_READ,
     D_REFRESH,
+    D_SECTORS_READ,
+    D_SECTORS_WRITTEN,
     D_SLOTS,
     D_WRITES,
     D_WRITTEN,
@@ -30,13 +32,11 @@ from warpwright.timing.state import (
     H_CHUNK_SHIFT,
     H_DRAM_ACTIVATE_READ,
     H_DRAM_ACTIVATE_WRITE,
-    H_DRAM_ACTIVATIONS,
     H_DRAM_BANK_COUNT,
     H_DRAM_BANKS,
     H_DRAM_BATCH,
     H_DRAM_LATENCY,
     H_DRAM_PORTS,
-    H_DRAM_READS,
     H_DRAM_REFRESH,
     H_DRAM_REFRESH_INTERVAL,
     H_DRAM_ROW_CYCLE,
@@ -45,7 +45,6 @@ from warpwright.timing.state import (
     H_DRAM_SECTOR,
     H_DRAM_STATE,
     H_DRAM_TURNAROUND,
-    H_DRAM_WRITES,
 )
 
 _CAPACITY = 256 << DRAM_SHIFT
@@ -73,7 +72,7 @@ def _refresh(m: Any, port: int, state: int, time: int) -> None:
 
 
 @core
-def _bank_ready(m: Any, channel: int, line: int, time: int) -> int:
+def _bank_ready(m: Any, channel: int, state: int, line: int, time: int) -> int:
     """When the line's row is open: now, or after precharge and activation of its bank."""
     row = line // m[u(H_DRAM_ROW_LINES)]
     banks = m[u(H_DRAM_BANK_COUNT)]
@@ -91,7 +90,7 @@ def _bank_ready(m: Any, channel: int, line: int, time: int) -> int:
     if m[u(place)] == row:
         m[u(place + 1)] = max(m[u(place + 1)], time)
         return time
-    m[u(H_DRAM_ACTIVATIONS)] += 1
+    m[u(state + D_ACTIVATIONS)] += 1
     m[u(place)] = row
     start = max(time, m[u(place + 1)])
     m[u(place + 1)] = start + m[u(H_DRAM_ROW_CYCLE)]
@@ -106,12 +105,11 @@ def dram_read(m: Any, piece: int, line: int, sectors: int, time: int) -> int:
     state = m[u(H_DRAM_STATE)] + channel * D_SLOTS
     _refresh(m, port, state, time)
     units = popcount(sectors) * m[u(H_DRAM_SECTOR)]
-    m[u(H_DRAM_READS)] += popcount(sectors)
-    m[u(state + D_BUSY)] += popcount(sectors)
+    m[u(state + D_SECTORS_READ)] += popcount(sectors)
     m[u(state + D_READ)] = 1
-    opened = m[u(H_DRAM_ACTIVATIONS)]
-    ready = _bank_ready(m, channel, line, time)
-    taken = units if m[u(H_DRAM_ACTIVATIONS)] == opened else max(units, m[u(H_DRAM_ACTIVATE_READ)])
+    opened = m[u(state + D_ACTIVATIONS)]
+    ready = _bank_ready(m, channel, state, line, time)
+    taken = units if m[u(state + D_ACTIVATIONS)] == opened else max(units, m[u(H_DRAM_ACTIVATE_READ)])
     start = reserve(m, port, DRAM_SHIFT, _CAPACITY, time, taken)
     return max(start, ready) + (units >> 8) + m[u(H_DRAM_LATENCY)]
 
@@ -123,13 +121,12 @@ def dram_write(m: Any, piece: int, line: int, sectors: int, time: int) -> int:
     port = m[u(H_DRAM_PORTS)] + channel * CALENDAR_SLOTS
     state = m[u(H_DRAM_STATE)] + channel * D_SLOTS
     count = popcount(sectors)
-    m[u(H_DRAM_WRITES)] += count
-    m[u(state + D_BUSY)] += count
+    m[u(state + D_SECTORS_WRITTEN)] += count
     queued = m[u(state + D_WRITES)] + count
-    opened = m[u(H_DRAM_ACTIVATIONS)]
-    _bank_ready(m, channel, line, time)
+    opened = m[u(state + D_ACTIVATIONS)]
+    _bank_ready(m, channel, state, line, time)
     units = count * m[u(H_DRAM_SECTOR)]
-    if m[u(H_DRAM_ACTIVATIONS)] != opened:
+    if m[u(state + D_ACTIVATIONS)] != opened:
         units = max(units, m[u(H_DRAM_ACTIVATE_WRITE)])
     m[u(state + D_QUEUED)] += units
     if queued >= m[u(H_DRAM_BATCH)]:

@@ -45,6 +45,11 @@ class _Sizes:
         self.l2_set_words = s.L2_WAY_WORDS * l2.l2_ways
         self.gpcs = len(sm.gpc_sm_counts)
         self.tlb_slots = 8 + 2 * chip.crossbar.gpc_tlb_page_count
+        lines = chip.crossbar.gpc_coalescer_lines
+        self.coalescer_lines = max(lines // s.SLICE_GROUPS, 1) if lines else 0
+        # Each group of slices has its part of the link between the partitions.
+        self.half = l2.l2_slice_count // l2.l2_partition_count
+        self.links = min(s.SLICE_GROUPS, self.half)
         self.offsets: dict[int, int] = {}
         position = s.SM_FIXED
         for name, size in (
@@ -72,6 +77,10 @@ class _Sizes:
             ("l2", l2.l2_slice_count * self.l2_sets * self.l2_set_words),
             ("sms", sm.sm_count * self.sm_slots),
             ("order", sm.sm_count * s.MAX_REQUESTS),
+            ("group_order", sm.sm_count * s.MAX_REQUESTS * s.SLICE_GROUPS),
+            ("gpc_fields", self.gpcs * s.GP_SLOTS),
+            ("gpc_turns", self.gpcs),
+            ("queues", (s.SLICE_GROUPS + 1) * s.Q_SLOTS),
             ("gpc_ports", self.gpcs * s.CALENDAR_SLOTS),
             ("gpc_write_ports", self.gpcs * s.CALENDAR_SLOTS),
             ("slice_ports", l2.l2_slice_count * s.CALENDAR_SLOTS),
@@ -80,19 +89,20 @@ class _Sizes:
             ("atomic_lines", l2.l2_slice_count * s.ATOMIC_LINES),
             ("tlb", self.gpcs * self.tlb_slots),
             ("tlb_ports", self.gpcs * s.CALENDAR_SLOTS),
-            ("coalescer", self.gpcs * chip.crossbar.gpc_coalescer_lines * 4),
-            ("touched", sm.sm_count * -(-l2.l2_slice_count // 64)),
-            ("far_ports", 2 * s.CALENDAR_SLOTS),
+            ("coalescer", self.gpcs * s.SLICE_GROUPS * self.coalescer_lines * 4),
+            ("touched", l2.l2_slice_count * -(-sm.sm_count // 64)),
+            ("far_ports", 2 * s.SLICE_GROUPS * s.CALENDAR_SLOTS),
             ("dram_ports", self.channels * s.CALENDAR_SLOTS),
             ("dram_state", self.channels * s.D_SLOTS),
             ("dram_banks", self.channels * dram.dram_bank_count * 2),
-            ("buckets", s.BUCKETS + 1),
-            ("stalls", s.SM_GROUPS * instructions * len(s.STALLS)),
-            ("passes", s.SM_GROUPS * s.PASSES_KEPT * s.PASSES_SLOTS),
+            ("buckets", self.gpcs * s.BUCKET_SLOTS),
+            ("stalls", self.gpcs * instructions * len(s.STALLS)),
+            ("passes", self.gpcs * s.PASSES_KEPT * s.PASSES_SLOTS),
             ("const_arrived", self.const_blocks),
             ("block_log", min(blocks, s.MAX_LOGGED_BLOCKS) * s.LOG_SLOTS),
-            ("banks", s.SM_GROUPS * s.BANK_SLOTS),
-            ("l2_installs", s.L2_INSTALLS),
+            ("banks", self.gpcs * s.BANK_SLOTS),
+            ("l2_installs", s.SLICE_GROUPS * s.L2_INSTALLS),
+            ("slice_groups", s.SLICE_GROUPS * s.SG_SLOTS),
         ):
             self.areas[area] = position
             position += (size + 63) // 64 * 64
@@ -150,18 +160,19 @@ def _clear(state: s.State, sizes: _Sizes, count: int, used: slice, zeros: range)
     m[: areas["l2"]] = 0
     if zeros != range(areas["l2"], areas["sms"]):
         m[areas["l2"] : areas["sms"]] = 0
-    m[areas["gpc_ports"] :] = 0
+    m[areas["gpc_fields"] :] = 0
 
 
 def empty_l2(state: s.State) -> range:
     """Empty L2 of the few lines that a launch has brought; the words that are zero then, none where it has brought many."""
     m, areas = state.words, state.areas
-    count = int(m[s.H_L2_INSTALLED])
-    if count > s.L2_INSTALLS:
-        return range(0)
-    places = m[areas["l2_installs"] : areas["l2_installs"] + count]
-    for area in (s.H_L2_TAGS, s.H_L2_STAMPS, s.H_L2_FILLS):
-        m[int(m[area]) + places] = 0
+    for group in range(s.SLICE_GROUPS):
+        count = int(m[areas["slice_groups"] + group * s.SG_SLOTS + s.SG_INSTALLED])
+        if count > s.L2_INSTALLS:
+            return range(0)
+        first = areas["l2_installs"] + group * s.L2_INSTALLS
+        for area in (s.H_L2_TAGS, s.H_L2_STAMPS, s.H_L2_FILLS):
+            m[int(m[area]) + m[first : first + count]] = 0
     return range(areas["l2"], areas["sms"])
 
 
@@ -268,7 +279,7 @@ def _chip_numbers(chip: Chip, sizes: _Sizes) -> dict[int, int]:
         s.H_L2_FETCH: l2.l2_fetch_bytes // chip.l1.sector_bytes,
         s.H_L2_ACCESS: l2.l2_slice_access_bytes,
         s.H_L2_PARTIAL_WAYS: l2.l2_partial_ways,
-        s.H_COALESCER_LINES: chip.crossbar.gpc_coalescer_lines,
+        s.H_COALESCER_LINES: sizes.coalescer_lines,
         s.H_TLB: sizes.areas["tlb"],
         s.H_TLB_SLOTS: sizes.tlb_slots,
         s.H_TLB_SETS: chip.crossbar.gpc_tlb_page_count // 16,
@@ -280,14 +291,14 @@ def _chip_numbers(chip: Chip, sizes: _Sizes) -> dict[int, int]:
         s.H_COALESCING: l2.l2_hit_latency_cycles,
         s.H_COALESCER: sizes.areas["coalescer"],
         s.H_TOUCHED: sizes.areas["touched"],
-        s.H_TOUCHED_WORDS: -(-l2.l2_slice_count // 64),
+        s.H_TOUCHED_WORDS: -(-chip.sm.sm_count // 64),
         s.H_L2_FILL: round(l2.l2_fill_sector_cycles * l2.l2_slice_bytes_per_clk),
         s.H_L2_WRITE_REQUEST: round(l2.l2_write_request_cycles * l2.l2_slice_bytes_per_clk),
         s.H_L2_WRITE_WHOLE: round(l2.l2_write_sector_cycles * l2.l2_slice_bytes_per_clk),
         s.H_L2_WRITE_PART: round(l2.l2_write_partial_cycles * l2.l2_slice_bytes_per_clk),
         s.H_FAR_LATENCY: l2.l2_far_latency_cycles,
         s.H_FAR_PORTS: sizes.areas["far_ports"],
-        s.H_FAR_CAPACITY: l2.l2_far_bytes_per_clk * bucket // chip.l1.sector_bytes,
+        s.H_FAR_CAPACITY: l2.l2_far_bytes_per_clk * bucket // chip.l1.sector_bytes // sizes.links,
         s.H_ATOMIC_LATENCY: l2.l2_atomic_latency_cycles,
         s.H_ATOMIC_WHOLE: round(l2.l2_atomic_sector_cycles * l2.l2_slice_bytes_per_clk),
         s.H_ATOMIC_PART: round(l2.l2_atomic_word_cycles * l2.l2_slice_bytes_per_clk),
@@ -318,10 +329,16 @@ def _chip_numbers(chip: Chip, sizes: _Sizes) -> dict[int, int]:
         s.H_BANK_REFRESH: round(dram.dram_bank_refresh_ns * cycles_per_ns),
         s.H_BUCKETS: sizes.areas["buckets"],
         s.H_ORDER: sizes.areas["order"],
+        s.H_GROUP_ORDER: sizes.areas["group_order"],
+        s.H_QUEUES: sizes.areas["queues"],
+        s.H_GPC_FIELDS: sizes.areas["gpc_fields"],
+        s.H_GPC_TURNS: sizes.areas["gpc_turns"],
         s.H_INSTRUCTIONS: sizes.instructions,
         s.H_STALLS: sizes.areas["stalls"],
         s.H_BLOCK_LOG: sizes.areas["block_log"],
         s.H_LOGGED_BLOCKS: min(sizes.blocks, s.MAX_LOGGED_BLOCKS),
+        s.H_SLICE_GROUPS: sizes.areas["slice_groups"],
+        s.H_HALF: sizes.half,
         s.H_L2_INSTALLS: sizes.areas["l2_installs"],
     }
 
@@ -335,9 +352,14 @@ def _clusters(state: s.State, chip: Chip) -> None:
     for gpc, count in enumerate(counts):
         members.append(list(range(first, first + count)))
         m[areas["gpc_of_sm"] + first : areas["gpc_of_sm"] + first + count] = gpc
+        fields = areas["gpc_fields"] + gpc * s.GP_SLOTS
+        m[fields + s.GP_FIRST], m[fields + s.GP_END] = first, first + count
         partition = gpc * chip.l2.l2_partition_count // len(counts)
         m[areas["partition_of_sm"] + first : areas["partition_of_sm"] + first + count] = partition
         first += count
+    # Threads take neighbours of this order: a grid that fills the first GPCs only is shared too.
+    turns = sorted(range(len(counts)), key=lambda gpc: f"{gpc:04b}"[::-1])
+    m[areas["gpc_turns"] : areas["gpc_turns"] + len(counts)] = turns
     order = [index for group in members for index in group]
     m[areas["sm_order"] : areas["sm_order"] + len(order)] = order
 
@@ -352,14 +374,14 @@ def _prefetch_code(sms: npt.NDArray[np.int64], used: slice, sizes: _Sizes, lines
 
 
 def _idle_sms(state: s.State, sizes: _Sizes, used: slice, has_lite: bool) -> None:
-    """Every SM's counters and what it shares with its group; of those that get blocks sub-cores, warp slots and instruction caches."""
+    """Every SM's counters and what it shares with its GPC; of those that get blocks sub-cores, warp slots and instruction caches."""
     sms, areas = state.sms(), state.areas
     index = np.arange(len(sms))
-    groups = index * s.SM_GROUPS // len(sms)
+    gpcs = state.words[areas["gpc_of_sm"] : areas["gpc_of_sm"] + len(sms)]
     sms[:, s.SM_INDEX] = index
-    sms[:, s.SM_STALLS] = areas["stalls"] + groups * sizes.instructions * len(s.STALLS)
-    sms[:, s.SM_BANKS] = areas["banks"] + groups * s.BANK_SLOTS
-    sms[:, s.SM_PASSES] = areas["passes"] + groups * s.PASSES_KEPT * s.PASSES_SLOTS
+    sms[:, s.SM_STALLS] = areas["stalls"] + gpcs * sizes.instructions * len(s.STALLS)
+    sms[:, s.SM_BANKS] = areas["banks"] + gpcs * s.BANK_SLOTS
+    sms[:, s.SM_PASSES] = areas["passes"] + gpcs * s.PASSES_KEPT * s.PASSES_SLOTS
     sms[:, s.SM_NEXT] = s.INF
     sms[:, s.SM_ACTIVE_FROM] = -1
     sms[:, s.SM_CONST_INTERVAL] = state.words[s.H_CONST_INTERVAL]

@@ -52,6 +52,25 @@ def slice_of(m: Any, line: int) -> int:
 
 
 @core
+def group_of(m: Any, piece: int) -> int:
+    """A slice's group; a slice and its counterpart in the other partition belong to the same."""
+    half = m[u(s.H_HALF)]
+    return (piece - half if piece >= half else piece) & (s.SLICE_GROUPS - 1)
+
+
+@core
+def counters(m: Any, piece: int) -> int:
+    """What a slice's group counts (``SG_``)."""
+    return m[u(s.H_SLICE_GROUPS)] + group_of(m, piece) * s.SG_SLOTS
+
+
+@core
+def link(m: Any, partition: int, home: int) -> int:
+    """The calendar of the link to a partition that a slice's group uses."""
+    return m[u(s.H_FAR_PORTS)] + (partition * s.SLICE_GROUPS + group_of(m, home)) * s.CALENDAR_SLOTS
+
+
+@core
 def set_of(m: Any, piece: int, line: int) -> int:
     """Place of the first way of a line's set in a slice."""
     shift = m[u(s.H_CHUNK_SHIFT)]
@@ -130,7 +149,7 @@ def complete(m: Any, piece: int, place: int, time: int) -> int:
         line = m[u(tag_at)] >> TAG_SHIFT
         come = dram_read(m, piece, line, sectors, time)
         dram_write(m, piece, line, sectors, come)
-        m[u(s.H_L2_COMPLETED)] += popcount(sectors)
+        m[u(counters(m, piece) + s.SG_COMPLETED)] += popcount(sectors)
         m[u(tag_at)] &= ~(sectors << 4)
     return sectors
 
@@ -178,10 +197,11 @@ def write_in_part(m: Any, piece: int, place: int, sectors: int, held: int, time:
 def install(m: Any, piece: int, line: int, place: int, time: int) -> int:
     """Replace a way; dirty sectors go to DRAM.  Gives when a write that needs the way can be taken."""
     place = -1 - place
-    installed = m[u(s.H_L2_INSTALLED)]
-    m[u(s.H_L2_INSTALLED)] = installed + 1
+    counts = counters(m, piece)
+    installed = m[u(counts + s.SG_INSTALLED)]
+    m[u(counts + s.SG_INSTALLED)] = installed + 1
     if installed < s.L2_INSTALLS:
-        m[u(m[u(s.H_L2_INSTALLS)] + installed)] = place
+        m[u(m[u(s.H_L2_INSTALLS)] + group_of(m, piece) * s.L2_INSTALLS + installed)] = place
     if m[u(m[u(s.H_L2_FILLS)] + place)] & PARTS:
         complete(m, piece, place, time)
     tag = m[u(m[u(s.H_L2_TAGS)] + place)]
@@ -267,9 +287,9 @@ def home_read(m: Any, home: int, line: int, sectors: int, start: int, far: bool)
         ready = max(ready, come)
         tag |= fetch | (fetch & ~missing) << BESIDE
     if not far:
-        m[u(s.H_L2_HITS_READ)] += hits
+        m[u(counters(m, home) + s.SG_HITS)] += hits
     else:
-        m[u(s.H_L2_FAR_HITS)] += hits
+        m[u(counters(m, home) + s.SG_FAR_HITS)] += hits
         tag |= COPIED
     m[u(tag_at)] = tag
     m[u(m[u(s.H_L2_STAMPS)] + place)] = start
@@ -284,7 +304,8 @@ def read(m: Any, partition: int, home: int, line: int, sectors: int, time: int) 
     look-ups across for each missed sector of 32 bytes).
     """
     count = popcount(sectors)
-    m[u(s.H_L2_SECTORS_READ)] += count
+    counts = counters(m, home)
+    m[u(counts + s.SG_READ)] += count
     half = m[u(s.H_SLICES)] >> 1
     if not is_far(m, partition, home):
         return home_read(m, home, line, sectors, port(m, home, time, count), False)
@@ -297,15 +318,16 @@ def read(m: Any, partition: int, home: int, line: int, sectors: int, time: int) 
     ready = start
     if sectors & tag:
         ready = max(ready, m[u(m[u(s.H_L2_FILLS)] + place)] >> 12)
-        m[u(s.H_L2_HITS_READ)] += found(m, place, sectors, start)
+        m[u(counts + s.SG_HITS)] += found(m, place, sectors, start)
         tag = m[u(tag_at)]
     if missing:
         far = m[u(s.H_FAR_LATENCY)]
         missing = widen(m, missing) & ~tag & 15
         moved = popcount(missing)
-        m[u(s.H_L2_FAR_READS)] += moved
-        link = m[u(s.H_FAR_PORTS)] + (1 - partition) * s.CALENDAR_SLOTS
-        over = reserve(m, link, s.CALENDAR_SHIFT, m[u(s.H_FAR_CAPACITY)], start + (far >> 1), moved)
+        m[u(counts + s.SG_FAR_READS)] += moved
+        over = reserve(
+            m, link(m, 1 - partition, home), s.CALENDAR_SHIFT, m[u(s.H_FAR_CAPACITY)], start + (far >> 1), moved
+        )
         come = home_read(m, home, line, missing, port(m, home, over, moved), True) + far - (far >> 1)
         come = write_port(m, near, come, moved * m[u(s.H_L2_FILL)])
         filled(m, place, come)
@@ -319,9 +341,8 @@ def read(m: Any, partition: int, home: int, line: int, sectors: int, time: int) 
 def home_of_write(m: Any, partition: int, home: int, time: int) -> int:
     """When a write or atomic reaches its home."""
     if is_far(m, partition, home):
-        link = m[u(s.H_FAR_PORTS)] + partition * s.CALENDAR_SLOTS
         far = m[u(s.H_FAR_LATENCY)] >> 1
-        return reserve(m, link, s.CALENDAR_SHIFT, m[u(s.H_FAR_CAPACITY)], time + far, 1)
+        return reserve(m, link(m, partition, home), s.CALENDAR_SHIFT, m[u(s.H_FAR_CAPACITY)], time + far, 1)
     return time
 
 
@@ -363,10 +384,11 @@ def write(m: Any, partition: int, home: int, line: int, sectors: int, held: int,
     ``strided``: 4, 2, 1 partial sectors a request 51, 44, 33).  ``held``: bytes of each sector, 16 bits each.
     """
     count = popcount(sectors)
-    m[u(s.H_L2_SECTORS_WRITE)] += count
+    counts = counters(m, home)
+    m[u(counts + s.SG_WRITTEN)] += count
     full = popcount(sectors & covered(held))
     if is_far(m, partition, home):
-        m[u(s.H_L2_FAR_WRITES)] += count
+        m[u(counts + s.SG_FAR_WRITES)] += count
     units = m[u(s.H_L2_WRITE_REQUEST)] + full * m[u(s.H_L2_WRITE_WHOLE)] + (count - full) * m[u(s.H_L2_WRITE_PART)]
     start = write_port(m, home, home_of_write(m, partition, home, time), units)
     touched = touch(m, home, line, sectors, start)

@@ -25,7 +25,8 @@ def by_instruction(state: State) -> tuple[Any, Any]:
     """Issues of each instruction, shape (instructions,), and waits in front of it by reason, (instructions, reasons)."""
     m = state.words
     at, count = int(m[s.H_STALLS]), int(m[s.H_INSTRUCTIONS])
-    tables = m[at : at + s.SM_GROUPS * count * len(s.STALLS)].reshape(s.SM_GROUPS, count, len(s.STALLS))
+    gpcs = int(m[s.H_GPCS])
+    tables = m[at : at + gpcs * count * len(s.STALLS)].reshape(gpcs, count, len(s.STALLS))
     waited = tables.sum(axis=0)
     issued = waited[:, s.ST_SELECTED].copy()
     waited[:, s.ST_SELECTED] = 0
@@ -65,7 +66,7 @@ def launch_lookups(state: State, chip: Chip) -> dict[str, float]:
     gpcs = len(chip.sm.gpc_sm_counts)
     across = once if partitions == 2 else 0.0
     area = state.areas["touched"]
-    turned = m[area : area + chip.sm.sm_count * int(m[s.H_TOUCHED_WORDS])]
+    turned = m[area : area + l2.l2_slice_count * int(m[s.H_TOUCHED_WORDS])]
     pairs = float(np.unpackbits(turned.view(np.uint8)).sum())
     idle = 1 - pairs / (chip.sm.sm_count * l2.l2_slice_count)
     fences = pairs * partitions + FENCES_A_SLICE * l2.l2_slice_count
@@ -87,11 +88,12 @@ def l2_lookups(state: State, chip: Chip) -> dict[str, float]:
     on its way a read is a miss; partly written sectors that L2 completes from DRAM are looked up as writes, and missed.
     """
     m = state.words
-    reads, far_reads = float(m[s.H_L2_SECTORS_READ]), float(m[s.H_L2_FAR_READS])
-    writes, far_writes = float(m[s.H_L2_SECTORS_WRITE]), float(m[s.H_L2_FAR_WRITES])
-    atomics = float(m[s.H_L2_SECTORS_ATOMIC] + m[s.H_L2_FAR_ATOMICS])
-    completed = float(m[s.H_L2_COMPLETED])
-    hits = float(m[s.H_L2_HITS_READ] + m[s.H_L2_FAR_HITS] - m[s.H_L2_MISSED_ATOMIC]) + writes + far_writes + atomics
+    reads, far_reads = float(s.counted(m, s.SG_READ)), float(s.counted(m, s.SG_FAR_READS))
+    writes, far_writes = float(s.counted(m, s.SG_WRITTEN)), float(s.counted(m, s.SG_FAR_WRITES))
+    atomics = float(s.counted(m, s.SG_ATOMIC, s.SG_FAR_ATOMICS))
+    completed = float(s.counted(m, s.SG_COMPLETED))
+    hits = float(s.counted(m, s.SG_HITS, s.SG_FAR_HITS) - s.counted(m, s.SG_MISSED_ATOMIC))
+    hits += writes + far_writes + atomics
     own = {
         "lts__t_sectors.sum": reads + far_reads + writes + far_writes + completed + atomics,
         "lts__t_sectors_op_read.sum": reads + far_reads,
@@ -126,9 +128,9 @@ def collect(state: State, chip: Chip, occupancy: Occupancy, cycles: int) -> dict
     local_sectors, local_hits = total(s.SM_LOCAL_SECTORS), total(s.SM_LOCAL_HITS)
     store_sectors, atomic_sectors = total(s.SM_STORE_SECTORS), total(s.SM_ATOMIC_SECTORS)
     lookups = l2_lookups(state, chip)
-    l2_sectors = float(m[s.H_L2_SECTORS_READ] + m[s.H_L2_SECTORS_WRITE] + m[s.H_L2_SECTORS_ATOMIC])
-    l2_sectors += float(m[s.H_L2_FAR_READS] + m[s.H_L2_FAR_WRITES] + m[s.H_L2_FAR_ATOMICS])
-    reads, writes = float(m[s.H_DRAM_READS]) * 32, float(m[s.H_DRAM_WRITES]) * 32
+    near = s.counted(m, s.SG_READ, s.SG_WRITTEN, s.SG_ATOMIC)
+    l2_sectors = float(near + s.counted(m, s.SG_FAR_READS, s.SG_FAR_WRITES, s.SG_FAR_ATOMICS))
+    reads, writes = (32.0 * s.dram_counted(m, field) for field in (s.D_SECTORS_READ, s.D_SECTORS_WRITTEN))
     dram_bytes_per_clk = chip.dram.dram_gb_per_s * 1000 / chip.clocks.sm_clock_mhz
     seconds = cycles / (chip.clocks.sm_clock_mhz * 1e6)
     l2_bytes_per_clk = chip.l2.l2_slice_count * chip.l2.l2_slice_bytes_per_clk

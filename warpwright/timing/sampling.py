@@ -236,7 +236,7 @@ def _warm(launch: Prepared, first: int, count: int, cancel: CancelCallback | Non
 
 def _blocks_that_fill(launch: Prepared, chip: Chip, blocks: int) -> int:
     """How many blocks bring L2 into the state that it has far inside the grid: their accesses are WARM_TIMES its size."""
-    sectors = sum(int(launch.state.words[field]) for field in (s.H_L2_SECTORS_READ, s.H_L2_SECTORS_WRITE))
+    sectors = s.counted(launch.state.words, s.SG_READ, s.SG_WRITTEN)
     per_block = max(sectors, 1) * chip.l1.sector_bytes / blocks
     return math.ceil(WARM_TIMES * chip.l2.l2_kib * 1024 / per_block)
 

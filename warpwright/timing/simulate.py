@@ -318,7 +318,8 @@ def advance(
     if progress is not None and not windows.run_windows.signatures:
         progress(Progress("compiling", blocks=int(m[s.H_BLOCKS])))
     loop = windows.run_windows
-    if threads > 1:
+    # A grid that stays on one GPC is faster on one thread.
+    if threads > 1 and int(m[s.H_BLOCKS]) > launch.chip.sm.gpc_sm_counts[0]:
         loop = windows.run_windows_threaded
         numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS, os.cpu_count() or 1))
     limit = windows_at_once or 16

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from warpwright.chips.chip import MAX_GPCS
 from warpwright.engine.abi import BULK_WORDS
 
 INF = 1 << 60
@@ -24,7 +25,7 @@ MAX_WARPS = 16  # warp slots of one sub-core
 MAX_SUB_CORES = 4
 MAX_BLOCKS = 32
 FIELDS = 1024  # more than any list of names below is long: each takes the numbers that it needs
-SM_GROUPS = 8  # neighbouring SMs that one host thread runs, one after the other
+SLICE_GROUPS = 8  # of L2 slices with all that lies behind them: a power of two; one host thread serves a group
 AT_CLUSTER = 17  # value of W_BARRIER at the barrier of a cluster: one behind the sixteen named ones
 
 # --- pipes: what an instruction occupies when it issues -------------------------------------------
@@ -212,9 +213,14 @@ STALL_COUNT = len(STALLS)
     H_DRAM_BATCH,
     H_BANK_REFRESH_INTERVAL,
     H_BANK_REFRESH,
-    # serial phase
-    H_BUCKETS,  # area
-    H_ORDER,  # area
+    # requests between SMs and L2 (exchange.py)
+    H_BUCKETS,  # area: a counting sort of each GPC
+    H_ORDER,  # area: the requests of each GPC in the order of their service
+    H_GROUP_ORDER,  # area: the same by group of slices; scratch of the dispatcher
+    H_QUEUES,  # area: Q_ fields of each group of slices, and of all together
+    H_GPC_FIELDS,  # area: GP_ fields of each GPC
+    H_GPC_TURNS,  # area: GPCs in the order in which host threads share them
+    H_SERVED,  # requests of the last window
     # offsets in an SM's region of what has no fixed place
     H_OFF_REQUESTS,
     H_OFF_WAITERS,
@@ -227,7 +233,7 @@ STALL_COUNT = len(STALLS)
     H_OFF_L1,
     H_OFF_JOIN,  # stores that later ones may join (J_ fields), and the place of the next
     H_INSTRUCTIONS,  # of the program
-    H_STALLS,  # area: of each group of SMs, cycles by instruction and reason; issues in the place of "selected"
+    H_STALLS,  # area: of each GPC, cycles by instruction and reason; issues in the place of "selected"
     H_BLOCK_LOG,  # area: SM, start and end of each block
     H_LOGGED_BLOCKS,  # blocks that the log has room for
     H_LOG_FIRST,  # the block whose entry is the log's first
@@ -235,17 +241,8 @@ STALL_COUNT = len(STALLS)
     H_STAGGER,  # cycles between the first blocks of an SM
     H_WARM_INSTRUCTIONS,  # executed without time (warming.py)
     H_WARM_THREADS,
-    # counters of the serial phase
-    H_L2_SECTORS_READ,
-    H_L2_SECTORS_WRITE,
-    H_L2_SECTORS_ATOMIC,
-    H_L2_HITS_READ,
-    H_L2_FAR_READS,
-    H_L2_FAR_WRITES,
-    H_L2_FAR_HITS,
-    H_L2_FAR_ATOMICS,
-    H_L2_MISSED_ATOMIC,  # sectors
-    H_L2_COMPLETED,  # partly written sectors that were read from DRAM and written back
+    H_SLICE_GROUPS,  # area: SG_ fields of each group of slices
+    H_HALF,  # slices of a partition
     H_TLB,  # area: by GPC (tlb.py)
     H_TLB_SLOTS,
     H_TLB_SETS,  # 0: every page is at hand
@@ -254,16 +251,12 @@ STALL_COUNT = len(STALLS)
     H_TLB_MISS,
     H_TLB_LATENCY,
     H_PAGE_SHIFT,  # from a line to its page
-    H_COALESCED,  # sectors that a GPC's coalescer did not ask for again
     H_COALESCING,  # cycles for which a request can be joined
-    H_COALESCER_LINES,  # of a GPC, a power of two, 0: there is none
-    H_COALESCER,  # area: by GPC, lines on their way: line << 4 | sectors, and when they are there
-    H_TOUCHED,  # area: which slices each SM has turned to, a bit each
-    H_TOUCHED_WORDS,  # of an SM
+    H_COALESCER_LINES,  # of a GPC for each group of slices, a power of two, 0: there is none
+    H_COALESCER,  # area: by GPC and group of slices, lines on their way: line << 4 | sectors, and when they are there
+    H_TOUCHED,  # area: which SMs have turned to each slice, a bit each
+    H_TOUCHED_WORDS,  # of a slice
     H_L2_PARTIAL_WAYS,  # of a set that may hold partly written lines
-    H_DRAM_READS,  # sectors
-    H_DRAM_WRITES,
-    H_DRAM_ACTIVATIONS,
     H_DRAM_ACTIVATE_READ,  # between two rows that a channel opens, 1/256 cycle
     H_DRAM_ACTIVATE_WRITE,
     H_ATOMIC_CHANGE,  # bytes of a slice's bandwidth for an atomic on a line that is none of its last ones; with an answer
@@ -283,8 +276,7 @@ STALL_COUNT = len(STALLS)
     H_BULK_EXTRA,  # of a bulk load beyond the way to L2 and back
     H_BULK_STORE,  # until a bulk store has read its first bytes
     H_BULK_STORE_BYTES,  # that it reads a cycle
-    H_L2_INSTALLED,  # lines that L2 took in
-    H_L2_INSTALLS,  # area: their places, of the first ones
+    H_L2_INSTALLS,  # area: by group of slices, places of the first lines that L2 took in
     H_BULK_STORE_INTERVAL,  # between two bulk stores of an SM
     H_BULK_STORE_ENTRIES,  # bulk stores that an SM takes before the first has been read
     H_REMOTE_ATOMIC,  # latency of an atomic on another block's shared memory
@@ -293,6 +285,44 @@ STALL_COUNT = len(STALLS)
     H_SLOTS,
     *_,
 ) = range(FIELDS)
+
+# --- group of slices: what its slices count, in sectors ------------------------
+(
+    SG_READ,
+    SG_WRITTEN,
+    SG_ATOMIC,
+    SG_HITS,  # of reads
+    SG_FAR_READS,
+    SG_FAR_WRITES,
+    SG_FAR_HITS,
+    SG_FAR_ATOMICS,
+    SG_MISSED_ATOMIC,
+    SG_COMPLETED,  # partly written sectors that were read from DRAM and written back
+    SG_COALESCED,  # that a GPC's coalescer did not ask for again
+    SG_INSTALLED,  # lines that came to L2
+    *_,
+) = range(FIELDS)
+SG_SLOTS = 16
+
+# --- GPC: its SMs' requests of the last window ------------------------------------------------------
+(
+    GP_FIRST,  # number of its first SM
+    GP_END,  # one past its last
+    GP_REQUESTS,
+    GP_TOGETHER,  # some must take their turn among those of all SMs
+    GP_PASSED,  # they have passed what its SMs share
+    GP_AWAITS,  # answers must still come back through it
+    *_,
+) = range(FIELDS)
+GP_COUNTS = 8  # by group of slices
+GP_SLOTS = GP_COUNTS + SLICE_GROUPS
+# a queue of requests: of each GPC's list the first that was not taken, the place of the next and the end; a ring of those that were
+Q_HEADS = 0
+Q_NEXT = Q_HEADS + MAX_GPCS
+Q_END = Q_NEXT + MAX_GPCS
+Q_RING = Q_END + MAX_GPCS
+RING_WORDS = 32
+Q_SLOTS = Q_RING + RING_WORDS
 
 # --- SM -----------------------------------------------------------------------------------------
 (
@@ -305,9 +335,9 @@ STALL_COUNT = len(STALLS)
     SM_DONE,  # blocks that ended in this window
     SM_WAITERS,
     SM_LOADS,
-    SM_STALLS,  # its group's table
-    SM_PASSES,  # its group's
-    SM_BANKS,  # its group's
+    SM_STALLS,  # its GPC's table
+    SM_PASSES,  # its GPC's
+    SM_BANKS,  # its GPC's
     SM_ROTATE,  # sub-core that gets the next warp
     SM_BLOCK_FREE,  # when the next block may start
     SM_ACTIVE_FROM,
@@ -492,25 +522,29 @@ MAX_LOADS = 2048
 (C_TAG, C_STAMP, C_FILL, C_REQUEST) = range(4)
 C_SLOTS = 4
 L2_WAY_WORDS = 3
-L2_INSTALLS = 4096  # places that are remembered: a launch of few lines leaves L2 empty for the next one (initial.py)
+L2_INSTALLS = (
+    1024  # places that a group of slices remembers: a launch of few lines leaves L2 empty for the next one (initial.py)
+)
 # passes of a pattern of lanes (coalescer.py): step, the rest of what they depend on, passes
 PASSES_KEPT = 256  # a power of two
 PASSES_SLOTS = 4
-# scratch of a group of SMs: of 32 banks how many words, the words of each, and the number of the last group of lanes
+# scratch of a GPC: of 32 banks how many words, the words of each, and the number of the last group of lanes
 BANK_WORDS = 32
 BANK_TURN = BANK_WORDS + 32 * 32
 BANK_SLOTS = BANK_TURN + 8
 # the store buffer: line, sectors in it, when it has left, its request and the window in which that was made
 (J_LINE, J_SECTORS, J_LEFT, J_REQUEST, J_WINDOW) = range(5)
 J_SLOTS = 8
-# DRAM channel: queued writes, refreshes done, sectors, last batch's end, reads since then, bus time of the queued writes
-(D_WRITES, D_REFRESH, D_BUSY, D_WRITTEN, D_READ, D_QUEUED) = range(6)
+# DRAM channel: queued writes, refreshes done, last batch's end, reads since then, bus time of the queued writes; counters: sectors read
+# and written, rows opened
+(D_WRITES, D_REFRESH, D_WRITTEN, D_READ, D_QUEUED, D_SECTORS_READ, D_SECTORS_WRITTEN, D_ACTIVATIONS) = range(8)
 D_SLOTS = 8
 JOIN_LINES = (
     28  # of the store buffer (bench.micro ``columns``: of stores of 32 lines none is joined; ``fills``: most of 16)
 )
 ATOMIC_LINES = 4  # that a slice's atomics have at hand (bench.micro ``contended``: four lines by turns cost no more than one, eight do)
-BUCKETS = 1024  # of the serial phase's counting sort
+BUCKETS = 1024  # of the counting sort by time
+BUCKET_SLOTS = BUCKETS + 8
 (G_SM, G_START, G_END) = range(3)  # one block of the log
 LOG_SLOTS = 3
 MAX_LOGGED_BLOCKS = 1 << 17  # of a larger grid the first ones
@@ -567,6 +601,20 @@ BL_SLOTS = 4
 # statuses of the model's own, beside engine/abi.py's
 STATUS_NONE = -1  # has not run yet
 STATUS_RELEASED = -2  # the reason for its stop has passed: may be called
+
+
+def counted(words: npt.NDArray[np.int64], *fields: int) -> int:
+    """Sum of counters (``SG_``) over all groups of slices."""
+    first = int(words[H_SLICE_GROUPS])
+    groups = words[first : first + SLICE_GROUPS * SG_SLOTS].reshape(SLICE_GROUPS, SG_SLOTS)
+    return int(groups[:, list(fields)].sum())
+
+
+def dram_counted(words: npt.NDArray[np.int64], *fields: int) -> int:
+    """Sum of fields (``D_``) over all DRAM channels."""
+    first = int(words[H_DRAM_STATE])
+    count = int(words[H_CHANNELS_PER_SLICE] * words[H_SLICES])
+    return int(words[first : first + count * D_SLOTS].reshape(count, D_SLOTS)[:, list(fields)].sum())
 
 
 @dataclass(slots=True)

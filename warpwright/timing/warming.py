@@ -12,7 +12,7 @@ from typing import Any
 from warpwright.timing import state as s
 from warpwright.timing.dispatcher import start_block
 from warpwright.timing.l1 import SPACE_SHARED, fill_lines, space_of
-from warpwright.timing.l2 import COPIED, TAG_SHIFT, find, slice_of, widen
+from warpwright.timing.l2 import COPIED, TAG_SHIFT, counters, find, slice_of, widen
 from warpwright.timing.native import core, entry, lowest_bit, popcount, u, words
 from warpwright.timing.records import address_of, record_at
 from warpwright.timing.warp import BARRIER, EXIT, arrive, end_warp, run_function, take_block, warp_at
@@ -26,7 +26,7 @@ def keep(m: Any, piece: int, line: int, bits: int, stamp: int) -> None:
     place = find(m, piece, line)
     if place < 0:
         place = -1 - place
-        m[u(s.H_L2_INSTALLED)] = s.INF  # too many to remember
+        m[u(counters(m, piece) + s.SG_INSTALLED)] = s.INF  # too many to remember
         m[u(m[u(s.H_L2_TAGS)] + place)] = line << TAG_SHIFT
         m[u(m[u(s.H_L2_FILLS)] + place)] = 0
     m[u(m[u(s.H_L2_TAGS)] + place)] |= bits

@@ -1,4 +1,4 @@
-"""The main loop: windows of time, each a phase of all SMs and a serial phase of crossbar, L2, DRAM and dispatcher.
+"""The main loop: windows of time, each a phase of GPCs with their SMs, one of L2 slices with their DRAM, and the dispatcher's turn.
 
 A window is at most as long as the shortest way from an SM to L2 and back, so nothing that an SM does can reach another
 one, or itself through L2, within it; in a launch of clusters, as long as their barrier takes.  A warp behind a strong access
@@ -15,8 +15,8 @@ import numba
 from warpwright.timing import state as s
 from warpwright.timing.clusters import judge_clusters
 from warpwright.timing.constant import share_constants
-from warpwright.timing.crossbar import serial_phase
 from warpwright.timing.dispatcher import first_blocks, replace_blocks
+from warpwright.timing.exchange import depart, gpc_at, requests_to_serve, serve_group, take_back
 from warpwright.timing.native import core, entry, u, words
 from warpwright.timing.sm import approach_sub_cores, approach_warps, run_sm
 
@@ -39,7 +39,6 @@ def close_window(m: Any, code: Any, end: int) -> int:
     sms = m[u(s.H_SMS)]
     first = m[u(s.H_SM_FIRST)]
     size = m[u(s.H_SM_SLOTS)]
-    served = serial_phase(m, code, m[u(s.H_NOW)])
     replace_blocks(m, end)
     judge_clusters(m, code, end)
     if m[u(s.H_CONST_ASKED)]:
@@ -54,7 +53,7 @@ def close_window(m: Any, code: Any, end: int) -> int:
     m[u(s.H_NOW)] = end
     if stopped:
         return STOPPED
-    if served == 0:
+    if m[u(s.H_SERVED)] == 0:
         if m[u(s.H_DONE_BLOCKS)] >= m[u(s.H_BLOCKS)]:
             return FINISHED
         if following >= s.INF:
@@ -71,6 +70,23 @@ def begin(m: Any) -> None:
     m[u(s.H_BEGUN)] = 1
 
 
+@core
+def run_gpc(m: Any, code: Any, gpc: int, end: int, scheduler: int) -> None:
+    """A GPC's part of a window: answers come to its SMs, these run, and what they ask for leaves."""
+    take_back(m, gpc)
+    fields = gpc_at(m, gpc)
+    first = m[u(s.H_SM_FIRST)]
+    size = m[u(s.H_SM_SLOTS)]
+    last = m[u(fields + s.GP_END)]
+    for i in range(m[u(fields + s.GP_FIRST)], last):
+        if i + 2 < last:
+            approach_sub_cores(m, first + (i + 2) * size, end)
+        if i + 1 < last:
+            approach_warps(m, first + (i + 1) * size, end)
+        run_sm(m, code, first + i * size, end, scheduler)
+    depart(m, gpc)
+
+
 @entry
 def run_windows(state: Any, program: Any, scheduler: int, limit: int) -> int:
     """Run at most ``limit`` windows on one host thread."""
@@ -78,17 +94,13 @@ def run_windows(state: Any, program: Any, scheduler: int, limit: int) -> int:
     code = words(program)
     if m[u(s.H_BEGUN)] == 0:
         begin(m)
-    sms = m[u(s.H_SMS)]
-    first = m[u(s.H_SM_FIRST)]
-    size = m[u(s.H_SM_SLOTS)]
     for _ in range(limit):
         end = window_end(m)
-        for i in range(sms):
-            if i + 2 < sms:
-                approach_sub_cores(m, first + (i + 2) * size, end)
-            if i + 1 < sms:
-                approach_warps(m, first + (i + 1) * size, end)
-            run_sm(m, code, first + i * size, end, scheduler)
+        for gpc in range(m[u(s.H_GPCS)]):
+            run_gpc(m, code, gpc, end, scheduler)
+        if requests_to_serve(m, code):
+            for group in range(s.SLICE_GROUPS):
+                serve_group(m, group)
         outcome = close_window(m, code, end)
         if outcome != RUNNING:
             return outcome
@@ -96,25 +108,21 @@ def run_windows(state: Any, program: Any, scheduler: int, limit: int) -> int:
 
 
 def run_windows_threaded(state: Any, program: Any, scheduler: int, limit: int) -> int:
-    """The same with the SMs of a window shared among host threads."""
+    """The same with GPCs, then groups of slices, shared among host threads."""
     m = words(state)
     code = words(program)
     if m[u(s.H_BEGUN)] == 0:
         begin(m)
-    sms = m[u(s.H_SMS)]
-    first = m[u(s.H_SM_FIRST)]
-    size = m[u(s.H_SM_SLOTS)]
+    gpcs = m[u(s.H_GPCS)]
+    turns = m[u(s.H_GPC_TURNS)]
     outcome = RUNNING
     for _ in range(limit):
         end = window_end(m)
-        for group in numba.prange(s.SM_GROUPS):
-            last = -(-(group + 1) * sms // s.SM_GROUPS)
-            for i in range(-(-group * sms // s.SM_GROUPS), last):
-                if i + 2 < last:
-                    approach_sub_cores(words(state), first + (i + 2) * size, end)
-                if i + 1 < last:
-                    approach_warps(words(state), first + (i + 1) * size, end)
-                run_sm(words(state), words(program), first + i * size, end, scheduler)
+        for turn in numba.prange(gpcs):
+            run_gpc(words(state), words(program), state[u(turns + turn)], end, scheduler)
+        if requests_to_serve(m, code):
+            for group in numba.prange(s.SLICE_GROUPS):
+                serve_group(words(state), group)
         outcome = close_window(m, code, end)
         if outcome != RUNNING:
             break
