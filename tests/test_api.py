@@ -14,6 +14,7 @@ import pytest
 import warpwright as ww
 from warpwright.engine.arguments import pack
 from warpwright.run import Progress
+from warpwright.toolchain import CubinError
 
 SOURCE = """\
 #include <cooperative_groups.h>
@@ -390,3 +391,35 @@ def test_device_addresses_follow_the_order_of_arguments(gpu: ww.GPU, module: ww.
         first, second = np.frombuffer(bytes(packed.parameters[8:24]), np.uint64)
         packed.release()
         assert first < second
+
+
+TEMPLATES = """
+template <typename T, int N> __global__ void fill(T *out, T value) { if (threadIdx.x < N) out[threadIdx.x] = value; }
+namespace deep { template <typename T> __global__ void twice(T *x) { x[threadIdx.x] *= 2; } }
+extern "C" __global__ void plain(int *x) { x[0] = 7; }
+"""
+
+
+@pytest.mark.parametrize("options", [{}, {"front_end": "ptx", "timing": "off"}])
+def test_templates_are_launched_by_name_expressions(options: dict[str, Any]) -> None:
+    gpu = ww.GPU("h200", **options)
+    module = gpu.compile(TEMPLATES, name_expressions=["fill<float, 3>", "fill<short, 5>", "deep::twice<double>"])
+    floats, shorts, doubles = np.zeros(8, np.float32), np.zeros(8, np.int16), np.arange(8.0)
+    module["fill<float,3>"][1, 8](floats, 2.5)
+    module["fill<short, 5>"][1, 8](shorts, -4)
+    module["deep::twice<double>"][1, 8](doubles)
+    assert floats.tolist() == [2.5] * 3 + [0] * 5
+    assert shorts.tolist() == [-4] * 5 + [0] * 3
+    assert doubles.tolist() == [0, 2, 4, 6, 8, 10, 12, 14]
+    assert [name in module for name in ("plain", "fill<float, 3>", "fill<int, 3>", 3)] == [True, True, False, False]
+    with pytest.raises(ww.KernelNotFoundError, match=r'compile with name_expressions=\["fill<int, 3>"\]\.$'):
+        module["fill<int, 3>"]
+
+
+def test_name_expressions_need_cplusplus() -> None:
+    gpu = ww.GPU("h200")
+    module = gpu.compile(TEMPLATES)
+    for compiled in (module.ptx, module.cubin):
+        assert compiled
+        with pytest.raises(CubinError, match=r"holds no C\+\+ source, so fill<int, 3> cannot be instantiated"):
+            gpu.compile(compiled, name_expressions=["fill<int, 3>"])

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from warpwright.arrays import DeviceArray, Symbol
 from warpwright.chips import Chip, load_chip
 from warpwright.engine.memory import DeviceMemory
-from warpwright.errors import LaunchError, UnsupportedError
+from warpwright.errors import KernelNotFoundError, LaunchError, UnsupportedError
 from warpwright.session import session
 from warpwright.timing import policies
 from warpwright.toolchain import load as load_source
@@ -147,6 +147,7 @@ class GPU:
         options: Sequence[str] = (),
         defines: Mapping[str, str | int | None] | None = None,
         include_folders: Sequence[str | Path] = (),
+        name_expressions: Sequence[str] = (),
         name: str | None = None,
     ) -> Module:
         """Machine code for this chip from CUDA C++ text, PTX text, a cubin's bytes, or a path to one of them.
@@ -155,17 +156,20 @@ class GPU:
             options: NVRTC's, such as ``"-use_fast_math"`` or ``"-maxrregcount=32"``.
             defines: preprocessor macros.
             include_folders: searched for ``#include``.
+            name_expressions: C++ names of template kernels to instantiate, such as ``"saxpy<float>"``; the module gives
+                each kernel under its expression.
             name: what messages call the source.
 
         Raises:
             CompileError, LinkError: with the log, the line and a caret under the place.
+            CubinError: name expressions for code that is compiled already.
             ArchitectureError: a cubin for another architecture.
             FileNotFoundError: a path that is not there.
         """
         if self.front_end == "ptx":
             from warpwright.engine.ptx_module import is_ptx, load_ptx
 
-            if is_ptx(source):
+            if is_ptx(source) and not name_expressions:
                 return Module(self, load_ptx(str(source), self.chip.arch, self.memory, name or "kernel.ptx"))
         compiled = load_source(
             source,
@@ -173,6 +177,7 @@ class GPU:
             options=options,
             defines=defines,
             include_folders=include_folders,
+            name_expressions=name_expressions,
             name=name,
             chip=self.chip.name,
         )
@@ -354,7 +359,13 @@ class Module:
         return iter(self.kernels)
 
     def __contains__(self, name: object) -> bool:
-        return name in self.kernels
+        if not isinstance(name, str):
+            return False
+        try:
+            self._loaded.find(name)
+        except KernelNotFoundError:
+            return False
+        return True
 
     def symbol(self, name: str) -> Symbol:
         """The global or ``__constant__`` variable called ``name``: ``.set(values)``, ``.get(dtype)``.

@@ -48,9 +48,6 @@ class CompiledModule:
     lowered_names: dict[str, str] = field(default_factory=dict)
     """Symbol of each name expression."""
     warnings: tuple[Diagnostic, ...] = ()
-    options: tuple[str, ...] = ()
-    defines: dict[str, str | int | None] = field(default_factory=dict)
-    include_folders: tuple[str, ...] = ()
     arch: str = ""
     """The architecture it was compiled for: ``"80"``, ``"90a"``."""
 
@@ -62,29 +59,6 @@ class CompiledModule:
     def find(self, name: str) -> Kernel:
         """The kernel called ``name`` (symbol, plain name or name expression); see :meth:`Module.find`."""
         return self.module.find(name, self.lowered_names)
-
-    def instantiate(self, *name_expressions: str) -> CompiledModule:
-        """The same source with more template instances, such as ``"saxpy<float>"``; itself when it has them.
-
-        Raises :class:`CubinError` when the module was not made from CUDA C++.
-        """
-        missing = [n for n in name_expressions if n not in self.lowered_names]
-        if not missing:
-            return self
-        if self.source is None:
-            raise CubinError(
-                f"{self.name} holds no source, so {missing[0]} cannot be instantiated. "
-                "Give CUDA C++, or ask for a kernel by its symbol."
-            )
-        return compile_source(
-            self.source,
-            self.arch,
-            options=self.options,
-            defines=self.defines,
-            include_folders=self.include_folders,
-            name_expressions=(*self.lowered_names, *missing),
-            name=self.name,
-        )
 
 
 def architecture(arch: int | str) -> str:
@@ -247,9 +221,6 @@ def compile_source(
         name=name,
         lowered_names=dict(result.lowered_names),
         warnings=result.warnings,
-        options=tuple(options),
-        defines=dict(defines or {}),
-        include_folders=tuple(str(f) for f in folders),
         arch=wanted,
     )
 
@@ -330,7 +301,7 @@ def load(
     are PTX when they hold a ``.version`` directive and CUDA C++ otherwise.  ``chip`` is the chip's name for messages.
 
     Raises :class:`ArchitectureError` when a cubin's machine code does not run on ``arch``, :class:`CubinError` when
-    bytes are neither, :class:`FileNotFoundError` for a path that is not there, and what compiling raises.
+    bytes are neither or name expressions come with what is not C++, :class:`FileNotFoundError` for a path that is not there, and what compiling raises.
     """
     wanted = architecture(arch)
     path = _as_path(source)
@@ -340,6 +311,8 @@ def load(
         name = name or str(path)
     elif isinstance(source, bytes):
         data = source
+    if data is not None and data[:4] in (b"\x7fELF", _FATBIN_MAGIC):
+        _refuse_expressions(name_expressions, name or "machine code")
     if data is not None and data[:4] == b"\x7fELF":
         module = read_cubin(data, name or "cubin")
         check_architecture(module, _number(wanted), chip)
@@ -349,6 +322,7 @@ def load(
     text = str(source) if data is None else _decoded(data, name or "bytes")
     target = _PTX_TARGET.search(text)
     if target and _PTX_VERSION.search(text):
+        _refuse_expressions(name_expressions, name or "kernel.ptx")
         if target[1] == f"{wanted}a":
             # PTX for an architecture's own features runs on that architecture.
             wanted = target[1]
@@ -388,3 +362,11 @@ def _decoded(data: bytes, name: str) -> str:
     if "\0" in text.rstrip("\0"):
         raise CompileError(f"{name} holds zero bytes, so it is not source text.", (), "")
     return text.rstrip("\0")
+
+
+def _refuse_expressions(name_expressions: Sequence[str], name: str) -> None:
+    if name_expressions:
+        raise CubinError(
+            f"{name} holds no C++ source, so {name_expressions[0]} cannot be instantiated. "
+            "Give CUDA C++, or ask for a kernel by its symbol."
+        )

@@ -7,6 +7,7 @@ printers (cuobjdump -elf, nvdisasm) on compiled kernels; relocations are in ``re
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -187,7 +188,8 @@ class Module:
 
         Raises :class:`KernelNotFoundError` that lists the kernels there are.
         """
-        symbol = (lowered_names or {}).get(name, name)
+        expressions = {_tight(expression): symbol for expression, symbol in (lowered_names or {}).items()}
+        symbol = expressions.get(_tight(name), name)
         if symbol in self.kernels:
             return self.kernels[symbol]
         found = [k for k in self.kernels.values() if name in (k.plain_name, k.plain_name.rpartition("::")[2])]
@@ -200,7 +202,10 @@ class Module:
                 "Ask for one by its symbol or by a C++ name expression such as "
                 f"{name}<float>."
             )
-        raise KernelNotFoundError(f"{self.name} has no kernel {name}; its kernels are: {listed}.")
+        message = f"{self.name} has no kernel {name}; its kernels are: {listed}."
+        if "<" in name:
+            message += f' To instantiate a template, compile with name_expressions=["{name}"].'
+        raise KernelNotFoundError(message)
 
     def reachable(self, kernel: str) -> list[str]:
         """Code sections that a kernel may run, its own first: those named by relocations, to any depth.
@@ -275,6 +280,11 @@ def check_architecture(module: Module, chip_arch: int, chip_name: str = "") -> N
             f"{module.name} holds machine code for {module.target}; {chip} runs {runs}: "
             f"compile for sm_{chip_arch} or give PTX."
         )
+
+
+def _tight(expression: str) -> str:
+    """A C++ name without the spaces that mean nothing: ``saxpy< float, 4 >`` is ``saxpy<float,4>``."""
+    return re.sub(r"\s*([^\w\s])\s*", r"\1", expression.strip())
 
 
 def read_cubin(data: bytes, name: str = "cubin", *, source_name: str = "") -> Module:
