@@ -204,6 +204,17 @@ def test_read_only_array(module: ww.Module, x: Any, y: Any) -> None:
     assert (x == 3).all(), "a pointer to const takes a read-only array"
 
 
+def test_what_lies_in_another_gpus_memory(module: ww.Module, y: Any) -> None:
+    other = ww.GPU("v100")
+    advice = (
+        "lies in another GPU's memory; make it with the GPU that runs saxpy, or pass a copy on the host (its get())"
+    )
+    x = other.array(np.ones(1024, np.float32))
+    message = said(ww.ArgumentError, lambda: module["saxpy"][4, 256](1024, 2.0, x, y))
+    assert message == f"argument 3 'x' of saxpy: what is given {advice}"
+    assert x.get().tolist() == [1.0] * 1024
+
+
 def test_freed_device_array(gpu: ww.GPU, module: ww.Module, y: Any) -> None:
     d = gpu.zeros(N)
     d.free()

@@ -52,7 +52,7 @@ class DeviceArray:
         self.size = int(np.prod(shape, dtype=np.int64))
         self.nbytes = self.size * dtype.itemsize
         label = f"array {name!r}" if name else f"array {dtype}[{', '.join(map(str, shape))}]"
-        self._memory = memory
+        self.memory = memory
         self._allocation = memory.allocate(self.nbytes, label, undefined=True)
         self._finalizer = weakref.finalize(self, memory.abandon, self._allocation)
         self._finalizer.atexit = False
@@ -83,17 +83,17 @@ class DeviceArray:
         Raises:
             FreedArrayError: when it was freed before.
         """
-        self._memory.free(self._allocation)
+        self.memory.free(self._allocation)
 
     def numpy(self) -> Array:
         """A NumPy view of the device bytes: no copy, writes through."""
         # Whoever holds the view may write: whether he does can not be seen.
-        if self._memory.observer is not None:
-            self._memory.observer.filled(self.device_address(), self.nbytes)
+        if self.memory.observer is not None:
+            self.memory.observer.filled(self.device_address(), self.nbytes)
         return self._contents()
 
     def _contents(self) -> Array:
-        return _view(self, self._memory, self.device_address(), self.dtype, self.shape)
+        return _view(self, self.memory, self.device_address(), self.dtype, self.shape)
 
     def get(self) -> Array:
         """A copy on the host."""
@@ -146,7 +146,7 @@ class Symbol:
     def __init__(self, memory: DeviceMemory, allocation: Allocation, name: str) -> None:
         self.name = name
         self.nbytes = allocation.size_bytes
-        self._memory = memory
+        self.memory = memory
         self._allocation = allocation
 
     def device_address(self) -> int:
@@ -158,7 +158,7 @@ class Symbol:
         wanted = np.dtype(dtype)
         if self.nbytes % wanted.itemsize:
             raise ArgumentError(f"symbol '{self.name}' has {self.nbytes} bytes: not a whole number of {wanted}")
-        return _view(self, self._memory, self._allocation.address, wanted, (self.nbytes // wanted.itemsize,))
+        return _view(self, self.memory, self._allocation.address, wanted, (self.nbytes // wanted.itemsize,))
 
     def get(self, dtype: npt.DTypeLike = np.uint8) -> Array:
         """A copy of the variable's bytes as an array of ``dtype``."""

@@ -113,6 +113,7 @@ class _Object:
     """A handle in the table, destroyed with the last reference."""
 
     def __init__(self, memory: DeviceMemory, image: Image, sampler: Sampler | None, keep: object) -> None:
+        self.memory = memory
         self._table = table_of(memory)
         self._handle = self._table.add(image, sampler)
         self._keep = keep

@@ -197,14 +197,20 @@ def describe_parameters(program: Program, source: str | None = None, ptx: str | 
 
 @runtime_checkable
 class DevicePointer(Protocol):
-    """What stays on the device: gives its address, or raises when it was freed.  It may have a ``dtype``."""
+    """What stays on the device: gives its address, or raises when it was freed.
+
+    It may have a ``dtype``, and a ``memory``, the only one where the address means it.
+    """
 
     def device_address(self) -> int: ...
 
 
 @runtime_checkable
 class ObjectHandle(Protocol):
-    """A texture or surface object: gives its handle, or raises when it was destroyed."""
+    """A texture or surface object: gives its handle, or raises when it was destroyed.
+
+    It may have a ``memory``, the only one whose table knows the handle.
+    """
 
     def object_handle(self) -> int: ...
 
@@ -278,6 +284,11 @@ def pack(
             _check_array(parameter, value)
             pointers.append((parameter, value))
             continue
+        if getattr(value, "memory", memory) is not memory and isinstance(value, DevicePointer | ObjectHandle):
+            raise ArgumentError(
+                f"{parameter}: what is given lies in another GPU's memory; make it with the GPU that runs {kernel}, "
+                "or pass a copy on the host (its get())"
+            )
         raw = _scalar_bytes(parameter, value)
         packed.parameters[parameter.offset_bytes : parameter.offset_bytes + parameter.size_bytes] = raw
     try:
