@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -217,3 +219,31 @@ def test_the_model_is_compiled_once_on_a_machine_and_not_for_another_scheduler(m
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["1", "0"]
+
+
+ADDER = """
+import numpy as np
+from warpwright.timing.native import entry, words
+
+def add(state, value):
+    m = words(state)
+    m[0] += value
+    return m[0]
+
+add = entry(add, what="an adder")
+print(add(np.ones(1, np.int64), 4), sum(add.stats.cache_hits.values()), sum(add.stats.cache_misses.values()))
+"""
+
+
+@pytest.mark.skipif(BOUNDSCHECK, reason="checked indices are compiled without a cache")
+def test_code_is_compiled_once_and_with_a_word_to_the_user(tmp_path: Path) -> None:
+    program = tmp_path / "adder.py"
+    program.write_text(ADDER)
+    environment = {**os.environ, "WARPWRIGHT_CACHE": str(tmp_path / "cache")}
+    first, second = (
+        subprocess.run([sys.executable, str(program)], capture_output=True, text=True, check=True, env=environment)
+        for _ in range(2)
+    )
+    assert (first.stdout.split(), second.stdout.split()) == (["5", "0", "1"], ["5", "1", "0"])
+    assert first.stderr == "warpwright: compiling an adder, once on this machine …\n"
+    assert second.stderr == ""

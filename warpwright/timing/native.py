@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -19,10 +20,12 @@ from typing import Any, TypeVar
 import numba
 from llvmlite import ir
 from numba import types
+from numba.core.caching import FunctionCache
 from numba.core.cgutils import get_or_insert_function
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.imputils import impl_ret_borrowed
+from numba.core.runtime import rtsys
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
@@ -83,7 +86,7 @@ class _PartCompiler(Compiler):  # type: ignore[misc]
         return super().define_pipelines()
 
 
-def core(function: F) -> F:
+def core(function: F, *, boundscheck: bool = BOUNDSCHECK) -> F:
     """Compile a function that only other compiled functions call.
 
     Numba would optimise and emit every function once for itself and once for each that calls it: with a hundred of them
@@ -92,7 +95,7 @@ def core(function: F) -> F:
     compiled = numba.njit(
         function,
         nogil=True,
-        boundscheck=BOUNDSCHECK,
+        boundscheck=boundscheck,
         error_model="numpy",
         no_cpython_wrapper=True,
         no_cfunc_wrapper=True,
@@ -101,25 +104,43 @@ def core(function: F) -> F:
     return compiled
 
 
-def entry(function: F, *, parallel: bool = False, package: Path | None = None) -> Any:
+class _KeptCode(FunctionCache):  # type: ignore[misc]
+    """Numba's cache on disk, read without what only compiling needs, and with a word to the user when it must be filled.
+
+    Numba loads the types and functions of all that it can compile (NumPy's, SciPy's) before it looks into its cache: half of a second, of which machine
+    code needs the symbols of Numba's run time only.
+    """
+
+    what = ""
+
+    def load_overload(self, signature: Any, target_context: Any) -> Any:
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            found = self._load_overload(signature, target_context)
+        if found is None and self.what:
+            print(f"warpwright: compiling {self.what}, once on this machine …", file=sys.stderr, flush=True)
+        return found
+
+
+def entry(function: F, *, parallel: bool = False, package: Path | None = None, what: str = "") -> Any:
     """Compile a function that Python calls, cached on disk with everything it is made of.
 
     Args:
         package: folder of the function, when it is not this one.
+        what: named in a line on stderr when it must be compiled; nothing is said without it.
     """
+    compiled = numba.njit(function, nogil=True, boundscheck=BOUNDSCHECK, error_model="numpy", parallel=parallel)
+    if BOUNDSCHECK:
+        return compiled
     saved = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = str(cache_folder(package))
     try:
-        return numba.njit(
-            function,
-            cache=not BOUNDSCHECK,
-            nogil=True,
-            boundscheck=BOUNDSCHECK,
-            error_model="numpy",
-            parallel=parallel,
-        )
+        kept = _KeptCode(function)
     finally:
         numba.config.CACHE_DIR = saved
+    kept.what = what
+    compiled._cache = kept
+    return compiled
 
 
 @intrinsic

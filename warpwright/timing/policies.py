@@ -70,9 +70,11 @@ def named(scheduler: str | Scheduler) -> Scheduler:
 def compile_scheduler(policy: Scheduler) -> Any:
     """A C function of a scheduler; keep the result alive while its ``address`` is in use."""
     # Imported here: a GPU that keeps no time names a scheduler too, and should not wait for Numba.
-    from numba import carray, cfunc, njit, types
+    from numba import carray, cfunc, types
 
-    body = njit(policy)
+    from warpwright.timing.native import core
+
+    body = core(policy, boundscheck=False)  # becomes a part of the C function, once
 
     @cfunc(types.int64(types.int64, types.int64, types.CPointer(types.int64)))
     def entry(ready: int, last: int, ages: Any) -> int:

@@ -110,7 +110,6 @@ def warm_block(m: Any, code: Any, sm: int, number: int) -> int:
     return WARMED
 
 
-@entry
 def warm_blocks(state: Any, program: Any, first: int, count: int) -> int:
     """Run blocks of the grid; WARMED, or STOPPED (Python must look) or STUCK (no warp can go on) at one of them.
 
@@ -126,3 +125,6 @@ def warm_blocks(state: Any, program: Any, first: int, count: int) -> int:
             return outcome
     m[u(sm + s.SM_BLOCKS_RUN)] = runs
     return WARMED
+
+
+warm_blocks = entry(warm_blocks, what="the cycle model for sampled launches")

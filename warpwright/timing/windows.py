@@ -87,7 +87,6 @@ def run_gpc(m: Any, code: Any, gpc: int, end: int, scheduler: int) -> None:
     depart(m, gpc)
 
 
-@entry
 def run_windows(state: Any, program: Any, scheduler: int, limit: int) -> int:
     """Run at most ``limit`` windows on one host thread."""
     m = words(state)
@@ -105,6 +104,9 @@ def run_windows(state: Any, program: Any, scheduler: int, limit: int) -> int:
         if outcome != RUNNING:
             return outcome
     return RUNNING
+
+
+run_windows = entry(run_windows, what="the cycle model")
 
 
 def run_windows_threaded(state: Any, program: Any, scheduler: int, limit: int) -> int:
@@ -129,4 +131,4 @@ def run_windows_threaded(state: Any, program: Any, scheduler: int, limit: int) -
     return outcome
 
 
-run_windows_threaded = entry(run_windows_threaded, parallel=True)
+run_windows_threaded = entry(run_windows_threaded, parallel=True, what="the cycle model for several threads")
