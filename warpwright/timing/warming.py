@@ -7,6 +7,7 @@ the timed sections moves.  L1s are not followed, so a line that only L1 would ha
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from warpwright.timing import state as s
@@ -110,6 +111,7 @@ def warm_block(m: Any, code: Any, sm: int, number: int) -> int:
     return WARMED
 
 
+@partial(entry, what="the cycle model for sampled launches")
 def warm_blocks(state: Any, program: Any, first: int, count: int) -> int:
     """Run blocks of the grid; WARMED, or STOPPED (Python must look) or STUCK (no warp can go on) at one of them.
 
@@ -125,6 +127,3 @@ def warm_blocks(state: Any, program: Any, first: int, count: int) -> int:
             return outcome
     m[u(sm + s.SM_BLOCKS_RUN)] = runs
     return WARMED
-
-
-warm_blocks = entry(warm_blocks, what="the cycle model for sampled launches")

@@ -8,6 +8,7 @@ accesses come, windows are short.  Idle SMs cost nothing, and time jumps over wi
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numba
@@ -87,6 +88,7 @@ def run_gpc(m: Any, code: Any, gpc: int, end: int, scheduler: int) -> None:
     depart(m, gpc)
 
 
+@partial(entry, what="the cycle model")
 def run_windows(state: Any, program: Any, scheduler: int, limit: int) -> int:
     """Run at most ``limit`` windows on one host thread."""
     m = words(state)
@@ -106,9 +108,7 @@ def run_windows(state: Any, program: Any, scheduler: int, limit: int) -> int:
     return RUNNING
 
 
-run_windows = entry(run_windows, what="the cycle model")
-
-
+@partial(entry, parallel=True, what="the cycle model for several threads")
 def run_windows_threaded(state: Any, program: Any, scheduler: int, limit: int) -> int:
     """The same with GPCs, then groups of slices, shared among host threads."""
     m = words(state)
@@ -129,6 +129,3 @@ def run_windows_threaded(state: Any, program: Any, scheduler: int, limit: int) -
         if outcome != RUNNING:
             break
     return outcome
-
-
-run_windows_threaded = entry(run_windows_threaded, parallel=True, what="the cycle model for several threads")
