@@ -31,6 +31,11 @@ PAIRS = {
     "arithmetic right shift": ["SHF.R.U64 R8, R2, 0x7, R3", "SHF.R.S32.HI R9, RZ, 0x7, R3"],
     "less": ["ISETP.LT.U32.AND P0, PT, R2, R4, PT", "ISETP.LT.AND.EX P0, P1, R3, R5, PT, P0"],
     "not equal": ["ISETP.NE.U32.AND P0, PT, R2, R4, PT", "ISETP.NE.AND.EX P1, PT, R3, R5, PT, P0"],
+    "extended, then added": [
+        "SHF.R.S32.HI R7, RZ, 0x1f, R2",
+        "IADD3 R8, P0, R2, R4, RZ",
+        "IADD3.X R9, R7, R5, RZ, P0, !PT",
+    ],
     "guarded": ["@P3 IADD3 R8, P0, R2, R4, RZ", "@P3 IADD3.X R9, R3, R5, RZ, P0, !PT"],
     "apart": ["IADD3 R8, P0, R2, R4, RZ", "MOV R1, R3", "IADD3.X R9, R3, R5, RZ, P0, !PT"],
     "lower result used between": ["IADD3 R8, P0, R2, R4, RZ", "MOV R1, R8", "IADD3.X R9, R3, R5, RZ, P0, !PT"],
@@ -112,6 +117,7 @@ fillers = st.one_of(
     st.builds("LEA {}, P0, {}, {}, 0x2".format, register, register, register),
     st.builds("LEA.HI.X {}, {}, {}, {}, 0x2, P0".format, register, register, register, register),
     st.builds("SHF.L.U32 {}, {}, 0x3, RZ".format, register, register),
+    st.builds("SHF.R.S32.HI {}, RZ, 0x1f, {}".format, register, register),
     st.builds("SHF.L.U64.HI {}, {}, 0x3, {}".format, register, register, register),
     st.builds("ISETP.LT.U32.AND P0, PT, {}, {}, PT".format, register, register),
     st.builds("ISETP.LT.AND.EX P0, PT, {}, {}, PT, P0".format, register, register),
@@ -121,6 +127,20 @@ fillers = st.one_of(
 @property_of(st.lists(fillers, min_size=2, max_size=12), wides, wides, lanes)
 def test_any_straight_code_keeps_its_results(lines: list[str], a: list[int], b: list[int], other: list[int]) -> None:
     compare(lines, a, b, other)
+
+
+@pytest.mark.parametrize(
+    "between", [[], ["MOV R2, R1"], ["MOV R7, R1"], ["@P3 MOV R2, R1"], ["IADD3 R2, P1, R2, R1, RZ"]]
+)
+@property_of(a=wides, b=wides, other=lanes)
+def test_a_sign_counts_until_it_or_its_source_is_written(
+    between: list[str], a: list[int], b: list[int], other: list[int]
+) -> None:
+    lines = ["SHF.R.S32.HI R7, RZ, 0x1f, R2", *between, "IADD3 R8, P0, R2, R4, RZ", "IADD3.X R9, R7, R5, RZ, P0, !PT"]
+    compare(lines, a, b, other)
+    lowered = lower(program_of(lines))
+    extended = any(op.name == "sext" for one in fuse_pairs(lowered, program_of(lines)) for op in one.ops)
+    assert extended == (not between)
 
 
 def test_a_branch_target_between_separates() -> None:

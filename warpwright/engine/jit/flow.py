@@ -25,11 +25,13 @@ Bits = int
 
 def members(bits: Bits) -> list[int]:
     """Block numbers in a set, ascending."""
+    # In text, since arithmetic on large sets copies all of them for each member.
+    digits = f"{bits:b}"[::-1]
     found = []
-    while bits:
-        low = bits & -bits
-        found.append(low.bit_length() - 1)
-        bits ^= low
+    at = digits.find("1")
+    while at >= 0:
+        found.append(at)
+        at = digits.find("1", at + 1)
     return found
 
 

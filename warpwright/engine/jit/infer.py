@@ -473,7 +473,8 @@ def analyse(
     types = [[op.type for op in low.ops] for low in lowered]
     divergent = 0
     together, waiting, stands = concurrency(flow, 0)
-    elsewhere = [_elsewhere(bits, webs) for bits in together]
+    live_at = _LiveAt(webs)
+    elsewhere = [live_at(bits) for bits in together]
     queue = list(range(total))
     queued = [True] * total
     terminators = [b.first + b.count - 1 for b in blocks]
@@ -510,19 +511,29 @@ def analyse(
         divergent = found
         together, waiting, stands = concurrency(flow, divergent)
         for n, bits in enumerate(together):
-            new = _elsewhere(bits, webs)
-            if new != elsewhere[n] or bits:
+            new = live_at(bits)
+            if bits or new != elsewhere[n]:
                 elsewhere[n] = new
                 b = blocks[n]
                 look_at(range(b.first, b.first + b.count))
     return Analysis(shapes, values, together, waiting, stands, divergent, elsewhere)
 
 
-def _elsewhere(bits: Bits, webs: Webs) -> frozenset[int]:
-    found: set[int] = set()
-    for n in members(bits):
-        found |= webs.live_in[n]
-    return frozenset(found)
+class _LiveAt:
+    """Webs that are live at the start of any block of a set.  Many blocks have the same set: each is looked at once."""
+
+    def __init__(self, webs: Webs) -> None:
+        self._live = [sum(1 << number for number in live) for live in webs.live_in]
+        self._known: dict[Bits, frozenset[int]] = {}
+
+    def __call__(self, bits: Bits) -> frozenset[int]:
+        found = self._known.get(bits)
+        if found is None:
+            live = 0
+            for n in members(bits):
+                live |= self._live[n]
+            found = self._known[bits] = frozenset(members(live))
+        return found
 
 
 def _diverges(index: int, low: Lowered, webs: Webs, shapes: list[Shape], values: list[Known]) -> bool:

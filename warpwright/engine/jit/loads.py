@@ -14,6 +14,7 @@ from warpwright.engine.jit.function import FunctionWriter, Val, vector_type
 from warpwright.engine.jit.places import (
     FEW_PLACES,
     VEC32,
+    VEC64,
     VECBOOL,
     VECPTR,
     Place,
@@ -94,7 +95,7 @@ def _diamond(w: FunctionWriter, place: Place, count: int, fast_path: Reader) -> 
     number = w.add_site() if place.wide else -1
     site = site_pointer(w, number) if place.wide else "null"
     settle(w, place.address)
-    only_slow = bytes_ < 4 and (place.scattered or place.access.space == "local")
+    only_slow = bytes_ < 4 and place.access.space == "local" and not place.scattered
     join = w.new_label("loaded")
     fast_names: list[str] = []
     fast_from = ""
@@ -105,7 +106,7 @@ def _diamond(w: FunctionWriter, place: Place, count: int, fast_path: Reader) -> 
         near, far = w.new_label("rows"), w.new_label("scattered")
         w.emit(f"br i1 {found}, label %{near}, label %{far}")
         w.label(near)
-        ways.append(([load_rows(w, rows)], near))
+        ways.append(([load_rows(w, rows, bytes_)], near))
         w.emit(f"br label %{join}")
         w.label(far)
         # Rows that do not lie in one allocation are too rare for a way of their own.
@@ -220,7 +221,24 @@ def _load_local_rows(w: FunctionWriter, place: Place, pointer: str, count: int) 
 
 def _load_scattered(w: FunctionWriter, place: Place, pointer: str, count: int) -> list[str]:
     mask = w.mask_vector(w.exec)
+    if place.size < 4:
+        return [_gather_part(w, place, pointer, mask)]
     return [gather(w, part_pointer(w, place, pointer, n), mask) for n in range(count)]
+
+
+def _gather_part(w: FunctionWriter, place: Place, pointer: str, mask: str) -> str:
+    """A byte or half-word of each lane: the aligned word around it, moved down.
+
+    Every space begins at a multiple of 4, so that the address says where in its word a byte lies.
+    """
+    numbers = w.op(f"ptrtoint {VECPTR} {pointer} to {VEC64}")
+    words = w.op(f"and {VEC64} {numbers}, {w.literal_vector('i64', (-4,) * LANES)}")
+    found = gather(w, w.op(f"inttoptr {VEC64} {words} to {VECPTR}"), mask)
+    address = w.vector(place.address)
+    low = w.op(f"trunc {VEC64} {address} to {VEC32}") if place.wide else address
+    bits = w.op(f"shl {VEC32} {low}, {w.literal_vector('i32', (3,) * LANES)}")
+    amount = w.op(f"and {VEC32} {bits}, {w.literal_vector('i32', (24,) * LANES)}")
+    return w.op(f"trunc {VEC32} {w.op(f'lshr {VEC32} {found}, {amount}')} to <32 x i{8 * place.size}>")
 
 
 def gather(w: FunctionWriter, pointers: str, mask: str) -> str:

@@ -38,7 +38,7 @@ def emit_store(w: FunctionWriter, op: Op, address: Val, value: Val) -> None:
     uniform = is_uniform(address) and access.space != "generic"
     uniform_words = all(is_uniform(v) for v in words)
     local = access.space == "local"
-    only_slow = (access.bytes < 4 and (place.scattered or local)) or (
+    only_slow = (access.bytes < 4 and local) or (
         not (local or place.scattered or place.consecutive or place.runs) and not (uniform and uniform_words)
     )
     vectors = [w.vector(v) for v in words] if not (uniform and uniform_words and not local) else []
@@ -50,13 +50,17 @@ def emit_store(w: FunctionWriter, op: Op, address: Val, value: Val) -> None:
         w.mask_vector(w.exec)
     if may_have_rows(place, count):
         found, hosts = find_rows(w, place, site)
+        # A masked store of bytes is as many branches where there are no masks: there, rows are whole ones.
+        whole = access.bytes < 4 and not w.registers.masks
+        if whole and w.exec.bits != "-1":
+            found = w.op(f"and i1 {found}, {w.op(f'icmp eq i32 {w.exec.bits}, -1')}")
         near, far = w.new_label("rows"), w.new_label("scattered")
         w.emit(f"br i1 {found}, label %{near}, label %{far}")
         w.label(near)
-        store_rows(w, hosts, vectors[0])
+        store_rows(w, hosts, vectors[0], access.bytes, whole)
         w.emit(f"br label %{end}")
         w.label(far)
-        only_slow = only_slow or are_known(w, place)
+        only_slow = only_slow or (are_known(w, place) and not whole)
     if address.rows:
         address = place.address = Val(address.type, address.shape, rows=address.rows)
     if not only_slow:
@@ -74,7 +78,11 @@ def emit_store(w: FunctionWriter, op: Op, address: Val, value: Val) -> None:
             w.label(fast)
         if place.scattered:
             for n, name in enumerate(vectors):
-                scatter(w, name, part_pointer(w, place, pointer, n), w.mask_vector(w.exec))
+                at = part_pointer(w, place, pointer, n)
+                if access.bytes < 4:
+                    scatter_parts(w, name, at, access.bytes)
+                else:
+                    scatter(w, name, at, w.mask_vector(w.exec))
         elif local:
             rows = [(name, w.field(pointer, 128 * n), ALL_LANES) for n, name in enumerate(vectors)]
             masked_stores(w, "i32", rows, 4)
@@ -139,3 +147,30 @@ def scatter(w: FunctionWriter, value: str, pointers: str, mask: str) -> None:
     w.emit(
         f"call void @llvm.masked.scatter.v32i32.v32p0({VEC32} {value}, {VECPTR} {pointers}, i32 4, {VECBOOL} {mask})"
     )
+
+
+def scatter_parts(w: FunctionWriter, value: str, pointers: str, size: int) -> None:
+    """Store a byte or half-word for each executing lane, from the lowest on.
+
+    No machine scatters these: LLVM would write 32 stores with a branch each, which are long to compile.
+    """
+    element = f"i{8 * size}"
+    w.emit(f"store {VECPTR} {pointers}, ptr %lane_addresses, align 64")
+    w.emit(f"store <{LANES} x {element}> {value}, ptr %lane_values, align 64")
+    before, each, lane, done = (w.new_label(name) for name in ("before", "each", "lane", "done"))
+    w.emit(f"br label %{before}")
+    w.label(before)
+    w.emit(f"br label %{each}")
+    w.label(each)
+    left = f"%left_{each}"
+    rest = w.op(f"phi i32 [ {w.exec.bits}, %{before} ], [ {left}, %{lane} ]")
+    w.emit(f"br i1 {w.op(f'icmp eq i32 {rest}, 0')}, label %{done}, label %{lane}")
+    w.label(lane)
+    w.declared["llvm.cttz.i32"] = "declare i32 @llvm.cttz.i32(i32, i1)"
+    number = w.op(f"zext i32 {w.op(f'call i32 @llvm.cttz.i32(i32 {rest}, i1 true)')} to i64")
+    pointer = w.op(f"load ptr, ptr {w.op(f'getelementptr ptr, ptr %lane_addresses, i64 {number}')}")
+    part = w.op(f"load {element}, ptr {w.op(f'getelementptr {element}, ptr %lane_values, i64 {number}')}")
+    w.emit(f"store {element} {part}, ptr {pointer}, align {size}")
+    w.emit(f"{left} = and i32 {rest}, {w.op(f'sub i32 {rest}, 1')}")
+    w.emit(f"br label %{each}")
+    w.label(done)

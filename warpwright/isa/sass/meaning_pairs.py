@@ -10,7 +10,7 @@ the same guard, and the lower half hands nothing but its carry to the upper.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from warpwright.isa.ops import Lowered, Value, verify
 from warpwright.isa.program import PT, RZ, URZ, Instruction, Kind, Operand, Program
@@ -34,6 +34,8 @@ WINDOW = 32
 Effect = tuple[str, int]
 Effects = tuple[frozenset[Effect], frozenset[Effect]]
 Build = Callable[[Emitter], None]
+Signs = Mapping[int, int]
+"""Registers that hold the sign, in all bits, of another register: the upper half of its extension."""
 CONTROL = frozenset(
     ("branch", "branch_indirect", "exit", "trap", "bssy", "bsync", "break", "warpsync", "yield", "nanosleep")
 ) | {"barrier", "barrier_red"}
@@ -107,9 +109,16 @@ def adjacent(low: Operand, high: Operand) -> bool:
     )
 
 
-def wide(b: Emitter, low: Operand, high: Operand) -> Value:
+def extends(low: Operand, high: Operand, signs: Signs) -> bool:
+    """Whether the upper half only holds the sign of the lower."""
+    return low.kind is Kind.REGISTER and high.kind is Kind.REGISTER and signs.get(high.index) == low.index
+
+
+def wide(b: Emitter, low: Operand, high: Operand, signs: Signs) -> Value:
     """The 64-bit value of two halves, without their modifiers."""
     low, high = bare(low), bare(high)
+    if extends(low, high, signs):
+        return b.sext(raw32(b, low), "i64")
     if adjacent(low, high):
         return src64(b, low)
     if low.kind is Kind.IMMEDIATE and (high.kind is Kind.IMMEDIATE or is_zero(high)):
@@ -155,7 +164,7 @@ def upper_sources(i: Instruction, carry: Operand) -> tuple[Operand, list[Operand
     return s.destination, [o for o in sources if not is_zero(o) or o.invert]
 
 
-def add_pair(low: Instruction, high: Instruction) -> Build | None:
+def add_pair(low: Instruction, high: Instruction, signs: Signs) -> Build | None:
     """``IADD3`` with a carry and its upper half."""
     if low.opcode not in ADDS or high.opcode not in ADDS[low.opcode] or "X" in low.modifiers:
         return None
@@ -182,7 +191,7 @@ def add_pair(low: Instruction, high: Instruction) -> Build | None:
     pairs: list[tuple[Operand, Operand]] = []
     rest = [o for o in above if not o.invert]
     for o in positive:
-        match = next((h for h in rest if adjacent(o, h)), None)
+        match = next((h for h in rest if adjacent(o, h) or extends(o, h, signs)), None)
         if match is not None:
             rest.remove(match)
             pairs.append((o, match))
@@ -193,14 +202,14 @@ def add_pair(low: Instruction, high: Instruction) -> Build | None:
     low_destination = s.destination
 
     def build(b: Emitter) -> None:
-        values = [wide(b, x, y) for x, y in pairs]
+        values = [wide(b, x, y, signs) for x, y in pairs]
         total = values[0] if values else b.const(0, "i64")
         for value in values[1:]:
             total = b.add(total, value)
         first = raw32(b, positive[0]) if positive else b.const(0)
         if negative:
             carried = b.icmp("uge", first, raw32(b, bare(negative[0])))
-            total = b.sub(total, wide(b, negative[0], inverted[0]))
+            total = b.sub(total, wide(b, negative[0], inverted[0], signs))
         else:
             carried = b.icmp("ult", b.trunc(total, "i32"), first)
         set_predicate(b, carry, carried)
@@ -209,7 +218,7 @@ def add_pair(low: Instruction, high: Instruction) -> Build | None:
     return build
 
 
-def lea_pair(low: Instruction, high: Instruction) -> Build | None:
+def lea_pair(low: Instruction, high: Instruction, signs: Signs) -> Build | None:
     """``LEA`` with a carry and ``LEA.HI.X``."""
     if low.opcode not in LEAS or high.opcode != low.opcode or low.modifiers or "HI" not in high.modifiers:
         return None
@@ -235,16 +244,16 @@ def lea_pair(low: Instruction, high: Instruction) -> Build | None:
     assert destination is not None
 
     def build(b: Emitter) -> None:
-        base = b.sext(raw32(b, x), "i64") if above is None else wide(b, x, above)
+        base = b.sext(raw32(b, x), "i64") if above is None else wide(b, x, above, signs)
         scaled = b.shl(base, b.const(amount, "i64")) if amount else base
-        total = b.add(scaled, wide(b, y, y_above))
+        total = b.add(scaled, wide(b, y, y_above, signs))
         set_predicate(b, carry, b.icmp("ult", b.trunc(total, "i32"), b.trunc(scaled, "i32")))
         write(b, low_destination, destination, total)
 
     return build
 
 
-def index_pair(low: Instruction, high: Instruction) -> Build | None:
+def index_pair(low: Instruction, high: Instruction, signs: Signs) -> Build | None:
     """``IADD3`` with a carry and ``LEA.HI.X.SX32 …, 0x1``: a 64-bit base plus a sign-extended index."""
     if low.opcode not in ADDS or low.modifiers or high.opcode != low.opcode.replace("IADD3", "LEA"):
         return None
@@ -268,7 +277,7 @@ def index_pair(low: Instruction, high: Instruction) -> Build | None:
     assert destination is not None
 
     def build(b: Emitter) -> None:
-        total = b.add(wide(b, base, above), b.sext(raw32(b, index), "i64"))
+        total = b.add(wide(b, base, above, signs), b.sext(raw32(b, index), "i64"))
         set_predicate(b, carry, b.icmp("ult", b.trunc(total, "i32"), raw32(b, index)))
         write(b, low_destination, destination, total)
 
@@ -289,7 +298,7 @@ def left_shift(i: Instruction) -> tuple[Operand, Operand, int] | None:
     return None
 
 
-def shift_pair(low: Instruction, high: Instruction) -> Build | None:
+def shift_pair(low: Instruction, high: Instruction, signs: Signs) -> Build | None:
     """The two halves of a 64-bit shift by 1 to 31."""
     if high.opcode not in ("SHF", "USHF") or "HI" not in high.modifiers or "W" in high.modifiers:
         return None
@@ -315,12 +324,12 @@ def shift_pair(low: Instruction, high: Instruction) -> Build | None:
         return None
 
     def build(b: Emitter) -> None:
-        write(b, d_low, d_high, b.binary(name, wide(b, x, above), b.const(amount, "i64")))
+        write(b, d_low, d_high, b.binary(name, wide(b, x, above, signs), b.const(amount, "i64")))
 
     return build
 
 
-def compare_pair(low: Instruction, high: Instruction) -> Build | None:
+def compare_pair(low: Instruction, high: Instruction, signs: Signs) -> Build | None:
     """``ISETP.EX`` as one comparison; the lower half stays as it is."""
     if low.opcode != high.opcode or low.opcode not in ("ISETP", "UISETP"):
         return None
@@ -339,18 +348,18 @@ def compare_pair(low: Instruction, high: Instruction) -> Build | None:
     sign = "" if relation in ("EQ", "NE") else "u" if "U32" in high.modifiers else "s"
 
     def build(b: Emitter) -> None:
-        result = b.icmp(sign + relation.lower(), wide(b, x, x_above), wide(b, y, y_above))
+        result = b.icmp(sign + relation.lower(), wide(b, x, x_above, signs), wide(b, y, y_above, signs))
         set_comparison(b, high, result, first, second, with_)
 
     return build
 
 
-PATTERNS: tuple[Callable[[Instruction, Instruction], Build | None], ...] = (
+PATTERNS: tuple[Callable[[Instruction, Instruction, Signs], Build | None], ...] = (
     add_pair,
     lea_pair,
     index_pair,
     shift_pair,
-    lambda first, second: shift_pair(second, first),
+    lambda first, second, signs: shift_pair(second, first, signs),
 )
 
 
@@ -370,6 +379,7 @@ def fuse(
     result = list(lowered)
     starts = block_leaders(program, lowered) if leaders is None else set(leaders)
     known = [effects(one) for one in lowered]
+    signs = signs_of(program, lowered, known, starts)
     fused: set[int] = set()
     for k, low in enumerate(program.instructions):
         if k in fused or not starts_pair(low):
@@ -380,13 +390,14 @@ def fuse(
             if m in fused or not starts_pair(program.instructions[m]):
                 continue
             high = program.instructions[m]
-            compare = compare_pair(low, high)
+            kept = {d: x for d, x in signs[k].items() if signs[m].get(d) == x}
+            compare = compare_pair(low, high, kept)
             if compare is not None:
                 if still_valid(lowered, known, k, m):
                     emit(result, lowered, m, compare, program)
                     fused.add(m)
                 break
-            build = next((found for pattern in PATTERNS if (found := pattern(low, high))), None)
+            build = next((found for pattern in PATTERNS if (found := pattern(low, high, kept))), None)
             place = None if build is None else pair_place(lowered, known, k, m)
             if build is not None and place is not None:
                 emit(result, lowered, place, build, program)
@@ -394,6 +405,27 @@ def fuse(
                 fused |= {k, m}
                 break
     return result
+
+
+def signs_of(
+    program: Program, lowered: Sequence[Lowered], known: Sequence[Effects], starts: set[int]
+) -> list[dict[int, int]]:
+    """For each instruction, the signs that registers hold before it, made by ``SHF.R.S32.HI Rd, RZ, 0x1f, Rx`` in its block."""
+    found: list[dict[int, int]] = []
+    now: dict[int, int] = {}
+    for n, i in enumerate(program.instructions):
+        if n in starts:
+            now = {}
+        found.append(now)
+        written = {number for file, number in known[n][1] if file == "reg"}
+        if written and now:
+            now = {d: x for d, x in now.items() if d not in written and x not in written}
+        if i.opcode == "SHF" and i.modifiers == ("R", "S32", "HI") and lowered[n].guard is None:
+            d, low, amount, x = i.operands
+            whole = is_zero(low) and amount.kind is Kind.IMMEDIATE and amount.value == 31
+            if whole and x.kind is Kind.REGISTER and plain(x) and d.index != x.index:
+                now = {**now, d.index: x.index}
+    return found
 
 
 def starts_pair(i: Instruction) -> bool:
