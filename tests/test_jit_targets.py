@@ -119,6 +119,19 @@ def test_masks_as_bits_are_not_spread_over_bytes() -> None:
         assert bool(re.search(r"store <32 x i32> %v\d+, ptr %v\d+, align 4", text)) != has
 
 
+@pytest.mark.parametrize("name", ["gather", "scatter"])
+def test_lanes_are_not_taken_behind_a_branch_each(name: str) -> None:
+    if not llvm.get_process_triple().startswith("x86_64"):
+        pytest.skip("compiles for x86-64")
+    one = case(name, "small")
+    program = ww.GPU("a100", timing="off").compile(one.source, options=one.options)[one.kernel]._loaded.program
+    kernel = compile_kernel(program, lower(program), (32, 1, 1), trace=False, cpu="x86-64-v3", use_cache=False)
+    module = llvm.parse_assembly(kernel.ir)
+    assembly = make_target("x86-64-v3").machine.emit_assembly(module)
+    written = kernel.ir.count("\n  br ")
+    assert len(re.findall(r"^\.LBB", assembly, re.MULTILINE)) < written
+
+
 @pytest.mark.parametrize("name", ["nested_divergence", "atomics_global"])
 def test_code_for_a_machine_that_is_not_x86(name: str) -> None:
     """Everything that a kernel needs becomes assembly for aarch64."""

@@ -30,6 +30,7 @@ from warpwright.engine.jit.function import FunctionWriter
 from warpwright.engine.jit.infer import Setting, analyse
 from warpwright.engine.jit.machine import AVX512, Registers, registers_of
 from warpwright.engine.jit.rare import Layout, Whole, rare_blocks
+from warpwright.engine.jit.remainders import remainders
 from warpwright.engine.jit.rowwise import row_length
 from warpwright.engine.jit.stack import StackFunction
 from warpwright.engine.jit.webs import find_webs
@@ -292,6 +293,9 @@ def write_module(
         left_out=rare_blocks(program, blocks, flow) if leave_out else 0,
     )
     warp_function = StackFunction(writer, name) if flow.stacked else WarpFunction(writer, name)
+    if leave_out and not warp_function.groups.exist and not flow.stacked:
+        writer.remainders = remainders(flow, lowered)
+        writer.left_out |= writer.remainders
     if layout is not None:
         layout.begin(writer)
     lines = warp_function.write()
@@ -316,6 +320,7 @@ def write_module(
     sizes: dict[str, Any] = {"spill_bytes": (spill + 63) // 64 * 64, "site_bytes": site_bytes}
     if writer.left_out and layout:
         sizes["layout"] = layout.as_json()
+        sizes["pointers"] = ["whole", "first"] if writer.remainders else ["whole"]
     shared = sorted(name for name in writer.declared if name.startswith("ww_"))
     standing = warp_function.standing(variables)
     return whole, {
@@ -457,7 +462,9 @@ def compile_kernel(
             Standing(**sizes["standing"]),
             judged(program, lowered),
             text,
-            Whole(compile_whole, engine.get_global_value_address("whole")) if "layout" in sizes else None,
+            Whole(compile_whole, *(engine.get_global_value_address(n) for n in sizes["pointers"]))
+            if "layout" in sizes
+            else None,
         )
         _memory[key] = compiled
         return compiled

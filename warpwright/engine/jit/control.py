@@ -200,6 +200,11 @@ class WarpFunction:
         number = w.load_field("%warp", WARP["resume"], "i32")
         resumes = [r for r in w.resumes.values() if not (r.kind == "enter" and w.left_out >> r.block & 1)]
         cases = " ".join(f"i32 {r.number}, label %r{r.number}" for r in resumes)
+        if w.remainders:
+            w.globals.append("@first = global ptr null")
+            there = w.op(f"icmp ne ptr {w.op('load ptr, ptr @first')}, null")
+            w.emit(f"br i1 {there}, label %whole, label %here")
+            w.label("here")
         if w.left_out:
             # A place that this function does not know is one of the whole function's.
             w.emit(f"switch i32 {number}, label %whole [i32 0, label %start {cases}]")

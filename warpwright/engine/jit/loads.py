@@ -19,6 +19,7 @@ from warpwright.engine.jit.places import (
     VECPTR,
     Place,
     is_uniform,
+    lanes_to_touch,
     mask_literal,
     part_pointer,
     settle,
@@ -220,10 +221,10 @@ def _load_local_rows(w: FunctionWriter, place: Place, pointer: str, count: int) 
 
 
 def _load_scattered(w: FunctionWriter, place: Place, pointer: str, count: int) -> list[str]:
-    mask = w.mask_vector(w.exec)
+    pointers, mask = lanes_to_touch(w, pointer)
     if place.size < 4:
-        return [_gather_part(w, place, pointer, mask)]
-    return [gather(w, part_pointer(w, place, pointer, n), mask) for n in range(count)]
+        return [_gather_part(w, place, pointers, mask)]
+    return [gather(w, part_pointer(w, place, pointers, n), mask) for n in range(count)]
 
 
 def _gather_part(w: FunctionWriter, place: Place, pointer: str, mask: str) -> str:

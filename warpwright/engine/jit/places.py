@@ -174,6 +174,21 @@ def part_pointer(w: FunctionWriter, place: Place, pointer: str, part: int) -> st
     return w.op(f"getelementptr i8, {VECPTR} {pointer}, i64 {step}")
 
 
+def lanes_to_touch(w: FunctionWriter, pointers: str) -> tuple[str, str]:
+    """(<32 x ptr>, <32 x i1>) of a gather or scatter by the executing lanes.
+
+    Machines without registers for masks mostly take lane by lane, each behind a branch of its own.  There the others touch
+    scratch memory.
+    """
+    mask = w.mask_vector(w.exec)
+    if w.registers.masks or w.exec.bits == "-1":
+        return pointers, mask
+    one = w.op(f"insertelement {VECPTR} poison, ptr %lane_values, i64 0")
+    aside = w.op(f"shufflevector {VECPTR} {one}, {VECPTR} poison, {VEC32} zeroinitializer")
+    pointers = w.op(f"select {VECBOOL} {mask}, {VECPTR} {pointers}, {VECPTR} {aside}")
+    return pointers, w.literal_vector("i1", (1,) * LANES)
+
+
 def masked_stores(w: FunctionWriter, type: str, parts: Sequence[tuple[str, str, Sequence[int]]], align: int) -> None:
     """Store vectors' elements that belong to executing lanes.
 

@@ -13,6 +13,7 @@ from warpwright.engine.jit.places import (
     VECPTR,
     Place,
     is_uniform,
+    lanes_to_touch,
     mask_literal,
     masked_stores,
     part_pointer,
@@ -77,12 +78,12 @@ def emit_store(w: FunctionWriter, op: Op, address: Val, value: Val) -> None:
             w.emit(f"br i1 {fine}, label %{fast}, label %{slow}, !prof !0")
             w.label(fast)
         if place.scattered:
-            for n, name in enumerate(vectors):
-                at = part_pointer(w, place, pointer, n)
-                if access.bytes < 4:
-                    scatter_parts(w, name, at, access.bytes)
-                else:
-                    scatter(w, name, at, w.mask_vector(w.exec))
+            if access.bytes < 4:
+                scatter_parts(w, vectors[0], pointer, access.bytes)
+            else:
+                pointers, mask = lanes_to_touch(w, pointer)
+                for n, name in enumerate(vectors):
+                    scatter(w, name, part_pointer(w, place, pointers, n), mask)
         elif local:
             rows = [(name, w.field(pointer, 128 * n), ALL_LANES) for n, name in enumerate(vectors)]
             masked_stores(w, "i32", rows, 4)
