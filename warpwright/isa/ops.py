@@ -144,7 +144,7 @@ OPS: dict[str, Signature] = {
     # memory.  attr: Access
     "load":         Signature("* ...", "T", "memory", "i8/i16/i32 for 1, 2, 4 bytes, i32x2 for 8, i32x4 for 16; lanes where the i1 args[1] is false (when given) access nothing and get 0"),
     "store":        Signature("* *", "void", "memory", "address, value (same types as load)"),
-    "atomic":       Signature("* * ...", "T", "memory", "address, operand[, compare]: the old value; attr.operation"),
+    "atomic":       Signature("* * ...", "T", "memory", "address, operand[, compare or place]: the old value; attr.operation"),
     "touch":        Signature("* ...", "void", "memory", "address[, condition as of load]: no effect; what observers see in place of the instruction's other memory operations"),
     "load_const":   Signature("i32", "T", "memory", "attr: (bank, bytes); unwritten space reads 0"),
     "fence":        Signature("", "void", "memory", "attr: cta | gpu | sys"),
@@ -194,9 +194,11 @@ class Access(NamedTuple):
     """Volatile, relaxed, acquire or release: a stop point when timing is on, and a yield point in loops."""
     operation: str = ""
     """Atomics: add umin umax smin smax inc dec and or xor exch cas fadd (f32/f64), fadd_ftz (f32), fadd_f16x2, fadd_bf16x2, fmin, fmax;
+    fadd_quiet (f64): a sum by arithmetic instructions, whose NaNs are quiet.  On one half of a word, whose first bit (0 or
+    16) is the third source: fadd_half (f16, bf16), cas_half (i32; the operand holds the new half and, above it, the compared one).
     mbarrier (i64): a change of sm_90's barrier objects (``isa/mbarrier.py``).  Loads: phase, a look at such an object."""
     type: str = "i32"
-    """Atomics: i32 i64 i128 (exch and cas of an i32x4) f32 f64 f16x2 bf16x2."""
+    """Atomics: i32 i64 i128 (exch and cas of an i32x4) f32 f64 f16x2 bf16x2; of a half f16 bf16."""
     cache: str = ""
     """Cache operator as printed (EF, EL, LU, CONSTANT, BYPASS …); timing reads it."""
 

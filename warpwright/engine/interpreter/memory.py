@@ -149,11 +149,12 @@ class Space:
             before = view[place : place + 1]
             old[lane] = before[0]
             other = operand[lane : lane + 1]
-            if compare is not None:
-                if before[0] == compare[lane]:
+            third = None if compare is None else compare[lane : lane + 1]
+            if how.operation == "cas":
+                if before[0] == compare[lane]:  # type: ignore[index]
                     view[place] = other[0]
             else:
-                view[place] = combine(how, before, other)[0]
+                view[place] = combine(how, before, other, third)[0]
         return old
 
     def exchange(self, at: Words, operand: Words, compare: Words | None, m: Mask) -> Words:
@@ -235,9 +236,24 @@ INTEGER_ATOMICS: dict[str, Callable[[Words, Words], Words]] = {
 }
 
 
-def combine(how: Access, old: Words, operand: Words) -> Words:
+def change_half(how: Access, old: Words, operand: Words, place: Words) -> Words:
+    """One half of a word: ``place`` is its first bit, the other half stays as it is."""
+    before = (old >> place).astype(np.uint16)
+    if how.operation == "cas_half":
+        after = np.where(before == (operand >> 16).astype(np.uint16), operand.astype(np.uint16), before)
+    else:
+        total = numerics.fadd(how.type, before, operand.astype(np.uint16), "rn")
+        after = numerics.canonical_nan(how.type, total)
+    kept: Words = old & ~(np.uint32(0xFFFF) << place)
+    return kept | after.astype(np.uint32) << place
+
+
+def combine(how: Access, old: Words, operand: Words, third: Words | None = None) -> Words:
     """What an atomic leaves in memory, for arrays of one element of raw bits."""
     name = how.operation
+    if name in ("cas_half", "fadd_half"):
+        assert third is not None
+        return change_half(how, old, operand, third)
     if name in INTEGER_ATOMICS:
         result: Words = INTEGER_ATOMICS[name](old, operand)
         return result
@@ -264,6 +280,11 @@ def combine(how: Access, old: Words, operand: Words) -> Words:
         # A NaN in the operand, or else in memory, goes on as it is.
         total = np.where(numerics.is_nan("f64", old), old, total)
         return np.where(numerics.is_nan("f64", operand), operand, total)
+    if name == "fadd_quiet":
+        total = numerics.canonical_nan("f64", numerics.fadd("f64", old, operand, "rn"))
+        for x in (operand, old):
+            total = np.where(numerics.is_nan("f64", x), x | np.uint64(1 << 51), total)
+        return total
     if name in ("fmin", "fmax"):
         return (numerics.fmin if name == "fmin" else numerics.fmax)(how.type, old, operand, "number")
     raise ValueError(f"no atomic operation is called {name!r}")

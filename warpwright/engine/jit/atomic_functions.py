@@ -23,8 +23,8 @@ def _floating(t: Text, name: str, type: str, old: str, operand: str) -> str:
             return Val(type, SCALAR, scalar=bits)
         return Val(type, SCALAR, scalar=t.op(f"bitcast {integer} {bits} to {LLVM_TYPE[type]}"))
 
-    flushes = name == "fadd_ftz"
-    name = "fadd" if flushes else name
+    flushes, quiets = name == "fadd_ftz", name == "fadd_quiet"
+    name = "fadd" if flushes or quiets else name
     attr = "rn" if name == "fadd" else "number"
     inputs = [value(old), value(operand)]
     if flushes:
@@ -34,10 +34,14 @@ def _floating(t: Text, name: str, type: str, old: str, operand: str) -> str:
         result = arithmetic.emit_pure(t, Op("canonical_nan", type, (0,)), [result], SCALAR)
     if flushes:
         result = arithmetic.emit_pure(t, Op("ftz", type, (0,)), [result], SCALAR)
-    if name == "fadd" and type == "f64":  # a NaN in the operand, or else in memory, goes on as it is
-        for x in inputs:
+    if name == "fadd" and type == "f64":
+        # A NaN in the operand, or else in memory, goes on as it is; where code adds, that in memory first, made quiet.
+        for x in reversed(inputs) if quiets else inputs:
             single = t.scalar(x)
             nan = t.op(f"fcmp uno double {single}, {single}")
+            if quiets:
+                bits = t.op(f"or i64 {t.op(f'bitcast double {single} to i64')}, {1 << 51}")
+                single = t.op(f"bitcast i64 {bits} to double")
             result = Val(type, SCALAR, scalar=t.op(f"select i1 {nan}, double {single}, double {t.scalar(result)}"))
     if LLVM_TYPE[type] == integer:
         return t.scalar(result)
@@ -65,6 +69,7 @@ def atomic_function(name: str) -> tuple[str, dict[str, str]]:
         return value
 
     operand = read(0)
+    third = read(1) if operation in ("cas_half", "fadd_half") else ""
     direct = {
         "add": "add",
         "umin": "umin",
@@ -93,7 +98,10 @@ def atomic_function(name: str) -> tuple[str, dict[str, str]]:
         t.emit("br label %try")
         t.label("try")
         t.emit(f"%seen = phi {type} [ {first}, %lane ], [ %found, %try ]")
-        new = _combined(t, operation, kind, type, "%seen", operand)
+        if operation in ("cas_half", "fadd_half"):
+            new = _changed_half(t, operation, kind, "%seen", operand, third)
+        else:
+            new = _combined(t, operation, kind, type, "%seen", operand)
         t.emit(f"%pair = cmpxchg ptr %host, {type} %seen, {type} {new} seq_cst seq_cst, align {size}")
         t.emit(f"%found = extractvalue {{ {type}, i1 }} %pair, 0")
         t.emit(f"%won = extractvalue {{ {type}, i1 }} %pair, 1")
@@ -140,6 +148,21 @@ def _mbarrier(t: Text, old: str, by: str) -> str:
     for value, low in places:
         phase = t.op(f"or i64 {phase}, {t.op(f'shl i64 {value}, {low}')}")
     return phase
+
+
+def _changed_half(t: Text, operation: str, kind: str, old: str, operand: str, place: str) -> str:
+    """One half of a word: ``place`` is its first bit, the other half stays as it is."""
+    before = t.op(f"trunc i32 {t.op(f'lshr i32 {old}, {place}')} to i16")
+    after = t.op(f"trunc i32 {operand} to i16")
+    if operation == "cas_half":
+        wanted = t.op(f"trunc i32 {t.op(f'lshr i32 {operand}, 16')} to i16")
+        after = t.op(f"select i1 {t.op(f'icmp eq i16 {before}, {wanted}')}, i16 {after}, i16 {before}")
+    else:
+        after = _floating(t, "fadd", kind, before, after)
+    mask = t.op(f"xor i32 {t.op(f'shl i32 65535, {place}')}, -1")
+    kept = t.op(f"and i32 {old}, {mask}")
+    word = t.op(f"zext i16 {after} to i32")
+    return t.op(f"or i32 {kept}, {t.op(f'shl i32 {word}, {place}')}")
 
 
 def _combined(t: Text, operation: str, kind: str, type: str, old: str, operand: str) -> str:

@@ -202,7 +202,7 @@ class Graph:
 def is_strong(step: Step) -> bool:
     """Whether the step may be what a spin loop waits for."""
     for op in step.ops:
-        if op.name == "atomic" and op.attr.operation in ("cas", "exch"):
+        if op.name == "atomic" and op.attr.operation in ("cas", "cas_half", "exch"):
             return True
         if op.name == "load":
             how: Access = op.attr

@@ -269,8 +269,8 @@ def atom(i: Instruction, b: Emitter) -> None:
     if any(m in i.modifiers for m in VECTORS):
         vector_atomic(b, space, at, name, type, d, values[0])
         return
-    if type in ("f16", "bf16"):
-        old = half_add(b, space, at, name, type, values[0])
+    if BITS[type] == 16:
+        old = half_atomic(b, space, at, name, type, values)
     else:
         old = word_atomic(b, space, at, name, type, values)
     if d is not None and type == "b128":
@@ -309,6 +309,8 @@ def operation_of(name: str, type: str, space: str) -> tuple[str, str]:
             operation = "fadd" if type in ("f32", "f64") else f"fadd_{type}"
             if type == "f32" and space != "shared":  # PTX ISA, ``atom``: subnormals are flushed in global memory
                 operation = "fadd_ftz"
+            if type == "f64" and space == "shared":  # compiled code adds and compares-and-swaps
+                operation = "fadd_quiet"
         elif name in ("min", "max"):
             operation = f"f{name}"
     elif name in ("min", "max"):
@@ -331,16 +333,20 @@ def word_atomic(b: Emitter, space: str, at: Value, name: str, type: str, values:
     return b.op("atomic", "i32x4" if bits == 128 else f"i{bits}", at, *inputs, attr=how)
 
 
-def half_add(b: Emitter, space: str, at: Value, name: str, type: str, value: Operand) -> Value:
-    """An addition to one half of a word: the other half gets -0, which changes nothing."""
-    if name != "add":
+def half_atomic(b: Emitter, space: str, at: Value, name: str, type: str, values: list[Operand]) -> Value:
+    """Addition or compare-and-swap of one half of a word, which compiled code does by compare-and-swap of the word."""
+    if (name, type) not in (("add", "f16"), ("add", "bf16"), ("cas", "b16")):
         raise unsupported(f"atom.{name}.{type}")
-    upper = b.icmp("ne", b.and_(at, b.like(2, at)), b.like(0, at))
     word = b.and_(at, b.like(-4, at))
-    x = b.zext(b.source(value, "b16"), "i32")
-    operand = b.select(upper, b.or_(b.shl(x, b.const(16)), b.const(0x8000)), b.or_(x, b.const(0x80000000)))
-    old = b.op("atomic", "i32", word, operand, attr=Access(space, 4, space != "shared", f"fadd_{type}x2", f"{type}x2"))
-    return b.trunc(b.select(upper, b.lshr(old, b.const(16)), old), "i16")
+    place = b.shl(b.and_(at if b.type_of(at) == "i32" else b.trunc(at, "i32"), b.const(2)), b.const(3))
+    halves = [b.zext(b.source(o, "b16"), "i32") for o in values]
+    if name == "cas":
+        compare, new = halves
+        operand, operation, kind = b.or_(new, b.shl(compare, b.const(16))), "cas_half", "i32"
+    else:
+        operand, operation, kind = halves[0], "fadd_half", type
+    old = b.op("atomic", "i32", word, operand, place, attr=Access(space, 4, space != "shared", operation, kind))
+    return b.trunc(b.lshr(old, place), "i16")
 
 
 def store_async(i: Instruction, b: Emitter) -> None:
