@@ -630,6 +630,9 @@ def _i2f(f: Form, op: Op, args: list[Val]) -> str:
     if op.type in ("f32", "f64"):
         if rounding == "rn" or (op.type == "f64" and source != "i64"):
             return f.cast(text, source, op.type, x)
+        if not signed and source != "i64":
+            # Where a host converts signed numbers only, LLVM's way for unsigned 0 ends in 2**52 - 2**52: -0 when rounding down.
+            text, source, x = "sitofp", "i64", f.cast("zext", source, "i64", x)
         return directed(f, text, op.type, [source], [x], rounding)
     if source == "i64":
         # Beyond 2**53 every half overflows or only needs the sticky bit that rounding to odd keeps.

@@ -117,9 +117,9 @@ def flush_f32(b: Emitter, i: Instruction, x: Value) -> Value:
 
 
 def narrowed(b: Emitter, i: Instruction, x: Value, to: str) -> Value:
-    """f32 to a half-precision format, with ReLU and finite saturation."""
+    """f32 to a half-precision format, with ReLU and finite saturation; .ftz does nothing in compiled code."""
     rounding = next((m for m in i.modifiers if m in ROUNDINGS), "rn")
-    y = b.op("canonical_nan", to, b.op("fcvt", to, flush_f32(b, i, x), attr=rounding))
+    y = b.op("canonical_nan", to, b.op("fcvt", to, x, attr=rounding))
     if "relu" in i.modifiers:
         y = b.op("fmax", to, y, b.const(0, to), attr="nan")
     if "satfinite" in i.modifiers:
@@ -163,12 +163,12 @@ def from_fp8(b: Emitter, i: Instruction, code: Value, format: str) -> Value:
 def tf32(b: Emitter, i: Instruction, x: Value) -> Value:
     """f32 with 10 bits of fraction: .rna to nearest, ties away; .rn to even; .rz towards zero."""
     bits = b.bitcast(x, "i32")
+    if "rna" in i.modifiers:
+        return away_tf32(b, i, bits)
     if "relu" in i.modifiers:
         x = b.op("fmax", "f32", x, b.const(0, "f32"), attr="nan")
         bits = b.bitcast(x, "i32")
-    if "rna" in i.modifiers:
-        rounded = b.add(bits, b.const(0x1000))
-    elif "rn" in i.modifiers:
+    if "rn" in i.modifiers:
         rounded = b.add(b.add(bits, b.const(0xFFF)), b.and_(b.lshr(bits, b.const(13)), b.const(1)))
     else:
         rounded = bits
@@ -180,8 +180,20 @@ def tf32(b: Emitter, i: Instruction, x: Value) -> Value:
         rounded = b.select(over, most, rounded)
     else:
         rounded = b.select(b.icmp("eq", size, b.const(0x7F800000)), bits, rounded)
-    nan = b.const(0x7FFFFFFF if "rna" in i.modifiers else 0x7FFFE000)
-    return b.select(b.icmp("ugt", size, b.const(0x7F800000)), nan, rounded)
+    return b.select(b.icmp("ugt", size, b.const(0x7F800000)), b.const(0x7FFFE000), rounded)
+
+
+def away_tf32(b: Emitter, i: Instruction, bits: Value) -> Value:
+    """.rna, as compiled code has it: infinity and NaNs only lose their lower bits; .satfinite takes them down by one step."""
+
+    def beyond(word: Value) -> Value:
+        return b.icmp("uge", b.and_(word, b.const(0x7FFFFFFF)), b.const(0x7F800000))
+
+    rounded = b.select(beyond(bits), bits, b.add(bits, b.const(0x1000)))
+    rounded = b.and_(rounded, b.const(0xFFFFE000))
+    if "satfinite" in i.modifiers:
+        rounded = b.select(beyond(rounded), b.sub(rounded, b.const(0x2000)), rounded)
+    return rounded
 
 
 def to_float(b: Emitter, i: Instruction, from_: str, to: str, x: Value) -> Value:
@@ -194,15 +206,19 @@ def to_float(b: Emitter, i: Instruction, from_: str, to: str, x: Value) -> Value
         y = x if integral is None else b.op("fround", to, x, attr=integral)
         if to == "f64" and integral is not None:
             y = keep_nan(b, x, y)
-        elif integral is not None or "ftz" in i.modifiers:
+        elif integral is not None or "ftz" in i.modifiers or to == "f16":
             y = b.op("canonical_nan", to, y)
     elif from_ == "f32" and to in ("f16", "bf16"):
         return saturate(b, narrowed(b, i, x, to)) if "sat" in i.modifiers else narrowed(b, i, x, to)
     elif {from_, to} == {"f16", "bf16"}:
         y = b.op("fcvt", to, b.op("fcvt", "f32", x, attr="rn"), attr=rounding)
         y = b.op("canonical_nan", to, y)
+    elif (from_, to) == ("bf16", "f32") and "ftz" not in i.modifiers:
+        y = b.bitcast(b.shl(b.zext(b.bitcast(x, "i16"), "i32"), b.const(16)), "f32")
     else:
-        y = b.op("fcvt", to, flush_f32(b, i, x), attr=integral or rounding)
+        if from_ == "f32" and "ftz" in i.modifiers:  # an instruction of its own, with its own NaN
+            x = b.op("canonical_nan", "f32", flush_f32(b, i, x))
+        y = b.op("fcvt", to, x, attr=integral or rounding)
         y = keep_nan(b, x, y) if "f64" in (to, from_) else b.op("canonical_nan", to, y)
     y = flush_f32(b, i, y)
     if "relu" in i.modifiers:
@@ -240,12 +256,15 @@ def between_integers(b: Emitter, i: Instruction, from_: str, to: str, x: Value) 
     return b.trunc(wide, value_type(to))
 
 
+PACKED_INTEGERS = ("u16", "s16", "u8", "s8", "u4", "s4", "u2", "s2")
+
+
 def cvt_pack(i: Instruction, b: Emitter) -> None:
     """``cvt.pack.sat.T.s32 d, a, b[, c]``: saturate two integers and put them into the low part of d, above it c."""
-    only(i, "pack", "sat")
-    to = types_of(i)[0]
+    only(i, "pack", "sat", *PACKED_INTEGERS)
+    to = next(m for m in i.modifiers if m in PACKED_INTEGERS)
     d, o1, o2, *more = i.operands
-    bits = BITS[to]
+    bits = int(to[1:])
     low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if is_signed(to) else (0, (1 << bits) - 1)
     mask = b.const((1 << bits) - 1)
     parts = []
