@@ -72,7 +72,7 @@ class Bank0Layout:
     memory_descriptor: int = 0x118
     """u64: descriptor of global memory (``desc[UR4]``); not interpreted."""
     parameter_window: int | None = None
-    """u64: generic address of the parameters, for those whose address is taken (``__grid_constant__``)."""
+    """Two u64: generic addresses of the parameters' first and last byte, for those whose address is taken (``__grid_constant__``)."""
     shared_window_high: int | None = None
     local_window_high: int | None = None
     """Where the upper words of the two windows stand, if not behind the lower ones."""
@@ -395,7 +395,8 @@ def place_parameters(program: Program, bank0: bytearray, address: int) -> None:
     """Say in constant bank 0 that a copy of it lies at ``address``."""
     place = bank0_layout(program.arch).parameter_window
     assert place is not None
-    struct.pack_into("<Q", bank0, place, address + program.parameter_base_bytes)
+    first = address + program.parameter_base_bytes
+    struct.pack_into("<2Q", bank0, place, first, first + max(1, program.parameter_size_bytes) - 1)
 
 
 def aligned_words(size_bytes: int) -> Words:

@@ -71,6 +71,9 @@ def _load(w: FunctionWriter, op: Op, address: Val) -> Val:
             names = _diamond(w, place, count, _load_local_rows)
         elif place.scattered:
             names = _diamond(w, place, count, _load_scattered)
+        elif access.space == "generic" and place.spread.places < LANES:
+            # In local memory, lanes with one address have a place each; the exact path's copy has one for all.
+            names = _diamond(w, place, count, _load_window)
         else:
             names = _window(w, place, count, _load_window)
         values = [Val("i32" if access.bytes >= 4 else op.type, VECTOR, vector=n) for n in names]

@@ -553,7 +553,9 @@ class Assembler:
         """Whether code makes generic addresses of the kernel's parameters, which then must lie in memory."""
         statements = (s for unit in self.units.values() for s in unit.function.statements)
         return any(
-            isinstance(s, Instruction) and s.opcode == "cvta" and any(m.startswith("param") for m in s.modifiers)
+            isinstance(s, Instruction)
+            and s.opcode in ("cvta", "isspacep")
+            and any(m.startswith("param") for m in s.modifiers)
             for s in statements
         )
 

@@ -338,6 +338,13 @@ def isspacep(i: Instruction, b: Emitter) -> None:
         b.result(d, b.not_(b.or_(inside("shared"), inside("local"))))
     elif space.startswith(("shared", "local")):
         b.result(d, inside(space))
+    elif space == "const":  # compiled code asks for an address from the window on and before it
+        b.result(d, b.const(0, "i1"))
+    elif b.context.parameter_window_bytes is not None:
+        first, last = (
+            b.op("load_const", "i64", b.const(b.context.parameter_window_bytes + n), attr=(0, 8)) for n in (0, 8)
+        )
+        b.result(d, b.and_(b.icmp("uge", address, first), b.icmp("ule", address, last)))
     else:
         raise unsupported(f"isspacep.{space}")
 

@@ -63,6 +63,8 @@ class _Scope:
 
     names: dict[str, Register | Symbol | Vector] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)
+    lists: list[str] = field(default_factory=list)
+    """Lists of targets declared here."""
     first_statement: int = 0
 
 
@@ -363,6 +365,8 @@ class _Parser(Reader):
         self.scopes.pop()
         if scope.labels:
             # Branches inside this block mean its own labels.
+            for name in scope.lists:
+                function.targets[name] = tuple(scope.labels.get(t, t) for t in function.targets[name])
             for n in range(scope.first_statement, len(function.statements)):
                 statement = function.statements[n]
                 if isinstance(statement, Instruction):
@@ -379,14 +383,21 @@ class _Parser(Reader):
             while self.accept(","):
                 names.append(self.identifier())
             self.expect(";")
+            name = self.own_label(name)
+            self.scopes[-1].lists.append(name)
             function.targets[name] = tuple(names)
         elif self.accept(".callprototype"):
-            function.prototypes[name] = self.call_prototype(function)
+            function.prototypes[self.own_label(name)] = self.call_prototype(function)
         else:
-            if len(self.scopes) > 2:
-                self.renamed += 1
-                self.scopes[-1].labels[name] = name = f"{name}@{self.renamed}"
-            function.statements.append(Label(name, line))
+            function.statements.append(Label(self.own_label(name), line))
+
+    def own_label(self, name: str) -> str:
+        """A label's name in the function: another one than that of a label outside an inner block."""
+        if len(self.scopes) <= 2:
+            return name
+        self.renamed += 1
+        self.scopes[-1].labels[name] = own = f"{name}@{self.renamed}"
+        return own
 
     def call_prototype(self, function: Function) -> Prototype:
         prototype = Prototype()
