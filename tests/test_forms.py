@@ -120,7 +120,7 @@ def test_a_sample_has_the_bits_of_a_real_card() -> None:
 @pytest.mark.parametrize("arch", [75, 86, 89])
 def test_a_sample_prints_as_nvidia_prints_it(arch: int, tmp_path: Path) -> None:
     assert NVDISASM is not None
-    for batch in batches(arch, [f for f in sample(90) if f.row.arch <= arch]):
+    for batch in batches(arch, [f for f in sample(90) if f.arch <= arch]):
         words = list(
             dict.fromkeys(w for code in read_cubin(batch.cubin, "forms").code.values() for w in words_of(code))
         )

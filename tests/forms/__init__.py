@@ -22,4 +22,4 @@ SECTIONS = {
 def all_forms(arch: int | None = None) -> list[Form]:
     """Every form, or those that an architecture has."""
     found = [form for section, rows in SECTIONS.items() for row in rows for form in row.forms(section)]
-    return [f for f in found if arch is None or f.row.arch <= arch <= f.row.last]
+    return [f for f in found if arch is None or f.arch <= arch <= f.row.last]

@@ -28,7 +28,7 @@ def wide(type: str) -> str:
     return f"b{64 if type.endswith('64') else 32}"
 
 
-def own(name: str, type: str, space: str = ".global", arch: int = 70) -> Row:
+def own(name: str, type: str, space: str = ".global", arch: int = 60) -> Row:
     """On a place of the thread's own that holds the second operand: the old value, and what is there afterwards."""
     kind = wide(type)
     if space == ".shared":
@@ -38,7 +38,7 @@ def own(name: str, type: str, space: str = ".global", arch: int = 70) -> Row:
     return Row(name, f"{type} {type}: {type} {type}", arch, text=text)
 
 
-def own_red(name: str, type: str, space: str = ".global", arch: int = 70) -> Row:
+def own_red(name: str, type: str, space: str = ".global", arch: int = 60) -> Row:
     kind = wide(type)
     if space == ".shared":
         text = f"{{ {TILE} st.shared.{kind} [q], %b; {{op}} [q], %a; ld.shared.{kind} %d, [q]; }}"
@@ -74,8 +74,8 @@ ROWS = (
           text="{ .reg .b128 x, y, z; mov.b128 x, {%a, %b}; st.global.v2.b64 [%s], {%a, %b}; mov.b128 y, {%b, %a}; {op} z, [%s], x, y; mov.b128 {%d, %d1}, z; }") for space in ("", ".global")),
     Row("atom{,.global}.exch.b128", "b64 b64: b64 b64", 90, plain=True, text="{ .reg .b128 x, z; mov.b128 x, {%a, %b}; {op} z, [%s], x; mov.b128 {%d, %d1}, z; }"),
     # halves
-    *(own(f"atom{space}.add.noftz.{t}", t, space, a) for space in ("", ".global", ".shared") for t, a in (("f16x2", 70), ("bf16x2", 90))),
-    *(own_red(f"red{space}.add.noftz.{t}", t, space, a) for space in ("", ".global", ".shared") for t, a in (("f16x2", 70), ("bf16x2", 90))),
+    *(own(f"atom{space}.add.noftz.{t}", t, space, a) for space in ("", ".global", ".shared") for t, a in (("f16x2", 60), ("bf16x2", 90))),
+    *(own_red(f"red{space}.add.noftz.{t}", t, space, a) for space in ("", ".global", ".shared") for t, a in (("f16x2", 60), ("bf16x2", 90))),
     *(Row(f"atom{space}.add.noftz.{t}", f"{t} {t}: {t} {t}", a,
           text=f"{{ {TILE} st.shared.b16 [q], %b; {{op}} %d, [q], %a; ld.shared.b16 %d1, [q]; }}" if space == ".shared" else "{ st.global.b16 [%s], %b; {op} %d, [%s], %a; ld.global.b16 %d1, [%s]; }")
       for space in ("", ".global", ".shared") for t, a in (("f16", 70), ("bf16", 90))),

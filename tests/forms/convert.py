@@ -9,7 +9,7 @@ TO_INTEGER = "{rni,rzi,rmi,rpi}"
 RND = "{rn,rz,rm,rp}"
 
 
-def row(pattern: str, arch: int = 70, signature: str = "S: T", **more: str) -> Row:
+def row(pattern: str, arch: int = 60, signature: str = "S: T", **more: str) -> Row:
     return Row(pattern, signature, arch, **more)  # type: ignore[arg-type]
 
 

@@ -45,14 +45,27 @@ WIDTHS = {
 WIDER = {"u8": "u16", "s8": "s16", "u16": "u32", "s16": "s32", "u32": "u64", "s32": "s64"}
 
 
+SINCE = (
+    (61, r"dp[24]a\."),
+    (70, r"(szext|bmsk|match|wmma|mma|fence|mbarrier|nanosleep)\b"),
+    (70, r"lop3\.(or|and)"),
+    (70, r".*\.(relaxed|acquire|release|acq_rel|weak|mmio|b128)\b"),
+    (70, r".*\.nc\.L1::(evict_last|no_allocate)"),
+    (70, r"(atom|red)\..*(cas\.b16|noftz\.f16)$"),
+    (70, r"(cvta|isspacep)\.param"),
+    (75, r".*\.nc\.L2::"),
+)
+"""What came with an architecture: "Target ISA Notes" of the PTX ISA manual, checked by the assembler's refusals."""
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """A line of a table: all forms that its pattern stands for."""
 
     pattern: str
     signature: str = "T: T T"
-    arch: int = 70
-    """The first architecture that has it; 90 with ``last=90`` and an ``a`` in ``target`` for sm_90a."""
+    arch: int = 60
+    """The first architecture that has it, beside what :data:`SINCE` says of all; 90 with ``last=90`` and an ``a`` in ``target`` for sm_90a."""
     last: int = 999
     text: str = ""
     values: tuple[str, ...] = ()
@@ -96,6 +109,11 @@ class Form:
         named["W"] = WIDER.get(named["T"], named["T"])
         object.__setattr__(self, "results", tuple(named.get(word, word) for word in results.split()))
         object.__setattr__(self, "operands", tuple(named.get(word, word) for word in operands.split()))
+
+    @property
+    def arch(self) -> int:
+        """The first architecture that has it."""
+        return max(self.row.arch, *(first for first, pattern in SINCE if re.match(pattern, self.name)), 0)
 
     @property
     def variants(self) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ def bits(type: str) -> int:
 
 
 def load(
-    name: str, type: str, address: str = "%s", arch: int = 70, before: str = "", vector: int = 1, **more: str
+    name: str, type: str, address: str = "%s", arch: int = 60, before: str = "", vector: int = 1, **more: str
 ) -> Row:
     """A load of one value or a vector, each element a result; narrow ones go to wider registers."""
     wide = f"b{max(32, bits(type))}"
@@ -38,7 +38,7 @@ def store(
     name: str,
     type: str,
     address: str = "%s",
-    arch: int = 70,
+    arch: int = 60,
     before: str = "",
     after: str = "",
     vector: int = 1,

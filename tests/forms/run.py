@@ -15,7 +15,7 @@ from warpwright.engine.ptx_module import load_ptx
 from warpwright.toolchain.errors import LinkError
 from warpwright.toolchain.ptxas import assemble
 
-CHIPS = {70: "v100", 80: "a100", 90: "h200"}
+CHIPS = {60: "p100", 70: "v100", 80: "a100", 90: "h200"}
 """Architectures with a chip to run on; forms of the others are only compiled and decoded."""
 ENGINES = ("compiled", "interpreter", "ptx")
 BATCH = 64

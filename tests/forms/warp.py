@@ -43,8 +43,8 @@ EXCHANGE = ".shared .b32 tile{n}_{v}[256]; .reg .b32 q, w; mov.u32 q, tile{n}_{v
 FETCH = " xor.b32 w, %t, 255; mad.lo.u32 w, w, 4, q; ld.shared.b32 %d, [w]; "
 BARRIERS = (
     *(Row(name, "b32: b32", arch, text="{ " + EXCHANGE + f"{name.split(' ')[0]} {arguments};" + FETCH + "}", plain=True) for name, arguments, arch in (
-        ("bar.sync", "0", 70), ("bar.sync 1", "1", 70), ("bar.sync 2,256", "2, 256", 70), ("barrier.sync", "0", 70), ("barrier.sync.aligned", "3", 70), ("barrier.sync 4,256", "4, 256", 70),
-        ("bar.cta.sync", "0", 70), ("barrier.cta.sync.aligned", "5, 256", 70), ("barrier.cta.sync", "6, 256", 70))),
+        ("bar.sync", "0", 60), ("bar.sync 1", "1", 60), ("bar.sync 2,256", "2, 256", 60), ("barrier.sync", "0", 60), ("barrier.sync.aligned", "3", 60), ("barrier.sync 4,256", "4, 256", 60),
+        ("bar.cta.sync", "0", 60), ("barrier.cta.sync.aligned", "5, 256", 60), ("barrier.cta.sync", "6, 256", 60))),
     Row("bar.sync register", "b32: b32", text="{ " + EXCHANGE + ".reg .b32 which; ld.param.u32 which, [p0]; and.b32 which, which, 7; bar.sync which;" + FETCH + "}", plain=True),
     Row("bar.sync register, register", "b32: b32", text="{ " + EXCHANGE + ".reg .b32 which, count; ld.param.u32 which, [p0]; and.b32 which, which, 7; mov.u32 count, %ntid.x; bar.sync which, count;" + FETCH + "}", plain=True),
     Row("bar.{arrive,cta.arrive}", "b32: b32", text="{ " + EXCHANGE + ".reg .pred low; setp.lt.u32 low, %t, 128; .reg .b32 other; xor.b32 other, %t, 128; mad.lo.u32 other, other, 4, q; mov.b32 %d, 0; @!low {op} 1, 256; @low bar.sync 1, 256; @low ld.shared.b32 %d, [other]; bar.sync 0; }", plain=True),

@@ -34,7 +34,7 @@ from warpwright.isa.sass.meaning import (
     src_f64,
     unsupported,
 )
-from warpwright.isa.sass.meaning_convert import INTEGER_TYPES, clamp, integer_source
+from warpwright.isa.sass.meaning_convert import FLOAT_TYPES, INTEGER_TYPES, clamp, integer_source, write
 from warpwright.isa.sass.meaning_float import RELATIONS, flush, relation, rounding
 from warpwright.isa.sass.meaning_float import finish as rounded
 from warpwright.isa.sass.meaning_half import halves, pack, sources
@@ -136,16 +136,18 @@ def HALVES(i: Instruction, b: PascalEmitter) -> None:
     """Two halves at once; ``.F32`` gives the lower one as f32, ``.MRG_H0``/``.MRG_H1`` write one half of the destination."""
     only(i, "FTZ", "SAT", "F32", "MRG_H0", "MRG_H1")
     d = i.operands[0]
-    pairs = [halves(b, _constant_pair(o) if isinstance(o, Operand) else o, "f16") for o in sources(i, 1)]
+    pairs = [halves(b, with_constant(o) if isinstance(o, Operand) else o, "f16") for o in sources(i, 1)]
     operation = PACKED[i.opcode]
     if "F32" in i.modifiers:
         wide = [b.op("fcvt", "f32", flush(b, i, low), attr="rn") for low, _ in pairs]
         set_f32(b, d, rounded(b, i, b.op(operation, "f32", *wide, attr="rn")))
         return
-    low, high = (
-        rounded(b, i, b.op(operation, "f16", *(flush(b, i, pair[part]) for pair in pairs), attr="rn"))
-        for part in range(2)
-    )
+    results = []
+    for part in range(2):
+        values = [flush(b, i, pair[part]) for pair in pairs]
+        factors = values if operation != "fadd" else []
+        results.append(rounded(b, i, b.op(operation, "f16", *values, attr="rn"), *factors))
+    low, high = results
     if "MRG_H0" in i.modifiers:
         old = b.and_(raw32(b, d), b.const(0xFFFF0000))
         set32(b, d, b.or_(old, b.zext(b.bitcast(low, "i16"), "i32")))
@@ -156,14 +158,14 @@ def HALVES(i: Instruction, b: PascalEmitter) -> None:
         set32(b, d, pack(b, low, high))
 
 
-def _constant_pair(o: Operand) -> Operand:
-    """A constant source holds both halves."""
-    return replace(o, name="") if o.kind is Kind.CONSTANT else o
+def with_constant(o: Operand) -> Operand:
+    """A constant source of an instruction on halves is one f32, for both."""
+    return replace(o, name="", suffix=".F32") if o.kind is Kind.CONSTANT else o
 
 
 @meaning("HSETP2", "HSET2")
 def HSET2(i: Instruction, b: PascalEmitter) -> None:
-    common.MEANINGS[i.opcode](i, b)
+    common.MEANINGS[i.opcode](replace(i, operands=tuple(with_constant(o) for o in i.operands)), b)
 
 
 # --- conversions ----------------------------------------------------------------------------------
@@ -190,9 +192,26 @@ def F2I(i: Instruction, b: PascalEmitter) -> None:
 
 @meaning("I2F")
 def I2F(i: Instruction, b: PascalEmitter) -> None:
-    if i.operands[1].absolute and i.modifiers[1] not in ("S32", "U32"):
-        raise unsupported("the absolute value of a narrow integer")
-    delegated(i, b)
+    d, x = applied(i).operands
+    from_ = next(m for m in i.modifiers if m in INTEGER_TYPES)
+    if not x.absolute or from_ in ("S32", "U32"):
+        delegated(i, b)
+        return
+    if writes_flags(d):
+        raise unsupported("I2F that writes the condition code")
+    to = next(FLOAT_TYPES[m] for m in i.modifiers if m in FLOAT_TYPES)
+    write(b, d, b.op("i2f", to, absolute_integer(b, x, from_), attr=(True, rounding(i))))
+
+
+def absolute_integer(b: PascalEmitter, x: Operand, from_: str) -> Value:
+    """``|x|`` or ``-|x|`` of an integer of 32 bits or less, as i32."""
+    value = src32(b, replace(x, absolute=False, negate=False, suffix=""))
+    if from_ not in ("S32", "U32"):
+        narrow = integer_source(b, replace(x, absolute=False, negate=False), from_)
+        value = b.sext(narrow, "i32") if from_[0] == "S" else b.zext(narrow, "i32")
+    if from_[0] == "S":
+        value = b.binary("smax", value, b.sub(b.const(0), value))
+    return b.sub(b.const(0), value) if x.negate else value
 
 
 @meaning("I2I")
@@ -203,13 +222,7 @@ def I2I(i: Instruction, b: PascalEmitter) -> None:
     to, from_ = (m for m in i.modifiers if m in INTEGER_TYPES)
     signed = from_[0] == "S"
     if x.absolute:
-        value = src32(b, replace(x, absolute=False, negate=False, suffix=""))
-        if from_ != "S32":
-            narrow = integer_source(b, replace(x, absolute=False, negate=False), from_)
-            value = b.sext(narrow, "i32") if signed else b.zext(narrow, "i32")
-        if signed:
-            value = b.binary("smax", value, b.sub(b.const(0), value))
-        value = b.sub(b.const(0), value) if x.negate else value
+        value = absolute_integer(b, x, from_)
     else:
         value = integer_source(b, x, from_)
         if b.type_of(value) != "i32":

@@ -77,6 +77,20 @@ def simple(i: Instruction, d: Operand) -> bool:
     return not writes_flags(d) and "X" not in i.modifiers
 
 
+def signed(b: PascalEmitter, o: Operand) -> Value:
+    """A signed 32-bit source, negated after it is widened, as i64."""
+    if o.kind is Kind.IMMEDIATE:
+        return b.sext(source(b, o), "i64")
+    x = b.sext(raw32(b, o), "i64")
+    return b.sub(b.const(0, "i64"), x) if o.negate else x
+
+
+def saturated(b: PascalEmitter, total: Value) -> Value:
+    """An i64 limited to signed 32 bits."""
+    low, high = b.const(-(1 << 31), "i64"), b.const((1 << 31) - 1, "i64")
+    return b.trunc(b.binary("smin", b.binary("smax", total, low), high), "i32")
+
+
 @meaning("IADD", "IADD32I")
 def IADD(i: Instruction, b: PascalEmitter) -> None:
     only(i, "X", "PO", "SAT")
@@ -84,9 +98,7 @@ def IADD(i: Instruction, b: PascalEmitter) -> None:
     if "SAT" in i.modifiers:
         if not simple(i, d) or "PO" in i.modifiers:
             raise unsupported("IADD.SAT with a carry")
-        total = b.add(b.sext(source(b, x), "i64"), b.sext(source(b, y), "i64"))
-        low, high = b.const(-(1 << 31), "i64"), b.const((1 << 31) - 1, "i64")
-        set32(b, d, b.trunc(b.binary("smin", b.binary("smax", total, low), high), "i32"))
+        set32(b, d, saturated(b, b.add(signed(b, x), signed(b, y))))
         return
     if simple(i, d):
         total = b.add(source(b, x), source(b, y))
@@ -130,8 +142,11 @@ def IADD3(i: Instruction, b: PascalEmitter) -> None:
 
 
 def shifted_left(b: PascalEmitter, o: Operand, by: int) -> Value:
-    """``o << by`` in 32 bits, as a 64-bit addend."""
-    return b.zext(b.shl(source(b, o), b.const(by)), "i64") if by else wide(b, o)
+    """``o << by`` in 32 bits, as a 64-bit addend; negated as :func:`wide` does."""
+    if not by or o.kind is Kind.IMMEDIATE:
+        return b.zext(b.shl(source(b, o), b.const(by)), "i64") if by else wide(b, o)
+    x = b.shl(raw32(b, o), b.const(by))
+    return b.add(b.zext(b.not_(x), "i64"), b.const(1, "i64")) if o.negate else b.zext(x, "i64")
 
 
 @meaning("ISCADD", "ISCADD32I")
@@ -236,7 +251,7 @@ def XMAD(i: Instruction, b: PascalEmitter) -> None:
 
 @meaning("IMUL", "IMUL32I", "IMAD", "IMAD32I")
 def IMAD(i: Instruction, b: PascalEmitter) -> None:
-    only(i, "U32", "S32", "HI", "PO")
+    only(i, "U32", "S32", "HI", "PO", "SAT")
     d, x, y, *addend = i.operands
     if writes_flags(d) or "PO" in i.modifiers:
         raise unsupported(f"{i.opcode} with a carry")
@@ -248,6 +263,11 @@ def IMAD(i: Instruction, b: PascalEmitter) -> None:
             (b.sext if t == "S32" else b.zext)(source(b, o), "i64") for t, o in zip(types, (x, y), strict=True)
         )
         product = b.op("extract", "i32", b.mul(left, right), attr=1)
+    if "SAT" in i.modifiers:
+        if "HI" not in i.modifiers or types != ["S32", "S32"] or not addend:
+            raise unsupported(f"{i.opcode}.SAT other than the upper half of signed products")
+        set32(b, d, saturated(b, b.add(b.sext(product, "i64"), signed(b, addend[0]))))
+        return
     set32(b, d, b.add(product, source(b, addend[0])) if addend else product)
 
 

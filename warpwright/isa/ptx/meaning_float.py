@@ -104,7 +104,9 @@ def extreme(i: Instruction, b: Emitter) -> None:
         x, y = (flush(b, i, v) for v in values)
         if "xorsign" not in i.modifiers:
             found = b.op("f" + i.opcode, kind, x, y, attr=how)
-            return b.op("nan_of", kind, found, y, x) if kind == "f64" else b.op("canonical_nan", kind, found)
+            # Code for chips after sm_62, which have no instruction for it, selects among the operands' bits.
+            by_selection = kind == "f64" and b.arch >= 70
+            return b.op("nan_of", kind, found, y, x) if by_selection else b.op("canonical_nan", kind, found)
         found = b.op("f" + i.opcode, kind, b.op("fabs", kind, x), b.op("fabs", kind, y), attr=how)
         bits = {"f16": "i16", "bf16": "i16", "f32": "i32", "f64": "i64"}[kind]
         sign = b.and_(b.xor(b.bitcast(x, bits), b.bitcast(y, bits)), b.const(SIGN_BITS[kind], bits))
