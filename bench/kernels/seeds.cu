@@ -46,15 +46,20 @@ extern "C" __global__ void block_sync(long long *cycles, int rounds) {
 }
 
 // --- loads that wait for each other ---
+#if __CUDA_ARCH__ < 700
+#define LOAD(p) __ldca(p)  // a generic load takes longer there, and global ones stay out of L1 unless they say so
+#else
+#define LOAD(p) *(p)
+#endif
 extern "C" __global__ void chase(const unsigned long long *first, int warm, int steps, long long *cycles, unsigned long long *out) {
     const unsigned long long *p = first;
 #pragma unroll 1
-    for (int i = 0; i < warm; ++i) p = (const unsigned long long *)*p;
+    for (int i = 0; i < warm; ++i) p = (const unsigned long long *)LOAD(p);
     long long begin = clock64();
 #pragma unroll 1
     for (int i = 0; i < steps; i += 8) {
 #pragma unroll
-        for (int k = 0; k < 8; ++k) p = (const unsigned long long *)*p;
+        for (int k = 0; k < 8; ++k) p = (const unsigned long long *)LOAD(p);
     }
     long long end = clock64();
     out[0] = (unsigned long long)p;
@@ -198,7 +203,8 @@ extern "C" __global__ void triad(double2 *a, const double2 *b, const double2 *c,
     a[i] = make_double2(x.x + scale * y.x, x.y + scale * y.y);
 }
 // Every SM reads the same lines of L2 at a place of its own, past L1.
-extern "C" __global__ void rate_l2(const uint4 *data, uint4 *out, int words, int rounds) {
+extern "C" __global__ void rate_l2(const uint4 *data, uint4 *out, int words, long long *cycles, int rounds) {
+    long long begin = clock64();
     uint4 s = make_uint4(0, 0, 0, 0);
     int at = (blockIdx.x * 977 * 32 + threadIdx.x) % words;
     for (int r = 0; r < rounds; ++r) {
@@ -211,6 +217,7 @@ extern "C" __global__ void rate_l2(const uint4 *data, uint4 *out, int words, int
         }
     }
     if ((s.x ^ s.y ^ s.z ^ s.w) == 12345u) out[threadIdx.x] = s;
+    if (threadIdx.x == 0) cycles[blockIdx.x] = clock64() - begin;
 }
 extern "C" __global__ void rate_l1(const uint4 *data, uint4 *out, int rounds) {
     uint4 s = make_uint4(0, 0, 0, 0);

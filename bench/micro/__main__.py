@@ -50,7 +50,7 @@ SUITES: dict[str, Callable[[Context], list[Row]]] = {
     "scattered": scattered.scattered, "scattered_pages": scattered.scattered_pages, "columns": scattered.columns,
     "scattered_atomics": scattered.scattered_atomics, "turns": scattered.turns, "scattered_once": scattered.scattered_once,
     "clusters": hopper.clusters, "remote": hopper.remote, "mbarriers": hopper.mbarriers, "bulk_copies": hopper.bulk_copies,
-    "start_once": start.start_once, "bursts": start.bursts, "burst_turns": start.burst_turns, "ends_once": start.ends_once, "exits": start.exits, "walks_by_sm": start.walks_by_sm,
+    "start_once": start.start_once, "bursts": start.bursts, "ends_once": start.ends_once, "halves_once": start.halves_once, "pages_once": start.pages_once, "small_bars": start.small_bars, "exits": start.exits, "walks_by_sm": start.walks_by_sm,
     "additions": spins.additions, "cas_once": spins.cas_once,
     "empty_once": chip.empty_once, "profile_once": chip.profile_once, "counted_once": divergence.counted_once,
 }  # fmt: skip

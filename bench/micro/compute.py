@@ -83,7 +83,7 @@ def control(ctx: Context) -> list[Row]:
     floats = (np.float32(1.5), np.float32(0.999), np.float32(0.001))
     rows: list[Row] = []
     for kernel in ("loop1", "loop4", "loop8", "loop16", "branch_forward", "call"):
-        for warps in (1, 4, 16):
+        for warps in (1, 4, 8, 16):
             per = ctx.slope("control", kernel, warps, floats, 32, 96)
             rows.append(row(kernel, "cycles_per_iteration", per, "cycles", warps=warps))
     for kernel in ("bar_sync", "warp_sync"):

@@ -172,35 +172,6 @@ extern "C" __global__ void walk_on(u64* out, const u32* start, const u32* takes_
     stamps(out, t0, t1);
 }
 
-// Loads of `COUNT` rows by every warp, turn after turn, all warps of a block together; each warp's cycles of each turn. First a load in each
-// of `touched` pages of 2 MiB.
-template <typename T, int COUNT>
-__device__ __forceinline__ void bursts(u32* out, const T* data, u64 first, int turns, u64 pitch, int touched, u32 seed) {
-    u64 threads = (u64)gridDim.x * blockDim.x, at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
-    u32 sum = 0;
-    if (threadIdx.x < touched) sum = *(const u32*)((const char*)(data + first) + ((u64)threadIdx.x << 21) + 128 * blockIdx.x + (1 << 20) + (1 << 19));
-    if (sum == seed) out[SINK + threadIdx.x] = sum;
-    __syncthreads();
-#pragma unroll 1
-    for (int i = 0; i < turns; i++) {
-        T v[COUNT];
-        __syncthreads();
-        u32 t0 = clk();
-#pragma unroll
-        for (int k = 0; k < COUNT; k++) v[k] = data[first + i * pitch + at + k * threads];
-#pragma unroll
-        for (int k = 0; k < COUNT; k++) sum += *(u32*)&v[k];
-        asm volatile("" :: "r"(sum) : "memory");
-        if (sum == seed) out[SINK + threadIdx.x] = sum;
-        u32 t1 = clk();
-        if (lane() == 0) out[(i * threads + at) >> 5] = t1 - t0;
-    }
-}
-extern "C" __global__ void bursts4_1(u32* out, const u32* data, u64 first, int turns, u64 pitch, int touched, u32 seed) { bursts<u32, 1>(out, data, first, turns, pitch, touched, seed); }
-extern "C" __global__ void bursts4_4(u32* out, const u32* data, u64 first, int turns, u64 pitch, int touched, u32 seed) { bursts<u32, 4>(out, data, first, turns, pitch, touched, seed); }
-extern "C" __global__ void bursts8_2(u32* out, const uint2* data, u64 first, int turns, u64 pitch, int touched, u32 seed) { bursts<uint2, 2>(out, data, first, turns, pitch, touched, seed); }
-extern "C" __global__ void bursts16_1(u32* out, const uint4* data, u64 first, int turns, u64 pitch, int touched, u32 seed) { bursts<uint4, 1>(out, data, first, turns, pitch, touched, seed); }
-
 // An addition without an answer by each thread, `apart` words from its neighbours', behind a load or not; the kernel's end is in the profiler.
 extern "C" __global__ void end_red(float* sums, const u32* index, u32 mask) {
     u32 i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -218,4 +189,44 @@ extern "C" __global__ void end_gather_red(float* sums, const u32* index, u32 mas
 extern "C" __global__ void end_store(float* sums, const u32* index, u32 mask) {
     u32 i = blockIdx.x * blockDim.x + threadIdx.x;
     sums[(i * 2654435761u >> 7) & mask] = 1.0f;
+}
+
+// Sectors of a pair asked for one after the other, both from DRAM: `gap` cycles between the two loads.
+extern "C" __global__ void halves(u32* out, const u32* data, int gap, u32 seed) {
+    const u32* at = data + 16 * ((u64)blockIdx.x * blockDim.x + threadIdx.x);
+    u32 a = at[0], t0 = clk();
+    while ((int)(clk() - t0) < gap) {}
+    u32 b = at[8];
+    if (a + b == seed) out[SINK + threadIdx.x] = a;
+}
+// Barriers of many small blocks on every SM.
+extern "C" __global__ void small_bars(u64* out, int n) {
+    u64 t0 = clk64();
+#pragma unroll 1
+    for (int i = 0; i < n; i++) {
+#pragma unroll
+        for (int u = 0; u < 16; u++) asm volatile("bar.sync 0;" ::: "memory");
+    }
+    stamps(out, t0, clk64());
+}
+
+// A load in each of `n` pages of 2 MiB, then one 64 KiB further in the same page: cycles of both.
+extern "C" __global__ void pages(u32* out, const u32* data, int n) {
+    if (threadIdx.x) return;
+    u32 sum = 0;
+#pragma unroll 1
+    for (int p = 0; p < n; p++) {
+        const u32* at = data + ((u64)p << 19) + 32 * blockIdx.x;
+        u32 t0 = clk();
+        sum += at[0];
+        asm volatile("" :: "r"(sum) : "memory");
+        if (sum == 77) out[SINK] = sum;
+        u32 t1 = clk();
+        sum += at[16384];
+        asm volatile("" :: "r"(sum) : "memory");
+        if (sum == 77) out[SINK] = sum;
+        u32 t2 = clk();
+        out[2 * (blockIdx.x * n + p)] = t1 - t0;
+        out[2 * (blockIdx.x * n + p) + 1] = t2 - t1;
+    }
 }

@@ -91,44 +91,6 @@ def bursts(ctx: Context) -> list[Row]:
     return rows
 
 
-def burst_turns(ctx: Context) -> list[Row]:
-    """Bursts one after the other in one launch: whether the first, its pages or all of them are slow; mean and 90th percentile by turn."""
-    rows: list[Row] = []
-    size = (512 if ctx.model else 8192) * MIB
-    data = ctx.device.alloc(size)
-    if not ctx.model:
-        data.zero()
-    out = ctx.device.alloc(8 << 20)
-    place = 0
-    for kernel in ("bursts4_1", "bursts4_4", "bursts8_2", "bursts16_1"):
-        width, count = (int(part) for part in kernel[6:].split("_"))
-        for blocks, threads in ((132, 256), (132, 1024)):
-            for touched, again in ((0, False), (32, False), (0, True)):
-                turns, pitch = 6, blocks * threads * count
-                found = []
-                for _ in range(1 if ctx.model else 7):
-                    args = [
-                        np.uint64(place // width),
-                        np.int32(turns),
-                        np.uint64(0 if again else pitch),
-                        np.int32(touched),
-                    ]
-                    ctx.module("start").launch(kernel, blocks, threads, [out, data, *args, np.uint32(77)])
-                    place = (place + 64 * MIB) % (size - 128 * MIB)
-                    found.append(out.read(np.uint32, turns * blocks * threads // 32).reshape(turns, -1))
-                each = np.array(found)
-                for turn in (0, 1, 2, 3, 5):
-                    for metric, value in (
-                        ("cycles_mean", np.median(each[:, turn].mean(axis=1))),
-                        ("cycles_p90", np.median(np.quantile(each[:, turn], 0.9, axis=1))),
-                    ):
-                        rows.append(row("bursts", metric, float(value), "cycles", bytes=width, count=count, blocks=blocks,
-                                        threads=threads, touched=touched, again=again, turn=turn))  # fmt: skip
-    data.free()
-    out.free()
-    return rows
-
-
 def ends_once(ctx: Context) -> list[Row]:
     """Scattered additions and stores as a kernel's last instruction, for a profiler: by footprint and blocks."""
     rows: list[Row] = []
@@ -142,6 +104,60 @@ def ends_once(ctx: Context) -> list[Row]:
                     rows.append(row(kernel, "elapsed", module.cycles, "cycles", grid=grid, kib=kib))
     sums.free()
     index.free()
+    return rows
+
+
+def pages_once(ctx: Context) -> list[Row]:
+    """First loads of pages by one SM and by all, and streams of several lengths, for a profiler that empties the caches before."""
+    rows: list[Row] = []
+    data, out = ctx.device.alloc(256 * MIB), ctx.device.alloc(1 << 20)
+    if not ctx.model:
+        data.zero()
+    for blocks in (1, 132, 132):
+        ctx.module("start").launch("pages", blocks, 32, [out, data, np.int32(16)])
+        marks = out.read(np.uint32, 2 * blocks * 16).reshape(blocks, 16, 2)
+        for page in (0, 1, 2, 3, 8, 15):
+            for place, name in ((0, "first"), (1, "second")):
+                value = float(marks[:, page, place].mean())
+                rows.append(row("pages", f"cycles_{name}", value, "cycles", blocks=blocks, page=page))
+    arrays = [ctx.device.alloc(128 * MIB) for _ in range(3)]
+    stamps = ctx.device.alloc(1 << 20)
+    for kernel in ("each_read16", "each_copy16"):
+        for mib in (1, 2, 4, 8, 16, 32, 64, 96):
+            n = (mib << 20) // 16
+            ctx.module("paths").launch(kernel, n // 256, 256, [stamps, *arrays, np.uint32(n)], 1024)
+            if ctx.model:
+                rows.append(row(kernel, "elapsed", ctx.module("paths").cycles, "cycles", mib=mib))  # type: ignore[union-attr]
+    for buffer in (data, out, stamps, *arrays):
+        buffer.free()
+    return rows
+
+
+def halves_once(ctx: Context) -> list[Row]:
+    """Second sectors of pairs that are on their way, for a profiler that counts L2's look-ups."""
+    data = ctx.device.alloc(64 * MIB)
+    for blocks in (16, 264, 2048):
+        for gap in (0, 300, 2000):
+            ctx.module("start").launch("halves", blocks, 256, [ctx.words, data, np.int32(gap), np.uint32(77)])
+    data.free()
+    return []
+
+
+def small_bars(ctx: Context) -> list[Row]:
+    """Barriers of as many blocks as an SM holds: cycles of the SM for each."""
+    rows: list[Row] = []
+    for threads in (32, 64, 128, 256, 512, 1024):
+        resident = min(2048 // threads, 32)
+        blocks = SMS * resident
+        out = ctx.device.upload(np.zeros(2 * blocks, np.uint64))
+        spans = []
+        for n in (16, 48) if ctx.model else (64, 192):
+            ctx.module("start").launch("small_bars", blocks, threads, [out, np.int32(n)])
+            marks = out.read(np.uint64, 2 * blocks).reshape(blocks, 2).astype(np.int64)
+            spans.append((n, float(np.median(marks[:, 1] - marks[:, 0]))))
+        per = (spans[1][1] - spans[0][1]) / (spans[1][0] - spans[0][0]) / 16 / resident
+        rows.append(row("small_bars", "cycles_per_barrier", per, "cycles", threads=threads, blocks=resident))
+        out.free()
     return rows
 
 

@@ -78,6 +78,10 @@ class Issue(_Section):
     register_bank_count: int = Field(gt=0)
     operand_window_cycles: int = Field(ge=0)
     branch_latency_cycles: int = Field(ge=0)
+    convergence_latency_cycles: int = Field(ge=0)
+    """From a BSYNC to what its warp executes next, whoever arrived."""
+    group_switch_cycles: int = Field(ge=0)
+    """More when that is another group of the warp's lanes."""
     indirect_branch_latency_cycles: int = Field(ge=0)
     indirect_branch_interval_cycles: int = Field(gt=0)
     uniform_interval_cycles: int = Field(gt=0)
@@ -180,6 +184,10 @@ class Shared(_Section):
     shared_atomic_latency_cycles: int = Field(gt=0)
     block_barrier_latency_cycles: int = Field(ge=0)
     block_barrier_warp_interval_cycles: int = Field(ge=0)
+    block_barrier_least_cycles: int = Field(ge=0)
+    """That a barrier takes of the SM's unit, however few its warps."""
+    block_barrier_last_cycles: int = Field(ge=0)
+    """That it takes behind the last arrival."""
 
 
 class L1(_Section):

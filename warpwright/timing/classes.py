@@ -241,6 +241,8 @@ def timing_of(instruction: Instruction, chip: Chip, is_memory: bool) -> Timing:
         if _is_indirect(instruction):
             interval = issue.indirect_branch_interval_cycles
             return Timing(s.P_BRANCH, interval, issue.indirect_branch_latency_cycles, s.K_BRANCH)
+        if opcode == "BSYNC":
+            return Timing(s.P_BRANCH, 2, issue.convergence_latency_cycles, s.K_JOIN)
         return Timing(s.P_BRANCH, 2, issue.branch_latency_cycles, s.K_BRANCH)
     if group == "none":
         return Timing(s.P_NONE, 1, 1, s.K_FIXED)

@@ -59,6 +59,7 @@ STORE_CYCLES = 2
 STORE_STAY_CYCLES = 16
 """How long a line can still be joined once it has its turn to leave (bench.micro ``fills``: of stores of one warp 29 cycles apart, which
 leave in 20, half are joined; of stores 40 apart, ``rejoin_once``, none)."""
+LINE_SECTORS = 4
 REPLAY_CYCLES = 2
 """Between the passes of one instruction over several lines or conflicting words (bench/micro on H200: 30 + 2.1 n for n lines,
 23 + 2 (k - 1) for k ways); other instructions use the cycles between, so throughput is one a cycle."""
@@ -100,6 +101,15 @@ def global_passes(m: Any, sm: int, base: int, tabled: bool, step: int, mask: int
     if space == SPACE_LOCAL:
         return passes  # a word of each lane's own lies in the lane's own bank
     return max(passes, bank_passes(m, sm, base, tabled, step, mask, size, False))
+
+
+@core
+def narrow_passes(m: Any, sm: int, n: int) -> int:
+    """Cycles of an L1 that hands over less than a line a clock, for the sectors in the scratch."""
+    sectors = 0
+    for i in range(n):
+        sectors += popcount(m[u(sm + s.OFF_LINE_SECTORS + i)])
+    return -(-sectors // m[u(s.H_L1_DATA_SECTORS)])
 
 
 @core
@@ -270,6 +280,8 @@ def access(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int) -> 
         if operation == s.OP_LOAD:
             texture = code[u(row + s.I_LATENCY)]
             waves = 1 if texture else global_passes(m, sm, base, tabled, step, mask, size, space, n)
+            if m[u(s.H_L1_DATA_SECTORS)] < LINE_SECTORS:
+                waves = max(waves, narrow_passes(m, sm, n))
             start = enter_queue(m, sm, sc, time, waves)
             looked = start
             if texture:

@@ -29,10 +29,8 @@ from warpwright.timing.native import (
 )
 from warpwright.timing.ports import reserve
 
-# A tag: line << TAG_SHIFT | sectors that came beside others << 9 | a copy lies in the other partition << 8 | dirty sectors << 4
-# | valid sectors
-TAG_SHIFT = 13
-BESIDE = 9
+# A tag: line << TAG_SHIFT | a copy lies in the other partition << 8 | dirty sectors << 4 | valid sectors, there or on their way
+TAG_SHIFT = 9
 COPIED = 1 << 8
 # A fill: when the last sectors came << 12 | words written of each sector that is known in part, 3 bits a sector
 PARTS = (1 << 12) - 1
@@ -250,25 +248,11 @@ def widen(m: Any, sectors: int) -> int:
 
 
 @core
-def found(m: Any, place: int, sectors: int, time: int) -> int:
-    """How many of a line's sectors a read finds.
-
-    What a read before asked for is found though it may still be on its way; what comes beside it only when it is there (bench.micro
-    ``scattered_once`` and ``each_read4``: bytes of neighbouring lanes, whose second sector of a pair is mostly a miss).
-    """
-    tag_at = m[u(s.H_L2_TAGS)] + place
-    here = sectors & m[u(tag_at)]
-    beside = here & (m[u(tag_at)] >> BESIDE)
-    if beside:
-        m[u(tag_at)] &= ~(beside << BESIDE)
-        if m[u(m[u(s.H_L2_FILLS)] + place)] >> 12 > time:
-            here &= ~beside
-    return popcount(here)
-
-
-@core
 def home_read(m: Any, home: int, line: int, sectors: int, start: int, far: bool) -> int:
-    """When the home slice has the sectors; ``start``: when its port took the request."""
+    """When the home slice has the sectors; ``start``: when its port took the request.
+
+    A sector that is on its way is found, whoever asked for it and for which sector of its pair (bench.micro ``halves_once``).
+    """
     place = held(m, home, line, start)
     tag_at = m[u(s.H_L2_TAGS)] + place
     tag = m[u(tag_at)]
@@ -277,15 +261,14 @@ def home_read(m: Any, home: int, line: int, sectors: int, start: int, far: bool)
     hits = 0
     if sectors & tag:
         ready = max(ready, m[u(m[u(s.H_L2_FILLS)] + place)] >> 12)
-        hits = found(m, place, sectors, start)
-        tag = m[u(tag_at)]
+        hits = popcount(sectors & tag)
     if missing:
         fetch = widen(m, missing) & ~tag & 15
         come = dram_read(m, home, line, fetch, start)
         come = write_port(m, home, come, popcount(fetch) * m[u(s.H_L2_FILL)])
         filled(m, place, come)
         ready = max(ready, come)
-        tag |= fetch | (fetch & ~missing) << BESIDE
+        tag |= fetch
     if not far:
         m[u(counters(m, home) + s.SG_HITS)] += hits
     else:
@@ -318,8 +301,7 @@ def read(m: Any, partition: int, home: int, line: int, sectors: int, time: int) 
     ready = start
     if sectors & tag:
         ready = max(ready, m[u(m[u(s.H_L2_FILLS)] + place)] >> 12)
-        m[u(counts + s.SG_HITS)] += found(m, place, sectors, start)
-        tag = m[u(tag_at)]
+        m[u(counts + s.SG_HITS)] += popcount(sectors & tag)
     if missing:
         far = m[u(s.H_FAR_LATENCY)]
         missing = widen(m, missing) & ~tag & 15

@@ -120,6 +120,7 @@ STALL_COUNT = len(STALLS)
     # sub-core
     H_WINDOW_OPERANDS,  # operand read window
     H_BRANCH_LATENCY,
+    H_GROUP_SWITCH,  # more for a BSYNC behind which another group of lanes goes on
     H_MIO_ENTRIES,
     H_MIO_INTERVAL,
     H_MIO_LATENCY,
@@ -145,6 +146,8 @@ STALL_COUNT = len(STALLS)
     H_CONST_ARRIVED,  # area: when the first SM got each block
     H_BARRIER_LATENCY,
     H_BARRIER_INTERVAL,
+    H_BARRIER_LEAST,  # of the unit, for a barrier however few its warps
+    H_BARRIER_LAST,  # of the unit, behind the last arrival
     # L1 and shared
     H_LSU_CAPACITY,  # wavefronts of a calendar bucket
     H_SHARED_LATENCY,
@@ -153,6 +156,7 @@ STALL_COUNT = len(STALLS)
     H_L1_SETS,
     H_L1_WAYS,
     H_L1_LATENCY,
+    H_L1_DATA_SECTORS,  # that L1 hands over a clock
     H_L1_TAG_BANKS,  # lines of different banks that the tag stage takes a clock
     H_L1_WRITE_BYTES,
     H_FILL_CAPACITY,  # sectors of a calendar bucket
@@ -591,6 +595,7 @@ COUNTS_LANES = 1 << 20
     K_INVALIDATE,  # CCTL.IVALL
     K_CLOCK,
     K_SLEEP,
+    K_JOIN,  # BSYNC: a branch to wherever its warp goes on, if only to what follows
     *_,
 ) = range(FIELDS)
 (OP_LOAD, OP_STORE, OP_ATOMIC, OP_REDUCE) = range(4)

@@ -159,7 +159,9 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
         plain = [number for file, number in reads if file == "reg" and number != RZ]
         sources = _sources(instruction, writes)
         cached = {o.index for slot, o in enumerate(sources) if held.get(slot) == o.index}
-        fewer = [r for r in plain if not any(c <= r < c + 1 for c in cached)]
+        others = {o.index for o in sources} - cached
+        # Of a pair both registers are held (HMMA.884 of V100 names A and B so in every step, and takes two cycles).
+        fewer = [r for r in plain if r not in cached and not (r & 1 and r - 1 in cached and r not in others)]
         row[s.I_READS] = _reads_by_bank(plain) | _reads_by_bank(fewer) << 16
         for slot, operand in enumerate(sources):
             if operand.reuse:

@@ -165,7 +165,7 @@ def issue(m: Any, code: Any, sm: int, sc: int, sub: int, slot: int, time: int, e
             strong(m, code, sm, sc, w, row, time)
         else:
             access(m, code, sm, sc, w, row, time)
-    elif kind == s.K_FIXED or kind == s.K_BRANCH or kind == s.K_EXIT or kind == s.K_CLOCK:
+    elif kind == s.K_FIXED or kind == s.K_BRANCH or kind == s.K_JOIN or kind == s.K_EXIT or kind == s.K_CLOCK:
         barrier = code[u(row + s.I_WRITE_BARRIER)]
         if barrier >= 0:
             hold(m, w, barrier, time + code[u(row + s.I_LATENCY)], 0)

@@ -164,12 +164,16 @@ def prepare(m: Any, code: Any, sm: int, w: int, earliest: int, reason: int) -> N
             reason = s.ST_MEMBAR
     pc = m[u(w + s.W_PC)]
     if pc == m[u(w + s.W_END)]:
+        lanes = m[u(w + s.W_MASK)]
         if not next_block(m, code, sm, w, earliest):
             return
-        if m[u(w + s.W_PC)] != pc:
-            before = (pc - 1) * s.I_SLOTS
-            branches = pc > 0 and code[u(before + s.I_KIND)] == s.K_BRANCH
+        before = (pc - 1) * s.I_SLOTS
+        joins = pc > 0 and code[u(before + s.I_KIND)] == s.K_JOIN
+        if m[u(w + s.W_PC)] != pc or joins:
+            branches = joins or (pc > 0 and code[u(before + s.I_KIND)] == s.K_BRANCH)
             taken = m[u(w + s.W_LAST)] + (code[u(before + s.I_LATENCY)] if branches else m[u(s.H_BRANCH_LATENCY)])
+            if joins and m[u(w + s.W_MASK)] & lanes == 0:  # another group of lanes goes on
+                taken += m[u(s.H_GROUP_SWITCH)]
             if taken > earliest:
                 earliest = taken
                 reason = s.ST_BRANCH
@@ -350,6 +354,8 @@ def complete(m: Any, sm: int, b: int, number: int, time: int) -> None:
         return
     m[u(b + s.B_ARRIVED + number)] = 0
     m[u(sm + s.SM_BARRIERS)] += 1
+    taken = (arrived + 31) // 32 * m[u(s.H_BARRIER_INTERVAL)]
+    m[u(sm + s.SM_BARRIER_FREE)] += max(m[u(s.H_BARRIER_LEAST)] - taken, m[u(s.H_BARRIER_LAST)])
     release = time + m[u(s.H_BARRIER_LATENCY)]
     for i in range(warps):
         slot = m[u(b + s.B_WARPS + i)]
