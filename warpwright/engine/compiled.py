@@ -40,7 +40,7 @@ class CompiledExecution:
         self.kernel = kernel
         geometry, program = context.geometry, context.program
         self.threads = min(threads, geometry.blocks // geometry.cluster_blocks)
-        shared = shared_bytes(program, geometry)
+        shared = context.shared_bytes
         slots = max(geometry.cluster_blocks, min(resident_blocks, geometry.blocks))
         self.spaces = [Workspace(kernel, shared, stack_bytes(program), slots) for _ in range(self.threads)]
 

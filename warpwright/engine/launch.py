@@ -209,13 +209,19 @@ def system_shared_offset(program: Program, geometry: Geometry) -> int:
 
 
 def shared_bytes(program: Program, geometry: Geometry) -> int:
-    """Shared memory that a block can reach, its system's part included where the kernel uses it (SR_SMEMSZ)."""
+    """Shared memory that a block asks for, its system's part included where the kernel uses it."""
     own = program.shared_static_bytes + geometry.dynamic_shared_bytes
     if not uses_system_shared(program):
         return own
     if program.arch >= 90:
         return own if geometry.reserved_shared_bytes else own + SYSTEM_SHARED_BYTES
     return system_shared_offset(program, geometry) + SYSTEM_SHARED_BYTES
+
+
+def reachable_shared_bytes(program: Program, geometry: Geometry) -> int:
+    """Shared memory that a block gets and can reach (SR_SMEMSZ): whole units (PTX ISA, ``%total_smem_size``)."""
+    unit = 128 if program.arch >= 80 else 256
+    return -(-shared_bytes(program, geometry) // unit) * unit
 
 
 def launch_occupancy(program: Program, geometry: Geometry, chip: Chip) -> Occupancy:
@@ -422,6 +428,14 @@ class LaunchContext:
 
     textures: Any = None
     """The launch's :class:`~warpwright.engine.textures.serve.LaunchTextures`, when its kernel uses any."""
+    exact_shared: bool = False
+    """Shared memory ends with the bytes that were asked for, as memcheck has it, instead of with its last unit."""
+
+    @property
+    def shared_bytes(self) -> int:
+        """Shared memory that a block can reach."""
+        reach = shared_bytes if self.exact_shared else reachable_shared_bytes
+        return reach(self.program, self.geometry)
 
     @property
     def address(self) -> int:

@@ -31,6 +31,7 @@ can run them on NumPy arrays (:class:`Arrays`) or emit them as code.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
@@ -82,6 +83,9 @@ class Machine(Protocol[V, B]):
     def table(self, name: str, index: V) -> V:
         """Element of the constant array :func:`constants` of that name; the index is always inside."""
 
+    def short(self, a: V, steps: Callable[[V], V]) -> V:
+        """``steps`` of ``a``, which need 31 bits at most from ``a`` to their result; 32-bit operations will do."""
+
 
 class Programs(Generic[V, B]):
     """The functions over one machine: each takes and gives 32 bits, zero-extended to 64."""
@@ -125,12 +129,16 @@ class Programs(Generic[V, B]):
         x * x is the sum of x_i x_j 2**(i + j + 1) over i < j and of x_i 2**(2 i).  With the products of j's row taken
         together, row j (10 to 16) adds bits 18 - j to j - 1 of x and the diagonal 2**(2 j - 19), if bit j is set.
         """
-        total = self.m.const(0)
-        for j in range(10, 17):
-            row = self.add(self.and_(self.shr(x, 18 - j), (1 << 2 * j - 18) - 1), 1 << 2 * j - 19)
-            chosen = self.rsub(0, self.and_(self.shr(x, j), 1))
-            total = self.m.add(total, self.m.and_(row, chosen))
-        return total
+
+        def rows(x: V) -> V:
+            total = self.m.const(0)
+            for j in range(10, 17):
+                row = self.add(self.and_(self.shr(x, 18 - j), (1 << 2 * j - 18) - 1), 1 << 2 * j - 19)
+                chosen = self.rsub(0, self.and_(self.shr(x, j), 1))
+                total = self.m.add(total, self.m.and_(row, chosen))
+            return total
+
+        return self.m.short(x, rows)
 
     def interpolate(self, table: str, segment: V, x: V) -> V:
         """v in units of 2**-43."""
@@ -378,6 +386,9 @@ class Arrays:
 
     def table(self, name: str, index: Any) -> Any:
         return constants()[name][index]
+
+    def short(self, a: Any, steps: Callable[[Any], Any]) -> Any:
+        return steps(a)
 
 
 def mufu(name: str, bits: Words) -> Words:

@@ -19,7 +19,7 @@ from warpwright.chips.chip import Chip
 from warpwright.chips.occupancy import Occupancy
 from warpwright.engine.abi import BLOCK, SPILL_HEADER_BYTES, WARP, Status
 from warpwright.engine.blocks import BasicBlock
-from warpwright.engine.launch import Geometry, LaunchContext, launch_occupancy, shared_bytes
+from warpwright.engine.launch import Geometry, LaunchContext, launch_occupancy, reachable_shared_bytes
 from warpwright.isa.ops import Lowered
 from warpwright.isa.program import Program
 from warpwright.timing import bounds as bounds_module
@@ -65,7 +65,7 @@ class _Workspace:
         resident = sms * s.MAX_SUB_CORES * s.MAX_WARPS
         self.spill_offset = (WARP.size_bytes + 63) // 64 * 64
         self.warp_stride = self.spill_offset + (kernel.spill_bytes + 63) // 64 * 64 + 64
-        self.shared_bytes = shared_bytes(program, geometry)
+        self.shared_bytes = reachable_shared_bytes(program, geometry)
         self.shared_stride = (self.shared_bytes + 127) // 128 * 128 + 128
         self.local_stride = (context["local_bytes_per_thread"] * 32 + 127) // 128 * 128
         self.trace_stride = (TRACE_LIMIT_WORDS + kernel.trace_words) * 8 // 64 * 64 + 192

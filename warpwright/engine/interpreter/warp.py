@@ -32,7 +32,7 @@ from warpwright.engine.interpreter.memory import (
     mask_bits,
 )
 from warpwright.engine.interpreter.specials import specials
-from warpwright.engine.launch import Geometry, shared_bytes, stack_bytes
+from warpwright.engine.launch import Geometry, reachable_shared_bytes, stack_bytes
 from warpwright.engine.reconvergence import uses_stack
 from warpwright.isa.bulk import Bulk
 from warpwright.isa.ops import Access, Lowered
@@ -98,7 +98,7 @@ class Launch:
     ) -> None:
         self.kernel = kernel
         self.geometry = geometry
-        self.shared_bytes = shared_bytes(kernel.program, geometry)
+        self.shared_bytes = reachable_shared_bytes(kernel.program, geometry)
         self.globals = GlobalSpace(memory)
         self.banks = {
             n: b if isinstance(b, np.ndarray) else np.frombuffer(bytes(b), dtype=np.uint8) for n, b in banks.items()

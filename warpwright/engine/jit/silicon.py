@@ -7,6 +7,7 @@ Both are written when a kernel needs them.  :class:`Fused` takes the steps of ``
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from warpwright.engine.silicon_mma import LOWEST, dropped, limits, unit
@@ -29,7 +30,11 @@ class Writer:
         self.width = width
         self.lines: list[str] = []
         self.declared: dict[str, str] = {}
-        self.type = self.of("i64")
+        self.element = "i64"
+
+    @property
+    def type(self) -> str:
+        return self.of(self.element)
 
     def of(self, element: str) -> str:
         return element if self.width == 1 else f"<{self.width} x {element}>"
@@ -46,7 +51,16 @@ class Writer:
         return self.put(f"{operation} {self.type} {a}, {b}")
 
     def const(self, value: int) -> str:
-        return self.splat("i64", str(value))
+        return self.splat(self.element, str(value))
+
+    def short(self, a: str, steps: Callable[[str], str]) -> str:
+        """Twice as many lanes fit a register."""
+        wide, narrow = self.type, self.of("i32")
+        given = self.put(f"trunc {wide} {a} to {narrow}")
+        self.element = "i32"
+        result = steps(given)
+        self.element = "i64"
+        return self.put(f"zext {narrow} {result} to {wide}")
 
     def add(self, a: str, b: str) -> str:
         return self.binary("add", a, b)

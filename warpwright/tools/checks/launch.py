@@ -38,6 +38,7 @@ class CheckedLaunch:
         self.checker = checker
         self.ptx = ptx
         self.context = context
+        context.exact_shared = True
         self.loaded = loaded
         self.resident_blocks = resident_blocks
         self.number = checker.launches
