@@ -30,7 +30,7 @@ from warpwright.engine.jit.function import FunctionWriter
 from warpwright.engine.jit.infer import Setting, analyse
 from warpwright.engine.jit.machine import AVX512, Registers, registers_of
 from warpwright.engine.jit.rare import Layout, Whole, rare_blocks
-from warpwright.engine.jit.remainders import remainders
+from warpwright.engine.jit.remainders import reachable, remainders
 from warpwright.engine.jit.rowwise import row_length
 from warpwright.engine.jit.stack import StackFunction
 from warpwright.engine.jit.webs import find_webs
@@ -269,8 +269,9 @@ def write_module(
     """LLVM text of a kernel and the sizes that go with it.
 
     Args:
-        leave_out: do without slow paths, if there are any: then the sizes have a ``layout``.
-        layout: of the function that was made without them, for the whole one.
+        leave_out: do without slow paths and remainders, if there are any: then the sizes have a ``layout``.
+        layout: of the function that was made without them, for the whole one.  Where it is only remainders that are missing
+            and lanes of a warp never part, that is all that can come behind one.
         registers: what the machine has.
     """
     lowered = widen(blocks, lowered)
@@ -293,13 +294,17 @@ def write_module(
         left_out=rare_blocks(program, blocks, flow) if leave_out else 0,
     )
     warp_function = StackFunction(writer, name) if flow.stacked else WarpFunction(writer, name)
-    if leave_out and not warp_function.groups.exist and not flow.stacked:
-        writer.remainders = remainders(flow, lowered)
-        writer.left_out |= writer.remainders
+    if (leave_out or layout is not None) and not warp_function.groups.exist and not flow.stacked:
+        rest = remainders(flow, lowered)
+        if leave_out:
+            writer.left_out |= rest
+        elif rest and not rare_blocks(program, blocks, flow):
+            writer.is_rest = True
+            writer.left_out = (1 << len(blocks)) - 1 & ~reachable(flow, rest)
     if layout is not None:
         layout.begin(writer)
     lines = warp_function.write()
-    if writer.left_out:
+    if writer.left_out and layout is None:
         layout = Layout.of(writer, lowered)
     site_bytes = SITE_BYTES * (layout.most_sites if layout else writer.sites)
     variables = SPILL_HEADER_BYTES + (site_bytes + 63) // 64 * 64
@@ -318,9 +323,8 @@ def write_module(
     spill = variables + (layout.most_bytes if layout else writer.offsets.get("end", 0))
     assert layout is None or (writer.sites <= layout.most_sites and writer.offsets["end"] <= layout.most_bytes), name
     sizes: dict[str, Any] = {"spill_bytes": (spill + 63) // 64 * 64, "site_bytes": site_bytes}
-    if writer.left_out and layout:
+    if leave_out and layout:
         sizes["layout"] = layout.as_json()
-        sizes["pointers"] = ["whole", "first"] if writer.remainders else ["whole"]
     shared = sorted(name for name in writer.declared if name.startswith("ww_"))
     standing = warp_function.standing(variables)
     return whole, {
@@ -462,9 +466,7 @@ def compile_kernel(
             Standing(**sizes["standing"]),
             judged(program, lowered),
             text,
-            Whole(compile_whole, *(engine.get_global_value_address(n) for n in sizes["pointers"]))
-            if "layout" in sizes
-            else None,
+            Whole(compile_whole, engine.get_global_value_address("whole")) if "layout" in sizes else None,
         )
         _memory[key] = compiled
         return compiled

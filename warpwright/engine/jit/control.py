@@ -198,18 +198,25 @@ class WarpFunction:
             self._limit(name, total, size, size)
         w.emit(f"%lanes = load i32, ptr {w.field('%warp', WARP['lanes'])}")
         number = w.load_field("%warp", WARP["resume"], "i32")
-        resumes = [r for r in w.resumes.values() if not (r.kind == "enter" and w.left_out >> r.block & 1)]
+        resumes = [r for r in w.resumes.values() if not (r.kind == "enter" or w.is_rest) or not self._is_left_out(r)]
         cases = " ".join(f"i32 {r.number}, label %r{r.number}" for r in resumes)
-        if w.remainders:
-            w.globals.append("@first = global ptr null")
-            there = w.op(f"icmp ne ptr {w.op('load ptr, ptr @first')}, null")
-            w.emit(f"br i1 {there}, label %whole, label %here")
-            w.label("here")
-        if w.left_out:
+        if w.is_rest:
+            w.emit(f"switch i32 {number}, label %nowhere [{cases}]")
+            w.label("nowhere")
+            w.emit("unreachable")
+        elif w.left_out:
             # A place that this function does not know is one of the whole function's.
             w.emit(f"switch i32 {number}, label %whole [i32 0, label %start {cases}]")
         else:
             w.emit(f"switch i32 {number}, label %start [{cases}]")
+        if not w.is_rest:
+            self._start()
+        for resume in resumes:
+            self._resume(resume)
+
+    def _start(self) -> None:
+        """Where a warp begins."""
+        w = self.w
         w.label("start")
         for live in w.webs.live_in[0]:
             if w.has_storage(live):
@@ -221,8 +228,9 @@ class WarpFunction:
         w.emit("store i32 %lanes, ptr %p0")
         # Where shapes rely on gridDim.x * blockDim.x staying below 2**31, launches see to it (grid_fits).
         w.emit("br label %e0")
-        for resume in resumes:
-            self._resume(resume)
+
+    def _is_left_out(self, resume: ResumePoint) -> bool:
+        return resume.block >= 0 and bool(self.w.left_out >> resume.block & 1)
 
     def _limit(self, name: str, total: str, extent: int, size: int) -> None:
         w = self.w
@@ -453,7 +461,8 @@ class WarpFunction:
             for resume in list(w.resumes.values()):
                 if resume.number not in done:
                     done.add(resume.number)
-                    self._save(resume)
+                    if not w.is_rest or not self._is_left_out(resume):
+                        self._save(resume)
         w.label("fault")
         w.emit(f"store i32 {int(Status.FAULT)}, ptr %status")
         w.emit("br label %return")
@@ -472,7 +481,7 @@ class WarpFunction:
         if w.trace:
             w.store_field("%warp", WARP["trace_used"], self._trace_used())
         status = w.op("load i32, ptr %status")
-        if not w.left_out:
+        if not w.left_out or w.is_rest:
             w.emit(f"ret i32 {status}")
             return
         w.emit(f"br i1 {w.op(f'icmp eq i32 {status}, {int(Status.NOT_COMPILED)}')}, label %whole, label %leave")

@@ -437,8 +437,8 @@ class FunctionWriter(Text):
     to count up each access's address by itself, for a tenth of code generation and nothing in return."""
     left_out: Bits = 0
     """Blocks that the function does without: it enters the whole one there (``rare.py``)."""
-    remainders: Bits = 0
-    """Those of them that unrolled loops leave to do: once a warp has needed one, all others that begin enter the whole function."""
+    is_rest: bool = False
+    """Whether none of them can be reached from the others: the function is what another one does without."""
     row_length: int = 0
     """Lanes in a row of the block, 0 where warps are not made of rows."""
     single_loads: frozenset[int] = frozenset()

@@ -106,12 +106,10 @@ class Whole:
     Args:
         compile: compiles it; gives its address.
         place: address of the first function's pointer to it.
-        first: address of another one, with which each warp begins once it is set; 0 where there is none.
     """
 
-    def __init__(self, compile: Callable[[], int], place: int, first: int = 0) -> None:
+    def __init__(self, compile: Callable[[], int], place: int) -> None:
         self._compile = compile
-        self._first = ctypes.c_uint64.from_address(first) if first else None
         self._pointer = ctypes.c_uint64.from_address(place)
         self._lock = threading.Lock()
         self._function: Callable[[int], int] | None = None
@@ -133,8 +131,6 @@ class Whole:
                     address = self._compile()
                     self._function = WARP_FUNCTION(address)
                     self._pointer.value = address
-                    if self._first is not None:
-                        self._first.value = address
         except BaseException as failure:
             self.failure = failure
             return int(Status.NOT_COMPILED)

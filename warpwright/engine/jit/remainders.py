@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from warpwright.engine.jit.flow import Bits, Flow
+from warpwright.engine.jit.flow import Bits, Flow, members
 from warpwright.isa.ops import Lowered
 
 WORK = frozenset(("load", "store", "atomic", "texture", "barrier", "shuffle", "mma", "wgmma", "mufu"))
@@ -83,3 +83,14 @@ def _is_passage(flow: Flow, inside: range) -> bool:
             elif successor in inside and successor != inside.start:
                 return False
     return all(flow.ends[n] in ("", "branch", "barrier") and flow.blocks[n].successors for n in inside)
+
+
+def reachable(flow: Flow, starts: Bits) -> Bits:
+    """Blocks that can follow some blocks, and these."""
+    found, work = 0, members(starts)
+    while work:
+        n = work.pop()
+        if not found >> n & 1:
+            found |= 1 << n
+            work.extend(flow.blocks[n].successors)
+    return found
