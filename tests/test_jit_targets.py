@@ -119,6 +119,31 @@ def test_masks_as_bits_are_not_spread_over_bytes() -> None:
         assert bool(re.search(r"store <32 x i32> %v\d+, ptr %v\d+, align 4", text)) != has
 
 
+WHOLE = """
+extern "C" __global__ void some(int n, int *y) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = i;
+}
+extern "C" __global__ void all(int n, int *y) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (n > 0) y[i] = i;
+}
+"""
+
+
+@pytest.mark.parametrize(("name", "threads", "masked"), [("some", 64, True), ("all", 64, False), ("all", 40, True)])
+def test_stores_of_warps_that_never_lose_a_lane_have_no_mask(name: str, threads: int, masked: bool) -> None:
+    """Lanes are told apart only in kernels that some leave early, and in blocks that are no multiple of a warp."""
+    gpu = ww.GPU("a100", timing="off")
+    program = gpu.compile(WHOLE)[name]._loaded.program
+    kernel = compile_kernel(program, lower(program), (threads, 1, 1), trace=False, use_cache=False)
+    assert ("masked.store" in kernel.ir) == masked
+    y = np.zeros(2 * threads, np.int32)
+    gpu.compile(WHOLE)[name][2, threads](2 * threads - 7, y)
+    count = len(y) - 7 if name == "some" else len(y)
+    assert np.array_equal(y, np.where(np.arange(len(y)) < count, np.arange(len(y)), 0))
+
+
 @pytest.mark.parametrize("name", ["gather", "scatter"])
 def test_lanes_are_not_taken_behind_a_branch_each(name: str) -> None:
     if not llvm.get_process_triple().startswith("x86_64"):

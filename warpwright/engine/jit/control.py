@@ -75,6 +75,8 @@ class WarpFunction:
         ]
         """Blocks that end in a block barrier which only part of the warp may have reached."""
         self.groups = Groups(w, self.held_barriers)
+        self.undivided = not self.groups.exist and not w.flow.stacked and self._stays_whole()
+        """Whether all lanes of every warp run in every block."""
         self.wanted_barriers = self._wanted_barrier_webs()
         self.nans = late_nans(w.lowered, w.webs)
         w.single_loads = single_loads(w.lowered, w.webs)
@@ -91,6 +93,18 @@ class WarpFunction:
         """For each block written so far: words of trace that may have come since the buffer's room was asked for."""
 
     # --- what is needed ---------------------------------------------------------------------------
+    def _stays_whole(self) -> bool:
+        """Whether a warp has all its lanes from its beginning to its end: no lane ends before others."""
+        w = self.w
+        for n, end in enumerate(w.flow.ends):
+            index = w.blocks[n].first + w.blocks[n].count - 1
+            low = w.lowered[index]
+            shapes = [] if low.guard is None else [w.facts.webs[w.webs.references[index, -1].low]]
+            shapes += [w.facts.values[index][a] for a in low.ops[-1].args] if low.ops else []
+            if end == "exit" and not all(uniform(shape) for shape in shapes):
+                return False
+        return w.setting.threads % LANES == 0
+
     def _wanted_barrier_webs(self) -> set[int]:
         w = self.w
         wanted: set[int] = set()
@@ -507,7 +521,7 @@ class WarpFunction:
         if self.groups.waits >> n & 1:
             self.groups.converge(n, self._warpsync_mask)
         else:
-            mask = self.given.get(n) or w.op(f"load i32, ptr %p{n}")
+            mask = "-1" if self.undivided else self.given.get(n) or w.op(f"load i32, ptr %p{n}")
             w.mask = Masks(mask)
             self.groups.executed(mask, block.count, again=n in self.given)
             tr.record_block(w, n, mask)

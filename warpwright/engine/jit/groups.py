@@ -74,6 +74,8 @@ class Groups:
 
     # --- small things -----------------------------------------------------------------------------
     def count(self, lanes: str) -> str:
+        if lanes == "-1":
+            return str(LANES)
         self.w.declared["llvm.ctpop.i32"] = "declare i32 @llvm.ctpop.i32(i32)"
         return self.w.op(f"call i32 @llvm.ctpop.i32(i32 {lanes})")
 
