@@ -19,7 +19,7 @@ from warpwright.engine.jit.checks import settle_faults
 from warpwright.engine.jit.flow import Bits, members
 from warpwright.engine.jit.function import FunctionWriter, Masks, ResumePoint, Val, vector_type
 from warpwright.engine.jit.groups import Groups
-from warpwright.engine.jit.infer import pack, uniform
+from warpwright.engine.jit.infer import Known, pack, uniform
 from warpwright.engine.jit.nans import late_nans
 from warpwright.engine.jit.operations import emit_operation, pair
 from warpwright.engine.jit.places import shift_of
@@ -99,7 +99,7 @@ class WarpFunction:
         for n, end in enumerate(w.flow.ends):
             index = w.blocks[n].first + w.blocks[n].count - 1
             low = w.lowered[index]
-            shapes = [] if low.guard is None else [w.facts.webs[w.webs.references[index, -1].low]]
+            shapes: list[Known] = [] if low.guard is None else [w.facts.webs[w.webs.references[index, -1].low]]
             shapes += [w.facts.values[index][a] for a in low.ops[-1].args] if low.ops else []
             if end == "exit" and not all(uniform(shape) for shape in shapes):
                 return False
