@@ -20,6 +20,7 @@ from warpwright.timing.initial import initial_state
 from warpwright.timing.native import (
     BOUNDSCHECK,
     divide,
+    divide_small,
     entry,
     find_way,
     host_address,
@@ -57,7 +58,8 @@ def test_scan_slots_is_the_scan_of_one_slot_after_the_other(
 @entry
 def ways(fields, line, shift, ready):  # type: ignore[no-untyped-def]
     at = host_address(words(fields))
-    return find_way(at, line, shift), oldest_way(at), youngest(ready, at), divide(fields[0], line + 1)
+    short = divide_small(fields[0] & 0xFFFFFFFF, line + 1)
+    return find_way(at, line, shift), oldest_way(at), youngest(ready, at), divide(fields[0], line + 1), short
 
 
 @settings(max_examples=60, deadline=None)
@@ -68,12 +70,13 @@ def ways(fields, line, shift, ready):  # type: ignore[no-untyped-def]
     st.integers(1, (1 << 16) - 1),
 )
 def test_vectors_of_ways_are_one_way_after_the_other(fields: list[int], line: int, shift: int, ready: int) -> None:
-    way, oldest, latest, quotient = ways(np.array(fields, np.int64), line, shift, ready)
+    way, oldest, latest, quotient, short = ways(np.array(fields, np.int64), line, shift, ready)
     assert way == next((i for i, field in enumerate(fields) if field >> shift == line), 16)
     assert oldest == fields.index(min(fields))
     able = [fields[i] if ready >> i & 1 else -1 for i in range(16)]
     assert latest == able.index(max(able))
     assert quotient == fields[0] // (line + 1)
+    assert short == (fields[0] & 0xFFFFFFFF) // (line + 1)
 
 
 @entry

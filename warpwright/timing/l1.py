@@ -28,14 +28,11 @@ from warpwright.timing.coalescer import (
     tag_passes,
     wavefronts,
 )
+from warpwright.timing.l1_sets import approach_l1, l1_find
 from warpwright.timing.native import (
-    HOST_LINE_BYTES,
-    WAYS,
     core,
-    find_way,
     host_address,
     lowest_bit,
-    oldest_way,
     peek,
     popcount,
     prefetch,
@@ -186,46 +183,6 @@ def new_load(m: Any, sm: int, w: int, barrier: int, kind: int) -> int:
     m[u(base + s.L_KIND)] = kind
     m[u(base + s.L_RING)] = -1
     return index
-
-
-@core
-def l1_set(m: Any, sm: int, line: int) -> int:
-    """Where the set of a line begins."""
-    mixed = ((line * s.GOLDEN) >> 44) & 0xFFFFF
-    return sm + m[u(s.H_OFF_L1)] + ((mixed * m[u(s.H_L1_SETS)]) >> 20) * (m[u(s.H_L1_WAYS)] * s.C_SLOTS)
-
-
-@core
-def approach_l1(m: Any, sm: int, n: int) -> None:
-    """Have the host fetch the sets of the lines in scratch, tags and stamps, before they are looked at one after the other."""
-    host = host_address(m)
-    size = 8 * m[u(s.H_L1_WAYS)] * 2
-    for i in range(n):
-        place = host + 8 * l1_set(m, sm, m[u(sm + s.OFF_LINES + i)])
-        for at in range(0, size, HOST_LINE_BYTES):
-            prefetch(place + at)
-
-
-@core
-def l1_find(m: Any, sm: int, line: int) -> int:
-    """The place of a line's tag, or -1 - the place to replace (the least recently used of its set)."""
-    ways = m[u(s.H_L1_WAYS)]
-    first = l1_set(m, sm, line)
-    if ways == WAYS:
-        host = host_address(m) + 8 * first
-        way = find_way(host, line, 8)
-        return first + way if way < WAYS else -1 - (first + oldest_way(host + 8 * WAYS * s.C_STAMP))
-    for place in range(first, first + ways):
-        if m[u(place)] >> 8 == line:
-            return place
-    oldest = s.INF
-    victim = first
-    for place in range(first, first + ways):
-        stamp = m[u(place + ways * s.C_STAMP)]
-        if stamp < oldest:
-            oldest = stamp
-            victim = place
-    return -1 - victim
 
 
 @core

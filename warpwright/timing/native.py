@@ -364,6 +364,18 @@ def divide(typing_context: Any, value: Any, by: Any) -> Any:
 
 
 @intrinsic
+def divide_small(typing_context: Any, value: Any, by: Any) -> Any:
+    """As ``divide`` for numbers below 2**32, which processors divide faster."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        short = ir.IntType(32)
+        value, by = (builder.trunc(argument, short) for argument in arguments)
+        return builder.zext(builder.udiv(value, by), ir.IntType(64))
+
+    return types.int64(types.int64, types.int64), generate
+
+
+@intrinsic
 def lowest_bit(typing_context: Any, value: Any) -> Any:
     """Position of the lowest set bit (64 when there is none)."""
 

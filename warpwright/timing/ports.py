@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.timing.native import core, u
+from warpwright.timing.native import core, divide_small, u
 from warpwright.timing.state import CALENDAR_BUCKETS
 
 _STAMP = 24  # bits below the bucket's number: its use
@@ -22,9 +22,8 @@ _FIRST = 8
 
 
 @core
-def reserve(m: Any, calendar: int, shift: int, capacity: int, time: int, units: int) -> int:
-    """Take ``units`` at or after ``time`` from a port that passes ``capacity`` in 2**shift cycles; gives the start in cycles."""
-    begin = time >> shift
+def first_free(m: Any, calendar: int, begin: int, capacity: int) -> int:
+    """The first bucket from ``begin`` on that has room."""
     bucket = begin
     full_end = m[u(calendar + 1)]
     inside = m[u(calendar)] <= begin <= full_end
@@ -32,10 +31,8 @@ def reserve(m: Any, calendar: int, shift: int, capacity: int, time: int, units: 
         bucket = full_end
     ring = calendar + _FIRST
     while True:
-        place = u(ring + (bucket & (CALENDAR_BUCKETS - 1)))
-        entry = m[place]
-        used = entry & _USE if entry >> _STAMP == bucket else 0
-        if used < capacity:
+        entry = m[u(ring + (bucket & (CALENDAR_BUCKETS - 1)))]
+        if entry >> _STAMP != bucket or entry & _USE < capacity:
             break
         bucket += 1
     if inside:
@@ -43,8 +40,27 @@ def reserve(m: Any, calendar: int, shift: int, capacity: int, time: int, units: 
     elif bucket > full_end:
         m[u(calendar)] = begin
         m[u(calendar + 1)] = bucket
-    start = (bucket << shift) + ((used << shift) // capacity)
-    if start < time:
+    return bucket
+
+
+@core
+def reserve(m: Any, calendar: int, shift: int, capacity: int, time: int, units: int) -> int:
+    """Take ``units`` at or after ``time`` from a port that passes ``capacity`` in 2**shift cycles; gives the start in cycles."""
+    bucket = time >> shift
+    ring = calendar + _FIRST
+    place = u(ring + (bucket & (CALENDAR_BUCKETS - 1)))
+    entry = m[place]
+    stamp = entry >> _STAMP
+    used = entry & _USE if stamp == bucket else 0
+    if used >= capacity or stamp > bucket:  # a later one has its place: what is full is known from the stretch alone
+        bucket = first_free(m, calendar, bucket, capacity)
+        place = u(ring + (bucket & (CALENDAR_BUCKETS - 1)))
+        entry = m[place]
+        used = entry & _USE if entry >> _STAMP == bucket else 0
+    start = bucket << shift
+    if used:
+        start = max(start + divide_small(used << shift, capacity), time)
+    elif start < time:
         start = time
     used += units
     while used > capacity:

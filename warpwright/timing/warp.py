@@ -14,6 +14,7 @@ from warpwright.engine.abi import WARP, Status
 from warpwright.timing import state as s
 from warpwright.timing.constant import constant_ready
 from warpwright.timing.fetch import instruction_ready
+from warpwright.timing.l1_sets import approach_record
 from warpwright.timing.native import call_warp, core, lowest_bit, peek, poke, popcount, u
 
 EXIT, BARRIER, STRONG, CLOCK = int(Status.EXIT), int(Status.BARRIER), int(Status.STRONG), int(Status.CLOCK)
@@ -223,6 +224,8 @@ def prepare(m: Any, code: Any, sm: int, w: int, earliest: int, reason: int) -> N
     m[u(w + s.W_EARLIEST)] = earliest
     m[u(w + s.W_REASON)] = reason
     set_ready(m, sm, w, earliest, code[u(row + s.I_PIPE)])
+    if kind == s.K_MEMORY and m[u(w + s.W_POS)] != m[u(w + s.W_USED)]:
+        approach_record(m, sm, w)
 
 
 @core
