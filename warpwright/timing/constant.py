@@ -28,12 +28,14 @@ OFFSET = (1 << 32) - 1
 
 
 @core
-def bring(m: Any, sm: int, line: int, time: int, latency: int) -> int:
-    """When a line that a first level lacks at ``time`` is there; ``latency`` from L1.5."""
-    start = reserve(m, sm + s.OFF_CONST_FILL, s.DRAM_SHIFT, 1 << s.DRAM_SHIFT, time, m[u(sm + s.SM_CONST_INTERVAL)])
-    m[u(sm + s.SM_CONST_LINES)] += 1
-    if m[u(s.H_CONST_ASKED)] == 0:
-        m[u(s.H_CONST_ASKED)] = 1
+def bring(m: Any, sm: int, line: int, time: int, latency: int, several: bool) -> int:
+    """When a line that a first level lacks at ``time`` is there; ``latency`` from L1.5; ``several``: for an LDC of more than one word."""
+    interval = m[u(sm + s.SM_CONST_INTERVAL)] if several else m[u(s.H_CONST_INTERVAL)]
+    start = reserve(m, sm + s.OFF_CONST_FILL, s.DRAM_SHIFT, 1 << s.DRAM_SHIFT, time, interval)
+    if several:
+        m[u(sm + s.SM_CONST_LINES)] += 1
+        if m[u(s.H_CONST_ASKED)] == 0:
+            m[u(s.H_CONST_ASKED)] = 1
     block = line // m[u(s.H_CONST_BLOCK_LINES)]
     place = sm + m[u(s.H_OFF_CONST_BLOCKS)] + block
     there = m[u(place)]
@@ -61,6 +63,8 @@ def share_constants(m: Any, length: int) -> None:
     """How fast L1.5 hands lines to each SM in the next window, from the ``length`` cycles of this one.
 
     The SMs of a GPC share a port (bench.micro ``walks_by_sm``): when it was busy, each of those that asked gets an equal part of it.
+    Lines for operands and for an LDC of one word pass beside it: warps that wait for one line of a long queue are not told from those
+    that lack another (``word_ready``), and would fetch it again.
     """
     m[u(s.H_CONST_ASKED)] = 0
     first = m[u(s.H_SM_FIRST)]
@@ -94,13 +98,13 @@ def constant_ready(m: Any, sm: int, line: int, time: int) -> int:
     capacity = m[u(s.H_CONST_LINES)]
     ready = m[u(cache + 2 + capacity + line)]
     if ready >= s.INF:
-        ready = bring(m, sm, line, time, m[u(s.H_IMMEDIATE_MISS)])
+        ready = bring(m, sm, line, time, m[u(s.H_IMMEDIATE_MISS)], False)
         insert(m, cache, capacity, line, ready)
     return ready if ready > time else time
 
 
 @core
-def word_ready(m: Any, sm: int, line: int, time: int) -> int:
+def word_ready(m: Any, sm: int, line: int, time: int, several: bool) -> int:
     """When LDC has the line of a word that it asks for at ``time``."""
     cache = sm + m[u(s.H_OFF_CONST)]
     capacity = m[u(s.H_CONST_LINES)]
@@ -111,7 +115,7 @@ def word_ready(m: Any, sm: int, line: int, time: int) -> int:
     if ready <= time + miss:
         return ready
     # Missing, or asked for at a later time by an instruction whose words were all looked up when it issued.
-    fetched = bring(m, sm, line, time, miss)
+    fetched = bring(m, sm, line, time, miss, several)
     if ready >= s.INF:
         insert(m, cache, capacity, line, fetched)
     elif fetched < ready:
@@ -158,9 +162,9 @@ def load_constant(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: i
     for word in range(count):
         if recorded:
             offset = min(m[u(m[u(sm + s.SM_BANKS)] + word)] // line_bytes, code[u(row + s.I_EXTRA)] - 1)
-            at = word_ready(m, sm, line + offset, at)
+            at = word_ready(m, sm, line + offset, at, count > 1)
         else:
-            at = word_ready(m, sm, line, at)
+            at = word_ready(m, sm, line, at, False)
         if word + 1 < count:
             at += m[u(s.H_CONST_REPLAY)]
     return at + code[u(row + s.I_LATENCY)]
