@@ -87,6 +87,8 @@ class Target:
     """The machine that code is made for."""
 
     machine: Any
+    quick: Any
+    """The same machine, for which code is generated without optimisation."""
     cpu: str
     features: str
     calls: cold.Calls
@@ -119,11 +121,10 @@ def make_target(cpu: str | None = None) -> Target:
     else:
         name, features = cpu, ""
         calls = cold.Calls(cold.host_calls().keeps_registers)
-    triple = llvm.get_process_triple()
-    machine = llvm.Target.from_triple(triple).create_target_machine(
-        cpu=name, features=features, opt=1, jit=True, reloc="pic", codemodel="jitdefault"
-    )
-    return Target(machine, name, features, calls, registers_of(machine))
+    kind = llvm.Target.from_triple(llvm.get_process_triple())
+    options = {"cpu": name, "features": features, "jit": True, "reloc": "pic", "codemodel": "jitdefault"}
+    machine = kind.create_target_machine(opt=1, **options)
+    return Target(machine, kind.create_target_machine(opt=0, **options), name, features, calls, registers_of(machine))
 
 
 @cache
@@ -153,18 +154,26 @@ MOST_CHOICES = 1_000_000
 In larger ones, most of them with calls through pointers, groups of a warp may stand at many places, and each variable
 would need a choice among as many values at the place that takes the next group: code generation would take minutes (a
 kernel of Numba's run-time with 3,844 blocks and 875 variables: 4.7 s without the choices, more than 100 s with them).
+What such code waits for is memory, so its generation is not to take time either (``memcpy_async`` of the CUDA headers on
+sm_70, 1,072 instructions: 5 s instead of 28).
 """
 
 
-def optimise(module: Any, target: Target, variables: int) -> None:
-    """Variables, of which there are so many, into registers; the rest is left to code generation."""
+def optimise(module: Any, target: Target, variables: int) -> bool:
+    """Variables, of which there are so many, into registers; the rest is left to code generation.  Whether all functions are small."""
     options = llvm.create_pipeline_tuning_options(speed_level=1)
     builder = llvm.create_pass_builder(target.machine, options)
     manager = llvm.create_new_function_pass_manager()
     manager.add_sroa_pass()
+    small = True
     for function in module.functions:
-        if not function.is_declaration and variables * sum(1 for _ in function.blocks) <= MOST_CHOICES:
+        if function.is_declaration:
+            continue
+        if variables * sum(1 for _ in function.blocks) <= MOST_CHOICES:
             manager.run(function, builder)
+        else:
+            small = False
+    return small
 
 
 def to_object(text: str, target: Target, whole: bool = False) -> bytes:
@@ -172,13 +181,14 @@ def to_object(text: str, target: Target, whole: bool = False) -> bytes:
     module = llvm.parse_assembly(text)
     module.triple = target.triple
     module.data_layout = str(target.machine.target_data)
+    machine = target.machine
     if whole:
         options = llvm.create_pipeline_tuning_options(speed_level=2)
-        builder = llvm.create_pass_builder(target.machine, options)
+        builder = llvm.create_pass_builder(machine, options)
         builder.getModulePassManager().run(module, builder)
-    else:
-        optimise(module, target, text.count(" = alloca "))
-    data: bytes = target.machine.emit_object(module)
+    elif not optimise(module, target, text.count(" = alloca ")):
+        machine = target.quick
+    data: bytes = machine.emit_object(module)
     return data
 
 

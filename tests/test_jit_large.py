@@ -1,0 +1,46 @@
+"""Functions too large for LLVM's optimisation: variables stay in memory and code is generated quickly, with the same results."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import warpwright as ww
+from tests.test_jit import Prepared
+from warpwright.engine.compiled import CompiledExecution
+from warpwright.engine.jit import compile as jit
+
+SOURCE = """
+extern "C" __global__ void mixed(int n, const float *x, float *y, double *z, int *counts) {
+    __shared__ float all[64];
+    int t = threadIdx.x, i = blockIdx.x * 64 + t;
+    float sum = 0;
+    for (int j = 0; j <= t % n; j++) {
+        if ((i ^ j) & 1) sum = sinf(x[(i + j) & 127]) / (sum + 3.0f);
+        else sum += __shfl_xor_sync(__activemask(), sum, 2) * 0.5f;
+    }
+    all[63 - t] = sum;
+    __syncthreads();
+    y[i] = all[t];
+    z[i] = sqrt((double)all[t ^ 5]) + (long long)i * 12345678901LL % (t + 7);
+    atomicAdd(counts + (t & 3), i);
+}
+"""
+
+
+def test_large_functions_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu = ww.GPU("h200", timing="off")
+    module = gpu.compile(SOURCE)
+    x = gpu.array(np.linspace(0.1, 9, 128, dtype=np.float32))
+    results, sizes = [], []
+    for most in (jit.MOST_CHOICES, 0):
+        monkeypatch.setattr(jit, "MOST_CHOICES", most)
+        arrays = gpu.zeros(128), gpu.zeros(128, np.float64), gpu.zeros(4, np.int32)
+        p = Prepared(gpu, module, "mixed", 2, 64, [5, x, *arrays])
+        kernel = jit.compile_kernel(p.program, p.lowered, (64, 1, 1), trace=False, use_cache=False)
+        CompiledExecution(p.context, kernel, 2, 1).run()
+        results.append([a.get().tobytes() for a in arrays])
+        sizes.append(len(jit.to_object(kernel.ir, jit.make_target())))
+    assert results[0] == results[1]
+    assert sizes[0] < sizes[1], "the second was generated without optimisation"
+    assert any(results[0][1])
