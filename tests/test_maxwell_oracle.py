@@ -74,7 +74,7 @@ def same(ours: str | None, theirs: str | None) -> bool:
     # We print where a jump to a control word lands, the disassembler the control word itself.
     mine, target = ours.rpartition(" ")[::2]
     their, other = theirs.rpartition(" ")[::2]
-    return mine == their and target.startswith("0x") and int(target, 16) - 8 == int(other, 16)
+    return mine == their and "0x" in target and int(target, 16) - 8 == int(other, 16)
 
 
 @needs_oracle

@@ -137,7 +137,7 @@ class Src:
         if place == "immediate":
             return self._immediate(word, minus, bars, tilde, suffix)
         if place == "constant":
-            offset = signed((word >> 20 & 0x3FFF) * 4, 16)
+            offset = (word >> 20 & 0x3FFF) * 4
             name = PACKED if self.packed else ""
             return (Operand(Kind.CONSTANT, word >> 34 & 31, offset, minus, bars, tilde, suffix=suffix, name=name),)
         low = 20 if place == "register" and self.which == "B" else 39

@@ -36,7 +36,7 @@ DIRECT = (at(5, 1), 0)
 
 def constant(word: int, form: Form) -> tuple[Operand, ...]:
     """The constant that holds a target."""
-    return (Operand(Kind.CONSTANT, word >> 36 & 31, signed(word >> 20 & 0xFFFF, 16)),)
+    return (Operand(Kind.CONSTANT, word >> 36 & 31, word >> 20 & 0xFFFF),)
 
 
 def indexed_constant(word: int, form: Form) -> tuple[Operand, ...]:
