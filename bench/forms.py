@@ -1,6 +1,6 @@
 """Every form of every PTX instruction, through machine code in both engines and through the PTX front end.
 
-    python -m bench.forms                                 # sm_70, sm_80 and sm_90: the table of counts
+    python -m bench.forms                                 # sm_60, sm_70, sm_80 and sm_90: the table of counts
     python -m bench.forms --arch 90 --section convert --only 'cvt.rn.*'
     python -m bench.forms --arch 75 86 89 --engines       # compile and decode alone
 
@@ -18,10 +18,13 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests import maxwell_oracle
 from tests.forms import SECTIONS, all_forms
 from tests.forms.form import Form
 from tests.forms.run import CHIPS, ENGINES, Outcome, batches, compare
 from tests.sass_oracle import disassemble_words, find_nvdisasm
+from warpwright.isa.machine import FIRST_WIDE
+from warpwright.isa.maxwell import decode as narrow
 from warpwright.isa.sass import UnknownEncoding, decode, format_instruction
 from warpwright.isa.sass.decode import ROWS, find_row, words_of
 from warpwright.isa.sass.fields import Row
@@ -45,12 +48,25 @@ class Decoding:
         """Decode the words of a cubin that were not there before."""
         fresh = []
         for code in read_cubin(cubin, "forms").code.values():
-            fresh += [w for w in dict.fromkeys(words_of(code)) if w not in self.seen]
+            fresh += [w for w in dict.fromkeys(self.words(code)) if w not in self.seen]
             self.seen.update(fresh)
         counts["words"] += len(fresh)
         with tempfile.TemporaryDirectory() as folder:
-            texts = disassemble_words(self.tool, self.arch, fresh, Path(folder)) if self.tool and fresh else None
-        for n, word in enumerate(fresh):
+            wrong = (self.compare if self.arch >= FIRST_WIDE else self.compare_narrow)(fresh, Path(folder))
+        counts["decoded"] += len(fresh) - len(wrong)
+        self.wrong += [f"{section}: {line}" for line in wrong]
+
+    def words(self, code: bytes) -> list[int]:
+        """The instructions of a section."""
+        if self.arch >= FIRST_WIDE:
+            return words_of(code)
+        return [i.encoding for i in narrow.decode_section(code, self.arch)]
+
+    def compare(self, words: Sequence[int], folder: Path) -> list[str]:
+        """A line for each 128-bit word that is not printed as NVIDIA prints it."""
+        texts = disassemble_words(self.tool, self.arch, words, folder) if self.tool and words else None
+        wrong = []
+        for n, word in enumerate(words):
             if row := find_row(word, self.arch):
                 self.reached.add(row[0])
             try:
@@ -58,10 +74,20 @@ class Decoding:
             except UnknownEncoding as error:
                 printed = str(error)
             wanted = texts[n] if texts else printed
-            if printed == wanted and not printed.startswith("sm_"):
-                counts["decoded"] += 1
-            else:
-                self.wrong.append(f"{section}: {word:#034x}: {wanted!r}, not {printed!r}")
+            if printed != wanted or printed.startswith("sm_"):
+                wrong.append(f"{word:#034x}: {wanted!r}, not {printed!r}")
+        return wrong
+
+    def compare_narrow(self, words: Sequence[int], folder: Path) -> list[str]:
+        """The same for 64-bit words."""
+        self.reached |= {row[0] for word in words if (row := narrow.find_row(word))}
+        if self.tool:
+            return maxwell_oracle.compare(self.tool, words, folder)
+        return [f"{w:016x}: unknown" for w in words if maxwell_oracle.printed(w, 8) is None]
+
+    def rows(self) -> Sequence[Row]:
+        """The decoder's tables for the architecture."""
+        return [r for r in ROWS if r.first <= self.arch <= r.last] if self.arch >= FIRST_WIDE else narrow.ROWS
 
 
 def chosen(arch: int, sections: Sequence[str], only: str) -> list[Form]:
@@ -94,7 +120,7 @@ def measure(
                 row["run"] += 1
                 note(outcome, row, wrong)
         print(f"sm_{arch} {section}: " + ", ".join(f"{row[c]} {c}" for c in COLUMNS), file=sys.stderr, flush=True)
-    rows = [r for r in ROWS if r.first <= arch <= r.last]
+    rows = decoding.rows()
     missing = sorted({r.opcode for r in rows} - {r.opcode for r in decoding.reached})
     reached = sum(r in decoding.reached for r in rows)
     print(f"sm_{arch}: {reached} of {len(rows)} rows of the decoder's tables reached; no row of {' '.join(missing)}")
