@@ -71,6 +71,7 @@ def VIDEO(i: Instruction, b: PascalEmitter) -> None:
     kinds = types(i)
     left, right = part(b, x, kinds[0]), part(b, y, kinds[1])
     signed = "UD" not in i.modifiers if i.opcode != "VABSDIFF" else "SD" in i.modifiers
+    signed = signed and i.opcode != "VSET"  # its result has no sign (PTX ISA, ``vset``)
     if i.opcode == "VADD":
         first = b.add(left, right)
         first = b.add(first, b.const(1, "i64")) if "PO" in i.modifiers else first
