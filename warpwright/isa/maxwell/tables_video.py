@@ -46,11 +46,12 @@ def _kind_b(word: int, sign: bool = True) -> tuple[str, str]:
 
 
 def types(sign_b: bool = True) -> Derived:
-    """The types of both sources; two S32 print nothing."""
+    """The types of both sources; two S32 (S32 and U32 of a shift), an immediate of 16 bits as well, print nothing."""
 
     def name(word: int, form: Form) -> str:
         a, b = _kind(word, 36, 48)[0], _kind_b(word, sign_b)[0]
-        return "" if a == b == "S32" else f"{a}.{b}"
+        usual = ("S" if sign_b else "U") + ("32" if word >> 50 & 1 else "16")
+        return "" if (a, b) == ("S32", usual) else f"{a}.{b}"
 
     return Derived(name)
 
@@ -69,10 +70,10 @@ def b_source(negate: int | None = None, other: int | None = None, sign: bool = T
         if word >> 50 & 1:
             return (Operand(Kind.REGISTER, word >> 20 & 255, SLOT_B, minus, suffix=_kind_b(word, sign)[1]),)
         value = word >> 20 & 0xFFFF
-        name = ""
+        name = "u16"
         if sign and word >> 49 & 1:
             value |= 0xFFFF0000 if value >> 15 else 0
-            name = "signed"
+            name = "s16" if negate is None or _kind(word, 36, 48)[0] == "S32" else "u16"
         return (Operand(Kind.IMMEDIATE, value=value, name=name, suffix=".NEG" if minus else ""),)
 
     return Custom(read)

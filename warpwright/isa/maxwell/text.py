@@ -35,6 +35,10 @@ def format_operand(operand: Operand, labels: Labels | None = None) -> str:
         return name + (".reuse" if operand.reuse else "")
     if operand.kind is Kind.IMMEDIATE and operand.name == "u20":
         return f"{operand.value & 0xFFFFF:#x}{operand.suffix}"
+    if operand.kind is Kind.IMMEDIATE and operand.name in ("u16", "s16"):
+        value = operand.value & 0xFFFF
+        value -= (value >> 15) << 16 if operand.name == "s16" else 0
+        return ("-" if operand.suffix else "") + f"{value:#x}"
     if operand.kind in (Kind.IMMEDIATE, Kind.FLOAT):
         return wide.format_operand(operand, labels) + operand.suffix
     return wide.format_operand(operand, labels)
