@@ -42,17 +42,22 @@ class CompiledExecution:
         self.threads = min(threads, geometry.blocks // geometry.cluster_blocks)
         shared = context.shared_bytes
         slots = max(geometry.cluster_blocks, min(resident_blocks, geometry.blocks))
-        self.spaces = [Workspace(kernel, shared, stack_bytes(program), slots) for _ in range(self.threads)]
+        self.spaces = [Workspace.take(kernel, shared, stack_bytes(program), slots) for _ in range(self.threads)]
+        self._ended = 0
 
     @property
     def blocks_done(self) -> int:
         """Blocks that have ended so far."""
-        return sum(space.blocks_done for space in self.spaces)
+        return self._ended + sum(space.blocks_done for space in self.spaces)
 
     def run(self) -> Counts:
-        """Run every block; raises as ``run_range`` does."""
+        """Run every block, once; raises as ``run_range`` does."""
         geometry = self.context.geometry
-        return self.run_range(0, geometry.blocks // geometry.cluster_blocks)
+        total = self.run_range(0, geometry.blocks // geometry.cluster_blocks)
+        spaces, self.spaces, self._ended = self.spaces, [], total.blocks_done
+        for space in spaces:
+            space.give_back()
+        return total
 
     def run_range(self, first: int, count: int) -> Counts:
         """Run ``count`` blocks (or clusters, of a launch with them) from the linear number ``first`` on.

@@ -469,7 +469,12 @@ def make_context(
         banks: contents of the other constant banks by number; arrays are referred to, not copied.
         sm_count: SMs of the chip (%nsmid).
     """
-    context = LaunchContext(program, geometry, memory, aligned_words(LAUNCH.size_bytes))
+    # One allocation: the structure, a line of zeros for absent banks, bank 0.
+    zero_at = LAUNCH.size_bytes
+    bank0_at = zero_at + 64
+    room = aligned_words(bank0_at + (len(bank0) + 127) // 64 * 64)
+    address = int(room.ctypes.data)
+    context = LaunchContext(program, geometry, memory, room[: zero_at // 8])
     words = context.words
     for name, value in zip(("grid_x", "grid_y", "grid_z"), geometry.grid, strict=True):
         words[LAUNCH.slot(name)] = value
@@ -487,14 +492,15 @@ def make_context(
     words[LAUNCH.slot("host_minus_device")] = memory.host_minus_device
     words[LAUNCH.slot("sm_count")] = sm_count
     words[LAUNCH.slot("local_bytes_per_thread")] = stack_bytes(program)
-    zero = aligned_words(64).view(np.uint8)
     first_bank, first_size = LAUNCH.slot("constant_banks"), LAUNCH.slot("constant_bytes")
-    words[first_bank : first_bank + 8] = zero.ctypes.data
-    own = aligned_words((len(bank0) + 127) // 64 * 64).view(np.uint8)
-    own[: len(bank0)] = np.frombuffer(bytes(bank0), dtype=np.uint8)
-    for number, contents in {**banks, 0: own}.items():
+    words[first_bank : first_bank + 8] = address + zero_at
+    for number, contents in banks.items():
         words[first_bank + number] = contents.ctypes.data
-        words[first_size + number] = len(bank0) if number == 0 else contents.nbytes
-    context.banks = {**banks, 0: own[: len(bank0)]}
-    context.keep += [table, zero, own]
+        words[first_size + number] = contents.nbytes
+    own = room.view(np.uint8)[bank0_at : bank0_at + len(bank0)]
+    own[:] = np.frombuffer(bank0, dtype=np.uint8)
+    words[first_bank] = address + bank0_at
+    words[first_size] = len(bank0)
+    context.banks = {**banks, 0: own}
+    context.keep += [table, room]
     return context

@@ -80,6 +80,8 @@ class CompiledKernel:
     ir: str = field(default="", repr=False)
     whole: Whole | None = field(default=None, repr=False)
     """What compiles the rest, where the function was made without its slow paths."""
+    idle: list[Any] = field(default_factory=list, repr=False)
+    """Small workspaces of ended launches, for the next ones (``jit/workspace.py``)."""
 
 
 @dataclass(slots=True)

@@ -16,6 +16,10 @@ from warpwright.engine.jit.scheduler import CANCELLED, STATE_AT, WORKSPACE
 from warpwright.engine.standing import Group, Standing
 
 Words = npt.NDArray[np.int64]
+KEPT_BYTES = 1 << 18
+"""A larger workspace goes with its launch: clearing it would take longer than mapping a new one."""
+KEPT = 4
+"""Workspaces that a kernel keeps at most."""
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
@@ -98,7 +102,8 @@ class Workspace:
         header = _round(WORKSPACE.size_bytes) + _round(kernel.site_bytes + 64) + _round(8 * slots)
         base_at = _round(header, 4096)
         # Reserved, not filled: a slot costs memory when its first block becomes resident.
-        self._memory = mmap.mmap(-1, base_at + slot_bytes * slots)
+        # Private: a forked process that goes on with it has a copy of its own.
+        self._memory = mmap.mmap(-1, base_at + slot_bytes * slots, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         self._bytes = np.frombuffer(self._memory, dtype=np.uint8)
         self.address = int(self._bytes.ctypes.data)
         self.kernel = kernel
@@ -129,7 +134,33 @@ class Workspace:
         }
         for name, value in values.items():
             self._words[WORKSPACE.slot(name)] = value
+        self._made = self._words.copy()
+        self._sizes = shared_bytes, local_bytes_per_thread, resident_blocks
         self._run = _RUN(kernel.run_blocks)
+
+    @classmethod
+    def take(
+        cls, kernel: CompiledKernel, shared_bytes: int, local_bytes_per_thread: int, resident_blocks: int
+    ) -> Workspace:
+        """One that an earlier launch gave back, as good as new, or a new one."""
+        sizes = shared_bytes, local_bytes_per_thread, resident_blocks
+        for space in tuple(kernel.idle):
+            if space._sizes != sizes:
+                continue
+            try:
+                kernel.idle.remove(space)
+            except ValueError:
+                continue  # another thread was faster
+            ctypes.memset(space.address, 0, len(space._bytes))
+            space._words[:] = space._made
+            return space
+        return cls(kernel, *sizes)
+
+    def give_back(self) -> None:
+        """Let another launch have it; it is not to be used any more."""
+        if len(self._bytes) <= KEPT_BYTES:
+            self.kernel.idle.append(self)
+            del self.kernel.idle[:-KEPT]
 
     @property
     def blocks_done(self) -> int:
