@@ -160,6 +160,8 @@ def test_conditions_refuse_what_no_node_may_have(driver: Driver, counters: int) 
 
 
 def test_graphs_leave_no_handles_behind(driver: Driver, count: int, counters: int) -> None:
+    import gc
+
     from warpwright.driver.state import state
     from warpwright.engine import conditions
 
@@ -172,7 +174,21 @@ def test_graphs_leave_no_handles_behind(driver: Driver, count: int, counters: in
         driver("cuGraphDestroy", graph)
 
     once()
+    gc.collect()  # what other tests left
     before = len(state().handles._items), len(conditions._values)
-    for _ in range(3):
-        once()
-    assert (len(state().handles._items), len(conditions._values)) == before
+    gc.disable()  # nothing waits for a collection
+    try:
+        for _ in range(3):
+            once()
+        assert (len(state().handles._items), len(conditions._values)) == before
+    finally:
+        gc.enable()
+
+
+def test_long_chains(driver: Driver, count: int, counters: int) -> None:
+    graph = driver.word("cuGraphCreate", 0)
+    needs = (ctypes.c_uint64 * 1)()
+    for n in range(3000):
+        needs[0] = driver.word("cuGraphAddEmptyNode", graph, needs if n else 0, int(n > 0))
+    launched(driver, graph)
+    driver("cuGraphDestroy", graph)

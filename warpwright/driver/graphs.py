@@ -84,22 +84,25 @@ class Graph(Node):
         Raises:
             CudaError: the graph has a cycle.
         """
-        done: dict[Vertex, int] = {}
         order: list[Vertex] = []
-
-        def visit(vertex: Vertex) -> None:
-            if done.get(vertex) == 2:
-                return
-            if done.get(vertex) == 1:
-                raise CudaError(results.INVALID_VALUE)
-            done[vertex] = 1
-            for other in vertex.needs:
-                visit(other)
-            done[vertex] = 2
-            order.append(vertex)
-
-        for vertex in self.vertices:
-            visit(vertex)
+        # No function that calls itself: its closure would keep the vertices until the next garbage collection, and chains are long.
+        entered: set[Vertex] = set()
+        left: set[Vertex] = set()
+        ahead = self.vertices[::-1]
+        while ahead:
+            vertex = ahead[-1]
+            if vertex in left:
+                ahead.pop()
+            elif vertex in entered:
+                ahead.pop()
+                left.add(vertex)
+                order.append(vertex)
+            else:
+                entered.add(vertex)
+                needed = [v for v in vertex.needs if v not in left]
+                if any(v in entered for v in needed):
+                    raise CudaError(results.INVALID_VALUE)
+                ahead += needed[::-1]
         return order
 
     def clone(self) -> tuple[Graph, dict[Vertex, Vertex]]:
@@ -125,6 +128,8 @@ class Graph(Node):
         """Forget its handle, its nodes' and those of the graphs in them."""
         for vertex in self.vertices:
             vertex.release()
+        # Vertices name their graph: what they hold, conditions and memory, is to go now.
+        self.vertices, self.conditions = [], []
         state().handles.drop(self.handle)
 
     def run(self, stream: Stream) -> None:
