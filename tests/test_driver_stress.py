@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.driver_library import ENVIRONMENT, VECTOR_ADD, Driver, attached
+from tests.driver_library import ENVIRONMENT, IN_ANOTHER_PROCESS, VECTOR_ADD, Driver, attached
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")
 
@@ -95,26 +95,15 @@ def test_long_loops_keep_their_memory(driver: Driver) -> None:
     assert resident_kib() - before < 0.05 * before
 
 
-_PROLOGUE = f"""
-import ctypes, os, sys
-sys.path.insert(0, {os.fspath(Path(__file__).parents[1])!r})
-from tests.driver_library import ENVIRONMENT, IN_ANOTHER_PROCESS, VECTOR_ADD, Driver, attached
-from warpwright.driver import attach
-attach.preload()
-cuda = Driver()
-cuda("cuInit", 0)
-cuda("cuCtxSetCurrent", cuda.word("cuDevicePrimaryCtxRetain", 0))
-"""
-
-
 def run(program: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, **ENVIRONMENT}
-    command = [sys.executable, "-c", _PROLOGUE + program]
+    command = [sys.executable, "-c", IN_ANOTHER_PROCESS + program]
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=False)
 
 
 def test_a_forked_child_is_told_and_its_parent_goes_on() -> None:
     done = run("""
+import os
 child = os.fork()
 if child == 0:
     os._exit(cuda.raw("cuMemAlloc_v2", ctypes.byref(ctypes.c_uint64()), 4))
