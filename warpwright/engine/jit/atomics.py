@@ -9,12 +9,6 @@ from warpwright.engine.jit.places import VEC32, Place
 from warpwright.engine.jit.shapes import UNSET_KIND, VECTOR
 from warpwright.isa.ops import Access, Op
 
-ATOMIC_CODES = (
-    *("add", "umin", "umax", "smin", "smax", "inc", "dec", "and", "or", "xor", "exch", "cas"),
-    *("fadd", "fmin", "fmax", "fadd_f16x2", "fadd_bf16x2", "fmin_f16x2", "fmax_f16x2", "fmin_bf16x2", "fmax_bf16x2"),
-    *("fadd_ftz", "mbarrier"),
-)
-
 
 def atomic_name(access: Access) -> str:
     """Operation and type of an atomic, as the shared function is called."""
