@@ -122,12 +122,13 @@ def pages_once(ctx: Context) -> list[Row]:
                 rows.append(row("pages", f"cycles_{name}", value, "cycles", blocks=blocks, page=page))
     arrays = [ctx.device.alloc(128 * MIB) for _ in range(3)]
     stamps = ctx.device.alloc(1 << 20)
+    paths = ctx.module("paths")
     for kernel in ("each_read16", "each_copy16"):
         for mib in (1, 2, 4, 8, 16, 32, 64, 96):
             n = (mib << 20) // 16
-            ctx.module("paths").launch(kernel, n // 256, 256, [stamps, *arrays, np.uint32(n)], 1024)
-            if ctx.model:
-                rows.append(row(kernel, "elapsed", ctx.module("paths").cycles, "cycles", mib=mib))  # type: ignore[union-attr]
+            paths.launch(kernel, n // 256, 256, [stamps, *arrays, np.uint32(n)], 1024)
+            if isinstance(paths, ModelModule):
+                rows.append(row(kernel, "elapsed", paths.cycles, "cycles", mib=mib))
     for buffer in (data, out, stamps, *arrays):
         buffer.free()
     return rows
