@@ -10,9 +10,12 @@ from collections.abc import Iterator
 import pytest
 
 from tests.driver_library import Driver, attached
+from warpwright.driver import results
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")
-KERNEL, GRAPH, CONDITIONAL = 0, 4, 13
+KERNEL, GRAPH, WAIT_EVENT, RECORD_EVENT, CONDITIONAL = 0, 4, 6, 7, 13
+EXTERNAL, MOVE = 1, 1
+"""CU_EVENT_WAIT_EXTERNAL, CU_GRAPH_USER_OBJECT_MOVE."""
 IF, WHILE, SWITCH = 0, 1, 2
 COUNT = """
 .version 8.4
@@ -77,6 +80,13 @@ def node(driver: Driver, graph: int, kind: int, rest: bytes, *needs: int) -> tup
     raw = ctypes.create_string_buffer(struct.pack("i12x", kind) + rest, 256)
     before = (ctypes.c_uint64 * max(len(needs), 1))(*needs)
     return int(driver.word("cuGraphAddNode", graph, before, len(needs), raw)), raw.raw[16:]
+
+
+def kind_of(driver: Driver, handle: int) -> int:
+    """CUgraphNodeType."""
+    kind = ctypes.c_uint32()
+    driver("cuGraphNodeGetType", handle, ctypes.byref(kind))
+    return kind.value
 
 
 def kernel(driver: Driver, graph: int, function: int, counters: int, condition: int, by: int, *needs: int) -> int:
@@ -192,3 +202,70 @@ def test_long_chains(driver: Driver, count: int, counters: int) -> None:
         needs[0] = driver.word("cuGraphAddEmptyNode", graph, needs if n else 0, int(n > 0))
     launched(driver, graph)
     driver("cuGraphDestroy", graph)
+
+
+def test_nodes_of_events_have_their_kind_and_their_event(driver: Driver) -> None:
+    graph = driver.word("cuGraphCreate", 0)
+    first, second = (driver.word("cuEventCreate", 0) for _ in range(2))
+    for kind, number in (("EventWait", WAIT_EVENT), ("EventRecord", RECORD_EVENT)):
+        made = driver.word(f"cuGraphAdd{kind}Node", graph, 0, 0, first)
+        assert kind_of(driver, made) == number
+        driver(f"cuGraph{kind}NodeSetEvent", made, second)
+        event = ctypes.c_uint64()
+        driver(f"cuGraph{kind}NodeGetEvent", made, ctypes.byref(event))
+        assert event.value == second
+    driver("cuGraphDestroy", graph)
+
+
+def test_a_capture_waits_for_events_of_outside_only_where_that_is_said(driver: Driver) -> None:
+    stream, other = (driver.word("cuStreamCreate", 0) for _ in range(2))
+    never, outside = (driver.word("cuEventCreate", 0) for _ in range(2))
+    driver("cuEventRecord", outside, other)
+    driver("cuStreamBeginCapture_v2", stream, 0)
+    driver("cuStreamWaitEvent", stream, never, 0)
+    assert driver.raw("cuStreamWaitEvent", stream, outside, 0) == results.STREAM_CAPTURE_ISOLATION
+    driver("cuStreamWaitEvent", stream, outside, EXTERNAL)
+    place = ctypes.c_uint64()
+    driver("cuStreamEndCapture", stream, ctypes.byref(place))
+    graph = place.value
+    handles = (ctypes.c_uint64 * 4)()
+    count = ctypes.c_uint64(4)
+    driver("cuGraphGetNodes", graph, handles, ctypes.byref(count))
+    assert count.value == 1
+    assert kind_of(driver, handles[0]) == WAIT_EVENT
+    launched(driver, graph)
+    driver("cuGraphDestroy", graph)
+
+
+def test_nodes_refuse_parameters_of_another_kind(driver: Driver, counters: int) -> None:
+    graph = driver.word("cuGraphCreate", 0)
+    fill = ctypes.create_string_buffer(struct.pack("QQIIQQ", counters, 0, 7, 4, 2, 1))
+    empty = driver.word("cuGraphAddEmptyNode", graph, 0, 0)
+    assert driver.raw("cuGraphMemsetNodeSetParams", empty, fill) == results.INVALID_VALUE
+    driver("cuGraphDestroy", graph)
+
+
+def test_copies_say_what_they_copy(driver: Driver, counters: int) -> None:
+    graph = driver.word("cuGraphCreate", 0)
+    host = ctypes.create_string_buffer(8)
+    copy = struct.pack("4QIQQQQQQ4QIQQQQQQ3Q", *(0, 0, 0, 0, 2, 0, counters, 0, 0, 8, 1),
+                       *(0, 0, 0, 0, 1, ctypes.addressof(host), 0, 0, 0, 8, 1), 8, 1, 1)  # fmt: skip
+    made = driver.word("cuGraphAddMemcpyNode", graph, 0, 0, ctypes.create_string_buffer(copy), 0)
+    told = ctypes.create_string_buffer(len(copy))
+    driver("cuGraphMemcpyNodeGetParams", made, told)
+    assert told.raw == copy
+    driver("cuGraphDestroy", graph)
+
+
+def test_a_user_object_goes_with_the_last_graph_that_refers_to_it(driver: Driver) -> None:
+    gone: list[int] = []
+    destroy = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(gone.append)
+    graph = driver.word("cuGraphCreate", 0)
+    user = driver.word("cuUserObjectCreate", 7, ctypes.cast(destroy, ctypes.c_void_p), 1, 0)
+    driver("cuGraphRetainUserObject", graph, user, 1, MOVE)
+    executable = driver.word("cuGraphInstantiateWithFlags", graph, 0)
+    assert driver.raw("cuGraphReleaseUserObject", graph, user, 2) == results.INVALID_VALUE
+    driver("cuGraphDestroy", graph)
+    assert gone == []
+    driver("cuGraphExecDestroy", executable)
+    assert gone == [7]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
+import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -41,7 +43,7 @@ class Copy(Node):
     height: int = 1
     depth: int = 1
     raw: bytes = b""
-    """The structure that described it, for graphs."""
+    """The structure that described it, of the driver or of the runtime."""
 
     kind = 1
 
@@ -209,6 +211,14 @@ def copy_3d(pointer: int) -> Copy:
     source = side(f[4], f[5], f[6], f[7], f[9], f[10], f[0], f[1], f[2])
     target = side(f[15], f[16], f[17], f[18], f[20], f[21], f[11], f[12], f[13])
     return Copy(target, source, f[22], f[23], f[24], ctypes.string_at(pointer, COPY_3D_BYTES))
+
+
+def described(copy: Copy) -> bytes:
+    """The CUDA_MEMCPY3D of a copy; copies that no such structure made have one with addresses alone."""
+    if len(copy.raw) == COPY_3D_BYTES:
+        return copy.raw
+    sides = ((0, 0, 0, 0, _UNIFIED, 0, one.address, 0, 0, one.pitch, one.height) for one in (copy.source, copy.target))
+    return struct.pack(COPY_3D, *itertools.chain(*sides), copy.width, copy.height, copy.depth)
 
 
 @entry("cuMemcpy2D_v2", "cuMemcpy2DUnaligned_v2")

@@ -7,9 +7,10 @@ from warpwright.driver import (
     devices,
     functions,
     graph_conditions,
+    graph_launches,
     graph_memory,
     graph_nodes,
-    graphs,
+    graph_shapes,
     launches,
     memory,
     modules,
@@ -18,6 +19,7 @@ from warpwright.driver import (
     sharing,
     streams,
     tensor_maps,
+    user_objects,
     virtual,
 )
 from warpwright.driver.runtime import devices as runtime_devices
@@ -33,9 +35,10 @@ __all__ = [
     "devices",
     "functions",
     "graph_conditions",
+    "graph_launches",
     "graph_memory",
     "graph_nodes",
-    "graphs",
+    "graph_shapes",
     "launches",
     "launching",
     "memory",
@@ -50,5 +53,6 @@ __all__ = [
     "sharing",
     "streams",
     "tensor_maps",
+    "user_objects",
     "virtual",
 ]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from warpwright.driver import c, results
 from warpwright.driver.calls import CudaError, entry
-from warpwright.driver.graphs import Graph, Node, _add, before_launch, vertex
+from warpwright.driver.graphs import Graph, Node, before_launch, insert, vertex
 from warpwright.driver.memory import GRAPH, FreeNode, kinds, releasers
 from warpwright.driver.state import Context, Stream, state
 from warpwright.engine.memory import Allocation
@@ -156,12 +156,12 @@ def allocation_work(parameters: int) -> Node:
 
 @entry("cuGraphAddMemAllocNode")
 def add_alloc_node(place: int, graph: int, needs: int, count: int, parameters: int) -> None:
-    _add(place, graph, needs, count, allocation_work(parameters))
+    insert(place, graph, needs, count, allocation_work(parameters))
 
 
 @entry("cuGraphAddMemFreeNode")
 def add_free_node(place: int, graph: int, needs: int, count: int, address: int) -> None:
-    _add(place, graph, needs, count, FreeNode(address))
+    insert(place, graph, needs, count, FreeNode(address))
 
 
 @entry("cuGraphMemAllocNodeGetParams")

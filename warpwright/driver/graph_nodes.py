@@ -1,40 +1,227 @@
-"""Nodes of graphs from CUgraphNodeParams, the structure of all kinds of nodes: a type, and from byte 16 on what that kind takes."""
+"""Nodes of graphs: those of each kind with their own structures, and all kinds from CUgraphNodeParams.
+
+The runtime has the same functions over structures of its own; both are registered by :func:`register`.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import inspect
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from warpwright.driver import c, graphs, results
 from warpwright.driver.calls import CudaError, entry
-from warpwright.driver.copies import copy_3d
+from warpwright.driver.copies import Copy, Fill, copy_3d, described
+from warpwright.driver.functions import function
 from warpwright.driver.graph_conditions import CONDITIONAL, conditional_work
 from warpwright.driver.graph_memory import ALLOCATE, allocation_work
-from warpwright.driver.graphs import Graph, Node, Vertex
+from warpwright.driver.graphs import Empty, Graph, HostCall, Node, Vertex, insert, twin, vertex
+from warpwright.driver.launches import Launch, check, gather
 from warpwright.driver.memory import FreeNode
 from warpwright.driver.state import state
-from warpwright.driver.streams import Event, RecordEvent
+from warpwright.driver.streams import Event, RecordEvent, WaitEvent
 
 _TYPE_BYTES = 16
+"""CUgraphNodeParams: a type, and from this byte on what that kind takes."""
 FREE = 11
 """CU_GRAPH_NODE_TYPE_MEM_FREE."""
 Maker = Callable[[int], Node]
-"""Work from the part of the structure that belongs to its kind."""
+"""Work from a structure's address, or from the value that stands in its place."""
 
 
-def _event(pointer: int) -> Node:
-    return RecordEvent(state().handles.get(Event, c.get64(pointer)))
+def _launch_of(handle: int, rest: tuple[int, ...]) -> Launch:
+    gx, gy, gz, bx, by, bz, shared, parameters, extra = rest
+    target = function(handle)
+    made = Launch(target, (gx, gy, gz), (bx, by, bz), shared, gather(target, parameters, extra))
+    check(made)
+    return made
 
 
+def first_kernel_work(pointer: int) -> Launch:
+    """A launch from CUDA_KERNEL_NODE_PARAMS_v1."""
+    handle, *rest = c.read("Q7IQQ", pointer)
+    return _launch_of(handle, tuple(rest))
+
+
+def kernel_work(pointer: int) -> Launch:
+    """A launch from CUDA_KERNEL_NODE_PARAMS, which has a kernel and a context in addition."""
+    handle, *rest, kernel, _ = c.read("Q7IQQQQ", pointer)
+    return _launch_of(handle or kernel, tuple(rest))
+
+
+def fill_work(pointer: int) -> Fill:
+    """A fill from CUDA_MEMSET_NODE_PARAMS."""
+    address, pitch, value, size, width, height = c.read("QQIIQQ", pointer)
+    return Fill(address, value, size, width, height, pitch)
+
+
+def host_work(pointer: int) -> HostCall:
+    """A call from CUDA_HOST_NODE_PARAMS."""
+    return HostCall(*c.read("QQ", pointer))
+
+
+def child_work(handle: int) -> Graph:
+    """A copy of a graph."""
+    return state().handles.get(Graph, handle).copied()
+
+
+def record_work(handle: int) -> RecordEvent:
+    """The record of an event."""
+    return RecordEvent(state().handles.get(Event, handle))
+
+
+def wait_work(handle: int) -> WaitEvent:
+    """The wait for an event."""
+    return WaitEvent(state().handles.get(Event, handle))
+
+
+def register(
+    name: Callable[[str], Callable[[Any], Any]],
+    make: Callable[..., Node],
+    add: str = "",
+    change: str = "",
+    update: str = "",
+) -> None:
+    """Provide three functions of a kind of nodes, those that have a name.
+
+    Args:
+        name: makes a function the entry point of a name.
+        make: the work, from the arguments behind the node.  What a name's function takes beyond them (a context) is not looked at.
+        add: adds a node to a graph.
+        change: gives a node of a graph other work.
+        update: gives the node's twin in an executable graph other work.
+    """
+    arguments = len(inspect.signature(make).parameters)
+
+    def add_node(place: int, graph: int, needs: int, count: int, *given: int) -> None:
+        insert(place, graph, needs, count, make(*given[:arguments]))
+
+    def change_node(node: int, *given: int) -> None:
+        vertex(node).replace(make(*given[:arguments]))
+
+    def update_node(executable: int, node: int, *given: int) -> None:
+        twin(executable, node).replace(make(*given[:arguments]))
+
+    for wanted, provided in ((add, add_node), (change, change_node), (update, update_node)):
+        if wanted:
+            name(wanted)(provided)
+
+
+def _register_kind(make: Maker, kind: str, parameters: str = "Params", version: str = "") -> None:
+    names = (f"cuGraphAdd{kind}Node", f"cuGraph{kind}NodeSet{parameters}", f"cuGraphExec{kind}NodeSet{parameters}")
+    register(entry, make, *(n + version for n in names))
+
+
+_register_kind(first_kernel_work, "Kernel")
+_register_kind(kernel_work, "Kernel", version="_v2")
+_register_kind(copy_3d, "Memcpy")
+_register_kind(fill_work, "Memset")
+_register_kind(host_work, "Host")
+_register_kind(record_work, "EventRecord", "Event")
+_register_kind(wait_work, "EventWait", "Event")
+register(entry, child_work, "cuGraphAddChildGraphNode", update="cuGraphExecChildGraphNodeSetParams")
+register(entry, Empty, "cuGraphAddEmptyNode")
+
+
+# --- what a node has ---------------------------------------------------------------------------------
+@entry("cuGraphChildGraphNodeGetGraph")
+def child_graph(handle: int, place: int) -> int | None:
+    work = vertex(handle).work
+    if not isinstance(work, Graph):
+        return results.INVALID_VALUE
+    c.put64(place, work.handle)
+    return None
+
+
+@entry("cuGraphEventRecordNodeGetEvent", "cuGraphEventWaitNodeGetEvent")
+def event_of(handle: int, place: int) -> int | None:
+    work = vertex(handle).work
+    if not isinstance(work, RecordEvent | WaitEvent):
+        return results.INVALID_VALUE
+    c.put64(place, work.event.handle)
+    return None
+
+
+def _put_kernel(handle: int, place: int, form: str, *more: int) -> None:
+    one = vertex(handle)
+    work = one.work
+    if not isinstance(work, Launch):
+        raise CudaError(results.INVALID_VALUE)
+    # Pointers to copies of the parameters, alive as long as the graph.
+    raw = ctypes.create_string_buffer(work.parameters, max(len(work.parameters), 1))
+    array = (ctypes.c_uint64 * max(len(work.function.parameters), 1))()
+    for i, (offset, _) in enumerate(work.function.parameters):
+        array[i] = ctypes.addressof(raw) + offset
+    one.graph.kept.append((raw, array))
+    c.write(form, place, work.function.handle, *work.grid, *work.block, work.shared, ctypes.addressof(array), 0, *more)
+
+
+@entry("cuGraphKernelNodeGetParams")
+def first_kernel_parameters(handle: int, place: int) -> None:
+    _put_kernel(handle, place, "Q7IQQ")
+
+
+@entry("cuGraphKernelNodeGetParams_v2")
+def kernel_parameters(handle: int, place: int) -> None:
+    # kern, ctx
+    _put_kernel(handle, place, "Q7IQQQQ", 0, 0)
+
+
+@entry("cuGraphMemcpyNodeGetParams")
+def copy_parameters(handle: int, place: int) -> int | None:
+    work = vertex(handle).work
+    if not isinstance(work, Copy):
+        return results.INVALID_VALUE
+    raw = described(work)
+    ctypes.memmove(place, raw, len(raw))
+    return None
+
+
+@entry("cuGraphMemsetNodeGetParams")
+def fill_parameters(handle: int, place: int) -> int | None:
+    work = vertex(handle).work
+    if not isinstance(work, Fill):
+        return results.INVALID_VALUE
+    c.write("QQIIQQ", place, work.address, work.pitch, work.value, work.size, work.width, work.height)
+    return None
+
+
+@entry("cuGraphHostNodeGetParams")
+def host_parameters(handle: int, place: int) -> int | None:
+    work = vertex(handle).work
+    if not isinstance(work, HostCall):
+        return results.INVALID_VALUE
+    c.write("QQ", place, work.function, work.data)
+    return None
+
+
+@entry("cuGraphKernelNodeSetAttribute")
+def set_node_attribute(handle: int, number: int, value: int) -> None:
+    vertex(handle).attributes[number] = ctypes.string_at(value, 64)
+
+
+@entry("cuGraphKernelNodeGetAttribute")
+def node_attribute(handle: int, number: int, place: int) -> None:
+    ctypes.memmove(place, vertex(handle).attributes.get(number, bytes(64)), 64)
+
+
+@entry("cuGraphKernelNodeCopyAttributes")
+def copy_attributes(target: int, source: int) -> None:
+    vertex(target).attributes = dict(vertex(source).attributes)
+
+
+# --- nodes of any kind -------------------------------------------------------------------------------
 MAKERS: Mapping[int, Maker] = {
-    graphs.KERNEL: lambda at: graphs.kernel_work(at, True),
+    graphs.KERNEL: kernel_work,
     # flags, reserved, context, then CUDA_MEMCPY3D
     graphs.COPY: lambda at: copy_3d(at + 16),
-    graphs.FILL: graphs.fill_work,
-    graphs.HOST: lambda at: graphs.HostCall(*c.read("QQ", at)),
-    graphs.GRAPH: lambda at: state().handles.get(Graph, c.get64(at)).copied(),
-    graphs.EMPTY: lambda at: graphs.Empty(),
-    graphs.WAIT_EVENT: _event,
-    graphs.RECORD_EVENT: _event,
+    graphs.FILL: fill_work,
+    graphs.HOST: host_work,
+    graphs.GRAPH: lambda at: child_work(c.get64(at)),
+    graphs.EMPTY: lambda at: Empty(),
+    graphs.WAIT_EVENT: lambda at: wait_work(c.get64(at)),
+    graphs.RECORD_EVENT: lambda at: record_work(c.get64(at)),
     ALLOCATE: allocation_work,
     FREE: lambda at: FreeNode(c.get64(at)),
     CONDITIONAL: conditional_work,
@@ -57,6 +244,7 @@ def work_of(pointer: int, makers: Mapping[int, Maker] = MAKERS) -> Node:
 
 def change(one: Vertex, pointer: int, makers: Mapping[int, Maker] = MAKERS) -> None:
     """Give a node other parameters of its kind."""
+    # Before the work is made: making an allocation takes addresses.
     if one.work.kind in _FIXED or c.get32(pointer) != one.work.kind:
         raise CudaError(results.INVALID_VALUE)
     one.replace(work_of(pointer, makers))
@@ -64,7 +252,7 @@ def change(one: Vertex, pointer: int, makers: Mapping[int, Maker] = MAKERS) -> N
 
 @entry("cuGraphAddNode")
 def add(place: int, graph: int, needs: int, count: int, parameters: int) -> None:
-    graphs._add(place, graph, needs, count, work_of(parameters))
+    insert(place, graph, needs, count, work_of(parameters))
 
 
 @entry("cuGraphAddNode_v2")
@@ -74,9 +262,9 @@ def add_2(place: int, graph: int, needs: int, data: int, count: int, parameters:
 
 @entry("cuGraphNodeSetParams")
 def set_parameters(node: int, parameters: int) -> None:
-    change(graphs.vertex(node), parameters)
+    change(vertex(node), parameters)
 
 
 @entry("cuGraphExecNodeSetParams")
 def update_parameters(executable: int, node: int, parameters: int) -> None:
-    change(graphs._twin(executable, node), parameters)
+    change(twin(executable, node), parameters)

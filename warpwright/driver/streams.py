@@ -12,13 +12,27 @@ from dataclasses import dataclass, field
 
 from warpwright.driver import c, output, results
 from warpwright.driver.calls import CudaError, entry
-from warpwright.driver.graphs import Empty, Graph, HostCall, Node, Vertex, new_graph, submit, vertex
+from warpwright.driver.graphs import (
+    RECORD_EVENT,
+    WAIT_EVENT,
+    Empty,
+    Graph,
+    HostCall,
+    Node,
+    Vertex,
+    new_graph,
+    submit,
+    vertex,
+)
 from warpwright.driver.state import PER_THREAD_STREAM, Stream, state
 from warpwright.errors import UnsupportedError
 
 _capture_numbers = itertools.count(1)
 UNJOINED = 904
 """CUDA_ERROR_STREAM_CAPTURE_UNJOINED."""
+
+_EXTERNAL = 1
+"""CU_EVENT_WAIT_EXTERNAL, CU_EVENT_RECORD_EXTERNAL: a node of the graph, not an edge."""
 
 
 @dataclass(eq=False)
@@ -40,10 +54,21 @@ class RecordEvent(Node):
     """An event recorded by a graph."""
 
     event: Event
-    kind = 7
+    kind = RECORD_EVENT
 
     def run(self, stream: Stream) -> None:
         record(self.event, stream)
+
+
+@dataclass(eq=False)
+class WaitEvent(Node):
+    """A wait for an event that a graph does not record itself."""
+
+    event: Event
+    kind = WAIT_EVENT
+
+    def run(self, stream: Stream) -> None:
+        await_event(self.event, stream)
 
 
 def record(event: Event, stream: Stream) -> None:
@@ -52,6 +77,13 @@ def record(event: Event, stream: Stream) -> None:
     event.recorded = True
     event.capture = None
     event.seconds = s.begin(stream) if s.timed else s.now()
+
+
+def await_event(event: Event, stream: Stream) -> None:
+    """Let a stream go on no earlier than an event was recorded."""
+    s = state()
+    if event.recorded and s.timed:
+        stream.seconds = max(s.begin(stream), event.seconds)
 
 
 # --- streams -----------------------------------------------------------------------------------------
@@ -116,10 +148,15 @@ def wait_event(handle: int, event: int, flags: int) -> None:
             stream.capture_id, stream.capture_mode = awaited.capture_id, awaited.capture_mode
             stream.capture_origin = False
         elif stream.capture is not awaited.capture:
-            raise CudaError(902)
+            raise CudaError(results.STREAM_CAPTURE_MERGE)
         stream.capture_tail = list(dict.fromkeys([*stream.capture_tail, *awaited.capture_tail]))
-    elif stream.capture is None and awaited.recorded and s.timed:
-        stream.seconds = max(s.begin(stream), awaited.seconds)
+    elif stream.capture is None:
+        await_event(awaited, stream)
+    elif flags & _EXTERNAL:
+        submit(stream, WaitEvent(awaited))
+    elif awaited.recorded:
+        # A capture depends on nothing outside of it.
+        raise CudaError(results.STREAM_CAPTURE_ISOLATION)
 
 
 @entry("cuStreamGetFlags")
@@ -428,7 +465,7 @@ def event_record(handle: int, stream: int) -> None:
 def event_record_with_flags(handle: int, stream: int, flags: int) -> None:
     s = state()
     queue = s.stream(stream)
-    if flags & 1 and queue.capture is not None:
+    if flags & _EXTERNAL and queue.capture is not None:
         submit(queue, RecordEvent(s.handles.get(Event, handle)))
     else:
         event_record(handle, stream)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+import itertools
+import struct
+
 from warpwright.driver import c, output, results
 from warpwright.driver.arrays import DriverArray
 from warpwright.driver.calls import ENTRIES, CudaError
@@ -13,7 +17,7 @@ from warpwright.driver.runtime.calls import runtime, same
 from warpwright.driver.runtime.registration import symbol_of
 from warpwright.driver.state import state
 
-_TO_DEVICE, _FROM_DEVICE, _BETWEEN = 1, 2, 3
+_TO_DEVICE, _FROM_DEVICE, _BETWEEN, _DEFAULT = 1, 2, 3, 4
 """cudaMemcpyKind."""
 INVALID_DIRECTION = 21
 
@@ -189,9 +193,13 @@ def from_array(target: int, array: int, x: int, y: int, size: int, kind: int) ->
     linear(target, _array_side(array, x, y).address, size, BLOCKING, ())
 
 
+COPY_3D = "Q3Q4QQ3Q4Q3Qi"
+"""cudaMemcpy3DParms: array, position, pointer of source and target; extent, kind."""
+
+
 def copy_3d(pointer: int) -> Copy:
     """A copy from cudaMemcpy3DParms: with an array, widths and positions count its elements."""
-    f = c.read("Q3Q4QQ3Q4Q3Qi", pointer)
+    f = c.read(COPY_3D, pointer)
     element = 1
     sides: list[Side] = []
     arrays = [state().handles.get(DriverArray, h) if h else None for h in (f[8], f[0])]
@@ -206,7 +214,16 @@ def copy_3d(pointer: int) -> Copy:
         else:
             sides.append(Side(address + x + y * pitch + z * pitch * rows, pitch, rows))
     width, height, depth = f[16:19]
-    return Copy(sides[0], sides[1], width * element, height, depth)
+    raw = ctypes.string_at(pointer, struct.calcsize(COPY_3D))
+    return Copy(sides[0], sides[1], width * element, height, depth, raw)
+
+
+def described(copy: Copy) -> bytes:
+    """The cudaMemcpy3DParms of a copy; copies that no such structure made have one with addresses alone."""
+    if len(copy.raw) == struct.calcsize(COPY_3D):
+        return copy.raw
+    sides = ((0, 0, 0, 0, one.address, one.pitch, one.pitch, max(one.height, 1)) for one in (copy.source, copy.target))
+    return struct.pack(COPY_3D, *itertools.chain(*sides), copy.width, copy.height, copy.depth, _DEFAULT)
 
 
 @runtime("cudaMemcpy3D")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 
-from warpwright.driver import c, graph_conditions, graph_nodes, graphs, results, streams
+from warpwright.driver import c, graph_conditions, graph_launches, graph_nodes, graphs, results, streams
 from warpwright.driver.calls import ENTRIES
 from warpwright.driver.copies import Copy, Side
 from warpwright.driver.graphs import Node
 from warpwright.driver.runtime.calls import runtime, same
-from warpwright.driver.runtime.memory import copy_3d
+from warpwright.driver.runtime.memory import copy_3d, described
 from warpwright.driver.runtime.registration import function_of, symbol_of
 
 
@@ -51,80 +52,44 @@ def kernel_work(pointer: int) -> Node:
     raw = bytearray(ctypes.string_at(pointer, 56))
     raw[:8] = function_of(c.get64(pointer)).handle.to_bytes(8, "little")
     copy = ctypes.create_string_buffer(bytes(raw), len(raw))
-    return graphs.kernel_work(ctypes.addressof(copy), False)
-
-
-@runtime("cudaGraphAddKernelNode")
-def add_kernel(place: int, graph: int, needs: int, count: int, parameters: int) -> None:
-    graphs._add(place, graph, needs, count, kernel_work(parameters))
-
-
-@runtime("cudaGraphKernelNodeSetParams")
-def set_kernel(node: int, parameters: int) -> None:
-    graphs.vertex(node).work = kernel_work(parameters)
-
-
-@runtime("cudaGraphExecKernelNodeSetParams")
-def update_kernel(executable: int, node: int, parameters: int) -> None:
-    graphs._twin(executable, node).work = kernel_work(parameters)
-
-
-@runtime("cudaGraphAddMemcpyNode")
-def add_copy(place: int, graph: int, needs: int, count: int, parameters: int) -> None:
-    graphs._add(place, graph, needs, count, copy_3d(parameters))
-
-
-@runtime("cudaGraphMemcpyNodeSetParams")
-def set_copy(node: int, parameters: int) -> None:
-    graphs.vertex(node).work = copy_3d(parameters)
-
-
-@runtime("cudaGraphExecMemcpyNodeSetParams")
-def update_copy(executable: int, node: int, parameters: int) -> None:
-    graphs._twin(executable, node).work = copy_3d(parameters)
+    return graph_nodes.first_kernel_work(ctypes.addressof(copy))
 
 
 def _line(target: int, source: int, size: int) -> Copy:
     return Copy(Side(target, size, 1), Side(source, size, 1), size)
 
 
-@runtime("cudaGraphAddMemcpyNode1D")
-def add_copy_1d(place: int, graph: int, needs: int, count: int, target: int, source: int, size: int, kind: int) -> None:
-    graphs._add(place, graph, needs, count, _line(target, source, size))
+def _to_symbol(symbol: int, source: int, size: int, offset: int) -> Copy:
+    return _line(symbol_of(symbol)[0] + offset, source, size)
 
 
-@runtime("cudaGraphMemcpyNodeSetParams1D")
-def set_copy_1d(node: int, target: int, source: int, size: int, kind: int) -> None:
-    graphs.vertex(node).work = _line(target, source, size)
+def _from_symbol(target: int, symbol: int, size: int, offset: int) -> Copy:
+    return _line(target, symbol_of(symbol)[0] + offset, size)
 
 
-@runtime("cudaGraphExecMemcpyNodeSetParams1D")
-def update_copy_1d(executable: int, node: int, target: int, source: int, size: int, kind: int) -> None:
-    graphs._twin(executable, node).work = _line(target, source, size)
+def _register_kind(make: Callable[..., Node], kind: str, form: str = "") -> None:
+    names = (f"cudaGraphAdd{kind}Node", f"cudaGraph{kind}NodeSetParams", f"cudaGraphExec{kind}NodeSetParams")
+    graph_nodes.register(runtime, make, *(n + form for n in names))
 
 
-@runtime("cudaGraphAddMemcpyNodeToSymbol")
-def add_copy_to_symbol(
-    place: int, graph: int, needs: int, count: int, symbol: int, source: int, size: int, offset: int, kind: int
-) -> None:
-    graphs._add(place, graph, needs, count, _line(symbol_of(symbol)[0] + offset, source, size))
+_register_kind(kernel_work, "Kernel")
+_register_kind(copy_3d, "Memcpy")
+_register_kind(_line, "Memcpy", "1D")
+_register_kind(_to_symbol, "Memcpy", "ToSymbol")
+_register_kind(_from_symbol, "Memcpy", "FromSymbol")
+graph_nodes.register(
+    runtime, graph_nodes.fill_work, "cudaGraphAddMemsetNode", update="cudaGraphExecMemsetNodeSetParams"
+)
 
 
-@runtime("cudaGraphAddMemcpyNodeFromSymbol")
-def add_copy_from_symbol(
-    place: int, graph: int, needs: int, count: int, target: int, symbol: int, size: int, offset: int, kind: int
-) -> None:
-    graphs._add(place, graph, needs, count, _line(target, symbol_of(symbol)[0] + offset, size))
-
-
-@runtime("cudaGraphAddMemsetNode")
-def add_fill(place: int, graph: int, needs: int, count: int, parameters: int) -> None:
-    graphs._add(place, graph, needs, count, graphs.fill_work(parameters))
-
-
-@runtime("cudaGraphExecMemsetNodeSetParams")
-def update_fill(executable: int, node: int, parameters: int) -> None:
-    graphs._twin(executable, node).work = graphs.fill_work(parameters)
+@runtime("cudaGraphMemcpyNodeGetParams")
+def copy_parameters(node: int, place: int) -> int | None:
+    work = graphs.vertex(node).work
+    if not isinstance(work, Copy):
+        return results.INVALID_VALUE
+    raw = described(work)
+    ctypes.memmove(place, raw, len(raw))
+    return None
 
 
 # cudaGraphNodeParams: the driver's structure but for kernels and copies.
@@ -132,7 +97,7 @@ _MAKERS = {**graph_nodes.MAKERS, graphs.KERNEL: kernel_work, graphs.COPY: lambda
 
 
 def add_node(place: int, graph: int, needs: int, count: int, parameters: int) -> None:
-    graphs._add(place, graph, needs, count, graph_nodes.work_of(parameters, _MAKERS))
+    graphs.insert(place, graph, needs, count, graph_nodes.work_of(parameters, _MAKERS))
 
 
 def add_node_2(place: int, graph: int, needs: int, data: int, count: int, parameters: int) -> None:
@@ -151,7 +116,7 @@ def set_node(node: int, parameters: int) -> None:
 
 @runtime("cudaGraphExecNodeSetParams")
 def update_node(executable: int, node: int, parameters: int) -> None:
-    graph_nodes.change(graphs._twin(executable, node), parameters, _MAKERS)
+    graph_nodes.change(graphs.twin(executable, node), parameters, _MAKERS)
 
 
 @runtime("cudaGraphConditionalHandleCreate")
@@ -161,12 +126,12 @@ def create_condition(place: int, graph: int, default: int, flags: int) -> int | 
 
 @runtime("cudaGraphInstantiate")
 def instantiate(place: int, handle: int, flags: int) -> None:
-    c.put64(place, graphs.instantiate(handle, flags & 0xFFFF_FFFF))
+    c.put64(place, graph_launches.instantiate(handle, flags & 0xFFFF_FFFF))
 
 
 @runtime("cudaGraphExecUpdate")
 def update(executable: int, graph: int, info: int) -> int | None:
-    outcome, node = graphs._update(executable, graph)
+    outcome, node = graph_launches.take_over(executable, graph)
     c.write("iQQ", info, outcome, node, 0)
     return results.GRAPH_EXEC_UPDATE_FAILURE if outcome else None
 
@@ -231,6 +196,15 @@ for _name, _driver in (
     ("cudaGraphChildGraphNodeGetGraph", "cuGraphChildGraphNodeGetGraph"),
     ("cudaGraphAddEventRecordNode", "cuGraphAddEventRecordNode"),
     ("cudaGraphAddEventWaitNode", "cuGraphAddEventWaitNode"),
+    ("cudaGraphEventRecordNodeGetEvent", "cuGraphEventRecordNodeGetEvent"),
+    ("cudaGraphEventRecordNodeSetEvent", "cuGraphEventRecordNodeSetEvent"),
+    ("cudaGraphEventWaitNodeGetEvent", "cuGraphEventWaitNodeGetEvent"),
+    ("cudaGraphEventWaitNodeSetEvent", "cuGraphEventWaitNodeSetEvent"),
+    ("cudaGraphExecEventRecordNodeSetEvent", "cuGraphExecEventRecordNodeSetEvent"),
+    ("cudaGraphExecEventWaitNodeSetEvent", "cuGraphExecEventWaitNodeSetEvent"),
+    ("cudaGraphKernelNodeSetAttribute", "cuGraphKernelNodeSetAttribute"),
+    ("cudaGraphKernelNodeGetAttribute", "cuGraphKernelNodeGetAttribute"),
+    ("cudaGraphKernelNodeCopyAttributes", "cuGraphKernelNodeCopyAttributes"),
     ("cudaGraphInstantiateWithFlags", "cuGraphInstantiateWithFlags"),
     ("cudaGraphInstantiateWithParams", "cuGraphInstantiateWithParams"),
     ("cudaGraphLaunch", "cuGraphLaunch"),

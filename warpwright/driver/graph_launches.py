@@ -1,0 +1,112 @@
+"""Calls on executable graphs: instantiated, updated and launched."""
+
+from __future__ import annotations
+
+from warpwright.driver import c, results
+from warpwright.driver.calls import entry
+from warpwright.driver.graphs import Executable, Graph, before_launch, submit, twin
+from warpwright.driver.state import state
+
+
+def instantiate(handle: int, flags: int = 0) -> int:
+    """Handle of an executable graph."""
+    graph = state().handles.get(Graph, handle)
+    graph.ordered()
+    copy, twins = graph.clone()
+    return state().handles.add(Executable(copy, twins, flags))
+
+
+@entry("cuGraphInstantiateWithFlags")
+def instantiate_with_flags(place: int, handle: int, flags: int) -> None:
+    state().check_process()
+    c.put64(place, instantiate(handle, flags & 0xFFFF_FFFF))
+
+
+@entry("cuGraphInstantiate", "cuGraphInstantiate_v2")
+def instantiate_2(place: int, handle: int, error_node: int, log: int, room: int) -> None:
+    c.put64(place, instantiate(handle))
+    if log and room:
+        c.put_text(log, "", room)
+
+
+@entry("cuGraphInstantiateWithParams")
+def instantiate_with_parameters(place: int, handle: int, parameters: int) -> None:
+    c.put64(place, instantiate(handle, c.get64(parameters) & 0xFFFF_FFFF))
+    # hErrNode_out, result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS.
+    c.put64(parameters + 16, 0)
+    c.put32(parameters + 24, 0)
+
+
+@entry("cuGraphExecGetFlags")
+def executable_flags(handle: int, place: int) -> None:
+    c.put64(place, state().handles.get(Executable, handle).flags)
+
+
+@entry("cuGraphExecDestroy")
+def executable_destroy(handle: int) -> None:
+    state().handles.get(Executable, handle).graph.release()
+    state().handles.drop(handle)
+
+
+@entry("cuGraphUpload")
+def upload(handle: int, stream: int) -> None:
+    state().handles.get(Executable, handle)
+
+
+@entry("cuGraphLaunch")
+def launch(handle: int, stream: int) -> None:
+    s = state()
+    s.current()
+    executable = s.handles.get(Executable, handle)
+    queue = s.stream(stream)
+    if queue.capture is not None:
+        submit(queue, executable.graph.copied())
+    else:
+        for prepare in before_launch:
+            prepare(executable.graph, executable.flags)
+        executable.graph.run(queue)
+
+
+@entry("cuGraphNodeSetEnabled")
+def set_enabled(executable: int, node: int, value: int) -> None:
+    twin(executable, node).enabled = bool(value)
+
+
+@entry("cuGraphNodeGetEnabled")
+def get_enabled(executable: int, node: int, place: int) -> None:
+    c.put32(place, int(twin(executable, node).enabled))
+
+
+def take_over(executable: int, graph: int) -> tuple[int, int]:
+    """Take a graph of the same shape over; (CUgraphExecUpdateResult, handle of the node that differs)."""
+    target = state().handles.get(Executable, executable)
+    given = state().handles.get(Graph, graph)
+    old, new = target.graph.vertices, given.vertices
+    if len(old) != len(new):
+        return 2, 0
+    place = {v: i for i, v in enumerate(new)}
+    before = {v: i for i, v in enumerate(old)}
+    for ours, theirs in zip(old, new, strict=True):
+        if ours.work.kind != theirs.work.kind:
+            return 3, theirs.handle
+        if sorted(before[n] for n in ours.needs) != sorted(place[n] for n in theirs.needs):
+            return 2, theirs.handle
+    for ours, theirs in zip(old, new, strict=True):
+        ours.replace(theirs.work.copied())
+    target.twins = {**target.twins, **dict(zip(new, old, strict=True))}
+    return 0, 0
+
+
+@entry("cuGraphExecUpdate")
+def update(executable: int, graph: int, node_place: int, result_place: int) -> int | None:
+    outcome, node = take_over(executable, graph)
+    c.put64(node_place, node)
+    c.put32(result_place, outcome)
+    return results.GRAPH_EXEC_UPDATE_FAILURE if outcome else None
+
+
+@entry("cuGraphExecUpdate_v2")
+def update_2(executable: int, graph: int, info: int) -> int | None:
+    outcome, node = take_over(executable, graph)
+    c.write("iQQ", info, outcome, node, 0)
+    return results.GRAPH_EXEC_UPDATE_FAILURE if outcome else None
