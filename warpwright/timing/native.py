@@ -26,7 +26,7 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.imputils import impl_ret_borrowed
 from numba.core.runtime import rtsys
-from numba.extending import intrinsic
+from numba.extending import intrinsic as numba_intrinsic
 from numba.np.arrayobj import make_array
 
 from warpwright.toolchain.cache import default_folder
@@ -36,14 +36,20 @@ BOUNDSCHECK = os.environ.get("WARPWRIGHT_BOUNDSCHECK", "") not in ("", "0")
 
 
 @cache
-def cache_folder(package: Path | None = None) -> Path:
-    """Where compiled code of exactly these sources (and of another package's that uses them) lies."""
+def source_digest(package: Path | None = None) -> str:
+    """Digest of these sources, of what they take from others, and of another package's that uses them."""
     here = Path(__file__).parent
-    digest = hashlib.sha256(numba.__version__.encode())
+    digest = hashlib.sha256()
     others = sorted(package.glob("*.py")) if package is not None else []
-    for path in [*sorted(here.glob("*.py")), here.parent / "engine" / "abi.py", *others]:
+    taken = [here.parent / name for name in ("chips/chip.py", "engine/abi.py", "isa/bulk.py")]
+    for path in [*sorted(here.glob("*.py")), *taken, *others]:
         digest.update(path.read_bytes())
-    return default_folder() / "timing" / digest.hexdigest()[:16]
+    return digest.hexdigest()
+
+
+def cache_folder(package: Path | None = None) -> Path:
+    """Where Numba keeps compiled code of exactly these sources."""
+    return default_folder() / "timing" / f"{numba.__version__}-{source_digest(package)[:16]}"
 
 
 class _NoEnvironment:
@@ -141,6 +147,17 @@ def entry(function: F, *, parallel: bool = False, package: Path | None = None, w
     kept.what = what
     compiled._cache = kept
     return compiled
+
+
+definitions: dict[Any, Callable[..., Any]] = {}
+"""What each of the following pieces becomes in LLVM, by the piece."""
+
+
+def intrinsic(definition: Callable[..., Any]) -> Any:
+    """A piece of LLVM code that the model's functions call: known to Numba and to ``translate``."""
+    piece = numba_intrinsic(definition)
+    definitions[piece] = definition
+    return piece
 
 
 @intrinsic

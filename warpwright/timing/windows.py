@@ -13,6 +13,7 @@ from typing import Any
 
 import numba
 
+from warpwright.timing import direct
 from warpwright.timing import state as s
 from warpwright.timing.clusters import judge_clusters
 from warpwright.timing.constant import share_constants
@@ -88,7 +89,7 @@ def run_gpc(m: Any, code: Any, gpc: int, end: int, scheduler: int) -> None:
     depart(m, gpc)
 
 
-@partial(entry, what="the cycle model")
+@partial(direct.entry, what="the cycle model")
 def run_windows(state: Any, program: Any, scheduler: int, limit: int) -> int:
     """Run at most ``limit`` windows on one host thread."""
     m = words(state)

@@ -1,0 +1,179 @@
+"""The model's functions straight from their source: what they compute is what Numba and Python make of the same lines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from warpwright.timing import direct, native, state, windows
+from warpwright.timing.native import core, host_address, lowest_bit, peek, poke, popcount, u, words
+from warpwright.timing.translate import Translation, TranslationError
+
+LIMITS = (40, 1 << 40)
+WORDS = 24
+
+
+@core
+def parts(a: int, b: int) -> tuple[int, bool, int]:
+    return a + b, a > b, a ^ b
+
+
+@core
+def first_above(m: Any, value: int, step: int = 1, backwards: bool = False) -> int:
+    if backwards:
+        for i in range(WORDS - 1, -1, -step):
+            if m[u(i)] > value:
+                return i
+    else:
+        for i in range(0, WORDS, step):
+            if m[u(i)] <= value:
+                continue
+            return i
+    return -1
+
+
+@core
+def change(m: Any, at: int) -> int:
+    m[u(at)] = 1000
+    return 1
+
+
+@core
+def arithmetic(m: Any, a: int, b: int) -> None:
+    shift = b & 63
+    m[u(0)] = a // b
+    m[u(1)] = a % b
+    m[u(2)] = a * b + (a << shift) - (a >> shift)
+    m[u(3)] = (a & b) | (a ^ ~b)
+    m[u(4)] = -a if a < 0 else a
+    m[u(5)] = min(a, b, 7) + max(a, b) * 3
+    m[u(6)] = a // 8 + a % 8 - a // -3 + a % -3
+    m[u(7)] = popcount(a) + lowest_bit(b)
+    m[u(8)] = (3 << 4 | 1) * -(7 // 2) + LIMITS[1] - state.INF
+
+
+@core
+def conditions(m: Any, a: int, b: int) -> None:
+    inside = -5 <= a < b <= LIMITS[0]
+    either = a > 3 or (b > 3 and not inside)
+    m[u(10)] = 1 if inside else 0
+    m[u(11)] = (2 if either else 5) + (b != 0 and a // b > 1)
+    m[u(12)] = inside + either * 4
+    same = inside == either
+    m[u(13)] = 1 if bool(a & 1) and same else a if not same else -1
+    m[u(14)] = 9
+    m[u(14)] += change(m, 14)  # what was there before the call counts
+
+
+@core
+def loops(m: Any, a: int) -> None:
+    left = a & 0xFFFF
+    n = 0
+    total = 0
+    while True:
+        if left == 0:
+            break
+        left &= left - 1
+        n += 1
+        if n == 3:
+            continue
+        total += n
+    while n > 0 and total < 1 << 20:
+        n -= 1
+        total <<= 1
+    m[u(15)] = total
+    for i in range(n + 4):
+        i += 1
+        total += i
+    for i in range(4, 4):
+        total += 100 + i
+    for i in range(0, 10, (a & 3) + 1):
+        total -= i
+    m[u(16)] = total
+
+
+def all_of_it(array: Any, a: int, b: int) -> int:
+    m = words(array)
+    arithmetic(m, a, b)
+    conditions(m, a, b)
+    loops(m, a)
+    summed, larger, mixed = parts(a, b)
+    summed, mixed = mixed, summed
+    m[u(17)] = summed * 3 + mixed + larger
+    m[u(18)] = parts(b, a)[2]
+    m[u(19)] = first_above(m, a) + first_above(m, b, 2) * 100 + first_above(m, a, 3, a > b) * 10000
+    poke(host_address(m) + 8 * 20, peek(host_address(m) + 8) + 1)
+    return m[u(20)]
+
+
+translated = direct.Entry(all_of_it, "a test")
+by_numba = native.entry(all_of_it)
+number = st.integers(-50, 50) | st.integers(-(1 << 62), 1 << 62)
+
+
+@settings(max_examples=200, deadline=None)
+@given(number, number)
+def test_what_is_translated_computes_what_numba_makes_of_it(a: int, b: int) -> None:
+    one, other = np.zeros(WORDS, np.int64), np.zeros(WORDS, np.int64)
+    assert translated(one, a, b) == by_numba(other, a, b)
+    assert one.tolist() == other.tolist()
+
+
+@settings(max_examples=100, deadline=None)
+@given(number, number)
+def test_quotients_and_rests_are_pythons(a: int, b: int) -> None:
+    m = np.zeros(WORDS, np.int64)
+    translated(m, a, b)
+    assert (m[0], m[1]) == ((a // b, a % b) if b else (0, 0))
+    assert m[10] == (-5 <= a < b <= 40)
+    assert m[14] == 10
+    assert m[6] == a // 8 + a % 8 - a // -3 + a % -3
+
+
+def listed(a: int) -> int:
+    return len([a])
+
+
+def fraction(a: int) -> int:
+    return a / 2  # type: ignore[return-value]
+
+
+def untyped(a) -> int:  # type: ignore[no-untyped-def]
+    return int(a)
+
+
+def foreign(a: int) -> int:
+    return hash(a)
+
+
+def half_true(a: int) -> bool:
+    return a  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (listed, r"listed: line \d+: List is not translated"),
+        (fraction, "fraction: Div is not translated"),
+        (untyped, "a type of the model is int, bool, Any or a tuple of them, not missing"),
+        (foreign, r"foreign: line \d+: hash is not a function of the model"),
+        (half_true, "half_true: i64 stands where i1 is wanted"),
+    ],
+)
+def test_more_of_python_than_is_translated_is_refused(function: Any, message: str) -> None:
+    with pytest.raises(TranslationError, match=message):
+        Translation(function)
+
+
+@pytest.mark.skipif(native.BOUNDSCHECK, reason="checked indices are Numba's")
+def test_each_function_of_the_model_is_translated_once() -> None:
+    text = str(Translation(windows.run_windows.py_func).module)
+    names = [line.split("@")[1].split("(")[0] for line in text.splitlines() if line.startswith("define")]
+    assert len(names) == len(set(names)) > 150
+    assert [line for line in text.splitlines() if line.startswith("define") and "internal" not in line] == [
+        next(line for line in text.splitlines() if "windows.run_windows" in line and line.startswith("define"))
+    ]

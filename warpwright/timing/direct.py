@@ -1,0 +1,118 @@
+"""Entries of the model in machine code that ``translate`` and LLVM make, kept on disk.
+
+The key of the code says all that determines it: the sources of the model, llvmlite's version, the processor and its features.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import llvmlite
+import llvmlite.binding as llvm
+import numpy as np
+
+from warpwright.timing import native
+from warpwright.timing.translate import Translation, symbol
+from warpwright.toolchain.cache import cache_key, default_cache
+
+_lock = threading.Lock()
+_engines: list[Any] = []  # hold the code
+
+
+@cache
+def _machine() -> Any:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
+        cpu=llvm.get_host_cpu_name(),
+        features=llvm.get_host_cpu_features().flatten(),
+        opt=3,
+        jit=True,
+        reloc="pic",
+        codemodel="jitdefault",
+    )
+
+
+@dataclass
+class Statistics:
+    """How often code came from the disk, and how often it was compiled; by entry."""
+
+    cache_hits: Counter[str] = field(default_factory=Counter)
+    cache_misses: Counter[str] = field(default_factory=Counter)
+
+
+def object_code(text: str) -> bytes:
+    """Object code of a module's text."""
+    machine = _machine()
+    module = llvm.parse_assembly(text)
+    module.triple = machine.triple
+    module.data_layout = str(machine.target_data)
+    module.verify()
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options.slp_vectorization = False
+    passes = llvm.create_pass_builder(machine, options)
+    passes.getModulePassManager().run(module, passes)
+    code: bytes = machine.emit_object(module)
+    return code
+
+
+class Entry:
+    """A function of the model that Python calls with arrays of int64 and numbers; without the GIL, and the result is a number."""
+
+    def __init__(self, function: FunctionType, what: str) -> None:
+        self.py_func = function
+        self.what = what
+        self.stats = Statistics()
+        self._call: Callable[..., int] | None = None
+
+    @property
+    def signatures(self) -> list[str]:
+        """As Numba's functions have them: none while there is no machine code."""
+        return [] if self._call is None else [self.py_func.__name__]
+
+    def __call__(self, *arguments: Any) -> int:
+        if self._call is None:
+            with _lock:
+                self._call = self._call or self._load()
+        return self._call(*(a.ctypes.data if isinstance(a, np.ndarray) else a for a in arguments))
+
+    def _load(self) -> Callable[..., int]:
+        name = self.py_func.__name__
+        key = cache_key(
+            [
+                *(name, native.source_digest(), Path(self.py_func.__code__.co_filename).read_bytes()),
+                llvmlite.__version__,
+                *(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), llvm.get_process_triple()),
+            ]
+        )
+        code = default_cache().get("model", key)
+        (self.stats.cache_misses if code is None else self.stats.cache_hits)[name] += 1
+        if code is None:
+            print(f"warpwright: compiling {self.what}, once on this machine …", file=sys.stderr, flush=True)
+            code = object_code(str(Translation(self.py_func).module))
+            default_cache().put("model", key, code)
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine())
+        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        engine.finalize_object()
+        _engines.append(engine)
+        kinds = [kind for name, kind in self.py_func.__annotations__.items() if name != "return"]
+        words = [ctypes.c_void_p if kind == "Any" else ctypes.c_int64 for kind in kinds]
+        return ctypes.CFUNCTYPE(ctypes.c_int64, *words)(engine.get_function_address(symbol(self.py_func)))
+
+
+def entry(function: Any, *, what: str) -> Any:
+    """A function that Python calls; with checked indices Numba compiles it.
+
+    Args:
+        what: named in a line on stderr when it must be compiled.
+    """
+    return native.entry(function, what=what) if native.BOUNDSCHECK else Entry(function, what)

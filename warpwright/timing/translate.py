@@ -1,0 +1,518 @@
+"""The model's functions as one LLVM module, straight from their source.
+
+They are written in a small part of Python, and their annotations say all types: ``int`` is 64 bits wide, ``bool`` one bit, ``Any`` a pointer
+to int64, ``tuple`` a result of several.  Nothing must be inferred, so that an entry with two hundred functions is translated in a second;
+Numba, which compiles the same functions with checked indices or for callers of its own, takes twenty.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import operator
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+
+from warpwright.timing import native
+
+WORD, TRUTH = ir.IntType(64), ir.IntType(1)
+POINTER = WORD.as_pointer()
+_KINDS: dict[str, ir.Type] = {"int": WORD, "bool": TRUTH, "Any": POINTER, "None": ir.VoidType()}
+_COMPARISONS = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
+_OPERATIONS: dict[type[ast.operator], tuple[str, Callable[[int, int], int]]] = {
+    ast.Add: ("add", operator.add),
+    ast.Sub: ("sub", operator.sub),
+    ast.Mult: ("mul", operator.mul),
+    ast.LShift: ("shl", operator.lshift),
+    ast.RShift: ("ashr", operator.rshift),
+    ast.BitAnd: ("and_", operator.and_),
+    ast.BitOr: ("or_", operator.or_),
+    ast.BitXor: ("xor", operator.xor),
+}
+
+
+class TranslationError(Exception):
+    """A function of the model is written in more of Python than is translated."""
+
+
+def _signed(value: int) -> int:
+    """A number as 64 bits hold it."""
+    return ((value + (1 << 63)) & ((1 << 64) - 1)) - (1 << 63)
+
+
+@cache
+def _file_functions(path: str) -> dict[int, ast.FunctionDef]:
+    """The functions of a file by their first line, decorators included."""
+    tree = ast.parse(Path(path).read_text())
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    return {min([node.lineno, *(d.lineno for d in node.decorator_list)]): node for node in found}
+
+
+def source_of(function: FunctionType) -> ast.FunctionDef:
+    """The syntax tree of a function that a file defines."""
+    return _file_functions(function.__code__.co_filename)[function.__code__.co_firstlineno]
+
+
+def symbol(function: FunctionType) -> str:
+    """A function's name in the module."""
+    return f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
+
+
+def _kind(annotation: ast.expr | None) -> ir.Type:
+    """LLVM's type of an annotation."""
+    if isinstance(annotation, ast.Subscript) and isinstance(annotation.slice, ast.Tuple):
+        return ir.LiteralStructType([_kind(part) for part in annotation.slice.elts])
+    text = ast.unparse(annotation) if annotation is not None else ""
+    if text not in _KINDS:
+        raise TranslationError(f"a type of the model is int, bool, Any or a tuple of them, not {text or 'missing'}")
+    return _KINDS[text]
+
+
+class _Intrinsics:
+    """What the definitions of ``native`` ask Numba's context for."""
+
+    @staticmethod
+    def cast(builder: ir.IRBuilder, value: ir.Value, source: Any, target: Any) -> ir.Value:
+        return value
+
+    @staticmethod
+    def get_dummy_value() -> None:
+        return None
+
+    @staticmethod
+    def make_tuple(builder: ir.IRBuilder, kind: Any, values: Sequence[ir.Value]) -> tuple[ir.Value, ...]:
+        return tuple(values)
+
+
+class Translation:
+    """An LLVM module that grows by the functions that its functions call."""
+
+    def __init__(self, entry: FunctionType) -> None:
+        self.module = ir.Module(entry.__name__)
+        self._functions: dict[FunctionType, ir.Function] = {}
+        self._waiting: list[FunctionType] = []
+        self.function(entry).linkage = "external"
+        while self._waiting:
+            python = self._waiting.pop()
+            _Body(self, python, self._functions[python]).write()
+
+    def function(self, python: FunctionType) -> ir.Function:
+        """A function of the module; it is written when its turn comes."""
+        if python not in self._functions:
+            tree = source_of(python)
+            kind = ir.FunctionType(_kind(tree.returns), [_kind(argument.annotation) for argument in tree.args.args])
+            made = ir.Function(self.module, kind, symbol(python))
+            made.linkage = "internal"
+            made.attributes.add("nounwind")
+            self._functions[python] = made
+            self._waiting.append(python)
+        return self._functions[python]
+
+
+class _Body:
+    """The statements of one function."""
+
+    def __init__(self, whole: Translation, python: FunctionType, function: ir.Function) -> None:
+        self.whole = whole
+        self.python = python
+        self.tree = source_of(python)
+        self.function = function
+        self.places = ir.IRBuilder(function.append_basic_block("places"))  # variables; LLVM makes registers of them
+        self.builder = ir.IRBuilder(function.append_basic_block("body"))
+        self.variables: dict[str, ir.AllocaInstr] = {}
+        self.loops: list[tuple[ir.Block, ir.Block]] = []  # where ``continue`` and ``break`` lead
+
+    def write(self) -> None:
+        first = self.builder.block
+        try:
+            for argument, value in zip(self.tree.args.args, self.function.args, strict=True):
+                self._set(argument.arg, value)
+            self._statements(self.tree.body)
+        except TranslationError as error:
+            raise TranslationError(f"{self.python.__module__}.{self.python.__name__}: {error}") from None
+        if not self.builder.block.is_terminated:
+            if isinstance(self.function.function_type.return_type, ir.VoidType):
+                self.builder.ret_void()
+            else:
+                self.builder.unreachable()
+        self.places.branch(first)
+
+    # --- variables -------------------------------------------------------------------------------
+
+    def _set(self, name: str, value: Any) -> None:
+        if not isinstance(value, ir.Value):
+            raise TranslationError(f"{name} is to hold one number")
+        if name not in self.variables:
+            self.variables[name] = self.places.alloca(value.type, name=name)
+        place = self.variables[name]
+        self.builder.store(self._as(value, place.allocated_type), place)
+
+    def _as(self, value: Any, kind: ir.Type) -> ir.Value:
+        """A value where another type is wanted: truth values are numbers as well."""
+        if not isinstance(value, ir.Value):
+            raise TranslationError("a tuple or nothing stands where a number is wanted")
+        if value.type == kind:
+            return value
+        if value.type == TRUTH and kind == WORD:
+            return WORD(int(value.constant)) if isinstance(value, ir.Constant) else self.builder.zext(value, WORD)
+        raise TranslationError(f"{value.type} stands where {kind} is wanted")
+
+    def _word(self, node: ast.expr) -> ir.Value:
+        return self._as(self._value(node), WORD)
+
+    def _truth(self, value: Any) -> ir.Value:
+        if isinstance(value, ir.Value) and value.type == TRUTH:
+            return value
+        return self.builder.icmp_signed("!=", self._as(value, WORD), WORD(0))
+
+    # --- statements ------------------------------------------------------------------------------
+
+    def _statements(self, nodes: Sequence[ast.stmt]) -> None:
+        for node in nodes:
+            if self.builder.block.is_terminated:
+                return
+            getattr(self, f"_do_{type(node).__name__}", self._unknown)(node)
+
+    def _unknown(self, node: ast.AST) -> Any:
+        raise TranslationError(f"line {getattr(node, 'lineno', '?')}: {type(node).__name__} is not translated")
+
+    def _do_Expr(self, node: ast.Expr) -> None:
+        if not isinstance(node.value, ast.Constant):  # a docstring
+            self._value(node.value)
+
+    def _do_Pass(self, node: ast.Pass) -> None:
+        pass
+
+    def _do_Return(self, node: ast.Return) -> None:
+        kind = self.function.function_type.return_type
+        if node.value is None:
+            self.builder.ret_void()
+            return
+        value = self._value(node.value)
+        if isinstance(kind, ir.LiteralStructType):
+            parts = [self._as(part, wanted) for part, wanted in zip(value, kind.elements, strict=True)]
+            value = ir.Constant(kind, ir.Undefined)
+            for index, part in enumerate(parts):
+                value = self.builder.insert_value(value, part, index)
+        self.builder.ret(self._as(value, kind))
+
+    def _do_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            self._store(node.target, self._value(node.value))
+
+    def _do_Assign(self, node: ast.Assign) -> None:
+        value = self._value(node.value)
+        for target in node.targets:
+            self._store(target, value)
+
+    def _store(self, target: ast.expr, value: Any) -> None:
+        if isinstance(target, ast.Name):
+            self._set(target.id, value)
+        elif isinstance(target, ast.Subscript):
+            self.builder.store(self._as(value, WORD), self._element(target))
+        elif isinstance(target, ast.Tuple):
+            for part, single in zip(target.elts, value, strict=True):
+                self._store(part, single)
+        else:
+            self._unknown(target)
+
+    def _do_AugAssign(self, node: ast.AugAssign) -> None:
+        if isinstance(node.target, ast.Subscript):
+            place = self._element(node.target)
+            self.builder.store(self._as(self._operate(node.op, self.builder.load(place), node.value), WORD), place)
+        else:
+            self._store(node.target, self._operate(node.op, self._value(node.target), node.value))
+
+    def _do_If(self, node: ast.If) -> None:
+        yes, no, behind = (self.function.append_basic_block(name) for name in ("then", "else", "behind"))
+        self._branch(node.test, yes, no)
+        for block, statements in ((yes, node.body), (no, node.orelse)):
+            self.builder.position_at_end(block)
+            self._statements(statements)
+            if not self.builder.block.is_terminated:
+                self.builder.branch(behind)
+        self._continue_at(behind)
+
+    def _continue_at(self, block: ir.Block) -> None:
+        self.builder.position_at_end(block)
+
+    def _do_While(self, node: ast.While) -> None:
+        head, body, behind = (self.function.append_basic_block(name) for name in ("while", "do", "behind"))
+        self.builder.branch(head)
+        self.builder.position_at_end(head)
+        self._branch(node.test, body, behind)
+        self._loop(node.body, body, head, behind)
+
+    def _loop(self, statements: Sequence[ast.stmt], body: ir.Block, again: ir.Block, behind: ir.Block) -> None:
+        self.loops.append((again, behind))
+        self.builder.position_at_end(body)
+        self._statements(statements)
+        if not self.builder.block.is_terminated:
+            self.builder.branch(again)
+        self.loops.pop()
+        self.builder.position_at_end(behind)
+
+    def _do_For(self, node: ast.For) -> None:
+        call = node.iter
+        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "range"):
+            self._unknown(node.iter)
+            return
+        bounds = [self._word(argument) for argument in call.args]
+        first, stop, step = (*((WORD(0), *bounds) if len(bounds) == 1 else bounds), WORD(1))[:3]
+        if not isinstance(node.target, ast.Name):
+            self._unknown(node.target)
+            return
+        counter = self.places.alloca(WORD)
+        head, body, turn, behind = (self.function.append_basic_block(n) for n in ("for", "do", "turn", "behind"))
+        self.builder.store(first, counter)
+        self.builder.branch(head)
+        self.builder.position_at_end(head)
+        at = self.builder.load(counter)
+        self.builder.cbranch(self._goes_on(at, stop, step), body, behind)
+        self.builder.position_at_end(turn)
+        self.builder.store(self.builder.add(at, step, flags=["nsw"]), counter)
+        self.builder.branch(head)
+        self.builder.position_at_end(body)
+        self._set(node.target.id, at)
+        self._loop(node.body, body, turn, behind)
+
+    def _goes_on(self, at: ir.Value, stop: ir.Value, step: ir.Value) -> ir.Value:
+        """Whether a range that has come to ``at`` holds it; one with a step of 0 is empty."""
+        build = self.builder
+        if isinstance(step, ir.Constant):
+            return build.icmp_signed("<" if step.constant > 0 else ">", at, stop)
+        up = build.and_(build.icmp_signed(">", step, WORD(0)), build.icmp_signed("<", at, stop))
+        down = build.and_(build.icmp_signed("<", step, WORD(0)), build.icmp_signed(">", at, stop))
+        return build.or_(up, down)
+
+    def _do_Break(self, node: ast.Break) -> None:
+        self.builder.branch(self.loops[-1][1])
+
+    def _do_Continue(self, node: ast.Continue) -> None:
+        self.builder.branch(self.loops[-1][0])
+
+    # --- conditions ------------------------------------------------------------------------------
+
+    def _branch(self, node: ast.expr, yes: ir.Block, no: ir.Block) -> None:
+        """Go to one of two blocks; what Python would not look at is not looked at."""
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            self._branch(node.operand, no, yes)
+        elif isinstance(node, ast.BoolOp):
+            for part in node.values[:-1]:
+                following = self.function.append_basic_block("and" if isinstance(node.op, ast.And) else "or")
+                if isinstance(node.op, ast.And):
+                    self._branch(part, following, no)
+                else:
+                    self._branch(part, yes, following)
+                self.builder.position_at_end(following)
+            self._branch(node.values[-1], yes, no)
+        elif isinstance(node, ast.Compare) and len(node.ops) > 1:
+            left = self._value(node.left)
+            for index, (operation, right_node) in enumerate(zip(node.ops, node.comparators, strict=True)):
+                right = self._value(right_node)
+                last = index == len(node.ops) - 1
+                following = yes if last else self.function.append_basic_block("and")
+                self.builder.cbranch(self._compare(operation, left, right), following, no)
+                if not last:
+                    self.builder.position_at_end(following)
+                left = right
+        else:
+            condition = self._truth(self._value(node))
+            if isinstance(condition, ir.Constant):
+                self.builder.branch(yes if condition.constant else no)
+            else:
+                self.builder.cbranch(condition, yes, no)
+
+    def _branched(self, node: ast.expr) -> ir.Value:
+        """A condition of several parts as a value."""
+        yes, no, behind = (self.function.append_basic_block(name) for name in ("yes", "no", "behind"))
+        self._branch(node, yes, no)
+        for block in (yes, no):
+            self.builder.position_at_end(block)
+            self.builder.branch(behind)
+        self.builder.position_at_end(behind)
+        joined = self.builder.phi(TRUTH)
+        joined.add_incoming(TRUTH(1), yes)
+        joined.add_incoming(TRUTH(0), no)
+        return joined
+
+    def _compare(self, operation: ast.cmpop, left: Any, right: Any) -> ir.Value:
+        if type(operation) not in _COMPARISONS:
+            raise TranslationError(f"{type(operation).__name__} is not translated")
+        return self.builder.icmp_signed(_COMPARISONS[type(operation)], self._as(left, WORD), self._as(right, WORD))
+
+    # --- values ----------------------------------------------------------------------------------
+
+    def _value(self, node: ast.expr) -> Any:
+        """An LLVM value, a tuple of such, or None of a call that gives nothing."""
+        return getattr(self, f"_of_{type(node).__name__}", self._unknown)(node)
+
+    def _of_Constant(self, node: ast.Constant) -> Any:
+        return self._known(node.value)
+
+    def _known(self, value: Any) -> Any:
+        """A number, or a tuple of numbers, of Python's."""
+        if isinstance(value, bool):
+            return TRUTH(int(value))
+        if isinstance(value, int):
+            return WORD(_signed(int(value)))
+        if isinstance(value, tuple):
+            return tuple(self._known(part) for part in value)
+        raise TranslationError(f"{value!r} is not a number")
+
+    def _object(self, node: ast.expr) -> Any:
+        """What a name of the function's file, or of a module that it imports, stands for."""
+        if isinstance(node, ast.Attribute):
+            return getattr(self._object(node.value), node.attr)
+        if isinstance(node, ast.Name):
+            names = self.python.__globals__
+            if node.id in names:
+                return names[node.id]
+            if hasattr(builtins, node.id):
+                return getattr(builtins, node.id)
+        raise TranslationError(f"line {node.lineno}: {ast.unparse(node)} is not known")
+
+    def _of_Name(self, node: ast.Name) -> Any:
+        if node.id in self.variables:
+            return self.builder.load(self.variables[node.id])
+        return self._known(self._object(node))
+
+    def _of_Attribute(self, node: ast.Attribute) -> Any:
+        return self._known(self._object(node))
+
+    def _of_Tuple(self, node: ast.Tuple) -> Any:
+        return tuple(self._value(part) for part in node.elts)
+
+    def _of_Compare(self, node: ast.Compare) -> ir.Value:
+        if len(node.ops) > 1:
+            return self._branched(node)
+        left = self._value(node.left)
+        return self._compare(node.ops[0], left, self._value(node.comparators[0]))
+
+    def _of_BoolOp(self, node: ast.BoolOp) -> ir.Value:
+        return self._branched(node)
+
+    def _of_UnaryOp(self, node: ast.UnaryOp) -> ir.Value:
+        if isinstance(node.op, ast.Not):
+            return self.builder.not_(self._truth(self._value(node.operand)))
+        value = self._word(node.operand)
+        if isinstance(node.op, ast.USub):
+            return WORD(_signed(-value.constant)) if isinstance(value, ir.Constant) else self.builder.neg(value)
+        if isinstance(node.op, ast.Invert):
+            return WORD(_signed(~value.constant)) if isinstance(value, ir.Constant) else self.builder.not_(value)
+        return value
+
+    def _of_BinOp(self, node: ast.BinOp) -> Any:
+        return self._operate(node.op, self._value(node.left), node.right)
+
+    def _operate(self, operation: ast.operator, left: Any, right_node: ast.expr) -> ir.Value:
+        right = self._value(right_node)
+        a, b = self._as(left, WORD), self._as(right, WORD)
+        if isinstance(operation, ast.FloorDiv | ast.Mod):
+            return self._divide(a, b, isinstance(operation, ast.Mod))
+        if type(operation) not in _OPERATIONS:
+            raise TranslationError(f"{type(operation).__name__} is not translated")
+        name, known = _OPERATIONS[type(operation)]
+        if isinstance(a, ir.Constant) and isinstance(b, ir.Constant):
+            return WORD(_signed(known(a.constant, b.constant)))
+        return getattr(self.builder, name)(a, b)
+
+    def _divide(self, a: ir.Value, b: ir.Value, rest: bool) -> ir.Value:
+        """Python's quotient or rest, rounded down; 0 where the divisor is 0, as Numba's with NumPy's rules."""
+        build = self.builder
+        by_zero = build.icmp_signed("==", b, WORD(0))
+        safe = build.select(by_zero, WORD(1), b)
+        remainder = build.srem(a, safe)
+        differs = build.icmp_signed("<", build.xor(remainder, safe), WORD(0))
+        below = build.and_(differs, build.icmp_signed("!=", remainder, WORD(0)))
+        if rest:
+            result = build.add(remainder, build.select(below, safe, WORD(0)))
+        else:
+            result = build.sub(build.sdiv(a, safe), build.zext(below, WORD))
+        return build.select(by_zero, WORD(0), result)
+
+    def _of_IfExp(self, node: ast.IfExp) -> ir.Value:
+        starts = [self.function.append_basic_block(name) for name in ("then", "else")]
+        behind = self.function.append_basic_block("behind")
+        self._branch(node.test, *starts)
+        ends, values = [], []
+        for block, part in zip(starts, (node.body, node.orelse), strict=True):
+            self.builder.position_at_end(block)
+            values.append(self._value(part))
+            ends.append(self.builder.block)
+        kind = values[0].type if values[0].type == values[1].type else WORD
+        joined = ir.PhiInstr(behind, kind, "", flags=())
+        for block, value in zip(ends, values, strict=True):
+            self.builder.position_at_end(block)
+            joined.add_incoming(self._as(value, kind), block)
+            self.builder.branch(behind)
+        behind.instructions.insert(0, joined)
+        self.builder.position_at_end(behind)
+        return joined
+
+    def _element(self, node: ast.Subscript) -> ir.Value:
+        """Where a word of an array lies."""
+        base = self._value(node.value)
+        if not isinstance(base, ir.Value) or base.type != POINTER:
+            raise TranslationError(f"line {node.lineno}: {ast.unparse(node.value)} is not an array")
+        return self.builder.gep(base, [self._word(node.slice)])
+
+    def _of_Subscript(self, node: ast.Subscript) -> Any:
+        if isinstance(node.slice, ast.Constant) and not isinstance(node.value, ast.Name):
+            return self._value(node.value)[node.slice.value]
+        if isinstance(node.value, ast.Name) and node.value.id not in self.variables:
+            known, place = self._known(self._object(node.value)), self._value(node.slice)
+            if isinstance(place, ir.Constant):
+                return known[place.constant]
+        return self.builder.load(self._element(node))
+
+    # --- calls -----------------------------------------------------------------------------------
+
+    def _of_Call(self, node: ast.Call) -> Any:
+        if node.keywords:
+            raise TranslationError(f"line {node.lineno}: a call names its arguments")
+        callee = self._object(node.func)
+        arguments = [self._value(argument) for argument in node.args]
+        if callee is bool:
+            return self._truth(arguments[0])
+        if callee is min or callee is max:
+            return self._extreme("<" if callee is min else ">", arguments)
+        if callee is native.words:
+            return arguments[0]
+        if callee in native.definitions:
+            return self._intrinsic(native.definitions[callee], arguments)
+        python = getattr(callee, "py_func", None)
+        if not isinstance(python, FunctionType):
+            raise TranslationError(f"line {node.lineno}: {ast.unparse(node.func)} is not a function of the model")
+        return self._call(python, arguments)
+
+    def _extreme(self, sign: str, arguments: Sequence[Any]) -> ir.Value:
+        best, *others = (self._as(argument, WORD) for argument in arguments)
+        for other in others:
+            best = self.builder.select(self.builder.icmp_signed(sign, other, best), other, best)
+        return best
+
+    def _intrinsic(self, definition: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+        given = [a if isinstance(a, ir.Value) and a.type == POINTER else self._as(a, WORD) for a in arguments]
+        kinds = [types.CPointer(types.int64) if a.type == POINTER else types.int64 for a in given]
+        signature, generate = definition(None, *kinds)
+        return generate(_Intrinsics, self.builder, signature, given)
+
+    def _call(self, python: FunctionType, arguments: list[Any]) -> Any:
+        function = self.whole.function(python)
+        kinds = function.function_type.args
+        missing = len(kinds) - len(arguments)
+        if missing:
+            arguments = [*arguments, *(self._known(value) for value in (python.__defaults__ or ())[-missing:])]
+        result = self.builder.call(
+            function, [self._as(argument, kind) for argument, kind in zip(arguments, kinds, strict=True)]
+        )
+        if isinstance(result.type, ir.LiteralStructType):
+            return tuple(self.builder.extract_value(result, index) for index in range(len(result.type.elements)))
+        return None if isinstance(result.type, ir.VoidType) else result
