@@ -237,6 +237,22 @@ def test_function_pointers_in_global_memory(module: ww.Module) -> None:
     np.testing.assert_array_equal(out, [0, 3, 4, 9, 8, 15])
 
 
+POINTERS = """
+__device__ int a = 3, b = 4;
+__device__ int* table[2] = {&a, &b};
+extern "C" __global__ void swap() { int* first = table[0]; table[0] = table[1]; table[1] = first; }
+extern "C" __global__ void use(int* out) { out[0] = *table[0]; out[1] = *table[1]; }
+"""
+
+
+def test_pointers_that_a_kernel_stores_stay_when_another_is_launched(gpu: ww.GPU) -> None:
+    module, out = gpu.compile(POINTERS), np.zeros(2, np.int32)
+    for expected in ([3, 4], [4, 3], [3, 4]):
+        module["use"][1, 1](out)
+        assert out.tolist() == expected
+        module["swap"][1, 1]()
+
+
 @pytest.mark.parametrize("where", [0, 1, 2])
 def test_generic_pointers(module: ww.Module, where: int) -> None:
     out = np.arange(200, 232).astype(np.int32)

@@ -6,6 +6,7 @@ Each global variable that the code refers to becomes an allocation of its own, n
 
 from __future__ import annotations
 
+import bisect
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -25,7 +26,7 @@ from warpwright.toolchain import Kernel as CubinKernel
 from warpwright.toolchain.cubin import Module as CubinModule
 from warpwright.toolchain.device_runtime import ROUTINES, routines
 from warpwright.toolchain.names import plain_name
-from warpwright.toolchain.relocation import CODE_ALIGNMENT, code_layout, relocate
+from warpwright.toolchain.relocation import CODE_ALIGNMENT, code_layout, relocate, width_bytes
 
 GLOBAL_SECTIONS = (".nv.global", ".nv.global.init")
 USER_CONSTANTS = ".nv.constant3"
@@ -67,7 +68,8 @@ class LoadedModule:
     """Constant bank 3, when the module has one."""
     _sections: dict[str, Allocation] = field(default_factory=dict)
     _loaded: dict[str, LoadedKernel] = field(default_factory=dict)
-    _prepared_for: str = ""
+    _contents: dict[str, bytes] = field(default_factory=dict)
+    """Sections of data as the device has them, but for what programs stored there: those of the kernel launched last."""
 
     @property
     def cubin(self) -> CubinModule:
@@ -109,7 +111,7 @@ class LoadedModule:
         if name not in self.variables:
             allocation = self.memory.allocate(variable.size, f"symbol '{plain_name(name)}'")
             self.variables[name] = allocation
-            contents = self.cubin.data[variable.section][variable.offset : variable.offset + variable.size]
+            contents = self._contents[variable.section][variable.offset : variable.offset + variable.size]
             self.memory.view(allocation.address, variable.size)[...] = np.frombuffer(contents, dtype=np.uint8)
         return self.variables[name]
 
@@ -193,27 +195,32 @@ class LoadedModule:
 
         Code addresses differ between kernels, since each has a layout of its own.
         """
-        if self._prepared_for == loaded.kernel.name:
+        before, after = self._contents, loaded.data
+        if after is before:
             return
-        self._prepared_for = loaded.kernel.name
+        self._contents = after
+        changed = {section for section, contents in after.items() if contents != before[section]}
+        places = self._places() if changed else []
         for r in self.cubin.relocations:
-            contents = loaded.data.get(r.section)
-            target = self._device_address(r)
-            if contents is not None and target is not None:
-                word = np.frombuffer(contents[r.offset : r.offset + 8], dtype=np.uint8)
-                self.memory.view(target, len(word))[...] = word
+            if r.section not in changed:
+                continue
+            word = slice(r.offset, r.offset + width_bytes(r.type))
+            target = _place_of(places, r)
+            if before[r.section][word] != after[r.section][word] and target is not None:
+                held = self.memory.view(target, word.stop - word.start)
+                # What the program itself stored there stays.
+                if held.tobytes() == before[r.section][word]:
+                    held[...] = np.frombuffer(after[r.section][word], dtype=np.uint8)
 
-    def _device_address(self, r: Relocation) -> int | None:
-        """Where a relocated word of data lies on the device; None for code and for what was never placed."""
-        if r.section == USER_CONSTANTS:
-            return None if self.constants is None else self.constants.address + r.offset
-        if r.section in self._sections:
-            return self._sections[r.section].address + r.offset
+    def _places(self) -> list[tuple[str, int, int, int]]:
+        """Sections, offsets in them, sizes and device addresses of what was placed, in order."""
+        found = [(s, 0, whole.size_bytes, whole.address) for s, whole in self._sections.items()]
+        if self.constants is not None:
+            found.append((USER_CONSTANTS, 0, self.constants.size_bytes, self.constants.address))
         for name, allocation in self.variables.items():
             variable = self.cubin.variables[name]
-            if variable.section == r.section and variable.offset <= r.offset < variable.offset + variable.size:
-                return allocation.address + r.offset - variable.offset
-        return None
+            found.append((variable.section, variable.offset, variable.size, allocation.address))
+        return sorted(found)
 
     def unload(self) -> None:
         """Free what the module placed on the device."""
@@ -225,10 +232,19 @@ class LoadedModule:
                 self.memory.free(allocation)
 
 
+def _place_of(places: list[tuple[str, int, int, int]], r: Relocation) -> int | None:
+    """Where a relocated word of data lies on the device; None for what was never placed."""
+    i = bisect.bisect_right(places, (r.section, r.offset), key=lambda place: place[:2]) - 1
+    if i < 0:
+        return None
+    section, offset, size, address = places[i]
+    return address + r.offset - offset if section == r.section and r.offset < offset + size else None
+
+
 def load_module(compiled: CompiledModule, memory: DeviceMemory) -> LoadedModule:
     """Place a module's constant bank and the sections that are addressed as a whole."""
-    loaded = LoadedModule(compiled, memory)
     module = compiled.module
+    loaded = LoadedModule(compiled, memory, _contents=module.data)
     named = module.variables
     for section in GLOBAL_SECTIONS:
         nameless = [r for r in module.relocations if r.target_section == section and r.symbol not in named]

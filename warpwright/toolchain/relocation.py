@@ -172,9 +172,16 @@ def _check(module: Module, r: Relocation, place: bytearray, size: int) -> None:
         )
 
 
+def width_bytes(kind: int) -> int:
+    """Bytes from a relocation's offset on that it changes."""
+    if kind in _CLEARS:
+        return _CLEARS[kind]
+    return -(-max((first + bits for _, bits, first in FIELDS[kind][1]), default=0) // 8) if kind in FIELDS else 0
+
+
 def _patch(module: Module, r: Relocation, place: bytearray, value: int) -> None:
     fields = FIELDS[r.type][1]
-    size = -(-max(first + bits for _, bits, first in fields) // 8)
+    size = width_bytes(r.type)
     _check(module, r, place, size)
     word = int.from_bytes(place[r.offset : r.offset + size], "little")
     for source, bits, first in fields:
