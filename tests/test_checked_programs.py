@@ -137,3 +137,43 @@ def test_pytest_refuses_unknown_chips_and_checks(tmp_path: Path) -> None:
     assert "no chip is called 'a101'; did you mean 'a100'" in pytest_run(tmp_path, "--warpwright=a101").stderr
     assert "check='x' is not known" in pytest_run(tmp_path, "--warpwright=a100", "--warpwright-check=x").stderr
     assert "go with --warpwright=CHIP" in pytest_run(tmp_path, "--warpwright-check=all").stderr
+
+
+TWO_FAULTS = """
+import ctypes
+
+PTX = b'''.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry wild(.param .u64 where) {
+    .reg .b64 %a;
+    ld.param.u64 %a, [where];
+    st.global.u32 [%a], 1;
+    ret;
+}
+'''
+cuda = ctypes.CDLL("libcuda.so.1")
+context, module, wild = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+assert cuda.cuInit(0) == 0
+assert cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+assert cuda.cuCtxSetCurrent(context) == 0
+assert cuda.cuModuleLoadData(ctypes.byref(module), PTX) == 0
+assert cuda.cuModuleGetFunction(ctypes.byref(wild), module, b"wild") == 0
+for address in (0x40, 0x80):
+    argument = ctypes.c_uint64(address)
+    pointers = (ctypes.c_void_p * 1)(ctypes.addressof(argument))
+    print(cuda.cuLaunchKernel(wild, 1, 1, 1, 1, 1, 1, 0, None, pointers, None), cuda.cuCtxSynchronize())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")
+def test_memcheck_goes_on_behind_a_fault(tmp_path: Path) -> None:
+    (tmp_path / "faults.py").write_text(TWO_FAULTS)
+    done = warpwright("run", "--check", "memcheck", "faults.py", cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    assert "Address 0x40 is out of bounds" in done.stdout
+    assert "seen 2 times" in done.stdout
+    assert done.stdout.startswith("0 0\n0 0\n")
+    done = warpwright("run", "faults.py", cwd=tmp_path)
+    assert "700" in done.stdout.splitlines()[0]
+    assert done.stdout.splitlines()[1].startswith("700")

@@ -61,3 +61,17 @@ def test_what_hangs_on_the_card_is_a_deadlock(engine: str, kernel: str) -> None:
     row = next(r for r in ROWS if r["kernel"] == kernel)
     with pytest.raises(DeadlockError):
         module(engine)[kernel][1, 32](np.zeros(WORDS, np.uint32), *arguments(row))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_some_lanes_reduce_over_a_mask_of_the_launch(engine: str) -> None:
+    """WARPSYNC.EXCLUSIVE, which runs once for each mask, where all lanes have the same one."""
+    source = """extern "C" __global__ void sum(unsigned *out, unsigned n, unsigned mask) {
+        unsigned value = threadIdx.x;
+        if (value < n) value = __reduce_add_sync(mask, value);
+        out[threadIdx.x] = value;
+    }"""
+    gpu = ww.GPU("a100", timing="off", **({"engine": "interpreter"} if engine == "interpreter" else {}))
+    out = np.zeros(32, np.uint32)
+    gpu.compile(source)["sum"][1, 32](out, np.uint32(10), np.uint32(1023))
+    assert out.tolist() == [45] * 10 + list(range(10, 32))

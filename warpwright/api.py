@@ -129,6 +129,10 @@ class GPU:
         session.checkers.append(checker)
         return checker
 
+    def checks(self, name: str) -> bool:
+        """Whether a check, ``memcheck`` or another, watches this GPU's launches."""
+        return self.checker is not None and name in self.checker.checks
+
     @property
     def findings(self) -> list[Finding]:
         """What the checks found so far; empty without checks."""

@@ -14,7 +14,7 @@ from warpwright.driver.functions import NON_PORTABLE, PORTABLE_CLUSTER, Function
 from warpwright.driver.graphs import Node, submit
 from warpwright.driver.state import Stream, state
 from warpwright.engine.launch import Dim3
-from warpwright.errors import AssertionFailedError, ExecutionError, LaunchError
+from warpwright.errors import AssertionFailedError, ExecutionError, LaunchError, MemoryFaultError
 
 _BUFFER_POINTER, _BUFFER_SIZE = 1, 2
 """CU_LAUNCH_PARAM_BUFFER_POINTER and _SIZE of the array ``extra``."""
@@ -113,8 +113,10 @@ def execute(launch: Launch, stream: Stream) -> None:
         os.write(2, f"{error}\n".encode())
         return
     except ExecutionError as error:
-        context.sticky = code_of(error)
         say(str(error))
+        # As under compute-sanitizer's --destroy-on-device-error kernel: one run finds what is wrong with every launch.
+        if not (isinstance(error, MemoryFaultError) and s.gpu.checks("memcheck")):
+            context.sticky = code_of(error)
         return
     except LaunchError as error:
         raise CudaError(results.COOPERATIVE_LAUNCH_TOO_LARGE, str(error)) from None

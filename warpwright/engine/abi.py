@@ -133,6 +133,8 @@ WARP = Layout(
     sm_id=1,
     spill=1,  # pointer to the engine's own save area (size: the compiled kernel's spill_bytes)
     cluster_arrived=1,  # lanes that have arrived at the cluster's barrier in its current phase
+    outside_lanes=1,  # tracing only: lanes that came to a WARPSYNC whose mask lacks them
+    outside_instruction=1,  # byte address of the WARPSYNC to which the last of them came
 )
 """One for each resident warp."""
 

@@ -7,6 +7,7 @@ counted from 1 within the sequence; 0 ends it) and 0x91 names a function.
 
 from __future__ import annotations
 
+import re
 import struct
 from bisect import bisect_right
 from collections.abc import Mapping
@@ -56,10 +57,12 @@ class LineTable:
         return row.file, row.line
 
 
+_TOOLKIT = re.compile(r"/nvidia/cu[^/]*/(.*/)?include/|/cuda(-[\d.]+)?/(bin/\.\./)?(targets/[^/]+/)?include/")
+
+
 def is_toolkit_file(name: str) -> bool:
-    """Whether a source name is a header of the CUDA toolkit's wheels rather than a program's own."""
-    path = name.replace("\\", "/")
-    return "/nvidia/cu" in path and "/include/" in path
+    """Whether a source name is a header of the CUDA toolkit (its wheels, or as installed) rather than a program's own."""
+    return _TOOLKIT.search(name.replace("\\", "/")) is not None
 
 
 def _own_name(path: str, source_name: str) -> str:

@@ -701,6 +701,9 @@ class WarpFunction:
         """The last instruction of a block and what follows it."""
         w = self.w
         values = self._instruction(index)
+        if w.flow.starts[n] == "warpsync" and w.trace:
+            wanted = values[w.lowered[index].ops[-1].args[0]]
+            tr.note_outside(w, w.exec.bits, wanted, w.program.instructions[index].address)
         tr.finish_block(w)
         settle_faults(w)
         w.store_webs(self._live_out(n))

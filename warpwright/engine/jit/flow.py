@@ -95,7 +95,8 @@ class Flow:
         return seen
 
 
-def _post_dominators(inner: Sequence[tuple[int, ...]]) -> list[int]:
+def post_dominators(inner: Sequence[tuple[int, ...]]) -> list[int]:
+    """Each block's immediate post-dominator, -1 for none."""
     count = len(inner)
     everything = (1 << count) - 1
     known = [everything] * count
@@ -217,10 +218,28 @@ def _decided_by(
     return False
 
 
+def within_functions(
+    program: Program, blocks: Sequence[BasicBlock], lowered: Sequence[Lowered]
+) -> list[tuple[int, ...]]:
+    """Successors within the same function: a call leads to its return site, a return nowhere."""
+    inner: list[tuple[int, ...]] = []
+    for b in blocks:
+        index = b.first + b.count - 1
+        behind = (b.number + 1,) if b.number + 1 < len(blocks) else ()
+        opcode = program.instructions[index].opcode
+        if opcode in ("CALL", "CAL", "JCAL"):
+            inner.append(behind)
+        elif opcode == "RET":
+            inner.append(behind if lowered[index].guard is not None else ())
+        else:
+            inner.append(b.successors)
+    return inner
+
+
 def make_flow(program: Program, blocks: Sequence[BasicBlock], lowered: Sequence[Lowered], webs: Webs) -> Flow:
     """Analyse the graph of a kernel."""
     ends, starts = [], []
-    inner: list[tuple[int, ...]] = []
+    inner = within_functions(program, blocks, lowered)
     region: list[tuple[int, ...]] = []
     for b in blocks:
         last = lowered[b.first + b.count - 1]
@@ -248,17 +267,10 @@ def make_flow(program: Program, blocks: Sequence[BasicBlock], lowered: Sequence[
         first = lowered[b.first].ops
         starts.append(first[-1].name if first and first[-1].name in ("bsync", "warpsync") else "")
         opcode = program.instructions[b.first + b.count - 1].opcode
-        successors = b.successors
-        if opcode in ("CALL", "CAL", "JCAL"):
-            inner.append((b.number + 1,) if b.number + 1 < len(blocks) else ())
-            region.append(tuple(sorted({*successors, *inner[-1]})))
-            continue
-        if opcode == "RET":
-            successors = (b.number + 1,) if last.guard is not None and b.number + 1 < len(blocks) else ()
-        inner.append(successors)
-        region.append(successors)
+        calls = opcode in ("CALL", "CAL", "JCAL")
+        region.append(tuple(sorted({*b.successors, *inner[b.number]})) if calls else inner[b.number])
     fair = _spin_loops(blocks, lowered, webs)
-    flow = Flow(blocks, ends, starts, inner, region, _post_dominators(inner), fair)
+    flow = Flow(blocks, ends, starts, inner, region, post_dominators(inner), fair)
     if uses_stack(lowered):
         flow.stacked = True
         start_of = {program.instructions[b.first].address: b.number for b in blocks}

@@ -228,9 +228,11 @@ class Groups:
             w.label(none)
             arriving = waits
             w.forget()
-        if w.flow.replays >> n & 1:
+        if w.flow.replays & self.stands & 1 << n:  # else one mask is all lanes'
             arriving = self._lanes_of_one_mask(n, arriving, warpsync_mask(index))
             w.forget()
+        if w.trace and w.flow.starts[n] == "warpsync":
+            tr.note_outside(w, arriving, warpsync_mask(index), w.program.instructions[index].address)
         old = w.op(f"load i32, ptr %a{n}")
         w.emit(f"store i32 {w.op(f'or i32 {old}, {arriving}')}, ptr %a{n}")
         w.emit("store i32 0, ptr %scanning")

@@ -22,6 +22,7 @@ from warpwright.engine.abi import (
     TAG_BULK,
     TAG_GATHER,
     TAG_PATTERN,
+    WARP,
 )
 from warpwright.engine.jit.function import FunctionWriter, Val
 from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, UNSET_KIND, WIDTH
@@ -31,6 +32,7 @@ from warpwright.isa.textures import TextureAccess
 CHUNK = 8
 VEC8 = f"<{CHUNK} x i64>"
 VEC64 = "<32 x i64>"
+FULL_MASK = 0xFFFFFFFF
 STEP_LIMIT = 1 << 30
 """Constants between addresses that cannot wrap around."""
 WORDS_BETWEEN_CHECKS = 512
@@ -172,6 +174,21 @@ def record_bulk(w: FunctionWriter, lanes: str, direction: int) -> str:
     _put(w, _head(w, lanes, TAG_BULK << 60 | direction << 32))
     w.trace_words += BULK_WORDS - 1
     return place
+
+
+def note_outside(w: FunctionWriter, lanes: str, wanted: Val, address: int) -> None:
+    """Tell the checks of lanes that come to a WARPSYNC whose mask, an operand of each lane, lacks them."""
+    if wanted.shape.const == FULL_MASK:
+        return
+    own = w.literal_vector("i32", tuple(1 << lane for lane in range(LANES)))
+    named = w.op(f"and <32 x i32> {w.vector(wanted)}, {own}")
+    lacking = w.bits_of(w.op(f"icmp eq <32 x i32> {named}, zeroinitializer"))
+    outside = w.op(f"zext i32 {w.op(f'and i32 {lacking}, {lanes}')} to i64")
+    before = w.load_field("%warp", WARP["outside_lanes"])
+    w.store_field("%warp", WARP["outside_lanes"], w.op(f"or i64 {before}, {outside}"))
+    place = w.load_field("%warp", WARP["outside_instruction"])
+    here = w.op(f"icmp ne i64 {outside}, 0")
+    w.store_field("%warp", WARP["outside_instruction"], w.op(f"select i1 {here}, i64 {address}, i64 {place}"))
 
 
 def words_ahead(words: int, before: Sequence[int], forced: bool) -> tuple[bool, int]:

@@ -13,12 +13,13 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine.kernels import Traced
+from warpwright.engine.kernels import Traced, lowered_of
 from warpwright.engine.launch import LaunchContext
 from warpwright.engine.memory import Allocation, DeviceMemory
 from warpwright.engine.module import LoadedKernel
 from warpwright.errors import UnsupportedError
 from warpwright.isa.program import Program
+from warpwright.tools.checks.detours import Detours, detours_of
 from warpwright.tools.checks.events import Events, events_of, volatile_lines
 from warpwright.tools.checks.findings import Finding
 from warpwright.tools.checks.launch import CheckedLaunch
@@ -69,6 +70,7 @@ class Checker:
         """Bytes that were written, by address of the allocation: of those whose contents began as nobody's."""
         self.origins: dict[int, str] = {}
         self._events: dict[int, Events] = {}
+        self._detours: dict[int, Detours] = {}
         if {"initcheck", "leakcheck"} & set(self.checks):
             memory.observer = self
 
@@ -113,6 +115,12 @@ class Checker:
         if kernel.address not in self._events:
             self._events[kernel.address] = events_of(program, kernel.blocks, volatile_lines(ptx))
         return self._events[kernel.address]
+
+    def detours(self, loaded: LoadedKernel, kernel: Traced) -> Detours:
+        """The ways round the barriers of a compiled kernel, found at its first launch."""
+        if kernel.address not in self._detours:
+            self._detours[kernel.address] = detours_of(loaded.program, kernel.blocks, lowered_of(loaded))
+        return self._detours[kernel.address]
 
     def bad_free(self, address: int) -> None:
         """The program frees what is not, or no longer, an allocation."""

@@ -12,9 +12,7 @@ from warpwright.engine.abi import (
     BLOCK,
     BULK_WORDS,
     LOCAL_WINDOW,
-    RECORD_WORDS,
     SHARED_WINDOW,
-    TAG_BLOCK,
     TAG_GATHER,
     TAG_PATTERN,
     Status,
@@ -29,6 +27,7 @@ from warpwright.timing.records import AT_BARRIER, AT_BYTES, AT_HEAD
 from warpwright.tools.checks import shadow as sh
 from warpwright.tools.checks.clocks import BULK_STORES, CP_ASYNC, BlockClocks
 from warpwright.tools.checks.copies import check_bulk_copy
+from warpwright.tools.checks.detours import Detours, Walked, blocks_of
 from warpwright.tools.checks.events import Column, Event, Events
 from warpwright.tools.checks.findings import Dim3, Finding, Place, place
 from warpwright.tools.checks.schedule import ARRIVE, Block, Warp
@@ -42,6 +41,7 @@ WAITS = {
     0: "the copy is not waited for: every thread that touches its bytes waits on its mbarrier first",
 }
 """What orders accesses behind a copy, by kind of column; 0: those of mbarriers."""
+WARP_DIVERGES, BLOCK_DIVERGES = "Divergent thread(s) in warp", "Divergent thread(s) in block"
 WASTE = 2.0
 """perfcheck names an access that moves this many times what its bytes need."""
 
@@ -49,7 +49,7 @@ WASTE = 2.0
 class _Resident:
     """What the checks keep of a resident block."""
 
-    def __init__(self, block: Block, events: Events, warps: int) -> None:
+    def __init__(self, block: Block, events: Events, warps: int, detours: Detours) -> None:
         size = int(block.words[BLOCK.slot("shared_bytes")])
         self.clocks = BlockClocks(block.number, warps)
         self.shift = 0 if events.narrow_shared else 2
@@ -58,6 +58,9 @@ class _Resident:
         self.locations: dict[int, Any] = {}
         self.barriers: dict[int, set[int]] = {}
         self.states = np.zeros((warps, sh.S_WORDS), np.int64)
+        self.walked = [Walked(detours) for _ in range(warps)]
+        self.round_with_others: set[int] = set()
+        """Ways round the barrier being waited at that threads there took too: in a turn before this one."""
 
 
 class Watch:
@@ -70,6 +73,7 @@ class Watch:
         self.checks = checks
         self.program: Program = launch.context.program
         self.events = launch.checker.events(self.program, kernel, launch.ptx)
+        self.detours = launch.checker.detours(launch.loaded, kernel)
         geometry = self.context.geometry
         self.warps = geometry.warps_per_block
         self.options = (
@@ -90,6 +94,8 @@ class Watch:
             written = launch.checker.written.get(allocation.address)
             at = int(written.ctypes.data) if written is not None else 0
             self.allocations[row] = (allocation.address, allocation.end, 0, 2, at)
+        self.block_at = {b.first + b.count - 1: b.number for b in self.blocks}
+        """Index of a basic block's last instruction: its number."""
         self.divergent: dict[tuple[str, int], Finding] = {}
         self.issuers: dict[tuple[int, int], int] = {}
         """Warp in its block that issued the last copy of a column of the block's clocks."""
@@ -97,21 +103,26 @@ class Watch:
     # --- Watcher ------------------------------------------------------------------------------------------------
     def admitted(self, block: Block) -> None:
         """A block became resident."""
-        self.resident[block.number] = _Resident(block, self.events, self.warps)
+        self.resident[block.number] = _Resident(block, self.events, self.warps, self.detours)
 
     def ran(self, block: Block, warp: Warp, status: Status) -> None:
         """A warp ran to a stop: read its records."""
+        if "synccheck" in self.checks:
+            self._outside(block, warp)
         self._read(block, warp)
+        last = self.resident[block.number].walked[warp.in_block].follow(warp.trace, warp["trace_used"])
         if status is Status.BARRIER:
-            self._arrived(block, warp)
+            self._arrived(block, warp, last)
 
     def barrier_completed(self, block: Block, barrier: int, waiting: list[Warp]) -> None:
         """A block barrier let its warps go on."""
         resident = self.resident[block.number]
-        places = resident.barriers.pop(barrier, set())
+        places = sorted(resident.barriers.pop(barrier, set()))
         whole = all(w["barrier_threads"] == 0 for w in waiting)
-        if "synccheck" in self.checks and whole and len(places) > 1:
-            self._divergence(block, waiting[0], "Divergent thread(s) in block", sorted(places))
+        if "synccheck" in self.checks and whole:
+            if len(places) > 1:
+                self._divergence(block, waiting[0], BLOCK_DIVERGES, places)
+            self._went_round(block, waiting, places)
         resident.clocks.complete(barrier, {w.in_block: w["barrier_lanes"] & 0xFFFFFFFF for w in waiting})
 
     def ended(self, block: Block) -> None:
@@ -258,52 +269,96 @@ class Watch:
             clocks.told(word, resident.locations)
 
     # --- barriers -------------------------------------------------------------------------------------------------
-    def _arrived(self, block: Block, warp: Warp) -> None:
+    def _arrived(self, block: Block, warp: Warp, last: int) -> None:
+        """A warp has come to a barrier, the last instruction of basic block ``last``."""
         resident = self.resident[block.number]
         number = warp["barrier_id"] & 15
         resident.clocks.arrive(warp.in_block, number)
-        at = self._barrier_instruction(warp)
+        at = self._end_of(last)
         resident.barriers.setdefault(number, set()).add(at)
         lanes = warp["barrier_lanes"] & 0xFFFFFFFF
         if "synccheck" in self.checks and warp["barrier_mode"] != ARRIVE and lanes != warp.living:
-            self._divergence(block, warp, "Divergent thread(s) in warp", [at])
+            self._divergence(block, warp, WARP_DIVERGES, [at], warp.living & ~lanes)
+        if warp["barrier_threads"] == 0:
+            walked = resident.walked[warp.in_block]
+            resident.round_with_others |= walked.taken(last, lanes)
+            walked.forget(lanes)
 
-    def _barrier_instruction(self, warp: Warp) -> int:
-        """Index of the barrier at which a warp has stopped: the last instruction of its last basic block."""
-        block = self.blocks[self._last_block(warp)]
-        return block.first + block.count - 1
+    def _end_of(self, block: int) -> int:
+        """Index of the last instruction of a basic block."""
+        return self.blocks[block].first + self.blocks[block].count - 1
 
-    def _last_block(self, warp: Warp) -> int:
-        position, used, last = 0, warp["trace_used"], 0
-        trace = warp.trace
-        while position < used:
-            word = int(trace[position])
-            tag = (word >> 60) & 15
-            if tag == TAG_BLOCK:
-                last = (word >> 32) & 0xFFFFFFF
-            position += RECORD_WORDS[tag]
-        return last
+    def _went_round(self, block: Block, waiting: list[Warp], places: list[int]) -> None:
+        """Threads that have ended, having gone round the barrier at which the others of their block met."""
+        resident = self.resident[block.number]
+        present = {w.in_block for w in waiting}
+        for warp in block.warps:
+            walked = resident.walked[warp.in_block]
+            for at in places:
+                absent = walked.went_round(self.block_at[at], warp["exited"], resident.round_with_others)
+                if absent:
+                    what = WARP_DIVERGES if warp.in_block in present else BLOCK_DIVERGES
+                    self._divergence(block, warp, what, [at], absent)
+                    walked.forget(absent)
+        resident.round_with_others.clear()
 
-    def _divergence(self, block: Block, warp: Warp, what: str, places: list[int]) -> None:
+    def _outside(self, block: Block, warp: Warp) -> None:
+        """Lanes that came to a WARPSYNC whose mask lacks them (``engine/jit/groups.py`` notes the first place)."""
+        lanes, address = warp["outside_lanes"], warp["outside_instruction"]
+        if not lanes:
+            return
+        warp["outside_lanes"] = 0
+        index = next(i for i, x in enumerate(self.program.instructions) if x.address == address)
+        self._barrier_error(
+            block, warp, "Invalid arguments", [self._called_from(warp, index, lanes)], lanes,
+            ("the mask of a *_sync operation must name every thread that comes to it",),
+        )  # fmt: skip
+
+    def _called_from(self, warp: Warp, index: int, outside: int) -> int:
+        """The call by which a warp came to an instruction of a function of the compiler's own, or the instruction itself.
+
+        The compiler keeps WARPSYNC of an unknown mask out of line, in a function without lines of source.
+        """
+        address = self.program.instructions[index].address
+        call = index
+        for number, lanes in blocks_of(warp.trace, warp["trace_used"]):
+            block = self.blocks[number]
+            last = self._end_of(number)
+            if self.program.instructions[last].opcode == "CALL":
+                call = last
+            elif block.first <= index <= last and lanes & outside and call != index:
+                # Of the calls so far, the last one: compilers keep such functions free of calls.
+                entered = max((f for f in self.program.functions if f <= address), default=0)
+                first = self.blocks[self.blocks[self.block_at[call]].successors[0]].first
+                return call if self.program.instructions[first].address == entered else index
+        return index
+
+    def _divergence(self, block: Block, warp: Warp, what: str, places: list[int], absent: int = 0) -> None:
+        """Threads that are not at a barrier: those of ``absent``, or warps that are at another one."""
+        if absent:
+            lane = (absent & -absent).bit_length() - 1
+            details: tuple[str, ...] = (
+                f"{absent.bit_count()} thread(s) of the warp did not come with the others, thread {self._thread(warp.in_block, lane)} first",
+                "a barrier inside a branch must be reached by every thread of the block",
+            )
+        else:
+            others = ", ".join(place(self.program, p, "", (0, 0, 0), (0, 0, 0)).at() for p in places[1:])
+            details = (f"other warps came to this barrier from another place: {others}",)
+        self._barrier_error(block, warp, what, places, absent or warp.living or 1, details)
+
+    def _barrier_error(
+        self, block: Block, warp: Warp, what: str, places: list[int], lanes: int, details: tuple[str, ...]
+    ) -> None:
+        """A finding of synccheck at the first place, of the first of the lanes; a later one there counts on."""
         key = (what, places[0])
         if key in self.divergent:
             self.divergent[key].count += 1
             return
-        absent = warp.living & ~(warp["barrier_lanes"] & 0xFFFFFFFF)
-        lane = ((absent or warp.living or 1) & -(absent or warp.living or 1)).bit_length() - 1
-        details = []
-        if "warp" in what:
-            details.append(
-                f"{absent.bit_count()} thread(s) of the warp did not come with the others, thread {self._thread(warp.in_block, lane)} first"
-            )
-            details.append("a barrier inside a branch must be reached by every thread of the block")
-        else:
-            others = ", ".join(place(self.program, p, "", (0, 0, 0), (0, 0, 0)).at() for p in places[1:])
-            details.append(f"other warps came to this barrier from another place: {others}")
         index = block_index(block.number, self.context.geometry.grid)
+        lane = (lanes & -lanes).bit_length() - 1
         one = place(self.program, places[0], "", index, self._thread(warp.in_block, lane))
         self.divergent[key] = Finding(
-            "synccheck", "error", f"Barrier error detected. {what}.", (one,), tuple(details), 1, None,
+            "synccheck", "error", f"Barrier error detected. {what}.", (one,), details, 1, None,
             self.launch.number, self.launch.host,
         )  # fmt: skip
 
