@@ -9,7 +9,7 @@ import ctypes
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -68,11 +68,13 @@ def object_code(text: str) -> bytes:
 class Entry:
     """A function of the model that Python calls with arrays of int64 and numbers; without the GIL, and the result is a number."""
 
-    def __init__(self, function: FunctionType, what: str) -> None:
+    def __init__(self, function: FunctionType, what: str, parts: Sequence[Any] = ()) -> None:
         self.py_func = function
         self.what = what
+        self.parts: list[FunctionType] = [part.py_func for part in parts]
         self.stats = Statistics()
         self._call: Callable[..., int] | None = None
+        self._addresses: dict[FunctionType, int] = {}
 
     @property
     def signatures(self) -> list[str]:
@@ -80,10 +82,18 @@ class Entry:
         return [] if self._call is None else [self.py_func.__name__]
 
     def __call__(self, *arguments: Any) -> int:
+        return self._loaded()(*(a.ctypes.data if isinstance(a, np.ndarray) else a for a in arguments))
+
+    def address(self, part: Any) -> int:
+        """Where one of its parts lies: a C function of words."""
+        self._loaded()
+        return self._addresses[part.py_func]
+
+    def _loaded(self) -> Callable[..., int]:
         if self._call is None:
             with _lock:
                 self._call = self._call or self._load()
-        return self._call(*(a.ctypes.data if isinstance(a, np.ndarray) else a for a in arguments))
+        return self._call
 
     def _load(self) -> Callable[..., int]:
         name = self.py_func.__name__
@@ -98,21 +108,23 @@ class Entry:
         (self.stats.cache_misses if code is None else self.stats.cache_hits)[name] += 1
         if code is None:
             print(f"warpwright: compiling {self.what}, once on this machine …", file=sys.stderr, flush=True)
-            code = object_code(str(Translation(self.py_func).module))
+            code = object_code(str(Translation(self.py_func, *self.parts).module))
             default_cache().put("model", key, code)
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine())
         engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         engine.finalize_object()
         _engines.append(engine)
+        self._addresses = {part: engine.get_function_address(symbol(part)) for part in self.parts}
         kinds = [kind for name, kind in self.py_func.__annotations__.items() if name != "return"]
         words = [ctypes.c_void_p if kind == "Any" else ctypes.c_int64 for kind in kinds]
         return ctypes.CFUNCTYPE(ctypes.c_int64, *words)(engine.get_function_address(symbol(self.py_func)))
 
 
-def entry(function: Any, *, what: str) -> Any:
+def entry(function: Any, *, what: str, parts: Sequence[Any] = ()) -> Any:
     """A function that Python calls; with checked indices Numba compiles it.
 
     Args:
+        parts: functions of the model that are called by address besides.
         what: named in a line on stderr when it must be compiled.
     """
-    return native.entry(function, what=what) if native.BOUNDSCHECK else Entry(function, what)
+    return native.entry(function, what=what) if native.BOUNDSCHECK else Entry(function, what, parts)

@@ -246,6 +246,22 @@ def call_policy(typing_context: Any, function: Any, ready: Any, last: Any, ages:
     return types.int64(types.int64, types.int64, types.int64, types.int64), generate
 
 
+@intrinsic
+def call_turn(
+    typing_context: Any, function: Any, state: Any, program: Any, phase: Any, index: Any, end: Any, scheduler: Any
+) -> Any:
+    """``windows.turn`` by address."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        word = ir.IntType(64)
+        callee = builder.inttoptr(arguments[0], ir.FunctionType(word, [word] * 6).as_pointer())
+        words = [context.cast(builder, a, kind, types.int64) for a, kind in zip(arguments, signature.args, strict=True)]
+        return builder.call(callee, words[1:])
+
+    given = (function, state, program, phase, index, end, scheduler)
+    return types.int64(*given), generate
+
+
 HOST_LINE_BYTES = 64
 WAYS = 16
 """Ways of a set that ``find_way`` and ``oldest_way`` look at."""

@@ -91,13 +91,14 @@ class _Intrinsics:
 
 
 class Translation:
-    """An LLVM module that grows by the functions that its functions call."""
+    """An LLVM module of functions that are called from outside, which grows by the functions that its functions call."""
 
-    def __init__(self, entry: FunctionType) -> None:
-        self.module = ir.Module(entry.__name__)
+    def __init__(self, *entries: FunctionType) -> None:
+        self.module = ir.Module(entries[0].__name__)
         self._functions: dict[FunctionType, ir.Function] = {}
         self._waiting: list[FunctionType] = []
-        self.function(entry).linkage = "external"
+        for entry in entries:
+            self.function(entry).linkage = "external"
         while self._waiting:
             python = self._waiting.pop()
             _Body(self, python, self._functions[python]).write()

@@ -12,6 +12,8 @@ from functools import partial
 from typing import Any
 
 import numba
+import numpy as np
+import numpy.typing as npt
 
 from warpwright.timing import direct
 from warpwright.timing import state as s
@@ -19,11 +21,14 @@ from warpwright.timing.clusters import judge_clusters
 from warpwright.timing.constant import share_constants
 from warpwright.timing.dispatcher import first_blocks, replace_blocks
 from warpwright.timing.exchange import depart, gpc_at, requests_to_serve, serve_group, take_back
-from warpwright.timing.native import core, entry, u, words
+from warpwright.timing.native import BOUNDSCHECK, address_of, call_turn, core, entry, u, words
 from warpwright.timing.sm import approach_sub_cores, approach_warps, run_sm
 
 RUNNING, FINISHED, STOPPED, STUCK = range(4)
+OPEN, RUN_GPC, ASK, SERVE_GROUP, CLOSE = range(5)
+"""Phases of a window."""
 SHORT_WINDOW_CYCLES = 32
+Words = npt.NDArray[np.int64]
 
 
 @core
@@ -89,7 +94,25 @@ def run_gpc(m: Any, code: Any, gpc: int, end: int, scheduler: int) -> None:
     depart(m, gpc)
 
 
-@partial(direct.entry, what="the cycle model")
+@core
+def turn(m: Any, code: Any, phase: int, index: int, end: int, scheduler: int) -> int:
+    """One piece of a window, for threads that share its pieces."""
+    if phase == RUN_GPC:
+        run_gpc(m, code, m[u(m[u(s.H_GPC_TURNS)] + index)], end, scheduler)
+    elif phase == SERVE_GROUP:
+        serve_group(m, index)
+    elif phase == ASK:
+        return 1 if requests_to_serve(m, code) else 0
+    elif phase == CLOSE:
+        return close_window(m, code, end)
+    else:
+        if m[u(s.H_BEGUN)] == 0:
+            begin(m)
+        return window_end(m)
+    return 0
+
+
+@partial(direct.entry, what="the cycle model", parts=(turn,))
 def run_windows(state: Any, program: Any, scheduler: int, limit: int) -> int:
     """Run at most ``limit`` windows on one host thread."""
     m = words(state)
@@ -109,24 +132,26 @@ def run_windows(state: Any, program: Any, scheduler: int, limit: int) -> int:
     return RUNNING
 
 
-@partial(entry, parallel=True, what="the cycle model for several threads")
-def run_windows_threaded(state: Any, program: Any, scheduler: int, limit: int) -> int:
-    """The same with GPCs, then groups of slices, shared among host threads."""
-    m = words(state)
-    code = words(program)
-    if m[u(s.H_BEGUN)] == 0:
-        begin(m)
-    gpcs = m[u(s.H_GPCS)]
-    turns = m[u(s.H_GPC_TURNS)]
+@partial(entry, parallel=True, what="what host threads share")
+def share_windows(turn_at: int, state: int, program: int, gpcs: int, scheduler: int, limit: int) -> int:
+    """The same with GPCs, then groups of slices, shared among host threads; the model is called by address."""
     outcome = RUNNING
     for _ in range(limit):
-        end = window_end(m)
-        for turn in numba.prange(gpcs):
-            run_gpc(words(state), words(program), state[u(turns + turn)], end, scheduler)
-        if requests_to_serve(m, code):
+        end = call_turn(turn_at, state, program, OPEN, 0, 0, scheduler)
+        for index in numba.prange(gpcs):
+            call_turn(turn_at, state, program, RUN_GPC, index, end, scheduler)
+        if call_turn(turn_at, state, program, ASK, 0, end, scheduler):
             for group in numba.prange(s.SLICE_GROUPS):
-                serve_group(words(state), group)
-        outcome = close_window(m, code, end)
+                call_turn(turn_at, state, program, SERVE_GROUP, group, end, scheduler)
+        outcome = call_turn(turn_at, state, program, CLOSE, 0, end, scheduler)
         if outcome != RUNNING:
             break
     return outcome
+
+
+def run_windows_threaded(state: Words, program: Words, scheduler: int, limit: int) -> int:
+    """Run at most ``limit`` windows on Numba's threads; with checked indices on one."""
+    if BOUNDSCHECK:
+        return int(run_windows(state, program, scheduler, limit))
+    at = run_windows.address(turn)
+    return int(share_windows(at, address_of(state), address_of(program), int(state[s.H_GPCS]), scheduler, limit))
