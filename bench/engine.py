@@ -55,22 +55,20 @@ TRACE_MARGIN_WORDS = 1 << 16
 
 
 def without_reader(kernel: CompiledKernel, buffer: Any) -> CompiledKernel:
-    """A traced kernel whose records nobody reads: a small function empties the buffer at each call and when it is full."""
+    """A traced kernel whose records nobody reads: a small function empties the buffer at each call, and jumps to the kernel's.
+
+    A run of a warp that fills it would end with TRACE_FULL.
+    """
     fields = {name: WARP[name] for name in ("trace_base", "trace_used", "trace_limit")}
     values = {"trace_base": int(buffer.ctypes.data), "trace_used": 0, "trace_limit": TRACE_WORDS}
     stores = "\n".join(
         f"  %{name} = getelementptr i8, ptr %warp, i64 {at}\n  store i64 {values[name]}, ptr %{name}"
         for name, at in fields.items()
     )
-    again = " ".join(f"i32 {int(s)}, label %run" for s in (Status.TRACE_FULL, Status.STRONG, Status.CLOCK))
     text = f"""
 define i32 @run_traced(ptr %warp) {{
-  br label %run
-run:
 {stores}
-  %status = call i32 inttoptr (i64 {kernel.warp_function} to ptr)(ptr %warp)
-  switch i32 %status, label %done [ {again} ]
-done:
+  %status = musttail call i32 inttoptr (i64 {kernel.warp_function} to ptr)(ptr %warp)
   ret i32 %status
 }}
 """

@@ -39,6 +39,13 @@ extern "C" __global__ void rows(int n, float *out, const float *in) {
     if (x < 11) out[x * 3 + y] = sum;
 }
 
+extern "C" __global__ void columns(int n, float *out, const float *in) {
+    int x = threadIdx.y * 16 + threadIdx.x;
+    float sum = 0;
+    for (int k = 0; k < n; k++) sum += in[k * n + x] * in[x * 2 + k * 3];
+    out[x] = sum;
+}
+
 extern "C" __global__ void matrices(unsigned *out, const uint4 *in, int valid) {
     __shared__ uint4 tile[32];
     int lane = threadIdx.y * 16 + threadIdx.x;
@@ -59,8 +66,8 @@ Visit = tuple[int, list[tuple[int, int, list[int]]]]
 def prepared(name: str) -> Any:
     gpu = ww.GPU("a100", timing="off")
     module = gpu.compile(SOURCE)
-    if name == "rows":
-        arguments = [16, gpu.array(np.zeros(64, np.float32)), gpu.array(np.zeros(64, np.float32))]
+    if name in ("rows", "columns"):
+        arguments = [16, gpu.array(np.zeros(64, np.float32)), gpu.array(np.zeros(320, np.float32))]
     else:
         arguments = [gpu.array(np.zeros(64, np.uint32)), gpu.array(np.zeros(128, np.uint32)), 5]
     kernel = module[name]
@@ -150,7 +157,7 @@ def visits(words: Sequence[int], program: Any, lowered: Any) -> list[Visit]:
 
 
 @pytest.mark.parametrize("limit", [1, 256])
-@pytest.mark.parametrize("name", ["rows", "matrices"])
+@pytest.mark.parametrize("name", ["rows", "columns", "matrices"])
 def test_both_engines_record_the_same_accesses(name: str, limit: int) -> None:
     _alive, program, lowered, context = prepared(name)
     compiled = visits(compiled_trace(program, lowered, context, limit), program, lowered)
@@ -163,6 +170,15 @@ def test_both_engines_record_the_same_accesses(name: str, limit: int) -> None:
         assert opcodes.count("LDSM") == 2
         assert opcodes.count("LDGSTS") == 2
     assert len(opcodes) > 4
+
+
+def test_addresses_some_strides_apart_are_written_eight_at_a_time() -> None:
+    """Of an unrolled loop's accesses to a column, one address and the stride are enough for all records."""
+    _alive, program, lowered, _context = prepared("columns")
+    kernel = compile_kernel(program, lowered, (16, 2, 1), trace=True, use_cache=False)
+    strided = kernel.ir.count("mul <8 x i64>")
+    assert strided >= 4
+    assert kernel.ir.count("store <8 x i64>") > strided
 
 
 def test_rows_of_shared_memory_take_three_words() -> None:

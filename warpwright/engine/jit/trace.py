@@ -4,8 +4,9 @@ How many words a basic block leaves is known when its code is written, so the pl
 from the block's start.  Whether the buffer has room is asked where a loop begins again, and wherever more
 than a few hundred words may have come since it was asked last; ``words_ahead`` keeps that account.
 
-Nearly every word is one of a few values of the block and a constant: the lanes, and addresses that others differ from.  So the words
-are written when the block ends, eight at a time: a shuffle of these values and a sum with a line of constants.
+Nearly every word is one of a few values of the block, a constant and some strides: the lanes, and addresses that others differ
+from.  So the words are written when the block ends, eight at a time: a shuffle of these values, a sum with a line of constants,
+and a product where a stride is only known at run time.
 """
 
 from __future__ import annotations
@@ -60,41 +61,121 @@ def _place(w: FunctionWriter, at: int) -> str:
     return w.field(w.trace_at, 8 * at) if at else w.trace_at
 
 
+class Term(NamedTuple):
+    """A word as an earlier value, a constant and some strides: ``value + constant + times * stride``."""
+
+    value: str
+    constant: str
+    stride: str = ""
+    times: int = 0
+
+
+def _term(w: FunctionWriter, word: Word, known: dict[tuple[str, str], str]) -> Term:
+    """A word by the first value with its root and its stride, which ``known`` has."""
+    sum_ = w.sums.get(word.value)
+    if sum_ is None:
+        return Term(*word)
+    value = known.setdefault((sum_.root, sum_.stride), word.value)
+    first = w.sums[value]
+    constant = _signed(int(word.constant) + sum_.step - first.step, 64)
+    return Term(value, str(constant), sum_.stride, sum_.times - first.times)
+
+
+def _values(terms: Sequence[Term]) -> set[str]:
+    return {term.value for term in terms} - {""}
+
+
+Line = tuple[int, list[Term]]
+"""Words that are written together, and the place of the first."""
+
+
+def _lines(w: FunctionWriter, line: list[tuple[int, Word]]) -> tuple[list[Line], list[tuple[int, Word]]]:
+    """Words that are written eight at a time, and the others."""
+    lines: list[Line] = []
+    others = []
+    known: dict[tuple[str, str], str] = {}
+    while line:
+        first, ahead = line[0][0], line[:CHUNK]
+        if len(ahead) == CHUNK and ahead[-1][0] == first + CHUNK - 1:
+            terms = [_term(w, word, known) for _, word in ahead]
+            if len(_values(terms)) < CHUNK:
+                lines.append((first, terms))
+                line = line[CHUNK:]
+                continue
+        others.append(line[0])
+        line = line[1:]
+    return lines, others
+
+
+def _hold(w: FunctionWriter, lines: Sequence[Line]) -> tuple[str, list[str]]:
+    """A vector of the values of as many lines as there is room for, and these values; its last place stays zero."""
+    values: list[str] = []
+    for _, terms in lines:
+        new = sorted(_values(terms) - set(values))
+        if len(values) + len(new) >= CHUNK:
+            break
+        values += new
+    places = CHUNK if len(values) >= CHUNK // 2 else CHUNK // 2
+    held = "zeroinitializer"
+    for n, value in enumerate(values):
+        held = w.op(f"insertelement <{places} x i64> {held}, i64 {value}, i64 {n}")
+    return held, values + [""] * (places - len(values))
+
+
 def _write_words(w: FunctionWriter) -> None:
     """Write what the block has put."""
     line, w.trace_line = w.trace_line, []
-    values: list[str] = []
-    held = ""
-    while line:
-        first = line[0][0]
-        ahead = line[:CHUNK]
-        new = {word.value for _, word in ahead} - {"", *values}
-        if len(ahead) < CHUNK or ahead[-1][0] != first + CHUNK - 1 or len(new) >= CHUNK:
-            word = line.pop(0)[1]
-            value = word.value or "0"
-            if word.constant != "0":
-                value = w.op(f"add i64 {value}, {word.constant}")
-            w.emit(f"store i64 {value}, ptr {_place(w, first)}, align 8")
-            continue
-        line = line[CHUNK:]
-        if not held or new:
-            # The last place stays zero, for words that are constants.
-            if len(values) + len(new) >= CHUNK:
-                values, new = [], {word.value for _, word in ahead} - {""}
-            values += sorted(new)
-            held = "zeroinitializer"
-            for n, value in enumerate(values):
-                held = w.op(f"insertelement {VEC8} {held}, i64 {value}, i64 {n}")
-        constants = [word.constant for _, word in ahead]
-        table = w.table(("words", *constants), "i64", ", ".join(f"i64 {c}" for c in constants), CHUNK)
-        places = ", ".join(f"i32 {values.index(word.value) if word.value else CHUNK - 1}" for _, word in ahead)
-        spread = w.op(f"shufflevector {VEC8} {held}, {VEC8} poison, <{CHUNK} x i32> <{places}>")
-        words = w.op(f"add {VEC8} {spread}, " + w.op(f"load {VEC8}, ptr {table}, align 64"))
+    lines, others = _lines(w, line)
+    for at, word in others:
+        value = word.value or "0"
+        if word.constant != "0":
+            value = w.op(f"add i64 {value}, {word.constant}")
+        w.emit(f"store i64 {value}, ptr {_place(w, at)}, align 8")
+    if not lines:
+        return
+    rows: dict[tuple[str, ...], int] = {}
+    """Lines of constants, all in one table: an address that LLVM can't see through serves them all."""
+    for _, terms in lines:
+        for row in ([term.constant for term in terms], *_strides(terms).values()):
+            rows.setdefault(tuple(row), len(rows))
+    constants = [c for row in rows for c in row]
+    table = w.table(("words", *constants), "i64", ", ".join(f"i64 {c}" for c in constants), len(constants))
+    start = w.op(f'call ptr asm "", "=r,0"(ptr {table})')
+
+    def constant(row: Sequence[str]) -> str:
+        return w.op(f"load {VEC8}, ptr {w.field(start, 8 * CHUNK * rows[tuple(row)])}, align 64")
+
+    held, values = "", [""]
+    for n, (first, terms) in enumerate(lines):
+        if not _values(terms) <= set(values):
+            held, values = _hold(w, lines[n:])
+        words = constant([term.constant for term in terms])
+        if _values(terms):
+            places = ", ".join(f"i32 {values.index(term.value)}" for term in terms)
+            kind = f"<{len(values)} x i64>"
+            spread = w.op(f"shufflevector {kind} {held}, {kind} poison, <{CHUNK} x i32> <{places}>")
+            words = w.op(f"add {VEC8} {spread}, {words}")
+        for stride, times in _strides(terms).items():
+            many = w.op(f"mul {VEC8} {_eight(w, stride)}, {constant(times)}")
+            words = w.op(f"add {VEC8} {words}, {many}")
         w.emit(f"store {VEC8} {words}, ptr {_place(w, first)}, align 8")
+
+
+def _strides(terms: Sequence[Term]) -> dict[str, list[str]]:
+    """How many of each stride the words of a line have."""
+    strides = sorted({term.stride for term in terms if term.times})
+    return {s: [str(term.times if term.stride == s else 0) for term in terms] for s in strides}
+
+
+def _eight(w: FunctionWriter, value: str) -> str:
+    one = w.op(f"insertelement {VEC8} poison, i64 {value}, i64 0")
+    return w.op(f"shufflevector {VEC8} {one}, {VEC8} poison, <{CHUNK} x i32> zeroinitializer")
 
 
 def _head(w: FunctionWriter, lanes: str, bits: int) -> Word:
     """A record's first word: lanes below, bits above."""
+    if lanes.lstrip("-").isdigit():
+        return Word("", str(_signed((int(lanes) & 0xFFFFFFFF) + bits, 64)))
     if (lanes, 0) not in w.trace_heads:
         w.trace_heads[lanes, 0] = w.op(f"zext i32 {lanes} to i64")
     return Word(w.trace_heads[lanes, 0], str(_signed(bits, 64)))
@@ -123,8 +204,8 @@ def _first_address(w: FunctionWriter, address: Val, first: int, window: int) -> 
         width = WIDTH[address.type]
         return Word("", str(_signed((address.shape.const + first & (1 << width) - 1) + window, 64)))
     base = w.scalar(address)
-    root, step = w.offsets_of.get(base, ("", 0))
-    if root and address.shape.bound >= 0 and first >= 0 and abs(step) < STEP_LIMIT:
+    root, step = w.offsets_of.get(base, (base, 0))
+    if address.type == "i32" and address.shape.bound >= 0 and first >= 0 and abs(step) < STEP_LIMIT:
         # A known bound: no sum wraps around, so that one address in the block serves all that differ by constants.
         key = (root, window)
         if key not in w.trace_heads:
