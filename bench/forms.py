@@ -3,6 +3,9 @@
     python -m bench.forms                                 # sm_60, sm_70, sm_80 and sm_90: the table of counts
     python -m bench.forms --arch 90 --section convert --only 'cvt.rn.*'
     python -m bench.forms --arch 75 86 89 --engines       # compile and decode alone
+    python -m bench.forms --keep build/forms_kept         # may be stopped: what agreed is not run again
+    python -m bench.forms --store                         # the counts go to bench/data/forms.json
+    python -m bench.forms --stored                        # the table of those counts
 
 Each form is a kernel of its own (``tests/forms``) on the same edge and random values everywhere.  Where NVIDIA's
 disassembler is at hand (see ``tests/sass_oracle.py``), the text of every distinct machine word is compared with it.
@@ -12,16 +15,20 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
+import hashlib
+import json
 import sys
 import tempfile
+import time
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from tests import maxwell_oracle
 from tests.forms import SECTIONS, all_forms
 from tests.forms.form import Form
-from tests.forms.run import CHIPS, ENGINES, Outcome, batches, compare
+from tests.forms.run import CHIPS, ENGINES, RELATIVES, build, compare, grouped, module_text
 from tests.sass_oracle import disassemble_words, find_nvdisasm
 from warpwright.isa.machine import FIRST_WIDE
 from warpwright.isa.maxwell import decode as narrow
@@ -30,6 +37,8 @@ from warpwright.isa.sass.decode import ROWS, find_row, words_of
 from warpwright.isa.sass.fields import Row
 from warpwright.toolchain.cubin import read_cubin
 
+ROOT = Path(__file__).parent.parent
+STORED = ROOT / "bench" / "data" / "forms.json"
 COLUMNS = ("forms", "refused", "words", "decoded", "run", "agree", "unordered")
 
 
@@ -44,12 +53,15 @@ class Decoding:
         self.reached: set[Row] = set()
         """Rows of the decoder's tables that a word belongs to."""
 
-    def add(self, cubin: bytes, section: str, counts: Counter[str]) -> None:
-        """Decode the words of a cubin that were not there before."""
-        fresh = []
-        for code in read_cubin(cubin, "forms").code.values():
-            fresh += [w for w in dict.fromkeys(self.words(code)) if w not in self.seen]
-            self.seen.update(fresh)
+    def words_of(self, cubin: bytes) -> list[int]:
+        """The distinct words of a cubin."""
+        words = [w for code in read_cubin(cubin, "forms").code.values() for w in self.words(code)]
+        return list(dict.fromkeys(words))
+
+    def add(self, words: Sequence[int], section: str, counts: Counter[str]) -> None:
+        """Decode the words that were not there before."""
+        fresh = [w for w in words if w not in self.seen]
+        self.seen.update(fresh)
         counts["words"] += len(fresh)
         with tempfile.TemporaryDirectory() as folder:
             wrong = (self.compare if self.arch >= FIRST_WIDE else self.compare_narrow)(fresh, Path(folder))
@@ -90,50 +102,93 @@ class Decoding:
         return [r for r in ROWS if r.first <= self.arch <= r.last] if self.arch >= FIRST_WIDE else narrow.ROWS
 
 
-def chosen(arch: int, sections: Sequence[str], only: str) -> list[Form]:
-    """The forms of an architecture in some sections whose names fit a pattern."""
-    return [
-        f
-        for f in all_forms(arch)
-        if (not sections or f.section in sections) and (not only or fnmatch.fnmatch(f.name, only))
-    ]
+def chosen(arch: int, sections: Sequence[str], only: str, every: int) -> list[Form]:
+    """The forms of an architecture in some sections whose names fit a pattern, or each n-th of them."""
+    found: list[Form] = []
+    for section in sections or SECTIONS:
+        mine = [f for f in all_forms(arch) if f.section == section and (not only or fnmatch.fnmatch(f.name, only))]
+        found += mine[::every]
+    return found
+
+
+@dataclass
+class Part:
+    """What became of the forms of one module: counts by kind, and a line for each form that is wrong."""
+
+    refused: dict[str, str] = field(default_factory=dict)
+    words: list[str] = field(default_factory=list)
+    """The distinct machine words, as hexadecimal numbers."""
+    agree: int = 0
+    unordered: int = 0
+    wrong: dict[str, str] = field(default_factory=dict)
+
+
+class Kept:
+    """Parts on disk, a line each, so that a long run may be stopped and what was wrong alone runs again."""
+
+    def __init__(self, folder: Path | None, arch: int) -> None:
+        self.path = folder / f"sm_{arch}.jsonl" if folder else None
+        self.parts: dict[str, Part] = {}
+        if self.path and self.path.exists():
+            lines = [json.loads(line) for line in self.path.read_text().splitlines()]
+            self.parts = {line["key"]: Part(**line["part"]) for line in lines}
+
+    def get(self, key: str) -> Part | None:
+        part = self.parts.get(key)
+        return None if part is None or part.wrong else part
+
+    def put(self, key: str, part: Part) -> None:
+        if self.path:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("a") as file:
+                file.write(json.dumps({"key": key, "part": asdict(part)}) + "\n")
+
+
+def run_part(arch: int, target: str, forms: Sequence[Form], decoding: Decoding, engines: Sequence[str]) -> Part:
+    """Compile and run the forms of one module."""
+    batch = build(arch, target, forms)
+    part = Part({f.name: why for f, why in batch.refused.items()})
+    if batch.cubin:
+        part.words = [f"{w:x}" for w in decoding.words_of(batch.cubin)]
+    for outcome in compare(batch, engines) if engines and batch.forms else ():
+        if outcome.form.row.unordered and not outcome.errors:
+            part.unordered += 1
+        elif outcome.agrees:
+            part.agree += 1
+        else:
+            part.wrong[outcome.form.name] = outcome.difference()
+    return part
 
 
 def measure(
-    arch: int, forms: Sequence[Form], engines: Sequence[str], verbose: int
+    arch: int, forms: Sequence[Form], engines: Sequence[str], folder: Path | None
 ) -> tuple[dict[str, Counter[str]], list[str]]:
     """Counts by section, and a line for each thing that is wrong."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
-    decoding, wrong = Decoding(arch), []
+    decoding, kept, wrong, begun, done = Decoding(arch), Kept(folder, arch), [], time.monotonic(), 0
     for section in SECTIONS:
         mine = [f for f in forms if f.section == section]
-        if not mine:
-            continue
-        row = counts[section]
-        row["forms"] = len(mine)
-        for batch in batches(arch, mine):
-            row["refused"] += len(batch.refused)
-            wrong += [f"{section}: {f.name}: refused: {why}" for f, why in batch.refused.items()]
-            if batch.cubin:
-                decoding.add(batch.cubin, section, row)
-            for outcome in compare(batch, engines) if engines and batch.forms else ():
-                row["run"] += 1
-                note(outcome, row, wrong)
-        print(f"sm_{arch} {section}: " + ", ".join(f"{row[c]} {c}" for c in COLUMNS), file=sys.stderr, flush=True)
+        row = counts[section] if mine else Counter()
+        for target, chosen in grouped(mine):
+            text = f"{module_text(arch, target, chosen)} {' '.join(engines)}"
+            key = f"{section} {hashlib.sha256(text.encode()).hexdigest()[:16]}"
+            part = kept.get(key)
+            if part is None:
+                part = run_part(arch, target, chosen, decoding, engines)
+                kept.put(key, part)
+            decoding.add([int(w, 16) for w in part.words], section, row)
+            row.update(forms=len(chosen), refused=len(part.refused), agree=part.agree, unordered=part.unordered)
+            row["run"] += len(chosen) - len(part.refused) if engines else 0
+            wrong += [f"{section}: {name}: refused: {why}" for name, why in part.refused.items()]
+            wrong += [f"{section}: {name}: {why}" for name, why in part.wrong.items()]
+            done += len(chosen)
+            report = f"sm_{arch} {section}: {done:,} of {len(forms):,} forms, {time.monotonic() - begun:.0f} s"
+            print(f"{report}; " + ", ".join(f"{row[c]} {c}" for c in COLUMNS), file=sys.stderr, flush=True)
     rows = decoding.rows()
     missing = sorted({r.opcode for r in rows} - {r.opcode for r in decoding.reached})
     reached = sum(r in decoding.reached for r in rows)
     print(f"sm_{arch}: {reached} of {len(rows)} rows of the decoder's tables reached; no row of {' '.join(missing)}")
     return counts, [*decoding.wrong, *wrong]
-
-
-def note(outcome: Outcome, row: Counter[str], wrong: list[str]) -> None:
-    if outcome.form.row.unordered and not outcome.errors:
-        row["unordered"] += 1
-    elif outcome.agrees:
-        row["agree"] += 1
-    else:
-        wrong.append(f"{outcome.form.section}: {outcome.form.name}: {outcome.difference()}")
 
 
 def table(counts: dict[int, dict[str, Counter[str]]]) -> str:
@@ -148,18 +203,40 @@ def table(counts: dict[int, dict[str, Counter[str]]]) -> str:
     return "\n".join(lines)
 
 
+def store(arch: int, counts: dict[str, Counter[str]], wrong: Sequence[str]) -> None:
+    """Keep an architecture's counts and what is wrong in the repository's data."""
+    known = json.loads(STORED.read_text()) if STORED.exists() else {}
+    known[str(arch)] = {"counts": {s: {c: row[c] for c in COLUMNS} for s, row in counts.items()}, "wrong": [*wrong]}
+    STORED.write_text(json.dumps(dict(sorted(known.items())), indent=1) + "\n")
+
+
+def print_stored() -> None:
+    known = json.loads(STORED.read_text())
+    print(table({int(a): {s: Counter(row) for s, row in kept["counts"].items()} for a, kept in known.items()}))
+    print(*(f"sm_{arch} {line}" for arch, kept in known.items() for line in kept["wrong"]), sep="\n")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--arch", type=int, nargs="+", default=sorted(CHIPS))
+    parser.add_argument("--arch", type=int, nargs="+", default=sorted(CHIPS), choices=sorted({**CHIPS, **RELATIVES}))
     parser.add_argument("--section", nargs="*", default=[], choices=[*SECTIONS])
     parser.add_argument("--only", default="", help="forms whose names fit this pattern (* and ?)")
+    parser.add_argument("--every", type=int, default=1, help="a sample: each n-th form of a section")
     parser.add_argument("--engines", nargs="*", default=list(ENGINES), choices=ENGINES)
     parser.add_argument("--show", type=int, default=40, help="how many of the wrong ones are printed")
+    parser.add_argument("--keep", type=Path, help="folder of what agreed already")
+    parser.add_argument("--store", action="store_true", help=f"write the counts to {STORED.relative_to(ROOT)}")
+    parser.add_argument("--stored", action="store_true", help="print the table of the stored counts alone")
     arguments = parser.parse_args()
+    if arguments.stored:
+        print_stored()
+        return
     counts, failures = {}, []
     for arch in arguments.arch:
-        engines = arguments.engines if arch in CHIPS else []
-        counts[arch], wrong = measure(arch, chosen(arch, arguments.section, arguments.only), engines, arguments.show)
+        forms = chosen(arch, arguments.section, arguments.only, arguments.every)
+        counts[arch], wrong = measure(arch, forms, arguments.engines, arguments.keep)
+        if arguments.store:
+            store(arch, counts[arch], wrong)
         failures += [f"sm_{arch} {line}" for line in wrong]
     print(table(counts))
     print(*failures[: arguments.show], sep="\n")

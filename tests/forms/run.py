@@ -11,12 +11,15 @@ import warpwright as ww
 from tests.forms.form import BLOCKS, COUNT, SCRATCH_BYTES, Form, kernel, slots
 from tests.forms.values import inputs, scratch_memory
 from warpwright.api import Module
+from warpwright.chips import Chip, load_chip
 from warpwright.engine.ptx_module import load_ptx
 from warpwright.toolchain.errors import LinkError
 from warpwright.toolchain.ptxas import assemble
 
 CHIPS = {60: "p100", 70: "v100", 80: "a100", 90: "h200"}
-"""Architectures with a chip to run on; forms of the others are only compiled and decoded."""
+"""Architectures with a chip of their own."""
+RELATIVES = {61: "p100", 75: "v100", 86: "a100", 89: "a100"}
+"""Architectures that run on a chip of the same family, of which only the compute capability is changed."""
 ENGINES = ("compiled", "interpreter", "ptx")
 BATCH = 64
 """Forms in one module."""
@@ -73,14 +76,29 @@ def blamed(batch: Batch, error: LinkError) -> dict[Form, str]:
     return found
 
 
-def batches(arch: int, forms: Sequence[Form], size: int = BATCH) -> Iterator[Batch]:
+def grouped(forms: Sequence[Form], size: int = BATCH) -> Iterator[tuple[str, list[Form]]]:
+    """Forms that go into one module, with its target's letter."""
     for target in sorted({f.row.target for f in forms}):
         chosen = [f for f in forms if f.row.target == target]
         for at in range(0, len(chosen), size):
-            yield build(arch, target, chosen[at : at + size])
+            yield target, chosen[at : at + size]
 
 
-def open_module(batch: Batch, engine: str, chip: str) -> tuple[ww.GPU, Module]:
+def batches(arch: int, forms: Sequence[Form], size: int = BATCH) -> Iterator[Batch]:
+    for target, chosen in grouped(forms, size):
+        yield build(arch, target, chosen)
+
+
+def chip_of(arch: int) -> Chip:
+    """A chip that runs an architecture's machine code."""
+    if arch in CHIPS:
+        return load_chip(CHIPS[arch])
+    relative = load_chip(RELATIVES[arch])
+    identity = relative.identity.model_copy(update={"compute_capability": f"{arch // 10}.{arch % 10}"})
+    return relative.model_copy(update={"name": f"sm_{arch}", "identity": identity})
+
+
+def open_module(batch: Batch, engine: str, chip: str | Chip) -> tuple[ww.GPU, Module]:
     if engine == "ptx":
         gpu = ww.GPU(chip, timing="off")
         return gpu, Module(gpu, load_ptx(batch.ptx, gpu.chip.arch, gpu.memory, "forms.ptx"))
@@ -149,7 +167,7 @@ def compare(batch: Batch, engines: Sequence[str] = ENGINES) -> list[Outcome]:
     outcomes = [Outcome(form) for form in batch.forms]
     for engine in engines:
         try:
-            gpu, module = open_module(batch, engine, CHIPS[batch.arch])
+            gpu, module = open_module(batch, engine, chip_of(batch.arch))
         except EXPECTED as error:
             for outcome in outcomes:
                 outcome.errors[engine] = f"module: {one_line(error)}"
