@@ -73,6 +73,10 @@ class Bank0Layout:
     """u64: descriptor of global memory (``desc[UR4]``); not interpreted."""
     parameter_window: int | None = None
     """Two u64: generic addresses of the parameters' first and last byte, for those whose address is taken (``__grid_constant__``)."""
+    bank_window: int | None = None
+    """u64: generic address of bank 0 itself, from which older code counts a parameter's address."""
+    parameter_last: int | None = None
+    """u32: offset in bank 0 of the parameters' last byte, where ``bank_window`` is."""
     shared_window_high: int | None = None
     local_window_high: int | None = None
     """Where the upper words of the two windows stand, if not behind the lower ones."""
@@ -92,8 +96,8 @@ _LAYOUTS = {
         grid_workspace_high=0xE8,
         grid_workspace_low=0xEC,
     ),
-    70: Bank0Layout(),
-    80: Bank0Layout(),
+    70: Bank0Layout(bank_window=0x40, parameter_last=0x114),
+    80: Bank0Layout(bank_window=0x40, parameter_last=0x12C),
     90: Bank0Layout(
         constant_window=0xD0,
         grid_workspace_high=0x44,
@@ -393,16 +397,21 @@ def constant_bank0(
 
 def reads_parameters_by_address(program: Program) -> bool:
     """True when code takes the address of a parameter, which then must lie in memory."""
-    place = bank0_layout(program.arch).parameter_window
-    return place is not None and _reads(program, "parameter window", {place})
+    layout = bank0_layout(program.arch)
+    places = {place for place in (layout.parameter_window, layout.bank_window) if place is not None}
+    return bool(places) and _reads(program, "parameter window", places)
 
 
 def place_parameters(program: Program, bank0: bytearray, address: int) -> None:
     """Say in constant bank 0 that a copy of it lies at ``address``."""
-    place = bank0_layout(program.arch).parameter_window
-    assert place is not None
-    first = address + program.parameter_base_bytes
-    struct.pack_into("<2Q", bank0, place, first, first + max(1, program.parameter_size_bytes) - 1)
+    layout = bank0_layout(program.arch)
+    first = program.parameter_base_bytes
+    last = first + max(1, program.parameter_size_bytes) - 1
+    if layout.parameter_window is not None:
+        struct.pack_into("<2Q", bank0, layout.parameter_window, address + first, address + last)
+    if layout.bank_window is not None and layout.parameter_last is not None:
+        struct.pack_into("<Q", bank0, layout.bank_window, address)
+        struct.pack_into("<I", bank0, layout.parameter_last, last)
 
 
 def aligned_words(size_bytes: int) -> Words:

@@ -77,7 +77,10 @@ from warpwright.isa.ptx.syntax import (
 from warpwright.isa.services import ENDING, RESULT_BYTES, SERVICES
 
 STEP_BYTES = 16
-PARAMETER_WINDOW = 0x198
+PARAMETER_WINDOW = {9: 0x198}
+BANK_WINDOW = {7: (0x40, 0x114), 8: (0x40, 0x12C)}
+"""Offsets in bank 0 of the generic address of the kernel's parameters; before sm_90 of bank 0 itself, and of the word that
+holds the offset of the parameters' last byte."""
 PARAMETER_BASE = {6: 0x140, 7: 0x160, 8: 0x160, 9: 0x210}
 """Where parameters start in constant bank 0, by major compute capability; as compiled code has it."""
 CONSTANT_WINDOW = {6: 0xD0, 7: 0x50, 8: 0x50, 9: 0xD0}
@@ -209,7 +212,8 @@ class Assembler:
             CONSTANT_WINDOW[major],
             WORKSPACE[major],
             function.targets,
-            PARAMETER_WINDOW if major >= 9 else None,
+            PARAMETER_WINDOW.get(major),
+            BANK_WINDOW.get(major),
             PARAMETER_BASE[major],
         )
         return Unit(function, frame, context)

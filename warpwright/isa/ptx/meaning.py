@@ -73,7 +73,9 @@ class Context:
     """Offsets in bank 0 of the grid barrier's workspace address, upper and lower word."""
     targets: dict[str, tuple[str, ...]] = field(default_factory=dict)
     parameter_window_bytes: int | None = None
-    """Offset in bank 0 of the generic address of the kernel's parameters, on chips that have it."""
+    """Offset in bank 0 of the generic addresses of the parameters' first and last byte, on chips that have it."""
+    bank_window_bytes: tuple[int, int] | None = None
+    """Offsets in bank 0 of its own generic address and of the offset of the parameters' last byte, on chips that have those."""
     parameter_base_bytes: int = 0
     """Offset in bank 0 of the parameters."""
 

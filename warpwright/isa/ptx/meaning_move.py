@@ -288,13 +288,25 @@ def window(b: Emitter, space: str) -> Value:
     if space == "const":
         return b.op("load_const", "i64", b.const(b.context.constant_window_bytes), attr=(0, 8))
     if space == "param":
-        if b.context.parameter_window_bytes is None:
-            raise unsupported("generic addresses of kernel parameters")
         # A parameter's own address counts from the constant bank's start.
-        first = b.op("load_const", "i64", b.const(b.context.parameter_window_bytes), attr=(0, 8))
-        return b.sub(first, b.const(b.context.parameter_base_bytes, "i64"))
+        return b.sub(parameter_bounds(b)[0], b.const(b.context.parameter_base_bytes, "i64"))
     low, high = (b.op("special", "i32", attr=f"{space}_window_{part}") for part in ("lo", "hi"))
     return b.op("pack64", "i64", low, high)
+
+
+def parameter_bounds(b: Emitter) -> tuple[Value, Value]:
+    """Generic addresses (i64) of the first and the last byte of the kernel's parameters."""
+    context = b.context
+    if context.parameter_window_bytes is not None:
+        at = context.parameter_window_bytes
+        first, last = (b.op("load_const", "i64", b.const(at + n), attr=(0, 8)) for n in (0, 8))
+        return first, last
+    if context.bank_window_bytes is None:
+        raise unsupported("generic addresses of kernel parameters")
+    at, end = context.bank_window_bytes
+    bank = b.op("load_const", "i64", b.const(at), attr=(0, 8))
+    last = b.zext(b.op("load_const", "i32", b.const(end), attr=(0, 4)), "i64")
+    return b.add(bank, b.const(context.parameter_base_bytes, "i64")), b.add(bank, last)
 
 
 def space_of(i: Instruction) -> str:
@@ -340,13 +352,9 @@ def isspacep(i: Instruction, b: Emitter) -> None:
         b.result(d, inside(space))
     elif space == "const":  # compiled code asks for an address from the window on and before it
         b.result(d, b.const(0, "i1"))
-    elif b.context.parameter_window_bytes is not None:
-        first, last = (
-            b.op("load_const", "i64", b.const(b.context.parameter_window_bytes + n), attr=(0, 8)) for n in (0, 8)
-        )
-        b.result(d, b.and_(b.icmp("uge", address, first), b.icmp("ule", address, last)))
     else:
-        raise unsupported(f"isspacep.{space}")
+        first, last = parameter_bounds(b)
+        b.result(d, b.and_(b.icmp("uge", address, first), b.icmp("ule", address, last)))
 
 
 def rank_of(b: Emitter, low: Value) -> Value:
