@@ -13,7 +13,7 @@ Every element of D = A x B + C is the result of fused sums, one for each chunk o
 Fraction bits and chunk (:class:`Unit`): measured on an H200 (``bench/silicon``) for sm_90: 25 bits, one chunk for the
 whole of ``k`` in mma.m16n8k16 and k8, and the same in wgmma; wgmma of e4m3 and e5m2 has 13 bits, and an f32 result keeps 13
 bits of its mantissa.  A sparse product sums as many products as a dense one, those of the chosen elements of B.  From the literature: sm_70 has 23 bits and chunks of 4, sm_80 and its kin 24 bits
-and chunks of 8 (f16, bf16) or 4 (tf32) (Fasi, Higham, Mikaitis and Pranesh, "Numerical behavior of NVIDIA tensor
+and chunks of 8 (f16, bf16) or 4 (tf32), sm_89's 8-bit floats 13 bits and chunks of 16 (Fasi, Higham, Mikaitis and Pranesh, "Numerical behavior of NVIDIA tensor
 cores", PeerJ CS 2021; Xie, Wang, Yang and Yang, "MMA-Sim: Bit-accurate reference model of tensor cores and matrix
 cores", arXiv 2511.10909).
 """
@@ -64,7 +64,7 @@ UNITS: dict[int, Unit] = {70: Unit(23, 64), 75: Unit(24, 128), 80: Unit(24, 128)
 """By architecture; an architecture between two entries has the lower one's."""
 SHORT = ("e4m3", "e5m2", "e4m3e5m2", "e5m2e4m3")
 SHORT_BITS = 13
-"""Fraction bits of 8-bit floats' sums, and mantissa bits of their f32 results (sm_90)."""
+"""Fraction bits of 8-bit floats' sums, and mantissa bits of their f32 results (sm_89's QMMA and sm_90's wgmma)."""
 
 
 def factors(element: str) -> tuple[str, str]:

@@ -3,7 +3,7 @@
 ``mma.sync`` is the common operation fragment for fragment.  The layout of wmma's fragments is the machine's own affair;
 here they are those of ``mma.sync``: m16n16k16 is two m16n8k16 side by side, m8n32k16 four of which the lower rows
 are empty, m32n8k16 two one above the other.  Registers that a fragment has beyond that hold zero.
-8-bit floats' ``mma`` is sm_90's, whose machine code converts; sm_89's unit, of which nothing was measured, is refused.
+8-bit floats' ``mma`` is a product of its own on sm_89; sm_90's machine code converts them.
 """
 
 from __future__ import annotations
@@ -94,9 +94,12 @@ def mma(i: Instruction, b: Emitter) -> None:
     if to != addend:
         raise unsupported(f"operands of types {', '.join(types)}")
     if first in EIGHT_BIT and second in EIGHT_BIT:
-        if b.arch < 90:
-            raise unsupported(f"a product of 8-bit floats on sm_{b.arch}")
-        write(b, d, tensor.eight_bit_floats(b, b.arch, shape, (first, second), to, (left, right, total), chosen))
+        if b.arch >= 90:
+            found = tensor.eight_bit_floats(b, b.arch, shape, (first, second), to, (left, right, total), chosen)
+        else:
+            element = first if first == second else first + second
+            found = tensor.product(b, b.arch, (shape, element, to), left, right, total, chosen)
+        write(b, d, found)
         return
     if first != second or first not in ELEMENTS:
         raise unsupported(f"operands of types {', '.join(types)}")

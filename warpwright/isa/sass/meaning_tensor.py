@@ -21,7 +21,7 @@ SHAPES = {
     "16864": "m16n8k64",
 }
 STEPS = ("STEP0", "STEP1", "STEP2", "STEP3")
-BITS = {"f16": 16, "bf16": 16, "tf32": 32}
+BITS = {"f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8}
 
 
 def registers(b: Emitter, o: Operand, count: int) -> list[Value]:
@@ -69,6 +69,16 @@ def HMMA(i: Instruction, b: Emitter) -> None:
     if shape is None:
         raise unsupported("this HMMA shape")
     emit(b, i, shape, (element, element), accumulator, 2 if accumulator == "f16" else 4)
+
+
+@meaning("QMMA")
+def QMMA(i: Instruction, b: Emitter) -> None:
+    """Products of 8-bit floats on sm_89: the modifiers name shape, accumulator, element of A, element of B."""
+    only(i, *SHAPES, "SP", "F16", "F32", "E4M3", "E5M2")
+    first, second = (m.lower() for m in i.modifiers if m in ("E4M3", "E5M2"))
+    shape = next(SHAPES[m] for m in i.modifiers if m in SHAPES)
+    half = "F16" in i.modifiers
+    emit(b, i, shape, (first, second), "f16" if half else "f32", 2 if half else 4)
 
 
 def mixed(b: Emitter, i: Instruction, shape: str, step: int) -> None:
