@@ -92,14 +92,16 @@ class Decoding:
 
     def compare_narrow(self, words: Sequence[int], folder: Path) -> list[str]:
         """The same for 64-bit words."""
-        self.reached |= {row[0] for word in words if (row := narrow.find_row(word))}
+        self.reached |= {row[0] for word in words if (row := narrow.find_row(word, self.arch))}
         if self.tool:
-            return maxwell_oracle.compare(self.tool, words, folder)
-        return [f"{w:016x}: unknown" for w in words if maxwell_oracle.printed(w, 8) is None]
+            return maxwell_oracle.compare(self.tool, self.arch, words, folder)
+        return [f"{w:016x}: unknown" for w in words if maxwell_oracle.printed(w, self.arch, 8) is None]
 
     def rows(self) -> Sequence[Row]:
         """The decoder's tables for the architecture."""
-        return [r for r in ROWS if r.first <= self.arch <= r.last] if self.arch >= FIRST_WIDE else narrow.ROWS
+        if self.arch >= FIRST_WIDE:
+            return [r for r in ROWS if r.first <= self.arch <= r.last]
+        return [r for r in narrow.ROWS if r.first <= self.arch]
 
 
 def chosen(arch: int, sections: Sequence[str], only: str, every: int) -> list[Form]:

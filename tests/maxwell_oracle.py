@@ -1,4 +1,4 @@
-"""NVIDIA's disassembler on 64-bit words of sm_60, three behind each control word (``tests/sass_oracle.py`` finds the tool)."""
+"""NVIDIA's disassembler on 64-bit words of sm_60 to sm_62, three behind each control word (``tests/sass_oracle.py`` finds the tool)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def address(n: int) -> int:
     return 32 * (n // 3) + 8 * (n % 3) + 8
 
 
-def disassemble(tool: str, words: Sequence[int], folder: Path) -> list[str | None]:
+def disassemble(tool: str, arch: int, words: Sequence[int], folder: Path) -> list[str | None]:
     """Texts of words from address 0 on; None for what the disassembler does not know."""
     todo = [*words, *[NOP] * (-len(words) % 3)]
     bad: set[int] = set()
@@ -32,7 +32,7 @@ def disassemble(tool: str, words: Sequence[int], folder: Path) -> list[str | Non
             data += b"".join(w.to_bytes(8, "little") for w in (CONTROL, *todo[n : n + 3]))
         binary = folder / "words.bin"
         binary.write_bytes(data)
-        done = subprocess.run([tool, "-b", "SM60", "-hex", "-ndf", str(binary)], capture_output=True, text=True)
+        done = subprocess.run([tool, "-b", f"SM{arch}", "-hex", "-ndf", str(binary)], capture_output=True, text=True)
         if done.returncode == 0:
             break
         places = [int(a, 16) for a in re.findall(r"at address 0x([0-9a-f]+)", done.stderr)]
@@ -49,10 +49,10 @@ def _plain(text: str) -> str:
     return re.sub(r"\s+", " ", text.strip().strip("{}").strip().rstrip(";")).rstrip()
 
 
-def printed(word: int, at: int) -> str | None:
+def printed(word: int, arch: int, at: int) -> str | None:
     """Our text; None for an unknown word."""
     try:
-        return re.sub(r"\s+", " ", format_instruction(decode(word, 60, at))).rstrip()
+        return re.sub(r"\s+", " ", format_instruction(decode(word, arch, at))).rstrip()
     except UnknownEncoding:
         return None
 
@@ -68,13 +68,13 @@ def same(ours: str | None, theirs: str | None) -> bool:
     return mine == their and "0x" in target and int(target, 16) - 8 == int(other, 16)
 
 
-def compare(tool: str, words: Sequence[int], folder: Path) -> list[str]:
+def compare(tool: str, arch: int, words: Sequence[int], folder: Path) -> list[str]:
     """A line for every word that is not printed as NVIDIA prints it."""
     wrong = []
     for start in range(0, len(words), AT_ONCE):
         part = words[start : start + AT_ONCE]
-        for n, (word, text) in enumerate(zip(part, disassemble(tool, part, folder), strict=True)):
-            ours = printed(word, address(n))
+        for n, (word, text) in enumerate(zip(part, disassemble(tool, arch, part, folder), strict=True)):
+            ours = printed(word, arch, address(n))
             if not same(ours, text):
                 wrong.append(f"{word:016x}: {text!r}, not {ours!r}")
     return wrong

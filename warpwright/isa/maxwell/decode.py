@@ -17,7 +17,7 @@ from warpwright.isa.sass.decode import UnknownEncoding
 from warpwright.isa.sass.fields import NEXT, Form
 
 ARCHES = (50, 52, 53, 60, 61, 62)
-"""Chips whose encodings the tables describe; 50 to 53 lack some rows' instructions."""
+"""Chips whose encodings the tables describe; 50 to 53 lack some rows' instructions, which no ``first`` says."""
 
 ROWS: tuple[Row, ...] = (
     *tables_integer.ROWS,
@@ -64,10 +64,10 @@ Candidate = tuple[int, int, Row, Form]
 
 
 @cache
-def index() -> tuple[tuple[Candidate, ...], ...]:
-    """Rows by the upper eight bits of a word: (mask and value of the whole word, row, form)."""
+def index(arch: int) -> tuple[tuple[Candidate, ...], ...]:
+    """An architecture's rows by the upper eight bits of a word: (mask and value of the whole word, row, form)."""
     table: list[list[Candidate]] = [[] for _ in range(256)]
-    for row in ROWS:
+    for row in (row for row in ROWS if row.first <= arch):
         for mask, value, form in row.encodings():
             for top in range(256):
                 if (top << 56 ^ value) & mask & (0xFF << 56) == 0:
@@ -75,18 +75,18 @@ def index() -> tuple[tuple[Candidate, ...], ...]:
     return tuple(tuple(rows) for rows in table)
 
 
-def find_row(word: int) -> tuple[Row, Form] | None:
+def find_row(word: int, arch: int) -> tuple[Row, Form] | None:
     """The row and form that describe ``word``, or None."""
-    for mask, value, row, form in index()[word >> 56]:
+    for mask, value, row, form in index(arch)[word >> 56]:
         if word & mask == value:
             return row, form
     return None
 
 
 @lru_cache(maxsize=1 << 17)
-def _decode_at_zero(word: int, bits: int) -> Instruction:
+def _decode_at_zero(word: int, arch: int, bits: int) -> Instruction:
     """The instruction as if it stood at address 0; ``bits`` are its 21 control bits."""
-    found = find_row(word)
+    found = find_row(word, arch)
     if found is None:
         top = word >> 48
         for name, ranges in NOT_MODELLED.items():
@@ -125,7 +125,7 @@ def decode(word: int, arch: int, address: int = WORD_BYTES, control_bits: int = 
         chips = ", ".join(f"sm_{a}" for a in ARCHES)
         raise ValueError(f"sm_{arch} does not use the 64-bit encodings described here; choose one of {chips}")
     try:
-        instruction = _decode_at_zero(word, control_bits)
+        instruction = _decode_at_zero(word, arch, control_bits)
     except UndefinedField as why:
         raise UnknownEncoding(arch, address, word, str(why)) from None
     operands = instruction.operands

@@ -86,6 +86,8 @@ class Row:
     where: tuple[tuple[Bits, int], ...] = ()
     """Further fields that select this row."""
     guarded: bool = True
+    first: int = 50
+    """The first architecture that has it."""
 
     def encodings(self) -> list[tuple[int, int, Form]]:
         """(mask, value, form) of each form over the whole word."""

@@ -488,8 +488,9 @@ def BFI(i: Instruction, b: PascalEmitter) -> None:
     finish(b, d, b.or_(b.and_(inserted, mask), b.and_(source(b, z), b.not_(mask))))
 
 
-@meaning("FLO", "POPC")
-def COUNT(i: Instruction, b: PascalEmitter) -> None:
+@meaning("FLO", "POPC", "IDP")
+def AS_LATER(i: Instruction, b: PascalEmitter) -> None:
+    """What means the same as on later chips."""
     shared(i, b)
 
 

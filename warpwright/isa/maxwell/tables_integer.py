@@ -42,6 +42,7 @@ LUT_TEST = Choice(at(36, 2), ("", "T", "Z", "NZ"))
 BYTE = Choice(at(41, 2), ("", "B1", "B2", "B3"))
 SHF_TYPE = Choice(at(37, 2), ("", None, "U64", "S64"))
 SHF_PART = Choice(at(48, 2), ("", "HI", "X", "XHI"))
+DOT_A8, DOT_A16, DOT_B = flag(49, "S8", "U8"), flag(49, "S16", "U16"), flag(47, "S8", "U8")
 PRMT_MODE = Choice(at(48, 4), ("", "F4E", "B4E", "RC8", "ECL", "ECR", "RC16"))
 
 
@@ -150,6 +151,10 @@ ROWS = (
     Row("ICMP", codes(12, R=0x5b40, C=0x4b40, I=0x3640, RC=0x5340), (COMPARE, UNSIGNED), (D, A(), B, C)),
     Row("PSETP", single(0x5090, 13), (Choice(at(24, 2), ("AND", "OR", "XOR")), BOOLEAN), (P3, P0, Pred(12, 15), Pred(29, 32), P39)),
     Row("PSET", single(0x5088, 13), (flag(44, "BF"), Choice(at(24, 2), ("AND", "OR", "XOR")), BOOLEAN), (D_CC, Pred(12, 15), Pred(29, 32), P39)),
+
+    # sums of products of parts
+    Row("IDP", codes(13, R=0x53f8, C=0x53d8), (Fixed("4A"), DOT_A8, DOT_B), (D, A(), B, C), ((at(48, 1), 0), (at(50, 1), 0)), first=61),
+    Row("IDP", codes(13, R=0x53f8, C=0x53d8), (Fixed("2A"), flag(50, "HI", "LO"), DOT_A16, DOT_B), (D, A(), B, C), ((at(48, 1), 1),), first=61),
 
     # logic and shifts
     Row("LOP", codes(13, R=0x5c40, C=0x4c40, I=0x3840), (LOGIC, flag(43, "X"), Choice(at(44, 2), ("", "T", "Z", "NZ"))),
