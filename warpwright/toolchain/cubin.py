@@ -35,8 +35,8 @@ WHOLE_DOUBLE_WORDS = (2, 4)
 UNKNOWN_STACK = 0xFFFFFFFF
 """What ``MIN_STACK_SIZE`` holds when recursion or an indirect call leaves the depth open."""
 
-DEFAULT_RECURSION_STACK_BYTES = 1024
-"""Stack that the CUDA driver gives a thread by default (cudaLimitStackSize), used where recursion leaves it open."""
+DEFAULT_STACK_BYTES = 1024
+"""Stack that the CUDA driver gives a thread by default (cudaLimitStackSize), used where the cubin leaves it open."""
 
 _OS_ABI_V8 = 0x41
 """EI_OSABI of cubins from CUDA 13 on, whose e_flags hold the architecture in bits 8..15."""
@@ -475,7 +475,7 @@ class _Builder:
         kernel.stack_bytes = max([kernel.frame_bytes, *known])
         if kernel.recursive or calls_through_registers(kernel.code, kernel.arch):
             # The callee may be any function of the module, and its frame is in no attribute of the kernel.
-            kernel.stack_bytes = max(kernel.stack_bytes, DEFAULT_RECURSION_STACK_BYTES)
+            kernel.stack_bytes = max(kernel.stack_bytes, DEFAULT_STACK_BYTES)
 
     def _apply(self, kernel: Kernel, record: Record) -> None:
         """Take one attribute of the kernel's own ``.nv.info`` section over."""

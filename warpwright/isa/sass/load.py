@@ -11,10 +11,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
+from warpwright.isa.dynamic_stack import stack_bytes
 from warpwright.isa.program import Instruction, Kind, Parameter, Program
 from warpwright.isa.sass.decode import WORD_BYTES, decode_section
 from warpwright.isa.sass.service_calls import ADDRESS_BANK, resolve_calls
-from warpwright.toolchain.cubin import CALL_RELOCATIONS, Kernel, Module
+from warpwright.toolchain.cubin import CALL_RELOCATIONS, DEFAULT_STACK_BYTES, Kernel, Module
 from warpwright.toolchain.relocation import Image, code_layout, relocate
 
 _ADDRESSES = f".nv.constant{ADDRESS_BANK}"
@@ -77,6 +78,9 @@ def program_from_cubin(
     program = program_of(found, image, instructions, code_base, source, tuple(services or ()))
     provided = {name: address - code_base for name, (address, _) in (routines or {}).items()}
     starts = {bases[f.section] - code_base + f.offset for f in module.functions.values() if f.section in bases}
+    program.local_bytes_per_thread = stack_bytes(
+        instructions, sorted(starts), found.stack_bytes, DEFAULT_STACK_BYTES
+    )
     program.functions = tuple(sorted({*starts, *serving.values(), *provided.values()}))
     program.taken = frozenset(
         {bases[section] - code_base + offset for section, offset in module.addresses_taken() if section in bases}

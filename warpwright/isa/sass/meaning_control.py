@@ -32,6 +32,8 @@ from warpwright.isa.sass.service_calls import service_of
 from warpwright.isa.services import RETURN_REGISTER
 
 INSTRUCTION_BYTES = 16
+RETURN_PC = {"Rpc.LO": RZ + 1, "Rpc.HI": RZ + 2}
+"""Rpc, 64 bits of a thread that code of sm_90 keeps values in: registers behind those that operands can name."""
 
 
 def conditions(b: Emitter, i: Instruction) -> list[Value]:
@@ -365,3 +367,14 @@ def USETMAXREG(i: Instruction, b: Emitter) -> None:
     only(i, "DEALLOC", "TRY_ALLOC", "CTAPOOL")
     if is_predicate(i.operands[0]):
         set_predicate(b, i.operands[0], b.const(1, "i1"))
+
+
+@meaning("RPCMOV")
+def RPCMOV(i: Instruction, b: Emitter) -> None:
+    """A word between a register and one half of Rpc."""
+    only(i, "32")
+    d, x = i.operands
+    if d.kind is Kind.NAME:
+        b.op("set_reg", "void", raw32(b, x), attr=RETURN_PC[d.name])
+    else:
+        set32(b, d, b.op("get_reg", "i32", attr=RETURN_PC[x.name]))
