@@ -44,8 +44,20 @@ IN_BOTH_LANGUAGES = (
     "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.f32.e5m2.e4m3.f32",
     *(f"mma.sync.aligned.m8n8k4.{layouts}" for layouts in ("row.row.f32.f16.f16.f32", "col.row.f32.f16.f16.f16")),
     "mma.sync.aligned.m8n8k4.row.col.f16.f16.f16.f16",
+    *("cvta.param.u64", "isspacep.param", "stacksave.u32"),
 )
-"""Forms whose PTX follows what machine code does: 128 bits at once, a loop over lanes' addresses, products without an instruction."""
+"""Forms whose PTX follows what machine code does: 128 bits at once, a loop over lanes' addresses, products without an instruction,
+parameters in memory, stack taken while code runs."""
+OF_RELATIVES = {
+    61: ("dp4a.s32.u32", "dp2a.hi.u32.s32", "dp2a.lo.s32.s32"),
+    75: ("cvta.param.u64", "bmsk.wrap.b32", "mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16"),
+    89: (
+        "mma.sync.aligned.m16n8k32.row.col.f16.e4m3.e5m2.f16",
+        "mma.sync.aligned.m16n8k16.row.col.f32.e5m2.e4m3.f32",
+        "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.f32.e5m2.e4m3.f32",
+    ),
+}
+"""Forms with machine code of their own on architectures without a chip of their own."""
 
 
 @cache
@@ -72,13 +84,21 @@ def named() -> tuple[Outcome, ...]:
 @pytest.mark.parametrize("arch", [70, 90])
 def test_forms_agree_in_both_languages(arch: int) -> None:
     forms = [f for f in all_forms(arch) if f.name in IN_BOTH_LANGUAGES]
-    assert len({f.name for f in forms}) == (len(IN_BOTH_LANGUAGES) if arch == 90 else 3)
+    assert len({f.name for f in forms}) == (len(IN_BOTH_LANGUAGES) if arch == 90 else 6)
     card = load(DATA)
     names = dict(zip(all_forms(90), keys(all_forms(90)), strict=True))
     for outcome in (o for batch in batches(arch, forms) for o in compare(batch)):
         assert outcome.agrees, f"{outcome.form.name}: {outcome.difference()}"
         if arch == 90:
             assert digests(outcome.form, outcome.results["compiled"]) == card[names[outcome.form]], outcome.form.name
+
+
+@pytest.mark.parametrize("arch", OF_RELATIVES)
+def test_forms_agree_on_relatives_of_a_chip(arch: int) -> None:
+    forms = [f for f in all_forms(arch) if f.name in OF_RELATIVES[arch]]
+    assert len({f.name for f in forms}) == len(OF_RELATIVES[arch])
+    for outcome in (o for batch in batches(arch, forms) for o in compare(batch)):
+        assert outcome.agrees, f"{outcome.form.name}: {outcome.difference()}"
 
 
 def test_a_pattern_stands_for_all_its_alternatives() -> None:

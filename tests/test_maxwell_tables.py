@@ -29,6 +29,21 @@ KNOWN = {
 }
 
 
+KNOWN_61 = {
+    0x53FA80000077060B: "IDP.4A.S8.S8 R11, R6, R7, R0",
+    0x53D804080017060D: "IDP.4A.U8.U8 R13, R6, c[0x2][0x4], R8",
+    0x53DD840005870D04: "IDP.2A.HI.U16.S8 R4, R13, c[0x0][0x160], R8",
+    0x53FB000000770600: "IDP.2A.LO.S16.U8 R0, R6, R7, R0",
+}
+
+
+@pytest.mark.parametrize("word", KNOWN_61)
+def test_words_that_came_with_sm_61(word: int) -> None:
+    assert format_instruction(decode(word, 61)) == KNOWN_61[word]
+    with pytest.raises(UnknownEncoding, match="sm_60"):
+        decode(word, 60)
+
+
 @pytest.mark.parametrize("word", KNOWN)
 def test_known_words_print_as_nvidia_prints_them(word: int) -> None:
     assert format_instruction(decode(word, 60)) == KNOWN[word]

@@ -67,6 +67,8 @@ def operand(text: str, wide_float: bool = False) -> Operand:
         )
     if text.startswith("SR"):
         return Operand(Kind.SPECIAL, name=text)
+    if text.startswith("Rpc"):
+        return Operand(Kind.NAME, name=text)
     bank = re.match(r"(-?)(~?)c\[(\w+)\]\[(\w+)\]$", text)
     if bank is not None:
         return Operand(Kind.CONSTANT, int(bank[3], 0), int(bank[4], 0), negate=bool(bank[1]), invert=bool(bank[2]))
@@ -541,3 +543,11 @@ def test_uniform_forms_share_the_vector_meaning() -> None:
 
 def test_lane_masks_are_little_endian() -> None:
     assert lane_mask(0b101).tolist() == [True, False, True] + [False] * 29
+
+
+def test_rpc_keeps_two_words() -> None:
+    low, high = (np.arange(32, dtype=np.uint32) * n for n in (3, 0x01000001))
+    kept = ["RPCMOV.32 Rpc.HI, R3", "RPCMOV.32 Rpc.LO, R2", "MOV R2, RZ", "MOV R3, RZ"]
+    warp = execute([*kept, "RPCMOV.32 R5, Rpc.HI", "RPCMOV.32 R4, Rpc.LO"], {2: low.tolist(), 3: high.tolist()})
+    assert np.array_equal(warp.regs[4], low)
+    assert np.array_equal(warp.regs[5], high)

@@ -207,6 +207,26 @@ def test_compiled_sums(kernel: str) -> None:
         np.testing.assert_array_equal(buffer[:n_c], want)
 
 
+def test_sums_of_8_bit_floats_on_sm_89_are_of_sixteen_products_and_13_bits() -> None:
+    """From the literature (``engine/silicon_mma.py``): 16 times 2**-6 are lost beside 2**8, and kept when they come first."""
+    one, sixteenth, eighth, small = 0x38, 0x58, 0x20, 0x08  # e4m3: 1, 16, 1/8, 2**-6
+    large_first = np.array([[sixteenth] + [0] * 15 + [small] * 16], np.uint8)
+    small_first = np.roll(large_first, 16, axis=1)
+    others = {0: np.array([sixteenth] + [0] * 15 + [one] * 16, np.uint8)}
+    others[1] = np.roll(others[0], 16)
+    zero = np.zeros((1, 1), np.uint32)
+    sums = [
+        silicon_mma.matrix(89, "e4m3", "f32", a, others[n][:, None], zero).view(np.float32)[0, 0]
+        for n, a in enumerate((large_first, small_first))
+    ]
+    assert sums == [256.0, 256.25]
+    # An f32 result keeps 13 bits of its mantissa: 1 + 1/8 * 2**-6 * 8 fits, 2**-14 beside 1 does not.
+    start = np.array([[np.float32(1 + 2.0**-14)]]).view(np.uint32)
+    tiny = np.array([[eighth] * 8 + [0] * 8], np.uint8)
+    kept = silicon_mma.matrix(89, "e4m3", "f32", tiny, np.full((16, 1), small, np.uint8), start).view(np.float32)
+    assert kept[0, 0] == 1 + 2.0**-6
+
+
 def test_random_tiles_have_a_card_s_digests() -> None:
     """Instructions of some kinds of operands on 2**14 tiles; all of them: ``python -m bench.silicon.mma_tiles check``."""
     kinds = {

@@ -45,7 +45,8 @@ def program_from_cubin(
     instructions += [
         Instruction(landing(address - code_base), "SERVICE", (name,), ()) for name, address in (services or {}).items()
     ]
-    return program_of(found, image, instructions, code_base, source, tuple(services or ()))
+    starts = {bases[f.section] - code_base + f.offset for f in module.functions.values() if f.section in bases}
+    return program_of(found, image, instructions, starts, code_base, source, tuple(services or ()))
 
 
 def _absolute_targets(instruction: Instruction, code_base: int, end: int) -> Instruction:

@@ -44,6 +44,11 @@ class FrameSize:
 
 
 @dataclass(frozen=True, slots=True)
+class LocalEnd:
+    """A thread's local memory in bytes, in an attribute until it is known."""
+
+
+@dataclass(frozen=True, slots=True)
 class Returns:
     """The places that a function may return to, in an attribute until they are known."""
 

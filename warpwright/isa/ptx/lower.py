@@ -22,6 +22,7 @@ from warpwright.isa.ptx import (  # noqa: F401  (importing a meaning module fill
     meaning_mbarrier,
     meaning_memory,
     meaning_move,
+    meaning_stack,
     meaning_tensor,
     meaning_texture,
     meaning_video,
@@ -42,6 +43,7 @@ from warpwright.isa.ptx.flow import Block, Step, ends_run, reconverge, split_blo
 from warpwright.isa.ptx.frames import (
     Frame,
     FrameSize,
+    LocalEnd,
     Returns,
     kernel_parameters,
     live_after_calls,
@@ -60,6 +62,7 @@ from warpwright.isa.ptx.meaning import (
     UnsupportedInstruction,
     unsupported,
 )
+from warpwright.isa.ptx.meaning_stack import takes_stack
 from warpwright.isa.ptx.mentions import address_taken, referenced
 from warpwright.isa.ptx.syntax import (
     BITS,
@@ -92,7 +95,7 @@ MOST_REGISTERS = 64
 """Bound of the register estimate: what lets a block of 1,024 threads fit any chip."""
 STACK, CARRY = 1, 0
 """Register of the frame's offset, and predicate of the carry flag: each is one for all functions."""
-FIRST_REGISTER, FIRST_PREDICATE = 2, 1
+FIRST_REGISTER, FIRST_PREDICATE = meaning_stack.TAKEN + 1, 1
 
 
 @dataclass(slots=True)
@@ -240,6 +243,11 @@ class Assembler:
         """Statements to steps, blocks and convergence barriers."""
         function = unit.function
         items: list[Step | str] = []
+        at_entry: list[Step] = []
+        at_return: list[Step] = []
+        if takes_stack((function,) if not function.is_kernel else (u.function for u in self.units.values())):
+            at_entry, at_return = meaning_stack.at_entry(function, unit.frame, unit.context.stack)
+        items += at_entry
         if not function.is_kernel:
             items += self.parameters_to_registers(unit)
         returns = 0
@@ -262,7 +270,7 @@ class Assembler:
             if last is None or isinstance(items[-1], str) or not ends_run(last):
                 items.append(Step([Op("exit", "void", ())], None, None, "exit"))
         else:
-            items.append("@return")
+            items += ["@return", *at_return]
             items += self.epilogue(unit)
         self.check_targets(function, items)
         unit.blocks = reconverge(split_blocks(items))
@@ -479,6 +487,8 @@ class Assembler:
                         f"or that {self.name} does not define"
                     )
                 return place
+            if isinstance(attr, LocalEnd):
+                return self.local_bytes()
             if isinstance(attr, FrameSize):
                 return frames[attr.function]
             if isinstance(attr, Returns):
@@ -531,8 +541,6 @@ class Assembler:
             )
         ]
         size = max((p.offset_bytes + p.size_bytes for p in parameters), default=0)
-        frames = {name: unit.frame.aligned_bytes for name, unit in self.units.items()}
-        deep = self.depth(kernel.name, frames, ())
         limit = 1
         for extent in kernel.limits.get("maxntid") or kernel.limits.get("reqntid") or (1024,):
             limit *= extent
@@ -546,7 +554,7 @@ class Assembler:
             parameter_size_bytes=size,
             registers=min(max(needed + 8, 16), MOST_REGISTERS),
             shared_static_bytes=self.shared_bytes,
-            local_bytes_per_thread=deep,
+            local_bytes_per_thread=self.local_bytes(),
             barriers=self.barriers(),
             max_threads_per_block=min(limit, 1024),
             services=tuple(self.services),
@@ -562,6 +570,12 @@ class Assembler:
             and any(m.startswith("param") for m in s.modifiers)
             for s in statements
         )
+
+    def local_bytes(self) -> int:
+        """Local memory of a thread: the deepest frames, and what ``alloca`` may take."""
+        frames = {name: unit.frame.aligned_bytes for name, unit in self.units.items()}
+        room = meaning_stack.ROOM_BYTES if takes_stack(u.function for u in self.units.values()) else 0
+        return self.depth(self.kernel.name, frames, ()) + room
 
     def depth(self, name: str, frames: Mapping[str, int], above: tuple[str, ...]) -> int:
         """Bytes of the deepest chain of frames from a function on."""

@@ -8,7 +8,7 @@ absolute call targets become byte offsets within the program like all other targ
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from warpwright.isa.dynamic_stack import stack_bytes
@@ -75,12 +75,9 @@ def program_from_cubin(
     serving = {name: address - code_base for name, address in (services or {}).items()}
     words = {r.offset: r.symbol for r in module.relocations if r.section == _ADDRESSES and r.symbol in serving}
     instructions, reached = resolve_calls(instructions, {at: name for name, at in serving.items()}, words)
-    program = program_of(found, image, instructions, code_base, source, tuple(services or ()))
-    provided = {name: address - code_base for name, (address, _) in (routines or {}).items()}
     starts = {bases[f.section] - code_base + f.offset for f in module.functions.values() if f.section in bases}
-    program.local_bytes_per_thread = stack_bytes(
-        instructions, sorted(starts), found.stack_bytes, DEFAULT_STACK_BYTES
-    )
+    program = program_of(found, image, instructions, starts, code_base, source, tuple(services or ()))
+    provided = {name: address - code_base for name, (address, _) in (routines or {}).items()}
     program.functions = tuple(sorted({*starts, *serving.values(), *provided.values()}))
     program.taken = frozenset(
         {bases[section] - code_base + offset for section, offset in module.addresses_taken() if section in bases}
@@ -111,11 +108,12 @@ def program_of(
     kernel: Kernel,
     image: Image,
     instructions: list[Instruction],
+    starts: Collection[int],
     code_base: int,
     source: str | None,
     services: tuple[str, ...] = (),
 ) -> Program:
-    """The program of decoded instructions, with what the cubin says of the kernel."""
+    """The program of decoded instructions, whose functions begin at ``starts``, with what the cubin says of the kernel."""
     return Program(
         name=kernel.name,
         arch=kernel.arch,
@@ -125,7 +123,7 @@ def program_of(
         parameter_size_bytes=kernel.parameter_size_bytes,
         registers=kernel.registers,
         shared_static_bytes=kernel.shared_static_bytes,
-        local_bytes_per_thread=kernel.stack_bytes,
+        local_bytes_per_thread=stack_bytes(instructions, sorted(starts), kernel.stack_bytes, DEFAULT_STACK_BYTES),
         barriers=kernel.barriers,
         constant_banks=constants_of(kernel, image),
         max_threads_per_block=kernel.max_threads_per_block,
