@@ -188,6 +188,31 @@ def test_a_launch_of_few_blocks_finds_what_a_full_launch_left_cleared(name: str)
     assert run(300) == more
 
 
+BOTH = f"""
+import numpy as np, warpwright as ww
+for name in ("mix", "meet"):
+    kernel = ww.GPU("h200").compile({SOURCE!r})[name]
+    run = kernel[300, 256](np.linspace(0, 1, 300 * 256, dtype=np.float32), 3)
+    print(run.cycles, sorted(run.metrics.items()))
+"""
+
+
+@pytest.mark.slow
+def test_numba_with_checked_indices_gives_the_same_cycles_and_counters() -> None:
+    checked, direct = (
+        subprocess.run(
+            [sys.executable, "-c", BOTH],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "WARPWRIGHT_BOUNDSCHECK": value},
+        ).stdout
+        for value in "10"
+    )
+    assert checked == direct
+    assert "sm__cycles" in direct
+
+
 @pytest.mark.skipif(BOUNDSCHECK, reason="checked indices are compiled without a cache")
 def test_the_model_is_compiled_once_on_a_machine_and_not_for_another_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[policies.Scheduler] = []

@@ -1,10 +1,10 @@
-"""The few things that compiled code needs beyond arrays: raw memory, calls by address, bit counts, and how to compile.
+"""The few things that compiled code needs beyond arrays: raw memory, calls by address, bit counts; and how Numba compiles the model's functions.
 
-``core`` compiles a function of the model, ``entry`` one that Python calls.  The cache lies in a folder named by a digest of every file of this
-package and of the layouts that it shares with the engine: Numba itself looks only at the function's own file,
+``core`` marks a function of the model.  ``direct.entry`` makes machine code of it straight from its source; here Numba compiles it: for callers of
+Numba's own (threads, checks, tests) and with checked indices (``WARPWRIGHT_BOUNDSCHECK=1``, without a cache), which is the second opinion on the
+other way.  ``entry`` compiles what Python calls.  The cache lies in a folder named by a digest of every file of this
+package and of the layouts that it shares with others: Numba itself looks only at the function's own file,
 and a constant that changes in another one would leave stale code behind.
-
-``WARPWRIGHT_BOUNDSCHECK=1`` compiles with checked indices and without a cache.
 """
 
 from __future__ import annotations
