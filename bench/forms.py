@@ -206,9 +206,12 @@ def table(counts: dict[int, dict[str, Counter[str]]]) -> str:
 
 
 def store(arch: int, counts: dict[str, Counter[str]], wrong: Sequence[str]) -> None:
-    """Keep an architecture's counts and what is wrong in the repository's data."""
+    """Keep the counts of an architecture's sections and what is wrong there in the repository's data."""
     known = json.loads(STORED.read_text()) if STORED.exists() else {}
-    known[str(arch)] = {"counts": {s: {c: row[c] for c in COLUMNS} for s, row in counts.items()}, "wrong": [*wrong]}
+    kept = known.setdefault(str(arch), {"counts": {}, "wrong": []})
+    kept["counts"] |= {section: {c: row[c] for c in COLUMNS} for section, row in counts.items()}
+    kept["counts"] = {section: kept["counts"][section] for section in SECTIONS if section in kept["counts"]}
+    kept["wrong"] = sorted([*(w for w in kept["wrong"] if w.split(":")[0] not in counts), *wrong])
     STORED.write_text(json.dumps(dict(sorted(known.items())), indent=1) + "\n")
 
 
