@@ -39,7 +39,7 @@ from warpwright.toolchain.cubin import read_cubin
 
 ROOT = Path(__file__).parent.parent
 STORED = ROOT / "bench" / "data" / "forms.json"
-COLUMNS = ("forms", "refused", "words", "decoded", "run", "agree", "unordered")
+COLUMNS = ("forms", "refused", "words", "decoded", "run", "agree", "unordered", "misassembled")
 
 
 class Decoding:
@@ -122,6 +122,7 @@ class Part:
     """The distinct machine words, as hexadecimal numbers."""
     agree: int = 0
     unordered: int = 0
+    misassembled: dict[str, str] = field(default_factory=dict)
     wrong: dict[str, str] = field(default_factory=dict)
 
 
@@ -146,6 +147,12 @@ class Kept:
                 file.write(json.dumps({"key": key, "part": asdict(part)}) + "\n")
 
 
+def key_of(form: Form, known: dict[str, str]) -> str:
+    """A name that is not there yet: several rows may write one instruction."""
+    same = sum(name.split(" #")[0] == form.name for name in known)
+    return f"{form.name} #{same + 1}" if same else form.name
+
+
 def run_part(arch: int, target: str, forms: Sequence[Form], decoding: Decoding, engines: Sequence[str]) -> Part:
     """Compile and run the forms of one module."""
     batch = build(arch, target, forms)
@@ -157,17 +164,21 @@ def run_part(arch: int, target: str, forms: Sequence[Form], decoding: Decoding, 
             part.unordered += 1
         elif outcome.agrees:
             part.agree += 1
+        elif outcome.misassembled:
+            part.misassembled[key_of(outcome.form, part.misassembled)] = outcome.form.misassembled(arch)
         else:
-            part.wrong[outcome.form.name] = outcome.difference()
+            part.wrong[key_of(outcome.form, part.wrong)] = outcome.difference()
     return part
 
 
 def measure(
     arch: int, forms: Sequence[Form], engines: Sequence[str], folder: Path | None
-) -> tuple[dict[str, Counter[str]], list[str]]:
-    """Counts by section, and a line for each thing that is wrong."""
+) -> tuple[dict[str, Counter[str]], list[str], list[str]]:
+    """Counts by section, a line for each thing that is wrong, and one for each form that the assembler changes."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
-    decoding, kept, wrong, begun, done = Decoding(arch), Kept(folder, arch), [], time.monotonic(), 0
+    decoding, kept, begun, done = Decoding(arch), Kept(folder, arch), time.monotonic(), 0
+    wrong: list[str] = []
+    named: list[str] = []
     for section in SECTIONS:
         mine = [f for f in forms if f.section == section]
         row = counts[section] if mine else Counter()
@@ -180,9 +191,11 @@ def measure(
                 kept.put(key, part)
             decoding.add([int(w, 16) for w in part.words], section, row)
             row.update(forms=len(chosen), refused=len(part.refused), agree=part.agree, unordered=part.unordered)
+            row["misassembled"] += len(part.misassembled)
             row["run"] += len(chosen) - len(part.refused) if engines else 0
             wrong += [f"{section}: {name}: refused: {why}" for name, why in part.refused.items()]
             wrong += [f"{section}: {name}: {why}" for name, why in part.wrong.items()]
+            named += [f"{section}: {name}: {why}" for name, why in part.misassembled.items()]
             done += len(chosen)
             report = f"sm_{arch} {section}: {done:,} of {len(forms):,} forms, {time.monotonic() - begun:.0f} s"
             print(f"{report}; " + ", ".join(f"{row[c]} {c}" for c in COLUMNS), file=sys.stderr, flush=True)
@@ -190,7 +203,7 @@ def measure(
     missing = sorted({r.opcode for r in rows} - {r.opcode for r in decoding.reached})
     reached = sum(r in decoding.reached for r in rows)
     print(f"sm_{arch}: {reached} of {len(rows)} rows of the decoder's tables reached; no row of {' '.join(missing)}")
-    return counts, [*decoding.wrong, *wrong]
+    return counts, [*decoding.wrong, *wrong], named
 
 
 def table(counts: dict[int, dict[str, Counter[str]]]) -> str:
@@ -205,20 +218,24 @@ def table(counts: dict[int, dict[str, Counter[str]]]) -> str:
     return "\n".join(lines)
 
 
-def store(arch: int, counts: dict[str, Counter[str]], wrong: Sequence[str]) -> None:
-    """Keep the counts of an architecture's sections and what is wrong there in the repository's data."""
+def store(arch: int, counts: dict[str, Counter[str]], wrong: Sequence[str], named: Sequence[str]) -> None:
+    """Keep the counts of an architecture's sections, what is wrong and what is misassembled in the repository's data."""
     known = json.loads(STORED.read_text()) if STORED.exists() else {}
-    kept = known.setdefault(str(arch), {"counts": {}, "wrong": []})
+    kept = known.setdefault(str(arch), {"counts": {}, "wrong": [], "misassembled": []})
     kept["counts"] |= {section: {c: row[c] for c in COLUMNS} for section, row in counts.items()}
     kept["counts"] = {section: kept["counts"][section] for section in SECTIONS if section in kept["counts"]}
-    kept["wrong"] = sorted([*(w for w in kept["wrong"] if w.split(":")[0] not in counts), *wrong])
+    for what, lines in (("wrong", wrong), ("misassembled", named)):
+        kept[what] = sorted([*(w for w in kept[what] if w.split(":")[0] not in counts), *lines])
     STORED.write_text(json.dumps(dict(sorted(known.items())), indent=1) + "\n")
 
 
 def print_stored() -> None:
     known = json.loads(STORED.read_text())
     print(table({int(a): {s: Counter(row) for s, row in kept["counts"].items()} for a, kept in known.items()}))
-    print(*(f"sm_{arch} {line}" for arch, kept in known.items() for line in kept["wrong"]), sep="\n")
+    print(
+        *(f"sm_{arch} {line}" for arch, kept in known.items() for line in (*kept["wrong"], *kept["misassembled"])),
+        sep="\n",
+    )
 
 
 def main() -> None:
@@ -239,9 +256,10 @@ def main() -> None:
     counts, failures = {}, []
     for arch in arguments.arch:
         forms = chosen(arch, arguments.section, arguments.only, arguments.every)
-        counts[arch], wrong = measure(arch, forms, arguments.engines, arguments.keep)
+        counts[arch], wrong, named = measure(arch, forms, arguments.engines, arguments.keep)
         if arguments.store:
-            store(arch, counts[arch], wrong)
+            store(arch, counts[arch], wrong, named)
+        print(*named, sep="\n")
         failures += [f"sm_{arch} {line}" for line in wrong]
     print(table(counts))
     print(*failures[: arguments.show], sep="\n")

@@ -12,6 +12,7 @@ import pytest
 
 import warpwright as ww
 from tests.bulk_cases import SOURCE, AddressOf, Case, MapOf, cases
+from warpwright.driver.tensor_maps import encode_tiled
 from warpwright.engine.tensor_map import TensorMap, TensorMapError, decode
 from warpwright.errors import IllegalInstructionError
 
@@ -155,3 +156,13 @@ def test_case(machine: Any, name: str) -> None:
     if name == "replaced" and "replaced" not in machine[1]:
         pytest.skip("tensormap.replace belongs to sm_90a, and runs as machine code")
     run(*machine, CASES[name])
+
+
+def test_interleaved_tensor_maps_are_refused_by_name() -> None:
+    room = np.zeros(256, np.uint8)
+    place = -(-room.ctypes.data // 64) * 64
+    with pytest.raises(
+        ww.UnsupportedError, match=r"^interleaved tensor maps \(CU_TENSOR_MAP_INTERLEAVE_16B and _32B\)"
+    ):
+        encode_tiled(place, 7, 2, 0, 0, 0, 0, 0, 1, 0, 0, 0)
+    assert not room.any()

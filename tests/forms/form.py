@@ -56,6 +56,12 @@ SINCE = (
     (75, r".*\.nc\.L2::"),
 )
 """What came with an architecture: "Target ISA Notes" of the PTX ISA manual, checked by the assembler's refusals."""
+MISASSEMBLED = (
+    (70, 89, r"szext\.", "a width that is a parameter is read from c[0x0][0x0], where no parameter lies"),
+    (80, 89, r"cvt\.ftz\.f32\.bf16$", "the instruction made converts from f16"),
+)
+"""Forms for which the assembler (12.9) makes machine code that is not what the PTX says: architectures, names, what it does.  Such
+a form is compared between the two engines on machine code alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +120,11 @@ class Form:
     def arch(self) -> int:
         """The first architecture that has it."""
         return max(self.row.arch, *(first for first, pattern in SINCE if re.match(pattern, self.name)), 0)
+
+    def misassembled(self, arch: int) -> str:
+        """What the assembler does to it on an architecture; empty for nearly all forms."""
+        found = (why for first, last, name, why in MISASSEMBLED if first <= arch <= last and re.match(name, self.name))
+        return next(found, "")
 
     @property
     def variants(self) -> tuple[str, ...]:

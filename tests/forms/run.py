@@ -21,6 +21,7 @@ CHIPS = {60: "p100", 70: "v100", 80: "a100", 90: "h200"}
 RELATIVES = {61: "p100", 75: "v100", 86: "a100", 89: "a100"}
 """Architectures that run on a chip of the same family, of which only the compute capability is changed."""
 ENGINES = ("compiled", "interpreter", "ptx")
+MACHINE_CODE = ENGINES[:2]
 BATCH = 64
 """Forms in one module."""
 EXPECTED = (ww.WarpwrightError, NotImplementedError, ValueError)
@@ -121,14 +122,23 @@ class Outcome:
     """What became of a form: results by engine, or why there is none."""
 
     form: Form
+    arch: int
     results: dict[str, np.ndarray] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
 
     @property
     def agrees(self) -> bool:
-        got = [r for engine, r in self.results.items() if engine != "ptx" or not self.form.row.opaque]
-        errors = {e for e in self.errors if e != "ptx" or not self.form.row.opaque}
-        return not errors and all(np.array_equal(got[0], other) for other in got[1:])
+        return self.agree([e for e in ENGINES if e != "ptx" or not self.form.row.opaque])
+
+    @property
+    def misassembled(self) -> bool:
+        """Both engines agree on machine code that is not what the PTX says."""
+        return bool(self.form.misassembled(self.arch)) and self.agree(MACHINE_CODE) and not self.agrees
+
+    def agree(self, engines: Sequence[str]) -> bool:
+        """Whether some engines have the same results."""
+        got = [r for engine, r in self.results.items() if engine in engines]
+        return not set(self.errors) & set(engines) and all(np.array_equal(got[0], other) for other in got[1:])
 
     def difference(self) -> str:
         """One line that says where engines part."""
@@ -164,7 +174,7 @@ def explain(form: Form, x: np.ndarray, y: np.ndarray, table: np.ndarray, fixed: 
 
 def compare(batch: Batch, engines: Sequence[str] = ENGINES) -> list[Outcome]:
     """Run every form of a batch in each engine."""
-    outcomes = [Outcome(form) for form in batch.forms]
+    outcomes = [Outcome(form, batch.arch) for form in batch.forms]
     for engine in engines:
         try:
             gpu, module = open_module(batch, engine, chip_of(batch.arch))

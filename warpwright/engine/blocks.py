@@ -22,7 +22,7 @@ from warpwright.engine.polls import changes_shared, polls
 from warpwright.engine.reconvergence import stack_targets
 from warpwright.isa.ops import Access, Lowered, Op
 from warpwright.isa.program import Program
-from warpwright.isa.textures import STORE, STORE_FORMATTED, TextureAccess
+from warpwright.isa.textures import TextureAccess
 
 INSTRUCTION_BYTES = 16
 ENDS_BLOCK = frozenset(
@@ -126,7 +126,7 @@ def recorded_accesses(lowered: Lowered) -> tuple[int, ...]:
 def _kind(op: Op) -> str:
     """load | store | atomic."""
     if op.name == "texture":
-        return "store" if op.attr.request in (STORE, STORE_FORMATTED) else "load"
+        return "store" if op.attr.writes else "load"
     return "load" if op.name == "touch" else op.name
 
 

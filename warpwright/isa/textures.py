@@ -2,23 +2,34 @@
 
 Arguments of ``texture`` are words, in this order: the object's handle, the layer (of layered shapes), one coordinate for each
 axis, then level or bias, or slopes (x by x, x by y, y by x, …), packed offsets, and the value to compare with.  Of ``surface``: the handle, layer,
-coordinates (x in bytes, or in elements when formatted), then the words to store.
+coordinates (x in bytes, or in elements when formatted), then the words to store or to reduce with.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-SAMPLE, FETCH, GATHER, SLOPES, QUERY, LOAD, STORE, STORE_FORMATTED = range(8)
+SAMPLE, FETCH, GATHER, SLOPES, QUERY, LOAD, STORE, STORE_FORMATTED, REDUCE, REDUCE_FORMATTED = range(10)
 """Operations: a filtered sample, a texel by integer coordinates, four texels' component, a sample whose level follows from given
-slopes, a question about the texture; surface loads and stores."""
+slopes, a question about the texture; surface loads, stores and reductions."""
+REDUCTIONS = ("ADD", "MIN", "MAX", "AND", "OR")
 IMPLICIT, ZERO, EXPLICIT = range(3)
 """Where a sample's level comes from."""
 IGNORE, CLAMP, TRAP = range(3)
 """What a surface access outside does: nothing (loads give 0), the nearest element, an error."""
 SHAPES = ("1D", "2D", "3D", "CUBE", "ARRAY_1D", "ARRAY_2D", "ARRAY_CUBE")
 AXES = {"1D": 1, "2D": 2, "3D": 3, "CUBE": 3, "ARRAY_1D": 1, "ARRAY_2D": 2, "ARRAY_CUBE": 3}
-FIELDS = {"request": 4, "shape": 3, "level": 2, "component": 2, "outside": 2, "size": 5, "offsets": 1}
+FIELDS = {
+    "request": 4,
+    "shape": 3,
+    "level": 2,
+    "component": 2,
+    "outside": 2,
+    "size": 5,
+    "offsets": 1,
+    "reduction": 3,
+    "signed": 1,
+}
 """Bits of each field in :meth:`TextureAccess.word`, lowest first."""
 
 
@@ -40,10 +51,26 @@ class TextureAccess(NamedTuple):
     """Surfaces: bytes of a lane."""
     offsets: bool = False
     """An argument holds texel offsets, four signed bits an axis."""
+    reduction: int = 0
+    """Of REDUCTIONS."""
+    signed: bool = False
+    """Of a reduction by bytes; a formatted one goes by the surface's format."""
 
     @property
     def layered(self) -> bool:
         return self.shape.startswith("ARRAY")
+
+    @property
+    def on_surface(self) -> bool:
+        return self.request >= LOAD
+
+    @property
+    def writes(self) -> bool:
+        return self.request >= STORE
+
+    @property
+    def formatted(self) -> bool:
+        return self.request in (STORE_FORMATTED, REDUCE_FORMATTED)
 
     @property
     def axes(self) -> int:
@@ -74,4 +101,6 @@ class TextureAccess(NamedTuple):
             outside=values["outside"],
             size=values["size"],
             offsets=bool(values["offsets"]),
+            reduction=values["reduction"],
+            signed=bool(values["signed"]),
         )

@@ -9,15 +9,15 @@ from warpwright.engine.jit.function import FunctionWriter, Val
 from warpwright.engine.jit.places import VEC32
 from warpwright.engine.jit.shapes import VECTOR
 from warpwright.isa.ops import Op
-from warpwright.isa.textures import STORE, STORE_FORMATTED, TextureAccess
+from warpwright.isa.textures import TextureAccess
 
 VEC64 = "<32 x i64>"
 
 
 def emit_texture(w: FunctionWriter, op: Op, args: list[Val]) -> Val:
-    """A fetch, a query, or a surface's load or store."""
+    """A fetch, a query, or a surface's load, store or reduction."""
     access: TextureAccess = op.attr
-    if access.request in (STORE, STORE_FORMATTED):
+    if access.writes:
         settle_faults(w)
     for n, value in enumerate(args):
         w.emit(f"store {VEC32} {w.vector(value)}, ptr {w.field('%lane_values', 128 * n)}, align 64")

@@ -1,7 +1,7 @@
 """Textures and surfaces in Numba, for compiled kernels: what ``sampling.py`` and ``surfaces.py`` say, bit for bit.
 
-:data:`serve` is what a compiled warp calls; lane by lane it asks ``lanes.py`` and ``lane_surfaces.py``.  What is rare (cubes
-and queries) and what is at fault goes on to Python (``LAUNCH.texture_rare``), which does it all or tells what is wrong.
+:data:`serve` is what a compiled warp calls; lane by lane it asks ``lanes.py`` and ``lane_surfaces.py``.  What is rare (cubes,
+queries, reductions) and what is at fault goes on to Python (``LAUNCH.texture_rare``), which does it all or tells what is wrong.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from warpwright.engine.textures.requests import (
     AT_SHAPE,
     LOAD,
     QUERY,
+    REDUCE,
     SHAPE_AXES,
     SHAPE_CUBE,
     SHAPE_LAYERED,
@@ -52,6 +53,8 @@ def row_of(rows: int, count: int, handle: int, purpose: int) -> int:
 def is_common(row: int, request: int, words: int) -> bool:
     """Whether one lane's access is neither rare nor at fault."""
     shape, what = request >> AT_SHAPE & 7, request & 15
+    if what >= REDUCE:
+        return False
     if what >= LOAD:
         x, y, z, _ = place_of(row, request, words)
         _, most_x, most_y, most_z = limits_of(row, request)

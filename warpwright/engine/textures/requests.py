@@ -11,5 +11,5 @@ SHIFTS = {name: sum(list(asked.FIELDS.values())[:n]) for n, name in enumerate(as
 AT_SHAPE, AT_LEVEL, AT_COMPONENT, AT_OUTSIDE = SHIFTS["shape"], SHIFTS["level"], SHIFTS["component"], SHIFTS["outside"]
 AT_SIZE, AT_OFFSETS = SHIFTS["size"], SHIFTS["offsets"]
 FETCH, GATHER, SLOPES, QUERY = asked.FETCH, asked.GATHER, asked.SLOPES, asked.QUERY
-LOAD, STORE, STORE_FORMATTED = asked.LOAD, asked.STORE, asked.STORE_FORMATTED
+LOAD, STORE, STORE_FORMATTED, REDUCE = asked.LOAD, asked.STORE, asked.STORE_FORMATTED, asked.REDUCE
 EXPLICIT, SURFACE_CLAMP, TRAP = asked.EXPLICIT, asked.CLAMP, asked.TRAP

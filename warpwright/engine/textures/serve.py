@@ -20,11 +20,8 @@ from warpwright.isa.textures import (
     EXPLICIT,
     FETCH,
     GATHER,
-    LOAD,
     QUERY,
     SLOPES,
-    STORE,
-    STORE_FORMATTED,
     TextureAccess,
 )
 
@@ -38,7 +35,23 @@ def uses_textures(program: Program) -> bool:
     if "textures" not in program.facts:
         program.facts["textures"] = any(
             i.opcode
-            in ("TEX", "TLD", "TLD4", "TXD", "TXQ", "SULD", "SUST", "tex", "tld4", "txq", "suld", "sust", "suq")
+            in (
+                "TEX",
+                "TLD",
+                "TLD4",
+                "TXD",
+                "TXQ",
+                "SULD",
+                "SUST",
+                "SURED",
+                "tex",
+                "tld4",
+                "txq",
+                "suld",
+                "sust",
+                "sured",
+                "suq",
+            )
             for i in program.instructions
         )
     return program.facts["textures"]
@@ -76,7 +89,7 @@ class LaunchTextures:
         """
         result = np.zeros((4, 32), np.uint32)
         first = np.zeros(32, np.int64)
-        purpose = SURFACE if access.request in (LOAD, STORE, STORE_FORMATTED) else TEXTURE
+        purpose = SURFACE if access.on_surface else TEXTURE
         for handle in np.unique(words[0][mask]):
             lanes = mask & (words[0] == handle)
             row = self.row(int(handle), purpose)

@@ -1,12 +1,13 @@
-"""Surface loads and stores in NumPy.
+"""Surface loads, stores and reductions in NumPy.
 
 Unformatted accesses take bytes as they are; x counts bytes.  Formatted stores (``sust.p``) take a word for each channel and
-convert: halves are cut, integers clamped (an H200's results).
+convert: halves are cut, integers clamped (an H200's results).  A reduction is one of integers: of whole elements, if formatted, as the surface's format says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +16,23 @@ import numpy.typing as npt
 
 from warpwright.engine import numerics
 from warpwright.engine.textures.table import FLOAT, SIGNED, Level
-from warpwright.isa.textures import CLAMP, LOAD, STORE_FORMATTED, TRAP, TextureAccess
+from warpwright.isa.textures import (
+    CLAMP,
+    LOAD,
+    REDUCE,
+    REDUCE_FORMATTED,
+    REDUCTIONS,
+    STORE_FORMATTED,
+    TRAP,
+    TextureAccess,
+)
 
 Array = npt.NDArray[Any]
+COMBINE: dict[str, Callable[[Array, Array], Array]] = {
+    **{"ADD": np.add, "MIN": np.minimum, "MAX": np.maximum, "AND": np.bitwise_and, "OR": np.bitwise_or},
+}
+ONE_REDUCTION = threading.Lock()
+"""Held by the thread that reads a number and writes it back."""
 
 
 @dataclass
@@ -45,8 +60,7 @@ def access_surface(
     """Do it for the lanes of ``mask``; nothing is stored when one of them traps."""
     level: Level = row["level"][0]
     element = row["channel_bytes"] * row["channels"]
-    formatted = access.request == STORE_FORMATTED
-    size = element if formatted else access.size
+    size = element if access.request == STORE_FORMATTED else access.size
     rest = [w.view(np.int32).astype(np.int64) for w in words]
     z = rest.pop(0) if access.layered else np.zeros(32, np.int64)
     x, *others = rest[: access.axes]
@@ -54,7 +68,7 @@ def access_surface(
     y = others[0] if others else np.zeros(32, np.int64)
     if access.shape == "3D":
         z = others[1]
-    x = x * element if formatted else x
+    x = x * element if access.formatted else x
     limits = (level.width * element - size, level.height - 1, level.depth - 1)
     outside = np.zeros(32, np.bool_)
     for number, limit in zip((x, y, z), limits, strict=True):
@@ -77,13 +91,26 @@ def access_surface(
         raw[:, :size] = memory[at]
         result[:, lanes] = raw.view(np.uint32).T
         return Outcome(result, first, trapped, places)
-    if formatted:
+    if access.request in (REDUCE, REDUCE_FORMATTED):
+        signed = row["kind"] == SIGNED if access.formatted else access.signed
+        words = [d[lanes].astype(np.uint32) for d in data[: size // 4]]
+        reduce(memory, at, np.stack(words, 1).view(f"{'i' if signed else 'u'}{size}")[:, 0], access.reduction)
+        return Outcome(result, first, trapped, places)
+    if access.request == STORE_FORMATTED:
         raw = converted(row, [d[lanes] for d in data])
     else:
         count = max(size // 4, 1)
         raw = np.stack([d[lanes].astype(np.uint32) for d in data[:count]], 1).view(np.uint8)
     memory[at] = raw[:, :size]
     return Outcome(result, first, trapped, places)
+
+
+def reduce(memory: npt.NDArray[np.uint8], at: Array, values: Array, reduction: int) -> None:
+    """Numbers in memory, whose bytes lie ``at`` [lane, byte], combined with each lane's value."""
+    combine = COMBINE[REDUCTIONS[reduction]]
+    with ONE_REDUCTION:
+        for place, value in zip(at, values[:, None], strict=True):
+            memory[place] = combine(memory[place].view(values.dtype), value).view(np.uint8)
 
 
 def converted(row: dict[str, Any], data: Sequence[Array]) -> npt.NDArray[np.uint8]:

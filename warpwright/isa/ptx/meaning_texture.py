@@ -18,6 +18,9 @@ from warpwright.isa.textures import (
     IMPLICIT,
     LOAD,
     QUERY,
+    REDUCE,
+    REDUCE_FORMATTED,
+    REDUCTIONS,
     SAMPLE,
     SLOPES,
     STORE,
@@ -38,6 +41,7 @@ SHAPES = {
 """By geometry."""
 MOST_LAYERS = 0xFFFF
 OUTSIDE = {"trap": TRAP, "clamp": CLAMP, "zero": IGNORE}
+COMBINATIONS = tuple(name.lower() for name in REDUCTIONS)
 DIMENSIONS = ("width", "height", "depth")
 
 
@@ -144,7 +148,7 @@ def txq(i: Instruction, b: Emitter) -> None:
 
 
 def _surface(b: Emitter, i: Instruction, place: Operand, request: int) -> tuple[TextureAccess, list[Value]]:
-    only(i, SHAPES, OUTSIDE, "b", "p", "v2", "v4", "ca", "cg", "cs", "cv", "wb", "wt")
+    only(i, SHAPES, OUTSIDE, "b", "p", "v2", "v4", "ca", "cg", "cs", "cv", "wb", "wt", *COMBINATIONS)
     handle, given = _object(b, place)
     shape = _shape(i)
     count = 2 if "v2" in i.modifiers else 4 if "v4" in i.modifiers else 1
@@ -190,4 +194,16 @@ def sust(i: Instruction, b: Emitter) -> None:
             words[-1] = b.or_(words[-1], b.shl(value, b.const(n * bits % 32)))
         else:
             words.append(value)
+    b.op("texture", "i32x4", *arguments, *words, attr=access)
+
+
+@meaning("sured")
+def sured(i: Instruction, b: Emitter) -> None:
+    place, o = i.operands
+    access, arguments = _surface(b, i, place, REDUCE_FORMATTED if "p" in i.modifiers else REDUCE)
+    access = access._replace(
+        reduction=next(COMBINATIONS.index(m) for m in i.modifiers if m in COMBINATIONS),
+        signed=type_of(i).startswith("s"),
+    )
+    words = [b.source(o, "b32")] if access.size == 4 else b.high_low(b.source(o, "b64"))
     b.op("texture", "i32x4", *arguments, *words, attr=access)

@@ -20,6 +20,9 @@ from warpwright.isa.textures import (
     IMPLICIT,
     LOAD,
     QUERY,
+    REDUCE,
+    REDUCE_FORMATTED,
+    REDUCTIONS,
     SAMPLE,
     SLOPES,
     STORE,
@@ -165,6 +168,9 @@ def TXQ(i: Instruction, b: Emitter) -> None:
 SURFACES = {"1D": "1D", "1D_BUFFER": "1D", "1D_ARRAY": "ARRAY_1D", "2D": "2D", "2D_ARRAY": "ARRAY_2D", "3D": "3D"}
 SIZES = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16}
 CHANNELS = ("R", "RG")
+SIGNED_NUMBERS, WIDE_NUMBERS = ("S32", "S64"), ("U64", "S64", "SD64")
+SAMPLES = ("SD32", "SD64")
+"""Types of reductions; the last ones are as the surface's format says, x counting elements."""
 
 
 def _surface(b: Emitter, i: Instruction, operation: int) -> tuple[TextureAccess, list[Value]]:
@@ -172,6 +178,7 @@ def _surface(b: Emitter, i: Instruction, operation: int) -> tuple[TextureAccess,
     assert place.base is not None
     shape = next(SURFACES[m] for m in i.modifiers if m in SURFACES)
     size = next((SIZES[m] for m in i.modifiers if m in SIZES), 4)
+    size = 8 if any(m in WIDE_NUMBERS for m in i.modifiers) else size
     outside = IGNORE if "IGN" in i.modifiers else TRAP if "TRAP" in i.modifiers else CLAMP
     access = TextureAccess(request=operation, shape=shape, outside=outside, size=size, bytes=size)
     registers, rest = (
@@ -215,17 +222,22 @@ def SUST(i: Instruction, b: Emitter) -> None:
     count = 4 if formatted else max(access.size // 4, 1)
     if formatted:
         count = {"R": 1, "RG": 2}.get(next((m for m in i.modifiers if m in CHANNELS), ""), 4)
+    b.op("texture", "i32x4", *arguments, *_data(b, i, count), attr=access)
+
+
+def _data(b: Emitter, i: Instruction, count: int) -> list[Value]:
+    """The words behind the place."""
     place = next(n for n, o in enumerate(i.operands) if o.kind is Kind.MEMORY)
     data = i.operands[place + 1]
-    b.op(
-        "texture",
-        "i32x4",
-        *arguments,
-        *(_word(b, data, n) if data.index != 255 else b.const(0) for n in range(count)),
-        attr=access,
-    )
+    return [_word(b, data, n) if data.index != 255 else b.const(0) for n in range(count)]
 
 
 @meaning("SURED")
 def SURED(i: Instruction, b: Emitter) -> None:
-    raise unsupported("a reduction on a surface")
+    only(i, *ORDERS, *SURFACES, *PLAIN, *REDUCTIONS, *SIGNED_NUMBERS, *WIDE_NUMBERS, *SAMPLES)
+    access, arguments = _surface(b, i, REDUCE if "BA" in i.modifiers else REDUCE_FORMATTED)
+    access = access._replace(
+        reduction=next(REDUCTIONS.index(m) for m in i.modifiers if m in REDUCTIONS),
+        signed=any(m in SIGNED_NUMBERS for m in i.modifiers),
+    )
+    b.op("texture", "i32x4", *arguments, *_data(b, i, access.size // 4), attr=access)
