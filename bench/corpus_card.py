@@ -24,7 +24,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -113,26 +112,39 @@ def launch(which: str, folder: Path, names: list[str], repeats: int) -> None:
         launch_case(card, case, cubin_path(folder, case).read_bytes(), repeats)
 
 
-def record(which: str, folder: Path, out: Path, names: list[str], repeats: int) -> None:
-    """Measure every case under ncu, one process for all, and write the data file."""
-    own = ["bench.corpus_card", "launch", "--set", which, "--from", str(folder), "--repeats", str(repeats), *names]
+def profile(
+    which: str, folder: Path, names: list[str], repeats: int, metrics: tuple[str, ...]
+) -> dict[str, list[dict[str, str]]]:
+    """Run cases under ncu, one process for all; each repetition's metrics by case."""
+    own = ["bench.corpus_card", "launch", *names, "--set", which, "--from", str(folder), "--repeats", str(repeats)]
     command = ["ncu", "--clock-control", "none", "--csv", "--page", "raw", "--print-units", "base"]
-    command += ["--metrics", ",".join(METRICS), sys.executable, "-m", *own]
+    command += ["--metrics", ",".join(metrics), sys.executable, "-m", *own]
     text = subprocess.run(command, capture_output=True, text=True).stdout
     lines = [line for line in text.splitlines() if line.startswith('"')]
     measured = [row for row in csv.DictReader(io.StringIO("\n".join(lines))) if row["ID"].strip()]
     wanted = [(case.name, case.kernel) for case in chosen(which, names)]
-    kernels: dict[str, dict[str, Any]] = {}
-    cycles: dict[str, list[float]] = {}
+    found: dict[str, list[dict[str, str]]] = {}
     for number, (name, kernel) in enumerate(wanted):
         rows = measured[number * repeats : (number + 1) * repeats]
         if not rows:
             break
         if any(kernel not in row["Kernel Name"] for row in rows):
             raise SystemExit(f"ncu reported {rows[0]['Kernel Name']} where {kernel} was launched")
-        values = [{key: row.get(key, "").replace(",", "").strip() for key in METRICS} for row in rows]
-        kernels[name] = {k: statistics.median(float(v[k]) for v in values) for k in METRICS if values[0][k]}
-        cycles[name] = [float(v[CYCLES]) for v in values]
+        found[name] = [{key: row.get(key, "").replace(",", "").strip() for key in metrics} for row in rows]
+    print(f"{len(found)} of {len(wanted)} kernels measured")
+    if len(found) != len(wanted):
+        print(text[-1500:])
+    return found
+
+
+def record(which: str, folder: Path, out: Path, names: list[str], repeats: int) -> None:
+    """Measure every case under ncu and write the data file."""
+    measured = profile(which, folder, names, repeats, METRICS)
+    kernels = {
+        name: {k: statistics.median(float(v[k]) for v in values) for k in METRICS if values[0][k]}
+        for name, values in measured.items()
+    }
+    cycles = {name: [float(v[CYCLES]) for v in values] for name, values in measured.items()}
     query = ["nvidia-smi", "--query-gpu=name,driver_version,clocks.max.sm,clocks.max.mem", "--format=csv,noheader"]
     card = subprocess.run(query, capture_output=True, text=True).stdout.strip()
     made = {
@@ -142,14 +154,22 @@ def record(which: str, folder: Path, out: Path, names: list[str], repeats: int) 
         "cycles": cycles,
     }
     out.write_text(json.dumps(made, indent=1) + "\n")
-    print(f"{len(kernels)} of {len(wanted)} kernels measured → {out}")
-    if len(kernels) != len(wanted):
-        print(text[-1500:])
+
+
+def counts(which: str, folder: Path, out: Path, names: list[str], repeats: int) -> None:
+    """Add to a data file how many instructions every repetition executed, of warps and threads: what is not the same each time depends on
+    the order of the chip's warps."""
+    made = json.loads(out.read_text())
+    keys = ("smsp__inst_executed.sum", "smsp__thread_inst_executed.sum")
+    measured = profile(which, folder, names, repeats, keys)
+    made["counts"] = {name: {k: [float(v[k]) for v in values] for k in keys} for name, values in measured.items()}
+    made["counts_command"] = f"python -m bench.corpus_card counts --set {which} --repeats {repeats}"
+    out.write_text(json.dumps(made, indent=1) + "\n")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["prepare", "check", "launch", "record"])
+    parser.add_argument("what", choices=["prepare", "check", "launch", "record", "counts"])
     parser.add_argument("--set", default="corpus", dest="which", help="corpus or validation")
     parser.add_argument("--gpu", default="h200")
     parser.add_argument("--to", "--from", dest="folder", type=Path, default=Path("build/card"))
@@ -161,8 +181,9 @@ def main() -> None:
         from warpwright.chips import load_chip
 
         prepare(given.which, given.folder, load_chip(given.gpu).arch)
-    elif given.what == "record":
-        record(given.which, given.folder, given.out or Path(f"{given.which}.json"), given.names, given.repeats)
+    elif given.what in ("record", "counts"):
+        write = record if given.what == "record" else counts
+        write(given.which, given.folder, given.out or Path(f"{given.which}.json"), given.names, given.repeats)
     elif given.what == "launch":
         launch(given.which, given.folder, given.names, given.repeats)
     else:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import warpwright as ww
-from bench.micro.divergence import LANES, LOG, counted_cases
+from bench.micro.divergence import LANES, LEAVES, LOG, counted_cases, groups, mixed_classes, parting
 
 BENCH = Path(__file__).parent.parent / "bench"
 ENGINES = ("compiled", "interpreter")
@@ -38,6 +38,47 @@ def test_executed_instructions_are_the_cards(engine: str) -> None:
         run = made[kernel][1, 32](np.zeros(4096, np.uint32), argument, np.int32(100))
         found.append((kernel, float(run.instructions)))
     assert found == [(row["name"], row["value"]) for row in recorded()["counted_once"]]
+
+
+@cache
+def profiled() -> dict[str, list[dict[str, Any]]]:
+    return dict(json.loads((BENCH / "data" / "h200" / "ncu_micro.json").read_text())["results"])
+
+
+def executed(row: dict[str, Any]) -> tuple[float, float]:
+    """Warp and thread instructions of a profiled launch."""
+    return row["smsp__inst_executed.sum"], row["smsp__thread_inst_executed.sum"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_groups_that_wait_at_one_instruction_join_as_on_the_card(engine: str) -> None:
+    """All but the last one pushed, wherever they lie on the stack; they take along who waits there at a BSYNC."""
+    _, made = module(engine)
+    for row, sizes in zip(profiled()["leaves_once"], LEAVES, strict=True):
+        words = np.repeat(np.arange(len(sizes)), sizes).astype(np.uint32)
+        run = made["count_leaves"][1, 32](np.zeros(8192, np.uint32), words, np.int32(100))
+        assert (run.instructions, run.thread_instructions) == executed(row), sizes
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_groups_run_together_and_in_the_order_of_the_card(engine: str) -> None:
+    _, made = module(engine)
+    for name, (words, places) in parting().items():
+        out = np.zeros(16384, np.uint32)
+        made["leave_apart"][1, 32](out, words.astype(np.uint32), places.astype(np.uint32), np.int32(10))
+        stamps, mates = out[:4096].reshape(2, 64, 32)
+        found = [(row["stage"], row["lanes"]) for row in groups("leave_apart", stamps, mates)]
+        assert found == [(row["stage"], row["lanes"]) for row in recorded()["part"] if row["words"] == name], name
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("kernel", ["count_break", "count_exit"])
+def test_lanes_that_break_and_exit_let_go_run_the_bsync_again(engine: str, kernel: str) -> None:
+    _, made = module(engine)
+    rows = [row for row in profiled()["lets_go_once"] if row["kernel"] == kernel]
+    for row, words in zip(rows, mixed_classes(), strict=True):
+        run = made[kernel][1, 32](np.zeros(16384, np.uint32), words)
+        assert (run.instructions, run.thread_instructions) == executed(row), words
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -84,3 +125,23 @@ def test_groups_behind_a_loop_of_yields_go_one_after_the_other(engine: str, cell
     kernel = gpu.compile(BENCH / "micro" / "spins.cu", options=[f"-I{BENCH / 'micro'}"])["cas_once"]
     run = kernel[1, 32](np.zeros(1 << 14, np.uint32), np.uint32(cells), np.int32(1))
     assert float(run.instructions) == pytest.approx(made["smsp__inst_executed.sum"], rel=0.06)
+
+
+DIVIDES = """extern "C" __global__ void divide(float* out, float a, float b) { out[threadIdx.x] = a / b; }"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_divisions_take_the_slow_path_for_the_cards_exponents(engine: str) -> None:
+    """An H200 takes the fast one for dividends of exponents 25 to 254, divisors of 2 to 251, from -124 to 126 apart."""
+    gpu, _ = module(engine)
+    kernel = gpu.compile(DIVIDES)["divide"]
+
+    def slow(above: int, below: int) -> bool:
+        a, b = (np.uint32(exponent << 23 | 0x123456).view(np.float32) for exponent in (above, below))
+        return bool(kernel[1, 32](np.zeros(32, np.float32), a, b).instructions > usual)
+
+    usual = kernel[1, 32](np.zeros(32, np.float32), np.float32(3), np.float32(2)).instructions
+    for above, below in ((25, 100), (254, 200), (100, 2), (200, 251), (100, 224), (226, 100)):
+        assert not slow(above, below), (above, below)
+    for above, below in ((24, 100), (255, 200), (100, 1), (200, 252), (100, 225), (227, 100)):
+        assert slow(above, below), (above, below)

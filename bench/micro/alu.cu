@@ -205,3 +205,18 @@ extern "C" __global__ void uniform_dep(u32* out, u32 x, u32 y, int n) {
     report(out, t0, t1);
     out[SINK + threadIdx.x] = x ^ y;
 }
+
+// Cycles of a division by exponents of both numbers: each warp does one pair after the other, all lanes the same. out[256 * a + b]
+extern "C" __global__ void divisions(u32* out, u32 fraction_a, u32 fraction_b) {
+    u32 warps = gridDim.x * blockDim.x / 32;
+#pragma unroll 1
+    for (u32 pair = (blockIdx.x * blockDim.x + threadIdx.x) / 32; pair < 65536; pair += warps) {
+        float a = __uint_as_float(pair >> 8 << 23 | fraction_a), b = __uint_as_float((pair & 255) << 23 | fraction_b), q;
+        u32 t0 = clk();
+        asm volatile("div.rn.f32 %0, %1, %2;" : "=f"(q) : "f"(a), "f"(b));
+        u32 bits = __float_as_uint(q);
+        asm volatile("" :: "r"(bits) : "memory");
+        u32 t1 = clk() + (bits == 77);
+        if (lane() == 0) out[pair] = t1 - t0;
+    }
+}

@@ -341,3 +341,20 @@ def bank(ctx: Context) -> list[Row]:
             per = ctx.slope("bank", "bank", warps, (np.float32(0.999), np.float32(0.001)), 16, 48)
             rows.append(row(variant, "cycles_per_instruction_per_warp", per / 128, "cycles", warps=warps))
     return rows
+
+
+FRACTIONS = ((0, 0), (0x7FFFFF, 0), (0, 0x7FFFFF), (0x7FFFFF, 0x7FFFFF), (0x123456, 0x654321), (1, 0))
+"""Fractions of dividend and divisor."""
+
+
+def divisions(ctx: Context) -> list[Row]:
+    """Cycles of float divisions by the exponents of both numbers, (fractions, 256, 256) beside the rows: which take the slow path."""
+    rows: list[Row] = []
+    taken = []
+    for a, b in FRACTIONS if not ctx.model else FRACTIONS[:1]:
+        for _ in range(2):
+            ctx.module("alu").launch("divisions", 132, 128, [ctx.words, np.uint32(a), np.uint32(b)])
+        taken.append(ctx.words.read(np.uint32, 65536).reshape(256, 256).astype(np.uint16))
+        rows.append(row("divisions", "median", float(np.median(taken[-1])), "cycles", a=hex(a), b=hex(b)))
+    ctx.arrays["divisions"] = np.stack(taken)
+    return rows

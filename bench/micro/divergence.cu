@@ -332,3 +332,66 @@ extern "C" __global__ void count_leaves(u32* out, const u32* words, int turns) {
     }
     out[4096 + lane()] = __float_as_uint(x);
 }
+
+// Lanes leave a loop after words[lane] turns, for the place that places[lane] names: stages 1 to 3, 4 behind the join; each place has one
+// branch to it. Groups that wait their turn at one place tell by their mates whether they have joined.
+extern "C" __global__ void leave_apart(u32* out, const u32* words, const u32* places, int turns) {
+    u32 word = words[lane()], place = places[lane()];
+    float x = 1;
+    stamp(out, 0);
+#pragma unroll 1
+    for (u32 i = 0; i < (u32)turns; i++) {
+        x = work(x, 2);
+        if (i == word && place == 1) goto first;
+        x = work(x, 3);
+        if (i == word && place == 2) goto second;
+        x = work(x, 4);
+        if (i == word && place == 3) goto third;
+    }
+    stamp(out, 5);
+    goto joined;
+first:
+    stamp(out, 1);
+    x = work(x, 5);
+    goto joined;
+second:
+    stamp(out, 2);
+    x = work(x, 6);
+    goto joined;
+third:
+    stamp(out, 3);
+    x = work(x, 7);
+joined:
+    stamp(out, 4);
+    out[4096 + lane()] = __float_as_uint(x);
+}
+
+// Lanes by class: 0 takes the whole body, 1 leaves it at the first comparison, 2 at the second one, 3 comes to the body's end by way of both,
+// 4 does not enter. Leaving is BREAK: those that wait at the inner join are let go by it.
+extern "C" __global__ void count_break(u32* out, const u32* words) {
+    u32 word = words[lane()];
+    volatile u32* at = out + 1024 + 64 * lane();
+    at[0] = word == 0 ? 2 : word == 1 ? 0 : 1;
+    at[1] = 1;
+    at[2] = word == 3 ? 0 : 2;
+    if (word != 4 && (at[0] > at[1] || (at[0] == at[1] && at[2] < at[1]))) {
+        at[3] = at[0];
+        at[4] = at[2];
+    }
+    out[64 + lane()] = word;
+}
+// Lanes of class 0 wait at the join for the others, of which 2 and 3 exit, 3 later.
+extern "C" __global__ void count_exit(u32* out, const u32* words) {
+    u32 word = words[lane()];
+    float x = word;
+    if (word == 0) {
+        x = work(x, 2);
+    } else {
+        x = work(x, 3);
+        if (word == 2) { asm volatile("exit;"); }
+        x = work(x, 4);
+        if (word == 3) { asm volatile("exit;"); }
+        x = work(x, 5);
+    }
+    out[4096 + lane()] = __float_as_uint(x);
+}

@@ -68,6 +68,35 @@ def order(ctx: Context) -> list[Row]:
     return rows
 
 
+def parting() -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Turn in which each lane leaves its loop and the place that it leaves for, by name: some by hand, others random.
+
+    Most lanes leave first, so those that have left wait while the others go on.
+    """
+    by_hand = {
+        "112": ((16, 8, 4, 4), (1, 1, 2, 3)), "121": ((16, 8, 4, 4), (1, 2, 1, 3)), "1213": ((16, 8, 4, 2, 2), (1, 2, 1, 3, 2)),
+        "12123": ((14, 8, 4, 3, 2, 1), (1, 2, 1, 2, 3, 3)), "11223": ((14, 8, 4, 3, 2, 1), (1, 1, 2, 2, 3, 3)),
+        "12323": ((14, 8, 4, 3, 2, 1), (1, 2, 3, 2, 3, 1)), "1112": ((14, 8, 4, 3, 2, 1), (1, 1, 1, 2, 1, 3)),
+    }  # fmt: skip
+    found = {}
+    for name, (sizes, places) in by_hand.items():
+        found[name] = np.repeat(np.arange(len(sizes)), sizes), np.repeat(places, sizes)
+    rng = np.random.default_rng(5)
+    for number in range(24):
+        turns = np.minimum(rng.geometric(rng.choice((0.3, 0.5, 0.6)), 32) - 1, 9)
+        found[f"random{number}"] = turns, rng.integers(1, 3 + number % 2, 32)
+    return found
+
+
+def part(ctx: Context) -> list[Row]:
+    """Groups that leave a loop for two or three places: who runs together there, and when."""
+    rows: list[Row] = []
+    for name, tables in parting().items():
+        words, places = (ctx.device.upload(t.astype(np.uint32)) for t in tables)
+        rows += groups("leave_apart", *run(ctx, "leave_apart", [words, places, np.int32(10)]), words=name)
+    return rows
+
+
 def polls(ctx: Context, name: str, **where: object) -> list[Row]:
     """Polls of each lane, and the order in which groups polled: (clock, lanes) sorted by clock."""
     counts = ctx.words.read(np.uint32, 32, 4 * (64 * 32 + 2048))
@@ -174,6 +203,28 @@ def leaves_once(ctx: Context) -> list[Row]:
             rows.append(
                 row("count_leaves", "smsp__inst_executed.sum", made, "instructions", leave="-".join(map(str, sizes)))
             )
+    return rows
+
+
+def mixed_classes() -> list[np.ndarray]:
+    """A class for each lane, of four or five, in many shares."""
+    rng = np.random.default_rng(9)
+    found = []
+    for number in range(48):
+        shares = rng.dirichlet(np.full(4 + number % 2, 0.7))
+        found.append(rng.choice(len(shares), 32, p=shares).astype(np.uint32))
+    return found
+
+
+def lets_go_once(ctx: Context) -> list[Row]:
+    """As ``counted_once``: lanes that wait at a join while the last ones that they wait for leave by BREAK or EXIT."""
+    rows = []
+    for kernel in ("count_break", "count_exit"):
+        for number, words in enumerate(mixed_classes()):
+            ctx.module("divergence").launch(kernel, 1, 32, [ctx.words, ctx.device.upload(words)])
+            made = ctx.module("divergence").instructions
+            if made is not None:
+                rows.append(row(kernel, "smsp__inst_executed.sum", made, "instructions", launch=number))
     return rows
 
 

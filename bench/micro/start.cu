@@ -199,6 +199,45 @@ extern "C" __global__ void halves(u32* out, const u32* data, int gap, u32 seed) 
     u32 b = at[8];
     if (a + b == seed) out[SINK + threadIdx.x] = a;
 }
+// Two warps ask for sectors of one line that is in DRAM, `apart` words from each other, the second GAP dependent FFMAs later: one line a turn.
+template <int GAP>
+__device__ __forceinline__ void pairs(u32* out, const u32* data, int apart, int n, float a, float b) {
+    u32 second = threadIdx.x >> 5, sum = 0, waited = 0;
+    float x = a;
+#pragma unroll 1
+    for (int i = 0; i < n; i++) {
+        const u32* at = data + 32 * ((u64)blockIdx.x * n + i) + second * apart;
+        settle();
+        u32 t0 = clk();
+        if (second) {
+            F4 F4
+#pragma unroll
+            for (int k = 0; k < GAP; k++) { F1 }
+        } else {
+            F4 F4
+        }
+        if (x == 77) at++;
+        u32 t1 = clk();
+        if (lane() == 0) sum += *at;
+        asm volatile("" :: "r"(sum) : "memory");
+        waited += t1 - t0;
+        if (sum == 77) out[SINK] = sum;
+    }
+    if (lane() == 0) out[2 * blockIdx.x + second] = waited / n;
+}
+#define PAIRS(g) extern "C" __global__ void pairs_##g(u32* out, const u32* data, int apart, int n, float a, float b) { pairs<g>(out, data, apart, n, a, b); }
+PAIRS(0) PAIRS(1) PAIRS(2) PAIRS(3) PAIRS(4) PAIRS(5) PAIRS(6) PAIRS(8) PAIRS(10) PAIRS(16) PAIRS(64)
+
+// Neighbouring threads read neighbouring elements, once: warps ask for 1, 2 or 4 sectors.
+template <typename T>
+__device__ __forceinline__ void neighbours(u32* out, const T* data, u32 seed) {
+    u32 i = blockIdx.x * blockDim.x + threadIdx.x, value = data[i];
+    if (value == seed) out[SINK + threadIdx.x] = value;
+}
+extern "C" __global__ void neighbours1(u32* out, const unsigned char* data, u32 seed) { neighbours(out, data, seed); }
+extern "C" __global__ void neighbours2(u32* out, const unsigned short* data, u32 seed) { neighbours(out, data, seed); }
+extern "C" __global__ void neighbours4(u32* out, const u32* data, u32 seed) { neighbours(out, data, seed); }
+
 // Barriers of many small blocks on every SM.
 extern "C" __global__ void small_bars(u64* out, int n) {
     u64 t0 = clk64();

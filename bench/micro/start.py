@@ -144,6 +144,26 @@ def halves_once(ctx: Context) -> list[Row]:
     return []
 
 
+PAIR_GAPS = (0, 1, 2, 3, 4, 5, 6, 8, 10, 16, 64)
+"""Dependent FFMAs between the loads of ``pairs_once``."""
+
+
+def pairs_once(ctx: Context) -> list[Row]:
+    """Sectors of a line that two warps ask for in turn, for a profiler that counts L2's look-ups; rows: cycles between the two loads."""
+    rows: list[Row] = []
+    data = ctx.device.alloc(64 * MIB)
+    for apart in (8, 16):
+        for gap in PAIR_GAPS:
+            ctx.module("start").launch(f"pairs_{gap}", SMS, 64, [ctx.words, data, np.int32(apart), np.int32(64), np.float32(0.999), np.float32(0.001)])  # fmt: skip
+            waits = ctx.words.read(np.uint32, 2 * SMS).reshape(SMS, 2).astype(float).mean(axis=0)
+            rows.append(row("pairs", "cycles_between", float(waits[1] - waits[0]), "cycles", apart=apart, gap=gap))
+    for width in (1, 2, 4):
+        for threads, blocks in ((32, 132), (256, 132), (256, 2112), (256, 16384)):
+            ctx.module("start").launch(f"neighbours{width}", blocks, threads, [ctx.words, data, np.uint32(300)])
+    data.free()
+    return rows
+
+
 def small_bars(ctx: Context) -> list[Row]:
     """Barriers of as many blocks as an SM holds: cycles of the SM for each."""
     rows: list[Row] = []

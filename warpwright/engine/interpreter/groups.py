@@ -35,6 +35,10 @@ class Groups:
         self.sync_masks = np.zeros(LANES, np.uint32)
         self.stack: list[tuple[int, npt.NDArray[np.bool_]]] = [(0, ~exited)]
         """Groups that could run: instruction index and lanes; the last goes first."""
+        self.apart = False
+        """Whether the last one was pushed behind the last choice from the stack: it runs by itself, those under another one join."""
+        self.going: tuple[int, npt.NDArray[np.bool_]] | None = None
+        """The group that goes on without having waited."""
         self.yielded = np.zeros(LANES, np.bool_)
         self.yields = 0
         """Lanes of groups that gave way and have not run since."""
@@ -43,10 +47,18 @@ class Groups:
         """Count an instruction that the lanes execute as they are released."""
         raise NotImplementedError
 
+    def push(self, pc: int, lanes: npt.NDArray[np.bool_]) -> None:
+        """Let a group wait its turn before all others."""
+        self.stack.append((pc, lanes))
+        self.apart = True
+
     def ready(self, lanes: npt.NDArray[np.bool_]) -> None:
-        """Push lanes that no longer wait, a group for each instruction at which they stand."""
-        for pc in sorted({int(pc) for pc in self.pcs[lanes]}):
-            self.stack.append((pc, lanes & (self.pcs == pc)))
+        """Lanes no longer wait: a group for each instruction at which they stand, of which the last one goes on if nobody else does."""
+        groups = [(pc, lanes & (self.pcs == pc)) for pc in sorted({int(pc) for pc in self.pcs[lanes]})]
+        if self.going is None:
+            self.going = groups.pop()
+        for pc, part in groups:
+            self.push(pc, part)
 
     def release(self, arriving: npt.NDArray[np.bool_] | None = None) -> bool:
         """Push the lanes whose convergence barrier or WARPSYNC is complete; True when there were some.
@@ -85,6 +97,21 @@ class Groups:
             self.ready(leaving)
         return found
 
+    def let_go(self) -> None:
+        """Push the lanes at BSYNCs for which nobody is missing any more, since others left by BREAK or EXIT: they run the BSYNC again."""
+        dead = mask_bits(self.exited)
+        for pc in sorted({int(pc) for pc in self.pcs[(self.waiting >= 0) & (self.waiting < AT_WARPSYNC)]}):
+            here = (self.pcs == pc) & (self.waiting >= 0) & (self.waiting < AT_WARPSYNC)
+            masks = self.barriers[int(self.waiting[here][0])]
+            leaving = np.zeros(LANES, np.bool_)
+            for wanted in {int(v) for v in masks[here]}:
+                group = here & (masks == wanted)
+                if wanted & ~dead & ~mask_bits(group) == 0:
+                    leaving |= group
+            if leaving.any():
+                self.waiting[leaving] = RUNNING
+                self.push(pc, leaving)
+
     def met(self, group: npt.NDArray[np.bool_]) -> list[npt.NDArray[np.bool_]]:
         """Lanes of one mask that wait at a WARPSYNC, by those that have met: at one place, or at COLLECTIVE ones."""
         apart = [self.pcs == pc for pc in {int(p) for p in self.pcs[group]} - self.collective]
@@ -103,15 +130,37 @@ class Groups:
         if self.stack and not (patient and self.yielded[self.stack[-1][1]].any()):
             self.stack.insert(0, (pc, lanes))
             return True
-        self.stack.append((pc, lanes))
+        self.push(pc, lanes)
         return self.release()
 
     def choose(self) -> tuple[int, npt.NDArray[np.bool_]] | None:
-        """(instruction index, lanes) of the next group, or None."""
-        if not self.stack:
+        """(instruction index, lanes) of the next group, or None.
+
+        A group that others were pushed upon takes along all that stand at its instruction: those of the stack and those that wait there at a
+        BSYNC, which they execute again (``bench/micro/divergence.cu``, count_leaves and leave_apart).
+        """
+        if self.going is None and not self.stack:
             self.release()
-        if not self.stack:
+        if self.going is not None:
+            pc, group = self.going
+            self.going = None
+        elif self.stack:
+            pc, group = self.stack.pop()
+            group = group if self.apart else self.join(pc, group)
+            self.apart = False
+        else:
             return None
-        pc, group = self.stack.pop()
         self.yielded &= ~group
         return pc, group
+
+    def turns(self) -> list[tuple[int, npt.NDArray[np.bool_]]]:
+        """The groups that could run, in their order."""
+        return [*([] if self.going is None else [self.going]), *reversed(self.stack)]
+
+    def join(self, pc: int, group: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        """All lanes that stand at an instruction, which wait no longer."""
+        mates = [lanes for other, lanes in self.stack if other == pc]
+        self.stack = [entry for entry in self.stack if entry[0] != pc]
+        waits = (self.waiting >= 0) & (self.waiting < AT_WARPSYNC) & (self.pcs == pc)
+        self.waiting[waits] = RUNNING
+        return np.logical_or.reduce([group, waits, *mates])

@@ -32,7 +32,7 @@ def warps_digest(resident: Sequence[BlockRun]) -> bytes:
                 digest.update(array.tobytes())
             for lanes in (w.pcs, w.waiting, w.barrier_id, w.barrier_threads):
                 digest.update(lanes.tobytes())
-            groups = [*w.stack, *((index, lanes) for _, index, lanes in w.entries)]
+            groups = [*w.turns(), *((index, lanes) for _, index, lanes in w.entries)]
             digest.update(repr([(index, mask_bits(lanes)) for index, lanes in groups]).encode())
     return digest.digest()
 
@@ -67,6 +67,6 @@ def groups_of(w: WarpState) -> list[Group]:
         for _, index, lanes in reversed(w.entries):
             add("turn", index, lanes)
     else:
-        for place, (index, lanes) in enumerate(reversed(w.stack)):
+        for place, (index, lanes) in enumerate(w.turns()):
             add("turn" if place else "runs", index, lanes)
     return sorted(found, key=lambda group: group.what != "runs")

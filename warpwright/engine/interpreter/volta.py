@@ -50,9 +50,9 @@ def run_groups(w: WarpState) -> Status:
                 if count < lanes:
                     # The smaller part goes on, the one that falls through when they are equal.
                     if count < lanes - count:
-                        w.stack.append((pc + 1, rest))
+                        w.push(pc + 1, rest)
                     else:
-                        w.stack.append((target, taken))
+                        w.push(target, taken)
                         m, lanes = rest, lanes - count
                         pc += 1
                         continue
@@ -60,7 +60,7 @@ def run_groups(w: WarpState) -> Status:
                 if target <= pc:
                     back_edges += 1
                     if back_edges >= BACK_EDGES_BEFORE_YIELD:
-                        w.stack.append((target, m))
+                        w.going = target, m
                         return Status.YIELD
                 pc = target
                 continue
@@ -82,6 +82,7 @@ def change_masks(w: WarpState, c: Code, e: Array, values: Any) -> None:
     leaving = np.uint32(~mask_bits(e) & 0xFFFFFFFF)
     members = np.uint32(np.bitwise_or.reduce(w.barriers[c.attr][e]))
     w.barriers[c.attr][lane_mask(int(members))] &= leaving
+    w.let_go()
 
 
 def end_group(w: WarpState, c: Code, pc: int, m: Array, e: Array, values: Any) -> Status | None:
@@ -98,18 +99,22 @@ def end_group(w: WarpState, c: Code, pc: int, m: Array, e: Array, values: Any) -
         index = kernel.index_of.get(offset)
         if index is None:
             return w.stop(FaultKind.WILD_BRANCH, pc, mask_bits(here), Status.FAULT, offset)
-        groups = [(index, here)]
-        if rest.any():
+        if rest.any() and rest.sum() < here.sum():
             # The others run the instruction again; the smaller part goes first.
-            groups.insert(1 if rest.sum() < here.sum() else 0, (pc, rest))
-        w.stack += groups
+            w.push(index, here)
+            w.going = pc, rest
+            return None
+        if rest.any():
+            w.push(pc, rest)
+        w.going = index, here
         return None
     if c.control == "exit":
         gone = e if values is None else e & values[0]
         w.exited |= gone
+        w.let_go()
         past = m & ~gone
         if past.any():
-            w.stack.append((pc + 1, past))
+            w.going = pc + 1, past
         return None
     if c.control == "trap":
         return w.stop(FaultKind.NONE, pc, mask_bits(e), Status.TRAP)
@@ -117,7 +122,7 @@ def end_group(w: WarpState, c: Code, pc: int, m: Array, e: Array, values: Any) -
         others = w.give_way(pc + 1, m, c.control == "yield")
         return Status.YIELD if c.control == "nanosleep" and not others else None
     if past.any():
-        w.stack.append((pc + 1, past))
+        w.push(pc + 1, past)
     if c.control in ("bsync", "warpsync"):
         if c.control == "bsync":
             masks, kind = w.barriers[c.attr], c.attr
@@ -126,13 +131,13 @@ def end_group(w: WarpState, c: Code, pc: int, m: Array, e: Array, values: Any) -
                 own = lane_mask(int(values[0][int(e.argmax())]))
                 own[int(e.argmax())] = True
                 if (e & ~own).any():
-                    w.stack.append((pc, e & ~own))
+                    w.push(pc, e & ~own)
                 e = e & own
             w.sync_masks[e] = values[0][e]
             masks, kind = w.sync_masks, AT_WARPSYNC
         alone = e & (masks & (np.uint32(1) << np.arange(LANES, dtype=np.uint32)) == 0)
         if alone.any():
-            w.stack.append((pc + 1, alone))
+            w.going = pc + 1, alone
         waits = e & ~alone
         w.waiting[waits] = kind
         w.pcs[waits] = pc
@@ -148,7 +153,7 @@ def arrive_at_barrier(w: WarpState, c: Code, pc: int, e: Array, values: Any) -> 
         number = int(values[0][first]) & 15
         whole = bool((e | w.exited).all())
         w.block.arrived[number] += LANES if whole else int(e.sum())
-        w.stack.append((pc + 1, e))
+        w.going = pc + 1, e
         return
     if c.control == "barrier" and c.attr.startswith("cluster"):
         arrives = c.attr == "cluster_arrive"
@@ -158,7 +163,7 @@ def arrive_at_barrier(w: WarpState, c: Code, pc: int, e: Array, values: Any) -> 
         w.waiting[waits] = AT_CLUSTER
         w.pcs[waits] = pc
         if passes.any():
-            w.stack.append((pc + 1, passes))
+            w.going = pc + 1, passes
         return
     w.waiting[e] = AT_BARRIER
     w.pcs[e] = pc

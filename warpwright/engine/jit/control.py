@@ -695,6 +695,8 @@ class WarpFunction:
             new = w.op(f"and <32 x i32> {old}, {rest}")
         w.emit(f"store <32 x i32> {new}, ptr %w{web}")
         w.held.pop(web, None)
+        if op.name == "break":
+            self.groups.let_go(w.block, web)
 
     # --- ends of blocks ---------------------------------------------------------------------------
     def _last(self, n: int, index: int) -> None:
@@ -938,6 +940,7 @@ class WarpFunction:
         some, none = w.new_label("lives"), w.new_label("ends")
         gone = w.op("load i32, ptr %exited")
         w.emit(f"store i32 {w.op(f'or i32 {gone}, {taken.bits}')}, ptr %exited")
+        self.groups.let_go(n)
         w.emit(f"br i1 {w.op(f'icmp ne i32 {rest}, 0')}, label %{some}, label %{none}")
         w.label(some)
         self._goto(n, n + 1, rest)
@@ -948,6 +951,7 @@ class WarpFunction:
         w = self.w
         gone = w.op("load i32, ptr %exited")
         w.emit(f"store i32 {w.op(f'or i32 {gone}, {lanes}')}, ptr %exited")
+        self.groups.let_go(n)
         self._after_exit(n)
 
     def _after_exit(self, n: int) -> None:

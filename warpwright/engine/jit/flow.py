@@ -414,6 +414,7 @@ def _concurrency(flow: Flow, divergent: Bits) -> tuple[list[Bits], Bits, Bits]:
                 stands |= 1 << (n + 1)
         if flow.starts[n] == "bsync" and anywhere >> n & 1 and flow.inside.get(n, -1) & divergent:
             waiting |= 1 << n
+            stands |= 1 << n
         if flow.gives_way >> n & 1 and (together[n] or anywhere):
             for s in flow.blocks[n].successors:
                 stands |= 1 << s

@@ -1,8 +1,10 @@
 """The groups of a warp: lanes that run together, the stack of those that wait their turn, what joins them.
 
 One group runs.  Where its lanes part, the smaller part goes on and the other is pushed; of two equal parts the one
-that falls through goes on.  A group runs until it waits, ends or gives way; then the last one pushed goes on.  Nothing but
-BSYNC and WARPSYNC joins groups: two that meet at one instruction run it one after the other.  An indirect
+that falls through goes on.  A group runs until it waits, ends or gives way; then the last one pushed goes on.  One that was pushed behind
+the last choice stays by itself.  Where another had been pushed upon it, it takes along all that stand at its instruction, on the stack or
+waiting there at a BSYNC, which they run again (``leave_apart``, ``count_leaves``).  Otherwise only
+BSYNC and WARPSYNC join groups: two that meet at one instruction run it one after the other.  An indirect
 branch takes the lanes that share the target of the lowest lane; the others run it again.  A WARPSYNC that groups
 reached apart runs once more for all.  So does an H200 (``bench/micro/divergence.cu``).
 
@@ -11,7 +13,7 @@ BSYNC only for such a group go on without it.  YIELD does not wake groups that g
 (``bench/micro/spins.cu``).  So they do without lanes that wait at a WARPSYNC
 (``bench/micro/warpsync.cu``).  Who is left behind waits for nobody at that BSYNC.
 
-The stack lies in the warp's save area: an entry is block number and lanes.  ``a<n>`` are the lanes that wait at
+The stack lies in the warp's save area: an entry is block number and lanes, ``apart`` says whether the last one stays by itself.  ``a<n>`` are the lanes that wait at
 convergence point n, ``p<n>`` the lanes that enter block n.  Labels: ``next`` takes the next group, ``scan`` looks
 for a convergence point that may let go, ``c<n>`` asks one, ``finish`` is reached when no group can run.
 """
@@ -30,6 +32,35 @@ VEC32 = f"<{LANES} x i32>"
 STACK_BYTES = 8 * (LANES + 1)
 YIELDS_BEFORE_ALL_TAKE_TURNS = 1024
 """So that who spins and who gave way before cannot wait for each other for ever."""
+
+
+MATES = """\
+mates:
+br label %mate
+mate:
+%seen = phi i64 [ 0, %mates ], [ %seen_next, %look ]
+%kept = phi i64 [ 0, %mates ], [ %kept_next, %look ]
+%joined = phi i64 [ {entry}, %mates ], [ %joined_next, %look ]
+%more = icmp ult i64 %seen, {top}
+br i1 %more, label %look, label %met
+look:
+%look_at = getelementptr i64, ptr %stack, i64 %seen
+%mate_entry = load i64, ptr %look_at
+%difference = xor i64 %mate_entry, {entry}
+%difference_of_blocks = trunc i64 %difference to i32
+%other_block = icmp ne i32 %difference_of_blocks, 0
+%mate_lanes = select i1 %other_block, i64 0, i64 %mate_entry
+%joined_next = or i64 %joined, %mate_lanes
+%keep_at = getelementptr i64, ptr %stack, i64 %kept
+store i64 %mate_entry, ptr %keep_at
+%keeps = zext i1 %other_block to i64
+%kept_next = add i64 %kept, %keeps
+%seen_next = add i64 %seen, 1
+br label %mate
+met:
+store i64 %kept, ptr %depth
+br label %chosen"""
+"""Takes the entries of one block out of the stack."""
 
 
 class Groups:
@@ -64,7 +95,7 @@ class Groups:
         """Names and bytes of what lies in the save area."""
         if not self.exist:
             return []
-        found = [("depth", 8), ("yielded", 8), ("scanning", 8), ("joining", 8)]
+        found = [("depth", 8), ("apart", 8), ("yielded", 8), ("scanning", 8), ("joining", 8)]
         found += [(f"a{n}", 8) for n in self.points] + [(f"q{n}", 8) for n in self.held_barriers]
         return [*found, ("stack", STACK_BYTES)]
 
@@ -110,30 +141,34 @@ class Groups:
         depth = w.op("load i64, ptr %depth")
         w.emit(f"store i64 {entry}, ptr {w.op(f'getelementptr i64, ptr %stack, i64 {depth}')}")
         w.emit(f"store i64 {w.op(f'add i64 {depth}, 1')}, ptr %depth")
+        w.emit("store i64 1, ptr %apart")
 
     def part(
         self, n: int, first: int, first_lanes: str, second: int, second_lanes: str, go: Callable[[int, str], None]
     ) -> None:
         """Both parts have lanes: the smaller goes on, ``first`` when they are equal; the other waits its turn."""
         w = self.w
-        for join, lanes, other, other_lanes in (
-            (second, second_lanes, first, first_lanes),
-            (first, first_lanes, second, second_lanes),
-        ):
-            # No lane leaves such a BSYNC before the other part has come, so to arrive is all there is to do.
-            if self.waits >> join & 1 and w.flow.joined_by.get(join, 0) >> n & 1:
-                self._arrives(join, lanes)
-                go(other, other_lanes)
-                return
-        later = w.op(f"icmp ult i32 {self.count(second_lanes)}, {self.count(first_lanes)}")
+        smaller = w.op(f"icmp ult i32 {self.count(second_lanes)}, {self.count(first_lanes)}")
         one, two = w.new_label("part"), w.new_label("part")
-        w.emit(f"br i1 {later}, label %{two}, label %{one}")
+        w.emit(f"br i1 {smaller}, label %{two}, label %{one}")
         w.label(one)
+        self._goes_first(n, first, first_lanes, second, second_lanes, go)
+        w.label(two)
+        self._goes_first(n, second, second_lanes, first, first_lanes, go)
+
+    def _goes_first(
+        self, n: int, first: int, first_lanes: str, second: int, second_lanes: str, go: Callable[[int, str], None]
+    ) -> None:
+        """Of two parts ``first`` goes on."""
+        w = self.w
+        if self.waits >> first & 1 and w.flow.joined_by.get(first, 0) >> n & 1:
+            # No lane leaves such a BSYNC before the other part has come, whose turn it is at once: it stays as it was, and others are under it.
+            self._arrives(first, first_lanes)
+            w.emit("store i64 0, ptr %apart")
+            go(second, second_lanes)
+            return
         self.push(second, second_lanes)
         go(first, first_lanes)
-        w.label(two)
-        self.push(first, first_lanes)
-        go(second, second_lanes)
 
     def _arrives(self, n: int, lanes: str) -> None:
         """A group executes a convergence point and waits there."""
@@ -266,8 +301,6 @@ class Groups:
         bsync = w.flow.starts[n] == "bsync"
         index = w.blocks[n].first
         arrived = w.op(f"load i32, ptr %a{n}")
-        gone = w.op("load i32, ptr %exited")
-        alive = w.op(f"and i32 %lanes, {w.op(f'xor i32 {gone}, -1')}")
         here = arrived
         web = -1
         if bsync:
@@ -279,13 +312,7 @@ class Groups:
             wanted = warpsync_mask(index)
             for other in self._meets(n):
                 here = w.op(f"or i32 {here}, " + w.op(f"load i32, ptr %a{other}"))
-        if w.flow.saved >> n & 1:
-            missing = self._missing_in_groups(w.vector(wanted), arrived, here, alive)
-        else:
-            missing = w.splat("i32", w.op(f"and i32 {alive}, {w.op(f'xor i32 {here}, -1')}"))
-        absent = w.op(f"and {VEC32} {w.vector(wanted)}, {missing}")
-        complete = w.op(f"icmp eq {VEC32} {absent}, zeroinitializer")
-        leaving = w.op(f"and i32 {arrived}, {w.bits_of(complete)}")
+        leaving = self._complete(n, w.vector(wanted), arrived, here)
         go, fail = w.new_label("joined"), w.new_label("waits")
         w.emit(f"br i1 {w.op(f'icmp ne i32 {leaving}, 0')}, label %{go}, label %{fail}")
         w.label(fail)
@@ -309,6 +336,42 @@ class Groups:
             w.emit(f"br label {self.enter(n + 1, leaving)}")
         else:
             w.emit("br label %next")
+
+    def _complete(self, n: int, wanted: str, arrived: str, here: str) -> str:
+        """Of the lanes that have arrived those for which nobody is missing, with ``here`` alone being there."""
+        w = self.w
+        gone = w.op("load i32, ptr %exited")
+        alive = w.op(f"and i32 %lanes, {w.op(f'xor i32 {gone}, -1')}")
+        if w.flow.saved >> n & 1:
+            missing = self._missing_in_groups(wanted, arrived, here, alive)
+        else:
+            missing = w.splat("i32", w.op(f"and i32 {alive}, {w.op(f'xor i32 {here}, -1')}"))
+        absent = w.op(f"and {VEC32} {wanted}, {missing}")
+        complete = w.op(f"icmp eq {VEC32} {absent}, zeroinitializer")
+        return w.op(f"and i32 {arrived}, {w.bits_of(complete)}")
+
+    def let_go(self, block: int, broken: int = -1) -> None:
+        """Lanes leave by EXIT, or by BREAK a barrier (web ``broken``): push those for whom nobody is missing any more; they run the BSYNC again."""
+        w = self.w
+        for n in self.syncs:
+            if w.flow.starts[n] != "bsync" or not w.facts.together[block] >> n & 1:
+                continue
+            index = w.blocks[n].first
+            web = w.webs.references[index, len(w.lowered[index].ops) - 1].low
+            if broken not in (-1, web):
+                continue
+            asks, goes, done = (w.new_label(stem) for stem in ("left", "free", "held"))
+            arrived = w.op(f"load i32, ptr %a{n}")
+            w.emit(f"br i1 {w.op(f'icmp eq i32 {arrived}, 0')}, label %{done}, label %{asks}")
+            w.label(asks)
+            wanted = w.op(f"load {VEC32}, ptr %w{web}")
+            leaving = self._complete(n, wanted, arrived, arrived)
+            w.emit(f"br i1 {w.op(f'icmp eq i32 {leaving}, 0')}, label %{done}, label %{goes}")
+            w.label(goes)
+            w.emit(f"store i32 {w.op(f'xor i32 {arrived}, {leaving}')}, ptr %a{n}")
+            self.push(n, leaving)
+            w.emit(f"br label %{done}")
+            w.label(done)
 
     def _passed_without(self, n: int) -> list[int]:
         """WARPSYNCs whose waiting lanes do not hold up a BSYNC."""
@@ -393,6 +456,7 @@ class Groups:
             top = w.op(f"sub i64 {depth}, 1")
             entry = w.op("load i64, ptr " + w.op(f"getelementptr i64, ptr %stack, i64 {top}"))
             w.emit(f"store i64 {top}, ptr %depth")
+            entry, joins = self._join(entry, top)
             lanes = w.op(f"trunc i64 {w.op(f'lshr i64 {entry}, 32')} to i32")
             if self.yields:
                 others = w.op(f"xor i32 {lanes}, -1")
@@ -403,7 +467,7 @@ class Groups:
             w.emit(f"switch i32 {number}, label %turn{places[0]} [{cases}]")
             for n in places:
                 w.label(f"turn{n}")
-                w.emit(f"br label {self.enter(n, lanes)}")
+                w.emit(f"br label {self.enter(n, self._who_waits_there(n, lanes, joins))}")
         w.label("scan")
         if self.syncs:
             w.emit("store i32 1, ptr %scanning")
@@ -418,3 +482,27 @@ class Groups:
         w.label("scanned")
         depth = w.op("load i64, ptr %depth")
         w.emit(f"br i1 {w.op(f'icmp eq i64 {depth}, 0')}, label %finish, label %pop")
+
+    def _join(self, entry: str, top: str) -> tuple[str, str]:
+        """The entry of the stack that was taken with all that stand at its block, unless it was the last one pushed; whether they join."""
+        w = self.w
+        apart = w.op("load i64, ptr %apart")
+        w.emit("store i64 0, ptr %apart")
+        alone = w.op(f"icmp ne i64 {apart}, 0")
+        w.emit(f"br i1 {alone}, label %chosen, label %mates")
+        for line in MATES.format(entry=entry, top=top).splitlines():
+            w.emit(line)
+        w.label("chosen")
+        w.emit(f"%chosen_entry = phi i64 [ {entry}, %pop ], [ %joined, %met ]")
+        w.emit("%joins = phi i1 [ false, %pop ], [ true, %met ]")
+        return "%chosen_entry", "%joins"
+
+    def _who_waits_there(self, n: int, lanes: str, joins: str) -> str:
+        """A group that joins takes along who waits at its BSYNC, which they execute again."""
+        w = self.w
+        if n not in self.points or w.flow.starts[n] != "bsync":
+            return lanes
+        waiting = w.op(f"load i32, ptr %a{n}")
+        stays = w.op(f"select i1 {joins}, i32 0, i32 {waiting}")
+        w.emit(f"store i32 {stays}, ptr %a{n}")
+        return w.op(f"or i32 {lanes}, {w.op(f'xor i32 {waiting}, {stays}')}")

@@ -232,10 +232,9 @@ def DMNMX(i: Instruction, b: Emitter) -> None:
 
 @meaning("FCHK")
 def FCHK(i: Instruction, b: Emitter) -> None:
-    """True where a division needs the slow path.
+    """True where a division needs the slow path: by the exponents alone, as an H200 does for all pairs of them (``bench.micro divisions``).
 
-    The fast path is right when dividend, divisor's reciprocal, quotient and remainder all
-    stay normal; every other exponent takes the slow path, which is right for all inputs.
+    The fast path is right when dividend, divisor's reciprocal, quotient and remainder all stay normal.
     """
     only(i, "DIVIDE")
     p, x, y = i.operands
@@ -245,9 +244,9 @@ def FCHK(i: Instruction, b: Emitter) -> None:
 
     above, below = exponent(x), exponent(y)
     difference = b.sub(above, below)
-    slow = b.icmp("ugt", b.sub(above, b.const(26)), b.const(254 - 26))
-    slow = b.or_(slow, b.icmp("ugt", b.sub(below, b.const(2)), b.const(250)))
-    slow = b.or_(slow, b.icmp("sgt", difference, b.const(125)))
+    slow = b.icmp("ugt", b.sub(above, b.const(25)), b.const(254 - 25))
+    slow = b.or_(slow, b.icmp("ugt", b.sub(below, b.const(2)), b.const(251 - 2)))
+    slow = b.or_(slow, b.icmp("sgt", difference, b.const(126)))
     slow = b.or_(slow, b.icmp("slt", difference, b.const(-124)))
     set_predicate(b, p, slow)
 
