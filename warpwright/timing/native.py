@@ -1,8 +1,8 @@
-"""The few things that compiled code needs beyond arrays: raw memory, calls by address, bit counts; and how Numba compiles the model's functions.
+"""The model's functions, and the few things that they need beyond arrays: raw memory, calls by address, bit counts.
 
-``core`` marks a function of the model.  ``direct.entry`` makes machine code of it straight from its source; here Numba compiles it: for callers of
-Numba's own (threads, checks, tests) and with checked indices (``WARPWRIGHT_BOUNDSCHECK=1``, without a cache), which is the second opinion on the
-other way.  ``entry`` compiles what Python calls.  The cache lies in a folder named by a digest of every file of this
+``core`` marks a function of the model.  ``direct.entry`` makes machine code of it straight from its source; ``entry`` has Numba compile it
+(``by_numba.py``): for callers of Numba's own (threads, checks, tests) and with checked indices (``WARPWRIGHT_BOUNDSCHECK=1``, without a cache), which is
+the second opinion on the other way.  Numba is loaded when one of those is called.  Its cache lies in a folder named by a digest of every file of this
 package and of the layouts that it shares with others: Numba itself looks only at the function's own file,
 and a constant that changes in another one would leave stale code behind.
 """
@@ -11,23 +11,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sys
 from collections.abc import Callable
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 
-import numba
 from llvmlite import ir
-from numba import types
-from numba.core.caching import FunctionCache
-from numba.core.cgutils import get_or_insert_function
-from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler
-from numba.core.imputils import impl_ret_borrowed
-from numba.core.runtime import rtsys
-from numba.extending import intrinsic as numba_intrinsic
-from numba.np.arrayobj import make_array
 
 from warpwright.toolchain.cache import default_folder
 
@@ -47,219 +36,161 @@ def source_digest(package: Path | None = None) -> str:
     return digest.hexdigest()
 
 
-def cache_folder(package: Path | None = None) -> Path:
-    """Where Numba keeps compiled code of exactly these sources."""
-    return default_folder() / "timing" / f"{numba.__version__}-{source_digest(package)[:16]}"
+def cache_folder(version: str, package: Path | None = None) -> Path:
+    """Where a version of Numba keeps compiled code of exactly these sources."""
+    return default_folder() / "timing" / f"{version}-{source_digest(package)[:16]}"
 
 
-class _NoEnvironment:
-    """A code generator that keeps no Python environment for a function that Python never calls."""
+class Part:
+    """A function of the model: only compiled code calls it."""
 
-    def __init__(self, codegen: Any) -> None:
-        self._codegen = codegen
+    def __init__(self, function: Any, boundscheck: bool) -> None:
+        self.py_func = function
+        self.boundscheck = boundscheck
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._codegen, name)
+    @cached_property
+    def dispatcher(self) -> Any:
+        """Numba's function."""
+        from warpwright.timing import by_numba
 
-    def set_env(self, name: str, environment: Any) -> None:
-        pass
+        return by_numba.dispatcher(self)
 
+    @cached_property
+    def _numba_type_(self) -> Any:
+        from warpwright.timing import by_numba
 
-class _LinkedLibrary(JITCodeLibrary):  # type: ignore[misc]
-    """Code that is only ever linked into an entry function: neither optimised nor turned into machine code by itself."""
-
-    def _optimize_final_module(self) -> None:
-        pass
-
-    def _finalize_final_module(self) -> None:
-        self._finalize_dynamic_globals()
-        self._finalized = True
-
-    def get_pointer_to_function(self, name: str) -> int:
-        self._ensure_finalized()
-        return 0
-
-    @property
-    def codegen(self) -> Any:
-        return _NoEnvironment(self._codegen)
-
-
-class _PartCompiler(Compiler):  # type: ignore[misc]
-    """Numba's compiler with a linked library as its product."""
-
-    def define_pipelines(self) -> Any:
-        self.state.library = _LinkedLibrary(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
-        return super().define_pipelines()
+        return by_numba.type_of_part(self)
 
 
 def core(function: F, *, boundscheck: bool = BOUNDSCHECK) -> F:
-    """Compile a function that only other compiled functions call.
-
-    Numba would optimise and emit every function once for itself and once for each that calls it: with a hundred of them
-    that takes most of half a minute.  Here each is emitted once, as a part of the entry.
-    """
-    compiled = numba.njit(
-        function,
-        nogil=True,
-        boundscheck=boundscheck,
-        error_model="numpy",
-        no_cpython_wrapper=True,
-        no_cfunc_wrapper=True,
-        pipeline_class=_PartCompiler,
-    )
-    return compiled
+    """Mark a function that only other compiled functions call."""
+    return cast(F, Part(function, boundscheck))
 
 
-class _KeptCode(FunctionCache):  # type: ignore[misc]
-    """Numba's cache on disk, read without what only compiling needs, and with a word to the user when it must be filled.
+class NumbaEntry:
+    """A function that Python calls, compiled by Numba at its first call."""
 
-    Numba loads the types and functions of all that it can compile (NumPy's, SciPy's) before it looks into its cache: half of a second, of which machine
-    code needs the symbols of Numba's run time only.
-    """
+    def __init__(self, function: Any, parallel: bool, package: Path | None, what: str) -> None:
+        self.py_func = function
+        self._options = parallel, package, what
 
-    what = ""
+    @cached_property
+    def _compiled(self) -> Any:
+        from warpwright.timing import by_numba
 
-    def load_overload(self, signature: Any, target_context: Any) -> Any:
-        rtsys.initialize(target_context)
-        with self._guard_against_spurious_io_errors():
-            found = self._load_overload(signature, target_context)
-        if found is None and self.what:
-            print(f"warpwright: compiling {self.what}, once on this machine …", file=sys.stderr, flush=True)
-        return found
+        return by_numba.entry(self.py_func, *self._options)
+
+    @property
+    def signatures(self) -> Any:
+        """What it has been compiled or loaded for."""
+        return self._compiled.signatures
+
+    @property
+    def stats(self) -> Any:
+        """Numba's counts of what came from the disk and what was compiled."""
+        return self._compiled.stats
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self._compiled(*arguments)
 
 
-def entry(function: F, *, parallel: bool = False, package: Path | None = None, what: str = "") -> Any:
-    """Compile a function that Python calls, cached on disk with everything it is made of.
+def entry(function: Any, *, parallel: bool = False, package: Path | None = None, what: str = "") -> NumbaEntry:
+    """A function that Python calls, cached on disk with everything it is made of.
 
     Args:
         package: folder of the function, when it is not this one.
         what: named in a line on stderr when it must be compiled; nothing is said without it.
     """
-    compiled = numba.njit(function, nogil=True, boundscheck=BOUNDSCHECK, error_model="numpy", parallel=parallel)
-    if BOUNDSCHECK:
-        return compiled
-    saved = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(cache_folder(package))
-    try:
-        kept = _KeptCode(function)
-    finally:
-        numba.config.CACHE_DIR = saved
-    kept.what = what
-    compiled._cache = kept
-    return compiled
+    return NumbaEntry(function, parallel, package, what)
 
 
-definitions: dict[Any, Callable[..., Any]] = {}
-"""What each of the following pieces becomes in LLVM, by the piece."""
+class Piece:
+    """A piece of LLVM code that the model's functions call: ``definition(builder, *values)`` writes it.
+
+    Its values are int64, or pointers to them; its annotation says the result: None, a Word, an Index (unsigned) or a Pair of words.
+    """
+
+    def __init__(self, definition: Callable[..., Any]) -> None:
+        self.definition = definition
+        self.result: str = definition.__annotations__["return"]
+
+    def __call__(self, *arguments: Any) -> Any:
+        raise TypeError(f"{self.definition.__name__} is for compiled code")
+
+    @cached_property
+    def _numba_type_(self) -> Any:
+        from warpwright.timing import by_numba
+
+        return by_numba.type_of_piece(self)
 
 
-def intrinsic(definition: Callable[..., Any]) -> Any:
-    """A piece of LLVM code that the model's functions call: known to Numba and to ``translate``."""
-    piece = numba_intrinsic(definition)
-    definitions[piece] = definition
-    return piece
+Word: TypeAlias = Any
+Index: TypeAlias = Any
+Pair: TypeAlias = tuple[Any, Any]
+WORD = ir.IntType(64)
 
 
-@intrinsic
-def u(typing_context: Any, index: Any) -> Any:
+def _declared(builder: Any, kind: ir.FunctionType, name: str) -> ir.Function:
+    """A function of LLVM's own."""
+    known = builder.module.globals.get(name)
+    return known if known is not None else ir.Function(builder.module, kind, name)
+
+
+@Piece
+def u(builder: Any, index: Any) -> Index:
     """An index as unsigned: no wrap-around test for negative values."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return context.cast(builder, arguments[0], signature.args[0], types.uint64)
-
-    return types.uint64(index), generate
+    return index
 
 
-@intrinsic
-def words(typing_context: Any, array: Any) -> Any:
+@Piece
+def words(builder: Any, array: Any) -> Word:
     """What entries hand to the model's functions for an array: a bare pointer; the array itself where indices are checked.
 
     An array's reference count goes up and down, atomically, with every call that it passes: that took half of the model's time.
     Whoever calls the entry keeps the array alive.
     """
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return make_array(array)(context, builder, arguments[0]).data
-
-    def same(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return impl_ret_borrowed(context, builder, array, arguments[0])
-
-    return (array(array), same) if BOUNDSCHECK else (types.CPointer(array.dtype)(array), generate)
+    return array
 
 
-@intrinsic
-def host_address(typing_context: Any, buffer: Any) -> Any:
+@Piece
+def host_address(builder: Any, buffer: Any) -> Word:
     """Host address of the first word of an array, or of what ``words`` gave."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        is_array = isinstance(buffer, types.Array)
-        pointer = make_array(buffer)(context, builder, arguments[0]).data if is_array else arguments[0]
-        return builder.ptrtoint(pointer, ir.IntType(64))
-
-    return types.int64(buffer), generate
+    return builder.ptrtoint(buffer, WORD)
 
 
-@intrinsic
-def peek(typing_context: Any, address: Any) -> Any:
+@Piece
+def peek(builder: Any, address: Any) -> Word:
     """The int64 at a host address."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointer = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
-        return builder.load(pointer)
-
-    return types.int64(types.int64), generate
+    return builder.load(builder.inttoptr(address, WORD.as_pointer()))
 
 
-@intrinsic
-def poke(typing_context: Any, address: Any, value: Any) -> Any:
+@Piece
+def poke(builder: Any, address: Any, value: Any) -> None:
     """Store an int64 at a host address."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointer = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
-        builder.store(arguments[1], pointer)
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64), generate
+    builder.store(value, builder.inttoptr(address, WORD.as_pointer()))
 
 
-@intrinsic
-def call_warp(typing_context: Any, function: Any, warp: Any) -> Any:
+@Piece
+def call_warp(builder: Any, function: Any, warp: Any) -> Word:
     """``int32 f(WARP *)`` by address; the status as int64."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        kind = ir.FunctionType(ir.IntType(32), [ir.IntType(64)])
-        callee = builder.inttoptr(arguments[0], kind.as_pointer())
-        return builder.sext(builder.call(callee, [arguments[1]]), ir.IntType(64))
-
-    return types.int64(types.int64, types.int64), generate
+    kind = ir.FunctionType(ir.IntType(32), [WORD])
+    return builder.sext(builder.call(builder.inttoptr(function, kind.as_pointer()), [warp]), WORD)
 
 
-@intrinsic
-def call_policy(typing_context: Any, function: Any, ready: Any, last: Any, ages: Any) -> Any:
+@Piece
+def call_policy(builder: Any, function: Any, ready: Any, last: Any, ages: Any) -> Word:
     """A warp scheduler (``policies.py``) by address: ``int64 f(int64 ready, int64 last, int64 *ages)``."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        word = ir.IntType(64)
-        callee = builder.inttoptr(arguments[0], ir.FunctionType(word, [word, word, word]).as_pointer())
-        return builder.call(callee, arguments[1:])
-
-    return types.int64(types.int64, types.int64, types.int64, types.int64), generate
+    callee = builder.inttoptr(function, ir.FunctionType(WORD, [WORD] * 3).as_pointer())
+    return builder.call(callee, [ready, last, ages])
 
 
-@intrinsic
+@Piece
 def call_turn(
-    typing_context: Any, function: Any, state: Any, program: Any, phase: Any, index: Any, end: Any, scheduler: Any
-) -> Any:
+    builder: Any, function: Any, state: Any, program: Any, phase: Any, index: Any, end: Any, scheduler: Any
+) -> Word:
     """``windows.turn`` by address."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        word = ir.IntType(64)
-        callee = builder.inttoptr(arguments[0], ir.FunctionType(word, [word] * 6).as_pointer())
-        words = [context.cast(builder, a, kind, types.int64) for a, kind in zip(arguments, signature.args, strict=True)]
-        return builder.call(callee, words[1:])
-
-    given = (function, state, program, phase, index, end, scheduler)
-    return types.int64(*given), generate
+    callee = builder.inttoptr(function, ir.FunctionType(WORD, [WORD] * 6).as_pointer())
+    return builder.call(callee, [state, program, phase, index, end, scheduler])
 
 
 HOST_LINE_BYTES = 64
@@ -268,13 +199,13 @@ WAYS = 16
 
 
 def _load_vector(builder: Any, address: Any, lanes: int) -> Any:
-    vector = ir.VectorType(ir.IntType(64), lanes)
+    vector = ir.VectorType(WORD, lanes)
     return builder.load(builder.inttoptr(address, vector.as_pointer()), align=8)
 
 
 def _spread(builder: Any, value: Any, lanes: int) -> Any:
     """One value in every element."""
-    vector = ir.VectorType(ir.IntType(64), lanes)
+    vector = ir.VectorType(WORD, lanes)
     single = builder.insert_element(ir.Constant(vector, ir.Undefined), value, ir.IntType(32)(0))
     zeros = ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
     return builder.shuffle_vector(single, ir.Constant(vector, ir.Undefined), zeros)
@@ -282,150 +213,98 @@ def _spread(builder: Any, value: Any, lanes: int) -> Any:
 
 def _first_true(builder: Any, flags: Any, lanes: int) -> Any:
     """Number of the first set element, ``lanes`` when there is none."""
-    mask = builder.zext(builder.bitcast(flags, ir.IntType(lanes)), ir.IntType(64))
-    return builder.cttz(builder.or_(mask, ir.IntType(64)(1 << lanes)), ir.Constant(ir.IntType(1), 1))
+    mask = builder.zext(builder.bitcast(flags, ir.IntType(lanes)), WORD)
+    return builder.cttz(builder.or_(mask, WORD(1 << lanes)), ir.Constant(ir.IntType(1), 1))
 
 
-@intrinsic
-def scan_slots(typing_context: Any, times: Any, ports: Any, free: Any, now: Any) -> Any:
+def _extreme(builder: Any, vector: Any, which: str) -> Any:
+    """The smallest (``smin``) or largest (``smax``) of 16 words."""
+    kind = ir.FunctionType(WORD, [vector.type])
+    return builder.call(_declared(builder, kind, f"llvm.vector.reduce.{which}.v16i64"), [vector])
+
+
+@Piece
+def scan_slots(builder: Any, times: Any, ports: Any, free: Any, now: Any) -> Pair:
     """(mask of the slots that can go now, when the next other one can) of sixteen slots.
 
     A slot can go at its own time, or when its port is free, whichever is later: ``times`` and ``ports`` are host addresses of 16 int64
     each, ``free`` that of the ports' times.  Vectors of LLVM's, which every processor has in its own width.
     """
-    word, lanes = ir.IntType(64), 16
-    vector = ir.VectorType(word, lanes)
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        def load(address: Any) -> Any:
-            return _load_vector(builder, address, lanes)
-
-        def spread(value: Any) -> Any:
-            return _spread(builder, value, lanes)
-
-        at_times, at_ports, at_free, time = arguments
-        eight = ir.Constant(vector, [8] * lanes)
-        places = builder.add(spread(at_free), builder.mul(load(at_ports), eight))
-        pointers = builder.inttoptr(places, ir.VectorType(ir.PointerType(), lanes))
-        flags = ir.VectorType(ir.IntType(1), lanes)
-        gather = get_or_insert_function(
-            builder.module,
-            ir.FunctionType(vector, [pointers.type, ir.IntType(32), flags, vector]),
-            "llvm.masked.gather.v16i64.v16p0",
-        )
-        everyone = ir.Constant(flags, [1] * lanes)
-        opened = builder.call(gather, [pointers, ir.IntType(32)(8), everyone, ir.Constant(vector, ir.Undefined)])
-        own = load(at_times)
-        at = builder.select(builder.icmp_signed(">", own, opened), own, opened)
-        ready = builder.icmp_signed("<=", at, spread(time))
-        never = ir.Constant(vector, [1 << 60] * lanes)
-        later = builder.select(ready, never, at)
-        least = get_or_insert_function(
-            builder.module, ir.FunctionType(word, [vector]), "llvm.vector.reduce.smin.v16i64"
-        )
-        mask = builder.zext(builder.bitcast(ready, ir.IntType(lanes)), word)
-        return context.make_tuple(builder, signature.return_type, [mask, builder.call(least, [later])])
-
-    pair = types.UniTuple(types.int64, 2)
-    return pair(types.int64, types.int64, types.int64, types.int64), generate
+    lanes = 16
+    vector = ir.VectorType(WORD, lanes)
+    eight = ir.Constant(vector, [8] * lanes)
+    places = builder.add(_spread(builder, free, lanes), builder.mul(_load_vector(builder, ports, lanes), eight))
+    pointers = builder.inttoptr(places, ir.VectorType(ir.PointerType(), lanes))
+    flags = ir.VectorType(ir.IntType(1), lanes)
+    kind = ir.FunctionType(vector, [pointers.type, ir.IntType(32), flags, vector])
+    gather = _declared(builder, kind, "llvm.masked.gather.v16i64.v16p0")
+    everyone = ir.Constant(flags, [1] * lanes)
+    opened = builder.call(gather, [pointers, ir.IntType(32)(8), everyone, ir.Constant(vector, ir.Undefined)])
+    own = _load_vector(builder, times, lanes)
+    at = builder.select(builder.icmp_signed(">", own, opened), own, opened)
+    ready = builder.icmp_signed("<=", at, _spread(builder, now, lanes))
+    later = builder.select(ready, ir.Constant(vector, [1 << 60] * lanes), at)
+    mask = builder.zext(builder.bitcast(ready, ir.IntType(lanes)), WORD)
+    return mask, _extreme(builder, later, "smin")
 
 
-@intrinsic
-def find_way(typing_context: Any, tags: Any, line: Any, shift: Any) -> Any:
+@Piece
+def find_way(builder: Any, tags: Any, line: Any, shift: Any) -> Word:
     """The first of 16 int64 at a host address that is ``line`` when shifted right; 16 when none is."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        address, wanted, bits = arguments
-        held = builder.ashr(_load_vector(builder, address, WAYS), _spread(builder, bits, WAYS))
-        return _first_true(builder, builder.icmp_signed("==", held, _spread(builder, wanted, WAYS)), WAYS)
-
-    return types.int64(types.int64, types.int64, types.int64), generate
+    held = builder.ashr(_load_vector(builder, tags, WAYS), _spread(builder, shift, WAYS))
+    return _first_true(builder, builder.icmp_signed("==", held, _spread(builder, line, WAYS)), WAYS)
 
 
-@intrinsic
-def oldest_way(typing_context: Any, stamps: Any) -> Any:
+@Piece
+def oldest_way(builder: Any, stamps: Any) -> Word:
     """The first of the smallest of 16 int64 at a host address."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        held = _load_vector(builder, arguments[0], WAYS)
-        kind = ir.FunctionType(ir.IntType(64), [held.type])
-        least = builder.call(get_or_insert_function(builder.module, kind, "llvm.vector.reduce.smin.v16i64"), [held])
-        return _first_true(builder, builder.icmp_signed("==", held, _spread(builder, least, WAYS)), WAYS)
-
-    return types.int64(types.int64), generate
+    held = _load_vector(builder, stamps, WAYS)
+    least = _extreme(builder, held, "smin")
+    return _first_true(builder, builder.icmp_signed("==", held, _spread(builder, least, WAYS)), WAYS)
 
 
-@intrinsic
-def youngest(typing_context: Any, ready: Any, ages: Any) -> Any:
+@Piece
+def youngest(builder: Any, ready: Any, ages: Any) -> Word:
     """The slot of the largest of 16 int64 at a host address, among those whose bit is set."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        bits, address = arguments
-        held = _load_vector(builder, address, WAYS)
-        able = builder.bitcast(builder.trunc(bits, ir.IntType(WAYS)), ir.VectorType(ir.IntType(1), WAYS))
-        never = ir.Constant(held.type, [-1] * WAYS)
-        ages = builder.select(able, held, never)
-        kind = ir.FunctionType(ir.IntType(64), [held.type])
-        most = builder.call(get_or_insert_function(builder.module, kind, "llvm.vector.reduce.smax.v16i64"), [ages])
-        return _first_true(builder, builder.icmp_signed("==", ages, _spread(builder, most, WAYS)), WAYS)
-
-    return types.int64(types.int64, types.int64), generate
+    held = _load_vector(builder, ages, WAYS)
+    able = builder.bitcast(builder.trunc(ready, ir.IntType(WAYS)), ir.VectorType(ir.IntType(1), WAYS))
+    those = builder.select(able, held, ir.Constant(held.type, [-1] * WAYS))
+    most = _extreme(builder, those, "smax")
+    return _first_true(builder, builder.icmp_signed("==", those, _spread(builder, most, WAYS)), WAYS)
 
 
-@intrinsic
-def prefetch(typing_context: Any, address: Any) -> Any:
+@Piece
+def prefetch(builder: Any, address: Any) -> None:
     """Have the line of the host's memory at an address come near; any address is allowed."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        word, place = ir.IntType(32), ir.IntType(8).as_pointer()
-        kind = ir.FunctionType(ir.VoidType(), [place, word, word, word])
-        function = get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        builder.call(function, [builder.inttoptr(arguments[0], place), word(0), word(3), word(1)])
-        return context.get_dummy_value()
-
-    return types.void(types.int64), generate
+    word, place = ir.IntType(32), ir.IntType(8).as_pointer()
+    kind = ir.FunctionType(ir.VoidType(), [place, word, word, word])
+    function = _declared(builder, kind, "llvm.prefetch.p0")
+    builder.call(function, [builder.inttoptr(address, place), word(0), word(3), word(1)])
 
 
-@intrinsic
-def divide(typing_context: Any, value: Any, by: Any) -> Any:
+@Piece
+def divide(builder: Any, value: Any, by: Any) -> Word:
     """Quotient of two numbers that are not negative, the second not 0: without the tests that Python's ``//`` needs."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.udiv(*arguments)
-
-    return types.int64(types.int64, types.int64), generate
+    return builder.udiv(value, by)
 
 
-@intrinsic
-def divide_small(typing_context: Any, value: Any, by: Any) -> Any:
+@Piece
+def divide_small(builder: Any, value: Any, by: Any) -> Word:
     """As ``divide`` for numbers below 2**32, which processors divide faster."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        short = ir.IntType(32)
-        value, by = (builder.trunc(argument, short) for argument in arguments)
-        return builder.zext(builder.udiv(value, by), ir.IntType(64))
-
-    return types.int64(types.int64, types.int64), generate
+    short = ir.IntType(32)
+    return builder.zext(builder.udiv(builder.trunc(value, short), builder.trunc(by, short)), WORD)
 
 
-@intrinsic
-def lowest_bit(typing_context: Any, value: Any) -> Any:
+@Piece
+def lowest_bit(builder: Any, value: Any) -> Word:
     """Position of the lowest set bit (64 when there is none)."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
-
-    return types.int64(types.int64), generate
+    return builder.cttz(value, ir.Constant(ir.IntType(1), 0))
 
 
-@intrinsic
-def popcount(typing_context: Any, value: Any) -> Any:
+@Piece
+def popcount(builder: Any, value: Any) -> Word:
     """Number of set bits."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.ctpop(arguments[0])
-
-    return types.int64(types.int64), generate
+    return builder.ctpop(value)
 
 
 def address_of(array: Any) -> int:

@@ -7,13 +7,11 @@ stop, and handles what compiled code leaves to Python (faults, the interpreter).
 from __future__ import annotations
 
 import ctypes
-import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
-
-import numba
 
 from warpwright.chips.chip import Chip
 from warpwright.chips.occupancy import Occupancy
@@ -317,11 +315,10 @@ def advance(
     m = state.words
     if progress is not None and not windows.run_windows.signatures:
         progress(Progress("compiling", blocks=int(m[s.H_BLOCKS])))
-    loop = windows.run_windows
+    loop: Callable[..., int] = windows.run_windows
     # A grid that stays on one GPC is faster on one thread.
     if threads > 1 and int(m[s.H_BLOCKS]) > launch.chip.sm.gpc_sm_counts[0]:
-        loop = windows.run_windows_threaded
-        numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS, os.cpu_count() or 1))
+        loop = partial(windows.run_windows_threaded, threads)
     limit = windows_at_once or 16
     while True:
         began = time.perf_counter()

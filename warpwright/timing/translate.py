@@ -17,7 +17,6 @@ from types import FunctionType
 from typing import Any
 
 from llvmlite import ir
-from numba import types
 
 from warpwright.timing import native
 
@@ -72,22 +71,6 @@ def _kind(annotation: ast.expr | None) -> ir.Type:
     if text not in _KINDS:
         raise TranslationError(f"a type of the model is int, bool, Any or a tuple of them, not {text or 'missing'}")
     return _KINDS[text]
-
-
-class _Intrinsics:
-    """What the definitions of ``native`` ask Numba's context for."""
-
-    @staticmethod
-    def cast(builder: ir.IRBuilder, value: ir.Value, source: Any, target: Any) -> ir.Value:
-        return value
-
-    @staticmethod
-    def get_dummy_value() -> None:
-        return None
-
-    @staticmethod
-    def make_tuple(builder: ir.IRBuilder, kind: Any, values: Sequence[ir.Value]) -> tuple[ir.Value, ...]:
-        return tuple(values)
 
 
 class Translation:
@@ -484,14 +467,11 @@ class _Body:
             return self._truth(arguments[0])
         if callee is min or callee is max:
             return self._extreme("<" if callee is min else ">", arguments)
-        if callee is native.words:
-            return arguments[0]
-        if callee in native.definitions:
-            return self._intrinsic(native.definitions[callee], arguments)
-        python = getattr(callee, "py_func", None)
-        if not isinstance(python, FunctionType):
+        if isinstance(callee, native.Piece):
+            return callee.definition(self.builder, *(self._plain(argument) for argument in arguments))
+        if not isinstance(callee, native.Part):
             raise TranslationError(f"line {node.lineno}: {ast.unparse(node.func)} is not a function of the model")
-        return self._call(python, arguments)
+        return self._call(callee.py_func, arguments)
 
     def _extreme(self, sign: str, arguments: Sequence[Any]) -> ir.Value:
         best, *others = (self._as(argument, WORD) for argument in arguments)
@@ -499,11 +479,9 @@ class _Body:
             best = self.builder.select(self.builder.icmp_signed(sign, other, best), other, best)
         return best
 
-    def _intrinsic(self, definition: Callable[..., Any], arguments: Sequence[Any]) -> Any:
-        given = [a if isinstance(a, ir.Value) and a.type == POINTER else self._as(a, WORD) for a in arguments]
-        kinds = [types.CPointer(types.int64) if a.type == POINTER else types.int64 for a in given]
-        signature, generate = definition(None, *kinds)
-        return generate(_Intrinsics, self.builder, signature, given)
+    def _plain(self, value: Any) -> ir.Value:
+        """What a piece gets: a pointer, or a number of 64 bits."""
+        return value if isinstance(value, ir.Value) and value.type == POINTER else self._as(value, WORD)
 
     def _call(self, python: FunctionType, arguments: list[Any]) -> Any:
         function = self.whole.function(python)

@@ -11,7 +11,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -21,7 +20,7 @@ from warpwright.timing.clusters import judge_clusters
 from warpwright.timing.constant import share_constants
 from warpwright.timing.dispatcher import first_blocks, replace_blocks
 from warpwright.timing.exchange import depart, gpc_at, requests_to_serve, serve_group, take_back
-from warpwright.timing.native import BOUNDSCHECK, address_of, call_turn, core, entry, u, words
+from warpwright.timing.native import BOUNDSCHECK, address_of, core, u, words
 from warpwright.timing.sm import approach_sub_cores, approach_warps, run_sm
 
 RUNNING, FINISHED, STOPPED, STUCK = range(4)
@@ -132,26 +131,12 @@ def run_windows(state: Any, program: Any, scheduler: int, limit: int) -> int:
     return RUNNING
 
 
-@partial(entry, parallel=True, what="what host threads share")
-def share_windows(turn_at: int, state: int, program: int, gpcs: int, scheduler: int, limit: int) -> int:
-    """The same with GPCs, then groups of slices, shared among host threads; the model is called by address."""
-    outcome = RUNNING
-    for _ in range(limit):
-        end = call_turn(turn_at, state, program, OPEN, 0, 0, scheduler)
-        for index in numba.prange(gpcs):
-            call_turn(turn_at, state, program, RUN_GPC, index, end, scheduler)
-        if call_turn(turn_at, state, program, ASK, 0, end, scheduler):
-            for group in numba.prange(s.SLICE_GROUPS):
-                call_turn(turn_at, state, program, SERVE_GROUP, group, end, scheduler)
-        outcome = call_turn(turn_at, state, program, CLOSE, 0, end, scheduler)
-        if outcome != RUNNING:
-            break
-    return outcome
-
-
-def run_windows_threaded(state: Words, program: Words, scheduler: int, limit: int) -> int:
+def run_windows_threaded(threads: int, state: Words, program: Words, scheduler: int, limit: int) -> int:
     """Run at most ``limit`` windows on Numba's threads; with checked indices on one."""
     if BOUNDSCHECK:
         return int(run_windows(state, program, scheduler, limit))
+    from warpwright.timing.threads import share_windows, use  # Numba's threads, and so Numba
+
+    use(threads)
     at = run_windows.address(turn)
     return int(share_windows(at, address_of(state), address_of(program), int(state[s.H_GPCS]), scheduler, limit))
