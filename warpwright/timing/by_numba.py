@@ -105,9 +105,9 @@ class _KeptCode(FunctionCache):  # type: ignore[misc]
         return found
 
 
-def entry(function: Any, parallel: bool, package: Path | None, what: str) -> Any:
+def entry(function: Any, package: Path | None, what: str) -> Any:
     """A function that Python calls, cached on disk with everything it is made of."""
-    compiled = numba.njit(function, nogil=True, boundscheck=BOUNDSCHECK, error_model="numpy", parallel=parallel)
+    compiled = numba.njit(function, nogil=True, boundscheck=BOUNDSCHECK, error_model="numpy")
     if BOUNDSCHECK:
         return compiled
     saved = numba.config.CACHE_DIR

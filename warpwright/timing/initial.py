@@ -103,6 +103,7 @@ class _Sizes:
             ("banks", self.gpcs * s.BANK_SLOTS),
             ("l2_installs", s.SLICE_GROUPS * s.L2_INSTALLS),
             ("slice_groups", s.SLICE_GROUPS * s.SG_SLOTS),
+            ("crew", s.CR_SLOTS),
         ):
             self.areas[area] = position
             position += (size + 63) // 64 * 64
@@ -140,6 +141,7 @@ def initial_state(
     _prefetch_code(state.sms(), used, sizes, min(prefetched, code_lines))
     arrived, banks = sizes.areas["const_arrived"], sizes.areas["dram_banks"]
     m[arrived : arrived + sizes.const_blocks] = s.INF
+    m[sizes.areas["crew"] + s.CR_TICKET] = s.TICKET_PIECE  # none is open
     m[banks : banks + sizes.channels * chip.dram.dram_bank_count * 2 : 2] = -1
     return state
 
@@ -343,6 +345,7 @@ def _chip_numbers(chip: Chip, sizes: _Sizes) -> dict[int, int]:
         s.H_LOGGED_BLOCKS: min(sizes.blocks, s.MAX_LOGGED_BLOCKS),
         s.H_SLICE_GROUPS: sizes.areas["slice_groups"],
         s.H_HALF: sizes.half,
+        s.H_CREW: sizes.areas["crew"],
         s.H_L2_INSTALLS: sizes.areas["l2_installs"],
     }
 

@@ -1,7 +1,7 @@
 """The model's functions, and the few things that they need beyond arrays: raw memory, calls by address, bit counts.
 
 ``core`` marks a function of the model.  ``direct.entry`` makes machine code of it straight from its source; ``entry`` has Numba compile it
-(``by_numba.py``): for callers of Numba's own (threads, checks, tests) and with checked indices (``WARPWRIGHT_BOUNDSCHECK=1``, without a cache), which is
+(``by_numba.py``): for callers of Numba's own (checks, tests) and with checked indices (``WARPWRIGHT_BOUNDSCHECK=1``, without a cache), which is
 the second opinion on the other way.  Numba is loaded when one of those is called.  Its cache lies in a folder named by a digest of every file of this
 package and of the layouts that it shares with others: Numba itself looks only at the function's own file,
 and a constant that changes in another one would leave stale code behind.
@@ -70,9 +70,9 @@ def core(function: F, *, boundscheck: bool = BOUNDSCHECK) -> F:
 class NumbaEntry:
     """A function that Python calls, compiled by Numba at its first call."""
 
-    def __init__(self, function: Any, parallel: bool, package: Path | None, what: str) -> None:
+    def __init__(self, function: Any, package: Path | None, what: str) -> None:
         self.py_func = function
-        self._options = parallel, package, what
+        self._options = package, what
 
     @cached_property
     def _compiled(self) -> Any:
@@ -94,14 +94,14 @@ class NumbaEntry:
         return self._compiled(*arguments)
 
 
-def entry(function: Any, *, parallel: bool = False, package: Path | None = None, what: str = "") -> NumbaEntry:
+def entry(function: Any, *, package: Path | None = None, what: str = "") -> NumbaEntry:
     """A function that Python calls, cached on disk with everything it is made of.
 
     Args:
         package: folder of the function, when it is not this one.
         what: named in a line on stderr when it must be compiled; nothing is said without it.
     """
-    return NumbaEntry(function, parallel, package, what)
+    return NumbaEntry(function, package, what)
 
 
 class Piece:
@@ -131,7 +131,7 @@ WORD = ir.IntType(64)
 
 
 def _declared(builder: Any, kind: ir.FunctionType, name: str) -> ir.Function:
-    """A function of LLVM's own."""
+    """A function of LLVM's own, or of the C library."""
     known = builder.module.globals.get(name)
     return known if known is not None else ir.Function(builder.module, kind, name)
 
@@ -185,12 +185,34 @@ def call_policy(builder: Any, function: Any, ready: Any, last: Any, ages: Any) -
 
 
 @Piece
-def call_turn(
-    builder: Any, function: Any, state: Any, program: Any, phase: Any, index: Any, end: Any, scheduler: Any
-) -> Word:
-    """``windows.turn`` by address."""
-    callee = builder.inttoptr(function, ir.FunctionType(WORD, [WORD] * 6).as_pointer())
-    return builder.call(callee, [state, program, phase, index, end, scheduler])
+def atomic_add(builder: Any, address: Any, value: Any) -> Word:
+    """Add to the int64 at a host address as one step for all host threads; what was there before."""
+    return builder.atomic_rmw("add", builder.inttoptr(address, WORD.as_pointer()), value, "acq_rel")
+
+
+@Piece
+def atomic_peek(builder: Any, address: Any) -> Word:
+    """The int64 at a host address, and with it all that its writer wrote before."""
+    return builder.load_atomic(builder.inttoptr(address, WORD.as_pointer()), "acquire", 8)
+
+
+@Piece
+def atomic_poke(builder: Any, address: Any, value: Any) -> None:
+    """Store an int64 at a host address for threads that ``atomic_peek`` there."""
+    builder.store_atomic(value, builder.inttoptr(address, WORD.as_pointer()), "release", 8)
+
+
+@Piece
+def give_way(builder: Any) -> None:
+    """Let another thread of the host have the core."""
+    builder.call(_declared(builder, ir.FunctionType(ir.IntType(32), []), "sched_yield"), [])
+
+
+@Piece
+def sleep(builder: Any, microseconds: Any) -> None:
+    """Give the core away for a while."""
+    short = ir.IntType(32)
+    builder.call(_declared(builder, ir.FunctionType(short, [short]), "usleep"), [builder.trunc(microseconds, short)])
 
 
 HOST_LINE_BYTES = 64

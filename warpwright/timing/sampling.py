@@ -271,7 +271,7 @@ def simulate_sampled(
             progress(Progress(inner.phase, inner.cycles, max(inner.blocks_done, done), blocks, inner.instructions))
 
     def turn() -> bool:
-        return advance(launch, threads, show, cancel, windows_at_once=1)
+        return advance(launch, show, cancel, windows_at_once=1)
 
     timed: list[_Timed] = []
     between: list[int] = []
@@ -280,7 +280,8 @@ def simulate_sampled(
     m = launch.state.words
     wave = 0.0
     for section, stop in zip(plan.sections, stops, strict=True):
-        timed.append(_time(launch, section, plan.resident, wave, turn))
+        with launch.helpers(threads, show):
+            timed.append(_time(launch, section, plan.resident, wave, turn))
         if section.start == 0:
             wave = (timed[0].cycles - chip.launch.launch_overhead_cycles) * plan.resident / len(section)
         gap = stop - section.stop

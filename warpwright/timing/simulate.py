@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from warpwright.chips.chip import Chip
@@ -21,7 +21,7 @@ from warpwright.engine.launch import Geometry, LaunchContext, launch_occupancy, 
 from warpwright.isa.ops import Lowered
 from warpwright.isa.program import Program
 from warpwright.timing import bounds as bounds_module
-from warpwright.timing import buffers, native, policies, windows
+from warpwright.timing import buffers, crew, native, policies, windows
 from warpwright.timing import metrics as metrics_module
 from warpwright.timing import state as s
 from warpwright.timing.initial import empty_l2, initial_state, used_sms
@@ -40,8 +40,8 @@ from warpwright.timing.standstill import Watch
 from warpwright.timing.state import State
 from warpwright.timing.static import StaticProgram, encode
 
-TRACE_LIMIT_WORDS = 256
-"""A warp runs ahead until its records fill this, then is asked again."""
+TRACE_LIMIT_WORDS = 64
+"""A warp runs ahead until its records fill this, then is asked again: records of all warps are to stay in the host's caches."""
 REPORT_SECONDS = 0.2
 _schedulers: dict[Scheduler, Any] = {}
 
@@ -225,6 +225,14 @@ class Prepared:
     watch: Watch | None
     """Ends a launch that goes on for ever; None where a clock or the host may end it."""
 
+    def helpers(self, threads: int, progress: ProgressCallback | None) -> AbstractContextManager[None]:
+        """Host threads that help to ``advance`` the launch; a grid that stays on one GPC is faster on one."""
+        blocks = int(self.state.words[s.H_BLOCKS])
+        if progress is not None and not windows.run_windows.signatures:
+            progress(Progress("compiling", blocks=blocks))
+        alone = blocks <= self.chip.sm.gpc_sm_counts[0]
+        return crew.helpers(self.state, self.static.rows, self.policy, 1 if alone else threads)
+
     def close(self) -> None:
         """Leave the memory to the next launch."""
         buffers.give_back("state", self.state.words, empty_l2(self.state))
@@ -293,7 +301,8 @@ def simulate(
     """
     began, worked = time.perf_counter(), time.thread_time()
     launch = prepare(chip, program, lowered, kernel, context, scheduler, blocks)
-    advance(launch, threads, progress, cancel, interpret)
+    with launch.helpers(threads, progress):
+        advance(launch, progress, cancel, interpret)
     cycles = int(metrics_module.sm_column(launch.state, s.SM_FINISH).max())
     result = result_of(launch, cycles, context.geometry.blocks)
     launch.close()
@@ -303,7 +312,6 @@ def simulate(
 
 def advance(
     launch: Prepared,
-    threads: int,
     progress: ProgressCallback | None = None,
     cancel: CancelCallback | None = None,
     interpret: InterpretCallback | None = None,
@@ -313,16 +321,10 @@ def advance(
     """Run the windows of a launch until its last block has ended, or only so many; whether blocks are left."""
     state, static, policy = launch.state, launch.static, launch.policy
     m = state.words
-    if progress is not None and not windows.run_windows.signatures:
-        progress(Progress("compiling", blocks=int(m[s.H_BLOCKS])))
-    loop: Callable[..., int] = windows.run_windows
-    # A grid that stays on one GPC is faster on one thread.
-    if threads > 1 and int(m[s.H_BLOCKS]) > launch.chip.sm.gpc_sm_counts[0]:
-        loop = partial(windows.run_windows_threaded, threads)
     limit = windows_at_once or 16
     while True:
         began = time.perf_counter()
-        outcome = int(loop(m, static.rows, policy, limit))
+        outcome = int(windows.run_windows(m, static.rows, policy, limit))
         spent = time.perf_counter() - began
         if outcome == windows.FINISHED:
             return False

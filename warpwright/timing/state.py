@@ -280,6 +280,7 @@ STALL_COUNT = len(STALLS)
     H_BULK_EXTRA,  # of a bulk load beyond the way to L2 and back
     H_BULK_STORE,  # until a bulk store has read its first bytes
     H_BULK_STORE_BYTES,  # that it reads a cycle
+    H_CREW,  # area: CR_ words, what host threads share
     H_L2_INSTALLS,  # area: by group of slices, places of the first lines that L2 took in
     H_BULK_STORE_INTERVAL,  # between two bulk stores of an SM
     H_BULK_STORE_ENTRIES,  # bulk stores that an SM takes before the first has been read
@@ -307,6 +308,15 @@ STALL_COUNT = len(STALLS)
     *_,
 ) = range(FIELDS)
 SG_SLOTS = 16
+
+# --- what host threads share (windows.py): each word in a line of the host of its own ---------------
+CR_TICKET = 0  # of the phase that is open: its number, its kind and its next piece, which is beyond the last one when all are taken
+CR_DONE = 8  # pieces of it that are done
+CR_END = 16  # of the window
+CR_LEAVE = 24  # helpers are to end
+CR_SLOTS = 32
+TICKET_NUMBER, TICKET_KIND = 32, 24  # shifts
+TICKET_PIECE = (1 << TICKET_KIND) - 1
 
 # --- GPC: its SMs' requests of the last window ------------------------------------------------------
 (

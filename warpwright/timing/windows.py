@@ -11,23 +11,21 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from warpwright.timing import direct
 from warpwright.timing import state as s
 from warpwright.timing.clusters import judge_clusters
 from warpwright.timing.constant import share_constants
 from warpwright.timing.dispatcher import first_blocks, replace_blocks
 from warpwright.timing.exchange import depart, gpc_at, requests_to_serve, serve_group, take_back
-from warpwright.timing.native import BOUNDSCHECK, address_of, core, u, words
+from warpwright.timing.native import atomic_add, atomic_peek, atomic_poke, core, give_way, host_address, sleep, u, words
 from warpwright.timing.sm import approach_sub_cores, approach_warps, run_sm
 
 RUNNING, FINISHED, STOPPED, STUCK = range(4)
-OPEN, RUN_GPC, ASK, SERVE_GROUP, CLOSE = range(5)
-"""Phases of a window."""
+RUN_GPCS, SERVE_GROUPS = range(2)
+"""Kinds of phases that threads share."""
 SHORT_WINDOW_CYCLES = 32
-Words = npt.NDArray[np.int64]
+LOOKS_BEFORE_GIVING_WAY, LOOKS_BEFORE_SLEEP = 2_000, 20_000
+SLEEP_MICROSECONDS = 100
 
 
 @core
@@ -94,49 +92,83 @@ def run_gpc(m: Any, code: Any, gpc: int, end: int, scheduler: int) -> None:
 
 
 @core
-def turn(m: Any, code: Any, phase: int, index: int, end: int, scheduler: int) -> int:
-    """One piece of a window, for threads that share its pieces."""
-    if phase == RUN_GPC:
-        run_gpc(m, code, m[u(m[u(s.H_GPC_TURNS)] + index)], end, scheduler)
-    elif phase == SERVE_GROUP:
-        serve_group(m, index)
-    elif phase == ASK:
-        return 1 if requests_to_serve(m, code) else 0
-    elif phase == CLOSE:
-        return close_window(m, code, end)
+def pieces_of(m: Any, kind: int) -> int:
+    """How many pieces a phase has."""
+    return m[u(s.H_GPCS)] if kind == RUN_GPCS else s.SLICE_GROUPS
+
+
+@core
+def take_piece(m: Any, code: Any, scheduler: int) -> bool:
+    """Take a piece of the phase that is open and do it; False when none is left."""
+    crew = host_address(m) + 8 * m[u(s.H_CREW)]
+    ticket = atomic_peek(crew + 8 * s.CR_TICKET)
+    if ticket & s.TICKET_PIECE >= pieces_of(m, (ticket >> s.TICKET_KIND) & 1):
+        return False
+    ticket = atomic_add(crew + 8 * s.CR_TICKET, 1)
+    kind = (ticket >> s.TICKET_KIND) & 1
+    piece = ticket & s.TICKET_PIECE
+    if piece >= pieces_of(m, kind):
+        return False
+    if kind == RUN_GPCS:
+        run_gpc(m, code, m[u(m[u(s.H_GPC_TURNS)] + piece)], m[u(m[u(s.H_CREW)] + s.CR_END)], scheduler)
     else:
-        if m[u(s.H_BEGUN)] == 0:
-            begin(m)
-        return window_end(m)
+        serve_group(m, piece)
+    atomic_add(crew + 8 * s.CR_DONE, 1)
+    return True
+
+
+@core
+def wait_a_little(turns: int) -> None:
+    """Between two looks whether another thread has come on: at first its next look comes at once, then others may have the core."""
+    if turns > LOOKS_BEFORE_SLEEP:
+        sleep(SLEEP_MICROSECONDS)
+    elif turns > LOOKS_BEFORE_GIVING_WAY:
+        give_way()
+
+
+@core
+def share(m: Any, code: Any, kind: int, scheduler: int) -> None:
+    """Open a phase, do its pieces with all helpers that have a core, and wait for those that these have begun."""
+    crew = host_address(m) + 8 * m[u(s.H_CREW)]
+    number = (atomic_peek(crew + 8 * s.CR_TICKET) >> s.TICKET_NUMBER) + 1
+    atomic_poke(crew + 8 * s.CR_DONE, 0)
+    atomic_poke(crew + 8 * s.CR_TICKET, number << s.TICKET_NUMBER | kind << s.TICKET_KIND)
+    while take_piece(m, code, scheduler):
+        pass
+    turns = 0
+    while atomic_peek(crew + 8 * s.CR_DONE) < pieces_of(m, kind):
+        wait_a_little(min(turns, LOOKS_BEFORE_SLEEP))
+        turns += 1
+
+
+@core
+def help_windows(m: Any, code: Any, scheduler: int) -> int:
+    """Another host thread's part of ``run_windows``: pieces of every phase, until it is to leave."""
+    crew = host_address(m) + 8 * m[u(s.H_CREW)]
+    turns = 0
+    while atomic_peek(crew + 8 * s.CR_LEAVE) == 0:
+        if take_piece(m, code, scheduler):
+            turns = 0
+        else:
+            wait_a_little(turns)
+            turns += 1
     return 0
 
 
-@partial(direct.entry, what="the cycle model", parts=(turn,))
+@partial(direct.entry, what="the cycle model", parts=(help_windows,))
 def run_windows(state: Any, program: Any, scheduler: int, limit: int) -> int:
-    """Run at most ``limit`` windows on one host thread."""
+    """Run at most ``limit`` windows, with the host threads that help."""
     m = words(state)
     code = words(program)
     if m[u(s.H_BEGUN)] == 0:
         begin(m)
     for _ in range(limit):
         end = window_end(m)
-        for gpc in range(m[u(s.H_GPCS)]):
-            run_gpc(m, code, gpc, end, scheduler)
+        m[u(m[u(s.H_CREW)] + s.CR_END)] = end
+        share(m, code, RUN_GPCS, scheduler)
         if requests_to_serve(m, code):
-            for group in range(s.SLICE_GROUPS):
-                serve_group(m, group)
+            share(m, code, SERVE_GROUPS, scheduler)
         outcome = close_window(m, code, end)
         if outcome != RUNNING:
             return outcome
     return RUNNING
-
-
-def run_windows_threaded(threads: int, state: Words, program: Words, scheduler: int, limit: int) -> int:
-    """Run at most ``limit`` windows on Numba's threads; with checked indices on one."""
-    if BOUNDSCHECK:
-        return int(run_windows(state, program, scheduler, limit))
-    from warpwright.timing.threads import share_windows, use  # Numba's threads, and so Numba
-
-    use(threads)
-    at = run_windows.address(turn)
-    return int(share_windows(at, address_of(state), address_of(program), int(state[s.H_GPCS]), scheduler, limit))
