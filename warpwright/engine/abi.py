@@ -74,6 +74,8 @@ class Status(IntEnum):
     """Of a run of blocks: every warp runs, but all of them only repeat what they did (``jit/standstill.py``)."""
     NOT_COMPILED = 12
     """The whole function was needed and compiling it failed (``jit/rare.py``)."""
+    STEP = 13
+    """Without tracing only: the warp lets the others of its block catch up (``jit/steps.py``)."""
 
 
 class FaultKind(IntEnum):
@@ -135,6 +137,7 @@ WARP = Layout(
     cluster_arrived=1,  # lanes that have arrived at the cluster's barrier in its current phase
     outside_lanes=1,  # tracing only: lanes that came to a WARPSYNC whose mask lacks them
     outside_instruction=1,  # byte address of the WARPSYNC to which the last of them came
+    next=1,  # pointer to the block's next WARP, 0 for the last; only without tracing
 )
 """One for each resident warp."""
 
@@ -157,6 +160,7 @@ BLOCK = Layout(
     cluster_id_y=1,
     cluster_id_z=1,
     cluster_blocks=16,  # pointers to the cluster's BLOCKs by rank, this one included; 0 for those that have ended
+    running=1,  # pointer to the WARP that runs or has run last; only without tracing
 )
 """One for each resident block."""
 
@@ -195,6 +199,9 @@ LAUNCH = Layout(
 
 SPILL_HEADER_BYTES = 64
 """Of a save area: the part that must be zeroed before each warp; the rest only before a launch."""
+STATE_AT = 8
+"""Offset in the save area of a warp's state, the block scheduler's without tracing: 0 can run, 1 at a barrier, 2 ended,
+3 stuck, 4 at its cluster's barrier."""
 
 SHARED_WINDOW = 0x7E00_0000_0000
 """Generic address of byte 0 of the shared memory of a cluster's first block: the low 32 bits are the offset (24 bits) and the

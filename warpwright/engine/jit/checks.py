@@ -9,7 +9,7 @@ records the fault.  The check rotates the offset by the access size, so that a m
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from warpwright.engine.abi import WARP
 from warpwright.engine.jit import cold
@@ -144,10 +144,23 @@ def _pointer_at(w: FunctionWriter, window: Window, times: int) -> str:
     """Pointer to a window that lies some strides behind the first."""
     known = window.pointers
     if times not in known:
-        before = times - 1 if times - 1 in known else 0
+        before = _earlier(known, times)
         distance = window.stride if times - before == 1 else w.op(f"mul i64 {window.stride}, {times - before}")
         known[times] = w.op(f"getelementptr i8, ptr {known[before]}, i64 {distance}")
     return known[times]
+
+
+def _earlier(known: Mapping[int, str], times: int) -> int:
+    """How many strides the pointer lies behind the first that one ``times`` strides behind is made of.
+
+    x86-64 adds one, two, four or eight times a register to an address for nothing: so most pointers need no instruction that
+    lie such a distance from every third one.
+    """
+    for scales, spacing in (((1, 2, 4, 8), 3), ((3, 6, 1, 2, 4, 8), 1)):
+        for scale in scales:
+            if times - scale in known and (times - scale) % spacing == 0:
+                return times - scale
+    return 0
 
 
 def checked_window(
@@ -300,7 +313,7 @@ def check_group(w: FunctionWriter, place: Place) -> tuple[int, str, Callable[[],
         or max(high, group.high) - min(low, group.low) > GROUP_LIMIT_BYTES
         or sum_.times - group.least > GROUP_LIMIT_STRIDES
     ):
-        group = w.open_groups[key] = AccessGroup(len(w.groups), low, high, sum_.times, sum_.times)
+        group = w.open_groups[key] = AccessGroup(len(w.groups), w.block, sum_.stride, low, high, sum_.times, sum_.times)
         w.groups.append(group)
         group.site = w.add_site()
         pointer = site_pointer(w, group.site)

@@ -10,7 +10,7 @@ from collections.abc import Container
 
 from warpwright.engine.abi import BARRIER_MODES, BLOCK, LAUNCH, SPILL_HEADER_BYTES, WARP, FaultKind, Status
 from warpwright.engine.blocks import recorded_accesses
-from warpwright.engine.jit import cold
+from warpwright.engine.jit import cold, steps
 from warpwright.engine.jit import group_products as gr
 from warpwright.engine.jit import lanes as ln
 from warpwright.engine.jit import trace as tr
@@ -89,6 +89,8 @@ class WarpFunction:
         for block in w.blocks:
             for successor in block.successors:
                 self.predecessors[successor].append(block.number)
+        self.in_step = False
+        """Whether warps of a block may take turns in a loop."""
         self.words_ahead: list[int] = []
         """For each block written so far: words of trace that may have come since the buffer's room was asked for."""
 
@@ -140,7 +142,12 @@ class WarpFunction:
         self._entry()
         entry = w.lines
         tuned = '"tune-cpu"="generic"'
-        return [f"define i32 @{self.name}(ptr noalias %warp) noredzone {tuned} {{", *entry, *body, *tail, *returns, "}"]
+        head = f"define i32 @{self.name}(ptr noalias {self._given()}) noredzone {tuned} {{"
+        return [head, *entry, *body, *tail, *returns, "}"]
+
+    def _given(self) -> str:
+        """The function's argument: the warp, or the first one."""
+        return "%given" if self.in_step else "%warp"
 
     def _rare_entries(self) -> Bits:
         """Blocks left out that the others lead to."""
@@ -169,18 +176,31 @@ class WarpFunction:
             w.emit(f"%group_values = alloca [{size} x i8], align 64")
         w.emit(f"%needs = getelementptr i8, ptr %lane_addresses, i64 {cold.NEEDS_AT}")
         w.emit(f"%noted_exec = getelementptr i8, ptr %needs, i64 {cold.NEEDS['exec'][0]}")
-        w.emit(f"%launch = load ptr, ptr {w.field('%warp', WARP['launch'])}")
-        w.emit(f"%block = load ptr, ptr {w.field('%warp', WARP['block'])}")
+        w.emit(f"%launch = load ptr, ptr {w.field(self._given(), WARP['launch'])}")
+        w.emit(f"%block = load ptr, ptr {w.field(self._given(), WARP['block'])}")
+        w.emit(f"%host_minus_device = load i64, ptr {w.field('%launch', LAUNCH['host_minus_device'])}")
+        w.emit(f"%shared_base = load ptr, ptr {w.field('%block', BLOCK['shared_base'])}")
+        for bank, name in w.banks.items():
+            w.emit(f"{name} = load ptr, ptr {w.field('%launch', LAUNCH['constant_banks'] + 8 * bank)}")
+        for (extent, size), name in w.shared_limits.items():
+            total = w.load_field("%block", BLOCK["shared_bytes"])
+            self._limit(name, total, extent, size)
+        for size, name in w.local_limits.items():
+            total = w.load_field("%launch", LAUNCH["local_bytes_per_thread"])
+            self._limit(name, total, size, size)
+        if self.in_step:
+            steps.begin(w)
+        self._enter_warp()
+
+    def _enter_warp(self) -> None:
+        """What differs from warp to warp, and the way to where this one goes on."""
+        w = self.w
         w.emit(f"%save = load ptr, ptr {w.field('%warp', WARP['spill'])}")
         for web in w.webs.webs:
             if w.has_storage(web.number) and web.number in self.storage.webs:
                 w.emit(f"%w{web.number} = getelementptr i8, ptr %save, i64 SAVE+{self.web_slot(web.number)}")
         for n in members(self.storage.masks):
             w.emit(f"%p{n} = getelementptr i8, ptr %save, i64 SAVE+{self.slot(f'p{n}', 8)}")
-        w.emit(f"%host_minus_device = load i64, ptr {w.field('%launch', LAUNCH['host_minus_device'])}")
-        w.emit(f"%shared_base = load ptr, ptr {w.field('%block', BLOCK['shared_base'])}")
-        for bank, name in w.banks.items():
-            w.emit(f"{name} = load ptr, ptr {w.field('%launch', LAUNCH['constant_banks'] + 8 * bank)}")
         w.emit(f"%local_base = load ptr, ptr {w.field('%warp', WARP['local_base'])}")
         w.emit(f"%trace_base = load ptr, ptr {w.field('%warp', WARP['trace_base'])}")
         w.emit("%sites_given = load ptr, ptr %save")
@@ -204,12 +224,6 @@ class WarpFunction:
         if w.trace:
             used = w.load_field("%warp", WARP["trace_used"])
             w.emit(f"store ptr {w.op(f'getelementptr i64, ptr %trace_base, i64 {used}')}, ptr %trace_at")
-        for (extent, size), name in w.shared_limits.items():
-            total = w.load_field("%block", BLOCK["shared_bytes"])
-            self._limit(name, total, extent, size)
-        for size, name in w.local_limits.items():
-            total = w.load_field("%launch", LAUNCH["local_bytes_per_thread"])
-            self._limit(name, total, size, size)
         w.emit(f"%lanes = load i32, ptr {w.field('%warp', WARP['lanes'])}")
         number = w.load_field("%warp", WARP["resume"], "i32")
         resumes = [r for r in w.resumes.values() if not (r.kind == "enter" or w.is_rest) or not self._is_left_out(r)]
@@ -495,6 +509,8 @@ class WarpFunction:
         if w.trace:
             w.store_field("%warp", WARP["trace_used"], self._trace_used())
         status = w.op("load i32, ptr %status")
+        if self.in_step:
+            steps.pass_on(w, status)
         if not w.left_out or w.is_rest:
             w.emit(f"ret i32 {status}")
             return
@@ -778,6 +794,11 @@ class WarpFunction:
         w.emit("br label %return")
         w.label(go)
         fair = w.flow.fair[n] and w.flow.fair[target]
+        stride = "" if fair or target != n else steps.long_stride(w, n)
+        if stride:
+            self.in_step = not w.trace
+            steps.give_way(w, stride, self.save_label("enter", n), f"%e{n}")
+            return
         if not fair:
             w.emit(f"br label %e{target}")
             return

@@ -118,9 +118,20 @@ def _pure(w: FunctionWriter, op: Op, args: list[Val], known: Known) -> Val:
         w.numbered[key] = value
     if op.type == "i64" and value.scalar:
         w.note_sum(name, value.scalar, args)
+        _shorten(w, value)
     elif name == "add" and op.type == "i32" and value.scalar:
         w.note_offset(value.scalar, args)
     return value
+
+
+def _shorten(w: FunctionWriter, value: Val) -> None:
+    """An address that an unrolled loop makes by adding a stride again and again: a shift and an addition."""
+    sum_ = w.sums.get(value.scalar)
+    if sum_ is None or sum_.times < 4 or sum_.times & (sum_.times - 1):
+        return
+    many = w.op(f"mul i64 {sum_.stride}, {sum_.times}")
+    value.scalar = w.op(f"add i64 {w.op(f'add i64 {sum_.root}, {many}')}, {sum_.step}")
+    w.sums[value.scalar] = sum_
 
 
 def _check_extension(w: FunctionWriter, value: Val) -> None:

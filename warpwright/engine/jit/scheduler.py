@@ -16,6 +16,7 @@ from warpwright.engine.abi import (
     BLOCK,
     LAUNCH,
     SPILL_HEADER_BYTES,
+    STATE_AT,
     WARP,
     Layout,
     Status,
@@ -57,8 +58,6 @@ CANCELLED = 100
 """Returned when LAUNCH.cancel was set."""
 ROUNDS_BEFORE_NEXT_BLOCK = 4
 """Fruitless turns of all resident blocks before another becomes resident."""
-STATE_AT = 8
-"""Offset in the save area of a warp's state: 0 can run, 1 at a barrier, 2 ended, 3 stuck, 4 at its cluster's barrier."""
 CLUSTER_ARRIVE, CLUSTER_WAIT = BARRIER_MODES.index("cluster_arrive"), BARRIER_MODES.index("cluster_wait")
 
 
@@ -182,6 +181,9 @@ next:
   store i64 %sites, ptr %save
   %n1 = add i64 %n, 1
   %more = icmp ult i64 %n1, %warp_count
+  %after = add i64 %warp_i, %warp_bytes
+  %follower = select i1 %more, i64 %after, i64 0
+  call void @ww_put(ptr %warp, i64 {WARP["next"]}, i64 %follower)
   br i1 %more, label %next, label %end
 end:
   ret void
@@ -566,7 +568,7 @@ define internal i1 @ww_plain_barrier(ptr %block, ptr %warp) alwaysinline {{
   ret i1 %plain
 }}
 
-; The first warps of a block have reached a barrier without being counted: count them.
+; Those of a block's first warps that have reached a barrier without being counted: count them.
 define internal void @ww_arrive_all(ptr %block, ptr %warps, i64 %number, i64 %warp_bytes) noinline {{
   br label %next
 next:
@@ -579,7 +581,12 @@ look:
   %save_i = call i64 @ww_get(ptr %warp, i64 {WARP["spill"]})
   %save = inttoptr i64 %save_i to ptr
   %state = call i64 @ww_get(ptr %save, i64 {STATE_AT})
-  %waits = icmp eq i64 %state, 0
+  ; Of warps that have run this round, those in the middle of a loop (STEP) have no lanes there.
+  %lanes = call i64 @ww_get(ptr %warp, i64 {WARP["barrier_lanes"]})
+  %none = icmp eq i64 %lanes, 0
+  %nowhere = zext i1 %none to i64
+  %busy = or i64 %state, %nowhere
+  %waits = icmp eq i64 %busy, 0
   br i1 %waits, label %count, label %counted
 count:
   call void @ww_arrive(ptr %block, ptr %warp, ptr %save)
@@ -593,8 +600,10 @@ end:
 
 ; Run one block as far as it goes: -1 it ended, -2 it only yields, -3 it waits for its cluster, else the status that stops
 ; the launch.
-; A round gives every warp that can run a turn.  Mostly all of them come to the same barrier or end: then nobody counts
-; who has arrived (march), and the next round follows.  At anything else those before are counted, and the round goes on.
+; A round gives every warp that can run a turn.  Mostly all of them come to the same barrier, or to the same loop that they
+; take turns in (STEP), or end: then nobody counts who has arrived (march), and the next round follows.  At anything else those
+; before are counted, and the round goes on.
+; A warp function may go on with the warps that follow: what it returns is about the last of them, BLOCK.running.
 define internal i64 @ww_turn(ptr %l, ptr %w, ptr %block) noinline {{
   %n_p = alloca i64
   %ended_p = alloca i64
@@ -608,6 +617,7 @@ define internal i64 @ww_turn(ptr %l, ptr %w, ptr %block) noinline {{
   %warps = inttoptr i64 %warps_i to ptr
   %warp_bytes = call i64 @ww_get(ptr %w, i64 {WORKSPACE["warp_bytes"]})
   %cancel_p = getelementptr i8, ptr %l, i64 {LAUNCH["cancel"]}
+  %running_p = getelementptr i8, ptr %block, i64 {BLOCK["running"]}
   br label %round
 round:
   store i64 0, ptr %ended_p
@@ -616,6 +626,7 @@ round:
   br label %march
 march:
   %m = phi i64 [ 0, %round ], [ %m1, %marched ]
+  ; The barrier that warps of this round wait at, -1 before the first warp is anywhere, -2 where they take turns in a loop.
   %m_id = phi i64 [ -1, %round ], [ %m_id1, %marched ]
   %m_off = mul i64 %m, %warp_bytes
   %m_warp = getelementptr i8, ptr %warps, i64 %m_off
@@ -624,31 +635,52 @@ march:
   %m_state = call i64 @ww_get(ptr %m_save, i64 {STATE_AT})
   switch i64 %m_state, label %halt [ i64 0, label %m_run i64 2, label %m_over ]
 m_over:
+  %o_m = phi i64 [ %m, %march ], [ %r_m, %m_exit ]
+  %o_id = phi i64 [ %m_id, %march ], [ %r_id, %m_exit ]
   %m_ended = load i64, ptr %ended_p
   %m_ended1 = add i64 %m_ended, 1
   store i64 %m_ended1, ptr %ended_p
   br label %marched
 m_run:
   store i1 true, ptr %ran_p
+  store ptr %m_warp, ptr %running_p
   %m_status = call i32 %f(ptr %m_warp)
+  %m_last = load ptr, ptr %running_p
+  %m_alone = icmp eq ptr %m_last, %m_warp
+  br i1 %m_alone, label %m_returned, label %m_passed_on
+m_passed_on:
+  %p_m = call i64 @ww_get(ptr %m_last, i64 {WARP["warp_in_block"]})
+  %p_waits = icmp sge i64 %m_id, 0
+  br i1 %p_waits, label %halt, label %m_returned
+m_returned:
+  %r_m = phi i64 [ %m, %m_run ], [ %p_m, %m_passed_on ]
+  %r_warp = phi ptr [ %m_warp, %m_run ], [ %m_last, %m_passed_on ]
+  %r_id = phi i64 [ %m_id, %m_run ], [ -2, %m_passed_on ]
   switch i32 %m_status, label %halt [
     i32 {int(Status.BARRIER)}, label %m_barrier
+    i32 {int(Status.STEP)}, label %m_step
     i32 {int(Status.EXIT)}, label %m_exit ]
 m_exit:
-  call void @ww_put(ptr %m_save, i64 {STATE_AT}, i64 2)
+  %x_save_i = call i64 @ww_get(ptr %r_warp, i64 {WARP["spill"]})
+  %x_save = inttoptr i64 %x_save_i to ptr
+  call void @ww_put(ptr %x_save, i64 {STATE_AT}, i64 2)
   br label %m_over
+m_step:
+  %s_waits = icmp sge i64 %r_id, 0
+  br i1 %s_waits, label %halt, label %marched
 m_barrier:
-  %m_plain = call i1 @ww_plain_barrier(ptr %block, ptr %m_warp)
-  %m_number = call i64 @ww_get(ptr %m_warp, i64 {WARP["barrier_id"]})
-  %m_first = icmp slt i64 %m_id, 0
-  %m_same = icmp eq i64 %m_number, %m_id
+  %m_plain = call i1 @ww_plain_barrier(ptr %block, ptr %r_warp)
+  %m_number = call i64 @ww_get(ptr %r_warp, i64 {WARP["barrier_id"]})
+  %m_first = icmp eq i64 %r_id, -1
+  %m_same = icmp eq i64 %m_number, %r_id
   %m_fits = or i1 %m_first, %m_same
   %m_goes_on = and i1 %m_plain, %m_fits
   store i1 true, ptr %at_barrier_p
   br i1 %m_goes_on, label %marched, label %halt
 marched:
-  %m_id1 = phi i64 [ %m_id, %m_over ], [ %m_number, %m_barrier ]
-  %m1 = add i64 %m, 1
+  %m_id1 = phi i64 [ %o_id, %m_over ], [ -2, %m_step ], [ %m_number, %m_barrier ]
+  %m_at = phi i64 [ %o_m, %m_over ], [ %r_m, %m_step ], [ %r_m, %m_barrier ]
+  %m1 = add i64 %m_at, 1
   %m_more = icmp ult i64 %m1, %count
   br i1 %m_more, label %march, label %together
 together:
@@ -664,17 +696,21 @@ break_off:
   ret i64 -2
 halt:
   ; A warp that has not run yet, or whose status is to be looked at.
-  %fresh = phi i1 [ true, %march ], [ false, %m_run ], [ false, %m_barrier ]
-  %h_status = phi i32 [ 0, %march ], [ %m_status, %m_run ], [ %m_status, %m_barrier ]
-  store i64 %m, ptr %n_p
-  call void @ww_arrive_all(ptr %block, ptr %warps, i64 %m, i64 %warp_bytes)
+  %fresh = phi i1 [ true, %march ], [ false, %m_passed_on ], [ false, %m_returned ], [ false, %m_step ], [ false, %m_barrier ]
+  %h_m = phi i64 [ %m, %march ], [ %p_m, %m_passed_on ], [ %r_m, %m_returned ], [ %r_m, %m_step ], [ %r_m, %m_barrier ]
+  %h_id = phi i64 [ %m_id, %march ], [ -2, %m_passed_on ], [ %r_id, %m_returned ], [ %r_id, %m_step ], [ %r_id, %m_barrier ]
+  %h_status = phi i32 [ 0, %march ], [ %m_status, %m_passed_on ], [ %m_status, %m_returned ], [ %m_status, %m_step ], [ %m_status, %m_barrier ]
+  store i64 %h_m, ptr %n_p
+  call void @ww_arrive_all(ptr %block, ptr %warps, i64 %h_m, i64 %warp_bytes)
   %h_moved = load i1, ptr %at_barrier_p
   %h_any = load i64, ptr %ended_p
   %h_ended = icmp ne i64 %h_any, 0
   %h_ran = load i1, ptr %ran_p
   %h_exits = and i1 %h_ended, %h_ran
   %h_moved1 = or i1 %h_moved, %h_exits
-  store i1 %h_moved1, ptr %moved_p
+  %h_stepped = icmp eq i64 %h_id, -2
+  %h_moved2 = or i1 %h_moved1, %h_stepped
+  store i1 %h_moved2, ptr %moved_p
   br i1 %fresh, label %each, label %dispatch
 each:
   %e_n = load i64, ptr %n_p
@@ -689,7 +725,15 @@ idle:
   br label %each_done
 run:
   store i1 true, ptr %ran_p
+  store ptr %e_warp, ptr %running_p
   %r_status = call i32 %f(ptr %e_warp)
+  %e_last = load ptr, ptr %running_p
+  %e_number = call i64 @ww_get(ptr %e_last, i64 {WARP["warp_in_block"]})
+  store i64 %e_number, ptr %n_p
+  %e_moved = load i1, ptr %moved_p
+  %e_passed_on = icmp ne ptr %e_last, %e_warp
+  %e_moved1 = or i1 %e_moved, %e_passed_on
+  store i1 %e_moved1, ptr %moved_p
   br label %dispatch
 dispatch:
   %status = phi i32 [ %h_status, %halt ], [ %r_status, %run ]
@@ -701,6 +745,7 @@ dispatch:
   switch i32 %status, label %stop [
     i32 {int(Status.EXIT)}, label %exit
     i32 {int(Status.BARRIER)}, label %barrier
+    i32 {int(Status.STEP)}, label %step
     i32 {int(Status.YIELD)}, label %each_done
     i32 {int(Status.SLEEP)}, label %each_done
     i32 {int(Status.DEADLOCK)}, label %stuck ]
@@ -716,6 +761,9 @@ over:
 barrier:
   call void @ww_arrive(ptr %block, ptr %warp, ptr %save)
   store i1 true, ptr %at_barrier_p
+  store i1 true, ptr %moved_p
+  br label %each_done
+step:
   store i1 true, ptr %moved_p
   br label %each_done
 stuck:

@@ -47,6 +47,9 @@ class AccessGroup:
     """Loads of one basic block from one base: one check covers them, written before all of them are known."""
 
     number: int
+    block: int
+    stride: str
+    """As in :class:`Sum`."""
     low: int
     high: int
     """Bytes touched, relative to the base."""

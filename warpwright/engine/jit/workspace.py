@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine.abi import BLOCK, WARP, Status
+from warpwright.engine.abi import BLOCK, STATE_AT, WARP, Status
 from warpwright.engine.jit.compile import CompiledKernel
-from warpwright.engine.jit.scheduler import CANCELLED, STATE_AT, WORKSPACE
+from warpwright.engine.jit.scheduler import CANCELLED, WORKSPACE
 from warpwright.engine.standing import Group, Standing
 
 Words = npt.NDArray[np.int64]

@@ -1,0 +1,68 @@
+"""Warps in step: the warps of a block take turns in a loop that reads rows which the host's cache can't keep.
+
+A warp that reads a column of blocks in a matrix touches one or two cache lines of each row.  Rows a multiple of 2 KiB apart,
+as those of many matrices are, fall into four sets of a first-level cache whose ways are 4 KiB long.  A few rows fill
+these sets, and the processor waits for one line of a set after the other (``bench/pitch.py``: twice the time).  The other
+warps of the block mostly read the same lines.  So a warp gives way after each iteration of such a loop, and its lines
+serve all warps before others take their places.
+
+A warp gives way to the next one of its block without the scheduler where that one waits at the same place: the function
+begins again for it, and BLOCK.running tells the scheduler which warp a status is about.  With trace the timing model decides
+who runs.
+"""
+
+from __future__ import annotations
+
+from warpwright.engine.abi import BLOCK, STATE_AT, WARP, Status
+from warpwright.engine.jit.function import FunctionWriter
+from warpwright.engine.jit.shapes import LANES
+
+ROWS_IN_AN_ITERATION = 8
+"""With fewer rows between its turns a warp would lose more time than it wins."""
+FEW_SETS_BYTES = 2048
+"""Rows a multiple of this apart begin at one or two places of a page, and so fall into few sets of a first-level cache."""
+
+
+def long_stride(w: FunctionWriter, n: int) -> str:
+    """The distance between rows that a block reads in each turn of a loop (an LLVM value), or nothing."""
+    if w.trace or w.setting.threads <= LANES:
+        return ""
+    groups = [g for g in w.open_groups.values() if g.block == n and g.stride]
+    longest = max(groups, key=lambda g: g.most - g.least, default=None)
+    if longest is None or longest.most - longest.least + 1 < ROWS_IN_AN_ITERATION:
+        return ""
+    return longest.stride
+
+
+def give_way(w: FunctionWriter, stride: str, save_label: str, again: str) -> None:
+    """The end of an iteration: stop where rows fall into few sets, else go on."""
+    distance = w.op(f"and i64 {stride}, {FEW_SETS_BYTES - 1}")
+    gives = w.new_label("gives_way")
+    w.emit(f"br i1 {w.op(f'icmp eq i64 {distance}, 0')}, label %{gives}, label {again}")
+    w.label(gives)
+    w.emit(f"store i32 {int(Status.STEP)}, ptr %status")
+    w.emit(f"br label {save_label}")
+
+
+def begin(w: FunctionWriter) -> None:
+    """Where the function begins again for another warp."""
+    w.emit("br label %begin")
+    w.label("begin")
+    w.emit("%warp = phi ptr [ %given, %entry ], [ %next_warp, %pass_on ]")
+
+
+def pass_on(w: FunctionWriter, status: str) -> None:
+    """The end of the function: go on with the block's next warp where that one has stopped at the same place."""
+    w.emit(f"br i1 {w.op(f'icmp eq i32 {status}, {int(Status.STEP)}')}, label %step, label %stop")
+    w.label("step")
+    w.emit(f"%next_warp = load ptr, ptr {w.field('%warp', WARP['next'])}")
+    w.emit("br i1 " + w.op("icmp eq ptr %next_warp, null") + ", label %stop, label %look")
+    w.label("look")
+    here, there = (w.load_field(warp, WARP["resume"]) for warp in ("%warp", "%next_warp"))
+    state = w.load_field(w.load_field("%next_warp", WARP["spill"], "ptr"), STATE_AT)
+    different = w.op(f"or i64 {state}, {w.op(f'xor i64 {here}, {there}')}")
+    w.emit(f"br i1 {w.op(f'icmp eq i64 {different}, 0')}, label %pass_on, label %stop")
+    w.label("pass_on")
+    w.store_field("%block", BLOCK["running"], "%next_warp", "ptr")
+    w.emit("br label %begin")
+    w.label("stop")
