@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from warpwright.engine.abi import BLOCK, STATE_AT, WARP, Status
 from warpwright.engine.jit.compile import CompiledKernel
-from warpwright.engine.jit.scheduler import CANCELLED, WORKSPACE
+from warpwright.engine.jit.residence import WORKSPACE
+from warpwright.engine.jit.scheduler import CANCELLED
 from warpwright.engine.standing import Group, Standing
 
 Words = npt.NDArray[np.int64]
