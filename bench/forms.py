@@ -164,8 +164,8 @@ def run_part(arch: int, target: str, forms: Sequence[Form], decoding: Decoding, 
             part.unordered += 1
         elif outcome.agrees:
             part.agree += 1
-        elif outcome.misassembled:
-            part.misassembled[key_of(outcome.form, part.misassembled)] = outcome.form.misassembled(arch)
+        elif why := outcome.misassembled:
+            part.misassembled[key_of(outcome.form, part.misassembled)] = why
         else:
             part.wrong[key_of(outcome.form, part.wrong)] = outcome.difference()
     return part

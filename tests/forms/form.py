@@ -57,11 +57,18 @@ SINCE = (
 )
 """What came with an architecture: "Target ISA Notes" of the PTX ISA manual, checked by the assembler's refusals."""
 MISASSEMBLED = (
-    (70, 89, r"szext\.", "a width that is a parameter is read from c[0x0][0x0], where no parameter lies"),
-    (80, 89, r"cvt\.ftz\.f32\.bf16$", "the instruction made converts from f16"),
+    (
+        60,
+        62,
+        r"v(add|sub|absdiff|min|max|shl|shr|mad)\.",
+        ".l.?",
+        "of a literal as second source the part that is to be taken is left out",
+    ),
+    (70, 89, r"szext\.", "rp", "a width that is a parameter is read from c[0x0][0x0], where no parameter lies"),
+    (80, 89, r"cvt\.ftz\.f32\.bf16$", ".", "the instruction made converts from f16"),
 )
-"""Forms for which the assembler (12.9) makes machine code that is not what the PTX says: architectures, names, what it does.  Such
-a form is compared between the two engines on machine code alone."""
+"""Forms for which the assembler (12.9) makes machine code that is not what the PTX says: architectures, names, variants, what it
+does.  Such variants are compared between the two engines on machine code alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +128,12 @@ class Form:
         """The first architecture that has it."""
         return max(self.row.arch, *(first for first, pattern in SINCE if re.match(pattern, self.name)), 0)
 
-    def misassembled(self, arch: int) -> str:
-        """What the assembler does to it on an architecture; empty for nearly all forms."""
-        found = (why for first, last, name, why in MISASSEMBLED if first <= arch <= last and re.match(name, self.name))
-        return next(found, "")
+    def misassembled(self, arch: int) -> tuple[str, frozenset[int]]:
+        """What the assembler does to it on an architecture, and to which variants; nothing to nearly all forms."""
+        for first, last, name, variants, why in MISASSEMBLED:
+            if first <= arch <= last and re.match(name, self.name):
+                return why, frozenset(n for n, v in enumerate(self.variants) if re.fullmatch(variants, v))
+        return "", frozenset()
 
     @property
     def variants(self) -> tuple[str, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.forms.form import Row
 
 TYPES = "{u32,s32}"
@@ -26,6 +28,17 @@ def scalar(name: str) -> tuple[Row, ...]:
 
 
 # fmt: off
+def set_rows(first: int, last: int, plain: bool) -> tuple[Row, ...]:
+    """Comparisons; before sm_70 from registers alone: with a literal the assembler (12.9) makes a word that is none of VSET."""
+    name = f"vset.{TYPES}.{TYPES}.{COMPARE}"
+    how: dict[str, Any] = {"arch": first, "last": last, "plain": plain}
+    return (
+        *(Row(name, "u32: u32 u32", text=f"{{op}} %d, %a{x}, %b{y};", **how) for x, y in PARTS),
+        Row(f"{name}.{{add,min,max}}", "u32: u32 u32 u32", text="{op} %d, %a.h1, %b.b1, %c;", **how),
+        Row(name, "u32: u32 u32 u32", text="{op} %d.h1, %a.h1, %b.b1, %c;", **how),
+    )
+
+
 ROWS = (
     *(row for name in SCALAR for row in scalar(name)),
     *(Row(f"{name}.{TYPES}.{TYPES}.u32{{,.sat}}.{mode}", "u32: u32 u32", text=f"{{op}} %d, %a{x}, %b{y};", values=("", v)) for name in ("vshl", "vshr") for mode in ("clamp", "wrap") for (x, y), v in zip(PARTS[:2], ("0..40", ""), strict=True)),
@@ -33,8 +46,7 @@ ROWS = (
     *(Row(f"vmad.{TYPES}.{TYPES}.{TYPES}{{,.sat}}{{,.shr7,.shr15}}", "u32: u32 u32 u32", text=f"{{op}} %d, %a{x}, %b{y}, %c;") for x, y in PARTS[1:3]),
     Row("vmad.s32.s32.s32{,.sat}{,.shr7}", "u32: u32 u32 u32", text="{op} %d, %a.h0, -%b.b1, %c;"), Row("vmad.s32.s32.s32{,.sat}{,.shr15}", "u32: u32 u32 u32", text="{op} %d, %a.h0, %b.b1, -%c;"),
     Row("vmad.u32.u32.u32{,.sat}{,.shr7}", "u32: u32 u32 u32", text="{op} %d, %a.b0, %b.b1, %c;"), Row("vmad.s32.s32.s32.po", "u32: u32 u32 u32", text="{op} %d, %a.h0, %b.h1, %c;"),
-    *(Row(f"vset.{TYPES}.{TYPES}.{COMPARE}", "u32: u32 u32", text=f"{{op}} %d, %a{x}, %b{y};") for x, y in PARTS),
-    Row(f"vset.{TYPES}.{TYPES}.{COMPARE}.{{add,min,max}}", "u32: u32 u32 u32", text="{op} %d, %a.h1, %b.b1, %c;"), Row(f"vset.{TYPES}.{TYPES}.{COMPARE}", "u32: u32 u32 u32", text="{op} %d.h1, %a.h1, %b.b1, %c;"),
+    *(row for first, last, plain in ((70, 999, False), (60, 62, True)) for row in set_rows(first, last, plain)),
     *(Row(f"{name}2.{TYPES}.{TYPES}.{TYPES}{{,.sat}}", "u32: u32 u32 u32", text=f"{{op}} %d{mask}, %a{x}, %b{y}, %c;") for name in SIMD for (x, y), mask in zip(SELECT2, ("", ".h0", ".h1"), strict=True)),
     *(Row(f"{name}2.{TYPES}.{TYPES}.{TYPES}.add", "u32: u32 u32 u32", text="{op} %d, %a, %b, %c;") for name in SIMD),
     *(Row(f"{name}4.{TYPES}.{TYPES}.{TYPES}{{,.sat}}", "u32: u32 u32 u32", text=f"{{op}} %d{mask}, %a{x}, %b{y}, %c;") for name in SIMD for (x, y), mask in zip(SELECT4, ("", ".b0", ".b321"), strict=True)),

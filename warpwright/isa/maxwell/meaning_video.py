@@ -9,7 +9,7 @@ from __future__ import annotations
 from warpwright.isa.maxwell.meaning import PascalEmitter, finish, meaning
 from warpwright.isa.ops import Value
 from warpwright.isa.program import Instruction, Kind, Operand
-from warpwright.isa.sass.meaning import only, raw32, src32, unsupported
+from warpwright.isa.sass.meaning import only, raw32, src32
 
 TYPES = ("U8", "S8", "U16", "S16", "U32", "S32")
 SECOND = ("ACC", "MIN", "MAX", "MRG_16H", "MRG_16L", "MRG_8B0", "MRG_8B2")
@@ -101,13 +101,12 @@ def VMAD(i: Instruction, b: PascalEmitter) -> None:
     only(i, *TYPES, "SHR_7", "SHR_15", "SAT", "PO")
     d, x, y, c = i.operands
     kinds = types(i)
-    if "PO" in i.modifiers:
-        raise unsupported("VMAD.PO")
     signed = "S" in kinds[0] or "S" in kinds[1] or x.negate or c.negate
     addend = raw32(b, Operand(c.kind, c.index))
     wide = b.sext(addend, "i64") if signed else b.zext(addend, "i64")
     product = b.mul(part(b, x, kinds[0]), part(b, y, kinds[1]))
     total = b.sub(product, wide) if c.negate else b.add(product, wide)
+    total = b.add(total, b.const(1, "i64")) if "PO" in i.modifiers else total
     by = {"SHR_7": 7, "SHR_15": 15}.get(next((m for m in i.modifiers if m.startswith("SHR")), ""), 0)
     total = b.binary("ashr" if signed else "lshr", total, b.const(by, "i64")) if by else total
     finish(b, d, b.trunc(limited(b, total, signed) if "SAT" in i.modifiers else total, "i32"))

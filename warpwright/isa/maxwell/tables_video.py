@@ -45,13 +45,13 @@ def _kind_b(word: int, sign: bool = True) -> tuple[str, str]:
     return _kind(word if sign else word & ~(1 << 49), 28, 49)
 
 
-def types(sign_b: bool = True) -> Derived:
-    """The types of both sources; two S32 (S32 and U32 of a shift), an immediate of 16 bits as well, print nothing."""
+def types(sign_b: bool = True, immediate: bool = True) -> Derived:
+    """The types of both sources; two S32 (S32 and U32 of a shift), with ``immediate`` one of 16 bits as well, print nothing."""
 
     def name(word: int, form: Form) -> str:
         a, b = _kind(word, 36, 48)[0], _kind_b(word, sign_b)[0]
         usual = ("S" if sign_b else "U") + ("32" if word >> 50 & 1 else "16")
-        return "" if (a, b) == ("S32", usual) else f"{a}.{b}"
+        return "" if (a, b) == ("S32", usual) and (immediate or word >> 50 & 1) else f"{a}.{b}"
 
     return Derived(name)
 
@@ -64,7 +64,9 @@ def a_source(negate: int | None = None, other: int | None = None) -> Custom:
     return Custom(read)
 
 
-def b_source(negate: int | None = None, other: int | None = None, sign: bool = True) -> Custom:
+def b_source(
+    negate: int | None = None, other: int | None = None, sign: bool = True, printed_signed: bool = True
+) -> Custom:
     def read(word: int, form: Form) -> tuple[Operand, ...]:
         minus = bit(word, negate) and not bit(word, other)
         if word >> 50 & 1:
@@ -73,7 +75,7 @@ def b_source(negate: int | None = None, other: int | None = None, sign: bool = T
         name = "u16"
         if sign and word >> 49 & 1:
             value |= 0xFFFF0000 if value >> 15 else 0
-            name = "s16" if negate is None or _kind(word, 36, 48)[0] == "S32" else "u16"
+            name = "s16" if printed_signed and (negate is None or _kind(word, 36, 48)[0] == "S32") else "u16"
         return (Operand(Kind.IMMEDIATE, value=value, name=name, suffix=".NEG" if minus else ""),)
 
     return Custom(read)
@@ -97,7 +99,7 @@ ROWS: tuple[Row, ...] = (
     Row("VSHR", single(0x5600, 8), (UNSIGNED, types(False), flag(49, "W"), SAT, SECOND), (D_CC, a_source(), b_source(sign=False), C)),
     Row("VSHL", single(0x5700, 8), (UNSIGNED, types(False), flag(49, "W"), SAT, SECOND), (D_CC, a_source(), b_source(sign=False), C)),
     Row("VSET", single(0x4000, 7), (COMPARE, types(), SECOND), (D_CC, a_source(), b_source(), C)),
-    Row("VMAD", single(0x5f00, 8), (types(), both(53, 54), Choice(at(51, 2), ("", "SHR_7", "SHR_15")), SAT),
-        (D_CC, a_source(54, 53), b_source(), Custom(lambda word, form: Src("C", negate=None if bit(word, 54) else 53).read(word, form)))),
+    Row("VMAD", single(0x5f00, 8), (types(immediate=False), both(53, 54), Choice(at(51, 2), ("", "SHR_7", "SHR_15")), SAT),
+        (D_CC, a_source(54, 53), b_source(printed_signed=False), Custom(lambda word, form: Src("C", negate=None if bit(word, 54) else 53).read(word, form)))),
 )
 # fmt: on

@@ -7,7 +7,7 @@ Chips before sm_70 have machine instructions for them, which follow the manual. 
 - a saturated word of an unsigned sum or difference is limited below, not above;
 - ``min`` and ``max`` compare 64 bits: those of a sum, a difference or a saturated shift are its word, sign-extended;
 - the upper half of the result takes the upper half of the operation's word;
-- factors and addend of ``vmad`` are signed words.
+- factors and addend of ``vmad`` are signed words; so they are before sm_70 where a factor is a whole word, which has no instruction.
 """
 
 from __future__ import annotations
@@ -159,18 +159,19 @@ def vmad(i: Instruction, b: Emitter) -> None:
     negative = minus1 != minus2
     signed = is_signed(first) or is_signed(last) or negative or minus3
     x, y = part(b, o1, first), part(b, o2, last)
-    if b.arch >= FIRST_WRITTEN:
+    written = b.arch >= FIRST_WRITTEN or 32 in (place(o1)[1], place(o2)[1])
+    if written:
         x, y = (b.sext(b.trunc(factor, "i32"), "i64") for factor in (x, y))
     product = b.mul(x, y)
     addend = b.source(o3, "b32")
-    wide = extended(b, b.not_(addend) if minus3 else addend, 0, 32, signed or b.arch >= FIRST_WRITTEN)
+    wide = extended(b, b.not_(addend) if minus3 else addend, 0, 32, signed or written)
     total = b.add(b.not_(product) if negative else product, wide)
     if negative or minus3 or "po" in i.modifiers:
         total = b.add(total, b.const(1, "i64"))
     scale = 7 if "shr7" in i.modifiers else 15 if "shr15" in i.modifiers else 0
     if scale:
         total = b.binary("ashr" if signed else "lshr", total, b.const(scale, "i64"))
-    if "sat" in i.modifiers and not signed and b.arch < FIRST_WRITTEN:
+    if "sat" in i.modifiers and not signed and not written:
         total = b.binary("umin", total, b.const(limits(False, 32)[1], "i64"))
     elif "sat" in i.modifiers:
         total = limited(b, total, signed, 32)
