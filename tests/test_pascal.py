@@ -123,3 +123,33 @@ def test_code_of_sm_61_runs(name: str, engine: str) -> None:
     p100 = load_chip("p100")
     chip = p100.model_copy(update={"identity": p100.identity.model_copy(update={"compute_capability": "6.1"})})
     run_case(case(name, "small"), engine, chip)
+
+
+GENERIC = """
+extern "C" __global__ void add_somewhere(unsigned *out, int shared_lanes) {
+    __shared__ unsigned counts[32];
+    unsigned lane = threadIdx.x;
+    counts[lane] = 100 * lane;
+    out[lane] = 7 * lane;
+    __syncthreads();
+    unsigned *place = lane < shared_lanes ? counts : out;  // known only when it runs
+    atomicAdd(place + lane, 1000u);
+    unsigned old = atomicExch(place + (lane ^ 1), lane);
+    __syncthreads();
+    out[32 + lane] = counts[lane];
+    out[64 + lane] = old;
+}
+"""
+
+
+@pytest.mark.parametrize("engine", ["compiled", "interpreter"])
+@pytest.mark.parametrize("chip", ["p100", "v100"])
+def test_generic_atomics_find_shared_and_global_memory(chip: str, engine: str) -> None:
+    gpu = ww.GPU(chip, timing="off", engine=engine)
+    out = np.zeros(96, np.uint32)
+    gpu.compile(GENERIC)["add_somewhere"][1, 32](out, 16)
+    lane = np.arange(32)
+    swapped = lane ^ 1
+    np.testing.assert_array_equal(out[:32], np.where(lane < 16, 7 * lane, swapped))
+    np.testing.assert_array_equal(out[32:64], np.where(lane < 16, swapped, 100 * lane))
+    np.testing.assert_array_equal(out[64:], np.where(lane < 16, 100, 7) * swapped + 1000)

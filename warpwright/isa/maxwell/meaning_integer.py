@@ -53,8 +53,8 @@ def wide(b: PascalEmitter, o: Operand, complement: bool = False) -> Value:
     return x if complement else b.add(x, b.const(1, "i64"))
 
 
-def add(i: Instruction, b: PascalEmitter, d: Operand, x: Value, y: Value, more: Value | None = None) -> None:
-    """``x + y (+ more)`` of 64-bit addends to a 32-bit result, with carry in (``.X``) and flags out."""
+def add(i: Instruction, b: PascalEmitter, d: Operand, x: Value, y: Value, more: Value | None = None) -> Value:
+    """``x + y (+ more)`` of 64-bit addends to a 32-bit result, which it gives, with carry in (``.X``) and flags out."""
     total = b.add(x, y)
     if more is not None:
         total = b.add(total, more)
@@ -65,11 +65,12 @@ def add(i: Instruction, b: PascalEmitter, d: Operand, x: Value, y: Value, more: 
     result = b.trunc(total, "i32")
     if not writes_flags(d):
         set32(b, d, result)
-        return
+        return result
     left, right = b.trunc(x, "i32"), b.trunc(y, "i32")
     changed = b.and_(b.xor(left, result), b.xor(right, result))
     carry = b.icmp("ne", b.lshr(total, b.const(32, "i64")), b.const(0, "i64"))
     finish(b, d, result, carry, b.icmp("slt", changed, b.const(0)))
+    return result
 
 
 def simple(i: Instruction, d: Operand) -> bool:
@@ -164,15 +165,17 @@ def ISCADD(i: Instruction, b: PascalEmitter) -> None:
 def LEA(i: Instruction, b: PascalEmitter) -> None:
     """``(A << n) + B``; ``.HI`` the upper word of the pair C:A shifted, plus B.
 
-    The predicate that the print shows first would tell of an overflow; the compiler leaves it unread.
+    The predicate that the print shows first tells of a generic address's upper word whether it lies outside of shared memory:
+    the compiler's code for generic atomics branches by it to ATOM or, with the lower 24 bits, to ATOMS.
     """
     only(i, "HI", "X")
     operands = list(i.operands)
-    if operands[0].kind is Kind.PREDICATE:
-        operands.pop(0)
+    outside = operands.pop(0) if operands[0].kind is Kind.PREDICATE else None
     d, x, y, *rest = operands
     amount = rest.pop().value if rest and rest[-1].kind is Kind.IMMEDIATE else 0
     if "HI" not in i.modifiers:
+        if outside is not None:
+            raise unsupported("LEA of a lower word with a predicate")
         if simple(i, d):
             set32(b, d, b.add(b.shl(source(b, x), b.const(amount)), source(b, y)))
         else:
@@ -185,9 +188,13 @@ def LEA(i: Instruction, b: PascalEmitter) -> None:
     if amount:
         high = b.or_(b.shl(upper, b.const(amount)), b.lshr(source(b, x), b.const(32 - amount)))
     if simple(i, d):
-        set32(b, d, b.add(high, source(b, y)))
+        result = b.add(high, source(b, y))
+        set32(b, d, result)
     else:
-        add(i, b, d, b.zext(high, "i64"), wide(b, y))
+        result = add(i, b, d, b.zext(high, "i64"), wide(b, y))
+    if outside is not None:
+        window = b.op("special", "i32", attr="shared_window_hi")
+        set_predicate(b, outside, b.icmp("ne", result, window))
 
 
 # --- multiplication -------------------------------------------------------------------------------
