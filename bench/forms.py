@@ -4,6 +4,7 @@
     python -m bench.forms --arch 90 --section convert --only 'cvt.rn.*'
     python -m bench.forms --arch 75 86 89 --engines       # compile and decode alone
     python -m bench.forms --keep build/forms_kept         # may be stopped: what agreed is not run again
+    python -m bench.forms --arch 70 --section video --every 8     # a sample
     python -m bench.forms --store                         # the counts go to bench/data/forms.json
     python -m bench.forms --stored                        # the table of those counts
 
@@ -39,7 +40,7 @@ from warpwright.toolchain.cubin import read_cubin
 
 ROOT = Path(__file__).parent.parent
 STORED = ROOT / "bench" / "data" / "forms.json"
-COLUMNS = ("forms", "refused", "words", "decoded", "run", "agree", "unordered", "misassembled")
+COLUMNS = ("of", "forms", "refused", "words", "decoded", "run", "agree", "unordered", "misassembled")
 
 
 class Decoding:
@@ -129,7 +130,9 @@ class Part:
 class Kept:
     """Parts on disk, a line each, so that a long run may be stopped and what was wrong alone runs again."""
 
-    def __init__(self, folder: Path | None, arch: int) -> None:
+    def __init__(self, folder: Path | None, alone: bool, arch: int) -> None:
+        self.alone = alone
+        """Whether nothing but what is kept counts."""
         self.path = folder / f"sm_{arch}.jsonl" if folder else None
         self.parts: dict[str, Part] = {}
         if self.path and self.path.exists():
@@ -172,20 +175,23 @@ def run_part(arch: int, target: str, forms: Sequence[Form], decoding: Decoding, 
 
 
 def measure(
-    arch: int, forms: Sequence[Form], engines: Sequence[str], folder: Path | None
+    arch: int, forms: Sequence[Form], engines: Sequence[str], folder: Path | None, alone: bool
 ) -> tuple[dict[str, Counter[str]], list[str], list[str]]:
     """Counts by section, a line for each thing that is wrong, and one for each form that the assembler changes."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
-    decoding, kept, begun, done = Decoding(arch), Kept(folder, arch), time.monotonic(), 0
+    decoding, kept, begun, done = Decoding(arch), Kept(folder, alone, arch), time.monotonic(), 0
     wrong: list[str] = []
     named: list[str] = []
     for section in SECTIONS:
         mine = [f for f in forms if f.section == section]
         row = counts[section] if mine else Counter()
+        row["of"] = sum(f.section == section for f in all_forms(arch))
         for target, chosen in grouped(mine):
             text = f"{module_text(arch, target, chosen)} {' '.join(engines)}"
             key = f"{section} {hashlib.sha256(text.encode()).hexdigest()[:16]}"
             part = kept.get(key)
+            if part is None and kept.alone:
+                continue
             if part is None:
                 part = run_part(arch, target, chosen, decoding, engines)
                 kept.put(key, part)
@@ -247,6 +253,7 @@ def main() -> None:
     parser.add_argument("--engines", nargs="*", default=list(ENGINES), choices=ENGINES)
     parser.add_argument("--show", type=int, default=40, help="how many of the wrong ones are printed")
     parser.add_argument("--keep", type=Path, help="folder of what agreed already")
+    parser.add_argument("--kept", action="store_true", help="count what --keep has already, and run nothing")
     parser.add_argument("--store", action="store_true", help=f"write the counts to {STORED.relative_to(ROOT)}")
     parser.add_argument("--stored", action="store_true", help="print the table of the stored counts alone")
     arguments = parser.parse_args()
@@ -256,7 +263,7 @@ def main() -> None:
     counts, failures = {}, []
     for arch in arguments.arch:
         forms = chosen(arch, arguments.section, arguments.only, arguments.every)
-        counts[arch], wrong, named = measure(arch, forms, arguments.engines, arguments.keep)
+        counts[arch], wrong, named = measure(arch, forms, arguments.engines, arguments.keep, arguments.kept)
         if arguments.store:
             store(arch, counts[arch], wrong, named)
         print(*named, sep="\n")
