@@ -156,11 +156,25 @@ def test_scalars_follow_the_manual_where_a_chip_has_them(pattern: str) -> None:
     check_manual(NATIVE, pattern, scalar)
 
 
+def has_no_instruction(text: str) -> bool:
+    """Whether a chip before sm_70 has none either: a factor of ``vmad`` is a whole word."""
+    opcode, _, operands = parts(text)
+    return opcode == "vmad" and not all(part for _, part in operands[1:3])
+
+
+def test_products_of_whole_words_are_written_everywhere() -> None:
+    """What the compiler's code for sm_60 computes: factors and addend are signed."""
+    text = "vmad.u32.u32.u32.sat.shr15 %d, %a, %b, %c;"
+    words = np.array([[0xFFFFFFFC], [0x80000000], [0xFFFFFFFF]], np.uint32)
+    assert results(NATIVE, [text], words).tolist() == [[0x3FFFF]]
+    assert scalar(text, *(int(v) for v in words[:, 0])) == 0xFFFFFFFF
+
+
 def check_manual(chip: str, pattern: str, model: Callable[[str, int, int, int], int]) -> None:
     rng = np.random.default_rng(3)
     words = rng.choice(np.array(EDGES, np.uint32), (3, 32))
     words[:, 16:] = rng.integers(0, 1 << 32, (3, 16), dtype=np.uint32)
-    instructions = texts(pattern, 24)
+    instructions = [text for text in texts(pattern, 24) if not has_no_instruction(text)]
     found = results(chip, instructions, words)
     for text, row in zip(instructions, found, strict=True):
         expected = [model(text, *(int(v) for v in column)) for column in words.T]
