@@ -105,7 +105,7 @@ def test_forms_that_the_assembler_changes_are_known_as_such() -> None:
     """Their machine code does something else in both engines; a form that agrees should not be named."""
     names = ("szext.wrap.s32", "cvt.ftz.f32.bf16", "cvt.f32.bf16")
     forms = [f for f in all_forms(80) if f.name in names]
-    found = {o.form.name: (o.agrees, o.misassembled) for batch in batches(80, forms) for o in compare(batch)}
+    found = {o.form.name: (o.agrees, bool(o.misassembled)) for batch in batches(80, forms) for o in compare(batch)}
     assert found == {n: (n == "cvt.f32.bf16", n != "cvt.f32.bf16") for n in names}
 
 
