@@ -55,7 +55,10 @@ def _file_functions(path: str) -> dict[int, ast.FunctionDef]:
 
 def source_of(function: FunctionType) -> ast.FunctionDef:
     """The syntax tree of a function that a file defines."""
-    return _file_functions(function.__code__.co_filename)[function.__code__.co_firstlineno]
+    found = _file_functions(function.__code__.co_filename).get(function.__code__.co_firstlineno)
+    if found is None or found.name != function.__name__:
+        raise TranslationError(f"the file of {function.__name__} has changed since it was loaded")
+    return found
 
 
 def symbol(function: FunctionType) -> str:
