@@ -8,6 +8,7 @@ import pytest
 import warpwright as ww
 from warpwright.chips import load_chip
 from warpwright.chips.occupancy import Occupancy
+from warpwright.timing import sampling
 from warpwright.timing.sampling import REDUCTION, Plan, part_of, plan
 
 SOURCE = """
@@ -24,6 +25,17 @@ extern "C" __global__ void longer(int *sum, const int *x) {
     part[threadIdx.x] = v;
     __syncthreads();
     if (threadIdx.x == 0) atomicAdd(&sum[blockIdx.x % 512 * 32], part[63]);
+}
+extern "C" __global__ void meeting(float *y) {
+    __shared__ float part[64];
+    part[threadIdx.x] = threadIdx.x;
+    for (int k = 1; k <= 32; ++k) {
+        __syncthreads();
+        float v = part[(threadIdx.x + k) & 63];
+        __syncthreads();
+        part[threadIdx.x] = v * 0.5f;
+    }
+    y[blockIdx.x * 64 + threadIdx.x] = part[threadIdx.x];
 }
 extern "C" __global__ void faulty(int *x) { x[blockIdx.x == 9000 ? 1 << 28 : 0] = 1; }
 """
@@ -114,6 +126,24 @@ def test_blocks_of_different_length_are_weighed_by_their_instructions() -> None:
         kernel = ww.GPU("v100", timing=timing, threads=1).compile(SOURCE)["longer"]
         cycles.append(kernel[16_000, 64](total, x).cycles)
     assert cycles[1] == pytest.approx(cycles[0], rel=0.15)
+
+
+def test_barriers_of_blocks_without_time_do_not_delay_those_that_are_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    sections: list[sampling._Timed] = []
+    estimate = sampling.estimate
+
+    def kept(plan: Plan, timed: list[sampling._Timed], between: list[int]) -> tuple[float, float]:
+        sections.extend(timed)
+        return estimate(plan, timed, between)
+
+    monkeypatch.setattr(sampling, "estimate", kept)
+    kernel = ww.GPU("v100", timing="sampled", threads=1).compile(SOURCE)["meeting"]
+    run = kernel[12_000, 64](np.zeros(12_000 * 64, np.float32))
+    assert run.sampling is not None
+    assert len(sections) >= 3
+    first, *further = sections
+    for section in further:
+        assert section.cycles / section.instructions < 1.5 * first.cycles / first.instructions
 
 
 def test_a_fault_between_sections_is_said() -> None:

@@ -221,8 +221,10 @@ def estimate(plan: Plan, timed: Sequence[_Timed], between: Sequence[int]) -> tup
 
 
 def _warm(launch: Prepared, first: int, count: int, cancel: CancelCallback | None) -> None:
-    """Run blocks without time, with their lines going through L2."""
+    """Run blocks without time, with their lines going through L2; the SM on which they run stays as it was, with its counters and ports."""
     end = first + count
+    words, sm = launch.state.words, launch.state.sm(0)
+    before = words[sm : sm + s.SM_SCALARS].copy()
     while first < end:
         some = min(end - first, WARM_TURN)
         outcome = int(warming.warm_blocks(launch.state.words, launch.static.rows, first, some))
@@ -233,6 +235,7 @@ def _warm(launch: Prepared, first: int, count: int, cancel: CancelCallback | Non
         if cancel is not None and cancel():
             raise TimingCancelled(f"cancelled at block {first:,}")
         first += some
+    words[sm : sm + s.SM_SCALARS] = before
 
 
 def _blocks_that_fill(launch: Prepared, chip: Chip, blocks: int) -> int:

@@ -116,15 +116,14 @@ def warm_block(m: Any, code: Any, sm: int, number: int) -> int:
 def warm_blocks(state: Any, program: Any, first: int, count: int) -> int:
     """Run blocks of the grid; WARMED, or STOPPED (Python must look) or STUCK (no warp can go on) at one of them.
 
-    The chip is idle before and after; ``H_NOW`` moves on, so that later sections see these lines as older than their own.
+    The chip is idle before and after; ``H_NOW`` moves on, so that later sections see these lines as older than their own.  Fields of the
+    first SM change: its barriers alone would keep it busy long after ``H_NOW``, so whoever calls keeps them.
     """
     m = words(state)
     code = words(program)
     sm = m[u(s.H_SM_FIRST)]
-    runs = m[u(sm + s.SM_BLOCKS_RUN)]
     for number in range(first, first + count):
         outcome = warm_block(m, code, sm, number)
         if outcome != WARMED:
             return outcome
-    m[u(sm + s.SM_BLOCKS_RUN)] = runs
     return WARMED
