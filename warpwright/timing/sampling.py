@@ -49,7 +49,7 @@ LEAST_REDUCTION = 4
 """A grid that can't be reduced so far is timed in full."""
 PART_ERROR = 0.023
 """What half a chip adds to the expected error, more as the root of the part: fewer slices and channels even out less.  On a sixteenth that is
-6.6 %; the root of the mean square of the errors of thirteen kernels there is 6.5 % (``python -m bench.sampled``)."""
+6.6 %; the root of the mean square of the errors of thirteen kernels there is 5.8 % (``python -m bench.sampled``)."""
 MODEL_ERROR = 0.005
 WARM_TIMES = 3
 """Blocks in front of a section go through L2's tags until they have asked for so many times its size."""
