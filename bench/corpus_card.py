@@ -119,7 +119,8 @@ def profile(
     own = ["bench.corpus_card", "launch", *names, "--set", which, "--from", str(folder), "--repeats", str(repeats)]
     command = ["ncu", "--clock-control", "none", "--csv", "--page", "raw", "--print-units", "base"]
     command += ["--metrics", ",".join(metrics), sys.executable, "-m", *own]
-    text = subprocess.run(command, capture_output=True, text=True).stdout
+    ran = subprocess.run(command, capture_output=True, text=True)
+    text = ran.stdout + ran.stderr
     lines = [line for line in text.splitlines() if line.startswith('"')]
     measured = [row for row in csv.DictReader(io.StringIO("\n".join(lines))) if row["ID"].strip()]
     wanted = [(case.name, case.kernel) for case in chosen(which, names)]
@@ -157,10 +158,15 @@ def record(which: str, folder: Path, out: Path, names: list[str], repeats: int) 
 
 
 def counts(which: str, folder: Path, out: Path, names: list[str], repeats: int) -> None:
-    """Add to a data file how many instructions every repetition executed, of warps and threads: what is not the same each time depends on
-    the order of the chip's warps."""
+    """Add to a data file what every repetition counted: instructions of warps and threads, which depend on the order of the chip's warps
+    where they are not the same each time, and L2's look-ups and hits, among which are some of the card's own."""
     made = json.loads(out.read_text())
-    keys = ("smsp__inst_executed.sum", "smsp__thread_inst_executed.sum")
+    keys = (
+        "smsp__inst_executed.sum",
+        "smsp__thread_inst_executed.sum",
+        "lts__t_sectors.sum",
+        "lts__t_sectors_lookup_hit.sum",
+    )
     measured = profile(which, folder, names, repeats, keys)
     made["counts"] = {name: {k: [float(v[k]) for v in values] for k in keys} for name, values in measured.items()}
     made["counts_command"] = f"python -m bench.corpus_card counts --set {which} --repeats {repeats}"

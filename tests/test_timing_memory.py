@@ -154,6 +154,22 @@ def test_a_hit_on_an_outstanding_miss_joins_it() -> None:
     assert result.metrics["lts__t_sectors_srcunit_tex_op_read.sum"] == 4
 
 
+@pytest.mark.parametrize(("apart", "hits"), [(2, 0), (7, 0), (8, 1), (11, 1)])
+def test_misses_of_a_line_a_few_cycles_apart_leave_as_one_request(apart: int, hits: int) -> None:
+    """The second sector of a pair from DRAM is found by a request that comes 8 cycles later; before that it leaves with the first one."""
+
+    def found(*sectors: int) -> float:
+        kernel = Synthetic()
+        for n in range(len(sectors)):
+            kernel.add("LDG", writes=[4 + n], reads=[0, 1], access=GLOBAL4, write_barrier=n, stall=apart)
+        kernel.exit()
+        records = [affine(device(32 * sector), 0, 1) for sector in sectors]
+        return run(kernel, lambda b, w: [(0, records)]).metrics["lts__t_sectors_lookup_hit.sum"]
+
+    # One sector across the link or not: both cases look up as many when nothing is found.
+    assert found(0, 1) - found(0, 2) == hits
+
+
 def loaded_after(store: list[int]) -> tuple[float, float]:
     """Sectors of a line that a load finds in L1 after a store, when L1 did not and did hold the line before."""
     hits = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 import warpwright as ww
 from bench import validation
-from bench.accuracy import CYCLES, Row, measured, summary
+from bench.accuracy import CYCLES, Row, measured, summary, verdict
 from bench.validation.case import SOURCES
 from tests import kernels
 
@@ -87,6 +88,21 @@ def row(card_cycles: float, error: float, hits: float, dram: float, instructions
         "dram__bytes_write.sum": dram,
     }
     return Row("x", card, ours, 1e-6)
+
+
+def test_counts_and_hit_rates_are_compared_with_what_differs_from_run_to_run_on_the_card() -> None:
+    one = row(1000, 0.0, 57, 1e6, 104)
+    assert not one.same_instructions
+    assert one.l2_points == pytest.approx(7)
+    executed, hits = "smsp__inst_executed.sum", "lts__t_sectors_lookup_hit.sum"
+    runs = {executed: [99.0, 105.0, 100.0], hits: [48.0, 55.0, 50.0], "lts__t_sectors.sum": [100.0, 100.0, 100.0]}
+    spread = replace(one, runs=runs)
+    assert spread.same_instructions
+    assert verdict(spread) == "spread"
+    assert spread.l2_points == pytest.approx(2)
+    assert verdict(one) == "DIFFER"
+    assert verdict(row(1000, 0.0, 50, 1e6)) == "same"
+    assert not replace(one, runs={executed: [99.0, 103.0]}).same_instructions
 
 
 def test_comparison_counts_what_differs() -> None:

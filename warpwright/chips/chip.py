@@ -200,6 +200,8 @@ class L1(_Section):
     l1_tag_lines_per_clk: int = Field(gt=0)
     l1_data_bytes_per_clk: int = Field(gt=0)
     l1_fill_bytes_per_clk: int = Field(gt=0)
+    l1_join_cycles: int = Field(ge=0)
+    """A miss joins the request of an earlier one in the same line that is no older."""
     l1_write_bytes_per_clk: int = Field(gt=0)
 
 

@@ -159,6 +159,7 @@ STALL_COUNT = len(STALLS)
     H_L1_DATA_SECTORS,  # that L1 hands over a clock
     H_L1_TAG_BANKS,  # lines of different banks that the tag stage takes a clock
     H_L1_WRITE_BYTES,
+    H_L1_JOIN,  # cycles within which misses of a line leave as one request
     H_FILL_CAPACITY,  # sectors of a calendar bucket
     H_LOCAL_PHYSICAL,  # where local memory lies for caches
     # crossbar, L2, DRAM
