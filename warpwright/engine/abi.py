@@ -78,6 +78,10 @@ class Status(IntEnum):
     """Without tracing only: the warp lets the others of its block catch up (``jit/steps.py``)."""
 
 
+PASSED_ON = 256
+"""Added to the status by a function that went on with other warps of the block: it is about BLOCK.running's."""
+
+
 class FaultKind(IntEnum):
     NONE = 0
     OUT_OF_BOUNDS = 1
@@ -160,7 +164,7 @@ BLOCK = Layout(
     cluster_id_y=1,
     cluster_id_z=1,
     cluster_blocks=16,  # pointers to the cluster's BLOCKs by rank, this one included; 0 for those that have ended
-    running=1,  # pointer to the WARP that runs or has run last; only without tracing
+    running=1,  # pointer to the WARP that a function has gone on to (PASSED_ON); only without tracing
 )
 """One for each resident block."""
 

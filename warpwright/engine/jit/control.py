@@ -512,14 +512,18 @@ class WarpFunction:
         if self.in_step:
             steps.pass_on(w, status)
         if not w.left_out or w.is_rest:
-            w.emit(f"ret i32 {status}")
+            self._return(status)
             return
         w.emit(f"br i1 {w.op(f'icmp eq i32 {status}, {int(Status.NOT_COMPILED)}')}, label %whole, label %leave")
         w.label("whole")
         w.globals.append("@whole = global ptr null")
-        w.emit(f"ret i32 {w.op('call i32 ' + w.op('load ptr, ptr @whole') + '(ptr %warp)')}")
+        self._return(w.op("call i32 " + w.op("load ptr, ptr @whole") + "(ptr %warp)"))
         w.label("leave")
-        w.emit(f"ret i32 {status}")
+        self._return(status)
+
+    def _return(self, status: str) -> None:
+        w = self.w
+        w.emit(f"ret i32 {w.op(f'or i32 {status}, %passed_on') if self.in_step else status}")
 
     # --- one block --------------------------------------------------------------------------------
     def _block(self, n: int) -> None:

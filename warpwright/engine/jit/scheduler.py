@@ -8,7 +8,7 @@ yields, further blocks become resident beside it, so that blocks may wait for ea
 
 from __future__ import annotations
 
-from warpwright.engine.abi import BLOCK, LAUNCH, STATE_AT, WARP, Status
+from warpwright.engine.abi import BLOCK, LAUNCH, PASSED_ON, STATE_AT, WARP, Status
 from warpwright.engine.jit.admission import ADMISSION
 from warpwright.engine.jit.barriers import BARRIERS
 from warpwright.engine.jit.residence import FIELDS, WORKSPACE
@@ -25,7 +25,7 @@ SCHEDULING = f"""
 ; A round gives every warp that can run a turn.  Mostly all of them come to the same barrier, or to the same loop that they
 ; take turns in (STEP), or end: then nobody counts who has arrived (march), and the next round follows.  At anything else those
 ; before are counted, and the round goes on.
-; A warp function may go on with the warps that follow: what it returns is about the last of them, BLOCK.running.
+; A warp function may go on with the warps that follow (PASSED_ON): what it returns is about the last of them, BLOCK.running.
 define internal i64 @ww_turn(ptr %l, ptr %w, ptr %block) noinline {{
   %n_p = alloca i64
   %ended_p = alloca i64
@@ -65,16 +65,17 @@ m_over:
   br label %marched
 m_run:
   store i1 true, ptr %ran_p
-  store ptr %m_warp, ptr %running_p
-  %m_status = call i32 %f(ptr %m_warp)
-  %m_last = load ptr, ptr %running_p
-  %m_alone = icmp eq ptr %m_last, %m_warp
-  br i1 %m_alone, label %m_returned, label %m_passed_on
+  %m_told = call i32 %f(ptr %m_warp)
+  %m_far = icmp uge i32 %m_told, {PASSED_ON}
+  br i1 %m_far, label %m_passed_on, label %m_returned
 m_passed_on:
+  %p_status = and i32 %m_told, {PASSED_ON - 1}
+  %m_last = load ptr, ptr %running_p
   %p_m = call i64 @ww_get(ptr %m_last, i64 {WARP["warp_in_block"]})
   %p_waits = icmp sge i64 %m_id, 0
   br i1 %p_waits, label %halt, label %m_returned
 m_returned:
+  %m_status = phi i32 [ %m_told, %m_run ], [ %p_status, %m_passed_on ]
   %r_m = phi i64 [ %m, %m_run ], [ %p_m, %m_passed_on ]
   %r_warp = phi ptr [ %m_warp, %m_run ], [ %m_last, %m_passed_on ]
   %r_id = phi i64 [ %m_id, %m_run ], [ -2, %m_passed_on ]
@@ -121,7 +122,7 @@ halt:
   %fresh = phi i1 [ true, %march ], [ false, %m_passed_on ], [ false, %m_returned ], [ false, %m_step ], [ false, %m_barrier ]
   %h_m = phi i64 [ %m, %march ], [ %p_m, %m_passed_on ], [ %r_m, %m_returned ], [ %r_m, %m_step ], [ %r_m, %m_barrier ]
   %h_id = phi i64 [ %m_id, %march ], [ -2, %m_passed_on ], [ %r_id, %m_returned ], [ %r_id, %m_step ], [ %r_id, %m_barrier ]
-  %h_status = phi i32 [ 0, %march ], [ %m_status, %m_passed_on ], [ %m_status, %m_returned ], [ %m_status, %m_step ], [ %m_status, %m_barrier ]
+  %h_status = phi i32 [ 0, %march ], [ %p_status, %m_passed_on ], [ %m_status, %m_returned ], [ %m_status, %m_step ], [ %m_status, %m_barrier ]
   store i64 %h_m, ptr %n_p
   call void @ww_arrive_all(ptr %block, ptr %warps, i64 %h_m, i64 %warp_bytes)
   %h_moved = load i1, ptr %at_barrier_p
@@ -147,18 +148,18 @@ idle:
   br label %each_done
 run:
   store i1 true, ptr %ran_p
-  store ptr %e_warp, ptr %running_p
-  %r_status = call i32 %f(ptr %e_warp)
+  %r_told = call i32 %f(ptr %e_warp)
+  %r_far = icmp uge i32 %r_told, {PASSED_ON}
+  br i1 %r_far, label %passed_on, label %dispatch
+passed_on:
+  %r_status = and i32 %r_told, {PASSED_ON - 1}
   %e_last = load ptr, ptr %running_p
   %e_number = call i64 @ww_get(ptr %e_last, i64 {WARP["warp_in_block"]})
   store i64 %e_number, ptr %n_p
-  %e_moved = load i1, ptr %moved_p
-  %e_passed_on = icmp ne ptr %e_last, %e_warp
-  %e_moved1 = or i1 %e_moved, %e_passed_on
-  store i1 %e_moved1, ptr %moved_p
+  store i1 true, ptr %moved_p
   br label %dispatch
 dispatch:
-  %status = phi i32 [ %h_status, %halt ], [ %r_status, %run ]
+  %status = phi i32 [ %h_status, %halt ], [ %r_told, %run ], [ %r_status, %passed_on ]
   %n = load i64, ptr %n_p
   %off = mul i64 %n, %warp_bytes
   %warp = getelementptr i8, ptr %warps, i64 %off

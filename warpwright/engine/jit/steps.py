@@ -7,13 +7,13 @@ warps of the block mostly read the same lines.  So a warp gives way after each i
 serve all warps before others take their places.
 
 A warp gives way to the next one of its block without the scheduler where that one waits at the same place: the function
-begins again for it, and BLOCK.running tells the scheduler which warp a status is about.  With trace the timing model decides
+begins again for it, and tells the scheduler which warp its status is about.  With trace the timing model decides
 who runs.
 """
 
 from __future__ import annotations
 
-from warpwright.engine.abi import BLOCK, STATE_AT, WARP, Status
+from warpwright.engine.abi import BLOCK, PASSED_ON, STATE_AT, WARP, Status
 from warpwright.engine.jit.function import FunctionWriter
 from warpwright.engine.jit.shapes import LANES
 
@@ -49,6 +49,7 @@ def begin(w: FunctionWriter) -> None:
     w.emit("br label %begin")
     w.label("begin")
     w.emit("%warp = phi ptr [ %given, %entry ], [ %next_warp, %pass_on ]")
+    w.emit(f"%passed_on = phi i32 [ 0, %entry ], [ {PASSED_ON}, %pass_on ]")
 
 
 def pass_on(w: FunctionWriter, status: str) -> None:
