@@ -186,8 +186,8 @@ def F2F(i: Instruction, b: PascalEmitter) -> None:
 
 @meaning("F2I")
 def F2I(i: Instruction, b: PascalEmitter) -> None:
-    """NaN becomes zero in 32 bits and less (PTX ISA, ``cvt``)."""
-    delegated(i, b, "NTZ")
+    """NaN becomes zero in 32 bits and less, or the highest bit alone where it has 64 bits (PTX ISA, ``cvt``)."""
+    delegated(i, b, *(() if "F64" in i.modifiers else ("NTZ",)))
 
 
 @meaning("I2F")

@@ -226,6 +226,10 @@ def to_float(b: Emitter, i: Instruction, from_: str, to: str, x: Value) -> Value
     return saturate(b, y) if "sat" in i.modifiers else y
 
 
+FIRST_NARROW_F2I = 70
+"""The first architecture that converts f64 to integers of 8 and 16 bits at once."""
+
+
 def float_to_integer(b: Emitter, i: Instruction, from_: str, to: str, x: Value) -> Value:
     """Saturates; NaN gives zero where neither side has 64 bits, else only the highest bit set (PTX ISA, ``cvt``)."""
     rounding = next((TO_INTEGRAL[m] for m in i.modifiers if m in TO_INTEGRAL), None)
@@ -235,7 +239,10 @@ def float_to_integer(b: Emitter, i: Instruction, from_: str, to: str, x: Value) 
     bits = BITS[to]
     value = b.op("f2i", f"i{bits}", x, attr=(is_signed(to), rounding))
     if from_ == "f64" and bits <= 32:
-        value = b.select(b.fcmp("uno", x, x), b.const(1 << bits - 1, f"i{bits}"), value)
+        nan = 1 << bits - 1
+        if b.arch < FIRST_NARROW_F2I and bits < 32 and not is_signed(to):
+            nan = (1 << bits) - 1  # the compiler's code converts to 32 bits and saturates these
+        value = b.select(b.fcmp("uno", x, x), b.const(nan, f"i{bits}"), value)
     return value
 
 

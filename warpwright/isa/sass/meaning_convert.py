@@ -268,7 +268,8 @@ def clamp(b: Emitter, x: Value, to: str, signed: bool) -> Value:
         low, high = 0, (1 << bits) - 1
     if not signed:
         return b.binary("umin", x, b.const(high))
-    return b.binary("smin", b.binary("smax", x, b.const(low)), b.const(high))
+    # Compared as signed numbers, none of which is above U32's range.
+    return b.binary("smin", b.binary("smax", x, b.const(low)), b.const(min(high, 0x7FFFFFFF)))
 
 
 @meaning("I2IP")
