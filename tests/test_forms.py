@@ -54,6 +54,8 @@ OF_RELATIVES = {
         "cvt.sat.u64.s64",
         "cvt.rni.u8.f64",
         "cvt.rzi.s32.f64",
+        "cvt.f64.f16",
+        "cvt.rn.f16.f64",
         "atom.and.b32",
         "vmad.s32.s32.s32.po",
     ),

@@ -196,6 +196,10 @@ def away_tf32(b: Emitter, i: Instruction, bits: Value) -> Value:
     return rounded
 
 
+FIRST_HALF_TO_DOUBLE = 70
+"""The first architecture with conversions between f16 and f64; before it the compiler's code goes by way of f32, whose NaN is one."""
+
+
 def to_float(b: Emitter, i: Instruction, from_: str, to: str, x: Value) -> Value:
     rounding = next((m for m in i.modifiers if m in ROUNDINGS), "rn")
     integral = next((TO_INTEGRAL[m] for m in i.modifiers if m in TO_INTEGRAL), None)
@@ -218,8 +222,11 @@ def to_float(b: Emitter, i: Instruction, from_: str, to: str, x: Value) -> Value
     else:
         if from_ == "f32" and "ftz" in i.modifiers:  # an instruction of its own, with its own NaN
             x = b.op("canonical_nan", "f32", flush_f32(b, i, x))
+        if (from_, to) == ("f16", "f64") and b.arch < FIRST_HALF_TO_DOUBLE:
+            from_, x = "f32", b.op("canonical_nan", "f32", b.op("fcvt", "f32", x, attr="rn"))
         y = b.op("fcvt", to, x, attr=integral or rounding)
-        y = keep_nan(b, x, y) if "f64" in (to, from_) else b.op("canonical_nan", to, y)
+        by_way = to == "f16" and b.arch < FIRST_HALF_TO_DOUBLE
+        y = keep_nan(b, x, y) if "f64" in (to, from_) and not by_way else b.op("canonical_nan", to, y)
     y = flush_f32(b, i, y)
     if "relu" in i.modifiers:
         y = b.op("fmax", to, y, b.const(0, to), attr="nan")
