@@ -37,7 +37,7 @@ NOT_MODELLED: dict[str, tuple[tuple[int, int], ...]] = {
         (0xEFA0, 0xEFF7),
         (0xF6E0, 0xFBE7),
     ),
-    "the video instructions that compilers no longer emit (VABSDIFF4, VSETP, IMADSP)": (
+    "the rare video instructions (VABSDIFF4, VSETP, IMADSP)": (
         (0x3480, 0x34FF),
         (0x3580, 0x35FF),
         (0x4A80, 0x4AFF),
