@@ -1,0 +1,379 @@
+"""Ends of blocks: where the lanes of a group go on, and where the warp stops."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from warpwright.engine.abi import BARRIER_MODES, LAUNCH, WARP, FaultKind, Status
+from warpwright.engine.jit import lanes as ln
+from warpwright.engine.jit import steps
+from warpwright.engine.jit import trace as tr
+from warpwright.engine.jit.checks import settle_faults
+from warpwright.engine.jit.function import Masks, Val
+from warpwright.engine.jit.infer import uniform
+from warpwright.engine.jit.instructions import Instructions
+from warpwright.engine.jit.shapes import UNIFORM, UNSET_KIND
+from warpwright.isa.ops import Op
+
+BACK_EDGES_BEFORE_YIELD = 64
+"""A warp in a spin loop gives way to other warps after so many iterations."""
+INSTRUCTIONS_BETWEEN_CANCEL_CHECKS = 1 << 20
+
+
+def _decides(condition: Val) -> bool:
+    """Whether a predicate is one for all lanes, so that its scalar decides a branch."""
+    return uniform(condition.shape) or condition.shape.kind == UNSET_KIND
+
+
+class Jumps(Instructions):
+    """Writes what follows the last instruction of a block."""
+
+    def _live_out(self, n: int) -> Container[int]:
+        """Webs that are read after a block; its last instruction may go on behind a barrier."""
+        w = self.w
+        if w.flow.ends[n] == "barrier_red":
+            return range(len(w.webs.webs))
+        return frozenset().union(*(w.webs.live_in[s] for s in w.blocks[n].successors))
+
+    def _last(self, n: int, index: int) -> None:
+        """The last instruction of a block and what follows it."""
+        w = self.w
+        values = self._instruction(index)
+        if w.flow.starts[n] == "warpsync" and w.trace:
+            wanted = values[w.lowered[index].ops[-1].args[0]]
+            tr.note_outside(w, w.exec.bits, wanted, w.program.instructions[index].address)
+        tr.finish_block(w)
+        settle_faults(w)
+        w.store_webs(self._live_out(n))
+        low = w.lowered[index]
+        end = w.flow.ends[n]
+        if not end:
+            self._goto(n, n + 1, w.mask.bits)
+            return
+        op = next(o for o in low.ops if o.name == end)
+        args = [values[a] for a in op.args]
+        if end == "branch":
+            target = next(b.number for b in w.blocks if w.program.instructions[b.first].address == op.attr)
+            self._branch(n, target, args[0] if args else None)
+        elif end == "branch_indirect":
+            self._branch_indirect(n, args[0])
+        elif end == "exit":
+            self._exit(n, args[0] if args else None)
+        elif end == "trap":
+            self._trap(n, index)
+        elif end == "nanosleep":
+            self._nanosleep(n, args[0])
+        elif end == "yield":
+            self.groups.give_way(n + 1, w.mask.bits, lambda: self._goto(n, n + 1, w.mask.bits))
+        elif end in ("pop", "call"):
+            self._stack_jump(n, op, args[0] if args else None)
+        else:
+            self._barrier(n, op, args)
+
+    def _goto(self, n: int, target: int, lanes: str) -> None:
+        """A group goes to a block."""
+        w = self.w
+        if target >= len(w.blocks):
+            self._wild(n, lanes, str(16 * sum(b.count for b in w.blocks)))
+            return
+        if self._is_alone(n, target):
+            assert target not in self.given, target
+            self.given[target] = lanes
+            w.emit(f"br label %e{target}")
+            return
+        w.emit(f"store i32 {lanes}, ptr %p{target}")
+        if target <= n:
+            self._back_edge(n, target)
+        else:
+            w.emit(f"br label %e{target}")
+
+    def _is_alone(self, n: int, target: int) -> bool:
+        """Whether a jump is the only way into a block: then its lanes need no variable."""
+        w = self.w
+        if w.trace or self.groups.exist or w.flow.stacked or w.flow.ends[n] not in ("", "branch", "exit"):
+            return False
+        twice = w.flow.ends[n] == "branch" and self.w.blocks[n].successors == (n + 1,)
+        elsewhere = ("enter", target) in w.resumes or w.left_out >> target & 1
+        return self.predecessors[target] == [n] and n < target and not twice and not elsewhere
+
+    def _back_edge(self, n: int, target: int) -> None:
+        """A jump back: endless loops can be stopped, spin loops give way."""
+        w = self.w
+        made = w.op("load i64, ptr %instructions")
+        late = w.op(f"icmp ugt i64 {made}, " + w.op("load i64, ptr %limit"))
+        check, go = w.new_label("check"), w.new_label("loop")
+        w.emit(f"br i1 {late}, label %{check}, label %{go}, !prof !2")
+        w.label(check)
+        w.emit(f"store i64 {w.op(f'add i64 {made}, {INSTRUCTIONS_BETWEEN_CANCEL_CHECKS}')}, ptr %limit")
+        pointer = w.field("%launch", LAUNCH["cancel"])
+        stop = w.op("icmp ne i64 " + w.op(f"load atomic i64, ptr {pointer} monotonic, align 8") + ", 0")
+        leave = w.new_label("leave")
+        w.emit(f"br i1 {stop}, label %{leave}, label %{go}")
+        w.label(leave)
+        w.emit(f"store i32 {int(Status.YIELD)}, ptr %status")
+        w.emit("br label %return")
+        w.label(go)
+        fair = w.flow.fair[n] and w.flow.fair[target]
+        stride = "" if fair or target != n else steps.long_stride(w, n)
+        if stride:
+            self.in_step = not w.trace
+            steps.give_way(w, stride, self.save_label("enter", n), f"%e{n}")
+            return
+        if not fair:
+            w.emit(f"br label %e{target}")
+            return
+        turns = w.op("add i32 1, " + w.op("load i32, ptr %turns"))
+        w.emit(f"store i32 {turns}, ptr %turns")
+        enough = w.op(f"icmp uge i32 {turns}, {BACK_EDGES_BEFORE_YIELD}")
+        leave_warp, stay = w.new_label("yield"), w.new_label("stay")
+        w.emit(f"br i1 {enough}, label %{leave_warp}, label %{stay}")
+        w.label(leave_warp)
+        w.emit("store i32 0, ptr %turns")
+        w.emit(f"store i32 {int(Status.YIELD)}, ptr %status")
+        w.emit(f"br label {self.save_label('enter', target)}")
+        w.label(stay)
+        w.emit(f"br label %e{target}")
+
+    # --- branches ---------------------------------------------------------------------------------
+
+    def _taken(self, condition: Val | None) -> tuple[Masks, Val | None, bool]:
+        """(lanes that take a jump, the scalar that decides for all or None, whether it is inverted)."""
+        w = self.w
+        if condition is None:
+            if w.guard is None:
+                return w.exec, None, False
+            if _decides(w.guard):
+                return w.exec, w.guard, w.guard_inverted
+            return w.exec, None, False
+        taken = w.and_mask(w.exec, condition)
+        if not _decides(condition) or (w.guard is not None and not _decides(w.guard)):
+            return taken, None, False
+        if w.guard is None:
+            return taken, condition, False
+        # The analysis knows such a branch for uniform as well: one scalar must decide.
+        guard = w.scalar(w.guard)
+        if w.guard_inverted:
+            guard = w.op(f"xor i1 {guard}, true")
+        both = w.op(f"and i1 {guard}, {w.scalar(condition)}")
+        return taken, Val("i1", UNIFORM, scalar=both), False
+
+    def _branch(self, n: int, target: int, condition: Val | None) -> None:
+        w = self.w
+        taken, decides, inverted = self._taken(condition)
+        if w.guard is None and condition is None:
+            self._goto(n, target, w.mask.bits)
+            return
+        if decides is not None:
+            yes, no = w.new_label("taken"), w.new_label("falls")
+            first, second = (no, yes) if inverted else (yes, no)
+            w.emit(f"br i1 {w.scalar(decides)}, label %{first}, label %{second}")
+            w.label(yes)
+            self._goto(n, target, w.mask.bits)
+            w.label(no)
+            self._goto(n, n + 1, w.mask.bits)
+            return
+        rest = w.op(f"and i32 {w.mask.bits}, {w.op(f'xor i32 {taken.bits}, -1')}")
+        if target == n + 1:
+            self._goto(n, target, w.mask.bits)
+            return
+        self._fork(n, n + 1, rest, target, taken.bits)
+
+    def _fork(self, n: int, first: int, first_lanes: str, second: int, second_lanes: str) -> None:
+        """Two ways for the lanes of a group; it parts when both have some."""
+        w = self.w
+        one, other, two, both = (w.new_label(stem) for stem in ("all", "some", "none", "both"))
+        # A loop's way back is what its group mostly takes whole.
+        checks = [(second_lanes, one), (first_lanes, two)]
+        if second <= n:
+            checks.reverse()
+        (lanes, label), (lanes2, label2) = checks
+        w.emit(f"br i1 {w.op(f'icmp eq i32 {lanes}, 0')}, label %{label}, label %{other}, !prof !0")
+        w.label(other)
+        w.emit(f"br i1 {w.op(f'icmp eq i32 {lanes2}, 0')}, label %{label2}, label %{both}")
+        w.label(one)
+        self._goto(n, first, first_lanes)
+        w.label(two)
+        self._goto(n, second, second_lanes)
+        w.label(both)
+        self.groups.part(n, first, first_lanes, second, second_lanes, lambda block, lanes: self._goto(n, block, lanes))
+
+    def _wild(self, n: int, lanes: str, address: str) -> None:
+        w = self.w
+        index = w.blocks[n].first + w.blocks[n].count - 1
+        w.store_field("%warp", WARP["fault_kind"], str(int(FaultKind.WILD_BRANCH)))
+        w.store_field("%warp", WARP["fault_address"], address)
+        w.store_field("%warp", WARP["fault_lanes"], w.op(f"zext i32 {lanes} to i64"))
+        w.store_field("%warp", WARP["fault_bytes"], "0")
+        w.store_field("%warp", WARP["fault_instruction"], str(w.program.instructions[index].address))
+        w.emit("br label %fault")
+
+    def _branch_indirect(self, n: int, address: Val) -> None:
+        """Returns and jump tables: dispatch on every block that may be meant; anything else is a wild branch."""
+        w = self.w
+        block = w.blocks[n]
+        targets = list(block.successors)
+        guarded = w.guard is not None
+        base = w.program.code_base
+        if uniform(address.shape) and (not guarded or (w.guard is not None and uniform(w.guard.shape))):
+            if guarded:
+                assert w.guard is not None
+                yes, no = w.new_label("taken"), w.new_label("falls")
+                first, second = (no, yes) if w.guard_inverted else (yes, no)
+                w.emit(f"br i1 {w.scalar(w.guard)}, label %{first}, label %{second}")
+                w.label(no)
+                self._goto(n, n + 1, w.mask.bits)
+                w.label(yes)
+            value = w.op(f"sub i64 {w.scalar(address)}, {base}")
+            labels = [(w.program.instructions[w.blocks[t].first].address, t, w.new_label("go")) for t in targets]
+            wild = w.new_label("wild")
+            w.emit(
+                f"switch i64 {value}, label %{wild} [" + " ".join(f"i64 {a}, label %{x}" for a, _, x in labels) + "]"
+            )
+            for _, target, name in labels:
+                w.label(name)
+                self._goto(n, target, w.mask.bits)
+            w.label(wild)
+            self._wild(n, w.mask.bits, value)
+            return
+        vector = w.vector(address)
+        lanes = w.exec.bits
+        if guarded:
+            some, none = w.new_label("some"), w.new_label("none")
+            w.emit(f"br i1 {w.op(f'icmp ne i32 {lanes}, 0')}, label %{some}, label %{none}")
+            w.label(none)
+            self._goto(n, n + 1, w.mask.bits)
+            w.label(some)
+        # The lowest lane's target; lanes for others, and those that only pass, run the instruction again.
+        number = ln.first_lane_number(w, w.exec)
+        place = w.op(f"extractelement <32 x i64> {vector}, i32 {number}")
+        same = w.op(f"icmp eq <32 x i64> {vector}, {w.splat('i64', place)}")
+        here = w.op(f"and i32 {lanes}, {w.bits_of(same)}")
+        rest = w.op(f"xor i32 {w.mask.bits}, {here}")
+        value = w.op(f"sub i64 {place}, {base}")
+        labels = [(w.program.instructions[w.blocks[t].first].address, t, w.new_label("go")) for t in targets]
+        wild = w.new_label("wild")
+        w.emit(f"switch i64 {value}, label %{wild} [" + " ".join(f"i64 {a}, label %{x}" for a, _, x in labels) + "]")
+        for _, target, name in labels:
+            w.label(name)
+            alone, parted = w.new_label("one"), w.new_label("several")
+            w.emit(f"br i1 {w.op(f'icmp eq i32 {rest}, 0')}, label %{alone}, label %{parted}")
+            w.label(alone)
+            self._goto(n, target, here)
+            w.label(parted)
+            self.groups.part(n, target, here, n, rest, lambda block, lanes: self._goto(n, block, lanes))
+        w.label(wild)
+        self._wild(n, here, value)
+
+    def _stack_jump(self, n: int, op: Op, condition: Val | None) -> None:
+        """Jumps of the reconvergence stack, which ``stack.py`` has."""
+        raise ValueError(f"operation {op.name} needs a reconvergence stack")
+
+    # --- ends and stops ---------------------------------------------------------------------------
+
+    def _exit(self, n: int, condition: Val | None) -> None:
+        w = self.w
+        taken, decides, inverted = self._taken(condition)
+        if w.guard is None and condition is None:
+            self._leave(n, w.mask.bits)
+            return
+        if decides is not None:
+            yes, no = w.new_label("ends"), w.new_label("lives")
+            first, second = (no, yes) if inverted else (yes, no)
+            w.emit(f"br i1 {w.scalar(decides)}, label %{first}, label %{second}")
+            w.label(yes)
+            self._leave(n, w.mask.bits)
+            w.label(no)
+            self._goto(n, n + 1, w.mask.bits)
+            return
+        rest = w.op(f"and i32 {w.mask.bits}, {w.op(f'xor i32 {taken.bits}, -1')}")
+        some, none = w.new_label("lives"), w.new_label("ends")
+        gone = w.op("load i32, ptr %exited")
+        w.emit(f"store i32 {w.op(f'or i32 {gone}, {taken.bits}')}, ptr %exited")
+        self.groups.let_go(n)
+        w.emit(f"br i1 {w.op(f'icmp ne i32 {rest}, 0')}, label %{some}, label %{none}")
+        w.label(some)
+        self._goto(n, n + 1, rest)
+        w.label(none)
+        self._after_exit(n)
+
+    def _leave(self, n: int, lanes: str) -> None:
+        w = self.w
+        gone = w.op("load i32, ptr %exited")
+        w.emit(f"store i32 {w.op(f'or i32 {gone}, {lanes}')}, ptr %exited")
+        self.groups.let_go(n)
+        self._after_exit(n)
+
+    def _after_exit(self, n: int) -> None:
+        self.w.emit("br label %next" if self.groups.exist else "br label %finish")
+
+    def _trap(self, n: int, index: int) -> None:
+        w = self.w
+        if w.guard is not None:
+            some = w.op(f"icmp ne i32 {w.exec.bits}, 0")
+            yes, no = w.new_label("trap"), w.new_label("go")
+            w.emit(f"br i1 {some}, label %{yes}, label %{no}")
+            w.label(no)
+            self._goto(n, n + 1, w.mask.bits)
+            w.label(yes)
+        w.store_field("%warp", WARP["fault_instruction"], str(w.program.instructions[index].address))
+        w.store_field("%warp", WARP["fault_lanes"], w.op(f"zext i32 {w.exec.bits} to i64"))
+        w.store_field("%warp", WARP["fault_kind"], "0")
+        w.emit(f"store i32 {int(Status.TRAP)}, ptr %status")
+        w.emit("br label %return")
+
+    def _nanosleep(self, n: int, time: Val) -> None:
+        w = self.w
+        longest = w.op(f"zext i32 {w.scalar(ln.first_lane(w, time, w.exec))} to i64")
+        w.store_field("%warp", WARP["sleep_ns"], longest)
+        w.emit(f"store i32 {int(Status.SLEEP if w.trace else Status.YIELD)}, ptr %status")
+        w.emit(f"store i32 {w.mask.bits}, ptr %p{n + 1}")
+        if not self.groups.exist:
+            w.emit(f"br label {self.save_label('enter', n + 1)}")
+            return
+        others = w.op("icmp ne i64 " + w.op("load i64, ptr %depth") + ", 0")
+        self.groups.step_back(n + 1, w.mask.bits)
+        w.emit(f"br i1 {others}, label {self.save_label('next', -1)}, label {self.save_label('scan', -1)}")
+
+    def _arriving(self) -> str:
+        """Lanes that a block barrier counts."""
+        return self.w.exec.bits
+
+    def _barrier(self, n: int, op: Op, args: list[Val]) -> None:
+        """A block barrier: tell which, save, return."""
+        w = self.w
+        number = w.scalar(ln.first_lane(w, args[0], w.exec))
+        threads = w.scalar(ln.first_lane(w, args[1], w.exec))
+        mode = BARRIER_MODES.index(op.attr)
+        if w.guard is not None:
+            some = w.op(f"icmp ne i32 {w.exec.bits}, 0")
+            arrives, passes = w.new_label("arrives"), w.new_label("passes")
+            w.emit(f"br i1 {some}, label %{arrives}, label %{passes}")
+            w.label(passes)
+            self._goto(n, n + 1, w.mask.bits)
+            w.label(arrives)
+        w.store_field("%warp", WARP["barrier_id"], w.op(f"zext i32 {number} to i64"))
+        w.store_field("%warp", WARP["barrier_threads"], w.op(f"zext i32 {threads} to i64"))
+        w.store_field("%warp", WARP["barrier_mode"], str(mode))
+        # Where it waits, for the message of a deadlock.
+        w.store_field("%warp", WARP["fault_instruction"], str(w.program.instructions[w.index].address))
+        lanes = w.op(f"zext i32 {self._arriving()} to i64")
+        held = n in self.held_barriers
+        pointer = w.field("%warp", WARP["barrier_lanes"])
+        if held:
+            lanes = w.op(f"or i64 {lanes}, " + w.op(f"load i64, ptr {pointer}"))
+        w.emit(f"store i64 {lanes}, ptr {pointer}")
+        if len(args) > 2:
+            vote = w.op(f"zext i32 {w.and_mask(w.exec, args[2]).bits} to i64")
+            pointer = w.field("%warp", WARP["barrier_vote"])
+            if held:
+                vote = w.op(f"or i64 {vote}, " + w.op(f"load i64, ptr {pointer}"))
+            w.emit(f"store i64 {vote}, ptr {pointer}")
+        w.emit(f"store i32 {int(Status.BARRIER)}, ptr %status")
+        if held:
+            old = w.op(f"load i32, ptr %q{n}")
+            w.emit(f"store i32 {w.op(f'or i32 {old}, {w.mask.bits}')}, ptr %q{n}")
+            w.emit("br label %next")
+            return
+        w.emit(f"store i32 {w.mask.bits}, ptr %p{n + 1}")
+        kind = "red" if op.name == "barrier_red" else "enter"
+        w.emit(f"br label {self.save_label(kind, n + 1)}")
