@@ -28,10 +28,15 @@ def take(kind: str, count: int) -> tuple[npt.NDArray[np.int64], range]:
     return whole[first : first + count], zeros
 
 
+def all_zero(zeros: range, count: int) -> bool:
+    """Whether the first ``count`` words are among those that are known to be zero."""
+    return zeros.start == 0 and zeros.stop >= count
+
+
 def take_zeros(kind: str, count: int) -> npt.NDArray[np.int64]:
     """As ``take``, all zero."""
     words, zeros = take(kind, count)
-    if len(zeros) < count:
+    if not all_zero(zeros, count):
         words.fill(0)
     return words
 

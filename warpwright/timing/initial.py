@@ -129,7 +129,7 @@ def initial_state(
     m, zeros = buffers.take("state", sizes.words)
     state = s.State(m, sizes.areas)
     used = used_sms(chip, 0 if clustered else blocks)
-    if len(zeros) < sizes.words:
+    if not buffers.all_zero(zeros, sizes.words):
         _clear(state, sizes, chip.sm.sm_count, used, zeros)
     for key, value in {**_sm_numbers(chip, sizes), **_chip_numbers(chip, sizes), **sizes.offsets}.items():
         m[key] = value
@@ -236,6 +236,8 @@ def _sm_numbers(chip: Chip, sizes: _Sizes) -> dict[int, int]:
         s.H_BARRIER_INTERVAL: chip.shared.block_barrier_warp_interval_cycles,
         s.H_BARRIER_LEAST: chip.shared.block_barrier_least_cycles,
         s.H_BARRIER_LAST: chip.shared.block_barrier_last_cycles,
+        s.H_FENCE_PLACES: chip.pipes.membar_places_count,
+        s.H_FENCE_PLACE_TIME: chip.pipes.membar_place_cycles,
         s.H_LSU_CAPACITY: chip.mio.lsu_wavefronts_per_clk * bucket,
         s.H_SHARED_LATENCY: chip.shared.shared_load_latency_cycles - chip.mio.mio_latency_cycles,
         s.H_SHARED_STORE_LATENCY: chip.shared.shared_store_latency_cycles - chip.mio.mio_latency_cycles,
