@@ -238,6 +238,34 @@ def test_block_barriers_cost_what_a_card_shows(warps: int, card: float) -> None:
     assert (cycles(60) - cycles(20)) / 40 == pytest.approx(card, abs=4)
 
 
+def test_fences_of_an_sm_take_turns_where_it_has_places_for_a_few() -> None:
+    chip = load_chip("p100", sm_count=1)
+    latency, turn = chip.pipes.membar_block_latency_cycles, chip.pipes.membar_place_cycles
+
+    def cycles(warps: int, count: int) -> int:
+        kernel = Synthetic()
+        for _ in range(count):
+            kernel.add("MEMBAR", "SC", "CTA", stall=5)
+        kernel.exit()
+        return run(kernel, lambda b, w: [(0, [])], chip=chip, block=32 * warps).cycles
+
+    def each(warps: int) -> float:
+        return (cycles(warps, 60) - cycles(warps, 20)) / 40
+
+    assert each(8) == pytest.approx(each(1), abs=2)
+    assert latency <= each(1) <= latency + 16
+    # Thirty-two warps wait for the places of eight.
+    assert each(32) == pytest.approx(4 * turn, rel=0.02)
+
+
+def test_a_chip_of_one_sm_begins_anew_behind_a_whole_one() -> None:
+    kernel = repeat("NOP", 20, stall=15)
+    small = load_chip("a100", sm_count=1)
+    fresh = run(kernel, chip=small).cycles
+    run(kernel, chip="h200")
+    assert run(kernel, chip=small).cycles == fresh > 300
+
+
 def test_blocks_wait_for_room_and_follow_each_other() -> None:
     kernel = repeat("NOP", 20, stall=15)
     chip = load_chip("h200", sm_count=1)

@@ -120,6 +120,10 @@ class Pipes(_Section):
     """Groups of four lanes that the SM's texture units sample in a clock; texels by number take half the time."""
     membar_gpu_latency_cycles: int = Field(gt=0)
     membar_block_latency_cycles: int = Field(gt=0)
+    membar_places_count: int = Field(ge=0, le=8)
+    """Fences of an SM at once; 0: no limit is known."""
+    membar_place_cycles: int = Field(ge=0)
+    """Before the place of one is another's."""
 
 
 class Mio(_Section):

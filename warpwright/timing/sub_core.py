@@ -36,6 +36,19 @@ OPERANDS_READ_CYCLES = 4
 
 
 @core
+def fence_place(m: Any, sm: int, time: int) -> int:
+    """When a fence issued at ``time`` has one of the SM's places; they are taken in turn."""
+    places = m[u(s.H_FENCE_PLACES)]
+    if places == 0:
+        return time
+    place = sm + s.SM_FENCE_FIRST + m[u(sm + s.SM_FENCES)] % places
+    m[u(sm + s.SM_FENCES)] += 1
+    begins = max(time, m[u(place)])
+    m[u(place)] = begins + m[u(s.H_FENCE_PLACE_TIME)]
+    return begins
+
+
+@core
 def occupy(m: Any, sc: int, pipe: int, interval: int, time: int) -> None:
     """Hold the instruction's pipe; FP32 takes the lite half when that is free."""
     free = sc + s.SC_PIPE_FREE
@@ -208,7 +221,7 @@ def issue(m: Any, code: Any, sm: int, sc: int, sub: int, slot: int, time: int, e
     elif kind == s.K_COPY_DONE:
         commit_copies(m, w, max(code[u(row + s.I_WRITE_BARRIER)], code[u(row + s.I_READ_BARRIER)]), time + 2)
     elif kind == s.K_MEMBAR:
-        earliest = max(earliest, time + code[u(row + s.I_LATENCY)])
+        earliest = max(earliest, fence_place(m, sm, time) + code[u(row + s.I_LATENCY)])
         reason = s.ST_MEMBAR
         if m[u(w + s.W_STORES)] or m[u(w + s.W_STORE_TIME)] > time:
             m[u(w + s.W_FENCE)] = code[u(row + s.I_LATENCY)]
