@@ -224,10 +224,7 @@ class _Body:
             self._statements(statements)
             if not self.builder.block.is_terminated:
                 self.builder.branch(behind)
-        self._continue_at(behind)
-
-    def _continue_at(self, block: ir.Block) -> None:
-        self.builder.position_at_end(block)
+        self.builder.position_at_end(behind)
 
     def _do_While(self, node: ast.While) -> None:
         head, body, behind = (self.function.append_basic_block(name) for name in ("while", "do", "behind"))

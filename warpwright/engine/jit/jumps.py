@@ -157,6 +157,26 @@ class Jumps(Instructions):
         both = w.op(f"and i1 {guard}, {w.scalar(condition)}")
         return taken, Val("i1", UNIFORM, scalar=both), False
 
+    def _by_scalar(self, decides: Val, inverted: bool, taken: str, stays: str) -> tuple[str, str]:
+        """Branch by the scalar that decides for all lanes; the labels of the two ways, which have these stems."""
+        w = self.w
+        yes, no = w.new_label(taken), w.new_label(stays)
+        first, second = (no, yes) if inverted else (yes, no)
+        w.emit(f"br i1 {w.scalar(decides)}, label %{first}, label %{second}")
+        return yes, no
+
+    def _pass_without_lanes(self, n: int, executes: str, passes: str) -> None:
+        """A group of which a guard lets no lane execute goes on behind the block; the labels have these stems."""
+        w = self.w
+        if w.guard is None:
+            return
+        some = w.op(f"icmp ne i32 {w.exec.bits}, 0")
+        yes, no = w.new_label(executes), w.new_label(passes)
+        w.emit(f"br i1 {some}, label %{yes}, label %{no}")
+        w.label(no)
+        self._goto(n, n + 1, w.mask.bits)
+        w.label(yes)
+
     def _branch(self, n: int, target: int, condition: Val | None) -> None:
         w = self.w
         taken, decides, inverted = self._taken(condition)
@@ -164,9 +184,7 @@ class Jumps(Instructions):
             self._goto(n, target, w.mask.bits)
             return
         if decides is not None:
-            yes, no = w.new_label("taken"), w.new_label("falls")
-            first, second = (no, yes) if inverted else (yes, no)
-            w.emit(f"br i1 {w.scalar(decides)}, label %{first}, label %{second}")
+            yes, no = self._by_scalar(decides, inverted, "taken", "falls")
             w.label(yes)
             self._goto(n, target, w.mask.bits)
             w.label(no)
@@ -210,39 +228,24 @@ class Jumps(Instructions):
     def _branch_indirect(self, n: int, address: Val) -> None:
         """Returns and jump tables: dispatch on every block that may be meant; anything else is a wild branch."""
         w = self.w
-        block = w.blocks[n]
-        targets = list(block.successors)
-        guarded = w.guard is not None
         base = w.program.code_base
-        if uniform(address.shape) and (not guarded or (w.guard is not None and uniform(w.guard.shape))):
-            if guarded:
-                assert w.guard is not None
-                yes, no = w.new_label("taken"), w.new_label("falls")
-                first, second = (no, yes) if w.guard_inverted else (yes, no)
-                w.emit(f"br i1 {w.scalar(w.guard)}, label %{first}, label %{second}")
+        if uniform(address.shape) and (w.guard is None or uniform(w.guard.shape)):
+            if w.guard is not None:
+                yes, no = self._by_scalar(w.guard, w.guard_inverted, "taken", "falls")
                 w.label(no)
                 self._goto(n, n + 1, w.mask.bits)
                 w.label(yes)
             value = w.op(f"sub i64 {w.scalar(address)}, {base}")
-            labels = [(w.program.instructions[w.blocks[t].first].address, t, w.new_label("go")) for t in targets]
-            wild = w.new_label("wild")
-            w.emit(
-                f"switch i64 {value}, label %{wild} [" + " ".join(f"i64 {a}, label %{x}" for a, _, x in labels) + "]"
-            )
-            for _, target, name in labels:
-                w.label(name)
+            landings, wild = self._switch(n, value)
+            for target, landing in landings:
+                w.label(landing)
                 self._goto(n, target, w.mask.bits)
             w.label(wild)
             self._wild(n, w.mask.bits, value)
             return
         vector = w.vector(address)
         lanes = w.exec.bits
-        if guarded:
-            some, none = w.new_label("some"), w.new_label("none")
-            w.emit(f"br i1 {w.op(f'icmp ne i32 {lanes}, 0')}, label %{some}, label %{none}")
-            w.label(none)
-            self._goto(n, n + 1, w.mask.bits)
-            w.label(some)
+        self._pass_without_lanes(n, "some", "none")
         # The lowest lane's target; lanes for others, and those that only pass, run the instruction again.
         number = ln.first_lane_number(w, w.exec)
         place = w.op(f"extractelement <32 x i64> {vector}, i32 {number}")
@@ -250,11 +253,9 @@ class Jumps(Instructions):
         here = w.op(f"and i32 {lanes}, {w.bits_of(same)}")
         rest = w.op(f"xor i32 {w.mask.bits}, {here}")
         value = w.op(f"sub i64 {place}, {base}")
-        labels = [(w.program.instructions[w.blocks[t].first].address, t, w.new_label("go")) for t in targets]
-        wild = w.new_label("wild")
-        w.emit(f"switch i64 {value}, label %{wild} [" + " ".join(f"i64 {a}, label %{x}" for a, _, x in labels) + "]")
-        for _, target, name in labels:
-            w.label(name)
+        landings, wild = self._switch(n, value)
+        for target, landing in landings:
+            w.label(landing)
             alone, parted = w.new_label("one"), w.new_label("several")
             w.emit(f"br i1 {w.op(f'icmp eq i32 {rest}, 0')}, label %{alone}, label %{parted}")
             w.label(alone)
@@ -263,6 +264,15 @@ class Jumps(Instructions):
             self.groups.part(n, target, here, n, rest, lambda block, lanes: self._goto(n, block, lanes))
         w.label(wild)
         self._wild(n, here, value)
+
+    def _switch(self, n: int, address: str) -> tuple[list[tuple[int, str]], str]:
+        """Dispatch on a code address: (block, label) of every block that may be meant, and the label of any other address."""
+        w = self.w
+        landings = [(target, w.new_label("go")) for target in w.blocks[n].successors]
+        wild = w.new_label("wild")
+        places = (f"i64 {w.program.instructions[w.blocks[t].first].address}, label %{label}" for t, label in landings)
+        w.emit(f"switch i64 {address}, label %{wild} [{' '.join(places)}]")
+        return landings, wild
 
     def _stack_jump(self, n: int, op: Op, condition: Val | None) -> None:
         """Jumps of the reconvergence stack, which ``stack.py`` has."""
@@ -277,9 +287,7 @@ class Jumps(Instructions):
             self._leave(n, w.mask.bits)
             return
         if decides is not None:
-            yes, no = w.new_label("ends"), w.new_label("lives")
-            first, second = (no, yes) if inverted else (yes, no)
-            w.emit(f"br i1 {w.scalar(decides)}, label %{first}, label %{second}")
+            yes, no = self._by_scalar(decides, inverted, "ends", "lives")
             w.label(yes)
             self._leave(n, w.mask.bits)
             w.label(no)
@@ -308,13 +316,7 @@ class Jumps(Instructions):
 
     def _trap(self, n: int, index: int) -> None:
         w = self.w
-        if w.guard is not None:
-            some = w.op(f"icmp ne i32 {w.exec.bits}, 0")
-            yes, no = w.new_label("trap"), w.new_label("go")
-            w.emit(f"br i1 {some}, label %{yes}, label %{no}")
-            w.label(no)
-            self._goto(n, n + 1, w.mask.bits)
-            w.label(yes)
+        self._pass_without_lanes(n, "trap", "go")
         w.store_field("%warp", WARP["fault_instruction"], str(w.program.instructions[index].address))
         w.store_field("%warp", WARP["fault_lanes"], w.op(f"zext i32 {w.exec.bits} to i64"))
         w.store_field("%warp", WARP["fault_kind"], "0")
@@ -344,13 +346,7 @@ class Jumps(Instructions):
         number = w.scalar(ln.first_lane(w, args[0], w.exec))
         threads = w.scalar(ln.first_lane(w, args[1], w.exec))
         mode = BARRIER_MODES.index(op.attr)
-        if w.guard is not None:
-            some = w.op(f"icmp ne i32 {w.exec.bits}, 0")
-            arrives, passes = w.new_label("arrives"), w.new_label("passes")
-            w.emit(f"br i1 {some}, label %{arrives}, label %{passes}")
-            w.label(passes)
-            self._goto(n, n + 1, w.mask.bits)
-            w.label(arrives)
+        self._pass_without_lanes(n, "arrives", "passes")
         w.store_field("%warp", WARP["barrier_id"], w.op(f"zext i32 {number} to i64"))
         w.store_field("%warp", WARP["barrier_threads"], w.op(f"zext i32 {threads} to i64"))
         w.store_field("%warp", WARP["barrier_mode"], str(mode))

@@ -171,9 +171,7 @@ class StackFunction(WarpFunction):
             w.emit("br label %tail")
             return
         if decides is not None:
-            yes, no = w.new_label("leaves"), w.new_label("stays")
-            first, second = (no, yes) if inverted else (yes, no)
-            w.emit(f"br i1 {w.scalar(decides)}, label %{first}, label %{second}")
+            yes, no = self._by_scalar(decides, inverted, "leaves", "stays")
             w.label(yes)
             self._pop(op.attr, w.mask.bits)
             w.emit("br label %tail")
