@@ -17,6 +17,7 @@ import zlib
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -104,17 +105,17 @@ def integers(name: str, letter: str, position: int) -> np.ndarray:
 
 def run(device: str, cubin: bytes, chosen: Sequence[Function]) -> dict[str, int]:
     """The CRC-32 of each function's results; -1 where it does not run."""
-    opened = open_device(device)
+    opened: Any = open_device(device)
     if device == "model":
         import warpwright
 
-        opened.gpu = warpwright.GPU("h200", timing="off")  # type: ignore[union-attr]
+        opened.gpu = warpwright.GPU("h200", timing="off")
     module, found = opened.load(cubin), {}
     for f in chosen:
         inputs = [opened.upload(values(f.name, t, n)) for n, t in enumerate(f.operands)]
         outs = [opened.alloc(COUNT * BITS[t] // 8) for t in f.results]
         try:
-            launch = getattr(module, "enqueue", None) or module.module[f"k_{f.name}"][-(-COUNT // BLOCK), BLOCK]  # type: ignore[union-attr]
+            launch = getattr(module, "enqueue", None) or module.module[f"k_{f.name}"][-(-COUNT // BLOCK), BLOCK]
             if device == "card":
                 launch(f"k_{f.name}", -(-COUNT // BLOCK), BLOCK, [*outs, *inputs, np.int32(COUNT)])
             else:

@@ -10,6 +10,7 @@ import argparse
 import sys
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -54,7 +55,7 @@ def main() -> None:
     parser.add_argument("--gpu", default="h200")
     parser.add_argument("names", nargs="*")
     given = parser.parse_args()
-    run: Callable[..., object] = partial(launch, given.gpu)
+    run: Callable[..., Any] = partial(launch, given.gpu)
     print(
         f"{'kernel':18s} {'blocks':>8s} {'full':>10s} {'sampled':>10s} {'error':>7s} {'expected':>8s} {'fewer':>6s}"
         f" {'part':>5s} {'sections':>8s} {'CPU s':>12s}"
@@ -63,17 +64,17 @@ def main() -> None:
     for name in given.names or CASES:
         case = CASES[name](np.random.default_rng(1))
         full, some = run(case, "full"), run(case, "sampled")
-        sampling = some.sampling  # type: ignore[attr-defined]
+        sampling = some.sampling
         if sampling is None:
             print(f"{name:18s} was timed in full")
             continue
-        error = some.cycles / full.cycles - 1  # type: ignore[attr-defined]
+        error = some.cycles / full.cycles - 1
         errors.append(abs(error))
         fewer.append(sampling.instructions / sampling.timed_instructions)
         print(
-            f"{name:18s} {sampling.blocks:8,} {full.cycles:10,} {some.cycles:10,} {100 * error:+6.1f}%"  # type: ignore[attr-defined]
+            f"{name:18s} {sampling.blocks:8,} {full.cycles:10,} {some.cycles:10,} {100 * error:+6.1f}%"
             f" {100 * sampling.expected_error:7.1f}% {fewer[-1]:5.1f}x {sampling.share:5.2f} {sampling.sections:8d}"
-            f" {full.timing.cpu_seconds:5.1f}, {some.timing.cpu_seconds:4.1f}",  # type: ignore[attr-defined]
+            f" {full.timing.cpu_seconds:5.1f}, {some.timing.cpu_seconds:4.1f}",
             flush=True,
         )
     if errors:

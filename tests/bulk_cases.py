@@ -507,7 +507,10 @@ def stores(rng: np.random.Generator) -> Iterator[Case]:
         )
 
     a = rng.integers(0, 1000, (24, 48)).astype(np.float32)
-    keep: Callable[[Any, Any], Any] = lambda old, new: new  # noqa: E731
+
+    def keep(old: Any, new: Any) -> Any:
+        return new
+
     yield one("2d", 2, a, (8, 16), (20, 40), keep)
     yield one("2d_swizzle", 2, a, (16, 32), (4, 8), keep, 128)
     yield one("1d", 1, rng.integers(0, 1000, 300).astype(np.int32), (128,), (220,), keep)

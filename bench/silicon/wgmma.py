@@ -162,7 +162,15 @@ def timed() -> dict[str, tuple[tuple[str, str, str], int, bool, tuple[int, int],
     half = ("f16", "f16", "f32")
     found = {}
 
-    def add(types, n, registers, transposed=(0, 0), sparse=False, mode=1, sets=1):  # type: ignore[no-untyped-def]
+    def add(
+        types: tuple[str, str, str],
+        n: int,
+        registers: bool,
+        transposed: tuple[int, int] = (0, 0),
+        sparse: bool = False,
+        mode: int = 1,
+        sets: int = 1,
+    ) -> None:
         name = f"time_{types[0]}_{types[2]}_{n}_{'rs' if registers else 'ss'}"
         name += f"_t{transposed[0]}{transposed[1]}" if any(transposed) else ""
         name += "_sp" * sparse + (f"_mode{mode}" if mode != 1 else "") + (f"_sets{sets}" if sets > 1 else "")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.forms.form import Row
 
 TYPES = ("b8", "b16", "b32", "b64", "u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "f32", "f64")
@@ -16,7 +18,7 @@ def bits(type: str) -> int:
 
 
 def load(
-    name: str, type: str, address: str = "%s", arch: int = 60, before: str = "", vector: int = 1, **more: str
+    name: str, type: str, address: str = "%s", arch: int = 60, before: str = "", vector: int = 1, **more: Any
 ) -> Row:
     """A load of one value or a vector, each element a result; narrow ones go to wider registers."""
     wide = f"b{max(32, bits(type))}"
@@ -31,7 +33,7 @@ def load(
         text=f"{{ .reg .{wide} {registers}; {before} {{op}} {target}, [{address}]; {moves} }}",
         plain=True,
         **more,
-    )  # type: ignore[arg-type]
+    )
 
 
 def store(
@@ -49,7 +51,7 @@ def store(
     source = f"{{{', '.join(names)}}}" if vector > 1 else names[0]
     return Row(
         name, f": {inputs}", arch, text=f"{{ {before} {{op}} [{address}], {source}; {after} }}", plain=True, **more
-    )  # type: ignore[arg-type]
+    )
 
 
 SHARED = ".reg .b32 q, w; .shared .align 16 .b8 tile{n}_{v}[8192]; mov.u32 q, tile{n}_{v}; mad.lo.u32 q, %t, 32, q;"
