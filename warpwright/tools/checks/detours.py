@@ -56,8 +56,7 @@ def detours_of(program: Program, blocks: Sequence[BasicBlock], lowered: Sequence
     """The ways round the barriers of a kernel."""
     inner = within_functions(program, blocks, lowered)
     dominator = post_dominators(inner)
-    acts = [any(op.name in EFFECTS for op in _operations(b, lowered)) for b in blocks]
-    acting = [_reaches(b.number, acts, blocks) for b in blocks]
+    acting = _acting(blocks, lowered)
     barriers = [b.number for b in blocks if any(op.name in BARRIERS for op in _operations(b, lowered))]
     ways = []
     for branch in (b.number for b in blocks if len(inner[b.number]) > 1):
@@ -84,16 +83,20 @@ def _chain(start: int, end: int, dominator: Sequence[int]) -> set[int]:
     return found
 
 
-def _reaches(start: int, wanted: Sequence[bool], blocks: Sequence[BasicBlock]) -> bool:
-    seen, work = {start}, [start]
+def _acting(blocks: Sequence[BasicBlock], lowered: Sequence[Lowered]) -> list[bool]:
+    """For each block whether a thread that comes to it may still do what one that has returned does not."""
+    before: list[list[int]] = [[] for _ in blocks]
+    for block in blocks:
+        for successor in block.successors:
+            before[successor].append(block.number)
+    acting = [any(op.name in EFFECTS for op in _operations(b, lowered)) for b in blocks]
+    work = [n for n, acts in enumerate(acting) if acts]
     while work:
-        n = work.pop()
-        if wanted[n]:
-            return True
-        new = set(blocks[n].successors) - seen
-        seen |= new
-        work += new
-    return False
+        for n in before[work.pop()]:
+            if not acting[n]:
+                acting[n] = True
+                work.append(n)
+    return acting
 
 
 def _walk(
