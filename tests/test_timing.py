@@ -7,6 +7,7 @@ from tests.timing_synthetic import Synthetic, affine, device, each, gather, loop
 from warpwright.chips import load_chip
 from warpwright.isa.ops import Access
 from warpwright.isa.program import Kind, Operand
+from warpwright.timing.policies import Policies
 
 CHIPS = ["v100", "a100", "h200"]
 GLOBAL4, GLOBAL8, GLOBAL16 = Access("global", 4), Access("global", 8), Access("global", 16)
@@ -353,6 +354,6 @@ def test_another_scheduler_is_a_plain_function_and_changes_the_order_only() -> N
 
     kernel, trace = busy_kernel()
     usual = run(kernel, trace, grid=300, block=256, shared_bytes=8192)  # type: ignore[arg-type]
-    other = run(kernel, trace, grid=300, block=256, shared_bytes=8192, scheduler=oldest_first)  # type: ignore[arg-type]
+    other = run(kernel, trace, grid=300, block=256, shared_bytes=8192, policies=Policies(oldest_first))  # type: ignore[arg-type]
     assert other.metrics["smsp__inst_executed.sum"] == usual.metrics["smsp__inst_executed.sum"]
     assert other.cycles != usual.cycles

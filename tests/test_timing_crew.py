@@ -54,7 +54,7 @@ def test_a_helper_of_a_launch_in_which_no_phase_is_open_takes_no_piece(monkeypat
     monkeypatch.setattr(crew, "cores", lambda: 2)
     state = initial_state(load_chip("h200"), 128, 8, 8, 8, blocks=700)
     before = state.words.copy()
-    with crew.helpers(state, np.zeros(8, np.int64), 0, 2):
+    with crew.helpers(state, np.zeros(8, np.int64), 2):
         time.sleep(0.05)
     changed = np.flatnonzero(before != state.words)
     assert set(changed) <= {state.areas["crew"] + s.CR_LEAVE}
@@ -64,5 +64,5 @@ def test_threads_are_no_more_than_the_process_has_cores(monkeypatch: pytest.Monk
     monkeypatch.setattr(crew, "cores", lambda: 1)
     monkeypatch.setattr(windows.run_windows, "address", lambda part: pytest.fail("no helper is needed"), raising=False)
     state = initial_state(load_chip("h200"), 128, 8, 8, 8, blocks=700)
-    with crew.helpers(state, np.zeros(8, np.int64), 0, 4):
+    with crew.helpers(state, np.zeros(8, np.int64), 4):
         assert not helpers()

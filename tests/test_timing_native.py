@@ -215,14 +215,14 @@ def test_numba_with_checked_indices_gives_the_same_cycles_and_counters() -> None
 
 @pytest.mark.skipif(BOUNDSCHECK, reason="checked indices are compiled without a cache")
 def test_the_model_is_compiled_once_on_a_machine_and_not_for_another_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
-    compiled: list[policies.Scheduler] = []
-    compile_scheduler = policies.compile_scheduler
+    compiled: list[object] = []
+    compile_policy = policies.compile_policy
 
-    def counted(policy: policies.Scheduler) -> object:
+    def counted(kind: policies.Kind, policy: policies.Scheduler) -> int:
         compiled.append(policy)
-        return compile_scheduler(policy)
+        return compile_policy(kind, policy)
 
-    monkeypatch.setattr(policies, "compile_scheduler", counted)
+    monkeypatch.setattr(policies, "compile_policy", counted)
 
     def highest(ready: int, last: int, ages):  # type: ignore[no-untyped-def]
         for slot in range(15, -1, -1):

@@ -54,7 +54,8 @@ class GPU:
             timing="off" only: slow, and independent of the compiler).
         threads: host threads; results and cycles do not depend on it.  By default half of the cores (at most eight)
             for timing, and one without timing, where more help only kernels whose blocks do not synchronise.
-        scheduler: the warp scheduler of timing="full": a name of ``timing.policies`` or a function of that form.
+        scheduler, l1_replacement: the warp scheduler, and which line L1 gives up: names of ``timing.policies`` or functions of
+            that form.
         check: checks to run, as ``"racecheck,initcheck"`` or a sequence; ``"all"`` for compute-sanitizer's four (see
             ``tools/checks``).  Launches are then not timed, and ``gpu.findings`` holds what was found.
         unified: device addresses are the host's own, as unmodified CUDA programs expect of managed memory.
@@ -74,6 +75,7 @@ class GPU:
         front_end: str = "sass",
         threads: int | None = None,
         scheduler: str | policies.Scheduler = "greedy_then_youngest",
+        l1_replacement: str | policies.Replacement = "least_recently_used",
         check: str | Sequence[str] = (),
         unified: bool = False,
         **overrides: Any,
@@ -108,7 +110,7 @@ class GPU:
         self.engine = engine
         self.front_end = front_end
         self.functional_threads = threads or 1
-        self.scheduler = policies.named(scheduler)
+        self.policies = policies.Policies.named(scheduler, l1_replacement)
         self.threads = threads or max(1, min((os.cpu_count() or 1) // 2, MAX_DEFAULT_THREADS))
         self.memory = DeviceMemory(self.chip.dram.dram_kib * 1024, unified=unified)
         self.checker = self._checker(check)

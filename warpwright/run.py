@@ -459,7 +459,7 @@ class _Job:
                 else self.launcher.kernel.gpu.threads,
                 "progress": follow,
                 "cancel": lambda: context.cancelled,
-                "scheduler": self.launcher.kernel.gpu.scheduler,
+                "policies": self.launcher.kernel.gpu.policies,
             }
             chip, program, lowered = self.launcher.kernel.gpu.chip, context.program, lowered_of(loaded)
             if chosen is None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from numba.core.typing.templates import make_intrinsic_template
 from numba.np.arrayobj import make_array
 
 from warpwright.timing.native import BOUNDSCHECK, Part, Piece, cache_folder
+from warpwright.timing.translate import ArrayOf
 
 
 class _NoEnvironment:
@@ -119,6 +120,26 @@ def entry(function: Any, package: Path | None, what: str) -> Any:
     kept.what = what
     compiled._cache = kept
     return compiled
+
+
+def policy(function: Any, arguments: Sequence[ArrayOf | None]) -> Any:
+    """A C function of a policy, with its ``address``; to be kept alive.
+
+    Raises:
+        NumbaError: it cannot be compiled.
+    """
+    reads = types.Array(types.int64, 1, "C", readonly=True)
+    numbers = types.int64(*(reads if array else types.int64 for array in arguments))
+    body = numba.njit(numbers, nogil=True, error_model="numpy")(function)  # becomes a part of the C function, once
+    kinds = [types.CPointer(types.int64) if array else types.int64 for array in arguments]
+    names = [f"a{i}" for i in range(len(kinds))]
+    given = ", ".join(
+        f"carray({name}, ({array.words if array.argument is None else names[array.argument]},))" if array else name
+        for name, array in zip(names, arguments, strict=True)
+    )
+    space = {"body": body, "carray": numba.carray}
+    exec(f"def entry({', '.join(names)}): return body({given})", space)
+    return numba.cfunc(types.int64(*kinds))(space["entry"])
 
 
 # --- pieces of LLVM code ---------------------------------------------------------------------------

@@ -21,7 +21,7 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from warpwright.timing import native
-from warpwright.timing.translate import Translation, symbol
+from warpwright.timing.translate import ArrayOf, Translation, TranslationError, is_source_of, symbol
 from warpwright.toolchain.cache import cache_key, default_cache
 
 _lock = threading.Lock()
@@ -63,6 +63,15 @@ def object_code(text: str) -> bytes:
     passes.getModulePassManager().run(module, passes)
     code: bytes = machine.emit_object(module)
     return code
+
+
+def _loaded_engine(code: bytes) -> Any:
+    """What holds object code that can run."""
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine())
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    _engines.append(engine)
+    return engine
 
 
 class Entry:
@@ -110,14 +119,24 @@ class Entry:
             print(f"warpwright: compiling {self.what}, once on this machine …", file=sys.stderr, flush=True)
             code = object_code(str(Translation(self.py_func, *self.parts).module))
             default_cache().put("model", key, code)
-        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine())
-        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-        engine.finalize_object()
-        _engines.append(engine)
+        engine = _loaded_engine(code)
         self._addresses = {part: engine.get_function_address(symbol(part)) for part in self.parts}
         kinds = [kind for name, kind in self.py_func.__annotations__.items() if name != "return"]
         words = [ctypes.c_void_p if kind == "Any" else ctypes.c_int64 for kind in kinds]
         return ctypes.CFUNCTYPE(ctypes.c_int64, *words)(engine.get_function_address(symbol(self.py_func)))
+
+
+def policy_address(function: Callable[..., int], arguments: Sequence[ArrayOf | None]) -> int:
+    """Where the machine code of a policy lies, made now: it stays as long as the process.
+
+    Raises:
+        TranslationError: the function is written in more of Python than is translated, or its source is not to be had.
+    """
+    if not isinstance(function, FunctionType) or not is_source_of(function):
+        raise TranslationError("its source is not to be had")
+    code = object_code(str(Translation(function, policy=arguments).module))
+    with _lock:
+        return int(_loaded_engine(code).get_function_address(symbol(function)))
 
 
 def entry(function: Any, *, what: str, parts: Sequence[Any] = ()) -> Any:

@@ -191,12 +191,12 @@ def load_line(m: Any, sm: int, w: int, line: int, sectors: int, time: int, load:
 
     Misses of a line a few cycles apart leave as one request (bench.micro ``pairs_once``), so that L2 looks up both sectors of a pair at once.
     """
-    place = l1_find(m, sm, line)
+    place = l1_find(m, sm, line, time)
     ways = m[u(s.H_L1_WAYS)]
     if place < 0:
         place = -1 - place
         m[u(place)] = line << 8
-        m[u(place + ways * s.C_FILL)] = 0
+        m[u(place + ways * s.C_FILL)] = time
     m[u(place + ways * s.C_STAMP)] = time
     tag = m[u(place)]
     hit = sectors & tag
@@ -443,7 +443,7 @@ def written_in_l1(m: Any, sm: int, line: int, sectors: int, whole: bool, space: 
     Local memory is the thread's own: what it wrote is kept however little it is (of 158,000 sectors that recursive code on an
     H200 reads back by few lanes L2 sees none).
     """
-    place = l1_find(m, sm, line)
+    place = l1_find(m, sm, line, time)
     ways = m[u(s.H_L1_WAYS)]
     if whole or space == SPACE_LOCAL:
         if place < 0:
@@ -616,7 +616,7 @@ def receive(m: Any, sm: int) -> None:
                 line = m[u(r + s.R_LINE)]
                 place = m[u(r + s.R_FULL)]
                 if m[u(place)] >> 8 != line:  # it has been replaced since
-                    place = l1_find(m, sm, line)
+                    place = l1_find(m, sm, line, answer)
                 if place >= 0:
                     tag = m[u(place)]
                     come = (tag >> 4) & sectors

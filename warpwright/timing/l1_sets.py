@@ -12,6 +12,7 @@ from warpwright.timing import state as s
 from warpwright.timing.native import (
     HOST_LINE_BYTES,
     WAYS,
+    call_replacement,
     core,
     find_way,
     host_address,
@@ -65,22 +66,44 @@ def approach_record(m: Any, sm: int, w: int) -> None:
 
 
 @core
-def l1_find(m: Any, sm: int, line: int) -> int:
-    """The place of a line's tag, or -1 - the place to replace (the least recently used of its set)."""
+def oldest_place(m: Any, first: int, ways: int) -> int:
+    """The least recently used place of a set; one that was never used is older than all others."""
+    if ways == WAYS:
+        return first + oldest_way(host_address(m) + 8 * (first + WAYS * s.C_STAMP))
+    stamps = first + ways * s.C_STAMP
+    oldest = 0
+    for way in range(1, ways):
+        if m[u(stamps + way)] < m[u(stamps + oldest)]:
+            oldest = way
+    return first + oldest
+
+
+@core
+def other_place(m: Any, first: int, ways: int, time: int) -> int:
+    """The place that the launch's policy replaces in a set without an empty one; a wrong answer is noted, and the launch will end."""
+    stamps = host_address(m) + 8 * (first + ways * s.C_STAMP)
+    fills = host_address(m) + 8 * (first + ways * s.C_FILL)
+    way = call_replacement(m[u(s.H_L1_REPLACEMENT)], stamps, fills, ways, time)
+    if 0 <= way < ways:
+        return first + way
+    m[u(s.H_BAD_REPLACEMENT)] = 1
+    return first
+
+
+@core
+def l1_find(m: Any, sm: int, line: int, time: int) -> int:
+    """The place of a line's tag, or -1 - the place to replace."""
     ways = m[u(s.H_L1_WAYS)]
     first = l1_set(m, sm, line)
     if ways == WAYS:
-        host = host_address(m) + 8 * first
-        way = find_way(host, line, 8)
-        return first + way if way < WAYS else -1 - (first + oldest_way(host + 8 * WAYS * s.C_STAMP))
-    for place in range(first, first + ways):
-        if m[u(place)] >> 8 == line:
-            return place
-    oldest = s.INF
-    victim = first
-    for place in range(first, first + ways):
-        stamp = m[u(place + ways * s.C_STAMP)]
-        if stamp < oldest:
-            oldest = stamp
-            victim = place
-    return -1 - victim
+        way = find_way(host_address(m) + 8 * first, line, 8)
+        if way < WAYS:
+            return first + way
+    else:
+        for place in range(first, first + ways):
+            if m[u(place)] >> 8 == line:
+                return place
+    oldest = oldest_place(m, first, ways)
+    if m[u(s.H_L1_REPLACEMENT)] == 0 or m[u(oldest + ways * s.C_STAMP)] == 0:
+        return -1 - oldest
+    return -1 - other_place(m, first, ways, time)

@@ -177,11 +177,22 @@ def call_warp(builder: Any, function: Any, warp: Any) -> Word:
     return builder.sext(builder.call(builder.inttoptr(function, kind.as_pointer()), [warp]), WORD)
 
 
+def _call_words(builder: Any, function: Any, *arguments: Any) -> Any:
+    """A function of words by address; it may take some of them for pointers."""
+    callee = builder.inttoptr(function, ir.FunctionType(WORD, [WORD] * len(arguments)).as_pointer())
+    return builder.call(callee, arguments)
+
+
 @Piece
-def call_policy(builder: Any, function: Any, ready: Any, last: Any, ages: Any) -> Word:
+def call_scheduler(builder: Any, function: Any, ready: Any, last: Any, ages: Any) -> Word:
     """A warp scheduler (``policies.py``) by address: ``int64 f(int64 ready, int64 last, int64 *ages)``."""
-    callee = builder.inttoptr(function, ir.FunctionType(WORD, [WORD] * 3).as_pointer())
-    return builder.call(callee, [ready, last, ages])
+    return _call_words(builder, function, ready, last, ages)
+
+
+@Piece
+def call_replacement(builder: Any, function: Any, used: Any, filled: Any, ways: Any, time: Any) -> Word:
+    """A replacement policy (``policies.py``) by address: ``int64 f(int64 *used, int64 *filled, int64 ways, int64 time)``."""
+    return _call_words(builder, function, used, filled, ways, time)
 
 
 @Piece

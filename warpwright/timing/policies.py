@@ -1,19 +1,27 @@
-"""Warp schedulers: plain functions of three arguments, compiled to a function pointer when a launch asks for one.
+"""Policies: plain functions that take a decision of the model's; a launch compiles those that are not the model's own.
 
-A scheduler gets ``ready`` (bit k: warp slot k of the sub-core can issue now; never 0), ``last`` (the slot that
-issued last, or -1 when that warp gave way) and ``ages`` (int64 array: launch number of the warp in each slot) and returns a
-slot whose bit is set.  Swapping one costs its own compilation only; the model calls it by address, so nothing
-that is cached knows it.
+A warp scheduler gets ``ready`` (bit k: warp slot k of the sub-core can issue now; never 0), ``last`` (the slot that issued last, or -1 when
+that warp gave way) and ``ages`` (16 numbers: launch number of the warp in each slot) and returns a slot whose bit is set.
+
+L1's replacement gets ``used`` and ``filled`` (cycle of the last use, and of the last data that came, for each way of a set that is full), the
+number of ``ways`` and the ``time``, and returns the way whose line goes.
+
+The model calls a policy by address, so nothing that is cached knows it, and swapping one costs its own compilation only: by ``translate.py``
+in some milliseconds, or by Numba where a function is written in more of Python.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from warpwright.errors import UnsupportedError
+from warpwright.timing import direct
+from warpwright.timing.translate import ArrayOf, TranslationError
 
 Scheduler = Callable[[int, int, Any], int]
+Replacement = Callable[[Any, Any, int, int], int]
 
 
 def greedy_then_youngest(ready: int, last: int, ages: Any) -> int:
@@ -47,37 +55,120 @@ def loose_round_robin(ready: int, last: int, ages: Any) -> int:
     return last
 
 
-SCHEDULERS: dict[str, Scheduler] = {
-    policy.__name__: policy for policy in (greedy_then_youngest, greedy_then_oldest, loose_round_robin)
-}
+def least_recently_used(used: Any, filled: Any, ways: int, time: int) -> int:
+    """The line that nobody has asked for longest."""
+    oldest = 0
+    for way in range(1, ways):
+        if used[way] < used[oldest]:
+            oldest = way
+    return oldest
 
 
-def named(scheduler: str | Scheduler) -> Scheduler:
-    """The scheduler of a name, or the function itself.
+def first_in_first_out(used: Any, filled: Any, ways: int, time: int) -> int:
+    """The line whose data came first."""
+    oldest = 0
+    for way in range(1, ways):
+        if filled[way] < filled[oldest]:
+            oldest = way
+    return oldest
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a policy decides.
+
+    Attributes:
+        parameter: of ``GPU``.
+        own: the policy that is a part of the model.
+        known: those that have a name.
+        arguments: of its function: None is a number.
+    """
+
+    parameter: str
+    own: Callable[..., int]
+    known: Mapping[str, Callable[..., int]]
+    arguments: tuple[ArrayOf | None, ...]
+
+    def named(self, policy: str | Callable[..., int]) -> Callable[..., int]:
+        """The policy of a name, or the function itself.
+
+        Raises:
+            UnsupportedError: no policy of this kind has that name.
+        """
+        if callable(policy):
+            return policy
+        if policy not in self.known:
+            raise UnsupportedError(
+                f"{self.parameter}={policy!r} is not known; use a function or one of {', '.join(self.known)}"
+            )
+        return self.known[policy]
+
+
+def _by_name(*policies: Callable[..., int]) -> dict[str, Callable[..., int]]:
+    return {policy.__name__: policy for policy in policies}
+
+
+SCHEDULER = Kind(
+    "scheduler",
+    greedy_then_youngest,
+    _by_name(greedy_then_youngest, greedy_then_oldest, loose_round_robin),
+    (None, None, ArrayOf(16)),
+)
+L1_REPLACEMENT = Kind(
+    "l1_replacement",
+    least_recently_used,
+    _by_name(least_recently_used, first_in_first_out),
+    (ArrayOf(argument=2), ArrayOf(argument=2), None, None),
+)
+
+
+@dataclass(frozen=True)
+class Policies:
+    """The policies of a launch."""
+
+    scheduler: Scheduler = greedy_then_youngest
+    l1_replacement: Replacement = least_recently_used
+
+    @staticmethod
+    def named(scheduler: str | Scheduler, l1_replacement: str | Replacement) -> Policies:
+        """Policies by name or as functions."""
+        return Policies(SCHEDULER.named(scheduler), L1_REPLACEMENT.named(l1_replacement))
+
+
+_addresses: dict[Callable[..., int], int] = {}
+_numba_functions: list[Any] = []  # hold the code
+
+
+def address_of(kind: Kind, policy: Callable[..., int]) -> int:
+    """Where the machine code of a policy lies; 0 of the one that is a part of the model.
 
     Raises:
-        UnsupportedError: no scheduler has that name.
+        UnsupportedError: neither the model's translation nor Numba can compile it.
     """
-    if not isinstance(scheduler, str):
-        return scheduler
-    if scheduler not in SCHEDULERS:
+    if policy is kind.own:
+        return 0
+    if policy not in _addresses:
+        _addresses[policy] = compile_policy(kind, policy)
+    return _addresses[policy]
+
+
+def compile_policy(kind: Kind, policy: Callable[..., int]) -> int:
+    """The address of a policy's machine code, made now; it stays as long as the process."""
+    try:
+        return direct.policy_address(policy, kind.arguments)
+    except TranslationError as error:
+        reason = error
+    # Imported here: it takes half a second, and hardly any policy needs it.
+    from numba.core.errors import NumbaError
+
+    from warpwright.timing import by_numba
+
+    try:
+        compiled = by_numba.policy(policy, kind.arguments)
+    except NumbaError as error:
         raise UnsupportedError(
-            f"scheduler={scheduler!r} is not known; use a function or one of {', '.join(SCHEDULERS)}"
-        )
-    return SCHEDULERS[scheduler]
-
-
-def compile_scheduler(policy: Scheduler) -> Any:
-    """A C function of a scheduler; keep the result alive while its ``address`` is in use."""
-    # Imported here: a GPU that keeps no time names a scheduler too, and should not wait for Numba.
-    from numba import carray, cfunc, types
-
-    from warpwright.timing.native import core
-
-    body = core(policy, boundscheck=False)  # becomes a part of the C function, once
-
-    @cfunc(types.int64(types.int64, types.int64, types.CPointer(types.int64)))
-    def entry(ready: int, last: int, ages: Any) -> int:
-        return body(ready, last, carray(ages, (16,)))
-
-    return entry
+            f"{kind.parameter}: {getattr(policy, '__name__', policy)!r} cannot be compiled, neither as the model is ({reason})"
+            f" nor by Numba ({str(error).strip().splitlines()[0]}); use integers, loops and conditions"
+        ) from error
+    _numba_functions.append(compiled)
+    return int(compiled.address)

@@ -21,8 +21,8 @@ from warpwright.engine.launch import LaunchContext
 from warpwright.isa.ops import Lowered
 from warpwright.isa.program import Program
 from warpwright.timing import metrics as metrics_module
-from warpwright.timing import policies, warming
 from warpwright.timing import state as s
+from warpwright.timing import warming
 from warpwright.timing.interface import (
     CancelCallback,
     Progress,
@@ -32,8 +32,8 @@ from warpwright.timing.interface import (
     TimingResult,
     TracedKernel,
 )
-from warpwright.timing.policies import Scheduler
-from warpwright.timing.simulate import Prepared, advance, deadlock, handle_stop, prepare, result_of
+from warpwright.timing.policies import Policies
+from warpwright.timing.simulate import OWN_POLICIES, Prepared, advance, deadlock, handle_stop, prepare, result_of
 
 REDUCTION = 22
 """So many times fewer blocks are timed, where the grid is large enough: 20, and room for blocks that differ."""
@@ -257,7 +257,7 @@ def simulate_sampled(
     threads: int = 1,
     progress: ProgressCallback | None = None,
     cancel: CancelCallback | None = None,
-    scheduler: Scheduler = policies.greedy_then_youngest,
+    policies: Policies = OWN_POLICIES,
 ) -> tuple[TimingResult, Counts]:
     """Run a launch, all of it functionally and the plan's sections in simulated time; result and exact counts.
 
@@ -266,7 +266,7 @@ def simulate_sampled(
     """
     began, worked = time.perf_counter(), time.thread_time()
     blocks = context.geometry.blocks
-    launch = prepare(plan.chip, program, lowered, kernel, context, scheduler)
+    launch = prepare(plan.chip, program, lowered, kernel, context, policies)
     done = 0
 
     def show(inner: Progress) -> None:

@@ -11,18 +11,19 @@ import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
 
 from warpwright.chips.chip import Chip
 from warpwright.chips.occupancy import Occupancy
 from warpwright.engine.abi import BLOCK, SPILL_HEADER_BYTES, WARP, Status
 from warpwright.engine.blocks import BasicBlock
 from warpwright.engine.launch import Geometry, LaunchContext, launch_occupancy, reachable_shared_bytes
+from warpwright.errors import UnsupportedError
 from warpwright.isa.ops import Lowered
 from warpwright.isa.program import Program
 from warpwright.timing import bounds as bounds_module
-from warpwright.timing import buffers, crew, native, policies, windows
+from warpwright.timing import buffers, crew, native, windows
 from warpwright.timing import metrics as metrics_module
+from warpwright.timing import policies as policies_module
 from warpwright.timing import state as s
 from warpwright.timing.initial import empty_l2, initial_state, used_sms
 from warpwright.timing.interface import (
@@ -35,7 +36,7 @@ from warpwright.timing.interface import (
     TimingResult,
     TracedKernel,
 )
-from warpwright.timing.policies import Scheduler
+from warpwright.timing.policies import Policies
 from warpwright.timing.standstill import Watch
 from warpwright.timing.state import State
 from warpwright.timing.static import StaticProgram, encode
@@ -43,7 +44,11 @@ from warpwright.timing.static import StaticProgram, encode
 TRACE_LIMIT_WORDS = 64
 """A warp runs ahead until its records fill this, then is asked again: records of all warps are to stay in the host's caches."""
 REPORT_SECONDS = 0.2
-_schedulers: dict[Scheduler, Any] = {}
+OWN_POLICIES = Policies()
+_POLICIES = (
+    (policies_module.SCHEDULER, s.H_SCHEDULER, s.H_BAD_SCHEDULER, "a warp slot that cannot issue"),
+    (policies_module.L1_REPLACEMENT, s.H_L1_REPLACEMENT, s.H_BAD_REPLACEMENT, "a way that the set does not have"),
+)
 
 
 class _Workspace:
@@ -198,6 +203,14 @@ def _wake(state: State, sm: int, slot: int) -> None:
     m[sm + s.SM_NEXT] = min(int(m[sm + s.SM_NEXT]), now)
 
 
+def _judge_policies(launch: Prepared) -> None:
+    """Look whether policies kept to what they may choose."""
+    for kind, _, bad, what in _POLICIES:
+        if launch.state.words[bad]:
+            policy = getattr(launch.policies, kind.parameter)
+            raise UnsupportedError(f"{kind.parameter}: {getattr(policy, '__name__', policy)!r} chose {what}")
+
+
 def deadlock(state: State, repeats: bool = False) -> TimingError:
     """The error of a launch in which no warp can go on, or in which all only repeat themselves."""
     m = state.words
@@ -219,7 +232,7 @@ class Prepared:
     occupancy: Occupancy
     static: StaticProgram
     state: State
-    policy: int
+    policies: Policies
     space: _Workspace
     """Kept alive: the state holds addresses in it."""
     watch: Watch | None
@@ -231,7 +244,7 @@ class Prepared:
         if progress is not None and not windows.run_windows.signatures:
             progress(Progress("compiling", blocks=blocks))
         alone = blocks <= self.chip.sm.gpc_sm_counts[0]
-        return crew.helpers(self.state, self.static.rows, self.policy, 1 if alone else threads)
+        return crew.helpers(self.state, self.static.rows, 1 if alone else threads)
 
     def close(self) -> None:
         """Leave the memory to the next launch."""
@@ -246,7 +259,7 @@ def prepare(
     lowered: Sequence[Lowered],
     kernel: TracedKernel,
     context: LaunchContext,
-    scheduler: Scheduler,
+    policies: Policies,
     blocks: Sequence[BasicBlock] | None = None,
 ) -> Prepared:
     """Tables, state and memory of a launch with cold caches."""
@@ -267,16 +280,13 @@ def prepare(
     sms = used_sms(chip, 0 if clustered else context.geometry.blocks)
     space = _Workspace(kernel, context, occupancy, sms.stop)
     _fill_header(state, static, kernel, context, occupancy, space)
-    policy = 0  # the default is a part of the model
-    if scheduler is not policies.greedy_then_youngest:
-        if scheduler not in _schedulers:
-            _schedulers[scheduler] = policies.compile_scheduler(scheduler)
-        policy = int(_schedulers[scheduler].address)
+    for kind, address, _, _ in _POLICIES:
+        state.words[address] = policies_module.address_of(kind, getattr(policies, kind.parameter))
     watch = None
     if kernel.judged:
         held = (space.arrays["shared"], space.arrays["local"])
         watch = Watch(context, space.spill_offset, kernel.spill_bytes, held)
-    return Prepared(chip, occupancy, static, state, policy, space, watch)
+    return Prepared(chip, occupancy, static, state, policies, space, watch)
 
 
 def simulate(
@@ -290,7 +300,7 @@ def simulate(
     progress: ProgressCallback | None = None,
     cancel: CancelCallback | None = None,
     interpret: InterpretCallback | None = None,
-    scheduler: Scheduler = policies.greedy_then_youngest,
+    policies: Policies = OWN_POLICIES,
     blocks: Sequence[BasicBlock] | None = None,
 ) -> TimingResult:
     """Run a launch in simulated time, with cold caches, functionally and cycle by cycle.
@@ -300,7 +310,7 @@ def simulate(
         TimingCancelled: ``cancel`` said so.
     """
     began, worked = time.perf_counter(), time.thread_time()
-    launch = prepare(chip, program, lowered, kernel, context, scheduler, blocks)
+    launch = prepare(chip, program, lowered, kernel, context, policies, blocks)
     with launch.helpers(threads, progress):
         advance(launch, progress, cancel, interpret)
     cycles = int(metrics_module.sm_column(launch.state, s.SM_FINISH).max())
@@ -319,13 +329,14 @@ def advance(
     windows_at_once: int = 0,
 ) -> bool:
     """Run the windows of a launch until its last block has ended, or only so many; whether blocks are left."""
-    state, static, policy = launch.state, launch.static, launch.policy
+    state, static = launch.state, launch.static
     m = state.words
     limit = windows_at_once or 16
     while True:
         began = time.perf_counter()
-        outcome = int(windows.run_windows(m, static.rows, policy, limit))
+        outcome = int(windows.run_windows(m, static.rows, limit))
         spent = time.perf_counter() - began
+        _judge_policies(launch)
         if outcome == windows.FINISHED:
             return False
         if outcome == windows.STUCK:

@@ -44,7 +44,7 @@ def approach_warps(m: Any, sm: int, end: int) -> None:
 
 
 @core
-def run_sm(m: Any, code: Any, sm: int, end: int, scheduler: int) -> None:
+def run_sm(m: Any, code: Any, sm: int, end: int) -> None:
     """Advance one SM to ``end``; answers of the last window come in first."""
     if m[u(sm + s.SM_REQUESTS)]:
         receive(m, sm)
@@ -66,4 +66,4 @@ def run_sm(m: Any, code: Any, sm: int, end: int, scheduler: int) -> None:
         for i in range(sub_cores):
             sc = first + i * s.SC_SLOTS
             if m[u(sc + s.SC_NEXT)] <= time:
-                step(m, code, sm, sc, i, time, end, scheduler, base + sc * 8)
+                step(m, code, sm, sc, i, time, end, base + sc * 8)

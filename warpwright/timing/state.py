@@ -291,6 +291,10 @@ STALL_COUNT = len(STALLS)
     H_REMOTE_ATOMIC,  # latency of an atomic on another block's shared memory
     H_REMOTE_STORE_BYTES,  # that an SM sends to others a cycle
     H_REMOTE_LOAD_BYTES,  # that it gets from them
+    H_SCHEDULER,  # host address of the launch's warp scheduler; 0: the model's own
+    H_L1_REPLACEMENT,  # the same of L1's replacement
+    H_BAD_SCHEDULER,  # it chose a slot that could not issue
+    H_BAD_REPLACEMENT,  # it chose a way that no set has
     H_SLOTS,
     *_,
 ) = range(FIELDS)

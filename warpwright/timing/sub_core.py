@@ -14,7 +14,7 @@ from warpwright.timing import state as s
 from warpwright.timing.bulk import has_room, start_bulk, tell_until
 from warpwright.timing.constant import load_constant
 from warpwright.timing.l1 import access, commit_copies, copy, invalidate, new_load, new_request, wait_for
-from warpwright.timing.native import call_policy, core, lowest_bit, peek, popcount, scan_slots, u, youngest
+from warpwright.timing.native import call_scheduler, core, lowest_bit, peek, popcount, scan_slots, u, youngest
 from warpwright.timing.queue import enter_queue
 from warpwright.timing.warp import (
     BARRIER,
@@ -246,7 +246,17 @@ def default_policy(ready: int, last: int, ages: int) -> int:
 
 
 @core
-def step(m: Any, code: Any, sm: int, sc: int, sub: int, time: int, end: int, scheduler: int, host: int) -> None:
+def other_policy(m: Any, ready: int, last: int, ages: int) -> int:
+    """What the launch's scheduler says; a slot that cannot issue is noted, and the launch will end."""
+    chosen = call_scheduler(m[u(s.H_SCHEDULER)], ready, last, ages)
+    if 0 <= chosen < s.MAX_WARPS and (ready >> chosen) & 1:
+        return chosen
+    m[u(s.H_BAD_SCHEDULER)] = 1
+    return lowest_bit(ready)
+
+
+@core
+def step(m: Any, code: Any, sm: int, sc: int, sub: int, time: int, end: int, host: int) -> None:
     """One cycle of a sub-core that may have something to do; ``host``: the host's address of its fields."""
     free = m[u(sc + s.SC_ISSUE_FREE)]
     if free > time:
@@ -261,10 +271,10 @@ def step(m: Any, code: Any, sm: int, sc: int, sub: int, time: int, end: int, sch
         several = ready & (ready - 1)
         if several == 0:
             chosen = lowest_bit(ready)
-        elif scheduler == 0:
+        elif m[u(s.H_SCHEDULER)] == 0:
             chosen = default_policy(ready, last, host + 8 * s.SC_AGE)
         else:
-            chosen = call_policy(scheduler, ready, last, host + 8 * s.SC_AGE)
+            chosen = other_policy(m, ready, last, host + 8 * s.SC_AGE)
         if issue(m, code, sm, sc, sub, chosen, time, end):
             free = m[u(sc + s.SC_ISSUE_FREE)]
             if several or m[u(sc + s.SC_NEXT)] < free:

@@ -3,17 +3,20 @@
 They are written in a small part of Python, and their annotations say all types: ``int`` is 64 bits wide, ``bool`` one bit, ``Any`` a pointer
 to int64, ``tuple`` a result of several.  Nothing must be inferred, so that an entry with two hundred functions is translated in a second;
 Numba, which compiles the same functions with checked indices or for callers of its own, takes twenty.
+
+A policy (``policies.py``), which its user writes, needs no annotations: its kind says them, and how long its arrays are.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
+import linecache
 import operator
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
-from types import FunctionType
+from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from llvmlite import ir
@@ -36,6 +39,11 @@ _OPERATIONS: dict[type[ast.operator], tuple[str, Callable[[int, int], int]]] = {
 }
 
 
+def _contents(names: Sequence[str], cells: Sequence[CellType]) -> dict[str, Any]:
+    """What the variables of an enclosing function hold."""
+    return {name: cell.cell_contents for name, cell in zip(names, cells, strict=True)}
+
+
 class TranslationError(Exception):
     """A function of the model is written in more of Python than is translated."""
 
@@ -47,8 +55,8 @@ def _signed(value: int) -> int:
 
 @cache
 def _file_functions(path: str) -> dict[int, ast.FunctionDef]:
-    """The functions of a file by their first line, decorators included."""
-    tree = ast.parse(Path(path).read_text())
+    """The functions of a file, or of what an interactive session keeps as one, by their first line, decorators included."""
+    tree = ast.parse("".join(linecache.getlines(path)))
     found = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     return {min([node.lineno, *(d.lineno for d in node.decorator_list)]): node for node in found}
 
@@ -59,6 +67,17 @@ def source_of(function: FunctionType) -> ast.FunctionDef:
     if found is None or found.name != function.__name__:
         raise TranslationError(f"the file of {function.__name__} has changed since it was loaded")
     return found
+
+
+def _codes(code: CodeType) -> list[CodeType]:
+    """A code and those within it."""
+    return [code, *(inner for part in code.co_consts if isinstance(part, CodeType) for inner in _codes(part))]
+
+
+def is_source_of(function: FunctionType) -> bool:
+    """Whether a function does what its file says now, which may have changed since it was loaded."""
+    path = function.__code__.co_filename
+    return function.__code__ in _codes(compile("".join(linecache.getlines(path)), path, "exec", dont_inherit=True))
 
 
 def symbol(function: FunctionType) -> str:
@@ -76,11 +95,24 @@ def _kind(annotation: ast.expr | None) -> ir.Type:
     return _KINDS[text]
 
 
-class Translation:
-    """An LLVM module of functions that are called from outside, which grows by the functions that its functions call."""
+@dataclass(frozen=True)
+class ArrayOf:
+    """An array that a policy may read, as long as a number says, or another argument."""
 
-    def __init__(self, *entries: FunctionType) -> None:
+    words: int = 0
+    argument: int | None = None
+
+
+class Translation:
+    """An LLVM module of functions that are called from outside, which grows by the functions that its functions call.
+
+    Args:
+        policy: the arguments of the only entry, a policy: None is a number.
+    """
+
+    def __init__(self, *entries: FunctionType, policy: Sequence[ArrayOf | None] | None = None) -> None:
         self.module = ir.Module(entries[0].__name__)
+        self.policy = policy
         self._functions: dict[FunctionType, ir.Function] = {}
         self._waiting: list[FunctionType] = []
         for entry in entries:
@@ -93,7 +125,10 @@ class Translation:
         """A function of the module; it is written when its turn comes."""
         if python not in self._functions:
             tree = source_of(python)
-            kind = ir.FunctionType(_kind(tree.returns), [_kind(argument.annotation) for argument in tree.args.args])
+            if self.policy is None:
+                kind = ir.FunctionType(_kind(tree.returns), [_kind(argument.annotation) for argument in tree.args.args])
+            else:
+                kind = ir.FunctionType(WORD, [POINTER if array else WORD for array in self.policy])
             made = ir.Function(self.module, kind, symbol(python))
             made.linkage = "internal"
             made.attributes.add("nounwind")
@@ -114,27 +149,42 @@ class _Body:
         self.builder = ir.IRBuilder(function.append_basic_block("body"))
         self.variables: dict[str, ir.AllocaInstr] = {}
         self.loops: list[tuple[ir.Block, ir.Block]] = []  # where ``continue`` and ``break`` lead
+        self.lengths: dict[str, ir.Value] = {}  # of a policy's arrays
 
     def write(self) -> None:
         first = self.builder.block
         try:
-            for argument, value in zip(self.tree.args.args, self.function.args, strict=True):
-                self._set(argument.arg, value)
+            self._arguments()
             self._statements(self.tree.body)
         except TranslationError as error:
             raise TranslationError(f"{self.python.__module__}.{self.python.__name__}: {error}") from None
         if not self.builder.block.is_terminated:
             if isinstance(self.function.function_type.return_type, ir.VoidType):
                 self.builder.ret_void()
+            elif self.whole.policy is not None:
+                self.builder.ret(WORD(-1))  # no slot and no way: whoever asked says so
             else:
                 self.builder.unreachable()
         self.places.branch(first)
+
+    def _arguments(self) -> None:
+        names = [argument.arg for argument in self.tree.args.args]
+        if len(names) != len(self.function.args):
+            raise TranslationError(f"it takes {len(names)} arguments, not {len(self.function.args)}")
+        for name, value in zip(names, self.function.args, strict=True):
+            self._set(name, value)
+        for name, array in zip(names, self.whole.policy or (), strict=False):
+            if array is not None:
+                known = array.argument is None
+                self.lengths[name] = WORD(array.words) if known else self.function.args[array.argument]
 
     # --- variables -------------------------------------------------------------------------------
 
     def _set(self, name: str, value: Any) -> None:
         if not isinstance(value, ir.Value):
             raise TranslationError(f"{name} is to hold one number")
+        if name in self.lengths:
+            raise TranslationError(f"{name} is an array")
         if name not in self.variables:
             self.variables[name] = self.places.alloca(value.type, name=name)
         place = self.variables[name]
@@ -202,7 +252,7 @@ class _Body:
         if isinstance(target, ast.Name):
             self._set(target.id, value)
         elif isinstance(target, ast.Subscript):
-            self.builder.store(self._as(value, WORD), self._element(target))
+            self.builder.store(self._as(value, WORD), self._writable(target))
         elif isinstance(target, ast.Tuple):
             for part, single in zip(target.elts, value, strict=True):
                 self._store(part, single)
@@ -211,7 +261,7 @@ class _Body:
 
     def _do_AugAssign(self, node: ast.AugAssign) -> None:
         if isinstance(node.target, ast.Subscript):
-            place = self._element(node.target)
+            place = self._writable(node.target)
             self.builder.store(self._as(self._operate(node.op, self.builder.load(place), node.value), WORD), place)
         else:
             self._store(node.target, self._operate(node.op, self._value(node.target), node.value))
@@ -355,8 +405,9 @@ class _Body:
         if isinstance(node, ast.Attribute):
             return getattr(self._object(node.value), node.attr)
         if isinstance(node, ast.Name):
-            names = self.python.__globals__
-            if node.id in names:
+            code, cells = self.python.__code__, self.python.__closure__ or ()
+            names = {**self.python.__globals__, **_contents(code.co_freevars, cells)}
+            if node.id in names and node.id not in code.co_varnames:
                 return names[node.id]
             if hasattr(builtins, node.id):
                 return getattr(builtins, node.id)
@@ -445,7 +496,23 @@ class _Body:
         base = self._value(node.value)
         if not isinstance(base, ir.Value) or base.type != POINTER:
             raise TranslationError(f"line {node.lineno}: {ast.unparse(node.value)} is not an array")
-        return self.builder.gep(base, [self._word(node.slice)])
+        index = self._word(node.slice)
+        if self.whole.policy is not None:
+            index = self._within(node, index)
+        return self.builder.gep(base, [index])
+
+    def _within(self, node: ast.Subscript, index: ir.Value) -> ir.Value:
+        """An index into a policy's array: Python's negative ones count from its end, and one behind it is the last."""
+        if not isinstance(node.value, ast.Name) or node.value.id not in self.lengths:
+            raise TranslationError(f"line {node.lineno}: {ast.unparse(node.value)} is not an argument")
+        build, length = self.builder, self.lengths[node.value.id]
+        index = build.select(build.icmp_signed("<", index, WORD(0)), build.add(index, length), index)
+        return build.select(build.icmp_unsigned("<", index, length), index, build.sub(length, WORD(1)))
+
+    def _writable(self, node: ast.Subscript) -> ir.Value:
+        if self.whole.policy is not None:
+            raise TranslationError(f"line {node.lineno}: a policy only reads its arrays")
+        return self._element(node)
 
     def _of_Subscript(self, node: ast.Subscript) -> Any:
         if isinstance(node.slice, ast.Constant) and not isinstance(node.value, ast.Name):
@@ -462,6 +529,13 @@ class _Body:
         if node.keywords:
             raise TranslationError(f"line {node.lineno}: a call names its arguments")
         callee = self._object(node.func)
+        if (
+            callee is len
+            and len(node.args) == 1
+            and isinstance(node.args[0], ast.Name)
+            and node.args[0].id in self.lengths
+        ):
+            return self.lengths[node.args[0].id]
         arguments = [self._value(argument) for argument in node.args]
         if callee is bool:
             return self._truth(arguments[0])

@@ -75,7 +75,7 @@ def begin(m: Any) -> None:
 
 
 @core
-def run_gpc(m: Any, code: Any, gpc: int, end: int, scheduler: int) -> None:
+def run_gpc(m: Any, code: Any, gpc: int, end: int) -> None:
     """A GPC's part of a window: answers come to its SMs, these run, and what they ask for leaves."""
     take_back(m, gpc)
     fields = gpc_at(m, gpc)
@@ -87,7 +87,7 @@ def run_gpc(m: Any, code: Any, gpc: int, end: int, scheduler: int) -> None:
             approach_sub_cores(m, first + (i + 2) * size, end)
         if i + 1 < last:
             approach_warps(m, first + (i + 1) * size, end)
-        run_sm(m, code, first + i * size, end, scheduler)
+        run_sm(m, code, first + i * size, end)
     depart(m, gpc)
 
 
@@ -98,7 +98,7 @@ def pieces_of(m: Any, kind: int) -> int:
 
 
 @core
-def take_piece(m: Any, code: Any, scheduler: int) -> bool:
+def take_piece(m: Any, code: Any) -> bool:
     """Take a piece of the phase that is open and do it; False when none is left."""
     crew = host_address(m) + 8 * m[u(s.H_CREW)]
     ticket = atomic_peek(crew + 8 * s.CR_TICKET)
@@ -110,7 +110,7 @@ def take_piece(m: Any, code: Any, scheduler: int) -> bool:
     if piece >= pieces_of(m, kind):
         return False
     if kind == RUN_GPCS:
-        run_gpc(m, code, m[u(m[u(s.H_GPC_TURNS)] + piece)], m[u(m[u(s.H_CREW)] + s.CR_END)], scheduler)
+        run_gpc(m, code, m[u(m[u(s.H_GPC_TURNS)] + piece)], m[u(m[u(s.H_CREW)] + s.CR_END)])
     else:
         serve_group(m, piece)
     atomic_add(crew + 8 * s.CR_DONE, 1)
@@ -127,13 +127,13 @@ def wait_a_little(turns: int) -> None:
 
 
 @core
-def share(m: Any, code: Any, kind: int, scheduler: int) -> None:
+def share(m: Any, code: Any, kind: int) -> None:
     """Open a phase, do its pieces with all helpers that have a core, and wait for those that these have begun."""
     crew = host_address(m) + 8 * m[u(s.H_CREW)]
     number = (atomic_peek(crew + 8 * s.CR_TICKET) >> s.TICKET_NUMBER) + 1
     atomic_poke(crew + 8 * s.CR_DONE, 0)
     atomic_poke(crew + 8 * s.CR_TICKET, number << s.TICKET_NUMBER | kind << s.TICKET_KIND)
-    while take_piece(m, code, scheduler):
+    while take_piece(m, code):
         pass
     turns = 0
     while atomic_peek(crew + 8 * s.CR_DONE) < pieces_of(m, kind):
@@ -142,12 +142,12 @@ def share(m: Any, code: Any, kind: int, scheduler: int) -> None:
 
 
 @core
-def help_windows(m: Any, code: Any, scheduler: int) -> int:
+def help_windows(m: Any, code: Any) -> int:
     """Another host thread's part of ``run_windows``: pieces of every phase, until it is to leave."""
     crew = host_address(m) + 8 * m[u(s.H_CREW)]
     turns = 0
     while atomic_peek(crew + 8 * s.CR_LEAVE) == 0:
-        if take_piece(m, code, scheduler):
+        if take_piece(m, code):
             turns = 0
         else:
             wait_a_little(turns)
@@ -156,7 +156,7 @@ def help_windows(m: Any, code: Any, scheduler: int) -> int:
 
 
 @partial(direct.entry, what="the cycle model", parts=(help_windows,))
-def run_windows(state: Any, program: Any, scheduler: int, limit: int) -> int:
+def run_windows(state: Any, program: Any, limit: int) -> int:
     """Run at most ``limit`` windows, with the host threads that help."""
     m = words(state)
     code = words(program)
@@ -165,9 +165,9 @@ def run_windows(state: Any, program: Any, scheduler: int, limit: int) -> int:
     for _ in range(limit):
         end = window_end(m)
         m[u(m[u(s.H_CREW)] + s.CR_END)] = end
-        share(m, code, RUN_GPCS, scheduler)
+        share(m, code, RUN_GPCS)
         if requests_to_serve(m, code):
-            share(m, code, SERVE_GROUPS, scheduler)
+            share(m, code, SERVE_GROUPS)
         outcome = close_window(m, code, end)
         if outcome != RUNNING:
             return outcome
