@@ -58,6 +58,8 @@ OF_RELATIVES = {
         "cvt.rn.f16.f64",
         "atom.and.b32",
         "vmad.s32.s32.s32.po",
+        "vabsdiff4.u32.s32.u32",
+        "vabsdiff4.u32.u32.s32.add",
     ),
     61: ("dp4a.s32.u32", "dp2a.hi.u32.s32", "dp2a.lo.s32.s32"),
     75: ("cvta.param.u64", "bmsk.wrap.b32", "mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16"),

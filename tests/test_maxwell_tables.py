@@ -26,6 +26,11 @@ KNOWN = {
     0xEEF1000000870606: "ATOM.E.CAS R6, [R6], R8, R9",
     0xF0F8000000070002: "SYNC CC.EQ",
     0xE34000000000000F: "@P0 BRK",
+    0x503B043440770607: "VABSDIFF4.ACC R7, R6, R7, R8",
+    0x501A0434F8070608: "VABSDIFF4.U8.S8 R8, R6, -0x80, R8",
+    0x5026047758970607: "VABSDIFF4.SD.U8.S8.SAT.ACC.ZW R7, R6.6543, R137.6543, R8",
+    0x50F60060608D0107: "@!P5 VSETP.F.U32.S32.AND P0, PT, R1, R8, P0",
+    0x5AB3000000370402: "IMADSP.S24.S24.S16H0 R2, R4, R3, R0",
 }
 
 
@@ -94,6 +99,12 @@ def test_random_words_decode_or_are_unknown() -> None:
 @pytest.mark.slow
 def test_a_million_random_words_decode_or_are_unknown() -> None:
     assert decode_random(1_000_000, 2) > 250_000
+
+
+def test_fields_of_video_instructions_without_a_meaning_are_unknown() -> None:
+    for word in (0x5023040440770607, 0x503B0430C0770607, 0x503B043E40770607, 0x507B043440770607, 0x5A9B000000370402):
+        with pytest.raises(UnknownEncoding):  # no lane, selectors of B and A, second operation, part of an addend
+            decode(word, 60)
 
 
 def test_families_that_are_left_out_are_named() -> None:

@@ -30,6 +30,10 @@ def dtype(type: str) -> str:
     return "?" if type == "i1" else f"u{BITS[type] // 8}"
 
 
+LANES = np.arange(32)[:, None]
+NIBBLES = np.arange(0, 16, 4, dtype=np.uint32)
+
+
 # --- helpers that the generated code calls --------------------------------------------------------
 def shl(x: Array, by: Array) -> Array:
     width = x.dtype.itemsize * 8
@@ -95,14 +99,11 @@ def lop3(a: Array, b: Array, c: Array, table: int) -> Array:
 
 
 def prmt(a: Array, selector: Array, c: Array) -> Array:
-    both = np.stack([a, c], axis=1).view(np.uint8).reshape(32, 8)
-    result = np.zeros((32, 4), np.uint8)
-    lanes = np.arange(32)
-    for n in range(4):
-        choice = selector >> np.uint32(4 * n) & np.uint32(15)
-        byte = both[lanes, choice & np.uint32(7)]
-        result[:, n] = np.where(choice & np.uint32(8), np.where(byte & np.uint8(0x80), 0xFF, 0), byte)
-    return result.view(np.uint32).reshape(32)
+    both = (a.astype(np.uint64) | c.astype(np.uint64) << np.uint64(32)).view(np.uint8).reshape(32, 8)
+    choices = selector[:, None] >> NIBBLES & np.uint32(15)
+    bytes = both[LANES, choices & np.uint32(7)]
+    signs = (bytes.view(np.int8) >> 7).view(np.uint8)
+    return np.where(choices > 7, signs, bytes).view(np.uint32).reshape(32)
 
 
 def full(bits: int) -> Array:

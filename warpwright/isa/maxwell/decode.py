@@ -37,15 +37,6 @@ NOT_MODELLED: dict[str, tuple[tuple[int, int], ...]] = {
         (0xEFA0, 0xEFF7),
         (0xF6E0, 0xFBE7),
     ),
-    "the rare video instructions (VABSDIFF4, VSETP, IMADSP)": (
-        (0x3480, 0x34FF),
-        (0x3580, 0x35FF),
-        (0x4A80, 0x4AFF),
-        (0x5000, 0x507F),
-        (0x50F0, 0x50F7),
-        (0x5280, 0x52FF),
-        (0x5A80, 0x5AFF),
-    ),
     "the debugger's and the driver's instructions (RTT, IDE, SAM, LONGJMP, GETCRSPTR …)": (
         (0x50E0, 0x50E7),
         (0xE230, 0xE23F),

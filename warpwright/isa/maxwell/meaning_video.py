@@ -1,4 +1,4 @@
-"""Scalar video instructions of sm_50 to sm_62 (PTX ISA, "Scalar Video Instructions").
+"""Video instructions of sm_50 to sm_62 (PTX ISA, "Scalar Video Instructions" and "SIMD Video Instructions").
 
 Bytes or halves of A and B, widened, meet in a first operation of 34 bits, may be saturated to 32 bits, and a second one
 combines the result with C: minimum, maximum, sum, or merging into a half or a byte of C.
@@ -7,13 +7,15 @@ combines the result with C: minimum, maximum, sum, or merging into a half or a b
 from __future__ import annotations
 
 from warpwright.isa.maxwell.meaning import PascalEmitter, finish, meaning
+from warpwright.isa.maxwell.meaning_integer import source
+from warpwright.isa.maxwell.tables_video import ITS_OWN, LANES, RELATIONS, SELECTORS_A, SELECTORS_B
 from warpwright.isa.ops import Value
 from warpwright.isa.program import Instruction, Kind, Operand
 from warpwright.isa.sass.meaning import only, raw32, src32
+from warpwright.isa.sass.meaning_integer import COMBINATIONS, set_comparison
 
 TYPES = ("U8", "S8", "U16", "S16", "U32", "S32")
 SECOND = ("ACC", "MIN", "MAX", "MRG_16H", "MRG_16L", "MRG_8B0", "MRG_8B2")
-RELATIONS = ("F", "LT", "EQ", "LE", "GT", "NE", "GE", "T")
 RESULT_BITS = 34
 MERGES = {"MRG_16H": (16, 16), "MRG_16L": (0, 16), "MRG_8B0": (0, 8), "MRG_8B2": (16, 8)}
 
@@ -64,6 +66,22 @@ def types(i: Instruction) -> tuple[str, str]:
     return (found[0], found[1]) if found else ("S32", "S32")
 
 
+def related(i: Instruction, b: PascalEmitter, left: Value, right: Value) -> Value:
+    """Whether two 64-bit numbers stand in an instruction's relation."""
+    name = next(m for m in i.modifiers if m in RELATIONS)
+    if name in ("F", "T"):
+        return b.const(int(name == "T"), "i1")
+    return b.icmp(name.lower() if name in ("EQ", "NE") else "s" + name.lower(), left, right)
+
+
+@meaning("VSETP")
+def VSETP(i: Instruction, b: PascalEmitter) -> None:
+    only(i, *TYPES, *RELATIONS, *COMBINATIONS)
+    first, second, x, y, with_ = i.operands
+    kinds = types(i)
+    set_comparison(b, i, related(i, b, part(b, x, kinds[0]), part(b, y, kinds[1])), first, second, with_)
+
+
 @meaning("VADD", "VMNMX", "VABSDIFF", "VSHL", "VSHR", "VSET")
 def VIDEO(i: Instruction, b: PascalEmitter) -> None:
     only(i, *TYPES, *SECOND, *RELATIONS, "UD", "SD", "SAT", "MX", "PO", "W")
@@ -81,12 +99,7 @@ def VIDEO(i: Instruction, b: PascalEmitter) -> None:
         difference = b.sub(left, right)
         first = b.binary("smax", difference, b.sub(b.const(0, "i64"), difference))
     elif i.opcode == "VSET":
-        name = next(m for m in i.modifiers if m in RELATIONS)
-        if name in ("F", "T"):
-            first = b.const(int(name == "T"), "i64")
-        else:
-            relation = name.lower() if name in ("EQ", "NE") else "s" + name.lower()
-            first = b.zext(b.icmp(relation, left, right), "i64")
+        first = b.zext(related(i, b, left, right), "i64")
     else:
         by = b.and_(right, b.const(31, "i64")) if "W" in i.modifiers else b.binary("umin", right, b.const(32, "i64"))
         first = b.ashr(left, by)
@@ -110,3 +123,54 @@ def VMAD(i: Instruction, b: PascalEmitter) -> None:
     by = {"SHR_7": 7, "SHR_15": 15}.get(next((m for m in i.modifiers if m.startswith("SHR")), ""), 0)
     total = b.binary("ashr" if signed else "lshr", total, b.const(by, "i64")) if by else total
     finish(b, d, b.trunc(limited(b, total, signed) if "SAT" in i.modifiers else total, "i32"))
+
+
+@meaning("VABSDIFF4")
+def VABSDIFF4(i: Instruction, b: PascalEmitter) -> None:
+    """Absolute differences of chosen bytes in the lanes of C that the mask names; with ACC, their sum plus C."""
+    d, x, y, c = i.operands
+    mask = next((m for m in i.modifiers if not m.strip(LANES)), LANES)
+    only(i, "U8", "S8", "SD", "SAT", "ACC", mask)
+    kinds = [m for m in i.modifiers if m in TYPES] or ["S8", "S8"]
+    # The byte that stands for B is its lowest, as the assembler has it: it makes a register of any literal above 255.
+    words = [
+        b.const(o.value & 0xFF) if o.kind is Kind.IMMEDIATE else raw32(b, Operand(o.kind, o.index)) for o in (x, y)
+    ]
+    selectors = x.suffix[1:] or SELECTORS_A[ITS_OWN], y.suffix[1:] or SELECTORS_B[ITS_OWN]
+    total = src32(b, c)
+    for n, letter in enumerate(LANES):
+        if letter not in mask:
+            continue
+        sources = [int(selector[3 - n]) for selector in selectors]
+        left, right = (
+            (b.sext if kind == "S8" else b.zext)(b.trunc(b.lshr(words[k // 4], b.const(8 * (k % 4))), "i8"), "i64")
+            for k, kind in zip(sources, kinds, strict=True)
+        )
+        difference = b.sub(b.binary("smax", left, right), b.binary("smin", left, right))
+        if "SAT" in i.modifiers:
+            difference = limited(b, difference, "SD" in i.modifiers, 8)
+        value = b.trunc(difference, "i32")
+        if "ACC" in i.modifiers:
+            total = b.add(total, value)
+        else:
+            lane = 0xFF << 8 * n
+            moved = b.and_(b.shl(value, b.const(8 * n)), b.const(lane))
+            total = b.or_(b.and_(total, b.const(~lane & 0xFFFFFFFF)), moved)
+    finish(b, d, total)
+
+
+@meaning("IMADSP")
+def IMADSP(i: Instruction, b: PascalEmitter) -> None:
+    """A product of parts of 16 or 24 bits plus such a part."""
+    d, *sources = i.operands
+
+    def chosen(o: Operand, name: str) -> Value:
+        bits, _, half = name[1:].partition("H")
+        value = source(b, o)
+        if half == "1":
+            value = b.lshr(value, b.const(16))
+        up = b.const(32 - int(bits))
+        return b.binary("ashr" if name[0] == "S" else "lshr", b.shl(value, up), up)
+
+    x, y, z = (chosen(o, name) for o, name in zip(sources, i.modifiers, strict=True))
+    finish(b, d, b.add(b.mul(x, y), z))

@@ -1,13 +1,16 @@
-"""Rows of the video instructions: scalar operations on bytes and halves of registers, with a second operation.
+"""Rows of the video instructions: operations on bytes and halves of registers, with a second operation.
 
-Facts: as in :mod:`tables_integer`; what they do: PTX ISA, "Scalar Video Instructions".
+Facts: as in :mod:`tables_integer`; what they do: PTX ISA, "Scalar Video Instructions" and "SIMD Video Instructions".
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from warpwright.isa.maxwell.fields import (
     SLOT_A,
     SLOT_B,
+    A,
     Choice,
     Custom,
     Derived,
@@ -16,10 +19,12 @@ from warpwright.isa.maxwell.fields import (
     UndefinedField,
     at,
     bit,
+    codes,
     flag,
+    signed,
     single,
 )
-from warpwright.isa.maxwell.tables_integer import D_CC
+from warpwright.isa.maxwell.tables_integer import BOOLEAN, D_CC, P0, P3, P39
 from warpwright.isa.program import Kind, Operand
 from warpwright.isa.sass.fields import Form
 
@@ -85,11 +90,66 @@ def both(first: int, second: int) -> Derived:
     return Derived(lambda word, form: "PO" if bit(word, first) and bit(word, second) else "")
 
 
+def part_types(word: int, form: Form) -> str:
+    """The parts of the three sources of IMADSP; the addend has a sign if a factor has one."""
+    signs = bit(word, 48), bit(word, 53), bit(word, 48) or bit(word, 53)
+    number = at(51, 2).get(word)
+    if number == 3:
+        raise UndefinedField("part 3 of the addend of IMADSP is undefined")
+    parts = PARTS[at(49, 2).get(word)], ("24", "16H0")[at(54, 1).get(word)], PARTS[number]
+    return ".".join("US"[sign] + part for sign, part in zip(signs, parts, strict=True))
+
+
+PARTS = ("32", "24", "16H0", "16H1")
+
+# SIMD: the bytes of A are numbered 0 to 3 and those of B 4 to 7; a selector names one for each lane, the last lane first.
+SELECTORS_A = (
+    *("0000", "1111", "2222", "3333", "3210", "4321", "5432", "6543"),
+    *("3201", "3012", "0213", "3120", "1230", "2310"),
+)
+SELECTORS_B = ("4444", "5555", "6666", "7777", "7654", "6543", "5432", "4321", "4567", "6745", "5476")
+ITS_OWN = 4
+"""The selector that is not printed: each byte in its own lane."""
+IMMEDIATE_BYTE = 15
+"""Selector of B: no register but a byte, the lowest of a word whose others are 0."""
+
+
+def selected(which: str, place: int, names: Sequence[str]) -> Custom:
+    def read(word: int, form: Form) -> tuple[Operand, ...]:
+        number = word >> place & 15
+        if which == "B" and number == IMMEDIATE_BYTE:
+            value = word >> 20 & 0xFF
+            if bit(word, 49):
+                return (Operand(Kind.IMMEDIATE, value=signed(value, 8) & 0xFFFFFFFF, name="s16"),)
+            return (Operand(Kind.IMMEDIATE, value=value, name="u16"),)
+        if number >= len(names):
+            raise UndefinedField(f"selector {number} of source {which} is undefined")
+        suffix = "" if number == ITS_OWN else f".{names[number]}"
+        low, slot = (8, SLOT_A) if which == "A" else (20, SLOT_B)
+        return (Operand(Kind.REGISTER, word >> low & 255, slot, suffix=suffix),)
+
+    return Custom(read)
+
+
+def lane_types(word: int, form: Form) -> str:
+    return "" if word >> 48 & 3 == 3 else f"{'US'[bit(word, 48)]}8.{'US'[bit(word, 49)]}8"
+
+
+def lane_mask(word: int, form: Form) -> str:
+    """The lanes of the result, all of which print nothing."""
+    mask = at(51, 2, 36, 2).get(word)
+    if not mask:
+        raise UndefinedField("a result of no lane is undefined")
+    return "" if mask == 15 else "".join(letter for n, letter in enumerate(LANES) if mask >> n & 1)
+
+
+LANES = "XYZW"
 SECOND = Choice(at(51, 3), ("MRG_16H", "MRG_16L", "MRG_8B0", "MRG_8B2", "ACC", "MIN", "MAX", ""))
 UNSIGNED = flag(54, "", "UD")
 SAT = flag(55, "SAT")
 C = Src("C")
-COMPARE = Choice(at(54, 3), ("F", "LT", "EQ", "LE", "GT", "NE", "GE", "T"))
+RELATIONS = ("F", "LT", "EQ", "LE", "GT", "NE", "GE", "T")
+COMPARE = Choice(at(54, 3), RELATIONS)
 
 # fmt: off
 ROWS: tuple[Row, ...] = (
@@ -101,5 +161,9 @@ ROWS: tuple[Row, ...] = (
     Row("VSET", single(0x4000, 7), (COMPARE, types(), SECOND), (D_CC, a_source(), b_source(), C)),
     Row("VMAD", single(0x5f00, 8), (types(immediate=False), both(53, 54), Choice(at(51, 2), ("", "SHR_7", "SHR_15")), SAT),
         (D_CC, a_source(54, 53), b_source(printed_signed=False), Custom(lambda word, form: Src("C", negate=None if bit(word, 54) else 53).read(word, form)))),
+    Row("VSETP", single(0x50f0, 13), (Choice(at(43, 2, 47, 1), RELATIONS), types(immediate=False), BOOLEAN), (P3, P0, a_source(), b_source(), P39)),
+    Row("VABSDIFF4", single(0x5000, 9), (flag(38, "SD"), Derived(lane_types), flag(50, "SAT"), Choice(at(53, 2), ("", "ACC")), Derived(lane_mask)),
+        (D_CC, selected("A", 32, SELECTORS_A), selected("B", 28, SELECTORS_B), C)),
+    Row("IMADSP", codes(9, R=0x5a80, C=0x4a80, RC=0x5280, I=0x3480), (Derived(part_types),), (D_CC, A(), Src("B"), C)),
 )
 # fmt: on
