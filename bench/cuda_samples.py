@@ -1,10 +1,12 @@
 """Build and run NVIDIA's cuda-samples on the simulated device and print which of them pass their own check.
 
     python -m bench.cuda_samples FOLDER [--driver] [--gpu a100] [--only NAME ...] [--build BUILD_FOLDER] [--seconds 120]
+                                        [--check all]
 
 FOLDER is a checkout of github.com/NVIDIA/cuda-samples.  Needs nvcc and a host compiler.  Only samples without math
 libraries, graphics and windows are taken: those of the runtime API, built with ``nvcc -cudart shared``, or with
-``--driver`` those of the driver API and of NVRTC (of the wheel nvidia-cuda-nvrtc-cu12).
+``--driver`` those of the driver API and of NVRTC (of the wheel nvidia-cuda-nvrtc-cu12).  With ``--check`` they run under
+the checks, and what these find is printed below a sample's line.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ from pathlib import Path
 import nvidia
 import nvidia.cuda_nvrtc
 
-from warpwright.driver import attach
+from warpwright.driver import attach, recording
+from warpwright.session import session
+from warpwright.tools.checks import Finding
 
 GROUPS = (
     "0_Introduction",
@@ -82,7 +86,7 @@ def build(path: Path, target: Path, folder: Path, arch: str) -> str:
     """Compile a sample; what went wrong, or nothing."""
     sources = _with_helpers(sorted({*path.glob("*.cu"), *path.glob("*.cpp"), *path.glob("*.c")}), folder)
     options = ["-rdc=true"] if "SEPARABLE_COMPILATION ON" in _cmake(path) else []
-    command = ["-cudart", "shared", f"-arch={arch}", "-std=c++17", "--extended-lambda", *options]
+    command = ["-cudart", "shared", "-lineinfo", f"-arch={arch}", "-std=c++17", "--extended-lambda", *options]
     command += [f"-I{folder / 'Common'}", f"-I{path}", f"-I{path / 'inc'}", "-Xcompiler", "-pthread", "-o", str(target)]
     return _nvcc([*command, *sources])
 
@@ -144,13 +148,19 @@ def workplace(path: Path, target: Path) -> Path:
     return target.with_name(f"{path.name}.files")
 
 
-def run(target: Path, path: Path, gpu: str, seconds: int) -> tuple[str, float]:
-    """Run a sample: ``passed``, ``waived`` or why not, and the processor's seconds that it took with its children.
+def run(target: Path, path: Path, gpu: str, seconds: int) -> tuple[str, float, list[Finding]]:
+    """Run a sample: ``passed``, ``waived`` or why not, the processor's seconds that it took with its children, findings.
 
     Args:
         seconds: of the processor, which do not depend on what else the machine does; by the clock it may take ten times as long.
     """
-    environment = {**os.environ, **attach.child_environment(gpu, "off", None)}
+    with tempfile.TemporaryDirectory(prefix="warpwright-") as folder:
+        environment = {**os.environ, **attach.child_environment(gpu, "off", Path(folder))}
+        outcome, spent = _outcome(target, path, environment, seconds)
+        return outcome, spent, recording.collect(Path(folder))[2]
+
+
+def _outcome(target: Path, path: Path, environment: dict[str, str], seconds: int) -> tuple[str, float]:
     began = _processor_seconds()
     command = ["/bin/sh", "-c", f'ulimit -t {seconds}; exec "$0"', str(target)]
     try:
@@ -194,7 +204,9 @@ def main() -> None:
     parser.add_argument("--build", type=Path, help="keep programs here, and take those that are there")
     parser.add_argument("--seconds", type=int, default=120, help="of the processor, for one sample")
     parser.add_argument("--json", type=Path, help="also write results here")
+    parser.add_argument("--check", help="run under these checks, as warpwright run --check")
     arguments = parser.parse_args()
+    session.check = arguments.check
     kept = arguments.build or Path(tempfile.mkdtemp(prefix="cuda-samples-"))
     kept.mkdir(parents=True, exist_ok=True)
     kept = kept.resolve()
@@ -202,17 +214,20 @@ def main() -> None:
     for path in candidates(arguments.folder.resolve(), arguments.driver):
         if arguments.only and path.name not in arguments.only:
             continue
-        target, spent = kept / path.name, 0.0
+        target, spent, findings = kept / path.name, 0.0, list[Finding]()
         make = build_driver if arguments.driver else build
         outcome = "" if target.is_file() else make(path, target, arguments.folder.resolve(), arguments.arch)
         if outcome:
             outcome = f"does not build: {outcome}"
         else:
-            outcome, spent = run(
+            outcome, spent, findings = run(
                 target, workplace(path, target) if arguments.driver else path, arguments.gpu, arguments.seconds
             )
         results[path.name] = outcome
-        print(f"{path.name:40} {spent:7.1f} s  {outcome}", flush=True)
+        told = f", findings: {len(findings)}" if arguments.check else ""
+        print(f"{path.name:40} {spent:7.1f} s  {outcome}{told}", flush=True)
+        for finding in findings:
+            print(finding, flush=True)
         if arguments.json:
             arguments.json.write_text(json.dumps(results, indent=1))
     passed = sum(x == "passed" for x in results.values())

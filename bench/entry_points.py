@@ -2,6 +2,7 @@
 
     python -m bench.entry_points driver HEADER_FOLDER ... > warpwright/driver/data/driver.txt
     python -m bench.entry_points runtime HEADER_FOLDER ... > warpwright/driver/data/runtime12.txt    (and runtime13.txt)
+    python -m bench.entry_points nvml HEADER_FOLDER > warpwright/driver/data/nvml.txt
 
 A row is a name and one letter for each argument: i int and enumerations, u unsigned, Q 64-bit integers, pointers and
 handles, f float, d double, and structures passed by value: L eight bytes, D dim3, P cudaPitchedPtr, E cudaExtent,
@@ -23,6 +24,14 @@ _BY_VALUE = {
     "cudaExtent": "E",
     "CUipcMemHandle": "I",
     "CUipcEventHandle": "I",
+    # Structures of one pointer.
+    "nvmlDevice_t": "Q",
+    "nvmlUnit_t": "Q",
+    "nvmlEventSet_t": "Q",
+    "nvmlGpuInstance_t": "Q",
+    "nvmlComputeInstance_t": "Q",
+    "nvmlGpmSample_t": "Q",
+    "nvmlSystemEventSet_t": "Q",
     "cudaIpcMemHandle_t": "I",
     "cudaIpcEventHandle_t": "I",
     "int": "i",
@@ -50,6 +59,15 @@ _BY_VALUE = {
 }
 
 
+_HEADERS = {
+    # Files, and what a declaration in them begins with.
+    "driver": (("cuda.h", "cudaProfiler.h"), r"CUresult"),
+    "runtime": (
+        ("cuda_runtime_api.h", "cuda_profiler_api.h"),
+        r"(?:cudaError_t|const char\s*\*|struct cudaChannelFormatDesc)",
+    ),
+    "nvml": (("nvml.h",), r"(?:nvmlReturn_t|const\s+char\s*\*)"),
+}
 _HOST_STUBS = """
 __cudaGetKernel QQ
 __cudaInitModule Q
@@ -100,13 +118,14 @@ def _letter(declared: str, types: dict[str, str]) -> str | None:
 def rows(header: Path, pattern: str, folders: list[str]) -> dict[str, str]:
     """Names and letters of the functions that a header declares."""
     command = ["cc", "-E", "-x", "c", "-D__CUDA_API_VERSION_INTERNAL", "-D__CUDART_API_VERSION_INTERNAL"]
+    command += ["-DNVML_NO_UNVERSIONED_FUNC_DEFS"]
     command += [f"-I{f}" for f in folders] + [str(header)]
     text = subprocess.run(command, capture_output=True, text=True, check=False).stdout
     text = re.sub(r"^#.*$", "", text, flags=re.MULTILINE)
     text = re.sub(r"__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)", "", text)
     types = _typedefs(text)
     found: dict[str, str] = {}
-    for match in re.finditer(pattern + r"\s+(cu[A-Z]\w*|cuda[A-Z]\w*)\s*\(((?:[^()]|\([^()]*\))*)\)\s*;", text):
+    for match in re.finditer(pattern + r"\s+((?:cu|cuda|nvml)[A-Z]\w*)\s*\(((?:[^()]|\([^()]*\))*)\)\s*;", text):
         arguments = [a.strip() for a in re.split(r",(?![^()]*\))", match[2]) if a.strip() not in ("", "void")]
         letters = [_letter(a, types) for a in arguments]
         if None in letters:
@@ -120,17 +139,14 @@ def main() -> None:
     what, folders = sys.argv[1], sys.argv[2:]
     found: dict[str, str] = {}
     for folder in folders:
-        names = ("cuda.h", "cudaProfiler.h") if what == "driver" else ("cuda_runtime_api.h", "cuda_profiler_api.h")
+        names, pattern = _HEADERS[what]
         for name in names:
-            pattern = (
-                r"CUresult" if what == "driver" else r"(?:cudaError_t|const char\s*\*|struct cudaChannelFormatDesc)"
-            )
             if not (Path(folder) / name).is_file():
                 continue
             found |= rows(Path(folder) / name, pattern, folders)
         # Streams of each thread: variants that a define gives the plain names.
-        for name in Path(folder).glob("cuda*api.h" if what == "runtime" else "cuda.h"):
-            for match in re.finditer(r"#define\s+\w+\s+__CUDA(?:RT)?_API_(PTDS|PTSZ)\((\w+)\)", name.read_text()):
+        for file in Path(folder).glob("cuda*api.h" if what == "runtime" else "cuda.h"):
+            for match in re.finditer(r"#define\s+\w+\s+__CUDA(?:RT)?_API_(PTDS|PTSZ)\((\w+)\)", file.read_text()):
                 if match[2] in found:
                     found[f"{match[2]}_{match[1].lower()}"] = found[match[2]]
     if what == "runtime":

@@ -74,7 +74,7 @@ def test_every_implemented_entry_point_is_in_the_tables() -> None:
     from warpwright.driver.entry_points import plain, table
 
     assert everything
-    known = {plain(name) for library in ("driver", "runtime12", "runtime13") for name in table(library)}
+    known = {plain(name) for library in ("driver", "runtime12", "runtime13", "nvml") for name in table(library)}
     assert sorted({name.partition("@")[0] for name in ENTRIES} - known) == []
 
 

@@ -21,6 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from warpwright.driver import cuda_bindings
 from warpwright.driver.entry_points import table
 from warpwright.driver.stubs import CLOSE_SYMBOL, TABLE_SYMBOL, Boot, build_library
 from warpwright.session import session
@@ -29,6 +30,7 @@ from warpwright.toolchain.cache import default_folder
 LIBRARIES: tuple[tuple[str, str, str], ...] = (
     # SONAME, table, symbol version
     ("libcuda.so.1", "driver", ""),
+    ("libnvidia-ml.so.1", "nvml", ""),
     ("libcudart.so.12", "runtime12", "libcudart.so.12"),
     ("libcudart.so.13", "runtime13", "libcudart.so.13"),
 )
@@ -110,15 +112,25 @@ def _write(target: Path, machine: str, boot: Boot) -> None:
 
 def preload() -> None:
     """Load the driver into this process; its functions are attached when one of them is called first."""
-    _kept.append(ctypes.CDLL(str(folder() / "libcuda.so.1"), mode=ctypes.RTLD_GLOBAL))
+    for soname in ("libcuda.so.1", "libnvidia-ml.so.1"):
+        _kept.append(ctypes.CDLL(str(folder() / soname), mode=ctypes.RTLD_GLOBAL))
+    cuda_bindings.install(str(folder()))
+
+
+def _leading(place: str, variable: str) -> str:
+    """A list of folders, as a variable has it, with another in front."""
+    return ":".join([place, *(p for p in os.environ.get(variable, "").split(":") if p and p != place)])
 
 
 def child_environment(chip: str | None, timing: str | None, results: Path | None) -> dict[str, str]:
     """Variables that make child processes use the simulated device."""
     place = str(folder())
-    before = os.environ.get("LD_LIBRARY_PATH", "")
-    paths = [place, *(p for p in before.split(":") if p and p != place)]
-    found = {"LD_LIBRARY_PATH": ":".join(paths), "TRITON_LIBCUDA_PATH": place}
+    found = {
+        "LD_LIBRARY_PATH": _leading(place, "LD_LIBRARY_PATH"),
+        "TRITON_LIBCUDA_PATH": place,
+        "PYTHONPATH": _leading(str(Path(__file__).parent / "site"), "PYTHONPATH"),
+        "WARPWRIGHT_LIBRARIES": place,
+    }
     given = (("GPU", chip), ("TIMING", timing), ("CHECK", session.check), ("RESULTS", results and str(results)))
     for name, value in given:
         if value:

@@ -36,6 +36,8 @@ SIGNATURES: dict[str, str] = {}
 """Letters of entry points that the headers' declaration does not give."""
 RESULT_TYPES: dict[str, Any] = {}
 """Result types other than int."""
+_NOT_SUPPORTED = {"nvml": (3, "NVML_ERROR_NOT_SUPPORTED")}
+"""What an entry point without a function returns, for libraries with results other than the driver's."""
 _said: set[str] = set()
 
 
@@ -134,10 +136,12 @@ def _traced(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
     return shown
 
 
-def _missing(name: str) -> Callable[..., Any]:
+def _missing(name: str, library: str) -> Callable[..., Any]:
+    code, said = _NOT_SUPPORTED.get(library, (results.NOT_SUPPORTED, "CUDA_ERROR_NOT_SUPPORTED"))
+
     def call(*_: Any) -> int:
-        say(f"{name} is not provided: the call returns CUDA_ERROR_NOT_SUPPORTED")
-        return results.NOT_SUPPORTED
+        say(f"{name} is not provided: the call returns {said}")
+        return code
 
     return call
 
@@ -152,7 +156,7 @@ def callbacks(library: str) -> Sequence[Any]:
         base = plain(name)
         if name not in made:
             function = next((ENTRIES[n] for n in (f"{base}@{version}", name, base) if n in ENTRIES), None)
-            call = _guarded(base, function) if function is not None else _missing(name)
+            call = _guarded(base, function) if function is not None else _missing(name, library)
             if trace:
                 call = _traced(name, call)
             kind = RESULT_TYPES.get(base)

@@ -15,6 +15,7 @@ from warpwright.driver.state import state
 
 UNIFIED = 1
 PITCH_BYTES = 512
+BUS_ID = "0000:01:00.0"
 _HBM_BITS_PER_CHANNEL = 32
 
 
@@ -134,6 +135,7 @@ ATTRIBUTES: dict[int, int | Callable[[Chip], int]] = {
     133: 0,
     134: -1,
     **dict.fromkeys(range(135, 148), 0),
+    144: 1,
 }
 """By number of CUdevice_attribute; zero says that there is no such thing here."""
 
@@ -233,7 +235,7 @@ def properties(place: int, device: int) -> None:
 @entry("cuDeviceGetPCIBusId")
 def bus_id(place: int, room: int, device: int) -> None:
     check(device)
-    c.put_text(place, "0000:01:00.0", room)
+    c.put_text(place, BUS_ID, room)
 
 
 @entry("cuDeviceGetByPCIBusId")

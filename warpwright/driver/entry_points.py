@@ -1,6 +1,6 @@
-"""What the libraries export: name and signature of every entry point of CUDA 12 and 13.
+"""What the libraries export: name and signature of every entry point of CUDA 12 and 13, and of NVML.
 
-The tables ``data/driver.txt``, ``data/runtime12.txt`` and ``data/runtime13.txt`` are made from CUDA's public headers by
+The tables ``data/driver.txt``, ``data/runtime12.txt``, ``data/runtime13.txt`` and ``data/nvml.txt`` are made from CUDA's public headers by
 ``python -m bench.entry_points``, which says what the letters mean.
 """
 
@@ -56,7 +56,7 @@ def table(library: str) -> dict[str, str]:
     """Signature by name, in the order of the library's table.
 
     Args:
-        library: ``driver``, ``runtime12`` or ``runtime13``.
+        library: ``driver``, ``runtime12``, ``runtime13`` or ``nvml``.
     """
     rows = resources.files("warpwright.driver").joinpath(f"data/{library}.txt").read_text(encoding="utf-8").splitlines()
     return {name: "" if letters == "-" else letters for name, letters in (row.split() for row in rows)}

@@ -1,0 +1,126 @@
+"""What Python programs use besides libcuda: cuda-bindings' runtime API, and NVML."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.driver_library import attached
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")
+
+_BINDINGS = """
+import ctypes
+new = ctypes.pythonapi.PyCapsule_New
+new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+signature = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
+linked = signature(lambda _: 500)
+name = b"cudaError_t (int *)"
+__pyx_capi__ = {n: new(ctypes.cast(linked, ctypes.c_void_p), name, None) for n in ("_cudaGetDeviceCount", "helper")}
+"""
+"""A module that offers C functions as Cython's do; they fail as a runtime without NVIDIA's driver does."""
+_USER = """
+import ctypes
+import os
+import subprocess
+import sys
+from {source} import __pyx_capi__, linked, signature, name
+pointer = ctypes.pythonapi.PyCapsule_GetPointer
+pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+count = ctypes.c_int()
+function = signature(pointer(__pyx_capi__["_cudaGetDeviceCount"], name))
+assert function(ctypes.addressof(count)) == 0
+assert count.value == 1
+assert signature(pointer(__pyx_capi__["helper"], name))(None) == 500
+if len(sys.argv) == 1:
+    subprocess.run([sys.executable, __file__, "child"], check=True)
+print("counted", os.environ.get("OWN_SITE") if len(sys.argv) == 1 else "")
+"""
+
+
+@pytest.mark.parametrize("source", ["cuda.bindings._internal.runtime", "cuda.bindings._bindings.cyruntime"])
+def test_runtime_api_of_cuda_bindings_is_libcudart_in_a_program_and_its_children(source: str, tmp_path: Path) -> None:
+    place = tmp_path.joinpath(*source.split(".")).with_suffix(".py")
+    place.parent.mkdir(parents=True)
+    place.write_text(_BINDINGS)
+    program = tmp_path / "program.py"
+    program.write_text(_USER.format(source=source))
+    (tmp_path / "sitecustomize.py").write_text("import os\nos.environ['OWN_SITE'] = 'of the environment'\n")
+    root = Path(__file__).parents[1]
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{root}"}
+    for command in (["program.py"], [sys.executable, "program.py"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "warpwright", "run", "--gpu", "a100", *command],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert "counted of the environment" in done.stdout
+
+
+class _Nvml:
+    """Calls of NVML by name; every call is checked."""
+
+    def __init__(self) -> None:
+        self.library = ctypes.CDLL("libnvidia-ml.so.1")
+
+    def __call__(self, name: str, *arguments: Any) -> None:
+        code = self.library[name](*arguments)
+        assert code == 0, f"{name} returned {code}"
+
+    def text(self, name: str, *arguments: Any) -> str:
+        place = ctypes.create_string_buffer(96)
+        self(name, *arguments, place, 96)
+        return place.value.decode()
+
+    def word(self, name: str, *arguments: Any, kind: Any = ctypes.c_uint32) -> int:
+        place = kind()
+        self(name, *arguments, ctypes.byref(place))
+        return int(place.value)
+
+
+@pytest.fixture
+def nvml() -> Iterator[_Nvml]:
+    with attached():
+        library = _Nvml()
+        library("nvmlInit_v2")
+        yield library
+        library("nvmlShutdown")
+
+
+def test_nvml_tells_of_the_chip(nvml: _Nvml) -> None:
+    assert nvml.word("nvmlDeviceGetCount_v2") == 1
+    device = ctypes.c_uint64(nvml.word("nvmlDeviceGetHandleByIndex_v2", 0, kind=ctypes.c_uint64))
+    assert nvml.text("nvmlDeviceGetName", device) == "NVIDIA A100-SXM4-40GB (simulated)"
+    assert nvml.word("nvmlDeviceGetNumGpuCores", device) == 6912
+    assert nvml.word("nvmlDeviceGetMaxClockInfo", device, 1) == 1410
+    memory = (ctypes.c_uint64 * 3)()
+    nvml("nvmlDeviceGetMemoryInfo", device, memory)
+    assert memory[0] == 40 << 30
+    assert memory[1] + memory[2] == memory[0]
+    for text in (b"0000:01:00.0", b"00000000:01:00.0", b"01:00"):
+        assert (
+            nvml.word("nvmlDeviceGetHandleByPciBusId_v2", ctypes.c_char_p(text), kind=ctypes.c_uint64) == device.value
+        )
+    assert nvml.library.nvmlDeviceGetHandleByPciBusId_v2(b"0000:02:00.0", ctypes.byref(device)) == 6
+    assert nvml.text("nvmlSystemGetProcessName", os.getpid()) == os.path.realpath(sys.executable)
+
+
+def test_nvml_refuses_what_there_is_not(nvml: _Nvml) -> None:
+    temperature, device = ctypes.c_uint32(), ctypes.c_uint64(0x6000)
+    assert nvml.library.nvmlDeviceGetTemperature(device, 0, ctypes.byref(temperature)) == 3
+    assert nvml.library.nvmlDeviceGetIndex(ctypes.c_uint64(1), ctypes.byref(temperature)) == 2
+    assert nvml.library.nvmlDeviceGetName(device, ctypes.create_string_buffer(4), 4) == 7
+    nvml("nvmlShutdown")
+    assert nvml.library.nvmlDeviceGetCount_v2(ctypes.byref(temperature)) == 1
+    nvml("nvmlInit_v2")

@@ -1,0 +1,268 @@
+"""NVML, the other library of the driver: what it tells of the simulated device (``libnvidia-ml.so.1``).
+
+cuda-python's ``cuda.core.system`` counts devices and asks for versions here.  Names and structures are those of nvml.h; what
+a simulated card does not have (temperatures, fans, links, partitions) is not supported, as NVML itself answers.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable
+from typing import Any
+
+from warpwright.driver import c
+from warpwright.driver.calls import Function, entry, failed
+from warpwright.driver.devices import BUS_ID, attribute, product, uuid
+from warpwright.driver.state import DRIVER_VERSION, state
+
+DRIVER_RELEASE = "580.65.06"
+"""The driver that CUDA 13.0 came with (CUDA 13.0 release notes, table 3); ``DRIVER_VERSION`` is its CUDA version."""
+_BRANCH = "r580_00"
+UNINITIALIZED, INVALID_ARGUMENT, NOT_SUPPORTED, NOT_FOUND, INSUFFICIENT_SIZE, UNKNOWN = 1, 2, 3, 6, 7, 999
+VERSION_MISMATCH = 25
+_SENTENCES = {
+    0: "Success",
+    UNINITIALIZED: "Uninitialized",
+    INVALID_ARGUMENT: "Invalid Argument",
+    NOT_SUPPORTED: "Not Supported",
+    NOT_FOUND: "Not Found",
+    INSUFFICIENT_SIZE: "Insufficient Size",
+    VERSION_MISMATCH: "Argument version mismatch",
+}
+_DEVICE = 0x6000
+"""The handle of the device."""
+_VENDOR = 0x10DE
+_ARCHITECTURES = ((90, 9), (89, 8), (80, 7), (75, 6), (70, 5), (60, 4), (50, 3))
+"""Least compute capability, NVML_DEVICE_ARCH_*."""
+_users = 0
+"""How often NVML was initialised and not shut down."""
+
+
+class _Refused(Exception):
+    """A call ends with this result of NVML."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+def nvml(*names: str) -> Callable[[Function], Function]:
+    """Make a function NVML's entry point of these names."""
+
+    def register(function: Function) -> Function:
+        def call(*arguments: Any) -> int:
+            if not _users and function is not initialise:
+                return UNINITIALIZED
+            try:
+                return function(*arguments) or 0
+            except _Refused as refused:
+                return refused.code
+            except BaseException as error:
+                failed(names[0], error)
+                return UNKNOWN
+
+        for name in names:
+            entry(name)(call)
+        return function
+
+    return register
+
+
+def _check(device: int) -> None:
+    if device != _DEVICE:
+        raise _Refused(INVALID_ARGUMENT)
+
+
+def _put_text(place: int, room: int, value: str) -> int:
+    if room <= len(value):
+        return INSUFFICIENT_SIZE
+    c.put_text(place, value, room)
+    return 0
+
+
+# --- the library and the system -------------------------------------------------------------------
+def initialise(flags: int = 0) -> None:
+    global _users
+    _users += 1
+
+
+nvml("nvmlInit", "nvmlInit_v2", "nvmlInitWithFlags")(initialise)
+
+
+@nvml("nvmlShutdown")
+def shutdown() -> None:
+    global _users
+    _users -= 1
+
+
+@entry("nvmlErrorString", result=ctypes.c_uint64)
+def error_string(code: int) -> int:
+    return c.static_text(_SENTENCES.get(code, "Unknown Error"))
+
+
+@nvml("nvmlSystemGetDriverVersion")
+def driver_version(place: int, room: int) -> int:
+    return _put_text(place, room, DRIVER_RELEASE)
+
+
+@nvml("nvmlSystemGetNVMLVersion")
+def nvml_version(place: int, room: int) -> int:
+    return _put_text(place, room, f"{DRIVER_VERSION // 1000}.{DRIVER_RELEASE}")
+
+
+@nvml("nvmlSystemGetDriverBranch")
+def driver_branch(info: int, room: int) -> int:
+    # nvmlSystemDriverBranchInfo_t: a version, then the text.
+    return _put_text(info + 4, room, _BRANCH)
+
+
+@nvml("nvmlSystemGetCudaDriverVersion", "nvmlSystemGetCudaDriverVersion_v2")
+def cuda_version(place: int) -> None:
+    c.put32(place, DRIVER_VERSION)
+
+
+@nvml("nvmlSystemGetProcessName")
+def process_name(number: int, place: int, room: int) -> int:
+    try:
+        name = os.readlink(f"/proc/{number}/exe")
+    except OSError:
+        return NOT_FOUND
+    c.put_text(place, name, room)
+    return 0
+
+
+# --- devices --------------------------------------------------------------------------------------
+@nvml("nvmlDeviceGetCount", "nvmlDeviceGetCount_v2")
+def count(place: int) -> None:
+    c.put32(place, 1)
+
+
+@nvml("nvmlDeviceGetHandleByIndex", "nvmlDeviceGetHandleByIndex_v2")
+def by_index(index: int, place: int) -> int:
+    if index:
+        return INVALID_ARGUMENT
+    c.put64(place, _DEVICE)
+    return 0
+
+
+@nvml("nvmlDeviceGetHandleByUUID")
+def by_uuid(text: int, place: int) -> int:
+    if c.text(text) != _uuid():
+        return NOT_FOUND
+    c.put64(place, _DEVICE)
+    return 0
+
+
+@nvml("nvmlDeviceGetHandleByPciBusId", "nvmlDeviceGetHandleByPciBusId_v2")
+def by_bus_id(text: int, place: int) -> int:
+    if _numbers(c.text(text)) != _numbers(BUS_ID):
+        return NOT_FOUND
+    c.put64(place, _DEVICE)
+    return 0
+
+
+def _numbers(bus_id: str) -> list[int]:
+    """Domain, bus, device and function; a domain or a function that is left out is 0."""
+    place, _, function = bus_id.partition(".")
+    domain, bus, device = (["0", *place.split(":")])[-3:]
+    return [int(x, 16) for x in (domain, bus, device, function or "0")]
+
+
+def _uuid() -> str:
+    raw = uuid().hex()
+    return f"GPU-{raw[:8]}-{raw[8:12]}-{raw[12:16]}-{raw[16:20]}-{raw[20:]}"
+
+
+@nvml("nvmlDeviceGetName")
+def name(device: int, place: int, room: int) -> int:
+    _check(device)
+    return _put_text(place, room, f"NVIDIA {product()}")
+
+
+@nvml("nvmlDeviceGetUUID")
+def get_uuid(device: int, place: int, room: int) -> int:
+    _check(device)
+    return _put_text(place, room, _uuid())
+
+
+@nvml("nvmlDeviceGetIndex", "nvmlDeviceGetMinorNumber")
+def index(device: int, place: int) -> None:
+    _check(device)
+    c.put32(place, 0)
+
+
+@nvml("nvmlDeviceGetCudaComputeCapability")
+def compute_capability(device: int, major: int, minor: int) -> None:
+    _check(device)
+    c.put32(major, attribute(75))
+    c.put32(minor, attribute(76))
+
+
+@nvml("nvmlDeviceGetArchitecture")
+def architecture(device: int, place: int) -> None:
+    _check(device)
+    c.put32(place, next(number for least, number in _ARCHITECTURES if state().gpu.chip.arch >= least))
+
+
+@nvml("nvmlDeviceGetNumGpuCores")
+def cores(device: int, place: int) -> None:
+    _check(device)
+    chip = state().gpu.chip
+    c.put32(place, chip.sm.sm_count * chip.sm.sub_core_count * (chip.pipes.fma_heavy_lanes + chip.pipes.fma_lite_lanes))
+
+
+@nvml("nvmlDeviceGetMemoryBusWidth")
+def bus_width(device: int, place: int) -> None:
+    _check(device)
+    c.put32(place, attribute(37))
+
+
+@nvml("nvmlDeviceGetClockInfo", "nvmlDeviceGetMaxClockInfo")
+def clock(device: int, kind: int, place: int) -> int:
+    _check(device)
+    graphics, sm, memory = 0, 1, 2
+    if kind not in (graphics, sm, memory):
+        return NOT_SUPPORTED
+    c.put32(place, attribute(36 if kind == memory else 13) // 1000)
+    return 0
+
+
+@nvml("nvmlDeviceGetMemoryInfo")
+def memory_info(device: int, place: int) -> None:
+    _check(device)
+    memory = state().gpu.memory
+    c.write("3Q", place, memory.capacity_bytes, memory.capacity_bytes - memory.used_bytes, memory.used_bytes)
+
+
+@nvml("nvmlDeviceGetMemoryInfo_v2")
+def memory_info_2(device: int, place: int) -> int:
+    _check(device)
+    version = ctypes.c_uint32.from_address(place).value
+    if version != 2 << 24 | 40:
+        return VERSION_MISMATCH
+    memory = state().gpu.memory
+    c.write(
+        "I4Q", place, version, memory.capacity_bytes, 0, memory.capacity_bytes - memory.used_bytes, memory.used_bytes
+    )
+    return 0
+
+
+@nvml("nvmlDeviceGetPciInfo_v3")
+def pci_info(device: int, place: int) -> None:
+    _check(device)
+    domain, bus, number, _ = _numbers(BUS_ID)
+    c.write("16s5I32s", place, BUS_ID.encode(), domain, bus, number, _VENDOR, 0, f"0000{BUS_ID}".encode())
+
+
+@nvml("nvmlDeviceGetComputeRunningProcesses_v3")
+def running_processes(device: int, room: int, infos: int) -> int:
+    """This process: a simulated card serves no other."""
+    _check(device)
+    given = c.get32(room)
+    c.put32(room, 1)
+    if given < 1:
+        return INSUFFICIENT_SIZE
+    nowhere = 0xFFFF_FFFF
+    c.write("IQII", infos, os.getpid(), state().gpu.memory.used_bytes, nowhere, nowhere)
+    return 0

@@ -1,0 +1,34 @@
+"""What every Python that a program starts imports first: this folder leads its PYTHONPATH.
+
+Prepares for cuda-bindings (``cuda_bindings.py``), and hands over to the environment's own ``sitecustomize``.  Nothing of the
+package is imported: the Python need not have it.
+"""
+
+import importlib.util
+import os
+import sys
+
+_here = os.path.dirname(os.path.abspath(__file__))
+
+
+def _prepare() -> None:
+    place = os.path.join(os.path.dirname(_here), "cuda_bindings.py")
+    spec = importlib.util.spec_from_file_location("_warpwright_cuda_bindings", place)
+    if spec is not None and spec.loader is not None and "WARPWRIGHT_LIBRARIES" in os.environ:
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        module.install(os.environ["WARPWRIGHT_LIBRARIES"])
+
+
+def _hand_over() -> None:
+    own = sys.modules.pop("sitecustomize")
+    sys.path[:] = [p for p in sys.path if os.path.abspath(p) != _here]
+    try:
+        if importlib.util.find_spec("sitecustomize") is not None:
+            importlib.import_module("sitecustomize")
+    finally:
+        sys.modules.setdefault("sitecustomize", own)
+
+
+_prepare()
+_hand_over()
