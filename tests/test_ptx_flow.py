@@ -151,3 +151,27 @@ def test_recursion_keeps_each_call_apart(engine: str) -> None:
     gpu = ww.GPU("a100", timing="off", engine=engine, front_end="ptx")
     gpu.compile(source)["k"][1, 32](out)
     assert out.tolist() == [(0, 1, 1, 2, 3, 5, 8, 13)[t % 8] for t in range(32)]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_kernel_may_end_with_a_trap(engine: str) -> None:
+    gpu = ww.GPU("a100", timing="off", engine=engine, front_end="ptx")
+    module = gpu.compile(".version 8.8\n.target sm_80\n.address_size 64\n.visible .entry k()\n{\ntrap;\n}\n")
+    with pytest.raises(ww.TrapError, match="trap"):
+        module["k"][1, 32]()
+
+
+def test_the_address_of_a_function_that_nobody_calls() -> None:
+    head, _, rest = HEAD.partition(".visible")
+    functions = "".join(
+        f".func (.reg .b32 %d) {name}(.reg .b32 %a)\n{{\nadd.u32 %d, %a, 1;\nret;\n}}\n" for name in "fg"
+    )
+    body = "mov.u64 %rd3, f;\nmov.u64 %rd4, g;\nsub.u64 %rd5, %rd4, %rd3;\ncvt.u32.u64 %r1, %rd5;\n"
+    found = []
+    for engine in ENGINES:
+        out = np.zeros(32, np.uint32)
+        gpu = ww.GPU("a100", timing="off", engine=engine, front_end="ptx")
+        gpu.compile(head + functions + ".visible" + rest + REGISTERS + body + STORE)["k"][1, 32](out)
+        found.append(out.tolist())
+    assert found[0] == found[1] == [found[0][0]] * 32
+    assert found[0][0] > 0

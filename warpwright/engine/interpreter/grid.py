@@ -102,13 +102,13 @@ class BlockRun:
 
     def outcome(self, status: Status, warp: int) -> Outcome:
         block = self.block
-        waits = [describe_wait(w, s) for w, s in zip(block.warps, self.statuses, strict=True)]
+        stand = zip(block.warps, self.statuses, strict=True) if status is Status.DEADLOCK else ()
         return Outcome(
             status,
             block.index,
             warp,
             block.warps[warp].fault,
-            waits if status is Status.DEADLOCK else [],
+            [describe_wait(w, s) for w, s in stand],
             sum(w.instructions for w in block.warps),
             sum(w.thread_instructions for w in block.warps),
         )

@@ -160,11 +160,19 @@ class Assembler:
         return self.finish()
 
     def reachable(self) -> list[Function]:
-        """The kernel, then what it may call, in the order in which it is met."""
+        """The kernel, then what it may call or takes the address of, in the order in which it is met."""
         found = {self.kernel.name: self.kernel}
         queue = [self.kernel]
+
+        def meet(callee: Function) -> None:
+            if callee.name not in found:
+                found[callee.name] = callee
+                queue.append(callee)
+
         while queue:
             function = queue.pop(0)
+            for name in sorted(referenced([function]) & self.taken):
+                meet(self.module.functions[name])
             for statement in function.statements:
                 if not isinstance(statement, Instruction) or statement.opcode != "call":
                     continue
@@ -176,9 +184,7 @@ class Assembler:
                         if isinstance(target, Symbol) and name not in SERVICES:
                             raise self.at(statement, provided_by_driver(name))
                         continue
-                    if callee.name not in found:
-                        found[callee.name] = callee
-                        queue.append(callee)
+                    meet(callee)
         return list(found.values())
 
     def at(self, i: Instruction, why: str) -> UnsupportedInstruction:
@@ -483,8 +489,7 @@ class Assembler:
                 place = functions.get(self.module.aliases.get(attr.name, attr.name)) if place is None else place
                 if place is None:
                     raise UnsupportedInstruction(
-                        f"kernel {self.kernel.name}: it takes the address of {attr.name}, a function that it never calls "
-                        f"or that {self.name} does not define"
+                        f"kernel {self.kernel.name}: it takes the address of {attr.name}, which {self.name} does not define"
                     )
                 return place
             if isinstance(attr, LocalEnd):
