@@ -3,6 +3,7 @@
 On any machine with the package installed::
 
     python -m bench.corpus_card prepare --set validation --gpu h200 --to build/card      # cubins for the card
+    python -m bench.corpus_card digest --set validation --gpu h200 --to build/card       # the model's results, for check to compare
 On the machine with the card (needs NumPy, NVIDIA's driver and, for ``record``, ``ncu``)::
 
     python -m bench.corpus_card check --set validation --from build/card                 # results against the references
@@ -10,19 +11,21 @@ On the machine with the card (needs NumPy, NVIDIA's driver and, for ``record``, 
 
 ``record`` runs each case under Nsight Compute (``--clock-control none``; caches flushed before
 each kernel, ncu's default), so a measured kernel starts cold, as the model's does; of several repetitions
-it keeps the median of each counter and all cycle counts.
+it keeps the median of each counter, all cycle counts, and every count of instructions, which depends on the order of the
+chip's warps where it is not the same each time, and of L2's look-ups and hits, among which are some of the card's own.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import hashlib
 import io
 import json
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +44,11 @@ METRICS = (
     *("l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum", "gpu__time_duration.sum"),
 )
 """Nsight Compute's names; the model reports the same."""
+COUNTED = (
+    *("smsp__inst_executed.sum", "smsp__thread_inst_executed.sum"),
+    *("lts__t_sectors.sum", "lts__t_sectors_lookup_hit.sum"),
+)
+"""Of these every repetition is kept."""
 
 
 def launch_case(card: Card, case: Case, cubin: bytes, repeats: int = 1) -> dict[int, np.ndarray]:
@@ -91,17 +99,60 @@ def prepare(which: str, folder: Path, arch: int) -> None:
             path.write_bytes(compile_source(case.source, arch, options=case.options).cubin)
 
 
+def digests_path(folder: Path, which: str, small: bool) -> Path:
+    return folder / f"{which}{'_small' if small else ''}_digests.json"
+
+
+def digests_of(case: Case, after: Mapping[int, np.ndarray]) -> dict[str, str]:
+    """A digest of every array argument before the launch (``in``) and after it (``out``)."""
+    before = {i: a for i, a in enumerate(case.args) if i in after}
+    pairs = (("in", before), ("out", after))
+    return {
+        f"{when} {i}": hashlib.sha256(np.ascontiguousarray(a).tobytes()).hexdigest()[:16]
+        for when, arrays in pairs
+        for i, a in arrays.items()
+    }
+
+
+def digest(which: str, folder: Path, gpu: str, names: list[str], small: bool = False) -> None:
+    """Run a set on the model and keep digests of what it leaves."""
+    import warpwright
+
+    model, found = warpwright.GPU(gpu, timing="off"), {}
+    for case in chosen(which, names, small):
+        module = model.compile(case.source, options=case.options)
+        for symbol, contents in case.device_globals.items():
+            module.symbol(symbol).set(contents)
+        args = [a.copy() if isinstance(a, np.ndarray) and a.ndim else a for a in case.args]
+        module[case.kernel][case.grid, case.block, case.shared_bytes](*args)
+        found[case.name] = digests_of(case, {i: a for i, a in enumerate(args) if isinstance(a, np.ndarray) and a.ndim})
+    if found:
+        digests_path(folder, which, small).write_text(json.dumps(found, indent=1) + "\n")
+
+
 def check(which: str, folder: Path, names: list[str], small: bool = False) -> int:
-    """Launch every case and compare; prints failures and a summary, returns the number of failures."""
-    card, failures, done = Card(), 0, 0
+    """Launch every case and compare with the references, and with the model bit for bit where `digest` left its results.
+
+    Prints failures, arrays with other bits and a summary; returns the number of failures.
+    """
+    card, failures, done, other = Card(), 0, 0, 0
+    kept = digests_path(folder, which, small)
+    model: dict[str, dict[str, str]] = json.loads(kept.read_text()) if kept.exists() else {}
     for case in chosen(which, names, small):
         done += 1
         try:
-            case.verify(launch_case(card, case, cubin_path(folder, case).read_bytes()))
+            after = launch_case(card, case, cubin_path(folder, case).read_bytes())
+            theirs = digests_of(case, after)
+            differ = [key for key, digest in model.get(case.name, theirs).items() if theirs[key] != digest]
+            if differ:
+                other += 1
+                print(f"{case.name}: not the model's bits: {', '.join(differ)}", flush=True)
+            case.verify(after)
         except (AssertionError, DeviceError) as problem:
             failures += 1
             print(f"{case.name}: {str(problem).strip()[:600]}", flush=True)
-    print(f"{which}{' (small)' if small else ''}: {done - failures} passed, {failures} failed", flush=True)
+    bits = f"; {len(model) - other} of {len(model)} with the model's bits" if model else ""
+    print(f"{which}{' (small)' if small else ''}: {done - failures} passed, {failures} failed{bits}", flush=True)
     return failures
 
 
@@ -153,30 +204,15 @@ def record(which: str, folder: Path, out: Path, names: list[str], repeats: int) 
         "command": f"python -m bench.corpus_card record --set {which} --repeats {repeats}",
         "kernels": kernels,
         "cycles": cycles,
+        "counts": {name: {k: [float(v[k]) for v in values] for k in COUNTED} for name, values in measured.items()},
     }
-    out.write_text(json.dumps(made, indent=1) + "\n")
-
-
-def counts(which: str, folder: Path, out: Path, names: list[str], repeats: int) -> None:
-    """Add to a data file what every repetition counted: instructions of warps and threads, which depend on the order of the chip's warps
-    where they are not the same each time, and L2's look-ups and hits, among which are some of the card's own."""
-    made = json.loads(out.read_text())
-    keys = (
-        "smsp__inst_executed.sum",
-        "smsp__thread_inst_executed.sum",
-        "lts__t_sectors.sum",
-        "lts__t_sectors_lookup_hit.sum",
-    )
-    measured = profile(which, folder, names, repeats, keys)
-    made["counts"] = {name: {k: [float(v[k]) for v in values] for k in keys} for name, values in measured.items()}
-    made["counts_command"] = f"python -m bench.corpus_card counts --set {which} --repeats {repeats}"
     out.write_text(json.dumps(made, indent=1) + "\n")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["prepare", "check", "launch", "record", "counts"])
-    parser.add_argument("--set", default="corpus", dest="which", help="corpus or validation")
+    parser.add_argument("what", choices=["prepare", "digest", "check", "launch", "record"])
+    parser.add_argument("--set", default="corpus", dest="which", help="corpus, validation or holdout")
     parser.add_argument("--gpu", default="h200")
     parser.add_argument("--to", "--from", dest="folder", type=Path, default=Path("build/card"))
     parser.add_argument("--out", type=Path)
@@ -187,14 +223,16 @@ def main() -> None:
         from warpwright.chips import load_chip
 
         prepare(given.which, given.folder, load_chip(given.gpu).arch)
-    elif given.what in ("record", "counts"):
-        write = record if given.what == "record" else counts
-        write(given.which, given.folder, given.out or Path(f"{given.which}.json"), given.names, given.repeats)
+    elif given.what == "digest":
+        digest(given.which, given.folder, given.gpu, given.names)
+        digest(given.which, given.folder, given.gpu, given.names, small=True)
+    elif given.what == "record":
+        record(given.which, given.folder, given.out or Path(f"{given.which}.json"), given.names, given.repeats)
     elif given.what == "launch":
         launch(given.which, given.folder, given.names, given.repeats)
     else:
         failures = check(given.which, given.folder, given.names)
-        failures += check(given.which, given.folder, given.names, small=True) if given.which == "corpus" else 0
+        failures += check(given.which, given.folder, given.names, small=True) if kernel_set(given.which).small else 0
         raise SystemExit(min(failures, 1))
 
 

@@ -2,6 +2,7 @@
 
 ``corpus``      ``tests/kernels`` in its large size; models were developed beside it
 ``validation``  ``bench/validation``: nothing is calibrated with it
+``holdout``     ``bench/holdout``: of other kinds, compared once before anything was changed for it
 """
 
 from __future__ import annotations
@@ -37,4 +38,8 @@ def kernel_set(name: str) -> KernelSet:
         from bench import validation
 
         return KernelSet(validation.names, validation.case)
-    raise ValueError(f"kernel set {name!r} is unknown: say 'corpus' or 'validation'")
+    if name == "holdout":
+        from bench import holdout
+
+        return KernelSet(holdout.names, holdout.case, lambda case: holdout.case(case, "small"))
+    raise ValueError(f"kernel set {name!r} is unknown: say 'corpus', 'validation' or 'holdout'")

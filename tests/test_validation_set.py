@@ -1,40 +1,51 @@
-"""The validation set: enough kernels, each with a case, a measurement and a reference that the engine meets."""
+"""The validation and the hold-out set: enough kernels, each with a case, a measurement and a reference that the engine meets."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import warpwright as ww
-from bench import validation
+from bench import holdout, validation
 from bench.accuracy import CYCLES, Row, measured, summary, verdict
+from bench.holdout.case import SOURCES as HELD_OUT
+from bench.kernel_sets import kernel_set
 from bench.validation.case import SOURCES
-from tests import kernels
+from tests import kernels, programs
 
 QUICK = ("copy_24_blocks", "heat_direct_small", "sum_one_block", "gemm_batch", "long_bodies_one_block", "sha256_blocks")
 """Run every time; the rest of the set is slow."""
 
 
-def test_set_is_large_and_measured() -> None:
-    recorded = measured("h200", "validation")
-    assert len(validation.names()) >= 80
-    assert sorted(recorded) == sorted(validation.names())
+@pytest.mark.parametrize(("which", "least"), [("validation", 80), ("holdout", 60)])
+def test_set_is_large_and_measured(which: str, least: int) -> None:
+    recorded, names = measured("h200", which), kernel_set(which).names()
+    assert len(names) >= least
+    assert sorted(recorded) == sorted(names)
     assert all(record[CYCLES] > 0 for record in recorded.values())
 
 
-def test_every_kernel_of_every_source_is_launched() -> None:
-    launched = "".join(path.read_text() for path in SOURCES.glob("cases_*.py"))
-    for source in SOURCES.glob("*.cu"):
-        for name in re.findall(r'extern "C" __global__ void (?:__launch_bounds__\(\d+\) )?(\w+)\(', source.read_text()):
-            assert f'"{name}"' in launched, f"{source.name}: {name}"
+def kernels_of(folder: Path) -> set[str]:
+    attributes = r"(?:__\w+__\([^)]*\) )*"
+    found = (re.findall(rf'extern "C" __global__ void {attributes}(\w+)\(', p.read_text()) for p in folder.glob("*.cu"))
+    return {name for names in found for name in names}
 
 
-def test_no_kernel_is_the_corpus_s() -> None:
+@pytest.mark.parametrize("folder", [SOURCES, HELD_OUT])
+def test_every_kernel_of_every_source_is_launched(folder: Path) -> None:
+    launched = "".join(path.read_text() for path in folder.glob("cases_*.py"))
+    assert [name for name in sorted(kernels_of(folder)) if f'"{name}"' not in launched] == []
+
+
+def test_no_kernel_is_of_another_set() -> None:
     assert {case.kernel for case in map(validation.case, QUICK)}.isdisjoint(kernels.names())
+    others = kernels_of(SOURCES) | set(kernels.names()) | set(programs.names())
+    assert kernels_of(HELD_OUT).isdisjoint(others)
 
 
 def test_inputs_follow_from_the_seed() -> None:
@@ -46,6 +57,8 @@ def test_inputs_follow_from_the_seed() -> None:
 def test_unknown_case_lists_the_known_ones() -> None:
     with pytest.raises(KeyError, match="copy_one_block"):
         validation.case("copy_no_block")
+    with pytest.raises(KeyError, match="rotary_embed"):
+        holdout.case("rotate_nothing")
 
 
 @cache

@@ -26,9 +26,10 @@ def launch(
     block: int | Sequence[int],
     args: Sequence[Argument],
     expected: Mapping[int, Array] | None = None,
+    folder: Path = SOURCES,
     **more: Any,
 ) -> Case:
-    """A case of ``bench/validation/<source>.cu``; ``more`` are further fields of `Case`.  The table gives its name."""
-    path = SOURCES / f"{source}.cu"
+    """A case of ``<folder>/<source>.cu``; ``more`` are further fields of `Case`.  The table gives its name."""
+    path = folder / f"{source}.cu"
     contents = {k: np.ascontiguousarray(v) for k, v in (expected or {}).items()}
     return Case(kernel, path, kernel, triple(grid), triple(block), tuple(args), expected=contents, **more)

@@ -1,0 +1,74 @@
+"""The hold-out set: both engines, PTX and the checks agree on kernels of kinds that nothing here was written with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+import warpwright as ww
+from bench import holdout
+from tests.kernels import Case
+
+QUICK = ("cache_append", "top_four", "unpack_deltas", "huffman_chunks", "match_blocks", "solve_triangle", "flood_step")
+"""Run every time; the rest of the set is slow."""
+UNORDERED = {"route_tokens": (2,), "join_trees": (0,)}
+"""Arguments whose contents depend on the order of warps."""
+CONTRACTED = (
+    *("layer_norm_backward", "cross_sections", "trace_boxes", "lattice_19", "fit_circles", "gram_schmidt", "fft_512"),
+)
+"""The assembler fuses products and sums here that PTX keeps apart."""
+CLUSTERS = ("cluster_histogram", "cluster_softmax")
+"""Only memcheck watches clusters."""
+
+Outputs = dict[int, np.ndarray]
+
+
+@cache
+def gpu(**how: str) -> ww.GPU:
+    return ww.GPU("h200", timing="off", **how)  # type: ignore[arg-type]
+
+
+def outputs(case: Case, on: ww.GPU) -> Outputs:
+    module = on.compile(case.source, options=case.options)
+    for name, contents in case.device_globals.items():
+        module.symbol(name).set(contents)
+    args = [a.copy() if isinstance(a, np.ndarray) and a.ndim else a for a in case.args]
+    module[case.kernel][case.grid, case.block, case.shared_bytes](*args)
+    after = {index: a for index, a in enumerate(args) if isinstance(a, np.ndarray) and a.ndim}
+    case.verify(after)
+    return {index: a for index, a in after.items() if index not in UNORDERED.get(case.name, ())}
+
+
+def same_bits(one: Outputs, other: Outputs) -> bool:
+    return all(one[index].tobytes() == other[index].tobytes() for index in one)
+
+
+EVERY = [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in holdout.names()]
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_engines_and_ptx_leave_the_same_bits(name: str) -> None:
+    case = holdout.case(name, "small")
+    compiled = outputs(case, gpu())
+    assert same_bits(compiled, outputs(case, gpu(engine="interpreter")))
+    if name not in CONTRACTED:
+        assert same_bits(compiled, outputs(case, gpu(front_end="ptx")))
+        return
+    apart = replace(case, options=(*case.options, "-fmad=false"))
+    assert same_bits(outputs(apart, gpu()), outputs(apart, gpu(front_end="ptx")))
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_checks_find_nothing(name: str) -> None:
+    on = ww.GPU("h200", check="memcheck" if name in CLUSTERS else "all")
+    outputs(holdout.case(name, "small"), on)
+    assert not on.findings, "\n".join(map(str, on.findings))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", holdout.names())
+def test_full_size_is_right(name: str) -> None:
+    outputs(holdout.case(name), gpu())
