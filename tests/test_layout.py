@@ -9,7 +9,7 @@ from pathlib import Path
 ORDER: list[set[str]] = [
     {"errors"},
     {"chips", "toolchain"},
-    {"isa"},
+    {"isa", "native"},
     {"engine"},
     {"timing"},
     {"system"},

@@ -16,8 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import warpwright as ww
-from warpwright.timing import direct, policies
-from warpwright.timing.translate import TranslationError
+from warpwright.native import direct
+from warpwright.native.translate import TranslationError
+from warpwright.timing import policies
 
 SOURCE = r"""
 extern "C" __global__ void sweep(int n, int turns, const float *x, float *y)

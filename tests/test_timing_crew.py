@@ -9,7 +9,8 @@ import pytest
 from tests.test_timing import busy_kernel
 from tests.timing_synthetic import run
 from warpwright.chips import load_chip
-from warpwright.timing import crew, native, simulate, windows
+from warpwright.native import pieces
+from warpwright.timing import crew, simulate, windows
 from warpwright.timing import state as s
 from warpwright.timing.initial import initial_state
 
@@ -18,7 +19,7 @@ def helpers() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name == "warpwright helper"]
 
 
-@pytest.mark.skipif(native.BOUNDSCHECK, reason="with checked indices one thread does all")
+@pytest.mark.skipif(pieces.BOUNDSCHECK, reason="with checked indices one thread does all")
 def test_more_threads_than_cores_give_the_same_cycles_and_counters(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel, trace = busy_kernel()
 
@@ -32,7 +33,7 @@ def test_more_threads_than_cores_give_the_same_cycles_and_counters(monkeypatch: 
     assert not helpers()
 
 
-@pytest.mark.skipif(native.BOUNDSCHECK, reason="with checked indices one thread does all")
+@pytest.mark.skipif(pieces.BOUNDSCHECK, reason="with checked indices one thread does all")
 def test_helpers_leave_when_a_launch_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel, trace = busy_kernel()
     seen: list[int] = []
@@ -49,7 +50,7 @@ def test_helpers_leave_when_a_launch_fails(monkeypatch: pytest.MonkeyPatch) -> N
     assert not helpers()
 
 
-@pytest.mark.skipif(native.BOUNDSCHECK, reason="with checked indices one thread does all")
+@pytest.mark.skipif(pieces.BOUNDSCHECK, reason="with checked indices one thread does all")
 def test_a_helper_of_a_launch_in_which_no_phase_is_open_takes_no_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(crew, "cores", lambda: 2)
     state = initial_state(load_chip("h200"), 128, 8, 8, 8, blocks=700)

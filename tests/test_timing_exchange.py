@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warpwright.chips.chip import load_chip
+from warpwright.native.pieces import entry, u, words
 from warpwright.timing import state as s
 from warpwright.timing.exchange import depart, gpc_at, requests_to_serve, serve_group, take_back
 from warpwright.timing.initial import initial_state
-from warpwright.timing.native import entry, u, words
 
 
 @entry

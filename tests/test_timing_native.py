@@ -14,21 +14,11 @@ from hypothesis import strategies as st
 
 import warpwright as ww
 from warpwright.chips.chip import load_chip
+from warpwright.native.pieces import BOUNDSCHECK, divide, divide_small, entry, host_address, words
 from warpwright.timing import buffers, policies, windows
 from warpwright.timing.coalescer import bank_passes
 from warpwright.timing.initial import initial_state
-from warpwright.timing.native import (
-    BOUNDSCHECK,
-    divide,
-    divide_small,
-    entry,
-    find_way,
-    host_address,
-    oldest_way,
-    scan_slots,
-    words,
-    youngest,
-)
+from warpwright.timing.pieces import find_way, oldest_way, scan_slots, youngest
 
 INF = 1 << 60
 
@@ -250,7 +240,7 @@ def test_the_model_is_compiled_once_on_a_machine_and_not_for_another_scheduler(m
 
 ADDER = """
 import numpy as np
-from warpwright.timing.native import entry, words
+from warpwright.native.pieces import entry, words
 
 def add(state, value):
     m = words(state)

@@ -30,8 +30,8 @@ from warpwright.engine.blocks import BasicBlock, basic_blocks
 from warpwright.engine.launch import Geometry
 from warpwright.isa.ops import Access, Builder, Lowered
 from warpwright.isa.program import Control, Instruction, Kind, Operand, Program
+from warpwright.native.pieces import peek, poke
 from warpwright.timing.interface import TimingResult
-from warpwright.timing.native import peek, poke
 from warpwright.timing.simulate import simulate
 
 FULL = 0xFFFFFFFF

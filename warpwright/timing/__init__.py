@@ -1,5 +1,11 @@
 """The cycle model: one file for each unit of the machine, its state in one flat buffer (``state.py``).
 
 ``simulate.simulate`` is the entry; ``interface.py`` says what it takes and what it gives.
-May import chips, isa and engine; nothing above.
+May import chips, isa, engine and native; nothing above.
 """
+
+from pathlib import Path
+
+_here = Path(__file__).parent
+SOURCES = (_here, *(_here.parent / name for name in ("chips/chip.py", "engine/abi.py", "isa/bulk.py")))
+"""What determines the model's machine code besides ``native``: its files, and those whose numbers it takes."""

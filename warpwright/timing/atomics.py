@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from warpwright.native.pieces import core, popcount, u
 from warpwright.timing import state as s
 from warpwright.timing.coalescer import passes_of
 from warpwright.timing.dram import dram_read
@@ -22,7 +23,6 @@ from warpwright.timing.l2 import (
     widen,
     write_port,
 )
-from warpwright.timing.native import core, popcount, u
 
 
 @core

@@ -13,11 +13,11 @@ from typing import Any
 from warpwright.engine.abi import BLOCK, BULK_WORDS
 from warpwright.isa import mbarrier as mb
 from warpwright.isa.bulk import DIRECTIONS
+from warpwright.native.pieces import core, peek, poke, u
 from warpwright.timing import state as s
 from warpwright.timing.clusters import slot_of
 from warpwright.timing.l1 import PREDICATED_OFF_CYCLES, new_request
 from warpwright.timing.l2 import read, slice_of, write
-from warpwright.timing.native import core, peek, poke, u
 from warpwright.timing.ports import reserve
 from warpwright.timing.queue import enter_queue
 from warpwright.timing.records import (

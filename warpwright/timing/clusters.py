@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from warpwright.engine.abi import BLOCK, WARP
+from warpwright.native.pieces import core, peek, poke, u
 from warpwright.timing import state as s
-from warpwright.timing.native import core, peek, poke, u
 from warpwright.timing.warp import mark, settle, warp_at
 
 RANK, MEMBERS = BLOCK["cluster_rank"], BLOCK["cluster_blocks"]

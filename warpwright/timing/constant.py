@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from warpwright.native.pieces import core, lowest_bit, u
 from warpwright.timing import state as s
 from warpwright.timing.coalescer import FULL_WARP
 from warpwright.timing.fetch import insert
-from warpwright.timing.native import core, lowest_bit, u
 from warpwright.timing.ports import reserve
 from warpwright.timing.queue import leave_queue
 from warpwright.timing.records import address_of, record_at

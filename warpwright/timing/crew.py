@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from warpwright.timing import native, windows
+from warpwright.native import pieces
 from warpwright.timing import state as s
+from warpwright.timing import windows
 
 _HELP = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
 
@@ -26,14 +27,14 @@ def cores() -> int:
 @contextmanager
 def helpers(state: s.State, rows: Any, threads: int) -> Iterator[None]:
     """All but one of ``threads`` host threads, no more than there are cores, help with the launch; none where indices are checked."""
-    count = 0 if native.BOUNDSCHECK else min(threads, cores()) - 1
+    count = 0 if pieces.BOUNDSCHECK else min(threads, cores()) - 1
     if count < 1:
         yield
         return
     words = state.words
     leave = int(words[s.H_CREW]) + s.CR_LEAVE
     words[leave] = 0
-    given = native.address_of(words), native.address_of(rows)
+    given = pieces.address_of(words), pieces.address_of(rows)
     work = _HELP(windows.run_windows.address(windows.help_windows))
     team = [threading.Thread(target=work, args=given, name="warpwright helper", daemon=True) for _ in range(count)]
     for helper in team:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from warpwright.native.pieces import core, host_address, lowest_bit, popcount, prefetch, u
 from warpwright.timing import state as s
 from warpwright.timing.atomics import atomic
 from warpwright.timing.bulk import serve_bulk
 from warpwright.timing.coalescer import count_passes, wavefronts
 from warpwright.timing.l1 import SPACE_SHARED, atomic_waves, atomic_words, fill_lines, is_remote, owe, space_of
 from warpwright.timing.l2 import approach, counters, group_of, read, slice_of, write
-from warpwright.timing.native import core, host_address, lowest_bit, popcount, prefetch, u
 from warpwright.timing.ports import reserve
 from warpwright.timing.records import address_of, record_at
 from warpwright.timing.tlb import translate

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from warpwright.engine.abi import BLOCK, WARP
+from warpwright.native.pieces import core, lowest_bit, poke, popcount, u
 from warpwright.timing import state as s
 from warpwright.timing.clusters import (
     block_pointer,
@@ -21,7 +22,6 @@ from warpwright.timing.clusters import (
     roomiest_gpc,
     roomiest_sm,
 )
-from warpwright.timing.native import core, lowest_bit, poke, popcount, u
 from warpwright.timing.warp import warp_at
 
 WARP_INTERVAL_CYCLES = 3

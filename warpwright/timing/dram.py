@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.timing.native import core, popcount, u
+from warpwright.native.pieces import core, popcount, u
 from warpwright.timing.ports import reserve
 from warpwright.timing.state import (
     CALENDAR_SLOTS,

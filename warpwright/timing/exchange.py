@@ -11,10 +11,11 @@ from __future__ import annotations
 from typing import Any
 
 from warpwright.chips.chip import MAX_GPCS
+from warpwright.native.pieces import core, host_address, prefetch, u
 from warpwright.timing import state as s
 from warpwright.timing.crossbar import announce, back_to_gpc, pass_gpc, serve_at_slice, serve_in_order
 from warpwright.timing.l2 import group_of, slice_of
-from warpwright.timing.native import core, host_address, oldest_way, prefetch, u
+from warpwright.timing.pieces import oldest_way
 from warpwright.timing.warp import mark
 
 AHEAD = 8

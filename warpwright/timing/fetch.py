@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from warpwright.native.pieces import core, u
 from warpwright.timing import state as s
-from warpwright.timing.native import core, u
 
 
 @core

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from warpwright.engine.abi import BLOCK, LOCAL_WINDOW, SHARED_RANK_SHIFT, SHARED_WINDOW, WARP
+from warpwright.native.pieces import core, host_address, lowest_bit, peek, popcount, prefetch, u
 from warpwright.timing import state as s
 from warpwright.timing.coalescer import (
     FULL_WARP,
@@ -29,15 +30,6 @@ from warpwright.timing.coalescer import (
     wavefronts,
 )
 from warpwright.timing.l1_sets import approach_l1, l1_find
-from warpwright.timing.native import (
-    core,
-    host_address,
-    lowest_bit,
-    peek,
-    popcount,
-    prefetch,
-    u,
-)
 from warpwright.timing.ports import reserve
 from warpwright.timing.queue import enter_queue
 from warpwright.timing.records import address_of, record_at

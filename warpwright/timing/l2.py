@@ -12,21 +12,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from warpwright.native.pieces import HOST_LINE_BYTES, core, divide, host_address, popcount, prefetch, u
 from warpwright.timing import state as s
 from warpwright.timing.coalescer import covered
 from warpwright.timing.dram import dram_read, dram_write
-from warpwright.timing.native import (
-    HOST_LINE_BYTES,
-    WAYS,
-    core,
-    divide,
-    find_way,
-    host_address,
-    oldest_way,
-    popcount,
-    prefetch,
-    u,
-)
+from warpwright.timing.pieces import WAYS, find_way, oldest_way
 from warpwright.timing.ports import reserve
 
 # A tag: line << TAG_SHIFT | a copy lies in the other partition << 8 | dirty sectors << 4 | valid sectors, there or on their way

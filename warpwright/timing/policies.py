@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from warpwright.errors import UnsupportedError
-from warpwright.timing import direct
-from warpwright.timing.translate import ArrayOf, TranslationError
+from warpwright.native import direct
+from warpwright.native.translate import ArrayOf, TranslationError
 
 Scheduler = Callable[[int, int, Any], int]
 Replacement = Callable[[Any, Any, int, int], int]

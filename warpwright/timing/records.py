@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from warpwright.engine.abi import BULK_WORDS, TAG_AFFINE, TAG_BULK, TAG_PATTERN
+from warpwright.native.pieces import core, peek, u
 from warpwright.timing import state as s
-from warpwright.timing.native import core, peek, u
 
 # words of a bulk copy's record
 (AT_HEAD, AT_BYTES, AT_ADDRESS, AT_ROW, AT_PAIRS) = range(5)

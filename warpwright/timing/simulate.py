@@ -20,8 +20,9 @@ from warpwright.engine.launch import Geometry, LaunchContext, launch_occupancy, 
 from warpwright.errors import UnsupportedError
 from warpwright.isa.ops import Lowered
 from warpwright.isa.program import Program
+from warpwright.native import pieces
 from warpwright.timing import bounds as bounds_module
-from warpwright.timing import buffers, crew, native, windows
+from warpwright.timing import buffers, crew, windows
 from warpwright.timing import metrics as metrics_module
 from warpwright.timing import policies as policies_module
 from warpwright.timing import state as s
@@ -82,7 +83,7 @@ class _Workspace:
 
     def address(self, kind: str) -> int:
         """Where an array begins: at a cache line."""
-        return native.address_of(self.arrays[kind])
+        return pieces.address_of(self.arrays[kind])
 
 
 def _window(state: State, geometry: Geometry) -> int:

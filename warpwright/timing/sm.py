@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from warpwright.native.pieces import HOST_LINE_BYTES, core, host_address, prefetch, u
 from warpwright.timing import state as s
 from warpwright.timing.l1 import receive
-from warpwright.timing.native import HOST_LINE_BYTES, core, host_address, prefetch, u
 from warpwright.timing.sub_core import step
 from warpwright.timing.warp import settle
 

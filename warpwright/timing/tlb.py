@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from warpwright.native.pieces import core, u
 from warpwright.timing import state as s
-from warpwright.timing.native import core, u
 from warpwright.timing.ports import reserve
 
 # Of a GPC: the page used last, when a translation was last missed, then the sets: page + 1 and last use of each entry.

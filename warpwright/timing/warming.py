@@ -10,12 +10,13 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from warpwright.timing import direct
+from warpwright.native import direct
+from warpwright.native.pieces import core, lowest_bit, popcount, u, words
+from warpwright.timing import SOURCES
 from warpwright.timing import state as s
 from warpwright.timing.dispatcher import start_block
 from warpwright.timing.l1 import SPACE_SHARED, fill_lines, space_of
 from warpwright.timing.l2 import COPIED, TAG_SHIFT, counters, find, slice_of, widen
-from warpwright.timing.native import core, lowest_bit, popcount, u, words
 from warpwright.timing.records import address_of, record_at
 from warpwright.timing.warp import BARRIER, EXIT, arrive, end_warp, run_function, take_block, warp_at
 
@@ -112,7 +113,7 @@ def warm_block(m: Any, code: Any, sm: int, number: int) -> int:
     return WARMED
 
 
-@partial(direct.entry, what="the cycle model for sampled launches")
+@partial(direct.entry, what="the cycle model for sampled launches", sources=SOURCES)
 def warm_blocks(state: Any, program: Any, first: int, count: int) -> int:
     """Run blocks of the grid; WARMED, or STOPPED (Python must look) or STUCK (no warp can go on) at one of them.
 

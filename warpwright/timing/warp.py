@@ -11,11 +11,11 @@ from __future__ import annotations
 from typing import Any
 
 from warpwright.engine.abi import WARP, Status
+from warpwright.native.pieces import call_warp, core, lowest_bit, peek, poke, popcount, u
 from warpwright.timing import state as s
 from warpwright.timing.constant import constant_ready
 from warpwright.timing.fetch import instruction_ready
 from warpwright.timing.l1_sets import approach_record
-from warpwright.timing.native import call_warp, core, lowest_bit, peek, poke, popcount, u
 
 EXIT, BARRIER, STRONG, CLOCK = int(Status.EXIT), int(Status.BARRIER), int(Status.STRONG), int(Status.CLOCK)
 SLEEP, TRACE_FULL, YIELD = int(Status.SLEEP), int(Status.TRACE_FULL), int(Status.YIELD)

@@ -11,13 +11,14 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from warpwright.timing import direct
+from warpwright.native import direct
+from warpwright.native.pieces import atomic_add, atomic_peek, atomic_poke, core, give_way, host_address, sleep, u, words
+from warpwright.timing import SOURCES
 from warpwright.timing import state as s
 from warpwright.timing.clusters import judge_clusters
 from warpwright.timing.constant import share_constants
 from warpwright.timing.dispatcher import first_blocks, replace_blocks
 from warpwright.timing.exchange import depart, gpc_at, requests_to_serve, serve_group, take_back
-from warpwright.timing.native import atomic_add, atomic_peek, atomic_poke, core, give_way, host_address, sleep, u, words
 from warpwright.timing.sm import approach_sub_cores, approach_warps, run_sm
 
 RUNNING, FINISHED, STOPPED, STUCK = range(4)
@@ -155,7 +156,7 @@ def help_windows(m: Any, code: Any) -> int:
     return 0
 
 
-@partial(direct.entry, what="the cycle model", parts=(help_windows,))
+@partial(direct.entry, what="the cycle model", sources=SOURCES, parts=(help_windows,))
 def run_windows(state: Any, program: Any, limit: int) -> int:
     """Run at most ``limit`` windows, with the host threads that help."""
     m = words(state)

@@ -138,7 +138,11 @@ def _source_digest() -> str:
         *("abi.py", "blocks.py", "fragments.py", "silicon_mma.py"),
         *("silicon_mufu.py", "data/mufu.npz", "polls.py", "reconvergence.py"),
     )
-    files = [*sorted(folder.glob("*.py")), *(above / name for name in names)]
+    files = [
+        *sorted(folder.glob("*.py")),
+        *(above / name for name in names),
+        *sorted((above.parent / "native").glob("*.py")),
+    ]
     digest = hashlib.sha256()
     for path in files:
         digest.update(path.read_bytes())
@@ -228,6 +232,7 @@ class Library:
         self.target = target
         self.addresses: dict[str, int] = {}
         self.add(_shared_object("shared", library.shared_module, target), library.SHARED)
+        self.link((library.RUN_BLOCKS,))
 
     def add(self, data: bytes, names: Iterable[str]) -> None:
         """Load object code."""

@@ -7,20 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from warpwright.engine.jit import cold, silicon
+from warpwright.engine.jit import cold, scheduler, silicon
 from warpwright.engine.jit.atomic_functions import atomic_function
 from warpwright.engine.jit.exchange import EXCHANGE
 from warpwright.engine.jit.group_products import group_function
 from warpwright.engine.jit.rounding import directed_function
-from warpwright.engine.jit.scheduler import RUN_BLOCKS
 from warpwright.engine.jit.serve import EXACT
 from warpwright.engine.jit.tensor import mma_function
 
 SHARED = (
-    *("ww_serve", "ww_load", "ww_store", "ww_load_constant", "ww_shuffle", "ww_match_any", "ww_run_blocks"),
+    *("ww_serve", "ww_load", "ww_store", "ww_load_constant", "ww_shuffle", "ww_match_any"),
     *cold.symbols(),
 )
 """Functions of the shared module, by name."""
+RUN_BLOCKS = "ww_run_blocks"
+"""The block scheduler: every launch without timing calls it."""
 MAKERS: dict[str, Callable[[str], tuple[str, dict[str, str]]]] = {
     "ww_atomic_": atomic_function,
     "ww_mma_": mma_function,
@@ -33,11 +34,13 @@ MAKERS: dict[str, Callable[[str], tuple[str, dict[str, str]]]] = {
 
 def shared_module(keepers: bool = True) -> str:
     """Text of the module that all kernels share; ``keepers``: with what keeps registers around calls, on x86-64."""
-    return "\n".join((EXACT, EXCHANGE, cold.module_text(keepers), RUN_BLOCKS))
+    return "\n".join((EXACT, EXCHANGE, cold.module_text(keepers)))
 
 
 def function_module(name: str) -> str:
-    """Text of a module with one function for few kernels."""
+    """Text of a module with one function."""
+    if name == RUN_BLOCKS:
+        return scheduler.module_text(name)
     maker = next(make for prefix, make in MAKERS.items() if name.startswith(prefix))
     definition, declared = maker(name)
     return "\n".join([*declared.values(), definition])

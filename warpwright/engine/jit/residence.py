@@ -1,8 +1,11 @@
-"""Where one host thread keeps the blocks that it runs, and LLVM text of the accesses to it."""
+"""Where one host thread keeps the blocks that it runs, as the functions that run them see it."""
 
 from __future__ import annotations
 
-from warpwright.engine.abi import Layout
+from typing import Annotated, Any, TypeAlias
+
+from warpwright.engine.abi import BLOCK, LAUNCH, STATE_AT, WARP, Layout
+from warpwright.native.pieces import core
 
 WORKSPACE = Layout(
     warp_function=1,
@@ -22,6 +25,7 @@ WORKSPACE = Layout(
     sites=1,  # pointer to this thread's allocation caches
     order=1,  # pointer to slots' numbers: resident ones first
     counter=1,  # pointer to the next block's number when threads share a range, or 0
+    own_counter=1,  # the next block's number when they do not
     judged=1,  # 1: a state that comes back ends the run (standstill.py)
     seen=1,  # what is kept of an earlier state: 0 nothing, 1 the warps' digest, 2 memory's too
     seen_warps=1,
@@ -35,19 +39,38 @@ WORKSPACE = Layout(
 )
 """One for each host thread."""
 
-FIELDS = """
-declare i32 @llvm.ctpop.i32(i32)
-declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+Launch: TypeAlias = Annotated[Any, LAUNCH]
+Space: TypeAlias = Annotated[Any, WORKSPACE]
+Block: TypeAlias = Annotated[Any, BLOCK]
+Warp: TypeAlias = Annotated[Any, WARP]
+Save: TypeAlias = Annotated[Any, Layout(sites=1, state=1)]
+"""A warp's save area: the caches of its accesses, and where it stands; the registers behind them are its function's own."""
 
-define internal i64 @ww_get(ptr %base, i64 %offset) alwaysinline {
-  %p = getelementptr i8, ptr %base, i64 %offset
-  %v = load i64, ptr %p
-  ret i64 %v
-}
-define internal void @ww_put(ptr %base, i64 %offset, i64 %v) alwaysinline {
-  %p = getelementptr i8, ptr %base, i64 %offset
-  store i64 %v, ptr %p
-  ret void
-}
-"""
-"""Words of a structure by their byte offset."""
+READY, AT_BARRIER, OVER, STUCK, AT_CLUSTER = range(5)
+"""A warp's state, as STATE_AT tells."""
+assert Save.__metadata__[0]["state"] == STATE_AT
+
+
+@core
+def slot_block(space: Space, slot: int) -> int:
+    """The BLOCK of a slot."""
+    return space["slot_base"] + slot * space["slot_bytes"]
+
+
+@core
+def state_of(warp: Warp) -> int:
+    """Where a warp stands."""
+    save: Save = warp["spill"]
+    return save["state"]
+
+
+@core
+def set_state(warp: Warp, state: int) -> None:
+    save: Save = warp["spill"]
+    save["state"] = state
+
+
+@core
+def living(warp: Warp) -> int:
+    """Mask of a warp's lanes that have not exited."""
+    return warp["lanes"] & ~warp["exited"]

@@ -12,8 +12,9 @@ from typing import Any
 
 from warpwright.engine.abi import SHARED_WINDOW
 from warpwright.isa.bulk import DIRECTIONS
-from warpwright.timing.native import core, lowest_bit, peek, poke
-from warpwright.timing.native import entry as compile_entry
+from warpwright.native.pieces import core, lowest_bit, peek, poke
+from warpwright.native.pieces import entry as compile_entry
+from warpwright.timing import SOURCES
 from warpwright.timing.records import AT_ADDRESS, AT_HEAD, AT_PAIRS, AT_ROW, AT_SHARED, AT_SOURCE, AT_TARGETS
 from warpwright.tools.checks.clocks import SHOWN
 from warpwright.tools.checks.shadow import (
@@ -193,4 +194,4 @@ def check_copy(
     return -1
 
 
-check_bulk_copy = compile_entry(check_copy, package=Path(__file__).parent)
+check_bulk_copy = compile_entry(check_copy, sources=(*SOURCES, Path(__file__).parent))

@@ -22,7 +22,8 @@ from warpwright.engine.blocks import BasicBlock
 from warpwright.engine.jit.flow import post_dominators, within_functions
 from warpwright.isa.ops import Lowered
 from warpwright.isa.program import Program
-from warpwright.timing.native import entry as compile_entry
+from warpwright.native.pieces import entry as compile_entry
+from warpwright.timing import SOURCES
 
 BARRIERS = frozenset(("barrier", "barrier_red"))
 EFFECTS = frozenset(("store", "atomic", "service", "bulk", "texture")) | BARRIERS
@@ -124,7 +125,7 @@ def _walk(
     return last
 
 
-_walk_records = compile_entry(_walk, package=Path(__file__).parent)
+_walk_records = compile_entry(_walk, sources=(*SOURCES, Path(__file__).parent))
 
 
 def blocks_of(trace: npt.NDArray[np.int64], used: int) -> Iterator[tuple[int, int]]:

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from warpwright.engine.abi import LOCAL_WINDOW, SHARED_WINDOW, TAG_AFFINE, TAG_BLOCK, TAG_BULK, TAG_GATHER, TAG_PATTERN
-from warpwright.timing.native import core, lowest_bit, peek, poke, popcount
-from warpwright.timing.native import entry as compile_entry
+from warpwright.native.pieces import core, lowest_bit, peek, poke, popcount
+from warpwright.native.pieces import entry as compile_entry
+from warpwright.timing import SOURCES
 from warpwright.timing.records import address_of, decode
 from warpwright.tools.checks.events import Column, Event
 
@@ -505,4 +506,4 @@ def consume(
         s[S_EVENT_END] = starts[number + 1]
 
 
-consume_records = compile_entry(consume, package=Path(__file__).parent)
+consume_records = compile_entry(consume, sources=(*SOURCES, Path(__file__).parent))

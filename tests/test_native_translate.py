@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warpwright.timing import direct, native, state, windows
-from warpwright.timing.native import core, host_address, lowest_bit, peek, poke, popcount, u, words
-from warpwright.timing.translate import Translation, TranslationError
+from warpwright.native import direct, pieces
+from warpwright.native.pieces import core, host_address, lowest_bit, peek, poke, popcount, u, words
+from warpwright.native.translate import Translation, TranslationError
+from warpwright.timing import state, windows
 
 LIMITS = (40, 1 << 40)
 WORDS = 24
@@ -111,7 +112,7 @@ def all_of_it(array: Any, a: int, b: int) -> int:
 
 
 translated = direct.Entry(all_of_it, "a test")
-by_numba = native.entry(all_of_it)
+by_numba = pieces.entry(all_of_it)
 number = st.integers(-50, 50) | st.integers(-(1 << 62), 1 << 62)
 
 
@@ -159,8 +160,8 @@ def half_true(a: int) -> bool:
     [
         (listed, r"listed: line \d+: List is not translated"),
         (fraction, "fraction: Div is not translated"),
-        (untyped, "a type of the model is int, bool, Any or a tuple of them, not missing"),
-        (foreign, r"foreign: line \d+: hash is not a function of the model"),
+        (untyped, "a type is int, bool, Any, a structure or a tuple of them, not missing"),
+        (foreign, r"foreign: line \d+: hash is not a function for machine code"),
         (half_true, "half_true: i64 stands where i1 is wanted"),
     ],
 )
@@ -169,7 +170,7 @@ def test_more_of_python_than_is_translated_is_refused(function: Any, message: st
         Translation(function)
 
 
-@pytest.mark.skipif(native.BOUNDSCHECK, reason="checked indices are Numba's")
+@pytest.mark.skipif(pieces.BOUNDSCHECK, reason="checked indices are Numba's")
 def test_each_function_of_the_model_is_translated_once() -> None:
     text = str(Translation(windows.run_windows.py_func).module)
     names = [line.split("@")[1].split("(")[0] for line in text.splitlines() if line.startswith("define")]

@@ -1,6 +1,6 @@
-"""Entries of the model in machine code that ``translate`` and LLVM make, kept on disk.
+"""Functions that Python calls, in machine code that ``translate`` and LLVM make, kept on disk.
 
-The key of the code says all that determines it: the sources of the model, llvmlite's version, the processor and its features.
+The key of the code says all that determines it: the sources, llvmlite's version, the processor and its features.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import llvmlite
 import llvmlite.binding as llvm
 import numpy as np
 
-from warpwright.timing import native
-from warpwright.timing.translate import ArrayOf, Translation, TranslationError, is_source_of, symbol
+from warpwright.native import pieces
+from warpwright.native.translate import ArrayOf, Translation, TranslationError, is_source_of, symbol
 from warpwright.toolchain.cache import cache_key, default_cache
 
 _lock = threading.Lock()
@@ -75,11 +75,14 @@ def _loaded_engine(code: bytes) -> Any:
 
 
 class Entry:
-    """A function of the model that Python calls with arrays of int64 and numbers; without the GIL, and the result is a number."""
+    """A function that Python calls with arrays of int64 and numbers; without the GIL, and the result is a number."""
 
-    def __init__(self, function: FunctionType, what: str, parts: Sequence[Any] = ()) -> None:
+    def __init__(
+        self, function: FunctionType, what: str, sources: tuple[Path, ...] = (), parts: Sequence[Any] = ()
+    ) -> None:
         self.py_func = function
         self.what = what
+        self.sources = sources
         self.parts: list[FunctionType] = [part.py_func for part in parts]
         self.stats = Statistics()
         self._call: Callable[..., int] | None = None
@@ -108,17 +111,17 @@ class Entry:
         name = self.py_func.__name__
         key = cache_key(
             [
-                *(name, native.source_digest(), Path(self.py_func.__code__.co_filename).read_bytes()),
+                *(name, pieces.source_digest(self.sources), Path(self.py_func.__code__.co_filename).read_bytes()),
                 llvmlite.__version__,
                 *(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), llvm.get_process_triple()),
             ]
         )
-        code = default_cache().get("model", key)
+        code = default_cache().get("native", key)
         (self.stats.cache_misses if code is None else self.stats.cache_hits)[name] += 1
         if code is None:
             print(f"warpwright: compiling {self.what}, once on this machine …", file=sys.stderr, flush=True)
             code = object_code(str(Translation(self.py_func, *self.parts).module))
-            default_cache().put("model", key, code)
+            default_cache().put("native", key, code)
         engine = _loaded_engine(code)
         self._addresses = {part: engine.get_function_address(symbol(part)) for part in self.parts}
         kinds = [kind for name, kind in self.py_func.__annotations__.items() if name != "return"]
@@ -139,11 +142,14 @@ def policy_address(function: Callable[..., int], arguments: Sequence[ArrayOf | N
         return int(_loaded_engine(code).get_function_address(symbol(function)))
 
 
-def entry(function: Any, *, what: str, parts: Sequence[Any] = ()) -> Any:
+def entry(function: Any, *, what: str, sources: tuple[Path, ...] = (), parts: Sequence[Any] = ()) -> Any:
     """A function that Python calls; with checked indices Numba compiles it.
 
     Args:
-        parts: functions of the model that are called by address besides.
+        parts: functions that are called by address besides.
+        sources: files, or folders of them, that determine its code.
         what: named in a line on stderr when it must be compiled.
     """
-    return native.entry(function, what=what) if native.BOUNDSCHECK else Entry(function, what, parts)
+    if pieces.BOUNDSCHECK:
+        return pieces.entry(function, sources=sources, what=what)
+    return Entry(function, what, sources, parts)

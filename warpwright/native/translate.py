@@ -1,7 +1,8 @@
-"""The model's functions as one LLVM module, straight from their source.
+"""Functions as one LLVM module, straight from their source.
 
 They are written in a small part of Python, and their annotations say all types: ``int`` is 64 bits wide, ``bool`` one bit, ``Any`` a pointer
-to int64, ``tuple`` a result of several.  Nothing must be inferred, so that an entry with two hundred functions is translated in a second;
+to int64, ``tuple`` a result of several, ``Annotated[Any, layout]`` the address of a structure, whose fields of 64 bits are found by their
+names (``warp["lanes"]``).  Nothing must be inferred, so that an entry with two hundred functions is translated in a second;
 Numba, which compiles the same functions with checked indices or for callers of its own, takes twenty.
 
 A policy (``policies.py``), which its user writes, needs no annotations: its kind says them, and how long its arrays are.
@@ -13,7 +14,7 @@ import ast
 import builtins
 import linecache
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from types import CellType, CodeType, FunctionType
@@ -21,7 +22,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from warpwright.timing import native
+from warpwright.native import pieces
 
 WORD, TRUTH = ir.IntType(64), ir.IntType(1)
 POINTER = WORD.as_pointer()
@@ -45,7 +46,7 @@ def _contents(names: Sequence[str], cells: Sequence[CellType]) -> dict[str, Any]
 
 
 class TranslationError(Exception):
-    """A function of the model is written in more of Python than is translated."""
+    """A function is written in more of Python than is translated."""
 
 
 def _signed(value: int) -> int:
@@ -85,14 +86,23 @@ def symbol(function: FunctionType) -> str:
     return f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
 
 
-def _kind(annotation: ast.expr | None) -> ir.Type:
-    """LLVM's type of an annotation."""
+def _layout(annotation: ast.expr | None, names: dict[str, Any]) -> Any:
+    """The structure whose address an annotation stands for: gives the byte offset of a field by its name."""
+    if not isinstance(annotation, ast.Name):
+        return None
+    return next(iter(getattr(names.get(annotation.id), "__metadata__", ())), None)
+
+
+def _kind(annotation: ast.expr | None, names: dict[str, Any]) -> ir.Type:
+    """LLVM's type of an annotation in a file of these names."""
     if isinstance(annotation, ast.Subscript) and isinstance(annotation.slice, ast.Tuple):
-        return ir.LiteralStructType([_kind(part) for part in annotation.slice.elts])
+        return ir.LiteralStructType([_kind(part, names) for part in annotation.slice.elts])
     text = ast.unparse(annotation) if annotation is not None else ""
-    if text not in _KINDS:
-        raise TranslationError(f"a type of the model is int, bool, Any or a tuple of them, not {text or 'missing'}")
-    return _KINDS[text]
+    if text in _KINDS:
+        return _KINDS[text]
+    if _layout(annotation, names) is None:
+        raise TranslationError(f"a type is int, bool, Any, a structure or a tuple of them, not {text or 'missing'}")
+    return WORD
 
 
 @dataclass(frozen=True)
@@ -108,11 +118,18 @@ class Translation:
 
     Args:
         policy: the arguments of the only entry, a policy: None is a number.
+        names: what functions are called in the module, if not as ``symbol`` says.
     """
 
-    def __init__(self, *entries: FunctionType, policy: Sequence[ArrayOf | None] | None = None) -> None:
+    def __init__(
+        self,
+        *entries: FunctionType,
+        policy: Sequence[ArrayOf | None] | None = None,
+        names: Mapping[FunctionType, str] | None = None,
+    ) -> None:
         self.module = ir.Module(entries[0].__name__)
         self.policy = policy
+        self._names = names or {}
         self._functions: dict[FunctionType, ir.Function] = {}
         self._waiting: list[FunctionType] = []
         for entry in entries:
@@ -126,12 +143,16 @@ class Translation:
         if python not in self._functions:
             tree = source_of(python)
             if self.policy is None:
-                kind = ir.FunctionType(_kind(tree.returns), [_kind(argument.annotation) for argument in tree.args.args])
+                names = python.__globals__
+                kinds = [_kind(argument.annotation, names) for argument in tree.args.args]
+                kind = ir.FunctionType(_kind(tree.returns, names), kinds)
             else:
                 kind = ir.FunctionType(WORD, [POINTER if array else WORD for array in self.policy])
-            made = ir.Function(self.module, kind, symbol(python))
+            made = ir.Function(self.module, kind, self._names.get(python) or symbol(python))
             made.linkage = "internal"
             made.attributes.add("nounwind")
+            if getattr(python, "apart", False):
+                made.attributes.add("noinline")
             self._functions[python] = made
             self._waiting.append(python)
         return self._functions[python]
@@ -148,6 +169,7 @@ class _Body:
         self.places = ir.IRBuilder(function.append_basic_block("places"))  # variables; LLVM makes registers of them
         self.builder = ir.IRBuilder(function.append_basic_block("body"))
         self.variables: dict[str, ir.AllocaInstr] = {}
+        self.layouts: dict[str, Any] = {}  # of variables that are addresses of structures
         self.loops: list[tuple[ir.Block, ir.Block]] = []  # where ``continue`` and ``break`` lead
         self.lengths: dict[str, ir.Value] = {}  # of a policy's arrays
 
@@ -171,8 +193,9 @@ class _Body:
         names = [argument.arg for argument in self.tree.args.args]
         if len(names) != len(self.function.args):
             raise TranslationError(f"it takes {len(names)} arguments, not {len(self.function.args)}")
-        for name, value in zip(names, self.function.args, strict=True):
-            self._set(name, value)
+        for argument, value in zip(self.tree.args.args, self.function.args, strict=True):
+            self._set(argument.arg, value)
+            self._declare(argument.arg, argument.annotation)
         for name, array in zip(names, self.whole.policy or (), strict=False):
             if array is not None:
                 known = array.argument is None
@@ -189,6 +212,11 @@ class _Body:
             self.variables[name] = self.places.alloca(value.type, name=name)
         place = self.variables[name]
         self.builder.store(self._as(value, place.allocated_type), place)
+
+    def _declare(self, name: str, annotation: ast.expr | None) -> None:
+        """Take note of the structure that a variable's annotation names."""
+        if (layout := _layout(annotation, self.python.__globals__)) is not None:
+            self.layouts[name] = layout
 
     def _as(self, value: Any, kind: ir.Type) -> ir.Value:
         """A value where another type is wanted: truth values are numbers as well."""
@@ -242,6 +270,8 @@ class _Body:
     def _do_AnnAssign(self, node: ast.AnnAssign) -> None:
         if node.value is not None:
             self._store(node.target, self._value(node.value))
+        if isinstance(node.target, ast.Name):
+            self._declare(node.target.id, node.annotation)
 
     def _do_Assign(self, node: ast.Assign) -> None:
         value = self._value(node.value)
@@ -492,7 +522,10 @@ class _Body:
         return joined
 
     def _element(self, node: ast.Subscript) -> ir.Value:
-        """Where a word of an array lies."""
+        """Where a word of an array, or a field of a structure, lies."""
+        if isinstance(node.value, ast.Name) and node.value.id in self.layouts:
+            address = self.builder.add(self._value(node.value), WORD(self._offset(self.layouts[node.value.id], node)))
+            return self.builder.inttoptr(address, POINTER)
         base = self._value(node.value)
         if not isinstance(base, ir.Value) or base.type != POINTER:
             raise TranslationError(f"line {node.lineno}: {ast.unparse(node.value)} is not an array")
@@ -514,11 +547,20 @@ class _Body:
             raise TranslationError(f"line {node.lineno}: a policy only reads its arrays")
         return self._element(node)
 
+    def _offset(self, layout: Any, node: ast.Subscript) -> int:
+        """Of a field that a structure is asked for by its name."""
+        try:
+            return int(layout[ast.literal_eval(node.slice)])
+        except (KeyError, ValueError):
+            raise TranslationError(f"line {node.lineno}: {ast.unparse(node)} names no field") from None
+
     def _of_Subscript(self, node: ast.Subscript) -> Any:
         if isinstance(node.slice, ast.Constant) and not isinstance(node.value, ast.Name):
             return self._value(node.value)[node.slice.value]
         if isinstance(node.value, ast.Name) and node.value.id not in self.variables:
-            known, place = self._known(self._object(node.value)), self._value(node.slice)
+            if not isinstance(found := self._object(node.value), tuple):
+                return WORD(self._offset(found, node))
+            known, place = self._known(found), self._value(node.slice)
             if isinstance(place, ir.Constant):
                 return known[place.constant]
         return self.builder.load(self._element(node))
@@ -541,10 +583,10 @@ class _Body:
             return self._truth(arguments[0])
         if callee is min or callee is max:
             return self._extreme("<" if callee is min else ">", arguments)
-        if isinstance(callee, native.Piece):
+        if isinstance(callee, pieces.Piece):
             return callee.definition(self.builder, *(self._plain(argument) for argument in arguments))
-        if not isinstance(callee, native.Part):
-            raise TranslationError(f"line {node.lineno}: {ast.unparse(node.func)} is not a function of the model")
+        if not isinstance(callee, pieces.Part):
+            raise TranslationError(f"line {node.lineno}: {ast.unparse(node.func)} is not a function for machine code")
         return self._call(callee.py_func, arguments)
 
     def _extreme(self, sign: str, arguments: Sequence[Any]) -> ir.Value:

@@ -1,6 +1,6 @@
-"""The model's functions and pieces as Numba knows them, made when Numba first meets one.
+"""Functions and pieces as Numba knows them, made when Numba first meets one.
 
-What only translates the model (``direct.py``) does not import this module: Numba takes half a second to load.
+What only translates (``direct.py``) does not import this module: Numba takes half a second to load.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from numba.core.runtime import rtsys
 from numba.core.typing.templates import make_intrinsic_template
 from numba.np.arrayobj import make_array
 
-from warpwright.timing.native import BOUNDSCHECK, Part, Piece, cache_folder
-from warpwright.timing.translate import ArrayOf
+from warpwright.native.pieces import BOUNDSCHECK, Part, Piece, cache_folder
+from warpwright.native.translate import ArrayOf
 
 
 class _NoEnvironment:
@@ -84,7 +84,7 @@ def dispatcher(part: Part) -> Any:
 
 
 def type_of_part(part: Part) -> Any:
-    """What Numba takes a function of the model for."""
+    """What Numba takes a function for."""
     return types.Dispatcher(part.dispatcher)
 
 
@@ -106,13 +106,13 @@ class _KeptCode(FunctionCache):  # type: ignore[misc]
         return found
 
 
-def entry(function: Any, package: Path | None, what: str) -> Any:
+def entry(function: Any, sources: tuple[Path, ...], what: str) -> Any:
     """A function that Python calls, cached on disk with everything it is made of."""
     compiled = numba.njit(function, nogil=True, boundscheck=BOUNDSCHECK, error_model="numpy")
     if BOUNDSCHECK:
         return compiled
     saved = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(cache_folder(numba.__version__, package))
+    numba.config.CACHE_DIR = str(cache_folder(numba.__version__, sources))
     try:
         kept = _KeptCode(function)
     finally:
@@ -148,7 +148,7 @@ _RESULTS = {"None": types.void, "Word": types.int64, "Index": types.uint64, "Pai
 
 
 def _words_definition(typing_context: Any, array: Any) -> Any:
-    """``native.words``: the array itself where indices are checked."""
+    """``pieces.words``: the array itself where indices are checked."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return make_array(array)(context, builder, arguments[0]).data
