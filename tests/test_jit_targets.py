@@ -180,7 +180,11 @@ def test_code_for_a_machine_that_is_not_x86(name: str) -> None:
             registers=REGISTERS["NEON"],
         )
         needed = [n for n in sizes["calls"] if n not in library.SHARED]
-        for part in (text, library.shared_module(keepers=False), *(library.function_module(n) for n in needed)):
+        for part in (
+            text,
+            library.shared_module(keepers=False),
+            *(library.function_module(n) for n in (*needed, library.RUN_BLOCKS)),
+        ):
             assert " asm " not in part
             module = llvm.parse_assembly(part)
             module.triple, module.data_layout = machine.triple, str(machine.target_data)

@@ -1,14 +1,15 @@
-"""The model's functions straight from their source: what they compute is what Numba and Python make of the same lines."""
+"""Functions straight from their source: what they compute is what Numba and Python make of the same lines."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from warpwright.engine.abi import Layout
 from warpwright.native import direct, pieces
 from warpwright.native.pieces import core, host_address, lowest_bit, peek, poke, popcount, u, words
 from warpwright.native.translate import Translation, TranslationError
@@ -178,3 +179,32 @@ def test_each_function_of_the_model_is_translated_once() -> None:
     assert [line for line in text.splitlines() if line.startswith("define") and "internal" not in line] == [
         next(line for line in text.splitlines() if "windows.run_windows" in line and line.startswith("define"))
     ]
+
+
+LAYOUT = Layout(first=1, table=3, last=1)
+Thing: TypeAlias = Annotated[Any, LAYOUT]
+
+
+@core
+def moved(thing: Thing, by: int) -> int:
+    other: Thing = thing + by
+    other["last"] += thing["first"]
+    return LAYOUT["last"]
+
+
+def fields(m: Any, by: int) -> int:
+    thing: Thing = host_address(m)
+    thing["first"] = by == 64
+    return moved(thing, by)
+
+
+def no_field(thing: Thing) -> int:
+    return thing["middle"]
+
+
+def test_fields_of_a_structure_are_found_by_their_names() -> None:
+    memory = np.full(16, 7, np.int64)
+    assert direct.Entry(fields, "a test")(memory, 64) == LAYOUT["last"] == 32
+    assert memory.tolist() == [1, *[7] * 11, 8, *[7] * 3]
+    with pytest.raises(TranslationError, match=r"no_field: line \d+: thing\['middle'\] names no field"):
+        Translation(no_field)

@@ -161,7 +161,7 @@ def compile_policy(kind: Kind, policy: Callable[..., int]) -> int:
     # Imported here: it takes half a second, and hardly any policy needs it.
     from numba.core.errors import NumbaError
 
-    from warpwright.timing import by_numba
+    from warpwright.native import by_numba
 
     try:
         compiled = by_numba.policy(policy, kind.arguments)
