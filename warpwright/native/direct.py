@@ -142,6 +142,15 @@ def policy_address(function: Callable[..., int], arguments: Sequence[ArrayOf | N
         return int(_loaded_engine(code).get_function_address(symbol(function)))
 
 
+def held(array: Any) -> Any:
+    """What an entry takes for an array that its caller keeps alive, found once for many calls: the array's address.
+
+    Args:
+        array: of int64, one row behind the other; it comes back in one dimension where indices are checked.
+    """
+    return array.reshape(-1) if pieces.BOUNDSCHECK else array.ctypes.data
+
+
 def entry(function: Any, *, what: str, sources: tuple[Path, ...] = (), parts: Sequence[Any] = ()) -> Any:
     """A function that Python calls; with checked indices Numba compiles it.
 

@@ -26,8 +26,8 @@ import numpy as np
 import numpy.typing as npt
 
 Row = npt.NDArray[np.int64]
-NOTHING: Row = np.zeros(0, np.int64)
 WARP_LANES = 32
+FULL_WARP = 0xFFFFFFFF
 COPY_KINDS = 3
 """Sets of columns behind the warps' own: ``cp.async`` by warp, bulk stores by warp, what a proxy fence has shown of each warp."""
 CP_ASYNC, BULK_STORES, SHOWN = 1, 2, 3
@@ -62,8 +62,6 @@ class Clock:
 
     def dense(self, blocks: int, warps: int) -> Row:
         """One epoch for each warp of the launch."""
-        if not self.rows:
-            return NOTHING
         if self._dense is None:
             table = np.zeros((blocks, warps), np.int64)
             for block, row in self.rows.items():
@@ -190,8 +188,11 @@ class BlockClocks:
         for warp, lanes in waiting.items():
             self.learn(warp, clock)
             self.seen[warp] = self.seen[warp].joined(seen)
-            some = [lane for lane in range(WARP_LANES) if lanes >> lane & 1]
-            self.lanes[warp][np.ix_(some, some)] = self.epochs[warp]
+            if lanes == FULL_WARP:
+                self.lanes[warp].fill(self.epochs[warp])
+            else:
+                some = [lane for lane in range(WARP_LANES) if lanes >> lane & 1]
+                self.lanes[warp][np.ix_(some, some)] = self.epochs[warp]
 
     # --- fences and words --------------------------------------------------------------------------------
     def fence(self, warp: int, device: bool) -> None:

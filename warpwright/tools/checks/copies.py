@@ -7,13 +7,14 @@ issues it.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from warpwright.engine.abi import SHARED_WINDOW
 from warpwright.isa.bulk import DIRECTIONS
+from warpwright.native import direct
 from warpwright.native.pieces import core, lowest_bit, peek, poke
-from warpwright.native.pieces import entry as compile_entry
 from warpwright.timing import SOURCES
 from warpwright.timing.records import AT_ADDRESS, AT_HEAD, AT_PAIRS, AT_ROW, AT_SHARED, AT_SOURCE, AT_TARGETS
 from warpwright.tools.checks.clocks import SHOWN
@@ -23,6 +24,7 @@ from warpwright.tools.checks.shadow import (
     A_FIRST,
     A_SHIFT,
     A_WRITTEN,
+    ALLOCATION_WORDS,
     CELL_BYTES,
     CHECK_RACES,
     CHECK_UNDEFINED,
@@ -38,7 +40,6 @@ from warpwright.tools.checks.shadow import (
     S_SHARED_SHIFT,
     S_SHARED_WRITTEN,
     S_WARP,
-    S_WARP_IN_BLOCK,
     S_WARPS,
     STORE,
     UNSHOWN,
@@ -77,7 +78,7 @@ def check_earlier_write(
         return
     if writer >= s[S_LAUNCH_WARPS]:
         return
-    shown = known[s[S_WARP_IN_BLOCK], SHOWN * s[S_WARPS] + writer - s[S_FIRST_WARP]]
+    shown = known[SHOWN * s[S_WARPS] + writer - s[S_FIRST_WARP]]
     if shown <= stamp & 0xFFFFFFFF:
         severity = ERROR if kind == RAW else WARNING
         note(s, findings, UNSHOWN, severity, before, instruction, -1, address, size, writer, (info >> 58) & 31, lane)
@@ -116,21 +117,21 @@ def global_row(
     size: int, lane: int, only_shadow: bool,
 ) -> int:  # fmt: skip
     """Neighbouring bytes of global memory; the allocation that lacks a shadow, or -1."""
-    one = allocation_at(allocations, address)
-    if one < 0 or address + size > allocations[one, A_END]:
+    one = allocation_at(s, allocations, address)
+    if one < 0 or address + size > allocations[one * ALLOCATION_WORDS + A_END]:
         return -1
     races = s[S_OPTIONS] & CHECK_RACES
-    if races and allocations[one, A_CELLS] == 0:
+    if races and allocations[one * ALLOCATION_WORDS + A_CELLS] == 0:
         return one
     if only_shadow:
         return -1
-    offset = address - allocations[one, A_FIRST]
+    offset = address - allocations[one * ALLOCATION_WORDS + A_FIRST]
     if races:
         one_lane(
-            s, known, lanes_known, foreign, findings, event, 0, instruction, one, address, size, lane, allocations[one, A_CELLS],
-            allocations[one, A_SHIFT], offset, address + s[S_HOST], 0, 0,
+            s, known, lanes_known, foreign, findings, event, 0, instruction, one, address, size, lane, allocations[one * ALLOCATION_WORDS + A_CELLS],
+            allocations[one * ALLOCATION_WORDS + A_SHIFT], offset, address + s[S_HOST], 0, 0,
         )  # fmt: skip
-    written = allocations[one, A_WRITTEN]
+    written = allocations[one * ALLOCATION_WORDS + A_WRITTEN]
     if s[S_OPTIONS] & CHECK_UNDEFINED and written:
         defined(s, findings, event, instruction, one, address, size, lane, written, offset)
     return -1
@@ -163,7 +164,8 @@ def global_side(
     return -1
 
 
-def check_copy(
+@partial(direct.entry, what="the checks of bulk copies", sources=(*SOURCES, Path(__file__).parent))
+def check_bulk_copy(
     s: Any, instruction: int, record: int, stamp: int, known: Any, lanes_known: Any, foreign: Any, allocations: Any, findings: Any,
 ) -> int:  # fmt: skip
     """One bulk copy; gives the allocation that needs a shadow first, or -1 when all was checked.
@@ -178,9 +180,9 @@ def check_copy(
     targets = peek(record + 8 * AT_TARGETS)
     if direction <= INTO_GLOBAL and targets >> 32 == 0 and peek(record + 8 * AT_ROW) > 0:
         event = LOAD if direction == FROM_GLOBAL else STORE
-        for only_shadow in (True, False):
+        for turn in range(2):
             lacking = global_side(
-                s, known, lanes_known, foreign, allocations, findings, event, instruction, record, lane, only_shadow
+                s, known, lanes_known, foreign, allocations, findings, event, instruction, record, lane, turn == 0
             )  # fmt: skip
             if lacking >= 0:
                 return lacking
@@ -192,6 +194,3 @@ def check_copy(
     elif targets & 1 and place >= 0:
         shared_side(s, known, lanes_known, foreign, findings, STORE, instruction, place, stamp, lane)
     return -1
-
-
-check_bulk_copy = compile_entry(check_copy, sources=(*SOURCES, Path(__file__).parent))

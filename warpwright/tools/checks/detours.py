@@ -11,6 +11,7 @@ there on it still writes memory or meets barriers.  A detour is such a (branch, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,13 +23,15 @@ from warpwright.engine.blocks import BasicBlock
 from warpwright.engine.jit.flow import post_dominators, within_functions
 from warpwright.isa.ops import Lowered
 from warpwright.isa.program import Program
-from warpwright.native.pieces import entry as compile_entry
+from warpwright.native import direct
+from warpwright.native.direct import held
 from warpwright.timing import SOURCES
 
 BARRIERS = frozenset(("barrier", "barrier_red"))
 EFFECTS = frozenset(("store", "atomic", "service", "bulk", "texture")) | BARRIERS
 """What a thread that has returned does no more."""
 _WORDS = np.array([RECORD_WORDS.get(tag, 1) for tag in range(16)], np.int64)
+_HELD_WORDS = held(_WORDS)
 
 
 class Detour(NamedTuple):
@@ -45,8 +48,9 @@ class Detours:
     def __init__(self, ways: Sequence[Detour], blocks: int) -> None:
         self.ways = tuple(ways)
         self.table: npt.NDArray[np.int64] = np.array(ways, np.int64).reshape(-1, 3)
-        self.matters = np.zeros(blocks, np.bool_)
-        self.matters[self.table.reshape(-1)] = True
+        self.matters = np.zeros(blocks, np.int64)
+        self.matters[self.table.reshape(-1)] = 1
+        self.held = len(self.ways), held(self.table), held(self.matters)
         self.past: dict[int, list[int]] = {}
         """Barrier's block: the ways round it."""
         for number, way in enumerate(self.ways):
@@ -100,8 +104,9 @@ def _acting(blocks: Sequence[BasicBlock], lowered: Sequence[Lowered]) -> list[bo
     return acting
 
 
-def _walk(
-    trace: Any, used: int, words: Any, tag_block: int, table: Any, matters: Any, at_branch: Any, round_it: Any
+@partial(direct.entry, what="the checks of barriers", sources=(*SOURCES, Path(__file__).parent))
+def _walk_records(
+    trace: Any, used: int, words: Any, ways: int, table: Any, matters: Any, at_branch: Any, round_it: Any
 ) -> int:
     """Follow a warp's records: lanes at the branch of each detour, lanes that went round; the last basic block."""
     position = 0
@@ -109,23 +114,20 @@ def _walk(
     while position < used:
         word = trace[position]
         tag = (word >> 60) & 15
-        if tag == tag_block:
+        if tag == TAG_BLOCK:
             last = (word >> 32) & 0xFFFFFFF
             if matters[last]:
                 lanes = word & 0xFFFFFFFF
-                for d in range(table.shape[0]):
-                    if table[d, 1] == last:
+                for d in range(ways):
+                    if table[3 * d + 1] == last:
                         round_it[d] |= at_branch[d] & lanes
                         at_branch[d] &= ~lanes
-                    if table[d, 2] == last:
+                    if table[3 * d + 2] == last:
                         at_branch[d] &= ~lanes
-                    if table[d, 0] == last:
+                    if table[3 * d] == last:
                         at_branch[d] |= lanes
         position += words[tag]
     return last
-
-
-_walk_records = compile_entry(_walk, sources=(*SOURCES, Path(__file__).parent))
 
 
 def blocks_of(trace: npt.NDArray[np.int64], used: int) -> Iterator[tuple[int, int]]:
@@ -146,11 +148,11 @@ class Walked:
         self._detours = detours
         self._at_branch = np.zeros(len(detours.ways), np.int64)
         self._round_it = np.zeros(len(detours.ways), np.int64)
+        self._held = held(self._at_branch), held(self._round_it)
 
-    def follow(self, trace: npt.NDArray[np.int64], used: int) -> int:
-        """Read records; the number of the last basic block."""
-        d = self._detours
-        return int(_walk_records(trace, used, _WORDS, TAG_BLOCK, d.table, d.matters, self._at_branch, self._round_it))
+    def follow(self, trace: Any, used: int) -> int:
+        """Read the first ``used`` words of a trace (as ``held`` gives it); the number of the last basic block."""
+        return int(_walk_records(trace, used, _HELD_WORDS, *self._detours.held, *self._held))
 
     def went_round(self, barrier: int, lanes: int, with_others: set[int]) -> int:
         """Those of the lanes that went round a barrier's block, by ways that no thread at the barrier took too."""

@@ -1,6 +1,6 @@
-"""Shadow memory: who wrote and who read each word last, which bytes were ever written; compiled by Numba.
+"""Shadow memory: who wrote and who read each word last, which bytes were ever written; machine code (``native``).
 
-``consume`` reads a warp's trace records in the order of execution.  For every access it asks of each word whether
+``consume_records`` reads a warp's trace records in the order of execution.  For every access it asks of each word whether
 what came before is ordered before it.  An earlier access is known by its warp (its number in the launch) and that
 warp's *epoch*, a count of the warp's synchronisations; it is ordered before an access of warp w when w knows a later epoch of
 that warp: vector clocks with one entry for each warp (FastTrack: Flanagan and Freund, PLDI'09), and one for each lane
@@ -9,19 +9,22 @@ within the own warp.  ``clocks.py`` keeps the clocks.
 A word's cell keeps the last write and two readers of different warps.  Of more than two readers that nothing orders, the third
 replaces the second: a write that nothing orders behind the one forgotten is almost always unordered with
 another as well.
+
+Tables are one row behind the other: compiled functions see an array as a bare pointer to words.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from warpwright.engine.abi import LOCAL_WINDOW, SHARED_WINDOW, TAG_AFFINE, TAG_BLOCK, TAG_BULK, TAG_GATHER, TAG_PATTERN
+from warpwright.native import direct
 from warpwright.native.pieces import core, lowest_bit, peek, poke, popcount
-from warpwright.native.pieces import entry as compile_entry
 from warpwright.timing import SOURCES
 from warpwright.timing.records import address_of, decode
-from warpwright.tools.checks.events import Column, Event
+from warpwright.tools.checks.events import COLUMNS, Column, Event
 
 # --- a cell: words of shadow for each granule of memory ---------------------------------------------
 WRITE_STAMP = 0
@@ -46,8 +49,9 @@ ERROR, WARNING, INFO = 0, 1, 2
 # --- counters of an instruction ------------------------------------------------------------------------------
 N_REQUESTS, N_SECTORS, N_IDEAL_SECTORS, N_WAVES, N_IDEAL_WAVES = range(5)
 COUNTERS = 5
+SCRATCH_WORDS = 128
 
-# --- what the caller and consume tell each other: words of one array --------------------------------------
+# --- what the caller and consume_records tell each other: words of one array --------------------------------------
 S_POSITION, S_USED, S_EVENT, S_EVENT_END, S_LANES, S_EPOCH, S_ARGUMENT, S_FINDINGS = range(8)
 """Next record word, words written, next event and end of the current basic block's, its lanes, the warp's epoch."""
 S_RECORDS, S_WARP, S_WARP_IN_BLOCK, S_FIRST_WARP, S_WARPS = 9, 10, 11, 12, 13
@@ -56,12 +60,13 @@ S_HOST, S_SHARED_HOST, S_SHARED_BYTES, S_SHARED_CELLS, S_SHARED_WRITTEN, S_SHARE
 """Host minus device address; host pointers of the block's shared memory, its cells, its written bytes; granule."""
 S_OPTIONS, S_RECORD = 20, 21
 """What is checked; first word of the record that was read last."""
-S_LAUNCH_WARPS, S_COPY = 22, 23
-"""Warps of the launch: stamps of higher numbers are those of copies, by column of ``clocks.py``; stamp of the warp's ``cp.async``."""
-S_WORDS = 24
+S_LAUNCH_WARPS, S_COPY, S_ALLOCATIONS = 22, 23, 24
+"""Warps of the launch: stamps of higher numbers are those of copies, by column of ``clocks.py``; stamp of the warp's ``cp.async``; rows of the table of
+allocations."""
+S_WORDS = 25
 CHECK_RACES, CHECK_UNDEFINED, COUNT_TRAFFIC = 1, 2, 4
 DONE, SYNCHRONISE, SHADOW, NARROW, BROKEN, BULK_COPY = 0, 1, 2, 3, 4, 5
-"""Why consume returns: no records are left; behind a synchronising access; an allocation (argument) has no shadow
+"""Why consume_records returns: no records are left; behind a synchronising access; an allocation (argument) has no shadow
 yet, or needs one by bytes; records that it does not understand; in front of a bulk copy's record."""
 
 # --- columns of the table of allocations ------------------------------------------------------------------------
@@ -87,31 +92,32 @@ def note(
 ) -> None:  # fmt: skip
     """Count a finding; the first of its kind keeps the details."""
     n = s[S_FINDINGS]
-    for i in range(n):
+    for i in range(0, n * FINDING_WORDS, FINDING_WORDS):
         if (
-            findings[i, F_KIND] == kind
-            and findings[i, F_BEFORE] == before
-            and findings[i, F_NOW] == now
-            and findings[i, F_SPACE] == space
-            and findings[i, F_SEVERITY] == severity
+            findings[i + F_KIND] == kind
+            and findings[i + F_BEFORE] == before
+            and findings[i + F_NOW] == now
+            and findings[i + F_SPACE] == space
+            and findings[i + F_SEVERITY] == severity
         ):
-            findings[i, F_COUNT] += 1
+            findings[i + F_COUNT] += 1
             return
     if n == MAX_FINDINGS:
         return
     s[S_FINDINGS] = n + 1
-    findings[n, F_KIND] = kind
-    findings[n, F_BEFORE] = before
-    findings[n, F_NOW] = now
-    findings[n, F_SPACE] = space
-    findings[n, F_SEVERITY] = severity
-    findings[n, F_COUNT] = 1
-    findings[n, F_ADDRESS] = address
-    findings[n, F_BYTES] = size
-    findings[n, F_OTHER_WARP] = other_warp
-    findings[n, F_OTHER_LANE] = other_lane
-    findings[n, F_LANE] = lane
-    findings[n, F_WARP] = s[S_WARP]
+    row = n * FINDING_WORDS
+    findings[row + F_KIND] = kind
+    findings[row + F_BEFORE] = before
+    findings[row + F_NOW] = now
+    findings[row + F_SPACE] = space
+    findings[row + F_SEVERITY] = severity
+    findings[row + F_COUNT] = 1
+    findings[row + F_ADDRESS] = address
+    findings[row + F_BYTES] = size
+    findings[row + F_OTHER_WARP] = other_warp
+    findings[row + F_OTHER_LANE] = other_lane
+    findings[row + F_LANE] = lane
+    findings[row + F_WARP] = s[S_WARP]
 
 
 @core
@@ -120,20 +126,20 @@ def unordered_lane(s: Any, known: Any, lanes_known: Any, foreign: Any, stamp: in
     warp = (stamp >> 32) - 1
     epoch = stamp & 0xFFFFFFFF
     if warp >= s[S_LAUNCH_WARPS]:
-        return -1 if known[s[S_WARP_IN_BLOCK], warp - s[S_LAUNCH_WARPS]] > epoch else lowest_bit(lanes)
+        return -1 if known[warp - s[S_LAUNCH_WARPS]] > epoch else lowest_bit(lanes)
     if warp == s[S_WARP]:
         left = lanes & ~(1 << lane)
         while left:
             other = lowest_bit(left)
             left &= left - 1
-            if lanes_known[lane, other] <= epoch:
+            if lanes_known[lane * 32 + other] <= epoch:
                 return other
         return -1
     local = warp - s[S_FIRST_WARP]
     if 0 <= local < s[S_WARPS]:
-        if known[s[S_WARP_IN_BLOCK], local] > epoch:
+        if known[local] > epoch:
             return -1
-    elif warp < foreign.shape[0] and foreign[warp] > epoch:
+    elif foreign[warp] > epoch:
         return -1
     return lowest_bit(lanes)
 
@@ -263,32 +269,45 @@ def defined(
     offset: int,
 ) -> None:
     """Reads of bytes that nothing has written; what is written from now on."""
-    if event != STORE:
-        for i in range(size):
-            at = written + offset + i
-            if (peek(at & ~7) >> ((at & 7) * 8)) & 255 == 0:
-                note(s, findings, UNDEFINED, ERROR, 0, instruction, space, address, size, -1, -1, lane)
-                break
-    if event != LOAD:
-        for i in range(size):
-            at = written + offset + i
-            word = peek(at & ~7)
-            poke(at & ~7, word | 255 << ((at & 7) * 8))
+    at = written + offset
+    end = at + size
+    undefined = False
+    while at < end:
+        first = at & 7
+        count = min(8 - first, end - at)
+        bits = (-1 if count == 8 else (1 << (8 * count)) - 1) << (8 * first)
+        word = peek(at & ~7)
+        if word & bits != bits:
+            undefined = True
+            if event != LOAD:
+                poke(at & ~7, word | bits)
+        at += count
+    if undefined and event != STORE:
+        note(s, findings, UNDEFINED, ERROR, 0, instruction, space, address, size, -1, -1, lane)
 
 
 @core
-def allocation_at(allocations: Any, address: int) -> int:
+def allocation_at(s: Any, allocations: Any, address: int) -> int:
     """Row of the allocation that holds a device address, or -1."""
     low = 0
-    high = allocations.shape[0]
+    high = s[S_ALLOCATIONS]
     while low < high:
         middle = (low + high) >> 1
-        if allocations[middle, A_FIRST] <= address:
+        if allocations[middle * ALLOCATION_WORDS + A_FIRST] <= address:
             low = middle + 1
         else:
             high = middle
     row = low - 1
-    return row if row >= 0 and address < allocations[row, A_END] else -1
+    return row if row >= 0 and address < allocations[row * ALLOCATION_WORDS + A_END] else -1
+
+
+@core
+def within(allocations: Any, row: int, address: int) -> bool:
+    """Whether an address lies in the allocation of a row; -1 is none."""
+    if row < 0:
+        return False
+    first = allocations[row * ALLOCATION_WORDS + A_FIRST]
+    return first <= address < allocations[row * ALLOCATION_WORDS + A_END]
 
 
 @core
@@ -319,13 +338,13 @@ def count_traffic(
                     if scratch[i] == sector:
                         seen = True
                         break
-                if not seen and n < scratch.shape[0]:
+                if not seen and n < SCRATCH_WORDS:
                     scratch[n] = sector
                     n += 1
-        counters[instruction, N_REQUESTS] += 1
-        counters[instruction, N_SECTORS] += n
+        counters[instruction * COUNTERS + N_REQUESTS] += 1
+        counters[instruction * COUNTERS + N_SECTORS] += n
         distinct = min(popcount(mask) * size, n * 32)
-        counters[instruction, N_IDEAL_SECTORS] += (distinct + 31) >> 5
+        counters[instruction * COUNTERS + N_IDEAL_SECTORS] += (distinct + 31) >> 5
         return
     lanes_per_group = 32 if size <= 4 else (16 if size == 8 else 8)
     groups = 0
@@ -355,9 +374,9 @@ def count_traffic(
                     scratch[96 + (word & 31)] += 1
                     worst = max(worst, scratch[96 + (word & 31)])
         total += worst
-    counters[instruction, N_REQUESTS] += 1
-    counters[instruction, N_WAVES] += total
-    counters[instruction, N_IDEAL_WAVES] += groups
+    counters[instruction * COUNTERS + N_REQUESTS] += 1
+    counters[instruction * COUNTERS + N_WAVES] += total
+    counters[instruction * COUNTERS + N_IDEAL_WAVES] += groups
 
 
 @core
@@ -370,14 +389,14 @@ def synchronise_lanes(s: Any, lanes_known: Any, lanes: int) -> None:
         while left:
             lane = lowest_bit(left)
             left &= left - 1
-            most = max(most, lanes_known[lane, other])
+            most = max(most, lanes_known[lane * 32 + other])
         if (lanes >> other) & 1:
             most = s[S_EPOCH]
         left = lanes
         while left:
             lane = lowest_bit(left)
             left &= left - 1
-            lanes_known[lane, other] = most
+            lanes_known[lane * 32 + other] = most
 
 
 @core
@@ -386,27 +405,30 @@ def access(
     counters: Any, scratch: Any, base: int, tabled: bool, step: int, mask: int,
 ) -> int:  # fmt: skip
     """Every lane of one access; DONE, or what is missing before it can be checked."""
-    event = events[row, E_EVENT]
-    instruction = events[row, E_INSTRUCTION]
-    size = events[row, E_BYTES]
-    strong = events[row, E_STRONG]
+    event = events[row * COLUMNS + E_EVENT]
+    instruction = events[row * COLUMNS + E_INSTRUCTION]
+    size = events[row * COLUMNS + E_BYTES]
+    strong = events[row * COLUMNS + E_STRONG]
     options = s[S_OPTIONS]
     some = address_of(base, tabled, step, lowest_bit(mask))
     window = some & WINDOW_MASK
     if window == LOCAL_WINDOW:
         return DONE
     shared = window == SHARED_WINDOW
+    one = -1
     if not shared:
         left = mask
         while left:
             lane = lowest_bit(left)
             left &= left - 1
-            one = allocation_at(allocations, address_of(base, tabled, step, lane))
+            address = address_of(base, tabled, step, lane)
+            if not within(allocations, one, address):
+                one = allocation_at(s, allocations, address)
             if one >= 0 and options & CHECK_RACES:
-                if allocations[one, A_CELLS] == 0:
+                if allocations[one * ALLOCATION_WORDS + A_CELLS] == 0:
                     s[S_ARGUMENT] = one
                     return SHADOW
-                if size < 4 and allocations[one, A_SHIFT] == 2:
+                if size < 4 and allocations[one * ALLOCATION_WORDS + A_SHIFT] == 2:
                     s[S_ARGUMENT] = one
                     return NARROW
     left = mask
@@ -424,18 +446,20 @@ def access(
             if offset + size > s[S_SHARED_BYTES]:
                 continue
         else:
-            space = allocation_at(allocations, address)
-            if space < 0 or address + size > allocations[space, A_END]:
+            if not within(allocations, one, address):
+                one = allocation_at(s, allocations, address)
+            space = one
+            if space < 0 or address + size > allocations[space * ALLOCATION_WORDS + A_END]:
                 continue
-            cells = allocations[space, A_CELLS]
-            shift = allocations[space, A_SHIFT]
-            written = allocations[space, A_WRITTEN]
-            offset = address - allocations[space, A_FIRST]
+            cells = allocations[space * ALLOCATION_WORDS + A_CELLS]
+            shift = allocations[space * ALLOCATION_WORDS + A_SHIFT]
+            written = allocations[space * ALLOCATION_WORDS + A_WRITTEN]
+            offset = address - allocations[space * ALLOCATION_WORDS + A_FIRST]
             host = address + s[S_HOST]
         if options & CHECK_RACES:
             one_lane(
                 s, known, lanes_known, seen if strong else foreign, findings, event, strong, instruction, space, address, size, lane,
-                cells, shift, offset, host, events[row, E_UNIFORM], events[row, E_COPY],
+                cells, shift, offset, host, events[row * COLUMNS + E_UNIFORM], events[row * COLUMNS + E_COPY],
             )  # fmt: skip
         if options & CHECK_UNDEFINED and written:
             defined(s, findings, event, instruction, space, address, size, lane, written, offset)
@@ -444,7 +468,8 @@ def access(
     return DONE
 
 
-def consume(
+@partial(direct.entry, what="the checks", sources=(*SOURCES, Path(__file__).parent))
+def consume_records(
     s: Any, starts: Any, events: Any, known: Any, lanes_known: Any, foreign: Any, seen: Any, allocations: Any, findings: Any,
     counters: Any, scratch: Any,
 ) -> int:  # fmt: skip
@@ -452,17 +477,17 @@ def consume(
 
     Args:
         s: int64[S_WORDS].
-        known: int64[warps, warps] of the block: epoch of each warp (column) before which a warp (row) knows everything.
+        known: int64[columns of ``clocks.py``]: epoch of each warp of the block before which this one knows everything.
         lanes_known: int64[32, 32]: the same for the lanes of this warp.
-        foreign: int64[warps of the launch]: the same for warps of other blocks; empty when nothing is known of them.
+        foreign: int64[warps of the launch]: the same for warps of other blocks.
         seen: as foreign, for strong accesses (``BlockClocks.seen``).
-        allocations: int64[n, ALLOCATION_WORDS], sorted by address.
+        allocations: int64[S_ALLOCATIONS, ALLOCATION_WORDS], sorted by address.
     """
     records = s[S_RECORDS]
     while True:
         while s[S_EVENT] < s[S_EVENT_END]:
             row = s[S_EVENT]
-            event = events[row, E_EVENT]
+            event = events[row * COLUMNS + E_EVENT]
             if event == LANES:
                 synchronise_lanes(s, lanes_known, s[S_LANES])
                 s[S_EVENT] = row + 1
@@ -491,7 +516,7 @@ def consume(
             s[S_RECORD] = position
             s[S_POSITION] = position + words
             s[S_EVENT] = row + 1
-            if mask and events[row, E_SYNCHRONISES]:
+            if mask and events[row * COLUMNS + E_SYNCHRONISES]:
                 s[S_ARGUMENT] = row
                 return SYNCHRONISE
         if s[S_POSITION] >= s[S_USED]:
@@ -504,6 +529,3 @@ def consume(
         s[S_LANES] = word & 0xFFFFFFFF
         s[S_EVENT] = starts[number]
         s[S_EVENT_END] = starts[number + 1]
-
-
-consume_records = compile_entry(consume, sources=(*SOURCES, Path(__file__).parent))

@@ -23,9 +23,10 @@ from warpwright.engine.kernels import Traced
 from warpwright.errors import UnsupportedError
 from warpwright.isa import mbarrier as mb
 from warpwright.isa.program import Program
+from warpwright.native.direct import held
 from warpwright.timing.records import AT_BARRIER, AT_BYTES, AT_HEAD
 from warpwright.tools.checks import shadow as sh
-from warpwright.tools.checks.clocks import BULK_STORES, CP_ASYNC, BlockClocks
+from warpwright.tools.checks.clocks import BULK_STORES, CP_ASYNC, BlockClocks, Clock
 from warpwright.tools.checks.copies import check_bulk_copy
 from warpwright.tools.checks.detours import Detours, Walked, blocks_of
 from warpwright.tools.checks.events import Column, Event, Events
@@ -52,12 +53,21 @@ class _Resident:
     def __init__(self, block: Block, events: Events, warps: int, detours: Detours) -> None:
         size = int(block.words[BLOCK.slot("shared_bytes")])
         self.clocks = BlockClocks(block.number, warps)
-        self.shift = 0 if events.narrow_shared else 2
-        self.cells = np.zeros(((size >> self.shift) + 1) * sh.CELL_WORDS, np.int64)
+        shift = 0 if events.narrow_shared else 2
+        self.cells = np.zeros(((size >> shift) + 1) * sh.CELL_WORDS, np.int64)
         self.written = np.zeros((size + 15) // 8 * 8, np.uint8)
         self.locations: dict[int, Any] = {}
         self.barriers: dict[int, set[int]] = {}
-        self.states = np.zeros((warps, sh.S_WORDS), np.int64)
+        self.states = s = np.zeros((warps, sh.S_WORDS), np.int64)
+        s[:, sh.S_RECORDS] = [w.trace.ctypes.data for w in block.warps]
+        s[:, sh.S_WARP_IN_BLOCK] = range(warps)
+        s[:, sh.S_WARP] = block.number * warps + s[:, sh.S_WARP_IN_BLOCK]
+        s[:, sh.S_FIRST_WARP], s[:, sh.S_WARPS] = block.number * warps, warps
+        s[:, sh.S_SHARED_HOST], s[:, sh.S_SHARED_BYTES] = block.words[BLOCK.slot("shared_base")], size
+        s[:, sh.S_SHARED_CELLS], s[:, sh.S_SHARED_SHIFT] = self.cells.ctypes.data, shift
+        s[:, sh.S_SHARED_WRITTEN] = self.written.ctypes.data
+        self.held = [(held(s[w]), held(self.clocks.known[w]), held(self.clocks.lanes[w])) for w in range(warps)]
+        """By warp: its state, what it knows, what its lanes know, for compiled functions."""
         self.walked = [Walked(detours) for _ in range(warps)]
         self.round_with_others: set[int] = set()
         """Ways round the barrier being waited at that threads there took too: in a turn before this one."""
@@ -84,7 +94,10 @@ class Watch:
         self.table = np.zeros((sh.MAX_FINDINGS, sh.FINDING_WORDS), np.int64)
         self.found = 0
         self.counters = np.zeros((len(self.program.instructions), sh.COUNTERS), np.int64)
-        self.scratch = np.zeros(128, np.int64)
+        self.scratch = np.zeros(sh.SCRATCH_WORDS, np.int64)
+        self.unknown = np.zeros(geometry.blocks * self.warps, np.int64)
+        """What a warp knows of those of other blocks before it hears of any."""
+        self.held_unknown = held(self.unknown)
         self.resident: dict[int, _Resident] = {}
         self.locations: dict[int, Any] = {}
         self.live = list(self.context.memory)
@@ -94,6 +107,8 @@ class Watch:
             written = launch.checker.written.get(allocation.address)
             at = int(written.ctypes.data) if written is not None else 0
             self.allocations[row] = (allocation.address, allocation.end, 0, 2, at)
+        self.held_events = held(self.events.starts), held(self.events.rows)
+        self.held_tables = held(self.allocations), held(self.table), held(self.counters), held(self.scratch)
         self.block_at = {b.first + b.count - 1: b.number for b in self.blocks}
         """Index of a basic block's last instruction: its number."""
         self.divergent: dict[tuple[str, int], Finding] = {}
@@ -103,14 +118,18 @@ class Watch:
     # --- Watcher ------------------------------------------------------------------------------------------------
     def admitted(self, block: Block) -> None:
         """A block became resident."""
-        self.resident[block.number] = _Resident(block, self.events, self.warps, self.detours)
+        resident = _Resident(block, self.events, self.warps, self.detours)
+        s = resident.states
+        s[:, sh.S_HOST], s[:, sh.S_OPTIONS] = self.context.memory.host_minus_device, self.options
+        s[:, sh.S_LAUNCH_WARPS], s[:, sh.S_ALLOCATIONS] = len(self.unknown), len(self.live)
+        self.resident[block.number] = resident
 
     def ran(self, block: Block, warp: Warp, status: Status) -> None:
         """A warp ran to a stop: read its records."""
         if "synccheck" in self.checks:
             self._outside(block, warp)
         self._read(block, warp)
-        last = self.resident[block.number].walked[warp.in_block].follow(warp.trace, warp["trace_used"])
+        last = self.resident[block.number].walked[warp.in_block].follow(warp.held_trace, warp["trace_used"])
         if status is Status.BARRIER:
             self._arrived(block, warp, last)
 
@@ -136,35 +155,15 @@ class Watch:
         resident = self.resident[block.number]
         clocks, index = resident.clocks, warp.in_block
         s = resident.states[index]
-        s[sh.S_POSITION], s[sh.S_USED] = 0, warp["trace_used"]
-        s[sh.S_RECORDS] = warp.trace.ctypes.data
-        s[sh.S_WARP], s[sh.S_WARP_IN_BLOCK] = block.number * self.warps + index, index
-        s[sh.S_FIRST_WARP], s[sh.S_WARPS] = block.number * self.warps, self.warps
-        s[sh.S_HOST] = self.context.memory.host_minus_device
-        s[sh.S_SHARED_HOST] = block.words[BLOCK.slot("shared_base")]
-        s[sh.S_SHARED_BYTES] = block.words[BLOCK.slot("shared_bytes")]
-        s[sh.S_SHARED_CELLS], s[sh.S_SHARED_SHIFT] = resident.cells.ctypes.data, resident.shift
-        s[sh.S_SHARED_WRITTEN] = resident.written.ctypes.data
-        s[sh.S_OPTIONS], s[sh.S_FINDINGS] = self.options, self.found
-        geometry = self.context.geometry
-        launch_warps = geometry.blocks * self.warps
-        s[sh.S_LAUNCH_WARPS] = launch_warps
+        state, known, lanes = resident.held[index]
+        s[sh.S_POSITION], s[sh.S_USED], s[sh.S_FINDINGS] = 0, warp["trace_used"], self.found
         while True:
             s[sh.S_EPOCH] = clocks.epochs[index]
             s[sh.S_COPY] = self._stamp(clocks, clocks.column(CP_ASYNC, index))
             foreign = clocks.foreign[index]
+            seen = foreign.joined(clocks.seen[index])
             reason = sh.consume_records(
-                s,
-                self.events.starts,
-                self.events.rows,
-                clocks.known,
-                clocks.lanes[index],
-                foreign.dense(geometry.blocks, self.warps),
-                foreign.joined(clocks.seen[index]).dense(geometry.blocks, self.warps),
-                self.allocations,
-                self.table,
-                self.counters,
-                self.scratch,
+                *(state, *self.held_events, known, lanes, self._dense(foreign), self._dense(seen), *self.held_tables),
             )
             clocks.epochs[index] = s[sh.S_EPOCH]
             if reason == sh.DONE:
@@ -180,6 +179,10 @@ class Watch:
             else:
                 raise UnsupportedError(f"the checks do not understand a trace record of kernel {self.program.name}")
         self.found = int(s[sh.S_FINDINGS])
+
+    def _dense(self, clock: Clock) -> Any:
+        """An epoch for each warp of the launch."""
+        return clock.dense(self.context.geometry.blocks, self.warps) if clock.rows else self.held_unknown
 
     def _give_shadow(self, row: int, shift: int) -> None:
         """Cells for an allocation: by words, or by bytes (then each word's cell four times)."""
@@ -246,18 +249,14 @@ class Watch:
         word = SHARED_WINDOW + (offset & ~3)
         column = clocks.barrier_column(word) if offset >= 0 else clocks.column(BULK_STORES, warp)
         self.issuers[block.number, column] = warp
-        geometry = self.context.geometry
         while self.options:
+            state, known, lanes = resident.held[warp]
             lacking = check_bulk_copy(
-                s,
+                state,
                 int(self.events.rows[s[sh.S_ARGUMENT], Column.INSTRUCTION]),
                 record.ctypes.data,
                 self._stamp(clocks, column),
-                clocks.known,
-                clocks.lanes[warp],
-                clocks.foreign[warp].dense(geometry.blocks, self.warps),
-                self.allocations,
-                self.table,
+                *(known, lanes, self._dense(clocks.foreign[warp]), *self.held_tables[:2]),
             )
             if lacking < 0:
                 break
