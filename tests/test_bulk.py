@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 import warpwright as ww
-from tests.bulk_cases import SOURCE, AddressOf, Case, MapOf, cases
+from bench.silicon import interleaved
+from tests.bulk_cases import SOURCE, AddressOf, Case, MapOf, cases, swizzle_places
+from warpwright.driver.calls import CudaError
 from warpwright.driver.tensor_maps import encode_tiled
 from warpwright.engine.tensor_map import TensorMap, TensorMapError, decode
 from warpwright.errors import IllegalInstructionError
@@ -104,6 +106,11 @@ BASE = TensorMap(1 << 20, 6, (1024, 512), (2048,), (64, 16), (1, 1))
         ({"box": (4, 1)}, "the box's inner dimension has 8 bytes: they must be a multiple of 16"),
         ({"box": (128, 1), "swizzle": 3}, "the box's inner dimension has 256 bytes, more than the swizzle's 128"),
         ({"steps": (1, 9)}, "an element stride of 9: it must be 1 to 8"),
+        ({"interleave": 1}, "an interleaved tensor has three to five dimensions, not 2"),
+        (
+            {"interleave": 2, "sizes": (8, 4, 3), "strides": (16, 64), "box": (8, 1, 1), "steps": (1, 1, 1)},
+            "a stride of 16 bytes: it must be a multiple of 32",
+        ),
     ],
 )
 def test_maps_that_cannot_be(changes: dict[str, Any], message: str) -> None:
@@ -158,11 +165,47 @@ def test_case(machine: Any, name: str) -> None:
     run(*machine, CASES[name])
 
 
-def test_interleaved_tensor_maps_are_refused_by_name() -> None:
+def test_random_interleaved_maps_move_what_they_move_on_a_card() -> None:
+    assert interleaved.check() == []
+
+
+def test_a_copy_of_an_interleaved_tensor(machine: Any) -> None:
+    """Units of 32 bytes with a swizzle: width, height, slices of channels, images; one slice is moved, whatever the box says."""
+    gpu, module = machine
+    images, slices, height, width, per = shape = (2, 3, 5, 4, 16)
+    a = np.arange(np.prod(shape), dtype=np.uint16).reshape(shape)
+    tensor = gpu.array(a)
+    strides = (width * 32, height * width * 32, slices * height * width * 32)
+    made = TensorMap(
+        *(
+            tensor.device_address(),
+            TYPES["u2"],
+            (width, height, slices, images),
+            strides,
+            (8, 2, 7, 1),
+            (1, 1, 1, 1),
+            2,
+            1,
+        )
+    )
+    made.check()
+    want = np.zeros((2, 8, per), np.uint16)
+    want[:, :3] = a[1, 2, 1:3, 1:4]
+    image = np.zeros(512, np.uint8)
+    image[swizzle_places(512, 32)] = want.view(np.uint8).ravel()
+    out = np.zeros(512, np.uint8)
+    start = [np.int32(v) for v in (1, 1, 2, 1, 0)]
+    module["load_tile"][1, 64, 1024](made.encode(), out, np.int32(4), np.uint32(512), np.uint32(512), *start)
+    assert (out == image).all()
+
+
+def test_the_driver_makes_interleaved_maps() -> None:
     room = np.zeros(256, np.uint8)
     place = -(-room.ctypes.data // 64) * 64
-    with pytest.raises(
-        ww.UnsupportedError, match=r"^interleaved tensor maps \(CU_TENSOR_MAP_INTERLEAVE_16B and _32B\)"
-    ):
-        encode_tiled(place, 7, 2, 0, 0, 0, 0, 0, 1, 0, 0, 0)
-    assert not room.any()
+    words = [np.array(v, t) for v, t in (((8, 4, 3), "u8"), ((256, 1024), "u8"), ((8, 1, 1), "u4"), ((1, 1, 1), "u4"))]
+    encode_tiled(place, 1, 3, 1 << 20, *(w.ctypes.data for w in words), 2, 1, 0, 0)
+    raw = room[place - room.ctypes.data :][:128].tobytes()
+    made = decode(raw)
+    assert (made.sizes, made.strides, made.interleave, made.swizzle) == ((8, 4, 3), (256, 1024), 2, 1)
+    with pytest.raises(CudaError, match="an interleaved tensor has three to five dimensions, not 2"):
+        encode_tiled(place, 1, 2, 1 << 20, *(w.ctypes.data for w in words), 2, 1, 0, 0)

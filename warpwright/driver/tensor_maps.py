@@ -22,17 +22,14 @@ def _words(place: int, count: int, type: Any = ctypes.c_uint32) -> tuple[int, ..
     return tuple((type * count).from_address(place))
 
 
-def _write(place: int, kind: int, rank: int, interleave: int, make: Any) -> None:
+def _write(place: int, kind: int, rank: int, make: Any) -> None:
     """Check what makes a map and write it.
 
     Raises:
         CudaError: invalid value, with the reason.
-        UnsupportedError: interleaved layouts.
     """
     if kind >= len(ELEMENT_BYTES) or not 1 <= rank <= MAX_RANK or place % ALIGNMENT_BYTES:
         raise CudaError(results.INVALID_VALUE)
-    if interleave:
-        raise UnsupportedError("interleaved tensor maps (CU_TENSOR_MAP_INTERLEAVE_16B and _32B) are not modelled")
     made: TensorMap = make()
     try:
         made.check()
@@ -61,7 +58,7 @@ def encode_tiled(
         boxes, step = _words(box, rank), _words(steps, rank)
         return TensorMap(address, kind, extent, pitch, boxes, step, interleave, swizzle, promotion, fill)
 
-    _write(place, kind, rank, interleave, make)
+    _write(place, kind, rank, make)
 
 
 @entry("cuTensorMapReplaceAddress")
@@ -98,7 +95,7 @@ def encode_im2col(
             *(corners[0], corners[1], channels, pixels),
         )
 
-    _write(place, kind, rank, interleave, make)
+    _write(place, kind, rank, make)
 
 
 @entry("cuTensorMapEncodeIm2colWide")

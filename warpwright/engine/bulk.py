@@ -3,7 +3,8 @@
 A box is copied row by row in shared memory (innermost dimension, then the next); elements outside of the tensor read as the
 map's fill and are not written.  Swizzled rows lie as far apart as the swizzle's span, and the innermost coordinate must be a
 multiple of 16 bytes and none negative in a store: so an H200 does (``tests/bulk_cases.py`` ran there, all bytes equal).  im2col walks pixels of a bounding box from the given one on, along the width, then the
-height, the depth and the images, and adds the offsets to each (PTX ISA, "Tensor tiling modes").
+height, the depth and the images, and adds the offsets to each (PTX ISA, "Tensor tiling modes"); it must begin in the
+bounding box, and for stores that must not begin before the tensor.  Interleaved maps: :meth:`TensorMap.unfolded`.
 The asynchronous engine may complete a copy at any time before the mbarrier's phase ends; here it does at once.
 """
 
@@ -231,8 +232,13 @@ def _tensor(what: Bulk, words: list[int], memory: Memory) -> Transfer:
     start = [signed(w) for w in words[bulk.FIRST_COORDINATE : bulk.FIRST_COORDINATE + what.rank]]
     if tensor.rank != what.rank or (tensor.lower is not None) != what.im2col:
         raise BulkFault(FaultKind.OTHER_TENSOR, at, TENSOR_MAP_BYTES)
+    kind = ELEMENT_TYPES[tensor.type]
+    pitch = 16 << tensor.swizzle if tensor.swizzle else 0
+    if tensor.interleave:
+        tensor, start, pitch = tensor.unfolded(), [0, *start], tensor.unit_bytes
     size = tensor.element_bytes
-    if start[0] * size % LEAST_BYTES or (what.direction == "store" and min(start) < 0):
+    least = min((*start, *(tensor.lower or ())))
+    if start[0] * size % LEAST_BYTES or (what.direction == "store" and least < 0) or not _begins_inside(tensor, start):
         raise BulkFault(FaultKind.TENSOR_COORDINATE, at, TENSOR_MAP_BYTES)
     counts = tensor.counts
     inner, count = counts[0], prod(counts[1:])
@@ -243,7 +249,7 @@ def _tensor(what: Bulk, words: list[int], memory: Memory) -> Transfer:
     else:
         rows = list(_tiles(tensor, start, counts))
         steps = zip(counts[1:], tensor.strides, tensor.steps[1:], strict=True)
-        shape = tuple((n, stride * step) for n, stride, step in steps)
+        shape = tuple((n, stride * step) for n, stride, step in steps if n > 1)
     line = inner * size
     inside = [row for row in rows if row.end > row.first]
     first = inside[0].address + inside[0].first * size if inside else tensor.address
@@ -251,16 +257,17 @@ def _tensor(what: Bulk, words: list[int], memory: Memory) -> Transfer:
     moved = Transfer(line * count, first, line if inside else 0, shape, part=partial)
     if what.direction == "prefetch":
         return moved
-    pitch = 16 << tensor.swizzle if tensor.swizzle else line
+    pitch = pitch or line
     places = _places(words[bulk.SHARED] & SHARED_OFFSETS & 1023, count, line, pitch, tensor.swizzle)
-    place = shared_place(words[bulk.SHARED], pitch * count)
+    reach = max(pitch * count, int(places.max()) + 1)  # swizzled units of 16 bytes may end behind their box
+    place = shared_place(words[bulk.SHARED], reach)
     if what.direction == "store":
-        box = shared_range(memory, words[bulk.SHARED], pitch * count, aligned=TENSOR_ALIGNMENT_BYTES)
+        box = shared_range(memory, words[bulk.SHARED], reach, aligned=TENSOR_ALIGNMENT_BYTES)
         lines = box[places]
         for row in inside:
             part = slice(row.first * size, row.end * size)
             target = memory.view(row.address + part.start, part.stop - part.start)
-            combine(target, lines[row.place, part], what.operation, ELEMENT_TYPES[tensor.type])
+            combine(target, lines[row.place, part], what.operation, kind)
         return replace(moved, shared=place)
     lines = np.zeros((count, line), np.uint8)
     if tensor.fill:
@@ -269,7 +276,7 @@ def _tensor(what: Bulk, words: list[int], memory: Memory) -> Transfer:
         part = slice(row.first * size, row.end * size)
         lines[row.place, part] = memory.view(row.address + part.start, part.stop - part.start)
     for rank in ranks_of(what, words, memory):
-        shared_range(memory, words[bulk.SHARED], pitch * count, rank, TENSOR_ALIGNMENT_BYTES)[places] = lines
+        shared_range(memory, words[bulk.SHARED], reach, rank, TENSOR_ALIGNMENT_BYTES)[places] = lines
     targets = sum(1 << n for n in ranks_of(what, words, memory))
     barrier, told_ranks = told(what, words, memory)
     return replace(moved, barrier=barrier, ranks=told_ranks, shared=place, targets=targets)
@@ -304,6 +311,12 @@ def _tiles(tensor: TensorMap, start: list[int], counts: tuple[int, ...]) -> Iter
         yield Row(place, address, first, end if inside else first)
 
 
+def _begins_inside(tensor: TensorMap, start: list[int]) -> bool:
+    """Whether the first pixel of im2col lies in the bounding box."""
+    corners = zip(start[1:], tensor.lower or (), tensor.sizes[1:], tensor.upper, strict=False)
+    return all(lower <= position < size + upper for position, lower, size, upper in corners)
+
+
 def _pixels(tensor: TensorMap, start: list[int], offsets: list[int]) -> Iterator[Row]:
     assert tensor.lower is not None
     first, end = _span(start[0], tensor.channels, tensor.sizes[0])
@@ -321,7 +334,7 @@ def _pixels(tensor: TensorMap, start: list[int], offsets: list[int]) -> Iterator
                 break
             position[n] = tensor.lower[n]
         else:
-            position[inner] += 1
+            position[-1] += tensor.steps[-1]
 
 
 def lane_words(words: Any, lane: int) -> list[int]:

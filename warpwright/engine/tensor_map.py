@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -120,8 +120,13 @@ class TensorMap:
             )
         for step in self.steps:
             need(1 <= step <= 8, f"an element stride of {step}: it must be 1 to 8")
-        need(self.interleave == 0, "interleaved layouts are not modelled")
         span = 16 << self.swizzle
+        if self.interleave:
+            unit = self.unit_bytes
+            need(rank >= 3, f"an interleaved tensor has three to five dimensions, not {rank}")
+            need(self.address % unit == 0, f"the tensor's address {self.address:#x} is no multiple of {unit} bytes")
+            for stride in self.strides:
+                need(stride % unit == 0, f"a stride of {stride:,} bytes: it must be a multiple of {unit}")
         if self.lower is None:
             need(len(self.box) == rank, f"{rank} dimensions have {rank} box sizes, not {len(self.box)}")
             for size in self.box:
@@ -134,8 +139,34 @@ class TensorMap:
             inner = self.channels * self.element_bytes
         need(inner % 16 == 0, f"the box's inner dimension has {inner} bytes: they must be a multiple of 16")
         need(
-            not self.swizzle or inner <= span,
+            not self.swizzle or self.interleave > 0 or inner <= span,
             f"the box's inner dimension has {inner} bytes, more than the swizzle's {span}",
+        )
+
+    @property
+    def unit_bytes(self) -> int:
+        """Bytes of channels that lie together in an interleaved tensor."""
+        return 16 * self.interleave
+
+    def unfolded(self) -> TensorMap:
+        """The map that moves the same bytes without interleaving, with one dimension more: the bytes of a unit.
+
+        The dimensions of an interleaved map are width, height and depth (as far as it has them) in units, slices of
+        channels, images.  A copy moves one slice, whatever box or number of channels the map gives (an H200, all of 1,000
+        random maps: ``bench/silicon/interleaved.py``).
+        """
+        box, steps, slices = list(self.box), list(self.steps), self.rank - 2
+        box[slices] = steps[slices] = 1
+        unit = self.unit_bytes
+        return replace(
+            self,
+            type=0,
+            sizes=(unit, *self.sizes),
+            strides=(unit, *self.strides),
+            box=(unit, *box),
+            steps=(1, *steps),
+            interleave=0,
+            channels=unit,
         )
 
     @property
