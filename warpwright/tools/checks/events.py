@@ -72,6 +72,7 @@ class Column(IntEnum):
 
 COLUMNS = len(Column)
 _MBARRIER = ("SYNCS", "ARRIVES")
+_EVENTS = {"load": Event.LOAD, "store": Event.STORE, "atomic": Event.ATOMIC}
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +187,9 @@ def events_of(program: Program, blocks: Sequence[BasicBlock], volatile: Set[int]
                     continue
                 shared = access.space == "shared"
                 narrow |= access.space in ("shared", "generic") and access.bytes < 4
-                event = {"load": Event.LOAD, "store": Event.STORE, "atomic": Event.ATOMIC}[access.kind]
+                # mbarrier.init exchanges the word and looks at no old value: what stood there may be undefined.
+                fresh = is_mbarrier(instruction) and "EXCH" in instruction.modifiers
+                event = Event.STORE if fresh else _EVENTS[access.kind]
                 block_scope = is_mbarrier(instruction) or (access.access.strong and _of_block(instruction))
                 strong = access.access.strong or event is Event.ATOMIC or index in parts or is_mbarrier(instruction)
                 strong |= shared and instruction.line is not None and instruction.line[1] in volatile
