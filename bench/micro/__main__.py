@@ -27,6 +27,7 @@ from bench.micro import (
     scattered,
     spins,
     start,
+    waits,
     writes,
 )  # fmt: skip
 from bench.micro.context import Context, Row
@@ -52,6 +53,7 @@ SUITES: dict[str, Callable[[Context], list[Row]]] = {
     "clusters": hopper.clusters, "remote": hopper.remote, "mbarriers": hopper.mbarriers, "bulk_copies": hopper.bulk_copies,
     "start_once": start.start_once, "bursts": start.bursts, "ends_once": start.ends_once, "halves_once": start.halves_once, "pairs_once": start.pairs_once, "pages_once": start.pages_once, "small_bars": start.small_bars, "exits": start.exits, "walks_by_sm": start.walks_by_sm,
     "additions": spins.additions, "cas_once": spins.cas_once,
+    "waits": waits.waits, "remote_adds": waits.remote_adds, "cluster_starts": waits.cluster_starts, "uniform_constants": waits.uniform_constants,
     "empty_once": chip.empty_once, "profile_once": chip.profile_once, "counted_once": divergence.counted_once,
 }  # fmt: skip
 ON_MODEL = (
