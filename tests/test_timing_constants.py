@@ -104,3 +104,26 @@ def test_a_uniform_load_without_a_counter_leaves_the_queue_alone() -> None:
         return int(result.instruction_stalls[40:42].sum())
 
     assert waited("ULDC") < 64 < 500 < waited("LDC")
+
+
+def uniform_loads(lines: list[int], warps: int = 1) -> int:
+    """Cycles of ULDCs with an index, one for each line, that no dependence counter guards."""
+    kernel = Synthetic()
+    for _ in lines:
+        kernel.add("ULDC", operands=[place(index=2)], access=Access("constant", 4), kind="touch", stall=11)
+    records = [gather([LINE * line] * 32) for line in lines]
+    return run(kernel.exit(), lambda block, warp: [(0, records)], block=32 * warps).cycles
+
+
+@pytest.mark.parametrize(("lines", "extra"), [(1, 0), (4, 0), (5, 59), (8, 59)])
+def test_four_lines_of_indexed_uldcs_are_found_again(lines: int, extra: int) -> None:
+    brought = list(range(8))  # of all blocks, which come from far away the first time
+    once = [*brought, *range(lines), *range(lines)]
+    again = uniform_loads([*once, *range(lines)]) - uniform_loads(once)
+    assert again == pytest.approx(lines * (11 + extra), abs=2)
+
+
+def test_sub_cores_keep_lines_of_their_own() -> None:
+    every = [*range(8), *range(4)]
+    one, four = (uniform_loads([*every, *range(4)], warps) - uniform_loads(every, warps) for warps in (1, 4))
+    assert one == pytest.approx(four, abs=2)

@@ -159,6 +159,10 @@ class ConstantCache(_Section):
     """What L1.5 asks L2 for at once."""
     immediate_miss_cycles: int = Field(gt=0)
     """Of an operand or ULDC that its first level misses, beyond a hit."""
+    indexed_constant_lines: int = Field(gt=0)
+    """Lines of a sub-core that ULDCs with a uniform register as index find without a miss."""
+    indexed_miss_cycles: int = Field(gt=0)
+    """Of such a ULDC in another line, beyond a hit."""
     l15_constant_interval_cycles: int = Field(gt=0)
     gpc_constant_interval_cycles: float = Field(gt=0)
     """Between two lines that the L1.5 caches of a GPC's SMs get or hand over together."""

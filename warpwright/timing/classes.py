@@ -270,8 +270,10 @@ def _tensor(instruction: Instruction, chip: Chip) -> Timing:
 
 def _constant(instruction: Instruction, chip: Chip, indexed: bool) -> Timing:
     """LDC goes through the queue; a ULDC that no dependence counter guards reads its line before it issues, as operands do."""
-    if not indexed and instruction.opcode == "ULDC" and instruction.control.write_barrier >= 6:
+    if instruction.opcode == "ULDC" and instruction.control.write_barrier >= 6:
         issue = chip.issue
+        if indexed:  # does not hold up the uniform pipe (uniform_constants)
+            return Timing(s.P_MIO, 1, issue.uniform_latency_cycles, s.K_INDEXED)
         return Timing(s.P_UNIFORM, issue.uniform_interval_cycles, issue.uniform_latency_cycles, s.K_FIXED)
     latency = chip.constant_cache.ldc_latency_cycles - chip.mio.mio_latency_cycles
     return Timing(s.P_MIO, 1, latency, s.K_LOOKUP if indexed else s.K_CONSTANT)

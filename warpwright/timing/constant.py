@@ -6,6 +6,9 @@ after the other, and a word whose line is missing holds the later ones up; instr
 (bench.micro ``lanes_constant``, ``misses_constant``).  L1.5 hands over a line in a fixed interval and asks L2 for 256 bytes at once;
 the launch brings the parameters' bank there (``parameters``).  A block that no SM has asked for comes from DRAM.
 
+A ULDC with an index finds no more than four lines, those of its sub-core's last such ULDCs, and waits for any other one
+(``uniform_constants``).
+
 Lines are numbered over the program's banks (``static.py``).
 """
 
@@ -19,7 +22,7 @@ from warpwright.timing.coalescer import FULL_WARP
 from warpwright.timing.fetch import insert
 from warpwright.timing.ports import reserve
 from warpwright.timing.queue import leave_queue
-from warpwright.timing.records import address_of, record_at
+from warpwright.timing.records import address_of, decode, record_at
 
 BUSY_PARTS = 2
 """A GPC's port was busy when its lines took half of a window: what one SM's lines leave over another one's take."""
@@ -92,15 +95,31 @@ def share_constants(m: Any, length: int) -> None:
 
 
 @core
+def _line_ready(m: Any, sm: int, cache: int, capacity: int, miss: int, line: int, time: int) -> int:
+    ready = m[u(cache + 2 + capacity + line)]
+    if ready >= s.INF:
+        ready = bring(m, sm, line, time, miss, False)
+        insert(m, cache, capacity, line, ready)
+    return ready if ready > time else time
+
+
+@core
 def constant_ready(m: Any, sm: int, line: int, time: int) -> int:
     """When an operand's line can be read by an instruction that issues at ``time``."""
     cache = sm + m[u(s.H_OFF_IMMEDIATE)]
-    capacity = m[u(s.H_CONST_LINES)]
-    ready = m[u(cache + 2 + capacity + line)]
-    if ready >= s.INF:
-        ready = bring(m, sm, line, time, m[u(s.H_IMMEDIATE_MISS)], False)
-        insert(m, cache, capacity, line, ready)
-    return ready if ready > time else time
+    return _line_ready(m, sm, cache, m[u(s.H_CONST_LINES)], m[u(s.H_IMMEDIATE_MISS)], line, time)
+
+
+@core
+def indexed_ready(m: Any, code: Any, sm: int, w: int, row: int, time: int) -> int:
+    """The same of a ULDC whose index is a uniform register; its record stays for the issue."""
+    _, mask, base, tabled, step = decode(m[u(w + s.W_TRACE)] + m[u(w + s.W_POS)] * 8)
+    if mask & FULL_WARP == 0:
+        return time
+    offset = address_of(base, tabled, step, lowest_bit(mask & FULL_WARP)) & OFFSET
+    line = code[u(row + s.I_OP)] + min(offset // m[u(s.H_CONST_LINE_BYTES)], code[u(row + s.I_EXTRA)] - 1)
+    cache = sm + m[u(s.H_OFF_INDEXED)] + (m[u(w + s.W_SLOT)] >> 4) * m[u(s.H_INDEXED_SIZE)]
+    return _line_ready(m, sm, cache, m[u(s.H_INDEXED_LINES)], m[u(s.H_INDEXED_MISS)], line, time)
 
 
 @core

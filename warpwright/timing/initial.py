@@ -36,6 +36,7 @@ class _Sizes:
         self.sets = max(l1_kib * 1024 // chip.l1.l1_line_bytes // self.ways, 1)
         self.l0_lines = instruction.l0_icache_kib * 1024 // instruction.icache_line_bytes
         self.l1i_lines = instruction.l1_icache_kib * 1024 // instruction.icache_line_bytes
+        self.indexed_constants = constants.indexed_constant_lines
         self.l1_constants = constants.l1_constant_kib * 1024 // constants.constant_line_bytes
         self.block_lines = constants.constant_block_bytes // constants.constant_line_bytes
         self.const_blocks = const_lines // self.block_lines + 1
@@ -58,6 +59,7 @@ class _Sizes:
             (s.H_OFF_LOADS, s.MAX_LOADS * s.L_SLOTS),
             (s.H_OFF_CONST, 2 + self.l1_constants + const_lines),
             (s.H_OFF_IMMEDIATE, 2 + self.l1_constants + const_lines),
+            (s.H_OFF_INDEXED, s.MAX_SUB_CORES * (2 + self.indexed_constants + const_lines)),
             (s.H_OFF_CONST_BLOCKS, self.const_blocks),
             (s.H_OFF_L0, 2 + self.l0_lines + code_lines),
             (s.H_OFF_L1I, 2 + self.l1i_lines + code_lines),
@@ -214,6 +216,9 @@ def _sm_numbers(chip: Chip, sizes: _Sizes) -> dict[int, int]:
         s.H_CONST_BLOCK_LINES: sizes.block_lines,
         s.H_CONST_MISS: constants.l15_constant_latency_cycles - constants.ldc_latency_cycles,
         s.H_IMMEDIATE_MISS: constants.immediate_miss_cycles,
+        s.H_INDEXED_LINES: sizes.indexed_constants,
+        s.H_INDEXED_SIZE: 2 + sizes.indexed_constants + sizes.const_lines,
+        s.H_INDEXED_MISS: constants.indexed_miss_cycles,
         s.H_CONST_L2: constants.l2_constant_latency_cycles - constants.l15_constant_latency_cycles,
         s.H_CONST_INTERVAL: constants.l15_constant_interval_cycles,
         s.H_CONST_GPC_INTERVAL: round(256 * constants.gpc_constant_interval_cycles),
@@ -415,9 +420,12 @@ def _idle_sms(state: s.State, sizes: _Sizes, used: slice, has_lite: bool) -> Non
 def _empty_constants(state: s.State, sizes: _Sizes, used: slice, parameter_lines: int) -> None:
     """No constant is in an SM but the parameters, in L1.5."""
     sms = state.sms()[used]
-    for offset in (s.H_OFF_CONST, s.H_OFF_IMMEDIATE):
-        lines = sizes.offsets[offset] + 2
-        sms[:, lines : lines + sizes.l1_constants] = -1
-        sms[:, lines + sizes.l1_constants : lines + sizes.l1_constants + sizes.const_lines] = s.INF
+    caches = [(sizes.offsets[offset], sizes.l1_constants) for offset in (s.H_OFF_CONST, s.H_OFF_IMMEDIATE)]
+    few, size = sizes.indexed_constants, 2 + sizes.indexed_constants + sizes.const_lines
+    caches += [(sizes.offsets[s.H_OFF_INDEXED] + sub * size, few) for sub in range(s.MAX_SUB_CORES)]
+    for cache, capacity in caches:
+        lines = cache + 2
+        sms[:, lines : lines + capacity] = -1
+        sms[:, lines + capacity : lines + capacity + sizes.const_lines] = s.INF
     blocks = sizes.offsets[s.H_OFF_CONST_BLOCKS]
     sms[:, blocks + parameter_lines // sizes.block_lines : blocks + sizes.const_blocks] = s.INF

@@ -138,6 +138,9 @@ STALL_COUNT = len(STALLS)
     H_CONST_BLOCK_LINES,  # lines that L1.5 asks for at once
     H_CONST_MISS,  # beyond a hit: LDC from L1.5
     H_IMMEDIATE_MISS,  # an operand from L1.5
+    H_INDEXED_LINES,  # of a sub-core that ULDCs with an index find
+    H_INDEXED_SIZE,
+    H_INDEXED_MISS,
     H_CONST_L2,  # beyond L1.5
     H_CONST_INTERVAL,  # of L1.5
     H_CONST_GPC_INTERVAL,  # of what a GPC's SMs share, in 1/256 cycle
@@ -235,6 +238,7 @@ STALL_COUNT = len(STALLS)
     H_OFF_LOADS,
     H_OFF_CONST,  # LDC's first level
     H_OFF_IMMEDIATE,  # operands' first level
+    H_OFF_INDEXED,  # that of ULDCs with an index, by sub-core
     H_OFF_CONST_BLOCKS,  # L1.5
     H_OFF_L0,
     H_OFF_L1I,
@@ -606,6 +610,7 @@ COUNTS_LANES = 1 << 20
     K_MEMORY,
     K_COPY,  # LDGSTS: two records
     K_BULK,  # a bulk copy: one record of its own kind
+    K_INDEXED,  # ULDC with an index that reads before it issues: a record of its offset
     K_LOOKUP,  # LDC with an index: a record of offsets
     K_CONSTANT,  # LDC of a known place
     K_MIO,  # shuffles, MATCH …: the queue, no record

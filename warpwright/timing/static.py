@@ -150,11 +150,12 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
         row[s.I_LINE] = instruction.address // line_bytes
         row[s.I_CONST] = -1
         operand = _constant(instruction)
-        if operand is not None and kind in (s.K_CONSTANT, s.K_LOOKUP):
+        if operand is not None and kind in (s.K_CONSTANT, s.K_INDEXED, s.K_LOOKUP):
             row[s.I_OP] = constants.of(operand)
         elif operand is not None and not _is_indexed(operand):
             row[s.I_CONST] = constants.of(operand)
-        row[s.I_EXTRA] = constants.bank_lines[operand.index] if operand and kind == s.K_LOOKUP else timing.wavefronts
+        lookup = kind in (s.K_INDEXED, s.K_LOOKUP)
+        row[s.I_EXTRA] = constants.bank_lines[operand.index] if operand and lookup else timing.wavefronts
         reads, writes = register_effects(lowered[index])
         plain = [number for file, number in reads if file == "reg" and number != RZ]
         sources = _sources(instruction, writes)
@@ -168,7 +169,7 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
                 held[slot] = operand.index
             else:
                 held.pop(slot, None)
-        if memory and kind != s.K_LOOKUP:
+        if memory and not lookup:
             _, size, operation, strong, atomic = memory[0]
             if operation == "bulk":
                 row[s.I_KIND] = s.K_BULK

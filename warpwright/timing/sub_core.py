@@ -17,6 +17,7 @@ from warpwright.timing.constant import load_constant
 from warpwright.timing.l1 import access, commit_copies, copy, invalidate, new_load, new_request, wait_for
 from warpwright.timing.pieces import call_scheduler, scan_slots, youngest
 from warpwright.timing.queue import enter_queue
+from warpwright.timing.records import record_at
 from warpwright.timing.warp import (
     BARRIER,
     CLOCK,
@@ -194,6 +195,8 @@ def issue(m: Any, code: Any, sm: int, sc: int, sub: int, slot: int, time: int, e
         barrier = code[u(row + s.I_READ_BARRIER)]
         if barrier >= 0:
             hold(m, w, barrier, start + 1, 0)
+    elif kind == s.K_INDEXED:
+        record_at(m, w)
     elif kind == s.K_CONSTANT or kind == s.K_LOOKUP:
         done = load_constant(m, code, sm, sc, w, row, time, kind == s.K_LOOKUP)
         barrier = code[u(row + s.I_WRITE_BARRIER)]

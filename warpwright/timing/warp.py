@@ -13,7 +13,7 @@ from typing import Any
 from warpwright.engine.abi import WARP, Status
 from warpwright.native.pieces import call_warp, core, lowest_bit, peek, poke, popcount, u
 from warpwright.timing import state as s
-from warpwright.timing.constant import constant_ready
+from warpwright.timing.constant import constant_ready, indexed_ready
 from warpwright.timing.fetch import instruction_ready
 from warpwright.timing.l1_sets import approach_record
 
@@ -216,8 +216,11 @@ def prepare(m: Any, code: Any, sm: int, w: int, earliest: int, reason: int) -> N
             earliest = fetched
             reason = s.ST_NO_INSTRUCTION
     constant = code[u(row + s.I_CONST)]
-    if constant >= 0:
-        fetched = constant_ready(m, sm, constant, earliest)
+    if constant >= 0 or kind == s.K_INDEXED:
+        if kind == s.K_INDEXED:
+            fetched = indexed_ready(m, code, sm, w, row, earliest)
+        else:
+            fetched = constant_ready(m, sm, constant, earliest)
         if fetched > earliest:
             earliest = fetched
             reason = s.ST_CONSTANT
