@@ -124,3 +124,42 @@ def test_nvml_refuses_what_there_is_not(nvml: _Nvml) -> None:
     nvml("nvmlShutdown")
     assert nvml.library.nvmlDeviceGetCount_v2(ctypes.byref(temperature)) == 1
     nvml("nvmlInit_v2")
+
+
+_LATE = """
+import ctypes
+import os
+cuda = ctypes.CDLL("libcuda.so.1")
+assert cuda.cuInit(0) == 0
+
+class Last:
+    def __init__(self):
+        self.me = self
+        self.unload, self.wait, self.write = cuda.cuModuleUnload, cuda.cuCtxSynchronize, os.write
+    def __del__(self):
+        self.write(1, b"at the end: %d %d" % (self.unload(1), self.wait()))
+
+ctypes.last = Last()
+"""
+
+
+def test_calls_of_destructors_when_the_interpreter_ends_do_no_harm(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(_LATE)
+    done = subprocess.run(
+        [sys.executable, "-m", "warpwright", "run", "--gpu", "a100", "program.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith("at the end: 0 4")
+
+
+def test_python_process_finds_our_runtime_by_its_name() -> None:
+    with attached():
+        for soname, version in (("libcudart.so.12", 12090), ("libcudart.so.13", 13000)):
+            place = ctypes.c_int()
+            assert ctypes.CDLL(soname).cudaRuntimeGetVersion(ctypes.byref(place)) == 0
+            assert place.value == version

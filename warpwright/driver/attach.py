@@ -111,9 +111,11 @@ def _write(target: Path, machine: str, boot: Boot) -> None:
 
 
 def preload() -> None:
-    """Load the driver into this process; its functions are attached when one of them is called first."""
-    for soname in ("libcuda.so.1", "libnvidia-ml.so.1"):
-        _kept.append(ctypes.CDLL(str(folder() / soname), mode=ctypes.RTLD_GLOBAL))
+    """Load the libraries into this process; their functions are attached when one of them is called first."""
+    for soname, _, version in LIBRARIES:
+        # The two runtimes have names in common.
+        mode = ctypes.RTLD_LOCAL if version else ctypes.RTLD_GLOBAL
+        _kept.append(ctypes.CDLL(str(folder() / soname), mode=mode))
     cuda_bindings.install(str(folder()))
 
 
@@ -161,7 +163,8 @@ def attach() -> None:
             continue
         names = list(table(entries))
         functions = callbacks(entries)
-        _kept.append((library, functions))
+        # Destructors of other packages call while the interpreter takes its modules apart, this one before them.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(functions))
         slots = (ctypes.c_uint64 * len(names)).in_dll(library, TABLE_SYMBOL)
         slots[:] = [ctypes.cast(f, ctypes.c_void_p).value or 0 for f in functions]
         ctypes.pythonapi.Py_AtExit(ctypes.cast(library[CLOSE_SYMBOL], ctypes.c_void_p))

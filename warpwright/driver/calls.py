@@ -38,6 +38,8 @@ RESULT_TYPES: dict[str, Any] = {}
 """Result types other than int."""
 _NOT_SUPPORTED = {"nvml": (3, "NVML_ERROR_NOT_SUPPORTED")}
 """What an entry point without a function returns, for libraries with results other than the driver's."""
+_DESTROYS = ("Free", "Destroy", "Unload", "Release", "Unregister")
+"""Words in the names of calls that give something back."""
 _said: set[str] = set()
 
 
@@ -115,13 +117,16 @@ def failed(name: str, error: BaseException) -> int:
 
 def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     finalizing = sys.is_finalizing
+    # Destructors call while the interpreter takes its modules apart: what they give back goes with the process.
+    at_end = results.SUCCESS if any(word in name for word in _DESTROYS) else results.DEINITIALIZED
 
     def call(*arguments: Any) -> Any:
+        if finalizing():
+            return at_end
         try:
             return function(*arguments) or 0
         except BaseException as error:
-            # Destructors call while the interpreter's modules are being taken apart.
-            return results.DEINITIALIZED if finalizing() or failed is None else failed(name, error)
+            return failed(name, error)
 
     return call
 
