@@ -7,6 +7,7 @@ import pytest
 
 from warpwright.chips import Chip, ChipError, OccupancyError, chip_names, describe, load_chip, occupancy
 from warpwright.chips.chip import _fields, _sections
+from warpwright.engine.launch import clusters_at_once
 
 UNITS = (
     *(
@@ -184,6 +185,12 @@ def test_a_number_without_source_in_a_table_is_refused(tmp_path: Path) -> None:
         ("a100", 128, 32, 48 * 1024, 3, "shared memory"),  # 49 KiB with the system's 1 KiB
         ("h200", 128, 32, 227 * 1024, 1, "shared memory"),
         ("h200", 1024, 64, 0, 1, "registers"),
+        # cuOccupancyMaxActiveBlocksPerMultiprocessor on an H200.
+        ("h200", 64, 24, 0, 32, "warps"),
+        ("h200", 64, 34, 0, 24, "registers"),
+        ("h200", 64, 40, 0, 24, "registers"),
+        ("h200", 192, 47, 0, 6, "registers"),
+        ("h200", 128, 52, 12288, 9, "registers"),
     ],
 )
 def test_occupancy_and_its_limiter(
@@ -191,6 +198,22 @@ def test_occupancy_and_its_limiter(
 ) -> None:
     result = occupancy(load_chip(chip), threads, registers, shared)
     assert (result.blocks_per_sm, result.limiter) == (blocks, limiter)
+
+
+@pytest.mark.parametrize(
+    ("threads", "shared", "clusters"),
+    [
+        (32, 0, {1: 1056, 2: 528, 4: 248, 8: 124, 16: 58}),
+        (128, 100_000, {1: 264, 2: 132, 4: 62, 8: 30, 16: 14}),
+        (512, 0, {1: 528, 2: 264, 4: 124, 8: 62, 16: 28}),
+        (1024, 0, {1: 264, 2: 132, 4: 62, 8: 30, 16: 14}),
+    ],
+)
+def test_clusters_at_once_are_those_of_an_h200(threads: int, shared: int, clusters: dict[int, int]) -> None:
+    """cuOccupancyMaxActiveClusters on an H200, for a kernel of 16 registers."""
+    chip = load_chip("h200")
+    resident = occupancy(chip, threads, 16, shared, clustered=True).blocks_per_sm
+    assert {blocks: clusters_at_once(blocks, resident, chip) for blocks in clusters} == clusters
 
 
 def test_carve_out_is_the_smallest_step_that_holds_the_blocks() -> None:

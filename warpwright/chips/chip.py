@@ -57,6 +57,8 @@ class Sm(_Section):
 
     sm_count: int = Field(gt=0)
     gpc_sm_counts: list[int]
+    cluster_sm_counts: list[int]
+    """SMs among which the blocks of a cluster may lie, in the order of the SMs: GPCs, or parts of one; empty without clusters."""
     """SMs of each graphics processing cluster."""
     sub_core_count: int = Field(gt=0, le=4)
     max_warps_per_sm: int = Field(gt=0, le=64)
@@ -66,7 +68,6 @@ class Sm(_Section):
     max_registers_per_thread: int = Field(gt=0)
     register_allocation_unit_registers: int = Field(gt=0)
     """A warp's registers are rounded up to this."""
-    warp_allocation_unit_warps: int = Field(gt=0)
     named_barriers_per_sm_count: int = Field(gt=0)
     named_barriers_per_block_count: int = Field(gt=0)
 
@@ -295,6 +296,8 @@ class Dram(_Section):
 class Cluster(_Section):
     """Thread block clusters; all zero on chips without them."""
 
+    max_cluster_blocks_per_sm: int = Field(ge=0)
+    """Blocks of clusters that an SM holds."""
     cluster_barrier_latency_cycles: int = Field(ge=0)
     """From the last arrival to the first instruction behind the wait."""
     distributed_shared_latency_cycles: int = Field(ge=0)
@@ -496,6 +499,9 @@ def _follow(values: dict[str, Any], sources: dict[str, str], changed: set[str]) 
         clusters = len(values["gpc_sm_counts"])
         values["gpc_sm_counts"] = [(values["sm_count"] + i) // clusters for i in range(clusters)]
         sources["gpc_sm_counts"] = "override: follows sm_count"
+    if changed & {"sm_count", "gpc_sm_counts"} and "cluster_sm_counts" not in changed and values["cluster_sm_counts"]:
+        values["cluster_sm_counts"] = values["gpc_sm_counts"]
+        sources["cluster_sm_counts"] = "override: follows gpc_sm_counts"
     if "l1_kib" in changed and isinstance(values["l1_kib"], int):
         _fit_shared(values, sources, changed)
 
@@ -538,6 +544,10 @@ def _check(chip: Chip) -> None:
     if sum(chip.sm.gpc_sm_counts) != chip.sm.sm_count:
         raise ChipError(
             f"chip {chip.name!r}: gpc_sm_counts add up to {sum(chip.sm.gpc_sm_counts)} SMs, but sm_count is {chip.sm.sm_count}"
+        )
+    if chip.sm.cluster_sm_counts and sum(chip.sm.cluster_sm_counts) != chip.sm.sm_count:
+        raise ChipError(
+            f"chip {chip.name!r}: cluster_sm_counts add up to {sum(chip.sm.cluster_sm_counts)} SMs, but sm_count is {chip.sm.sm_count}"
         )
     steps = chip.shared.shared_carveout_kib
     if steps != sorted(steps) or steps[-1] > chip.shared.l1_kib:

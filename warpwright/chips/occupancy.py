@@ -26,7 +26,7 @@ class Occupancy:
     blocks_per_sm: int
     warps_per_block: int
     limiter: str
-    """warps | blocks | registers | shared memory | barriers."""
+    """warps | blocks | registers | shared memory | barriers | clusters."""
     block_limits: dict[str, int]
     """Blocks that each resource alone would allow."""
     shared_kib: int
@@ -41,9 +41,16 @@ def _up(value: int, unit: int) -> int:
 
 
 def occupancy(
-    chip: Chip, threads_per_block: int, registers_per_thread: int, shared_bytes: int = 0, barriers: int = 1
+    chip: Chip,
+    threads_per_block: int,
+    registers_per_thread: int,
+    shared_bytes: int = 0,
+    barriers: int = 1,
+    clustered: bool = False,
 ) -> Occupancy:
     """Blocks per SM for a block of so many threads, registers (as the compiler allocated) and shared bytes (static + dynamic).
+
+    ``clustered``: the launch or the kernel names a cluster's shape.
 
     Raises:
         OccupancyError: too many threads, registers or shared bytes for one block on this chip.
@@ -64,7 +71,7 @@ def occupancy(
         )
     warps = -(-threads_per_block // WARP_THREADS)
     per_warp = _up(max(registers_per_thread, 1) * WARP_THREADS, sm.register_allocation_unit_registers)
-    # A sub-core owns its share of the register file, so warps are counted for each sub-core.
+    # A sub-core owns its share of the register file, so warps are counted for each sub-core; a block's go wherever there is room.
     warps_by_registers = sm.registers_per_sm // sm.sub_core_count // per_warp * sm.sub_core_count
     reserved = shared.shared_reserved_bytes_per_block
     per_block = _up(shared_bytes + reserved, shared.shared_allocation_unit_bytes)
@@ -72,10 +79,12 @@ def occupancy(
     limits = {
         "warps": sm.max_warps_per_sm // warps,
         "blocks": sm.max_blocks_per_sm,
-        "registers": warps_by_registers // _up(warps, sm.warp_allocation_unit_warps if warps > 1 else 1),
+        "registers": warps_by_registers // warps,
         "shared memory": largest // per_block if per_block else sm.max_blocks_per_sm,
         "barriers": sm.named_barriers_per_sm_count // max(barriers, 1),
     }
+    if clustered and chip.cluster.max_cluster_blocks_per_sm:
+        limits["clusters"] = chip.cluster.max_cluster_blocks_per_sm
     blocks = min(limits.values())
     if blocks == 0:
         raise OccupancyError(

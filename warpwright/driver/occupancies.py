@@ -20,12 +20,17 @@ if TYPE_CHECKING:
     from warpwright.driver.launches import Launch
 
 
-def active_blocks(target: Function, threads: int, shared: int) -> int:
-    """Blocks that one SM holds at once; 0 when not one fits."""
+def active_blocks(target: Function, threads: int, shared: int, clustered: bool = False) -> int:
+    """Blocks that one SM holds at once, ``clustered`` those of clusters; 0 when not one fits."""
     try:
         record = target.record
         found = occupancy(
-            state().gpu.chip, threads, record.registers, target.static_shared_bytes + shared, max(record.barriers, 1)
+            state().gpu.chip,
+            threads,
+            record.registers,
+            target.static_shared_bytes + shared,
+            max(record.barriers, 1),
+            clustered,
         )
     except OccupancyError:
         return 0
@@ -106,14 +111,14 @@ def active_clusters(launch: Launch) -> int:
     shape = launch.cluster or launch.function.cluster
     if not shape:
         raise CudaError(results.INVALID_VALUE)
-    resident = active_blocks(launch.function, prod(launch.block), launch.shared)
+    resident = active_blocks(launch.function, prod(launch.block), launch.shared, clustered=True)
     return clusters_at_once(prod(shape), resident, state().gpu.chip) if resident else 0
 
 
 def largest_cluster(launch: Launch) -> int:
     """Blocks of the largest cluster that a launch could have; 0 on a chip without clusters."""
     chip = state().gpu.chip
-    resident = active_blocks(launch.function, prod(launch.block), launch.shared)
+    resident = active_blocks(launch.function, prod(launch.block), launch.shared, clustered=True)
     most = MAX_CLUSTER if launch.function.attribute(NON_PORTABLE) else PORTABLE_CLUSTER
     while most > 1 and not (resident and clusters_at_once(most, resident, chip)):
         most //= 2

@@ -231,7 +231,8 @@ def reachable_shared_bytes(program: Program, geometry: Geometry) -> int:
 def launch_occupancy(program: Program, geometry: Geometry, chip: Chip) -> Occupancy:
     """Blocks of this launch that fit one SM at once and what bounds them."""
     shared = program.shared_static_bytes - geometry.reserved_shared_bytes + geometry.dynamic_shared_bytes
-    return occupancy(chip, geometry.threads_per_block, program.registers, shared, max(program.barriers, 1))
+    clustered = geometry.cluster is not None
+    return occupancy(chip, geometry.threads_per_block, program.registers, shared, max(program.barriers, 1), clustered)
 
 
 def check_geometry(program: Program, geometry: Geometry, chip: Chip, kernel: str) -> Occupancy:
@@ -276,8 +277,8 @@ def check_geometry(program: Program, geometry: Geometry, chip: Chip, kernel: str
 
 
 def clusters_at_once(cluster_blocks: int, blocks_per_sm: int, chip: Chip) -> int:
-    """Clusters that the chip holds at once: all blocks of one lie in the same GPC."""
-    return sum(sms * blocks_per_sm // cluster_blocks for sms in chip.sm.gpc_sm_counts)
+    """Clusters that the chip holds at once: all blocks of one lie in the same part of the chip, which has as many SMs at least."""
+    return sum(sms * blocks_per_sm // cluster_blocks for sms in chip.sm.cluster_sm_counts if sms >= cluster_blocks)
 
 
 def check_cluster(geometry: Geometry, resident: Occupancy, chip: Chip, kernel: str) -> None:
@@ -306,7 +307,7 @@ def check_cluster(geometry: Geometry, resident: Occupancy, chip: Chip, kernel: s
     if not clusters_at_once(geometry.cluster_blocks, resident.blocks_per_sm, chip):
         raise LaunchError(
             f"{kernel}: clusters of {geometry.cluster_blocks} blocks do not fit a GPC of {chip.name}, which has "
-            f"{max(chip.sm.gpc_sm_counts)} SMs with room for {resident.blocks_per_sm} of these blocks each; use smaller "
+            f"{max(chip.sm.cluster_sm_counts)} SMs with room for {resident.blocks_per_sm} of these blocks each; use smaller "
             "clusters or blocks with less shared memory"
         )
 

@@ -98,7 +98,7 @@ def part_of(chip: Chip, share: float) -> Chip:
 
     return chip.model_copy(
         update={
-            "sm": chip.sm.model_copy(update={"sm_count": sms, "gpc_sm_counts": counts}),
+            "sm": chip.sm.model_copy(update={"sm_count": sms, "gpc_sm_counts": counts, "cluster_sm_counts": counts}),
             "crossbar": chip.crossbar.model_copy(
                 update={
                     "gpc_read_bytes_per_clk": for_gpcs(chip.crossbar.gpc_read_bytes_per_clk),
