@@ -148,15 +148,20 @@ def slopes() -> dict[str, tuple[str, np.ndarray]]:
     }
 
 
+def level_case(flat: bool) -> Case:
+    """A texture whose texels say their level."""
+    return Case(
+        "g1" if flat else "g2", "f32", 1, (64,) if flat else (64, 64), kind="mipmapped", levels=7, linear=True,
+        mip_linear=True, normalized=True, clamp=(0.0, 99.0), content="level",
+    )  # fmt: skip
+
+
 def levels(card: Card, fetches: Any, textures: Textures) -> dict[str, np.ndarray]:
     """256ths of a level that the card took for slopes."""
     found = {}
     for name, (kernel, given) in slopes().items():
         flat = kernel == "g1_f"
-        case = Case(
-            "g1" if flat else "g2", "f32", 1, (64,) if flat else (64, 64), kind="mipmapped", levels=7, linear=True,
-            mip_linear=True, normalized=True, clamp=(0.0, 99.0), content="level",
-        )  # fmt: skip
+        case = level_case(flat)
         handle = np.uint64(textures.texture(case))
         count = given.shape[1]
         start = np.full((1 if flat else 2, count), 0.4)

@@ -9,11 +9,13 @@ import numpy as np
 from warpwright.engine.textures.fields import AXES, BIAS, LEAST, LEVEL, LEVELS, MOST, NORMALIZED
 from warpwright.engine.textures.machine import float_of, part, read_64, read_u32
 from warpwright.engine.textures.sampling import (
-    DIAGONAL_PART,
     FRACTION,
+    LARGER_BITS,
+    LARGER_PART,
     LARGEST,
     LOGARITHMS,
     SLOPE_BITS,
+    SMALLER_BITS,
     SMALLER_PART,
     WIDE_BITS,
 )
@@ -99,29 +101,54 @@ def slope_at(row: int, slopes: int, axis: int, step: int) -> float:
 
 
 @part
-def on_grid(value: float, largest: float) -> float:
-    """Rounded to 12 bits below the power of two above ``largest``, halves up."""
-    grid = math.ldexp(1.0, math.frexp(largest)[1] - SLOPE_BITS)
-    return np.floor(value / grid + 0.5) * grid
+def on_grid(value: float, largest: float, bits: int, half: float) -> float:
+    """As ``sampling.on_grid``."""
+    grid = math.ldexp(1.0, math.frexp(largest)[1] - bits)
+    return np.floor(value / grid + half) * grid
+
+
+@part
+def short(value: float) -> float:
+    return math.copysign(on_grid(abs(value), abs(value), SLOPE_BITS, 0.0), value)
+
+
+@part
+def joined(a: float, b: float) -> float:
+    largest = max(abs(a), abs(b))
+    first, second = on_grid(abs(a), largest, SLOPE_BITS + 1, 0.0), on_grid(abs(b), largest, SLOPE_BITS + 1, 0.0)
+    return short(math.copysign(first, a) + math.copysign(second, b))
+
+
+@part
+def component(row: int, slopes: int, axis: int, way: int) -> float:
+    """Texels along an axis that a step goes: one of the two, their sum or difference."""
+    if way < 2:
+        return abs(short(slope_at(row, slopes, axis, way)))
+    first, second = short(slope_at(row, slopes, axis, 0)), short(slope_at(row, slopes, axis, 1))
+    return abs(joined(first, second if way == 2 else -second))
 
 
 @part
 def level_of_slopes(row: int, slopes: int, axes: int) -> float:
     """Of slopes that are rows of words from ``slopes`` on; NaN where they are infinite."""
     longest = 0.0
-    for way in range(4):  # one step, the other, their sum and difference
-        large, total = 0.0, 0.0
+    for way in range(4):
+        diagonal = way // 2
+        large, which = 0.0, 0
         for axis in range(axes):
-            first, second = slope_at(row, slopes, axis, 0), slope_at(row, slopes, axis, 1)
-            both = first + second if way == 2 else first - second
-            length = abs(first if way == 0 else second if way == 1 else both)
-            large = max(large, length)
-            total += length
-        if math.isinf(large):
-            return np.nan
-        if large > 0.0:
-            length = large + on_grid((total - large) * SMALLER_PART, large)
-            longest = max(longest, length if way < 2 else on_grid(length * DIAGONAL_PART, length))
+            if math.isinf(slope_at(row, slopes, axis, 0)) or math.isinf(slope_at(row, slopes, axis, 1)):
+                return np.nan
+            size = component(row, slopes, axis, way)
+            if size > large:
+                large, which = size, axis
+        first = on_grid(large * LARGER_PART[diagonal], large, LARGER_BITS[diagonal], 0.5)
+        length = short(first)
+        for axis in range(axes):
+            if axis != which:
+                size = component(row, slopes, axis, way)
+                more = on_grid(size * SMALLER_PART[diagonal], size, SMALLER_BITS[diagonal], 0.5)
+                length += on_grid(more, first, SLOPE_BITS, 0.0)
+        longest = max(longest, length)
     significand, exponent = math.frexp(min(max(longest, 2.0**-30), 2.0**30))
     whole = np.int64(np.floor((2.0 * significand - 1.0) * 256.0))
     return np.float64(exponent - 1) + LOGARITHMS[whole] / 256.0

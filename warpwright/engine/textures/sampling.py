@@ -307,22 +307,41 @@ LOGARITHMS = np.minimum(np.floor(256 * np.log2(1 + (np.arange(256) + 0.5) / 256)
 LOGARITHMS[0] = 0
 
 
-SMALLER_PART, DIAGONAL_PART = 11 / 32, 11 / 16
-"""Of a step's smaller component, and of two steps together, in a length (``python -m bench.textures.rates``: ``levels``)."""
-SLOPE_BITS = 12
+SLOPE_BITS = 10
+"""Of a significand on the way from slopes to a length."""
+LARGER_PART, SMALLER_PART = (1.0, 11 / 16), (11 / 32, 121 / 512)
+"""Of a step's larger and smaller component, in the length of a step and in that of two together."""
+LARGER_BITS, SMALLER_BITS = (11, 11), (12, 13)
+"""To how many bits below the component the product is rounded."""
 
 
-def on_grid(value: Array, largest: Array) -> Array:
-    """Rounded to 12 bits below the power of two above ``largest``, halves up."""
-    grid = np.ldexp(1.0, np.frexp(largest)[1] - SLOPE_BITS)
-    return np.floor(value / grid + 0.5) * grid
+def on_grid(value: Array, largest: Array, bits: int, half: float = 0.0) -> Array:
+    """A magnitude cut to so many bits below the power of two above ``largest``; with ``half=0.5`` rounded, halves up."""
+    grid = np.ldexp(1.0, np.frexp(largest)[1] - bits)
+    return np.floor(value / grid + half) * grid
 
 
-def length_of(step: Sequence[Array]) -> Array:
-    """About the length of a step that is given by axis."""
-    parts = [np.abs(part) for part in step]
-    large = np.maximum.reduce(parts)
-    return large + on_grid((sum(parts) - large) * SMALLER_PART, large)
+def short(value: Array) -> Array:
+    """Cut to ten bits, towards zero."""
+    return np.copysign(on_grid(np.abs(value), np.abs(value), SLOPE_BITS), value)
+
+
+def joined(a: Array, b: Array) -> Array:
+    """The sum of two short numbers: the smaller one keeps a bit below the larger one's last, the sum is short."""
+    largest = np.maximum(np.abs(a), np.abs(b))
+    first, second = (np.copysign(on_grid(np.abs(v), largest, SLOPE_BITS + 1), v) for v in (a, b))
+    return short(first + second)
+
+
+def length_of(step: Sequence[Array], diagonal: int) -> Array:
+    """About the length of a step that is given by axis; with ``diagonal`` 11/16 of it."""
+    *smaller, large = np.sort(np.abs(np.stack(step)), axis=0)
+    first = on_grid(large * LARGER_PART[diagonal], large, LARGER_BITS[diagonal], 0.5)
+    length = short(first)
+    for part in smaller:
+        more = on_grid(part * SMALLER_PART[diagonal], part, SMALLER_BITS[diagonal], 0.5)
+        length = length + on_grid(more, first, SLOPE_BITS)
+    return length
 
 
 # --- sampling ----------------------------------------------------------------------------------------
@@ -458,7 +477,8 @@ class Fetcher:
         """The level at which the longest of four steps, given by axis, is about one texel long, in whole 256ths.
 
         They are the two that are given, and 11/16 of their sum and of their difference: about the ellipse that they span.  Of a
-        step's two components the smaller counts 11/32; the logarithm looks at eight bits behind the point.
+        step's two components the smaller counts 11/32.  All numbers on the way are short; the logarithm looks at eight bits
+        behind the point.
         """
         level = self.row["level"][0]
         steps = []
@@ -468,11 +488,12 @@ class Fetcher:
                 for axis in range(len(step))
             ]
             slopes = [np.where(np.isnan(slope), 0.0, slope).astype(np.float64) for slope in step]
-            steps.append([np.clip(one, -LARGEST, LARGEST) * scale for one, scale in zip(slopes, scales, strict=True)])
-        sums, differences = ([a + sign * b for a, b in zip(*steps, strict=True)] for sign in (1, -1))
-        longest = np.maximum(length_of(steps[0]), length_of(steps[1]))
-        for diagonal in (length_of(sums), length_of(differences)):
-            longest = np.maximum(longest, on_grid(diagonal * DIAGONAL_PART, diagonal))
+            steps.append(
+                [short(np.clip(one, -LARGEST, LARGEST) * scale) for one, scale in zip(slopes, scales, strict=True)]
+            )
+        both = [[joined(a, sign * b) for a, b in zip(*steps, strict=True)] for sign in (1, -1)]
+        lengths = [length_of(step, n // 2) for n, step in enumerate((*steps, *both))]
+        longest = np.maximum.reduce(lengths)
         significand, exponent = np.frexp(np.clip(longest, 2.0**-30, 2.0**30))
         whole = np.floor((2 * significand - 1) * 256).astype(np.int64)
         return exponent - 1 + LOGARITHMS[whole] / 256.0
