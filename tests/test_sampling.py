@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
 import warpwright as ww
 from warpwright.chips import load_chip
 from warpwright.chips.occupancy import Occupancy
-from warpwright.timing import sampling
-from warpwright.timing.sampling import REDUCTION, Plan, part_of, plan
+from warpwright.timing import state
+from warpwright.timing.sampling import REDUCTION, Plan, later_end, part_of, plan
 
 SOURCE = """
 extern "C" __global__ void scale(float *y, const float *x, int n) {
@@ -37,6 +39,17 @@ extern "C" __global__ void meeting(float *y) {
     }
     y[blockIdx.x * 64 + threadIdx.x] = part[threadIdx.x];
 }
+extern "C" __global__ void once(int *ran) { if (threadIdx.x == 0) ran[blockIdx.x] += 1; }
+extern "C" __global__ void look(float *y, const float *table, const int *index) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    y[i] = table[index[i]];
+}
+extern "C" __global__ void chain(volatile int *flag) {
+    if (threadIdx.x == 0) {
+        if (blockIdx.x) while (flag[blockIdx.x - 1] == 0) ;
+        flag[blockIdx.x] = 1;
+    }
+}
 extern "C" __global__ void faulty(int *x) { x[blockIdx.x == 9000 ? 1 << 28 : 0] = 1; }
 """
 
@@ -51,47 +64,111 @@ def chosen(chip: str, blocks: int, threads: int = 256) -> Plan:
     return found
 
 
-@pytest.mark.parametrize("chip", ["v100", "a100", "h200"])
-@pytest.mark.parametrize("blocks", [30_000, 123_457, 3_000_000])
-def test_sections_are_few_apart_and_inside_the_grid(chip: str, blocks: int) -> None:
+@pytest.mark.parametrize("chip", ["p100", "v100", "a100", "h200"])
+@pytest.mark.parametrize("blocks", [10_001, 30_000, 123_457, 3_000_000])
+def test_timed_blocks_are_few_and_all_over_the_grid(chip: str, blocks: int) -> None:
     found = chosen(chip, blocks)
     assert found.timed_blocks * 20 <= blocks
-    assert found.sections[0].start == 0
-    ends = [0]
-    for section in found.sections:
-        assert ends[-1] <= section.start < section.stop <= blocks
-        ends.append(section.stop)
-    assert len(found.sections) >= 3
+    chunks = -(-found.timed_blocks // found.chunk)
+    starts = [
+        found.first(blocks) + (k * found.period >> 16) + k // found.chunks_per_stretch * found.left_out
+        for k in range(chunks)
+    ]
+    last = found.timed_blocks - (chunks - 1) * found.chunk
+    assert starts[0] >= 0
+    assert all(start + found.chunk <= following for start, following in pairwise(starts))
+    assert starts[-1] + last <= blocks
+    assert starts[-1] + found.stretch >= blocks - 2 * found.stretch  # nothing is left out behind the last stretch
 
 
 def test_larger_grids_are_timed_on_more_of_the_chip() -> None:
-    shares = [chosen("h200", blocks).share for blocks in (12_000, 40_000, 400_000)]
+    shares = [chosen("h200", blocks).share for blocks in (12_000, 60_000, 400_000)]
     assert shares == sorted(shares)
+    assert shares[0] == 6 / 132
     assert shares[-1] == 1.0
-    assert len(chosen("h200", 4_000_000).sections) > len(chosen("h200", 150_000).sections)
+    assert chosen("h200", 12_000).left_out == 0
+    assert chosen("h200", 4_000_000).left_out > chosen("h200", 400_000).left_out > 0
 
 
 def test_a_small_grid_is_not_sampled() -> None:
     assert plan(load_chip("h200"), 500, occupancy("h200", 256)) is None
-    assert REDUCTION > 20
+    assert REDUCTION == 20
 
 
-def test_a_part_has_the_whole_chip_s_bandwidth_for_each_sm() -> None:
+@pytest.mark.parametrize("sms", [6, 16, 33, 66])
+def test_a_part_has_the_whole_chip_s_bandwidth_for_each_sm(sms: int) -> None:
     whole = load_chip("h200")
-    for share in (1 / 2, 1 / 4, 1 / 8, 1 / 16):
-        part = part_of(whole, share)
-        sms = part.sm.sm_count / whole.sm.sm_count
-        assert sms == pytest.approx(share, rel=0.1)
-        assert sum(part.sm.gpc_sm_counts) == part.sm.sm_count
-        pairs = [
-            (part.dram.dram_gb_per_s, whole.dram.dram_gb_per_s),
-            (part.l2.l2_slice_count * part.l2.l2_slice_bytes_per_clk, whole.l2.l2_slice_count * whole.l2.l2_slice_bytes_per_clk),
-            (len(part.sm.gpc_sm_counts) * part.crossbar.gpc_read_bytes_per_clk, 8 * whole.crossbar.gpc_read_bytes_per_clk),
-            (1 / part.launch.block_dispatch_interval_cycles, 1 / whole.launch.block_dispatch_interval_cycles),
-        ]  # fmt: skip
-        for mine, theirs in pairs:
-            assert mine / theirs == pytest.approx(sms, rel=0.03)
-        assert part.l2.l2_kib == whole.l2.l2_kib
+    part = part_of(whole, sms / 132)
+    assert sum(part.sm.gpc_sm_counts) == part.sm.sm_count == sms
+    slices = part.l2.l2_slice_count / whole.l2.l2_slice_count
+    gpcs = len(part.sm.gpc_sm_counts) / len(whole.sm.gpc_sm_counts)
+    pairs = [
+        (part.dram.dram_gb_per_s, whole.dram.dram_gb_per_s),
+        (slices / part.dram.dram_activate_read_ns, 1 / whole.dram.dram_activate_read_ns),
+        (slices * part.dram.dram_bank_count, whole.dram.dram_bank_count),
+        (slices * part.l2.l2_slice_bytes_per_clk, whole.l2.l2_slice_bytes_per_clk),
+        (slices / part.l2.l2_write_sector_cycles, 1 / whole.l2.l2_write_sector_cycles),
+        (gpcs * part.crossbar.gpc_read_bytes_per_clk, whole.crossbar.gpc_read_bytes_per_clk),
+        (gpcs / part.crossbar.gpc_tlb_miss_cycles, 1 / whole.crossbar.gpc_tlb_miss_cycles),
+        (1 / part.launch.block_dispatch_interval_cycles, 1 / whole.launch.block_dispatch_interval_cycles),
+    ]
+    for mine, theirs in pairs:
+        assert mine / theirs == pytest.approx(sms / 132, rel=0.03)
+    assert part.l2.l2_kib == whole.l2.l2_kib
+
+
+def count_of_runs(blocks: int, threads: int) -> tuple[np.ndarray[tuple[int], np.dtype[np.int32]], ww.Run]:
+    ran = np.zeros(blocks, np.int32)
+    kernel = ww.GPU("h200", timing="sampled", threads=1).compile(SOURCE)["once"]
+    return ran, kernel[blocks, threads](ran)
+
+
+@pytest.mark.parametrize(("blocks", "threads"), [(10_001, 64), (15_625, 256), (61_000, 32), (240_001, 32)])
+def test_every_block_runs_once(blocks: int, threads: int) -> None:
+    ran, run = count_of_runs(blocks, threads)
+    assert np.array_equal(ran, np.ones(blocks, np.int32))
+    assert run.sampling is not None
+    assert run.sampling.timed_blocks * 20 <= blocks
+    assert (run.sampling.sections > 1) == (blocks > 100_000)
+
+
+def test_blocks_that_watch_each_other_are_timed_in_full() -> None:
+    runs = []
+    for timing in ("full", "sampled"):
+        kernel = ww.GPU("p100", timing=timing, threads=1).compile(SOURCE)["chain"]
+        runs.append(kernel[2_000, 32](np.zeros(2_000, np.int32)))
+    assert runs[1].sampling is None
+    assert runs[0].cycles == runs[1].cycles
+
+
+def test_other_blocks_use_of_l2_is_seen() -> None:
+    """All blocks read the same table: most of the first reads are found on their way, since others have asked for the data."""
+    rng = np.random.default_rng(1)
+    table, index = np.ones(1 << 18, np.float32), rng.integers(0, 1 << 18, 12_000 * 64).astype(np.int32)
+    runs = []
+    for timing in ("full", "sampled"):
+        kernel = ww.GPU("h200", timing=timing, threads=1).compile(SOURCE)["look"]
+        runs.append(kernel[12_000, 64](np.zeros(12_000 * 64, np.float32), table, index))
+    full, some = runs
+    assert some.metrics["lts__t_sector_hit_rate.pct"] == pytest.approx(
+        full.metrics["lts__t_sector_hit_rate.pct"], abs=3
+    )
+    assert some.metrics["dram__bytes_read.sum"] == pytest.approx(full.metrics["dram__bytes_read.sum"], rel=0.25)
+    assert some.sampling is not None
+    assert abs(some.cycles / full.cycles - 1) < some.sampling.expected_error
+
+
+def test_the_last_of_many_sms_ends_later_than_the_last_of_few() -> None:
+    found = chosen("h200", 12_000)
+    ends = np.array([900, 1000, 950, 980, 1010, 940])
+    blocks = np.zeros((found.timed_blocks, state.LOG_SLOTS), np.int64)
+    blocks[:, state.G_START], blocks[:, state.G_END] = 700, 1010
+    later = later_end(found, ends, blocks)
+    assert later == pytest.approx(1.33 * np.std(ends, ddof=1), rel=0.05) or later == 0
+    blocks[:, state.G_END] = 1100
+    assert later_end(found, ends, blocks) == pytest.approx((2.62 - 1.28) * np.std(ends, ddof=1), rel=0.05)
+    blocks[:, state.G_END] = 1015  # no block could end later than this
+    assert later_end(found, ends, blocks) == 5
 
 
 def test_results_and_counts_are_exact_and_cycles_near() -> None:
@@ -99,8 +176,8 @@ def test_results_and_counts_are_exact_and_cycles_near() -> None:
     x = np.arange(n, dtype=np.float32)
     outs = [np.zeros(n, np.float32) for _ in range(3)]
     runs = []
-    for timing, out in zip(("full", "sampled", "sampled"), outs, strict=True):
-        kernel = ww.GPU("v100", timing=timing, threads=1).compile(SOURCE)["scale"]
+    for timing, threads_of_host, out in zip(("full", "sampled", "sampled"), (1, 1, 2), outs, strict=True):
+        kernel = ww.GPU("v100", timing=timing, threads=threads_of_host).compile(SOURCE)["scale"]
         runs.append(kernel[n // threads, threads](out, x, np.int32(n)))
     full, some, again = runs
     assert np.array_equal(outs[0], outs[1])
@@ -108,10 +185,10 @@ def test_results_and_counts_are_exact_and_cycles_near() -> None:
     assert (some.instructions, some.thread_instructions) == (full.instructions, full.thread_instructions)
     assert some.metrics["smsp__inst_executed.sum"] == full.instructions
     assert some.sampling is not None
-    assert some.sampling.timed_instructions * 4 < some.instructions
+    assert some.sampling.timed_instructions * 20 < some.instructions
     assert some.cycles == again.cycles
     error = abs(some.cycles / full.cycles - 1)
-    assert error < 0.15
+    assert error < 0.03
     assert some.metrics["sampling__expected_error.pct"] == 100 * some.sampling.expected_error
     assert "expected error" in repr(some)
     assert some.metrics["dram__bytes_read.sum"] == pytest.approx(full.metrics["dram__bytes_read.sum"], rel=0.1)
@@ -125,28 +202,19 @@ def test_blocks_of_different_length_are_weighed_by_their_instructions() -> None:
         total = np.zeros(512 * 32, np.int32)
         kernel = ww.GPU("v100", timing=timing, threads=1).compile(SOURCE)["longer"]
         cycles.append(kernel[16_000, 64](total, x).cycles)
-    assert cycles[1] == pytest.approx(cycles[0], rel=0.15)
+    assert cycles[1] == pytest.approx(cycles[0], rel=0.05)
 
 
-def test_barriers_of_blocks_without_time_do_not_delay_those_that_are_timed(monkeypatch: pytest.MonkeyPatch) -> None:
-    sections: list[sampling._Timed] = []
-    estimate = sampling.estimate
-
-    def kept(plan: Plan, timed: list[sampling._Timed], between: list[int]) -> tuple[float, float]:
-        sections.extend(timed)
-        return estimate(plan, timed, between)
-
-    monkeypatch.setattr(sampling, "estimate", kept)
-    kernel = ww.GPU("v100", timing="sampled", threads=1).compile(SOURCE)["meeting"]
-    run = kernel[12_000, 64](np.zeros(12_000 * 64, np.float32))
-    assert run.sampling is not None
-    assert len(sections) >= 3
-    first, *further = sections
-    for section in further:
-        assert section.cycles / section.instructions < 1.5 * first.cycles / first.instructions
+def test_barriers_of_blocks_without_time_do_not_delay_those_that_are_timed() -> None:
+    runs = []
+    for timing in ("full", "sampled"):
+        kernel = ww.GPU("v100", timing=timing, threads=1).compile(SOURCE)["meeting"]
+        runs.append(kernel[12_000, 64](np.zeros(12_000 * 64, np.float32)))
+    assert runs[1].sampling is not None
+    assert runs[1].cycles == pytest.approx(runs[0].cycles, rel=0.05)
 
 
-def test_a_fault_between_sections_is_said() -> None:
+def test_a_fault_of_a_block_without_time_is_said() -> None:
     kernel = ww.GPU("v100", timing="sampled").compile(SOURCE)["faulty"]
     with pytest.raises(ww.ExecutionError, match="9000"):
         kernel[16_000, 64](np.zeros(4, np.int32))

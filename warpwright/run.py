@@ -27,6 +27,7 @@ from warpwright.engine.kernels import (
     is_brief,
     lowered_of,
     traced,
+    watches_memory,
 )
 from warpwright.engine.launch import (
     GRID_WORKSPACE_BYTES,
@@ -488,9 +489,10 @@ class _Job:
 
         gpu, geometry = self.launcher.kernel.gpu, self.context.geometry
         large = gpu.samples_large and geometry.blocks * geometry.threads_per_block >= SAMPLED_THREADS
-        # Blocks that belong together, and copies whose end only time tells, are timed in full.
+        # Blocks that belong together or wait for each other, and copies whose end only time tells, are timed in full.
         together = is_cooperative(self.context.program) or geometry.cluster_blocks > 1
-        together = together or copies_in_bulk(self.launcher.kernel._loaded)
+        loaded = self.launcher.kernel._loaded
+        together = together or copies_in_bulk(loaded) or watches_memory(loaded)
         if (gpu.timing != "sampled" and not large) or together:
             return None
         return plan(gpu.chip, geometry.blocks, self.launcher.resident)

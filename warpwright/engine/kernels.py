@@ -60,6 +60,15 @@ def copies_in_bulk(loaded: LoadedKernel) -> bool:
     return facts["bulk"]
 
 
+def watches_memory(loaded: LoadedKernel) -> bool:
+    """Whether the kernel has strong loads of global memory, with which blocks wait for each other; looked up once."""
+    facts = loaded.program.facts
+    if "watches" not in facts:
+        accesses = (op.attr for low in lowered_of(loaded) for op in low.ops if op.name == "load")
+        facts["watches"] = any(access.strong and access.space in ("global", "generic") for access in accesses)
+    return facts["watches"]
+
+
 BRIEF_INSTRUCTIONS = 1 << 20
 """Warp-instructions that end before anybody would press Ctrl-C: some milliseconds of compiled code."""
 

@@ -54,6 +54,7 @@ def start_block(m: Any, sm: int, block: int, number: int, time: int, latency: in
         m[u(b + i)] = 0
     m[u(b + s.B_ACTIVE)] = 1
     m[u(b + s.B_NUMBER)] = number
+    m[u(b + s.B_LOGGED)] = number
     m[u(b + s.B_LIVE)] = warps
     m[u(b + s.B_STARTED)] = time
     for i in range(32):
@@ -133,6 +134,20 @@ def start_warp(m: Any, sm: int, block: int, i: int, pointer: int, warp: int, thr
 
 
 @core
+def chunk_first(m: Any, which: int) -> int:
+    """The first block of a chunk that a sampled launch times."""
+    left_out = which // m[u(s.H_STRETCH)] * m[u(s.H_LEFT_OUT)]
+    return m[u(s.H_TIMED_FIRST)] + (which * m[u(s.H_TIMED_PERIOD)] >> 16) + left_out
+
+
+@core
+def timed_block(m: Any, ordinal: int) -> int:
+    """The number in the grid of the so-manieth block that is timed."""
+    chunk = m[u(s.H_TIMED_CHUNK)]
+    return chunk_first(m, ordinal // chunk) + ordinal % chunk if chunk else ordinal
+
+
+@core
 def send(m: Any, sm: int, block: int, time: int, latency: int) -> None:
     """Start the next block of the grid on an SM at ``time`` or as soon as dispatcher and SM can; it runs ``latency`` later."""
     number = m[u(s.H_NEXT_BLOCK)]
@@ -142,7 +157,9 @@ def send(m: Any, sm: int, block: int, time: int, latency: int) -> None:
     start = max(fine >> 8, m[u(sm + s.SM_BLOCK_FREE)])
     warps = m[u(s.H_WARPS_PER_BLOCK)]
     m[u(sm + s.SM_BLOCK_FREE)] = start + max(m[u(s.H_BLOCK_SM_INTERVAL)], warps * WARP_INTERVAL_CYCLES)
-    start_block(m, sm, block, number, start, latency)
+    start_block(m, sm, block, timed_block(m, number), start, latency)
+    if m[u(s.H_TIMED_CHUNK)]:
+        m[u(sm + s.OFF_BLOCKS + block * s.B_SLOTS + s.B_LOGGED)] = number
 
 
 @core
@@ -175,12 +192,7 @@ def first_blocks(m: Any) -> None:
                 return
             index = m[u(m[u(s.H_SM_ORDER)] + i)]
             sm = m[u(s.H_SM_FIRST)] + index * m[u(s.H_SM_SLOTS)]
-            if m[u(s.H_STAGGER)] == 0:
-                send(m, sm, block, m[u(s.H_OVERHEAD)], m[u(s.H_BLOCK_START)])
-            else:  # a section of a sampled launch: blocks that run already, as it were
-                number = m[u(s.H_NEXT_BLOCK)]
-                m[u(s.H_NEXT_BLOCK)] = number + 1
-                start_block(m, sm, block, number, m[u(s.H_OVERHEAD)] + block * m[u(s.H_STAGGER)], 0)
+            send(m, sm, block, m[u(s.H_OVERHEAD)], m[u(s.H_BLOCK_START)])
 
 
 @core

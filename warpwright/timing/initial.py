@@ -77,7 +77,7 @@ class _Sizes:
             ("partition_of_sm", sm.sm_count),
             ("sm_order", sm.sm_count),
             ("l2", l2.l2_slice_count * self.l2_sets * self.l2_set_words),
-            ("sms", sm.sm_count * self.sm_slots),
+            ("sms", (sm.sm_count + 1) * self.sm_slots),
             ("order", sm.sm_count * s.MAX_REQUESTS),
             ("group_order", sm.sm_count * s.MAX_REQUESTS * s.SLICE_GROUPS),
             ("gpc_fields", self.gpcs * s.GP_SLOTS),

@@ -1,8 +1,8 @@
-"""Sampled timing: stretches of a large grid are timed, the blocks between them run at functional speed.
+"""Sampled timing: some blocks of a large grid are timed, on a part of the chip, while all others run along without time.
 
-The chip that times them may be a part of the real one: as many SMs, and of crossbar, L2 and DRAM the same part, so that every SM
-finds the bandwidth that it would find on the whole chip.  Time is extrapolated by warp instructions
-(``docs/model/sampling.md`` derives the estimate and its expected error).
+The part has as many SMs as blocks are timed of the grid's, and of crossbar, L2 and DRAM as much for each SM as the whole chip: so it passes through the
+whole launch, from its cold start to its last wave.  What the other blocks ask for comes to L2's tags in step (``warming.py``).
+Of very large grids stretches are left out in time (``docs/model/sampling.md`` derives the estimate and its expected error).
 """
 
 from __future__ import annotations
@@ -10,9 +10,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from statistics import NormalDist
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from warpwright.chips.chip import Chip
 from warpwright.chips.occupancy import Occupancy
@@ -28,33 +32,31 @@ from warpwright.timing.interface import (
     Progress,
     ProgressCallback,
     Sampling,
-    TimingCancelled,
     TimingResult,
     TracedKernel,
 )
 from warpwright.timing.policies import Policies
-from warpwright.timing.simulate import OWN_POLICIES, Prepared, advance, deadlock, handle_stop, prepare, result_of
+from warpwright.timing.simulate import OWN_POLICIES, Prepared, advance, prepare, result_of, run_untimed
 
-REDUCTION = 22
-"""So many times fewer blocks are timed, where the grid is large enough: 20, and room for blocks that differ."""
-FIRST_WAVES = 1
-"""Whole waves of resident blocks in the first section, which begins with cold caches; the grid's part of a wave follows."""
-WAVES = 3
-"""Waves of a further section: one to start, two to measure while blocks are replaced."""
-LEAST_SECTIONS, MOST_SECTIONS = 2, 6
-"""Further sections."""
-SHARES = (1.0, 1 / 2, 1 / 4, 1 / 8, 1 / 16)
-"""Parts of the chip that may stand for the whole."""
-LEAST_REDUCTION = 4
-"""A grid that can't be reduced so far is timed in full."""
-PART_ERROR = 0.023
-"""What half a chip adds to the expected error, more as the root of the part: fewer slices and channels even out less.  On a sixteenth that is
-6.6 %; the root of the mean square of the errors of thirteen kernels there is 5.8 % (``python -m bench.sampled``)."""
+REDUCTION = 20
+"""At least so many times fewer blocks are timed."""
+LEAST_WAVES = 2
+"""A grid of fewer waves of resident blocks is timed in full."""
+ENOUGH_WAVES, MOST_WAVES = 12, 32
+"""Waves of resident blocks that a larger part than the smallest must time, and that are timed at most: behind them stretches are left out."""
+CHUNKS = 2
+"""So many times fewer blocks than the part holds are neighbours: these share DRAM's rows, and chunks at many places are like the grid."""
+STRETCHES = 6
+"""Of the grid, that are timed where others are left out."""
+PART_ERROR = 0.045
+"""What the smallest part adds to the expected error, less as the root of a larger one (``python -m bench.sampled``)."""
+SMALLEST = 22
+"""H200's smallest part: 6 of 132 SMs."""
 MODEL_ERROR = 0.005
 WARM_TIMES = 3
-"""Blocks in front of a section go through L2's tags until they have asked for so many times its size."""
-WARM_TURN = 4096
-"""Blocks between two looks whether the launch was cancelled."""
+"""Blocks in front of a stretch go through L2's tags until they have asked for so many times its size."""
+
+WINDOWS_AT_ONCE = 4
 
 RangeCallback = Callable[[int, int], Counts]
 """Runs ``count`` blocks from a linear number on, without time."""
@@ -62,22 +64,41 @@ RangeCallback = Callable[[int, int], Counts]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Which blocks are timed, on which part of the chip."""
+    """Which blocks are timed, on which part of the chip: chunks of neighbouring ones, at equal distances in each stretch."""
 
-    share: float
-    """SMs that time over SMs of the chip."""
     chip: Chip
+    """The part."""
+    share: float
+    """Its SMs over those of the chip."""
     resident: int
-    """Blocks that the timing SMs hold at once."""
-    sections: tuple[range, ...]
+    """Blocks that it holds at once."""
+    chunk: int
+    """Neighbouring blocks that are timed."""
+    timed_blocks: int
+    chunks_per_stretch: int
+    left_out: int
+    """Blocks between two stretches."""
 
     @property
-    def timed_blocks(self) -> int:
-        return sum(map(len, self.sections))
+    def period(self) -> int:
+        """From the first block of a chunk to the first of the next, in 1/65536 block."""
+        return round(65536 * self.chunk / self.share)
+
+    @property
+    def stretch(self) -> int:
+        """Blocks of a stretch."""
+        return self.chunks_per_stretch * self.period >> 16
+
+    def first(self, blocks: int) -> int:
+        """The first block that is timed: its chunk stands in the middle of its period, and the last one ends within the grid."""
+        chunks = -(-self.timed_blocks // self.chunk)
+        last = self.timed_blocks - (chunks - 1) * self.chunk
+        start = ((chunks - 1) * self.period >> 16) + (chunks - 1) // self.chunks_per_stretch * self.left_out
+        return max(0, min(round(self.chunk * (1 / self.share - 1) / 2), blocks - start - last))
 
 
 def part_of(chip: Chip, share: float) -> Chip:
-    """A chip of about ``share`` of the SMs, with as much bandwidth for each SM as the whole chip has, and all of its L2.
+    """A chip of about ``share`` of the SMs, with as much of all that they share for each SM as the whole chip has, and all of its L2.
 
     GPCs keep their number of SMs down to two GPCs, one for each L2 partition; below that they shrink.
     """
@@ -87,162 +108,179 @@ def part_of(chip: Chip, share: float) -> Chip:
     exact = sms / chip.sm.sm_count
     gpcs = max(2, round(len(chip.sm.gpc_sm_counts) * share))
     counts = [sms // gpcs + (1 if i < sms % gpcs else 0) for i in range(gpcs)]
-    slices = max(2, 2 * round(chip.l2.l2_slice_count * exact / 2))
+    slices = 2 * max(1, round(chip.l2.l2_slice_count * exact / 2))
     per_slice = max(1, chip.dram.dram_channel_count // chip.l2.l2_slice_count)
+    busier = exact * chip.l2.l2_slice_count / slices  # what a slice of the part serves, of what one of the chip does
+    fuller = exact * len(chip.sm.gpc_sm_counts) / gpcs
+    crossbar, l2, dram, launch, constants = chip.crossbar, chip.l2, chip.dram, chip.launch, chip.constant_cache
+    ports = [name for name in type(l2).model_fields if name.endswith("_cycles") and "latency" not in name]
 
-    def for_slices(whole: float) -> int:
-        return max(1, round(whole * exact * chip.l2.l2_slice_count / slices))
-
-    def for_gpcs(whole: float) -> int:
-        return max(32, round(whole * exact * len(chip.sm.gpc_sm_counts) / gpcs))
+    def parts(section: Any, by: float, *names: str) -> dict[str, float]:
+        return {name: getattr(section, name) * by for name in names}
 
     return chip.model_copy(
         update={
             "sm": chip.sm.model_copy(update={"sm_count": sms, "gpc_sm_counts": counts, "cluster_sm_counts": counts}),
-            "crossbar": chip.crossbar.model_copy(
+            "constant_cache": constants.model_copy(update=parts(constants, 1 / fuller, "gpc_constant_interval_cycles")),
+            "crossbar": crossbar.model_copy(
                 update={
-                    "gpc_read_bytes_per_clk": for_gpcs(chip.crossbar.gpc_read_bytes_per_clk),
-                    "gpc_write_bytes_per_clk": for_gpcs(chip.crossbar.gpc_write_bytes_per_clk),
+                    "gpc_read_bytes_per_clk": round(crossbar.gpc_read_bytes_per_clk * fuller),
+                    "gpc_write_bytes_per_clk": round(crossbar.gpc_write_bytes_per_clk * fuller),
+                    **parts(crossbar, 1 / fuller, "gpc_tlb_hit_cycles", "gpc_tlb_miss_cycles"),
                 }
             ),
-            "l2": chip.l2.model_copy(
+            "l2": l2.model_copy(
                 update={
                     "l2_slice_count": slices,
-                    "l2_slice_bytes_per_clk": for_slices(chip.l2.l2_slice_bytes_per_clk),
-                    "l2_far_bytes_per_clk": max(32, round(chip.l2.l2_far_bytes_per_clk * exact)),
+                    "l2_slice_bytes_per_clk": round(l2.l2_slice_bytes_per_clk * busier),
+                    "l2_far_bytes_per_clk": round(l2.l2_far_bytes_per_clk * exact),
+                    **parts(l2, 1 / busier, *ports),
                 }
             ),
-            "dram": chip.dram.model_copy(
+            "dram": dram.model_copy(
                 update={
-                    "dram_gb_per_s": chip.dram.dram_gb_per_s * exact,
+                    "dram_gb_per_s": dram.dram_gb_per_s * exact,
                     "dram_channel_count": slices * per_slice,
+                    "dram_bank_count": max(1, round(dram.dram_bank_count * busier)),
+                    **parts(dram, 1 / busier, "dram_activate_read_ns", "dram_activate_write_ns", "dram_turnaround_ns"),
                 }
             ),
-            "launch": chip.launch.model_copy(
-                update={"block_dispatch_interval_cycles": chip.launch.block_dispatch_interval_cycles / exact}
-            ),
+            "launch": launch.model_copy(update=parts(launch, 1 / exact, "block_dispatch_interval_cycles")),
         }
     )
 
 
-def _length(resident: int) -> int:
-    """Blocks of a further section."""
-    return WAVES * resident
-
-
 def plan(chip: Chip, blocks: int, occupancy: Occupancy) -> Plan | None:
-    """Choose the part of the chip and the sections; None where the grid is too small to leave much out.
+    """Choose the part of the chip and the blocks; None where the grid is too small.
 
-    The largest part is taken on which the least number of sections stays within the budget, else the smallest part.  The
-    first section ends in the same part of a wave as the whole grid does, so that its last wave drains as the grid's last
-    one; the others stand in the middle of equal stretches of the rest.
+    The largest part is taken that times enough waves of its resident blocks with the budget, else the smallest.
     """
-    budget = blocks / REDUCTION
-    for share in SHARES:
-        part = part_of(chip, share)
-        resident = part.sm.sm_count * occupancy.blocks_per_sm
-        exact = part.sm.sm_count / chip.sm.sm_count
-        first = round((FIRST_WAVES + blocks * exact / resident % 1.0) * resident)
-        further = min(int((budget - first) / (_length(resident))), MOST_SECTIONS)
-        if further >= LEAST_SECTIONS:
-            break
-    further = max(further, LEAST_SECTIONS)
-    if (first + further * _length(resident)) * LEAST_REDUCTION > blocks or _length(resident) > s.MAX_LOGGED_BLOCKS:
+    count = chip.sm.sm_count
+    if blocks < LEAST_WAVES * count * occupancy.blocks_per_sm:
         return None
-    sections = [range(first)]
-    for index in range(further):
-        start = int(first + (index + 0.5) * (blocks - first) / further - _length(resident) / 2)
-        sections.append(range(start, start + _length(resident)))
-    return Plan(exact, part, resident, tuple(sections))
-
-
-@dataclass(frozen=True, slots=True)
-class _Timed:
-    """One section after it ran: durations are cycles of the chip that timed it."""
-
-    instructions: int
-    cycles: int
-    cost: float
-    """Cycles for one warp instruction while the chip was full: from a wave's time on until one wave is left."""
-
-
-def _time(launch: Prepared, section: range, resident: int, wave: float, turn: Callable[[], bool]) -> _Timed:
-    """Run one section from an idle chip to an idle chip; ``turn`` advances one window and says whether blocks are left."""
-    state, m = launch.state, launch.state.words
-    began = int(m[s.H_NOW]) if section.start else 0
-    before = _instructions(state)
-    m[s.H_NEXT_BLOCK] = m[s.H_DONE_BLOCKS] = m[s.H_LOG_FIRST] = section.start
-    m[s.H_BLOCKS] = section.stop
-    m[s.H_LOGGED_BLOCKS] = min(len(section), s.MAX_LOGGED_BLOCKS)
-    m[s.H_BEGUN] = 0
-    if section.start:
-        m[s.H_OVERHEAD] = began
-        # Far inside a grid the blocks of an SM are at different places: they start over the length of a wave.
-        m[s.H_STAGGER] = round(wave / launch.occupancy.blocks_per_sm)
-    full: tuple[int, int] | None = None
-    last: tuple[int, int] | None = None
-    while turn():
-        if m[s.H_NOW] >= began + wave or m[s.H_DONE_BLOCKS] - section.start >= resident:
-            mark = int(m[s.H_NOW]), _instructions(state)
-            full = full or mark
-            if last is None and m[s.H_DONE_BLOCKS] >= section.stop - resident:
-                last = mark
-    instructions, end = _instructions(state), int(metrics_module.sm_column(state, s.SM_FINISH).max())
-    cost = (end - began) / max(instructions - before, 1)
-    if full is not None and last is not None and last[1] > full[1]:
-        cost = (last[0] - full[0]) / (last[1] - full[1])
-    # The first blocks did not pass the dispatcher, the grid's blocks do.
-    least = launch.chip.launch.block_dispatch_interval_cycles * len(section) / max(instructions - before, 1)
-    return _Timed(instructions - before, end - began, max(cost, least))
+    least = max(2, count // REDUCTION // 2 * 2)
+    budget = int(blocks / (REDUCTION + 1))
+    sms = count
+    while sms > least and budget < ENOUGH_WAVES * sms * occupancy.blocks_per_sm:
+        sms = max(sms // 2, least) if sms // 4 >= least else least
+    share = sms / count
+    resident = sms * occupancy.blocks_per_sm
+    timed = min(budget if sms > least else int(blocks * share), MOST_WAVES * resident)
+    part = part_of(chip, share)
+    chunk = max(1, resident // CHUNKS)
+    if timed == int(blocks * share):
+        return Plan(part, share, resident, chunk, timed, -(-timed // chunk), 0)
+    chunks = max(1, timed // (chunk * STRETCHES))
+    some = Plan(part, share, resident, chunk, chunks * STRETCHES * chunk, chunks, 0)
+    left_out = (blocks - STRETCHES * some.stretch) // (STRETCHES - 1)
+    return replace(some, left_out=left_out)
 
 
 def _instructions(state: s.State) -> int:
     return int(metrics_module.sm_column(state, s.SM_INSTRUCTIONS).sum())
 
 
-def estimate(plan: Plan, timed: Sequence[_Timed], between: Sequence[int]) -> tuple[float, float]:
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """How far the timed blocks had come."""
+
+    cycle: int
+    instructions: int
+
+
+def estimate(
+    plan: Plan, cycles: float, marks: Sequence[_Mark], along: tuple[int, int], left_out: Sequence[int]
+) -> tuple[float, float]:
     """Cycles of the whole grid on the whole chip, and their expected relative error.
 
     Args:
-        between: warp instructions of the untimed blocks behind each section.
+        cycles: of the part of the chip.
+        marks: when its first wave had ended, at the end of each stretch but the last, and when its last block began.
+        along: warp instructions of timed blocks, and of those that ran along with them.
+        left_out: of the blocks between two stretches.
     """
-    means = [section.cost * plan.share for section in timed[1:]]
-    total = float(timed[0].cycles)
-    # The first section stands for 1 / share as many blocks of the whole chip, of which it has run only its own.
-    rest = [-timed[0].instructions * (1 / plan.share - 1) * means[0]]
-    for index, instructions in enumerate(between):
-        before, behind = means[max(index - 1, 0)], means[min(index, len(means) - 1)]
-        rest.append(instructions * (before + behind) / 2)
-    rest += [section.instructions * mean for section, mean in zip(timed[1:], means, strict=True)]
-    total += sum(rest)
-    statistical = 2 * float(np.std(means, ddof=1) / np.mean(means)) / math.sqrt(len(means)) * sum(rest) / total
-    part = PART_ERROR / math.sqrt(2 * plan.share) if plan.share < 1 else 0.0
-    return total, math.sqrt(statistical**2 + part**2 + MODEL_ERROR**2)
+    costs = [
+        (behind.cycle - before.cycle) / (behind.instructions - before.instructions)
+        for before, behind in pairwise(marks)
+        if behind.instructions > before.instructions
+    ]
+    if not costs:
+        costs = [cycles / max(along[0], 1)]
+    # Blocks that are timed may be longer or shorter than the others.
+    unlike = (along[0] + along[1]) * plan.share - along[0]
+    rest = [unlike * float(np.mean(costs))]
+    for index, instructions in enumerate(left_out):
+        before, behind = costs[min(index, len(costs) - 1)], costs[min(index + 1, len(costs) - 1)]
+        rest.append(instructions * plan.share * (before + behind) / 2)
+    total = cycles + sum(rest)
+    spread = 2 * float(np.std(costs, ddof=1) / np.mean(costs)) / math.sqrt(len(costs)) if len(costs) > 1 else 0.0
+    part = PART_ERROR / math.sqrt(SMALLEST * plan.share) if plan.share < 1 else 0.0
+    parts = (part, spread * sum(rest[1:]) / total, abs(rest[0]) / total / 2, MODEL_ERROR)
+    return total, math.sqrt(sum(error**2 for error in parts))
 
 
-def _warm(launch: Prepared, first: int, count: int, cancel: CancelCallback | None) -> None:
-    """Run blocks without time, with their lines going through L2; the SM on which they run stays as it was, with its counters and ports."""
-    end = first + count
-    words, sm = launch.state.words, launch.state.sm(0)
-    before = words[sm : sm + s.SM_SCALARS].copy()
-    while first < end:
-        some = min(end - first, WARM_TURN)
-        outcome = int(warming.warm_blocks(launch.state.words, launch.static.rows, first, some))
-        if outcome == warming.STOPPED:
-            handle_stop(launch.state, None)
-        if outcome == warming.STUCK:
-            raise deadlock(launch.state)
-        if cancel is not None and cancel():
-            raise TimingCancelled(f"cancelled at block {first:,}")
-        first += some
-    words[sm : sm + s.SM_SCALARS] = before
+def later_end(plan: Plan, ends: npt.NDArray[np.int64], blocks: npt.NDArray[np.int64]) -> float:
+    """How many cycles later the last SM of the whole chip ends than the last one of its part.
+
+    SMs end at times about a mean, the last of many later than the last of few: as much as for a normal distribution's extremes (Blom), but
+    not after the last start of a block and the longest time that one of the last blocks takes.
+
+    Args:
+        ends: when the part's SMs end.
+        blocks: the log of the timed blocks.
+    """
+    if plan.share == 1 or len(ends) < 2:
+        return 0.0
+
+    def extreme(count: float) -> float:
+        return NormalDist().inv_cdf((count - 0.375) / (count + 0.25))
+
+    later = (extreme(len(ends) / plan.share) - extreme(len(ends))) * float(np.std(ends, ddof=1))
+    last = blocks[np.argsort(blocks[:, s.G_START])[-plan.resident :]]
+    longest = float((last[:, s.G_END] - last[:, s.G_START]).max())
+    return max(0.0, min(later, float(last[:, s.G_START].max()) + longest - float(ends.max())))
 
 
-def _blocks_that_fill(launch: Prepared, chip: Chip, blocks: int) -> int:
+def _start(launch: Prepared, plan: Plan, blocks: int) -> None:
+    """Have the launch time the plan's blocks, and its spare SM run the others."""
+    state, m = launch.state, launch.state.words
+    m[s.H_TIMED_CHUNK] = plan.chunk
+    m[s.H_TIMED_PERIOD] = plan.period
+    m[s.H_TIMED_FIRST] = plan.first(blocks)
+    m[s.H_STRETCH] = plan.chunks_per_stretch
+    m[s.H_LEFT_OUT] = plan.left_out
+    m[s.H_BLOCKS] = plan.timed_blocks
+    m[s.H_LOGGED_BLOCKS] = min(plan.timed_blocks, s.MAX_LOGGED_BLOCKS)
+    m[s.H_WARM_STOP] = plan.stretch if plan.left_out else blocks
+    m[s.H_WARM_RATIO] = round(65536 * (1 / plan.share - 1))
+    sms = int(m[s.H_SMS])
+    spare, idle = state.sm(sms), state.sm(0)
+    m[spare : spare + s.SM_FIXED] = m[idle : idle + s.SM_FIXED]
+    m[spare + s.SM_INDEX] = sms
+    m[s.H_WARM_SM] = spare
+
+
+def _blocks_that_fill(launch: Prepared, chip: Chip) -> int:
     """How many blocks bring L2 into the state that it has far inside the grid: their accesses are WARM_TIMES its size."""
     sectors = s.counted(launch.state.words, s.SG_READ, s.SG_WRITTEN)
-    per_block = max(sectors, 1) * chip.l1.sector_bytes / blocks
+    per_block = max(sectors, 1) * chip.l1.sector_bytes / max(int(launch.state.words[s.H_DONE_BLOCKS]), 1)
     return math.ceil(WARM_TIMES * chip.l2.l2_kib * 1024 / per_block)
+
+
+def _leave_out(launch: Prepared, plan: Plan, chip: Chip, blocks: int, run_range: RangeCallback) -> tuple[int, Counts]:
+    """Run the blocks behind a stretch in no time, the last of them through L2's tags; their instructions, and what ``run_range`` counted."""
+    m = launch.state.words
+    first = int(m[s.H_WARM_STOP])
+    warm = min(plan.left_out, _blocks_that_fill(launch, chip))
+    counts = run_range(first, plan.left_out - warm) if plan.left_out > warm else Counts()
+    before = int(m[s.H_WARM_INSTRUCTIONS])
+    m[s.H_WARM_NEXT], m[s.H_WARM_STOP] = first + plan.left_out - warm, first + plan.left_out
+    run_untimed(launch)
+    own = int(m[s.H_WARM_INSTRUCTIONS]) - before
+    m[s.H_WARM_FREE] += own
+    behind = first + plan.left_out
+    m[s.H_WARM_STOP] = blocks if behind + plan.stretch + plan.left_out > blocks else behind + plan.stretch
+    return own + counts.warp_instructions, counts
 
 
 def simulate_sampled(
@@ -259,58 +297,64 @@ def simulate_sampled(
     cancel: CancelCallback | None = None,
     policies: Policies = OWN_POLICIES,
 ) -> tuple[TimingResult, Counts]:
-    """Run a launch, all of it functionally and the plan's sections in simulated time; result and exact counts.
+    """Run a launch, all of it functionally and the plan's blocks in simulated time; result and exact counts.
 
     Raises:
         TimingError, TimingCancelled: as ``simulate``; and whatever ``run_range`` raises.
     """
     began, worked = time.perf_counter(), time.thread_time()
     blocks = context.geometry.blocks
-    launch = prepare(plan.chip, program, lowered, kernel, context, policies)
-    done = 0
+    launch = prepare(plan.chip, program, lowered, kernel, context, policies, spare=True)
+    _start(launch, plan, blocks)
+    m = launch.state.words
+    marks: list[_Mark] = []
+    left_out: list[int] = []
+    fast = Counts()
 
     def show(inner: Progress) -> None:
         if progress is not None:
-            progress(Progress(inner.phase, inner.cycles, max(inner.blocks_done, done), blocks, inner.instructions))
+            progress(Progress(inner.phase, inner.cycles, int(m[s.H_WARM_NEXT]), blocks, inner.instructions))
 
-    def turn() -> bool:
-        return advance(launch, show, cancel, windows_at_once=1)
+    def mark() -> None:
+        marks.append(_Mark(int(m[s.H_NOW]), _instructions(launch.state)))
 
-    timed: list[_Timed] = []
-    between: list[int] = []
-    rest = Counts()
-    stops = [*(section.start for section in plan.sections[1:]), blocks]
-    m = launch.state.words
-    wave = 0.0
-    for section, stop in zip(plan.sections, stops, strict=True):
-        with launch.helpers(threads, show):
-            timed.append(_time(launch, section, plan.resident, wave, turn))
-        if section.start == 0:
-            wave = (timed[0].cycles - chip.launch.launch_overhead_cycles) * plan.resident / len(section)
-        gap = stop - section.stop
-        warm = (
-            min(gap, _blocks_that_fill(launch, chip, sum(map(len, plan.sections[: len(timed)]))))
-            if stop < blocks
-            else 0
-        )
-        counts = run_range(section.stop, gap - warm) if gap > warm else Counts()
-        m[s.H_WARM_INSTRUCTIONS] = m[s.H_WARM_THREADS] = 0
-        m[s.H_LOGGED_BLOCKS] = -s.INF  # blocks without time are in no log
-        if warm and progress is not None and not warming.warm_blocks.signatures:
-            progress(Progress("compiling", blocks_done=done, blocks=blocks))
-        _warm(launch, stop - warm, warm, cancel)
-        between.append(counts.warp_instructions + int(m[s.H_WARM_INSTRUCTIONS]))
-        rest.warp_instructions += between[-1]
-        rest.thread_instructions += counts.thread_instructions + int(m[s.H_WARM_THREADS])
-        done = stop
-    cycles, expected = estimate(plan, timed, between)
-    own = sum(section.instructions for section in timed)
-    own_threads = int(metrics_module.sm_column(launch.state, s.SM_THREADS).sum())
-    total = Counts(own + rest.warp_instructions, own_threads + rest.thread_instructions, blocks)
-    spent = sum(section.cycles for section in timed)
+    with launch.helpers(threads, show):
+        running = True
+        while running or m[s.H_WARM_SM]:
+            if running:
+                running = advance(launch, show, cancel, windows_at_once=WINDOWS_AT_ONCE)
+            else:
+                run_untimed(launch)
+            if not marks and m[s.H_DONE_BLOCKS] >= plan.resident:
+                mark()
+            if running and len(marks) == len(left_out) + 1 and m[s.H_NEXT_BLOCK] >= m[s.H_BLOCKS]:
+                mark()
+            if m[s.H_WARM_SM] and warming.stretch_ended(m):
+                if m[s.H_WARM_STOP] >= blocks:
+                    m[s.H_WARM_SM] = 0
+                    continue
+                mark()
+                instructions, counts = _leave_out(launch, plan, chip, blocks, run_range)
+                left_out.append(instructions)
+                fast.warp_instructions += counts.warp_instructions
+                fast.thread_instructions += counts.thread_instructions
+    own = _instructions(launch.state)
+    ends = metrics_module.sm_column(launch.state, s.SM_FINISH)
+    spent = int(ends.max())
+    along = int(m[s.H_WARM_INSTRUCTIONS] - m[s.H_WARM_FREE])
+    log, logged = int(m[s.H_BLOCK_LOG]), int(m[s.H_LOGGED_BLOCKS])
+    later = later_end(plan, ends, m[log : log + logged * s.LOG_SLOTS].reshape(logged, s.LOG_SLOTS))
+    cycles, expected = estimate(plan, spent + later, marks, (own, along), left_out)
+    total = Counts(
+        own + int(m[s.H_WARM_INSTRUCTIONS]) + fast.warp_instructions,
+        int(metrics_module.sm_column(launch.state, s.SM_THREADS).sum())
+        + int(m[s.H_WARM_THREADS])
+        + fast.thread_instructions,
+        blocks,
+    )
     result = result_of(launch, spent, plan.timed_blocks)
     result.sampling = Sampling(
-        plan.timed_blocks, blocks, own, total.warp_instructions, len(timed), plan.share, expected
+        plan.timed_blocks, blocks, own, total.warp_instructions, len(left_out) + 1, plan.share, expected
     )
     once = metrics_module.launch_lookups(launch.state, launch.chip)
     launch.close()

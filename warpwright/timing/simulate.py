@@ -160,8 +160,8 @@ def _read(address: int) -> int:
 def _stopped_warps(state: State) -> list[tuple[int, int]]:
     """(SM region, warp slot) of every warp that stopped for Python."""
     found = []
-    for index in range(int(state.words[s.H_SMS])):
-        sm = state.sm(index)
+    spare = [int(state.words[s.H_WARM_SM])] if state.words[s.H_WARM_SM] else []
+    for sm in [*map(state.sm, range(int(state.words[s.H_SMS]))), *spare]:
         if state.words[sm + s.SM_ERROR]:
             found.append((sm, int(state.words[sm + s.SM_ERROR]) - 1))
     return found
@@ -262,8 +262,10 @@ def prepare(
     context: LaunchContext,
     policies: Policies,
     blocks: Sequence[BasicBlock] | None = None,
+    *,
+    spare: bool = False,
 ) -> Prepared:
-    """Tables, state and memory of a launch with cold caches."""
+    """Tables, state and memory of a launch with cold caches; ``spare``: with room for an SM more, on which blocks run without time."""
     occupancy = launch_occupancy(program, context.geometry, chip)
     table = kernel.blocks if blocks is None else blocks
     static = encode(program, lowered, table, chip)
@@ -279,7 +281,7 @@ def prepare(
         clustered,
     )
     sms = used_sms(chip, 0 if clustered else context.geometry.blocks)
-    space = _Workspace(kernel, context, occupancy, sms.stop)
+    space = _Workspace(kernel, context, occupancy, chip.sm.sm_count + 1 if spare else sms.stop)
     _fill_header(state, static, kernel, context, occupancy, space)
     for kind, address, _, _ in _POLICIES:
         state.words[address] = policies_module.address_of(kind, getattr(policies, kind.parameter))
@@ -337,13 +339,9 @@ def advance(
         began = time.perf_counter()
         outcome = int(windows.run_windows(m, static.rows, limit))
         spent = time.perf_counter() - began
-        _judge_policies(launch)
+        _judge(launch, outcome, interpret)
         if outcome == windows.FINISHED:
             return False
-        if outcome == windows.STUCK:
-            raise deadlock(state)
-        if outcome == windows.STOPPED:
-            handle_stop(state, interpret)
         if cancel is not None and cancel():
             raise TimingCancelled(f"cancelled at cycle {int(m[s.H_NOW]):,}")
         if launch.watch is not None and launch.watch.never_ends(state):
@@ -355,6 +353,20 @@ def advance(
         if windows_at_once:
             return True
         limit = int(min(max(limit * REPORT_SECONDS / max(spent, 1e-4), 1), limit * 8, 1 << 20))
+
+
+def run_untimed(launch: Prepared) -> None:
+    """Run what is left of a stretch's blocks without time, in no time."""
+    _judge(launch, int(windows.run_windows(launch.state.words, launch.static.rows, 0)), None)
+
+
+def _judge(launch: Prepared, outcome: int, interpret: InterpretCallback | None) -> None:
+    """Look after what the compiled main loop left to Python."""
+    _judge_policies(launch)
+    if outcome == warming.STUCK:
+        raise deadlock(launch.state)
+    if outcome == warming.STOPPED:
+        handle_stop(launch.state, interpret)
 
 
 def result_of(launch: Prepared, cycles: int, blocks: int) -> TimingResult:

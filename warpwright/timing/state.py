@@ -248,9 +248,7 @@ STALL_COUNT = len(STALLS)
     H_STALLS,  # area: of each GPC, cycles by instruction and reason; issues in the place of "selected"
     H_BLOCK_LOG,  # area: SM, start and end of each block
     H_LOGGED_BLOCKS,  # blocks that the log has room for
-    H_LOG_FIRST,  # the block whose entry is the log's first
     H_BEGUN,  # the first blocks of this stretch of the grid are on the chip
-    H_STAGGER,  # cycles between the first blocks of an SM
     H_WARM_INSTRUCTIONS,  # executed without time (warming.py)
     H_WARM_THREADS,
     H_SLICE_GROUPS,  # area: SG_ fields of each group of slices
@@ -298,6 +296,17 @@ STALL_COUNT = len(STALLS)
     H_SCHEDULER,  # host address of the launch's warp scheduler; 0: the model's own
     H_L1_REPLACEMENT,  # the same of L1's replacement
     H_BAD_SCHEDULER,  # it chose a slot that could not issue
+    H_TIMED_CHUNK,  # of a sampled launch: neighbouring blocks that are timed; 0: all are
+    H_TIMED_PERIOD,  # from the first of such a chunk to the first of the next, in 1/65536 block
+    H_TIMED_FIRST,  # the first one's first block
+    H_STRETCH,  # chunks in a row, behind which blocks are left out in time
+    H_LEFT_OUT,  # how many
+    H_WARM_SM,  # region of the SM on which blocks without time run; 0: there are none
+    H_WARM_NEXT,  # the next block without time
+    H_WARM_STOP,  # behind the last of this stretch
+    H_WARM_RATIO,  # blocks without time for each that is timed, in 1/65536
+    H_WARM_OWN,  # instructions that timed blocks had issued in the window before
+    H_WARM_FREE,  # instructions of blocks that were left out, of H_WARM_INSTRUCTIONS
     H_BAD_REPLACEMENT,  # it chose a way that no set has
     H_SLOTS,
     *_,
@@ -488,6 +497,7 @@ W_SLOTS = (W_RING + 6 * RING + 7) // 8 * 8
 (
     B_ACTIVE,
     B_NUMBER,
+    B_LOGGED,  # its entry in the log
     B_LIVE,  # warps that have not ended
     B_STARTED,
     B_CLUSTER_TIME,  # last arrival at the cluster's barrier

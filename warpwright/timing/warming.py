@@ -7,33 +7,33 @@ the timed sections moves.  L1s are not followed, so a line that only L1 would ha
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
-from warpwright.native import direct
-from warpwright.native.pieces import core, lowest_bit, popcount, u, words
-from warpwright.timing import SOURCES
+from warpwright.native.pieces import core, lowest_bit, popcount, u
 from warpwright.timing import state as s
-from warpwright.timing.dispatcher import start_block
+from warpwright.timing.dispatcher import chunk_first, start_block
 from warpwright.timing.l1 import SPACE_SHARED, fill_lines, space_of
 from warpwright.timing.l2 import COPIED, TAG_SHIFT, counters, find, slice_of, widen
 from warpwright.timing.records import address_of, record_at
 from warpwright.timing.warp import BARRIER, EXIT, arrive, end_warp, run_function, take_block, warp_at
 
-WARMED, STOPPED, STUCK = range(3)
+RUNNING, STOPPED, STUCK = range(3)
+"""Outcomes, as ``windows.py`` has them: blocks can go on, Python must look, no warp can go on."""
 
 
 @core
-def keep(m: Any, piece: int, line: int, bits: int, stamp: int) -> None:
+def keep(m: Any, piece: int, line: int, bits: int, stamp: int) -> bool:
     """A line of a slice was used: ``bits`` of its tag are set, another line may leave for it."""
     place = find(m, piece, line)
-    if place < 0:
+    new = place < 0
+    if new:
         place = -1 - place
         m[u(counters(m, piece) + s.SG_INSTALLED)] = s.INF  # too many to remember
         m[u(m[u(s.H_L2_TAGS)] + place)] = line << TAG_SHIFT
         m[u(m[u(s.H_L2_FILLS)] + place)] = 0
     m[u(m[u(s.H_L2_TAGS)] + place)] |= bits
     m[u(m[u(s.H_L2_STAMPS)] + place)] = stamp
+    return new
 
 
 @core
@@ -42,7 +42,8 @@ def use_line(m: Any, partition: int, line: int, sectors: int, operation: int, st
     home = slice_of(m, line)
     half = m[u(s.H_SLICES)] >> 1
     if operation != s.OP_LOAD:
-        keep(m, home, line, sectors | (sectors << 4), stamp)
+        if keep(m, home, line, sectors | (sectors << 4), stamp) and m[u(s.H_PARTITIONS)] == 2:
+            keep(m, home - half if home >= half else home + half, line, 0, stamp)  # as ``l2.reserve_mirror``
     elif m[u(s.H_PARTITIONS)] == 1 or (home >= half) == (partition == 1):
         keep(m, home, line, widen(m, sectors), stamp)
     else:
@@ -76,55 +77,93 @@ def use_records(m: Any, code: Any, sm: int, w: int, partition: int) -> None:
             if space == SPACE_SHARED:
                 continue
             n = fill_lines(m, sm, w, base, tabled, step, mask, code[u(pc * s.I_SLOTS + s.I_BYTES)], space)
-            stamp = m[u(s.H_NOW)] + 1
-            m[u(s.H_NOW)] = stamp
+            stamp = m[u(s.H_NOW)]
             for i in range(n):
                 line = m[u(sm + s.OFF_LINES + i)]
                 use_line(m, partition, line, m[u(sm + s.OFF_LINE_SECTORS + i)], operation, stamp)
 
 
 @core
-def warm_block(m: Any, code: Any, sm: int, number: int) -> int:
-    """Run one block on an idle SM, its warps in turn."""
-    start_block(m, sm, 0, number, m[u(s.H_NOW)], 0)
+def next_untimed(m: Any) -> int:
+    """The next block of the stretch that is not timed, or -1."""
+    number = m[u(s.H_WARM_NEXT)]
+    chunk = m[u(s.H_TIMED_CHUNK)]
+    behind = number - m[u(s.H_TIMED_FIRST)]
+    if behind >= 0:
+        period = m[u(s.H_STRETCH)] * m[u(s.H_TIMED_PERIOD)]
+        stretch = (behind << 16) // (period + (m[u(s.H_LEFT_OUT)] << 16))
+        inside = (behind << 16) - stretch * (period + (m[u(s.H_LEFT_OUT)] << 16))
+        which = stretch * m[u(s.H_STRETCH)] + inside // m[u(s.H_TIMED_PERIOD)]
+        for candidate in range(max(which - 1, 0), which + 2):
+            first = chunk_first(m, candidate)
+            timed = min(chunk, m[u(s.H_BLOCKS)] - candidate * chunk)
+            if first <= number < first + timed:
+                number = first + timed
+    if number >= m[u(s.H_WARM_STOP)]:
+        m[u(s.H_WARM_NEXT)] = number
+        return -1
+    m[u(s.H_WARM_NEXT)] = number + 1
+    return number
+
+
+@core
+def turn_of_warps(m: Any, code: Any, sm: int, number: int) -> int:
+    """Every warp of the block on the SM runs to its next stop."""
     b = sm + s.OFF_BLOCKS
-    while m[u(b + s.B_LIVE)] > 0:
-        ran = False
-        for i in range(m[u(s.H_WARPS_PER_BLOCK)]):
-            slot = m[u(b + s.B_WARPS + i)]
-            if slot < 0:
-                continue
-            w = warp_at(sm, slot)
-            if m[u(w + s.W_BARRIER)]:
-                continue
-            ran = True
-            if not run_function(m, sm, w, m[u(s.H_NOW)]):
-                return STOPPED
-            use_records(m, code, sm, w, number & 1)
-            status = m[u(w + s.W_STATUS)]
-            if status == EXIT:
-                end_warp(m, sm, w, m[u(s.H_NOW)])
-            elif status == BARRIER:
-                arrive(m, sm, w, m[u(s.H_NOW)])
-        if not ran:
-            return STUCK
-    m[u(sm + s.SM_DONE)] = 0
-    m[u(sm + s.SM_RECONSIDER)] = 0
-    return WARMED
+    ran = False
+    for i in range(m[u(s.H_WARPS_PER_BLOCK)]):
+        slot = m[u(b + s.B_WARPS + i)]
+        if slot < 0:
+            continue
+        w = warp_at(sm, slot)
+        if m[u(w + s.W_BARRIER)]:
+            continue
+        ran = True
+        if not run_function(m, sm, w, m[u(s.H_NOW)]):
+            return STOPPED
+        use_records(m, code, sm, w, number & 1)
+        status = m[u(w + s.W_STATUS)]
+        if status == EXIT:
+            end_warp(m, sm, w, m[u(s.H_NOW)])
+        elif status == BARRIER:
+            arrive(m, sm, w, m[u(s.H_NOW)])
+    return RUNNING if ran else STUCK
 
 
-@partial(direct.entry, what="the cycle model for sampled launches", sources=SOURCES)
-def warm_blocks(state: Any, program: Any, first: int, count: int) -> int:
-    """Run blocks of the grid; WARMED, or STOPPED (Python must look) or STUCK (no warp can go on) at one of them.
-
-    The chip is idle before and after; ``H_NOW`` moves on, so that later sections see these lines as older than their own.  Fields of the
-    first SM change: its barriers alone would keep it busy long after ``H_NOW``, so whoever calls keeps them.
-    """
-    m = words(state)
-    code = words(program)
-    sm = m[u(s.H_SM_FIRST)]
-    for number in range(first, first + count):
-        outcome = warm_block(m, code, sm, number)
-        if outcome != WARMED:
+@core
+def warm(m: Any, code: Any, limit: int) -> int:
+    """Run blocks without time until they have executed ``limit`` instructions, a block may be left in its midst; gives the outcome."""
+    sm = m[u(s.H_WARM_SM)]
+    b = sm + s.OFF_BLOCKS
+    while m[u(s.H_WARM_INSTRUCTIONS)] < limit:
+        if m[u(b + s.B_LIVE)] == 0:
+            number = next_untimed(m)
+            if number < 0:
+                return RUNNING
+            start_block(m, sm, 0, number, m[u(s.H_NOW)], 0)
+            m[u(b + s.B_LOGGED)] = s.INF
+        outcome = turn_of_warps(m, code, sm, m[u(b + s.B_NUMBER)])
+        if outcome != RUNNING:
             return outcome
-    return WARMED
+        m[u(sm + s.SM_DONE)] = 0
+        m[u(sm + s.SM_RECONSIDER)] = 0
+    return RUNNING
+
+
+@core
+def warm_along(m: Any, code: Any) -> int:
+    """Blocks without time come as far as those that are timed have come in the middle of the window."""
+    own = 0
+    for index in range(m[u(s.H_SMS)]):
+        own += m[u(m[u(s.H_SM_FIRST)] + index * m[u(s.H_SM_SLOTS)] + s.SM_INSTRUCTIONS)]
+    along = ((own + m[u(s.H_WARM_OWN)] >> 1) * m[u(s.H_WARM_RATIO)]) >> 16
+    m[u(s.H_WARM_OWN)] = own
+    return warm(m, code, along + m[u(s.H_WARM_FREE)])
+
+
+def stretch_ended(m: Any) -> bool:
+    """Whether every block without time of this stretch has run; for compiled code and for Python."""
+    return m[m[s.H_WARM_SM] + s.OFF_BLOCKS + s.B_LIVE] == 0 and m[s.H_WARM_NEXT] >= m[s.H_WARM_STOP]
+
+
+is_warm = core(stretch_ended)

@@ -406,9 +406,9 @@ def end_warp(m: Any, sm: int, w: int, time: int) -> None:
         return
     time = m[u(b + s.B_DRAINED)]
     m[u(b + s.B_ACTIVE)] = 0
-    number = m[u(b + s.B_NUMBER)] - m[u(s.H_LOG_FIRST)]
-    if number < m[u(s.H_LOGGED_BLOCKS)]:
-        entry = m[u(s.H_BLOCK_LOG)] + number * s.LOG_SLOTS
+    logged = m[u(b + s.B_LOGGED)]
+    if logged < m[u(s.H_LOGGED_BLOCKS)]:
+        entry = m[u(s.H_BLOCK_LOG)] + logged * s.LOG_SLOTS
         m[u(entry + s.G_SM)] = m[u(sm + s.SM_INDEX)]
         m[u(entry + s.G_START)] = m[u(b + s.B_STARTED)]
         m[u(entry + s.G_END)] = time

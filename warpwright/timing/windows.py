@@ -20,8 +20,9 @@ from warpwright.timing.constant import share_constants
 from warpwright.timing.dispatcher import first_blocks, replace_blocks
 from warpwright.timing.exchange import depart, gpc_at, requests_to_serve, serve_group, take_back
 from warpwright.timing.sm import approach_sub_cores, approach_warps, run_sm
+from warpwright.timing.warming import RUNNING, STOPPED, STUCK, is_warm, warm, warm_along
 
-RUNNING, FINISHED, STOPPED, STUCK = range(4)
+FINISHED = 3
 RUN_GPCS, SERVE_GROUPS = range(2)
 """Kinds of phases that threads share."""
 SHORT_WINDOW_CYCLES = 32
@@ -158,18 +159,25 @@ def help_windows(m: Any, code: Any) -> int:
 
 @partial(direct.entry, what="the cycle model", sources=SOURCES, parts=(help_windows,))
 def run_windows(state: Any, program: Any, limit: int) -> int:
-    """Run at most ``limit`` windows, with the host threads that help."""
+    """Run at most ``limit`` windows, with the host threads that help; blocks without time run along with them, or only they, all of a
+    stretch, where the limit is 0."""
     m = words(state)
     code = words(program)
+    if limit == 0:
+        return warm(m, code, s.INF)
     if m[u(s.H_BEGUN)] == 0:
         begin(m)
     for _ in range(limit):
         end = window_end(m)
         m[u(m[u(s.H_CREW)] + s.CR_END)] = end
         share(m, code, RUN_GPCS)
+        if m[u(s.H_WARM_SM)]:
+            outcome = warm_along(m, code)
+            if outcome != RUNNING:
+                return outcome
         if requests_to_serve(m, code):
             share(m, code, SERVE_GROUPS)
         outcome = close_window(m, code, end)
-        if outcome != RUNNING:
+        if outcome != RUNNING or (m[u(s.H_WARM_SM)] and is_warm(m)):
             return outcome
     return RUNNING
