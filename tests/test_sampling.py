@@ -185,7 +185,7 @@ def test_results_and_counts_are_exact_and_cycles_near() -> None:
     assert (some.instructions, some.thread_instructions) == (full.instructions, full.thread_instructions)
     assert some.metrics["smsp__inst_executed.sum"] == full.instructions
     assert some.sampling is not None
-    assert some.sampling.timed_instructions * 20 < some.instructions
+    assert some.sampling.timed_instructions * 20 <= some.instructions
     assert some.cycles == again.cycles
     error = abs(some.cycles / full.cycles - 1)
     assert error < 0.03

@@ -48,10 +48,9 @@ CHUNKS = 2
 """So many times fewer blocks than the part holds are neighbours: these share DRAM's rows, and chunks at many places are like the grid."""
 STRETCHES = 6
 """Of the grid, that are timed where others are left out."""
-PART_ERROR = 0.045
-"""What the smallest part adds to the expected error, less as the root of a larger one (``python -m bench.sampled``)."""
-SMALLEST = 22
-"""H200's smallest part: 6 of 132 SMs."""
+PART_ERROR = 0.38
+"""Over the part's SMs: what it adds to the expected error.  Six of an H200 are up to 3% off, four of a V100 9, two of a P100 12
+(``python -m bench.sampled``)."""
 MODEL_ERROR = 0.005
 WARM_TIMES = 3
 """Blocks in front of a stretch go through L2's tags until they have asked for so many times its size."""
@@ -214,7 +213,7 @@ def estimate(
         rest.append(instructions * plan.share * (before + behind) / 2)
     total = cycles + sum(rest)
     spread = 2 * float(np.std(costs, ddof=1) / np.mean(costs)) / math.sqrt(len(costs)) if len(costs) > 1 else 0.0
-    part = PART_ERROR / math.sqrt(SMALLEST * plan.share) if plan.share < 1 else 0.0
+    part = PART_ERROR / plan.chip.sm.sm_count if plan.share < 1 else 0.0
     parts = (part, spread * sum(rest[1:]) / total, abs(rest[0]) / total / 2, MODEL_ERROR)
     return total, math.sqrt(sum(error**2 for error in parts))
 

@@ -22,7 +22,7 @@ from warpwright.isa.ops import Lowered
 from warpwright.isa.program import Program
 from warpwright.native import pieces
 from warpwright.timing import bounds as bounds_module
-from warpwright.timing import buffers, crew, windows
+from warpwright.timing import buffers, crew, warming, windows
 from warpwright.timing import metrics as metrics_module
 from warpwright.timing import policies as policies_module
 from warpwright.timing import state as s
