@@ -300,6 +300,8 @@ class Cluster(_Section):
     """Blocks of clusters that an SM holds."""
     cluster_barrier_latency_cycles: int = Field(ge=0)
     """From the last arrival to the first instruction behind the wait."""
+    mbarrier_wait_limit_cycles: int = Field(ge=0)
+    """The longest that a try_wait holds its warp back."""
     distributed_shared_latency_cycles: int = Field(ge=0)
     """Of a load from the shared memory of another SM."""
     distributed_shared_atomic_latency_cycles: int = Field(ge=0)

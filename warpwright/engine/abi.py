@@ -129,6 +129,7 @@ WARP = Layout(
     clock=1,  # cycles, for clock reads; with tracing off a count of executed blocks
     globaltimer_ns=1,
     sleep_ns=1,
+    holds_back=1,  # tracing only: a try_wait stops again before itself until its phase has ended
     fault_kind=1,
     fault_address=1,
     fault_lanes=1,

@@ -3,7 +3,7 @@
 The functional engine compares whole states (``engine/jit/standstill.py``).  Here warps stop at times of their own, so a
 state of all of them hardly comes back; but each warp runs through few states as long as it spins, and what it does
 next follows from its state and from memory.  So once no block has ended for a while, the warps are looked at now and then: when in
-many looks in a row every warp has run on (or waits at a block barrier) and was found in a state that it was in before,
+many looks in a row every warp has run on (or waits at a block barrier or for an mbarrier) and was found in a state that it was in before,
 and memory is the same at the beginning and the end of that time, nothing will ever change.
 """
 
@@ -107,7 +107,8 @@ class Watch:
             found = digest.digest()
             instructions = int(fields[WARP.slot("instructions")])
             at_barrier = bool(m[w + s.W_BARRIER])
-            repeats &= found in past.digests and (at_barrier or instructions != past.instructions)
+            held = bool(m[w + s.W_LOOK])  # by a try_wait, which lets it go so seldom that it need not have run
+            repeats &= found in past.digests and (at_barrier or held or instructions != past.instructions)
             running |= not at_barrier
             past.digests.add(found)
             past.instructions = instructions

@@ -138,6 +138,7 @@ STALL_COUNT = len(STALLS)
     H_CONST_BLOCK_LINES,  # lines that L1.5 asks for at once
     H_CONST_MISS,  # beyond a hit: LDC from L1.5
     H_IMMEDIATE_MISS,  # an operand from L1.5
+    H_AWAIT,  # the longest that a try_wait is held back
     H_INDEXED_LINES,  # of a sub-core that ULDCs with an index find
     H_INDEXED_SIZE,
     H_INDEXED_MISS,
@@ -467,6 +468,7 @@ SC_SLOTS = SC_MIO_QUEUE + 16
     W_STATUS,  # last status of its function
     W_PENDING,  # 1: its basic block is foretold, no record yet; 2: it waits for the serial phase to execute
     W_BARRIER,  # 1 + number of the block barrier at which it waits
+    W_LOOK,  # cycle of the try_wait that is held back, 0: none
     W_FENCE,  # latency of the fence that waits for writes, 0: none
     W_NUMBER,  # basic block
     W_SB_TIME,  # 6: when operations whose end is known end
@@ -629,6 +631,7 @@ COUNTS_LANES = 1 << 20
     K_MEMBAR,
     K_INVALIDATE,  # CCTL.IVALL
     K_CLOCK,
+    K_AWAIT,  # a try_wait: held back until its phase ends
     K_SLEEP,
     K_JOIN,  # BSYNC: a branch to wherever its warp goes on, if only to what follows
     *_,

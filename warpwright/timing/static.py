@@ -137,7 +137,7 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
         timing = timing_of(instruction, chip, bool(memory))
         kind = timing.kind
         if index in clocks and not memory:
-            kind = s.K_CLOCK
+            kind = s.K_AWAIT if "TRYWAIT" in instruction.modifiers else s.K_CLOCK
         row[s.I_KIND] = kind
         row[s.I_PIPE] = timing.pipe
         row[s.I_INTERVAL] = timing.interval_cycles

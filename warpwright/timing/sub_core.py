@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.native.pieces import core, lowest_bit, peek, popcount, u
+from warpwright.native.pieces import core, lowest_bit, peek, poke, popcount, u
 from warpwright.timing import state as s
 from warpwright.timing.bulk import has_room, start_bulk, tell_until
 from warpwright.timing.constant import load_constant
@@ -21,6 +21,7 @@ from warpwright.timing.records import record_at
 from warpwright.timing.warp import (
     BARRIER,
     CLOCK,
+    HOLDS_BACK,
     SLEEP,
     SLEEP_NS,
     arrive,
@@ -35,6 +36,8 @@ from warpwright.timing.warp import (
 
 OPERANDS_READ_CYCLES = 4
 """Issue to the release of a read barrier for what does not go through the queue."""
+LOOK_AGAIN_CYCLES = 4
+"""How closely the end of a try_wait's phase is told."""
 
 
 @core
@@ -88,14 +91,23 @@ def strong(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int) -> 
 
 
 @core
-def execute_now(m: Any, code: Any, sm: int, w: int, time: int) -> bool:
+def execute_now(m: Any, code: Any, sm: int, w: int, kind: int, time: int) -> bool:
     """Execute what must see or be seen at the cycle of its issue (clock reads, polls of shared memory); False when the warp turns out
     to be elsewhere."""
     m[u(w + s.W_PENDING)] = 0
     if m[u(sm + s.SM_TELLS)]:
         tell_until(m, sm, time)
-    if not run_function(m, sm, w, time) or m[u(w + s.W_USED)] == 0:
+    if kind == s.K_AWAIT:
+        if m[u(w + s.W_LOOK)] == 0:
+            m[u(w + s.W_LOOK)] = time
+        waits = time < m[u(w + s.W_LOOK)] + m[u(s.H_AWAIT)]
+        poke(m[u(w + s.W_POINTER)] + HOLDS_BACK, 1 if waits else 0)
+    if not run_function(m, sm, w, time):
         return False
+    if m[u(w + s.W_USED)] == 0:
+        m[u(w + s.W_PENDING)] = 1 if m[u(w + s.W_LOOK)] else 0
+        return False
+    m[u(w + s.W_LOOK)] = 0
     number = take_block(m, code, w)
     if number != m[u(w + s.W_NUMBER)]:
         m[u(sm + s.SM_FORETOLD_WRONG)] += 1
@@ -144,11 +156,13 @@ def issue(m: Any, code: Any, sm: int, sc: int, sub: int, slot: int, time: int, e
         return False
     if (
         m[u(w + s.W_PENDING)] == 1
-        and (kind == s.K_CLOCK or kind == s.K_MEMORY)
+        and (kind == s.K_CLOCK or kind == s.K_AWAIT or kind == s.K_MEMORY)
         and m[u(w + s.W_STATUS)] == CLOCK
-        and not execute_now(m, code, sm, w, time)
+        and not execute_now(m, code, sm, w, kind, time)
     ):
-        if m[u(sm + s.SM_ERROR)] == 0:
+        if m[u(sm + s.SM_ERROR)] == 0 and m[u(w + s.W_LOOK)]:
+            prepare(m, code, sm, w, time + LOOK_AGAIN_CYCLES, s.ST_BARRIER)
+        elif m[u(sm + s.SM_ERROR)] == 0:
             prepare(m, code, sm, w, time, m[u(w + s.W_REASON)])
         return False
     pipe = code[u(row + s.I_PIPE)]
@@ -180,7 +194,14 @@ def issue(m: Any, code: Any, sm: int, sc: int, sub: int, slot: int, time: int, e
             strong(m, code, sm, sc, w, row, time)
         else:
             access(m, code, sm, sc, w, row, time)
-    elif kind == s.K_FIXED or kind == s.K_BRANCH or kind == s.K_JOIN or kind == s.K_EXIT or kind == s.K_CLOCK:
+    elif (
+        kind == s.K_FIXED
+        or kind == s.K_BRANCH
+        or kind == s.K_JOIN
+        or kind == s.K_EXIT
+        or kind == s.K_CLOCK
+        or kind == s.K_AWAIT
+    ):
         barrier = code[u(row + s.I_WRITE_BARRIER)]
         if barrier >= 0:
             hold(m, w, barrier, time + code[u(row + s.I_LATENCY)], 0)

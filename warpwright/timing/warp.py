@@ -20,6 +20,7 @@ from warpwright.timing.l1_sets import approach_record
 EXIT, BARRIER, STRONG, CLOCK = int(Status.EXIT), int(Status.BARRIER), int(Status.STRONG), int(Status.CLOCK)
 SLEEP, TRACE_FULL, YIELD = int(Status.SLEEP), int(Status.TRACE_FULL), int(Status.YIELD)
 TRACE_USED, WARP_CLOCK, WARP_NS, SLEEP_NS = WARP["trace_used"], WARP["clock"], WARP["globaltimer_ns"], WARP["sleep_ns"]
+HOLDS_BACK = WARP["holds_back"]
 BAR_ID, BAR_THREADS, BAR_MODE = WARP["barrier_id"], WARP["barrier_threads"], WARP["barrier_mode"]
 BAR_LANES, BAR_VOTE, BAR_RESULT = WARP["barrier_lanes"], WARP["barrier_vote"], WARP["barrier_result"]
 EXITED, ARRIVED = WARP["exited"], WARP["cluster_arrived"]

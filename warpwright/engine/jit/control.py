@@ -325,6 +325,8 @@ class WarpFunction(Jumps):
         else:
             mask = "-1" if self.undivided else self.given.get(n) or w.op(f"load i32, ptr %p{n}")
             w.mask = Masks(mask)
+            if w.trace and block.stop and "TRYWAIT" in w.program.instructions[block.first].modifiers:
+                self._hold_back(n)
             self.groups.executed(mask, block.count, again=n in self.given)
             tr.record_block(w, n, mask)
             last = block.first + block.count - 1
@@ -333,6 +335,25 @@ class WarpFunction(Jumps):
             self._last(n, last)
         if w.trace:
             self._ask_for_room(n, start)
+
+    def _hold_back(self, n: int) -> None:
+        """Stop again before a try_wait whose phase has not ended, if who runs the warp says so."""
+        w = self.w
+        index = w.blocks[n].first
+        ops = w.lowered[index].ops
+        decides = next((op for op in ops if op.name in ("set_pred", "set_upred")), None)
+        if decides is None:
+            return
+        self._set_exec(index)
+        ended = self._operations(index, stop_before=decides.name)[decides.args[0]]
+        waits = w.op(f"icmp ne i32 {w.and_mask(w.exec, ended, inverted=True).bits}, 0")
+        asked = w.op(f"icmp ne i64 {w.load_field('%warp', WARP['holds_back'])}, 0")
+        held = w.op(f"and i1 {waits}, {asked}")
+        w.emit(f"br i1 {held}, label %h{n}, label %l{n}")
+        w.label(f"h{n}")
+        w.emit(f"store i32 {int(Status.CLOCK)}, ptr %status")
+        w.emit(f"br label {self.save_label('body', n)}")
+        w.label(f"l{n}")
 
     def _trace_used(self) -> str:
         """Words in the record buffer."""
