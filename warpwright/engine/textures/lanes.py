@@ -95,7 +95,7 @@ def find_quads(
         x0, y0, z0 = with_axis(axis, here, x0, y0, z0)
         x1, y1, z1 = with_axis(axis, there, x1, y1, z1)
         f, g, h = with_axis(axis, fixed & 255, f, g, h)
-    behind = (h * total + 128) >> 8
+    behind = (h * total + 127) >> 8
     for slice_ in range(2 if axes == 3 else 1):
         quad = quads + QUAD_BYTES * slice_
         share = behind if slice_ else total - behind

@@ -553,7 +553,7 @@ class Fetcher:
                 places.append([starts[axis], starts[axis]])
         self.first = self.texels.address(level, places[0][0], places[1][0], places[2][0])
         found = []
-        behind = (parts[2] * total + 128) >> 8
+        behind = (parts[2] * total + 127) >> 8
         volumes = ((0, total - behind), (1, behind)) if len(coordinates) == 3 else ((0, total),)
         for slice_, share in volumes:
             w = np.stack(weights(parts[0], parts[1], share))
