@@ -199,7 +199,7 @@ class Watch:
 
     def _dense(self, clock: Clock) -> Any:
         """An epoch for each warp of the launch."""
-        return clock.dense(self.context.geometry.blocks, self.warps) if clock.rows else self.held_unknown
+        return held(clock.dense(self.context.geometry.blocks, self.warps)) if clock.rows else self.held_unknown
 
     def _give_shadow(self, row: int, shift: int) -> None:
         """Cells for an allocation: by words, or by bytes (then each word's cell four times)."""
@@ -405,6 +405,7 @@ class Watch:
         if kind == sh.UNDEFINED:
             memory = "__shared__" if shared else "__global__"
             title = f"Uninitialized {memory} memory read of size {int(row[sh.F_BYTES])} bytes"
+            severity = "warning" if shared else "error"
             one = self._place(int(row[sh.F_NOW]), "", int(row[sh.F_WARP]), int(row[sh.F_LANE]))
             details = [f"Address {address:#x}: {where}"]
             if not shared:
@@ -415,7 +416,7 @@ class Watch:
                 )
             return Finding(
                 "initcheck",
-                "error",
+                severity,
                 title,
                 (one,),
                 tuple(details),
