@@ -305,6 +305,9 @@ class Cluster(_Section):
     distributed_shared_latency_cycles: int = Field(ge=0)
     """Of a load from the shared memory of another SM."""
     distributed_shared_atomic_latency_cycles: int = Field(ge=0)
+    distributed_shared_packet_send_cycles: float = Field(ge=0)
+    distributed_shared_packet_take_cycles: float = Field(ge=0)
+    """Of an SM's port for a packet of atomics: different words of one sector."""
     distributed_shared_store_bytes_per_clk: int = Field(ge=0)
     """That an SM sends to others, by stores or bulk copies."""
     distributed_shared_load_bytes_per_clk: int = Field(ge=0)

@@ -16,6 +16,7 @@ from warpwright.timing.l1 import SPACE_SHARED, atomic_waves, atomic_words, fill_
 from warpwright.timing.l2 import approach, counters, group_of, read, slice_of, write
 from warpwright.timing.ports import reserve
 from warpwright.timing.records import address_of, record_at
+from warpwright.timing.remote import atomic_on_cluster
 from warpwright.timing.tlb import translate
 from warpwright.timing.warp import run_function, start_block_of, take_block
 
@@ -86,13 +87,17 @@ def execute_strong(m: Any, code: Any, sm: int, partition: int, r: int, time: int
     operation = code[u(row + s.I_OP)]
     space = space_of(address_of(base, tabled, step, lowest_bit(mask)))
     if space == SPACE_SHARED:
-        waves = wavefronts(m, sm, base, tabled, step, mask, size, operation >= s.OP_ATOMIC)
+        changes = operation >= s.OP_ATOMIC
+        if changes and m[u(s.H_CLUSTER_BLOCKS)] > 1:
+            passed = atomic_on_cluster(m, sm, w, base, tabled, step, mask, m[u(r + s.R_TIME)])
+            m[u(w + s.W_STORE_TIME)] = max(m[u(w + s.W_STORE_TIME)], passed)
+            return passed + m[u(s.H_REMOTE_ATOMIC)] - m[u(s.H_FROM_L2)]
+        waves = wavefronts(m, sm, base, tabled, step, mask, size, changes)
         m[u(sm + s.SM_SHARED_WAVEFRONTS)] += waves
         reserve(m, sm + s.OFF_LSU, s.CALENDAR_SHIFT, m[u(s.H_LSU_CAPACITY)], m[u(r + s.R_TIME)], waves - 1)
-        changes = operation >= s.OP_ATOMIC
         latency = m[u(s.H_SHARED_ATOMIC if changes else s.H_SHARED_LATENCY)]
         if is_remote(m, w, address_of(base, tabled, step, lowest_bit(mask))):
-            latency = m[u(s.H_REMOTE_ATOMIC if changes else s.H_REMOTE_LATENCY)]
+            latency = m[u(s.H_REMOTE_LATENCY)]
         return m[u(r + s.R_TIME)] + latency - m[u(s.H_FROM_L2)]  # whose way back is added by who asked
     n = fill_lines(m, sm, w, base, tabled, step, mask, size, space)
     sectors = 0

@@ -217,6 +217,8 @@ def _sm_numbers(chip: Chip, sizes: _Sizes) -> dict[int, int]:
         s.H_CONST_MISS: constants.l15_constant_latency_cycles - constants.ldc_latency_cycles,
         s.H_IMMEDIATE_MISS: constants.immediate_miss_cycles,
         s.H_AWAIT: chip.cluster.mbarrier_wait_limit_cycles,
+        s.H_REMOTE_SEND: round(256 * chip.cluster.distributed_shared_packet_send_cycles),
+        s.H_REMOTE_TAKE: round(256 * chip.cluster.distributed_shared_packet_take_cycles),
         s.H_INDEXED_LINES: sizes.indexed_constants,
         s.H_INDEXED_SIZE: 2 + sizes.indexed_constants + sizes.const_lines,
         s.H_INDEXED_MISS: constants.indexed_miss_cycles,

@@ -139,6 +139,8 @@ STALL_COUNT = len(STALLS)
     H_CONST_MISS,  # beyond a hit: LDC from L1.5
     H_IMMEDIATE_MISS,  # an operand from L1.5
     H_AWAIT,  # the longest that a try_wait is held back
+    H_REMOTE_SEND,  # of a packet of a cluster's atomics, in 1/256 cycle
+    H_REMOTE_TAKE,
     H_INDEXED_LINES,  # of a sub-core that ULDCs with an index find
     H_INDEXED_SIZE,
     H_INDEXED_MISS,
@@ -418,6 +420,7 @@ Q_SLOTS = Q_RING + RING_WORDS
     SM_BULK_FREE,  # when the engine of bulk copies takes the next
     SM_BULK_STORES,  # bulk stores so far
     SM_BULK_STORE_FREE,  # when the engine reads the next one's bytes
+    SM_REMOTE_PORT,  # when the port for atomics of clusters is free, in 1/256 cycle
     SM_REMOTE_FREE,  # when the SM has sent what it stored to others
     SM_REMOTE_LOADED,  # when it has what it loaded from them
     SM_TELLS,  # mbarriers of this SM to be told of bytes that are on their way
