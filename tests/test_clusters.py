@@ -14,6 +14,19 @@ from warpwright.engine.launch import Geometry, reciprocal
 from warpwright.errors import DeadlockError, LaunchError, MemoryFaultError
 from warpwright.timing import simulate
 
+PLACES = """
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+extern "C" __global__ void __cluster_dims__(2, 1, 1) add(unsigned *out, int apart, int rounds, int far) {
+    __shared__ unsigned words[2048];
+    auto cluster = cg::this_cluster();
+    unsigned *there = cluster.map_shared_rank(words, (cluster.block_rank() + far) % 2) + threadIdx.x % 32 * apart;
+    cluster.sync();
+    for (int i = 0; i < rounds; i++) atomicAdd(there + i % 8 * 4, 1u);
+    cluster.sync();
+    if (threadIdx.x == 0) out[blockIdx.x] = words[0];
+}
+"""
 ENGINES = ("compiled", "interpreter")
 HEAD = """
 #include <cooperative_groups.h>
@@ -208,3 +221,11 @@ def test_the_barrier_takes_its_time_however_windows_fall(monkeypatch: pytest.Mon
         kernel.clustered(2)[2, 32](out)
         spans.append(int(out[0]))
     assert spans[0] == spans[1] == spans[2] >= 32 * latency
+
+
+@pytest.mark.parametrize(("apart", "far", "cycles"), [(1, 1, 13.5), (8, 1, 108), (0, 1, 96), (8, 0, 8)])
+def test_additions_to_another_blocks_shared_memory_take_their_packets(apart: int, far: int, cycles: float) -> None:
+    """Cycles of 16 warps for each addition on an H200 (bench.micro ``remote_places``): four sectors, 32, one word 32 times; the own block."""
+    kernel = ww.GPU("h200").compile(PLACES, name="places")["add"]
+    few, many = (kernel[2, 512](np.zeros(2, np.uint32), apart, rounds, far).cycles for rounds in (8, 40))
+    assert (many - few) / 32 / 16 == pytest.approx(cycles, rel=0.16, abs=1)

@@ -153,7 +153,7 @@ def test_other_blocks_use_of_l2_is_seen() -> None:
     assert some.metrics["lts__t_sector_hit_rate.pct"] == pytest.approx(
         full.metrics["lts__t_sector_hit_rate.pct"], abs=3
     )
-    assert some.metrics["dram__bytes_read.sum"] == pytest.approx(full.metrics["dram__bytes_read.sum"], rel=0.25)
+    assert some.metrics["dram__bytes_read.sum"] == pytest.approx(full.metrics["dram__bytes_read.sum"], rel=0.3)
     assert some.sampling is not None
     assert abs(some.cycles / full.cycles - 1) < some.sampling.expected_error
 

@@ -33,6 +33,25 @@ def test_a_later_block_starts_where_one_has_ended_in_the_time_of_that() -> None:
     assert later[1] - first[2] == pytest.approx(LAUNCH.block_launch_latency_cycles, abs=2)
 
 
+def test_the_first_blocks_of_all_sms_start_together_and_those_of_one_in_turn() -> None:
+    """H200: 1,320 blocks of a warp start within 370 cycles, ten on each SM 24 apart (bench.micro ``dispatch``)."""
+    result = run(Synthetic().exit(), lambda b, w: [(0, [])], grid=1320)
+    started = result.blocks[:, 1]
+    assert started.max() - started.min() <= 370
+    for sm in (0, 77):
+        assert np.unique(np.diff(np.sort(started[result.blocks[:, 0] == sm]))) == pytest.approx(
+            LAUNCH.block_sm_interval_cycles, abs=1
+        )
+
+
+def test_a_launch_ends_when_each_of_its_blocks_has_been_noted() -> None:
+    """H200: blocks that only exit take 1.17 elapsed cycles each (bench.micro ``start_once`` under a profiler)."""
+    few, many = (run(Synthetic().exit(), lambda b, w: [(0, [])], grid=n, block=256) for n in (132, 1056))
+    each = (many.cycles - few.cycles) / (1056 - 132)
+    assert each == pytest.approx(LAUNCH.block_dispatch_interval_cycles, rel=0.05)
+    assert many.blocks[:, 2].max() < many.cycles - 500
+
+
 def test_scattered_atomics_hold_a_block_until_they_have_left() -> None:
     kernel = Synthetic()
     kernel.add("RED", reads=[0, 1], access=ADD4, kind="atomic", stall=2)

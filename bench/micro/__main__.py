@@ -50,7 +50,7 @@ SUITES: dict[str, Callable[[Context], list[Row]]] = {
     "order": divergence.order, "part": divergence.part, "spin": divergence.spin, "release": divergence.release, "handoff": handoff.handoff,
     "scattered": scattered.scattered, "scattered_pages": scattered.scattered_pages, "columns": scattered.columns,
     "scattered_atomics": scattered.scattered_atomics, "turns": scattered.turns, "scattered_once": scattered.scattered_once,
-    "clusters": hopper.clusters, "remote": hopper.remote, "mbarriers": hopper.mbarriers, "bulk_copies": hopper.bulk_copies,
+    "clusters": hopper.clusters, "remote": hopper.remote, "remote_places": hopper.remote_places, "cluster_waves": hopper.cluster_waves, "mbarriers": hopper.mbarriers, "bulk_copies": hopper.bulk_copies,
     "start_once": start.start_once, "bursts": start.bursts, "ends_once": start.ends_once, "halves_once": start.halves_once, "pairs_once": start.pairs_once, "pages_once": start.pages_once, "small_bars": start.small_bars, "exits": start.exits, "walks_by_sm": start.walks_by_sm,
     "additions": spins.additions, "cas_once": spins.cas_once,
     "waits": waits.waits, "remote_adds": waits.remote_adds, "cluster_starts": waits.cluster_starts, "uniform_constants": waits.uniform_constants,

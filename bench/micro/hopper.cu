@@ -217,6 +217,40 @@ extern "C" __global__ void remote_read4(u32 *out, unsigned far, unsigned blocks,
 extern "C" __global__ void remote_read16(u32 *out, unsigned far, unsigned blocks, unsigned rounds) { remote_rate<false, uint4>(out, far, blocks, rounds); }
 extern "C" __global__ void remote_write4(u32 *out, unsigned far, unsigned blocks, unsigned rounds) { remote_rate<true, unsigned>(out, far, blocks, rounds); }
 extern "C" __global__ void remote_write16(u32 *out, unsigned far, unsigned blocks, unsigned rounds) { remote_rate<true, uint4>(out, far, blocks, rounds); }
+// What a warp's access to shared memory of its cluster costs by the lanes' places: offsets and distances in ranks (256: from rank 0) come from `plan`.
+// Lanes with an offset of ~0 stay out. Eight accesses a round, at eight places; op 0: loads, 1: stores, 2: additions without, 3: with a result, 4: through a generic pointer.
+template <int OP> __device__ void remote_places(u32 *out, const u32 *plan, unsigned rounds) {
+    extern __shared__ __align__(1024) unsigned char tile[];
+    unsigned rank, size, there, total = 0, lane = threadIdx.x & 31;
+    bool takes_part = plan[lane] != ~0u;
+    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    asm volatile("mov.u32 %0, %%cluster_nctarank;" : "=r"(size));
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(SHARED(tile) + plan[lane]), "r"(((plan[32 + lane] & 256 ? 0 : rank) + plan[32 + lane]) % 256 % size));
+    unsigned long long generic;
+    asm volatile("{ .reg .u64 w; cvt.u64.u32 w, %1; cvta.shared::cluster.u64 %0, w; }" : "=l"(generic) : "r"(there));
+    CLUSTER_SYNC;
+    unsigned begin = clk();
+    for (unsigned i = 0; takes_part && i < rounds; i++)
+#pragma unroll
+        for (int k = 0; k < 8; k++) {
+            unsigned a = there + k * 5120 + i % 2 * 128, x = i;  // other places each time: what stands still is loaded once
+            if (OP == 0) { asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(x) : "r"(a) : "memory"); total += x; }
+            if (OP == 1) asm volatile("st.shared::cluster.u32 [%0], %1;" :: "r"(a), "r"(x) : "memory");
+            if (OP == 2) asm volatile("red.shared::cluster.add.u32 [%0], %1;" :: "r"(a), "r"(1) : "memory");
+            if (OP == 3) { asm volatile("atom.shared::cluster.add.u32 %0, [%1], %2;" : "=r"(x) : "r"(a), "r"(1) : "memory"); total += x; }
+            if (OP == 4) asm volatile("red.add.u32 [%0], %1;" :: "l"(generic + k * 5120 + i % 2 * 128), "r"(1) : "memory");
+        }
+    __syncthreads();
+    unsigned end = clk();
+    if (threadIdx.x == 0) out[blockIdx.x] = end - begin;
+    CLUSTER_SYNC;
+    out[SINK + threadIdx.x] = total;
+}
+extern "C" __global__ void remote_places_load(u32 *out, const u32 *plan, unsigned rounds) { remote_places<0>(out, plan, rounds); }
+extern "C" __global__ void remote_places_store(u32 *out, const u32 *plan, unsigned rounds) { remote_places<1>(out, plan, rounds); }
+extern "C" __global__ void remote_places_red(u32 *out, const u32 *plan, unsigned rounds) { remote_places<2>(out, plan, rounds); }
+extern "C" __global__ void remote_places_atom(u32 *out, const u32 *plan, unsigned rounds) { remote_places<3>(out, plan, rounds); }
+extern "C" __global__ void remote_places_generic(u32 *out, const u32 *plan, unsigned rounds) { remote_places<4>(out, plan, rounds); }
 // An mbarrier that never completes its phase: arrivals one from the other's state, and looks at the phase before, which is over.
 extern "C" __global__ void mbarrier_steps(u32 *out, unsigned zero) {
     __shared__ __align__(8) unsigned long long gate;

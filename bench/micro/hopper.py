@@ -84,6 +84,91 @@ def remote(ctx: Context) -> list[Row]:
     return rows
 
 
+def remote_plans() -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Byte offsets of the lanes' words (-1: the lane does nothing), and by how many ranks their blocks lie away."""
+    lanes = np.arange(32)
+    scattered = np.random.default_rng(7).integers(0, 512, 32)
+    one, rows = np.ones(32, int), {}
+    rows["line"] = lanes, one
+    rows["own_line"] = lanes, one * 0
+    rows["one_word"] = lanes * 0, one
+    for lanes_a_word in (2, 8):
+        rows[f"{lanes_a_word}_a_word"] = lanes // lanes_a_word, one
+    for apart in (2, 4, 8, 32, 33):
+        rows[f"{apart}_words_apart"] = lanes * apart, one
+    for some in (1, 2, 4, 8, 16):
+        rows[f"{some}_lanes"] = np.where(lanes < some, lanes * 33, -1), one
+    rows["scattered"] = scattered, one
+    rows["own_scattered"] = scattered, one * 0
+    for ranks in (2, 4):
+        rows[f"line_{ranks}_ranks"] = lanes, 1 + lanes % ranks
+        rows[f"halves_{ranks}_ranks"] = lanes, 1 + lanes * ranks // 32
+        rows[f"scattered_{ranks}_ranks"] = scattered, 1 + np.random.default_rng(8).integers(0, ranks, 32)
+    for to in (0, 1):
+        rows[f"line_to_{to}"] = lanes, one * (256 + to)
+        rows[f"scattered_to_{to}"] = scattered, one * (256 + to)
+    return {name: (np.where(words < 0, -1, words * 4), ranks) for name, (words, ranks) in rows.items()}
+
+
+def remote_places(ctx: Context) -> list[Row]:
+    """A warp's access to another block's shared memory by the places of its lanes, every block of four doing the same."""
+    rows: list[Row] = []
+    for name, plan in remote_plans().items():
+        table = ctx.device.upload(np.concatenate(plan).astype(np.int32).view(np.uint32))
+        for kernel in ("load", "store", "red", "atom", "generic"):
+            for threads in (32, 512):
+                spans = [
+                    measured(ctx, f"remote_places_{kernel}", 4, threads, [table, np.uint32(n)], 4, 49152, 4).max()
+                    for n in (2, 6)
+                ]
+                each = float(spans[1] - spans[0]) / 32 / (threads // 32)
+                rows.append(
+                    row(
+                        f"remote_places_{kernel}",
+                        "cycles_per_warp_access",
+                        each,
+                        "cycles",
+                        places=name,
+                        threads=threads,
+                    )
+                )
+    return rows
+
+
+def cluster_waves(ctx: Context) -> list[Row]:
+    """Blocks of clusters of several sizes that only wait, more than the chip holds: how long an SM is busy, and when the next ones start."""
+    rows: list[Row] = []
+    spin = 4000
+    out = ctx.device.alloc(8 * 5 * 4096)
+    for threads, blocks in ((256, 1600), (1024, 528), (128, 4000)):
+        for cluster in (1, 2, 4, 8):
+            ctx.module("launch").launch("stamp", blocks, threads, [out, np.uint64(spin)], 0, cluster)
+            stamps = out.read(np.uint64, 5 * blocks).reshape(-1, 5).astype(np.int64)
+            spans, gaps, starts = [], [], []
+            for sm in np.unique(stamps[:, 0]):
+                begin, end = np.sort(stamps[stamps[:, 0] == sm, 1]), np.sort(stamps[stamps[:, 0] == sm, 2])
+                first = int(np.searchsorted(begin, end[0]))  # blocks that began before one had ended
+                spans.append(end[-1] - begin[0])
+                starts.append(begin[first - 1] - begin[0])
+                gaps += [b - e for b, e in zip(begin[first:], end, strict=False)]
+            where = {"cluster": cluster, "threads": threads}
+            rows.append(row("cluster_waves", "sm_span_mean", float(np.mean(spans)), "cycles", **where))
+            rows.append(row("cluster_waves", "sm_span_most", float(np.max(spans)), "cycles", **where))
+            rows.append(row("cluster_waves", "first_starts_median", float(np.median(starts)), "cycles", **where))
+            rows.append(row("cluster_waves", "sms_used", float(len(spans)), "", **where))
+            for p in (10, 50, 90):
+                rows.append(
+                    row(
+                        "cluster_waves",
+                        f"end_to_start_p{p}",
+                        float(np.percentile(gaps, p)) if gaps else 0.0,
+                        "cycles",
+                        **where,
+                    )
+                )
+    return rows
+
+
 def mbarriers(ctx: Context) -> list[Row]:
     """Arrivals and looks one behind the other, and two warps that hand over."""
     rows: list[Row] = []

@@ -167,6 +167,32 @@ def passes_of(packed: int) -> int:
 
 
 @core
+def store_packets(m: Any, sm: int, base: int, tabled: bool, step: int, mask: int, size: int) -> int:
+    """Packets in which a store goes to another SM: a whole sector, or 16 bytes of which some are written (bench.micro ``remote_places``)."""
+    n = 0
+    left = mask
+    while left:
+        lane = lowest_bit(left)
+        left &= left - 1
+        unit = address_of(base, tabled, step, lane) >> 4
+        found = n - 1
+        while found >= 0 and m[u(sm + OFF_LINES + found)] != unit:
+            found -= 1
+        if found < 0:
+            found = n
+            n += 1
+            m[u(sm + OFF_LINES + found)] = unit
+            m[u(sm + OFF_LINE_BYTES + found)] = 0
+        m[u(sm + OFF_LINE_BYTES + found)] += size
+    packets = n
+    for i in range(n):
+        for j in range(n):
+            if m[u(sm + OFF_LINES + i)] & 1 == 0 and m[u(sm + OFF_LINES + j)] == m[u(sm + OFF_LINES + i)] + 1:
+                packets -= m[u(sm + OFF_LINE_BYTES + i)] >= 16 and m[u(sm + OFF_LINE_BYTES + j)] >= 16
+    return packets
+
+
+@core
 def lines_local(m: Any, sm: int, physical: int, base: int, tabled: bool, step: int, mask: int, size: int) -> int:
     """Lines of local memory: word w of lane l lies at physical + (w * 32 + l) * 4, so equal offsets share a line."""
     n = 0

@@ -148,13 +148,19 @@ def timed_block(m: Any, ordinal: int) -> int:
 
 
 @core
+def turn(m: Any, time: int, interval: int) -> int:
+    """The dispatcher's next turn, at ``time`` or when it has done what came before."""
+    fine = max(time << 8, m[u(s.H_DISPATCH_FREE)])
+    m[u(s.H_DISPATCH_FREE)] = fine + interval
+    return fine >> 8
+
+
+@core
 def send(m: Any, sm: int, block: int, time: int, latency: int) -> None:
-    """Start the next block of the grid on an SM at ``time`` or as soon as dispatcher and SM can; it runs ``latency`` later."""
+    """Start the next block of the grid on an SM at ``time`` or as soon as the SM can; it runs ``latency`` later."""
     number = m[u(s.H_NEXT_BLOCK)]
     m[u(s.H_NEXT_BLOCK)] = number + 1
-    fine = max(time << 8, m[u(s.H_DISPATCH_FREE)])
-    m[u(s.H_DISPATCH_FREE)] = fine + m[u(s.H_DISPATCH_INTERVAL)]
-    start = max(fine >> 8, m[u(sm + s.SM_BLOCK_FREE)])
+    start = max(time, m[u(sm + s.SM_BLOCK_FREE)])
     warps = m[u(s.H_WARPS_PER_BLOCK)]
     m[u(sm + s.SM_BLOCK_FREE)] = start + max(m[u(s.H_BLOCK_SM_INTERVAL)], warps * WARP_INTERVAL_CYCLES)
     start_block(m, sm, block, timed_block(m, number), start, latency)
@@ -171,10 +177,11 @@ def send_clusters(m: Any, time: int, latency: int) -> None:
         gpc = roomiest_gpc(m, count)
         if gpc < 0:
             return
+        begin = turn(m, time, m[u(s.H_CLUSTER_INTERVAL)])
         for rank in range(count):
             sm = roomiest_sm(m, gpc)
             block = free_slot(m, sm)
-            send(m, sm, block, time, latency)
+            send(m, sm, block, begin, latency)
             m[u(scratch + rank)] = block_pointer(m, sm, block)
         introduce(m, scratch, count)
 
@@ -192,12 +199,12 @@ def first_blocks(m: Any) -> None:
                 return
             index = m[u(m[u(s.H_SM_ORDER)] + i)]
             sm = m[u(s.H_SM_FIRST)] + index * m[u(s.H_SM_SLOTS)]
-            send(m, sm, block, m[u(s.H_OVERHEAD)], m[u(s.H_BLOCK_START)])
+            send(m, sm, block, turn(m, m[u(s.H_OVERHEAD)], m[u(s.H_FIRST_INTERVAL)]), m[u(s.H_BLOCK_START)])
 
 
 @core
 def replace_blocks(m: Any, end: int) -> None:
-    """Give the slots of blocks that ended in this window to the next ones, earliest end first."""
+    """Give the slots of blocks that ended in this window to the next ones, earliest end first: the dispatcher notes one after the other."""
     sms = m[u(s.H_SMS)]
     first = m[u(s.H_SM_FIRST)]
     size = m[u(s.H_SM_SLOTS)]
@@ -216,11 +223,16 @@ def replace_blocks(m: Any, end: int) -> None:
             count += 1
         m[u(sm + s.SM_DONE)] = 0
     m[u(s.H_DONE_BLOCKS)] += count
+    noted = 0
+    for k in range(count):
+        key = m[u(order + k)]
+        noted = turn(m, key >> 20, m[u(s.H_DISPATCH_INTERVAL)])
+        m[u(order + k)] = noted << 20 | key & 0xFFFFF
     if count and cluster_count(m) > 1:
         for k in range(count):
             key = m[u(order + k)]
             leave(m, block_pointer(m, first + ((key >> 8) & 0xFFF) * size, key & 0xFF))
-        send_clusters(m, max((m[u(order + count - 1)] >> 20) + m[u(s.H_BLOCK_LATENCY)], end), 0)
+        send_clusters(m, max(noted + m[u(s.H_BLOCK_LATENCY)], end), 0)
         return
     for k in range(count):
         if m[u(s.H_NEXT_BLOCK)] >= m[u(s.H_BLOCKS)]:

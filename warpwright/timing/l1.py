@@ -26,6 +26,7 @@ from warpwright.timing.coalescer import (
     lines_table,
     most_on_a_word,
     passes_of,
+    store_packets,
     tag_passes,
     wavefronts,
 )
@@ -258,11 +259,27 @@ def access(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int) -> 
 
 
 @core
-def is_remote(m: Any, w: int, address: int) -> bool:
-    """Whether an address in the shared window names another block of the warp's cluster."""
+def remote_lanes(m: Any, w: int, base: int, tabled: bool, step: int, mask: int) -> int:
+    """The lanes whose addresses in the shared window name other blocks of the warp's cluster."""
     if m[u(s.H_CLUSTER_BLOCKS)] == 1:
-        return False
-    return (address >> SHARED_RANK_SHIFT) & 255 != peek(peek(m[u(w + s.W_POINTER)] + WARP_BLOCK) + CLUSTER_RANK)
+        return 0
+    own = peek(peek(m[u(w + s.W_POINTER)] + WARP_BLOCK) + CLUSTER_RANK)
+    if not tabled and step == 0:
+        return 0 if rank_of(base) == own else mask
+    found = 0
+    left = mask
+    while left:
+        lane = lowest_bit(left)
+        left &= left - 1
+        if rank_of(address_of(base, tabled, step, lane)) != own:
+            found |= 1 << lane
+    return found
+
+
+@core
+def rank_of(address: int) -> int:
+    """The block of the cluster that an address in the shared window names."""
+    return (address >> SHARED_RANK_SHIFT) & 255
 
 
 @core
@@ -287,9 +304,9 @@ def shared_access(
     waves *= code[u(row + s.I_EXTRA)] & 255
     if not atomic:
         ideal *= code[u(row + s.I_EXTRA)] & 255
-    remote = is_remote(m, w, address_of(base, tabled, step, lowest_bit(mask)))
+    remote = remote_lanes(m, w, base, tabled, step, mask)
     if remote and operation == s.OP_STORE:
-        time = send(m, sm, time, popcount(mask) * size)
+        time = send(m, sm, time, 32 * store_packets(m, sm, base, tabled, step, remote, size))
     elif remote and operation == s.OP_LOAD:  # as many are on their way as a load's time allows
         time = max(time, m[u(sm + s.SM_REMOTE_LOADED)] - m[u(s.H_REMOTE_LATENCY)])
     start = enter_queue(m, sm, sc, time, waves)
@@ -300,7 +317,10 @@ def shared_access(
         latency = m[u(s.H_SHARED_LATENCY)]
         if remote:
             begin = max(start, m[u(sm + s.SM_REMOTE_LOADED)])
-            m[u(sm + s.SM_REMOTE_LOADED)] = begin + popcount(mask) * size // m[u(s.H_REMOTE_LOAD_BYTES)]
+            sectors = 0
+            for i in range(fill_lines(m, sm, w, base, tabled, step, remote, size, SPACE_SHARED)):
+                sectors += popcount(m[u(sm + s.OFF_LINE_SECTORS + i)])
+            m[u(sm + s.SM_REMOTE_LOADED)] = begin + 32 * sectors // m[u(s.H_REMOTE_LOAD_BYTES)]
             latency = begin - start + m[u(s.H_REMOTE_LATENCY)]
     elif operation == s.OP_STORE:
         m[u(sm + s.SM_SHARED_STORES)] += 1

@@ -144,7 +144,9 @@ def part_of(chip: Chip, share: float) -> Chip:
                     **parts(dram, 1 / busier, "dram_activate_read_ns", "dram_activate_write_ns", "dram_turnaround_ns"),
                 }
             ),
-            "launch": launch.model_copy(update=parts(launch, 1 / exact, "block_dispatch_interval_cycles")),
+            "launch": launch.model_copy(
+                update=parts(launch, 1 / exact, "block_dispatch_interval_cycles", "block_first_interval_cycles")
+            ),
         }
     )
 

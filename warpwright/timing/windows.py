@@ -61,6 +61,8 @@ def close_window(m: Any, code: Any, end: int) -> int:
         return STOPPED
     if m[u(s.H_SERVED)] == 0:
         if m[u(s.H_DONE_BLOCKS)] >= m[u(s.H_BLOCKS)]:
+            # The launch ends when the dispatcher has noted its last block.
+            m[u(first + s.SM_FINISH)] = max(m[u(first + s.SM_FINISH)], m[u(s.H_DISPATCH_FREE)] >> 8)
             return FINISHED
         if following >= s.INF:
             return STUCK
