@@ -201,6 +201,7 @@ def test_memory_that_nobody_wrote() -> None:
     module["shared_garbage"][1, 64](target)
     assert gpu.findings[-1].title == "Uninitialized __shared__ memory read of size 4 bytes"
     assert gpu.findings[-1].count == 32
+    assert [f.severity for f in gpu.findings] == ["error", "warning"]
 
 
 def test_barriers_that_not_all_reach() -> None:

@@ -88,7 +88,7 @@ LOADS = (
     *(load(f"ld.local{vector_name(n)}.{t}", t, "mine", before=LOCAL, vector=n) for t in TYPES for n in vectors(t)),
     *(load(f"ld.const{vector_name(n)}.{t}", t, "table{n}", declare=CONSTANTS, vector=n) for t in TYPES for n in vectors(t)),
     *(load(f"ld.const.{t}", t, "q", declare=CONSTANTS, before=".reg .b64 q; .reg .b32 w; mov.u64 q, table{n}; and.b32 w, %t, 3; mad.wide.u32 q, w, 8, q;") for t in TYPES),
-    *(load(f"ld.param.{t}", t, "in") for t in ("u8", "s8", "u16", "s16", "b16")),
+    Row("ld.param.{u8,s8,u16,s16,b16}", "b32: b64", text="{ .reg .b32 r0; {op} r0, [p0]; mov.b32 %d, r0; }", plain=True),
     *(load(f"ld.global{c}.{t}", t) for c in LOAD_CACHE for t in ("u8", "b32", "f64")),
     *(load(f"ld.global{c}.v4.b32", "b32", vector=4) for c in LOAD_CACHE),
     *(load(f"ld.global.nc{c}.b32", "b32") for c in (".ca", ".cg", ".cs", ".L1::evict_last", ".L1::no_allocate", ".L2::128B")),

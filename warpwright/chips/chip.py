@@ -305,10 +305,9 @@ class Cluster(_Section):
     distributed_shared_latency_cycles: int = Field(ge=0)
     """Of a load from the shared memory of another SM."""
     distributed_shared_atomic_latency_cycles: int = Field(ge=0)
-    distributed_shared_atomic_send_cycles: float = Field(ge=0)
-    """Of an SM for each packet of atomics: a sector, as often as its most wanted word is named."""
-    distributed_shared_atomic_take_cycles: float = Field(ge=0)
-    """Of the SM that gets the packet."""
+    distributed_shared_packet_send_cycles: float = Field(ge=0)
+    distributed_shared_packet_take_cycles: float = Field(ge=0)
+    """Of an SM's port for a packet of atomics: different words of one sector."""
     distributed_shared_store_bytes_per_clk: int = Field(ge=0)
     """That an SM sends to others, by stores or bulk copies: in packets of a whole sector, or of 16 bytes of which some are written."""
     distributed_shared_load_bytes_per_clk: int = Field(ge=0)

@@ -151,6 +151,11 @@ def held(array: Any) -> Any:
     return array.reshape(-1) if pieces.BOUNDSCHECK else array.ctypes.data
 
 
+def bare(function: Any) -> Callable[..., int]:
+    """An entry for callers whose arguments are numbers and what ``held`` gave: nothing is looked at on the way."""
+    return function._loaded() if isinstance(function, Entry) else function
+
+
 def entry(function: Any, *, what: str, sources: tuple[Path, ...] = (), parts: Sequence[Any] = ()) -> Any:
     """A function that Python calls; with checked indices Numba compiles it.
 

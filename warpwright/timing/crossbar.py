@@ -7,30 +7,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.engine.abi import WARP
-from warpwright.native.pieces import core, host_address, lowest_bit, peek, popcount, prefetch, u
+from warpwright.native.pieces import core, host_address, lowest_bit, popcount, prefetch, u
 from warpwright.timing import state as s
 from warpwright.timing.atomics import atomic
 from warpwright.timing.bulk import serve_bulk
-from warpwright.timing.clusters import MEMBERS, slot_of
-from warpwright.timing.coalescer import count_passes, passes_of, wavefronts
+from warpwright.timing.coalescer import count_passes, wavefronts
 from warpwright.timing.l1 import (
     SPACE_SHARED,
     atomic_waves,
     atomic_words,
     fill_lines,
     owe,
-    rank_of,
     remote_lanes,
     space_of,
 )
 from warpwright.timing.l2 import approach, counters, group_of, read, slice_of, write
 from warpwright.timing.ports import reserve
 from warpwright.timing.records import address_of, record_at
+from warpwright.timing.remote import atomic_on_cluster
 from warpwright.timing.tlb import translate
 from warpwright.timing.warp import run_function, start_block_of, take_block
 
-WARP_BLOCK = WARP["block"]
 SHORT_WINDOWS_FOR_CYCLES = 1024
 """How long windows are short after a strong access without an answer: a few answers from L2, behind which the next one may come."""
 
@@ -75,32 +72,6 @@ def announce(m: Any, index: int, r: int) -> None:
 
 
 @core
-def remote_atomic(m: Any, sm: int, w: int, base: int, tabled: bool, step: int, mask: int, size: int, time: int) -> int:
-    """An atomic on shared memory of other blocks; when its answer is there.
-
-    Both SMs take their time for each packet: a sector, as often as one of its words is named (bench.micro ``remote_places``).  The one that
-    sends does nothing else in its load/store unit meanwhile.
-    """
-    n = fill_lines(m, sm, w, base, tabled, step, mask, size, SPACE_SHARED)
-    count_passes(m, sm, base, tabled, step, mask, n)
-    packets = 0
-    for i in range(n):
-        packets += passes_of(m[u(sm + s.OFF_LINE_BYTES + i)])
-    busy = (packets * m[u(s.H_REMOTE_SENT)]) >> 8
-    start = reserve(m, sm + s.OFF_LSU, s.CALENDAR_SHIFT, m[u(s.H_LSU_CAPACITY)], time, busy)
-    way = m[u(s.H_REMOTE_ATOMIC)] >> 1
-    done = start + busy
-    for i in range(n):
-        member = peek(peek(m[u(w + s.W_POINTER)] + WARP_BLOCK) + MEMBERS + 8 * rank_of(m[u(sm + s.OFF_LINES + i)] << 7))
-        if member:
-            taken = slot_of(m, member)[0] + s.SM_REMOTE_TAKEN
-            begun = max(m[u(taken)], (start + way) << 8)
-            m[u(taken)] = begun + passes_of(m[u(sm + s.OFF_LINE_BYTES + i)]) * m[u(s.H_REMOTE_TAKEN)]
-            done = max(done, (begun >> 8) - way)
-    return done + m[u(s.H_REMOTE_ATOMIC)]
-
-
-@core
 def execute_strong(m: Any, code: Any, sm: int, partition: int, r: int, time: int) -> int:
     """Run a warp's strong access and time it; gives the time of its answer at the slice."""
     w = m[u(r + s.R_WARP)]
@@ -125,16 +96,17 @@ def execute_strong(m: Any, code: Any, sm: int, partition: int, r: int, time: int
     space = space_of(address_of(base, tabled, step, lowest_bit(mask)))
     if space == SPACE_SHARED:
         changes = operation >= s.OP_ATOMIC
+        if changes and m[u(s.H_CLUSTER_BLOCKS)] > 1:
+            passed = atomic_on_cluster(m, sm, w, base, tabled, step, mask, m[u(r + s.R_TIME)])
+            m[u(w + s.W_STORE_TIME)] = max(m[u(w + s.W_STORE_TIME)], passed)
+            return passed + m[u(s.H_REMOTE_ATOMIC)] - m[u(s.H_FROM_L2)]
         waves = wavefronts(m, sm, base, tabled, step, mask, size, changes)
         m[u(sm + s.SM_SHARED_WAVEFRONTS)] += waves
-        remote = remote_lanes(m, w, base, tabled, step, mask)
-        if remote and changes:
-            answer = remote_atomic(m, sm, w, base, tabled, step, remote, size, m[u(r + s.R_TIME)])
-        else:
-            reserve(m, sm + s.OFF_LSU, s.CALENDAR_SHIFT, m[u(s.H_LSU_CAPACITY)], m[u(r + s.R_TIME)], waves - 1)
-            own = m[u(s.H_SHARED_ATOMIC if changes else s.H_SHARED_LATENCY)]
-            answer = m[u(r + s.R_TIME)] + (m[u(s.H_REMOTE_LATENCY)] if remote else own)
-        return answer - m[u(s.H_FROM_L2)]  # whose way back is added by who asked
+        reserve(m, sm + s.OFF_LSU, s.CALENDAR_SHIFT, m[u(s.H_LSU_CAPACITY)], m[u(r + s.R_TIME)], waves - 1)
+        latency = m[u(s.H_SHARED_ATOMIC if changes else s.H_SHARED_LATENCY)]
+        if remote_lanes(m, w, base, tabled, step, mask):
+            latency = m[u(s.H_REMOTE_LATENCY)]
+        return m[u(r + s.R_TIME)] + latency - m[u(s.H_FROM_L2)]  # whose way back is added by who asked
     n = fill_lines(m, sm, w, base, tabled, step, mask, size, space)
     sectors = 0
     for i in range(n):

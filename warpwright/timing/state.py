@@ -141,6 +141,8 @@ STALL_COUNT = len(STALLS)
     H_CONST_MISS,  # beyond a hit: LDC from L1.5
     H_IMMEDIATE_MISS,  # an operand from L1.5
     H_AWAIT,  # the longest that a try_wait is held back
+    H_REMOTE_SEND,  # of a packet of a cluster's atomics, in 1/256 cycle
+    H_REMOTE_TAKE,
     H_INDEXED_LINES,  # of a sub-core that ULDCs with an index find
     H_INDEXED_SIZE,
     H_INDEXED_MISS,
@@ -296,8 +298,6 @@ STALL_COUNT = len(STALLS)
     H_REMOTE_ATOMIC,  # latency of an atomic on another block's shared memory
     H_REMOTE_STORE_BYTES,  # that an SM sends to others a cycle
     H_REMOTE_LOAD_BYTES,  # that it gets from them
-    H_REMOTE_SENT,  # of an SM for a packet of atomics that it sends, in 1/256 cycle
-    H_REMOTE_TAKEN,  # of an SM for one that it gets
     H_SCHEDULER,  # host address of the launch's warp scheduler; 0: the model's own
     H_L1_REPLACEMENT,  # the same of L1's replacement
     H_BAD_SCHEDULER,  # it chose a slot that could not issue
@@ -422,9 +422,9 @@ Q_SLOTS = Q_RING + RING_WORDS
     SM_BULK_FREE,  # when the engine of bulk copies takes the next
     SM_BULK_STORES,  # bulk stores so far
     SM_BULK_STORE_FREE,  # when the engine reads the next one's bytes
+    SM_REMOTE_PORT,  # when the port for atomics of clusters is free, in 1/256 cycle
     SM_REMOTE_FREE,  # when the SM has sent what it stored to others
     SM_REMOTE_LOADED,  # when it has what it loaded from them
-    SM_REMOTE_TAKEN,  # when it has done what others' atomics ask of it, in 1/256 cycle
     SM_TELLS,  # mbarriers of this SM to be told of bytes that are on their way
     SM_CONST_LINES,  # constant lines that L1.5 has handed over in this window
     SM_CONST_INTERVAL,  # between two of them

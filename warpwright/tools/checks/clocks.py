@@ -83,20 +83,28 @@ class _Location:
 
 
 class BlockClocks:
-    """The clocks of a resident block's warps."""
+    """The clocks of a resident block's warps; ``begin`` makes them those of another one."""
 
-    def __init__(self, number: int, warps: int) -> None:
-        self.number = number
-        self.epochs: Row = np.ones(warps, np.int64)
+    def __init__(self, warps: int) -> None:
         self.warps = warps
         columns = (1 + COPY_KINDS) * warps + MBARRIERS
+        self.epochs: Row = np.zeros(warps, np.int64)
         self.known: npt.NDArray[np.int64] = np.zeros((warps, columns), np.int64)
-        self.copies: Row = np.ones(columns, np.int64)
+        self.copies: Row = np.zeros(columns, np.int64)
         """Epochs of the columns of copies."""
+        self.lanes: npt.NDArray[np.int64] = np.zeros((warps, WARP_LANES, WARP_LANES), np.int64)
+
+    def begin(self, number: int) -> None:
+        """Be those of another block."""
+        warps = self.warps
+        self.number = number
+        self.epochs.fill(1)
+        self.known.fill(0)
+        self.copies.fill(1)
+        self.lanes.fill(0)
         self._groups: list[list[tuple[int, int, int]]] = [[] for _ in range(warps)]
         """By warp, groups that were not waited for: dependence counter, column, epoch."""
         self._barriers: dict[int, int] = {}
-        self.lanes: npt.NDArray[np.int64] = np.zeros((warps, WARP_LANES, WARP_LANES), np.int64)
         self.foreign: list[Clock] = [EMPTY] * warps
         self.seen: list[Clock] = [EMPTY] * warps
         """What strong accesses are ordered behind: also what was released at a word that was read without a fence since.

@@ -24,7 +24,7 @@ from warpwright.engine.jit.flow import post_dominators, within_functions
 from warpwright.isa.ops import Lowered
 from warpwright.isa.program import Program
 from warpwright.native import direct
-from warpwright.native.direct import held
+from warpwright.native.direct import bare, held
 from warpwright.timing import SOURCES
 
 BARRIERS = frozenset(("barrier", "barrier_red"))
@@ -149,10 +149,11 @@ class Walked:
         self._at_branch = np.zeros(len(detours.ways), np.int64)
         self._round_it = np.zeros(len(detours.ways), np.int64)
         self._held = held(self._at_branch), held(self._round_it)
+        self._walk = bare(_walk_records)
 
     def follow(self, trace: Any, used: int) -> int:
         """Read the first ``used`` words of a trace (as ``held`` gives it); the number of the last basic block."""
-        return int(_walk_records(trace, used, _HELD_WORDS, *self._detours.held, *self._held))
+        return self._walk(trace, used, _HELD_WORDS, *self._detours.held, *self._held)
 
     def went_round(self, barrier: int, lanes: int, with_others: set[int]) -> int:
         """Those of the lanes that went round a barrier's block, by ways that no thread at the barrier took too."""
@@ -168,5 +169,6 @@ class Walked:
 
     def forget(self, lanes: int) -> None:
         """The lanes have come to a barrier, or what they did is told."""
-        self._at_branch &= ~lanes
-        self._round_it &= ~lanes
+        if self._detours.ways:
+            self._at_branch &= ~lanes
+            self._round_it &= ~lanes

@@ -38,6 +38,7 @@ FIRST_PASS = 8
 SYNC, ARRIVE, POPCOUNT, AND, OR = range(5)
 FULL_WARP = 0xFFFFFFFF
 _SLOTS = {name: WARP.slot(name) for name in WARP}
+_INDEX = [BLOCK.slot(name) for name in ("index_x", "index_y", "index_z", "linear_index")]
 
 
 @dataclass(slots=True)
@@ -49,15 +50,15 @@ class Warp:
     trace: Words
     in_block: int
     state: int = RUNNING
-    barrier_at: int = -1
-    """Index of the instruction of the barrier at which it waits or waited last."""
     address: int = field(init=False)
     """Of the WARP structure."""
+    trace_address: int = field(init=False)
     held_trace: Any = field(init=False)
     _fields: memoryview = field(init=False)
 
     def __post_init__(self) -> None:
         self.address = int(self.words.ctypes.data)
+        self.trace_address = int(self.trace.ctypes.data)
         self.held_trace = held(self.trace)
         # Python reads a word of it in a third of the time that one of an array takes.
         self._fields = self.words.data.cast("B").cast("Q")
@@ -76,15 +77,37 @@ class Warp:
 
 @dataclass(slots=True)
 class Block:
-    """A resident block."""
+    """A resident block, and when it has ended, the room of the next one."""
 
-    number: int
     words: Words
     shared: npt.NDArray[np.uint8]
     warps: list[Warp]
+    structures: npt.NDArray[np.int64]
+    """The WARP structures, a row each."""
+    private: tuple[Words, ...]
+    """What else its warps write."""
+    number: int = -1
     arrived: dict[int, int] = field(default_factory=dict)
     """Threads that have arrived at each barrier."""
     votes: dict[int, int] = field(default_factory=dict)
+    _fresh: npt.NDArray[np.int64] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._fresh = self.structures.copy()
+
+    def begin(self, number: int, index: tuple[int, int, int], sm: int) -> None:
+        """Be the block of a number, with nothing run."""
+        self.number = number
+        self.words[_INDEX] = (*index, number)
+        self.structures[:] = self._fresh
+        self.structures[:, _SLOTS["sm_id"]] = sm
+        self.shared.fill(0)
+        for memory in self.private:
+            memory.fill(0)
+        for warp in self.warps:
+            warp.state = RUNNING
+        self.arrived.clear()
+        self.votes.clear()
 
 
 class Watcher(Protocol):
@@ -119,6 +142,7 @@ class CheckedExecution:
         self._room = max(1, min(resident_blocks, context.geometry.blocks))
         self._random = random.Random(seed) if seed is not None else None
         self._counts = Counts()
+        self._ended: list[Block] = []
         self._clock = 0
         self._kernel = kernel
         self._past = Recurrence(FIRST_PASS)
@@ -192,6 +216,14 @@ class CheckedExecution:
 
     # --- a block ------------------------------------------------------------------------------------------
     def _admit(self, number: int) -> Block:
+        """Make a block resident, in the place of one that has ended where there is one."""
+        block = self._ended.pop() if self._ended else self._place()
+        block.begin(number, block_index(number, self.context.geometry.grid), number % max(self.context["sm_count"], 1))
+        self.watcher.admitted(block)
+        return block
+
+    def _place(self) -> Block:
+        """Room for a resident block."""
         context = self.context
         program, geometry = context.program, context.geometry
         size = shared_bytes(program, geometry)
@@ -203,10 +235,9 @@ class CheckedExecution:
         local = (stack_bytes(program) * 32 + 63) // 64 * 64
         structures = aligned_words(stride * warps)
         spills, locals_ = aligned_words(self._spill_bytes * warps), aligned_words(local * warps + 64)
-        x, y, z = block_index(number, geometry.grid)
         values = {
-            **{"index_x": x, "index_y": y, "index_z": z, "linear_index": number, "warp_count": warps},
-            **{"shared_base": shared.ctypes.data, "shared_bytes": size, "warps": structures.ctypes.data},
+            **{"warp_count": warps, "shared_base": shared.ctypes.data, "shared_bytes": size},
+            "warps": structures.ctypes.data,
             "cluster_blocks": block_words.ctypes.data,  # of its cluster of one
         }
         for name, value in values.items():
@@ -221,15 +252,12 @@ class CheckedExecution:
                 **{"launch": context.address, "block": block_words.ctypes.data, "warp_in_block": n},
                 **{"lanes": (1 << threads) - 1, "local_base": locals_.ctypes.data + n * local},
                 **{"trace_base": trace.ctypes.data, "trace_limit": TRACE_LIMIT_WORDS},
-                **{"sm_id": number % max(context["sm_count"], 1), "spill": spills.ctypes.data + n * self._spill_bytes},
+                "spill": spills.ctypes.data + n * self._spill_bytes,
             }
             for name, value in fields.items():
                 warp[name] = value
             made.append(warp)
-        block = Block(number, block_words, shared, made)
-        context.keep.append((block_words, shared, structures, spills, locals_))
-        self.watcher.admitted(block)
-        return block
+        return Block(block_words, shared, made, structures.reshape(warps, -1), (spills, locals_))
 
     def _turn(self, block: Block) -> tuple[bool, bool]:
         """Run the block's warps as far as they go: (has it ended, did it do more than spin)."""
@@ -288,10 +316,7 @@ class CheckedExecution:
             self._counts.warp_instructions += warp["instructions"]
             self._counts.thread_instructions += warp["thread_instructions"]
         self.watcher.ended(block)
-        address = block.words.ctypes.data
-        self.context.keep[:] = [
-            kept for kept in self.context.keep if not isinstance(kept, tuple) or kept[0].ctypes.data != address
-        ]
+        self._ended.append(block)
 
     # --- barriers: as the scheduler of launches without checks -----------------------------------------------
     def _arrive(self, block: Block, warp: Warp) -> None:

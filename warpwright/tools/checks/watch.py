@@ -23,7 +23,7 @@ from warpwright.engine.kernels import Traced
 from warpwright.errors import UnsupportedError
 from warpwright.isa import mbarrier as mb
 from warpwright.isa.program import Program
-from warpwright.native.direct import held
+from warpwright.native.direct import bare, held
 from warpwright.timing.records import AT_BARRIER, AT_BYTES, AT_HEAD
 from warpwright.tools.checks import shadow as sh
 from warpwright.tools.checks.clocks import BULK_STORES, CP_ASYNC, BlockClocks, Clock
@@ -48,27 +48,37 @@ WASTE = 2.0
 
 
 class _Resident:
-    """What the checks keep of a resident block."""
+    """What the checks keep of a resident block; ``begin`` makes it that of another one."""
 
     def __init__(self, block: Block, events: Events, warps: int, detours: Detours) -> None:
         size = int(block.words[BLOCK.slot("shared_bytes")])
-        self.clocks = BlockClocks(block.number, warps)
+        self.clocks = BlockClocks(warps)
         shift = 0 if events.narrow_shared else 2
         self.cells = np.zeros(((size >> shift) + 1) * sh.CELL_WORDS, np.int64)
         self.written = np.zeros((size + 15) // 8 * 8, np.uint8)
-        self.locations: dict[int, Any] = {}
-        self.barriers: dict[int, set[int]] = {}
         self.states = s = np.zeros((warps, sh.S_WORDS), np.int64)
-        s[:, sh.S_RECORDS] = [w.trace.ctypes.data for w in block.warps]
-        s[:, sh.S_WARP_IN_BLOCK] = range(warps)
-        s[:, sh.S_WARP] = block.number * warps + s[:, sh.S_WARP_IN_BLOCK]
-        s[:, sh.S_FIRST_WARP], s[:, sh.S_WARPS] = block.number * warps, warps
-        s[:, sh.S_SHARED_HOST], s[:, sh.S_SHARED_BYTES] = block.words[BLOCK.slot("shared_base")], size
+        s[:, sh.S_WARP_IN_BLOCK], s[:, sh.S_WARPS], s[:, sh.S_SHARED_BYTES] = range(warps), warps, size
         s[:, sh.S_SHARED_CELLS], s[:, sh.S_SHARED_SHIFT] = self.cells.ctypes.data, shift
         s[:, sh.S_SHARED_WRITTEN] = self.written.ctypes.data
         self.held = [(held(s[w]), held(self.clocks.known[w]), held(self.clocks.lanes[w])) for w in range(warps)]
         """By warp: its state, what it knows, what its lanes know, for compiled functions."""
         self.walked = [Walked(detours) for _ in range(warps)]
+
+    def begin(self, block: Block) -> None:
+        """Nothing is known of the block yet."""
+        self.clocks.begin(block.number)
+        self.cells.fill(0)
+        self.written.fill(0)
+        self.locations: dict[int, Any] = {}
+        self.barriers: dict[int, set[int]] = {}
+        s = self.states
+        s[:, sh.S_EVENT], s[:, sh.S_EVENT_END] = 0, 0
+        s[:, sh.S_RECORDS] = [w.trace_address for w in block.warps]
+        s[:, sh.S_FIRST_WARP] = block.number * len(s)
+        s[:, sh.S_WARP] = s[:, sh.S_FIRST_WARP] + s[:, sh.S_WARP_IN_BLOCK]
+        s[:, sh.S_SHARED_HOST] = block.words[BLOCK.slot("shared_base")]
+        for walked in self.walked:
+            walked.forget(-1)
         self.round_with_others: set[int] = set()
         """Ways round the barrier being waited at that threads there took too: in a turn before this one."""
 
@@ -99,6 +109,9 @@ class Watch:
         """What a warp knows of those of other blocks before it hears of any."""
         self.held_unknown = held(self.unknown)
         self.resident: dict[int, _Resident] = {}
+        self.spare: list[_Resident] = []
+        """Of blocks that have ended."""
+        self._consume_records = bare(sh.consume_records)
         self.locations: dict[int, Any] = {}
         self.live = list(self.context.memory)
         self.allocations = np.zeros((len(self.live), sh.ALLOCATION_WORDS), np.int64)
@@ -118,10 +131,14 @@ class Watch:
     # --- Watcher ------------------------------------------------------------------------------------------------
     def admitted(self, block: Block) -> None:
         """A block became resident."""
-        resident = _Resident(block, self.events, self.warps, self.detours)
-        s = resident.states
-        s[:, sh.S_HOST], s[:, sh.S_OPTIONS] = self.context.memory.host_minus_device, self.options
-        s[:, sh.S_LAUNCH_WARPS], s[:, sh.S_ALLOCATIONS] = len(self.unknown), len(self.live)
+        if self.spare:
+            resident = self.spare.pop()
+        else:
+            resident = _Resident(block, self.events, self.warps, self.detours)
+            s = resident.states
+            s[:, sh.S_HOST], s[:, sh.S_OPTIONS] = self.context.memory.host_minus_device, self.options
+            s[:, sh.S_LAUNCH_WARPS], s[:, sh.S_ALLOCATIONS] = len(self.unknown), len(self.live)
+        resident.begin(block)
         self.resident[block.number] = resident
 
     def ran(self, block: Block, warp: Warp, status: Status) -> None:
@@ -146,7 +163,7 @@ class Watch:
 
     def ended(self, block: Block) -> None:
         """Every warp of a block has ended."""
-        del self.resident[block.number]
+        self.spare.append(self.resident.pop(block.number))
 
     # --- records ------------------------------------------------------------------------------------------------
     def _read(self, block: Block, warp: Warp) -> None:
@@ -162,7 +179,7 @@ class Watch:
             s[sh.S_COPY] = self._stamp(clocks, clocks.column(CP_ASYNC, index))
             foreign = clocks.foreign[index]
             seen = foreign.joined(clocks.seen[index])
-            reason = sh.consume_records(
+            reason = self._consume_records(
                 *(state, *self.held_events, known, lanes, self._dense(foreign), self._dense(seen), *self.held_tables),
             )
             clocks.epochs[index] = s[sh.S_EPOCH]
@@ -182,7 +199,7 @@ class Watch:
 
     def _dense(self, clock: Clock) -> Any:
         """An epoch for each warp of the launch."""
-        return clock.dense(self.context.geometry.blocks, self.warps) if clock.rows else self.held_unknown
+        return held(clock.dense(self.context.geometry.blocks, self.warps)) if clock.rows else self.held_unknown
 
     def _give_shadow(self, row: int, shift: int) -> None:
         """Cells for an allocation: by words, or by bytes (then each word's cell four times)."""
@@ -388,6 +405,7 @@ class Watch:
         if kind == sh.UNDEFINED:
             memory = "__shared__" if shared else "__global__"
             title = f"Uninitialized {memory} memory read of size {int(row[sh.F_BYTES])} bytes"
+            severity = "warning" if shared else "error"
             one = self._place(int(row[sh.F_NOW]), "", int(row[sh.F_WARP]), int(row[sh.F_LANE]))
             details = [f"Address {address:#x}: {where}"]
             if not shared:
@@ -398,7 +416,7 @@ class Watch:
                 )
             return Finding(
                 "initcheck",
-                "error",
+                severity,
                 title,
                 (one,),
                 tuple(details),
