@@ -163,3 +163,19 @@ def test_python_process_finds_our_runtime_by_its_name() -> None:
             place = ctypes.c_int()
             assert ctypes.CDLL(soname).cudaRuntimeGetVersion(ctypes.byref(place)) == 0
             assert place.value == version
+
+
+def test_pytest_has_the_driver_before_a_conftest_asks_for_it(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(
+        "import ctypes\ncuda = ctypes.CDLL('libcuda.so.1')\nassert cuda.cuInit(0) == 0\n"
+    )
+    (tmp_path / "test_nothing.py").write_text("def test_nothing():\n    pass\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--warpwright=a100"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout

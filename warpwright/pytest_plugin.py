@@ -9,6 +9,7 @@ The module is imported by every pytest of an environment with this package: it i
 
 from __future__ import annotations
 
+import argparse
 import os
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
@@ -35,10 +36,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Put the simulated device in place before any conftest is imported: it may import a package that looks for the driver."""
+    _prepare(early_config.known_args_namespace)
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Put the simulated device in place before any test module is imported."""
-    chip = config.getoption(OPTION)
-    timing, check = config.getoption("--warpwright-timing"), config.getoption("--warpwright-check")
+    """The same where another plug-in brought this one."""
+    _prepare(config.option)
+
+
+def _prepare(options: argparse.Namespace) -> None:
+    chip, timing, check = options.warpwright, options.warpwright_timing, options.warpwright_check
     if chip is None:
         if timing or check:
             raise pytest.UsageError("--warpwright-timing and --warpwright-check go with --warpwright=CHIP")
