@@ -20,6 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from bench import tiles
+
 SOURCE = Path(__file__).parent / "kernels" / "seeds.cu"
 CHAIN = 256
 VOLTA, AMPERE, BARRIERS, FACTS = "000 Figure 1", "004 Table 4", "002 Table 5", "facts: latencies"
@@ -153,24 +155,8 @@ def l1_bytes(bench: Bench) -> float:
 
 
 def slowdown(bench: Bench) -> float:
-    """Percent that three applications take longer, on the average, with their tiles in L1 instead of shared memory."""
-    rng = np.random.default_rng(1)
-    n, blocks = 256, 8 * bench.sms
-    a, b = (rng.random((n, n), np.float32) for _ in range(2))
-    line = rng.random(blocks * 256, np.float32)
-    ratios = []
-    for name, grid, block, words, before, behind in (
-        ("matmul", (n // 16, n // 16), (16, 16), 512 * n * n // 256, (a, b, np.zeros((n, n), np.float32)), n),
-        ("filter", blocks, 256, 288 * blocks, (line, np.zeros_like(line)), len(line)),
-        ("table", blocks, 256, 1024 * blocks, (line, line[:1024].copy(), np.zeros_like(line)), 64),
-    ):
-        scratch = bench.gpu.empty(words, np.float32)
-        overhead = bench.chip.launch.launch_overhead_cycles
-        took = [
-            bench.run(f"{name}_{kind}", grid, block, *before, scratch, behind).cycles for kind in ("shared", "cached")
-        ]
-        ratios.append((took[1] - overhead) / (took[0] - overhead))
-    return 100 * (float(np.mean(ratios)) - 1)
+    """Percent that programs take longer, on the average, with what they share in L1 (``bench.tiles`` lists them)."""
+    return 100 * (float(np.mean([ratio for _, ratio, _, _ in tiles.ratios(bench.gpu)])) - 1)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,140 @@
+"""Programs with shared memory, and the same with its loads and stores remapped to L1: ``python -m bench.tiles [--gpu p100,v100] [NAME …]``.
+
+Seed 000's Figure 4 is a set of applications that were written for shared memory.  Here it is every kernel of the validation set that keeps
+arrays of a fixed size there and makes no atomics on them: nothing was chosen by what it gives.  The same source is compiled twice: a
+declaration ``__shared__ float t[16][17];`` becomes a reference to the block's own part of an array in global memory, which L1
+caches; four times as many parts as blocks are resident, so that their lines are used again (more, up to one for each block, where a slow
+block's part would be another's too early).  Both are verified.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from bench import validation
+from tests.kernels.case import Case
+
+NOT_APPLICATIONS = {"mechanisms"}
+"""Source files of single mechanisms."""
+PART_BYTES = 32768 + 256
+PARTS_FOR_EACH = 4
+DECLARATION = re.compile(r"__shared__ ([\w ]+?) ((?:\w+(?:\[[^\]]+\])+(?:, )?)+);")
+HEAD = f"""
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 610
+static __device__ __forceinline__ int __dp4a(int a, int b, int c) {{
+    for (int i = 0; i < 32; i += 8) c += (int)(signed char)(a >> i) * (int)(signed char)(b >> i);
+    return c;
+}}
+#endif
+extern "C" {{ __device__ __align__(256) char tiles_in_l1[(size_t)TILES_PARTS * {PART_BYTES}]; }}
+static __device__ __forceinline__ char *tiles_part() {{
+    unsigned block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
+    return tiles_in_l1 + (size_t)(block % TILES_PARTS) * {PART_BYTES};
+}}
+"""
+
+
+def remapped(source: str) -> str:
+    """A source whose shared arrays lie in global memory."""
+
+    taken: dict[int, str] = {}  # of the part, by where the function begins
+
+    def reference(declaration: re.Match[str]) -> str:
+        kind, names = declaration.groups()
+        function, lines = source.rfind("__global__", 0, declaration.start()), []
+        for name, size in re.findall(r"(\w+)((?:\[[^\]]+\])+)", names):
+            at = taken.get(function, "0")
+            lines.append(
+                f"typedef {kind} {name}_array{size}; {name}_array &{name} = *({name}_array *)(tiles_part() + {at});"
+            )
+            taken[function] = f"{at} + (sizeof({name}_array) + 127) / 128 * 128"
+        return " ".join(lines)
+
+    return DECLARATION.sub(reference, source)
+
+
+def body(source: str, kernel: str) -> str:
+    """The text of a kernel."""
+    found = re.search(rf"__global__ [^;{{]*\b{kernel}\(.*?\n}}", source, re.DOTALL)
+    return found.group() if found else ""
+
+
+def cases() -> Iterator[tuple[str, Case]]:
+    """Kernels of the set that keep all that they share in arrays of a fixed size, without atomics on them."""
+    for name in validation.names():
+        case = validation.case(name)
+        text = body(case.source.read_text(), case.kernel)
+        shared = re.findall(r"__shared__", text)
+        arrays = DECLARATION.findall(text)
+        names = [array for _, declared in arrays for array in re.findall(r"(\w+)\[", declared)]
+        atomics = any(re.search(rf"atomic\w+\(&?{array}\b", text) for array in names)
+        if arrays and len(arrays) == len(shared) and not atomics and case.source.stem not in NOT_APPLICATIONS:
+            yield name, case
+
+
+def launch(gpu: Any, case: Case, source: str, parts: int) -> Any:
+    """One verified run."""
+    module = gpu.compile(source, options=[*case.options, f"-DTILES_PARTS={parts}"])
+    for symbol, contents in case.device_globals.items():
+        module.symbol(symbol).set(contents)
+    args = [a.copy() if isinstance(a, np.ndarray) and a.ndim else a for a in case.args]
+    run = module[case.kernel][case.grid, case.block, case.shared_bytes](*args)
+    case.verify({i: a for i, a in enumerate(args) if isinstance(a, np.ndarray) and a.ndim})
+    return run
+
+
+def slowdown(gpu: Any, case: Case) -> tuple[float, Any, Any]:
+    """How many times as long it takes with its arrays in L1; both runs."""
+    source = HEAD + case.source.read_text()
+    overhead = gpu.chip.launch.launch_overhead_cycles
+    shared = launch(gpu, case, source, 1)
+    blocks = int(np.prod(case.grid))
+    parts = min(PARTS_FOR_EACH * shared.resident.blocks_per_sm * gpu.chip.sm.sm_count, blocks)
+    while True:
+        try:
+            cached = launch(gpu, case, HEAD + remapped(case.source.read_text()), parts)
+            break
+        except AssertionError:  # two blocks had the same part at once
+            if parts == blocks:
+                raise
+            parts = min(4 * parts, blocks)
+    return (cached.cycles - overhead) / (shared.cycles - overhead), shared, cached
+
+
+def ratios(gpu: Any, names: Sequence[str] = ()) -> Iterator[tuple[str, float, Any, Any]]:
+    """Name, slowdown and both runs of every program that the chip can run."""
+    for name, case in cases():
+        if (not names or name in names) and not (case.source.stem == "tensors" and gpu.chip.arch < 80):
+            yield name, *slowdown(gpu, case)
+
+
+def main() -> None:
+    import warpwright as ww
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gpu", default="p100,v100")
+    parser.add_argument("names", nargs="*")
+    given = parser.parse_args()
+    for chip in given.gpu.split(","):
+        print(f"{chip:20s} {'shared':>9s} {'in L1':>9s} {'slower':>8s} {'found in L1':>11s}")
+        all_of_them = []
+        for name, ratio, shared, cached in ratios(ww.GPU(chip, timing="full"), given.names):
+            all_of_them.append(ratio)
+            print(
+                f"{name:20s} {shared.cycles:9,} {cached.cycles:9,} {100 * (ratio - 1):+7.0f}%"
+                f" {cached.metrics['l1tex__t_sector_hit_rate.pct']:10.0f}%",
+                flush=True,
+            )
+        print(
+            f"{len(all_of_them)} programs: mean {100 * (np.mean(all_of_them) - 1):+.0f}%, geometric mean"
+            f" {100 * (np.exp(np.mean(np.log(all_of_them))) - 1):+.0f}%, median {100 * (np.median(all_of_them) - 1):+.0f}%"
+        )
+
+
+if __name__ == "__main__":
+    main()
