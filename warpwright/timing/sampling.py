@@ -49,7 +49,7 @@ CHUNKS = 2
 STRETCHES = 6
 """Of the grid, that are timed where others are left out."""
 PART_ERROR = 0.38
-"""Over the part's SMs: what it adds to the expected error.  Six of an H200 are up to 3% off, four of a V100 9, two of a P100 12
+"""Over the part's SMs: what it adds to the expected error.  Six of an H200 are up to 4% off, four of a V100 9, two of a P100 12
 (``python -m bench.sampled``)."""
 MODEL_ERROR = 0.005
 WARM_TIMES = 3
