@@ -96,15 +96,20 @@ def execute_strong(m: Any, code: Any, sm: int, partition: int, r: int, time: int
     space = space_of(address_of(base, tabled, step, lowest_bit(mask)))
     if space == SPACE_SHARED:
         changes = operation >= s.OP_ATOMIC
-        if changes and m[u(s.H_CLUSTER_BLOCKS)] > 1:
-            passed = atomic_on_cluster(m, sm, w, base, tabled, step, mask, m[u(r + s.R_TIME)])
+        remote = remote_lanes(m, w, base, tabled, step, mask)
+        if changes and remote:
+            own = mask & ~remote
+            if own:
+                waves = wavefronts(m, sm, base, tabled, step, own, size, True)
+                reserve(m, sm + s.OFF_LSU, s.CALENDAR_SHIFT, m[u(s.H_LSU_CAPACITY)], m[u(r + s.R_TIME)], waves - 1)
+            passed = atomic_on_cluster(m, sm, w, base, tabled, step, remote, m[u(r + s.R_TIME)])
             m[u(w + s.W_STORE_TIME)] = max(m[u(w + s.W_STORE_TIME)], passed)
             return passed + m[u(s.H_REMOTE_ATOMIC)] - m[u(s.H_FROM_L2)]
         waves = wavefronts(m, sm, base, tabled, step, mask, size, changes)
         m[u(sm + s.SM_SHARED_WAVEFRONTS)] += waves
         reserve(m, sm + s.OFF_LSU, s.CALENDAR_SHIFT, m[u(s.H_LSU_CAPACITY)], m[u(r + s.R_TIME)], waves - 1)
         latency = m[u(s.H_SHARED_ATOMIC if changes else s.H_SHARED_LATENCY)]
-        if remote_lanes(m, w, base, tabled, step, mask):
+        if remote:
             latency = m[u(s.H_REMOTE_LATENCY)]
         return m[u(r + s.R_TIME)] + latency - m[u(s.H_FROM_L2)]  # whose way back is added by who asked
     n = fill_lines(m, sm, w, base, tabled, step, mask, size, space)

@@ -1,7 +1,7 @@
 """Atomics on the shared memory of a cluster's blocks: packets through one port of each SM.
 
 Measured on an H200 (``bench.micro remote_adds``): lanes that name different words of a sector share a packet, further lanes on a
-word take one each, whatever the banks.  An SM's port sends a packet in 1.87 cycles and takes one in 1.31, one or the other.
+word take one each, whatever the banks.  An SM's port sends a packet in 1.87 cycles and takes one in 1.5, one or the other.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from warpwright.timing import state as s
 from warpwright.timing.clusters import slot_of
 from warpwright.timing.records import address_of
 
-WARP_BLOCK, RANK, MEMBERS = WARP["block"], BLOCK["cluster_rank"], BLOCK["cluster_blocks"]
+WARP_BLOCK, MEMBERS = WARP["block"], BLOCK["cluster_blocks"]
 SECTOR_SHIFT = 5
 
 
@@ -57,7 +57,7 @@ def pass_port(m: Any, sm: int, time: int, work: int) -> int:
 
 @core
 def atomic_on_cluster(m: Any, sm: int, w: int, base: int, tabled: bool, step: int, mask: int, time: int) -> int:
-    """When an atomic of a warp on blocks of its cluster, its own among them or not, has passed all ports."""
+    """When an atomic of a warp on other blocks of its cluster has passed all ports."""
     block = peek(m[u(w + s.W_POINTER)] + WARP_BLOCK)
     end = time
     while mask:
@@ -71,8 +71,7 @@ def atomic_on_cluster(m: Any, sm: int, w: int, base: int, tabled: bool, step: in
                 lanes |= 1 << lane
         mask &= ~lanes
         packets = packets_of(m, sm, base, tabled, step, lanes)
-        if rank != peek(block + RANK):
-            end = max(end, pass_port(m, sm, time, packets * m[u(s.H_REMOTE_SEND)]))
+        end = max(end, pass_port(m, sm, time, packets * m[u(s.H_REMOTE_SEND)]))
         target = slot_of(m, peek(block + MEMBERS + 8 * rank))[0]
         end = max(end, pass_port(m, target, time, packets * m[u(s.H_REMOTE_TAKE)]))
     return end
