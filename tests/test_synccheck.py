@@ -127,3 +127,33 @@ def test_a_mask_that_lacks_a_thread(chip: str) -> None:
     assert finding.title == "Barrier error detected. Invalid arguments."
     assert finding.places[0].line.startswith(line("mask"))
     assert finding.places[0].thread == (16, 0, 0)
+
+
+TWO_INSTRUCTIONS = """
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry apart(.param .u64 out)
+{
+    .reg .pred %p;
+    .reg .u32 %t;
+    .reg .u64 %d;
+    ld.param.u64 %d, [out];
+    mov.u32 %t, %tid.x;
+    setp.ge.u32 %p, %t, 32;
+    @%p bra others;
+    bar.sync 0;
+    st.global.u32 [%d], %t;
+    ret;
+others:
+    bar.sync 0;
+    ret;
+}
+"""
+
+
+def test_one_barrier_may_be_several_instructions() -> None:
+    """Compilers copy a barrier into the ways behind it; without lines of source nobody can tell that it was two."""
+    gpu = ww.GPU("a100", timing="off", check="synccheck")
+    gpu.compile(TWO_INSTRUCTIONS)["apart"][1, 64](np.zeros(1, np.int32))
+    assert gpu.findings == []

@@ -156,7 +156,7 @@ class Watch:
         places = sorted(resident.barriers.pop(barrier, set()))
         whole = all(w["barrier_threads"] == 0 for w in waiting)
         if "synccheck" in self.checks and whole:
-            if len(places) > 1:
+            if self._lines(places) > 1:
                 self._divergence(block, waiting[0], BLOCK_DIVERGES, places)
             self._went_round(block, waiting, places)
         resident.clocks.complete(barrier, {w.in_block: w["barrier_lanes"] & 0xFFFFFFFF for w in waiting})
@@ -299,6 +299,13 @@ class Watch:
             walked = resident.walked[warp.in_block]
             resident.round_with_others |= walked.taken(last, lanes)
             walked.forget(lanes)
+
+    def _lines(self, instructions: list[int]) -> int:
+        """How many lines of source barriers stand in: compilers make several instructions of one, some without a line."""
+        if len(instructions) < 2:
+            return len(instructions)
+        places = [place(self.program, i, "", (0, 0, 0), (0, 0, 0)) for i in instructions]
+        return len({p.line for p in places if p.line})
 
     def _end_of(self, block: int) -> int:
         """Index of the last instruction of a basic block."""
