@@ -13,6 +13,7 @@ UNITS = (
     *(
         "_count",
         "_counts",
+        "_partitions",
         "_cycles",
         "_mhz",
         "_kib",

@@ -353,7 +353,7 @@ def test_another_scheduler_is_a_plain_function_and_changes_the_order_only() -> N
         return best
 
     kernel, trace = busy_kernel()
-    usual = run(kernel, trace, grid=300, block=256, shared_bytes=8192)  # type: ignore[arg-type]
-    other = run(kernel, trace, grid=300, block=256, shared_bytes=8192, policies=Policies(oldest_first))  # type: ignore[arg-type]
+    usual = run(kernel, trace, grid=400, block=256, shared_bytes=8192)  # type: ignore[arg-type]
+    other = run(kernel, trace, grid=400, block=256, shared_bytes=8192, policies=Policies(oldest_first))  # type: ignore[arg-type]
     assert other.metrics["smsp__inst_executed.sum"] == usual.metrics["smsp__inst_executed.sum"]
     assert other.cycles != usual.cycles

@@ -95,7 +95,7 @@ def test_answers_come_in_the_order_of_time_sm_and_number() -> None:
         sm[offset + s.R_TIME], sm[offset + s.R_LINE], sm[offset + s.R_KIND] = time, 1 << 30, s.RQ_LOAD
         sm[offset + s.R_SECTORS], sm[s.SM_REQUESTS] = 15, 1
     assert exchange(m, False) == 4
-    order = [int(m[m[s.H_ORDER] + index * s.MAX_REQUESTS]) for index in (0, 16, 98)]
+    order = [int(m[m[s.H_ORDER] + index * s.MAX_REQUESTS]) for index in (0, 16, 96)]
     assert [word >> 36 & 0xFFF for word in order] == [0, 17, 99]
     assert s.counted(m, s.SG_COALESCED) == 4  # SM 100 joins SM 99, which comes first of its GPC
     joined, first = (int(state.sms()[index][offset + s.R_ANSWER]) for index in (100, 99))

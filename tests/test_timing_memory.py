@@ -12,7 +12,7 @@ import pytest
 from tests.timing_synthetic import Synthetic, affine, device, gather, loop_cycles, run
 from warpwright.chips import load_chip
 from warpwright.isa.ops import Access
-from warpwright.timing import atomics, crossbar, dram, l2
+from warpwright.timing import atomics, crossbar, dram, l2, slices
 from warpwright.timing import state as s
 from warpwright.timing.initial import initial_state
 
@@ -24,18 +24,18 @@ LINE, LANES = 128, range(32)
 def ask(m, unit, line, sectors, held, time):  # type: ignore[no-untyped-def]
     """What a unit of the memory system answers: when it is done, or (``unit`` 4) which slice is a line's home."""
     if unit == 0:
-        return l2.read(m, 0, l2.slice_of(m, line), line, sectors, time)
+        return l2.read(m, 0, slices.slice_of(m, line), line, sectors, time)
     if unit == 1:
-        return l2.write(m, 0, l2.slice_of(m, line), line, sectors, held, time)
+        return l2.write(m, 0, slices.slice_of(m, line), line, sectors, held, time)
     if unit == 2:
         return dram.dram_read(m, 0, line, sectors, time)
     if unit == 3:
         return dram.dram_write(m, 0, line, sectors, time)
     if unit == 5:  # for an SM of the first GPC
-        return crossbar.coalesced_read(m, 0, 0, l2.slice_of(m, line), line, sectors, time)
+        return crossbar.coalesced_read(m, 0, 0, slices.slice_of(m, line), line, sectors, time)
     if unit == 6:
         return atomics.atomic_change(m, 0, line, held == 1)
-    return l2.slice_of(m, line)
+    return slices.slice_of(m, line)
 
 
 def read(m: np.ndarray, line: int, sectors: int, time: int) -> int:
@@ -141,8 +141,8 @@ def test_a_launch_looks_up_code_and_fences() -> None:
     assert metrics["lts__t_sectors_op_membar.sum"] == pytest.approx(2979, rel=0.01)
     assert metrics["lts__t_sectors_srcunit_gcc_op_read.sum"] == 8 * (8 + 90)
     everywhere = run(
-        repeat("LDG", 188, GLOBAL4, "load", stall=2),
-        lambda b, w: [(0, [affine(device(512 * i)) for i in range(188)])],
+        repeat("LDG", 512, GLOBAL4, "load", stall=2),
+        lambda b, w: [(0, [affine(device(256 * i)) for i in range(512)])],
         grid=132,
     ).metrics
     assert everywhere["lts__t_sectors_op_membar.sum"] == pytest.approx(25_380, rel=0.01)
@@ -286,11 +286,26 @@ def test_a_written_line_takes_room_in_both_partitions() -> None:
     assert s.dram_counted(m, s.D_SECTORS_WRITTEN) == pytest.approx(4 * lines // 2, rel=0.1)
 
 
-def test_neighbouring_bytes_share_a_slice() -> None:
+def test_lines_are_spread_over_slices_as_a_card_spreads_them() -> None:
+    """bench.micro ``slices`` on H200: every other pair of lines of a KiB, 4 KiB of one partition by parity, slices in turn."""
     m = idle()
-    homes = [int(ask(m, 4, line, 0, 0, 0)) for line in range(94 * 4)]
-    assert all(homes[i] == homes[i - i % 4] for i in range(len(homes)))
-    assert sorted(homes[::4]) == list(range(94))
+    homes = np.array([int(ask(m, 4, line, 0, 0, 0)) for line in range(1 << 14)])
+    pairs = homes.reshape(-1, 2, 2, 2)  # KiB, half, unit, line
+    assert np.array_equal(pairs, np.broadcast_to(pairs[:, :1, :, :1], pairs.shape))
+    assert (pairs[:, 0, 0, 0] != pairs[:, 0, 1, 0]).all()
+    blocks = homes.reshape(-1, 32) // 47
+    number = np.arange(len(blocks))
+    assert np.array_equal(blocks, np.tile((sum(number >> bit for bit in (0, 1, 3, 5, 7)) & 1)[:, None], 32))
+    for part in homes.reshape(-1, 1024):
+        assert set(np.bincount(part, minlength=94) // 4) == {2, 3}
+
+
+@pytest.mark.parametrize("chip", ["p100", "v100", "a100", "h200"])
+def test_every_slice_has_its_share_of_the_lines(chip: str) -> None:
+    m = idle(chip)
+    counts = np.bincount([int(ask(m, 4, line, 0, 0, 0)) for line in range(1 << 15)], minlength=int(m[s.H_SLICES]))
+    assert counts.min() >= 0.97 * counts.mean()
+    assert counts.max() <= 1.03 * counts.mean()
 
 
 def completed(lines: int, sectors: int, whole: int) -> int:
@@ -411,8 +426,9 @@ def test_a_bank_in_refresh_answers_when_it_is_over() -> None:
         """A read of another row of one bank at some time of a refresh interval, long after the one before."""
         k = next(turn)
         time = 4 * interval * k + phase
-        m[int(m[s.H_DRAM_BANKS]) : int(m[s.H_DRAM_BANKS]) + 2 * int(m[s.H_DRAM_BANK_COUNT])] = 0
-        return dram_read(m, int(m[s.H_DRAM_ROW_LINES]), 15, time) - time
+        first, channels = int(m[s.H_DRAM_BANKS]), int(m[s.H_SLICES] * m[s.H_CHANNELS_PER_SLICE])
+        m[first : first + 2 * channels * int(m[s.H_DRAM_BANK_COUNT])] = 0
+        return dram_read(m, 1 << 20, 15, time) - time
 
     waits = [taken(phase) for phase in range(interval)]
     plain = min(waits)
@@ -423,12 +439,23 @@ def test_a_bank_in_refresh_answers_when_it_is_over() -> None:
     assert turned[:duration] == list(range(duration, 0, -1))
 
 
-def test_a_bank_in_use_is_not_refreshed() -> None:
+def test_a_bank_in_use_is_refreshed_too() -> None:
+    """bench.micro ``loaded`` on H200: turns of loads take as long as they do when some wait, also while all banks are in use."""
     m = idle()
-    worst = max(dram_read(m, 1 << 12, 15, time) - time for time in range(10**6, 10**6 + 8000, 64) if time > 10**6 + 600)
-    m = idle()
-    rare = max(dram_read(m, 1 << 12, 15, time) - time for time in range(10**6, 10**6 + 200_000, 1500))
-    assert worst < rare - 200
+    took = [dram_read(m, 1 << 12, 15, time) - time for time in range(10**6, 10**6 + 8000, 64)]
+    assert max(took) - min(took) >= 495
+
+
+def test_the_same_bank_of_all_channels_is_refreshed_at_once() -> None:
+    """bench.micro ``bursts`` on H200, emptied caches: of loads of 16 KiB at once none wait, or most do."""
+    found = []
+    for time in range(10**7, 10**7 + 40_000, 4000):
+        m = idle()
+        found.append(
+            [read(m, line, 15, time) - time for line in (0, 2, 8, 10, 16, 18, 24, 26)]
+        )  # eight slices of one partition
+    assert max(max(waits) - min(waits) for waits in found) < 50
+    assert max(map(max, found)) - min(map(min, found)) > 200
 
 
 def test_write_batches_turn_the_bus_around_only_between_reads() -> None:
@@ -452,7 +479,7 @@ def test_write_batches_turn_the_bus_around_only_between_reads() -> None:
 def test_a_channel_opens_rows_in_an_interval(sectors: int, cycles: float) -> None:
     """bench.micro ``scattered`` on H200: 64 bytes at random take 8.1 cycles of a channel, whole lines their time on the bus."""
     m = idle(dram_refresh_ns=0.0, dram_bank_refresh_ns=0.0)
-    rows, channels = int(m[s.H_DRAM_ROW_LINES]), int(m[s.H_CHANNELS_PER_SLICE])
+    channels = int(m[s.H_CHANNELS_PER_SLICE])
     count = 4000
-    end = max(dram_read(m, row * rows, sectors, 1000) for row in range(count))
+    end = max(dram_read(m, row << 15, sectors, 1000) for row in range(count))
     assert (end - 1000) * channels / count == pytest.approx(cycles, rel=0.1)

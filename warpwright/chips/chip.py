@@ -57,9 +57,13 @@ class Sm(_Section):
 
     sm_count: int = Field(gt=0)
     gpc_sm_counts: list[int]
+    """SMs of each graphics processing cluster."""
     cluster_sm_counts: list[int]
     """SMs among which the blocks of a cluster may lie, in the order of the SMs: GPCs, or parts of one; empty without clusters."""
-    """SMs of each graphics processing cluster."""
+    gpc_l2_partitions: list[int]
+    """The partition of L2 that each GPC's SMs ask first."""
+    dispatch_apart_sm_count: int = Field(ge=0)
+    """SMs of the first GPC that get their blocks apart from its others."""
     sub_core_count: int = Field(gt=0, le=4)
     max_warps_per_sm: int = Field(gt=0, le=64)
     max_blocks_per_sm: int = Field(gt=0, le=32)
@@ -146,6 +150,8 @@ class InstructionCache(_Section):
     icache_prefetch_lines: int = Field(ge=0)
     launch_prefetch_kib: int = Field(ge=0)
     l1_icache_line_interval_cycles: int = Field(gt=0)
+    gpc_icache_line_interval_cycles: float = Field(ge=0)
+    """Between lines that the SMs of a GPC get from behind their first levels."""
     l2_icache_line_interval_cycles: int = Field(gt=0)
 
 
@@ -266,8 +272,6 @@ class L2(_Section):
     l2_write_partial_cycles: float = Field(gt=0)
     l2_fill_sector_cycles: float = Field(ge=0)
     """Of a slice's write port, for a sector that comes from DRAM or from the other partition."""
-    l2_interleave_bytes: int = Field(ge=128)
-    """Neighbouring bytes that share a slice."""
 
 
 class Dram(_Section):
@@ -509,6 +513,7 @@ def _follow(values: dict[str, Any], sources: dict[str, str], changed: set[str]) 
         clusters = len(values["gpc_sm_counts"])
         values["gpc_sm_counts"] = [(values["sm_count"] + i) // clusters for i in range(clusters)]
         sources["gpc_sm_counts"] = "override: follows sm_count"
+        values["dispatch_apart_sm_count"] = 0
     if changed & {"sm_count", "gpc_sm_counts"} and "cluster_sm_counts" not in changed and values["cluster_sm_counts"]:
         values["cluster_sm_counts"] = values["gpc_sm_counts"]
         sources["cluster_sm_counts"] = "override: follows gpc_sm_counts"

@@ -17,7 +17,7 @@ from warpwright.native.pieces import core, peek, poke, u
 from warpwright.timing import state as s
 from warpwright.timing.clusters import slot_of
 from warpwright.timing.l1 import PREDICATED_OFF_CYCLES, new_request
-from warpwright.timing.l2 import read, slice_of, write
+from warpwright.timing.l2 import read, write
 from warpwright.timing.ports import reserve
 from warpwright.timing.queue import enter_queue
 from warpwright.timing.records import (
@@ -30,6 +30,7 @@ from warpwright.timing.records import (
     AT_RANKS,
     AT_ROW,
 )
+from warpwright.timing.slices import slice_of
 from warpwright.timing.warp import hold
 
 MEMBERS, SHARED_BASE = BLOCK["cluster_blocks"], BLOCK["shared_base"]

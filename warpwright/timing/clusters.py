@@ -99,8 +99,7 @@ def roomiest_sm(m: Any, gpc: int) -> int:
     """The SM of a GPC with the most free block slots, the dispatcher's first of equals."""
     most = 0
     best = -1
-    for i in range(m[u(s.H_SMS)]):
-        index = m[u(m[u(s.H_SM_ORDER)] + i)]
+    for index in range(m[u(s.H_SMS)]):
         sm = m[u(s.H_SM_FIRST)] + index * m[u(s.H_SM_SLOTS)]
         free = room(m, sm)
         if m[u(m[u(s.H_GPC_OF_SM)] + index)] == gpc and free > most:

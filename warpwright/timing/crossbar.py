@@ -21,10 +21,11 @@ from warpwright.timing.l1 import (
     remote_lanes,
     space_of,
 )
-from warpwright.timing.l2 import approach, counters, group_of, read, slice_of, write
+from warpwright.timing.l2 import approach, counters, group_of, read, write
 from warpwright.timing.ports import reserve
 from warpwright.timing.records import address_of, record_at
 from warpwright.timing.remote import atomic_on_cluster
+from warpwright.timing.slices import slice_of
 from warpwright.timing.tlb import translate
 from warpwright.timing.warp import run_function, start_block_of, take_block
 

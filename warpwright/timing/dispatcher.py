@@ -1,6 +1,6 @@
 """The block dispatcher: blocks to SMs while they have room, a warp at a time into the sub-cores.
 
-First blocks go round the SMs, one of each GPC in turn; every later block goes where one has ended.  The whole chip starts one
+First blocks go where ``placement.py`` says; every later block goes where one has ended.  The whole chip starts one
 block in a fixed interval, an SM one in a longer one, and the successor of an ended block starts after a fixed time
 (bench/micro on a real H200).
 """
@@ -192,14 +192,17 @@ def first_blocks(m: Any) -> None:
     if cluster_count(m) > 1:
         send_clusters(m, m[u(s.H_OVERHEAD)], m[u(s.H_BLOCK_START)])
         return
-    sms = m[u(s.H_SMS)]
-    for block in range(m[u(s.H_BLOCKS_PER_SM)]):
-        for i in range(sms):
-            if m[u(s.H_NEXT_BLOCK)] >= m[u(s.H_BLOCKS)]:
-                return
-            index = m[u(m[u(s.H_SM_ORDER)] + i)]
-            sm = m[u(s.H_SM_FIRST)] + index * m[u(s.H_SM_SLOTS)]
-            send(m, sm, block, turn(m, m[u(s.H_OVERHEAD)], m[u(s.H_FIRST_INTERVAL)]), m[u(s.H_BLOCK_START)])
+    for i in range(m[u(s.H_FIRST_BLOCKS)]):
+        if m[u(s.H_NEXT_BLOCK)] >= m[u(s.H_BLOCKS)]:
+            return
+        sm = m[u(s.H_SM_FIRST)] + m[u(m[u(s.H_FIRST_PLACES)] + i)] * m[u(s.H_SM_SLOTS)]
+        send(
+            m,
+            sm,
+            m[u(sm + s.SM_RESIDENT)],
+            turn(m, m[u(s.H_OVERHEAD)], m[u(s.H_FIRST_INTERVAL)]),
+            m[u(s.H_BLOCK_START)],
+        )
 
 
 @core

@@ -1,7 +1,8 @@
 """Instruction caches of an SM.
 
 Instructions: lines of 128 bytes (eight instructions) in a first level next to the sub-cores, then the 128 KiB L1.5, then L2;
-each level hands over a line in a fixed interval and evicts first in, first out.  A stream buffer asks for the following lines
+each level hands over a line in a fixed interval and evicts first in, first out.  What the SMs of a GPC get from behind their first levels
+passes one port (bench.micro ``cold_code``).  A stream buffer asks for the following lines
 with each new line.  One first level serves all four sub-cores: on a card, four warps that run the same code
 see the same rate as one.
 """
@@ -12,6 +13,7 @@ from typing import Any
 
 from warpwright.native.pieces import core, u
 from warpwright.timing import state as s
+from warpwright.timing.ports import reserve
 
 
 @core
@@ -44,6 +46,8 @@ def _from_l2(m: Any, sm: int, line: int, time: int) -> int:
 def _from_l1(m: Any, sm: int, line: int, time: int) -> int:
     """Bring a line into the first level; gives its time."""
     start = max(_from_l2(m, sm, line, time), m[u(sm + s.SM_FETCH_FREE)])
+    port = m[u(s.H_GPC_FETCH_PORTS)] + m[u(m[u(s.H_GPC_OF_SM)] + m[u(sm + s.SM_INDEX)])] * s.CALENDAR_SLOTS
+    start = reserve(m, port, s.CALENDAR_SHIFT, 256 << s.CALENDAR_SHIFT, start, m[u(s.H_GPC_FETCH_INTERVAL)])
     m[u(sm + s.SM_FETCH_FREE)] = start + m[u(s.H_L1I_INTERVAL)]
     ready = start + m[u(s.H_L1I_LATENCY)]
     insert(m, sm + m[u(s.H_OFF_L0)], m[u(s.H_L0_LINES)], line, ready)

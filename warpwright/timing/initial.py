@@ -12,6 +12,8 @@ import numpy.typing as npt
 from warpwright.chips.chip import Chip
 from warpwright.timing import buffers
 from warpwright.timing import state as s
+from warpwright.timing.placement import first_places
+from warpwright.timing.slices import UNIT_BYTES
 
 
 def _log2(value: int) -> int:
@@ -75,7 +77,7 @@ class _Sizes:
         for area, size in (
             ("gpc_of_sm", sm.sm_count),
             ("partition_of_sm", sm.sm_count),
-            ("sm_order", sm.sm_count),
+            ("first_places", sm.sm_count * sm.max_blocks_per_sm),
             ("l2", l2.l2_slice_count * self.l2_sets * self.l2_set_words),
             ("sms", (sm.sm_count + 1) * self.sm_slots),
             ("order", sm.sm_count * s.MAX_REQUESTS),
@@ -85,6 +87,7 @@ class _Sizes:
             ("queues", (s.SLICE_GROUPS + 1) * s.Q_SLOTS),
             ("gpc_ports", self.gpcs * s.CALENDAR_SLOTS),
             ("gpc_write_ports", self.gpcs * s.CALENDAR_SLOTS),
+            ("gpc_fetch_ports", self.gpcs * s.CALENDAR_SLOTS),
             ("slice_ports", l2.l2_slice_count * s.CALENDAR_SLOTS),
             ("slice_write_ports", l2.l2_slice_count * s.CALENDAR_SLOTS),
             ("atomic_last", l2.l2_slice_count * 2),
@@ -149,8 +152,11 @@ def initial_state(
 
 
 def used_sms(chip: Chip, blocks: int) -> slice:
-    """The SMs that get blocks of a grid of so many (0: any number): the first ones, as the dispatcher serves them in their order."""
-    return slice(0, min(blocks or chip.sm.sm_count, chip.sm.sm_count))
+    """SMs among which are all that get blocks of a grid of so many (0: any number)."""
+    sm = chip.sm
+    if not 0 < blocks < sm.sm_count:
+        return slice(0, sm.sm_count)
+    return slice(0, int(first_places(tuple(sm.gpc_sm_counts), sm.dispatch_apart_sm_count, blocks, 1).max()) + 1)
 
 
 def _clear(state: s.State, sizes: _Sizes, count: int, used: slice, zeros: range) -> None:
@@ -276,12 +282,14 @@ def _chip_numbers(chip: Chip, sizes: _Sizes) -> dict[int, int]:
         s.H_LOCAL_PHYSICAL: 1 << 50,
         s.H_GPC_OF_SM: sizes.areas["gpc_of_sm"],
         s.H_PARTITION_OF_SM: sizes.areas["partition_of_sm"],
-        s.H_SM_ORDER: sizes.areas["sm_order"],
+        s.H_FIRST_PLACES: sizes.areas["first_places"],
         s.H_GPCS: sizes.gpcs,
         s.H_GPC_PORTS: sizes.areas["gpc_ports"],
         s.H_GPC_CAPACITY: chip.crossbar.gpc_read_bytes_per_clk * bucket // chip.l1.sector_bytes,
         s.H_GPC_WRITE_PORTS: sizes.areas["gpc_write_ports"],
         s.H_GPC_WRITE_CAPACITY: chip.crossbar.gpc_write_bytes_per_clk * bucket // chip.l1.sector_bytes,
+        s.H_GPC_FETCH_PORTS: sizes.areas["gpc_fetch_ports"],
+        s.H_GPC_FETCH_INTERVAL: round(256 * chip.instruction_cache.gpc_icache_line_interval_cycles),
         s.H_TO_L2: to_l2,
         s.H_FROM_L2: from_l2,
         s.H_SLICES: l2.l2_slice_count,
@@ -327,7 +335,6 @@ def _chip_numbers(chip: Chip, sizes: _Sizes) -> dict[int, int]:
         s.H_ATOMIC_CHANGE_ANSWER: round(l2.l2_atomic_answer_change_cycles * l2.l2_slice_bytes_per_clk),
         s.H_ATOMIC_LINES: sizes.areas["atomic_lines"],
         s.H_ATOMIC_LAST: sizes.areas["atomic_last"],
-        s.H_CHUNK_SHIFT: _log2(l2.l2_interleave_bytes // chip.l1.l1_line_bytes),
         s.H_CHANNELS_PER_SLICE: sizes.channels_per_slice,
         s.H_DRAM_PORTS: sizes.areas["dram_ports"],
         s.H_DRAM_STATE: sizes.areas["dram_state"],
@@ -336,7 +343,7 @@ def _chip_numbers(chip: Chip, sizes: _Sizes) -> dict[int, int]:
         s.H_DRAM_LATENCY: dram.dram_latency_cycles - l2.l2_hit_latency_cycles - row_miss,
         s.H_DRAM_ROW_MISS: row_miss,
         s.H_DRAM_ROW_CYCLE: round(dram.dram_row_cycle_ns * cycles_per_ns),
-        s.H_DRAM_ROW_LINES: dram.dram_row_bytes * sizes.channels // chip.l1.l1_line_bytes,
+        s.H_DRAM_ROW_UNITS: max(dram.dram_row_bytes // UNIT_BYTES, 1),
         s.H_DRAM_SECTOR: round(256 * chip.l1.sector_bytes * sizes.channels / bytes_per_clk),
         s.H_DRAM_ACTIVATE_READ: round(256 * dram.dram_activate_read_ns * cycles_per_ns),
         s.H_DRAM_ACTIVATE_WRITE: round(256 * dram.dram_activate_write_ns * cycles_per_ns),
@@ -364,24 +371,22 @@ def _chip_numbers(chip: Chip, sizes: _Sizes) -> dict[int, int]:
 
 
 def _clusters(state: s.State, chip: Chip) -> None:
-    """GPC and L2 partition of each SM, and the order of first blocks: GPC by GPC (bench.micro ``dispatch`` on H200)."""
+    """GPC and L2 partition of each SM."""
     m, areas = state.words, state.areas
     counts = chip.sm.gpc_sm_counts
+    partitions = chip.sm.gpc_l2_partitions
+    if len(partitions) != len(counts):  # part of a chip: each partition has its GPCs
+        partitions = [gpc * chip.l2.l2_partition_count // len(counts) for gpc in range(len(counts))]
     first = 0
-    members: list[list[int]] = []
     for gpc, count in enumerate(counts):
-        members.append(list(range(first, first + count)))
         m[areas["gpc_of_sm"] + first : areas["gpc_of_sm"] + first + count] = gpc
         fields = areas["gpc_fields"] + gpc * s.GP_SLOTS
         m[fields + s.GP_FIRST], m[fields + s.GP_END] = first, first + count
-        partition = gpc * chip.l2.l2_partition_count // len(counts)
-        m[areas["partition_of_sm"] + first : areas["partition_of_sm"] + first + count] = partition
+        m[areas["partition_of_sm"] + first : areas["partition_of_sm"] + first + count] = partitions[gpc]
         first += count
     # Threads take neighbours of this order: a grid that fills the first GPCs only is shared too.
     turns = sorted(range(len(counts)), key=lambda gpc: f"{gpc:04b}"[::-1])
     m[areas["gpc_turns"] : areas["gpc_turns"] + len(counts)] = turns
-    order = [index for group in members for index in group]
-    m[areas["sm_order"] : areas["sm_order"] + len(order)] = order
 
 
 def _prefetch_code(sms: npt.NDArray[np.int64], used: slice, sizes: _Sizes, lines: int) -> None:

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.native.pieces import HOST_LINE_BYTES, core, divide, host_address, popcount, prefetch, u
+from warpwright.native.pieces import HOST_LINE_BYTES, core, host_address, popcount, prefetch, u
 from warpwright.timing import state as s
 from warpwright.timing.coalescer import covered
 from warpwright.timing.dram import dram_read, dram_write
 from warpwright.timing.pieces import WAYS, find_way, oldest_way
 from warpwright.timing.ports import reserve
+from warpwright.timing.slices import line_in_slice
 
 # A tag: line << TAG_SHIFT | a copy lies in the other partition << 8 | dirty sectors << 4 | valid sectors, there or on their way
 TAG_SHIFT = 9
@@ -26,17 +27,6 @@ COPIED = 1 << 8
 PARTS = (1 << 12) - 1
 WRITE_SLACK_CYCLES = 256
 """How far DRAM's write queue may be behind before L2 takes no more dirty lines."""
-
-
-@core
-def slice_of(m: Any, line: int) -> int:
-    """The home slice: every group of as many chunks of neighbouring lines as there are slices visits each once."""
-    slices = m[u(s.H_SLICES)]
-    chunk = line >> m[u(s.H_CHUNK_SHIFT)]
-    group = divide(chunk, slices)
-    turn = ((group * s.GOLDEN) >> 40) & 0xFFFFFF
-    place = chunk - group * slices + turn
-    return place - divide(place, slices) * slices
 
 
 @core
@@ -61,9 +51,7 @@ def link(m: Any, partition: int, home: int) -> int:
 @core
 def set_of(m: Any, piece: int, line: int) -> int:
     """Place of the first way of a line's set in a slice."""
-    shift = m[u(s.H_CHUNK_SHIFT)]
-    mine = (divide(line >> shift, m[u(s.H_SLICES)]) << shift) + (line & ((1 << shift) - 1))
-    mixed = ((mine * s.GOLDEN) >> 44) & 0xFFFFF
+    mixed = ((line_in_slice(m, line) * s.GOLDEN) >> 44) & 0xFFFFF
     return piece * m[u(s.H_L2_SLICE_WORDS)] + ((mixed * m[u(s.H_L2_SETS)]) >> 20) * (m[u(s.H_L2_WAYS)] * s.L2_WAY_WORDS)
 
 

@@ -119,7 +119,14 @@ def part_of(chip: Chip, share: float) -> Chip:
 
     return chip.model_copy(
         update={
-            "sm": chip.sm.model_copy(update={"sm_count": sms, "gpc_sm_counts": counts, "cluster_sm_counts": counts}),
+            "sm": chip.sm.model_copy(
+                update={
+                    "sm_count": sms,
+                    "gpc_sm_counts": counts,
+                    "cluster_sm_counts": counts,
+                    "dispatch_apart_sm_count": 0,
+                }
+            ),
             "constant_cache": constants.model_copy(update=parts(constants, 1 / fuller, "gpc_constant_interval_cycles")),
             "crossbar": crossbar.model_copy(
                 update={

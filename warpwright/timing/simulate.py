@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from warpwright.chips.chip import Chip
+from warpwright.chips.chip import Chip, Sm
 from warpwright.chips.occupancy import Occupancy
 from warpwright.engine.abi import BLOCK, SPILL_HEADER_BYTES, WARP, Status
 from warpwright.engine.blocks import BasicBlock
@@ -37,6 +37,7 @@ from warpwright.timing.interface import (
     TimingResult,
     TracedKernel,
 )
+from warpwright.timing.placement import first_places
 from warpwright.timing.policies import Policies
 from warpwright.timing.standstill import Watch
 from warpwright.timing.state import State
@@ -94,6 +95,7 @@ def _window(state: State, geometry: Geometry) -> int:
 
 def _fill_header(
     state: State,
+    sm: Sm,
     static: StaticProgram,
     kernel: TracedKernel,
     context: LaunchContext,
@@ -135,6 +137,10 @@ def _fill_header(
     }
     for field, value in values.items():
         state.words[field] = value
+    places = first_places(tuple(sm.gpc_sm_counts), sm.dispatch_apart_sm_count, geometry.blocks, occupancy.blocks_per_sm)
+    state.words[s.H_FIRST_BLOCKS] = len(places)
+    first = state.areas["first_places"]
+    state.words[first : first + len(places)] = places
 
 
 def _warp_fields(state: State, sm: int, slot: int) -> dict[str, int]:
@@ -282,7 +288,7 @@ def prepare(
     )
     sms = used_sms(chip, 0 if clustered else context.geometry.blocks)
     space = _Workspace(kernel, context, occupancy, chip.sm.sm_count + 1 if spare else sms.stop)
-    _fill_header(state, static, kernel, context, occupancy, space)
+    _fill_header(state, chip.sm, static, kernel, context, occupancy, space)
     for kind, address, _, _ in _POLICIES:
         state.words[address] = policies_module.address_of(kind, getattr(policies, kind.parameter))
     watch = None

@@ -176,10 +176,13 @@ STALL_COUNT = len(STALLS)
     # crossbar, L2, DRAM
     H_GPC_OF_SM,  # area
     H_PARTITION_OF_SM,  # area
-    H_SM_ORDER,  # area: SMs in the order in which the dispatcher serves them
+    H_FIRST_PLACES,  # area: the SM of each first block
+    H_FIRST_BLOCKS,  # so many of them
     H_GPCS,
     H_GPC_PORTS,  # area of calendars
     H_GPC_CAPACITY,
+    H_GPC_FETCH_PORTS,  # area of calendars: instruction lines
+    H_GPC_FETCH_INTERVAL,  # in 1/256 cycle
     H_GPC_WRITE_PORTS,
     H_GPC_WRITE_CAPACITY,
     H_TO_L2,  # cycles from the load/store unit to a slice
@@ -210,7 +213,6 @@ STALL_COUNT = len(STALLS)
     H_ATOMIC_SUM,  # between floating-point sums on one word
     H_ATOMIC_TURN,  # from an atomic without an answer to one with an answer, or back
     H_ATOMIC_LAST,  # area: what each slice's atomic unit was asked last
-    H_CHUNK_SHIFT,  # log2 of the neighbouring lines that share a slice
     H_BLOCK_ROWS,  # where the program's blocks begin in its table
     H_USES_RING,  # the program has DEPBAR.LE with a count
     H_CHANNELS_PER_SLICE,
@@ -221,7 +223,7 @@ STALL_COUNT = len(STALLS)
     H_DRAM_LATENCY,  # beyond an L2 hit, row open
     H_DRAM_ROW_MISS,
     H_DRAM_ROW_CYCLE,
-    H_DRAM_ROW_LINES,  # lines of all slices that share a row of each
+    H_DRAM_ROW_UNITS,  # units of a channel that share a row
     H_DRAM_SECTOR,  # bus time of 32 bytes, in 1/256 cycle
     H_DRAM_TURNAROUND,  # in 1/256 cycle
     H_DRAM_REFRESH_INTERVAL,

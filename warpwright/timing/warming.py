@@ -13,8 +13,9 @@ from warpwright.native.pieces import core, lowest_bit, popcount, u
 from warpwright.timing import state as s
 from warpwright.timing.dispatcher import chunk_first, start_block
 from warpwright.timing.l1 import SPACE_SHARED, fill_lines, space_of
-from warpwright.timing.l2 import COPIED, TAG_SHIFT, counters, find, slice_of, widen
+from warpwright.timing.l2 import COPIED, TAG_SHIFT, counters, find, widen
 from warpwright.timing.records import address_of, record_at
+from warpwright.timing.slices import slice_of
 from warpwright.timing.warp import BARRIER, EXIT, arrive, end_warp, run_function, take_block, warp_at
 
 RUNNING, STOPPED, STUCK = range(3)
