@@ -17,7 +17,8 @@ from warpwright.native.pieces import core, peek, poke, u
 from warpwright.timing import state as s
 from warpwright.timing.clusters import slot_of
 from warpwright.timing.l1 import PREDICATED_OFF_CYCLES, new_request
-from warpwright.timing.l2 import read, write
+from warpwright.timing.l2 import write
+from warpwright.timing.lrc import coalesced_read
 from warpwright.timing.ports import reserve
 from warpwright.timing.queue import enter_queue
 from warpwright.timing.records import (
@@ -116,7 +117,7 @@ def whole_sectors(sectors: int) -> int:
 
 
 @core
-def row_lines(m: Any, partition: int, address: int, size: int, time: int, rate: int, writes: bool) -> int:
+def row_lines(m: Any, gpc: int, partition: int, address: int, size: int, time: int, rate: int, writes: bool) -> int:
     """Read or write the lines of neighbouring bytes, so many bytes a cycle; when the last is there."""
     ready = time
     line = address >> 7
@@ -130,7 +131,7 @@ def row_lines(m: Any, partition: int, address: int, size: int, time: int, rate: 
         if writes:
             ready = max(ready, write(m, partition, slice_of(m, line), line, sectors, whole_sectors(sectors), late))
         else:
-            ready = max(ready, read(m, partition, slice_of(m, line), line, sectors, late))
+            ready = max(ready, coalesced_read(m, gpc, partition, slice_of(m, line), line, sectors, late))
         line += 1
         n += 1
     return ready
@@ -150,7 +151,7 @@ def move(m: Any, partition: int, gpc: int, copy: int, time: int, writes: bool) -
                 for d in range(m[u(pairs)]):
                     at = address + a * m[u(pairs + 7)] + b * m[u(pairs + 5)] + c * m[u(pairs + 3)] + d * m[u(pairs + 1)]
                     late = time + moved // rate
-                    ready = max(ready, row_lines(m, partition, at, row, late, rate, writes))
+                    ready = max(ready, row_lines(m, gpc, partition, at, row, late, rate, writes))
                     moved += row
     ports = m[u(s.H_GPC_WRITE_PORTS if writes else s.H_GPC_PORTS)] + gpc * s.CALENDAR_SLOTS
     capacity = m[u(s.H_GPC_WRITE_CAPACITY if writes else s.H_GPC_CAPACITY)]

@@ -21,7 +21,8 @@ from warpwright.timing.l1 import (
     remote_lanes,
     space_of,
 )
-from warpwright.timing.l2 import approach, counters, group_of, read, write
+from warpwright.timing.l2 import approach, read, write
+from warpwright.timing.lrc import coalesced_read, coalescer_entry
 from warpwright.timing.ports import reserve
 from warpwright.timing.records import address_of, record_at
 from warpwright.timing.remote import atomic_on_cluster
@@ -48,14 +49,6 @@ def reach(m: Any, index: int, line: int) -> int:
     home = slice_of(m, line)
     note_turn(m, index, home)
     return home
-
-
-@core
-def coalescer_entry(m: Any, gpc: int, home: int, line: int) -> int:
-    """Where a GPC's coalescer keeps a line: each group of slices has its own part."""
-    lines = m[u(s.H_COALESCER_LINES)]
-    part = gpc * s.SLICE_GROUPS + group_of(m, home)
-    return m[u(s.H_COALESCER)] + (part * lines + (((line * s.GOLDEN) >> 40) & (lines - 1))) * 4
 
 
 @core
@@ -155,23 +148,6 @@ def execute_strong(m: Any, code: Any, sm: int, partition: int, r: int, time: int
 
 
 @core
-def coalesced_read(m: Any, gpc: int, partition: int, home: int, line: int, sectors: int, time: int) -> int:
-    """A load by way of its GPC's request coalescer: what another SM of the GPC has just asked for in the same way is not asked for again.
-
-    Nsight Compute has this unit as ``lrc__``; the answer passes the GPC's port for each SM.
-    """
-    entry = coalescer_entry(m, gpc, home, line)
-    if m[u(entry)] == line << 4 | sectors and m[u(entry + 1)] > time:
-        m[u(counters(m, home) + s.SG_COALESCED)] += popcount(sectors)
-        return m[u(entry + 2)]
-    ready = read(m, partition, home, line, sectors, time)
-    m[u(entry)] = line << 4 | sectors
-    m[u(entry + 1)] = min(ready, time + m[u(s.H_COALESCING)])
-    m[u(entry + 2)] = ready
-    return ready
-
-
-@core
 def pass_gpc(m: Any, gpc: int, r: int, kind: int) -> None:
     """A request's way from its SM to its slice, through what the SMs of a GPC share; ``R_TIME`` is then when it is there."""
     time = m[u(r + s.R_TIME)] + m[u(s.H_TO_L2)]
@@ -199,11 +175,9 @@ def serve_at_slice(m: Any, index: int, r: int) -> None:
         answer = write(m, partition, home, line, sectors, m[u(r + s.R_FULL)], time)
     elif kind == s.RQ_ATOMIC:
         answer = atomic(m, partition, home, line, sectors, m[u(r + s.R_FULL)], time)
-    elif m[u(s.H_COALESCER_LINES)]:
+    else:
         gpc = m[u(m[u(s.H_GPC_OF_SM)] + index)]
         answer = coalesced_read(m, gpc, partition, home, line, sectors, time)
-    else:
-        answer = read(m, partition, home, line, sectors, time)
     m[u(r + s.R_ANSWER)] = answer
 
 
