@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warpwright.chips.chip import load_chip
 from warpwright.native.pieces import entry, u, words
+from warpwright.timing import SOURCES
 from warpwright.timing import state as s
 from warpwright.timing.exchange import depart, gpc_at, requests_to_serve, serve_group, take_back
 from warpwright.timing.initial import initial_state
 
 
-@entry
+@partial(entry, sources=SOURCES)
 def exchange(state, together):  # type: ignore[no-untyped-def]
     """A window's requests, by GPCs and groups of slices or ``together``, one after the other; gives how many."""
     m = words(state)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 import warpwright as ww
 from warpwright.chips.chip import load_chip
 from warpwright.native.pieces import BOUNDSCHECK, divide, divide_small, entry, host_address, words
-from warpwright.timing import buffers, policies, windows
+from warpwright.timing import SOURCES, buffers, policies, windows
 from warpwright.timing.coalescer import bank_passes
 from warpwright.timing.initial import initial_state
 from warpwright.timing.pieces import find_way, oldest_way, scan_slots, youngest
@@ -23,7 +24,7 @@ from warpwright.timing.pieces import find_way, oldest_way, scan_slots, youngest
 INF = 1 << 60
 
 
-@entry
+@partial(entry, sources=SOURCES)
 def scan(fields, now):  # type: ignore[no-untyped-def]
     at = host_address(words(fields))
     return scan_slots(at, at + 128, at + 256, now)
@@ -45,7 +46,7 @@ def test_scan_slots_is_the_scan_of_one_slot_after_the_other(
     assert scan(np.array(times + ports + free, np.int64), now) == (mask, following)
 
 
-@entry
+@partial(entry, sources=SOURCES)
 def ways(fields, line, shift, ready):  # type: ignore[no-untyped-def]
     at = host_address(words(fields))
     short = divide_small(fields[0] & 0xFFFFFFFF, line + 1)
@@ -69,7 +70,7 @@ def test_vectors_of_ways_are_one_way_after_the_other(fields: list[int], line: in
     assert short == (fields[0] & 0xFFFFFFFF) // (line + 1)
 
 
-@entry
+@partial(entry, sources=SOURCES)
 def passes(state, sm, base, tabled, step, mask, size, distinct):  # type: ignore[no-untyped-def]
     return bank_passes(words(state), sm, base, tabled, step, mask, size, distinct)
 

@@ -26,8 +26,10 @@ import numpy.typing as npt
 from warpwright.engine.abi import DEVICE_BASE
 from warpwright.errors import FreedArrayError, OutOfMemoryError
 
-ALIGNMENT_BYTES = 256
-"""Every allocation begins at a multiple of this, as cudaMalloc's do."""
+ALIGNMENT_BYTES = 1024
+"""Every allocation begins at a multiple of this: small arrays lie in L2 as those of a card do, whose first ones begin at a multiple of 2 MiB."""
+FIRST_OFFSET_BYTES = 1 << 16
+"""Where the first allocation begins; what lies before it belongs to nobody."""
 GAP_BYTES = 512
 """Least distance between the end of one allocation and the start of the next."""
 SMALLEST_MAPPING_BYTES = 1 << 26
@@ -176,7 +178,7 @@ class DeviceMemory:
         self._starts: list[int] = []
         self._live: list[Allocation] = []
         # Free ranges as offsets, sorted, never touching: starts[i]..ends[i].
-        self._free_starts: list[int] = [GAP_BYTES]
+        self._free_starts: list[int] = [FIRST_OFFSET_BYTES]
         self._free_ends: list[int] = [self.capacity_bytes]
         self._freed: deque[Allocation] = deque(maxlen=FREED_REMEMBERED)
         self._table: npt.NDArray[np.uint64] | None = None
@@ -188,7 +190,7 @@ class DeviceMemory:
 
     # --- allocations ------------------------------------------------------------------------------
     def allocate(self, size_bytes: int, name: str, undefined: bool = False) -> Allocation:
-        """Reserve ``size_bytes`` (zero-filled when fresh), 256-byte aligned.
+        """Reserve ``size_bytes`` (zero-filled when fresh), ``ALIGNMENT_BYTES`` aligned.
 
         Args:
             undefined: the program may not rely on the contents (cudaMalloc): the observer is told.
