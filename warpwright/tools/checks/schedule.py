@@ -75,7 +75,7 @@ class Warp:
         return self["lanes"] & ~self["exited"] & FULL_WARP
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Block:
     """A resident block, and when it has ended, the room of the next one."""
 
