@@ -146,6 +146,12 @@ def test_a_broadcast_and_a_permutation_have_no_conflict() -> None:
     assert result.metrics["l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"] == 0
 
 
+def test_a_wide_broadcast_needs_fewer_wavefronts_than_its_bytes_and_has_no_conflict() -> None:
+    kernel = repeat("LDS", 4, writes=[4], reads=[0], access=SHARED16, stall=1)
+    result = run(kernel, lambda b, w: [(0, [affine(shared(64), 0)] * 4)], shared_bytes=1024)
+    assert result.metrics["l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"] == 0
+
+
 def test_the_queue_takes_five_and_then_one_in_four_cycles() -> None:
     def burst(count: int) -> Synthetic:
         return repeat("LDS", count, writes=[4], reads=[0], access=SHARED4, stall=1)

@@ -311,7 +311,7 @@ def shared_access(
         time = max(time, m[u(sm + s.SM_REMOTE_LOADED)] - m[u(s.H_REMOTE_LATENCY)])
     start = enter_queue(m, sm, sc, time, waves)
     m[u(sm + s.SM_SHARED_WAVEFRONTS)] += waves
-    m[u(sm + s.SM_SHARED_IDEAL)] += ideal
+    m[u(sm + s.SM_SHARED_IDEAL)] += min(ideal, waves)  # fewer are needed where lanes read the same words
     if operation == s.OP_LOAD:
         m[u(sm + s.SM_SHARED_LOADS)] += 1
         latency = m[u(s.H_SHARED_LATENCY)]
