@@ -139,12 +139,9 @@ def simulate_one(card: str, name: str, which: str = "corpus", timing: str = "ful
 
     case = kernel_set(which).case(name)
     module = ww.GPU(card, timing=timing).compile(case.source, options=case.options)
-    for symbol, contents in case.device_globals.items():
-        module.symbol(symbol).set(contents)
-    args = [a.copy() if isinstance(a, np.ndarray) and a.ndim else a for a in case.args]
-    run = module[case.kernel][case.grid, case.block, case.shared_bytes](*args)
+    run, outputs = case.run(module)
     if verify:
-        case.verify({i: a for i, a in enumerate(args) if isinstance(a, np.ndarray) and a.ndim})
+        case.verify(outputs)
     ours = {key: float(run.metrics[key]) for key in COMPARED}
     runs = counted(card, which).get(name, {})
     return Row(name, measured(card, which)[name], ours, run.timing.cpu_seconds, runs=runs)

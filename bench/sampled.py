@@ -42,11 +42,8 @@ def launch(card: str, case: Case, timing: str) -> object:
     import warpwright as ww
 
     module = ww.GPU(card, timing=timing, threads=1).compile(case.source, options=case.options)
-    for symbol, contents in case.device_globals.items():
-        module.symbol(symbol).set(contents)
-    args = [a.copy() if isinstance(a, np.ndarray) and a.ndim else a for a in case.args]
-    run = module[case.kernel][case.grid, case.block, case.shared_bytes](*args)
-    case.verify({i: a for i, a in enumerate(args) if isinstance(a, np.ndarray) and a.ndim})
+    run, outputs = case.run(module)
+    case.verify(outputs)
     return run
 
 

@@ -26,7 +26,7 @@ extern "C" __global__ void mix(int n, const float *x, float *y)
 
 def oldest_first(ready, last, ages):  # type: ignore[no-untyped-def]
     best = -1
-    for slot in range(16):
+    for slot in range(len(ages)):
         if (ready >> slot) & 1 and (best < 0 or ages[slot] < ages[best]):
             best = slot
     return best

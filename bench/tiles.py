@@ -80,11 +80,8 @@ def cases() -> Iterator[tuple[str, Case]]:
 def launch(gpu: Any, case: Case, source: str, parts: int) -> Any:
     """One verified run."""
     module = gpu.compile(source, options=[*case.options, f"-DTILES_PARTS={parts}"])
-    for symbol, contents in case.device_globals.items():
-        module.symbol(symbol).set(contents)
-    args = [a.copy() if isinstance(a, np.ndarray) and a.ndim else a for a in case.args]
-    run = module[case.kernel][case.grid, case.block, case.shared_bytes](*args)
-    case.verify({i: a for i, a in enumerate(args) if isinstance(a, np.ndarray) and a.ndim})
+    run, outputs = case.run(module)
+    case.verify(outputs)
     return run
 
 

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import warpwright as ww
+from bench.swap import by_fractions, most_recent, oldest_first
 from warpwright.native import direct
 from warpwright.native.translate import TranslationError
 from warpwright.timing import policies
@@ -37,30 +38,6 @@ FLOATS = 100_000
 def swept(floats: int = FLOATS, **options: Any) -> ww.Run:
     kernel = ww.GPU("h200", **options).compile(SOURCE)["sweep"]
     return kernel[1, 512](floats, 4, np.ones(floats, np.float32), np.zeros(512, np.float32))
-
-
-def oldest_first(ready, last, ages):  # type: ignore[no-untyped-def]
-    best = -1
-    for slot in range(len(ages)):
-        if (ready >> slot) & 1 and (best < 0 or ages[slot] < ages[best]):
-            best = slot
-    return best
-
-
-def most_recent(used, filled, ways, time):  # type: ignore[no-untyped-def]
-    newest = 0
-    for way in range(1, ways):
-        if used[way] > used[newest]:
-            newest = way
-    return newest
-
-
-def by_fractions(ready, last, ages):  # type: ignore[no-untyped-def]
-    best, least = -1, 1e30
-    for slot in range(16):
-        if (ready >> slot) & 1 and ages[slot] / 2 < least:
-            best, least = slot, ages[slot] / 2
-    return best
 
 
 def from_the_end(ready, last, ages):  # type: ignore[no-untyped-def]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from functools import cache
 
-import numpy as np
 import pytest
 
 import warpwright as ww
@@ -50,11 +49,8 @@ def parameters() -> list[object]:
 def test_timed_launch_is_right(name: str, chip: str) -> None:
     one = case(name, "small")
     module = gpu(chip).compile(one.source, options=one.options)
-    for symbol, contents in one.device_globals.items():
-        module.symbol(symbol).set(contents)
-    args = [a.copy() if isinstance(a, np.ndarray) and a.ndim else a for a in one.args]
-    run = module[one.kernel][one.grid, one.block, one.shared_bytes](*args)
-    one.verify({index: a for index, a in enumerate(args) if isinstance(a, np.ndarray) and a.ndim})
+    run, outputs = one.run(module)
+    one.verify(outputs)
     assert run.cycles > 0
 
 

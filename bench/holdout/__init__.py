@@ -14,6 +14,7 @@ import numpy as np
 
 from bench.holdout import cases_hopper, cases_lookups, cases_models, cases_science
 from bench.holdout.case import Case, Sized
+from bench.validation.case import of_themes
 
 __all__ = ["Case", "case", "names"]
 
@@ -22,13 +23,7 @@ THEMES = (cases_models, cases_lookups, cases_science, cases_hopper)
 
 def table() -> dict[str, Sized]:
     """Every case by name, in the order of the themes; a name that stands twice raises ValueError."""
-    found: dict[str, Sized] = {}
-    for theme in THEMES:
-        twice = found.keys() & theme.CASES.keys()
-        if twice:
-            raise ValueError(f"two cases are called {sorted(twice)[0]}")
-        found.update(theme.CASES)
-    return found
+    return of_themes(THEMES)
 
 
 def names() -> list[str]:

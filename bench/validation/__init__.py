@@ -12,7 +12,7 @@ import zlib
 import numpy as np
 
 from bench.validation import cases_dense, cases_irregular, cases_mechanisms, cases_memory, cases_numeric
-from bench.validation.case import Builder, Case
+from bench.validation.case import Builder, Case, of_themes
 
 __all__ = ["Case", "case", "names"]
 
@@ -21,13 +21,7 @@ THEMES = (cases_memory, cases_dense, cases_numeric, cases_irregular, cases_mecha
 
 def table() -> dict[str, Builder]:
     """Every case's builder by name, in the order of the themes; a name that stands twice raises ValueError."""
-    found: dict[str, Builder] = {}
-    for theme in THEMES:
-        twice = found.keys() & theme.CASES.keys()
-        if twice:
-            raise ValueError(f"two cases are called {sorted(twice)[0]}")
-        found.update(theme.CASES)
-    return found
+    return of_themes(THEMES)
 
 
 def names() -> list[str]:

@@ -62,6 +62,17 @@ class Case:
         if self.check is not None:
             self.check(outputs)
 
+    def run(self, module: Any) -> tuple[Any, dict[int, Array]]:
+        """Launch the kernel of a compiled module (``warpwright.Module``) on copies of the arguments.
+
+        Returns what the launch tells of itself, and the buffers after it, by index of argument.
+        """
+        for symbol, contents in self.device_globals.items():
+            module.symbol(symbol).set(contents)
+        args = [a.copy() if isinstance(a, np.ndarray) and a.ndim else a for a in self.args]
+        run = module[self.kernel][self.grid, self.block, self.shared_bytes](*args)
+        return run, {i: a for i, a in enumerate(args) if isinstance(a, np.ndarray) and a.ndim}
+
 
 Builder: TypeAlias = Callable[[Size, np.random.Generator], Case]
 

@@ -28,6 +28,24 @@ FULL_WARP = 0xFFFFFFFF
 
 
 @core
+def entry_of(m: Any, sm: int, line: int, n: int) -> int:
+    """The place of a line (or of another unit) among the first ``n`` of the scratch, ``n`` if it is not there; the last ones first."""
+    found = n - 1
+    while found >= 0 and m[u(sm + OFF_LINES + found)] != line:
+        found -= 1
+    return n if found < 0 else found
+
+
+@core
+def sectors_of(m: Any, sm: int, n: int) -> int:
+    """Sectors of the scratch's first ``n`` lines."""
+    sectors = 0
+    for i in range(n):
+        sectors += popcount(m[u(sm + OFF_LINE_SECTORS + i)])
+    return sectors
+
+
+@core
 def lines_affine(m: Any, sm: int, base: int, stride: int, mask: int, size: int) -> int:
     """Fill the SM's line scratch for lanes at base + lane * stride; gives the number of lines."""
     if mask == FULL_WARP and stride == size:
@@ -105,11 +123,8 @@ def lines_table(m: Any, sm: int, base: int, table: int, mask: int, size: int) ->
         address = base + peek(table + lane * 8)
         line = address >> 7
         sector = (address >> 5) & 3
-        found = n - 1
-        while found >= 0 and m[u(sm + OFF_LINES + found)] != line:
-            found -= 1
-        if found < 0:
-            found = n
+        found = entry_of(m, sm, line, n)
+        if found == n:
             n += 1
             m[u(sm + OFF_LINES + found)] = line
             m[u(sm + OFF_LINE_SECTORS + found)] = 0
@@ -175,11 +190,8 @@ def store_packets(m: Any, sm: int, base: int, tabled: bool, step: int, mask: int
         lane = lowest_bit(left)
         left &= left - 1
         unit = address_of(base, tabled, step, lane) >> 4
-        found = n - 1
-        while found >= 0 and m[u(sm + OFF_LINES + found)] != unit:
-            found -= 1
-        if found < 0:
-            found = n
+        found = entry_of(m, sm, unit, n)
+        if found == n:
             n += 1
             m[u(sm + OFF_LINES + found)] = unit
             m[u(sm + OFF_LINE_BYTES + found)] = 0
@@ -205,11 +217,8 @@ def lines_local(m: Any, sm: int, physical: int, base: int, tabled: bool, step: i
         for j in range(words):
             address = physical + (((offset >> 2) + j) * 32 + lane) * 4
             line = address >> 7
-            found = n - 1
-            while found >= 0 and m[u(sm + OFF_LINES + found)] != line:
-                found -= 1
-            if found < 0:
-                found = n
+            found = entry_of(m, sm, line, n)
+            if found == n:
                 n += 1
                 m[u(sm + OFF_LINES + found)] = line
                 m[u(sm + OFF_LINE_SECTORS + found)] = 0

@@ -11,7 +11,7 @@ from warpwright.native.pieces import core, host_address, lowest_bit, popcount, p
 from warpwright.timing import state as s
 from warpwright.timing.atomics import atomic
 from warpwright.timing.bulk import serve_bulk
-from warpwright.timing.coalescer import count_passes, wavefronts
+from warpwright.timing.coalescer import count_passes, sectors_of, wavefronts
 from warpwright.timing.l1 import (
     SPACE_SHARED,
     atomic_waves,
@@ -96,7 +96,7 @@ def execute_strong(m: Any, code: Any, sm: int, partition: int, r: int, time: int
             if own:
                 waves = wavefronts(m, sm, base, tabled, step, own, size, True)
                 reserve(m, sm + s.OFF_LSU, s.CALENDAR_SHIFT, m[u(s.H_LSU_CAPACITY)], m[u(r + s.R_TIME)], waves - 1)
-            passed = atomic_on_cluster(m, sm, w, base, tabled, step, remote, m[u(r + s.R_TIME)])
+            passed = atomic_on_cluster(m, sm, w, base, tabled, step, remote, size, m[u(r + s.R_TIME)])
             m[u(w + s.W_STORE_TIME)] = max(m[u(w + s.W_STORE_TIME)], passed)
             return passed + m[u(s.H_REMOTE_ATOMIC)] - m[u(s.H_FROM_L2)]
         waves = wavefronts(m, sm, base, tabled, step, mask, size, changes)
@@ -107,9 +107,7 @@ def execute_strong(m: Any, code: Any, sm: int, partition: int, r: int, time: int
             latency = m[u(s.H_REMOTE_LATENCY)]
         return m[u(r + s.R_TIME)] + latency - m[u(s.H_FROM_L2)]  # whose way back is added by who asked
     n = fill_lines(m, sm, w, base, tabled, step, mask, size, space)
-    sectors = 0
-    for i in range(n):
-        sectors += popcount(m[u(sm + s.OFF_LINE_SECTORS + i)])
+    sectors = sectors_of(m, sm, n)
     answer = time
     if operation >= s.OP_ATOMIC:
         count_passes(m, sm, base, tabled, step, mask, n)

@@ -1,8 +1,7 @@
 """The block dispatcher: blocks to SMs while they have room, a warp at a time into the sub-cores.
 
-First blocks go where ``placement.py`` says; every later block goes where one has ended.  The whole chip starts one
-block in a fixed interval, an SM one in a longer one, and the successor of an ended block starts after a fixed time
-(bench/micro on a real H200).
+First blocks go where ``placement.py`` says, almost all at once; every later block goes where one has ended, a fixed
+time after that.  The dispatcher takes note of ended blocks one after the other (bench/micro on a real H200).
 """
 
 from __future__ import annotations

@@ -26,6 +26,7 @@ from warpwright.timing.coalescer import (
     lines_table,
     most_on_a_word,
     passes_of,
+    sectors_of,
     store_packets,
     tag_passes,
     wavefronts,
@@ -96,10 +97,7 @@ def global_passes(m: Any, sm: int, base: int, tabled: bool, step: int, mask: int
 @core
 def narrow_passes(m: Any, sm: int, n: int) -> int:
     """Cycles of an L1 that hands over less than a line a clock, for the sectors in the scratch."""
-    sectors = 0
-    for i in range(n):
-        sectors += popcount(m[u(sm + s.OFF_LINE_SECTORS + i)])
-    return -(-sectors // m[u(s.H_L1_DATA_SECTORS)])
+    return -(-sectors_of(m, sm, n) // m[u(s.H_L1_DATA_SECTORS)])
 
 
 @core
@@ -317,9 +315,7 @@ def shared_access(
         latency = m[u(s.H_SHARED_LATENCY)]
         if remote:
             begin = max(start, m[u(sm + s.SM_REMOTE_LOADED)])
-            sectors = 0
-            for i in range(fill_lines(m, sm, w, base, tabled, step, remote, size, SPACE_SHARED)):
-                sectors += popcount(m[u(sm + s.OFF_LINE_SECTORS + i)])
+            sectors = sectors_of(m, sm, fill_lines(m, sm, w, base, tabled, step, remote, size, SPACE_SHARED))
             m[u(sm + s.SM_REMOTE_LOADED)] = begin + 32 * sectors // m[u(s.H_REMOTE_LOAD_BYTES)]
             latency = begin - start + m[u(s.H_REMOTE_LATENCY)]
     elif operation == s.OP_STORE:
@@ -495,9 +491,7 @@ def atomic_words(m: Any, sm: int, i: int, extra: int) -> int:
 @core
 def atomic_lines(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int, n: int) -> int:
     """An atomic whose record came without a stop: executed already, timed like every other."""
-    sectors = 0
-    for i in range(n):
-        sectors += popcount(m[u(sm + s.OFF_LINE_SECTORS + i)])
+    sectors = sectors_of(m, sm, n)
     operation = code[u(row + s.I_OP)]
     extra = code[u(row + s.I_EXTRA)]
     waves = atomic_waves(m, sm, n, operation, extra & 255)

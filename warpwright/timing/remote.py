@@ -9,42 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 from warpwright.engine.abi import BLOCK, WARP
-from warpwright.isa.ops import SHARED_RANK_SHIFT
 from warpwright.native.pieces import core, lowest_bit, peek, u
 from warpwright.timing import state as s
 from warpwright.timing.clusters import slot_of
+from warpwright.timing.coalescer import count_passes, passes_of
+from warpwright.timing.l1 import SPACE_SHARED, fill_lines, rank_of
 from warpwright.timing.records import address_of
 
 WARP_BLOCK, MEMBERS = WARP["block"], BLOCK["cluster_blocks"]
-SECTOR_SHIFT = 5
-
-
-@core
-def packets_of(m: Any, sm: int, base: int, tabled: bool, step: int, lanes: int) -> int:
-    """How many packets carry an atomic of so many lanes on one block."""
-    turns = m[u(sm + s.SM_BANKS)]  # scratch: the how-manieth lane on its word each lane is
-    count = 0
-    seen = 0
-    while lanes:
-        lane = lowest_bit(lanes)
-        lanes &= lanes - 1
-        address = address_of(base, tabled, step, lane)
-        turn = 1
-        most = 0
-        before = seen
-        while before:
-            other = lowest_bit(before)
-            before &= before - 1
-            there = address_of(base, tabled, step, other)
-            if there == address:
-                turn += 1
-            if there >> SECTOR_SHIFT == address >> SECTOR_SHIFT:
-                most = max(most, m[u(turns + other)])
-        m[u(turns + lane)] = turn
-        if turn > most:
-            count += 1
-        seen |= 1 << lane
-    return count
 
 
 @core
@@ -56,21 +28,27 @@ def pass_port(m: Any, sm: int, time: int, work: int) -> int:
 
 
 @core
-def atomic_on_cluster(m: Any, sm: int, w: int, base: int, tabled: bool, step: int, mask: int, time: int) -> int:
+def atomic_on_cluster(
+    m: Any, sm: int, w: int, base: int, tabled: bool, step: int, mask: int, size: int, time: int
+) -> int:
     """When an atomic of a warp on other blocks of its cluster has passed all ports."""
     block = peek(m[u(w + s.W_POINTER)] + WARP_BLOCK)
     end = time
     while mask:
-        rank = (address_of(base, tabled, step, lowest_bit(mask)) >> SHARED_RANK_SHIFT) & 255
+        rank = rank_of(address_of(base, tabled, step, lowest_bit(mask)))
         lanes = 0
         rest = mask
         while rest:
             lane = lowest_bit(rest)
             rest &= rest - 1
-            if (address_of(base, tabled, step, lane) >> SHARED_RANK_SHIFT) & 255 == rank:
+            if rank_of(address_of(base, tabled, step, lane)) == rank:
                 lanes |= 1 << lane
         mask &= ~lanes
-        packets = packets_of(m, sm, base, tabled, step, lanes)
+        lines = fill_lines(m, sm, w, base, tabled, step, lanes, size, SPACE_SHARED)
+        count_passes(m, sm, base, tabled, step, lanes, lines)
+        packets = 0
+        for i in range(lines):
+            packets += passes_of(m[u(sm + s.OFF_LINE_BYTES + i)])
         end = max(end, pass_port(m, sm, time, packets * m[u(s.H_REMOTE_SEND)]))
         target = slot_of(m, peek(block + MEMBERS + 8 * rank))[0]
         end = max(end, pass_port(m, target, time, packets * m[u(s.H_REMOTE_TAKE)]))

@@ -111,7 +111,6 @@ STALL_COUNT = len(STALLS)
     H_TRACE_STRIDE,
     H_TRACE_LIMIT,
     H_AGE,  # launch number of the next warp
-    H_LAST_FINISH,
     H_DISPATCH_FREE,  # when the dispatcher has sent the first blocks so far, or taken note of those that ended, in 1/256 cycle
     H_FIRST_INTERVAL,  # between the first blocks that it sends, in 1/256 cycle
     H_CLUSTER_INTERVAL,  # between clusters
@@ -449,7 +448,6 @@ SM_SCALARS = (SM_FENCE_FIRST + MOST_FENCE_PLACES + 7) // 8 * 8
     SC_MIO_FREE,  # when the queue can hand over its next instruction
     SC_MIO_HEAD,
     SC_FREE,  # free warp slots (bit mask)
-    SC_FIELDS,
     *_,
 ) = range(FIELDS)
 SC_READY = 16  # earliest issue of each slot's next instruction

@@ -6,7 +6,6 @@ operations, the block shape, the options, this package's own source, llvmlite's 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -39,6 +38,7 @@ from warpwright.engine.launch import bank0_layout
 from warpwright.engine.standing import Standing
 from warpwright.isa.ops import Lowered
 from warpwright.isa.program import Program
+from warpwright.native.pieces import source_digest
 from warpwright.toolchain.cache import DiskCache, cache_key
 
 BANK_0_KNOWN_BYTES = 0x160
@@ -138,15 +138,7 @@ def _source_digest() -> str:
         *("abi.py", "blocks.py", "fragments.py", "silicon_mma.py"),
         *("silicon_mufu.py", "data/mufu.npz", "polls.py", "reconvergence.py"),
     )
-    files = [
-        *sorted(folder.glob("*.py")),
-        *(above / name for name in names),
-        *sorted((above.parent / "native").glob("*.py")),
-    ]
-    digest = hashlib.sha256()
-    for path in files:
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
+    return source_digest((folder, *(above / name for name in names)))
 
 
 @cache
