@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -72,13 +73,24 @@ class CheckedLaunch:
         if not checks & {"racecheck", "synccheck", "initcheck", "perfcheck"} and seed is None:
             self._execution = compiled_execution(self.loaded, self.context, self.resident_blocks, 1)
             return self._execution.run()
+        repeats = self.checker.repeats
+        start = repeats.start(self.loaded, self.context) if seed is None else None
+        shown = repeats.shown(start) if start is not None else None
+        if shown is not None:
+            self.checker.add(replace(finding, launch=self.number, host=self.host) for finding in shown)
+            self._execution = compiled_execution(self.loaded, self.context, self.resident_blocks, 1)
+            return self._execution.run()
         kernel = traced(self.loaded, self.context)
         watch = Watch(self, kernel, checks)
         self._execution = CheckedExecution(self.context, kernel, self.resident_blocks, watch, seed)
+        found: list[Finding] = []
         try:
             counts: Counts = self._execution.run()
         finally:
-            self.checker.add(watch.findings())
+            found = watch.findings()
+            self.checker.add(replace(finding) for finding in found)
+        if start is not None:
+            repeats.keep(start, watch.touched(), counts, found)
         return counts
 
     def _explore(self, checks: set[str]) -> Counts:

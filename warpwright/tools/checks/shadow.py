@@ -70,8 +70,10 @@ DONE, SYNCHRONISE, SHADOW, NARROW, BROKEN, BULK_COPY = 0, 1, 2, 3, 4, 5
 yet, or needs one by bytes; records that it does not understand; in front of a bulk copy's record."""
 
 # --- columns of the table of allocations ------------------------------------------------------------------------
-A_FIRST, A_END, A_CELLS, A_SHIFT, A_WRITTEN = range(5)
-ALLOCATION_WORDS = 5
+A_FIRST, A_END, A_CELLS, A_SHIFT, A_WRITTEN, A_TOUCHED = range(6)
+"""First byte and the one behind the last; host pointers of cells (granule: 1 << shift) and of what was written, 0 for none; whether any access
+met it."""
+ALLOCATION_WORDS = 6
 
 E_EVENT, E_INSTRUCTION, E_BYTES, E_STRONG = (
     int(Column.EVENT),
@@ -300,7 +302,10 @@ def allocation_at(s: Any, allocations: Any, address: int) -> int:
         else:
             high = middle
     row = low - 1
-    return row if row >= 0 and address < allocations[row * ALLOCATION_WORDS + A_END] else -1
+    if row < 0 or address >= allocations[row * ALLOCATION_WORDS + A_END]:
+        return -1
+    allocations[row * ALLOCATION_WORDS + A_TOUCHED] = 1
+    return row
 
 
 @core

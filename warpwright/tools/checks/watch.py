@@ -20,6 +20,7 @@ from warpwright.engine.abi import (
 from warpwright.engine.execute import block_index
 from warpwright.engine.faults import thread_of
 from warpwright.engine.kernels import Traced
+from warpwright.engine.memory import Allocation
 from warpwright.errors import UnsupportedError
 from warpwright.isa import mbarrier as mb
 from warpwright.isa.program import Program
@@ -119,7 +120,7 @@ class Watch:
         for row, allocation in enumerate(self.live):
             written = launch.checker.written.get(allocation.address)
             at = int(written.ctypes.data) if written is not None else 0
-            self.allocations[row] = (allocation.address, allocation.end, 0, 2, at)
+            self.allocations[row] = (allocation.address, allocation.end, 0, 2, at, 0)
         self.held_events = held(self.events.starts), held(self.events.rows)
         self.held_tables = held(self.allocations), held(self.table), held(self.counters), held(self.scratch)
         self.block_at = {b.first + b.count - 1: b.number for b in self.blocks}
@@ -390,6 +391,12 @@ class Watch:
         """What this launch showed, in the order in which it showed."""
         found = [self._finding(self.table[i]) for i in range(self.found)]
         return [*self.divergent.values(), *found, *self._waste()]
+
+    def touched(self) -> list[Allocation]:
+        """Allocations that accesses met; all of them when no records were read."""
+        if not self.options:
+            return self.live
+        return [a for a, row in zip(self.live, self.allocations, strict=True) if row[sh.A_TOUCHED]]
 
     def _thread(self, warp_in_block: int, lane: int) -> Dim3:
         return thread_of(self.context.geometry, warp_in_block, lane)

@@ -1,0 +1,121 @@
+"""Launches that begin as an earlier one began: these show what that one showed, and need not be watched again.
+
+What a launch does is determined by its code, its geometry, its constant banks and the memory that it touches.  A launch of the same
+code, geometry and banks as an earlier one, which finds those allocations with the same bytes, touches the same ones again, takes the
+same ways and shows the same findings: benchmarks launch a kernel hundreds of times on the same data.  It runs without being watched,
+so that its results are there, and its findings count on.  Nothing is taken on trust: where one byte differs, it is watched.
+
+The first launch of a kind only tells which allocations such launches touch, so that single launches pay nothing; from the second on, their
+contents are digested before each.  Kernels that call services (``malloc``, launches of kernels) or use textures have state elsewhere
+and are watched always.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from warpwright.engine.execute import Counts
+from warpwright.engine.launch import LaunchContext
+from warpwright.engine.memory import Allocation, DeviceMemory
+from warpwright.engine.module import LoadedKernel
+from warpwright.tools.checks.findings import Finding
+
+if TYPE_CHECKING:
+    from warpwright.tools.checks.checker import Checker
+
+BYTES_PER_THREAD_INSTRUCTION = 4
+"""Of memory that are digested for each thread-instruction of the launch, at most: a digest takes about 1 ns a byte and a check takes more
+than that for a thread-instruction (``docs/model/checks.md``), so that looking never takes longer than watching."""
+
+
+@dataclass(slots=True)
+class _Kind:
+    """What is known of the launches of one kernel with one geometry and the same constant banks."""
+
+    touched: tuple[tuple[int, int], ...]
+    """(address, bytes) of the allocations."""
+    thread_instructions: int
+    shown: dict[bytes, list[Finding]]
+    """Findings by the digest of what the launch found in memory."""
+
+
+class Repeats:
+    """The launches of one GPU, by how they began."""
+
+    def __init__(self, checker: Checker) -> None:
+        self._memory: DeviceMemory = checker.memory
+        self._written = checker.written
+        self._kinds: dict[bytes, _Kind] = {}
+        self._kernels: dict[int, LoadedKernel] = {}
+        """Kept, so that no other kernel comes to have the number of one that is known."""
+        self.repeated = 0
+        """Launches that were not watched again."""
+
+    def start(self, loaded: LoadedKernel, context: LaunchContext) -> Start:
+        """How a launch that is about to begin begins."""
+        if context.program.services or context.textures is not None:
+            return Start(None, None)
+        self._kernels[id(loaded)] = loaded
+        kind = hashlib.blake2b(repr((id(loaded), context.geometry)).encode(), digest_size=16)
+        for number, bank in sorted(context.banks.items()):
+            kind.update(number.to_bytes(4, "little"))
+            kind.update(np.ascontiguousarray(bank).data)
+        known = self._kinds.get(kind.digest())
+        if (
+            known is None
+            or sum(size for _, size in known.touched) > BYTES_PER_THREAD_INSTRUCTION * known.thread_instructions
+        ):
+            return Start(kind.digest(), None)
+        return Start(kind.digest(), self._digest(known.touched))
+
+    def shown(self, start: Start) -> list[Finding] | None:
+        """What the launches that began so showed; None when there was none, or it is not known."""
+        if start.kind is None or start.contents is None:
+            return None
+        shown = self._kinds[start.kind].shown.get(start.contents)
+        self.repeated += shown is not None
+        return shown
+
+    def keep(self, start: Start, touched: Sequence[Allocation], counts: Counts, found: list[Finding]) -> None:
+        """A launch that was watched has ended without a fault."""
+        if start.kind is None:
+            return
+        places = tuple((a.address, a.size_bytes) for a in touched)
+        known = self._kinds.get(start.kind)
+        if known is None or known.touched != places:
+            self._kinds[start.kind] = _Kind(places, counts.thread_instructions, {})
+        elif start.contents is not None and self._written_digest(places) == start.contents[:16]:
+            # What a launch wrote for the first time must be noted again when it is run again: then it is watched.
+            known.shown[start.contents] = [replace(finding) for finding in found]
+
+    def _digest(self, places: tuple[tuple[int, int], ...]) -> bytes | None:
+        """Digests of which bytes were ever written and of the bytes, of allocations; None when one of them is no more."""
+        contents = hashlib.blake2b(digest_size=16)
+        for address, size in places:
+            inside = self._memory.find(address)
+            if inside is None or (inside.address, inside.size_bytes) != (address, size):
+                return None
+            contents.update(self._memory.view(address, size, read_only=True).data)
+        return self._written_digest(places) + contents.digest()
+
+    def _written_digest(self, places: tuple[tuple[int, int], ...]) -> bytes:
+        digest = hashlib.blake2b(digest_size=16)
+        for address, _ in places:
+            written = self._written.get(address)
+            digest.update(b"-" if written is None else written.data)
+        return digest.digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """How a launch begins."""
+
+    kind: bytes | None
+    """Of its code, geometry and constant banks; None when it has state elsewhere."""
+    contents: bytes | None
+    """Of the memory that launches of its kind touch; None when that is not known."""
