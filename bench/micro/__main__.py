@@ -28,6 +28,7 @@ from bench.micro import (
     spins,
     spread,
     start,
+    strong,
     waits,
     writes,
 )  # fmt: skip
@@ -54,6 +55,7 @@ SUITES: dict[str, Callable[[Context], list[Row]]] = {
     "clusters": hopper.clusters, "remote": hopper.remote, "remote_places": hopper.remote_places, "cluster_waves": hopper.cluster_waves, "mbarriers": hopper.mbarriers, "bulk_copies": hopper.bulk_copies,
     "start_once": start.start_once, "bursts": start.bursts, "ends_once": start.ends_once, "halves_once": start.halves_once, "pairs_once": start.pairs_once, "pages_once": start.pages_once, "small_bars": start.small_bars, "exits": start.exits, "walks_by_sm": start.walks_by_sm,
     "slices": spread.slices, "fill_once": spread.fill_once, "placement_once": spread.placement_once, "loaded": spread.loaded,
+    "strong": strong.strong, "crowd": strong.crowd, "meetings": strong.meetings, "gathers": strong.gathers,
     "additions": spins.additions, "cas_once": spins.cas_once,
     "waits": waits.waits, "remote_adds": waits.remote_adds, "cluster_starts": waits.cluster_starts, "uniform_constants": waits.uniform_constants,
     "empty_once": chip.empty_once, "profile_once": chip.profile_once, "counted_once": divergence.counted_once,

@@ -28,7 +28,7 @@ from warpwright.timing.records import address_of, record_at
 from warpwright.timing.remote import atomic_on_cluster
 from warpwright.timing.slices import slice_of
 from warpwright.timing.tlb import translate
-from warpwright.timing.warp import run_function, start_block_of, take_block
+from warpwright.timing.warp import STRONG, run_function, take_block, turn_back
 
 SHORT_WINDOWS_FOR_CYCLES = 1024
 """How long windows are short after a strong access without an answer: a few answers from L2, behind which the next one may come."""
@@ -71,18 +71,27 @@ def execute_strong(m: Any, code: Any, sm: int, partition: int, r: int, time: int
     w = m[u(r + s.R_WARP)]
     row = m[u(r + s.R_LINE)]
     index = m[u(sm + s.SM_INDEX)]
-    m[u(w + s.W_PENDING)] = 0
+    if m[u(w + s.W_PENDING)] < 2:  # the warp went elsewhere at an earlier one
+        return time
+    m[u(w + s.W_PENDING)] -= 2
     if not run_function(m, sm, w, m[u(r + s.R_TIME)]):
         m[u(s.H_ERROR)] = 1
         return time
-    if row < 0 or m[u(w + s.W_USED)] == 0:
+    if row < 0:
         return time
-    number = take_block(m, code, w)
-    if number != m[u(w + s.W_NUMBER)]:
-        m[u(sm + s.SM_FORETOLD_WRONG)] += 1
-        start_block_of(m, code, w, number)
+    number = m[u(r + s.R_FULL)]
+    behind = row // s.I_SLOTS + 1
+    if m[u(w + s.W_USED)] == 0:
+        if m[u(w + s.W_PENDING)]:
+            turn_back(m, code, sm, w, number, behind)
+        return time
+    found = take_block(m, code, w)
+    if found != number:
+        turn_back(m, code, sm, w, found, 0)
         return time
     mask, base, tabled, step = record_at(m, w)
+    if m[u(w + s.W_PENDING)] and (m[u(w + s.W_STATUS)] != STRONG or m[u(w + s.W_POS)] != m[u(w + s.W_USED)]):
+        turn_back(m, code, sm, w, number, behind)
     if mask == 0:
         return time
     size = code[u(row + s.I_BYTES)]

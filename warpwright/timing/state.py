@@ -471,7 +471,7 @@ SC_SLOTS = SC_MIO_QUEUE + 16
     W_USED,  # words there are
     W_TRACE,  # host pointer of its records
     W_STATUS,  # last status of its function
-    W_PENDING,  # 1: its basic block is foretold, no record yet; 2: it waits for the serial phase to execute
+    W_PENDING,  # strong accesses that the serial phase has yet to execute, times two; 1 more: its basic block is foretold, no record yet
     W_BARRIER,  # 1 + number of the block barrier at which it waits
     W_LOOK,  # cycle of the try_wait that is held back, 0: none
     W_FENCE,  # latency of the fence that waits for writes, 0: none
@@ -547,7 +547,7 @@ SM_FIXED = (OFF_BULK_STORE_ENDS + BULK_STORE_RING + 7) // 8 * 8
 
 # --- requests of a window ---------------------------------------------------------------------------
 (R_TIME, R_LINE, R_KIND, R_SECTORS, R_FULL, R_WARP, R_WAITERS, R_ANSWER) = range(8)
-# R_FULL: bytes of a store's sectors, words of an atomic's, the place in L1 that a load fills; R_ANSWER: until it is served its slice
+# R_FULL: bytes of a store's sectors, words of an atomic's, the place in L1 that a load fills, the block of a strong access; R_ANSWER: until it is served its slice
 R_SLOTS = 8
 MAX_REQUESTS = 4096
 (RQ_LOAD, RQ_LOAD_AROUND, RQ_STORE, RQ_ATOMIC, RQ_STRONG, RQ_CONSTANT, RQ_BULK) = range(7)
@@ -642,10 +642,10 @@ COUNTS_LANES = 1 << 20
     *_,
 ) = range(FIELDS)
 (OP_LOAD, OP_STORE, OP_ATOMIC, OP_REDUCE) = range(4)
-# one basic block of the program: first instruction, one past its last, and the block at which a traced warp may
-# have stopped behind it (strong access, clock read), -1 when none
-(BL_FIRST, BL_END, BL_STRONG, BL_CLOCK) = range(4)
-BL_SLOTS = 4
+# one basic block of the program: first instruction, one past its last, the block at which a traced warp may
+# have stopped behind it (strong access, clock read), and the one of a strong access to which nothing but itself leads on; -1 when none
+(BL_FIRST, BL_END, BL_STRONG, BL_CLOCK, BL_SURE) = range(5)
+BL_SLOTS = 5
 # statuses of the model's own, beside engine/abi.py's
 STATUS_NONE = -1  # has not run yet
 STATUS_RELEASED = -2  # the reason for its stop has passed: may be called

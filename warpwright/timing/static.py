@@ -1,4 +1,4 @@
-"""A program as the timing core reads it: one row of sixteen words an instruction, and one of four a basic block.
+"""A program as the timing core reads it: one row of sixteen words an instruction, and one of five a basic block.
 
 Control bits, scoreboards and reuse flags come from the encoding (``isa/program.py``); what an instruction does to
 memory from its lowered operations; pipe and latency from ``classes.py``.  Register reads are counted by bank
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.chips.chip import Chip
-from warpwright.engine.blocks import BasicBlock
+from warpwright.engine.blocks import ENDS_BLOCK, BasicBlock
 from warpwright.isa.ops import Lowered
 from warpwright.isa.program import RZ, Control, Instruction, Kind, Operand, Program
 from warpwright.isa.sass.lower import register_effects
@@ -202,8 +202,23 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
         for slot, stop in ((s.BL_STRONG, "strong"), (s.BL_CLOCK, "clock")):
             follow = [n for n in block.successors if blocks[n].stop == stop]
             rows[place + slot] = follow[0] if follow else -1
+        rows[place + s.BL_SURE] = _sure_to_follow(block, blocks, lowered)
     last = program.instructions[-1].address // line_bytes if count else 0
     return StaticProgram(rows, at, last + 1, constants.count, uses_ring, count, constants.parameter_lines)
+
+
+def _sure_to_follow(block: BasicBlock, blocks: Sequence[BasicBlock], lowered: Sequence[Lowered]) -> int:
+    """The block of a strong access at which a warp stops next, whatever the strong access of this one brings; -1 when that is open.
+
+    There is no other record between the two, and no way but one.
+    """
+    last = lowered[block.first + block.count - 1]
+    goes_on = not any(op.name in ENDS_BLOCK for op in last.ops) or (
+        last.ops[-1].name == "branch" and last.guard is None
+    )
+    if block.stop != "strong" or len(block.accesses) != 1 or len(block.successors) != 1 or not goes_on:
+        return -1
+    return block.successors[0] if blocks[block.successors[0]].stop == "strong" else -1
 
 
 def _atomic_kind(operation: str, size: int) -> int:

@@ -76,10 +76,10 @@ def strong(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int) -> 
     """Issue a strong access that has not been executed: the serial phase does it, in order of time over the chip."""
     free = m[u(sm + s.SM_STORE_FREE)] if code[u(row + s.I_OP)] >= s.OP_ATOMIC else 0
     start = enter_queue(m, sm, sc, max(time, free), 1)
-    m[u(w + s.W_PENDING)] = 2
+    m[u(w + s.W_PENDING)] += 1  # one more, and none is foretold
     barrier = code[u(row + s.I_WRITE_BARRIER)]
     load = new_load(m, sm, w, barrier, s.LD_REGISTER)
-    request = new_request(m, sm, w, s.RQ_STRONG, start, row, 0, 0)
+    request = new_request(m, sm, w, s.RQ_STRONG, start, row, 0, m[u(w + s.W_NUMBER)])
     wait_for(m, sm, request, load)
     if barrier >= 0:
         hold(m, w, barrier, s.INF, 1)
@@ -190,7 +190,7 @@ def issue(m: Any, code: Any, sm: int, sc: int, sub: int, slot: int, time: int, e
     m[u(w + s.W_LAST)] = time
     m[u(w + s.W_PC)] = pc + 1
     if kind == s.K_MEMORY:
-        if m[u(w + s.W_PENDING)] == 1:
+        if m[u(w + s.W_PENDING)] & 1:
             strong(m, code, sm, sc, w, row, time)
         else:
             access(m, code, sm, sc, w, row, time)

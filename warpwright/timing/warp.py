@@ -88,7 +88,7 @@ def next_block(m: Any, code: Any, sm: int, w: int, time: int) -> bool:
     """Go on to the warp's next basic block; False when it has ended or must wait."""
     if m[u(w + s.W_POS)] == m[u(w + s.W_USED)]:
         if m[u(w + s.W_PENDING)] != 0:
-            return False
+            return run_ahead(m, code, w)
         status = m[u(w + s.W_STATUS)]
         if status == EXIT:
             end_warp(m, sm, w, time)
@@ -119,9 +119,35 @@ def next_block(m: Any, code: Any, sm: int, w: int, time: int) -> bool:
 
 
 @core
+def run_ahead(m: Any, code: Any, w: int) -> bool:
+    """Go on to the next strong access while earlier ones of the warp are on their way (bench.micro ``strong``), where the program leaves
+    no doubt which it is."""
+    number = m[u(w + s.W_NUMBER)]
+    if number < 0:
+        return False
+    sure = code[u(m[u(s.H_BLOCK_ROWS)] + number * s.BL_SLOTS + s.BL_SURE)]
+    if sure < 0:
+        return False
+    m[u(w + s.W_PENDING)] |= 1
+    start_block_of(m, code, w, sure)
+    return True
+
+
+@core
+def turn_back(m: Any, code: Any, sm: int, w: int, number: int, pc: int) -> None:
+    """A warp is not where it was thought to be: it goes on in block ``number``, at ``pc``; what it ran ahead is not executed."""
+    m[u(sm + s.SM_FORETOLD_WRONG)] += 1
+    m[u(w + s.W_PENDING)] = 0
+    start_block_of(m, code, w, number)
+    m[u(w + s.W_PC)] = max(m[u(w + s.W_PC)], pc)
+    slot = m[u(w + s.W_SLOT)]
+    m[u(sm + s.OFF_SUB_CORES + (slot >> 4) * s.SC_SLOTS + s.SC_READY + (slot & 15))] = s.INF
+
+
+@core
 def ask_serial(m: Any, sm: int, w: int, time: int) -> None:
     """Have a stopped warp executed in the serial phase although nobody knows where it goes on."""
-    m[u(w + s.W_PENDING)] = 2
+    m[u(w + s.W_PENDING)] += 2
     index = m[u(sm + s.SM_REQUESTS)]
     m[u(sm + s.SM_REQUESTS)] = index + 1
     r = sm + m[u(s.H_OFF_REQUESTS)] + index * s.R_SLOTS
@@ -184,7 +210,7 @@ def prepare(m: Any, code: Any, sm: int, w: int, earliest: int, reason: int) -> N
     kind = code[u(row + s.I_KIND)]
     if s.K_MEMORY <= kind <= s.K_LOOKUP and m[u(w + s.W_POS)] == m[u(w + s.W_USED)]:
         pending = m[u(w + s.W_PENDING)]
-        if pending == 2 or (pending == 0 and not refill(m, sm, w, earliest)):
+        if pending & 1 == 0 and (pending != 0 or not refill(m, sm, w, earliest)):
             m[u(w + s.W_EARLIEST)] = earliest
             m[u(w + s.W_REASON)] = reason
             return
