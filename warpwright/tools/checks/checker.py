@@ -24,6 +24,7 @@ from warpwright.tools.checks.events import Events, events_of, volatile_lines
 from warpwright.tools.checks.findings import Finding
 from warpwright.tools.checks.launch import CheckedLaunch
 from warpwright.tools.checks.repeats import Repeats
+from warpwright.tools.checks.shadows import Shadows
 
 CHECKS = ("memcheck", "racecheck", "synccheck", "initcheck")
 """What ``all`` stands for: compute-sanitizer's tools."""
@@ -71,6 +72,7 @@ class Checker:
         """Bytes that were written, by address of the allocation: of those whose contents began as nobody's."""
         self.origins: dict[int, str] = {}
         self.repeats = Repeats(self)
+        self.shadows = Shadows()
         self._events: dict[int, Events] = {}
         self._detours: dict[int, Detours] = {}
         if {"initcheck", "leakcheck"} & set(self.checks):

@@ -19,6 +19,7 @@ lanes of one warp.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,7 +28,7 @@ import numpy.typing as npt
 
 Row = npt.NDArray[np.int64]
 WARP_LANES = 32
-FULL_WARP = 0xFFFFFFFF
+BARRIERS = 16
 COPY_KINDS = 3
 """Sets of columns behind the warps' own: ``cp.async`` by warp, bulk stores by warp, what a proxy fence has shown of each warp."""
 CP_ASYNC, BULK_STORES, SHOWN = 1, 2, 3
@@ -83,25 +84,39 @@ class _Location:
 
 
 class BlockClocks:
-    """The clocks of a resident block's warps; ``begin`` makes them those of another one."""
+    """The clocks of a resident block's warps; ``begin`` makes them those of another one.
 
-    def __init__(self, warps: int) -> None:
+    Epochs are never those of an earlier block, so that what is left of its clocks lies before all of this one's.
+
+    Args:
+        epochs: of each warp, shape (warps,).
+        oldest: the launch's first epoch.
+    """
+
+    def __init__(self, warps: int, epochs: Row, oldest: int) -> None:
         self.warps = warps
         columns = (1 + COPY_KINDS) * warps + MBARRIERS
-        self.epochs: Row = np.zeros(warps, np.int64)
+        self.epochs = epochs
+        self.epochs.fill(oldest - 1)
         self.known: npt.NDArray[np.int64] = np.zeros((warps, columns), np.int64)
         self.copies: Row = np.zeros(columns, np.int64)
         """Epochs of the columns of copies."""
         self.lanes: npt.NDArray[np.int64] = np.zeros((warps, WARP_LANES, WARP_LANES), np.int64)
+        self.arrived: npt.NDArray[np.int64] = np.zeros((BARRIERS, columns), np.int64)
+        """What the warps knew that have arrived at each barrier (``turn.py``)."""
 
-    def begin(self, number: int) -> None:
-        """Be those of another block."""
+    def last(self) -> int:
+        """The latest epoch so far."""
+        return int(max(self.epochs.max(), self.copies.max()))
+
+    def begin(self, number: int) -> int:
+        """Be those of another block; gives its first epoch."""
         warps = self.warps
         self.number = number
-        self.epochs.fill(1)
-        self.known.fill(0)
-        self.copies.fill(1)
-        self.lanes.fill(0)
+        first = self.last() + 1
+        self.epochs.fill(first)
+        self.copies.fill(first)
+        self.arrived.fill(0)
         self._groups: list[list[tuple[int, int, int]]] = [[] for _ in range(warps)]
         """By warp, groups that were not waited for: dependence counter, column, epoch."""
         self._barriers: dict[int, int] = {}
@@ -114,6 +129,7 @@ class BlockClocks:
         self._released: list[Clock] = [EMPTY] * warps
         self._released_in_block: list[Clock] = [EMPTY] * warps
         self._to_acquire: list[Clock] = [EMPTY] * warps
+        return first
 
     def clock(self, warp: int) -> Clock:
         """Everything that a warp knows, its own past included."""
@@ -183,24 +199,18 @@ class BlockClocks:
         self.strong_access(warp, words, locations, True, True, True)
         self.known[warp, column] = before
 
-    # --- barriers ------------------------------------------------------------------------------------
+    # --- barriers: what is known of other blocks; ``turn.py`` passes on what is known of this one ------
     def arrive(self, warp: int, barrier: int) -> None:
-        """A warp arrives at a block barrier: what it did is for those who wait there."""
-        self.epochs[warp] += 1
-        self._arrived[barrier] = self._arrived.get(barrier, EMPTY).joined(self.clock(warp))
+        """A warp arrives at a block barrier: what it knows is for those who wait there."""
+        self._arrived[barrier] = self._arrived.get(barrier, EMPTY).joined(self.foreign[warp])
         self._arrived_seen[barrier] = self._arrived_seen.get(barrier, EMPTY).joined(self.seen[warp])
 
-    def complete(self, barrier: int, waiting: dict[int, int]) -> None:
-        """A barrier completes; ``waiting`` are the warps that it releases and their lanes."""
+    def complete(self, barrier: int, waiting: Iterable[int]) -> None:
+        """A barrier completes and releases warps."""
         clock, seen = self._arrived.pop(barrier, EMPTY), self._arrived_seen.pop(barrier, EMPTY)
-        for warp, lanes in waiting.items():
-            self.learn(warp, clock)
+        for warp in waiting:
+            self.foreign[warp] = self.foreign[warp].joined(clock)
             self.seen[warp] = self.seen[warp].joined(seen)
-            if lanes == FULL_WARP:
-                self.lanes[warp].fill(self.epochs[warp])
-            else:
-                some = [lane for lane in range(WARP_LANES) if lanes >> lane & 1]
-                self.lanes[warp][np.ix_(some, some)] = self.epochs[warp]
 
     # --- fences and words --------------------------------------------------------------------------------
     def fence(self, warp: int, device: bool) -> None:

@@ -8,16 +8,14 @@ issues it.
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from warpwright.engine.abi import SHARED_WINDOW
 from warpwright.isa.bulk import DIRECTIONS
-from warpwright.native import direct
 from warpwright.native.pieces import core, lowest_bit, peek, poke
-from warpwright.timing import SOURCES
 from warpwright.timing.records import AT_ADDRESS, AT_HEAD, AT_PAIRS, AT_ROW, AT_SHARED, AT_SOURCE, AT_TARGETS
 from warpwright.tools.checks.clocks import SHOWN
+from warpwright.tools.checks.pieces import entry
 from warpwright.tools.checks.shadow import (
     A_CELLS,
     A_END,
@@ -37,6 +35,7 @@ from warpwright.tools.checks.shadow import (
     S_OPTIONS,
     S_SHARED_BYTES,
     S_SHARED_CELLS,
+    S_SHARED_OLDEST,
     S_SHARED_SHIFT,
     S_SHARED_WRITTEN,
     S_WARP,
@@ -50,6 +49,7 @@ from warpwright.tools.checks.shadow import (
     allocation_at,
     check_readers,
     defined,
+    is_old,
     note,
     one_lane,
     remember_read,
@@ -67,7 +67,7 @@ def check_earlier_write(
 ) -> None:  # fmt: skip
     """Is the last write of a word known to the issuing warp, and shown to copies where a thread made it?"""
     stamp = peek(cell + WRITE_STAMP * 8)
-    if stamp == 0:
+    if is_old(s, -1, stamp):
         return
     info = peek(cell + WRITE_INFO * 8)
     writer = (stamp >> 32) - 1
@@ -101,7 +101,7 @@ def shared_side(
             kind = RAW if event == LOAD else WAW
             check_earlier_write(s, known, lanes_known, foreign, findings, cell, kind, instruction, where, size, lane)
             if event == LOAD:
-                remember_read(cell, stamp, 0, instruction, lane)
+                remember_read(cell, stamp, s[S_SHARED_OLDEST], 0, instruction, 1 << lane)
             else:
                 check_readers(s, known, lanes_known, foreign, findings, cell, 0, instruction, -1, where, size, lane)
                 poke(cell + WRITE_STAMP * 8, stamp)
@@ -164,7 +164,7 @@ def global_side(
     return -1
 
 
-@partial(direct.entry, what="the checks of bulk copies", sources=(*SOURCES, Path(__file__).parent))
+@partial(entry, what="the checks of bulk copies")
 def check_bulk_copy(
     s: Any, instruction: int, record: int, stamp: int, known: Any, lanes_known: Any, foreign: Any, allocations: Any, findings: Any,
 ) -> int:  # fmt: skip

@@ -11,8 +11,6 @@ there on it still writes memory or meets barriers.  A detour is such a (branch, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,15 +21,10 @@ from warpwright.engine.blocks import BasicBlock
 from warpwright.engine.jit.flow import post_dominators, within_functions
 from warpwright.isa.ops import Lowered
 from warpwright.isa.program import Program
-from warpwright.native import direct
-from warpwright.native.direct import bare, held
-from warpwright.timing import SOURCES
 
 BARRIERS = frozenset(("barrier", "barrier_red"))
 EFFECTS = frozenset(("store", "atomic", "service", "bulk", "texture")) | BARRIERS
 """What a thread that has returned does no more."""
-_WORDS = np.array([RECORD_WORDS.get(tag, 1) for tag in range(16)], np.int64)
-_HELD_WORDS = held(_WORDS)
 
 
 class Detour(NamedTuple):
@@ -50,7 +43,6 @@ class Detours:
         self.table: npt.NDArray[np.int64] = np.array(ways, np.int64).reshape(-1, 3)
         self.matters = np.zeros(blocks, np.int64)
         self.matters[self.table.reshape(-1)] = 1
-        self.held = len(self.ways), held(self.table), held(self.matters)
         self.past: dict[int, list[int]] = {}
         """Barrier's block: the ways round it."""
         for number, way in enumerate(self.ways):
@@ -104,32 +96,6 @@ def _acting(blocks: Sequence[BasicBlock], lowered: Sequence[Lowered]) -> list[bo
     return acting
 
 
-@partial(direct.entry, what="the checks of barriers", sources=(*SOURCES, Path(__file__).parent))
-def _walk_records(
-    trace: Any, used: int, words: Any, ways: int, table: Any, matters: Any, at_branch: Any, round_it: Any
-) -> int:
-    """Follow a warp's records: lanes at the branch of each detour, lanes that went round; the last basic block."""
-    position = 0
-    last = 0
-    while position < used:
-        word = trace[position]
-        tag = (word >> 60) & 15
-        if tag == TAG_BLOCK:
-            last = (word >> 32) & 0xFFFFFFF
-            if matters[last]:
-                lanes = word & 0xFFFFFFFF
-                for d in range(ways):
-                    if table[3 * d + 1] == last:
-                        round_it[d] |= at_branch[d] & lanes
-                        at_branch[d] &= ~lanes
-                    if table[3 * d + 2] == last:
-                        at_branch[d] &= ~lanes
-                    if table[3 * d] == last:
-                        at_branch[d] |= lanes
-        position += words[tag]
-    return last
-
-
 def blocks_of(trace: npt.NDArray[np.int64], used: int) -> Iterator[tuple[int, int]]:
     """(basic block, lanes) by a warp's records, in the order of execution."""
     position = 0
@@ -142,33 +108,31 @@ def blocks_of(trace: npt.NDArray[np.int64], used: int) -> Iterator[tuple[int, in
 
 
 class Walked:
-    """Where the lanes of one warp were since its last barrier."""
+    """Where the lanes of a block's warps were since their last barriers; ``turn.walk`` follows their records."""
 
-    def __init__(self, detours: Detours) -> None:
-        self._detours = detours
-        self._at_branch = np.zeros(len(detours.ways), np.int64)
-        self._round_it = np.zeros(len(detours.ways), np.int64)
-        self._held = held(self._at_branch), held(self._round_it)
-        self._walk = bare(_walk_records)
+    def __init__(self, detours: Detours, warps: int) -> None:
+        self._past = detours.past
+        ways = max(len(detours.ways), 1)
+        self.at_branch = np.zeros((warps, ways), np.int64)
+        self.round_it = np.zeros((warps, ways), np.int64)
+        self.with_others = np.zeros(ways, np.int64)
+        """Ways round the barrier being waited at that threads there took too: in a turn before this one."""
 
-    def follow(self, trace: Any, used: int) -> int:
-        """Read the first ``used`` words of a trace (as ``held`` gives it); the number of the last basic block."""
-        return self._walk(trace, used, _HELD_WORDS, *self._detours.held, *self._held)
+    def begin(self) -> None:
+        """Nothing is known of the block yet."""
+        self.at_branch.fill(0)
+        self.round_it.fill(0)
+        self.with_others.fill(0)
 
-    def went_round(self, barrier: int, lanes: int, with_others: set[int]) -> int:
+    def went_round(self, warp: int, barrier: int, lanes: int) -> int:
         """Those of the lanes that went round a barrier's block, by ways that no thread at the barrier took too."""
         found = 0
-        for number in self._detours.past.get(barrier, ()):
-            if number not in with_others:
-                found |= int(self._round_it[number]) & lanes
+        for number in self._past.get(barrier, ()):
+            if not self.with_others[number]:
+                found |= int(self.round_it[warp, number]) & lanes
         return found
 
-    def taken(self, barrier: int, lanes: int) -> set[int]:
-        """Ways round a barrier that some of the lanes took."""
-        return {n for n in self._detours.past.get(barrier, ()) if int(self._round_it[n]) & lanes}
-
-    def forget(self, lanes: int) -> None:
-        """The lanes have come to a barrier, or what they did is told."""
-        if self._detours.ways:
-            self._at_branch &= ~lanes
-            self._round_it &= ~lanes
+    def forget(self, warp: int, lanes: int) -> None:
+        """What the lanes did is told."""
+        self.at_branch[warp] &= ~lanes
+        self.round_it[warp] &= ~lanes

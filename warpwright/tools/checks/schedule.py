@@ -9,14 +9,14 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine.abi import BLOCK, SPILL_HEADER_BYTES, WARP, Status
+from warpwright.engine.abi import BLOCK, LAUNCH, SPILL_HEADER_BYTES, WARP, Status
 from warpwright.engine.compiled import stop_error
 from warpwright.engine.execute import Cancelled, Counts, block_index
 from warpwright.engine.jit.workspace import Outcome, WarpState
@@ -24,18 +24,15 @@ from warpwright.engine.kernels import Traced
 from warpwright.engine.launch import LaunchContext, aligned_words, shared_bytes, stack_bytes
 from warpwright.engine.recurrence import Recurrence, memory_digest
 from warpwright.errors import UnsupportedError
-from warpwright.native.direct import held
+from warpwright.native.direct import bare
+from warpwright.tools.checks import turn as tu
 
 Words = npt.NDArray[np.int64]
 TRACE_LIMIT_WORDS = 4096
-RUNNING, AT_BARRIER, EXITED, STUCK = range(4)
 STATES = ("running", "barrier", "exited", "stuck")
 ROUNDS_BEFORE_NEXT_BLOCK = 4
-STOPS_BEFORE_GIVING_WAY = 256
-"""Strong accesses of one turn; a warp that makes more may be spinning on what another one has to write."""
 FIRST_PASS = 8
 """Rounds in which no warp did more than spin before states are compared."""
-SYNC, ARRIVE, POPCOUNT, AND, OR = range(5)
 FULL_WARP = 0xFFFFFFFF
 _SLOTS = {name: WARP.slot(name) for name in WARP}
 _INDEX = [BLOCK.slot(name) for name in ("index_x", "index_y", "index_z", "linear_index")]
@@ -49,17 +46,16 @@ class Warp:
     """Its WARP structure."""
     trace: Words
     in_block: int
-    state: int = RUNNING
+    run: Words
+    """States of the block's warps."""
     address: int = field(init=False)
     """Of the WARP structure."""
     trace_address: int = field(init=False)
-    held_trace: Any = field(init=False)
     _fields: memoryview = field(init=False)
 
     def __post_init__(self) -> None:
         self.address = int(self.words.ctypes.data)
         self.trace_address = int(self.trace.ctypes.data)
-        self.held_trace = held(self.trace)
         # Python reads a word of it in a third of the time that one of an array takes.
         self._fields = self.words.data.cast("B").cast("Q")
 
@@ -68,6 +64,11 @@ class Warp:
 
     def __setitem__(self, name: str, value: int) -> None:
         self._fields[_SLOTS[name]] = value
+
+    @property
+    def state(self) -> int:
+        """RUNNING, AT_BARRIER, EXITED or STUCK."""
+        return int(self.run[self.in_block])
 
     @property
     def living(self) -> int:
@@ -86,14 +87,24 @@ class Block:
     """The WARP structures, a row each."""
     private: tuple[Words, ...]
     """What else its warps write."""
-    number: int = -1
-    arrived: dict[int, int] = field(default_factory=dict)
+    run: Words
+    order: Words
+    """Warps of a pass in their order."""
+    counts: Words
     """Threads that have arrived at each barrier."""
-    votes: dict[int, int] = field(default_factory=dict)
+    votes: Words
+    turn: Words
+    """What ``turn.run_block`` goes by."""
+    number: int = -1
     _fresh: npt.NDArray[np.int64] = field(init=False)
 
     def __post_init__(self) -> None:
         self._fresh = self.structures.copy()
+        t = self.turn
+        t[tu.T_WARPS], t[tu.T_STRUCTURES] = len(self.warps), self.structures.ctypes.data
+        t[tu.T_STRIDE] = self.structures.strides[0]
+        t[tu.T_RUN], t[tu.T_ORDER] = self.run.ctypes.data, self.order.ctypes.data
+        t[tu.T_COUNTS], t[tu.T_VOTES] = self.counts.ctypes.data, self.votes.ctypes.data
 
     def begin(self, number: int, index: tuple[int, int, int], sm: int) -> None:
         """Be the block of a number, with nothing run."""
@@ -104,19 +115,26 @@ class Block:
         self.shared.fill(0)
         for memory in self.private:
             memory.fill(0)
-        for warp in self.warps:
-            warp.state = RUNNING
-        self.arrived.clear()
-        self.votes.clear()
+        self.run.fill(tu.RUNNING)
+        self.counts.fill(0)
+        self.votes.fill(0)
+        self.turn[tu.T_PHASE], self.turn[tu.T_TELLS] = tu.BEGIN, 0
 
 
 class Watcher(Protocol):
     """Whoever looks on."""
 
-    def admitted(self, block: Block) -> None: ...
-    def ran(self, block: Block, warp: Warp, status: Status) -> None: ...
-    def barrier_completed(self, block: Block, barrier: int, waiting: list[Warp]) -> None: ...
-    def ended(self, block: Block) -> None: ...
+    def prepare(self, launch: Words) -> None:
+        """Put into the words of ``turn.L_*`` what is read by."""
+
+    def admitted(self, block: Block) -> None:
+        """A block became resident."""
+
+    def look(self, block: Block, warp: Warp, reason: int) -> None:
+        """``turn.run_block`` returned with OUTSIDE, READING, ARRIVED or COMPLETED."""
+
+    def ended(self, block: Block) -> None:
+        """Every warp of a block has ended."""
 
 
 class CheckedExecution:
@@ -136,15 +154,19 @@ class CheckedExecution:
         self.context = context
         self.watcher = watcher
         self.blocks_done = 0
-        self._function: Callable[[int], int] = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(kernel.address)
+        self._run_block = bare(tu.run_block)
         self._spill_bytes = (kernel.spill_bytes + 63) // 64 * 64 + 64
         self._trace_words = TRACE_LIMIT_WORDS + kernel.trace_words + 64
         self._room = max(1, min(resident_blocks, context.geometry.blocks))
         self._random = random.Random(seed) if seed is not None else None
         self._counts = Counts()
         self._ended: list[Block] = []
-        self._clock = 0
         self._kernel = kernel
+        self._words = launch = np.zeros(tu.L_WORDS, np.int64)
+        launch[tu.L_FUNCTION], launch[tu.L_SEEDED] = kernel.address, seed is not None
+        launch[tu.L_CANCEL] = context.address + LAUNCH["cancel"]
+        launch[tu.L_RECORD_WORDS] = tu.RECORD_LENGTHS.ctypes.data
+        watcher.prepare(launch)
         self._past = Recurrence(FIRST_PASS)
 
     def run(self) -> Counts:
@@ -198,7 +220,7 @@ class CheckedExecution:
     def _warps_digest(self, resident: list[Block]) -> bytes:
         digest = hashlib.blake2b(digest_size=16)
         for block in resident:
-            digest.update(repr((block.number, sorted(block.arrived.items()))).encode())
+            digest.update(repr((block.number, block.counts.tolist())).encode())
             for w in block.warps:
                 digest.update(repr((w.state, w["resume"], w["exited"])).encode())
                 digest.update(self._save(w)[SPILL_HEADER_BYTES:])
@@ -243,10 +265,11 @@ class CheckedExecution:
         for name, value in values.items():
             block_words[BLOCK.slot(name)] = value
         made = []
+        run = np.zeros(warps, np.int64)
         for n in range(warps):
             words = structures[n * stride // 8 : (n + 1) * stride // 8]
             trace = np.zeros(self._trace_words, np.int64)
-            warp = Warp(words, trace, n)
+            warp = Warp(words, trace, n, run)
             threads = min(geometry.threads_per_block - 32 * n, 32)
             fields = {
                 **{"launch": context.address, "block": block_words.ctypes.data, "warp_in_block": n},
@@ -257,57 +280,43 @@ class CheckedExecution:
             for name, value in fields.items():
                 warp[name] = value
             made.append(warp)
-        return Block(block_words, shared, made, structures.reshape(warps, -1), (spills, locals_))
+        return Block(
+            *(
+                block_words,
+                shared,
+                made,
+                structures.reshape(warps, -1),
+                (spills, locals_),
+                run,
+                np.zeros(warps, np.int64),
+            ),
+            *(np.zeros(tu.BARRIERS, np.int64), np.zeros(tu.BARRIERS, np.int64), np.zeros(tu.T_WORDS, np.int64)),
+        )
 
     def _turn(self, block: Block) -> tuple[bool, bool]:
         """Run the block's warps as far as they go: (has it ended, did it do more than spin)."""
-        fruitful = False
+        turn = block.turn
+        turn[tu.T_FRUITFUL] = 0
+        if self._random is not None:
+            order = [w.in_block for w in block.warps if w.state == tu.RUNNING]
+            self._random.shuffle(order)
+            block.order[: len(order)] = order
+            turn[tu.T_ORDERED] = len(order)
+        words, launch = turn.ctypes.data, self._words.ctypes.data
         while True:
-            moved = False
-            order = [w for w in block.warps if w.state == RUNNING]
-            if self._random is not None:
-                self._random.shuffle(order)
-            for warp in order:
-                moved |= self._run(block, warp)
-            fruitful |= moved
-            if all(w.state == EXITED for w in block.warps):
+            reason = self._run_block(words, launch)
+            if reason == tu.ENDED:
                 return True, True
-            released = self._release(block)
-            if self.context.cancelled:
+            if reason == tu.PASSED:
+                return False, bool(turn[tu.T_FRUITFUL])
+            warp = block.warps[turn[tu.T_WARP]]
+            if reason == tu.CANCELLED:
                 raise Cancelled
-            if not any(w.state == RUNNING for w in block.warps):
+            if reason == tu.DEADLOCKED:
                 raise self._error(block, None, Status.DEADLOCK)
-            # A spinning warp may wait for another block; with a seed, blocks take turns anyway.
-            if not (moved or released) or self._random is not None:
-                return False, fruitful or released
-
-    def _run(self, block: Block, warp: Warp) -> bool:
-        """One call of the warp function; True when the warp did more than give way."""
-        for _ in range(STOPS_BEFORE_GIVING_WAY):
-            warp["trace_used"] = 0
-            self._clock += 1
-            warp["clock"] = self._clock
-            warp["globaltimer_ns"] = self._clock
-            status = Status(self._function(warp.address))
-            self.watcher.ran(block, warp, status)
-            if status in (Status.STRONG, Status.CLOCK, Status.TRACE_FULL):
-                if self.context.cancelled:
-                    raise Cancelled
-                if status is Status.STRONG and self._random is not None:
-                    return True
-                continue
-            if status is Status.EXIT:
-                warp.state = EXITED
-            elif status is Status.BARRIER:
-                self._arrive(block, warp)
-            elif status is Status.DEADLOCK:
-                warp.state = STUCK
-            elif status in (Status.YIELD, Status.SLEEP):
-                return False
-            else:
-                raise self._error(block, warp, status)
-            return True
-        return False
+            if reason == tu.FAILED:
+                raise self._error(block, warp, Status(int(turn[tu.T_STATUS])))
+            self.watcher.look(block, warp, reason)
 
     def _end(self, block: Block) -> None:
         self.blocks_done += 1
@@ -317,37 +326,6 @@ class CheckedExecution:
             self._counts.thread_instructions += warp["thread_instructions"]
         self.watcher.ended(block)
         self._ended.append(block)
-
-    # --- barriers: as the scheduler of launches without checks -----------------------------------------------
-    def _arrive(self, block: Block, warp: Warp) -> None:
-        number, lanes = warp["barrier_id"] & 15, warp["barrier_lanes"] & FULL_WARP
-        whole = warp["barrier_threads"] != 0 and lanes == warp.living
-        block.arrived[number] = block.arrived.get(number, 0) + (32 if whole else lanes.bit_count())
-        votes = warp["barrier_vote"] & lanes
-        counted = votes ^ lanes if warp["barrier_mode"] == AND else votes
-        if warp["barrier_mode"] >= POPCOUNT:
-            block.votes[number] = block.votes.get(number, 0) + counted.bit_count()
-        if warp["barrier_mode"] != ARRIVE:
-            warp.state = AT_BARRIER
-
-    def _release(self, block: Block) -> bool:
-        living = sum(w.living.bit_count() for w in block.warps)
-        released = False
-        for number in sorted({w["barrier_id"] & 15 for w in block.warps if w.state == AT_BARRIER}):
-            waiting = [w for w in block.warps if w.state == AT_BARRIER and w["barrier_id"] & 15 == number]
-            expected = max(w["barrier_threads"] for w in waiting) or living
-            if block.arrived.get(number, 0) < expected:
-                continue
-            votes = block.votes.pop(number, 0)
-            block.arrived[number] = 0
-            for warp in waiting:
-                warp.state = RUNNING
-                mode = warp["barrier_mode"]
-                if mode >= POPCOUNT:
-                    warp["barrier_result"] = {POPCOUNT: votes, AND: int(votes == 0), OR: int(votes != 0)}[mode]
-            self.watcher.barrier_completed(block, number, waiting)
-            released = True
-        return released
 
     def _error(self, block: Block, stopped: Warp | None, status: Status, resident_blocks: int = 0) -> Exception:
         states = [WarpState(w.in_block, STATES[w.state], w.words.copy()) for w in block.warps]

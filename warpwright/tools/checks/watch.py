@@ -15,7 +15,6 @@ from warpwright.engine.abi import (
     SHARED_WINDOW,
     TAG_GATHER,
     TAG_PATTERN,
-    Status,
 )
 from warpwright.engine.execute import block_index
 from warpwright.engine.faults import thread_of
@@ -24,15 +23,17 @@ from warpwright.engine.memory import Allocation
 from warpwright.errors import UnsupportedError
 from warpwright.isa import mbarrier as mb
 from warpwright.isa.program import Program
-from warpwright.native.direct import bare, held
+from warpwright.native.direct import bare
 from warpwright.timing.records import AT_BARRIER, AT_BYTES, AT_HEAD
 from warpwright.tools.checks import shadow as sh
-from warpwright.tools.checks.clocks import BULK_STORES, CP_ASYNC, BlockClocks, Clock
+from warpwright.tools.checks import turn as tu
+from warpwright.tools.checks.clocks import BULK_STORES, CP_ASYNC, EMPTY, BlockClocks, Clock
 from warpwright.tools.checks.copies import check_bulk_copy
 from warpwright.tools.checks.detours import Detours, Walked, blocks_of
 from warpwright.tools.checks.events import Column, Event, Events
 from warpwright.tools.checks.findings import Dim3, Finding, Place, place
-from warpwright.tools.checks.schedule import ARRIVE, Block, Warp
+from warpwright.tools.checks.schedule import Block, Warp
+from warpwright.tools.checks.traffic import SCRATCH_WORDS
 
 if TYPE_CHECKING:
     from warpwright.tools.checks.launch import CheckedLaunch
@@ -51,37 +52,48 @@ WASTE = 2.0
 class _Resident:
     """What the checks keep of a resident block; ``begin`` makes it that of another one."""
 
-    def __init__(self, block: Block, events: Events, warps: int, detours: Detours) -> None:
+    def __init__(self, block: Block, events: Events, warps: int, detours: Detours, oldest: int) -> None:
         size = int(block.words[BLOCK.slot("shared_bytes")])
-        self.clocks = BlockClocks(warps)
         shift = 0 if events.narrow_shared else 2
         self.cells = np.zeros(((size >> shift) + 1) * sh.CELL_WORDS, np.int64)
         self.written = np.zeros((size + 15) // 8 * 8, np.uint8)
         self.states = s = np.zeros((warps, sh.S_WORDS), np.int64)
         s[:, sh.S_WARP_IN_BLOCK], s[:, sh.S_WARPS], s[:, sh.S_SHARED_BYTES] = range(warps), warps, size
         s[:, sh.S_SHARED_CELLS], s[:, sh.S_SHARED_SHIFT] = self.cells.ctypes.data, shift
-        s[:, sh.S_SHARED_WRITTEN] = self.written.ctypes.data
-        self.held = [(held(s[w]), held(self.clocks.known[w]), held(self.clocks.lanes[w])) for w in range(warps)]
-        """By warp: its state, what it knows, what its lanes know, for compiled functions."""
-        self.walked = [Walked(detours) for _ in range(warps)]
+        s[:, sh.S_SHARED_WRITTEN], s[:, sh.S_GLOBAL_OLDEST] = self.written.ctypes.data, oldest
+        self.clocks = BlockClocks(warps, s[:, sh.S_EPOCH], oldest)
+        self.walked = Walked(detours, warps)
+        self.places = np.zeros((tu.BARRIERS, tu.MOST_PLACES + 1), np.int64)
+        self.others = np.zeros((2, warps), np.int64)
+        """Host pointers to what each warp knows of other blocks, for weak and for strong accesses."""
+        self.seen: list[Clock] = [EMPTY] * warps
+        """Kept, since pointers lead to them."""
 
-    def begin(self, block: Block) -> None:
-        """Nothing is known of the block yet."""
-        self.clocks.begin(block.number)
-        self.cells.fill(0)
+    def begin(self, block: Block, unknown: int) -> None:
+        """Nothing is known of the block yet.
+
+        Args:
+            unknown: host pointer to zeros, one for each warp of the launch.
+        """
+        clocks, walked, s, t = self.clocks, self.walked, self.states, block.turn
         self.written.fill(0)
+        self.places.fill(0)
+        walked.begin()
         self.locations: dict[int, Any] = {}
-        self.barriers: dict[int, set[int]] = {}
-        s = self.states
-        s[:, sh.S_EVENT], s[:, sh.S_EVENT_END] = 0, 0
+        s[:, sh.S_SHARED_OLDEST] = clocks.begin(block.number)
+        s[:, sh.S_EVENT], s[:, sh.S_EVENT_END], s[:, sh.S_BLOCK] = 0, 0, 0
         s[:, sh.S_RECORDS] = [w.trace_address for w in block.warps]
         s[:, sh.S_FIRST_WARP] = block.number * len(s)
         s[:, sh.S_WARP] = s[:, sh.S_FIRST_WARP] + s[:, sh.S_WARP_IN_BLOCK]
         s[:, sh.S_SHARED_HOST] = block.words[BLOCK.slot("shared_base")]
-        for walked in self.walked:
-            walked.forget(-1)
-        self.round_with_others: set[int] = set()
-        """Ways round the barrier being waited at that threads there took too: in a turn before this one."""
+        copies = clocks.column(CP_ASYNC, 0) + np.arange(len(s))
+        s[:, sh.S_COPY] = (s[:, sh.S_LAUNCH_WARPS] + copies + 1) << 32 | clocks.copies[copies]
+        self.others.fill(unknown)
+        t[tu.T_STATES], t[tu.T_KNOWN], t[tu.T_COLUMNS] = s.ctypes.data, clocks.known.ctypes.data, clocks.known.shape[1]
+        t[tu.T_LANES], t[tu.T_ARRIVED] = clocks.lanes.ctypes.data, clocks.arrived.ctypes.data
+        t[tu.T_FOREIGN], t[tu.T_SEEN] = self.others[0].ctypes.data, self.others[1].ctypes.data
+        t[tu.T_PLACES], t[tu.T_WITH_OTHERS] = self.places.ctypes.data, walked.with_others.ctypes.data
+        t[tu.T_AT_BRANCH], t[tu.T_ROUND_IT] = walked.at_branch.ctypes.data, walked.round_it.ctypes.data
 
 
 class Watch:
@@ -102,122 +114,107 @@ class Watch:
             | (sh.CHECK_UNDEFINED if "initcheck" in checks else 0)
             | (sh.COUNT_TRAFFIC if "perfcheck" in checks else 0)
         )
-        self.table = np.zeros((sh.MAX_FINDINGS, sh.FINDING_WORDS), np.int64)
-        self.found = 0
+        self.table = np.zeros(sh.FINDINGS_AT + 1, np.int64)
         self.counters = np.zeros((len(self.program.instructions), sh.COUNTERS), np.int64)
-        self.scratch = np.zeros(sh.SCRATCH_WORDS, np.int64)
+        self.scratch = np.zeros(SCRATCH_WORDS, np.int64)
         self.unknown = np.zeros(geometry.blocks * self.warps, np.int64)
         """What a warp knows of those of other blocks before it hears of any."""
-        self.held_unknown = held(self.unknown)
         self.resident: dict[int, _Resident] = {}
         self.spare: list[_Resident] = []
         """Of blocks that have ended."""
-        self._consume_records = bare(sh.consume_records)
         self.locations: dict[int, Any] = {}
         self.live = list(self.context.memory)
+        self.shadows = launch.checker.shadows
+        self.shadows.begin(self.live)
         self.allocations = np.zeros((len(self.live), sh.ALLOCATION_WORDS), np.int64)
-        self.cells: dict[int, npt.NDArray[np.int64]] = {}
         for row, allocation in enumerate(self.live):
             written = launch.checker.written.get(allocation.address)
             at = int(written.ctypes.data) if written is not None else 0
-            self.allocations[row] = (allocation.address, allocation.end, 0, 2, at, 0)
-        self.held_events = held(self.events.starts), held(self.events.rows)
-        self.held_tables = held(self.allocations), held(self.table), held(self.counters), held(self.scratch)
+            self.allocations[row] = (allocation.address, allocation.end, *self.shadows.of(allocation), at, 0)
         self.block_at = {b.first + b.count - 1: b.number for b in self.blocks}
         """Index of a basic block's last instruction: its number."""
         self.divergent: dict[tuple[str, int], Finding] = {}
+        self._check_bulk_copy = bare(check_bulk_copy)
         self.issuers: dict[tuple[int, int], int] = {}
         """Warp in its block that issued the last copy of a column of the block's clocks."""
 
     # --- Watcher ------------------------------------------------------------------------------------------------
+    def prepare(self, launch: npt.NDArray[np.int64]) -> None:
+        """Put into the words of ``turn.L_*`` what records are read by."""
+        launch[tu.L_STARTS], launch[tu.L_EVENTS] = self.events.starts.ctypes.data, self.events.rows.ctypes.data
+        launch[tu.L_ALLOCATIONS], launch[tu.L_FINDINGS] = self.allocations.ctypes.data, self.table.ctypes.data
+        launch[tu.L_COUNTERS], launch[tu.L_SCRATCH] = self.counters.ctypes.data, self.scratch.ctypes.data
+        launch[tu.L_WAYS], launch[tu.L_WAY_TABLE] = len(self.detours.ways), self.detours.table.ctypes.data
+        launch[tu.L_WAY_BLOCKS] = self.detours.matters.ctypes.data
+        launch[tu.L_READS] = bool(self.options or self.events.copies)
+        launch[tu.L_SYNCHECK] = "synccheck" in self.checks
+
     def admitted(self, block: Block) -> None:
         """A block became resident."""
         if self.spare:
             resident = self.spare.pop()
         else:
-            resident = _Resident(block, self.events, self.warps, self.detours)
+            resident = _Resident(block, self.events, self.warps, self.detours, self.shadows.oldest)
             s = resident.states
             s[:, sh.S_HOST], s[:, sh.S_OPTIONS] = self.context.memory.host_minus_device, self.options
             s[:, sh.S_LAUNCH_WARPS], s[:, sh.S_ALLOCATIONS] = len(self.unknown), len(self.live)
-        resident.begin(block)
+        resident.begin(block, self.unknown.ctypes.data)
         self.resident[block.number] = resident
 
-    def ran(self, block: Block, warp: Warp, status: Status) -> None:
-        """A warp ran to a stop: read its records."""
-        if "synccheck" in self.checks:
-            self._outside(block, warp)
-        self._read(block, warp)
-        last = self.resident[block.number].walked[warp.in_block].follow(warp.held_trace, warp["trace_used"])
-        if status is Status.BARRIER:
-            self._arrived(block, warp, last)
-
-    def barrier_completed(self, block: Block, barrier: int, waiting: list[Warp]) -> None:
-        """A block barrier let its warps go on."""
+    def look(self, block: Block, warp: Warp, reason: int) -> None:
+        """See to what ``turn.run_block`` leaves to Python."""
         resident = self.resident[block.number]
-        places = sorted(resident.barriers.pop(barrier, set()))
-        whole = all(w["barrier_threads"] == 0 for w in waiting)
-        if "synccheck" in self.checks and whole:
-            if self._lines(places) > 1:
-                self._divergence(block, waiting[0], BLOCK_DIVERGES, places)
-            self._went_round(block, waiting, places)
-        resident.clocks.complete(barrier, {w.in_block: w["barrier_lanes"] & 0xFFFFFFFF for w in waiting})
+        if reason == tu.READING:
+            self._read(block, resident, warp)
+        elif reason == tu.OUTSIDE:
+            self._outside(block, warp)
+        elif reason == tu.ARRIVED:
+            self._arrived(block, resident, warp)
+        else:
+            self._completes(block, resident, int(block.turn[tu.T_BARRIER]))
 
     def ended(self, block: Block) -> None:
         """Every warp of a block has ended."""
-        self.spare.append(self.resident.pop(block.number))
+        resident = self.resident.pop(block.number)
+        self.shadows.passed(resident.clocks.last())
+        self.spare.append(resident)
 
     # --- records ------------------------------------------------------------------------------------------------
-    def _read(self, block: Block, warp: Warp) -> None:
-        if not self.options and not self.events.copies:
-            return
-        resident = self.resident[block.number]
-        clocks, index = resident.clocks, warp.in_block
-        s = resident.states[index]
-        state, known, lanes = resident.held[index]
-        s[sh.S_POSITION], s[sh.S_USED], s[sh.S_FINDINGS] = 0, warp["trace_used"], self.found
-        while True:
-            s[sh.S_EPOCH] = clocks.epochs[index]
-            s[sh.S_COPY] = self._stamp(clocks, clocks.column(CP_ASYNC, index))
-            foreign = clocks.foreign[index]
-            seen = foreign.joined(clocks.seen[index])
-            reason = self._consume_records(
-                *(state, *self.held_events, known, lanes, self._dense(foreign), self._dense(seen), *self.held_tables),
-            )
-            clocks.epochs[index] = s[sh.S_EPOCH]
-            if reason == sh.DONE:
-                break
-            if reason == sh.SYNCHRONISE:
-                self._synchronise(resident, warp, s)
-            elif reason == sh.BULK_COPY:
-                self._bulk_copy(block, resident, warp, s)
-            elif reason == sh.SHADOW:
-                self._give_shadow(int(s[sh.S_ARGUMENT]), 2)
-            elif reason == sh.NARROW:
-                self._give_shadow(int(s[sh.S_ARGUMENT]), 0)
-            else:
-                raise UnsupportedError(f"the checks do not understand a trace record of kernel {self.program.name}")
-        self.found = int(s[sh.S_FINDINGS])
+    def _read(self, block: Block, resident: _Resident, warp: Warp) -> None:
+        """What reading a warp's records stopped for."""
+        s = resident.states[warp.in_block]
+        reason = block.turn[tu.T_REASON]
+        if reason == sh.SYNCHRONISE:
+            self._synchronise(resident, warp, s)
+        elif reason == sh.BULK_COPY:
+            self._bulk_copy(block, resident, warp, s)
+        elif reason == sh.SHADOW:
+            self._give_shadow(int(s[sh.S_ARGUMENT]), 2)
+        elif reason == sh.NARROW:
+            self._give_shadow(int(s[sh.S_ARGUMENT]), 0)
+        else:
+            raise UnsupportedError(f"the checks do not understand a trace record of kernel {self.program.name}")
+        clocks = resident.clocks
+        s[sh.S_COPY] = self._stamp(clocks, clocks.column(CP_ASYNC, warp.in_block))
+        self._note_others(block, resident, warp.in_block)
 
-    def _dense(self, clock: Clock) -> Any:
-        """An epoch for each warp of the launch."""
-        return held(clock.dense(self.context.geometry.blocks, self.warps)) if clock.rows else self.held_unknown
+    def _note_others(self, block: Block, resident: _Resident, warp: int) -> None:
+        """Tell machine code what a warp knows of other blocks by now."""
+        foreign = resident.clocks.foreign[warp]
+        seen = resident.seen[warp] = foreign.joined(resident.clocks.seen[warp])
+        if seen.rows:
+            resident.others[:, warp] = self._dense(foreign), self._dense(seen)
+            block.turn[tu.T_TELLS] = 1
+
+    def _dense(self, clock: Clock) -> int:
+        """Host pointer to an epoch for each warp of the launch."""
+        table = clock.dense(self.context.geometry.blocks, self.warps) if clock.rows else self.unknown
+        return int(table.ctypes.data)
 
     def _give_shadow(self, row: int, shift: int) -> None:
-        """Cells for an allocation: by words, or by bytes (then each word's cell four times)."""
-        size = self.live[row].size_bytes
-        cells = np.zeros(((size >> shift) + 1) * sh.CELL_WORDS, np.int64)
-        if row in self.cells:
-            old = self.cells[row].reshape(-1, sh.CELL_WORDS)
-            wide = np.repeat(old, 4, axis=0)
-            # The value of a word's last write becomes that of its bytes.
-            info = wide[:, sh.WRITE_INFO]
-            value = (info >> (8 * (np.arange(len(info)) % 4))) & 255
-            wide[:, sh.WRITE_INFO] = (info & ~0xFFFFFFFF) | value
-            count = min(len(cells), wide.size)
-            cells[:count] = wide.reshape(-1)[:count]
-        self.cells[row] = cells
-        self.allocations[row, sh.A_CELLS] = cells.ctypes.data
-        self.allocations[row, sh.A_SHIFT] = shift
+        """Cells for an allocation: by words, or by bytes."""
+        cells, shift = self.shadows.give(self.live[row], shift)
+        self.allocations[row, sh.A_CELLS], self.allocations[row, sh.A_SHIFT] = cells, shift
 
     def _synchronise(self, resident: _Resident, one: Warp, s: npt.NDArray[np.int64]) -> None:
         warp = one.in_block
@@ -268,13 +265,13 @@ class Watch:
         column = clocks.barrier_column(word) if offset >= 0 else clocks.column(BULK_STORES, warp)
         self.issuers[block.number, column] = warp
         while self.options:
-            state, known, lanes = resident.held[warp]
-            lacking = check_bulk_copy(
-                state,
+            lacking = self._check_bulk_copy(
+                s.ctypes.data,
                 int(self.events.rows[s[sh.S_ARGUMENT], Column.INSTRUCTION]),
                 record.ctypes.data,
                 self._stamp(clocks, column),
-                *(known, lanes, self._dense(clocks.foreign[warp]), *self.held_tables[:2]),
+                *(clocks.known[warp].ctypes.data, clocks.lanes[warp].ctypes.data, int(resident.others[0, warp])),
+                *(self.allocations.ctypes.data, self.table.ctypes.data),
             )
             if lacking < 0:
                 break
@@ -286,20 +283,25 @@ class Watch:
             clocks.told(word, resident.locations)
 
     # --- barriers -------------------------------------------------------------------------------------------------
-    def _arrived(self, block: Block, warp: Warp, last: int) -> None:
-        """A warp has come to a barrier, the last instruction of basic block ``last``."""
-        resident = self.resident[block.number]
-        number = warp["barrier_id"] & 15
-        resident.clocks.arrive(warp.in_block, number)
-        at = self._end_of(last)
-        resident.barriers.setdefault(number, set()).add(at)
+    def _arrived(self, block: Block, resident: _Resident, warp: Warp) -> None:
+        """A warp has come to a barrier: one that knows of other blocks, or lacks some of its lanes."""
+        resident.clocks.arrive(warp.in_block, warp["barrier_id"] & 15)
         lanes = warp["barrier_lanes"] & 0xFFFFFFFF
-        if "synccheck" in self.checks and warp["barrier_mode"] != ARRIVE and lanes != warp.living:
+        if "synccheck" in self.checks and warp["barrier_mode"] != tu.ARRIVE and lanes != warp.living:
+            at = self._end_of(int(block.turn[tu.T_LAST]))
             self._divergence(block, warp, WARP_DIVERGES, [at], warp.living & ~lanes)
-        if warp["barrier_threads"] == 0:
-            walked = resident.walked[warp.in_block]
-            resident.round_with_others |= walked.taken(last, lanes)
-            walked.forget(lanes)
+
+    def _completes(self, block: Block, resident: _Resident, barrier: int) -> None:
+        """A block barrier is about to let its warps go on."""
+        waiting = [w for w in block.warps if w.state == tu.AT_BARRIER and w["barrier_id"] & 15 == barrier]
+        places = sorted(self._end_of(int(n)) for n in resident.places[barrier, 1 : 1 + resident.places[barrier, 0]])
+        if "synccheck" in self.checks and all(w["barrier_threads"] == 0 for w in waiting):
+            if self._lines(places) > 1:
+                self._divergence(block, waiting[0], BLOCK_DIVERGES, places)
+            self._went_round(block, resident, waiting, places)
+        resident.clocks.complete(barrier, [w.in_block for w in waiting])
+        for warp in waiting:
+            self._note_others(block, resident, warp.in_block)
 
     def _lines(self, instructions: list[int]) -> int:
         """How many lines of source barriers stand in: compilers make several instructions of one, some without a line."""
@@ -312,19 +314,16 @@ class Watch:
         """Index of the last instruction of a basic block."""
         return self.blocks[block].first + self.blocks[block].count - 1
 
-    def _went_round(self, block: Block, waiting: list[Warp], places: list[int]) -> None:
+    def _went_round(self, block: Block, resident: _Resident, waiting: list[Warp], places: list[int]) -> None:
         """Threads that have ended, having gone round the barrier at which the others of their block met."""
-        resident = self.resident[block.number]
         present = {w.in_block for w in waiting}
         for warp in block.warps:
-            walked = resident.walked[warp.in_block]
             for at in places:
-                absent = walked.went_round(self.block_at[at], warp["exited"], resident.round_with_others)
+                absent = resident.walked.went_round(warp.in_block, self.block_at[at], warp["exited"])
                 if absent:
                     what = WARP_DIVERGES if warp.in_block in present else BLOCK_DIVERGES
                     self._divergence(block, warp, what, [at], absent)
-                    walked.forget(absent)
-        resident.round_with_others.clear()
+                    resident.walked.forget(warp.in_block, absent)
 
     def _outside(self, block: Block, warp: Warp) -> None:
         """Lanes that came to a WARPSYNC whose mask lacks them (``engine/jit/groups.py`` notes the first place)."""
@@ -389,7 +388,10 @@ class Watch:
     # --- results ----------------------------------------------------------------------------------------------------
     def findings(self) -> list[Finding]:
         """What this launch showed, in the order in which it showed."""
-        found = [self._finding(self.table[i]) for i in range(self.found)]
+        for resident in self.resident.values():  # of a launch that a fault ended
+            self.shadows.passed(resident.clocks.last())
+        rows = self.table[: self.table[sh.FINDINGS_AT] * sh.FINDING_WORDS].reshape(-1, sh.FINDING_WORDS)
+        found = [self._finding(row) for row in rows]
         return [*self.divergent.values(), *found, *self._waste()]
 
     def touched(self) -> list[Allocation]:

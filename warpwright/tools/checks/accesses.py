@@ -1,0 +1,397 @@
+"""Reads a warp's trace records in the order of execution and judges every access; machine code (``native``).
+
+Most accesses of a warp find cells that one earlier access filled, by lanes that a barrier has ordered before all of its own: the stamp that was
+found ordered last is compared first, and only where it is another one is anything looked up; lanes are told apart only where
+they must be.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warpwright.engine.abi import LOCAL_WINDOW, SHARED_WINDOW, TAG_AFFINE, TAG_BLOCK, TAG_BULK, TAG_GATHER, TAG_PATTERN
+from warpwright.native.pieces import core, lowest_bit, peek, poke
+from warpwright.timing.records import address_of, decode
+from warpwright.tools.checks.events import COLUMNS, Column, Event
+from warpwright.tools.checks.pieces import highest_bit
+from warpwright.tools.checks.shadow import (
+    A_CELLS,
+    A_END,
+    A_FIRST,
+    A_SHIFT,
+    A_WRITTEN,
+    ALLOCATION_WORDS,
+    BROKEN,
+    BULK_COPY,
+    CELL_BYTES,
+    CHECK_RACES,
+    CHECK_UNDEFINED,
+    COUNT_TRAFFIC,
+    DONE,
+    EPOCH_BITS,
+    LANE_BITS,
+    NARROW,
+    OTHER_STAMP,
+    READ_INFO,
+    READ_STAMP,
+    S_ARGUMENT,
+    S_BLOCK,
+    S_COPY,
+    S_EPOCH,
+    S_EVENT,
+    S_EVENT_END,
+    S_GLOBAL_OLDEST,
+    S_HOST,
+    S_LANES,
+    S_OPTIONS,
+    S_POSITION,
+    S_RECORD,
+    S_RECORDS,
+    S_SHARED_BYTES,
+    S_SHARED_CELLS,
+    S_SHARED_HOST,
+    S_SHARED_OLDEST,
+    S_SHARED_SHIFT,
+    S_SHARED_WRITTEN,
+    S_USED,
+    S_WARP,
+    S_WHOLE,
+    SHADOW,
+    STRONG_READ,
+    SYNCHRONISE,
+    WRITE_INFO,
+    WRITE_STAMP,
+    allocation_at,
+    check_reader,
+    check_write,
+    defined,
+    is_ordered,
+    one_lane,
+    remember_read,
+    value_at,
+    within,
+)
+from warpwright.tools.checks.traffic import count_traffic
+
+E_EVENT, E_INSTRUCTION, E_BYTES, E_STRONG = (
+    int(Column.EVENT),
+    int(Column.INSTRUCTION),
+    int(Column.BYTES),
+    int(Column.STRONG),
+)
+E_SYNCHRONISES, E_UNIFORM, E_COPY = int(Column.SYNCHRONISES), int(Column.UNIFORM), int(Column.COPY)
+LOAD, STORE, ATOMIC, LANES, FENCE, CONSTANT, BULK, PROXY, COMMIT, WAIT, LOOK = (int(e) for e in Event)
+WINDOW_MASK = ~0xFFFFFF
+FULL_WARP = 0xFFFFFFFF
+
+
+@core
+def synchronise_lanes(s: Any, lanes_known: Any, lanes: int) -> None:
+    """The lanes know of each other all that each of them knew, and everything up to now."""
+    s[S_EPOCH] += 1
+    if lanes == FULL_WARP:
+        s[S_WHOLE] = s[S_EPOCH]
+        return
+    for other in range(32):
+        most = 0
+        left = lanes
+        while left:
+            lane = lowest_bit(left)
+            left &= left - 1
+            most = max(most, lanes_known[lane * 32 + other])
+        if (lanes >> other) & 1:
+            most = s[S_EPOCH]
+        left = lanes
+        while left:
+            lane = lowest_bit(left)
+            left &= left - 1
+            lanes_known[lane * 32 + other] = most
+
+
+@core
+def loads(
+    s: Any, known: Any, lanes_known: Any, foreign: Any, findings: Any, instruction: int, strong: int, space: int, origin: int, limit: int,
+    cells: int, shift: int, size: int, base: int, tabled: bool, step: int, mask: int,
+) -> None:  # fmt: skip
+    """Races of a load, all of whose lanes read the memory of ``limit`` bytes at ``origin``."""
+    oldest = s[S_SHARED_OLDEST] if space < 0 else s[S_GLOBAL_OLDEST]
+    stamp = (s[S_WARP] + 1) << 32 | s[S_EPOCH]
+    info = instruction << 32 | (STRONG_READ if strong else 0)
+    one_place = step == 0 and not tabled
+    ordered = 0
+    left = mask
+    while left:
+        lane = lowest_bit(left)
+        lanes = left if one_place else 1 << lane
+        left &= ~lanes
+        offset = address_of(base, tabled, step, lane) - origin
+        if offset < 0 or offset + size > limit:
+            continue
+        first = offset >> shift
+        for granule in range(first, ((offset + size - 1) >> shift) + 1):
+            cell = cells + granule * CELL_BYTES
+            write = peek(cell + WRITE_STAMP * 8)
+            if write != ordered and write & EPOCH_BITS >= oldest:
+                if is_ordered(s, known, foreign, write):
+                    ordered = write
+                else:
+                    where = origin + offset + ((granule - first) << shift)
+                    rest = lanes
+                    while rest:
+                        single = lowest_bit(rest)
+                        rest &= rest - 1
+                        check_write(
+                            s, known, lanes_known, foreign, findings, cell, -1, strong, instruction, space, where, size, single, 0
+                        )  # fmt: skip
+            held = peek(cell + READ_STAMP * 8)
+            if held == stamp:
+                poke(cell + READ_INFO * 8, info | (peek(cell + READ_INFO * 8) & LANE_BITS) | lanes)
+            elif held & EPOCH_BITS < oldest:
+                poke(cell + READ_STAMP * 8, stamp)
+                poke(cell + READ_INFO * 8, info | lanes)
+            else:
+                remember_read(cell, stamp, oldest, strong, instruction, lanes)
+
+
+@core
+def stores(
+    s: Any, known: Any, lanes_known: Any, foreign: Any, findings: Any, instruction: int, strong: int, space: int, origin: int, limit: int,
+    cells: int, shift: int, size: int, base: int, tabled: bool, step: int, mask: int, host: int, uniform: int, copy: int,
+) -> None:  # fmt: skip
+    """As ``loads`` for a store or an atomic; ``host`` is the host address of the memory."""
+    oldest = s[S_SHARED_OLDEST] if space < 0 else s[S_GLOBAL_OLDEST]
+    stamp = s[S_COPY] if copy else (s[S_WARP] + 1) << 32 | s[S_EPOCH]
+    strength = 1 if strong else 0
+    ordered = 0
+    left = mask
+    while left:
+        lane = lowest_bit(left)
+        left &= left - 1
+        offset = address_of(base, tabled, step, lane) - origin
+        if offset < 0 or offset + size > limit:
+            continue
+        first = offset >> shift
+        for granule in range(first, ((offset + size - 1) >> shift) + 1):
+            cell = cells + granule * CELL_BYTES
+            further = (granule - first) << shift
+            value = value_at(host + offset + further, shift)
+            write = peek(cell + WRITE_STAMP * 8)
+            if write != ordered and write & EPOCH_BITS >= oldest:
+                if is_ordered(s, known, foreign, write):
+                    ordered = write
+                else:
+                    check_write(
+                        s, known, lanes_known, foreign, findings, cell, value, strong, instruction, space, origin + offset + further, size,
+                        lane, uniform,
+                    )  # fmt: skip
+            for slot in range(READ_STAMP, OTHER_STAMP + 1, 2):
+                read = peek(cell + slot * 8)
+                if read != ordered and read & EPOCH_BITS >= oldest:
+                    if is_ordered(s, known, foreign, read):
+                        ordered = read
+                    else:
+                        check_reader(
+                            s, known, lanes_known, foreign, findings, cell, slot, strong, instruction, space, origin + offset + further,
+                            size, lane,
+                        )  # fmt: skip
+            poke(cell + WRITE_STAMP * 8, stamp)
+            poke(cell + WRITE_INFO * 8, lane << 58 | strength << 56 | instruction << 32 | value)
+
+
+@core
+def is_written(written: int, offset: int, size: int) -> bool:
+    """Whether all these bytes were written."""
+    at = written + offset
+    end = at + size
+    while at < end:
+        first = at & 7
+        count = min(8 - first, end - at)
+        bits = (-1 if count == 8 else (1 << (8 * count)) - 1) << (8 * first)
+        if peek(at & ~7) & bits != bits:
+            return False
+        at += count
+    return True
+
+
+@core
+def lane_by_lane(
+    s: Any, row: int, events: Any, known: Any, lanes_known: Any, foreign: Any, allocations: Any, findings: Any, base: int, tabled: bool,
+    step: int, mask: int,
+) -> int:  # fmt: skip
+    """An access of global memory whose lanes may lie in several allocations; what is missing before it can be checked, or DONE."""
+    event, instruction = events[row * COLUMNS + E_EVENT], events[row * COLUMNS + E_INSTRUCTION]
+    size, strong = events[row * COLUMNS + E_BYTES], events[row * COLUMNS + E_STRONG]
+    races = s[S_OPTIONS] & CHECK_RACES
+    one = -1
+    for turn in range(2):
+        left = mask
+        while left:
+            lane = lowest_bit(left)
+            left &= left - 1
+            address = address_of(base, tabled, step, lane)
+            if not within(allocations, one, address):
+                one = allocation_at(s, allocations, address)
+            if one < 0 or address + size > allocations[one * ALLOCATION_WORDS + A_END]:
+                continue
+            cells, shift = allocations[one * ALLOCATION_WORDS + A_CELLS], allocations[one * ALLOCATION_WORDS + A_SHIFT]
+            offset = address - allocations[one * ALLOCATION_WORDS + A_FIRST]
+            if turn == 0:
+                if races and (cells == 0 or (size < 4 and shift == 2)):
+                    s[S_ARGUMENT] = one
+                    return SHADOW if cells == 0 else NARROW
+                continue
+            if races:
+                one_lane(
+                    s, known, lanes_known, foreign, findings, event, strong, instruction, one, address, size, lane,
+                    cells, shift, offset, address + s[S_HOST], events[row * COLUMNS + E_UNIFORM], events[row * COLUMNS + E_COPY],
+                )  # fmt: skip
+            written = allocations[one * ALLOCATION_WORDS + A_WRITTEN]
+            if s[S_OPTIONS] & CHECK_UNDEFINED and written:
+                defined(s, findings, event, instruction, one, address, size, lane, written, offset)
+    return DONE
+
+
+@core
+def access(
+    s: Any, row: int, events: Any, known: Any, lanes_known: Any, foreign: Any, seen: Any, allocations: Any, findings: Any,
+    counters: Any, scratch: Any, base: int, tabled: bool, step: int, mask: int,
+) -> int:  # fmt: skip
+    """Every lane of one access; DONE, or what is missing before it can be checked."""
+    event, instruction = events[row * COLUMNS + E_EVENT], events[row * COLUMNS + E_INSTRUCTION]
+    size, strong = events[row * COLUMNS + E_BYTES], events[row * COLUMNS + E_STRONG]
+    options = s[S_OPTIONS]
+    known_of_others = seen if strong else foreign
+    low = address_of(base, tabled, step, lowest_bit(mask))
+    window = low & WINDOW_MASK
+    if window == LOCAL_WINDOW:
+        return DONE
+    shared = window == SHARED_WINDOW
+    space = -1
+    origin, limit = SHARED_WINDOW, s[S_SHARED_BYTES]
+    cells, shift = s[S_SHARED_CELLS], s[S_SHARED_SHIFT]
+    written, host = s[S_SHARED_WRITTEN], s[S_SHARED_HOST]
+    one_allocation = True
+    if not shared:
+        space = allocation_at(s, allocations, low)
+        one_allocation = space >= 0
+        if one_allocation:
+            origin = allocations[space * ALLOCATION_WORDS + A_FIRST]
+            end = allocations[space * ALLOCATION_WORDS + A_END]
+            limit = end - origin
+            cells, shift = (
+                allocations[space * ALLOCATION_WORDS + A_CELLS],
+                allocations[space * ALLOCATION_WORDS + A_SHIFT],
+            )
+            written, host = allocations[space * ALLOCATION_WORDS + A_WRITTEN], origin + s[S_HOST]
+            if tabled:
+                left = mask
+                while left:
+                    address = address_of(base, tabled, step, lowest_bit(left))
+                    left &= left - 1
+                    if address < origin or address + size > end:
+                        one_allocation = False
+                        break
+            else:
+                high = address_of(base, tabled, step, highest_bit(mask))
+                one_allocation = min(low, high) >= origin and max(low, high) + size <= end
+            if one_allocation and options & CHECK_RACES and (cells == 0 or (size < 4 and shift == 2)):
+                s[S_ARGUMENT] = space
+                return SHADOW if cells == 0 else NARROW
+    if not one_allocation:
+        reason = lane_by_lane(
+            s, row, events, known, lanes_known, known_of_others, allocations, findings, base, tabled, step, mask
+        )
+        if reason != DONE:
+            return reason
+    else:
+        if options & CHECK_RACES:
+            if event == LOAD:
+                loads(
+                    s, known, lanes_known, known_of_others, findings, instruction, strong, space, origin, limit,
+                    cells, shift, size, base, tabled, step, mask,
+                )  # fmt: skip
+            else:
+                stores(
+                    s, known, lanes_known, known_of_others, findings, instruction, strong, space, origin, limit, cells, shift, size,
+                    base, tabled, step, mask, host, events[row * COLUMNS + E_UNIFORM], events[row * COLUMNS + E_COPY],
+                )  # fmt: skip
+        if options & CHECK_UNDEFINED and written:
+            left = mask
+            if not tabled and (step == 0 or (step == size and mask == FULL_WARP)):
+                # Neighbouring bytes: looked at together.
+                span = size if step == 0 else 32 * size
+                if low - origin >= 0 and low - origin + span <= limit and is_written(written, low - origin, span):
+                    left = 0
+            while left:
+                lane = lowest_bit(left)
+                left &= left - 1
+                address = address_of(base, tabled, step, lane)
+                if address - origin >= 0 and address - origin + size <= limit:
+                    defined(s, findings, event, instruction, space, address, size, lane, written, address - origin)
+    if options & COUNT_TRAFFIC and event != ATOMIC:
+        count_traffic(counters, instruction, base, tabled, step, mask, size, shared, scratch)
+    return DONE
+
+
+@core
+def read_records(
+    s: Any, starts: Any, events: Any, known: Any, lanes_known: Any, foreign: Any, seen: Any, allocations: Any, findings: Any,
+    counters: Any, scratch: Any,
+) -> int:  # fmt: skip
+    """Read records until none are left or the caller has to do something first; gives the reason.
+
+    Args:
+        s: int64[S_WORDS].
+        known: int64[columns of ``clocks.py``]: epoch of each warp of the block before which this one knows everything.
+        lanes_known: int64[32, 32]: the same for the lanes of this warp.
+        foreign: int64[warps of the launch]: the same for warps of other blocks.
+        seen: as foreign, for strong accesses (``BlockClocks.seen``).
+        allocations: int64[S_ALLOCATIONS, ALLOCATION_WORDS], sorted by address.
+    """
+    records = s[S_RECORDS]
+    while True:
+        while s[S_EVENT] < s[S_EVENT_END]:
+            row = s[S_EVENT]
+            event = events[row * COLUMNS + E_EVENT]
+            if event == LANES:
+                synchronise_lanes(s, lanes_known, s[S_LANES])
+                s[S_EVENT] = row + 1
+                continue
+            if event == FENCE or event >= PROXY:
+                s[S_EVENT] = row + 1
+                s[S_ARGUMENT] = row
+                return SYNCHRONISE
+            position = s[S_POSITION]
+            if position >= s[S_USED]:
+                break
+            tag = (peek(records + position * 8) >> 60) & 15
+            if event == BULK and tag == TAG_BULK:
+                s[S_ARGUMENT] = row
+                return BULK_COPY
+            if tag != TAG_AFFINE and tag != TAG_PATTERN and tag != TAG_GATHER:
+                return BROKEN
+            words, mask, base, tabled, step = decode(records + position * 8)
+            if mask and event != CONSTANT:
+                reason = access(
+                    s, row, events, known, lanes_known, foreign, seen, allocations, findings, counters, scratch,
+                    base, tabled, step, mask,
+                )  # fmt: skip
+                if reason != DONE:
+                    return reason
+            s[S_RECORD] = position
+            s[S_POSITION] = position + words
+            s[S_EVENT] = row + 1
+            if mask and events[row * COLUMNS + E_SYNCHRONISES]:
+                s[S_ARGUMENT] = row
+                return SYNCHRONISE
+        if s[S_POSITION] >= s[S_USED]:
+            return DONE
+        word = peek(records + s[S_POSITION] * 8)
+        if (word >> 60) & 15 != TAG_BLOCK:
+            return BROKEN
+        number = (word >> 32) & 0xFFFFFFF
+        s[S_POSITION] += 1
+        s[S_LANES] = word & 0xFFFFFFFF
+        s[S_BLOCK] = number
+        s[S_EVENT] = starts[number]
+        s[S_EVENT_END] = starts[number + 1]

@@ -1,0 +1,68 @@
+"""The shadow of global memory: cells by allocation, kept from launch to launch.
+
+What an earlier launch left in a cell is older than the first epoch of the present one and counts for nothing (``shadow.py``), so that
+cells are neither cleared nor made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from warpwright.engine.memory import Allocation
+from warpwright.tools.checks import shadow as sh
+
+KEPT_BYTES = 1 << 30
+"""Of cells that are kept between launches; more are given back."""
+LAST_EPOCH = 1 << 31
+"""Behind which epochs begin anew; a launch takes far fewer than half of what a stamp holds."""
+WORDS, SINGLE_BYTES = 2, 0
+"""Shifts from a byte's place to that of its cell."""
+
+
+class Shadows:
+    """Cells of one GPU's memory."""
+
+    def __init__(self) -> None:
+        self._cells: dict[tuple[int, int], tuple[npt.NDArray[np.int64], int]] = {}
+        """By address and bytes of the allocation: cells and shift."""
+        self.oldest = 1
+        """The launch's first epoch."""
+        self._last = 0
+
+    def begin(self, live: Sequence[Allocation]) -> None:
+        """A launch begins, with these allocations."""
+        self.oldest = self._last + 1
+        there = {(a.address, a.size_bytes) for a in live}
+        self._cells = {key: value for key, value in self._cells.items() if key in there}
+        too_many = sum(cells.nbytes for cells, _ in self._cells.values()) > KEPT_BYTES
+        if too_many or self.oldest > LAST_EPOCH:
+            self._cells.clear()
+        if self.oldest > LAST_EPOCH:
+            self.oldest, self._last = 1, 0
+
+    def passed(self, epoch: int) -> None:
+        """A block ended at an epoch."""
+        self._last = max(self._last, epoch)
+
+    def of(self, allocation: Allocation) -> tuple[int, int]:
+        """Host pointer of an allocation's cells, 0 when it has none, and their shift."""
+        cells, shift = self._cells.get((allocation.address, allocation.size_bytes), (None, WORDS))
+        return (0 if cells is None else int(cells.ctypes.data)), shift
+
+    def give(self, allocation: Allocation, shift: int) -> tuple[int, int]:
+        """Make an allocation's cells: by words, or by bytes (then what each word's cell holds stands four times)."""
+        key = allocation.address, allocation.size_bytes
+        cells = np.zeros(((allocation.size_bytes >> shift) + 1) * sh.CELL_WORDS, np.int64)
+        if key in self._cells:
+            wide = np.repeat(self._cells[key][0].reshape(-1, sh.CELL_WORDS), 4, axis=0)
+            # The value of a word's last write becomes that of its bytes.
+            info = wide[:, sh.WRITE_INFO]
+            value = (info >> (8 * (np.arange(len(info)) % 4))) & 255
+            wide[:, sh.WRITE_INFO] = (info & ~0xFFFFFFFF) | value
+            count = min(len(cells), wide.size)
+            cells[:count] = wide.reshape(-1)[:count]
+        self._cells[key] = cells, shift
+        return self.of(allocation)

@@ -1,0 +1,80 @@
+"""perfcheck: what each memory instruction moves, beside the least that its bytes need; machine code (``native``)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warpwright.native.pieces import core, lowest_bit, popcount
+from warpwright.timing.records import address_of
+from warpwright.tools.checks.shadow import COUNTERS, N_IDEAL_SECTORS, N_IDEAL_WAVES, N_REQUESTS, N_SECTORS, N_WAVES
+
+SCRATCH_WORDS = 128
+
+
+@core
+def count_traffic(
+    counters: Any,
+    instruction: int,
+    base: int,
+    tabled: bool,
+    step: int,
+    mask: int,
+    size: int,
+    shared: bool,
+    scratch: Any,
+) -> None:
+    """Sectors of a global access and wavefronts of a shared one, beside the fewest that its bytes need."""
+    n = 0
+    worst = 1
+    left = mask
+    if not shared:
+        while left:
+            lane = lowest_bit(left)
+            left &= left - 1
+            first = address_of(base, tabled, step, lane) >> 5
+            last = (address_of(base, tabled, step, lane) + size - 1) >> 5
+            for sector in range(first, last + 1):
+                seen = False
+                for i in range(n):
+                    if scratch[i] == sector:
+                        seen = True
+                        break
+                if not seen and n < SCRATCH_WORDS:
+                    scratch[n] = sector
+                    n += 1
+        counters[instruction * COUNTERS + N_REQUESTS] += 1
+        counters[instruction * COUNTERS + N_SECTORS] += n
+        distinct = min(popcount(mask) * size, n * 32)
+        counters[instruction * COUNTERS + N_IDEAL_SECTORS] += (distinct + 31) >> 5
+        return
+    lanes_per_group = 32 if size <= 4 else (16 if size == 8 else 8)
+    groups = 0
+    total = 0
+    for start in range(0, 32, lanes_per_group):
+        left = (mask >> start) & ((1 << lanes_per_group) - 1)
+        if left == 0:
+            continue
+        groups += 1
+        n = 0
+        worst = 1
+        for bank in range(32):
+            scratch[96 + bank] = 0
+        while left:
+            lane = start + lowest_bit(left)
+            left &= left - 1
+            for j in range(max(size >> 2, 1)):
+                word = (address_of(base, tabled, step, lane) >> 2) + j
+                seen = False
+                for i in range(n):
+                    if scratch[i] == word:
+                        seen = True
+                        break
+                if not seen and n < 96:
+                    scratch[n] = word
+                    n += 1
+                    scratch[96 + (word & 31)] += 1
+                    worst = max(worst, scratch[96 + (word & 31)])
+        total += worst
+    counters[instruction * COUNTERS + N_REQUESTS] += 1
+    counters[instruction * COUNTERS + N_WAVES] += total
+    counters[instruction * COUNTERS + N_IDEAL_WAVES] += groups
