@@ -3,6 +3,7 @@
 ``corpus``      ``tests/kernels`` in its large size; models were developed beside it
 ``validation``  ``bench/validation``: nothing is calibrated with it
 ``holdout``     ``bench/holdout``: of other kinds, compared once before anything was changed for it
+``second``      ``bench/holdout/second``: the same again, after what the first hold-out set showed
 """
 
 from __future__ import annotations
@@ -42,4 +43,8 @@ def kernel_set(name: str) -> KernelSet:
         from bench import holdout
 
         return KernelSet(holdout.names, holdout.case, lambda case: holdout.case(case, "small"))
-    raise ValueError(f"kernel set {name!r} is unknown: say 'corpus', 'validation' or 'holdout'")
+    if name == "second":
+        from bench.holdout import second
+
+        return KernelSet(second.names, second.case, lambda case: second.case(case, "small"))
+    raise ValueError(f"kernel set {name!r} is unknown: say 'corpus', 'validation', 'holdout' or 'second'")

@@ -1,9 +1,10 @@
-"""How the cases of the hold-out set are written: as the validation set's, each in a full and in a small size."""
+"""How the cases of the hold-out sets are written: as the validation set's, each in a full and in a small size."""
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ import numpy as np
 
 from bench.validation.case import Array, Case, Outputs
 from bench.validation.case import launch as launch_in
+from bench.validation.case import of_themes
 from tests.kernels.case import Argument
 
-__all__ = ["Array", "Case", "Outputs", "Sized", "launch", "near", "sized"]
+__all__ = ["Array", "Case", "Collection", "Outputs", "Sized", "launch", "near", "sized"]
 
 SOURCES = Path(__file__).parent
 
@@ -30,6 +32,25 @@ class Sized:
 def sized(make: Callable[..., Case], small: Mapping[str, Any], **full: Any) -> Sized:
     """``full`` is what a card is measured with; ``small`` replaces what the interpreter would run too long on."""
     return Sized(make, full, {**full, **small})
+
+
+class Collection:
+    """One hold-out set: its cases by name, in the order of the modules that hold them (``CASES``)."""
+
+    def __init__(self, *themes: Any) -> None:
+        self.entries: dict[str, Sized] = of_themes(themes)
+
+    def names(self) -> list[str]:
+        """The names of all cases."""
+        return list(self.entries)
+
+    def case(self, name: str, size: str = "full", seed: int = 0) -> Case:
+        """One case by name, ``full`` or ``small``; raises KeyError that lists the names there are."""
+        if name not in self.entries:
+            raise KeyError(f"no case named {name!r}; there are: {', '.join(self.entries)}")
+        entry = self.entries[name]
+        extents = entry.small if size == "small" else entry.full
+        return replace(entry.make(np.random.default_rng([seed, zlib.crc32(name.encode())]), **extents), name=name)
 
 
 def launch(
