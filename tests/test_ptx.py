@@ -189,3 +189,32 @@ def test_barrier_objects(chip: str, engine: str) -> None:
     gpu = ww.GPU(chip, timing="off", engine=engine, front_end="ptx")
     gpu.compile(BARRIERS)["k"][1, 128](start, out, np.int32(5))
     np.testing.assert_array_equal(out, want + start)
+
+
+TF32 = """#include <mma.h>
+using namespace nvcuda;
+extern "C" __global__ void k(float *out, const float *a, const float *b) {
+    wmma::fragment<wmma::accumulator, 16, 16, 8, float> sum;
+    wmma::fragment<wmma::matrix_a, 16, 16, 8, wmma::precision::tf32, wmma::row_major> x;
+    wmma::fragment<wmma::matrix_b, 16, 16, 8, wmma::precision::tf32, wmma::col_major> y;
+    wmma::load_matrix_sync(x, a, 8);
+    wmma::load_matrix_sync(y, b, 8);
+    wmma::fill_fragment(sum, 0.0f);
+    wmma::mma_sync(sum, x, y, sum);
+    wmma::store_matrix_sync(out, sum, 16, wmma::mem_row_major);
+}
+"""
+
+
+@pytest.mark.parametrize("front_end", ["sass", "ptx"])
+def test_wmma_of_tf32_rounds_after_every_four_products(front_end: str) -> None:
+    """1 + 2^-24 + 2^-24, the last one in the second half of k: each half is cut to 24 bits, one sum would be 1 + 2^-23."""
+    rows = np.zeros((16, 8), np.float32)
+    rows[:, 0], rows[:, 1] = 1, 2.0**-12
+    rows[::2, 2], rows[1::2, 4] = 2.0**-12, 2.0**-12
+    out = np.zeros((16, 16), np.float32)
+    gpu = ww.GPU("h200", timing="off", front_end=front_end)  # type: ignore[arg-type]
+    gpu.compile(TF32)["k"][1, 32](out, rows, rows)
+    want = np.ones((16, 16), np.float32)
+    want[::2, ::2] = 1 + 2.0**-23
+    np.testing.assert_array_equal(out, want)

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from bench.validation.case import Array, Case, Outputs
+from bench.validation.case import Array, Case, Outputs, of_themes
 from bench.validation.case import launch as launch_in
-from bench.validation.case import of_themes
 from tests.kernels.case import Argument
 
 __all__ = ["Array", "Case", "Collection", "Outputs", "Sized", "launch", "near", "sized"]

@@ -312,7 +312,13 @@ def wmma_multiply(i: Instruction, b: Emitter) -> None:
         for across in tiles("b", shape, per):
             mine = right[across.first : across.first + 8 * k // (32 * per)]
             c = total[len(words) : len(words) + held] + [zero] * (whole - held)
-            words += tensor.product(b, b.arch, (f"m16n8k{k}", element, sum_type), own, mine, c, [])[:held]
+            parts = (
+                2 if element == "tf32" else 1
+            )  # the assembler makes two products of four columns each, which round twice
+            for n in range(parts):
+                one, other = (w[n * len(w) // parts : (n + 1) * len(w) // parts] for w in (own, mine))
+                c = tensor.product(b, b.arch, (f"m16n8k{k // parts}", element, sum_type), one, other, c, [])
+            words += c[:held]
     write(b, d, narrowed(b, words) if to == "f16" and not in_half else words)
 
 
