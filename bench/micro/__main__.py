@@ -21,6 +21,7 @@ from bench.micro import (
     divergence,
     handoff,
     hopper,
+    joins,
     memory,
     mixture,
     paths,
@@ -57,6 +58,7 @@ SUITES: dict[str, Callable[[Context], list[Row]]] = {
     "slices": spread.slices, "fill_once": spread.fill_once, "placement_once": spread.placement_once, "loaded": spread.loaded,
     "strong": strong.strong, "crowd": strong.crowd, "meetings": strong.meetings, "gathers": strong.gathers,
     "additions": spins.additions, "cas_once": spins.cas_once,
+    "joins_once": joins.joins_once, "store_times": joins.store_times, "copies_once": joins.copies_once,
     "waits": waits.waits, "remote_adds": waits.remote_adds, "cluster_starts": waits.cluster_starts, "uniform_constants": waits.uniform_constants,
     "empty_once": chip.empty_once, "profile_once": chip.profile_once, "counted_once": divergence.counted_once,
 }  # fmt: skip

@@ -1,0 +1,91 @@
+"""Which stores leave an SM together, and what copies and loads of each form ask of L2: counted by a profiler."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bench.micro.context import Context, Row, row
+
+MIB = 1 << 20
+ROUNDS = 16
+WAITS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16)
+STEPS = tuple(
+    (f"{name}_{turns}", stride)
+    for name in ("alone", "one", "before", "two", "three", "behind", "behind_one", "behind_three")
+    for stride in (8, 16, 32)
+    for turns in WAITS
+)
+"""Kernel and bytes between threads: 2, 4 or 8 lines a store."""
+SHAPES = (("1x2", 4), ("1x4", 4), ("1x8", 8), ("2x4", 8), ("2x8", 16), ("4x2", 8), ("4x2", 16), ("4x2", 32), ("4x4", 16), ("4x8", 32), ("8x2", 16), ("8x4", 32))
+MASKS = ((1, 0x1), (2, 0x3), (3, 0x7), (4, 0xF), (8, 0xFF), (16, 0xFFFF), (16, 0x11), (16, 0x1111))
+"""Warps of the block, those that store."""
+TOGETHER = tuple((f"together_{shape}", stride, warps, mask) for shape, stride in SHAPES for warps, mask in MASKS)
+
+
+def joins_once(ctx: Context) -> list[Row]:
+    """Bursts of stores to lines that are stored to again: a profiler counts what leaves; rows: cycles of a warp in a burst."""
+    rows: list[Row] = []
+    base = ctx.device.alloc(32 * MIB)
+    module = ctx.module("joins")
+    for kernel, stride in STEPS:
+        module.launch(kernel, 1, 32, [ctx.words, base, np.int32(ROUNDS), np.uint32(stride)])
+        spent = ctx.words.read(np.uint32, 1)
+        rows.append(row(kernel, "cycles_of_a_burst", float(spent[0]) / ROUNDS, "cycles", stride=stride))
+    for kernel, stride, warps, mask in TOGETHER:
+        module.launch(kernel, 1, 32 * warps, [ctx.words, base, np.int32(ROUNDS), np.uint32(stride), np.uint32(mask)])
+        spent = ctx.words.read(np.uint32, warps)
+        rows.append(row(kernel, "cycles_of_the_slowest_warp", float(spent.max()) / ROUNDS, "cycles", stride=stride, warps=warps, mask=mask))
+    base.free()
+    return rows
+
+
+def store_times(ctx: Context) -> list[Row]:
+    """When stores issue while the unit is behind: the order of a sub-core's warps; clocks before each store in the arrays."""
+    base = ctx.device.alloc(8 * MIB)
+    for kernel, size in (("times_1x4", 4), ("times_4x4", 16), ("times_4x8", 32), ("times_2x8", 16)):
+        for warps in (1, 4, 8, 16, 32):
+            for _ in range(1 if ctx.model else 2):
+                ctx.module("joins").launch(kernel, 1, 32 * warps, [ctx.words, base, np.uint32(size * 32 * warps)])
+            count = 3 * int(kernel[-1]) + 1
+            ctx.arrays[f"{kernel}_{warps}"] = ctx.words.read(np.uint32, 32 * warps).reshape(warps, 32)[:, :count]
+    base.free()
+    return []
+
+
+FORMS = ("cg", "cg64", "cg128", "cg256", "ca", "ca128", "ldg", "ldg64", "ldg128", "ldg256", "ldcg", "nc")
+COPIES = (
+    # row_lanes, pitch, first byte, rounds, round_step, passes, together, block_step, warp_step, blocks, warps
+    (32, 512, 0, 16, 512, 1, 1, 0, 0, 1, 1),
+    (32, 512, 0, 16, 512, 2, 1, 0, 0, 1, 1),
+    (8, 1024, 0, 8, 4096, 1, 1, 0, 0, 1, 1),
+    (8, 1024, 64, 8, 4096, 1, 1, 0, 0, 1, 1),
+    (4, 1024, 0, 8, 8192, 1, 1, 0, 0, 1, 1),
+    (4, 1024, 0, 16, 64, 1, 1, 0, 0, 1, 1),
+    (2, 1024, 0, 8, 16384, 1, 1, 0, 0, 1, 1),
+    (1, 128, 0, 8, 4096, 1, 1, 0, 0, 1, 1),
+    (32, 512, 0, 16, 512, 1, 1, 0, 0, 1, 4),
+    (32, 512, 0, 16, 2048, 1, 1, 32768, 512, 132, 4),
+    (32, 512, 0, 16, 2048, 4, 1, 32768, 512, 132, 4),
+    (32, 512, 0, 16, 2048, 1, 132, 32768, 512, 132, 4),
+    (32, 512, 0, 16, 2048, 4, 132, 32768, 512, 132, 4),
+    (8, 1024, 0, 16, 4096, 1, 132, 0, 65536, 132, 4),
+    (32, 512, 0, 16, 2048, 4, 12, 32768, 512, 132, 4),
+    (4, 1024, 0, 16, 64, 1, 132, 0, 8192, 132, 4),
+    (4, 1024, 0, 16, 64, 1, 12, 32768, 8192, 132, 4),
+)
+
+
+def copies_once(ctx: Context) -> list[Row]:
+    """Loads and asynchronous copies by form, rows of lanes and sharing blocks: a profiler counts L2's look-ups; rows: cycles."""
+    rows: list[Row] = []
+    base = ctx.device.alloc(16 * MIB)
+    for form in FORMS:
+        for lanes, pitch, first, rounds, step, passes, together, block_step, warp_step, blocks, warps in COPIES:
+            at = np.uint64(base.address + first)
+            numbers = [np.uint32(lanes), np.uint32(pitch), np.int32(rounds), np.uint32(step), np.int32(passes), np.uint32(together)]
+            args = (at, *numbers, np.uint32(block_step), np.uint32(warp_step))
+            span = ctx.span("copies", f"copies_{form}", warps, args, shared_bytes=16 * 512 * warps, blocks=blocks)
+            rows.append(row(f"copies_{form}", "cycles", span, "cycles", lanes=lanes, pitch=pitch, first=first, rounds=rounds, step=step, passes=passes,
+                            together=together, block_step=block_step, warp_step=warp_step, blocks=blocks, warps=warps))  # fmt: skip
+    base.free()
+    return rows
