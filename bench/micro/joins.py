@@ -16,7 +16,20 @@ STEPS = tuple(
     for turns in WAITS
 )
 """Kernel and bytes between threads: 2, 4 or 8 lines a store."""
-SHAPES = (("1x2", 4), ("1x4", 4), ("1x8", 8), ("2x4", 8), ("2x8", 16), ("4x2", 8), ("4x2", 16), ("4x2", 32), ("4x4", 16), ("4x8", 32), ("8x2", 16), ("8x4", 32))
+SHAPES = (
+    ("1x2", 4),
+    ("1x4", 4),
+    ("1x8", 8),
+    ("2x4", 8),
+    ("2x8", 16),
+    ("4x2", 8),
+    ("4x2", 16),
+    ("4x2", 32),
+    ("4x4", 16),
+    ("4x8", 32),
+    ("8x2", 16),
+    ("8x4", 32),
+)
 MASKS = ((1, 0x1), (2, 0x3), (3, 0x7), (4, 0xF), (8, 0xFF), (16, 0xFFFF), (16, 0x11), (16, 0x1111))
 """Warps of the block, those that store."""
 TOGETHER = tuple((f"together_{shape}", stride, warps, mask) for shape, stride in SHAPES for warps, mask in MASKS)
@@ -34,7 +47,17 @@ def joins_once(ctx: Context) -> list[Row]:
     for kernel, stride, warps, mask in TOGETHER:
         module.launch(kernel, 1, 32 * warps, [ctx.words, base, np.int32(ROUNDS), np.uint32(stride), np.uint32(mask)])
         spent = ctx.words.read(np.uint32, warps)
-        rows.append(row(kernel, "cycles_of_the_slowest_warp", float(spent.max()) / ROUNDS, "cycles", stride=stride, warps=warps, mask=mask))
+        rows.append(
+            row(
+                kernel,
+                "cycles_of_the_slowest_warp",
+                float(spent.max()) / ROUNDS,
+                "cycles",
+                stride=stride,
+                warps=warps,
+                mask=mask,
+            )
+        )
     base.free()
     return rows
 
@@ -82,7 +105,14 @@ def copies_once(ctx: Context) -> list[Row]:
     for form in FORMS:
         for lanes, pitch, first, rounds, step, passes, together, block_step, warp_step, blocks, warps in COPIES:
             at = np.uint64(base.address + first)
-            numbers = [np.uint32(lanes), np.uint32(pitch), np.int32(rounds), np.uint32(step), np.int32(passes), np.uint32(together)]
+            numbers = [
+                np.uint32(lanes),
+                np.uint32(pitch),
+                np.int32(rounds),
+                np.uint32(step),
+                np.int32(passes),
+                np.uint32(together),
+            ]
             args = (at, *numbers, np.uint32(block_step), np.uint32(warp_step))
             span = ctx.span("copies", f"copies_{form}", warps, args, shared_bytes=16 * 512 * warps, blocks=blocks)
             rows.append(row(f"copies_{form}", "cycles", span, "cycles", lanes=lanes, pitch=pitch, first=first, rounds=rounds, step=step, passes=passes,

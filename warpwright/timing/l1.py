@@ -511,32 +511,6 @@ def atomic_lines(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: in
 
 
 @core
-def copy(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int) -> None:
-    """An asynchronous copy (LDGSTS): a global load whose data goes to shared memory; two records."""
-    mask, base, tabled, step = record_at(m, w)
-    to_mask, to_base, to_tabled, to_step = record_at(m, w)
-    size = code[u(row + s.I_BYTES)]
-    barrier = code[u(row + s.I_WRITE_BARRIER)]
-    read_barrier = code[u(row + s.I_READ_BARRIER)]
-    if mask == 0:
-        done = enter_queue(m, sm, sc, time, 0) + PREDICATED_OFF_CYCLES
-        if barrier >= 0:
-            hold(m, w, barrier, done, 0)
-    else:
-        waves = 0
-        if to_mask:
-            waves = wavefronts(m, sm, to_base, to_tabled, to_step, to_mask, size, False)
-            m[u(sm + s.SM_SHARED_WAVEFRONTS)] += waves
-            m[u(sm + s.SM_SHARED_IDEAL)] += ideal_wavefronts(to_mask, size)
-        n = fill_lines(m, sm, w, base, tabled, step, mask, size, SPACE_GLOBAL)
-        passes = global_passes(m, sm, base, tabled, step, mask, size, SPACE_GLOBAL, n)
-        done = enter_queue(m, sm, sc, time, passes)
-        load_lines(m, code, sm, w, row, done, max(waves, passes), n, barrier, s.LD_ASYNC, SPACE_GLOBAL)
-    if read_barrier >= 0:
-        hold(m, w, read_barrier, done + 5, 0)
-
-
-@core
 def finish_load(m: Any, sm: int, load: int) -> None:
     """Every answer to a load is known."""
     base = sm + m[u(s.H_OFF_LOADS)] + load * s.L_SLOTS

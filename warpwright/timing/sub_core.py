@@ -14,7 +14,8 @@ from warpwright.native.pieces import core, lowest_bit, peek, poke, popcount, u
 from warpwright.timing import state as s
 from warpwright.timing.bulk import has_room, start_bulk, tell_until
 from warpwright.timing.constant import load_constant
-from warpwright.timing.l1 import access, commit_copies, copy, invalidate, new_load, new_request, wait_for
+from warpwright.timing.copies import copy
+from warpwright.timing.l1 import access, commit_copies, invalidate, new_load, new_request, wait_for
 from warpwright.timing.pieces import call_scheduler, scan_slots, youngest
 from warpwright.timing.queue import enter_queue
 from warpwright.timing.records import record_at
