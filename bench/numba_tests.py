@@ -34,13 +34,13 @@ _STICKY = re.compile("CUDA_ERROR_(ILLEGAL|MISALIGNED|LAUNCH_FAILED|LAUNCH_TIMEOU
 _WORDS = {"PASSED": "pass", "XFAIL": "pass", "FAILED": "fail", "XPASS": "fail", "ERROR": "fail", "SKIPPED": "skip"}
 
 
-def run(command: list[str], folder: Path, seconds: int) -> tuple[int, str]:
+def run(command: list[str], folder: Path, seconds: int, environment: dict[str, str] | None = None) -> tuple[int, str]:
     """Exit code and output of a command; it and its children are killed when the time is over."""
     with tempfile.TemporaryFile("w+", errors="replace") as output:
         child = subprocess.Popen(
             command,
             cwd=folder,
-            env={**os.environ, "PYTHONUNBUFFERED": "1", "COLUMNS": "400"},
+            env={**os.environ, "PYTHONUNBUFFERED": "1", "COLUMNS": "400", **(environment or {})},
             stdout=output,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,

@@ -29,9 +29,9 @@ def execute(word: int, text: str) -> WarpState:
     warp = new_warp(kernel)
     warp.regs[6:9] = A, B, C
     warp.preds[0] = P
-    run = kernel.code[0].run
-    assert run is not None
-    run(warp, np.ones(32, np.bool_))
+    code = kernel.code_at(0)
+    assert code.run is not None
+    code.run(warp, np.ones(32, np.bool_), code.values)
     return warp
 
 

@@ -126,13 +126,14 @@ def execute(
         warp.preds[number, : len(truths)] = truths
     everyone = np.ones(LANES, np.bool_)
     with np.errstate(all="ignore"):
-        for code in kernel.code[:-1]:
+        for index in range(len(kernel.code) - 1):
+            code = kernel.code_at(index)
             mask = everyone
             if code.guard is not None:
                 _, number, inverted = code.guard
                 mask = ~warp.preds[number] if inverted else warp.preds[number].copy()
             if code.run is not None and mask.any():
-                code.run(warp, mask)
+                code.run(warp, mask, code.values)
     return warp
 
 

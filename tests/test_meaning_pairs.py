@@ -66,10 +66,11 @@ def run(program: Program, lowered: list[Lowered], start: WarpState) -> WarpState
     warp = new_warp(kernel)
     warp.regs[:], warp.preds[:] = start.regs, start.preds
     with np.errstate(all="ignore"):
-        for code in kernel.code[:-1]:
+        for index in range(len(kernel.code) - 1):
+            code = kernel.code_at(index)
             mask = np.ones(LANES, np.bool_) if code.guard is None else warp.preds[code.guard[1]].copy()
             if code.run is not None and mask.any():
-                code.run(warp, mask)
+                code.run(warp, mask, code.values)
     return warp
 
 

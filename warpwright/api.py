@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 DEFAULT_CHIP = "h200"
 TIMINGS = ("full", "sampled", "off")
-ENGINES = ("compiled", "interpreter")
+ENGINES = ("compiled", "tiered", "interpreter")
 FRONT_ENDS = ("sass", "ptx")
 MAX_DEFAULT_THREADS = 8
 
@@ -50,7 +50,8 @@ class GPU:
         timing: ``"full"`` times every instruction; ``"sampled"`` times parts of large grids and estimates the rest;
             ``"off"`` only computes.  Without one: full, and sampled for grids of 2**26 threads and more
             (``run.sampling`` says so).
-        engine: ``"compiled"`` (LLVM code for whole warps) or ``"interpreter"`` (the NumPy reference, with
+        engine: ``"compiled"`` (LLVM code for whole warps), ``"tiered"`` (the same, but small launches of a kernel that has no code yet
+            are interpreted; without timing) or ``"interpreter"`` (the NumPy reference, with
             timing="off" only: slow, and independent of the compiler).
         threads: host threads; results and cycles do not depend on it.  By default half of the cores (at most eight)
             for timing, and one without timing, where more help only kernels whose blocks do not synchronise.
@@ -95,7 +96,7 @@ class GPU:
                 f"timing={timing!r} is not known; use timing='full', timing='sampled' or timing='off'"
             )
         if engine not in ENGINES:
-            raise UnsupportedError(f"engine={engine!r} is not known; use engine='compiled' or engine='interpreter'")
+            raise UnsupportedError(f"engine={engine!r} is not known; use engine='compiled', 'tiered' or 'interpreter'")
         if engine == "interpreter" and timing != "off":
             raise UnsupportedError("the interpreter keeps no time; use timing='off' with engine='interpreter'")
         if front_end not in FRONT_ENDS:
@@ -125,7 +126,7 @@ class GPU:
         # Imported when checks are asked for: they need the whole engine.
         from warpwright.tools.checks import Checker
 
-        if self.engine != "compiled" or self.front_end != "sass":
+        if self.engine == "interpreter" or self.front_end != "sass":
             raise UnsupportedError("checks need engine='compiled' and front_end='sass'")
         checker = Checker(check, self.memory)
         session.checkers.append(checker)

@@ -43,6 +43,7 @@ from warpwright.engine.launch import (
 from warpwright.engine.memory import Allocation
 from warpwright.engine.services import LaunchServices, emit, heap_of
 from warpwright.engine.textures.serve import LaunchTextures, uses_textures
+from warpwright.engine.tiers import TieredExecution, functional_execution
 from warpwright.engine.worker import POLL_SECONDS, worker
 from warpwright.errors import AssertionFailedError, TrapError, UnsupportedError
 from warpwright.isa.program import Program
@@ -271,7 +272,7 @@ def _run(launcher: Launcher, parameters: bytes | bytearray, cooperative: bool = 
             context.keep.append(function)
         if uses_textures(program):
             context.textures = LaunchTextures(context)
-            if gpu.engine == "compiled":
+            if gpu.engine != "interpreter":
                 context.textures.provide(context)
         copies = None
         if copies_in_bulk(loaded):
@@ -355,7 +356,7 @@ class _Job:
         gpu = self.launcher.kernel.gpu
         if (
             gpu.timing == "off"
-            and gpu.engine == "compiled"
+            and gpu.engine != "interpreter"
             and is_brief(self.launcher.kernel._loaded, self.context.geometry)
         ):
             # Handing it to another thread would cost more than the launch.
@@ -418,6 +419,8 @@ class _Job:
             )
         elif gpu.engine == "interpreter":
             execution = interpreted_execution(loaded, self.context, at_once)
+        elif gpu.engine == "tiered":
+            execution = functional_execution(loaded, self.context, at_once, gpu.functional_threads)
         else:
             execution = compiled_execution(loaded, self.context, at_once, gpu.functional_threads)
         self._start(began)
@@ -426,6 +429,8 @@ class _Job:
             self.counts = execution.run()
         except Cancelled:
             raise KeyboardInterrupt from None
+        if isinstance(execution, TieredExecution):
+            self.compile_seconds += execution.compile_seconds
         self.wall_seconds = time.perf_counter() - began - self.compile_seconds
 
     def _start(self, began: float) -> None:

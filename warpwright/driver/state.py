@@ -140,7 +140,9 @@ class State:
 
             check = os.environ.get("WARPWRIGHT_CHECK", "")
             timing = os.environ.get("WARPWRIGHT_TIMING") or None
-            self._gpu = GPU(os.environ.get("WARPWRIGHT_GPU") or None, timing=timing, check=check, unified=True)
+            chip = os.environ.get("WARPWRIGHT_GPU") or None
+            # Test suites launch kernels once, with a few warps: their code is not worth its making.
+            self._gpu = GPU(chip, timing=timing, engine="tiered", check=check, unified=True)
             self._gpu.on_output = output.keep
         return self._gpu
 

@@ -50,10 +50,10 @@ class CompiledExecution:
         """Blocks that have ended so far."""
         return self._ended + sum(space.blocks_done for space in self.spaces)
 
-    def run(self) -> Counts:
-        """Run every block, once; raises as ``run_range`` does."""
+    def run(self, first: int = 0) -> Counts:
+        """Run every block from number ``first`` on, once; raises as ``run_range`` does."""
         geometry = self.context.geometry
-        total = self.run_range(0, geometry.blocks // geometry.cluster_blocks)
+        total = self.run_range(first, geometry.blocks // geometry.cluster_blocks - first)
         spaces, self.spaces, self._ended = self.spaces, [], total.blocks_done
         for space in spaces:
             space.give_back()

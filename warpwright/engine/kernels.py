@@ -113,14 +113,18 @@ def lowered_of(loaded: LoadedKernel) -> list[Lowered]:
     return loaded.lowered
 
 
+def code_key(geometry: Geometry, trace: bool) -> tuple[int, int, int, bool, bool, bool]:
+    """Block shape, whether the code traces, whether the grid has less than 2**31 threads, whether there are clusters."""
+    grid_fits = geometry.grid[0] * geometry.block[0] < 1 << 31
+    return (*geometry.block, trace, grid_fits, geometry.cluster_blocks > 1)
+
+
 def compiled_of(loaded: LoadedKernel, geometry: Geometry, trace: bool) -> CompiledKernel:
     """The kernel compiled for a block shape (and for grids of 2**31 threads and more), once for each."""
-    grid_fits = geometry.grid[0] * geometry.block[0] < 1 << 31
-    clustered = geometry.cluster_blocks > 1
-    key = (*geometry.block, trace, grid_fits, clustered)
+    key = code_key(geometry, trace)
     if key not in loaded.compiled:
         loaded.compiled[key] = compile_kernel(
-            loaded.program, lowered_of(loaded), geometry.block, trace=trace, grid_fits=grid_fits, clustered=clustered
+            loaded.program, lowered_of(loaded), geometry.block, trace=trace, grid_fits=key[4], clustered=key[5]
         )
     return loaded.compiled[key]
 

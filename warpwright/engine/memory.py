@@ -394,6 +394,12 @@ class DeviceMemory:
             self._table.setflags(write=False)
         return self._table
 
+    @property
+    def has_mapped(self) -> bool:
+        """Whether kernels reach host memory outside the device's own range (:meth:`map`)."""
+        with self._lock:
+            return any(a.mapped and not self.base <= a.address < self.base + self.capacity_bytes for a in self._live)
+
     def find(self, address: int) -> Allocation | None:
         """The live allocation that holds ``address``, or None."""
         position = bisect_right(self._starts, address) - 1

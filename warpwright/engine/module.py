@@ -52,6 +52,8 @@ class LoadedKernel:
     """Common operations of each instruction, once they were needed."""
     interpreted: Kernel | None = None
     """The interpreter's form, once it was needed."""
+    interpreted_instructions: int = 0
+    """Warp-instructions that the interpreter has executed because there was no code yet (``tiers.py``)."""
     compiled: dict[tuple[int, int, int, bool, bool, bool], CompiledKernel] = field(default_factory=dict)
     """Machine code of the host by block shape, whether it traces, whether the grid fits, whether there are clusters."""
 

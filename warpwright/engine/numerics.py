@@ -207,7 +207,13 @@ def fma64(a: Bits, b: Bits, c: Bits, rounding: str) -> Bits:
     if safe.all():
         return bits
     bits = bits.copy()
-    for lane in np.flatnonzero(~safe):
+    plain = ~(np.isfinite(x) & np.isfinite(y))
+    if rounding == "rn":
+        # Nothing is rounded but the sum.
+        plain |= zero_product
+    if plain.any():
+        bits[plain] = (x[plain] * y[plain] + z[plain]).view(U64)
+    for lane in np.flatnonzero(~safe & ~plain):
         bits[lane] = scalar_fma64(float(x[lane]), float(y[lane]), float(z[lane]), rounding)
     return bits
 

@@ -60,6 +60,15 @@ class DeviceHeap:
                 return address
         return 0
 
+    def mark(self) -> Callable[[], None]:
+        """What makes the heap again as it is now."""
+        free, live = list(self._free), dict(self._live)
+
+        def restore() -> None:
+            self._free, self._live = free, live
+
+        return restore
+
     def free(self, address: int) -> bool:
         """Give memory back; False when the pointer is not one of ours."""
         size = self._live.pop(address, 0)
@@ -156,6 +165,20 @@ class LaunchServices:
         place = f"block: [{block[0]},{block[1]},{block[2]}], thread: [{thread[0]},{thread[1]},{thread[2]}]"
         shown = [x.decode(errors="replace") for x in (file, function, message)]
         self.assertions.append(f"{shown[0]}:{arguments[4]}: {shown[1]}: {place} Assertion `{shown[2]}` failed.")
+
+    def mark(self) -> Callable[[], None]:
+        """What takes back all that is done from now on: a block is begun again by someone else."""
+        printed, lost, asserted = len(self.output), self.lost, len(self.assertions)
+        heap = heap_of(self.context.memory) if {"malloc", "free"} & set(self.context.program.services) else None
+        restore = heap.mark() if heap is not None else None
+
+        def take_back() -> None:
+            del self.output[printed:], self.assertions[asserted:]
+            self.lost = lost
+            if restore is not None:
+                restore()
+
+        return take_back
 
     # --- compiled code ----------------------------------------------------------------------------
     def native(self) -> Any:

@@ -21,14 +21,16 @@ from __future__ import annotations
 from warpwright.engine.interpreter.cluster import BlockState, ClusterState
 from warpwright.engine.interpreter.grid import Outcome, run_block, run_grid
 from warpwright.engine.interpreter.groups import lane_mask
-from warpwright.engine.interpreter.warp import Kernel, Launch, WarpState
+from warpwright.engine.interpreter.warp import Kernel, Launch, Limits, OverLimit, WarpState
 
 __all__ = [
     "BlockState",
     "ClusterState",
     "Kernel",
     "Launch",
+    "Limits",
     "Outcome",
+    "OverLimit",
     "WarpState",
     "lane_mask",
     "run_block",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -162,21 +163,31 @@ RELATIONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=
 class Code:
     """One instruction, ready to run."""
 
-    run: Callable[[Any, Array], Any] | None
-    """Executes everything but the control operation; returns the control operation's argument values."""
+    run: Callable[[Any, Array, Sequence[Any]], Any] | None
+    """Executes everything but the control operation for a warp, lanes and ``values``; returns the control operation's argument values."""
     guard: tuple[str, int, bool] | None
     control: str = ""
     attr: Any = None
     records: int = 0
     """Memory records that a trace has of it."""
+    values: Sequence[Any] = ()
+    """What distinguishes the instruction from others with the same function: numbers of registers, constants, kinds of access."""
+
+
+@lru_cache(maxsize=1 << 13)
+def function_of(source: str) -> Callable[[Any, Array, Sequence[Any]], Any]:
+    """The Python function of a text; instructions of the same form have the same."""
+    namespace = dict(HELPERS)
+    exec(compile(source, "<lowered instruction>", "exec"), namespace)
+    return namespace["run"]
 
 
 class Writer:
     """Writes the function of one instruction."""
 
-    def __init__(self, lowered: Lowered, namespace: dict[str, Any]) -> None:
+    def __init__(self, lowered: Lowered) -> None:
         self.lowered = lowered
-        self.namespace = namespace
+        self.values: list[Any] = []
         self.lines: list[str] = []
         self.recorded = recorded_accesses(lowered)
         self.written = {
@@ -187,21 +198,20 @@ class Writer:
         }
 
     def name(self, value: Any) -> str:
-        """A global name for an object that the code refers to."""
-        name = f"k{len(self.namespace)}"
-        self.namespace[name] = value
-        return name
+        """How the code refers to an object."""
+        self.values.append(value)
+        return f"k[{len(self.values) - 1}]"
 
     def read(self, file: str, number: int) -> str:
         array = {"reg": "w.regs", "ureg": "w.uregs", "pred": "w.preds", "upred": "w.upreds", "barrier": "w.barriers"}
-        text = f"{array[file]}[{number}]"
+        text = f"{array[file]}[{self.name(number)}]"
         return text + ".copy()" if (file, number) in self.written else text
 
     def write(self, file: str, number: int, value: str) -> None:
         if file in ("ureg", "upred"):
-            self.lines.append(f"w.{file}s[{number}] = ({value})[m.argmax()]")
+            self.lines.append(f"w.{file}s[{self.name(number)}] = ({value})[m.argmax()]")
         else:
-            self.lines.append(f"np.copyto(w.{file}s[{number}], {value}, where=m)")
+            self.lines.append(f"np.copyto(w.{file}s[{self.name(number)}], {value}, where=m)")
 
     def type_of(self, value: int) -> str:
         return self.lowered.ops[value].type
@@ -222,9 +232,8 @@ class Writer:
             self.lines.append("return " + ", ".join(f"v{a}" for a in arguments) + ",")
         if not self.lines:
             return Code(None, self.lowered.guard, control, attr, len(self.recorded))
-        source = "def run(w, m):\n " + "\n ".join(self.lines) + "\n"
-        exec(compile(source, "<lowered instruction>", "exec"), self.namespace)
-        return Code(self.namespace.pop("run"), self.lowered.guard, control, attr, len(self.recorded))
+        run = function_of("def run(w, m, k):\n " + "\n ".join(self.lines) + "\n")
+        return Code(run, self.lowered.guard, control, attr, len(self.recorded), self.values)
 
     def expression(self, op: Op) -> str | None:
         """The Python expression of an operation; None when it was written as statements."""
@@ -406,7 +415,7 @@ class Writer:
         bank, size = op.attr
         source = self.lowered.ops[op.args[0]]
         if source.name == "const":
-            return f"w.launch.constant({bank}, {source.attr}, {size})"
+            return f"w.launch.constant({bank}, {self.name(source.attr)}, {size})"
         return f"w.launch.constants({bank}, {a[0]}, {size})"
 
     def op_fence(self, op: Op, a: Sequence[str]) -> None:
@@ -415,7 +424,6 @@ class Writer:
     op_async_commit = op_fence
 
 
-def generate(lowered: Sequence[Lowered]) -> list[Code]:
-    """Code for every instruction of a kernel."""
-    namespace = dict(HELPERS)
-    return [Writer(one, namespace).emit() for one in lowered]
+def generate(lowered: Lowered) -> Code:
+    """Code of an instruction."""
+    return Writer(lowered).emit()

@@ -12,7 +12,7 @@ from warpwright.engine.interpreter.groups import AT_BARRIER, AT_CLUSTER
 from warpwright.engine.interpreter.memory import mask_bits
 from warpwright.engine.interpreter.stack import run_stacked
 from warpwright.engine.interpreter.volta import run_groups
-from warpwright.engine.interpreter.warp import Fault, Launch, Stopped, WarpState
+from warpwright.engine.interpreter.warp import Fault, Launch, OverLimit, Stopped, WarpState
 from warpwright.engine.launch import Dim3
 
 PASSES_BEFORE_NEXT_BLOCK = 4
@@ -76,6 +76,11 @@ class BlockRun:
             if self.statuses[n] in (Status.EXIT, Status.DEADLOCK, Status.BARRIER):
                 continue
             status = run_warp(warp)
+            limits = block.launch.limits
+            if limits is not None:
+                warp.check_limits(limits)
+                if status is Status.YIELD:
+                    raise OverLimit
             self.statuses[n] = status
             if status in (Status.FAULT, Status.TRAP):
                 return self.outcome(status, n)

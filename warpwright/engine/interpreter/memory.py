@@ -82,6 +82,8 @@ class Space:
     """One address space: where a lane's bytes lie in a flat array, and what is a fault."""
 
     out_of_bounds = FaultKind.OUT_OF_BOUNDS
+    journal: list[tuple[Words, Words, Words]] | None = None
+    """Where a launch may be taken back: array, places in it and what they held, write after write."""
 
     def __init__(self, data: npt.NDArray[np.uint8]) -> None:
         whole = data[: len(data) // 16 * 16]
@@ -116,6 +118,18 @@ class Space:
         """Bytes between consecutive words of one lane."""
         return 4
 
+    def note(self, view: Words, places: Words) -> None:
+        """Remember what a write is about to change."""
+        if self.journal is not None:
+            self.journal.append((view, places, view[places]))
+
+    def take_back(self) -> None:
+        """Undo every write since the journal was empty."""
+        assert self.journal is not None
+        while self.journal:
+            view, places, before = self.journal.pop()
+            view[places] = before
+
     def load(self, at: Words, size: int, m: Mask) -> Words:
         lanes, offsets = self.places(at, size, m)
         if size <= 4:
@@ -131,11 +145,15 @@ class Space:
     def store(self, at: Words, value: Words, size: int, m: Mask) -> None:
         lanes, offsets = self.places(at, size, m)
         if size <= 4:
-            self.views[size][offsets >> (size.bit_length() - 1)] = value[lanes]
+            view, places = self.views[size], offsets >> (size.bit_length() - 1)
+            self.note(view, places)
+            view[places] = value[lanes]
             return
         stride = self.word_stride()
         for n in range(size // 4):
-            self.views[4][(offsets + n * stride) >> 2] = value[n, lanes]
+            places = (offsets + n * stride) >> 2
+            self.note(self.views[4], places)
+            self.views[4][places] = value[n, lanes]
 
     def atomic(self, at: Words, operand: Words, compare: Words | None, how: Access, m: Mask) -> Words:
         """Lane after lane, lowest first."""
@@ -143,6 +161,7 @@ class Space:
             return self.exchange(at, operand, compare, m)
         lanes, offsets = self.places(at, how.bytes, m)
         view = self.views[how.bytes]
+        self.note(view, offsets // how.bytes)
         old = np.zeros(32, view.dtype)
         for lane, offset in zip(lanes, offsets, strict=True):
             place = int(offset) // how.bytes
@@ -161,6 +180,7 @@ class Space:
         """Exchange, or compare and swap, of 16 bytes: words [4, lane]."""
         lanes, offsets = self.places(at, 16, m)
         rows = self.views[4].reshape(-1, 4)
+        self.note(rows, offsets // 16)
         old = np.zeros((4, 32), np.uint32)
         for lane, offset in zip(lanes, offsets, strict=True):
             row = rows[int(offset) // 16]

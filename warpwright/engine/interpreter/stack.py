@@ -95,6 +95,7 @@ def run_stacked(w: WarpState) -> Status:
                 w.running = taken.copy()
             if target <= pc:
                 back_edges += 1
+                w.jump_back()
                 if back_edges >= BACK_EDGES_BEFORE_YIELD:
                     w.pcs[w.running] = target
                     return Status.YIELD

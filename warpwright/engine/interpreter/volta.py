@@ -59,6 +59,7 @@ def run_groups(w: WarpState) -> Status:
                     m, lanes = taken, count
                 if target <= pc:
                     back_edges += 1
+                    w.jump_back()
                     if back_edges >= BACK_EDGES_BEFORE_YIELD:
                         w.going = target, m
                         return Status.YIELD

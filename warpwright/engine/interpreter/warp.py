@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,19 +51,36 @@ Array = npt.NDArray[Any]
 class Kernel:
     """A lowered program, ready to be interpreted; made once for all launches."""
 
+    @cached_property
+    def blocks(self) -> list[BasicBlock]:
+        """What records of traces are about."""
+        return basic_blocks(self.program, self.lowered)
+
+    @cached_property
+    def block_at(self) -> dict[int, BasicBlock]:
+        """By the index of a block's first instruction."""
+        return {block.first: block for block in self.blocks}
+
     def __init__(self, program: Program, lowered: Sequence[Lowered]) -> None:
         self.program = program
-        self.code: list[Code] = generate(lowered)
+        self.lowered = lowered
+        self.code: list[Code | None] = [None] * len(lowered)
+        """Of the instructions that a warp has come to."""
         self.index_of = address_index(program)
         self.addresses = [i.address for i in program.instructions]
-        self.blocks: list[BasicBlock] = basic_blocks(program, lowered)
-        self.block_at = {block.first: block for block in self.blocks}
         self.registers, self.predicates = file_sizes(lowered)
         self.collective = frozenset(
-            n for n, c in enumerate(self.code) if c.control == "warpsync" and c.attr == "collective"
+            n for n, one in enumerate(lowered) for op in one.ops if op.name == "warpsync" and op.attr == "collective"
         )
         self.stacked = uses_stack(lowered)
         """Whether warps reconverge by a stack (chips before Volta)."""
+
+    def code_at(self, index: int) -> Code:
+        """The code of an instruction, made when a warp first comes to it: most of a kernel with slow paths never is reached."""
+        code = self.code[index]
+        if code is None:
+            code = self.code[index] = generate(self.lowered[index])
+        return code
 
 
 def file_sizes(lowered: Sequence[Lowered]) -> tuple[int, int]:
@@ -77,6 +95,20 @@ def file_sizes(lowered: Sequence[Lowered]) -> tuple[int, int]:
             elif op.name in ("get_pred", "set_pred"):
                 predicates = max(predicates, op.attr + 1)
     return registers, predicates
+
+
+class OverLimit(Exception):
+    """A launch is longer than it may be here."""
+
+
+@dataclass(slots=True)
+class Limits:
+    """What a launch may do before it raises :class:`OverLimit`; it does so as well where a warp gives way to others."""
+
+    instructions: int
+    """Warp-instructions of the launch."""
+    back_edges: int
+    """Jumps back of one warp."""
 
 
 class Launch:
@@ -107,6 +139,7 @@ class Launch:
         self.services = services
         self.textures = textures
         self.clock = 0
+        self.limits: Limits | None = None
         self._constants: dict[tuple[int, int, int], Array] = {}
 
     def constant(self, bank: int, offset: int, size: int) -> Array:
@@ -184,6 +217,7 @@ class WarpState(Groups):
         """Lanes that have arrived at the cluster's barrier in its current phase."""
         self.instructions = 0
         self.thread_instructions = 0
+        self.back_edges = 0
         self.trace: list[int] | None = None
         self.fault: Fault | None = None
         self.spaces = Memories(launch.globals, block, LocalSpace(stack_bytes(launch.kernel.program)))
@@ -313,6 +347,17 @@ class WarpState(Groups):
         self.fault = Fault(kind, address, size, lanes, place)
         return status
 
+    def jump_back(self) -> None:
+        """Count a jump back where a launch has limits."""
+        if self.launch.limits is not None:
+            self.back_edges += 1
+            self.check_limits(self.launch.limits)
+
+    def check_limits(self, limits: Limits) -> None:
+        """Raise :class:`OverLimit` where there was too much."""
+        if self.back_edges > limits.back_edges or self.launch.clock > limits.instructions:
+            raise OverLimit
+
     # --- one instruction --------------------------------------------------------------------------
     def execute(self, pc: int, m: Array) -> tuple[Code, Array, Any]:
         """Execute all but the control operation of an instruction for the running lanes.
@@ -325,7 +370,7 @@ class WarpState(Groups):
         kernel = self.launch.kernel
         if self.trace is not None and pc in kernel.block_at:
             self.trace.append(TAG_BLOCK << 60 | kernel.block_at[pc].number << 32 | mask_bits(m))
-        c = kernel.code[pc]
+        c = kernel.code[pc] or kernel.code_at(pc)
         self.instructions += 1
         self.thread_instructions += int(np.count_nonzero(m))
         self.launch.clock += 1
@@ -341,6 +386,6 @@ class WarpState(Groups):
         if c.run is None:
             return c, e, None
         try:
-            return c, e, c.run(self, e)
+            return c, e, c.run(self, e, c.values)
         except MemoryFault as fault:
             raise Stopped(self.stop(fault.kind, pc, fault.lanes, Status.FAULT, fault.address, fault.bytes)) from None

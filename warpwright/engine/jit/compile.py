@@ -378,6 +378,34 @@ def kernel_key(
     )
 
 
+def setting_of(
+    program: Program,
+    block_shape: tuple[int, int, int],
+    patterns: bool = True,
+    grid_fits: bool = True,
+    speculate: bool = True,
+    clustered: bool = False,
+) -> Setting:
+    """What code is compiled for; arguments as :func:`compile_kernel` has them."""
+    layout = bank0_layout(program.arch)
+    return Setting(
+        block_shape,
+        patterns=patterns,
+        grid_fits=grid_fits,
+        speculate=patterns and speculate,
+        clustered=clustered,
+        block_dim_offset=layout.block_dim,
+        grid_dim_offset=layout.grid_dim,
+    )
+
+
+def has_code(program: Program, lowered: Sequence[Lowered], setting: Setting, trace: bool) -> bool:
+    """Whether :func:`compile_kernel` need not compile: this process or the disk has the code."""
+    target = make_target()
+    key = kernel_key(program, lowered, setting, trace, target, target.calls, target.registers)
+    return key in _memory or _disk().path("object", key).is_file()
+
+
 def compile_kernel(
     program: Program,
     lowered: Sequence[Lowered],
@@ -411,16 +439,7 @@ def compile_kernel(
     Raises:
         ValueError: when the code cannot be compiled, naming the kernel.
     """
-    layout = bank0_layout(program.arch)
-    setting = Setting(
-        block_shape,
-        patterns=patterns,
-        grid_fits=grid_fits,
-        speculate=patterns and speculate,
-        clustered=clustered,
-        block_dim_offset=layout.block_dim,
-        grid_dim_offset=layout.grid_dim,
-    )
+    setting = setting_of(program, block_shape, patterns, grid_fits, speculate, clustered)
     target = make_target(cpu)
     calls = cold.ORDINARY if ordinary_calls else target.calls
     registers = registers or target.registers

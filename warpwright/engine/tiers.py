@@ -1,0 +1,217 @@
+"""Small launches of kernels that have no code yet: interpreted, for as long as that costs less than to make the code.
+
+To compile an instruction takes as long as to interpret it for some thirty warps: the code of a kernel that runs once, with a few warps,
+is not worth its making (``python -m bench.numba_simulator``).  So blocks are interpreted, one after the other, until the
+kernel has had as much time as its code would take; then the block that is under way is taken back, and compiled code runs it and all
+that follow.  That code also runs whatever does not end well, so that faults and deadlocks are told by one engine.
+
+Both engines give the same bits, print in the same order and count the same instructions where a kernel's warps run one after
+the other to their end or to a barrier.  Who waits for others may see another order: a warp that gives way, or that jumps back more often than compiled
+code lets pass in a loop that waits, ends the interpreter's part.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from warpwright.engine.abi import Status
+from warpwright.engine.blocks import is_clock
+from warpwright.engine.compiled import CompiledExecution
+from warpwright.engine.execute import Cancelled, Counts
+from warpwright.engine.interpreter import ClusterState, Kernel, Launch, Limits, Outcome, OverLimit
+from warpwright.engine.interpreter.grid import runs_of
+from warpwright.engine.interpreter.memory import global_memory
+from warpwright.engine.jit.compile import has_code, setting_of
+from warpwright.engine.jit.jumps import BACK_EDGES_BEFORE_YIELD
+from warpwright.engine.jit.steps import ROWS_IN_AN_ITERATION
+from warpwright.engine.kernels import code_key, compiled_execution, copies_in_bulk, lowered_of
+from warpwright.engine.launch import Geometry, LaunchContext, is_cooperative
+from warpwright.engine.module import LoadedKernel
+from warpwright.engine.textures.serve import uses_textures
+from warpwright.isa.ops import Access, Lowered, Op
+from warpwright.isa.program import Program
+from warpwright.isa.services import SERVICES
+
+INSTRUCTIONS_FOR_CODE = 32
+"""Warp-instructions that are interpreted in the time in which one instruction is compiled (numba-cuda's ``test_complex.py``: 54 kernels of 27,500
+instructions, 1.6 ms to compile one, 50 µs to interpret one for a warp)."""
+INSTRUCTIONS_FOR_WARP = 16
+"""What it takes to make a warp ready, in warp-instructions."""
+REVERSIBLE = frozenset(("vprintf", "malloc", "free", "__assertfail"))
+"""Services whose work can be taken back."""
+assert set(SERVICES) > REVERSIBLE
+
+
+def is_fit(loaded: LoadedKernel) -> bool:
+    """Whether the interpreter may begin a kernel's launches; looked up once.
+
+    Not where time is read, where the whole grid meets, where copies or textures write memory by themselves, or where another order of the
+    warps could show: with atomics in loops whose warps take turns.
+    """
+    facts = loaded.program.facts
+    if "tiers" not in facts:
+        lowered, program = lowered_of(loaded), loaded.program
+        facts["tiers"] = not (
+            is_cooperative(program)
+            or uses_textures(program)
+            or copies_in_bulk(loaded)
+            or not REVERSIBLE.issuperset(program.services)
+            or any(is_clock(op) or op.name == "wgmma" for low in lowered for op in low.ops)
+            or (_has_atomics(lowered) and _loops_over_rows(program, lowered))
+        )
+    return facts["tiers"]
+
+
+def _has_atomics(lowered: Sequence[Lowered]) -> bool:
+    return any(op.name == "atomic" or _is_strong(op) for low in lowered for op in low.ops)
+
+
+def _is_strong(op: Op) -> bool:
+    if op.name not in ("load", "store"):
+        return False
+    access: Access = op.attr
+    return access.strong
+
+
+def _loops_over_rows(program: Program, lowered: Sequence[Lowered]) -> bool:
+    """Whether a loop may read so many rows that the warps of a block take turns in it (``jit/steps.py``)."""
+    index_of = {i.address: n for n, i in enumerate(program.instructions)}
+    loads = [0]
+    for low in lowered:
+        loads.append(loads[-1] + sum(op.name == "load" for op in low.ops))
+    for n, low in enumerate(lowered):
+        for op in low.ops:
+            first = index_of.get(op.attr, n + 1) if op.name == "branch" else n + 1
+            if first <= n and loads[n + 1] - loads[first] >= ROWS_IN_AN_ITERATION:
+                return True
+    return False
+
+
+def budget(loaded: LoadedKernel, geometry: Geometry) -> int:
+    """Warp-instructions that the interpreter may execute of a launch; 0 where it should not begin."""
+    left = INSTRUCTIONS_FOR_CODE * len(loaded.program.instructions) - loaded.interpreted_instructions
+    # A launch that surely takes more is not begun: every warp executes something.
+    least = geometry.blocks * geometry.warps_per_block * INSTRUCTIONS_FOR_WARP
+    return left if least < left and geometry.cluster_blocks == 1 else 0
+
+
+def interprets(loaded: LoadedKernel, context: LaunchContext) -> int:
+    """The budget with which a launch begins in the interpreter; 0 where it is compiled at once, or code is there."""
+    geometry = context.geometry
+    if code_key(geometry, False) in loaded.compiled:
+        return 0
+    instructions = budget(loaded, geometry)
+    if not instructions or context.memory.has_mapped or not is_fit(loaded):
+        return 0
+    grid_fits, clustered = code_key(geometry, False)[-2:]
+    setting = setting_of(loaded.program, geometry.block, grid_fits=grid_fits, clustered=clustered)
+    return 0 if has_code(loaded.program, lowered_of(loaded), setting, False) else instructions
+
+
+class TieredExecution:
+    """One functional launch that begins in the interpreter.
+
+    Args:
+        compiled: makes the execution by compiled code, when it is needed.
+        instructions: warp-instructions that may be interpreted.
+    """
+
+    def __init__(
+        self,
+        loaded: LoadedKernel,
+        context: LaunchContext,
+        compiled: Callable[[], CompiledExecution],
+        instructions: int,
+    ) -> None:
+        self.loaded = loaded
+        self.context = context
+        self.compiled = compiled
+        self.compile_seconds = 0.0
+        """Seconds that it took to make code in the middle of the launch."""
+        self._rest: CompiledExecution | None = None
+        self._ended = Counts()
+        if loaded.interpreted is None:
+            loaded.interpreted = Kernel(loaded.program, lowered_of(loaded))
+        self.launch = Launch(
+            loaded.interpreted,
+            context.geometry,
+            global_memory(context.memory),
+            context.banks,
+            context["sm_count"],
+            context.services,
+        )
+        self.launch.limits = Limits(
+            instructions, BACK_EDGES_BEFORE_YIELD - 1 if _has_atomics(lowered_of(loaded)) else 1 << 62
+        )
+
+    @property
+    def blocks_done(self) -> int:
+        """Blocks that have ended so far."""
+        return self._ended.blocks_done + (self._rest.blocks_done if self._rest is not None else 0)
+
+    def run(self) -> Counts:
+        """Run every block, one after the other.
+
+        Raises:
+            Cancelled: when the launch structure's ``cancel`` was set.
+            ExecutionError: a fault, trap or deadlock.
+        """
+        ended, blocks = self._ended, self.context.geometry.blocks
+        while ended.blocks_done < blocks:
+            if self.context.cancelled:
+                raise Cancelled
+            outcome = self._block(ended.blocks_done)
+            if outcome is None:
+                break
+            ended.warp_instructions += outcome.instructions
+            ended.thread_instructions += outcome.thread_instructions
+            ended.blocks_done += 1
+        self.loaded.interpreted_instructions += (
+            self.launch.clock + INSTRUCTIONS_FOR_WARP * ended.blocks_done * self.context.geometry.warps_per_block
+        )
+        return ended if ended.blocks_done == blocks else self._finish()
+
+    def _block(self, number: int) -> Outcome | None:
+        """Run a block to its end; None when it was taken back."""
+        memory, services = self.launch.globals, self.context.services
+        memory.journal = []
+        take_back = services.mark() if services is not None else None
+        try:
+            run = runs_of(ClusterState(self.launch, number))[0]
+            outcome = run.step()
+            while outcome is None:
+                outcome = run.step()
+            if outcome.status is Status.EXIT:
+                return outcome
+        except OverLimit:
+            pass
+        memory.take_back()
+        if take_back is not None:
+            take_back()
+        return None
+
+    def _finish(self) -> Counts:
+        """Compiled code runs the blocks that have not ended."""
+        began = time.perf_counter()
+        self._rest = self.compiled()
+        self.compile_seconds = time.perf_counter() - began
+        first = self._ended.blocks_done
+        counts = self._rest.run(first)
+        self._rest = None
+        self._ended.warp_instructions += counts.warp_instructions
+        self._ended.thread_instructions += counts.thread_instructions
+        self._ended.blocks_done += counts.blocks_done
+        return self._ended
+
+
+def functional_execution(
+    loaded: LoadedKernel, context: LaunchContext, resident_blocks: int, threads: int
+) -> CompiledExecution | TieredExecution:
+    """The launch without time, by whatever is done first."""
+
+    def compiled() -> CompiledExecution:
+        return compiled_execution(loaded, context, resident_blocks, threads)
+
+    instructions = interprets(loaded, context)
+    return TieredExecution(loaded, context, compiled, instructions) if instructions else compiled()
