@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 
@@ -69,16 +67,11 @@ def chosen(chip: str, blocks: int, threads: int = 256) -> Plan:
 def test_timed_blocks_are_few_and_all_over_the_grid(chip: str, blocks: int) -> None:
     found = chosen(chip, blocks)
     assert found.timed_blocks * 20 <= blocks
-    chunks = -(-found.timed_blocks // found.chunk)
-    starts = [
-        found.first(blocks) + (k * found.period >> 16) + k // found.chunks_per_stretch * found.left_out
-        for k in range(chunks)
-    ]
-    last = found.timed_blocks - (chunks - 1) * found.chunk
-    assert starts[0] >= 0
-    assert all(start + found.chunk <= following for start, following in pairwise(starts))
-    assert starts[-1] + last <= blocks
-    assert starts[-1] + found.stretch >= blocks - 2 * found.stretch  # nothing is left out behind the last stretch
+    stretches = found.timed_blocks // found.per_stretch
+    assert found.timed_blocks == stretches * found.per_stretch
+    last = (found.timed_blocks * found.period >> 16) + (stretches - 1) * found.left_out
+    assert last <= blocks
+    assert last + found.stretch >= blocks - 2 * found.stretch  # nothing is left out behind the last stretch
 
 
 def test_larger_grids_are_timed_on_more_of_the_chip() -> None:
@@ -96,25 +89,19 @@ def test_a_small_grid_is_not_sampled() -> None:
 
 
 @pytest.mark.parametrize("sms", [6, 16, 33, 66])
-def test_a_part_has_the_whole_chip_s_bandwidth_for_each_sm(sms: int) -> None:
+def test_a_part_has_all_memory_and_the_crossbar_of_its_sms(sms: int) -> None:
     whole = load_chip("h200")
     part = part_of(whole, sms / 132)
     assert sum(part.sm.gpc_sm_counts) == part.sm.sm_count == sms
-    slices = part.l2.l2_slice_count / whole.l2.l2_slice_count
     gpcs = len(part.sm.gpc_sm_counts) / len(whole.sm.gpc_sm_counts)
     pairs = [
-        (part.dram.dram_gb_per_s, whole.dram.dram_gb_per_s),
-        (slices / part.dram.dram_activate_read_ns, 1 / whole.dram.dram_activate_read_ns),
-        (slices * part.dram.dram_bank_count, whole.dram.dram_bank_count),
-        (slices * part.l2.l2_slice_bytes_per_clk, whole.l2.l2_slice_bytes_per_clk),
-        (slices / part.l2.l2_write_sector_cycles, 1 / whole.l2.l2_write_sector_cycles),
         (gpcs * part.crossbar.gpc_read_bytes_per_clk, whole.crossbar.gpc_read_bytes_per_clk),
         (gpcs / part.crossbar.gpc_tlb_miss_cycles, 1 / whole.crossbar.gpc_tlb_miss_cycles),
         (1 / part.launch.block_dispatch_interval_cycles, 1 / whole.launch.block_dispatch_interval_cycles),
     ]
     for mine, theirs in pairs:
         assert mine / theirs == pytest.approx(sms / 132, rel=0.03)
-    assert part.l2.l2_kib == whole.l2.l2_kib
+    assert (part.l2, part.dram) == (whole.l2, whole.dram)
 
 
 def count_of_runs(blocks: int, threads: int) -> tuple[np.ndarray[tuple[int], np.dtype[np.int32]], ww.Run]:
@@ -153,22 +140,26 @@ def test_other_blocks_use_of_l2_is_seen() -> None:
     assert some.metrics["lts__t_sector_hit_rate.pct"] == pytest.approx(
         full.metrics["lts__t_sector_hit_rate.pct"], abs=3
     )
-    assert some.metrics["dram__bytes_read.sum"] == pytest.approx(full.metrics["dram__bytes_read.sum"], rel=0.3)
+    assert some.metrics["dram__bytes_read.sum"] == pytest.approx(full.metrics["dram__bytes_read.sum"], rel=0.03)
     assert some.sampling is not None
     assert abs(some.cycles / full.cycles - 1) < some.sampling.expected_error
 
 
-def test_the_last_of_many_sms_ends_later_than_the_last_of_few() -> None:
+def test_the_last_of_many_blocks_ends_later_than_the_last_of_few() -> None:
     found = chosen("h200", 12_000)
-    ends = np.array([900, 1000, 950, 980, 1010, 940])
     blocks = np.zeros((found.timed_blocks, state.LOG_SLOTS), np.int64)
     blocks[:, state.G_START], blocks[:, state.G_END] = 700, 1010
-    later = later_end(found, ends, blocks)
-    assert later == pytest.approx(1.33 * np.std(ends, ddof=1), rel=0.05) or later == 0
-    blocks[:, state.G_END] = 1100
-    assert later_end(found, ends, blocks) == pytest.approx((2.62 - 1.28) * np.std(ends, ddof=1), rel=0.05)
-    blocks[:, state.G_END] = 1015  # no block could end later than this
-    assert later_end(found, ends, blocks) == 5
+    assert later_end(found, blocks) == pytest.approx(0, abs=1)  # blocks that are all alike end together
+    rng = np.random.default_rng(1)
+    many = found.resident * 22
+    few, all_ends = [], []
+    for _ in range(200):
+        start, took = rng.integers(700, 800, many), rng.integers(200, 300, many)
+        all_ends.append((start + took).max())
+        blocks[-found.resident :, state.G_START] = start[: found.resident]
+        blocks[-found.resident :, state.G_END] = start[: found.resident] + took[: found.resident]
+        few.append(blocks[-found.resident :, state.G_END].max() + 2 * later_end(found, blocks))
+    assert np.mean(few) == pytest.approx(np.mean(all_ends), abs=5)
 
 
 def test_results_and_counts_are_exact_and_cycles_near() -> None:
@@ -191,7 +182,7 @@ def test_results_and_counts_are_exact_and_cycles_near() -> None:
     assert error < 0.03
     assert some.metrics["sampling__expected_error.pct"] == 100 * some.sampling.expected_error
     assert "expected error" in repr(some)
-    assert some.metrics["dram__bytes_read.sum"] == pytest.approx(full.metrics["dram__bytes_read.sum"], rel=0.1)
+    assert some.metrics["dram__bytes_read.sum"] == pytest.approx(full.metrics["dram__bytes_read.sum"], rel=0.02)
 
 
 @pytest.mark.slow

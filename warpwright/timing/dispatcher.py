@@ -133,17 +133,14 @@ def start_warp(m: Any, sm: int, block: int, i: int, pointer: int, warp: int, thr
 
 
 @core
-def chunk_first(m: Any, which: int) -> int:
-    """The first block of a chunk that a sampled launch times."""
-    left_out = which // m[u(s.H_STRETCH)] * m[u(s.H_LEFT_OUT)]
-    return m[u(s.H_TIMED_FIRST)] + (which * m[u(s.H_TIMED_PERIOD)] >> 16) + left_out
-
-
-@core
 def timed_block(m: Any, ordinal: int) -> int:
-    """The number in the grid of the so-manieth block that is timed."""
-    chunk = m[u(s.H_TIMED_CHUNK)]
-    return chunk_first(m, ordinal // chunk) + ordinal % chunk if chunk else ordinal
+    """The number in the grid of the so-manieth block that is timed: at a random place of its period, so that no row of the grid is preferred."""
+    period = m[u(s.H_TIMED_PERIOD)]
+    if period == 0:
+        return ordinal
+    left_out = ordinal // m[u(s.H_STRETCH)] * m[u(s.H_LEFT_OUT)]
+    place = (((ordinal * s.GOLDEN) >> 40) & 0xFFFF) * (period >> 16) >> 16
+    return (ordinal * period >> 16) + left_out + place
 
 
 @core
@@ -163,7 +160,7 @@ def send(m: Any, sm: int, block: int, time: int, latency: int) -> None:
     warps = m[u(s.H_WARPS_PER_BLOCK)]
     m[u(sm + s.SM_BLOCK_FREE)] = start + max(m[u(s.H_BLOCK_SM_INTERVAL)], warps * WARP_INTERVAL_CYCLES)
     start_block(m, sm, block, timed_block(m, number), start, latency)
-    if m[u(s.H_TIMED_CHUNK)]:
+    if m[u(s.H_TIMED_PERIOD)]:
         m[u(sm + s.OFF_BLOCKS + block * s.B_SLOTS + s.B_LOGGED)] = number
 
 

@@ -422,6 +422,8 @@ def store_lines(m: Any, sm: int, sc: int, w: int, time: int, n: int, space: int)
         if entry < turn:
             more = join_store(m, sm, entry, sectors, held)
             if more >= 0:
+                if space == SPACE_GLOBAL:
+                    m[u(sm + s.SM_STORE_JOINED)] += popcount(sectors) - more
                 cycles += more * sector_cycles
                 continue
         entry = joins + m[u(turn)] * s.J_SLOTS

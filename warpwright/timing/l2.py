@@ -350,10 +350,15 @@ def write(m: Any, partition: int, home: int, line: int, sectors: int, held: int,
     if is_far(m, partition, home):
         m[u(counts + s.SG_FAR_WRITES)] += count
     units = m[u(s.H_L2_WRITE_REQUEST)] + full * m[u(s.H_L2_WRITE_WHOLE)] + (count - full) * m[u(s.H_L2_WRITE_PART)]
-    start = write_port(m, home, home_of_write(m, partition, home, time), units)
+    return written(m, home, line, sectors, held, write_port(m, home, home_of_write(m, partition, home, time), units))
+
+
+@core
+def written(m: Any, home: int, line: int, sectors: int, held: int, start: int) -> int:
+    """The home takes what was written: gives when."""
     touched = touch(m, home, line, sectors, start)
     place = touched >> 40
-    if full < count or m[u(m[u(s.H_L2_FILLS)] + place)] & PARTS:
+    if sectors & ~covered(held) or m[u(m[u(s.H_L2_FILLS)] + place)] & PARTS:
         write_in_part(m, home, place, sectors, held, start)
     m[u(m[u(s.H_L2_TAGS)] + place)] |= sectors | (sectors << 4)
     return touched & ((1 << 40) - 1)

@@ -54,20 +54,23 @@ that it turned to, as many across to the other partition, six a slice; and 25 a 
 of pairs that the SMs' own fences cover."""
 
 
-def launch_lookups(state: State, chip: Chip) -> dict[str, float]:
+def launch_lookups(state: State, chip: Chip, whole: Chip | None = None) -> dict[str, float]:
     """What a launch itself looks up in L2: code and constants by each GPC's cache, and fences at its end.
 
-    Sectors under Nsight Compute's names; what crosses between two partitions is looked up in both.
+    Sectors under Nsight Compute's names; what crosses between two partitions is looked up in both.  ``whole``: the chip whose part was timed, where
+    each SM is to have turned to as many slices.
     """
     m = state.words
     l2, partitions = chip.l2, chip.l2.l2_partition_count
     code_bytes = int(m[s.H_INSTRUCTIONS]) * chip.instruction_cache.instruction_bytes
     once = -(-code_bytes // CODE_PART_BYTES) * CODE_PART_BYTES / chip.l1.sector_bytes + LAUNCH_SECTORS
+    pairs_of = 1.0 if whole is None else whole.sm.sm_count / chip.sm.sm_count
+    chip = whole or chip
     gpcs = len(chip.sm.gpc_sm_counts)
     across = once if partitions == 2 else 0.0
     area = state.areas["touched"]
     turned = m[area : area + l2.l2_slice_count * int(m[s.H_TOUCHED_WORDS])]
-    pairs = float(np.unpackbits(turned.view(np.uint8)).sum())
+    pairs = pairs_of * float(np.unpackbits(turned.view(np.uint8)).sum())
     idle = 1 - pairs / (chip.sm.sm_count * l2.l2_slice_count)
     fences = pairs * partitions + FENCES_A_SLICE * l2.l2_slice_count
     idle_fences = IDLE_FENCES_A_SLICE * l2.l2_slice_count * idle

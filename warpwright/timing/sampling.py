@@ -1,7 +1,7 @@
 """Sampled timing: some blocks of a large grid are timed, on a part of the chip, while all others run along without time.
 
-The part has as many SMs as blocks are timed of the grid's, and of crossbar, L2 and DRAM as much for each SM as the whole chip: so it passes through the
-whole launch, from its cold start to its last wave.  What the other blocks ask for comes to L2's tags in step (``warming.py``).
+The part has as many SMs as blocks are timed of the grid's, and as much of the crossbar for each SM as the whole chip: so it passes through the
+whole launch, from its cold start to its last wave.  L2 and DRAM are whole: what the other blocks ask of them comes in step (``background.py``).
 Of very large grids stretches are left out in time (``docs/model/sampling.md`` derives the estimate and its expected error).
 """
 
@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -44,8 +43,6 @@ LEAST_WAVES = 2
 """A grid of fewer waves of resident blocks is timed in full."""
 ENOUGH_WAVES, MOST_WAVES = 12, 32
 """Waves of resident blocks that a larger part than the smallest must time, and that are timed at most: behind them stretches are left out."""
-CHUNKS = 2
-"""So many times fewer blocks than the part holds are neighbours: these share DRAM's rows, and chunks at many places are like the grid."""
 STRETCHES = 6
 """Of the grid, that are timed where others are left out."""
 PART_ERROR = 0.38
@@ -55,6 +52,9 @@ MODEL_ERROR = 0.005
 WARM_TIMES = 3
 """Blocks in front of a stretch go through L2's tags until they have asked for so many times its size."""
 
+TAIL_POINTS = 512
+"""At which the distribution of the last end is computed."""
+
 WINDOWS_AT_ONCE = 4
 
 RangeCallback = Callable[[int, int], Counts]
@@ -63,7 +63,7 @@ RangeCallback = Callable[[int, int], Counts]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Which blocks are timed, on which part of the chip: chunks of neighbouring ones, at equal distances in each stretch."""
+    """Which blocks are timed, on which part of the chip: one of each period of a stretch."""
 
     chip: Chip
     """The part."""
@@ -71,29 +71,21 @@ class Plan:
     """Its SMs over those of the chip."""
     resident: int
     """Blocks that it holds at once."""
-    chunk: int
-    """Neighbouring blocks that are timed."""
     timed_blocks: int
-    chunks_per_stretch: int
+    per_stretch: int
+    """Timed blocks of a stretch."""
     left_out: int
     """Blocks between two stretches."""
 
     @property
     def period(self) -> int:
-        """From the first block of a chunk to the first of the next, in 1/65536 block."""
-        return round(65536 * self.chunk / self.share)
+        """Blocks of which one is timed, in 1/65536 block."""
+        return int(65536 / self.share)
 
     @property
     def stretch(self) -> int:
         """Blocks of a stretch."""
-        return self.chunks_per_stretch * self.period >> 16
-
-    def first(self, blocks: int) -> int:
-        """The first block that is timed: its chunk stands in the middle of its period, and the last one ends within the grid."""
-        chunks = -(-self.timed_blocks // self.chunk)
-        last = self.timed_blocks - (chunks - 1) * self.chunk
-        start = ((chunks - 1) * self.period >> 16) + (chunks - 1) // self.chunks_per_stretch * self.left_out
-        return max(0, min(round(self.chunk * (1 / self.share - 1) / 2), blocks - start - last))
+        return self.per_stretch * self.period >> 16
 
 
 def part_of(chip: Chip, share: float) -> Chip:
@@ -107,12 +99,8 @@ def part_of(chip: Chip, share: float) -> Chip:
     exact = sms / chip.sm.sm_count
     gpcs = max(2, round(len(chip.sm.gpc_sm_counts) * share))
     counts = [sms // gpcs + (1 if i < sms % gpcs else 0) for i in range(gpcs)]
-    slices = 2 * max(1, round(chip.l2.l2_slice_count * exact / 2))
-    per_slice = max(1, chip.dram.dram_channel_count // chip.l2.l2_slice_count)
-    busier = exact * chip.l2.l2_slice_count / slices  # what a slice of the part serves, of what one of the chip does
     fuller = exact * len(chip.sm.gpc_sm_counts) / gpcs
-    crossbar, l2, dram, launch, constants = chip.crossbar, chip.l2, chip.dram, chip.launch, chip.constant_cache
-    ports = [name for name in type(l2).model_fields if name.endswith("_cycles") and "latency" not in name]
+    crossbar, launch, constants = chip.crossbar, chip.launch, chip.constant_cache
 
     def parts(section: Any, by: float, *names: str) -> dict[str, float]:
         return {name: getattr(section, name) * by for name in names}
@@ -133,22 +121,6 @@ def part_of(chip: Chip, share: float) -> Chip:
                     "gpc_read_bytes_per_clk": round(crossbar.gpc_read_bytes_per_clk * fuller),
                     "gpc_write_bytes_per_clk": round(crossbar.gpc_write_bytes_per_clk * fuller),
                     **parts(crossbar, 1 / fuller, "gpc_tlb_hit_cycles", "gpc_tlb_miss_cycles"),
-                }
-            ),
-            "l2": l2.model_copy(
-                update={
-                    "l2_slice_count": slices,
-                    "l2_slice_bytes_per_clk": round(l2.l2_slice_bytes_per_clk * busier),
-                    "l2_far_bytes_per_clk": round(l2.l2_far_bytes_per_clk * exact),
-                    **parts(l2, 1 / busier, *ports),
-                }
-            ),
-            "dram": dram.model_copy(
-                update={
-                    "dram_gb_per_s": dram.dram_gb_per_s * exact,
-                    "dram_channel_count": slices * per_slice,
-                    "dram_bank_count": max(1, round(dram.dram_bank_count * busier)),
-                    **parts(dram, 1 / busier, "dram_activate_read_ns", "dram_activate_write_ns", "dram_turnaround_ns"),
                 }
             ),
             "launch": launch.model_copy(
@@ -175,11 +147,10 @@ def plan(chip: Chip, blocks: int, occupancy: Occupancy) -> Plan | None:
     resident = sms * occupancy.blocks_per_sm
     timed = min(budget if sms > least else int(blocks * share), MOST_WAVES * resident)
     part = part_of(chip, share)
-    chunk = max(1, resident // CHUNKS)
     if timed == int(blocks * share):
-        return Plan(part, share, resident, chunk, timed, -(-timed // chunk), 0)
-    chunks = max(1, timed // (chunk * STRETCHES))
-    some = Plan(part, share, resident, chunk, chunks * STRETCHES * chunk, chunks, 0)
+        return Plan(part, share, resident, timed, timed, 0)
+    per_stretch = timed // STRETCHES
+    some = Plan(part, share, resident, per_stretch * STRETCHES, per_stretch, 0)
     left_out = (blocks - STRETCHES * some.stretch) // (STRETCHES - 1)
     return replace(some, left_out=left_out)
 
@@ -227,35 +198,36 @@ def estimate(
     return total, math.sqrt(sum(error**2 for error in parts))
 
 
-def later_end(plan: Plan, ends: npt.NDArray[np.int64], blocks: npt.NDArray[np.int64]) -> float:
-    """How many cycles later the last SM of the whole chip ends than the last one of its part.
+def later_end(plan: Plan, blocks: npt.NDArray[np.int64]) -> float:
+    """How many cycles later the last block of the whole chip ends than the last one of its part.
 
-    SMs end at times about a mean, the last of many later than the last of few: as much as for a normal distribution's extremes (Blom), but
-    not after the last start of a block and the longest time that one of the last blocks takes.
+    Where the part has one of its last blocks, the chip has as many as it has parts.  They start at about the same time, but each takes a time of
+    its own, and the longest of many takes longer than that of few.  What the last blocks take is a line over their starts (the chip empties), and each differs
+    from it as one of them does: the mean of the last end follows from so many independent draws.
+
+    But blocks of one SM share it, so their times are not independent: the end lies between the part's own and that one, and the middle is taken.
 
     Args:
-        ends: when the part's SMs end.
         blocks: the log of the timed blocks.
     """
-    if plan.share == 1 or len(ends) < 2:
+    if plan.share == 1 or len(blocks) < 2 * plan.resident:
         return 0.0
-
-    def extreme(count: float) -> float:
-        return NormalDist().inv_cdf((count - 0.375) / (count + 0.25))
-
-    later = (extreme(len(ends) / plan.share) - extreme(len(ends))) * float(np.std(ends, ddof=1))
-    last = blocks[np.argsort(blocks[:, s.G_START])[-plan.resident :]]
-    longest = float((last[:, s.G_END] - last[:, s.G_START]).max())
-    return max(0.0, min(later, float(last[:, s.G_START].max()) + longest - float(ends.max())))
+    last = blocks[np.argsort(blocks[:, s.G_START], kind="stable")[-plan.resident :]].astype(np.float64)
+    starts, took = last[:, s.G_START], last[:, s.G_END] - last[:, s.G_START]
+    usual = np.polyval(np.polyfit(starts - starts[0], took, 1), starts - starts[0]) if np.ptp(starts) else took.mean()
+    differ = np.sort(took - usual)
+    expected = starts + usual
+    times = np.linspace(expected.min() + differ[0], expected.max() + differ[-1], TAIL_POINTS)
+    ended = np.searchsorted(differ, times[:, None] - expected[None, :], side="right") / len(differ)
+    mean_end = times[0] + (times[1] - times[0]) * float(np.sum(1 - np.prod(ended, axis=1) ** (1 / plan.share)))
+    return float(mean_end - last[:, s.G_END].max()) / 2
 
 
 def _start(launch: Prepared, plan: Plan, blocks: int) -> None:
     """Have the launch time the plan's blocks, and its spare SM run the others."""
     state, m = launch.state, launch.state.words
-    m[s.H_TIMED_CHUNK] = plan.chunk
     m[s.H_TIMED_PERIOD] = plan.period
-    m[s.H_TIMED_FIRST] = plan.first(blocks)
-    m[s.H_STRETCH] = plan.chunks_per_stretch
+    m[s.H_STRETCH] = plan.per_stretch
     m[s.H_LEFT_OUT] = plan.left_out
     m[s.H_BLOCKS] = plan.timed_blocks
     m[s.H_LOGGED_BLOCKS] = min(plan.timed_blocks, s.MAX_LOGGED_BLOCKS)
@@ -281,11 +253,12 @@ def _leave_out(launch: Prepared, plan: Plan, chip: Chip, blocks: int, run_range:
     first = int(m[s.H_WARM_STOP])
     warm = min(plan.left_out, _blocks_that_fill(launch, chip))
     counts = run_range(first, plan.left_out - warm) if plan.left_out > warm else Counts()
-    before = int(m[s.H_WARM_INSTRUCTIONS])
+    before, work = int(m[s.H_WARM_INSTRUCTIONS]), int(m[s.H_WARM_WORK])
     m[s.H_WARM_NEXT], m[s.H_WARM_STOP] = first + plan.left_out - warm, first + plan.left_out
     run_untimed(launch)
     own = int(m[s.H_WARM_INSTRUCTIONS]) - before
     m[s.H_WARM_FREE] += own
+    m[s.H_WARM_WORK] = work
     behind = first + plan.left_out
     m[s.H_WARM_STOP] = blocks if behind + plan.stretch + plan.left_out > blocks else behind + plan.stretch
     return own + counts.warp_instructions, counts
@@ -318,6 +291,7 @@ def simulate_sampled(
     marks: list[_Mark] = []
     left_out: list[int] = []
     fast = Counts()
+    unseen = 0  # instructions of blocks without time that were left when the timed ones had ended
 
     def show(inner: Progress) -> None:
         if progress is not None:
@@ -332,7 +306,9 @@ def simulate_sampled(
             if running:
                 running = advance(launch, show, cancel, windows_at_once=WINDOWS_AT_ONCE)
             else:
+                before = int(m[s.H_WARM_INSTRUCTIONS])
                 run_untimed(launch)
+                unseen += int(m[s.H_WARM_INSTRUCTIONS]) - before
             if not marks and m[s.H_DONE_BLOCKS] >= plan.resident:
                 mark()
             if running and len(marks) == len(left_out) + 1 and m[s.H_NEXT_BLOCK] >= m[s.H_BLOCKS]:
@@ -351,7 +327,7 @@ def simulate_sampled(
     spent = int(ends.max())
     along = int(m[s.H_WARM_INSTRUCTIONS] - m[s.H_WARM_FREE])
     log, logged = int(m[s.H_BLOCK_LOG]), int(m[s.H_LOGGED_BLOCKS])
-    later = later_end(plan, ends, m[log : log + logged * s.LOG_SLOTS].reshape(logged, s.LOG_SLOTS))
+    later = later_end(plan, m[log : log + logged * s.LOG_SLOTS].reshape(logged, s.LOG_SLOTS))
     cycles, expected = estimate(plan, spent + later, marks, (own, along), left_out)
     total = Counts(
         own + int(m[s.H_WARM_INSTRUCTIONS]) + fast.warp_instructions,
@@ -365,23 +341,33 @@ def simulate_sampled(
         plan.timed_blocks, blocks, own, total.warp_instructions, len(left_out) + 1, plan.share, expected
     )
     once = metrics_module.launch_lookups(launch.state, launch.chip)
+    whole = metrics_module.launch_lookups(launch.state, launch.chip, chip)
     launch.close()
-    _scale(result, chip, round(cycles), spent, total, once)
+    _scale(result, chip, round(cycles), spent, total, own + along - unseen, once, whole)
     result.wall_seconds, result.cpu_seconds = time.perf_counter() - began, time.thread_time() - worked
     return result, total
 
 
-def _scale(result: TimingResult, chip: Chip, cycles: int, spent: int, total: Counts, once: dict[str, float]) -> None:
-    """From the timed sections to the whole grid: sums by instructions, but for what a launch does ``once``, cycles by the estimate;
-    shares stay as measured."""
+def _scale(
+    result: TimingResult,
+    chip: Chip,
+    cycles: int,
+    spent: int,
+    total: Counts,
+    seen: int,
+    once: dict[str, float],
+    whole: dict[str, float],
+) -> None:
+    """From the timed sections to the whole grid: sums by instructions, those of L2 and DRAM from what they have ``seen``; what a launch does ``once``
+    on the part, on the ``whole`` chip; cycles by the estimate; shares stay as measured."""
     sampling = result.sampling
     assert sampling is not None
     more, longer = total.warp_instructions / max(sampling.timed_instructions, 1), cycles / max(spent, 1)
     values = result.metrics
     for name in values:
         if name.endswith(".sum"):
-            own = once.get(name, 0.0)
-            values[name] = (values[name] - own) * more + own
+            by = total.warp_instructions / max(seen, 1) if name.startswith(("lts__", "dram__")) else more
+            values[name] = (values[name] - once.get(name, 0.0)) * by + whole.get(name, 0.0)
         elif name.startswith("sm__cycles_active"):
             values[name] *= longer
     seconds = cycles / (chip.clocks.sm_clock_mhz * 1e6)

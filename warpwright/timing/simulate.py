@@ -62,6 +62,7 @@ class _Workspace:
         context: LaunchContext,
         occupancy: Occupancy,
         sms: int,
+        spare: bool,
     ) -> None:
         geometry = context.geometry
         program = context.program
@@ -81,6 +82,8 @@ class _Workspace:
             "local": buffers.take_zeros("local", resident * self.local_stride // 8 + 8),
             "trace": buffers.take("trace", resident * self.trace_stride // 8)[0],
         }
+        if spare:
+            self.arrays["stores"] = buffers.take("stores", s.WARM_QUEUE_ENTRIES * s.WQ_WORDS)[0]
 
     def address(self, kind: str) -> int:
         """Where an array begins: at a cache line."""
@@ -287,8 +290,10 @@ def prepare(
         clustered,
     )
     sms = used_sms(chip, 0 if clustered else context.geometry.blocks)
-    space = _Workspace(kernel, context, occupancy, chip.sm.sm_count + 1 if spare else sms.stop)
+    space = _Workspace(kernel, context, occupancy, chip.sm.sm_count + 1 if spare else sms.stop, spare)
     _fill_header(state, chip.sm, static, kernel, context, occupancy, space)
+    if spare:
+        state.words[s.H_WARM_QUEUE] = space.address("stores")
     for kind, address, _, _ in _POLICIES:
         state.words[address] = policies_module.address_of(kind, getattr(policies, kind.parameter))
     watch = None

@@ -302,16 +302,27 @@ STALL_COUNT = len(STALLS)
     H_SCHEDULER,  # host address of the launch's warp scheduler; 0: the model's own
     H_L1_REPLACEMENT,  # the same of L1's replacement
     H_BAD_SCHEDULER,  # it chose a slot that could not issue
-    H_TIMED_CHUNK,  # of a sampled launch: neighbouring blocks that are timed; 0: all are
-    H_TIMED_PERIOD,  # from the first of such a chunk to the first of the next, in 1/65536 block
-    H_TIMED_FIRST,  # the first one's first block
-    H_STRETCH,  # chunks in a row, behind which blocks are left out in time
+    H_TIMED_PERIOD,  # of a sampled launch: one block of so many is timed, in 1/65536 block; 0: all are
+    H_STRETCH,  # timed blocks in a row, behind which blocks are left out in time
     H_LEFT_OUT,  # how many
     H_WARM_SM,  # region of the SM on which blocks without time run; 0: there are none
     H_WARM_NEXT,  # the next block without time
     H_WARM_STOP,  # behind the last of this stretch
     H_WARM_RATIO,  # blocks without time for each that is timed, in 1/65536
-    H_WARM_OWN,  # instructions that timed blocks had issued in the window before
+    H_WARM_OWN,  # work that timed blocks had done in the window before
+    H_WARM_WORK,  # that blocks without time have done beside them
+    H_WARM_ALONG,  # they run beside timed ones: what they ask for takes L2's and DRAM's time
+    H_WARM_RANDOM,  # the last of the numbers that spread their accesses over a window
+    H_WARM_LOADED,  # 1/65536 of the sectors that timed blocks load, which L2 is asked for
+    H_WARM_STORED,  # the same of stores
+    H_WARM_LOADS,  # how many sectors in 1/65536 the loads that have passed are behind that share
+    H_WARM_STORES,
+    H_WARM_QUEUE,  # host address of stores that have not come to L2 yet, WQ_ words each
+    H_WARM_QUEUED,  # how many have been put there so far
+    H_WARM_SENT,  # how many have left
+    H_WARM_WRITTEN,  # their sectors
+    H_WARM_MOMENT,  # when the last instruction that stores comes to L2
+    H_WARM_TO_WRITE,  # how many shall have left
     H_WARM_FREE,  # instructions of blocks that were left out, of H_WARM_INSTRUCTIONS
     H_BAD_REPLACEMENT,  # it chose a way that no set has
     H_SLOTS,
@@ -335,6 +346,11 @@ STALL_COUNT = len(STALLS)
     *_,
 ) = range(FIELDS)
 SG_SLOTS = 16
+WQ_LINE, WQ_SECTORS, WQ_BYTES = range(
+    3
+)  # of a store without time: line << 1 | partition, place in its instruction << 4 | sectors, bytes of each
+WQ_WORDS = 3
+WARM_QUEUE_ENTRIES = 1 << 15
 
 # --- what host threads share (windows.py): each word in a line of the host of its own ---------------
 CR_TICKET = 0  # of the phase that is open: its number, its kind and its next piece, which is beyond the last one when all are taken
@@ -403,6 +419,7 @@ Q_SLOTS = Q_RING + RING_WORDS
     SM_LOAD_SECTORS,
     SM_LOAD_HITS,
     SM_STORE_SECTORS,
+    SM_STORE_JOINED,  # of them, that joined a line in the store buffer
     SM_ATOMIC_SECTORS,
     SM_LOCAL_LOADS,
     SM_LOCAL_STORES,

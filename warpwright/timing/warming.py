@@ -11,8 +11,18 @@ from typing import Any
 
 from warpwright.native.pieces import core, lowest_bit, popcount, u
 from warpwright.timing import state as s
-from warpwright.timing.dispatcher import chunk_first, start_block
-from warpwright.timing.l1 import SPACE_SHARED, fill_lines, space_of
+from warpwright.timing.background import (
+    SECTOR_WORK,
+    background_atomic,
+    background_load,
+    background_store,
+    moment,
+    send_stores,
+    work_of_timed,
+)
+from warpwright.timing.coalescer import count_passes
+from warpwright.timing.dispatcher import start_block, timed_block
+from warpwright.timing.l1 import SPACE_GLOBAL, SPACE_SHARED, atomic_words, fill_lines, space_of
 from warpwright.timing.l2 import COPIED, TAG_SHIFT, counters, find, widen
 from warpwright.timing.records import address_of, record_at
 from warpwright.timing.slices import slice_of
@@ -60,6 +70,7 @@ def use_records(m: Any, code: Any, sm: int, w: int, partition: int) -> None:
         begin = code[u(row + s.BL_FIRST)]
         end = code[u(row + s.BL_END)]
         m[u(s.H_WARM_INSTRUCTIONS)] += end - begin
+        m[u(s.H_WARM_WORK)] += end - begin
         m[u(s.H_WARM_THREADS)] += (end - begin) * popcount(m[u(w + s.W_MASK)])
         for pc in range(begin, end):
             kind = code[u(pc * s.I_SLOTS + s.I_KIND)]
@@ -78,28 +89,39 @@ def use_records(m: Any, code: Any, sm: int, w: int, partition: int) -> None:
             if space == SPACE_SHARED:
                 continue
             n = fill_lines(m, sm, w, base, tabled, step, mask, code[u(pc * s.I_SLOTS + s.I_BYTES)], space)
-            stamp = m[u(s.H_NOW)]
+            if operation >= s.OP_ATOMIC:
+                count_passes(m, sm, base, tabled, step, mask, n)
+            time = m[u(s.H_NOW)]
+            if m[u(s.H_WARM_ALONG)]:
+                time = moment(m)
             for i in range(n):
                 line = m[u(sm + s.OFF_LINES + i)]
-                use_line(m, partition, line, m[u(sm + s.OFF_LINE_SECTORS + i)], operation, stamp)
+                sectors = m[u(sm + s.OFF_LINE_SECTORS + i)]
+                if m[u(s.H_WARM_ALONG)] == 0 or space != SPACE_GLOBAL:
+                    use_line(m, partition, line, sectors, operation, time)
+                    continue
+                if operation == s.OP_STORE:
+                    background_store(m, partition, line, sectors, m[u(sm + s.OFF_LINE_BYTES + i)], i)
+                    continue
+                m[u(s.H_WARM_WORK)] += SECTOR_WORK * popcount(sectors)
+                if operation == s.OP_LOAD:
+                    background_load(m, partition, line, sectors, time + i)
+                else:
+                    words = atomic_words(m, sm, i, code[u(pc * s.I_SLOTS + s.I_EXTRA)])
+                    background_atomic(m, partition, line, sectors, words, time + i)
 
 
 @core
 def next_untimed(m: Any) -> int:
     """The next block of the stretch that is not timed, or -1."""
     number = m[u(s.H_WARM_NEXT)]
-    chunk = m[u(s.H_TIMED_CHUNK)]
-    behind = number - m[u(s.H_TIMED_FIRST)]
-    if behind >= 0:
-        period = m[u(s.H_STRETCH)] * m[u(s.H_TIMED_PERIOD)]
-        stretch = (behind << 16) // (period + (m[u(s.H_LEFT_OUT)] << 16))
-        inside = (behind << 16) - stretch * (period + (m[u(s.H_LEFT_OUT)] << 16))
-        which = stretch * m[u(s.H_STRETCH)] + inside // m[u(s.H_TIMED_PERIOD)]
-        for candidate in range(max(which - 1, 0), which + 2):
-            first = chunk_first(m, candidate)
-            timed = min(chunk, m[u(s.H_BLOCKS)] - candidate * chunk)
-            if first <= number < first + timed:
-                number = first + timed
+    period = m[u(s.H_TIMED_PERIOD)]
+    whole = m[u(s.H_STRETCH)] * period + (m[u(s.H_LEFT_OUT)] << 16)
+    stretch = (number << 16) // whole
+    which = stretch * m[u(s.H_STRETCH)] + ((number << 16) - stretch * whole) // period
+    for candidate in range(max(which - 1, 0), min(which + 2, m[u(s.H_BLOCKS)])):
+        if timed_block(m, candidate) == number:
+            number += 1
     if number >= m[u(s.H_WARM_STOP)]:
         m[u(s.H_WARM_NEXT)] = number
         return -1
@@ -136,7 +158,9 @@ def warm(m: Any, code: Any, limit: int) -> int:
     """Run blocks without time until they have executed ``limit`` instructions, a block may be left in its midst; gives the outcome."""
     sm = m[u(s.H_WARM_SM)]
     b = sm + s.OFF_BLOCKS
-    while m[u(s.H_WARM_INSTRUCTIONS)] < limit:
+    if m[u(s.H_WARM_ALONG)] == 0:
+        send_stores(m, True)
+    while m[u(s.H_WARM_WORK)] < limit:
         if m[u(b + s.B_LIVE)] == 0:
             number = next_untimed(m)
             if number < 0:
@@ -154,12 +178,14 @@ def warm(m: Any, code: Any, limit: int) -> int:
 @core
 def warm_along(m: Any, code: Any) -> int:
     """Blocks without time come as far as those that are timed have come in the middle of the window."""
-    own = 0
-    for index in range(m[u(s.H_SMS)]):
-        own += m[u(m[u(s.H_SM_FIRST)] + index * m[u(s.H_SM_SLOTS)] + s.SM_INSTRUCTIONS)]
+    own = work_of_timed(m)
     along = ((own + m[u(s.H_WARM_OWN)] >> 1) * m[u(s.H_WARM_RATIO)]) >> 16
     m[u(s.H_WARM_OWN)] = own
-    return warm(m, code, along + m[u(s.H_WARM_FREE)])
+    m[u(s.H_WARM_ALONG)] = 1
+    outcome = warm(m, code, along)
+    send_stores(m, False)
+    m[u(s.H_WARM_ALONG)] = 0
+    return outcome
 
 
 def stretch_ended(m: Any) -> bool:

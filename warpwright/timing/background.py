@@ -1,0 +1,127 @@
+"""What blocks without time ask of L2 and DRAM beside those that a sampled launch times.
+
+The part of the chip that is timed has all of L2 and DRAM, and shares them with the blocks that run along without time: each of their accesses takes
+slices, links and channels as an SM's would, at a moment of its window that a random number names.  What the L1s and store buffers of their SMs
+would have kept from L2 is known from those that are timed: the same share of the sectors passes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warpwright.native.pieces import core, peek, poke, popcount, u
+from warpwright.timing import state as s
+from warpwright.timing.atomics import atomic
+from warpwright.timing.l2 import find, is_far, read, write, written
+from warpwright.timing.slices import slice_of
+
+SECTOR_WORK = 32
+"""Work is counted in instructions; a sector that is asked for counts as so many, so that blocks without time ask when timed ones do."""
+
+
+@core
+def moment(m: Any) -> int:
+    """When an access comes to L2: at a random cycle of a window's length.
+
+    Half of them lie before the window's middle and are served before what timed blocks ask in it, half behind: as many
+    accesses stand in front of a timed one as if all were served in the order of time.
+    """
+    m[u(s.H_WARM_RANDOM)] = (m[u(s.H_WARM_RANDOM)] * 1103515245 + 12345) & 0x7FFFFFFF
+    window = m[u(s.H_WINDOW)]
+    return m[u(s.H_NOW)] - (window >> 1) + ((m[u(s.H_WARM_RANDOM)] >> 8) * window >> 23) + m[u(s.H_TO_L2)]
+
+
+@core
+def background_load(m: Any, partition: int, line: int, sectors: int, time: int) -> None:
+    """A line that a load asks for: it passes if L2 lacks it or as long as the share of loads that pass allows."""
+    home = slice_of(m, line)
+    count = popcount(sectors) << 16
+    m[u(s.H_WARM_LOADS)] += popcount(sectors) * m[u(s.H_WARM_LOADED)]
+    if m[u(s.H_WARM_LOADS)] < count:
+        half = m[u(s.H_SLICES)] >> 1
+        near = home
+        if is_far(m, partition, home):
+            near = home - half if home >= half else home + half
+        place = find(m, near, line)
+        if place >= 0 and sectors & ~m[u(m[u(s.H_L2_TAGS)] + place)] == 0:
+            m[u(m[u(s.H_L2_STAMPS)] + place)] = time
+            return
+    m[u(s.H_WARM_LOADS)] -= count
+    read(m, partition, home, line, sectors, time)
+
+
+@core
+def background_store(m: Any, partition: int, line: int, sectors: int, held: int, place: int) -> None:
+    """The line in a ``place`` of a store: it waits until timed blocks store too; for room the oldest leaves."""
+    queued = m[u(s.H_WARM_QUEUED)]
+    if queued - m[u(s.H_WARM_SENT)] == s.WARM_QUEUE_ENTRIES:
+        send_store(m)
+    entry = m[u(s.H_WARM_QUEUE)] + (queued & (s.WARM_QUEUE_ENTRIES - 1)) * (8 * s.WQ_WORDS)
+    poke(entry + 8 * s.WQ_LINE, line << 1 | partition)
+    poke(entry + 8 * s.WQ_SECTORS, place << 4 | sectors)
+    poke(entry + 8 * s.WQ_BYTES, held)
+    m[u(s.H_WARM_QUEUED)] = queued + 1
+
+
+@core
+def send_store(m: Any) -> None:
+    """The oldest store leaves for L2: bytes of a line that is still in a store buffer do not for themselves."""
+    sent = m[u(s.H_WARM_SENT)]
+    entry = m[u(s.H_WARM_QUEUE)] + (sent & (s.WARM_QUEUE_ENTRIES - 1)) * (8 * s.WQ_WORDS)
+    m[u(s.H_WARM_SENT)] = sent + 1
+    line = peek(entry + 8 * s.WQ_LINE) >> 1
+    partition = peek(entry + 8 * s.WQ_LINE) & 1
+    place = peek(entry + 8 * s.WQ_SECTORS) >> 4
+    sectors = peek(entry + 8 * s.WQ_SECTORS) & 15
+    if place == 0:
+        m[u(s.H_WARM_MOMENT)] = moment(m)
+    time = m[u(s.H_WARM_MOMENT)] + place
+    held = peek(entry + 8 * s.WQ_BYTES)
+    home = slice_of(m, line)
+    count = popcount(sectors)
+    m[u(s.H_WARM_WRITTEN)] += count
+    m[u(s.H_WARM_STORES)] += count * m[u(s.H_WARM_STORED)]
+    if m[u(s.H_WARM_STORES)] < count << 15:
+        written(m, home, line, sectors, held, time)
+        return
+    m[u(s.H_WARM_STORES)] -= count << 16
+    write(m, partition, home, line, sectors, held, time)
+
+
+@core
+def send_stores(m: Any, every: bool) -> None:
+    """Stores leave that timed blocks' ones are ahead of, or all, in no time."""
+    if every:
+        while m[u(s.H_WARM_SENT)] < m[u(s.H_WARM_QUEUED)]:
+            send_store(m)
+        return
+    while m[u(s.H_WARM_SENT)] < m[u(s.H_WARM_QUEUED)] and m[u(s.H_WARM_WRITTEN)] < m[u(s.H_WARM_TO_WRITE)]:
+        send_store(m)
+
+
+@core
+def background_atomic(m: Any, partition: int, line: int, sectors: int, words: int, time: int) -> None:
+    """Lanes of an atomic on one line."""
+    atomic(m, partition, slice_of(m, line), line, sectors, words, time)
+
+
+@core
+def work_of_timed(m: Any) -> int:
+    """What the timed blocks have done so far; notes which shares of their loads and stores L2 was asked for."""
+    own = 0
+    asked = 1
+    hits = 0
+    stored = 1
+    joined = 0
+    for index in range(m[u(s.H_SMS)]):
+        sm = m[u(s.H_SM_FIRST)] + index * m[u(s.H_SM_SLOTS)]
+        asked += m[u(sm + s.SM_LOAD_SECTORS)]
+        hits += m[u(sm + s.SM_LOAD_HITS)]
+        stored += m[u(sm + s.SM_STORE_SECTORS)]
+        joined += m[u(sm + s.SM_STORE_JOINED)]
+        sectors = m[u(sm + s.SM_LOAD_SECTORS)] + m[u(sm + s.SM_ATOMIC_SECTORS)]
+        own += m[u(sm + s.SM_INSTRUCTIONS)] + SECTOR_WORK * sectors
+    m[u(s.H_WARM_LOADED)] = ((asked - hits) << 16) // asked
+    m[u(s.H_WARM_STORED)] = ((stored - joined) << 16) // stored
+    m[u(s.H_WARM_TO_WRITE)] = (stored * m[u(s.H_WARM_RATIO)]) >> 16
+    return own
