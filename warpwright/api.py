@@ -60,6 +60,7 @@ class GPU:
         check: checks to run, as ``"racecheck,initcheck"`` or a sequence; ``"all"`` for compute-sanitizer's four (see
             ``tools/checks``).  Launches are then not timed, and ``gpu.findings`` holds what was found.
         unified: device addresses are the host's own, as unmodified CUDA programs expect of managed memory.
+        device: which device of the drop-in driver it is: its memory (``unified``) has a place of its own, and its chip is the one named here.
         overrides: what-if values by field name, such as ``l1_kib=192`` (see ``warpwright chips NAME``).
 
     Raises:
@@ -79,9 +80,10 @@ class GPU:
         l1_replacement: str | policies.Replacement = "least_recently_used",
         check: str | Sequence[str] = (),
         unified: bool = False,
+        device: int | None = None,
         **overrides: Any,
     ) -> None:
-        if session.chip is not None:
+        if session.chip is not None and device is None:
             if chip is not None and str(getattr(chip, "name", chip)) != session.chip:
                 session.replaced.add(str(getattr(chip, "name", chip)))
             chip = session.chip
@@ -113,7 +115,9 @@ class GPU:
         self.functional_threads = threads or 1
         self.policies = policies.Policies.named(scheduler, l1_replacement)
         self.threads = threads or max(1, min((os.cpu_count() or 1) // 2, MAX_DEFAULT_THREADS))
-        self.memory = DeviceMemory(self.chip.dram.dram_kib * 1024, unified=unified)
+        self.memory = DeviceMemory(
+            self.chip.dram.dram_kib * 1024, unified=unified or device is not None, ordinal=device or 0
+        )
         self.checker = self._checker(check)
         self.on_output: Callable[[bytes], None] | None = None
         """Gets what kernels print, when their launch has ended; without one, it goes to standard output."""

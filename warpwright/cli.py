@@ -42,7 +42,10 @@ app = typer.Typer(
 GpuOption = Annotated[
     str | None,
     typer.Option(
-        "--gpu", "-g", help="Chip (name or TOML file) that every GPU of the program becomes, whatever it asks for."
+        "--gpu",
+        "-g",
+        help="Chip (name or TOML file) that every GPU of the program becomes, whatever it asks for; several by commas are "
+        "the devices that an unmodified program finds.",
     ),
 ]
 TimingOption = Annotated[
@@ -83,10 +86,10 @@ def _execute(program: Path, arguments: list[str], chip: str | None, timing: str 
 
     What the program raises comes through; a clean ``sys.exit()`` does not.
     """
-    from warpwright.session import session
+    from warpwright.session import chips_named, session
 
     runs: list[Run] = []
-    session.chip, session.timing, session.on_launch = chip, timing, runs.append
+    session.chip, session.timing, session.on_launch = chips_named(chip)[0], timing, runs.append
     argv, path = sys.argv, list(sys.path)
     _preload()
     sys.argv = [str(program), *arguments]
@@ -286,12 +289,17 @@ def _child_results(chip: str | None, timing: str | None) -> Iterator[list[Run]]:
 def _check_options(chip: str | None, timing: str | None) -> None:
     """Refuse a chip or a timing that there is not, before anything is started."""
     from warpwright.chips import ChipError, load_chip
+    from warpwright.engine.memory import MOST_DEVICES
+    from warpwright.session import chips_named
 
     if timing not in (None, "full", "sampled", "off"):
         raise _fail(f"--timing is full, sampled or off, not {timing}", 2)
     try:
-        if chip is not None:
-            load_chip(chip)
+        for name in chips_named(chip):
+            if name is not None:
+                load_chip(name)
+        if len(chips_named(chip)) > MOST_DEVICES:
+            raise _fail(f"--gpu: at most {MOST_DEVICES} devices", 2)
     except ChipError as error:
         raise _fail(str(error)) from None
 

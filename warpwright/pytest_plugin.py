@@ -25,7 +25,11 @@ OPTION = "--warpwright"
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The options; --help shows them."""
     group = parser.getgroup("warpwright", "simulated GPU")
-    group.addoption(OPTION, metavar="CHIP", help="run GPU code on a simulated card: v100, a100, h200 … or a TOML file")
+    group.addoption(
+        OPTION,
+        metavar="CHIP",
+        help="run GPU code on a simulated card: v100, a100, h200 … or a TOML file; several cards by commas",
+    )
     group.addoption(
         "--warpwright-timing", metavar="MODE", choices=("full", "off"), help="full (cycles, the default) or off"
     )
@@ -55,21 +59,23 @@ def _prepare(options: argparse.Namespace) -> None:
         return
     from warpwright.chips import load_chip
     from warpwright.errors import WarpwrightError
-    from warpwright.session import session
+    from warpwright.session import chips_named, session
 
     if check and timing == "full":
         raise pytest.UsageError(
             "checked launches are not timed: --warpwright-check goes without --warpwright-timing=full"
         )
     try:
-        load_chip(chip)
+        for name in chips_named(chip):
+            if name is not None:
+                load_chip(name)
         if check:
             from warpwright.tools.checks import parse
 
             parse(check)
     except WarpwrightError as error:
         raise pytest.UsageError(str(error)) from None
-    session.chip, session.timing, session.check = chip, timing, check
+    session.chip, session.timing, session.check = chips_named(chip)[0], timing, check
     if os.name == "posix" and os.uname().sysname == "Linux":
         from warpwright.driver import attach
 

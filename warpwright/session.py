@@ -11,6 +11,11 @@ if TYPE_CHECKING:
     from warpwright.tools.checks import Checker, Finding
 
 
+def chips_named(text: str | None) -> list[str | None]:
+    """The chips of ``--gpu``, by commas, one for each device of the simulated driver; without a text one device of the default chip."""
+    return [name.strip() or None for name in text.split(",")] if text else [None]
+
+
 @dataclass(slots=True)
 class Session:
     """What every GPU of this process obeys."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from warpwright.driver import c, results
 from warpwright.driver.calls import CudaError, entry
-from warpwright.driver.memory import holder
-from warpwright.driver.state import state
+from warpwright.driver.memory import holder, memory_of
+from warpwright.driver.state import Device, state
 from warpwright.engine.textures.table import (
     FLOAT,
     SIGNED,
@@ -134,7 +134,7 @@ def make_mipmapped(
 
 def free_image(image: Image) -> None:
     """Give an image's memory back; objects that read it are destroyed."""
-    memory = state().gpu.memory
+    memory = memory_of(image.allocation.address) if image.allocation is not None else state().gpu.memory
     table_of(memory).forget(image)
     if image.allocation is not None:
         memory.free(image.allocation)
@@ -285,8 +285,8 @@ class ObjectRecord:
     view: bytes = b""
 
 
-objects: dict[int, ObjectRecord] = {}
-"""By handle."""
+objects: dict[tuple[Device, int], ObjectRecord] = {}
+"""By device and handle."""
 
 
 def make_object(image: Image, sampler: Sampler | None, record: ObjectRecord) -> int:
@@ -297,7 +297,7 @@ def make_object(image: Image, sampler: Sampler | None, record: ObjectRecord) -> 
         except ArgumentError as error:
             raise CudaError(results.INVALID_VALUE, str(error)) from None
     handle = table_of(state().gpu.memory).add(image, sampler)
-    objects[handle] = record
+    objects[state().device, handle] = record
     return handle
 
 
@@ -339,15 +339,16 @@ def create_surface(place: int, resource: int) -> None:
 
 @entry("cuTexObjectDestroy", "cuSurfObjectDestroy")
 def destroy_object(handle: int) -> None:
-    if objects.pop(handle, None) is None:
+    if objects.pop((state().device, handle), None) is None:
         raise CudaError(results.INVALID_VALUE)
     table_of(state().gpu.memory).remove(handle)
 
 
 def record_of(handle: int) -> ObjectRecord:
-    if handle not in objects:
+    found = objects.get((state().device, handle))
+    if found is None:
         raise CudaError(results.INVALID_VALUE)
-    return objects[handle]
+    return found
 
 
 @entry("cuTexObjectGetResourceDesc", "cuSurfObjectGetResourceDesc")

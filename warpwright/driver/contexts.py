@@ -6,8 +6,7 @@ from typing import Any
 
 from warpwright.driver import c, output, results
 from warpwright.driver.calls import CudaError, entry
-from warpwright.driver.devices import check
-from warpwright.driver.state import Context, state
+from warpwright.driver.state import Context, Device, state
 
 _LIMITS = {0: 1024, 1: 1 << 20, 2: 8 << 20, 3: 2, 4: 2048, 5: 128, 6: 0}
 """Stack size, printf buffer, heap of device malloc, then depths of device launches, L2 granularity, persisting L2."""
@@ -15,16 +14,14 @@ _LIMITS = {0: 1024, 1: 1 << 20, 2: 8 << 20, 3: 2, 4: 2048, 5: 128, 6: 0}
 
 @entry("cuDevicePrimaryCtxRetain")
 def retain(place: int, device: int) -> None:
-    check(device)
-    primary = state().primary
+    primary = state().device_of(device).primary
     primary.users += 1
     c.put64(place, primary.handle)
 
 
 @entry("cuDevicePrimaryCtxRelease", "cuDevicePrimaryCtxRelease_v2")
 def release(device: int) -> int | None:
-    check(device)
-    primary = state().primary
+    primary = state().device_of(device).primary
     if not primary.users:
         return results.INVALID_CONTEXT
     primary.users -= 1
@@ -35,21 +32,19 @@ def release(device: int) -> int | None:
 
 @entry("cuDevicePrimaryCtxReset", "cuDevicePrimaryCtxReset_v2")
 def reset(device: int) -> None:
-    check(device)
-    empty(state().primary)
+    empty(state().device_of(device).primary)
 
 
 @entry("cuDevicePrimaryCtxSetFlags", "cuDevicePrimaryCtxSetFlags_v2")
 def set_primary_flags(device: int, flags: int) -> None:
-    check(device)
-    state().primary.flags = flags
+    state().device_of(device).primary.flags = flags
 
 
 @entry("cuDevicePrimaryCtxGetState")
 def primary_state(device: int, flags: int, active: int) -> None:
-    check(device)
-    c.put32(flags, state().primary.flags)
-    c.put32(active, int(state().primary.users > 0))
+    primary = state().device_of(device).primary
+    c.put32(flags, primary.flags)
+    c.put32(active, int(primary.users > 0))
 
 
 def empty(context: Context) -> None:
@@ -57,23 +52,23 @@ def empty(context: Context) -> None:
     output.flush()
     from warpwright.driver.graph_memory import withdraw_all
 
-    s = state()
     withdraw_all(context)
     for allocation in list(context.allocations.values()):
         if not allocation.freed:
-            s.gpu.memory.free(allocation)
+            context.device.gpu.memory.free(allocation)
     context.allocations.clear()
     for module in list(context.modules):
         module.unload()
     context.modules.clear()
+    for peer in list(context.peers):
+        _close(context, peer)
     context.sticky = 0
     context.limits.clear()
 
 
 def _create(place: int, flags: int, device: int) -> None:
-    check(device)
     s = state()
-    context = Context(flags=flags)
+    context = Context(s.device_of(device), flags)
     context.handle = s.handles.add(context)
     s.stack.append(context)
     c.put64(place, context.handle)
@@ -144,14 +139,14 @@ def get_device(place: int) -> int | None:
     state().check_process()
     if not state().stack:
         return results.INVALID_CONTEXT
-    c.put32(place, 0)
+    c.put32(place, state().device.ordinal)
     return None
 
 
 @entry("cuCtxGetDevice_v2")
 def get_device_2(place: int, handle: int) -> None:
     state().check_process()
-    c.put32(place, 0)
+    c.put32(place, (state().handles.get(Context, handle).device if handle else state().device).ordinal)
 
 
 @entry("cuCtxGetFlags")
@@ -180,9 +175,8 @@ def api_version(handle: int, place: int) -> None:
 @entry("cuCtxSynchronize", "cuCtxSynchronize_v2")
 def synchronize(*_: int) -> None:
     output.flush()
-    s = state()
-    s.current()
-    s.default_stream.seconds = max(x.seconds for x in s.streams)
+    device = state().current().device
+    device.default_stream.seconds = max(x.seconds for x in device.streams)
 
 
 @entry("cuCtxGetLimit")
@@ -235,9 +229,40 @@ def priorities(least: int, greatest: int) -> None:
     c.put32(greatest, -5 & 0xFFFF_FFFF)
 
 
-@entry("cuCtxEnablePeerAccess", "cuCtxDisablePeerAccess")
-def peers(*_: int) -> int:
-    return results.INVALID_DEVICE
+@entry("cuCtxEnablePeerAccess")
+def enable_peers(handle: int, flags: int) -> int | None:
+    """Let kernels of the current context reach the memory of another one's device, and what is allocated there later."""
+    context, peer = state().current(), state().handles.get(Context, handle).device
+    if flags:
+        return results.INVALID_VALUE
+    if peer is context.device:
+        return results.INVALID_DEVICE
+    if peer in context.peers:
+        return results.PEER_ACCESS_ALREADY_ENABLED
+    if not _reaches(context.device, peer):
+        peer.gpu.memory.open_to(context.device.gpu.memory)
+    context.peers.add(peer)
+    return None
+
+
+@entry("cuCtxDisablePeerAccess")
+def disable_peers(handle: int) -> int | None:
+    context, peer = state().current(), state().handles.get(Context, handle).device
+    if peer not in context.peers:
+        return results.PEER_ACCESS_NOT_ENABLED
+    _close(context, peer)
+    return None
+
+
+def _reaches(device: Device, peer: Device) -> bool:
+    """Whether some context of a device has access to a peer."""
+    return any(peer in context.peers for context in state().handles.all(Context) if context.device is device)
+
+
+def _close(context: Context, peer: Device) -> None:
+    context.peers.remove(peer)
+    if not _reaches(context.device, peer):
+        peer.gpu.memory.close_to(context.device.gpu.memory)
 
 
 @entry("cuCtxGetExecAffinity")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from warpwright.driver import c, output, results
 from warpwright.driver.calls import CudaError, entry
 from warpwright.driver.graphs import Node, submit
-from warpwright.driver.memory import holder
+from warpwright.driver.memory import holder, memory_of
 from warpwright.driver.state import Stream, state
 
 if TYPE_CHECKING:
@@ -90,9 +90,9 @@ class Fill(Node):
 
 def written(address: int, size: int) -> None:
     """Tell whoever watches device memory that the host wrote to it."""
-    observer = state().gpu.memory.observer
-    if observer is not None and holder(address) is not None:
-        observer.filled(address, size)
+    memory = memory_of(address)
+    if memory.observer is not None and memory.find(address) is not None:
+        memory.observer.filled(address, size)
 
 
 def check_device(address: int, size: int, stream: Stream | None = None) -> None:

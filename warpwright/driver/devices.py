@@ -1,4 +1,4 @@
-"""The device: name, memory, attributes.  Numbers come from the chip's file; limits that every chip of a compute
+"""Devices: names, memory, attributes.  Numbers come from the chip's file; limits that every chip of a compute
 capability has come from the CUDA C++ Programming Guide's table of technical specifications."""
 
 from __future__ import annotations
@@ -11,11 +11,10 @@ from typing import Any
 from warpwright.chips import Chip
 from warpwright.driver import c, results
 from warpwright.driver.calls import CudaError, entry
-from warpwright.driver.state import state
+from warpwright.driver.state import Device, state
 
 UNIFIED = 1
 PITCH_BYTES = 512
-BUS_ID = "0000:01:00.0"
 _HBM_BITS_PER_CHANNEL = 32
 
 
@@ -140,8 +139,11 @@ ATTRIBUTES: dict[int, int | Callable[[Chip], int]] = {
 """By number of CUdevice_attribute; zero says that there is no such thing here."""
 
 
-def attribute(number: int) -> int:
-    """A device attribute.
+_BUS, _BOARD_GROUP = 33, 85
+
+
+def attribute(number: int, device: Device) -> int:
+    """An attribute of a device.
 
     Raises:
         CudaError: no such attribute.
@@ -149,24 +151,35 @@ def attribute(number: int) -> int:
     if number not in ATTRIBUTES:
         raise CudaError(results.INVALID_VALUE)
     value = ATTRIBUTES[number]
-    return value(state().gpu.chip) if callable(value) else value
+    number_of_its_own = device.ordinal if number in (_BUS, _BOARD_GROUP) else 0
+    return (value(device.gpu.chip) if callable(value) else value) + number_of_its_own
 
 
-def check(device: int) -> None:
-    """CUDA_ERROR_INVALID_DEVICE for any device but the first."""
-    state().check_process()
-    if device != 0:
-        raise CudaError(results.INVALID_DEVICE)
+def bus_id(device: Device) -> str:
+    """Domain, bus, device and function: each device has a bus of its own."""
+    return f"0000:{1 + device.ordinal:02X}:00.0"
 
 
-def uuid() -> bytes:
-    """Sixteen bytes that are the same for the same chip."""
-    return hashlib.sha256(f"warpwright {state().gpu.chip.name}".encode()).digest()[:16]
+def bus_numbers(text: str) -> list[int]:
+    """Domain, bus, device and function; a domain or a function that is left out is 0.
+
+    Raises:
+        ValueError: the text is no such place.
+    """
+    place, _, function = text.partition(".")
+    domain, bus, device = (["0", *place.split(":")])[-3:]
+    return [int(x, 16) for x in (domain, bus, device, function or "0")]
+
+
+def uuid(device: Device) -> bytes:
+    """Sixteen bytes that are the same for the same chip in the same place."""
+    place = f" {device.ordinal}" if device.ordinal else ""
+    return hashlib.sha256(f"warpwright {device.gpu.chip.name}{place}".encode()).digest()[:16]
 
 
 @entry("cuDeviceGet")
 def get(device: int, ordinal: int) -> None:
-    check(ordinal)
+    state().device_of(ordinal)
     c.put32(device, ordinal)
 
 
@@ -175,25 +188,23 @@ def count(place: int) -> int | None:
     state().check_process()
     if not place:
         return results.INVALID_VALUE
-    c.put32(place, 1)
+    c.put32(place, len(state().devices))
     return None
 
 
 @entry("cuDeviceGetName")
 def name(place: int, room: int, device: int) -> None:
-    check(device)
-    c.put_text(place, product(), room)
+    c.put_text(place, product(state().device_of(device)), room)
 
 
-def product() -> str:
+def product(device: Device) -> str:
     """The name that programs see."""
-    return f"{state().gpu.chip.identity.product} (simulated)"
+    return f"{device.gpu.chip.identity.product} (simulated)"
 
 
 @entry("cuDeviceGetUuid", "cuDeviceGetUuid_v2")
 def get_uuid(place: int, device: int) -> None:
-    check(device)
-    ctypes.memmove(place, uuid(), 16)
+    ctypes.memmove(place, uuid(state().device_of(device)), 16)
 
 
 @entry("cuDeviceGetLuid")
@@ -203,70 +214,80 @@ def luid(*_: Any) -> int:
 
 @entry("cuDeviceTotalMem_v2")
 def total_memory(place: int, device: int) -> None:
-    check(device)
-    c.put64(place, state().gpu.memory.capacity_bytes)
+    c.put64(place, state().device_of(device).gpu.memory.capacity_bytes)
 
 
 @entry("cuDeviceGetAttribute")
 def get_attribute(place: int, number: int, device: int) -> None:
-    check(device)
-    c.put32(place, attribute(number) & 0xFFFF_FFFF)
+    c.put32(place, attribute(number, state().device_of(device)) & 0xFFFF_FFFF)
 
 
 @entry("cuDeviceComputeCapability")
 def compute_capability(major: int, minor: int, device: int) -> None:
-    check(device)
-    c.put32(major, attribute(75))
-    c.put32(minor, attribute(76))
+    one = state().device_of(device)
+    c.put32(major, attribute(75, one))
+    c.put32(minor, attribute(76, one))
 
 
 @entry("cuDeviceGetProperties")
 def properties(place: int, device: int) -> None:
-    check(device)
-    chip = state().gpu.chip
+    one = state().device_of(device)
+    chip = one.gpu.chip
     c.write(
         "i3i3i6i",
         place,
         *(chip.sm.max_threads_per_block, 1024, 1024, 64, 2**31 - 1, 65535, 65535, 48 << 10, 64 << 10, 32),
-        *(2**31 - 1, chip.sm.registers_per_sm, attribute(13)),
+        *(2**31 - 1, chip.sm.registers_per_sm, attribute(13, one)),
     )
 
 
 @entry("cuDeviceGetPCIBusId")
-def bus_id(place: int, room: int, device: int) -> None:
-    check(device)
-    c.put_text(place, BUS_ID, room)
+def get_bus_id(place: int, room: int, device: int) -> None:
+    c.put_text(place, bus_id(state().device_of(device)), room)
 
 
 @entry("cuDeviceGetByPCIBusId")
 def by_bus_id(device: int, place: int) -> int | None:
-    if c.text(place).lower().removeprefix("0000:") not in ("01:00.0", "1:0.0", "01:00"):
-        return results.INVALID_DEVICE
-    c.put32(device, 0)
-    return None
+    state().check_process()
+    try:
+        wanted = bus_numbers(c.text(place))
+    except ValueError:
+        return results.INVALID_VALUE
+    for one in state().devices:
+        if bus_numbers(bus_id(one)) == wanted:
+            c.put32(device, one.ordinal)
+            return None
+    return results.INVALID_DEVICE
 
 
 @entry("cuDeviceCanAccessPeer")
 def can_access_peer(place: int, device: int, peer: int) -> None:
-    check(device)
-    check(peer)
-    c.put32(place, 0)
+    c.put32(place, int(state().device_of(device) is not state().device_of(peer)))
+
+
+_PEER_ATTRIBUTES = {1: 0, 2: 1, 3: 1, 4: 1, 5: 0}
+"""By CUdevice_P2PAttribute: the best link; access, atomics and arrays all work, of the last ones none only in part."""
 
 
 @entry("cuDeviceGetP2PAttribute")
-def peer_attribute(place: int, number: int, device: int, peer: int) -> int:
-    return results.INVALID_DEVICE
+def peer_attribute(place: int, number: int, device: int, peer: int) -> int | None:
+    if state().device_of(device) is state().device_of(peer):
+        return results.INVALID_DEVICE
+    if number not in _PEER_ATTRIBUTES:
+        return results.INVALID_VALUE
+    c.put32(place, _PEER_ATTRIBUTES[number])
+    return None
 
 
 @entry("cuDeviceGetExecAffinitySupport")
 def affinity(place: int, kind: int, device: int) -> None:
-    check(device)
+    state().device_of(device)
     c.put32(place, 0)
 
 
 @entry("cuDeviceGetTexture1DLinearMaxWidth")
 def texture_width(place: int, kind: int, channels: int, device: int) -> None:
-    check(device)
+    state().device_of(device)
     c.put64(place, 268435456)
 
 

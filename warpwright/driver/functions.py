@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from warpwright.chips import OccupancyError, occupancy
 from warpwright.driver import c, results
 from warpwright.driver.calls import CudaError, entry
 from warpwright.driver.modules import LoadedImage
-from warpwright.driver.state import state
+from warpwright.driver.state import in_context, state
 from warpwright.engine.launch import Dim3
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class Function:
 
     def max_threads(self) -> int:
         """Threads of the largest block whose registers fit an SM."""
-        chip = state().gpu.chip
+        chip = self.image.context.device.gpu.chip
         most = min(self.record.max_threads_per_block, chip.sm.max_threads_per_block)
         while most > 32:
             try:
@@ -116,7 +117,7 @@ class Function:
         Raises:
             CudaError: the attribute is fixed, or the value out of range.
         """
-        shared = state().gpu.chip.shared.shared_max_per_block_kib * 1024
+        shared = self.image.context.device.gpu.chip.shared.shared_max_per_block_kib * 1024
         if number == _MAX_DYNAMIC_SHARED:
             if not 0 <= value <= shared - self.static_shared_bytes:
                 raise CudaError(results.INVALID_VALUE)
@@ -128,9 +129,28 @@ class Function:
         self.attributes[number] = value
 
 
-def function(handle: int) -> Function:
-    """The function behind a CUfunction or CUkernel."""
-    found = state().handles.find(handle)
+class KernelHandle:
+    """A CUkernel: a kernel of code that belongs to no context; each device has a function of its own."""
+
+    def __init__(self, image: Callable[[], LoadedImage], symbol: str, library: int = 0) -> None:
+        self.library = library
+        self.handle = state().handles.add(self)
+        self._image, self._symbol = image, symbol
+
+    def function(self) -> Function:
+        """The function of the calling thread's device."""
+        return self._image().function(self._symbol)
+
+
+def function(handle: int, device: int | None = None) -> Function:
+    """The function behind a CUfunction, or behind a CUkernel on a device: the calling thread's unless one is given."""
+    s = state()
+    found = s.handles.find(handle)
+    if isinstance(found, KernelHandle):
+        if device is None or device == s.device.ordinal:
+            return found.function()
+        with in_context(s.device_of(device).primary):
+            return found.function()
     if not isinstance(found, Function):
         raise CudaError(results.INVALID_HANDLE)
     return found
@@ -143,7 +163,7 @@ def get_attribute(place: int, number: int, handle: int) -> None:
 
 @entry("cuKernelGetAttribute")
 def kernel_attribute(place: int, number: int, handle: int, device: int) -> None:
-    c.put32(place, function(handle).attribute(number) & 0xFFFF_FFFF)
+    c.put32(place, function(handle, device).attribute(number) & 0xFFFF_FFFF)
 
 
 @entry("cuFuncSetAttribute")
@@ -153,7 +173,7 @@ def set_attribute(handle: int, number: int, value: int) -> None:
 
 @entry("cuKernelSetAttribute")
 def set_kernel_attribute(number: int, value: int, handle: int, device: int) -> None:
-    function(handle).set_attribute(number, value)
+    function(handle, device).set_attribute(number, value)
 
 
 @entry("cuFuncSetCacheConfig", "cuFuncSetSharedMemConfig")
@@ -173,7 +193,7 @@ def get_module(place: int, handle: int) -> None:
 
 @entry("cuKernelGetLibrary")
 def get_library(place: int, handle: int) -> None:
-    c.put64(place, function(handle).image.handle)
+    c.put64(place, state().handles.get(KernelHandle, handle).library)
 
 
 @entry("cuKernelGetFunction")

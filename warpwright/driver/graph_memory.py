@@ -8,14 +8,14 @@ reserved for later launches until it is trimmed.
 from __future__ import annotations
 
 import weakref
-from collections import deque
+from collections import defaultdict, deque
 from dataclasses import dataclass
 
 from warpwright.driver import c, results
 from warpwright.driver.calls import CudaError, entry
 from warpwright.driver.graphs import Graph, Node, before_launch, insert, vertex
-from warpwright.driver.memory import GRAPH, FreeNode, kinds, releasers
-from warpwright.driver.state import Context, Stream, state
+from warpwright.driver.memory import GRAPH, FreeNode, kinds, located, releasers
+from warpwright.driver.state import Context, Device, Stream, state
 from warpwright.engine.memory import Allocation
 
 ALLOCATE = 10
@@ -27,16 +27,17 @@ AUTO_FREE = 1
 class GraphMemory:
     """One allocation of a graph; its addresses are free again when no graph names them any more."""
 
-    def __init__(self, allocation: Allocation) -> None:
+    def __init__(self, device: Device, allocation: Allocation) -> None:
+        self.device = device
         self.allocation = allocation
         self.address = allocation.address
         self.size = allocation.size_bytes
 
     def __del__(self) -> None:
-        _unnamed.append(self.allocation)
+        _unnamed.append((self.device, self.allocation))
 
 
-_unnamed: deque[Allocation] = deque()
+_unnamed: deque[tuple[Device, Allocation]] = deque()
 """Addresses whose last graph is gone; given back by the next reservation, since a finalizer runs in the middle of anything."""
 _reserved: weakref.WeakValueDictionary[int, GraphMemory] = weakref.WeakValueDictionary()
 """All of them by address."""
@@ -60,30 +61,30 @@ class Footprint:
         self.reserved_high = max(self.reserved_high, self.reserved)
 
 
-_footprint = Footprint()
+_footprints: defaultdict[Device, Footprint] = defaultdict(Footprint)
 _ATTRIBUTES = ("used", "used_high", "reserved", "reserved_high")
 """CUgraphMem_attribute."""
 
 
-def reserve(size: int) -> GraphMemory:
+def reserve(size: int, device: Device) -> GraphMemory:
     """Addresses for an allocation of a graph.
 
     Raises:
         CudaError: size 0, or more than there is.
     """
-    memory = state().gpu.memory
+    memory = device.gpu.memory
     state().current()
     while _unnamed:
-        gone = _unnamed.popleft()
-        memory.show(gone)
-        memory.free(gone)
+        where, gone = _unnamed.popleft()
+        where.gpu.memory.show(gone)
+        where.gpu.memory.free(gone)
     if size <= 0:
         raise CudaError(results.INVALID_VALUE)
     if size > memory.capacity_bytes:
         raise CudaError(results.OUT_OF_MEMORY)
     made = memory.allocate(size, f"{GRAPH}, {size:,} bytes")
     memory.hide(made)
-    reserved = _reserved[made.address] = GraphMemory(made)
+    reserved = _reserved[made.address] = GraphMemory(device, made)
     return reserved
 
 
@@ -100,30 +101,30 @@ class AllocationNode(Node):
     kind = ALLOCATE
 
     def run(self, stream: Stream) -> None:
-        s, one = state(), self.memory
+        one = self.memory
+        memory = one.device.gpu.memory
         if one.address in _live:
             raise CudaError(
                 results.INVALID_VALUE,
                 f"a graph allocates {one.size:,} bytes at {one.address:#x}, which an earlier launch allocated and nothing freed",
             )
-        s.gpu.memory.show(one.allocation)
-        if s.gpu.memory.observer is not None:
-            s.gpu.memory.observer.allocated(one.allocation, True)
+        memory.show(one.allocation)
+        if memory.observer is not None:
+            memory.observer.allocated(one.allocation, True)
         _live[one.address] = one
-        context = s.current()
-        kinds[one.address] = (GRAPH, 0, context)
-        _footprint.change(one.size)
+        kinds[one.address] = (GRAPH, 0, state().context_of(one.device))
+        _footprints[one.device].change(one.size)
 
 
 def withdraw(address: int) -> None:
     """Free what a graph allocated: nothing lies at its addresses until it is launched again."""
-    memory = state().gpu.memory
     one = _live.pop(address)
+    memory = one.device.gpu.memory
     del kinds[address]
     if memory.observer is not None:
         memory.observer.freed(one.allocation)
     memory.hide(one.allocation)
-    _footprint.change(-one.size)
+    _footprints[one.device].change(-one.size)
 
 
 releasers[GRAPH] = withdraw
@@ -149,7 +150,7 @@ before_launch.append(_free_the_last_launch)
 
 def allocation_work(parameters: int) -> Node:
     """A node from CUDA_MEM_ALLOC_NODE_PARAMS: properties (88 bytes), access descriptions, their number, size, address."""
-    node = AllocationNode(reserve(c.get64(parameters + 104)))
+    node = AllocationNode(reserve(c.get64(parameters + 104), located(parameters + 8)))
     c.put64(parameters + 112, node.memory.address)
     return node
 
@@ -171,7 +172,7 @@ def allocation_parameters(handle: int, place: int) -> int | None:
         return results.INVALID_VALUE
     c.write("88xQQQQ", place, 0, 0, work.memory.size, work.memory.address)
     # allocType pinned, location device.
-    c.write("iiii", place, 1, 0, 1, 0)
+    c.write("iiii", place, 1, 0, 1, work.memory.device.ordinal)
     return None
 
 
@@ -186,20 +187,21 @@ def free_parameters(handle: int, place: int) -> int | None:
 
 @entry("cuDeviceGetGraphMemAttribute")
 def get_attribute(device: int, number: int, place: int) -> int | None:
-    state().check_process()
+    footprint = _footprints[state().device_of(device)]
     if not 0 <= number < len(_ATTRIBUTES):
         return results.INVALID_VALUE
-    c.put64(place, getattr(_footprint, _ATTRIBUTES[number]))
+    c.put64(place, getattr(footprint, _ATTRIBUTES[number]))
     return None
 
 
 @entry("cuDeviceSetGraphMemAttribute")
 def set_attribute(device: int, number: int, place: int) -> int | None:
     """The high-water marks may be set to zero."""
+    footprint = _footprints[state().device_of(device)]
     if number == 1:
-        _footprint.used_high = _footprint.used
+        footprint.used_high = footprint.used
     elif number == 3:
-        _footprint.reserved_high = _footprint.reserved
+        footprint.reserved_high = footprint.reserved
     else:
         return results.INVALID_VALUE
     return None
@@ -207,5 +209,5 @@ def set_attribute(device: int, number: int, place: int) -> int | None:
 
 @entry("cuDeviceGraphMemTrim")
 def trim(device: int) -> None:
-    state().check_process()
-    _footprint.reserved = _footprint.used
+    footprint = _footprints[state().device_of(device)]
+    footprint.reserved = footprint.used

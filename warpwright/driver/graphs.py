@@ -172,7 +172,7 @@ class Graph(Node):
         """Each vertex starts when those that it needs have ended, so independent ones overlap in simulated time."""
         begin = state().begin(stream)
         ends: dict[Vertex, float] = {}
-        lane = Stream(flags=1)
+        lane = Stream(stream.device, flags=1)
         for vertex in self.ordered():
             lane.seconds = max((ends[n] for n in vertex.needs), default=begin)
             if vertex.enabled:
@@ -204,8 +204,8 @@ before_launch: list[Callable[[Graph, int], None]] = []
 def submit(stream: Stream, work: Node) -> None:
     """Run work in a stream, or record it while the stream captures."""
     if stream.capture is None:
-        if stream is state().default_stream:
-            _check_legacy()
+        if stream is stream.device.default_stream:
+            _check_legacy(stream)
         work.run(stream)
         return
     if stream.capture_broken:
@@ -213,10 +213,10 @@ def submit(stream: Stream, work: Node) -> None:
     stream.capture_tail = [stream.capture.add(work, stream.capture_tail)]
 
 
-def _check_legacy() -> None:
+def _check_legacy(default: Stream) -> None:
     """Work of the default stream would have to wait for streams that only record."""
-    for stream in state().streams:
-        if stream.capture is not None and stream.blocking and stream is not state().default_stream:
+    for stream in default.device.streams:
+        if stream.capture is not None and stream.blocking and stream is not default:
             stream.capture_broken = True
             raise CudaError(results.STREAM_CAPTURE_IMPLICIT)
 

@@ -132,7 +132,7 @@ def _launch(
     target = function(handle)
     made = Launch(target, grid, block, shared, gather(target, pointers, extra), cooperative)
     check(made)
-    submit(s.stream(stream), made)
+    submit(stream_of(made, stream), made)
 
 
 @entry("cuLaunchKernel")
@@ -168,6 +168,18 @@ def launch_cooperative(
     _launch(handle, (grid_x, grid_y, grid_z), (block_x, block_y, block_z), shared, stream, pointers, 0, True)
 
 
+def stream_of(launch: Launch, handle: int) -> Stream:
+    """The stream of a launch; kernel, stream and context are of one device."""
+    s = state()
+    stream = s.stream(handle)
+    if stream.device is not s.device or launch.function.image.context.device is not s.device:
+        raise CudaError(
+            results.INVALID_HANDLE,
+            f"{launch.function.symbol}: the kernel, its stream and the current context are of different devices",
+        )
+    return stream
+
+
 def with_attributes(launch: Launch, pointer: int, count: int) -> Launch:
     """A launch with an array of CUlaunchAttribute applied; those that only guide caches and scheduling change nothing."""
     kept = tuple(ctypes.string_at(pointer + _ATTRIBUTE_BYTES * i, _ATTRIBUTE_BYTES) for i in range(count))
@@ -192,7 +204,7 @@ def launch_kernel_ex(configuration: int, handle: int, pointers: int, extra: int)
     if count:
         made = with_attributes(made, attributes, count)
     check(made)
-    submit(s.stream(stream), made)
+    submit(stream_of(made, stream), made)
 
 
 @entry("cuLaunchCooperativeKernelMultiDevice")

@@ -14,8 +14,8 @@ from warpwright.driver import c, results
 from warpwright.driver.calls import CudaError, entry
 from warpwright.driver.devices import PITCH_BYTES
 from warpwright.driver.graphs import Node, submit
-from warpwright.driver.state import Context, Stream, state
-from warpwright.engine.memory import Allocation
+from warpwright.driver.state import Context, Device, Stream, state
+from warpwright.engine.memory import Allocation, DeviceMemory
 from warpwright.errors import UnsupportedError
 
 DEVICE, HOST, MANAGED, REGISTERED, GRAPH, IMPORTED = (
@@ -34,22 +34,40 @@ releasers: dict[str, Callable[[int], None]] = {}
 """What frees an address, by kind, where that is more than giving an allocation back; the modules that make them add theirs."""
 
 
-def allocate(size: int, kind: str = DEVICE, flags: int = 0) -> int:
-    """Address of a new allocation in the current context.
+def allocate(size: int, kind: str = DEVICE, flags: int = 0, device: Device | None = None) -> int:
+    """Address of a new allocation in the current context, or in the primary one of another device.
 
     Raises:
         CudaError: size 0.
     """
-    s = state()
-    context = s.current()
+    context = state().context_of(device)
+    memory = context.device.gpu.memory
     if size <= 0:
         raise CudaError(results.INVALID_VALUE)
-    if size > s.gpu.memory.capacity_bytes:
+    if size > memory.capacity_bytes:
         raise CudaError(results.OUT_OF_MEMORY)
-    allocation = s.gpu.memory.allocate(size, f"{kind} of {size:,} bytes", undefined=kind == DEVICE)
+    allocation = memory.allocate(size, f"{kind} of {size:,} bytes", undefined=kind == DEVICE)
+    if kind in (HOST, MANAGED):
+        for other in state().others(context.device):
+            memory.show_to(other.gpu.memory, allocation)
     context.allocations[allocation.address] = allocation
     kinds[allocation.address] = (kind, flags, context)
     return allocation.address
+
+
+def device_at(address: int) -> Device:
+    """The device whose memory an address lies in; the calling thread's for host memory."""
+    s = state()
+    if len(s.devices) > 1:
+        for device in s.devices:
+            if device.gpu.memory.holds(address):
+                return device
+    return s.device
+
+
+def memory_of(address: int) -> DeviceMemory:
+    """The memory of :func:`device_at`."""
+    return device_at(address).gpu.memory
 
 
 def release(address: int) -> None:
@@ -70,12 +88,12 @@ def release(address: int) -> None:
     allocation = known[2].allocations.pop(address, None)
     del kinds[address]
     if allocation is not None and not allocation.freed:
-        s.gpu.memory.free(allocation)
+        known[2].device.gpu.memory.free(allocation)
 
 
 def holder(address: int) -> Allocation | None:
-    """The allocation that holds an address."""
-    return state().gpu.memory.find(address)
+    """The allocation that holds an address, of whichever device."""
+    return memory_of(address).find(address)
 
 
 @entry("cuMemAlloc_v2")
@@ -130,8 +148,9 @@ def register(address: int, size: int, flags: int) -> int | None:
     context = s.current()
     if not address or not size:
         return results.INVALID_VALUE
+    name = f"{REGISTERED} of {size:,} bytes"
     try:
-        mapped = s.gpu.memory.map(address, size, f"{REGISTERED} of {size:,} bytes")
+        mapped = [(m, m.map(address, size, name)) for m in (one.gpu.memory for one in s.devices)]
     except ValueError:
         return results.HOST_MEMORY_ALREADY_REGISTERED
     context.storage[address] = mapped
@@ -147,7 +166,8 @@ def unregister(address: int) -> int | None:
     if known is None or known[0] != REGISTERED:
         return results.HOST_MEMORY_NOT_REGISTERED
     del kinds[address]
-    s.gpu.memory.unmap(known[2].storage.pop(address))
+    for memory, mapped in known[2].storage.pop(address):
+        memory.unmap(mapped)
     return None
 
 
@@ -193,13 +213,14 @@ _MEMORY_TYPES = {DEVICE: 2, MANAGED: 2, GRAPH: 2, IMPORTED: 2, HOST: 1, REGISTER
 def _pointer_attribute(number: int, address: int) -> bytes | None:
     """The bytes of a CUpointer_attribute; None when the pointer is not known."""
     found = holder(address)
-    kind, _, context = kinds.get(found.address, (DEVICE, 0, state().primary)) if found else ("", 0, state().primary)
+    device = device_at(address)
+    kind, _, context = kinds.get(found.address, (DEVICE, 0, device.primary)) if found else ("", 0, device.primary)
     if number == 2 and found is not None:
         return _MEMORY_TYPES[kind].to_bytes(4, "little")
     if number == 8:
         return int(kind == MANAGED).to_bytes(4, "little")
     if number == 9:
-        return (0 if found else -2 & 0xFFFF_FFFF).to_bytes(4, "little")
+        return (context.device.ordinal if found else -2 & 0xFFFF_FFFF).to_bytes(4, "little")
     if number == 13:
         return int(found is not None).to_bytes(4, "little")
     if found is None:
@@ -282,8 +303,9 @@ def range_attribute(place: int, size: int, number: int, address: int, count: int
 # --- pools -------------------------------------------------------------------------------------------
 @dataclass(eq=False)
 class Pool:
-    """A memory pool: it gives memory back at once, so it reserves what is used and no more."""
+    """A memory pool of a device: it gives memory back at once, so it reserves what is used and no more."""
 
+    device: Device
     handle: int = 0
     used: int = 0
     most: int = 0
@@ -294,18 +316,40 @@ class Pool:
     """CUmemAllocationHandleType by which other processes may get the pool."""
     file: int = -1
     """The other process's memory, for a pool that was imported."""
+    open_to: set[Device] = field(default_factory=set)
+    """Other devices whose kernels may reach its memory."""
+
+    def show(self, address: int, other: Device) -> None:
+        """Let another device's kernels reach one of its allocations."""
+        self.device.gpu.memory.show_to(other.gpu.memory, kinds[address][2].allocations[address])
+
+    def let(self, other: Device) -> None:
+        """Give another device access to what is in the pool, now and later."""
+        self.open_to.add(other)
+        for address in self.sizes:
+            self.show(address, other)
+
+    def let_no_longer(self, other: Device) -> None:
+        """End what :meth:`let` began."""
+        self.open_to.discard(other)
+        for address in self.sizes:
+            self.device.gpu.memory.hide_from(other.gpu.memory, kinds[address][2].allocations[address])
 
 
 _pools: list[Pool] = []
-_default: list[Pool] = []
+_default: dict[Device, Pool] = {}
 
 
-def default_pool() -> Pool:
+def default_pool(device: Device) -> Pool:
     """The device's own pool."""
-    if not _default:
-        _default.append(Pool())
-        add_pool(_default[0])
-    return _default[0]
+    if device not in _default:
+        add_pool(_default.setdefault(device, Pool(device)))
+    return _default[device]
+
+
+def current_pool(device: Device) -> Pool:
+    """The pool that a device's allocations in a stream's order come from."""
+    return device.pool or default_pool(device)
 
 
 def _pool_of(address: int) -> Pool | None:
@@ -314,7 +358,9 @@ def _pool_of(address: int) -> Pool | None:
 
 def pool_allocate(pool: Pool, size: int, address: int = 0) -> int:
     """Memory from a pool."""
-    given = allocate(size)
+    given = allocate(size, device=pool.device)
+    for other in pool.open_to:
+        pool.show(given, other)
     pool.sizes[given] = size
     pool.used += size
     pool.most = max(pool.most, pool.used)
@@ -342,7 +388,7 @@ class FreeNode(Node):
 
 @entry("cuMemAllocAsync")
 def alloc_async(place: int, size: int, stream: int) -> None:
-    _allocate_in(default_pool(), place, size, stream)
+    _allocate_in(current_pool(state().stream(stream).device), place, size, stream)
 
 
 @entry("cuMemAllocFromPoolAsync")
@@ -356,7 +402,7 @@ def _allocate_in(pool: Pool, place: int, size: int, stream: int) -> None:
     if queue.capture is not None:
         from warpwright.driver.graph_memory import AllocationNode, reserve
 
-        node = AllocationNode(reserve(size))
+        node = AllocationNode(reserve(size, pool.device))
         submit(queue, node)
         c.put64(place, node.memory.address)
     else:
@@ -374,20 +420,42 @@ def free_async(address: int, stream: int) -> int | None:
     return None
 
 
-@entry("cuDeviceGetDefaultMemPool", "cuDeviceGetMemPool")
+@entry("cuDeviceGetDefaultMemPool")
+def get_default_pool(place: int, device: int) -> None:
+    c.put64(place, default_pool(state().device_of(device)).handle)
+
+
+@entry("cuDeviceGetMemPool")
 def get_pool(place: int, device: int) -> None:
-    state().check_process()
-    c.put64(place, getattr(state(), "pool", None) or default_pool().handle)
+    c.put64(place, current_pool(state().device_of(device)).handle)
 
 
 @entry("cuDeviceSetMemPool")
-def set_pool(device: int, pool: int) -> None:
-    state().handles.get(Pool, pool)
+def set_pool(device: int, handle: int) -> None:
+    one, pool = state().device_of(device), state().handles.get(Pool, handle)
+    if pool.device is not one:
+        raise CudaError(results.INVALID_VALUE)
+    one.pool = pool
 
 
-@entry("cuMemGetDefaultMemPool", "cuMemGetMemPool")
+_ON_DEVICE = 1
+"""CU_MEM_LOCATION_TYPE_DEVICE."""
+
+
+def located(place: int) -> Device:
+    """The device of a CUmemLocation; the calling thread's for places of the host."""
+    kind, number = c.read("ii", place)
+    return state().device_of(number) if kind == _ON_DEVICE else state().device
+
+
+@entry("cuMemGetDefaultMemPool")
+def get_default_pool_at(place: int, location: int, kind: int) -> None:
+    c.put64(place, default_pool(located(location)).handle)
+
+
+@entry("cuMemGetMemPool")
 def get_pool_at(place: int, location: int, kind: int) -> None:
-    c.put64(place, default_pool().handle)
+    c.put64(place, current_pool(located(location)).handle)
 
 
 @entry("cuMemPoolCreate")
@@ -398,7 +466,8 @@ def pool_create(place: int, properties: int) -> int | None:
         raise UnsupportedError(
             "memory of a pool is shared as a file (CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) or not at all"
         )
-    c.put64(place, add_pool(Pool(shareable=handle_types)))
+    device = located(properties + 8) if properties else state().device
+    c.put64(place, add_pool(Pool(device, shareable=handle_types)))
     return None
 
 
@@ -412,9 +481,11 @@ def add_pool(made: Pool) -> int:
 @entry("cuMemPoolDestroy")
 def pool_destroy(handle: int) -> None:
     pool = state().handles.get(Pool, handle)
-    if pool is default_pool():
+    if pool in _default.values():
         raise CudaError(results.INVALID_VALUE)
     _pools.remove(pool)
+    if pool.device.pool is pool:
+        pool.device.pool = None
     state().handles.drop(handle)
 
 
@@ -449,14 +520,32 @@ def pool_trim(handle: int, keep: int) -> None:
 
 
 @entry("cuMemPoolSetAccess")
-def pool_set_access(handle: int, descriptions: int, count: int) -> None:
-    state().handles.get(Pool, handle)
+def pool_set_access(handle: int, descriptions: int, count: int) -> int | None:
+    pool = state().handles.get(Pool, handle)
+    for device, flags in access_descriptions(descriptions, count):
+        if device is pool.device:
+            if flags != READ_AND_WRITE:
+                return results.INVALID_VALUE
+        elif flags:
+            pool.let(device)
+        else:
+            pool.let_no_longer(device)
+    return None
+
+
+READ_AND_WRITE = 3
+"""CU_MEM_ACCESS_FLAGS_PROT_READWRITE."""
+
+
+def access_descriptions(place: int, count: int) -> list[tuple[Device, int]]:
+    """Devices and flags of an array of CUmemAccessDesc; reading alone is not told from reading and writing."""
+    return [(located(place + 12 * i), c.get32(place + 12 * i + 8)) for i in range(count)]
 
 
 @entry("cuMemPoolGetAccess")
 def pool_get_access(place: int, handle: int, location: int) -> None:
-    state().handles.get(Pool, handle)
-    c.put32(place, 3)
+    pool, device = state().handles.get(Pool, handle), located(location)
+    c.put32(place, READ_AND_WRITE if device is pool.device or device in pool.open_to else 0)
 
 
 @entry("cuMemGetHandleForAddressRange")

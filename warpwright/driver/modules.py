@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from warpwright.driver import c, output, results
 from warpwright.driver.calls import CudaError, entry
 from warpwright.driver.images import compile_image, lowered_ptx, read_image
-from warpwright.driver.state import Context, state
+from warpwright.driver.state import Context, Device, in_context, state
 from warpwright.errors import KernelNotFoundError, UnsupportedError
 from warpwright.toolchain import CompiledModule, InputKind, LinkError, ToolchainError, link
 
 if TYPE_CHECKING:
-    from warpwright.driver.functions import Function
+    from warpwright.driver.functions import Function, KernelHandle
 
 _INFO_BUFFER, _INFO_BYTES, _ERROR_BUFFER, _ERROR_BYTES = 3, 4, 5, 6
 _MAX_REGISTERS = 0
@@ -22,7 +22,7 @@ _MAX_REGISTERS = 0
 
 
 class LoadedImage:
-    """A module or library on the device."""
+    """A module, or a library as it is placed, on a device."""
 
     def __init__(self, compiled: CompiledModule, context: Context) -> None:
         from warpwright.api import Module
@@ -164,12 +164,12 @@ def module_function(place: int, handle: int, name: int) -> None:
     c.put64(place, state().handles.get(LoadedImage, handle).function(c.text(name)).handle)
 
 
-@entry("cuModuleGetFunctionCount", "cuLibraryGetKernelCount")
+@entry("cuModuleGetFunctionCount")
 def function_count(place: int, handle: int) -> None:
     c.put32(place, len(state().handles.get(LoadedImage, handle).compiled.kernels))
 
 
-@entry("cuModuleEnumerateFunctions", "cuLibraryEnumerateKernels")
+@entry("cuModuleEnumerateFunctions")
 def enumerate_functions(place: int, room: int, handle: int) -> None:
     image = state().handles.get(LoadedImage, handle)
     for i, name in enumerate(list(image.compiled.kernels)[:room]):
@@ -202,47 +202,94 @@ def library_load_data(
 ) -> int | None:
     if not image:
         return results.INVALID_VALUE
-    c.put64(place, _library(read_image(image), "library", JitOptions(count, keys, values)).handle)
+    c.put64(place, Library(read_image(image), "library", JitOptions(count, keys, values)).handle)
     return None
 
 
-def _library(image: bytes, name: str, options: JitOptions) -> LoadedImage:
-    """Libraries need no current context."""
-    from warpwright.driver.state import in_context
+class Library:
+    """Code that belongs to no context: each device gets it when something of it is first used there."""
 
-    s = state()
-    s.check_process()
-    if s.stack:
-        return load(image, name, options)
-    with in_context(s.primary):
-        return load(image, name, options)
+    def __init__(self, image: bytes, name: str, options: JitOptions) -> None:
+        self._image, self._name = image, name
+        self._placed: dict[Device, LoadedImage] = {}
+        self._kernels: dict[str, KernelHandle] = {}
+        s = state()
+        s.check_process()
+        with in_context(s.current() if s.stack else s.device.primary):
+            self._placed[s.device] = load(image, name, options)
+        self.handle = s.handles.add(self)
+
+    def here(self) -> LoadedImage:
+        """It, on the calling thread's device."""
+        s = state()
+        device = s.device
+        if device not in self._placed or not self._placed[device].alive:
+            with in_context(s.current() if s.stack else device.primary):
+                self._placed[device] = load(self._image, self._name)
+        return self._placed[device]
+
+    def kernel(self, name: str) -> KernelHandle:
+        """A kernel by its symbol.
+
+        Raises:
+            CudaError: CUDA_ERROR_NOT_FOUND.
+        """
+        from warpwright.driver.functions import KernelHandle
+
+        self.here().function(name)
+        if name not in self._kernels:
+            self._kernels[name] = KernelHandle(self.here, name, self.handle)
+        return self._kernels[name]
+
+    def unload(self) -> None:
+        for image in self._placed.values():
+            image.unload()
+        for kernel in self._kernels.values():
+            state().handles.drop(kernel.handle)
+        state().handles.drop(self.handle)
+
+
+def _library(handle: int) -> Library:
+    return state().handles.get(Library, handle)
 
 
 @entry("cuLibraryLoadFromFile")
 def library_load_file(
     place: int, path: int, keys: int, values: int, count: int, own_keys: int, own_values: int, own_count: int
 ) -> None:
-    c.put64(place, _library(_read_file(path), Path(c.text(path)).name, JitOptions(count, keys, values)).handle)
+    c.put64(place, Library(_read_file(path), Path(c.text(path)).name, JitOptions(count, keys, values)).handle)
 
 
 @entry("cuLibraryUnload")
 def library_unload(handle: int) -> None:
-    state().handles.get(LoadedImage, handle).unload()
+    _library(handle).unload()
 
 
 @entry("cuLibraryGetKernel")
 def library_kernel(place: int, handle: int, name: int) -> None:
-    c.put64(place, state().handles.get(LoadedImage, handle).function(c.text(name)).handle)
+    c.put64(place, _library(handle).kernel(c.text(name)).handle)
+
+
+@entry("cuLibraryGetKernelCount")
+def kernel_count(place: int, handle: int) -> None:
+    c.put32(place, len(_library(handle).here().compiled.kernels))
+
+
+@entry("cuLibraryEnumerateKernels")
+def enumerate_kernels(place: int, room: int, handle: int) -> None:
+    library = _library(handle)
+    for i, name in enumerate(list(library.here().compiled.kernels)[:room]):
+        c.put64(place + 8 * i, library.kernel(name).handle)
 
 
 @entry("cuLibraryGetModule")
 def library_module(place: int, handle: int) -> None:
-    c.put64(place, state().handles.get(LoadedImage, handle).handle)
+    c.put64(place, _library(handle).here().handle)
 
 
 @entry("cuLibraryGetGlobal", "cuLibraryGetManaged")
 def library_global(place: int, size: int, handle: int, name: int) -> None:
-    address, count = state().handles.get(LoadedImage, handle).place(c.text(name))
+    address, count = _library(handle).here().place(c.text(name))
     c.put64(place, address)
     c.put64(size, count)
 

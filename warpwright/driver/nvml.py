@@ -13,8 +13,8 @@ from typing import Any
 
 from warpwright.driver import c
 from warpwright.driver.calls import Function, entry, failed
-from warpwright.driver.devices import BUS_ID, attribute, product, uuid
-from warpwright.driver.state import DRIVER_VERSION, state
+from warpwright.driver.devices import attribute, bus_id, bus_numbers, product, uuid
+from warpwright.driver.state import DRIVER_VERSION, Device, state
 
 DRIVER_RELEASE = "580.65.06"
 """The driver that CUDA 13.0 came with (CUDA 13.0 release notes, table 3); ``DRIVER_VERSION`` is its CUDA version."""
@@ -31,7 +31,7 @@ _SENTENCES = {
     VERSION_MISMATCH: "Argument version mismatch",
 }
 _DEVICE = 0x6000
-"""The handle of the device."""
+"""The handle of the first device; the others' follow."""
 _VENDOR = 0x10DE
 _ARCHITECTURES = ((90, 9), (89, 8), (80, 7), (75, 6), (70, 5), (60, 4), (50, 3))
 """Least compute capability, NVML_DEVICE_ARCH_*."""
@@ -69,9 +69,11 @@ def nvml(*names: str) -> Callable[[Function], Function]:
     return register
 
 
-def _check(device: int) -> None:
-    if device != _DEVICE:
+def _device(handle: int) -> Device:
+    devices = state().devices
+    if not 0 <= handle - _DEVICE < len(devices):
         raise _Refused(INVALID_ARGUMENT)
+    return devices[handle - _DEVICE]
 
 
 def _put_text(place: int, room: int, value: str) -> int:
@@ -135,113 +137,109 @@ def process_name(number: int, place: int, room: int) -> int:
 # --- devices --------------------------------------------------------------------------------------
 @nvml("nvmlDeviceGetCount", "nvmlDeviceGetCount_v2")
 def count(place: int) -> None:
-    c.put32(place, 1)
+    c.put32(place, len(state().devices))
 
 
 @nvml("nvmlDeviceGetHandleByIndex", "nvmlDeviceGetHandleByIndex_v2")
 def by_index(index: int, place: int) -> int:
-    if index:
+    if not 0 <= index < len(state().devices):
         return INVALID_ARGUMENT
-    c.put64(place, _DEVICE)
+    c.put64(place, _DEVICE + index)
     return 0
 
 
 @nvml("nvmlDeviceGetHandleByUUID")
 def by_uuid(text: int, place: int) -> int:
-    if c.text(text) != _uuid():
-        return NOT_FOUND
-    c.put64(place, _DEVICE)
-    return 0
+    return _found(place, [one for one in state().devices if c.text(text) == _uuid(one)])
+
+
+def _found(place: int, devices: list[Device]) -> int:
+    for one in devices:
+        c.put64(place, _DEVICE + one.ordinal)
+    return 0 if devices else NOT_FOUND
 
 
 @nvml("nvmlDeviceGetHandleByPciBusId", "nvmlDeviceGetHandleByPciBusId_v2")
 def by_bus_id(text: int, place: int) -> int:
-    if _numbers(c.text(text)) != _numbers(BUS_ID):
-        return NOT_FOUND
-    c.put64(place, _DEVICE)
-    return 0
+    try:
+        wanted = bus_numbers(c.text(text))
+    except ValueError:
+        return INVALID_ARGUMENT
+    return _found(place, [one for one in state().devices if bus_numbers(bus_id(one)) == wanted])
 
 
-def _numbers(bus_id: str) -> list[int]:
-    """Domain, bus, device and function; a domain or a function that is left out is 0."""
-    place, _, function = bus_id.partition(".")
-    domain, bus, device = (["0", *place.split(":")])[-3:]
-    return [int(x, 16) for x in (domain, bus, device, function or "0")]
-
-
-def _uuid() -> str:
-    raw = uuid().hex()
+def _uuid(device: Device) -> str:
+    raw = uuid(device).hex()
     return f"GPU-{raw[:8]}-{raw[8:12]}-{raw[12:16]}-{raw[16:20]}-{raw[20:]}"
 
 
 @nvml("nvmlDeviceGetName")
-def name(device: int, place: int, room: int) -> int:
-    _check(device)
-    return _put_text(place, room, f"NVIDIA {product()}")
+def name(handle: int, place: int, room: int) -> int:
+    device = _device(handle)
+    return _put_text(place, room, f"NVIDIA {product(device)}")
 
 
 @nvml("nvmlDeviceGetUUID")
-def get_uuid(device: int, place: int, room: int) -> int:
-    _check(device)
-    return _put_text(place, room, _uuid())
+def get_uuid(handle: int, place: int, room: int) -> int:
+    device = _device(handle)
+    return _put_text(place, room, _uuid(device))
 
 
 @nvml("nvmlDeviceGetIndex", "nvmlDeviceGetMinorNumber")
-def index(device: int, place: int) -> None:
-    _check(device)
-    c.put32(place, 0)
+def index(handle: int, place: int) -> None:
+    c.put32(place, _device(handle).ordinal)
 
 
 @nvml("nvmlDeviceGetCudaComputeCapability")
-def compute_capability(device: int, major: int, minor: int) -> None:
-    _check(device)
-    c.put32(major, attribute(75))
-    c.put32(minor, attribute(76))
+def compute_capability(handle: int, major: int, minor: int) -> None:
+    device = _device(handle)
+    c.put32(major, attribute(75, device))
+    c.put32(minor, attribute(76, device))
 
 
 @nvml("nvmlDeviceGetArchitecture")
-def architecture(device: int, place: int) -> None:
-    _check(device)
-    c.put32(place, next(number for least, number in _ARCHITECTURES if state().gpu.chip.arch >= least))
+def architecture(handle: int, place: int) -> None:
+    device = _device(handle)
+    c.put32(place, next(number for least, number in _ARCHITECTURES if device.gpu.chip.arch >= least))
 
 
 @nvml("nvmlDeviceGetNumGpuCores")
-def cores(device: int, place: int) -> None:
-    _check(device)
-    chip = state().gpu.chip
+def cores(handle: int, place: int) -> None:
+    device = _device(handle)
+    chip = device.gpu.chip
     c.put32(place, chip.sm.sm_count * chip.sm.sub_core_count * (chip.pipes.fma_heavy_lanes + chip.pipes.fma_lite_lanes))
 
 
 @nvml("nvmlDeviceGetMemoryBusWidth")
-def bus_width(device: int, place: int) -> None:
-    _check(device)
-    c.put32(place, attribute(37))
+def bus_width(handle: int, place: int) -> None:
+    device = _device(handle)
+    c.put32(place, attribute(37, device))
 
 
 @nvml("nvmlDeviceGetClockInfo", "nvmlDeviceGetMaxClockInfo")
-def clock(device: int, kind: int, place: int) -> int:
-    _check(device)
+def clock(handle: int, kind: int, place: int) -> int:
+    device = _device(handle)
     graphics, sm, memory = 0, 1, 2
     if kind not in (graphics, sm, memory):
         return NOT_SUPPORTED
-    c.put32(place, attribute(36 if kind == memory else 13) // 1000)
+    c.put32(place, attribute(36 if kind == memory else 13, device) // 1000)
     return 0
 
 
 @nvml("nvmlDeviceGetMemoryInfo")
-def memory_info(device: int, place: int) -> None:
-    _check(device)
-    memory = state().gpu.memory
+def memory_info(handle: int, place: int) -> None:
+    device = _device(handle)
+    memory = device.gpu.memory
     c.write("3Q", place, memory.capacity_bytes, memory.capacity_bytes - memory.used_bytes, memory.used_bytes)
 
 
 @nvml("nvmlDeviceGetMemoryInfo_v2")
-def memory_info_2(device: int, place: int) -> int:
-    _check(device)
+def memory_info_2(handle: int, place: int) -> int:
+    device = _device(handle)
     version = ctypes.c_uint32.from_address(place).value
     if version != 2 << 24 | 40:
         return VERSION_MISMATCH
-    memory = state().gpu.memory
+    memory = device.gpu.memory
     c.write(
         "I4Q", place, version, memory.capacity_bytes, 0, memory.capacity_bytes - memory.used_bytes, memory.used_bytes
     )
@@ -249,20 +247,21 @@ def memory_info_2(device: int, place: int) -> int:
 
 
 @nvml("nvmlDeviceGetPciInfo_v3")
-def pci_info(device: int, place: int) -> None:
-    _check(device)
-    domain, bus, number, _ = _numbers(BUS_ID)
-    c.write("16s5I32s", place, BUS_ID.encode(), domain, bus, number, _VENDOR, 0, f"0000{BUS_ID}".encode())
+def pci_info(handle: int, place: int) -> None:
+    device = _device(handle)
+    text = bus_id(device)
+    domain, bus, number, _ = bus_numbers(text)
+    c.write("16s5I32s", place, text.encode(), domain, bus, number, _VENDOR, 0, f"0000{text}".encode())
 
 
 @nvml("nvmlDeviceGetComputeRunningProcesses_v3")
-def running_processes(device: int, room: int, infos: int) -> int:
+def running_processes(handle: int, room: int, infos: int) -> int:
     """This process: a simulated card serves no other."""
-    _check(device)
+    device = _device(handle)
     given = c.get32(room)
     c.put32(room, 1)
     if given < 1:
         return INSUFFICIENT_SIZE
     nowhere = 0xFFFF_FFFF
-    c.write("IQII", infos, os.getpid(), state().gpu.memory.used_bytes, nowhere, nowhere)
+    c.write("IQII", infos, os.getpid(), device.gpu.memory.used_bytes, nowhere, nowhere)
     return 0

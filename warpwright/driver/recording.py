@@ -52,7 +52,7 @@ def start() -> None:
 def report_leaks() -> None:
     """Tell the checks what the program allocated and never freed."""
     for checker in session.checkers:
-        checker.leaked(a for a in checker.memory if a.name.startswith("device memory"))
+        checker.leaked(a for a in checker.memory if a.name.startswith("device memory") and not a.mapped)
 
 
 def finish() -> None:

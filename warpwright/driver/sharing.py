@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from warpwright.driver import c, results
 from warpwright.driver.calls import CudaError, entry
 from warpwright.driver.entry_points import IpcHandle
-from warpwright.driver.memory import DEVICE, IMPORTED, Pool, add_pool, holder, kinds, releasers
+from warpwright.driver.memory import DEVICE, IMPORTED, Pool, add_pool, holder, kinds, memory_of, releasers
 from warpwright.driver.state import state
 from warpwright.driver.streams import Event
 from warpwright.driver.virtual import Physical, map_pages
-from warpwright.engine.memory import Allocation
+from warpwright.engine.memory import Allocation, DeviceMemory
 
 _HANDLE = struct.Struct("<8sIIQQQ")
 """Mark, process, file, offset of the first page, bytes before the memory begins, size."""
@@ -32,8 +32,8 @@ POSIX_FILE = 1
 class _SharedFile:
     """The pages of this process's device memory that others may map."""
 
-    def __init__(self) -> None:
-        self.memory = state().gpu.memory
+    def __init__(self, memory: DeviceMemory) -> None:
+        self.memory = memory
         self.file = os.memfd_create("warpwright shared device memory")
         os.ftruncate(self.file, self.memory.capacity_bytes)
         self._moved: set[int] = set()
@@ -58,19 +58,20 @@ class _SharedFile:
         return first, allocation.address - base - first, allocation.size_bytes
 
 
-_file: list[_SharedFile] = []
+_files: dict[DeviceMemory, _SharedFile] = {}
 
 
-def _shared_file() -> _SharedFile:
-    if not _file:
-        _file.append(_SharedFile())
-    return _file[0]
+def _shared_file(memory: DeviceMemory) -> _SharedFile:
+    if memory not in _files:
+        _files[memory] = _SharedFile(memory)
+    return _files[memory]
 
 
 @dataclass(slots=True)
 class _Import:
     """Memory of another process: reserved addresses, what kernels see of them, the pages, how often it was opened."""
 
+    memory: DeviceMemory
     whole: Allocation
     seen: Allocation
     page: int
@@ -97,7 +98,7 @@ def _import(file: int, offset: int, lead: int, size: int, key: bytes) -> int:
     page = -(-whole.address // mmap.PAGESIZE) * mmap.PAGESIZE
     map_pages(page, length, file, offset)
     seen = memory.map(page + lead, size, f"{IMPORTED}, {size:,} bytes")
-    _imports[seen.address] = _Import(whole, seen, page, length, key)
+    _imports[seen.address] = _Import(memory, whole, seen, page, length, key)
     kinds[seen.address] = (IMPORTED, 0, context)
     return seen.address
 
@@ -115,11 +116,10 @@ def close(address: int) -> None:
     if one.opened:
         return
     del _imports[address], kinds[address]
-    memory = state().gpu.memory
-    memory.unmap(one.seen)
+    one.memory.unmap(one.seen)
     map_pages(one.page, one.length, -1, 0)
-    memory.show(one.whole)
-    memory.free(one.whole)
+    one.memory.show(one.whole)
+    one.memory.free(one.whole)
 
 
 releasers[IMPORTED] = close
@@ -155,7 +155,7 @@ def _owned(address: int) -> Allocation:
 @entry("cuIpcGetMemHandle")
 def get_memory(place: int, address: int) -> None:
     state().current()
-    shared = _shared_file()
+    shared = _shared_file(memory_of(address))
     _put(place, _MEMORY, os.getpid(), shared.file, *shared.share(_owned(address)))
 
 
@@ -212,7 +212,7 @@ def export_pool(place: int, handle: int, kind: int, flags: int) -> int | None:
     pool = state().handles.get(Pool, handle)
     if kind != POSIX_FILE or pool.shareable != POSIX_FILE:
         return results.INVALID_VALUE
-    c.put32(place, os.dup(_shared_file().file))
+    c.put32(place, os.dup(_shared_file(pool.device.gpu.memory).file))
     return None
 
 
@@ -221,14 +221,14 @@ def import_pool(place: int, file: int, kind: int, flags: int) -> int | None:
     state().check_process()
     if kind != POSIX_FILE:
         return results.INVALID_VALUE
-    c.put64(place, add_pool(Pool(file=os.dup(file))))
+    c.put64(place, add_pool(Pool(state().device, file=os.dup(file))))
     return None
 
 
 @entry("cuMemPoolExportPointer")
 def export_pointer(place: int, address: int) -> None:
     state().current()
-    _put(place, _MEMORY, os.getpid(), 0, *_shared_file().share(_owned(address)))
+    _put(place, _MEMORY, os.getpid(), 0, *_shared_file(memory_of(address)).share(_owned(address)))
 
 
 @entry("cuMemPoolImportPointer")
@@ -260,5 +260,5 @@ def import_physical(place: int, file: int, kind: int) -> int | None:
         return results.INVALID_VALUE
     here = os.dup(file)
     pinned_on_device = struct.pack("<8i", 1, POSIX_FILE, 1, 0, 0, 0, 0, 0)
-    c.put64(place, s.handles.add(Physical(here, os.fstat(here).st_size, properties=pinned_on_device)))
+    c.put64(place, s.handles.add(Physical(here, os.fstat(here).st_size, s.device, properties=pinned_on_device)))
     return None

@@ -1,7 +1,7 @@
-"""The simulated device as the driver sees it: contexts, streams' clocks and handles.
+"""The simulated devices as the driver sees them: contexts, streams' clocks and handles.
 
-There is one device, with unified addressing: a device address is a host address, so that managed and registered host
-memory need no translation.  Work runs when it is submitted, in the order of the calls; each stream keeps a simulated clock, so
+Addressing is unified: a device address is a host address, so that managed and registered host memory need no translation, and each
+device has its own part of the addresses.  Work runs when it is submitted, in the order of the calls; each stream keeps a simulated clock, so
 that events tell how long a card would have taken.
 """
 
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from warpwright.driver import output, results
 from warpwright.driver.calls import CudaError, say
+from warpwright.session import chips_named
 
 if TYPE_CHECKING:
     from warpwright.api import GPU
@@ -72,14 +73,19 @@ class Handles:
     def find(self, handle: int) -> Any:
         return self._items.get(handle)
 
+    def all(self, kind: type[Item]) -> list[Item]:
+        """All objects of a kind."""
+        return [item for item in list(self._items.values()) if isinstance(item, kind)]
+
     def drop(self, handle: int) -> None:
         self._items.pop(handle, None)
 
 
 @dataclass(eq=False)
 class Stream:
-    """Work in order, and the simulated time at which it will have ended."""
+    """Work in order on one device, and the simulated time at which it will have ended."""
 
+    device: Device
     flags: int = 0
     priority: int = 0
     handle: int = 0
@@ -101,8 +107,9 @@ class Stream:
 
 @dataclass(eq=False)
 class Context:
-    """A context; ``sticky`` is the result that every call returns once a kernel has failed."""
+    """A context of a device; ``sticky`` is the result that every call returns once a kernel has failed."""
 
+    device: Device
     flags: int = 0
     handle: int = 0
     primary: bool = False
@@ -113,8 +120,35 @@ class Context:
     shared_config: int = 0
     modules: list[Any] = field(default_factory=list)
     allocations: dict[int, Allocation] = field(default_factory=dict)
-    peers: set[int] = field(default_factory=set)
+    peers: set[Device] = field(default_factory=set)
+    """Devices whose memory was made accessible to this context."""
     storage: dict[int, Any] = field(default_factory=dict)
+
+
+class Device:
+    """One simulated device: its GPU, made when it is first needed, its primary context and its streams."""
+
+    def __init__(self, ordinal: int, chip: str | None) -> None:
+        self.ordinal = ordinal
+        self.primary = Context(self, primary=True)
+        self.default_stream = Stream(self)
+        self.streams: list[Stream] = [self.default_stream]
+        self.pool: Any = None
+        """The memory pool that allocations in a stream's order come from, once there is one."""
+        self._chip = chip
+        self._gpu: GPU | None = None
+
+    @property
+    def gpu(self) -> GPU:
+        if self._gpu is None:
+            from warpwright.api import GPU
+
+            check = os.environ.get("WARPWRIGHT_CHECK", "")
+            timing = os.environ.get("WARPWRIGHT_TIMING") or None
+            # Test suites launch kernels once, with a few warps: their code is not worth its making.
+            self._gpu = GPU(self._chip, timing=timing, engine="tiered", check=check, device=self.ordinal)
+            self._gpu.on_output = output.keep
+        return self._gpu
 
 
 class State:
@@ -123,28 +157,38 @@ class State:
     def __init__(self) -> None:
         self.handles = Handles()
         self.process = os.getpid()
-        self.primary = Context(primary=True)
-        self.primary.handle = self.handles.add(self.primary)
-        self.default_stream = Stream()
-        self.streams: list[Stream] = [self.default_stream]
+        self.devices = [Device(i, chip) for i, chip in enumerate(chips_named(os.environ.get("WARPWRIGHT_GPU")))]
+        for device in self.devices:
+            device.primary.handle = self.handles.add(device.primary)
         self._stacks: PerThread[list[Context]] = PerThread(list)
         self.initialized = False
-        self._gpu: GPU | None = None
         self.began = time.perf_counter()
 
     @property
-    def gpu(self) -> GPU:
-        """The simulated device, made when it is first needed."""
-        if self._gpu is None:
-            from warpwright.api import GPU
+    def device(self) -> Device:
+        """The calling thread's device: that of its context, the first one before it has any."""
+        stack = self.stack
+        return stack[-1].device if stack else self.devices[0]
 
-            check = os.environ.get("WARPWRIGHT_CHECK", "")
-            timing = os.environ.get("WARPWRIGHT_TIMING") or None
-            chip = os.environ.get("WARPWRIGHT_GPU") or None
-            # Test suites launch kernels once, with a few warps: their code is not worth its making.
-            self._gpu = GPU(chip, timing=timing, engine="tiered", check=check, unified=True)
-            self._gpu.on_output = output.keep
-        return self._gpu
+    @property
+    def gpu(self) -> GPU:
+        """The calling thread's GPU."""
+        return self.device.gpu
+
+    def others(self, device: Device) -> list[Device]:
+        """The process's other devices."""
+        return [one for one in self.devices if one is not device]
+
+    def device_of(self, ordinal: int) -> Device:
+        """A device by its number.
+
+        Raises:
+            CudaError: there is none, or no cuInit was before.
+        """
+        self.check_process()
+        if not 0 <= ordinal < len(self.devices):
+            raise CudaError(results.INVALID_DEVICE)
+        return self.devices[ordinal]
 
     # --- contexts ---------------------------------------------------------------------------------
     @property
@@ -166,6 +210,11 @@ class State:
             raise CudaError(stack[-1].sticky)
         return stack[-1]
 
+    def context_of(self, device: Device | None) -> Context:
+        """The current context, or a device's primary one where the current one is another's."""
+        context = self.current()
+        return context if device is None or device is context.device else device.primary
+
     def check_process(self) -> None:
         """CUDA_ERROR_NOT_INITIALIZED before cuInit and, as on a card, in the child of a fork."""
         if self.initialized and self.process != os.getpid():
@@ -176,17 +225,18 @@ class State:
 
     # --- streams ----------------------------------------------------------------------------------
     def stream(self, handle: int) -> Stream:
-        """The stream of a handle; 0, 1 and 2 are the default streams."""
+        """The stream of a handle; 0, 1 and 2 are the default streams of the calling thread's device."""
         if handle <= PER_THREAD_STREAM:
-            return self.default_stream
+            return self.device.default_stream
         return self.handles.get(Stream, handle)
 
     def begin(self, stream: Stream) -> float:
-        """Simulated time at which new work of a stream can start: the default stream waits for all others, and they for it."""
-        if stream is self.default_stream:
-            stream.seconds = max(s.seconds for s in self.streams if s.blocking)
+        """Simulated time at which new work of a stream can start: a device's default stream waits for its others, and they for it."""
+        default = stream.device.default_stream
+        if stream is default:
+            stream.seconds = max(s.seconds for s in stream.device.streams if s.blocking)
         elif stream.blocking:
-            stream.seconds = max(stream.seconds, self.default_stream.seconds)
+            stream.seconds = max(stream.seconds, default.seconds)
         return stream.seconds
 
     def spend(self, stream: Stream, seconds: float) -> None:

@@ -24,7 +24,7 @@ from warpwright.driver.graphs import (
     submit,
     vertex,
 )
-from warpwright.driver.state import PER_THREAD_STREAM, Stream, state
+from warpwright.driver.state import PER_THREAD_STREAM, Device, Stream, state
 from warpwright.errors import UnsupportedError
 
 _capture_numbers = itertools.count(1)
@@ -47,6 +47,8 @@ class Event:
     capture_tail: list[Vertex] = field(default_factory=list)
     capture_id: int = 0
     capture_mode: int = 0
+    device: Device | None = None
+    """Whose streams record it; of another process's event nothing is known."""
 
 
 @dataclass(eq=False)
@@ -91,9 +93,9 @@ def create_stream(flags: int, priority: int = 0) -> int:
     """Handle of a new stream."""
     s = state()
     s.current()
-    made = Stream(flags, priority)
+    made = Stream(s.device, flags, priority)
     made.handle = s.handles.add(made)
-    s.streams.append(made)
+    made.device.streams.append(made)
     return made.handle
 
 
@@ -119,9 +121,10 @@ def destroy(handle: int) -> int | None:
     if handle <= PER_THREAD_STREAM:
         return results.INVALID_HANDLE
     stream = s.handles.get(Stream, handle)
-    if stream in s.streams:
-        s.streams.remove(stream)
-        s.default_stream.seconds = max(s.default_stream.seconds, stream.seconds if stream.blocking else 0.0)
+    if stream in stream.device.streams:
+        stream.device.streams.remove(stream)
+        default = stream.device.default_stream
+        default.seconds = max(default.seconds, stream.seconds if stream.blocking else 0.0)
     s.handles.drop(handle)
     return None
 
@@ -177,8 +180,7 @@ def get_id(handle: int, place: int) -> None:
 
 @entry("cuStreamGetCtx")
 def get_context(handle: int, place: int) -> None:
-    state().stream(handle)
-    c.put64(place, state().current().handle)
+    c.put64(place, state().context_of(state().stream(handle).device).handle)
 
 
 @entry("cuStreamGetCtx_v2")
@@ -189,8 +191,7 @@ def get_context_2(handle: int, place: int, green: int) -> None:
 
 @entry("cuStreamGetDevice")
 def get_device(handle: int, place: int) -> None:
-    state().stream(handle)
-    c.put32(place, 0)
+    c.put32(place, state().stream(handle).device.ordinal)
 
 
 @entry("cuStreamSetAttribute")
@@ -340,7 +341,7 @@ def end_capture(handle: int, place: int) -> None:
         if one not in reached:
             reached.add(one)
             queue += one.needs
-    others = [x for x in s.streams if x.capture is graph and x is not stream]
+    others = [x for device in s.devices for x in device.streams if x.capture is graph and x is not stream]
     unjoined = any(v not in reached for x in others for v in x.capture_tail)
     broken = stream.capture_broken or any(x.capture_broken for x in others)
     for x in (stream, *others):
@@ -433,7 +434,7 @@ def event_create(place: int, flags: int) -> int | None:
     # An event that other processes may see keeps no time.
     if flags & ~7 or flags & 6 == 4:
         return results.INVALID_VALUE
-    made = Event(flags)
+    made = Event(flags, device=s.device)
     made.handle = s.handles.add(made)
     c.put64(place, made.handle)
     return None
@@ -450,6 +451,8 @@ def event_record(handle: int, stream: int) -> None:
     s = state()
     s.current()
     event, queue = s.handles.get(Event, handle), s.stream(stream)
+    if event.device not in (None, queue.device):
+        raise CudaError(results.INVALID_HANDLE)
     if queue.capture is not None:
         event.capture, event.capture_tail = queue.capture, list(queue.capture_tail)
         event.capture_id, event.capture_mode = queue.capture_id, queue.capture_mode

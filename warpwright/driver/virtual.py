@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 
 from warpwright.driver import c, results
 from warpwright.driver.calls import CudaError, entry
-from warpwright.driver.state import state
-from warpwright.engine.memory import Allocation
+from warpwright.driver.memory import READ_AND_WRITE, access_descriptions, located
+from warpwright.driver.state import Device, state
+from warpwright.engine.memory import Allocation, DeviceMemory
 from warpwright.errors import UnsupportedError
 
 GRANULARITY_BYTES = 2 << 20
@@ -27,19 +28,21 @@ class Physical:
 
     file: int
     size: int
+    device: Device
     references: int = 1
     properties: bytes = b""
 
 
 @dataclass(eq=False)
 class Range:
-    """Reserved addresses."""
+    """Reserved addresses, of a device's part of the address space."""
 
+    memory: DeviceMemory
     allocation: Allocation
     address: int
     size: int
-    mapped: dict[int, tuple[Physical, Allocation | None, int]] = field(default_factory=dict)
-    """By address: memory, what kernels see of it (nothing before access is granted), size."""
+    mapped: dict[int, tuple[Physical, dict[Device, Allocation], int]] = field(default_factory=dict)
+    """By address: memory, what kernels of devices see of it (nothing before access is granted), size."""
 
 
 _ranges: list[Range] = []
@@ -78,10 +81,11 @@ def reserve(place: int, size: int, alignment: int, wanted: int, flags: int) -> i
     if not size or size % GRANULARITY_BYTES:
         return results.INVALID_VALUE
     unit = max(alignment, GRANULARITY_BYTES)
-    whole = s.gpu.memory.allocate(size + unit, "reserved addresses")
-    s.gpu.memory.hide(whole)
+    memory = s.gpu.memory
+    whole = memory.allocate(size + unit, "reserved addresses")
+    memory.hide(whole)
     address = -(-whole.address // unit) * unit
-    _ranges.append(Range(whole, address, size))
+    _ranges.append(Range(memory, whole, address, size))
     c.put64(place, address)
     return None
 
@@ -91,8 +95,8 @@ def address_free(address: int, size: int) -> int | None:
     one = _range(address, size)
     if one.address != address or one.size != size or one.mapped:
         return results.INVALID_VALUE
-    state().gpu.memory.show(one.allocation)
-    state().gpu.memory.free(one.allocation)
+    one.memory.show(one.allocation)
+    one.memory.free(one.allocation)
     _ranges.remove(one)
     return None
 
@@ -106,11 +110,12 @@ def create(place: int, size: int, properties: int, flags: int) -> int | None:
     raw = ctypes.string_at(properties, 32)
     if c.get32(properties + 4) not in (0, 1):
         raise UnsupportedError("memory is shared as a file (CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) or not at all")
-    if size > s.gpu.memory.capacity_bytes - s.gpu.memory.used_bytes:
+    device = located(properties + 8)
+    if size > device.gpu.memory.capacity_bytes - device.gpu.memory.used_bytes:
         return results.OUT_OF_MEMORY
     file = os.memfd_create("warpwright physical memory")
     os.ftruncate(file, size)
-    c.put64(place, s.handles.add(Physical(file, size, properties=raw)))
+    c.put64(place, s.handles.add(Physical(file, size, device, properties=raw)))
     return None
 
 
@@ -135,7 +140,7 @@ def map_memory(address: int, size: int, offset: int, handle: int, flags: int) ->
         return results.INVALID_VALUE
     map_pages(address, size, memory.file, offset)
     memory.references += 1
-    one.mapped[address] = (memory, None, size)
+    one.mapped[address] = (memory, {}, size)
     return None
 
 
@@ -147,8 +152,8 @@ def unmap(address: int, size: int) -> int | None:
         return results.INVALID_VALUE
     for at in inside:
         memory, seen, count = one.mapped.pop(at)
-        if seen is not None:
-            state().gpu.memory.unmap(seen)
+        for device, what in seen.items():
+            device.gpu.memory.unmap(what)
         map_pages(at, count, -1, 0)
         _drop(memory)
     return None
@@ -158,19 +163,23 @@ def unmap(address: int, size: int) -> int | None:
 def set_access(address: int, size: int, descriptions: int, count: int) -> int | None:
     one = _range(address, size)
     found = False
-    for at, (memory, seen, length) in list(one.mapped.items()):
+    for at, (_, seen, length) in one.mapped.items():
         if address <= at and at + length <= address + size:
             found = True
-            if seen is None:
-                made = state().gpu.memory.map(at, length, f"mapped memory of {length:,} bytes")
-                one.mapped[at] = (memory, made, length)
+            for device, wanted in access_descriptions(descriptions, count):
+                if wanted and device not in seen:
+                    seen[device] = device.gpu.memory.map(at, length, f"mapped memory of {length:,} bytes")
+                elif not wanted and device in seen:
+                    device.gpu.memory.unmap(seen.pop(device))
     return None if found else results.INVALID_VALUE
 
 
 @entry("cuMemGetAccess")
 def get_access(place: int, location: int, address: int) -> None:
     one = _range(address, 1)
-    c.put64(place, 3 if any(m[1] is not None and a <= address < a + m[2] for a, m in one.mapped.items()) else 0)
+    device = located(location)
+    open_here = any(device in m[1] and a <= address < a + m[2] for a, m in one.mapped.items())
+    c.put64(place, READ_AND_WRITE if open_here else 0)
 
 
 @entry("cuMemRetainAllocationHandle")

@@ -156,6 +156,9 @@ def _nearest(memory: DeviceMemory, address: int) -> str:
     distance = max(near.address - address, address - near.end, 0) if near is not None else GAP_BYTES
     beside_mapped = near is not None and near.mapped and distance < GAP_BYTES
     if not memory.base <= address <= last and not beside_mapped:
+        other = memory.device_at(address)
+        if other is not None:
+            return f"the address is one of device {other}'s memory, to which this device has no access (cudaDeviceEnablePeerAccess)"
         return (
             f"the address is not one of device memory ({memory.base:#x} to {last:#x}): "
             "is a host pointer or an uninitialised value used as an address?"

@@ -44,6 +44,9 @@ UNIFIED_BASE = 0x2000_0000_0000
 """Where the memory of a device with unified addresses is placed: a part of the address space that Linux gives to nothing else
 (programs lie below 2**46 + 2**44 only at their own low addresses, libraries and stacks near 2**47), and the same in every
 process, because addresses decide cache sets and memory channels."""
+UNIFIED_SPACING_BYTES = 1 << 40
+"""Between the memories of two devices of one process."""
+MOST_DEVICES = 16
 
 _MAP_FIXED_NOREPLACE = 0x100000
 _MAP_NORESERVE = 0x4000 if sys.platform.startswith("linux") else 0
@@ -157,12 +160,13 @@ class DeviceMemory:
             ``capacity_bytes`` tells.
         unified: device addresses are the host's own, so that host memory can be mapped (:meth:`map`) and one pointer
             serves both, as under CUDA's unified addressing.
+        ordinal: which of a process's devices it is; each has its own part of the unified addresses.
     """
 
-    def __init__(self, size_bytes: int, *, unified: bool = False) -> None:
+    def __init__(self, size_bytes: int, *, unified: bool = False, ordinal: int = 0) -> None:
         size_bytes = max(SMALLEST_MAPPING_BYTES, size_bytes // mmap.PAGESIZE * mmap.PAGESIZE)
         self._mapping: mmap.mmap | _PlacedMapping = (
-            _reserve_at(UNIFIED_BASE, size_bytes) if unified else _reserve(size_bytes)
+            _reserve_at(UNIFIED_BASE + ordinal * UNIFIED_SPACING_BYTES, size_bytes) if unified else _reserve(size_bytes)
         )
         self._bytes: Bytes = (
             np.asarray(self._mapping)
@@ -170,6 +174,7 @@ class DeviceMemory:
             else np.frombuffer(self._mapping, dtype=np.uint8)
         )
         self.capacity_bytes = len(self._mapping)
+        self._ordinal = ordinal
         self.host_base = int(self._bytes.ctypes.data)
         self.base = self.host_base if unified else DEVICE_BASE
         """First device address."""
@@ -186,6 +191,9 @@ class DeviceMemory:
         # Not reentrant: a finalizer that frees memory may run in the middle of anything, in any thread.
         self._lock = threading.Lock()
         self._kept_pages: list[tuple[int, int]] = []
+        self._open_to: list[DeviceMemory] = []
+        self._seen: dict[int, dict[DeviceMemory, Allocation]] = {}
+        self._lent: set[tuple[int, DeviceMemory]] = set()
         self.observer: Observer | None = None
 
     # --- allocations ------------------------------------------------------------------------------
@@ -199,7 +207,9 @@ class DeviceMemory:
             OutOfMemoryError: says how much was asked for, how much is in use and by what.
         """
         with self._lock:
-            return self._allocate(size_bytes, name, undefined)
+            made = self._allocate(size_bytes, name, undefined)
+        self._let_see(made, self._open_to)
+        return made
 
     def _allocate(self, size_bytes: int, name: str, undefined: bool) -> Allocation:
         self._collect()
@@ -265,8 +275,61 @@ class DeviceMemory:
         """End what :meth:`map` began; the memory itself stays as it is."""
         self.free(allocation)
 
+    # --- other devices of the process ---------------------------------------------------------------
+    def open_to(self, other: DeviceMemory) -> None:
+        """Let another device's kernels reach this memory at its own addresses, what is here now and later; both ``unified``."""
+        self._open_to.append(other)
+        for allocation in self:
+            if not allocation.mapped:
+                self._let_see(allocation, [other])
+
+    def close_to(self, other: DeviceMemory) -> None:
+        """End what :meth:`open_to` began; what was shown by :meth:`show_to` stays."""
+        self._open_to.remove(other)
+        for address, seen in list(self._seen.items()):
+            if other in seen and (address, other) not in self._lent:
+                other.free(seen.pop(other))
+
+    def show_to(self, other: DeviceMemory, allocation: Allocation) -> None:
+        """Let another device's kernels reach one allocation, until it is freed."""
+        self._lent.add((allocation.address, other))
+        self._let_see(allocation, [other])
+
+    def hide_from(self, other: DeviceMemory, allocation: Allocation) -> None:
+        """End what :meth:`show_to` began."""
+        self._lent.discard((allocation.address, other))
+        if other not in self._open_to and other in self._seen.get(allocation.address, {}):
+            other.free(self._seen[allocation.address].pop(other))
+
+    def holds(self, address: int) -> bool:
+        """Whether an address is one of this memory's own, allocated or not."""
+        return self.base <= address < self.base + self.capacity_bytes
+
+    def device_at(self, address: int) -> int | None:
+        """Which other device of the process an address belongs to, if this memory is one of several with unified addresses."""
+        ordinal = (address - UNIFIED_BASE) // UNIFIED_SPACING_BYTES
+        several = self.base == UNIFIED_BASE + self._ordinal * UNIFIED_SPACING_BYTES
+        return ordinal if several and 0 <= ordinal < MOST_DEVICES and ordinal != self._ordinal else None
+
+    def _let_see(self, allocation: Allocation, others: list[DeviceMemory]) -> None:
+        # Outside of this memory's lock: two memories may be open to each other.
+        for other in others:
+            seen = self._seen.setdefault(allocation.address, {})
+            if other not in seen:
+                seen[other] = other.map(allocation.address, allocation.size_bytes, allocation.name)
+                if self.observer is not None:
+                    # What the other's kernels write there is not known here.
+                    self.observer.filled(allocation.address, allocation.size_bytes)
+
+    def _let_see_no_longer(self, allocation: Allocation) -> None:
+        for other, seen in self._seen.pop(allocation.address, {}).items():
+            self._lent.discard((allocation.address, other))
+            if not seen.freed:
+                other.free(seen)
+
     def hide(self, allocation: Allocation) -> None:
         """Keep an allocation's range, but let kernels reach it no longer and give its pages back: reserved addresses."""
+        self._let_see_no_longer(allocation)
         with self._lock:
             position = bisect_left(self._starts, allocation.address)
             del self._starts[position], self._live[position]
@@ -283,9 +346,11 @@ class DeviceMemory:
         with self._lock:
             self._insert(allocation)
             self.used_bytes += allocation.size_bytes
+        self._let_see(allocation, self._open_to)
 
     def abandon(self, allocation: Allocation) -> None:
         """Free later, at the next allocation or launch: for finalizers, which may run in the middle of anything."""
+        self._let_see_no_longer(allocation)
         self._abandoned.append(allocation)
 
     def _collect(self) -> None:
@@ -300,6 +365,7 @@ class DeviceMemory:
         Raises:
             FreedArrayError: when it was freed before.
         """
+        self._let_see_no_longer(allocation)
         if not self._lock.acquire(blocking=False):
             # Another thread is at it, or this call comes out of a finalizer in the middle of it: later.
             if allocation.freed:

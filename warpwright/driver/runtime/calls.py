@@ -11,6 +11,8 @@ from warpwright.driver.state import PerThread, state
 
 NOT_READY = results.NOT_READY
 _errors: PerThread[list[int]] = PerThread(lambda: [0])
+chosen: PerThread[list[int]] = PerThread(lambda: [0])
+"""The calling thread's device, by its number."""
 
 
 def last_error(forget: bool) -> int:
@@ -36,8 +38,9 @@ def ensure() -> None:
         ENTRIES["cuInit"](0)
     s.check_process()
     if not s.stack:
-        s.primary.users = max(s.primary.users, 1)
-        s.stack.append(s.primary)
+        primary = s.devices[chosen.mine()[0]].primary
+        primary.users = max(primary.users, 1)
+        s.stack.append(primary)
 
 
 def runtime(*names: str, versions: tuple[str, ...] = ("",)) -> Callable[[Function], Function]:

@@ -8,13 +8,11 @@ from functools import cache
 from importlib import resources
 
 from warpwright.driver import c, output, results
-from warpwright.driver.calls import entry
+from warpwright.driver.calls import ENTRIES, entry
 from warpwright.driver.contexts import empty
 from warpwright.driver.devices import attribute, product, uuid
-from warpwright.driver.runtime.calls import last_error, runtime, same
-from warpwright.driver.state import DRIVER_VERSION, state
-
-INVALID_DEVICE = 101
+from warpwright.driver.runtime.calls import chosen, last_error, runtime, same
+from warpwright.driver.state import DRIVER_VERSION, Device, state
 
 
 @cache
@@ -25,53 +23,59 @@ def _rows(version: str) -> tuple[tuple[str, str, int, str], ...]:
     return tuple((name, code, int(count), value) for name, code, count, kept, value in rows if version in kept)
 
 
-def _properties(version: str) -> bytes:
+def _properties(version: str, device: Device) -> bytes:
     values: list[int | bytes] = []
     layout = ""
     for name, code, count, value in _rows(version):
         layout += f"{count}{code}" if code == "s" or count > 1 else code
         if value == "text":
-            values += {"name": [product().encode()], "uuid": [uuid()], "luid": [bytes(8)]}.get(name, [0])
+            values += {"name": [product(device).encode()], "uuid": [uuid(device)], "luid": [bytes(8)]}.get(name, [0])
         elif value == "memory":
-            values.append(state().gpu.memory.capacity_bytes)
+            values.append(device.gpu.memory.capacity_bytes)
         elif name == "reserved":
             values += [0] * count
         else:
-            values += [attribute(int(n)) for n in value.split(",")]
+            values += [attribute(int(n), device) for n in value.split(",")]
     return struct.pack(layout, *values)
 
 
 @runtime("cudaGetDeviceProperties_v2")
-def properties_12(place: int, device: int) -> int | None:
-    return _put_properties("12", place, device)
+def properties_12(place: int, device: int) -> None:
+    _put_properties("12", place, device)
 
 
 @runtime("cudaGetDeviceProperties")
-def properties_13(place: int, device: int) -> int | None:
-    return _put_properties("13", place, device)
+def properties_13(place: int, device: int) -> None:
+    _put_properties("13", place, device)
 
 
-def _put_properties(version: str, place: int, device: int) -> int | None:
-    if device != 0:
-        return INVALID_DEVICE
-    raw = _properties(version)
+def _put_properties(version: str, place: int, device: int) -> None:
+    raw = _properties(version, state().device_of(device))
     ctypes.memmove(place, raw, len(raw))
-    return None
 
 
 @runtime("cudaGetDeviceCount")
 def count(place: int) -> None:
-    c.put32(place, 1)
+    c.put32(place, len(state().devices))
 
 
 @runtime("cudaGetDevice")
 def get_device(place: int) -> None:
-    c.put32(place, 0)
+    c.put32(place, state().device.ordinal)
 
 
-@runtime("cudaSetDevice", "cudaInitDevice")
-def set_device(device: int, *_: int) -> int | None:
-    return INVALID_DEVICE if device else None
+@runtime("cudaSetDevice")
+def set_device(device: int) -> None:
+    """Make a device's primary context the calling thread's."""
+    primary = state().device_of(device).primary
+    chosen.mine()[0] = device
+    primary.users = max(primary.users, 1)
+    state().stack[-1:] = [primary]
+
+
+@runtime("cudaInitDevice")
+def init_device(device: int, *_: int) -> None:
+    state().device_of(device)
 
 
 @runtime("cudaChooseDevice")
@@ -92,16 +96,17 @@ def nothing(*_: int) -> None:
 
 @runtime("cudaGetDeviceFlags")
 def flags(place: int) -> None:
-    c.put32(place, state().primary.flags)
+    c.put32(place, state().device.primary.flags)
 
 
 @runtime("cudaDeviceReset", "cudaThreadExit")
 def reset() -> None:
     s = state()
-    empty(s.primary)
+    primary = s.device.primary
+    empty(primary)
     output.flush()
-    if s.primary in s.stack:
-        s.stack.remove(s.primary)
+    if primary in s.stack:
+        s.stack.remove(primary)
 
 
 @runtime("cudaDeviceGetStreamPriorityRange")
@@ -112,13 +117,17 @@ def priorities(least: int, greatest: int) -> None:
 
 @runtime("cudaDeviceCanAccessPeer")
 def can_access_peer(place: int, device: int, peer: int) -> int | None:
-    c.put32(place, 0)
-    return INVALID_DEVICE if device or peer else None
+    return ENTRIES["cuDeviceCanAccessPeer"](place, device, peer)
 
 
-@runtime("cudaDeviceEnablePeerAccess", "cudaDeviceDisablePeerAccess")
-def enable_peer(*_: int) -> int:
-    return INVALID_DEVICE
+@runtime("cudaDeviceEnablePeerAccess")
+def enable_peer(device: int, flags: int) -> int | None:
+    return ENTRIES["cuCtxEnablePeerAccess"](state().device_of(device).primary.handle, flags)
+
+
+@runtime("cudaDeviceDisablePeerAccess")
+def disable_peer(device: int) -> int | None:
+    return ENTRIES["cuCtxDisablePeerAccess"](state().device_of(device).primary.handle)
 
 
 @entry("cudaGetLastError")

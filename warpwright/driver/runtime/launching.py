@@ -9,7 +9,7 @@ from warpwright.driver.calls import CudaError, entry
 from warpwright.driver.entry_points import Dim3
 from warpwright.driver.functions import Function
 from warpwright.driver.graphs import submit
-from warpwright.driver.launches import Launch, check, gather, with_attributes
+from warpwright.driver.launches import Launch, check, gather, stream_of, with_attributes
 from warpwright.driver.occupancies import active_blocks, active_clusters, largest_cluster
 from warpwright.driver.runtime.calls import runtime
 from warpwright.driver.runtime.registration import function_of
@@ -44,13 +44,12 @@ def pop(grid: int, block: int, shared: int, stream: int) -> int:
 
 
 def _launch(target: Function, grid: Dim3, block: Dim3, pointers: int, shared: int, stream: int, **more: Any) -> None:
-    s = state()
-    s.current()
+    state().current()
     made = Launch(
         target, (grid.x, grid.y, grid.z), (block.x, block.y, block.z), shared, gather(target, pointers, 0), **more
     )
     _checked(made)
-    submit(s.stream(stream), made)
+    submit(stream_of(made, stream), made)
 
 
 def _checked(launch: Launch) -> None:
@@ -84,11 +83,10 @@ def _configured(configuration: int, host: int, pointers: int) -> tuple[Launch, i
 
 @runtime("cudaLaunchKernelExC")
 def launch_ex(configuration: int, host: int, pointers: int) -> None:
-    s = state()
-    s.current()
+    state().current()
     made, stream = _configured(configuration, host, pointers)
     _checked(made)
-    submit(s.stream(stream), made)
+    submit(stream_of(made, stream), made)
 
 
 @runtime("cudaFuncGetAttributes")

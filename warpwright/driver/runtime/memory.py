@@ -12,7 +12,7 @@ from warpwright.driver.calls import ENTRIES, CudaError
 from warpwright.driver.copies import BLOCKING, Copy, Fill, Side, check_device, fill, linear
 from warpwright.driver.entry_points import Extent, PitchedPointer
 from warpwright.driver.graphs import submit
-from warpwright.driver.memory import HOST, MANAGED, REGISTERED, allocate, default_pool, holder, kinds, release
+from warpwright.driver.memory import HOST, MANAGED, REGISTERED, allocate, device_at, holder, kinds, release
 from warpwright.driver.runtime.calls import runtime, same
 from warpwright.driver.runtime.registration import symbol_of
 from warpwright.driver.state import state
@@ -78,7 +78,10 @@ def pointer_attributes(place: int, address: int) -> None:
     kind = kinds.get(found.address, ("",))[0] if found is not None else ""
     number = 0 if found is None else 3 if kind == MANAGED else 1 if kind in (HOST, REGISTERED) else 2
     host = address if found is None or number != 2 else 0
-    c.write("iiQQ", place, number, 0 if found is not None else -2, address if found is not None else 0, host)
+    owner = kinds[found.address][2].device if found is not None and found.address in kinds else device_at(address)
+    c.write(
+        "iiQQ", place, number, owner.ordinal if found is not None else -2, address if found is not None else 0, host
+    )
 
 
 # --- copies ------------------------------------------------------------------------------------------
@@ -290,11 +293,6 @@ def advise(address: int, size: int, advice: int, where: int) -> int | None:
     return ENTRIES["cuMemAdvise"](address, size, advice, where)
 
 
-@runtime("cudaDeviceGetDefaultMemPool", "cudaDeviceGetMemPool")
-def get_pool(place: int, device: int) -> None:
-    c.put64(place, default_pool().handle)
-
-
 for _name, _driver in (
     ("cudaHostRegister", "cuMemHostRegister_v2"),
     ("cudaHostUnregister", "cuMemHostUnregister"),
@@ -311,6 +309,8 @@ for _name, _driver in (
     ("cudaMemPoolTrimTo", "cuMemPoolTrimTo"),
     ("cudaMemPoolSetAccess", "cuMemPoolSetAccess"),
     ("cudaMemPoolGetAccess", "cuMemPoolGetAccess"),
+    ("cudaDeviceGetDefaultMemPool", "cuDeviceGetDefaultMemPool"),
+    ("cudaDeviceGetMemPool", "cuDeviceGetMemPool"),
     ("cudaDeviceSetMemPool", "cuDeviceSetMemPool"),
     ("cudaDeviceGetGraphMemAttribute", "cuDeviceGetGraphMemAttribute"),
     ("cudaDeviceSetGraphMemAttribute", "cuDeviceSetGraphMemAttribute"),

@@ -10,9 +10,11 @@ from warpwright.driver import c, results
 from warpwright.driver.calls import CudaError, entry
 from warpwright.driver.images import read_image
 from warpwright.driver.runtime.calls import ensure, runtime
+from warpwright.driver.state import Device, state
+from warpwright.errors import UnsupportedError
 
 if TYPE_CHECKING:
-    from warpwright.driver.functions import Function
+    from warpwright.driver.functions import Function, KernelHandle
     from warpwright.driver.modules import LoadedImage
 
 INVALID_SYMBOL = 13
@@ -26,21 +28,34 @@ class Fatbin:
     wrapper: int
     handle: ctypes.Array[ctypes.c_uint64] = field(default_factory=lambda: (ctypes.c_uint64 * 4)())
     managed: list[tuple[int, str]] = field(default_factory=list)
-    _image: LoadedImage | None = None
+    _images: dict[Device, LoadedImage] = field(default_factory=dict)
 
     def image(self) -> LoadedImage:
+        """The code on the calling thread's device.
+
+        Raises:
+            UnsupportedError: it has managed variables and was used on another device.
+        """
         from warpwright.driver.modules import load
 
         ensure()
-        if self._image is None or not self._image.alive:
-            self._image = load(read_image(self.wrapper), "program")
+        device = state().device
+        found = self._images.get(device)
+        if found is None or not found.alive:
+            if self.managed and any(one.alive for one in self._images.values()):
+                raise UnsupportedError(
+                    f"the managed variable {self.managed[0][1]} would have to be one variable on two devices: allocate it with cudaMallocManaged"
+                )
+            found = self._images[device] = load(read_image(self.wrapper), "program")
             for pointer, name in self.managed:
-                c.put64(pointer, self._image.place(name)[0])
-        return self._image
+                c.put64(pointer, found.place(name)[0])
+        return found
 
 
 _fatbins: dict[int, Fatbin] = {}
 _functions: dict[int, tuple[Fatbin, str]] = {}
+_kernels: dict[int, KernelHandle] = {}
+"""Handles of functions that were asked for."""
 _variables: dict[int, tuple[Fatbin, str]] = {}
 
 
@@ -111,14 +126,13 @@ def function_of(host: int) -> Function:
     Raises:
         CudaError: cudaErrorInvalidDeviceFunction.
     """
-    from warpwright.driver.functions import Function
-    from warpwright.driver.state import state
+    from warpwright.driver.functions import function
 
     if host not in _functions:
-        known = state().handles.find(host)
-        if isinstance(known, Function):
-            return known
-        raise CudaError(results.INVALID_DEVICE_FUNCTION)
+        try:
+            return function(host)
+        except CudaError:
+            raise CudaError(results.INVALID_DEVICE_FUNCTION) from None
     fatbin, name = _functions[host]
     try:
         return fatbin.image().function(name)
@@ -142,7 +156,14 @@ def symbol_of(host: int) -> tuple[int, int]:
 
 @runtime("__cudaGetKernel", "cudaGetKernel", "cudaGetFuncBySymbol")
 def get_kernel(place: int, host: int) -> None:
-    c.put64(place, function_of(host).handle)
+    """A handle that programs keep, whichever device they use it on, and over resets."""
+    from warpwright.driver.functions import KernelHandle
+
+    function_of(host)
+    if host in _functions and host not in _kernels:
+        fatbin, name = _functions[host]
+        _kernels[host] = KernelHandle(fatbin.image, name)
+    c.put64(place, _kernels[host].handle if host in _functions else host)
 
 
 @runtime("cudaGetSymbolAddress")
