@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cache
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -67,3 +71,64 @@ def test_what_strong_accesses_bring_stays_as_it_is_in_order(blocks: int, threads
         found.append((np.sort(out), words))
     assert np.array_equal(found[0][0], found[1][0])
     assert np.array_equal(found[0][1], found[1][1])
+
+
+MICRO = Path(__file__).parents[1] / "bench" / "micro"
+ROUNDS = 18
+NEAR = 4096
+"""Where the array has its home with the two blocks that play, as on the card."""
+
+
+@cache
+def module() -> Any:
+    return ww.GPU("h200").compile((MICRO / "strong.cu").read_text(), options=[f"-I{MICRO}"])
+
+
+def round_of(kind: str, count: int, warps: int, lane_step: int) -> float:
+    """Cycles of a round of ``count`` accesses by each of an SM's ``warps``, whose lanes are ``lane_step`` bytes apart."""
+    spans = []
+    for n in (4, 12):
+        out, memory = np.zeros(2 << 12, np.uint32), np.zeros(1 << 19, np.uint32)
+        step, warp_step = np.uint32(4096), np.uint32(65536)
+        module()[f"{kind}_{count}"][1, 32 * warps](
+            out, memory, np.uint32(lane_step), warp_step, step, np.uint32(0), np.int32(n)
+        )
+        marks = out[: 2 * warps].reshape(-1, 2).astype(np.int64)
+        spans.append(marks[:, 1].max() - marks[:, 0].min())
+    return float(spans[1] - spans[0]) / 8
+
+
+def hand_over(warps: int, at: int, fence: int) -> tuple[float, float]:
+    """Cycles of a round of a ping-pong ``at`` bytes from a word that other blocks' warps poll; cycles of a look of theirs."""
+    out, watched = np.zeros(1 << 14, np.uint32), np.zeros(1 << 18, np.uint32)
+    offsets = np.full(32, NEAR, np.uint32)
+    module()["crowd"][132, 32 * warps](
+        out, watched, np.uint32(NEAR + at), offsets, np.uint32(1), np.int32(ROUNDS), np.int32(fence), np.int32(0)
+    )
+    looks = out[8 : 8 + 4 * 130 * warps].reshape(-1, 4).astype(np.int64)
+    return float(out[0]) / (ROUNDS - 2), float(looks[:, 0].sum() / looks[:, 1].sum())
+
+
+def test_a_fence_goes_behind_the_reads_that_wait_where_its_sm_has_been() -> None:
+    """Two fences a round, with 1,040 warps that poll the next line: a card's take 560 cycles each, as long as a look of the crowd; 450 on
+    lines elsewhere."""
+    behind = (hand_over(8, 160, 1)[0] - hand_over(8, 160, 0)[0]) / 2
+    apart = (hand_over(8, (256 << 10) + 32, 1)[0] - hand_over(8, (256 << 10) + 32, 0)[0]) / 2
+    assert behind == pytest.approx(560, rel=0.15)
+    assert apart < behind - 100
+
+
+def test_a_written_line_is_gone_from_the_other_partition_with_all_its_sectors() -> None:
+    """Looks at one sector while others of its line are written: a card's take 389 cycles, 325 beside a line that is not."""
+    written, beside = hand_over(1, 32, 0)[1], hand_over(1, 160, 0)[1]
+    assert written - beside == pytest.approx(64, abs=25)
+
+
+@pytest.mark.parametrize(("warps", "card"), [(1, 478), (4, 570), (16, 737)])
+def test_fences_of_an_sm_leave_in_groups(warps: int, card: float) -> None:
+    assert round_of("st_release", 4, warps, 0) / 4 == pytest.approx(card, rel=0.15)
+
+
+@pytest.mark.parametrize(("lane_step", "card"), [(0, 130), (4, 258), (128, 4118)])
+def test_strong_stores_take_the_load_store_unit_as_others_do(lane_step: int, card: float) -> None:
+    assert round_of("st_volatile", 4, 16, lane_step) == pytest.approx(card, rel=0.05)

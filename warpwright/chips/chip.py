@@ -129,6 +129,8 @@ class Pipes(_Section):
     """Fences of an SM at once; 0: no limit is known."""
     membar_place_cycles: int = Field(ge=0)
     """Before the place of one is another's."""
+    membar_group_interval_cycles: int = Field(ge=0)
+    """Fences of an SM that L2 answers leave together, a group no sooner than so long behind the one before."""
 
 
 class Mio(_Section):

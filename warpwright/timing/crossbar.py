@@ -20,8 +20,9 @@ from warpwright.timing.l1 import (
     owe,
     remote_lanes,
     space_of,
+    store_cost,
 )
-from warpwright.timing.l2 import approach, read, write
+from warpwright.timing.l2 import approach, is_far, queue_end, read, write
 from warpwright.timing.lrc import coalesced_read, coalescer_entry
 from warpwright.timing.ports import reserve
 from warpwright.timing.records import address_of, record_at
@@ -140,18 +141,35 @@ def execute_strong(m: Any, code: Any, sm: int, partition: int, r: int, time: int
             home = reach(m, index, line)
             answer = max(answer, read(m, partition, home, line, m[u(sm + s.OFF_LINE_SECTORS + i)], time + i))
     else:
-        waves = sectors
+        waves = 0
         m[u(sm + s.SM_GLOBAL_STORES)] += 1
         m[u(sm + s.SM_STORE_SECTORS)] += sectors
         for i in range(n):
             line = m[u(sm + s.OFF_LINES + i)]
             mine = m[u(sm + s.OFF_LINE_SECTORS + i)]
             held = m[u(sm + s.OFF_LINE_BYTES + i)]
-            answer = max(answer, write(m, partition, reach(m, index, line), line, mine, held, time + i))
+            answer = max(answer, write(m, partition, reach(m, index, line), line, mine, held, time + waves))
+            waves += store_cost(m, mine, held)
         m[u(w + s.W_STORE_TIME)] = max(m[u(w + s.W_STORE_TIME)], answer)
     if waves > 1:
         reserve(m, sm + s.OFF_LSU, s.CALENDAR_SHIFT, m[u(s.H_LSU_CAPACITY)], m[u(r + s.R_TIME)], waves - 1)
     return answer
+
+
+@core
+def fence_waits(m: Any, index: int, partition: int, time: int) -> int:
+    """How much longer a fence takes for what waits at the slices: it goes to each one that its SM has turned to, behind the reads there
+    (bench.micro ``crowd``: as long as a look at the slice that a crowd polls, also where only other warps of the SM do)."""
+    words = m[u(s.H_TOUCHED_WORDS)]
+    first = m[u(s.H_TOUCHED)] + (index >> 6)
+    half = m[u(s.H_HALF)]
+    latest = time
+    for home in range(m[u(s.H_SLICES)]):
+        if (m[u(first + home * words)] >> (index & 63)) & 1:
+            latest = max(latest, queue_end(m, home, time))
+            if is_far(m, partition, home):
+                latest = max(latest, queue_end(m, home - half if home >= half else home + half, time))
+    return latest - time
 
 
 @core
@@ -214,6 +232,10 @@ def serve_in_order(m: Any, code: Any, sm: int, r: int) -> None:
     if kind == s.RQ_CONSTANT:  # it tells when its SM has the block: others find it in L2
         arrived = m[u(s.H_CONST_ARRIVED)] + m[u(r + s.R_LINE)]
         m[u(arrived)] = min(m[u(arrived)], m[u(r + s.R_ANSWER)])
+        return
+    if kind == s.RQ_FENCE:
+        waits = fence_waits(m, index, partition, m[u(r + s.R_TIME)] + m[u(s.H_TO_L2)])
+        m[u(r + s.R_ANSWER)] = m[u(r + s.R_TIME)] + m[u(r + s.R_LINE)] + waits
         return
     answer = execute_strong(m, code, sm, partition, r, m[u(r + s.R_TIME)] + m[u(s.H_TO_L2)])
     w = m[u(r + s.R_WARP)]

@@ -254,6 +254,7 @@ def _sm_numbers(chip: Chip, sizes: _Sizes) -> dict[int, int]:
         s.H_BARRIER_LAST: chip.shared.block_barrier_last_cycles,
         s.H_FENCE_PLACES: chip.pipes.membar_places_count,
         s.H_FENCE_PLACE_TIME: chip.pipes.membar_place_cycles,
+        s.H_FENCE_TURN: chip.pipes.membar_group_interval_cycles,
         s.H_LSU_CAPACITY: chip.mio.lsu_wavefronts_per_clk * bucket,
         s.H_SHARED_LATENCY: chip.shared.shared_load_latency_cycles - chip.mio.mio_latency_cycles,
         s.H_SHARED_STORE_LATENCY: chip.shared.shared_store_latency_cycles - chip.mio.mio_latency_cycles,

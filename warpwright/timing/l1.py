@@ -391,6 +391,14 @@ def load_lines(
 
 
 @core
+def store_cost(m: Any, sectors: int, held: int) -> int:
+    """Cycles in which a line leaves for L2: a fixed time for each sector, one more for a line that is written in part, at least two."""
+    count = popcount(sectors)
+    whole = popcount(covered(held))
+    return (32 // m[u(s.H_L1_WRITE_BYTES)]) * max(count + (1 if whole < count else 0), 2)
+
+
+@core
 def store_lines(m: Any, sm: int, sc: int, w: int, time: int, n: int, space: int) -> int:
     """Write through, by way of the store buffer; gives the start in the load/store unit.
 
@@ -428,9 +436,7 @@ def store_lines(m: Any, sm: int, sc: int, w: int, time: int, n: int, space: int)
                 continue
         entry = joins + m[u(turn)] * s.J_SLOTS
         m[u(turn)] = (m[u(turn)] + 1) % s.JOIN_LINES
-        whole = popcount(covered(held))
-        cost = popcount(sectors) * sector_cycles + (sector_cycles if whole < popcount(sectors) else 0)
-        cycles += max(cost, 2 * sector_cycles)
+        cycles += store_cost(m, sectors, held)
         m[u(entry + s.J_LINE)] = line
         m[u(entry + s.J_SECTORS)] = sectors
         m[u(entry + s.J_LEFT)] = idle + STORE_STAY_CYCLES
@@ -607,6 +613,11 @@ def receive(m: Any, sm: int) -> None:
                     m[u(filled)] = max(m[u(filled)], answer)
         elif kind == s.RQ_ATOMIC:
             owe(m, sm, answer)
+        elif kind == s.RQ_FENCE:
+            w = m[u(r + s.R_WARP)]
+            m[u(w + s.W_FENCE)] = 0
+            m[u(w + s.W_EARLIEST)] = max(m[u(w + s.W_EARLIEST)], answer)
+            mark(m, sm, w)
         elif kind == s.RQ_STRONG:
             mark(m, sm, m[u(r + s.R_WARP)])
         x = m[u(r + s.R_WAITERS)]

@@ -199,6 +199,13 @@ def port(m: Any, piece: int, time: int, sectors: int) -> int:
 
 
 @core
+def queue_end(m: Any, piece: int, time: int) -> int:
+    """When what comes to a slice at ``time`` is behind the reads that wait there."""
+    calendar = m[u(s.H_SLICE_PORTS)] + piece * s.CALENDAR_SLOTS
+    return reserve(m, calendar, s.CALENDAR_SHIFT, m[u(s.H_SLICE_CAPACITY)], time, 0)
+
+
+@core
 def held(m: Any, piece: int, line: int, time: int) -> int:
     """Place of a line in a slice, which takes one for it when it has none."""
     place = find(m, piece, line)
@@ -320,7 +327,8 @@ def reserve_mirror(m: Any, home: int, line: int, start: int) -> None:
 
 @core
 def touch(m: Any, home: int, line: int, sectors: int, start: int) -> int:
-    """A place for a line that is written at its home: place << 40 | when the home can take it; copies elsewhere are gone."""
+    """A place for a line that is written at its home: place << 40 | when the home can take it; a copy elsewhere is gone, all of it
+    (bench.micro ``crowd``: looks at another sector of a line that is written take 64 cycles more than at the next line)."""
     place = find(m, home, line)
     ready = start
     if place < 0:
@@ -332,7 +340,7 @@ def touch(m: Any, home: int, line: int, sectors: int, start: int) -> int:
         half = m[u(s.H_SLICES)] >> 1
         copy = find(m, home - half if home >= half else home + half, line)
         if copy >= 0:
-            m[u(m[u(s.H_L2_TAGS)] + copy)] &= ~(sectors & 15)
+            m[u(m[u(s.H_L2_TAGS)] + copy)] &= ~15
     m[u(m[u(s.H_L2_STAMPS)] + place)] = start
     return place << 40 | ready
 

@@ -158,6 +158,7 @@ STALL_COUNT = len(STALLS)
     H_BARRIER_LAST,  # of the unit, behind the last arrival
     H_FENCE_PLACES,  # fences of an SM at once, 0: any number
     H_FENCE_PLACE_TIME,  # before the place of one is another's
+    H_FENCE_TURN,  # between two groups of an SM's fences that leave for L2
     # L1 and shared
     H_LSU_CAPACITY,  # wavefronts of a calendar bucket
     H_SHARED_LATENCY,
@@ -447,6 +448,7 @@ Q_SLOTS = Q_RING + RING_WORDS
     SM_CONST_LINES,  # constant lines that L1.5 has handed over in this window
     SM_CONST_INTERVAL,  # between two of them
     SM_FENCES,  # so far
+    SM_FENCE_TURN,  # when the last fences left for L2
     SM_PIPE_FIRST,  # issues by pipe, PIPE_COUNT
     *_,
 ) = range(FIELDS)
@@ -491,7 +493,7 @@ SC_SLOTS = SC_MIO_QUEUE + 16
     W_PENDING,  # strong accesses that the serial phase has yet to execute, times two; 1 more: its basic block is foretold, no record yet
     W_BARRIER,  # 1 + number of the block barrier at which it waits
     W_LOOK,  # cycle of the try_wait that is held back, 0: none
-    W_FENCE,  # latency of the fence that waits for writes, 0: none
+    W_FENCE,  # latency of the fence that waits for writes, and FENCE_AT_L2; 0: none
     W_NUMBER,  # basic block
     W_SB_TIME,  # 6: when operations whose end is known end
     *_,
@@ -567,8 +569,10 @@ SM_FIXED = (OFF_BULK_STORE_ENDS + BULK_STORE_RING + 7) // 8 * 8
 # R_FULL: bytes of a store's sectors, words of an atomic's, the place in L1 that a load fills, the block of a strong access; R_ANSWER: until it is served its slice
 R_SLOTS = 8
 MAX_REQUESTS = 4096
-(RQ_LOAD, RQ_LOAD_AROUND, RQ_STORE, RQ_ATOMIC, RQ_STRONG, RQ_CONSTANT, RQ_BULK) = range(7)
-# RQ_LOAD fills an L1 line; RQ_LOAD_AROUND does not.
+(RQ_LOAD, RQ_LOAD_AROUND, RQ_STORE, RQ_ATOMIC, RQ_STRONG, RQ_CONSTANT, RQ_BULK, RQ_FENCE) = range(8)
+# RQ_LOAD fills an L1 line; RQ_LOAD_AROUND does not.  RQ_FENCE: its latency is in R_LINE.
+FENCE_AT_L2, FENCE_ASKED = 1 << 20, 1 << 21
+"""Flags of ``W_FENCE``: the fence asks the slices once writes are acknowledged; it has."""
 # waiters: a load that waits for a request, and the next waiter
 (X_LOAD, X_NEXT) = range(2)
 X_SLOTS = 2
@@ -627,7 +631,7 @@ MAX_LOGGED_BLOCKS = 1 << 17  # of a larger grid the first ones
     I_CONST,  # constant line, -1
     I_OP,  # of memory instructions (OP_); of LDC the line, or its bank's first one
     I_BYTES,
-    I_STRONG,
+    I_STRONG,  # a strong access; a fence that L2 answers
     I_EXTRA,  # of LDC with an index: lines of its bank
     *_,
 ) = range(FIELDS)
