@@ -16,6 +16,7 @@ UNITS = (
         "_partitions",
         "_cycles",
         "_mhz",
+        "_us",
         "_kib",
         "_bytes",
         "_lanes",

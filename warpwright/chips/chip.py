@@ -352,6 +352,25 @@ class Launch(_Section):
     """From the start of a block on an SM that holds none of the launch to its first instruction."""
 
 
+class Transfer(_Section):
+    """Copies and fills that the driver makes; gigabytes are 10^9 bytes."""
+
+    host_copy_gb_per_s: float = Field(gt=0)
+    """Between page-locked host memory and the device, each direction."""
+    host_copy_latency_us: float = Field(ge=0)
+    """Of a copy to or from the host, or to another device, before its first byte and behind its last."""
+    pageable_copy_gb_per_s: float = Field(gt=0)
+    """The same for ordinary host memory, which the host copies once more."""
+    peer_copy_gb_per_s: float = Field(gt=0)
+    """To another device."""
+    device_copy_gb_per_s: float = Field(gt=0)
+    """Within the device: bytes copied, each read and written."""
+    device_copy_latency_us: float = Field(ge=0)
+    """The least that such a copy takes."""
+    fill_gb_per_s: float = Field(gt=0)
+    fill_latency_us: float = Field(ge=0)
+
+
 class Chip(BaseModel):
     """One chip.  ``chip.sm.sm_count`` by section, or ``chip.get("sm_count")`` by its unique name."""
 
@@ -373,6 +392,7 @@ class Chip(BaseModel):
     dram: Dram
     cluster: Cluster
     launch: Launch
+    transfer: Transfer
     sources: Mapping[str, str]
     """Where each number comes from, by its name: ``document: place``."""
     documents: Mapping[str, str]

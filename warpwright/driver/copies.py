@@ -8,7 +8,7 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from warpwright.driver import c, output, results
+from warpwright.driver import c, output, results, transfers
 from warpwright.driver.calls import CudaError, entry
 from warpwright.driver.graphs import Node, submit
 from warpwright.driver.memory import holder, memory_of
@@ -52,6 +52,7 @@ class Copy(Node):
         if width <= 0 or self.height <= 0 or self.depth <= 0:
             return
         rows, slices = self.height, self.depth
+        transfers.copy(stream, target.address, source.address, width * rows * slices)
         if rows > 1 and target.pitch == width and source.pitch == width and slices == 1:
             width, rows = width * rows, 1
         for z in range(slices):
@@ -77,6 +78,7 @@ class Fill(Node):
 
     def run(self, stream: Stream) -> None:
         pattern = (self.value & ((1 << 8 * self.size) - 1)).to_bytes(self.size, "little")
+        transfers.fill(stream, self.width * self.size * self.height)
         for y in range(self.height):
             at = self.address + y * self.pitch
             written(at, self.width * self.size)

@@ -1,0 +1,73 @@
+"""How long copies and fills take in simulated time, and which of them wait for each other.
+
+A copy takes a latency and its bytes over the bandwidth of its way: PCI Express between the host and a device, NVLink between two devices,
+DRAM within one.  Each device has a copy engine for each direction to and from the host: copies of one direction are made one after the
+other, whatever their streams (``python -m bench.transfers`` on H200; the chip's ``[transfer]``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from warpwright.driver.memory import HOST, REGISTERED, device_at, holder, kinds
+from warpwright.driver.state import Device, Stream, state
+
+if TYPE_CHECKING:
+    from warpwright.chips import Chip
+
+TO_DEVICE, FROM_DEVICE = "to the device", "from the device"
+
+
+def copy(stream: Stream, target: int, source: int, size: int) -> None:
+    """Let a copy of so many bytes between two addresses take its time."""
+    if not state().timed:
+        return
+    to, of = _place(target), _place(source)
+    if isinstance(to, Device) and isinstance(of, Device):
+        chip = of.gpu.chip
+        if to is of:
+            _spend(
+                stream,
+                max(chip.transfer.device_copy_latency_us * 1e-6, _seconds(size, chip.transfer.device_copy_gb_per_s)),
+            )
+        else:
+            _spend(stream, chip.transfer.host_copy_latency_us * 1e-6 + _seconds(size, chip.transfer.peer_copy_gb_per_s))
+    elif isinstance(to, Device) and not isinstance(of, Device):
+        _spend(stream, _host_seconds(to.gpu.chip, size, of), (to, TO_DEVICE))
+    elif isinstance(of, Device) and not isinstance(to, Device):
+        _spend(stream, _host_seconds(of.gpu.chip, size, to), (of, FROM_DEVICE))
+
+
+def fill(stream: Stream, size: int) -> None:
+    """Let a fill of so many bytes take its time."""
+    if state().timed:
+        transfer = stream.device.gpu.chip.transfer
+        _spend(stream, transfer.fill_latency_us * 1e-6 + _seconds(size, transfer.fill_gb_per_s))
+
+
+def _place(address: int) -> Device | str:
+    """The device in whose memory an address lies (managed memory too), or its kind of host memory: empty for ordinary one."""
+    found = holder(address)
+    if found is None:
+        return ""
+    kind = kinds.get(found.address, ("",))[0]
+    return kind if kind in (HOST, REGISTERED) else device_at(address)
+
+
+def _host_seconds(chip: Chip, size: int, kind: str) -> float:
+    transfer = chip.transfer
+    bandwidth = transfer.host_copy_gb_per_s if kind else transfer.pageable_copy_gb_per_s
+    return transfer.host_copy_latency_us * 1e-6 + _seconds(size, bandwidth)
+
+
+def _seconds(size: int, gb_per_s: float) -> float:
+    return size / (gb_per_s * 1e9)
+
+
+def _spend(stream: Stream, seconds: float, engine: tuple[Device, str] | None = None) -> None:
+    begin = state().begin(stream)
+    if engine is not None:
+        device, direction = engine
+        begin = max(begin, device.engines_free.get(direction, 0.0))
+        device.engines_free[direction] = begin + seconds
+    stream.seconds = begin + seconds
