@@ -98,7 +98,7 @@ def test_unknown_chip() -> None:
 def test_unknown_scheduler() -> None:
     assert said(ww.UnsupportedError, lambda: ww.GPU("a100", scheduler="fair")) == (
         "scheduler='fair' is not known; use a function or one of "
-        "greedy_then_youngest, greedy_then_oldest, loose_round_robin"
+        "greedy_then_oldest, greedy_then_youngest, loose_round_robin"
     )
 
 

@@ -351,15 +351,15 @@ def test_a_tiny_launch_is_said_to_be_overhead() -> None:
 
 
 def test_another_scheduler_is_a_plain_function_and_changes_the_order_only() -> None:
-    def oldest_first(ready: int, last: int, ages: object) -> int:
+    def youngest_first(ready: int, last: int, ages: object) -> int:
         best = -1
         for slot in range(16):
-            if (ready >> slot) & 1 and (best < 0 or ages[slot] < ages[best]):  # type: ignore[index]
+            if (ready >> slot) & 1 and (best < 0 or ages[slot] > ages[best]):  # type: ignore[index]
                 best = slot
         return best
 
     kernel, trace = busy_kernel()
     usual = run(kernel, trace, grid=400, block=256, shared_bytes=8192)  # type: ignore[arg-type]
-    other = run(kernel, trace, grid=400, block=256, shared_bytes=8192, policies=Policies(oldest_first))  # type: ignore[arg-type]
+    other = run(kernel, trace, grid=400, block=256, shared_bytes=8192, policies=Policies(youngest_first))  # type: ignore[arg-type]
     assert other.metrics["smsp__inst_executed.sum"] == usual.metrics["smsp__inst_executed.sum"]
     assert other.cycles != usual.cycles

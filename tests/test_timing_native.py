@@ -19,7 +19,7 @@ from warpwright.native.pieces import BOUNDSCHECK, divide, divide_small, entry, h
 from warpwright.timing import SOURCES, buffers, policies, windows
 from warpwright.timing.coalescer import bank_passes
 from warpwright.timing.initial import initial_state
-from warpwright.timing.pieces import find_way, oldest_way, scan_slots, youngest
+from warpwright.timing.pieces import find_way, oldest, oldest_way, scan_slots
 
 INF = 1 << 60
 
@@ -50,7 +50,7 @@ def test_scan_slots_is_the_scan_of_one_slot_after_the_other(
 def ways(fields, line, shift, ready):  # type: ignore[no-untyped-def]
     at = host_address(words(fields))
     short = divide_small(fields[0] & 0xFFFFFFFF, line + 1)
-    return find_way(at, line, shift), oldest_way(at), youngest(ready, at), divide(fields[0], line + 1), short
+    return find_way(at, line, shift), oldest_way(at), oldest(ready, at), divide(fields[0], line + 1), short
 
 
 @settings(max_examples=60, deadline=None)
@@ -61,11 +61,11 @@ def ways(fields, line, shift, ready):  # type: ignore[no-untyped-def]
     st.integers(1, (1 << 16) - 1),
 )
 def test_vectors_of_ways_are_one_way_after_the_other(fields: list[int], line: int, shift: int, ready: int) -> None:
-    way, oldest, latest, quotient, short = ways(np.array(fields, np.int64), line, shift, ready)
+    way, least, first, quotient, short = ways(np.array(fields, np.int64), line, shift, ready)
     assert way == next((i for i, field in enumerate(fields) if field >> shift == line), 16)
-    assert oldest == fields.index(min(fields))
-    able = [fields[i] if ready >> i & 1 else -1 for i in range(16)]
-    assert latest == able.index(max(able))
+    assert least == fields.index(min(fields))
+    able = [fields[i] if ready >> i & 1 else 1 << 60 for i in range(16)]
+    assert first == able.index(min(able))
     assert quotient == fields[0] // (line + 1)
     assert short == (fields[0] & 0xFFFFFFFF) // (line + 1)
 
@@ -153,12 +153,12 @@ def test_the_default_scheduler_is_the_same_inside_the_model_and_called_by_addres
             return last
         best = -1
         for slot in range(16):
-            if (ready >> slot) & 1 and (best < 0 or ages[slot] > ages[best]):
+            if (ready >> slot) & 1 and (best < 0 or ages[slot] < ages[best]):
                 best = slot
         return best
 
     cycles = []
-    for scheduler in (policies.greedy_then_youngest, by_address, policies.loose_round_robin):
+    for scheduler in (policies.greedy_then_oldest, by_address, policies.loose_round_robin):
         kernel = ww.GPU("h200", scheduler=scheduler).compile(SOURCE)["mix"]
         cycles.append(kernel[300, 256](np.linspace(0, 1, 300 * 256, dtype=np.float32), 9).cycles)
     assert cycles[0] == cycles[1] != cycles[2]
@@ -225,7 +225,7 @@ def test_the_model_is_compiled_once_on_a_machine_and_not_for_another_scheduler(m
         kernel = ww.GPU("h200", scheduler=scheduler).compile(SOURCE)["mix"]
         kernel[2, 256](np.ones(512, np.float32), 2)
 
-    launch(policies.greedy_then_youngest)
+    launch(policies.greedy_then_oldest)
     before = (len(windows.run_windows.signatures), sum(windows.run_windows.stats.cache_misses.values()))
     launch(highest)
     launch(highest)

@@ -76,7 +76,7 @@ class GPU:
         engine: str = "compiled",
         front_end: str = "sass",
         threads: int | None = None,
-        scheduler: str | policies.Scheduler = "greedy_then_youngest",
+        scheduler: str | policies.Scheduler = "greedy_then_oldest",
         l1_replacement: str | policies.Replacement = "least_recently_used",
         check: str | Sequence[str] = (),
         unified: bool = False,

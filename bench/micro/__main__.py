@@ -15,6 +15,7 @@ import numpy as np
 
 from bench.device import open_device
 from bench.micro import (
+    arrivals,
     atomic,
     chip,
     compute,
@@ -30,6 +31,7 @@ from bench.micro import (
     spread,
     start,
     strong,
+    sub_cores,
     waits,
     writes,
 )  # fmt: skip
@@ -59,6 +61,8 @@ SUITES: dict[str, Callable[[Context], list[Row]]] = {
     "strong": strong.strong, "crowd": strong.crowd, "meetings": strong.meetings, "gathers": strong.gathers,
     "additions": spins.additions, "cas_once": spins.cas_once,
     "joins_once": joins.joins_once, "store_times": joins.store_times, "copies_once": joins.copies_once,
+    "row_gap": arrivals.row_gap, "lines_at_once": arrivals.lines_at_once, "first_steps_once": arrivals.first_steps_once,
+    "first_lines_once": sub_cores.first_lines_once, "code_turns": sub_cores.code_turns, "code_by_sm": sub_cores.code_by_sm, "race": sub_cores.race,
     "waits": waits.waits, "remote_adds": waits.remote_adds, "cluster_starts": waits.cluster_starts, "uniform_constants": waits.uniform_constants,
     "empty_once": chip.empty_once, "profile_once": chip.profile_once, "counted_once": divergence.counted_once,
 }  # fmt: skip

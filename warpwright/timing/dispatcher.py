@@ -63,13 +63,21 @@ def start_block(m: Any, sm: int, block: int, number: int, time: int, latency: in
     m[u(sm + s.SM_RESIDENT)] += 1
     m[u(sm + s.SM_BLOCKS_RUN)] += 1
     threads = m[u(s.H_THREADS_PER_BLOCK)]
+    last = m[u(s.H_AGE)] + warps - 1  # turns go from the block's last warp to its first
+    m[u(s.H_AGE)] = last + 1
     for i in range(warps):
-        start_warp(m, sm, block, i, pointer, first_warp + i * m[u(s.H_WARP_STRIDE)], threads - 32 * i, time + latency)
+        start_warp(
+            m, sm, block, i, pointer, first_warp + i * m[u(s.H_WARP_STRIDE)], threads - 32 * i, time + latency, last - i
+        )
+    if (
+        warps % m[u(s.H_SUB_CORES)] == 0
+    ):  # bench.micro ``first_lines``: the next block's first warp comes to the next sub-core all the same
+        m[u(sm + s.SM_ROTATE)] = (m[u(sm + s.SM_ROTATE)] + 1) % m[u(s.H_SUB_CORES)]
 
 
 @core
-def start_warp(m: Any, sm: int, block: int, i: int, pointer: int, warp: int, threads: int, time: int) -> None:
-    """Put the i-th warp of a block into the sub-core with the most room."""
+def start_warp(m: Any, sm: int, block: int, i: int, pointer: int, warp: int, threads: int, time: int, age: int) -> None:
+    """Put the i-th warp of a block into the sub-core with the most room; ``age`` is its turn among those that can issue."""
     sub_cores = m[u(s.H_SUB_CORES)]
     sub = 0
     most = 0
@@ -83,8 +91,6 @@ def start_warp(m: Any, sm: int, block: int, i: int, pointer: int, warp: int, thr
     sc = sm + s.OFF_SUB_CORES + sub * s.SC_SLOTS
     slot = lowest_bit(m[u(sc + s.SC_FREE)])
     m[u(sc + s.SC_FREE)] &= ~(1 << slot)
-    age = m[u(s.H_AGE)]
-    m[u(s.H_AGE)] = age + 1
     m[u(sc + s.SC_AGE + slot)] = age
     position = sub * s.MAX_WARPS + slot
     m[u(sm + s.OFF_BLOCKS + block * s.B_SLOTS + s.B_WARPS + i)] = position

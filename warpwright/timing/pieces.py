@@ -78,13 +78,13 @@ def oldest_way(builder: Any, stamps: Any) -> Word:
 
 
 @Piece
-def youngest(builder: Any, ready: Any, ages: Any) -> Word:
-    """The slot of the largest of 16 int64 at a host address, among those whose bit is set."""
+def oldest(builder: Any, ready: Any, ages: Any) -> Word:
+    """The slot of the smallest of 16 int64 at a host address, among those whose bit is set."""
     held = _load_vector(builder, ages, WAYS)
     able = builder.bitcast(builder.trunc(ready, ir.IntType(WAYS)), ir.VectorType(ir.IntType(1), WAYS))
-    those = builder.select(able, held, ir.Constant(held.type, [-1] * WAYS))
-    most = _extreme(builder, those, "smax")
-    return _first_true(builder, builder.icmp_signed("==", those, _spread(builder, most, WAYS)), WAYS)
+    those = builder.select(able, held, ir.Constant(held.type, [1 << 60] * WAYS))
+    least = _extreme(builder, those, "smin")
+    return _first_true(builder, builder.icmp_signed("==", those, _spread(builder, least, WAYS)), WAYS)
 
 
 def _call_words(builder: Any, function: Any, *arguments: Any) -> Any:

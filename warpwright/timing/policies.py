@@ -1,7 +1,7 @@
 """Policies: plain functions that take a decision of the model's; a launch compiles those that are not the model's own.
 
 A warp scheduler gets ``ready`` (bit k: warp slot k of the sub-core can issue now; never 0), ``last`` (the slot that issued last, or -1 when
-that warp gave way) and ``ages`` (16 numbers: launch number of the warp in each slot) and returns a slot whose bit is set.
+that warp gave way) and ``ages`` (16 numbers: turn of the warp in each slot, by blocks as they started and in a block the last warp first) and returns a slot whose bit is set.
 
 L1's replacement gets ``used`` and ``filled`` (cycle of the last use, and of the last data that came, for each way of a set that is full), the
 number of ``ways`` and the ``time``, and returns the way whose line goes.
@@ -24,24 +24,26 @@ Scheduler = Callable[[int, int, Any], int]
 Replacement = Callable[[Any, Any, int, int], int]
 
 
-def greedy_then_youngest(ready: int, last: int, ages: Any) -> int:
-    """Huerta et al., MICRO'25, section 4: the same warp while it can, then the youngest."""
-    if last >= 0 and (ready >> last) & 1:
-        return last
-    best = -1
-    for slot in range(16):
-        if (ready >> slot) & 1 and (best < 0 or ages[slot] > ages[best]):
-            best = slot
-    return best
-
-
 def greedy_then_oldest(ready: int, last: int, ages: Any) -> int:
-    """What earlier simulators assume."""
+    """The same warp while it can, then one of the block that started first, of its warps the last (bench.micro ``race``: blocks of an H200's SM
+    end in the order in which they began, also those that come later; ``first_code``: of 32 warps of a block the last ones first, which is the
+    "youngest" of Huerta et al., MICRO'25, section 4)."""
     if last >= 0 and (ready >> last) & 1:
         return last
     best = -1
     for slot in range(16):
         if (ready >> slot) & 1 and (best < 0 or ages[slot] < ages[best]):
+            best = slot
+    return best
+
+
+def greedy_then_youngest(ready: int, last: int, ages: Any) -> int:
+    """The opposite order among those that wait."""
+    if last >= 0 and (ready >> last) & 1:
+        return last
+    best = -1
+    for slot in range(16):
+        if (ready >> slot) & 1 and (best < 0 or ages[slot] > ages[best]):
             best = slot
     return best
 
@@ -110,8 +112,8 @@ def _by_name(*policies: Callable[..., int]) -> dict[str, Callable[..., int]]:
 
 SCHEDULER = Kind(
     "scheduler",
-    greedy_then_youngest,
-    _by_name(greedy_then_youngest, greedy_then_oldest, loose_round_robin),
+    greedy_then_oldest,
+    _by_name(greedy_then_oldest, greedy_then_youngest, loose_round_robin),
     (None, None, ArrayOf(16)),
 )
 L1_REPLACEMENT = Kind(
@@ -126,7 +128,7 @@ L1_REPLACEMENT = Kind(
 class Policies:
     """The policies of a launch."""
 
-    scheduler: Scheduler = greedy_then_youngest
+    scheduler: Scheduler = greedy_then_oldest
     l1_replacement: Replacement = least_recently_used
 
     @staticmethod

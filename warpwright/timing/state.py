@@ -110,7 +110,7 @@ STALL_COUNT = len(STALLS)
     H_TRACE_BASE,
     H_TRACE_STRIDE,
     H_TRACE_LIMIT,
-    H_AGE,  # launch number of the next warp
+    H_AGE,  # turn of the next block's last warp
     H_DISPATCH_FREE,  # when the dispatcher has sent the first blocks so far, or taken note of those that ended, in 1/256 cycle
     H_FIRST_INTERVAL,  # between the first blocks that it sends, in 1/256 cycle
     H_CLUSTER_INTERVAL,  # between clusters
@@ -471,7 +471,7 @@ SM_SCALARS = (SM_FENCE_FIRST + MOST_FENCE_PLACES + 7) // 8 * 8
 ) = range(FIELDS)
 SC_READY = 16  # earliest issue of each slot's next instruction
 SC_PIPE = SC_READY + MAX_WARPS  # the pipe that it needs
-SC_AGE = SC_PIPE + MAX_WARPS  # launch number
+SC_AGE = SC_PIPE + MAX_WARPS  # turn among those that can issue
 SC_PIPE_FREE = SC_AGE + MAX_WARPS
 SC_MIO_QUEUE = SC_PIPE_FREE + PIPE_COUNT  # ring: when each of the last instructions left the queue
 SC_SLOTS = SC_MIO_QUEUE + 16

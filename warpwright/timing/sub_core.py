@@ -1,7 +1,7 @@
 """A sub-core: its warp scheduler, dispatch ports, register banks and pipes.
 
 Each cycle the scheduler picks one of the warps whose next instruction can issue (``policies.py``; default greedy, then
-youngest).  An instruction holds its pipe for 32 / lanes cycles, reads its registers through two banks of one
+oldest).  An instruction holds its pipe for 32 / lanes cycles, reads its registers through two banks of one
 port each within a fixed window (Huerta et al., MICRO'25, sections 4 and 5; bench/micro: one 32-lane
 read a bank and cycle, averaged over neighbours), and counts on the dependence counters that its control bits name.
 """
@@ -16,7 +16,7 @@ from warpwright.timing.bulk import has_room, start_bulk, tell_until
 from warpwright.timing.constant import load_constant
 from warpwright.timing.copies import copy
 from warpwright.timing.l1 import access, commit_copies, invalidate, new_load, new_request, wait_for
-from warpwright.timing.pieces import call_scheduler, scan_slots, youngest
+from warpwright.timing.pieces import call_scheduler, oldest, scan_slots
 from warpwright.timing.queue import enter_queue
 from warpwright.timing.records import record_at
 from warpwright.timing.warp import (
@@ -265,10 +265,10 @@ def issue(m: Any, code: Any, sm: int, sc: int, sub: int, slot: int, time: int, e
 
 @core
 def default_policy(ready: int, last: int, ages: int) -> int:
-    """``policies.greedy_then_youngest`` as a part of the model; other schedulers are called by address."""
+    """``policies.greedy_then_oldest`` as a part of the model; other schedulers are called by address."""
     if last >= 0 and (ready >> last) & 1:
         return last
-    return youngest(ready, ages)
+    return oldest(ready, ages)
 
 
 @core
