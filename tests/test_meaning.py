@@ -6,6 +6,7 @@ interpreter.
 
 from __future__ import annotations
 
+import inspect
 import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
@@ -16,12 +17,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.kernels import case
 from warpwright.engine.interpreter import ClusterState, Kernel, Launch, WarpState, lane_mask
 from warpwright.engine.interpreter.memory import GlobalBytes
 from warpwright.engine.launch import Geometry
 from warpwright.isa.program import Instruction, Kind, Operand, Program
-from warpwright.isa.sass.lower import UnsupportedInstruction, lower, register_effects
+from warpwright.isa.sass.load import program_from_cubin
+from warpwright.isa.sass.lower import (
+    UnsupportedInstruction,
+    depends_on_place,
+    exclusive_mask,
+    lower,
+    lower_instruction,
+    register_effects,
+)
 from warpwright.isa.sass.meaning import MEANINGS
+from warpwright.toolchain import compile_source
 
 
 def property_of(*values: Any, **named: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -552,3 +563,28 @@ def test_rpc_keeps_two_words() -> None:
     warp = execute([*kept, "RPCMOV.32 R5, Rpc.HI", "RPCMOV.32 R4, Rpc.LO"], {2: low.tolist(), 3: high.tolist()})
     assert np.array_equal(warp.regs[4], low)
     assert np.array_equal(warp.regs[5], high)
+
+
+def test_only_some_instructions_depend_on_their_place() -> None:
+    """The others are lowered once for all programs (``lower_at``): their meanings do not look at the address."""
+    for opcode, meaning in MEANINGS.items():
+        code = inspect.getsource(meaning)
+        if not depends_on_place(opcode):
+            assert "i.address" not in code, opcode
+            assert "code_base" not in code, opcode
+    assert not depends_on_place("IADD3")
+    assert depends_on_place("BRA")
+
+
+@pytest.mark.parametrize("arch", [70, 80, 90])
+@pytest.mark.parametrize("name", ["recursion_quicksort", "call_pointers", "fast_math_option", "group_coalesced"])
+def test_shared_meanings_are_each_instructions_own(name: str, arch: int) -> None:
+    """A whole kernel, instruction by instruction without the memory of earlier ones."""
+    found = case(name, "small")
+    module = compile_source(found.source, arch, options=found.options).module
+    program = program_from_cubin(module, found.kernel)
+    exclusive = None
+    for i, lowered in zip(program.instructions, lower(program), strict=True):
+        exclusive = exclusive_mask(i, exclusive)
+        if exclusive is None:
+            assert lowered == lower_instruction(i, arch, program.code_base), hex(i.address)

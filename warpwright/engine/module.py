@@ -54,6 +54,8 @@ class LoadedKernel:
     """The interpreter's form, once it was needed."""
     interpreted_instructions: int = 0
     """Warp-instructions that the interpreter has executed because there was no code yet (``tiers.py``)."""
+    without_code: set[tuple[int, int, int, bool, bool, bool]] = field(default_factory=set)
+    """For what the disk was found to have no code."""
     compiled: dict[tuple[int, int, int, bool, bool, bool], CompiledKernel] = field(default_factory=dict)
     """Machine code of the host by block shape, whether it traces, whether the grid fits, whether there are clusters."""
 

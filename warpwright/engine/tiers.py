@@ -29,7 +29,7 @@ from warpwright.engine.kernels import code_key, compiled_execution, copies_in_bu
 from warpwright.engine.launch import Geometry, LaunchContext, is_cooperative
 from warpwright.engine.module import LoadedKernel
 from warpwright.engine.textures.serve import uses_textures
-from warpwright.isa.ops import Access, Lowered, Op
+from warpwright.isa.ops import Lowered
 from warpwright.isa.program import Program
 from warpwright.isa.services import SERVICES
 
@@ -58,20 +58,18 @@ def is_fit(loaded: LoadedKernel) -> bool:
             or copies_in_bulk(loaded)
             or not REVERSIBLE.issuperset(program.services)
             or any(is_clock(op) or op.name == "wgmma" for low in lowered for op in low.ops)
-            or (_has_atomics(lowered) and _loops_over_rows(program, lowered))
+            or (_has_atomics(loaded) and _loops_over_rows(program, lowered))
         )
     return facts["tiers"]
 
 
-def _has_atomics(lowered: Sequence[Lowered]) -> bool:
-    return any(op.name == "atomic" or _is_strong(op) for low in lowered for op in low.ops)
-
-
-def _is_strong(op: Op) -> bool:
-    if op.name not in ("load", "store"):
-        return False
-    access: Access = op.attr
-    return access.strong
+def _has_atomics(loaded: LoadedKernel) -> bool:
+    """Whether warps may see each other without a barrier; looked up once."""
+    facts = loaded.program.facts
+    if "atomics" not in facts:
+        accesses = (op for low in lowered_of(loaded) for op in low.ops if op.name in ("load", "store", "atomic"))
+        facts["atomics"] = any(op.name == "atomic" or op.attr.strong for op in accesses)
+    return facts["atomics"]
 
 
 def _loops_over_rows(program: Program, lowered: Sequence[Lowered]) -> bool:
@@ -99,14 +97,18 @@ def budget(loaded: LoadedKernel, geometry: Geometry) -> int:
 def interprets(loaded: LoadedKernel, context: LaunchContext) -> int:
     """The budget with which a launch begins in the interpreter; 0 where it is compiled at once, or code is there."""
     geometry = context.geometry
-    if code_key(geometry, False) in loaded.compiled:
+    key = code_key(geometry, False)
+    if key in loaded.compiled:
         return 0
     instructions = budget(loaded, geometry)
     if not instructions or context.memory.has_mapped or not is_fit(loaded):
         return 0
-    grid_fits, clustered = code_key(geometry, False)[-2:]
-    setting = setting_of(loaded.program, geometry.block, grid_fits=grid_fits, clustered=clustered)
-    return 0 if has_code(loaded.program, lowered_of(loaded), setting, False) else instructions
+    if key not in loaded.without_code:
+        setting = setting_of(loaded.program, geometry.block, grid_fits=key[4], clustered=key[5])
+        if has_code(loaded.program, lowered_of(loaded), setting, False):
+            return 0
+        loaded.without_code.add(key)
+    return instructions
 
 
 class TieredExecution:
@@ -141,9 +143,7 @@ class TieredExecution:
             context["sm_count"],
             context.services,
         )
-        self.launch.limits = Limits(
-            instructions, BACK_EDGES_BEFORE_YIELD - 1 if _has_atomics(lowered_of(loaded)) else 1 << 62
-        )
+        self.launch.limits = Limits(instructions, BACK_EDGES_BEFORE_YIELD - 1 if _has_atomics(loaded) else 1 << 62)
 
     @property
     def blocks_done(self) -> int:

@@ -424,6 +424,18 @@ class Writer:
     op_async_commit = op_fence
 
 
+KEPT = 1 << 15
+_made: dict[int, tuple[Lowered, Code]] = {}
+"""By the identity of what was lowered, which it holds: equal machine words of all programs share it."""
+
+
 def generate(lowered: Lowered) -> Code:
     """Code of an instruction."""
-    return Writer(lowered).emit()
+    known = _made.get(id(lowered))
+    if known is not None:
+        return known[1]
+    if len(_made) >= KEPT:
+        _made.clear()
+    code = Writer(lowered).emit()
+    _made[id(lowered)] = lowered, code
+    return code

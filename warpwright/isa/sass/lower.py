@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from warpwright.isa.ops import Lowered, Op, verify
 from warpwright.isa.program import PT, RZ, Instruction, Kind, Operand, Program
@@ -21,6 +22,7 @@ from warpwright.isa.sass import (  # noqa: F401  (importing a meaning module fil
     meaning_texture,
     meaning_wgmma,
 )
+from warpwright.isa.sass.decode import decode
 from warpwright.isa.sass.meaning import MEANINGS, Emitter, UnsupportedInstruction
 from warpwright.isa.sass.meaning_pairs import fuse
 
@@ -65,6 +67,33 @@ def lower_instruction(i: Instruction, arch: int, code_base: int = 0, exclusive: 
     return Lowered(emitter.ops, None if within else guard)
 
 
+def depends_on_place(opcode: str) -> bool:
+    """Whether an instruction means something else at another address."""
+    return opcode == "LEPC" or opcode not in MEANINGS or MEANINGS[opcode].__module__ == meaning_control.__name__
+
+
+@lru_cache(maxsize=1 << 15)
+def _lower_word(word: int, arch: int) -> Lowered:
+    """What a machine word means wherever it stands, verified."""
+    lowered = lower_instruction(decode(word, arch), arch)
+    verify(lowered.ops)
+    return lowered
+
+
+def lower_at(i: Instruction, arch: int, code_base: int, exclusive: Operand | None) -> Lowered:
+    """As :func:`lower_instruction`, verified; equal words of all programs share what they mean.
+
+    Not where the loader has put something else in a word's place.
+    """
+    if exclusive is None and i.encoding and not depends_on_place(i.opcode):
+        word = decode(i.encoding, arch)
+        if word.operands is i.operands and word.opcode == i.opcode:
+            return _lower_word(i.encoding, arch)
+    lowered = lower_instruction(i, arch, code_base, exclusive)
+    verify(lowered.ops)
+    return lowered
+
+
 def lower(program: Program) -> list[Lowered]:
     """The meaning of every instruction of ``program``, in order.
 
@@ -81,16 +110,17 @@ def lower(program: Program) -> list[Lowered]:
         try:
             lowered = _exclusive_reduction(i, program.arch, exclusive, reductions)
             if lowered is None:
-                lowered = lower_instruction(i, program.arch, program.code_base, exclusive)
+                lowered = lower_at(i, program.arch, program.code_base, exclusive)
         except UnsupportedInstruction as error:
             raise UnsupportedInstruction(
                 f"kernel {program.name}: cannot execute the instruction at {i.address:#06x} (sm_{program.arch}): "
                 f"{describe(i)}: {error}"
             ) from None
-        verify(lowered.ops)
         result.append(lowered)
+        if exclusive is None:
+            continue
         written = register_effects(lowered)[1]
-        if exclusive is not None and ("reg", exclusive.index) in written:
+        if ("reg", exclusive.index) in written:
             exclusive = None
         for number, reduction in tuple(reductions.items()):
             if ("reg", reduction.operands[1].index) in written:
@@ -120,6 +150,7 @@ def _exclusive_reduction(
         raise UnsupportedInstruction("a use of a reduction inside WARPSYNC.EXCLUSIVE that is no move")
     emitter = Emitter(arch=arch, exclusive=exclusive)
     meaning_control.reduce_groups(reductions[uniform[0].index], i.operands[0], emitter)
+    verify(emitter.ops)
     return Lowered(emitter.ops)
 
 
