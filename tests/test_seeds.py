@@ -9,7 +9,7 @@ import pytest
 from bench.seeds import FIGURES, Bench, Figure
 
 PINNED = {
-    "p100": ("dependent float add", "block barrier of 32", "block barrier of 128", "block barrier of 512", "shared load", "L2 hit", "DRAM", "dependent double"),
+    "p100": ("dependent float add", "block barrier", "shared load", "L2 hit", "DRAM", "dependent double"),
     "v100": ("dependent float add", "barrier of 32 threads, cycles", "barrier of 1024 threads", "L1 hit", "shared load", "L2 hit", "DRAM"),
     "a100": ("L1 hit", "shared load", "L2 hit", "DRAM", "dependent double"),
 }  # fmt: skip

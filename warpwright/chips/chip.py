@@ -126,9 +126,9 @@ class Pipes(_Section):
     membar_gpu_latency_cycles: int = Field(gt=0)
     membar_block_latency_cycles: int = Field(gt=0)
     membar_places_count: int = Field(ge=0, le=8)
-    """Fences of an SM at once; 0: no limit is known."""
+    """Fences of an SM at once, which go in rounds; 0: no limit is known."""
     membar_place_cycles: int = Field(ge=0)
-    """Before the place of one is another's."""
+    """Before the place of one is another's of the round."""
     membar_group_interval_cycles: int = Field(ge=0)
     """Fences of an SM that L2 answers leave together, a group no sooner than so long behind the one before."""
 

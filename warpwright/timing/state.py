@@ -24,7 +24,6 @@ GOLDEN = 0x9E3779B97F4A7C15 - (1 << 64)  # 2**64 over the golden ratio, as a sig
 MAX_WARPS = 16  # warp slots of one sub-core
 MAX_SUB_CORES = 4
 MAX_BLOCKS = 32
-MOST_FENCE_PLACES = 8  # as chips may have
 FIELDS = 1024  # more than any list of names below is long: each takes the numbers that it needs
 SLICE_GROUPS = 8  # of L2 slices with all that lies behind them: a power of two; one host thread serves a group
 AT_CLUSTER = 17  # value of W_BARRIER at the barrier of a cluster: one behind the sixteen named ones
@@ -156,7 +155,7 @@ STALL_COUNT = len(STALLS)
     H_BARRIER_INTERVAL,
     H_BARRIER_LEAST,  # of the unit, for a barrier however few its warps
     H_BARRIER_LAST,  # of the unit, behind the last arrival
-    H_FENCE_PLACES,  # fences of an SM at once, 0: any number
+    H_FENCE_PLACES,  # fences of an SM's round at once, 0: any number
     H_FENCE_PLACE_TIME,  # before the place of one is another's
     H_FENCE_TURN,  # between two groups of an SM's fences that leave for L2
     # L1 and shared
@@ -447,14 +446,15 @@ Q_SLOTS = Q_RING + RING_WORDS
     SM_TELLS,  # mbarriers of this SM to be told of bytes that are on their way
     SM_CONST_LINES,  # constant lines that L1.5 has handed over in this window
     SM_CONST_INTERVAL,  # between two of them
-    SM_FENCES,  # so far
+    SM_FENCES,  # of the last round
+    SM_FENCE_ROUND,  # when it began or will begin
+    SM_FENCE_END,  # when its last fence is done
     SM_FENCE_TURN,  # when the last fences left for L2
     SM_PIPE_FIRST,  # issues by pipe, PIPE_COUNT
     *_,
 ) = range(FIELDS)
 SM_DONE_FIRST = SM_PIPE_FIRST + PIPE_COUNT  # pairs (time, block slot), MAX_BLOCKS
-SM_FENCE_FIRST = SM_DONE_FIRST + 2 * MAX_BLOCKS  # when each place of a fence is another's, MOST_FENCE_PLACES
-SM_SCALARS = (SM_FENCE_FIRST + MOST_FENCE_PLACES + 7) // 8 * 8
+SM_SCALARS = (SM_DONE_FIRST + 2 * MAX_BLOCKS + 7) // 8 * 8
 
 # --- sub-core --------------------------------------------------------------------------------------
 (

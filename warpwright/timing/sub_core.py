@@ -42,16 +42,24 @@ LOOK_AGAIN_CYCLES = 4
 
 
 @core
-def fence_place(m: Any, sm: int, time: int) -> int:
-    """When a fence issued at ``time`` has one of the SM's places; they are taken in turn."""
+def fence_done(m: Any, sm: int, time: int, latency: int) -> int:
+    """When a fence issued at ``time`` is done; where an SM has places for a few, fences go in rounds.
+
+    A round takes the fences that wait when the one before is over, and those that come before its first places are free again; a
+    place is another's after a fixed time.  (Seed 002's Table 5 and Figure 6: what a barrier with its fence takes on P100 follows from the warps of the SM
+    alone, however they are split into blocks: the fences of one block do not go beside the barriers of another.)
+    """
     places = m[u(s.H_FENCE_PLACES)]
     if places == 0:
-        return time
-    place = sm + s.SM_FENCE_FIRST + m[u(sm + s.SM_FENCES)] % places
+        return time + latency
+    turn = m[u(s.H_FENCE_PLACE_TIME)]
+    if m[u(sm + s.SM_FENCES)] == 0 or time >= m[u(sm + s.SM_FENCE_ROUND)] + turn:
+        m[u(sm + s.SM_FENCE_ROUND)] = max(time, m[u(sm + s.SM_FENCE_END)])
+        m[u(sm + s.SM_FENCES)] = 0
+    begins = max(time, m[u(sm + s.SM_FENCE_ROUND)] + m[u(sm + s.SM_FENCES)] // places * turn)
     m[u(sm + s.SM_FENCES)] += 1
-    begins = max(time, m[u(place)])
-    m[u(place)] = begins + m[u(s.H_FENCE_PLACE_TIME)]
-    return begins
+    m[u(sm + s.SM_FENCE_END)] = max(m[u(sm + s.SM_FENCE_END)], begins + latency)
+    return begins + latency
 
 
 @core
@@ -247,7 +255,7 @@ def issue(m: Any, code: Any, sm: int, sc: int, sub: int, slot: int, time: int, e
     elif kind == s.K_COPY_DONE:
         commit_copies(m, w, max(code[u(row + s.I_WRITE_BARRIER)], code[u(row + s.I_READ_BARRIER)]), time + 2)
     elif kind == s.K_MEMBAR:
-        earliest = max(earliest, fence_place(m, sm, time) + code[u(row + s.I_LATENCY)])
+        earliest = max(earliest, fence_done(m, sm, time, code[u(row + s.I_LATENCY)]))
         reason = s.ST_MEMBAR
         if code[u(row + s.I_STRONG)] or m[u(w + s.W_STORES)] or m[u(w + s.W_STORE_TIME)] > time:
             m[u(w + s.W_FENCE)] = code[u(row + s.I_LATENCY)] | (s.FENCE_AT_L2 if code[u(row + s.I_STRONG)] else 0)
