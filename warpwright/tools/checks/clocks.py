@@ -39,23 +39,33 @@ MBARRIERS = 64
 class Clock:
     """Epochs by block, one row of warps each; never changed once others hold it."""
 
-    __slots__ = ("_dense", "rows")
+    __slots__ = ("_dense", "_last", "rows")
 
     def __init__(self, rows: dict[int, Row] | None = None) -> None:
         self.rows: dict[int, Row] = rows if rows is not None else {}
         self._dense: Row | None = None
+        self._last: tuple[Clock, Clock] | None = None
+        """The clock that this one was joined with last, and what came of it: warps that spin ask the same again."""
 
     def joined(self, other: Clock) -> Clock:
-        """The later epoch of each warp."""
+        """The later epoch of each warp; this clock itself when the other has nothing later."""
         if not other.rows or other is self:
             return self
         if not self.rows:
             return other
-        rows = dict(self.rows)
+        if self._last is None or self._last[0] is not other:
+            self._last = other, self._join(other)
+        return self._last[1]
+
+    def _join(self, other: Clock) -> Clock:
+        later: dict[int, Row] = {}
         for block, row in other.rows.items():
-            mine = rows.get(block)
-            rows[block] = row if mine is None or mine is row else np.maximum(mine, row)
-        return Clock(rows)
+            mine = self.rows.get(block)
+            if mine is None:
+                later[block] = row
+            elif mine is not row and (row > mine).any():
+                later[block] = np.maximum(mine, row)
+        return Clock({**self.rows, **later}) if later else self
 
     def with_row(self, block: int, row: Row) -> Clock:
         """The same with a block's row."""
@@ -102,6 +112,8 @@ class BlockClocks:
         self.copies: Row = np.zeros(columns, np.int64)
         """Epochs of the columns of copies."""
         self.lanes: npt.NDArray[np.int64] = np.zeros((warps, WARP_LANES, WARP_LANES), np.int64)
+        self.lane_arrivals: npt.NDArray[np.int64] = np.zeros((warps, WARP_LANES), np.int64)
+        """Epoch of each lane's last arrival at an mbarrier."""
         self.arrived: npt.NDArray[np.int64] = np.zeros((BARRIERS, columns), np.int64)
         """What the warps knew that have arrived at each barrier (``turn.py``)."""
 
@@ -199,6 +211,16 @@ class BlockClocks:
         self.strong_access(warp, words, locations, True, True, True)
         self.known[warp, column] = before
 
+    # --- lanes of a warp at an mbarrier ---------------------------------------------------------------
+    def lanes_arrive(self, warp: int, lanes: int) -> None:
+        """Lanes have arrived at an mbarrier; the warp's epoch is one later."""
+        self.lane_arrivals[warp, _numbers(lanes)] = self.epochs[warp]
+
+    def lanes_look(self, warp: int, lanes: int) -> None:
+        """Lanes look at an mbarrier: they know what lanes of their warp did before these arrived."""
+        numbers = _numbers(lanes)
+        self.lanes[warp, numbers] = np.maximum(self.lanes[warp, numbers], self.lane_arrivals[warp])
+
     # --- barriers: what is known of other blocks; ``turn.py`` passes on what is known of this one ------
     def arrive(self, warp: int, barrier: int) -> None:
         """A warp arrives at a block barrier: what it knows is for those who wait there."""
@@ -247,3 +269,7 @@ class BlockClocks:
                 # An atomic continues what others released at the word; a store begins anew.
                 place.device = place.device.joined(device) if reads else device
                 place.block[self.number] = place.block.get(self.number, EMPTY).joined(mine) if reads else mine
+
+
+def _numbers(lanes: int) -> list[int]:
+    return [lane for lane in range(WARP_LANES) if lanes >> lane & 1]

@@ -9,7 +9,8 @@ is known from the machine code:
 * An atomic of a type that the memory does not have is a loop of a load and a compare-and-swap of the same address, by the
   compiler or by hand: the load, which sees whatever is there, belongs to the atomic.
 * ``volatile`` accesses of shared memory are plain LDS and STS; the PTX of the kernel, where there is one, tells their lines.
-* SYNCS and ATOMS.ARRIVE are mbarriers: an arrival releases and a test acquires what the block's threads did.
+* SYNCS and ATOMS.ARRIVE are mbarriers: an arrival releases and a test acquires what the block's threads did.  Before sm_90 a test is a plain
+  LDS of the mbarrier's upper word, whose highest bit, the phase, LOP3 compares with what the thread waits for; a NOP follows (nvcc 13.0, sm_80 to sm_89).
 * LDGSTS, UBLKCP and UTMALDG, UTMASTG copy on their own: LDGDEPBAR and UTMACMDFLUSH end a group of them, DEPBAR waits for groups, and
   FENCE.VIEW.ASYNC (``fence.proxy.async``) shows bulk copies what threads wrote.
 """
@@ -95,6 +96,34 @@ def is_mbarrier(instruction: Instruction) -> bool:
     return instruction.opcode in _MBARRIER or (instruction.opcode == "ATOMS" and "ARRIVE" in instruction.modifiers)
 
 
+PHASE_BIT = 0x80000000
+
+
+def tests_of_mbarriers(program: Program) -> dict[int, int]:
+    """Index of each LDS that reads an mbarrier's phase: that of the LOP3 which compares it; for chips without SYNCS."""
+    code = program.instructions
+    if not any(i.opcode == "ATOMS" and "ARRIVE" in i.modifiers for i in code):
+        return {}
+    found = {}
+    for index, compare in enumerate(code):
+        if compare.opcode != "LOP3" or not any(
+            o.kind is Kind.IMMEDIATE and o.value & 0xFFFFFFFF == PHASE_BIT for o in compare.operands
+        ):
+            continue
+        if index + 1 == len(code) or code[index + 1].opcode != "NOP":
+            continue
+        read = {o.index for o in compare.operands if o.kind is Kind.REGISTER}
+        for back in range(index - 1, max(index - 16, -1), -1):
+            before = code[back]
+            target = before.operands[0] if before.operands else None
+            if target is not None and target.kind is Kind.REGISTER and target.index in read and target.index != RZ:
+                if before.opcode == "LDS":
+                    found[back] = index
+                    break
+                read.discard(target.index)
+    return found
+
+
 def _synchronises_lanes(program: Program, index: int) -> bool:
     instruction = program.instructions[index]
     if instruction.opcode == "WARPSYNC":
@@ -170,6 +199,8 @@ def events_of(program: Program, blocks: Sequence[BasicBlock], volatile: Set[int]
     rows: list[list[int]] = []
     starts = [0]
     parts = _loads_of_atomics(program)
+    tests = tests_of_mbarriers(program)
+    behind_tests = {compare + 1 for compare in tests.values()}
     fences = any(i.opcode == "MEMBAR" or is_mbarrier(i) for i in program.instructions)
     narrow = copies = False
     for block in blocks:
@@ -190,8 +221,9 @@ def events_of(program: Program, blocks: Sequence[BasicBlock], volatile: Set[int]
                 # mbarrier.init exchanges the word and looks at no old value: what stood there may be undefined.
                 fresh = is_mbarrier(instruction) and "EXCH" in instruction.modifiers
                 event = Event.STORE if fresh else _EVENTS[access.kind]
-                block_scope = is_mbarrier(instruction) or (access.access.strong and _of_block(instruction))
-                strong = access.access.strong or event is Event.ATOMIC or index in parts or is_mbarrier(instruction)
+                mbarrier = is_mbarrier(instruction) or index in tests
+                block_scope = mbarrier or (access.access.strong and _of_block(instruction))
+                strong = access.access.strong or event is Event.ATOMIC or index in parts or mbarrier
                 strong |= shared and instruction.line is not None and instruction.line[1] in volatile
                 synchronises = fences and strong and index not in parts
                 kind = 2 if block_scope else int(strong)
@@ -201,7 +233,7 @@ def events_of(program: Program, blocks: Sequence[BasicBlock], volatile: Set[int]
             if instruction.opcode == "MEMBAR" or (instruction.opcode == "CCTL" and "IVALL" in instruction.modifiers):
                 wide = not {"CTA", "SM"} & set(instruction.modifiers)
                 rows.append([Event.FENCE, index, 0, 0, 1, int(wide), 0, 0])
-            elif _synchronises_lanes(program, index):
+            elif index not in behind_tests and _synchronises_lanes(program, index):
                 rows.append([Event.LANES, index, 0, 0, 0, 0, 0, 0])
             else:
                 rows += _of_copies(instruction, index)

@@ -1,7 +1,7 @@
 """Runs a launch for the checks: traced warps in turn, barriers, and the order of warps from a seed when asked for.
 
-Blocks become resident as in a launch without checks: one at a time as long as it makes progress, more when every
-warp only spins.  With a seed, blocks and warps take their turns in a random order that the seed determines.
+Blocks become resident as in a launch without checks: one at a time as long as it makes progress, twice as many when every
+warp only spins, and all at once where the grid synchronises.  With a seed, blocks and warps take their turns in a random order that the seed determines.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from warpwright.engine.compiled import stop_error
 from warpwright.engine.execute import Cancelled, Counts, block_index
 from warpwright.engine.jit.workspace import Outcome, WarpState
 from warpwright.engine.kernels import Traced
-from warpwright.engine.launch import LaunchContext, aligned_words, shared_bytes, stack_bytes
+from warpwright.engine.launch import LaunchContext, aligned_words, is_cooperative, shared_bytes, stack_bytes
 from warpwright.engine.recurrence import Recurrence, memory_digest
 from warpwright.errors import UnsupportedError
 from warpwright.native.direct import bare
@@ -183,6 +183,8 @@ class CheckedExecution:
         fruitless = 0
         # Another order needs several blocks at once: their warps must be able to come between each other.
         wanted = self._random.randint(1, min(8, self._room)) if self._random is not None else 1
+        if is_cooperative(self.context.program):
+            wanted = self._room
         while waiting or resident:
             while waiting and len(resident) < self._room and len(resident) < wanted:
                 resident.append(self._admit(waiting.pop()))
@@ -202,7 +204,7 @@ class CheckedExecution:
             else:
                 fruitless += 1
                 if fruitless >= ROUNDS_BEFORE_NEXT_BLOCK and len(resident) < self._room and waiting:
-                    wanted, fruitless = len(resident) + 1, 0
+                    wanted, fruitless = 2 * len(resident), 0
                 elif self._never_ends(resident, fruitless):
                     raise self._error(resident[0], None, Status.STANDSTILL, len(resident))
         return self._counts

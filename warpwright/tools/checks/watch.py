@@ -30,7 +30,7 @@ from warpwright.tools.checks import turn as tu
 from warpwright.tools.checks.clocks import BULK_STORES, CP_ASYNC, EMPTY, BlockClocks, Clock
 from warpwright.tools.checks.copies import check_bulk_copy
 from warpwright.tools.checks.detours import Detours, Walked, blocks_of
-from warpwright.tools.checks.events import Column, Event, Events
+from warpwright.tools.checks.events import Column, Event, Events, is_mbarrier
 from warpwright.tools.checks.findings import Dim3, Finding, Place, place
 from warpwright.tools.checks.schedule import Block, Warp
 from warpwright.tools.checks.traffic import SCRATCH_WORDS
@@ -68,6 +68,8 @@ class _Resident:
         """Host pointers to what each warp knows of other blocks, for weak and for strong accesses."""
         self.seen: list[Clock] = [EMPTY] * warps
         """Kept, since pointers lead to them."""
+        self.told: list[tuple[Clock, Clock]] = []
+        """What the pointers were made of."""
 
     def begin(self, block: Block, unknown: int) -> None:
         """Nothing is known of the block yet.
@@ -89,6 +91,7 @@ class _Resident:
         copies = clocks.column(CP_ASYNC, 0) + np.arange(len(s))
         s[:, sh.S_COPY] = (s[:, sh.S_LAUNCH_WARPS] + copies + 1) << 32 | clocks.copies[copies]
         self.others.fill(unknown)
+        self.told = [(EMPTY, EMPTY)] * len(s)
         t[tu.T_STATES], t[tu.T_KNOWN], t[tu.T_COLUMNS] = s.ctypes.data, clocks.known.ctypes.data, clocks.known.shape[1]
         t[tu.T_LANES], t[tu.T_ARRIVED] = clocks.lanes.ctypes.data, clocks.arrived.ctypes.data
         t[tu.T_FOREIGN], t[tu.T_SEEN] = self.others[0].ctypes.data, self.others[1].ctypes.data
@@ -200,11 +203,13 @@ class Watch:
 
     def _note_others(self, block: Block, resident: _Resident, warp: int) -> None:
         """Tell machine code what a warp knows of other blocks by now."""
-        foreign = resident.clocks.foreign[warp]
-        seen = resident.seen[warp] = foreign.joined(resident.clocks.seen[warp])
-        if seen.rows:
-            resident.others[:, warp] = self._dense(foreign), self._dense(seen)
-            block.turn[tu.T_TELLS] = 1
+        foreign, released = resident.clocks.foreign[warp], resident.clocks.seen[warp]
+        if resident.told[warp] == (foreign, released):
+            return
+        resident.told[warp] = foreign, released
+        seen = resident.seen[warp] = foreign.joined(released)
+        resident.others[:, warp] = self._dense(foreign), self._dense(seen)
+        block.turn[tu.T_TELLS] = 1
 
     def _dense(self, clock: Clock) -> int:
         """Host pointer to an epoch for each warp of the launch."""
@@ -235,18 +240,27 @@ class Watch:
             return
         if event is Event.LOOK:
             clocks.look(warp, set(resident.locations), resident.locations)
+            clocks.lanes_look(warp, int(s[sh.S_LANES]))
             return
         words = {a & ~3 for a in _lane_addresses(one.trace, int(s[sh.S_RECORD]))}
-        if self.program.instructions[int(row[Column.INSTRUCTION])].opcode == "ARRIVES":
+        in_block = row[Column.STRONG] == 2
+        opcode = self.program.instructions[int(row[Column.INSTRUCTION])].opcode
+        lanes = int(one.trace[s[sh.S_RECORD]]) & 0xFFFFFFFF
+        if opcode == "LDS" and in_block:
+            # A test of an mbarrier, which reads its upper word.
+            words = {word & ~7 for word in words}
+            clocks.lanes_look(warp, lanes)
+        if opcode == "ARRIVES":
             clocks.arrive_with_copies(warp, words, resident.locations)
             return
-        in_block = row[Column.STRONG] == 2
         shared = {w for w in words if SHARED_WINDOW <= w < LOCAL_WINDOW}
         for some, locations in ((shared, resident.locations), (words - shared, self.locations)):
             if some:
                 clocks.strong_access(
                     warp, some, locations, event is not Event.STORE, event is not Event.LOAD, bool(in_block)
                 )
+        if is_mbarrier(self.program.instructions[int(row[Column.INSTRUCTION])]):
+            clocks.lanes_arrive(warp, lanes)
 
     def _stamp(self, clocks: BlockClocks, column: int) -> int:
         """Of a copy that a column of the block's clocks counts."""
