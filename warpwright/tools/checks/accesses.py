@@ -41,6 +41,7 @@ from warpwright.tools.checks.shadow import (
     S_EVENT,
     S_EVENT_END,
     S_GLOBAL_OLDEST,
+    S_GUARD,
     S_HOST,
     S_LANES,
     S_OPTIONS,
@@ -57,7 +58,6 @@ from warpwright.tools.checks.shadow import (
     S_WARP,
     S_WHOLE,
     SHADOW,
-    STRONG_READ,
     SYNCHRONISE,
     WRITE_INFO,
     WRITE_STAMP,
@@ -65,6 +65,7 @@ from warpwright.tools.checks.shadow import (
     check_reader,
     check_write,
     defined,
+    info_of_read,
     is_ordered,
     one_lane,
     remember_read,
@@ -79,7 +80,12 @@ E_EVENT, E_INSTRUCTION, E_BYTES, E_STRONG = (
     int(Column.BYTES),
     int(Column.STRONG),
 )
-E_SYNCHRONISES, E_UNIFORM, E_COPY = int(Column.SYNCHRONISES), int(Column.UNIFORM), int(Column.COPY)
+E_SYNCHRONISES, E_UNIFORM, E_COPY, E_GUARD = (
+    int(Column.SYNCHRONISES),
+    int(Column.UNIFORM),
+    int(Column.COPY),
+    int(Column.GUARD),
+)
 LOAD, STORE, ATOMIC, LANES, FENCE, CONSTANT, BULK, PROXY, COMMIT, WAIT, LOOK = (int(e) for e in Event)
 WINDOW_MASK = ~0xFFFFFF
 FULL_WARP = 0xFFFFFFFF
@@ -116,7 +122,7 @@ def loads(
     """Races of a load, all of whose lanes read the memory of ``limit`` bytes at ``origin``."""
     oldest = s[S_SHARED_OLDEST] if space < 0 else s[S_GLOBAL_OLDEST]
     stamp = (s[S_WARP] + 1) << 32 | s[S_EPOCH]
-    info = instruction << 32 | (STRONG_READ if strong else 0)
+    info = info_of_read(s, strong, instruction)
     one_place = step == 0 and not tabled
     ordered = 0
     left = mask
@@ -150,7 +156,7 @@ def loads(
                 poke(cell + READ_STAMP * 8, stamp)
                 poke(cell + READ_INFO * 8, info | lanes)
             else:
-                remember_read(cell, stamp, oldest, strong, instruction, lanes)
+                remember_read(cell, stamp, oldest, info | lanes)
 
 
 @core
@@ -261,6 +267,7 @@ def access(
     size, strong = events[row * COLUMNS + E_BYTES], events[row * COLUMNS + E_STRONG]
     options = s[S_OPTIONS]
     known_of_others = seen if strong else foreign
+    s[S_GUARD] = events[row * COLUMNS + E_GUARD]
     low = address_of(base, tabled, step, lowest_bit(mask))
     window = low & WINDOW_MASK
     if window == LOCAL_WINDOW:
@@ -326,7 +333,8 @@ def access(
                 lane = lowest_bit(left)
                 left &= left - 1
                 address = address_of(base, tabled, step, lane)
-                if address - origin >= 0 and address - origin + size <= limit:
+                within_it = address - origin >= 0 and address - origin + size <= limit
+                if within_it and not is_written(written, address - origin, size):
                     defined(s, findings, event, instruction, space, address, size, lane, written, address - origin)
     if options & COUNT_TRAFFIC and event != ATOMIC:
         count_traffic(counters, instruction, base, tabled, step, mask, size, shared, scratch)

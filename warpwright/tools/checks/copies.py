@@ -30,6 +30,7 @@ from warpwright.tools.checks.shadow import (
     LOAD,
     RAW,
     S_FIRST_WARP,
+    S_GUARD,
     S_HOST,
     S_LAUNCH_WARPS,
     S_OPTIONS,
@@ -101,7 +102,7 @@ def shared_side(
             kind = RAW if event == LOAD else WAW
             check_earlier_write(s, known, lanes_known, foreign, findings, cell, kind, instruction, where, size, lane)
             if event == LOAD:
-                remember_read(cell, stamp, s[S_SHARED_OLDEST], 0, instruction, 1 << lane)
+                remember_read(cell, stamp, s[S_SHARED_OLDEST], instruction << 32 | 1 << lane)
             else:
                 check_readers(s, known, lanes_known, foreign, findings, cell, 0, instruction, -1, where, size, lane)
                 poke(cell + WRITE_STAMP * 8, stamp)
@@ -174,6 +175,7 @@ def check_bulk_copy(
         record: host pointer of the copy's record.
         stamp: of the copy as an accessor of shared memory.
     """
+    s[S_GUARD] = 0
     head = peek(record + 8 * AT_HEAD)
     lane = lowest_bit(head & LANE_MASK)
     direction = (head >> 32) & 3

@@ -70,6 +70,9 @@ class Column(IntEnum):
     COPY = 7
     """Stores: 1 when they are an asynchronous copy's."""
 
+    GUARD = 8
+    """Loads: 1 when the value only decides whether an atomic of the same address follows."""
+
 
 COLUMNS = len(Column)
 _MBARRIER = ("SYNCS", "ARRIVES")
@@ -155,6 +158,62 @@ def _loads_of_atomics(program: Program) -> set[int]:
     return found
 
 
+MOST_BETWEEN = 64
+"""Instructions between a read and the atomic that it decides on."""
+_COMPARISONS = ("ISETP", "FSETP", "DSETP", "HSETP2", "UISETP")
+
+
+def _registers(instruction: Instruction, targets: bool) -> set[int]:
+    """Registers that an instruction writes, or reads; of operands that may be double words, both."""
+    found = set[int]()
+    writes_none = instruction.opcode.startswith(("ST", "RED")) or instruction.opcode in _COMPARISONS
+    width = (
+        4
+        if "128" in instruction.modifiers
+        else 2
+        if {"64", "WIDE"} & set(instruction.modifiers) or instruction.opcode.startswith("D")
+        else 1
+    )
+    first = next((n for n, o in enumerate(instruction.operands) if o.kind in (Kind.REGISTER, Kind.MEMORY)), -1)
+    for n, operand in enumerate(instruction.operands):
+        if operand.kind is Kind.REGISTER and operand.index != RZ and (n == first and not writes_none) == targets:
+            found |= set(range(operand.index, operand.index + width))
+        elif operand.kind is Kind.MEMORY and operand.base is not None and not targets:
+            found |= {operand.base.index, operand.base.index + 1}
+    return found
+
+
+def guards_of_atomics(program: Program) -> set[int]:
+    """Indices of loads whose value is only compared, in front of an atomic of the same address: ``if (*top >= 0) atomicAdd(top, -1)``."""
+    code, found = program.instructions, set[int]()
+    for index, atomic in enumerate(code):
+        where = _address(atomic) if atomic.opcode.startswith(("ATOM", "RED")) else None
+        if where is None:
+            continue
+        for back in range(index - 1, max(index - MOST_BETWEEN, -1), -1):
+            before = code[back]
+            if before.opcode in ("RET", "BAR", "CALL") or (before.opcode == "EXIT" and before.guard is None):
+                break
+            if before.opcode in ("LD", "LDG", "LDS") and _address(before) == where:
+                if _is_only_compared(code, back):
+                    found.add(back)
+                break
+            if _registers(before, True) & {where[0], where[0] + 1}:
+                break
+    return found
+
+
+def _is_only_compared(code: Sequence[Instruction], load: int) -> bool:
+    """Whether comparisons alone read what a load loads, up to where its register is written again."""
+    target = _registers(code[load], True)
+    for instruction in code[load + 1 :]:
+        if _registers(instruction, False) & target and instruction.opcode not in _COMPARISONS:
+            return False
+        if _registers(instruction, True) & target and instruction.guard is None:
+            break
+    return True
+
+
 _SHARED_VOLATILE = re.compile(r"\b(?:ld|st)\.(?:volatile|relaxed|acquire|release)(?:\.\w+)*\.shared\b")
 
 
@@ -200,6 +259,7 @@ def events_of(program: Program, blocks: Sequence[BasicBlock], volatile: Set[int]
     starts = [0]
     parts = _loads_of_atomics(program)
     tests = tests_of_mbarriers(program)
+    guards = guards_of_atomics(program)
     behind_tests = {compare + 1 for compare in tests.values()}
     fences = any(i.opcode == "MEMBAR" or is_mbarrier(i) for i in program.instructions)
     narrow = copies = False
@@ -210,11 +270,11 @@ def events_of(program: Program, blocks: Sequence[BasicBlock], volatile: Set[int]
             while accesses and accesses[0].instruction == index:
                 access = accesses.pop(0)
                 if access.space == "constant":
-                    rows.append([Event.CONSTANT, index, access.bytes, 0, 0, 0, 0, 0])
+                    rows.append([Event.CONSTANT, index, access.bytes, 0, 0, 0, 0, 0, 0])
                     continue
                 if access.kind == "bulk":
                     copies = True
-                    rows.append([Event.BULK, index, access.bytes, 0, 0, 0, 0, 0])
+                    rows.append([Event.BULK, index, access.bytes, 0, 0, 0, 0, 0, 0])
                     continue
                 shared = access.space == "shared"
                 narrow |= access.space in ("shared", "generic") and access.bytes < 4
@@ -229,12 +289,15 @@ def events_of(program: Program, blocks: Sequence[BasicBlock], volatile: Set[int]
                 kind = 2 if block_scope else int(strong)
                 one_value = _stores_one_value(program, index)
                 copy = event is Event.STORE and instruction.opcode == "LDGSTS"
-                rows.append([event, index, access.bytes, kind, int(synchronises), 0, int(one_value), int(copy)])
+                guard = event is Event.LOAD and index in guards
+                rows.append(
+                    [event, index, access.bytes, kind, int(synchronises), 0, int(one_value), int(copy), int(guard)]
+                )
             if instruction.opcode == "MEMBAR" or (instruction.opcode == "CCTL" and "IVALL" in instruction.modifiers):
                 wide = not {"CTA", "SM"} & set(instruction.modifiers)
-                rows.append([Event.FENCE, index, 0, 0, 1, int(wide), 0, 0])
+                rows.append([Event.FENCE, index, 0, 0, 1, int(wide), 0, 0, 0])
             elif index not in behind_tests and _synchronises_lanes(program, index):
-                rows.append([Event.LANES, index, 0, 0, 0, 0, 0, 0])
+                rows.append([Event.LANES, index, 0, 0, 0, 0, 0, 0, 0])
             else:
                 rows += _of_copies(instruction, index)
         starts.append(len(rows))
@@ -246,16 +309,16 @@ def _of_copies(instruction: Instruction, index: int) -> list[list[int]]:
     """The event of an instruction that orders asynchronous copies, if it is one."""
     opcode, modifiers = instruction.opcode, instruction.modifiers
     if opcode == "FENCE" and "ASYNC" in modifiers:
-        return [[Event.PROXY, index, 0, 0, 1, 0, 0, 0]]
+        return [[Event.PROXY, index, 0, 0, 1, 0, 0, 0, 0]]
     if opcode == "SYNCS" and "PHASECHK" in modifiers:
-        return [[Event.LOOK, index, 0, 0, 1, 0, 0, 0]]
+        return [[Event.LOOK, index, 0, 0, 1, 0, 0, 0, 0]]
     if opcode in ("LDGDEPBAR", "UTMACMDFLUSH"):
         counters = (instruction.control.write_barrier, instruction.control.read_barrier)
-        return [[Event.COMMIT, index, min(counters), 0, 1, int(opcode == "UTMACMDFLUSH"), 0, 0]]
+        return [[Event.COMMIT, index, min(counters), 0, 1, int(opcode == "UTMACMDFLUSH"), 0, 0, 0]]
     if opcode == "DEPBAR":
         counter = next((o.index for o in instruction.operands if o.kind is Kind.SCOREBOARD), -1)
         left = next((o.value for o in instruction.operands if o.kind is Kind.IMMEDIATE), 0)
-        return [[Event.WAIT, index, counter, 0, 1, left, 0, 0]]
+        return [[Event.WAIT, index, counter, 0, 1, left, 0, 0, 0]]
     return []
 
 

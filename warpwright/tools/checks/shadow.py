@@ -29,11 +29,12 @@ EPOCH_BITS = 0xFFFFFFFF
 WRITE_INFO = 1
 """lane << 58 | strength << 56 | instruction << 32 | value (its low 32 bits)."""
 READ_STAMP, READ_INFO = 2, 3
-"""As a write's stamp; info: instruction << 32 | lanes.  Strong reads have bit 62."""
+"""As a write's stamp; info: instruction << 32 | lanes.  Strong reads have bit 62, those that decide whether an
+atomic of the same word happens bit 61."""
 OTHER_STAMP, OTHER_INFO = 4, 5
 CELL_WORDS = 6
 CELL_BYTES = CELL_WORDS * 8
-STRONG_READ = 1 << 62
+STRONG_READ, GUARD_READ = 1 << 62, 1 << 61
 
 # --- findings: rows of a table, one for each distinct one -------------------------------------------------
 F_KIND, F_BEFORE, F_NOW, F_SPACE, F_SEVERITY, F_COUNT, F_ADDRESS, F_BYTES = range(8)
@@ -43,6 +44,10 @@ MAX_FINDINGS = 256
 FINDINGS_AT = MAX_FINDINGS * FINDING_WORDS
 """Word behind the table: how many there are."""
 RAW, WAR, WAW, UNDEFINED, UNSHOWN = 1, 2, 3, 4, 5
+UNACQUIRED, GUARDS = 16, 32
+"""Added to a hazard: what was released was read, but no fence stands behind that read; the read only decides whether an atomic of the same word
+happens, which looks again."""
+HAZARD = 15
 ERROR, WARNING, INFO = 0, 1, 2
 
 # --- counters of an instruction ------------------------------------------------------------------------------
@@ -64,7 +69,9 @@ S_LAUNCH_WARPS, S_COPY, S_ALLOCATIONS = 22, 23, 24
 allocations."""
 S_SHARED_OLDEST, S_GLOBAL_OLDEST = 25, 26
 """First epochs of the block and of the launch: older stamps in shared and global memory count for nothing."""
-S_WORDS = 27
+S_SEEN, S_GUARD = 27, 28
+"""Host pointer to what strong accesses are ordered behind (``BlockClocks.seen``); whether the present read is one that decides on an atomic."""
+S_WORDS = 29
 CHECK_RACES, CHECK_UNDEFINED, COUNT_TRAFFIC = 1, 2, 4
 DONE, SYNCHRONISE, SHADOW, NARROW, BROKEN, BULK_COPY = 0, 1, 2, 3, 4, 5
 """Why reading records ends: no records are left; behind a synchronising access; an allocation (argument) has no shadow
@@ -153,6 +160,15 @@ def unordered_lane(s: Any, known: Any, lanes_known: Any, foreign: Any, stamp: in
 
 
 @core
+def was_released(s: Any, stamp: int) -> bool:
+    """Whether an access of another block was released to what the present warp has read: only a fence behind that read is missing."""
+    warp = (stamp >> 32) - 1
+    if warp >= s[S_LAUNCH_WARPS] or 0 <= warp - s[S_FIRST_WARP] < s[S_WARPS]:
+        return False
+    return peek(s[S_SEEN] + 8 * warp) > stamp & EPOCH_BITS
+
+
+@core
 def check_write(
     s: Any, known: Any, lanes_known: Any, foreign: Any, findings: Any, cell: int, value: int, strong: int,
     instruction: int, space: int, address: int, size: int, lane: int, uniform: int,
@@ -173,10 +189,27 @@ def check_write(
         severity = INFO
     if value >= 0 and same_warp and uniform and (info >> 32) & 0xFFFFFF == instruction:
         severity = INFO
+    kind = RAW if value < 0 else WAW
+    if severity == ERROR and was_released(s, stamp):
+        severity = WARNING
+        kind += UNACQUIRED
+    elif severity == ERROR and value < 0 and s[S_GUARD] and (info >> 56) & 3:
+        severity = WARNING
+        kind += GUARDS
     note(
-        s, findings, RAW if value < 0 else WAW, severity, (info >> 32) & 0xFFFFFF, instruction, space, address, size,
-        (stamp >> 32) - 1, other, lane,
-    )  # fmt: skip
+        s,
+        findings,
+        kind,
+        severity,
+        (info >> 32) & 0xFFFFFF,
+        instruction,
+        space,
+        address,
+        size,
+        (stamp >> 32) - 1,
+        other,
+        lane,
+    )
 
 
 @core
@@ -194,10 +227,27 @@ def check_reader(
     other = unordered_lane(s, known, lanes_known, foreign, stamp, info & LANE_BITS, lane)
     if other >= 0:
         severity = WARNING if (stamp >> 32) - 1 == s[S_WARP] else ERROR
+        kind = WAR
+        if severity == ERROR and was_released(s, stamp):
+            severity = WARNING
+            kind += UNACQUIRED
+        elif severity == ERROR and strong and info & GUARD_READ:
+            severity = WARNING
+            kind += GUARDS
         note(
-            s, findings, WAR, severity, (info >> 32) & 0xFFFFFF, instruction, space, address, size,
-            (stamp >> 32) - 1, other, lane,
-        )  # fmt: skip
+            s,
+            findings,
+            kind,
+            severity,
+            (info >> 32) & 0xFFFFFF,
+            instruction,
+            space,
+            address,
+            size,
+            (stamp >> 32) - 1,
+            other,
+            lane,
+        )
 
 
 @core
@@ -213,9 +263,14 @@ def check_readers(
 
 
 @core
-def remember_read(cell: int, stamp: int, oldest: int, strong: int, instruction: int, lanes: int) -> None:
+def info_of_read(s: Any, strong: int, instruction: int) -> int:
+    """What a cell keeps of a read, but for its lanes."""
+    return instruction << 32 | (STRONG_READ if strong else 0) | (GUARD_READ if s[S_GUARD] else 0)
+
+
+@core
+def remember_read(cell: int, stamp: int, oldest: int, info: int) -> None:
     """Put readers into the cell: their warp's slot, one whose reader counts for nothing, or the second."""
-    info = instruction << 32 | (STRONG_READ if strong else 0) | lanes
     chosen = 1
     for slot in range(2):
         held = peek(cell + (READ_STAMP + 2 * slot) * 8)
@@ -253,7 +308,7 @@ def one_lane(
                 s, known, lanes_known, foreign, findings, cell, -1, strong, instruction, space, where, size, lane, 0
             )
             oldest = s[S_SHARED_OLDEST] if space < 0 else s[S_GLOBAL_OLDEST]
-            remember_read(cell, stamp, oldest, strong, instruction, 1 << lane)
+            remember_read(cell, stamp, oldest, info_of_read(s, strong, instruction) | 1 << lane)
         else:
             value = value_at(host + ((granule - first) << shift), shift)
             check_write(

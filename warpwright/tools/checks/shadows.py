@@ -6,6 +6,7 @@ cells are neither cleared nor made again.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,8 +15,8 @@ import numpy.typing as npt
 from warpwright.engine.memory import Allocation
 from warpwright.tools.checks import shadow as sh
 
-KEPT_BYTES = 1 << 30
-"""Of cells that are kept between launches; more are given back."""
+KEPT_SHARE = 4
+"""Part of the host's memory that cells may take between launches (one in so many); more are given back."""
 LAST_EPOCH = 1 << 31
 """Behind which epochs begin anew; a launch takes far fewer than half of what a stamp holds."""
 WORDS, SINGLE_BYTES = 2, 0
@@ -37,7 +38,8 @@ class Shadows:
         self.oldest = self._last + 1
         there = {(a.address, a.size_bytes) for a in live}
         self._cells = {key: value for key, value in self._cells.items() if key in there}
-        too_many = sum(cells.nbytes for cells, _ in self._cells.values()) > KEPT_BYTES
+        most = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // KEPT_SHARE
+        too_many = sum(cells.nbytes for cells, _ in self._cells.values()) > most
         if too_many or self.oldest > LAST_EPOCH:
             self._cells.clear()
         if self.oldest > LAST_EPOCH:

@@ -44,6 +44,14 @@ WAITS = {
     0: "the copy is not waited for: every thread that touches its bytes waits on its mbarrier first",
 }
 """What orders accesses behind a copy, by kind of column; 0: those of mbarriers."""
+UNACQUIRED = (
+    "what the other block released was read, but no __threadfence() stands behind that read, which would order this access: "
+    "a plain read may find an old line in L1, a volatile one does not"
+)
+GUARDS = (
+    "the value only decides whether an atomic of the same word follows, which looks again: it may be old; "
+    "an atomic or volatile read is no race"
+)
 WARP_DIVERGES, BLOCK_DIVERGES = "Divergent thread(s) in warp", "Divergent thread(s) in block"
 WASTE = 2.0
 """perfcheck names an access that moves this many times what its bytes need."""
@@ -91,6 +99,7 @@ class _Resident:
         copies = clocks.column(CP_ASYNC, 0) + np.arange(len(s))
         s[:, sh.S_COPY] = (s[:, sh.S_LAUNCH_WARPS] + copies + 1) << 32 | clocks.copies[copies]
         self.others.fill(unknown)
+        s[:, sh.S_SEEN] = unknown
         self.told = [(EMPTY, EMPTY)] * len(s)
         t[tu.T_STATES], t[tu.T_KNOWN], t[tu.T_COLUMNS] = s.ctypes.data, clocks.known.ctypes.data, clocks.known.shape[1]
         t[tu.T_LANES], t[tu.T_ARRIVED] = clocks.lanes.ctypes.data, clocks.arrived.ctypes.data
@@ -209,6 +218,7 @@ class Watch:
         resident.told[warp] = foreign, released
         seen = resident.seen[warp] = foreign.joined(released)
         resident.others[:, warp] = self._dense(foreign), self._dense(seen)
+        resident.states[warp, sh.S_SEEN] = resident.others[1, warp]
         block.turn[tu.T_TELLS] = 1
 
     def _dense(self, clock: Clock) -> int:
@@ -429,6 +439,7 @@ class Watch:
 
     def _finding(self, row: npt.NDArray[np.int64]) -> Finding:
         kind, space, address = int(row[sh.F_KIND]), int(row[sh.F_SPACE]), int(row[sh.F_ADDRESS])
+        unacquired, guards, kind = kind & sh.UNACQUIRED, kind & sh.GUARDS, kind & sh.HAZARD
         shared = space < 0
         where = f"byte {address - SHARED_WINDOW:,} of shared memory" if shared else self._where(address)
         count = int(row[sh.F_COUNT])
@@ -481,6 +492,10 @@ class Watch:
             else "what threads write is shown to asynchronous copies by fence.proxy.async: of the writer, in front of the barrier, or of who "
             "issues the copy, behind it"
             if kind == sh.UNSHOWN
+            else UNACQUIRED
+            if unacquired
+            else GUARDS
+            if guards
             else "threads of one warp: __syncwarp() between the accesses orders them"
             if same_warp
             else "threads of one block: __syncthreads() between the accesses orders them"

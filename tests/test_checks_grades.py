@@ -1,0 +1,81 @@
+"""How races are graded: what loses or tears data is an error; a read that may only be old is a warning."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import warpwright as ww
+
+SOURCE = r"""
+__device__ unsigned finished;
+extern "C" __global__ void last_block(const int *in, int *part, int *out, int before, int behind) {
+    __shared__ bool last;
+    int t = threadIdx.x, b = blockIdx.x;
+    if (t == 0) {
+        part[b] = in[b];
+        if (before) __threadfence();
+        last = atomicAdd(&finished, 1) == gridDim.x - 1;
+        if (behind) __threadfence();
+    }
+    __syncthreads();
+    if (last) {
+        for (int i = t; i < gridDim.x; i += blockDim.x) out[i] = part[i];
+    }
+}
+extern "C" __global__ void pops(int *top, int *data, int *out) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (*top >= 0) {
+        int mine = atomicAdd(top, -1);
+        if (mine >= 0) out[i] = data[mine];
+    }
+}
+extern "C" __global__ void looks_and_pops(int *top, int *data, int *out) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x, seen = *top;
+    if (seen >= 0) atomicAdd(top, -1);
+    out[i] = seen;
+}
+extern "C" __global__ void overwrites(int *top, int *data, int *out) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (*top >= 0) atomicAdd(top, -1);
+    else *top = i;
+}
+extern "C" __global__ void counts(int *top, int *data, int *out) {
+    __shared__ int bins[64];
+    int t = threadIdx.x;
+    if (t < 64) bins[t] = 0;
+    __syncthreads();
+    atomicAdd(&bins[(t * 7) & 63], 1);
+    out[t] = bins[t & 63];
+}
+"""
+
+
+def graded(kernel: str, *arguments: object) -> set[str]:
+    gpu = ww.GPU("a100", check="racecheck")
+    module = gpu.compile(SOURCE, name="grades.cu")
+    passed = [gpu.array(a) if isinstance(a, np.ndarray) else a for a in arguments]
+    module[kernel][8, 64](*passed)
+    return {
+        f.severity
+        for f in gpu.findings
+        if {p.block for p in f.places} != {f.places[0].block} or "one warp" not in f.details[1]
+    }
+
+
+@pytest.mark.parametrize(
+    ("before", "behind", "grades"), [(1, 1, set()), (1, 0, {"warning"}), (0, 1, {"error"}), (0, 0, {"error"})]
+)
+def test_a_release_that_nobody_acquires_is_a_warning(before: int, behind: int, grades: set[str]) -> None:
+    zeros = np.zeros(8, np.int32)
+    assert graded("last_block", zeros, zeros, zeros, np.int32(before), np.int32(behind)) == grades
+
+
+@pytest.mark.parametrize(
+    ("kernel", "worst"),
+    [("pops", "warning"), ("looks_and_pops", "error"), ("overwrites", "error"), ("counts", "error")],
+)
+def test_a_read_that_only_decides_on_an_atomic_is_a_warning(kernel: str, worst: str) -> None:
+    top = np.full(1, 20 if kernel == "overwrites" else 10_000, np.int32)
+    grades = graded(kernel, top, np.zeros(10_001, np.int32), np.zeros(512, np.int32))
+    assert min(grades) == worst  # by the alphabet, too
