@@ -423,7 +423,7 @@ def store_lines(m: Any, sm: int, sc: int, w: int, time: int, n: int, space: int)
         held = m[u(sm + s.OFF_LINE_BYTES + i)]
         if space == SPACE_GLOBAL:
             m[u(sm + s.SM_STORE_SECTORS)] += popcount(sectors)
-        written_in_l1(m, sm, line, sectors, covered(held) == 15, space, arrives)
+        written_in_l1(m, sm, line, sectors, held, space, arrives)
         entry = joins
         while entry < turn and (m[u(entry + s.J_LINE)] != line or m[u(entry + s.J_LEFT)] <= idle):
             entry += s.J_SLOTS
@@ -453,21 +453,34 @@ def store_lines(m: Any, sm: int, sc: int, w: int, time: int, n: int, space: int)
 
 
 @core
-def written_in_l1(m: Any, sm: int, line: int, sectors: int, whole: bool, space: int, time: int) -> None:
-    """What a store leaves in L1: a whole line is kept, of a line that is written in part the sectors go (bench.micro ``store_load``).
+def written_in_l1(m: Any, sm: int, line: int, sectors: int, held: int, space: int, time: int) -> None:
+    """What a store leaves in L1.
+
+    An H200 keeps a whole line, of a line that is written in part the sectors go (bench.micro ``store_load``).  Where L1 keeps any bytes, sectors that are
+    written whole are valid and others stay what they were: who reads a sector of which L1 has some bytes only fetches it.
 
     Local memory is the thread's own: what it wrote is kept however little it is (of 158,000 sectors that recursive code on an
     H200 reads back by few lanes L2 sees none).
     """
     place = l1_find(m, sm, line, time)
     ways = m[u(s.H_L1_WAYS)]
-    if whole or space == SPACE_LOCAL:
+    kept = m[u(s.H_L1_KEPT)]
+    whole = covered(held)
+    if space == SPACE_LOCAL or (kept and whole == 15):
         if place < 0:
             place = -1 - place
             m[u(place)] = line << 8
         m[u(place)] |= sectors
         m[u(place + ways * s.C_FILL)] = time
         m[u(place + ways * s.C_STAMP)] = time
+    elif kept == 1:
+        if place < 0 and whole:
+            place = -1 - place
+            m[u(place)] = line << 8
+            m[u(place + ways * s.C_FILL)] = time
+        if place >= 0:
+            m[u(place)] |= whole
+            m[u(place + ways * s.C_STAMP)] = time
     elif place >= 0:
         m[u(place)] &= ~sectors
 

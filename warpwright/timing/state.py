@@ -168,6 +168,7 @@ STALL_COUNT = len(STALLS)
     H_L1_LATENCY,
     H_L1_DATA_SECTORS,  # that L1 hands over a clock
     H_L1_TAG_BANKS,  # lines of different banks that the tag stage takes a clock
+    H_L1_KEPT,  # least bytes of a store that L1 keeps, 0: it keeps none
     H_L1_WRITE_BYTES,
     H_L1_JOIN,  # cycles within which misses of a line leave as one request
     H_FILL_CAPACITY,  # sectors of a calendar bucket
