@@ -100,6 +100,7 @@ class Pipes(_Section):
     fma_heavy_lanes: int = Field(gt=0)
     """FP32 and integer multiply-add."""
     wide_multiply_interval_cycles: int = Field(gt=0)
+    wide_multiply_passes_count: int = Field(gt=0)
     fma_lite_lanes: int = Field(ge=0)
     """FP32 only."""
     half_lanes: int = Field(gt=0)

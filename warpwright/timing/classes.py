@@ -26,6 +26,8 @@ class Timing(NamedTuple):
     kind: int
     wavefronts: int = 0
     """Of the load/store unit, for K_MIO."""
+    passes: int = 1
+    """Of wide products: how often it is dispatched and reads its registers."""
 
 
 ALU = (
@@ -223,7 +225,8 @@ def timing_of(instruction: Instruction, chip: Chip, is_memory: bool) -> Timing:
         return Timing(s.P_FMA, -(-WARP // lanes), pipes.fma_latency_cycles, s.K_FIXED)
     if group == "fma_heavy":
         interval = pipes.wide_multiply_interval_cycles if wide else -(-WARP // pipes.fma_heavy_lanes)
-        return Timing(s.P_FMA_HEAVY, interval, pipes.fma_latency_cycles + (1 if wide else 0), s.K_FIXED)
+        passes = pipes.wide_multiply_passes_count if wide else 1
+        return Timing(s.P_FMA_HEAVY, interval, pipes.fma_latency_cycles + (1 if wide else 0), s.K_FIXED, passes=passes)
     if group == "half":
         return Timing(s.P_HALF, -(-WARP // pipes.half_lanes), pipes.half_latency_cycles, s.K_FIXED)
     if group == "fp64":

@@ -627,7 +627,7 @@ MAX_LOGGED_BLOCKS = 1 << 17  # of a larger grid the first ones
     I_WAIT,  # wait mask
     I_WRITE_BARRIER,  # -1: none
     I_READ_BARRIER,
-    I_READS,  # bank 0 reads | bank 1 reads << 8; with the register-file cache << 16 and << 24
+    I_READS,  # bank 0 reads | bank 1 reads << 8; with the register-file cache << 16 and << 24; cycles of dispatch beyond one << 32
     I_LINE,  # instruction cache line
     I_CONST,  # constant line, -1
     I_OP,  # of memory instructions (OP_); of LDC the line, or its bank's first one

@@ -27,6 +27,10 @@ CONSTANT_BANK_BYTES = 65536
 """Of a bank whose size the program does not tell."""
 
 
+PASS_CYCLES = 2
+"""From one pass of a wide product through the multiplier's 16 lanes to the next; dispatch and stall count end with the last one."""
+
+
 @dataclass(slots=True)
 class StaticProgram:
     """``rows``: instructions x I_SLOTS, then blocks x s.BL_SLOTS from ``blocks_at`` on; the first 8 words hold where."""
@@ -163,7 +167,10 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
         others = {o.index for o in sources} - cached
         # Of a pair both registers are held (HMMA.884 of V100 names A and B so in every step, and takes two cycles).
         fewer = [r for r in plain if r not in cached and not (r & 1 and r - 1 in cached and r not in others)]
-        row[s.I_READS] = _reads_by_bank(plain) | _reads_by_bank(fewer) << 16
+        passes = timing.passes
+        held_up = (passes - 1) * PASS_CYCLES
+        row[s.I_STALL] += held_up
+        row[s.I_READS] = passes * (_reads_by_bank(plain) | _reads_by_bank(fewer) << 16) | held_up << 32
         for slot, operand in enumerate(sources):
             if operand.reuse:
                 held[slot] = operand.index

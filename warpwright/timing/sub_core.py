@@ -181,6 +181,7 @@ def issue(m: Any, code: Any, sm: int, sc: int, sub: int, slot: int, time: int, e
     m[u(sm + s.SM_PIPE_FIRST + pipe)] += 1
     # operands
     reads = code[u(row + s.I_READS)]
+    dispatch = reads >> 32
     if m[u(sc + s.SC_LAST_REUSE)] == slot:
         reads >>= 16
     bank0 = max(m[u(sc + s.SC_BANK0)], time) + (reads & 255)
@@ -188,7 +189,7 @@ def issue(m: Any, code: Any, sm: int, sc: int, sub: int, slot: int, time: int, e
     m[u(sc + s.SC_BANK0)] = bank0
     m[u(sc + s.SC_BANK1)] = bank1
     late = max(bank0, bank1) - time - m[u(s.H_WINDOW_OPERANDS)]
-    m[u(sc + s.SC_ISSUE_FREE)] = time + 1 + max(late, 0)
+    m[u(sc + s.SC_ISSUE_FREE)] = time + 1 + max(late, dispatch)
     m[u(sc + s.SC_LAST_REUSE)] = slot
     occupy(m, sc, pipe, code[u(row + s.I_INTERVAL)], time)
     # control bits
