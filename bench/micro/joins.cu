@@ -113,10 +113,10 @@ TOGETHER(together_8x2, u64, 2)
 TOGETHER(together_8x4, u64, 4)
 
 // When stores issue while the unit is behind: each warp fills three structures of COUNT elements a thread without a pause and keeps the clock
-// before each store and after the last. out[warp * 32 + k].
+// before each store and after the last. out[warp * 32 + k]. Threads lie `stride` bytes apart.
 template <class TYPE, int COUNT>
-__device__ __forceinline__ void times(u32* out, char* base, u32 round_step) {
-    char* p = base + threadIdx.x * (sizeof(TYPE) * COUNT);
+__device__ __forceinline__ void times(u32* out, char* base, u32 stride, u32 round_step) {
+    char* p = base + threadIdx.x * stride;
     u32 t[3 * COUNT + 1];
 #pragma unroll 1
     for (int turn = 0; turn < 2; turn++) {
@@ -137,8 +137,37 @@ __device__ __forceinline__ void times(u32* out, char* base, u32 round_step) {
         for (int i = 0; i <= 3 * COUNT; i++) out[(threadIdx.x >> 5) * 32 + i] = t[i];
 }
 #define TIMES(NAME, TYPE, COUNT) \
-    extern "C" __global__ void NAME(u32* out, char* base, u32 round_step) { times<TYPE, COUNT>(out, base, round_step); }
+    extern "C" __global__ void NAME(u32* out, char* base, u32 stride, u32 round_step) { times<TYPE, COUNT>(out, base, stride, round_step); }
 TIMES(times_1x4, unsigned char, 4)
 TIMES(times_4x4, u32, 4)
 TIMES(times_4x8, u32, 8)
 TIMES(times_2x8, unsigned short, 8)
+
+// One warp, alone in its sub-core, loads words of shared memory (kind 0) or of a line of L1 (1) one after the other, and keeps its clock before each, while
+// the warps of the other three sub-cores store without a pause, threads `stride` bytes apart: who waits for stores that wait. out[k], 64 of them.
+extern "C" __global__ void held_up(u32* out, char* base, u32 stride, u32 step, int stores, int kind) {
+    u32 warp = threadIdx.x >> 5, at = lane() * 4, t[65];
+    smem[threadIdx.x] = 0;
+    char* own = base + (16 << 20);
+    u32 v = *(volatile u32*)(own + at);
+    for (int turn = 0; turn < 2; turn++) {
+        pause(3000);
+        __syncthreads();
+        if (warp & 3) {
+            char* p = base + (u64)(turn * (blockDim.x >> 5) + warp) * stores * step + lane() * stride;
+#pragma unroll 4
+            for (int k = 0; k < stores; k++) put<u32>(p + k * (u64)step, k);
+        } else if (warp == 0) {
+#pragma unroll
+            for (int k = 0; k < 64; k++) {
+                t[k] = clk();
+                if (kind) asm volatile("ld.global.u32 %0, [%1];" : "=r"(v) : "l"(own + at + v) : "memory");
+                else asm volatile("ld.volatile.shared.u32 %0, [%1];" : "=r"(v) : "r"(at + v) : "memory");
+            }
+            t[64] = clk() + v;
+        }
+    }
+    if (threadIdx.x == 0)
+#pragma unroll
+        for (int i = 0; i <= 64; i++) out[i] = t[i];
+}

@@ -63,16 +63,46 @@ def joins_once(ctx: Context) -> list[Row]:
 
 
 def store_times(ctx: Context) -> list[Row]:
-    """When stores issue while the unit is behind: the order of a sub-core's warps; clocks before each store in the arrays."""
-    base = ctx.device.alloc(8 * MIB)
-    for kernel, size in (("times_1x4", 4), ("times_4x4", 16), ("times_4x8", 32), ("times_2x8", 16)):
+    """When stores issue while the unit is behind, and when loads beside them do: clocks before each in the arrays; rows: cycles of a load."""
+    rows: list[Row] = []
+    base = ctx.device.alloc(32 * MIB)
+    base.zero()
+    for kernel, stride in (
+        ("times_1x4", 4),
+        ("times_4x4", 16),
+        ("times_4x8", 32),
+        ("times_2x8", 16),
+        ("times_4x4", 128),
+        ("times_4x4", 64),
+    ):
         for warps in (1, 4, 8, 16, 32):
             for _ in range(1 if ctx.model else 2):
-                ctx.module("joins").launch(kernel, 1, 32 * warps, [ctx.words, base, np.uint32(size * 32 * warps)])
+                ctx.module("joins").launch(
+                    kernel, 1, 32 * warps, [ctx.words, base, np.uint32(stride), np.uint32(stride * 32 * warps)]
+                )
             count = 3 * int(kernel[-1]) + 1
-            ctx.arrays[f"{kernel}_{warps}"] = ctx.words.read(np.uint32, 32 * warps).reshape(warps, 32)[:, :count]
+            name = kernel if stride < 64 else f"{kernel}_by_{stride}"
+            ctx.arrays[f"{name}_{warps}"] = ctx.words.read(np.uint32, 32 * warps).reshape(warps, 32)[:, :count]
+    for kind, what in ((0, "shared"), (1, "l1")):
+        for stride, stores in ((16, 0), (4, 32), (16, 32), (32, 32), (128, 32)):
+            args = [ctx.words, base, np.uint32(stride), np.uint32(32 * stride), np.int32(stores), np.int32(kind)]
+            for _ in range(1 if ctx.model else 2):
+                ctx.module("joins").launch("held_up", 1, 384, args, 2048)
+            steps = np.diff(ctx.words.read(np.uint32, 64).astype(np.int64))
+            ctx.arrays[f"held_up_{what}_{stride}_{stores}"] = steps
+            rows.append(
+                row(
+                    "held_up",
+                    "cycles_of_a_load",
+                    float(steps[16:48].mean()),
+                    "cycles",
+                    what=what,
+                    stride=stride,
+                    stores=stores,
+                )
+            )
     base.free()
-    return []
+    return rows
 
 
 FORMS = ("cg", "cg64", "cg128", "cg256", "ca", "ca128", "ldg", "ldg64", "ldg128", "ldg256", "ldcg", "nc")

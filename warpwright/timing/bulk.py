@@ -16,7 +16,7 @@ from warpwright.isa.bulk import DIRECTIONS
 from warpwright.native.pieces import core, peek, poke, u
 from warpwright.timing import state as s
 from warpwright.timing.clusters import slot_of
-from warpwright.timing.l1 import PREDICATED_OFF_CYCLES, new_request
+from warpwright.timing.l1 import PREDICATED_OFF_CYCLES
 from warpwright.timing.l2 import write
 from warpwright.timing.lrc import coalesced_read
 from warpwright.timing.ports import reserve
@@ -31,6 +31,7 @@ from warpwright.timing.records import (
     AT_RANKS,
     AT_ROW,
 )
+from warpwright.timing.requests import new_request
 from warpwright.timing.slices import slice_of
 from warpwright.timing.warp import hold
 

@@ -20,7 +20,6 @@ from warpwright.timing.l1 import (
     owe,
     remote_lanes,
     space_of,
-    store_cost,
 )
 from warpwright.timing.l2 import approach, is_far, queue_end, read, write
 from warpwright.timing.lrc import coalesced_read, coalescer_entry
@@ -28,6 +27,7 @@ from warpwright.timing.ports import reserve
 from warpwright.timing.records import address_of, record_at
 from warpwright.timing.remote import atomic_on_cluster
 from warpwright.timing.slices import slice_of
+from warpwright.timing.stores import store_cost
 from warpwright.timing.tlb import translate
 from warpwright.timing.warp import STRONG, run_function, take_block, turn_back
 

@@ -66,7 +66,7 @@ class _Sizes:
             (s.H_OFF_L0, 2 + self.l0_lines + code_lines),
             (s.H_OFF_L1I, 2 + self.l1i_lines + code_lines),
             (s.H_OFF_L1, self.sets * self.ways * s.C_SLOTS),
-            (s.H_OFF_JOIN, s.J_SLOTS * (s.JOIN_LINES + 1)),
+            (s.H_OFF_JOIN, s.J_SLOTS * s.JOIN_LINES + s.JB_SLOTS),
         ):
             position = (position + 7) // 8 * 8
             self.offsets[name] = position

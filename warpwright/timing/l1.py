@@ -19,7 +19,6 @@ from warpwright.timing.coalescer import (
     FULL_WARP,
     bank_passes,
     count_passes,
-    covered,
     ideal_wavefronts,
     lines_affine,
     lines_local,
@@ -35,6 +34,8 @@ from warpwright.timing.l1_sets import approach_l1, l1_find
 from warpwright.timing.ports import reserve
 from warpwright.timing.queue import enter_queue
 from warpwright.timing.records import address_of, record_at
+from warpwright.timing.requests import new_load, new_request, wait_for
+from warpwright.timing.stores import behind_stores, store_lines
 from warpwright.timing.warp import hold, mark, push_ring
 
 WARP_BLOCK, CLUSTER_RANK = WARP["block"], BLOCK["cluster_rank"]
@@ -45,11 +46,6 @@ STORE_CREDIT_CYCLES = 600
 """How far acknowledgements may be behind before an SM sends no more writes: what its write buffers cover."""
 ATOMIC_CREDIT_CYCLES = 1200
 """The same for atomics, whose answers come all the way back."""
-STORE_CYCLES = 2
-"""Of the load/store unit, for a store (bench.micro ``access``: one word 2.0)."""
-STORE_STAY_CYCLES = 16
-"""How long a line can still be joined once it has its turn to leave (bench.micro ``fills``: of stores of one warp 29 cycles apart, which
-leave in 20, half are joined; of stores 40 apart, ``rejoin_once``, none)."""
 LINE_SECTORS = 4
 REPLAY_CYCLES = 2
 """Between the passes of one instruction over several lines or conflicting words (bench/micro on H200: 30 + 2.1 n for n lines,
@@ -133,50 +129,6 @@ def fill_lines(m: Any, sm: int, w: int, base: int, tabled: bool, step: int, mask
 
 
 @core
-def new_request(m: Any, sm: int, w: int, kind: int, time: int, line: int, sectors: int, full: int) -> int:
-    """Ask L2; gives the request's number in this window."""
-    index = m[u(sm + s.SM_REQUESTS)]
-    m[u(sm + s.SM_REQUESTS)] = index + 1
-    r = sm + m[u(s.H_OFF_REQUESTS)] + index * s.R_SLOTS
-    m[u(r + s.R_TIME)] = time
-    m[u(r + s.R_LINE)] = line
-    m[u(r + s.R_KIND)] = kind
-    m[u(r + s.R_SECTORS)] = sectors
-    m[u(r + s.R_FULL)] = full
-    m[u(r + s.R_WARP)] = w
-    m[u(r + s.R_WAITERS)] = -1
-    return index
-
-
-@core
-def wait_for(m: Any, sm: int, request: int, load: int) -> None:
-    """Have a load wait for a request too."""
-    r = sm + m[u(s.H_OFF_REQUESTS)] + request * s.R_SLOTS
-    x = m[u(sm + s.SM_WAITERS)]
-    m[u(sm + s.SM_WAITERS)] = x + 1
-    base = sm + m[u(s.H_OFF_WAITERS)] + x * s.X_SLOTS
-    m[u(base + s.X_LOAD)] = load
-    m[u(base + s.X_NEXT)] = m[u(r + s.R_WAITERS)]
-    m[u(r + s.R_WAITERS)] = x
-    m[u(sm + m[u(s.H_OFF_LOADS)] + load * s.L_SLOTS + s.L_LEFT)] += 1
-
-
-@core
-def new_load(m: Any, sm: int, w: int, barrier: int, kind: int) -> int:
-    """A load whose end is not known yet."""
-    index = m[u(sm + s.SM_LOADS)]
-    m[u(sm + s.SM_LOADS)] = index + 1
-    base = sm + m[u(s.H_OFF_LOADS)] + index * s.L_SLOTS
-    m[u(base + s.L_WARP)] = w
-    m[u(base + s.L_BARRIER)] = barrier
-    m[u(base + s.L_LEFT)] = 0
-    m[u(base + s.L_TIME)] = 0
-    m[u(base + s.L_KIND)] = kind
-    m[u(base + s.L_RING)] = -1
-    return index
-
-
-@core
 def load_line(m: Any, sm: int, w: int, line: int, sectors: int, time: int, load: int) -> int:
     """Look one line up in L1 at ``time``; gives when hits are there.  ``load`` (its number) waits for the rest.
 
@@ -241,14 +193,14 @@ def access(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int) -> 
             if m[u(s.H_L1_DATA_SECTORS)] < LINE_SECTORS:
                 waves = max(waves, narrow_passes(m, sm, n))
             start = enter_queue(m, sm, sc, time, waves)
-            looked = start
+            looked = behind_stores(m, sm, start)
             if texture:
-                looked = max(start, m[u(sm + s.SM_TEXTURE_FREE)])
+                looked = max(looked, m[u(sm + s.SM_TEXTURE_FREE)])
                 m[u(sm + s.SM_TEXTURE_FREE)] = looked + (texture >> s.TEXTURE_INTERVAL_SHIFT)
                 looked += texture & ((1 << s.TEXTURE_INTERVAL_SHIFT) - 1)
             load_lines(m, code, sm, w, row, looked, waves, n, write_barrier, s.LD_REGISTER, space)
         elif operation == s.OP_STORE:
-            start = store_lines(m, sm, sc, w, time, n, space)
+            start = store_lines(m, sm, sc, w, time, n, size, space == SPACE_LOCAL)
         else:
             count_passes(m, sm, base, tabled, step, mask, n)
             start = atomic_lines(m, code, sm, sc, w, row, time, n)
@@ -388,119 +340,6 @@ def load_lines(
         m[u(w + s.W_ASYNC)] += 1
     if barrier >= 0:
         hold(m, w, barrier, s.INF, 1)
-
-
-@core
-def store_cost(m: Any, sectors: int, held: int) -> int:
-    """Cycles in which a line leaves for L2: a fixed time for each sector, one more for a line that is written in part, at least two."""
-    count = popcount(sectors)
-    whole = popcount(covered(held))
-    return (32 // m[u(s.H_L1_WRITE_BYTES)]) * max(count + (1 if whole < count else 0), 2)
-
-
-@core
-def store_lines(m: Any, sm: int, sc: int, w: int, time: int, n: int, space: int) -> int:
-    """Write through, by way of the store buffer; gives the start in the load/store unit.
-
-    A sector leaves in a fixed time, one more for a line that is written in part, at least twice that for a line.  A store to a line that
-    is still in the buffer joins it and only passes; lines leave when the unit has had no store for a while, or the
-    oldest for room (bench.micro ``access``, ``strided``, ``fills`` and ``rejoin_once``).
-    """
-    m[u(sm + (s.SM_LOCAL_STORES if space == SPACE_LOCAL else s.SM_GLOBAL_STORES))] += 1
-    sector_cycles = 32 // m[u(s.H_L1_WRITE_BYTES)]
-    joins = sm + m[u(s.H_OFF_JOIN)]
-    turn = joins + s.JOIN_LINES * s.J_SLOTS
-    time = max(time, m[u(sm + s.SM_STORE_FREE)])
-    # Stays are counted in cycles in which no store occupied the unit.
-    arrives = max(time + m[u(s.H_MIO_LATENCY)], m[u(sc + s.SC_MIO_FREE)], m[u(sm + s.SM_STORE_END)])
-    idle = arrives - m[u(sm + s.SM_STORE_BUSY)]
-    cycles = 0
-    if n > 2:
-        approach_l1(m, sm, n)
-    for i in range(n):
-        line = m[u(sm + s.OFF_LINES + i)]
-        sectors = m[u(sm + s.OFF_LINE_SECTORS + i)]
-        held = m[u(sm + s.OFF_LINE_BYTES + i)]
-        if space == SPACE_GLOBAL:
-            m[u(sm + s.SM_STORE_SECTORS)] += popcount(sectors)
-        written_in_l1(m, sm, line, sectors, held, space, arrives)
-        entry = joins
-        while entry < turn and (m[u(entry + s.J_LINE)] != line or m[u(entry + s.J_LEFT)] <= idle):
-            entry += s.J_SLOTS
-        if entry < turn:
-            more = join_store(m, sm, entry, sectors, held)
-            if more >= 0:
-                if space == SPACE_GLOBAL:
-                    m[u(sm + s.SM_STORE_JOINED)] += popcount(sectors) - more
-                cycles += more * sector_cycles
-                continue
-        entry = joins + m[u(turn)] * s.J_SLOTS
-        m[u(turn)] = (m[u(turn)] + 1) % s.JOIN_LINES
-        cycles += store_cost(m, sectors, held)
-        m[u(entry + s.J_LINE)] = line
-        m[u(entry + s.J_SECTORS)] = sectors
-        m[u(entry + s.J_LEFT)] = idle + STORE_STAY_CYCLES
-        m[u(entry + s.J_WINDOW)] = m[u(s.H_NOW)]
-        m[u(entry + s.J_REQUEST)] = new_request(m, sm, w, s.RQ_STORE, arrives + cycles, line, sectors, held)
-        m[u(w + s.W_STORES)] += 1
-    cycles = max(cycles, STORE_CYCLES, (n + 1) >> 1)
-    start = enter_queue(m, sm, sc, time, cycles)
-    m[u(sm + s.SM_STORE_BUSY)] += cycles
-    m[u(sm + s.SM_STORE_END)] = start + cycles
-    m[u(w + s.W_DRAINED)] = max(m[u(w + s.W_DRAINED)], start + cycles)
-    m[u(sm + s.SM_TAG_LINES)] += n
-    return start
-
-
-@core
-def written_in_l1(m: Any, sm: int, line: int, sectors: int, held: int, space: int, time: int) -> None:
-    """What a store leaves in L1.
-
-    An H200 keeps a whole line, of a line that is written in part the sectors go (bench.micro ``store_load``).  Where L1 keeps any bytes, sectors that are
-    written whole are valid and others stay what they were: who reads a sector of which L1 has some bytes only fetches it.
-
-    Local memory is the thread's own: what it wrote is kept however little it is (of 158,000 sectors that recursive code on an
-    H200 reads back by few lanes L2 sees none).
-    """
-    place = l1_find(m, sm, line, time)
-    ways = m[u(s.H_L1_WAYS)]
-    kept = m[u(s.H_L1_KEPT)]
-    whole = covered(held)
-    if space == SPACE_LOCAL or (kept and whole == 15):
-        if place < 0:
-            place = -1 - place
-            m[u(place)] = line << 8
-        m[u(place)] |= sectors
-        m[u(place + ways * s.C_FILL)] = time
-        m[u(place + ways * s.C_STAMP)] = time
-    elif kept == 1:
-        if place < 0 and whole:
-            place = -1 - place
-            m[u(place)] = line << 8
-            m[u(place + ways * s.C_FILL)] = time
-        if place >= 0:
-            m[u(place)] |= whole
-            m[u(place + ways * s.C_STAMP)] = time
-    elif place >= 0:
-        m[u(place)] &= ~sectors
-
-
-@core
-def join_store(m: Any, sm: int, entry: int, sectors: int, held: int) -> int:
-    """Add bytes to a line of the store buffer: sectors more, or -1 when its request has gone to L2 with an earlier window."""
-    if m[u(entry + s.J_WINDOW)] != m[u(s.H_NOW)]:
-        return -1 if sectors & ~m[u(entry + s.J_SECTORS)] else 0
-    r = sm + m[u(s.H_OFF_REQUESTS)] + m[u(entry + s.J_REQUEST)] * s.R_SLOTS
-    more = popcount(sectors & ~m[u(entry + s.J_SECTORS)])
-    m[u(entry + s.J_SECTORS)] |= sectors
-    m[u(r + s.R_SECTORS)] = m[u(entry + s.J_SECTORS)]
-    before = m[u(r + s.R_FULL)]
-    together = 0
-    for sector in range(4):
-        shift = 16 * sector
-        together |= min(((before >> shift) & 0xFFFF) + ((held >> shift) & 0xFFFF), 32) << shift
-    m[u(r + s.R_FULL)] = together
-    return more
 
 
 @core

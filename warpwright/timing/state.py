@@ -250,7 +250,7 @@ STALL_COUNT = len(STALLS)
     H_OFF_L0,
     H_OFF_L1I,
     H_OFF_L1,
-    H_OFF_JOIN,  # stores that later ones may join (J_ fields), and the place of the next
+    H_OFF_JOIN,  # the store buffer: its lines (J_ fields), and what else is known of it (JB_)
     H_INSTRUCTIONS,  # of the program
     H_STALLS,  # area: of each GPC, cycles by instruction and reason; issues in the place of "selected"
     H_BLOCK_LOG,  # area: SM, start and end of each block
@@ -405,8 +405,6 @@ Q_SLOTS = Q_RING + RING_WORDS
     SM_RECONSIDER,  # warp slots (bit mask of 64) of which something became known
     SM_BARRIER_FREE,
     SM_STORE_FREE,  # writes wait until so many are acknowledged
-    SM_STORE_BUSY,  # cycles in which stores have occupied the load/store unit
-    SM_STORE_END,  # when the last store leaves it
     SM_FINISH,  # last end of a warp, last acknowledged write
     # counters
     SM_ACTIVE,
@@ -599,16 +597,23 @@ PASSES_SLOTS = 4
 BANK_WORDS = 32
 BANK_TURN = BANK_WORDS + 32 * 32
 BANK_SLOTS = BANK_TURN + 8
-# the store buffer: line, sectors in it, when it has left, its request and the window in which that was made
-(J_LINE, J_SECTORS, J_LEFT, J_REQUEST, J_WINDOW) = range(5)
+# a line of the store buffer: its sectors, the end of the last store to it and which that was, its request and the window in which that was made,
+# cycles of the output, places that it takes
+(J_LINE, J_SECTORS, J_TOUCHED, J_STORE, J_REQUEST, J_WINDOW, J_CYCLES, J_ROOM) = range(8)
 J_SLOTS = 8
+STORE_QUEUE = 18  # accesses between the load/store unit and the store buffer (bench.micro ``store_times``: a load of L1 waits for 24 to 26 stores, one of shared memory for 8)
+OUTPUT_LINES = 7  # that have left the buffer and wait for the output (bench.micro ``joins_once``, ``alone``: seven of eight lines leave, then none for a while)
+# behind its lines: first line, lines, places taken, stores so far, accesses that waited in the queue so far, until when a store holds
+# the load/store unit up, when the next one can come in, when the last line is out; lines that went to the output so far, when the last one went; when
+# each of the last went out; when each of the last accesses left the queue
+(JB_FIRST, JB_COUNT, JB_ROOM, JB_STORES, JB_TAKES, JB_HELD, JB_FREE, JB_LAST, JB_SENT, JB_WENT, JB_OUTPUT) = range(11)
+JB_TAKEN = JB_OUTPUT + OUTPUT_LINES
+JB_SLOTS = JB_TAKEN + STORE_QUEUE
 # DRAM channel: queued writes, refreshes done, last batch's end, reads since then, bus time of the queued writes; counters: sectors read
 # and written, rows opened
 (D_WRITES, D_REFRESH, D_WRITTEN, D_READ, D_QUEUED, D_SECTORS_READ, D_SECTORS_WRITTEN, D_ACTIVATIONS) = range(8)
 D_SLOTS = 8
-JOIN_LINES = (
-    28  # of the store buffer (bench.micro ``columns``: of stores of 32 lines none is joined; ``fills``: most of 16)
-)
+JOIN_LINES = 28  # of the store buffer (bench.micro ``joins_once``: three warps' stores of eight lines each join, four warps' do not)
 ATOMIC_LINES = 4  # that a slice's atomics have at hand (bench.micro ``contended``: four lines by turns cost no more than one, eight do)
 BUCKETS = 1024  # of the counting sort by time
 BUCKET_SLOTS = BUCKETS + 8

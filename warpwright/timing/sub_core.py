@@ -15,10 +15,11 @@ from warpwright.timing import state as s
 from warpwright.timing.bulk import has_room, start_bulk, tell_until
 from warpwright.timing.constant import load_constant
 from warpwright.timing.copies import copy
-from warpwright.timing.l1 import access, commit_copies, invalidate, new_load, new_request, wait_for
+from warpwright.timing.l1 import access, commit_copies, invalidate
 from warpwright.timing.pieces import call_scheduler, oldest, scan_slots
 from warpwright.timing.queue import enter_queue
 from warpwright.timing.records import record_at
+from warpwright.timing.requests import new_load, new_request, wait_for
 from warpwright.timing.warp import (
     BARRIER,
     CLOCK,

@@ -1,0 +1,245 @@
+"""Stores inside an SM: from the load/store unit through a queue into the store buffer, where they join, and out to L2.
+
+The load/store unit takes stores of the four sub-cores in turn, two cycles each, and leaves them in a queue, with the loads behind them.  From there they come to the store
+buffer, which holds lines: a store to a line that is still there joins it.  Lines leave in the order in which they came, for an output that
+takes a cycle a sector, one more for a line that is written in part (bench.micro ``access``, ``strided``, ``joins_once``,
+``store_times``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warpwright.native.pieces import core, popcount, u
+from warpwright.timing import state as s
+from warpwright.timing.coalescer import covered
+from warpwright.timing.l1_sets import approach_l1, l1_find
+from warpwright.timing.queue import enter_queue
+from warpwright.timing.requests import new_request
+
+STORE_CYCLES = 2
+"""Of the load/store unit, for a store (bench.micro ``access``: one word 2.0; ``store_times``: 16 and more warps, one in 8 cycles of each sub-core)."""
+LINES_A_TAG_CYCLE = 4
+"""Of the load/store unit, as for loads (bench.micro ``banks``); ``store_times``: two cycles for eight lines."""
+LINES_A_CYCLE = 2
+"""That come into the store buffer (bench.micro ``joins_once``: eight lines a store, four cycles apart, keep it from sending lines)."""
+STAY_CYCLES = 9
+"""A line can be joined for so long behind its last store, once another store has come (bench.micro ``joins_once``: four lines behind one other store are joined, behind
+two half of them, behind three none)."""
+STAY_ALONE_CYCLES = 13
+"""The same when none has come (bench.micro ``joins_once``, ``alone``: two of four lines have left after 16 cycles, all after 18)."""
+MORE_LINES_CYCLES = 2
+"""So much longer for each line beyond four of a store (bench.micro ``joins_once``: of eight lines none has left after 22 cycles, three after 26)."""
+WORD_BYTES = 4
+
+
+@core
+def store_lines(m: Any, sm: int, sc: int, w: int, time: int, n: int, size: int, local: bool) -> int:
+    """Write the ``n`` lines in the SM's scratch through, ``size`` bytes a lane; gives the start in the load/store unit."""
+    m[u(sm + (s.SM_LOCAL_STORES if local else s.SM_GLOBAL_STORES))] += 1
+    buffer = sm + m[u(s.H_OFF_JOIN)]
+    about = buffer + s.JOIN_LINES * s.J_SLOTS
+    time = max(time, m[u(sm + s.SM_STORE_FREE)])
+    number = m[u(about + s.JB_STORES)]
+    m[u(about + s.JB_STORES)] = number + 1
+    takes = m[u(about + s.JB_TAKES)]
+    m[u(about + s.JB_TAKES)] = takes + 1
+    place = about + s.JB_TAKEN + takes % s.STORE_QUEUE
+    # The store waits in the unit, and all behind it, until the one so many before has left the queue.
+    arrives = max(time + m[u(s.H_MIO_LATENCY)], m[u(sc + s.SC_MIO_FREE)])
+    waits = max(m[u(place)] - max(arrives, m[u(about + s.JB_HELD)]), 0)
+    m[u(about + s.JB_HELD)] = max(m[u(about + s.JB_HELD)], m[u(place)])
+    start = enter_queue(m, sm, sc, time, waits + max(STORE_CYCLES, n // LINES_A_TAG_CYCLE))
+    at = max(max(start, m[u(about + s.JB_HELD)]), m[u(about + s.JB_FREE)])
+    m[u(place)] = at
+    # A line of which bytes are written, not words, takes two places.
+    room = 1 if local or size >= WORD_BYTES else 2
+    end = at + -(-n // LINES_A_CYCLE)
+    stays = MORE_LINES_CYCLES * max(n - 4, 0)
+    if n > 2:
+        approach_l1(m, sm, n)
+    for i in range(n):
+        line = m[u(sm + s.OFF_LINES + i)]
+        sectors = m[u(sm + s.OFF_LINE_SECTORS + i)]
+        held = m[u(sm + s.OFF_LINE_BYTES + i)]
+        if not local:
+            m[u(sm + s.SM_STORE_SECTORS)] += popcount(sectors)
+        written_in_l1(m, sm, line, sectors, held, local, at)
+        let_go(m, buffer, about, number, at)
+        entry = joinable(m, buffer, about, line)
+        before = m[u(entry + s.J_SECTORS)] if entry >= 0 else 0
+        if entry >= 0 and join_store(m, sm, about, entry, sectors, held):
+            if not local:
+                m[u(sm + s.SM_STORE_JOINED)] += popcount(sectors & before)
+            m[u(entry + s.J_TOUCHED)] = end + stays
+            m[u(entry + s.J_STORE)] = number
+            continue
+        while m[u(about + s.JB_ROOM)] + room > s.JOIN_LINES:
+            at = max(at, send_first(m, buffer, about, at))
+            end = max(end, at + 1)
+        add_line(m, sm, w, buffer, about, number, line, sectors, held, room, end, stays)
+    m[u(about + s.JB_FREE)] = max(end, at)
+    m[u(w + s.W_DRAINED)] = max(m[u(w + s.W_DRAINED)], m[u(about + s.JB_LAST)])
+    m[u(sm + s.SM_FINISH)] = max(m[u(sm + s.SM_FINISH)], m[u(about + s.JB_LAST)])
+    m[u(sm + s.SM_TAG_LINES)] += n
+    return start
+
+
+@core
+def behind_stores(m: Any, sm: int, start: int) -> int:
+    """When a load that the load/store unit took at ``start`` looks into L1: behind the stores that still wait for the buffer, in the same queue.
+
+    On an H200 a load of L1 waits for 24 to 26 stores when the buffer is full, whatever their lines; one of shared memory for eight (bench.micro
+    ``store_times``, ``held_up``).
+    """
+    about = sm + m[u(s.H_OFF_JOIN)] + s.JOIN_LINES * s.J_SLOTS
+    free = m[u(about + s.JB_FREE)]
+    if free <= start:
+        return start
+    number = m[u(about + s.JB_TAKES)]
+    m[u(about + s.JB_TAKES)] = number + 1
+    m[u(about + s.JB_TAKEN + number % s.STORE_QUEUE)] = free
+    return free
+
+
+@core
+def joinable(m: Any, buffer: int, about: int, line: int) -> int:
+    """The place of a line in the store buffer, -1 when it is not there."""
+    first = m[u(about + s.JB_FIRST)]
+    for i in range(m[u(about + s.JB_COUNT)]):
+        entry = buffer + (first + i) % s.JOIN_LINES * s.J_SLOTS
+        if m[u(entry + s.J_LINE)] == line:
+            return entry
+    return -1
+
+
+@core
+def leaves(m: Any, about: int, since: int) -> int:
+    """When the buffer's first line can go to the output, which it may ``since`` so long: one a cycle, as far as that has room."""
+    oldest = m[u(about + s.JB_OUTPUT + m[u(about + s.JB_SENT)] % s.OUTPUT_LINES)]
+    return max(max(since, oldest), m[u(about + s.JB_WENT)] + 1)
+
+
+@core
+def send_first(m: Any, buffer: int, about: int, since: int) -> int:
+    """Let the buffer's first line go, which may ``since`` so long; gives when."""
+    entry = buffer + m[u(about + s.JB_FIRST)] * s.J_SLOTS
+    goes = leaves(m, about, since)
+    sent = m[u(about + s.JB_SENT)]
+    before = m[u(about + s.JB_OUTPUT + (sent + s.OUTPUT_LINES - 1) % s.OUTPUT_LINES)]
+    m[u(about + s.JB_OUTPUT + sent % s.OUTPUT_LINES)] = max(goes, before) + m[u(entry + s.J_CYCLES)]
+    m[u(about + s.JB_SENT)] = sent + 1
+    m[u(about + s.JB_WENT)] = goes
+    m[u(about + s.JB_FIRST)] = (m[u(about + s.JB_FIRST)] + 1) % s.JOIN_LINES
+    m[u(about + s.JB_COUNT)] -= 1
+    m[u(about + s.JB_ROOM)] -= m[u(entry + s.J_ROOM)]
+    return goes
+
+
+@core
+def let_go(m: Any, buffer: int, about: int, number: int, time: int) -> None:
+    """Lines that have left by the time at which store ``number`` comes."""
+    while m[u(about + s.JB_COUNT)]:
+        entry = buffer + m[u(about + s.JB_FIRST)] * s.J_SLOTS
+        since = m[u(entry + s.J_TOUCHED)] + (
+            STAY_ALONE_CYCLES if m[u(entry + s.J_STORE)] >= number - 1 else STAY_CYCLES
+        )
+        if leaves(m, about, since) > time:
+            return
+        send_first(m, buffer, about, since)
+
+
+@core
+def store_cost(m: Any, sectors: int, held: int) -> int:
+    """Of the output, for a line: a sector a cycle on H200, one more when part of a sector is written, at least two."""
+    sector = 32 // m[u(s.H_L1_WRITE_BYTES)]
+    cost = popcount(sectors) * sector
+    if popcount(covered(held)) < popcount(sectors):
+        cost += sector
+    return max(cost, 2 * sector)
+
+
+@core
+def add_line(
+    m: Any,
+    sm: int,
+    w: int,
+    buffer: int,
+    about: int,
+    number: int,
+    line: int,
+    sectors: int,
+    held: int,
+    room: int,
+    time: int,
+    stays: int,
+) -> None:
+    """Put a line behind the others.  Its request is made at once: lines leave in order, so it is known when it will go."""
+    entry = buffer + (m[u(about + s.JB_FIRST)] + m[u(about + s.JB_COUNT)]) % s.JOIN_LINES * s.J_SLOTS
+    m[u(about + s.JB_COUNT)] += 1
+    m[u(about + s.JB_ROOM)] += room
+    cycles = store_cost(m, sectors, held)
+    last = max(m[u(about + s.JB_LAST)], time) + cycles
+    m[u(about + s.JB_LAST)] = last
+    m[u(entry + s.J_LINE)] = line
+    m[u(entry + s.J_SECTORS)] = sectors
+    m[u(entry + s.J_TOUCHED)] = time + stays
+    m[u(entry + s.J_STORE)] = number
+    m[u(entry + s.J_CYCLES)] = cycles
+    m[u(entry + s.J_ROOM)] = room
+    m[u(entry + s.J_WINDOW)] = m[u(s.H_NOW)]
+    m[u(entry + s.J_REQUEST)] = new_request(m, sm, w, s.RQ_STORE, last, line, sectors, held)
+    m[u(w + s.W_STORES)] += 1
+
+
+@core
+def written_in_l1(m: Any, sm: int, line: int, sectors: int, held: int, local: bool, time: int) -> None:
+    """What a store leaves in L1.
+
+    An H200 keeps a whole line, of a line that is written in part the sectors go (bench.micro ``store_load``).  Where L1 keeps any bytes, sectors that are
+    written whole are valid and others stay what they were: who reads a sector of which L1 has some bytes only fetches it.
+
+    Local memory is the thread's own: what it wrote is kept however little it is (of 158,000 sectors that recursive code on an
+    H200 reads back by few lanes L2 sees none).
+    """
+    place = l1_find(m, sm, line, time)
+    ways = m[u(s.H_L1_WAYS)]
+    kept = m[u(s.H_L1_KEPT)]
+    whole = covered(held)
+    if local or (kept and whole == 15):
+        if place < 0:
+            place = -1 - place
+            m[u(place)] = line << 8
+        m[u(place)] |= sectors
+        m[u(place + ways * s.C_FILL)] = time
+        m[u(place + ways * s.C_STAMP)] = time
+    elif kept == 1:
+        if place < 0 and whole:
+            place = -1 - place
+            m[u(place)] = line << 8
+            m[u(place + ways * s.C_FILL)] = time
+        if place >= 0:
+            m[u(place)] |= whole
+            m[u(place + ways * s.C_STAMP)] = time
+    elif place >= 0:
+        m[u(place)] &= ~sectors
+
+
+@core
+def join_store(m: Any, sm: int, about: int, entry: int, sectors: int, held: int) -> bool:
+    """Add bytes to a line of the store buffer; False when its request has gone to L2 with an earlier window and lacks the sectors."""
+    if m[u(entry + s.J_WINDOW)] != m[u(s.H_NOW)]:
+        return sectors & ~m[u(entry + s.J_SECTORS)] == 0
+    r = sm + m[u(s.H_OFF_REQUESTS)] + m[u(entry + s.J_REQUEST)] * s.R_SLOTS
+    m[u(entry + s.J_SECTORS)] |= sectors
+    m[u(r + s.R_SECTORS)] = m[u(entry + s.J_SECTORS)]
+    before = m[u(r + s.R_FULL)]
+    together = 0
+    for sector in range(4):
+        shift = 16 * sector
+        together |= min(((before >> shift) & 0xFFFF) + ((held >> shift) & 0xFFFF), 32) << shift
+    m[u(r + s.R_FULL)] = together
+    cycles = store_cost(m, m[u(entry + s.J_SECTORS)], together)
+    m[u(about + s.JB_LAST)] += max(cycles - m[u(entry + s.J_CYCLES)], 0)
+    m[u(entry + s.J_CYCLES)] = cycles
+    return True
