@@ -107,7 +107,7 @@ class BlockClocks:
         self.warps = warps
         columns = (1 + COPY_KINDS) * warps + MBARRIERS
         self.epochs = epochs
-        self.epochs.fill(oldest - 1)
+        self._last = oldest - 1
         self.known: npt.NDArray[np.int64] = np.zeros((warps, columns), np.int64)
         self.copies: Row = np.zeros(columns, np.int64)
         """Epochs of the columns of copies."""
@@ -117,15 +117,16 @@ class BlockClocks:
         self.arrived: npt.NDArray[np.int64] = np.zeros((BARRIERS, columns), np.int64)
         """What the warps knew that have arrived at each barrier (``turn.py``)."""
 
-    def last(self) -> int:
-        """The latest epoch so far."""
-        return int(max(self.epochs.max(), self.copies.max()))
+    def end(self) -> int:
+        """The block has ended; gives its last epoch."""
+        self._last = int(max(self.epochs.max(), self.copies.max()))
+        return self._last
 
     def begin(self, number: int) -> int:
         """Be those of another block; gives its first epoch."""
         warps = self.warps
         self.number = number
-        first = self.last() + 1
+        first = self._last + 1
         self.epochs.fill(first)
         self.copies.fill(first)
         self.arrived.fill(0)

@@ -96,11 +96,14 @@ class Block:
     turn: Words
     """What ``turn.run_block`` goes by."""
     number: int = -1
+    turn_address: int = field(init=False)
+    """Host pointer of ``turn``."""
     _fresh: npt.NDArray[np.int64] = field(init=False)
 
     def __post_init__(self) -> None:
         self._fresh = self.structures.copy()
         t = self.turn
+        self.turn_address = int(t.ctypes.data)
         t[tu.T_WARPS], t[tu.T_STRUCTURES] = len(self.warps), self.structures.ctypes.data
         t[tu.T_STRIDE] = self.structures.strides[0]
         t[tu.T_RUN], t[tu.T_ORDER] = self.run.ctypes.data, self.order.ctypes.data
@@ -166,6 +169,7 @@ class CheckedExecution:
         launch[tu.L_FUNCTION], launch[tu.L_SEEDED] = kernel.address, seed is not None
         launch[tu.L_CANCEL] = context.address + LAUNCH["cancel"]
         launch[tu.L_RECORD_WORDS] = tu.RECORD_LENGTHS.ctypes.data
+        self._launch_address = int(launch.ctypes.data)
         watcher.prepare(launch)
         self._past = Recurrence(FIRST_PASS)
 
@@ -304,9 +308,8 @@ class CheckedExecution:
             self._random.shuffle(order)
             block.order[: len(order)] = order
             turn[tu.T_ORDERED] = len(order)
-        words, launch = turn.ctypes.data, self._words.ctypes.data
         while True:
-            reason = self._run_block(words, launch)
+            reason = self._run_block(block.turn_address, self._launch_address)
             if reason == tu.ENDED:
                 return True, True
             if reason == tu.PASSED:

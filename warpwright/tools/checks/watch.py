@@ -79,33 +79,41 @@ class _Resident:
         self.told: list[tuple[Clock, Clock]] = []
         """What the pointers were made of."""
 
+        clocks, walked = self.clocks, self.walked
+        places = {
+            **{tu.T_STATES: s, tu.T_KNOWN: clocks.known, tu.T_LANES: clocks.lanes, tu.T_ARRIVED: clocks.arrived},
+            **{tu.T_FOREIGN: self.others[0], tu.T_SEEN: self.others[1], tu.T_PLACES: self.places},
+            **{tu.T_WITH_OTHERS: walked.with_others, tu.T_AT_BRANCH: walked.at_branch, tu.T_ROUND_IT: walked.round_it},
+        }
+        words = {slot: int(array.ctypes.data) for slot, array in places.items()} | {tu.T_COLUMNS: clocks.known.shape[1]}
+        self._slots, self._words = list(words), np.array(list(words.values()), np.int64)
+        """What a block's words say of these arrays."""
+        self._copies = clocks.column(CP_ASYNC, 0) + np.arange(warps)
+
     def begin(self, block: Block, unknown: int) -> None:
         """Nothing is known of the block yet.
 
         Args:
             unknown: host pointer to zeros, one for each warp of the launch.
         """
-        clocks, walked, s, t = self.clocks, self.walked, self.states, block.turn
+        s = self.states
         self.written.fill(0)
         self.places.fill(0)
-        walked.begin()
+        self.walked.begin()
         self.locations: dict[int, Any] = {}
-        s[:, sh.S_SHARED_OLDEST] = clocks.begin(block.number)
-        s[:, sh.S_EVENT], s[:, sh.S_EVENT_END], s[:, sh.S_BLOCK] = 0, 0, 0
+        first = self.clocks.begin(block.number)
+        s[:, sh.S_SHARED_OLDEST] = first
+        s[:, sh.S_EVENT : sh.S_EVENT_END + 1] = 0
+        s[:, sh.S_BLOCK] = 0
         s[:, sh.S_RECORDS] = [w.trace_address for w in block.warps]
         s[:, sh.S_FIRST_WARP] = block.number * len(s)
         s[:, sh.S_WARP] = s[:, sh.S_FIRST_WARP] + s[:, sh.S_WARP_IN_BLOCK]
         s[:, sh.S_SHARED_HOST] = block.words[BLOCK.slot("shared_base")]
-        copies = clocks.column(CP_ASYNC, 0) + np.arange(len(s))
-        s[:, sh.S_COPY] = (s[:, sh.S_LAUNCH_WARPS] + copies + 1) << 32 | clocks.copies[copies]
+        s[:, sh.S_COPY] = (s[:, sh.S_LAUNCH_WARPS] + self._copies + 1) << 32 | first
         self.others.fill(unknown)
         s[:, sh.S_SEEN] = unknown
         self.told = [(EMPTY, EMPTY)] * len(s)
-        t[tu.T_STATES], t[tu.T_KNOWN], t[tu.T_COLUMNS] = s.ctypes.data, clocks.known.ctypes.data, clocks.known.shape[1]
-        t[tu.T_LANES], t[tu.T_ARRIVED] = clocks.lanes.ctypes.data, clocks.arrived.ctypes.data
-        t[tu.T_FOREIGN], t[tu.T_SEEN] = self.others[0].ctypes.data, self.others[1].ctypes.data
-        t[tu.T_PLACES], t[tu.T_WITH_OTHERS] = self.places.ctypes.data, walked.with_others.ctypes.data
-        t[tu.T_AT_BRANCH], t[tu.T_ROUND_IT] = walked.at_branch.ctypes.data, walked.round_it.ctypes.data
+        block.turn[self._slots] = self._words
 
 
 class Watch:
@@ -131,6 +139,7 @@ class Watch:
         self.scratch = np.zeros(SCRATCH_WORDS, np.int64)
         self.unknown = np.zeros(geometry.blocks * self.warps, np.int64)
         """What a warp knows of those of other blocks before it hears of any."""
+        self._unknown_at = int(self.unknown.ctypes.data)
         self.resident: dict[int, _Resident] = {}
         self.spare: list[_Resident] = []
         """Of blocks that have ended."""
@@ -170,7 +179,7 @@ class Watch:
             s = resident.states
             s[:, sh.S_HOST], s[:, sh.S_OPTIONS] = self.context.memory.host_minus_device, self.options
             s[:, sh.S_LAUNCH_WARPS], s[:, sh.S_ALLOCATIONS] = len(self.unknown), len(self.live)
-        resident.begin(block, self.unknown.ctypes.data)
+        resident.begin(block, self._unknown_at)
         self.resident[block.number] = resident
 
     def look(self, block: Block, warp: Warp, reason: int) -> None:
@@ -188,7 +197,7 @@ class Watch:
     def ended(self, block: Block) -> None:
         """Every warp of a block has ended."""
         resident = self.resident.pop(block.number)
-        self.shadows.passed(resident.clocks.last())
+        self.shadows.passed(resident.clocks.end())
         self.spare.append(resident)
 
     # --- records ------------------------------------------------------------------------------------------------
@@ -413,7 +422,7 @@ class Watch:
     def findings(self) -> list[Finding]:
         """What this launch showed, in the order in which it showed."""
         for resident in self.resident.values():  # of a launch that a fault ended
-            self.shadows.passed(resident.clocks.last())
+            self.shadows.passed(resident.clocks.end())
         rows = self.table[: self.table[sh.FINDINGS_AT] * sh.FINDING_WORDS].reshape(-1, sh.FINDING_WORDS)
         found = [self._finding(row) for row in rows]
         return [*self.divergent.values(), *found, *self._waste()]
