@@ -23,6 +23,19 @@ extern "C" __global__ void last_block(const int *in, int *part, int *out, int be
         for (int i = t; i < gridDim.x; i += blockDim.x) out[i] = part[i];
     }
 }
+extern "C" __global__ void through_barriers(const int *in, int *part, int *out) {
+    __shared__ bool last;
+    int t = threadIdx.x, b = blockIdx.x;
+    part[b * blockDim.x + t] = in[0] + t;
+    __syncthreads();
+    if (t == 0) {
+        __threadfence();
+        last = atomicAdd(&finished, 1) == gridDim.x - 1;
+        __threadfence();
+    }
+    __syncthreads();
+    if (last) out[t] = part[((b + 1) % gridDim.x) * blockDim.x + t];
+}
 extern "C" __global__ void pops(int *top, int *data, int *out) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (*top >= 0) {
@@ -69,6 +82,10 @@ def graded(kernel: str, *arguments: object) -> set[str]:
 def test_a_release_that_nobody_acquires_is_a_warning(before: int, behind: int, grades: set[str]) -> None:
     zeros = np.zeros(8, np.int32)
     assert graded("last_block", zeros, zeros, zeros, np.int32(before), np.int32(behind)) == grades
+
+
+def test_barriers_pass_on_what_one_thread_releases_and_acquires() -> None:
+    assert graded("through_barriers", np.zeros(1, np.int32), np.zeros(512, np.int32), np.zeros(64, np.int32)) == set()
 
 
 @pytest.mark.parametrize(
