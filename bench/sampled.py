@@ -1,4 +1,4 @@
-"""Sampled against full timing: ``python -m bench.sampled [--gpu h200] [NAME …]``.
+"""Sampled against full timing: ``python -m bench.sampled [--gpu h200] [--further] [NAME …]``.
 
 Kernels of the validation set on grids of more than ten thousand blocks, timed in full and sampled: cycles of both, the error beside
 the expected one, how many times fewer instructions were timed, and the host's time.
@@ -35,6 +35,17 @@ CASES: dict[str, Builder] = {
     "uneven_loops": partial(cases_mechanisms.uneven_loops, n=4_000_000, most=32),
     "tiny_blocks": partial(cases_mechanisms.tiny_blocks, grid=60_000),
 }
+FURTHER: dict[str, Builder] = {
+    "adam_step": partial(cases_memory.adam_step, n=2_600_000),
+    "scatter_index": partial(cases_memory.scatter_index, n=2_600_000),
+    "sobel_bytes": partial(cases_memory.sobel_bytes, width=2560, height=1024),
+    "heat_tiled": partial(cases_memory.heat_tiled, nx=1760, ny=1536),
+    "rms_norm_half": partial(cases_dense.rms_norm_half, rows=10_400, columns=512),
+    "histogram_wide": partial(cases_numeric.histogram_wide, n=2_600_000, bits=16),
+    "search_sorted": partial(cases_numeric.search_sorted, n=1 << 16, count=2_600_000),
+    "julia_double": partial(cases_numeric.julia_double, width=1792, height=1536, most=32),
+}
+"""Nothing was looked at for these while sampling was made."""
 
 
 def launch(card: str, case: Case, timing: str) -> object:
@@ -50,6 +61,7 @@ def launch(card: str, case: Case, timing: str) -> object:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gpu", default="h200")
+    parser.add_argument("--further", action="store_true", help="eight kernels that sampling was not made with")
     parser.add_argument("names", nargs="*")
     given = parser.parse_args()
     run: Callable[..., Any] = partial(launch, given.gpu)
@@ -58,8 +70,9 @@ def main() -> None:
         f" {'part':>5s} {'sections':>8s} {'CPU s':>12s}"
     )
     errors, fewer = [], []
-    for name in given.names or CASES:
-        case = CASES[name](np.random.default_rng(1))
+    every = CASES | FURTHER
+    for name in given.names or (FURTHER if given.further else CASES):
+        case = every[name](np.random.default_rng(1))
         full, some = run(case, "full"), run(case, "sampled")
         sampling = some.sampling
         if sampling is None:
