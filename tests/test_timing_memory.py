@@ -12,7 +12,7 @@ import pytest
 from tests.timing_synthetic import FULL, Synthetic, affine, device, gather, loop_cycles, run, shared
 from warpwright.chips import load_chip
 from warpwright.isa.ops import Access
-from warpwright.timing import atomics, crossbar, dram, l2, slices
+from warpwright.timing import atomics, crossbar, dram, l2, slices, static
 from warpwright.timing import state as s
 from warpwright.timing.initial import initial_state
 
@@ -35,6 +35,8 @@ def ask(m, unit, line, sectors, held, time):  # type: ignore[no-untyped-def]
         return crossbar.coalesced_read(m, 0, 0, slices.slice_of(m, line), line, sectors, time)
     if unit == 6:
         return atomics.atomic_change(m, 0, line, held == 1)
+    if unit == 7:
+        return atomics.atomic_cost(m, held, time == 1)
     return slices.slice_of(m, line)
 
 
@@ -465,6 +467,24 @@ def test_atomics_on_more_lines_than_a_slice_has_at_hand_cost_more(lines: int, ch
         ask(m, 6, line, 0, 0, 0)
     assert all(bool(ask(m, 6, line, 0, 0, 0)) == changes for line in range(lines))
     assert int(ask(m, 6, 100, 0, 1, 0)) > int(ask(m, 6, 101, 0, 0, 0)) > 0
+
+
+@pytest.mark.parametrize(
+    ("lanes", "again", "card"), [(1, True, 3.47), (2, True, 6.94), (1, False, 1.45), (2, False, 1.45 + 3.47)]
+)
+def test_floating_point_sums_wait_for_those_before_on_the_same_word(lanes: int, again: bool, card: float) -> None:
+    """bench.micro ``contended``: sums of f32 on one word 3.47, on four lines by turns 1.92; ``scattered_atomics``: f64 at random 51 a cycle
+    over the chip, as integers."""
+    m = idle()
+    units = int(ask(m, 7, 0, 0, lanes | 1 << 6 | 1 << 48, int(again)))
+    assert units / int(m[s.H_SLICE_CAPACITY]) * (1 << s.CALENDAR_SHIFT) == pytest.approx(card, rel=0.05)
+
+
+def test_every_floating_point_sum_is_known_as_one() -> None:
+    """An addition of floats without denormals is one too: what the compiler makes of atomicAdd."""
+    for operation in ("fadd", "fadd_ftz", "fadd_f16x2", "fadd_bf16x2"):
+        assert static._atomic_kind(operation, 4) & 1
+    assert static._atomic_kind("add", 4) & 1 == 0
 
 
 # --- DRAM ----------------------------------------------------------------------------------------------------------

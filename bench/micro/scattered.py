@@ -18,7 +18,7 @@ SEEDS = iter(range(1, 1 << 30))
 
 
 def rate(
-    ctx: Context, kernel: str, base: Buffer, chunks: int, chunk: int, width: int, counts: tuple[int, int],
+    ctx: Context, kernel: str, base: Buffer | np.uint64, chunks: int, chunk: int, width: int, counts: tuple[int, int],
     sms: int = SMS, pages: int = 1,
 ) -> float:  # fmt: skip
     """Chunks a cycle over `sms` SMs: slope between two numbers of accesses a thread, the least of three of each.
@@ -100,6 +100,27 @@ def scattered_atomics(ctx: Context) -> list[Row]:
             value = rate(ctx, kernel, base, size // width, width, width, counts)
             rows.append(row(kernel, "lanes_per_cycle", value, "1/clk", kib=size / KIB))
     base.free()
+    return rows
+
+
+def footprints(ctx: Context) -> list[Row]:
+    """Additions on random words of small footprints: lanes a cycle over the chip, which the slice with most lines of them limits, by where they
+    begin; where the driver places small arrays."""
+    rows: list[Row] = []
+    base = ctx.device.alloc(4 * MIB)
+    for kib in (16, 32, 64, 128, 256, 512):
+        for number in range(1 if ctx.model else 8):
+            at = base if ctx.model else np.uint64(base.address + number * max(kib, 64) * KIB)
+            value = rate(ctx, "red_f32", at, kib * 256, 4, 4, (2, 4) if ctx.model else (8, 24))
+            rows.append(row("red_f32", "lanes_per_cycle", value, "1/clk", kib=kib, from_kib=number * max(kib, 64)))
+    base.free()
+    sizes = (72, 16, 512, 513, 1024, 4096, 65536, 16, MIB, 16, MIB + 1, 16, 3 * MIB)
+    made = [ctx.device.alloc(size) for size in sizes]
+    if not ctx.model:
+        for size, buffer in zip(sizes, made, strict=True):
+            rows.append(row("place", "bytes_into_2_mib", buffer.address % (2 * MIB), "bytes", size=size))
+    for buffer in made:
+        buffer.free()
     return rows
 
 
