@@ -144,9 +144,11 @@ def timed_block(m: Any, ordinal: int) -> int:
     period = m[u(s.H_TIMED_PERIOD)]
     if period == 0:
         return ordinal
-    left_out = ordinal // m[u(s.H_STRETCH)] * m[u(s.H_LEFT_OUT)]
+    count = m[u(s.H_STRETCH)]
+    stretch = ordinal // count
     place = (((ordinal * s.GOLDEN) >> 40) & 0xFFFF) * (period >> 16) >> 16
-    return (ordinal * period >> 16) + left_out + place
+    begins = stretch * ((count * period >> 16) + m[u(s.H_LEFT_OUT)])
+    return begins + ((ordinal - stretch * count) * period >> 16) + place
 
 
 @core

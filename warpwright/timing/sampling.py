@@ -41,7 +41,7 @@ REDUCTION = 20
 """At least so many times fewer blocks are timed."""
 LEAST_WAVES = 2
 """A grid of fewer waves of resident blocks is timed in full."""
-ENOUGH_WAVES, MOST_WAVES = 12, 32
+ENOUGH_WAVES, MOST_WAVES = 24, 48
 """Waves of resident blocks that a larger part than the smallest must time, and that are timed at most: behind them stretches are left out."""
 STRETCHES = 6
 """Of the grid, that are timed where others are left out."""

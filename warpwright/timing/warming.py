@@ -116,9 +116,9 @@ def next_untimed(m: Any) -> int:
     """The next block of the stretch that is not timed, or -1."""
     number = m[u(s.H_WARM_NEXT)]
     period = m[u(s.H_TIMED_PERIOD)]
-    whole = m[u(s.H_STRETCH)] * period + (m[u(s.H_LEFT_OUT)] << 16)
-    stretch = (number << 16) // whole
-    which = stretch * m[u(s.H_STRETCH)] + ((number << 16) - stretch * whole) // period
+    whole = (m[u(s.H_STRETCH)] * period >> 16) + m[u(s.H_LEFT_OUT)]
+    stretch = number // whole
+    which = stretch * m[u(s.H_STRETCH)] + ((number - stretch * whole) << 16) // period
     for candidate in range(max(which - 1, 0), min(which + 2, m[u(s.H_BLOCKS)])):
         if timed_block(m, candidate) == number:
             number += 1
