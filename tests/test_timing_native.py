@@ -160,7 +160,7 @@ def test_the_default_scheduler_is_the_same_inside_the_model_and_called_by_addres
     cycles = []
     for scheduler in (policies.greedy_then_oldest, by_address, policies.loose_round_robin):
         kernel = ww.GPU("h200", scheduler=scheduler).compile(SOURCE)["mix"]
-        cycles.append(kernel[300, 256](np.linspace(0, 1, 300 * 256, dtype=np.float32), 9).cycles)
+        cycles.append(kernel[300, 256](np.linspace(0, 1, 300 * 256, dtype=np.float32), 40).cycles)
     assert cycles[0] == cycles[1] != cycles[2]
 
 

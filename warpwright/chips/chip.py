@@ -151,8 +151,11 @@ class InstructionCache(_Section):
     l1_icache_kib: int = Field(gt=0)
     l1_icache_latency_cycles: int = Field(gt=0)
     icache_prefetch_lines: int = Field(ge=0)
+    """Lines that the second level asks L2 for ahead of the first one's misses."""
+    icache_chunk_lines: int = Field(gt=0)
+    """Lines that the first level asks for at once."""
     launch_prefetch_kib: int = Field(ge=0)
-    l1_icache_line_interval_cycles: int = Field(gt=0)
+    l1_icache_line_interval_cycles: float = Field(gt=0)
     gpc_icache_line_interval_cycles: float = Field(ge=0)
     """Between lines that the SMs of a GPC get from behind their first levels."""
     l2_icache_line_interval_cycles: int = Field(gt=0)

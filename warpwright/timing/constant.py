@@ -1,7 +1,7 @@
 """Constant caches of an SM: two first levels, L1.5 behind them, then L2.
 
-Operands ``c[bank][offset]`` and ULDC read one first level before they issue; LDC goes through the memory queue to a unit of
-its own with another.  Both keep 2 KiB in lines of 64 bytes, first in, first out.  LDC takes its lanes' different words one
+Operands ``c[bank][offset]`` and ULDC read a first level of their sub-core before they issue; LDC goes through the memory queue to a unit of
+its own with another, of the SM.  All keep 2 KiB in lines of 64 bytes, first in, first out.  LDC takes its lanes' different words one
 after the other, and a word whose line is missing holds the later ones up; instructions of other warps go on meanwhile
 (bench.micro ``lanes_constant``, ``misses_constant``).  L1.5 hands over a line in a fixed interval and asks L2 for 256 bytes at once;
 the launch brings the parameters' bank there (``parameters``).  A block that no SM has asked for comes from DRAM.
@@ -33,12 +33,13 @@ OFFSET = (1 << 32) - 1
 @core
 def bring(m: Any, sm: int, line: int, time: int, latency: int, several: bool) -> int:
     """When a line that a first level lacks at ``time`` is there; ``latency`` from L1.5; ``several``: for an LDC of more than one word."""
-    interval = m[u(sm + s.SM_CONST_INTERVAL)] if several else m[u(s.H_CONST_INTERVAL)]
+    interval = m[u(sm + (s.SM_CONST_INTERVAL if several else s.SM_OPERAND_INTERVAL))]
     start = reserve(m, sm + s.OFF_CONST_FILL, s.DRAM_SHIFT, 1 << s.DRAM_SHIFT, time, interval)
-    if several:
-        m[u(sm + s.SM_CONST_LINES)] += 1
-        if m[u(s.H_CONST_ASKED)] == 0:
-            m[u(s.H_CONST_ASKED)] = 1
+    m[u(sm + s.SM_CONST_LINES)] += 1
+    if m[u(s.H_CONST_ASKED)] == 0:
+        m[u(s.H_CONST_ASKED)] = 1
+    if not several and start > m[u(sm + s.SM_OPERAND_BOOKED)]:
+        m[u(sm + s.SM_OPERAND_BOOKED)] = start
     block = line // m[u(s.H_CONST_BLOCK_LINES)]
     place = sm + m[u(s.H_OFF_CONST_BLOCKS)] + block
     there = m[u(place)]
@@ -65,11 +66,11 @@ def bring(m: Any, sm: int, line: int, time: int, latency: int, several: bool) ->
 def share_constants(m: Any, length: int) -> None:
     """How fast L1.5 hands lines to each SM in the next window, from the ``length`` cycles of this one.
 
-    The SMs of a GPC share a port (bench.micro ``walks_by_sm``): when it was busy, each of those that asked gets an equal part of it.
-    Lines for operands and for an LDC of one word pass beside it: warps that wait for one line of a long queue are not told from those
-    that lack another (``word_ready``), and would fetch it again.
+    The SMs of a GPC share a port (bench.micro ``walks_by_sm``): when it was busy, each of those that asked gets an equal part of it.  A launch
+    begins so, and stays so for a window behind its start: all its SMs ask for their parameters at once (``first_lines``).
     """
-    m[u(s.H_CONST_ASKED)] = 0
+    kept = m[u(s.H_NOW)] < m[u(s.H_OVERHEAD)] + m[u(s.H_BLOCK_START)] + m[u(s.H_WINDOW)]
+    m[u(s.H_CONST_ASKED)] = 1 if kept else 0
     first = m[u(s.H_SM_FIRST)]
     size = m[u(s.H_SM_SLOTS)]
     sms = m[u(s.H_SMS)]
@@ -85,12 +86,18 @@ def share_constants(m: Any, length: int) -> None:
             asking += 1 if mine else 0
             last += 1
         interval = m[u(s.H_CONST_INTERVAL)]
-        if lines * m[u(s.H_CONST_GPC_INTERVAL)] * BUSY_PARTS >= length << 8:
-            interval = max(interval, (asking * m[u(s.H_CONST_GPC_INTERVAL)] + 128) >> 8)
+        part = m[u(s.H_CONST_GPC_INTERVAL)]
+        if lines * part * BUSY_PARTS >= length << 8:
+            part *= asking
+        part = max((part + 128) >> 8, 1)
+        interval = max(interval, part)
         for i in range(begin, last):
             m[u(first + i * size + s.SM_CONST_LINES)] = 0
+            if kept:
+                continue
             m[u(first + i * size + s.SM_CONST_INTERVAL)] = interval
-        if interval > m[u(s.H_CONST_INTERVAL)]:
+            m[u(first + i * size + s.SM_OPERAND_INTERVAL)] = part
+        if asking > 1:
             m[u(s.H_CONST_ASKED)] = 1
 
 
@@ -104,9 +111,9 @@ def _line_ready(m: Any, sm: int, cache: int, capacity: int, miss: int, line: int
 
 
 @core
-def constant_ready(m: Any, sm: int, line: int, time: int) -> int:
-    """When an operand's line can be read by an instruction that issues at ``time``."""
-    cache = sm + m[u(s.H_OFF_IMMEDIATE)]
+def constant_ready(m: Any, sm: int, slot: int, line: int, time: int) -> int:
+    """When an operand's line can be read by an instruction of the warp in a slot that issues at ``time``."""
+    cache = sm + m[u(s.H_OFF_IMMEDIATE)] + (slot >> 4) * m[u(s.H_IMMEDIATE_SIZE)]
     return _line_ready(m, sm, cache, m[u(s.H_CONST_LINES)], m[u(s.H_IMMEDIATE_MISS)], line, time)
 
 
@@ -131,7 +138,7 @@ def word_ready(m: Any, sm: int, line: int, time: int, several: bool) -> int:
     ready = m[u(cache + 2 + capacity + line)]
     if ready <= time:
         return time
-    if ready <= time + miss:
+    if ready <= (time if several else max(time, m[u(sm + s.SM_OPERAND_BOOKED)])) + miss:
         return ready
     # Missing, or asked for at a later time by an instruction whose words were all looked up when it issued.
     fetched = bring(m, sm, line, time, miss, several)

@@ -60,7 +60,7 @@ class _Sizes:
             (s.H_OFF_WAITERS, s.MAX_WAITERS * s.X_SLOTS),
             (s.H_OFF_LOADS, s.MAX_LOADS * s.L_SLOTS),
             (s.H_OFF_CONST, 2 + self.l1_constants + const_lines),
-            (s.H_OFF_IMMEDIATE, 2 + self.l1_constants + const_lines),
+            (s.H_OFF_IMMEDIATE, s.MAX_SUB_CORES * (2 + self.l1_constants + const_lines)),
             (s.H_OFF_INDEXED, s.MAX_SUB_CORES * (2 + self.indexed_constants + const_lines)),
             (s.H_OFF_CONST_BLOCKS, self.const_blocks),
             (s.H_OFF_L0, 2 + self.l0_lines + code_lines),
@@ -140,6 +140,7 @@ def initial_state(
         m[key] = value
     _clusters(state, chip)
     _idle_sms(state, sizes, used, chip.pipes.fma_lite_lanes > 0)
+    _share_parameters(state, chip, blocks)
     _empty_constants(state, sizes, used, parameter_lines)
     instruction = chip.instruction_cache
     prefetched = instruction.launch_prefetch_kib * 1024 // instruction.icache_line_bytes
@@ -214,10 +215,13 @@ def _sm_numbers(chip: Chip, sizes: _Sizes) -> dict[int, int]:
         s.H_L0_LINES: sizes.l0_lines,
         s.H_L1I_LINES: sizes.l1i_lines,
         s.H_L1I_LATENCY: chip.instruction_cache.l1_icache_latency_cycles,
-        s.H_L1I_INTERVAL: chip.instruction_cache.l1_icache_line_interval_cycles,
         s.H_L2I_LATENCY: l2.l2_hit_latency_cycles,
         s.H_L2I_INTERVAL: chip.instruction_cache.l2_icache_line_interval_cycles,
         s.H_PREFETCH: chip.instruction_cache.icache_prefetch_lines,
+        s.H_CHUNK_LINES: chip.instruction_cache.icache_chunk_lines,
+        s.H_CHUNK_INTERVAL: round(
+            chip.instruction_cache.icache_chunk_lines * chip.instruction_cache.l1_icache_line_interval_cycles
+        ),
         s.H_CODE_LINES: sizes.code_lines,
         s.H_CONST_LINES: sizes.l1_constants,
         s.H_CONST_LINE_BYTES: constants.constant_line_bytes,
@@ -229,6 +233,7 @@ def _sm_numbers(chip: Chip, sizes: _Sizes) -> dict[int, int]:
         s.H_REMOTE_TAKE: round(256 * chip.cluster.distributed_shared_packet_take_cycles),
         s.H_INDEXED_LINES: sizes.indexed_constants,
         s.H_INDEXED_SIZE: 2 + sizes.indexed_constants + sizes.const_lines,
+        s.H_IMMEDIATE_SIZE: 2 + sizes.l1_constants + sizes.const_lines,
         s.H_INDEXED_MISS: constants.indexed_miss_cycles,
         s.H_CONST_L2: constants.l2_constant_latency_cycles - constants.l15_constant_latency_cycles,
         s.H_CONST_INTERVAL: constants.l15_constant_interval_cycles,
@@ -411,7 +416,6 @@ def _idle_sms(state: s.State, sizes: _Sizes, used: slice, has_lite: bool) -> Non
     sms[:, s.SM_PASSES] = areas["passes"] + gpcs * s.PASSES_KEPT * s.PASSES_SLOTS
     sms[:, s.SM_NEXT] = s.INF
     sms[:, s.SM_ACTIVE_FROM] = -1
-    sms[:, s.SM_CONST_INTERVAL] = state.words[s.H_CONST_INTERVAL]
     sms = sms[used]
     for sub in range(int(state.words[s.H_SUB_CORES])):
         sc = s.OFF_SUB_CORES + sub * s.SC_SLOTS
@@ -429,10 +433,25 @@ def _idle_sms(state: s.State, sizes: _Sizes, used: slice, has_lite: bool) -> Non
         sms[:, lines + capacity : lines + capacity + sizes.code_lines] = s.INF
 
 
+def _share_parameters(state: s.State, chip: Chip, blocks: int) -> None:
+    """All SMs with a first block ask for their parameters at once: each has its part of its GPC's port (``constant.share_constants``)."""
+    sms, sm = state.sms(), chip.sm
+    gpcs = state.words[state.areas["gpc_of_sm"] : state.areas["gpc_of_sm"] + len(sms)]
+    asking = np.arange(len(sms))
+    if 0 < blocks < sm.sm_count:
+        asking = np.unique(first_places(tuple(sm.gpc_sm_counts), sm.dispatch_apart_sm_count, blocks, 1))
+    count = np.bincount(gpcs[asking], minlength=len(sm.gpc_sm_counts))[gpcs]
+    part = np.maximum((count * state.words[s.H_CONST_GPC_INTERVAL] + 128) >> 8, 1)
+    sms[:, s.SM_CONST_INTERVAL] = np.maximum(state.words[s.H_CONST_INTERVAL], part)
+    sms[:, s.SM_OPERAND_INTERVAL] = part
+
+
 def _empty_constants(state: s.State, sizes: _Sizes, used: slice, parameter_lines: int) -> None:
     """No constant is in an SM but the parameters, in L1.5."""
     sms = state.sms()[used]
-    caches = [(sizes.offsets[offset], sizes.l1_constants) for offset in (s.H_OFF_CONST, s.H_OFF_IMMEDIATE)]
+    caches = [(sizes.offsets[s.H_OFF_CONST], sizes.l1_constants)]
+    size = 2 + sizes.l1_constants + sizes.const_lines
+    caches += [(sizes.offsets[s.H_OFF_IMMEDIATE] + sub * size, sizes.l1_constants) for sub in range(s.MAX_SUB_CORES)]
     few, size = sizes.indexed_constants, 2 + sizes.indexed_constants + sizes.const_lines
     caches += [(sizes.offsets[s.H_OFF_INDEXED] + sub * size, few) for sub in range(s.MAX_SUB_CORES)]
     for cache, capacity in caches:

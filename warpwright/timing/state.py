@@ -128,10 +128,11 @@ STALL_COUNT = len(STALLS)
     H_L0_LINES,  # capacity
     H_L1I_LINES,
     H_L1I_LATENCY,
-    H_L1I_INTERVAL,
     H_L2I_LATENCY,
     H_L2I_INTERVAL,
-    H_PREFETCH,
+    H_PREFETCH,  # lines that L1.5 asks L2 for ahead
+    H_CHUNK_LINES,  # that the first level asks for at once
+    H_CHUNK_INTERVAL,  # between two such requests of an SM
     H_CODE_LINES,  # of this program
     H_CONST_LINES,  # capacity of a first level of constants
     H_CONST_LINE_BYTES,
@@ -143,6 +144,7 @@ STALL_COUNT = len(STALLS)
     H_REMOTE_TAKE,
     H_INDEXED_LINES,  # of a sub-core that ULDCs with an index find
     H_INDEXED_SIZE,
+    H_IMMEDIATE_SIZE,
     H_INDEXED_MISS,
     H_CONST_L2,  # beyond L1.5
     H_CONST_INTERVAL,  # of L1.5
@@ -244,7 +246,7 @@ STALL_COUNT = len(STALLS)
     H_OFF_WAITERS,
     H_OFF_LOADS,
     H_OFF_CONST,  # LDC's first level
-    H_OFF_IMMEDIATE,  # operands' first level
+    H_OFF_IMMEDIATE,  # operands' first level, by sub-core
     H_OFF_INDEXED,  # that of ULDCs with an index, by sub-core
     H_OFF_CONST_BLOCKS,  # L1.5
     H_OFF_L0,
@@ -444,7 +446,9 @@ Q_SLOTS = Q_RING + RING_WORDS
     SM_REMOTE_LOADED,  # when it has what it loaded from them
     SM_TELLS,  # mbarriers of this SM to be told of bytes that are on their way
     SM_CONST_LINES,  # constant lines that L1.5 has handed over in this window
-    SM_CONST_INTERVAL,  # between two of them
+    SM_CONST_INTERVAL,  # between two of them for an LDC of several words
+    SM_OPERAND_INTERVAL,  # for an operand, ULDC or LDC of one word
+    SM_OPERAND_BOOKED,  # when L1.5 begins with the last of those
     SM_FENCES,  # of the last round
     SM_FENCE_ROUND,  # when it began or will begin
     SM_FENCE_END,  # when its last fence is done

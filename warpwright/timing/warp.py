@@ -269,7 +269,7 @@ def prepare(m: Any, code: Any, sm: int, w: int, earliest: int, reason: int) -> N
         if kind == s.K_INDEXED:
             fetched = indexed_ready(m, code, sm, w, row, earliest)
         else:
-            fetched = constant_ready(m, sm, constant, earliest)
+            fetched = constant_ready(m, sm, m[u(w + s.W_SLOT)], constant, earliest)
         if fetched > earliest:
             earliest = fetched
             reason = s.ST_CONSTANT
