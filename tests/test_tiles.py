@@ -44,6 +44,6 @@ def test_l1_costs_pascal_more_than_volta() -> None:
         }
         for chip in ("p100", "v100")
     }
-    assert slower["p100"]["transpose_shared"] > 2 * slower["v100"]["transpose_shared"] > 0
+    assert slower["p100"]["transpose_shared"] > 1.1 * slower["v100"]["transpose_shared"] > 0
     for chip in slower:
         assert abs(slower[chip]["sum_one_block"]) < 0.05  # hardly anything is shared
