@@ -177,6 +177,25 @@ def uuid(device: Device) -> bytes:
     return hashlib.sha256(f"warpwright {device.gpu.chip.name}{place}".encode()).digest()[:16]
 
 
+_ON_DEVICE = 1
+"""CU_MEM_LOCATION_TYPE_DEVICE."""
+
+
+def located(place: int) -> Device:
+    """The device of a CUmemLocation; the calling thread's for places of the host."""
+    kind, number = c.read("ii", place)
+    return state().device_of(number) if kind == _ON_DEVICE else state().device
+
+
+READ_AND_WRITE = 3
+"""CU_MEM_ACCESS_FLAGS_PROT_READWRITE."""
+
+
+def access_descriptions(place: int, count: int) -> list[tuple[Device, int]]:
+    """Devices and flags of an array of CUmemAccessDesc; reading alone is not told from reading and writing."""
+    return [(located(place + 12 * i), c.get32(place + 12 * i + 8)) for i in range(count)]
+
+
 @entry("cuDeviceGet")
 def get(device: int, ordinal: int) -> None:
     state().device_of(ordinal)

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 
 from warpwright.driver import c, results
 from warpwright.driver.calls import CudaError, entry
+from warpwright.driver.devices import located
 from warpwright.driver.graphs import Graph, Node, before_launch, insert, vertex
-from warpwright.driver.memory import GRAPH, FreeNode, kinds, located, releasers
+from warpwright.driver.memory import GRAPH, kinds, releasers
+from warpwright.driver.pools import FreeNode
 from warpwright.driver.state import Context, Device, Stream, state
 from warpwright.engine.memory import Allocation
 

@@ -18,7 +18,7 @@ from warpwright.driver.graph_conditions import CONDITIONAL, conditional_work
 from warpwright.driver.graph_memory import ALLOCATE, allocation_work
 from warpwright.driver.graphs import Empty, Graph, HostCall, Node, Vertex, insert, twin, vertex
 from warpwright.driver.launches import Launch, check, gather
-from warpwright.driver.memory import FreeNode
+from warpwright.driver.pools import FreeNode
 from warpwright.driver.state import state
 from warpwright.driver.streams import Event, RecordEvent, WaitEvent
 

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from warpwright.driver import c, results
 from warpwright.driver.calls import CudaError, entry
 from warpwright.driver.entry_points import IpcHandle
-from warpwright.driver.memory import DEVICE, IMPORTED, Pool, add_pool, holder, kinds, memory_of, releasers
+from warpwright.driver.memory import DEVICE, IMPORTED, holder, kinds, memory_of, releasers
+from warpwright.driver.pools import Pool, add_pool
 from warpwright.driver.state import state
 from warpwright.driver.streams import Event
 from warpwright.driver.virtual import Physical, map_pages

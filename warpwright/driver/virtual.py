@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from warpwright.driver import c, results
 from warpwright.driver.calls import CudaError, entry
-from warpwright.driver.memory import READ_AND_WRITE, access_descriptions, located
+from warpwright.driver.devices import READ_AND_WRITE, access_descriptions, located
 from warpwright.driver.state import Device, state
 from warpwright.engine.memory import Allocation, DeviceMemory
 from warpwright.errors import UnsupportedError

@@ -1,0 +1,241 @@
+"""Memory pools, and memory that is given and taken in a stream's order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from warpwright.driver import c, results
+from warpwright.driver.calls import CudaError, entry
+from warpwright.driver.devices import READ_AND_WRITE, access_descriptions, located
+from warpwright.driver.graphs import Node, submit
+from warpwright.driver.memory import allocate, kinds, release
+from warpwright.driver.state import Device, Stream, state
+from warpwright.errors import UnsupportedError
+
+
+@dataclass(eq=False)
+class Pool:
+    """A memory pool of a device: it gives memory back at once, so it reserves what is used and no more."""
+
+    device: Device
+    handle: int = 0
+    used: int = 0
+    most: int = 0
+    attributes: dict[int, int] = field(default_factory=lambda: {1: 1, 2: 1, 3: 1, 4: 0})
+    """Reuse policies and release threshold."""
+    sizes: dict[int, int] = field(default_factory=dict)
+    shareable: int = 0
+    """CUmemAllocationHandleType by which other processes may get the pool."""
+    file: int = -1
+    """The other process's memory, for a pool that was imported."""
+    open_to: set[Device] = field(default_factory=set)
+    """Other devices whose kernels may reach its memory."""
+
+    def show(self, address: int, other: Device) -> None:
+        """Let another device's kernels reach one of its allocations."""
+        self.device.gpu.memory.show_to(other.gpu.memory, kinds[address][2].allocations[address])
+
+    def let(self, other: Device) -> None:
+        """Give another device access to what is in the pool, now and later."""
+        self.open_to.add(other)
+        for address in self.sizes:
+            self.show(address, other)
+
+    def let_no_longer(self, other: Device) -> None:
+        """End what :meth:`let` began."""
+        self.open_to.discard(other)
+        for address in self.sizes:
+            self.device.gpu.memory.hide_from(other.gpu.memory, kinds[address][2].allocations[address])
+
+
+_pools: list[Pool] = []
+_default: dict[Device, Pool] = {}
+
+
+def default_pool(device: Device) -> Pool:
+    """The device's own pool."""
+    if device not in _default:
+        add_pool(_default.setdefault(device, Pool(device)))
+    return _default[device]
+
+
+def current_pool(device: Device) -> Pool:
+    """The pool that a device's allocations in a stream's order come from."""
+    return device.pool or default_pool(device)
+
+
+def _pool_of(address: int) -> Pool | None:
+    return next((p for p in _pools if address in p.sizes), None)
+
+
+def pool_allocate(pool: Pool, size: int, address: int = 0) -> int:
+    """Memory from a pool."""
+    given = allocate(size, device=pool.device)
+    for other in pool.open_to:
+        pool.show(given, other)
+    pool.sizes[given] = size
+    pool.used += size
+    pool.most = max(pool.most, pool.used)
+    return given
+
+
+def pool_release(address: int) -> None:
+    """Memory back to its pool."""
+    pool = _pool_of(address)
+    if pool is not None:
+        pool.used -= pool.sizes.pop(address)
+    release(address)
+
+
+@dataclass(eq=False, slots=True)
+class FreeNode(Node):
+    """Memory freed in a stream's order."""
+
+    address: int
+    kind = 11
+
+    def run(self, stream: Stream) -> None:
+        pool_release(self.address)
+
+
+@entry("cuMemAllocAsync")
+def alloc_async(place: int, size: int, stream: int) -> None:
+    _allocate_in(current_pool(state().stream(stream).device), place, size, stream)
+
+
+@entry("cuMemAllocFromPoolAsync")
+def alloc_from_pool(place: int, size: int, pool: int, stream: int) -> None:
+    _allocate_in(state().handles.get(Pool, pool), place, size, stream)
+
+
+def _allocate_in(pool: Pool, place: int, size: int, stream: int) -> None:
+    state().current()
+    queue = state().stream(stream)
+    if queue.capture is not None:
+        from warpwright.driver.graph_memory import AllocationNode, reserve
+
+        node = AllocationNode(reserve(size, pool.device))
+        submit(queue, node)
+        c.put64(place, node.memory.address)
+    else:
+        c.put64(place, pool_allocate(pool, size))
+
+
+@entry("cuMemFreeAsync")
+def free_async(address: int, stream: int) -> int | None:
+    state().current()
+    queue = state().stream(stream)
+    # Memory that a graph will allocate may be freed by a graph, which is recorded before there is any.
+    if address not in kinds and queue.capture is None:
+        return results.INVALID_VALUE
+    submit(queue, FreeNode(address))
+    return None
+
+
+@entry("cuDeviceGetDefaultMemPool")
+def get_default_pool(place: int, device: int) -> None:
+    c.put64(place, default_pool(state().device_of(device)).handle)
+
+
+@entry("cuDeviceGetMemPool")
+def get_pool(place: int, device: int) -> None:
+    c.put64(place, current_pool(state().device_of(device)).handle)
+
+
+@entry("cuDeviceSetMemPool")
+def set_pool(device: int, handle: int) -> None:
+    one, pool = state().device_of(device), state().handles.get(Pool, handle)
+    if pool.device is not one:
+        raise CudaError(results.INVALID_VALUE)
+    one.pool = pool
+
+
+@entry("cuMemGetDefaultMemPool")
+def get_default_pool_at(place: int, location: int, kind: int) -> None:
+    c.put64(place, default_pool(located(location)).handle)
+
+
+@entry("cuMemGetMemPool")
+def get_pool_at(place: int, location: int, kind: int) -> None:
+    c.put64(place, current_pool(located(location)).handle)
+
+
+@entry("cuMemPoolCreate")
+def pool_create(place: int, properties: int) -> int | None:
+    state().check_process()
+    handle_types = c.get32(properties + 4) if properties else 0
+    if handle_types not in (0, 1):
+        raise UnsupportedError(
+            "memory of a pool is shared as a file (CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) or not at all"
+        )
+    device = located(properties + 8) if properties else state().device
+    c.put64(place, add_pool(Pool(device, shareable=handle_types)))
+    return None
+
+
+def add_pool(made: Pool) -> int:
+    """Handle of a new pool."""
+    made.handle = state().handles.add(made)
+    _pools.append(made)
+    return made.handle
+
+
+@entry("cuMemPoolDestroy")
+def pool_destroy(handle: int) -> None:
+    pool = state().handles.get(Pool, handle)
+    if pool in _default.values():
+        raise CudaError(results.INVALID_VALUE)
+    _pools.remove(pool)
+    if pool.device.pool is pool:
+        pool.device.pool = None
+    state().handles.drop(handle)
+
+
+@entry("cuMemPoolGetAttribute")
+def pool_attribute(handle: int, number: int, place: int) -> int | None:
+    pool = state().handles.get(Pool, handle)
+    values = {**pool.attributes, 5: pool.used, 6: pool.most, 7: pool.used, 8: pool.most}
+    if number not in values:
+        return results.INVALID_VALUE
+    if number <= 3:
+        c.put32(place, values[number])
+    else:
+        c.put64(place, values[number])
+    return None
+
+
+@entry("cuMemPoolSetAttribute")
+def set_pool_attribute(handle: int, number: int, place: int) -> int | None:
+    pool = state().handles.get(Pool, handle)
+    if number in (6, 8):
+        pool.most = pool.used
+    elif number in pool.attributes:
+        pool.attributes[number] = c.get32(place) if number <= 3 else c.get64(place)
+    else:
+        return results.INVALID_VALUE
+    return None
+
+
+@entry("cuMemPoolTrimTo")
+def pool_trim(handle: int, keep: int) -> None:
+    state().handles.get(Pool, handle)
+
+
+@entry("cuMemPoolSetAccess")
+def pool_set_access(handle: int, descriptions: int, count: int) -> int | None:
+    pool = state().handles.get(Pool, handle)
+    for device, flags in access_descriptions(descriptions, count):
+        if device is pool.device:
+            if flags != READ_AND_WRITE:
+                return results.INVALID_VALUE
+        elif flags:
+            pool.let(device)
+        else:
+            pool.let_no_longer(device)
+    return None
+
+
+@entry("cuMemPoolGetAccess")
+def pool_get_access(place: int, handle: int, location: int) -> None:
+    pool, device = state().handles.get(Pool, handle), located(location)
+    c.put32(place, READ_AND_WRITE if device is pool.device or device in pool.open_to else 0)
