@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,6 @@ import numpy as np
 
 from bench.validation.case import Array, Case, Outputs, of_themes
 from bench.validation.case import launch as launch_in
-from tests.kernels.case import Argument
 
 __all__ = ["Array", "Case", "Collection", "Outputs", "Sized", "launch", "near", "sized"]
 
@@ -52,17 +52,8 @@ class Collection:
         return replace(entry.make(np.random.default_rng([seed, zlib.crc32(name.encode())]), **extents), name=name)
 
 
-def launch(
-    source: str,
-    kernel: str,
-    grid: int | Sequence[int],
-    block: int | Sequence[int],
-    args: Sequence[Argument],
-    expected: Mapping[int, Array] | None = None,
-    **more: Any,
-) -> Case:
-    """A case of ``bench/holdout/<source>.cu``."""
-    return launch_in(source, kernel, grid, block, args, expected, folder=SOURCES, **more)
+launch = partial(launch_in, folder=SOURCES)
+"""A case of a source of this folder, as ``bench.validation.case.launch`` makes it."""
 
 
 def near(index: int, dtype: Any, want: Array, rtol: float, atol: float) -> Callable[[Outputs], None]:

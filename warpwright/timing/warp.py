@@ -16,6 +16,7 @@ from warpwright.timing import state as s
 from warpwright.timing.constant import constant_ready, indexed_ready
 from warpwright.timing.fetch import instruction_ready
 from warpwright.timing.l1_sets import approach_record
+from warpwright.timing.requests import new_request
 
 EXIT, BARRIER, STRONG, CLOCK = int(Status.EXIT), int(Status.BARRIER), int(Status.STRONG), int(Status.CLOCK)
 SLEEP, TRACE_FULL, YIELD = int(Status.SLEEP), int(Status.TRACE_FULL), int(Status.YIELD)
@@ -148,7 +149,7 @@ def turn_back(m: Any, code: Any, sm: int, w: int, number: int, pc: int) -> None:
 def ask_serial(m: Any, sm: int, w: int, time: int) -> None:
     """Have a stopped warp executed in the serial phase although nobody knows where it goes on."""
     m[u(w + s.W_PENDING)] += 2
-    ask(m, sm, w, s.RQ_STRONG, time, -1)
+    new_request(m, sm, w, s.RQ_STRONG, time, -1, 0, 0)
 
 
 @core
@@ -161,20 +162,7 @@ def ask_fence(m: Any, sm: int, w: int, latency: int) -> None:
     if time > turn:
         turn = max(time, turn + m[u(s.H_FENCE_TURN)])
         m[u(sm + s.SM_FENCE_TURN)] = turn
-    ask(m, sm, w, s.RQ_FENCE, turn, latency)
-
-
-@core
-def ask(m: Any, sm: int, w: int, kind: int, time: int, what: int) -> None:
-    """A request that names no line."""
-    index = m[u(sm + s.SM_REQUESTS)]
-    m[u(sm + s.SM_REQUESTS)] = index + 1
-    r = sm + m[u(s.H_OFF_REQUESTS)] + index * s.R_SLOTS
-    m[u(r + s.R_TIME)] = time
-    m[u(r + s.R_KIND)] = kind
-    m[u(r + s.R_LINE)] = what
-    m[u(r + s.R_WARP)] = w
-    m[u(r + s.R_WAITERS)] = -1
+    new_request(m, sm, w, s.RQ_FENCE, turn, latency, 0, 0)
 
 
 @core

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,25 +10,14 @@ import numpy as np
 
 from bench.holdout.case import Array, Case, Outputs, Sized, sized
 from bench.validation.case import launch as launch_in
-from tests.kernels.case import Argument
 
 __all__ = ["Array", "Case", "Outputs", "Rng", "Sized", "launch", "normal", "sized"]
 
 SOURCES = Path(__file__).parent
 Rng = np.random.Generator
 
-
-def launch(
-    source: str,
-    kernel: str,
-    grid: int | Sequence[int],
-    block: int | Sequence[int],
-    args: Sequence[Argument],
-    expected: Mapping[int, Array] | None = None,
-    **more: Any,
-) -> Case:
-    """A case of ``bench/holdout/second/<source>.cu``."""
-    return launch_in(source, kernel, grid, block, args, expected, folder=SOURCES, **more)
+launch = partial(launch_in, folder=SOURCES)
+"""A case of a source of this folder, as ``bench.validation.case.launch`` makes it."""
 
 
 def normal(rng: Rng, shape: Any, dtype: Any = np.float32) -> Array:

@@ -169,6 +169,22 @@ def was_released(s: Any, stamp: int) -> bool:
 
 
 @core
+def note_race(
+    s: Any, findings: Any, kind: int, severity: int, guards: int, stamp: int, info: int, instruction: int, space: int,
+    address: int, size: int, other: int, lane: int,
+) -> None:  # fmt: skip
+    """Count a race with the access of ``stamp`` and ``info``: one that was released, or that only guards an atomic, is a warning."""
+    if severity == ERROR and was_released(s, stamp):
+        severity = WARNING
+        kind += UNACQUIRED
+    elif severity == ERROR and guards:
+        severity = WARNING
+        kind += GUARDS
+    earlier = (info >> 32) & 0xFFFFFF
+    note(s, findings, kind, severity, earlier, instruction, space, address, size, (stamp >> 32) - 1, other, lane)
+
+
+@core
 def check_write(
     s: Any, known: Any, lanes_known: Any, foreign: Any, findings: Any, cell: int, value: int, strong: int,
     instruction: int, space: int, address: int, size: int, lane: int, uniform: int,
@@ -190,26 +206,8 @@ def check_write(
     if value >= 0 and same_warp and uniform and (info >> 32) & 0xFFFFFF == instruction:
         severity = INFO
     kind = RAW if value < 0 else WAW
-    if severity == ERROR and was_released(s, stamp):
-        severity = WARNING
-        kind += UNACQUIRED
-    elif severity == ERROR and value < 0 and s[S_GUARD] and (info >> 56) & 3:
-        severity = WARNING
-        kind += GUARDS
-    note(
-        s,
-        findings,
-        kind,
-        severity,
-        (info >> 32) & 0xFFFFFF,
-        instruction,
-        space,
-        address,
-        size,
-        (stamp >> 32) - 1,
-        other,
-        lane,
-    )
+    guards = value < 0 and s[S_GUARD] and (info >> 56) & 3
+    note_race(s, findings, kind, severity, guards, stamp, info, instruction, space, address, size, other, lane)
 
 
 @core
@@ -227,27 +225,8 @@ def check_reader(
     other = unordered_lane(s, known, lanes_known, foreign, stamp, info & LANE_BITS, lane)
     if other >= 0:
         severity = WARNING if (stamp >> 32) - 1 == s[S_WARP] else ERROR
-        kind = WAR
-        if severity == ERROR and was_released(s, stamp):
-            severity = WARNING
-            kind += UNACQUIRED
-        elif severity == ERROR and strong and info & GUARD_READ:
-            severity = WARNING
-            kind += GUARDS
-        note(
-            s,
-            findings,
-            kind,
-            severity,
-            (info >> 32) & 0xFFFFFF,
-            instruction,
-            space,
-            address,
-            size,
-            (stamp >> 32) - 1,
-            other,
-            lane,
-        )
+        guards = strong and info & GUARD_READ
+        note_race(s, findings, WAR, severity, guards, stamp, info, instruction, space, address, size, other, lane)
 
 
 @core
