@@ -159,17 +159,28 @@ def launch(which: str, folder: Path, names: list[str], repeats: int) -> None:
         launch_case(card, case, cubin_path(folder, case).read_bytes(), repeats)
 
 
+def under_ncu(own: list[str], metrics: tuple[str, ...]) -> tuple[list[dict[str, str]], str]:
+    """Run a Python module under ncu, clocks left alone: one row for each launch, and what it printed."""
+    command = ["ncu", "--clock-control", "none", "--csv", "--page", "raw", "--print-units", "base"]
+    ran = subprocess.run(
+        [*command, "--metrics", ",".join(metrics), sys.executable, "-m", *own], capture_output=True, text=True
+    )
+    text = ran.stdout + ran.stderr
+    lines = [line for line in text.splitlines() if line.startswith('"')]
+    return [row for row in csv.DictReader(io.StringIO("\n".join(lines))) if row["ID"].strip()], text
+
+
+def value(row: Mapping[str, str], metric: str) -> str:
+    """A metric of one launch as ncu's table has it, without its thousands' commas."""
+    return row.get(metric, "").replace(",", "").strip()
+
+
 def profile(
     which: str, folder: Path, names: list[str], repeats: int, metrics: tuple[str, ...]
 ) -> dict[str, list[dict[str, str]]]:
     """Run cases under ncu, one process for all; each repetition's metrics by case."""
     own = ["bench.corpus_card", "launch", *names, "--set", which, "--from", str(folder), "--repeats", str(repeats)]
-    command = ["ncu", "--clock-control", "none", "--csv", "--page", "raw", "--print-units", "base"]
-    command += ["--metrics", ",".join(metrics), sys.executable, "-m", *own]
-    ran = subprocess.run(command, capture_output=True, text=True)
-    text = ran.stdout + ran.stderr
-    lines = [line for line in text.splitlines() if line.startswith('"')]
-    measured = [row for row in csv.DictReader(io.StringIO("\n".join(lines))) if row["ID"].strip()]
+    measured, text = under_ncu(own, metrics)
     wanted = [(case.name, case.kernel) for case in chosen(which, names)]
     found: dict[str, list[dict[str, str]]] = {}
     for number, (name, kernel) in enumerate(wanted):
@@ -178,11 +189,17 @@ def profile(
             break
         if any(kernel not in row["Kernel Name"] for row in rows):
             raise SystemExit(f"ncu reported {rows[0]['Kernel Name']} where {kernel} was launched")
-        found[name] = [{key: row.get(key, "").replace(",", "").strip() for key in metrics} for row in rows]
+        found[name] = [{key: value(row, key) for key in metrics} for row in rows]
     print(f"{len(found)} of {len(wanted)} kernels measured")
     if len(found) != len(wanted):
         print(text[-1500:])
     return found
+
+
+def card_line() -> str:
+    """Name, driver and highest clocks of the card."""
+    query = ["nvidia-smi", "--query-gpu=name,driver_version,clocks.max.sm,clocks.max.mem", "--format=csv,noheader"]
+    return subprocess.run(query, capture_output=True, text=True).stdout.strip()
 
 
 def record(which: str, folder: Path, out: Path, names: list[str], repeats: int) -> None:
@@ -193,10 +210,8 @@ def record(which: str, folder: Path, out: Path, names: list[str], repeats: int) 
         for name, values in measured.items()
     }
     cycles = {name: [float(v[CYCLES]) for v in values] for name, values in measured.items()}
-    query = ["nvidia-smi", "--query-gpu=name,driver_version,clocks.max.sm,clocks.max.mem", "--format=csv,noheader"]
-    card = subprocess.run(query, capture_output=True, text=True).stdout.strip()
     made = {
-        "card": card,
+        "card": card_line(),
         "command": f"python -m bench.corpus_card record --set {which} --repeats {repeats}",
         "kernels": kernels,
         "cycles": cycles,

@@ -156,7 +156,7 @@ def l1_bytes(bench: Bench) -> float:
 
 def slowdown(bench: Bench) -> float:
     """Percent that programs take longer, on the average, with what they share in L1 (``bench.tiles`` lists them)."""
-    return 100 * (float(np.mean([ratio for _, ratio, _, _ in tiles.ratios(bench.gpu)])) - 1)
+    return 100 * (float(np.mean([both.slowdown for both in tiles.pairs(bench.gpu)])) - 1)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -85,29 +86,47 @@ def launch(gpu: Any, case: Case, source: str, parts: int) -> Any:
     return run
 
 
-def slowdown(gpu: Any, case: Case) -> tuple[float, Any, Any]:
-    """How many times as long it takes with its arrays in L1; both runs."""
-    source = HEAD + case.source.read_text()
-    overhead = gpu.chip.launch.launch_overhead_cycles
-    shared = launch(gpu, case, source, 1)
+@dataclass(frozen=True)
+class Pair:
+    """A program's two verified runs, their sources, and of how many parts the second one's array is."""
+
+    name: str
+    case: Case
+    sources: tuple[str, str]
+    parts: int
+    shared: Any
+    cached: Any
+    overhead_cycles: int
+
+    @property
+    def slowdown(self) -> float:
+        """How many times as long it takes with its arrays in L1."""
+        return (self.cached.cycles - self.overhead_cycles) / (self.shared.cycles - self.overhead_cycles)
+
+
+def pair(gpu: Any, name: str, case: Case) -> Pair:
+    """A program's runs with its arrays in shared memory and in L1."""
+    text = case.source.read_text()
+    sources = HEAD + text, HEAD + remapped(text)
+    shared = launch(gpu, case, sources[0], 1)
     blocks = int(np.prod(case.grid))
     parts = min(PARTS_FOR_EACH * shared.resident.blocks_per_sm * gpu.chip.sm.sm_count, blocks)
     while True:
         try:
-            cached = launch(gpu, case, HEAD + remapped(case.source.read_text()), parts)
+            cached = launch(gpu, case, sources[1], parts)
             break
         except AssertionError:  # two blocks had the same part at once
             if parts == blocks:
                 raise
             parts = min(4 * parts, blocks)
-    return (cached.cycles - overhead) / (shared.cycles - overhead), shared, cached
+    return Pair(name, case, sources, parts, shared, cached, gpu.chip.launch.launch_overhead_cycles)
 
 
-def ratios(gpu: Any, names: Sequence[str] = ()) -> Iterator[tuple[str, float, Any, Any]]:
-    """Name, slowdown and both runs of every program that the chip can run."""
+def pairs(gpu: Any, names: Sequence[str] = ()) -> Iterator[Pair]:
+    """Both runs of every program that the chip can run."""
     for name, case in cases():
         if (not names or name in names) and not (case.source.stem == "tensors" and gpu.chip.arch < 80):
-            yield name, *slowdown(gpu, case)
+            yield pair(gpu, name, case)
 
 
 def main() -> None:
@@ -120,11 +139,11 @@ def main() -> None:
     for chip in given.gpu.split(","):
         print(f"{chip:20s} {'shared':>9s} {'in L1':>9s} {'slower':>8s} {'found in L1':>11s}")
         all_of_them = []
-        for name, ratio, shared, cached in ratios(ww.GPU(chip, timing="full"), given.names):
-            all_of_them.append(ratio)
+        for both in pairs(ww.GPU(chip, timing="full"), given.names):
+            all_of_them.append(both.slowdown)
             print(
-                f"{name:20s} {shared.cycles:9,} {cached.cycles:9,} {100 * (ratio - 1):+7.0f}%"
-                f" {cached.metrics['l1tex__t_sector_hit_rate.pct']:10.0f}%",
+                f"{both.name:20s} {both.shared.cycles:9,} {both.cached.cycles:9,} {100 * (both.slowdown - 1):+7.0f}%"
+                f" {both.cached.metrics['l1tex__t_sector_hit_rate.pct']:10.0f}%",
                 flush=True,
             )
         print(

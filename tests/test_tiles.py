@@ -40,7 +40,7 @@ def test_l1_costs_pascal_more_than_volta() -> None:
     """P100 reads a quarter as wide as V100 from L1, and takes 81 cycles where V100 takes 28 (seed 000, "L1 cache and shared memory")."""
     slower = {
         chip: {
-            name: ratio - 1 for name, ratio, _, _ in tiles.ratios(ww.GPU(chip), ["transpose_shared", "sum_one_block"])
+            both.name: both.slowdown - 1 for both in tiles.pairs(ww.GPU(chip), ["transpose_shared", "sum_one_block"])
         }
         for chip in ("p100", "v100")
     }
