@@ -61,6 +61,22 @@ def test_run_prints_what_the_checks_find(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[-1] == "========= CHECK SUMMARY: 2 errors"
 
 
+ONE_VALUE = 'extern "C" __global__ void turn(int *x) { x[blockIdx.x >> 6] = 1; }\n'
+"""Blocks write the same value to the same place: information."""
+
+
+def test_run_tells_information_on_request(tmp_path: Path) -> None:
+    text = PROGRAM.format(source=ONE_VALUE).replace("kernel[1, 64]", "kernel[2, 64]")
+    (tmp_path / "one_value.py").write_text(text)
+    for words in (["one_value.py"], ["--", sys.executable, "one_value.py"]):
+        done = warpwright("run", "--check", "all", *words, cwd=tmp_path)
+        assert done.stdout.splitlines()[-1] == "========= CHECK SUMMARY: no findings"
+    done = warpwright("run", "--check", "all", "--check-level", "info", "one_value.py", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "both wrote the same value" in done.stdout
+    assert done.stdout.splitlines()[-1] == "========= CHECK SUMMARY: 1 info"
+
+
 def test_run_refuses_what_does_not_go_together(tmp_path: Path) -> None:
     (tmp_path / "right.py").write_text(PROGRAM.format(source=RIGHT))
     done = warpwright("run", "--check", "all", "--timing", "full", "right.py", cwd=tmp_path)
@@ -69,6 +85,11 @@ def test_run_refuses_what_does_not_go_together(tmp_path: Path) -> None:
     done = warpwright("run", "--check", "everything", "right.py", cwd=tmp_path)
     assert done.returncode == 2
     assert "check='everything' is not known; use memcheck, " in done.stderr
+    done = warpwright("run", "--check", "all", "--check-level", "loud", "right.py", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "check level 'loud' is not known; use error, warning, info" in done.stderr
+    done = warpwright("run", "--check-level", "info", "right.py", cwd=tmp_path)
+    assert (done.returncode, "--check-level goes with --check" in done.stderr) == (2, True)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")
@@ -133,10 +154,24 @@ def test_pytest_runs_tests_on_a_simulated_card(tmp_path: Path) -> None:
     assert "warpwright: GPU code runs on a simulated a100, checks: all" in done.stdout
 
 
+def test_pytest_tells_lesser_findings_in_a_tests_report(tmp_path: Path) -> None:
+    text = TESTS.format(right=RIGHT, wrong=ONE_VALUE).replace('["turn"][1, 64]', '["turn"][2, 64]')
+    (tmp_path / "test_gpu.py").write_text(text.replace("def test_right", "def left_out"))
+    words = ("--warpwright=a100", "--warpwright-check=racecheck", "-rA", "test_gpu.py::test_wrong")
+    done = pytest_run(tmp_path, *words)
+    assert "1 passed" in done.stdout, done.stdout
+    assert "both wrote the same value" not in done.stdout
+    done = pytest_run(tmp_path, *words, "--warpwright-check-level=info")
+    assert "1 passed" in done.stdout, done.stdout
+    assert "both wrote the same value" in done.stdout
+
+
 def test_pytest_refuses_unknown_chips_and_checks(tmp_path: Path) -> None:
     assert "no chip is called 'a101'; did you mean 'a100'" in pytest_run(tmp_path, "--warpwright=a101").stderr
     assert "check='x' is not known" in pytest_run(tmp_path, "--warpwright=a100", "--warpwright-check=x").stderr
     assert "go with --warpwright=CHIP" in pytest_run(tmp_path, "--warpwright-check=all").stderr
+    words = ("--warpwright=a100", "--warpwright-check-level=info")
+    assert "--warpwright-check-level goes with --warpwright-check" in pytest_run(tmp_path, *words).stderr
 
 
 TWO_FAULTS = """

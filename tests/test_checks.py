@@ -48,6 +48,29 @@ extern "C" __global__ void shared_garbage(int *x) {
     __syncthreads();
     x[threadIdx.x] = s[threadIdx.x];
 }
+extern "C" __global__ void shared_garbage_dropped(int *x) {
+    __shared__ int s[64];
+    if (threadIdx.x < 32) s[threadIdx.x] = 1;
+    __syncthreads();
+    int read = __shfl_xor_sync(~0u, s[threadIdx.x], 1);
+    if (threadIdx.x < 32) x[threadIdx.x] += read;
+}
+extern "C" __global__ void shared_garbage_prints(int *x) {
+    __shared__ int s[64];
+    printf("%d\n", s[threadIdx.x]);
+    x[threadIdx.x] += 1;
+}
+extern "C" __global__ void shared_garbage_leads_astray(int *x) {
+    __shared__ int s[64];
+    if (s[threadIdx.x] & 0xffff0000) x += s[threadIdx.x];
+    x[threadIdx.x] = 1;
+}
+extern "C" __global__ void shared_garbage_counts(int *x) {
+    __shared__ unsigned s[64];
+    unsigned k = 0;
+    while (k < s[threadIdx.x] && *(volatile int *)x >= 0) k++;
+    if (k > 1u << 31) x[threadIdx.x] = 0;
+}
 extern "C" __global__ void half_barrier(int *x) {
     if (threadIdx.x < 16) __syncthreads();
     x[threadIdx.x] = 1;
@@ -98,8 +121,8 @@ PAIRS = {
 }
 
 
-def checked(check: str = "all", chip: str = "a100") -> tuple[ww.GPU, ww.Module]:
-    gpu = ww.GPU(chip, check=check)
+def checked(check: str = "all", chip: str = "a100", level: str = "warning") -> tuple[ww.GPU, ww.Module]:
+    gpu = ww.GPU(chip, check=check, check_level=level)
     return gpu, gpu.compile(SOURCE, name="checks.cu")
 
 
@@ -172,7 +195,7 @@ def test_blocks_are_ordered_by_fences_and_an_atomic(chip: str) -> None:
 
 
 def test_writes_of_one_value_are_information() -> None:
-    gpu, module = checked("racecheck")
+    gpu, module = checked("racecheck", level="info")
     module["everyone_sets"][2, 64](np.zeros(1, np.int32))
     assert {f.severity for f in gpu.findings} == {"info"}
     module["everyone_writes"][2, 32](np.zeros(1, np.int32))
@@ -201,7 +224,66 @@ def test_memory_that_nobody_wrote() -> None:
     module["shared_garbage"][1, 64](target)
     assert gpu.findings[-1].title == "Uninitialized __shared__ memory read of size 4 bytes"
     assert gpu.findings[-1].count == 32
-    assert [f.severity for f in gpu.findings] == ["error", "warning"]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "severity", "sentence"),
+    [
+        (
+            "shared_garbage",
+            "error",
+            r"depends on what lies there: 128 bytes of memory differ, byte 128 of array 'x' first",
+        ),
+        ("shared_garbage_dropped", "info", "do not depend on what lies there: two other contents leave the same"),
+        ("shared_garbage_prints", "error", "it prints something else"),
+        ("shared_garbage_leads_astray", "error", "with other contents it fails: "),
+        ("shared_garbage_counts", "error", "with other contents it takes more than 4 times its instructions"),
+    ],
+)
+def test_what_shared_memory_that_nobody_wrote_does_to_results(
+    kernel: str, severity: str, sentence: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    gpu, module = checked("initcheck", level="info")
+    x = gpu.array(np.full(64, 3, np.int32), name="x")
+    module[kernel][1, 64](x)
+    assert {f.severity for f in gpu.findings} == {severity}
+    assert re.search(sentence, gpu.findings[0].details[1])
+    # The launch itself counts, once.
+    expected = {
+        "shared_garbage": [1] * 32 + [0] * 32,
+        "shared_garbage_dropped": [4] * 32 + [3] * 32,
+        "shared_garbage_prints": [4] * 64,
+        "shared_garbage_leads_astray": [1] * 64,
+        "shared_garbage_counts": [3] * 64,
+    }
+    assert x.numpy().tolist() == expected[kernel]
+    assert capfd.readouterr().out == ("0\n" * 64 if kernel == "shared_garbage_prints" else "")
+
+
+def test_what_cannot_be_tried_again_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("warpwright.tools.checks.unwritten.MOST_BYTES", 100)
+    gpu, module = checked("initcheck")
+    module["shared_garbage_dropped"][1, 64](ints(64))
+    (finding,) = gpu.findings
+    assert finding.severity == "warning"
+    assert "was not tried" in finding.details[1]
+    assert "bytes of memory would have to be kept" in finding.details[1]
+
+
+def test_other_contents_leave_the_heap_of_malloc_as_it_was() -> None:
+    gpu = ww.GPU("a100", check="initcheck", check_level="info")
+    kernel = gpu.compile("""extern "C" __global__ void takes(long long *x) {
+        __shared__ int s[32];
+        int read = __shfl_xor_sync(~0u, s[threadIdx.x], 1);
+        x[threadIdx.x] = (long long)malloc(64) + (read & 0);
+        if (threadIdx.x < 16) x[threadIdx.x] += read;
+    }""")["takes"]
+    places = gpu.zeros(32, np.int64)
+    kernel[1, 32](places)
+    assert {f.severity for f in gpu.findings} == {"error"}
+    first = set(places.numpy().tolist())
+    kernel[1, 32](places)
+    assert len(first | set(places.numpy().tolist())) == 64
 
 
 def test_barriers_that_not_all_reach() -> None:

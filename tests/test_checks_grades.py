@@ -1,4 +1,4 @@
-"""How races are graded: what loses or tears data is an error; a read that may only be old is a warning."""
+"""How races are graded: what loses or tears data is an error, a read that may find an old line a warning, what a card orders anyway information."""
 
 from __future__ import annotations
 
@@ -22,6 +22,38 @@ extern "C" __global__ void last_block(const int *in, int *part, int *out, int be
     if (last) {
         for (int i = t; i < gridDim.x; i += blockDim.x) out[i] = part[i];
     }
+}
+template <typename Read> __device__ void last_block_after(const int *in, Read *seen, int *part, int *out, int apart) {
+    __shared__ bool last;
+    int t = threadIdx.x, b = blockIdx.x, before = 0;
+    if (b == 0) before = seen[apart];
+    __syncthreads();
+    if (t == 0) {
+        part[b] = in[b] + before;
+        __threadfence();
+        last = atomicAdd(&finished, 1) == gridDim.x - 1;
+    }
+    __syncthreads();
+    if (last) {
+        for (int i = t; i < gridDim.x; i += blockDim.x) out[i] = part[i];
+    }
+}
+extern "C" __global__ void last_block_after_a_look(const int *in, int *part, int *out, int apart) {
+    last_block_after(in, part, part, out, apart);
+}
+extern "C" __global__ void last_block_after_a_volatile_look(const int *in, int *part, int *out, int apart) {
+    last_block_after(in, (volatile int *)part, part, out, apart);
+}
+extern "C" __global__ void last_block_writes(const int *in, int *part, int *out) {
+    __shared__ bool last;
+    int t = threadIdx.x, b = blockIdx.x;
+    if (t == 0) {
+        out[b] = part[b];
+        __threadfence();
+        last = atomicAdd(&finished, 1) == gridDim.x - 1;
+    }
+    __syncthreads();
+    if (last && t < gridDim.x) part[t] = 0;
 }
 extern "C" __global__ void through_barriers(const int *in, int *part, int *out) {
     __shared__ bool last;
@@ -65,7 +97,7 @@ extern "C" __global__ void counts(int *top, int *data, int *out) {
 
 
 def graded(kernel: str, *arguments: object) -> set[str]:
-    gpu = ww.GPU("a100", check="racecheck")
+    gpu = ww.GPU("a100", check="racecheck", check_level="info")
     module = gpu.compile(SOURCE, name="grades.cu")
     passed = [gpu.array(a) if isinstance(a, np.ndarray) else a for a in arguments]
     module[kernel][8, 64](*passed)
@@ -77,11 +109,46 @@ def graded(kernel: str, *arguments: object) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("before", "behind", "grades"), [(1, 1, set()), (1, 0, {"warning"}), (0, 1, {"error"}), (0, 0, {"error"})]
+    ("before", "behind", "grades"), [(1, 1, set()), (1, 0, {"info"}), (0, 1, {"error"}), (0, 0, {"error"})]
 )
-def test_a_release_that_nobody_acquires_is_a_warning(before: int, behind: int, grades: set[str]) -> None:
+def test_a_release_that_nobody_acquires_is_information(before: int, behind: int, grades: set[str]) -> None:
     zeros = np.zeros(8, np.int32)
     assert graded("last_block", zeros, zeros, zeros, np.int32(before), np.int32(behind)) == grades
+
+
+@pytest.mark.parametrize(
+    ("kernel", "apart", "grades"),
+    [
+        # Word 20 lies in a sector of its own, which nobody writes.
+        ("last_block_after_a_look", 20, {"info"}),
+        # Word 0 is block 0's own, read in front of its write: of words 1 to 7 of the sector, L1 may hold old ones.
+        ("last_block_after_a_look", 0, {"warning"}),
+        # A volatile read brings nothing into L1.
+        ("last_block_after_a_volatile_look", 0, {"info"}),
+    ],
+)
+def test_it_is_a_warning_where_the_sector_was_read_before_it_was_written(
+    kernel: str, apart: int, grades: set[str]
+) -> None:
+    assert (
+        graded(kernel, np.zeros(8, np.int32), np.zeros(32, np.int32), np.zeros(8, np.int32), np.int32(apart)) == grades
+    )
+
+
+def test_writes_behind_what_was_released_are_information() -> None:
+    arrays = (np.zeros(8, np.int32), np.zeros(8, np.int32), np.zeros(8, np.int32))
+    assert graded("last_block_writes", *arrays) == {"info"}
+
+
+def test_information_is_told_on_request() -> None:
+    zeros = np.zeros(8, np.int32)
+    for level, told in (("info", {"info"}), ("warning", set()), ("error", set())):
+        gpu = ww.GPU("a100", check="racecheck", check_level=level)
+        arrays = [gpu.array(zeros) for _ in range(3)]
+        gpu.compile(SOURCE)["last_block"][8, 64](*arrays, np.int32(1), np.int32(0))
+        assert {f.severity for f in gpu.findings} == told
+    with pytest.raises(ww.UnsupportedError, match="check level 'fatal' is not known; use error, warning, info"):
+        ww.GPU("a100", check="racecheck", check_level="fatal")
 
 
 def test_barriers_pass_on_what_one_thread_releases_and_acquires() -> None:
@@ -90,9 +157,9 @@ def test_barriers_pass_on_what_one_thread_releases_and_acquires() -> None:
 
 @pytest.mark.parametrize(
     ("kernel", "worst"),
-    [("pops", "warning"), ("looks_and_pops", "error"), ("overwrites", "error"), ("counts", "error")],
+    [("pops", "info"), ("looks_and_pops", "error"), ("overwrites", "error"), ("counts", "error")],
 )
-def test_a_read_that_only_decides_on_an_atomic_is_a_warning(kernel: str, worst: str) -> None:
+def test_a_read_that_only_decides_on_an_atomic_is_information(kernel: str, worst: str) -> None:
     top = np.full(1, 20 if kernel == "overwrites" else 10_000, np.int32)
     grades = graded(kernel, top, np.zeros(10_001, np.int32), np.zeros(512, np.int32))
     assert min(grades) == worst  # by the alphabet, too

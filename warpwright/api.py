@@ -59,6 +59,7 @@ class GPU:
             that form.
         check: checks to run, as ``"racecheck,initcheck"`` or a sequence; ``"all"`` for compute-sanitizer's four (see
             ``tools/checks``).  Launches are then not timed, and ``gpu.findings`` holds what was found.
+        check_level: lowest grade of what the checks tell: ``"info"``, ``"warning"`` (the default) or ``"error"``.
         unified: device addresses are the host's own, as unmodified CUDA programs expect of managed memory.
         device: which device of the drop-in driver it is: its memory (``unified``) has a place of its own, and its chip is the one named here.
         overrides: what-if values by field name, such as ``l1_kib=192`` (see ``warpwright chips NAME``).
@@ -79,6 +80,7 @@ class GPU:
         scheduler: str | policies.Scheduler = "greedy_then_oldest",
         l1_replacement: str | policies.Replacement = "least_recently_used",
         check: str | Sequence[str] = (),
+        check_level: str | None = None,
         unified: bool = False,
         device: int | None = None,
         **overrides: Any,
@@ -118,21 +120,21 @@ class GPU:
         self.memory = DeviceMemory(
             self.chip.dram.dram_kib * 1024, unified=unified or device is not None, ordinal=device or 0
         )
-        self.checker = self._checker(check)
+        self.checker = self._checker(check, check_level)
         self.on_output: Callable[[bytes], None] | None = None
         """Gets what kernels print, when their launch has ended; without one, it goes to standard output."""
         self.launches: list[Run] = []
         """Every launch of this GPU, in order."""
 
-    def _checker(self, check: str | Sequence[str]) -> Checker | None:
+    def _checker(self, check: str | Sequence[str], level: str | None) -> Checker | None:
         if not check:
             return None
         # Imported when checks are asked for: they need the whole engine.
-        from warpwright.tools.checks import Checker
+        from warpwright.tools.checks import DEFAULT_LEVEL, Checker
 
         if self.engine == "interpreter" or self.front_end != "sass":
             raise UnsupportedError("checks need engine='compiled' and front_end='sass'")
-        checker = Checker(check, self.memory)
+        checker = Checker(check, self.memory, level=session.check_level or level or DEFAULT_LEVEL)
         session.checkers.append(checker)
         return checker
 

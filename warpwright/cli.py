@@ -59,6 +59,10 @@ CheckOption = Annotated[
         help="Checks, by commas: memcheck, racecheck, synccheck, initcheck (all of these: all), leakcheck, perfcheck, schedcheck.",
     ),
 ]
+LevelOption = Annotated[
+    str | None,
+    typer.Option("--check-level", help="Lowest grade of findings that are told: info, warning (default) or error."),
+]
 _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 
@@ -202,6 +206,7 @@ def run(
     gpu: GpuOption = None,
     timing: TimingOption = None,
     check: CheckOption = None,
+    check_level: LevelOption = None,
     report: Annotated[Path | None, typer.Option(help="Also write a page of HTML that explains the launches.")] = None,
 ) -> None:
     """Run a program on the simulated GPU and print its launches; arguments behind the program are its own.
@@ -210,7 +215,9 @@ def run(
     """
     code = 0
     if check is not None:
-        _start_checks(check, timing, report)
+        _start_checks(check, check_level, timing, report)
+    elif check_level is not None:
+        raise _fail("--check-level goes with --check", 2)
     if program.suffix == ".py":
         with _child_results(gpu, timing) as children:
             runs = _guarded(program, list(context.args), gpu, timing)
@@ -227,19 +234,21 @@ def run(
         raise typer.Exit(code)
 
 
-def _start_checks(check: str, timing: str | None, report: Path | None) -> None:
+def _start_checks(check: str, level: str | None, timing: str | None, report: Path | None) -> None:
     """Have every GPU of this process and its children run the checks."""
     from warpwright.errors import UnsupportedError
     from warpwright.session import session
-    from warpwright.tools.checks import parse
+    from warpwright.tools.checks import parse, parse_level
 
     if timing == "full" or report is not None:
         raise _fail("checked launches are not timed: --check goes without --timing full and --report", 2)
     try:
         parse(check)
+        if level is not None:
+            parse_level(level)
     except UnsupportedError as refused:
         raise _fail(str(refused), 2) from None
-    session.check = check
+    session.check, session.check_level = check, level
 
 
 def _show_findings() -> int:
@@ -256,7 +265,7 @@ def _show_findings() -> int:
     for finding in found:
         console.print(str(finding), markup=False, soft_wrap=True)
     console.print(summary(found), markup=False, soft_wrap=True)
-    session.check = None
+    session.check = session.check_level = None
     session.checkers.clear()
     _found.clear()
     return FAILED if any(f.severity == "error" for f in found) else 0

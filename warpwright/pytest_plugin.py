@@ -38,6 +38,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="CHECKS",
         help="checks by commas, or all; a test fails on an error that they find (launches are then not timed)",
     )
+    group.addoption(
+        "--warpwright-check-level",
+        metavar="GRADE",
+        choices=("info", "warning", "error"),
+        help="lowest grade of findings that a test's report tells: info, warning (the default) or error; errors alone fail it",
+    )
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -53,10 +59,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def _prepare(options: argparse.Namespace) -> None:
     chip, timing, check = options.warpwright, options.warpwright_timing, options.warpwright_check
+    level = options.warpwright_check_level
     if chip is None:
         if timing or check:
             raise pytest.UsageError("--warpwright-timing and --warpwright-check go with --warpwright=CHIP")
         return
+    if level and not check:
+        raise pytest.UsageError("--warpwright-check-level goes with --warpwright-check")
     from warpwright.chips import load_chip
     from warpwright.errors import WarpwrightError
     from warpwright.session import chips_named, session
@@ -75,7 +84,8 @@ def _prepare(options: argparse.Namespace) -> None:
             parse(check)
     except WarpwrightError as error:
         raise pytest.UsageError(str(error)) from None
-    session.chip, session.timing, session.check = chips_named(chip)[0], timing, check
+    session.chip, session.timing = chips_named(chip)[0], timing
+    session.check, session.check_level = check, level
     if os.name == "posix" and os.uname().sysname == "Linux":
         from warpwright.driver import attach
 
@@ -94,16 +104,30 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Fail a test in whose launches the checks find an error."""
+    """Fail a test in whose launches the checks find an error; lesser findings stand in its report.
+
+    A call that fails is no failure of the test: whoever called gets the result, and many a test wants it.
+    """
     if not item.config.getoption("--warpwright-check"):
         return (yield)
     from warpwright.session import session
 
     before = {id(f): f.count for f in session.findings()}
-    result = yield
-    new = [f for f in session.findings() if f.severity == "error" and before.get(id(f), 0) < f.count]
-    if new:
-        pytest.fail("the checks found errors:\n" + "\n".join(map(str, new)), pytrace=False)
+    failed: BaseException | None = None
+    result: object = None
+    try:
+        result = yield
+    except BaseException as raised:
+        failed = raised
+    new = [f for f in session.findings() if before.get(id(f), 0) < f.count]
+    errors = [f for f in new if f.severity == "error" and not f.of_call]
+    rest = [f for f in new if f not in errors]
+    if rest:
+        item.add_report_section("call", "warpwright checks", "\n".join(map(str, rest)))
+    if failed is not None:
+        raise failed
+    if errors:
+        pytest.fail("the checks found errors:\n" + "\n".join(map(str, errors)), pytrace=False)
     return result
 
 

@@ -25,6 +25,8 @@ class Session:
     timing: str | None = None
     check: str | None = None
     """Checks that every GPU runs."""
+    check_level: str | None = None
+    """Lowest grade of what they tell."""
     checkers: list[Checker] = field(default_factory=list)
     """Of every GPU that was made with checks, in order."""
 

@@ -133,7 +133,10 @@ def child_environment(chip: str | None, timing: str | None, results: Path | None
         "PYTHONPATH": _leading(str(Path(__file__).parent / "site"), "PYTHONPATH"),
         "WARPWRIGHT_LIBRARIES": place,
     }
-    given = (("GPU", chip), ("TIMING", timing), ("CHECK", session.check), ("RESULTS", results and str(results)))
+    given = (
+        *(("GPU", chip), ("TIMING", timing), ("CHECK", session.check), ("CHECK_LEVEL", session.check_level)),
+        ("RESULTS", results and str(results)),
+    )
     for name, value in given:
         if value:
             found[f"WARPWRIGHT_{name}"] = value

@@ -146,9 +146,12 @@ class Device:
             from warpwright.api import GPU
 
             check = os.environ.get("WARPWRIGHT_CHECK", "")
+            level = os.environ.get("WARPWRIGHT_CHECK_LEVEL") or None
             timing = os.environ.get("WARPWRIGHT_TIMING") or None
             # Test suites launch kernels once, with a few warps: their code is not worth its making.
-            self._gpu = GPU(self._chip, timing=timing, engine="tiered", check=check, device=self.ordinal)
+            self._gpu = GPU(
+                self._chip, timing=timing, engine="tiered", check=check, check_level=level, device=self.ordinal
+            )
             self._gpu.on_output = output.keep
         return self._gpu
 

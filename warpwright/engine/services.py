@@ -13,6 +13,7 @@ import struct
 import weakref
 from bisect import insort
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,10 @@ Writer = Callable[[int, int, bytes], None]
 """Stores bytes at (lane, generic address); raises IndexError where nothing lies."""
 Words = Sequence[npt.NDArray[np.uint32]]
 _SPECIFIER = re.compile(rb"%[-+ #0]*(\*|\d+)?(?:\.(\*|\d+)?)?(hh|h|ll|l|z|t|j|L)?([diouxXcspfFeEgGaA%n])")
+
+
+HeapState = tuple[list[tuple[int, int]], dict[int, int]]
+"""Free ranges (address, bytes), and bytes of what was allocated by address."""
 
 
 class DeviceHeap:
@@ -69,6 +74,14 @@ class DeviceHeap:
 
         return restore
 
+    def state(self) -> HeapState:
+        """The heap as it is now, for :meth:`become`."""
+        return list(self._free), dict(self._live)
+
+    def become(self, state: HeapState) -> None:
+        """Make it again as it was."""
+        self._free, self._live = list(state[0]), dict(state[1])
+
     def free(self, address: int) -> bool:
         """Give memory back; False when the pointer is not one of ours."""
         size = self._live.pop(address, 0)
@@ -94,6 +107,16 @@ def heap_of(memory: DeviceMemory) -> DeviceHeap:
     if found is None or found.allocation.freed:
         found = _heaps[memory] = DeviceHeap(memory)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class ServicesState:
+    """What a launch has done through its services so far."""
+
+    output: bytes
+    lost: bool
+    assertions: tuple[str, ...]
+    heap: HeapState | None
 
 
 class LaunchServices:
@@ -169,7 +192,7 @@ class LaunchServices:
     def mark(self) -> Callable[[], None]:
         """What takes back all that is done from now on: a block is begun again by someone else."""
         printed, lost, asserted = len(self.output), self.lost, len(self.assertions)
-        heap = heap_of(self.context.memory) if {"malloc", "free"} & set(self.context.program.services) else None
+        heap = self._own_heap()
         restore = heap.mark() if heap is not None else None
 
         def take_back() -> None:
@@ -179,6 +202,24 @@ class LaunchServices:
                 restore()
 
         return take_back
+
+    def state(self) -> ServicesState:
+        """All that was done up to now, for :meth:`become`."""
+        heap = self._own_heap()
+        return ServicesState(
+            bytes(self.output), self.lost, tuple(self.assertions), heap.state() if heap is not None else None
+        )
+
+    def become(self, state: ServicesState) -> None:
+        """Make everything again as it was: the launch runs again from there, or its own run counts after all."""
+        self.output[:] = state.output
+        self.lost, self.assertions[:] = state.lost, state.assertions
+        heap = self._own_heap()
+        if heap is not None and state.heap is not None:
+            heap.become(state.heap)
+
+    def _own_heap(self) -> DeviceHeap | None:
+        return heap_of(self.context.memory) if {"malloc", "free"} & set(self.context.program.services) else None
 
     # --- compiled code ----------------------------------------------------------------------------
     def native(self) -> Any:

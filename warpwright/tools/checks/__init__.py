@@ -6,7 +6,18 @@ kernel matters, ``schedule.py`` runs its blocks and ``turn.py`` their warps, in 
 May import timing, engine, isa; nothing below imports it (``api`` does so when checks are asked for).
 """
 
-from warpwright.tools.checks.checker import CHECKS, MORE_CHECKS, Checker, parse
-from warpwright.tools.checks.findings import Finding, Place, summary
+from warpwright.tools.checks.checker import CHECKS, DEFAULT_LEVEL, MORE_CHECKS, Checker, parse, parse_level
+from warpwright.tools.checks.findings import SEVERITIES, Finding, Place, summary
 
-__all__ = ["CHECKS", "MORE_CHECKS", "Checker", "Finding", "Place", "parse", "summary"]
+__all__ = [
+    "CHECKS",
+    "DEFAULT_LEVEL",
+    "MORE_CHECKS",
+    "SEVERITIES",
+    "Checker",
+    "Finding",
+    "Place",
+    "parse",
+    "parse_level",
+    "summary",
+]

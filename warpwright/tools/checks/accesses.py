@@ -18,6 +18,7 @@ from warpwright.tools.checks.shadow import (
     A_CELLS,
     A_END,
     A_FIRST,
+    A_SECTORS,
     A_SHIFT,
     A_WRITTEN,
     ALLOCATION_WORDS,
@@ -29,6 +30,7 @@ from warpwright.tools.checks.shadow import (
     COUNT_TRAFFIC,
     DONE,
     EPOCH_BITS,
+    KEEP_SECTORS,
     LANE_BITS,
     NARROW,
     OTHER_STAMP,
@@ -48,6 +50,7 @@ from warpwright.tools.checks.shadow import (
     S_POSITION,
     S_RECORD,
     S_RECORDS,
+    S_SECTORS,
     S_SHARED_BYTES,
     S_SHARED_CELLS,
     S_SHARED_HOST,
@@ -58,6 +61,7 @@ from warpwright.tools.checks.shadow import (
     S_WARP,
     S_WHOLE,
     SHADOW,
+    STRONG_WRITE,
     SYNCHRONISE,
     WRITE_INFO,
     WRITE_STAMP,
@@ -65,8 +69,10 @@ from warpwright.tools.checks.shadow import (
     check_reader,
     check_write,
     defined,
+    enters_l1,
     info_of_read,
     is_ordered,
+    may_be_in_l1,
     one_lane,
     remember_read,
     value_at,
@@ -133,6 +139,8 @@ def loads(
         offset = address_of(base, tabled, step, lane) - origin
         if offset < 0 or offset + size > limit:
             continue
+        if strong == 0:
+            enters_l1(s, offset)
         first = offset >> shift
         for granule in range(first, ((offset + size - 1) >> shift) + 1):
             cell = cells + granule * CELL_BYTES
@@ -167,7 +175,6 @@ def stores(
     """As ``loads`` for a store or an atomic; ``host`` is the host address of the memory."""
     oldest = s[S_SHARED_OLDEST] if space < 0 else s[S_GLOBAL_OLDEST]
     stamp = s[S_COPY] if copy else (s[S_WARP] + 1) << 32 | s[S_EPOCH]
-    strength = 1 if strong else 0
     ordered = 0
     left = mask
     while left:
@@ -176,6 +183,7 @@ def stores(
         offset = address_of(base, tabled, step, lane) - origin
         if offset < 0 or offset + size > limit:
             continue
+        strength = (STRONG_WRITE if strong else 0) | may_be_in_l1(s, offset)
         first = offset >> shift
         for granule in range(first, ((offset + size - 1) >> shift) + 1):
             cell = cells + granule * CELL_BYTES
@@ -201,7 +209,7 @@ def stores(
                             size, lane,
                         )  # fmt: skip
             poke(cell + WRITE_STAMP * 8, stamp)
-            poke(cell + WRITE_INFO * 8, lane << 58 | strength << 56 | instruction << 32 | value)
+            poke(cell + WRITE_INFO * 8, lane << 58 | strength | instruction << 32 | value)
 
 
 @core
@@ -247,6 +255,7 @@ def lane_by_lane(
                     return SHADOW if cells == 0 else NARROW
                 continue
             if races:
+                s[S_SECTORS] = allocations[one * ALLOCATION_WORDS + A_SECTORS] if s[S_OPTIONS] & KEEP_SECTORS else 0
                 one_lane(
                     s, known, lanes_known, foreign, findings, event, strong, instruction, one, address, size, lane,
                     cells, shift, offset, address + s[S_HOST], events[row * COLUMNS + E_UNIFORM], events[row * COLUMNS + E_COPY],
@@ -278,6 +287,7 @@ def access(
     cells, shift = s[S_SHARED_CELLS], s[S_SHARED_SHIFT]
     written, host = s[S_SHARED_WRITTEN], s[S_SHARED_HOST]
     one_allocation = True
+    s[S_SECTORS] = 0
     if not shared:
         space = allocation_at(s, allocations, low)
         one_allocation = space >= 0
@@ -304,6 +314,8 @@ def access(
             if one_allocation and options & CHECK_RACES and (cells == 0 or (size < 4 and shift == 2)):
                 s[S_ARGUMENT] = space
                 return SHADOW if cells == 0 else NARROW
+            if one_allocation and options & KEEP_SECTORS:
+                s[S_SECTORS] = allocations[space * ALLOCATION_WORDS + A_SECTORS]
     if not one_allocation:
         reason = lane_by_lane(
             s, row, events, known, lanes_known, known_of_others, allocations, findings, base, tabled, step, mask

@@ -21,7 +21,7 @@ from warpwright.errors import UnsupportedError
 from warpwright.isa.program import Program
 from warpwright.tools.checks.detours import Detours, detours_of
 from warpwright.tools.checks.events import Events, events_of, volatile_lines
-from warpwright.tools.checks.findings import Finding
+from warpwright.tools.checks.findings import SEVERITIES, Finding
 from warpwright.tools.checks.launch import CheckedLaunch
 from warpwright.tools.checks.repeats import Repeats
 from warpwright.tools.checks.shadows import Shadows
@@ -29,6 +29,8 @@ from warpwright.tools.checks.shadows import Shadows
 CHECKS = ("memcheck", "racecheck", "synccheck", "initcheck")
 """What ``all`` stands for: compute-sanitizer's tools."""
 MORE_CHECKS = ("leakcheck", "perfcheck", "schedcheck")
+DEFAULT_LEVEL = "warning"
+"""As compute-sanitizer's --print-level and --racecheck-detect-level."""
 PACKAGE = Path(__file__).parents[2]
 
 
@@ -51,6 +53,17 @@ def parse(checks: str | Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(chosen))
 
 
+def parse_level(level: str) -> str:
+    """The lowest grade of findings that is told.
+
+    Raises:
+        UnsupportedError: for a grade that is none.
+    """
+    if level not in SEVERITIES:
+        raise UnsupportedError(f"check level {level!r} is not known; use {', '.join(SEVERITIES)}")
+    return level
+
+
 class Checker:
     """What watches the launches of one GPU.
 
@@ -58,10 +71,15 @@ class Checker:
         checks: names, see :func:`parse`.
         memory: the GPU's memory.
         seed: first seed of schedcheck's orders.
+        level: lowest grade of findings that are kept, one of ``SEVERITIES``.
     """
 
-    def __init__(self, checks: str | Iterable[str], memory: DeviceMemory, seed: int = 1) -> None:
+    def __init__(
+        self, checks: str | Iterable[str], memory: DeviceMemory, seed: int = 1, level: str = DEFAULT_LEVEL
+    ) -> None:
         self.checks = parse(checks)
+        self.told = frozenset(SEVERITIES[: SEVERITIES.index(parse_level(level)) + 1])
+        """Grades of findings that are kept."""
         self.findings: list[Finding] = []
         self.memory = memory
         self.seed = seed
@@ -149,7 +167,7 @@ class Checker:
 
     def add(self, found: Iterable[Finding]) -> None:
         """Take findings; one that was there before counts on."""
-        for new in found:
+        for new in (f for f in found if f.severity in self.told):
             same = next((f for f in self.findings if _same(f, new)), None)
             if same is None:
                 self.findings.append(new)

@@ -34,6 +34,7 @@ from warpwright.tools.checks.shadow import (
     S_HOST,
     S_LAUNCH_WARPS,
     S_OPTIONS,
+    S_SECTORS,
     S_SHARED_BYTES,
     S_SHARED_CELLS,
     S_SHARED_OLDEST,
@@ -176,6 +177,8 @@ def check_bulk_copy(
         stamp: of the copy as an accessor of shared memory.
     """
     s[S_GUARD] = 0
+    # Copies pass L1 by.
+    s[S_SECTORS] = 0
     head = peek(record + 8 * AT_HEAD)
     lane = lowest_bit(head & LANE_MASK)
     direction = (head >> 32) & 3

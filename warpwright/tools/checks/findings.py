@@ -71,6 +71,8 @@ class Finding:
     """Number of the launch, counted from 1."""
     host: tuple[str, ...] = field(default_factory=tuple)
     """The host's calls that led to the launch, outermost first."""
+    of_call: bool = False
+    """True for a call of the host that failed: it is told the result and may make do with it."""
 
     def __str__(self) -> str:
         lines = [self.title]

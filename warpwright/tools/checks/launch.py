@@ -16,6 +16,7 @@ from warpwright.engine.module import LoadedKernel
 from warpwright.errors import DeadlockError, MemoryFaultError
 from warpwright.tools.checks.findings import Finding, Place, place
 from warpwright.tools.checks.schedule import CheckedExecution
+from warpwright.tools.checks.unwritten import Before, Verdict, reads_shared
 from warpwright.tools.checks.watch import Watch
 
 if TYPE_CHECKING:
@@ -81,13 +82,19 @@ class CheckedLaunch:
             self._execution = compiled_execution(self.loaded, self.context, self.resident_blocks, 1)
             return self._execution.run()
         kernel = traced(self.loaded, self.context)
+        before = None
+        if "initcheck" in checks and reads_shared(kernel):
+            before = Before(self, kernel, repeats.touched(start) if start is not None else None)
         watch = Watch(self, kernel, checks)
         self._execution = CheckedExecution(self.context, kernel, self.resident_blocks, watch, seed)
         found: list[Finding] = []
+        verdict = Verdict(None, "whether the results depend on it was not tried: the launch did not end")
         try:
             counts: Counts = self._execution.run()
+            if before is not None and watch.read_unwritten_shared():
+                verdict = before.verdict(watch.touched(), counts)
         finally:
-            found = watch.findings()
+            found = watch.findings(verdict)
             self.checker.add(replace(finding) for finding in found)
         if start is not None:
             repeats.keep(start, watch.touched(), counts, found)

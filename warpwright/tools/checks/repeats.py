@@ -73,6 +73,11 @@ class Repeats:
             return Start(kind.digest(), None)
         return Start(kind.digest(), self._digest(known.touched))
 
+    def touched(self, start: Start) -> tuple[tuple[int, int], ...] | None:
+        """(address, bytes) of the allocations that launches of this kind touched; None when it is not known."""
+        known = self._kinds.get(start.kind) if start.kind is not None else None
+        return known.touched if known is not None else None
+
     def shown(self, start: Start) -> list[Finding] | None:
         """What the launches that began so showed; None when there was none, or it is not known."""
         if start.kind is None or start.contents is None:

@@ -95,6 +95,8 @@ class Block:
     votes: Words
     turn: Words
     """What ``turn.run_block`` goes by."""
+    fill: npt.NDArray[np.uint8] | None = None
+    """What lies in shared memory when the block begins; None: zeros."""
     number: int = -1
     turn_address: int = field(init=False)
     """Host pointer of ``turn``."""
@@ -116,12 +118,18 @@ class Block:
         self.structures[:] = self._fresh
         self.structures[:, _SLOTS["sm_id"]] = sm
         self.shared.fill(0)
+        if self.fill is not None:
+            self.shared[: len(self.fill)] = self.fill
         for memory in self.private:
             memory.fill(0)
         self.run.fill(tu.RUNNING)
         self.counts.fill(0)
         self.votes.fill(0)
         self.turn[tu.T_PHASE], self.turn[tu.T_TELLS] = tu.BEGIN, 0
+
+
+class TooLong(Exception):
+    """A launch has taken more instructions than it may."""
 
 
 class Watcher(Protocol):
@@ -145,10 +153,19 @@ class CheckedExecution:
 
     Args:
         seed: order of blocks and warps; None for ascending numbers.
+        fill: what lies in shared memory when a block begins, instead of zeros.
+        limit: warp-instructions behind which the launch is stopped.
     """
 
     def __init__(
-        self, context: LaunchContext, kernel: Traced, resident_blocks: int, watcher: Watcher, seed: int | None = None
+        self,
+        context: LaunchContext,
+        kernel: Traced,
+        resident_blocks: int,
+        watcher: Watcher,
+        seed: int | None = None,
+        fill: npt.NDArray[np.uint8] | None = None,
+        limit: int | None = None,
     ) -> None:
         if context.geometry.cluster_blocks > 1:
             raise UnsupportedError(
@@ -162,6 +179,7 @@ class CheckedExecution:
         self._trace_words = TRACE_LIMIT_WORDS + kernel.trace_words + 64
         self._room = max(1, min(resident_blocks, context.geometry.blocks))
         self._random = random.Random(seed) if seed is not None else None
+        self._fill, self._limit = fill, limit
         self._counts = Counts()
         self._ended: list[Block] = []
         self._kernel = kernel
@@ -179,6 +197,7 @@ class CheckedExecution:
         Raises:
             Cancelled: when the launch structure's ``cancel`` was set.
             ExecutionError: a fault, trap or deadlock.
+            TooLong: the limit was passed.
         """
         waiting = list(range(self.context.geometry.blocks - 1, -1, -1))
         if self._random is not None:
@@ -201,6 +220,8 @@ class CheckedExecution:
                 if ended:
                     resident.remove(block)
                     self._end(block)
+                if self._limit is not None and self._executed(resident) > self._limit:
+                    raise TooLong
             if fruitful:
                 fruitless = 0
                 if self._random is None and len(resident) < wanted:
@@ -212,6 +233,10 @@ class CheckedExecution:
                 elif self._never_ends(resident, fruitless):
                     raise self._error(resident[0], None, Status.STANDSTILL, len(resident))
         return self._counts
+
+    def _executed(self, resident: list[Block]) -> int:
+        """Warp-instructions so far."""
+        return self._counts.warp_instructions + sum(w["instructions"] for block in resident for w in block.warps)
 
     def _never_ends(self, resident: list[Block], fruitless: int) -> bool:
         """Whether every warp only repeats itself; orders drawn at random never come back."""
@@ -297,6 +322,7 @@ class CheckedExecution:
                 np.zeros(warps, np.int64),
             ),
             *(np.zeros(tu.BARRIERS, np.int64), np.zeros(tu.BARRIERS, np.int64), np.zeros(tu.T_WORDS, np.int64)),
+            self._fill,
         )
 
     def _turn(self, block: Block) -> tuple[bool, bool]:

@@ -27,7 +27,8 @@ WRITE_STAMP = 0
 """warp + 1 << 32 | epoch; 0 when nothing was ever written."""
 EPOCH_BITS = 0xFFFFFFFF
 WRITE_INFO = 1
-"""lane << 58 | strength << 56 | instruction << 32 | value (its low 32 bits)."""
+"""lane << 58 | strength << 56 | instruction << 32 | value (its low 32 bits); bit 57: a plain read had brought the sector into some L1 before."""
+STRONG_WRITE, READ_BEFORE = 1 << 56, 1 << 57
 READ_STAMP, READ_INFO = 2, 3
 """As a write's stamp; info: instruction << 32 | lanes.  Strong reads have bit 62, those that decide whether an
 atomic of the same word happens bit 61."""
@@ -69,19 +70,21 @@ S_LAUNCH_WARPS, S_COPY, S_ALLOCATIONS = 22, 23, 24
 allocations."""
 S_SHARED_OLDEST, S_GLOBAL_OLDEST = 25, 26
 """First epochs of the block and of the launch: older stamps in shared and global memory count for nothing."""
-S_SEEN, S_GUARD = 27, 28
-"""Host pointer to what strong accesses are ordered behind (``BlockClocks.seen``); whether the present read is one that decides on an atomic."""
-S_WORDS = 29
-CHECK_RACES, CHECK_UNDEFINED, COUNT_TRAFFIC = 1, 2, 4
+S_SEEN, S_GUARD, S_SECTORS = 27, 28, 29
+"""Host pointer to what strong accesses are ordered behind (``BlockClocks.seen``); whether the present read is one that decides on an atomic; host
+pointer of the sectors of the memory that the present access is of, 0 where they do not matter."""
+S_WORDS = 30
+CHECK_RACES, CHECK_UNDEFINED, COUNT_TRAFFIC, KEEP_SECTORS = 1, 2, 4, 8
 DONE, SYNCHRONISE, SHADOW, NARROW, BROKEN, BULK_COPY = 0, 1, 2, 3, 4, 5
 """Why reading records ends: no records are left; behind a synchronising access; an allocation (argument) has no shadow
 yet, or needs one by bytes; records that it does not understand; in front of a bulk copy's record."""
 
 # --- columns of the table of allocations ------------------------------------------------------------------------
-A_FIRST, A_END, A_CELLS, A_SHIFT, A_WRITTEN, A_TOUCHED = range(6)
-"""First byte and the one behind the last; host pointers of cells (granule: 1 << shift) and of what was written, 0 for none; whether any access
-met it."""
-ALLOCATION_WORDS = 6
+A_FIRST, A_END, A_CELLS, A_SHIFT, A_SECTORS, A_WRITTEN, A_TOUCHED = range(7)
+"""First byte and the one behind the last; host pointers of cells (granule: 1 << shift), of a word for each sector, the first epoch of the last launch
+that read it through L1, and of what was written, 0 for none; whether any access met it."""
+ALLOCATION_WORDS = 7
+SECTOR_SHIFT = 5
 
 LOAD, STORE = int(Event.LOAD), int(Event.STORE)
 LANE_BITS, VALUE_BITS = 0xFFFFFFFF, 0xFFFFFFFF
@@ -173,12 +176,13 @@ def note_race(
     s: Any, findings: Any, kind: int, severity: int, guards: int, stamp: int, info: int, instruction: int, space: int,
     address: int, size: int, other: int, lane: int,
 ) -> None:  # fmt: skip
-    """Count a race with the access of ``stamp`` and ``info``: one that was released, or that only guards an atomic, is a warning."""
+    """Count a race with the access of ``stamp`` and ``info``: one that was released, or that only guards an atomic, is graded by what a card does."""
     if severity == ERROR and was_released(s, stamp):
-        severity = WARNING
+        # A card issues in order: only a line that was in L1 before the write can be old.
+        severity = WARNING if kind == RAW and info & READ_BEFORE else INFO
         kind += UNACQUIRED
-    elif severity == ERROR and guards:
-        severity = WARNING
+    elif severity != INFO and guards:
+        severity = INFO
         kind += GUARDS
     earlier = (info >> 32) & 0xFFFFFF
     note(s, findings, kind, severity, earlier, instruction, space, address, size, (stamp >> 32) - 1, other, lane)
@@ -194,7 +198,7 @@ def check_write(
     if is_old(s, space, stamp):
         return
     info = peek(cell + WRITE_INFO * 8)
-    if strong and (info >> 56) & 3:
+    if strong and info & STRONG_WRITE:
         return
     other = unordered_lane(s, known, lanes_known, foreign, stamp, 1 << ((info >> 58) & 31), lane)
     if other < 0:
@@ -206,7 +210,7 @@ def check_write(
     if value >= 0 and same_warp and uniform and (info >> 32) & 0xFFFFFF == instruction:
         severity = INFO
     kind = RAW if value < 0 else WAW
-    guards = value < 0 and s[S_GUARD] and (info >> 56) & 3
+    guards = value < 0 and s[S_GUARD] and info & STRONG_WRITE
     note_race(s, findings, kind, severity, guards, stamp, info, instruction, space, address, size, other, lane)
 
 
@@ -265,6 +269,21 @@ def remember_read(cell: int, stamp: int, oldest: int, info: int) -> None:
 
 
 @core
+def enters_l1(s: Any, offset: int) -> None:
+    """A plain read brings a sector of global memory into L1, where it stays when others write it."""
+    if s[S_SECTORS]:
+        poke(s[S_SECTORS] + (offset >> SECTOR_SHIFT) * 8, s[S_GLOBAL_OLDEST])
+
+
+@core
+def may_be_in_l1(s: Any, offset: int) -> int:
+    """READ_BEFORE when some block of this launch has read the sector through its L1, or 0."""
+    if s[S_SECTORS] and peek(s[S_SECTORS] + (offset >> SECTOR_SHIFT) * 8) == s[S_GLOBAL_OLDEST]:
+        return READ_BEFORE
+    return 0
+
+
+@core
 def value_at(host: int, shift: int) -> int:
     """The word or byte at a host address."""
     return (peek(host & ~7) >> ((host & 7) * 8)) & (VALUE_BITS if shift == 2 else 255)
@@ -288,6 +307,8 @@ def one_lane(
             )
             oldest = s[S_SHARED_OLDEST] if space < 0 else s[S_GLOBAL_OLDEST]
             remember_read(cell, stamp, oldest, info_of_read(s, strong, instruction) | 1 << lane)
+            if strong == 0:
+                enters_l1(s, offset)
         else:
             value = value_at(host + ((granule - first) << shift), shift)
             check_write(
@@ -308,8 +329,8 @@ def one_lane(
             )
             check_readers(s, known, lanes_known, foreign, findings, cell, strong, instruction, space, where, size, lane)
             poke(cell + WRITE_STAMP * 8, stamp)
-            strength = 1 if strong else 0
-            poke(cell + WRITE_INFO * 8, lane << 58 | strength << 56 | instruction << 32 | value)
+            strength = (STRONG_WRITE if strong else 0) | may_be_in_l1(s, offset)
+            poke(cell + WRITE_INFO * 8, lane << 58 | strength | instruction << 32 | value)
 
 
 @core

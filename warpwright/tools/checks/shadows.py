@@ -29,6 +29,8 @@ class Shadows:
     def __init__(self) -> None:
         self._cells: dict[tuple[int, int], tuple[npt.NDArray[np.int64], int]] = {}
         """By address and bytes of the allocation: cells and shift."""
+        self._sectors: dict[tuple[int, int], npt.NDArray[np.int64]] = {}
+        """The same for sectors: a word each."""
         self.oldest = 1
         """The launch's first epoch."""
         self._last = 0
@@ -42,6 +44,7 @@ class Shadows:
         too_many = sum(cells.nbytes for cells, _ in self._cells.values()) > most
         if too_many or self.oldest > LAST_EPOCH:
             self._cells.clear()
+        self._sectors = {key: value for key, value in self._sectors.items() if key in self._cells}
         if self.oldest > LAST_EPOCH:
             self.oldest, self._last = 1, 0
 
@@ -49,12 +52,13 @@ class Shadows:
         """A block ended at an epoch."""
         self._last = max(self._last, epoch)
 
-    def of(self, allocation: Allocation) -> tuple[int, int]:
-        """Host pointer of an allocation's cells, 0 when it has none, and their shift."""
-        cells, shift = self._cells.get((allocation.address, allocation.size_bytes), (None, WORDS))
-        return (0 if cells is None else int(cells.ctypes.data)), shift
+    def of(self, allocation: Allocation) -> tuple[int, int, int]:
+        """Host pointer of an allocation's cells, their shift, and host pointer of its sectors; 0 when it has none."""
+        key = allocation.address, allocation.size_bytes
+        cells, shift = self._cells.get(key, (None, WORDS))
+        return (0, shift, 0) if cells is None else (int(cells.ctypes.data), shift, int(self._sectors[key].ctypes.data))
 
-    def give(self, allocation: Allocation, shift: int) -> tuple[int, int]:
+    def give(self, allocation: Allocation, shift: int) -> tuple[int, int, int]:
         """Make an allocation's cells: by words, or by bytes (then what each word's cell holds stands four times)."""
         key = allocation.address, allocation.size_bytes
         cells = np.zeros(((allocation.size_bytes >> shift) + 1) * sh.CELL_WORDS, np.int64)
@@ -67,4 +71,7 @@ class Shadows:
             count = min(len(cells), wide.size)
             cells[:count] = wide.reshape(-1)[:count]
         self._cells[key] = cells, shift
+        if key not in self._sectors:
+            first = allocation.address >> sh.SECTOR_SHIFT
+            self._sectors[key] = np.zeros((allocation.end >> sh.SECTOR_SHIFT) - first + 1, np.int64)
         return self.of(allocation)

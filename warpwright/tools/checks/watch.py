@@ -37,6 +37,7 @@ from warpwright.tools.checks.traffic import SCRATCH_WORDS
 
 if TYPE_CHECKING:
     from warpwright.tools.checks.launch import CheckedLaunch
+    from warpwright.tools.checks.unwritten import Verdict
 
 WAITS = {
     CP_ASYNC: "the copy is not waited for: cp.async.wait_group (or wait_all) of the thread, then a barrier for others",
@@ -44,9 +45,13 @@ WAITS = {
     0: "the copy is not waited for: every thread that touches its bytes waits on its mbarrier first",
 }
 """What orders accesses behind a copy, by kind of column; 0: those of mbarriers."""
-UNACQUIRED = (
+MAY_BE_OLD = (
     "what the other block released was read, but no __threadfence() stands behind that read, which would order this access: "
-    "a plain read may find an old line in L1, a volatile one does not"
+    "its sector was read in this launch before it was written, so that an L1 may hold the old line (a volatile read passes L1 by)"
+)
+UNACQUIRED = (
+    "PTX orders this access only behind a __threadfence() that follows the read of what the other block released; a card issues in order, "
+    "and nothing had brought the old line into an L1"
 )
 GUARDS = (
     "the value only decides whether an atomic of the same word follows, which looks again: it may be old; "
@@ -133,6 +138,7 @@ class Watch:
             (sh.CHECK_RACES if "racecheck" in checks else 0)
             | (sh.CHECK_UNDEFINED if "initcheck" in checks else 0)
             | (sh.COUNT_TRAFFIC if "perfcheck" in checks else 0)
+            | (sh.KEEP_SECTORS if "racecheck" in checks and self.events.fences else 0)
         )
         self.table = np.zeros(sh.FINDINGS_AT + 1, np.int64)
         self.counters = np.zeros((len(self.program.instructions), sh.COUNTERS), np.int64)
@@ -237,8 +243,7 @@ class Watch:
 
     def _give_shadow(self, row: int, shift: int) -> None:
         """Cells for an allocation: by words, or by bytes."""
-        cells, shift = self.shadows.give(self.live[row], shift)
-        self.allocations[row, sh.A_CELLS], self.allocations[row, sh.A_SHIFT] = cells, shift
+        self.allocations[row, sh.A_CELLS : sh.A_SECTORS + 1] = self.shadows.give(self.live[row], shift)
 
     def _synchronise(self, resident: _Resident, one: Warp, s: npt.NDArray[np.int64]) -> None:
         warp = one.in_block
@@ -419,12 +424,23 @@ class Watch:
         )  # fmt: skip
 
     # --- results ----------------------------------------------------------------------------------------------------
-    def findings(self) -> list[Finding]:
-        """What this launch showed, in the order in which it showed."""
+    def read_unwritten_shared(self) -> bool:
+        """Whether any block read shared memory that nothing had written."""
+        return any(int(row[sh.F_KIND]) == sh.UNDEFINED and row[sh.F_SPACE] < 0 for row in self._rows())
+
+    def _rows(self) -> npt.NDArray[np.int64]:
+        """Findings of machine code."""
+        return self.table[: self.table[sh.FINDINGS_AT] * sh.FINDING_WORDS].reshape(-1, sh.FINDING_WORDS)
+
+    def findings(self, unwritten: Verdict) -> list[Finding]:
+        """What this launch showed, in the order in which it showed.
+
+        Args:
+            unwritten: what shared memory that nothing wrote does to the results.
+        """
         for resident in self.resident.values():  # of a launch that a fault ended
             self.shadows.passed(resident.clocks.end())
-        rows = self.table[: self.table[sh.FINDINGS_AT] * sh.FINDING_WORDS].reshape(-1, sh.FINDING_WORDS)
-        found = [self._finding(row) for row in rows]
+        found = [self._finding(row, unwritten) for row in self._rows()]
         return [*self.divergent.values(), *found, *self._waste()]
 
     def touched(self) -> list[Allocation]:
@@ -446,7 +462,7 @@ class Watch:
         kinds = {Event(int(k)) for k in mine[:, Column.EVENT]}
         return "Atomic" if Event.ATOMIC in kinds else "Write" if kinds == {Event.STORE} else "Read"
 
-    def _finding(self, row: npt.NDArray[np.int64]) -> Finding:
+    def _finding(self, row: npt.NDArray[np.int64], unwritten: Verdict) -> Finding:
         kind, space, address = int(row[sh.F_KIND]), int(row[sh.F_SPACE]), int(row[sh.F_ADDRESS])
         unacquired, guards, kind = kind & sh.UNACQUIRED, kind & sh.GUARDS, kind & sh.HAZARD
         shared = space < 0
@@ -455,10 +471,12 @@ class Watch:
         if kind == sh.UNDEFINED:
             memory = "__shared__" if shared else "__global__"
             title = f"Uninitialized {memory} memory read of size {int(row[sh.F_BYTES])} bytes"
-            severity = "warning" if shared else "error"
+            severity = unwritten.severity if shared else "error"
             one = self._place(int(row[sh.F_NOW]), "", int(row[sh.F_WARP]), int(row[sh.F_LANE]))
             details = [f"Address {address:#x}: {where}"]
-            if not shared:
+            if shared:
+                details.append(unwritten.sentence)
+            else:
                 inside = self.live[space]
                 origin = self.launch.checker.origins.get(inside.address, "")
                 details.append(
@@ -501,7 +519,7 @@ class Watch:
             else "what threads write is shown to asynchronous copies by fence.proxy.async: of the writer, in front of the barrier, or of who "
             "issues the copy, behind it"
             if kind == sh.UNSHOWN
-            else UNACQUIRED
+            else (UNACQUIRED if severity == "info" else MAY_BE_OLD)
             if unacquired
             else GUARDS
             if guards
@@ -514,7 +532,7 @@ class Watch:
         )
         hazard = f"{names[kind]} hazard" if kind in names else "Not shown"
         details = [f"{hazard} at {address:#x}: {where}", advice]
-        if severity == "info":
+        if severity == "info" and not unacquired and not guards:
             details.append("both wrote the same value")
         title = f"{severity.capitalize()}: Race reported between {earlier} access and {later} access"
         if kind == sh.UNSHOWN:
@@ -541,13 +559,17 @@ class Watch:
                 )
                 details = (f"{32 * sectors:,} bytes moved for {requests:,} requests",)
                 found.append(
-                    Finding("perfcheck", "info", title, (one,), details, 1, None, self.launch.number, self.launch.host)
+                    Finding(
+                        "perfcheck", "warning", title, (one,), details, 1, None, self.launch.number, self.launch.host
+                    )
                 )
             if waves >= WASTE * ideal_waves > 0:
                 title = f"Bank conflicts: {waves / requests:.1f} wavefronts a request, {ideal_waves / requests:.1f} would do"
                 details = (f"{waves - ideal_waves:,} wavefronts more than needed in {requests:,} requests",)
                 found.append(
-                    Finding("perfcheck", "info", title, (one,), details, 1, None, self.launch.number, self.launch.host)
+                    Finding(
+                        "perfcheck", "warning", title, (one,), details, 1, None, self.launch.number, self.launch.host
+                    )
                 )
         return found
 
