@@ -101,9 +101,15 @@ class Pipes(_Section):
     """FP32 and integer multiply-add."""
     wide_multiply_interval_cycles: int = Field(gt=0)
     wide_multiply_passes_count: int = Field(gt=0)
+    wide_factor_latency_cycles: int = Field(ge=0)
+    """From the issue of a fixed-latency instruction to that of IMAD.WIDE or IMAD.HI with its result as a factor, whatever the stall counts say."""
     fma_lite_lanes: int = Field(ge=0)
     """FP32 only."""
     half_lanes: int = Field(gt=0)
+    half_fma_halves_count: int = Field(ge=0, le=2)
+    """Halves of the FMA pipe that HADD2, HMUL2 and HFMA2 take, so that the half-precision pipe has HFMA2.MMA alone; 0: they run there too."""
+    fp64_port_pipes_count: int = Field(ge=1, le=2)
+    """Pipes that FP64's instructions are dispatched through one port with: its own, or with HFMA2.MMA's."""
     fp64_lanes: int = Field(gt=0)
     xu_lanes: int = Field(gt=0)
     tensor_fp16_fma_per_clk: int = Field(ge=0)

@@ -32,8 +32,11 @@ def lower_bounds(state: State, chip: Chip, blocks: int, blocks_per_sm: int) -> d
         bounds[f"{s.PIPES[pipe]} pipe"] = busiest(s.SM_PIPE_FIRST + pipe) * interval / sm.sub_core_count
     fma = sm_column(state, s.SM_PIPE_FIRST + s.P_FMA) + sm_column(state, s.SM_PIPE_FIRST + s.P_FMA_HEAVY)
     lanes = pipes.fma_heavy_lanes + pipes.fma_lite_lanes
+    both = sm_column(state, s.SM_PIPE_FIRST + s.P_FMA_PAIR)
+    fma = fma + both * (lanes / pipes.fma_heavy_lanes)
     bounds["FMA pipe"] = float(fma.max()) * 32 / lanes / sm.sub_core_count
-    heavy = busiest(s.SM_PIPE_FIRST + s.P_FMA_HEAVY) * 32 / pipes.fma_heavy_lanes / sm.sub_core_count
+    heavy = float((sm_column(state, s.SM_PIPE_FIRST + s.P_FMA_HEAVY) + both).max())
+    heavy *= 32 / pipes.fma_heavy_lanes / sm.sub_core_count
     bounds["integer multiply pipe"] = heavy
     # Calendars of shared units hand out whole buckets: a bucket's worth of slack belongs to the bound.
     bucket = float(1 << s.CALENDAR_SHIFT)

@@ -28,6 +28,8 @@ class Timing(NamedTuple):
     """Of the load/store unit, for K_MIO."""
     passes: int = 1
     """Of wide products: how often it is dispatched and reads its registers."""
+    factor_latency_cycles: int = 0
+    """Of wide products: from the issue of what makes one of its factors at the least."""
 
 
 ALU = (
@@ -63,12 +65,13 @@ ALU = (
         "LOP32I",
         "MOV32I",
     ),
-    *("IADD", "ISET", "PSETP", "VOTE", "CSET", "CSETP", "FCHK", "I2FP", "F2FP", "VIADD", "VIADDMNMX", "VHMNMX", "LEPC"),
+    *("IADD", "ISET", "PSETP", "VOTE", "CSET", "CSETP", "FCHK", "I2FP", "F2FP", "VIADDMNMX", "VHMNMX", "LEPC"),
     *("CS2R", "HSETP2", "HMNMX2", "HSET2", "I2IP", "F2IP", "IADD32I", "FSWZ", "VOTE_VTG", "SCATTER", "GATHER"),
     *("ISCADD", "ISCADD32I", "BFE", "BFI", "PSET", "FCMP", "VADD", "VMNMX", "VSHL", "VSHR", "VSET", "VSETP"),
 )
 FMA = ("FFMA", "FADD", "FMUL", "FADD32I", "FFMA32I", "FMUL32I", "FSWZADD")
-FMA_HEAVY = ("IMAD", "IMUL", "IDP", "IDP4A", "IMAD32I", "XMAD", "IMUL32I", "VMAD", "IMADSP")
+FMA_HEAVY = ("IMAD", "IMUL", "IDP", "IDP4A", "IMAD32I", "XMAD", "IMUL32I", "VMAD", "IMADSP", "VIADD")
+"""VIADD too, though it only adds: beside IMAD 4 cycles a pair, beside ALU instructions 2 (bench.micro ``issue_pairs`` on an H200)."""
 HALF = ("HADD2", "HMUL2", "HFMA2", "HADD2_32I", "HMUL2_32I", "HFMA2_32I", "HFMA2_MMA")
 FP64 = ("DADD", "DMUL", "DFMA", "DSETP", "DMNMX", "DSET")
 XU = ("MUFU", "I2F", "F2I", "F2F", "FRND", "POPC", "FLO", "BREV", "I2I", "RRO")
@@ -226,8 +229,14 @@ def timing_of(instruction: Instruction, chip: Chip, is_memory: bool) -> Timing:
     if group == "fma_heavy":
         interval = pipes.wide_multiply_interval_cycles if wide else -(-WARP // pipes.fma_heavy_lanes)
         passes = pipes.wide_multiply_passes_count if wide else 1
-        return Timing(s.P_FMA_HEAVY, interval, pipes.fma_latency_cycles + (1 if wide else 0), s.K_FIXED, passes=passes)
+        latency = pipes.fma_latency_cycles + (1 if wide else 0)
+        factors = pipes.wide_factor_latency_cycles if wide else 0
+        return Timing(s.P_FMA_HEAVY, interval, latency, s.K_FIXED, passes=passes, factor_latency_cycles=factors)
     if group == "half":
+        if pipes.half_fma_halves_count and "MMA" not in modifiers:
+            both = pipes.half_fma_halves_count == 2
+            interval = -(-WARP // pipes.fma_heavy_lanes)
+            return Timing(s.P_FMA_PAIR if both else s.P_FMA_HEAVY, interval, pipes.half_latency_cycles, s.K_FIXED)
         return Timing(s.P_HALF, -(-WARP // pipes.half_lanes), pipes.half_latency_cycles, s.K_FIXED)
     if group == "fp64":
         return Timing(s.P_FP64, -(-WARP // pipes.fp64_lanes), pipes.fp64_latency_cycles, s.K_FIXED)
@@ -238,6 +247,8 @@ def timing_of(instruction: Instruction, chip: Chip, is_memory: bool) -> Timing:
     if opcode == "WARPGROUP" and "DEPBAR" in modifiers and not instruction.operands[-1].value:
         # Its warp's products are done when the pipe has nothing left to do.
         return Timing(s.P_TENSOR, 1, pipes.tensor_latency_cycles, s.K_FIXED)
+    if opcode == "UMOV":  # two cycles a pair of them, or with UIADD3 (issue_pairs): it does not take the uniform unit
+        return Timing(s.P_NONE, 1, issue.uniform_latency_cycles, s.K_FIXED)
     if group == "uniform":
         return Timing(s.P_UNIFORM, issue.uniform_interval_cycles, issue.uniform_latency_cycles, s.K_FIXED)
     if group == "branch":

@@ -207,6 +207,7 @@ def _sm_numbers(chip: Chip, sizes: _Sizes) -> dict[int, int]:
         s.H_BLOCK_START: chip.launch.block_start_latency_cycles,
         s.H_OVERHEAD: chip.launch.launch_overhead_cycles,
         s.H_WINDOW_OPERANDS: chip.issue.operand_window_cycles,
+        s.H_HALF_WITH_FP64: int(chip.pipes.fp64_port_pipes_count > 1),
         s.H_BRANCH_LATENCY: chip.issue.branch_latency_cycles,
         s.H_GROUP_SWITCH: chip.issue.group_switch_cycles,
         s.H_MIO_ENTRIES: chip.mio.mio_queue_entries,

@@ -29,7 +29,10 @@ SLICE_GROUPS = 8  # of L2 slices with all that lies behind them: a power of two;
 AT_CLUSTER = 17  # value of W_BARRIER at the barrier of a cluster: one behind the sixteen named ones
 
 # --- pipes: what an instruction occupies when it issues -------------------------------------------
-PIPES = ("none", "alu", "fma", "fma_heavy", "half", "fp64", "xu", "tensor", "uniform", "branch", "mio", "fma_lite")
+PIPES = (
+    *("none", "alu", "fma", "fma_heavy", "half", "fp64", "xu", "tensor"),
+    *("uniform", "branch", "mio", "fma_lite", "fma_pair"),
+)
 (
     P_NONE,
     P_ALU,
@@ -43,6 +46,7 @@ PIPES = ("none", "alu", "fma", "fma_heavy", "half", "fp64", "xu", "tensor", "uni
     P_BRANCH,
     P_MIO,  # free when the queue has an empty entry
     P_FMA_LITE,
+    P_FMA_PAIR,  # both halves at once: sums and products of half-precision pairs
     *_,
 ) = range(FIELDS)
 PIPE_COUNT = 16
@@ -120,6 +124,7 @@ STALL_COUNT = len(STALLS)
     H_OVERHEAD,
     # sub-core
     H_WINDOW_OPERANDS,  # operand read window
+    H_HALF_WITH_FP64,  # 1: HFMA2.MMA and FP64 are dispatched one after the other
     H_BRANCH_LATENCY,
     H_GROUP_SWITCH,  # more for a BSYNC behind which another group of lanes goes on
     H_MIO_ENTRIES,

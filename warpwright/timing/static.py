@@ -21,7 +21,7 @@ from warpwright.isa.program import RZ, Control, Instruction, Kind, Operand, Prog
 from warpwright.isa.sass.lower import register_effects
 from warpwright.isa.sass.meaning import is_zero
 from warpwright.timing import state as s
-from warpwright.timing.classes import timing_of
+from warpwright.timing.classes import Timing, timing_of
 
 CONSTANT_BANK_BYTES = 65536
 """Of a bank whose size the program does not tell."""
@@ -29,6 +29,8 @@ CONSTANT_BANK_BYTES = 65536
 
 PASS_CYCLES = 2
 """From one pass of a wide product through the multiplier's 16 lanes to the next; dispatch and stall count end with the last one."""
+BYPASSED = (s.P_ALU, s.P_FMA, s.P_FMA_HEAVY, s.P_FMA_PAIR, s.P_HALF)
+"""Pipes of fixed latency whose results other instructions may take on their way to the registers."""
 
 
 @dataclass(slots=True)
@@ -98,6 +100,39 @@ def _constant(instruction: Instruction) -> Operand | None:
     return next((o for o in instruction.operands if o.kind is Kind.CONSTANT and o.uniform is None), None)
 
 
+def _factors(instruction: Instruction) -> set[int]:
+    """Registers that IMAD.WIDE or IMAD.HI multiplies."""
+    values = [o for o in instruction.operands[1:] if o.kind not in (Kind.PREDICATE, Kind.UNIFORM_PREDICATE)]
+    return {o.index for o in values[:2] if o.kind is Kind.REGISTER and o.index != RZ}
+
+
+def _wait_for_factors(
+    rows: npt.NDArray[np.int64],
+    blocks: Sequence[BasicBlock],
+    timings: Sequence[Timing],
+    program: Program,
+    written: Sequence[frozenset[int]],
+) -> None:
+    """Hold wide products back whose factors come later than the stall counts say.
+
+    They do not take a factor on its way to the registers: with the instruction that makes it 4, 5, 6 cycles before them they issue 3, 2, 1 later
+    (bench.micro ``issue_steps``).  The cycles between are those of the stall counts; a wait in between makes them longer, never shorter.
+    """
+    for block in blocks:
+        for index in range(block.first + 1, block.first + block.count):
+            latency = timings[index].factor_latency_cycles
+            missing = _factors(program.instructions[index]) if latency else set()
+            before, apart, late = index, 0, 0
+            while missing and apart < latency + PASS_CYCLES and before > block.first:
+                before -= 1
+                apart += int(rows[before * s.I_SLOTS + s.I_STALL])
+                made = missing & written[before]
+                if made and timings[before].kind == s.K_FIXED and timings[before].pipe in BYPASSED:
+                    late = max(late, latency + (timings[before].passes - 1) * PASS_CYCLES - apart)
+                missing -= made
+            rows[(index - 1) * s.I_SLOTS + s.I_STALL] += late
+
+
 def stall_cycles(control: Control) -> int:
     """Cycles until the same warp may issue again (bench/micro on H200, machine code with edited control bits).
 
@@ -132,6 +167,8 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
     uses_ring = False
     held: dict[int, int] = {}  # operand slot -> register in the register-file cache
     starts = {block.first for block in blocks}
+    timings: list[Timing] = []
+    written: list[frozenset[int]] = []
     for index, instruction in enumerate(program.instructions):
         if index in starts:
             held = {}
@@ -139,6 +176,7 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
         control = instruction.control
         memory = accesses.get(index, [])
         timing = timing_of(instruction, chip, bool(memory))
+        timings.append(timing)
         kind = timing.kind
         if index in clocks and not memory:
             kind = s.K_AWAIT if "TRYWAIT" in instruction.modifiers else s.K_CLOCK
@@ -161,6 +199,7 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
         lookup = kind in (s.K_INDEXED, s.K_LOOKUP)
         row[s.I_EXTRA] = constants.bank_lines[operand.index] if operand and lookup else timing.wavefronts
         reads, writes = register_effects(lowered[index])
+        written.append(frozenset(number for file, number in writes if file == "reg" and number != RZ))
         plain = [number for file, number in reads if file == "reg" and number != RZ]
         sources = _sources(instruction, writes)
         cached = {o.index for slot, o in enumerate(sources) if held.get(slot) == o.index}
@@ -203,6 +242,7 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
             uses_ring = uses_ring or row[s.I_EXTRA] > 0
         if kind == s.K_COPY_DONE:
             uses_ring = True
+    _wait_for_factors(rows, blocks, timings, program, written)
     at = count * s.I_SLOTS
     for block in blocks:
         place = at + block.number * s.BL_SLOTS

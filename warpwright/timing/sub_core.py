@@ -65,9 +65,9 @@ def fence_done(m: Any, sm: int, time: int, latency: int) -> int:
 
 @core
 def occupy(m: Any, sc: int, pipe: int, interval: int, time: int) -> None:
-    """Hold the instruction's pipe; FP32 takes the lite half when that is free."""
+    """Hold the instruction's pipe; FP32 takes the lite half when that is free, HADD2 both halves, and HFMA2.MMA may share FP64's way."""
     free = sc + s.SC_PIPE_FREE
-    if pipe == s.P_FMA or pipe == s.P_FMA_HEAVY:
+    if pipe == s.P_FMA or pipe == s.P_FMA_HEAVY or pipe == s.P_FMA_PAIR:
         lite = m[u(free + s.P_FMA_LITE)]
         heavy = m[u(free + s.P_FMA_HEAVY)]
         if pipe == s.P_FMA and lite <= time:
@@ -76,7 +76,14 @@ def occupy(m: Any, sc: int, pipe: int, interval: int, time: int) -> None:
         else:
             heavy = time + interval
             m[u(free + s.P_FMA_HEAVY)] = heavy
+            if pipe == s.P_FMA_PAIR:
+                lite = heavy
+                m[u(free + s.P_FMA_LITE)] = lite
         m[u(free + s.P_FMA)] = min(lite, heavy)
+        m[u(free + s.P_FMA_PAIR)] = max(lite, heavy)
+    elif (pipe == s.P_HALF or pipe == s.P_FP64) and m[u(s.H_HALF_WITH_FP64)]:
+        m[u(free + s.P_HALF)] = time + interval
+        m[u(free + s.P_FP64)] = time + interval
     elif pipe != s.P_NONE and pipe != s.P_MIO:
         m[u(free + pipe)] = time + interval
 

@@ -365,10 +365,14 @@ def _units(run: Run, program: Program, chip: Chip) -> tuple[Unit, ...]:
     lanes = pipes.fma_heavy_lanes + pipes.fma_lite_lanes
     for name, busy, peak in (
         ("ALU pipe (integer, logic)", issued["alu"] * WARP / pipes.alu_lanes, f"{pipes.alu_lanes} lanes a scheduler"),
-        ("FMA pipe (FP32)", (issued["fma"] + issued["fma_heavy"]) * WARP / lanes, f"{lanes} lanes a scheduler"),
+        (
+            "FMA pipe (FP32)",
+            (issued["fma"] + issued["fma_heavy"]) * WARP / lanes + float(held.get(s.P_FMA_PAIR, 0)),
+            f"{lanes} lanes a scheduler",
+        ),
         (
             "FMA pipe, heavy half (integer multiply)",
-            float(held.get(s.P_FMA_HEAVY, 0)),
+            float(held.get(s.P_FMA_HEAVY, 0) + held.get(s.P_FMA_PAIR, 0)),
             f"{pipes.fma_heavy_lanes} lanes a scheduler",
         ),
         ("half-precision pipe", float(held.get(s.P_HALF, 0)), f"{pipes.half_lanes} lanes a scheduler"),
