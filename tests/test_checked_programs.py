@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -212,3 +213,85 @@ def test_memcheck_goes_on_behind_a_fault(tmp_path: Path) -> None:
     done = warpwright("run", "faults.py", cwd=tmp_path)
     assert "700" in done.stdout.splitlines()[0]
     assert done.stdout.splitlines()[1].startswith("700")
+
+
+FAILING_CALLS = """
+import ctypes
+
+cuda = ctypes.CDLL("libcuda.so.1")
+context, block, device = ctypes.c_void_p(), ctypes.c_uint64(), ctypes.c_int()
+assert cuda.cuInit(0) == 0
+assert cuda.cuCtxGetDevice(ctypes.byref(device)) == 201
+assert cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+assert cuda.cuCtxSetCurrent(context) == 0
+for _ in range(3):
+    assert cuda.cuMemAlloc_v2(ctypes.byref(block), ctypes.c_size_t(1 << 50)) == 2
+assert cuda.cuMemAlloc_v2(ctypes.byref(block), ctypes.c_size_t(0)) == 1
+assert cuda.cuMemcpyHtoD_v2(ctypes.c_uint64(0), None, ctypes.c_size_t(0)) == 0
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")
+def test_calls_that_fail_are_findings_of_memcheck(tmp_path: Path) -> None:
+    (tmp_path / "calls.py").write_text(FAILING_CALLS)
+    for words in (["calls.py"], ["--", sys.executable, "calls.py"]):
+        done = warpwright("run", "--check", "memcheck", *words, cwd=tmp_path)
+        assert done.returncode == 1, done.stderr
+        lines = [x.removeprefix("=========").strip() for x in done.stdout.splitlines() if x.startswith("====")]
+        out_of_memory = (
+            'Program hit CUDA_ERROR_OUT_OF_MEMORY (error 2) due to "out of memory" on CUDA API call to cuMemAlloc_v2'
+        )
+        assert lines[:2] == [out_of_memory, "seen 3 times; this is the first"]
+        assert lines[2].endswith("calls.py:11")
+        assert 'CUDA_ERROR_INVALID_VALUE (error 1) due to "invalid argument"' in lines[3]
+        assert lines[4].endswith("calls.py:12")
+        assert lines[5] == "CHECK SUMMARY: 2 errors"
+    done = warpwright("run", "--check", "memcheck", "--check-level", "info", "calls.py", cwd=tmp_path)
+    assert "CUDA_ERROR_INVALID_CONTEXT" in done.stdout
+    done = warpwright("run", "--check", "racecheck", "calls.py", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")
+def test_a_call_that_fails_is_no_failure_of_a_test(tmp_path: Path) -> None:
+    body = textwrap.indent(FAILING_CALLS, "    ")
+    (tmp_path / "test_calls.py").write_text(f"def test_refusals():\n{body}")
+    done = pytest_run(tmp_path, "--warpwright=a100", "--warpwright-check=memcheck", "-rA")
+    assert "1 passed" in done.stdout, done.stdout
+    assert "CUDA_ERROR_OUT_OF_MEMORY" in done.stdout
+
+
+NATIVE = """
+typedef int CUresult; typedef unsigned long long CUdeviceptr;
+CUresult cuInit(unsigned), cuDevicePrimaryCtxRetain(void **, int), cuCtxSetCurrent(void *), cuMemAlloc_v2(CUdeviceptr *, unsigned long);
+static int too_much(CUdeviceptr *block) {
+    return cuMemAlloc_v2(block, 1UL << 50);
+}
+int main(void) {
+    void *context; CUdeviceptr block;
+    cuInit(0); cuDevicePrimaryCtxRetain(&context, 0); cuCtxSetCurrent(context);
+    return too_much(&block) != 2;
+}
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+@pytest.mark.parametrize("debug", [True, False])
+def test_findings_name_calls_of_native_programs(tmp_path: Path, debug: bool) -> None:
+    from warpwright.driver import attach
+
+    if debug and shutil.which("addr2line") is None:
+        pytest.skip("no addr2line")
+    (tmp_path / "native.c").write_text(NATIVE)
+    options = ["-g"] if debug else []
+    command = ["cc", *options, "-O0", "native.c", "-o", "native", f"-L{attach.folder()}", "-lcuda"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    done = warpwright("run", "--check", "memcheck", "./native", cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    (host,) = (x for x in done.stdout.splitlines() if "Host: " in x)
+    places = [p.rsplit("/", 1)[-1] for p in host.split("Host: ")[1].split(" > ")]
+    if debug:
+        assert places == ["native.c:10", "native.c:5"]
+    else:
+        assert [p.partition("+")[0] for p in host.split("Host: ")[1].split(" > ")] == ["main", "too_much"]

@@ -129,7 +129,8 @@ def _execute_command(words: list[str], chip: str | None, timing: str | None) -> 
 
     if sys.platform != "linux":
         raise _fail("programs other than Python files run on the simulated driver on Linux alone", 2)
-    found = shutil.which(words[0])
+    # A path loses its "./" on the way through the command line's parser.
+    found = shutil.which(words[0]) or shutil.which(os.path.abspath(words[0]))
     if found is None:
         raise _fail(f"there is no program {words[0]}", 2)
     with tempfile.TemporaryDirectory(prefix="warpwright-") as folder:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import _thread
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -15,6 +16,7 @@ from typing import Any, TypeVar
 
 from warpwright.driver import results
 from warpwright.driver.entry_points import plain, prototype, table
+from warpwright.driver.failed_calls import watched
 from warpwright.errors import (
     DeadlockError,
     ExecutionError,
@@ -27,6 +29,7 @@ from warpwright.errors import (
     UnsupportedError,
     WarpwrightError,
 )
+from warpwright.session import session
 from warpwright.toolchain import ToolchainError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -154,6 +157,9 @@ def _missing(name: str, library: str) -> Callable[..., Any]:
 def callbacks(library: str) -> Sequence[Any]:
     """One C-callable object for each name of a library's table, in its order."""
     trace = bool(os.environ.get("WARPWRIGHT_TRACE_CALLS"))
+    watches = bool(
+        {"memcheck", "all"} & set(re.split(r"[\s,]+", session.check or os.environ.get("WARPWRIGHT_CHECK", "")))
+    )
     version = library[-2:]
     made: dict[str, Any] = {}
     found = []
@@ -165,6 +171,8 @@ def callbacks(library: str) -> Sequence[Any]:
             if trace:
                 call = _traced(name, call)
             kind = RESULT_TYPES.get(base)
+            if watches and kind is None:
+                call = watched(base, library, call)
             letters = SIGNATURES.get(base, letters)
             made[name] = prototype(letters, kind)(call) if kind is not None else prototype(letters)(call)
         found.append(made[name])

@@ -124,6 +124,8 @@ def linear(target: int, source: int, size: int, stream: int, device: tuple[int, 
     queue = s.stream(stream)
     for address in device:
         check_device(address, size, queue)
+    if size and not (target and source):
+        raise CudaError(results.INVALID_VALUE)
     if size:
         submit(queue, Copy(Side(target, size, 1), Side(source, size, 1), size))
 

@@ -6,9 +6,7 @@ others run the launch with trace records and without time (``schedule.py``), and
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Iterable
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +20,7 @@ from warpwright.isa.program import Program
 from warpwright.tools.checks.detours import Detours, detours_of
 from warpwright.tools.checks.events import Events, events_of, volatile_lines
 from warpwright.tools.checks.findings import SEVERITIES, Finding
+from warpwright.tools.checks.host_stack import user_stack
 from warpwright.tools.checks.launch import CheckedLaunch
 from warpwright.tools.checks.repeats import Repeats
 from warpwright.tools.checks.shadows import Shadows
@@ -31,7 +30,6 @@ CHECKS = ("memcheck", "racecheck", "synccheck", "initcheck")
 MORE_CHECKS = ("leakcheck", "perfcheck", "schedcheck")
 DEFAULT_LEVEL = "warning"
 """As compute-sanitizer's --print-level and --racecheck-detect-level."""
-PACKAGE = Path(__file__).parents[2]
 
 
 def parse(checks: str | Iterable[str]) -> tuple[str, ...]:
@@ -84,6 +82,8 @@ class Checker:
         self.memory = memory
         self.seed = seed
         self.launches = 0
+        self._told_of_free = False
+        """The present call frees what it must not, which is told."""
         self.host: tuple[str, ...] = ()
         """Calls of the host that led to the present launch."""
         self.written: dict[int, npt.NDArray[np.uint8]] = {}
@@ -102,7 +102,7 @@ class Checker:
         if undefined:
             # Whole words, read by double words: eight bytes more than there are.
             self.written[allocation.address] = np.zeros((allocation.size_bytes + 15) // 8 * 8, np.uint8)
-            stack = _user_stack()
+            stack = user_stack()
             self.origins[allocation.address] = stack[-1] if stack else ""
 
     def freed(self, allocation: Allocation) -> None:
@@ -119,7 +119,7 @@ class Checker:
     # --- launches ---------------------------------------------------------------------------------------------
     def launching(self) -> None:
         """A launch is about to be handed over: remember the host's calls, of the thread that makes it."""
-        self.host = tuple(_user_stack())
+        self.host = user_stack()
 
     def execution(
         self, loaded: LoadedKernel, context: LaunchContext, resident_blocks: int, ptx: str | None
@@ -148,13 +148,18 @@ class Checker:
         """The program frees what is not, or no longer, an allocation."""
         if "memcheck" in self.checks:
             freed = self.memory.freed_at(address)
+            self._told_of_free = True
             what = f"it lies in {freed.name}, which was freed" if freed is not None else "it is no allocation"
             title = (
                 f"Malloc/Free error encountered: {'Double free' if freed is not None else 'Invalid pointer to free'}"
             )
-            self.add(
-                [Finding("memcheck", "error", title, (), (f"Address {address:#x}: {what}",), host=tuple(_user_stack()))]
-            )
+            self.add([Finding("memcheck", "error", title, (), (f"Address {address:#x}: {what}",), host=user_stack())])
+
+    def failed_call(self, what: str, severity: str) -> None:
+        """A call of the program failed."""
+        told, self._told_of_free = self._told_of_free, False
+        if "memcheck" in self.checks and not told:
+            self.add([Finding("memcheck", severity, what, (), host=user_stack(), of_call=True)])
 
     def leaked(self, allocations: Iterable[Allocation]) -> None:
         """What the program never freed."""
@@ -181,17 +186,6 @@ def _same(a: Finding, b: Finding) -> bool:
     def where(finding: Finding) -> list[tuple[str, str | int, str]]:
         return [(p.kernel, p.line or p.offset, p.what) for p in finding.places]
 
-    return (a.check, a.severity, a.title) == (b.check, b.severity, b.title) and where(a) == where(b)
-
-
-def _user_stack() -> list[str]:
-    """``file:line`` of the calls outside this package that led here, outermost first."""
-    # Without the texts of the lines: this is asked at every launch, and reading them would be files.
-    frames = traceback.StackSummary.extract(traceback.walk_stack(None), lookup_lines=False)[::-1]
-    # What runs the program for `warpwright run` is not the program.
-    starts = [n for n, f in enumerate(frames) if f.filename == "<frozen runpy>"]
-    own = frames[starts[-1] + 1 :] if starts else frames
-    outside = [f for f in own if not Path(f.filename).is_relative_to(PACKAGE) and not f.filename.startswith("<")]
-    # Calls inside of an installed package say less than the program's own line that led there.
-    mine = [f for f in outside if "site-packages" not in f.filename]
-    return [f"{f.filename}:{f.lineno}" for f in mine or outside]
+    if (a.check, a.severity, a.title) != (b.check, b.severity, b.title):
+        return False
+    return where(a) == where(b) and (not a.of_call or a.host == b.host)

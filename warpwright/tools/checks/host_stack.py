@@ -1,0 +1,119 @@
+"""Which calls of the program led to here: Python's frames, or those of a native program that has loaded Python.
+
+A native program's frames are return addresses.  Their lines come from ``addr2line`` of the system's binutils where the program has debug
+information (``-g``), else the function's name from the symbol table of its file (gABI, "Symbol Table").
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import shutil
+import subprocess
+import traceback
+from bisect import bisect_right
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from warpwright.toolchain.elf import ElfFile
+from warpwright.toolchain.errors import CubinError
+from warpwright.toolchain.lines import is_toolkit_file
+from warpwright.toolchain.names import plain_name
+
+PACKAGE = Path(__file__).parents[2]
+MOST_FRAMES = 64
+_OURS = re.compile(r"libpython|libffi|_ctypes|libcuda\.so|libcudart\.so")
+"""Files whose frames lie between the program's call and this."""
+_STARTS = ("_start", "__libc_start_main", "__libc_start_call_main")
+_SYSTEM = re.compile(r"/(libc|libpthread|ld-linux[\w-]*)[.-]")
+_EXECUTABLE, _FUNCTION = 2, 2
+"""ET_EXEC, whose addresses are not relative to where it is loaded; STT_FUNC."""
+
+
+def user_stack() -> tuple[str, ...]:
+    """Places of the program's own calls, outermost first: ``file:line``, or ``function+0x1c in file``."""
+    return _python_stack() or _native_stack()
+
+
+def _python_stack() -> tuple[str, ...]:
+    # Without the texts of the lines: this is asked at every launch, and reading them would be files.
+    frames = traceback.StackSummary.extract(traceback.walk_stack(None), lookup_lines=False)[::-1]
+    # What runs the program for `warpwright run` is not the program.
+    starts = [n for n, f in enumerate(frames) if f.filename == "<frozen runpy>"]
+    own = frames[starts[-1] + 1 :] if starts else frames
+    outside = [f for f in own if not Path(f.filename).is_relative_to(PACKAGE) and not f.filename.startswith("<")]
+    # Calls inside of an installed package say less than the program's own line that led there.
+    mine = [f for f in outside if "site-packages" not in f.filename]
+    return tuple(f"{f.filename}:{f.lineno}" for f in mine or outside)
+
+
+class _Where(ctypes.Structure):
+    """Dl_info of <dlfcn.h>."""
+
+    _fields_ = [
+        ("file", ctypes.c_char_p),
+        ("base", ctypes.c_void_p),
+        ("symbol", ctypes.c_char_p),
+        ("address", ctypes.c_void_p),
+    ]
+
+
+def _native_stack() -> tuple[str, ...]:
+    libc = ctypes.CDLL(None)
+    if not hasattr(libc, "backtrace") or not hasattr(libc, "dladdr"):
+        return ()
+    libc.dladdr.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+    addresses = (ctypes.c_void_p * MOST_FRAMES)()
+    frames: list[tuple[str, int, int]] = []
+    for address in addresses[: libc.backtrace(addresses, MOST_FRAMES)]:
+        where = _Where()
+        if address and libc.dladdr(address, ctypes.byref(where)) and where.file:
+            frames.append((os.fsdecode(where.file), where.base or 0, address))
+    last = max((n for n, (file, *_) in enumerate(frames) if _OURS.search(os.path.basename(file))), default=-1)
+    return _said(tuple(frames[last + 1 :]))
+
+
+@cache
+def _said(frames: tuple[tuple[str, int, int], ...]) -> tuple[str, ...]:
+    """Places of frames, of which the first is the innermost."""
+    # A return address is that of the instruction behind the call.
+    places = [_place(file, base, address - 1) for file, base, address in frames if not _SYSTEM.search(file)]
+    outside = [place for place in reversed(places) if place]
+    # The toolkit's headers wrap functions of the runtime, nvcc's stubs launches.
+    return tuple([p for p in outside if not is_toolkit_file(p) and ".cudafe1.stub.c:" not in p] or outside)
+
+
+def _place(file: str, base: int, address: int) -> str:
+    kind, starts, names = _functions(file)
+    at = address if kind == _EXECUTABLE else address - base
+    found = bisect_right(starts, at) - 1
+    name = names[found] if found >= 0 else ""
+    if name in _STARTS:
+        return ""
+    line = _line(file, at)
+    if line:
+        return line
+    return f"{plain_name(name)}+{at - starts[found]:#x} in {file}" if name else f"{at:#x} in {file}"
+
+
+@cache
+def _functions(file: str) -> tuple[int, Sequence[int], Sequence[str]]:
+    """Of an ELF file: its type, first addresses of its functions in order, and their names."""
+    try:
+        parsed = ElfFile(Path(file).read_bytes(), file, machine=None)
+    except (OSError, CubinError):
+        return 0, (), ()
+    found = sorted((s.value, s.name) for s in parsed.symbols if s.type == _FUNCTION and s.section)
+    return parsed.type, [value for value, _ in found], [name for _, name in found]
+
+
+def _line(file: str, address: int) -> str:
+    """``file:line`` of an address, where there is debug information and somebody to read it."""
+    tool = shutil.which("addr2line")
+    if tool is None:
+        return ""
+    done = subprocess.run([tool, "-e", file, hex(address)], capture_output=True, text=True, check=False)
+    place = re.sub(r" \(discriminator \d+\)", "", done.stdout.strip())
+    return place if done.returncode == 0 and re.search(r":[1-9]\d*$", place) else ""
