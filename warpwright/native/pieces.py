@@ -15,6 +15,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
 
+import llvmlite.binding as llvm
 from llvmlite import ir
 
 from warpwright.toolchain.cache import default_folder
@@ -131,6 +132,12 @@ Word: TypeAlias = Any
 Index: TypeAlias = Any
 Pair: TypeAlias = tuple[Any, Any]
 WORD = ir.IntType(64)
+
+
+@cache
+def has_feature(name: str) -> bool:
+    """Whether the processor for which code is made has what LLVM calls so."""
+    return bool(llvm.get_host_cpu_features().get(name, False))
 
 
 def declared(builder: Any, kind: ir.FunctionType, name: str) -> ir.Function:

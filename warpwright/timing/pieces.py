@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from llvmlite import ir
 
-from warpwright.native.pieces import WORD, Pair, Piece, Word, declared
+from warpwright.native.pieces import WORD, Pair, Piece, Word, declared, has_feature
 
 WAYS = 16
 """Ways of a set that ``find_way`` and ``oldest_way`` look at."""
@@ -37,6 +38,36 @@ def _extreme(builder: Any, vector: Any, which: str) -> Any:
     return builder.call(declared(builder, kind, f"llvm.vector.reduce.{which}.v16i64"), [vector])
 
 
+def _looked_up(builder: Any, table: Any, places: Any) -> Any:
+    """Of 16 int64 at a host address those at sixteen places: moved between registers where the processor can, a gather takes it some twenty cycles."""
+    if has_feature("avx512f"):
+        eight = ir.VectorType(WORD, 8)
+        kind = ir.FunctionType(eight, [eight] * 3)
+        move = declared(builder, kind, "llvm.x86.avx512.vpermi2var.q.512")
+        low, high = (_load_vector(builder, builder.add(table, WORD(offset)), 8) for offset in (0, 64))
+        halves = [builder.call(move, [low, _half(builder, places, which), high]) for which in (0, 1)]
+        return builder.shuffle_vector(*halves, _numbers(range(16)))
+    lanes = 16
+    vector = ir.VectorType(WORD, lanes)
+    addresses = builder.add(_spread(builder, table, lanes), builder.mul(places, ir.Constant(vector, [8] * lanes)))
+    pointers = builder.inttoptr(addresses, ir.VectorType(ir.PointerType(), lanes))
+    flags = ir.VectorType(ir.IntType(1), lanes)
+    kind = ir.FunctionType(vector, [pointers.type, ir.IntType(32), flags, vector])
+    gather = declared(builder, kind, "llvm.masked.gather.v16i64.v16p0")
+    everyone = ir.Constant(flags, [1] * lanes)
+    return builder.call(gather, [pointers, ir.IntType(32)(8), everyone, ir.Constant(vector, ir.Undefined)])
+
+
+def _numbers(numbers: Sequence[int]) -> Any:
+    """Which elements a shuffle takes."""
+    return ir.Constant(ir.VectorType(ir.IntType(32), len(numbers)), list(numbers))
+
+
+def _half(builder: Any, vector: Any, which: int) -> Any:
+    """The first or the second eight of 16 words."""
+    return builder.shuffle_vector(vector, ir.Constant(vector.type, ir.Undefined), _numbers(range(8 * which, 8 * which + 8)))
+
+
 @Piece
 def scan_slots(builder: Any, times: Any, ports: Any, free: Any, now: Any) -> Pair:
     """(mask of the slots that can go now, when the next other one can) of sixteen slots.
@@ -46,14 +77,7 @@ def scan_slots(builder: Any, times: Any, ports: Any, free: Any, now: Any) -> Pai
     """
     lanes = 16
     vector = ir.VectorType(WORD, lanes)
-    eight = ir.Constant(vector, [8] * lanes)
-    places = builder.add(_spread(builder, free, lanes), builder.mul(_load_vector(builder, ports, lanes), eight))
-    pointers = builder.inttoptr(places, ir.VectorType(ir.PointerType(), lanes))
-    flags = ir.VectorType(ir.IntType(1), lanes)
-    kind = ir.FunctionType(vector, [pointers.type, ir.IntType(32), flags, vector])
-    gather = declared(builder, kind, "llvm.masked.gather.v16i64.v16p0")
-    everyone = ir.Constant(flags, [1] * lanes)
-    opened = builder.call(gather, [pointers, ir.IntType(32)(8), everyone, ir.Constant(vector, ir.Undefined)])
+    opened = _looked_up(builder, free, _load_vector(builder, ports, lanes))
     own = _load_vector(builder, times, lanes)
     at = builder.select(builder.icmp_signed(">", own, opened), own, opened)
     ready = builder.icmp_signed("<=", at, _spread(builder, now, lanes))
