@@ -134,7 +134,7 @@ def start_warp(m: Any, sm: int, block: int, i: int, pointer: int, warp: int, thr
     m[u(w + s.W_NUMBER)] = -1
     m[u(sc + s.SC_READY + slot)] = start
     m[u(sc + s.SC_PIPE + slot)] = s.P_NONE
-    m[u(sc + s.SC_NEXT)] = min(m[u(sc + s.SC_NEXT)], start)
+    m[u(sm + s.SM_SUB_NEXT + sub)] = min(m[u(sm + s.SM_SUB_NEXT + sub)], start)
     m[u(sm + s.SM_NEXT)] = min(m[u(sm + s.SM_NEXT)], start)
 
 

@@ -459,9 +459,9 @@ def _idle_sms(state: s.State, sizes: _Sizes, used: slice, has_lite: bool) -> Non
     sms[:, s.SM_NEXT] = s.INF
     sms[:, s.SM_ACTIVE_FROM] = -1
     sms = sms[used]
+    sms[:, s.SM_SUB_NEXT : s.SM_SUB_NEXT + s.MAX_SUB_CORES] = s.INF
     for sub in range(int(state.words[s.H_SUB_CORES])):
         sc = s.OFF_SUB_CORES + sub * s.SC_SLOTS
-        sms[:, sc + s.SC_NEXT] = s.INF
         sms[:, sc + s.SC_LAST] = -1
         sms[:, sc + s.SC_LAST_REUSE] = -1
         sms[:, sc + s.SC_FREE] = (1 << s.MAX_WARPS) - 1

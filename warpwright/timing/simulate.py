@@ -216,8 +216,8 @@ def _wake(state: State, sm: int, slot: int) -> None:
     sc = sm + s.OFF_SUB_CORES + (slot >> 4) * s.SC_SLOTS
     m[sc + s.SC_READY + (slot & 15)] = now
     m[sc + s.SC_PIPE + (slot & 15)] = s.P_NONE
-    m[sc + s.SC_NEXT] = min(int(m[sc + s.SC_NEXT]), now)
-    m[sm + s.SM_NEXT] = min(int(m[sm + s.SM_NEXT]), now)
+    for following in (sm + s.SM_SUB_NEXT + (slot >> 4), sm + s.SM_NEXT):
+        m[following] = min(int(m[following]), now)
 
 
 def _judge_policies(launch: Prepared) -> None:

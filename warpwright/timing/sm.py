@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.native.pieces import HOST_LINE_BYTES, core, host_address, prefetch, u
+from warpwright.native.pieces import HOST_LINE_BYTES, core, host_address, lowest_bit, prefetch, u
 from warpwright.timing import state as s
 from warpwright.timing.l1 import receive
 from warpwright.timing.sub_core import step
@@ -44,6 +44,15 @@ def approach_warps(m: Any, sm: int, end: int) -> None:
 
 
 @core
+def first_due(m: Any, sm: int, time: int, begin: int) -> int:
+    """The first sub-core from ``begin`` on that may have something to do at ``time``, ``MAX_SUB_CORES`` when none has: without a branch for each."""
+    nexts = sm + s.SM_SUB_NEXT
+    due = (m[u(nexts)] <= time) | (m[u(nexts + 1)] <= time) << 1 | (m[u(nexts + 2)] <= time) << 2
+    due |= (m[u(nexts + 3)] <= time) << 3 | 1 << s.MAX_SUB_CORES
+    return lowest_bit(due & -(1 << begin))
+
+
+@core
 def run_sm(m: Any, code: Any, sm: int, end: int) -> None:
     """Advance one SM to ``end``; answers of the last window come in first."""
     if m[u(sm + s.SM_REQUESTS)]:
@@ -52,18 +61,15 @@ def run_sm(m: Any, code: Any, sm: int, end: int) -> None:
     elif m[u(sm + s.SM_NEXT)] >= end:
         return
     first = sm + s.OFF_SUB_CORES
-    sub_cores = m[u(s.H_SUB_CORES)]
     base = host_address(m)
     while True:
-        time = s.INF
-        for i in range(sub_cores):
-            at = m[u(first + i * s.SC_SLOTS + s.SC_NEXT)]
-            if at < time:
-                time = at
+        nexts = sm + s.SM_SUB_NEXT
+        time = min(min(m[u(nexts)], m[u(nexts + 1)]), min(m[u(nexts + 2)], m[u(nexts + 3)]))
         if time >= end or m[u(sm + s.SM_ERROR)]:
             m[u(sm + s.SM_NEXT)] = time
             return
-        for i in range(sub_cores):
+        i = first_due(m, sm, time, 0)
+        while i < s.MAX_SUB_CORES:
             sc = first + i * s.SC_SLOTS
-            if m[u(sc + s.SC_NEXT)] <= time:
-                step(m, code, sm, sc, i, time, end, base + sc * 8)
+            step(m, code, sm, sc, i, time, end, base + sc * 8)
+            i = first_due(m, sm, time, i + 1)

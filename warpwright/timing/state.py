@@ -444,6 +444,10 @@ Q_SLOTS = Q_RING + RING_WORDS
     SM_STALLS,  # its GPC's table
     SM_PASSES,  # its GPC's
     SM_BANKS,  # its GPC's
+    SM_SUB_NEXT,  # of each sub-core, the earliest time at which something can happen; INF of one that the chip lacks
+    _,
+    _,
+    _,
     SM_ROTATE,  # sub-core that gets the next warp
     SM_BLOCK_FREE,  # when the next block may start
     SM_ACTIVE_FROM,
@@ -510,7 +514,6 @@ SM_SCALARS = (SM_DONE_FIRST + 2 * MAX_BLOCKS + 7) // 8 * 8
 
 # --- sub-core --------------------------------------------------------------------------------------
 (
-    SC_NEXT,
     SC_LAST,  # slot that issued last, -1 after a yield
     SC_LAST_REUSE,  # slot whose operands the register-file cache holds, -1
     SC_ISSUE_FREE,

@@ -136,21 +136,16 @@ def execute_now(m: Any, code: Any, sm: int, w: int, kind: int, time: int) -> boo
 @core
 def account(m: Any, sm: int, sc: int, w: int, pc: int, ready: int, pipe: int, time: int) -> None:
     """Book the cycles since the warp's last issue on what it waited for."""
-    waited = time - m[u(w + s.W_LAST)] - 1
+    last = m[u(w + s.W_LAST)] + 1
     stalls = m[u(sm + s.SM_STALLS)] + pc * s.STALL_COUNT
+    known = max(ready - last, 0)
+    rest = time - last - known
+    pipe_wait = min(max(m[u(sc + s.SC_PIPE_FREE + pipe)] - ready, 0), rest)
+    # Most are 0, in no order that the host could foretell: to add them all costs less than to ask.
     m[u(stalls + s.ST_SELECTED)] += 1
-    if waited > 0:
-        known = ready - m[u(w + s.W_LAST)] - 1
-        if known > 0:
-            m[u(stalls + m[u(w + s.W_REASON)])] += known
-        else:
-            known = 0
-        rest = waited - known
-        if rest > 0:
-            pipe_wait = min(max(m[u(sc + s.SC_PIPE_FREE + pipe)] - ready, 0), rest)
-            if pipe_wait > 0:
-                m[u(stalls + (s.ST_MIO if pipe == s.P_MIO else s.ST_MATH))] += pipe_wait
-            m[u(stalls + s.ST_NOT_SELECTED)] += rest - pipe_wait
+    m[u(stalls + m[u(w + s.W_REASON)])] += known
+    m[u(stalls + (s.ST_MIO if pipe == s.P_MIO else s.ST_MATH))] += pipe_wait
+    m[u(stalls + s.ST_NOT_SELECTED)] += rest - pipe_wait
 
 
 @core
@@ -303,11 +298,11 @@ def step(m: Any, code: Any, sm: int, sc: int, sub: int, time: int, end: int, hos
     """One cycle of a sub-core that may have something to do; ``host``: the host's address of its fields."""
     free = m[u(sc + s.SC_ISSUE_FREE)]
     if free > time:
-        m[u(sc + s.SC_NEXT)] = free
+        m[u(sm + s.SM_SUB_NEXT + sub)] = free
         return
     while True:
         ready, following = scan_slots(host + 8 * s.SC_READY, host + 8 * s.SC_PIPE, host + 8 * s.SC_PIPE_FREE, time)
-        m[u(sc + s.SC_NEXT)] = following
+        m[u(sm + s.SM_SUB_NEXT + sub)] = following
         if ready == 0:
             return
         last = m[u(sc + s.SC_LAST)]
@@ -320,8 +315,8 @@ def step(m: Any, code: Any, sm: int, sc: int, sub: int, time: int, end: int, hos
             chosen = other_policy(m, ready, last, host + 8 * s.SC_AGE)
         if issue(m, code, sm, sc, sub, chosen, time, end):
             free = m[u(sc + s.SC_ISSUE_FREE)]
-            if several or m[u(sc + s.SC_NEXT)] < free:
-                m[u(sc + s.SC_NEXT)] = free
+            if several or m[u(sm + s.SM_SUB_NEXT + sub)] < free:
+                m[u(sm + s.SM_SUB_NEXT + sub)] = free
             return
         if m[u(sm + s.SM_ERROR)]:
             m[u(sc + s.SC_READY + chosen)] = s.INF

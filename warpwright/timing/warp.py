@@ -195,8 +195,9 @@ def set_ready(m: Any, sm: int, w: int, time: int, pipe: int) -> None:
     sc = sm + s.OFF_SUB_CORES + (slot >> 4) * s.SC_SLOTS
     m[u(sc + s.SC_READY + (slot & 15))] = time
     m[u(sc + s.SC_PIPE + (slot & 15))] = pipe
-    if time < m[u(sc + s.SC_NEXT)]:
-        m[u(sc + s.SC_NEXT)] = time
+    following = sm + s.SM_SUB_NEXT + (slot >> 4)
+    if time < m[u(following)]:
+        m[u(following)] = time
         if time < m[u(sm + s.SM_NEXT)]:
             m[u(sm + s.SM_NEXT)] = time
 
