@@ -20,8 +20,14 @@ from warpwright.timing.state import (
     OFF_LINES,
     PASSES_KEPT,
     PASSES_SLOTS,
+    PATTERN_HEAD,
+    PATTERN_LINES,
+    PATTERN_OLDER,
+    PATTERN_SLOTS,
+    PATTERNS_KEPT,
     SM_BANKS,
     SM_PASSES,
+    SM_PATTERNS,
 )
 
 FULL_WARP = 0xFFFFFFFF
@@ -99,6 +105,64 @@ def lines_affine(m: Any, sm: int, base: int, stride: int, mask: int, size: int) 
         m[u(sm + OFF_LINES + n - 1)] = current
         m[u(sm + OFF_LINE_SECTORS + n - 1)] = sectors
         m[u(sm + OFF_LINE_BYTES + n - 1)] = packed
+    return n
+
+
+@core
+def pattern_of(base: int, tabled: bool, mask: int, size: int) -> int:
+    """What of an access beside its step says how it falls on lines and banks, as a number that is never 0."""
+    return mask | (base & 127) << 32 | size << 39 | (1 if tabled else 0) << 44 | 1 << 46
+
+
+@core
+def place_of_pattern(step: int, known: int, places: int) -> int:
+    """The first of the two places among so many that a pattern may have."""
+    return (((step ^ known * GOLDEN) * GOLDEN) >> 40) & (places - 2)
+
+
+@core
+def lines_again(m: Any, sm: int, kept: int, first: int) -> int:
+    """Fill the scratch with the lines of a pattern that is kept, from line ``first`` on."""
+    n = m[u(kept + 2)]
+    for i in range(n):
+        place = kept + PATTERN_HEAD + 3 * i
+        m[u(sm + OFF_LINES + i)] = first + m[u(place)]
+        m[u(sm + OFF_LINE_SECTORS + i)] = m[u(place + 1)]
+        m[u(sm + OFF_LINE_BYTES + i)] = m[u(place + 2)]
+    return n
+
+
+@core
+def lines_kept(m: Any, sm: int, base: int, tabled: bool, step: int, mask: int, size: int) -> int:
+    """As ``lines_affine`` and ``lines_table``: the lines of a pattern of lanes that has been met lie as far from its first one as before.
+
+    Kept are patterns of few lines, by the group of SMs, as in ``bank_passes``; the older of two goes for a third.
+    """
+    if tabled and base == 0:  # addresses in the record itself
+        return lines_table(m, sm, base, step, mask, size)
+    if not tabled and (step == 0 or (step == size and mask == FULL_WARP)):
+        return lines_affine(m, sm, base, step, mask, size)
+    known = pattern_of(base, tabled, mask, size)
+    kept = m[u(sm + SM_PATTERNS)] + place_of_pattern(step, known, PATTERNS_KEPT) * PATTERN_SLOTS
+    if m[u(kept)] == step and m[u(kept + 1)] == known:
+        return lines_again(m, sm, kept, base >> 7)
+    other = kept + PATTERN_SLOTS
+    if m[u(other)] == step and m[u(other + 1)] == known:
+        return lines_again(m, sm, other, base >> 7)
+    n = lines_table(m, sm, base, step, mask, size) if tabled else lines_affine(m, sm, base, step, mask, size)
+    if n > PATTERN_LINES:
+        return n
+    older = m[u(kept + PATTERN_OLDER)]
+    m[u(kept + PATTERN_OLDER)] = PATTERN_SLOTS - older
+    kept += older
+    m[u(kept)] = step
+    m[u(kept + 1)] = known
+    m[u(kept + 2)] = n
+    for i in range(n):
+        place = kept + PATTERN_HEAD + 3 * i
+        m[u(place)] = m[u(sm + OFF_LINES + i)] - (base >> 7)
+        m[u(place + 1)] = m[u(sm + OFF_LINE_SECTORS + i)]
+        m[u(place + 2)] = m[u(sm + OFF_LINE_BYTES + i)]
     return n
 
 
@@ -252,14 +316,18 @@ def bank_passes(m: Any, sm: int, base: int, tabled: bool, step: int, mask: int, 
     """
     if tabled and base == 0:  # addresses in the record itself
         return count_bank_passes(m, sm, base, tabled, step, mask, size, distinct)
-    low = mask | (base & 127) << 32 | size << 39 | (1 if tabled else 0) << 44 | (1 if distinct else 0) << 45 | 1 << 46
-    kept = (((step ^ low * GOLDEN) * GOLDEN) >> 40) & (PASSES_KEPT - 1)
-    kept = m[u(sm + SM_PASSES)] + kept * PASSES_SLOTS
-    if m[u(kept)] == step and m[u(kept + 1)] == low:
+    known = pattern_of(base, tabled, mask, size) | (1 if distinct else 0) << 45
+    kept = m[u(sm + SM_PASSES)] + place_of_pattern(step, known, PASSES_KEPT) * PASSES_SLOTS
+    other = kept + PASSES_SLOTS
+    if m[u(kept)] == step and m[u(kept + 1)] == known:
         return m[u(kept + 2)]
+    if m[u(other)] == step and m[u(other + 1)] == known:
+        return m[u(other + 2)]
     passes = count_bank_passes(m, sm, base, tabled, step, mask, size, distinct)
+    for i in range(3):
+        m[u(other + i)] = m[u(kept + i)]
     m[u(kept)] = step
-    m[u(kept + 1)] = low
+    m[u(kept + 1)] = known
     m[u(kept + 2)] = passes
     return passes
 

@@ -106,6 +106,7 @@ class _Sizes:
             ("buckets", self.gpcs * s.BUCKET_SLOTS),
             ("stalls", self.gpcs * instructions * len(s.STALLS)),
             ("passes", self.gpcs * s.PASSES_KEPT * s.PASSES_SLOTS),
+            ("patterns", self.gpcs * s.PATTERNS_KEPT * s.PATTERN_SLOTS),
             ("const_arrived", self.const_blocks),
             ("block_log", min(blocks, s.MAX_LOGGED_BLOCKS) * s.LOG_SLOTS),
             ("banks", self.gpcs * s.BANK_SLOTS),
@@ -456,6 +457,7 @@ def _idle_sms(state: s.State, sizes: _Sizes, used: slice, has_lite: bool) -> Non
     sms[:, s.SM_STALLS] = areas["stalls"] + gpcs * sizes.instructions * len(s.STALLS)
     sms[:, s.SM_BANKS] = areas["banks"] + gpcs * s.BANK_SLOTS
     sms[:, s.SM_PASSES] = areas["passes"] + gpcs * s.PASSES_KEPT * s.PASSES_SLOTS
+    sms[:, s.SM_PATTERNS] = areas["patterns"] + gpcs * s.PATTERNS_KEPT * s.PATTERN_SLOTS
     sms[:, s.SM_NEXT] = s.INF
     sms[:, s.SM_ACTIVE_FROM] = -1
     sms = sms[used]

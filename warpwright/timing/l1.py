@@ -20,9 +20,8 @@ from warpwright.timing.coalescer import (
     bank_passes,
     count_passes,
     ideal_wavefronts,
-    lines_affine,
+    lines_kept,
     lines_local,
-    lines_table,
     most_on_a_word,
     passes_of,
     sectors_of,
@@ -124,9 +123,7 @@ def fill_lines(m: Any, sm: int, w: int, base: int, tabled: bool, step: int, mask
     """Coalesce into the SM's scratch; gives the number of lines."""
     if space == SPACE_LOCAL:
         return lines_local(m, sm, m[u(w + s.W_LOCAL)], base, tabled, step, mask, size)
-    if tabled:
-        return lines_table(m, sm, base, step, mask, size)
-    return lines_affine(m, sm, base, step, mask, size)
+    return lines_kept(m, sm, base, tabled, step, mask, size)
 
 
 @core

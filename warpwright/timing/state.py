@@ -443,6 +443,7 @@ Q_SLOTS = Q_RING + RING_WORDS
     SM_LOADS,
     SM_STALLS,  # its GPC's table
     SM_PASSES,  # its GPC's
+    SM_PATTERNS,  # its GPC's
     SM_BANKS,  # its GPC's
     SM_SUB_NEXT,  # of each sub-core, the earliest time at which something can happen; INF of one that the chip lacks
     _,
@@ -649,6 +650,12 @@ L2_INSTALLS = (
 # passes of a pattern of lanes (coalescer.py): step, the rest of what they depend on, passes
 PASSES_KEPT = 256  # a power of two
 PASSES_SLOTS = 4
+# lines of a pattern of lanes (coalescer.py): step, the rest of what they depend on, how many; of each its distance from the base's line, sectors and
+# bytes.  Two patterns share their places: the first has a word for which of them is the older one
+PATTERNS_KEPT = 128  # a power of two
+PATTERN_LINES = 8
+PATTERN_OLDER, PATTERN_HEAD = 3, 4
+PATTERN_SLOTS = PATTERN_HEAD + 3 * PATTERN_LINES + 4
 # scratch of a GPC: of 32 banks how many words, the words of each, and the number of the last group of lanes
 BANK_WORDS = 32
 BANK_TURN = BANK_WORDS + 32 * 32
