@@ -60,8 +60,9 @@ def announce(m: Any, index: int, r: int) -> None:
         return
     line = m[u(r + s.R_LINE)]
     home = m[u(r + s.R_ANSWER)]
-    approach(m, home, line)
-    if kind <= s.RQ_LOAD_AROUND and m[u(s.H_COALESCER_LINES)]:
+    loads = kind <= s.RQ_LOAD_AROUND
+    approach(m, home, line, not loads or is_far(m, m[u(m[u(s.H_PARTITION_OF_SM)] + index)], home))
+    if loads and m[u(s.H_COALESCER_LINES)]:
         gpc = m[u(m[u(s.H_GPC_OF_SM)] + index)]
         prefetch(host_address(m) + 8 * coalescer_entry(m, gpc, home, line))
 

@@ -79,14 +79,13 @@ def find(m: Any, piece: int, line: int) -> int:
 
 
 @core
-def approach(m: Any, home: int, line: int) -> None:
-    """Have the host fetch what a request for a line will look at: its set
-    in both partitions."""
+def approach(m: Any, home: int, line: int, both: bool) -> None:
+    """Have the host fetch what a request for a line will look at: its set, in both partitions if it is to."""
     host = host_address(m) + 8 * (m[u(s.H_L2_TAGS)] + set_of(m, home, line))
     size = 8 * s.L2_WAY_WORDS * m[u(s.H_L2_WAYS)]
     for at in range(0, size, HOST_LINE_BYTES):
         prefetch(host + at)
-    if m[u(s.H_PARTITIONS)] == 2:
+    if both and m[u(s.H_PARTITIONS)] == 2:
         half = m[u(s.H_SLICES)] >> 1
         other = (half if home < half else -half) * m[u(s.H_L2_SLICE_WORDS)] * 8
         for at in range(0, size, HOST_LINE_BYTES):
