@@ -65,7 +65,9 @@ def _numbers(numbers: Sequence[int]) -> Any:
 
 def _half(builder: Any, vector: Any, which: int) -> Any:
     """The first or the second eight of 16 words."""
-    return builder.shuffle_vector(vector, ir.Constant(vector.type, ir.Undefined), _numbers(range(8 * which, 8 * which + 8)))
+    return builder.shuffle_vector(
+        vector, ir.Constant(vector.type, ir.Undefined), _numbers(range(8 * which, 8 * which + 8))
+    )
 
 
 @Piece

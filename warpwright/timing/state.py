@@ -446,9 +446,9 @@ Q_SLOTS = Q_RING + RING_WORDS
     SM_PATTERNS,  # its GPC's
     SM_BANKS,  # its GPC's
     SM_SUB_NEXT,  # of each sub-core, the earliest time at which something can happen; INF of one that the chip lacks
-    _,
-    _,
-    _,
+    SM_SUB_NEXT_1,
+    SM_SUB_NEXT_2,
+    SM_SUB_NEXT_3,
     SM_ROTATE,  # sub-core that gets the next warp
     SM_BLOCK_FREE,  # when the next block may start
     SM_ACTIVE_FROM,
