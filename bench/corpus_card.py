@@ -90,13 +90,13 @@ def chosen(which: str, names: list[str], small: bool = False) -> Iterator[Case]:
 
 def prepare(which: str, folder: Path, arch: int) -> None:
     """Compile a set for a card's architecture into ``folder``."""
-    from warpwright.toolchain import compile_source
+    from warpwright.toolchain import load
 
     folder.mkdir(parents=True, exist_ok=True)
     for case in chosen(which, []):
         path = cubin_path(folder, case)
         if not path.exists():
-            path.write_bytes(compile_source(case.source, arch, options=case.options).cubin)
+            path.write_bytes(load(case.source, arch, options=case.options).cubin)
 
 
 def digests_path(folder: Path, which: str, small: bool) -> Path:
@@ -223,7 +223,7 @@ def record(which: str, folder: Path, out: Path, names: list[str], repeats: int) 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["prepare", "digest", "check", "launch", "record"])
-    parser.add_argument("--set", default="corpus", dest="which", help="corpus, validation, holdout or second")
+    parser.add_argument("--set", default="corpus", dest="which", help="corpus, validation, holdout, second or third")
     parser.add_argument("--gpu", default="h200")
     parser.add_argument("--to", "--from", dest="folder", type=Path, default=Path("build/card"))
     parser.add_argument("--out", type=Path)

@@ -4,6 +4,7 @@
 ``validation``  ``bench/validation``: nothing is calibrated with it
 ``holdout``     ``bench/holdout``: of other kinds, compared once before anything was changed for it
 ``second``      ``bench/holdout/second``: the same again, after what the first hold-out set showed
+``third``       ``bench/holdout/third``: once more, with machine code of other compilers
 """
 
 from __future__ import annotations
@@ -47,4 +48,8 @@ def kernel_set(name: str) -> KernelSet:
         from bench.holdout import second
 
         return KernelSet(second.names, second.case, lambda case: second.case(case, "small"))
-    raise ValueError(f"kernel set {name!r} is unknown: say 'corpus', 'validation', 'holdout' or 'second'")
+    if name == "third":
+        from bench.holdout import third
+
+        return KernelSet(third.names, third.case, lambda case: third.case(case, "small"))
+    raise ValueError(f"kernel set {name!r} is unknown: say 'corpus', 'validation', 'holdout', 'second' or 'third'")

@@ -69,6 +69,19 @@ extern "C" __global__ void spread(unsigned *out, const unsigned *in, unsigned ma
     out[blockIdx.x * 64 + threadIdx.x] = other[threadIdx.x];
     CLUSTER_SYNC;
 }
+extern "C" __global__ void rows_by_lanes(unsigned *out, const unsigned *in, int pitch, int lanes) {
+    __shared__ __align__(128) unsigned tile[32][8];
+    __shared__ __align__(8) unsigned long long gate;
+    unsigned bar = SHARED(&gate), t = threadIdx.x;
+    for (int k = 0; k < 8; ++k) tile[t][k] = 7;
+    BEGIN(bar, 1)
+    FENCE;
+    if (t == 0) EXPECT(bar, 32 * lanes);
+    __syncwarp();
+    if ((int)t >= 32 - lanes) asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], 32, [%2];" :: "r"(SHARED(tile[t])), "l"(in + t * pitch), "r"(bar) : "memory");
+    WAIT(bar, 0);
+    for (int k = 0; k < 8; ++k) out[t * 8 + k] = tile[t][k];
+}
 extern "C" __global__ void mail(unsigned *out) {
     __shared__ unsigned box[64];
     __shared__ __align__(8) unsigned long long gate;
@@ -277,6 +290,21 @@ def cases() -> Iterator[Case]:
             lambda a, w=ring: equal(a[0], w),
             grid=cluster,
             cluster=cluster,
+        )
+
+    words = rng.integers(0, 1 << 30, (32, 12), dtype=np.uint32)
+    for lanes in (
+        1,
+        5,
+        32,
+    ):  # the assembler copies in a loop over the lanes, whose addresses pass through uniform registers
+        filled = np.where(np.arange(32)[:, None] >= 32 - lanes, words[:, :8], np.uint32(7))
+        yield Case(
+            f"rows_by_{lanes}_lanes",
+            "rows_by_lanes",
+            [np.zeros(256, np.uint32), words.ravel(), np.int32(12), np.int32(lanes)],
+            lambda a, w=filled: equal(a[0], w.ravel()),
+            block=32,
         )
 
     def boxes(rank: int) -> np.ndarray:

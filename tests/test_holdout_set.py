@@ -10,7 +10,7 @@ import pytest
 
 import warpwright as ww
 from bench import holdout
-from bench.holdout import second
+from bench.holdout import second, third
 from tests.kernels import Case
 
 QUICK = (
@@ -18,7 +18,13 @@ QUICK = (
     *("digit_ranks", "scan_segments", "quantise_zigzag"),
 )
 """Run every time; the rest of the sets is slow."""
-UNORDERED = {"route_tokens": (2,), "join_trees": (0,), "unite_edges": (0,), "march_squares": (0,)}
+UNORDERED = {
+    "route_tokens": (2,),
+    "join_trees": (0,),
+    "unite_edges": (0,),
+    "march_squares": (0,),
+    "group_sums": (0, 1, 2),
+}
 """Arguments whose contents depend on the order of warps."""
 CONTRACTED = (
     *("layer_norm_backward", "cross_sections", "trace_boxes", "lattice_19", "fit_circles", "gram_schmidt", "fft_512"),
@@ -33,9 +39,11 @@ CONTRACTED = (
         "fft_16",
     ),
     *("lorenz_steps", "react_diffuse", "product_tf32"),
+    *("track_points", "spread_charges", "push_particles", "adaptive_steps", "orbit_places", "recursive_filters"),
+    *("recursive_filters_one_block", "rotate_pairs", "reflect_columns"),
 )
 """The assembler fuses products and sums here that PTX keeps apart."""
-CLUSTERS = ("cluster_histogram", "cluster_softmax")
+CLUSTERS = ("cluster_histogram", "cluster_softmax", "edges_exchanged", "multicast_product")
 """Only memcheck watches clusters."""
 RACING = ("unite_edges",)
 """Threads halve each other's paths without order, as union-find on a GPU does: racecheck says so."""
@@ -58,13 +66,13 @@ def same_bits(one: Outputs, other: Outputs) -> bool:
     return all(one[index].tobytes() == other[index].tobytes() for index in one)
 
 
-OF = {name: which for which in (holdout.FIRST, second.SECOND) for name in which.names()}
+OF = {name: which for which in (holdout.FIRST, second.SECOND, third.THIRD) for name in which.names()}
 """The set that each name belongs to."""
 EVERY = [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in OF]
 
 
-def test_no_name_stands_in_both_sets() -> None:
-    assert len(OF) == len(holdout.names()) + len(second.names())
+def test_no_name_stands_in_two_sets() -> None:
+    assert len(OF) == len(holdout.names()) + len(second.names()) + len(third.names())
 
 
 @pytest.mark.parametrize("name", EVERY)

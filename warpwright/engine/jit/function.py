@@ -18,7 +18,7 @@ from warpwright.engine.jit.infer import Analysis, Setting
 from warpwright.engine.jit.machine import AVX512, Registers
 from warpwright.engine.jit.rowwise import scalar_of, spread
 from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, UNSET_KIND, VECTOR, VECTOR_KIND, WIDTH, Shape
-from warpwright.engine.jit.webs import Webs
+from warpwright.engine.jit.webs import FILE_BASE, Webs
 from warpwright.engine.jit.windows import AccessGroup, Sum, Window
 from warpwright.isa.ops import Lowered, Op
 from warpwright.isa.program import Program
@@ -587,7 +587,11 @@ class FunctionWriter(Text):
         if number in self.facts.live_elsewhere[self.block]:
             old = self.operand(self.read_web(number), is_vector)
             if is_vector:
-                name = self.op(f"select {vec} {self.mask_vector(self.exec)}, {typed} {name}, {typed} {old}")
+                lanes = self.lanes_of(self.written_lanes()) if self.is_shared(number) else self.mask_vector(self.exec)
+                name = self.op(f"select {vec} {lanes}, {typed} {name}, {typed} {old}")
+        elif self.guard is not None and keeps_old and is_vector and self.is_shared(number):
+            old = self.operand(self.read_web(number), is_vector)
+            name = self.op(f"select {vec} {self.lanes_of(self.written_lanes())}, {typed} {name}, {typed} {old}")
         elif self.guard is not None and keeps_old:
             old = self.operand(self.read_web(number), is_vector)
             guard_vector = self.guard.shape.kind == VECTOR_KIND or self.guard.shape.pattern is not None
@@ -613,13 +617,24 @@ class FunctionWriter(Text):
                 self.emit(text)
         self.unstored = {}
 
+    def is_shared(self, number: int) -> bool:
+        """Whether a variable is a uniform register or predicate under a guard: one for all lanes, whichever of them write it."""
+        return self.guard is not None and FILE_BASE["upred"] <= self.webs.webs[number].keys[0] < FILE_BASE["reg"]
+
+    def written_lanes(self) -> str:
+        """Those that hold a uniform register's new value: all that are here, when the guard holds for one of them."""
+        some = self.op(f"icmp ne i32 {self.exec.bits}, 0")
+        return self.op(f"select i1 {some}, i32 {self.mask.bits}, i32 0")
+
     def _write_bits(self, number: int, value: Val, keeps_old: bool) -> None:
         """Assign a predicate that is kept as an i32."""
         name = self.predicate(value)
         held = Val("i1", self.web_shape(number), vector=value.vector, bits=name, place=value.place)
         lanes = ""
         if number in self.facts.live_elsewhere[self.block]:
-            lanes = self.exec.bits
+            lanes = self.written_lanes() if self.is_shared(number) else self.exec.bits
+        elif self.guard is not None and keeps_old and self.is_shared(number):
+            lanes = self.written_lanes()
         elif self.guard is not None and keeps_old:
             lanes = self.predicate(self.guard)
             if self.guard_inverted:
