@@ -12,7 +12,7 @@ import pytest
 from tests.timing_synthetic import FULL, Synthetic, affine, device, gather, loop_cycles, run, shared
 from warpwright.chips import load_chip
 from warpwright.isa.ops import Access
-from warpwright.timing import atomics, crossbar, dram, l2, slices, static
+from warpwright.timing import atomics, dram, l2, lrc, slices, static
 from warpwright.timing import state as s
 from warpwright.timing.initial import initial_state
 
@@ -32,7 +32,7 @@ def ask(m, unit, line, sectors, held, time):  # type: ignore[no-untyped-def]
     if unit == 3:
         return dram.dram_write(m, 0, line, sectors, time)
     if unit == 5:  # for an SM of the first GPC
-        return crossbar.coalesced_read(m, 0, 0, slices.slice_of(m, line), line, sectors, time)
+        return lrc.coalesced_read(m, 0, 0, slices.slice_of(m, line), line, sectors, time)
     if unit == 6:
         return atomics.atomic_change(m, 0, line, held == 1)
     if unit == 7:

@@ -28,6 +28,7 @@ from warpwright.engine.abi import (
 )
 from warpwright.engine.blocks import BasicBlock, basic_blocks
 from warpwright.engine.launch import Geometry
+from warpwright.engine.memory import SMALLEST_MAPPING_BYTES, DeviceMemory
 from warpwright.isa.ops import Access, Builder, Lowered
 from warpwright.isa.program import Control, Instruction, Kind, Operand, Program
 from warpwright.native.pieces import peek, poke
@@ -175,6 +176,7 @@ class _Context:
     program: Program
     geometry: Geometry
     words: Any
+    memory: DeviceMemory = field(default_factory=lambda: DeviceMemory(SMALLEST_MAPPING_BYTES))
 
     @property
     def address(self) -> int:

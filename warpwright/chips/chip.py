@@ -384,6 +384,46 @@ class Transfer(_Section):
     fill_latency_us: float = Field(ge=0)
 
 
+class Elsewhere(_Section):
+    """What kernels' accesses to page-locked host memory (PCI Express) and to another device's memory (NVLink) take.
+
+    Latencies are those beyond an L2 hit.  A packet takes its way for a time of its own and for each sector of the line that it carries.
+    """
+
+    host_latency_ns: float = Field(ge=0)
+    """Of a load."""
+    host_ask_ns: float = Field(ge=0)
+    """Of the way to the host, for a request to read."""
+    host_read_packet_ns: float = Field(gt=0)
+    """Of the way from the host, for the answer."""
+    host_read_sector_ns: float = Field(ge=0)
+    host_write_packet_ns: float = Field(gt=0)
+    """Of the way to the host: a run of whole sectors, or the bytes of one that is written in part."""
+    host_write_sector_ns: float = Field(ge=0)
+    host_write_latency_ns: float = Field(ge=0)
+    """Until a write is acknowledged, which it is when it goes out."""
+    host_atomic_latency_ns: float = Field(ge=0)
+    host_atomic_turn_ns: float = Field(ge=0)
+    """Between atomics on one line: L2 reads it from the host for each."""
+    peer_latency_ns: float = Field(ge=0)
+    peer_ask_ns: float = Field(ge=0)
+    """Of the way to the device, for a request to read."""
+    peer_packet_ns: float = Field(gt=0)
+    peer_sector_ns: float = Field(gt=0)
+    peer_write_latency_ns: float = Field(ge=0)
+    peer_atomic_latency_ns: float = Field(ge=0)
+    peer_atomic_turn_ns: float = Field(ge=0)
+    """Between atomics on one word."""
+    system_fence_ns: float = Field(ge=0)
+    """Of a fence for the system behind one for the device, when nothing that the SM wrote elsewhere is on its way."""
+    system_fence_least_ns: float = Field(ge=0)
+    """Of a fence for the system, from its issue."""
+    host_fence_ns: float = Field(ge=0)
+    """The same as ``system_fence_ns`` behind writes to the host."""
+    peer_fence_ns: float = Field(ge=0)
+    """Behind writes to another device."""
+
+
 class Chip(BaseModel):
     """One chip.  ``chip.sm.sm_count`` by section, or ``chip.get("sm_count")`` by its unique name."""
 
@@ -406,6 +446,7 @@ class Chip(BaseModel):
     cluster: Cluster
     launch: Launch
     transfer: Transfer
+    elsewhere: Elsewhere
     sources: Mapping[str, str]
     """Where each number comes from, by its name: ``document: place``."""
     documents: Mapping[str, str]

@@ -13,6 +13,7 @@ from warpwright.driver import c, results
 from warpwright.driver.calls import CudaError, entry
 from warpwright.driver.devices import PITCH_BYTES
 from warpwright.driver.state import Context, Device, state
+from warpwright.engine import abi
 from warpwright.engine.memory import Allocation, DeviceMemory
 from warpwright.errors import UnsupportedError
 
@@ -24,6 +25,7 @@ DEVICE, HOST, MANAGED, REGISTERED, GRAPH, IMPORTED = (
     "memory of a graph",
     "memory of another process",
 )
+_PLACES = {HOST: abi.HOST, MANAGED: abi.MIGRATES}
 _MAPPED = 2
 """CU_MEMHOSTALLOC_DEVICEMAP."""
 kinds: dict[int, tuple[str, int, Context]] = {}
@@ -44,7 +46,8 @@ def allocate(size: int, kind: str = DEVICE, flags: int = 0, device: Device | Non
         raise CudaError(results.INVALID_VALUE)
     if size > memory.capacity_bytes:
         raise CudaError(results.OUT_OF_MEMORY)
-    allocation = memory.allocate(size, f"{kind} of {size:,} bytes", undefined=kind == DEVICE)
+    name, place = f"{kind} of {size:,} bytes", _PLACES.get(kind, abi.HERE)
+    allocation = memory.allocate(size, name, undefined=kind == DEVICE, place=place)
     if kind in (HOST, MANAGED):
         for other in state().others(context.device):
             memory.show_to(other.gpu.memory, allocation)

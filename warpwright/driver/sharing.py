@@ -21,6 +21,7 @@ from warpwright.driver.pools import Pool, add_pool
 from warpwright.driver.state import state
 from warpwright.driver.streams import Event
 from warpwright.driver.virtual import Physical, map_pages
+from warpwright.engine.abi import HERE
 from warpwright.engine.memory import Allocation, DeviceMemory
 
 _HANDLE = struct.Struct("<8sIIQQQ")
@@ -98,7 +99,7 @@ def _import(file: int, offset: int, lead: int, size: int, key: bytes) -> int:
     memory.hide(whole)
     page = -(-whole.address // mmap.PAGESIZE) * mmap.PAGESIZE
     map_pages(page, length, file, offset)
-    seen = memory.map(page + lead, size, f"{IMPORTED}, {size:,} bytes")
+    seen = memory.map(page + lead, size, f"{IMPORTED}, {size:,} bytes", HERE)
     _imports[seen.address] = _Import(memory, whole, seen, page, length, key)
     kinds[seen.address] = (IMPORTED, 0, context)
     return seen.address

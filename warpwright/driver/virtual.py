@@ -15,6 +15,7 @@ from warpwright.driver import c, results
 from warpwright.driver.calls import CudaError, entry
 from warpwright.driver.devices import READ_AND_WRITE, access_descriptions, located
 from warpwright.driver.state import Device, state
+from warpwright.engine.abi import HERE, PEER
 from warpwright.engine.memory import Allocation, DeviceMemory
 from warpwright.errors import UnsupportedError
 
@@ -163,12 +164,13 @@ def unmap(address: int, size: int) -> int | None:
 def set_access(address: int, size: int, descriptions: int, count: int) -> int | None:
     one = _range(address, size)
     found = False
-    for at, (_, seen, length) in one.mapped.items():
+    for at, (physical, seen, length) in one.mapped.items():
         if address <= at and at + length <= address + size:
             found = True
             for device, wanted in access_descriptions(descriptions, count):
                 if wanted and device not in seen:
-                    seen[device] = device.gpu.memory.map(at, length, f"mapped memory of {length:,} bytes")
+                    place = HERE if device is physical.device else PEER
+                    seen[device] = device.gpu.memory.map(at, length, f"mapped memory of {length:,} bytes", place)
                 elif not wanted and device in seen:
                     device.gpu.memory.unmap(seen.pop(device))
     return None if found else results.INVALID_VALUE

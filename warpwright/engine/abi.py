@@ -223,6 +223,10 @@ WINDOW_BYTES = 1 << 24
 DEVICE_BASE = 0x7F00_0000_0000
 """First device address of global memory."""
 
+HERE, HOST, PEER, MIGRATES = range(4)
+"""Where bytes lie, seen from the device whose memory lists them: in its own DRAM, in the host's, in another device's; or wherever a
+kernel turns to them, as managed memory, which moves there."""
+
 # --- trace records: u64 words in the order of execution ------------------------------------------
 # A block record:   bits 63..60 = TAG_BLOCK, 59..32 = basic-block number, 31..0 = active lanes on entry.
 # It stands for every instruction of that basic block.  Then, for each memory instruction of the block

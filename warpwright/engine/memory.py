@@ -23,7 +23,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine.abi import DEVICE_BASE
+from warpwright.engine.abi import DEVICE_BASE, HERE, HOST, PEER
 from warpwright.errors import FreedArrayError, OutOfMemoryError
 
 ALIGNMENT_BYTES = 1024
@@ -66,6 +66,8 @@ class Allocation:
     freed: bool = False
     mapped: bool = False
     """True for host memory, or memory mapped into a reserved range: freeing it gives no device memory back."""
+    place: int = HERE
+    """``HERE``, ``HOST``, ``PEER`` or ``MIGRATES``: only time differs."""
 
     @property
     def end(self) -> int:
@@ -187,6 +189,7 @@ class DeviceMemory:
         self._free_ends: list[int] = [self.capacity_bytes]
         self._freed: deque[Allocation] = deque(maxlen=FREED_REMEMBERED)
         self._table: npt.NDArray[np.uint64] | None = None
+        self._elsewhere: npt.NDArray[np.int64] | None = None
         self._abandoned: deque[Allocation] = deque()
         # Not reentrant: a finalizer that frees memory may run in the middle of anything, in any thread.
         self._lock = threading.Lock()
@@ -197,21 +200,22 @@ class DeviceMemory:
         self.observer: Observer | None = None
 
     # --- allocations ------------------------------------------------------------------------------
-    def allocate(self, size_bytes: int, name: str, undefined: bool = False) -> Allocation:
+    def allocate(self, size_bytes: int, name: str, undefined: bool = False, place: int = HERE) -> Allocation:
         """Reserve ``size_bytes`` (zero-filled when fresh), ``ALIGNMENT_BYTES`` aligned.
 
         Args:
             undefined: the program may not rely on the contents (cudaMalloc): the observer is told.
+            place: where a card would have the bytes; their addresses are this memory's all the same.
 
         Raises:
             OutOfMemoryError: says how much was asked for, how much is in use and by what.
         """
         with self._lock:
-            made = self._allocate(size_bytes, name, undefined)
+            made = self._allocate(size_bytes, name, undefined, place)
         self._let_see(made, self._open_to)
         return made
 
-    def _allocate(self, size_bytes: int, name: str, undefined: bool) -> Allocation:
+    def _allocate(self, size_bytes: int, name: str, undefined: bool, place: int) -> Allocation:
         self._collect()
         if size_bytes < 0:
             raise ValueError(f"an allocation of {size_bytes} bytes was asked for {name}")
@@ -230,7 +234,7 @@ class DeviceMemory:
         self._free_starts[i] += span
         if self._free_starts[i] == self._free_ends[i]:
             del self._free_starts[i], self._free_ends[i]
-        allocation = Allocation(self.base + start, size_bytes, name)
+        allocation = Allocation(self.base + start, size_bytes, name, place=place)
         self._insert(allocation)
         self.used_bytes += size_bytes
         if size_bytes >= HUGE_FROM_BYTES:
@@ -243,7 +247,7 @@ class DeviceMemory:
         position = bisect_left(self._starts, allocation.address)
         self._starts.insert(position, allocation.address)
         self._live.insert(position, allocation)
-        self._table = None
+        self._table = self._elsewhere = None
 
     def _remove(self, allocation: Allocation) -> None:
         position = bisect_left(self._starts, allocation.address)
@@ -254,10 +258,13 @@ class DeviceMemory:
             self.observer.freed(allocation)
         allocation.freed = True
         self._freed.append(allocation)
-        self._table = None
+        self._table = self._elsewhere = None
 
-    def map(self, host_address: int, size_bytes: int, name: str) -> Allocation:
+    def map(self, host_address: int, size_bytes: int, name: str, place: int = HOST) -> Allocation:
         """Let kernels reach host memory that is not the device's, at its own address; needs ``unified``.
+
+        Args:
+            place: where a card has these bytes.
 
         Raises:
             ValueError: the range overlaps an allocation.
@@ -267,7 +274,7 @@ class DeviceMemory:
             position = bisect_left(self._starts, host_address + size_bytes)
             if position and self._live[position - 1].end > host_address:
                 raise ValueError(f"{name} overlaps {self._live[position - 1].name}")
-            allocation = Allocation(host_address, size_bytes, name, mapped=True)
+            allocation = Allocation(host_address, size_bytes, name, mapped=True, place=place)
             self._insert(allocation)
             return allocation
 
@@ -316,7 +323,8 @@ class DeviceMemory:
         for other in others:
             seen = self._seen.setdefault(allocation.address, {})
             if other not in seen:
-                seen[other] = other.map(allocation.address, allocation.size_bytes, allocation.name)
+                place = PEER if allocation.place == HERE else allocation.place
+                seen[other] = other.map(allocation.address, allocation.size_bytes, allocation.name, place)
                 if self.observer is not None:
                     # What the other's kernels write there is not known here.
                     self.observer.filled(allocation.address, allocation.size_bytes)
@@ -333,7 +341,7 @@ class DeviceMemory:
         with self._lock:
             position = bisect_left(self._starts, allocation.address)
             del self._starts[position], self._live[position]
-            self._table = None
+            self._table = self._elsewhere = None
             self.used_bytes -= allocation.size_bytes
             self._scrub(allocation.address - self.base, allocation.size_bytes)
 
@@ -459,6 +467,19 @@ class DeviceMemory:
             self._table = np.array(pairs, dtype=np.uint64).reshape(len(pairs), 2)
             self._table.setflags(write=False)
         return self._table
+
+    def elsewhere(self) -> npt.NDArray[np.int64]:
+        """What a card has on the host or on another device: rows (first byte, one past the last, ``HOST`` or ``PEER``) by address, shape (n, 3).
+
+        The array is never changed in place: a launch may hold it while others allocate.
+        """
+        with self._lock:
+            self._collect()
+            if self._elsewhere is None:
+                rows = [(a.address, a.end, a.place) for a in self._live if a.place in (HOST, PEER)]
+                self._elsewhere = np.array(rows, dtype=np.int64).reshape(len(rows), 3)
+                self._elsewhere.setflags(write=False)
+            return self._elsewhere
 
     @property
     def has_mapped(self) -> bool:

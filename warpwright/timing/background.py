@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from warpwright.engine.abi import HERE
 from warpwright.native.pieces import core, peek, poke, popcount, u
 from warpwright.timing import state as s
-from warpwright.timing.atomics import atomic
-from warpwright.timing.l2 import find, is_far, read, write, written
+from warpwright.timing.elsewhere import atomic_line, place_of, read_line, write_line
+from warpwright.timing.l2 import find, is_far, written
 from warpwright.timing.slices import slice_of
 
 SECTOR_WORK = 32
@@ -47,7 +48,7 @@ def background_load(m: Any, partition: int, line: int, sectors: int, time: int) 
             m[u(m[u(s.H_L2_STAMPS)] + place)] = time
             return
     m[u(s.H_WARM_LOADS)] -= count
-    read(m, partition, home, line, sectors, time)
+    read_line(m, -1, partition, home, line, sectors, time)
 
 
 @core
@@ -82,10 +83,11 @@ def send_store(m: Any) -> None:
     m[u(s.H_WARM_WRITTEN)] += count
     m[u(s.H_WARM_STORES)] += count * m[u(s.H_WARM_STORED)]
     if m[u(s.H_WARM_STORES)] < count << 15:
-        written(m, home, line, sectors, held, time)
+        if place_of(m, line) == HERE:
+            written(m, home, line, sectors, held, time)
         return
     m[u(s.H_WARM_STORES)] -= count << 16
-    write(m, partition, home, line, sectors, held, time)
+    write_line(m, partition, home, line, sectors, held, time)
 
 
 @core
@@ -102,7 +104,7 @@ def send_stores(m: Any, every: bool) -> None:
 @core
 def background_atomic(m: Any, partition: int, line: int, sectors: int, words: int, time: int) -> None:
     """Lanes of an atomic on one line."""
-    atomic(m, partition, slice_of(m, line), line, sectors, words, time)
+    atomic_line(m, partition, slice_of(m, line), line, sectors, words, time)
 
 
 @core

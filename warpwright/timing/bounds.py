@@ -54,6 +54,14 @@ def lower_bounds(state: State, chip: Chip, blocks: int, blocks_per_sm: int) -> d
     dram_bucket = float(1 << s.DRAM_SHIFT)
     last = float(chip.dram.dram_write_batch_bursts * chip.l1.sector_bytes * _channels(state)) / per_clk
     bounds["DRAM bandwidth"] = max(dram_sectors * chip.l1.sector_bytes / per_clk - dram_bucket - last, 0.0)
+    # A write is acknowledged when it begins to go out: the last ones of each group of slices do not count.
+    for name, ways, packet in (
+        ("PCI Express", (s.LK_TO_HOST, s.LK_FROM_HOST), s.H_HOST_WRITE),
+        ("NVLink", (s.LK_TO_PEER, s.LK_FROM_PEER), s.H_PEER_SECTOR),
+    ):
+        taken = max(s.counted(m, s.SG_LINKS + way) for way in ways)
+        if taken:
+            bounds[name] = max((taken - 6 * s.SLICE_GROUPS * int(m[packet])) / 256, 0.0)
     rounds = -(-blocks // (sm.sm_count * blocks_per_sm))
     bounds["block launch"] = blocks * chip.launch.block_dispatch_interval_cycles
     bounds["latency of successive blocks"] = float((rounds - 1) * chip.launch.block_launch_latency_cycles)

@@ -16,9 +16,8 @@ from warpwright.isa.bulk import DIRECTIONS
 from warpwright.native.pieces import core, peek, poke, u
 from warpwright.timing import state as s
 from warpwright.timing.clusters import slot_of
+from warpwright.timing.elsewhere import read_line, write_line
 from warpwright.timing.l1 import PREDICATED_OFF_CYCLES
-from warpwright.timing.l2 import write
-from warpwright.timing.lrc import coalesced_read
 from warpwright.timing.ports import reserve
 from warpwright.timing.queue import enter_queue
 from warpwright.timing.records import (
@@ -130,9 +129,9 @@ def row_lines(m: Any, gpc: int, partition: int, address: int, size: int, time: i
         sectors = ((1 << high) - 1) & ~((1 << low) - 1)
         late = time + n * 128 // rate
         if writes:
-            ready = max(ready, write(m, partition, slice_of(m, line), line, sectors, whole_sectors(sectors), late))
+            ready = max(ready, write_line(m, partition, slice_of(m, line), line, sectors, whole_sectors(sectors), late))
         else:
-            ready = max(ready, coalesced_read(m, gpc, partition, slice_of(m, line), line, sectors, late))
+            ready = max(ready, read_line(m, gpc, partition, slice_of(m, line), line, sectors, late))
         line += 1
         n += 1
     return ready

@@ -220,6 +220,8 @@ def timing_of(instruction: Instruction, chip: Chip, is_memory: bool) -> Timing:
         latency = pipes.membar_gpu_latency_cycles if kind == s.K_MEMBAR else 0
         if kind == s.K_MEMBAR and "CTA" in modifiers:
             latency = pipes.membar_block_latency_cycles
+        elif kind == s.K_MEMBAR and "SYS" in modifiers:
+            latency = max(latency, round(chip.elsewhere.system_fence_least_ns * chip.clocks.sm_clock_mhz / 1000))
         return Timing(s.P_BRANCH, 2, latency, kind)
     group = _TABLE.get(opcode, "alu")
     wide = "WIDE" in modifiers or "HI" in modifiers

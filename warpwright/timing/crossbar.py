@@ -9,9 +9,9 @@ from typing import Any
 
 from warpwright.native.pieces import core, host_address, lowest_bit, popcount, prefetch, u
 from warpwright.timing import state as s
-from warpwright.timing.atomics import atomic
 from warpwright.timing.bulk import serve_bulk
 from warpwright.timing.coalescer import count_passes, sectors_of, wavefronts
+from warpwright.timing.elsewhere import atomic_line, note_written, read_line, write_line
 from warpwright.timing.l1 import (
     SPACE_SHARED,
     atomic_waves,
@@ -21,8 +21,8 @@ from warpwright.timing.l1 import (
     remote_lanes,
     space_of,
 )
-from warpwright.timing.l2 import approach, is_far, queue_end, read, write
-from warpwright.timing.lrc import coalesced_read, coalescer_entry
+from warpwright.timing.l2 import approach, is_far, queue_end
+from warpwright.timing.lrc import coalescer_entry
 from warpwright.timing.ports import reserve
 from warpwright.timing.records import address_of, record_at
 from warpwright.timing.remote import atomic_on_cluster
@@ -130,7 +130,10 @@ def execute_strong(m: Any, code: Any, sm: int, partition: int, r: int, time: int
             line = m[u(sm + s.OFF_LINES + i)]
             mine = m[u(sm + s.OFF_LINE_SECTORS + i)]
             home = reach(m, index, line)
-            answer = max(answer, atomic(m, partition, home, line, mine, atomic_words(m, sm, i, extra), time + i))
+            done = atomic_line(m, partition, home, line, mine, atomic_words(m, sm, i, extra), time + i)
+            answer = max(answer, done)
+            if m[u(s.H_ELSEWHERES)]:
+                note_written(m, sm, line, done)
         if operation == s.OP_ATOMIC:
             answer = max(answer, time + waves)
     elif operation == s.OP_LOAD:
@@ -140,7 +143,8 @@ def execute_strong(m: Any, code: Any, sm: int, partition: int, r: int, time: int
         for i in range(n):
             line = m[u(sm + s.OFF_LINES + i)]
             home = reach(m, index, line)
-            answer = max(answer, read(m, partition, home, line, m[u(sm + s.OFF_LINE_SECTORS + i)], time + i))
+            mine = m[u(sm + s.OFF_LINE_SECTORS + i)]
+            answer = max(answer, read_line(m, -1, partition, home, line, mine, time + i))
     else:
         waves = 0
         m[u(sm + s.SM_GLOBAL_STORES)] += 1
@@ -149,8 +153,11 @@ def execute_strong(m: Any, code: Any, sm: int, partition: int, r: int, time: int
             line = m[u(sm + s.OFF_LINES + i)]
             mine = m[u(sm + s.OFF_LINE_SECTORS + i)]
             held = m[u(sm + s.OFF_LINE_BYTES + i)]
-            answer = max(answer, write(m, partition, reach(m, index, line), line, mine, held, time + waves))
-            waves += store_cost(m, mine, held)
+            done = write_line(m, partition, reach(m, index, line), line, mine, held, time + waves)
+            answer = max(answer, done)
+            waves += store_cost(m, line, mine, held)
+            if m[u(s.H_ELSEWHERES)]:
+                note_written(m, sm, line, done)
         m[u(w + s.W_STORE_TIME)] = max(m[u(w + s.W_STORE_TIME)], answer)
     if waves > 1:
         reserve(m, sm + s.OFF_LSU, s.CALENDAR_SHIFT, m[u(s.H_LSU_CAPACITY)], m[u(r + s.R_TIME)], waves - 1)
@@ -198,12 +205,12 @@ def serve_at_slice(m: Any, index: int, r: int) -> None:
     partition = m[u(m[u(s.H_PARTITION_OF_SM)] + index)]
     note_turn(m, index, home)
     if kind == s.RQ_STORE:
-        answer = write(m, partition, home, line, sectors, m[u(r + s.R_FULL)], time)
+        answer = write_line(m, partition, home, line, sectors, m[u(r + s.R_FULL)], time)
     elif kind == s.RQ_ATOMIC:
-        answer = atomic(m, partition, home, line, sectors, m[u(r + s.R_FULL)], time)
+        answer = atomic_line(m, partition, home, line, sectors, m[u(r + s.R_FULL)], time)
     else:
         gpc = m[u(m[u(s.H_GPC_OF_SM)] + index)]
-        answer = coalesced_read(m, gpc, partition, home, line, sectors, time)
+        answer = read_line(m, gpc, partition, home, line, sectors, time)
     m[u(r + s.R_ANSWER)] = answer
 
 

@@ -84,6 +84,9 @@ class _Sizes:
             ("group_order", sm.sm_count * s.MAX_REQUESTS * s.SLICE_GROUPS),
             ("gpc_fields", self.gpcs * s.GP_SLOTS),
             ("gpc_turns", self.gpcs),
+            ("links", s.LINK_WAYS * s.SLICE_GROUPS),
+            ("held_up", self.half),
+            ("atomics_elsewhere", s.SLICE_GROUPS * s.LINES_OF_ATOMICS * 2),
             ("queues", (s.SLICE_GROUPS + 1) * s.Q_SLOTS),
             ("gpc_ports", self.gpcs * s.CALENDAR_SLOTS),
             ("gpc_write_ports", self.gpcs * s.CALENDAR_SLOTS),
@@ -137,7 +140,8 @@ def initial_state(
     used = used_sms(chip, 0 if clustered else blocks)
     if not buffers.all_zero(zeros, sizes.words):
         _clear(state, sizes, chip.sm.sm_count, used, zeros)
-    for key, value in {**_sm_numbers(chip, sizes), **_chip_numbers(chip, sizes), **sizes.offsets}.items():
+    numbers = {**_sm_numbers(chip, sizes), **_chip_numbers(chip, sizes), **_elsewhere_numbers(chip, sizes)}
+    for key, value in {**numbers, **sizes.offsets}.items():
         m[key] = value
     _clusters(state, chip)
     _idle_sms(state, sizes, used, chip.pipes.fma_lite_lanes > 0)
@@ -376,6 +380,43 @@ def _chip_numbers(chip: Chip, sizes: _Sizes) -> dict[int, int]:
         s.H_HALF: sizes.half,
         s.H_CREW: sizes.areas["crew"],
         s.H_L2_INSTALLS: sizes.areas["l2_installs"],
+    }
+
+
+def _elsewhere_numbers(chip: Chip, sizes: _Sizes) -> dict[int, int]:
+    """The header's fields about the host's memory and other devices'."""
+    elsewhere = chip.elsewhere
+    cycles_per_ns = chip.clocks.sm_clock_mhz / 1000.0
+    latencies = {
+        s.H_HOST_LATENCY: elsewhere.host_latency_ns,
+        s.H_HOST_WRITE_LATENCY: elsewhere.host_write_latency_ns,
+        s.H_HOST_ATOMIC_LATENCY: elsewhere.host_atomic_latency_ns,
+        s.H_PEER_LATENCY: elsewhere.peer_latency_ns,
+        s.H_PEER_WRITE_LATENCY: elsewhere.peer_write_latency_ns,
+        s.H_PEER_ATOMIC_LATENCY: elsewhere.peer_atomic_latency_ns,
+        s.H_FENCE_SYSTEM: elsewhere.system_fence_ns,
+        s.H_FENCE_HOST: elsewhere.host_fence_ns,
+        s.H_FENCE_PEER: elsewhere.peer_fence_ns,
+    }
+    times = {
+        s.H_HOST_ASK: elsewhere.host_ask_ns,
+        s.H_HOST_READ: elsewhere.host_read_packet_ns,
+        s.H_HOST_READ_SECTOR: elsewhere.host_read_sector_ns,
+        s.H_HOST_WRITE: elsewhere.host_write_packet_ns,
+        s.H_HOST_WRITE_SECTOR: elsewhere.host_write_sector_ns,
+        s.H_HOST_ATOMIC_TURN: elsewhere.host_atomic_turn_ns,
+        s.H_PEER_ASK: elsewhere.peer_ask_ns,
+        s.H_PEER_PACKET: elsewhere.peer_packet_ns,
+        s.H_PEER_SECTOR: elsewhere.peer_sector_ns,
+        s.H_PEER_ATOMIC_TURN: elsewhere.peer_atomic_turn_ns,
+    }
+    return {
+        **{field: round(value * cycles_per_ns) for field, value in latencies.items()},
+        **{field: round(256 * value * cycles_per_ns) for field, value in times.items()},
+        s.H_LINKS: sizes.areas["links"],
+        s.H_HELD_UP: sizes.areas["held_up"],
+        s.H_ATOMICS_ELSEWHERE: sizes.areas["atomics_elsewhere"],
+        s.H_FENCE_LATENCY: chip.pipes.membar_gpu_latency_cycles,
     }
 
 

@@ -29,6 +29,7 @@ from warpwright.timing.coalescer import (
     tag_passes,
     wavefronts,
 )
+from warpwright.timing.elsewhere import note_written
 from warpwright.timing.l1_sets import approach_l1, l1_find
 from warpwright.timing.ports import reserve
 from warpwright.timing.queue import enter_queue
@@ -441,6 +442,8 @@ def receive(m: Any, sm: int) -> None:
             m[u(w + s.W_STORE_TIME)] = max(m[u(w + s.W_STORE_TIME)], answer)
             m[u(sm + s.SM_FINISH)] = max(m[u(sm + s.SM_FINISH)], answer)
             m[u(sm + s.SM_STORE_FREE)] = max(m[u(sm + s.SM_STORE_FREE)], answer - STORE_CREDIT_CYCLES)
+            if m[u(s.H_ELSEWHERES)]:
+                note_written(m, sm, m[u(r + s.R_LINE)], answer)
             if m[u(w + s.W_FENCE)] and m[u(w + s.W_STORES)] == 0:
                 mark(m, sm, w)
             continue
@@ -462,6 +465,8 @@ def receive(m: Any, sm: int) -> None:
                     m[u(filled)] = max(m[u(filled)], answer)
         elif kind == s.RQ_ATOMIC:
             owe(m, sm, answer)
+            if m[u(s.H_ELSEWHERES)]:
+                note_written(m, sm, m[u(r + s.R_LINE)], answer)
         elif kind == s.RQ_FENCE:
             w = m[u(r + s.R_WARP)]
             m[u(w + s.W_FENCE)] = 0

@@ -113,6 +113,20 @@ def l2_lookups(state: State, chip: Chip) -> dict[str, float]:
     return {name: value + launch.get(name, 0.0) for name, value in own.items()}
 
 
+def elsewhere(state: State) -> dict[str, float]:
+    """What went to the host and to other devices; nothing where nothing did."""
+    m = state.words
+    counters = {
+        "lts__t_sectors_srcunit_tex_aperture_sysmem.sum": s.SG_HOST_SECTORS,
+        "pcie__read_bytes.sum": s.SG_HOST_READ,
+        "pcie__write_bytes.sum": s.SG_HOST_WRITTEN,
+        "nvlrx__bytes_data_user.sum": s.SG_PEER_READ,
+        "nvltx__bytes_data_user.sum": s.SG_PEER_WRITTEN,
+    }
+    values = {name: float(s.counted(m, field)) for name, field in counters.items()}
+    return values if any(values.values()) else {}
+
+
 def collect(state: State, chip: Chip, occupancy: Occupancy, cycles: int) -> dict[str, float]:
     """Every metric of a finished launch."""
     m = state.words
@@ -179,6 +193,7 @@ def collect(state: State, chip: Chip, occupancy: Occupancy, cycles: int) -> dict
         "smsp__inst_executed_op_shared_ld.sum": total(s.SM_SHARED_LOADS),
         "smsp__inst_executed_op_shared_st.sum": total(s.SM_SHARED_STORES),
         **lookups,
+        **elsewhere(state),
         "lts__t_sector_hit_rate.pct": _percent(lookups["lts__t_sectors_lookup_hit.sum"], lookups["lts__t_sectors.sum"]),
         "lts__throughput.avg.pct_of_peak_sustained_elapsed": l2_percent,
         "dram__bytes_read.sum": reads,

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
+import numpy as np
+
 from warpwright.chips.chip import Chip, Sm
 from warpwright.chips.occupancy import Occupancy
 from warpwright.engine.abi import BLOCK, SPILL_HEADER_BYTES, WARP, Status
@@ -82,6 +84,9 @@ class _Workspace:
             "local": buffers.take_zeros("local", resident * self.local_stride // 8 + 8),
             "trace": buffers.take("trace", resident * self.trace_stride // 8)[0],
         }
+        ranges = context.memory.elsewhere()
+        self.elsewhere = np.array([(a >> 7, (b + 127) >> 7, place) for a, b, place in ranges.tolist()], np.int64)
+        """Ranges of lines that lie elsewhere (``EW_``), by line."""
         if spare:
             self.arrays["stores"] = buffers.take("stores", s.WARM_QUEUE_ENTRIES * s.WQ_WORDS)[0]
 
@@ -137,6 +142,8 @@ def _fill_header(
         s.H_TRACE_LIMIT: TRACE_LIMIT_WORDS,
         s.H_BLOCK_ROWS: static.blocks_at,
         s.H_USES_RING: int(static.uses_ring),
+        s.H_ELSEWHERES: len(space.elsewhere),
+        s.H_ELSEWHERE: pieces.address_of(space.elsewhere) if len(space.elsewhere) else 0,
     }
     for field, value in values.items():
         state.words[field] = value

@@ -333,9 +333,39 @@ STALL_COUNT = len(STALLS)
     H_WARM_TO_WRITE,  # how many shall have left
     H_WARM_FREE,  # instructions of blocks that were left out, of H_WARM_INSTRUCTIONS
     H_BAD_REPLACEMENT,  # it chose a way that no set has
-    H_SLOTS,
+    H_MORE,  # Python takes no more names at once
     *_,
 ) = range(FIELDS)
+(
+    # memory elsewhere (elsewhere.py)
+    H_ELSEWHERE,  # host address of its ranges, EW_ words each, by line
+    H_ELSEWHERES,  # how many there are
+    H_LINKS,  # area: by way (LK_) and group of slices, when it is free, in 1/256 cycle
+    H_HELD_UP,  # area: by slice of a partition, until when what waits for the host holds it up
+    H_ATOMICS_ELSEWHERE,  # area: by group of slices, lines and when their last atomics are done, in 1/256 cycle
+    H_HOST_LATENCY,
+    H_HOST_ASK,  # in 1/256 cycle, as the other times of packets and sectors
+    H_HOST_READ,
+    H_HOST_READ_SECTOR,
+    H_HOST_WRITE,
+    H_HOST_WRITE_SECTOR,
+    H_HOST_WRITE_LATENCY,
+    H_HOST_ATOMIC_LATENCY,
+    H_HOST_ATOMIC_TURN,  # in 1/256 cycle
+    H_PEER_LATENCY,
+    H_PEER_ASK,
+    H_PEER_PACKET,
+    H_PEER_SECTOR,
+    H_PEER_WRITE_LATENCY,
+    H_PEER_ATOMIC_LATENCY,
+    H_PEER_ATOMIC_TURN,  # in 1/256 cycle
+    H_FENCE_LATENCY,  # of a fence for the device
+    H_FENCE_SYSTEM,  # of one for the system behind it
+    H_FENCE_HOST,  # behind writes to the host
+    H_FENCE_PEER,  # behind writes to another device
+    H_SLOTS,
+    *_,
+) = range(H_MORE, FIELDS)
 
 # --- group of slices: what its slices count, in sectors ------------------------
 (
@@ -351,9 +381,20 @@ STALL_COUNT = len(STALLS)
     SG_COMPLETED,  # partly written sectors that were read from DRAM and written back
     SG_COALESCED,  # that a GPC's coalescer did not ask for again
     SG_INSTALLED,  # lines that came to L2
+    SG_HOST_SECTORS,  # looked up for the host's memory, by SMs
+    SG_HOST_READ,  # bytes from the host, with the packets' heads
+    SG_HOST_WRITTEN,  # bytes to it
+    SG_PEER_READ,  # bytes of data from other devices
+    SG_PEER_WRITTEN,
+    SG_LINKS,  # by way (LK_): time that packets took, in 1/256 cycle
     *_,
 ) = range(FIELDS)
-SG_SLOTS = 16
+LK_TO_HOST, LK_FROM_HOST, LK_TO_PEER, LK_FROM_PEER = range(4)
+LINK_WAYS = 4
+SG_SLOTS = 32
+EW_FIRST, EW_END, EW_PLACE = range(3)
+EW_WORDS = 3
+LINES_OF_ATOMICS = 64  # elsewhere, that a group of slices remembers
 WQ_LINE, WQ_SECTORS, WQ_BYTES = range(
     3
 )  # of a store without time: line << 1 | partition, place in its instruction << 4 | sectors, bytes of each
@@ -463,6 +504,9 @@ Q_SLOTS = Q_RING + RING_WORDS
     SM_FENCE_ROUND,  # when it began or will begin
     SM_FENCE_END,  # when its last fence is done
     SM_FENCE_TURN,  # when the last fences left for L2
+    SM_FENCE_GAP,  # how long after them the next may leave
+    SM_HOST_WRITTEN,  # when the last write to the host was acknowledged
+    SM_PEER_WRITTEN,
     SM_PIPE_FIRST,  # issues by pipe, PIPE_COUNT
     *_,
 ) = range(FIELDS)
@@ -583,8 +627,8 @@ R_SLOTS = 8
 MAX_REQUESTS = 4096
 (RQ_LOAD, RQ_LOAD_AROUND, RQ_STORE, RQ_ATOMIC, RQ_STRONG, RQ_CONSTANT, RQ_BULK, RQ_FENCE) = range(8)
 # RQ_LOAD fills an L1 line; RQ_LOAD_AROUND does not.  RQ_FENCE: its latency is in R_LINE.
-FENCE_AT_L2, FENCE_ASKED = 1 << 20, 1 << 21
-"""Flags of ``W_FENCE``: the fence asks the slices once writes are acknowledged; it has."""
+FENCE_AT_L2, FENCE_ASKED, FENCE_SYSTEM = 1 << 20, 1 << 21, 1 << 22
+"""Flags of ``W_FENCE``: the fence asks the slices once writes are acknowledged; it has; it is for the system."""
 # waiters: a load that waits for a request, and the next waiter
 (X_LOAD, X_NEXT) = range(2)
 X_SLOTS = 2
@@ -656,7 +700,7 @@ MAX_LOGGED_BLOCKS = 1 << 17  # of a larger grid the first ones
     I_CONST,  # constant line, -1
     I_OP,  # of memory instructions (OP_); of LDC the line, or its bank's first one
     I_BYTES,
-    I_STRONG,  # a strong access; a fence that L2 answers
+    I_STRONG,  # a strong access; flags of a fence (FENCE_)
     I_EXTRA,  # of LDC with an index: lines of its bank
     *_,
 ) = range(FIELDS)

@@ -236,7 +236,9 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
                 row[s.I_EXTRA] = 1 | s.COUNTS_LANES
                 row[s.I_LATENCY] = chip.shared.shared_cast_latency_cycles
         if kind == s.K_MEMBAR:
-            row[s.I_STRONG] = int("CTA" not in instruction.modifiers)
+            row[s.I_STRONG] = 0 if "CTA" in instruction.modifiers else s.FENCE_AT_L2
+            if "SYS" in instruction.modifiers:
+                row[s.I_STRONG] |= s.FENCE_SYSTEM
         if instruction.opcode == "DEPBAR":
             row[s.I_EXTRA] = _depbar(instruction, row)
             uses_ring = uses_ring or row[s.I_EXTRA] > 0

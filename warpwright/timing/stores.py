@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from warpwright.engine.abi import HERE
 from warpwright.native.pieces import core, popcount, u
 from warpwright.timing import state as s
 from warpwright.timing.coalescer import covered
+from warpwright.timing.elsewhere import place_of
 from warpwright.timing.l1_sets import approach_l1, l1_find
 from warpwright.timing.queue import enter_queue
 from warpwright.timing.requests import new_request
@@ -150,11 +152,12 @@ def let_go(m: Any, buffer: int, about: int, number: int, time: int) -> None:
 
 
 @core
-def store_cost(m: Any, sectors: int, held: int) -> int:
-    """Of the output, for a line: a sector a cycle on H200, one more when part of a sector is written, at least two."""
+def store_cost(m: Any, line: int, sectors: int, held: int) -> int:
+    """Of the output, for a line: a sector a cycle on H200, one more when part of a sector is written or it lies elsewhere (``python -m
+    bench.elsewhere``: whole lines 5 cycles instead of 4), at least two."""
     sector = 32 // m[u(s.H_L1_WRITE_BYTES)]
     cost = popcount(sectors) * sector
-    if popcount(covered(held)) < popcount(sectors):
+    if popcount(covered(held)) < popcount(sectors) or place_of(m, line) != HERE:
         cost += sector
     return max(cost, 2 * sector)
 
@@ -178,7 +181,7 @@ def add_line(
     entry = buffer + (m[u(about + s.JB_FIRST)] + m[u(about + s.JB_COUNT)]) % s.JOIN_LINES * s.J_SLOTS
     m[u(about + s.JB_COUNT)] += 1
     m[u(about + s.JB_ROOM)] += room
-    cycles = store_cost(m, sectors, held)
+    cycles = store_cost(m, line, sectors, held)
     last = max(m[u(about + s.JB_LAST)], time) + cycles
     m[u(about + s.JB_LAST)] = last
     m[u(entry + s.J_LINE)] = line
@@ -239,7 +242,7 @@ def join_store(m: Any, sm: int, about: int, entry: int, sectors: int, held: int)
         shift = 16 * sector
         together |= min(((before >> shift) & 0xFFFF) + ((held >> shift) & 0xFFFF), 32) << shift
     m[u(r + s.R_FULL)] = together
-    cycles = store_cost(m, m[u(entry + s.J_SECTORS)], together)
+    cycles = store_cost(m, m[u(entry + s.J_LINE)], m[u(entry + s.J_SECTORS)], together)
     m[u(about + s.JB_LAST)] += max(cycles - m[u(entry + s.J_CYCLES)], 0)
     m[u(entry + s.J_CYCLES)] = cycles
     return True

@@ -262,7 +262,7 @@ def issue(m: Any, code: Any, sm: int, sc: int, sub: int, slot: int, time: int, e
         earliest = max(earliest, fence_done(m, sm, time, code[u(row + s.I_LATENCY)]))
         reason = s.ST_MEMBAR
         if code[u(row + s.I_STRONG)] or m[u(w + s.W_STORES)] or m[u(w + s.W_STORE_TIME)] > time:
-            m[u(w + s.W_FENCE)] = code[u(row + s.I_LATENCY)] | (s.FENCE_AT_L2 if code[u(row + s.I_STRONG)] else 0)
+            m[u(w + s.W_FENCE)] = code[u(row + s.I_LATENCY)] | code[u(row + s.I_STRONG)]
     elif kind == s.K_INVALIDATE:
         invalidate(m, sm)
     elif kind == s.K_SLEEP and m[u(w + s.W_STATUS)] == SLEEP and m[u(w + s.W_POS)] == m[u(w + s.W_USED)]:

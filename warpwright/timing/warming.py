@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from warpwright.engine.abi import HERE
 from warpwright.native.pieces import core, lowest_bit, popcount, u
 from warpwright.timing import state as s
 from warpwright.timing.background import (
@@ -22,6 +23,7 @@ from warpwright.timing.background import (
 )
 from warpwright.timing.coalescer import count_passes
 from warpwright.timing.dispatcher import start_block, timed_block
+from warpwright.timing.elsewhere import place_of
 from warpwright.timing.l1 import SPACE_GLOBAL, SPACE_SHARED, atomic_words, fill_lines, space_of
 from warpwright.timing.l2 import COPIED, TAG_SHIFT, counters, find, widen
 from warpwright.timing.records import address_of, record_at
@@ -49,7 +51,9 @@ def keep(m: Any, piece: int, line: int, bits: int, stamp: int) -> bool:
 
 @core
 def use_line(m: Any, partition: int, line: int, sectors: int, operation: int, stamp: int) -> None:
-    """One line of an access by an SM of a partition."""
+    """One line of an access by an SM of a partition; L2 keeps none that lies elsewhere."""
+    if place_of(m, line) != HERE:
+        return
     home = slice_of(m, line)
     half = m[u(s.H_SLICES)] >> 1
     if operation != s.OP_LOAD:

@@ -18,6 +18,7 @@ from warpwright.timing import state as s
 from warpwright.timing.clusters import judge_clusters
 from warpwright.timing.constant import share_constants
 from warpwright.timing.dispatcher import first_blocks, replace_blocks
+from warpwright.timing.elsewhere import share_links
 from warpwright.timing.exchange import depart, gpc_at, requests_to_serve, serve_group, take_back
 from warpwright.timing.sm import approach_sub_cores, approach_warps, run_sm
 from warpwright.timing.warming import RUNNING, STOPPED, STUCK, is_warm, warm, warm_along
@@ -47,6 +48,8 @@ def close_window(m: Any, code: Any, end: int) -> int:
     size = m[u(s.H_SM_SLOTS)]
     replace_blocks(m, end)
     judge_clusters(m, code, end)
+    if m[u(s.H_ELSEWHERES)]:
+        share_links(m, end)
     if m[u(s.H_CONST_ASKED)]:
         share_constants(m, end - m[u(s.H_NOW)])
     following = s.INF

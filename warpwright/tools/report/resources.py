@@ -122,6 +122,24 @@ BOUNDS: Mapping[str, Resource] = {
         "twice the DRAM bandwidth",
         _twice("dram_gb_per_s"),
     ),
+    "PCI Express": Resource(
+        "PCI Express",
+        "fewer bytes to and from the host: copy what is used again to the device first, read and write whole lines",
+        "PCI Express twice as fast",
+        _half(
+            "host_ask_ns",
+            "host_read_packet_ns",
+            "host_read_sector_ns",
+            "host_write_packet_ns",
+            "host_write_sector_ns",
+        ),
+    ),
+    "NVLink": Resource(
+        "NVLink",
+        "fewer bytes to and from other devices: copy what is used again first, read and write whole lines",
+        "NVLink twice as fast",
+        _half("peer_ask_ns", "peer_packet_ns", "peer_sector_ns"),
+    ),
     "block launch": Resource(
         "the launch of blocks",
         "fewer and longer blocks: each thread takes several elements",
