@@ -59,6 +59,8 @@ class Elsewhere:
         ctypes.memset(host.value or 0, 0, BUFFER_BYTES)
         self.places["host"] = Place("host", host.value or 0, _to_host)
         self._open_peer()
+        self.kernels: tuple[str, ...] = ()
+        """The streams that are measured; all where there are none."""
 
     def _to_device(self, address: int, data: np.ndarray) -> None:
         self.card.call(
@@ -174,6 +176,8 @@ class Elsewhere:
         """Bytes that the program named, by nanosecond and by cycle of an SM, of each kind of stream."""
         rows: list[Row] = []
         for name, kernel, step, span, blocks, threads, turns in cases():
+            if self.kernels and kernel not in self.kernels:
+                continue
             args = [np.uint64(place.address), np.uint64(step), np.uint64(span - 1 if span else EVERYWHERE)]
             nanoseconds, cycles = self._slope(kernel, blocks, threads, args, turns)
             accesses = (turns[1] - turns[0]) * 4 * blocks * threads
@@ -286,6 +290,7 @@ def main() -> int:
     parser.add_argument("--arch", default="90")
     parser.add_argument("--out", type=Path, help="also write them as JSON")
     parser.add_argument("--only", nargs="*", default=("latency", "fences", "streams", "copies", "beside"))
+    parser.add_argument("--kernels", nargs="*", default=(), help="of the streams only these")
     parser.add_argument("--profile", action="store_true")
     given = parser.parse_args()
     if given.cubins is None:
@@ -293,6 +298,7 @@ def main() -> int:
 
         given.cubins = build(given.arch)
     bench = Elsewhere(given.cubins, given.arch)
+    bench.kernels = tuple(given.kernels)
     if given.profile:
         bench.profile()
         return 0

@@ -11,8 +11,9 @@ from warpwright.native.pieces import core, host_address, lowest_bit, popcount, p
 from warpwright.timing import state as s
 from warpwright.timing.bulk import serve_bulk
 from warpwright.timing.coalescer import count_passes, sectors_of, wavefronts
-from warpwright.timing.elsewhere import atomic_line, note_written, read_line, write_line
+from warpwright.timing.elsewhere import atomic_line, longer_away, note_written, read_line, write_line
 from warpwright.timing.l1 import (
+    ATOMIC_CREDIT_CYCLES,
     SPACE_SHARED,
     atomic_waves,
     atomic_words,
@@ -134,6 +135,7 @@ def execute_strong(m: Any, code: Any, sm: int, partition: int, r: int, time: int
             answer = max(answer, done)
             if m[u(s.H_ELSEWHERES)]:
                 note_written(m, sm, line, done)
+                m[u(sm + s.SM_LONGER)] = max(m[u(sm + s.SM_LONGER)], longer_away(m, line, True))
         if operation == s.OP_ATOMIC:
             answer = max(answer, time + waves)
     elif operation == s.OP_LOAD:
@@ -245,6 +247,7 @@ def serve_in_order(m: Any, code: Any, sm: int, r: int) -> None:
         waits = fence_waits(m, index, partition, m[u(r + s.R_TIME)] + m[u(s.H_TO_L2)])
         m[u(r + s.R_ANSWER)] = m[u(r + s.R_TIME)] + m[u(r + s.R_LINE)] + waits
         return
+    m[u(sm + s.SM_LONGER)] = 0
     answer = execute_strong(m, code, sm, partition, r, m[u(r + s.R_TIME)] + m[u(s.H_TO_L2)])
     w = m[u(r + s.R_WARP)]
     row = m[u(r + s.R_LINE)]
@@ -253,5 +256,5 @@ def serve_in_order(m: Any, code: Any, sm: int, r: int) -> None:
     if row >= 0 and code[u(row + s.I_OP)] == s.OP_STORE:
         m[u(w + s.W_STORES)] -= 1
     if row >= 0 and code[u(row + s.I_OP)] >= s.OP_ATOMIC:
-        owe(m, sm, answer)
+        owe(m, sm, answer, ATOMIC_CREDIT_CYCLES + m[u(sm + s.SM_LONGER)])
     m[u(r + s.R_ANSWER)] = answer + m[u(s.H_FROM_L2)]

@@ -296,3 +296,18 @@ def note_written(m: Any, sm: int, line: int, time: int) -> None:
     if place != HERE:
         at = sm + (s.SM_HOST_WRITTEN if place == HOST else s.SM_PEER_WRITTEN)
         m[u(at)] = max(m[u(at)], time)
+
+
+@core
+def longer_away(m: Any, line: int, atomic: bool) -> int:
+    """How much longer an SM may go on without the answer to an atomic, or the acknowledgement of a write, than when it has gone to L2.
+
+    One atomic after the other leaves for elsewhere as for L2 (``python -m bench.elsewhere``: ``atom4``).  Parts of a way are not shared
+    within a window, which must not stop SMs that the way as a whole would not.
+    """
+    place = place_of(m, line)
+    if place == HERE:
+        return 0
+    if not atomic:
+        return m[u(s.H_WINDOW)]
+    return m[u(s.H_HOST_ATOMIC_LATENCY if place == HOST else s.H_PEER_ATOMIC_LATENCY)]

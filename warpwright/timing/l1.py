@@ -29,7 +29,7 @@ from warpwright.timing.coalescer import (
     tag_passes,
     wavefronts,
 )
-from warpwright.timing.elsewhere import note_written
+from warpwright.timing.elsewhere import longer_away, note_written
 from warpwright.timing.l1_sets import approach_l1, l1_find
 from warpwright.timing.ports import reserve
 from warpwright.timing.queue import enter_queue
@@ -413,10 +413,10 @@ def commit_copies(m: Any, w: int, barrier: int, time: int) -> None:
 
 
 @core
-def owe(m: Any, sm: int, answer: int) -> None:
-    """An atomic of the SM is done at ``answer``: the launch ends no earlier, and an SM far behind sends no more."""
+def owe(m: Any, sm: int, answer: int, credit: int) -> None:
+    """A write or an atomic of the SM is done at ``answer``: the launch ends no earlier, and an SM so far behind sends no more."""
     m[u(sm + s.SM_FINISH)] = max(m[u(sm + s.SM_FINISH)], answer)
-    m[u(sm + s.SM_STORE_FREE)] = max(m[u(sm + s.SM_STORE_FREE)], answer - ATOMIC_CREDIT_CYCLES)
+    m[u(sm + s.SM_STORE_FREE)] = max(m[u(sm + s.SM_STORE_FREE)], answer - credit)
 
 
 @core
@@ -440,10 +440,11 @@ def receive(m: Any, sm: int) -> None:
             w = m[u(r + s.R_WARP)]
             m[u(w + s.W_STORES)] -= 1
             m[u(w + s.W_STORE_TIME)] = max(m[u(w + s.W_STORE_TIME)], answer)
-            m[u(sm + s.SM_FINISH)] = max(m[u(sm + s.SM_FINISH)], answer)
-            m[u(sm + s.SM_STORE_FREE)] = max(m[u(sm + s.SM_STORE_FREE)], answer - STORE_CREDIT_CYCLES)
+            credit = STORE_CREDIT_CYCLES
             if m[u(s.H_ELSEWHERES)]:
                 note_written(m, sm, m[u(r + s.R_LINE)], answer)
+                credit += longer_away(m, m[u(r + s.R_LINE)], False)
+            owe(m, sm, answer, credit)
             if m[u(w + s.W_FENCE)] and m[u(w + s.W_STORES)] == 0:
                 mark(m, sm, w)
             continue
@@ -464,9 +465,11 @@ def receive(m: Any, sm: int) -> None:
                     filled = place + m[u(s.H_L1_WAYS)] * s.C_FILL
                     m[u(filled)] = max(m[u(filled)], answer)
         elif kind == s.RQ_ATOMIC:
-            owe(m, sm, answer)
+            credit = ATOMIC_CREDIT_CYCLES
             if m[u(s.H_ELSEWHERES)]:
                 note_written(m, sm, m[u(r + s.R_LINE)], answer)
+                credit += longer_away(m, m[u(r + s.R_LINE)], True)
+            owe(m, sm, answer, credit)
         elif kind == s.RQ_FENCE:
             w = m[u(r + s.R_WARP)]
             m[u(w + s.W_FENCE)] = 0

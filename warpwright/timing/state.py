@@ -507,6 +507,7 @@ Q_SLOTS = Q_RING + RING_WORDS
     SM_FENCE_GAP,  # how long after them the next may leave
     SM_HOST_WRITTEN,  # when the last write to the host was acknowledged
     SM_PEER_WRITTEN,
+    SM_LONGER,  # how much longer the answer to the strong access that is being executed may take than L2's
     SM_PIPE_FIRST,  # issues by pipe, PIPE_COUNT
     *_,
 ) = range(FIELDS)
