@@ -1,7 +1,7 @@
 """Build and run NVIDIA's cuda-samples on the simulated device and print which of them pass their own check.
 
     python -m bench.cuda_samples FOLDER [--driver] [--gpu a100] [--only NAME ...] [--build BUILD_FOLDER] [--seconds 120]
-                                        [--check all]
+                                        [--check all] [--check-level info]
 
 FOLDER is a checkout of github.com/NVIDIA/cuda-samples.  Needs nvcc and a host compiler.  Only samples without math
 libraries, graphics and windows are taken: those of the runtime API, built with ``nvcc -cudart shared``, or with
@@ -205,8 +205,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=120, help="of the processor, for one sample")
     parser.add_argument("--json", type=Path, help="also write results here")
     parser.add_argument("--check", help="run under these checks, as warpwright run --check")
+    parser.add_argument("--check-level", help="lowest grade of findings that is told")
     arguments = parser.parse_args()
-    session.check = arguments.check
+    session.check, session.check_level = arguments.check, arguments.check_level
     kept = arguments.build or Path(tempfile.mkdtemp(prefix="cuda-samples-"))
     kept.mkdir(parents=True, exist_ok=True)
     kept = kept.resolve()

@@ -18,6 +18,7 @@ import pytest
 
 if TYPE_CHECKING:
     from warpwright.run import Run
+    from warpwright.tools.checks import Finding
 
 OPTION = "--warpwright"
 
@@ -113,19 +114,15 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     from warpwright.session import session
 
     before = {id(f): f.count for f in session.findings()}
-    failed: BaseException | None = None
-    result: object = None
+    errors: list[Finding] = []
     try:
         result = yield
-    except BaseException as raised:
-        failed = raised
-    new = [f for f in session.findings() if before.get(id(f), 0) < f.count]
-    errors = [f for f in new if f.severity == "error" and not f.of_call]
-    rest = [f for f in new if f not in errors]
-    if rest:
-        item.add_report_section("call", "warpwright checks", "\n".join(map(str, rest)))
-    if failed is not None:
-        raise failed
+    finally:
+        new = [f for f in session.findings() if before.get(id(f), 0) < f.count]
+        errors = [f for f in new if f.severity == "error" and not f.of_call]
+        rest = [f for f in new if f not in errors]
+        if rest:
+            item.add_report_section("call", "warpwright checks", "\n".join(map(str, rest)))
     if errors:
         pytest.fail("the checks found errors:\n" + "\n".join(map(str, errors)), pytrace=False)
     return result

@@ -35,6 +35,7 @@ FIRST_PASS = 8
 """Rounds in which no warp did more than spin before states are compared."""
 FULL_WARP = 0xFFFFFFFF
 _SLOTS = {name: WARP.slot(name) for name in WARP}
+_EXECUTED = [WARP.slot("instructions"), WARP.slot("thread_instructions")]
 _INDEX = [BLOCK.slot(name) for name in ("index_x", "index_y", "index_z", "linear_index")]
 
 
@@ -236,7 +237,7 @@ class CheckedExecution:
 
     def _executed(self, resident: list[Block]) -> int:
         """Warp-instructions so far."""
-        return self._counts.warp_instructions + sum(w["instructions"] for block in resident for w in block.warps)
+        return self._counts.warp_instructions + sum(int(b.structures[:, _EXECUTED[0]].sum()) for b in resident)
 
     def _never_ends(self, resident: list[Block], fruitless: int) -> bool:
         """Whether every warp only repeats itself; orders drawn at random never come back."""
@@ -352,9 +353,9 @@ class CheckedExecution:
     def _end(self, block: Block) -> None:
         self.blocks_done += 1
         self._counts.blocks_done += 1
-        for warp in block.warps:
-            self._counts.warp_instructions += warp["instructions"]
-            self._counts.thread_instructions += warp["thread_instructions"]
+        warp_instructions, thread_instructions = block.structures[:, _EXECUTED].sum(axis=0).tolist()
+        self._counts.warp_instructions += warp_instructions
+        self._counts.thread_instructions += thread_instructions
         self.watcher.ended(block)
         self._ended.append(block)
 

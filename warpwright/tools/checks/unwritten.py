@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 1 << 30
 """Of global memory that are kept before a launch; copying them takes about a second."""
+SMALL_BYTES = 1 << 20
+"""Allocations up to this size are kept whatever launches touched before: another launch may touch others."""
 LONGER = 4
 """A trial that takes this many times the launch's instructions is stopped: contents decide how long it runs."""
 LEAST_LIMIT = 100_000
@@ -85,7 +87,11 @@ class Before:
         self._context = context = launch.context
         self._own = own_shared(context)
         self._memory = memory = context.memory
-        live = [a for a in memory if not a.mapped and (known is None or (a.address, a.size_bytes) in known)]
+        live = [
+            a
+            for a in memory
+            if not a.mapped and (known is None or a.size_bytes <= SMALL_BYTES or (a.address, a.size_bytes) in known)
+        ]
         self._bytes = sum(a.size_bytes for a in live)
         self._kept = {a.address: memory.snapshot(a) for a in live} if self._bytes <= MOST_BYTES else {}
         self._services = context.services
