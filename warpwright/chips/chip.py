@@ -19,7 +19,7 @@ import sys
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -230,7 +230,7 @@ class L1(_Section):
     l1_join_cycles: int = Field(ge=0)
     """A miss joins the request of an earlier one in the same line that is no older."""
     l1_write_bytes_per_clk: int = Field(gt=0)
-    l1_kept_write_bytes: Literal[0, 1, 128]
+    l1_keeps_writes: bool
     """The least that L1 keeps of a store: whole lines (what is written in part is dropped), any bytes (sectors that were valid stay so),
     or nothing (0: what is written is dropped)."""
 

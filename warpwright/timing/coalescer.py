@@ -17,6 +17,7 @@ from warpwright.timing.state import (
     GOLDEN,
     OFF_LINE_BYTES,
     OFF_LINE_SECTORS,
+    OFF_LINE_WORDS,
     OFF_LINES,
     PASSES_KEPT,
     PASSES_SLOTS,
@@ -71,6 +72,7 @@ def lines_affine(m: Any, sm: int, base: int, stride: int, mask: int, size: int) 
             m[u(sm + OFF_LINES + n)] = line
             m[u(sm + OFF_LINE_SECTORS + n)] = sectors
             m[u(sm + OFF_LINE_BYTES + n)] = packed
+            m[u(sm + OFF_LINE_WORDS + n)] = (1 << ((high + 3) >> 2)) - (1 << (low >> 2))
             n += 1
             line += 1
         return n
@@ -78,11 +80,14 @@ def lines_affine(m: Any, sm: int, base: int, stride: int, mask: int, size: int) 
         m[u(sm + OFF_LINES)] = base >> 7
         m[u(sm + OFF_LINE_SECTORS)] = 1 << ((base >> 5) & 3)
         m[u(sm + OFF_LINE_BYTES)] = size << (16 * ((base >> 5) & 3))
+        m[u(sm + OFF_LINE_WORDS)] = words_of(size) << ((base >> 2) & 31)
         return 1
     n = 0
     current = -1
     sectors = 0
     packed = 0
+    words = 0
+    lane_words = words_of(size)
     left = mask
     while left:
         lane = lowest_bit(left)
@@ -94,17 +99,21 @@ def lines_affine(m: Any, sm: int, base: int, stride: int, mask: int, size: int) 
                 m[u(sm + OFF_LINES + n - 1)] = current
                 m[u(sm + OFF_LINE_SECTORS + n - 1)] = sectors
                 m[u(sm + OFF_LINE_BYTES + n - 1)] = packed
+                m[u(sm + OFF_LINE_WORDS + n - 1)] = words
             n += 1
             current = line
             sectors = 0
             packed = 0
+            words = 0
         sector = (address >> 5) & 3
         sectors |= 1 << sector
         packed += size << (sector * 16)
+        words |= lane_words << ((address >> 2) & 31)
     if n:
         m[u(sm + OFF_LINES + n - 1)] = current
         m[u(sm + OFF_LINE_SECTORS + n - 1)] = sectors
         m[u(sm + OFF_LINE_BYTES + n - 1)] = packed
+        m[u(sm + OFF_LINE_WORDS + n - 1)] = words
     return n
 
 
@@ -125,10 +134,11 @@ def lines_again(m: Any, sm: int, kept: int, first: int) -> int:
     """Fill the scratch with the lines of a pattern that is kept, from line ``first`` on."""
     n = m[u(kept + 2)]
     for i in range(n):
-        place = kept + PATTERN_HEAD + 3 * i
+        place = kept + PATTERN_HEAD + 4 * i
         m[u(sm + OFF_LINES + i)] = first + m[u(place)]
         m[u(sm + OFF_LINE_SECTORS + i)] = m[u(place + 1)]
         m[u(sm + OFF_LINE_BYTES + i)] = m[u(place + 2)]
+        m[u(sm + OFF_LINE_WORDS + i)] = m[u(place + 3)]
     return n
 
 
@@ -159,11 +169,18 @@ def lines_kept(m: Any, sm: int, base: int, tabled: bool, step: int, mask: int, s
     m[u(kept + 1)] = known
     m[u(kept + 2)] = n
     for i in range(n):
-        place = kept + PATTERN_HEAD + 3 * i
+        place = kept + PATTERN_HEAD + 4 * i
         m[u(place)] = m[u(sm + OFF_LINES + i)] - (base >> 7)
         m[u(place + 1)] = m[u(sm + OFF_LINE_SECTORS + i)]
         m[u(place + 2)] = m[u(sm + OFF_LINE_BYTES + i)]
+        m[u(place + 3)] = m[u(sm + OFF_LINE_WORDS + i)]
     return n
+
+
+@core
+def words_of(size: int) -> int:
+    """The words that a lane's ``size`` bytes touch, from the first on."""
+    return (1 << max(size >> 2, 1)) - 1
 
 
 @core
@@ -177,9 +194,20 @@ def covered(packed: int) -> int:
 
 
 @core
+def touched(words: int) -> int:
+    """The sectors in which words of a line lie."""
+    sectors = 0
+    for sector in range(4):
+        if (words >> (8 * sector)) & 255:
+            sectors |= 1 << sector
+    return sectors
+
+
+@core
 def lines_table(m: Any, sm: int, base: int, table: int, mask: int, size: int) -> int:
     """As ``lines_affine`` for lanes at base + a distance from a table."""
     n = 0
+    lane_words = words_of(size)
     left = mask
     while left:
         lane = lowest_bit(left)
@@ -193,8 +221,10 @@ def lines_table(m: Any, sm: int, base: int, table: int, mask: int, size: int) ->
             m[u(sm + OFF_LINES + found)] = line
             m[u(sm + OFF_LINE_SECTORS + found)] = 0
             m[u(sm + OFF_LINE_BYTES + found)] = 0
+            m[u(sm + OFF_LINE_WORDS + found)] = 0
         m[u(sm + OFF_LINE_SECTORS + found)] |= 1 << sector
         m[u(sm + OFF_LINE_BYTES + found)] += size << (sector * 16)
+        m[u(sm + OFF_LINE_WORDS + found)] |= lane_words << ((address >> 2) & 31)
     return n
 
 

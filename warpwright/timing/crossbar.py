@@ -22,13 +22,14 @@ from warpwright.timing.l1 import (
     remote_lanes,
     space_of,
 )
+from warpwright.timing.l1_sets import forget_lines
 from warpwright.timing.l2 import approach, is_far, queue_end
 from warpwright.timing.lrc import coalescer_entry
 from warpwright.timing.ports import reserve
 from warpwright.timing.records import address_of, record_at
 from warpwright.timing.remote import atomic_on_cluster
 from warpwright.timing.slices import slice_of
-from warpwright.timing.stores import store_cost
+from warpwright.timing.stores import WORD_BYTES, store_cost, written_in_l1
 from warpwright.timing.tlb import translate
 from warpwright.timing.warp import STRONG, run_function, take_block, turn_back
 
@@ -127,6 +128,7 @@ def execute_strong(m: Any, code: Any, sm: int, partition: int, r: int, time: int
         waves = atomic_waves(m, sm, n, operation, extra & 255)
         m[u(sm + s.SM_GLOBAL_ATOMICS)] += 1
         m[u(sm + s.SM_ATOMIC_SECTORS)] += sectors
+        forget_lines(m, sm, n)
         for i in range(n):
             line = m[u(sm + s.OFF_LINES + i)]
             mine = m[u(sm + s.OFF_LINE_SECTORS + i)]
@@ -142,6 +144,7 @@ def execute_strong(m: Any, code: Any, sm: int, partition: int, r: int, time: int
         waves = n
         m[u(sm + s.SM_GLOBAL_LOADS)] += 1
         m[u(sm + s.SM_LOAD_SECTORS)] += sectors
+        forget_lines(m, sm, n)
         for i in range(n):
             line = m[u(sm + s.OFF_LINES + i)]
             home = reach(m, index, line)
@@ -160,6 +163,8 @@ def execute_strong(m: Any, code: Any, sm: int, partition: int, r: int, time: int
             waves += store_cost(m, line, mine, held)
             if m[u(s.H_ELSEWHERES)]:
                 note_written(m, sm, line, done)
+            words = m[u(sm + s.OFF_LINE_WORDS + i)] if size >= WORD_BYTES else 0
+            written_in_l1(m, sm, line, mine, held, words, False, m[u(r + s.R_TIME)])
         m[u(w + s.W_STORE_TIME)] = max(m[u(w + s.W_STORE_TIME)], answer)
     if waves > 1:
         reserve(m, sm + s.OFF_LSU, s.CALENDAR_SHIFT, m[u(s.H_LSU_CAPACITY)], m[u(r + s.R_TIME)], waves - 1)

@@ -275,7 +275,7 @@ def _sm_numbers(chip: Chip, sizes: _Sizes) -> dict[int, int]:
         s.H_L1_LATENCY: chip.l1.l1_hit_latency_cycles - chip.mio.mio_latency_cycles,
         s.H_L1_TAG_BANKS: chip.l1.l1_tag_lines_per_clk,
         s.H_L1_DATA_SECTORS: chip.l1.l1_data_bytes_per_clk // chip.l1.sector_bytes,
-        s.H_L1_KEPT: chip.l1.l1_kept_write_bytes,
+        s.H_L1_KEEPS_WRITES: chip.l1.l1_keeps_writes,
         s.H_L1_WRITE_BYTES: chip.l1.l1_write_bytes_per_clk,
         s.H_L1_JOIN: chip.l1.l1_join_cycles,
         s.H_FILL_CAPACITY: chip.l1.l1_fill_bytes_per_clk * bucket // chip.l1.sector_bytes,

@@ -27,10 +27,11 @@ from warpwright.timing.coalescer import (
     sectors_of,
     store_packets,
     tag_passes,
+    touched,
     wavefronts,
 )
 from warpwright.timing.elsewhere import longer_away, note_written
-from warpwright.timing.l1_sets import approach_l1, l1_find
+from warpwright.timing.l1_sets import approach_l1, forget_lines, l1_find, take_place
 from warpwright.timing.ports import reserve
 from warpwright.timing.queue import enter_queue
 from warpwright.timing.records import address_of, record_at
@@ -127,8 +128,8 @@ def fill_lines(m: Any, sm: int, w: int, base: int, tabled: bool, step: int, mask
 
 
 @core
-def load_line(m: Any, sm: int, w: int, line: int, sectors: int, time: int, load: int) -> int:
-    """Look one line up in L1 at ``time``; gives when hits are there.  ``load`` (its number) waits for the rest.
+def load_line(m: Any, sm: int, w: int, line: int, sectors: int, words: int, time: int, load: int) -> int:
+    """Look ``words`` of one line up in L1 at ``time``; gives when hits are there.  ``load`` (its number) waits for the rest.
 
     Misses of a line a few cycles apart leave as one request (bench.micro ``pairs_once``), so that L2 looks up both sectors of a pair at once.
     """
@@ -136,13 +137,17 @@ def load_line(m: Any, sm: int, w: int, line: int, sectors: int, time: int, load:
     ways = m[u(s.H_L1_WAYS)]
     if place < 0:
         place = -1 - place
-        m[u(place)] = line << 8
-        m[u(place + ways * s.C_FILL)] = time
+        take_place(m, place, line, time)
     m[u(place + ways * s.C_STAMP)] = time
     tag = m[u(place)]
     hit = sectors & tag
     joined = sectors & (tag >> 4) & ~tag & 15
     missing = sectors & ~(tag | (tag >> 4)) & 15
+    stored = m[u(place + ways * s.C_WORDS)]
+    if missing and stored:
+        own = missing & ~touched(words & ~stored)
+        hit |= own
+        missing ^= own
     ready = 0
     if hit:
         ready = max(time + m[u(s.H_L1_LATENCY)], m[u(place + ways * s.C_FILL)])
@@ -309,6 +314,8 @@ def load_lines(
     asked = 0
     if n > 2 and not around:
         approach_l1(m, sm, n)
+    if code[u(row + s.I_STRONG)]:
+        forget_lines(m, sm, n)
     for i in range(n):
         line = m[u(sm + s.OFF_LINES + i)]
         sectors = m[u(sm + s.OFF_LINE_SECTORS + i)]
@@ -317,7 +324,8 @@ def load_lines(
         if around:
             wait_for(m, sm, new_request(m, sm, w, s.RQ_LOAD_AROUND, at, line, sectors, 0), load)
         else:
-            ready = max(ready, load_line(m, sm, w, line, sectors, at, load))
+            words = m[u(sm + s.OFF_LINE_WORDS + i)]
+            ready = max(ready, load_line(m, sm, w, line, sectors, words, at, load))
     if space == SPACE_LOCAL:
         m[u(sm + s.SM_LOCAL_SECTORS)] += asked
         m[u(sm + s.SM_LOCAL_HITS)] += m[u(sm + s.SM_LOAD_HITS)] - hits
@@ -359,6 +367,7 @@ def atomic_lines(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: in
     load = new_load(m, sm, w, barrier, s.LD_REGISTER)
     m[u(sm + s.SM_GLOBAL_ATOMICS)] += 1
     m[u(sm + s.SM_ATOMIC_SECTORS)] += sectors
+    forget_lines(m, sm, n)
     for i in range(n):
         line = m[u(sm + s.OFF_LINES + i)]
         mask = m[u(sm + s.OFF_LINE_SECTORS + i)]
@@ -500,3 +509,4 @@ def invalidate(m: Any, sm: int) -> None:
     for at in range(first, first + m[u(s.H_L1_SETS)] * ways * s.C_SLOTS, ways * s.C_SLOTS):
         for place in range(at, at + ways):
             m[u(place)] = m[u(place)] & ~15
+            m[u(place + ways * s.C_WORDS)] = 0

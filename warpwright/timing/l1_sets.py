@@ -81,18 +81,46 @@ def other_place(m: Any, first: int, ways: int, time: int) -> int:
 
 
 @core
+def place_in_set(m: Any, first: int, ways: int, line: int) -> int:
+    """The place of a line's tag in its set, or -1."""
+    if ways == WAYS:
+        way = find_way(host_address(m) + 8 * first, line, 8)
+        return first + way if way < WAYS else -1
+    for place in range(first, first + ways):
+        if m[u(place)] >> 8 == line:
+            return place
+    return -1
+
+
+@core
+def forget_lines(m: Any, sm: int, n: int) -> None:
+    """L1 drops the lines in the scratch, which an atomic or a strong load goes past (bench.micro ``kept``: a sector beside the atomic's too)."""
+    ways = m[u(s.H_L1_WAYS)]
+    for i in range(n):
+        line = m[u(sm + s.OFF_LINES + i)]
+        place = place_in_set(m, l1_set(m, sm, line), ways, line)
+        if place >= 0:
+            m[u(place)] = m[u(place)] & ~15
+            m[u(place + ways * s.C_WORDS)] = 0
+
+
+@core
+def take_place(m: Any, place: int, line: int, time: int) -> None:
+    """Make a place that line's, of which it holds nothing yet."""
+    ways = m[u(s.H_L1_WAYS)]
+    m[u(place)] = line << 8
+    m[u(place + ways * s.C_FILL)] = time
+    m[u(place + ways * s.C_WORDS)] = 0
+
+
+@core
 def l1_find(m: Any, sm: int, line: int, time: int) -> int:
     """The place of a line's tag, or -1 - the place to replace."""
     ways = m[u(s.H_L1_WAYS)]
     first = l1_set(m, sm, line)
-    if ways == WAYS:
-        way = find_way(host_address(m) + 8 * first, line, 8)
-        if way < WAYS:
-            return first + way
-    else:
-        for place in range(first, first + ways):
-            if m[u(place)] >> 8 == line:
-                return place
+    place = place_in_set(m, first, ways, line)
+    if place >= 0:
+        return place
     oldest = oldest_place(m, first, ways)
     if m[u(s.H_L1_REPLACEMENT)] == 0 or m[u(oldest + ways * s.C_STAMP)] == 0:
         return -1 - oldest

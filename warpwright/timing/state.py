@@ -175,7 +175,7 @@ STALL_COUNT = len(STALLS)
     H_L1_LATENCY,
     H_L1_DATA_SECTORS,  # that L1 hands over a clock
     H_L1_TAG_BANKS,  # lines of different banks that the tag stage takes a clock
-    H_L1_KEPT,  # least bytes of a store that L1 keeps, 0: it keeps none
+    H_L1_KEEPS_WRITES,
     H_L1_WRITE_BYTES,
     H_L1_JOIN,  # cycles within which misses of a line leave as one request
     H_FILL_CAPACITY,  # sectors of a calendar bucket
@@ -607,11 +607,12 @@ OFF_WARPS = OFF_SUB_CORES + MAX_SUB_CORES * SC_SLOTS
 OFF_BLOCKS = OFF_WARPS + MAX_SUB_CORES * MAX_WARPS * W_SLOTS
 OFF_LSU = OFF_BLOCKS + MAX_BLOCKS * B_SLOTS
 OFF_FILL = OFF_LSU + CALENDAR_SLOTS
-OFF_LINES = OFF_FILL + CALENDAR_SLOTS  # coalescer: line number, sector mask, bytes covered
+OFF_LINES = OFF_FILL + CALENDAR_SLOTS  # coalescer: line number, sector mask, bytes covered, words touched
 LINE_COUNT = 160
 OFF_LINE_SECTORS = OFF_LINES + LINE_COUNT
 OFF_LINE_BYTES = OFF_LINE_SECTORS + LINE_COUNT
-OFF_CONST_PORT = OFF_LINE_BYTES + LINE_COUNT  # calendars of LDC's unit and of L1.5
+OFF_LINE_WORDS = OFF_LINE_BYTES + LINE_COUNT
+OFF_CONST_PORT = OFF_LINE_WORDS + LINE_COUNT  # calendars of LDC's unit and of L1.5
 OFF_CONST_FILL = OFF_CONST_PORT + CALENDAR_SLOTS
 MAX_BULKS = 64  # bulk copies of a window
 OFF_BULKS = OFF_CONST_FILL + CALENDAR_SLOTS  # their records
@@ -641,9 +642,10 @@ MAX_LOADS = 2048
 (LD_REGISTER, LD_ASYNC, LD_STORE) = range(3)
 
 # --- cache lines -------------------------------------------------------------------------------------
-# L1, of each set one after the other its ways': line << 8 | pending sectors << 4 | valid sectors; last use; arrival; request
-(C_TAG, C_STAMP, C_FILL, C_REQUEST) = range(4)
-C_SLOTS = 4
+# L1, of each set one after the other its ways': line << 8 | pending sectors << 4 | valid sectors; last use; arrival; request; words stored in
+# sectors that are not valid
+(C_TAG, C_STAMP, C_FILL, C_REQUEST, C_WORDS) = range(5)
+C_SLOTS = 5
 L2_WAY_WORDS = 3
 L2_INSTALLS = (
     1024  # places that a group of slices remembers: a launch of few lines leaves L2 empty for the next one (initial.py)
@@ -651,12 +653,12 @@ L2_INSTALLS = (
 # passes of a pattern of lanes (coalescer.py): step, the rest of what they depend on, passes
 PASSES_KEPT = 256  # a power of two
 PASSES_SLOTS = 4
-# lines of a pattern of lanes (coalescer.py): step, the rest of what they depend on, how many; of each its distance from the base's line, sectors and
-# bytes.  Two patterns share their places: the first has a word for which of them is the older one
+# lines of a pattern of lanes (coalescer.py): step, the rest of what they depend on, how many; of each its distance from the base's line, sectors, bytes
+# and words.  Two patterns share their places: the first has a word for which of them is the older one
 PATTERNS_KEPT = 128  # a power of two
 PATTERN_LINES = 8
 PATTERN_OLDER, PATTERN_HEAD = 3, 4
-PATTERN_SLOTS = PATTERN_HEAD + 3 * PATTERN_LINES + 4
+PATTERN_SLOTS = PATTERN_HEAD + 4 * PATTERN_LINES + 4
 # scratch of a GPC: of 32 banks how many words, the words of each, and the number of the last group of lanes
 BANK_WORDS = 32
 BANK_TURN = BANK_WORDS + 32 * 32

@@ -13,9 +13,9 @@ from typing import Any
 from warpwright.engine.abi import HERE
 from warpwright.native.pieces import core, popcount, u
 from warpwright.timing import state as s
-from warpwright.timing.coalescer import covered
+from warpwright.timing.coalescer import covered, touched
 from warpwright.timing.elsewhere import place_of
-from warpwright.timing.l1_sets import approach_l1, l1_find
+from warpwright.timing.l1_sets import approach_l1, l1_find, take_place
 from warpwright.timing.queue import enter_queue
 from warpwright.timing.requests import new_request
 
@@ -33,6 +33,8 @@ STAY_ALONE_CYCLES = 13
 MORE_LINES_CYCLES = 2
 """So much longer for each line beyond four of a store (bench.micro ``joins_once``: of eight lines none has left after 22 cycles, three after 26)."""
 WORD_BYTES = 4
+PENDING = 15 << 4
+"""Of a line's tag: the sectors that are on their way."""
 
 
 @core
@@ -66,7 +68,8 @@ def store_lines(m: Any, sm: int, sc: int, w: int, time: int, n: int, size: int, 
         held = m[u(sm + s.OFF_LINE_BYTES + i)]
         if not local:
             m[u(sm + s.SM_STORE_SECTORS)] += popcount(sectors)
-        written_in_l1(m, sm, line, sectors, held, local, at)
+        words = m[u(sm + s.OFF_LINE_WORDS + i)] if size >= WORD_BYTES else 0
+        written_in_l1(m, sm, line, sectors, held, words, local, at)
         let_go(m, buffer, about, number, at)
         entry = joinable(m, buffer, about, line)
         before = m[u(entry + s.J_SECTORS)] if entry >= 0 else 0
@@ -196,36 +199,35 @@ def add_line(
 
 
 @core
-def written_in_l1(m: Any, sm: int, line: int, sectors: int, held: int, local: bool, time: int) -> None:
-    """What a store leaves in L1.
+def written_in_l1(m: Any, sm: int, line: int, sectors: int, held: int, words: int, local: bool, time: int) -> None:
+    """What a store leaves in L1 (bench.micro ``kept`` on H200).
 
-    An H200 keeps a whole line, of a line that is written in part the sectors go (bench.micro ``store_load``).  Where L1 keeps any bytes, sectors that are
-    written whole are valid and others stay what they were: who reads a sector of which L1 has some bytes only fetches it.
+    What it writes is found by loads that need no more; a sector that L1 held is kept.  Of sectors of the line that are on their way what comes
+    serves the loads that wait for it, and is not kept (``kept_plain``: also beside a sector that was written whole).
 
     Local memory is the thread's own: what it wrote is kept however little it is (of 158,000 sectors that recursive code on an
     H200 reads back by few lanes L2 sees none).
     """
     place = l1_find(m, sm, line, time)
     ways = m[u(s.H_L1_WAYS)]
-    kept = m[u(s.H_L1_KEPT)]
-    whole = covered(held)
-    if local or (kept and whole == 15):
-        if place < 0:
-            place = -1 - place
-            m[u(place)] = line << 8
-        m[u(place)] |= sectors
-        m[u(place + ways * s.C_FILL)] = time
-        m[u(place + ways * s.C_STAMP)] = time
-    elif kept == 1:
-        if place < 0 and whole:
-            place = -1 - place
-            m[u(place)] = line << 8
-            m[u(place + ways * s.C_FILL)] = time
+    if not local and m[u(s.H_L1_KEEPS_WRITES)] == 0:
         if place >= 0:
-            m[u(place)] |= whole
-            m[u(place + ways * s.C_STAMP)] = time
-    elif place >= 0:
-        m[u(place)] &= ~sectors
+            m[u(place)] &= ~sectors
+        return
+    whole = sectors if local else covered(held)
+    if place < 0:
+        place = -1 - place
+        take_place(m, place, line, time)
+    elif whole == 15:
+        m[u(place + ways * s.C_FILL)] = time
+    m[u(place + ways * s.C_STAMP)] = time
+    tag = m[u(place)] & ~PENDING
+    part = sectors & ~(whole | tag)
+    if part:
+        stored = m[u(place + ways * s.C_WORDS)] | words
+        m[u(place + ways * s.C_WORDS)] = stored
+        whole |= part & ~touched(~stored)
+    m[u(place)] = tag | whole
 
 
 @core

@@ -1,0 +1,70 @@
+// What L1 keeps of a store: a script of accesses by lanes of two warps on one line after the other, each load timed.
+#include "common.cuh"
+extern __shared__ u32 smem[];
+
+// A step: lanes (bits 0-31), kind (32-35, `KINDS` of kept.py), warp (36), first word of the lanes (40-47), words between lanes (48-55).
+// `barriers`: whether a block barrier stands in front of every step.
+extern "C" __global__ void kept_steps(u32* out, u32* base, int count, const u64* script, int steps, u32 gap, u64 apart, int barriers) {
+    u64* mine = (u64*)smem;
+    u32* sink = smem + 2 * 32;
+    for (int s = threadIdx.x; s < steps; s += blockDim.x) mine[s] = script[s];
+    __syncthreads();
+    u32 acc = 0;
+    for (int i = 0; i < count; i++) {
+        for (int s = 0; s < steps; s++) {
+            u64 step = mine[s];
+            u32 kind = (u32)(step >> 32) & 15;
+            u32* p = base + i * apart + ((u32)(step >> 40) & 255) + lane() * ((u32)(step >> 48) & 255);
+            bool now = ((threadIdx.x >> 5) == ((u32)(step >> 36) & 1)) && ((u32)step >> lane() & 1);
+            if (barriers) __syncthreads();
+            u32 t = clk();
+            while (clk() - t < gap);
+            if (now) {
+                u32 v = 0, t0 = clk();
+                if (kind == 0) asm volatile("ld.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+                if (kind == 1) asm volatile("st.global.u32 [%0], %1;" ::"l"(p), "r"(i) : "memory");
+                if (kind == 2) asm volatile("st.global.v4.u32 [%0], {%1, %1, %1, %1};" ::"l"(p), "r"(i) : "memory");
+                if (kind == 3) {
+                    u32 a, b, c;
+                    asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v), "=r"(a), "=r"(b), "=r"(c) : "l"(p) : "memory");
+                }
+                if (kind == 4) asm volatile("red.global.add.u32 [%0], %1;" ::"l"(p), "r"(i) : "memory");
+                if (kind == 5) asm volatile("atom.global.add.u32 %0, [%1], %2;" : "=r"(v) : "l"(p), "r"(i) : "memory");
+                if (kind == 6) asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(p), "r"(i) : "memory");
+                if (kind == 7) asm volatile("st.global.u8 [%0], %1;" ::"l"(p), "r"(i) : "memory");
+                if (kind == 8) asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+                if (kind == 9) asm volatile("fence.acq_rel.gpu;" ::: "memory");
+                if (kind == 10) asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+                if (kind == 11) asm volatile("st.global.cg.u32 [%0], %1;" ::"l"(p), "r"(i) : "memory");
+                if (kind == 12) asm volatile("ld.global.cg.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+                *(volatile u32*)&sink[threadIdx.x] = v;
+                u32 t1 = clk();
+                acc += v;
+                if (kind == 0 || kind == 3 || kind == 8 || kind == 10 || kind == 12) out[i * steps + s] = t1 - t0;
+            }
+        }
+    }
+    if (acc == 0x12345678) out[SINK] = acc;
+}
+// The same without a script, one warp: a load (if `kind`), a store by some lanes, a load of the line.
+extern "C" __global__ void kept_plain(u32* out, u32* base, int count, int kind, int lanes, u32 gap, u64 apart) {
+    u32 acc = 0;
+    for (int i = 0; i < count; i++) {
+        u32* p = base + i * apart + lane();
+        if (kind) {
+            u32 v;
+            asm volatile("ld.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+            *(volatile u32*)&smem[threadIdx.x] = v;
+        }
+        if (lane() < lanes) asm volatile("st.global.u32 [%0], %1;" ::"l"(p), "r"(i) : "memory");
+        u32 t = clk(), v;
+        while (clk() - t < gap);
+        u32 t0 = clk();
+        asm volatile("ld.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+        *(volatile u32*)&smem[threadIdx.x] = v;
+        u32 t1 = clk();
+        acc += v;
+        if (lane() == 0) out[i] = t1 - t0;
+    }
+    if (acc == 0x12345678) out[SINK] = acc;
+}

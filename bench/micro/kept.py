@@ -1,0 +1,114 @@
+"""What L1 keeps of stores: scripts of loads and stores on one line, each load timed (33 cycles: L1 had all of it; 277: L2 was asked)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bench.micro.context import Context, Row, row
+
+LOAD, STORE, STORE_16, LOAD_16, RED, ATOM, STRONG_STORE, BYTE_STORE, STRONG_LOAD, FENCE, LOAD_NC, STORE_CG, LOAD_CG = (
+    range(13)
+)
+LOADS = (LOAD, LOAD_16, STRONG_LOAD, LOAD_NC, LOAD_CG)
+ALL = 0xFFFFFFFF
+SECTOR = 0xFF
+
+
+def step(kind: int, lanes: int = ALL, warp: int = 0, first: int = 0, between: int = 1) -> int:
+    """One step of a script: ``lanes`` of a warp, whose words begin at ``first`` and lie ``between`` words apart."""
+    return lanes | kind << 32 | warp << 36 | first << 40 | between << 48
+
+
+SCRIPTS: dict[str, list[int]] = {
+    "load, load": [step(LOAD), step(LOAD)],
+    "line stored, load": [step(STORE), step(LOAD)],
+    "line stored by the other warp, load": [step(STORE, warp=1), step(LOAD)],
+    "load, word stored, load, load": [step(LOAD), step(STORE, 1), step(LOAD), step(LOAD)],
+    "line stored, word stored, load, load": [step(STORE), step(STORE, 1), step(LOAD), step(LOAD)],
+    "line stored, load, word stored, load, load": [step(STORE), step(LOAD), step(STORE, 1), step(LOAD), step(LOAD)],
+    "line stored, word stored by the other warp, load": [step(STORE), step(STORE, 1, warp=1), step(LOAD)],
+    "line stored, sector stored, load": [step(STORE), step(STORE, SECTOR), step(LOAD)],
+    "line stored, two sectors stored, load": [step(STORE), step(STORE, 0xFFFF), step(LOAD)],
+    "line stored, even words stored, load": [step(STORE), step(STORE, 0x55555555), step(LOAD)],
+    "line stored twice, load": [step(STORE), step(STORE), step(LOAD)],
+    "load, line stored, load": [step(LOAD), step(STORE), step(LOAD)],
+    "load, sector stored, load of it": [step(LOAD), step(STORE, SECTOR), step(LOAD, SECTOR)],
+    "load, sector stored, load of another": [step(LOAD), step(STORE, SECTOR), step(LOAD, SECTOR << 8)],
+    "load, word stored, load of another sector": [step(LOAD), step(STORE, 1), step(LOAD, SECTOR << 8)],
+    "load, word stored, load of it": [step(LOAD), step(STORE, 1), step(LOAD, 1)],
+    "load, word stored, load of its neighbour": [step(LOAD), step(STORE, 1), step(LOAD, 2)],
+    "sector stored, load of it": [step(STORE, SECTOR), step(LOAD, SECTOR)],
+    "sector stored, load of another": [step(STORE, SECTOR), step(LOAD, SECTOR << 8)],
+    "word stored, load of it": [step(STORE, 1), step(LOAD, 1)],
+    "word stored, load, word stored, load": [step(STORE, 1), step(LOAD), step(STORE, 2), step(LOAD)],
+    "halves stored, load": [step(STORE, 0xFFFF), step(STORE, 0xFFFF0000), step(LOAD)],
+    "halves stored by two warps, load": [step(STORE, 0xFFFF), step(STORE, 0xFFFF0000, warp=1), step(LOAD)],
+    "sectors stored, load": [*(step(STORE, SECTOR << 8 * k) for k in range(4)), step(LOAD)],
+    "even, odd words stored, load": [step(STORE, 0x55555555), step(STORE, 0xAAAAAAAA), step(LOAD)],
+    "load, even, odd words stored, load": [step(LOAD), step(STORE, 0x55555555), step(STORE, 0xAAAAAAAA), step(LOAD)],
+    "words stored by stride 2 in two lines, load": [step(STORE, between=2), step(STORE, first=1, between=2), step(LOAD)],
+    "load, half stored, load of the half": [step(LOAD), step(STORE, 0xFFFF), step(LOAD, 0xFFFF)],
+    "load, half stored, load of the other": [step(LOAD), step(STORE, 0xFFFF), step(LOAD, 0xFFFF0000)],
+    "16 bytes a lane stored, load": [step(STORE_16, between=4), step(LOAD_16, between=4)],
+    "16 bytes by 8 lanes stored, load": [step(STORE_16, SECTOR, between=4), step(LOAD_16, SECTOR, between=4)],
+    "line stored, next line's word stored, load": [step(STORE), step(STORE, 1, first=32), step(LOAD)],
+    "line stored, 31 words stored, load": [step(STORE), step(STORE, 0x7FFFFFFF), step(LOAD)],
+    "load, 31 words stored, load": [step(LOAD), step(STORE, 0x7FFFFFFF), step(LOAD)],
+    "load, word added, load, load": [step(LOAD), step(RED, 1), step(LOAD), step(LOAD)],
+    "load, word added, load of another sector": [step(LOAD), step(RED, 1), step(LOAD, SECTOR << 8)],
+    "load, word added with a result, load, load": [step(LOAD), step(ATOM, 1), step(LOAD), step(LOAD)],
+    "line stored, word added, load": [step(STORE), step(RED, 1), step(LOAD)],
+    "load, line stored strong, load": [step(LOAD), step(STRONG_STORE), step(LOAD)],
+    "load, word stored strong, load": [step(LOAD), step(STRONG_STORE, 1), step(LOAD)],
+    "line stored strong, load": [step(STRONG_STORE), step(LOAD)],
+    "line stored past L1, load": [step(STORE_CG), step(LOAD)],
+    "load, line stored past L1, load": [step(LOAD), step(STORE_CG), step(LOAD)],
+    "byte stored, load of it, load of the word": [step(BYTE_STORE, 1), step(LOAD, 1), step(LOAD, 1)],
+    "load, byte stored, load": [step(LOAD), step(BYTE_STORE, 1), step(LOAD)],
+    "load, bytes stored, load": [step(LOAD), step(BYTE_STORE), step(LOAD)],
+    "load, strong load, load": [step(LOAD), step(STRONG_LOAD), step(LOAD)],
+    "load past L1, load": [step(LOAD_CG), step(LOAD)],
+    "line stored, load past L1, load": [step(STORE), step(LOAD_CG), step(LOAD)],
+    "line stored, strong load, load": [step(STORE), step(STRONG_LOAD), step(LOAD)],
+    "line stored, load without coherence": [step(STORE), step(LOAD_NC)],
+    "line stored, fence, load": [step(STORE), step(FENCE, 1), step(LOAD)],
+    "word stored, load of its neighbour, load of it": [step(STORE, 1), step(LOAD, 2), step(LOAD, 1)],
+    "word stored, load of another sector, load of it": [step(STORE, 1), step(LOAD, SECTOR << 8), step(LOAD, 1)],
+}  # fmt: skip
+LINES = 32
+WORDS_APART = 32 * 33
+
+
+def kept(ctx: Context) -> list[Row]:
+    """Cycles of each load of a script, in the order of its steps; median of 32 lines, with steps at once and 2,000 cycles apart, with
+    and without block barriers between them (two warps, one)."""
+    rows: list[Row] = []
+    base = ctx.device.alloc(1 << 20)
+    base.zero()
+    for name, script in SCRIPTS.items():
+        steps = ctx.device.upload(np.array(script, np.uint64))
+        for warps, gap, apart in ((2, 0, WORDS_APART), (2, 2000, WORDS_APART), (1, 0, WORDS_APART), (1, 2000, 1024)):
+            if warps == 1 and any(s >> 36 & 1 for s in script):
+                continue
+            out = ctx.device.upload(np.zeros(8192, np.uint32))
+            args = [out, base, np.int32(LINES), steps, np.int32(len(script)), np.uint32(gap), np.uint64(apart)]
+            ctx.module("kept").launch("kept_steps", 1, 32 * warps, [*args, np.int32(warps - 1)], 1024)
+            cycles = np.median(out.read(np.uint32, LINES * len(script)).reshape(LINES, -1)[1:], axis=0)
+            loads = [float(c) for c, s in zip(cycles, script, strict=True) if s >> 32 & 15 in LOADS]
+            rows.append(row("kept", "load_cycles", loads[-1], "cycles", script=name, warps=warps, gap=gap, apart=4 * apart,
+                            loads=loads))  # fmt: skip
+            out.free()
+        steps.free()
+    for apart in (1024, WORDS_APART):
+        for kind, name in ((0, "store, load"), (1, "load, store, load")):
+            for lanes in (1, 8, 32):
+                for gap in (0, 2000):
+                    out = ctx.device.upload(np.zeros(8192, np.uint32))
+                    args = [out, base, np.int32(64), np.int32(kind), np.int32(lanes), np.uint32(gap), np.uint64(apart)]
+                    ctx.module("kept").launch("kept_plain", 1, 32, args, 1024)
+                    cycles = out.read(np.uint32, 64)
+                    rows.append(row("kept_plain", "load_cycles", float(np.median(cycles)), "cycles", after=name, lanes=lanes,
+                                    gap=gap, apart=4 * apart, all=cycles[:8].tolist()))  # fmt: skip
+                    out.free()
+    base.free()
+    return rows
