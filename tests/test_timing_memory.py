@@ -172,24 +172,66 @@ def test_misses_of_a_line_a_few_cycles_apart_leave_as_one_request(apart: int, hi
     assert found(0, 1) - found(0, 2) == hits
 
 
-def loaded_after(store: list[int]) -> tuple[float, float]:
-    """Sectors of a line that a load finds in L1 after a store, when L1 did not and did hold the line before."""
-    hits = []
-    for before in (0, 1):
+Step = tuple[str, list[int]]
+WHOLE_LINE, FIRST_WORD, SECOND_SECTOR = affine(device(0)), affine(device(0), 0, 1), affine(device(32), 4, 0xFF)
+
+
+def found_in_l1(*steps: Step, wait: bool = True, chip: str = "h200") -> float:
+    """Sectors that the last load finds in L1 behind the others' steps, each of which waits for the load before it."""
+
+    def hits(these: tuple[Step, ...]) -> float:
         kernel = Synthetic()
-        for _ in range(before):
-            kernel.add("LDG", writes=[4], reads=[0, 1], access=GLOBAL4, write_barrier=0, wait=[0], stall=2)
-        kernel.add("STG", reads=[0, 1], access=GLOBAL4, kind="store", wait=[0], stall=2)
-        kernel.add("LDG", writes=[4], reads=[0, 1], access=GLOBAL4, write_barrier=0, stall=2).exit()
-        records = [affine(device(0))] * before + [store, affine(device(0))]
-        metrics = run(kernel, lambda b, w, r=records: [(0, r)]).metrics
-        hits.append(metrics["l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit.sum"])
-    return hits[0], hits[1]
+        for opcode, _ in these:
+            if opcode == "LDG":
+                kernel.add("LDG", writes=[4], reads=[0, 1], access=GLOBAL4, write_barrier=0, wait=[0], stall=2)
+            else:
+                kind = "store" if opcode == "STG" else "atomic"
+                access = GLOBAL4 if opcode == "STG" else ADD4
+                kernel.add(opcode, reads=[0, 1], access=access, kind=kind, wait=[0] if wait else [], stall=2)
+        kernel.exit()
+        visits: list[list[list[int]]] = [[]]  # an atomic begins a basic block
+        for opcode, record in these:
+            if opcode == "RED":
+                visits.append([])
+            visits[-1].append(record)
+        metrics = run(kernel, lambda b, w: list(enumerate(visits)), chip=chip).metrics
+        return metrics["l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit.sum"]
+
+    return hits(steps) - hits(steps[:-1])
 
 
-def test_l1_keeps_a_line_that_is_written_whole_and_drops_sectors_of_others() -> None:
-    assert loaded_after(affine(device(0))) == (4, 4)
-    assert loaded_after(affine(device(0), 0, 1)) == (0, 3)
+def test_l1_keeps_what_stores_write() -> None:
+    """bench.micro ``kept``: words of a line of which L1 held nothing, words of a line that it held, words that together are a sector."""
+    load, store = ("LDG", WHOLE_LINE), ("STG", WHOLE_LINE)
+    word = ("STG", FIRST_WORD)
+    assert found_in_l1(store, load) == found_in_l1(load, store, load) == 4
+    assert found_in_l1(word, load) == 0
+    assert found_in_l1(word, ("LDG", FIRST_WORD)) == 1
+    assert found_in_l1(word, ("LDG", affine(device(4), 0, 1))) == 0
+    assert found_in_l1(load, word, load) == found_in_l1(store, word, load) == 4
+    even, odd = ("STG", affine(device(0), 4, 0x55555555)), ("STG", affine(device(0), 4, 0xAAAAAAAA))
+    assert found_in_l1(even, load) == 0
+    assert found_in_l1(even, odd, load) == 4
+    assert found_in_l1(("STG", SECOND_SECTOR), load) == 1
+
+
+def test_what_comes_for_a_line_that_was_stored_to_meanwhile_is_not_kept() -> None:
+    load = ("LDG", WHOLE_LINE)
+    assert found_in_l1(load, ("STG", FIRST_WORD), load, wait=False) == 0
+    assert found_in_l1(load, ("STG", SECOND_SECTOR), load, wait=False) == 1
+    assert found_in_l1(load, ("STG", WHOLE_LINE), load, wait=False) == 4
+
+
+def test_an_atomic_drops_its_line_from_l1() -> None:
+    load = ("LDG", WHOLE_LINE)
+    assert found_in_l1(load, ("RED", FIRST_WORD), load) == 0
+    assert found_in_l1(load, ("RED", affine(device(LINE), 0, 1)), load) == 4
+
+
+def test_pascal_drops_what_is_stored_to() -> None:
+    load = ("LDG", WHOLE_LINE)
+    assert found_in_l1(("STG", WHOLE_LINE), load, chip="p100") == 0
+    assert found_in_l1(load, ("STG", FIRST_WORD), load, chip="p100") == 3
 
 
 # --- stores ------------------------------------------------------------------------------------------------

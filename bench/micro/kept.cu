@@ -1,12 +1,13 @@
 // What L1 keeps of a store: a script of accesses by lanes of two warps on one line after the other, each load timed.
 #include "common.cuh"
 extern __shared__ u32 smem[];
+#define MOST_STEPS 128
 
-// A step: lanes (bits 0-31), kind (32-35, `KINDS` of kept.py), warp (36), first word of the lanes (40-47), words between lanes (48-55).
+// A step: lanes (bits 0-31), kind (32-35, as kept.py names them), warp (36), first word of the lanes (40-51), words between lanes (52-59).
 // `barriers`: whether a block barrier stands in front of every step.
 extern "C" __global__ void kept_steps(u32* out, u32* base, int count, const u64* script, int steps, u32 gap, u64 apart, int barriers) {
     u64* mine = (u64*)smem;
-    u32* sink = smem + 2 * 32;
+    u32* sink = smem + 2 * MOST_STEPS;
     for (int s = threadIdx.x; s < steps; s += blockDim.x) mine[s] = script[s];
     __syncthreads();
     u32 acc = 0;
@@ -14,7 +15,7 @@ extern "C" __global__ void kept_steps(u32* out, u32* base, int count, const u64*
         for (int s = 0; s < steps; s++) {
             u64 step = mine[s];
             u32 kind = (u32)(step >> 32) & 15;
-            u32* p = base + i * apart + ((u32)(step >> 40) & 255) + lane() * ((u32)(step >> 48) & 255);
+            u32* p = base + i * apart + ((u32)(step >> 40) & 4095) + lane() * ((u32)(step >> 52) & 255);
             bool now = ((threadIdx.x >> 5) == ((u32)(step >> 36) & 1)) && ((u32)step >> lane() & 1);
             if (barriers) __syncthreads();
             u32 t = clk();

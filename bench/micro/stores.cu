@@ -106,30 +106,6 @@ extern "C" __global__ void fill_words(u32* out, char* base, int rounds, int apar
     report(out, t0, t1);
 }
 
-// One warp stores to a line and loads it `gap` cycles later: what L1 keeps of a store. kind 0: store, load; 1: load, store, load.
-// `lanes`: how many lanes store; all load. out[i]: cycles of the last load of each of `count` lines.
-extern "C" __global__ void store_load(u32* out, u32* base, int count, int kind, int lanes, u32 gap) {
-    u32 acc = 0;
-    for (int i = 0; i < count; i++) {
-        u32* p = base + i * 1024 + lane();
-        if (kind) {
-            u32 v;
-            asm volatile("ld.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
-            *(volatile u32*)&smem[threadIdx.x] = v;
-        }
-        if (lane() < lanes) asm volatile("st.global.u32 [%0], %1;" ::"l"(p), "r"(i) : "memory");
-        u32 t = clk(), v;
-        while (clk() - t < gap);
-        u32 t0 = clk();
-        asm volatile("ld.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
-        *(volatile u32*)&smem[threadIdx.x] = v;
-        u32 t1 = clk();
-        acc += v;
-        if (lane() == 0) out[i] = t1 - t0;
-    }
-    if (acc == 0x12345678) out[SINK] = acc;
-}
-
 // As compiled code writes a structure: each thread fills COUNT elements of TYPE of its own with neighbouring stores, `idle` turns of
 // arithmetic between rounds; rounds go on to fresh lines.
 template <class TYPE>

@@ -62,25 +62,6 @@ def rejoin_once(ctx: Context) -> list[Row]:
     return []
 
 
-def store_load(ctx: Context) -> list[Row]:
-    """A load of a line that the same warp stored to before: cycles of it, after a store alone and after a load and a store."""
-    rows: list[Row] = []
-    base = ctx.device.alloc(1 << 20)
-    base.zero()
-    out = ctx.device.upload(np.zeros(8192, np.uint32))
-    for kind, name in ((0, "store"), (1, "load_store")):
-        for lanes in (1, 8, 32):
-            for gap in (0, 2000):
-                args = [out, base, np.int32(64), np.int32(kind), np.int32(lanes), np.uint32(gap)]
-                ctx.module("stores").launch("store_load", 1, 32, args, 1024)
-                steps = out.read(np.uint32, 64)
-                rows.append(row("store_load", "load_cycles", float(np.median(steps)), "cycles", after=name, lanes=lanes,
-                                gap=gap))  # fmt: skip
-    base.free()
-    out.free()
-    return rows
-
-
 FILLS = [(warps, apart) for warps in (1, 2, 4, 8, 16, 32) for apart in (0, 1, 4)]
 
 
