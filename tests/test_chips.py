@@ -64,8 +64,9 @@ def test_every_named_document_is_used(name: str) -> None:
 
 
 def test_every_numeric_field_carries_its_unit() -> None:
+    answers = {row.field for row in describe(load_chip("h200")) if row.value in ("True", "False")}
     for field, section in _fields().items():
-        if section != "identity":
+        if section != "identity" and field not in answers:
             assert field.endswith(UNITS), field
 
 
