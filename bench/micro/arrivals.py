@@ -6,6 +6,7 @@ import numpy as np
 
 from bench.device import ModelModule
 from bench.micro.context import Context, Row, row
+from bench.micro.paths import sweep_twice
 
 SMS = 132
 MIB = 1 << 20
@@ -53,6 +54,7 @@ def lines_at_once(ctx: Context) -> list[Row]:
     data = ctx.device.alloc(size)
     if not ctx.model:
         data.zero()
+        sweep_twice(ctx)
     out = ctx.device.alloc(1 << 20)
     module = ctx.module("arrivals")
     place = 0

@@ -18,6 +18,14 @@ def sweep(ctx: Context, other: Buffer | None) -> None:
         ctx.module("mixture").launch("sweep", 1056, 512, [other, np.uint64(other.nbytes >> 4)])
 
 
+def sweep_twice(ctx: Context) -> None:
+    """Have what was written before leave L2: else its lines go to DRAM while others are read."""
+    other = ctx.device.alloc(256 << 20)
+    for _ in range(2):
+        sweep(ctx, other)
+    other.free()
+
+
 def elapsed(ctx: Context, out: Buffer, blocks: int, words: int = 2) -> float:
     """Cycles from the first block's start to the last one's end, by %globaltimer."""
     stamps = out.read(np.uint64, words * blocks).reshape(blocks, words).astype(np.int64)

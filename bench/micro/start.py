@@ -9,6 +9,7 @@ import numpy as np
 
 from bench.device import ModelModule
 from bench.micro.context import Context, Row, row
+from bench.micro.paths import sweep_twice
 from bench.micro.paths import ALONE
 
 SMS = 132
@@ -58,6 +59,7 @@ def bursts(ctx: Context) -> list[Row]:
     data = ctx.device.alloc(size)
     if not ctx.model:
         data.zero()
+        sweep_twice(ctx)
     out = ctx.device.alloc(1 << 20)
     place = 0
     module = ctx.module("start")

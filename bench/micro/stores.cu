@@ -139,6 +139,28 @@ __device__ __forceinline__ void fill_structure(u32* out, char* base, int rounds,
     extern "C" __global__ void NAME(u32* out, char* base, int rounds, u64 round_step, int idle) {      \
         fill_structure<TYPE, COUNT>(out, base, rounds, round_step, idle);                              \
     }
+// The same with `pace` dependent products before each store of a thread.
+extern "C" __global__ void paced_4x4(u32* out, char* base, int rounds, u64 round_step, int pace) {
+    u64 thread = blockIdx.x * (u64)blockDim.x + threadIdx.x;
+    char* p = base + thread * 16;
+    float x = threadIdx.x;
+    settle();
+    u32 t0 = clk();
+#pragma unroll 1
+    for (int r = 0; r < rounds; r++) {
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+#pragma unroll 1
+            for (int i = 0; i < pace; i++) asm volatile("fma.rn.f32 %0, %0, %0, 1.0;" : "+f"(x));
+            put<u32>(p + k * 4, r + (x == 0.5f));
+        }
+        p += round_step;
+    }
+    asm volatile("membar.gl;" ::: "memory");
+    __syncthreads();
+    u32 t1 = clk();
+    report(out, t0, t1);
+}
 STRUCTURE(fill_1x4, unsigned char, 4)
 STRUCTURE(fill_2x2, unsigned short, 2)
 STRUCTURE(fill_2x8, unsigned short, 8)

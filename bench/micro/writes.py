@@ -114,6 +114,23 @@ def structures_once(ctx: Context) -> list[Row]:
     return rows
 
 
+PACED = tuple((warps, blocks, pace) for warps, blocks in ((4, 1), (8, 1), (16, 1), (32, 1), (4, 132), (16, 132), (32, 132), (32, 264)) for pace in (0, 2, 5, 10, 20, 40))
+"""Warps, blocks, products before each store."""
+
+
+def paced_once(ctx: Context) -> list[Row]:
+    """Four neighbouring stores of each thread with products before each: cycles; a profiler counts what reaches L2."""
+    rows: list[Row] = []
+    rounds = 12
+    base = ctx.device.alloc(256 << 20)
+    for warps, blocks, pace in PACED:
+        args = (base, np.int32(rounds), np.uint64(16 * 32 * warps * blocks), np.int32(pace))
+        span = ctx.span("stores", "paced_4x4", warps, args, blocks=blocks)
+        rows.append(row("paced_4x4", "cycles_per_warp_and_round", span / rounds / warps, "cycles", warps=warps, blocks=blocks, pace=pace))
+    base.free()
+    return rows
+
+
 def local(ctx: Context) -> list[Row]:
     """Local memory with an index of each lane's own: cycles of a dependent load, of a store, by spread and warps."""
     rows: list[Row] = []
