@@ -351,10 +351,36 @@ def steady(function: object, count: int) -> float:
     return (answers[-1] - answers[count // 2]) / (count - 1 - count // 2)
 
 
-@pytest.mark.parametrize(("sectors", "whole", "cycles"), [(15, 15, 4.75), (1, 0, 2.42), (3, 0, 3.69), (15, 0, 6.23)])
+@pytest.mark.parametrize(("sectors", "whole", "cycles"), [(15, 15, 4.61), (1, 0, 2.51), (15, 0, 5.80)])
 def test_a_write_takes_its_home_for_the_request_and_for_each_sector(sectors: int, whole: int, cycles: float) -> None:
     m = idle(l2_partition_count=1)
     assert steady(lambda i: write(m, 0, sectors, whole, 1000), 400) == pytest.approx(cycles, rel=0.03)
+
+
+def lines_far_away(m: np.ndarray, count: int) -> list[int]:
+    """Lines of one slice that lies in the other partition than the SM that asks."""
+    half = m[s.H_SLICES] // 2
+    homes = {line: int(ask(m, 4, line, 0, 0, 0)) for line in range(200 * count)}
+    first = next(home for home in homes.values() if home >= half)
+    return [line for line, home in homes.items() if home == first][:count]
+
+
+@pytest.mark.parametrize(("sectors", "whole", "card"), [(15, 15, 9.04), (15, 0, 11.2)])
+def test_what_is_written_far_away_crosses_at_its_slices_rate(sectors: int, whole: int, card: float) -> None:
+    """bench.micro ``crossing``: far stores of whole lines 41.6 sectors a cycle over 94 slices, of every other word 33.6; near ones 81.5 and 64.8."""
+    m = idle()
+    line = lines_far_away(m, 1)[0]
+    assert steady(lambda i: write(m, line, sectors, whole, 1000), 400) == pytest.approx(card, rel=0.03)
+
+
+def test_lines_come_from_far_away_at_a_slices_rate_and_are_near_then() -> None:
+    """bench.micro ``crossing``: far loads of lines that are in L2 40.3 sectors a cycle over 94 slices, 9.3 cycles a line."""
+    m = idle()
+    lines = lines_far_away(m, 300)
+    for line in lines:
+        write(m, line, 15, 15, 0)
+    assert steady(lambda i: read(m, lines[i], 15, 20_000), 300) == pytest.approx(9.3, rel=0.03)
+    assert steady(lambda i: read(m, lines[i], 15, 40_000), 300) == pytest.approx(128 / 55, rel=0.03)
 
 
 @pytest.mark.parametrize(("sectors", "cycles"), [(1, 64 / 55), (3, 64 / 55), (7, 96 / 55), (15, 128 / 55)])

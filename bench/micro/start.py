@@ -9,8 +9,7 @@ import numpy as np
 
 from bench.device import ModelModule
 from bench.micro.context import Context, Row, row
-from bench.micro.paths import sweep_twice
-from bench.micro.paths import ALONE
+from bench.micro.paths import ALONE, sweep_twice
 
 SMS = 132
 MIB = 1 << 20

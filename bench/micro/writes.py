@@ -114,7 +114,11 @@ def structures_once(ctx: Context) -> list[Row]:
     return rows
 
 
-PACED = tuple((warps, blocks, pace) for warps, blocks in ((4, 1), (8, 1), (16, 1), (32, 1), (4, 132), (16, 132), (32, 132), (32, 264)) for pace in (0, 2, 5, 10, 20, 40))
+PACED = tuple(
+    (warps, blocks, pace)
+    for warps, blocks in ((4, 1), (8, 1), (16, 1), (32, 1), (4, 132), (16, 132), (32, 132), (32, 264))
+    for pace in (0, 2, 5, 10, 20, 40)
+)
 """Warps, blocks, products before each store."""
 
 
@@ -126,7 +130,17 @@ def paced_once(ctx: Context) -> list[Row]:
     for warps, blocks, pace in PACED:
         args = (base, np.int32(rounds), np.uint64(16 * 32 * warps * blocks), np.int32(pace))
         span = ctx.span("stores", "paced_4x4", warps, args, blocks=blocks)
-        rows.append(row("paced_4x4", "cycles_per_warp_and_round", span / rounds / warps, "cycles", warps=warps, blocks=blocks, pace=pace))
+        rows.append(
+            row(
+                "paced_4x4",
+                "cycles_per_warp_and_round",
+                span / rounds / warps,
+                "cycles",
+                warps=warps,
+                blocks=blocks,
+                pace=pace,
+            )
+        )
     base.free()
     return rows
 

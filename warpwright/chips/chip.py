@@ -267,6 +267,8 @@ class L2(_Section):
     l2_far_latency_cycles: int = Field(ge=0)
     """What the other partition adds."""
     l2_far_bytes_per_clk: int = Field(gt=0)
+    l2_far_masked_bytes: int = Field(gt=0)
+    l2_far_atomic_bytes: int = Field(gt=0)
     l2_atomic_latency_cycles: int = Field(ge=0)
     """What an atomic's answer takes longer than a load's."""
     l2_atomic_sector_cycles: float = Field(gt=0)

@@ -100,7 +100,7 @@ def atomic(m: Any, partition: int, home: int, line: int, sectors: int, words: in
     if far:
         back = m[u(s.H_FAR_LATENCY)] - (m[u(s.H_FAR_LATENCY)] >> 1)
         m[u(counts + s.SG_FAR_ATOMICS)] += passes
-    arrives = home_of_write(m, partition, home, time)
+    arrives = home_of_write(m, partition, home, time, popcount(sectors) * m[u(s.H_FAR_ATOMIC)])
     again = m[u(m[u(s.H_ATOMIC_LINES)] + home * s.ATOMIC_LINES)] == line + 1
     units = atomic_cost(m, words, again) + atomic_turns(m, home, words, arrives) * m[u(s.H_ATOMIC_TURN)]
     units += atomic_change(m, home, line, bool((words >> 51) & 1))

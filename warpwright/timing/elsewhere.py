@@ -16,7 +16,7 @@ from warpwright.native.pieces import core, peek, popcount, u
 from warpwright.timing import state as s
 from warpwright.timing.atomics import atomic
 from warpwright.timing.coalescer import covered, most_on_a_word, passes_of
-from warpwright.timing.l2 import counters, group_of, home_of_write, is_far, port, read, write, write_port
+from warpwright.timing.l2 import counters, group_of, home_of_write, is_far, port, read, stored_bytes, write, write_port
 from warpwright.timing.lrc import coalesced_read
 
 HELD_CYCLES = 256
@@ -170,7 +170,8 @@ def write_host(m: Any, partition: int, home: int, sectors: int, held: int, time:
     m[u(counters(m, home) + s.SG_HOST_WRITTEN)] += HEAD_BYTES * parts + bytes_of(held)
     full = popcount(whole)
     units = m[u(s.H_L2_WRITE_REQUEST)] + full * m[u(s.H_L2_WRITE_WHOLE)] + (count - full) * m[u(s.H_L2_WRITE_PART)]
-    start = write_port(m, home, home_of_write(m, partition, home, free_at(m, home, time)), units)
+    size = stored_bytes(m, count, full)
+    start = write_port(m, home, home_of_write(m, partition, home, free_at(m, home, time), size), units)
     cost = parts * m[u(s.H_HOST_WRITE)] + full * m[u(s.H_HOST_WRITE_SECTOR)]
     gone = take(m, s.LK_TO_HOST, home, start, cost)
     hold_up(m, home, gone)

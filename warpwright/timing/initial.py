@@ -52,7 +52,6 @@ class _Sizes:
         self.coalescer_lines = max(lines // s.SLICE_GROUPS, 1) if lines else 0
         # Each group of slices has its part of the link between the partitions.
         self.half = l2.l2_slice_count // l2.l2_partition_count
-        self.links = min(s.SLICE_GROUPS, self.half)
         self.offsets: dict[int, int] = {}
         position = s.SM_FIXED
         for name, size in (
@@ -99,7 +98,7 @@ class _Sizes:
             ("tlb_ports", self.gpcs * s.CALENDAR_SLOTS),
             ("coalescer", self.gpcs * s.SLICE_GROUPS * self.coalescer_lines * 4),
             ("touched", l2.l2_slice_count * -(-sm.sm_count // 64)),
-            ("far_ports", 2 * s.SLICE_GROUPS * s.CALENDAR_SLOTS),
+            ("far_ports", 2 * self.half * s.CALENDAR_SLOTS),
             ("dram_ports", self.channels * s.CALENDAR_SLOTS),
             ("dram_state", self.channels * s.D_SLOTS),
             ("dram_banks", self.channels * dram.dram_bank_count * 2),
@@ -338,7 +337,9 @@ def _chip_numbers(chip: Chip, sizes: _Sizes) -> dict[int, int]:
         s.H_L2_WRITE_PART: round(l2.l2_write_partial_cycles * l2.l2_slice_bytes_per_clk),
         s.H_FAR_LATENCY: l2.l2_far_latency_cycles,
         s.H_FAR_PORTS: sizes.areas["far_ports"],
-        s.H_FAR_CAPACITY: l2.l2_far_bytes_per_clk * bucket // chip.l1.sector_bytes // sizes.links,
+        s.H_FAR_CAPACITY: (l2.l2_far_bytes_per_clk << s.DRAM_SHIFT) // sizes.half,
+        s.H_FAR_MASKED: l2.l2_far_masked_bytes,
+        s.H_FAR_ATOMIC: l2.l2_far_atomic_bytes,
         s.H_ATOMIC_LATENCY: l2.l2_atomic_latency_cycles,
         s.H_ATOMIC_WHOLE: round(l2.l2_atomic_sector_cycles * l2.l2_slice_bytes_per_clk),
         s.H_ATOMIC_PART: round(l2.l2_atomic_word_cycles * l2.l2_slice_bytes_per_clk),

@@ -25,6 +25,7 @@ TAG_SHIFT = 9
 COPIED = 1 << 8
 # A fill: when the last sectors came << 12 | words written of each sector that is known in part, 3 bits a sector
 PARTS = (1 << 12) - 1
+SECTOR_BYTES = 32
 WRITE_SLACK_CYCLES = 256
 """How far DRAM's write queue may be behind before L2 takes no more dirty lines."""
 
@@ -43,9 +44,14 @@ def counters(m: Any, piece: int) -> int:
 
 
 @core
-def link(m: Any, partition: int, home: int) -> int:
-    """The calendar of the link to a partition that a slice's group uses."""
-    return m[u(s.H_FAR_PORTS)] + (partition * s.SLICE_GROUPS + group_of(m, home)) * s.CALENDAR_SLOTS
+def crosses(m: Any, source: int, time: int, units: int) -> int:
+    """When bytes that a slice has at ``time`` for its counterpart can begin to cross.
+
+    Each slice has its own way, 16 bytes a clock of L2 wide (bench.micro ``crossing``: lines that are far 40 to 42 sectors a cycle over the chip, near ones
+    81 to 128).
+    """
+    calendar = m[u(s.H_FAR_PORTS)] + source * s.CALENDAR_SLOTS
+    return reserve(m, calendar, s.DRAM_SHIFT, m[u(s.H_FAR_CAPACITY)], time, units)
 
 
 @core
@@ -291,10 +297,8 @@ def read(m: Any, partition: int, home: int, line: int, sectors: int, time: int) 
         missing = widen(m, missing) & ~tag & 15
         moved = popcount(missing)
         m[u(counts + s.SG_FAR_READS)] += moved
-        over = reserve(
-            m, link(m, 1 - partition, home), s.CALENDAR_SHIFT, m[u(s.H_FAR_CAPACITY)], start + (far >> 1), moved
-        )
-        come = home_read(m, home, line, missing, port(m, home, over, moved), True) + far - (far >> 1)
+        come = home_read(m, home, line, missing, port(m, home, start + (far >> 1), moved), True)
+        come = crosses(m, home, come, moved * SECTOR_BYTES) + far - (far >> 1)
         come = write_port(m, near, come, moved * m[u(s.H_L2_FILL)])
         filled(m, place, come)
         ready = max(ready, come)
@@ -304,11 +308,19 @@ def read(m: Any, partition: int, home: int, line: int, sectors: int, time: int) 
 
 
 @core
-def home_of_write(m: Any, partition: int, home: int, time: int) -> int:
-    """When a write or atomic reaches its home."""
+def stored_bytes(m: Any, count: int, full: int) -> int:
+    """What a store of so many sectors, so many of them whole, takes of the way to the other side: of the others it must say which bytes are written
+    (bench.micro ``crossing``: far stores of every other word 33.6 sectors a cycle over the chip, of whole lines 41.6)."""
+    return full * SECTOR_BYTES + (count - full) * m[u(s.H_FAR_MASKED)]
+
+
+@core
+def home_of_write(m: Any, partition: int, home: int, time: int, size: int) -> int:
+    """When a write or atomic reaches its home; ``size``: bytes that cross when it is far."""
     if is_far(m, partition, home):
-        far = m[u(s.H_FAR_LATENCY)] >> 1
-        return reserve(m, link(m, partition, home), s.CALENDAR_SHIFT, m[u(s.H_FAR_CAPACITY)], time + far, 1)
+        half = m[u(s.H_SLICES)] >> 1
+        near = home - half if home >= half else home + half
+        return crosses(m, near, time, size) + (m[u(s.H_FAR_LATENCY)] >> 1)
     return time
 
 
@@ -357,7 +369,8 @@ def write(m: Any, partition: int, home: int, line: int, sectors: int, held: int,
     if is_far(m, partition, home):
         m[u(counts + s.SG_FAR_WRITES)] += count
     units = m[u(s.H_L2_WRITE_REQUEST)] + full * m[u(s.H_L2_WRITE_WHOLE)] + (count - full) * m[u(s.H_L2_WRITE_PART)]
-    return written(m, home, line, sectors, held, write_port(m, home, home_of_write(m, partition, home, time), units))
+    arrives = home_of_write(m, partition, home, time, stored_bytes(m, count, full))
+    return written(m, home, line, sectors, held, write_port(m, home, arrives, units))
 
 
 @core

@@ -214,6 +214,8 @@ STALL_COUNT = len(STALLS)
     H_FAR_LATENCY,
     H_FAR_PORTS,
     H_FAR_CAPACITY,
+    H_FAR_MASKED,
+    H_FAR_ATOMIC,
     H_ATOMIC_LATENCY,
     H_ATOMIC_WHOLE,  # a pass over a whole sector, in bytes of slice bandwidth
     H_ATOMIC_PART,  # over part of one
