@@ -363,10 +363,10 @@ assert nvml.nvmlDeviceGetHandleByIndex_v2(2, ctypes.byref(handle)) == 2
     )
 
 
-@pytest.mark.parametrize(("chips", "code"), [("h200,nonesuch", 1), (",".join(["a100"] * 17), 2)])
-def test_devices_that_there_cannot_be_are_named(chips: str, code: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("chips", "said"), [("h200,nonesuch", "nonesuch"), (",".join(["a100"] * 17), "at most 16")])
+def test_devices_that_there_cannot_be_are_named(chips: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text("")
     command = [sys.executable, "-m", "warpwright", "run", "--gpu", chips, str(tmp_path / "program.py")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == code
-    assert ("nonesuch" if code == 1 else "at most 16") in done.stderr
+    assert done.returncode == 1
+    assert said in done.stderr

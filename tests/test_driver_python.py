@@ -136,8 +136,9 @@ class Last:
     def __init__(self):
         self.me = self
         self.unload, self.wait, self.write = cuda.cuModuleUnload, cuda.cuCtxSynchronize, os.write
+        self.current, self.place = cuda.cuCtxGetCurrent, ctypes.byref(ctypes.c_uint64())
     def __del__(self):
-        self.write(1, b"at the end: %d %d" % (self.unload(1), self.wait()))
+        self.write(1, b"at the end: %d %d %d" % (self.unload(1), self.current(self.place), self.wait()))
 
 ctypes.last = Last()
 """
@@ -154,7 +155,19 @@ def test_calls_of_destructors_when_the_interpreter_ends_do_no_harm(tmp_path: Pat
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.endswith("at the end: 0 4")
+    assert done.stdout.endswith("at the end: 0 0 4")
+
+
+def test_what_is_given_back_behind_the_interpreters_end_is_given_back(tmp_path: Path) -> None:
+    """C++ objects of packages call after Python; a card's driver is there until the process runs its exit handlers."""
+    (tmp_path / "program.py").write_text(
+        "import ctypes; cuda = ctypes.CDLL('libcuda.so.1'); assert cuda.cuInit(0) == 0; cuda.warpwright_close();"
+        "print(cuda.cuMemFree_v2(ctypes.c_uint64(1)), cuda.cuStreamDestroy_v2(None), cuda.cuCtxSynchronize(), cuda.cuInit(0))"
+    )
+    command = [sys.executable, "-m", "warpwright", "run", "--gpu", "a100", "program.py"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[0] == "0 0 4 4"
 
 
 def test_python_process_finds_our_runtime_by_its_name() -> None:

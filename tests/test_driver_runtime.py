@@ -220,3 +220,49 @@ def test_cluster_occupancy() -> None:
     lines = done.stdout.splitlines()
     active = [(0, 264), (0, 132), (0, 30)]
     assert lines == ["(0, 8)", *map(str, active), "1"]
+
+
+MANAGED = """
+import ctypes, struct
+from tests.test_driver_runtime import fatbin
+from warpwright.driver import attach
+runtime = ctypes.CDLL(str(attach.folder() / "libcudart.so.12"), mode=ctypes.RTLD_GLOBAL)
+code = b'''.version 8.0
+.target sm_70
+.address_size 64
+.visible .global .attribute(.managed) .align 4 .u32 total = 5;
+.visible .entry count() {
+    .reg .b64 %a; .reg .b32 %r;
+    mov.u64 %a, total;
+    ld.global.u32 %r, [%a];
+    add.u32 %r, %r, 1;
+    st.global.u32 [%a], %r;
+    ret;
+}
+\\0'''
+image = ctypes.create_string_buffer(fatbin(code))
+wrapper = ctypes.create_string_buffer(struct.pack("<IIQQ", 0x466243B1, 1, ctypes.addressof(image), 0))
+register = runtime["__cudaRegisterFatBinary"]
+register.restype = ctypes.c_void_p
+handle, host = ctypes.c_void_p(register(wrapper)), ctypes.create_string_buffer(8)
+pointer = ctypes.c_uint64()
+runtime["__cudaRegisterFunction"](handle, host, b"count", b"count", -1, None, None, None, None, None)
+runtime["__cudaRegisterManagedVar"](handle, ctypes.byref(pointer), b"total", b"total", 0, ctypes.c_size_t(4), 0, 0)
+runtime["__cudaRegisterFatBinaryEnd"](handle)
+seen = []
+for device in (0, 1, 1, 0):
+    assert runtime.cudaSetDevice(device) == 0
+    one = ctypes.create_string_buffer(struct.pack("<6IQQQI4x", 1, 1, 1, 1, 1, 1, 0, 0, 0, 0), 56)
+    assert runtime.cudaLaunchKernelExC(one, host, None) == 0
+    assert runtime.cudaDeviceSynchronize() == 0
+    address = ctypes.c_uint64()
+    assert runtime.cudaGetSymbolAddress(ctypes.byref(address), ctypes.byref(pointer)) == 0
+    seen.append((ctypes.c_uint32.from_address(pointer.value).value, address.value == pointer.value))
+print(seen)
+"""
+
+
+def test_a_managed_variable_is_one_on_all_devices() -> None:
+    environment = {**os.environ, "WARPWRIGHT_GPU": "a100,h200", "WARPWRIGHT_TIMING": "off"}
+    done = subprocess.run([sys.executable, "-c", MANAGED], env=environment, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("[(6, True), (7, True), (8, True), (9, True)]\n", "")

@@ -298,18 +298,13 @@ def _child_results(chip: str | None, timing: str | None) -> Iterator[list[Run]]:
 
 def _check_options(chip: str | None, timing: str | None) -> None:
     """Refuse a chip or a timing that there is not, before anything is started."""
-    from warpwright.chips import ChipError, load_chip
-    from warpwright.engine.memory import MOST_DEVICES
-    from warpwright.session import chips_named
+    from warpwright.chips import ChipError
+    from warpwright.session import known_chips
 
     if timing not in (None, "full", "sampled", "off"):
         raise _fail(f"--timing is full, sampled or off, not {timing}", 2)
     try:
-        for name in chips_named(chip):
-            if name is not None:
-                load_chip(name)
-        if len(chips_named(chip)) > MOST_DEVICES:
-            raise _fail(f"--gpu: at most {MOST_DEVICES} devices", 2)
+        known_chips(chip)
     except ChipError as error:
         raise _fail(str(error)) from None
 

@@ -67,25 +67,22 @@ def _prepare(options: argparse.Namespace) -> None:
         return
     if level and not check:
         raise pytest.UsageError("--warpwright-check-level goes with --warpwright-check")
-    from warpwright.chips import load_chip
     from warpwright.errors import WarpwrightError
-    from warpwright.session import chips_named, session
+    from warpwright.session import known_chips, session
 
     if check and timing == "full":
         raise pytest.UsageError(
             "checked launches are not timed: --warpwright-check goes without --warpwright-timing=full"
         )
     try:
-        for name in chips_named(chip):
-            if name is not None:
-                load_chip(name)
+        chips = known_chips(chip)
         if check:
             from warpwright.tools.checks import parse
 
             parse(check)
     except WarpwrightError as error:
         raise pytest.UsageError(str(error)) from None
-    session.chip, session.timing = chips_named(chip)[0], timing
+    session.chip, session.timing = chips[0], timing
     session.check, session.check_level = check, level
     if os.name == "posix" and os.uname().sysname == "Linux":
         from warpwright.driver import attach

@@ -16,6 +16,24 @@ def chips_named(text: str | None) -> list[str | None]:
     return [name.strip() or None for name in text.split(",")] if text else [None]
 
 
+def known_chips(text: str | None) -> list[str | None]:
+    """:func:`chips_named`, looked up before anything is started.
+
+    Raises:
+        ChipError: a chip that there is not, or more of them than a process can have devices.
+    """
+    from warpwright.chips import ChipError, load_chip
+    from warpwright.engine.memory import MOST_DEVICES
+
+    names = chips_named(text)
+    if len(names) > MOST_DEVICES:
+        raise ChipError(f"{len(names)} devices: a process has at most {MOST_DEVICES}")
+    for name in names:
+        if name is not None:
+            load_chip(name)
+    return names
+
+
 @dataclass(slots=True)
 class Session:
     """What every GPU of this process obeys."""

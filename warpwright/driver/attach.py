@@ -83,7 +83,7 @@ def folder() -> Path:
     )
     boot = _boot()
     digest = hashlib.sha256(repr((machine, boot, [(*row, list(table(row[1]))) for row in LIBRARIES])).encode())
-    for source in ("elf.py", "stubs.py"):
+    for source in ("elf.py", "stubs.py", "entry_points.py"):
         digest.update((Path(__file__).parent / source).read_bytes())
     for base in (default_folder(), Path(tempfile.gettempdir()) / f"warpwright-{os.getuid()}"):
         target = base / "driver" / digest.hexdigest()[:16]

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from warpwright.driver import results
-from warpwright.driver.entry_points import plain, prototype, table
+from warpwright.driver.entry_points import gives_back, plain, prototype, table
 from warpwright.driver.failed_calls import watched
 from warpwright.errors import (
     DeadlockError,
@@ -41,8 +41,8 @@ RESULT_TYPES: dict[str, Any] = {}
 """Result types other than int."""
 _NOT_SUPPORTED = {"nvml": (3, "NVML_ERROR_NOT_SUPPORTED")}
 """What an entry point without a function returns, for libraries with results other than the driver's."""
-_DESTROYS = ("Free", "Destroy", "Unload", "Release", "Unregister")
-"""Words in the names of calls that give something back."""
+_ASKS = ("Get", "SetCurrent", "PushCurrent", "PopCurrent")
+"""Words in the names of calls with which a destructor prepares to give something back: NVIDIA's driver is there when an interpreter ends."""
 _said: set[str] = set()
 
 
@@ -121,11 +121,17 @@ def failed(name: str, error: BaseException) -> int:
 def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     finalizing = sys.is_finalizing
     # Destructors call while the interpreter takes its modules apart: what they give back goes with the process.
-    at_end = results.SUCCESS if any(word in name for word in _DESTROYS) else results.DEINITIALIZED
+    at_end = results.SUCCESS if gives_back(name) else results.DEINITIALIZED
+    asks = any(word in name for word in _ASKS)
 
     def call(*arguments: Any) -> Any:
         if finalizing():
-            return at_end
+            if not asks:
+                return at_end
+            try:
+                return function(*arguments) or 0
+            except BaseException:  # what it needs may be gone
+                return at_end
         try:
             return function(*arguments) or 0
         except BaseException as error:

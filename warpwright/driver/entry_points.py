@@ -15,6 +15,17 @@ VARIANTS = ("_ptsz", "_ptds")
 """Suffixes of the entry points that a program gets when its default stream is one for each thread."""
 
 
+_GIVES_BACK = ("Free", "Destroy", "Unload", "Release", "Unregister")
+
+
+def gives_back(name: str) -> bool:
+    """Whether a call gives something back.
+
+    NVIDIA's driver serves such calls until the process runs its exit handlers, later than an interpreter ends: what they give back then goes with the process.
+    """
+    return any(word in name for word in _GIVES_BACK)
+
+
 class Dim3(ctypes.Structure):
     _fields_ = (("x", ctypes.c_uint32), ("y", ctypes.c_uint32), ("z", ctypes.c_uint32))
 

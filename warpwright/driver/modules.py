@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from warpwright.driver import c, output, results
 from warpwright.driver.calls import CudaError, entry
 from warpwright.driver.images import compile_image, lowered_ptx, read_image
-from warpwright.driver.state import Context, Device, in_context, state
+from warpwright.driver.placed import PlacedCode
+from warpwright.driver.state import Context, state
 from warpwright.errors import KernelNotFoundError, UnsupportedError
 from warpwright.toolchain import CompiledModule, InputKind, LinkError, ToolchainError, link
 
@@ -61,6 +62,24 @@ class LoadedImage:
         except KernelNotFoundError:
             raise CudaError(results.NOT_FOUND) from None
         return allocation.address, allocation.size_bytes
+
+    def share(self, name: str, other: LoadedImage) -> None:
+        """Let a global variable be the one that the same code has on another device: managed, one for both.
+
+        Raises:
+            UnsupportedError: the code names the variable's whole section.
+        """
+        there, here = other.module._loaded, self.module._loaded
+        variable = there.place(name)
+        if there.memory.find(variable.address) is not variable:
+            raise UnsupportedError(
+                f"the managed variable {name} would have to be one variable on two devices, and the code addresses it together with "
+                "others: allocate it with cudaMallocManaged"
+            )
+        there.memory.show_to(here.memory, variable)
+        seen = here.memory.find(variable.address)
+        assert seen is not None
+        here.variables[name] = seen
 
     def unload(self) -> None:
         """Take it off the device."""
@@ -206,27 +225,22 @@ def library_load_data(
     return None
 
 
-class Library:
-    """Code that belongs to no context: each device gets it when something of it is first used there."""
+class Library(PlacedCode):
+    """A library of the program's; its options' logs hold the first device's words."""
 
     def __init__(self, image: bytes, name: str, options: JitOptions) -> None:
+        super().__init__()
         self._image, self._name = image, name
-        self._placed: dict[Device, LoadedImage] = {}
+        self._options: JitOptions | None = options
         self._kernels: dict[str, KernelHandle] = {}
         s = state()
         s.check_process()
-        with in_context(s.current() if s.stack else s.device.primary):
-            self._placed[s.device] = load(image, name, options)
+        self.here()
+        self._options = None
         self.handle = s.handles.add(self)
 
-    def here(self) -> LoadedImage:
-        """It, on the calling thread's device."""
-        s = state()
-        device = s.device
-        if device not in self._placed or not self._placed[device].alive:
-            with in_context(s.current() if s.stack else device.primary):
-                self._placed[device] = load(self._image, self._name)
-        return self._placed[device]
+    def place(self) -> LoadedImage:
+        return load(self._image, self._name, self._options)
 
     def kernel(self, name: str) -> KernelHandle:
         """A kernel by its symbol.
@@ -242,7 +256,7 @@ class Library:
         return self._kernels[name]
 
     def unload(self) -> None:
-        for image in self._placed.values():
+        for image in self.images.values():
             image.unload()
         for kernel in self._kernels.values():
             state().handles.drop(kernel.handle)

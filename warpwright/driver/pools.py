@@ -68,7 +68,7 @@ def _pool_of(address: int) -> Pool | None:
     return next((p for p in _pools if address in p.sizes), None)
 
 
-def pool_allocate(pool: Pool, size: int, address: int = 0) -> int:
+def pool_allocate(pool: Pool, size: int) -> int:
     """Memory from a pool."""
     given = allocate(size, device=pool.device)
     for other in pool.open_to:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from warpwright.driver.elf import Layout, SharedObject
+from warpwright.driver.entry_points import gives_back
 
 TABLE_SYMBOL = "warpwright_table"
 """The exported table of addresses, 8 bytes an entry point, in the order of the names."""
@@ -37,8 +38,8 @@ _STRING_NAMES = (
 """Offsets of these strings follow the slots, 8 bytes each."""
 _TEXT_STRINGS = _STRINGS + 8 * len(_STRING_NAMES)
 CLOSE_SYMBOL = "warpwright_close"
-"""An exported function without arguments that lets every entry point return CUDA_ERROR_DEINITIALIZED from then on: it
-runs when the interpreter has ended, for the calls that destructors of C++ objects still make."""
+"""An exported function without arguments that lets every entry point that gives something back return CUDA_SUCCESS, and every other one
+CUDA_ERROR_DEINITIALIZED, from then on: it runs when the interpreter has ended, for the calls that destructors of C++ objects still make."""
 NOT_INITIALIZED = 3
 """CUDA_ERROR_NOT_INITIALIZED and cudaErrorInitializationError: what calls return when Python can't be started."""
 
@@ -92,11 +93,17 @@ def _x86_common(at: int, data: int, table: int) -> bytes:
     return code + b"\x42\xff\x24\xd8" + _X86_FAIL  # jmp *[rax + 8 * r11]
 
 
-def _x86_close(at: int, table: int, count: int) -> bytes:
-    """lea rdi, [table]; lea rax, [gone]; mov ecx, count; rep stosq; ret; gone: mov eax, 4; ret."""
-    code = b"\x48\x8d\x3d" + struct.pack("<i", table - (at + 7))
-    code += b"\x48\x8d\x05" + struct.pack("<i", 9) + b"\xb9" + struct.pack("<I", count)
-    return code + b"\xf3\x48\xab\xc3" + b"\xb8\x04\0\0\0\xc3"
+def _x86_close(at: int, table: int, count: int, well: Sequence[int]) -> bytes:
+    """lea rdi, [table]; lea rax, [gone]; mov ecx, count; rep stosq; lea rdi, [table]; lea rax, [well]; mov [rdi + 8 * i], rax …; ret;
+    gone: mov eax, 4; ret; well: xor eax, eax; ret."""
+    load, stores = 7, b"".join(b"\x48\x89\x87" + struct.pack("<i", 8 * i) for i in well)
+    second = 2 * load + 5 + 3
+    gone = second + 2 * load + len(stores) + 1
+    code = b"\x48\x8d\x3d" + struct.pack("<i", table - (at + load))
+    code += b"\x48\x8d\x05" + struct.pack("<i", gone - 2 * load) + b"\xb9" + struct.pack("<I", count) + b"\xf3\x48\xab"
+    code += b"\x48\x8d\x3d" + struct.pack("<i", table - (at + second + load))
+    code += b"\x48\x8d\x05" + struct.pack("<i", gone + 6 - (second + 2 * load)) + stores + b"\xc3"
+    return code + b"\xb8\x04\0\0\0\xc3" + b"\x31\xc0\xc3"
 
 
 # --- AArch64 --------------------------------------------------------------------------------------
@@ -144,10 +151,14 @@ def _a64_common(at: int, data: int, table: int) -> bytes:
     return _a64(*words, 0x52800000 | NOT_INITIALIZED << 5, 0xD65F03C0)
 
 
-def _a64_close(at: int, table: int, count: int) -> bytes:
-    """adr x0, table; adr x1, gone; mov w2, count; str x1, [x0], 8; subs w2, w2, 1; b.ne; ret; gone: mov w0, 4; ret."""
-    words = [_a64_adr(0, at, table), _a64_adr(1, at + 4, at + 28), 0x52800000 | count << 5 | 2]
-    return _a64(*words, 0xF8008401, 0x71000442, 0x54FFFFC1, 0xD65F03C0, 0x52800080, 0xD65F03C0)
+def _a64_close(at: int, table: int, count: int, well: Sequence[int]) -> bytes:
+    """adr x0, table; adr x1, gone; mov w2, count; str x1, [x0], 8; subs w2, w2, 1; b.ne; adr x0, table; adr x1, well; str x1, [x0, 8 * i] …; ret;
+    gone: mov w0, 4; ret; well: mov w0, 0; ret."""
+    gone = at + 4 * (9 + len(well))
+    words = [_a64_adr(0, at, table), _a64_adr(1, at + 4, gone), 0x52800000 | count << 5 | 2]
+    words += [0xF8008401, 0x71000442, 0x54FFFFC1, _a64_adr(0, at + 24, table), _a64_adr(1, at + 28, gone + 8)]
+    words += [0xF9000001 | i << 10 for i in well]
+    return _a64(*words, 0xD65F03C0, 0x52800080, 0xD65F03C0, 0x52800000, 0xD65F03C0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +168,7 @@ class _Machine:
     stub: Callable[[int, int], bytes]
     late: Callable[[int, int, int], bytes]
     common: Callable[[int, int, int], bytes]
-    close: Callable[[int, int, int], bytes]
+    close: Callable[[int, int, int, Sequence[int]], bytes]
 
 
 _MACHINES = {
@@ -312,7 +323,8 @@ def build_library(machine: str, soname: str, names: Sequence[str], boot: Boot, v
     table_offset = -(-len(head) // 64) * 64
     data = head.ljust(table_offset, b"\0") + bytes(8 * len(names))
     stubs_bytes = m.stub_bytes * len(names)
-    text_bytes = stubs_bytes + m.late_bytes * len(names) + 512
+    well = [i for i, name in enumerate(names) if gives_back(name)]
+    text_bytes = stubs_bytes + m.late_bytes * len(names) + 512 + 8 * len(well)
     where = library.layout(1 + len(names), text_bytes, len(data))
     late, common = where.text + stubs_bytes, where.text + stubs_bytes + m.late_bytes * len(names)
     table = where.data + table_offset
@@ -321,7 +333,7 @@ def build_library(machine: str, soname: str, names: Sequence[str], boot: Boot, v
     text += m.common(common, where.data, table)
     text += bytes(-len(text) % 16)
     close = where.text + len(text)
-    text += m.close(close, table, len(names))
+    text += m.close(close, table, len(names), well)
     symbols = {name: where.text + m.stub_bytes * i for i, name in enumerate(names)}
     symbols[TABLE_SYMBOL] = table
     symbols[CLOSE_SYMBOL] = close

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from warpwright.driver import c, results
 from warpwright.driver.calls import CudaError, entry
 from warpwright.driver.images import read_image
+from warpwright.driver.placed import PlacedCode
 from warpwright.driver.runtime.calls import ensure, runtime
-from warpwright.driver.state import Device, state
-from warpwright.errors import UnsupportedError
+from warpwright.engine.abi import MIGRATES
 
 if TYPE_CHECKING:
     from warpwright.driver.functions import Function, KernelHandle
@@ -21,35 +20,33 @@ INVALID_SYMBOL = 13
 """cudaErrorInvalidSymbol."""
 
 
-@dataclass(eq=False)
-class Fatbin:
-    """One translation unit's device code; placed on the device when something of it is used first."""
+class Fatbin(PlacedCode):
+    """One translation unit's device code."""
 
-    wrapper: int
-    handle: ctypes.Array[ctypes.c_uint64] = field(default_factory=lambda: (ctypes.c_uint64 * 4)())
-    managed: list[tuple[int, str]] = field(default_factory=list)
-    _images: dict[Device, LoadedImage] = field(default_factory=dict)
+    def __init__(self, wrapper: int) -> None:
+        super().__init__()
+        self.wrapper = wrapper
+        self.handle = (ctypes.c_uint64 * 4)()
+        self.managed: list[tuple[int, str]] = []
+        """Managed variables: where the program holds the pointer, and the name."""
 
     def image(self) -> LoadedImage:
-        """The code on the calling thread's device.
+        """The code on the calling thread's device."""
+        ensure()
+        return self.here()
 
-        Raises:
-            UnsupportedError: it has managed variables and was used on another device.
-        """
+    def place(self) -> LoadedImage:
         from warpwright.driver.modules import load
 
-        ensure()
-        device = state().device
-        found = self._images.get(device)
-        if found is None or not found.alive:
-            if self.managed and any(one.alive for one in self._images.values()):
-                raise UnsupportedError(
-                    f"the managed variable {self.managed[0][1]} would have to be one variable on two devices: allocate it with cudaMallocManaged"
-                )
-            found = self._images[device] = load(read_image(self.wrapper), "program")
-            for pointer, name in self.managed:
-                c.put64(pointer, found.place(name)[0])
-        return found
+        first = next((one for one in self.images.values() if one.alive), None)
+        made = load(read_image(self.wrapper), "program")
+        for pointer, name in self.managed:
+            if first is None:
+                made.module._loaded.place(name).place = MIGRATES
+                c.put64(pointer, made.place(name)[0])
+            else:
+                made.share(name, first)
+        return made
 
 
 _fatbins: dict[int, Fatbin] = {}
