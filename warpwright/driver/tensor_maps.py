@@ -8,7 +8,6 @@ from typing import Any
 from warpwright.driver import c, results
 from warpwright.driver.calls import CudaError, entry
 from warpwright.engine.tensor_map import (
-    ALIGNMENT_BYTES,
     ELEMENT_BYTES,
     MAX_RANK,
     TENSOR_MAP_BYTES,
@@ -16,6 +15,9 @@ from warpwright.engine.tensor_map import (
     TensorMapError,
 )
 from warpwright.errors import UnsupportedError
+
+_PLACE_BYTES = 16
+"""The manual asks for maps at multiples of 64; ``cuda.core`` keeps them in Python objects, which begin at multiples of 16, and runs on cards."""
 
 
 def _words(place: int, count: int, type: Any = ctypes.c_uint32) -> tuple[int, ...]:
@@ -28,7 +30,7 @@ def _write(place: int, kind: int, rank: int, make: Any) -> None:
     Raises:
         CudaError: invalid value, with the reason.
     """
-    if kind >= len(ELEMENT_BYTES) or not 1 <= rank <= MAX_RANK or place % ALIGNMENT_BYTES:
+    if kind >= len(ELEMENT_BYTES) or not 1 <= rank <= MAX_RANK or place % _PLACE_BYTES:
         raise CudaError(results.INVALID_VALUE)
     made: TensorMap = make()
     try:
