@@ -52,7 +52,7 @@ SUITES: dict[str, Callable[[Context], list[Row]]] = {
     "bandwidth": chip.bandwidth, "dispatch": chip.dispatch, "empty": chip.empty, "tlb": memory.tlb,
     "contended": atomic.contended, "ordered": atomic.ordered, "mixture": mixture.mixture,
     "paths": paths.paths, "cold": paths.cold, "touch": paths.touch, "flight": paths.flight, "sets": paths.sets,
-    "banks": paths.banks, "strided": writes.strided, "kept": kept.kept, "local": writes.local, "mixed": writes.mixed,
+    "banks": paths.banks, "strided": writes.strided, "kept": kept.kept, "kept_once": kept.kept_once, "local": writes.local, "mixed": writes.mixed,
     "atom_steps": writes.atom_steps, "uneven": writes.uneven, "touch_after": paths.touch_after, "fills": writes.fills,
     "fills_once": writes.fills_once, "rejoin_once": writes.rejoin_once, "streams_once": writes.streams_once,
     "order": divergence.order, "part": divergence.part, "spin": divergence.spin, "release": divergence.release, "handoff": handoff.handoff,

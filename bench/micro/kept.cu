@@ -69,3 +69,48 @@ extern "C" __global__ void kept_plain(u32* out, u32* base, int count, int kind, 
     }
     if (acc == 0x12345678) out[SINK] = acc;
 }
+// Columns of an array of 32 rows, one after the other with nothing between: `lanes` lanes of a warp load a word of their row and the column's,
+// and store their sum. kind: 0 no store, 1 into the column, 2 elsewhere; +4: the rows were loaded, not stored, before.
+extern "C" __global__ void kept_columns(u32* base, u32* other, int pitch, int lanes, int columns, int kind) {
+    u32 t = threadIdx.x, sum = 0;
+    for (int r = 0; r < 32; r++) {
+        u32 v;
+        if (kind & 4) {
+            asm volatile("ld.global.u32 %0, [%1];" : "=r"(v) : "l"(base + r * pitch + t) : "memory");
+            sum += v;
+        } else {
+            asm volatile("st.global.u32 [%0], %1;" ::"l"(base + r * pitch + t), "r"(t) : "memory");
+        }
+    }
+    if (sum == 77) other[0] = sum;
+    __syncthreads();
+    if (t < lanes) {
+        u32 *row = base + t * pitch, *to = (kind & 3) == 2 ? other + t * pitch : row;
+#pragma unroll 1
+        for (int j = 1; j < columns; j++) {
+            u32 a, b;
+            asm volatile("ld.global.u32 %0, [%1];" : "=r"(a) : "l"(row) : "memory");
+            asm volatile("ld.global.u32 %0, [%1];" : "=r"(b) : "l"(row + j) : "memory");
+            if (kind & 3) asm volatile("st.global.u32 [%0], %1;" ::"l"(to + j), "r"(a + b) : "memory");
+            else sum += a + b;
+        }
+    }
+    if (sum == 77) other[0] = sum;
+}
+// Each thread reads words of two bytes of a stream of its own, `apart` words from its neighbour's, one after the other. kind: 1 it stores a
+// byte each time beside its neighbours'; 2: only every second lane reads at a time.
+extern "C" __global__ void kept_streams(const unsigned short* words, unsigned char* to, int apart, int steps, int kind) {
+    const unsigned short* from = words + threadIdx.x * apart;
+    u32 sum = 0;
+#pragma unroll 1
+    for (int k = 0; k < steps; k++) {
+        unsigned short v = 0;
+        if (!(kind & 2) || ((k ^ threadIdx.x) & 1)) {
+            asm volatile("ld.global.u16 %0, [%1];" : "=h"(v) : "l"(from) : "memory");
+            from++;
+        }
+        if (kind & 1) asm volatile("st.global.u8 [%0], %1;" ::"l"(to + (u64)k * blockDim.x + threadIdx.x), "r"((u32)v) : "memory");
+        sum += v;
+    }
+    if (sum == 77) to[0] = sum;
+}

@@ -154,3 +154,26 @@ def kept(ctx: Context) -> list[Row]:
                     out.free()
     base.free()
     return rows
+
+
+COLUMNS = [(pitch, lanes, kind) for pitch in (33, 40, 32) for lanes in (1, 8, 32) for kind in (0, 1, 2, 5)] + [
+    (33, lanes, 1) for lanes in (2, 4, 16, 24)
+]
+STREAMS = [(apart, kind, shared) for apart in (100, 128, 64) for kind in (0, 1, 2, 3) for shared in (0, 16384)]
+COLUMN_COUNT, STREAM_STEPS = 32, 256
+
+
+def kept_once(ctx: Context) -> list[Row]:
+    """Columns loaded and stored with nothing between, and streams of two-byte words, one launch each (`COLUMNS`, `STREAMS`), for a profiler that counts what
+    L1 has."""
+    base, other = ctx.device.alloc(1 << 20), ctx.device.alloc(1 << 20)
+    base.zero()
+    for pitch, lanes, kind in COLUMNS:
+        args = [base, other, np.int32(pitch), np.int32(lanes), np.int32(COLUMN_COUNT), np.int32(kind)]
+        ctx.module("kept").launch("kept_columns", 1, 32, args)
+    for apart, kind, shared in STREAMS:
+        args = [base, other, np.int32(apart), np.int32(STREAM_STEPS), np.int32(kind)]
+        ctx.module("kept").launch("kept_streams", 1, 128, args, shared)
+    base.free()
+    other.free()
+    return []
