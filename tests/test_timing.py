@@ -139,6 +139,37 @@ def test_wide_shared_accesses_take_128_bytes_a_cycle(access: Access, waves: int)
     assert cycles == pytest.approx(64 * 16 * waves, rel=0.02)
 
 
+@pytest.mark.parametrize("ways", [4, 8, 32])
+def test_one_warp_passes_in_two_cycles_each(ways: int) -> None:
+    """An H200's loads of k-way conflicts take 2 k cycles each by one warp, k by many (bench.micro ``shared``)."""
+    kernel = repeat("LDS", 64, writes=[4], reads=[0], access=SHARED4, stall=1)
+    cycles = loop_cycles(kernel, [affine(shared(0), 4 * ways)] * 64, block=32, shared_bytes=4096)
+    assert cycles == pytest.approx(64 * 2 * ways, rel=0.02)
+
+
+@pytest.mark.parametrize(("access", "cycles"), [(SHARED4, 4), (SHARED8, 6), (SHARED16, 10)])
+def test_stores_of_one_warp_take_two_cycles_a_register(access: Access, cycles: int) -> None:
+    """Address and data of a store to shared memory pass its sub-core's way a register in two cycles (5.8, 8.2, 12.2 with the loop)."""
+    kernel = repeat("STS", 64, reads=[0, 4], access=access, kind="store", stall=1)
+    taken = loop_cycles(kernel, [affine(shared(0), access.bytes)] * 64, block=32, shared_bytes=4096)
+    assert taken == pytest.approx(64 * cycles, rel=0.02)
+
+
+@pytest.mark.parametrize(("access", "waves"), [(SHARED8, 1), (SHARED16, 2)])
+@pytest.mark.parametrize("apart", [1, 2])
+def test_loads_of_lanes_in_pairs_return_two_registers_a_cycle(access: Access, waves: int, apart: int) -> None:
+    """LDS.64 and LDS.128 of pairs of lanes take 1 and 2 cycles on an H200 (bench.micro ``shared``), of two halves of a warp 2 and 4."""
+    kernel = repeat("LDS", 64, writes=[4], reads=[0], access=access, stall=1)
+    words = [lane // 2 if apart == 1 else lane // 4 * 2 + lane % 2 for lane in range(32)]
+
+    def cycles_each(words: list[int]) -> float:
+        record = gather([shared(access.bytes * word) for word in words])
+        return loop_cycles(kernel, [record] * 64, block=1024, shared_bytes=4096) / 64 / 32
+
+    assert cycles_each(words) == pytest.approx(waves, rel=0.05)
+    assert cycles_each([lane % 16 for lane in range(32)]) == pytest.approx(2 * waves, rel=0.02)
+
+
 def test_a_broadcast_and_a_permutation_have_no_conflict() -> None:
     kernel = repeat("LDS", 4, writes=[4], reads=[0], access=SHARED4, stall=1)
     turn = [gather([shared(4 * (31 - lane)) for lane in range(32)]), affine(shared(64), 0)] * 2

@@ -27,6 +27,7 @@ from bench.micro import (
     memory,
     mixture,
     onset,
+    passes,
     paths,
     scattered,
     sequences,
@@ -68,7 +69,8 @@ SUITES: dict[str, Callable[[Context], list[Row]]] = {
     "row_gap": arrivals.row_gap, "lines_at_once": arrivals.lines_at_once, "first_steps_once": arrivals.first_steps_once,
     "first_lines_once": sub_cores.first_lines_once, "code_turns": sub_cores.code_turns, "code_by_sm": sub_cores.code_by_sm, "race": sub_cores.race,
     "waits": waits.waits, "remote_adds": waits.remote_adds, "cluster_starts": waits.cluster_starts, "uniform_constants": waits.uniform_constants,
-    "issue_pairs": sequences.issue_pairs, "issue_steps": sequences.issue_steps,
+    "issue_pairs": sequences.issue_pairs, "issue_steps": sequences.issue_steps, "issue_mixes": sequences.issue_mixes,
+    "sub_core_passes": passes.sub_core_passes, "wide_words": passes.wide_words, "matches": passes.matches, "single_walks": passes.single_walks,
     "empty_once": chip.empty_once, "profile_once": chip.profile_once, "counted_once": divergence.counted_once,
 }  # fmt: skip
 ON_MODEL = (

@@ -46,6 +46,8 @@ def alu(ctx: Context) -> list[Row]:
             per = ctx.slope("alu", kernel, 1, (np.uint32(3), np.uint32(5)), 16, 48)
             rows.append(row("uniform", "cycles_per_iteration_of_32_pairs", per, "cycles"))
             continue
+        if kernel == "divisions":  # a benchmark of its own
+            continue
         name, _, kind = kernel.rpartition("_")
         warps_list = {"dep": (1,), "ind2": (1, 4), "ind": (1, 4, 8, 16, 32), "shr": (1, 4, 8, 16, 32)}[kind]
         for warps in warps_list:

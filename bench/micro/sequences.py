@@ -221,6 +221,26 @@ def issue_steps(ctx: Context) -> list[Row]:
     return rows
 
 
+MIXED = ("lop3", "imad", "ffma", "iadd3_2", "fadd", "imad_mov", "hzero", "dadd", "mufu", "mov")
+
+
+def issue_mixes(ctx: Context) -> list[Row]:
+    """Cycles of a tensor product with one to six other instructions behind it, stall counts of 1."""
+    rows: list[Row] = []
+    for warps in (1, 16):
+        nothing = cycles(ctx, [], warps)
+        each = max(warps // 4, 1)
+        for kind in MIXED:
+            for others in range(1, 7):
+                groups = 128 // (1 + others)
+                words = []
+                for n in range(groups):
+                    words += [of_kind("hmma", n, False), *(of_kind(kind, n * others + k, False) for k in range(others))]
+                took = (cycles(ctx, words, warps) - nothing + len(words) * each) / groups / each
+                rows.append(row(f"hmma {kind}", "cycles_per_group", took, "cycles", warps=warps, others=others))
+    return rows
+
+
 KEPT = ("MOV", "IADD", "LOP", "SHF", "LEA", "PRMT", "SEL", "SETP", "IMAD", "FFMA", "FADD", "FMUL", "FMNMX", "FSEL", "DADD", "DMUL", "DFMA", "HFMA2", "HADD2", "HMUL2", "I2FP", "F2FP", "VIADD", "VIMNMX", "IABS", "CS2R", "MUFU", "IDP", "HMMA", "IMMA", "PLOP3", "POPC", "F2I", "I2F", "UMOV", "UIADD", "ULOP", "USHF", "ULEA", "UIMAD")  # fmt: skip
 
 

@@ -324,36 +324,76 @@ def lines_local(m: Any, sm: int, physical: int, base: int, tabled: bool, step: i
 
 
 @core
-def wavefronts(m: Any, sm: int, base: int, tabled: bool, step: int, mask: int, size: int, distinct: bool) -> int:
+def wavefronts(
+    m: Any, sm: int, base: int, tabled: bool, step: int, mask: int, size: int, distinct: bool, packs: bool
+) -> int:
     """Wavefronts of a shared-memory access: for each group of lanes, the most different words that one bank holds.
 
-    ``distinct``: atomics, where equal words conflict as well.
+    ``distinct``: atomics, where equal words conflict as well.  ``packs``: loads, whose groups are twice as large where lanes have the same
+    addresses in pairs (``pairwise``).
     """
     if not tabled and not distinct:
         if step == 0:
-            return 1
+            return active_groups(mask, lanes_together(size) * 2 if packs else lanes_together(size))
         if step == size and mask == FULL_WARP and (base & (size - 1)) == 0:
             return max(size >> 2, 1)
-    return max(bank_passes(m, sm, base, tabled, step, mask, size, distinct), 1)
+    return max(bank_passes(m, sm, base, tabled, step, mask, size, distinct, packs), 1)
 
 
 @core
-def bank_passes(m: Any, sm: int, base: int, tabled: bool, step: int, mask: int, size: int, distinct: bool) -> int:
+def lanes_together(size: int) -> int:
+    """Lanes whose words the data stage hands over at once: half a warp for 8 bytes a lane, a quarter for 16."""
+    return 32 if size <= 4 else (16 if size == 8 else 8)
+
+
+@core
+def active_groups(mask: int, lanes: int) -> int:
+    """Groups of so many neighbouring lanes of which one is active."""
+    if lanes >= 32:
+        return 1
+    count = 0
+    for first in range(0, 32, lanes):
+        if (mask >> first) & ((1 << lanes) - 1):
+            count += 1
+    return count
+
+
+@core
+def pairwise(base: int, tabled: bool, step: int, mask: int, apart: int) -> bool:
+    """Whether all active lanes have the address of the lane whose number differs by ``apart``, where that is active.
+
+    NVIDIA says for Volta and Turing (developer forum, "Unexpected shared memory bank conflict") that loads by pairs of lanes 1 or 2 apart return two
+    registers a cycle; an H200 takes 1 and 2 cycles for LDS.64 and LDS.128 of pairs, 2 and 4 of other lanes (bench.micro ``shared``).
+    """
+    left = mask
+    while left:
+        lane = lowest_bit(left)
+        left &= left - 1
+        other = lane ^ apart
+        if (mask >> other) & 1 and address_of(base, tabled, step, lane) != address_of(base, tabled, step, other):
+            return False
+    return True
+
+
+@core
+def bank_passes(
+    m: Any, sm: int, base: int, tabled: bool, step: int, mask: int, size: int, distinct: bool, packs: bool
+) -> int:
     """Sum over the groups of lanes (32, 16 or 8 by width) of the most different words in one of 32 banks.
 
     The same lanes at the same distances come again and again: what was counted is kept by the group of SMs.  It depends on the base's place
     among the banks only, and a pattern's table is a part of the compiled kernel.
     """
     if tabled and base == 0:  # addresses in the record itself
-        return count_bank_passes(m, sm, base, tabled, step, mask, size, distinct)
-    known = pattern_of(base, tabled, mask, size) | (1 if distinct else 0) << 45
+        return count_bank_passes(m, sm, base, tabled, step, mask, size, distinct, packs)
+    known = pattern_of(base, tabled, mask, size) | (1 if distinct else 0) << 45 | (1 if packs else 0) << 47
     kept = m[u(sm + SM_PASSES)] + place_of_pattern(step, known, PASSES_KEPT) * PASSES_SLOTS
     other = kept + PASSES_SLOTS
     if m[u(kept)] == step and m[u(kept + 1)] == known:
         return m[u(kept + 2)]
     if m[u(other)] == step and m[u(other + 1)] == known:
         return m[u(other + 2)]
-    passes = count_bank_passes(m, sm, base, tabled, step, mask, size, distinct)
+    passes = count_bank_passes(m, sm, base, tabled, step, mask, size, distinct, packs)
     for i in range(3):
         m[u(other + i)] = m[u(kept + i)]
     m[u(kept)] = step
@@ -363,9 +403,17 @@ def bank_passes(m: Any, sm: int, base: int, tabled: bool, step: int, mask: int, 
 
 
 @core
-def count_bank_passes(m: Any, sm: int, base: int, tabled: bool, step: int, mask: int, size: int, distinct: bool) -> int:
+def count_bank_passes(
+    m: Any, sm: int, base: int, tabled: bool, step: int, mask: int, size: int, distinct: bool, packs: bool
+) -> int:
     """``bank_passes``, counted."""
-    lanes_per_group = 32 if size <= 4 else (16 if size == 8 else 8)
+    lanes_per_group = lanes_together(size)
+    if (
+        packs
+        and lanes_per_group < 32
+        and (pairwise(base, tabled, step, mask, 1) or pairwise(base, tabled, step, mask, 2))
+    ):
+        lanes_per_group *= 2
     words = max(size >> 2, 1)
     total = 0
     first = 0

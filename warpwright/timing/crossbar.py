@@ -107,12 +107,12 @@ def execute_strong(m: Any, code: Any, sm: int, partition: int, r: int, time: int
         if changes and remote:
             own = mask & ~remote
             if own:
-                waves = wavefronts(m, sm, base, tabled, step, own, size, True)
+                waves = wavefronts(m, sm, base, tabled, step, own, size, True, False)
                 reserve(m, sm + s.OFF_LSU, s.CALENDAR_SHIFT, m[u(s.H_LSU_CAPACITY)], m[u(r + s.R_TIME)], waves - 1)
             passed = atomic_on_cluster(m, sm, w, base, tabled, step, remote, size, m[u(r + s.R_TIME)])
             m[u(w + s.W_STORE_TIME)] = max(m[u(w + s.W_STORE_TIME)], passed)
             return passed + m[u(s.H_REMOTE_ATOMIC)] - m[u(s.H_FROM_L2)]
-        waves = wavefronts(m, sm, base, tabled, step, mask, size, changes)
+        waves = wavefronts(m, sm, base, tabled, step, mask, size, changes, not changes)
         m[u(sm + s.SM_SHARED_WAVEFRONTS)] += waves
         reserve(m, sm + s.OFF_LSU, s.CALENDAR_SHIFT, m[u(s.H_LSU_CAPACITY)], m[u(r + s.R_TIME)], waves - 1)
         latency = m[u(s.H_SHARED_ATOMIC if changes else s.H_SHARED_LATENCY)]

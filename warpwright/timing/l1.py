@@ -17,9 +17,11 @@ from warpwright.native.pieces import core, host_address, lowest_bit, peek, popco
 from warpwright.timing import state as s
 from warpwright.timing.coalescer import (
     FULL_WARP,
+    active_groups,
     bank_passes,
     count_passes,
     ideal_wavefronts,
+    lanes_together,
     lines_kept,
     lines_local,
     most_on_a_word,
@@ -50,7 +52,11 @@ ATOMIC_CREDIT_CYCLES = 1200
 LINE_SECTORS = 4
 REPLAY_CYCLES = 2
 """Between the passes of one instruction over several lines or conflicting words (bench/micro on H200: 30 + 2.1 n for n lines,
-23 + 2 (k - 1) for k ways); other instructions use the cycles between, so throughput is one a cycle."""
+23 + 2 (k - 1) for k ways); other sub-cores' instructions use the cycles between, so throughput is one a cycle, and half of it by one warp
+(``shared``, ``access``: loads, stores and atomics of k passes take 2 k cycles each)."""
+STORE_PLACES = 1
+"""What a store to shared memory takes of its sub-core's way to the load/store unit beside a place for each register of data, two cycles each: its address
+(``shared`` with one warp: 5.8, 8.2, 12.2 cycles for 32, 64, 128 bits)."""
 RECEIVE_AHEAD = 6
 """Answers between fetching a line's place to the host's caches and filling it."""
 PREDICATED_OFF_CYCLES = 12
@@ -67,28 +73,15 @@ def space_of(address: int) -> int:
 
 
 @core
-def groups(mask: int, size: int) -> int:
-    """Passes of the data stage: half a warp for 8 bytes a lane, a quarter for 16."""
-    if size <= 4:
-        return 1
-    lanes = 16 if size == 8 else 8
-    count = 0
-    for first in range(0, 32, lanes):
-        if (mask >> first) & ((1 << lanes) - 1):
-            count += 1
-    return count
-
-
-@core
 def global_passes(m: Any, sm: int, base: int, tabled: bool, step: int, mask: int, size: int, space: int, n: int) -> int:
     """Passes of a load through tags and data of L1, whose 32 banks conflict as shared memory's do (bench.micro ``banks``)."""
-    least = groups(mask, size)
+    least = active_groups(mask, lanes_together(size))
     if n <= 1 or (not tabled and (step == 0 or (step == size and mask == FULL_WARP))):
         return least
     passes = max(least, tag_passes(m, sm, n, m[u(s.H_L1_TAG_BANKS)]))
     if space == SPACE_LOCAL:
         return passes  # a word of each lane's own lies in the lane's own bank
-    return max(passes, bank_passes(m, sm, base, tabled, step, mask, size, False))
+    return max(passes, bank_passes(m, sm, base, tabled, step, mask, size, False, False))
 
 
 @core
@@ -177,7 +170,7 @@ def access(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int) -> 
     write_barrier = code[u(row + s.I_WRITE_BARRIER)]
     read_barrier = code[u(row + s.I_READ_BARRIER)]
     if mask == 0:
-        done = enter_queue(m, sm, sc, time, 0) + PREDICATED_OFF_CYCLES
+        done = enter_queue(m, sm, sc, time, 0, 0) + PREDICATED_OFF_CYCLES
         if write_barrier >= 0:
             hold(m, w, write_barrier, done, 0)
         if read_barrier >= 0:
@@ -195,7 +188,7 @@ def access(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int) -> 
             waves = 1 if texture else global_passes(m, sm, base, tabled, step, mask, size, space, n)
             if m[u(s.H_L1_DATA_SECTORS)] < LINE_SECTORS:
                 waves = max(waves, narrow_passes(m, sm, n))
-            start = enter_queue(m, sm, sc, time, waves)
+            start = enter_queue(m, sm, sc, time, waves, REPLAY_CYCLES * waves)
             looked = behind_stores(m, sm, start)
             if texture:
                 looked = max(looked, m[u(sm + s.SM_TEXTURE_FREE)])
@@ -252,7 +245,7 @@ def shared_access(
     size = code[u(row + s.I_BYTES)]
     atomic = operation >= s.OP_ATOMIC
     each = atomic and code[u(row + s.I_EXTRA)] & s.COUNTS_LANES == 0
-    waves = wavefronts(m, sm, base, tabled, step, mask, size, each)
+    waves = wavefronts(m, sm, base, tabled, step, mask, size, each, operation == s.OP_LOAD)
     ideal = ideal_wavefronts(mask, size)
     waves *= code[u(row + s.I_EXTRA)] & 255
     if not atomic:
@@ -262,7 +255,10 @@ def shared_access(
         time = send(m, sm, time, 32 * store_packets(m, sm, base, tabled, step, remote, size))
     elif remote and operation == s.OP_LOAD:  # as many are on their way as a load's time allows
         time = max(time, m[u(sm + s.SM_REMOTE_LOADED)] - m[u(s.H_REMOTE_LATENCY)])
-    start = enter_queue(m, sm, sc, time, waves)
+    held = waves
+    if operation == s.OP_STORE:
+        held = max(held, STORE_PLACES + max(size >> 2, 1))
+    start = enter_queue(m, sm, sc, time, waves, REPLAY_CYCLES * held)
     m[u(sm + s.SM_SHARED_WAVEFRONTS)] += waves
     m[u(sm + s.SM_SHARED_IDEAL)] += min(ideal, waves)  # fewer are needed where lanes read the same words
     if operation == s.OP_LOAD:
@@ -361,7 +357,7 @@ def atomic_lines(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: in
     operation = code[u(row + s.I_OP)]
     extra = code[u(row + s.I_EXTRA)]
     waves = atomic_waves(m, sm, n, operation, extra & 255)
-    start = enter_queue(m, sm, sc, max(time, m[u(sm + s.SM_STORE_FREE)]), waves)
+    start = enter_queue(m, sm, sc, max(time, m[u(sm + s.SM_STORE_FREE)]), waves, 0)
     m[u(w + s.W_DRAINED)] = max(m[u(w + s.W_DRAINED)], start + waves)
     barrier = code[u(row + s.I_WRITE_BARRIER)]
     load = new_load(m, sm, w, barrier, s.LD_REGISTER)

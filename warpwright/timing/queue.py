@@ -22,11 +22,14 @@ def leave_queue(m: Any, sc: int, time: int, start: int, hold: int) -> None:
 
 
 @core
-def enter_queue(m: Any, sm: int, sc: int, time: int, waves: int) -> int:
-    """Pass the queue; gives the cycle at which the load/store unit takes the instruction."""
+def enter_queue(m: Any, sm: int, sc: int, time: int, waves: int, hold: int) -> int:
+    """Pass the queue; gives the cycle at which the load/store unit takes the instruction.
+
+    ``hold``: cycles that the sub-core's next one waits behind it, if more than the queue's own.
+    """
     ready = max(time + m[u(s.H_MIO_LATENCY)], m[u(sc + s.SC_MIO_FREE)])
     start = reserve(m, sm + s.OFF_LSU, s.CALENDAR_SHIFT, m[u(s.H_LSU_CAPACITY)], ready, waves)
-    leave_queue(m, sc, time, start, m[u(s.H_MIO_INTERVAL)])
+    leave_queue(m, sc, time, start, max(hold, m[u(s.H_MIO_INTERVAL)]))
     m[u(sm + s.SM_LSU_WAVEFRONTS)] += waves
     # A kernel ends when its last access has passed, though its warp may have exited before.
     m[u(sm + s.SM_FINISH)] = max(m[u(sm + s.SM_FINISH)], start + waves)

@@ -92,7 +92,7 @@ def occupy(m: Any, sc: int, pipe: int, interval: int, time: int) -> None:
 def strong(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int) -> None:
     """Issue a strong access that has not been executed: the serial phase does it, in order of time over the chip."""
     free = m[u(sm + s.SM_STORE_FREE)] if code[u(row + s.I_OP)] >= s.OP_ATOMIC else 0
-    start = enter_queue(m, sm, sc, max(time, free), 1)
+    start = enter_queue(m, sm, sc, max(time, free), 1, 0)
     m[u(w + s.W_PENDING)] += 1  # one more, and none is foretold
     barrier = code[u(row + s.I_WRITE_BARRIER)]
     load = new_load(m, sm, w, barrier, s.LD_REGISTER)
@@ -222,7 +222,7 @@ def issue(m: Any, code: Any, sm: int, sc: int, sub: int, slot: int, time: int, e
         if barrier >= 0:
             hold(m, w, barrier, time + OPERANDS_READ_CYCLES, 0)
     elif kind == s.K_MIO:
-        start = enter_queue(m, sm, sc, time, code[u(row + s.I_EXTRA)])
+        start = enter_queue(m, sm, sc, time, code[u(row + s.I_EXTRA)], 0)
         barrier = code[u(row + s.I_WRITE_BARRIER)]
         if barrier >= 0:
             hold(m, w, barrier, start + code[u(row + s.I_LATENCY)], 0)
