@@ -19,6 +19,7 @@ from bench.micro import (
     atomic,
     chip,
     compute,
+    crews,
     divergence,
     handoff,
     hopper,
@@ -71,6 +72,7 @@ SUITES: dict[str, Callable[[Context], list[Row]]] = {
     "waits": waits.waits, "remote_adds": waits.remote_adds, "cluster_starts": waits.cluster_starts, "uniform_constants": waits.uniform_constants,
     "issue_pairs": sequences.issue_pairs, "issue_steps": sequences.issue_steps, "issue_mixes": sequences.issue_mixes,
     "sub_core_passes": passes.sub_core_passes, "wide_words": passes.wide_words, "matches": passes.matches, "single_walks": passes.single_walks,
+    "fence_crews": crews.fence_crews, "bulk_crews": crews.bulk_crews, "redux": crews.redux, "tries": crews.tries,
     "empty_once": chip.empty_once, "profile_once": chip.profile_once, "counted_once": divergence.counted_once,
 }  # fmt: skip
 ON_MODEL = (

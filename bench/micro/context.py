@@ -25,6 +25,7 @@ class Context:
     out: Path | None = None
     modules: dict[str, CardModule | ModelModule] = field(default_factory=dict)
     scratch: Buffer | None = None
+    beside: Buffer | None = None
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
 
     @property
@@ -43,6 +44,13 @@ class Context:
         if self.scratch is None:
             self.scratch = self.device.upload(np.zeros(1 << 20, np.uint32))
         return self.scratch
+
+    @property
+    def words_beside(self) -> Buffer:
+        """Another 1 MiB that kernels read or write beside their results."""
+        if self.beside is None:
+            self.beside = self.device.upload(np.zeros(1 << 18, np.uint32))
+        return self.beside
 
     def cycles(
         self, module: str, kernel: str, warps: int, args: Sequence[Any], shared_bytes: int = 0, blocks: int = 1,

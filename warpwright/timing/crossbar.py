@@ -103,7 +103,7 @@ def execute_strong(m: Any, code: Any, sm: int, partition: int, r: int, time: int
     space = space_of(address_of(base, tabled, step, lowest_bit(mask)))
     if space == SPACE_SHARED:
         changes = operation >= s.OP_ATOMIC
-        remote = remote_lanes(m, w, base, tabled, step, mask)
+        remote = remote_lanes(m, w, code[u(row + s.I_EXTRA)], base, tabled, step, mask)
         if changes and remote:
             own = mask & ~remote
             if own:

@@ -205,9 +205,9 @@ def access(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int) -> 
 
 
 @core
-def remote_lanes(m: Any, w: int, base: int, tabled: bool, step: int, mask: int) -> int:
-    """The lanes whose addresses in the shared window name other blocks of the warp's cluster."""
-    if m[u(s.H_CLUSTER_BLOCKS)] == 1:
+def remote_lanes(m: Any, w: int, extra: int, base: int, tabled: bool, step: int, mask: int) -> int:
+    """The lanes whose addresses in the shared window name other blocks of the warp's cluster; ``extra``: the instruction's."""
+    if m[u(s.H_CLUSTER_BLOCKS)] == 1 or extra & s.OWN_SHARED:
         return 0
     own = peek(peek(m[u(w + s.W_POINTER)] + WARP_BLOCK) + CLUSTER_RANK)
     if not tabled and step == 0:
@@ -250,7 +250,7 @@ def shared_access(
     waves *= code[u(row + s.I_EXTRA)] & 255
     if not atomic:
         ideal *= code[u(row + s.I_EXTRA)] & 255
-    remote = remote_lanes(m, w, base, tabled, step, mask)
+    remote = remote_lanes(m, w, code[u(row + s.I_EXTRA)], base, tabled, step, mask)
     if remote and operation == s.OP_STORE:
         time = send(m, sm, time, 32 * store_packets(m, sm, base, tabled, step, remote, size))
     elif remote and operation == s.OP_LOAD:  # as many are on their way as a load's time allows

@@ -565,6 +565,7 @@ W_SB_LONG = W_SB_UNKNOWN + 6  # 6: 1 when the last one went to L1TEX
     W_BLOCK,  # block slot
     W_STARTED,
     W_STORE_TIME,  # when its last write was acknowledged
+    W_FENCED,  # when its last fence went on to the slices
     W_STORES,  # writes of this window, not known yet
     W_ASYNC_TIME,  # asynchronous copies
     W_ASYNC,
@@ -573,7 +574,7 @@ W_SB_LONG = W_SB_UNKNOWN + 6  # 6: 1 when the last one went to L1TEX
     W_LANES,
     W_DRAINED,  # when its last store or atomic has left the load/store unit
     W_RING_COUNT,  # 6
-) = range(W_SB_LONG + 6, W_SB_LONG + 19)
+) = range(W_SB_LONG + 6, W_SB_LONG + 20)
 W_RING = W_RING_COUNT + 6  # 6 x RING: end of each operation in order, for DEPBAR.LE with a count
 RING = 8
 W_SLOTS = (W_RING + 6 * RING + 7) // 8 * 8
@@ -714,6 +715,8 @@ TEXTURE_INTERVAL_SHIFT = 16
 """``I_LATENCY`` of a texture instruction: cycles beyond an L1 hit, and above them those that the texture units take."""
 COUNTS_LANES = 1 << 20
 """Flag of ``I_EXTRA``: a shared atomic that adds the number of lanes on a word at once (ATOMS.POPC.INC)."""
+OWN_SHARED = 1 << 21
+"""Flag of ``I_EXTRA``: an access to the block's own shared memory (LDS, STS, ATOMS), whatever rank its address carries in a cluster."""
 (
     K_FIXED,
     K_BRANCH,

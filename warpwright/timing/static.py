@@ -216,7 +216,7 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
             else:
                 held.pop(slot, None)
         if memory and not lookup:
-            _, size, operation, strong, atomic = memory[0]
+            space, size, operation, strong, atomic = memory[0]
             if operation == "bulk":
                 row[s.I_KIND] = s.K_BULK
                 row[s.I_PIPE] = s.P_MIO
@@ -235,6 +235,8 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
             if instruction.opcode == "ATOMS" and "CAST" in instruction.modifiers:
                 row[s.I_EXTRA] = 1 | s.COUNTS_LANES
                 row[s.I_LATENCY] = chip.shared.shared_cast_latency_cycles
+            if space == "shared":
+                row[s.I_EXTRA] |= s.OWN_SHARED
         if kind == s.K_MEMBAR:
             row[s.I_STRONG] = 0 if "CTA" in instruction.modifiers else s.FENCE_AT_L2
             if "SYS" in instruction.modifiers:

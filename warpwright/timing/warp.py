@@ -175,6 +175,12 @@ def ask_fence(m: Any, sm: int, w: int, fence: int) -> None:
     m[u(w + s.W_FENCE)] = s.FENCE_ASKED
     time = max(m[u(w + s.W_STORE_TIME)], max(m[u(w + s.W_LAST)], m[u(s.H_NOW)]))
     turn = m[u(sm + s.SM_FENCE_TURN)]
+    idle = m[u(w + s.W_STORE_TIME)] <= m[u(w + s.W_FENCED)]
+    m[u(w + s.W_FENCED)] = time
+    if idle and fence & s.FENCE_SYSTEM == 0:
+        # Nothing was written since the warp's last fence: no group takes it (fence_gl: 16 warps 290 cycles, one 280; cluster_barrier).
+        new_request(m, sm, w, s.RQ_FENCE, time, fence & (s.FENCE_AT_L2 - 1), 0, 0)
+        return
     begins = time > turn
     if begins:
         turn = max(time, turn + max(m[u(sm + s.SM_FENCE_GAP)], m[u(s.H_FENCE_TURN)]))
