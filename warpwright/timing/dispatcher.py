@@ -113,9 +113,13 @@ def start_warp(m: Any, sm: int, block: int, i: int, pointer: int, warp: int, thr
     poke(warp + F_SPILL, save)
     w = warp_at(sm, position)
     # Requests of the warp that was here before may still be on their way: they count down what they counted up.
-    for j in range(s.W_SLOTS):
-        if j != s.W_STORES and j != s.W_ASYNC and not s.W_SB_UNKNOWN <= j < s.W_SB_UNKNOWN + 6:
-            m[u(w + j)] = 0
+    stores, copies = m[u(w + s.W_STORES)], m[u(w + s.W_ASYNC)]
+    for j in range(s.W_SB_UNKNOWN):
+        m[u(w + j)] = 0
+    for j in range(s.W_SB_LONG, s.W_SLOTS):
+        m[u(w + j)] = 0
+    m[u(w + s.W_STORES)] = stores
+    m[u(w + s.W_ASYNC)] = copies
     start = time + i * WARP_INTERVAL_CYCLES
     m[u(w + s.W_ACTIVE)] = 1
     m[u(w + s.W_TRACE)] = trace

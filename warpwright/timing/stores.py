@@ -112,7 +112,8 @@ def joinable(m: Any, buffer: int, about: int, line: int) -> int:
     """The place of a line in the store buffer, -1 when it is not there."""
     first = m[u(about + s.JB_FIRST)]
     for i in range(m[u(about + s.JB_COUNT)]):
-        entry = buffer + (first + i) % s.JOIN_LINES * s.J_SLOTS
+        place = first + i
+        entry = buffer + (place - s.JOIN_LINES if place >= s.JOIN_LINES else place) * s.J_SLOTS
         if m[u(entry + s.J_LINE)] == line:
             return entry
     return -1
