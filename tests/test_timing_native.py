@@ -17,7 +17,8 @@ import warpwright as ww
 from warpwright.chips.chip import load_chip
 from warpwright.native.pieces import BOUNDSCHECK, divide, divide_small, entry, host_address, words
 from warpwright.timing import SOURCES, buffers, policies, windows
-from warpwright.timing.coalescer import bank_passes
+from warpwright.timing import state as s
+from warpwright.timing.coalescer import bank_passes, lines_kept
 from warpwright.timing.initial import initial_state
 from warpwright.timing.pieces import find_way, oldest, oldest_way, scan_slots
 
@@ -114,6 +115,53 @@ def test_passes_that_are_kept_are_those_that_are_counted() -> None:
         found = passes(state.words, state.sm(int(rng.integers(132))), base, tabled, step, mask, size, distinct, packs)
         addresses = [base + int(d) for d in (table if tabled else np.arange(32) * stride)]
         assert found == passes_of_lanes(addresses, mask, size, distinct, packs)
+
+
+@partial(entry, sources=SOURCES)
+def kept_lines(state, sm, base, tabled, step, mask, size):  # type: ignore[no-untyped-def]
+    return lines_kept(words(state), sm, base, tabled, step, mask, size)
+
+
+def lines_of_lanes(addresses: list[int], mask: int, size: int) -> dict[int, tuple[int, int]]:
+    """The definition: by line its sectors and 16 bits each with the bytes of them that lanes name."""
+    lines: dict[int, tuple[int, int]] = {}
+    for lane, address in enumerate(addresses):
+        if mask >> lane & 1:
+            sector = address >> 5 & 3
+            sectors, held = lines.get(address >> 7, (0, 0))
+            lines[address >> 7] = sectors | 1 << sector, held + (size << 16 * sector)
+    return lines
+
+
+def test_lines_that_are_kept_are_those_that_lanes_name() -> None:
+    state = initial_state(load_chip("h200"), 100, 1, 1, 1)
+    rng = np.random.default_rng(6)
+    tables = [np.cumsum(rng.integers(0, reach, 32)) * 16 for reach in (1, 2, 3, 6, 40)]
+    met = 0
+    for _ in range(2000):
+        tabled = bool(rng.integers(2))
+        size = int(rng.choice([1, 4, 8, 16]))
+        mask = int(rng.choice([0xFFFFFFFF, 0xFFFF, 0xF0F0F0F0, int(rng.integers(1, 1 << 32))]))
+        base = (1 << 40) + int(rng.integers(1 << 20)) * 16
+        stride = int(rng.choice([-256, -16, 16, 32, 48, 256]))
+        if stride == size:
+            continue
+        table = tables[rng.integers(5)]
+        index = int(rng.integers(132))
+        sm = state.sm(index)
+        n = kept_lines(state.words, sm, base, tabled, table.ctypes.data if tabled else stride, mask, size)
+        found = {
+            int(state.words[sm + s.OFF_LINES + i]): (
+                int(state.words[sm + s.OFF_LINE_SECTORS + i]),
+                int(state.words[sm + s.OFF_LINE_BYTES + i]),
+            )
+            for i in range(n)
+        }
+        addresses = [base + int(d) for d in (table if tabled else np.arange(32) * stride)]
+        assert found == lines_of_lanes(addresses, mask, size)
+        assert n == len(found)
+        met += n <= s.PATTERN_LINES
+    assert met > 200, "many are of few lines, which are kept"
 
 
 def test_memory_of_a_launch_is_used_again_and_zero_where_asked(monkeypatch: pytest.MonkeyPatch) -> None:
