@@ -87,6 +87,8 @@ class Issue(_Section):
     """From a BSYNC to what its warp executes next, whoever arrived."""
     group_switch_cycles: int = Field(ge=0)
     """More when that is another group of the warp's lanes."""
+    yield_latency_cycles: int = Field(ge=0)
+    """From a YIELD to what follows, where other lanes of the warp wait and none of them can go on."""
     indirect_branch_latency_cycles: int = Field(ge=0)
     indirect_branch_interval_cycles: int = Field(gt=0)
     uniform_interval_cycles: int = Field(gt=0)
@@ -283,6 +285,12 @@ class L2(_Section):
     """The same for one with an answer."""
     l2_atomic_turn_cycles: float = Field(ge=0)
     """For each lane, when a slice turns between atomics with and without an answer."""
+    l2_read_after_write_cycles: int = Field(ge=0)
+    """Of a slice, between a write to a line and a read of the same line; everything behind that read waits."""
+    l2_other_side_cycles: int = Field(ge=0)
+    """Of a line's home, between a write that came over the link and what its own SMs ask of the line, or the other way round."""
+    l2_read_after_atomic_cycles: int = Field(ge=0)
+    """The same between an atomic and a read."""
     l2_write_request_cycles: float = Field(ge=0)
     """Of a slice's write port, for each write; and for each of its sectors, whole or partial."""
     l2_write_sector_cycles: float = Field(gt=0)

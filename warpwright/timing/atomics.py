@@ -13,6 +13,7 @@ from warpwright.timing.coalescer import passes_of
 from warpwright.timing.dram import dram_read
 from warpwright.timing.l2 import (
     PARTS,
+    counterpart,
     counters,
     filled,
     home_of_write,
@@ -23,6 +24,7 @@ from warpwright.timing.l2 import (
     widen,
     write_port,
 )
+from warpwright.timing.line_order import write_turn
 
 
 @core
@@ -100,7 +102,9 @@ def atomic(m: Any, partition: int, home: int, line: int, sectors: int, words: in
     if far:
         back = m[u(s.H_FAR_LATENCY)] - (m[u(s.H_FAR_LATENCY)] >> 1)
         m[u(counts + s.SG_FAR_ATOMICS)] += passes
-    arrives = home_of_write(m, partition, home, time, popcount(sectors) * m[u(s.H_FAR_ATOMIC)])
+    side = counterpart(m, home) if far else home
+    taken = write_turn(m, side, line, time, m[u(s.H_READ_AFTER_ATOMIC)])
+    arrives = home_of_write(m, partition, home, taken, popcount(sectors) * m[u(s.H_FAR_ATOMIC)])
     again = m[u(m[u(s.H_ATOMIC_LINES)] + home * s.ATOMIC_LINES)] == line + 1
     units = atomic_cost(m, words, again) + atomic_turns(m, home, words, arrives) * m[u(s.H_ATOMIC_TURN)]
     units += atomic_change(m, home, line, bool((words >> 51) & 1))

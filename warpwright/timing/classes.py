@@ -259,6 +259,8 @@ def timing_of(instruction: Instruction, chip: Chip, is_memory: bool) -> Timing:
             return Timing(s.P_BRANCH, interval, issue.indirect_branch_latency_cycles, s.K_BRANCH)
         if opcode == "BSYNC":
             return Timing(s.P_BRANCH, 2, issue.convergence_latency_cycles, s.K_JOIN)
+        if opcode == "YIELD":
+            return Timing(s.P_BRANCH, 2, issue.branch_latency_cycles, s.K_YIELD)
         return Timing(s.P_BRANCH, 2, issue.branch_latency_cycles, s.K_BRANCH)
     if group == "none":
         return Timing(s.P_NONE, 1, 1, s.K_FIXED)

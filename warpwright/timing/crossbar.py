@@ -15,6 +15,7 @@ from warpwright.timing.elsewhere import atomic_line, longer_away, note_written, 
 from warpwright.timing.l1 import (
     ATOMIC_CREDIT_CYCLES,
     SPACE_SHARED,
+    STORE_CREDIT_CYCLES,
     atomic_waves,
     atomic_words,
     fill_lines,
@@ -33,7 +34,7 @@ from warpwright.timing.stores import WORD_BYTES, store_cost, written_in_l1
 from warpwright.timing.tlb import translate
 from warpwright.timing.warp import STRONG, run_function, take_block, turn_back
 
-SHORT_WINDOWS_FOR_CYCLES = 1024
+SHORT_WINDOWS_FOR_CYCLES = 4096
 """How long windows are short after a strong access without an answer: a few answers from L2, behind which the next one may come."""
 
 
@@ -260,6 +261,7 @@ def serve_in_order(m: Any, code: Any, sm: int, r: int) -> None:
         m[u(s.H_SHORT_UNTIL)] = max(m[u(s.H_SHORT_UNTIL)], m[u(r + s.R_TIME)] + SHORT_WINDOWS_FOR_CYCLES)
     if row >= 0 and code[u(row + s.I_OP)] == s.OP_STORE:
         m[u(w + s.W_STORES)] -= 1
+        owe(m, sm, answer, STORE_CREDIT_CYCLES + m[u(sm + s.SM_LONGER)])
     if row >= 0 and code[u(row + s.I_OP)] >= s.OP_ATOMIC:
         owe(m, sm, answer, ATOMIC_CREDIT_CYCLES + m[u(sm + s.SM_LONGER)])
     m[u(r + s.R_ANSWER)] = answer + m[u(s.H_FROM_L2)]

@@ -16,6 +16,7 @@ from warpwright.native.pieces import HOST_LINE_BYTES, core, host_address, popcou
 from warpwright.timing import state as s
 from warpwright.timing.coalescer import covered
 from warpwright.timing.dram import dram_read, dram_write
+from warpwright.timing.line_order import read_turn, write_from_afar, write_turn
 from warpwright.timing.pieces import WAYS, find_way, oldest_way
 from warpwright.timing.ports import reserve
 from warpwright.timing.slices import line_in_slice
@@ -279,11 +280,10 @@ def read(m: Any, partition: int, home: int, line: int, sectors: int, time: int) 
     count = popcount(sectors)
     counts = counters(m, home)
     m[u(counts + s.SG_READ)] += count
-    half = m[u(s.H_SLICES)] >> 1
     if not is_far(m, partition, home):
-        return home_read(m, home, line, sectors, port(m, home, time, count), False)
-    near = home - half if home >= half else home + half
-    start = port(m, near, time, count)
+        return home_read(m, home, line, sectors, port(m, home, read_turn(m, home, line, time), count), False)
+    near = counterpart(m, home)
+    start = port(m, near, read_turn(m, near, line, time), count)
     place = held(m, near, line, start)
     tag_at = m[u(s.H_L2_TAGS)] + place
     tag = m[u(tag_at)]
@@ -308,6 +308,13 @@ def read(m: Any, partition: int, home: int, line: int, sectors: int, time: int) 
 
 
 @core
+def counterpart(m: Any, home: int) -> int:
+    """The slice of the other partition that keeps copies of a slice's lines."""
+    half = m[u(s.H_SLICES)] >> 1
+    return home - half if home >= half else home + half
+
+
+@core
 def stored_bytes(m: Any, count: int, full: int) -> int:
     """What a store of so many sectors, so many of them whole, takes of the way to the other side: of the others it must say which bytes are written
     (bench.micro ``crossing``: far stores of every other word 33.6 sectors a cycle over the chip, of whole lines 41.6)."""
@@ -318,9 +325,7 @@ def stored_bytes(m: Any, count: int, full: int) -> int:
 def home_of_write(m: Any, partition: int, home: int, time: int, size: int) -> int:
     """When a write or atomic reaches its home; ``size``: bytes that cross when it is far."""
     if is_far(m, partition, home):
-        half = m[u(s.H_SLICES)] >> 1
-        near = home - half if home >= half else home + half
-        return crosses(m, near, time, size) + (m[u(s.H_FAR_LATENCY)] >> 1)
+        return crosses(m, counterpart(m, home), time, size) + (m[u(s.H_FAR_LATENCY)] >> 1)
     return time
 
 
@@ -328,8 +333,7 @@ def home_of_write(m: Any, partition: int, home: int, time: int, size: int) -> in
 def reserve_mirror(m: Any, home: int, line: int, start: int) -> None:
     """A line that is written takes room in the other partition too (bench.micro ``streams_once``: dirty lines begin to leave when those
     written, twice, and those read, one and a half times, fill L2)."""
-    half = m[u(s.H_SLICES)] >> 1
-    mirror = home - half if home >= half else home + half
+    mirror = counterpart(m, home)
     place = find(m, mirror, line)
     if place < 0:
         install(m, mirror, line, place, start)
@@ -348,8 +352,7 @@ def touch(m: Any, home: int, line: int, sectors: int, start: int) -> int:
         if m[u(s.H_PARTITIONS)] == 2:
             reserve_mirror(m, home, line, start)
     if m[u(m[u(s.H_L2_TAGS)] + place)] & COPIED:
-        half = m[u(s.H_SLICES)] >> 1
-        copy = find(m, home - half if home >= half else home + half, line)
+        copy = find(m, counterpart(m, home), line)
         if copy >= 0:
             m[u(m[u(s.H_L2_TAGS)] + copy)] &= ~15
     m[u(m[u(s.H_L2_STAMPS)] + place)] = start
@@ -366,10 +369,16 @@ def write(m: Any, partition: int, home: int, line: int, sectors: int, held: int,
     counts = counters(m, home)
     m[u(counts + s.SG_WRITTEN)] += count
     full = popcount(sectors & covered(held))
+    after = m[u(s.H_READ_AFTER_WRITE)]
     if is_far(m, partition, home):
         m[u(counts + s.SG_FAR_WRITES)] += count
+        passed = write_turn(m, counterpart(m, home), line, time, after)
+        arrives = write_from_afar(
+            m, home, line, home_of_write(m, partition, home, passed, stored_bytes(m, count, full))
+        )
+    else:
+        arrives = write_turn(m, home, line, time, after)
     units = m[u(s.H_L2_WRITE_REQUEST)] + full * m[u(s.H_L2_WRITE_WHOLE)] + (count - full) * m[u(s.H_L2_WRITE_PART)]
-    arrives = home_of_write(m, partition, home, time, stored_bytes(m, count, full))
     return written(m, home, line, sectors, held, write_port(m, home, arrives, units))
 
 

@@ -126,6 +126,7 @@ STALL_COUNT = len(STALLS)
     H_WINDOW_OPERANDS,  # operand read window
     H_HALF_WITH_FP64,  # 1: HFMA2.MMA and FP64 are dispatched one after the other
     H_BRANCH_LATENCY,
+    H_YIELD,  # from a YIELD behind which no other lanes of the warp can go on to the next instruction
     H_GROUP_SWITCH,  # more for a BSYNC behind which another group of lanes goes on
     H_MIO_ENTRIES,
     H_MIO_INTERVAL,
@@ -288,6 +289,10 @@ STALL_COUNT = len(STALLS)
     H_ATOMIC_CHANGE,  # bytes of a slice's bandwidth for an atomic on a line that is none of its last ones; with an answer
     H_ATOMIC_CHANGE_ANSWER,
     H_ATOMIC_LINES,  # area: by slice, the lines of its last atomics
+    H_SLICE_QUEUES,  # area: SQ_ fields of each slice
+    H_READ_AFTER_WRITE,  # cycles of a slice between a write to a line and a read of it
+    H_OTHER_SIDE,  # the same between what comes from its own SMs and what comes over the link
+    H_READ_AFTER_ATOMIC,
     H_SHORT_UNTIL,  # windows are short: strong accesses without an answer come
     H_CLUSTER_EVENTS,  # somebody has arrived at a cluster's barrier that is not complete
     H_CLUSTER_LATENCY,  # from the last arrival to the first who goes on
@@ -684,6 +689,13 @@ JB_SLOTS = JB_TAKEN + STORE_QUEUE
 D_SLOTS = 8
 JOIN_LINES = 28  # of the store buffer (bench.micro ``joins_once``: three warps' stores of eight lines each join, four warps' do not)
 ATOMIC_LINES = 4  # that a slice's atomics have at hand (bench.micro ``contended``: four lines by turns cost no more than one, eight do)
+# A slice's queue: until when it is held up; then the last writes of some lines (``line_order.py``): line + 1, start, how long reads wait, from where, writes'
+# share of the line's last accesses
+SQ_FIRST = 1
+(SQ_LINE, SQ_START, SQ_READS, SQ_SIDE, SQ_SHARE) = range(5)
+SQ_ENTRY = 5
+SQ_ENTRIES = 8  # a power of two
+SQ_SLOTS = SQ_FIRST + SQ_ENTRY * SQ_ENTRIES
 BUCKETS = 1024  # of the counting sort by time
 BUCKET_SLOTS = BUCKETS + 8
 (G_SM, G_START, G_END) = range(3)  # one block of the log
@@ -737,6 +749,7 @@ OWN_SHARED = 1 << 21
     K_AWAIT,  # a try_wait: held back until its phase ends
     K_SLEEP,
     K_JOIN,  # BSYNC: a branch to wherever its warp goes on, if only to what follows
+    K_YIELD,  # other lanes of the warp may go on first
     *_,
 ) = range(FIELDS)
 (OP_LOAD, OP_STORE, OP_ATOMIC, OP_REDUCE) = range(4)

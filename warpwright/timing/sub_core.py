@@ -91,7 +91,7 @@ def occupy(m: Any, sc: int, pipe: int, interval: int, time: int) -> None:
 @core
 def strong(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int) -> None:
     """Issue a strong access that has not been executed: the serial phase does it, in order of time over the chip."""
-    free = m[u(sm + s.SM_STORE_FREE)] if code[u(row + s.I_OP)] >= s.OP_ATOMIC else 0
+    free = 0 if code[u(row + s.I_OP)] == s.OP_LOAD else m[u(sm + s.SM_STORE_FREE)]
     start = enter_queue(m, sm, sc, max(time, free), 1, 0)
     m[u(w + s.W_PENDING)] += 1  # one more, and none is foretold
     barrier = code[u(row + s.I_WRITE_BARRIER)]
@@ -211,6 +211,7 @@ def issue(m: Any, code: Any, sm: int, sc: int, sub: int, slot: int, time: int, e
         kind == s.K_FIXED
         or kind == s.K_BRANCH
         or kind == s.K_JOIN
+        or kind == s.K_YIELD
         or kind == s.K_EXIT
         or kind == s.K_CLOCK
         or kind == s.K_AWAIT

@@ -236,9 +236,15 @@ def prepare(m: Any, code: Any, sm: int, w: int, earliest: int, reason: int) -> N
         if not next_block(m, code, sm, w, earliest):
             return
         before = (pc - 1) * s.I_SLOTS
-        joins = pc > 0 and code[u(before + s.I_KIND)] == s.K_JOIN
-        if m[u(w + s.W_PC)] != pc or joins:
-            branches = joins or (pc > 0 and code[u(before + s.I_KIND)] == s.K_BRANCH)
+        came = code[u(before + s.I_KIND)] if pc > 0 else s.K_FIXED
+        joins = came == s.K_JOIN
+        if came == s.K_YIELD and m[u(w + s.W_PC)] == pc:
+            live = m[u(w + s.W_LANES)] & ~peek(m[u(w + s.W_POINTER)] + EXITED) & 0xFFFFFFFF
+            if lanes != live and m[u(w + s.W_LAST)] + m[u(s.H_YIELD)] > earliest:  # it looked for others in vain
+                earliest = m[u(w + s.W_LAST)] + m[u(s.H_YIELD)]
+                reason = s.ST_BRANCH
+        elif m[u(w + s.W_PC)] != pc or joins:
+            branches = joins or came == s.K_BRANCH or came == s.K_YIELD
             taken = m[u(w + s.W_LAST)] + (code[u(before + s.I_LATENCY)] if branches else m[u(s.H_BRANCH_LATENCY)])
             if joins and m[u(w + s.W_MASK)] & lanes == 0:  # another group of lanes goes on
                 taken += m[u(s.H_GROUP_SWITCH)]

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from warpwright.engine.interpreter.memory import mask_bits
 
 LANES = 32
-YIELDS_BEFORE_ALL_TAKE_TURNS = 1024
+YIELDS_BEFORE_ALL_TAKE_TURNS = 4
 """So that who spins and who gave way before cannot wait for each other for ever."""
 RUNNING, AT_WARPSYNC, AT_BARRIER, AT_CLUSTER = -1, 16, 17, 18
 """What a lane waits for: nothing, B register 0..15, a WARPSYNC, a block barrier, its cluster's barrier."""

@@ -30,7 +30,7 @@ from warpwright.engine.jit.shapes import LANES
 VECBOOL = f"<{LANES} x i1>"
 VEC32 = f"<{LANES} x i32>"
 STACK_BYTES = 8 * (LANES + 1)
-YIELDS_BEFORE_ALL_TAKE_TURNS = 1024
+YIELDS_BEFORE_ALL_TAKE_TURNS = 4
 """So that who spins and who gave way before cannot wait for each other for ever."""
 
 

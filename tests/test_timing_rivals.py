@@ -1,0 +1,138 @@
+"""Words that many warps want, beside an H200's figures (``bench/data/h200/rivals.json``, ``scattered.json``)."""
+
+from __future__ import annotations
+
+import json
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import warpwright as ww
+from warpwright.chips.chip import load_chip
+from warpwright.native.pieces import entry, words
+from warpwright.timing import SOURCES
+from warpwright.timing import state as s
+from warpwright.timing.initial import initial_state
+from warpwright.timing.line_order import read_turn, write_from_afar, write_turn
+
+BENCH = Path(__file__).resolve().parents[1] / "bench"
+LINE = 1 << 20
+AFTER_WRITE, OTHER_SIDE = 45, 26
+READ, WRITE, AFAR = range(3)
+
+
+@partial(entry, sources=SOURCES)
+def turn(state, kind, line, time):  # type: ignore[no-untyped-def]
+    """When slice 3 takes a request."""
+    m = words(state)
+    if kind == READ:
+        return read_turn(m, 3, line, time)
+    if kind == WRITE:
+        return write_turn(m, 3, line, time, AFTER_WRITE)
+    return write_from_afar(m, 3, line, time)
+
+
+def slice_turns() -> Any:
+    state = initial_state(load_chip("h200"), 100, 1, 1, 1)
+    assert (state.words[s.H_READ_AFTER_WRITE], state.words[s.H_OTHER_SIDE]) == (AFTER_WRITE, OTHER_SIDE)
+    return lambda kind, line, time: turn(state.words, kind, line, time)
+
+
+def test_a_read_waits_for_the_write_before_it_and_all_behind_it_wait() -> None:
+    ask = slice_turns()
+    assert ask(READ, LINE, 1000) == 1000
+    assert ask(WRITE, LINE, 1001) == 1001
+    assert ask(READ, LINE + 1, 1002) == 1002
+    assert ask(READ, LINE, 1003) == 1001 + AFTER_WRITE
+    assert ask(READ, LINE + 1, 1004) == 1001 + AFTER_WRITE
+    assert ask(WRITE, LINE, 2000) == 2000
+    assert ask(READ, LINE, 2000 + AFTER_WRITE - 1) == 2000 + AFTER_WRITE
+    assert ask(WRITE, LINE, 3000) == 3000
+    assert ask(READ, LINE, 3000 + AFTER_WRITE) == 3000 + AFTER_WRITE
+
+
+def test_writes_of_both_sides_wait_for_each_other_at_the_home() -> None:
+    ask = slice_turns()
+    assert [ask(WRITE, LINE, 1000), ask(WRITE, LINE, 1001)] == [1000, 1001]
+    assert ask(AFAR, LINE, 1002) == 1001 + OTHER_SIDE
+    assert ask(AFAR, LINE, 1040) == 1040
+    assert ask(WRITE, LINE, 1041) == 1040 + OTHER_SIDE
+    assert ask(AFAR, LINE, 1040 + 2 * OTHER_SIDE) == 1040 + 2 * OTHER_SIDE
+
+
+@cache
+def kernels(source: str) -> Any:
+    gpu = ww.GPU("h200")
+    return gpu, gpu.compile(BENCH / "micro" / source, options=[f"-I{BENCH / 'micro'}"])
+
+
+def card(benchmark: str, metric: str, **where: Any) -> float:
+    rows = json.loads((BENCH / "data" / "h200" / "rivals.json").read_text())["results"][benchmark]
+    [found] = [r for r in rows if r["metric"] == metric and where.items() <= r.items()]
+    return float(found["value"])
+
+
+def near_load(apart: int, gap: int) -> float:
+    """Cycles of a load by SMs of the word's own side."""
+    gpu, module = kernels("rivals.cu")
+    out, base = gpu.array(np.zeros(1 << 20, np.uint32)), gpu.array(np.zeros(1 << 19, np.uint32))
+    module["look_add"][132, 32](out, base, np.uint32(0), np.int32(8))
+    sides = np.zeros(256, np.uint32)
+    for _, least, _, sm in np.asarray(out)[: 4 * 132].reshape(-1, 4):
+        sides[sm] = least > 450
+    span = 10_000
+    about = [np.uint32(v) for v in (4, 3, 3, 0, apart, gap, span)]
+    module["crossfire"][132, 160](out, base, gpu.array(sides), *about)
+    each = np.asarray(out)[: 4 * 660].reshape(-1, 4).astype(float)
+    near = each[(each[:, 3] == 1) & (each[:, 2] == 0)]
+    return float(near[:, 0].sum() / near[:, 1].sum())
+
+
+@pytest.mark.slow
+def test_loads_of_a_line_that_is_written_wait_and_those_of_the_next_one_do_not() -> None:
+    where = {"write": "volatile", "load_sides": 3, "write_sides": 3, "gap": 2000}
+    beside = card("crossfire", "cycles_per_load_near", apart=128, **where)
+    assert near_load(128, 2000) == pytest.approx(beside, rel=0.3)
+    assert card("crossfire", "cycles_per_load_near", apart=0, **where) > 10 * beside
+    assert near_load(0, 2000) > 4 * beside
+
+
+@pytest.mark.parametrize(("action", "name"), [(0, "none"), (1, "cas_word"), (3, "cas_line"), (5, "store_line"), (7, "fence"), (9, "red_line")])  # fmt: skip
+def test_an_atomic_drops_its_line_from_l1(action: int, name: str) -> None:
+    gpu, module = kernels("rivals.cu")
+    out = gpu.array(np.zeros(8192, np.uint32))
+    module["stale"][2, 32](out, gpu.array(np.zeros(1 << 16, np.uint32)), np.int32(action))
+    [row] = [
+        r
+        for r in json.loads((BENCH / "data" / "h200" / "rivals.json").read_text())["results"]["stale"]
+        if r["action"] == name
+    ]
+    assert (int(np.asarray(out)[3]) > 240) == (row["cycles"] > 240)  # L2 is asked, near or far
+
+
+def test_a_yield_looks_for_other_lanes_in_vain() -> None:
+    gpu, module = kernels("rivals.cu")
+
+    def cycles(others: str) -> float:
+        out = gpu.array(np.zeros(64, np.uint32))
+        spans = []
+        for n in (16, 48):
+            module[f"yields_{others}"][1, 32](out, np.int32(n))
+            spans.append(int(np.asarray(out)[0]))
+        return (spans[1] - spans[0]) / 32
+
+    alone, joined = (card("yields", "cycles_per_turn", name="yields", others=o) for o in ("alone", "joined"))
+    assert cycles("joined") - cycles("alone") == pytest.approx(joined - alone, abs=8)
+
+
+def test_lanes_that_each_wait_for_their_turn_let_each_other_go_on() -> None:
+    """An H200 takes 903 to 1,140 cycles a turn (``turns``, ``tickets``): about three accesses of L2."""
+    gpu, module = kernels("scattered.cu")
+    out, base = gpu.array(np.zeros(64, np.uint64)), gpu.array(np.zeros(1 << 18, np.uint32))
+    module["tickets"][1, 32](out, base, np.int32(0), np.uint32(4), np.int32(2))
+    began, ended = (int(v) for v in np.asarray(out)[:2])
+    assert (ended - began) * 1.98 / 8 < 1500
+    assert int(np.asarray(base)[64]) == 8
