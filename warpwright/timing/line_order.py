@@ -9,6 +9,9 @@ Where requests wait, those of many SMs are mixed, whichever came first: a read i
 
 At the home, what comes from its own SMs and what comes over the link wait for each other where a write is the one before; what comes over
 the link does not hold the slice's own SMs up otherwise.
+
+What blocks that are not timed ask for beside timed ones comes at moments drawn within a window (``background.py``), in no order of time: it orders nothing, and
+nothing waits for it here.
 """
 
 from __future__ import annotations
@@ -51,6 +54,8 @@ def keep(m: Any, entry: int, line: int, start: int, reads: int, side: int) -> No
 @core
 def read_turn(m: Any, piece: int, line: int, time: int) -> int:
     """When a slice takes a read of its own SMs that comes at ``time``."""
+    if m[u(s.H_UNORDERED)]:
+        return time
     queue = queue_of(m, piece)
     entry = entry_of(queue, line)
     free = m[u(queue)]
@@ -74,6 +79,8 @@ def read_turn(m: Any, piece: int, line: int, time: int) -> int:
 @core
 def write_turn(m: Any, piece: int, line: int, time: int, reads: int) -> int:
     """When a slice takes a write or atomic of its own SMs that comes at ``time``; reads of the line wait so many cycles for it."""
+    if m[u(s.H_UNORDERED)]:
+        return time
     queue = queue_of(m, piece)
     entry = entry_of(queue, line)
     free = m[u(queue)] >> FRACTION
@@ -94,6 +101,8 @@ def write_turn(m: Any, piece: int, line: int, time: int, reads: int) -> int:
 @core
 def write_from_afar(m: Any, piece: int, line: int, time: int) -> int:
     """When the home takes a write that comes over the link at ``time``."""
+    if m[u(s.H_UNORDERED)]:
+        return time
     entry = entry_of(queue_of(m, piece), line)
     start = time
     if m[u(entry)] == line + 1 and m[u(entry + s.SQ_SIDE)] == NEAR:

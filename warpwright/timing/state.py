@@ -366,6 +366,7 @@ STALL_COUNT = len(STALLS)
     H_PEER_WRITE_LATENCY,
     H_PEER_ATOMIC_LATENCY,
     H_PEER_ATOMIC_TURN,  # in 1/256 cycle
+    H_UNORDERED,  # what comes to L2 now comes in no order of time: lines order nothing (line_order.py)
     H_FENCE_LATENCY,  # of a fence for the device
     H_FENCE_SYSTEM,  # of one for the system behind it
     H_FENCE_HOST,  # behind writes to the host
