@@ -11,7 +11,7 @@ import numpy as np
 
 from bench.micro.context import Context, Row, row
 from bench.micro.memory import LANES, conflict, table
-from bench.micro.start import ALONE, SMS, sm_sets
+from bench.micro.start import sm_sets, walks
 
 TAKING_PART = {"1": 0x1, "2 of one": 0x11, "4 of one": 0x1111, "2": 0x3, "4": 0xF, "8 of two": 0x3333, "16": 0xFFFF}
 """Warps of a block of 16 by the sub-cores that they are on (warp number modulo 4)."""
@@ -109,7 +109,6 @@ def single_walks(ctx: Context) -> list[Row]:
     rows: list[Row] = []
     rng = np.random.default_rng(3)
     module = ctx.module("start")
-    out = ctx.device.upload(np.zeros(2 * SMS, np.uint64))
     for words in (4096, 1024):
         order = rng.permutation(words)
         walked = np.zeros(4096, np.uint32)
@@ -118,14 +117,7 @@ def single_walks(ctx: Context) -> list[Row]:
         for warps in (2, 8, 32):
             start = ctx.device.upload((np.repeat(rng.choice(words, warps, replace=False), 32) * 4).astype(np.uint32))
             for name, sms in sm_sets(ctx).items():
-                part = np.zeros(256, np.uint32)
-                part[sms] = 1
-                takes = ctx.device.upload(part)
-                spans = []
-                for n in (32, 96) if ctx.model else (256, 768):
-                    module.launch("walk_on", SMS, 32 * warps, [out, start, takes, np.int32(n)], ALONE)
-                    marks = out.read(np.uint64, 2 * SMS).reshape(SMS, 2).astype(np.int64)
-                    spans.append(np.sort((marks[:, 1] - marks[:, 0])[marks[:, 1] > 0]))
+                spans = walks(ctx, start, warps, sms, (32, 96) if ctx.model else (256, 768))
                 steps = (64 if ctx.model else 512) * warps
                 per = float(np.mean(spans[1]) - np.mean(spans[0])) / steps
                 rows.append(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.device import ModelModule
+from bench.device import Buffer, ModelModule
 from bench.micro.context import Context, Row, row
 from bench.micro.paths import ALONE, sweep_twice
 
@@ -222,6 +222,22 @@ def sm_sets(ctx: Context) -> dict[str, list[int]]:
     }  # fmt: skip
 
 
+def walks(ctx: Context, start: Buffer, warps: int, sms: list[int], counts: tuple[int, int]) -> list[np.ndarray]:
+    """Cycles of walks of so many steps through ``walked`` by the warps of some SMs, from each thread's ``start``: of each SM, the shortest first."""
+    out = ctx.device.upload(np.zeros(2 * SMS, np.uint64))
+    part = np.zeros(256, np.uint32)
+    part[sms] = 1
+    takes = ctx.device.upload(part)
+    spans = []
+    for n in counts:
+        ctx.module("start").launch("walk_on", SMS, 32 * warps, [out, start, takes, np.int32(n)], ALONE)
+        marks = out.read(np.uint64, 2 * SMS).reshape(SMS, 2).astype(np.int64)
+        spans.append(np.sort((marks[:, 1] - marks[:, 0])[marks[:, 1] > 0]))
+    out.free()
+    takes.free()
+    return spans
+
+
 def walks_by_sm(ctx: Context) -> list[Row]:
     """Walks through constants beyond the first level (8 warps, 32 words each) by the SMs that take part: cycles a missed line and SM."""
     rows: list[Row] = []
@@ -232,18 +248,10 @@ def walks_by_sm(ctx: Context) -> list[Row]:
     table = np.zeros(words, np.uint32)
     table[order] = np.roll(order, -1) * 4
     module.write_symbol("walked", table)
-    out = ctx.device.upload(np.zeros(2 * SMS, np.uint64))
     for warps in (2, 8):
         start = ctx.device.upload((rng.choice(words, 32 * warps, replace=False) * 4).astype(np.uint32))
         for name, sms in sm_sets(ctx).items():
-            part = np.zeros(256, np.uint32)
-            part[sms] = 1
-            takes = ctx.device.upload(part)
-            spans = []
-            for n in (8, 24) if ctx.model else (32, 96):
-                module.launch("walk_on", SMS, 32 * warps, [out, start, takes, np.int32(n)], ALONE)
-                marks = out.read(np.uint64, 2 * SMS).reshape(SMS, 2).astype(np.int64)
-                spans.append(np.sort((marks[:, 1] - marks[:, 0])[marks[:, 1] > 0]))
+            spans = walks(ctx, start, warps, sms, (8, 24) if ctx.model else (32, 96))
             steps = 16 if ctx.model else 64
             lines = 32 * warps * 7 / 8
             for metric, value in (

@@ -13,7 +13,7 @@ from warpwright.engine.abi import HERE
 from warpwright.native.pieces import core, peek, poke, popcount, u
 from warpwright.timing import state as s
 from warpwright.timing.elsewhere import atomic_line, place_of, read_line, write_line
-from warpwright.timing.l2 import find, is_far, written
+from warpwright.timing.l2 import counterpart, find, is_far, written
 from warpwright.timing.slices import slice_of
 
 SECTOR_WORK = 32
@@ -39,10 +39,7 @@ def background_load(m: Any, partition: int, line: int, sectors: int, time: int) 
     count = popcount(sectors) << 16
     m[u(s.H_WARM_LOADS)] += popcount(sectors) * m[u(s.H_WARM_LOADED)]
     if m[u(s.H_WARM_LOADS)] < count:
-        half = m[u(s.H_SLICES)] >> 1
-        near = home
-        if is_far(m, partition, home):
-            near = home - half if home >= half else home + half
+        near = counterpart(m, home) if is_far(m, partition, home) else home
         place = find(m, near, line)
         if place >= 0 and sectors & ~m[u(m[u(s.H_L2_TAGS)] + place)] == 0:
             m[u(m[u(s.H_L2_STAMPS)] + place)] = time

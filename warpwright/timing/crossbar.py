@@ -24,7 +24,7 @@ from warpwright.timing.l1 import (
     space_of,
 )
 from warpwright.timing.l1_sets import forget_lines
-from warpwright.timing.l2 import approach, is_far, queue_end
+from warpwright.timing.l2 import approach, counterpart, is_far, queue_end
 from warpwright.timing.lrc import coalescer_entry
 from warpwright.timing.ports import reserve
 from warpwright.timing.records import address_of, record_at
@@ -178,13 +178,12 @@ def fence_waits(m: Any, index: int, partition: int, time: int) -> int:
     (bench.micro ``crowd``: as long as a look at the slice that a crowd polls, also where only other warps of the SM do)."""
     words = m[u(s.H_TOUCHED_WORDS)]
     first = m[u(s.H_TOUCHED)] + (index >> 6)
-    half = m[u(s.H_HALF)]
     latest = time
     for home in range(m[u(s.H_SLICES)]):
         if (m[u(first + home * words)] >> (index & 63)) & 1:
             latest = max(latest, queue_end(m, home, time))
             if is_far(m, partition, home):
-                latest = max(latest, queue_end(m, home - half if home >= half else home + half, time))
+                latest = max(latest, queue_end(m, counterpart(m, home), time))
     return latest - time
 
 

@@ -25,7 +25,7 @@ from warpwright.timing.coalescer import count_passes
 from warpwright.timing.dispatcher import start_block, timed_block
 from warpwright.timing.elsewhere import place_of
 from warpwright.timing.l1 import SPACE_GLOBAL, SPACE_SHARED, atomic_words, fill_lines, space_of
-from warpwright.timing.l2 import COPIED, TAG_SHIFT, counters, find, widen
+from warpwright.timing.l2 import COPIED, TAG_SHIFT, counterpart, counters, find, widen
 from warpwright.timing.records import address_of, record_at
 from warpwright.timing.slices import slice_of
 from warpwright.timing.warp import BARRIER, EXIT, arrive, end_warp, run_function, take_block, warp_at
@@ -58,12 +58,12 @@ def use_line(m: Any, partition: int, line: int, sectors: int, operation: int, st
     half = m[u(s.H_SLICES)] >> 1
     if operation != s.OP_LOAD:
         if keep(m, home, line, sectors | (sectors << 4), stamp) and m[u(s.H_PARTITIONS)] == 2:
-            keep(m, home - half if home >= half else home + half, line, 0, stamp)  # as ``l2.reserve_mirror``
+            keep(m, counterpart(m, home), line, 0, stamp)  # as ``l2.reserve_mirror``
     elif m[u(s.H_PARTITIONS)] == 1 or (home >= half) == (partition == 1):
         keep(m, home, line, widen(m, sectors), stamp)
     else:
         keep(m, home, line, widen(m, sectors) | COPIED, stamp)
-        keep(m, home - half if home >= half else home + half, line, sectors, stamp)
+        keep(m, counterpart(m, home), line, sectors, stamp)
 
 
 @core

@@ -9,7 +9,7 @@ import struct
 from warpwright.driver import c, output, results
 from warpwright.driver.arrays import DriverArray
 from warpwright.driver.calls import ENTRIES, CudaError
-from warpwright.driver.copies import BLOCKING, Copy, Fill, Side, check_device, copy_batch, fill, linear
+from warpwright.driver.copies import BLOCKING, Copy, Fill, Side, check_device, fill, linear
 from warpwright.driver.entry_points import Extent, PitchedPointer
 from warpwright.driver.graphs import submit
 from warpwright.driver.memory import HOST, MANAGED, REGISTERED, allocate, device_at, holder, kinds, release
@@ -100,30 +100,6 @@ def memcpy(target: int, source: int, size: int, kind: int) -> None:
 @runtime("cudaMemcpyAsync")
 def memcpy_async(target: int, source: int, size: int, kind: int, stream: int) -> None:
     linear(target, source, size, stream, _sides(target, source, kind))
-
-
-@runtime("cudaMemcpyBatchAsync@13")
-def memcpy_batch(
-    targets: int, sources: int, sizes: int, count: int, attributes: int, firsts: int, kinds: int, stream: int
-) -> None:
-    copy_batch(targets, sources, sizes, count, attributes, firsts, kinds, stream)
-
-
-@runtime("cudaMemcpyBatchAsync@12")
-def memcpy_batch_failing(
-    targets: int,
-    sources: int,
-    sizes: int,
-    count: int,
-    attributes: int,
-    firsts: int,
-    kinds: int,
-    failed: int,
-    stream: int,
-) -> None:
-    if failed:
-        c.put64(failed, (1 << 64) - 1)
-    copy_batch(targets, sources, sizes, count, attributes, firsts, kinds, stream)
 
 
 @runtime("cudaMemcpyPeer")
@@ -318,6 +294,8 @@ def advise(address: int, size: int, advice: int, where: int) -> int | None:
 
 
 for _name, _driver in (
+    ("cudaMemcpyBatchAsync@13", "cuMemcpyBatchAsync_v2"),
+    ("cudaMemcpyBatchAsync@12", "cuMemcpyBatchAsync"),
     ("cudaHostRegister", "cuMemHostRegister_v2"),
     ("cudaHostUnregister", "cuMemHostUnregister"),
     ("cudaHostGetDevicePointer", "cuMemHostGetDevicePointer_v2"),
