@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -140,8 +141,20 @@ def test_cubin_for_another_architecture(gpu: ww.GPU) -> None:
 
 
 def test_path_that_is_not_there(gpu: ww.GPU) -> None:
-    with pytest.raises(FileNotFoundError, match=r"missing\.cu"):
+    with pytest.raises(FileNotFoundError) as error:
         gpu.compile("missing.cu")
+    assert isinstance(error.value, ww.WarpwrightError)
+    assert str(error.value) == f"cannot read missing.cu: there is no such file (the working folder is {Path.cwd()})"
+
+
+def test_metric_that_is_not_there(gpu: ww.GPU) -> None:
+    run = gpu.compile(SOURCE)["bounded"][1, 32](np.zeros(32, np.int32))
+    with pytest.raises(KeyError) as error:
+        run.metrics["smsp__inst_executed"]
+    assert str(error.value) == (
+        "this run has no metric 'smsp__inst_executed'; nearest: smsp__inst_executed.sum, smsp__thread_inst_executed.sum"
+    )
+    assert run.metrics.get("smsp__inst_executed") is None
 
 
 # --- arguments --------------------------------------------------------------------------------------

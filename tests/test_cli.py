@@ -115,6 +115,53 @@ def test_a_fault_is_a_sentence_with_the_programs_line(program: Path) -> None:
     assert "Traceback" not in err
 
 
+def test_a_programs_own_exception_is_shown_from_its_first_line_on(tmp_path: Path) -> None:
+    path = tmp_path / "own.py"
+    path.write_text("def f():\n    raise ValueError('own')\n\nf()\n")
+    code, out, err = call("run", path)
+    assert (code, out) == (1, "")
+    lines = [line for line in err.splitlines() if "^" not in line and "~" not in line]
+    assert lines == [
+        "Traceback (most recent call last):",
+        f'  File "{path}", line 4, in <module>',
+        "    f()",
+        f'  File "{path}", line 2, in f',
+        "    raise ValueError('own')",
+        "ValueError: own",
+    ]
+    path.write_text("f(\n")
+    code, _, err = call("run", path)
+    assert code == 1
+    assert "Traceback" not in err
+    assert err.splitlines()[-1] == "SyntaxError: '(' was never closed"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("run", "--nonsense", "PROGRAM"), "there is no option --nonsense: see warpwright run --help\n"),
+        (("run", "FOLDER"), "FOLDER is a folder: give a Python file or a command\n"),
+        (("run", "--report", "FOLDER/no/x.html", "PROGRAM"), "cannot write FOLDER/no/x.html: there is no folder FOLDER/no\n"),
+        (("report", "PROGRAM", "-o", "FOLDER"), "cannot write FOLDER: it is a folder\n"),
+        (("run", "FOLDER/plain.txt"), "FOLDER/plain.txt is not executable (and not a Python file: those end in .py)\n"),
+        (("compare", "v100", "a100", "--", "nowhere.py"), "there is no program nowhere.py\n"),
+    ],
+    ids=["option", "folder", "report's folder", "report is a folder", "no program", "compare"],
+)  # fmt: skip
+def test_what_can_be_seen_to_be_wrong_is_said_before_anything_runs(
+    words: tuple[str, ...], said: str, program: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "plain.txt").touch()
+    given = [w.replace("PROGRAM", str(program)).replace("FOLDER", str(tmp_path)) for w in words]
+    assert call(*given) == (2, "", said.replace("FOLDER", str(tmp_path)))
+
+
+def test_compare_looks_up_every_chip_first(program: Path) -> None:
+    code, out, err = call("compare", "--timing", "off", "v100", "a101", "--", program)
+    assert (code, out) == (1, "")
+    assert err.startswith("no chip is called 'a101'")
+
+
 def test_a_program_without_launches(tmp_path: Path) -> None:
     path = tmp_path / "nothing.py"
     path.write_text("print('hello')\n")

@@ -95,10 +95,7 @@ def test_kernels_are_found_by_symbol_and_plain_name(cache: DiskCache) -> None:
     assert module.find("plain").name == module.find("ns::plain").name == "_ZN2ns5plainEPi"
     with pytest.raises(KernelNotFoundError) as missing:
         module.find("nothing")
-    assert str(missing.value) == (
-        "kernel.cu has no kernel nothing; its kernels are: "
-        "_Z5saxpyIfEviT_PKS0_PS0_, _Z5saxpyIiEviT_PKS0_PS0_, _ZN2ns5plainEPi, unmangled."
-    )
+    assert str(missing.value) == ("kernel.cu has no kernel nothing; its kernels are: ns::plain, saxpy, unmangled.")
     with pytest.raises(KernelNotFoundError, match=r"has 2 kernels named saxpy: .* such as saxpy<float>\.$"):
         module.find("saxpy")
 

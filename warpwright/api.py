@@ -177,7 +177,7 @@ class GPU:
             CompileError, LinkError: with the log, the line and a caret under the place.
             CubinError: name expressions for code that is compiled already.
             ArchitectureError: a cubin for another architecture.
-            FileNotFoundError: a path that is not there.
+            SourceNotFoundError: a path that cannot be read (a ``FileNotFoundError``).
         """
         if self.front_end == "ptx":
             from warpwright.engine.ptx_module import is_ptx, load_ptx

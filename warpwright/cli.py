@@ -6,9 +6,7 @@ Modules that take time to import are imported by the command that needs them.
 from __future__ import annotations
 
 import os
-import runpy
 import sys
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +14,7 @@ import typer
 from typer.core import TyperCommand
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from rich.console import Console
 
@@ -27,6 +25,8 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as a shell gives it: 128 + SIGINT."""
 FAILED = 1
+MISUSED = 2
+"""Exit code for words on the command line that make no sense, as for options that there are not."""
 MOST_ROWS = 40
 """Of the table of launches; more launches are shown by kernel."""
 
@@ -85,103 +85,31 @@ def _fail(message: str, code: int = FAILED) -> typer.Exit:
     return typer.Exit(code)
 
 
-def _execute(program: Path, arguments: list[str], chip: str | None, timing: str | None) -> list[Run]:
-    """Run a Python program as ``__main__`` with its own argv and collect its launches.
-
-    What the program raises comes through; a clean ``sys.exit()`` does not.
-    """
-    from warpwright.session import chips_named, session
-
-    runs: list[Run] = []
-    session.chip, session.timing, session.on_launch = chips_named(chip)[0], timing, runs.append
-    argv, path = sys.argv, list(sys.path)
-    _preload()
-    sys.argv = [str(program), *arguments]
-    sys.path.insert(0, str(program.parent))
-    try:
-        runpy.run_path(str(program), run_name="__main__")
-    except SystemExit as end:
-        if end.code not in (None, 0):
-            raise
-    finally:
-        sys.argv, sys.path[:] = argv, path
-        session.chip = session.timing = session.on_launch = None
-    return runs
-
-
-def _preload() -> None:
-    """Let the program find the simulated driver, where the system has drop-in libraries at all."""
-    if sys.platform != "linux":
-        return
-    from warpwright.driver import attach
-
-    attach.preload()
-
-
-def _execute_command(words: list[str], chip: str | None, timing: str | None) -> tuple[list[Run], int, int]:
-    """Run a command in a process of its own, on the simulated device: its launches, their number, its exit code."""
-    import shutil
-    import signal
-    import subprocess
-    import tempfile
-
-    from warpwright.driver import attach, recording
-
-    if sys.platform != "linux":
-        raise _fail("programs other than Python files run on the simulated driver on Linux alone", 2)
-    # A path loses its "./" on the way through the command line's parser.
-    found = shutil.which(words[0]) or shutil.which(os.path.abspath(words[0]))
-    if found is None:
-        raise _fail(f"there is no program {words[0]}", 2)
-    with tempfile.TemporaryDirectory(prefix="warpwright-") as folder:
-        environment = {**os.environ, **attach.child_environment(chip, timing, Path(folder))}
-        # Ctrl-C goes to the child as well, which ends as it likes.
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-        try:
-            child = subprocess.Popen([found, *words[1:]], env=environment, preexec_fn=_default_interrupt)
-            code = child.wait()
-        finally:
-            signal.signal(signal.SIGINT, before)
-        runs, count, findings = recording.collect(Path(folder))
-        _found.extend(findings)
-    # A shell says 128 + the signal.
-    return runs, count, code if code >= 0 else 128 - code
-
-
-def _default_interrupt() -> None:
-    import signal
-
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
 def _guarded(program: Path, arguments: list[str], chip: str | None, timing: str | None) -> list[Run]:
-    """:func:`_execute` with errors said as sentences and Ctrl-C ending quietly."""
+    """:func:`programs.execute` with errors said as sentences and Ctrl-C ending quietly.
+
+    An exception of the program's own is shown as Python shows it, from the program's first line on.
+    """
+    from warpwright import programs
     from warpwright.errors import WarpwrightError
     from warpwright.session import session
 
-    if not program.is_file():
-        raise _fail(f"there is no program {program}", 2)
-    _check_options(chip, timing)
     try:
-        return _execute(program, arguments, chip, timing)
+        return programs.execute(program, arguments, chip, timing)
     except KeyboardInterrupt:
         raise _fail("interrupted", INTERRUPTED) from None
     except WarpwrightError as error:
-        where = _program_line(error, program)
+        where = programs.line_of(error, program)
         raise _fail(f"{where}{error}") from None
+    except Exception as error:
+        own = programs.own_frames(error, program)
+        sys.excepthook(type(error), error.with_traceback(own), own)
+        raise typer.Exit(FAILED) from None
     finally:
         if session.replaced:
             asked = ", ".join(sorted(session.replaced))
             _console(stderr=True).print(f"note: the program asks for {asked}; --gpu makes it {chip}", markup=False)
             session.replaced.clear()
-
-
-def _program_line(error: BaseException, program: Path) -> str:
-    """``matmul.py:31: `` for the innermost line of the program itself that led to an error."""
-    import traceback
-
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).name == program.name]
-    return f"{program}:{frames[-1].lineno}: " if frames else ""
 
 
 class _ProgramCommand(TyperCommand):
@@ -214,18 +142,26 @@ def run(
 
     With --check, launches are not timed, what the checks find is printed, and an error among it makes the exit code 1.
     """
+    from warpwright import programs
+
+    _check_options(gpu, timing, program, report)
     code = 0
     if check is not None:
         _start_checks(check, check_level, timing, report)
     elif check_level is not None:
-        raise _fail("--check-level goes with --check", 2)
+        raise _fail("--check-level goes with --check", MISUSED)
     if program.suffix == ".py":
-        with _child_results(gpu, timing) as children:
+        with programs.child_results(gpu, timing) as children:
             runs = _guarded(program, list(context.args), gpu, timing)
-        runs += children
+        runs += children.runs
+        _found.extend(children.findings)
     else:
-        _check_options(gpu, timing)
-        runs, _, code = _execute_command([str(program), *context.args], gpu, timing)
+        try:
+            children, code = programs.execute_command([str(program), *context.args], gpu, timing)
+        except programs.ProgramError as error:
+            raise _fail(str(error), MISUSED) from None
+        runs = children.runs
+        _found.extend(children.findings)
     _show_launches(runs)
     if report is not None and runs:
         _write(report, runs, str(program))
@@ -242,13 +178,13 @@ def _start_checks(check: str, level: str | None, timing: str | None, report: Pat
     from warpwright.tools.checks import parse, parse_level
 
     if timing == "full" or report is not None:
-        raise _fail("checked launches are not timed: --check goes without --timing full and --report", 2)
+        raise _fail("checked launches are not timed: --check goes without --timing full and --report", MISUSED)
     try:
         parse(check)
         if level is not None:
             parse_level(level)
     except UnsupportedError as refused:
-        raise _fail(str(refused), 2) from None
+        raise _fail(str(refused), MISUSED) from None
     session.check, session.check_level = check, level
 
 
@@ -272,37 +208,24 @@ def _show_findings() -> int:
     return FAILED if any(f.severity == "error" for f in found) else 0
 
 
-@contextmanager
-def _child_results(chip: str | None, timing: str | None) -> Iterator[list[Run]]:
-    """Let processes that a Python program starts use the simulated device too; their launches, once it has ended."""
-    runs: list[Run] = []
-    if sys.platform != "linux":
-        yield runs
-        return
-    import tempfile
-
-    from warpwright.driver import attach, recording
-
-    with tempfile.TemporaryDirectory(prefix="warpwright-") as folder:
-        before = dict(os.environ)
-        os.environ.update(attach.child_environment(chip, timing, Path(folder)))
-        try:
-            yield runs
-        finally:
-            os.environ.clear()
-            os.environ.update(before)
-        some, _, findings = recording.collect(Path(folder))
-        runs += some
-        _found.extend(findings)
-
-
-def _check_options(chip: str | None, timing: str | None) -> None:
-    """Refuse a chip or a timing that there is not, before anything is started."""
+def _check_options(chip: str | None, timing: str | None, program: Path, *outputs: Path | None) -> None:
+    """Refuse what can be seen to be wrong before anything is started."""
     from warpwright.chips import ChipError
     from warpwright.session import known_chips
 
+    if str(program).startswith("-"):
+        raise _fail(f"there is no option {program}: see warpwright run --help", MISUSED)
+    if program.suffix == ".py" and not program.is_file():
+        raise _fail(f"there is no program {program}", MISUSED)
+    if program.is_dir():
+        raise _fail(f"{program} is a folder: give a Python file or a command", MISUSED)
     if timing not in (None, "full", "sampled", "off"):
-        raise _fail(f"--timing is full, sampled or off, not {timing}", 2)
+        raise _fail(f"--timing is full, sampled or off, not {timing}", MISUSED)
+    for output in outputs:
+        if output is not None and output.is_dir():
+            raise _fail(f"cannot write {output}: it is a folder", MISUSED)
+        if output is not None and not output.parent.is_dir():
+            raise _fail(f"cannot write {output}: there is no folder {output.parent}", MISUSED)
     try:
         known_chips(chip)
     except ChipError as error:
@@ -321,6 +244,7 @@ def report_command(
     trace: Annotated[Path | None, typer.Option(help="Also write blocks over time, for ui.perfetto.dev.")] = None,
 ) -> None:
     """Run a program and write a page that says where the cycles of its launches went and what would help."""
+    _check_options(gpu, None, program, output, trace)
     arguments = list(context.args)
     runs = _guarded(program, arguments, gpu, "full")
     if not runs:
@@ -402,8 +326,10 @@ def compare(
     words = [*chips, *context.args]
     split = next((i for i, w in enumerate(words) if w.endswith(".py")), None)
     if split is None or split == 0:
-        raise _fail("give chips, then the program: warpwright compare v100 a100 -- FILE.py", 2)
+        raise _fail("give chips, then the program: warpwright compare v100 a100 -- FILE.py", MISUSED)
     names, program, arguments = words[:split], Path(words[split]), words[split + 1 :]
+    for name in names:
+        _check_options(name, timing, program)
     console = _console()
     by_chip: dict[str, list[Run]] = {}
     for name in dict.fromkeys(names):

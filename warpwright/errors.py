@@ -12,12 +12,18 @@ class WarpwrightError(Exception):
     """Base of all errors about a program, a launch or device memory."""
 
 
-class KernelNotFoundError(WarpwrightError, KeyError):
-    """No kernel or global symbol of that name is in the module; the message lists those that are."""
-
+class _NameNotFoundError(WarpwrightError, KeyError):
     def __str__(self) -> str:
         # KeyError shows the repr of its argument; a sentence should be shown as it is.
         return str(self.args[0]) if self.args else ""
+
+
+class KernelNotFoundError(_NameNotFoundError):
+    """No kernel or global symbol of that name is in the module; the message lists those that are."""
+
+
+class MetricNotFoundError(_NameNotFoundError):
+    """A run has no counter of that name; the message lists those that are called nearly so."""
 
 
 class ArgumentError(WarpwrightError, TypeError):

@@ -7,6 +7,7 @@ progress and listens for Ctrl-C.
 from __future__ import annotations
 
 import ctypes
+import difflib
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -45,7 +46,7 @@ from warpwright.engine.services import LaunchServices, emit, heap_of
 from warpwright.engine.textures.serve import LaunchTextures, uses_textures
 from warpwright.engine.tiers import TieredExecution, functional_execution
 from warpwright.engine.worker import POLL_SECONDS, worker
-from warpwright.errors import AssertionFailedError, TrapError, UnsupportedError
+from warpwright.errors import AssertionFailedError, MetricNotFoundError, TrapError, UnsupportedError
 from warpwright.isa.program import Program
 from warpwright.isa.services import LAUNCHES
 from warpwright.session import session
@@ -81,6 +82,15 @@ class Progress:
     finished: bool = False
 
 
+class Metrics(dict[str, float]):
+    """Counters by Nsight Compute's names; one that is not there is refused with the names nearest to it."""
+
+    def __missing__(self, name: str) -> float:
+        near = difflib.get_close_matches(name, self, n=3, cutoff=0.5)
+        hint = f"; nearest: {', '.join(near)}" if near else "; run.metrics lists what there is"
+        raise MetricNotFoundError(f"this run has no metric {name!r}{hint}")
+
+
 @dataclass(slots=True)
 class Run:
     """What one launch did.
@@ -108,7 +118,7 @@ class Run:
     compile_seconds: float
     timing: TimingResult | None = None
     sm_clock_mhz: float = 0.0
-    metrics: Mapping[str, float] = field(default_factory=dict)
+    metrics: Mapping[str, float] = field(default_factory=Metrics)
     """By Nsight Compute's names."""
     device: Chip | None = field(default=None, repr=False)
     """The chip's record."""
@@ -507,18 +517,20 @@ class _Job:
         kernel, geometry, resident = self.launcher.kernel, self.launcher.geometry, self.launcher.resident
         chip = kernel.gpu.chip
         program = self.context.program
-        metrics: dict[str, float] = {
-            "launch__block_size": geometry.threads_per_block,
-            "launch__grid_size": geometry.blocks,
-            "launch__registers_per_thread": program.registers,
-            "launch__shared_mem_per_block_static": kernel.shared_bytes,
-            "launch__shared_mem_per_block_dynamic": geometry.dynamic_shared_bytes,
-            "launch__thread_count": geometry.blocks * geometry.threads_per_block,
-            "launch__waves_per_multiprocessor": geometry.blocks / (resident.blocks_per_sm * chip.sm.sm_count),
-            "sm__maximum_warps_per_active_cycle_pct": 100.0 * resident.fraction,
-            "smsp__inst_executed.sum": self.counts.warp_instructions,
-            "smsp__thread_inst_executed.sum": self.counts.thread_instructions,
-        }
+        metrics = Metrics(
+            {
+                "launch__block_size": geometry.threads_per_block,
+                "launch__grid_size": geometry.blocks,
+                "launch__registers_per_thread": program.registers,
+                "launch__shared_mem_per_block_static": kernel.shared_bytes,
+                "launch__shared_mem_per_block_dynamic": geometry.dynamic_shared_bytes,
+                "launch__thread_count": geometry.blocks * geometry.threads_per_block,
+                "launch__waves_per_multiprocessor": geometry.blocks / (resident.blocks_per_sm * chip.sm.sm_count),
+                "sm__maximum_warps_per_active_cycle_pct": 100.0 * resident.fraction,
+                "smsp__inst_executed.sum": self.counts.warp_instructions,
+                "smsp__thread_inst_executed.sum": self.counts.thread_instructions,
+            }
+        )
         if self.timing is not None:
             metrics.update(self.timing.metrics)
         return Run(

@@ -542,7 +542,10 @@ def _read(name: str) -> tuple[str, dict[str, Any], dict[str, str], dict[str, str
     documents: dict[str, str] = {}
     base = table.pop("base", None)
     if base is not None:
-        _, values, sources, documents = _read(str(base))
+        try:
+            _, values, sources, documents = _read(str(base))
+        except ChipError as error:
+            raise ChipError(f"base of chip file {str(path)!r}: {error}") from None
     documents = {**documents, **table.pop("sources", {})}
     label = str(table.pop("name", path.stem))
     named: set[str] = set()

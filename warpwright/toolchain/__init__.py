@@ -24,6 +24,7 @@ from warpwright.toolchain.errors import (
     Diagnostic,
     LinkError,
     MissingToolError,
+    SourceNotFoundError,
     ToolchainError,
 )
 from warpwright.toolchain.lines import Line, LineTable
@@ -48,6 +49,7 @@ __all__ = [
     "MissingToolError",
     "Module",
     "Relocation",
+    "SourceNotFoundError",
     "ToolchainError",
     "Variable",
     "architecture",

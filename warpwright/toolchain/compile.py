@@ -17,7 +17,7 @@ from pathlib import Path
 from warpwright.toolchain import nvjitlink, nvrtc, ptxas
 from warpwright.toolchain.cache import DiskCache, cache_key, default_cache
 from warpwright.toolchain.cubin import Kernel, Module, check_architecture, read_cubin
-from warpwright.toolchain.errors import CompileError, CubinError, Diagnostic
+from warpwright.toolchain.errors import CompileError, CubinError, Diagnostic, SourceNotFoundError
 from warpwright.toolchain.wheels import header_versions
 
 _FATBIN_MAGIC = b"\x50\xed\x55\xba"
@@ -301,13 +301,13 @@ def load(
     are PTX when they hold a ``.version`` directive and CUDA C++ otherwise.  ``chip`` is the chip's name for messages.
 
     Raises :class:`ArchitectureError` when a cubin's machine code does not run on ``arch``, :class:`CubinError` when
-    bytes are neither or name expressions come with what is not C++, :class:`FileNotFoundError` for a path that is not there, and what compiling raises.
+    bytes are neither or name expressions come with what is not C++, :class:`SourceNotFoundError` for a path that cannot be read, and what compiling raises.
     """
     wanted = architecture(arch)
     path = _as_path(source)
     data: bytes | None = None
     if path is not None:
-        data = path.read_bytes()
+        data = _read_file(path)
         name = name or str(path)
     elif isinstance(source, bytes):
         data = source
@@ -348,8 +348,16 @@ def _as_path(source: str | bytes | os.PathLike[str]) -> Path | None:
     return Path(source) if looks or (source and "{" not in source and Path(source).is_file()) else None
 
 
+def _read_file(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        reason = "there is no such file" if isinstance(error, FileNotFoundError) else error.strerror
+        raise SourceNotFoundError(f"cannot read {path}: {reason} (the working folder is {Path.cwd()})") from None
+
+
 def _read_text(path: Path) -> str:
-    return _decoded(path.read_bytes(), str(path))
+    return _decoded(_read_file(path), str(path))
 
 
 def _decoded(data: bytes, name: str) -> str:

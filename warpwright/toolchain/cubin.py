@@ -195,13 +195,13 @@ class Module:
         found = [k for k in self.kernels.values() if name in (k.plain_name, k.plain_name.rpartition("::")[2])]
         if len(found) == 1:
             return found[0]
-        listed = ", ".join(sorted(self.kernels)) or "none"
         if found:
             raise KernelNotFoundError(
                 f"{self.name} has {len(found)} kernels named {name}: {', '.join(k.name for k in found)}. "
                 "Ask for one by its symbol or by a C++ name expression such as "
                 f"{name}<float>."
             )
+        listed = ", ".join(sorted({k.plain_name for k in self.kernels.values()})) or "none"
         message = f"{self.name} has no kernel {name}; its kernels are: {listed}."
         if "<" in name:
             message += f' To instantiate a template, compile with name_expressions=["{name}"].'

@@ -22,6 +22,10 @@ class MissingToolError(ToolchainError):
     """A compiler library is not installed; the message names the PyPI package that holds it."""
 
 
+class SourceNotFoundError(ToolchainError, FileNotFoundError):
+    """The path of a source, PTX or cubin names no file that can be read."""
+
+
 class CubinError(ToolchainError):
     """A file is not a CUDA binary that can be read: the message names the file and what is wrong in it."""
 

@@ -1,0 +1,146 @@
+"""Runs a user's program on the simulated device and collects its launches: a Python file in this process, any other command in its own.
+
+``warpwright run`` prints what comes of it.  Modules that take time to import are imported by the function that needs them.
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import TracebackType
+
+    from warpwright.run import Run
+    from warpwright.tools.checks import Finding
+
+
+class ProgramError(Exception):
+    """A command that cannot be started."""
+
+
+@dataclass(slots=True)
+class ChildResults:
+    """What processes that were started left behind."""
+
+    runs: list[Run] = field(default_factory=list)
+    """Launches, in the order of the processes' ends."""
+    findings: list[Finding] = field(default_factory=list)
+    """What the checks found."""
+
+
+def execute(program: Path, arguments: list[str], chip: str | None, timing: str | None) -> list[Run]:
+    """Run a Python file as ``__main__`` with its own argv and give its launches.
+
+    Args:
+        chip: what ``--gpu`` names: what every GPU of the program becomes.
+        timing: that of every GPU, in place of the program's.
+
+    Raises:
+        BaseException: what the program raises; a ``sys.exit()`` without an error does not come through.
+    """
+    from warpwright.session import chips_named, session
+
+    runs: list[Run] = []
+    session.chip, session.timing, session.on_launch = chips_named(chip)[0], timing, runs.append
+    argv, path = sys.argv, list(sys.path)
+    _preload()
+    sys.argv = [str(program), *arguments]
+    sys.path.insert(0, str(program.parent))
+    try:
+        runpy.run_path(str(program), run_name="__main__")
+    except SystemExit as end:
+        if end.code not in (None, 0):
+            raise
+    finally:
+        sys.argv, sys.path[:] = argv, path
+        session.chip = session.timing = session.on_launch = None
+    return runs
+
+
+def _preload() -> None:
+    """Let the program find the simulated driver, where the system has drop-in libraries at all."""
+    if sys.platform != "linux":
+        return
+    from warpwright.driver import attach
+
+    attach.preload()
+
+
+def execute_command(words: list[str], chip: str | None, timing: str | None) -> tuple[ChildResults, int]:
+    """Run a command in a process of its own, on the simulated device: what it left, and its exit code.
+
+    Raises:
+        ProgramError: there is no such command, or the system is not Linux.
+    """
+    import shutil
+    import signal
+    import subprocess
+
+    if sys.platform != "linux":
+        raise ProgramError("programs other than Python files run on the simulated driver on Linux alone")
+    # A path loses its "./" on the way through the command line's parser.
+    found = shutil.which(words[0]) or shutil.which(os.path.abspath(words[0]))
+    if found is None:
+        if os.path.isfile(words[0]):
+            raise ProgramError(f"{words[0]} is not executable (and not a Python file: those end in .py)")
+        raise ProgramError(f"there is no program {words[0]}")
+    with child_results(chip, timing) as results:
+        # Ctrl-C goes to the child as well, which ends as it likes.
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            code = subprocess.Popen([found, *words[1:]], preexec_fn=_default_interrupt).wait()
+        finally:
+            signal.signal(signal.SIGINT, before)
+    # A shell says 128 + the signal.
+    return results, code if code >= 0 else 128 - code
+
+
+def _default_interrupt() -> None:
+    import signal
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@contextmanager
+def child_results(chip: str | None, timing: str | None) -> Iterator[ChildResults]:
+    """Let processes that are started inside use the simulated device; what they left is there once the block has ended."""
+    results = ChildResults()
+    if sys.platform != "linux":
+        yield results
+        return
+    import tempfile
+
+    from warpwright.driver import attach, recording
+
+    with tempfile.TemporaryDirectory(prefix="warpwright-") as folder:
+        before = dict(os.environ)
+        os.environ.update(attach.child_environment(chip, timing, Path(folder)))
+        try:
+            yield results
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+        results.runs, _, results.findings = recording.collect(Path(folder))
+
+
+def line_of(error: BaseException, program: Path) -> str:
+    """``matmul.py:31: `` for the innermost line of the program itself that led to an error."""
+    import traceback
+
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).name == program.name]
+    return f"{program}:{frames[-1].lineno}: " if frames else ""
+
+
+def own_frames(error: BaseException, program: Path) -> TracebackType | None:
+    """The traceback from the program's first frame on, without those that started it; None for a file that does not parse."""
+    at = error.__traceback__
+    while at is not None and at.tb_frame.f_code.co_filename != str(program):
+        at = at.tb_next
+    return at
