@@ -38,6 +38,7 @@ INSTRUCTIONS_FOR_CODE = 32
 instructions, 1.6 ms to compile one, 50 µs to interpret one for a warp)."""
 INSTRUCTIONS_FOR_WARP = 16
 """What it takes to make a warp ready, in warp-instructions."""
+LONG_LOOP_BACK_EDGES = 4096
 REVERSIBLE = frozenset(("vprintf", "malloc", "free", "__assertfail"))
 """Services whose work can be taken back."""
 assert set(SERVICES) > REVERSIBLE
@@ -143,6 +144,8 @@ class TieredExecution:
             context["sm_count"],
             context.services,
         )
+        # Warps that cannot see each other wait for nothing; a loop of so many turns is left to compiled code.
+        self.launch.turn_back_edges = LONG_LOOP_BACK_EDGES
         self.launch.limits = Limits(instructions, BACK_EDGES_BEFORE_YIELD - 1 if _has_atomics(loaded) else 1 << 62)
 
     @property

@@ -15,7 +15,7 @@ from warpwright.engine.interpreter.volta import run_groups
 from warpwright.engine.interpreter.warp import Fault, Launch, OverLimit, Stopped, WarpState
 from warpwright.engine.launch import Dim3
 
-PASSES_BEFORE_NEXT_BLOCK = 4
+PASSES_BEFORE_NEXT_BLOCK = 32
 """Fruitless passes over the resident blocks before one more becomes resident."""
 
 

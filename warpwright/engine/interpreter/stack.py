@@ -17,7 +17,7 @@ import numpy.typing as npt
 from warpwright.engine.abi import FaultKind, Status
 from warpwright.engine.interpreter.groups import LANES
 from warpwright.engine.interpreter.memory import mask_bits
-from warpwright.engine.interpreter.volta import BACK_EDGES_BEFORE_YIELD, arrive_at_barrier
+from warpwright.engine.interpreter.volta import arrive_at_barrier
 from warpwright.engine.interpreter.warp import WarpState
 
 MOST_ENTRIES = 1024
@@ -96,7 +96,7 @@ def run_stacked(w: WarpState) -> Status:
             if target <= pc:
                 back_edges += 1
                 w.jump_back()
-                if back_edges >= BACK_EDGES_BEFORE_YIELD:
+                if back_edges >= w.launch.turn_back_edges:
                     w.pcs[w.running] = target
                     return Status.YIELD
             pc = target

@@ -11,14 +11,14 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine.interpreter.grid import BlockRun
+from warpwright.engine.interpreter.grid import PASSES_BEFORE_NEXT_BLOCK, BlockRun
 from warpwright.engine.interpreter.groups import AT_BARRIER, RUNNING
 from warpwright.engine.interpreter.memory import mask_bits
 from warpwright.engine.interpreter.warp import WarpState
 from warpwright.engine.standing import Group
 
-FIRST_PASS = 2
-"""A pass is thousands of iterations of a loop here."""
+FIRST_PASS = 2 * PASSES_BEFORE_NEXT_BLOCK
+"""Blocks that might end the wait have joined before; a pass is hundreds of iterations of a loop here."""
 
 
 def warps_digest(resident: Sequence[BlockRun]) -> bytes:

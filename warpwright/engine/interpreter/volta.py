@@ -15,14 +15,12 @@ from warpwright.engine.interpreter.warp import WarpState
 
 Array = npt.NDArray[Any]
 
-BACK_EDGES_BEFORE_YIELD = 4096
-"""Backward branches after which a warp lets other warps run."""
-
 
 def run_groups(w: WarpState) -> Status:
     """Run a warp until it exits, waits at a barrier, gives way to other warps or deadlocks."""
     kernel = w.launch.kernel
     total = len(kernel.code)
+    turn = w.launch.turn_back_edges
     back_edges = 0
     while True:
         chosen = w.choose()
@@ -60,7 +58,7 @@ def run_groups(w: WarpState) -> Status:
                 if target <= pc:
                     back_edges += 1
                     w.jump_back()
-                    if back_edges >= BACK_EDGES_BEFORE_YIELD:
+                    if back_edges >= turn:
                         w.going = target, m
                         return Status.YIELD
                 pc = target

@@ -101,6 +101,10 @@ class OverLimit(Exception):
     """A launch is longer than it may be here."""
 
 
+TURN_BACK_EDGES = 256
+"""Few enough that warps which spin until another has done its part do not take most of a launch's time."""
+
+
 @dataclass(slots=True)
 class Limits:
     """What a launch may do before it raises :class:`OverLimit`; it does so as well where a warp gives way to others."""
@@ -140,6 +144,8 @@ class Launch:
         self.textures = textures
         self.clock = 0
         self.limits: Limits | None = None
+        self.turn_back_edges = TURN_BACK_EDGES
+        """Jumps back after which a warp gives way to others."""
         self._constants: dict[tuple[int, int, int], Array] = {}
 
     def constant(self, bank: int, offset: int, size: int) -> Array:
