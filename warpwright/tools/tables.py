@@ -28,12 +28,18 @@ def format_seconds(seconds: float) -> str:
     return f"{seconds * 1e9:.3g} ns"
 
 
+def format_count(count: float) -> str:
+    """Three figures with a prefix: ``2.4 M``."""
+    for unit, scale in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if count >= scale:
+            return f"{count / scale:.3g} {unit}"
+    return f"{count:.3g}"
+
+
 def format_rate(per_second: float) -> str:
     """Instructions in a second: ``2.4 M/s``."""
-    for unit, scale in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if per_second >= scale:
-            return f"{per_second / scale:.3g} {unit}/s"
-    return f"{per_second:.3g} /s"
+    count = format_count(per_second)
+    return f"{count}/s" if count[-1].isalpha() else f"{count} /s"
 
 
 def dram_gb_per_s(run: Run) -> float | None:

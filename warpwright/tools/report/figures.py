@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from warpwright.chips import Chip
 from warpwright.tools.report.attribution import Attribution, Traffic
+from warpwright.tools.tables import format_count
 
 if TYPE_CHECKING:
     from warpwright.run import Run
@@ -245,7 +246,7 @@ def draw_memory(t: Traffic, seconds: float) -> str:
 
     box(4, 30, 76, 190, "SMs", "")
     box(250, 30, 100, 112, "L1", hits(t.l1_hit_rate))
-    conflicts = f"{t.bank_conflicts:,.0f} conflicts" if t.bank_conflicts else "no conflicts"
+    conflicts = f"{format_count(t.bank_conflicts)} conflicts" if t.bank_conflicts else "no conflicts"
     box(250, 166, 100, 54, "Shared", conflicts if t.shared else "not used")
     box(520, 30, 96, 190, "L2", hits(t.l2_hit_rate))
     box(774, 30, 82, 190, "DRAM", "")

@@ -282,7 +282,8 @@ def _sms(run: Run, a: Attribution) -> str:
     assert run.timing is not None
     blocks = run.timing.sm["blocks"]
     idle = int((blocks == 0).sum())
-    facts = f"Blocks an SM: {int(blocks.min()):,} to {int(blocks.max()):,}."
+    fewest, most = int(blocks.min()), int(blocks.max())
+    facts = f"Blocks an SM: {fewest:,} to {most:,}." if fewest < most else f"Blocks an SM: {most:,}."
     if idle:
         facts += f" {idle} of {len(blocks)} SMs ran none."
     over_time = draw_blocks(run)
