@@ -296,8 +296,3 @@ def each(build: Callable[[int], Synthetic], count: int = 32, record: list[int] |
     small = [record] * count if record is not None else []
     large = [record] * 2 * count if record is not None else []
     return (loop_cycles(many, large, **options) - loop_cycles(few, small, **options)) / count
-
-
-def cycles_between(build: Callable[[int], Synthetic], few: int, many: int, **options: Any) -> float:
-    """Cycles that each further unit of work costs: what start and end take cancels out."""
-    return (run(build(many), **options).cycles - run(build(few), **options).cycles) / (many - few)

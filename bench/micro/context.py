@@ -11,7 +11,6 @@ import numpy as np
 
 from bench.device import Buffer, Card, CardModule, Model, ModelModule
 
-SINK_WORDS = 4096  # common.cuh's SINK
 Row = dict[str, Any]
 
 

@@ -17,7 +17,6 @@ KERNELS: dict[str, tuple[str, str, int]] = {
 """Kernel of mma.cu: element of A and B, element of C and D, k."""
 FIELDS = {"f16": (5, 10), "bf16": (8, 7), "tf32": (8, 10), "f32": (8, 23)}
 """Exponent and mantissa bits."""
-DISTRIBUTIONS = ("near", "far", "bits", "few", "cancel")
 
 
 def numbers(

@@ -13,7 +13,6 @@ OPERATIONS = {
     "add": ("u32", "s32", "u64", "f32", "f64"), "min": ("u32", "s32", "u64", "s64"), "max": ("u32", "s32", "u64", "s64"),
     "inc": ("u32",), "dec": ("u32",),
 }  # fmt: skip
-SHARED_OPS = OPERATIONS
 COMMUTE = {"and": ("b32", "b64"), "or": ("b32", "b64"), "xor": ("b32", "b64"), "add": ("u32", "s32", "u64"),
            "min": ("u32", "s32", "u64", "s64"), "max": ("u32", "s32", "u64", "s64"), "inc": ("u32",), "dec": ("u32",)}  # fmt: skip
 ORDERS = ("", ".relaxed", ".acquire", ".release", ".acq_rel")

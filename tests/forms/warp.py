@@ -10,7 +10,6 @@ SOME = "{ .reg .pred mine; .reg .b32 m; and.b32 m, %t, 3; setp.ne.u32 mine, m, 1
 """Guards three lanes of four; their mask is 0xdddddddd."""
 MASK = "0xdddddddd"
 BARRIER = "{ .reg .b64 state; .reg .b32 q; .shared .align 8 .b64 gate{n}_{v}[64]; mov.u32 q, gate{n}_{v}; .reg .pred first, done; setp.eq.u32 first, %t, 0; .reg .b32 w; "
-STATES = ("mbarrier.arrive", "mbarrier.arrive.noComplete")
 
 # fmt: off
 SHUFFLES = (
@@ -64,7 +63,6 @@ BARRIERS = (
     Row("setmaxnreg.dec.sync.aligned.u32", "b32: b32", 90, target="a", plain=True, text="{op} 40; xor.b32 %d, %a, %t;", threads=128, directives=POOL),
     Row("setmaxnreg.inc.sync.aligned.u32", "b32: b32", 90, target="a", plain=True, text="setmaxnreg.dec.sync.aligned.u32 24; {op} 104; xor.b32 %d, %a, %t;", threads=128, directives=POOL),
 )
-WAIT = "again{n}_{v}: mbarrier.try_wait.shared.b64 done, [q], state; @!done bra again{n}_{v}; "
 MBARRIERS = (
     *(Row(f"{wait}{order}{scope}{space}.b64", "b32:", arch, plain=True,
           text=BARRIER + "@first mbarrier.init.shared.b64 [q], 256; bar.sync 0; mbarrier.arrive.shared.b64 state, [q]; again: {op} done, [q], state; @!done bra again; mov.u32 %d, 7; }")

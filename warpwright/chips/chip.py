@@ -19,7 +19,7 @@ import sys
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -73,14 +73,15 @@ class Sm(_Section):
     register_allocation_unit_registers: int = Field(gt=0)
     """A warp's registers are rounded up to this."""
     named_barriers_per_sm_count: int = Field(gt=0)
-    named_barriers_per_block_count: int = Field(gt=0)
+    named_barriers_per_block_count: Literal[16]
 
 
 class Issue(_Section):
     """One sub-core's front."""
 
-    issue_per_clk_count: int = Field(gt=0)
+    issue_per_clk_count: Literal[1]
     register_bank_count: int = Field(gt=0)
+    """As documented; the model has two banks on every chip."""
     operand_window_cycles: int = Field(ge=0)
     branch_latency_cycles: int = Field(ge=0)
     convergence_latency_cycles: int = Field(ge=0)
@@ -205,8 +206,8 @@ class Shared(_Section):
     shared_max_per_block_kib: int = Field(gt=0)
     shared_reserved_bytes_per_block: int = Field(ge=0)
     shared_allocation_unit_bytes: int = Field(gt=0)
-    shared_bank_count: int = Field(gt=0)
-    shared_bank_bytes: int = Field(gt=0)
+    shared_bank_count: Literal[32]
+    shared_bank_bytes: Literal[4]
     shared_load_latency_cycles: int = Field(gt=0)
     shared_store_latency_cycles: int = Field(gt=0)
     shared_cast_latency_cycles: int = Field(gt=0)
@@ -222,8 +223,8 @@ class Shared(_Section):
 class L1(_Section):
     """The unified data storage seen as a cache."""
 
-    l1_line_bytes: int = Field(gt=0)
-    sector_bytes: int = Field(gt=0)
+    l1_line_bytes: Literal[128]
+    sector_bytes: Literal[32]
     l1_ways: int = Field(gt=0)
     l1_hit_latency_cycles: int = Field(gt=0)
     l1_tag_lines_per_clk: int = Field(gt=0)
@@ -476,10 +477,6 @@ class Chip(BaseModel):
         """
         section = _section_of(self.name, field)
         return getattr(getattr(self, section), field)
-
-    def to_cycles(self, ns: float) -> float:
-        """Nanoseconds as SM cycles."""
-        return ns * self.clocks.sm_clock_mhz / 1000.0
 
 
 class Row(NamedTuple):

@@ -244,11 +244,6 @@ class State:
             stream.seconds = max(stream.seconds, default.seconds)
         return stream.seconds
 
-    def spend(self, stream: Stream, seconds: float) -> None:
-        """Let work of a stream take simulated time."""
-        self.begin(stream)
-        stream.seconds += seconds
-
     @property
     def timed(self) -> bool:
         return self.gpu.timing != "off"

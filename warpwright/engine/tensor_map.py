@@ -26,8 +26,6 @@ MAX_RANK = 5
 ELEMENT_TYPES = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f64", "bf16", "f32.ftz", "tf32", "tf32.ftz")
 """By CUtensorMapDataType."""
 ELEMENT_BYTES = (1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4)
-SWIZZLES = ("none", "32B", "64B", "128B")
-"""By CUtensorMapSwizzle: the span within which chunks of 16 bytes change places."""
 FILLS = ("zeros", "nan")
 _IM2COL_AT, _RANK_AT, _TYPE_AT, _INTERLEAVE_AT, _SWIZZLE_AT, _FILL_AT, _TF32_AT, _PROMOTION_AT = (
     0,

@@ -144,8 +144,6 @@ class Kernel:
     externs: tuple[str, ...] = ()
     """Functions it calls that the driver provides (``vprintf``, ``malloc``, ``__assertfail`` …)."""
     lines: LineTable = field(default_factory=LineTable)
-    warp_wide_offsets: tuple[int, ...] = ()
-    """Instructions that the compiler marks as acting on a whole warp."""
 
 
 CALL_RELOCATIONS = frozenset((58, 75, 114))
@@ -496,8 +494,6 @@ class _Builder:
             kernel.barriers = max(kernel.barriers, record.value)
         elif kind == Attribute.EXIT_INSTR_OFFSETS:
             kernel.exit_offsets = words
-        elif kind == Attribute.INT_WARP_WIDE_INSTR_OFFSETS:
-            kernel.warp_wide_offsets = words
         elif kind == Attribute.INDIRECT_BRANCH_TARGETS:
             kernel.indirect_branches += indirect_branches(record)
         elif kind == Attribute.EXTERNS:

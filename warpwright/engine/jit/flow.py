@@ -76,10 +76,6 @@ class Flow:
     Lanes pass early without those that gave way or wait at a WARPSYNC between BSSY and BSYNC.
     """
 
-    @property
-    def any_fair(self) -> bool:
-        return any(self.fair)
-
     def reach(self, start: int, stop: int, everywhere: bool = False) -> Bits:
         """Blocks reachable from ``start`` (included) without entering ``stop``."""
         if start == stop:

@@ -439,11 +439,6 @@ class Analysis:
     """For each block: webs that lanes pending elsewhere may still read."""
 
 
-def guard_shape(webs: Webs, shapes: list[Shape], lowered: Sequence[Lowered], index: int) -> Shape | None:
-    """Shape of an instruction's guard, None when it has none."""
-    return None if lowered[index].guard is None else shapes[webs.references[index, -1].low]
-
-
 def analyse(
     blocks: Sequence[BasicBlock], lowered: Sequence[Lowered], webs: Webs, flow: Flow, setting: Setting
 ) -> Analysis:

@@ -18,7 +18,6 @@ How records follow the print of NVIDIA's disassembler
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
 
@@ -188,14 +187,6 @@ def words_of(code: bytes) -> list[int]:
 def decode_section(code: bytes, arch: int, base: int = 0) -> list[Instruction]:
     """Decode a whole section whose first byte has address ``base``."""
     return [decode(word, arch, base + WORD_BYTES * n) for n, word in enumerate(words_of(code))]
-
-
-def rows_by_opcode() -> dict[str, Sequence[Row]]:
-    """All rows by mnemonic, for listings."""
-    table: dict[str, list[Row]] = {}
-    for row in ROWS:
-        table.setdefault(row.opcode, []).append(row)
-    return dict(table)
 
 
 __all__ = [
