@@ -64,3 +64,78 @@ def test_numbers_and_counts_in_registers(chip: str, engine: str, kernel: str) ->
     out = np.zeros(128, np.int32)
     module(chip, engine)[kernel][1, 128](out, np.int32(5), np.int32(threads))
     np.testing.assert_array_equal(out, wanted)
+
+
+SPIN = """
+extern "C" __global__ void rounds(int *out, unsigned *arrived, int rounds) {
+    for (int r = 0; r < rounds; ++r) {
+        if (threadIdx.x == 0) {
+            atomicAdd(arrived, 1);
+            while (*(volatile unsigned *)arrived < (r + 1) * gridDim.x) {}
+        }
+        __syncthreads();
+        out[blockIdx.x * blockDim.x + threadIdx.x] += r + 1;
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("engine", ["compiled", "interpreter"])
+@pytest.mark.parametrize("front_end", ["sass", "ptx"])
+@pytest.mark.parametrize("timing", ["off", "full"])
+def test_lanes_at_a_barrier_are_kept_while_another_of_their_warp_spins(
+    engine: str, front_end: str, timing: str
+) -> None:
+    """A lane that polls gives way, so that as PTX the others go on to the barrier without it; it lets other blocks run."""
+    if timing == "full" and (engine == "interpreter" or front_end == "ptx"):
+        pytest.skip("the cycle model runs compiled machine code")
+    out = np.zeros(3 * 64, np.int32)
+    gpu = ww.GPU("h200", timing=timing, engine=engine, front_end=front_end)  # type: ignore[arg-type]
+    gpu.compile(SPIN)["rounds"][3, 64](out, np.zeros(1, np.uint32), np.int32(4))
+    assert (out == 10).all()
+
+
+COUNTED = """
+.version 8.8
+.target sm_80
+.address_size 64
+.visible .entry counted(.param .u64 out)
+{
+    .reg .pred %p<4>;
+    .reg .b32 %r<9>;
+    .reg .b64 %rd<3>;
+    mov.u32 %r0, %tid.x;
+    mov.u32 %r1, 0;
+    mov.u32 %r2, 0;
+    and.b32 %r3, %r0, 1;
+    setp.eq.u32 %p0, %r3, 1;
+AGAIN:
+    add.u32 %r4, %r0, %r1;
+    rem.u32 %r4, %r4, 3;
+    setp.eq.u32 %p1, %r4, 0;
+    @%p0 bra ODD;
+    barrier.red.popc.u32 %r5, 0, %p1;
+    bra NEXT;
+ODD:
+    barrier.red.popc.u32 %r5, 0, %p1;
+NEXT:
+    mad.lo.u32 %r2, %r2, 64, %r5;
+    add.u32 %r1, %r1, 1;
+    setp.lt.u32 %p2, %r1, 4;
+    @%p2 bra AGAIN;
+    ld.param.u64 %rd0, [out];
+    mul.wide.u32 %rd1, %r0, 4;
+    add.s64 %rd0, %rd0, %rd1;
+    st.global.u32 [%rd0], %r2;
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize("engine", ["compiled", "interpreter"])
+def test_votes_of_halves_of_a_warp_are_of_their_own_barrier(engine: str) -> None:
+    """Halves of a warp that come to one barrier apart, four times: who voted before has not voted now."""
+    out = np.zeros(62, np.uint32)
+    ww.GPU("a100", timing="off", engine=engine, front_end="ptx").compile(COUNTED)["counted"][1, 62](out)  # type: ignore[arg-type]
+    votes = [sum((t + r) % 3 == 0 for t in range(62)) for r in range(4)]
+    assert (out == np.uint32(((votes[0] * 64 + votes[1]) * 64 + votes[2]) * 64 + votes[3])).all()

@@ -51,6 +51,27 @@ def test_a_spin_loop_yields_instead() -> None:
     assert operations(spin) == ["yield", "branch", "exit"]
 
 
+def test_a_loop_beside_a_spin_loop_does_not_yield() -> None:
+    """Both lie in one that goes round; only where a back edge's own loop looks at what others write lanes give way."""
+    body = """ld.param.u64 %rd2, [out];
+    mov.u32 %r4, 0;
+ROUND:
+    mov.u32 %r2, 0;
+COUNT:
+    add.u32 %r2, %r2, 1;
+    setp.lt.u32 %p1, %r2, %r0;
+    @%p1 bra COUNT;
+WAIT:
+    ld.volatile.global.u32 %r3, [%rd2];
+    setp.lt.u32 %p2, %r3, %r4;
+    @%p2 bra WAIT;
+    add.u32 %r4, %r4, 1;
+    setp.lt.u32 %p3, %r4, 3;
+    @%p3 bra ROUND;
+"""
+    assert operations(body) == ["bssy", "branch", "bsync", "yield", "branch", "yield", "branch", "exit"]
+
+
 def test_a_way_that_gathers_the_warp_needs_none() -> None:
     shuffle = LOOP.replace("add.u32 %r2, %r2, 1;", "shfl.sync.idx.b32 %r3, %r2, 0, 31, -1; add.u32 %r2, %r2, 1;")
     assert operations(shuffle) == ["warpsync", "branch", "exit"]

@@ -204,7 +204,9 @@ class WarpFunction(Jumps):
             lanes = w.load_field("%warp", WARP["barrier_lanes"], "i32")
             self._finish_red(resume.block - 1, lanes)
         if resume.kind in ("red", "enter"):
-            w.emit(f"store i64 0, ptr {w.field('%warp', WARP['barrier_lanes'])}")
+            # A spin loop gives way here as well, while other lanes of the warp may have reached a barrier.
+            held = w.op(f"zext i32 {self._lanes_held()} to i64")
+            w.emit(f"store i64 {held}, ptr {w.field('%warp', WARP['barrier_lanes'])}")
         if resume.kind in ("next", "barrier"):
             w.emit("br label %next")
         elif resume.kind == "scan":
@@ -213,6 +215,13 @@ class WarpFunction(Jumps):
             w.emit(f"br label %b{resume.block}")
         else:
             w.emit(f"br label %e{resume.block}")
+
+    def _lanes_held(self) -> str:
+        """The lanes that have reached block barriers which the rest of the warp may not have reached."""
+        held = "0"
+        for n in self.held_barriers:
+            held = self.w.op(f"or i32 {held}, " + self.w.op(f"load i32, ptr %q{n}"))
+        return held
 
     def _finish_red(self, n: int, lanes: str) -> None:
         """The rest of a reducing barrier's instruction, once its result is there."""
@@ -238,9 +247,7 @@ class WarpFunction(Jumps):
         waiting = "0"
         for n in self.groups.syncs:
             waiting = w.op(f"or i32 {waiting}, " + w.op(f"load i32, ptr %a{n}"))
-        held = "0"
-        for n in self.held_barriers:
-            held = w.op(f"or i32 {held}, " + w.op(f"load i32, ptr %q{n}"))
+        held = self._lanes_held()
         none = w.op(f"icmp eq i32 {w.op(f'or i32 {waiting}, {held}')}, 0")
         w.emit(f"br i1 {none}, label %all_exited, label %stuck")
         w.label("all_exited")

@@ -355,14 +355,15 @@ class Jumps(Instructions):
         lanes = w.op(f"zext i32 {self._arriving()} to i64")
         held = n in self.held_barriers
         pointer = w.field("%warp", WARP["barrier_lanes"])
-        if held:
-            lanes = w.op(f"or i64 {lanes}, " + w.op(f"load i64, ptr {pointer}"))
-        w.emit(f"store i64 {lanes}, ptr {pointer}")
+        before = w.op(f"load i64, ptr {pointer}") if held else "0"
+        w.emit(f"store i64 {w.op(f'or i64 {lanes}, {before}') if held else lanes}, ptr {pointer}")
         if len(args) > 2:
             vote = w.op(f"zext i32 {w.and_mask(w.exec, args[2]).bits} to i64")
             pointer = w.field("%warp", WARP["barrier_vote"])
             if held:
-                vote = w.op(f"or i64 {vote}, " + w.op(f"load i64, ptr {pointer}"))
+                # What lanes said that have not arrived yet is of an earlier barrier.
+                said = w.op(f"and i64 {before}, " + w.op(f"load i64, ptr {pointer}"))
+                vote = w.op(f"or i64 {vote}, {said}")
             w.emit(f"store i64 {vote}, ptr {pointer}")
         w.emit(f"store i32 {int(Status.BARRIER)}, ptr %status")
         if held:

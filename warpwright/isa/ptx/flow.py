@@ -293,7 +293,7 @@ def reconverge(blocks: list[Block]) -> list[Block]:
     for n, block in enumerate(blocks):
         result += before.get(block.label, [])
         result.append(block)
-        if spinning >> n & 1 and block.steps and ends_cycle(n, graph, spinning):
+        if spinning >> n & 1 and block.steps and ends_spin(n, blocks, graph):
             block.steps.insert(len(block.steps) - 1, Step([Op("yield", "void", (), None)], None, None, "yield"))
     return result
 
@@ -350,9 +350,13 @@ def _fills(
             before.setdefault(header, []).insert(0, way)
 
 
-def ends_cycle(n: int, graph: Graph, spinning: int) -> bool:
-    """Whether a block of a spin loop branches backwards."""
-    return any(m <= n and spinning >> m & 1 for m in graph.successors[n])
+def ends_spin(n: int, blocks: list[Block], graph: Graph) -> bool:
+    """Whether a block branches back in a loop that may wait for others; loops within such a one need not."""
+    for header in graph.successors[n]:
+        body = 1 << header | (graph.reach(n, header, graph.predecessors) if header < n else 0)
+        if header <= n and any(is_strong(step) for m in bits(body) for step in blocks[m].steps):
+            return True
+    return False
 
 
 def _colours(regions: list[Region]) -> list[int | None]:
