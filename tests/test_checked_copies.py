@@ -132,6 +132,55 @@ def test_cp_async_that_is_not_waited_for_is_found(chip: str, wait: str) -> None:
     assert "cp.async.wait_group" in found[0].details[1]
 
 
+REDUCED = (
+    HEAD
+    + r"""
+extern "C" __global__ void reduced(float *out, const float *in) {
+    __shared__ __align__(128) float tile[64];
+    unsigned i = threadIdx.x;
+    tile[i] = in[i] + 1;
+    PROXY;
+    __syncthreads();
+    BEFORE
+    if (i == 0) {
+        asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], 256; cp.async.bulk.commit_group;" :: "l"(out), "r"(SHARED(tile)) : "memory");
+        asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+    }
+    BEHIND
+}
+"""
+)
+"""Two blocks add their tiles to the same floats."""
+
+
+@pytest.mark.parametrize(
+    ("before", "behind"), [("", ""), ("", "atomicAdd(out + i, 2.0f);"), ("atomicMax((int *)out + i, 1);", "")]
+)
+def test_bulk_reductions_to_one_place_and_atomics_do_not_race(before: str, behind: str) -> None:
+    assert findings(REDUCED.replace("BEFORE", before).replace("BEHIND", behind), "reduced", 64, check="all") == []
+
+
+@pytest.mark.parametrize(
+    ("before", "behind", "words"),
+    [
+        ("if (blockIdx.x == 1) out[i] = 3;", "", "between Atomic access and Write access"),
+        ("", "if (blockIdx.x == 0) out[64 + i] = out[i];", "between Read access and Atomic access"),
+        ("", "if (blockIdx.x == 1) out[64 + i] = out[i];", "between Atomic access and Read access"),
+        ("if (blockIdx.x == 0) STORE(out, tile, 256);", "", "between Write access and Atomic access"),
+    ],
+)
+def test_a_plain_access_beside_a_bulk_reduction_is_a_race(before: str, behind: str, words: str) -> None:
+    """Of the other block: nothing orders it."""
+    found = findings(REDUCED.replace("BEFORE", before).replace("BEHIND", behind), "reduced", 64)
+    assert any(words in f.title and f.severity == "error" for f in found), [f.title for f in found]
+
+
+def test_a_tile_that_is_written_while_a_reduction_reads_it_is_a_race() -> None:
+    source = REDUCED.replace("BEFORE", "").replace("BEHIND", "tile[i] = 0;")
+    titles = [f.title for f in findings(source, "reduced", 64)]
+    assert titles == ["Error: Race reported between asynchronous Read access and Write access"]
+
+
 def test_a_phase_that_nobody_completes_is_a_standstill() -> None:
     source = SCALE.replace("EXPECT(bar, 1024);", "EXPECT(bar, 2048);")
     with pytest.raises(ww.DeadlockError, match=re.escape("copies.cu")):

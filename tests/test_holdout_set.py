@@ -45,12 +45,8 @@ CONTRACTED = (
 """The assembler fuses products and sums here that PTX keeps apart."""
 FUSED_PTX = ("triton_layer_norm",)
 """The same of PTX that another compiler made: no option keeps them apart."""
-MEETING = ("rounds_together",)
-"""Blocks wait for each other: as PTX a lane that polls comes to the barrier without the rest of its warp."""
 CLUSTERS = ("cluster_histogram", "cluster_softmax", "edges_exchanged", "multicast_product")
 """Only memcheck watches clusters."""
-REDUCING = ("bulk_sums",)
-"""racecheck takes a bulk reduction, which adds atomically, for a plain write."""
 RACING = ("unite_edges", "radix_select", "peel_round")
 """Threads halve each other's paths without order, as union-find on a GPU does, or lanes of a warp write what others have just read
 with nothing but a shuffle or a vote between: racecheck says so."""
@@ -87,8 +83,6 @@ def test_engines_and_ptx_leave_the_same_bits(name: str) -> None:
     case = OF[name].case(name, "small")
     compiled = outputs(case, gpu())
     assert same_bits(compiled, outputs(case, gpu(engine="interpreter")))
-    if name in MEETING:
-        return
     if name in FUSED_PTX:
         outputs(case, gpu(front_end="ptx"))
     elif name not in CONTRACTED:
@@ -100,7 +94,7 @@ def test_engines_and_ptx_leave_the_same_bits(name: str) -> None:
 
 @pytest.mark.parametrize("name", EVERY)
 def test_checks_find_nothing(name: str) -> None:
-    on = ww.GPU("h200", check="memcheck" if name in (*CLUSTERS, *REDUCING) else "all")
+    on = ww.GPU("h200", check="memcheck" if name in CLUSTERS else "all")
     outputs(OF[name].case(name, "small"), on)
     found = {finding.check for finding in on.findings}
     assert found == ({"racecheck"} if name in RACING else set()), "\n".join(map(str, on.findings))

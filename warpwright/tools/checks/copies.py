@@ -2,7 +2,7 @@
 
 In shared memory a copy is an accessor of its own (``clocks.py``): what threads wrote must be known to the warp that issues it and
 shown by a proxy fence; who looks at the bytes afterwards must have waited.  In global memory it counts as an access of the warp that
-issues it.
+issues it: a plain one, or of a reduction (``cp.reduce.async.bulk``) an atomic one for each element, which no other atomic one races with.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from warpwright.tools.checks.shadow import (
     A_SHIFT,
     A_WRITTEN,
     ALLOCATION_WORDS,
+    ATOMIC,
     CELL_BYTES,
     CHECK_RACES,
     CHECK_UNDEFINED,
@@ -115,8 +116,8 @@ def shared_side(
 
 @core
 def global_row(
-    s: Any, known: Any, lanes_known: Any, foreign: Any, allocations: Any, findings: Any, event: int, instruction: int, address: int,
-    size: int, lane: int, only_shadow: bool,
+    s: Any, known: Any, lanes_known: Any, foreign: Any, allocations: Any, findings: Any, event: int, strong: int, instruction: int,
+    address: int, size: int, lane: int, only_shadow: bool,
 ) -> int:  # fmt: skip
     """Neighbouring bytes of global memory; the allocation that lacks a shadow, or -1."""
     one = allocation_at(s, allocations, address)
@@ -130,7 +131,7 @@ def global_row(
     offset = address - allocations[one * ALLOCATION_WORDS + A_FIRST]
     if races:
         one_lane(
-            s, known, lanes_known, foreign, findings, event, 0, instruction, one, address, size, lane, allocations[one * ALLOCATION_WORDS + A_CELLS],
+            s, known, lanes_known, foreign, findings, event, strong, instruction, one, address, size, lane, allocations[one * ALLOCATION_WORDS + A_CELLS],
             allocations[one * ALLOCATION_WORDS + A_SHIFT], offset, address + s[S_HOST], 0, 0,
         )  # fmt: skip
     written = allocations[one * ALLOCATION_WORDS + A_WRITTEN]
@@ -141,8 +142,8 @@ def global_row(
 
 @core
 def global_side(
-    s: Any, known: Any, lanes_known: Any, foreign: Any, allocations: Any, findings: Any, event: int, instruction: int, record: int,
-    lane: int, only_shadow: bool,
+    s: Any, known: Any, lanes_known: Any, foreign: Any, allocations: Any, findings: Any, event: int, strong: int, instruction: int,
+    record: int, lane: int, only_shadow: bool,
 ) -> int:  # fmt: skip
     """Every row of a copy in global memory; the allocation that lacks a shadow, or -1."""
     address, row = peek(record + 8 * AT_ADDRESS), peek(record + 8 * AT_ROW)
@@ -159,7 +160,7 @@ def global_side(
                         + d * peek(pairs + 8)
                     )
                     lacking = global_row(
-                        s, known, lanes_known, foreign, allocations, findings, event, instruction, at, row, lane, only_shadow
+                        s, known, lanes_known, foreign, allocations, findings, event, strong, instruction, at, row, lane, only_shadow
                     )  # fmt: skip
                     if lacking >= 0:
                         return lacking
@@ -168,11 +169,14 @@ def global_side(
 
 @partial(entry, what="the checks of bulk copies")
 def check_bulk_copy(
-    s: Any, instruction: int, record: int, stamp: int, known: Any, lanes_known: Any, foreign: Any, allocations: Any, findings: Any,
+    s: Any, instruction: int, reduces: int, record: int, stamp: int, known: Any, lanes_known: Any, foreign: Any, allocations: Any,
+    findings: Any,
 ) -> int:  # fmt: skip
     """One bulk copy; gives the allocation that needs a shadow first, or -1 when all was checked.
 
     Args:
+        reduces: 1 for a reduction, which is atomic for each element: in global memory a strong access.
+        foreign: what the warp knows of other blocks, of reductions what is ordered before strong accesses.
         record: host pointer of the copy's record.
         stamp: of the copy as an accessor of shared memory.
     """
@@ -184,10 +188,10 @@ def check_bulk_copy(
     direction = (head >> 32) & 3
     targets = peek(record + 8 * AT_TARGETS)
     if direction <= INTO_GLOBAL and targets >> 32 == 0 and peek(record + 8 * AT_ROW) > 0:
-        event = LOAD if direction == FROM_GLOBAL else STORE
+        event = LOAD if direction == FROM_GLOBAL else ATOMIC if reduces else STORE
         for turn in range(2):
             lacking = global_side(
-                s, known, lanes_known, foreign, allocations, findings, event, instruction, record, lane, turn == 0
+                s, known, lanes_known, foreign, allocations, findings, event, reduces, instruction, record, lane, turn == 0
             )  # fmt: skip
             if lacking >= 0:
                 return lacking

@@ -60,7 +60,8 @@ class Column(IntEnum):
     BYTES = 2
     """Of one lane."""
     STRONG = 3
-    """1: atomic or volatile: never a race with another strong one.  2: of the block's scope: synchronises without a fence."""
+    """1: atomic or volatile: never a race with another strong one.  2: of the block's scope: synchronises without a fence.
+    Bulk copies: 1 when they reduce, each element atomically (PTX ISA: ``.relaxed.gpu``)."""
     SYNCHRONISES = 4
     """1: the reader stops behind it, since it may release or acquire."""
     SCOPE = 5
@@ -76,6 +77,7 @@ class Column(IntEnum):
 
 COLUMNS = len(Column)
 _MBARRIER = ("SYNCS", "ARRIVES")
+_BULK_REDUCTIONS = ("UBLKRED", "UTMAREDG")
 _EVENTS = {"load": Event.LOAD, "store": Event.STORE, "atomic": Event.ATOMIC}
 
 
@@ -93,6 +95,11 @@ class Events:
     """True when some access to shared memory is narrower than four bytes."""
     copies: bool
     """True when the kernel has bulk copies: somebody must tell their mbarriers."""
+
+
+def reduces(instruction: Instruction) -> bool:
+    """Whether a bulk copy adds to (or otherwise combines with) what stands at its target."""
+    return instruction.opcode in _BULK_REDUCTIONS
 
 
 def is_mbarrier(instruction: Instruction) -> bool:
@@ -274,7 +281,7 @@ def events_of(program: Program, blocks: Sequence[BasicBlock], volatile: Set[int]
                     continue
                 if access.kind == "bulk":
                     copies = True
-                    rows.append([Event.BULK, index, access.bytes, 0, 0, 0, 0, 0, 0])
+                    rows.append([Event.BULK, index, access.bytes, int(reduces(instruction)), 0, 0, 0, 0, 0])
                     continue
                 shared = access.space == "shared"
                 narrow |= access.space in ("shared", "generic") and access.bytes < 4

@@ -86,7 +86,7 @@ that read it through L1, and of what was written, 0 for none; whether any access
 ALLOCATION_WORDS = 7
 SECTOR_SHIFT = 5
 
-LOAD, STORE = int(Event.LOAD), int(Event.STORE)
+LOAD, STORE, ATOMIC = int(Event.LOAD), int(Event.STORE), int(Event.ATOMIC)
 LANE_BITS, VALUE_BITS = 0xFFFFFFFF, 0xFFFFFFFF
 
 

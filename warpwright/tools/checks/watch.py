@@ -302,13 +302,12 @@ class Watch:
         word = SHARED_WINDOW + (offset & ~3)
         column = clocks.barrier_column(word) if offset >= 0 else clocks.column(BULK_STORES, warp)
         self.issuers[block.number, column] = warp
+        event = self.events.rows[s[sh.S_ARGUMENT]]
+        instruction, reduces = int(event[Column.INSTRUCTION]), int(event[Column.STRONG])
         while self.options:
             lacking = self._check_bulk_copy(
-                s.ctypes.data,
-                int(self.events.rows[s[sh.S_ARGUMENT], Column.INSTRUCTION]),
-                record.ctypes.data,
-                self._stamp(clocks, column),
-                *(clocks.known[warp].ctypes.data, clocks.lanes[warp].ctypes.data, int(resident.others[0, warp])),
+                *(s.ctypes.data, instruction, reduces, record.ctypes.data, self._stamp(clocks, column)),
+                *(clocks.known[warp].ctypes.data, clocks.lanes[warp].ctypes.data, int(resident.others[reduces, warp])),
                 *(self.allocations.ctypes.data, self.table.ctypes.data),
             )
             if lacking < 0:
@@ -460,7 +459,8 @@ class Watch:
         rows = self.events.rows
         mine = rows[rows[:, Column.INSTRUCTION] == instruction]
         kinds = {Event(int(k)) for k in mine[:, Column.EVENT]}
-        return "Atomic" if Event.ATOMIC in kinds else "Write" if kinds == {Event.STORE} else "Read"
+        reduces = Event.BULK in kinds and mine[:, Column.STRONG].any()
+        return "Atomic" if Event.ATOMIC in kinds or reduces else "Write" if kinds == {Event.STORE} else "Read"
 
     def _finding(self, row: npt.NDArray[np.int64], unwritten: Verdict) -> Finding:
         kind, space, address = int(row[sh.F_KIND]), int(row[sh.F_SPACE]), int(row[sh.F_ADDRESS])
