@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from warpwright.engine.jit import arithmetic
+from warpwright.engine.jit.arithmetic import emit_pure
+from warpwright.engine.jit.formats import INTEGER_OF
 from warpwright.engine.jit.function import LLVM_TYPE, Text, Val
 from warpwright.engine.jit.serve import ACCESS_ARGUMENTS, lane_loop
 from warpwright.engine.jit.shapes import SCALAR_KIND, Shape
@@ -16,7 +17,7 @@ WORDS = {"i64": 2, "f64": 2, "i128": 4}
 
 def _floating(t: Text, name: str, type: str, old: str, operand: str) -> str:
     """New bits of a floating-point atomic on one value of ``type``."""
-    integer = arithmetic.INTEGER_OF[type]
+    integer = INTEGER_OF[type]
 
     def value(bits: str) -> Val:
         if LLVM_TYPE[type] == integer:
@@ -28,12 +29,12 @@ def _floating(t: Text, name: str, type: str, old: str, operand: str) -> str:
     attr = "rn" if name == "fadd" else "number"
     inputs = [value(old), value(operand)]
     if flushes:
-        inputs = [arithmetic.emit_pure(t, Op("ftz", type, (0,)), [x], SCALAR) for x in inputs]
-    result = arithmetic.emit_pure(t, Op(name, type, (0, 1), attr), inputs, SCALAR)
+        inputs = [emit_pure(t, Op("ftz", type, (0,)), [x], SCALAR) for x in inputs]
+    result = emit_pure(t, Op(name, type, (0, 1), attr), inputs, SCALAR)
     if name == "fadd" or type in ("f16", "bf16"):
-        result = arithmetic.emit_pure(t, Op("canonical_nan", type, (0,)), [result], SCALAR)
+        result = emit_pure(t, Op("canonical_nan", type, (0,)), [result], SCALAR)
     if flushes:
-        result = arithmetic.emit_pure(t, Op("ftz", type, (0,)), [result], SCALAR)
+        result = emit_pure(t, Op("ftz", type, (0,)), [result], SCALAR)
     if name == "fadd" and type == "f64":
         # A NaN in the operand, or else in memory, goes on as it is; where code adds, that in memory first, made quiet.
         for x in reversed(inputs) if quiets else inputs:

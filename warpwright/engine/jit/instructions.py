@@ -5,7 +5,7 @@ from __future__ import annotations
 from warpwright.engine.abi import WARP
 from warpwright.engine.blocks import recorded_accesses
 from warpwright.engine.jit import lanes as ln
-from warpwright.engine.jit.arithmetic import canonical_word
+from warpwright.engine.jit.floats import canonical_word
 from warpwright.engine.jit.function import Masks, Val
 from warpwright.engine.jit.infer import pack, uniform
 from warpwright.engine.jit.operations import emit_operation, pair

@@ -14,7 +14,7 @@ from warpwright.engine.silicon_mma import LOWEST, dropped, limits, unit
 from warpwright.engine.silicon_mufu import Programs, constants, program
 
 if TYPE_CHECKING:
-    from warpwright.engine.jit.arithmetic import Form
+    from warpwright.engine.jit.form import Form
     from warpwright.engine.jit.function import Text, Val
     from warpwright.isa.ops import Op
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from warpwright.engine import fragments
-from warpwright.engine.jit import arithmetic, silicon
+from warpwright.engine.jit import formats, silicon
+from warpwright.engine.jit.form import Form
 from warpwright.engine.jit.function import Text
 from warpwright.engine.jit.shapes import LANES
 
@@ -28,7 +29,7 @@ def mma_function(name: str) -> tuple[str, dict[str, str]]:
     t.emit(f"%a = alloca [{128 if quads else rows * k_a} x double], align 256")
     t.emit(f"%b = alloca [{128 if quads else 8 * k} x double], align 256")
     t.emit(f"%c = alloca [{rows * 8} x double], align 64")
-    f = arithmetic.Form(t, True)
+    f = Form(t, True)
 
     def register(n: int) -> str:
         return t.op(f"load <32 x i32>, ptr {t.field('%values', 128 * n)}, align 64")
@@ -51,7 +52,7 @@ def mma_function(name: str) -> tuple[str, dict[str, str]]:
             for shift in (0, 16):
                 moved = f.op("lshr", "i32", word, f.const("i32", shift))
                 half = f.cast("trunc", "i32", "i16", moved)
-                parts.append(arithmetic.to_double(f, kind, f.cast("bitcast", "i16", kind, half)))
+                parts.append(formats.to_double(f, kind, f.cast("bitcast", "i16", kind, half)))
             return parts
         if kind in ("tf32", "f32"):
             if kind == "tf32":
@@ -145,18 +146,18 @@ def _mma_text(name: str, t: Text) -> tuple[str, dict[str, str]]:
     return f"define void @{name}(ptr %values) noinline {{\n" + "\n".join(t.lines) + "\n}\n", dict(t.declared)
 
 
-def _small_float(f: arithmetic.Form, kind: str, word: str, n: int) -> str:
+def _small_float(f: Form, kind: str, word: str, n: int) -> str:
     """Byte n of a word, an 8-bit float, as f64: by way of f16, whose format holds all of them."""
     byte = f.op("and", "i32", f.op("lshr", "i32", word, f.const("i32", 8 * n)), f.const("i32", 0xFF))
     if kind == "e5m2":
         half = f.cast("trunc", "i32", "i16", f.op("shl", "i32", byte, f.const("i32", 8)))
-        return arithmetic.to_double(f, "f16", f.cast("bitcast", "i16", "f16", half))
+        return formats.to_double(f, "f16", f.cast("bitcast", "i16", "f16", half))
     # e4m3: the exponent's bias grows from 7 to 15; the largest number but for its sign is the NaN.
     size = f.op("and", "i32", byte, f.const("i32", 0x7F))
     sign = f.op("shl", "i32", f.op("and", "i32", byte, f.const("i32", 0x80)), f.const("i32", 8))
     moved = f.op("or", "i32", f.op("shl", "i32", size, f.const("i32", 7)), sign)
     half = f.cast("bitcast", "i16", "f16", f.cast("trunc", "i32", "i16", moved))
-    scaled = f.op("fmul", "f64", arithmetic.to_double(f, "f16", half), f.const("f64", 0x4070000000000000))
+    scaled = f.op("fmul", "f64", formats.to_double(f, "f16", half), f.const("f64", 0x4070000000000000))
     nan = f.op("icmp eq", "i32", size, f.const("i32", 0x7F))
     return f.select("f64", nan, f.const("f64", 0x7FF8000000000000), scaled)
 
@@ -232,7 +233,7 @@ def _fused_row(t: Text, fused: silicon.Fused, k: int, a_p: str, chosen_p: str, s
 
 
 def _volta_step(
-    t: Text, f: arithmetic.Form, shape: str, fused: silicon.Fused, a: list[str], b: list[str], c: list[str]
+    t: Text, f: Form, shape: str, fused: silicon.Fused, a: list[str], b: list[str], c: list[str]
 ) -> list[str]:
     """One step of Volta's m8n8k4: four products of 8x4 by 4x8, each by eight lanes."""
     _, layout_a, layout_b, step_text = shape.split(".")
@@ -276,7 +277,7 @@ def _volta_step(
     return results
 
 
-def _store_results(t: Text, f: arithmetic.Form, accumulator: str, values: list[str]) -> None:
+def _store_results(t: Text, f: Form, accumulator: str, values: list[str]) -> None:
     """Round sums to the accumulator's format and leave them as registers."""
     registers: list[str] = []
     for value in values:
@@ -289,11 +290,11 @@ def _store_results(t: Text, f: arithmetic.Form, accumulator: str, values: list[s
         elif accumulator == "f32":
             short = f.cast("fptrunc", "f64", "f32", value)
         else:
-            short = arithmetic.round_single(f, accumulator, arithmetic.odd_single(f, value), "rn")
+            short = formats.round_single(f, accumulator, formats.odd_single(f, value), "rn")
         if accumulator != "f64":
-            nan = arithmetic.is_nan(f, accumulator, short)
-            short = f.select(accumulator, nan, f.const(accumulator, arithmetic.CANONICAL[accumulator]), short)
-        word = arithmetic.bits(f, accumulator, short)
+            nan = formats.is_nan(f, accumulator, short)
+            short = f.select(accumulator, nan, f.const(accumulator, formats.CANONICAL[accumulator]), short)
+        word = formats.bits(f, accumulator, short)
         if accumulator == "f64":
             registers.append(f.cast("trunc", "i64", "i32", word))
             registers.append(f.cast("trunc", "i64", "i32", f.op("lshr", "i64", word, f.const("i64", 32))))
