@@ -78,6 +78,19 @@ def test_every_implemented_entry_point_is_in_the_tables() -> None:
     assert sorted({name.partition("@")[0] for name in ENTRIES} - known) == []
 
 
+def test_programs_for_an_older_cuda_get_entry_points_with_the_arguments_they_pass() -> None:
+    from warpwright.driver.entry_points import table
+    from warpwright.driver.process import versioned
+
+    names = table("driver")
+    changed = [n for n in names if f"{n}_v2" in names and len(names[n]) != len(names[f"{n}_v2"])]
+    assert {"cuCtxGetDevice", "cuStreamGetCtx"} <= set(changed)
+    for name in changed:
+        # CUDA 4.0's forms are the oldest that 64-bit programs use; batches of copies came with 12.8.
+        assert versioned(name, 4000, False) == name, name
+        assert versioned(name, 13000, False) in (f"{name}_v2", f"{name}_v3"), name
+
+
 def test_device_says_what_the_chip_is(driver: Driver) -> None:
     name = ctypes.create_string_buffer(100)
     driver("cuDeviceGetName", name, 100, 0)

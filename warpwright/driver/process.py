@@ -97,6 +97,11 @@ _NEWEST: dict[str, tuple[tuple[int, str], ...]] = {
     ),
     "cuEventElapsedTime": ((2000, "cuEventElapsedTime"), (12080, "cuEventElapsedTime_v2")),
     "cuDevicePrimaryCtxRelease": ((7000, "cuDevicePrimaryCtxRelease_v2"),),
+    "cuCtxGetDevice": ((2000, "cuCtxGetDevice"), (13000, "cuCtxGetDevice_v2")),
+    "cuCtxSynchronize": ((2000, "cuCtxSynchronize"), (13000, "cuCtxSynchronize_v2")),
+    "cuStreamGetCtx": ((9020, "cuStreamGetCtx"), (12050, "cuStreamGetCtx_v2")),
+    "cuMemcpyBatchAsync": ((12080, "cuMemcpyBatchAsync"), (13000, "cuMemcpyBatchAsync_v2")),
+    "cuMemcpy3DBatchAsync": ((12080, "cuMemcpy3DBatchAsync"), (13000, "cuMemcpy3DBatchAsync_v2")),
     "cuGetProcAddress": ((11030, "cuGetProcAddress"), (12000, "cuGetProcAddress_v2")),
     "cuDeviceGetUuid": ((9020, "cuDeviceGetUuid"), (11040, "cuDeviceGetUuid_v2")),
 }
