@@ -148,6 +148,36 @@ NAN_TO_HALF = TextureAccess("global", 4, cache="TEXTURE", request=STORE_FORMATTE
 @settings(max_examples=400, deadline=None)
 @given(accesses(), st.integers(0, 2**32 - 1), st.integers(1, 2**32 - 1))
 def test_compiled_is_numpys(drawn: tuple[Any, ...], seed: int, lanes: int) -> None:
+    compare(drawn, seed, lanes)
+
+
+@st.composite
+def plain_samples(draw: st.DrawFn) -> tuple[Any, ...]:
+    """What ``eight.py`` serves: one level of 32-bit elements, one or two axes, no offsets."""
+    axes = draw(st.integers(1, 2))
+    format = Format.of(draw(st.sampled_from(("f4", "f4", "u4", "i4"))), draw(st.sampled_from((1, 2, 4))))
+    shape = tuple(draw(st.lists(st.one_of(st.integers(1, 9), st.just(17000)), min_size=axes, max_size=axes)))
+    shape = (shape[0], min(shape[1], 9)) if axes == 2 else shape
+    is_float = format.kind == FLOAT
+    sampler = Sampler(
+        address=tuple(draw(st.lists(st.integers(0, 3), min_size=3, max_size=3))),
+        linear=is_float and draw(st.booleans()),
+        normalized=draw(st.booleans()),
+        as_integer=not is_float,
+        border=tuple(draw(st.lists(st.sampled_from((0.0, 1.0, -0.4, 0.3, 7.5)), min_size=4, max_size=4))),
+    )
+    level = draw(st.sampled_from((EXPLICIT, ZERO)))
+    return format, shape, False, 1, sampler, TextureAccess(request=SAMPLE, shape=f"{axes}D", level=level)
+
+
+@settings(max_examples=400, deadline=None)
+@given(plain_samples(), st.integers(0, 2**32 - 1), st.integers(1, 2**32 - 1))
+def test_eight_lanes_at_a_time_are_numpys(drawn: tuple[Any, ...], seed: int, lanes: int) -> None:
+    compare(drawn, seed, lanes)
+
+
+def compare(drawn: tuple[Any, ...], seed: int, lanes: int) -> None:
+    """An access of the compiled form and of NumPy's, what they give and what they leave in memory."""
     format, shape, layered, levels, sampler, access = drawn
     rng = np.random.default_rng(seed)
     image = make_image(DEVICE.memory, format, shape, layered=layered, levels=levels)

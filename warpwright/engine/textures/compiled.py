@@ -13,6 +13,7 @@ import numpy as np
 from numba import types
 
 from warpwright.engine.abi import LAUNCH, WARP
+from warpwright.engine.textures.eight import is_plain_sample, sample_warp
 from warpwright.engine.textures.fields import AXES, CUBE, HANDLE, PURPOSE, ROW_BYTES
 from warpwright.engine.textures.lane_surfaces import access_surface, is_outside, limits_of, place_of
 from warpwright.engine.textures.lanes import fetch
@@ -76,15 +77,19 @@ def serve_lanes(launch: int, lanes: int, request: int, values: int, addresses: i
     on_surface = what >= LOAD
     purpose = SURFACE if on_surface else TEXTURE
     every_lane = on_surface or what == SLOPES
-    known, row = np.int64(-1), np.int64(0)
+    known, row, objects = np.int64(-1), np.int64(0), 0
     for lane in range(32):
         words = values + 4 * lane
         # Of most accesses the handle alone tells what they are.
         if lanes >> lane & 1 and (every_lane or read_u32(words) != known):
             known = read_u32(words)
             row = row_of(rows, count, known, purpose)
+            objects += 1
             if row == 0 or not is_common(row, request, words):
                 return False
+    if objects == 1 and is_plain_sample(row, request):
+        sample_warp(row, lanes, values, addresses, to_host)
+        return True
     for lane in range(32):
         words = values + 4 * lane
         first = np.int64(0)

@@ -87,6 +87,17 @@ write_8, write_16, write_32, write_64 = _writer(8), _writer(16), _writer(32), _w
 
 
 @intrinsic
+def write_double(typing_context: Any, address: Any, value: Any) -> Any:
+    """Store a double at a host address."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.store(arguments[1], builder.inttoptr(arguments[0], ir.DoubleType().as_pointer()), align=1)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.float64), generate
+
+
+@intrinsic
 def float_of(typing_context: Any, bits: Any) -> Any:
     """The f32 that has these bits."""
 

@@ -10,6 +10,6 @@ SHAPE_AXES = np.array([asked.AXES[shape] for shape in asked.SHAPES])
 SHIFTS = {name: sum(list(asked.FIELDS.values())[:n]) for n, name in enumerate(asked.FIELDS)}
 AT_SHAPE, AT_LEVEL, AT_COMPONENT, AT_OUTSIDE = SHIFTS["shape"], SHIFTS["level"], SHIFTS["component"], SHIFTS["outside"]
 AT_SIZE, AT_OFFSETS = SHIFTS["size"], SHIFTS["offsets"]
-FETCH, GATHER, SLOPES, QUERY = asked.FETCH, asked.GATHER, asked.SLOPES, asked.QUERY
+SAMPLE, FETCH, GATHER, SLOPES, QUERY = asked.SAMPLE, asked.FETCH, asked.GATHER, asked.SLOPES, asked.QUERY
 LOAD, STORE, STORE_FORMATTED, REDUCE = asked.LOAD, asked.STORE, asked.STORE_FORMATTED, asked.REDUCE
 EXPLICIT, SURFACE_CLAMP, TRAP = asked.EXPLICIT, asked.CLAMP, asked.TRAP
