@@ -162,6 +162,30 @@ def test_compare_looks_up_every_chip_first(program: Path) -> None:
     assert err.startswith("no chip is called 'a101'")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")
+def test_a_command_whose_python_makes_its_own_gpu(program: Path, repository: Path) -> None:
+    """Chip, timing and checks hold for ``ww.GPU`` in a process of its own, and its launches are told."""
+    environment = {**os.environ, "PYTHONPATH": str(repository)}
+
+    def told(*words: str) -> tuple[int, str]:
+        command = [sys.executable, "-m", "warpwright", "run", "--gpu", "v100", *words]
+        done = subprocess.run(command, env=environment, text=True, capture_output=True)
+        return done.returncode, done.stdout
+
+    code, out = told("--timing", "off", "--", sys.executable, str(program))
+    assert code == 0
+    assert "result 3 on v100 []" in out
+    assert [c.strip() for c in next(line for line in out.splitlines() if "│ add" in line).split("│")][1:4] == [
+        "add",
+        "1",
+        "128",
+    ]
+    code, out = told("--check", "memcheck", "--", sys.executable, str(program), "fault")
+    assert code == 1
+    assert "Invalid __global__ read of size 4 bytes" in out
+    assert out.splitlines()[-1] == "========= CHECK SUMMARY: 1 error"
+
+
 def test_a_program_without_launches(tmp_path: Path) -> None:
     path = tmp_path / "nothing.py"
     path.write_text("print('hello')\n")

@@ -8,6 +8,7 @@ from one that comes later.
 from __future__ import annotations
 
 import importlib
+import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
         KernelNotFoundError,
         LaunchError,
         MemoryFaultError,
+        MetricNotFoundError,
         OutOfMemoryError,
         TrapError,
         UnsupportedError,
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     )
     from warpwright.images import CudaArray, Surface, Texture
     from warpwright.run import Run
-    from warpwright.toolchain import ArchitectureError, CompileError, LinkError, ToolchainError
+    from warpwright.toolchain import ArchitectureError, CompileError, LinkError, SourceNotFoundError, ToolchainError
 
 __version__ = "0.1.0"
 
@@ -45,6 +47,7 @@ _HOMES = {
         "KernelNotFoundError",
         "LaunchError",
         "MemoryFaultError",
+        "MetricNotFoundError",
         "OutOfMemoryError",
         "TrapError",
         "UnsupportedError",
@@ -52,7 +55,7 @@ _HOMES = {
     ),
     "warpwright.images": ("CudaArray", "Surface", "Texture"),
     "warpwright.run": ("Run",),
-    "warpwright.toolchain": ("ArchitectureError", "CompileError", "LinkError", "ToolchainError"),
+    "warpwright.toolchain": ("ArchitectureError", "CompileError", "LinkError", "SourceNotFoundError", "ToolchainError"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -73,9 +76,11 @@ __all__ = [
     "LaunchError",
     "LinkError",
     "MemoryFaultError",
+    "MetricNotFoundError",
     "Module",
     "OutOfMemoryError",
     "Run",
+    "SourceNotFoundError",
     "Surface",
     "Symbol",
     "Texture",
@@ -101,3 +106,10 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+if "WARPWRIGHT_RESULTS" in os.environ:
+    # A process that ``warpwright run`` started: its launches and findings are told by that command.
+    from warpwright.driver import recording
+
+    recording.obey()

@@ -6,6 +6,7 @@ writes a file when it ends.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import os
 import pickle
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from warpwright.run import Run
-from warpwright.session import session
+from warpwright.session import chips_named, session
 from warpwright.tools.checks import Finding
 
 MOST = 4096
@@ -31,6 +32,15 @@ def _add(run: Run) -> None:
     _count += 1
     if len(_runs) < MOST:
         _runs.append(run)
+
+
+def obey() -> None:
+    """In a process that ``warpwright run`` started: let GPUs that it makes itself be what the command says, and record them."""
+    session.chip = chips_named(os.environ.get("WARPWRIGHT_GPU"))[0]
+    session.timing = os.environ.get("WARPWRIGHT_TIMING")
+    session.check, session.check_level = os.environ.get("WARPWRIGHT_CHECK"), os.environ.get("WARPWRIGHT_CHECK_LEVEL")
+    start()
+    atexit.register(finish)
 
 
 def start() -> None:
