@@ -5,6 +5,7 @@
 ``holdout``     ``bench/holdout``: of other kinds, compared once before anything was changed for it
 ``second``      ``bench/holdout/second``: the same again, after what the first hold-out set showed
 ``third``       ``bench/holdout/third``: once more, with machine code of other compilers
+``fourth``      ``bench/holdout/fourth``: once more, programs as the suites and libraries of many fields have them
 """
 
 from __future__ import annotations
@@ -52,4 +53,10 @@ def kernel_set(name: str) -> KernelSet:
         from bench.holdout import third
 
         return KernelSet(third.names, third.case, lambda case: third.case(case, "small"))
-    raise ValueError(f"kernel set {name!r} is unknown: say 'corpus', 'validation', 'holdout', 'second' or 'third'")
+    if name == "fourth":
+        from bench.holdout import fourth
+
+        return KernelSet(fourth.names, fourth.case, lambda case: fourth.case(case, "small"))
+    raise ValueError(
+        f"kernel set {name!r} is unknown: say 'corpus', 'validation', 'holdout', 'second', 'third' or 'fourth'"
+    )

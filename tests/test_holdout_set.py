@@ -10,7 +10,7 @@ import pytest
 
 import warpwright as ww
 from bench import holdout
-from bench.holdout import second, third
+from bench.holdout import fourth, second, third
 from tests.kernels import Case
 
 QUICK = (
@@ -69,13 +69,13 @@ def same_bits(one: Outputs, other: Outputs) -> bool:
     return all(one[index].tobytes() == other[index].tobytes() for index in one)
 
 
-OF = {name: which for which in (holdout.FIRST, second.SECOND, third.THIRD) for name in which.names()}
+OF = {name: which for which in (holdout.FIRST, second.SECOND, third.THIRD, fourth.FOURTH) for name in which.names()}
 """The set that each name belongs to."""
 EVERY = [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in OF]
 
 
 def test_no_name_stands_in_two_sets() -> None:
-    assert len(OF) == len(holdout.names()) + len(second.names()) + len(third.names())
+    assert len(OF) == sum(len(which.names()) for which in (holdout, second, third, fourth))
 
 
 @pytest.mark.parametrize("name", EVERY)

@@ -22,7 +22,7 @@ QUICK = ("copy_24_blocks", "heat_direct_small", "sum_one_block", "gemm_batch", "
 """Run every time; the rest of the set is slow."""
 
 
-@pytest.mark.parametrize(("which", "least"), [("validation", 80), ("holdout", 60), ("third", 70)])
+@pytest.mark.parametrize(("which", "least"), [("validation", 80), ("holdout", 60), ("third", 70), ("fourth", 85)])
 def test_set_is_large_and_measured(which: str, least: int) -> None:
     recorded, names = measured("h200", which), kernel_set(which).names()
     assert len(names) >= least
