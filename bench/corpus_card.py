@@ -223,7 +223,9 @@ def record(which: str, folder: Path, out: Path, names: list[str], repeats: int) 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["prepare", "digest", "check", "launch", "record"])
-    parser.add_argument("--set", default="corpus", dest="which", help="corpus, validation, holdout, second, third or fourth")
+    parser.add_argument(
+        "--set", default="corpus", dest="which", help="corpus, validation, holdout, second, third or fourth"
+    )
     parser.add_argument("--gpu", default="h200")
     parser.add_argument("--to", "--from", dest="folder", type=Path, default=Path("build/card"))
     parser.add_argument("--out", type=Path)

@@ -86,7 +86,7 @@ def sph_density(rng: Rng, side: int, each: int) -> Case:
     for dz in (-1, 0, 1):
         for dy in (-1, 0, 1):
             for dx in (-1, 0, 1):
-                other = cells + [dx, dy, dz]
+                other = cells + np.array([dx, dy, dz])
                 ok = ((other >= 0) & (other < side)).all(axis=1)
                 at = np.where(ok, (other[:, 2] * side + other[:, 1]) * side + other[:, 0], 0)
                 for k in range(int(np.diff(first).max())):

@@ -62,7 +62,7 @@ def like_match(rng: Rng, rows: int) -> Case:
     for size in sizes:
         texts.append(b" ".join(words[k] for k in picks[at : at + size]))
         at += int(size)
-    want = np.array([0 <= (k := t.find(b"special")) and t.find(b"requests", k + 7) >= 0 for t in texts], U8)
+    want = np.array([(k := t.find(b"special")) >= 0 and t.find(b"requests", k + 7) >= 0 for t in texts], U8)
     offset = np.concatenate([[0], np.cumsum([len(t) for t in texts])]).astype(I32)
     pattern = np.frombuffer(b"specialrequests", U8)
     args = (np.zeros(rows, U8), np.frombuffer(b"".join(texts), U8), offset, pattern, I32(7), I32(8), I32(rows))
