@@ -45,9 +45,7 @@ def background_load(m: Any, partition: int, line: int, sectors: int, time: int) 
             m[u(m[u(s.H_L2_STAMPS)] + place)] = time
             return
     m[u(s.H_WARM_LOADS)] -= count
-    m[u(s.H_UNORDERED)] = 1
     read_line(m, -1, partition, home, line, sectors, time)
-    m[u(s.H_UNORDERED)] = 0
 
 
 @core
@@ -86,9 +84,7 @@ def send_store(m: Any) -> None:
             written(m, home, line, sectors, held, time)
         return
     m[u(s.H_WARM_STORES)] -= count << 16
-    m[u(s.H_UNORDERED)] = 1
     write_line(m, partition, home, line, sectors, held, time)
-    m[u(s.H_UNORDERED)] = 0
 
 
 @core
@@ -105,9 +101,7 @@ def send_stores(m: Any, every: bool) -> None:
 @core
 def background_atomic(m: Any, partition: int, line: int, sectors: int, words: int, time: int) -> None:
     """Lanes of an atomic on one line."""
-    m[u(s.H_UNORDERED)] = 1
     atomic_line(m, partition, slice_of(m, line), line, sectors, words, time)
-    m[u(s.H_UNORDERED)] = 0
 
 
 @core

@@ -25,7 +25,7 @@ from warpwright.timing.coalescer import count_passes
 from warpwright.timing.dispatcher import start_block, timed_block
 from warpwright.timing.elsewhere import place_of
 from warpwright.timing.l1 import SPACE_GLOBAL, SPACE_SHARED, atomic_words, fill_lines, space_of
-from warpwright.timing.l2 import COPIED, TAG_SHIFT, counterpart, counters, find, widen
+from warpwright.timing.l2 import COPIED, TAG_SHIFT, counterpart, counters, find, is_far, widen
 from warpwright.timing.records import address_of, record_at
 from warpwright.timing.slices import slice_of
 from warpwright.timing.warp import BARRIER, EXIT, arrive, end_warp, run_function, take_block, warp_at
@@ -55,15 +55,14 @@ def use_line(m: Any, partition: int, line: int, sectors: int, operation: int, st
     if place_of(m, line) != HERE:
         return
     home = slice_of(m, line)
-    half = m[u(s.H_SLICES)] >> 1
     if operation != s.OP_LOAD:
         if keep(m, home, line, sectors | (sectors << 4), stamp) and m[u(s.H_PARTITIONS)] == 2:
             keep(m, counterpart(m, home), line, 0, stamp)  # as ``l2.reserve_mirror``
-    elif m[u(s.H_PARTITIONS)] == 1 or (home >= half) == (partition == 1):
-        keep(m, home, line, widen(m, sectors), stamp)
-    else:
+    elif is_far(m, partition, home):
         keep(m, home, line, widen(m, sectors) | COPIED, stamp)
         keep(m, counterpart(m, home), line, sectors, stamp)
+    else:
+        keep(m, home, line, widen(m, sectors), stamp)
 
 
 @core
@@ -159,11 +158,25 @@ def turn_of_warps(m: Any, code: Any, sm: int, number: int) -> int:
 
 @core
 def warm(m: Any, code: Any, limit: int) -> int:
-    """Run blocks without time until they have executed ``limit`` instructions, a block may be left in its midst; gives the outcome."""
-    sm = m[u(s.H_WARM_SM)]
-    b = sm + s.OFF_BLOCKS
+    """Run blocks without time until they have executed ``limit`` instructions, a block may be left in its midst; gives the outcome.
+
+    What they ask of L2 comes in no order of time.
+    """
+    m[u(s.H_UNORDERED)] = 1
     if m[u(s.H_WARM_ALONG)] == 0:
         send_stores(m, True)
+    outcome = run_untimed(m, code, limit)
+    if m[u(s.H_WARM_ALONG)]:
+        send_stores(m, False)
+    m[u(s.H_UNORDERED)] = 0
+    return outcome
+
+
+@core
+def run_untimed(m: Any, code: Any, limit: int) -> int:
+    """Block after block, until they have executed ``limit`` instructions; gives the outcome."""
+    sm = m[u(s.H_WARM_SM)]
+    b = sm + s.OFF_BLOCKS
     while m[u(s.H_WARM_WORK)] < limit:
         if m[u(b + s.B_LIVE)] == 0:
             number = next_untimed(m)
@@ -187,7 +200,6 @@ def warm_along(m: Any, code: Any) -> int:
     m[u(s.H_WARM_OWN)] = own
     m[u(s.H_WARM_ALONG)] = 1
     outcome = warm(m, code, along)
-    send_stores(m, False)
     m[u(s.H_WARM_ALONG)] = 0
     return outcome
 
