@@ -145,6 +145,11 @@ class Kernel:
     """Functions it calls that the driver provides (``vprintf``, ``malloc``, ``__assertfail`` …)."""
     lines: LineTable = field(default_factory=LineTable)
 
+    def limit_threads(self, threads: int) -> None:
+        """A block has at most so many threads; 0 says nothing."""
+        if threads:
+            self.max_threads_per_block = min(self.max_threads_per_block, threads)
+
 
 CALL_RELOCATIONS = frozenset((58, 75, 114))
 """R_CUDA_ABS47_34, R_CUDA_ABS55_16_34 and R_CUDA_ABS56_16_34: the target of a call or jump."""
@@ -499,15 +504,11 @@ class _Builder:
         elif kind == Attribute.EXTERNS:
             symbols = self.elf.symbols
             kernel.externs += tuple(symbols[w].name for w in words if w < len(symbols))
-        elif kind in (Attribute.MAX_THREADS, Attribute.REQNTID, Attribute.CTA_PER_CLUSTER) and len(words) >= 3:
-            shape = (words[0], words[1], words[2])
-            if kind == Attribute.CTA_PER_CLUSTER:
-                kernel.cluster = shape if all(shape) else None
-                return
-            if kind == Attribute.REQNTID:
-                kernel.required_block = shape
-            else:
-                kernel.max_block = shape
-            threads = shape[0] * shape[1] * shape[2]
-            if threads:
-                kernel.max_threads_per_block = min(kernel.max_threads_per_block, threads)
+        elif kind == Attribute.CTA_PER_CLUSTER and len(words) >= 3:
+            kernel.cluster = (words[0], words[1], words[2]) if all(words[:3]) else None
+        elif kind == Attribute.REQNTID and len(words) >= 3:
+            kernel.required_block = (words[0], words[1], words[2])
+            kernel.limit_threads(words[0] * words[1] * words[2])
+        elif kind == Attribute.MAX_THREADS and len(words) >= 3:
+            kernel.max_block = (words[0], words[1], words[2])
+            kernel.limit_threads(words[0] * words[1] * words[2])

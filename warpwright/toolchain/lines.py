@@ -153,8 +153,22 @@ def read_line_tables(
     return tables
 
 
-def _read_unit(reader: _Reader, sections_at: Mapping[int, str], source_name: str) -> list[list[_Row]]:
-    """The sequences of one unit, each a list of rows."""
+@dataclass(frozen=True, slots=True)
+class _UnitHeader:
+    """What the program of a unit needs to know."""
+
+    minimum_length: int
+    """Bytes of the smallest instruction."""
+    line_base: int
+    line_range: int
+    opcode_base: int
+    operand_counts: list[int]
+    """Of the standard opcodes."""
+    files: list[str]
+
+
+def _read_header(reader: _Reader, source_name: str) -> _UnitHeader:
+    """A unit's header; the reader stands at its program then."""
     version = reader.unpack("H")
     if not 2 <= version <= 4:
         raise CubinError(f"{reader.where} has a line table of DWARF version {version}; versions 2 to 4 are read.")
@@ -180,57 +194,88 @@ def _read_unit(reader: _Reader, sections_at: Mapping[int, str], source_name: str
         path = f"{prefix}/{name}" if prefix and not name.startswith("/") else name
         files.append(_own_name(path, source_name))
     reader.at = program
+    return _UnitHeader(minimum_length, line_base, line_range, opcode_base, operand_counts, files)
 
-    sequences: list[list[_Row]] = []
-    rows: list[_Row] = []
-    section, address, file, line, context = "", 0, 1, 1, 0
 
-    def emit() -> None:
-        name = files[file] if 0 < file < len(files) else ""
-        rows.append(_Row(section, address, name, line, context))
+class _LineMachine:
+    """The machine that a unit's program runs on: registers, and the sequences of rows so far."""
 
-    while reader.at < reader.end:
-        opcode = reader.byte()
-        if opcode >= opcode_base:
-            step = opcode - opcode_base
-            address += step // line_range * minimum_length
-            line += line_base + step % line_range
-            emit()
-        elif opcode == 0:
-            length = reader.uleb()
-            if length == 0:
-                # The assembler pads the header with empty extended opcodes.
-                continue
-            stop = reader.at + length
-            extended = reader.byte()
-            if extended == 1:
-                sequences.append(rows)
-                rows = []
-                section, address, file, line, context = "", 0, 1, 1, 0
-            elif extended == 2:
-                section = sections_at.get(reader.at, "")
-                address = reader.unpack("Q")
-            elif extended == _INLINED_CALL:
-                context = reader.uleb()
-            if stop > reader.end:
-                raise CubinError(f"{reader.where} is damaged: an entry of the line table runs past its end.")
-            reader.at = stop
-        elif opcode == 1:
-            emit()
+    def __init__(self, reader: _Reader, header: _UnitHeader, sections_at: Mapping[int, str]) -> None:
+        self.reader, self.header, self.sections_at = reader, header, sections_at
+        self.sequences: list[list[_Row]] = []
+        self.rows: list[_Row] = []
+        self.reset()
+
+    def reset(self) -> None:
+        self.section, self.address, self.file, self.line, self.context = "", 0, 1, 1, 0
+
+    def emit(self) -> None:
+        files = self.header.files
+        name = files[self.file] if 0 < self.file < len(files) else ""
+        self.rows.append(_Row(self.section, self.address, name, self.line, self.context))
+
+    def advance(self, step: int) -> None:
+        """Move the address as a special opcode does."""
+        self.address += step // self.header.line_range * self.header.minimum_length
+
+    def run(self) -> None:
+        reader, header = self.reader, self.header
+        while reader.at < reader.end:
+            opcode = reader.byte()
+            if opcode >= header.opcode_base:
+                step = opcode - header.opcode_base
+                self.advance(step)
+                self.line += header.line_base + step % header.line_range
+                self.emit()
+            elif opcode == 0:
+                self.extended(reader.uleb())
+            else:
+                self.standard(opcode)
+
+    def standard(self, opcode: int) -> None:
+        reader = self.reader
+        if opcode == 1:
+            self.emit()
         elif opcode == 2:
-            address += reader.uleb() * minimum_length
+            self.address += reader.uleb() * self.header.minimum_length
         elif opcode == 3:
-            line += reader.sleb()
+            self.line += reader.sleb()
         elif opcode == 4:
-            file = reader.uleb()
+            self.file = reader.uleb()
         elif opcode == 8:
-            address += (255 - opcode_base) // line_range * minimum_length
+            self.advance(255 - self.header.opcode_base)
         elif opcode == 9:
-            address += reader.unpack("H")
+            self.address += reader.unpack("H")
         else:
-            for _ in range(operand_counts[opcode]):
+            for _ in range(self.header.operand_counts[opcode]):
                 reader.uleb()
-    return sequences
+
+    def extended(self, length: int) -> None:
+        if length == 0:
+            # The assembler pads the header with empty extended opcodes.
+            return
+        reader = self.reader
+        stop = reader.at + length
+        opcode = reader.byte()
+        if opcode == 1:
+            self.sequences.append(self.rows)
+            self.rows = []
+            self.reset()
+        elif opcode == 2:
+            self.section = self.sections_at.get(reader.at, "")
+            self.address = reader.unpack("Q")
+        elif opcode == _INLINED_CALL:
+            self.context = reader.uleb()
+        if stop > reader.end:
+            raise CubinError(f"{reader.where} is damaged: an entry of the line table runs past its end.")
+        reader.at = stop
+
+
+def _read_unit(reader: _Reader, sections_at: Mapping[int, str], source_name: str) -> list[list[_Row]]:
+    """The sequences of one unit, each a list of rows."""
+    machine = _LineMachine(reader, _read_header(reader, source_name), sections_at)
+    machine.run()
+    return machine.sequences
 
 
 def _add_rows(rows: list[_Row], tables: dict[str, LineTable]) -> None:

@@ -11,6 +11,8 @@ barrier is executed for the warp as if all its threads did).
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -102,21 +104,10 @@ def run_stacked(w: WarpState) -> Status:
             pc = target
             continue
         if c.control == "branch_indirect":
-            targets: dict[int, Mask] = {}
-            for lane in np.flatnonzero(e):
-                address = int(values[0][lane]) - kernel.program.code_base
-                index = kernel.index_of.get(address & 0xFFFFFFFFFFFFFFFF)
-                if index is None:
-                    wild = address & 0xFFFFFFFFFFFFFFFF
-                    return w.stop(FaultKind.WILD_BRANCH, pc, 1 << int(lane), Status.FAULT, wild)
-                targets.setdefault(index, np.zeros(LANES, np.bool_))[lane] = True
-            rest = m & ~e
-            if rest.any():
-                w.entries.append(["div", pc + 1, rest])
-            order = sorted(targets.items(), reverse=True)
-            for index, lanes in order[:-1]:
-                w.entries.append(["div", index, lanes])
-            pc, w.running = order[-1][0], order[-1][1]
+            wild = divide(w, pc, e, values[0])
+            if wild is not None:
+                return wild
+            pc = int(w.pcs[w.running][0])
             continue
         if c.control in ("pop", "exit"):
             lanes = e if values is None else e & values[0]
@@ -139,16 +130,40 @@ def run_stacked(w: WarpState) -> Status:
             continue
         if c.control == "trap":
             return w.stop(FaultKind.NONE, pc, mask_bits(e), Status.TRAP)
+        if c.control == "barrier" and c.attr == "arrive":
+            w.pcs[m] = pc + 1
+            w.block.arrived[int(values[0][int(e.argmax())]) & 15] += LANES
+            pc += 1
+            continue
         if c.control in ("barrier", "barrier_red"):
             w.pcs[m] = pc + 1
-            everyone = ~w.exited
-            if c.control == "barrier" and c.attr == "arrive":
-                w.block.arrived[int(values[0][int(e.argmax())]) & 15] += LANES
-                pc += 1
-                continue
             first = int(e.argmax())
             numbers, counts = (np.full(LANES, values[n][first]) for n in range(2))
             votes = np.zeros(LANES, np.bool_) if c.control == "barrier" else values[2] & e
-            arrive_at_barrier(w, c, pc, everyone, (numbers, counts, votes))
+            arrive_at_barrier(w, c, pc, ~w.exited, (numbers, counts, votes))
             return Status.BARRIER
         raise ValueError(f"the reconvergence stack has no operation {c.control!r}")
+
+
+def divide(w: WarpState, pc: int, e: Mask, addresses: Any) -> Status | None:
+    """A branch through a register: the lanes that go to the lowest address run on, at their ``pcs``; the others wait on the stack.
+
+    A status where a lane's address is none of the code's.
+    """
+    kernel = w.launch.kernel
+    targets: dict[int, Mask] = {}
+    for lane in np.flatnonzero(e):
+        offset = (int(addresses[lane]) - kernel.program.code_base) & 0xFFFFFFFFFFFFFFFF
+        index = kernel.index_of.get(offset)
+        if index is None:
+            return w.stop(FaultKind.WILD_BRANCH, pc, 1 << int(lane), Status.FAULT, offset)
+        targets.setdefault(index, np.zeros(LANES, np.bool_))[lane] = True
+    rest = w.running & ~e
+    if rest.any():
+        w.entries.append(["div", pc + 1, rest])
+    *others, (index, lanes) = sorted(targets.items(), reverse=True)
+    for other, waiting in others:
+        w.entries.append(["div", other, waiting])
+    w.running = lanes
+    w.pcs[lanes] = index
+    return None

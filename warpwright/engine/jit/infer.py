@@ -244,11 +244,7 @@ def infer(op: Op, args: list[Known], types: Sequence[str], setting: Setting, ass
         for a, t in zip(args, types, strict=True)
     ]
     if name == "load":
-        address = flat[0]
-        count = {"i32x2": 2, "i32x4": 4}.get(op.type, 1)
-        per_lane = op.attr.space in ("local", "generic") or len(flat) > 1
-        shape = UNSET if address == UNSET else UNIFORM if uniform(address) and not per_lane else VECTOR
-        return shape if count == 1 else (shape,) * count
+        return _load(op, flat)
     if name == "load_const":
         return _load_const(op, flat[0], setting)
     if name in ("mma", "texture"):
@@ -275,48 +271,67 @@ def infer(op: Op, args: list[Known], types: Sequence[str], setting: Setting, ass
             return by_rows
         plain = [VECTOR if shape.rows is not None else shape for shape in plain]
     if name == "select":
-        if plain[1].kind == VECTOR_KIND or plain[2].kind == VECTOR_KIND or plain[0].kind == VECTOR_KIND:
-            if plain[0].kind == SCALAR_KIND and plain[0].pattern is None and plain[0].const is not None:
-                return plain[1] if plain[0].const & 1 else plain[2]
-            if plain[0].kind == VECTOR_KIND and VECTOR_KIND not in (plain[1].kind, plain[2].kind):
-                return _select(plain[0], plain[1], plain[2], width)
-            return VECTOR
-        return _select(plain[0], plain[1], plain[2], width)
-    for shape in plain:
-        if shape.kind == VECTOR_KIND:
-            return VECTOR
-    if name == "add":
-        result = sh.add(plain[0], plain[1], width)
-    elif name == "sub":
-        result = sh.add(plain[0], plain[1], width, -1)
-    elif name == "mul":
-        result = sh.multiply(plain[0], plain[1], width)
-        if result.kind == VECTOR_KIND:
-            result = infer_rows(name, plain, width, length, assume) or result
-    elif name == "shl":
-        result = sh.shift_left(plain[0], plain[1], width)
-    elif name in BITWISE:
-        result = sh.bitwise(name, plain[0], plain[1], width)
-    elif name == "not":
-        minus = Shape(SCALAR_KIND, None, (1 << width) - 1, 1, -1)
-        result = sh.add(minus, plain[0], width, -1)
-    elif name in ("lshr", "ashr"):
-        result = sh.shift_right(plain[0], plain[1], width, name == "ashr")
-    elif name == "icmp":
-        result = _compare(op.attr, plain[0], plain[1], WIDTH[types[0]])
-    elif name in ("zext", "sext"):
-        result = _widen(plain[0], types[0], op.type, name == "sext", assume)
-    elif name == "trunc":
-        result = _truncate(plain[0], width)
-    elif name == "bitcast":
-        result = plain[0]
-    elif name == "lop3":
-        result = _lop3(op.attr, plain)
-    else:
-        result = UNIFORM if all(p.pattern is None for p in plain) else VECTOR
+        return _chosen(plain, width)
+    if any(shape.kind == VECTOR_KIND for shape in plain):
+        return VECTOR
+    result = _of_scalars(op, plain, types, width, assume)
+    if name == "mul" and result.kind == VECTOR_KIND:
+        result = infer_rows(name, plain, width, length, assume) or result
     if not setting.patterns and result.pattern is not None:
         return VECTOR
     return result
+
+
+def _of_scalars(op: Op, plain: list[Shape], types: Sequence[str], width: int, assume: bool) -> Shape:
+    """Shape of an operation on operands that are all known from a scalar."""
+    name = op.name
+    if name == "add":
+        return sh.add(plain[0], plain[1], width)
+    if name == "sub":
+        return sh.add(plain[0], plain[1], width, -1)
+    if name == "mul":
+        return sh.multiply(plain[0], plain[1], width)
+    if name == "shl":
+        return sh.shift_left(plain[0], plain[1], width)
+    if name in BITWISE:
+        return sh.bitwise(name, plain[0], plain[1], width)
+    if name == "not":
+        minus = Shape(SCALAR_KIND, None, (1 << width) - 1, 1, -1)
+        return sh.add(minus, plain[0], width, -1)
+    if name in ("lshr", "ashr"):
+        return sh.shift_right(plain[0], plain[1], width, name == "ashr")
+    if name == "icmp":
+        return _compare(op.attr, plain[0], plain[1], WIDTH[types[0]])
+    if name in ("zext", "sext"):
+        return _widen(plain[0], types[0], op.type, name == "sext", assume)
+    if name == "trunc":
+        return _truncate(plain[0], width)
+    if name == "bitcast":
+        return plain[0]
+    if name == "lop3":
+        return _lop3(op.attr, plain)
+    return UNIFORM if all(p.pattern is None for p in plain) else VECTOR
+
+
+def _chosen(plain: list[Shape], width: int) -> Shape:
+    """Shape of a select: condition, and what it chooses from."""
+    condition, x, y = plain
+    if VECTOR_KIND not in (condition.kind, x.kind, y.kind):
+        return _select(condition, x, y, width)
+    if condition.kind == SCALAR_KIND and condition.pattern is None and condition.const is not None:
+        return x if condition.const & 1 else y
+    if condition.kind == VECTOR_KIND and VECTOR_KIND not in (x.kind, y.kind):
+        return _select(condition, x, y, width)
+    return VECTOR
+
+
+def _load(op: Op, args: Sequence[Known]) -> Known:
+    """Of one address for all lanes a load gives one value; local memory is each lane's own, and a second operand is one's."""
+    address = args[0]
+    count = {"i32x2": 2, "i32x4": 4}.get(op.type, 1)
+    per_lane = op.attr.space in ("local", "generic") or len(args) > 1
+    shape = UNSET if address == UNSET else UNIFORM if uniform(address) and not per_lane else VECTOR
+    return shape if count == 1 else (shape,) * count
 
 
 def _load_const(op: Op, offset: Known, setting: Setting) -> Known:

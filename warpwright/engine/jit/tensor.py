@@ -23,101 +23,123 @@ def mma_function(name: str) -> tuple[str, dict[str, str]]:
     k = 4 if quads else fragments.depth(shape)
     k_a = 4 if quads else fragments.products(shape)
     rows = fragments.rows(shape)
-    halves = rows // 8
     first_element, second_element = fragments.elements(element)
     t = Text()
     t.emit(f"%a = alloca [{128 if quads else rows * k_a} x double], align 256")
     t.emit(f"%b = alloca [{128 if quads else 8 * k} x double], align 256")
     t.emit(f"%c = alloca [{rows * 8} x double], align 64")
     f = Form(t, True)
-
-    def register(n: int) -> str:
-        return t.op(f"load <32 x i32>, ptr {t.field('%values', 128 * n)}, align 64")
-
-    def values_of(kind: str, first: int, count: int) -> list[str]:
-        """The values in consecutive registers."""
-        if kind != "f64":
-            return [v for n in range(count) for v in elements(kind, register(first + n))]
-        found = []
-        for n in range(0, count, 2):
-            low, high = (f.cast("zext", "i32", "i64", register(first + n + part)) for part in range(2))
-            wide = f.op("or", "i64", low, f.op("shl", "i64", high, f.const("i64", 32)))
-            found.append(f.cast("bitcast", "i64", "f64", wide))
-        return found
-
-    def elements(kind: str, word: str) -> list[str]:
-        """Values of a register, lowest first, as <32 x double>."""
-        if kind in ("f16", "bf16"):
-            parts = []
-            for shift in (0, 16):
-                moved = f.op("lshr", "i32", word, f.const("i32", shift))
-                half = f.cast("trunc", "i32", "i16", moved)
-                parts.append(formats.to_double(f, kind, f.cast("bitcast", "i16", kind, half)))
-            return parts
-        if kind in ("tf32", "f32"):
-            if kind == "tf32":
-                word = f.op("and", "i32", word, f.const("i32", 0xFFFFE000))
-            return [f.cast("fpext", "f32", "f64", f.cast("bitcast", "i32", "f32", word))]
-        if kind == "s32":
-            return [f.cast("sitofp", "i32", "f64", word)]
-        if kind == "b1":
-            bits = [
-                f.op("and", "i32", f.op("lshr", "i32", word, f.const("i32", n)), f.const("i32", 1)) for n in range(32)
-            ]
-            return [f.cast("sitofp", "i32", "f64", bit) for bit in bits]
-        if kind in ("e4m3", "e5m2"):
-            return [_small_float(f, kind, word, n) for n in range(4)]
-        parts = []
-        for n in range(4):
-            moved = f.op("shl", "i32", word, f.const("i32", 24 - 8 * n))
-            moved = f.op("ashr" if kind[0] == "s" else "lshr", "i32", moved, f.const("i32", 24))
-            parts.append(f.cast("sitofp", "i32", "f64", moved))
-        return parts
-
-    def spread(value: str, base: str, places: list[int]) -> None:
-        for lane, place in enumerate(places):
-            one = t.op(f"extractelement <32 x double> {value}, i64 {lane}")
-            t.emit(f"store double {one}, ptr {t.field(base, 8 * place)}")
-
-    group = [lane // 4 for lane in range(32)]
-    thread = [lane % 4 for lane in range(32)]
-    a_values = values_of(first_element, 0, n_a)
-    b_values = values_of(second_element, n_a, n_b)
-    c_values = values_of(accumulator, n_a + n_b, n_c)
+    a_values = _values_of(f, first_element, 0, n_a)
+    b_values = _values_of(f, second_element, n_a, n_b)
+    c_values = _values_of(f, accumulator, n_a + n_b, n_c)
     if quads:
         step = silicon.Fused(t, LANES, arch, element, accumulator, 4)
         results = _volta_step(t, f, shape, step, a_values, b_values, c_values)
         _store_results(t, f, accumulator, results)
         return _mma_text(name, t)
-    per = max(1, len(a_values) // n_a)
-    for n, value in enumerate(a_values):
-        r, part = divmod(n, per)
-        column = [x * per + part + 4 * per * (r // halves) for x in thread]
-        spread(value, "%a", [(g + 8 * (r % halves)) * k_a + x for g, x in zip(group, column, strict=True)])
-    for n, value in enumerate(b_values):
-        r, part = divmod(n, per)
-        spread(value, "%b", [(x * per + part + 4 * per * r) * 8 + g for g, x in zip(group, thread, strict=True)])
+    _spread_factors(t, a_values, b_values, max(1, len(a_values) // n_a), rows // 8, k_a)
     places = [
-        [(g + 8 * (n // 2)) * 8 + x * 2 + n % 2 for g, x in zip(group, thread, strict=True)] for n in range(2 * halves)
+        [(lane // 4 + 8 * (n // 2)) * 8 + lane % 4 * 2 + n % 2 for lane in range(LANES)] for n in range(rows // 8 * 2)
     ]
     for n, value in enumerate(c_values):
-        spread(value, "%c", places[n])
-    row = "<8 x double>"
+        _spread(t, value, "%c", places[n])
     fused = silicon.Fused(t, 8, arch, element, accumulator, k_a) if accumulator in ("f16", "f32") else None
     if fused:
-        for base, kind, count in (("a", first_element, rows * k_a), ("b", second_element, 8 * k)):
-            t.emit(f"%power_{base} = alloca [{count} x double], align 64")
-            for place in range(0, 8 * count, 64):
-                line = t.op(f"load {row}, ptr {t.field(f'%{base}', place)}, align 64")
-                t.emit(f"store {row} {fused.powers(kind, line)}, ptr {t.field(f'%power_{base}', place)}, align 64")
+        _store_powers(t, fused, "a", first_element, rows * k_a)
+        _store_powers(t, fused, "b", second_element, 8 * k)
     sparse = fragments.is_sparse(shape)
     if sparse:
-        _store_chosen(t, shape, n_a, register(n_a + n_b + n_c))
+        _store_chosen(t, shape, n_a, _register(t, n_a + n_b + n_c))
+    _loop_over_rows(t, fused, rows, k_a, sparse)
+    _store_results(t, f, accumulator, [_gathered(t, lanes) for lanes in places])
+    return _mma_text(name, t)
+
+
+ROW = "<8 x double>"
+
+
+def _register(t: Text, n: int) -> str:
+    return t.op(f"load <32 x i32>, ptr {t.field('%values', 128 * n)}, align 64")
+
+
+def _values_of(f: Form, kind: str, first: int, count: int) -> list[str]:
+    """The values in consecutive registers, as <32 x double>."""
+    if kind != "f64":
+        return [v for n in range(count) for v in _elements(f, kind, _register(f.w, first + n))]
+    found = []
+    for n in range(0, count, 2):
+        low, high = (f.cast("zext", "i32", "i64", _register(f.w, first + n + part)) for part in range(2))
+        wide = f.op("or", "i64", low, f.op("shl", "i64", high, f.const("i64", 32)))
+        found.append(f.cast("bitcast", "i64", "f64", wide))
+    return found
+
+
+def _elements(f: Form, kind: str, word: str) -> list[str]:
+    """Values of a register, lowest first, as <32 x double>."""
+    if kind in ("f16", "bf16"):
+        parts = []
+        for shift in (0, 16):
+            moved = f.op("lshr", "i32", word, f.const("i32", shift))
+            half = f.cast("trunc", "i32", "i16", moved)
+            parts.append(formats.to_double(f, kind, f.cast("bitcast", "i16", kind, half)))
+        return parts
+    if kind in ("tf32", "f32"):
+        if kind == "tf32":
+            word = f.op("and", "i32", word, f.const("i32", 0xFFFFE000))
+        return [f.cast("fpext", "f32", "f64", f.cast("bitcast", "i32", "f32", word))]
+    if kind == "s32":
+        return [f.cast("sitofp", "i32", "f64", word)]
+    if kind == "b1":
+        bits = [f.op("and", "i32", f.op("lshr", "i32", word, f.const("i32", n)), f.const("i32", 1)) for n in range(32)]
+        return [f.cast("sitofp", "i32", "f64", bit) for bit in bits]
+    if kind in ("e4m3", "e5m2"):
+        return [_small_float(f, kind, word, n) for n in range(4)]
+    parts = []
+    for n in range(4):
+        moved = f.op("shl", "i32", word, f.const("i32", 24 - 8 * n))
+        moved = f.op("ashr" if kind[0] == "s" else "lshr", "i32", moved, f.const("i32", 24))
+        parts.append(f.cast("sitofp", "i32", "f64", moved))
+    return parts
+
+
+def _spread(t: Text, value: str, base: str, places: list[int]) -> None:
+    """Store each lane's double at its place."""
+    for lane, place in enumerate(places):
+        one = t.op(f"extractelement <32 x double> {value}, i64 {lane}")
+        t.emit(f"store double {one}, ptr {t.field(base, 8 * place)}")
+
+
+def _spread_factors(
+    t: Text, a_values: list[str], b_values: list[str], per_register: int, row_halves: int, k_a: int
+) -> None:
+    """The fragments of A (rows of ``k_a``) and B (rows of 8) as matrices."""
+    group = [lane // 4 for lane in range(LANES)]
+    thread = [lane % 4 for lane in range(LANES)]
+    for n, value in enumerate(a_values):
+        r, part = divmod(n, per_register)
+        column = [x * per_register + part + 4 * per_register * (r // row_halves) for x in thread]
+        _spread(t, value, "%a", [(g + 8 * (r % row_halves)) * k_a + x for g, x in zip(group, column, strict=True)])
+    for n, value in enumerate(b_values):
+        r, part = divmod(n, per_register)
+        places = [(x * per_register + part + 4 * per_register * r) * 8 + g for g, x in zip(group, thread, strict=True)]
+        _spread(t, value, "%b", places)
+
+
+def _store_powers(t: Text, fused: silicon.Fused, base: str, kind: str, count: int) -> None:
+    """The powers of two of a matrix's elements, beside it."""
+    t.emit(f"%power_{base} = alloca [{count} x double], align 64")
+    for place in range(0, 8 * count, 64):
+        line = t.op(f"load {ROW}, ptr {t.field(f'%{base}', place)}, align 64")
+        t.emit(f"store {ROW} {fused.powers(kind, line)}, ptr {t.field(f'%power_{base}', place)}, align 64")
+
+
+def _loop_over_rows(t: Text, fused: silicon.Fused | None, rows: int, k_a: int, sparse: bool) -> None:
+    """Each row of C becomes the row of D."""
     t.emit("br label %row_loop")
     t.label("row_loop")
     t.emit("%r = phi i64 [ 0, %0 ], [ %r1, %row_done ]")
-    c_p = t.op(f"getelementptr {row}, ptr %c, i64 %r")
-    start = t.op(f"load {row}, ptr {c_p}")
+    c_p = t.op(f"getelementptr {ROW}, ptr %c, i64 %r")
+    start = t.op(f"load {ROW}, ptr {c_p}")
     a_p = t.op(f"getelementptr [{k_a} x double], ptr %a, i64 %r")
     chosen_p = t.op(f"getelementptr [{k_a} x i64], ptr %chosen, i64 %r") if sparse else ""
     if fused:
@@ -126,19 +148,19 @@ def mma_function(name: str) -> tuple[str, dict[str, str]]:
     else:
         _ordered_row(t, k_a, a_p, chosen_p, start)
     t.label("row_done")
-    t.emit(f"store {row} %sum1, ptr {c_p}")
+    t.emit(f"store {ROW} %sum1, ptr {c_p}")
     t.emit("%r1 = add i64 %r, 1")
     t.emit(f"br i1 {t.op(f'icmp ult i64 %r1, {rows}')}, label %row_loop, label %out")
     t.label("out")
-    results = []
-    for lanes in places:
-        value = "poison"
-        for lane, place in enumerate(lanes):
-            one = t.op(f"load double, ptr {t.field('%c', 8 * place)}")
-            value = t.op(f"insertelement <32 x double> {value}, double {one}, i64 {lane}")
-        results.append(value)
-    _store_results(t, f, accumulator, results)
-    return _mma_text(name, t)
+
+
+def _gathered(t: Text, places: list[int]) -> str:
+    """A register's values of D, a place for each lane."""
+    value = "poison"
+    for lane, place in enumerate(places):
+        one = t.op(f"load double, ptr {t.field('%c', 8 * place)}")
+        value = t.op(f"insertelement <32 x double> {value}, double {one}, i64 {lane}")
+    return value
 
 
 def _mma_text(name: str, t: Text) -> tuple[str, dict[str, str]]:
