@@ -166,3 +166,16 @@ def nibbles_of_metadata(b: Builder, word: Value, odd: bool) -> Value:
         packed = b.and_(b.or_(packed, b.lshr(packed, b.const(shift))), b.const(mask))
     low, high = (b.op("shuffle", "i32", packed, b.add(source, b.const(n))) for n in (0, 1))
     return b.or_(low, b.shl(high, b.const(16)))
+
+
+def transposed(b: Builder, word: Value) -> Value:
+    """A word of the transposed 8x8 matrix of 16-bit elements whose row r lies in lanes 4r to 4r + 3."""
+    lane = b.op("special", "i32", attr="laneid")
+    row, column = b.lshr(lane, b.const(2)), b.and_(lane, b.const(3))
+    odd = b.icmp("ne", b.and_(row, b.const(1)), b.const(0))
+    halves = []
+    for n in range(2):
+        source = b.add(b.shl(column, b.const(3)), b.add(b.lshr(row, b.const(1)), b.const(4 * n)))
+        value = b.op("shuffle", "i32", word, source)
+        halves.append(b.and_(b.select(odd, b.lshr(value, b.const(16)), value), b.const(0xFFFF)))
+    return b.or_(halves[0], b.shl(halves[1], b.const(16)))

@@ -136,18 +136,23 @@ def split_words(b: Emitter, value: Value) -> list[Value]:
     return [value] if count == 1 else [b.op("extract", "i32", value, attr=n) for n in range(count)]
 
 
+def elements_of(i: Instruction, registers: Operand) -> tuple[Operand, ...]:
+    """The registers of a load or store, as many as its ``.v2`` or ``.v4`` says."""
+    count = next((VECTORS[m] for m in i.modifiers if m in VECTORS), 1)
+    items: tuple[Operand, ...] = registers.items if isinstance(registers, Vector) else (registers,)
+    if len(items) != count:
+        raise unsupported(f"{i.opcode} of {count} elements with {len(items)} registers")
+    return items
+
+
 @meaning("ld", "ldu")
 def ld(i: Instruction, b: Emitter) -> None:
     check(i)
     type = type_of(i)
     d, o, *_ = i.operands
-    count = next((VECTORS[m] for m in i.modifiers if m in VECTORS), 1)
-    items: tuple[Operand, ...] = d.items if isinstance(d, Vector) else (d,)
-    if len(items) != count:
-        raise unsupported(f"{i.opcode} of {count} elements into {len(items)} registers")
-    size = BITS[type] // 8
+    items = elements_of(i, d)
     space, at = locate(b, o, space_of(i))
-    values = read_elements(b, i, space, at, size, count)
+    values = read_elements(b, i, space, at, BITS[type] // 8, len(items))
     if "acquire" in i.modifiers:
         b.op("fence", "void", attr="gpu")
     for item, value in zip(items, values, strict=True):
@@ -191,10 +196,7 @@ def st(i: Instruction, b: Emitter) -> None:
         return
     type = type_of(i)
     o, d, *_ = i.operands
-    count = next((VECTORS[m] for m in i.modifiers if m in VECTORS), 1)
-    items: tuple[Operand, ...] = d.items if isinstance(d, Vector) else (d,)
-    if len(items) != count:
-        raise unsupported(f"st of {count} elements from {len(items)} registers")
+    items = elements_of(i, d)
     size = BITS[type] // 8
     space, at = locate(b, o, space_of(i))
     if space.startswith("const"):

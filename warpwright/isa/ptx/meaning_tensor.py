@@ -413,12 +413,4 @@ def movmatrix(i: Instruction, b: Emitter) -> None:
     only(i, "sync", "aligned", "m8n8", "trans")
     gather(b, None)
     word = b.source(i.operands[1], "b32")
-    lane = b.op("special", "i32", attr="laneid")
-    row, column = b.lshr(lane, b.const(2)), b.and_(lane, b.const(3))
-    odd = b.icmp("ne", b.and_(row, b.const(1)), b.const(0))
-    halves = []
-    for n in range(2):
-        source = b.add(b.shl(column, b.const(3)), b.add(b.lshr(row, b.const(1)), b.const(4 * n)))
-        value = b.op("shuffle", "i32", word, source)
-        halves.append(b.and_(b.select(odd, b.lshr(value, b.const(16)), value), b.const(0xFFFF)))
-    b.result(i.operands[0], b.or_(halves[0], b.shl(halves[1], b.const(16))))
+    b.result(i.operands[0], tensor.transposed(b, word))

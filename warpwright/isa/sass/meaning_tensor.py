@@ -14,7 +14,7 @@ from warpwright.isa.ops import Value
 from warpwright.isa.program import RZ, Instruction, Operand
 from warpwright.isa.quads import half_addend
 from warpwright.isa.sass.meaning import Emitter, is_predicate, meaning, only, raw32, set32, unsupported
-from warpwright.isa.tensor import fragment_registers
+from warpwright.isa.tensor import fragment_registers, transposed
 
 SHAPES = {
     **{"1688": "m16n8k8", "16816": "m16n8k16", "1684": "m16n8k4", "16832": "m16n8k32", "8816": "m8n8k16"},
@@ -153,12 +153,4 @@ def MOVM(i: Instruction, b: Emitter) -> None:
     if "MT88" not in i.modifiers:
         raise unsupported("MOVM other than MT88")
     word = raw32(b, i.operands[1])
-    lane = b.op("special", "i32", attr="laneid")
-    row, column = b.lshr(lane, b.const(2)), b.and_(lane, b.const(3))
-    odd = b.icmp("ne", b.and_(row, b.const(1)), b.const(0))
-    halves = []
-    for n in range(2):
-        source = b.add(b.shl(column, b.const(3)), b.add(b.lshr(row, b.const(1)), b.const(4 * n)))
-        value = b.op("shuffle", "i32", word, source)
-        halves.append(b.and_(b.select(odd, b.lshr(value, b.const(16)), value), b.const(0xFFFF)))
-    set32(b, i.operands[0], b.or_(halves[0], b.shl(halves[1], b.const(16))))
+    set32(b, i.operands[0], transposed(b, word))
