@@ -169,11 +169,10 @@ class Space:
             old[lane] = before[0]
             other = operand[lane : lane + 1]
             third = None if compare is None else compare[lane : lane + 1]
-            if how.operation == "cas":
-                if before[0] == compare[lane]:  # type: ignore[index]
-                    view[place] = other[0]
-            else:
+            if how.operation != "cas":
                 view[place] = combine(how, before, other, third)[0]
+            elif third is not None and before[0] == third[0]:
+                view[place] = other[0]
         return old
 
     def exchange(self, at: Words, operand: Words, compare: Words | None, m: Mask) -> Words:

@@ -12,7 +12,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -239,7 +239,7 @@ class Library:
         for name in names:
             if name not in self.addresses:
                 self._link()
-                self.add(_shared_object(name, lambda n=name: library.function_module(n), self.target), (name,))  # type: ignore[misc]
+                self.add(_shared_object(name, partial(library.function_module, name), self.target), (name,))
         self._link()
 
     def _link(self) -> None:

@@ -7,7 +7,7 @@ field.
 from __future__ import annotations
 
 from warpwright.isa.program import Kind, Operand
-from warpwright.isa.sass.fields import Choice, Custom, Fixed, Form, Reg, Row, at, flag
+from warpwright.isa.sass.fields import Choice, Custom, Fixed, Form, Modifier, Reg, Row, Source, When, at, flag
 
 WITH_UR = (at(91, 1), 1)
 PLAIN, CACHED = (at(76, 1), 0), (at(76, 1), 1)
@@ -37,11 +37,11 @@ def _policy(word: int, form: Form) -> tuple[Operand, ...]:
 AT_32, AT_24 = _place(32), _place(24)
 
 
-def _rows(opcode: str, code: int, modifiers: tuple[object, ...], operands: tuple[object, ...]) -> list[Row]:
+def _rows(opcode: str, code: int, modifiers: tuple[Modifier, ...], operands: tuple[Source | When, ...]) -> list[Row]:
     """With and without a cache policy."""
     return [
-        Row(opcode, code, (), modifiers, operands, (WITH_UR, PLAIN), first=90, uniform=True),  # type: ignore[arg-type]
-        Row(opcode, code, (), modifiers, (*operands, Custom(_policy)), (WITH_UR, CACHED), first=90, uniform=True),  # type: ignore[arg-type]
+        Row(opcode, code, (), modifiers, operands, (WITH_UR, PLAIN), first=90, uniform=True),
+        Row(opcode, code, (), modifiers, (*operands, Custom(_policy)), (WITH_UR, CACHED), first=90, uniform=True),
     ]
 
 
