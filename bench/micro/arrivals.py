@@ -6,7 +6,7 @@ import numpy as np
 
 from bench.device import ModelModule
 from bench.micro.context import Context, Row, row
-from bench.micro.paths import sweep_twice
+from bench.micro.paths import unread_memory
 
 SMS = 132
 MIB = 1 << 20
@@ -27,7 +27,14 @@ def row_gap(ctx: Context) -> list[Row]:
     part = 0
     for place, apart in PLACES.items():
         for gap in GAPS:
-            args = [out, ctx_offset(data, part), np.uint64(MIB // 4), np.int32(turns), np.uint32(apart), np.int32(gap)]
+            args = [
+                out,
+                np.uint64(data.address + part),
+                np.uint64(MIB // 4),
+                np.int32(turns),
+                np.uint32(apart),
+                np.int32(gap),
+            ]
             ctx.module("arrivals").launch("row_gap", 1, 32, args)
             part += 20 * 1024
             found = out.read(np.uint32, 4 * turns).reshape(turns, 4).astype(float)
@@ -42,19 +49,11 @@ def row_gap(ctx: Context) -> list[Row]:
     return rows
 
 
-def ctx_offset(data: object, offset: int) -> np.uint64:
-    """An address within a buffer, as an argument."""
-    return np.uint64(data.address + offset)  # type: ignore[attr-defined]
-
-
 def lines_at_once(ctx: Context) -> list[Row]:
     """The same lines of DRAM by wide and by narrow loads, neighbouring or in rows: each warp's cycles."""
     rows: list[Row] = []
     size = (256 if ctx.model else 8192) * MIB
-    data = ctx.device.alloc(size)
-    if not ctx.model:
-        data.zero()
-        sweep_twice(ctx)
+    data = unread_memory(ctx, size)
     out = ctx.device.alloc(1 << 20)
     module = ctx.module("arrivals")
     place = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bench.micro.context import Context, Row, row
-from bench.micro.paths import sweep, sweep_twice
+from bench.micro.paths import sweep, unread_memory
 
 SMS = 132
 MIB = 1 << 20
@@ -47,11 +47,8 @@ def onset(ctx: Context) -> list[Row]:
     """Four loads of 16 bytes by each of 8 to 32 warps an SM at one moment: cycles until the first, second, ... are there."""
     rows: list[Row] = []
     size = (512 if ctx.model else 8192) * MIB
-    data = ctx.device.alloc(size)
+    data = unread_memory(ctx, size)
     other = None if ctx.model else ctx.device.alloc(256 * MIB)
-    if not ctx.model:
-        data.zero()
-        sweep_twice(ctx)
     module = ctx.module("onset")
     out = ctx.device.upload(np.zeros(SMS * 32 * 4, np.uint32))
     place = 0

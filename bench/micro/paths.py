@@ -26,6 +26,15 @@ def sweep_twice(ctx: Context) -> None:
     other.free()
 
 
+def unread_memory(ctx: Context, nbytes: int) -> Buffer:
+    """Zeroed memory of which nothing is in L2."""
+    data = ctx.device.alloc(nbytes)
+    if not ctx.model:
+        data.zero()
+        sweep_twice(ctx)
+    return data
+
+
 def elapsed(ctx: Context, out: Buffer, blocks: int, words: int = 2) -> float:
     """Cycles from the first block's start to the last one's end, by %globaltimer."""
     stamps = out.read(np.uint64, words * blocks).reshape(blocks, words).astype(np.int64)

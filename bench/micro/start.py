@@ -9,7 +9,7 @@ import numpy as np
 
 from bench.device import Buffer, ModelModule
 from bench.micro.context import Context, Row, row
-from bench.micro.paths import ALONE, sweep_twice
+from bench.micro.paths import ALONE, unread_memory
 
 SMS = 132
 MIB = 1 << 20
@@ -55,10 +55,7 @@ def bursts(ctx: Context) -> list[Row]:
     """Cold loads of all warps at once, and rows with a barrier after each: cycles by threads and bytes."""
     rows: list[Row] = []
     size = (1024 if ctx.model else 8192) * MIB
-    data = ctx.device.alloc(size)
-    if not ctx.model:
-        data.zero()
-        sweep_twice(ctx)
+    data = unread_memory(ctx, size)
     out = ctx.device.alloc(1 << 20)
     place = 0
     module = ctx.module("start")
