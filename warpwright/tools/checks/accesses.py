@@ -14,6 +14,7 @@ from warpwright.native.pieces import core, lowest_bit, peek, poke
 from warpwright.timing.records import address_of, decode
 from warpwright.tools.checks.events import COLUMNS, Column, Event
 from warpwright.tools.checks.pieces import highest_bit
+from warpwright.tools.checks.rows import is_row, loads_in_rows, stores_in_rows
 from warpwright.tools.checks.shadow import (
     A_CELLS,
     A_END,
@@ -24,7 +25,6 @@ from warpwright.tools.checks.shadow import (
     ALLOCATION_WORDS,
     BROKEN,
     BULK_COPY,
-    CELL_BYTES,
     CHECK_RACES,
     CHECK_UNDEFINED,
     COUNT_TRAFFIC,
@@ -66,6 +66,7 @@ from warpwright.tools.checks.shadow import (
     WRITE_INFO,
     WRITE_STAMP,
     allocation_at,
+    cell_at,
     check_reader,
     check_write,
     defined,
@@ -129,6 +130,11 @@ def loads(
     oldest = s[S_SHARED_OLDEST] if space < 0 else s[S_GLOBAL_OLDEST]
     stamp = (s[S_WARP] + 1) << 32 | s[S_EPOCH]
     info = info_of_read(s, strong, instruction)
+    start = address_of(base, tabled, step, 0) - origin
+    if is_row(s[S_SECTORS], start, limit, shift, size, tabled, step, mask) and loads_in_rows(
+        s, known, foreign, instruction, strong, oldest, cells, start, size, mask
+    ):
+        return
     one_place = step == 0 and not tabled
     ordered = 0
     left = mask
@@ -143,8 +149,8 @@ def loads(
             enters_l1(s, offset)
         first = offset >> shift
         for granule in range(first, ((offset + size - 1) >> shift) + 1):
-            cell = cells + granule * CELL_BYTES
-            write = peek(cell + WRITE_STAMP * 8)
+            cell = cell_at(cells, granule)
+            write = peek(cell + WRITE_STAMP)
             if write != ordered and write & EPOCH_BITS >= oldest:
                 if is_ordered(s, known, foreign, write):
                     ordered = write
@@ -157,12 +163,12 @@ def loads(
                         check_write(
                             s, known, lanes_known, foreign, findings, cell, -1, strong, instruction, space, where, size, single, 0
                         )  # fmt: skip
-            held = peek(cell + READ_STAMP * 8)
+            held = peek(cell + READ_STAMP)
             if held == stamp:
-                poke(cell + READ_INFO * 8, info | (peek(cell + READ_INFO * 8) & LANE_BITS) | lanes)
+                poke(cell + READ_INFO, info | (peek(cell + READ_INFO) & LANE_BITS) | lanes)
             elif held & EPOCH_BITS < oldest:
-                poke(cell + READ_STAMP * 8, stamp)
-                poke(cell + READ_INFO * 8, info | lanes)
+                poke(cell + READ_STAMP, stamp)
+                poke(cell + READ_INFO, info | lanes)
             else:
                 remember_read(cell, stamp, oldest, info | lanes)
 
@@ -175,6 +181,12 @@ def stores(
     """As ``loads`` for a store or an atomic; ``host`` is the host address of the memory."""
     oldest = s[S_SHARED_OLDEST] if space < 0 else s[S_GLOBAL_OLDEST]
     stamp = s[S_COPY] if copy else (s[S_WARP] + 1) << 32 | s[S_EPOCH]
+    start = address_of(base, tabled, step, 0) - origin
+    plain = (STRONG_WRITE if strong else 0) | instruction << 32
+    if is_row(s[S_SECTORS], start, limit, shift, size, tabled, step, mask) and stores_in_rows(
+        s, known, foreign, plain, stamp, oldest, cells, start, size, mask, host
+    ):
+        return
     ordered = 0
     left = mask
     while left:
@@ -186,10 +198,10 @@ def stores(
         strength = (STRONG_WRITE if strong else 0) | may_be_in_l1(s, offset)
         first = offset >> shift
         for granule in range(first, ((offset + size - 1) >> shift) + 1):
-            cell = cells + granule * CELL_BYTES
+            cell = cell_at(cells, granule)
             further = (granule - first) << shift
             value = value_at(host + offset + further, shift)
-            write = peek(cell + WRITE_STAMP * 8)
+            write = peek(cell + WRITE_STAMP)
             if write != ordered and write & EPOCH_BITS >= oldest:
                 if is_ordered(s, known, foreign, write):
                     ordered = write
@@ -198,8 +210,8 @@ def stores(
                         s, known, lanes_known, foreign, findings, cell, value, strong, instruction, space, origin + offset + further, size,
                         lane, uniform,
                     )  # fmt: skip
-            for slot in range(READ_STAMP, OTHER_STAMP + 1, 2):
-                read = peek(cell + slot * 8)
+            for slot in range(READ_STAMP, OTHER_STAMP + 1, OTHER_STAMP - READ_STAMP):
+                read = peek(cell + slot)
                 if read != ordered and read & EPOCH_BITS >= oldest:
                     if is_ordered(s, known, foreign, read):
                         ordered = read
@@ -208,8 +220,8 @@ def stores(
                             s, known, lanes_known, foreign, findings, cell, slot, strong, instruction, space, origin + offset + further,
                             size, lane,
                         )  # fmt: skip
-            poke(cell + WRITE_STAMP * 8, stamp)
-            poke(cell + WRITE_INFO * 8, lane << 58 | strength | instruction << 32 | value)
+            poke(cell + WRITE_STAMP, stamp)
+            poke(cell + WRITE_INFO, lane << 58 | strength | instruction << 32 | value)
 
 
 @core

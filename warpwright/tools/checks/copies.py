@@ -24,7 +24,6 @@ from warpwright.tools.checks.shadow import (
     A_WRITTEN,
     ALLOCATION_WORDS,
     ATOMIC,
-    CELL_BYTES,
     CHECK_RACES,
     CHECK_UNDEFINED,
     ERROR,
@@ -50,6 +49,7 @@ from warpwright.tools.checks.shadow import (
     WRITE_INFO,
     WRITE_STAMP,
     allocation_at,
+    cell_at,
     check_readers,
     defined,
     is_old,
@@ -69,10 +69,10 @@ def check_earlier_write(
     lane: int,
 ) -> None:  # fmt: skip
     """Is the last write of a word known to the issuing warp, and shown to copies where a thread made it?"""
-    stamp = peek(cell + WRITE_STAMP * 8)
+    stamp = peek(cell + WRITE_STAMP)
     if is_old(s, -1, stamp):
         return
-    info = peek(cell + WRITE_INFO * 8)
+    info = peek(cell + WRITE_INFO)
     writer = (stamp >> 32) - 1
     before = (info >> 32) & 0xFFFFFF
     other = unordered_lane(s, known, lanes_known, foreign, stamp, 1 << ((info >> 58) & 31), lane)
@@ -99,7 +99,7 @@ def shared_side(
     shift = s[S_SHARED_SHIFT]
     if s[S_OPTIONS] & CHECK_RACES:
         for granule in range(offset >> shift, (offset + size) >> shift):
-            cell = s[S_SHARED_CELLS] + granule * CELL_BYTES
+            cell = cell_at(s[S_SHARED_CELLS], granule)
             where = SHARED_WINDOW + (granule << shift)
             kind = RAW if event == LOAD else WAW
             check_earlier_write(s, known, lanes_known, foreign, findings, cell, kind, instruction, where, size, lane)
@@ -107,8 +107,8 @@ def shared_side(
                 remember_read(cell, stamp, s[S_SHARED_OLDEST], instruction << 32 | 1 << lane)
             else:
                 check_readers(s, known, lanes_known, foreign, findings, cell, 0, instruction, -1, where, size, lane)
-                poke(cell + WRITE_STAMP * 8, stamp)
-                poke(cell + WRITE_INFO * 8, lane << 58 | instruction << 32)
+                poke(cell + WRITE_STAMP, stamp)
+                poke(cell + WRITE_INFO, lane << 58 | instruction << 32)
     if s[S_OPTIONS] & CHECK_UNDEFINED:
         address = SHARED_WINDOW + offset
         defined(s, findings, event, instruction, -1, address, size, lane, s[S_SHARED_WRITTEN], offset)

@@ -23,18 +23,16 @@ from warpwright.native.pieces import core, lowest_bit, peek, poke
 from warpwright.tools.checks.events import Event
 
 # --- a cell: words of shadow for each granule of memory ---------------------------------------------
-WRITE_STAMP = 0
-"""warp + 1 << 32 | epoch; 0 when nothing was ever written."""
+# Cells stand in groups of 32, one word of all of them behind the other, so that a warp's accesses are looked at as vectors (``rows.py``).
+GROUP_CELLS, CELL_WORDS = 32, 6
+WORD_STEP = 8 * GROUP_CELLS
+"""Bytes from one word of a cell to the next."""
+GROUP_BYTES = CELL_WORDS * WORD_STEP
+WRITE_STAMP, WRITE_INFO, READ_STAMP, READ_INFO, OTHER_STAMP, OTHER_INFO = (WORD_STEP * n for n in range(CELL_WORDS))
+"""Bytes from a cell's address.  Stamps: warp + 1 << 32 | epoch; 0 when nothing was ever written.  Of a write: lane << 58 | strength << 56 | instruction << 32 | value (its low 32 bits); bit 57: a plain read had brought the sector into some L1 before.
+Of a read: instruction << 32 | lanes; strong reads have bit 62, those that decide whether an atomic of the same word happens bit 61."""
 EPOCH_BITS = 0xFFFFFFFF
-WRITE_INFO = 1
-"""lane << 58 | strength << 56 | instruction << 32 | value (its low 32 bits); bit 57: a plain read had brought the sector into some L1 before."""
 STRONG_WRITE, READ_BEFORE = 1 << 56, 1 << 57
-READ_STAMP, READ_INFO = 2, 3
-"""As a write's stamp; info: instruction << 32 | lanes.  Strong reads have bit 62, those that decide whether an
-atomic of the same word happens bit 61."""
-OTHER_STAMP, OTHER_INFO = 4, 5
-CELL_WORDS = 6
-CELL_BYTES = CELL_WORDS * 8
 STRONG_READ, GUARD_READ = 1 << 62, 1 << 61
 
 # --- findings: rows of a table, one for each distinct one -------------------------------------------------
@@ -88,6 +86,17 @@ SECTOR_SHIFT = 5
 
 LOAD, STORE, ATOMIC = int(Event.LOAD), int(Event.STORE), int(Event.ATOMIC)
 LANE_BITS, VALUE_BITS = 0xFFFFFFFF, 0xFFFFFFFF
+
+
+def words_of(granules: int) -> int:
+    """Words of the cells of so many granules."""
+    return -(-granules // GROUP_CELLS) * GROUP_CELLS * CELL_WORDS
+
+
+@core
+def cell_at(cells: int, granule: int) -> int:
+    """Address of a granule's cell."""
+    return cells + (granule >> 5) * GROUP_BYTES + (granule & 31) * 8
 
 
 @core
@@ -194,10 +203,10 @@ def check_write(
     instruction: int, space: int, address: int, size: int, lane: int, uniform: int,
 ) -> None:  # fmt: skip
     """Is there an earlier write that is not ordered before this access (a read when ``value`` is -1)?"""
-    stamp = peek(cell + WRITE_STAMP * 8)
+    stamp = peek(cell + WRITE_STAMP)
     if is_old(s, space, stamp):
         return
-    info = peek(cell + WRITE_INFO * 8)
+    info = peek(cell + WRITE_INFO)
     if strong and info & STRONG_WRITE:
         return
     other = unordered_lane(s, known, lanes_known, foreign, stamp, 1 << ((info >> 58) & 31), lane)
@@ -220,10 +229,10 @@ def check_reader(
     instruction: int, space: int, address: int, size: int, lane: int,
 ) -> None:  # fmt: skip
     """Is the earlier read that a slot of the cell remembers not ordered before this write?"""
-    stamp = peek(cell + slot * 8)
+    stamp = peek(cell + slot)
     if is_old(s, space, stamp):
         return
-    info = peek(cell + (slot + 1) * 8)
+    info = peek(cell + slot + WORD_STEP)
     if strong and info & STRONG_READ:
         return
     other = unordered_lane(s, known, lanes_known, foreign, stamp, info & LANE_BITS, lane)
@@ -239,7 +248,7 @@ def check_readers(
     instruction: int, space: int, address: int, size: int, lane: int,
 ) -> None:  # fmt: skip
     """Is there an earlier read that is not ordered before this write?"""
-    for slot in range(READ_STAMP, OTHER_STAMP + 1, 2):
+    for slot in range(READ_STAMP, OTHER_STAMP + 1, OTHER_STAMP - READ_STAMP):
         check_reader(
             s, known, lanes_known, foreign, findings, cell, slot, strong, instruction, space, address, size, lane
         )
@@ -256,16 +265,16 @@ def remember_read(cell: int, stamp: int, oldest: int, info: int) -> None:
     """Put readers into the cell: their warp's slot, one whose reader counts for nothing, or the second."""
     chosen = 1
     for slot in range(2):
-        held = peek(cell + (READ_STAMP + 2 * slot) * 8)
+        held = peek(cell + READ_STAMP + 2 * WORD_STEP * slot)
         if held == stamp:
-            before = peek(cell + (READ_INFO + 2 * slot) * 8) & LANE_BITS
-            poke(cell + (READ_INFO + 2 * slot) * 8, info | before)
+            before = peek(cell + READ_INFO + 2 * WORD_STEP * slot) & LANE_BITS
+            poke(cell + READ_INFO + 2 * WORD_STEP * slot, info | before)
             return
         if held & EPOCH_BITS < oldest or held >> 32 == stamp >> 32:
             chosen = slot
             break
-    poke(cell + (READ_STAMP + 2 * chosen) * 8, stamp)
-    poke(cell + (READ_INFO + 2 * chosen) * 8, info)
+    poke(cell + READ_STAMP + 2 * WORD_STEP * chosen, stamp)
+    poke(cell + READ_INFO + 2 * WORD_STEP * chosen, info)
 
 
 @core
@@ -299,7 +308,7 @@ def one_lane(
     first = offset >> shift
     last = (offset + size - 1) >> shift
     for granule in range(first, last + 1):
-        cell = cells + granule * CELL_BYTES
+        cell = cell_at(cells, granule)
         where = address + ((granule - first) << shift)
         if event == LOAD:
             check_write(
@@ -328,9 +337,9 @@ def one_lane(
                 uniform,
             )
             check_readers(s, known, lanes_known, foreign, findings, cell, strong, instruction, space, where, size, lane)
-            poke(cell + WRITE_STAMP * 8, stamp)
+            poke(cell + WRITE_STAMP, stamp)
             strength = (STRONG_WRITE if strong else 0) | may_be_in_l1(s, offset)
-            poke(cell + WRITE_INFO * 8, lane << 58 | strength | instruction << 32 | value)
+            poke(cell + WRITE_INFO, lane << 58 | strength | instruction << 32 | value)
 
 
 @core

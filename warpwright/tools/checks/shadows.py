@@ -61,15 +61,17 @@ class Shadows:
     def give(self, allocation: Allocation, shift: int) -> tuple[int, int, int]:
         """Make an allocation's cells: by words, or by bytes (then what each word's cell holds stands four times)."""
         key = allocation.address, allocation.size_bytes
-        cells = np.zeros(((allocation.size_bytes >> shift) + 1) * sh.CELL_WORDS, np.int64)
+        cells = np.zeros(sh.words_of((allocation.size_bytes >> shift) + 1), np.int64)
         if key in self._cells:
-            wide = np.repeat(self._cells[key][0].reshape(-1, sh.CELL_WORDS), 4, axis=0)
+            groups = self._cells[key][0].reshape(-1, sh.CELL_WORDS, sh.GROUP_CELLS)
+            wide = np.repeat(groups.swapaxes(1, 2).reshape(-1, sh.CELL_WORDS), 4, axis=0)
             # The value of a word's last write becomes that of its bytes.
-            info = wide[:, sh.WRITE_INFO]
+            info = wide[:, sh.WRITE_INFO // sh.WORD_STEP]
             value = (info >> (8 * (np.arange(len(info)) % 4))) & 255
-            wide[:, sh.WRITE_INFO] = (info & ~0xFFFFFFFF) | value
-            count = min(len(cells), wide.size)
-            cells[:count] = wide.reshape(-1)[:count]
+            wide[:, sh.WRITE_INFO // sh.WORD_STEP] = (info & ~0xFFFFFFFF) | value
+            grouped = wide.reshape(-1, sh.GROUP_CELLS, sh.CELL_WORDS).swapaxes(1, 2).reshape(-1)
+            count = min(len(cells), len(grouped))
+            cells[:count] = grouped[:count]
         self._cells[key] = cells, shift
         if key not in self._sectors:
             first = allocation.address >> sh.SECTOR_SHIFT

@@ -68,7 +68,7 @@ class _Resident:
     def __init__(self, block: Block, events: Events, warps: int, detours: Detours, oldest: int) -> None:
         size = int(block.words[BLOCK.slot("shared_bytes")])
         shift = 0 if events.narrow_shared else 2
-        self.cells = np.zeros(((size >> shift) + 1) * sh.CELL_WORDS, np.int64)
+        self.cells = np.zeros(sh.words_of((size >> shift) + 1), np.int64)
         self.written = np.zeros((size + 15) // 8 * 8, np.uint8)
         self.states = s = np.zeros((warps, sh.S_WORDS), np.int64)
         s[:, sh.S_WARP_IN_BLOCK], s[:, sh.S_WARPS], s[:, sh.S_SHARED_BYTES] = range(warps), warps, size

@@ -1,0 +1,282 @@
+"""Races of accesses whose lanes lie side by side, which is most: 32 cells at a time, as LLVM vectors.
+
+Nothing is told here.  Where an earlier access is not known to be ordered before all lanes that touch what it touched, the answer is
+no, and ``accesses.py`` looks lane by lane; where it is yes, the cells hold what they would hold then.
+
+A *row* is the address of one word of 32 cells, lane ``i``'s at ``row + 8 * i``.  Of accesses of 4 bytes its lanes are those of the warp; of 8 and 16
+bytes a word's lane is ``(first + i) >> wide``, and every lane executes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from warpwright.native.pieces import WORD, Piece, Word, core, declared, lowest_bit, peek
+from warpwright.tools.checks.pieces import highest_bit
+from warpwright.tools.checks.shadow import (
+    EPOCH_BITS,
+    GROUP_CELLS,
+    LANE_BITS,
+    OTHER_STAMP,
+    READ_INFO,
+    READ_STAMP,
+    S_EPOCH,
+    S_WARP,
+    WRITE_INFO,
+    WRITE_STAMP,
+    cell_at,
+    info_of_read,
+    is_ordered,
+    remember_read,
+)
+
+CELLS = ir.VectorType(WORD, GROUP_CELLS)
+FLAGS = ir.VectorType(ir.IntType(1), GROUP_CELLS)
+HALVES = ir.VectorType(ir.IntType(32), GROUP_CELLS)
+ALL_LANES = 0xFFFFFFFF
+EARLIER = OTHER_STAMP - READ_STAMP
+"""From one reader's stamp to the other's."""
+
+
+# --- vectors -----------------------------------------------------------------------------------------
+def _spread(builder: Any, value: Any) -> Any:
+    """One word in every element."""
+    single = builder.insert_element(ir.Constant(CELLS, ir.Undefined), value, ir.IntType(32)(0))
+    zeros = ir.Constant(HALVES, [0] * GROUP_CELLS)
+    return builder.shuffle_vector(single, ir.Constant(CELLS, ir.Undefined), zeros)
+
+
+def _all(number: int) -> Any:
+    return ir.Constant(CELLS, [number] * GROUP_CELLS)
+
+
+def _flags(builder: Any, lanes: Any) -> Any:
+    return builder.bitcast(builder.trunc(lanes, ir.IntType(GROUP_CELLS)), FLAGS)
+
+
+def _lanes(builder: Any, flags: Any, among: Any) -> Any:
+    """The lanes of a mask whose flags are set, as a mask."""
+    bits = builder.zext(builder.bitcast(flags, ir.IntType(GROUP_CELLS)), WORD)
+    return builder.and_(bits, among)
+
+
+def _load(builder: Any, row: Any, lanes: Any, kind: Any = CELLS) -> Any:
+    """Words of these lanes, 0 of the others."""
+    size = kind.element.width
+    function = ir.FunctionType(kind, [ir.PointerType(), ir.IntType(32), FLAGS, kind])
+    load = declared(builder, function, f"llvm.masked.load.v{GROUP_CELLS}i{size}.p0")
+    nothing = ir.Constant(kind, [0] * GROUP_CELLS)
+    pointer = builder.inttoptr(row, ir.PointerType())
+    return builder.call(load, [pointer, ir.IntType(32)(size // 8), _flags(builder, lanes), nothing])
+
+
+def _store(builder: Any, row: Any, lanes: Any, value: Any) -> None:
+    function = ir.FunctionType(ir.VoidType(), [CELLS, ir.PointerType(), ir.IntType(32), FLAGS])
+    store = declared(builder, function, f"llvm.masked.store.v{GROUP_CELLS}i64.p0")
+    builder.call(store, [value, builder.inttoptr(row, ir.PointerType()), ir.IntType(32)(8), _flags(builder, lanes)])
+
+
+def _own(builder: Any, first: Any, wide: Any) -> Any:
+    """Each word's lane."""
+    numbers = ir.Constant(CELLS, list(range(GROUP_CELLS)))
+    return builder.lshr(builder.add(numbers, _spread(builder, first)), _spread(builder, wide))
+
+
+def _own_bit(builder: Any, first: Any, wide: Any) -> Any:
+    return builder.shl(_all(1), _own(builder, first, wide))
+
+
+@Piece
+def counting(builder: Any, row: Any, lanes: Any, oldest: Any) -> Word:
+    """Lanes whose stamps are not older than an epoch."""
+    epochs = builder.and_(_load(builder, row, lanes), _all(EPOCH_BITS))
+    return _lanes(builder, builder.icmp_signed(">=", epochs, _spread(builder, oldest)), lanes)
+
+
+@Piece
+def same(builder: Any, row: Any, lanes: Any, stamp: Any) -> Word:
+    """Lanes that have this stamp."""
+    found = builder.icmp_signed("==", _load(builder, row, lanes), _spread(builder, stamp))
+    return _lanes(builder, found, lanes)
+
+
+@Piece
+def replaceable(builder: Any, row: Any, lanes: Any, stamp: Any, oldest: Any) -> Word:
+    """Lanes whose reader's stamp is older than an epoch, or of the same warp's other epochs."""
+    held, now = _load(builder, row, lanes), _spread(builder, stamp)
+    old = builder.icmp_signed("<", builder.and_(held, _all(EPOCH_BITS)), _spread(builder, oldest))
+    of_warp = builder.icmp_signed("==", builder.ashr(held, _all(32)), builder.ashr(now, _all(32)))
+    other = builder.icmp_signed("!=", held, now)
+    return _lanes(builder, builder.and_(other, builder.or_(old, of_warp)), lanes)
+
+
+@Piece
+def by_other_lanes(builder: Any, infos: Any, lanes: Any, first: Any, wide: Any, wrote: Any) -> Word:
+    """Lanes whose word another lane wrote, or read where ``wrote`` is 0."""
+    held, own = _load(builder, infos, lanes), _own(builder, first, wide)
+    writer = builder.and_(builder.lshr(held, _all(58)), _all(31))
+    written = _lanes(builder, builder.icmp_signed("!=", writer, own), lanes)
+    readers = builder.and_(held, _all(LANE_BITS))
+    others = builder.and_(readers, builder.not_(_own_bit(builder, first, wide)))
+    read = _lanes(builder, builder.icmp_signed("!=", others, _all(0)), lanes)
+    return builder.select(builder.icmp_signed("!=", wrote, WORD(0)), written, read)
+
+
+@Piece
+def put_stamp(builder: Any, row: Any, lanes: Any, stamp: Any) -> None:
+    _store(builder, row, lanes, _spread(builder, stamp))
+
+
+@Piece
+def put_readers(builder: Any, infos: Any, lanes: Any, again: Any, info: Any, first: Any, wide: Any) -> None:
+    """What is kept of each lane's read; lanes that the stamp had before (``again``) stay beside it."""
+    before = builder.and_(_load(builder, infos, again), _all(LANE_BITS))
+    now = builder.or_(_spread(builder, info), _own_bit(builder, first, wide))
+    _store(builder, infos, lanes, builder.or_(now, before))
+
+
+@Piece
+def put_writers(builder: Any, infos: Any, lanes: Any, values: Any, info: Any, first: Any, wide: Any) -> None:
+    """What is kept of each lane's write; ``values``: host address of the first one's word."""
+    value = builder.zext(_load(builder, values, lanes, HALVES), CELLS)
+    lane = builder.shl(_own(builder, first, wide), _all(58))
+    _store(builder, infos, lanes, builder.or_(builder.or_(lane, value), _spread(builder, info)))
+
+
+# --- rows --------------------------------------------------------------------------------------------
+@core
+def row_at(cells: int, granule: int, part: int) -> int:
+    """The first row of the cells of 32 granules, which two groups hold: that of the lanes in the first or in the second."""
+    if part == 0:
+        return cell_at(cells, granule)
+    return cell_at(cells, granule + GROUP_CELLS) - GROUP_CELLS * 8
+
+
+@core
+def lanes_in(granule: int, part: int, mask: int) -> int:
+    """Lanes of a mask whose cells are in the first or in the second of the two groups."""
+    in_first = (1 << (GROUP_CELLS - (granule & 31))) - 1
+    return mask & in_first if part == 0 else mask & ~in_first
+
+
+@core
+def are_ordered(
+    s: Any,
+    known: Any,
+    foreign: Any,
+    stamps: int,
+    infos: int,
+    lanes: int,
+    oldest: int,
+    first: int,
+    wide: int,
+    wrote: int,
+) -> bool:
+    """Whether the earlier accesses that a row of stamps is of are ordered before those of these lanes, or are of the lanes themselves."""
+    left = counting(stamps, lanes, oldest)
+    while left:
+        stamp = peek(stamps + 8 * lowest_bit(left))
+        those = same(stamps, left, stamp)
+        if not is_ordered(s, known, foreign, stamp) and (
+            (stamp >> 32) - 1 != s[S_WARP] or by_other_lanes(infos, those, first, wide, wrote)
+        ):
+            return False
+        left &= ~those
+    return True
+
+
+@core
+def loads_in_rows(
+    s: Any,
+    known: Any,
+    foreign: Any,
+    instruction: int,
+    strong: int,
+    oldest: int,
+    cells: int,
+    offset: int,
+    size: int,
+    mask: int,
+) -> bool:
+    """A load of neighbouring words; False where lanes must be told apart, and nothing has changed."""
+    wide = (size >> 2) >> 1
+    for turn in range(2 * (size >> 2)):
+        granule = (offset >> 2) + 32 * (turn >> 1)
+        lanes = lanes_in(granule, turn & 1, mask)
+        row = row_at(cells, granule, turn & 1)
+        first = 32 * (turn >> 1)
+        if lanes and not are_ordered(
+            s, known, foreign, row + WRITE_STAMP, row + WRITE_INFO, lanes, oldest, first, wide, 1
+        ):
+            return False
+    stamp = (s[S_WARP] + 1) << 32 | s[S_EPOCH]
+    info = info_of_read(s, strong, instruction)
+    for turn in range(2 * (size >> 2)):
+        granule = (offset >> 2) + 32 * (turn >> 1)
+        lanes = lanes_in(granule, turn & 1, mask)
+        if lanes == 0:
+            continue
+        row = row_at(cells, granule, turn & 1)
+        first = 32 * (turn >> 1)
+        again = same(row + READ_STAMP, lanes, stamp)
+        new = replaceable(row + READ_STAMP, lanes, stamp, oldest)
+        put_stamp(row + READ_STAMP, new, stamp)
+        put_readers(row + READ_INFO, again | new, again, info, first, wide)
+        left = lanes & ~(again | new)
+        while left:
+            lane = lowest_bit(left)
+            left &= left - 1
+            remember_read(row + 8 * lane, stamp, oldest, info | 1 << ((first + lane) >> wide))
+    return True
+
+
+@core
+def stores_in_rows(
+    s: Any,
+    known: Any,
+    foreign: Any,
+    info: int,
+    stamp: int,
+    oldest: int,
+    cells: int,
+    offset: int,
+    size: int,
+    mask: int,
+    host: int,
+) -> bool:
+    """As ``loads_in_rows`` of a store; ``info``: what is kept but for lanes and values, ``host``: host address of the memory."""
+    wide = (size >> 2) >> 1
+    for turn in range(2 * (size >> 2)):
+        granule = (offset >> 2) + 32 * (turn >> 1)
+        lanes = lanes_in(granule, turn & 1, mask)
+        if lanes == 0:
+            continue
+        row = row_at(cells, granule, turn & 1)
+        first = 32 * (turn >> 1)
+        if not are_ordered(s, known, foreign, row + WRITE_STAMP, row + WRITE_INFO, lanes, oldest, first, wide, 1):
+            return False
+        for reader in range(READ_STAMP, OTHER_STAMP + 1, EARLIER):
+            infos = row + reader + READ_INFO - READ_STAMP
+            if not are_ordered(s, known, foreign, row + reader, infos, lanes, oldest, first, wide, 0):
+                return False
+    for turn in range(2 * (size >> 2)):
+        granule = (offset >> 2) + 32 * (turn >> 1)
+        lanes = lanes_in(granule, turn & 1, mask)
+        if lanes == 0:
+            continue
+        row = row_at(cells, granule, turn & 1)
+        put_stamp(row + WRITE_STAMP, lanes, stamp)
+        put_writers(row + WRITE_INFO, lanes, host + 4 * granule, info, 32 * (turn >> 1), wide)
+    return True
+
+
+@core
+def is_row(sectors: int, offset: int, limit: int, shift: int, size: int, tabled: bool, step: int, mask: int) -> bool:
+    """Whether an access is of neighbouring words, whose cells are of words, and lies in its memory; ``offset``: lane 0's."""
+    if tabled or step != size or shift != 2 or sectors or offset < 0 or offset & 3:
+        return False
+    if size != 4 and (mask != ALL_LANES or (size != 8 and size != 16)):
+        return False
+    return offset + (highest_bit(mask) + 1) * size <= limit
