@@ -9,8 +9,9 @@ import warpwright as ww
 
 SOURCE = r"""
 typedef %(type)s T;
-__device__ T one(float x) { T v; for (int k = 0; k < sizeof(T) / 4; k++) ((float *)&v)[k] = x + k; return v; }
-__device__ void add(T &v) { for (int k = 0; k < sizeof(T) / 4; k++) ((float *)&v)[k] += 1; }
+typedef %(part)s P;
+__device__ T one(float x) { T v; for (int k = 0; k < sizeof(T) / sizeof(P); k++) ((P *)&v)[k] = x + k; return v; }
+__device__ void add(T &v) { for (int k = 0; k < sizeof(T) / sizeof(P); k++) ((P *)&v)[k] += 1; }
 // Through the table t, which holds 0, 1, 2 ..., nothing is known of how the lanes lie.
 #define KERNELS(name, AT) \
     extern "C" __global__ void in_place_##name(T *a, const int *t, int n) { \
@@ -46,14 +47,15 @@ N = 2048
 
 def findings(type: str, kernel: str, n: int) -> list[tuple[object, ...]]:
     gpu = ww.GPU("a100", check="all", check_level="info")
-    module = gpu.compile(SOURCE % {"type": type}, name="rows.cu")
+    part = type if type in ("short", "char") else "float"
+    module = gpu.compile(SOURCE % {"type": type, "part": part}, name="rows.cu")
     a, table = gpu.array(np.zeros(4 * N, np.float32)), gpu.array(np.arange(N, dtype=np.int32))
     for _ in range(2):
         module[kernel][3, 256](a, table, np.int32(n))
     return sorted((f.title, f.severity, f.count) for f in gpu.findings)
 
 
-@pytest.mark.parametrize("type", ["float", "float2", "float4", "double"])
+@pytest.mark.parametrize("type", ["float", "float2", "float4", "char", "short"])
 @pytest.mark.parametrize("kernel", ["in_place", "next", "over", "turns"])
 @pytest.mark.parametrize("n", [700, 300])
 def test_neighbours_show_what_lanes_show_one_by_one(type: str, kernel: str, n: int) -> None:

@@ -132,7 +132,7 @@ def loads(
     info = info_of_read(s, strong, instruction)
     start = address_of(base, tabled, step, 0) - origin
     if is_row(s[S_SECTORS], start, limit, shift, size, tabled, step, mask) and loads_in_rows(
-        s, known, foreign, instruction, strong, oldest, cells, start, size, mask
+        s, known, foreign, instruction, strong, oldest, cells, shift, start, size, mask
     ):
         return
     one_place = step == 0 and not tabled
@@ -184,7 +184,7 @@ def stores(
     start = address_of(base, tabled, step, 0) - origin
     plain = (STRONG_WRITE if strong else 0) | instruction << 32
     if is_row(s[S_SECTORS], start, limit, shift, size, tabled, step, mask) and stores_in_rows(
-        s, known, foreign, plain, stamp, oldest, cells, start, size, mask, host
+        s, known, foreign, plain, stamp, oldest, cells, shift, start, size, mask, host
     ):
         return
     ordered = 0

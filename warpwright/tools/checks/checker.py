@@ -62,6 +62,12 @@ def parse_level(level: str) -> str:
     return level
 
 
+def is_whole(written: npt.NDArray[np.uint8]) -> bool:
+    """Whether all bytes were written; most memory where some were not shows it at its end."""
+    words = written.view(np.int64)
+    return bool((words[-512:] == -1).all() and (words == -1).all())
+
+
 class Checker:
     """What watches the launches of one GPU.
 
@@ -101,7 +107,8 @@ class Checker:
         """An allocation was made."""
         if undefined:
             # Whole words, read by double words: eight bytes more than there are.
-            self.written[allocation.address] = np.zeros((allocation.size_bytes + 15) // 8 * 8, np.uint8)
+            self.written[allocation.address] = written = np.zeros((allocation.size_bytes + 15) // 8 * 8, np.uint8)
+            written[allocation.size_bytes :] = 255
             stack = user_stack()
             self.origins[allocation.address] = stack[-1] if stack else ""
 
@@ -115,6 +122,12 @@ class Checker:
         if inside is not None and inside.address in self.written:
             start = address - inside.address
             self.written[inside.address][start : start + size_bytes] = 255
+
+    def forget_written(self) -> None:
+        """Of memory all of whose bytes were written there is nothing more to ask: such memory costs initcheck nothing."""
+        for address, written in list(self.written.items()):
+            if is_whole(written):
+                del self.written[address]
 
     # --- launches ---------------------------------------------------------------------------------------------
     def launching(self) -> None:

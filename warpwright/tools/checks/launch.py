@@ -74,6 +74,7 @@ class CheckedLaunch:
         if not checks & {"racecheck", "synccheck", "initcheck", "perfcheck"} and seed is None:
             self._execution = compiled_execution(self.loaded, self.context, self.resident_blocks, 1)
             return self._execution.run()
+        self.checker.forget_written()
         repeats = self.checker.repeats
         start = repeats.start(self.loaded, self.context) if seed is None else None
         shown = repeats.shown(start) if start is not None else None

@@ -3,8 +3,8 @@
 Nothing is told here.  Where an earlier access is not known to be ordered before all lanes that touch what it touched, the answer is
 no, and ``accesses.py`` looks lane by lane; where it is yes, the cells hold what they would hold then.
 
-A *row* is the address of one word of 32 cells, lane ``i``'s at ``row + 8 * i``.  Of accesses of 4 bytes its lanes are those of the warp; of 8 and 16
-bytes a word's lane is ``(first + i) >> wide``, and every lane executes.
+A *row* is the address of one word of 32 cells, the i-th at ``row + 8 * i``.  Where a lane accesses one cell, that is lane i's; of longer accesses
+it is that of lane ``(first + i) >> wide``, and every lane executes.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from warpwright.tools.checks.shadow import (
 CELLS = ir.VectorType(WORD, GROUP_CELLS)
 FLAGS = ir.VectorType(ir.IntType(1), GROUP_CELLS)
 HALVES = ir.VectorType(ir.IntType(32), GROUP_CELLS)
+BYTES = ir.VectorType(ir.IntType(8), GROUP_CELLS)
 ALL_LANES = 0xFFFFFFFF
 EARLIER = OTHER_STAMP - READ_STAMP
 """From one reader's stamp to the other's."""
@@ -138,9 +139,18 @@ def put_readers(builder: Any, infos: Any, lanes: Any, again: Any, info: Any, fir
 
 
 @Piece
-def put_writers(builder: Any, infos: Any, lanes: Any, values: Any, info: Any, first: Any, wide: Any) -> None:
-    """What is kept of each lane's write; ``values``: host address of the first one's word."""
-    value = builder.zext(_load(builder, values, lanes, HALVES), CELLS)
+def put_writers(
+    builder: Any, infos: Any, lanes: Any, values: Any, info: Any, first: Any, wide: Any, shift: Any
+) -> None:
+    """What is kept of each lane's write; ``values``: host address of the first one's word, or byte where ``shift`` is 0."""
+    found = []
+    with builder.if_else(builder.icmp_signed("==", shift, WORD(0))) as ways:
+        for way, kind in zip(ways, (BYTES, HALVES), strict=True):
+            with way:
+                found.append((builder.zext(_load(builder, values, lanes, kind), CELLS), builder.block))
+    value = builder.phi(CELLS)
+    for one, block in found:
+        value.add_incoming(one, block)
     lane = builder.shl(_own(builder, first, wide), _all(58))
     _store(builder, infos, lanes, builder.or_(builder.or_(lane, value), _spread(builder, info)))
 
@@ -196,14 +206,16 @@ def loads_in_rows(
     strong: int,
     oldest: int,
     cells: int,
+    shift: int,
     offset: int,
     size: int,
     mask: int,
 ) -> bool:
     """A load of neighbouring words; False where lanes must be told apart, and nothing has changed."""
-    wide = (size >> 2) >> 1
-    for turn in range(2 * (size >> 2)):
-        granule = (offset >> 2) + 32 * (turn >> 1)
+    rows = size >> shift
+    wide = lowest_bit(rows)
+    for turn in range(2 * rows):
+        granule = (offset >> shift) + 32 * (turn >> 1)
         lanes = lanes_in(granule, turn & 1, mask)
         row = row_at(cells, granule, turn & 1)
         first = 32 * (turn >> 1)
@@ -213,8 +225,8 @@ def loads_in_rows(
             return False
     stamp = (s[S_WARP] + 1) << 32 | s[S_EPOCH]
     info = info_of_read(s, strong, instruction)
-    for turn in range(2 * (size >> 2)):
-        granule = (offset >> 2) + 32 * (turn >> 1)
+    for turn in range(2 * rows):
+        granule = (offset >> shift) + 32 * (turn >> 1)
         lanes = lanes_in(granule, turn & 1, mask)
         if lanes == 0:
             continue
@@ -241,15 +253,17 @@ def stores_in_rows(
     stamp: int,
     oldest: int,
     cells: int,
+    shift: int,
     offset: int,
     size: int,
     mask: int,
     host: int,
 ) -> bool:
     """As ``loads_in_rows`` of a store; ``info``: what is kept but for lanes and values, ``host``: host address of the memory."""
-    wide = (size >> 2) >> 1
-    for turn in range(2 * (size >> 2)):
-        granule = (offset >> 2) + 32 * (turn >> 1)
+    rows = size >> shift
+    wide = lowest_bit(rows)
+    for turn in range(2 * rows):
+        granule = (offset >> shift) + 32 * (turn >> 1)
         lanes = lanes_in(granule, turn & 1, mask)
         if lanes == 0:
             continue
@@ -261,22 +275,23 @@ def stores_in_rows(
             infos = row + reader + READ_INFO - READ_STAMP
             if not are_ordered(s, known, foreign, row + reader, infos, lanes, oldest, first, wide, 0):
                 return False
-    for turn in range(2 * (size >> 2)):
-        granule = (offset >> 2) + 32 * (turn >> 1)
+    for turn in range(2 * rows):
+        granule = (offset >> shift) + 32 * (turn >> 1)
         lanes = lanes_in(granule, turn & 1, mask)
         if lanes == 0:
             continue
         row = row_at(cells, granule, turn & 1)
         put_stamp(row + WRITE_STAMP, lanes, stamp)
-        put_writers(row + WRITE_INFO, lanes, host + 4 * granule, info, 32 * (turn >> 1), wide)
+        first = 32 * (turn >> 1)
+        put_writers(row + WRITE_INFO, lanes, host + (granule << shift), info, first, wide, shift)
     return True
 
 
 @core
 def is_row(sectors: int, offset: int, limit: int, shift: int, size: int, tabled: bool, step: int, mask: int) -> bool:
     """Whether an access is of neighbouring words, whose cells are of words, and lies in its memory; ``offset``: lane 0's."""
-    if tabled or step != size or shift != 2 or sectors or offset < 0 or offset & 3:
+    if tabled or step != size or sectors or offset < 0 or offset & ((1 << shift) - 1) or size < 1 << shift:
         return False
-    if size != 4 and (mask != ALL_LANES or (size != 8 and size != 16)):
+    if size != 1 << shift and mask != ALL_LANES:
         return False
     return offset + (highest_bit(mask) + 1) * size <= limit

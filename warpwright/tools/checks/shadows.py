@@ -63,17 +63,23 @@ class Shadows:
         key = allocation.address, allocation.size_bytes
         cells = np.zeros(sh.words_of((allocation.size_bytes >> shift) + 1), np.int64)
         if key in self._cells:
-            groups = self._cells[key][0].reshape(-1, sh.CELL_WORDS, sh.GROUP_CELLS)
-            wide = np.repeat(groups.swapaxes(1, 2).reshape(-1, sh.CELL_WORDS), 4, axis=0)
-            # The value of a word's last write becomes that of its bytes.
-            info = wide[:, sh.WRITE_INFO // sh.WORD_STEP]
-            value = (info >> (8 * (np.arange(len(info)) % 4))) & 255
-            wide[:, sh.WRITE_INFO // sh.WORD_STEP] = (info & ~0xFFFFFFFF) | value
-            grouped = wide.reshape(-1, sh.GROUP_CELLS, sh.CELL_WORDS).swapaxes(1, 2).reshape(-1)
-            count = min(len(cells), len(grouped))
-            cells[:count] = grouped[:count]
+            self._spread(self._cells[key][0], cells)
         self._cells[key] = cells, shift
         if key not in self._sectors:
             first = allocation.address >> sh.SECTOR_SHIFT
             self._sectors[key] = np.zeros((allocation.end >> sh.SECTOR_SHIFT) - first + 1, np.int64)
         return self.of(allocation)
+
+    def _spread(self, words: npt.NDArray[np.int64], cells: npt.NDArray[np.int64]) -> None:
+        """Give bytes' cells what those of their words hold of the present launch."""
+        groups = words.reshape(-1, sh.CELL_WORDS, sh.GROUP_CELLS)
+        bytes_ = cells[: len(cells) // groups[0].size * groups[0].size].reshape(-1, *groups.shape[1:])
+        value = sh.WRITE_INFO // sh.WORD_STEP
+        for n in np.flatnonzero((groups[:, ::2] & sh.EPOCH_BITS >= self.oldest).any(axis=(1, 2))):
+            wide = np.repeat(groups[n], 4, axis=1)
+            # The value of a word's last write becomes that of its bytes.
+            each = (wide[value] >> (8 * (np.arange(wide.shape[1]) % 4))) & 255
+            wide[value] = (wide[value] & ~0xFFFFFFFF) | each
+            of_bytes = wide.reshape(sh.CELL_WORDS, 4, sh.GROUP_CELLS).swapaxes(0, 1)
+            count = min(4, len(bytes_) - 4 * n)
+            bytes_[4 * n : 4 * n + count] = of_bytes[:count]
