@@ -267,9 +267,23 @@ def cases() -> list[Case]:
     return list({case.name: case for case in _cases()}.values())
 
 
+ALL_WRAP, ALL_CLAMP, ALL_MIRROR, ALL_BORDER = ((a,) * 3 for a in (WRAP, CLAMP, MIRROR, BORDER))
+
+
 def _cases() -> Iterator[Case]:
-    wrap, clamp, mirror, border = ((a,) * 3 for a in range(4))
-    # Formats: every value of 8 bits, many of 16, by element.
+    yield from _formats()
+    yield from _forms_of_ptx()
+    yield from _filters()
+    yield from _addresses()
+    for linear in (False, True):
+        yield from _planes(linear)
+        yield from _layers_and_cubes(linear)
+        yield from _gathers(linear)
+        yield from _mipmaps(linear)
+
+
+def _formats() -> Iterator[Case]:
+    """Every value of 8 bits, many of 16, by element."""
     for name in FORMATS:
         for channels in (1, 2, 4):
             for integer in (False, True):
@@ -298,8 +312,11 @@ def _cases() -> Iterator[Case]:
     yield Case("t2", "u8", 4, (16, 16), srgb=True, normalized=True, content="count")
     yield Case("t2", "u8", 4, (16, 16), srgb=True, normalized=True, linear=True)
     yield Case("t2", "u8", 4, (16, 16), srgb=True, normalized=True, content="codes", coordinates="grid")
-    # Forms that only PTX has.
-    for mode in (clamp, border):
+
+
+def _forms_of_ptx() -> Iterator[Case]:
+    """Forms that only PTX has."""
+    for mode in (ALL_CLAMP, ALL_BORDER):
         yield Case("e2", "f32", 4, (13, 7), address=mode, coordinates="whole")
         yield Case("e3", "f32", 1, (5, 6, 7), address=mode, coordinates="whole")
         yield Case("ea2", "f32", 4, (13, 7, 3), layered=True, address=mode, coordinates="whole")
@@ -317,7 +334,7 @@ def _cases() -> Iterator[Case]:
             coordinates="whole",
         )
     for linear in (False, True):
-        for mode in (clamp, wrap, mirror, border):
+        for mode in (ALL_CLAMP, ALL_WRAP, ALL_MIRROR, ALL_BORDER):
             yield Case("o2", "f32", 1, (13, 7), linear=linear, normalized=True, address=mode)
             yield Case("ro2", "f32", 4, (13, 7), gather=True, linear=linear, normalized=True, address=mode)
     for where in ("octave", "pair", "both"):
@@ -337,7 +354,10 @@ def _cases() -> Iterator[Case]:
                     content="level",
                     coordinates=where,
                 )
-    # Filtering arithmetic.
+
+
+def _filters() -> Iterator[Case]:
+    """Filtering arithmetic."""
     for form, shape in (("t1", (16,)), ("t2", (16, 8)), ("t3", (8, 8, 4))):
         for name, channels in (
             ("f32", 1),
@@ -355,20 +375,23 @@ def _cases() -> Iterator[Case]:
                 if content in ("wide", "special") and name[0] != "f":
                     continue
                 yield Case(form, name, channels, shape, linear=True, content=content, coordinates="fine")
-    # Addressing.
+
+
+def _addresses() -> Iterator[Case]:
+    """Coordinates inside and outside, by mode."""
     for form, shapes in (("t1", ((16,), (13,))), ("t2", ((16, 8), (13, 7))), ("t3", ((8, 8, 4), (5, 6, 7)))):
         for shape in shapes:
             for linear in (False, True):
                 for name, channels in (("f32", 1), ("u8", 4)):
                     for normalized, mode in (
-                        (True, wrap),
-                        (True, clamp),
-                        (True, mirror),
-                        (True, border),
-                        (False, clamp),
-                        (False, border),
-                        (False, wrap),
-                        (False, mirror),
+                        (True, ALL_WRAP),
+                        (True, ALL_CLAMP),
+                        (True, ALL_MIRROR),
+                        (True, ALL_BORDER),
+                        (False, ALL_CLAMP),
+                        (False, ALL_BORDER),
+                        (False, ALL_WRAP),
+                        (False, ALL_MIRROR),
                     ):
                         yield Case(form, name, channels, shape, linear=linear, normalized=normalized, address=mode)
                     yield Case(
@@ -378,147 +401,153 @@ def _cases() -> Iterator[Case]:
                         shape,
                         linear=linear,
                         normalized=True,
-                        address=border,
+                        address=ALL_BORDER,
                         border=(0.25, 0.5, -0.75, 2.0),
                     )
                     yield Case(
                         form, name, channels, shape, linear=linear, normalized=True, address=(WRAP, MIRROR, CLAMP)
                     )
-    for linear in (False, True):
-        for normalized in (False, True):
-            yield Case("t2", "f32", 1, (48, 7), kind="pitch2d", linear=linear, normalized=normalized)
-            yield Case("t2", "u8", 4, (48, 7), kind="pitch2d", linear=linear, normalized=normalized)
+
+
+def _planes(linear: bool) -> Iterator[Case]:
+    """Pitched linear memory, and large arrays."""
+    for normalized in (False, True):
+        yield Case("t2", "f32", 1, (48, 7), kind="pitch2d", linear=linear, normalized=normalized)
+        yield Case("t2", "u8", 4, (48, 7), kind="pitch2d", linear=linear, normalized=normalized)
+        yield Case(
+            "t2",
+            "f32",
+            1,
+            (48, 7),
+            kind="pitch2d",
+            linear=linear,
+            normalized=normalized,
+            address=ALL_BORDER if not normalized else ALL_WRAP,
+        )
+    yield Case("t2", "f32", 1, (1000, 600), linear=linear, normalized=True)
+    yield Case("t2", "f32", 1, (8192, 3), linear=linear, normalized=True, address=ALL_WRAP)
+    yield Case("t1", "f32", 1, (32768,), linear=linear, normalized=True)
+    yield Case("t1", "f32", 1, (32768,), linear=linear)
+
+
+def _layers_and_cubes(linear: bool) -> Iterator[Case]:
+    """Layers, cubes, and cubes of layers and levels."""
+    for mode, normalized in ((ALL_CLAMP, False), (ALL_BORDER, True), (ALL_WRAP, True)):
+        yield Case("a1", "f32", 1, (16, 5), layered=True, linear=linear, address=mode, normalized=normalized)
+        yield Case("a2", "f32", 4, (16, 8, 5), layered=True, linear=linear, address=mode, normalized=normalized)
+        yield Case("a2", "u8", 4, (13, 7, 3), layered=True, linear=linear, address=mode, normalized=normalized)
+    for seamless in (False, True):
+        for content in ("impulse", "random"):
             yield Case(
-                "t2",
+                "cube",
                 "f32",
                 1,
-                (48, 7),
-                kind="pitch2d",
-                linear=linear,
-                normalized=normalized,
-                address=border if not normalized else wrap,
-            )
-        yield Case("t2", "f32", 1, (1000, 600), linear=linear, normalized=True)
-        yield Case("t2", "f32", 1, (8192, 3), linear=linear, normalized=True, address=wrap)
-        yield Case("t1", "f32", 1, (32768,), linear=linear, normalized=True)
-        yield Case("t1", "f32", 1, (32768,), linear=linear)
-        # Layers and cubes.
-        for mode, normalized in ((clamp, False), (border, True), (wrap, True)):
-            yield Case("a1", "f32", 1, (16, 5), layered=True, linear=linear, address=mode, normalized=normalized)
-            yield Case("a2", "f32", 4, (16, 8, 5), layered=True, linear=linear, address=mode, normalized=normalized)
-            yield Case("a2", "u8", 4, (13, 7, 3), layered=True, linear=linear, address=mode, normalized=normalized)
-        for seamless in (False, True):
-            for content in ("impulse", "random"):
-                yield Case(
-                    "cube",
-                    "f32",
-                    1,
-                    (8, 8, 6),
-                    cube=True,
-                    linear=linear,
-                    normalized=True,
-                    seamless=seamless,
-                    content=content,
-                )
-                yield Case(
-                    "cube",
-                    "f32",
-                    4,
-                    (13, 13, 6),
-                    cube=True,
-                    linear=linear,
-                    normalized=True,
-                    seamless=seamless,
-                    content=content,
-                )
-                yield Case(
-                    "acube",
-                    "f32",
-                    1,
-                    (8, 8, 18),
-                    cube=True,
-                    layered=True,
-                    linear=linear,
-                    normalized=True,
-                    seamless=seamless,
-                    content=content,
-                )
-            yield Case(
-                "cube", "f32", 1, (8, 8, 6), cube=True, linear=linear, normalized=True, seamless=seamless, address=wrap
-            )
-            yield Case(
-                "lcube",
-                "f32",
-                1,
-                (16, 16, 6),
-                kind="mipmapped",
-                levels=5,
-                mip_linear=True,
+                (8, 8, 6),
                 cube=True,
                 linear=linear,
                 normalized=True,
                 seamless=seamless,
-            )
-        # Gathering.
-        for form in ("r2", "r2b"):
-            for mode, normalized in ((clamp, False), (wrap, True), (mirror, True), (border, True)):
-                yield Case(form, "f32", 4, (16, 8), gather=True, linear=linear, normalized=normalized, address=mode)
-            yield Case(form, "u8", 4, (13, 7), gather=True, linear=linear, normalized=True)
-            yield Case(form, "s32", 4, (13, 7), gather=True, integer=True, normalized=True)
-            yield Case(form, "f32", 1, (13, 7), gather=True, normalized=True)
-        # Mipmaps.
-        for mip_linear in (False, True):
-            base = {"kind": "mipmapped", "linear": linear, "mip_linear": mip_linear, "normalized": True}
-            for content, where in (("level", "sweep"), ("random", "sweep"), ("random", "mixed")):
-                yield Case(
-                    "l2", "f32", 1, (16, 16), levels=5, clamp=(0.0, 99.0), content=content, coordinates=where, **base
-                )
-            yield Case(
-                "l2", "f32", 1, (16, 16), levels=5, clamp=(0.0, 99.0), content="wide", coordinates="sweep", **base
+                content=content,
             )
             yield Case(
-                "l2",
+                "cube",
+                "f32",
+                4,
+                (13, 13, 6),
+                cube=True,
+                linear=linear,
+                normalized=True,
+                seamless=seamless,
+                content=content,
+            )
+            yield Case(
+                "acube",
                 "f32",
                 1,
-                (16, 16),
-                levels=5,
-                clamp=(0.0, 99.0),
-                bias=0.7,
-                content="level",
-                coordinates="sweep",
-                **base,
+                (8, 8, 18),
+                cube=True,
+                layered=True,
+                linear=linear,
+                normalized=True,
+                seamless=seamless,
+                content=content,
+            )
+        yield Case(
+            "cube", "f32", 1, (8, 8, 6), cube=True, linear=linear, normalized=True, seamless=seamless, address=ALL_WRAP
+        )
+        yield Case(
+            "lcube",
+            "f32",
+            1,
+            (16, 16, 6),
+            kind="mipmapped",
+            levels=5,
+            mip_linear=True,
+            cube=True,
+            linear=linear,
+            normalized=True,
+            seamless=seamless,
+        )
+
+
+def _gathers(linear: bool) -> Iterator[Case]:
+    """The four texels of a filter."""
+    for form in ("r2", "r2b"):
+        for mode, normalized in ((ALL_CLAMP, False), (ALL_WRAP, True), (ALL_MIRROR, True), (ALL_BORDER, True)):
+            yield Case(form, "f32", 4, (16, 8), gather=True, linear=linear, normalized=normalized, address=mode)
+        yield Case(form, "u8", 4, (13, 7), gather=True, linear=linear, normalized=True)
+        yield Case(form, "s32", 4, (13, 7), gather=True, integer=True, normalized=True)
+        yield Case(form, "f32", 1, (13, 7), gather=True, normalized=True)
+
+
+def _mipmaps(linear: bool) -> Iterator[Case]:
+    """Levels by number, by slopes, and between levels."""
+    for mip_linear in (False, True):
+        base = {"kind": "mipmapped", "linear": linear, "mip_linear": mip_linear, "normalized": True}
+        for content, where in (("level", "sweep"), ("random", "sweep"), ("random", "mixed")):
+            yield Case(
+                "l2", "f32", 1, (16, 16), levels=5, clamp=(0.0, 99.0), content=content, coordinates=where, **base
+            )
+        yield Case("l2", "f32", 1, (16, 16), levels=5, clamp=(0.0, 99.0), content="wide", coordinates="sweep", **base)
+        yield Case(
+            "l2",
+            "f32",
+            1,
+            (16, 16),
+            levels=5,
+            clamp=(0.0, 99.0),
+            bias=0.7,
+            content="level",
+            coordinates="sweep",
+            **base,
+        )
+        yield Case(
+            "l2",
+            "f32",
+            1,
+            (16, 16),
+            levels=5,
+            clamp=(0.0, 99.0),
+            bias=-1.3,
+            content="level",
+            coordinates="sweep",
+            **base,
+        )
+        yield Case("l2", "f32", 1, (16, 16), levels=5, clamp=(0.8, 2.6), content="level", coordinates="sweep", **base)
+        yield Case("l2", "f32", 1, (16, 16), levels=5, content="level", coordinates="sweep", **base)
+        yield Case("l2", "u8", 4, (13, 9), levels=4, clamp=(0.0, 99.0), **base)
+        yield Case("l2", "f16", 4, (13, 9), levels=4, clamp=(0.0, 99.0), **base)
+        yield Case("t2", "f32", 1, (16, 16), levels=5, clamp=(0.0, 99.0), bias=1.3, content="level", **base)
+        yield Case("t2", "f32", 1, (16, 16), levels=5, clamp=(1.5, 99.0), content="level", **base)
+        yield Case("l1", "f32", 1, (32,), levels=6, clamp=(0.0, 99.0), **base)
+        yield Case("l3", "f32", 1, (8, 8, 8), levels=4, clamp=(0.0, 99.0), **base)
+        yield Case("la2", "f32", 1, (16, 8, 3), levels=4, layered=True, clamp=(0.0, 99.0), **base)
+        for where in ("sweep", "mixed"):
+            yield Case("g1", "f32", 1, (32,), levels=6, clamp=(0.0, 99.0), content="level", coordinates=where, **base)
+            yield Case(
+                "g2", "f32", 1, (32, 32), levels=6, clamp=(0.0, 99.0), content="level", coordinates=where, **base
             )
             yield Case(
-                "l2",
-                "f32",
-                1,
-                (16, 16),
-                levels=5,
-                clamp=(0.0, 99.0),
-                bias=-1.3,
-                content="level",
-                coordinates="sweep",
-                **base,
+                "g2", "f32", 1, (32, 16), levels=5, clamp=(0.0, 99.0), content="level", coordinates=where, **base
             )
-            yield Case(
-                "l2", "f32", 1, (16, 16), levels=5, clamp=(0.8, 2.6), content="level", coordinates="sweep", **base
-            )
-            yield Case("l2", "f32", 1, (16, 16), levels=5, content="level", coordinates="sweep", **base)
-            yield Case("l2", "u8", 4, (13, 9), levels=4, clamp=(0.0, 99.0), **base)
-            yield Case("l2", "f16", 4, (13, 9), levels=4, clamp=(0.0, 99.0), **base)
-            yield Case("t2", "f32", 1, (16, 16), levels=5, clamp=(0.0, 99.0), bias=1.3, content="level", **base)
-            yield Case("t2", "f32", 1, (16, 16), levels=5, clamp=(1.5, 99.0), content="level", **base)
-            yield Case("l1", "f32", 1, (32,), levels=6, clamp=(0.0, 99.0), **base)
-            yield Case("l3", "f32", 1, (8, 8, 8), levels=4, clamp=(0.0, 99.0), **base)
-            yield Case("la2", "f32", 1, (16, 8, 3), levels=4, layered=True, clamp=(0.0, 99.0), **base)
-            for where in ("sweep", "mixed"):
-                yield Case(
-                    "g1", "f32", 1, (32,), levels=6, clamp=(0.0, 99.0), content="level", coordinates=where, **base
-                )
-                yield Case(
-                    "g2", "f32", 1, (32, 32), levels=6, clamp=(0.0, 99.0), content="level", coordinates=where, **base
-                )
-                yield Case(
-                    "g2", "f32", 1, (32, 16), levels=5, clamp=(0.0, 99.0), content="level", coordinates=where, **base
-                )
-            yield Case("g2", "f32", 1, (32, 16), levels=5, clamp=(0.0, 99.0), **base)
+        yield Case("g2", "f32", 1, (32, 16), levels=5, clamp=(0.0, 99.0), **base)
