@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from warpwright.engine.polls import changes_shared, polls
@@ -336,25 +336,32 @@ def basic_blocks(program: Program, lowered: Sequence[Lowered]) -> list[BasicBloc
             for i in range(first, end)
             for op in (lowered[i].ops[n] for n in recorded_accesses(lowered[i]))
         )
-        last = lowered[end - 1]
-        final = last.ops[-1] if last.ops else None
-        successors: set[int] = set()
-        falls = True
-        if final is not None and final.name == "branch":
-            successors.add(number_at[place(final.attr, end - 1)])
-            falls = bool(final.args) or last.guard is not None
-        elif final is not None and final.name == "branch_indirect":
-            successors.update(number_at[i] for i in indirect[end - 1])
-            falls = last.guard is not None
-        elif final is not None and final.name == "call":
-            successors.add(number_at[place(final.attr, end - 1)])
-            falls = False
-        elif final is not None and final.name == "pop":
-            successors.update(number_at[i] for i in landings[end - 1])
-            falls = bool(final.args) or last.guard is not None
-        elif final is not None and final.name in ("exit", "trap"):
-            falls = bool(final.args) or last.guard is not None
+        targets, falls = _ways_out(lowered[end - 1], end - 1, place, indirect, landings)
+        successors = {number_at[i] for i in targets}
         if falls and number + 1 < len(starts):
             successors.add(number + 1)
         blocks.append(BasicBlock(number, first, end - first, tuple(sorted(successors)), accesses, stops(first)))
     return blocks
+
+
+def _ways_out(
+    last: Lowered,
+    index: int,
+    place: Callable[[int, int], int],
+    indirect: Mapping[int, Iterable[int]],
+    landings: Mapping[int, Iterable[int]],
+) -> tuple[set[int], bool]:
+    """Instructions to which a block's last one, at ``index``, jumps, and whether the block also falls through."""
+    final = last.ops[-1] if last.ops else None
+    if final is None:
+        return set(), True
+    conditional = bool(final.args) or last.guard is not None
+    if final.name == "branch":
+        return {place(final.attr, index)}, conditional
+    if final.name == "branch_indirect":
+        return set(indirect[index]), last.guard is not None
+    if final.name == "call":
+        return {place(final.attr, index)}, False
+    if final.name == "pop":
+        return set(landings[index]), conditional
+    return set(), conditional or final.name not in ("exit", "trap")

@@ -188,36 +188,59 @@ def fault_error(
     Args:
         shared_bytes: shared memory of the block, static and dynamic.
     """
-    kernel = plain_name(program.name)
-    instruction = instruction_at(program, stop.instruction)
-    place = _place(program, geometry, stop)
     kind = FaultKind(stop.kind)
-    if kind is FaultKind.STACK_OVERFLOW:
-        return IllegalInstructionError(
-            f"the reconvergence stack of a warp overflows in kernel {kernel}\n  {place}\n"
-            "  calls and divided branches nest too deep: is there a recursion without end?"
-        )
-    if kind is FaultKind.TENSOR_COORDINATE:
-        return IllegalInstructionError(
-            f"tensor copy at a coordinate that none may have in kernel {kernel}\n  {place}\n"
-            "  the innermost coordinate must be a multiple of 16 bytes, and no coordinate of a store negative"
-        )
-    if kind is FaultKind.OTHER_TENSOR:
-        return IllegalInstructionError(
-            f"tensor map of another rank or mode than the instruction's in kernel {kernel}\n  {place}\n"
-            f"  the tensor map lies at {stop.address:#x}: is it encoded, and as tiled or im2col as the instruction asks?"
-        )
-    if kind in (FaultKind.WILD_BRANCH, FaultKind.ILLEGAL_INSTRUCTION):
-        what = (
-            f"jump to {stop.address:#x}, which is not code of the kernel,"
-            if kind is FaultKind.WILD_BRANCH
-            else "instruction without a meaning"
-        )
-        return IllegalInstructionError(f"{what} in kernel {kernel}\n  {place}")
     if kind in (FaultKind.TEXTURE_HANDLE, FaultKind.SURFACE_OUT_OF_BOUNDS):
         return _texture_error(program, geometry, stop)
-    size = f"{stop.bytes} byte{'s' if stop.bytes != 1 else ''}"
+    said = _illegal(kind, stop, plain_name(program.name))
+    if said is not None:
+        head, *advice = said
+        return IllegalInstructionError("\n  ".join([head, _place(program, geometry, stop), *advice]))
+    instruction = instruction_at(program, stop.instruction)
     access = _access_word(instruction)
+    head, tail = _wrong_access(program, geometry, memory, stop, shared_bytes, access)
+    return _memory_fault(
+        program,
+        geometry,
+        stop,
+        head,
+        tail,
+        access=access,
+        space=_space(kind, instruction, stop.address),
+        misaligned=kind is FaultKind.MISALIGNED,
+        reason=tail,
+    )
+
+
+def _illegal(kind: FaultKind, stop: Stop, kernel: str) -> tuple[str, ...] | None:
+    """What is wrong with an instruction itself, and what to look at; None for accesses."""
+    if kind is FaultKind.STACK_OVERFLOW:
+        return (
+            f"the reconvergence stack of a warp overflows in kernel {kernel}",
+            "calls and divided branches nest too deep: is there a recursion without end?",
+        )
+    if kind is FaultKind.TENSOR_COORDINATE:
+        return (
+            f"tensor copy at a coordinate that none may have in kernel {kernel}",
+            "the innermost coordinate must be a multiple of 16 bytes, and no coordinate of a store negative",
+        )
+    if kind is FaultKind.OTHER_TENSOR:
+        return (
+            f"tensor map of another rank or mode than the instruction's in kernel {kernel}",
+            f"the tensor map lies at {stop.address:#x}: is it encoded, and as tiled or im2col as the instruction asks?",
+        )
+    if kind is FaultKind.WILD_BRANCH:
+        return (f"jump to {stop.address:#x}, which is not code of the kernel, in kernel {kernel}",)
+    if kind is FaultKind.ILLEGAL_INSTRUCTION:
+        return (f"instruction without a meaning in kernel {kernel}",)
+    return None
+
+
+def _wrong_access(
+    program: Program, geometry: Geometry, memory: DeviceMemory, stop: Stop, shared_bytes: int, access: str
+) -> tuple[str, str]:
+    """What an access did and where; why that is wrong."""
+    kernel, kind = plain_name(program.name), FaultKind(stop.kind)
+    size = f"{stop.bytes} byte{'s' if stop.bytes != 1 else ''}"
     what = "atomic access" if access == "atomic" else access
     if kind is FaultKind.MISALIGNED:
         head = f"misaligned {what} of {size} at {stop.address:#x} in kernel {kernel}"
@@ -247,17 +270,7 @@ def fault_error(
     else:
         head = f"out-of-bounds {what} of {size} at {stop.address:#x} in kernel {kernel}"
         tail = _nearest(memory, stop.address)
-    return _memory_fault(
-        program,
-        geometry,
-        stop,
-        head,
-        tail,
-        access=access,
-        space=_space(kind, instruction, stop.address),
-        misaligned=kind is FaultKind.MISALIGNED,
-        reason=tail,
-    )
+    return head, tail
 
 
 def _memory_fault(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -201,13 +201,7 @@ def compile_source(
             name_expressions=name_expressions,
             name=name,
         )
-        try:
-            result = given(wanted)
-        except CompileError as error:
-            if named or f"not supported on .target 'sm_{wanted}'" not in error.log or wanted not in OWN_FEATURES:
-                raise
-            wanted = f"{wanted}a"
-            result = given(wanted)
+        result = given(wanted) if named else _with_own_features(given, wanted)
         if cacheable:
             store.put("cuda", key, _pack(result))
     module = read_cubin(result.cubin, name, source_name=name)
@@ -223,6 +217,16 @@ def compile_source(
         warnings=result.warnings,
         arch=wanted,
     )
+
+
+def _with_own_features(given: Callable[[str], nvrtc.Compiled], wanted: str) -> nvrtc.Compiled:
+    """Compile for an architecture, or with its own features (``sm_90a``) where the source has PTX that needs them."""
+    try:
+        return given(wanted)
+    except CompileError as error:
+        if f"not supported on .target 'sm_{wanted}'" not in error.log or wanted not in OWN_FEATURES:
+            raise
+        return given(f"{wanted}a")
 
 
 def _pack(result: nvrtc.Compiled) -> bytes:

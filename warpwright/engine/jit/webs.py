@@ -186,36 +186,45 @@ def scan(events: Sequence[Event], live_out: set[Key]) -> tuple[set[Key], list[bo
     return set(state), keeps
 
 
-def find_webs(blocks: Sequence[BasicBlock], lowered: Sequence[Lowered]) -> Webs:
-    """Split all registers of a kernel into webs."""
-    count = len(blocks)
-    events = [events_of(lowered, b.first, b.count) for b in blocks]
+def live_keys(blocks: Sequence[BasicBlock], events: Sequence[Sequence[Event]]) -> list[set[Key]]:
+    """For each block: the cells whose content at its start somebody may read."""
     generated: list[set[Key]] = []
     killed: list[set[Key]] = []
     for block_events in events:
         generated.append(scan(block_events, set())[0])
         killed.append({cell for _, _, cell, write, guard in block_events if write and guard == 0})
     live: list[set[Key]] = [set(g) for g in generated]
-    predecessors: list[list[int]] = [[] for _ in range(count)]
+    predecessors: list[list[int]] = [[] for _ in blocks]
     for b in blocks:
         for s in b.successors:
             predecessors[s].append(b.number)
-    work = list(range(count))
-    queued = [True] * count
+    work = list(range(len(blocks)))
+    queued = [True] * len(blocks)
     while work:
         n = work.pop()
         queued[n] = False
-        out: set[Key] = set()
-        for s in blocks[n].successors:
-            out |= live[s]
-        new = generated[n] | (out - killed[n])
+        new = generated[n] | (_behind(blocks[n], live) - killed[n])
         if len(new) != len(live[n]):
             live[n] = new
             for p in predecessors[n]:
                 if not queued[p]:
                     queued[p] = True
                     work.append(p)
+    return live
 
+
+def _behind(block: BasicBlock, live: Sequence[set[Key]]) -> set[Key]:
+    """The cells that somebody may read behind a block."""
+    out: set[Key] = set()
+    for s in block.successors:
+        out |= live[s]
+    return out
+
+
+def find_webs(blocks: Sequence[BasicBlock], lowered: Sequence[Lowered]) -> Webs:
+    """Split all registers of a kernel into webs."""
+    events = [events_of(lowered, b.first, b.count) for b in blocks]
+    live = live_keys(blocks, events)
     sets = UnionFind()
     entry: list[dict[Key, int]] = [{key: sets.new() for key in sorted(keys)} for keys in live]
     references: dict[tuple[int, int], Reference] = {}
@@ -225,10 +234,7 @@ def find_webs(blocks: Sequence[BasicBlock], lowered: Sequence[Lowered]) -> Webs:
     narrow_writes: list[int] = []
     written: list[list[int]] = []
     for n, block_events in enumerate(events):
-        out = set()
-        for s in blocks[n].successors:
-            out |= live[s]
-        keeps = scan(block_events, out)[1]
+        keeps = scan(block_events, _behind(blocks[n], live))[1]
         current = dict(entry[n])
         written_here: list[int] = []
         position = 0
