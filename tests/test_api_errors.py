@@ -147,6 +147,28 @@ def test_path_that_is_not_there(gpu: ww.GPU) -> None:
     assert str(error.value) == f"cannot read missing.cu: there is no such file (the working folder is {Path.cwd()})"
 
 
+REFUSED: list[tuple[Callable[[ww.GPU], object], str]] = [
+    (lambda gpu: gpu.empty((4, -5)), "an array of shape (4, -5): no size may be negative"),
+    (
+        lambda gpu: gpu.texture(np.ones(4, np.float32)),  # type: ignore[arg-type]
+        "a texture reads gpu.cuda_array(...) or a device array (gpu.array(values)), not a ndarray",
+    ),
+    (lambda gpu: ww.GPU("h200", threads=0), "threads=0: it is a positive number of host threads, or None"),
+]
+
+
+@pytest.mark.parametrize(("what", "message"), REFUSED, ids=["shape", "texture", "threads"])
+def test_what_makes_no_sense_is_refused(gpu: ww.GPU, what: Callable[[ww.GPU], object], message: str) -> None:
+    assert said(ww.WarpwrightError, lambda: what(gpu)) == message
+
+
+def test_values_of_another_shape(gpu: ww.GPU) -> None:
+    array = gpu.zeros(64)
+    assert said(ww.ArgumentError, lambda: array.set(np.ones(65))).endswith(
+        " takes values of shape (64,), or what broadcasts to it, not (65,)"
+    )
+
+
 def test_metric_that_is_not_there(gpu: ww.GPU) -> None:
     run = gpu.compile(SOURCE)["bounded"][1, 32](np.zeros(32, np.int32))
     with pytest.raises(KeyError) as error:

@@ -47,6 +47,8 @@ class DeviceArray:
     def __init__(self, memory: DeviceMemory, shape: tuple[int, ...], dtype: np.dtype[Any], name: str = "") -> None:
         if dtype.hasobject:
             raise ArgumentError("an array of Python objects cannot lie in device memory")
+        if any(size < 0 for size in shape):
+            raise ArgumentError(f"an array of shape {shape}: no size may be negative")
         self.shape = shape
         self.dtype = dtype
         self.size = int(np.prod(shape, dtype=np.int64))
@@ -100,8 +102,18 @@ class DeviceArray:
         return self._contents().copy()
 
     def set(self, values: npt.ArrayLike) -> None:
-        """Copy host values in; they are broadcast to the array's shape and cast to its dtype."""
-        self.numpy()[...] = values
+        """Copy host values in; they are broadcast to the array's shape and cast to its dtype.
+
+        Raises:
+            ArgumentError: values of another shape, that cannot be broadcast.
+        """
+        given = np.asarray(values)
+        try:
+            self.numpy()[...] = given
+        except ValueError:
+            raise ArgumentError(
+                f"{self!r} takes values of shape {self.shape}, or what broadcasts to it, not {given.shape}"
+            ) from None
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
         view = self._contents() if copy is not False else self.numpy()

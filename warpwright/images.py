@@ -191,8 +191,12 @@ def make_texture(
     if isinstance(source, CudaArray):
         source._level(0)
         image = source.image
-    else:
+    elif isinstance(source, DeviceArray):
         image = _memory_image(source, channels, pitched)
+    else:
+        raise ArgumentError(
+            f"a texture reads gpu.cuda_array(...) or a device array (gpu.array(values)), not a {type(source).__name__}"
+        )
     linear = bool(_chosen("filter", filter, FILTERS))
     modes = [address] * 3 if isinstance(address, str) else [*address, "clamp", "clamp"][:3]
     axes = [int(_chosen("address", mode, ADDRESSES)) for mode in modes]
