@@ -163,3 +163,40 @@ def test_a_read_that_only_decides_on_an_atomic_is_information(kernel: str, worst
     top = np.full(1, 20 if kernel == "overwrites" else 10_000, np.int32)
     grades = graded(kernel, top, np.zeros(10_001, np.int32), np.zeros(512, np.int32))
     assert min(grades) == worst  # by the alphabet, too
+
+
+WARPS = r"""
+extern "C" __global__ void together(float *out) {
+    __shared__ float s[32];
+    int i = threadIdx.x;
+    s[i] = i;
+    __syncwarp();
+    s[i] += s[i ^ 8];
+    __syncwarp();
+    out[i] = s[i];
+}
+extern "C" __global__ void behind(float *out) {
+    __shared__ float s[32];
+    int i = threadIdx.x;
+    s[i] = i;
+    out[i] = s[i ^ 8];
+}
+extern "C" __global__ void elsewhere(float *out, int n) {
+    __shared__ float s[32];
+    int i = threadIdx.x;
+    s[i] = i;
+    __syncwarp();
+    if (i < 16) for (int k = 0; k < n; k++) { float x = s[i + 16]; out[i] += x; }
+    else for (int k = 0; k < n; k++) { s[i] = out[i] + k; out[i] = k; }
+}
+"""
+
+
+def test_races_within_a_warp_are_graded_by_who_executes_together() -> None:
+    """compute-sanitizer 2025.3.1 on an H200 warns of ``behind`` and displays nothing for ``together``."""
+    graded = {}
+    for kernel, more in (("together", ()), ("behind", ()), ("elsewhere", (np.int32(3),))):
+        gpu = ww.GPU("a100", check="racecheck", check_level="info")
+        gpu.compile(WARPS, name="warps.cu")[kernel][1, 32](gpu.zeros(32, np.float32), *more)
+        graded[kernel] = {f.severity for f in gpu.findings}
+    assert graded == {"together": {"info"}, "behind": {"warning"}, "elsewhere": {"warning"}}

@@ -235,10 +235,18 @@ def check_reader(
     info = peek(cell + slot + WORD_STEP)
     if strong and info & STRONG_READ:
         return
-    other = unordered_lane(s, known, lanes_known, foreign, stamp, info & LANE_BITS, lane)
+    guards = strong and info & GUARD_READ
+    severity = ERROR
+    other = -1
+    if (stamp >> 32) - 1 == s[S_WARP]:
+        # Lanes that execute with the writer have issued their reads: only one that is elsewhere can still be about to read.
+        severity = WARNING
+        other = unordered_lane(s, known, lanes_known, foreign, stamp, info & LANE_BITS & ~s[S_LANES], lane)
+        if other < 0:
+            severity = INFO
+    if other < 0:
+        other = unordered_lane(s, known, lanes_known, foreign, stamp, info & LANE_BITS, lane)
     if other >= 0:
-        severity = WARNING if (stamp >> 32) - 1 == s[S_WARP] else ERROR
-        guards = strong and info & GUARD_READ
         note_race(s, findings, WAR, severity, guards, stamp, info, instruction, space, address, size, other, lane)
 
 
