@@ -9,6 +9,7 @@ import warpwright as ww
 from tests.test_jit import Prepared
 from warpwright.engine.compiled import CompiledExecution
 from warpwright.engine.jit import compile as jit
+from warpwright.engine.jit import storage
 
 SOURCE = """
 extern "C" __global__ void mixed(int n, const float *x, float *y, double *z, int *counts) {
@@ -43,4 +44,24 @@ def test_large_functions_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> 
         sizes.append(len(jit.to_object(kernel.ir, jit.make_target())))
     assert results[0] == results[1]
     assert sizes[0] < sizes[1], "the second was generated without optimisation"
+    assert any(results[0][1])
+
+
+def test_vectors_without_room_in_registers_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that loops use least live in memory; code is shorter by what LLVM need not join and spill."""
+    gpu = ww.GPU("h200", timing="off")
+    module = gpu.compile(SOURCE)
+    x = gpu.array(np.linspace(0.1, 9, 128, dtype=np.float32))
+    results, allocas = [], []
+    for most in (storage.MOST_JOINS, 60, 0):
+        monkeypatch.setattr(storage, "MOST_JOINS", most)
+        for trace in (True, False):
+            arrays = gpu.zeros(128), gpu.zeros(128, np.float64), gpu.zeros(4, np.int32)
+            p = Prepared(gpu, module, "mixed", 2, 64, [5, x, *arrays])
+            kernel = jit.compile_kernel(p.program, p.lowered, (64, 1, 1), trace=trace, use_cache=False)
+        CompiledExecution(p.context, kernel, 2, 1).run()
+        results.append([a.get().tobytes() for a in arrays])
+        allocas.append(kernel.ir.count("= alloca <32 x i"))
+    assert results[0] == results[1] == results[2]
+    assert allocas[0] > allocas[1] > allocas[2]
     assert any(results[0][1])

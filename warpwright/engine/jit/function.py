@@ -542,6 +542,10 @@ class FunctionWriter(Text):
         is_vector = self.web_shape(number).kind == VECTOR_KIND
         return is_vector and not self.registers.masks and self.webs.webs[number].type == "i1"
 
+    def is_vector(self, number: int) -> bool:
+        """Whether a web holds a word or more for each lane, not just a bit."""
+        return self.web_shape(number).kind == VECTOR_KIND and self.webs.webs[number].type != "i1"
+
     def has_storage(self, number: int) -> bool:
         """Whether a web needs a variable (constants do not)."""
         shape = self.web_shape(number)

@@ -47,7 +47,8 @@ class Stops:
         self.nans = late_nans(w.lowered, w.webs)
         w.single_loads = single_loads(w.lowered, w.webs)
         w.looping = in_loops(w.flow)
-        self.storage = place_variables(w.blocks, w.webs, w.flow, w.looping)
+        vectors = [n.number for n in w.webs.webs if w.is_vector(n.number)]
+        self.storage = place_variables(w.blocks, w.webs, w.flow, w.looping, vectors)
         self.shared_slots = self._share_slots()
         self.given: dict[int, str] = {}
         """The lanes that enter a block where only one jump leads to it."""

@@ -3,13 +3,13 @@
 LLVM keeps a variable in registers by joining its values wherever control flow meets.  In the chain of blocks that a
 divergent kernel becomes, every variable then meets at every block, and most of compile time goes into moving them.
 So a variable that no loop touches and that outlives its block stays in memory, where it is a load and a store;
-what loops touch, and what lives within one block, is left to LLVM.  The memory is the warp's save area: such
-a variable needs no saving when the warp stops.
+what loops touch, and what lives within one block, is left to LLVM.  Where that is more than registers can hold in many
+blocks, only what loops use most is.  The memory is the warp's save area: such a variable needs no saving when the warp stops.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from warpwright.engine.blocks import BasicBlock
@@ -18,6 +18,15 @@ from warpwright.engine.jit.webs import Webs
 
 FEW_BLOCKS = 6
 """A kernel without loops and with no more blocks keeps everything in registers."""
+MOST_JOINS = 1500
+"""Vectors times the basic blocks that they are live in, of vectors in registers.
+
+No processor has registers for so many that live everywhere: LLVM would join them at each block and spill them all the same.
+Four kernels of the five sets (``bench``) have more, at most 4,080: a loop around eight divisions with their slow paths, whose
+code took 3.6 s to generate with AVX-512 and 8.6 s with AVX2, and takes 2.1 and 5; it runs as fast.
+"""
+LOOP_WEIGHT = 8
+"""How much more a reference counts for each loop around it."""
 
 
 @dataclass(slots=True)
@@ -29,15 +38,13 @@ class Storage:
     """Blocks whose masks of pending lanes are in memory."""
 
 
-def in_loops(flow: Flow) -> Bits:
-    """Blocks of loops; called functions count where they loop themselves."""
+def loop_bodies(flow: Flow) -> list[Bits]:
+    """Bodies of loops, one for each jump back; called functions count where they loop themselves."""
     predecessors: list[list[int]] = [[] for _ in flow.blocks]
     for n, successors in enumerate(flow.inner):
         for s in successors:
             predecessors[s].append(n)
-    found = 0
-    # A barrier saves and restores what registers hold: around it, memory is no farther than they are.
-    stops = sum(1 << n for n, end in enumerate(flow.ends) if end in ("barrier", "barrier_red"))
+    bodies = []
     for n, successors in enumerate(flow.inner):
         for header in successors:
             if header > n:
@@ -49,13 +56,25 @@ def in_loops(flow: Flow) -> Bits:
                 if not body >> b & 1:
                     body |= 1 << b
                     work.extend(predecessors[b])
-            if not body & stops:
-                found |= body
+            bodies.append(body)
+    return bodies
+
+
+def in_loops(flow: Flow) -> Bits:
+    """Blocks of loops."""
+    # A barrier saves and restores what registers hold: around it, memory is no farther than they are.
+    stops = sum(1 << n for n, end in enumerate(flow.ends) if end in ("barrier", "barrier_red"))
+    found = 0
+    for body in loop_bodies(flow):
+        if not body & stops:
+            found |= body
     return found
 
 
-def place_variables(blocks: Sequence[BasicBlock], webs: Webs, flow: Flow, hot: Bits) -> Storage:
-    """Decide for every web and mask; ``hot``: :func:`in_loops`."""
+def place_variables(
+    blocks: Sequence[BasicBlock], webs: Webs, flow: Flow, hot: Bits, vectors: Collection[int]
+) -> Storage:
+    """Decide for every web and mask; ``hot``: :func:`in_loops`, ``vectors``: webs that hold a value for each lane."""
     if not hot and len(blocks) <= FEW_BLOCKS:
         return Storage(frozenset(), 0)
     block_of = [b.number for b in blocks for _ in range(b.count)]
@@ -66,6 +85,7 @@ def place_variables(blocks: Sequence[BasicBlock], webs: Webs, flow: Flow, hot: B
         if reference.high >= 0:
             touched[reference.high] = touched.get(reference.high, 0) | bit
     cold = frozenset(n for n, where in touched.items() if not where & hot and where & (where - 1))
+    cold |= _crowded_out(blocks, webs, flow, [n for n in vectors if n in touched and n not in cold])
     masks: Bits = 0
     for b in blocks:
         near = 1 << b.number
@@ -75,3 +95,27 @@ def place_variables(blocks: Sequence[BasicBlock], webs: Webs, flow: Flow, hot: B
         if not near & hot:
             masks |= 1 << b.number
     return Storage(cold, masks)
+
+
+def _crowded_out(blocks: Sequence[BasicBlock], webs: Webs, flow: Flow, vectors: Sequence[int]) -> frozenset[int]:
+    """Of vectors that would live in registers those that find no room there, the least used first."""
+    live = dict.fromkeys(vectors, 0)
+    for b in blocks:
+        for n in webs.live_in[b.number]:
+            if n in live:
+                live[n] += 1
+    if sum(live.values()) <= MOST_JOINS:
+        return frozenset()
+    bodies = loop_bodies(flow)
+    weights = [LOOP_WEIGHT ** sum(body >> b.number & 1 for body in bodies) for b in blocks for _ in range(b.count)]
+    used = dict.fromkeys(vectors, 0)
+    for (index, _), reference in webs.references.items():
+        for n in {reference.low, reference.high} & used.keys():
+            used[n] += weights[index]
+    joins, out = 0, set()
+    for n in sorted(vectors, key=lambda n: (-used[n], n)):
+        if joins + live[n] > MOST_JOINS:
+            out.add(n)
+        else:
+            joins += live[n]
+    return frozenset(out)
