@@ -170,52 +170,6 @@ def unified_async(target: int, source: int, size: int, stream: int) -> None:
     linear(target, source, size, stream, ())
 
 
-_ATTRIBUTES_BYTES = 24
-"""Of CUmemcpyAttributes: the order in which the source is read (1 to 3), hints of places, flags."""
-_LEGACY_STREAMS = (0, 1)
-
-
-def copy_batch(
-    targets: int, sources: int, sizes: int, count: int, attributes: int, firsts: int, kinds: int, stream: int
-) -> None:
-    """Several copies by one call, in a stream's order; attributes hold from their first copy to that of the next ones.
-
-    Raises:
-        CudaError: attributes that do not cover the copies, an order that there is not, or the legacy default stream.
-    """
-    begins = c.words64(firsts, kinds) if firsts and kinds else ()
-    orders = [c.get32(attributes + _ATTRIBUTES_BYTES * i) for i in range(kinds if attributes else 0)]
-    in_order = list(begins) == sorted(set(begins)) and (not begins or (begins[0] == 0 and begins[-1] < count))
-    if stream in _LEGACY_STREAMS or not count or not begins or not in_order or not all(1 <= o <= 3 for o in orders):
-        raise CudaError(results.INVALID_VALUE)
-    for target, source, size in zip(*(c.words64(place, count) for place in (targets, sources, sizes)), strict=True):
-        linear(target, source, size, stream, ())
-
-
-@entry("cuMemcpyBatchAsync_v2")
-def memcpy_batch(
-    targets: int, sources: int, sizes: int, count: int, attributes: int, firsts: int, kinds: int, stream: int
-) -> None:
-    copy_batch(targets, sources, sizes, count, attributes, firsts, kinds, stream)
-
-
-@entry("cuMemcpyBatchAsync")
-def memcpy_batch_failing(
-    targets: int,
-    sources: int,
-    sizes: int,
-    count: int,
-    attributes: int,
-    firsts: int,
-    kinds: int,
-    failed: int,
-    stream: int,
-) -> None:
-    if failed:
-        c.put64(failed, (1 << 64) - 1)  # of no copy alone
-    copy_batch(targets, sources, sizes, count, attributes, firsts, kinds, stream)
-
-
 @entry("cuMemcpyPeer")
 def peer(target: int, target_context: int, source: int, source_context: int, size: int) -> None:
     linear(target, source, size, 0, (target, source))
@@ -229,7 +183,7 @@ def peer_async(target: int, target_context: int, source: int, source_context: in
 def side(kind: int, host: int, device: int, array: int, pitch: int, height: int, x: int, y: int, z: int) -> Side:
     """One side of a two- or three-dimensional copy."""
     if kind == _ARRAY:
-        found = _array(array)
+        found = array_of(array)
         return Side(found.address_of(x, y, z), found.pitch, found.height_rows)
     if kind not in (_HOST, _DEVICE, _UNIFIED):
         raise CudaError(results.INVALID_VALUE)
@@ -237,7 +191,8 @@ def side(kind: int, host: int, device: int, array: int, pitch: int, height: int,
     return Side(base + x + y * pitch + z * pitch * height, pitch, height)
 
 
-def _array(handle: int) -> DriverArray:
+def array_of(handle: int) -> DriverArray:
+    """The array of a handle."""
     from warpwright.driver.arrays import DriverArray
 
     return state().handles.get(DriverArray, handle)

@@ -2,6 +2,7 @@
 
 from warpwright.driver import (
     arrays,
+    batches,
     contexts,
     copies,
     devices,
@@ -12,6 +13,7 @@ from warpwright.driver import (
     graph_nodes,
     graph_shapes,
     launches,
+    managed,
     memory,
     modules,
     nvml,
@@ -32,6 +34,7 @@ from warpwright.driver.runtime import textures as runtime_textures
 
 __all__ = [
     "arrays",
+    "batches",
     "contexts",
     "copies",
     "devices",
@@ -43,6 +46,7 @@ __all__ = [
     "graph_shapes",
     "launches",
     "launching",
+    "managed",
     "memory",
     "modules",
     "nvml",

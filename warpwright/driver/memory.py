@@ -14,7 +14,7 @@ from warpwright.driver.calls import CudaError, entry
 from warpwright.driver.devices import PITCH_BYTES
 from warpwright.driver.state import Context, Device, state
 from warpwright.engine import abi
-from warpwright.engine.memory import Allocation, DeviceMemory
+from warpwright.engine.memory import ALIGNMENT_BYTES, Allocation, DeviceMemory
 from warpwright.errors import UnsupportedError
 
 DEVICE, HOST, MANAGED, REGISTERED, GRAPH, IMPORTED = (
@@ -26,6 +26,8 @@ DEVICE, HOST, MANAGED, REGISTERED, GRAPH, IMPORTED = (
     "memory of another process",
 )
 _PLACES = {HOST: abi.HOST, MANAGED: abi.MIGRATES}
+_PAGE_BYTES, _OWN_PAGES_FROM_BYTES = 2 << 20, 1 << 20
+"""A card's pages, and what begins at one of its own (an H200: ``places`` of ``bench/driver_answers.py``)."""
 _MAPPED = 2
 """CU_MEMHOSTALLOC_DEVICEMAP."""
 kinds: dict[int, tuple[str, int, Context]] = {}
@@ -47,7 +49,8 @@ def allocate(size: int, kind: str = DEVICE, flags: int = 0, device: Device | Non
     if size > memory.capacity_bytes:
         raise CudaError(results.OUT_OF_MEMORY)
     name, place = f"{kind} of {size:,} bytes", _PLACES.get(kind, abi.HERE)
-    allocation = memory.allocate(size, name, undefined=kind == DEVICE, place=place)
+    alignment = _PAGE_BYTES if kind == DEVICE and size >= _OWN_PAGES_FROM_BYTES else ALIGNMENT_BYTES
+    allocation = memory.allocate(size, name, undefined=kind == DEVICE, place=place, alignment_bytes=alignment)
     if kind in (HOST, MANAGED):
         for other in state().others(context.device):
             memory.show_to(other.gpu.memory, allocation)
@@ -271,34 +274,6 @@ def pointer_attributes(count: int, numbers: int, places: int, address: int) -> N
 def set_pointer_attribute(value: int, number: int, address: int) -> int | None:
     state().current()
     return None if holder(address) else results.INVALID_VALUE
-
-
-@entry("cuMemAdvise", "cuMemAdvise_v2")
-def advise(address: int, size: int, advice: int, where: int) -> int | None:
-    state().current()
-    return None if holder(address) else results.INVALID_VALUE
-
-
-@entry("cuMemPrefetchAsync")
-def prefetch(address: int, size: int, device: int, stream: int) -> int | None:
-    state().current()
-    state().stream(stream)
-    return None if holder(address) else results.INVALID_VALUE
-
-
-@entry("cuMemPrefetchAsync_v2")
-def prefetch_2(address: int, size: int, where: int, flags: int, stream: int) -> int | None:
-    return prefetch(address, size, 0, stream)
-
-
-@entry("cuMemRangeGetAttribute")
-def range_attribute(place: int, size: int, number: int, address: int, count: int) -> int | None:
-    state().current()
-    if holder(address) is None:
-        return results.INVALID_VALUE
-    # Nothing is recorded of advice: no read duplication, no preferred place.
-    c.write("i", place, 0 if number == 1 else -2)
-    return None
 
 
 @entry("cuMemGetHandleForAddressRange")

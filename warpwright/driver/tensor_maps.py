@@ -1,4 +1,7 @@
-"""Tensor maps: descriptions of tensors for bulk copies, checked as the driver's manual asks (``engine/tensor_map.py``)."""
+"""Tensor maps: descriptions of tensors for bulk copies, checked as an H200's driver does (``engine/tensor_map.py``).
+
+The manual asks for maps at multiples of 64 bytes; the driver writes them anywhere, and ``cuda.core`` keeps them at multiples of 16.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,6 @@ from warpwright.engine.tensor_map import (
 )
 from warpwright.errors import UnsupportedError
 
-_PLACE_BYTES = 16
-"""The manual asks for maps at multiples of 64; ``cuda.core`` keeps them in Python objects, which begin at multiples of 16, and runs on cards."""
-
 
 def _words(place: int, count: int, type: Any = ctypes.c_uint32) -> tuple[int, ...]:
     return tuple((type * count).from_address(place))
@@ -30,7 +30,7 @@ def _write(place: int, kind: int, rank: int, make: Any) -> None:
     Raises:
         CudaError: invalid value, with the reason.
     """
-    if kind >= len(ELEMENT_BYTES) or not 1 <= rank <= MAX_RANK or place % _PLACE_BYTES:
+    if kind >= len(ELEMENT_BYTES) or not 1 <= rank <= MAX_RANK:
         raise CudaError(results.INVALID_VALUE)
     made: TensorMap = make()
     try:

@@ -200,27 +200,36 @@ class DeviceMemory:
         self.observer: Observer | None = None
 
     # --- allocations ------------------------------------------------------------------------------
-    def allocate(self, size_bytes: int, name: str, undefined: bool = False, place: int = HERE) -> Allocation:
-        """Reserve ``size_bytes`` (zero-filled when fresh), ``ALIGNMENT_BYTES`` aligned.
+    def allocate(
+        self,
+        size_bytes: int,
+        name: str,
+        undefined: bool = False,
+        place: int = HERE,
+        alignment_bytes: int = ALIGNMENT_BYTES,
+    ) -> Allocation:
+        """Reserve ``size_bytes`` (zero-filled when fresh).
 
         Args:
             undefined: the program may not rely on the contents (cudaMalloc): the observer is told.
             place: where a card would have the bytes; their addresses are this memory's all the same.
+            alignment_bytes: what the address is a multiple of: itself one of ``ALIGNMENT_BYTES``.
 
         Raises:
             OutOfMemoryError: says how much was asked for, how much is in use and by what.
         """
         with self._lock:
-            made = self._allocate(size_bytes, name, undefined, place)
+            made = self._allocate(size_bytes, name, undefined, place, alignment_bytes)
         self._let_see(made, self._open_to)
         return made
 
-    def _allocate(self, size_bytes: int, name: str, undefined: bool, place: int) -> Allocation:
+    def _allocate(self, size_bytes: int, name: str, undefined: bool, place: int, alignment_bytes: int) -> Allocation:
         self._collect()
         if size_bytes < 0:
             raise ValueError(f"an allocation of {size_bytes} bytes was asked for {name}")
         span = (size_bytes + GAP_BYTES + ALIGNMENT_BYTES - 1) // ALIGNMENT_BYTES * ALIGNMENT_BYTES
-        for i, start in enumerate(self._free_starts):
+        for i, begin in enumerate(self._free_starts):
+            start = begin + -(self.base + begin) % alignment_bytes
             if self._free_ends[i] - start >= span:
                 break
         else:
@@ -231,9 +240,10 @@ class DeviceMemory:
                 f"{format_bytes(self.used_bytes)} of {format_bytes(self.capacity_bytes)} are in use"
                 + (f", most of it by {holders}" if holders else "")
             )
-        self._free_starts[i] += span
-        if self._free_starts[i] == self._free_ends[i]:
-            del self._free_starts[i], self._free_ends[i]
+        rest, end = start + span, self._free_ends[i]
+        parts = [(first, last) for first, last in ((begin, start), (rest, end)) if first < last]
+        self._free_starts[i : i + 1] = [first for first, _ in parts]
+        self._free_ends[i : i + 1] = [last for _, last in parts]
         allocation = Allocation(self.base + start, size_bytes, name, place=place)
         self._insert(allocation)
         self.used_bytes += size_bytes

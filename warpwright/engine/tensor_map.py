@@ -5,13 +5,14 @@ and off the machine code that ptxas makes of ``tensormap.replace``: address; fla
 tf32, promotion into L2); strides in units of 16 bytes (36 bits); sizes less one; steps less one (3 bits each); box sizes less
 one (a byte each), or of im2col channels less one, the corners of the pixel box (16, 8 or 5 bits each by rank) and pixels
 less one; bytes of the box; what the swizzle repeats after.
-Constraints: CUDA Driver API, ``cuTensorMapEncodeTiled`` and ``cuTensorMapEncodeIm2col``.
+Constraints: CUDA Driver API, ``cuTensorMapEncodeTiled`` and ``cuTensorMapEncodeIm2col``; where it says less or more than the driver does, an
+H200's answers to 8,000 random maps (``bench/driver_answers.py``).
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -27,6 +28,9 @@ ELEMENT_TYPES = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f64", "
 """By CUtensorMapDataType."""
 ELEMENT_BYTES = (1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4)
 FILLS = ("zeros", "nan")
+FIRST_FLOAT_TYPE = 6
+MOST_BOX_BYTES = 227 << 10
+"""What a copy may move: a block's shared memory.  An H200's driver takes boxes of 215,040 bytes and none of 236,544 (``bench/driver_answers.py``)."""
 _IM2COL_AT, _RANK_AT, _TYPE_AT, _INTERLEAVE_AT, _SWIZZLE_AT, _FILL_AT, _TF32_AT, _PROMOTION_AT = (
     0,
     4,
@@ -113,11 +117,19 @@ class TensorMap:
             need(1 <= size <= 1 << 32, f"a dimension of {size:,} elements: it must be 1 to 2**32")
         for stride in self.strides:
             need(
-                stride % 16 == 0 and 0 < stride < 1 << 40,
+                stride % 16 == 0 and 0 <= stride < 1 << 40,
                 f"a stride of {stride:,} bytes: it must be a multiple of 16 below 2**40",
             )
         for step in self.steps:
             need(1 <= step <= 8, f"an element stride of {step}: it must be 1 to 8")
+        for name, value, most in (
+            *(("interleave", self.interleave, 2), ("swizzle", self.swizzle, 3), ("promotion", self.promotion, 3)),
+            ("fill", self.fill, 1),
+        ):
+            need(0 <= value <= most, f"{name} {value}: it must be 0 to {most}")
+        need(
+            not self.fill or self.type >= FIRST_FLOAT_TYPE, f"NaN fills no elements of type {ELEMENT_TYPES[self.type]}"
+        )
         span = 16 << self.swizzle
         if self.interleave:
             unit = self.unit_bytes
@@ -134,12 +146,38 @@ class TensorMap:
             need(rank >= 3, f"im2col needs three to five dimensions, not {rank}")
             need(1 <= self.channels <= 256, f"{self.channels} channels of a pixel: they must be 1 to 256")
             need(1 <= self.pixels <= 1024, f"{self.pixels} pixels of a column: they must be 1 to 1,024")
+            self._check_corners(need)
             inner = self.channels * self.element_bytes
+        need(
+            self.box_bytes <= MOST_BOX_BYTES,
+            f"a box of {self.box_bytes:,} bytes: no more than {MOST_BOX_BYTES:,} can be",
+        )
         need(inner % 16 == 0, f"the box's inner dimension has {inner} bytes: they must be a multiple of 16")
         need(
             not self.swizzle or self.interleave > 0 or inner <= span,
             f"the box's inner dimension has {inner} bytes, more than the swizzle's {span}",
         )
+
+    def _check_corners(self, need: Callable[[bool, str], None]) -> None:
+        """The corners of im2col's pixel box: each in its field, and some pixel between them."""
+        assert self.lower is not None
+        width = _CORNER_BITS[self.rank]
+        least, most = -(1 << width - 1), (1 << width - 1) - 1
+        for corner in (*self.lower, *self.upper):
+            need(
+                least <= corner <= most,
+                f"a corner at {corner:,}: with {self.rank} dimensions it must be {least} to {most}",
+            )
+        pixels = self.sizes[0 if self.interleave else 1 :]
+        for size, low, high in zip(pixels, self.lower, self.upper, strict=False):
+            need(size + high - low > 0, f"no pixel lies between the corners {low} and {high} of {size:,}")
+
+    @property
+    def box_bytes(self) -> int:
+        """Bytes that the map says a copy moves: of boxes without what steps leave, cut off."""
+        if self.lower is not None:
+            return self.channels * self.pixels * self.element_bytes
+        return prod(b // s for b, s in zip(self.box, self.steps, strict=True)) * self.element_bytes
 
     @property
     def unit_bytes(self) -> int:
@@ -194,7 +232,6 @@ class TensorMap:
         if self.lower is None:
             for n, size in enumerate(self.box):
                 raw[_BOX + n] = size - 1
-            moved = prod(b // s for b, s in zip(self.box, self.steps, strict=True))  # cut off, as the driver does
         else:
             raw[_BOX] = self.channels - 1
             width = _CORNER_BITS[rank]
@@ -202,8 +239,7 @@ class TensorMap:
                 packed = sum((c & (1 << width) - 1) << width * n for n, c in enumerate(corners))
                 struct.pack_into("<H", raw, _CORNERS + 2 * half, packed)
             struct.pack_into("<I", raw, _PIXELS, self.pixels - 1)
-            moved = self.channels * self.pixels
-        struct.pack_into("<I", raw, _BYTES, moved * self.element_bytes)
+        struct.pack_into("<I", raw, _BYTES, self.box_bytes)
         struct.pack_into("<I", raw, _PERIOD, 128 << self.swizzle if self.swizzle else 16)
         return bytes(raw)
 

@@ -276,26 +276,20 @@ def memset_3d_async(where: PitchedPointer, value: int, extent: Extent, stream: i
         submit(state().stream(stream), Fill(at, value, 1, extent.width, extent.height, where.pitch))
 
 
-# --- prefetching and advice, whose arguments changed with CUDA 13 ------------------------------------------
-@runtime("cudaMemPrefetchAsync", versions=("12",))
-def prefetch_12(address: int, size: int, device: int, stream: int) -> int | None:
-    return ENTRIES["cuMemPrefetchAsync"](address, size, device, stream)
-
-
-@runtime("cudaMemPrefetchAsync", versions=("13",))
-@runtime("cudaMemPrefetchAsync_v2")
-def prefetch_13(address: int, size: int, where: int, flags: int, stream: int) -> int | None:
-    return ENTRIES["cuMemPrefetchAsync"](address, size, 0, stream)
-
-
-@runtime("cudaMemAdvise", "cudaMemAdvise_v2")
-def advise(address: int, size: int, advice: int, where: int) -> int | None:
-    return ENTRIES["cuMemAdvise"](address, size, advice, where)
-
-
 for _name, _driver in (
+    # CUDA 13 names places by a structure, where 12 names devices.
+    ("cudaMemAdvise@12", "cuMemAdvise"),
+    ("cudaMemAdvise@13", "cuMemAdvise_v2"),
+    ("cudaMemAdvise_v2", "cuMemAdvise_v2"),
+    ("cudaMemPrefetchAsync@12", "cuMemPrefetchAsync"),
+    ("cudaMemPrefetchAsync@13", "cuMemPrefetchAsync_v2"),
+    ("cudaMemPrefetchAsync_v2", "cuMemPrefetchAsync_v2"),
+    ("cudaMemRangeGetAttribute", "cuMemRangeGetAttribute"),
+    ("cudaMemRangeGetAttributes", "cuMemRangeGetAttributes"),
     ("cudaMemcpyBatchAsync@13", "cuMemcpyBatchAsync_v2"),
     ("cudaMemcpyBatchAsync@12", "cuMemcpyBatchAsync"),
+    ("cudaMemcpy3DBatchAsync@13", "cuMemcpy3DBatchAsync_v2"),
+    ("cudaMemcpy3DBatchAsync@12", "cuMemcpy3DBatchAsync"),
     ("cudaHostRegister", "cuMemHostRegister_v2"),
     ("cudaHostUnregister", "cuMemHostUnregister"),
     ("cudaHostGetDevicePointer", "cuMemHostGetDevicePointer_v2"),

@@ -1,0 +1,192 @@
+"""Batches of copies: several linear ones, or several blocks, by one call in a stream's order.
+
+What is refused, and which copy is named as the one that failed, is an H200's driver's (13.0) answer to the calls of ``bench/driver_answers.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from warpwright.driver import c, results
+from warpwright.driver.calls import CudaError, entry
+from warpwright.driver.copies import Copy, Side, array_of, linear
+from warpwright.driver.graphs import submit
+from warpwright.driver.managed import DEVICE, HOST_NUMA_CURRENT
+from warpwright.driver.state import state
+
+_ATTRIBUTES, _ATTRIBUTES_BYTES = "iiiiiI", 24
+"""CUmemcpyAttributes: the order in which the source is read, hints of both places, flags."""
+_ORDERS = (1, 2, 3)
+"""CUmemcpySrcAccessOrder: of the stream, during the call, any."""
+_PREFER_OVERLAP = 1
+"""CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE."""
+_LEGACY_STREAMS = (0, 1)
+_NONE_ALONE = (1 << 64) - 1
+"""Instead of the number of a copy that failed."""
+_OPERATION_BYTES, _SIDE_BYTES = 112, 40
+"""CUDA_MEMCPY3D_BATCH_OP, CUmemcpy3DOperand."""
+_POINTER, _ARRAY = 1, 2
+
+
+def _tell(failed: int, number: int) -> None:
+    """Name the copy that failed, where the call has a place for that (CUDA 12)."""
+    if failed:
+        c.put64(failed, number)
+
+
+def _each(count: int, failed: int, copy: Callable[[int], None]) -> None:
+    """Make copies one after the other up to the first that fails, which is named."""
+    for number in range(count):
+        try:
+            copy(number)
+        except CudaError:
+            _tell(failed, number)
+            raise
+
+
+def _is_hint(type: int, ordinal: int) -> bool:
+    return 0 <= type <= HOST_NUMA_CURRENT and (type != DEVICE or 0 <= ordinal < len(state().devices))
+
+
+def _are_attributes(place: int) -> bool:
+    order, *hints, flags = c.read(_ATTRIBUTES, place)
+    return order in _ORDERS and _is_hint(*hints[:2]) and _is_hint(*hints[2:]) and not flags & ~_PREFER_OVERLAP
+
+
+def _batch(
+    targets: int,
+    sources: int,
+    sizes: int,
+    count: int,
+    attributes: int,
+    firsts: int,
+    kinds: int,
+    failed: int,
+    stream: int,
+) -> None:
+    """Linear copies; attributes hold from their first copy to that of the next ones.
+
+    Raises:
+        CudaError: attributes that do not cover the copies or that there are not, a copy of nothing, or the legacy default stream.
+    """
+    state().current()
+    if stream:
+        _tell(failed, _NONE_ALONE)
+    begins = c.words64(firsts, kinds) if firsts else []
+    covered = begins and begins == sorted(set(begins)) and begins[0] == 0 and begins[-1] < count
+    known = attributes and all(_are_attributes(attributes + _ATTRIBUTES_BYTES * i) for i in range(kinds))
+    if stream in _LEGACY_STREAMS or not count or not covered or not known:
+        raise CudaError(results.INVALID_VALUE)
+    given = [c.words64(place, count) for place in (targets, sources, sizes)]
+
+    def copy(number: int) -> None:
+        target, source, size = (words[number] for words in given)
+        if not size:
+            raise CudaError(results.INVALID_VALUE)
+        linear(target, source, size, stream, ())
+
+    _each(count, failed, copy)
+
+
+@entry("cuMemcpyBatchAsync_v2")
+def memcpy_batch(
+    targets: int, sources: int, sizes: int, count: int, attributes: int, firsts: int, kinds: int, stream: int
+) -> None:
+    _batch(targets, sources, sizes, count, attributes, firsts, kinds, 0, stream)
+
+
+@entry("cuMemcpyBatchAsync")
+def memcpy_batch_failing(
+    targets: int,
+    sources: int,
+    sizes: int,
+    count: int,
+    attributes: int,
+    firsts: int,
+    kinds: int,
+    failed: int,
+    stream: int,
+) -> None:
+    _batch(targets, sources, sizes, count, attributes, firsts, kinds, failed, stream)
+
+
+def _element_bytes(place: int) -> int:
+    """Bytes of an element of one side of a block; of pointers alone they are one."""
+    return array_of(c.get64(place + 8)).element_bytes if c.get32(place) == _ARRAY else 1
+
+
+def _side(place: int, element_bytes: int, extent: tuple[int, int, int]) -> Side:
+    """One side of a block.
+
+    Raises:
+        CudaError: a kind that there is not, or rows and slices that the block does not fit into.
+    """
+    kind = c.get32(place)
+    if kind == _ARRAY:
+        handle, x, y, z = c.words64(place + 8, 4)
+        array = array_of(handle)
+        return Side(array.address_of(x * element_bytes, y, z), array.pitch, array.height_rows)
+    if kind != _POINTER:
+        raise CudaError(results.INVALID_VALUE)
+    address, row, height = c.words64(place + 8, 3)
+    row, height = row or extent[0], height or extent[1]
+    if row < extent[0] or height < extent[1]:
+        raise CudaError(results.INVALID_VALUE)
+    return Side(address, row * element_bytes, height)
+
+
+def _fits(place: int, extent: tuple[int, int, int]) -> bool:
+    """Whether a block lies in the array of a side that is one."""
+    if c.get32(place) != _ARRAY:
+        return True
+    handle, *offset = c.words64(place + 8, 4)
+    array = array_of(handle)
+    sizes = (array.width, max(array.height, 1), max(array.depth, 1))
+    return all(at + n <= size for at, n, size in zip(offset, extent, sizes, strict=True))
+
+
+def _block(place: int) -> Copy:
+    """The copy that a CUDA_MEMCPY3D_BATCH_OP describes.
+
+    Raises:
+        CudaError: an empty block, an order that there is not, or a side that does not hold it.
+    """
+    width, height, depth, order, _ = c.read("QQQiI", place + 2 * _SIDE_BYTES)
+    extent = (width, height, depth)
+    if not all(extent) or order not in _ORDERS:
+        raise CudaError(results.INVALID_VALUE)
+    source, target = place, place + _SIDE_BYTES
+    element_bytes = max(_element_bytes(source), _element_bytes(target))
+    to, origin = (_side(one, element_bytes, extent) for one in (target, source))
+    return Copy(to, origin, width * element_bytes, height, depth)
+
+
+def _blocks(count: int, operations: int, failed: int, flags: int, stream: int) -> None:
+    """Blocks, each between memory or arrays.
+
+    Raises:
+        CudaError: no blocks, one that cannot be copied, flags, or the legacy default stream.
+    """
+    state().current()
+    if stream:
+        _tell(failed, _NONE_ALONE)
+    if stream in _LEGACY_STREAMS or not count or flags:
+        raise CudaError(results.INVALID_VALUE)
+    places = [operations + _OPERATION_BYTES * n for n in range(count)]
+    blocks: list[Copy] = []
+    _each(count, failed, lambda n: blocks.append(_block(places[n])))
+    for place, block in zip(places, blocks, strict=True):
+        extent = c.words64(place + 2 * _SIDE_BYTES, 3)
+        if not all(_fits(place + at, (extent[0], extent[1], extent[2])) for at in (0, _SIDE_BYTES)):
+            raise CudaError(results.INVALID_VALUE)
+        submit(state().stream(stream), block)
+
+
+@entry("cuMemcpy3DBatchAsync_v2")
+def memcpy_3d_batch(count: int, operations: int, flags: int, stream: int) -> None:
+    _blocks(count, operations, 0, flags, stream)
+
+
+@entry("cuMemcpy3DBatchAsync")
+def memcpy_3d_batch_failing(count: int, operations: int, failed: int, flags: int, stream: int) -> None:
+    _blocks(count, operations, failed, flags, stream)
