@@ -9,7 +9,7 @@ import warpwright as ww
 from warpwright.chips import load_chip
 from warpwright.chips.occupancy import Occupancy
 from warpwright.timing import state
-from warpwright.timing.sampling import REDUCTION, Plan, later_end, part_of, plan
+from warpwright.timing.sampling import REDUCTION, Plan, estimate, later_end, part_of, plan, spread_of_sms
 
 SOURCE = """
 extern "C" __global__ void scale(float *y, const float *x, int n) {
@@ -162,6 +162,24 @@ def test_the_last_of_many_blocks_ends_later_than_the_last_of_few() -> None:
         blocks[-found.resident :, state.G_END] = start[: found.resident] + took[: found.resident]
         few.append(blocks[-found.resident :, state.G_END].max() + 2 * later_end(found, blocks))
     assert np.mean(few) == pytest.approx(np.mean(all_ends), abs=5)
+
+
+def test_the_expected_error_knows_how_much_sms_differ() -> None:
+    """Blocks that an SM holds together share it: as many draws as SMs, however many blocks."""
+    found = chosen("h200", 12_000)
+    sms = found.chip.sm.sm_count
+    rng = np.random.default_rng(3)
+    blocks = np.zeros((sms * 400, state.LOG_SLOTS), np.int64)
+    blocks[:, state.G_SM] = np.arange(len(blocks)) % sms
+    blocks[:, state.G_END] = 10_000 + rng.normal(0, 2_000, len(blocks))
+    alike = spread_of_sms(found, blocks)
+    assert alike < 0.2 / np.sqrt(len(blocks)) * 3
+    by_sm = np.linspace(-500, 500, sms)
+    blocks[:, state.G_END] += by_sm[blocks[:, state.G_SM]].astype(np.int64)
+    apart = spread_of_sms(found, blocks)
+    assert apart == pytest.approx(by_sm.std(ddof=1) / 10_000 * np.sqrt((1 - found.share) / sms), rel=0.2)
+    usual, more = (estimate(found, 1e5, [], (1, 0), [], spread)[1] for spread in (0.0, apart))
+    assert more**2 - usual**2 == pytest.approx((2 * apart) ** 2)
 
 
 def test_results_and_counts_are_exact_and_cycles_near() -> None:

@@ -168,7 +168,12 @@ class _Mark:
 
 
 def estimate(
-    plan: Plan, cycles: float, marks: Sequence[_Mark], along: tuple[int, int], left_out: Sequence[int]
+    plan: Plan,
+    cycles: float,
+    marks: Sequence[_Mark],
+    along: tuple[int, int],
+    left_out: Sequence[int],
+    unlike_sms: float = 0.0,
 ) -> tuple[float, float]:
     """Cycles of the whole grid on the whole chip, and their expected relative error.
 
@@ -177,6 +182,7 @@ def estimate(
         marks: when its first wave had ended, at the end of each stretch but the last, and when its last block began.
         along: warp instructions of timed blocks, and of those that ran along with them.
         left_out: of the blocks between two stretches.
+        unlike_sms: :func:`spread_of_sms`.
     """
     costs = [
         (behind.cycle - before.cycle) / (behind.instructions - before.instructions)
@@ -194,8 +200,24 @@ def estimate(
     total = cycles + sum(rest)
     spread = 2 * float(np.std(costs, ddof=1) / np.mean(costs)) / math.sqrt(len(costs)) if len(costs) > 1 else 0.0
     part = PART_ERROR / plan.chip.sm.sm_count if plan.share < 1 else 0.0
-    parts = (part, spread * sum(rest[1:]) / total, abs(rest[0]) / total / 2, MODEL_ERROR)
+    parts = (part, 2 * unlike_sms, spread * sum(rest[1:]) / total, abs(rest[0]) / total / 2, MODEL_ERROR)
     return total, math.sqrt(sum(error**2 for error in parts))
+
+
+def spread_of_sms(plan: Plan, blocks: npt.NDArray[np.int64]) -> float:
+    """Relative standard error of what a block takes, as the part's SMs differ in it.
+
+    Blocks that an SM holds at once share it, so they are no independent draws of what blocks take; SMs are (a sample of clusters).
+
+    Args:
+        blocks: the log of the timed blocks.
+    """
+    sms = np.unique(blocks[:, s.G_SM])
+    if plan.share == 1 or len(sms) < 2:
+        return 0.0
+    took = blocks[:, s.G_END] - blocks[:, s.G_START]
+    means = np.array([took[blocks[:, s.G_SM] == sm].mean() for sm in sms])
+    return float(means.std(ddof=1) / means.mean()) * math.sqrt((1 - plan.share) / len(sms))
 
 
 def later_end(plan: Plan, blocks: npt.NDArray[np.int64]) -> float:
@@ -327,8 +349,9 @@ def simulate_sampled(
     spent = int(ends.max())
     along = int(m[s.H_WARM_INSTRUCTIONS] - m[s.H_WARM_FREE])
     log, logged = int(m[s.H_BLOCK_LOG]), int(m[s.H_LOGGED_BLOCKS])
-    later = later_end(plan, m[log : log + logged * s.LOG_SLOTS].reshape(logged, s.LOG_SLOTS))
-    cycles, expected = estimate(plan, spent + later, marks, (own, along), left_out)
+    log_of_blocks = m[log : log + logged * s.LOG_SLOTS].reshape(logged, s.LOG_SLOTS)
+    later, unlike_sms = later_end(plan, log_of_blocks), spread_of_sms(plan, log_of_blocks)
+    cycles, expected = estimate(plan, spent + later, marks, (own, along), left_out, unlike_sms)
     total = Counts(
         own + int(m[s.H_WARM_INSTRUCTIONS]) + fast.warp_instructions,
         int(metrics_module.sm_column(launch.state, s.SM_THREADS).sum())
