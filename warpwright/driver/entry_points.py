@@ -15,11 +15,11 @@ VARIANTS = ("_ptsz", "_ptds")
 """Suffixes of the entry points that a program gets when its default stream is one for each thread."""
 
 
-_GIVES_BACK = ("Free", "Destroy", "Unload", "Release", "Unregister")
+_GIVES_BACK = ("Free", "Destroy", "Unload", "Release", "Unregister", "SetCurrent", "Synchronize")
 
 
 def gives_back(name: str) -> bool:
-    """Whether a call gives something back.
+    """Whether a call gives something back, or waits for what has ended, as destructors do.
 
     NVIDIA's driver serves such calls until the process runs its exit handlers, later than an interpreter ends: what they give back then goes with the process.
     """
