@@ -223,6 +223,17 @@ def test_the_barrier_takes_its_time_however_windows_fall(monkeypatch: pytest.Mon
     assert spans[0] == spans[1] == spans[2] >= 32 * latency
 
 
+@pytest.mark.parametrize(("apart", "far", "cycles"), [(0, 1, 3.0), (1, 1, 7.3), (8, 1, 58), (32, 1, 98)])
+def test_loads_from_another_blocks_shared_memory_take_their_packets(apart: int, far: int, cycles: float) -> None:
+    """Cycles of 16 warps for each load on an H200 (bench.micro ``remote_places``): a sector; four of a line; 32 of eight lines, of 32."""
+    load = 'asm volatile("ld.u32 %0, [%1];" : "=r"(word) : "l"(there + i % 8 * 32) : "memory"); total += word'
+    source = PLACES.replace("atomicAdd(there + i % 8 * 4, 1u)", f"{{ {load}; }}").replace("words[0];", "total;")
+    source = source.replace("auto cluster", "unsigned word, total = 0; auto cluster", 1)
+    kernel = ww.GPU("h200").compile(source, name="loads")["add"]
+    few, many = (kernel[2, 512](np.zeros(2, np.uint32), apart, rounds, far).cycles for rounds in (8, 40))
+    assert (many - few) / 32 / 16 == pytest.approx(cycles, rel=0.1, abs=1)
+
+
 @pytest.mark.parametrize(("apart", "far", "cycles"), [(1, 1, 13.5), (8, 1, 108), (0, 1, 96), (8, 0, 8)])
 def test_additions_to_another_blocks_shared_memory_take_their_packets(apart: int, far: int, cycles: float) -> None:
     """Cycles of 16 warps for each addition on an H200 (bench.micro ``remote_places``): four sectors, 32, one word 32 times; the own block."""

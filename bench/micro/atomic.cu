@@ -33,3 +33,14 @@ ATOMIC(atom_cas, W32 "atom.global.cas.b32 o, [%1], t, t; cvt.u64.u32 %0, o;}")
 ATOMIC(atom_f16x2, W32 "atom.global.add.noftz.f16x2 o, [%1], t; cvt.u64.u32 %0, o;}")
 ATOMIC(atom_cas64, "atom.global.cas.b64 %0, [%1], %2, %2;")
 ATOMIC(store, W32 "st.global.u32 [%1], t;}")
+// Eight additions a round, each lane's at places of a table of its own.
+extern "C" __global__ void red_table(u32* out, char* base, const u32* table, int n) {
+    u32 at[8], threads = gridDim.x * blockDim.x, me = blockIdx.x * blockDim.x + threadIdx.x;
+    for (int u = 0; u < 8; u++) at[u] = table[u * threads + me];
+    __syncthreads();
+    u32 t0 = clk();
+    _Pragma("unroll 1") for (int i = 0; i < n; i++)
+        _Pragma("unroll") for (int u = 0; u < 8; u++) asm volatile("red.global.add.u32 [%0], 1;" :: "l"(base + at[u]) : "memory");
+    __syncthreads();
+    report(out, t0, clk());
+}

@@ -82,6 +82,43 @@ def contended(ctx: Context) -> list[Row]:
     return rows
 
 
+def hot_words(ctx: Context) -> list[Row]:
+    """Chip cycles a warp instruction where some lanes of every warp add to a few words that all share, the others to words at random of 1 MiB."""
+    rows: list[Row] = []
+    base, rng, threads = ctx.device.alloc(1 << 20), np.random.default_rng(5), 132 * 256
+    for words, lanes in (
+        (1, 0),
+        (1, 1),
+        (1, 2),
+        (1, 4),
+        (1, 8),
+        (1, 16),
+        (1, 32),
+        (4, 4),
+        (4, 8),
+        (32, 8),
+        (1024, 32),
+        (0, 0),
+    ):
+        places = rng.integers(0, 1 << 18, (8, threads // 32, 32))
+        if words:
+            hot = rng.permuted(np.broadcast_to(lanes > LANES, places.shape), axis=2)
+            places = np.where(hot, rng.integers(0, words, (8, threads // 32, 1)) * 4099 % (1 << 18), places)
+        else:  # as many words share as a text's words do
+            places = rng.zipf(1.3, places.shape) * 7919 % (1 << 18)
+        table = ctx.device.upload((places.ravel() * 4).astype(np.uint32))
+        seconds = []
+        for n in (1, 3):
+            tries = 3 if not ctx.model else 1
+            args = [ctx.words, base, table, np.int32(n)]
+            seconds.append(min(ctx.module("atomic").launch("red_table", 132, 256, args) for _ in range(tries)))
+        cycles = (seconds[1] - seconds[0]) * 1.98e9 / (2 * 8 * threads // 32)
+        rows.append(row("hot_words", "chip_cycles_per_warp_instruction", cycles, "cycles", words=words, lanes=lanes))
+        table.free()
+    base.free()
+    return rows
+
+
 def ordered(ctx: Context) -> list[Row]:
     """As `contended` on one place, by the order in which lanes name the words of a sector."""
     rows: list[Row] = []

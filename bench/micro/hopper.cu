@@ -200,7 +200,8 @@ template <bool WRITES, class T> __device__ void remote_rate(u32 *out, unsigned f
         for (unsigned i = 0; i < rounds; i++)
 #pragma unroll
             for (int k = 0; k < 8; k++) {
-                unsigned a = there + k * 1024 * (unsigned)sizeof(T), x = i, y = i, z = i, w = i;
+                unsigned a = there + k * 1024 * (unsigned)sizeof(T) + i % 2 * 128, x = i,  // other places each time: what stands still is loaded once
+                          y = i, z = i, w = i;
                 if (WRITES) {
                     if (sizeof(T) == 4) asm volatile("st.shared::cluster.u32 [%0], %1;" :: "r"(a), "r"(x) : "memory");
                     else asm volatile("st.shared::cluster.v4.u32 [%0], {%1, %1, %1, %1};" :: "r"(a), "r"(x) : "memory");
@@ -218,7 +219,8 @@ extern "C" __global__ void remote_read16(u32 *out, unsigned far, unsigned blocks
 extern "C" __global__ void remote_write4(u32 *out, unsigned far, unsigned blocks, unsigned rounds) { remote_rate<true, unsigned>(out, far, blocks, rounds); }
 extern "C" __global__ void remote_write16(u32 *out, unsigned far, unsigned blocks, unsigned rounds) { remote_rate<true, uint4>(out, far, blocks, rounds); }
 // What a warp's access to shared memory of its cluster costs by the lanes' places: offsets and distances in ranks (256: from rank 0) come from `plan`.
-// Lanes with an offset of ~0 stay out. Eight accesses a round, at eight places; op 0: loads, 1: stores, 2: additions without, 3: with a result, 4: through a generic pointer.
+// Lanes with an offset of ~0 stay out. Eight accesses a round, at eight places; op 0: loads, 1: stores, 2: additions without,
+// 3: with a result, 4: through a generic pointer; 5, 6: loads and stores through one; 7: loads of 16 bytes.
 template <int OP> __device__ void remote_places(u32 *out, const u32 *plan, unsigned rounds) {
     extern __shared__ __align__(1024) unsigned char tile[];
     unsigned rank, size, there, total = 0, lane = threadIdx.x & 31;
@@ -239,6 +241,9 @@ template <int OP> __device__ void remote_places(u32 *out, const u32 *plan, unsig
             if (OP == 2) asm volatile("red.shared::cluster.add.u32 [%0], %1;" :: "r"(a), "r"(1) : "memory");
             if (OP == 3) { asm volatile("atom.shared::cluster.add.u32 %0, [%1], %2;" : "=r"(x) : "r"(a), "r"(1) : "memory"); total += x; }
             if (OP == 4) asm volatile("red.add.u32 [%0], %1;" :: "l"(generic + k * 5120 + i % 2 * 128), "r"(1) : "memory");
+            if (OP == 5) { asm volatile("ld.u32 %0, [%1];" : "=r"(x) : "l"(generic + k * 5120 + i % 2 * 128) : "memory"); total += x; }
+            if (OP == 6) asm volatile("st.u32 [%0], %1;" :: "l"(generic + k * 5120 + i % 2 * 128), "r"(x) : "memory");
+            if (OP == 7) { unsigned y, z, w; asm volatile("ld.shared::cluster.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(x), "=r"(y), "=r"(z), "=r"(w) : "r"(a & ~15u) : "memory"); total += x + y + z + w; }
         }
     __syncthreads();
     unsigned end = clk();
@@ -251,6 +256,46 @@ extern "C" __global__ void remote_places_store(u32 *out, const u32 *plan, unsign
 extern "C" __global__ void remote_places_red(u32 *out, const u32 *plan, unsigned rounds) { remote_places<2>(out, plan, rounds); }
 extern "C" __global__ void remote_places_atom(u32 *out, const u32 *plan, unsigned rounds) { remote_places<3>(out, plan, rounds); }
 extern "C" __global__ void remote_places_generic(u32 *out, const u32 *plan, unsigned rounds) { remote_places<4>(out, plan, rounds); }
+extern "C" __global__ void remote_places_generic_load(u32 *out, const u32 *plan, unsigned rounds) { remote_places<5>(out, plan, rounds); }
+extern "C" __global__ void remote_places_generic_store(u32 *out, const u32 *plan, unsigned rounds) { remote_places<6>(out, plan, rounds); }
+extern "C" __global__ void remote_places_load16(u32 *out, const u32 *plan, unsigned rounds) { remote_places<7>(out, plan, rounds); }
+// Accesses whose lanes draw block and place anew each time; places: how many words of each block (a power of two). op 0 to 3 as above, 8: a counter's value says
+// where a word is stored in its block.
+template <int OP> __device__ void remote_random(u32 *out, unsigned places, unsigned rounds) {
+    extern __shared__ __align__(1024) unsigned char tile[];
+    unsigned size, rank, total = 0, state = (blockIdx.x * blockDim.x + threadIdx.x) * 747796405u + 2891336453u;
+    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    asm volatile("mov.u32 %0, %%cluster_nctarank;" : "=r"(size));
+    for (unsigned i = threadIdx.x; i < 12288; i += blockDim.x) ((unsigned *)tile)[i] = 0;
+    CLUSTER_SYNC;
+    unsigned begin = clk();
+    for (unsigned i = 0; i < rounds; i++)
+#pragma unroll
+        for (int k = 0; k < 8; k++) {
+            unsigned there, x = i;
+            state = state * 1664525u + 1013904223u;
+            asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(SHARED(tile)), "r"((state >> 24) & (size - 1)));
+            unsigned a = there + (state >> 10 & (places - 1)) * 4;
+            if (OP == 0) { asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(x) : "r"(a) : "memory"); total += x; }
+            if (OP == 1) asm volatile("st.shared::cluster.u32 [%0], %1;" :: "r"(a), "r"(x) : "memory");
+            if (OP == 2) asm volatile("red.shared::cluster.add.u32 [%0], %1;" :: "r"(a), "r"(1) : "memory");
+            if (OP == 3) { asm volatile("atom.shared::cluster.add.u32 %0, [%1], %2;" : "=r"(x) : "r"(a), "r"(1) : "memory"); total += x; }
+            if (OP == 8) {
+                asm volatile("atom.shared::cluster.add.u32 %0, [%1], %2;" : "=r"(x) : "r"(there), "r"(1) : "memory");
+                asm volatile("st.shared::cluster.u32 [%0], %1;" :: "r"(there + 1024 + (x & 2047) * 4), "r"(x) : "memory");
+            }
+        }
+    __syncthreads();
+    unsigned end = clk();
+    if (threadIdx.x == 0) out[blockIdx.x] = end - begin;
+    CLUSTER_SYNC;
+    out[SINK + threadIdx.x] = total;
+}
+extern "C" __global__ void remote_random_load(u32 *out, unsigned places, unsigned rounds) { remote_random<0>(out, places, rounds); }
+extern "C" __global__ void remote_random_store(u32 *out, unsigned places, unsigned rounds) { remote_random<1>(out, places, rounds); }
+extern "C" __global__ void remote_random_red(u32 *out, unsigned places, unsigned rounds) { remote_random<2>(out, places, rounds); }
+extern "C" __global__ void remote_random_atom(u32 *out, unsigned places, unsigned rounds) { remote_random<3>(out, places, rounds); }
+extern "C" __global__ void remote_random_both(u32 *out, unsigned places, unsigned rounds) { remote_random<8>(out, places, rounds); }
 // An mbarrier that never completes its phase: arrivals one from the other's state, and looks at the phase before, which is over.
 extern "C" __global__ void mbarrier_steps(u32 *out, unsigned zero) {
     __shared__ __align__(8) unsigned long long gate;

@@ -73,7 +73,14 @@ def remote(ctx: Context) -> list[Row]:
             for threads in (32, 256, 1024):
                 spans = [
                     measured(
-                        ctx, kernel, size, threads, [np.uint32(v) for v in (1, blocks, n)], size, 1024 * wide * 8, size
+                        ctx,
+                        kernel,
+                        size,
+                        threads,
+                        [np.uint32(v) for v in (1, blocks, n)],
+                        size,
+                        1024 * wide * 8 + 128,
+                        size,
                     ).max()
                     for n in (2, 6)
                 ]
@@ -115,7 +122,7 @@ def remote_places(ctx: Context) -> list[Row]:
     rows: list[Row] = []
     for name, plan in remote_plans().items():
         table = ctx.device.upload(np.concatenate(plan).astype(np.int32).view(np.uint32))
-        for kernel in ("load", "store", "red", "atom", "generic"):
+        for kernel in ("load", "store", "red", "atom", "generic", "generic_load", "generic_store", "load16"):
             for threads in (32, 512):
                 spans = [
                     measured(ctx, f"remote_places_{kernel}", 4, threads, [table, np.uint32(n)], 4, 49152, 4).max()
@@ -132,6 +139,61 @@ def remote_places(ctx: Context) -> list[Row]:
                         threads=threads,
                     )
                 )
+    return rows
+
+
+def remote_crowd(ctx: Context) -> list[Row]:
+    """The same with one cluster, and with so many that each SM has 1, 2, 4 blocks: lanes at words of ranks at random, or at one counter of each rank."""
+    rows: list[Row] = []
+    lanes, rng = np.arange(32), np.random.default_rng(9)
+    places = {"scattered": rng.integers(0, 512, 32), "counters": lanes * 0, "lines": lanes}
+    for size in (4, 8):
+        for name, words in places.items():
+            ranks = rng.integers(0, size, 32)
+            table = ctx.device.upload(np.concatenate([words * 4, ranks]).astype(np.uint32))
+            for kernel in ("load", "store", "red", "atom", "generic_store"):
+                for blocks in (size, 120, 240, 480):
+                    spans = [
+                        measured(
+                            ctx, f"remote_places_{kernel}", blocks, 256, [table, np.uint32(n)], blocks, 49152, size
+                        ).max()
+                        for n in (2, 6)
+                    ]
+                    each = float(spans[1] - spans[0]) / 32 / 8 / max(blocks // 120, 1)
+                    rows.append(
+                        row(
+                            "remote_crowd",
+                            "cycles_per_warp_access",
+                            each,
+                            "cycles",
+                            kernel=kernel,
+                            size=size,
+                            places=name,
+                            blocks=blocks,
+                        )
+                    )
+    return rows
+
+
+def remote_random(ctx: Context) -> list[Row]:
+    """Accesses of 8 warps whose lanes draw block and place anew each time, by one cluster and by all of the chip."""
+    rows: list[Row] = []
+    for size in (2, 4, 8):
+        for kernel, places in (
+            *(("load", 1024), ("store", 1024), ("red", 1024), ("atom", 1024)),
+            *(("red", 1), ("red", 16), ("atom", 1), ("atom", 16), ("both", 1)),
+        ):
+            for blocks in (size, 120, 480):
+                kernel_name = f"remote_random_{kernel}"
+                spans = [
+                    measured(
+                        ctx, kernel_name, blocks, 256, [np.uint32(places), np.uint32(n)], blocks, 49152, size
+                    ).mean()
+                    for n in (2, 6)
+                ]
+                each = float(spans[1] - spans[0]) / 32 / 8 / max(blocks // 120, 1)
+                where = {"size": size, "places": places, "blocks": blocks}
+                rows.append(row(kernel_name, "cycles_per_warp_access", each, "cycles", **where))
     return rows
 
 

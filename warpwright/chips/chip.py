@@ -337,11 +337,11 @@ class Cluster(_Section):
     distributed_shared_atomic_latency_cycles: int = Field(ge=0)
     distributed_shared_packet_send_cycles: float = Field(ge=0)
     distributed_shared_packet_take_cycles: float = Field(ge=0)
-    """Of an SM's port for a packet of atomics: different words of one sector."""
+    """Of an SM's port for a packet of atomics, different words of one sector; it answers loads with a sector in as long as it takes one."""
+    distributed_shared_line_request_cycles: float = Field(ge=0)
+    """Of the port for a load's request for a line."""
     distributed_shared_store_bytes_per_clk: int = Field(ge=0)
     """That an SM sends to others, by stores or bulk copies: in packets of a whole sector, or of 16 bytes of which some are written."""
-    distributed_shared_load_bytes_per_clk: int = Field(ge=0)
-    """That an SM gets from others, in sectors."""
     mbarrier_arrive_latency_cycles: int = Field(ge=0)
     """Of an arrival whose state is asked for, behind the memory queue."""
     mbarrier_look_latency_cycles: int = Field(ge=0)

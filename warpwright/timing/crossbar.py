@@ -28,7 +28,7 @@ from warpwright.timing.l2 import approach, counterpart, is_far, queue_end
 from warpwright.timing.lrc import coalescer_entry
 from warpwright.timing.ports import reserve
 from warpwright.timing.records import address_of, record_at
-from warpwright.timing.remote import atomic_on_cluster
+from warpwright.timing.remote import answer_load, on_cluster
 from warpwright.timing.slices import slice_of
 from warpwright.timing.stores import WORD_BYTES, store_cost, written_in_l1
 from warpwright.timing.tlb import translate
@@ -110,16 +110,17 @@ def execute_strong(m: Any, code: Any, sm: int, partition: int, r: int, time: int
             if own:
                 waves = wavefronts(m, sm, base, tabled, step, own, size, True, False)
                 reserve(m, sm + s.OFF_LSU, s.CALENDAR_SHIFT, m[u(s.H_LSU_CAPACITY)], m[u(r + s.R_TIME)], waves - 1)
-            passed = atomic_on_cluster(m, sm, w, base, tabled, step, remote, size, m[u(r + s.R_TIME)])
+            passed = on_cluster(m, sm, w, base, tabled, step, remote, size, m[u(r + s.R_TIME)], True)
             m[u(w + s.W_STORE_TIME)] = max(m[u(w + s.W_STORE_TIME)], passed)
             return passed + m[u(s.H_REMOTE_ATOMIC)] - m[u(s.H_FROM_L2)]
         waves = wavefronts(m, sm, base, tabled, step, mask, size, changes, not changes)
         m[u(sm + s.SM_SHARED_WAVEFRONTS)] += waves
         reserve(m, sm + s.OFF_LSU, s.CALENDAR_SHIFT, m[u(s.H_LSU_CAPACITY)], m[u(r + s.R_TIME)], waves - 1)
-        latency = m[u(s.H_SHARED_ATOMIC if changes else s.H_SHARED_LATENCY)]
+        answer = m[u(r + s.R_TIME)] + m[u(s.H_SHARED_ATOMIC if changes else s.H_SHARED_LATENCY)]
         if remote:
-            latency = m[u(s.H_REMOTE_LATENCY)]
-        return m[u(r + s.R_TIME)] + latency - m[u(s.H_FROM_L2)]  # whose way back is added by who asked
+            passed = on_cluster(m, sm, w, base, tabled, step, remote, size, m[u(r + s.R_TIME)], False)
+            answer = passed + m[u(s.H_REMOTE_LATENCY)]
+        return answer - m[u(s.H_FROM_L2)]  # whose way back is added by who asked
     n = fill_lines(m, sm, w, base, tabled, step, mask, size, space)
     sectors = sectors_of(m, sm, n)
     answer = time
@@ -247,6 +248,9 @@ def serve_in_order(m: Any, code: Any, sm: int, r: int) -> None:
     if kind == s.RQ_CONSTANT:  # it tells when its SM has the block: others find it in L2
         arrived = m[u(s.H_CONST_ARRIVED)] + m[u(r + s.R_LINE)]
         m[u(arrived)] = min(m[u(arrived)], m[u(r + s.R_ANSWER)])
+        return
+    if kind == s.RQ_REMOTE:
+        answer_load(m, sm, r)
         return
     if kind == s.RQ_FENCE:
         waits = fence_waits(m, index, partition, m[u(r + s.R_TIME)] + m[u(s.H_TO_L2)])

@@ -15,6 +15,7 @@ from typing import Any
 from warpwright.engine.abi import BLOCK, LOCAL_WINDOW, SHARED_RANK_SHIFT, SHARED_WINDOW, WARP
 from warpwright.native.pieces import core, host_address, lowest_bit, peek, popcount, prefetch, u
 from warpwright.timing import state as s
+from warpwright.timing.clusters import slot_of
 from warpwright.timing.coalescer import (
     FULL_WARP,
     active_groups,
@@ -41,7 +42,7 @@ from warpwright.timing.requests import new_load, new_request, wait_for
 from warpwright.timing.stores import behind_stores, store_lines
 from warpwright.timing.warp import hold, mark, push_ring
 
-WARP_BLOCK, CLUSTER_RANK = WARP["block"], BLOCK["cluster_rank"]
+WARP_BLOCK, CLUSTER_RANK, CLUSTER_MEMBERS = WARP["block"], BLOCK["cluster_rank"], BLOCK["cluster_blocks"]
 SHARED_HIGH = SHARED_WINDOW >> 32
 LOCAL_HIGH = LOCAL_WINDOW >> 32
 SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL = 0, 1, 2
@@ -229,6 +230,34 @@ def rank_of(address: int) -> int:
 
 
 @core
+def lanes_of_rank(base: int, tabled: bool, step: int, mask: int, rank: int) -> int:
+    """The lanes of ``mask`` whose addresses name one block of the cluster."""
+    found = 0
+    while mask:
+        lane = lowest_bit(mask)
+        mask &= mask - 1
+        if rank_of(address_of(base, tabled, step, lane)) == rank:
+            found |= 1 << lane
+    return found
+
+
+@core
+def ask_cluster(
+    m: Any, sm: int, w: int, base: int, tabled: bool, step: int, mask: int, size: int, time: int, load: int
+) -> None:
+    """Have a load wait for what lanes read of other blocks of the cluster: a request for each block, of so many lines and sectors."""
+    block = peek(m[u(w + s.W_POINTER)] + WARP_BLOCK)
+    while mask:
+        rank = rank_of(address_of(base, tabled, step, lowest_bit(mask)))
+        lanes = lanes_of_rank(base, tabled, step, mask, rank)
+        mask &= ~lanes
+        lines = fill_lines(m, sm, w, base, tabled, step, lanes, size, SPACE_SHARED)
+        packets = lines | sectors_of(m, sm, lines) << s.REMOTE_SECTORS_SHIFT
+        target = slot_of(m, peek(block + CLUSTER_MEMBERS + 8 * rank))[0]
+        wait_for(m, sm, new_request(m, sm, w, s.RQ_REMOTE, time, target, packets, 0), load)
+
+
+@core
 def send(m: Any, sm: int, time: int, size: int) -> int:
     """When a store to another block's shared memory can begin: an SM sends so many bytes a cycle."""
     begin = max(time, m[u(sm + s.SM_REMOTE_FREE)])
@@ -253,8 +282,6 @@ def shared_access(
     remote = remote_lanes(m, w, code[u(row + s.I_EXTRA)], base, tabled, step, mask)
     if remote and operation == s.OP_STORE:
         time = send(m, sm, time, 32 * store_packets(m, sm, base, tabled, step, remote, size))
-    elif remote and operation == s.OP_LOAD:  # as many are on their way as a load's time allows
-        time = max(time, m[u(sm + s.SM_REMOTE_LOADED)] - m[u(s.H_REMOTE_LATENCY)])
     held = waves
     if operation == s.OP_STORE:
         held = max(held, STORE_PLACES + max(size >> 2, 1))
@@ -264,11 +291,6 @@ def shared_access(
     if operation == s.OP_LOAD:
         m[u(sm + s.SM_SHARED_LOADS)] += 1
         latency = m[u(s.H_SHARED_LATENCY)]
-        if remote:
-            begin = max(start, m[u(sm + s.SM_REMOTE_LOADED)])
-            sectors = sectors_of(m, sm, fill_lines(m, sm, w, base, tabled, step, remote, size, SPACE_SHARED))
-            m[u(sm + s.SM_REMOTE_LOADED)] = begin + 32 * sectors // m[u(s.H_REMOTE_LOAD_BYTES)]
-            latency = begin - start + m[u(s.H_REMOTE_LATENCY)]
     elif operation == s.OP_STORE:
         m[u(sm + s.SM_SHARED_STORES)] += 1
         latency = m[u(s.H_SHARED_STORE_LATENCY)]
@@ -280,8 +302,15 @@ def shared_access(
         elif code[u(row + s.I_LATENCY)]:
             latency = code[u(row + s.I_LATENCY)]
     barrier = code[u(row + s.I_WRITE_BARRIER)]
-    if barrier >= 0:
-        hold(m, w, barrier, start + latency + ideal - 1 + REPLAY_CYCLES * max(waves - ideal, 0), 0)
+    done = start + latency + ideal - 1 + REPLAY_CYCLES * max(waves - ideal, 0)
+    if remote and operation == s.OP_LOAD:
+        load = new_load(m, sm, w, barrier, s.LD_REGISTER)
+        m[u(sm + m[u(s.H_OFF_LOADS)] + load * s.L_SLOTS + s.L_TIME)] = done
+        ask_cluster(m, sm, w, base, tabled, step, remote, size, start, load)
+        if barrier >= 0:
+            hold(m, w, barrier, s.INF, 1)
+    elif barrier >= 0:
+        hold(m, w, barrier, done, 0)
     return start
 
 

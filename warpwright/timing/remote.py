@@ -1,7 +1,8 @@
-"""Atomics on the shared memory of a cluster's blocks: packets through one port of each SM.
+"""Loads and atomics on the shared memory of a cluster's blocks: packets through one port of each SM.
 
-Measured on an H200 (``bench.micro remote_adds``): lanes that name different words of a sector share a packet, further lanes on a
+Measured on an H200.  Atomics (``bench.micro remote_adds``): lanes that name different words of a sector share a packet, further lanes on a
 word take one each, whatever the banks.  An SM's port sends a packet in 1.87 cycles and takes one in 1.5, one or the other.
+Loads (``bench.micro remote_places``): the same port asks for a line in 1.5 cycles and answers with a sector in 1.5.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from warpwright.engine.abi import BLOCK, WARP
 from warpwright.native.pieces import core, lowest_bit, peek, u
 from warpwright.timing import state as s
 from warpwright.timing.clusters import slot_of
-from warpwright.timing.coalescer import count_passes, passes_of
-from warpwright.timing.l1 import SPACE_SHARED, fill_lines, rank_of
+from warpwright.timing.coalescer import count_passes, passes_of, sectors_of
+from warpwright.timing.l1 import SPACE_SHARED, fill_lines, lanes_of_rank, rank_of
 from warpwright.timing.records import address_of
 
 WARP_BLOCK, MEMBERS = WARP["block"], BLOCK["cluster_blocks"]
@@ -28,28 +29,40 @@ def pass_port(m: Any, sm: int, time: int, work: int) -> int:
 
 
 @core
-def atomic_on_cluster(
-    m: Any, sm: int, w: int, base: int, tabled: bool, step: int, mask: int, size: int, time: int
+def pass_load(m: Any, sm: int, target: int, packets: int, time: int) -> int:
+    """When a load has passed the ports of its SM and of the SM that it reads; ``packets``: lines, and sectors shifted."""
+    asked = pass_port(m, sm, time, (packets & s.REMOTE_LINES_MASK) * m[u(s.H_REMOTE_ASK)])
+    return max(asked, pass_port(m, target, time, (packets >> s.REMOTE_SECTORS_SHIFT) * m[u(s.H_REMOTE_TAKE)]))
+
+
+@core
+def answer_load(m: Any, sm: int, r: int) -> None:
+    """Serve a load's request to another block."""
+    passed = pass_load(m, sm, m[u(r + s.R_LINE)], m[u(r + s.R_SECTORS)], m[u(r + s.R_TIME)])
+    m[u(r + s.R_ANSWER)] = passed + m[u(s.H_REMOTE_LATENCY)]
+
+
+@core
+def on_cluster(
+    m: Any, sm: int, w: int, base: int, tabled: bool, step: int, mask: int, size: int, time: int, changes: bool
 ) -> int:
-    """When an atomic of a warp on other blocks of its cluster has passed all ports."""
+    """When a warp's load or atomic on other blocks of its cluster has passed all ports."""
     block = peek(m[u(w + s.W_POINTER)] + WARP_BLOCK)
     end = time
     while mask:
         rank = rank_of(address_of(base, tabled, step, lowest_bit(mask)))
-        lanes = 0
-        rest = mask
-        while rest:
-            lane = lowest_bit(rest)
-            rest &= rest - 1
-            if rank_of(address_of(base, tabled, step, lane)) == rank:
-                lanes |= 1 << lane
+        lanes = lanes_of_rank(base, tabled, step, mask, rank)
         mask &= ~lanes
         lines = fill_lines(m, sm, w, base, tabled, step, lanes, size, SPACE_SHARED)
+        target = slot_of(m, peek(block + MEMBERS + 8 * rank))[0]
+        if not changes:
+            packets = lines | sectors_of(m, sm, lines) << s.REMOTE_SECTORS_SHIFT
+            end = max(end, pass_load(m, sm, target, packets, time))
+            continue
         count_passes(m, sm, base, tabled, step, lanes, lines)
         packets = 0
         for i in range(lines):
             packets += passes_of(m[u(sm + s.OFF_LINE_BYTES + i)])
         end = max(end, pass_port(m, sm, time, packets * m[u(s.H_REMOTE_SEND)]))
-        target = slot_of(m, peek(block + MEMBERS + 8 * rank))[0]
         end = max(end, pass_port(m, target, time, packets * m[u(s.H_REMOTE_TAKE)]))
     return end

@@ -148,6 +148,7 @@ STALL_COUNT = len(STALLS)
     H_AWAIT,  # the longest that a try_wait is held back
     H_REMOTE_SEND,  # of a packet of a cluster's atomics, in 1/256 cycle
     H_REMOTE_TAKE,
+    H_REMOTE_ASK,  # of a load's request for a line
     H_INDEXED_LINES,  # of a sub-core that ULDCs with an index find
     H_INDEXED_SIZE,
     H_IMMEDIATE_SIZE,
@@ -313,7 +314,6 @@ STALL_COUNT = len(STALLS)
     H_BULK_STORE_ENTRIES,  # bulk stores that an SM takes before the first has been read
     H_REMOTE_ATOMIC,  # latency of an atomic on another block's shared memory
     H_REMOTE_STORE_BYTES,  # that an SM sends to others a cycle
-    H_REMOTE_LOAD_BYTES,  # that it gets from them
     H_SCHEDULER,  # host address of the launch's warp scheduler; 0: the model's own
     H_L1_REPLACEMENT,  # the same of L1's replacement
     H_BAD_SCHEDULER,  # it chose a slot that could not issue
@@ -500,9 +500,8 @@ Q_SLOTS = Q_RING + RING_WORDS
     SM_BULK_FREE,  # when the engine of bulk copies takes the next
     SM_BULK_STORES,  # bulk stores so far
     SM_BULK_STORE_FREE,  # when the engine reads the next one's bytes
-    SM_REMOTE_PORT,  # when the port for atomics of clusters is free, in 1/256 cycle
+    SM_REMOTE_PORT,  # when the port for loads and atomics of clusters is free, in 1/256 cycle
     SM_REMOTE_FREE,  # when the SM has sent what it stored to others
-    SM_REMOTE_LOADED,  # when it has what it loaded from them
     SM_TELLS,  # mbarriers of this SM to be told of bytes that are on their way
     SM_CONST_LINES,  # constant lines that L1.5 has handed over in this window
     SM_CONST_INTERVAL,  # between two of them for an LDC of several words
@@ -636,8 +635,11 @@ SM_FIXED = (OFF_BULK_STORE_ENDS + BULK_STORE_RING + 7) // 8 * 8
 # R_FULL: bytes of a store's sectors, words of an atomic's, the place in L1 that a load fills, the block of a strong access; R_ANSWER: until it is served its slice
 R_SLOTS = 8
 MAX_REQUESTS = 4096
-(RQ_LOAD, RQ_LOAD_AROUND, RQ_STORE, RQ_ATOMIC, RQ_STRONG, RQ_CONSTANT, RQ_BULK, RQ_FENCE) = range(8)
-# RQ_LOAD fills an L1 line; RQ_LOAD_AROUND does not.  RQ_FENCE: its latency is in R_LINE.
+(RQ_LOAD, RQ_LOAD_AROUND, RQ_STORE, RQ_ATOMIC, RQ_STRONG, RQ_CONSTANT, RQ_BULK, RQ_FENCE, RQ_REMOTE) = range(9)
+# RQ_LOAD fills an L1 line; RQ_LOAD_AROUND does not.  RQ_FENCE: its latency is in R_LINE.  RQ_REMOTE: in R_LINE the SM that is read,
+# in R_SECTORS how many lines are asked for and, shifted, how many sectors it answers with.
+REMOTE_SECTORS_SHIFT = 8
+REMOTE_LINES_MASK = (1 << REMOTE_SECTORS_SHIFT) - 1
 FENCE_AT_L2, FENCE_ASKED, FENCE_SYSTEM = 1 << 20, 1 << 21, 1 << 22
 """Flags of ``W_FENCE``: the fence asks the slices once writes are acknowledged; it has; it is for the system."""
 # waiters: a load that waits for a request, and the next waiter
