@@ -50,17 +50,7 @@ def emit_store(w: FunctionWriter, op: Op, address: Val, value: Val) -> None:
     if w.registers.masks:
         w.mask_vector(w.exec)
     if may_have_rows(place, count):
-        found, hosts = find_rows(w, place, site)
-        # A masked store of bytes is as many branches where there are no masks: there, rows are whole ones.
-        whole = access.bytes < 4 and not w.registers.masks
-        if whole and w.exec.bits != "-1":
-            found = w.op(f"and i1 {found}, {w.op(f'icmp eq i32 {w.exec.bits}, -1')}")
-        near, far = w.new_label("rows"), w.new_label("scattered")
-        w.emit(f"br i1 {found}, label %{near}, label %{far}")
-        w.label(near)
-        store_rows(w, hosts, vectors[0], access.bytes, whole)
-        w.emit(f"br label %{end}")
-        w.label(far)
+        whole = _store_by_rows(w, place, site, vectors[0], end)
         only_slow = only_slow or (are_known(w, place) and not whole)
     if address.rows:
         address = place.address = Val(address.type, address.shape, rows=address.rows)
@@ -78,12 +68,7 @@ def emit_store(w: FunctionWriter, op: Op, address: Val, value: Val) -> None:
             w.emit(f"br i1 {fine}, label %{fast}, label %{slow}, !prof !0")
             w.label(fast)
         if place.scattered:
-            if access.bytes < 4:
-                scatter_parts(w, vectors[0], pointer, access.bytes)
-            else:
-                pointers, mask = lanes_to_touch(w, pointer)
-                for n, name in enumerate(vectors):
-                    scatter(w, name, part_pointer(w, place, pointers, n), mask)
+            _store_scattered(w, place, pointer, vectors, access.bytes)
         elif local:
             rows = [(name, w.field(pointer, 128 * n), ALL_LANES) for n, name in enumerate(vectors)]
             masked_stores(w, "i32", rows, 4)
@@ -106,6 +91,33 @@ def emit_store(w: FunctionWriter, op: Op, address: Val, value: Val) -> None:
     call_rare(w, "store", Place(w, slow_address, access, store=True), number)
     w.emit(f"br label %{end}")
     w.label(end)
+
+
+def _store_by_rows(w: FunctionWriter, place: Place, site: str, value: str, end: str) -> bool:
+    """Store by rows where the lanes' addresses turn out to be some, and go to ``end``; whether only whole rows are stored so."""
+    size = place.access.bytes
+    found, hosts = find_rows(w, place, site)
+    # A masked store of bytes is as many branches where there are no masks: there, rows are whole ones.
+    whole = size < 4 and not w.registers.masks
+    if whole and w.exec.bits != "-1":
+        found = w.op(f"and i1 {found}, {w.op(f'icmp eq i32 {w.exec.bits}, -1')}")
+    near, far = w.new_label("rows"), w.new_label("scattered")
+    w.emit(f"br i1 {found}, label %{near}, label %{far}")
+    w.label(near)
+    store_rows(w, hosts, value, size, whole)
+    w.emit(f"br label %{end}")
+    w.label(far)
+    return whole
+
+
+def _store_scattered(w: FunctionWriter, place: Place, pointer: str, vectors: list[str], size: int) -> None:
+    """Each lane's words at a pointer of its own."""
+    if size < 4:
+        scatter_parts(w, vectors[0], pointer, size)
+        return
+    pointers, mask = lanes_to_touch(w, pointer)
+    for n, name in enumerate(vectors):
+        scatter(w, name, part_pointer(w, place, pointers, n), mask)
 
 
 def _store_consecutive(w: FunctionWriter, place: Place, pointer: str, vectors: list[str], count: int) -> None:
