@@ -143,10 +143,11 @@ def test_a_programs_own_exception_is_shown_from_its_first_line_on(tmp_path: Path
         (("run", "FOLDER"), "FOLDER is a folder: give a Python file or a command\n"),
         (("run", "--report", "FOLDER/no/x.html", "PROGRAM"), "cannot write FOLDER/no/x.html: there is no folder FOLDER/no\n"),
         (("report", "PROGRAM", "-o", "FOLDER"), "cannot write FOLDER: it is a folder\n"),
+        (("report", "ls"), "there is no Python file ls; of other programs: warpwright run --report PAGE.html COMMAND\n"),
         (("run", "FOLDER/plain.txt"), "FOLDER/plain.txt is not executable (and not a Python file: those end in .py)\n"),
         (("compare", "v100", "a100", "--", "nowhere.py"), "there is no program nowhere.py\n"),
     ],
-    ids=["option", "folder", "report's folder", "report is a folder", "no program", "compare"],
+    ids=["option", "folder", "report's folder", "report is a folder", "report of a command", "no program", "compare"],
 )  # fmt: skip
 def test_what_can_be_seen_to_be_wrong_is_said_before_anything_runs(
     words: tuple[str, ...], said: str, program: Path, tmp_path: Path

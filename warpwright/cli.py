@@ -239,12 +239,19 @@ def report_command(
     output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path("report.html"),
     gpu: GpuOption = None,
     what_if: Annotated[
-        bool, typer.Option(help="Run the program again with the resource doubled that limits its longest launch.")
+        bool,
+        typer.Option(
+            help="Run the program again with what limits its longest launch relieved: twice the width, or half the latency."
+        ),
     ] = True,
     trace: Annotated[Path | None, typer.Option(help="Also write blocks over time, for ui.perfetto.dev.")] = None,
 ) -> None:
     """Run a program and write a page that says where the cycles of its launches went and what would help."""
     _check_options(gpu, None, program, output, trace)
+    if not program.is_file():
+        raise _fail(
+            f"there is no Python file {program}; of other programs: warpwright run --report PAGE.html COMMAND", MISUSED
+        )
     arguments = list(context.args)
     runs = _guarded(program, arguments, gpu, "full")
     if not runs:
