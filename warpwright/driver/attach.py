@@ -1,7 +1,7 @@
 """The libraries on disk, in this process and in its children.
 
 ``folder()`` writes them once into the cache, under a name made of their contents; ``preload()`` loads them into this
-process, so that a later ``dlopen("libcuda.so.1")`` finds them by their SONAME; ``attach()`` fills their tables with this
+process, so that a later ``dlopen("libcuda.so.1")`` or ``dlopen("libcuda.so")`` finds them by their SONAME; ``attach()`` fills their tables with this
 process's functions.  That happens at the first call: a late stub runs ``BOOT``, in the interpreter of the process or in one
 that it starts.
 """
@@ -35,6 +35,9 @@ LIBRARIES: tuple[tuple[str, str, str], ...] = (
     ("libcudart.so.13", "runtime13", "libcudart.so.13"),
 )
 _LINK_NAMES = {"libcuda.so": "libcuda.so.1"}
+_UNVERSIONED = ("libcuda.so", "driver", "")
+"""Some packages (Taichi) open the driver by this name. A process that is running already finds it only by the SONAME of a library of its own,
+which lies in a folder of its own: programs are linked with the first one."""
 _kept: list[Any] = []
 
 
@@ -54,16 +57,22 @@ def _boot() -> Boot:
     package = Path(__file__).resolve().parents[2]
     paths = [str(package), *(p for p in sys.path if p and os.path.isdir(p) and p != str(package))]
     paths += [p for p in sys.path if p.endswith(".zip")]
+    # In a function: it runs among the names of a Python program's main module.
     code = (
-        "import sys\n"
-        f"for p in {paths!r}:\n"
-        "    if p not in sys.path: sys.path.append(p)\n"
+        "def _start_warpwright():\n"
+        "    import sys\n"
+        f"    for p in {paths!r}:\n"
+        "        if p not in sys.path: sys.path.append(p)\n"
+        "    try:\n"
+        "        from warpwright.driver.attach import attach\n"
+        "        attach()\n"
+        "    except BaseException:\n"
+        "        import traceback; traceback.print_exc()\n"
+        "        raise\n"
         "try:\n"
-        "    from warpwright.driver.attach import attach\n"
-        "    attach()\n"
-        "except BaseException:\n"
-        "    import traceback; traceback.print_exc()\n"
-        "    raise\n"
+        "    _start_warpwright()\n"
+        "finally:\n"
+        "    del _start_warpwright\n"
     )
     library = _python_library()
     message = (
@@ -83,7 +92,7 @@ def folder() -> Path:
     )
     boot = _boot()
     digest = hashlib.sha256(repr((machine, boot, [(*row, list(table(row[1]))) for row in LIBRARIES])).encode())
-    for source in ("elf.py", "stubs.py", "entry_points.py"):
+    for source in ("attach.py", "elf.py", "stubs.py", "entry_points.py"):
         digest.update((Path(__file__).parent / source).read_bytes())
     for base in (default_folder(), Path(tempfile.gettempdir()) / f"warpwright-{os.getuid()}"):
         target = base / "driver" / digest.hexdigest()[:16]
@@ -97,13 +106,19 @@ def folder() -> Path:
     raise failure
 
 
+def _unversioned() -> Path:
+    return folder() / "unversioned" / _UNVERSIONED[0]
+
+
 def _write(target: Path, machine: str, boot: Boot) -> None:
-    for soname, entries, version in LIBRARIES:
+    apart = target / "unversioned"
+    apart.mkdir(exist_ok=True)
+    for place, (soname, entries, version) in (*((target, row) for row in LIBRARIES), (apart, _UNVERSIONED)):
         contents = build_library(machine, soname, list(table(entries)), boot, version)
-        with tempfile.NamedTemporaryFile(dir=target, delete=False) as file:
+        with tempfile.NamedTemporaryFile(dir=place, delete=False) as file:
             file.write(contents)
         os.chmod(file.name, 0o755)
-        os.replace(file.name, target / soname)
+        os.replace(file.name, place / soname)
     for name, soname in _LINK_NAMES.items():
         with contextlib.suppress(FileExistsError):
             os.symlink(soname, target / name)
@@ -116,6 +131,7 @@ def preload() -> None:
         # The two runtimes have names in common.
         mode = ctypes.RTLD_LOCAL if version else ctypes.RTLD_GLOBAL
         _kept.append(ctypes.CDLL(str(folder() / soname), mode=mode))
+    _kept.append(ctypes.CDLL(str(_unversioned())))
     cuda_bindings.install(str(folder()))
 
 
@@ -160,7 +176,7 @@ def attach() -> None:
     from warpwright.driver.calls import callbacks
 
     assert everything
-    for soname, entries, _ in LIBRARIES:
+    for soname, entries, _ in (_UNVERSIONED, *LIBRARIES):
         library = _loaded(soname)
         if library is None:
             continue
