@@ -61,7 +61,7 @@ SUITES: dict[str, Callable[[Context], list[Row]]] = {
     "order": divergence.order, "part": divergence.part, "spin": divergence.spin, "release": divergence.release, "handoff": handoff.handoff,
     "scattered": scattered.scattered, "scattered_pages": scattered.scattered_pages, "columns": scattered.columns,
     "scattered_atomics": scattered.scattered_atomics, "footprints": scattered.footprints, "turns": scattered.turns, "scattered_once": scattered.scattered_once,
-    "clusters": hopper.clusters, "remote": hopper.remote, "remote_places": hopper.remote_places, "remote_crowd": hopper.remote_crowd, "remote_random": hopper.remote_random, "cluster_waves": hopper.cluster_waves, "mbarriers": hopper.mbarriers, "bulk_copies": hopper.bulk_copies,
+    "clusters": hopper.clusters, "remote": hopper.remote, "remote_places": hopper.remote_places, "remote_crowd": hopper.remote_crowd, "remote_random": hopper.remote_random, "remote_channels": hopper.remote_channels, "cluster_waves": hopper.cluster_waves, "mbarriers": hopper.mbarriers, "bulk_copies": hopper.bulk_copies,
     "start_once": start.start_once, "bursts": start.bursts, "ends_once": start.ends_once, "halves_once": start.halves_once, "pairs_once": start.pairs_once, "pages_once": start.pages_once, "small_bars": start.small_bars, "exits": start.exits, "walks_by_sm": start.walks_by_sm,
     "slices": spread.slices, "fill_once": spread.fill_once, "placement_once": spread.placement_once, "loaded": spread.loaded,
     "strong": strong.strong, "crowd": strong.crowd, "meetings": strong.meetings, "gathers": strong.gathers,

@@ -259,9 +259,9 @@ extern "C" __global__ void remote_places_generic(u32 *out, const u32 *plan, unsi
 extern "C" __global__ void remote_places_generic_load(u32 *out, const u32 *plan, unsigned rounds) { remote_places<5>(out, plan, rounds); }
 extern "C" __global__ void remote_places_generic_store(u32 *out, const u32 *plan, unsigned rounds) { remote_places<6>(out, plan, rounds); }
 extern "C" __global__ void remote_places_load16(u32 *out, const u32 *plan, unsigned rounds) { remote_places<7>(out, plan, rounds); }
-// Accesses whose lanes draw block and place anew each time; places: how many words of each block (a power of two). op 0 to 3 as above, 8: a counter's value says
+// Accesses whose lanes draw block and place anew each time; places: how many words of each block (a power of two), so many bytes apart. op 0 to 3 as above, 8: a counter's value says
 // where a word is stored in its block.
-template <int OP> __device__ void remote_random(u32 *out, unsigned places, unsigned rounds) {
+template <int OP> __device__ void remote_random(u32 *out, unsigned places, unsigned apart, unsigned rounds) {
     extern __shared__ __align__(1024) unsigned char tile[];
     unsigned size, rank, total = 0, state = (blockIdx.x * blockDim.x + threadIdx.x) * 747796405u + 2891336453u;
     asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
@@ -275,7 +275,7 @@ template <int OP> __device__ void remote_random(u32 *out, unsigned places, unsig
             unsigned there, x = i;
             state = state * 1664525u + 1013904223u;
             asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(SHARED(tile)), "r"((state >> 24) & (size - 1)));
-            unsigned a = there + (state >> 10 & (places - 1)) * 4;
+            unsigned a = there + (state >> 10 & (places - 1)) * apart;
             if (OP == 0) { asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(x) : "r"(a) : "memory"); total += x; }
             if (OP == 1) asm volatile("st.shared::cluster.u32 [%0], %1;" :: "r"(a), "r"(x) : "memory");
             if (OP == 2) asm volatile("red.shared::cluster.add.u32 [%0], %1;" :: "r"(a), "r"(1) : "memory");
@@ -291,11 +291,11 @@ template <int OP> __device__ void remote_random(u32 *out, unsigned places, unsig
     CLUSTER_SYNC;
     out[SINK + threadIdx.x] = total;
 }
-extern "C" __global__ void remote_random_load(u32 *out, unsigned places, unsigned rounds) { remote_random<0>(out, places, rounds); }
-extern "C" __global__ void remote_random_store(u32 *out, unsigned places, unsigned rounds) { remote_random<1>(out, places, rounds); }
-extern "C" __global__ void remote_random_red(u32 *out, unsigned places, unsigned rounds) { remote_random<2>(out, places, rounds); }
-extern "C" __global__ void remote_random_atom(u32 *out, unsigned places, unsigned rounds) { remote_random<3>(out, places, rounds); }
-extern "C" __global__ void remote_random_both(u32 *out, unsigned places, unsigned rounds) { remote_random<8>(out, places, rounds); }
+extern "C" __global__ void remote_random_load(u32 *out, unsigned places, unsigned apart, unsigned rounds) { remote_random<0>(out, places, apart, rounds); }
+extern "C" __global__ void remote_random_store(u32 *out, unsigned places, unsigned apart, unsigned rounds) { remote_random<1>(out, places, apart, rounds); }
+extern "C" __global__ void remote_random_red(u32 *out, unsigned places, unsigned apart, unsigned rounds) { remote_random<2>(out, places, apart, rounds); }
+extern "C" __global__ void remote_random_atom(u32 *out, unsigned places, unsigned apart, unsigned rounds) { remote_random<3>(out, places, apart, rounds); }
+extern "C" __global__ void remote_random_both(u32 *out, unsigned places, unsigned apart, unsigned rounds) { remote_random<8>(out, places, apart, rounds); }
 // An mbarrier that never completes its phase: arrivals one from the other's state, and looks at the phase before, which is over.
 extern "C" __global__ void mbarrier_steps(u32 *out, unsigned zero) {
     __shared__ __align__(8) unsigned long long gate;

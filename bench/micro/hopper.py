@@ -187,13 +187,37 @@ def remote_random(ctx: Context) -> list[Row]:
                 kernel_name = f"remote_random_{kernel}"
                 spans = [
                     measured(
-                        ctx, kernel_name, blocks, 256, [np.uint32(places), np.uint32(n)], blocks, 49152, size
+                        ctx,
+                        kernel_name,
+                        blocks,
+                        256,
+                        [np.uint32(places), np.uint32(4), np.uint32(n)],
+                        blocks,
+                        49152,
+                        size,
                     ).mean()
                     for n in (2, 6)
                 ]
                 each = float(spans[1] - spans[0]) / 32 / 8 / max(blocks // 120, 1)
                 where = {"size": size, "places": places, "blocks": blocks}
                 rows.append(row(kernel_name, "cycles_per_warp_access", each, "cycles", **where))
+    return rows
+
+
+def remote_channels(ctx: Context) -> list[Row]:
+    """Additions by all of the chip to some words of each block, so many bytes apart: which places pass beside each other."""
+    rows: list[Row] = []
+    for places, distances in (
+        (2, 4 << np.arange(14)),
+        (4, 32 << np.arange(9)),
+        (16, 32 << np.arange(7)),
+        (64, 32 << np.arange(5)),
+    ):
+        for apart in map(int, distances):
+            args = [[np.uint32(v) for v in (places, apart, n)] for n in (2, 6)]
+            spans = [measured(ctx, "remote_random_red", 120, 256, a, 120, 49152, 8).mean() for a in args]
+            each = float(spans[1] - spans[0]) / 32 / 8
+            rows.append(row("remote_random_red", "cycles_per_warp_access", each, "cycles", places=places, apart=apart))
     return rows
 
 
