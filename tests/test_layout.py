@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import functools
+import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 ORDER: list[set[str]] = [
@@ -82,3 +85,20 @@ def test_nothing_imports_from_its_right(repository: Path) -> None:
 def test_errors_import_nothing(repository: Path) -> None:
     tree = ast.parse((repository / "warpwright" / "errors.py").read_text(encoding="utf-8"))
     assert list(_imports(tree)) == ["__future__"]
+
+
+def test_flags_of_one_field_do_not_overlap(repository: Path) -> None:
+    """Constants of the cycle model's state whose text begins with "Flag of ``FIELD``"."""
+    timing = repository / "warpwright" / "timing"
+    flags: dict[str, dict[str, int]] = {}
+    for path in [*timing.glob("state.py"), *timing.glob("state/*.py")]:
+        body = ast.parse(path.read_text(encoding="utf-8")).body
+        for one, text in pairwise(body):
+            if isinstance(one, ast.Assign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
+                told = re.match(r"Flag of ``(\w+)``", str(text.value.value))
+                if told:
+                    name = ast.unparse(one.targets[0])
+                    flags.setdefault(told[1], {})[name] = int(eval(ast.unparse(one.value)))
+    assert "COUNTS_LANES" in flags["I_EXTRA"]
+    for field, known in flags.items():
+        assert sum(known.values()) == functools.reduce(int.__or__, known.values()), (field, known)
