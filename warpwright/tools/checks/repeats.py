@@ -23,13 +23,14 @@ from warpwright.engine.execute import Counts
 from warpwright.engine.launch import LaunchContext
 from warpwright.engine.memory import Allocation, DeviceMemory
 from warpwright.engine.module import LoadedKernel
+from warpwright.tools.checks.contents import digest
 from warpwright.tools.checks.findings import Finding
 
 if TYPE_CHECKING:
     from warpwright.tools.checks.checker import Checker
 
 BYTES_PER_THREAD_INSTRUCTION = 4
-"""Of memory that are digested for each thread-instruction of the launch, at most: a digest takes about 1 ns a byte and a check takes more
+"""Of memory that are digested for each thread-instruction of the launch, at most: a digest takes at most 1 ns a byte and a check takes more
 than that for a thread-instruction (``docs/model/checks.md``), so that looking never takes longer than watching."""
 
 
@@ -105,15 +106,15 @@ class Repeats:
             inside = self._memory.find(address)
             if inside is None or (inside.address, inside.size_bytes) != (address, size):
                 return None
-            contents.update(self._memory.view(address, size, read_only=True).data)
+            contents.update(digest(self._memory.view(address, size, read_only=True)))
         return self._written_digest(places) + contents.digest()
 
     def _written_digest(self, places: tuple[tuple[int, int], ...]) -> bytes:
-        digest = hashlib.blake2b(digest_size=16)
+        contents = hashlib.blake2b(digest_size=16)
         for address, _ in places:
             written = self._written.get(address)
-            digest.update(b"-" if written is None else written.data)
-        return digest.digest()
+            contents.update(b"-" if written is None else digest(written))
+        return contents.digest()
 
 
 @dataclass(frozen=True, slots=True)
