@@ -171,3 +171,41 @@ extern "C" __global__ void held_up(u32* out, char* base, u32 stride, u32 step, i
 #pragma unroll
         for (int i = 0; i <= 64; i++) out[i] = t[i];
 }
+
+// Warps that each load a word of DRAM, take special functions of it and fill 16 bytes a thread: with `STAMPS` the SM, and the clock at the start, when the word is
+// there and behind each store. out[warp * 8 + k].
+template <bool STAMPS>
+__device__ __forceinline__ void fill_waves(u32* out, char* to, const float* from) {
+    u32 i = blockIdx.x * blockDim.x + threadIdx.x, t[6];
+    if (STAMPS) t[0] = clk();
+    float x = from[i];
+    if (STAMPS) {
+        if (x == 77.0f) t[0] = 0;
+        t[1] = clk();
+    }
+    float y = fabsf(x) + 0.5f, log, sine, half, root, power, least;
+    char* p = to + (u64)i * 16;
+    asm volatile("lg2.approx.ftz.f32 %0, %1;" : "=f"(log) : "f"(y));
+    put<u32>(p + 12, __float_as_uint(x * 1e-30f));
+    if (STAMPS) t[2] = clk();
+    asm volatile("sin.approx.ftz.f32 %0, %1;" : "=f"(sine) : "f"(x));
+    asm volatile("rcp.approx.ftz.f32 %0, %1;" : "=f"(half) : "f"(y));
+    asm volatile("sqrt.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(y));
+    asm volatile("ex2.approx.ftz.f32 %0, %1;" : "=f"(least) : "f"(-y));
+    put<u32>(p, __float_as_uint(sine * half));
+    if (STAMPS) t[3] = clk();
+    asm volatile("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(log));
+    put<u32>(p + 4, __float_as_uint(root + least));
+    if (STAMPS) t[4] = clk();
+    put<u32>(p + 8, __float_as_uint(power));
+    if (STAMPS) {
+        t[5] = clk();
+        if (lane() == 0) {
+            uint4* mine = (uint4*)(out + (i >> 5) * 8);
+            mine[0] = make_uint4(smid(), t[0], t[1], t[2]);
+            mine[1] = make_uint4(t[3], t[4], t[5], 0);
+        }
+    }
+}
+extern "C" __global__ void waves(u32* out, char* to, const float* from) { fill_waves<true>(out, to, from); }
+extern "C" __global__ void waves_plain(u32* out, char* to, const float* from) { fill_waves<false>(out, to, from); }

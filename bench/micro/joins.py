@@ -105,6 +105,45 @@ def store_times(ctx: Context) -> list[Row]:
     return rows
 
 
+WAVES = ((32, 132), (32, 1056), (128, 132), (128, 528), (128, 1056), (128, 2112), (128, 3125), (256, 1056), (512, 528))
+"""Threads of a block, blocks."""
+
+
+def store_waves(ctx: Context) -> list[Row]:
+    """When the warps of a full chip come to four stores behind a load of DRAM: SM, start, arrival and the clock behind each store in the arrays;
+    rows: cycles from the first start on an SM to its last store.  The same without clocks (``waves_plain``) for a profiler that counts what leaves."""
+    rows: list[Row] = []
+    base, others = ctx.device.alloc(8 * MIB), ctx.device.alloc(MIB if ctx.model else 256 * MIB)
+    source, out = ctx.device.upload(np.ones(1 << 19, np.float32)), ctx.device.alloc(MIB)
+    for threads, blocks in WAVES:
+        for _ in range(1 if ctx.model else 2):  # the second one finds code and pages, and its words in DRAM
+            others.zero()
+            ctx.module("joins").launch("waves_plain", blocks, threads, [out, base, source])
+            others.zero()
+            ctx.module("joins").launch("waves", blocks, threads, [out, base, source])
+        warps = blocks * threads // 32
+        found = out.read(np.uint32, 8 * warps).reshape(warps, 8)
+        ctx.arrays[f"waves_{threads}_{blocks}"] = found[:, :7]
+        spans = []
+        for sm in np.unique(found[:, 0]):
+            own = found[found[:, 0] == sm].astype(np.int64)
+            spans.append(int(own[:, 6].max() - own[:, 1].min()))
+        rows.append(
+            row(
+                "waves",
+                "cycles_of_an_sm",
+                float(np.mean(spans)),
+                "cycles",
+                threads=threads,
+                blocks=blocks,
+                most=max(spans),
+            )
+        )
+    for buffer in (base, others, source, out):
+        buffer.free()
+    return rows
+
+
 FORMS = ("cg", "cg64", "cg128", "cg256", "ca", "ca128", "ldg", "ldg64", "ldg128", "ldg256", "ldcg", "nc")
 COPIES = (
     # row_lanes, pitch, first byte, rounds, round_step, passes, together, block_step, warp_step, blocks, warps

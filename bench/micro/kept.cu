@@ -114,3 +114,184 @@ extern "C" __global__ void kept_streams(const unsigned short* words, unsigned ch
     }
     if (sum == 77) to[0] = sum;
 }
+// `TURNS` dependent products, four cycles each, behind the store in front of them; the next store takes their result.
+template <int TURNS>
+__device__ __forceinline__ void products(float& x) {
+    if (TURNS) x = __uint_as_float(clk());
+#pragma unroll
+    for (int i = 0; i < TURNS; i++) asm volatile("fma.rn.f32 %0, %0, %0, 1.0;" : "+f"(x));
+}
+__device__ __forceinline__ void pause(u32 cycles) {
+    u32 t = clk();
+    while (clk() - t < cycles);
+}
+// Cycles of a load by one lane for each word that `probes` names.
+__device__ __forceinline__ void probe(u32* out, const u32* base, const u32* probes, int count, u32* sink) {
+    for (int k = 0; k < count; k++) {
+        u32 v = 0, t0 = 0, t1 = 0;
+        const u32* p = base + probes[k];
+        __syncwarp();
+        if (lane() == 0) {
+            t0 = clk();
+            asm volatile("ld.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+            *(volatile u32*)&sink[0] = v;
+            t1 = clk();
+            out[k] = t1 - t0;
+        }
+    }
+}
+// Two stores of one warp, `TURNS` products apart, each of the lanes of a mask, whose words begin at a first one; then what is found of them.
+template <int TURNS>
+__device__ __forceinline__ void pairs(u32* out, u32* base, int rounds, u64 apart, u32 mask_a, u32 first_a, u32 mask_b, u32 first_b, const u32* probes, int count) {
+    u32* named = smem + 32;
+    for (int k = lane(); k < count; k += 32) named[k] = probes[k];
+    bool a = mask_a >> lane() & 1, b = mask_b >> lane() & 1;
+    u32 *p = base + first_a + lane(), *q = base + first_b + lane();
+    float x = lane();
+#pragma unroll 1
+    for (int i = 0; i < rounds; i++) {
+        pause(2000);
+        if (a) asm volatile("st.global.u32 [%0], %1;" ::"l"(p), "r"(__float_as_uint(x)) : "memory");
+        products<TURNS>(x);
+        if (b) asm volatile("st.global.u32 [%0], %1;" ::"l"(q), "r"(__float_as_uint(x)) : "memory");
+        pause(2000);
+        probe(out + i * count, base + i * apart, named, count, smem);
+        p += apart;
+        q += apart;
+    }
+}
+// 32 rows stored by a warp, `TURNS` products between two; then what is found of them.
+template <int TURNS>
+__device__ __forceinline__ void rows(u32* out, u32* base, int rounds, u64 apart, int pitch, const u32* probes, int count) {
+    u32* named = smem + 32;
+    for (int k = lane(); k < count; k += 32) named[k] = probes[k];
+    float x = lane();
+    u32* p = base + lane();
+#pragma unroll 1
+    for (int i = 0; i < rounds; i++) {
+        pause(2000);
+#pragma unroll
+        for (int r = 0; r < 32; r++) {
+            asm volatile("st.global.u32 [%0], %1;" ::"l"(p + r * pitch), "r"(__float_as_uint(x)) : "memory");
+            products<TURNS>(x);
+        }
+        pause(2000);
+        probe(out + i * count, base + i * apart, named, count, smem);
+        p += apart;
+    }
+}
+#define BEHIND(N)                                                                                                                                    \
+    extern "C" __global__ void kept_pairs_##N(u32* out, u32* base, int rounds, u64 apart, u32 mask_a, u32 first_a, u32 mask_b, u32 first_b,           \
+                                              const u32* probes, int count) {                                                                        \
+        pairs<N>(out, base, rounds, apart, mask_a, first_a, mask_b, first_b, probes, count);                                                         \
+    }                                                                                                                                                \
+    extern "C" __global__ void kept_rows_##N(u32* out, u32* base, int rounds, u64 apart, int pitch, const u32* probes, int count) {                   \
+        rows<N>(out, base, rounds, apart, pitch, probes, count);                                                                                     \
+    }
+BEHIND(0)
+BEHIND(1)
+BEHIND(2)
+BEHIND(3)
+BEHIND(4)
+BEHIND(6)
+BEHIND(8)
+BEHIND(12)
+BEHIND(16)
+// `kept_columns` on one array after the other, `gap` cycles behind the rows, twice over the columns: the clock at each column, and behind the last.
+extern "C" __global__ void kept_column_times(u32* out, u32* base, u32* other, int rounds, u64 apart, int pitch, int lanes, int columns, int kind, u32 gap) {
+    u32 t = threadIdx.x;
+#pragma unroll 1
+    for (int i = 0; i < rounds; i++) {
+        pause(2000);
+#pragma unroll
+        for (int r = 0; r < 32; r++) asm volatile("st.global.u32 [%0], %1;" ::"l"(base + r * pitch + t), "r"(t) : "memory");
+        __syncthreads();
+        pause(gap);
+        for (int turn = 0; turn < 2; turn++) {
+            if (t < lanes) {
+                u32 *row = base + t * pitch, *to = kind == 2 ? other + t * pitch : row;
+                u32 sum = 0;
+#pragma unroll 1
+                for (int j = 1; j < columns; j++) {
+                    u32 a, b, c = clk();
+                    if (t == 0) smem[turn * columns + j - 1] = c;
+                    asm volatile("ld.global.u32 %0, [%1];" : "=r"(a) : "l"(row) : "memory");
+                    asm volatile("ld.global.u32 %0, [%1];" : "=r"(b) : "l"(row + j) : "memory");
+                    if (kind) asm volatile("st.global.u32 [%0], %1;" ::"l"(to + j), "r"(a + b) : "memory");
+                    else sum += a + b;
+                    if (a + b == 0x12345678) smem[0] = 0;  // the next column begins when both words are there
+                }
+                if (t == 0) smem[turn * columns + columns - 1] = clk();
+                if (sum == 0x12345678) smem[0] = sum;
+            }
+            __syncthreads();
+        }
+        for (int k = t; k < 2 * columns; k += 32) out[i * 2 * columns + k] = smem[k];
+        __syncthreads();
+        base += apart;
+        other += apart;
+    }
+}
+// `kept_columns` by many warps, each on an array of its own.
+extern "C" __global__ void kept_crowd(u32* base, u32* other, int apart, int pitch, int lanes, int columns, int kind) {
+    u32 t = lane(), sum = 0;
+    base += (threadIdx.x >> 5) * apart;
+    other += (threadIdx.x >> 5) * apart;
+#pragma unroll
+    for (int r = 0; r < 32; r++) asm volatile("st.global.u32 [%0], %1;" ::"l"(base + r * pitch + t), "r"(t) : "memory");
+    __syncthreads();
+    if (t < lanes) {
+        u32 *row = base + t * pitch, *to = kind == 2 ? other + t * pitch : row;
+#pragma unroll 1
+        for (int j = 1; j < columns; j++) {
+            u32 a, b;
+            asm volatile("ld.global.u32 %0, [%1];" : "=r"(a) : "l"(row) : "memory");
+            asm volatile("ld.global.u32 %0, [%1];" : "=r"(b) : "l"(row + j) : "memory");
+            if (kind) asm volatile("st.global.u32 [%0], %1;" ::"l"(to + j), "r"(a + b) : "memory");
+            else sum += a + b;
+        }
+    }
+    if (sum == 77) other[0] = sum;
+}
+// Elimination of an array in global memory by one warp, a row a lane, as compilers order it: in every step a load of the row's next word, the store of the one before,
+// loads of two other words (`order` 0); or each word loaded, changed and stored by itself (1). The rows were stored before (`loaded` 0), or everything was loaded (1), or
+// stored and then loaded (2).
+extern "C" __global__ void kept_elimination(u32* base, int pitch, int lanes, int steps, int order, int loaded) {
+    u32 t = threadIdx.x, sum = 0;
+    if (loaded != 1)
+        for (int r = 0; r < 32; r++) {
+            asm volatile("st.global.u32 [%0], %1;" ::"l"(base + r * pitch + t), "r"(r) : "memory");
+            pause(200);
+        }
+    pause(2000);
+    if (loaded)
+        for (int i = 0; i < pitch; i++) {
+            u32 v;
+            asm volatile("ld.global.u32 %0, [%1];" : "=r"(v) : "l"(base + i * 32 + t) : "memory");
+            sum += v;
+        }
+    if (sum == 77) base[0] = sum;
+    pause(2000);
+    if (t < lanes) {
+        u32* row = base + t * pitch;
+#pragma unroll 1
+        for (int k = 0; k < steps; k++) {
+            u32 next;
+            asm volatile("ld.global.u32 %0, [%1];" : "=r"(next) : "l"(row + k + 1) : "memory");
+#pragma unroll 1
+            for (int j = k + 1; j < 31; j++) {
+                u32 a, b, v = next;
+                asm volatile("ld.global.u32 %0, [%1];" : "=r"(b) : "l"(base + k * pitch + j) : "memory");
+                asm volatile("ld.global.u32 %0, [%1];" : "=r"(a) : "l"(row + k) : "memory");
+                v -= a * b;
+                if (order) {
+                    asm volatile("st.global.u32 [%0], %1;" ::"l"(row + j), "r"(v) : "memory");
+                    asm volatile("ld.global.u32 %0, [%1];" : "=r"(next) : "l"(row + j + 1) : "memory");
+                } else {
+                    asm volatile("ld.global.u32 %0, [%1];" : "=r"(next) : "l"(row + j + 1) : "memory");
+                    asm volatile("st.global.u32 [%0], %1;" ::"l"(row + j), "r"(v) : "memory");
+                }
+            }
+        }
+    }
+}

@@ -177,3 +177,131 @@ def kept_once(ctx: Context) -> list[Row]:
     base.free()
     other.free()
     return []
+
+
+PRODUCTS = (0, 1, 2, 3, 4, 6, 8, 12, 16)
+PAIRS = {
+    "halves of a line": (0xFFFF, 0, 0xFFFF, 16),
+    "a sector, three sectors": (SECTOR, 0, 0xFFFFFF, 8),
+    "three sectors, a sector": (0xFFFFFF, 8, SECTOR, 0),
+    "across lines, sectors apart": (ALL, 8, ALL, 48),
+    "across lines, a word apart": (ALL, 1, ALL, 34),
+    "across lines, a word apart in the second sector": (ALL, 9, ALL, 42),
+    "halves of a sector": (0xF, 0, 0xF, 4),
+    "a word, three sectors": (1, 0, 0xFFFFFF, 8),
+    "seven words, three sectors": (0x7F, 0, 0xFFFFFF, 8),
+    "three sectors, seven words": (0xFFFFFF, 8, 0x7F, 0),
+    "a line twice": (ALL, 0, ALL, 0),
+    "two lines": (ALL, 0, ALL, 32),
+    "a word, the next one": (1, 0, 1, 1),
+    "a line but a word, the next line but a word": (0x7FFFFFFF, 0, 0x7FFFFFFF, 32),
+}
+"""Two stores behind each other: lanes and first word of each."""
+COLUMN_PITCHES = (33, 40, 34, 36, 48, 32)
+
+
+def ends_of_sectors(words: set[int]) -> list[int]:
+    """The first and the last of the words in each sector."""
+    sectors: dict[int, list[int]] = {}
+    for word in sorted(words):
+        sectors.setdefault(word // 8, []).append(word)
+    return sorted({end for held in sectors.values() for end in (held[0], held[-1])})
+
+
+def kept_behind(ctx: Context) -> list[Row]:
+    """Stores behind each other with 0 to 16 products between, then cycles of a load by one lane for the ends of each stored sector; and the
+    cycles of each column of ``kept_columns``, whose code has run before."""
+    rows: list[Row] = []
+    base, other = ctx.device.alloc(1 << 20), ctx.device.alloc(1 << 20)
+    module = ctx.module("kept")
+
+    def found(kernel: str, words: set[int], args: list[object], **where: object) -> None:
+        ends = ends_of_sectors(words)
+        probes, out = ctx.device.upload(np.array(ends, np.uint32)), ctx.device.upload(np.zeros(8192, np.uint32))
+        rounds = 4
+        module.launch(
+            kernel,
+            1,
+            32,
+            [out, base, np.int32(rounds), np.uint64(WORDS_APART), *args, probes, np.int32(len(ends))],
+            4096,
+        )
+        cycles = out.read(np.uint32, rounds * len(ends)).reshape(rounds, -1)
+        rows.append(row(kernel.rpartition("_")[0], "loads_beyond_l1", float((cycles[1:] > 200).sum(axis=1).mean()), "loads", **where,
+                        words=ends, cycles=cycles.tolist()))  # fmt: skip
+        probes.free()
+        out.free()
+
+    for turns in PRODUCTS:
+        for name, (mask_a, first_a, mask_b, first_b) in PAIRS.items():
+            words = {
+                first + i for mask, first in ((mask_a, first_a), (mask_b, first_b)) for i in range(32) if mask >> i & 1
+            }
+            shape = [np.uint32(mask_a), np.uint32(first_a), np.uint32(mask_b), np.uint32(first_b)]
+            found(f"kept_pairs_{turns}", words, shape, stores=name, products=turns)
+        for pitch in COLUMN_PITCHES:
+            words = {r * pitch + i for r in range(32) for i in range(32)}
+            found(f"kept_rows_{turns}", words, [np.int32(pitch)], pitch=pitch, products=turns)
+    for pitch in (33, 40, 36):
+        for lanes in (8, 16, 20, 24, 28, 32):
+            for kind in (0, 1, 2):
+                for gap in (0, 2000):
+                    out = ctx.device.upload(np.zeros(8192, np.uint32))
+                    args = [np.int32(pitch), np.int32(lanes), np.int32(COLUMN_COUNT), np.int32(kind), np.uint32(gap)]
+                    module.launch(
+                        "kept_column_times",
+                        1,
+                        32,
+                        [out, base, other, np.int32(3), np.uint64(2 * WORDS_APART), *args],
+                        4096,
+                    )
+                    clocks = out.read(np.uint32, 3 * 2 * COLUMN_COUNT).reshape(3, 2, COLUMN_COUNT)
+                    cycles = np.diff(clocks, axis=2)
+                    rows.append(row("kept_column_times", "cycles_of_a_column", float(cycles[1:, 0].mean()), "cycles", pitch=pitch, lanes=lanes,
+                                    kind=kind, gap=gap, cycles=cycles.tolist()))  # fmt: skip
+                    out.free()
+    base.free()
+    other.free()
+    return rows
+
+
+CROWD = [
+    (pitch, warps, lanes, kind)
+    for pitch in (33, 40, 32)
+    for warps in (1, 2, 4, 8, 16, 32)
+    for lanes in (8, 32)
+    for kind in (0, 1, 2)
+]
+CROWD_APART = 1440
+
+
+def kept_crowd_once(ctx: Context) -> list[Row]:
+    """Columns loaded and stored by 1 to 32 warps of an SM, each on an array of its own, one launch each (`CROWD`), for a profiler."""
+    base, other = ctx.device.alloc(1 << 20), ctx.device.alloc(1 << 20)
+    base.zero()
+    for pitch, warps, lanes, kind in CROWD:
+        shape = [np.int32(n) for n in (CROWD_APART, pitch, lanes, COLUMN_COUNT, kind)]
+        ctx.module("kept").launch("kept_crowd", 1, 32 * warps, [base, other, *shape])
+    base.free()
+    other.free()
+    return []
+
+
+ELIMINATIONS = [
+    (pitch, lanes, steps, order, loaded)
+    for pitch in (33, 36, 40, 32, 64)
+    for lanes in (1, 8, 16, 24, 32)
+    for steps in (1, 4, 31)
+    for order in (0, 1)
+    for loaded in (0, 1, 2)
+]
+
+
+def kept_elimination_once(ctx: Context) -> list[Row]:
+    """Rows of an array worked on by a lane each, next words loaded before or behind the store of the one before, one launch each (`ELIMINATIONS`), for a profiler."""
+    base = ctx.device.alloc(1 << 20)
+    base.zero()
+    for shape in ELIMINATIONS:
+        ctx.module("kept").launch("kept_elimination", 1, 32, [base, *(np.int32(n) for n in shape)])
+    base.free()
+    return []

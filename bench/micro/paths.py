@@ -210,6 +210,33 @@ def sets(ctx: Context) -> list[Row]:
     return rows
 
 
+CARVEOUTS_KIB = (0, 8, 16, 32, 64, 100, 132, 164, 196, 228)
+
+
+def capacity(ctx: Context) -> list[Row]:
+    """What L1 holds at each carve-out of shared memory: a chase over so many KiB in a random order, and over 16 sectors of other lines."""
+    from bench.micro.memory import host_ring
+
+    rows: list[Row] = []
+    module = ctx.module("memory")
+    asked: list[tuple[int | None, int]] = [(None, shared) for shared in (0, 1024, 7168, 16384, 49152)]
+    if hasattr(module, "carveout"):
+        asked = [(-(-100 * kib // CARVEOUTS_KIB[-1]), 0) for kib in CARVEOUTS_KIB] + asked
+    for percent, shared in asked:
+        if hasattr(module, "carveout"):
+            module.carveout("chase_ca", -1 if percent is None else percent)
+        for kib in (*range(4, 64, 4), *range(64, 256, 8)):
+            count = kib * 8
+            buffer, start = host_ring(ctx, count, LINE)
+            steps = max(256, 2 * count)
+            args = (np.uint64(start), np.int32(2 * count), np.int32(steps))
+            span = ctx.span("memory", "chase_ca", 1, args, shared_bytes=shared, threads=1)
+            where = {"kib": kib, "carveout_percent": percent, "shared": shared}
+            rows.append(row("l1_capacity", "cycles_per_load", span / steps, "cycles", **where))
+            buffer.free()
+    return rows
+
+
 def banks(ctx: Context) -> list[Row]:
     """L1 hits whose lanes lie in several lines but in different banks: lines or banks, which of them costs a pass."""
     lanes = np.arange(32)
