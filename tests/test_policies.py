@@ -84,8 +84,8 @@ COMPILED = {
 def test_another_replacement_changes_what_l1_finds_and_nothing_else() -> None:
     usual, recent = swept(), swept(l1_replacement=most_recent)
     assert usual.metrics["smsp__inst_executed.sum"] == recent.metrics["smsp__inst_executed.sum"]
-    # A sweep over more than L1 holds: each line has gone when the least recently used goes, and the other policy keeps most of them.
-    assert usual.metrics["l1tex__t_sector_hit_rate.pct"] < 10
+    # A sweep over more than L1 holds: each line has gone when the older one of two mostly goes, and the other policy keeps most of them.
+    assert usual.metrics["l1tex__t_sector_hit_rate.pct"] < 20
     assert recent.metrics["l1tex__t_sector_hit_rate.pct"] > 35
     assert recent.cycles < usual.cycles
     small = [swept(10_000, l1_replacement=policy).cycles for policy in ("least_recently_used", most_recent)]
@@ -94,16 +94,12 @@ def test_another_replacement_changes_what_l1_finds_and_nothing_else() -> None:
 
 def test_the_models_own_replacement_is_the_function_of_its_name() -> None:
     def same(used, filled, ways, time):  # type: ignore[no-untyped-def]
-        oldest = 0
-        for way in range(1, ways):
-            if used[way] < used[oldest]:
-                oldest = way
-        return oldest
+        drawn = (time * 0x9E3779B1 + used[0]) >> 9
+        one, other = drawn % ways, (drawn >> 9) % ways
+        return other if used[other] < used[one] else one
 
     for chip in ("h200", "p100"):  # of sixteen ways and of four
-        kernels = [
-            ww.GPU(chip, l1_replacement=policy).compile(SOURCE)["sweep"] for policy in ("least_recently_used", same)
-        ]
+        kernels = [ww.GPU(chip, l1_replacement=policy).compile(SOURCE)["sweep"] for policy in ("older_of_two", same)]
         cycles = [k[1, 512](FLOATS, 2, np.ones(FLOATS, np.float32), np.zeros(512, np.float32)).cycles for k in kernels]
         assert cycles[0] == cycles[1]
 
@@ -203,7 +199,7 @@ def test_a_policy_that_chooses_what_is_not_there_is_named() -> None:
     assert elsewhere("scheduler", ends) == "scheduler: 'ends' chose a warp slot that cannot issue"
     assert elsewhere("l1_replacement", outside) == "l1_replacement: 'outside' chose a way that the set does not have"
     assert elsewhere("l1_replacement", 5) == (
-        "l1_replacement=5 is not known; use a function or one of least_recently_used, first_in_first_out"
+        "l1_replacement=5 is not known; use a function or one of older_of_two, least_recently_used, first_in_first_out"
     )
     said = elsewhere("scheduler", writes)
     assert said.startswith("scheduler: 'writes' cannot be compiled, neither as the model is (")

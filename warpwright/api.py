@@ -78,7 +78,7 @@ class GPU:
         front_end: str = "sass",
         threads: int | None = None,
         scheduler: str | policies.Scheduler = "greedy_then_oldest",
-        l1_replacement: str | policies.Replacement = "least_recently_used",
+        l1_replacement: str | policies.Replacement = "older_of_two",
         check: str | Sequence[str] = (),
         check_level: str | None = None,
         unified: bool = False,

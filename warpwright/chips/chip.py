@@ -226,6 +226,8 @@ class L1(_Section):
     l1_line_bytes: Literal[128]
     sector_bytes: Literal[32]
     l1_ways: int = Field(gt=0)
+    l1_reserved_kib: int = Field(ge=0)
+    """Of what the carve-out leaves, what holds no lines."""
     l1_hit_latency_cycles: int = Field(gt=0)
     l1_tag_lines_per_clk: int = Field(gt=0)
     l1_data_bytes_per_clk: int = Field(gt=0)

@@ -35,7 +35,7 @@ class _Sizes:
             blocks,
         )
         self.ways = chip.l1.l1_ways
-        self.sets = max(l1_kib * 1024 // chip.l1.l1_line_bytes // self.ways, 1)
+        self.sets = max((l1_kib - chip.l1.l1_reserved_kib) * 1024 // chip.l1.l1_line_bytes // self.ways, 1)
         self.l0_lines = instruction.l0_icache_kib * 1024 // instruction.icache_line_bytes
         self.l1i_lines = instruction.l1_icache_kib * 1024 // instruction.icache_line_bytes
         self.indexed_constants = constants.indexed_constant_lines

@@ -11,6 +11,7 @@ from warpwright.engine.abi import LOCAL_WINDOW, SHARED_WINDOW, TAG_AFFINE, TAG_P
 from warpwright.native.pieces import HOST_LINE_BYTES, core, host_address, peek, prefetch, u
 from warpwright.timing import state as s
 from warpwright.timing.pieces import WAYS, call_replacement, find_way, oldest_way
+from warpwright.timing.policies import SPREAD, SPREAD_SHIFT
 
 WINDOWS_HIGH = (SHARED_WINDOW >> 32, LOCAL_WINDOW >> 32)
 
@@ -53,6 +54,15 @@ def approach_record(m: Any, sm: int, w: int) -> None:
         last = (base + 31 * ((word << 8) >> 40)) >> 7
         if last != base >> 7:
             approach_set(m, sm, last)
+
+
+@core
+def older_of_two(m: Any, first: int, ways: int, time: int) -> int:
+    """The place that L1 replaces in a full set: ``policies.older_of_two``."""
+    stamps = first + ways * s.C_STAMP
+    drawn = (time * SPREAD + m[u(stamps)]) >> SPREAD_SHIFT
+    one, other = drawn % ways, (drawn >> SPREAD_SHIFT) % ways
+    return first + (other if m[u(stamps + other)] < m[u(stamps + one)] else one)
 
 
 @core
@@ -122,6 +132,8 @@ def l1_find(m: Any, sm: int, line: int, time: int) -> int:
     if place >= 0:
         return place
     oldest = oldest_place(m, first, ways)
-    if m[u(s.H_L1_REPLACEMENT)] == 0 or m[u(oldest + ways * s.C_STAMP)] == 0:
+    if m[u(oldest + ways * s.C_STAMP)] == 0:
         return -1 - oldest
+    if m[u(s.H_L1_REPLACEMENT)] == 0:
+        return -1 - older_of_two(m, first, ways, time)
     return -1 - other_place(m, first, ways, time)
