@@ -72,8 +72,9 @@ SUITES: dict[str, Callable[[Context], list[Row]]] = {
     "first_lines_once": sub_cores.first_lines_once, "code_turns": sub_cores.code_turns, "code_by_sm": sub_cores.code_by_sm, "race": sub_cores.race,
     "looks": rivals.looks, "rivals": rivals.rivals, "stale": rivals.stale, "crossfire": rivals.crossfire, "yields": rivals.yields,
     "waits": waits.waits, "remote_adds": waits.remote_adds, "cluster_starts": waits.cluster_starts, "uniform_constants": waits.uniform_constants,
-    "issue_pairs": sequences.issue_pairs, "issue_steps": sequences.issue_steps, "issue_mixes": sequences.issue_mixes,
+    "issue_pairs": sequences.issue_pairs, "warp_pairs": sequences.warp_pairs, "issue_steps": sequences.issue_steps, "issue_mixes": sequences.issue_mixes, "tensor_gaps": sequences.tensor_gaps,
     "sub_core_passes": passes.sub_core_passes, "wide_words": passes.wide_words, "matches": passes.matches, "single_walks": passes.single_walks,
+    "loads_beside": passes.loads_beside, "load_bursts": passes.load_bursts, "loads_in_turn": passes.loads_in_turn, "product_steps": passes.product_steps,
     "fence_crews": crews.fence_crews, "bulk_crews": crews.bulk_crews, "redux": crews.redux, "tries": crews.tries,
     "empty_once": chip.empty_once, "profile_once": chip.profile_once, "counted_once": divergence.counted_once,
 }  # fmt: skip

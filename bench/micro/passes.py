@@ -2,10 +2,13 @@
 
 ``sub_core_passes``: the same accesses by warps of one sub-core, of two and of four.  ``wide_words``: LDS.64 and LDS.128 whose lanes share words in
 every way that tells how halves and quarters of a warp are joined.  ``matches``: MATCH by different values.  ``single_walks``: walks through constants
-in which all lanes of a warp read one word, by SMs.
+in which all lanes of a warp read one word, by SMs.  ``loads_beside``: shared loads and FFMAs in turn.  ``load_bursts``: several shared loads at once.  ``loads_in_turn``: of two patterns.  ``product_steps``: turns over the tiles of a
+product.
 """
 
 from __future__ import annotations
+
+from itertools import product
 
 import numpy as np
 
@@ -26,6 +29,8 @@ def sub_core_passes(ctx: Context) -> list[Row]:
     for kernel, width in {"lds32": 4, "lds64": 8, "lds128": 16, "sts32": 4, "sts64": 8, "sts128": 16, "atoms": 4, "ldg32": 4, "ldg64": 8,
                           "ldg128": 16}.items():  # fmt: skip
         patterns = {"linear": LANES * width}
+        if width > 4 and kernel.startswith("ld"):
+            patterns["one"] = LANES * 0
         if width == 4:
             patterns |= lines if kernel == "ldg32" else ways
         for name, offsets in patterns.items():
@@ -86,6 +91,72 @@ def wide_words(ctx: Context) -> list[Row]:
             per = ctx.slope("shared", kernel, 16, (buffer,), 8, 24, 40960) / 256
             rows.append(row(kernel, "cycles_per_access_per_sm", per, "cycles", pattern=name))
             buffer.free()
+    return rows
+
+
+def loads_beside(ctx: Context) -> list[Row]:
+    """Cycles of a shared load and so many FFMAs behind it, by sub-core."""
+    rows: list[Row] = []
+    one = np.float32(1)
+    for bits in (32, 64, 128):
+        lanes_of_row = LANES % 16 * (bits // 8)
+        for name, offsets in {"linear": LANES * (bits // 8), "one": LANES * 0, "of16": lanes_of_row}.items():
+            buffer = table(ctx, offsets)
+            for fmas in (0, 2, 4, 8, 16, 32):
+                for warps in (1, 4, 8, 16):
+                    per = ctx.slope("passes", f"beside_{bits}_{fmas}", warps, (buffer, one, one), 8, 24, 40960) / 8
+                    where = {"pattern": name, "fmas": fmas, "warps": warps}
+                    rows.append(row(f"lds{bits}", "cycles_each", per / -(-warps // 4), "cycles", **where))
+            buffer.free()
+    return rows
+
+
+def load_bursts(ctx: Context) -> list[Row]:
+    """Cycles of a turn of so many shared loads, or hits in L1, at once, each turn behind the words of the one before."""
+    rows: list[Row] = []
+    base = ctx.device.upload(np.zeros(1 << 16, np.uint8))
+    for bits in (32, 64, 128):
+        size = bits // 8
+        patterns = {
+            "linear": LANES * size,
+            "one": LANES * 0,
+            "of16": LANES % 16 * size,
+            "two_words": LANES // 16 * size,
+        }
+        for name, offsets in patterns.items():
+            buffer = table(ctx, offsets)
+            for unit, loads, warps in product(("lds", "ldg"), (1, 2, 4, 8), (1, 2, 4, 8, 16)):
+                per = ctx.slope("passes", f"burst_{unit}{bits}_{loads}", warps, (base, buffer), 8, 24, 40960)
+                where = {"pattern": name, "loads": loads, "warps": warps}
+                rows.append(row(f"{unit}{bits}", "cycles_per_turn", per, "cycles", **where))
+            buffer.free()
+    base.free()
+    return rows
+
+
+def loads_in_turn(ctx: Context) -> list[Row]:
+    """Cycles of a turn of LDS.128 of two patterns, one after the other, as the tiles of a product are read."""
+    rows: list[Row] = []
+    tables = {"of16": table(ctx, LANES % 16 * 16), "two_words": table(ctx, LANES // 16 * 16), "linear": table(ctx, LANES * 16),
+              "one": table(ctx, LANES * 0)}  # fmt: skip
+    pairs = (("of16", "two_words"), ("linear", "one"), ("of16", "of16"), ("two_words", "two_words"))
+    for (x, y), loads, warps in product(pairs, (2, 4, 8), (1, 4, 8, 16)):
+        args = (tables[x], tables[y])
+        per = ctx.slope("passes", f"two_tables_{loads}", warps, args, 8, 24, 40960)
+        rows.append(row(f"{x} {y}", "cycles_per_turn", per, "cycles", loads=loads, warps=warps))
+    for buffer in tables.values():
+        buffer.free()
+    return rows
+
+
+def product_steps(ctx: Context) -> list[Row]:
+    """Cycles of a turn over tiles in shared memory, 1, 16 or 64 elements of the product for a thread."""
+    rows: list[Row] = []
+    for side in (1, 4, 8):
+        for way, what in enumerate(("tiles", "barrier", "stores")):
+            for warps in (8, 16, 32) if side == 1 else (1, 4, 8):
+                per = ctx.slope("passes", f"product_{side}_{way}", warps, (np.float32(0),), 8, 24, 40960)
+                rows.append(row(f"product_{side}", "cycles_per_turn", per, "cycles", turn=what, warps=warps))
     return rows
 
 

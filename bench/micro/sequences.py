@@ -3,6 +3,7 @@
 ``issue_pairs``: two kinds of instruction in turn, by the parity of their destinations, one warp of a sub-core and four.
 ``issue_steps``: the first n instructions of pieces of compiled kernels (`cut`; in ``bench/data/h200/sequences.json``), with their own control
 bits but for the dependence counters, for every n: the cycle of each issue.
+``issue_mixes``, ``tensor_gaps``: instructions behind a tensor product, one after the other or so many slots apart.
 Registers are moved into those that the slots may use; fixed-latency hazards are left to software, so values do not matter.
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +41,9 @@ KINDS: dict[str, tuple[str, int]] = {
     "imad_imm": ("IMAD R13, R9, 0x1000, R0", 0x008FE200078E020000001000090D7824),
     "plop3": ("PLOP3.LUT P0, PT, PT, PT, PT, 0x80, 0x0", 0x000FC80003F0F070000000000000781C),
     "isetp": ("ISETP.NE.AND P0, PT, R7, R6, PT", 0x008FDA0003F05270000000060700720C),
+    "redux": ("REDUX.SUM UR6, R5", 0x000E22000000C00000000000050673C4),
+    "vote": ("VOTE.ANY R8, PT, P2", 0x000FE400010E01000000000000087806),
+    "r2ur": ("R2UR UR6, R10", 0x000FE400000E0000000000000A0672CA),
     "popc": ("POPC R6, R7", 0x000EE200000000000000000700067309),
     "mov": ("MOV R10, R5", 0x021FE20000000F0000000005000A7202),
     "imad_mov": ("IMAD.MOV.U32 R11, RZ, RZ, R8", 0x000FE200078E0008000000FFFF0B7224),
@@ -109,7 +114,7 @@ def registers(text: str, word: int) -> dict[int, int]:
 
 def uniform_apart(text: str, word: int) -> int:
     """Uniform destinations are moved away from those that the kernel needs."""
-    if re.match(r"(@!?U?P\d )?U", text):
+    if re.match(r"(@!?U?P\d )?(U|REDUX|R2UR)", text):
         word = field(word, 16, 8, OTHER_UNIFORM)
     return field(word, 12, 4, 7)  # no guard
 
@@ -200,6 +205,14 @@ def issue_pairs(ctx: Context, names: Iterable[str] = (), warps: Sequence[int] = 
     return rows
 
 
+WARP_WIDE = ("redux", "vote", "r2ur", "uiadd3", "umov", "mufu", "popc", "lop3", "imad", "fadd")
+
+
+def warp_pairs(ctx: Context) -> list[Row]:
+    """As ``issue_pairs``: instructions over a warp's lanes, and those whose units they may share."""
+    return issue_pairs(ctx, WARP_WIDE)
+
+
 def issue_steps(ctx: Context) -> list[Row]:
     """The cycle at which each instruction of each piece issues, one warp."""
     rows: list[Row] = []
@@ -238,6 +251,26 @@ def issue_mixes(ctx: Context) -> list[Row]:
                     words += [of_kind("hmma", n, False), *(of_kind(kind, n * others + k, False) for k in range(others))]
                 took = (cycles(ctx, words, warps) - nothing + len(words) * each) / groups / each
                 rows.append(row(f"hmma {kind}", "cycles_per_group", took, "cycles", warps=warps, others=others))
+    return rows
+
+
+def tensor_gaps(ctx: Context) -> list[Row]:
+    """Cycles of 16 or 20 slots with a tensor product, and one or two instructions of a kind so many slots behind it: what they hold up, one warp."""
+    rows: list[Row] = []
+    nothing = cycles(ctx, [], 1)
+    empty = controlled(NOP, 1)
+    for kind, others, slots in product((*MIXED, "hmma"), (1, 2), (16, 20)):
+        for gap in range(1, slots + 1 - others):
+            words: list[int] = []
+            groups = SLOTS // slots
+            for n in range(groups):
+                group = [of_kind("hmma", n, False)] + [empty] * (slots - 1)
+                for k in range(others):
+                    group[gap + k] = of_kind(kind, n * others + k, False)
+                words += group
+            took = (cycles(ctx, words, 1) - nothing + len(words)) / groups
+            where = {"slots": slots, "others": others, "gap": gap}
+            rows.append(row(f"hmma {kind}", "cycles_per_group", took, "cycles", **where))
     return rows
 
 
