@@ -150,7 +150,8 @@ def test_one_warp_passes_in_two_cycles_each(ways: int) -> None:
 @pytest.mark.parametrize(("access", "cycles"), [(SHARED4, 4), (SHARED8, 6), (SHARED16, 10)])
 def test_stores_of_one_warp_take_two_cycles_a_register(access: Access, cycles: int) -> None:
     """Address and data of a store to shared memory pass its sub-core's way a register in two cycles (5.8, 8.2, 12.2 with the loop)."""
-    kernel = repeat("STS", 64, reads=[0, 4], access=access, kind="store", stall=1)
+    data = range(4, 4 + access.bytes // 4)
+    kernel = repeat("STS", 64, reads=[0, *data], access=access, kind="store", stall=1)
     taken = loop_cycles(kernel, [affine(shared(0), access.bytes)] * 64, block=32, shared_bytes=4096)
     assert taken == pytest.approx(64 * cycles, rel=0.02)
 
@@ -183,11 +184,34 @@ def test_a_wide_broadcast_needs_fewer_wavefronts_than_its_bytes_and_has_no_confl
     assert result.metrics["l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"] == 0
 
 
-def test_the_queue_takes_five_and_then_one_in_four_cycles() -> None:
+def test_the_queue_takes_one_in_two_cycles_for_each_register_of_an_address() -> None:
     def burst(count: int) -> Synthetic:
         return repeat("LDS", count, writes=[4], reads=[0], access=SHARED4, stall=1)
 
-    assert each(burst, record=affine(shared(0)), shared_bytes=1024) == 4
+    assert each(burst, record=affine(shared(0)), shared_bytes=1024) == 2
+
+
+@pytest.mark.parametrize(("access", "longer"), [(SHARED4, 0), (SHARED8, 3), (SHARED16, 9)])
+def test_a_wide_shared_load_takes_three_cycles_for_each_further_pass(access: Access, longer: int) -> None:
+    """An H200: 44, 47, 53 cycles a turn (bench.micro ``load_bursts``)."""
+
+    def chase(count: int) -> Synthetic:
+        return repeat("LDS", count, writes=[0], reads=[0], access=access, write_barrier=0, wait=[0], stall=2)
+
+    assert each(chase, record=affine(shared(0), access.bytes), shared_bytes=1024) == 23 + longer
+
+
+@pytest.mark.parametrize(("values", "latency"), [(1, 28), (2, 39), (32, 369)])
+def test_match_takes_different_values_one_after_the_other(values: int, latency: int) -> None:
+    def chase(count: int) -> Synthetic:
+        value = Access("value", 4)
+        kernel = Synthetic()
+        for _ in range(count):
+            kernel.add("MATCH", "ANY", writes=[0], reads=[0], access=value, write_barrier=0, wait=[0], stall=2)
+        return kernel.exit()
+
+    record = affine(5, 0) if values == 1 else affine(0, 1, (1 << values) - 1)
+    assert each(chase, record=record) == latency
 
 
 # --- global memory ---------------------------------------------------------------------------------------

@@ -127,7 +127,17 @@ class Pipes(_Section):
     xu_latency_cycles: int = Field(gt=0)
     tensor_latency_cycles: int = Field(gt=0)
     shuffle_latency_cycles: int = Field(gt=0)
+    match_latency_cycles: int = Field(gt=0)
+    """MATCH of one value of 32 bits."""
+    match_word_cycles: int = Field(ge=0)
+    """More for one of 64 bits."""
+    match_value_cycles: int = Field(ge=0)
+    """MATCH.ANY: for each further different value among the lanes."""
+    redux_latency_cycles: int = Field(gt=0)
+    """To the use of the uniform register."""
     special_register_latency_cycles: int = Field(gt=0)
+    special_uniform_latency_cycles: int = Field(gt=0)
+    """To a uniform register (S2UR)."""
     special_register_interval_cycles: int = Field(gt=0)
     texture_latency_cycles: int = Field(gt=0)
     """A sample that hits L1, dependent issue."""
@@ -212,6 +222,9 @@ class Shared(_Section):
     shared_store_latency_cycles: int = Field(gt=0)
     shared_cast_latency_cycles: int = Field(gt=0)
     shared_atomic_latency_cycles: int = Field(gt=0)
+    """By lanes of different banks, as every latency of one pass."""
+    shared_cas_latency_cycles: int = Field(gt=0)
+    """One pass less: compare-and-swap takes two for each."""
     block_barrier_latency_cycles: int = Field(ge=0)
     block_barrier_warp_interval_cycles: int = Field(ge=0)
     block_barrier_least_cycles: int = Field(ge=0)

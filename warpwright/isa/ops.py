@@ -187,7 +187,8 @@ class Access(NamedTuple):
     """Attribute of ``load``, ``store`` and ``atomic``."""
 
     space: str
-    """global | generic | shared | local; of ``touch`` also constant, whose addresses are offsets in the bank."""
+    """global | generic | shared | local; of ``touch`` also constant, whose addresses are offsets in the bank, and value, whose addresses are what the
+    lanes compare."""
     bytes: int
     """Per lane: 1, 2, 4, 8, 16."""
     strong: bool = False

@@ -57,9 +57,9 @@ def start_bulk(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int)
     barrier = code[u(row + s.I_WRITE_BARRIER)]
     read_barrier = code[u(row + s.I_READ_BARRIER)]
     if head & 0xFFFFFFFF == 0:
-        done = enter_queue(m, sm, sc, time, 0, 0) + PREDICATED_OFF_CYCLES
+        done = enter_queue(m, sm, sc, time, 0) + PREDICATED_OFF_CYCLES
     else:
-        done = enter_queue(m, sm, sc, time, 1, 0)
+        done = enter_queue(m, sm, sc, time, 1)
         size = peek(place + 8 * AT_BYTES)
         if stores:
             done = accept_store(m, sm, done)

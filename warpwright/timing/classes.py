@@ -25,7 +25,9 @@ class Timing(NamedTuple):
     """Issue to the release of its write barrier, for what does not go through the memory path."""
     kind: int
     wavefronts: int = 0
-    """Of the load/store unit, for K_MIO."""
+    """Of the load/store unit, for K_MIO; of MATCH.ANY for each different value."""
+    value_cycles: int = 0
+    """MATCH.ANY: for each further different value."""
     passes: int = 1
     """Of wide products: how often it is dispatched and reads its registers."""
     factor_latency_cycles: int = 0
@@ -93,7 +95,7 @@ UNIFORM = (
         "UCLEA",
         "UF2FP",
     ),
-    *("UBLKPF", "UBLKCP", "ULEPC", "USETMAXREG", "UIADD3_64", "UVIMNMX", "UIMNMX", "UFSETP", "REDUX"),
+    *("UBLKPF", "UBLKCP", "ULEPC", "USETMAXREG", "UIADD3_64", "UVIMNMX", "UIMNMX", "UFSETP"),
 )
 INDIRECT = ("BRX", "JMX", "RET")
 """Branches whose target a register holds; CALL may be one."""
@@ -137,6 +139,7 @@ MIO = (
     "S2R",
     "S2UR",
     "MATCH",
+    "REDUX",
     "ULDC",
     "LEPC_MIO",
     "DEPBAR_MIO",
@@ -158,6 +161,10 @@ KINDS = {
     "NANOSLEEP": s.K_SLEEP,
 }
 TEXTURE = ("TEX", "TLD", "TLD4", "TXD", "TXQ")
+REDUX_WAVEFRONTS = 2
+"""Of the load/store unit: one REDUX in 4 cycles by one sub-core, in 2 by all four (an H200: bench.micro ``warp_pairs``)."""
+MATCH_WAVEFRONTS = 2
+"""Of the load/store unit for each word of a value that MATCH compares (an H200: bench.micro ``matches``)."""
 FMA_SHAPES = {
     # Multiply-adds of one tensor instruction by its shape: M x N x K of the warp.
     "884": 8 * 8 * 4 * 4 // 4,  # a quarter of the warp's four 8x8x4 products (one of four steps)
@@ -211,6 +218,8 @@ def timing_of(instruction: Instruction, chip: Chip, is_memory: bool) -> Timing:
         if not is_memory:  # a look, which leaves no record
             return Timing(s.P_MIO, 1, chip.cluster.mbarrier_look_latency_cycles, s.K_MIO, 1)
         return Timing(s.P_MIO, 1, chip.cluster.mbarrier_arrive_latency_cycles, s.K_MEMORY)
+    if opcode == "MATCH":
+        return _match(instruction, chip)
     if is_memory:
         return Timing(s.P_MIO, 1, 0, s.K_COPY if opcode == "LDGSTS" else s.K_MEMORY)
     if opcode == "CCTL":
@@ -249,6 +258,8 @@ def timing_of(instruction: Instruction, chip: Chip, is_memory: bool) -> Timing:
     if opcode == "WARPGROUP" and "DEPBAR" in modifiers and not instruction.operands[-1].value:
         # Its warp's products are done when the pipe has nothing left to do.
         return Timing(s.P_TENSOR, 1, pipes.tensor_latency_cycles, s.K_FIXED)
+    if opcode == "R2UR":
+        return Timing(s.P_ALU, -(-WARP // pipes.alu_lanes), issue.uniform_latency_cycles, s.K_FIXED)
     if opcode == "UMOV":  # two cycles a pair of them, or with UIADD3 (issue_pairs): it does not take the uniform unit
         return Timing(s.P_NONE, 1, issue.uniform_latency_cycles, s.K_FIXED)
     if group == "uniform":
@@ -267,6 +278,17 @@ def timing_of(instruction: Instruction, chip: Chip, is_memory: bool) -> Timing:
     if group == "mio":
         return _through_queue(instruction, chip)
     return Timing(s.P_ALU, -(-WARP // pipes.alu_lanes), pipes.alu_latency_cycles, s.K_FIXED)
+
+
+def _match(instruction: Instruction, chip: Chip) -> Timing:
+    """MATCH.ANY takes the lanes' different values one after the other, MATCH.ALL looks at one."""
+    pipes = chip.pipes
+    words = 2 if "U64" in instruction.modifiers else 1
+    latency = pipes.match_latency_cycles + pipes.match_word_cycles * (words - 1) - chip.mio.mio_latency_cycles
+    if "ANY" not in instruction.modifiers:
+        return Timing(s.P_MIO, 1, latency, s.K_MIO, MATCH_WAVEFRONTS * words)
+    further = pipes.match_value_cycles + MATCH_WAVEFRONTS * (words - 1)
+    return Timing(s.P_MIO, 1, latency, s.K_MATCH, MATCH_WAVEFRONTS * words, value_cycles=further)
 
 
 def _tensor(instruction: Instruction, chip: Chip) -> Timing:
@@ -327,7 +349,9 @@ def _through_queue(instruction: Instruction, chip: Chip) -> Timing:
     opcode, pipes = instruction.opcode, chip.pipes
     if opcode == "SHFL":
         return Timing(s.P_MIO, 1, pipes.shuffle_latency_cycles - chip.mio.mio_latency_cycles, s.K_MIO, 1)
-    if opcode == "MATCH":
-        return Timing(s.P_MIO, 1, pipes.shuffle_latency_cycles - chip.mio.mio_latency_cycles, s.K_MIO, 2)
-    latency = pipes.special_register_latency_cycles
+    if opcode == "REDUX":
+        latency = pipes.redux_latency_cycles - chip.mio.mio_latency_cycles
+        return Timing(s.P_MIO, 1, latency, s.K_MIO, REDUX_WAVEFRONTS)
+    uniform = opcode == "S2UR"
+    latency = pipes.special_uniform_latency_cycles if uniform else pipes.special_register_latency_cycles
     return Timing(s.P_XU, pipes.special_register_interval_cycles, latency, s.K_FIXED)

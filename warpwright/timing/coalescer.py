@@ -452,6 +452,26 @@ def count_bank_passes(
 
 
 @core
+def different(m: Any, sm: int, base: int, tabled: bool, step: int, mask: int, bits: int) -> int:
+    """Put the lanes' different addresses, of each those ``bits``, into the scratch, in the order of lanes; gives how many."""
+    count = 0
+    left = mask
+    while left:
+        lane = lowest_bit(left)
+        left &= left - 1
+        offset = address_of(base, tabled, step, lane) & bits
+        known = 0
+        while known < count and m[u(m[u(sm + SM_BANKS)] + known)] != offset:
+            known += 1
+        if known == count:
+            m[u(m[u(sm + SM_BANKS)] + count)] = offset
+            count += 1
+        if not tabled and step == 0:
+            break
+    return count
+
+
+@core
 def tag_passes(m: Any, sm: int, n: int, banks: int) -> int:
     """Passes of L1's tag stage over ``n`` lines: the most of them in one of its banks.
 

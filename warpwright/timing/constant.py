@@ -18,7 +18,7 @@ from typing import Any
 
 from warpwright.native.pieces import core, lowest_bit, u
 from warpwright.timing import state as s
-from warpwright.timing.coalescer import FULL_WARP
+from warpwright.timing.coalescer import FULL_WARP, different
 from warpwright.timing.fetch import insert
 from warpwright.timing.ports import reserve
 from warpwright.timing.queue import leave_queue
@@ -152,26 +152,6 @@ def word_ready(m: Any, sm: int, line: int, time: int, several: bool) -> int:
 
 
 @core
-def different(m: Any, sm: int, base: int, tabled: bool, step: int, mask: int) -> int:
-    """Put the offsets of the lanes' different words into the scratch, in the order of lanes; gives how many."""
-    count = 0
-    left = mask
-    while left:
-        lane = lowest_bit(left)
-        left &= left - 1
-        offset = address_of(base, tabled, step, lane) & OFFSET
-        known = 0
-        while known < count and m[u(m[u(sm + s.SM_BANKS)] + known)] != offset:
-            known += 1
-        if known == count:
-            m[u(m[u(sm + s.SM_BANKS)] + count)] = offset
-            count += 1
-        if not tabled and step == 0:
-            break
-    return count
-
-
-@core
 def load_constant(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int, recorded: bool) -> int:
     """Issue an LDC; one with an index has a record of its lanes' offsets.  Gives when its last word is there."""
     count = 1
@@ -179,11 +159,11 @@ def load_constant(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: i
     line_bytes = m[u(s.H_CONST_LINE_BYTES)]
     if recorded:
         mask, base, tabled, step = record_at(m, w)
-        count = different(m, sm, base, tabled, step, mask & FULL_WARP)
+        count = different(m, sm, base, tabled, step, mask & FULL_WARP, OFFSET)
     ready = max(time + m[u(s.H_MIO_LATENCY)], m[u(sc + s.SC_MIO_FREE)])
     words = max(count, 1) * m[u(s.H_CONST_WORD)]
     start = reserve(m, sm + s.OFF_CONST_PORT, s.CALENDAR_SHIFT, 1 << s.CALENDAR_SHIFT, ready, words)
-    leave_queue(m, sc, time, start, m[u(s.H_MIO_INTERVAL)])
+    leave_queue(m, sc, time, start, start + m[u(s.H_MIO_INTERVAL)])
     at = start
     for word in range(count):
         if recorded:

@@ -68,7 +68,7 @@ def copy(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int) -> No
     barrier = code[u(row + s.I_WRITE_BARRIER)]
     read_barrier = code[u(row + s.I_READ_BARRIER)]
     if mask == 0:
-        done = enter_queue(m, sm, sc, time, 0, 0) + PREDICATED_OFF_CYCLES
+        done = enter_queue(m, sm, sc, time, 0) + PREDICATED_OFF_CYCLES
         if barrier >= 0:
             hold(m, w, barrier, done, 0)
     else:
@@ -79,7 +79,7 @@ def copy(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int) -> No
             m[u(sm + s.SM_SHARED_IDEAL)] += ideal_wavefronts(to_mask, size)
         n = fill_lines(m, sm, w, base, tabled, step, mask, size, SPACE_GLOBAL)
         passes = global_passes(m, sm, base, tabled, step, mask, size, SPACE_GLOBAL, n)
-        done = enter_queue(m, sm, sc, time, passes, 0)
+        done = enter_queue(m, sm, sc, time, passes)
         around = (code[u(row + s.I_EXTRA)] & 256) != 0 and size == AROUND_L1_BYTES
         if around and lies_across(base, tabled, step, to_base, to_tabled, to_step, mask & to_mask):
             n = parts_around(m, sm, base, tabled, step, to_base, to_tabled, to_step, mask & to_mask)

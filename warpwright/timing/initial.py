@@ -270,7 +270,7 @@ def _sm_numbers(chip: Chip, sizes: _Sizes) -> dict[int, int]:
         s.H_LSU_CAPACITY: chip.mio.lsu_wavefronts_per_clk * bucket,
         s.H_SHARED_LATENCY: chip.shared.shared_load_latency_cycles - chip.mio.mio_latency_cycles,
         s.H_SHARED_STORE_LATENCY: chip.shared.shared_store_latency_cycles - chip.mio.mio_latency_cycles,
-        s.H_SHARED_ATOMIC: chip.shared.shared_atomic_latency_cycles,
+        s.H_SHARED_ATOMIC: chip.shared.shared_atomic_latency_cycles - chip.mio.mio_latency_cycles,
         s.H_L1_SETS: sizes.sets,
         s.H_L1_WAYS: sizes.ways,
         s.H_L1_LATENCY: chip.l1.l1_hit_latency_cycles - chip.mio.mio_latency_cycles,

@@ -36,7 +36,7 @@ from warpwright.timing.coalescer import (
 from warpwright.timing.elsewhere import longer_away, note_written
 from warpwright.timing.l1_sets import approach_l1, forget_lines, l1_find, take_place
 from warpwright.timing.ports import reserve
-from warpwright.timing.queue import enter_queue
+from warpwright.timing.queue import enter_queue, enter_with_passes, way_cycles
 from warpwright.timing.records import address_of, record_at
 from warpwright.timing.requests import new_load, new_request, wait_for
 from warpwright.timing.stores import behind_stores, store_lines
@@ -55,9 +55,8 @@ REPLAY_CYCLES = 2
 """Between the passes of one instruction over several lines or conflicting words (bench/micro on H200: 30 + 2.1 n for n lines,
 23 + 2 (k - 1) for k ways); other sub-cores' instructions use the cycles between, so throughput is one a cycle, and half of it by one warp
 (``shared``, ``access``: loads, stores and atomics of k passes take 2 k cycles each)."""
-STORE_PLACES = 1
-"""What a store to shared memory takes of its sub-core's way to the load/store unit beside a place for each register of data, two cycles each: its address
-(``shared`` with one warp: 5.8, 8.2, 12.2 cycles for 32, 64, 128 bits)."""
+WIDE_PASS_CYCLES = 3
+"""The same of passes that a shared load of 8 or 16 bytes a lane takes for its width (``load_bursts``: 44, 47, 53 cycles for 1, 2, 4 passes)."""
 RECEIVE_AHEAD = 6
 """Answers between fetching a line's place to the host's caches and filling it."""
 PREDICATED_OFF_CYCLES = 12
@@ -171,7 +170,7 @@ def access(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int) -> 
     write_barrier = code[u(row + s.I_WRITE_BARRIER)]
     read_barrier = code[u(row + s.I_READ_BARRIER)]
     if mask == 0:
-        done = enter_queue(m, sm, sc, time, 0, 0) + PREDICATED_OFF_CYCLES
+        done = enter_queue(m, sm, sc, time, 0) + PREDICATED_OFF_CYCLES
         if write_barrier >= 0:
             hold(m, w, write_barrier, done, 0)
         if read_barrier >= 0:
@@ -189,7 +188,8 @@ def access(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int) -> 
             waves = 1 if texture else global_passes(m, sm, base, tabled, step, mask, size, space, n)
             if m[u(s.H_L1_DATA_SECTORS)] < LINE_SECTORS:
                 waves = max(waves, narrow_passes(m, sm, n))
-            start = enter_queue(m, sm, sc, time, waves, REPLAY_CYCLES * waves)
+            interval = way_cycles(code[u(row + s.I_READS)], max(size >> 2, 1))
+            start = enter_with_passes(m, sm, sc, w, time, waves, interval, REPLAY_CYCLES * waves)
             looked = behind_stores(m, sm, start)
             if texture:
                 looked = max(looked, m[u(sm + s.SM_TEXTURE_FREE)])
@@ -274,7 +274,8 @@ def shared_access(
     size = code[u(row + s.I_BYTES)]
     atomic = operation >= s.OP_ATOMIC
     each = atomic and code[u(row + s.I_EXTRA)] & s.COUNTS_LANES == 0
-    waves = wavefronts(m, sm, base, tabled, step, mask, size, each, operation == s.OP_LOAD)
+    rows = code[u(row + s.I_EXTRA)] & s.MATRIX_ROWS
+    waves = wavefronts(m, sm, base, tabled, step, mask, size, each, operation == s.OP_LOAD and rows == 0)
     ideal = ideal_wavefronts(mask, size)
     waves *= code[u(row + s.I_EXTRA)] & 255
     if not atomic:
@@ -282,10 +283,10 @@ def shared_access(
     remote = remote_lanes(m, w, code[u(row + s.I_EXTRA)], base, tabled, step, mask)
     if remote and operation == s.OP_STORE:
         time = send(m, sm, time, 32 * store_packets(m, sm, base, tabled, step, remote, size))
-    held = waves
-    if operation == s.OP_STORE:
-        held = max(held, STORE_PLACES + max(size >> 2, 1))
-    start = enter_queue(m, sm, sc, time, waves, REPLAY_CYCLES * held)
+    wide = min(waves, ideal) if operation == s.OP_LOAD and rows == 0 else 1
+    takes = REPLAY_CYCLES * waves + (1 if wide > 1 and size == 16 else 0)
+    interval = way_cycles(code[u(row + s.I_READS)], 0 if operation == s.OP_STORE else max(size >> 2, 1))
+    start = enter_with_passes(m, sm, sc, w, time, waves, interval, takes)
     m[u(sm + s.SM_SHARED_WAVEFRONTS)] += waves
     m[u(sm + s.SM_SHARED_IDEAL)] += min(ideal, waves)  # fewer are needed where lanes read the same words
     if operation == s.OP_LOAD:
@@ -302,7 +303,7 @@ def shared_access(
         elif code[u(row + s.I_LATENCY)]:
             latency = code[u(row + s.I_LATENCY)]
     barrier = code[u(row + s.I_WRITE_BARRIER)]
-    done = start + latency + ideal - 1 + REPLAY_CYCLES * max(waves - ideal, 0)
+    done = start + latency + WIDE_PASS_CYCLES * (wide - 1) + REPLAY_CYCLES * (waves - wide)
     if remote and operation == s.OP_LOAD:
         load = new_load(m, sm, w, barrier, s.LD_REGISTER)
         m[u(sm + m[u(s.H_OFF_LOADS)] + load * s.L_SLOTS + s.L_TIME)] = done
@@ -386,7 +387,7 @@ def atomic_lines(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: in
     operation = code[u(row + s.I_OP)]
     extra = code[u(row + s.I_EXTRA)]
     waves = atomic_waves(m, sm, n, operation, extra & 255)
-    start = enter_queue(m, sm, sc, max(time, m[u(sm + s.SM_STORE_FREE)]), waves, 0)
+    start = enter_queue(m, sm, sc, max(time, m[u(sm + s.SM_STORE_FREE)]), waves)
     m[u(w + s.W_DRAINED)] = max(m[u(w + s.W_DRAINED)], start + waves)
     barrier = code[u(row + s.I_WRITE_BARRIER)]
     load = new_load(m, sm, w, barrier, s.LD_REGISTER)

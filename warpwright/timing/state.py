@@ -577,9 +577,10 @@ W_SB_LONG = W_SB_UNKNOWN + 6  # 6: 1 when the last one went to L1TEX
     W_LOCAL,  # physical base of its local memory
     W_IN_BLOCK,
     W_LANES,
+    W_PASSES_END,  # when the passes of its last memory instruction are over
     W_DRAINED,  # when its last store or atomic has left the load/store unit
     W_RING_COUNT,  # 6
-) = range(W_SB_LONG + 6, W_SB_LONG + 20)
+) = range(W_SB_LONG + 6, W_SB_LONG + 21)
 W_RING = W_RING_COUNT + 6  # 6 x RING: end of each operation in order, for DEPBAR.LE with a count
 RING = 8
 W_SLOTS = (W_RING + 6 * RING + 7) // 8 * 8
@@ -730,6 +731,8 @@ TEXTURE_INTERVAL_SHIFT = 16
 """``I_LATENCY`` of a texture instruction: cycles beyond an L1 hit, and above them those that the texture units take."""
 COUNTS_LANES = 1 << 20
 """Flag of ``I_EXTRA``: a shared atomic that adds the number of lanes on a word at once (ATOMS.POPC.INC)."""
+MATRIX_ROWS = 1 << 22
+"""The same: a matrix load (LDSM), whose lanes name rows."""
 OWN_SHARED = 1 << 21
 """Flag of ``I_EXTRA``: an access to the block's own shared memory (LDS, STS, ATOMS), whatever rank its address carries in a cluster."""
 (
@@ -740,6 +743,7 @@ OWN_SHARED = 1 << 21
     K_MEMORY,
     K_COPY,  # LDGSTS: two records
     K_BULK,  # a bulk copy: one record of its own kind
+    K_MATCH,  # MATCH.ANY: a record of what the lanes compare
     K_INDEXED,  # ULDC with an index that reads before it issues: a record of its offset
     K_LOOKUP,  # LDC with an index: a record of offsets
     K_CONSTANT,  # LDC of a known place

@@ -196,7 +196,9 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
             row[s.I_OP] = constants.of(operand)
         elif operand is not None and not _is_indexed(operand):
             row[s.I_CONST] = constants.of(operand)
-        lookup = kind in (s.K_INDEXED, s.K_LOOKUP)
+        if kind == s.K_MATCH:
+            row[s.I_OP] = timing.value_cycles
+        lookup = kind in (s.K_MATCH, s.K_INDEXED, s.K_LOOKUP)
         row[s.I_EXTRA] = constants.bank_lines[operand.index] if operand and lookup else timing.wavefronts
         reads, writes = register_effects(lowered[index])
         written.append(frozenset(number for file, number in writes if file == "reg" and number != RZ))
@@ -235,8 +237,12 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
             if instruction.opcode == "ATOMS" and "CAST" in instruction.modifiers:
                 row[s.I_EXTRA] = 1 | s.COUNTS_LANES
                 row[s.I_LATENCY] = chip.shared.shared_cast_latency_cycles
+            if instruction.opcode == "LDSM":
+                row[s.I_EXTRA] |= s.MATRIX_ROWS
             if space == "shared":
                 row[s.I_EXTRA] |= s.OWN_SHARED
+                if atomic == "cas":
+                    row[s.I_LATENCY] = chip.shared.shared_cas_latency_cycles - chip.mio.mio_latency_cycles
         if kind == s.K_MEMBAR:
             row[s.I_STRONG] = 0 if "CTA" in instruction.modifiers else s.FENCE_AT_L2
             if "SYS" in instruction.modifiers:

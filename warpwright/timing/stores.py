@@ -53,7 +53,7 @@ def store_lines(m: Any, sm: int, sc: int, w: int, time: int, n: int, size: int, 
     arrives = max(time + m[u(s.H_MIO_LATENCY)], m[u(sc + s.SC_MIO_FREE)])
     waits = max(m[u(place)] - max(arrives, m[u(about + s.JB_HELD)]), 0)
     m[u(about + s.JB_HELD)] = max(m[u(about + s.JB_HELD)], m[u(place)])
-    start = enter_queue(m, sm, sc, time, waits + max(STORE_CYCLES, n // LINES_A_TAG_CYCLE), 0)
+    start = enter_queue(m, sm, sc, time, waits + max(STORE_CYCLES, n // LINES_A_TAG_CYCLE))
     at = max(max(start, m[u(about + s.JB_HELD)]), m[u(about + s.JB_FREE)])
     m[u(place)] = at
     # A line of which bytes are written, not words, takes two places.

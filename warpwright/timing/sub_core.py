@@ -16,6 +16,7 @@ from warpwright.timing.bulk import has_room, start_bulk, tell_until
 from warpwright.timing.constant import load_constant
 from warpwright.timing.copies import copy
 from warpwright.timing.l1 import access, commit_copies, invalidate
+from warpwright.timing.match import match
 from warpwright.timing.pieces import call_scheduler, oldest, scan_slots
 from warpwright.timing.queue import enter_queue
 from warpwright.timing.records import record_at
@@ -92,7 +93,7 @@ def occupy(m: Any, sc: int, pipe: int, interval: int, time: int) -> None:
 def strong(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int) -> None:
     """Issue a strong access that has not been executed: the serial phase does it, in order of time over the chip."""
     free = 0 if code[u(row + s.I_OP)] == s.OP_LOAD else m[u(sm + s.SM_STORE_FREE)]
-    start = enter_queue(m, sm, sc, max(time, free), 1, 0)
+    start = enter_queue(m, sm, sc, max(time, free), 1)
     m[u(w + s.W_PENDING)] += 1  # one more, and none is foretold
     barrier = code[u(row + s.I_WRITE_BARRIER)]
     load = new_load(m, sm, w, barrier, s.LD_REGISTER)
@@ -223,13 +224,15 @@ def issue(m: Any, code: Any, sm: int, sc: int, sub: int, slot: int, time: int, e
         if barrier >= 0:
             hold(m, w, barrier, time + OPERANDS_READ_CYCLES, 0)
     elif kind == s.K_MIO:
-        start = enter_queue(m, sm, sc, time, code[u(row + s.I_EXTRA)], 0)
+        start = enter_queue(m, sm, sc, time, code[u(row + s.I_EXTRA)])
         barrier = code[u(row + s.I_WRITE_BARRIER)]
         if barrier >= 0:
             hold(m, w, barrier, start + code[u(row + s.I_LATENCY)], 0)
         barrier = code[u(row + s.I_READ_BARRIER)]
         if barrier >= 0:
             hold(m, w, barrier, start + 1, 0)
+    elif kind == s.K_MATCH:
+        match(m, code, sm, sc, w, row, time)
     elif kind == s.K_INDEXED:
         record_at(m, w)
     elif kind == s.K_CONSTANT or kind == s.K_LOOKUP:

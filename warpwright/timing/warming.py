@@ -80,7 +80,7 @@ def use_records(m: Any, code: Any, sm: int, w: int, partition: int) -> None:
             if not s.K_MEMORY <= kind <= s.K_LOOKUP:
                 continue
             mask, base, tabled, step = record_at(m, w)
-            if kind == s.K_INDEXED or kind == s.K_LOOKUP or kind == s.K_BULK:
+            if kind == s.K_MATCH or kind == s.K_INDEXED or kind == s.K_LOOKUP or kind == s.K_BULK:
                 continue
             operation = code[u(pc * s.I_SLOTS + s.I_OP)]
             if kind == s.K_COPY:

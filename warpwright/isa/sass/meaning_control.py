@@ -9,7 +9,7 @@ gathers the threads with ``WARPSYNC.COLLECTIVE`` first.
 
 from __future__ import annotations
 
-from warpwright.isa.ops import Value
+from warpwright.isa.ops import Access, Value
 from warpwright.isa.program import RZ, Instruction, Kind, Operand
 from warpwright.isa.sass.meaning import (
     REGISTERS,
@@ -270,6 +270,9 @@ def MATCH(i: Instruction, b: Emitter) -> None:
     operands = list(i.operands)
     p = operands.pop(0) if is_predicate(operands[0]) else None
     d, source = operands[0], operands[1]
+    if "ANY" in i.modifiers:
+        value = src64(b, source) if "U64" in i.modifiers else raw32(b, source)
+        b.op("touch", "void", value, attr=Access("value", 8 if "U64" in i.modifiers else 4))
     mask = b.op("match_any", "i32", raw32(b, source))
     if "U64" in i.modifiers:
         mask = b.and_(mask, b.op("match_any", "i32", raw32(b, source, 1)))

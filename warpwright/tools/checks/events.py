@@ -276,7 +276,7 @@ def events_of(program: Program, blocks: Sequence[BasicBlock], volatile: Set[int]
             instruction = program.instructions[index]
             while accesses and accesses[0].instruction == index:
                 access = accesses.pop(0)
-                if access.space == "constant":
+                if access.space in ("constant", "value"):
                     rows.append([Event.CONSTANT, index, access.bytes, 0, 0, 0, 0, 0, 0])
                     continue
                 if access.kind == "bulk":
