@@ -115,6 +115,36 @@ def test_depbar_with_a_count_waits_for_the_older_copies_only() -> None:
     assert cycles(0) >= cycles(1)
 
 
+@pytest.mark.parametrize(
+    ("opcode", "reads", "later"),
+    [
+        ("MOV", (24,), (0, 0, 0, 1, 0, 0, 0, 2, 1, 0)),
+        ("FFMA", (24, 35, 44), (4, 3, 2, 2, 1, 0, 0, 2, 1, 0)),
+        ("DADD", (), (8, 7, 6, 5, 4, 3, 2, 1, 0, 0)),
+    ],
+)
+def test_a_tensor_product_reads_at_times_of_its_own(
+    opcode: str, reads: tuple[int, ...], later: tuple[int, ...]
+) -> None:
+    """What an instruction 1 to 10 cycles behind HMMA holds up on an H200 (bench.micro ``tensor_gaps``)."""
+
+    def cycles(gap: int) -> int:
+        kernel = Synthetic()
+        for _ in range(8):
+            kernel.add(
+                "HMMA", "16816", "F32", writes=range(48, 52), reads=[*range(32, 36), 28, 29, *range(48, 52)], stall=1
+            )
+            for n in range(1, 16):
+                if n == gap:
+                    kernel.add(opcode, writes=[8], reads=reads, stall=1)
+                else:
+                    kernel.add("NOP", stall=1)
+        return loop_cycles(kernel.exit(), [])
+
+    alone = cycles(0)
+    assert [(cycles(gap) - alone) / 8 for gap in range(1, 11)] == pytest.approx(later, abs=0.2)
+
+
 # --- shared memory -------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("chip", "latency"), [("v100", 19), ("a100", 26), ("h200", 23)])
 def test_shared_load_latency(chip: str, latency: int) -> None:

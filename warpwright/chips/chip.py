@@ -126,6 +126,12 @@ class Pipes(_Section):
     fp64_latency_cycles: int = Field(gt=0)
     xu_latency_cycles: int = Field(gt=0)
     tensor_latency_cycles: int = Field(gt=0)
+    tensor_read_cycles: list[int]
+    """Cycles behind its dispatch in which a tensor product of a warp reads both register banks; empty: as other instructions."""
+    tensor_again_cycles: list[int]
+    """Those in which it is dispatched again, and no instruction of the ALU or FMA pipes is."""
+    tensor_half_cycles: int = Field(ge=0)
+    """From one to HFMA2.MMA or an FP64 instruction at the least."""
     shuffle_latency_cycles: int = Field(gt=0)
     match_latency_cycles: int = Field(gt=0)
     """MATCH of one value of 32 bits."""

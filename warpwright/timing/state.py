@@ -371,6 +371,10 @@ STALL_COUNT = len(STALLS)
     H_FENCE_SYSTEM,  # of one for the system behind it
     H_FENCE_HOST,  # behind writes to the host
     H_FENCE_PEER,  # behind writes to another device
+    H_PRODUCT_READS,  # cycles in which a tensor product reads its registers (bit mask); 0: as other instructions do
+    H_PRODUCT_AGAIN,  # cycles in which it is dispatched again
+    H_PRODUCT_END,  # cycles for which either goes on
+    H_PRODUCT_HALF,  # cycles from a tensor product to HFMA2.MMA or FP64
     H_SLOTS,
     *_,
 ) = range(H_MORE, FIELDS)
@@ -531,6 +535,9 @@ SM_SCALARS = (SM_DONE_FIRST + 2 * MAX_BLOCKS + 7) // 8 * 8
     SC_MIO_FREE,  # when the queue can hand over its next instruction
     SC_MIO_HEAD,
     SC_FREE,  # free warp slots (bit mask)
+    SC_PRODUCT,  # when the last tensor product was dispatched
+    SC_PRODUCT_READS,  # the cycles behind that in which it reads both banks (bit mask)
+    SC_PRODUCT_END,  # until when it makes any difference to what else is dispatched
     *_,
 ) = range(FIELDS)
 SC_READY = 16  # earliest issue of each slot's next instruction
@@ -717,7 +724,7 @@ MAX_LOGGED_BLOCKS = 1 << 17  # of a larger grid the first ones
     I_WAIT,  # wait mask
     I_WRITE_BARRIER,  # -1: none
     I_READ_BARRIER,
-    I_READS,  # bank 0 reads | bank 1 reads << 8; with the register-file cache << 16 and << 24; cycles of dispatch beyond one << 32
+    I_READS,  # bank 0 reads | bank 1 reads << 8; with the register-file cache << 16 and << 24; cycles of dispatch beyond one << 32; PRODUCT
     I_LINE,  # instruction cache line
     I_CONST,  # constant line, -1
     I_OP,  # of memory instructions (OP_); of LDC the line, or its bank's first one
@@ -731,6 +738,8 @@ TEXTURE_INTERVAL_SHIFT = 16
 """``I_LATENCY`` of a texture instruction: cycles beyond an L1 hit, and above them those that the texture units take."""
 COUNTS_LANES = 1 << 20
 """Flag of ``I_EXTRA``: a shared atomic that adds the number of lanes on a word at once (ATOMS.POPC.INC)."""
+PRODUCT = 1 << 40
+"""Flag of ``I_READS``: a tensor product, which reads its registers at times of its own."""
 MATRIX_ROWS = 1 << 22
 """The same: a matrix load (LDSM), whose lanes name rows."""
 OWN_SHARED = 1 << 21

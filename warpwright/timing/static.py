@@ -29,6 +29,7 @@ CONSTANT_BANK_BYTES = 65536
 
 PASS_CYCLES = 2
 """From one pass of a wide product through the multiplier's 16 lanes to the next; dispatch and stall count end with the last one."""
+WARP_PRODUCTS = ("HMMA", "IMMA", "QMMA", "BMMA")
 BYPASSED = (s.P_ALU, s.P_FMA, s.P_FMA_HEAVY, s.P_FMA_PAIR, s.P_HALF)
 """Pipes of fixed latency whose results other instructions may take on their way to the registers."""
 
@@ -212,6 +213,8 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
         held_up = (passes - 1) * PASS_CYCLES
         row[s.I_STALL] += held_up
         row[s.I_READS] = passes * (_reads_by_bank(plain) | _reads_by_bank(fewer) << 16) | held_up << 32
+        if instruction.opcode in WARP_PRODUCTS and chip.pipes.tensor_read_cycles:
+            row[s.I_READS] |= s.PRODUCT
         for slot, operand in enumerate(sources):
             if operand.reuse:
                 held[slot] = operand.index

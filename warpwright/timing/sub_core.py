@@ -90,6 +90,64 @@ def occupy(m: Any, sc: int, pipe: int, interval: int, time: int) -> None:
 
 
 @core
+def read_bank(m: Any, sc: int, bank: int, count: int, time: int) -> int:
+    """When a register bank has been read so many times from ``time`` on, in cycles that the last tensor product leaves free."""
+    at = max(m[u(sc + bank)], time)
+    since = m[u(sc + s.SC_PRODUCT)]
+    busy = m[u(sc + s.SC_PRODUCT_READS)]
+    while count:
+        if (busy >> min(at - since, 63)) & 1 == 0:
+            count -= 1
+        at += 1
+    m[u(sc + bank)] = at
+    return at
+
+
+@core
+def dispatch_product(m: Any, sc: int, reads: int, time: int) -> int:
+    """A tensor product of a warp: it reads in fixed cycles behind its dispatch, the fewer the later; gives when it is dispatched."""
+    start = max(time, max(m[u(sc + s.SC_BANK0)], m[u(sc + s.SC_BANK1)]) - 1)
+    busy = m[u(s.H_PRODUCT_READS)]
+    while popcount(busy) > max(reads & 255, (reads >> 8) & 255):
+        busy &= busy - 1
+    m[u(sc + s.SC_PRODUCT)] = start
+    m[u(sc + s.SC_PRODUCT_READS)] = busy
+    m[u(sc + s.SC_PRODUCT_END)] = start + m[u(s.H_PRODUCT_END)]
+    free = sc + s.SC_PIPE_FREE
+    m[u(free + s.P_HALF)] = max(m[u(free + s.P_HALF)], start + m[u(s.H_PRODUCT_HALF)])
+    m[u(free + s.P_FP64)] = max(m[u(free + s.P_FP64)], start + m[u(s.H_PRODUCT_HALF)])
+    return start
+
+
+@core
+def dispatch_behind_product(m: Any, sc: int, pipe: int, reads: int, time: int) -> int:
+    """When an instruction is dispatched that issues while a tensor product still reads or is dispatched again."""
+    bank0 = read_bank(m, sc, s.SC_BANK0, reads & 255, time)
+    bank1 = read_bank(m, sc, s.SC_BANK1, (reads >> 8) & 255, time)
+    if pipe == s.P_XU or pipe == s.P_MIO:  # they read later
+        return time
+    start = max(time, max(bank0, bank1) - m[u(s.H_WINDOW_OPERANDS)])
+    if pipe == s.P_ALU or pipe == s.P_FMA or pipe == s.P_FMA_HEAVY or pipe == s.P_FMA_PAIR:
+        while (m[u(s.H_PRODUCT_AGAIN)] >> min(start - m[u(sc + s.SC_PRODUCT)], 63)) & 1:
+            start += 1
+    return start
+
+
+@core
+def dispatch(m: Any, sc: int, pipe: int, reads: int, time: int) -> int:
+    """When an instruction that issues at ``time`` has its operands within its window, and is dispatched."""
+    if reads & s.PRODUCT:
+        return dispatch_product(m, sc, reads, time)
+    if time < m[u(sc + s.SC_PRODUCT_END)]:
+        return dispatch_behind_product(m, sc, pipe, reads, time)
+    bank0 = max(m[u(sc + s.SC_BANK0)], time) + (reads & 255)
+    bank1 = max(m[u(sc + s.SC_BANK1)], time) + ((reads >> 8) & 255)
+    m[u(sc + s.SC_BANK0)] = bank0
+    m[u(sc + s.SC_BANK1)] = bank1
+    return max(max(bank0, bank1) - m[u(s.H_WINDOW_OPERANDS)], time)
+
+
+@core
 def strong(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int) -> None:
     """Issue a strong access that has not been executed: the serial phase does it, in order of time over the chip."""
     free = 0 if code[u(row + s.I_OP)] == s.OP_LOAD else m[u(sm + s.SM_STORE_FREE)]
@@ -185,17 +243,13 @@ def issue(m: Any, code: Any, sm: int, sc: int, sub: int, slot: int, time: int, e
     m[u(sm + s.SM_PIPE_FIRST + pipe)] += 1
     # operands
     reads = code[u(row + s.I_READS)]
-    dispatch = reads >> 32
+    passes = (reads >> 32) & 255
     if m[u(sc + s.SC_LAST_REUSE)] == slot:
-        reads >>= 16
-    bank0 = max(m[u(sc + s.SC_BANK0)], time) + (reads & 255)
-    bank1 = max(m[u(sc + s.SC_BANK1)], time) + ((reads >> 8) & 255)
-    m[u(sc + s.SC_BANK0)] = bank0
-    m[u(sc + s.SC_BANK1)] = bank1
-    late = max(bank0, bank1) - time - m[u(s.H_WINDOW_OPERANDS)]
-    m[u(sc + s.SC_ISSUE_FREE)] = time + 1 + max(late, dispatch)
+        reads = (reads & s.PRODUCT) | ((reads >> 16) & 0xFFFF)
+    dispatched = dispatch(m, sc, pipe, reads, time)
+    m[u(sc + s.SC_ISSUE_FREE)] = max(dispatched, time + passes) + 1
     m[u(sc + s.SC_LAST_REUSE)] = slot
-    occupy(m, sc, pipe, code[u(row + s.I_INTERVAL)], time)
+    occupy(m, sc, pipe, code[u(row + s.I_INTERVAL)], dispatched if time < m[u(sc + s.SC_PRODUCT_END)] else time)
     # control bits
     stall = code[u(row + s.I_STALL)]
     earliest = time + stall
