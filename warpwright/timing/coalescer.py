@@ -204,6 +204,12 @@ def touched(words: int) -> int:
 
 
 @core
+def sector_words(sectors: int) -> int:
+    """The words of a line's sectors."""
+    return ((sectors * 0x204081) & 0x1010101) * 255
+
+
+@core
 def lines_table(m: Any, sm: int, base: int, table: int, mask: int, size: int) -> int:
     """As ``lines_affine`` for lanes at base + a distance from a table."""
     n = 0

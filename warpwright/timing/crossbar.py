@@ -166,7 +166,7 @@ def execute_strong(m: Any, code: Any, sm: int, partition: int, r: int, time: int
             if m[u(s.H_ELSEWHERES)]:
                 note_written(m, sm, line, done)
             words = m[u(sm + s.OFF_LINE_WORDS + i)] if size >= WORD_BYTES else 0
-            written_in_l1(m, sm, line, mine, held, words, False, m[u(r + s.R_TIME)])
+            written_in_l1(m, sm, line, mine, held, words, False, m[u(r + s.R_TIME)], 0)
         m[u(w + s.W_STORE_TIME)] = max(m[u(w + s.W_STORE_TIME)], answer)
     if waves > 1:
         reserve(m, sm + s.OFF_LSU, s.CALENDAR_SHIFT, m[u(s.H_LSU_CAPACITY)], m[u(r + s.R_TIME)], waves - 1)

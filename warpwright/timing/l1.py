@@ -202,7 +202,19 @@ def access(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int) -> 
             count_passes(m, sm, base, tabled, step, mask, n)
             start = atomic_lines(m, code, sm, sc, w, row, time, n)
     if read_barrier >= 0:
-        hold(m, w, read_barrier, start + 1 + (2 if space == SPACE_GLOBAL else 0), 0)
+        hold(m, w, read_barrier, start + read_cycles(space, operation, size), 0)
+
+
+@core
+def read_cycles(space: int, operation: int, size: int) -> int:
+    """From the load/store unit's start with an instruction to the release of its source registers.
+
+    A store of 4, 8, 16 bytes a lane lets its registers go 14, 16, 20 cycles behind its issue (Huerta et al., MICRO'25, Table 2, on Ampere; bench.micro
+    ``store_waves`` on H200: 14 for four bytes).
+    """
+    if space != SPACE_GLOBAL:
+        return 1
+    return 4 + 2 * max(size >> 2, 1) if operation == s.OP_STORE else 3
 
 
 @core

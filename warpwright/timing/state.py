@@ -683,16 +683,20 @@ BANK_WORDS = 32
 BANK_TURN = BANK_WORDS + 32 * 32
 BANK_SLOTS = BANK_TURN + 8
 # a line of the store buffer: its sectors, the end of the last store to it and which that was, its request and the window in which that was made,
-# cycles of the output, places that it takes
-(J_LINE, J_SECTORS, J_TOUCHED, J_STORE, J_REQUEST, J_WINDOW, J_CYCLES, J_ROOM) = range(8)
-J_SLOTS = 8
+# cycles of the output, places that it takes, sectors that L1 lacked before
+(J_LINE, J_SECTORS, J_TOUCHED, J_STORE, J_REQUEST, J_WINDOW, J_CYCLES, J_ROOM, J_FRESH) = range(9)
+J_SLOTS = 9
 STORE_QUEUE = 18  # accesses between the load/store unit and the store buffer (bench.micro ``store_times``: a load of L1 waits for 24 to 26 stores, one of shared memory for 8)
 OUTPUT_LINES = 7  # that have left the buffer and wait for the output (bench.micro ``joins_once``, ``alone``: seven of eight lines leave, then none for a while)
 # behind its lines: first line, lines, places taken, stores so far, accesses that waited in the queue so far, until when a store holds
 # the load/store unit up, when the next one can come in, when the last line is out; lines that went to the output so far, when the last one went; when
-# each of the last went out; when each of the last accesses left the queue
+# each of the last was out and the next one could begin; its line, those of its sectors that L1 lacked before and when they were out; when each of
+# the last accesses left the queue
 (JB_FIRST, JB_COUNT, JB_ROOM, JB_STORES, JB_TAKES, JB_HELD, JB_FREE, JB_LAST, JB_SENT, JB_WENT, JB_OUTPUT) = range(11)
-JB_TAKEN = JB_OUTPUT + OUTPUT_LINES
+JB_OUT_LINES = JB_OUTPUT + OUTPUT_LINES
+JB_OUT_FRESH = JB_OUT_LINES + OUTPUT_LINES
+JB_OUT_UNTIL = JB_OUT_FRESH + OUTPUT_LINES
+JB_TAKEN = JB_OUT_UNTIL + OUTPUT_LINES
 JB_SLOTS = JB_TAKEN + STORE_QUEUE
 # DRAM channel: queued writes, refreshes done, last batch's end, reads since then, bus time of the queued writes; counters: sectors read
 # and written, rows opened

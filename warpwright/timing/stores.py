@@ -13,7 +13,7 @@ from typing import Any
 from warpwright.engine.abi import HERE
 from warpwright.native.pieces import core, popcount, u
 from warpwright.timing import state as s
-from warpwright.timing.coalescer import covered, touched
+from warpwright.timing.coalescer import covered, sector_words, touched
 from warpwright.timing.elsewhere import place_of
 from warpwright.timing.l1_sets import approach_l1, l1_find, take_place
 from warpwright.timing.queue import enter_queue
@@ -28,10 +28,15 @@ LINES_A_CYCLE = 2
 STAY_CYCLES = 9
 """A line can be joined for so long behind its last store, once another store has come (bench.micro ``joins_once``: four lines behind one other store are joined, behind
 two half of them, behind three none)."""
-STAY_ALONE_CYCLES = 13
-"""The same when none has come (bench.micro ``joins_once``, ``alone``: two of four lines have left after 16 cycles, all after 18)."""
-MORE_LINES_CYCLES = 2
-"""So much longer for each line beyond four of a store (bench.micro ``joins_once``: of eight lines none has left after 22 cycles, three after 26)."""
+STAY_ALONE_CYCLES = 16
+"""The same when none has come (bench.micro ``joins_once``, ``alone``: two of four lines have left after 19 cycles, all after 21; ``store_waves``: all four lines of one warp are
+joined 16 cycles later)."""
+MORE_LINES_CYCLES = 3
+"""So much longer for each line beyond four of a store (bench.micro ``joins_once``: of eight lines behind one other store none has left after 21 cycles,
+three after 25, all after 29)."""
+SENT_CYCLES = 1
+"""From the end of a line's last sector in the output to the moment at which a store to the line finds it sent (bench.micro ``kept_behind``: some 20 cycles behind a store of one
+sector nothing is lost, of two or three all, four cycles later nothing)."""
 WORD_BYTES = 4
 PENDING = 15 << 4
 """Of a line's tag: the sectors that are on their way."""
@@ -48,14 +53,14 @@ def store_lines(m: Any, sm: int, sc: int, w: int, time: int, n: int, size: int, 
     m[u(about + s.JB_STORES)] = number + 1
     takes = m[u(about + s.JB_TAKES)]
     m[u(about + s.JB_TAKES)] = takes + 1
-    place = about + s.JB_TAKEN + takes % s.STORE_QUEUE
+    taken = about + s.JB_TAKEN + takes % s.STORE_QUEUE
     # The store waits in the unit, and all behind it, until the one so many before has left the queue.
     arrives = max(time + m[u(s.H_MIO_LATENCY)], m[u(sc + s.SC_MIO_FREE)])
-    waits = max(m[u(place)] - max(arrives, m[u(about + s.JB_HELD)]), 0)
-    m[u(about + s.JB_HELD)] = max(m[u(about + s.JB_HELD)], m[u(place)])
+    waits = max(m[u(taken)] - max(arrives, m[u(about + s.JB_HELD)]), 0)
+    m[u(about + s.JB_HELD)] = max(m[u(about + s.JB_HELD)], m[u(taken)])
     start = enter_queue(m, sm, sc, time, waits + max(STORE_CYCLES, n // LINES_A_TAG_CYCLE))
     at = max(max(start, m[u(about + s.JB_HELD)]), m[u(about + s.JB_FREE)])
-    m[u(place)] = at
+    m[u(taken)] = at
     # A line of which bytes are written, not words, takes two places.
     room = 1 if local or size >= WORD_BYTES else 2
     end = at + -(-n // LINES_A_CYCLE)
@@ -69,8 +74,9 @@ def store_lines(m: Any, sm: int, sc: int, w: int, time: int, n: int, size: int, 
         if not local:
             m[u(sm + s.SM_STORE_SECTORS)] += popcount(sectors)
         words = m[u(sm + s.OFF_LINE_WORDS + i)] if size >= WORD_BYTES else 0
-        written_in_l1(m, sm, line, sectors, held, words, local, at)
         let_go(m, buffer, about, number, at)
+        out = 0 if local else going_out(m, about, line, at)
+        fresh = written_in_l1(m, sm, line, sectors, held, words, local, at, out)
         entry = joinable(m, buffer, about, line)
         before = m[u(entry + s.J_SECTORS)] if entry >= 0 else 0
         if entry >= 0 and join_store(m, sm, about, entry, sectors, held):
@@ -78,11 +84,12 @@ def store_lines(m: Any, sm: int, sc: int, w: int, time: int, n: int, size: int, 
                 m[u(sm + s.SM_STORE_JOINED)] += popcount(sectors & before)
             m[u(entry + s.J_TOUCHED)] = end + stays
             m[u(entry + s.J_STORE)] = number
+            m[u(entry + s.J_FRESH)] |= fresh
             continue
         while m[u(about + s.JB_ROOM)] + room > s.JOIN_LINES:
             at = max(at, send_first(m, buffer, about, at))
             end = max(end, at + 1)
-        add_line(m, sm, w, buffer, about, number, line, sectors, held, room, end, stays)
+        add_line(m, sm, w, buffer, about, number, line, sectors, held, room, end, stays, fresh)
     m[u(about + s.JB_FREE)] = max(end, at)
     m[u(w + s.W_DRAINED)] = max(m[u(w + s.W_DRAINED)], m[u(about + s.JB_LAST)])
     m[u(sm + s.SM_FINISH)] = max(m[u(sm + s.SM_FINISH)], m[u(about + s.JB_LAST)])
@@ -133,7 +140,12 @@ def send_first(m: Any, buffer: int, about: int, since: int) -> int:
     goes = leaves(m, about, since)
     sent = m[u(about + s.JB_SENT)]
     before = m[u(about + s.JB_OUTPUT + (sent + s.OUTPUT_LINES - 1) % s.OUTPUT_LINES)]
-    m[u(about + s.JB_OUTPUT + sent % s.OUTPUT_LINES)] = max(goes, before) + m[u(entry + s.J_CYCLES)]
+    place = sent % s.OUTPUT_LINES
+    begins = max(goes, before)
+    m[u(about + s.JB_OUTPUT + place)] = begins + m[u(entry + s.J_CYCLES)]
+    m[u(about + s.JB_OUT_UNTIL + place)] = begins + popcount(m[u(entry + s.J_SECTORS)]) + SENT_CYCLES
+    m[u(about + s.JB_OUT_LINES + place)] = m[u(entry + s.J_LINE)]
+    m[u(about + s.JB_OUT_FRESH + place)] = m[u(entry + s.J_FRESH)]
     m[u(about + s.JB_SENT)] = sent + 1
     m[u(about + s.JB_WENT)] = goes
     m[u(about + s.JB_FIRST)] = (m[u(about + s.JB_FIRST)] + 1) % s.JOIN_LINES
@@ -153,6 +165,18 @@ def let_go(m: Any, buffer: int, about: int, number: int, time: int) -> None:
         if leaves(m, about, since) > time:
             return
         send_first(m, buffer, about, since)
+
+
+@core
+def going_out(m: Any, about: int, line: int, time: int) -> int:
+    """Of a line that is in the output at ``time`` the sectors that L1 has from the stores before alone; 0 when it is not there."""
+    last = (m[u(about + s.JB_SENT)] + s.OUTPUT_LINES - 1) % s.OUTPUT_LINES
+    if m[u(about + s.JB_OUT_UNTIL + last)] <= time:
+        return 0
+    for place in range(s.OUTPUT_LINES):
+        if m[u(about + s.JB_OUT_LINES + place)] == line and m[u(about + s.JB_OUT_UNTIL + place)] > time:
+            return m[u(about + s.JB_OUT_FRESH + place)]
+    return 0
 
 
 @core
@@ -180,6 +204,7 @@ def add_line(
     room: int,
     time: int,
     stays: int,
+    fresh: int,
 ) -> None:
     """Put a line behind the others.  Its request is made at once: lines leave in order, so it is known when it will go."""
     entry = buffer + (m[u(about + s.JB_FIRST)] + m[u(about + s.JB_COUNT)]) % s.JOIN_LINES * s.J_SLOTS
@@ -194,17 +219,23 @@ def add_line(
     m[u(entry + s.J_STORE)] = number
     m[u(entry + s.J_CYCLES)] = cycles
     m[u(entry + s.J_ROOM)] = room
+    m[u(entry + s.J_FRESH)] = fresh
     m[u(entry + s.J_WINDOW)] = m[u(s.H_NOW)]
     m[u(entry + s.J_REQUEST)] = new_request(m, sm, w, s.RQ_STORE, last, line, sectors, held)
     m[u(w + s.W_STORES)] += 1
 
 
 @core
-def written_in_l1(m: Any, sm: int, line: int, sectors: int, held: int, words: int, local: bool, time: int) -> None:
+def written_in_l1(
+    m: Any, sm: int, line: int, sectors: int, held: int, words: int, local: bool, time: int, out: int
+) -> int:
     """What a store leaves in L1 (bench.micro ``kept`` on H200).
 
     What it writes is found by loads that need no more; a sector that L1 held is kept.  Of sectors of the line that are on their way what comes
     serves the loads that wait for it, and is not kept (``kept_plain``: also beside a sector that was written whole).
+
+    ``out``: the sectors that L1 has from an earlier store to the line which is in the output just now.  L1 loses them, and all that is written
+    with it where that reaches beyond them and shares a sector that it does not fill (``kept_behind``).  Gives the sectors that L1 lacked.
 
     Local memory is the thread's own: what it wrote is kept however little it is (of 158,000 sectors that recursive code on an
     H200 reads back by few lanes L2 sees none).
@@ -214,7 +245,7 @@ def written_in_l1(m: Any, sm: int, line: int, sectors: int, held: int, words: in
     if not local and m[u(s.H_L1_KEEPS_WRITES)] == 0:
         if place >= 0:
             m[u(place)] &= ~sectors
-        return
+        return 0
     whole = sectors if local else covered(held)
     if place < 0:
         place = -1 - place
@@ -223,12 +254,20 @@ def written_in_l1(m: Any, sm: int, line: int, sectors: int, held: int, words: in
         m[u(place + ways * s.C_FILL)] = time
     m[u(place + ways * s.C_STAMP)] = time
     tag = m[u(place)] & ~PENDING
+    if out:
+        lost = out | sectors if out & sectors & ~whole else out
+        tag &= ~lost
+        m[u(place + ways * s.C_WORDS)] &= ~sector_words(lost)
+        if lost != out:
+            m[u(place)] = tag
+            return sectors
     part = sectors & ~(whole | tag)
     if part:
         stored = m[u(place + ways * s.C_WORDS)] | words
         m[u(place + ways * s.C_WORDS)] = stored
         whole |= part & ~touched(~stored)
     m[u(place)] = tag | whole
+    return sectors & ~tag
 
 
 @core
