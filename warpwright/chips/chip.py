@@ -227,6 +227,7 @@ class Shared(_Section):
     shared_load_latency_cycles: int = Field(gt=0)
     shared_store_latency_cycles: int = Field(gt=0)
     shared_cast_latency_cycles: int = Field(gt=0)
+    shared_cast_wide_latency_cycles: int = Field(gt=0)
     shared_atomic_latency_cycles: int = Field(gt=0)
     """By lanes of different banks, as every latency of one pass."""
     shared_cas_latency_cycles: int = Field(gt=0)

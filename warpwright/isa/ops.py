@@ -197,6 +197,8 @@ class Access(NamedTuple):
     """Atomics: add umin umax smin smax inc dec and or xor exch cas fadd (f32/f64), fadd_ftz (f32), fadd_f16x2, fadd_bf16x2, fmin, fmax;
     fadd_quiet (f64): a sum by arithmetic instructions, whose NaNs are quiet.  On one half of a word, whose first bit (0 or
     16) is the third source: fadd_half (f16, bf16), cas_half (i32; the operand holds the new half and, above it, the compared one).
+    cast (i32, i64): a compare-and-swap that only the lowest of the lanes on a bank of shared memory tries (for 8 bytes of each half
+    of the warp); 1 where it was done, 0 where not.
     mbarrier (i64): a change of sm_90's barrier objects (``isa/mbarrier.py``).  Loads: phase, a look at such an object."""
     type: str = "i32"
     """Atomics: i32 i64 i128 (exch and cas of an i32x4) f32 f64 f16x2 bf16x2; of a half f16 bf16."""

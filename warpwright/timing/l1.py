@@ -285,9 +285,13 @@ def shared_access(
     operation = code[u(row + s.I_OP)]
     size = code[u(row + s.I_BYTES)]
     atomic = operation >= s.OP_ATOMIC
-    each = atomic and code[u(row + s.I_EXTRA)] & s.COUNTS_LANES == 0
-    rows = code[u(row + s.I_EXTRA)] & s.MATRIX_ROWS
-    waves = wavefronts(m, sm, base, tabled, step, mask, size, each, operation == s.OP_LOAD and rows == 0)
+    extra = code[u(row + s.I_EXTRA)]
+    rows = extra & s.MATRIX_ROWS
+    if extra & s.ONE_PASS:
+        waves = size >> 2
+    else:
+        each = atomic and extra & s.COUNTS_LANES == 0
+        waves = wavefronts(m, sm, base, tabled, step, mask, size, each, operation == s.OP_LOAD and rows == 0)
     ideal = ideal_wavefronts(mask, size)
     waves *= code[u(row + s.I_EXTRA)] & 255
     if not atomic:

@@ -746,6 +746,8 @@ PRODUCT = 1 << 40
 """Flag of ``I_READS``: a tensor product, which reads its registers at times of its own."""
 MATRIX_ROWS = 1 << 22
 """The same: a matrix load (LDSM), whose lanes name rows."""
+ONE_PASS = 1 << 23
+"""Flag of ``I_EXTRA``: a shared atomic that passes once for each 4 bytes, whatever its lanes' banks (ATOMS.CAST.SPIN)."""
 OWN_SHARED = 1 << 21
 """Flag of ``I_EXTRA``: an access to the block's own shared memory (LDS, STS, ATOMS), whatever rank its address carries in a cluster."""
 (

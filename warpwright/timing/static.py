@@ -238,8 +238,11 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
             if "POPC" in instruction.modifiers:
                 row[s.I_EXTRA] |= s.COUNTS_LANES
             if instruction.opcode == "ATOMS" and "CAST" in instruction.modifiers:
-                row[s.I_EXTRA] = 1 | s.COUNTS_LANES
-                row[s.I_LATENCY] = chip.shared.shared_cast_latency_cycles
+                shared = chip.shared
+                row[s.I_EXTRA] = 1 | s.ONE_PASS
+                row[s.I_LATENCY] = (
+                    shared.shared_cast_latency_cycles if size == 4 else shared.shared_cast_wide_latency_cycles
+                )
             if instruction.opcode == "LDSM":
                 row[s.I_EXTRA] |= s.MATRIX_ROWS
             if space == "shared":

@@ -159,6 +159,9 @@ class Space:
         """Lane after lane, lowest first."""
         if how.bytes == 16:
             return self.exchange(at, operand, compare, m)
+        if how.operation == "cast":
+            assert compare is not None
+            return self.cast(at, operand, compare, how.bytes, m)
         lanes, offsets = self.places(at, how.bytes, m)
         view = self.views[how.bytes]
         self.note(view, offsets // how.bytes)
@@ -174,6 +177,21 @@ class Space:
             elif third is not None and before[0] == third[0]:
                 view[place] = other[0]
         return old
+
+    def cast(self, at: Words, operand: Words, compare: Words, size: int, m: Mask) -> Words:
+        """Compare and swap by the lowest lane on each bank (for 8 bytes of each half of the warp): 1 where it was done."""
+        lanes, offsets = self.places(at, size, m)
+        view, places = self.views[size], offsets // size
+        self.note(view, places)
+        done = np.zeros(32, view.dtype)
+        banks = [
+            (place % (128 // size), lane // 16 if size == 8 else 0) for lane, place in zip(lanes, places, strict=True)
+        ]
+        for n, (lane, place) in enumerate(zip(lanes, places, strict=True)):
+            if banks.index(banks[n]) == n and view[place] == compare[lane]:
+                view[place] = operand[lane]
+                done[lane] = 1
+        return done
 
     def exchange(self, at: Words, operand: Words, compare: Words | None, m: Mask) -> Words:
         """Exchange, or compare and swap, of 16 bytes: words [4, lane]."""

@@ -92,6 +92,8 @@ def atomic_function(name: str) -> tuple[str, dict[str, str]]:
     elif operation == "cas":
         pair = t.op(f"cmpxchg ptr %host, {type} {read(1)}, {type} {operand} seq_cst seq_cst, align {size}")
         old = t.op(f"extractvalue {{ {type}, i1 }} {pair}, 0")
+    elif operation == "cast":
+        old = _cast(t, type, size, read(1), operand)
     elif operation in direct:
         old = t.op(f"atomicrmw {direct[operation]} ptr %host, {type} {operand} seq_cst, align {size}")
     else:
@@ -118,8 +120,31 @@ def atomic_function(name: str) -> tuple[str, dict[str, str]]:
     declared = dict(t.declared)
     declared["ww_serve"] = "declare i1 @ww_serve(ptr, ptr, ptr, ptr, ptr, i32, i32, i32, i32, i64)"
     declared["llvm.cttz.i32"] = "declare i32 @llvm.cttz.i32(i32, i1)"
-    text = f"define i1 @{name}({ACCESS_ARGUMENTS}) noinline {{" + lane_loop(body) + "\n  ret i1 false\n}\n"
+    loop = lane_loop(body, *TRIED) if operation == "cast" else lane_loop(body)
+    text = f"define i1 @{name}({ACCESS_ARGUMENTS}) noinline {{" + loop + "\n  ret i1 false\n}\n"
     return text, declared
+
+
+TRIED = ("  %tried = phi i32 [ 0, %0 ], [ %tried_after, %lane_done ]", "  %tried_after = or i32 %tried, %bank_bit")
+"""The banks that lanes of a ``cast`` have tried, from lane to lane."""
+
+
+def _cast(t: Text, type: str, size: int, compare: str, operand: str) -> str:
+    """A compare-and-swap that a lane does only where none before it came to its bank: 1 where it was done.
+
+    bench.micro ``tries`` on an H200: 32 lanes on 32 words of a bank take 32 tries, as on one word; words of 8 bytes 16, a half of the warp beside the other.
+    """
+    at = t.op("load i64, ptr " + t.op("getelementptr i64, ptr %addresses, i64 %n"))
+    place = t.op(f"trunc i64 {t.op(f'lshr i64 {at}, {size.bit_length() - 1}')} to i32")
+    bank = t.op(f"and i32 {place}, {128 // size - 1}")
+    if size == 8:
+        bank = t.op(f"or i32 {bank}, {t.op('and i32 %number, 16')}")
+    t.emit(f"%bank_bit = shl i32 1, {bank}")
+    free = t.op(f"icmp eq i32 {t.op('and i32 %tried, %bank_bit')}, 0")
+    written = t.op(f"select i1 {free}, {type} {operand}, {type} {compare}")
+    pair = t.op(f"cmpxchg ptr %host, {type} {compare}, {type} {written} seq_cst seq_cst, align {size}")
+    done = t.op(f"and i1 {free}, {t.op(f'extractvalue {{ {type}, i1 }} {pair}, 1')}")
+    return t.op(f"zext i1 {done} to {type}")
 
 
 def _mbarrier(t: Text, old: str, by: str) -> str:

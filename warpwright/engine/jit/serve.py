@@ -275,8 +275,11 @@ declare i32 @llvm.cttz.i32(i32, i1)
 ACCESS_ARGUMENTS = "ptr %warp, ptr %site, ptr %addresses, ptr %values, i32 %exec, i32 %bytes, i32 %space, i32 %extent, i64 %instruction"
 
 
-def lane_loop(body: str) -> str:
-    """A function's body up to label ``end``: serve the addresses, then run ``body`` for each executing lane."""
+def lane_loop(body: str, carried: str = "", joined: str = "") -> str:
+    """A function's body up to label ``end``: serve the addresses, then run ``body`` for each executing lane.
+
+    ``carried``, ``joined``: what goes from lane to lane (``each_lane``), from entry ``0``.
+    """
     before = """
   %hosts = alloca [32 x i64]
   %steps = alloca [32 x i64]
@@ -290,7 +293,7 @@ bad:
   %step_p = getelementptr i64, ptr %steps, i64 %n
   %step = load i64, ptr %step_p
 """
-    return before + each_lane(places + body)
+    return before + each_lane(places + body, carried=carried, joined=joined)
 
 
 VALUE = "  %value_p = getelementptr i32, ptr %values, i64 %n\n"

@@ -269,9 +269,13 @@ def ATOM(i: Instruction, b: Emitter) -> None:
         return
     if operation == "cast":
         compare, value = (atomic_value(b, o, size) for o in sources[:2])
-        old = b.op("atomic", result_type, at, value, compare, attr=access(i, space, size, "cas", type))
         assert d is not None
-        set_words(b, d, b.zext(b.icmp("eq", old, compare), result_type))
+        if space == "shared" and "SPIN" in i.modifiers:
+            done_here = b.op("atomic", result_type, at, value, compare, attr=access(i, space, size, "cast", type))
+        else:
+            old = b.op("atomic", result_type, at, value, compare, attr=access(i, space, size, "cas", type))
+            done_here = b.zext(b.icmp("eq", old, compare), result_type)
+        set_words(b, d, done_here)
         return
     if operation == "cas":
         if len(sources) == 1:  # the pair (or quad) of registers holds compare, then value
