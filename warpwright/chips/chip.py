@@ -150,13 +150,23 @@ class Pipes(_Section):
     texture_quads_per_clk: int = Field(gt=0, le=8)
     """Groups of four lanes that the SM's texture units sample in a clock; texels by number take half the time."""
     membar_gpu_latency_cycles: int = Field(gt=0)
+    """Of a fence for the device where the SM has written nothing since its last one."""
+    membar_written_latency_cycles: int = Field(gt=0)
+    """Where it has, from the issue, however long ago that was."""
     membar_block_latency_cycles: int = Field(gt=0)
+    """Of a fence for the block."""
+    membar_block_written_latency_cycles: int = Field(gt=0)
+    """Where its warp has written to shared memory since its last one."""
     membar_places_count: int = Field(ge=0, le=8)
     """Fences of an SM at once, which go in rounds; 0: no limit is known."""
     membar_place_cycles: int = Field(ge=0)
     """Before the place of one is another's of the round."""
+    membar_rounds_apart: bool
+    """Whether fences of every scope go in rounds, the next when the one before is over; else those for the device, as places are free."""
     membar_group_interval_cycles: int = Field(ge=0)
-    """Fences of an SM that L2 answers leave together, a group no sooner than so long behind the one before."""
+    """Fences of an SM that L2 answers leave in groups, one no sooner than so long behind the one before."""
+    membar_group_cycles: int = Field(ge=0)
+    """Those that come so soon after the first of a group go with it."""
 
 
 class Mio(_Section):
@@ -451,6 +461,10 @@ class Elsewhere(_Section):
     """Of a fence for the system behind one for the device, when nothing that the SM wrote elsewhere is on its way."""
     system_fence_least_ns: float = Field(ge=0)
     """Of a fence for the system, from its issue."""
+    mapped_fence_ns: float = Field(ge=0)
+    """How much longer a fence for the system takes where the host's or another device's memory is mapped."""
+    system_fence_gap_ns: float = Field(ge=0)
+    """Between an SM's groups of fences for the system, beyond what they take longer than those for the device."""
     host_fence_ns: float = Field(ge=0)
     """The same as ``system_fence_ns`` behind writes to the host."""
     peer_fence_ns: float = Field(ge=0)

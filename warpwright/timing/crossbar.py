@@ -36,6 +36,8 @@ from warpwright.timing.warp import STRONG, run_function, take_block, turn_back
 
 SHORT_WINDOWS_FOR_CYCLES = 4096
 """How long windows are short after a strong access without an answer: a few answers from L2, behind which the next one may come."""
+SHORT_WINDOWS_BEHIND_FENCE_CYCLES = 1024
+"""The same behind a fence that asked the slices: a warp's next one may leave when its stores are acknowledged, within a window."""
 
 
 @core
@@ -112,6 +114,7 @@ def execute_strong(m: Any, code: Any, sm: int, partition: int, r: int, time: int
                 reserve(m, sm + s.OFF_LSU, s.CALENDAR_SHIFT, m[u(s.H_LSU_CAPACITY)], m[u(r + s.R_TIME)], waves - 1)
             passed = on_cluster(m, sm, w, base, tabled, step, remote, size, m[u(r + s.R_TIME)], True)
             m[u(w + s.W_STORE_TIME)] = max(m[u(w + s.W_STORE_TIME)], passed)
+            m[u(sm + s.SM_STORE_TIME)] = max(m[u(sm + s.SM_STORE_TIME)], passed)
             return passed + m[u(s.H_REMOTE_ATOMIC)] - m[u(s.H_FROM_L2)]
         waves = wavefronts(m, sm, base, tabled, step, mask, size, changes, not changes)
         m[u(sm + s.SM_SHARED_WAVEFRONTS)] += waves
@@ -168,6 +171,7 @@ def execute_strong(m: Any, code: Any, sm: int, partition: int, r: int, time: int
             words = m[u(sm + s.OFF_LINE_WORDS + i)] if size >= WORD_BYTES else 0
             written_in_l1(m, sm, line, mine, held, words, False, m[u(r + s.R_TIME)], 0)
         m[u(w + s.W_STORE_TIME)] = max(m[u(w + s.W_STORE_TIME)], answer)
+        m[u(sm + s.SM_STORE_TIME)] = max(m[u(sm + s.SM_STORE_TIME)], answer)
     if waves > 1:
         reserve(m, sm + s.OFF_LSU, s.CALENDAR_SHIFT, m[u(s.H_LSU_CAPACITY)], m[u(r + s.R_TIME)], waves - 1)
     return answer
@@ -255,6 +259,7 @@ def serve_in_order(m: Any, code: Any, sm: int, r: int) -> None:
     if kind == s.RQ_FENCE:
         waits = fence_waits(m, index, partition, m[u(r + s.R_TIME)] + m[u(s.H_TO_L2)])
         m[u(r + s.R_ANSWER)] = m[u(r + s.R_TIME)] + m[u(r + s.R_LINE)] + waits
+        m[u(s.H_SHORT_UNTIL)] = max(m[u(s.H_SHORT_UNTIL)], m[u(r + s.R_TIME)] + SHORT_WINDOWS_BEHIND_FENCE_CYCLES)
         return
     m[u(sm + s.SM_LONGER)] = 0
     answer = execute_strong(m, code, sm, partition, r, m[u(r + s.R_TIME)] + m[u(s.H_TO_L2)])

@@ -266,6 +266,10 @@ def _sm_numbers(chip: Chip, sizes: _Sizes) -> dict[int, int]:
         s.H_BARRIER_LAST: chip.shared.block_barrier_last_cycles,
         s.H_FENCE_PLACES: chip.pipes.membar_places_count,
         s.H_FENCE_PLACE_TIME: chip.pipes.membar_place_cycles,
+        s.H_FENCE_SHARED: chip.pipes.membar_block_written_latency_cycles,
+        s.H_FENCE_WRITTEN: chip.pipes.membar_written_latency_cycles,
+        s.H_FENCE_TOGETHER: chip.pipes.membar_group_cycles,
+        s.H_FENCE_ROUNDS_APART: int(chip.pipes.membar_rounds_apart),
         s.H_FENCE_TURN: chip.pipes.membar_group_interval_cycles,
         s.H_LSU_CAPACITY: chip.mio.lsu_wavefronts_per_clk * bucket,
         s.H_PRODUCT_READS: sum(1 << cycle for cycle in chip.pipes.tensor_read_cycles),
@@ -408,6 +412,8 @@ def _elsewhere_numbers(chip: Chip, sizes: _Sizes) -> dict[int, int]:
         s.H_FENCE_SYSTEM: elsewhere.system_fence_ns,
         s.H_FENCE_HOST: elsewhere.host_fence_ns,
         s.H_FENCE_PEER: elsewhere.peer_fence_ns,
+        s.H_FENCE_MAPPED: elsewhere.mapped_fence_ns,
+        s.H_FENCE_SYSTEM_GAP: elsewhere.system_fence_gap_ns,
     }
     times = {
         s.H_HOST_ASK: elsewhere.host_ask_ns,

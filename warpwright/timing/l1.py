@@ -197,8 +197,10 @@ def access(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int) -> 
                 looked += texture & ((1 << s.TEXTURE_INTERVAL_SHIFT) - 1)
             load_lines(m, code, sm, w, row, looked, waves, n, write_barrier, s.LD_REGISTER, space)
         elif operation == s.OP_STORE:
+            m[u(sm + s.SM_WROTE)] = time
             start = store_lines(m, sm, sc, w, time, n, size, space == SPACE_LOCAL)
         else:
+            m[u(sm + s.SM_WROTE)] = time
             count_passes(m, sm, base, tabled, step, mask, n)
             start = atomic_lines(m, code, sm, sc, w, row, time, n)
     if read_barrier >= 0:
@@ -309,9 +311,11 @@ def shared_access(
         m[u(sm + s.SM_SHARED_LOADS)] += 1
         latency = m[u(s.H_SHARED_LATENCY)]
     elif operation == s.OP_STORE:
+        m[u(w + s.W_WROTE_SHARED)] = 1
         m[u(sm + s.SM_SHARED_STORES)] += 1
         latency = m[u(s.H_SHARED_STORE_LATENCY)]
     else:
+        m[u(w + s.W_WROTE_SHARED)] = 1
         m[u(sm + s.SM_SHARED_LOADS)] += 1
         latency = m[u(s.H_SHARED_ATOMIC)]
         if remote:
@@ -491,6 +495,7 @@ def receive(m: Any, sm: int) -> None:
             w = m[u(r + s.R_WARP)]
             m[u(w + s.W_STORES)] -= 1
             m[u(w + s.W_STORE_TIME)] = max(m[u(w + s.W_STORE_TIME)], answer)
+            m[u(sm + s.SM_STORE_TIME)] = max(m[u(sm + s.SM_STORE_TIME)], answer)
             credit = STORE_CREDIT_CYCLES
             if m[u(s.H_ELSEWHERES)]:
                 note_written(m, sm, m[u(r + s.R_LINE)], answer)

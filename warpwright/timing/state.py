@@ -375,6 +375,12 @@ STALL_COUNT = len(STALLS)
     H_PRODUCT_AGAIN,  # cycles in which it is dispatched again
     H_PRODUCT_END,  # cycles for which either goes on
     H_PRODUCT_HALF,  # cycles from a tensor product to HFMA2.MMA or FP64
+    H_FENCE_SHARED,  # of one for the block behind something that the warp wrote to shared memory
+    H_FENCE_WRITTEN,  # of one for the device behind something that the SM wrote
+    H_FENCE_MAPPED,  # longer, where memory elsewhere is mapped
+    H_FENCE_SYSTEM_GAP,  # between groups of fences for the system, beyond what they take longer
+    H_FENCE_TOGETHER,  # behind the first of an SM's group of fences in which others join it
+    H_FENCE_ROUNDS_APART,  # whether a round of an SM's fences begins only when the one before is over
     H_SLOTS,
     *_,
 ) = range(H_MORE, FIELDS)
@@ -515,6 +521,12 @@ Q_SLOTS = Q_RING + RING_WORDS
     SM_FENCE_ROUND,  # when it began or will begin
     SM_FENCE_END,  # when its last fence is done
     SM_FENCE_TURN,  # when the last fences left for L2
+    SM_STORE_TIME,  # when the last of its writes was acknowledged
+    SM_WROTE,  # when it last issued a store or an atomic
+    SM_CLEAN,  # up to when what it wrote is behind a fence that is over
+    SM_FULL_FENCE,  # issue of the last fence for the device behind something written
+    SM_FULL_FENCE_DONE,
+    SM_FENCE_GROUP,  # how many have left
     SM_FENCE_GAP,  # how long after them the next may leave
     SM_HOST_WRITTEN,  # when the last write to the host was acknowledged
     SM_PEER_WRITTEN,
@@ -577,6 +589,7 @@ W_SB_LONG = W_SB_UNKNOWN + 6  # 6: 1 when the last one went to L1TEX
     W_BLOCK,  # block slot
     W_STARTED,
     W_STORE_TIME,  # when its last write was acknowledged
+    W_WROTE_SHARED,  # whether it has written to shared memory since its last fence
     W_FENCED,  # when its last fence went on to the slices
     W_STORES,  # writes of this window, not known yet
     W_ASYNC_TIME,  # asynchronous copies

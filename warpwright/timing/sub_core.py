@@ -44,22 +44,42 @@ LOOK_AGAIN_CYCLES = 4
 
 
 @core
-def fence_done(m: Any, sm: int, time: int, latency: int) -> int:
-    """When a fence issued at ``time`` is done; where an SM has places for a few, fences go in rounds.
+def device_fence(m: Any, sm: int, time: int) -> int:
+    """What a fence for the device issued at ``time`` takes at least: more where the SM has written since its last one that is over.
 
-    A round takes the fences that wait when the one before is over, and those that come before its first places are free again; a
-    place is another's after a fixed time.  (Seed 002's Table 5 and Figure 6: what a barrier with its fence takes on P100 follows from the warps of the SM
-    alone, however they are split into blocks: the fences of one block do not go beside the barriers of another.)
+    bench.micro ``fence_crews``: a store by one lane makes a round of any number of warps' fences 126 cycles longer; ``handoff``: a lock's two fences, behind a
+    compare-and-swap and a store, take 789 cycles, one behind nothing 280 with what follows it.
+    """
+    if time >= m[u(sm + s.SM_FULL_FENCE_DONE)]:
+        m[u(sm + s.SM_CLEAN)] = m[u(sm + s.SM_FULL_FENCE)]
+    if m[u(sm + s.SM_WROTE)] <= m[u(sm + s.SM_CLEAN)]:
+        return m[u(s.H_FENCE_LATENCY)]
+    if time >= m[u(sm + s.SM_FULL_FENCE_DONE)]:
+        m[u(sm + s.SM_FULL_FENCE)] = time
+        m[u(sm + s.SM_FULL_FENCE_DONE)] = time + m[u(s.H_FENCE_WRITTEN)]
+    return m[u(s.H_FENCE_WRITTEN)]
+
+
+@core
+def fence_done(m: Any, sm: int, time: int, latency: int, at_l2: bool) -> int:
+    """When a fence issued at ``time`` is done; where an SM has places for a few, fences go in rounds, in which a place is another's after a fixed time.
+
+    On an H200 those for the device do, and the next round begins when the places are free (bench.micro ``fence_crews``).  On P100 all do, and a round takes the
+    fences that wait when the one before is over, and those that come before its first places are free again (seed 002's Table 5 and
+    Figure 6: what a barrier with its fence takes follows from the warps of the SM alone, however they are split into blocks: the fences of one
+    block do not go beside the barriers of another).
     """
     places = m[u(s.H_FENCE_PLACES)]
-    if places == 0:
+    apart = m[u(s.H_FENCE_ROUNDS_APART)]
+    if places == 0 or not (apart or at_l2):
         return time + latency
     turn = m[u(s.H_FENCE_PLACE_TIME)]
-    if m[u(sm + s.SM_FENCES)] == 0 or time >= m[u(sm + s.SM_FENCE_ROUND)] + turn:
-        m[u(sm + s.SM_FENCE_ROUND)] = max(time, m[u(sm + s.SM_FENCE_END)])
-        m[u(sm + s.SM_FENCES)] = 0
-    begins = max(time, m[u(sm + s.SM_FENCE_ROUND)] + m[u(sm + s.SM_FENCES)] // places * turn)
-    m[u(sm + s.SM_FENCES)] += 1
+    count = m[u(sm + s.SM_FENCES)]
+    if count == 0 or time >= m[u(sm + s.SM_FENCE_ROUND)] + (turn if apart else -(-count // places) * turn):
+        m[u(sm + s.SM_FENCE_ROUND)] = max(time, m[u(sm + s.SM_FENCE_END)]) if apart else time
+        count = 0
+    begins = max(time, m[u(sm + s.SM_FENCE_ROUND)] + count // places * turn)
+    m[u(sm + s.SM_FENCES)] = count + 1
     m[u(sm + s.SM_FENCE_END)] = max(m[u(sm + s.SM_FENCE_END)], begins + latency)
     return begins + latency
 
@@ -150,7 +170,10 @@ def dispatch(m: Any, sc: int, pipe: int, reads: int, time: int) -> int:
 @core
 def strong(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int) -> None:
     """Issue a strong access that has not been executed: the serial phase does it, in order of time over the chip."""
-    free = 0 if code[u(row + s.I_OP)] == s.OP_LOAD else m[u(sm + s.SM_STORE_FREE)]
+    free = 0
+    if code[u(row + s.I_OP)] != s.OP_LOAD:
+        m[u(sm + s.SM_WROTE)] = time
+        free = m[u(sm + s.SM_STORE_FREE)]
     start = enter_queue(m, sm, sc, max(time, free), 1)
     m[u(w + s.W_PENDING)] += 1  # one more, and none is foretold
     barrier = code[u(row + s.I_WRITE_BARRIER)]
@@ -317,7 +340,14 @@ def issue(m: Any, code: Any, sm: int, sc: int, sub: int, slot: int, time: int, e
     elif kind == s.K_COPY_DONE:
         commit_copies(m, w, max(code[u(row + s.I_WRITE_BARRIER)], code[u(row + s.I_READ_BARRIER)]), time + 2)
     elif kind == s.K_MEMBAR:
-        earliest = max(earliest, fence_done(m, sm, time, code[u(row + s.I_LATENCY)]))
+        latency = code[u(row + s.I_LATENCY)]
+        at_l2 = code[u(row + s.I_STRONG)] != 0
+        if at_l2:
+            latency = max(latency, device_fence(m, sm, time))
+        elif m[u(w + s.W_WROTE_SHARED)]:
+            latency = m[u(s.H_FENCE_SHARED)]
+        m[u(w + s.W_WROTE_SHARED)] = 0
+        earliest = max(earliest, fence_done(m, sm, time, latency, at_l2))
         reason = s.ST_MEMBAR
         if code[u(row + s.I_STRONG)] or m[u(w + s.W_STORES)] or m[u(w + s.W_STORE_TIME)] > time:
             m[u(w + s.W_FENCE)] = code[u(row + s.I_LATENCY)] | code[u(row + s.I_STRONG)]

@@ -153,10 +153,16 @@ def ask_serial(m: Any, sm: int, w: int, time: int) -> None:
 
 
 @core
+def mapped_elsewhere(m: Any) -> int:
+    """How much longer any fence for the system takes where the host's or another device's memory is mapped."""
+    return m[u(s.H_FENCE_MAPPED)] if m[u(s.H_ELSEWHERES)] else 0
+
+
+@core
 def beyond_device(m: Any, sm: int, time: int) -> int:
     """How much longer a fence for the system takes than one for the device, from ``time`` on: what the SM wrote elsewhere must have arrived
     (``python -m bench.elsewhere``)."""
-    longer = m[u(s.H_FENCE_SYSTEM)]
+    longer = m[u(s.H_FENCE_SYSTEM)] + mapped_elsewhere(m)
     if m[u(sm + s.SM_PEER_WRITTEN)] and m[u(sm + s.SM_PEER_WRITTEN)] + m[u(s.H_FENCE_PEER)] > time:
         longer = max(longer, m[u(s.H_FENCE_PEER)])
     if m[u(sm + s.SM_HOST_WRITTEN)] and m[u(sm + s.SM_HOST_WRITTEN)] + m[u(s.H_FENCE_HOST)] > time:
@@ -166,14 +172,16 @@ def beyond_device(m: Any, sm: int, time: int) -> int:
 
 @core
 def ask_fence(m: Any, sm: int, w: int, fence: int) -> None:
-    """Send a fence whose warp's writes are acknowledged to the slices; those that come while a group is on its way leave together, as the next
-    one (bench.micro ``strong``: a store and a fence 480 cycles by one warp, 570 by four, 760 by 16).
+    """Send a fence whose warp's writes are acknowledged to the slices, in groups: those that come soon after a group's first go with it (bench.micro
+    ``fence_crews``: 418 cycles by one warp, 459 by two, 469 by four, 975 by 16), as many as there are sub-cores; those that come while it is on its way go with the next ones
+    (``strong``: a store and a fence 480 cycles by one warp, 570 by four, 740 to 760 by 16).
 
-    A group of fences for the system leaves when the one before has come back from beyond the device (``python -m bench.elsewhere``: 16 warps take 1.5
-    to 2 times as long as one).
+    A group of fences for the system leaves when the one before is on its way back from beyond the device, whether anything was written or not (``fences``,
+    ``python -m bench.elsewhere``: 16 warps take 1.5 to 2 times as long as one).
     """
     m[u(w + s.W_FENCE)] = s.FENCE_ASKED
     time = max(m[u(w + s.W_STORE_TIME)], max(m[u(w + s.W_LAST)], m[u(s.H_NOW)]))
+    time = max(time, m[u(sm + s.SM_STORE_TIME)])
     turn = m[u(sm + s.SM_FENCE_TURN)]
     idle = m[u(w + s.W_STORE_TIME)] <= m[u(w + s.W_FENCED)]
     m[u(w + s.W_FENCED)] = time
@@ -181,17 +189,19 @@ def ask_fence(m: Any, sm: int, w: int, fence: int) -> None:
         # Nothing was written since the warp's last fence: no group takes it (fence_gl: 16 warps 290 cycles, one 280; cluster_barrier).
         new_request(m, sm, w, s.RQ_FENCE, time, fence & (s.FENCE_AT_L2 - 1), 0, 0)
         return
-    begins = time > turn
-    if begins:
+    m[u(sm + s.SM_FENCE_GROUP)] += 1
+    full = 0 < m[u(s.H_FENCE_PLACES)] < m[u(sm + s.SM_FENCE_GROUP)] and fence & s.FENCE_SYSTEM == 0
+    if full or time > turn + m[u(s.H_FENCE_TOGETHER)]:
+        m[u(sm + s.SM_FENCE_GROUP)] = 1
         turn = max(time, turn + max(m[u(sm + s.SM_FENCE_GAP)], m[u(s.H_FENCE_TURN)]))
         m[u(sm + s.SM_FENCE_TURN)] = turn
         m[u(sm + s.SM_FENCE_GAP)] = 0
     latency = fence & (s.FENCE_AT_L2 - 1)
     if fence & s.FENCE_SYSTEM:
         longer = beyond_device(m, sm, turn)
-        latency = m[u(s.H_FENCE_LATENCY)] + longer
-        m[u(sm + s.SM_FENCE_GAP)] = max(m[u(sm + s.SM_FENCE_GAP)], longer)
-    new_request(m, sm, w, s.RQ_FENCE, turn, latency, 0, 0)
+        latency = latency + mapped_elsewhere(m) if idle else m[u(s.H_FENCE_LATENCY)] + longer
+        m[u(sm + s.SM_FENCE_GAP)] = max(m[u(sm + s.SM_FENCE_GAP)], longer + m[u(s.H_FENCE_SYSTEM_GAP)])
+    new_request(m, sm, w, s.RQ_FENCE, max(time, turn), latency, 0, 0)
 
 
 @core
