@@ -8,12 +8,12 @@ from warpwright.isa.ops import Access
 LANES = range(32)
 
 
-def asked(source: list[int], target: int, *modifiers: str, size: int = 16) -> float:
-    """Sectors that L2 is asked for by one copy of ``size`` bytes a lane from ``source`` to consecutive bytes of shared memory."""
+def asked(source: list[int], target: int | list[int], *modifiers: str, size: int = 16) -> float:
+    """Sectors that L2 is asked for by one copy of ``size`` bytes a lane from ``source`` to consecutive bytes of shared memory, or a record's."""
     kernel = (
         Synthetic().add("LDGSTS", "E", *modifiers, "128", reads=[0, 1], access=Access("global", size), stall=2).exit()
     )
-    records = [source, affine(shared(target), size)]
+    records = [source, affine(shared(target), size) if isinstance(target, int) else target]
     return run(kernel, lambda b, w: [(0, records)], shared_bytes=4096).metrics["lts__t_sectors_srcunit_tex_op_read.sum"]
 
 
@@ -44,6 +44,12 @@ def test_a_copy_past_l1_asks_twice_for_what_lies_across_two_sectors(target: int)
 )
 def test_like_requests_of_a_copy_are_one(source: list[int], sectors: int) -> None:
     assert asked(source, 16, "BYPASS") == sectors
+
+
+@pytest.mark.parametrize("by", [1, 2, 3])
+def test_halves_of_a_sector_that_change_places_are_asked_for_once(by: int) -> None:
+    """``planned_copies_once``: as in tiles whose parts change places by an exclusive or."""
+    assert asked(affine(device(0), 16), gather([shared((lane ^ by) * 16) for lane in LANES]), "BYPASS") == 16
 
 
 def test_a_copy_through_l1_asks_once() -> None:

@@ -66,7 +66,7 @@ SUITES: dict[str, Callable[[Context], list[Row]]] = {
     "slices": spread.slices, "fill_once": spread.fill_once, "placement_once": spread.placement_once, "loaded": spread.loaded,
     "strong": strong.strong, "crowd": strong.crowd, "meetings": strong.meetings, "gathers": strong.gathers,
     "additions": spins.additions, "cas_once": spins.cas_once,
-    "joins_once": joins.joins_once, "store_times": joins.store_times, "store_waves": joins.store_waves, "copies_once": joins.copies_once,
+    "joins_once": joins.joins_once, "store_times": joins.store_times, "store_waves": joins.store_waves, "copies_once": joins.copies_once, "planned_copies_once": joins.planned_copies_once,
     "onset": onset.onset, "crossing": onset.crossing, "paced_once": writes.paced_once,
     "row_gap": arrivals.row_gap, "lines_at_once": arrivals.lines_at_once, "first_steps_once": arrivals.first_steps_once,
     "first_lines_once": sub_cores.first_lines_once, "code_turns": sub_cores.code_turns, "code_by_sm": sub_cores.code_by_sm, "race": sub_cores.race,

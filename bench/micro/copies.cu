@@ -58,3 +58,15 @@ COPIES(copies_ldg128, LDG128)
 COPIES(copies_ldg256, LDG256)
 COPIES(copies_ldcg, LDCG)
 COPIES(copies_nc, NC)
+
+// 16 copies past L1 of 16 bytes a lane: from `plan[lane]` bytes into 512, to `plan[32 + lane]`, the next ones 512 behind.
+extern "C" __global__ void copies_planned(u32* out, const char* base, const u32* plan) {
+    const char* from = base + plan[lane()];
+    u32 to = ((u32)__cvta_generic_to_shared(room) + 1023 & ~1023) + plan[32 + lane()], sum = 0;  // room itself begins within a sector
+    settle();
+    u32 t0 = clk();
+#pragma unroll 4
+    for (int r = 0; r < 16; r++) fetch<CG>(to + r * 1024, from + r * 512, sum);
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    report(out, t0, clk());
+}

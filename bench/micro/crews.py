@@ -20,7 +20,7 @@ def fence_crews(ctx: Context) -> list[Row]:
 def bulk_crews(ctx: Context) -> list[Row]:
     """Bulk loads of several warps and lanes from L2 at once: from the first issue to the end of the wait."""
     rows: list[Row] = []
-    for warps, lanes in ((1, 1), (2, 1), (4, 1), (8, 1), (1, 2), (1, 8), (1, 16), (1, 32), (4, 8)):
+    for warps, lanes in ((1, 1), (2, 1), (4, 1), (8, 1), (16, 1), (32, 1), (1, 2), (1, 8), (1, 16), (1, 32), (4, 8)):
         for size in (16, 128, 256, 1024):
             for count in (1, 4, 16):
                 if warps * lanes * size * count > 65536:

@@ -188,3 +188,30 @@ def copies_once(ctx: Context) -> list[Row]:
                             together=together, block_step=block_step, warp_step=warp_step, blocks=blocks, warps=warps))  # fmt: skip
     base.free()
     return rows
+
+
+def copy_plans() -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Bytes that the lanes copy from and to, of 512 and 1,024: rows of a tile whose 16-byte parts change places, and the like."""
+    lanes = np.arange(32)
+    plans = {f"exclusive_{by}": (lanes * 16, (lanes ^ by) * 16) for by in (0, 1, 2, 3, 4, 7)}
+    plans["rows_exclusive"] = lanes * 16, (lanes ^ lanes // 8) * 16
+    plans["behind_16"] = lanes * 16, lanes * 16 + 16
+    plans["behind_32"] = lanes * 16, lanes * 16 + 32
+    plans["odd_lines_behind_16"] = lanes * 16, lanes * 16 + lanes // 8 % 2 * 16 + lanes // 8 * 16
+    plans["halves_apart"] = lanes * 16, lanes % 2 * 512 + lanes // 2 * 16
+    plans["one_half"] = lanes // 2 * 32, lanes * 16
+    plans["other_half"] = lanes // 2 * 32 + 16, lanes * 16
+    return plans
+
+
+def planned_copies_once(ctx: Context) -> list[Row]:
+    """Copies past L1 by where in shared memory their 16 bytes go: a profiler counts what L2 is asked for."""
+    rows: list[Row] = []
+    base = ctx.device.alloc(MIB)
+    for name, plan in copy_plans().items():
+        table = ctx.device.upload(np.concatenate(plan).astype(np.uint32))
+        span = ctx.span("copies", "copies_planned", 1, (base, table), shared_bytes=32768)
+        rows.append(row("copies_planned", "cycles", span, "cycles", places=name))
+        table.free()
+    base.free()
+    return rows

@@ -17,13 +17,38 @@ AROUND_L1_BYTES = 16
 
 
 @core
+def crosses(
+    base: int, tabled: bool, step: int, to_base: int, to_tabled: bool, to_step: int, mask: int, lane: int
+) -> bool:
+    """Whether a lane's 16 bytes are one half of a sector in global memory and the other one of a sector in shared memory, to which the rest of
+    their sector does not go.
+
+    In tiles whose 16-byte parts change places by an exclusive or the two halves do, and their sector is asked for once (bench.micro ``planned_copies_once``).
+    """
+    address = address_of(base, tabled, step, lane)
+    to = address_of(to_base, to_tabled, to_step, lane)
+    if (address ^ to) & 16 == 0:
+        return False
+    near = (mask >> (lane ^ 1)) & 1
+    if near and address_of(base, tabled, step, lane ^ 1) == address ^ 16:
+        return (address_of(to_base, to_tabled, to_step, lane ^ 1) ^ to) >> 5 != 0
+    left = mask
+    while left:
+        other = lowest_bit(left)
+        left &= left - 1
+        if address_of(base, tabled, step, other) == address ^ 16:
+            return (address_of(to_base, to_tabled, to_step, other) ^ to) >> 5 != 0
+    return True
+
+
+@core
 def lies_across(base: int, tabled: bool, step: int, to_base: int, to_tabled: bool, to_step: int, mask: int) -> bool:
-    """Whether a lane's 16 bytes are one half of a sector in global memory and the other one of a sector in shared memory."""
+    """Whether any lane's bytes go across."""
     left = mask
     while left:
         lane = lowest_bit(left)
         left &= left - 1
-        if (address_of(base, tabled, step, lane) ^ address_of(to_base, to_tabled, to_step, lane)) & 16:
+        if crosses(base, tabled, step, to_base, to_tabled, to_step, mask, lane):
             return True
     return False
 
@@ -45,7 +70,8 @@ def parts_around(
         left &= left - 1
         address = address_of(base, tabled, step, lane)
         to = address_of(to_base, to_tabled, to_step, lane)
-        half = 1 + ((to >> 4) & 1) if (address ^ to) & 16 else 0
+        across = crosses(base, tabled, step, to_base, to_tabled, to_step, mask, lane)
+        half = 1 + ((to >> 4) & 1) if across else 0
         where = (to >> 7) << 2 | half
         i = 0
         while i < n and (m[u(sm + s.OFF_LINES + i)] != address >> 7 or m[u(sm + s.OFF_LINE_BYTES + i)] != where):

@@ -600,7 +600,7 @@ W_SB_LONG = W_SB_UNKNOWN + 6  # 6: 1 when the last one went to L1TEX
     W_PASSES_END,  # when the passes of its last memory instruction are over
     W_DRAINED,  # when its last store or atomic has left the load/store unit
     W_RING_COUNT,  # 6
-) = range(W_SB_LONG + 6, W_SB_LONG + 21)
+) = range(W_SB_LONG + 6, W_SB_LONG + 22)
 W_RING = W_RING_COUNT + 6  # 6 x RING: end of each operation in order, for DEPBAR.LE with a count
 RING = 8
 W_SLOTS = (W_RING + 6 * RING + 7) // 8 * 8
