@@ -55,7 +55,7 @@ def main() -> None:
         run = module[kernel][grid, block]
         arguments = (out,) if kernel == "barriers" else (ones, out)
         # Another n is another kind of launch: it is watched, whatever came before.
-        spent = seconds(lambda turn, run=run, arguments=arguments, n=n: run(*arguments, np.int32(n - turn)))  # type: ignore[misc]
+        spent = seconds(lambda turn, run=run, arguments=arguments, n=n: run(*arguments, np.int32(n - turn)))
         print(f"{spent / count:8.2f} {what}")
 
 

@@ -304,11 +304,11 @@ def main() -> int:
         return 0
     places = list(bench.places.values())
     suites: dict[str, list[Callable[[], list[Row]]]] = {
-        "latency": [lambda p=p: bench.latency(p) for p in places],  # type: ignore[misc]
-        "fences": [lambda p=p: bench.fences(p) for p in places],  # type: ignore[misc]
-        "streams": [lambda p=p: bench.streams(p) for p in places],  # type: ignore[misc]
-        "copies": [lambda p=p, q=q: bench.copies(p, q) for p in places for q in places],  # type: ignore[misc]
-        "beside": [lambda p=p: bench.beside(p) for p in places[1:]],  # type: ignore[misc]
+        "latency": [lambda p=p: bench.latency(p) for p in places],
+        "fences": [lambda p=p: bench.fences(p) for p in places],
+        "streams": [lambda p=p: bench.streams(p) for p in places],
+        "copies": [lambda p=p, q=q: bench.copies(p, q) for p in places for q in places],
+        "beside": [lambda p=p: bench.beside(p) for p in places[1:]],
     }
     results: dict[str, list[Row]] = {}
     for name in given.only:

@@ -24,7 +24,7 @@ extern "C" __global__ void mix(int n, const float *x, float *y)
 """
 
 
-def oldest_first(ready, last, ages):  # type: ignore[no-untyped-def]
+def oldest_first(ready, last, ages):
     best = -1
     for slot in range(len(ages)):
         if (ready >> slot) & 1 and (best < 0 or ages[slot] < ages[best]):
@@ -32,7 +32,7 @@ def oldest_first(ready, last, ages):  # type: ignore[no-untyped-def]
     return best
 
 
-def most_recent(used, filled, ways, time):  # type: ignore[no-untyped-def]
+def most_recent(used, filled, ways, time):
     newest = 0
     for way in range(1, ways):
         if used[way] > used[newest]:
@@ -40,7 +40,7 @@ def most_recent(used, filled, ways, time):  # type: ignore[no-untyped-def]
     return newest
 
 
-def by_fractions(ready, last, ages):  # type: ignore[no-untyped-def]
+def by_fractions(ready, last, ages):
     best, least = -1, 1e30
     for slot in range(16):
         if (ready >> slot) & 1 and ages[slot] / 2 < least:

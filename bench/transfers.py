@@ -95,7 +95,7 @@ def measure() -> dict[str, dict[str, float]]:
     if len(contexts) > 1:
         kinds["peer"] = lambda n: cuda("cuMemcpyPeerAsync", arrays[1], contexts[1], here, contexts[0], n, stream)
     return {
-        kind: {str(n): round(microseconds(cuda, stream, lambda n=n, work=work: work(n)), 3) for n in SIZES}  # type: ignore[misc]
+        kind: {str(n): round(microseconds(cuda, stream, lambda n=n, work=work: work(n)), 3) for n in SIZES}
         for kind, work in kinds.items()
     }
 

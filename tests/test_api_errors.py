@@ -150,7 +150,7 @@ def test_path_that_is_not_there(gpu: ww.GPU) -> None:
 REFUSED: list[tuple[Callable[[ww.GPU], object], str]] = [
     (lambda gpu: gpu.empty((4, -5)), "an array of shape (4, -5): no size may be negative"),
     (
-        lambda gpu: gpu.texture(np.ones(4, np.float32)),  # type: ignore[arg-type]
+        lambda gpu: gpu.texture(np.ones(4, np.float32)),
         "a texture reads gpu.cuda_array(...) or a device array (gpu.array(values)), not a ndarray",
     ),
     (lambda gpu: ww.GPU("h200", threads=0), "threads=0: it is a positive number of host threads, or None"),

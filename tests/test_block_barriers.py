@@ -90,7 +90,7 @@ def test_lanes_at_a_barrier_are_kept_while_another_of_their_warp_spins(
     if timing == "full" and (engine == "interpreter" or front_end == "ptx"):
         pytest.skip("the cycle model runs compiled machine code")
     out = np.zeros(3 * 64, np.int32)
-    gpu = ww.GPU("h200", timing=timing, engine=engine, front_end=front_end)  # type: ignore[arg-type]
+    gpu = ww.GPU("h200", timing=timing, engine=engine, front_end=front_end)
     gpu.compile(SPIN)["rounds"][3, 64](out, np.zeros(1, np.uint32), np.int32(4))
     assert (out == 10).all()
 
@@ -136,6 +136,6 @@ NEXT:
 def test_votes_of_halves_of_a_warp_are_of_their_own_barrier(engine: str) -> None:
     """Halves of a warp that come to one barrier apart, four times: who voted before has not voted now."""
     out = np.zeros(62, np.uint32)
-    ww.GPU("a100", timing="off", engine=engine, front_end="ptx").compile(COUNTED)["counted"][1, 62](out)  # type: ignore[arg-type]
+    ww.GPU("a100", timing="off", engine=engine, front_end="ptx").compile(COUNTED)["counted"][1, 62](out)
     votes = [sum((t + r) % 3 == 0 for t in range(62)) for r in range(4)]
     assert (out == np.uint32(((votes[0] * 64 + votes[1]) * 64 + votes[2]) * 64 + votes[3])).all()

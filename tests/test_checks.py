@@ -141,7 +141,7 @@ def test_a_missing_block_barrier_is_a_race_between_warps(chip: str) -> None:
     module["shift_right"][1, 64](ints(64))
     assert gpu.findings == []
     module["shift"][1, 64](ints(64))
-    kinds = {(f.severity, re.search("R?WA[RW]|RAW", f.details[0]).group()) for f in gpu.findings}  # type: ignore[union-attr]
+    kinds = {(f.severity, re.search("R?WA[RW]|RAW", f.details[0]).group()) for f in gpu.findings}
     assert kinds == {("error", "RAW"), ("error", "WAR")}
     for finding in gpu.findings:
         assert {p.line.split(":")[1] for p in finding.places} == {

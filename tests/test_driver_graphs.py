@@ -72,7 +72,7 @@ def counters(driver: Driver) -> Iterator[int]:
 def words(driver: Driver, address: int) -> tuple[int, int]:
     raw = ctypes.create_string_buffer(8)
     driver("cuMemcpyDtoH_v2", raw, address, 8)
-    return struct.unpack("II", raw.raw)  # type: ignore[return-value]
+    return struct.unpack("II", raw.raw)
 
 
 def node(driver: Driver, graph: int, kind: int, rest: bytes, *needs: int) -> tuple[int, bytes]:

@@ -73,7 +73,7 @@ Outputs = dict[int, np.ndarray]
 
 @cache
 def gpu(**how: str) -> ww.GPU:
-    return ww.GPU("h200", timing="off", **how)  # type: ignore[arg-type]
+    return ww.GPU("h200", timing="off", **how)
 
 
 def outputs(case: Case, on: ww.GPU) -> Outputs:

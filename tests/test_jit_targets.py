@@ -45,7 +45,7 @@ def run_case(name: str) -> None:
 
 def with_options(monkeypatch: pytest.MonkeyPatch, **options: object) -> None:
     def compiled(*args: object, **others: object) -> object:
-        return compile_kernel(*args, **others, **options)  # type: ignore[arg-type]
+        return compile_kernel(*args, **others, **options)
 
     monkeypatch.setattr(kernels, "compile_kernel", compiled)
 

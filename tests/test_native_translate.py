@@ -141,10 +141,10 @@ def listed(a: int) -> int:
 
 
 def fraction(a: int) -> int:
-    return a / 2  # type: ignore[return-value]
+    return a / 2
 
 
-def untyped(a) -> int:  # type: ignore[no-untyped-def]
+def untyped(a) -> int:
     return int(a)
 
 
@@ -153,7 +153,7 @@ def foreign(a: int) -> int:
 
 
 def half_true(a: int) -> bool:
-    return a  # type: ignore[return-value]
+    return a
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def swept(floats: int = FLOATS, **options: Any) -> ww.Run:
     return kernel[1, 512](floats, 4, np.ones(floats, np.float32), np.zeros(512, np.float32))
 
 
-def from_the_end(ready, last, ages):  # type: ignore[no-untyped-def]
+def from_the_end(ready, last, ages):
     return ages[-1] - ages[last]
 
 
@@ -93,7 +93,7 @@ def test_another_replacement_changes_what_l1_finds_and_nothing_else() -> None:
 
 
 def test_the_models_own_replacement_is_the_function_of_its_name() -> None:
-    def same(used, filled, ways, time):  # type: ignore[no-untyped-def]
+    def same(used, filled, ways, time):
         drawn = (time * 0x9E3779B1 + used[0]) >> 9
         one, other = drawn % ways, (drawn >> 9) % ways
         return other if used[other] < used[one] else one
@@ -167,7 +167,7 @@ def test_what_a_function_does_is_compiled_also_when_its_file_says_something_else
 
 
 def test_an_array_is_never_left() -> None:
-    def behind(ready, last, ages):  # type: ignore[no-untyped-def]
+    def behind(ready, last, ages):
         return ages[last]
 
     function = machine_code(policies.SCHEDULER, behind)
@@ -181,17 +181,17 @@ def test_a_policy_that_chooses_what_is_not_there_is_named() -> None:
             swept(**{str(arguments[0]): arguments[1]})
         return str(caught.value)
 
-    def beyond(ready, last, ages):  # type: ignore[no-untyped-def]
+    def beyond(ready, last, ages):
         return 16
 
-    def outside(used, filled, ways, time):  # type: ignore[no-untyped-def]
+    def outside(used, filled, ways, time):
         return ways
 
-    def ends(ready, last, ages):  # type: ignore[no-untyped-def]
+    def ends(ready, last, ages):
         if ready == 0:
             return 1
 
-    def writes(ready, last, ages):  # type: ignore[no-untyped-def]
+    def writes(ready, last, ages):
         ages[0] = 0
         return last
 

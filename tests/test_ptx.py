@@ -213,7 +213,7 @@ def test_wmma_of_tf32_rounds_after_every_four_products(front_end: str) -> None:
     rows[:, 0], rows[:, 1] = 1, 2.0**-12
     rows[::2, 2], rows[1::2, 4] = 2.0**-12, 2.0**-12
     out = np.zeros((16, 16), np.float32)
-    gpu = ww.GPU("h200", timing="off", front_end=front_end)  # type: ignore[arg-type]
+    gpu = ww.GPU("h200", timing="off", front_end=front_end)
     gpu.compile(TF32)["k"][1, 32](out, rows, rows)
     want = np.ones((16, 16), np.float32)
     want[::2, ::2] = 1 + 2.0**-23

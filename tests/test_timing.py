@@ -17,7 +17,7 @@ SHARED4, SHARED8, SHARED16 = Access("shared", 4), Access("shared", 8), Access("s
 def repeat(opcode: str, count: int, **options: object) -> Synthetic:
     kernel = Synthetic()
     for _ in range(count):
-        kernel.add(opcode, **options)  # type: ignore[arg-type]
+        kernel.add(opcode, **options)
     return kernel.exit()
 
 
@@ -406,14 +406,14 @@ def busy_kernel() -> tuple[Synthetic, object]:
 
 def test_cycles_do_not_depend_on_host_threads_or_on_the_run() -> None:
     kernel, trace = busy_kernel()
-    runs = [run(kernel, trace, grid=700, block=128, shared_bytes=8192, threads=n) for n in (1, 2, 1)]  # type: ignore[arg-type]
+    runs = [run(kernel, trace, grid=700, block=128, shared_bytes=8192, threads=n) for n in (1, 2, 1)]
     assert runs[0].cycles == runs[1].cycles == runs[2].cycles
     assert runs[0].metrics == runs[1].metrics == runs[2].metrics
 
 
 def test_stall_reasons_account_for_every_cycle_of_every_warp() -> None:
     kernel, trace = busy_kernel()
-    result = run(kernel, trace, grid=200, block=128, shared_bytes=8192)  # type: ignore[arg-type]
+    result = run(kernel, trace, grid=200, block=128, shared_bytes=8192)
     booked = sum(result.stalls.values())
     lived = result.metrics["smsp__warps_active.avg.per_cycle_active"] * result.sm["active_cycles"].sum() * 4
     assert booked == pytest.approx(lived, rel=0.05)
@@ -428,7 +428,7 @@ def test_the_bottleneck_is_one_sentence_about_what_binds() -> None:
 
 def test_a_tiny_launch_is_said_to_be_overhead() -> None:
     kernel, trace = busy_kernel()
-    result = run(kernel, trace, grid=1, block=32, shared_bytes=8192)  # type: ignore[arg-type]
+    result = run(kernel, trace, grid=1, block=32, shared_bytes=8192)
     overhead = load_chip("h200").launch.launch_overhead_cycles
     share = 100 * overhead / result.cycles
     assert share >= 60
@@ -439,12 +439,12 @@ def test_another_scheduler_is_a_plain_function_and_changes_the_order_only() -> N
     def youngest_first(ready: int, last: int, ages: object) -> int:
         best = -1
         for slot in range(16):
-            if (ready >> slot) & 1 and (best < 0 or ages[slot] > ages[best]):  # type: ignore[index]
+            if (ready >> slot) & 1 and (best < 0 or ages[slot] > ages[best]):
                 best = slot
         return best
 
     kernel, trace = busy_kernel()
-    usual = run(kernel, trace, grid=400, block=256, shared_bytes=8192)  # type: ignore[arg-type]
-    other = run(kernel, trace, grid=400, block=256, shared_bytes=8192, policies=Policies(youngest_first))  # type: ignore[arg-type]
+    usual = run(kernel, trace, grid=400, block=256, shared_bytes=8192)
+    other = run(kernel, trace, grid=400, block=256, shared_bytes=8192, policies=Policies(youngest_first))
     assert other.metrics["smsp__inst_executed.sum"] == usual.metrics["smsp__inst_executed.sum"]
     assert other.cycles != usual.cycles

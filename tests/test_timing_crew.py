@@ -24,7 +24,7 @@ def test_more_threads_than_cores_give_the_same_cycles_and_counters(monkeypatch: 
     kernel, trace = busy_kernel()
 
     def launch(threads: int) -> tuple[int, dict[str, float], dict[str, int]]:
-        result = run(kernel, trace, grid=700, block=128, shared_bytes=8192, threads=threads)  # type: ignore[arg-type]
+        result = run(kernel, trace, grid=700, block=128, shared_bytes=8192, threads=threads)
         return result.cycles, result.metrics, result.stalls
 
     alone = launch(1)
@@ -45,7 +45,7 @@ def test_helpers_leave_when_a_launch_fails(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(crew, "cores", lambda: 3)
     monkeypatch.setattr(simulate, "advance", fail)
     with pytest.raises(RuntimeError, match="on the way"):
-        run(kernel, trace, grid=700, block=128, shared_bytes=8192, threads=3)  # type: ignore[arg-type]
+        run(kernel, trace, grid=700, block=128, shared_bytes=8192, threads=3)
     assert seen == [2]
     assert not helpers()
 

@@ -17,7 +17,7 @@ from warpwright.timing.initial import initial_state
 
 
 @partial(entry, sources=SOURCES)
-def exchange(state, together):  # type: ignore[no-untyped-def]
+def exchange(state, together):
     """A window's requests, by GPCs and groups of slices or ``together``, one after the other; gives how many."""
     m = words(state)
     for gpc in range(m[u(s.H_GPCS)]):

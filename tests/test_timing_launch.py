@@ -16,8 +16,8 @@ ADD4 = Access("global", 4, False, "add", "i32")
 LAUNCH = load_chip("h200").launch
 
 
-@numba.njit(error_model="numpy")  # type: ignore[untyped-decorator]
-def share(m, length):  # type: ignore[no-untyped-def]
+@numba.njit(error_model="numpy")
+def share(m, length):
     constant.share_constants(m, length)
 
 

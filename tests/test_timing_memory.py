@@ -20,8 +20,8 @@ GLOBAL4, GLOBAL8, GLOBAL16 = Access("global", 4), Access("global", 8), Access("g
 LINE, LANES = 128, range(32)
 
 
-@numba.njit(error_model="numpy")  # type: ignore[untyped-decorator]
-def ask(m, unit, line, sectors, held, time):  # type: ignore[no-untyped-def]
+@numba.njit(error_model="numpy")
+def ask(m, unit, line, sectors, held, time):
     """What a unit of the memory system answers: when it is done, or (``unit`` 4) which slice is a line's home."""
     if unit == 0:
         return l2.read(m, 0, slices.slice_of(m, line), line, sectors, time)
@@ -66,7 +66,7 @@ def repeat(opcode: str, count: int, access: Access, kind: str, **options: object
     """So many of one memory instruction, then EXIT."""
     kernel = Synthetic()
     for _ in range(count):
-        kernel.add(opcode, reads=[0, 1], access=access, kind=kind, **options)  # type: ignore[arg-type]
+        kernel.add(opcode, reads=[0, 1], access=access, kind=kind, **options)
     return kernel.exit()
 
 
@@ -392,7 +392,7 @@ def test_loads_wait_behind_stores_that_wait(space: str, at_least: int) -> None:
 # --- ports of a slice ---------------------------------------------------------------------------------------
 def steady(function: object, count: int) -> float:
     """Cycles between the last answers of ``count`` requests at one time."""
-    answers = [function(i) for i in range(count)]  # type: ignore[operator]
+    answers = [function(i) for i in range(count)]
     return (answers[-1] - answers[count // 2]) / (count - 1 - count // 2)
 
 
@@ -527,7 +527,7 @@ def atomics_each(
 
     def turns(count: int) -> int:
         visits = [(number, [record]) for number in range(len(opcodes))] * count
-        return run(kernel, lambda b, w: visits, block=32 * warps, grid=16, **options).cycles  # type: ignore[arg-type]
+        return run(kernel, lambda b, w: visits, block=32 * warps, grid=16, **options).cycles
 
     return (turns(24) - turns(8)) / (16 * warps * 16)
 

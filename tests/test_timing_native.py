@@ -26,7 +26,7 @@ INF = 1 << 60
 
 
 @partial(entry, sources=SOURCES)
-def scan(fields, now):  # type: ignore[no-untyped-def]
+def scan(fields, now):
     at = host_address(words(fields))
     return scan_slots(at, at + 128, at + 256, now)
 
@@ -48,7 +48,7 @@ def test_scan_slots_is_the_scan_of_one_slot_after_the_other(
 
 
 @partial(entry, sources=SOURCES)
-def ways(fields, line, shift, ready):  # type: ignore[no-untyped-def]
+def ways(fields, line, shift, ready):
     at = host_address(words(fields))
     short = divide_small(fields[0] & 0xFFFFFFFF, line + 1)
     return find_way(at, line, shift), oldest_way(at), oldest(ready, at), divide(fields[0], line + 1), short
@@ -72,7 +72,7 @@ def test_vectors_of_ways_are_one_way_after_the_other(fields: list[int], line: in
 
 
 @partial(entry, sources=SOURCES)
-def passes(state, sm, base, tabled, step, mask, size, distinct, packs):  # type: ignore[no-untyped-def]
+def passes(state, sm, base, tabled, step, mask, size, distinct, packs):
     return bank_passes(words(state), sm, base, tabled, step, mask, size, distinct, packs)
 
 
@@ -118,7 +118,7 @@ def test_passes_that_are_kept_are_those_that_are_counted() -> None:
 
 
 @partial(entry, sources=SOURCES)
-def kept_lines(state, sm, base, tabled, step, mask, size):  # type: ignore[no-untyped-def]
+def kept_lines(state, sm, base, tabled, step, mask, size):
     return lines_kept(words(state), sm, base, tabled, step, mask, size)
 
 
@@ -206,7 +206,7 @@ extern "C" __global__ void meet(float *x, int n) {  // at the barrier of a clust
 
 
 def test_the_default_scheduler_is_the_same_inside_the_model_and_called_by_address() -> None:
-    def by_address(ready: int, last: int, ages):  # type: ignore[no-untyped-def]
+    def by_address(ready: int, last: int, ages):
         if last >= 0 and (ready >> last) & 1:
             return last
         best = -1
@@ -273,7 +273,7 @@ def test_the_model_is_compiled_once_on_a_machine_and_not_for_another_scheduler(m
 
     monkeypatch.setattr(policies, "compile_policy", counted)
 
-    def highest(ready: int, last: int, ages):  # type: ignore[no-untyped-def]
+    def highest(ready: int, last: int, ages):
         for slot in range(15, -1, -1):
             if (ready >> slot) & 1:
                 return slot

@@ -25,7 +25,7 @@ READ, WRITE, AFAR = range(3)
 
 
 @partial(entry, sources=SOURCES)
-def turn(state, kind, line, time):  # type: ignore[no-untyped-def]
+def turn(state, kind, line, time):
     """When slice 3 takes a request."""
     m = words(state)
     if kind == READ:

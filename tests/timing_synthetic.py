@@ -277,7 +277,7 @@ def run(
         kernel.lowered,
         _Kernel(player().address, blocks),
         context,
-        **options,  # type: ignore[arg-type]
+        **options,
     )
 
 

@@ -178,7 +178,7 @@ def cycles(ctx: Context, words: Sequence[int], warps: int) -> int:
         return min(found)
     finally:
         if not ctx.model:
-            module.unload()  # type: ignore[union-attr]
+            module.unload()
 
 
 def issue_pairs(ctx: Context, names: Iterable[str] = (), warps: Sequence[int] = (1, 16)) -> list[Row]:

@@ -29,7 +29,7 @@ def source_digest(sources: tuple[Path, ...] = ()) -> str:
     """Digest of this package's files and of others: files, or folders of them."""
     digest = hashlib.sha256()
     for place in (Path(__file__).parent, *sources):
-        for path in sorted(place.glob("*.py")) if place.is_dir() else [place]:
+        for path in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
             digest.update(path.read_bytes())
     return digest.hexdigest()
 

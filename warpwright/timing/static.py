@@ -148,6 +148,10 @@ def stall_cycles(control: Control) -> int:
     return stall or 2
 
 
+Access = tuple[str, int, str, bool, str]
+"""Of a memory instruction: space, bytes of a lane, kind, whether it is strong, an atomic's operation."""
+
+
 def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicBlock], chip: Chip) -> StaticProgram:
     """Build the table.
 
@@ -156,7 +160,7 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
     """
     count = len(program.instructions)
     rows = np.zeros(count * s.I_SLOTS + len(blocks) * s.BL_SLOTS, np.int64)
-    accesses: dict[int, list[tuple[str, int, str, bool, str]]] = {}
+    accesses: dict[int, list[Access]] = {}
     clocks = {block.first for block in blocks if block.stop == "clock"}
     for block in blocks:
         for access in block.accesses:
@@ -221,34 +225,7 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
             else:
                 held.pop(slot, None)
         if memory and not lookup:
-            space, size, operation, strong, atomic = memory[0]
-            if operation == "bulk":
-                row[s.I_KIND] = s.K_BULK
-                row[s.I_PIPE] = s.P_MIO
-                operation = "load"
-            row[s.I_BYTES] = size
-            row[s.I_OP] = {"load": s.OP_LOAD, "store": s.OP_STORE, "atomic": s.OP_ATOMIC}[operation]
-            if operation == "atomic" and (instruction.opcode == "RED" or control.write_barrier >= 6):
-                row[s.I_OP] = s.OP_REDUCE
-            row[s.I_STRONG] = int(strong or operation == "atomic")
-            row[s.I_EXTRA] = 2 if atomic == "cas" else 1
-            row[s.I_EXTRA] |= 512 * (_atomic_kind(atomic, size) | 8 * int(row[s.I_OP] == s.OP_ATOMIC))
-            if "BYPASS" in instruction.modifiers or "CG" in instruction.modifiers:  # Pascal: cached in L2 only
-                row[s.I_EXTRA] |= 256
-            if "POPC" in instruction.modifiers:
-                row[s.I_EXTRA] |= s.COUNTS_LANES
-            if instruction.opcode == "ATOMS" and "CAST" in instruction.modifiers:
-                shared = chip.shared
-                row[s.I_EXTRA] = 1 | s.ONE_PASS
-                row[s.I_LATENCY] = (
-                    shared.shared_cast_latency_cycles if size == 4 else shared.shared_cast_wide_latency_cycles
-                )
-            if instruction.opcode == "LDSM":
-                row[s.I_EXTRA] |= s.MATRIX_ROWS
-            if space == "shared":
-                row[s.I_EXTRA] |= s.OWN_SHARED
-                if atomic == "cas":
-                    row[s.I_LATENCY] = chip.shared.shared_cas_latency_cycles - chip.mio.mio_latency_cycles
+            _encode_access(row, instruction, memory[0], chip)
         if kind == s.K_MEMBAR:
             row[s.I_STRONG] = 0 if "CTA" in instruction.modifiers else s.FENCE_AT_L2
             if "SYS" in instruction.modifiers:
@@ -260,16 +237,51 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
             uses_ring = True
     _wait_for_factors(rows, blocks, timings, program, written)
     at = count * s.I_SLOTS
+    _encode_blocks(rows[at:], blocks, lowered)
+    last = program.instructions[-1].address // line_bytes if count else 0
+    return StaticProgram(rows, at, last + 1, constants.count, uses_ring, count, constants.parameter_lines)
+
+
+def _encode_access(row: npt.NDArray[np.int64], instruction: Instruction, access: Access, chip: Chip) -> None:
+    """What a memory instruction asks for: its width, its operation and its flags."""
+    space, size, operation, strong, atomic = access
+    if operation == "bulk":
+        row[s.I_KIND] = s.K_BULK
+        row[s.I_PIPE] = s.P_MIO
+        operation = "load"
+    row[s.I_BYTES] = size
+    row[s.I_OP] = {"load": s.OP_LOAD, "store": s.OP_STORE, "atomic": s.OP_ATOMIC}[operation]
+    if operation == "atomic" and (instruction.opcode == "RED" or instruction.control.write_barrier >= 6):
+        row[s.I_OP] = s.OP_REDUCE
+    row[s.I_STRONG] = int(strong or operation == "atomic")
+    row[s.I_EXTRA] = 2 if atomic == "cas" else 1
+    row[s.I_EXTRA] |= 512 * (_atomic_kind(atomic, size) | 8 * int(row[s.I_OP] == s.OP_ATOMIC))
+    if "BYPASS" in instruction.modifiers or "CG" in instruction.modifiers:  # Pascal: cached in L2 only
+        row[s.I_EXTRA] |= 256
+    if "POPC" in instruction.modifiers:
+        row[s.I_EXTRA] |= s.COUNTS_LANES
+    if instruction.opcode == "ATOMS" and "CAST" in instruction.modifiers:
+        shared = chip.shared
+        row[s.I_EXTRA] = 1 | s.ONE_PASS
+        row[s.I_LATENCY] = shared.shared_cast_latency_cycles if size == 4 else shared.shared_cast_wide_latency_cycles
+    if instruction.opcode == "LDSM":
+        row[s.I_EXTRA] |= s.MATRIX_ROWS
+    if space == "shared":
+        row[s.I_EXTRA] |= s.OWN_SHARED
+        if atomic == "cas":
+            row[s.I_LATENCY] = chip.shared.shared_cas_latency_cycles - chip.mio.mio_latency_cycles
+
+
+def _encode_blocks(rows: npt.NDArray[np.int64], blocks: Sequence[BasicBlock], lowered: Sequence[Lowered]) -> None:
+    """The table of basic blocks, ``BL_`` fields of each."""
     for block in blocks:
-        place = at + block.number * s.BL_SLOTS
+        place = block.number * s.BL_SLOTS
         rows[place + s.BL_FIRST] = block.first
         rows[place + s.BL_END] = block.first + block.count
         for slot, stop in ((s.BL_STRONG, "strong"), (s.BL_CLOCK, "clock")):
             follow = [n for n in block.successors if blocks[n].stop == stop]
             rows[place + slot] = follow[0] if follow else -1
         rows[place + s.BL_SURE] = _sure_to_follow(block, blocks, lowered)
-    last = program.instructions[-1].address // line_bytes if count else 0
-    return StaticProgram(rows, at, last + 1, constants.count, uses_ring, count, constants.parameter_lines)
 
 
 def _sure_to_follow(block: BasicBlock, blocks: Sequence[BasicBlock], lowered: Sequence[Lowered]) -> int:

@@ -189,7 +189,7 @@ def react_diffuse(rng: Rng, nx: int, ny: int) -> Case:
     u, v = rng.random((ny, nx), F32), rng.random((ny, nx), F32)
 
     def around(w: np.ndarray) -> np.ndarray:
-        return sum(np.roll(w.astype(F64), s, a) for s in (1, -1) for a in (0, 1)) - 4 * w.astype(F64)  # type: ignore[no-any-return]
+        return sum(np.roll(w.astype(F64), s, a) for s in (1, -1) for a in (0, 1)) - 4 * w.astype(F64)
 
     mix = u.astype(F64) * v * v
     want_u, want_v = u + 0.16 * around(u) - mix + 0.035 * (1 - u), v + 0.08 * around(v) + mix - (0.035 + 0.06) * v
