@@ -64,7 +64,7 @@ CLUSTERS = (
     *("cluster_all_to_all", "cluster_table"),
 )
 """Only memcheck watches clusters."""
-RACING = ("unite_edges", "radix_select", "peel_round", "hyperloglog")
+RACING = ("unite_edges", "radix_select", "hyperloglog")
 """Threads halve each other's paths without order, as union-find on a GPU does, or lanes of a warp write what others have just read
 with nothing but a shuffle or a vote between, or look at a counter that others raise before they raise it: racecheck says so."""
 
