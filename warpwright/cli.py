@@ -154,14 +154,13 @@ def run(
         with programs.child_results(gpu, timing) as children:
             runs = _guarded(program, list(context.args), gpu, timing)
         runs += children.runs
-        _found.extend(children.findings)
     else:
         try:
             children, code = programs.execute_command([str(program), *context.args], gpu, timing)
         except programs.ProgramError as error:
             raise _fail(str(error), MISUSED) from None
         runs = children.runs
-        _found.extend(children.findings)
+    _found.extend(children.findings)
     _show_launches(runs)
     if report is not None and runs:
         _write(report, runs, str(program))

@@ -438,40 +438,19 @@ def _layers_and_cubes(linear: bool) -> Iterator[Case]:
         yield Case("a2", "u8", 4, (13, 7, 3), layered=True, linear=linear, address=mode, normalized=normalized)
     for seamless in (False, True):
         for content in ("impulse", "random"):
-            yield Case(
-                "cube",
-                "f32",
-                1,
-                (8, 8, 6),
-                cube=True,
-                linear=linear,
-                normalized=True,
-                seamless=seamless,
-                content=content,
-            )
-            yield Case(
-                "cube",
-                "f32",
-                4,
-                (13, 13, 6),
-                cube=True,
-                linear=linear,
-                normalized=True,
-                seamless=seamless,
-                content=content,
-            )
-            yield Case(
-                "acube",
-                "f32",
-                1,
-                (8, 8, 18),
-                cube=True,
-                layered=True,
-                linear=linear,
-                normalized=True,
-                seamless=seamless,
-                content=content,
-            )
+            for form, channels, size in (("cube", 1, (8, 8, 6)), ("cube", 4, (13, 13, 6)), ("acube", 1, (8, 8, 18))):
+                yield Case(
+                    form,
+                    "f32",
+                    channels,
+                    size,
+                    cube=True,
+                    layered=form == "acube",
+                    linear=linear,
+                    normalized=True,
+                    seamless=seamless,
+                    content=content,
+                )
         yield Case(
             "cube", "f32", 1, (8, 8, 6), cube=True, linear=linear, normalized=True, seamless=seamless, address=ALL_WRAP
         )

@@ -1,4 +1,4 @@
-"""Chips as data: one TOML file a chip, read into the typed record of ``chip.py``; ``occupancy.py`` counts resident blocks.
+"""Chips as data: one TOML file a chip, read by ``chip.py`` into the typed record whose units are in ``sections.py``; ``occupancy.py`` counts resident blocks.
 
 Imports nothing from the rest of the package.
 """

@@ -19,456 +19,40 @@ import sys
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
+from warpwright.chips.sections import (
+    L1,
+    L2,
+    MAX_GPCS,
+    Clocks,
+    Cluster,
+    ConstantCache,
+    Crossbar,
+    Dram,
+    Elsewhere,
+    Identity,
+    InstructionCache,
+    Issue,
+    Launch,
+    Mio,
+    Pipes,
+    Section,
+    Shared,
+    Sm,
+    Transfer,
+)
 from warpwright.errors import WarpwrightError
 
 _DIRECTORY = Path(__file__).parent
-MAX_GPCS = 16
-"""The cycle model looks at the requests of so many GPCs at once."""
 # Part of Python from 3.11 on, a package of the same interface before.
 tomllib = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 
 
 class ChipError(WarpwrightError, ValueError):
     """A chip that does not exist or whose description is wrong; the message says what to change."""
-
-
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class Identity(_Section):
-    product: str
-    architecture: str
-    die: str
-    compute_capability: str
-    """As CUDA writes it: ``8.0``."""
-
-
-class Clocks(_Section):
-    sm_clock_mhz: int = Field(gt=0)
-
-
-class Sm(_Section):
-    """Counts, and limits of what one SM holds."""
-
-    sm_count: int = Field(gt=0)
-    gpc_sm_counts: list[int]
-    """SMs of each graphics processing cluster."""
-    cluster_sm_counts: list[int]
-    """SMs among which the blocks of a cluster may lie, in the order of the SMs: GPCs, or parts of one; empty without clusters."""
-    gpc_l2_partitions: list[int]
-    """The partition of L2 that each GPC's SMs ask first."""
-    dispatch_apart_sm_count: int = Field(ge=0)
-    """SMs of the first GPC that get their blocks apart from its others."""
-    sub_core_count: int = Field(gt=0, le=4)
-    max_warps_per_sm: int = Field(gt=0, le=64)
-    max_blocks_per_sm: int = Field(gt=0, le=32)
-    max_threads_per_block: int = Field(gt=0)
-    registers_per_sm: int = Field(gt=0)
-    max_registers_per_thread: int = Field(gt=0)
-    register_allocation_unit_registers: int = Field(gt=0)
-    """A warp's registers are rounded up to this."""
-    named_barriers_per_sm_count: int = Field(gt=0)
-    named_barriers_per_block_count: Literal[16]
-
-
-class Issue(_Section):
-    """One sub-core's front."""
-
-    issue_per_clk_count: Literal[1]
-    register_bank_count: int = Field(gt=0)
-    """As documented; the model has two banks on every chip."""
-    operand_window_cycles: int = Field(ge=0)
-    branch_latency_cycles: int = Field(ge=0)
-    convergence_latency_cycles: int = Field(ge=0)
-    """From a BSYNC to what its warp executes next, whoever arrived."""
-    group_switch_cycles: int = Field(ge=0)
-    """More when that is another group of the warp's lanes."""
-    yield_latency_cycles: int = Field(ge=0)
-    """From a YIELD to what follows, where other lanes of the warp wait and none of them can go on."""
-    indirect_branch_latency_cycles: int = Field(ge=0)
-    indirect_branch_interval_cycles: int = Field(gt=0)
-    uniform_interval_cycles: int = Field(gt=0)
-    uniform_latency_cycles: int = Field(ge=0)
-
-
-class Pipes(_Section):
-    """Width (lanes of one sub-core: a warp takes 32 / lanes cycles) and latency of each execution pipe."""
-
-    alu_lanes: int = Field(gt=0)
-    fma_heavy_lanes: int = Field(gt=0)
-    """FP32 and integer multiply-add."""
-    wide_multiply_interval_cycles: int = Field(gt=0)
-    wide_multiply_passes_count: int = Field(gt=0)
-    wide_factor_latency_cycles: int = Field(ge=0)
-    """From the issue of a fixed-latency instruction to that of IMAD.WIDE or IMAD.HI with its result as a factor, whatever the stall counts say."""
-    fma_lite_lanes: int = Field(ge=0)
-    """FP32 only."""
-    half_lanes: int = Field(gt=0)
-    half_fma_halves_count: int = Field(ge=0, le=2)
-    """Halves of the FMA pipe that HADD2, HMUL2 and HFMA2 take, so that the half-precision pipe has HFMA2.MMA alone; 0: they run there too."""
-    fp64_port_pipes_count: int = Field(ge=1, le=2)
-    """Pipes that FP64's instructions are dispatched through one port with: its own, or with HFMA2.MMA's."""
-    fp64_lanes: int = Field(gt=0)
-    xu_lanes: int = Field(gt=0)
-    tensor_fp16_fma_per_clk: int = Field(ge=0)
-    """Multiply-adds of one sub-core, FP16 with FP32 sum; 0 on chips without tensor cores."""
-    tensor_fp64_fma_per_clk: int = Field(ge=0)
-    tensor_sync_slowdown_percent: int = Field(ge=100)
-    """Interval of warp-wide multiply-adds (mma.sync) over the pipe's full rate."""
-    alu_latency_cycles: int = Field(gt=0)
-    fma_latency_cycles: int = Field(gt=0)
-    half_latency_cycles: int = Field(gt=0)
-    fp64_latency_cycles: int = Field(gt=0)
-    xu_latency_cycles: int = Field(gt=0)
-    tensor_latency_cycles: int = Field(gt=0)
-    tensor_read_cycles: list[int]
-    """Cycles behind its dispatch in which a tensor product of a warp reads both register banks; empty: as other instructions."""
-    tensor_again_cycles: list[int]
-    """Those in which it is dispatched again, and no instruction of the ALU or FMA pipes is."""
-    tensor_half_cycles: int = Field(ge=0)
-    """From one to HFMA2.MMA or an FP64 instruction at the least."""
-    shuffle_latency_cycles: int = Field(gt=0)
-    match_latency_cycles: int = Field(gt=0)
-    """MATCH of one value of 32 bits."""
-    match_word_cycles: int = Field(ge=0)
-    """More for one of 64 bits."""
-    match_value_cycles: int = Field(ge=0)
-    """MATCH.ANY: for each further different value among the lanes."""
-    redux_latency_cycles: int = Field(gt=0)
-    """To the use of the uniform register."""
-    special_register_latency_cycles: int = Field(gt=0)
-    special_uniform_latency_cycles: int = Field(gt=0)
-    """To a uniform register (S2UR)."""
-    special_register_interval_cycles: int = Field(gt=0)
-    texture_latency_cycles: int = Field(gt=0)
-    """A sample that hits L1, dependent issue."""
-    texture_quads_per_clk: int = Field(gt=0, le=8)
-    """Groups of four lanes that the SM's texture units sample in a clock; texels by number take half the time."""
-    membar_gpu_latency_cycles: int = Field(gt=0)
-    """Of a fence for the device where the SM has written nothing since its last one."""
-    membar_written_latency_cycles: int = Field(gt=0)
-    """Where it has, from the issue, however long ago that was."""
-    membar_block_latency_cycles: int = Field(gt=0)
-    """Of a fence for the block."""
-    membar_block_written_latency_cycles: int = Field(gt=0)
-    """Where its warp has written to shared memory since its last one."""
-    membar_places_count: int = Field(ge=0, le=8)
-    """Fences of an SM at once, which go in rounds; 0: no limit is known."""
-    membar_place_cycles: int = Field(ge=0)
-    """Before the place of one is another's of the round."""
-    membar_rounds_apart: bool
-    """Whether fences of every scope go in rounds, the next when the one before is over; else those for the device, as places are free."""
-    membar_group_interval_cycles: int = Field(ge=0)
-    """Fences of an SM that L2 answers leave in groups, one no sooner than so long behind the one before."""
-    membar_group_cycles: int = Field(ge=0)
-    """Those that come so soon after the first of a group go with it."""
-
-
-class Mio(_Section):
-    """The queue between a sub-core and the units that all four share."""
-
-    mio_queue_entries: int = Field(gt=0, le=16)
-    mio_sub_core_interval_cycles: int = Field(gt=0)
-    mio_latency_cycles: int = Field(ge=0)
-    """From issue to the load/store unit: an idle queue."""
-    lsu_wavefronts_per_clk: int = Field(gt=0)
-
-
-class InstructionCache(_Section):
-    instruction_bytes: int = Field(gt=0)
-    icache_line_bytes: int = Field(gt=0)
-    l0_icache_kib: int = Field(gt=0)
-    l1_icache_kib: int = Field(gt=0)
-    l1_icache_latency_cycles: int = Field(gt=0)
-    icache_prefetch_lines: int = Field(ge=0)
-    """Lines that the second level asks L2 for ahead of the first one's misses."""
-    icache_chunk_lines: int = Field(gt=0)
-    """Lines that the first level asks for at once."""
-    launch_prefetch_kib: int = Field(ge=0)
-    l1_icache_line_interval_cycles: float = Field(gt=0)
-    gpc_icache_line_interval_cycles: float = Field(ge=0)
-    """Between lines that the SMs of a GPC get from behind their first levels."""
-    l2_icache_line_interval_cycles: int = Field(gt=0)
-
-
-class ConstantCache(_Section):
-    constant_line_bytes: int = Field(gt=0)
-    l1_constant_kib: int = Field(gt=0)
-    """Of each first level: one for operands and ULDC, one for LDC."""
-    l15_constant_latency_cycles: int = Field(gt=0)
-    """Of an LDC that the first level misses."""
-    ldc_latency_cycles: int = Field(gt=0)
-    constant_block_bytes: int = Field(gt=0)
-    """What L1.5 asks L2 for at once."""
-    immediate_miss_cycles: int = Field(gt=0)
-    """Of an operand or ULDC that its first level misses, beyond a hit."""
-    indexed_constant_lines: int = Field(gt=0)
-    """Lines of a sub-core that ULDCs with a uniform register as index find without a miss."""
-    indexed_miss_cycles: int = Field(gt=0)
-    """Of such a ULDC in another line, beyond a hit."""
-    l15_constant_interval_cycles: int = Field(gt=0)
-    gpc_constant_interval_cycles: float = Field(gt=0)
-    """Between two lines that the L1.5 caches of a GPC's SMs get or hand over together."""
-    """Between two lines that L1.5 hands over."""
-    l2_constant_latency_cycles: int = Field(gt=0)
-    """Of an LDC whose block L1.5 misses."""
-    ldc_word_cycles: int = Field(gt=0)
-    """Of the SM for each different word of an LDC."""
-    ldc_replay_cycles: int = Field(gt=0)
-    """Between two different words of one LDC."""
-
-
-class Shared(_Section):
-    """The unified data storage seen as shared memory, and the block barrier."""
-
-    l1_kib: int = Field(gt=0)
-    """L1 and shared memory together."""
-    shared_carveout_kib: list[int]
-    shared_max_per_block_kib: int = Field(gt=0)
-    shared_reserved_bytes_per_block: int = Field(ge=0)
-    shared_allocation_unit_bytes: int = Field(gt=0)
-    shared_bank_count: Literal[32]
-    shared_bank_bytes: Literal[4]
-    shared_load_latency_cycles: int = Field(gt=0)
-    shared_store_latency_cycles: int = Field(gt=0)
-    shared_cast_latency_cycles: int = Field(gt=0)
-    shared_cast_wide_latency_cycles: int = Field(gt=0)
-    shared_atomic_latency_cycles: int = Field(gt=0)
-    """By lanes of different banks, as every latency of one pass."""
-    shared_cas_latency_cycles: int = Field(gt=0)
-    """One pass less: compare-and-swap takes two for each."""
-    block_barrier_latency_cycles: int = Field(ge=0)
-    block_barrier_warp_interval_cycles: int = Field(ge=0)
-    block_barrier_least_cycles: int = Field(ge=0)
-    """That a barrier takes of the SM's unit, however few its warps."""
-    block_barrier_last_cycles: int = Field(ge=0)
-    """That it takes behind the last arrival."""
-
-
-class L1(_Section):
-    """The unified data storage seen as a cache."""
-
-    l1_line_bytes: Literal[128]
-    sector_bytes: Literal[32]
-    l1_ways: int = Field(gt=0)
-    l1_reserved_kib: int = Field(ge=0)
-    """Of what the carve-out leaves, what holds no lines."""
-    l1_hit_latency_cycles: int = Field(gt=0)
-    l1_tag_lines_per_clk: int = Field(gt=0)
-    l1_data_bytes_per_clk: int = Field(gt=0)
-    l1_fill_bytes_per_clk: int = Field(gt=0)
-    l1_join_cycles: int = Field(ge=0)
-    """A miss joins the request of an earlier one in the same line that is no older."""
-    l1_write_bytes_per_clk: int = Field(gt=0)
-    l1_keeps_writes: bool
-    """The least that L1 keeps of a store: whole lines (what is written in part is dropped), any bytes (sectors that were valid stay so),
-    or nothing (0: what is written is dropped)."""
-
-
-class Crossbar(_Section):
-    gpc_read_bytes_per_clk: int = Field(gt=0)
-    gpc_write_bytes_per_clk: int = Field(gt=0)
-    gpc_tlb_page_count: int = Field(ge=0, multiple_of=16)
-    """Pages whose translation a GPC has at hand; 0: all."""
-    gpc_tlb_hit_cycles: float = Field(ge=0)
-    """What a request takes of its GPC's translation while others miss."""
-    gpc_tlb_miss_cycles: float = Field(ge=0)
-    gpc_tlb_latency_cycles: int = Field(ge=0)
-    """That a missed translation is late."""
-    page_kib: int = Field(gt=0)
-    gpc_coalescer_lines: int = Field(ge=0)
-    """Lines on their way that a GPC's read coalescer knows, so that its SMs do not ask L2 twice; a power of two, 0: it has none."""
-
-
-class L2(_Section):
-    l2_kib: int = Field(gt=0)
-    l2_slice_count: int = Field(gt=0)
-    l2_partition_count: int = Field(gt=0, le=2)
-    l2_ways: int = Field(gt=0)
-    l2_partial_ways: int = Field(gt=0)
-    """Of a set, how many ways may hold lines with partly written sectors before one is completed from DRAM."""
-    l2_slice_bytes_per_clk: int = Field(gt=0)
-    l2_slice_access_bytes: int = Field(gt=0)
-    """What the smallest read takes of a slice's port."""
-    l2_fetch_bytes: int = Field(ge=32, le=128)
-    """What a miss of one sector fetches."""
-    l2_hit_latency_cycles: int = Field(gt=0)
-    """A load's issue to its use, the SM's own partition."""
-    l2_far_latency_cycles: int = Field(ge=0)
-    """What the other partition adds."""
-    l2_far_bytes_per_clk: int = Field(gt=0)
-    l2_far_masked_bytes: int = Field(gt=0)
-    l2_far_atomic_bytes: int = Field(gt=0)
-    l2_atomic_latency_cycles: int = Field(ge=0)
-    """What an atomic's answer takes longer than a load's."""
-    l2_atomic_sector_cycles: float = Field(gt=0)
-    """Of one slice, for a pass over a sector of which every word is named."""
-    l2_atomic_word_cycles: float = Field(gt=0)
-    """Of one slice, for a pass over a sector of which some words are named: as many passes as lanes on one word."""
-    l2_atomic_float_cycles: float = Field(gt=0)
-    """Between floating-point sums on one word."""
-    l2_atomic_change_cycles: float = Field(ge=0)
-    """Of a slice, for an atomic on another line than its last ones."""
-    l2_atomic_answer_change_cycles: float = Field(ge=0)
-    """The same for one with an answer."""
-    l2_atomic_turn_cycles: float = Field(ge=0)
-    """For each lane, when a slice turns between atomics with and without an answer."""
-    l2_read_after_write_cycles: int = Field(ge=0)
-    """Of a slice, between a write to a line and a read of the same line; everything behind that read waits."""
-    l2_other_side_cycles: int = Field(ge=0)
-    """Of a line's home, between a write that came over the link and what its own SMs ask of the line, or the other way round."""
-    l2_read_after_atomic_cycles: int = Field(ge=0)
-    """The same between an atomic and a read."""
-    l2_write_request_cycles: float = Field(ge=0)
-    """Of a slice's write port, for each write; and for each of its sectors, whole or partial."""
-    l2_write_sector_cycles: float = Field(gt=0)
-    l2_write_partial_cycles: float = Field(gt=0)
-    l2_fill_sector_cycles: float = Field(ge=0)
-    """Of a slice's write port, for a sector that comes from DRAM or from the other partition."""
-
-
-class Dram(_Section):
-    dram_kib: int = Field(gt=0)
-    dram_gb_per_s: float = Field(gt=0)
-    dram_channel_count: int = Field(gt=0)
-    dram_latency_cycles: int = Field(gt=0)
-    """A load's issue to its use, row closed, channel of the SM's own partition."""
-    dram_burst_bytes: int = Field(gt=0)
-    dram_row_bytes: int = Field(gt=0)
-    dram_bank_count: int = Field(gt=0)
-    dram_row_cycle_ns: float = Field(gt=0)
-    dram_row_miss_ns: float = Field(gt=0)
-    dram_refresh_interval_ns: float = Field(gt=0)
-    dram_refresh_ns: float = Field(ge=0)
-    dram_bank_refresh_interval_ns: float = Field(gt=0)
-    """Between refreshes of one bank, each of which closes it for the time below while the other banks work."""
-    dram_bank_refresh_ns: float = Field(ge=0)
-    dram_activate_read_ns: float = Field(ge=0)
-    """Between two rows that a channel opens for reads; 0: no limit."""
-    dram_activate_write_ns: float = Field(ge=0)
-    dram_turnaround_ns: float = Field(ge=0)
-    dram_write_batch_bursts: int = Field(gt=0)
-
-
-class Cluster(_Section):
-    """Thread block clusters; all zero on chips without them."""
-
-    max_cluster_blocks_per_sm: int = Field(ge=0)
-    """Blocks of clusters that an SM holds."""
-    cluster_barrier_latency_cycles: int = Field(ge=0)
-    """From the last arrival to the first instruction behind the wait."""
-    mbarrier_wait_limit_cycles: int = Field(ge=0)
-    """The longest that a try_wait holds its warp back."""
-    distributed_shared_latency_cycles: int = Field(ge=0)
-    """Of a load from the shared memory of another SM."""
-    distributed_shared_atomic_latency_cycles: int = Field(ge=0)
-    distributed_shared_packet_send_cycles: float = Field(ge=0)
-    distributed_shared_packet_take_cycles: float = Field(ge=0)
-    """Of an SM's port for a packet of atomics, different words of one sector; it answers loads with a sector in as long as it takes one."""
-    distributed_shared_line_request_cycles: float = Field(ge=0)
-    """Of the port for a load's request for a line."""
-    distributed_shared_store_bytes_per_clk: int = Field(ge=0)
-    """That an SM sends to others, by stores or bulk copies: in packets of a whole sector, or of 16 bytes of which some are written."""
-    mbarrier_arrive_latency_cycles: int = Field(ge=0)
-    """Of an arrival whose state is asked for, behind the memory queue."""
-    mbarrier_look_latency_cycles: int = Field(ge=0)
-    """Of a look at a phase that is over, behind the memory queue."""
-    bulk_copy_interval_cycles: int = Field(ge=0)
-    """Between two bulk copies of an SM."""
-    bulk_copy_bytes_per_clk: int = Field(ge=0)
-    """That an SM's bulk copies move."""
-    bulk_copy_extra_cycles: int
-    """Of a bulk load beyond a register load's way to L2 and back; negative where it is shorter."""
-    bulk_store_latency_cycles: int = Field(ge=0)
-    """From its issue to the first bytes read from shared memory."""
-    bulk_store_interval_cycles: int = Field(ge=0)
-    """Between two bulk stores of an SM, however few bytes they move."""
-    bulk_store_entries: int = Field(ge=0, le=8)
-    """Bulk stores that an SM takes before the first of them has been read."""
-    bulk_store_bytes_per_clk: int = Field(ge=0)
-    """That a bulk store reads from shared memory."""
-
-
-class Launch(_Section):
-    launch_overhead_cycles: int = Field(ge=0)
-    block_first_interval_cycles: float = Field(gt=0)
-    """Between two of the blocks that fill an idle chip."""
-    cluster_first_interval_cycles: float = Field(ge=0)
-    """The same for clusters."""
-    block_dispatch_interval_cycles: float = Field(gt=0)
-    """Between two blocks that end: the dispatcher notes one after the other."""
-    block_sm_interval_cycles: int = Field(gt=0)
-    block_launch_latency_cycles: int = Field(ge=0)
-    block_start_latency_cycles: int = Field(ge=0)
-    """From the start of a block on an SM that holds none of the launch to its first instruction."""
-
-
-class Transfer(_Section):
-    """Copies and fills that the driver makes; gigabytes are 10^9 bytes."""
-
-    host_copy_gb_per_s: float = Field(gt=0)
-    """Between page-locked host memory and the device, each direction."""
-    host_copy_latency_us: float = Field(ge=0)
-    """Of a copy to or from the host, or to another device, before its first byte and behind its last."""
-    pageable_copy_gb_per_s: float = Field(gt=0)
-    """The same for ordinary host memory, which the host copies once more."""
-    peer_copy_gb_per_s: float = Field(gt=0)
-    """To another device."""
-    device_copy_gb_per_s: float = Field(gt=0)
-    """Within the device: bytes copied, each read and written."""
-    device_copy_latency_us: float = Field(ge=0)
-    """The least that such a copy takes."""
-    fill_gb_per_s: float = Field(gt=0)
-    fill_latency_us: float = Field(ge=0)
-
-
-class Elsewhere(_Section):
-    """What kernels' accesses to page-locked host memory (PCI Express) and to another device's memory (NVLink) take.
-
-    Latencies are those beyond an L2 hit.  A packet takes its way for a time of its own and for each sector of the line that it carries.
-    """
-
-    host_latency_ns: float = Field(ge=0)
-    """Of a load."""
-    host_ask_ns: float = Field(ge=0)
-    """Of the way to the host, for a request to read."""
-    host_read_packet_ns: float = Field(gt=0)
-    """Of the way from the host, for the answer."""
-    host_read_sector_ns: float = Field(ge=0)
-    host_write_packet_ns: float = Field(gt=0)
-    """Of the way to the host: a run of whole sectors, or the bytes of one that is written in part."""
-    host_write_sector_ns: float = Field(ge=0)
-    host_write_latency_ns: float = Field(ge=0)
-    """Until a write is acknowledged, which it is when it goes out."""
-    host_atomic_latency_ns: float = Field(ge=0)
-    host_atomic_turn_ns: float = Field(ge=0)
-    """Between atomics on one line: L2 reads it from the host for each."""
-    peer_latency_ns: float = Field(ge=0)
-    peer_ask_ns: float = Field(ge=0)
-    """Of the way to the device, for a request to read."""
-    peer_packet_ns: float = Field(gt=0)
-    peer_sector_ns: float = Field(gt=0)
-    peer_write_latency_ns: float = Field(ge=0)
-    peer_atomic_latency_ns: float = Field(ge=0)
-    peer_atomic_turn_ns: float = Field(ge=0)
-    """Between atomics on one word."""
-    system_fence_ns: float = Field(ge=0)
-    """Of a fence for the system behind one for the device, when nothing that the SM wrote elsewhere is on its way."""
-    system_fence_least_ns: float = Field(ge=0)
-    """Of a fence for the system, from its issue."""
-    mapped_fence_ns: float = Field(ge=0)
-    """How much longer a fence for the system takes where the host's or another device's memory is mapped."""
-    system_fence_gap_ns: float = Field(ge=0)
-    """Between an SM's groups of fences for the system, beyond what they take longer than those for the device."""
-    host_fence_ns: float = Field(ge=0)
-    """The same as ``system_fence_ns`` behind writes to the host."""
-    peer_fence_ns: float = Field(ge=0)
-    """Behind writes to another device."""
 
 
 class Chip(BaseModel):
@@ -525,11 +109,11 @@ class Row(NamedTuple):
 
 
 @cache
-def _sections() -> dict[str, type[_Section]]:
+def _sections() -> dict[str, type[Section]]:
     return {
         name: info.annotation
         for name, info in Chip.model_fields.items()
-        if isinstance(info.annotation, type) and issubclass(info.annotation, _Section)
+        if isinstance(info.annotation, type) and issubclass(info.annotation, Section)
     }
 
 

@@ -146,6 +146,14 @@ def declared(builder: Any, kind: ir.FunctionType, name: str) -> ir.Function:
     return known if known is not None else ir.Function(builder.module, kind, name)
 
 
+def spread(builder: Any, value: Any, lanes: int) -> Any:
+    """A vector with one value in every element."""
+    vector = ir.VectorType(value.type, lanes)
+    single = builder.insert_element(ir.Constant(vector, ir.Undefined), value, ir.IntType(32)(0))
+    zeros = ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
+    return builder.shuffle_vector(single, ir.Constant(vector, ir.Undefined), zeros)
+
+
 @Piece
 def u(builder: Any, index: Any) -> Index:
     """An index as unsigned: no wrap-around test for negative values."""

@@ -7,5 +7,5 @@ May import chips, isa, engine and native; nothing above.
 from pathlib import Path
 
 _here = Path(__file__).parent
-SOURCES = (_here, *(_here.parent / name for name in ("chips/chip.py", "engine/abi.py", "isa/bulk.py")))
+SOURCES = (_here, *(_here.parent / name for name in ("chips/sections.py", "engine/abi.py", "isa/bulk.py")))
 """What determines the model's machine code besides ``native``: its files, and those whose numbers it takes."""

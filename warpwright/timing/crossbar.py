@@ -32,7 +32,7 @@ from warpwright.timing.remote import answer_load, on_cluster
 from warpwright.timing.slices import slice_of
 from warpwright.timing.stores import WORD_BYTES, store_cost, written_in_l1
 from warpwright.timing.tlb import translate
-from warpwright.timing.warp import STRONG, run_function, take_block, turn_back
+from warpwright.timing.warp import STRONG, acknowledge, run_function, take_block, turn_back
 
 SHORT_WINDOWS_FOR_CYCLES = 4096
 """How long windows are short after a strong access without an answer: a few answers from L2, behind which the next one may come."""
@@ -113,8 +113,7 @@ def execute_strong(m: Any, code: Any, sm: int, partition: int, r: int, time: int
                 waves = wavefronts(m, sm, base, tabled, step, own, size, True, False)
                 reserve(m, sm + s.OFF_LSU, s.CALENDAR_SHIFT, m[u(s.H_LSU_CAPACITY)], m[u(r + s.R_TIME)], waves - 1)
             passed = on_cluster(m, sm, w, base, tabled, step, remote, size, m[u(r + s.R_TIME)], True)
-            m[u(w + s.W_STORE_TIME)] = max(m[u(w + s.W_STORE_TIME)], passed)
-            m[u(sm + s.SM_STORE_TIME)] = max(m[u(sm + s.SM_STORE_TIME)], passed)
+            acknowledge(m, sm, w, passed)
             return passed + m[u(s.H_REMOTE_ATOMIC)] - m[u(s.H_FROM_L2)]
         waves = wavefronts(m, sm, base, tabled, step, mask, size, changes, not changes)
         m[u(sm + s.SM_SHARED_WAVEFRONTS)] += waves
@@ -170,8 +169,7 @@ def execute_strong(m: Any, code: Any, sm: int, partition: int, r: int, time: int
                 note_written(m, sm, line, done)
             words = m[u(sm + s.OFF_LINE_WORDS + i)] if size >= WORD_BYTES else 0
             written_in_l1(m, sm, line, mine, held, words, False, m[u(r + s.R_TIME)], 0)
-        m[u(w + s.W_STORE_TIME)] = max(m[u(w + s.W_STORE_TIME)], answer)
-        m[u(sm + s.SM_STORE_TIME)] = max(m[u(sm + s.SM_STORE_TIME)], answer)
+        acknowledge(m, sm, w, answer)
     if waves > 1:
         reserve(m, sm + s.OFF_LSU, s.CALENDAR_SHIFT, m[u(s.H_LSU_CAPACITY)], m[u(r + s.R_TIME)], waves - 1)
     return answer

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.chips.chip import MAX_GPCS
+from warpwright.chips.sections import MAX_GPCS
 from warpwright.native.pieces import core, host_address, prefetch, u
 from warpwright.timing import state as s
 from warpwright.timing.crossbar import announce, back_to_gpc, pass_gpc, serve_at_slice, serve_in_order

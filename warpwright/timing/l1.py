@@ -40,7 +40,7 @@ from warpwright.timing.queue import enter_queue, enter_with_passes, way_cycles
 from warpwright.timing.records import address_of, record_at
 from warpwright.timing.requests import new_load, new_request, wait_for
 from warpwright.timing.stores import behind_stores, store_lines
-from warpwright.timing.warp import hold, mark, push_ring
+from warpwright.timing.warp import acknowledge, hold, mark, push_ring
 
 WARP_BLOCK, CLUSTER_RANK, CLUSTER_MEMBERS = WARP["block"], BLOCK["cluster_rank"], BLOCK["cluster_blocks"]
 SHARED_HIGH = SHARED_WINDOW >> 32
@@ -256,18 +256,30 @@ def lanes_of_rank(base: int, tabled: bool, step: int, mask: int, rank: int) -> i
 
 
 @core
+def sm_of_rank(m: Any, w: int, rank: int) -> int:
+    """The SM of a block of the warp's cluster."""
+    block = peek(m[u(w + s.W_POINTER)] + WARP_BLOCK)
+    return slot_of(m, peek(block + CLUSTER_MEMBERS + 8 * rank))[0]
+
+
+@core
+def load_packets(m: Any, sm: int, w: int, base: int, tabled: bool, step: int, lanes: int, size: int) -> int:
+    """What a load of these lanes asks one other block for: lines, and sectors shifted."""
+    lines = fill_lines(m, sm, w, base, tabled, step, lanes, size, SPACE_SHARED)
+    return lines | sectors_of(m, sm, lines) << s.REMOTE_SECTORS_SHIFT
+
+
+@core
 def ask_cluster(
     m: Any, sm: int, w: int, base: int, tabled: bool, step: int, mask: int, size: int, time: int, load: int
 ) -> None:
     """Have a load wait for what lanes read of other blocks of the cluster: a request for each block, of so many lines and sectors."""
-    block = peek(m[u(w + s.W_POINTER)] + WARP_BLOCK)
     while mask:
         rank = rank_of(address_of(base, tabled, step, lowest_bit(mask)))
         lanes = lanes_of_rank(base, tabled, step, mask, rank)
         mask &= ~lanes
-        lines = fill_lines(m, sm, w, base, tabled, step, lanes, size, SPACE_SHARED)
-        packets = lines | sectors_of(m, sm, lines) << s.REMOTE_SECTORS_SHIFT
-        target = slot_of(m, peek(block + CLUSTER_MEMBERS + 8 * rank))[0]
+        packets = load_packets(m, sm, w, base, tabled, step, lanes, size)
+        target = sm_of_rank(m, w, rank)
         wait_for(m, sm, new_request(m, sm, w, s.RQ_REMOTE, time, target, packets, 0), load)
 
 
@@ -295,10 +307,10 @@ def shared_access(
         each = atomic and extra & s.COUNTS_LANES == 0
         waves = wavefronts(m, sm, base, tabled, step, mask, size, each, operation == s.OP_LOAD and rows == 0)
     ideal = ideal_wavefronts(mask, size)
-    waves *= code[u(row + s.I_EXTRA)] & 255
+    waves *= extra & 255
     if not atomic:
         ideal *= code[u(row + s.I_EXTRA)] & 255
-    remote = remote_lanes(m, w, code[u(row + s.I_EXTRA)], base, tabled, step, mask)
+    remote = remote_lanes(m, w, extra, base, tabled, step, mask)
     if remote and operation == s.OP_STORE:
         time = send(m, sm, time, 32 * store_packets(m, sm, base, tabled, step, remote, size))
     wide = min(waves, ideal) if operation == s.OP_LOAD and rows == 0 else 1
@@ -494,8 +506,7 @@ def receive(m: Any, sm: int) -> None:
         if kind == s.RQ_STORE:
             w = m[u(r + s.R_WARP)]
             m[u(w + s.W_STORES)] -= 1
-            m[u(w + s.W_STORE_TIME)] = max(m[u(w + s.W_STORE_TIME)], answer)
-            m[u(sm + s.SM_STORE_TIME)] = max(m[u(sm + s.SM_STORE_TIME)], answer)
+            acknowledge(m, sm, w, answer)
             credit = STORE_CREDIT_CYCLES
             if m[u(s.H_ELSEWHERES)]:
                 note_written(m, sm, m[u(r + s.R_LINE)], answer)

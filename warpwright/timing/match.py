@@ -12,7 +12,7 @@ from warpwright.timing import state as s
 from warpwright.timing.coalescer import FULL_WARP, different
 from warpwright.timing.queue import enter_queue
 from warpwright.timing.records import record_at
-from warpwright.timing.warp import hold
+from warpwright.timing.warp import hold_both
 
 
 @core
@@ -21,9 +21,4 @@ def match(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int) -> N
     mask, base, tabled, step = record_at(m, w)
     further = max(different(m, sm, base, tabled, step, mask & FULL_WARP, -1), 1) - 1
     start = enter_queue(m, sm, sc, time, (1 + further) * code[u(row + s.I_EXTRA)])
-    barrier = code[u(row + s.I_WRITE_BARRIER)]
-    if barrier >= 0:
-        hold(m, w, barrier, start + code[u(row + s.I_LATENCY)] + further * code[u(row + s.I_OP)], 0)
-    barrier = code[u(row + s.I_READ_BARRIER)]
-    if barrier >= 0:
-        hold(m, w, barrier, start + 1, 0)
+    hold_both(m, code, w, row, start + code[u(row + s.I_LATENCY)] + further * code[u(row + s.I_OP)], start + 1)

@@ -7,7 +7,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from warpwright.native.pieces import WORD, Pair, Piece, Word, declared, has_feature
+from warpwright.native.pieces import WORD, Pair, Piece, Word, declared, has_feature, spread
 
 WAYS = 16
 """Ways of a set that ``find_way`` and ``oldest_way`` look at."""
@@ -16,14 +16,6 @@ WAYS = 16
 def _load_vector(builder: Any, address: Any, lanes: int) -> Any:
     vector = ir.VectorType(WORD, lanes)
     return builder.load(builder.inttoptr(address, vector.as_pointer()), align=8)
-
-
-def _spread(builder: Any, value: Any, lanes: int) -> Any:
-    """One value in every element."""
-    vector = ir.VectorType(WORD, lanes)
-    single = builder.insert_element(ir.Constant(vector, ir.Undefined), value, ir.IntType(32)(0))
-    zeros = ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
-    return builder.shuffle_vector(single, ir.Constant(vector, ir.Undefined), zeros)
 
 
 def _first_true(builder: Any, flags: Any, lanes: int) -> Any:
@@ -49,7 +41,7 @@ def _looked_up(builder: Any, table: Any, places: Any) -> Any:
         return builder.shuffle_vector(*halves, _numbers(range(16)))
     lanes = 16
     vector = ir.VectorType(WORD, lanes)
-    addresses = builder.add(_spread(builder, table, lanes), builder.mul(places, ir.Constant(vector, [8] * lanes)))
+    addresses = builder.add(spread(builder, table, lanes), builder.mul(places, ir.Constant(vector, [8] * lanes)))
     pointers = builder.inttoptr(addresses, ir.VectorType(ir.PointerType(), lanes))
     flags = ir.VectorType(ir.IntType(1), lanes)
     kind = ir.FunctionType(vector, [pointers.type, ir.IntType(32), flags, vector])
@@ -82,7 +74,7 @@ def scan_slots(builder: Any, times: Any, ports: Any, free: Any, now: Any) -> Pai
     opened = _looked_up(builder, free, _load_vector(builder, ports, lanes))
     own = _load_vector(builder, times, lanes)
     at = builder.select(builder.icmp_signed(">", own, opened), own, opened)
-    ready = builder.icmp_signed("<=", at, _spread(builder, now, lanes))
+    ready = builder.icmp_signed("<=", at, spread(builder, now, lanes))
     later = builder.select(ready, ir.Constant(vector, [1 << 60] * lanes), at)
     mask = builder.zext(builder.bitcast(ready, ir.IntType(lanes)), WORD)
     return mask, _extreme(builder, later, "smin")
@@ -91,8 +83,8 @@ def scan_slots(builder: Any, times: Any, ports: Any, free: Any, now: Any) -> Pai
 @Piece
 def find_way(builder: Any, tags: Any, line: Any, shift: Any) -> Word:
     """The first of 16 int64 at a host address that is ``line`` when shifted right; 16 when none is."""
-    held = builder.ashr(_load_vector(builder, tags, WAYS), _spread(builder, shift, WAYS))
-    return _first_true(builder, builder.icmp_signed("==", held, _spread(builder, line, WAYS)), WAYS)
+    held = builder.ashr(_load_vector(builder, tags, WAYS), spread(builder, shift, WAYS))
+    return _first_true(builder, builder.icmp_signed("==", held, spread(builder, line, WAYS)), WAYS)
 
 
 @Piece
@@ -100,7 +92,7 @@ def oldest_way(builder: Any, stamps: Any) -> Word:
     """The first of the smallest of 16 int64 at a host address."""
     held = _load_vector(builder, stamps, WAYS)
     least = _extreme(builder, held, "smin")
-    return _first_true(builder, builder.icmp_signed("==", held, _spread(builder, least, WAYS)), WAYS)
+    return _first_true(builder, builder.icmp_signed("==", held, spread(builder, least, WAYS)), WAYS)
 
 
 @Piece
@@ -110,7 +102,7 @@ def oldest(builder: Any, ready: Any, ages: Any) -> Word:
     able = builder.bitcast(builder.trunc(ready, ir.IntType(WAYS)), ir.VectorType(ir.IntType(1), WAYS))
     those = builder.select(able, held, ir.Constant(held.type, [1 << 60] * WAYS))
     least = _extreme(builder, those, "smin")
-    return _first_true(builder, builder.icmp_signed("==", those, _spread(builder, least, WAYS)), WAYS)
+    return _first_true(builder, builder.icmp_signed("==", those, spread(builder, least, WAYS)), WAYS)
 
 
 def _call_words(builder: Any, function: Any, *arguments: Any) -> Any:

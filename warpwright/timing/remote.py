@@ -9,15 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.engine.abi import BLOCK, WARP
-from warpwright.native.pieces import core, lowest_bit, peek, u
+from warpwright.native.pieces import core, lowest_bit, u
 from warpwright.timing import state as s
-from warpwright.timing.clusters import slot_of
-from warpwright.timing.coalescer import count_passes, passes_of, sectors_of
-from warpwright.timing.l1 import SPACE_SHARED, fill_lines, lanes_of_rank, rank_of
+from warpwright.timing.coalescer import count_passes, passes_of
+from warpwright.timing.l1 import SPACE_SHARED, fill_lines, lanes_of_rank, load_packets, rank_of, sm_of_rank
 from warpwright.timing.records import address_of
-
-WARP_BLOCK, MEMBERS = WARP["block"], BLOCK["cluster_blocks"]
 
 
 @core
@@ -47,18 +43,17 @@ def on_cluster(
     m: Any, sm: int, w: int, base: int, tabled: bool, step: int, mask: int, size: int, time: int, changes: bool
 ) -> int:
     """When a warp's load or atomic on other blocks of its cluster has passed all ports."""
-    block = peek(m[u(w + s.W_POINTER)] + WARP_BLOCK)
     end = time
     while mask:
         rank = rank_of(address_of(base, tabled, step, lowest_bit(mask)))
         lanes = lanes_of_rank(base, tabled, step, mask, rank)
         mask &= ~lanes
-        lines = fill_lines(m, sm, w, base, tabled, step, lanes, size, SPACE_SHARED)
-        target = slot_of(m, peek(block + MEMBERS + 8 * rank))[0]
+        target = sm_of_rank(m, w, rank)
         if not changes:
-            packets = lines | sectors_of(m, sm, lines) << s.REMOTE_SECTORS_SHIFT
+            packets = load_packets(m, sm, w, base, tabled, step, lanes, size)
             end = max(end, pass_load(m, sm, target, packets, time))
             continue
+        lines = fill_lines(m, sm, w, base, tabled, step, lanes, size, SPACE_SHARED)
         count_passes(m, sm, base, tabled, step, lanes, lines)
         packets = 0
         for i in range(lines):

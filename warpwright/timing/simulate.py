@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from warpwright.chips.chip import Chip, Sm
+from warpwright.chips.chip import Chip
 from warpwright.chips.occupancy import Occupancy
+from warpwright.chips.sections import Sm
 from warpwright.engine.abi import BLOCK, SPILL_HEADER_BYTES, WARP, Status
 from warpwright.engine.blocks import BasicBlock
 from warpwright.engine.launch import Geometry, LaunchContext, launch_occupancy, reachable_shared_bytes

@@ -29,6 +29,7 @@ from warpwright.timing.warp import (
     SLEEP_NS,
     arrive,
     hold,
+    hold_both,
     prepare,
     run_function,
     settle,
@@ -294,32 +295,17 @@ def issue(m: Any, code: Any, sm: int, sc: int, sub: int, slot: int, time: int, e
         or kind == s.K_CLOCK
         or kind == s.K_AWAIT
     ):
-        barrier = code[u(row + s.I_WRITE_BARRIER)]
-        if barrier >= 0:
-            hold(m, w, barrier, time + code[u(row + s.I_LATENCY)], 0)
-        barrier = code[u(row + s.I_READ_BARRIER)]
-        if barrier >= 0:
-            hold(m, w, barrier, time + OPERANDS_READ_CYCLES, 0)
+        hold_both(m, code, w, row, time + code[u(row + s.I_LATENCY)], time + OPERANDS_READ_CYCLES)
     elif kind == s.K_MIO:
         start = enter_queue(m, sm, sc, time, code[u(row + s.I_EXTRA)])
-        barrier = code[u(row + s.I_WRITE_BARRIER)]
-        if barrier >= 0:
-            hold(m, w, barrier, start + code[u(row + s.I_LATENCY)], 0)
-        barrier = code[u(row + s.I_READ_BARRIER)]
-        if barrier >= 0:
-            hold(m, w, barrier, start + 1, 0)
+        hold_both(m, code, w, row, start + code[u(row + s.I_LATENCY)], start + 1)
     elif kind == s.K_MATCH:
         match(m, code, sm, sc, w, row, time)
     elif kind == s.K_INDEXED:
         record_at(m, w)
     elif kind == s.K_CONSTANT or kind == s.K_LOOKUP:
         done = load_constant(m, code, sm, sc, w, row, time, kind == s.K_LOOKUP)
-        barrier = code[u(row + s.I_WRITE_BARRIER)]
-        if barrier >= 0:
-            hold(m, w, barrier, done, 0)
-        barrier = code[u(row + s.I_READ_BARRIER)]
-        if barrier >= 0:
-            hold(m, w, barrier, done, 0)
+        hold_both(m, code, w, row, done, done)
     elif kind == s.K_BARRIER:
         if m[u(w + s.W_STATUS)] == BARRIER and m[u(w + s.W_POS)] == m[u(w + s.W_USED)]:
             arrive(m, sm, w, time)

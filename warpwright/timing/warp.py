@@ -153,6 +153,13 @@ def ask_serial(m: Any, sm: int, w: int, time: int) -> None:
 
 
 @core
+def acknowledge(m: Any, sm: int, w: int, time: int) -> None:
+    """A write of the warp is known to have arrived at ``time``: fences of the warp, and of its SM, wait for it."""
+    m[u(w + s.W_STORE_TIME)] = max(m[u(w + s.W_STORE_TIME)], time)
+    m[u(sm + s.SM_STORE_TIME)] = max(m[u(sm + s.SM_STORE_TIME)], time)
+
+
+@core
 def mapped_elsewhere(m: Any) -> int:
     """How much longer any fence for the system takes where the host's or another device's memory is mapped."""
     return m[u(s.H_FENCE_MAPPED)] if m[u(s.H_ELSEWHERES)] else 0
@@ -180,8 +187,7 @@ def ask_fence(m: Any, sm: int, w: int, fence: int) -> None:
     ``python -m bench.elsewhere``: 16 warps take 1.5 to 2 times as long as one).
     """
     m[u(w + s.W_FENCE)] = s.FENCE_ASKED
-    time = max(m[u(w + s.W_STORE_TIME)], max(m[u(w + s.W_LAST)], m[u(s.H_NOW)]))
-    time = max(time, m[u(sm + s.SM_STORE_TIME)])
+    time = max(max(m[u(w + s.W_STORE_TIME)], m[u(sm + s.SM_STORE_TIME)]), max(m[u(w + s.W_LAST)], m[u(s.H_NOW)]))
     turn = m[u(sm + s.SM_FENCE_TURN)]
     idle = m[u(w + s.W_STORE_TIME)] <= m[u(w + s.W_FENCED)]
     m[u(w + s.W_FENCED)] = time
@@ -341,6 +347,17 @@ def hold(m: Any, w: int, barrier: int, time: int, long: int) -> None:
     elif time > m[u(w + s.W_SB_TIME + barrier)]:
         m[u(w + s.W_SB_TIME + barrier)] = time
     m[u(w + s.W_SB_LONG + barrier)] = long
+
+
+@core
+def hold_both(m: Any, code: Any, w: int, row: int, done: int, read: int) -> None:
+    """Count an instruction on its barriers: of its results until ``done``, of its operands until ``read``."""
+    barrier = code[u(row + s.I_WRITE_BARRIER)]
+    if barrier >= 0:
+        hold(m, w, barrier, done, 0)
+    barrier = code[u(row + s.I_READ_BARRIER)]
+    if barrier >= 0:
+        hold(m, w, barrier, read, 0)
 
 
 @core

@@ -34,6 +34,7 @@ from warpwright.engine.textures.machine import part, read_64, workspace, write_6
 from warpwright.engine.textures.requests import AT_OFFSETS, AT_SHAPE, SAMPLE, SHAPE_AXES, SHAPE_CUBE, SHAPE_LAYERED
 from warpwright.engine.textures.sampling import FRACTION, GUARD, LARGEST, WIDE_BITS
 from warpwright.engine.textures.table import BORDER, CLAMP, FLOAT, MIRROR, WRAP
+from warpwright.native.pieces import declared, spread
 
 WIDTH = 8
 # Where the plan's words lie.  BASE: host address of the texel (0, 0); TO_DEVICE: device address less host address; BORDER_WORDS: the
@@ -188,8 +189,7 @@ class Lanes:
         """LLVM's intrinsic function of this name, for this type."""
         stem = f"llvm.{name}.v{WIDTH}{'f64' if self.is_float else 'i64'}"
         kind = ir.FunctionType(self.value.type, [self.value.type, *(v.type for v in more)])
-        function = self.builder.module.globals.get(stem) or ir.Function(self.builder.module, kind, stem)
-        return Lanes(self.builder, self.builder.call(function, [self.value, *more]))
+        return Lanes(self.builder, self.builder.call(declared(self.builder, kind, stem), [self.value, *more]))
 
     def magnitude(self) -> Lanes:
         return self.call("fabs") if self.is_float else self.most(self * -1)
@@ -212,10 +212,7 @@ class Writer:
 
     def spread(self, value: ir.Value) -> Lanes:
         """One value in all lanes."""
-        kind = ir.VectorType(value.type, WIDTH)
-        one = self.builder.insert_element(ir.Constant(kind, ir.Undefined), value, ir.Constant(HALF, 0))
-        order = ir.Constant(ir.VectorType(HALF, WIDTH), [0] * WIDTH)
-        return Lanes(self.builder, self.builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), order))
+        return Lanes(self.builder, spread(self.builder, value, WIDTH))
 
     def planned(self, at: int, kind: ir.Type = WORD) -> Lanes:
         """A field of the plan in all lanes."""
@@ -240,11 +237,10 @@ class Writer:
         pointers = ir.VectorType(POINTER, WIDTH)
         name = f"llvm.masked.gather.v{WIDTH}i32.v{WIDTH}p0"
         kind = ir.FunctionType(words, [pointers, HALF, truths, words])
-        function = self.builder.module.globals.get(name) or ir.Function(self.builder.module, kind, name)
         at = self.builder.inttoptr(addresses.value, pointers)
         beside = self.builder.trunc(otherwise.value, words)
         mask = (inside & self.active).value
-        found = self.builder.call(function, [at, ir.Constant(HALF, 4), mask, beside])
+        found = self.builder.call(declared(self.builder, kind, name), [at, ir.Constant(HALF, 4), mask, beside])
         return Lanes(self.builder, self.builder.zext(found, ir.VectorType(WORD, WIDTH)))
 
     # --- along an axis ---

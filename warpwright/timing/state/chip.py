@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpwright.chips.chip import MAX_GPCS
+from warpwright.chips.sections import MAX_GPCS
 from warpwright.timing.state.common import FIELDS, SLICE_GROUPS
 
 # --- header ----------------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ from warpwright.tools.checks.shadow import (
     KEEP_SECTORS,
     LANE_BITS,
     NARROW,
+    NEXT_READER,
     OTHER_STAMP,
     READ_INFO,
     READ_STAMP,
@@ -132,7 +133,7 @@ def loads(
     info = info_of_read(s, strong, instruction)
     start = address_of(base, tabled, step, 0) - origin
     if is_row(s[S_SECTORS], start, limit, shift, size, tabled, step, mask) and loads_in_rows(
-        s, known, foreign, instruction, strong, oldest, cells, shift, start, size, mask
+        s, known, foreign, info, stamp, oldest, cells, shift, start, size, mask
     ):
         return
     one_place = step == 0 and not tabled
@@ -210,7 +211,7 @@ def stores(
                         s, known, lanes_known, foreign, findings, cell, value, strong, instruction, space, origin + offset + further, size,
                         lane, uniform,
                     )  # fmt: skip
-            for slot in range(READ_STAMP, OTHER_STAMP + 1, OTHER_STAMP - READ_STAMP):
+            for slot in range(READ_STAMP, OTHER_STAMP + 1, NEXT_READER):
                 read = peek(cell + slot)
                 if read != ordered and read & EPOCH_BITS >= oldest:
                     if is_ordered(s, known, foreign, read):

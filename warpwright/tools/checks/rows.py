@@ -13,21 +13,20 @@ from typing import Any
 
 from llvmlite import ir
 
-from warpwright.native.pieces import WORD, Piece, Word, core, declared, lowest_bit, peek
+from warpwright.native.pieces import WORD, Piece, Word, core, declared, lowest_bit, peek, spread
 from warpwright.tools.checks.pieces import highest_bit
 from warpwright.tools.checks.shadow import (
     EPOCH_BITS,
     GROUP_CELLS,
     LANE_BITS,
+    NEXT_READER,
     OTHER_STAMP,
     READ_INFO,
     READ_STAMP,
-    S_EPOCH,
     S_WARP,
     WRITE_INFO,
     WRITE_STAMP,
     cell_at,
-    info_of_read,
     is_ordered,
     remember_read,
 )
@@ -37,16 +36,12 @@ FLAGS = ir.VectorType(ir.IntType(1), GROUP_CELLS)
 HALVES = ir.VectorType(ir.IntType(32), GROUP_CELLS)
 BYTES = ir.VectorType(ir.IntType(8), GROUP_CELLS)
 ALL_LANES = 0xFFFFFFFF
-EARLIER = OTHER_STAMP - READ_STAMP
-"""From one reader's stamp to the other's."""
 
 
 # --- vectors -----------------------------------------------------------------------------------------
 def _spread(builder: Any, value: Any) -> Any:
     """One word in every element."""
-    single = builder.insert_element(ir.Constant(CELLS, ir.Undefined), value, ir.IntType(32)(0))
-    zeros = ir.Constant(HALVES, [0] * GROUP_CELLS)
-    return builder.shuffle_vector(single, ir.Constant(CELLS, ir.Undefined), zeros)
+    return spread(builder, value, GROUP_CELLS)
 
 
 def _all(number: int) -> Any:
@@ -172,6 +167,16 @@ def lanes_in(granule: int, part: int, mask: int) -> int:
 
 
 @core
+def turn_of(cells: int, granule: int, turn: int, mask: int) -> tuple[int, int, int]:
+    """A part of the cells of an access that begins at a granule: its first cell's number, the lanes of a mask whose cells they are, their row.
+
+    An access takes two turns for each 32 granules, one for each of the two groups that hold them.
+    """
+    first = 32 * (turn >> 1)
+    return first, lanes_in(granule + first, turn & 1, mask), row_at(cells, granule + first, turn & 1)
+
+
+@core
 def are_ordered(
     s: Any,
     known: Any,
@@ -202,8 +207,8 @@ def loads_in_rows(
     s: Any,
     known: Any,
     foreign: Any,
-    instruction: int,
-    strong: int,
+    info: int,
+    stamp: int,
     oldest: int,
     cells: int,
     shift: int,
@@ -211,27 +216,19 @@ def loads_in_rows(
     size: int,
     mask: int,
 ) -> bool:
-    """A load of neighbouring words; False where lanes must be told apart, and nothing has changed."""
+    """A load of neighbouring words, ``info``: what is kept but for lanes; False where lanes must be told apart, and nothing has changed."""
     rows = size >> shift
     wide = lowest_bit(rows)
     for turn in range(2 * rows):
-        granule = (offset >> shift) + 32 * (turn >> 1)
-        lanes = lanes_in(granule, turn & 1, mask)
-        row = row_at(cells, granule, turn & 1)
-        first = 32 * (turn >> 1)
-        if lanes and not are_ordered(
-            s, known, foreign, row + WRITE_STAMP, row + WRITE_INFO, lanes, oldest, first, wide, 1
-        ):
-            return False
-    stamp = (s[S_WARP] + 1) << 32 | s[S_EPOCH]
-    info = info_of_read(s, strong, instruction)
-    for turn in range(2 * rows):
-        granule = (offset >> shift) + 32 * (turn >> 1)
-        lanes = lanes_in(granule, turn & 1, mask)
+        first, lanes, row = turn_of(cells, offset >> shift, turn, mask)
         if lanes == 0:
             continue
-        row = row_at(cells, granule, turn & 1)
-        first = 32 * (turn >> 1)
+        if not are_ordered(s, known, foreign, row + WRITE_STAMP, row + WRITE_INFO, lanes, oldest, first, wide, 1):
+            return False
+    for turn in range(2 * rows):
+        first, lanes, row = turn_of(cells, offset >> shift, turn, mask)
+        if lanes == 0:
+            continue
         again = same(row + READ_STAMP, lanes, stamp)
         new = replaceable(row + READ_STAMP, lanes, stamp, oldest)
         put_stamp(row + READ_STAMP, new, stamp)
@@ -263,27 +260,21 @@ def stores_in_rows(
     rows = size >> shift
     wide = lowest_bit(rows)
     for turn in range(2 * rows):
-        granule = (offset >> shift) + 32 * (turn >> 1)
-        lanes = lanes_in(granule, turn & 1, mask)
+        first, lanes, row = turn_of(cells, offset >> shift, turn, mask)
         if lanes == 0:
             continue
-        row = row_at(cells, granule, turn & 1)
-        first = 32 * (turn >> 1)
         if not are_ordered(s, known, foreign, row + WRITE_STAMP, row + WRITE_INFO, lanes, oldest, first, wide, 1):
             return False
-        for reader in range(READ_STAMP, OTHER_STAMP + 1, EARLIER):
+        for reader in range(READ_STAMP, OTHER_STAMP + 1, NEXT_READER):
             infos = row + reader + READ_INFO - READ_STAMP
             if not are_ordered(s, known, foreign, row + reader, infos, lanes, oldest, first, wide, 0):
                 return False
     for turn in range(2 * rows):
-        granule = (offset >> shift) + 32 * (turn >> 1)
-        lanes = lanes_in(granule, turn & 1, mask)
+        first, lanes, row = turn_of(cells, offset >> shift, turn, mask)
         if lanes == 0:
             continue
-        row = row_at(cells, granule, turn & 1)
         put_stamp(row + WRITE_STAMP, lanes, stamp)
-        first = 32 * (turn >> 1)
-        put_writers(row + WRITE_INFO, lanes, host + (granule << shift), info, first, wide, shift)
+        put_writers(row + WRITE_INFO, lanes, host + offset + (first << shift), info, first, wide, shift)
     return True
 
 

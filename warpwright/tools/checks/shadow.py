@@ -31,6 +31,8 @@ GROUP_BYTES = CELL_WORDS * WORD_STEP
 WRITE_STAMP, WRITE_INFO, READ_STAMP, READ_INFO, OTHER_STAMP, OTHER_INFO = (WORD_STEP * n for n in range(CELL_WORDS))
 """Bytes from a cell's address.  Stamps: warp + 1 << 32 | epoch; 0 when nothing was ever written.  Of a write: lane << 58 | strength << 56 | instruction << 32 | value (its low 32 bits); bit 57: a plain read had brought the sector into some L1 before.
 Of a read: instruction << 32 | lanes; strong reads have bit 62, those that decide whether an atomic of the same word happens bit 61."""
+NEXT_READER = OTHER_STAMP - READ_STAMP
+"""Bytes from the one reader that a cell remembers to the other."""
 EPOCH_BITS = 0xFFFFFFFF
 STRONG_WRITE, READ_BEFORE = 1 << 56, 1 << 57
 STRONG_READ, GUARD_READ = 1 << 62, 1 << 61
@@ -256,7 +258,7 @@ def check_readers(
     instruction: int, space: int, address: int, size: int, lane: int,
 ) -> None:  # fmt: skip
     """Is there an earlier read that is not ordered before this write?"""
-    for slot in range(READ_STAMP, OTHER_STAMP + 1, OTHER_STAMP - READ_STAMP):
+    for slot in range(READ_STAMP, OTHER_STAMP + 1, NEXT_READER):
         check_reader(
             s, known, lanes_known, foreign, findings, cell, slot, strong, instruction, space, address, size, lane
         )
@@ -273,16 +275,16 @@ def remember_read(cell: int, stamp: int, oldest: int, info: int) -> None:
     """Put readers into the cell: their warp's slot, one whose reader counts for nothing, or the second."""
     chosen = 1
     for slot in range(2):
-        held = peek(cell + READ_STAMP + 2 * WORD_STEP * slot)
+        held = peek(cell + READ_STAMP + NEXT_READER * slot)
         if held == stamp:
-            before = peek(cell + READ_INFO + 2 * WORD_STEP * slot) & LANE_BITS
-            poke(cell + READ_INFO + 2 * WORD_STEP * slot, info | before)
+            before = peek(cell + READ_INFO + NEXT_READER * slot) & LANE_BITS
+            poke(cell + READ_INFO + NEXT_READER * slot, info | before)
             return
         if held & EPOCH_BITS < oldest or held >> 32 == stamp >> 32:
             chosen = slot
             break
-    poke(cell + READ_STAMP + 2 * WORD_STEP * chosen, stamp)
-    poke(cell + READ_INFO + 2 * WORD_STEP * chosen, info)
+    poke(cell + READ_STAMP + NEXT_READER * chosen, stamp)
+    poke(cell + READ_INFO + NEXT_READER * chosen, info)
 
 
 @core
