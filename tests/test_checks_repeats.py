@@ -1,8 +1,9 @@
-"""Launches that begin as an earlier one are not watched again, and show what that one showed; others are watched."""
+"""Launches that do what an earlier one did are not watched again, and show what that one showed; others are watched."""
 
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import warpwright as ww
 
@@ -17,7 +18,7 @@ extern "C" __global__ void turn(const int *x, int *y) {
 __constant__ int wanted;
 extern "C" __global__ void fills(int *x) { if (threadIdx.x < wanted) x[threadIdx.x] = 1; }
 extern "C" __global__ void reads(const int *x, int *y) { y[threadIdx.x] = x[threadIdx.x]; }
-extern "C" __global__ void counts(int *x) { x[threadIdx.x] += 1; }
+extern "C" __global__ void counts(int *x) { if (x[threadIdx.x] >= 0) x[threadIdx.x] += 1; }
 """
 
 
@@ -73,8 +74,8 @@ def test_constant_memory_is_part_of_how_a_launch_begins() -> None:
     for wanted in (8, 8, 8, 16, 16, 16):
         module.symbol("wanted").set(np.int32(wanted))
         module["fills"][1, 32](x)
-    # Of each three, the first makes the kind known, the second what it finds.
-    assert repeated(gpu) == 2
+    # The first of each three tells of the others: what they do does not follow from what x holds.
+    assert repeated(gpu) == 4
     assert x.numpy().sum() == 16
 
 
@@ -91,3 +92,70 @@ def test_what_was_written_is_part_of_how_a_launch_begins() -> None:
     module["reads"][1, 32](x, y)
     assert repeated(gpu) == 2
     assert finding.count == 4 * 32
+
+
+OBLIVIOUS = r"""
+extern "C" __global__ void adds(int *x, const int *f, int n) {
+    __shared__ int s[64];
+    int t = threadIdx.x;
+    s[t] = x[t] * f[0];
+    __syncthreads();
+    for (int i = 0; i < n; i++) x[t] += s[(t + i) & 63];
+}
+extern "C" __global__ void adds_some(int *x, const int *f) { if (f[threadIdx.x]) x[threadIdx.x] += 1; }
+extern "C" __global__ void gathers(int *x, const int *at) { x[threadIdx.x + 64] += x[at[threadIdx.x]]; }
+extern "C" __global__ void swaps(int *x) { int other = __shfl_xor_sync(~0u, x[threadIdx.x], 1); x[threadIdx.x] = other + 1; }
+extern "C" __global__ void finds(int *x) { if (__any_sync(~0u, x[threadIdx.x] == 3)) x[threadIdx.x] += 1; }
+extern "C" __global__ void through_shared(int *x) {
+    __shared__ int place[32];
+    place[threadIdx.x] = threadIdx.x;
+    __syncwarp();
+    x[place[threadIdx.x ^ 1]] += 1;
+}
+extern "C" __global__ void races(int *x) { __shared__ int s; s = x[threadIdx.x]; __syncthreads(); x[threadIdx.x] = s + 1; }
+"""
+
+
+def watched(kernel: str, block: int, *arguments: object, launches: int = 4, chip: str = "a100") -> int:
+    """How many of some launches of one kernel were watched; every one of them changes the memory that it reads."""
+    gpu = ww.GPU(chip, check="all", check_level="info")
+    x = gpu.array(np.arange(128, dtype=np.int32))
+    module = gpu.compile(OBLIVIOUS, name="oblivious.cu")
+    given = [gpu.array(a) if isinstance(a, np.ndarray) else a for a in arguments]
+    for _ in range(launches):
+        module[kernel][1, block](x, *given)
+    return launches - repeated(gpu)
+
+
+@pytest.mark.parametrize("chip", ["v100", "a100", "h200"])
+def test_a_launch_whose_accesses_do_not_follow_from_memory_is_watched_once(chip: str) -> None:
+    assert watched("adds", 64, np.ones(1, np.int32), np.int32(5), chip=chip) == 1
+    assert watched("swaps", 32, chip=chip) == 1
+
+
+@pytest.mark.parametrize("kernel", ["adds_some", "gathers", "finds", "through_shared"])
+def test_a_launch_whose_way_or_addresses_follow_from_memory_is_watched_each_time(kernel: str) -> None:
+    arguments = [np.ones(32, np.int32)] if kernel in ("adds_some", "gathers") else []
+    assert watched(kernel, 32, *arguments) == 4
+
+
+def test_a_launch_that_shows_something_says_nothing_of_others() -> None:
+    assert watched("races", 64) == 4
+
+
+def test_what_is_allocated_anew_is_watched_anew() -> None:
+    gpu = ww.GPU("a100", check="all")
+    factor, module = gpu.array(np.ones(1, np.int32)), gpu.compile(OBLIVIOUS, name="oblivious.cu")
+    run = module["adds"][1, 64]
+    x = gpu.array(np.zeros(64, np.int32))
+    for _ in range(2):
+        run(x, factor, np.int32(1))
+    assert repeated(gpu) == 1
+    assert gpu.findings == []
+    address = x.device_address()
+    x.free()
+    fresh = gpu.empty(64, np.int32)
+    assert fresh.device_address() == address
+    run(fresh, factor, np.int32(1))
+    assert repeated(gpu) == 1
+    assert {f.check for f in gpu.findings} == {"initcheck"}

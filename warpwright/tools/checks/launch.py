@@ -98,7 +98,7 @@ class CheckedLaunch:
             found = watch.findings(verdict)
             self.checker.add(replace(finding) for finding in found)
         if start is not None:
-            repeats.keep(start, watch.touched(), counts, found)
+            repeats.keep(start, self.loaded, kernel, watch.touched(), counts, found)
         return counts
 
     def _explore(self, checks: set[str]) -> Counts:

@@ -6,8 +6,12 @@ same ways and shows the same findings: benchmarks launch a kernel hundreds of ti
 so that its results are there, and its findings count on.  Nothing is taken on trust: where one byte differs, it is watched.
 
 The first launch of a kind only tells which allocations such launches touch, so that single launches pay nothing; from the second on, their
-contents are digested before each.  Kernels that call services (``malloc``, launches of kernels) or use textures have state elsewhere
-and are watched always.
+contents are digested before each.  Kernels that call services (``malloc``, launches of kernels) have state elsewhere and are watched always.
+
+Where nothing that a kernel does follows from what memory holds (``oblivious.py``), a launch that showed nothing says the same of every later one of
+its kind: these make the same accesses in the same order, whatever the bytes are.  What it wrote was written for all of them, and memory of
+which more was written shows no more; so they are watched only where something that they touch was allocated anew.  A launch that showed
+something says no such thing: whether two writes race depends on their values.
 """
 
 from __future__ import annotations
@@ -20,11 +24,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from warpwright.engine.execute import Counts
+from warpwright.engine.kernels import Traced, lowered_of
 from warpwright.engine.launch import LaunchContext
 from warpwright.engine.memory import Allocation, DeviceMemory
 from warpwright.engine.module import LoadedKernel
 from warpwright.tools.checks.contents import digest
 from warpwright.tools.checks.findings import Finding
+from warpwright.tools.checks.oblivious import is_oblivious
 
 if TYPE_CHECKING:
     from warpwright.tools.checks.checker import Checker
@@ -41,8 +47,10 @@ class _Kind:
     touched: tuple[tuple[int, int], ...]
     """(address, bytes) of the allocations."""
     thread_instructions: int
+    oblivious: bool
+    """Whether nothing that these launches do follows from what memory holds, and none of them showed anything."""
     shown: dict[bytes, list[Finding]]
-    """Findings by the digest of what the launch found in memory."""
+    """Findings by the digest of what the launch found in memory; of oblivious ones, of which bytes were ever written."""
 
 
 class Repeats:
@@ -59,20 +67,17 @@ class Repeats:
 
     def start(self, loaded: LoadedKernel, context: LaunchContext) -> Start:
         """How a launch that is about to begin begins."""
-        if context.program.services or context.textures is not None:
+        if context.program.services:
             return Start(None, None)
         self._kernels[id(loaded)] = loaded
         kind = hashlib.blake2b(repr((id(loaded), context.geometry)).encode(), digest_size=16)
         for number, bank in sorted(context.banks.items()):
             kind.update(number.to_bytes(4, "little"))
             kind.update(np.ascontiguousarray(bank).data)
+        if context.textures is not None:
+            kind.update(context.textures.table.rows.data)
         known = self._kinds.get(kind.digest())
-        if (
-            known is None
-            or sum(size for _, size in known.touched) > BYTES_PER_THREAD_INSTRUCTION * known.thread_instructions
-        ):
-            return Start(kind.digest(), None)
-        return Start(kind.digest(), self._digest(known.touched))
+        return Start(kind.digest(), self._digest(known) if known is not None else None)
 
     def touched(self, start: Start) -> tuple[tuple[int, int], ...] | None:
         """(address, bytes) of the allocations that launches of this kind touched; None when it is not known."""
@@ -87,27 +92,46 @@ class Repeats:
         self.repeated += shown is not None
         return shown
 
-    def keep(self, start: Start, touched: Sequence[Allocation], counts: Counts, found: list[Finding]) -> None:
+    def keep(
+        self, start: Start, loaded: LoadedKernel, kernel: Traced, touched: Sequence[Allocation], counts: Counts, found: list[Finding]
+    ) -> None:  # fmt: skip
         """A launch that was watched has ended without a fault."""
         if start.kind is None:
             return
         places = tuple((a.address, a.size_bytes) for a in touched)
+        oblivious = not found and is_oblivious(loaded.program, kernel.blocks, lowered_of(loaded))
         known = self._kinds.get(start.kind)
-        if known is None or known.touched != places:
-            self._kinds[start.kind] = _Kind(places, counts.thread_instructions, {})
-        elif start.contents is not None and self._written_digest(places) == start.contents[:16]:
+        if known is None or (known.touched, known.oblivious) != (places, oblivious):
+            known = self._kinds[start.kind] = _Kind(places, counts.thread_instructions, oblivious, {})
+            start = replace(start, contents=None)
+        written = self._written_digest(places)
+        if oblivious:
+            known.shown[written] = []
+        elif start.contents is not None and written == start.contents[:16]:
             # What a launch wrote for the first time must be noted again when it is run again: then it is watched.
             known.shown[start.contents] = [replace(finding) for finding in found]
 
-    def _digest(self, places: tuple[tuple[int, int], ...]) -> bytes | None:
-        """Digests of which bytes were ever written and of the bytes, of allocations; None when one of them is no more."""
+    def _digest(self, kind: _Kind) -> bytes | None:
+        """What is known of the memory that launches of a kind touch: digests of which bytes were ever written and, unless they are oblivious, of the bytes.
+
+        None when some of that memory is no more, or there is too much of it.
+        """
+        if not all(self._is_there(place) for place in kind.touched):
+            return None
+        looked_at = [(a, size) for a, size in kind.touched if not kind.oblivious or a in self._written]
+        if sum(size for _, size in looked_at) > BYTES_PER_THREAD_INSTRUCTION * kind.thread_instructions:
+            return None
+        if kind.oblivious:
+            return self._written_digest(kind.touched)
         contents = hashlib.blake2b(digest_size=16)
-        for address, size in places:
-            inside = self._memory.find(address)
-            if inside is None or (inside.address, inside.size_bytes) != (address, size):
-                return None
+        for address, size in kind.touched:
             contents.update(digest(self._memory.view(address, size, read_only=True)))
-        return self._written_digest(places) + contents.digest()
+        return self._written_digest(kind.touched) + contents.digest()
+
+    def _is_there(self, place: tuple[int, int]) -> bool:
+        """Whether an allocation is still there."""
+        inside = self._memory.find(place[0])
+        return inside is not None and (inside.address, inside.size_bytes) == place
 
     def _written_digest(self, places: tuple[tuple[int, int], ...]) -> bytes:
         contents = hashlib.blake2b(digest_size=16)
@@ -124,4 +148,4 @@ class Start:
     kind: bytes | None
     """Of its code, geometry and constant banks; None when it has state elsewhere."""
     contents: bytes | None
-    """Of the memory that launches of its kind touch; None when that is not known."""
+    """Of the memory that launches of its kind touch, as far as it decides what they do; None when that is not known."""

@@ -1,0 +1,103 @@
+"""Kernels whose ways and addresses do not depend on what memory holds (memory-oblivious: Goldreich and Ostrovsky, JACM'96).
+
+A value is *data* when it may come from memory: what loads, atomics and textures bring, what other lanes pass on, clocks, and whatever is
+computed from such a value.  A kernel in which no branch, no guard, no barrier and no address is data makes the same accesses in the same
+order in every launch of one geometry and one set of constant banks.  ``repeats.py`` asks.
+
+Registers are followed through the graph of basic blocks.  An instruction without a guard frees what it writes of what was there before; uniform
+registers, predicates and convergence barriers, which lanes on other ways share, are never freed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from warpwright.engine.blocks import CLOCKS, BasicBlock
+from warpwright.isa.ops import OPS, Lowered, Op
+from warpwright.isa.program import Program
+from warpwright.isa.sass.lower import Effect, effect_of
+
+Effects = frozenset[Effect]
+DATA: Effect = ("data", 0)
+"""What a value depends on that may come from memory; registers that are data are in the same sets."""
+BRINGS_DATA = frozenset(("load", "atomic", "texture", "service", "barrier_red", "shuffle", "mma", "wgmma"))
+"""Of a shuffle and of matrices, other lanes' registers, which may stand elsewhere."""
+SPECIAL_DATA = CLOCKS | {"barrier_result", "gridid"}
+PASSED_ON = {"store": 1, "atomic": 1, "barrier_red": 2}
+"""The argument that is written to memory, or voted: it may be data."""
+SHARED_FILES = frozenset(("ureg", "upred", "barrier"))
+NOT_SEEN = frozenset(("load_const", "wgmma"))
+"""Operations of memory whose addresses no check looks at."""
+
+
+class Step(NamedTuple):
+    """What an instruction does to what is data."""
+
+    decides: Effects
+    """What its accesses, its way and its barriers depend on."""
+    writes: tuple[tuple[Effect, Effects], ...]
+    """Registers, and what their new values depend on."""
+    frees: bool
+    """Whether nothing is left of the registers' old values."""
+
+
+def is_oblivious(program: Program, blocks: Sequence[BasicBlock], lowered: Sequence[Lowered]) -> bool:
+    """Whether what a kernel does follows from its code, geometry and constant banks; looked up once."""
+    if "oblivious" not in program.facts:
+        program.facts["oblivious"] = not program.services and _follows(blocks, [_step(low) for low in lowered])
+    return program.facts["oblivious"]
+
+
+def _follows(blocks: Sequence[BasicBlock], steps: Sequence[Step]) -> bool:
+    """Whether no data decides anything."""
+    data: list[set[Effect] | None] = [{DATA}] + [None] * (len(blocks) - 1)
+    work = [0]
+    while work:
+        block = blocks[work.pop()]
+        now = set(data[block.number] or ())
+        for step in steps[block.first : block.first + block.count]:
+            if not now.isdisjoint(step.decides):
+                return False
+            for register, sources in step.writes:
+                if not now.isdisjoint(sources):
+                    now.add(register)
+                elif step.frees and register[0] not in SHARED_FILES:
+                    now.discard(register)
+        for successor in block.successors:
+            before = data[successor]
+            if before is None:
+                data[successor] = set(now)
+            elif now <= before:
+                continue
+            else:
+                before |= now
+            work.append(successor)
+    return True
+
+
+def _step(lowered: Lowered) -> Step:
+    guard: Effects = frozenset() if lowered.guard is None else frozenset(((lowered.guard[0], lowered.guard[1]),))
+    sources: list[Effects] = []
+    decides: set[Effect] = set()
+    writes: list[tuple[Effect, Effects]] = []
+    for op in lowered.ops:
+        read, written = set[Effect](), set[Effect]()
+        effect_of(op, read, written)
+        arguments = [sources[value] for value in op.args]
+        brings = op.name in BRINGS_DATA or (op.name in ("special", "special64") and op.attr in SPECIAL_DATA)
+        value = guard.union(read, *arguments, (DATA,) if brings else ())
+        sources.append(value)
+        writes += [(register, value) for register in written]
+        if _acts(op):
+            passed = PASSED_ON.get(op.name)
+            decides |= guard.union(read, *(a for n, a in enumerate(arguments) if n != passed))
+    return Step(frozenset(decides), tuple(writes), lowered.guard is None)
+
+
+def _acts(op: Op) -> bool:
+    """Whether an operation leaves a record, takes a way or waits."""
+    if op.name == "touch" and op.attr.space in ("constant", "value"):
+        return False
+    effect = OPS[op.name].effect
+    return effect == "control" or (effect == "memory" and op.name not in NOT_SEEN)
