@@ -159,3 +159,26 @@ def test_what_is_allocated_anew_is_watched_anew() -> None:
     run(fresh, factor, np.int32(1))
     assert repeated(gpu) == 1
     assert {f.check for f in gpu.findings} == {"initcheck"}
+
+
+TEXTURED = r"""
+extern "C" __global__ void samples(unsigned long long texture, float *out) { out[threadIdx.x] += tex2D<float>(texture, threadIdx.x + 0.5f, 0.5f); }
+"""
+
+
+def test_textures_are_part_of_how_a_launch_begins() -> None:
+    gpu = ww.GPU("a100", check="all")
+    run = gpu.compile(TEXTURED, name="textured.cu")["samples"][1, 32]
+    array, out = gpu.cuda_array((8, 32)), gpu.array(np.zeros(32, np.float32))
+    array.set(np.ones((8, 32), np.float32))
+    texture = gpu.texture(array)
+    for _ in range(3):
+        run(np.uint64(texture.object_handle()), out)
+    assert repeated(gpu) == 2
+    other = gpu.texture(array, address="border")
+    run(np.uint64(texture.object_handle()), out)
+    assert repeated(gpu) == 2
+    run(np.uint64(texture.object_handle()), out)
+    assert repeated(gpu) == 3
+    assert other.object_handle() != texture.object_handle()
+    np.testing.assert_array_equal(out.numpy(), 5)
