@@ -102,6 +102,14 @@ extern "C" __global__ void adds(int *x, const int *f, int n) {
     __syncthreads();
     for (int i = 0; i < n; i++) x[t] += s[(t + i) & 63];
 }
+extern "C" __global__ void adds_in_half(int *x, int n) {
+    int sum = 0;
+    for (int i = 0; i < n; i++) {
+        if (threadIdx.x & 1) sum += x[(threadIdx.x + i) & 63];
+        __syncwarp();
+    }
+    x[threadIdx.x + 64] += sum;
+}
 extern "C" __global__ void adds_some(int *x, const int *f) { if (f[threadIdx.x]) x[threadIdx.x] += 1; }
 extern "C" __global__ void gathers(int *x, const int *at) { x[threadIdx.x + 64] += x[at[threadIdx.x]]; }
 extern "C" __global__ void swaps(int *x) { int other = __shfl_xor_sync(~0u, x[threadIdx.x], 1); x[threadIdx.x] = other + 1; }
@@ -131,6 +139,7 @@ def watched(kernel: str, block: int, *arguments: object, launches: int = 4, chip
 def test_a_launch_whose_accesses_do_not_follow_from_memory_is_watched_once(chip: str) -> None:
     assert watched("adds", 64, np.ones(1, np.int32), np.int32(5), chip=chip) == 1
     assert watched("swaps", 32, chip=chip) == 1
+    assert watched("adds_in_half", 64, np.int32(7), chip=chip) == 1
 
 
 @pytest.mark.parametrize("kernel", ["adds_some", "gathers", "finds", "through_shared"])

@@ -4,8 +4,9 @@ A value is *data* when it may come from memory: what loads, atomics and textures
 computed from such a value.  A kernel in which no branch, no guard, no barrier and no address is data makes the same accesses in the same
 order in every launch of one geometry and one set of constant banks.  ``repeats.py`` asks.
 
-Registers are followed through the graph of basic blocks.  An instruction without a guard frees what it writes of what was there before; uniform
-registers, predicates and convergence barriers, which lanes on other ways share, are never freed.
+Registers are followed through the graph of basic blocks.  An instruction without a guard frees what it writes of what was there before; one under a
+predicate leaves the old value where the predicate does not hold, which nobody reads who stands under the same predicate.  Uniform registers
+and predicates and convergence barriers, which lanes on other ways share, are never freed.
 """
 
 from __future__ import annotations
@@ -31,15 +32,21 @@ NOT_SEEN = frozenset(("load_const", "wgmma"))
 """Operations of memory whose addresses no check looks at."""
 
 
+Guard = tuple[str, int, bool] | None
+"""File and number of a predicate, and whether it is inverted; None: in all lanes."""
+Facts = dict[Effect, Guard]
+"""Registers that are data, and in which lanes: those for which a predicate holds now."""
+
+
 class Step(NamedTuple):
     """What an instruction does to what is data."""
 
+    guard: Guard
+    """Not a uniform predicate: under one, what is written depends on what was there before."""
     decides: Effects
     """What its accesses, its way and its barriers depend on."""
     writes: tuple[tuple[Effect, Effects], ...]
     """Registers, and what their new values depend on."""
-    frees: bool
-    """Whether nothing is left of the registers' old values."""
 
 
 def is_oblivious(program: Program, blocks: Sequence[BasicBlock], lowered: Sequence[Lowered]) -> bool:
@@ -51,33 +58,61 @@ def is_oblivious(program: Program, blocks: Sequence[BasicBlock], lowered: Sequen
 
 def _follows(blocks: Sequence[BasicBlock], steps: Sequence[Step]) -> bool:
     """Whether no data decides anything."""
-    data: list[set[Effect] | None] = [{DATA}] + [None] * (len(blocks) - 1)
+    begin: Facts = {DATA: None}
+    known: list[Facts | None] = [begin, *[None] * (len(blocks) - 1)]
     work = [0]
     while work:
         block = blocks[work.pop()]
-        now = set(data[block.number] or ())
+        now = dict(known[block.number] or {})
         for step in steps[block.first : block.first + block.count]:
-            if not now.isdisjoint(step.decides):
+            if _is_data(now, step.decides, step.guard):
                 return False
-            for register, sources in step.writes:
-                if not now.isdisjoint(sources):
-                    now.add(register)
-                elif step.frees and register[0] not in SHARED_FILES:
-                    now.discard(register)
+            _write(now, step)
         for successor in block.successors:
-            before = data[successor]
-            if before is None:
-                data[successor] = set(now)
-            elif now <= before:
-                continue
-            else:
-                before |= now
-            work.append(successor)
+            before = known[successor]
+            joined = now if before is None else _join(before, now)
+            if joined != before:
+                known[successor] = dict(joined)
+                work.append(successor)
     return True
 
 
+def _is_data(now: Facts, registers: Effects, guard: Guard) -> bool:
+    """Whether one of some registers is data for lanes under a guard."""
+    return any(r in now and (guard is None or now[r] != _opposite(guard)) for r in registers)
+
+
+def _write(now: Facts, step: Step) -> None:
+    """Go behind an instruction."""
+    new = [(register, _is_data(now, sources, step.guard)) for register, sources in step.writes]
+    for register, data in new:
+        held = now.get(register, step.guard)
+        if data:
+            now[register] = held if held == step.guard else None
+        elif register not in now or register[0] in SHARED_FILES:
+            continue
+        elif step.guard is None or held == step.guard:
+            del now[register]
+        elif held is None:
+            now[register] = _opposite(step.guard)
+    written = {register for register, _ in new}
+    for register, where in now.items():
+        if where is not None and where[:2] in written:
+            now[register] = None
+
+
+def _opposite(guard: tuple[str, int, bool]) -> Guard:
+    return guard[0], guard[1], not guard[2]
+
+
+def _join(one: Facts, other: Facts) -> Facts:
+    """What may be data on one of two ways."""
+    return {**other, **{r: where if other.get(r, where) == where else None for r, where in one.items()}}
+
+
 def _step(lowered: Lowered) -> Step:
-    guard: Effects = frozenset() if lowered.guard is None else frozenset(((lowered.guard[0], lowered.guard[1]),))
+    guard: Effects = frozenset() if lowered.guard is None else frozenset((lowered.guard[:2],))
+    uniform = lowered.guard is not None and lowered.guard[0] == "upred"
     sources: list[Effects] = []
     decides: set[Effect] = set()
     writes: list[tuple[Effect, Effects]] = []
@@ -88,11 +123,11 @@ def _step(lowered: Lowered) -> Step:
         brings = op.name in BRINGS_DATA or (op.name in ("special", "special64") and op.attr in SPECIAL_DATA)
         value = guard.union(read, *arguments, (DATA,) if brings else ())
         sources.append(value)
-        writes += [(register, value) for register in written]
+        writes += [(register, value | {register} if uniform else value) for register in written]
         if _acts(op):
             passed = PASSED_ON.get(op.name)
             decides |= guard.union(read, *(a for n, a in enumerate(arguments) if n != passed))
-    return Step(frozenset(decides), tuple(writes), lowered.guard is None)
+    return Step(None if uniform else lowered.guard, frozenset(decides), tuple(writes))
 
 
 def _acts(op: Op) -> bool:
