@@ -12,15 +12,18 @@ from hypothesis import strategies as st
 import warpwright as ww
 
 SOURCE = """
-extern "C" __global__ void load_at(int n, const long long *offset, const char *x, float *y) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) y[i] = *(const float *)(x + offset[i]);
+#define AT(T, bytes) \\
+extern "C" __global__ void load_at_##bytes(int n, const long long *offset, const char *x, T *y) { \\
+    int i = blockIdx.x * blockDim.x + threadIdx.x; \\
+    if (i < n) y[i] = *(const T *)(x + offset[i]); \\
+} \\
+extern "C" __global__ void store_at_##bytes(int n, const long long *offset, const T *x, char *y) { \\
+    int i = blockIdx.x * blockDim.x + threadIdx.x; \\
+    if (i < n) *(T *)(y + offset[i]) = x[i]; \\
 }
-
-extern "C" __global__ void store_at(int n, const long long *offset, const float *x, char *y) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) *(float *)(y + offset[i]) = x[i];
-}
+AT(float, 4)
+AT(float2, 8)
+AT(float4, 16)
 
 extern "C" __global__ void picture(int width, int height, int pitch, const float *x, float *y) {
     int column = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y;
@@ -49,7 +52,7 @@ extern "C" __global__ void other_orders(int pitch, int step, const float *x, flo
     y[at] = x[row * pitch + 2 * lane] + x[row * pitch + 15 - lane] + x[row * pitch + lane / 2] + x[lane * pitch + row];
 }
 """
-WORDS = 300
+PLACES = 300
 """Length of the array that offsets point into."""
 
 
@@ -74,49 +77,52 @@ def same(modules: list[Any], name: str, grid: Any, block: Any, arguments: list[A
 
 
 @st.composite
-def rows(draw: st.DrawFn) -> np.ndarray:
+def rows(draw: st.DrawFn, size: int) -> np.ndarray:
     """Byte offsets of a warp: two rows that mostly lie inside, now and then with something wrong with a lane."""
-    starts = [4 * draw(st.integers(-1, WORDS - 14)) for _ in range(2)]
-    wrong = draw(st.sampled_from([0, 0, 0, 1, 2, 3, -1, -5, 1 << 62, -(1 << 63)]))
+    starts = [size * draw(st.integers(-1, PLACES - 14)) for _ in range(2)]
+    wrong = draw(st.sampled_from([0, 0, 0, 1, 2, 3, size // 2, -1, -5, 1 << 62, -(1 << 63)]))
     if draw(st.booleans()):
         starts[draw(st.integers(0, 1))] += wrong
         wrong = 0
-    all_of_them = [s + 4 * n for s in starts for n in range(16)]
+    all_of_them = [s + size * n for s in starts for n in range(16)]
     all_of_them[draw(st.integers(0, 31))] += wrong
     # Addresses wrap around.
     offsets = np.array([at % (1 << 64) for at in all_of_them], dtype=np.uint64).view(np.int64)
     if draw(st.booleans()):
-        inside = np.clip(offsets // 4, 0, WORDS - 1) * 4
+        inside = np.clip(offsets // size, 0, PLACES - 1) * size
         offsets = np.where(draw(st.booleans()), inside, offsets)
     return offsets
 
 
-@settings(max_examples=60, deadline=None)
-@given(second=rows(), lanes=st.integers(1, 32), store=st.booleans())
-def test_lanes_of_any_offsets(engines: list[Any], second: np.ndarray, lanes: int, store: bool) -> None:
+@settings(max_examples=150, deadline=None)
+@given(st.data(), st.sampled_from([4, 8, 16]), st.integers(1, 32), st.booleans())
+def test_lanes_of_any_offsets(engines: list[Any], data: st.DataObject, size: int, lanes: int, store: bool) -> None:
     """The first warp makes the allocation known, the second goes anywhere."""
-    offsets = np.concatenate([4 * np.arange(32), second]).astype(np.int64)
-    n = 32 + lanes
-    x = np.arange(WORDS if not store else 64, dtype=np.float32) + 1
-    y = np.zeros(WORDS if store else 64, dtype=np.float32)
-    name = "store_at" if store else "load_at"
-    said, left = same(engines, name, 2, 32, [n, offsets, x, y])
+    offsets = np.concatenate([size * np.arange(32), data.draw(rows(size))]).astype(np.int64)
+    n, words = 32 + lanes, size // 4
+    x = np.arange(words * (PLACES if not store else 64), dtype=np.float32) + 1
+    y = np.zeros(words * (PLACES if store else 64), dtype=np.float32)
+    said, left = same(engines, f"{'store' if store else 'load'}_at_{size}", 2, 32, [n, offsets, x, y])
     used = offsets[:n]
-    fine = bool(np.all((used >= 0) & (used <= 4 * WORDS - 4) & (used % 4 == 0)))
+    fine = bool(np.all((used >= 0) & (used <= size * (PLACES - 1)) & (used % size == 0)))
     assert fine == (said == "")
-    if fine and not store:
-        assert np.array_equal(left.view(np.float32)[:n], x[used // 4])
-    if fine and store:
-        expected = y.copy()
-        for lane, at in enumerate(used):
-            expected[at // 4] = x[lane]
-        assert np.array_equal(left.view(np.float32), expected)
+    if not fine:
+        return
+    source, found = x.reshape(-1, words), left.view(np.float32).reshape(-1, words)
+    if not store:
+        assert np.array_equal(found[:n], source[used // size])
+        return
+    expected = y.reshape(-1, words).copy()
+    for lane, at in enumerate(used):
+        expected[at // size] = source[lane]
+    assert np.array_equal(found, expected)
 
 
-def test_the_thread_at_fault_in_the_middle_of_a_row_is_named(engines: list[Any]) -> None:
-    offsets = np.concatenate([4 * np.arange(32), 4 * np.arange(16), 4 * (WORDS - 10) + 4 * np.arange(16)])
-    x, y = np.zeros(WORDS, dtype=np.float32), np.zeros(64, dtype=np.float32)
-    said, _ = same(engines, "load_at", 2, 32, [64, offsets.astype(np.int64), x, y])
+@pytest.mark.parametrize("size", [4, 8, 16])
+def test_the_thread_at_fault_in_the_middle_of_a_row_is_named(engines: list[Any], size: int) -> None:
+    offsets = size * np.concatenate([np.arange(32), np.arange(16), PLACES - 10 + np.arange(16)])
+    x, y = np.zeros(size // 4 * PLACES, dtype=np.float32), np.zeros(size * 16, dtype=np.float32)
+    said, _ = same(engines, f"load_at_{size}", 2, 32, [64, offsets.astype(np.int64), x, y])
     assert "thread (26, 0, 0)" in said
     assert "block (1, 0, 0)" in said
 

@@ -60,7 +60,7 @@ NEEDS = {
 """``exec``: the lanes that execute, and ``stride``: bytes between the windows asked for, kept up to date while the function runs."""
 SCRATCH_BYTES = NEEDS_AT + 64
 """Behind it lie further windows, one for each that several loads of a block read (:class:`Entry`)."""
-FUNCTIONS = ("window", "load", "store")
+FUNCTIONS = ("window", "load", "store", "load_elements", "store_elements")
 REGISTERS = ("rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11")
 CLOBBERS = "~{memory},~{flags}"
 """What the statements change: nothing of the x87 unit, and LLVM takes a tenth of a statement's time for each register named."""
@@ -215,8 +215,11 @@ def _keeper(function: str) -> str:
     return "\n".join(f'module asm "{line}"' for line in lines)
 
 
-def _served(name: str, serve: str, start: str, fault: str, good: str) -> str:
-    """A function that serves one access; ``start`` makes %start, the first byte's address in its space, of %given."""
+def _served(name: str, serve: str, start: str, fault: str, good: str, values: str = "%values") -> str:
+    """A function that serves one access; ``start`` makes %start, the first byte's address in its space, of %given.
+
+    ``values``: where ``serve`` has the lanes' words, those of all lanes one behind the other.
+    """
     return f"""
 define i64 @{name}(ptr %scratch, i64 %given, i32 %which) noinline {{
   %needs = getelementptr i8, ptr %scratch, i64 {NEEDS_AT}
@@ -251,7 +254,7 @@ spread:
   %more = icmp ult i64 %l1, 32
   br i1 %more, label %spread, label %serve
 serve:
-  %fault = call i1 @{serve}(ptr %warp, ptr %site, ptr %scratch, ptr %values, i32 %exec, i32 %bytes, i32 %space, i32 %extent, i64 %instruction)
+  %fault = call i1 @{serve}(ptr %warp, ptr %site, ptr %scratch, ptr {values}, i32 %exec, i32 %bytes, i32 %space, i32 %extent, i64 %instruction)
   br i1 %fault, label %bad, label %good
 bad:
 {fault}
@@ -355,6 +358,45 @@ end:
 """
 GIVEN = "  %start = add i64 %given, 0"
 FAULT = "  ret i64 0"
+TURN = """
+; Rows and columns of words change places.
+define internal void @ww_turn(ptr %from, ptr %to, i32 %rows, i32 %columns) {
+  %rows64 = zext i32 %rows to i64
+  %columns64 = zext i32 %columns to i64
+  br label %row
+row:
+  %r = phi i64 [ 0, %0 ], [ %r1, %row_done ]
+  %start = mul i64 %r, %columns64
+  br label %column
+column:
+  %c = phi i64 [ 0, %row ], [ %c1, %column ]
+  %f = add i64 %start, %c
+  %f_p = getelementptr i32, ptr %from, i64 %f
+  %word = load i32, ptr %f_p
+  %down = mul i64 %c, %rows64
+  %t = add i64 %down, %r
+  %t_p = getelementptr i32, ptr %to, i64 %t
+  store i32 %word, ptr %t_p
+  %c1 = add i64 %c, 1
+  %more = icmp ult i64 %c1, %columns64
+  br i1 %more, label %column, label %row_done
+row_done:
+  %r1 = add i64 %r, 1
+  %on = icmp ult i64 %r1, %rows64
+  br i1 %on, label %row, label %end
+end:
+  ret void
+}
+"""
+"""Between words in rows of lanes, as ``serve.py`` has them, and elements as they lie in memory."""
+TO_WORDS = """
+  %words = lshr i32 %bytes, 2
+  call void @ww_turn(ptr %values, ptr %window, i32 32, i32 %words)"""
+TO_ELEMENTS = """
+  %words = lshr i32 %bytes, 2
+  call void @ww_turn(ptr %values, ptr %window, i32 %words, i32 32)
+  %elements = ptrtoint ptr %window to i64
+  ret i64 %elements"""
 VALUES = "  %served = ptrtoint ptr %values to i64\n  ret i64 %served"
 
 
@@ -365,6 +407,9 @@ def module_text(keepers: bool) -> str:
         WINDOW,
         _served("ww_served_load", "ww_load", GIVEN, FAULT, VALUES),
         _served("ww_served_store", "ww_store", GIVEN, FAULT, VALUES),
+        TURN,
+        _served("ww_served_load_elements", "ww_load", GIVEN, FAULT, TO_ELEMENTS),
+        _served("ww_served_store_elements", "ww_store", GIVEN + TO_WORDS, FAULT, VALUES, values="%window"),
     ]
     if keepers and vector_level() != "none":
         text += [_keeper(function) for function in FUNCTIONS]

@@ -453,6 +453,8 @@ class FunctionWriter(Text):
     rooms: int = 0
     """Windows of the current block that have a place of their own in the scratch memory."""
     most_rooms: int = 0
+    elements: dict[tuple[str, ...], str] = field(default_factory=dict)
+    """By the vectors of their words: elements of several words in memory's order, from which these were made (``elements.py``)."""
     windows: dict[object, Window] = field(default_factory=dict)
     """The latest window of each group and executing lanes; a store ends them."""
 
@@ -521,6 +523,7 @@ class FunctionWriter(Text):
         self.numbered = {}
         self.fresh = []
         self.noted_exec = ""
+        self.elements = {}
         self.windows = {}
         self.rooms = 0
 

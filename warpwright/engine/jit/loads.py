@@ -1,4 +1,4 @@
-"""Loads: windows of neighbouring bytes, single places spread over lanes, and gathers.
+"""Loads: windows of neighbouring bytes, single places spread over lanes, and gathers; elements of several words lie in ``elements.py``.
 
 A load whose whole extent lies in one allocation reads it all, inactive lanes included.
 """
@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from warpwright.engine.jit import trace as tr
 from warpwright.engine.jit.checks import call_rare, check, check_lanes, checked_window, site_pointer, window_of_group
+from warpwright.engine.jit.elements import chosen_elements, elements_type, load_elements, words_of
 from warpwright.engine.jit.function import FunctionWriter, Val, vector_type
 from warpwright.engine.jit.places import (
     FEW_PLACES,
@@ -46,6 +47,7 @@ def emit_load(w: FunctionWriter, op: Op, args: list[Val]) -> Val:
         kind = vector_type(part.type)
         name = w.op(f"select {VECBOOL} {inside}, {kind} {w.vector(part)}, {kind} zeroinitializer")
         parts.append(Val(part.type, VECTOR, vector=name))
+    chosen_elements(w, inside, [w.vector(part) for part in value.parts], [w.vector(part) for part in parts])
     return parts[0] if len(parts) == 1 else Val(value.type, VECTOR, parts=tuple(parts))
 
 
@@ -69,6 +71,8 @@ def _load(w: FunctionWriter, op: Op, address: Val) -> Val:
     else:
         if is_uniform(address) and access.space == "local":
             names = _diamond(w, place, count, _load_local_rows)
+        elif place.scattered and count > 1 and access.space != "local":
+            names = load_elements(w, place, count)
         elif place.scattered:
             names = _diamond(w, place, count, _load_scattered)
         elif access.space == "generic" and place.spread.places < LANES:
@@ -104,7 +108,7 @@ def _diamond(w: FunctionWriter, place: Place, count: int, fast_path: Reader) -> 
     fast_names: list[str] = []
     fast_from = ""
     ways: list[tuple[list[str], str]] = []
-    if may_have_rows(place, count):
+    if may_have_rows(place):
         w.mask_vector(w.exec)
         found, rows = find_rows(w, place, site)
         near, far = w.new_label("rows"), w.new_label("scattered")
@@ -174,6 +178,8 @@ def _load_window(w: FunctionWriter, place: Place, pointer: str, count: int) -> l
     single = place.size >= 4 and w.index in w.single_loads
     element = "float" if single else f"i{8 * min(place.size, 4)}"
     length = place.extent // min(place.size, 4)
+    if place.consecutive and count > 1:
+        return words_of(w, w.op(f"load {elements_type(count)}, ptr {pointer}, align 4"), count)
     distinct = sorted(set(place.offsets))
     if len(distinct) <= FEW_PLACES:
         names = [_load_few(w, place, pointer, element, distinct, count, part) for part in range(count)]
@@ -181,7 +187,7 @@ def _load_window(w: FunctionWriter, place: Place, pointer: str, count: int) -> l
         vec = f"<{length} x {element}>"
         window = w.op(f"load {vec}, ptr {pointer}, align {min(place.size, 4)}")
         names = [window]
-        if not place.consecutive or count > 1:
+        if not place.consecutive:
             orders = (mask_literal(count * o + part for o in place.offsets) for part in range(count))
             names = [w.op(f"shufflevector {vec} {window}, {vec} poison, <32 x i32> {order}") for order in orders]
     return [w.bitcast(f"<{LANES} x float>", name, VEC32) for name in names] if single else names

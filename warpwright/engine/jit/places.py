@@ -74,7 +74,7 @@ class Place:
         self.extent = spread.span + self.size
         self.offsets: Sequence[int] | None = None
         self.runs: Sequence[tuple[int, int]] = ()
-        """(first lane, lanes) of neighbouring words, where few of them make up a store."""
+        """(first lane, lanes) of neighbouring places, where few of them make up a store."""
         self.group: AccessGroup | None = None
         self.proven = self._is_proven()
         """No lane can be at fault, whatever the launch."""
@@ -87,9 +87,10 @@ class Place:
                 self.offsets = spread.offsets
                 length = self.extent // min(self.size, 4)
                 readable = spread.places <= FEW_PLACES or length & (length - 1) == 0
-                if store and self.size <= 4 and not self.consecutive:
+                if store and not self.consecutive:
+                    # Later runs, of higher lanes, overwrite earlier ones.
                     runs = runs_of(self.offsets)
-                    self.runs = runs if len(runs) <= FEW_PLACES and spread.places == LANES else ()
+                    self.runs = runs if len(runs) <= FEW_PLACES else ()
                 self.scattered = not (self.consecutive or self.runs if store else readable)
         elif not self.scattered and access.space == "generic":
             # A uniform generic address may be local memory, which differs from lane to lane.
@@ -220,6 +221,11 @@ def masked_stores(w: FunctionWriter, type: str, parts: Sequence[tuple[str, str, 
     if end:
         w.emit(f"br label %{end}")
         w.label(end)
+
+
+def word_lanes(lanes: Iterable[int], count: int) -> tuple[int, ...]:
+    """The lane of each word of lanes' elements of ``count`` words."""
+    return tuple(lane for lane in lanes for _ in range(count))
 
 
 def mask_literal(indices: Iterable[int]) -> str:

@@ -1,4 +1,4 @@
-"""Accesses to neighbouring bytes, half-words or words row by row: rows known when compiling, or found at run time.
+"""Accesses of neighbouring places row by row: rows known when compiling, or found at run time.
 
 A block's own rows (``rowwise.py``) need no search.  Addresses that no shape describes (an index taken modulo something)
 mostly still count up by one access within each half of a warp: comparing them with that takes a few instructions, a gather
@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from warpwright.engine.jit.checks import rotated
 from warpwright.engine.jit.function import FunctionWriter
-from warpwright.engine.jit.places import VEC32, VEC64, Place, mask_literal, masked_stores
+from warpwright.engine.jit.places import VEC32, VEC64, Place, mask_literal, masked_stores, word_lanes
 from warpwright.engine.jit.rowwise import firsts
 from warpwright.engine.jit.shapes import LANES
 
 HALF = LANES // 2
 
 
-def may_have_rows(place: Place, count: int) -> bool:
-    """Whether an access is worth the test: single words, or less, of global memory whose addresses no pattern describes.
+def may_have_rows(place: Place) -> bool:
+    """Whether an access is worth the test: one of global memory whose addresses no pattern describes.
 
     Unknown addresses in shared memory mostly are what they seem to be.
     """
-    return place.wide and place.scattered and place.pattern is None and place.size <= 4 and count == 1
+    return place.wide and place.scattered and place.pattern is None
 
 
 def are_known(w: FunctionWriter, place: Place) -> bool:
@@ -65,9 +65,10 @@ def _test(w: FunctionWriter, place: Place) -> tuple[str, list[str]]:
 
 
 def load_rows(w: FunctionWriter, hosts: list[str], size: int) -> str:
-    """The rows one behind the other."""
-    length, element = LANES // len(hosts), f"i{8 * size}"
-    rows = [w.op(f"load <{length} x {element}>, ptr {host}, align {size}") for host in hosts]
+    """The rows one behind the other, in memory's order."""
+    words = max(1, size // 4)
+    length, element = LANES // len(hosts) * words, f"i{8 * min(size, 4)}"
+    rows = [w.op(f"load <{length} x {element}>, ptr {host}, align {min(size, 4)}") for host in hosts]
     while len(rows) > 1:
         order = mask_literal(list(range(2 * length)))
         pairs = [
@@ -79,16 +80,16 @@ def load_rows(w: FunctionWriter, hosts: list[str], size: int) -> str:
 
 
 def store_rows(w: FunctionWriter, hosts: list[str], value: str, size: int, whole_warp: bool) -> None:
-    """Store the executing lanes' elements; ``whole_warp`` when all of them are known to execute here."""
-    length, element = LANES // len(hosts), f"i{8 * size}"
-    whole = f"<{LANES} x {element}>"
+    """Store the executing lanes' elements, given in memory's order; ``whole_warp`` when all of them are known to execute here."""
+    length, words, element = LANES // len(hosts), max(1, size // 4), f"i{8 * min(size, 4)}"
+    whole = f"<{LANES * words} x {element}>"
     parts = []
     for first, host in zip(firsts(length), hosts, strict=True):
-        lanes = range(first, first + length)
-        part = w.op(f"shufflevector {whole} {value}, {whole} poison, <{length} x i32> {mask_literal(lanes)}")
-        parts.append((part, host, lanes))
+        order = mask_literal(range(words * first, words * (first + length)))
+        part = w.op(f"shufflevector {whole} {value}, {whole} poison, <{length * words} x i32> {order}")
+        parts.append((part, host, word_lanes(range(first, first + length), words)))
     if whole_warp:
         for part, host, lanes in parts:
-            w.emit(f"store <{len(lanes)} x {element}> {part}, ptr {host}, align {size}")
+            w.emit(f"store <{len(lanes)} x {element}> {part}, ptr {host}, align {min(size, 4)}")
         return
-    masked_stores(w, element, parts, size)
+    masked_stores(w, element, parts, min(size, 4))

@@ -1,4 +1,4 @@
-"""Stores, masked by the executing lanes: neighbouring words, runs of them, and scatters."""
+"""Stores, masked by the executing lanes: neighbouring words, runs of them, and scatters; elements of several words lie in ``elements.py``."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from warpwright.engine.jit import trace as tr
 from warpwright.engine.jit.checks import call_rare, check, check_lanes, settle_faults, site_pointer
+from warpwright.engine.jit.elements import store_elements
 from warpwright.engine.jit.function import ALL_LANES, FunctionWriter, Val
 from warpwright.engine.jit.places import (
     VEC32,
@@ -39,6 +40,9 @@ def emit_store(w: FunctionWriter, op: Op, address: Val, value: Val) -> None:
     uniform = is_uniform(address) and access.space != "generic"
     uniform_words = all(is_uniform(v) for v in words)
     local = access.space == "local"
+    if count > 1 and not local and not (uniform and uniform_words):
+        store_elements(w, place, words)
+        return
     only_slow = (access.bytes < 4 and local) or (
         not (local or place.scattered or place.consecutive or place.runs) and not (uniform and uniform_words)
     )
@@ -49,7 +53,7 @@ def emit_store(w: FunctionWriter, op: Op, address: Val, value: Val) -> None:
     end = w.new_label("stored")
     if w.registers.masks:
         w.mask_vector(w.exec)
-    if may_have_rows(place, count):
+    if may_have_rows(place):
         whole = _store_by_rows(w, place, site, vectors[0], end)
         only_slow = only_slow or (are_known(w, place) and not whole)
     if address.rows:
@@ -77,7 +81,7 @@ def emit_store(w: FunctionWriter, op: Op, address: Val, value: Val) -> None:
                 type = f"i{8 * min(access.bytes, 4)}"
                 w.emit(f"store {type} {w.scalar(word)}, ptr {w.field(pointer, 4 * n)}, align {min(access.bytes, 4)}")
         else:
-            _store_consecutive(w, place, pointer, vectors, count)
+            _store_consecutive(w, place, pointer, vectors[0])
         if always:
             return
         w.emit(f"br label %{end}")
@@ -120,7 +124,7 @@ def _store_scattered(w: FunctionWriter, place: Place, pointer: str, vectors: lis
         scatter(w, name, part_pointer(w, place, pointers, n), mask)
 
 
-def _store_consecutive(w: FunctionWriter, place: Place, pointer: str, vectors: list[str], count: int) -> None:
+def _store_consecutive(w: FunctionWriter, place: Place, pointer: str, vector: str) -> None:
     element = f"i{8 * min(place.size, 4)}"
     if place.runs:
         assert place.offsets is not None
@@ -128,29 +132,11 @@ def _store_consecutive(w: FunctionWriter, place: Place, pointer: str, vectors: l
         vec = f"<{LANES} x {element}>"
         for first, length in place.runs:
             lanes = range(first, first + length)
-            part = w.op(f"shufflevector {vec} {vectors[0]}, {vec} poison, <{length} x i32> {mask_literal(lanes)}")
+            part = w.op(f"shufflevector {vec} {vector}, {vec} poison, <{length} x i32> {mask_literal(lanes)}")
             parts.append((part, w.field(pointer, place.size * place.offsets[first]), lanes))
         masked_stores(w, element, parts, place.size)
         return
-    if count == 1:
-        masked_stores(w, element, [(vectors[0], pointer, ALL_LANES)], min(place.size, 4))
-        return
-    total = 32 * count
-    width = 32
-    # Join pairs of words, then pairs of pairs, so that one shuffle can interleave them.
-    pieces = vectors
-    while len(pieces) > 1:
-        order = mask_literal(list(range(2 * width)))
-        pieces = [
-            w.op(
-                f"shufflevector <{width} x i32> {pieces[n]}, <{width} x i32> {pieces[n + 1]}, <{2 * width} x i32> {order}"
-            )
-            for n in range(0, len(pieces), 2)
-        ]
-        width *= 2
-    order = mask_literal([32 * (n % count) + n // count for n in range(total)])
-    mixed = w.op(f"shufflevector <{total} x i32> {pieces[0]}, <{total} x i32> poison, <{total} x i32> {order}")
-    masked_stores(w, "i32", [(mixed, pointer, tuple(n // count for n in range(total)))], 4)
+    masked_stores(w, element, [(vector, pointer, ALL_LANES)], place.size)
 
 
 def scatter(w: FunctionWriter, value: str, pointers: str, mask: str) -> None:
