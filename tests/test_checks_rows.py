@@ -65,3 +65,59 @@ def test_neighbours_show_what_lanes_show_one_by_one(type: str, kernel: str, n: i
         assert direct == []
     else:
         assert direct
+
+
+WINDOWS = r"""
+typedef %(type)s T;
+// Word i of a row of which every place stands FAR words behind the one before.
+#define AT(i) (FAR * (i))
+#define KERNELS(name, INDEX) \
+    extern "C" __global__ void reads_##name(T *a, const int *t, int n) { \
+        __shared__ T s[32 * FAR]; \
+        int i = threadIdx.x & 31; \
+        if (threadIdx.x < 32) s[AT(i)] = i; \
+        if (n & 1) __syncthreads(); \
+        T v = 0; \
+        for (int k = 0; k < 3; k++) v += s[AT(INDEX(i + k))]; \
+        if (n & 2) __syncthreads(); \
+        if (threadIdx.x >= 32) s[AT(i)] = v; \
+        __syncthreads(); \
+        a[threadIdx.x] = s[AT(i)]; \
+    } \
+    extern "C" __global__ void own_##name(T *a, const int *t, int n) { \
+        __shared__ T s[64 * FAR]; \
+        int i = threadIdx.x & 31, w = threadIdx.x & 32; \
+        if (n & 1 || i & 1) s[AT(w + i)] = i; \
+        if (n & 2) __syncwarp(); \
+        T v = s[AT(w + INDEX(i))]; \
+        if (n & 4) __syncwarp(); \
+        s[AT(w + i)] += v; \
+        a[threadIdx.x] = s[AT(w + i)]; \
+    }
+#define HALF(i) ((i) & 15)
+#define LOOKED_UP(i) t[(i) & 31]
+KERNELS(pattern, HALF)
+KERNELS(table, LOOKED_UP)
+"""
+
+
+def findings_in_windows(type: str, kernel: str, n: int, table: list[int], far: int) -> list[tuple[object, ...]]:
+    gpu = ww.GPU("a100", check="all", check_level="info")
+    module = gpu.compile(f"#define FAR {far}\n" + WINDOWS % {"type": type}, name="windows.cu")
+    a, t = gpu.array(np.zeros(128, np.float64)), gpu.array(np.array(table, np.int32))
+    module[kernel][2, 64](a, t, np.int32(n))
+    return sorted((f.title, f.severity, f.count) for f in gpu.findings)
+
+
+@pytest.mark.parametrize("type", ["int", "char", "double"])
+@pytest.mark.parametrize("kernel", ["reads", "own"])
+@pytest.mark.parametrize("n", range(8))
+def test_a_window_shows_what_lanes_show_one_by_one(type: str, kernel: str, n: int) -> None:
+    rng = np.random.default_rng(n)
+    scattered = rng.integers(0, 16, 32).tolist()
+    near, far = (findings_in_windows(type, f"{kernel}_table", n, scattered, distance) for distance in (1, 40))
+    assert near == far
+    assert near or kernel == "own" or n & 1
+    halves = [i & 15 for i in range(32)]
+    pattern, looked_up = (findings_in_windows(type, f"{kernel}_{way}", n, halves, 1) for way in ("pattern", "table"))
+    assert pattern == looked_up

@@ -14,7 +14,16 @@ from warpwright.native.pieces import core, lowest_bit, peek, poke
 from warpwright.timing.records import address_of, decode
 from warpwright.tools.checks.events import COLUMNS, Column, Event
 from warpwright.tools.checks.pieces import highest_bit
-from warpwright.tools.checks.rows import is_row, loads_in_rows, stores_in_rows
+from warpwright.tools.checks.rows import (
+    greatest_of,
+    is_row,
+    is_window,
+    least_of,
+    loads_in_rows,
+    loads_in_window,
+    stores_in_rows,
+    window_of,
+)
 from warpwright.tools.checks.shadow import (
     A_CELLS,
     A_END,
@@ -61,6 +70,7 @@ from warpwright.tools.checks.shadow import (
     S_USED,
     S_WARP,
     S_WHOLE,
+    S_WINDOWS,
     SHADOW,
     STRONG_WRITE,
     SYNCHRONISE,
@@ -97,6 +107,8 @@ E_SYNCHRONISES, E_UNIFORM, E_COPY, E_GUARD = (
 LOAD, STORE, ATOMIC, LANES, FENCE, CONSTANT, BULK, PROXY, COMMIT, WAIT, LOOK = (int(e) for e in Event)
 WINDOW_MASK = ~0xFFFFFF
 FULL_WARP = 0xFFFFFFFF
+WRITTEN_TOGETHER = 512
+"""Bytes from the first to behind the last that lanes read, of which it is asked at once whether all were written: those of 16 bytes a lane."""
 
 
 @core
@@ -136,6 +148,12 @@ def loads(
         s, known, foreign, info, stamp, oldest, cells, shift, start, size, mask
     ):
         return
+    if tabled:
+        low, high = base + least_of(step, mask) - origin, base + greatest_of(step, mask) - origin
+        if is_window(s[S_SECTORS], low, high, limit, shift, size):
+            window = window_of(s[S_WINDOWS], step, base, low + origin, size, shift, mask)
+            if loads_in_window(s, known, foreign, info, stamp, oldest, cells, shift, low, window):
+                return
     one_place = step == 0 and not tabled
     ordered = 0
     left = mask
@@ -291,6 +309,11 @@ def access(
     known_of_others = seen if strong else foreign
     s[S_GUARD] = events[row * COLUMNS + E_GUARD]
     low = address_of(base, tabled, step, lowest_bit(mask))
+    if tabled:
+        least, most = base + least_of(step, mask), base + greatest_of(step, mask)
+    else:
+        high = address_of(base, tabled, step, highest_bit(mask))
+        least, most = min(low, high), max(low, high)
     window = low & WINDOW_MASK
     if window == LOCAL_WINDOW:
         return DONE
@@ -313,17 +336,7 @@ def access(
                 allocations[space * ALLOCATION_WORDS + A_SHIFT],
             )
             written, host = allocations[space * ALLOCATION_WORDS + A_WRITTEN], origin + s[S_HOST]
-            if tabled:
-                left = mask
-                while left:
-                    address = address_of(base, tabled, step, lowest_bit(left))
-                    left &= left - 1
-                    if address < origin or address + size > end:
-                        one_allocation = False
-                        break
-            else:
-                high = address_of(base, tabled, step, highest_bit(mask))
-                one_allocation = min(low, high) >= origin and max(low, high) + size <= end
+            one_allocation = least >= origin and most + size <= end
             if one_allocation and options & CHECK_RACES and (cells == 0 or (size < 4 and shift == 2)):
                 s[S_ARGUMENT] = space
                 return SHADOW if cells == 0 else NARROW
@@ -349,11 +362,10 @@ def access(
                 )  # fmt: skip
         if options & CHECK_UNDEFINED and written:
             left = mask
-            if not tabled and (step == 0 or (step == size and mask == FULL_WARP)):
-                # Neighbouring bytes: looked at together.
-                span = size if step == 0 else 32 * size
-                if low - origin >= 0 and low - origin + span <= limit and is_written(written, low - origin, span):
-                    left = 0
+            span = most - least + size
+            together = span <= WRITTEN_TOGETHER and least >= origin and least - origin + span <= limit
+            if together and is_written(written, least - origin, span):
+                left = 0
             while left:
                 lane = lowest_bit(left)
                 left &= left - 1

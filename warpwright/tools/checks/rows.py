@@ -1,10 +1,13 @@
-"""Races of accesses whose lanes lie side by side, which is most: 32 cells at a time, as LLVM vectors.
+"""Races of accesses whose lanes lie side by side, which is most, or close together: 32 cells at a time, as LLVM vectors.
 
 Nothing is told here.  Where an earlier access is not known to be ordered before all lanes that touch what it touched, the answer is
 no, and ``accesses.py`` looks lane by lane; where it is yes, the cells hold what they would hold then.
 
 A *row* is the address of one word of 32 cells, the i-th at ``row + 8 * i``.  Where a lane accesses one cell, that is lane i's; of longer accesses
 it is that of lane ``(first + i) >> wide``, and every lane executes.
+
+A *window* is 32 cells that follow each other, of which lanes load any, several of them the same one, as those of a tile do whose rows are shorter than
+a warp.
 """
 
 from __future__ import annotations
@@ -13,8 +16,8 @@ from typing import Any
 
 from llvmlite import ir
 
-from warpwright.native.pieces import WORD, Piece, Word, core, declared, lowest_bit, peek, spread
-from warpwright.tools.checks.pieces import highest_bit
+from warpwright.native.pieces import WORD, Piece, Word, apart, core, declared, lowest_bit, peek, spread
+from warpwright.tools.checks.pieces import array_at, highest_bit
 from warpwright.tools.checks.shadow import (
     EPOCH_BITS,
     GROUP_CELLS,
@@ -36,6 +39,11 @@ FLAGS = ir.VectorType(ir.IntType(1), GROUP_CELLS)
 HALVES = ir.VectorType(ir.IntType(32), GROUP_CELLS)
 BYTES = ir.VectorType(ir.IntType(8), GROUP_CELLS)
 ALL_LANES = 0xFFFFFFFF
+W_TABLE, W_KIND, W_TOUCHED, W_READERS = range(4)
+"""Words of a window: the table of lanes that it is of, their mask and bytes, the cells that they touch as bits, the lanes of each cell."""
+WINDOW_WORDS = W_READERS + GROUP_CELLS
+WINDOWS = 64
+"""So many windows are kept."""
 
 
 # --- vectors -----------------------------------------------------------------------------------------
@@ -58,12 +66,12 @@ def _lanes(builder: Any, flags: Any, among: Any) -> Any:
     return builder.and_(bits, among)
 
 
-def _load(builder: Any, row: Any, lanes: Any, kind: Any = CELLS) -> Any:
-    """Words of these lanes, 0 of the others."""
+def _load(builder: Any, row: Any, lanes: Any, kind: Any = CELLS, others: int = 0) -> Any:
+    """Words of these lanes, and one number for the others."""
     size = kind.element.width
     function = ir.FunctionType(kind, [ir.PointerType(), ir.IntType(32), FLAGS, kind])
     load = declared(builder, function, f"llvm.masked.load.v{GROUP_CELLS}i{size}.p0")
-    nothing = ir.Constant(kind, [0] * GROUP_CELLS)
+    nothing = ir.Constant(kind, [others] * GROUP_CELLS)
     pointer = builder.inttoptr(row, ir.PointerType())
     return builder.call(load, [pointer, ir.IntType(32)(size // 8), _flags(builder, lanes), nothing])
 
@@ -148,6 +156,31 @@ def put_writers(
         value.add_incoming(one, block)
     lane = builder.shl(_own(builder, first, wide), _all(58))
     _store(builder, infos, lanes, builder.or_(builder.or_(lane, value), _spread(builder, info)))
+
+
+@Piece
+def put_reader_lanes(builder: Any, infos: Any, lanes: Any, again: Any, info: Any, readers: Any) -> None:
+    """As ``put_readers`` of cells whose lanes stand in as many words at ``readers``."""
+    before = builder.and_(_load(builder, infos, again), _all(LANE_BITS))
+    now = builder.or_(_spread(builder, info), _load(builder, readers, lanes))
+    _store(builder, infos, lanes, builder.or_(now, before))
+
+
+def _extreme(builder: Any, values: Any, which: str) -> Any:
+    kind = ir.FunctionType(WORD, [CELLS])
+    return builder.call(declared(builder, kind, f"llvm.vector.reduce.{which}.v{GROUP_CELLS}i64"), [values])
+
+
+@Piece
+def least_of(builder: Any, table: Any, lanes: Any) -> Word:
+    """The least of the lanes' words in a table."""
+    return _extreme(builder, _load(builder, table, lanes, others=(1 << 63) - 1), "smin")
+
+
+@Piece
+def greatest_of(builder: Any, table: Any, lanes: Any) -> Word:
+    """The greatest of the lanes' words in a table."""
+    return _extreme(builder, _load(builder, table, lanes, others=-(1 << 63)), "smax")
 
 
 # --- rows --------------------------------------------------------------------------------------------
@@ -238,6 +271,75 @@ def loads_in_rows(
             lane = lowest_bit(left)
             left &= left - 1
             remember_read(row + 8 * lane, stamp, oldest, info | 1 << ((first + lane) >> wide))
+    return True
+
+
+@core
+def is_window(sectors: int, low: int, high: int, limit: int, shift: int, size: int) -> bool:
+    """Whether lanes whose places are from ``low`` to ``high`` touch the cells of one window alone, and lie in their memory."""
+    if sectors or low < 0 or high + size > limit or size < 1 << shift or low & ((1 << shift) - 1):
+        return False
+    return ((high + size - 1) >> shift) - (low >> shift) < GROUP_CELLS
+
+
+@apart
+def note_readers(window: Any, table: int, base: int, low: int, size: int, shift: int, mask: int) -> None:
+    """Note which lanes touch each cell of a window that begins at ``low``; ``table``: host pointer of the lanes' places from ``base`` on."""
+    for n in range(GROUP_CELLS):
+        window[W_READERS + n] = 0
+    touched = 0
+    left = mask
+    while left:
+        lane = lowest_bit(left)
+        left &= left - 1
+        offset = base + peek(table + 8 * lane) - low
+        for cell in range(offset >> shift, ((offset + size - 1) >> shift) + 1):
+            window[W_READERS + cell] |= 1 << lane
+            touched |= 1 << cell
+    window[W_TOUCHED] = touched
+
+
+@core
+def window_of(windows: int, table: int, base: int, low: int, size: int, shift: int, mask: int) -> int:
+    """Host pointer of the window in which lanes read; a pattern's table (the base is not 0) is the compiler's and stays as it is, so that its window does."""
+    place = windows + ((table >> 8) & (WINDOWS - 1)) * WINDOW_WORDS * 8
+    window = array_at(place)
+    kind = mask | size << 32 | shift << 40
+    if base == 0 or window[W_TABLE] != table or window[W_KIND] != kind:
+        note_readers(window, table, base, low, size, shift, mask)
+        window[W_TABLE] = table if base else 0
+        window[W_KIND] = kind
+    return place
+
+
+@core
+def loads_in_window(
+    s: Any, known: Any, foreign: Any, info: int, stamp: int, oldest: int, cells: int, shift: int, low: int, window: int
+) -> bool:  # fmt: skip
+    """As ``loads_in_rows`` of a load in a window that begins at byte ``low`` of the memory."""
+    first = low >> shift
+    touched, readers = array_at(window)[W_TOUCHED], window + 8 * W_READERS
+    for part in range(2):
+        lanes, row = lanes_in(first, part, touched), row_at(cells, first, part)
+        unknown = counting(row + WRITE_STAMP, lanes, oldest)
+        while unknown:
+            written = peek(row + WRITE_STAMP + 8 * lowest_bit(unknown))
+            if not is_ordered(s, known, foreign, written):
+                return False
+            unknown &= ~same(row + WRITE_STAMP, unknown, written)
+    for part in range(2):
+        lanes, row = lanes_in(first, part, touched), row_at(cells, first, part)
+        if lanes == 0:
+            continue
+        again = same(row + READ_STAMP, lanes, stamp)
+        new = replaceable(row + READ_STAMP, lanes, stamp, oldest)
+        put_stamp(row + READ_STAMP, new, stamp)
+        put_reader_lanes(row + READ_INFO, again | new, again, info, readers)
+        left = lanes & ~(again | new)
+        while left:
+            n = lowest_bit(left)
+            left &= left - 1
+            remember_read(row + 8 * n, stamp, oldest, info | peek(readers + 8 * n))
     return True
 
 

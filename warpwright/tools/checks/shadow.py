@@ -73,7 +73,9 @@ S_SHARED_OLDEST, S_GLOBAL_OLDEST = 25, 26
 S_SEEN, S_GUARD, S_SECTORS = 27, 28, 29
 """Host pointer to what strong accesses are ordered behind (``BlockClocks.seen``); whether the present read is one that decides on an atomic; host
 pointer of the sectors of the memory that the present access is of, 0 where they do not matter."""
-S_WORDS = 30
+S_WINDOWS = 30
+"""Host pointer to the windows of ``rows.py``."""
+S_WORDS = 31
 CHECK_RACES, CHECK_UNDEFINED, COUNT_TRAFFIC, KEEP_SECTORS = 1, 2, 4, 8
 DONE, SYNCHRONISE, SHADOW, NARROW, BROKEN, BULK_COPY = 0, 1, 2, 3, 4, 5
 """Why reading records ends: no records are left; behind a synchronising access; an allocation (argument) has no shadow

@@ -32,6 +32,7 @@ from warpwright.tools.checks.copies import check_bulk_copy
 from warpwright.tools.checks.detours import Detours, Walked, blocks_of
 from warpwright.tools.checks.events import Column, Event, Events, is_mbarrier
 from warpwright.tools.checks.findings import Dim3, Finding, Place, place
+from warpwright.tools.checks.rows import WINDOW_WORDS, WINDOWS
 from warpwright.tools.checks.schedule import Block, Warp
 from warpwright.tools.checks.traffic import SCRATCH_WORDS
 
@@ -143,6 +144,7 @@ class Watch:
         self.table = np.zeros(sh.FINDINGS_AT + 1, np.int64)
         self.counters = np.zeros((len(self.program.instructions), sh.COUNTERS), np.int64)
         self.scratch = np.zeros(SCRATCH_WORDS, np.int64)
+        self.windows = np.zeros((WINDOWS, WINDOW_WORDS), np.int64)
         self.unknown = np.zeros(geometry.blocks * self.warps, np.int64)
         """What a warp knows of those of other blocks before it hears of any."""
         self._unknown_at = int(self.unknown.ctypes.data)
@@ -185,6 +187,7 @@ class Watch:
             s = resident.states
             s[:, sh.S_HOST], s[:, sh.S_OPTIONS] = self.context.memory.host_minus_device, self.options
             s[:, sh.S_LAUNCH_WARPS], s[:, sh.S_ALLOCATIONS] = len(self.unknown), len(self.live)
+            s[:, sh.S_WINDOWS] = self.windows.ctypes.data
         resident.begin(block, self._unknown_at)
         self.resident[block.number] = resident
 
