@@ -36,7 +36,9 @@ def main() -> None:
     parser.add_argument("--at-once", type=int, default=16)
     arguments = parser.parse_args()
     tool = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
-    version = subprocess.run([tool, "--version"], capture_output=True, text=True, check=True).stdout.strip().split("\n")[-1]
+    version = (
+        subprocess.run([tool, "--version"], capture_output=True, text=True, check=True).stdout.strip().split("\n")[-1]
+    )
     programs = [p for p in sorted(arguments.folder.iterdir()) if os.access(p, os.X_OK) and p.is_file()]
     runs = [
         (program, name, check)
@@ -52,7 +54,9 @@ def main() -> None:
             return "not run"
         command = [tool, "--tool", check, *TOOLS[check], "--print-limit", "20", str(program), name]
         # A group of its own: the tool's child, the program, must end with it.
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True) as process:
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+        ) as process:
             try:
                 text, late = process.communicate(timeout=arguments.seconds)[0], ""
             except subprocess.TimeoutExpired:

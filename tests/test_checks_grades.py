@@ -68,6 +68,17 @@ extern "C" __global__ void through_barriers(const int *in, int *part, int *out) 
     __syncthreads();
     if (last) out[t] = part[((b + 1) % gridDim.x) * blockDim.x + t];
 }
+extern "C" __global__ void each_fences(const int *in, int *part, int *out, int before, int behind) {
+    __shared__ bool last;
+    int t = threadIdx.x, b = blockIdx.x;
+    part[b * blockDim.x + t] = in[0] + t;
+    if (before) __threadfence();
+    __syncthreads();
+    if (t == 0) last = atomicAdd(&finished, 1) == gridDim.x - 1;
+    __syncthreads();
+    if (behind) __threadfence();
+    if (last) out[t] = part[((b + 1) % gridDim.x) * blockDim.x + t];
+}
 extern "C" __global__ void pops(int *top, int *data, int *out) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (*top >= 0) {
@@ -138,6 +149,14 @@ def test_it_is_a_warning_where_the_sector_was_read_before_it_was_written(
 def test_writes_behind_what_was_released_are_information() -> None:
     arrays = (np.zeros(8, np.int32), np.zeros(8, np.int32), np.zeros(8, np.int32))
     assert graded("last_block_writes", *arrays) == {"info"}
+
+
+@pytest.mark.parametrize(("before", "grades"), [(1, set()), (0, {"error"})])
+def test_each_thread_may_fence_in_front_of_the_barrier_behind_which_one_raises_the_flag(
+    before: int, grades: set[str]
+) -> None:
+    arrays = (np.zeros(1, np.int32), np.zeros(512, np.int32), np.zeros(64, np.int32))
+    assert graded("each_fences", *arrays, np.int32(before), np.int32(1)) == grades
 
 
 def test_information_is_told_on_request() -> None:

@@ -46,7 +46,7 @@ def numba_no_syncthreads() -> None:
     def reverse(x, y):
         s = cuda.shared.array(128, np.int32)
         i = cuda.threadIdx.x
-        s[i] = x[i]  #? numba_no_syncthreads
+        s[i] = x[i]  # ? numba_no_syncthreads
         y[i] = s[127 - i]  #! numba_no_syncthreads racecheck
 
     reverse[1, 128](cuda.to_device(np.arange(128, dtype=np.int32)), cuda.to_device(np.zeros(128, np.int32)))

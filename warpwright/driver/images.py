@@ -10,9 +10,11 @@ from __future__ import annotations
 import ctypes
 import re
 import struct
+from collections.abc import Sequence
 
 from warpwright.driver import c, results
 from warpwright.driver.calls import CudaError, say
+from warpwright.session import session
 from warpwright.toolchain import (
     ArchitectureError,
     CompiledModule,
@@ -23,7 +25,7 @@ from warpwright.toolchain import (
 )
 from warpwright.toolchain import load as load_source
 from warpwright.toolchain.fatbin import MAGIC as FATBIN_MAGIC
-from warpwright.toolchain.fatbin import fatbin_bytes, read_fatbin
+from warpwright.toolchain.fatbin import FatbinEntry, fatbin_bytes, read_fatbin
 
 _WRAPPER_MAGIC = 0x466243B1
 """What nvcc's host code wraps a fatbin in: magic, version, pointer to the container."""
@@ -104,13 +106,29 @@ def _from_fatbin(image: bytes, arch: int, chip: str, name: str, options: tuple[s
         contents = best.contents()
         module = read_cubin(contents, name)
         check_architecture(module, arch, chip)
-        return CompiledModule(module, contents, name=name, arch=str(arch))
-    texts = sorted((e for e in entries if e.is_ptx), key=lambda e: (e.arch <= arch, e.arch))
-    if not texts:
+        return CompiledModule(module, contents, ptx=_ptx_beside(entries, arch), name=name, arch=str(arch))
+    text = _ptx_of(entries, arch)
+    if text is None:
         held = ", ".join(sorted({f"sm_{e.arch}" for e in entries})) or "nothing"
         raise CudaError(
             results.NO_BINARY_FOR_GPU,
             f"{name} holds {held} and no PTX; {chip} runs sm_{arch}: build with -arch=sm_{arch}, or with PTX",
         )
-    text = texts[-1].contents().rstrip(b"\0").decode(errors="replace")
     return load_source(lowered_ptx(text, arch), arch, name=f"{name}.ptx", chip=chip, options=options)
+
+
+def _ptx_beside(entries: Sequence[FatbinEntry], arch: int) -> str | None:
+    """The PTX beside the machine code that runs, in which the checks read what machine code does not show."""
+    if not session.check:
+        return None
+    try:
+        return _ptx_of(entries, arch)
+    except ToolchainError as error:
+        say(f"volatile accesses of shared memory cannot be told from others: {error}")
+        return None
+
+
+def _ptx_of(entries: Sequence[FatbinEntry], arch: int) -> str | None:
+    """The PTX of a fatbin that suits an architecture best: the newest that is not newer, else the newest."""
+    texts = sorted((e for e in entries if e.is_ptx), key=lambda e: (e.arch <= arch, e.arch))
+    return texts[-1].contents().rstrip(b"\0").decode(errors="replace") if texts else None

@@ -455,6 +455,12 @@ class LaunchContext:
     def __getitem__(self, name: str) -> int:
         return int(self.words[LAUNCH.slot(name)])
 
+    def show_allocations(self, table: npt.NDArray[np.uint64]) -> None:
+        """Accesses are checked against these ranges from now on: first byte and the one behind the last, ascending."""
+        self.keep.append(table)
+        self.words[LAUNCH.slot("allocations")] = table.ctypes.data
+        self.words[LAUNCH.slot("allocation_count")] = len(table)
+
     def cancel(self) -> None:
         """Ask every warp to stop at its next yield, barrier or back edge of a long loop."""
         self.words[LAUNCH.slot("cancel")] = 1
@@ -497,8 +503,7 @@ def make_context(
     words[LAUNCH.slot("explicit_cluster")] = int(geometry.cluster is not None)
     table = memory.table()
     words[LAUNCH.slot("dynamic_shared_bytes")] = geometry.dynamic_shared_bytes
-    words[LAUNCH.slot("allocations")] = table.ctypes.data
-    words[LAUNCH.slot("allocation_count")] = len(table)
+    context.show_allocations(table)
     words[LAUNCH.slot("host_minus_device")] = memory.host_minus_device
     words[LAUNCH.slot("sm_count")] = sm_count
     words[LAUNCH.slot("local_bytes_per_thread")] = stack_bytes(program)
@@ -512,5 +517,5 @@ def make_context(
     words[first_bank] = address + bank0_at
     words[first_size] = len(bank0)
     context.banks = {**banks, 0: own}
-    context.keep += [table, room]
+    context.keep.append(room)
     return context

@@ -109,6 +109,9 @@ class Observer(Protocol):
     def filled(self, address: int, size_bytes: int) -> None:
         """The host wrote bytes, or got a view through which it may."""
 
+    def emptied(self, address: int, size_bytes: int) -> None:
+        """Bytes are nobody's again until something writes them."""
+
 
 class _PlacedMapping:
     """A private mapping at a chosen address, which Python's mmap can't ask for."""

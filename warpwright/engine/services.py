@@ -14,7 +14,7 @@ import weakref
 from bisect import insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -25,9 +25,13 @@ from warpwright.engine.conditions import set_condition
 from warpwright.engine.faults import thread_of
 from warpwright.engine.launch import Dim3, LaunchContext
 from warpwright.engine.memory import Allocation, DeviceMemory
+from warpwright.isa.program import Program
+from warpwright.toolchain.names import plain_name
 
 HEAP_BYTES = 8 << 20
 HEAP_ALIGNMENT_BYTES = 16
+HEAP_GAP_BYTES = 16
+"""Least distance between two pieces of the heap, so that memcheck sees who runs off the end of one."""
 LONGEST_STRING = 4096
 PRINTF_BUFFER_BYTES = 1 << 20
 """cudaLimitPrintfFifoSize's default."""
@@ -40,30 +44,82 @@ Words = Sequence[npt.NDArray[np.uint32]]
 _SPECIFIER = re.compile(rb"%[-+ #0]*(\*|\d+)?(?:\.(\*|\d+)?)?(hh|h|ll|l|z|t|j|L)?([diouxXcspfFeEgGaA%n])")
 
 
-HeapState = tuple[list[tuple[int, int]], dict[int, int]]
-"""Free ranges (address, bytes), and bytes of what was allocated by address."""
+HEAP_NAME = "heap of device malloc"
+HeapState = tuple[list[tuple[int, int]], dict[int, "HeapPiece"]]
+"""Free ranges (address, bytes), and what was allocated by address."""
+
+
+class HeapCall(NamedTuple):
+    """Who calls ``malloc`` or ``free``."""
+
+    program: Program
+    instruction: int
+    """Byte address of the call; -1 where it is not known."""
+    block: Dim3
+    thread: Dim3
+
+
+class HeapPiece(NamedTuple):
+    """What one call of ``malloc`` gave."""
+
+    size_bytes: int
+    """That were asked for."""
+    room_bytes: int
+    """That it takes, with the gap behind it."""
+    by: HeapCall
 
 
 class DeviceHeap:
     """The heap of device ``malloc``: first fit, kept between launches."""
 
     def __init__(self, memory: DeviceMemory) -> None:
-        self.allocation: Allocation = memory.allocate(HEAP_BYTES, "heap of device malloc")
+        self.allocation: Allocation = memory.allocate(HEAP_BYTES, HEAP_NAME, undefined=True)
+        self._memory = memory
         self._free: list[tuple[int, int]] = [(self.allocation.address, HEAP_BYTES)]
-        self._live: dict[int, int] = {}
+        self._live: dict[int, HeapPiece] = {}
+        self._freed: dict[int, HeapPiece] = {}
 
-    def allocate(self, size: int) -> int:
+    def allocate(self, size: int, by: HeapCall) -> int:
         """Address of ``size`` bytes, 0 when there is no room, as on a card."""
-        wanted = -(-max(size, 1) // HEAP_ALIGNMENT_BYTES) * HEAP_ALIGNMENT_BYTES
+        wanted = -(-max(size, 1) // HEAP_ALIGNMENT_BYTES) * HEAP_ALIGNMENT_BYTES + HEAP_GAP_BYTES
         for i, (address, room) in enumerate(self._free):
             if room >= wanted:
                 if room == wanted:
                     del self._free[i]
                 else:
                     self._free[i] = (address + wanted, room - wanted)
-                self._live[address] = wanted
+                self._live[address] = HeapPiece(size, wanted, by)
+                self._freed.pop(address, None)
+                if self._memory.observer is not None:
+                    self._memory.observer.emptied(address, size)
                 return address
         return 0
+
+    def table(self) -> npt.NDArray[np.uint64]:
+        """First byte and the one behind the last of each piece, ascending, shape (pieces, 2)."""
+        rows = sorted((address, address + piece.size_bytes) for address, piece in self._live.items())
+        return np.array(rows, np.uint64).reshape(-1, 2)
+
+    def pieces(self) -> dict[int, HeapPiece]:
+        """What was allocated and not freed, by address."""
+        return dict(self._live)
+
+    def explain(self, address: int) -> str:
+        """What lies around an address that no piece holds."""
+        for pieces, what in ((self._freed, ", which were freed"), (self._live, "")):
+            for first, piece in pieces.items():
+                if first <= address < first + piece.room_bytes:
+                    behind = address - first - piece.size_bytes
+                    where = (
+                        f"byte {address - first:,} of"
+                        if behind < 0
+                        else f"{behind:,} bytes behind the end of"
+                        if behind
+                        else "right behind the end of"
+                    )
+                    kernel = plain_name(piece.by.program.name)
+                    return f"it is {where} {piece.size_bytes:,} bytes that malloc gave to kernel {kernel}{what}"
+        return "it lies in the heap of device malloc, in nothing that malloc gave"
 
     def mark(self) -> Callable[[], None]:
         """What makes the heap again as it is now."""
@@ -82,12 +138,17 @@ class DeviceHeap:
         """Make it again as it was."""
         self._free, self._live = list(state[0]), dict(state[1])
 
+    def was_freed(self, address: int) -> bool:
+        """Whether an address is that of a piece that was given back."""
+        return address in self._freed
+
     def free(self, address: int) -> bool:
         """Give memory back; False when the pointer is not one of ours."""
-        size = self._live.pop(address, 0)
-        if not size:
+        piece = self._live.pop(address, None)
+        if piece is None:
             return address == 0
-        insort(self._free, (address, size))
+        self._freed[address] = piece
+        insort(self._free, (address, piece.room_bytes))
         joined: list[tuple[int, int]] = []
         for at, room in self._free:
             if joined and sum(joined[-1]) == at:
@@ -101,12 +162,28 @@ class DeviceHeap:
 _heaps: weakref.WeakKeyDictionary[DeviceMemory, DeviceHeap] = weakref.WeakKeyDictionary()
 
 
+def existing_heap(memory: DeviceMemory) -> DeviceHeap | None:
+    """A device's heap, when some kernel has used it."""
+    found = _heaps.get(memory)
+    return None if found is None or found.allocation.freed else found
+
+
 def heap_of(memory: DeviceMemory) -> DeviceHeap:
     """A device's heap, made when a kernel that uses it is first launched."""
-    found = _heaps.get(memory)
-    if found is None or found.allocation.freed:
+    found = existing_heap(memory)
+    if found is None:
         found = _heaps[memory] = DeviceHeap(memory)
     return found
+
+
+class HeapGuard(Protocol):
+    """Whoever watches the heap in a launch."""
+
+    def heap_changed(self) -> None:
+        """``malloc`` or ``free`` was called."""
+
+    def bad_free(self, address: int, freed: bool, by: HeapCall) -> None:
+        """A thread frees what is no piece of the heap; ``freed``: no longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,20 +207,35 @@ class LaunchServices:
         self.lost = False
         self.assertions: list[str] = []
         self.failure: BaseException | None = None
+        self.guard: HeapGuard | None = None
+        """Whoever wants to know what happens to the heap."""
 
     def serve(
-        self, name: str, lanes: Sequence[int], words: Words, block: Dim3, warp: int, read: Reader, write: Writer
+        self,
+        name: str,
+        lanes: Sequence[int],
+        words: Words,
+        block: Dim3,
+        warp: int,
+        read: Reader,
+        write: Writer,
+        instruction: int = -1,
     ) -> npt.NDArray[np.uint64]:
-        """Do it for each lane, lowest first; the lanes' results."""
+        """Do it for each lane, lowest first; the lanes' results.
+
+        Args:
+            instruction: byte address of the call; -1 where it is not known.
+        """
         result = np.zeros(32, np.uint64)
         for lane in lanes:
             arguments = [int(w[lane]) for w in words]
             if name == "vprintf":
                 result[lane] = self._print(lane, _address(arguments, 0), _address(arguments, 2), read)
             elif name == "malloc" and self.heap is not None:
-                result[lane] = self.heap.allocate(_address(arguments, 0))
+                result[lane] = self.heap.allocate(_address(arguments, 0), self._caller(instruction, block, warp, lane))
+                self._heap_changed()
             elif name == "free":
-                heap_of(self.context.memory).free(_address(arguments, 0))
+                self._free(_address(arguments, 0), self._caller(instruction, block, warp, lane))
             elif name == "__assertfail":
                 self._assert(lane, arguments, block, warp, read)
             elif name == "cudaGraphSetConditional":
@@ -154,6 +246,19 @@ class LaunchServices:
                 else:
                     result[lane] = self._launch(self.launches, name.rpartition("cnpv2")[2], arguments)
         return result
+
+    def _caller(self, instruction: int, block: Dim3, warp: int, lane: int) -> HeapCall:
+        return HeapCall(self.context.program, instruction, block, thread_of(self.context.geometry, warp, lane))
+
+    def _free(self, address: int, by: HeapCall) -> None:
+        heap = heap_of(self.context.memory)
+        if not heap.free(address) and self.guard is not None:
+            self.guard.bad_free(address, heap.was_freed(address), by)
+        self._heap_changed()
+
+    def _heap_changed(self) -> None:
+        if self.guard is not None:
+            self.guard.heap_changed()
 
     def _launch(self, launches: DeviceLaunches, name: str, words: Sequence[int]) -> int:
         """A function of the device runtime."""
@@ -226,15 +331,16 @@ class LaunchServices:
         """The C function that compiled code calls: (WARP, lanes, number of the service, words, instruction)."""
         names = tuple(self.context.program.services)
 
-        def call(warp: int, lanes: int, number: int, values: int) -> None:
+        def call(warp: int, lanes: int, number: int, values: int, instruction: int) -> None:
             try:
-                self._serve_native(names[number], warp, lanes, values)
+                self._serve_native(names[number], warp, lanes, values, instruction)
             except BaseException as failure:
                 self.failure = failure
 
-        return ctypes.CFUNCTYPE(None, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint64)(call)
+        word, double = ctypes.c_uint32, ctypes.c_uint64
+        return ctypes.CFUNCTYPE(None, double, word, word, double, double)(call)
 
-    def _serve_native(self, name: str, warp: int, lanes: int, values: int) -> None:
+    def _serve_native(self, name: str, warp: int, lanes: int, values: int, instruction: int) -> None:
         table = np.ctypeslib.as_array((ctypes.c_uint32 * 512).from_address(values)).reshape(16, 32)
         block = _word(warp + WARP["block"])
         local, shared = _word(warp + WARP["local_base"]), _word(block + BLOCK["shared_base"])
@@ -268,7 +374,8 @@ class LaunchServices:
 
         chosen = [lane for lane in range(32) if lanes >> lane & 1]
         number = _word(warp + WARP["warp_in_block"])
-        result = self.serve(name, chosen, list(table.copy()), (index[0], index[1], index[2]), number, read, write)
+        place = (index[0], index[1], index[2])
+        result = self.serve(name, chosen, list(table.copy()), place, number, read, write, instruction)
         table[0] = result.astype(np.uint32)
         table[1] = (result >> np.uint64(32)).astype(np.uint32)
 

@@ -104,7 +104,8 @@ def service(w: FunctionWriter, op: Op, args: list[Val]) -> Val:
         w.emit(f"store {VEC32} {w.vector(value)}, ptr {pointer}, align 64")
     place = w.op(f"load ptr, ptr {w.field('%launch', LAUNCH['service'])}")
     number = w.program.services.index(op.attr)
-    w.emit(f"call void {place}(ptr %warp, i32 {w.exec.bits}, i32 {number}, ptr %lane_values)")
+    address = w.program.instructions[w.index].address
+    w.emit(f"call void {place}(ptr %warp, i32 {w.exec.bits}, i32 {number}, ptr %lane_values, i64 {address})")
     low = w.op(f"load {VEC32}, ptr %lane_values, align 64")
     pointer = w.op("getelementptr i8, ptr %lane_values, i64 128")
     high = w.op(f"load {VEC32}, ptr {pointer}, align 64")

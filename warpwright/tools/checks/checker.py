@@ -6,6 +6,7 @@ others run the launch with trace records and without time (``schedule.py``), and
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 
 import numpy as np
@@ -20,6 +21,7 @@ from warpwright.isa.program import Program
 from warpwright.tools.checks.detours import Detours, detours_of
 from warpwright.tools.checks.events import Events, events_of, volatile_lines
 from warpwright.tools.checks.findings import SEVERITIES, Finding
+from warpwright.tools.checks.heap import leaks
 from warpwright.tools.checks.host_stack import user_stack
 from warpwright.tools.checks.launch import CheckedLaunch
 from warpwright.tools.checks.repeats import Repeats
@@ -97,6 +99,8 @@ class Checker:
         self.origins: dict[int, str] = {}
         self.repeats = Repeats(self)
         self.shadows = Shadows()
+        self._unwatched: set[str] = set()
+        """Kernels of which it was said that not all checks watch them."""
         self._events: dict[int, Events] = {}
         self._detours: dict[int, Detours] = {}
         if {"initcheck", "leakcheck"} & set(self.checks):
@@ -122,6 +126,13 @@ class Checker:
         if inside is not None and inside.address in self.written:
             start = address - inside.address
             self.written[inside.address][start : start + size_bytes] = 255
+
+    def emptied(self, address: int, size_bytes: int) -> None:
+        """Bytes are nobody's again."""
+        inside = self.memory.find(address)
+        if inside is not None and inside.address in self.written:
+            start = address - inside.address
+            self.written[inside.address][start : start + size_bytes] = 0
 
     def forget_written(self) -> None:
         """Of memory all of whose bytes were written there is nothing more to ask: such memory costs initcheck nothing."""
@@ -182,6 +193,18 @@ class Checker:
                 origin = self.origins.get(allocation.address)
                 details = (f"allocated at {origin}",) if origin else ()
                 self.add([Finding("leakcheck", "error", title, (), details, 1, allocation.address)])
+            self.add(leaks(self.memory))
+
+    def unwatched(self, kernel: str) -> None:
+        """A kernel is launched in clusters, which memcheck alone watches: say so once."""
+        others = [check for check in self.checks if check not in ("memcheck", "leakcheck")]
+        if others and kernel not in self._unwatched:
+            self._unwatched.add(kernel)
+            print(
+                f"warpwright: kernel {kernel} is launched in clusters, which memcheck alone watches, not {', '.join(others)}",
+                file=sys.stderr,
+                flush=True,
+            )
 
     def add(self, found: Iterable[Finding]) -> None:
         """Take findings; one that was there before counts on."""

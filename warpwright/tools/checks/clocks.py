@@ -4,8 +4,8 @@ Every warp counts its synchronisations (its *epoch*).  A clock is, for each warp
 that warp did is known.  Clocks pass
 
 * at a block barrier, from every warp that arrives to every warp that waits;
-* from a fence to what reads the word that a later strong store or atomic of the same warp wrote (release), when the reader
-  fences behind its read (acquire);
+* from a fence to what reads the word that a later strong store or atomic of the same warp, or of one that met it at a block
+  barrier since, wrote (release), when the reader fences behind its read (acquire);
 * at an mbarrier, and at strong accesses of block scope, from one access of the word to the next within the block.
 
 Asynchronous copies are others, with clocks of their own: one for the ``cp.async`` of each warp and one for its bulk stores, which the
@@ -139,6 +139,7 @@ class BlockClocks:
         Weak reads behind it may find old values in L1."""
         self._arrived: dict[int, Clock] = {}
         self._arrived_seen: dict[int, Clock] = {}
+        self._arrived_released: dict[int, Clock] = {}
         self._released: list[Clock] = [EMPTY] * warps
         self._released_in_block: list[Clock] = [EMPTY] * warps
         self._to_acquire: list[Clock] = [EMPTY] * warps
@@ -227,13 +228,19 @@ class BlockClocks:
         """A warp arrives at a block barrier: what it knows is for those who wait there."""
         self._arrived[barrier] = self._arrived.get(barrier, EMPTY).joined(self.foreign[warp])
         self._arrived_seen[barrier] = self._arrived_seen.get(barrier, EMPTY).joined(self.seen[warp])
+        self._arrived_released[barrier] = self._arrived_released.get(barrier, EMPTY).joined(self._released[warp])
 
     def complete(self, barrier: int, waiting: Iterable[int]) -> None:
         """A barrier completes and releases warps."""
         clock, seen = self._arrived.pop(barrier, EMPTY), self._arrived_seen.pop(barrier, EMPTY)
+        released = self._arrived_released.pop(barrier, EMPTY)
         for warp in waiting:
             self.foreign[warp] = self.foreign[warp].joined(clock)
             self.seen[warp] = self.seen[warp].joined(seen)
+            # Fences and barriers together: any of the block may raise the flag for what others fenced in front of the barrier,
+            # and fence behind it what others saw.
+            self._released[warp] = self._released[warp].joined(released)
+            self._to_acquire[warp] = self._to_acquire[warp].joined(seen)
 
     # --- fences and words --------------------------------------------------------------------------------
     def fence(self, warp: int, device: bool) -> None:

@@ -13,7 +13,9 @@ from warpwright.engine.kernels import compiled_execution, traced
 from warpwright.engine.launch import LaunchContext
 from warpwright.engine.memory import Allocation
 from warpwright.engine.module import LoadedKernel
-from warpwright.errors import DeadlockError, MemoryFaultError
+from warpwright.engine.services import HeapCall, existing_heap
+from warpwright.errors import DeadlockError, ExecutionError, IllegalInstructionError, MemoryFaultError, TrapError
+from warpwright.tools.checks import heap
 from warpwright.tools.checks.findings import Finding, Place, place
 from warpwright.tools.checks.schedule import CheckedExecution
 from warpwright.tools.checks.unwritten import Before, Verdict, reads_shared
@@ -46,6 +48,8 @@ class CheckedLaunch:
         self.number = checker.launches
         self.host = checker.host
         self._execution: Any = None
+        if "memcheck" in checker.checks:
+            heap.guard(context, self._report_free)
 
     @property
     def blocks_done(self) -> int:
@@ -65,12 +69,35 @@ class CheckedLaunch:
         except MemoryFaultError as error:
             self._report_fault(error)
             raise
+        except (IllegalInstructionError, TrapError) as error:
+            self._report_stop(error)
+            raise
         except DeadlockError as error:
             if "synccheck" in checks:
-                self.checker.add([Finding("synccheck", "error", str(error).splitlines()[0], (), launch=self.number)])
+                title, *waits = str(error).splitlines()
+                told = tuple(line.strip() for line in waits)
+                self.checker.add(
+                    [
+                        Finding(
+                            "synccheck",
+                            "error",
+                            f"Barrier error detected. {title}",
+                            (),
+                            told,
+                            1,
+                            None,
+                            self.number,
+                            self.host,
+                        )
+                    ]
+                )
             raise
 
     def _once(self, checks: set[str], seed: int | None = None) -> Counts:
+        if self.context.geometry.cluster_blocks > 1:
+            self.checker.unwatched(self.loaded.kernel.plain_name)
+            checks = set()
+            seed = None
         if not checks & {"racecheck", "synccheck", "initcheck", "perfcheck"} and seed is None:
             self._execution = compiled_execution(self.loaded, self.context, self.resident_blocks, 1)
             return self._execution.run()
@@ -135,13 +162,25 @@ class CheckedLaunch:
         kernel = Place("", self.loaded.kernel.plain_name, "", 0, "", (0, 0, 0), (0, 0, 0))
         return Finding("schedcheck", "warning", title, (kernel,), details, launch=self.number, host=self.host)
 
+    def _report_stop(self, error: ExecutionError) -> None:
+        """A thread stopped the launch by itself: a trap, an instruction that cannot be executed."""
+        if "memcheck" in self.checker.checks:
+            title, *rest = str(error).splitlines()
+            told = tuple(line.strip() for line in rest)
+            self.checker.add([Finding("memcheck", "error", title, (), told, 1, None, self.number, self.host)])
+
+    def _report_free(self, title: str, by: HeapCall, why: str) -> None:
+        self.checker.add(
+            [Finding("memcheck", "error", title, (heap.caller(by),), (why,), 1, None, self.number, self.host)]
+        )
+
     def _report_fault(self, error: MemoryFaultError) -> None:
         if "memcheck" not in self.checker.checks:
             return
         title = f"Invalid __{error.space}__ {error.access} of size {error.bytes} bytes"
         details = [
             f"Address {error.address:#x} is {'misaligned' if error.misaligned else 'out of bounds'}",
-            error.reason,
+            self._in_heap(error.address) or error.reason,
         ]
         program = self.loaded.program
         where = next((i for i, x in enumerate(program.instructions) if x.address == error.instruction), 0)
@@ -149,3 +188,10 @@ class CheckedLaunch:
         self.checker.add(
             [Finding("memcheck", "error", title, (one,), tuple(details), 1, error.address, self.number, self.host)]
         )
+
+    def _in_heap(self, address: int) -> str:
+        """What an address of the heap of device malloc is that no piece of it holds."""
+        found = existing_heap(self.context.memory)
+        if found is None or not found.allocation.address <= address < found.allocation.end:
+            return ""
+        return found.explain(address)

@@ -23,7 +23,6 @@ from warpwright.engine.jit.workspace import Outcome, WarpState
 from warpwright.engine.kernels import Traced
 from warpwright.engine.launch import LaunchContext, aligned_words, is_cooperative, shared_bytes, stack_bytes
 from warpwright.engine.recurrence import Recurrence, memory_digest
-from warpwright.errors import UnsupportedError
 from warpwright.native.direct import bare
 from warpwright.tools.checks import turn as tu
 
@@ -168,10 +167,6 @@ class CheckedExecution:
         fill: npt.NDArray[np.uint8] | None = None,
         limit: int | None = None,
     ) -> None:
-        if context.geometry.cluster_blocks > 1:
-            raise UnsupportedError(
-                f"kernel {context.program.name}: launches in clusters run under memcheck alone, not under the other checks"
-            )
         self.context = context
         self.watcher = watcher
         self.blocks_done = 0

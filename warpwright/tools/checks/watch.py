@@ -215,7 +215,7 @@ class Watch:
         s = resident.states[warp.in_block]
         reason = block.turn[tu.T_REASON]
         if reason == sh.SYNCHRONISE:
-            self._synchronise(resident, warp, s)
+            self._synchronise(block, resident, warp, s)
         elif reason == sh.BULK_COPY:
             self._bulk_copy(block, resident, warp, s)
         elif reason == sh.SHADOW:
@@ -248,13 +248,16 @@ class Watch:
         """Cells for an allocation: by words, or by bytes."""
         self.allocations[row, sh.A_CELLS : sh.A_SECTORS + 1] = self.shadows.give(self.live[row], shift)
 
-    def _synchronise(self, resident: _Resident, one: Warp, s: npt.NDArray[np.int64]) -> None:
+    def _synchronise(self, block: Block, resident: _Resident, one: Warp, s: npt.NDArray[np.int64]) -> None:
         warp = one.in_block
         row = self.events.rows[s[sh.S_ARGUMENT]]
         clocks = resident.clocks
         event, scope = Event(int(row[Column.EVENT])), int(row[Column.SCOPE])
         if event is Event.FENCE:
             clocks.fence(warp, bool(scope))
+            if scope:
+                # Barriers pass on what was fenced: Python wants to hear of arrivals.
+                block.turn[tu.T_TELLS] = 1
             return
         if event is Event.PROXY:
             clocks.show(warp)

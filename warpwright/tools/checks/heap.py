@@ -1,0 +1,81 @@
+"""The heap of device ``malloc`` under memcheck: only what ``malloc`` gave and ``free`` did not take is memory.
+
+A launch's accesses are checked against the table of allocations; here the heap stands in it piece by piece, as it is after each call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from warpwright.engine.launch import LaunchContext
+from warpwright.engine.memory import DeviceMemory
+from warpwright.engine.services import DeviceHeap, HeapCall, existing_heap
+from warpwright.tools.checks.findings import Finding, Place, place
+
+Report = Callable[[str, HeapCall, str], None]
+"""(title, who called, a further line)."""
+
+
+class GuardedHeap:
+    """The heap in one launch.
+
+    Args:
+        report: takes frees of what is no piece.
+    """
+
+    def __init__(self, context: LaunchContext, heap: DeviceHeap, report: Report) -> None:
+        self._context, self._heap, self._report = context, heap, report
+        table = context.memory.table()
+        at = int(np.searchsorted(table[:, 0], heap.allocation.address))
+        self._before, self._behind = table[:at], table[at + 1 :]
+        self.heap_changed()
+
+    def heap_changed(self) -> None:
+        """``malloc`` or ``free`` was called."""
+        self._context.show_allocations(np.concatenate([self._before, self._heap.table(), self._behind]))
+
+    def bad_free(self, address: int, freed: bool, by: HeapCall) -> None:
+        """A thread frees what is no piece of the heap; ``freed``: no longer."""
+        what = "Device-side double free" if freed else "Invalid pointer to device-side free"
+        why = f"Address {address:#x}: " + (
+            "free was called with it before" if freed else "free takes what malloc of a kernel returned"
+        )
+        self._report(f"Malloc/Free error encountered: {what}", by, why)
+
+
+def guard(context: LaunchContext, report: Report) -> None:
+    """Let a launch reach only what lies in pieces of the heap, where there is one."""
+    heap = existing_heap(context.memory)
+    if heap is not None:
+        guarded = GuardedHeap(context, heap, report)
+        if context.services is not None:
+            context.services.guard = guarded
+
+
+def caller(by: HeapCall) -> Place:
+    """Where ``malloc`` or ``free`` was called."""
+    code = by.program.instructions
+    index = next((i for i, x in enumerate(code) if x.address == by.instruction), 0)
+    if code[index].line is None:
+        # Behind a call through a register: machine code keeps the function's address where it calls it several times.
+        through_register = (
+            i for i, x in enumerate(code) if x.opcode == "CALL" and "SERVICE" not in x.modifiers and x.line
+        )
+        index = next(through_register, index)
+    return place(by.program, index, "", by.block, by.thread)
+
+
+def leaks(memory: DeviceMemory) -> list[Finding]:
+    """What kernels allocated and never freed: one finding for each place, with how often."""
+    heap = existing_heap(memory)
+    found: dict[tuple[str, int], Finding] = {}
+    for address, piece in heap.pieces().items() if heap is not None else ():
+        key = piece.by.program.name, piece.by.instruction
+        if key in found:
+            found[key].count += 1
+            continue
+        title = f"Leaked {piece.size_bytes:,} bytes at {address:#x} on the device heap"
+        found[key] = Finding("leakcheck", "error", title, (caller(piece.by),), (), 1, address)
+    return list(found.values())
