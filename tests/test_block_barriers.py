@@ -139,3 +139,28 @@ def test_votes_of_halves_of_a_warp_are_of_their_own_barrier(engine: str) -> None
     ww.GPU("a100", timing="off", engine=engine, front_end="ptx").compile(COUNTED)["counted"][1, 62](out)
     votes = [sum((t + r) % 3 == 0 for t in range(62)) for r in range(4)]
     assert (out == np.uint32(((votes[0] * 64 + votes[1]) * 64 + votes[2]) * 64 + votes[3])).all()
+
+
+SOME_WAIT = """
+extern "C" __global__ void some_wait(int *out) {
+    __shared__ int told;
+    int t = threadIdx.x;
+    if (t == 0) told = 1;
+    __syncthreads();
+    asm volatile("{ .reg .pred p; setp.lt.s32 p, %0, 20; @p barrier.sync 0; }" :: "r"(t % 32) : "memory");
+    if (t % 32 < 20) {
+        out[t] = told;
+        return;
+    }
+    told = 7;
+}
+"""
+
+
+@pytest.mark.parametrize("front_end", ["sass", "ptx"])
+@pytest.mark.parametrize("chip", ["v100", "a100", "h200"])
+def test_lanes_that_a_guard_lets_pass_a_barrier_do_not_wait(chip: str, front_end: str) -> None:
+    """They run to their end while the others of the warp wait, for whom the barrier is complete then."""
+    out = np.zeros(64, np.int32)
+    ww.GPU(chip, timing="off", front_end=front_end).compile(SOME_WAIT)["some_wait"][1, 64](out)
+    assert (out == np.where(np.arange(64) % 32 < 20, 7, 0)).all()

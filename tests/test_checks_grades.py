@@ -219,3 +219,41 @@ def test_races_within_a_warp_are_graded_by_who_executes_together() -> None:
         gpu.compile(WARPS, name="warps.cu")[kernel][1, 32](gpu.zeros(32, np.float32), *more)
         graded[kernel] = {f.severity for f in gpu.findings}
     assert graded == {"together": {"info"}, "behind": {"warning"}, "elsewhere": {"warning"}}
+
+
+ONE_ADDRESS = r"""
+extern "C" __global__ void one_place(int *out, const int *in) {
+    __shared__ int s[4];
+    int most = in[threadIdx.x];
+    for (int d = 16; d; d /= 2) most = max(most, __shfl_xor_sync(~0u, most, d));
+    s[threadIdx.x / 32] = most;
+    __syncthreads();
+    out[threadIdx.x] = max(s[0], s[1]);
+}
+extern "C" __global__ void pairs(int *out, const int *in) {
+    int t = threadIdx.x;
+    out[in[t]] = in[t ^ 1] + in[t];
+}
+extern "C" __global__ void bytes(unsigned char *out, const int *in) { *out = in[threadIdx.x] / 64; }
+"""
+
+
+@pytest.mark.parametrize("chip", ["v100", "a100", "h200"])
+def test_lanes_that_store_the_same_at_one_address(chip: str) -> None:
+    """Information, by what they store when they run: a warp's maximum, which each of its lanes has; a warning when one lane differs."""
+    values = np.arange(64, dtype=np.int32)
+    in_pairs = (values // 2 * 2).astype(np.int32)
+    for kernel, same, other in (
+        ("one_place", values, None),
+        ("pairs", in_pairs, np.where(values == 9, 4, in_pairs)),
+        ("bytes", values, np.where(values == 5, 200, values)),
+    ):
+        for given in (same, other):
+            if given is None:
+                continue
+            gpu = ww.GPU(chip, timing="off", check="racecheck", check_level="info")
+            gpu.compile(ONE_ADDRESS)[kernel][1, 32 if kernel != "one_place" else 64](
+                np.zeros(256, np.uint8 if kernel == "bytes" else np.int32), given.astype(np.int32)
+            )
+            wanted = {"info"} if given is same else {"warning"}
+            assert {f.severity for f in gpu.findings} == wanted, (kernel, gpu.findings)

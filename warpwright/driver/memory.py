@@ -114,7 +114,8 @@ def alloc_pitch(place: int, pitch_place: int, width: int, height: int, element: 
 
 @entry("cuMemFree_v2")
 def free(address: int) -> None:
-    state().current()
+    """The address tells whose memory it is: a thread that has let go of its context may free it (Numba's ``cuda.close``)."""
+    state()
     if address:
         release(address)
 
@@ -139,7 +140,7 @@ def host_alloc(place: int, size: int, flags: int) -> None:
 
 @entry("cuMemFreeHost")
 def free_host(address: int) -> int | None:
-    state().current()
+    state()
     if kinds.get(address, ("",))[0] != HOST:
         return results.INVALID_VALUE
     release(address)

@@ -237,6 +237,8 @@ kernel turns to them, as managed memory, which moves there."""
 #   pattern: bits 63..60 = TAG_PATTERN, 31..0 = exec lanes; next word = address of lane 0; next word = host pointer to
 #            32 words, each lane's address less lane 0's (part of the compiled code: valid as long as the kernel)
 #   gather:  bits 63..60 = TAG_GATHER, 31..0 = exec lanes; then 32 words, the lanes' addresses (undefined for inactive lanes)
+# Bit 56 of a store's first word is ALIKE where compiled code has seen that lanes that share an address store the same there; it
+# looks only where lanes may share one.
 # Addresses: device addresses for global; SHARED_WINDOW / LOCAL_WINDOW + offset for shared and local, also
 # when the instruction is LDS or LDL, so that a generic access tells its space by its address.
 TAG_BLOCK = 1
@@ -244,6 +246,7 @@ TAG_AFFINE = 2
 TAG_GATHER = 3
 TAG_PATTERN = 4
 TAG_BULK = 5
+ALIKE = 1 << 56
 #   bulk copy: bits 63..60 = TAG_BULK, 33..32 = direction (isa/bulk.py), 31..0 = exec lanes; then bytes in shared memory, address
 #            in global memory (-1: none), bytes of a row, four pairs (rows, stride in bytes) by dimension, offset of the mbarrier
 #            (-1: none), mask of the blocks whose mbarrier is told, host pointer to BLOCK; where it lies in shared memory as

@@ -3,7 +3,7 @@
 A block is entered only at its first instruction and left only after its last.  Leaders are: the
 first instruction, targets of branches and of BSSY, what follows a control operation, convergence
 points (BSYNC, WARPSYNC: lanes may have to wait in front of them), indirect branches (they run again for
-each target that lanes have), and strong accesses to global
+each target that lanes have), block barriers with a guard (they run again for the lanes that wait), and strong accesses to global
 or generic memory and clock reads, so that a traced warp can stop *before* them.
 
 Calls through registers and returns are indirect branches (``meaning_control``), so a block that ends
@@ -100,6 +100,12 @@ def stop_before(lowered: Lowered) -> str:
         elif is_clock(op):
             return "clock"
     return ""
+
+
+def waits_under_guard(lowered: Lowered) -> bool:
+    """Whether it is a block barrier at which only the lanes wait that a guard names."""
+    waits = (op.name in ("barrier", "barrier_red") and op.attr in ("sync", "popc", "and", "or") for op in lowered.ops)
+    return lowered.guard is not None and any(waits)
 
 
 def recorded_accesses(lowered: Lowered) -> tuple[int, ...]:
@@ -323,7 +329,7 @@ def basic_blocks(program: Program, lowered: Sequence[Lowered]) -> list[BasicBloc
             ends = ends or op.name in ENDS_BLOCK
         if ends and index + 1 < total:
             leaders.add(index + 1)
-        if stops(index):
+        if stops(index) or waits_under_guard(low):
             leaders.add(index)
         leaders.update(indirect.get(index, ()))
     starts = sorted(leaders)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from warpwright.engine.blocks import INSTRUCTION_BYTES, BasicBlock
+from warpwright.engine.blocks import INSTRUCTION_BYTES, BasicBlock, waits_under_guard
 from warpwright.engine.jit import stack_flow
 from warpwright.engine.jit.webs import Webs
 from warpwright.engine.reconvergence import uses_stack
@@ -55,7 +55,8 @@ class Flow:
     gives_way: Bits = 0
     """Blocks behind which another group may go on: they end in YIELD or NANOSLEEP."""
     replays: Bits = 0
-    """Blocks of one instruction that runs once for each target or mask: indirect branches, WARPSYNC.EXCLUSIVE."""
+    """Blocks of one instruction that runs once for each target or mask: indirect branches, WARPSYNC.EXCLUSIVE; barriers with a guard,
+    for lanes that wait behind those that pass."""
     collective: Bits = 0
     """Blocks of a WARPSYNC.COLLECTIVE, which lets lanes go on that wait at another."""
     inside: dict[int, Bits] = field(default_factory=dict)
@@ -285,7 +286,7 @@ def make_flow(program: Program, blocks: Sequence[BasicBlock], lowered: Sequence[
         exclusive = starts[b.number] == "warpsync" and first[-1].attr == "exclusive"
         if starts[b.number] == "warpsync" and first[-1].attr == "collective":
             flow.collective |= 1 << b.number
-        if ends[b.number] == "branch_indirect" or exclusive:
+        if ends[b.number] == "branch_indirect" or exclusive or waits_under_guard(lowered[b.first]):
             flow.replays |= 1 << b.number
     _find_regions(flow, program, lowered)
     return flow

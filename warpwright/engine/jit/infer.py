@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from warpwright.engine.blocks import BasicBlock
+from warpwright.engine.blocks import BasicBlock, waits_under_guard
 from warpwright.engine.jit import shapes as sh
 from warpwright.engine.jit.addresses import address_extensions
 from warpwright.engine.jit.flow import Bits, Flow, concurrency, members
@@ -507,7 +507,7 @@ def analyse(
                 look_at(readers[number])
         found = divergent
         for n, last in enumerate(terminators):
-            if not found >> n & 1 and _diverges(last, lowered[last], webs, shapes, values[last]):
+            if not found >> n & 1 and _diverges(last, lowered[last], webs, shapes, values[last], flow.stacked):
                 found |= 1 << n
         if found == divergent:
             # What only its own old value defines (flags gathered in a register that nothing cleared) begins as 0.
@@ -546,7 +546,7 @@ class _LiveAt:
         return found
 
 
-def _diverges(index: int, low: Lowered, webs: Webs, shapes: list[Shape], values: list[Known]) -> bool:
+def _diverges(index: int, low: Lowered, webs: Webs, shapes: list[Shape], values: list[Known], stacked: bool) -> bool:
     if not low.ops:
         return False
     last = low.ops[-1]
@@ -560,6 +560,8 @@ def _diverges(index: int, low: Lowered, webs: Webs, shapes: list[Shape], values:
         if low.guard is not None and not uniform(shapes[webs.references[index, -1].low]):
             return shapes[webs.references[index, -1].low].kind != UNSET_KIND
         return bool(last.args) and not uniform(values[last.args[0]]) and values[last.args[0]] != UNSET
+    if waits_under_guard(low) and not stacked:
+        return not uniform(shapes[webs.references[index, -1].low])
     return False
 
 

@@ -347,6 +347,8 @@ class Jumps(Instructions):
         threads = w.scalar(ln.first_lane(w, args[1], w.exec))
         mode = BARRIER_MODES.index(op.attr)
         self._pass_without_lanes(n, "arrives", "passes")
+        if self.groups.divergent >> n & 1:
+            self._passers_first(n)
         w.store_field("%warp", WARP["barrier_id"], w.op(f"zext i32 {number} to i64"))
         w.store_field("%warp", WARP["barrier_threads"], w.op(f"zext i32 {threads} to i64"))
         w.store_field("%warp", WARP["barrier_mode"], str(mode))
@@ -374,3 +376,14 @@ class Jumps(Instructions):
         w.emit(f"store i32 {w.mask.bits}, ptr %p{n + 1}")
         kind = "red" if op.name == "barrier_red" else "enter"
         w.emit(f"br label {self.save_label(kind, n + 1)}")
+
+    def _passers_first(self, n: int) -> None:
+        """Lanes that a barrier's guard lets pass do not wait: they go on, and the others come to it again when it is their turn."""
+        w = self.w
+        rest = w.op(f"and i32 {w.mask.bits}, {w.op(f'xor i32 {w.exec.bits}, -1')}")
+        some, none = w.new_label("pass"), w.new_label("wait")
+        w.emit(f"br i1 {w.op(f'icmp ne i32 {rest}, 0')}, label %{some}, label %{none}")
+        w.label(some)
+        self.groups.push(n, w.exec.bits)
+        self._goto(n, n + 1, rest)
+        w.label(none)

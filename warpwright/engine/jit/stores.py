@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from warpwright.engine.jit import alike
 from warpwright.engine.jit import trace as tr
 from warpwright.engine.jit.checks import call_rare, check, check_lanes, settle_faults, site_pointer
 from warpwright.engine.jit.elements import store_elements
@@ -29,14 +30,23 @@ def emit_store(w: FunctionWriter, op: Op, address: Val, value: Val) -> None:
     """A store by the executing lanes; of lanes with the same address the highest wins."""
     access: Access = op.attr
     place = Place(w, address, access, store=True)
+    record = len(w.trace_line)
     tr.record_access(w, place.address, access)
+    words = list(value.parts) if value.parts else [value]
+    _store(w, address, place, words)
+    if w.exec.bits != "0" and alike.asked(w, place):
+        alike.note(w, record, place, words)
+
+
+def _store(w: FunctionWriter, address: Val, place: Place, words: list[Val]) -> None:
+    """A store without its trace record."""
+    access = place.access
     if address.shape.kind == UNSET_KIND:
         address = place.address = w.constant(place.kind, 0)
     if w.exec.bits == "0":
         return
     settle_faults(w)
     count = max(1, access.bytes // 4)
-    words = list(value.parts) if value.parts else [value]
     uniform = is_uniform(address) and access.space != "generic"
     uniform_words = all(is_uniform(v) for v in words)
     local = access.space == "local"

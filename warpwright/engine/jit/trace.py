@@ -247,6 +247,12 @@ def record_access(w: FunctionWriter, address: Val, access: Access | TextureAcces
         _put(w, Word("", f"ptrtoint (ptr {table} to i64)"))
 
 
+def mark(w: FunctionWriter, record: int, bit: str) -> None:
+    """Set a bit of a record's first word, which is a place in ``trace_line``, where the program turns out to give one."""
+    at, head = w.trace_line[record]
+    w.trace_line[record] = (at, Word(w.op(f"or i64 {head.value or '0'}, {bit}"), head.constant))
+
+
 def record_bulk(w: FunctionWriter, lanes: str, direction: int) -> str:
     """The record of a bulk copy, filled in behind its first word where it is carried out: where it lies, or null."""
     if not (w.trace and w.recording):

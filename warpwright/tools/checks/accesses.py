@@ -9,7 +9,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.engine.abi import LOCAL_WINDOW, SHARED_WINDOW, TAG_AFFINE, TAG_BLOCK, TAG_BULK, TAG_GATHER, TAG_PATTERN
+from warpwright.engine.abi import (
+    ALIKE,
+    LOCAL_WINDOW,
+    SHARED_WINDOW,
+    TAG_AFFINE,
+    TAG_BLOCK,
+    TAG_BULK,
+    TAG_GATHER,
+    TAG_PATTERN,
+)
 from warpwright.native.pieces import core, lowest_bit, peek, poke
 from warpwright.timing.records import address_of, decode
 from warpwright.tools.checks.events import COLUMNS, Column, Event
@@ -261,7 +270,7 @@ def is_written(written: int, offset: int, size: int) -> bool:
 @core
 def lane_by_lane(
     s: Any, row: int, events: Any, known: Any, lanes_known: Any, foreign: Any, allocations: Any, findings: Any, base: int, tabled: bool,
-    step: int, mask: int,
+    step: int, mask: int, uniform: int,
 ) -> int:  # fmt: skip
     """An access of global memory whose lanes may lie in several allocations; what is missing before it can be checked, or DONE."""
     event, instruction = events[row * COLUMNS + E_EVENT], events[row * COLUMNS + E_INSTRUCTION]
@@ -289,7 +298,7 @@ def lane_by_lane(
                 s[S_SECTORS] = allocations[one * ALLOCATION_WORDS + A_SECTORS] if s[S_OPTIONS] & KEEP_SECTORS else 0
                 one_lane(
                     s, known, lanes_known, foreign, findings, event, strong, instruction, one, address, size, lane,
-                    cells, shift, offset, address + s[S_HOST], events[row * COLUMNS + E_UNIFORM], events[row * COLUMNS + E_COPY],
+                    cells, shift, offset, address + s[S_HOST], uniform, events[row * COLUMNS + E_COPY],
                 )  # fmt: skip
             written = allocations[one * ALLOCATION_WORDS + A_WRITTEN]
             if s[S_OPTIONS] & CHECK_UNDEFINED and written:
@@ -300,13 +309,14 @@ def lane_by_lane(
 @core
 def access(
     s: Any, row: int, events: Any, known: Any, lanes_known: Any, foreign: Any, seen: Any, allocations: Any, findings: Any,
-    counters: Any, scratch: Any, base: int, tabled: bool, step: int, mask: int,
+    counters: Any, scratch: Any, base: int, tabled: bool, step: int, mask: int, alike: bool,
 ) -> int:  # fmt: skip
     """Every lane of one access; DONE, or what is missing before it can be checked."""
     event, instruction = events[row * COLUMNS + E_EVENT], events[row * COLUMNS + E_INSTRUCTION]
     size, strong = events[row * COLUMNS + E_BYTES], events[row * COLUMNS + E_STRONG]
     options = s[S_OPTIONS]
     known_of_others = seen if strong else foreign
+    uniform = events[row * COLUMNS + E_UNIFORM] | alike
     s[S_GUARD] = events[row * COLUMNS + E_GUARD]
     low = address_of(base, tabled, step, lowest_bit(mask))
     if tabled:
@@ -344,7 +354,19 @@ def access(
                 s[S_SECTORS] = allocations[space * ALLOCATION_WORDS + A_SECTORS]
     if not one_allocation:
         reason = lane_by_lane(
-            s, row, events, known, lanes_known, known_of_others, allocations, findings, base, tabled, step, mask
+            s,
+            row,
+            events,
+            known,
+            lanes_known,
+            known_of_others,
+            allocations,
+            findings,
+            base,
+            tabled,
+            step,
+            mask,
+            uniform,
         )
         if reason != DONE:
             return reason
@@ -358,7 +380,7 @@ def access(
             else:
                 stores(
                     s, known, lanes_known, known_of_others, findings, instruction, strong, space, origin, limit, cells, shift, size,
-                    base, tabled, step, mask, host, events[row * COLUMNS + E_UNIFORM], events[row * COLUMNS + E_COPY],
+                    base, tabled, step, mask, host, uniform, events[row * COLUMNS + E_COPY],
                 )  # fmt: skip
         if options & CHECK_UNDEFINED and written:
             left = mask
@@ -416,10 +438,11 @@ def read_records(
             if tag != TAG_AFFINE and tag != TAG_PATTERN and tag != TAG_GATHER:
                 return BROKEN
             words, mask, base, tabled, step = decode(records + position * 8)
+            alike = peek(records + position * 8) & ALIKE != 0
             if mask and event != CONSTANT:
                 reason = access(
                     s, row, events, known, lanes_known, foreign, seen, allocations, findings, counters, scratch,
-                    base, tabled, step, mask,
+                    base, tabled, step, mask, alike,
                 )  # fmt: skip
                 if reason != DONE:
                     return reason

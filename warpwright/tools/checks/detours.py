@@ -5,7 +5,8 @@ return;``).  One that takes the other way round a barrier and goes on behind it 
 nobody waits for it any more once it has ended does not make it right.  On the machine code: a barrier is control dependent on
 a branch when the branch may lead away from it (Ferrante, Ottenstein and Warren, TOPLAS'87); both ways meet at the branch's immediate
 post-dominator.  A thread that was at the branch and then at that block without the barrier between went round it, if from
-there on it still writes memory or meets barriers.  A detour is such a (branch, meeting place, barrier) by basic blocks.
+there on it still writes memory or meets barriers.  A detour is such a (branch, meeting place, barrier) by basic blocks.  A guard of
+the barrier itself is such a branch in the barrier's own block.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.engine.abi import RECORD_WORDS, TAG_BLOCK
-from warpwright.engine.blocks import BasicBlock
+from warpwright.engine.blocks import BasicBlock, waits_under_guard
 from warpwright.engine.jit.flow import post_dominators, within_functions
 from warpwright.isa.ops import Lowered
 from warpwright.isa.program import Program
@@ -64,6 +65,9 @@ def detours_of(program: Program, blocks: Sequence[BasicBlock], lowered: Sequence
         for barrier in barriers:
             if any(barrier in chain for chain in chains) and not all(barrier in chain for chain in chains):
                 ways.append(Detour(branch, meeting, barrier))
+    for b in blocks:
+        if waits_under_guard(lowered[b.first]) and b.count == 1 and acting[b.number + 1]:
+            ways.append(Detour(b.number, b.number + 1, b.number))
     return Detours(ways, len(blocks))
 
 

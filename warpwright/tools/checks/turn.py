@@ -42,7 +42,9 @@ T_KNOWN, T_COLUMNS, T_LANES, T_FOREIGN, T_SEEN = 21, 22, 23, 24, 25
 T_ARRIVED, T_COUNTS, T_VOTES, T_PLACES, T_AT_BRANCH, T_ROUND_IT, T_WITH_OTHERS = 26, 27, 28, 29, 30, 31, 32
 """Host pointers of: clocks that arrived at each barrier, threads that did, votes, basic blocks that arrivals came from; by warp and way,
 lanes at its branch and round its barrier; ways that threads at the barrier took too."""
-T_WORDS = 33
+T_APART, T_APART_AT = 33, 34
+"""Lanes of the warp that has just arrived which went round a barrier's block where others of its arriving lanes stand, and that block."""
+T_WORDS = 35
 BARRIERS = 16
 MOST_PLACES = 63
 """Of a barrier's row of places, behind their number."""
@@ -130,6 +132,7 @@ def arrive(t: Any, launch: Any, w: int) -> bool:
     for column in range(columns):
         arrived[column] = max(arrived[column], known[column])
     arrived[w] = max(arrived[w], s[S_EPOCH])
+    t[T_APART] = 0
     if launch[L_SYNCHECK]:
         places = array_at(t[T_PLACES] + number * (MOST_PLACES + 1) * 8)
         n = places[0]
@@ -145,6 +148,9 @@ def arrive(t: Any, launch: Any, w: int) -> bool:
             table = array_at(launch[L_WAY_TABLE])
             at_branch, round_it = array_at(t[T_AT_BRANCH] + w * ways * 8), array_at(t[T_ROUND_IT] + w * ways * 8)
             for d in range(ways):
+                if at_branch[d] & lanes and round_it[d] & lanes:
+                    t[T_APART] = round_it[d] & lanes
+                    t[T_APART_AT] = table[3 * d + 2]
                 if table[3 * d + 2] == t[T_LAST] and round_it[d] & lanes:
                     array_at(t[T_WITH_OTHERS])[d] = 1
                 at_branch[d] &= ~lanes
@@ -158,7 +164,7 @@ def arrive(t: Any, launch: Any, w: int) -> bool:
         votes[number] += popcount(vote ^ lanes if mode == AND else vote)
     if mode != ARRIVE:
         array_at(t[T_RUN])[w] = AT_BARRIER
-    return bool(t[T_TELLS] or (launch[L_SYNCHECK] and mode != ARRIVE and lanes != living))
+    return bool(t[T_TELLS] or (launch[L_SYNCHECK] and mode != ARRIVE and (t[T_APART] or lanes != living)))
 
 
 @core

@@ -330,9 +330,13 @@ class Watch:
         """A warp has come to a barrier: one that knows of other blocks, or lacks some of its lanes."""
         resident.clocks.arrive(warp.in_block, warp["barrier_id"] & 15)
         lanes = warp["barrier_lanes"] & 0xFFFFFFFF
-        if "synccheck" in self.checks and warp["barrier_mode"] != tu.ARRIVE and lanes != warp.living:
-            at = self._end_of(int(block.turn[tu.T_LAST]))
-            self._divergence(block, warp, WARP_DIVERGES, [at], warp.living & ~lanes)
+        if "synccheck" in self.checks and warp["barrier_mode"] != tu.ARRIVE:
+            apart = int(block.turn[tu.T_APART])
+            if apart:
+                self._divergence(block, warp, WARP_DIVERGES, [self._end_of(int(block.turn[tu.T_APART_AT]))], apart)
+            elif lanes != warp.living:
+                at = self._end_of(int(block.turn[tu.T_LAST]))
+                self._divergence(block, warp, WARP_DIVERGES, [at], warp.living & ~lanes)
 
     def _completes(self, block: Block, resident: _Resident, barrier: int) -> None:
         """A block barrier is about to let its warps go on."""
