@@ -133,6 +133,16 @@ def test_managed_and_registered_memory_serve_host_and_device_at_one_address(driv
     driver("cuMemFree_v2", managed)
 
 
+def test_memory_is_freed_by_a_thread_that_has_let_go_of_its_context(driver: Driver) -> None:
+    memory, pinned = driver.word("cuMemAlloc_v2", 64), driver.word("cuMemAllocHost_v2", 64)
+    context = driver.word("cuCtxPopCurrent_v2")
+    driver("cuMemFree_v2", memory)
+    driver("cuMemFreeHost", pinned)
+    again = driver.raw("cuMemFree_v2", memory)
+    driver("cuCtxPushCurrent_v2", context)
+    assert again == 1
+
+
 def test_captured_graph_is_launched_and_updated(driver: Driver, add: int) -> None:
     n = 32
     pa, pb, a, b = _vectors(driver, n)
