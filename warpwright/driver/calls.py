@@ -16,7 +16,8 @@ from typing import Any, TypeVar
 
 from warpwright.driver import results
 from warpwright.driver.entry_points import gives_back, plain, prototype, table
-from warpwright.driver.failed_calls import watched
+from warpwright.driver.error_log import log
+from warpwright.driver.failed_calls import TELL_OF_ANOTHER, watched
 from warpwright.errors import (
     DeadlockError,
     ExecutionError,
@@ -106,6 +107,7 @@ def failed(name: str, error: BaseException) -> int:
     if isinstance(error, CudaError):
         if error.message:
             say(f"{name}: {error.message}")
+            log.add(error.message)
         return error.code
     if isinstance(error, KeyboardInterrupt):
         # C code between here and Python knows no exceptions: raise it again when Python code runs next.
@@ -113,6 +115,7 @@ def failed(name: str, error: BaseException) -> int:
         return results.LAUNCH_FAILED
     if isinstance(error, WarpwrightError | ToolchainError):
         say(f"{name}: {error}")
+        log.add(str(error))
     else:
         say(f"{name} failed:\n{''.join(traceback.format_exception(error)).rstrip()}")
     return code_of(error)
@@ -138,6 +141,20 @@ def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
             return failed(name, error)
 
     return call
+
+
+def _logged(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+    """A call of the driver or the runtime whose errors stand in the error log."""
+    if name in TELL_OF_ANOTHER:
+        return call
+
+    def logging(*arguments: Any) -> Any:
+        code = call(*arguments)
+        if code and code != results.NOT_READY and not sys.is_finalizing():
+            log.add(f"Returning {code} ({results.driver_name(code) or results.runtime_name(code)}) from {name}")
+        return code
+
+    return logging
 
 
 def _traced(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
@@ -177,6 +194,8 @@ def callbacks(library: str) -> Sequence[Any]:
             if trace:
                 call = _traced(name, call)
             kind = RESULT_TYPES.get(base)
+            if kind is None and library != "nvml":
+                call = _logged(base, call)
             if watches and kind is None:
                 call = watched(base, library, call)
             letters = SIGNATURES.get(base, letters)

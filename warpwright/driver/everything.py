@@ -13,8 +13,10 @@ from warpwright.driver import (
     graph_nodes,
     graph_shapes,
     launches,
+    logs,
     managed,
     memory,
+    memory_operations,
     modules,
     nvml,
     occupancies,
@@ -27,7 +29,7 @@ from warpwright.driver import (
     virtual,
 )
 from warpwright.driver.runtime import devices as runtime_devices
-from warpwright.driver.runtime import launching, registration
+from warpwright.driver.runtime import launching, libraries, registration
 from warpwright.driver.runtime import memory as runtime_memory
 from warpwright.driver.runtime import streams as runtime_streams
 from warpwright.driver.runtime import textures as runtime_textures
@@ -46,8 +48,11 @@ __all__ = [
     "graph_shapes",
     "launches",
     "launching",
+    "libraries",
+    "logs",
     "managed",
     "memory",
+    "memory_operations",
     "modules",
     "nvml",
     "occupancies",

@@ -14,7 +14,8 @@ from typing import Any
 
 from warpwright.driver import results
 
-_TELL_OF_ANOTHER = ("cudaGetLastError", "cudaPeekAtLastError")
+TELL_OF_ANOTHER = ("cudaGetLastError", "cudaPeekAtLastError")
+"""Functions that return the error of an earlier call."""
 _LAUNCH = "__cudaLaunchKernel"
 """What ``<<<>>>`` of nvcc 13 calls; other functions of this kind are nvcc's own."""
 _QUESTION = re.compile(r"Get|Query|CanAccess")
@@ -31,7 +32,7 @@ _ABOUT_ANYTHING = re.compile(r"Attribute|ProcAddress|DriverEntryPoint|AddressRan
 
 def watched(name: str, library: str, call: Callable[..., Any]) -> Callable[..., Any]:
     """A call of a library that reports its errors to the checks; ``call`` itself where there are none to report."""
-    if library == "nvml" or name in _TELL_OF_ANOTHER or (name.startswith("__") and name != _LAUNCH):
+    if library == "nvml" or name in TELL_OF_ANOTHER or (name.startswith("__") and name != _LAUNCH):
         return call
     name = name.removeprefix("__")
 

@@ -18,6 +18,7 @@ from warpwright.driver.graph_conditions import CONDITIONAL, conditional_work
 from warpwright.driver.graph_memory import ALLOCATE, allocation_work
 from warpwright.driver.graphs import Empty, Graph, HostCall, Node, Vertex, insert, twin, vertex
 from warpwright.driver.launches import Launch, check, gather
+from warpwright.driver.memory_operations import MEMORY_OPERATIONS, operations_work
 from warpwright.driver.pools import FreeNode
 from warpwright.driver.state import state
 from warpwright.driver.streams import Event, RecordEvent, WaitEvent
@@ -120,6 +121,7 @@ _register_kind(fill_work, "Memset")
 _register_kind(host_work, "Host")
 _register_kind(record_work, "EventRecord", "Event")
 _register_kind(wait_work, "EventWait", "Event")
+_register_kind(operations_work, "BatchMemOp")
 register(entry, child_work, "cuGraphAddChildGraphNode", update="cuGraphExecChildGraphNodeSetParams")
 register(entry, Empty, "cuGraphAddEmptyNode")
 
@@ -225,6 +227,7 @@ MAKERS: Mapping[int, Maker] = {
     ALLOCATE: allocation_work,
     FREE: lambda at: FreeNode(c.get64(at)),
     CONDITIONAL: conditional_work,
+    MEMORY_OPERATIONS: operations_work,
 }
 _FIXED = frozenset((ALLOCATE, FREE, CONDITIONAL))
 """Kinds whose nodes keep what they were made with."""

@@ -202,6 +202,51 @@ def prefetch_2(address: int, size: int, packed: int, flags: int, stream: int) ->
     return None
 
 
+_LEGACY_STREAMS = (0, 1)
+
+
+def _ranges(addresses: int, sizes: int, count: int, flags: int, stream: int) -> list[tuple[int, int]]:
+    """Address and size of a batch's ranges.
+
+    Raises:
+        CudaError: no ranges, one that managed memory does not hold, flags, or the legacy default stream.
+    """
+    state().current()
+    if not count or flags or stream in _LEGACY_STREAMS:
+        raise CudaError(results.INVALID_VALUE)
+    state().stream(stream)
+    ranges = list(zip(c.words64(addresses, count), c.words64(sizes, count), strict=True))
+    for address, size in ranges:
+        pages_of(address, size)
+    return ranges
+
+
+@entry("cuMemPrefetchBatchAsync", "cuMemDiscardAndPrefetchBatchAsync")
+def prefetch_batch(
+    addresses: int, sizes: int, count: int, places: int, firsts: int, place_count: int, flags: int, stream: int
+) -> int | None:
+    """Prefetch ranges, to each place from its first range to that of the next place.  What is discarded keeps its bytes, as pages do not move."""
+    ranges = _ranges(addresses, sizes, count, flags, stream)
+    begins = c.words64(firsts, place_count)
+    named = [location_of(packed) for packed in c.words64(places, place_count)]
+    if not begins or begins[0] or begins != sorted(begins) or begins[-1] >= count or place_count > count:
+        return results.INVALID_VALUE
+    if any(place is None or (place.type == DEVICE and not _is_device(place.id)) for place in named):
+        return results.INVALID_VALUE
+    for n, (address, size) in enumerate(ranges):
+        # Of places that begin at one range the first holds.
+        place = named[begins.index(begins[bisect_right(begins, n) - 1])]
+        assert place is not None
+        _prefetch(address, size, place, stream)
+    return None
+
+
+@entry("cuMemDiscardBatchAsync")
+def discard_batch(addresses: int, sizes: int, count: int, flags: int, stream: int) -> None:
+    """Give up what ranges hold; it stays, as it may."""
+    _ranges(addresses, sizes, count, flags, stream)
+
+
 def _common(places: set[Location]) -> Location:
     return places.pop() if len(places) == 1 else NO_PLACE
 

@@ -144,20 +144,44 @@ def get_pool(place: int, device: int) -> None:
 
 @entry("cuDeviceSetMemPool")
 def set_pool(device: int, handle: int) -> None:
-    one, pool = state().device_of(device), state().handles.get(Pool, handle)
-    if pool.device is not one:
+    _make_current(state().device_of(device), handle)
+
+
+def _make_current(device: Device, handle: int) -> None:
+    """Let a device's allocations in a stream's order come from a pool of its own."""
+    pool = state().handles.get(Pool, handle)
+    if pool.device is not device:
         raise CudaError(results.INVALID_VALUE)
-    one.pool = pool
+    device.pool = pool
+
+
+def _place_of_pools(location: int, kind: int) -> Device:
+    """The device of a place whose pools of a kind of memory are asked for.
+
+    Raises:
+        CudaError: no such place, or no such kind (CUmemAllocationType: page-locked and managed).
+    """
+    if kind not in (1, 2) or not c.get32(location):
+        raise CudaError(results.INVALID_VALUE)
+    try:
+        return located(location)
+    except CudaError:
+        raise CudaError(results.INVALID_VALUE) from None
 
 
 @entry("cuMemGetDefaultMemPool")
 def get_default_pool_at(place: int, location: int, kind: int) -> None:
-    c.put64(place, default_pool(located(location)).handle)
+    c.put64(place, default_pool(_place_of_pools(location, kind)).handle)
 
 
 @entry("cuMemGetMemPool")
 def get_pool_at(place: int, location: int, kind: int) -> None:
-    c.put64(place, current_pool(located(location)).handle)
+    c.put64(place, current_pool(_place_of_pools(location, kind)).handle)
+
+
+@entry("cuMemSetMemPool")
+def set_pool_at(location: int, kind: int, handle: int) -> None:
+    _make_current(_place_of_pools(location, kind), handle)
 
 
 @entry("cuMemPoolCreate")

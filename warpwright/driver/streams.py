@@ -25,7 +25,6 @@ from warpwright.driver.graphs import (
     vertex,
 )
 from warpwright.driver.state import PER_THREAD_STREAM, Device, Stream, state
-from warpwright.errors import UnsupportedError
 
 _capture_numbers = itertools.count(1)
 UNJOINED = 904
@@ -247,55 +246,6 @@ def add_callback(handle: int, function: int, data: int, flags: int) -> int | Non
         return results.STREAM_CAPTURE_UNSUPPORTED
     Callback(function, handle, data).run(stream)
     return None
-
-
-@dataclass(eq=False, slots=True)
-class WriteValue(Node):
-    """A word written in a stream's order."""
-
-    address: int
-    value: int
-    bits: int
-    kind = 12
-
-    def run(self, stream: Stream) -> None:
-        (c.put32 if self.bits == 32 else c.put64)(self.address, self.value)
-
-
-@entry("cuStreamWriteValue32_v2", "cuStreamWriteValue32")
-def write_32(handle: int, address: int, value: int, flags: int) -> None:
-    state().current()
-    submit(state().stream(handle), WriteValue(address, value, 32))
-
-
-@entry("cuStreamWriteValue64_v2", "cuStreamWriteValue64")
-def write_64(handle: int, address: int, value: int, flags: int) -> None:
-    state().current()
-    submit(state().stream(handle), WriteValue(address, value, 64))
-
-
-@entry("cuStreamWaitValue32_v2", "cuStreamWaitValue32")
-def wait_32(handle: int, address: int, value: int, flags: int) -> None:
-    _wait(c.get32(address), value, flags, 32)
-
-
-@entry("cuStreamWaitValue64_v2", "cuStreamWaitValue64")
-def wait_64(handle: int, address: int, value: int, flags: int) -> None:
-    _wait(c.get64(address), value, flags, 64)
-
-
-def _wait(found: int, value: int, flags: int, bits: int) -> None:
-    state().current()
-    held = (
-        (found - value) & (1 << (bits - 1)) == 0,
-        found == value,
-        found & value != 0,
-        ~(found | value) & ((1 << bits) - 1) != 0,
-    )[flags & 3]
-    if not held:
-        raise UnsupportedError(
-            "a stream waits for a word that is written later; work here runs when it is submitted, so submit the writer first"
-        )
 
 
 # --- capture -----------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import struct
+from collections.abc import Sequence
 
 from warpwright.driver import c, output, results
 from warpwright.driver.arrays import DriverArray
@@ -186,9 +187,28 @@ def from_array_2d(target: int, pitch: int, array: int, x: int, y: int, width: in
     _rows(Side(target, pitch, 0), _array_side(array, x, y), width, height, BLOCKING)
 
 
+@runtime("cudaMemcpy2DFromArrayAsync")
+def from_array_2d_async(
+    target: int, pitch: int, array: int, x: int, y: int, width: int, height: int, kind: int, stream: int
+) -> None:
+    _rows(Side(target, pitch, 0), _array_side(array, x, y), width, height, stream)
+
+
+@runtime("cudaMemcpy2DArrayToArray")
+def array_to_array_2d(
+    target: int, x: int, y: int, source: int, from_x: int, from_y: int, width: int, height: int, kind: int
+) -> None:
+    _rows(_array_side(target, x, y), _array_side(source, from_x, from_y), width, height, BLOCKING)
+
+
 @runtime("cudaMemcpyToArray")
 def to_array(array: int, x: int, y: int, source: int, size: int, kind: int) -> None:
     linear(_array_side(array, x, y).address, source, size, BLOCKING, ())
+
+
+@runtime("cudaMemcpyToArrayAsync")
+def to_array_async(array: int, x: int, y: int, source: int, size: int, kind: int, stream: int) -> None:
+    linear(_array_side(array, x, y).address, source, size, stream, ())
 
 
 @runtime("cudaMemcpyFromArray")
@@ -196,29 +216,46 @@ def from_array(target: int, array: int, x: int, y: int, size: int, kind: int) ->
     linear(target, _array_side(array, x, y).address, size, BLOCKING, ())
 
 
+@runtime("cudaMemcpyFromArrayAsync")
+def from_array_async(target: int, array: int, x: int, y: int, size: int, kind: int, stream: int) -> None:
+    linear(target, _array_side(array, x, y).address, size, stream, ())
+
+
+@runtime("cudaMemcpyArrayToArray")
+def array_to_array(target: int, x: int, y: int, source: int, from_x: int, from_y: int, size: int, kind: int) -> None:
+    linear(_array_side(target, x, y).address, _array_side(source, from_x, from_y).address, size, BLOCKING, ())
+
+
 COPY_3D = "Q3Q4QQ3Q4Q3Qi"
 """cudaMemcpy3DParms: array, position, pointer of source and target; extent, kind."""
+_PEER_3D = "Q3Q4Qi4xQ3Q4Qi4x3Q"
+"""cudaMemcpy3DPeerParms: with a device behind each side, which the addresses say as well."""
 
 
-def copy_3d(pointer: int) -> Copy:
-    """A copy from cudaMemcpy3DParms: with an array, widths and positions count its elements."""
-    f = c.read(COPY_3D, pointer)
-    element = 1
+def _block(source: Sequence[int], target: Sequence[int], extent: Sequence[int], raw: bytes = b"") -> Copy:
+    """A copy of an extent between two sides (array, position, pointer); with an array, widths and positions count its elements."""
+    arrays = [state().handles.get(DriverArray, side[0]) if side[0] else None for side in (target, source)]
+    element = next((one.element_bytes for one in reversed(arrays) if one is not None), 1)
     sides: list[Side] = []
-    arrays = [state().handles.get(DriverArray, h) if h else None for h in (f[8], f[0])]
-    for one in arrays:
-        if one is not None:
-            element = one.element_bytes
-    for one, at in zip(arrays, (8, 0), strict=True):
-        x, y, z = f[at + 1 : at + 4]
-        address, pitch, _, rows = f[at + 4 : at + 8]
+    for one, (_, x, y, z, address, pitch, _, rows) in zip(arrays, (target, source), strict=True):
         if one is not None:
             sides.append(Side(one.address_of(x * element, y, z), one.pitch, one.height_rows))
         else:
             sides.append(Side(address + x + y * pitch + z * pitch * rows, pitch, rows))
-    width, height, depth = f[16:19]
-    raw = ctypes.string_at(pointer, struct.calcsize(COPY_3D))
+    width, height, depth = extent
     return Copy(sides[0], sides[1], width * element, height, depth, raw)
+
+
+def copy_3d(pointer: int) -> Copy:
+    """A copy from cudaMemcpy3DParms."""
+    f = c.read(COPY_3D, pointer)
+    return _block(f[:8], f[8:16], f[16:19], ctypes.string_at(pointer, struct.calcsize(COPY_3D)))
+
+
+def _peer_copy_3d(pointer: int) -> Copy:
+    """A copy from cudaMemcpy3DPeerParms."""
+    f = c.read(_PEER_3D, pointer)
+    return _block(f[:8], f[9:17], f[18:21])
 
 
 def described(copy: Copy) -> bytes:
@@ -240,6 +277,18 @@ def memcpy_3d(pointer: int) -> None:
 def memcpy_3d_async(pointer: int, stream: int) -> None:
     state().current()
     submit(state().stream(stream), copy_3d(pointer))
+
+
+@runtime("cudaMemcpy3DPeer")
+def memcpy_3d_peer(pointer: int) -> None:
+    output.flush()
+    memcpy_3d_peer_async(pointer, 0)
+
+
+@runtime("cudaMemcpy3DPeerAsync")
+def memcpy_3d_peer_async(pointer: int, stream: int) -> None:
+    state().current()
+    submit(state().stream(stream), _peer_copy_3d(pointer))
 
 
 # --- fills -------------------------------------------------------------------------------------------
@@ -286,6 +335,9 @@ for _name, _driver in (
     ("cudaMemPrefetchAsync_v2", "cuMemPrefetchAsync_v2"),
     ("cudaMemRangeGetAttribute", "cuMemRangeGetAttribute"),
     ("cudaMemRangeGetAttributes", "cuMemRangeGetAttributes"),
+    ("cudaMemPrefetchBatchAsync", "cuMemPrefetchBatchAsync"),
+    ("cudaMemDiscardBatchAsync", "cuMemDiscardBatchAsync"),
+    ("cudaMemDiscardAndPrefetchBatchAsync", "cuMemDiscardAndPrefetchBatchAsync"),
     ("cudaMemcpyBatchAsync@13", "cuMemcpyBatchAsync_v2"),
     ("cudaMemcpyBatchAsync@12", "cuMemcpyBatchAsync"),
     ("cudaMemcpy3DBatchAsync@13", "cuMemcpy3DBatchAsync_v2"),
@@ -308,6 +360,9 @@ for _name, _driver in (
     ("cudaDeviceGetDefaultMemPool", "cuDeviceGetDefaultMemPool"),
     ("cudaDeviceGetMemPool", "cuDeviceGetMemPool"),
     ("cudaDeviceSetMemPool", "cuDeviceSetMemPool"),
+    ("cudaMemGetDefaultMemPool", "cuMemGetDefaultMemPool"),
+    ("cudaMemGetMemPool", "cuMemGetMemPool"),
+    ("cudaMemSetMemPool", "cuMemSetMemPool"),
     ("cudaDeviceGetGraphMemAttribute", "cuDeviceGetGraphMemAttribute"),
     ("cudaDeviceSetGraphMemAttribute", "cuDeviceSetGraphMemAttribute"),
     ("cudaDeviceGraphMemTrim", "cuDeviceGraphMemTrim"),
