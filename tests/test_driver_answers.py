@@ -17,22 +17,34 @@ from tests.test_driver_devices import finished
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")
 ROOT = Path(__file__).parents[1]
 CARD: dict[str, Any] = json.loads((ROOT / "bench/data/h200/driver_answers.json").read_text())
+STREAMS: dict[str, Any] = json.loads((ROOT / "bench/data/h200/stream_answers.json").read_text())
 MEMORY_ATTRIBUTES = (9, 19, 41, 83, 88, 89, 91, 99, 100, 101, 102, 108, 109, 115, 126, 127, 130, 131)
 """CU_DEVICE_ATTRIBUTE_*: of host memory that is mapped, unified addressing, managed and pageable memory and who may use it, virtual memory,
 persisting L2, windows, pools, domains, tensor maps, nodes."""
 
 
-@pytest.fixture(scope="module")
-def ours(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    out = tmp_path_factory.mktemp("answers") / "answers.json"
-    command = [sys.executable, "-m", "warpwright", "run", "--gpu", "h200", "--timing", "off", "bench/driver_answers.py"]
-    command += ["--out", str(out), "--address", str(CARD["tensor_maps"]["address"])]
+def answers(folder: Path, program: str, *more: str) -> dict[str, Any]:
+    """What a program that asks a driver is answered here."""
+    out = folder / "answers.json"
+    command = [sys.executable, "-m", "warpwright", "run", "--gpu", "h200", "--timing", "off", program]
+    command += ["--out", str(out), *more]
     done = subprocess.run(
         command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr[-2000:]
     found: dict[str, Any] = json.loads(out.read_text())
     return found
+
+
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    address = str(CARD["tensor_maps"]["address"])
+    return answers(tmp_path_factory.mktemp("answers"), "bench/driver_answers.py", "--address", address)
+
+
+@pytest.fixture(scope="module")
+def of_streams(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return answers(tmp_path_factory.mktemp("streams"), "bench/stream_answers.py")
 
 
 @pytest.mark.parametrize("kind", ["tiled", "im2col"])
@@ -53,6 +65,16 @@ def test_every_answer_is_the_cards(ours: dict[str, Any], section: str) -> None:
     apart = {k: (v, ours[section].get(k)) for k, v in CARD[section].items() if ours[section].get(k) != v}
     assert apart == {}
     assert ours[section].keys() == CARD[section].keys()
+
+
+@pytest.mark.parametrize(
+    "section", ["parts", "resources", "memory_operations", "ranges", "pools", "log", "green_contexts"]
+)
+def test_every_answer_about_streams_is_the_cards(of_streams: dict[str, Any], section: str) -> None:
+    mine = of_streams[section]
+    apart = {k: (v, mine.get(k)) for k, v in STREAMS[section].items() if mine.get(k) != v}
+    assert apart == {}
+    assert mine.keys() == STREAMS[section].keys()
 
 
 def test_allocations_of_a_mebibyte_begin_at_pages_of_their_own(ours: dict[str, Any]) -> None:

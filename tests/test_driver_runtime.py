@@ -266,3 +266,77 @@ def test_a_managed_variable_is_one_on_all_devices() -> None:
     environment = {**os.environ, "WARPWRIGHT_GPU": "a100,h200", "WARPWRIGHT_TIMING": "off"}
     done = subprocess.run([sys.executable, "-c", MANAGED], env=environment, capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("[(6, True), (7, True), (8, True), (9, True)]\n", "")
+
+
+LIBRARIES = """
+import ctypes, struct, sys
+from tests.driver_library import VECTOR_ADD
+from warpwright.driver import attach
+attach.preload()
+runtime = ctypes.CDLL(f"libcudart.so.{sys.argv[1]}")
+words = ctypes.c_uint64 * 3
+
+def call(name, *arguments):
+    return runtime[name](*(ctypes.c_uint64(a & (1 << 64) - 1) if isinstance(a, int) else a for a in arguments))
+
+def made(name, *arguments):
+    place = ctypes.c_uint64()
+    assert call(name, ctypes.byref(place), *arguments) == 0, name
+    return place.value
+
+# A kernel of a library: found, described, launched with its global variable changed.
+library = made("cudaLibraryLoadData", ctypes.c_char_p(VECTOR_ADD.encode()), 0, 0, 0, 0, 0, 0)
+count = ctypes.c_uint32()
+assert call("cudaLibraryGetKernelCount", ctypes.byref(count), library) == 0 and count.value == 1
+kernel = made("cudaLibraryGetKernel", library, ctypes.c_char_p(b"add"))
+assert made("cudaLibraryEnumerateKernels", 1, library) == kernel
+assert call("cudaLibraryGetKernel", ctypes.byref(ctypes.c_uint64()), library, ctypes.c_char_p(b"sub")) == 500
+places = []
+for number in range(4):
+    offset, size = ctypes.c_uint64(), ctypes.c_uint64()
+    code = call("cudaFuncGetParamInfo", kernel, number, ctypes.byref(offset), ctypes.byref(size))
+    places.append((code, offset.value, size.value))
+assert places == [(0, 0, 8), (0, 8, 8), (0, 16, 4), (1, 0, 0)], places
+assert call("cudaKernelSetAttributeForDevice", kernel, 8, 1024, 0) == 0
+a, b = made("cudaMalloc", 40), made("cudaMalloc", 40)
+for place, values in ((a, range(10)), (b, range(0, 100, 10))):
+    assert call("cudaMemcpy", place, (ctypes.c_uint32 * 10)(*values), 40, 1) == 0
+scale, size = ctypes.c_uint64(), ctypes.c_uint64()
+assert call("cudaLibraryGetGlobal", ctypes.byref(scale), ctypes.byref(size), library, ctypes.c_char_p(b"scale")) == 0
+assert size.value == 4 and call("cudaMemcpy", scale.value, (ctypes.c_uint32 * 1)(2), 4, 1) == 0
+given = [ctypes.c_uint64(a), ctypes.c_uint64(b), ctypes.c_uint32(10)]
+configuration = ctypes.create_string_buffer(struct.pack("<6IQQQI4x", 1, 1, 1, 32, 1, 1, 0, 0, 0, 0), 56)
+assert call("cudaLaunchKernelExC", configuration, kernel, words(*(ctypes.addressof(one) for one in given))) == 0
+found = (ctypes.c_uint32 * 10)()
+assert call("cudaMemcpy", found, a, 40, 2) == 0
+assert list(found) == [21 * n for n in range(10)], list(found)
+assert call("cudaLibraryUnload", library) == 0
+
+# Out of an array of 8 by 4 words into another, displaced; a block of it to the other device's memory by both kinds of 3D copies.
+channel = (ctypes.c_int * 5)(32, 0, 0, 0, 1)
+first, second = (made("cudaMallocArray", channel, 8, 4, 0) for _ in range(2))
+stream = made("cudaStreamCreate")
+values = (ctypes.c_uint32 * 32)(*range(32))
+assert call("cudaMemcpyToArrayAsync", first, 0, 0, values, 128, 1, stream) == 0
+assert call("cudaMemcpy2DArrayToArray", second, 8, 1, first, 0, 0, 16, 3, 3) == 0
+back = (ctypes.c_uint32 * 32)(*[99] * 32)
+assert call("cudaMemcpy2DFromArrayAsync", back, 32, second, 0, 0, 32, 4, 2, stream) == 0
+assert list(back) == [8 * (row - 1) + column - 2 if row and 2 <= column < 6 else 0 for row in range(4) for column in range(8)]
+assert call("cudaMemcpyArrayToArray", second, 0, 0, first, 0, 0, 128, 3) == 0
+assert call("cudaMemcpyFromArrayAsync", back, second, 0, 0, 128, 2, stream) == 0 and list(back) == list(range(32))
+assert call("cudaSetDevice", 1) == 0
+there = made("cudaMalloc", 64)
+peer = struct.pack("<Q3Q4Qi4xQ3Q4Qi4x3Q", first, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, there, 16, 16, 2, 1, 4, 2, 1)
+assert call("cudaMemcpy3DPeer", ctypes.create_string_buffer(peer, len(peer))) == 0
+assert call("cudaMemcpy", back, there, 32, 2) == 0
+assert list(back[:8]) == [10, 11, 12, 13, 18, 19, 20, 21], list(back[:8])
+print("right")
+"""
+
+
+@pytest.mark.parametrize("version", ["12", "13"])
+def test_libraries_and_copies_of_arrays(version: str) -> None:
+    environment = {**os.environ, "WARPWRIGHT_GPU": "a100,h200", "WARPWRIGHT_TIMING": "off"}
+    command = [sys.executable, "-c", LIBRARIES, version]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.returncode) == ("right\n", 0), done.stderr

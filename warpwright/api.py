@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.arrays import DeviceArray, Symbol
-from warpwright.chips import Chip, load_chip
+from warpwright.chips import Chip, Partition, load_chip
 from warpwright.engine.memory import DeviceMemory
 from warpwright.errors import KernelNotFoundError, LaunchError, UnsupportedError
 from warpwright.session import session
@@ -479,14 +479,26 @@ class ClusteredKernel:
 
 
 class Launcher:
-    """A kernel with its grid and block, ready to be called."""
+    """A kernel with its grid and block, ready to be called.
+
+    Args:
+        partition: the SMs that take its blocks; all of the GPU's without.
+    """
 
     def __init__(
-        self, kernel: Kernel, grid: Any, block: Any, shared: Any, cluster: tuple[int, int, int] | None = None
+        self,
+        kernel: Kernel,
+        grid: Any,
+        block: Any,
+        shared: Any,
+        cluster: tuple[int, int, int] | None = None,
+        partition: Partition | None = None,
     ) -> None:
         from warpwright.engine.launch import Geometry, as_dim3, check_geometry
 
         self.kernel = kernel
+        self.partition = partition
+        self.chip = kernel.gpu.chip if partition is None else partition.chip
         try:
             dynamic = int(shared)
         except (TypeError, ValueError):
@@ -498,7 +510,7 @@ class Launcher:
             kernel._loaded.kernel.shared_reserved_bytes,
             cluster or kernel._loaded.kernel.cluster,
         )
-        self.resident = check_geometry(kernel._loaded.program, self.geometry, kernel.gpu.chip, kernel.name)
+        self.resident = check_geometry(kernel._loaded.program, self.geometry, self.chip, kernel.name)
 
     def __call__(self, *arguments: Any) -> Run:
         """Run the kernel; arguments are described at :func:`warpwright.engine.arguments.pack`."""

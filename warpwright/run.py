@@ -252,7 +252,7 @@ def _run(launcher: Launcher, parameters: bytes | bytearray, cooperative: bool = 
     launches: DeviceLaunches | None = None
     synchronises = is_cooperative(program)
     if synchronises or cooperative:
-        check_cooperative(geometry, launcher.resident, gpu.chip, kernel.name)
+        check_cooperative(geometry, launcher.resident, launcher.chip, kernel.name)
     if synchronises:
         workspace = memory.allocate(GRID_WORKSPACE_BYTES, f"grid barrier of {kernel.name}")
     try:
@@ -269,12 +269,14 @@ def _run(launcher: Launcher, parameters: bytes | bytearray, cooperative: bool = 
             parameters,
             constant_window=constants.address if constants is not None else 0,
             grid_workspace=workspace.address if workspace is not None else 0,
+            sm_count=gpu.chip.sm.sm_count,
         )
         if reads_parameters_by_address(program):
             window = memory.allocate(len(bank0), f"parameters of {kernel.name}")
             place_parameters(program, bank0, window.address)
             memory.view(window.address, len(bank0))[...] = bank0
-        context = make_context(program, geometry, memory, bank0, loaded.banks, gpu.chip.sm.sm_count)
+        sms = launcher.partition.sms if launcher.partition is not None else None
+        context = make_context(program, geometry, memory, bank0, loaded.banks, gpu.chip.sm.sm_count, sms)
         if program.services:
             context.services = LaunchServices(context, launches)
             function = context.services.native()
@@ -329,7 +331,8 @@ def _run_child(parent: Launcher, child: Child) -> Run:
     from warpwright.api import Kernel, Launcher
 
     kernel = Kernel(parent.kernel.module, child.symbol)
-    return launch_packed(Launcher(kernel, child.grid, child.block, child.shared), child.parameters)
+    launcher = Launcher(kernel, child.grid, child.block, child.shared, partition=parent.partition)
+    return launch_packed(launcher, child.parameters)
 
 
 def _print(text: bytes) -> None:
@@ -420,7 +423,7 @@ class _Job:
 
     def _functional(self) -> None:
         gpu, loaded = self.launcher.kernel.gpu, self.launcher.kernel._loaded
-        at_once = self.launcher.resident.blocks_per_sm * gpu.chip.sm.sm_count
+        at_once = self.launcher.resident.blocks_per_sm * self.launcher.chip.sm.sm_count
         began = time.perf_counter()
         execution: Execution
         if gpu.checker is not None:
@@ -459,7 +462,7 @@ class _Job:
         kernel = traced(loaded, context)
         chosen = self._plan()
         if chosen is not None:
-            at_once = self.launcher.resident.blocks_per_sm * self.launcher.kernel.gpu.chip.sm.sm_count
+            at_once = self.launcher.resident.blocks_per_sm * self.launcher.chip.sm.sm_count
             rest = compiled_execution(loaded, context, at_once, self.launcher.kernel.gpu.functional_threads)
         self._start(began)
 
@@ -477,7 +480,7 @@ class _Job:
                 "cancel": lambda: context.cancelled,
                 "policies": self.launcher.kernel.gpu.policies,
             }
-            chip, program, lowered = self.launcher.kernel.gpu.chip, context.program, lowered_of(loaded)
+            chip, program, lowered = self.launcher.chip, context.program, lowered_of(loaded)
             if chosen is None:
                 self.timing = simulate(chip, program, lowered, kernel, context, **common)
                 metrics = self.timing.metrics
@@ -510,12 +513,12 @@ class _Job:
         together = together or copies_in_bulk(loaded) or watches_memory(loaded)
         if (gpu.timing != "sampled" and not large) or together:
             return None
-        return plan(gpu.chip, geometry.blocks, self.launcher.resident)
+        return plan(self.launcher.chip, geometry.blocks, self.launcher.resident)
 
     def result(self) -> Run:
         """The record of the launch."""
         kernel, geometry, resident = self.launcher.kernel, self.launcher.geometry, self.launcher.resident
-        chip = kernel.gpu.chip
+        chip = self.launcher.chip
         program = self.context.program
         metrics = Metrics(
             {

@@ -93,7 +93,7 @@ def create_4(place: int, parameters: int, flags: int, device: int) -> None:
 def destroy(handle: int) -> None:
     s = state()
     context = s.handles.get(Context, handle)
-    if context.primary:
+    if context.primary or context.partition is not None:
         raise CudaError(results.INVALID_CONTEXT)
     empty(context)
     if s.stack and s.stack[-1] is context:

@@ -35,6 +35,7 @@ def _launch_of(handle: int, rest: tuple[int, ...]) -> Launch:
     gx, gy, gz, bx, by, bz, shared, parameters, extra = rest
     target = function(handle)
     made = Launch(target, (gx, gy, gz), (bx, by, bz), shared, gather(target, parameters, extra))
+    made.partition = state().current().partition
     check(made)
     return made
 

@@ -6,7 +6,7 @@ import ctypes
 import os
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from warpwright.driver import c, results
 from warpwright.driver.calls import CudaError, code_of, entry, say
@@ -15,6 +15,9 @@ from warpwright.driver.graphs import Node, submit
 from warpwright.driver.state import Stream, state
 from warpwright.engine.launch import Dim3
 from warpwright.errors import AssertionFailedError, ExecutionError, LaunchError, MemoryFaultError
+
+if TYPE_CHECKING:
+    from warpwright.chips import Partition
 
 _BUFFER_POINTER, _BUFFER_SIZE = 1, 2
 """CU_LAUNCH_PARAM_BUFFER_POINTER and _SIZE of the array ``extra``."""
@@ -34,6 +37,8 @@ class Launch(Node):
     cooperative: bool = False
     cluster: Dim3 | None = None
     attributes: tuple[bytes, ...] = ()
+    partition: Partition | None = None
+    """The SMs that take its blocks; all of them without."""
 
     kind = 0
 
@@ -94,7 +99,7 @@ def execute(launch: Launch, stream: Stream) -> None:
     s = state()
     context = s.current()
     target = launch.function
-    key = (launch.grid, launch.block, launch.shared, launch.cluster or target.cluster)
+    key = (launch.grid, launch.block, launch.shared, launch.cluster or target.cluster, launch.partition)
     launcher = target.launchers.get(key)
     if launcher is None:
         if len(target.launchers) >= 64:
@@ -132,7 +137,7 @@ def _launch(
     target = function(handle)
     made = Launch(target, grid, block, shared, gather(target, pointers, extra), cooperative)
     check(made)
-    submit(stream_of(made, stream), made)
+    submit_launch(made, stream)
 
 
 @entry("cuLaunchKernel")
@@ -168,8 +173,12 @@ def launch_cooperative(
     _launch(handle, (grid_x, grid_y, grid_z), (block_x, block_y, block_z), shared, stream, pointers, 0, True)
 
 
-def stream_of(launch: Launch, handle: int) -> Stream:
-    """The stream of a launch; kernel, stream and context are of one device."""
+def submit_launch(launch: Launch, handle: int) -> None:
+    """Run a launch in a stream's order, on the SMs that the stream has.
+
+    Raises:
+        CudaError: kernel, stream and current context are of different devices.
+    """
     s = state()
     stream = s.stream(handle)
     if stream.device is not s.device or launch.function.image.context.device is not s.device:
@@ -177,7 +186,8 @@ def stream_of(launch: Launch, handle: int) -> Stream:
             results.INVALID_HANDLE,
             f"{launch.function.symbol}: the kernel, its stream and the current context are of different devices",
         )
-    return stream
+    launch.partition = s.partition_of(stream)
+    submit(stream, launch)
 
 
 def with_attributes(launch: Launch, pointer: int, count: int) -> Launch:
@@ -204,7 +214,7 @@ def launch_kernel_ex(configuration: int, handle: int, pointers: int, extra: int)
     if count:
         made = with_attributes(made, attributes, count)
     check(made)
-    submit(stream_of(made, stream), made)
+    submit_launch(made, stream)
 
 
 @entry("cuLaunchCooperativeKernelMultiDevice")

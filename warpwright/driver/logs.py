@@ -25,19 +25,19 @@ def unregister(number: int) -> int | None:
 
 @entry("cuLogsCurrent")
 def current(place: int, flags: int) -> int | None:
-    if flags or not place:
+    if not place:
         return results.INVALID_VALUE
     c.put32(place, log.following)
     return None
 
 
-def _lines(iterator: int, room: int, flags: int) -> bytes:
+def _lines(iterator: int, room: int) -> bytes:
     """Lines from an iterator on, all of them without one; the iterator goes on behind them.
 
     Raises:
-        CudaError: flags, or room for not even one line.
+        CudaError: room for not even one line.
     """
-    found = None if flags else log.since(c.get32(iterator) if iterator else 0, room)
+    found = log.since(c.get32(iterator) if iterator else 0, room)
     if found is None:
         raise CudaError(results.INVALID_VALUE)
     c.put32(iterator, log.following)
@@ -46,7 +46,7 @@ def _lines(iterator: int, room: int, flags: int) -> bytes:
 
 @entry("cuLogsDumpToFile")
 def dump_to_file(iterator: int, path: int, flags: int) -> int | None:
-    lines = _lines(iterator, KEPT_BYTES, flags)
+    lines = _lines(iterator, KEPT_BYTES)
     try:
         Path(c.text(path)).write_bytes(lines)
     except OSError:
@@ -60,7 +60,7 @@ def dump_to_memory(iterator: int, buffer: int, size: int, flags: int) -> int | N
         return results.INVALID_VALUE
     room = c.get64(size)
     c.put64(size, 0)
-    lines = _lines(iterator, max(room - 1, 0), flags)
+    lines = _lines(iterator, max(room - 1, 0))
     ctypes.memmove(buffer, lines + b"\0", len(lines) + 1)
     c.put64(size, len(lines))
     return None

@@ -134,9 +134,14 @@ def location_of_device(device: int) -> Location:
     return Location(DEVICE, ordinal)
 
 
+def _as_given(packed: int) -> Location:
+    """A CUmemLocation as a word."""
+    return Location(packed & 0xFFFF_FFFF, ctypes.c_int32(packed >> 32 & 0xFFFF_FFFF).value)
+
+
 def location_of(packed: int) -> Location | None:
     """A CUmemLocation passed by value; None for a type that there is not."""
-    found = Location(packed & 0xFFFF_FFFF, ctypes.c_int32(packed >> 32 & 0xFFFF_FFFF).value)
+    found = _as_given(packed)
     if found.type == HOST:
         return THE_HOST
     return found if DEVICE <= found.type <= HOST_NUMA_CURRENT else None
@@ -228,16 +233,16 @@ def prefetch_batch(
     """Prefetch ranges, to each place from its first range to that of the next place.  What is discarded keeps its bytes, as pages do not move."""
     ranges = _ranges(addresses, sizes, count, flags, stream)
     begins = c.words64(firsts, place_count)
-    named = [location_of(packed) for packed in c.words64(places, place_count)]
+    named = [_as_given(packed) for packed in c.words64(places, place_count)]
     if not begins or begins[0] or begins != sorted(begins) or begins[-1] >= count or place_count > count:
         return results.INVALID_VALUE
-    if any(place is None or (place.type == DEVICE and not _is_device(place.id)) for place in named):
+    if not all(
+        DEVICE <= place.type <= HOST_NUMA_CURRENT and (place.type != DEVICE or _is_device(place.id)) for place in named
+    ):
         return results.INVALID_VALUE
     for n, (address, size) in enumerate(ranges):
         # Of places that begin at one range the first holds.
-        place = named[begins.index(begins[bisect_right(begins, n) - 1])]
-        assert place is not None
-        _prefetch(address, size, place, stream)
+        _prefetch(address, size, named[begins.index(begins[bisect_right(begins, n) - 1])], stream)
     return None
 
 

@@ -22,7 +22,7 @@ MEMORY_OPERATIONS = 12
 _WAIT_32, _WRITE_32, _FLUSH, _WAIT_64, _WRITE_64, _BARRIER = range(1, 7)
 """CUstreamBatchMemOpType."""
 _BITS = {_WAIT_32: 32, _WRITE_32: 32, _WAIT_64: 64, _WRITE_64: 64}
-_MOST = 256
+_MOST = 255
 """Operations of a batch."""
 _OPERATION, _OPERATION_BYTES = "i4xQQI4xQ8x", 48
 """CUstreamBatchMemOpParams: kind, address, value, flags, alias.  A barrier and a flush have their flags behind the kind."""

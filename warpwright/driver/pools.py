@@ -48,6 +48,8 @@ class Pool:
             self.device.gpu.memory.hide_from(other.gpu.memory, kinds[address][2].allocations[address])
 
 
+_PAGE_LOCKED, _MANAGED = 1, 2
+"""CUmemAllocationType."""
 _pools: list[Pool] = []
 _default: dict[Device, Pool] = {}
 
@@ -159,9 +161,9 @@ def _place_of_pools(location: int, kind: int) -> Device:
     """The device of a place whose pools of a kind of memory are asked for.
 
     Raises:
-        CudaError: no such place, or no such kind (CUmemAllocationType: page-locked and managed).
+        CudaError: no such place, or no such kind. Managed memory needs no place.
     """
-    if kind not in (1, 2) or not c.get32(location):
+    if kind != _MANAGED and not (kind == _PAGE_LOCKED and c.get32(location)):
         raise CudaError(results.INVALID_VALUE)
     try:
         return located(location)

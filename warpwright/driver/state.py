@@ -22,6 +22,7 @@ from warpwright.session import chips_named
 
 if TYPE_CHECKING:
     from warpwright.api import GPU
+    from warpwright.chips import Partition
     from warpwright.driver.graphs import Graph
     from warpwright.engine.memory import Allocation
 
@@ -98,6 +99,8 @@ class Stream:
     capture_origin: bool = False
     capture_broken: bool = False
     attributes: dict[int, bytes] = field(default_factory=dict)
+    context: Context | None = None
+    """The green context that it was made in."""
 
     @property
     def blocking(self) -> bool:
@@ -106,15 +109,22 @@ class Stream:
 
 
 @dataclass(eq=False)
+class Fault:
+    """What a kernel that failed leaves behind."""
+
+    code: int = 0
+
+
+@dataclass(eq=False)
 class Context:
-    """A context of a device; ``sticky`` is the result that every call returns once a kernel has failed."""
+    """A context of a device."""
 
     device: Device
     flags: int = 0
     handle: int = 0
     primary: bool = False
     users: int = 0
-    sticky: int = 0
+    fault: Fault = field(default_factory=Fault)
     limits: dict[int, int] = field(default_factory=dict)
     cache_config: int = 0
     shared_config: int = 0
@@ -123,6 +133,18 @@ class Context:
     peers: set[Device] = field(default_factory=set)
     """Devices whose memory was made accessible to this context."""
     storage: dict[int, Any] = field(default_factory=dict)
+    partition: Partition | None = None
+    """The SMs of a green context."""
+    destroyed: bool = False
+
+    @property
+    def sticky(self) -> int:
+        """The result that every call returns once a kernel has failed."""
+        return self.fault.code
+
+    @sticky.setter
+    def sticky(self, code: int) -> None:
+        self.fault.code = code
 
 
 class Device:
@@ -233,7 +255,15 @@ class State:
         """The stream of a handle; 0, 1 and 2 are the default streams of the calling thread's device."""
         if handle <= PER_THREAD_STREAM:
             return self.device.default_stream
-        return self.handles.get(Stream, handle)
+        found = self.handles.get(Stream, handle)
+        if found.context is not None and found.context.destroyed:
+            raise CudaError(results.CONTEXT_IS_DESTROYED)
+        return found
+
+    def partition_of(self, stream: Stream) -> Partition | None:
+        """The SMs that take a stream's kernels; None for all. A default stream is the current context's."""
+        context = stream.context or (self.stack[-1] if stream is stream.device.default_stream else None)
+        return context.partition if context is not None else None
 
     def begin(self, stream: Stream) -> float:
         """Simulated time at which new work of a stream can start: a device's default stream waits for its others, and they for it."""

@@ -24,7 +24,7 @@ from warpwright.driver.graphs import (
     submit,
     vertex,
 )
-from warpwright.driver.state import PER_THREAD_STREAM, Device, Stream, state
+from warpwright.driver.state import PER_THREAD_STREAM, Context, Device, Stream, state
 
 _capture_numbers = itertools.count(1)
 UNJOINED = 904
@@ -88,11 +88,11 @@ def await_event(event: Event, stream: Stream) -> None:
 
 
 # --- streams -----------------------------------------------------------------------------------------
-def create_stream(flags: int, priority: int = 0) -> int:
-    """Handle of a new stream."""
+def create_stream(flags: int, priority: int = 0, context: Context | None = None) -> int:
+    """Handle of a new stream, of the current context unless one is given."""
     s = state()
-    s.current()
-    made = Stream(s.device, flags, priority)
+    context = context or s.current()
+    made = Stream(context.device, flags, priority, context=context if context.partition is not None else None)
     made.handle = s.handles.add(made)
     made.device.streams.append(made)
     return made.handle
@@ -110,8 +110,13 @@ def create(place: int, flags: int) -> int | None:
 def create_with_priority(place: int, flags: int, priority: int) -> int | None:
     if flags not in (0, 1):
         return results.INVALID_VALUE
-    c.put64(place, create_stream(flags, max(-5, min(0, priority))))
+    c.put64(place, create_stream(flags, within_priorities(priority)))
     return None
+
+
+def within_priorities(priority: int) -> int:
+    """The priority that a device has for one that is asked for."""
+    return max(-5, min(0, priority))
 
 
 @entry("cuStreamDestroy_v2")
@@ -179,13 +184,19 @@ def get_id(handle: int, place: int) -> None:
 
 @entry("cuStreamGetCtx")
 def get_context(handle: int, place: int) -> None:
-    c.put64(place, state().context_of(state().stream(handle).device).handle)
+    stream = state().stream(handle)
+    c.put64(place, (stream.context or state().context_of(stream.device)).handle)
 
 
 @entry("cuStreamGetCtx_v2")
 def get_context_2(handle: int, place: int, green: int) -> None:
-    get_context(handle, place)
-    c.put64(green, 0)
+    """Of a green context's stream the primary one stands in the first place."""
+    stream = state().stream(handle)
+    if stream.context is None:
+        get_context(handle, place)
+    else:
+        c.put64(place, stream.device.primary.handle)
+    c.put64(green, stream.context.handle if stream.context is not None else 0)
 
 
 @entry("cuStreamGetDevice")

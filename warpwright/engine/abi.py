@@ -182,7 +182,7 @@ LAUNCH = Layout(
     host_minus_device=1,  # host pointer = device address + this
     constant_banks=8,  # host pointers for banks 0..7
     constant_bytes=8,  # sizes for banks 0..7; reads beyond give 0
-    sm_count=1,
+    sm_count=1,  # of the whole chip
     cancel=1,  # set to 1 by the host to stop a launch (Ctrl-C): checked at yields, barriers, back edges of long loops
     local_bytes_per_thread=1,
     cluster_x=1,  # blocks of a cluster by axis; 1 for launches without clusters
@@ -199,6 +199,8 @@ LAUNCH = Layout(
     textures=1,  # pointer to the rows of engine/textures/table.py
     texture_count=1,
     texture_rare=1,  # as texture: Python's, for what compiled code leaves to it
+    taking_sms=1,  # pointer to u64 numbers of the SMs that take the launch's blocks, ascending
+    taking_sm_count=1,
 )
 """One for each launch; read-only for warps."""
 
@@ -214,6 +216,10 @@ block's rank in its cluster (8 bits)."""
 SHARED_OFFSETS = (1 << SHARED_RANK_SHIFT) - 1
 SHARED_WINDOW_BYTES = 1 << 32
 """Size of the shared window: every rank's 16 MiB."""
+GRID_ID = 1
+"""%gridid: a card counts the launches of a context from 1 on; here each is the first."""
+WARP_SLOTS = 64
+"""%nwarpid: warps of an SM, whatever a launch has of them."""
 MAX_CLUSTER = 16
 """Blocks of the largest cluster (CUDA C++ Programming Guide: 8, and 16 where a kernel allows sizes that are not portable)."""
 LOCAL_WINDOW = 0x7E01_0000_0000

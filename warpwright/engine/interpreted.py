@@ -52,6 +52,7 @@ class InterpretedExecution:
             context["sm_count"],
             context.services,
             context.textures,
+            context.sms,
         )
         resident: list[BlockRun] = []
         following, fruitless = 0, 0

@@ -11,8 +11,9 @@ from __future__ import annotations
 import math
 import operator
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from math import prod
 from typing import Any
 
@@ -20,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.chips import Chip, Occupancy, OccupancyError, occupancy
-from warpwright.engine.abi import LAUNCH, LOCAL_WINDOW, MAX_CLUSTER, SHARED_WINDOW
+from warpwright.engine.abi import GRID_ID, LAUNCH, LOCAL_WINDOW, MAX_CLUSTER, SHARED_WINDOW
 from warpwright.engine.memory import DeviceMemory
 from warpwright.errors import LaunchError
 from warpwright.isa.ops import FIRST_CLUSTERS
@@ -58,6 +59,12 @@ class Bank0Layout:
     """u32: first value of R1, the stack pointer, which grows down."""
     dynamic_shared_bytes: int = 0x2C
     """u32: %dynamic_smem_size."""
+    grid_id: int = 0x30
+    """u64: %gridid."""
+    sm_count: int | None = 0x10C
+    """u32: %nsmid (older code reads SR_VIRTCFG)."""
+    shared_bytes: int | None = None
+    """u32: what a block asks for, rounded to nothing (%aggr_smem_size)."""
     constant_window: int = 0x50
     """u64: generic address of byte 0 of constant bank 3 (``&c`` of a ``__constant__ c``)."""
     grid_workspace_high: int = 0x8C
@@ -92,6 +99,8 @@ _LAYOUTS = {
         local_window_high=0x104,
         stack_top=0x20,
         dynamic_shared_bytes=0xFC,
+        grid_id=0x28,
+        sm_count=None,
         constant_window=0xD0,
         grid_workspace_high=0xE8,
         grid_workspace_low=0xEC,
@@ -100,6 +109,7 @@ _LAYOUTS = {
     80: Bank0Layout(bank_window=0x40, parameter_last=0x12C),
     90: Bank0Layout(
         constant_window=0xD0,
+        shared_bytes=0x13C,
         grid_workspace_high=0x44,
         grid_workspace_low=0x48,
         reserved_shared_end=0x68,
@@ -356,6 +366,7 @@ def constant_bank0(
     parameters: bytes | bytearray,
     constant_window: int = 0,
     grid_workspace: int = 0,
+    sm_count: int = 1,
 ) -> bytearray:
     """The bytes of constant bank 0 for one launch.
 
@@ -363,6 +374,7 @@ def constant_bank0(
         parameters: as laid out by :func:`warpwright.engine.arguments.pack`.
         constant_window: device address at which bank 3 lies, for pointers to ``__constant__`` variables.
         grid_workspace: device address of the cooperative workspace, 0 for ordinary launches.
+        sm_count: SMs of the chip.
     """
     layout = bank0_layout(program.arch)
     base = program.parameter_base_bytes
@@ -379,6 +391,11 @@ def constant_bank0(
         struct.pack_into("<I", bank, low + 4 if high is None else high, window >> 32)
     struct.pack_into("<I", bank, layout.stack_top, stack_bytes(program))
     struct.pack_into("<I", bank, layout.dynamic_shared_bytes, geometry.dynamic_shared_bytes)
+    struct.pack_into("<Q", bank, layout.grid_id, GRID_ID)
+    if layout.sm_count is not None:
+        struct.pack_into("<I", bank, layout.sm_count, sm_count)
+    if layout.shared_bytes is not None:
+        struct.pack_into("<I", bank, layout.shared_bytes, shared_bytes(program, geometry))
     struct.pack_into("<Q", bank, layout.constant_window, constant_window)
     struct.pack_into("<I", bank, layout.grid_workspace_high, grid_workspace >> 32)
     struct.pack_into("<I", bank, layout.grid_workspace_low, grid_workspace & 0xFFFF_FFFF)
@@ -415,6 +432,11 @@ def place_parameters(program: Program, bank0: bytearray, address: int) -> None:
         struct.pack_into("<I", bank0, layout.parameter_last, last)
 
 
+@cache
+def _all_sms(sm_count: int) -> Words:
+    return np.arange(sm_count, dtype=np.int64)
+
+
 def aligned_words(size_bytes: int) -> Words:
     """Zeroed int64 words that begin on a 64-byte boundary, shape (size_bytes // 8,)."""
     raw = np.zeros(size_bytes + 64, dtype=np.uint8)
@@ -433,6 +455,8 @@ class LaunchContext:
     banks: dict[int, npt.NDArray[np.uint8]] = field(default_factory=dict)
     """Constant banks by number, bank 0 included."""
     keep: list[Any] = field(default_factory=list)
+    sms: Words = field(default_factory=lambda: _all_sms(1))
+    """Numbers of the SMs that take blocks: block n goes by n-th of them, round and round."""
     services: Any = None
     """The launch's :class:`~warpwright.engine.services.LaunchServices`, when its kernel calls any."""
 
@@ -477,6 +501,7 @@ def make_context(
     bank0: bytes | bytearray,
     banks: Mapping[int, npt.NDArray[np.uint8]],
     sm_count: int,
+    sms: Sequence[int] | None = None,
 ) -> LaunchContext:
     """Build the launch structure.
 
@@ -484,6 +509,7 @@ def make_context(
         bank0: from :func:`constant_bank0`.
         banks: contents of the other constant banks by number; arrays are referred to, not copied.
         sm_count: SMs of the chip (%nsmid).
+        sms: numbers of those that take its blocks (%smid); all of them without.
     """
     # One allocation: the structure, a line of zeros for absent banks, bank 0.
     zero_at = LAUNCH.size_bytes
@@ -506,6 +532,9 @@ def make_context(
     context.show_allocations(table)
     words[LAUNCH.slot("host_minus_device")] = memory.host_minus_device
     words[LAUNCH.slot("sm_count")] = sm_count
+    context.sms = _all_sms(sm_count) if sms is None else np.array(sms, np.int64)
+    words[LAUNCH.slot("taking_sms")] = context.sms.ctypes.data
+    words[LAUNCH.slot("taking_sm_count")] = len(context.sms)
     words[LAUNCH.slot("local_bytes_per_thread")] = stack_bytes(program)
     first_bank, first_size = LAUNCH.slot("constant_banks"), LAUNCH.slot("constant_bytes")
     words[first_bank : first_bank + 8] = address + zero_at

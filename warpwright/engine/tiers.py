@@ -143,6 +143,7 @@ class TieredExecution:
             context.banks,
             context["sm_count"],
             context.services,
+            sms=context.sms,
         )
         # Warps that cannot see each other wait for nothing; a loop of so many turns is left to compiled code.
         self.launch.turn_back_edges = LONG_LOOP_BACK_EDGES

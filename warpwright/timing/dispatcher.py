@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.engine.abi import BLOCK, WARP
-from warpwright.native.pieces import core, lowest_bit, poke, popcount, u
+from warpwright.engine.abi import BLOCK, LAUNCH, WARP
+from warpwright.native.pieces import core, lowest_bit, peek, poke, popcount, u
 from warpwright.timing import state as s
 from warpwright.timing.clusters import (
     block_pointer,
@@ -32,6 +32,14 @@ B_FIRST_WARP, B_WARP_COUNT = BLOCK["warps"], BLOCK["warp_count"]
 F_LAUNCH, F_BLOCK, F_WARP, F_LANES = WARP["launch"], WARP["block"], WARP["warp_in_block"], WARP["lanes"]
 F_LOCAL, F_TRACE, F_LIMIT = WARP["local_base"], WARP["trace_base"], WARP["trace_limit"]
 F_SM, F_SPILL = WARP["sm_id"], WARP["spill"]
+L_SMS, L_SM_COUNT = LAUNCH["taking_sms"], LAUNCH["taking_sm_count"]
+
+
+@core
+def sm_number(m: Any, sm: int) -> int:
+    """An SM's %smid: it may be one of a part of the chip; warps whose SM is not timed have any."""
+    launch = m[u(s.H_LAUNCH)]
+    return peek(peek(launch + L_SMS) + 8 * (m[u(sm + s.SM_INDEX)] % peek(launch + L_SM_COUNT)))
 
 
 @core
@@ -109,7 +117,7 @@ def start_warp(m: Any, sm: int, block: int, i: int, pointer: int, warp: int, thr
     poke(warp + F_LOCAL, m[u(s.H_LOCAL_BASE)] + resident * m[u(s.H_LOCAL_STRIDE)])
     poke(warp + F_TRACE, trace)
     poke(warp + F_LIMIT, m[u(s.H_TRACE_LIMIT)])
-    poke(warp + F_SM, m[u(sm + s.SM_INDEX)])
+    poke(warp + F_SM, sm_number(m, sm))
     poke(warp + F_SPILL, save)
     w = warp_at(sm, position)
     # Requests of the warp that was here before may still be on their way: they count down what they counted up.

@@ -8,8 +8,7 @@ from warpwright.driver import c, results
 from warpwright.driver.calls import CudaError, entry
 from warpwright.driver.entry_points import Dim3
 from warpwright.driver.functions import Function
-from warpwright.driver.graphs import submit
-from warpwright.driver.launches import Launch, check, gather, stream_of, with_attributes
+from warpwright.driver.launches import Launch, check, gather, submit_launch, with_attributes
 from warpwright.driver.occupancies import active_blocks, active_clusters, largest_cluster
 from warpwright.driver.runtime.calls import runtime
 from warpwright.driver.runtime.registration import function_of
@@ -49,7 +48,7 @@ def _launch(target: Function, grid: Dim3, block: Dim3, pointers: int, shared: in
         target, (grid.x, grid.y, grid.z), (block.x, block.y, block.z), shared, gather(target, pointers, 0), **more
     )
     _checked(made)
-    submit(stream_of(made, stream), made)
+    submit_launch(made, stream)
 
 
 def _checked(launch: Launch) -> None:
@@ -86,7 +85,7 @@ def launch_ex(configuration: int, host: int, pointers: int) -> None:
     state().current()
     made, stream = _configured(configuration, host, pointers)
     _checked(made)
-    submit(stream_of(made, stream), made)
+    submit_launch(made, stream)
 
 
 @runtime("cudaFuncGetAttributes")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine.abi import LOCAL_WINDOW, SHARED_WINDOW
+from warpwright.engine.abi import GRID_ID, LOCAL_WINDOW, SHARED_WINDOW, WARP_SLOTS
 from warpwright.engine.interpreter.groups import LANES
 
 if TYPE_CHECKING:
@@ -40,10 +40,10 @@ def of_block(block: BlockState) -> dict[str, int]:
     launch = block.launch
     geometry = launch.geometry
     values = {
-        "nwarpid": geometry.warps_per_block,
-        "smid": block.linear_index % launch.sm_count,
+        "nwarpid": WARP_SLOTS,
+        "smid": int(launch.sms[block.linear_index % len(launch.sms)]),
         "nsmid": launch.sm_count,
-        "gridid": 1,
+        "gridid": GRID_ID,
         "shared_window_hi": SHARED_WINDOW >> 32,
         "shared_window_lo": SHARED_WINDOW & 0xFFFFFFFF,
         "local_window_hi": LOCAL_WINDOW >> 32,

@@ -131,6 +131,7 @@ class Launch:
         sm_count: int = 1,
         services: LaunchServices | None = None,
         textures: LaunchTextures | None = None,
+        sms: Sequence[int] | npt.NDArray[np.int64] | None = None,
     ) -> None:
         self.kernel = kernel
         self.geometry = geometry
@@ -140,6 +141,8 @@ class Launch:
             n: b if isinstance(b, np.ndarray) else np.frombuffer(bytes(b), dtype=np.uint8) for n, b in banks.items()
         }
         self.sm_count = sm_count
+        self.sms = range(sm_count) if sms is None else sms
+        """Numbers of the SMs that take blocks."""
         self.services = services
         self.textures = textures
         self.clock = 0

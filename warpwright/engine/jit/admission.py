@@ -42,8 +42,8 @@ def admit_warp(launch: Launch, space: Space, block: Block, number: int, n: int) 
     warp["lanes"] = (1 << min(space["block_threads"] - n * 32, 32)) - 1
     warp["local_base"] = block + space["local_at"] + n * space["local_bytes"]
     clear_lines(warp["local_base"], space["local_bytes"])
-    sms = max(launch["sm_count"], 1)
-    warp["sm_id"] = number - divide(number, sms) * sms
+    sms = launch["taking_sm_count"]
+    warp["sm_id"] = peek(launch["taking_sms"] + 8 * (number - divide(number, sms) * sms))
     save: Save = block + space["save_at"] + n * space["save_bytes"]
     clear(save, SPILL_HEADER_BYTES)
     save["sites"] = space["sites"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from warpwright.engine.abi import BLOCK, LAUNCH, LOCAL_WINDOW, SHARED_WINDOW, WARP
+from warpwright.engine.abi import BLOCK, GRID_ID, LAUNCH, LOCAL_WINDOW, SHARED_WINDOW, WARP, WARP_SLOTS
 from warpwright.engine.jit.function import FunctionWriter, Masks, Val, vector_type
 from warpwright.engine.jit.infer import LANE_MASKS, LANE_NUMBERS
 from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, UNIFORM, UNSET_KIND, VECTOR, VECTOR_KIND, Shape
@@ -147,8 +147,8 @@ def special(w: FunctionWriter, op: Op, shape: Shape) -> Val:
         "shared_window_lo": SHARED_WINDOW & 0xFFFFFFFF,
         "local_window_hi": LOCAL_WINDOW >> 32,
         "local_window_lo": LOCAL_WINDOW & 0xFFFFFFFF,
-        "gridid": 1,
-        "nwarpid": w.setting.warps,
+        "gridid": GRID_ID,
+        "nwarpid": WARP_SLOTS,
     }
     if name in fixed:
         return w.constant("i32", fixed[name])

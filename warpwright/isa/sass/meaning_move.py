@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import reduce
 
 from warpwright.isa.ops import Value
 from warpwright.isa.program import RZ, Instruction, Kind, Operand
@@ -45,8 +46,8 @@ SPECIAL_NAMES = {
 }
 """Special registers by printed name; ``SR_TID.X`` and its kin follow their pattern."""
 
-PACKED = {"SR_VIRTID": ("warpid", 8), "SR_VIRTCFG": ("nwarpid", 8)}
-"""Registers of several fields: the one that compiled code extracts, and its lowest bit."""
+PACKED = {"SR_VIRTID": (("warpid", 8), ("smid", 20)), "SR_VIRTCFG": (("nwarpid", 8), ("nsmid", 20))}
+"""Registers of several fields: those that compiled code extracts, and their lowest bits (nvJitLink 12.9 for sm_60 and sm_90)."""
 
 
 def special(b: Emitter, o: Operand) -> Value:
@@ -58,8 +59,8 @@ def special(b: Emitter, o: Operand) -> Value:
     if name in SPECIAL_NAMES:
         return b.op("special", "i32", attr=SPECIAL_NAMES[name])
     if name in PACKED:
-        part, at = PACKED[name]
-        return b.shl(b.op("special", "i32", attr=part), b.const(at))
+        parts = [b.shl(b.op("special", "i32", attr=part), b.const(at)) for part, at in PACKED[name]]
+        return reduce(b.or_, parts)
     stem, _, axis = name.removeprefix("SR_").lower().partition(".")
     if stem in ("tid", "ctaid", "ntid", "nctaid") and axis in ("x", "y", "z"):
         return b.op("special", "i32", attr=f"{stem}.{axis}")

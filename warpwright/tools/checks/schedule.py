@@ -267,7 +267,8 @@ class CheckedExecution:
     def _admit(self, number: int) -> Block:
         """Make a block resident, in the place of one that has ended where there is one."""
         block = self._ended.pop() if self._ended else self._place()
-        block.begin(number, block_index(number, self.context.geometry.grid), number % max(self.context["sm_count"], 1))
+        sms = self.context.sms
+        block.begin(number, block_index(number, self.context.geometry.grid), int(sms[number % len(sms)]))
         self.watcher.admitted(block)
         return block
 
