@@ -42,6 +42,7 @@ _TRACE, _USED = WARP["trace_base"], WARP["trace_used"]
 _BAR_LANES = WARP["barrier_lanes"]
 _LINEAR, _COUNT = BLOCK["linear_index"], BLOCK["warp_count"]
 _TABLE = LAUNCH.size_bytes  # behind the structure: pointers to segment starts and to words
+_ONE_SM = np.zeros(1, np.int64)  # the %smid that all blocks have
 _EXIT = int(Status.EXIT)
 _BARRIER = int(Status.BARRIER)
 _SLEEP = int(Status.SLEEP)
@@ -269,6 +270,7 @@ def run(
     launch = np.zeros(LAUNCH.size_bytes // 8 + 3, np.int64)
     launch[-3:] = first.ctypes.data, table.ctypes.data, sleep_ns
     launch[LAUNCH.slot("local_bytes_per_thread")] = local_bytes
+    launch[LAUNCH.slot("taking_sms")], launch[LAUNCH.slot("taking_sm_count")] = _ONE_SM.ctypes.data, 1
     context = _Context(program, Geometry((grid, 1, 1), (block, 1, 1)), launch)
     record = chip if isinstance(chip, Chip) else load_chip(chip)
     return simulate(
