@@ -132,6 +132,15 @@ def test_cp_async_that_is_not_waited_for_is_found(chip: str, wait: str) -> None:
     assert "cp.async.wait_group" in found[0].details[1]
 
 
+@pytest.mark.parametrize("chip", ["a100", "h200"])
+def test_a_wait_that_may_leave_more_groups_than_there_are_waits_for_none(chip: str) -> None:
+    source = STAGED.replace("const float *in) {", "const float *in) { if (blockIdx.x) return;")
+    assert "cp.async.wait_group 1;" in source
+    found = findings(source.replace("cp.async.wait_group 1;", "cp.async.wait_group 3;"), "staged", 128, chip)
+    shown = f":{line_of(source, 'float sum')}:"
+    assert any("asynchronous Write access and Read access" in f.title and shown in f.places[-1].line for f in found)
+
+
 REDUCED = (
     HEAD
     + r"""

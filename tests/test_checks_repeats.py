@@ -191,3 +191,19 @@ def test_textures_are_part_of_how_a_launch_begins() -> None:
     assert repeated(gpu) == 3
     assert other.object_handle() != texture.object_handle()
     np.testing.assert_array_equal(out.numpy(), 5)
+
+
+PRINTING = r"""
+#include <cstdio>
+extern "C" __global__ void adds(int *x) { x[threadIdx.x] += 1; }
+extern "C" __global__ void prints(int *x) { x[threadIdx.x] += 1; if (threadIdx.x == 0) printf("%d\n", x[0]); }
+"""
+
+
+def test_a_kernel_that_prints_is_watched_each_time_and_others_of_its_module_are_not() -> None:
+    gpu = ww.GPU("a100", check="all")
+    x, module = gpu.array(np.zeros(32, np.int32)), gpu.compile(PRINTING, name="printing.cu")
+    for kernel, expected in (("adds", 2), ("prints", 2)):
+        for _ in range(3):
+            module[kernel][1, 32](x)
+        assert repeated(gpu) == expected

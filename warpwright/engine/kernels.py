@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from warpwright.engine.blocks import INSTRUCTION_BYTES, BasicBlock, judged
+from warpwright.engine.blocks import INSTRUCTION_BYTES, BasicBlock, basic_blocks, judged
 from warpwright.engine.compiled import CompiledExecution
 from warpwright.engine.execute import Counts
 from warpwright.engine.interpreted import InterpretedExecution
@@ -67,6 +67,24 @@ def watches_memory(loaded: LoadedKernel) -> bool:
         accesses = (op.attr for low in lowered_of(loaded) for op in low.ops if op.name == "load")
         facts["watches"] = any(access.strong and access.space in ("global", "generic") for access in accesses)
     return facts["watches"]
+
+
+def calls_services(loaded: LoadedKernel) -> bool:
+    """Whether the kernel may call a service of the driver, and not only another kernel of its module; looked up once."""
+    program = loaded.program
+    if program.services and "calls services" not in program.facts:
+        lowered = lowered_of(loaded)
+        blocks = basic_blocks(program, lowered)
+        reached, work = {0}, [0]
+        while work:
+            new = set(blocks[work.pop()].successors) - reached
+            reached |= new
+            work += new
+        serving = {n for n, low in enumerate(lowered) if any(op.name == "service" for op in low.ops)}
+        program.facts["calls services"] = any(
+            not serving.isdisjoint(range(blocks[n].first, blocks[n].first + blocks[n].count)) for n in reached
+        )
+    return bool(program.services) and program.facts["calls services"]
 
 
 BRIEF_INSTRUCTIONS = 1 << 20

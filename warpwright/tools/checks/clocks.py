@@ -178,7 +178,7 @@ class BlockClocks:
     def wait(self, warp: int, counter: int, left: int) -> None:
         """A warp waits until at most so many groups of a counter (-1: of any) are left."""
         mine = [group for group in self._groups[warp] if counter in (-1, group[0])]
-        for group in mine[: len(mine) - left]:
+        for group in mine[: max(len(mine) - left, 0)]:
             _, column, epoch = group
             self.known[warp, column] = max(self.known[warp, column], epoch + 1)
             self._groups[warp].remove(group)

@@ -52,7 +52,7 @@ class Step(NamedTuple):
 def is_oblivious(program: Program, blocks: Sequence[BasicBlock], lowered: Sequence[Lowered]) -> bool:
     """Whether what a kernel does follows from its code, geometry and constant banks; looked up once."""
     if "oblivious" not in program.facts:
-        program.facts["oblivious"] = not program.services and _follows(blocks, [_step(low) for low in lowered])
+        program.facts["oblivious"] = _follows(blocks, [_step(low) for low in lowered])
     return program.facts["oblivious"]
 
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from warpwright.engine.execute import Counts
-from warpwright.engine.kernels import Traced, lowered_of
+from warpwright.engine.kernels import Traced, calls_services, lowered_of
 from warpwright.engine.launch import LaunchContext
 from warpwright.engine.memory import Allocation, DeviceMemory
 from warpwright.engine.module import LoadedKernel
@@ -67,7 +67,7 @@ class Repeats:
 
     def start(self, loaded: LoadedKernel, context: LaunchContext) -> Start:
         """How a launch that is about to begin begins."""
-        if context.program.services:
+        if calls_services(loaded):
             return Start(None, None)
         self._kernels[id(loaded)] = loaded
         kind = hashlib.blake2b(repr((id(loaded), context.geometry)).encode(), digest_size=16)
