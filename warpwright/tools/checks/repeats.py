@@ -1,6 +1,6 @@
 """Launches that begin as an earlier one began: these show what that one showed, and need not be watched again.
 
-What a launch does is determined by its code, its geometry, its constant banks and the memory that it touches.  A launch of the same
+What a launch does is determined by its code, its geometry, its SMs, its constant banks and the memory that it touches.  A launch of the same
 code, geometry and banks as an earlier one, which finds those allocations with the same bytes, touches the same ones again, takes the
 same ways and shows the same findings: benchmarks launch a kernel hundreds of times on the same data.  It runs without being watched,
 so that its results are there, and its findings count on.  Nothing is taken on trust: where one byte differs, it is watched.
@@ -71,6 +71,7 @@ class Repeats:
             return Start(None, None)
         self._kernels[id(loaded)] = loaded
         kind = hashlib.blake2b(repr((id(loaded), context.geometry)).encode(), digest_size=16)
+        kind.update(context.sms.data)
         for number, bank in sorted(context.banks.items()):
             kind.update(number.to_bytes(4, "little"))
             kind.update(np.ascontiguousarray(bank).data)
