@@ -22,6 +22,15 @@ extern "C" __global__ void barriers(float *a, int n) {
 extern "C" __global__ void copies(const float *a, float *b, int n) {
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) b[i] = a[i];
 }
+extern "C" __global__ void columns(const float *a, float *b, int n) {
+    __shared__ float s[16][16];
+    int x = threadIdx.x & 15;
+    float sum = 0;
+    s[threadIdx.x / 16][x] = a[threadIdx.x];
+    __syncthreads();
+    for (int i = 0; i < n; i++) sum += s[(i + n) & 15][x];
+    b[threadIdx.x] = sum;
+}
 extern "C" __global__ void loads(const float *a, float *b, int n) {
     float sum = 0;
     for (int i = 0; i < n; i++) sum += a[(i * 256 + threadIdx.x) & 4095];
@@ -49,6 +58,7 @@ def main() -> None:
         ("µs a stretch between barriers, one shared store in it", "barriers", 1, 256, TURNS, TURNS * 8 / 1e6),
         ("ns an access of a warp to global memory, each word once", "copies", 108, 256, WORDS, 2 * WORDS / 32 / 1e9),
         ("ns an access of a warp to global memory, the same 16 KiB", "loads", 1, 256, TURNS, TURNS * 8 / 1e9),
+        ("ns a load of a tile's row of 16 words, by both halves of a warp", "columns", 1, 256, TURNS, TURNS * 8 / 1e9),
         ("µs a resident block of one warp, two accesses in it", "copies", BLOCKS, 32, BLOCKS * 32, BLOCKS / 1e6),
     )
     for what, kernel, grid, block, n, count in rows:
