@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from warpwright.engine.blocks import BasicBlock
+from warpwright.engine.oblivious import _follows, _step
 from warpwright.isa.ops import Access, Lowered, Op
-from warpwright.tools.checks.oblivious import _follows, _step
 
 GLOBAL = Access("global", 4)
 P0, NOT_P0, UP0 = ("pred", 0, False), ("pred", 0, True), ("upred", 0, False)

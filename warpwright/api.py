@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from warpwright.engine.ptx_module import PtxModule
     from warpwright.images import CudaArray, Surface, Texture
     from warpwright.run import Run
+    from warpwright.timing.repeats import Repeats
     from warpwright.tools.checks import Checker, Finding
 
 DEFAULT_CHIP = "h200"
@@ -123,6 +124,12 @@ class GPU:
             self.chip.dram.dram_kib * 1024, unified=unified or device is not None, ordinal=device or 0
         )
         self.checker = self._checker(check, check_level)
+        self.repeats: Repeats | None = None
+        """Times of launches that unmodified programs repeat; a GPU of one's own times each."""
+        if device is not None and self.timing != "off":
+            from warpwright.timing.repeats import Repeats
+
+            self.repeats = Repeats()
         self.on_output: Callable[[bytes], None] | None = None
         """Gets what kernels print, when their launch has ended; without one, it goes to standard output."""
         self.launches: list[Run] = []

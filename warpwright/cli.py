@@ -318,6 +318,8 @@ def _show_launches(runs: list[Run]) -> None:
         by_chip.setdefault(r.chip, []).append(r)
     for chip, some in by_chip.items():
         console.print(launch_table(some, chip) if len(some) <= MOST_ROWS else grouped_table(some, chip))
+    if repeated := sum(r.repeated for r in runs):
+        console.print(f"{repeated:,} of {len(runs):,} launches began as an earlier one and have its time")
 
 
 @app.command(context_settings=_PASS_ON)

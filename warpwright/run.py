@@ -11,7 +11,7 @@ import difflib
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from warpwright.chips import Chip, Occupancy
@@ -124,6 +124,8 @@ class Run:
     """The chip's record."""
     program: Program | None = field(default=None, repr=False)
     """The decoded kernel, for reports by instruction and source line."""
+    repeated: bool = False
+    """An earlier launch began alike, and this one has its time (``timing/repeats.py``)."""
     children: list[Run] = field(default_factory=list, repr=False)
     """What the kernel launched, in the order of its launches: they ran behind it."""
 
@@ -357,6 +359,7 @@ class _Job:
         self.context = context
         self.counts = Counts()
         self.timing: TimingResult | None = None
+        self.repeated = False
         self.failure: BaseException | None = None
         self.compile_seconds = 0.0
         self.wall_seconds = 0.0
@@ -459,11 +462,20 @@ class _Job:
         from warpwright.timing.stops import explain
 
         context, loaded = self.context, self.launcher.kernel._loaded
+        gpu = self.launcher.kernel.gpu
+        named = (loaded, self.launcher.chip, gpu.policies, self.launcher.partition)
+        same = gpu.repeats.key(loaded, context, *named) if gpu.repeats is not None else None
+        before = gpu.repeats.find(same) if gpu.repeats is not None else None
+        if before is not None:
+            self._functional()
+            self.repeated = True
+            self.timing = replace(before, wall_seconds=self.wall_seconds, cpu_seconds=self.wall_seconds)
+            return
         kernel = traced(loaded, context)
         chosen = self._plan()
         if chosen is not None:
             at_once = self.launcher.resident.blocks_per_sm * self.launcher.chip.sm.sm_count
-            rest = compiled_execution(loaded, context, at_once, self.launcher.kernel.gpu.functional_threads)
+            rest = compiled_execution(loaded, context, at_once, gpu.functional_threads)
         self._start(began)
 
         def follow(progress: TimingProgress) -> None:
@@ -473,12 +485,10 @@ class _Job:
         try:
             common: dict[str, Any] = {
                 # What kernels print and where malloc puts things is the same in every run on one thread alone.
-                "threads": 1
-                if context.program.services or context.textures is not None
-                else self.launcher.kernel.gpu.threads,
+                "threads": 1 if context.program.services or context.textures is not None else gpu.threads,
                 "progress": follow,
                 "cancel": lambda: context.cancelled,
-                "policies": self.launcher.kernel.gpu.policies,
+                "policies": gpu.policies,
             }
             chip, program, lowered = self.launcher.chip, context.program, lowered_of(loaded)
             if chosen is None:
@@ -500,6 +510,8 @@ class _Job:
         except TimingError as error:
             raise explain(error, context, kernel) from None
         self.wall_seconds = self.timing.wall_seconds
+        if gpu.repeats is not None:
+            gpu.repeats.keep(same, self.timing, *named)
 
     def _plan(self) -> Plan | None:
         """How the launch is sampled; None where it is timed in full."""
@@ -554,4 +566,5 @@ class _Job:
             metrics=metrics,
             device=chip,
             program=program,
+            repeated=self.repeated,
         )

@@ -8,7 +8,7 @@ so that its results are there, and its findings count on.  Nothing is taken on t
 The first launch of a kind only tells which allocations such launches touch, so that single launches pay nothing; from the second on, their
 contents are digested before each.  Kernels that call services (``malloc``, launches of kernels) have state elsewhere and are watched always.
 
-Where nothing that a kernel does follows from what memory holds (``oblivious.py``), a launch that showed nothing says the same of every later one of
+Where nothing that a kernel does follows from what memory holds (``engine/oblivious.py``), a launch that showed nothing says the same of every later one of
 its kind: these make the same accesses in the same order, whatever the bytes are.  What it wrote was written for all of them, and memory of
 which more was written shows no more; so they are watched only where something that they touch was allocated anew.  A launch that showed
 something says no such thing: whether two writes race depends on their values.
@@ -28,9 +28,9 @@ from warpwright.engine.kernels import Traced, calls_services, lowered_of
 from warpwright.engine.launch import LaunchContext
 from warpwright.engine.memory import Allocation, DeviceMemory
 from warpwright.engine.module import LoadedKernel
+from warpwright.engine.oblivious import is_oblivious
 from warpwright.tools.checks.contents import digest
 from warpwright.tools.checks.findings import Finding
-from warpwright.tools.checks.oblivious import is_oblivious
 
 if TYPE_CHECKING:
     from warpwright.tools.checks.checker import Checker

@@ -2,7 +2,7 @@
 
 A value is *data* when it may come from memory: what loads, atomics and textures bring, what other lanes pass on, clocks, and whatever is
 computed from such a value.  A kernel in which no branch, no guard, no barrier and no address is data makes the same accesses in the same
-order in every launch of one geometry and one set of constant banks.  ``repeats.py`` asks.
+order in every launch of one geometry and one set of constant banks.  Checks and the timing model ask, each in its ``repeats.py``.
 
 Registers are followed through the graph of basic blocks.  An instruction without a guard frees what it writes of what was there before; one under a
 predicate leaves the old value where the predicate does not hold, which nobody reads who stands under the same predicate.  Uniform registers
@@ -49,11 +49,19 @@ class Step(NamedTuple):
     """Registers, and what their new values depend on."""
 
 
-def is_oblivious(program: Program, blocks: Sequence[BasicBlock], lowered: Sequence[Lowered]) -> bool:
-    """Whether what a kernel does follows from its code, geometry and constant banks; looked up once."""
-    if "oblivious" not in program.facts:
-        program.facts["oblivious"] = _follows(blocks, [_step(low) for low in lowered])
-    return program.facts["oblivious"]
+def is_oblivious(
+    program: Program, blocks: Sequence[BasicBlock], lowered: Sequence[Lowered], constants: bool = False
+) -> bool:
+    """Whether what a kernel does follows from its code, geometry and constant banks; looked up once.
+
+    Args:
+        constants: also which constants it reads.
+    """
+    name = "oblivious of constants" if constants else "oblivious"
+    if name not in program.facts:
+        steps = [_step(low, NOT_SEEN - {"load_const"} if constants else NOT_SEEN) for low in lowered]
+        program.facts[name] = _follows(blocks, steps)
+    return program.facts[name]
 
 
 def _follows(blocks: Sequence[BasicBlock], steps: Sequence[Step]) -> bool:
@@ -110,7 +118,7 @@ def _join(one: Facts, other: Facts) -> Facts:
     return {**other, **{r: where if other.get(r, where) == where else None for r, where in one.items()}}
 
 
-def _step(lowered: Lowered) -> Step:
+def _step(lowered: Lowered, unseen: frozenset[str] = NOT_SEEN) -> Step:
     guard: Effects = frozenset() if lowered.guard is None else frozenset((lowered.guard[:2],))
     uniform = lowered.guard is not None and lowered.guard[0] == "upred"
     sources: list[Effects] = []
@@ -124,15 +132,15 @@ def _step(lowered: Lowered) -> Step:
         value = guard.union(read, *arguments, (DATA,) if brings else ())
         sources.append(value)
         writes += [(register, value | {register} if uniform else value) for register in written]
-        if _acts(op):
+        if _acts(op, unseen):
             passed = PASSED_ON.get(op.name)
             decides |= guard.union(read, *(a for n, a in enumerate(arguments) if n != passed))
     return Step(None if uniform else lowered.guard, frozenset(decides), tuple(writes))
 
 
-def _acts(op: Op) -> bool:
+def _acts(op: Op, unseen: frozenset[str]) -> bool:
     """Whether an operation leaves a record, takes a way or waits."""
     if op.name == "touch" and op.attr.space in ("constant", "value"):
         return False
     effect = OPS[op.name].effect
-    return effect == "control" or (effect == "memory" and op.name not in NOT_SEEN)
+    return effect == "control" or (effect == "memory" and op.name not in unseen)
