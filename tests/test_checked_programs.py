@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from warpwright.driver import results
+from warpwright.driver.failed_calls import is_answer
+
 KERNELS = r"""
 extern "C" __global__ void turn(int *x) {
     __shared__ int s[64];
@@ -250,6 +253,13 @@ def test_calls_that_fail_are_findings_of_memcheck(tmp_path: Path) -> None:
     assert "CUDA_ERROR_INVALID_CONTEXT" in done.stdout
     done = warpwright("run", "--check", "racecheck", "calls.py", cwd=tmp_path)
     assert done.returncode == 0, done.stdout
+
+
+def test_an_attribute_of_later_drivers_is_a_question() -> None:
+    """Triton sets a function's attribute 17 and goes on without it where the driver refuses."""
+    assert is_answer("cuFuncSetAttribute", results.INVALID_VALUE, (0x6000, 17, 3))
+    assert is_answer("cuKernelSetAttribute", results.INVALID_VALUE, (17, 3, 0x6000, 0))
+    assert not is_answer("cuFuncSetAttribute", results.INVALID_VALUE, (0x6000, 8, 1 << 30))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")

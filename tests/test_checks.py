@@ -86,6 +86,10 @@ extern "C" __global__ void two_barriers(int *x) {
     else { x[threadIdx.x] = 2; __syncthreads(); }
     x[threadIdx.x] += 1;
 }
+extern "C" __global__ void two_roles(int *x) {
+    if (threadIdx.x < 32) { x[threadIdx.x] = 1; asm volatile("barrier.sync 1;" ::: "memory"); }
+    else { asm volatile("barrier.sync 1;" ::: "memory"); x[threadIdx.x] = x[threadIdx.x - 32]; }
+}
 extern "C" __global__ void past_end(int *x) { x[threadIdx.x] = 1; }
 __device__ unsigned finished;
 extern "C" __global__ void last_block(const int *in, int *part, int *out, int fence) {
@@ -303,6 +307,9 @@ def test_barriers_that_not_all_reach() -> None:
     module["two_barriers"][1, 64](ints(64))
     (finding,) = gpu.findings
     assert finding.title == "Barrier error detected. Divergent thread(s) in block."
+    gpu, module = checked("all")
+    module["two_roles"][1, 64](ints(64))
+    assert gpu.findings == []
 
 
 def test_faults_are_findings() -> None:

@@ -232,6 +232,16 @@ def persistent_matmul():
     return np.allclose(c.host, a.host.astype(np.float32) @ b.host.astype(np.float32), atol=1e-2)
 
 
+@triton.jit(debug=True)
+def asserting_kernel(x, n: tl.constexpr):
+    tl.device_assert(tl.load(x + tl.arange(0, n)) < 3, "too large")
+
+
+def failing_assertion():
+    asserting_kernel[(1,)](Array(np.arange(4, dtype=np.int32)), 4, num_warps=1)
+    return cuda.cuCtxSynchronize() == 710  # CUDA_ERROR_ASSERT
+
+
 KERNELS = (vector_add, fused_softmax, matmul, dropout, layer_norm, fused_attention, grouped_gemm, persistent_matmul)
 
 if __name__ == "__main__":
@@ -239,9 +249,7 @@ if __name__ == "__main__":
     context = ctypes.c_void_p()
     cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
     cuda.cuCtxSetCurrent(context)
-    for function in KERNELS:
-        if len(sys.argv) > 1 and function.__name__ not in sys.argv[1:]:
-            continue
+    for function in [globals()[name] for name in sys.argv[1:]] or KERNELS:
         try:
             outcome = "agrees" if function() else "differs"
         except Exception as error:

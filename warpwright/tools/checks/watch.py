@@ -343,7 +343,8 @@ class Watch:
         waiting = [w for w in block.warps if w.state == tu.AT_BARRIER and w["barrier_id"] & 15 == barrier]
         places = sorted(self._end_of(int(n)) for n in resident.places[barrier, 1 : 1 + resident.places[barrier, 0]])
         if "synccheck" in self.checks and all(w["barrier_threads"] == 0 for w in waiting):
-            if self._lines(places) > 1:
+            # A barrier other than __syncthreads()'s has places that belong together: warps of several roles meet there.
+            if barrier == 0 and self._lines(places) > 1:
                 self._divergence(block, waiting[0], BLOCK_DIVERGES, places)
             self._went_round(block, resident, waiting, places)
         resident.clocks.complete(barrier, [w.in_block for w in waiting])
