@@ -134,16 +134,18 @@ class Programs(Generic[V, B]):
             total = self.m.const(0)
             for j in range(10, 17):
                 row = self.add(self.and_(self.shr(x, 18 - j), (1 << 2 * j - 18) - 1), 1 << 2 * j - 19)
-                chosen = self.rsub(0, self.and_(self.shr(x, j), 1))
-                total = self.m.add(total, self.m.and_(row, chosen))
+                without = self.eq(self.and_(x, 1 << j), 0)
+                total = self.m.select(without, total, self.m.add(total, row))
             return total
 
         return self.m.short(x, rows)
 
     def interpolate(self, table: str, segment: V, x: V) -> V:
         """v in units of 2**-43."""
-        linear = self.m.mul(self.m.table(f"{table}.c1", segment), x)
-        quadratic = self.m.mul(self.m.table(f"{table}.c2", segment), self.square(x))
+        # Both in one word: a look-up takes longer than to part them.
+        both = self.m.table(f"{table}.c12", segment)
+        linear = self.m.mul(self.shr(self.shl(both, 32), 32), x)
+        quadratic = self.m.mul(self.shr(both, 32), self.square(x))
         total = self.m.add(self.m.table(f"{table}.c0", segment), self.shl(linear, SCALE - 41))
         return self.m.add(total, self.shl(quadratic, SCALE - 39))
 
@@ -330,13 +332,13 @@ def program(name: str, type: str) -> str:
 
 @cache
 def constants() -> dict[str, npt.NDArray[np.int64]]:
-    """The constant arrays that the programs index: three columns for each table and TANH's segmentation."""
+    """The constant arrays that the programs index: columns C0 and, in the lower and the upper word, C1 and C2 of each table; TANH's segmentation."""
+    made = {}
     with np.load(Path(__file__).parent / "data" / "mufu.npz") as stored:
-        made = {
-            f"{name}.c{n}": np.ascontiguousarray(stored[name][:, n], dtype=np.int64)
-            for name in TABLES
-            for n in range(3)
-        }
+        for name in TABLES:
+            c0, c1, c2 = stored[name].astype(np.int64).T
+            made[f"{name}.c0"] = np.ascontiguousarray(c0)
+            made[f"{name}.c12"] = (c2 << 32) | (c1 & 0xFFFFFFFF)
     made["tanh.bits"] = np.array(TANH_BITS, np.int64)
     made["tanh.rows"] = np.array(TANH_ROWS, np.int64)
     return made

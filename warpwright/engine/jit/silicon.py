@@ -1,6 +1,6 @@
 """The special-function unit and the tensor cores' sums in LLVM text.
 
-The unit runs the programs of ``engine/silicon_mufu.py``, the same for both engines.  ``ww_mufu_<function>`` takes 32 lanes in four calls of 8; ``ww_mufu_<function>_1`` is for a value that all lanes share.
+The unit runs the programs of ``engine/silicon_mufu.py``, the same for both engines.  ``ww_mufu_<function>`` takes 32 lanes; ``ww_mufu_<function>_1`` is for a value that all lanes share.
 Both are written when a kernel needs them.  :class:`Fused` takes the steps of ``silicon_mma.sum_of_products``.
 """
 
@@ -10,6 +10,7 @@ import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from warpwright.engine.jit.shapes import LANES
 from warpwright.engine.silicon_mma import LOWEST, dropped, limits, unit
 from warpwright.engine.silicon_mufu import Programs, constants, program
 
@@ -18,13 +19,11 @@ if TYPE_CHECKING:
     from warpwright.engine.jit.function import Text, Val
     from warpwright.isa.ops import Op
 
-WIDE = 8
-"""Lanes of one call: 64 bits each fill a few registers of any processor."""
 NARROW_LIMIT = 1 << 31
 
 
 class Writer:
-    """The machine of ``silicon_mufu`` that writes LLVM instructions over i64 or <8 x i64>."""
+    """The machine of ``silicon_mufu`` that writes LLVM instructions over i64 or <32 x i64>."""
 
     def __init__(self, width: int) -> None:
         self.width = width
@@ -60,7 +59,7 @@ class Writer:
         self.element = "i32"
         result = steps(given)
         self.element = "i64"
-        return self.put(f"zext {narrow} {result} to {wide}")
+        return self.put(f"sext {narrow} {result} to {wide}")
 
     def add(self, a: str, b: str) -> str:
         return self.binary("add", a, b)
@@ -154,32 +153,13 @@ def call(f: Form, op: Op, args: list[Val]) -> str:
 def function(name: str) -> tuple[str, dict[str, str]]:
     """The definition of ``ww_mufu_<function>[_1]`` and what it declares."""
     which = name.removeprefix("ww_mufu_").removesuffix("_1")
-    one = name.endswith("_1")
-    writer = Writer(1 if one else WIDE)
-    words, inner = writer.of("i32"), name if one else f"{name}_{WIDE}"
+    writer = Writer(1 if name.endswith("_1") else LANES)
+    words = writer.of("i32")
     wide = writer.put(f"zext {words} %x to {writer.type}")
     result = getattr(Programs(writer), which)(wide)
     cut = writer.put(f"trunc {writer.type} {result} to {words}")
     body = "\n".join(writer.lines)
-    kind = "define" if one else "define internal"
-    text = f"{kind} {words} @{inner}({words} %x) noinline {{\n{body}\n  ret {words} {cut}\n}}\n"
-    if one:
-        return text, writer.declared
-    lines = []
-    parts = []
-    for n in range(4):
-        lanes = ", ".join(f"i32 {WIDE * n + lane}" for lane in range(WIDE))
-        lines.append(f"  %p{n} = shufflevector <32 x i32> %x, <32 x i32> poison, <{WIDE} x i32> <{lanes}>")
-        lines.append(f"  %r{n} = call {words} @{inner}({words} %p{n})")
-        parts.append(f"%r{n}")
-    for n in range(2):
-        lanes = ", ".join(f"i32 {lane}" for lane in range(16))
-        lines.append(f"  %q{n} = shufflevector {words} %r{2 * n}, {words} %r{2 * n + 1}, <16 x i32> <{lanes}>")
-    lanes = ", ".join(f"i32 {lane}" for lane in range(32))
-    lines.append(f"  %all = shufflevector <16 x i32> %q0, <16 x i32> %q1, <32 x i32> <{lanes}>")
-    outer = "\n".join(lines)
-    text += f"define <32 x i32> @{name}(<32 x i32> %x) noinline {{\n{outer}\n  ret <32 x i32> %all\n}}\n"
-    return text, writer.declared
+    return f"define {words} @{name}({words} %x) noinline {{\n{body}\n  ret {words} {cut}\n}}\n", writer.declared
 
 
 class Fused:
