@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from warpwright.engine.jit.ahead import fetch_ahead
 from warpwright.engine.jit.checks import call_rare, check, check_lanes, site_pointer
 from warpwright.engine.jit.function import ALL_LANES, FunctionWriter, Val
 from warpwright.engine.jit.places import (
@@ -92,7 +93,8 @@ def load_elements(w: FunctionWriter, place: Place, count: int) -> list[str]:
         near, far = w.new_label("rows"), w.new_label("scattered")
         w.emit(f"br i1 {found}, label %{near}, label %{far}")
         w.label(near)
-        ways.append((load_rows(w, rows, place.size), near))
+        fetch_ahead(w, place, rows, LANES // len(rows) * place.size)
+        ways.append((load_rows(w, rows, place.size), w.place))
         w.emit(f"br label %{join}")
         w.label(far)
         one_by_one = not are_known(w, place)

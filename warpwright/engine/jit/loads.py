@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from warpwright.engine.jit import trace as tr
+from warpwright.engine.jit.ahead import fetch_ahead
 from warpwright.engine.jit.checks import call_rare, check, check_lanes, checked_window, site_pointer, window_of_group
 from warpwright.engine.jit.elements import chosen_elements, elements_type, load_elements, words_of
 from warpwright.engine.jit.function import FunctionWriter, Val, vector_type
@@ -90,7 +91,9 @@ def _window(w: FunctionWriter, place: Place, count: int, read: Reader) -> list[s
     """A load of neighbouring bytes: from memory itself, or from the copy that the exact path makes."""
     settle(w, place.address)
     if place.wide:
-        return read(w, place, window_of_group(w, place), count)
+        host = window_of_group(w, place)
+        fetch_ahead(w, place, [host], place.extent)
+        return read(w, place, host, count)
     fine, host = check(w, place, "null")
     if not place.proven:
         host, _ = checked_window(w, place, -1, fine, host)
@@ -114,7 +117,8 @@ def _diamond(w: FunctionWriter, place: Place, count: int, fast_path: Reader) -> 
         near, far = w.new_label("rows"), w.new_label("scattered")
         w.emit(f"br i1 {found}, label %{near}, label %{far}")
         w.label(near)
-        ways.append(([load_rows(w, rows, bytes_)], near))
+        fetch_ahead(w, place, rows, LANES // len(rows) * bytes_)
+        ways.append(([load_rows(w, rows, bytes_)], w.place))
         w.emit(f"br label %{join}")
         w.label(far)
         # Rows that do not lie in one allocation are too rare for a way of their own.

@@ -81,7 +81,7 @@ class Layout:
             [(r.kind, r.block) for r in w.resumes.values()],
             dict(w.offsets),
             w.sites,
-            w.sites + accesses,
+            w.sites + 2 * accesses,
             w.offsets.get("end", 0) + variables,
         )
 
