@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from warpwright.driver import results
 from warpwright.driver.entry_points import gives_back, plain, prototype, table
 from warpwright.driver.error_log import log
-from warpwright.driver.failed_calls import TELL_OF_ANOTHER, watched
+from warpwright.driver.failed_calls import TELL_OF_ANOTHER, explain, watched
 from warpwright.errors import (
     DeadlockError,
     ExecutionError,
@@ -108,6 +108,7 @@ def failed(name: str, error: BaseException) -> int:
         if error.message:
             say(f"{name}: {error.message}")
             log.add(error.message)
+            explain(name, error.message)
         return error.code
     if isinstance(error, KeyboardInterrupt):
         # C code between here and Python knows no exceptions: raise it again when Python code runs next.
@@ -116,6 +117,7 @@ def failed(name: str, error: BaseException) -> int:
     if isinstance(error, WarpwrightError | ToolchainError):
         say(f"{name}: {error}")
         log.add(str(error))
+        explain(name, str(error).splitlines()[0])
     else:
         say(f"{name} failed:\n{''.join(traceback.format_exception(error)).rstrip()}")
     return code_of(error)

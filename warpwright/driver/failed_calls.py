@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -49,6 +50,20 @@ def watched(name: str, library: str, call: Callable[..., Any]) -> Callable[..., 
     return reporting
 
 
+_why = threading.local()
+
+
+def explain(name: str, message: str) -> None:
+    """What a person should know of the failure of a call of this thread, before it is reported."""
+    _why.of = name, message
+
+
+def _explanation(name: str) -> str:
+    of, message = getattr(_why, "of", ("", ""))
+    _why.of = "", ""
+    return message if of.removeprefix("__") == name else ""
+
+
 def is_answer(name: str, code: int, arguments: Sequence[Any] = ()) -> bool:
     """Whether a result only answers the program's question."""
     if name in _ATTRIBUTE_AT and code == results.INVALID_VALUE:
@@ -67,4 +82,5 @@ def report(name: str, library: str, code: int, arguments: Sequence[Any] = ()) ->
         return
     named = results.driver_name(code) if library == "driver" else results.runtime_name(code)
     what = f'Program hit {named or code} (error {code}) due to "{results.sentence(code) or "unknown error"}" on CUDA API call to {name}'
-    gpu.checker.failed_call(what, "info" if is_answer(name, code, arguments) else "error")
+    severity = "info" if is_answer(name, code, arguments) else "error"
+    gpu.checker.failed_call(what, severity, _explanation(name))

@@ -179,11 +179,12 @@ class Checker:
             )
             self.add([Finding("memcheck", "error", title, (), (f"Address {address:#x}: {what}",), host=user_stack())])
 
-    def failed_call(self, what: str, severity: str) -> None:
-        """A call of the program failed."""
+    def failed_call(self, what: str, severity: str, why: str = "") -> None:
+        """A call of the program failed; ``why``: what more is known."""
         told, self._told_of_free = self._told_of_free, False
         if "memcheck" in self.checks and not told:
-            self.add([Finding("memcheck", severity, what, (), host=user_stack(), of_call=True)])
+            details = (why,) if why else ()
+            self.add([Finding("memcheck", severity, what, (), details, host=user_stack(), of_call=True)])
 
     def leaked(self, allocations: Iterable[Allocation]) -> None:
         """What the program never freed."""

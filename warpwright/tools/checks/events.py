@@ -221,6 +221,22 @@ def _is_only_compared(code: Sequence[Instruction], load: int) -> bool:
     return True
 
 
+def is_only_copied(code: Sequence[Instruction], load: int) -> bool:
+    """Whether stores alone take what a load loads, as their data, up to where its register is written again."""
+    target = _registers(code[load], True)
+    stored = False
+    for instruction in code[load + 1 :]:
+        if _registers(instruction, False) & target:
+            data = instruction.operands[-1]
+            address = _address(instruction)
+            if not instruction.opcode.startswith("ST") or (address and {address[0], address[0] + 1} & target):
+                return False
+            stored |= data.kind is Kind.REGISTER and data.index in target
+        if _registers(instruction, True) & target and instruction.guard is None:
+            break
+    return stored
+
+
 _SHARED_VOLATILE = re.compile(r"\b(?:ld|st)\.(?:volatile|relaxed|acquire|release)(?:\.\w+)*\.shared\b")
 
 

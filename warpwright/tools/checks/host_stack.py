@@ -27,6 +27,8 @@ MOST_FRAMES = 64
 _OURS = re.compile(r"libpython|libffi|_ctypes|libcuda\.so|libcudart\.so")
 """Files whose frames lie between the program's call and this."""
 _STARTS = ("_start", "__libc_start_main", "__libc_start_call_main")
+_WRAPPER = re.compile(r"cuda[A-Z]\w*$")
+"""Functions that the toolkit's headers put in front of the runtime's: ``cudaMalloc(int **, size_t)``."""
 _SYSTEM = re.compile(r"/(libc|libpthread|ld-linux[\w-]*)[.-]")
 _EXECUTABLE, _FUNCTION = 2, 2
 """ET_EXEC, whose addresses are not relative to where it is loaded; STT_FUNC."""
@@ -79,23 +81,42 @@ def _native_stack() -> tuple[str, ...]:
 def _said(frames: tuple[tuple[str, int, int], ...]) -> tuple[str, ...]:
     """Places of frames, of which the first is the innermost."""
     # A return address is that of the instruction behind the call.
-    places = [_place(file, base, address - 1) for file, base, address in frames if not _SYSTEM.search(file)]
-    outside = [place for place in reversed(places) if place]
-    # The toolkit's headers wrap functions of the runtime, nvcc's stubs launches.
-    return tuple([p for p in outside if not is_toolkit_file(p) and ".cudafe1.stub.c:" not in p] or outside)
+    called = [_Call(file, base, address - 1) for file, base, address in frames if not _SYSTEM.search(file)]
+    places = [place for place in (call.place() for call in reversed(_own(called))) if place]
+    # nvcc's own file stands for functions that it has rewritten.
+    return tuple([p for p in places if not is_toolkit_file(p) and ".cudafe1." not in p] or places)
 
 
-def _place(file: str, base: int, address: int) -> str:
-    kind, starts, names = _functions(file)
-    at = address if kind == _EXECUTABLE else address - base
-    found = bisect_right(starts, at) - 1
-    name = names[found] if found >= 0 else ""
-    if name in _STARTS:
-        return ""
-    line = _line(file, at)
-    if line:
-        return line
-    return f"{plain_name(name)}+{at - starts[found]:#x} in {file}" if name else f"{at:#x} in {file}"
+def _own(called: list[_Call]) -> list[_Call]:
+    """Calls without those that nvcc puts between ``<<<>>>`` or a function of the runtime and the library; the innermost first."""
+    stubs = [n for n, call in enumerate(called) if "device_stub" in call.name]
+    # A kernel's name is a function of the host, which calls the stub.
+    first = stubs[-1] + 2 if stubs else 0
+    while first + 1 < len(called) and _WRAPPER.match(plain_name(called[first].name)):
+        first += 1
+    return called[first:] or called
+
+
+class _Call:
+    """A frame of a native program: the function of a file that an address lies in."""
+
+    def __init__(self, file: str, base: int, address: int) -> None:
+        kind, starts, names = _functions(file)
+        self.file = file
+        self.at = address if kind == _EXECUTABLE else address - base
+        found = bisect_right(starts, self.at) - 1
+        self.name = names[found] if found >= 0 else ""
+        self.start = starts[found] if found >= 0 else 0
+
+    def place(self) -> str:
+        """``file:line``, or ``function+0x1c in file``; empty in front of ``main``."""
+        if self.name in _STARTS:
+            return ""
+        line = _line(self.file, self.at)
+        if line:
+            return line
+        where = f"{plain_name(self.name)}+{self.at - self.start:#x}" if self.name else f"{self.at:#x}"
+        return f"{where} in {self.file}"
 
 
 @cache

@@ -371,6 +371,7 @@ def defined(
     at = written + offset
     end = at + size
     undefined = False
+    empty = False
     while at < end:
         first = at & 7
         count = min(8 - first, end - at)
@@ -378,12 +379,16 @@ def defined(
         word = peek(at & ~7)
         if word & bits != bits:
             undefined = True
+            for half in range(first >> 2, (first + count + 3) >> 2):
+                if (word >> (32 * half)) & VALUE_BITS == 0:
+                    empty = True
             if event != LOAD:
                 poke(at & ~7, word | bits)
         at += count
     if undefined and event != STORE:
         # Blocks often read more of shared memory than their warps wrote, and drop it.
-        severity = WARNING if space < 0 else ERROR
+        # Words of global memory of which some bytes were written may hold a structure's padding.
+        severity = ERROR if space >= 0 and empty else WARNING
         note(s, findings, UNDEFINED, severity, 0, instruction, space, address, size, -1, -1, lane)
 
 

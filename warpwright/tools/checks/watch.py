@@ -30,7 +30,7 @@ from warpwright.tools.checks import turn as tu
 from warpwright.tools.checks.clocks import BULK_STORES, CP_ASYNC, EMPTY, BlockClocks, Clock
 from warpwright.tools.checks.copies import check_bulk_copy
 from warpwright.tools.checks.detours import Detours, Walked, blocks_of
-from warpwright.tools.checks.events import Column, Event, Events, is_mbarrier
+from warpwright.tools.checks.events import Column, Event, Events, is_mbarrier, is_only_copied
 from warpwright.tools.checks.findings import Dim3, Finding, Place, place
 from warpwright.tools.checks.rows import WINDOW_WORDS, WINDOWS
 from warpwright.tools.checks.schedule import Block, Warp
@@ -466,6 +466,9 @@ class Watch:
         index = block_index(warp // self.warps, self.context.geometry.grid)
         return place(self.program, instruction, what, index, self._thread(warp % self.warps, lane))
 
+    def _only_copies(self, instruction: int) -> bool:
+        return is_only_copied(self.program.instructions, instruction)
+
     def _access_word(self, instruction: int) -> str:
         rows = self.events.rows
         mine = rows[rows[:, Column.INSTRUCTION] == instruction]
@@ -482,7 +485,8 @@ class Watch:
         if kind == sh.UNDEFINED:
             memory = "__shared__" if shared else "__global__"
             title = f"Uninitialized {memory} memory read of size {int(row[sh.F_BYTES])} bytes"
-            severity = unwritten.severity if shared else "error"
+            padding = not shared and row[sh.F_SEVERITY] == sh.WARNING and self._only_copies(int(row[sh.F_NOW]))
+            severity = unwritten.severity if shared else "info" if padding else "error"
             one = self._place(int(row[sh.F_NOW]), "", int(row[sh.F_WARP]), int(row[sh.F_LANE]))
             details = [f"Address {address:#x}: {where}"]
             if shared:
@@ -493,6 +497,8 @@ class Watch:
                 details.append(
                     f"allocated at {origin}; nothing wrote these bytes since" if origin else "nothing wrote these bytes"
                 )
+            if padding:
+                details.append("they stand between bytes that were written, and are copied alone: padding of a structure?")
             return Finding(
                 "initcheck",
                 severity,
