@@ -6,7 +6,12 @@ The programs are the cases of ``bench/faults`` (``cases.h`` says how lines are m
 need numba-cuda and cuda-python.  Each case runs in a process of its own under memcheck, racecheck, synccheck and initcheck, and the
 check that its mark names.  A fault is found when that check names its line; a finding whose lines are all unmarked is false.
 
-``--card FILE`` sets what compute-sanitizer displayed on a card beside it (``python bench/sanitizer_card.py``).
+What compute-sanitizer displays for them on a card is set beside the results (``--json``) of a run::
+
+    python -m bench.planted_faults --card raw.json --results results.json
+    python -m bench.planted_faults --show
+
+``raw.json`` is what ``bench/sanitizer_card.py`` has made; ``--show`` prints what is stored.
 """
 
 from __future__ import annotations
@@ -28,6 +33,9 @@ from warpwright.session import session
 from warpwright.tools.checks import Finding
 
 FOLDER = Path(__file__).parent / "faults"
+STORED = Path(__file__).parent / "data" / "h200" / "sanitizer_faults.json"
+CARD_TOOLS = {"leakcheck": "memcheck"}
+"""compute-sanitizer's tool for a check of another name."""
 MARK = re.compile(r"(?://|#)([!?=]) ([A-Za-z]\w+)(?: (\w+))?$")
 USUAL = ("memcheck", "racecheck", "synccheck", "initcheck")
 
@@ -127,6 +135,73 @@ def told_by(finding: Finding, file: Path) -> set[int]:
     return places or lines_of(" ".join((*finding.details, *finding.host)), file)
 
 
+REPORT = re.compile(
+    r"=+ (?:Error: |Warning: )?(Invalid|Potential invalid|Uninitialized|Host API memory|Race reported|Barrier error|Malloc/Free|"
+    r"Leaked|Program hit|Stack overflow|Unknown Error|Illegal|Trace/break|Out-of-range|Misaligned)"
+)
+"""How compute-sanitizer's findings begin."""
+
+
+def displayed(text: str, file: Path, check: str) -> list[tuple[str, set[int]]]:
+    """(check, lines of the file) of each finding in what one of compute-sanitizer's tools printed."""
+    found: list[tuple[str, set[int]]] = []
+    for part in re.split(r"(?m)^=+ *$", text):
+        begin = REPORT.search(part)
+        if begin is None:
+            continue
+        what = "leakcheck" if begin[1] == "Leaked" else check
+        device = part.split("Saved host backtrace")[0]
+        found.append((what, lines_of(device, file) or lines_of(part, file)))
+    return found
+
+
+def by_card(one: Planted, raw: dict[str, str]) -> str:
+    """What compute-sanitizer makes of a case, in the words of :meth:`Planted.judge`."""
+    tool = CARD_TOOLS.get(one.check, one.check)
+    if one.check and tool not in raw:
+        return "no such tool"
+    told = [told for check, text in raw.items() for told in displayed(text, one.file, check)]
+    # Cases do not free what they allocate: only those about leaks are asked for them.
+    wanted = [t for t in told if t[0] != "leakcheck" or one.check == "leakcheck" or "leakcheck" in one.further]
+    verdict = one.judge(wanted)
+    if verdict == "missed" and raw[tool].startswith("not done"):
+        return "not done"
+    return "found" if verdict == "found, and a false finding" else verdict
+
+
+def compare(raw: Path, results: Path) -> None:
+    """Store what both find."""
+    card, ours = json.loads(raw.read_text()), json.loads(results.read_text())
+    rows = {}
+    for one in planted([]):
+        if one.name in card["displayed"] and one.name in ours:
+            verdict = ours[one.name]["verdict"]
+            rows[one.name] = {
+                "planted": one.check,
+                "here": "found" if verdict == "found, and a false finding" else verdict,
+                "card": by_card(one, card["displayed"][one.name]),
+            }
+    made = (
+        f"python bench/sanitizer_card.py PROGRAMS --out raw.json, compute-sanitizer {card['version']}, one H200, programs built with nvcc 13.0 "
+        "-std=c++17 -g -lineinfo -arch=sm_90; python -m bench.planted_faults --gpu h200 --json results.json; "
+        "python -m bench.planted_faults --card raw.json --results results.json"
+    )
+    STORED.write_text(json.dumps({"made": made, "cases": rows}, indent=1) + "\n")
+
+
+def show() -> None:
+    """How often both find what is planted, by check, and where they differ."""
+    rows = json.loads(STORED.read_text())["cases"]
+    for check in sorted({r["planted"] for r in rows.values()}):
+        some = {name: r for name, r in rows.items() if r["planted"] == check}
+        good = "found" if check else "right"
+        here, card = (sum(r[side] == good for r in some.values()) for side in ("here", "card"))
+        print(f"{check or 'right':10} {len(some):3} programs, {good} here {here}, by compute-sanitizer {card}")
+        for name, r in some.items():
+            if r["here"] != good or r["card"] != good:
+                print(f"    {name:30} here: {r['here']:15} compute-sanitizer: {r['card']}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gpu", default="h200")
@@ -138,8 +213,16 @@ def main() -> None:
     )
     parser.add_argument("--seconds", type=int, default=120)
     parser.add_argument("--json", type=Path, help="also write results here")
+    parser.add_argument("--card", type=Path, help="what bench/sanitizer_card.py has made")
+    parser.add_argument("--results", type=Path, help="what --json of a run has made")
+    parser.add_argument("--show", action="store_true", help="print what is stored of both")
     parser.add_argument("--say", action="store_true", help="print every finding")
     arguments = parser.parse_args()
+    if arguments.card:
+        compare(arguments.card, arguments.results)
+    if arguments.card or arguments.show:
+        show()
+        return
     kept = arguments.build or Path(tempfile.mkdtemp(prefix="planted-faults-"))
     kept.mkdir(parents=True, exist_ok=True)
     results: dict[str, dict[str, object]] = {}

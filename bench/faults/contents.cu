@@ -60,6 +60,12 @@ CASE(copied_to_host) {
     cudaMemcpy(host, x, 128, cudaMemcpyDeviceToHost);  //! copied_to_host initcheck
 }
 
+CASE(copied_to_host_whole) {
+    int host[32];
+    int *x = fresh<int>(32);
+    cudaMemcpy(host, x, 128, cudaMemcpyDeviceToHost);  //! copied_to_host_whole initcheck
+}
+
 __global__ void read_copy(const int *x, int *y) { y[threadIdx.x] = x[threadIdx.x]; }  //! copied_on_device initcheck
 CASE(copied_on_device) {
     int *x = fresh<int>(32), *copy = fresh<int>(32);

@@ -13,6 +13,7 @@ from warpwright.driver.calls import CudaError, entry
 from warpwright.driver.graphs import Node, submit
 from warpwright.driver.memory import holder, memory_of
 from warpwright.driver.state import Stream, state
+from warpwright.engine.memory import Bytes
 
 if TYPE_CHECKING:
     from warpwright.driver.arrays import DriverArray
@@ -55,12 +56,16 @@ class Copy(Node):
         transfers.copy(stream, target.address, source.address, width * rows * slices)
         if rows > 1 and target.pitch == width and source.pitch == width and slices == 1:
             width, rows = width * rows, 1
+        unwritten: list[tuple[int, Bytes]] = []
         for z in range(slices):
             to = target.address + z * target.pitch * target.height
             origin = source.address + z * source.pitch * source.height
             for y in range(rows):
                 ctypes.memmove(to + y * target.pitch, origin + y * source.pitch, width)
-                written(to + y * target.pitch, width)
+                copied(to + y * target.pitch, origin + y * source.pitch, width, unwritten)
+        watcher = memory_of(source.address).observer
+        if unwritten and watcher is not None:
+            watcher.read_by_host(unwritten, width * rows * slices)
 
 
 @dataclass(eq=False, slots=True)
@@ -95,6 +100,25 @@ def written(address: int, size: int) -> None:
     memory = memory_of(address)
     if memory.observer is not None and memory.find(address) is not None:
         memory.observer.filled(address, size)
+
+
+def copied(target: int, source: int, size: int, unwritten: list[tuple[int, Bytes]]) -> None:
+    """Tell whoever watches device memory of a copy: what nothing wrote is nobody's in its target too.
+
+    Args:
+        unwritten: takes bytes for the host (their address, and which were written) not all of which were written.
+    """
+    watcher = memory_of(source).observer
+    contents = watcher.contents(source, size) if watcher is not None else None
+    if watcher is None or contents is None:
+        written(target, size)
+        return
+    memory = memory_of(target)
+    place = memory.find(target)
+    if place is None or place.mapped:
+        unwritten.append((source, contents))
+    elif memory.observer is not None:
+        memory.observer.filled(target, size, contents)
 
 
 def check_device(address: int, size: int, stream: Stream | None = None) -> None:

@@ -169,8 +169,8 @@ def _nearest(memory: DeviceMemory, address: int) -> str:
         return f"the address lies in {freed.name}, which was freed"
     if near is None:
         return "no memory is allocated"
-    size = "" if near.name.endswith("bytes") else f" ({format_bytes(near.size_bytes)})"
-    what = f"{near.name}{size} at {near.address:#x}"
+    named = near.name.endswith("bytes")
+    what = f"{near.name} at {near.address:#x}" if named else f"{near.name} ({format_bytes(near.size_bytes)} at {near.address:#x})"
     if address >= near.end:
         gap = address - near.end
         where = "the address is right behind its end" if gap == 0 else f"the address is {gap:,} bytes behind its end"

@@ -16,7 +16,7 @@ import sys
 import threading
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -106,8 +106,14 @@ class Observer(Protocol):
     def freed(self, allocation: Allocation) -> None:
         """An allocation was given back."""
 
-    def filled(self, address: int, size_bytes: int) -> None:
-        """The host wrote bytes, or got a view through which it may."""
+    def filled(self, address: int, size_bytes: int, contents: Bytes | None = None) -> None:
+        """The host wrote bytes, or got a view through which it may; ``contents``: as :meth:`contents` has it, of what it copied."""
+
+    def contents(self, address: int, size_bytes: int) -> Bytes | None:
+        """255 for each byte that something wrote, 0 for others; None when all were written."""
+
+    def read_by_host(self, rows: Sequence[tuple[int, Bytes]], size_bytes: int) -> None:
+        """So many bytes are copied to the host, not all of which were written: address and :meth:`contents` of such rows."""
 
     def emptied(self, address: int, size_bytes: int) -> None:
         """Bytes are nobody's again until something writes them."""

@@ -7,7 +7,7 @@ others run the launch with trace records and without time (``schedule.py``), and
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -119,13 +119,47 @@ class Checker:
     def freed(self, allocation: Allocation) -> None:
         """An allocation was freed."""
         self.written.pop(allocation.address, None)
+        self.origins.pop(allocation.address, None)
 
-    def filled(self, address: int, size_bytes: int) -> None:
-        """The host wrote (or may write) bytes."""
+    def filled(self, address: int, size_bytes: int, contents: npt.NDArray[np.uint8] | None = None) -> None:
+        """The host wrote (or may write) bytes, or copied some, not all of which were written."""
         inside = self.memory.find(address)
-        if inside is not None and inside.address in self.written:
+        if inside is None:
+            return
+        if contents is not None and inside.address not in self.written and inside.address in self.origins:
+            # All of it had been written.
+            self.written[inside.address] = np.full((inside.size_bytes + 15) // 8 * 8, 255, np.uint8)
+        if inside.address in self.written:
             start = address - inside.address
-            self.written[inside.address][start : start + size_bytes] = 255
+            self.written[inside.address][start : start + size_bytes] = 255 if contents is None else contents
+
+    def contents(self, address: int, size_bytes: int) -> npt.NDArray[np.uint8] | None:
+        """255 for each byte that something wrote, 0 for others; None when all were written."""
+        inside = self.memory.find(address)
+        if inside is None or inside.address not in self.written or "initcheck" not in self.checks:
+            return None
+        start = address - inside.address
+        held = self.written[inside.address][start : start + size_bytes]
+        return None if held.all() else held.copy()
+
+    def read_by_host(self, rows: Sequence[tuple[int, npt.NDArray[np.uint8]]], size_bytes: int) -> None:
+        """So many bytes are copied to the host, not all of which were written.
+
+        Programs copy whole arrays of which only a part is in use: that is information; where nothing at all was written, an error.
+        """
+        address, contents = rows[0]
+        inside = self.memory.find(address)
+        assert inside is not None
+        count = sum(int((some == 0).sum()) for _, some in rows)
+        first = address + int(np.flatnonzero(contents == 0)[0])
+        origin = self.origins.get(inside.address, "")
+        details = (
+            f"Address {first:#x}: byte {first - inside.address:,} of {inside.name}; nothing wrote {count:,} of the bytes",
+            *([f"allocated at {origin}"] if origin else []),
+        )
+        title = f"Uninitialized __global__ memory copied to the host: {size_bytes:,} bytes"
+        severity = "error" if count == size_bytes else "info"
+        self.add([Finding("initcheck", severity, title, (), details, 1, first, 0, user_stack())])
 
     def emptied(self, address: int, size_bytes: int) -> None:
         """Bytes are nobody's again."""
@@ -225,4 +259,4 @@ def _same(a: Finding, b: Finding) -> bool:
 
     if (a.check, a.severity, a.title) != (b.check, b.severity, b.title):
         return False
-    return where(a) == where(b) and (not a.of_call or a.host == b.host)
+    return where(a) == where(b) and (bool(a.places) or a.host == b.host)

@@ -498,7 +498,9 @@ class Watch:
                     f"allocated at {origin}; nothing wrote these bytes since" if origin else "nothing wrote these bytes"
                 )
             if padding:
-                details.append("they stand between bytes that were written, and are copied alone: padding of a structure?")
+                details.append(
+                    "they stand between bytes that were written, and are copied alone: padding of a structure?"
+                )
             return Finding(
                 "initcheck",
                 severity,
