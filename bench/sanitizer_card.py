@@ -33,6 +33,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seconds", type=int, default=25, help="for one run")
     parser.add_argument("--all-seconds", type=int, default=400, help="behind these no run begins")
+    parser.add_argument("--only", nargs="*", help="names of cases")
     parser.add_argument("--at-once", type=int, default=16)
     arguments = parser.parse_args()
     tool = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
@@ -45,6 +46,7 @@ def main() -> None:
         for check in TOOLS
         for program in programs
         for name in subprocess.run([program], capture_output=True, text=True, check=True).stdout.split()
+        if not arguments.only or name in arguments.only
     ]
     end = time.monotonic() + arguments.all_seconds
 

@@ -462,3 +462,39 @@ def test_every_barrier_of_the_corpus_is_missed(case: Case, source: str, matters:
     if case.min_arch > gpu.chip.arch:
         pytest.skip(f"{case.name} needs sm_{case.min_arch}")
     assert bool(run_case(case, gpu, source)) == matters
+
+
+MASKS = r"""
+extern "C" __global__ void syncs(int *x) {
+    unsigned mask = x[32];
+    __syncwarp(mask);
+    x[threadIdx.x] = 1;
+}
+extern "C" __global__ void shuffles(int *x) {
+    unsigned mask = x[32];
+    if (threadIdx.x < 24) x[threadIdx.x] = __shfl_sync(mask, x[threadIdx.x], 3);
+}
+extern "C" __global__ void votes(int *x) {
+    unsigned mask = __ballot_sync(~0u, x[threadIdx.x] < x[32]);
+    if (x[threadIdx.x] < 24) x[threadIdx.x] = __shfl_xor_sync(mask, x[threadIdx.x], 1);
+}
+"""
+
+
+@pytest.mark.parametrize("chip", ["v100", "a100", "h200"])
+@pytest.mark.parametrize(
+    ("kernel", "wrong", "right", "first"),
+    [("syncs", 0xFFFF, 0xFFFFFFFF, 16), ("shuffles", 0xFFFF, 0xFFFFFF, 16), ("votes", 20, 24, 20)],
+)
+def test_a_mask_that_machine_code_does_without_must_name_who_comes(
+    chip: str, kernel: str, wrong: int, right: int, first: int
+) -> None:
+    gpu = ww.GPU(chip, check="synccheck")
+    module = gpu.compile(MASKS, name="masks.cu")
+    for mask in (right, wrong):
+        assert gpu.findings == []
+        module[kernel][1, 32](gpu.array(np.array([*range(32), mask], np.uint32)))
+    (finding,) = gpu.findings
+    assert finding.title == "Barrier error detected. Invalid arguments."
+    assert finding.places[0].thread == (first, 0, 0)
+    assert "mask)" in finding.places[0].line or "mask," in finding.places[0].line

@@ -16,7 +16,7 @@ from warpwright.engine.launch import Geometry, LaunchContext
 from warpwright.engine.module import LoadedKernel
 from warpwright.engine.standing import Standing
 from warpwright.isa.machine import lower
-from warpwright.isa.ops import Access, Lowered
+from warpwright.isa.ops import Access, Lowered, Op
 
 
 class Execution(Protocol):
@@ -147,9 +147,40 @@ def compiled_of(loaded: LoadedKernel, geometry: Geometry, trace: bool) -> Compil
     return loaded.compiled[key]
 
 
-def traced(loaded: LoadedKernel, context: LaunchContext) -> Traced:
-    """The kernel as the timing model runs it."""
-    compiled = compiled_of(loaded, context.geometry, True)
+def with_masks(loaded: LoadedKernel) -> list[Lowered]:
+    """The kernel's common operations, with those that note who is not in the mask of a ``*_sync`` operation."""
+    result = list(lowered_of(loaded))
+    for index, instruction in enumerate(loaded.program.instructions):
+        register = loaded.program.warp_masks.get(instruction.address)
+        if register is None or any(op.name == "warpsync" for op in result[index].ops):
+            continue
+        note = [Op("get_reg", "i32", (), register), Op("named", "void", (0,))]
+        # Operations name each other by their numbers.
+        rest = [op._replace(args=tuple(a + len(note) for a in op.args)) for op in result[index].ops]
+        result[index] = Lowered([*note, *rest], result[index].guard)
+    return result
+
+
+def traced(loaded: LoadedKernel, context: LaunchContext, masks: bool = False) -> Traced:
+    """The kernel as the timing model runs it.
+
+    Args:
+        masks: note lanes that the mask of their ``*_sync`` operation lacks, for the checks.
+    """
+    if masks and loaded.program.warp_masks:
+        key = code_key(context.geometry, True)
+        if key not in loaded.compiled_with_masks:
+            loaded.compiled_with_masks[key] = compile_kernel(
+                loaded.program,
+                with_masks(loaded),
+                context.geometry.block,
+                trace=True,
+                grid_fits=key[4],
+                clustered=key[5],
+            )
+        compiled = loaded.compiled_with_masks[key]
+    else:
+        compiled = compiled_of(loaded, context.geometry, True)
     return Traced(
         compiled.warp_function,
         compiled.spill_bytes,

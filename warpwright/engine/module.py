@@ -58,6 +58,8 @@ class LoadedKernel:
     """For what the disk was found to have no code."""
     compiled: dict[tuple[int, int, int, bool, bool, bool], CompiledKernel] = field(default_factory=dict)
     """Machine code of the host by block shape, whether it traces, whether the grid fits, whether there are clusters."""
+    compiled_with_masks: dict[tuple[int, int, int, bool, bool, bool], CompiledKernel] = field(default_factory=dict)
+    """The same of code that traces and notes who is not in the mask of a ``*_sync`` operation."""
 
 
 @dataclass(slots=True)

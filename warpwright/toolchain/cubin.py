@@ -137,6 +137,10 @@ class Kernel:
     cluster: tuple[int, int, int] | None = None
     """From ``__cluster_dims__``."""
     exit_offsets: tuple[int, ...] = ()
+    warp_offsets: tuple[int, ...] = ()
+    """Offsets of the instructions that operations of a warp (``*_sync``) became, NOPs among them."""
+    warp_masks: tuple[int, ...] = ()
+    """For each of these, the register that holds its mask (low 24 bits), all ones where it has none."""
     indirect_branches: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
     """(offset of a BRX or JMX, its possible targets), offsets in ``code``."""
     constant_banks: dict[int, bytes] = field(default_factory=dict)
@@ -499,6 +503,10 @@ class _Builder:
             kernel.barriers = max(kernel.barriers, record.value)
         elif kind == Attribute.EXIT_INSTR_OFFSETS:
             kernel.exit_offsets = words
+        elif kind == Attribute.COOP_GROUP_INSTR_OFFSETS:
+            kernel.warp_offsets += words
+        elif kind == Attribute.COOP_GROUP_MASK_REGIDS:
+            kernel.warp_masks += words
         elif kind == Attribute.INDIRECT_BRANCH_TARGETS:
             kernel.indirect_branches += indirect_branches(record)
         elif kind == Attribute.EXTERNS:

@@ -421,7 +421,7 @@ class Writer:
     def op_fence(self, op: Op, a: Sequence[str]) -> None:
         return None
 
-    op_async_commit = op_fence
+    op_async_commit = op_named = op_fence
 
 
 KEPT = 1 << 15

@@ -168,6 +168,11 @@ def _check_extension(w: FunctionWriter, value: Val) -> None:
     w.label(go)
 
 
+def _named(w: FunctionWriter, op: Op, args: list[Val], known: Known) -> Val:
+    tr.note_outside(w, w.exec.bits, args[0], w.program.instructions[w.index].address)
+    return nothing()
+
+
 WRITERS: dict[str, Callable[[FunctionWriter, Op, list[Val], Known], Val]] = {
     "const": lambda w, op, args, known: w.constant(op.type, op.attr),
     "pack2": lambda w, op, args, known: Val(op.type, VECTOR, parts=tuple(args)),
@@ -179,6 +184,7 @@ WRITERS: dict[str, Callable[[FunctionWriter, Op, list[Val], Known], Val]] = {
     "atomic": lambda w, op, args, known: emit_atomic(w, op, args),
     "touch": _touch,
     "fence": _fence,
+    "named": _named,
     "async_commit": lambda w, op, args, known: nothing(),
     "bulk": _bulk,
     "service": lambda w, op, args, known: ln.service(w, op, args),

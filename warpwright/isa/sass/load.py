@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from warpwright.isa.dynamic_stack import stack_bytes
-from warpwright.isa.program import Instruction, Kind, Parameter, Program
+from warpwright.isa.program import RZ, Instruction, Kind, Parameter, Program
 from warpwright.isa.sass.decode import WORD_BYTES, decode_section
 from warpwright.isa.sass.service_calls import ADDRESS_BANK, resolve_calls
 from warpwright.toolchain.cubin import CALL_RELOCATIONS, DEFAULT_STACK_BYTES, Kernel, Module
@@ -128,9 +128,21 @@ def program_of(
         constant_banks=constants_of(kernel, image),
         max_threads_per_block=kernel.max_threads_per_block,
         source=source,
+        warp_masks=warp_masks(kernel),
         services=services,
         code_base=code_base,
     )
+
+
+def warp_masks(kernel: Kernel) -> dict[int, int]:
+    """Registers of the masks of ``*_sync`` operations by byte address, where the cubin names them.
+
+    Machine code does without the mask where the lanes are known to be together; its register stays for tools.
+    """
+    if len(kernel.warp_offsets) != len(kernel.warp_masks):
+        return {}
+    pairs = zip(kernel.warp_offsets, kernel.warp_masks, strict=True)
+    return {offset: word & 0xFFFFFF for offset, word in pairs if word != 0xFFFFFFFF and word & 0xFFFFFF < RZ}
 
 
 def constants_of(kernel: Kernel, image: Image) -> dict[int, bytes]:

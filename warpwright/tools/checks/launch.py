@@ -109,7 +109,7 @@ class CheckedLaunch:
             self.checker.add(replace(finding, launch=self.number, host=self.host) for finding in shown)
             self._execution = compiled_execution(self.loaded, self.context, self.resident_blocks, 1)
             return self._execution.run()
-        kernel = traced(self.loaded, self.context)
+        kernel = traced(self.loaded, self.context, "synccheck" in checks)
         before = None
         if "initcheck" in checks and reads_shared(kernel):
             before = Before(self, kernel, repeats.touched(start) if start is not None else None)
