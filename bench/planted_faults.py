@@ -131,8 +131,8 @@ def lines_of(text: str, file: Path) -> set[int]:
 
 def told_by(finding: Finding, file: Path) -> set[int]:
     """The lines that a finding names: of the kernel where it has some, else of the host."""
-    places = lines_of(" ".join(p.line for p in finding.places), file)
-    return places or lines_of(" ".join((*finding.details, *finding.host)), file)
+    places = lines_of(" ".join((*(p.line for p in finding.places), *finding.details)), file)
+    return places or lines_of(" ".join(finding.host), file)
 
 
 REPORT = re.compile(

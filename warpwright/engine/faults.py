@@ -170,7 +170,11 @@ def _nearest(memory: DeviceMemory, address: int) -> str:
     if near is None:
         return "no memory is allocated"
     named = near.name.endswith("bytes")
-    what = f"{near.name} at {near.address:#x}" if named else f"{near.name} ({format_bytes(near.size_bytes)} at {near.address:#x})"
+    what = (
+        f"{near.name} at {near.address:#x}"
+        if named
+        else f"{near.name} ({format_bytes(near.size_bytes)} at {near.address:#x})"
+    )
     if address >= near.end:
         gap = address - near.end
         where = "the address is right behind its end" if gap == 0 else f"the address is {gap:,} bytes behind its end"

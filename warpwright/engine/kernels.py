@@ -149,7 +149,10 @@ def compiled_of(loaded: LoadedKernel, geometry: Geometry, trace: bool) -> Compil
 
 def with_masks(loaded: LoadedKernel) -> list[Lowered]:
     """The kernel's common operations, with those that note who is not in the mask of a ``*_sync`` operation."""
-    result = list(lowered_of(loaded))
+    result = lowered_of(loaded)
+    if not loaded.program.warp_masks:
+        return result
+    result = list(result)
     for index, instruction in enumerate(loaded.program.instructions):
         register = loaded.program.warp_masks.get(instruction.address)
         if register is None or any(op.name == "warpsync" for op in result[index].ops):

@@ -139,8 +139,8 @@ def _step(lowered: Lowered, unseen: frozenset[str] = NOT_SEEN) -> Step:
 
 
 def _acts(op: Op, unseen: frozenset[str]) -> bool:
-    """Whether an operation leaves a record, takes a way or waits."""
+    """Whether an operation leaves a record, takes a way, waits or names who should come."""
     if op.name == "touch" and op.attr.space in ("constant", "value"):
         return False
     effect = OPS[op.name].effect
-    return effect == "control" or (effect == "memory" and op.name not in unseen)
+    return effect == "control" or op.name == "named" or (effect == "memory" and op.name not in unseen)

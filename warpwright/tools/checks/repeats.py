@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from warpwright.engine.execute import Counts
-from warpwright.engine.kernels import Traced, calls_services, lowered_of
+from warpwright.engine.kernels import Traced, calls_services, with_masks
 from warpwright.engine.launch import LaunchContext
 from warpwright.engine.memory import Allocation, DeviceMemory
 from warpwright.engine.module import LoadedKernel
@@ -100,7 +100,7 @@ class Repeats:
         if start.kind is None:
             return
         places = tuple((a.address, a.size_bytes) for a in touched)
-        oblivious = not found and is_oblivious(loaded.program, kernel.blocks, lowered_of(loaded))
+        oblivious = not found and is_oblivious(loaded.program, kernel.blocks, with_masks(loaded))
         known = self._kinds.get(start.kind)
         if known is None or (known.touched, known.oblivious) != (places, oblivious):
             known = self._kinds[start.kind] = _Kind(places, counts.thread_instructions, oblivious, {})
