@@ -18,9 +18,7 @@ extern "C" __global__ void sum_wide(const long long *from, long long *to) { to[t
 """
 
 
-@pytest.mark.parametrize(
-    ("kernel", "told"), [("copy", {"info"}), ("copy_wide", {"info"}), ("sum_wide", {"error"})]
-)
+@pytest.mark.parametrize(("kernel", "told"), [("copy", {"info"}), ("copy_wide", {"info"}), ("sum_wide", {"error"})])
 def test_padding_that_is_only_copied_is_information(kernel: str, told: set[str]) -> None:
     gpu = ww.GPU("a100", check="initcheck", check_level="info")
     module = gpu.compile(SOURCE, name="padding.cu")
