@@ -7,6 +7,7 @@ from warpwright.engine.jit.formats import INTEGER_OF
 from warpwright.engine.jit.function import LLVM_TYPE, Text, Val
 from warpwright.engine.jit.serve import ACCESS_ARGUMENTS, lane_loop
 from warpwright.engine.jit.shapes import SCALAR_KIND, Shape
+from warpwright.engine.jit.texts import each_lane
 from warpwright.isa import mbarrier as mb
 from warpwright.isa.ops import Op
 
@@ -50,8 +51,13 @@ def _floating(t: Text, name: str, type: str, old: str, operand: str) -> str:
 
 
 def atomic_function(name: str) -> tuple[str, dict[str, str]]:
-    """``ww_atomic_<operation>_<type>``: old values replace the operands in ``%values``."""
-    operation, kind = name.removeprefix("ww_atomic_").rsplit("_", 1)
+    """``ww_atomic_<operation>_<type>``: old values replace the operands in ``%values``.
+
+    ``ww_at_…`` does the same given the lanes' host pointers, ``ww_own_…`` to words that nobody else can change meanwhile.
+    """
+    own, given = name.startswith("ww_own_"), not name.startswith("ww_atomic_")
+    stem = next(stem for stem in ("ww_own_", "ww_at_", "ww_atomic_") if name.startswith(stem))
+    operation, kind = name.removeprefix(stem).rsplit("_", 1)
     words = WORDS.get(kind, 1)
     type = f"i{32 * words}"
     size = 4 * words
@@ -82,7 +88,18 @@ def atomic_function(name: str) -> tuple[str, dict[str, str]]:
         "xor": "xor",
         "exch": "xchg",
     }
-    if kind == "i128":
+    if own and kind != "i128":
+        old = t.op(f"load {type}, ptr %host, align {size}")
+        if operation in direct:
+            new = _changed(t, operation, type, old, operand)
+        elif operation == "cas":
+            new = t.op(f"select i1 {t.op(f'icmp eq {type} {old}, {read(1)}')}, {type} {operand}, {type} {old}")
+        elif operation in ("cas_half", "fadd_half"):
+            new = _changed_half(t, operation, kind, old, operand, third)
+        else:
+            new = _combined(t, operation, kind, type, old, operand)
+        t.emit(f"store {type} {new}, ptr %host, align {size}")
+    elif kind == "i128":
         # Kernels with atomics run on one thread: no host needs an instruction for 16 bytes at once.
         old = t.op(f"load i128, ptr %host, align {size}")
         if operation == "cas":
@@ -118,11 +135,29 @@ def atomic_function(name: str) -> tuple[str, dict[str, str]]:
     t.emit("br label %lane_done")
     body = "\n".join(t.lines)
     declared = dict(t.declared)
+    if given:
+        declared["llvm.cttz.i32"] = "declare i32 @llvm.cttz.i32(i32, i1)"
+        host = "  %host_p = getelementptr ptr, ptr %pointers, i64 %n\n  %host = load ptr, ptr %host_p\n"
+        loop = "\n  br label %next" + each_lane(host + body)
+        return (
+            f"define void @{name}(ptr %pointers, ptr %values, i32 %exec) noinline {{{loop}\n  ret void\n}}\n",
+            declared,
+        )
     declared["ww_serve"] = "declare i1 @ww_serve(ptr, ptr, ptr, ptr, ptr, i32, i32, i32, i32, i64)"
     declared["llvm.cttz.i32"] = "declare i32 @llvm.cttz.i32(i32, i1)"
     loop = lane_loop(body, *TRIED) if operation == "cast" else lane_loop(body)
     text = f"define i1 @{name}({ACCESS_ARGUMENTS}) noinline {{" + loop + "\n  ret i1 false\n}\n"
     return text, declared
+
+
+def _changed(t: Text, operation: str, type: str, old: str, operand: str) -> str:
+    """The result of an integer operation of one instruction, or of a comparison."""
+    if operation == "exch":
+        return operand
+    if operation in ("add", "and", "or", "xor"):
+        return t.op(f"{operation} {type} {old}, {operand}")
+    less = {"umin": "ult", "umax": "ugt", "smin": "slt", "smax": "sgt"}[operation]
+    return t.op(f"select i1 {t.op(f'icmp {less} {type} {old}, {operand}')}, {type} {old}, {type} {operand}")
 
 
 TRIED = ("  %tried = phi i32 [ 0, %0 ], [ %tried_after, %lane_done ]", "  %tried_after = or i32 %tried, %bank_bit")

@@ -1,13 +1,21 @@
-"""Atomics carried out lane after lane by shared functions."""
+"""Atomics carried out lane after lane by shared functions.
+
+One check tells whether all lanes' addresses are fine; else each is looked up.  Shared memory belongs to a block, whose warps run on one host
+thread: its words are changed by plain loads and stores, where a host's locked instruction takes some twenty cycles.  With
+clusters other blocks may change them meanwhile.
+"""
 
 from __future__ import annotations
 
 from warpwright.engine.jit import trace as tr
-from warpwright.engine.jit.checks import call_slow, settle_faults, site_pointer
+from warpwright.engine.jit.checks import call_slow, check_lanes, settle_faults, site_pointer
 from warpwright.engine.jit.function import FunctionWriter, Val
-from warpwright.engine.jit.places import VEC32, Place
+from warpwright.engine.jit.places import VEC32, VECPTR, Place
 from warpwright.engine.jit.shapes import UNSET_KIND, VECTOR
 from warpwright.isa.ops import Access, Op
+
+EXACT = ("mbarrier", "cast")
+"""Operations on words that copying units change as well, or that depend on their addresses."""
 
 
 def atomic_name(access: Access) -> str:
@@ -32,8 +40,7 @@ def emit_atomic(w: FunctionWriter, op: Op, args: list[Val]) -> Val:
         for n, word in enumerate(w.words_of(value, words)):
             row = 128 * (position * words + n)
             w.emit(f"store {VEC32} {w.vector(word)}, ptr {w.field('%lane_values', row)}, align 64")
-    site = site_pointer(w, w.add_site()) if place.wide else "null"
-    call_slow(w, f"ww_atomic_{atomic_name(access)}", place, site, w.exec.bits)
+    _change(w, place, access)
     parts = tuple(
         Val(
             "i32",
@@ -43,3 +50,26 @@ def emit_atomic(w: FunctionWriter, op: Op, args: list[Val]) -> Val:
         for n in range(words)
     )
     return parts[0] if words == 1 else Val(op.type, VECTOR, parts=parts)
+
+
+def _change(w: FunctionWriter, place: Place, access: Access) -> None:
+    """Change the executing lanes' words; the old ones take the operands' place."""
+    name = atomic_name(access)
+    number = w.add_site() if place.wide else -1
+    site = site_pointer(w, number) if place.wide else "null"
+    if access.operation in EXACT or (access.space == "shared" and w.setting.clustered):
+        call_slow(w, f"ww_atomic_{name}", place, site, w.exec.bits)
+        return
+    fine, pointers = check_lanes(w, place, site, w.exec)
+    known, exact, done = w.new_label("known"), w.new_label("exact"), w.new_label("changed")
+    w.emit(f"br i1 {fine}, label %{known}, label %{exact}, !prof !0")
+    w.label(known)
+    w.emit(f"store {VECPTR} {pointers}, ptr %lane_addresses, align 64")
+    function = f"ww_own_{name}" if access.space == "shared" else f"ww_at_{name}"
+    w.declare(function, "void", "ptr, ptr, i32")
+    w.emit(f"call void @{function}(ptr %lane_addresses, ptr %lane_values, i32 {w.exec.bits})")
+    w.emit(f"br label %{done}")
+    w.label(exact)
+    call_slow(w, f"ww_atomic_{name}", place, site, w.exec.bits)
+    w.emit(f"br label %{done}")
+    w.label(done)

@@ -24,6 +24,8 @@ RUN_BLOCKS = "ww_run_blocks"
 """The block scheduler: every launch without timing calls it."""
 MAKERS: dict[str, Callable[[str], tuple[str, dict[str, str]]]] = {
     "ww_atomic_": atomic_function,
+    "ww_own_": atomic_function,
+    "ww_at_": atomic_function,
     "ww_mma_": mma_function,
     "ww_wgmma_": group_function,
     "ww_mufu_": silicon.function,
