@@ -232,6 +232,15 @@ def test_unknown_entry_points_and_handles_are_refused(driver: Driver, capfd: pyt
     assert driver.raw("cuMemFree_v2", 12345) == 1
 
 
+def test_destructors_keep_an_exception_that_is_on_its_way(driver: Driver) -> None:
+    """As those of C++ objects do when a function of C code fails: the capsule goes while ``int`` has an error set."""
+    new = ctypes.pythonapi["PyCapsule_New"]
+    new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+    for name in ("cuMemFree_v2", "cuStreamDestroy_v2", "cuCtxSetCurrent"):
+        with pytest.raises(TypeError, match="not 'PyCapsule'"):
+            int(new(1, None, ctypes.cast(driver.library[name], ctypes.c_void_p)))
+
+
 def test_fault_marks_the_context_until_it_is_reset() -> None:
     program = (
         IN_ANOTHER_PROCESS

@@ -37,6 +37,15 @@ static int many(long a, long b, long c, long d, long e, long f, long g, long h, 
     printf("%ld %ld %ld %ld %ld %ld %ld %ld %ld %ld %g %g %g %g %g %g %g %g\n", a, b, c, d, e, f, g, h, i, j, s, t, u, v, w, x, y, z);
     return 42;
 }
+static long six(long a, long b, long c, long d, long e, long f) {
+    printf("%ld %ld %ld %ld %ld %ld\n", a, b, c, d, e, f);
+    return 77;
+}
+void PyErr_Fetch(void **kind, void **value, void **trace) {
+    *kind = (void *)1, *value = (void *)2, *trace = (void *)3;
+    printf("fetched\n");
+}
+void PyErr_Restore(void *kind, void *value, void *trace) { printf("restored %ld %ld %ld\n", (long)kind, (long)value, (long)trace); }
 int PyRun_SimpleString(const char *code) {
     double spoil = code[0];
     for (int i = 0; i < 100; i++) spoil = spoil * 1.5 + i;
@@ -46,6 +55,13 @@ int PyRun_SimpleString(const char *code) {
     void **table = dlsym(dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_NOW), "warpwright_table");
     table[0] = first;
     table[1] = many;
+    void **guard = dlsym(dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_NOW), "warpwright_guard");
+    guard[0] = PyGILState_Ensure;
+    guard[1] = PyErr_Fetch;
+    guard[2] = PyErr_Restore;
+    guard[3] = PyGILState_Release;
+    guard[4 + 3 + 2] = six;
+    table[2] = guard[4 + 2];
     return 0;
 }
 """
@@ -56,6 +72,7 @@ PROGRAM = r"""
 int first(long a);
 int many(long a, long b, long c, long d, long e, long f, long g, long h, long i, long j,
          double s, double t, double u, double v, double w, double x, double y, double z);
+long six(long a, long b, long c, long d, long e, long f);
 void warpwright_close(void);
 static void *thread(void *number) { return (void *)(long)first((long)number); }
 int main(int count, char **words) {
@@ -71,10 +88,12 @@ int main(int count, char **words) {
     }
     int result = many(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, .5, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7.5);
     printf("many %d, first %d\n", result, first(4));
+    if (result == 42) printf("six %ld\n", six(1, 2, 3, 4, 5, 6));
     warpwright_close();
     printf("closed %d\n", first(4));
 }
 """
+GUARDED = "fetched\n1 2 3 4 5 6\nrestored 1 2 3\nreleased\nsix 77\n"
 ARGUMENTS = "1 2 3 4 5 6 7 8 9 10 0.5 1.5 2.5 3.5 4.5 5.5 6.5 7.5\n"
 
 
@@ -87,7 +106,9 @@ def compile_c(folder: Path, name: str, source: str, *options: str) -> Path:
 
 def run(folder: Path, boot: Boot, *words: str) -> tuple[str, str]:
     """Standard output and error of the program with a library that starts ``boot``."""
-    (folder / "libcuda.so.1").write_bytes(build_library("aarch64", "libcuda.so.1", ["first", "many"], boot))
+    (folder / "libcuda.so.1").write_bytes(
+        build_library("aarch64", "libcuda.so.1", ["first", "many", "six"], boot, guarded=[2])
+    )
     program = compile_c(folder, "program", PROGRAM, f"-L{folder}", "-l:libcuda.so.1", "-lpthread")
     command = [EMULATOR, "-L", ROOT, "-E", f"LD_LIBRARY_PATH={folder}", str(program), *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
@@ -102,13 +123,13 @@ def interpreter(tmp_path: Path) -> str:
 
 def test_first_call_starts_an_interpreter_and_keeps_its_arguments(tmp_path: Path, interpreter: str) -> None:
     out, _ = run(tmp_path, Boot(interpreter, "the code", "no interpreter"))
-    assert out == f"initialised 0\nruns the code 1\nsaved\n{ARGUMENTS}many 42, first 5\nclosed 4\n"
+    assert out == f"initialised 0\nruns the code 1\nsaved\n{ARGUMENTS}many 42, first 5\n{GUARDED}closed 4\n"
 
 
 def test_threads_that_call_at_once_wait_for_one_start(tmp_path: Path, interpreter: str) -> None:
     out, _ = run(tmp_path, Boot(interpreter, "the code", "no interpreter"), "threads")
     threads = "".join(f"thread {10 * n + 1}\n" for n in range(4))
-    assert out == f"initialised 0\nruns the code 1\nsaved\n{threads}{ARGUMENTS}many 42, first 5\nclosed 4\n"
+    assert out == f"initialised 0\nruns the code 1\nsaved\n{threads}{ARGUMENTS}many 42, first 5\n{GUARDED}closed 4\n"
 
 
 def test_calls_fail_when_the_code_or_the_library_does(tmp_path: Path, interpreter: str) -> None:

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="drop-in librari
 ROOT = Path(__file__).parents[1]
 CARD: dict[str, Any] = json.loads((ROOT / "bench/data/h200/driver_answers.json").read_text())
 STREAMS: dict[str, Any] = json.loads((ROOT / "bench/data/h200/stream_answers.json").read_text())
-MEMORY_ATTRIBUTES = (9, 19, 41, 83, 88, 89, 91, 99, 100, 101, 102, 108, 109, 115, 126, 127, 130, 131)
+MEMORY_ATTRIBUTES = (9, 19, 41, 83, 88, 89, 91, 99, 100, 101, 102, 108, 109, 115, 126, 127, 130, 131, 134)
 """CU_DEVICE_ATTRIBUTE_*: of host memory that is mapped, unified addressing, managed and pageable memory and who may use it, virtual memory,
 persisting L2, windows, pools, domains, tensor maps, nodes."""
 

@@ -106,7 +106,7 @@ here, function = filled(1), kernel()
 assert cuda.word("cuDeviceCanAccessPeer", 0, 1, kind=ctypes.c_int32) == 1
 assert cuda.word("cuDeviceCanAccessPeer", 1, 1, kind=ctypes.c_int32) == 0
 assert cuda.raw("cuCtxDisablePeerAccess", contexts[1]) == 705
-assert cuda.raw("cuCtxEnablePeerAccess", contexts[0], 0) == 101
+assert cuda.raw("cuCtxEnablePeerAccess", contexts[0], 0) == 217
 cuda("cuCtxEnablePeerAccess", contexts[1], 0)
 assert cuda.raw("cuCtxEnablePeerAccess", contexts[1], 0) == 704
 add(function, here, there)

@@ -115,7 +115,7 @@ def test_body_runs_while_the_kernel_says_so_and_each_launch_begins_with_the_defa
     driver: Driver, count: int, counters: int
 ) -> None:
     graph = driver.word("cuGraphCreate", 0)
-    condition = driver.word("cuGraphConditionalHandleCreate", graph, 0, 1, 1)
+    condition = driver.word("cuGraphConditionalHandleCreate", graph, driver.word("cuCtxGetCurrent"), 1, 1)
     (body,) = conditional(driver, graph, condition, WHILE, 1)
     kernel(driver, body, count, counters, condition, 1)
     driver("cuMemsetD32_v2", counters + 4, 5, 1)
@@ -131,7 +131,7 @@ def test_body_runs_while_the_kernel_says_so_and_each_launch_begins_with_the_defa
 @pytest.mark.parametrize(("value", "taken"), [(0, 1), (3, 0)])
 def test_if_has_a_body_for_each_outcome(driver: Driver, count: int, counters: int, value: int, taken: int) -> None:
     graph = driver.word("cuGraphCreate", 0)
-    condition = driver.word("cuGraphConditionalHandleCreate", graph, 0, 0, 0)
+    condition = driver.word("cuGraphConditionalHandleCreate", graph, driver.word("cuCtxGetCurrent"), 0, 0)
     first = kernel(driver, graph, count, counters, condition, (-value) & 0xFFFFFFFF)
     bodies = conditional(driver, graph, condition, IF, 2, first)
     for number, body in enumerate(bodies):
@@ -143,7 +143,7 @@ def test_if_has_a_body_for_each_outcome(driver: Driver, count: int, counters: in
 
 def test_switch_takes_the_body_of_the_value_or_none(driver: Driver, count: int, counters: int) -> None:
     graph = driver.word("cuGraphCreate", 0)
-    condition = driver.word("cuGraphConditionalHandleCreate", graph, 0, 0, 0)
+    condition = driver.word("cuGraphConditionalHandleCreate", graph, driver.word("cuCtxGetCurrent"), 0, 0)
     # 1, 2, 3 in three launches; the bodies add 1,000 and 2,000 to the second word, and take them off again.
     first = kernel(driver, graph, count, counters, condition, 0xFFFFFFFF)
     bodies = conditional(driver, graph, condition, SWITCH, 3, first)
@@ -161,7 +161,7 @@ def test_switch_takes_the_body_of_the_value_or_none(driver: Driver, count: int, 
 
 def test_conditions_refuse_what_no_node_may_have(driver: Driver, counters: int) -> None:
     graph = driver.word("cuGraphCreate", 0)
-    condition = driver.word("cuGraphConditionalHandleCreate", graph, 0, 0, 0)
+    condition = driver.word("cuGraphConditionalHandleCreate", graph, driver.word("cuCtxGetCurrent"), 0, 0)
     place = ctypes.c_uint64()
     for handle, choice, bodies in ((condition, IF, 3), (condition, WHILE, 2), (condition, 3, 1), (counters, IF, 1)):
         raw = ctypes.create_string_buffer(struct.pack("i12xQiIQQ", CONDITIONAL, handle, choice, bodies, 0, 0), 256)
@@ -177,7 +177,7 @@ def test_graphs_leave_no_handles_behind(driver: Driver, count: int, counters: in
 
     def once() -> None:
         graph = driver.word("cuGraphCreate", 0)
-        condition = driver.word("cuGraphConditionalHandleCreate", graph, 0, 1, 1)
+        condition = driver.word("cuGraphConditionalHandleCreate", graph, driver.word("cuCtxGetCurrent"), 1, 1)
         (body,) = conditional(driver, graph, condition, IF, 1)
         kernel(driver, body, count, counters, condition, 1)
         launched(driver, graph)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
+from typing import ClassVar
 
 from warpwright.driver import c, results
 from warpwright.driver.calls import CudaError, entry
@@ -36,17 +37,25 @@ _FORMATS = {
 """CUarray_format."""
 LAYERED, SURFACE_LOAD_STORE, CUBEMAP, GATHER = 1, 2, 4, 8
 """CUDA_ARRAY3D_*."""
+_ARRAY_FLAGS = 0x1FF
 _ARRAY, _MIPMAPPED, _LINEAR, _PITCHED = range(4)
 """CUresourcetype."""
 _READ_AS_INTEGER, _NORMALIZED, _SRGB, _SEAMLESS = 1, 2, 0x10, 0x40
 """CU_TRSF_*."""
 RESOURCE_BYTES, TEXTURE_BYTES, VIEW_BYTES = 144, 104, 112
+_BORDER, _TEXTURE_FLAGS, MAX_ANISOTROPY = 3, 0x77, 16
+"""CU_TR_ADDRESS_MODE_BORDER, the last one; all CU_TRSF_*."""
+TEXTURE_ALIGNMENT_BYTES, PITCH_ALIGNMENT_BYTES = 512, 32
+"""CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT and _TEXTURE_PITCH_ALIGNMENT."""
+MAX_EXTENT = 131072
+"""CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_WIDTH and those of two dimensions: no array is larger in any."""
 
 
 @dataclass(eq=False)
 class DriverArray:
     """A CUarray: an array of its own or a level of a mipmapped array."""
 
+    of_null: ClassVar[int] = results.INVALID_HANDLE
     image: Image
     level: int
     width: int
@@ -89,16 +98,24 @@ class DriverArray:
 class MipmappedArray:
     """A CUmipmappedArray; ``levels`` are made when they are asked for."""
 
+    of_null: ClassVar[int] = results.INVALID_HANDLE
     image: Image
     description: tuple[int, int, int, int, int, int]
     levels: dict[int, DriverArray]
     handle: int = 0
 
 
+def element_bytes(form: int, channels: int) -> int:
+    """Size of an element; 0 when there is none of that format."""
+    return _FORMATS[form][1] * channels if form in _FORMATS and channels in (1, 2, 4) else 0
+
+
 def _image(width: int, height: int, depth: int, form: int, channels: int, flags: int, levels: int = 1) -> Image:
-    if form not in _FORMATS or channels not in (1, 2, 4) or not width:
+    if form not in _FORMATS or channels not in (1, 2, 4) or not width or max(width, height, depth) > MAX_EXTENT:
         raise CudaError(results.INVALID_VALUE, f"no array has {channels} channels of format {form:#x}")
     cube, layered = bool(flags & CUBEMAP), bool(flags & LAYERED)
+    if flags & ~_ARRAY_FLAGS or (depth and not height and not layered):
+        raise CudaError(results.INVALID_VALUE)
     sizes = [size for size in (width, height, depth) if size]
     try:
         return make_image(
@@ -212,28 +229,31 @@ def _copies() -> None:
     """Linear copies between arrays and other memory."""
     from warpwright.driver.copies import linear
 
-    def place(handle: int, offset: int) -> int:
-        return state().handles.get(DriverArray, handle).address + offset
+    def place(handle: int, offset: int, size: int) -> int:
+        one = state().handles.get(DriverArray, c.given(handle))
+        if size and offset + size > one.width * one.element_bytes:
+            raise CudaError(results.INVALID_VALUE)
+        return one.address + offset
 
     @entry("cuMemcpyHtoA_v2", "cuMemcpyDtoA_v2")
     def to_array(array: int, offset: int, source: int, size: int) -> None:
-        linear(place(array, offset), source, size, 0, ())
+        linear(place(array, offset, size), source, size, 0, ())
 
     @entry("cuMemcpyHtoAAsync_v2")
     def to_array_async(array: int, offset: int, source: int, size: int, stream: int) -> None:
-        linear(place(array, offset), source, size, stream, ())
+        linear(place(array, offset, size), source, size, stream, ())
 
     @entry("cuMemcpyAtoH_v2", "cuMemcpyAtoD_v2")
     def from_array(target: int, array: int, offset: int, size: int) -> None:
-        linear(target, place(array, offset), size, 0, ())
+        linear(target, place(array, offset, size), size, 0, ())
 
     @entry("cuMemcpyAtoHAsync_v2")
     def from_array_async(target: int, array: int, offset: int, size: int, stream: int) -> None:
-        linear(target, place(array, offset), size, stream, ())
+        linear(target, place(array, offset, size), size, stream, ())
 
     @entry("cuMemcpyAtoA_v2")
     def between(target: int, target_offset: int, source: int, source_offset: int, size: int) -> None:
-        linear(place(target, target_offset), place(source, source_offset), size, 0, ())
+        linear(place(target, target_offset, size), place(source, source_offset, size), size, 0, ())
 
 
 _copies()
@@ -248,6 +268,8 @@ def image_of(kind: int, subject: int, form: int = 0, channels: int = 0, sizes: t
         subject: an array's handle or an address.
         sizes: of linear memory its bytes; of pitched memory width, height (elements) and pitch (bytes).
     """
+    if not subject:
+        raise CudaError(results.INVALID_VALUE)
     if kind == _ARRAY:
         one = state().handles.get(DriverArray, subject)
         image = one.image
@@ -260,6 +282,8 @@ def image_of(kind: int, subject: int, form: int = 0, channels: int = 0, sizes: t
     if kind not in (_LINEAR, _PITCHED) or form not in _FORMATS or channels not in (1, 2, 4) or found is None:
         raise CudaError(results.INVALID_VALUE)
     format = Format(*_FORMATS[form], channels)
+    if subject % TEXTURE_ALIGNMENT_BYTES or (kind == _PITCHED and sizes[2] % PITCH_ALIGNMENT_BYTES):
+        raise CudaError(results.INVALID_VALUE)
     if kind == _LINEAR:
         size = min(sizes[0], found.end - subject)
         return Image(format, 1, (Level(size // format.element_bytes, 1, 1, subject, size, size),), buffer=True)
@@ -270,6 +294,8 @@ def image_of(kind: int, subject: int, form: int = 0, channels: int = 0, sizes: t
 def _resource(pointer: int) -> Image:
     """The image of a CUDA_RESOURCE_DESC."""
     kind, subject = c.read("iQ", pointer)
+    if c.get32(pointer + RESOURCE_BYTES - 8):
+        raise CudaError(results.INVALID_VALUE, "a resource has no flags")
     if kind not in (_LINEAR, _PITCHED):
         return image_of(kind, subject)
     _, subject, form, channels, *sizes = c.read("iQiIQ" if kind == _LINEAR else "iQiIQQQ", pointer)
@@ -305,7 +331,9 @@ def make_object(image: Image, sampler: Sampler | None, record: ObjectRecord) -> 
 def create_texture(place: int, resource: int, texture: int, view: int) -> None:
     state().current()
     f = c.read("3iiIIifff4f", texture)
-    flags, anisotropy = f[4], f[5]
+    flags, anisotropy = f[4], min(f[5], MAX_ANISOTROPY)
+    if max(f[:3]) > _BORDER or f[3] > 1 or flags & ~_TEXTURE_FLAGS:
+        raise CudaError(results.INVALID_VALUE)
     sampler = Sampler(
         address=(f[0], f[1], f[2]),
         linear=f[3] == 1,

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from warpwright.driver import cuda_bindings
-from warpwright.driver.entry_points import table
-from warpwright.driver.stubs import CLOSE_SYMBOL, TABLE_SYMBOL, Boot, build_library
+from warpwright.driver.entry_points import called_by_destructors, table
+from warpwright.driver.stubs import CLOSE_SYMBOL, GUARD_FUNCTIONS, GUARD_SYMBOL, TABLE_SYMBOL, Boot, build_library
 from warpwright.session import session
 from warpwright.toolchain.cache import default_folder
 
@@ -114,7 +114,8 @@ def _write(target: Path, machine: str, boot: Boot) -> None:
     apart = target / "unversioned"
     apart.mkdir(exist_ok=True)
     for place, (soname, entries, version) in (*((target, row) for row in LIBRARIES), (apart, _UNVERSIONED)):
-        contents = build_library(machine, soname, list(table(entries)), boot, version)
+        guarded = [n for n, row in enumerate(table(entries).items()) if called_by_destructors(*row)]
+        contents = build_library(machine, soname, list(table(entries)), boot, version, guarded)
         with tempfile.NamedTemporaryFile(dir=place, delete=False) as file:
             file.write(contents)
         os.chmod(file.name, 0o755)
@@ -170,6 +171,31 @@ def _loaded(soname: str) -> ctypes.CDLL | None:
     return library
 
 
+class _Kept:
+    """Stands for a module of this package while the interpreter ends: that takes the names of modules away, and of nothing else."""
+
+    def __init__(self, module: Any) -> None:
+        self.__dict__ = module.__dict__
+
+
+def _keep_names() -> None:
+    """Let this package's functions work for the destructors that call last."""
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] == "warpwright":
+            sys.modules[name] = _Kept(module)  # type: ignore[assignment]
+
+
+def _guarded(library: ctypes.CDLL, callbacks: list[int]) -> list[int]:
+    """Addresses for a library's table: its guarded stubs where it has them, which are told what to call, and callbacks elsewhere."""
+    count = len(callbacks)
+    words = (ctypes.c_uint64 * (len(GUARD_FUNCTIONS) + 2 * count)).in_dll(library, GUARD_SYMBOL)
+    stubs = words[len(GUARD_FUNCTIONS) : -count]
+    words[-count:] = [*callbacks]
+    functions = [ctypes.pythonapi[name] for name in GUARD_FUNCTIONS]
+    words[: len(GUARD_FUNCTIONS)] = [ctypes.cast(function, ctypes.c_void_p).value or 0 for function in functions]
+    return [stub or callback for stub, callback in zip(stubs, callbacks, strict=True)]
+
+
 def attach() -> None:
     """Fill the tables of the libraries that this process has loaded, and let launches be recorded."""
     from warpwright.driver import everything, process, recording
@@ -185,10 +211,11 @@ def attach() -> None:
         # Destructors of other packages call while the interpreter takes its modules apart, this one before them.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(functions))
         slots = (ctypes.c_uint64 * len(names)).in_dll(library, TABLE_SYMBOL)
-        slots[:] = [ctypes.cast(f, ctypes.c_void_p).value or 0 for f in functions]
+        slots[:] = [*_guarded(library, [ctypes.cast(f, ctypes.c_void_p).value or 0 for f in functions])]
         ctypes.pythonapi.Py_AtExit(ctypes.cast(library[CLOSE_SYMBOL], ctypes.c_void_p))
         if entries == "driver":
             for name in names:
                 process.addresses[name] = ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
     recording.start()
+    atexit.register(_keep_names)
     atexit.register(recording.finish)

@@ -6,6 +6,9 @@ import ctypes
 import struct
 from typing import Any
 
+from warpwright.driver import results
+from warpwright.driver.calls import CudaError
+
 _UINT32, _UINT64, _INT32 = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_int32
 
 
@@ -26,42 +29,53 @@ def put_float(pointer: int, value: float) -> None:
         ctypes.c_float.from_address(pointer).value = value
 
 
+def given(pointer: int) -> int:
+    """A pointer that has to point somewhere.
+
+    Raises:
+        CudaError: CUDA_ERROR_INVALID_VALUE for a null pointer.
+    """
+    if not pointer:
+        raise CudaError(results.INVALID_VALUE)
+    return pointer
+
+
 def get32(pointer: int) -> int:
     """The unsigned int at an address."""
-    return _UINT32.from_address(pointer).value
+    return _UINT32.from_address(given(pointer)).value
 
 
 def get64(pointer: int) -> int:
     """The 64-bit word at an address."""
-    return _UINT64.from_address(pointer).value
+    return _UINT64.from_address(given(pointer)).value
 
 
 def words64(pointer: int, count: int) -> list[int]:
     """``count`` pointers or sizes of an array."""
-    return list((_UINT64 * count).from_address(pointer)) if count else []
+    return list((_UINT64 * count).from_address(given(pointer))) if count else []
 
 
 def read(layout: str, pointer: int) -> tuple[Any, ...]:
     """A structure with native alignment, as :mod:`struct` describes it."""
-    return struct.unpack(layout, ctypes.string_at(pointer, struct.calcsize(layout)))
+    return struct.unpack(layout, ctypes.string_at(given(pointer), struct.calcsize(layout)))
 
 
 def write(layout: str, pointer: int, *values: Any) -> None:
     """Store a structure with native alignment."""
     raw = struct.pack(layout, *values)
-    ctypes.memmove(pointer, raw, len(raw))
+    ctypes.memmove(given(pointer), raw, len(raw))
 
 
 def text(pointer: int) -> str:
     """A C string."""
-    return ctypes.string_at(pointer).decode(errors="replace")
+    return ctypes.string_at(given(pointer)).decode(errors="replace")
 
 
 def put_text(pointer: int, value: str, room: int) -> None:
     """Store a C string, cut to ``room`` bytes with its end."""
     raw = value.encode()[: max(room - 1, 0)] + b"\0"
     if room > 0:
-        ctypes.memmove(pointer, raw, len(raw))
+        ctypes.memmove(given(pointer), raw, len(raw))
 
 
 _kept: dict[str, Any] = {}

@@ -18,6 +18,7 @@ from warpwright.driver import results
 from warpwright.driver.entry_points import gives_back, plain, prototype, table
 from warpwright.driver.error_log import log
 from warpwright.driver.failed_calls import TELL_OF_ANOTHER, explain, watched
+from warpwright.driver.preconditions import checked
 from warpwright.errors import (
     DeadlockError,
     ExecutionError,
@@ -192,7 +193,7 @@ def callbacks(library: str) -> Sequence[Any]:
         base = plain(name)
         if name not in made:
             function = next((ENTRIES[n] for n in (f"{base}@{version}", name, base) if n in ENTRIES), None)
-            call = _guarded(base, function) if function is not None else _missing(name, library)
+            call = _guarded(base, checked(base, function)) if function is not None else _missing(name, library)
             if trace:
                 call = _traced(name, call)
             kind = RESULT_TYPES.get(base)

@@ -6,10 +6,21 @@ from typing import Any
 
 from warpwright.driver import c, output, results
 from warpwright.driver.calls import CudaError, entry
+from warpwright.driver.captures import forbid_any
+from warpwright.driver.functions import BANK_SIZES, CACHE_CONFIGURATIONS
 from warpwright.driver.state import Context, Device, state
 
-_LIMITS = {0: 1024, 1: 1 << 20, 2: 8 << 20, 3: 2, 4: 2048, 5: 128, 6: 0}
-"""Stack size, printf buffer, heap of device malloc, then depths of device launches, L2 granularity, persisting L2."""
+_LIMITS = {0: 1024, 1: 8650752, 2: 8 << 20, 4: 2048, 5: 64, 6: 11796480, 7: 0, 8: 0}
+"""By CUlimit, of an H200: stack size, printf buffer, heap of device malloc, launches by kernels that wait, L2 granularity, persisting L2, then
+shared memory of a block, which is told and not set."""
+_STACK, _MAX_SHARED, _SHARED = 0, 7, 8
+_NO_LIMITS = (3, 9)
+_GRAIN = {0: (16, 16), 1: (512 << 10, 1), 2: (4 << 20, 1), 4: (32, 1)}
+"""Least value, and what it is a multiple of."""
+_MOST_STACK_BYTES = 512 << 10
+"""Local memory of a thread, of which the stack is a part."""
+_FLAGS, _WAYS_TO_WAIT, _WAYS = 0xFF, 7, (0, 1, 2, 4)
+"""CU_CTX_*: how the host waits, then mapped memory, local memory, dumps."""
 
 
 @entry("cuDevicePrimaryCtxRetain")
@@ -37,7 +48,7 @@ def reset(device: int) -> None:
 
 @entry("cuDevicePrimaryCtxSetFlags", "cuDevicePrimaryCtxSetFlags_v2")
 def set_primary_flags(device: int, flags: int) -> None:
-    state().device_of(device).primary.flags = flags
+    state().device_of(device).primary.flags = checked_flags(flags)
 
 
 @entry("cuDevicePrimaryCtxGetState")
@@ -45,6 +56,17 @@ def primary_state(device: int, flags: int, active: int) -> None:
     primary = state().device_of(device).primary
     c.put32(flags, primary.flags)
     c.put32(active, int(primary.users > 0))
+
+
+def checked_flags(flags: int) -> int:
+    """Flags of a context: one way to wait at most.
+
+    Raises:
+        CudaError: others.
+    """
+    if flags & ~_FLAGS or flags & _WAYS_TO_WAIT not in _WAYS:
+        raise CudaError(results.INVALID_VALUE)
+    return flags
 
 
 def empty(context: Context) -> None:
@@ -68,7 +90,7 @@ def empty(context: Context) -> None:
 
 def _create(place: int, flags: int, device: int) -> None:
     s = state()
-    context = Context(s.device_of(device), flags)
+    context = Context(s.device_of(device), checked_flags(flags))
     context.handle = s.handles.add(context)
     s.stack.append(context)
     c.put64(place, context.handle)
@@ -150,13 +172,17 @@ def get_device_2(place: int, handle: int) -> None:
 
 
 @entry("cuCtxGetFlags")
-def get_flags(place: int) -> None:
-    c.put32(place, state().current().flags)
+def get_flags(place: int) -> int | None:
+    state().check_process()
+    if not state().stack:
+        return results.INVALID_CONTEXT
+    c.put32(place, state().stack[-1].flags)
+    return None
 
 
 @entry("cuCtxSetFlags")
 def set_flags(flags: int) -> None:
-    state().current().flags = flags
+    state().current().flags = checked_flags(flags)
 
 
 @entry("cuCtxGetId")
@@ -169,6 +195,8 @@ def get_id(handle: int, place: int) -> None:
 def api_version(handle: int, place: int) -> None:
     if handle:
         state().handles.get(Context, handle)
+    else:
+        state().current()
     c.put32(place, 3020)
 
 
@@ -176,23 +204,37 @@ def api_version(handle: int, place: int) -> None:
 def synchronize(*_: int) -> None:
     output.flush()
     device = state().current().device
+    forbid_any(device)
     device.default_stream.seconds = max(x.seconds for x in device.streams)
 
 
 @entry("cuCtxGetLimit")
 def get_limit(place: int, limit: int) -> int | None:
     context = state().current()
-    if limit not in _LIMITS:
-        return results.UNSUPPORTED_LIMIT
-    c.put64(place, context.limits.get(limit, _LIMITS[limit]))
+    _check_limit(limit)
+    if limit == _MAX_SHARED:
+        c.put64(place, context.device.gpu.chip.shared.shared_max_per_block_kib << 10)
+    else:
+        c.put64(place, context.limits.get(limit, _LIMITS[limit]))
     return None
+
+
+def _check_limit(limit: int) -> None:
+    """Tell limits that the device does not have from those that there are not."""
+    if limit not in _LIMITS:
+        raise CudaError(results.UNSUPPORTED_LIMIT if limit in _NO_LIMITS else results.INVALID_VALUE)
 
 
 @entry("cuCtxSetLimit")
 def set_limit(limit: int, value: int) -> int | None:
     context = state().current()
-    if limit not in _LIMITS:
-        return results.UNSUPPORTED_LIMIT
+    _check_limit(limit)
+    if limit in (_MAX_SHARED, _SHARED):
+        return results.NOT_PERMITTED
+    least, unit = _GRAIN.get(limit, (0, 1))
+    value = max(-(-value // unit) * unit, least)
+    if limit == _STACK and value > _MOST_STACK_BYTES:
+        return results.INVALID_VALUE
     context.limits[limit] = value
     return None
 
@@ -208,18 +250,25 @@ def cache_config(place: int) -> None:
 
 
 @entry("cuCtxSetCacheConfig")
-def set_cache_config(value: int) -> None:
-    state().current().cache_config = value
+def set_cache_config(value: int) -> int | None:
+    context = state().current()
+    if value not in CACHE_CONFIGURATIONS:
+        return results.INVALID_VALUE
+    context.cache_config = value
+    return None
 
 
 @entry("cuCtxGetSharedMemConfig")
 def shared_config(place: int) -> None:
-    c.put32(place, state().current().shared_config)
+    # Since Kepler banks are four bytes wide, whatever was asked for.
+    state().current()
+    c.put32(place, 1)
 
 
 @entry("cuCtxSetSharedMemConfig")
-def set_shared_config(value: int) -> None:
-    state().current().shared_config = value
+def set_shared_config(value: int) -> int | None:
+    state().current()
+    return None if value in BANK_SIZES else results.INVALID_VALUE
 
 
 @entry("cuCtxGetStreamPriorityRange")
@@ -229,14 +278,20 @@ def priorities(least: int, greatest: int) -> None:
     c.put32(greatest, -5 & 0xFFFF_FFFF)
 
 
+def _peer_of(handle: int) -> Device:
+    if not handle:
+        raise CudaError(results.INVALID_CONTEXT)
+    return state().handles.get(Context, handle).device
+
+
 @entry("cuCtxEnablePeerAccess")
 def enable_peers(handle: int, flags: int) -> int | None:
     """Let kernels of the current context reach the memory of another one's device, and what is allocated there later."""
-    context, peer = state().current(), state().handles.get(Context, handle).device
+    context, peer = state().current(), _peer_of(handle)
     if flags:
         return results.INVALID_VALUE
     if peer is context.device:
-        return results.INVALID_DEVICE
+        return results.PEER_ACCESS_UNSUPPORTED
     if peer in context.peers:
         return results.PEER_ACCESS_ALREADY_ENABLED
     if not _reaches(context.device, peer):
@@ -247,7 +302,7 @@ def enable_peers(handle: int, flags: int) -> int | None:
 
 @entry("cuCtxDisablePeerAccess")
 def disable_peers(handle: int) -> int | None:
-    context, peer = state().current(), state().handles.get(Context, handle).device
+    context, peer = state().current(), _peer_of(handle)
     if peer not in context.peers:
         return results.PEER_ACCESS_NOT_ENABLED
     _close(context, peer)

@@ -121,15 +121,16 @@ def copied(target: int, source: int, size: int, unwritten: list[tuple[int, Bytes
         memory.observer.filled(target, size, contents)
 
 
-def check_device(address: int, size: int, stream: Stream | None = None) -> None:
-    """CUDA_ERROR_INVALID_VALUE unless an allocation holds the range, or may hold it when what ``stream`` captures is run."""
+def check_device(address: int, size: int, stream: Stream | None = None, graph_memory: bool = False) -> None:
+    """CUDA_ERROR_INVALID_VALUE unless an allocation holds the range, or may hold it when what ``stream`` captures (or a graph) is run."""
     if size <= 0:
         return
     found = holder(address)
     if found is None or address + size > found.end:
         from warpwright.driver.graph_memory import reserved_for_graph
 
-        if stream is not None and stream.capture is not None and reserved_for_graph(address, size):
+        recorded = graph_memory or (stream is not None and stream.capture is not None)
+        if recorded and reserved_for_graph(address, size):
             return
         raise CudaError(
             results.INVALID_VALUE,
@@ -146,7 +147,7 @@ def linear(target: int, source: int, size: int, stream: int, device: tuple[int, 
     s = state()
     s.current()
     queue = s.stream(stream)
-    for address in device:
+    for address in device or (a for a in (target, source) if holder(a) is not None):
         check_device(address, size, queue)
     if size and not (target and source):
         raise CudaError(results.INVALID_VALUE)
@@ -225,9 +226,34 @@ def array_of(handle: int) -> DriverArray:
 def copy_2d(pointer: int) -> Copy:
     """A copy from a CUDA_MEMCPY2D structure."""
     f = c.read("QQIQQQQQQIQQQQQQ", pointer)
+    width, height = f[14], f[15]
+    for x, y, kind, host, device, array, pitch in (f[:7], f[7:14]):
+        _check_rows(x, y, kind, host, device, array, pitch, width, height)
     source = side(f[2], f[3], f[4], f[5], f[6], 0, f[0], f[1], 0)
     target = side(f[9], f[10], f[11], f[12], f[13], 0, f[7], f[8], 0)
-    return Copy(target, source, f[14], f[15])
+    return Copy(target, source, width, height)
+
+
+def _check_rows(
+    x: int, y: int, kind: int, host: int, device: int, array: int, pitch: int, width: int, height: int
+) -> None:
+    """Refuse one side of a two-dimensional copy that is not there, or whose rows (of ``x + width`` bytes) do not fit.
+
+    Raises:
+        CudaError: so it is.
+    """
+    if not width or not height:
+        return
+    if kind == _ARRAY:
+        found = array_of(array) if array else None
+        if found is None or x + width > found.width * found.element_bytes or y + height > max(found.height, 1):
+            raise CudaError(results.INVALID_VALUE)
+    elif kind in (_HOST, _DEVICE, _UNIFIED):
+        base = host if kind == _HOST else device
+        if not base or (pitch and x + width > pitch):
+            raise CudaError(results.INVALID_VALUE)
+        if kind == _DEVICE or holder(base) is not None:
+            check_device(base + x + y * pitch, pitch * (height - 1) + width, graph_memory=True)
 
 
 COPY_3D = "4QIQQQQQQ4QIQQQQQQ3Q"
@@ -279,9 +305,9 @@ def fill(address: int, value: int, size: int, width: int, stream: int, height: i
     """Set elements of ``size`` bytes."""
     s = state()
     s.current()
-    if address % size or (height > 1 and pitch % size):
-        raise CudaError(results.INVALID_VALUE)
     if width and height:
+        if address % size or (height > 1 and (pitch % size or pitch < width * size)):
+            raise CudaError(results.INVALID_VALUE)
         check_device(address, pitch * (height - 1) + width * size, s.stream(stream))
         submit(s.stream(stream), Fill(address, value, size, width, height, pitch))
 

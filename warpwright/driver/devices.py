@@ -133,8 +133,9 @@ ATTRIBUTES: dict[int, int | Callable[[Chip], int]] = {
     131: -1,
     132: 0,
     133: 0,
-    134: -1,
+    134: 0,
     **dict.fromkeys(range(135, 148), 0),
+    142: 1,
     144: 1,
 }
 """By number of CUdevice_attribute; zero says that there is no such thing here."""
@@ -188,13 +189,32 @@ def located(place: int) -> Device:
     return state().device_of(number) if kind == _ON_DEVICE else state().device
 
 
-READ_AND_WRITE = 3
-"""CU_MEM_ACCESS_FLAGS_PROT_READWRITE."""
+READ, READ_AND_WRITE = 1, 3
+"""CU_MEM_ACCESS_FLAGS_PROT_*."""
 
 
-def access_descriptions(place: int, count: int) -> list[tuple[Device, int]]:
-    """Devices and flags of an array of CUmemAccessDesc; reading alone is not told from reading and writing."""
-    return [(located(place + 12 * i), c.get32(place + 12 * i + 8)) for i in range(count)]
+MAPPED = (results.INVALID_VALUE, results.INVALID_VALUE)
+POOLS = (results.NOT_SUPPORTED, results.INVALID_DEVICE)
+"""Results for memory that is mapped, and of pools: places of the host, and devices that there are not."""
+
+
+def access_descriptions(place: int, count: int, refusals: tuple[int, int] = MAPPED) -> list[tuple[Device, int]]:
+    """Devices and flags of an array of CUmemAccessDesc; reading alone is not told from reading and writing.
+
+    Raises:
+        CudaError: no entry, or one of no device, or flags that there are not.
+    """
+    found = []
+    for at in range(place, place + 12 * count, 12):
+        kind, number, flags = c.read("iii", at)
+        if flags not in (0, READ, READ_AND_WRITE):
+            raise CudaError(results.INVALID_VALUE)
+        if kind != _ON_DEVICE or not 0 <= number < len(state().devices):
+            raise CudaError(refusals[kind == _ON_DEVICE])
+        found.append((located(at), flags))
+    if not found:
+        raise CudaError(results.INVALID_VALUE)
+    return found
 
 
 @entry("cuDeviceGet")
@@ -262,8 +282,12 @@ def properties(place: int, device: int) -> None:
 
 
 @entry("cuDeviceGetPCIBusId")
-def get_bus_id(place: int, room: int, device: int) -> None:
-    c.put_text(place, bus_id(state().device_of(device)), room)
+def get_bus_id(place: int, room: int, device: int) -> int | None:
+    text = bus_id(state().device_of(device))
+    if room <= len(text):
+        return results.INVALID_VALUE
+    c.put_text(place, text, room)
+    return None
 
 
 @entry("cuDeviceGetByPCIBusId")
@@ -306,9 +330,16 @@ def affinity(place: int, kind: int, device: int) -> None:
 
 
 @entry("cuDeviceGetTexture1DLinearMaxWidth")
-def texture_width(place: int, kind: int, channels: int, device: int) -> None:
+def texture_width(place: int, kind: int, channels: int, device: int) -> int | None:
+    from warpwright.driver.arrays import element_bytes
+
     state().device_of(device)
-    c.put64(place, 268435456)
+    size = element_bytes(kind, channels)
+    if not size:
+        return results.INVALID_VALUE
+    # Texels; 2^28 at most, and no more than 2^30 of one byte (an H200's answers).
+    c.put64(place, 1 << 28 if size >= 4 else (1 << 30) // size)
+    return None
 
 
 @entry("cuDeviceGetHostAtomicCapabilities", "cuDeviceGetP2PAtomicCapabilities")

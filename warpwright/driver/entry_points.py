@@ -26,6 +26,18 @@ def gives_back(name: str) -> bool:
     return any(word in name for word in _GIVES_BACK)
 
 
+_ASKS = ("Get", "PushCurrent", "PopCurrent")
+
+
+def called_by_destructors(name: str, letters: str) -> bool:
+    """Whether destructors make a call: it gives something back, or asks what that needs; of six integers at most, which travel in registers."""
+    return (
+        (gives_back(name) or any(word in name for word in _ASKS))
+        and len(letters) <= 6
+        and not set(letters) - set("iuQL")
+    )
+
+
 class Dim3(ctypes.Structure):
     _fields_ = (("x", ctypes.c_uint32), ("y", ctypes.c_uint32), ("z", ctypes.c_uint32))
 

@@ -24,6 +24,8 @@ NON_PORTABLE = 14
 PORTABLE_CLUSTER = 8
 """Blocks of a cluster that every chip with clusters runs (CUDA C++ Programming Guide, "Thread Block Clusters")."""
 _MAX_DYNAMIC_SHARED, _CARVEOUT = 8, 9
+CACHE_CONFIGURATIONS, BANK_SIZES = range(4), range(3)
+"""CUfunc_cache and CUsharedconfig."""
 
 
 class Function:
@@ -159,6 +161,8 @@ def function(handle: int, device: int | None = None) -> Function:
 
 @entry("cuFuncGetAttribute")
 def get_attribute(place: int, number: int, handle: int) -> None:
+    if state().stack:
+        state().current()
     c.put32(place, function(handle).attribute(number) & 0xFFFF_FFFF)
 
 
@@ -177,9 +181,16 @@ def set_kernel_attribute(number: int, value: int, handle: int, device: int) -> N
     function(handle, device).set_attribute(number, value)
 
 
-@entry("cuFuncSetCacheConfig", "cuFuncSetSharedMemConfig")
-def set_cache_config(handle: int, value: int) -> None:
+@entry("cuFuncSetCacheConfig")
+def set_cache_config(handle: int, value: int) -> int | None:
     function(handle)
+    return None if value in CACHE_CONFIGURATIONS else results.INVALID_VALUE
+
+
+@entry("cuFuncSetSharedMemConfig")
+def set_bank_size(handle: int, value: int) -> int | None:
+    function(handle)
+    return None if value in BANK_SIZES else results.INVALID_VALUE
 
 
 @entry("cuKernelSetCacheConfig")
@@ -189,7 +200,7 @@ def set_kernel_cache_config(handle: int, value: int, device: int) -> None:
 
 @entry("cuFuncGetModule")
 def get_module(place: int, handle: int) -> None:
-    c.put64(place, function(handle).image.handle)
+    c.put64(place, function(c.given(handle)).image.handle)
 
 
 @entry("cuKernelGetLibrary")
@@ -204,13 +215,13 @@ def get_function(place: int, handle: int) -> None:
 
 @entry("cuFuncGetName", "cuKernelGetName")
 def get_name(place: int, handle: int) -> None:
-    c.put64(place, c.static_text(function(handle).symbol))
+    c.put64(place, c.static_text(function(c.given(handle)).symbol))
 
 
 @entry("cuFuncGetParamInfo", "cuKernelGetParamInfo")
 def parameter(handle: int, index: int, offset: int, size: int) -> int | None:
     found = function(handle).parameters
-    if index >= len(found):
+    if not offset or index >= len(found):
         return results.INVALID_VALUE
     c.put64(offset, found[index][0])
     c.put64(size, found[index][1])
@@ -219,7 +230,8 @@ def parameter(handle: int, index: int, offset: int, size: int) -> int | None:
 
 @entry("cuFuncIsLoaded")
 def is_loaded(place: int, handle: int) -> None:
-    c.put32(place, int(function(handle)._kernel is not None))
+    function(handle)
+    c.put32(place, 1)
 
 
 @entry("cuFuncLoad")

@@ -101,6 +101,8 @@ before_launch.append(_assign_defaults)
 def create(place: int, graph: int, context: int, default: int, flags: int) -> int | None:
     if flags & ~ASSIGN_DEFAULT:
         return results.INVALID_VALUE
+    if not context:
+        return results.INVALID_CONTEXT
     made = Condition(default, flags)
     state().handles.get(Graph, graph).conditions.append(made)
     c.put64(place, made.handle)

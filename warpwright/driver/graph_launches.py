@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from warpwright.driver import c, results
-from warpwright.driver.calls import entry
-from warpwright.driver.graphs import Executable, Graph, before_launch, submit, twin
+from warpwright.driver.calls import CudaError, entry
+from warpwright.driver.captures import break_capture, forbid_default_stream
+from warpwright.driver.graphs import COPY, FILL, GRAPH, KERNEL, Executable, Graph, Vertex, before_launch, twin
 from warpwright.driver.state import state
+
+_INSTANTIATE_FLAGS, _DEVICE_LAUNCH = 0xF, 4
+"""CUDA_GRAPH_INSTANTIATE_FLAG_*."""
+_SWITCHED = (KERNEL, COPY, FILL)
+"""Kinds of nodes that may be switched off."""
 
 
 def instantiate(handle: int, flags: int = 0) -> int:
@@ -19,7 +25,14 @@ def instantiate(handle: int, flags: int = 0) -> int:
 @entry("cuGraphInstantiateWithFlags")
 def instantiate_with_flags(place: int, handle: int, flags: int) -> None:
     state().check_process()
+    if flags & ~_INSTANTIATE_FLAGS or (flags & _DEVICE_LAUNCH and _launched_by_kernels(handle)):
+        raise CudaError(results.INVALID_VALUE)
     c.put64(place, instantiate(handle, flags & 0xFFFF_FFFF))
+
+
+def _launched_by_kernels(handle: int) -> bool:
+    """Whether a graph has nothing that a kernel could launch."""
+    return not any(v.work.kind in (KERNEL, COPY, FILL, GRAPH) for v in state().handles.get(Graph, handle).vertices)
 
 
 @entry("cuGraphInstantiate", "cuGraphInstantiate_v2")
@@ -60,21 +73,30 @@ def launch(handle: int, stream: int) -> None:
     executable = s.handles.get(Executable, handle)
     queue = s.stream(stream)
     if queue.capture is not None:
-        submit(queue, executable.graph.copied())
-    else:
-        for prepare in before_launch:
-            prepare(executable.graph, executable.flags)
-        executable.graph.run(queue)
+        raise break_capture(queue)
+    if queue is queue.device.default_stream:
+        forbid_default_stream(queue)
+    for prepare in before_launch:
+        prepare(executable.graph, executable.flags)
+    executable.graph.run(queue)
+
+
+def _switched(executable: int, node: int) -> Vertex:
+    """An executable graph's node that can be switched off."""
+    found = twin(executable, node)
+    if found.work.kind not in _SWITCHED:
+        raise CudaError(results.INVALID_VALUE)
+    return found
 
 
 @entry("cuGraphNodeSetEnabled")
 def set_enabled(executable: int, node: int, value: int) -> None:
-    twin(executable, node).enabled = bool(value)
+    _switched(executable, node).enabled = bool(value)
 
 
 @entry("cuGraphNodeGetEnabled")
 def get_enabled(executable: int, node: int, place: int) -> None:
-    c.put32(place, int(twin(executable, node).enabled))
+    c.put32(place, int(_switched(executable, node).enabled))
 
 
 def take_over(executable: int, graph: int) -> tuple[int, int]:
@@ -108,5 +130,6 @@ def update(executable: int, graph: int, node_place: int, result_place: int) -> i
 @entry("cuGraphExecUpdate_v2")
 def update_2(executable: int, graph: int, info: int) -> int | None:
     outcome, node = take_over(executable, graph)
-    c.write("iQQ", info, outcome, node, 0)
+    if info:
+        c.write("iQQ", info, outcome, node, 0)
     return results.GRAPH_EXEC_UPDATE_FAILURE if outcome else None

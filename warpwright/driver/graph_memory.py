@@ -164,6 +164,8 @@ def add_alloc_node(place: int, graph: int, needs: int, count: int, parameters: i
 
 @entry("cuGraphAddMemFreeNode")
 def add_free_node(place: int, graph: int, needs: int, count: int, address: int) -> None:
+    if address not in kinds and not reserved_for_graph(address, 1):
+        raise CudaError(results.INVALID_VALUE)
     insert(place, graph, needs, count, FreeNode(address))
 
 
@@ -200,6 +202,8 @@ def get_attribute(device: int, number: int, place: int) -> int | None:
 def set_attribute(device: int, number: int, place: int) -> int | None:
     """The high-water marks may be set to zero."""
     footprint = _footprints[state().device_of(device)]
+    if c.get64(place):
+        return results.INVALID_VALUE
     if number == 1:
         footprint.used_high = footprint.used
     elif number == 3:

@@ -12,7 +12,7 @@ from typing import Any
 
 from warpwright.driver import c, graphs, results
 from warpwright.driver.calls import CudaError, entry
-from warpwright.driver.copies import Copy, Fill, copy_3d, described
+from warpwright.driver.copies import Copy, Fill, check_device, copy_3d, described
 from warpwright.driver.functions import function
 from warpwright.driver.graph_conditions import CONDITIONAL, conditional_work
 from warpwright.driver.graph_memory import ALLOCATE, allocation_work
@@ -55,12 +55,18 @@ def kernel_work(pointer: int) -> Launch:
 def fill_work(pointer: int) -> Fill:
     """A fill from CUDA_MEMSET_NODE_PARAMS."""
     address, pitch, value, size, width, height = c.read("QQIIQQ", pointer)
+    if size not in (1, 2, 4) or not width or not height or address % size or (height > 1 and pitch < width * size):
+        raise CudaError(results.INVALID_VALUE)
+    check_device(address, pitch * (height - 1) + width * size, graph_memory=True)
     return Fill(address, value, size, width, height, pitch)
 
 
 def host_work(pointer: int) -> HostCall:
     """A call from CUDA_HOST_NODE_PARAMS."""
-    return HostCall(*c.read("QQ", pointer))
+    function, data = c.read("QQ", pointer)
+    if not function:
+        raise CudaError(results.INVALID_VALUE)
+    return HostCall(function, data)
 
 
 def child_work(handle: int) -> Graph:
@@ -68,14 +74,20 @@ def child_work(handle: int) -> Graph:
     return state().handles.get(Graph, handle).copied()
 
 
+def _event(handle: int) -> Event:
+    if not handle:
+        raise CudaError(results.INVALID_VALUE)
+    return state().handles.get(Event, handle)
+
+
 def record_work(handle: int) -> RecordEvent:
     """The record of an event."""
-    return RecordEvent(state().handles.get(Event, handle))
+    return RecordEvent(_event(handle))
 
 
 def wait_work(handle: int) -> WaitEvent:
     """The wait for an event."""
-    return WaitEvent(state().handles.get(Event, handle))
+    return WaitEvent(_event(handle))
 
 
 def register(

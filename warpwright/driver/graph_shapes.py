@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from warpwright.driver import c, results
 from warpwright.driver.calls import CudaError, entry
 from warpwright.driver.graphs import Graph, Vertex, new_graph, vertex, vertices
@@ -97,9 +99,15 @@ def dependents_2(handle: int, place: int, data: int, count: int) -> None:
     dependents(handle, place, count)
 
 
-def _change_dependencies(origins: int, targets: int, count: int, add: bool) -> None:
+def _change_dependencies(handle: int, origins: int, targets: int, count: int, add: bool) -> None:
+    graph = state().handles.get(Graph, handle)
     for origin, target in zip(vertices(origins, count), vertices(targets, count), strict=True):
-        if add == (origin in target.needs):
+        if (
+            origin.graph is not graph
+            or target.graph is not graph
+            or origin is target
+            or add == (origin in target.needs)
+        ):
             raise CudaError(results.INVALID_VALUE)
         if add:
             target.needs.append(origin)
@@ -109,22 +117,22 @@ def _change_dependencies(origins: int, targets: int, count: int, add: bool) -> N
 
 @entry("cuGraphAddDependencies")
 def add_dependencies(handle: int, origins: int, targets: int, count: int) -> None:
-    _change_dependencies(origins, targets, count, True)
+    _change_dependencies(handle, origins, targets, count, True)
 
 
 @entry("cuGraphAddDependencies_v2")
 def add_dependencies_2(handle: int, origins: int, targets: int, data: int, count: int) -> None:
-    _change_dependencies(origins, targets, count, True)
+    _change_dependencies(handle, origins, targets, count, True)
 
 
 @entry("cuGraphRemoveDependencies")
 def remove_dependencies(handle: int, origins: int, targets: int, count: int) -> None:
-    _change_dependencies(origins, targets, count, False)
+    _change_dependencies(handle, origins, targets, count, False)
 
 
 @entry("cuGraphRemoveDependencies_v2")
 def remove_dependencies_2(handle: int, origins: int, targets: int, data: int, count: int) -> None:
-    _change_dependencies(origins, targets, count, False)
+    _change_dependencies(handle, origins, targets, count, False)
 
 
 @entry("cuGraphNodeGetType")
@@ -136,6 +144,8 @@ def node_type(handle: int, place: int) -> None:
 def find_in_clone(place: int, handle: int, graph: int) -> int | None:
     original = vertex(handle)
     copy = state().handles.get(Graph, graph)
+    if copy.original is not original.graph:
+        return results.INVALID_VALUE
     index = original.graph.vertices.index(original)
     if index >= len(copy.vertices):
         return results.INVALID_VALUE
@@ -149,5 +159,7 @@ def dot(handle: int, path: int, flags: int) -> None:
     number = {v: i for i, v in enumerate(graph.vertices)}
     rows = [f'  n{i} [label="{type(v.work).__name__}"];' for v, i in number.items()]
     rows += [f"  n{number[n]} -> n{i};" for v, i in number.items() for n in v.needs]
-    with open(c.text(path), "w", encoding="utf-8") as file:
-        file.write("digraph graph_0 {\n" + "\n".join(rows) + "\n}\n")
+    try:
+        Path(c.text(path)).write_text("digraph graph_0 {\n" + "\n".join(rows) + "\n}\n", encoding="utf-8")
+    except OSError as reason:
+        raise CudaError(results.OPERATING_SYSTEM, str(reason)) from None

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from warpwright.driver import c, results
 from warpwright.driver.calls import CudaError
+from warpwright.driver.captures import forbid_default_stream
 from warpwright.driver.state import Stream, state
 
 KERNEL, COPY, FILL, HOST, GRAPH, EMPTY, WAIT_EVENT, RECORD_EVENT = 0, 1, 2, 3, 4, 5, 6, 7
@@ -103,6 +104,9 @@ class Graph(Node):
 
     kind = GRAPH
 
+    original: Graph | None = None
+    """The graph that it was cloned from."""
+
     def add(self, work: Node, needs: Iterable[Vertex]) -> Vertex:
         made = Vertex(work, self, list(dict.fromkeys(needs)))
         made.handle = state().handles.add(made)
@@ -140,6 +144,7 @@ class Graph(Node):
         """A copy with the vertices of both."""
         copy = new_graph()
         copy.conditions = list(self.conditions)
+        copy.original = self
         for user in self.users:
             user.retain()
             copy.users.append(user)
@@ -205,20 +210,12 @@ def submit(stream: Stream, work: Node) -> None:
     """Run work in a stream, or record it while the stream captures."""
     if stream.capture is None:
         if stream is stream.device.default_stream:
-            _check_legacy(stream)
+            forbid_default_stream(stream)
         work.run(stream)
         return
     if stream.capture_broken:
         raise CudaError(results.STREAM_CAPTURE_INVALIDATED)
     stream.capture_tail = [stream.capture.add(work, stream.capture_tail)]
-
-
-def _check_legacy(default: Stream) -> None:
-    """Work of the default stream would have to wait for streams that only record."""
-    for stream in default.device.streams:
-        if stream.capture is not None and stream.blocking and stream is not default:
-            stream.capture_broken = True
-            raise CudaError(results.STREAM_CAPTURE_IMPLICIT)
 
 
 @dataclass(eq=False)
@@ -251,7 +248,10 @@ def vertices(pointer: int, count: int) -> list[Vertex]:
 
 def insert(place: int, graph: int, needs: int, count: int, work: Node) -> None:
     """Add work to a graph, behind the nodes of an array; the new node's handle goes to ``place``."""
-    c.put64(place, state().handles.get(Graph, graph).add(work, vertices(needs, count)).handle)
+    target, needed = state().handles.get(Graph, graph), vertices(needs, count)
+    if len(set(needed)) < count or any(v.graph is not target for v in needed):
+        raise CudaError(results.INVALID_VALUE)
+    c.put64(place, target.add(work, needed).handle)
 
 
 def twin(executable: int, node: int) -> Vertex:

@@ -85,7 +85,12 @@ def compile_image(image: bytes, arch: int, chip: str, name: str, options: tuple[
         text = image.rstrip(b"\0").decode(errors="replace")
         if ".version" not in text:
             raise CudaError(results.INVALID_IMAGE, f"{name} is neither a cubin nor a fatbin nor PTX")
-        return load_source(lowered_ptx(text, arch), arch, name=f"{name}.ptx", chip=chip, options=options)
+        try:
+            return load_source(lowered_ptx(text, arch), arch, name=f"{name}.ptx", chip=chip, options=options)
+        except ArchitectureError:
+            raise
+        except ToolchainError as error:
+            raise CudaError(results.INVALID_PTX, str(error)) from None
     except ArchitectureError as error:
         raise CudaError(results.NO_BINARY_FOR_GPU, str(error)) from None
     except LinkError as error:

@@ -23,6 +23,10 @@ _BUFFER_POINTER, _BUFFER_SIZE = 1, 2
 """CU_LAUNCH_PARAM_BUFFER_POINTER and _SIZE of the array ``extra``."""
 _ATTRIBUTE_BYTES = 72
 _COOPERATIVE, _CLUSTER, _PRIORITY = 2, 4, 8
+_LAST_ATTRIBUTE = 16
+"""CU_LAUNCH_ATTRIBUTE_* of CUDA 13.0."""
+_LARGEST = {3: 3, 5: 2, 10: 3, 14: 100}
+"""Values of attributes: synchronisation policy, scheduling policy of clusters, memory domain, share of shared memory."""
 
 
 @dataclass(eq=False, slots=True)
@@ -48,6 +52,8 @@ class Launch(Node):
 
 def gather(target: Function, pointers: int, extra: int) -> bytes:
     """Parameter bytes from an array of pointers, or from the buffer that ``extra`` names."""
+    if pointers and extra:
+        raise CudaError(results.INVALID_VALUE)
     if pointers:
         raw = bytearray(target.parameter_bytes)
         for (offset, size), value in zip(target.parameters, c.words64(pointers, len(target.parameters)), strict=True):
@@ -69,7 +75,8 @@ def gather(target: Function, pointers: int, extra: int) -> bytes:
 
 def check(launch: Launch) -> None:
     """Refuse a configuration that no launch may have."""
-    if 0 in launch.grid or 0 in launch.block:
+    chip = launch.function.image.context.device.gpu.chip
+    if 0 in launch.grid or 0 in launch.block or prod(launch.block) > chip.sm.max_threads_per_block:
         raise CudaError(results.INVALID_VALUE)
     if launch.shared > launch.function.dynamic_shared_limit:
         raise CudaError(
@@ -81,8 +88,12 @@ def check(launch: Launch) -> None:
 
 
 def check_cluster_size(launch: Launch) -> None:
-    """More than eight blocks in a cluster run only where the kernel allows sizes that are not portable."""
+    """More than eight blocks in a cluster run only where the kernel allows sizes that are not portable; clusters fill the grid."""
     cluster = launch.cluster or launch.function.cluster
+    if cluster is not None and any(
+        not size or blocks % size for size, blocks in zip(cluster, launch.grid, strict=True)
+    ):
+        raise CudaError(results.INVALID_CLUSTER_SIZE)
     if cluster is not None and prod(cluster) > PORTABLE_CLUSTER and not launch.function.attribute(NON_PORTABLE):
         raise CudaError(
             results.INVALID_CLUSTER_SIZE,
@@ -136,7 +147,6 @@ def _launch(
     s.current()
     target = function(handle)
     made = Launch(target, grid, block, shared, gather(target, pointers, extra), cooperative)
-    check(made)
     submit_launch(made, stream)
 
 
@@ -174,11 +184,17 @@ def launch_cooperative(
 
 
 def submit_launch(launch: Launch, handle: int) -> None:
-    """Run a launch in a stream's order, on the SMs that the stream has.
+    """Run a launch in a stream's order, on the SMs that the stream has.  One that no launch may be ends the stream's capture.
 
     Raises:
-        CudaError: kernel, stream and current context are of different devices.
+        CudaError: so it is, or kernel, stream and current context are of different devices.
     """
+    try:
+        check(launch)
+    except CudaError:
+        queue = state().stream(handle)
+        queue.capture_broken = queue.capture is not None
+        raise
     s = state()
     stream = s.stream(handle)
     if stream.device is not s.device or launch.function.image.context.device is not s.device:
@@ -191,12 +207,19 @@ def submit_launch(launch: Launch, handle: int) -> None:
 
 
 def with_attributes(launch: Launch, pointer: int, count: int) -> Launch:
-    """A launch with an array of CUlaunchAttribute applied; those that only guide caches and scheduling change nothing."""
+    """A launch with an array of CUlaunchAttribute applied; those that only guide caches and scheduling change nothing.
+
+    Raises:
+        CudaError: no such attribute, or a value that it cannot have.
+    """
+    c.given(pointer)
     kept = tuple(ctypes.string_at(pointer + _ATTRIBUTE_BYTES * i, _ATTRIBUTE_BYTES) for i in range(count))
     changes: dict[str, Any] = {"attributes": kept}
     for i in range(count):
         at = pointer + _ATTRIBUTE_BYTES * i
         number = c.get32(at)
+        if number > _LAST_ATTRIBUTE or c.get32(at + 8) > _LARGEST.get(number, 0xFFFF_FFFF):
+            raise CudaError(results.INVALID_VALUE)
         if number == _COOPERATIVE:
             changes["cooperative"] = bool(c.get32(at + 8))
         elif number == _CLUSTER:
@@ -213,7 +236,6 @@ def launch_kernel_ex(configuration: int, handle: int, pointers: int, extra: int)
     made = Launch(target, (gx, gy, gz), (bx, by, bz), shared, gather(target, pointers, extra))
     if count:
         made = with_attributes(made, attributes, count)
-    check(made)
     submit_launch(made, stream)
 
 

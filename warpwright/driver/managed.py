@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from warpwright.driver import c, results
 from warpwright.driver.calls import CudaError, entry
+from warpwright.driver.captures import break_capture
 from warpwright.driver.memory import MANAGED, holder, kinds
 from warpwright.driver.state import state
 from warpwright.engine.memory import Allocation
@@ -186,7 +187,9 @@ def advise_2(address: int, size: int, advice: int, packed: int) -> int | None:
 
 
 def _prefetch(address: int, size: int, place: Location, stream: int) -> None:
-    state().stream(stream)
+    queue = state().stream(stream)
+    if queue.capture is not None:
+        raise break_capture(queue)
     pages_of(address, size).change(address, size, lambda page: replace(page, prefetched=place))
 
 

@@ -30,6 +30,8 @@ _PAGE_BYTES, _OWN_PAGES_FROM_BYTES = 2 << 20, 1 << 20
 """A card's pages, and what begins at one of its own (an H200: ``places`` of ``bench/driver_answers.py``)."""
 _MAPPED = 2
 """CU_MEMHOSTALLOC_DEVICEMAP."""
+_HOST_FLAGS, _REGISTER_FLAGS = 7, 15
+"""Every CU_MEMHOSTALLOC_* and CU_MEMHOSTREGISTER_*."""
 kinds: dict[int, tuple[str, int, Context]] = {}
 """Kind, flags and context of each allocation by its address."""
 releasers: dict[str, Callable[[int], None]] = {}
@@ -100,24 +102,39 @@ def holder(address: int) -> Allocation | None:
     return memory_of(address).find(address)
 
 
+def whole_size(address: int) -> int:
+    """Bytes of the allocation that begins at an address; 0 where none does."""
+    found = holder(address)
+    return found.size_bytes if found is not None and found.address == address else 0
+
+
 @entry("cuMemAlloc_v2")
 def alloc(place: int, size: int) -> None:
     c.put64(place, allocate(size))
 
 
 @entry("cuMemAllocPitch_v2")
-def alloc_pitch(place: int, pitch_place: int, width: int, height: int, element: int) -> None:
+def alloc_pitch(place: int, pitch_place: int, width: int, height: int, element: int) -> int | None:
+    if element not in (4, 8, 16):
+        return results.INVALID_VALUE
     pitch = -(-width // PITCH_BYTES) * PITCH_BYTES
     c.put64(place, allocate(pitch * height))
     c.put64(pitch_place, pitch)
+    return None
 
 
 @entry("cuMemFree_v2")
-def free(address: int) -> None:
+def free(address: int) -> int | None:
     """The address tells whose memory it is: a thread that has let go of its context may free it (Numba's ``cuda.close``)."""
-    state()
-    if address:
-        release(address)
+    s = state()
+    if s.stack:
+        s.current()
+    if not address:
+        return None
+    if kinds.get(address, ("",))[0] in (HOST, REGISTERED):
+        return results.INVALID_VALUE
+    release(address)
+    return None
 
 
 @entry("cuMemAllocManaged")
@@ -130,17 +147,25 @@ def alloc_managed(place: int, size: int, flags: int) -> int | None:
 
 @entry("cuMemAllocHost_v2")
 def alloc_host(place: int, size: int) -> None:
-    c.put64(place, allocate(size, HOST, _MAPPED))
+    host_alloc(place, size, 0)
 
 
 @entry("cuMemHostAlloc")
-def host_alloc(place: int, size: int, flags: int) -> None:
-    c.put64(place, allocate(size, HOST, flags | _MAPPED))
+def host_alloc(place: int, size: int, flags: int) -> int | None:
+    state().current()
+    if flags & ~_HOST_FLAGS:
+        return results.INVALID_VALUE
+    c.put64(place, allocate(size, HOST, flags | _MAPPED) if size else 0)
+    return None
 
 
 @entry("cuMemFreeHost")
 def free_host(address: int) -> int | None:
-    state()
+    s = state()
+    if s.stack:
+        s.current()
+    if not address:
+        return None
     if kinds.get(address, ("",))[0] != HOST:
         return results.INVALID_VALUE
     release(address)
@@ -151,7 +176,7 @@ def free_host(address: int) -> int | None:
 def register(address: int, size: int, flags: int) -> int | None:
     s = state()
     context = s.current()
-    if not address or not size:
+    if not address or not size or flags & ~_REGISTER_FLAGS or kinds.get(address, ("",))[0] == HOST:
         return results.INVALID_VALUE
     name = f"{REGISTERED} of {size:,} bytes"
     try:
@@ -165,20 +190,27 @@ def register(address: int, size: int, flags: int) -> int | None:
 
 @entry("cuMemHostUnregister")
 def unregister(address: int) -> int | None:
-    s = state()
-    s.current()
+    state().check_process()
     known = kinds.get(address)
-    if known is None or known[0] != REGISTERED:
+    if known is None and address and holder(address) is None:
         return results.HOST_MEMORY_NOT_REGISTERED
+    if known is None or known[0] != REGISTERED:
+        return results.INVALID_VALUE
     del kinds[address]
     for memory, mapped in known[2].storage.pop(address):
         memory.unmap(mapped)
     return None
 
 
+def _host_memory(address: int) -> Allocation | None:
+    """The page-locked or registered allocation that holds an address."""
+    found = holder(address)
+    return found if found is not None and kinds.get(found.address, ("",))[0] in (HOST, REGISTERED) else None
+
+
 @entry("cuMemHostGetDevicePointer_v2")
 def device_pointer(place: int, address: int, flags: int) -> int | None:
-    if holder(address) is None:
+    if flags or _host_memory(address) is None:
         return results.INVALID_VALUE
     c.put64(place, address)
     return None
@@ -186,8 +218,8 @@ def device_pointer(place: int, address: int, flags: int) -> int | None:
 
 @entry("cuMemHostGetFlags")
 def host_flags(place: int, address: int) -> int | None:
-    found = holder(address)
-    if found is None or found.address not in kinds:
+    found = _host_memory(address)
+    if found is None:
         return results.INVALID_VALUE
     c.put32(place, kinds[found.address][1])
     return None
@@ -220,20 +252,17 @@ def _pointer_attribute(number: int, address: int) -> bytes | None:
     found = holder(address)
     device = device_at(address)
     kind, _, context = kinds.get(found.address, (DEVICE, 0, device.primary)) if found else ("", 0, device.primary)
-    if number == 2 and found is not None:
-        return _MEMORY_TYPES[kind].to_bytes(4, "little")
-    if number == 8:
-        return int(kind == MANAGED).to_bytes(4, "little")
-    if number == 9:
-        return (context.device.ordinal if found else -2 & 0xFFFF_FFFF).to_bytes(4, "little")
-    if number == 13:
-        return int(found is not None).to_bytes(4, "little")
     if found is None:
         return None
     values = {
+        2: _MEMORY_TYPES[kind].to_bytes(4, "little"),
+        **({5: bytes(16)} if kind != HOST else {}),
+        8: int(kind == MANAGED).to_bytes(4, "little"),
+        9: context.device.ordinal.to_bytes(4, "little"),
+        13: (1).to_bytes(4, "little"),
         1: context.handle.to_bytes(8, "little"),
         3: address.to_bytes(8, "little"),
-        4: address.to_bytes(8, "little"),
+        **({4: address.to_bytes(8, "little")} if kind != DEVICE else {}),
         6: (0).to_bytes(4, "little"),
         7: (found.address >> 8).to_bytes(8, "little"),
         10: (0).to_bytes(4, "little"),
@@ -246,13 +275,20 @@ def _pointer_attribute(number: int, address: int) -> bytes | None:
         18: found.size_bytes.to_bytes(8, "little"),
         19: found.address.to_bytes(8, "little"),
         20: (found.address >> 8).to_bytes(8, "little"),
+        21: bytes(4),
     }
     return values.get(number, b"")
 
 
+_LAST_POINTER_ATTRIBUTE, _SYNCHRONOUS = 21, 6
+_WORDS = frozenset((1, 3, 4, 5, 7, 11, 12, 14, 17, 18, 19, 20))
+"""CUpointer_attribute of 64 bits."""
+_NO_DEVICE = (-2 & 0xFFFF_FFFF).to_bytes(4, "little")
+
+
 @entry("cuPointerGetAttribute")
 def pointer_attribute(place: int, number: int, address: int) -> int | None:
-    state().current()
+    state().check_process()
     raw = _pointer_attribute(number, address)
     if raw is None or raw == b"":
         return results.INVALID_VALUE
@@ -261,20 +297,24 @@ def pointer_attribute(place: int, number: int, address: int) -> int | None:
 
 
 @entry("cuPointerGetAttributes")
-def pointer_attributes(count: int, numbers: int, places: int, address: int) -> None:
-    state().current()
+def pointer_attributes(count: int, numbers: int, places: int, address: int) -> int | None:
+    state().check_process()
+    if not count or any(not 0 < c.get32(numbers + 4 * i) <= _LAST_POINTER_ATTRIBUTE for i in range(count)):
+        return results.INVALID_VALUE
     for i, place in enumerate(c.words64(places, count)):
         number = c.get32(numbers + 4 * i)
         raw = _pointer_attribute(number, address)
-        # Unlike the single query this one leaves zeros for a pointer that is not known.
-        raw = raw if raw else bytes(8 if number in (1, 3, 4, 5, 7, 11, 12, 14, 17, 18, 19, 20) else 4)
+        # Unlike the single query this one leaves zeros for a pointer that is not known, and as its device none.
+        unknown = _NO_DEVICE if number == 9 else bytes(8 if number in _WORDS else 4)
+        raw = raw if raw else unknown
         ctypes.memmove(place, raw, len(raw))
+    return None
 
 
 @entry("cuPointerSetAttribute")
 def set_pointer_attribute(value: int, number: int, address: int) -> int | None:
     state().current()
-    return None if holder(address) else results.INVALID_VALUE
+    return None if number == _SYNCHRONOUS and holder(address) else results.INVALID_VALUE
 
 
 @entry("cuMemGetHandleForAddressRange")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from warpwright.driver import c, output, results
 from warpwright.driver.calls import CudaError, entry
@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from warpwright.driver.functions import Function, KernelHandle
 
 _INFO_BUFFER, _INFO_BYTES, _ERROR_BUFFER, _ERROR_BYTES = 3, 4, 5, 6
-_MAX_REGISTERS = 0
-"""Numbers of CUjit_option."""
+_MAX_REGISTERS, _OPTIONS = 0, 35
+"""Numbers of CUjit_option, and how many there are (CUDA 13.0)."""
 
 
 class LoadedImage:
     """A module, or a library as it is placed, on a device."""
+
+    of_null: ClassVar[int] = results.INVALID_HANDLE
 
     def __init__(self, compiled: CompiledModule, context: Context) -> None:
         from warpwright.api import Module
@@ -50,7 +52,7 @@ class LoadedImage:
         from warpwright.driver.functions import Function
 
         if name not in self.compiled.kernels:
-            raise CudaError(results.NOT_FOUND)
+            raise CudaError(results.NOT_FOUND if name else results.INVALID_VALUE)
         if name not in self.functions:
             self.functions[name] = Function(self, name)
         return self.functions[name]
@@ -62,6 +64,16 @@ class LoadedImage:
         except KernelNotFoundError:
             raise CudaError(results.NOT_FOUND) from None
         return allocation.address, allocation.size_bytes
+
+    def variable(self, name: str) -> tuple[int, int]:
+        """Address and size of a global variable that a program asks for.
+
+        Raises:
+            CudaError: CUDA_ERROR_NOT_FOUND; CUDA_ERROR_INVALID_VALUE for the name of a kernel.
+        """
+        if name in self.compiled.kernels:
+            raise CudaError(results.INVALID_VALUE)
+        return self.place(name)
 
     def share(self, name: str, other: LoadedImage) -> None:
         """Let a global variable be the one that the same code has on another device: managed, one for both.
@@ -102,8 +114,13 @@ class JitOptions:
     def __init__(self, count: int, keys: int, values: int) -> None:
         self.places: dict[int, int] = {}
         for i in range(count if keys and values else 0):
-            self.places[c.get32(keys + 4 * i)] = values + 8 * i
+            key = c.get32(keys + 4 * i)
+            if key >= _OPTIONS:
+                raise CudaError(results.INVALID_VALUE)
+            self.places[key] = values + 8 * i
         self.count = count
+        if _MAX_REGISTERS in self.places and not self.value(_MAX_REGISTERS) & 0xFFFF_FFFF:
+            raise CudaError(results.INVALID_VALUE)
 
     def value(self, key: int) -> int:
         return c.get64(self.places[key]) if key in self.places else 0
@@ -196,11 +213,14 @@ def enumerate_functions(place: int, room: int, handle: int) -> None:
 
 
 @entry("cuModuleGetGlobal_v2")
-def module_global(place: int, size: int, handle: int, name: int) -> None:
+def module_global(place: int, size: int, handle: int, name: int) -> int | None:
     state().current()
-    address, count = state().handles.get(LoadedImage, handle).place(c.text(name))
+    if not (place or size):
+        return results.INVALID_VALUE
+    address, count = state().handles.get(LoadedImage, handle).variable(c.text(name))
     c.put64(place, address)
     c.put64(size, count)
+    return None
 
 
 @entry("cuModuleGetLoadingMode")
@@ -225,8 +245,13 @@ def library_load_data(
     return None
 
 
+_OF_CODE = (results.INVALID_IMAGE, results.NO_BINARY_FOR_GPU, results.INVALID_PTX, results.UNSUPPORTED_PTX_VERSION)
+
+
 class Library(PlacedCode):
     """A library of the program's; its options' logs hold the first device's words."""
+
+    of_null: ClassVar[int] = results.INVALID_HANDLE
 
     def __init__(self, image: bytes, name: str, options: JitOptions) -> None:
         super().__init__()
@@ -235,7 +260,12 @@ class Library(PlacedCode):
         self._kernels: dict[str, KernelHandle] = {}
         s = state()
         s.check_process()
-        self.here()
+        try:
+            self.here()
+        except CudaError as error:
+            # A driver loads lazily: what is wrong with the code is told when a kernel of it is asked for.
+            if error.code not in _OF_CODE:
+                raise
         self._options = None
         self.handle = s.handles.add(self)
 
@@ -303,19 +333,22 @@ def library_module(place: int, handle: int) -> None:
 
 @entry("cuLibraryGetGlobal", "cuLibraryGetManaged")
 def library_global(place: int, size: int, handle: int, name: int) -> None:
-    address, count = _library(handle).here().place(c.text(name))
+    address, count = _library(handle).here().variable(c.text(name))
     c.put64(place, address)
     c.put64(size, count)
 
 
 @entry("cuLibraryGetUnifiedFunction")
 def unified_function(*_: Any) -> int:
-    return results.NOT_FOUND
+    # Code here has no such functions.
+    return results.INVALID_VALUE
 
 
 # --- linker -----------------------------------------------------------------------------------------
 class Link:
     """Inputs of cuLinkCreate … cuLinkComplete."""
+
+    of_null: ClassVar[int] = results.INVALID_HANDLE
 
     def __init__(self, options: JitOptions) -> None:
         self.options = options

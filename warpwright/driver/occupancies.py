@@ -20,8 +20,14 @@ if TYPE_CHECKING:
     from warpwright.driver.launches import Launch
 
 
+_FLAGS = 1
+"""CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE."""
+
+
 def active_blocks(target: Function, threads: int, shared: int, clustered: bool = False) -> int:
-    """Blocks that one SM holds at once, ``clustered`` those of clusters; 0 when not one fits."""
+    """Blocks that one SM holds at once, ``clustered`` those of clusters; 0 when not one fits, or may not have that much dynamic shared memory."""
+    if shared > target.dynamic_shared_limit:
+        return 0
     try:
         record = target.record
         found = occupancy(
@@ -44,7 +50,7 @@ def max_active(place: int, handle: int, threads: int, shared: int) -> int | None
 
 @entry("cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags")
 def max_active_with_flags(place: int, handle: int, threads: int, shared: int, flags: int) -> int | None:
-    if threads <= 0:
+    if threads <= 0 or flags & ~_FLAGS:
         return results.INVALID_VALUE
     c.put32(place, active_blocks(function(handle), threads, shared))
     return None
@@ -54,7 +60,7 @@ def potential(target: Function, shared_of: Callable[[int], int], limit: int) -> 
     """(grid that fills the chip, threads of a block) with the most resident threads; larger blocks win a draw."""
     most = target.max_threads()
     limit = min(limit, most) if limit > 0 else most
-    best, best_threads, best_blocks = -1, 0, 0
+    best, best_threads, best_blocks = 0, 0, 0
     for threads in range(limit, 0, -32) if limit % 32 == 0 else [limit, *range(limit // 32 * 32, 0, -32)]:
         blocks = active_blocks(target, threads, shared_of(threads))
         if blocks * threads > best:
@@ -64,6 +70,9 @@ def potential(target: Function, shared_of: Callable[[int], int], limit: int) -> 
 
 @entry("cuOccupancyMaxPotentialBlockSize")
 def max_potential(grid: int, block: int, handle: int, shared_function: int, shared: int, limit: int) -> None:
+    if limit < 0:
+        raise CudaError(results.INVALID_VALUE)
+
     def shared_of(threads: int) -> int:
         if not shared_function:
             return shared
@@ -87,30 +96,33 @@ def available_shared(place: int, handle: int, blocks: int, threads: int) -> None
     target = function(handle)
     if blocks <= 0 or active_blocks(target, threads, 0) < blocks:
         raise CudaError(results.INVALID_VALUE)
+    # Without what each block has reserved, as an H200's driver says; a launch has room for 1 KiB less.
     unit = chip.shared.shared_allocation_unit_bytes
     per_block = (chip.shared.shared_carveout_kib[-1] << 10) // blocks // unit * unit
-    room = per_block - chip.shared.shared_reserved_bytes_per_block - target.static_shared_bytes
-    c.put64(place, min(room, (chip.shared.shared_max_per_block_kib << 10) - target.static_shared_bytes))
+    c.put64(place, min(per_block - target.static_shared_bytes, target.dynamic_shared_limit))
 
 
 def _launch_of(configuration: int, handle: int) -> Launch:
-    """What a CUlaunchConfig asks for, without arguments."""
-    from warpwright.driver.launches import Launch, with_attributes
+    """What a CUlaunchConfig asks for, without arguments.
+
+    Raises:
+        CudaError: no launch may have such a configuration.
+    """
+    from warpwright.driver.launches import Launch, check, with_attributes
 
     gx, gy, gz, bx, by, bz, shared, _, attributes, count = c.read("7IQQI", configuration)
     made = Launch(function(handle), (gx, gy, gz), (bx, by, bz), shared, b"")
-    return with_attributes(made, attributes, count) if count else made
+    if count:
+        made = with_attributes(made, attributes, count)
+    check(made)
+    return made
 
 
 def active_clusters(launch: Launch) -> int:
-    """Clusters of a launch that run at the same time.
-
-    Raises:
-        CudaError: when neither the launch nor its kernel says how large a cluster is.
-    """
+    """Clusters of a launch that run at the same time; 0 when neither the launch nor its kernel says how large a cluster is."""
     shape = launch.cluster or launch.function.cluster
     if not shape:
-        raise CudaError(results.INVALID_VALUE)
+        return 0
     resident = active_blocks(launch.function, prod(launch.block), launch.shared, clustered=True)
     return clusters_at_once(prod(shape), resident, state().gpu.chip) if resident else 0
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from warpwright.driver import c, results
 from warpwright.driver.calls import CudaError, entry
-from warpwright.driver.devices import READ_AND_WRITE, access_descriptions, located
+from warpwright.driver.devices import POOLS, READ_AND_WRITE, access_descriptions, located
 from warpwright.driver.graphs import Node, submit
-from warpwright.driver.memory import allocate, kinds, release
+from warpwright.driver.memory import DEVICE, HOST, MANAGED, REGISTERED, allocate, kinds, release
 from warpwright.driver.state import Device, Stream, state
 from warpwright.errors import UnsupportedError
 
@@ -18,6 +18,8 @@ class Pool:
     """A memory pool of a device: it gives memory back at once, so it reserves what is used and no more."""
 
     device: Device
+    kind: str = DEVICE
+    """What its memory is: device memory, page-locked host memory or managed memory."""
     handle: int = 0
     used: int = 0
     most: int = 0
@@ -48,8 +50,10 @@ class Pool:
             self.device.gpu.memory.hide_from(other.gpu.memory, kinds[address][2].allocations[address])
 
 
-_PAGE_LOCKED, _MANAGED = 1, 2
-"""CUmemAllocationType."""
+_PAGE_LOCKED, _MANAGED, _ON_DEVICE = 1, 2, 1
+"""CUmemAllocationType; CU_MEM_LOCATION_TYPE_DEVICE."""
+LOCATIONS, _HANDLE_TYPES = (1, 2, 3, 4), 0xF
+"""CUmemLocationType and CUmemAllocationHandleType that there are."""
 _pools: list[Pool] = []
 _default: dict[Device, Pool] = {}
 
@@ -66,13 +70,14 @@ def current_pool(device: Device) -> Pool:
     return device.pool or default_pool(device)
 
 
-def _pool_of(address: int) -> Pool | None:
+def pool_of(address: int) -> Pool | None:
+    """The pool that an allocation came from."""
     return next((p for p in _pools if address in p.sizes), None)
 
 
 def pool_allocate(pool: Pool, size: int) -> int:
     """Memory from a pool."""
-    given = allocate(size, device=pool.device)
+    given = allocate(size, pool.kind, int(pool.kind == MANAGED), device=pool.device)
     for other in pool.open_to:
         pool.show(given, other)
     pool.sizes[given] = size
@@ -83,7 +88,7 @@ def pool_allocate(pool: Pool, size: int) -> int:
 
 def pool_release(address: int) -> None:
     """Memory back to its pool."""
-    pool = _pool_of(address)
+    pool = pool_of(address)
     if pool is not None:
         pool.used -= pool.sizes.pop(address)
     release(address)
@@ -116,16 +121,25 @@ def _allocate_in(pool: Pool, place: int, size: int, stream: int) -> None:
     if queue.capture is not None:
         from warpwright.driver.graph_memory import AllocationNode, reserve
 
+        if not size:
+            c.put64(place, 0)
+            return
         node = AllocationNode(reserve(size, pool.device))
         submit(queue, node)
         c.put64(place, node.memory.address)
     else:
-        c.put64(place, pool_allocate(pool, size))
+        # Nothing takes no memory, and its address is null.
+        c.put64(place, pool_allocate(pool, size) if size else 0)
 
 
 @entry("cuMemFreeAsync")
 def free_async(address: int, stream: int) -> int | None:
+    if not address:
+        return None
     state().current()
+    kind = kinds.get(address, ("",))[0]
+    if pool_of(address) is None and kind in (HOST, REGISTERED, MANAGED):
+        return results.NOT_SUPPORTED if kind == MANAGED else results.INVALID_VALUE
     queue = state().stream(stream)
     # Memory that a graph will allocate may be freed by a graph, which is recorded before there is any.
     if address not in kinds and queue.capture is None:
@@ -189,13 +203,19 @@ def set_pool_at(location: int, kind: int, handle: int) -> None:
 @entry("cuMemPoolCreate")
 def pool_create(place: int, properties: int) -> int | None:
     state().check_process()
-    handle_types = c.get32(properties + 4) if properties else 0
+    kind, handle_types, where, number = c.read("iiii", properties)
+    anywhere = kind == _MANAGED and where == 0
+    if kind not in (_PAGE_LOCKED, _MANAGED) or not (where in LOCATIONS or anywhere) or handle_types & ~_HANDLE_TYPES:
+        return results.INVALID_VALUE
+    if where == _ON_DEVICE and not 0 <= number < len(state().devices):
+        return results.INVALID_VALUE
     if handle_types not in (0, 1):
         raise UnsupportedError(
             "memory of a pool is shared as a file (CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) or not at all"
         )
-    device = located(properties + 8) if properties else state().device
-    c.put64(place, add_pool(Pool(device, shareable=handle_types)))
+    device = located(properties + 8)
+    holds = MANAGED if kind == _MANAGED else DEVICE if where == _ON_DEVICE else HOST
+    c.put64(place, add_pool(Pool(device, holds, shareable=handle_types)))
     return None
 
 
@@ -234,6 +254,8 @@ def pool_attribute(handle: int, number: int, place: int) -> int | None:
 def set_pool_attribute(handle: int, number: int, place: int) -> int | None:
     pool = state().handles.get(Pool, handle)
     if number in (6, 8):
+        if c.get64(place):
+            return results.INVALID_VALUE
         pool.most = pool.used
     elif number in pool.attributes:
         pool.attributes[number] = c.get32(place) if number <= 3 else c.get64(place)
@@ -250,10 +272,13 @@ def pool_trim(handle: int, keep: int) -> None:
 @entry("cuMemPoolSetAccess")
 def pool_set_access(handle: int, descriptions: int, count: int) -> int | None:
     pool = state().handles.get(Pool, handle)
-    for device, flags in access_descriptions(descriptions, count):
+    if not count:
+        return None
+    for device, flags in access_descriptions(descriptions, count, POOLS):
         if device is pool.device:
-            if flags != READ_AND_WRITE:
-                return results.INVALID_VALUE
+            # Memory of the host is no device's own, and all devices reach it.
+            if flags != READ_AND_WRITE and pool.kind == DEVICE:
+                return results.NOT_SUPPORTED if flags else results.INVALID_DEVICE
         elif flags:
             pool.let(device)
         else:
@@ -263,5 +288,9 @@ def pool_set_access(handle: int, descriptions: int, count: int) -> int | None:
 
 @entry("cuMemPoolGetAccess")
 def pool_get_access(place: int, handle: int, location: int) -> None:
-    pool, device = state().handles.get(Pool, handle), located(location)
+    pool = state().handles.get(Pool, handle)
+    kind, number = c.read("ii", location)
+    if kind == 1 and not 0 <= number < len(state().devices):
+        raise CudaError(results.INVALID_VALUE)
+    device = located(location)
     c.put32(place, READ_AND_WRITE if device is pool.device or device in pool.open_to else 0)

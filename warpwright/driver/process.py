@@ -124,15 +124,19 @@ def versioned(name: str, version: int, per_thread: bool) -> str | None:
     return chosen if chosen in names else None
 
 
+_PROCESS_FLAGS = 3
+"""CU_GET_PROC_ADDRESS_*."""
+
+
 def _find(symbol: int, place: int, version: int, flags: int, status: int) -> int | None:
     if not symbol or not place:
+        return results.INVALID_VALUE
+    if flags & ~_PROCESS_FLAGS:
         return results.INVALID_VALUE
     name = c.text(symbol)
     chosen = versioned(name, version, bool(flags & _PER_THREAD_FLAG))
     c.put64(place, addresses.get(chosen, 0) if chosen else 0)
     c.put32(status, 0 if chosen else _SYMBOL_NOT_FOUND)
-    if chosen is None:
-        return None if status else results.NOT_FOUND
     return None
 
 

@@ -17,7 +17,7 @@ from warpwright.driver import c, results
 from warpwright.driver.calls import CudaError, entry
 from warpwright.driver.entry_points import IpcHandle
 from warpwright.driver.memory import DEVICE, IMPORTED, holder, kinds, memory_of, releasers
-from warpwright.driver.pools import Pool, add_pool
+from warpwright.driver.pools import Pool, add_pool, pool_of
 from warpwright.driver.state import state
 from warpwright.driver.streams import Event
 from warpwright.driver.virtual import Physical, map_pages
@@ -192,7 +192,7 @@ def get_event(place: int, handle: int) -> int | None:
     state().current()
     event = state().handles.get(Event, handle)
     if not event.flags & _INTERPROCESS:
-        return results.INVALID_VALUE
+        return results.INVALID_HANDLE
     _put(place, _EVENT, os.getpid(), 0, handle, 0, 0)
     return None
 
@@ -230,6 +230,8 @@ def import_pool(place: int, file: int, kind: int, flags: int) -> int | None:
 @entry("cuMemPoolExportPointer")
 def export_pointer(place: int, address: int) -> None:
     state().current()
+    if pool_of(address) is None:
+        raise CudaError(results.INVALID_VALUE)
     _put(place, _MEMORY, os.getpid(), 0, *_shared_file(memory_of(address)).share(_owned(address)))
 
 
@@ -245,10 +247,15 @@ def import_pointer(place: int, handle: int, data: int) -> int | None:
 
 
 # --- physical memory ---------------------------------------------------------------------------------
+def _shareable(memory: Physical) -> bool:
+    """Whether memory was made to be exported; imported memory was."""
+    return not memory.properties or struct.unpack_from("<i", memory.properties, 4)[0] == POSIX_FILE
+
+
 @entry("cuMemExportToShareableHandle")
 def export_physical(place: int, handle: int, kind: int, flags: int) -> int | None:
     memory = state().handles.get(Physical, handle)
-    if kind != POSIX_FILE:
+    if kind != POSIX_FILE or not _shareable(memory):
         return results.INVALID_VALUE
     c.put32(place, os.dup(memory.file))
     return None

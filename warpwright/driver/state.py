@@ -42,11 +42,13 @@ class PerThread(Generic[Item]):
 
     def __init__(self, make: Callable[[], Item]) -> None:
         self._make = make
+        # Modules lose their names before the last destructors call.
+        self._thread = threading.get_ident
         self._values: dict[int, Item] = {}
 
     def mine(self) -> Item:
         """The calling thread's value, made when it is first asked for."""
-        number = threading.get_ident()
+        number = self._thread()
         if number not in self._values:
             self._values[number] = self._make()
         return self._values[number]
@@ -65,10 +67,10 @@ class Handles:
         return handle
 
     def get(self, kind: type[Item], handle: int) -> Item:
-        """The object; CUDA_ERROR_INVALID_HANDLE when there is none of that kind."""
+        """The object; CUDA_ERROR_INVALID_HANDLE when there is none of that kind, for a null handle what the kind says (``of_null``)."""
         item = self._items.get(handle)
         if not isinstance(item, kind):
-            raise CudaError(results.INVALID_HANDLE if handle else results.INVALID_VALUE)
+            raise CudaError(results.INVALID_HANDLE if handle else getattr(kind, "of_null", results.INVALID_VALUE))
         return item
 
     def find(self, handle: int) -> Any:
@@ -97,6 +99,8 @@ class Stream:
     capture_id: int = 0
     capture_mode: int = 0
     capture_origin: bool = False
+    capture_thread: int = 0
+    """The thread that began the capture."""
     capture_broken: bool = False
     attributes: dict[int, bytes] = field(default_factory=dict)
     context: Context | None = None
@@ -183,6 +187,7 @@ class State:
 
     def __init__(self) -> None:
         self.handles = Handles()
+        self._number = os.getpid
         self.process = os.getpid()
         self.devices = [Device(i, chip) for i, chip in enumerate(chips_named(os.environ.get("WARPWRIGHT_GPU")))]
         for device in self.devices:
@@ -244,7 +249,7 @@ class State:
 
     def check_process(self) -> None:
         """CUDA_ERROR_NOT_INITIALIZED before cuInit and, as on a card, in the child of a fork."""
-        if self.initialized and self.process != os.getpid():
+        if self.initialized and self.process != self._number():
             say("a forked child cannot use the CUDA of its parent; start children with the spawn method")
             raise CudaError(results.NOT_INITIALIZED)
         if not self.initialized:

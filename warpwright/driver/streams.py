@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import threading
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from warpwright.driver import c, output, results
 from warpwright.driver.calls import CudaError, entry
+from warpwright.driver.captures import RELAXED, break_capture, forbid_default_stream, forbid_unsafe_call, thread_modes
 from warpwright.driver.graphs import (
     RECORD_EVENT,
     WAIT_EVENT,
@@ -24,12 +27,15 @@ from warpwright.driver.graphs import (
     submit,
     vertex,
 )
+from warpwright.driver.memory import MANAGED, kinds, whole_size
 from warpwright.driver.state import PER_THREAD_STREAM, Context, Device, Stream, state
 
 _capture_numbers = itertools.count(1)
 UNJOINED = 904
 """CUDA_ERROR_STREAM_CAPTURE_UNJOINED."""
 
+_SINGLE = 4
+"""CU_MEM_ATTACH_SINGLE."""
 _EXTERNAL = 1
 """CU_EVENT_WAIT_EXTERNAL, CU_EVENT_RECORD_EXTERNAL: a node of the graph, not an edge."""
 
@@ -38,6 +44,7 @@ _EXTERNAL = 1
 class Event:
     """A point in a stream's work."""
 
+    of_null: ClassVar[int] = results.INVALID_HANDLE
     flags: int = 0
     handle: int = 0
     recorded: bool = False
@@ -141,6 +148,9 @@ def synchronize(handle: int) -> int | None:
     if stream.capture is not None:
         stream.capture_broken = True
         return results.STREAM_CAPTURE_UNSUPPORTED
+    if stream is stream.device.default_stream:
+        forbid_default_stream(stream)
+        forbid_unsafe_call()
     return None
 
 
@@ -149,6 +159,9 @@ def wait_event(handle: int, event: int, flags: int) -> None:
     s = state()
     s.current()
     stream, awaited = s.stream(handle), s.handles.get(Event, event)
+    _check_external(flags, stream)
+    if stream is stream.device.default_stream:
+        forbid_default_stream(stream)
     if awaited.capture is not None:
         if stream.capture is None:
             stream.capture, stream.capture_tail = awaited.capture, []
@@ -164,6 +177,14 @@ def wait_event(handle: int, event: int, flags: int) -> None:
     elif awaited.recorded:
         # A capture depends on nothing outside of it.
         raise CudaError(results.STREAM_CAPTURE_ISOLATION)
+
+
+def _check_external(flags: int, stream: Stream) -> None:
+    """Refuse flags of an event that there are not, and external events outside of a capture."""
+    if flags & ~_EXTERNAL:
+        raise CudaError(results.INVALID_VALUE)
+    if flags and stream.capture is None:
+        raise CudaError(results.ILLEGAL_STATE)
 
 
 @entry("cuStreamGetFlags")
@@ -204,14 +225,27 @@ def get_device(handle: int, place: int) -> None:
     c.put32(place, state().stream(handle).device.ordinal)
 
 
+_POLICY = 3
+_ATTRIBUTES = (1, _POLICY, 8, 9, 10)
+"""CU_LAUNCH_ATTRIBUTE_* of streams: window of accesses, how the host waits, priority, map of domains, domain."""
+
+
 @entry("cuStreamSetAttribute")
-def set_attribute(handle: int, number: int, value: int) -> None:
-    state().stream(handle).attributes[number] = ctypes.string_at(value, 64)
+def set_attribute(handle: int, number: int, value: int) -> int | None:
+    stream = state().stream(handle)
+    if number not in _ATTRIBUTES or (number == _POLICY and not 1 <= c.get32(value) <= 4):
+        return results.INVALID_VALUE
+    stream.attributes[number] = ctypes.string_at(value, 64)
+    return None
 
 
 @entry("cuStreamGetAttribute")
-def get_attribute(handle: int, number: int, place: int) -> None:
-    ctypes.memmove(place, state().stream(handle).attributes.get(number, bytes(64)), 64)
+def get_attribute(handle: int, number: int, place: int) -> int | None:
+    stream = state().stream(handle)
+    if number not in _ATTRIBUTES or not place:
+        return results.INVALID_VALUE
+    ctypes.memmove(place, stream.attributes.get(number, bytes(64)), 64)
+    return None
 
 
 @entry("cuStreamCopyAttributes")
@@ -221,7 +255,15 @@ def copy_attributes(target: int, source: int) -> None:
 
 @entry("cuStreamAttachMemAsync")
 def attach_memory(handle: int, address: int, size: int, flags: int) -> None:
-    state().stream(handle)
+    """Memory here belongs to all streams at all times: what is asked for is checked, and changes nothing."""
+    stream = state().stream(handle)
+    if stream.capture is not None:
+        raise break_capture(stream)
+    known, _, _ = kinds.get(address, ("", 0, None))
+    if known != MANAGED or flags not in (1, 2, 4) or size not in (0, whole_size(address)):
+        raise CudaError(results.INVALID_VALUE)
+    if flags == _SINGLE and stream is stream.device.default_stream:
+        raise CudaError(results.INVALID_VALUE)
 
 
 @entry("cuLaunchHostFunc")
@@ -277,6 +319,8 @@ def begin_capture_to_graph(handle: int, graph: int, needs: int, data: int, count
 
 def _begin(handle: int, graph: Graph, tail: list[Vertex], mode: int) -> None:
     state().current()
+    if not 0 <= mode <= RELAXED:
+        raise CudaError(results.INVALID_VALUE)
     if handle in (0, 1):
         raise CudaError(results.STREAM_CAPTURE_UNSUPPORTED)
     stream = state().stream(handle)
@@ -284,6 +328,7 @@ def _begin(handle: int, graph: Graph, tail: list[Vertex], mode: int) -> None:
         raise CudaError(results.ILLEGAL_STATE)
     stream.capture, stream.capture_tail, stream.capture_mode = graph, tail, mode
     stream.capture_id, stream.capture_origin, stream.capture_broken = next(_capture_numbers), True, False
+    stream.capture_thread = threading.get_ident()
 
 
 @entry("cuStreamEndCapture")
@@ -319,10 +364,18 @@ def _status(stream: Stream) -> int:
     return 0 if stream.capture is None else 2 if stream.capture_broken else 1
 
 
+def _asked_of_capture(handle: int) -> Stream:
+    """The stream of a question about captures; the default one has no answer while a stream that it waits for captures."""
+    stream = state().stream(handle)
+    if stream is stream.device.default_stream:
+        forbid_default_stream(stream, breaks=False)
+    return stream
+
+
 @entry("cuStreamIsCapturing")
 def is_capturing(handle: int, place: int) -> None:
     state().current()
-    c.put32(place, _status(state().stream(handle)))
+    c.put32(place, _status(_asked_of_capture(handle)))
 
 
 @entry("cuStreamGetCaptureInfo")
@@ -338,14 +391,20 @@ def capture_info_2(handle: int, status: int, number: int, graph: int, needs: int
 @entry("cuStreamGetCaptureInfo_v3")
 def capture_info_3(handle: int, status: int, number: int, graph: int, needs: int, data: int, count: int) -> None:
     _info(handle, status, number, graph, needs, count)
-    c.put64(data, 0)
+    stream = state().stream(handle)
+    if stream.capture is not None:
+        # CUgraphEdgeData of 8 bytes each: zeros are edges that wait for a whole node.
+        _edges[stream] = (ctypes.c_uint64 * max(len(stream.capture_tail), 1))()
+        c.put64(data, ctypes.addressof(_edges[stream]))
 
 
 _lists: dict[Stream, ctypes.Array[ctypes.c_uint64]] = {}
+_edges: dict[Stream, ctypes.Array[ctypes.c_uint64]] = {}
+"""Arrays that callers have pointers to, until they ask again."""
 
 
 def _info(handle: int, status: int, number: int, graph: int, needs: int, count: int) -> None:
-    stream = state().stream(handle)
+    stream = _asked_of_capture(handle)
     c.put32(status, _status(stream))
     if stream.capture is None:
         return
@@ -375,13 +434,11 @@ def _update(handle: int, needs: int, count: int, flags: int) -> None:
     stream.capture_tail = given if flags & 1 else list(dict.fromkeys([*stream.capture_tail, *given]))
 
 
-_modes: dict[str, int] = {"mode": 0}
-
-
 @entry("cuThreadExchangeStreamCaptureMode")
 def exchange_mode(place: int) -> None:
-    before, _modes["mode"] = _modes["mode"], c.get32(place)
-    c.put32(place, before)
+    wanted, mine = c.get32(place), thread_modes.mine()
+    c.put32(place, mine[0])
+    mine[0] = wanted
 
 
 # --- events ------------------------------------------------------------------------------------------
@@ -414,6 +471,8 @@ def event_record(handle: int, stream: int) -> None:
     event, queue = s.handles.get(Event, handle), s.stream(stream)
     if event.device not in (None, queue.device):
         raise CudaError(results.INVALID_HANDLE)
+    if queue is queue.device.default_stream:
+        forbid_default_stream(queue)
     if queue.capture is not None:
         event.capture, event.capture_tail = queue.capture, list(queue.capture_tail)
         event.capture_id, event.capture_mode = queue.capture_id, queue.capture_mode
@@ -429,6 +488,7 @@ def event_record(handle: int, stream: int) -> None:
 def event_record_with_flags(handle: int, stream: int, flags: int) -> None:
     s = state()
     queue = s.stream(stream)
+    _check_external(flags, queue)
     if flags & _EXTERNAL and queue.capture is not None:
         submit(queue, RecordEvent(s.handles.get(Event, handle)))
     else:
@@ -446,8 +506,9 @@ def event_synchronize(handle: int) -> int | None:
 @entry("cuEventElapsedTime", "cuEventElapsedTime_v2")
 def elapsed(place: int, start: int, end: int) -> int | None:
     s = state()
+    s.check_process()
     first, last = s.handles.get(Event, start), s.handles.get(Event, end)
-    if not (first.recorded and last.recorded) or (first.flags | last.flags) & _NO_TIMING:
+    if not place or not (first.recorded and last.recorded) or (first.flags | last.flags) & _NO_TIMING:
         return results.INVALID_HANDLE
     c.put_float(place, (last.seconds - first.seconds) * 1e3)
     return None

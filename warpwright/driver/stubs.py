@@ -5,6 +5,9 @@ each holds the address of a late stub, which loads its number and goes to the co
 registers, call ``start``, restore them, and jump through the table again.  ``start`` finds the interpreter of the
 process, or loads ``libpython`` and starts one, and lets it fill the table.
 
+A destructor may call while a Python exception is on its way through C code that has no handler for it.  Python code must not run then, so that
+the calls which destructors make go through a guard: it takes the exception away, calls, and puts it back.
+
 Stubs are written as bytes (System V calling conventions of x86-64 and AArch64); ``start`` is LLVM IR.
 """
 
@@ -18,6 +21,10 @@ from functools import lru_cache
 from warpwright.driver.elf import Layout, SharedObject
 from warpwright.driver.entry_points import gives_back
 
+GUARD_SYMBOL = "warpwright_guard"
+"""The exported data of the guard: addresses of Python's functions (:data:`GUARD_FUNCTIONS`), 8 bytes each; of every entry point's guarded stub
+or 0; and of every entry point's callback, for the guard to call."""
+GUARD_FUNCTIONS = ("PyGILState_Ensure", "PyErr_Fetch", "PyErr_Restore", "PyGILState_Release")
 TABLE_SYMBOL = "warpwright_table"
 """The exported table of addresses, 8 bytes an entry point, in the order of the names."""
 _START_SLOT, _DLSYM_SLOT, _DLOPEN_SLOT, _STATE = 0, 8, 16, 24
@@ -106,6 +113,32 @@ def _x86_close(at: int, table: int, count: int, well: Sequence[int]) -> bytes:
     return code + b"\xb8\x04\0\0\0\xc3" + b"\x31\xc0\xc3"
 
 
+def _x86_guard(at: int, functions: int, callbacks: int) -> bytes:
+    """Save the arguments, take the exception, call, put it back; r11 is the entry point's number.
+
+    Below rbp lie rdi, rsi, rdx, rcx, r8, r9, r11 and the result; at rsp the exception's three words and the state of the interpreter's lock.
+    """
+    code = bytearray.fromhex("554889e5 57 56 52 51 4150 4151 4153 50 4883ec20")
+
+    def call(function: int) -> None:
+        code.extend(b"\xff\x15" + struct.pack("<i", functions + 8 * function - (at + len(code) + 6)))
+
+    call(0)
+    code += bytes.fromhex(
+        "89442418 488d3c24 488d742408 488d542410"
+    )  # mov [rsp + 24], eax; lea rdi, rsi, rdx of the three words
+    call(1)
+    code += bytes.fromhex("488b7df8 488b75f0 488b55e8 488b4de0 4c8b45d8 4c8b4dd0 4c8b5dc8")
+    code += b"\x48\x8d\x05" + struct.pack("<i", callbacks - (at + len(code) + 7))  # lea rax, [callbacks]
+    code += bytes.fromhex(
+        "42ff14d8 488945c0 488b3c24 488b742408 488b542410"
+    )  # call *[rax + 8 * r11]; mov [rbp - 64], rax
+    call(2)
+    code += bytes.fromhex("8b7c2418")
+    call(3)
+    return bytes(code) + bytes.fromhex("488b45c0 c9 c3")
+
+
 # --- AArch64 --------------------------------------------------------------------------------------
 def _a64(*words: int) -> bytes:
     return struct.pack(f"<{len(words)}I", *words)
@@ -161,6 +194,26 @@ def _a64_close(at: int, table: int, count: int, well: Sequence[int]) -> bytes:
     return _a64(*words, 0xD65F03C0, 0x52800080, 0xD65F03C0, 0x52800000, 0xD65F03C0)
 
 
+def _a64_guard(at: int, functions: int, callbacks: int) -> bytes:
+    """As :func:`_x86_guard`; w17 is the entry point's number.  In the frame of 112 bytes: x29 and x30, x0 to x5, x17, lock, exception, result."""
+    words = [0xA9B97BFD, 0x910003FD, 0xA90107E0, 0xA9020FE2, 0xA90317E4, 0xF90023F1]
+
+    def call(function: int) -> None:
+        words.extend((_a64_load(16, at + 4 * len(words), functions + 8 * function), 0xD63F0000 | 16 << 5))
+
+    call(0)
+    words += [0xB9004BE0, 0x910143E0, 0x910163E1, 0x910183E2]  # str w0, [sp, 72]; add x0, x1, x2 = sp + 80, 88, 96
+    call(1)
+    words += [0xA94107E0, 0xA9420FE2, 0xA94317E4, 0xF94023F1]
+    words.append(_a64_adr(16, at + 4 * len(words), callbacks))
+    words += [0xF8607800 | 17 << 16 | 16 << 5 | 16, 0xD63F0000 | 16 << 5]  # ldr x16, [x16, x17, lsl 3]; blr x16
+    words += [0xF90037E0, 0xA94507E0, 0xF94033E2]  # str x0, [sp, 104]; ldp x0, x1, [sp, 80]; ldr x2, [sp, 96]
+    call(2)
+    words.append(0xB9404BE0)
+    call(3)
+    return _a64(*words, 0xF94037E0, 0xA8C77BFD, 0xD65F03C0)
+
+
 @dataclass(frozen=True, slots=True)
 class _Machine:
     stub_bytes: int
@@ -169,11 +222,12 @@ class _Machine:
     late: Callable[[int, int, int], bytes]
     common: Callable[[int, int, int], bytes]
     close: Callable[[int, int, int, Sequence[int]], bytes]
+    guard: Callable[[int, int, int], bytes]
 
 
 _MACHINES = {
-    "x86_64": _Machine(8, 16, _x86_stub, _x86_late, _x86_common, _x86_close),
-    "aarch64": _Machine(8, 16, _a64_stub, _a64_late, _a64_common, _a64_close),
+    "x86_64": _Machine(8, 16, _x86_stub, _x86_late, _x86_common, _x86_close, _x86_guard),
+    "aarch64": _Machine(8, 16, _a64_stub, _a64_late, _a64_common, _a64_close, _a64_guard),
 }
 
 # --- start ----------------------------------------------------------------------------------------
@@ -295,8 +349,10 @@ def start_code(machine: str) -> bytes:
 
 
 # --- the whole --------------------------------------------------------------------------------------
-def build_library(machine: str, soname: str, names: Sequence[str], boot: Boot, version: str = "") -> bytes:
-    """A shared object that exports ``names``, in this order in its table.
+def build_library(
+    machine: str, soname: str, names: Sequence[str], boot: Boot, version: str = "", guarded: Sequence[int] = ()
+) -> bytes:
+    """A shared object that exports ``names``, in this order in its table; the ``guarded`` ones, by number, have a guarded stub.
 
     Raises:
         ValueError: for a machine other than x86_64 and aarch64.
@@ -309,7 +365,7 @@ def build_library(machine: str, soname: str, names: Sequence[str], boot: Boot, v
         machine,
         soname,
         [*names, CLOSE_SYMBOL],
-        [TABLE_SYMBOL],
+        [TABLE_SYMBOL, GUARD_SYMBOL],
         ["dlsym", "dlopen"],
         ["libdl.so.2", "libc.so.6"],
         version,
@@ -321,11 +377,12 @@ def build_library(machine: str, soname: str, names: Sequence[str], boot: Boot, v
         blob += texts.get(name, name).encode() + b"\0"
     head = bytes(_STRINGS) + struct.pack(f"<{len(offsets)}Q", *offsets) + bytes(blob)
     table_offset = -(-len(head) // 64) * 64
-    data = head.ljust(table_offset, b"\0") + bytes(8 * len(names))
+    guard_offset = table_offset + 8 * len(names)
+    data = head.ljust(guard_offset, b"\0") + bytes(8 * (len(GUARD_FUNCTIONS) + 2 * len(names)))
     stubs_bytes = m.stub_bytes * len(names)
     well = [i for i, name in enumerate(names) if gives_back(name)]
-    text_bytes = stubs_bytes + m.late_bytes * len(names) + 512 + 8 * len(well)
-    where = library.layout(1 + len(names), text_bytes, len(data))
+    text_bytes = stubs_bytes + m.late_bytes * (len(names) + len(guarded)) + 1024 + 8 * len(well)
+    where = library.layout(1 + len(names) + len(guarded), text_bytes, len(data))
     late, common = where.text + stubs_bytes, where.text + stubs_bytes + m.late_bytes * len(names)
     table = where.data + table_offset
     text = b"".join(m.stub(where.text + m.stub_bytes * i, table + 8 * i) for i in range(len(names)))
@@ -334,13 +391,32 @@ def build_library(machine: str, soname: str, names: Sequence[str], boot: Boot, v
     text += bytes(-len(text) % 16)
     close = where.text + len(text)
     text += m.close(close, table, len(names), well)
+    text += bytes(-len(text) % 16)
+    functions = where.data + guard_offset
+    stubs_of_guard = functions + 8 * len(GUARD_FUNCTIONS)
+    guard = where.text + len(text)
+    text += m.guard(guard, functions, stubs_of_guard + 8 * len(names))
+    text += bytes(-len(text) % 16)
+    first = where.text + len(text)
+    text += b"".join(m.late(first + m.late_bytes * n, i, guard) for n, i in enumerate(guarded))
     symbols = {name: where.text + m.stub_bytes * i for i, name in enumerate(names)}
     symbols[TABLE_SYMBOL] = table
     symbols[CLOSE_SYMBOL] = close
+    symbols[GUARD_SYMBOL] = functions
     pointers = {where.data + _START_SLOT: where.tail}
     pointers |= {table + 8 * i: late + m.late_bytes * i for i in range(len(names))}
+    pointers |= {stubs_of_guard + 8 * i: first + m.late_bytes * n for n, i in enumerate(guarded)}
     imported = {where.data + _DLSYM_SLOT: "dlsym", where.data + _DLOPEN_SLOT: "dlopen"}
     return library.write(where, text, data, start, symbols, pointers, imported)
 
 
-__all__ = ["CLOSE_SYMBOL", "TABLE_SYMBOL", "Boot", "Layout", "build_library", "start_code"]
+__all__ = [
+    "CLOSE_SYMBOL",
+    "GUARD_FUNCTIONS",
+    "GUARD_SYMBOL",
+    "TABLE_SYMBOL",
+    "Boot",
+    "Layout",
+    "build_library",
+    "start_code",
+]

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from warpwright.driver import c, results
 from warpwright.driver.calls import CudaError, entry
 from warpwright.driver.devices import READ_AND_WRITE, access_descriptions, located
+from warpwright.driver.pools import LOCATIONS
 from warpwright.driver.state import Device, state
 from warpwright.engine.abi import HERE, PEER
 from warpwright.engine.memory import Allocation, DeviceMemory
@@ -72,6 +73,8 @@ def map_pages(address: int, size: int, file: int, offset: int) -> None:
 @entry("cuMemGetAllocationGranularity")
 def granularity(place: int, properties: int, option: int) -> None:
     state().check_process()
+    if option > 1:
+        raise CudaError(results.INVALID_VALUE)
     c.put64(place, GRANULARITY_BYTES)
 
 
@@ -79,7 +82,7 @@ def granularity(place: int, properties: int, option: int) -> None:
 def reserve(place: int, size: int, alignment: int, wanted: int, flags: int) -> int | None:
     s = state()
     s.check_process()
-    if not size or size % GRANULARITY_BYTES:
+    if not size or size % GRANULARITY_BYTES or flags or alignment & (alignment - 1):
         return results.INVALID_VALUE
     unit = max(alignment, GRANULARITY_BYTES)
     memory = s.gpu.memory
@@ -106,7 +109,15 @@ def address_free(address: int, size: int) -> int | None:
 def create(place: int, size: int, properties: int, flags: int) -> int | None:
     s = state()
     s.check_process()
-    if not size or size % GRANULARITY_BYTES or not properties:
+    kind, handle_types, where = c.read("iii", properties)
+    if (
+        not size
+        or size % GRANULARITY_BYTES
+        or flags
+        or kind not in (1, 2)
+        or where not in LOCATIONS
+        or handle_types & ~0xF
+    ):
         return results.INVALID_VALUE
     raw = ctypes.string_at(properties, 32)
     if c.get32(properties + 4) not in (0, 1):
@@ -136,8 +147,12 @@ def _drop(memory: Physical) -> None:
 @entry("cuMemMap")
 def map_memory(address: int, size: int, offset: int, handle: int, flags: int) -> int | None:
     memory = state().handles.get(Physical, handle)
+    if flags or not size or address % GRANULARITY_BYTES:
+        return results.INVALID_VALUE
     one = _range(address, size)
-    if offset + size > memory.size or any(a < address + size and address < a + m[2] for a, m in one.mapped.items()):
+    if offset or size != memory.size:
+        return results.NOT_SUPPORTED
+    if any(a < address + size and address < a + m[2] for a, m in one.mapped.items()):
         return results.INVALID_VALUE
     map_pages(address, size, memory.file, offset)
     memory.references += 1
@@ -148,8 +163,9 @@ def map_memory(address: int, size: int, offset: int, handle: int, flags: int) ->
 @entry("cuMemUnmap")
 def unmap(address: int, size: int) -> int | None:
     one = _range(address, size)
-    inside = [a for a, m in one.mapped.items() if address <= a and a + m[2] <= address + size]
-    if not inside:
+    touched = {a: m for a, m in one.mapped.items() if a < address + size and address < a + m[2]}
+    inside = [a for a, m in touched.items() if address <= a and a + m[2] <= address + size]
+    if len(inside) < len(touched):
         return results.INVALID_VALUE
     for at in inside:
         memory, seen, count = one.mapped.pop(at)
@@ -163,25 +179,32 @@ def unmap(address: int, size: int) -> int | None:
 @entry("cuMemSetAccess")
 def set_access(address: int, size: int, descriptions: int, count: int) -> int | None:
     one = _range(address, size)
-    found = False
+    wishes = access_descriptions(descriptions, count)
+    covered = sum(
+        length for at, (_, _, length) in one.mapped.items() if address <= at and at + length <= address + size
+    )
+    if covered != size:
+        return results.INVALID_VALUE
     for at, (physical, seen, length) in one.mapped.items():
         if address <= at and at + length <= address + size:
-            found = True
-            for device, wanted in access_descriptions(descriptions, count):
+            for device, wanted in wishes:
                 if wanted and device not in seen:
                     place = HERE if device is physical.device else PEER
                     seen[device] = device.gpu.memory.map(at, length, f"mapped memory of {length:,} bytes", place)
                 elif not wanted and device in seen:
                     device.gpu.memory.unmap(seen.pop(device))
-    return None if found else results.INVALID_VALUE
+    return None
 
 
 @entry("cuMemGetAccess")
 def get_access(place: int, location: int, address: int) -> None:
-    one = _range(address, 1)
     device = located(location)
-    open_here = any(device in m[1] and a <= address < a + m[2] for a, m in one.mapped.items())
-    c.put64(place, READ_AND_WRITE if open_here else 0)
+    c.put64(place, 0)
+    one = _range(address, 1)
+    holding = [m[1] for a, m in one.mapped.items() if a <= address < a + m[2]]
+    if not holding:
+        raise CudaError(results.INVALID_VALUE)
+    c.put64(place, READ_AND_WRITE if device in holding[0] else 0)
 
 
 @entry("cuMemRetainAllocationHandle")

@@ -122,6 +122,8 @@ def can_access_peer(place: int, device: int, peer: int) -> int | None:
 
 @runtime("cudaDeviceEnablePeerAccess")
 def enable_peer(device: int, flags: int) -> int | None:
+    if state().device_of(device) is state().device:
+        return results.INVALID_DEVICE
     return ENTRIES["cuCtxEnablePeerAccess"](state().device_of(device).primary.handle, flags)
 
 

@@ -12,6 +12,7 @@ from warpwright.driver.graphs import Node
 from warpwright.driver.runtime.calls import runtime, same
 from warpwright.driver.runtime.memory import copy_3d, described
 from warpwright.driver.runtime.registration import function_of, symbol_of
+from warpwright.driver.state import state
 
 
 @runtime("cudaStreamCreate")
@@ -121,7 +122,7 @@ def update_node(executable: int, node: int, parameters: int) -> None:
 
 @runtime("cudaGraphConditionalHandleCreate")
 def create_condition(place: int, graph: int, default: int, flags: int) -> int | None:
-    return graph_conditions.create(place, graph, 0, default, flags)
+    return graph_conditions.create(place, graph, state().current().handle, default, flags)
 
 
 @runtime("cudaGraphInstantiate")
