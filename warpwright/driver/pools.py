@@ -55,19 +55,22 @@ _PAGE_LOCKED, _MANAGED, _ON_DEVICE = 1, 2, 1
 LOCATIONS, _HANDLE_TYPES = (1, 2, 3, 4), 0xF
 """CUmemLocationType and CUmemAllocationHandleType that there are."""
 _pools: list[Pool] = []
-_default: dict[Device, Pool] = {}
+_default: dict[tuple[Device, str], Pool] = {}
+"""Each device's own pools, by what their memory is."""
+_current: dict[tuple[Device, str], Pool] = {}
+"""Those that programs put in their places."""
 
 
-def default_pool(device: Device) -> Pool:
-    """The device's own pool."""
-    if device not in _default:
-        add_pool(_default.setdefault(device, Pool(device)))
-    return _default[device]
+def default_pool(device: Device, kind: str = DEVICE) -> Pool:
+    """The device's own pool of a kind of memory."""
+    if (device, kind) not in _default:
+        add_pool(_default.setdefault((device, kind), Pool(device, kind)))
+    return _default[device, kind]
 
 
-def current_pool(device: Device) -> Pool:
+def current_pool(device: Device, kind: str = DEVICE) -> Pool:
     """The pool that a device's allocations in a stream's order come from."""
-    return device.pool or default_pool(device)
+    return _current.get((device, kind)) or default_pool(device, kind)
 
 
 def pool_of(address: int) -> Pool | None:
@@ -160,19 +163,24 @@ def get_pool(place: int, device: int) -> None:
 
 @entry("cuDeviceSetMemPool")
 def set_pool(device: int, handle: int) -> None:
-    _make_current(state().device_of(device), handle)
+    _make_current(state().device_of(device), DEVICE, handle)
 
 
-def _make_current(device: Device, handle: int) -> None:
+def _make_current(device: Device, kind: str, handle: int) -> None:
     """Let a device's allocations in a stream's order come from a pool of its own."""
     pool = state().handles.get(Pool, handle)
-    if pool.device is not device:
+    if (pool.device, pool.kind) != (device, kind):
         raise CudaError(results.INVALID_VALUE)
-    device.pool = pool
+    _current[device, kind] = pool
 
 
-def _place_of_pools(location: int, kind: int) -> Device:
-    """The device of a place whose pools of a kind of memory are asked for.
+def _held_by(kind: int, where: int) -> str:
+    """What the memory of a pool is, by CUmemAllocationType and CUmemLocationType."""
+    return MANAGED if kind == _MANAGED else DEVICE if where == _ON_DEVICE else HOST
+
+
+def _place_of_pools(location: int, kind: int) -> tuple[Device, str]:
+    """The device of a place whose pools are asked for, and what their memory is.
 
     Raises:
         CudaError: no such place, or no such kind. Managed memory needs no place.
@@ -180,24 +188,24 @@ def _place_of_pools(location: int, kind: int) -> Device:
     if kind != _MANAGED and not (kind == _PAGE_LOCKED and c.get32(location)):
         raise CudaError(results.INVALID_VALUE)
     try:
-        return located(location)
+        return located(location), _held_by(kind, c.get32(location))
     except CudaError:
         raise CudaError(results.INVALID_VALUE) from None
 
 
 @entry("cuMemGetDefaultMemPool")
 def get_default_pool_at(place: int, location: int, kind: int) -> None:
-    c.put64(place, default_pool(_place_of_pools(location, kind)).handle)
+    c.put64(place, default_pool(*_place_of_pools(location, kind)).handle)
 
 
 @entry("cuMemGetMemPool")
 def get_pool_at(place: int, location: int, kind: int) -> None:
-    c.put64(place, current_pool(_place_of_pools(location, kind)).handle)
+    c.put64(place, current_pool(*_place_of_pools(location, kind)).handle)
 
 
 @entry("cuMemSetMemPool")
 def set_pool_at(location: int, kind: int, handle: int) -> None:
-    _make_current(_place_of_pools(location, kind), handle)
+    _make_current(*_place_of_pools(location, kind), handle)
 
 
 @entry("cuMemPoolCreate")
@@ -214,8 +222,7 @@ def pool_create(place: int, properties: int) -> int | None:
             "memory of a pool is shared as a file (CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) or not at all"
         )
     device = located(properties + 8)
-    holds = MANAGED if kind == _MANAGED else DEVICE if where == _ON_DEVICE else HOST
-    c.put64(place, add_pool(Pool(device, holds, shareable=handle_types)))
+    c.put64(place, add_pool(Pool(device, _held_by(kind, where), shareable=handle_types)))
     return None
 
 
@@ -232,8 +239,8 @@ def pool_destroy(handle: int) -> None:
     if pool in _default.values():
         raise CudaError(results.INVALID_VALUE)
     _pools.remove(pool)
-    if pool.device.pool is pool:
-        pool.device.pool = None
+    if _current.get((pool.device, pool.kind)) is pool:
+        del _current[pool.device, pool.kind]
     state().handles.drop(handle)
 
 

@@ -161,8 +161,6 @@ class Device:
         self.streams: list[Stream] = [self.default_stream]
         self.engines_free: dict[str, float] = {}
         """When the copy engine of each direction has done what it was given."""
-        self.pool: Any = None
-        """The memory pool that allocations in a stream's order come from, once there is one."""
         self._chip = chip
         self._gpu: GPU | None = None
 
