@@ -154,10 +154,10 @@ def with_masks(loaded: LoadedKernel) -> list[Lowered]:
         return result
     result = list(result)
     for index, instruction in enumerate(loaded.program.instructions):
-        register = loaded.program.warp_masks.get(instruction.address)
-        if register is None or any(op.name == "warpsync" for op in result[index].ops):
+        mask = loaded.program.warp_masks.get(instruction.address)
+        if mask is None or any(op.name == "warpsync" for op in result[index].ops):
             continue
-        note = [Op("get_reg", "i32", (), register), Op("named", "void", (0,))]
+        note = [Op(f"get_{mask[0]}", "i32", (), mask[1]), Op("named", "void", (0,))]
         # Operations name each other by their numbers.
         rest = [op._replace(args=tuple(a + len(note) for a in op.args)) for op in result[index].ops]
         result[index] = Lowered([*note, *rest], result[index].guard)

@@ -148,8 +148,8 @@ class Program:
     """First byte of each function, the kernel's own included, in ascending order; empty when they are not known."""
     taken: frozenset[int] = frozenset()
     """First bytes of functions and services whose address is taken: what a call through a register may reach."""
-    warp_masks: Mapping[int, int] = field(default_factory=dict)
-    """Byte address of an instruction that a ``*_sync`` operation became: the register that holds its mask there."""
+    warp_masks: Mapping[int, tuple[str, int]] = field(default_factory=dict)
+    """Byte address of an instruction that a ``*_sync`` operation became: file (``reg``, ``ureg``) and number of the register that holds its mask there."""
     services: tuple[str, ...] = ()
     """Functions of the driver that the kernel calls (``isa/services.py``)."""
     code_base: int = 0

@@ -140,7 +140,7 @@ class Kernel:
     warp_offsets: tuple[int, ...] = ()
     """Offsets of the instructions that operations of a warp (``*_sync``) became, NOPs among them."""
     warp_masks: tuple[int, ...] = ()
-    """For each of these, the register that holds its mask (low 24 bits), all ones where it has none."""
+    """For each of these, the register that holds its mask (low 24 bits) and its file (upper byte), all ones where it has none."""
     indirect_branches: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
     """(offset of a BRX or JMX, its possible targets), offsets in ``code``."""
     constant_banks: dict[int, bytes] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from warpwright.isa.dynamic_stack import stack_bytes
-from warpwright.isa.program import RZ, Instruction, Kind, Parameter, Program
+from warpwright.isa.program import RZ, URZ, Instruction, Kind, Parameter, Program
 from warpwright.isa.sass.decode import WORD_BYTES, decode_section
 from warpwright.isa.sass.service_calls import ADDRESS_BANK, resolve_calls
 from warpwright.toolchain.cubin import CALL_RELOCATIONS, DEFAULT_STACK_BYTES, Kernel, Module
@@ -134,15 +134,23 @@ def program_of(
     )
 
 
-def warp_masks(kernel: Kernel) -> dict[int, int]:
+_MASK_FILES = {0x05: ("reg", RZ), 0x0B: ("ureg", URZ)}
+"""The file of a mask's register by the upper byte of EIATTR_COOP_GROUP_MASK_REGIDS (nvJitLink 12.9: ``R`` and ``UR``), and the file's zero."""
+
+
+def warp_masks(kernel: Kernel) -> dict[int, tuple[str, int]]:
     """Registers of the masks of ``*_sync`` operations by byte address, where the cubin names them.
 
     Machine code does without the mask where the lanes are known to be together; its register stays for tools.
     """
     if len(kernel.warp_offsets) != len(kernel.warp_masks):
         return {}
-    pairs = zip(kernel.warp_offsets, kernel.warp_masks, strict=True)
-    return {offset: word & 0xFFFFFF for offset, word in pairs if word != 0xFFFFFFFF and word & 0xFFFFFF < RZ}
+    found: dict[int, tuple[str, int]] = {}
+    for offset, word in zip(kernel.warp_offsets, kernel.warp_masks, strict=True):
+        file, zero = _MASK_FILES.get(word >> 24, ("", 0))
+        if word & 0xFFFFFF < zero:
+            found[offset] = file, word & 0xFFFFFF
+    return found
 
 
 def constants_of(kernel: Kernel, image: Image) -> dict[int, bytes]:
