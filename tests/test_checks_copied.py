@@ -14,6 +14,8 @@ struct Half { int value; short tag; char pad[2]; };
 extern "C" __global__ void fill(Padded *p) { p[threadIdx.x].tag = 1; p[threadIdx.x].value = threadIdx.x; }
 extern "C" __global__ void copy(const Padded *from, Padded *to) { to[threadIdx.x] = from[threadIdx.x]; }
 extern "C" __global__ void copy_wide(const long long *from, long long *to) { to[threadIdx.x] = from[threadIdx.x]; }
+extern "C" __global__ void flags(const volatile unsigned short *from, int *to) { to[threadIdx.x] = from[4 * threadIdx.x] & 255; }
+extern "C" __global__ void behind(const volatile unsigned short *from, int *to) { to[threadIdx.x] = from[4 * threadIdx.x + 1] & 255; }
 extern "C" __global__ void sum_wide(const long long *from, long long *to) { to[threadIdx.x] = from[threadIdx.x] + 1; }
 """
 
@@ -27,6 +29,17 @@ def test_padding_that_is_only_copied_is_information(kernel: str, told: set[str])
     module[kernel][1, 32](p, q)
     assert {f.severity for f in gpu.findings} == told
     assert ("padding of a structure" in gpu.findings[0].details[-1]) == (told == {"info"})
+
+
+@pytest.mark.parametrize(("kernel", "severity"), [("flags", "info"), ("behind", "error")])
+def test_a_value_of_one_byte_may_be_read_with_the_byte_behind_it(kernel: str, severity: str) -> None:
+    gpu = ww.GPU("a100", check="initcheck", check_level="info")
+    module = gpu.compile(SOURCE, name="padding.cu")
+    p, q = gpu.empty(256, np.uint8), gpu.empty(32, np.int32)
+    module["fill"][1, 32](p)
+    module[kernel][1, 32](p, q)
+    assert [(f.severity, f.count) for f in gpu.findings] == [(severity, 32)]
+    assert ("one of the two bytes was written" in gpu.findings[0].details[-1]) == (severity == "info")
 
 
 def checker_of(gpu: ww.GPU) -> Checker:

@@ -372,11 +372,14 @@ def defined(
     end = at + size
     undefined = False
     empty = False
+    some = False
     while at < end:
         first = at & 7
         count = min(8 - first, end - at)
         bits = (-1 if count == 8 else (1 << (8 * count)) - 1) << (8 * first)
         word = peek(at & ~7)
+        if word & bits != 0:
+            some = True
         if word & bits != bits:
             undefined = True
             for half in range(first >> 2, (first + count + 3) >> 2):
@@ -387,8 +390,11 @@ def defined(
         at += count
     if undefined and event != STORE:
         # Blocks often read more of shared memory than their warps wrote, and drop it.
-        # Words of global memory of which some bytes were written may hold a structure's padding.
+        # Words of global memory of which some bytes were written may hold a structure's padding; compilers read a value of one byte
+        # with the byte behind it (NVRTC and nvcc: LDG.U16 of a bool, in thrust::find_if).
         severity = ERROR if space >= 0 and empty else WARNING
+        if space >= 0 and size == 2 and some:
+            severity = INFO
         note(s, findings, UNDEFINED, severity, 0, instruction, space, address, size, -1, -1, lane)
 
 

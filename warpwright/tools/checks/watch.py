@@ -485,8 +485,9 @@ class Watch:
         if kind == sh.UNDEFINED:
             memory = "__shared__" if shared else "__global__"
             title = f"Uninitialized {memory} memory read of size {int(row[sh.F_BYTES])} bytes"
+            byte = not shared and row[sh.F_SEVERITY] == sh.INFO
             padding = not shared and row[sh.F_SEVERITY] == sh.WARNING and self._only_copies(int(row[sh.F_NOW]))
-            severity = unwritten.severity if shared else "info" if padding else "error"
+            severity = unwritten.severity if shared else "info" if padding or byte else "error"
             one = self._place(int(row[sh.F_NOW]), "", int(row[sh.F_WARP]), int(row[sh.F_LANE]))
             details = [f"Address {address:#x}: {where}"]
             if shared:
@@ -500,6 +501,10 @@ class Watch:
             if padding:
                 details.append(
                     "they stand between bytes that were written, and are copied alone: padding of a structure?"
+                )
+            if byte:
+                details.append(
+                    "one of the two bytes was written: a value of one byte, read with the padding behind it?"
                 )
             return Finding(
                 "initcheck",
