@@ -198,7 +198,7 @@ def _guarded(library: ctypes.CDLL, callbacks: list[int]) -> list[int]:
 
 def attach() -> None:
     """Fill the tables of the libraries that this process has loaded, and let launches be recorded."""
-    from warpwright.driver import everything, process, recording
+    from warpwright.driver import everything, output, process, recording
     from warpwright.driver.calls import callbacks
 
     assert everything
@@ -211,7 +211,9 @@ def attach() -> None:
         # Destructors of other packages call while the interpreter takes its modules apart, this one before them.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(functions))
         slots = (ctypes.c_uint64 * len(names)).in_dll(library, TABLE_SYMBOL)
-        slots[:] = [*_guarded(library, [ctypes.cast(f, ctypes.c_void_p).value or 0 for f in functions])]
+        called = [ctypes.cast(f, ctypes.c_void_p).value or 0 for f in functions]
+        # A native program has no Python exceptions, and its stack is not to be followed through the guard.
+        slots[:] = [*(called if output.embedded() else _guarded(library, called))]
         ctypes.pythonapi.Py_AtExit(ctypes.cast(library[CLOSE_SYMBOL], ctypes.c_void_p))
         if entries == "driver":
             for name in names:
