@@ -448,20 +448,26 @@ def attributes(lib: Library) -> list[list[int]]:
     return found
 
 
+def keeper(lib: Library, out: Path, command: str) -> Callable[[str, Any], None]:
+    """What adds answers by name to a file that begins with the command and the driver's version."""
+    version = ctypes.c_int()
+    lib("cuDriverGetVersion", ctypes.byref(version))
+    found: dict[str, Any] = {"command": command, "cuda_driver": version.value}
+
+    def keep(name: str, answers: Any) -> None:
+        found[name] = answers
+        out.write_text(json.dumps(found))
+
+    return keep
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--address", type=int, help="of the maps' tensor; without it an allocation's")
     given = parser.parse_args()
     lib = Library()
-    version = ctypes.c_int()
-    lib("cuDriverGetVersion", ctypes.byref(version))
-    found: dict[str, Any] = {"command": "python -m bench.driver_answers --out FILE", "cuda_driver": version.value}
-
-    def keep(name: str, answers: Any) -> None:
-        found[name] = answers
-        given.out.write_text(json.dumps(found))
-
+    keep = keeper(lib, given.out, "python -m bench.driver_answers --out FILE")
     keep("attributes", attributes(lib))
     keep("places", places(lib))
     keep("tensor_maps", tensor_maps(lib, given.address or lib.word("cuMemAlloc_v2", 64 * MIB)))

@@ -16,6 +16,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,8 @@ class World:
 
     def __init__(self) -> None:
         lib = self.lib = Library()
+        self.kept: list[Any] = []
+        """What calls point to: it must live as long as they are made."""
         self.memory, self.managed = lib.word("cuMemAlloc_v2", MIB), lib.word("cuMemAllocManaged", MIB, 1)
         self.host = lib.word("cuMemHostAlloc", 65536, 2)
         self.plain_memory = ctypes.create_string_buffer(65536 * 2)
@@ -503,7 +506,7 @@ def modules(w: World) -> Iterator[tuple[Any, ...]]:
 def launches(w: World) -> Iterator[tuple[Any, ...]]:
     place, value = words(w.memory), struct.pack("<I", 5)
     kept = ctypes.create_string_buffer(place, 8), ctypes.create_string_buffer(value, 4)
-    w.kept = kept  # type: ignore[attr-defined]
+    w.kept += kept
     parameters = words(*(ctypes.addressof(k) for k in kept))
     for grid in ((1, 1, 1), (0, 1, 1), (1, 65536, 1), (1, 1, 65536), (1 << 31, 1, 1), (1, 0, 1)):
         yield "cuLaunchKernel", w.nothing, *grid, 32, 1, 1, 0, w.stream, 0, 0
@@ -519,7 +522,7 @@ def launches(w: World) -> Iterator[tuple[Any, ...]]:
     yield "cuLaunchKernel", w.kernel, 1, 1, 1, 32, 1, 1, 0, w.stream, parameters, 0
     packed = ctypes.create_string_buffer(place + value, 12)
     size = ctypes.create_string_buffer(words(12), 8)
-    w.packed = packed, size  # type: ignore[attr-defined]
+    w.kept += packed, size
     extras = {
         "whole": (1, ctypes.addressof(packed), 2, ctypes.addressof(size), 0),
         "without a size": (1, ctypes.addressof(packed), 0),
@@ -551,7 +554,7 @@ def launches(w: World) -> Iterator[tuple[Any, ...]]:
 
     def shape(grid: int, block: int, *attributes: bytes, count: int | None = None, shared: int = 0) -> bytes:
         listed = ctypes.create_string_buffer(b"".join(attributes) + bytes(8))
-        w.lists = [*getattr(w, "lists", []), listed]  # type: ignore[attr-defined]
+        w.kept.append(listed)
         at = ctypes.addressof(listed) if attributes else 0
         return struct.pack(
             "<7I4xQQI4x", grid, 1, 1, block, 1, 1, shared, w.stream, at, len(attributes) if count is None else count
@@ -1123,7 +1126,7 @@ def rows(w: World, group: str) -> Iterator[Row]:
         seen[name] += 1
         name += f" #{seen[name]}" if seen[name] > 1 else ""
         known = row[0].startswith("cu")
-        yield name, (lambda row=row: w.ask(*row)) if known else (lambda row=row: several(w, row))  # type: ignore[misc]
+        yield name, partial(w.ask, *row) if known else partial(several, w, row)
 
 
 def ask(group: str, dead: set[int]) -> None:

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import json
 import struct
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.driver_answers import MIB, Library, words
+from bench.driver_answers import MIB, Library, keeper, words
 
 RESOURCE_BYTES = 144
 """CUdevResource; SMs, smallest part and alignment from byte 96 on."""
@@ -445,14 +444,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
     lib = Library()
-    version = ctypes.c_int()
-    lib("cuDriverGetVersion", ctypes.byref(version))
-    found: dict[str, Any] = {"command": "python -m bench.stream_answers --out FILE", "cuda_driver": version.value}
-
-    def keep(name: str, answers: Any) -> None:
-        found[name] = answers
-        given.out.write_text(json.dumps(found))
-
+    keep = keeper(lib, given.out, "python -m bench.stream_answers --out FILE")
     green = Green(lib)
     keep("parts", green.parts())
     keep("resources", green.questions())

@@ -463,14 +463,16 @@ class _Job:
 
         context, loaded = self.context, self.launcher.kernel._loaded
         gpu = self.launcher.kernel.gpu
-        named = (loaded, self.launcher.chip, gpu.policies, self.launcher.partition)
-        same = gpu.repeats.key(loaded, context, *named) if gpu.repeats is not None else None
-        before = gpu.repeats.find(same) if gpu.repeats is not None else None
-        if before is not None:
-            self._functional()
-            self.repeated = True
-            self.timing = replace(before, wall_seconds=self.wall_seconds, cpu_seconds=self.wall_seconds)
-            return
+        repeats = gpu.repeats
+        if repeats is not None:
+            how = (self.launcher.chip, gpu.policies, self.launcher.partition)
+            same = repeats.key(loaded, context, *how)
+            before = repeats.find(same)
+            if before is not None:
+                self._functional()
+                self.repeated = True
+                self.timing = replace(before, wall_seconds=self.wall_seconds, cpu_seconds=self.wall_seconds)
+                return
         kernel = traced(loaded, context)
         chosen = self._plan()
         if chosen is not None:
@@ -510,8 +512,8 @@ class _Job:
         except TimingError as error:
             raise explain(error, context, kernel) from None
         self.wall_seconds = self.timing.wall_seconds
-        if gpu.repeats is not None:
-            gpu.repeats.keep(same, self.timing, *named)
+        if repeats is not None:
+            repeats.keep(same, self.timing, loaded, *how)
 
     def _plan(self) -> Plan | None:
         """How the launch is sampled; None where it is timed in full."""

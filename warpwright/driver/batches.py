@@ -11,7 +11,7 @@ from warpwright.driver import c, results
 from warpwright.driver.calls import CudaError, entry
 from warpwright.driver.copies import Copy, Side, array_of, linear
 from warpwright.driver.graphs import submit
-from warpwright.driver.managed import DEVICE, HOST_NUMA_CURRENT
+from warpwright.driver.managed import DEVICE, HOST_NUMA_CURRENT, LEGACY_STREAMS
 from warpwright.driver.state import state
 
 _ATTRIBUTES, _ATTRIBUTES_BYTES = "iiiiiI", 24
@@ -20,7 +20,6 @@ _ORDERS = (1, 2, 3)
 """CUmemcpySrcAccessOrder: of the stream, during the call, any."""
 _PREFER_OVERLAP = 1
 """CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE."""
-_LEGACY_STREAMS = (0, 1)
 _NONE_ALONE = (1 << 64) - 1
 """Instead of the number of a copy that failed."""
 _OPERATION_BYTES, _SIDE_BYTES = 112, 40
@@ -75,7 +74,7 @@ def _batch(
     begins = c.words64(firsts, kinds) if firsts else []
     covered = begins and begins == sorted(set(begins)) and begins[0] == 0 and begins[-1] < count
     known = attributes and all(_are_attributes(attributes + _ATTRIBUTES_BYTES * i) for i in range(kinds))
-    if stream in _LEGACY_STREAMS or not count or not covered or not known:
+    if stream in LEGACY_STREAMS or not count or not covered or not known:
         raise CudaError(results.INVALID_VALUE)
     given = [c.words64(place, count) for place in (targets, sources, sizes)]
 
@@ -170,7 +169,7 @@ def _blocks(count: int, operations: int, failed: int, flags: int, stream: int) -
     state().current()
     if stream:
         _tell(failed, _NONE_ALONE)
-    if stream in _LEGACY_STREAMS or not count or flags:
+    if stream in LEGACY_STREAMS or not count or flags:
         raise CudaError(results.INVALID_VALUE)
     places = [operations + _OPERATION_BYTES * n for n in range(count)]
     blocks: list[Copy] = []

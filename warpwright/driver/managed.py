@@ -210,7 +210,8 @@ def prefetch_2(address: int, size: int, packed: int, flags: int, stream: int) ->
     return None
 
 
-_LEGACY_STREAMS = (0, 1)
+LEGACY_STREAMS = (0, 1)
+"""The default stream, which batches refuse: by no handle and by CU_STREAM_LEGACY."""
 
 
 def _ranges(addresses: int, sizes: int, count: int, flags: int, stream: int) -> list[tuple[int, int]]:
@@ -220,7 +221,7 @@ def _ranges(addresses: int, sizes: int, count: int, flags: int, stream: int) -> 
         CudaError: no ranges, one that managed memory does not hold, flags, or the legacy default stream.
     """
     state().current()
-    if not count or flags or stream in _LEGACY_STREAMS:
+    if not count or flags or stream in LEGACY_STREAMS:
         raise CudaError(results.INVALID_VALUE)
     state().stream(stream)
     ranges = list(zip(c.words64(addresses, count), c.words64(sizes, count), strict=True))

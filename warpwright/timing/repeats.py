@@ -8,13 +8,10 @@ with atomics, textures or bulk copies, which wait for a time or for memory, and 
 
 from __future__ import annotations
 
-import hashlib
 from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from warpwright.engine.blocks import CLOCKS, basic_blocks
 from warpwright.engine.kernels import lowered_of, watches_memory
@@ -55,12 +52,8 @@ class Repeats:
         """
         if not _may_repeat(loaded):
             return None
-        banks = hashlib.blake2b(digest_size=16)
-        for number, bank in sorted(context.banks.items()):
-            banks.update(number.to_bytes(4, "little"))
-            banks.update(np.ascontiguousarray(bank).data)
         memory = context.memory
-        about = (banks.digest(), memory.elsewhere().tobytes(), memory.has_mapped)
+        about = (context.constants_digest(), memory.elsewhere().tobytes(), memory.has_mapped)
         return (id(loaded), context.geometry, *about, *map(id, how))
 
     def find(self, key: Hashable | None) -> TimingResult | None:

@@ -21,8 +21,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from warpwright.engine.execute import Counts
 from warpwright.engine.kernels import Traced, calls_services, with_masks
 from warpwright.engine.launch import LaunchContext
@@ -72,9 +70,7 @@ class Repeats:
         self._kernels[id(loaded)] = loaded
         kind = hashlib.blake2b(repr((id(loaded), context.geometry)).encode(), digest_size=16)
         kind.update(context.sms.data)
-        for number, bank in sorted(context.banks.items()):
-            kind.update(number.to_bytes(4, "little"))
-            kind.update(np.ascontiguousarray(bank).data)
+        kind.update(context.constants_digest())
         if context.textures is not None:
             kind.update(context.textures.table.rows.data)
         known = self._kinds.get(kind.digest())
