@@ -102,3 +102,23 @@ cuda("cuInit", 0)
 cuda("cuCtxSetCurrent", cuda.word("cuDevicePrimaryCtxRetain", 0))
 """
 """The beginning of a program that does the same in a process of its own, whose environment has ``ENVIRONMENT``."""
+
+
+RUNTIME_CALLS = f"""
+import ctypes, struct, sys
+sys.path.insert(0, {os.fspath(Path(__file__).parents[1])!r})
+from tests.driver_library import VECTOR_ADD
+from warpwright.driver import attach
+attach.preload()
+version = int(sys.argv[1])
+runtime = ctypes.CDLL(f"libcudart.so.{{version}}")
+
+def call(name, *arguments):
+    return runtime[name](*(ctypes.c_uint64(a & (1 << 64) - 1) if isinstance(a, int) else a for a in arguments))
+
+def made(name, *arguments):
+    place = ctypes.c_uint64()
+    assert call(name, ctypes.byref(place), *arguments) == 0, name
+    return place.value
+"""
+"""The beginning of a program that calls the runtime of the version (12 or 13) that it is given."""

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from bench.driver_answers import MIB, SIZES, maps
+from tests.driver_library import RUNTIME_CALLS
 from tests.test_driver_devices import finished
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")
@@ -87,23 +88,10 @@ def test_attributes_of_memory_are_the_cards(ours: dict[str, Any]) -> None:
         assert ours["attributes"][number] == CARD["attributes"][number], number
 
 
-RUNTIME = f"""
-import ctypes, struct, sys
-sys.path.insert(0, {os.fspath(ROOT)!r})
-from warpwright.driver import attach
-attach.preload()
-version = int(sys.argv[1])
-runtime = ctypes.CDLL(f"libcudart.so.{{version}}")
+RUNTIME = (
+    RUNTIME_CALLS
+    + """
 ARRAY = ctypes.c_uint64 * 2
-
-def call(name, *arguments):
-    return runtime[name](*(ctypes.c_uint64(a & (1 << 64) - 1) if isinstance(a, int) else a for a in arguments))
-
-def made(name, *arguments):
-    place = ctypes.c_uint64()
-    assert call(name, ctypes.byref(place), *arguments) == 0, name
-    return place.value
-
 first, managed = made("cudaMalloc", 4096), made("cudaMallocManaged", 8192, 1)
 stream = made("cudaStreamCreate")
 data = bytes(range(256)) * 4
@@ -147,6 +135,7 @@ assert call("cudaMemRangeGetAttribute", ctypes.byref(words, 4), 4, 2, again, 819
 assert words[1] == -2, "advice ends with the memory"
 print("right")
 """
+)
 
 
 @pytest.mark.parametrize("version", ["12", "13"])

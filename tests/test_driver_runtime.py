@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.driver_library import VECTOR_ADD
+from tests.driver_library import RUNTIME_CALLS, VECTOR_ADD
 from warpwright.toolchain.errors import CubinError
 from warpwright.toolchain.fatbin import read_fatbin, unpack_lz4
 
@@ -268,21 +268,10 @@ def test_a_managed_variable_is_one_on_all_devices() -> None:
     assert (done.stdout, done.stderr) == ("[(6, True), (7, True), (8, True), (9, True)]\n", "")
 
 
-LIBRARIES = """
-import ctypes, struct, sys
-from tests.driver_library import VECTOR_ADD
-from warpwright.driver import attach
-attach.preload()
-runtime = ctypes.CDLL(f"libcudart.so.{sys.argv[1]}")
+LIBRARIES = (
+    RUNTIME_CALLS
+    + """
 words = ctypes.c_uint64 * 3
-
-def call(name, *arguments):
-    return runtime[name](*(ctypes.c_uint64(a & (1 << 64) - 1) if isinstance(a, int) else a for a in arguments))
-
-def made(name, *arguments):
-    place = ctypes.c_uint64()
-    assert call(name, ctypes.byref(place), *arguments) == 0, name
-    return place.value
 
 # A kernel of a library: found, described, launched with its global variable changed.
 library = made("cudaLibraryLoadData", ctypes.c_char_p(VECTOR_ADD.encode()), 0, 0, 0, 0, 0, 0)
@@ -332,6 +321,7 @@ assert call("cudaMemcpy", back, there, 32, 2) == 0
 assert list(back[:8]) == [10, 11, 12, 13, 18, 19, 20, 21], list(back[:8])
 print("right")
 """
+)
 
 
 @pytest.mark.parametrize("version", ["12", "13"])
