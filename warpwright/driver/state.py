@@ -131,7 +131,6 @@ class Context:
     fault: Fault = field(default_factory=Fault)
     limits: dict[int, int] = field(default_factory=dict)
     cache_config: int = 0
-    shared_config: int = 0
     modules: list[Any] = field(default_factory=list)
     allocations: dict[int, Allocation] = field(default_factory=dict)
     peers: set[Device] = field(default_factory=set)
