@@ -35,7 +35,7 @@ from tests.forms import SECTIONS, all_forms
 from tests.forms.form import Form
 from tests.forms.run import CHIPS, ENGINES, RELATIVES, build, compare, grouped, module_text
 from tests.sass_oracle import disassemble_words, find_nvdisasm
-from warpwright.isa.machine import FIRST_WIDE
+from warpwright.isa.machine_code import FIRST_WIDE
 from warpwright.isa.maxwell import decode as narrow
 from warpwright.isa.sass import UnknownEncoding, decode, format_instruction
 from warpwright.isa.sass.decode import ROWS, find_row, words_of

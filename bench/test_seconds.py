@@ -110,8 +110,8 @@ _OURS = (
     ("decode", "warpwright.engine.module:LoadedModule.load"),
     ("decode", "warpwright.engine.kernels.lowered_of"),
     ("write", "warpwright.engine.kernels.compile_kernel"),
-    ("generate", "warpwright.engine.jit.compile.to_object"),
-    ("attach", "warpwright.engine.jit.compile.load_object"),
+    ("generate", "warpwright.engine.jit.codegen.to_object"),
+    ("attach", "warpwright.engine.jit.codegen.load_object"),
     ("run", "warpwright.run.launch_packed"),
 )
 

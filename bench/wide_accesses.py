@@ -15,7 +15,7 @@ import numpy as np
 import warpwright as ww
 from bench.engine import best_of_each, prepare
 from warpwright.engine.abi import Status
-from warpwright.engine.jit.compile import compile_kernel
+from warpwright.engine.jit.codegen import compile_kernel
 from warpwright.engine.jit.workspace import Workspace
 
 SOURCE = Path(__file__).parent / "kernels" / "wide_accesses.cu"

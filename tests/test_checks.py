@@ -271,7 +271,7 @@ def test_what_shared_memory_that_nobody_wrote_does_to_results(
 
 
 def test_what_cannot_be_tried_again_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("warpwright.tools.checks.unwritten.MOST_BYTES", 100)
+    monkeypatch.setattr("warpwright.tools.checks.uninitialized_use.MOST_BYTES", 100)
     gpu, module = checked("initcheck")
     module["shared_garbage_dropped"][1, 64](ints(64))
     (finding,) = gpu.findings

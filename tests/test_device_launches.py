@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import warpwright as ww
-from warpwright.engine.children import DeviceLaunches
-from warpwright.engine.memory import DeviceMemory
+from warpwright.engine.child_launches import DeviceLaunches
+from warpwright.engine.device_memory import DeviceMemory
 
 RUNTIME = r"""
 .version 7.0

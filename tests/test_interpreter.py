@@ -11,7 +11,7 @@ from tests.test_meaning import LANES, program_of
 from warpwright.engine import numerics
 from warpwright.engine.abi import SHARED_WINDOW, TAG_AFFINE, TAG_BLOCK, FaultKind, Status
 from warpwright.engine.interpreter import BlockState, Kernel, Launch, Outcome, run_block, run_grid
-from warpwright.engine.interpreter.memory import GlobalBytes
+from warpwright.engine.interpreter.gather_scatter import GlobalBytes
 from warpwright.engine.launch import Geometry
 from warpwright.isa.sass.lower import lower
 

@@ -13,10 +13,10 @@ import pytest
 
 from tests.kernels import Case, case, names
 from warpwright.engine.abi import Status
+from warpwright.engine.device_memory import Allocation, DeviceMemory
 from warpwright.engine.interpreter import Kernel, Launch, run_grid
-from warpwright.engine.interpreter.memory import global_memory
+from warpwright.engine.interpreter.gather_scatter import global_memory
 from warpwright.engine.launch import GRID_WORKSPACE_BYTES, Geometry, constant_bank0
-from warpwright.engine.memory import Allocation, DeviceMemory
 from warpwright.engine.module import load_module
 from warpwright.isa.sass.lower import fuse_pairs, lower
 from warpwright.toolchain import CompiledModule, compile_source

@@ -15,8 +15,8 @@ from tests.kernels import case as corpus_case
 from warpwright.engine.abi import LAUNCH, FaultKind, Status
 from warpwright.engine.arguments import pack
 from warpwright.engine.interpreter import Kernel, Launch, run_grid
-from warpwright.engine.interpreter.memory import global_memory
-from warpwright.engine.jit.compile import compile_kernel
+from warpwright.engine.interpreter.gather_scatter import global_memory
+from warpwright.engine.jit.codegen import compile_kernel
 from warpwright.engine.jit.workspace import Outcome, Workspace
 from warpwright.engine.launch import Geometry, LaunchContext, constant_bank0, make_context
 from warpwright.isa.sass.lower import lower
@@ -295,7 +295,7 @@ def test_an_endless_kernel_can_be_cancelled() -> None:
 
 
 def test_object_code_comes_from_the_cache(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from warpwright.engine.jit import compile as jit
+    from warpwright.engine.jit import codegen as jit
 
     p = prepare(SPIN, "same_warp", 1, 32, np.zeros(1, np.int32), np.zeros(1, np.int32))
     store = jit.DiskCache(tmp_path)

@@ -13,7 +13,7 @@ import warpwright as ww
 from tests.test_jit_rows import same
 from tests.test_jit_targets import REGISTERS
 from warpwright.engine import kernels
-from warpwright.engine.jit.compile import compile_kernel
+from warpwright.engine.jit.codegen import compile_kernel
 
 SOURCE = """
 #define TILE(T, bytes) \\

@@ -7,8 +7,8 @@ import pytest
 
 import warpwright as ww
 from tests.test_jit import Prepared
-from warpwright.engine.compiled import CompiledExecution
-from warpwright.engine.jit import compile as jit
+from warpwright.engine.compiled_launch import CompiledExecution
+from warpwright.engine.jit import codegen as jit
 from warpwright.engine.jit import storage
 
 SOURCE = """

@@ -9,7 +9,7 @@ import pytest
 
 import warpwright as ww
 from warpwright.engine.arguments import pack
-from warpwright.engine.jit.compile import compile_kernel
+from warpwright.engine.jit.codegen import compile_kernel
 from warpwright.engine.jit.workspace import Workspace
 from warpwright.engine.kernels import compiled_of
 from warpwright.engine.launch import constant_bank0, make_context

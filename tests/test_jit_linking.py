@@ -15,7 +15,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
 
 import warpwright as ww
-from warpwright.engine.jit import compile as jit
+from warpwright.engine.jit import codegen as jit
 
 PLT32 = 4
 SHORT = {2, PLT32, 9, 10, 11, 41, 42}

@@ -9,9 +9,9 @@ import pytest
 
 import warpwright as ww
 from warpwright.engine.blocks import basic_blocks
-from warpwright.engine.jit.nans import late_nans
-from warpwright.engine.jit.webs import find_webs
-from warpwright.engine.jit.wide import widen
+from warpwright.engine.jit.canonical_nans import late_nans
+from warpwright.engine.jit.live_ranges import find_webs
+from warpwright.engine.jit.pair_fusion import widen
 from warpwright.isa.sass.lower import lower
 
 SOURCE = """

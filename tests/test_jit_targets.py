@@ -13,10 +13,10 @@ import warpwright as ww
 from tests.kernels import case
 from warpwright.engine import kernels
 from warpwright.engine.blocks import basic_blocks
-from warpwright.engine.jit import cold, library
-from warpwright.engine.jit.compile import compile_kernel, make_target, optimise, write_module
-from warpwright.engine.jit.infer import Setting
-from warpwright.engine.jit.machine import AVX512, Registers
+from warpwright.engine.jit import shared_code, slow_path
+from warpwright.engine.jit.codegen import compile_kernel, make_target, optimise, write_module
+from warpwright.engine.jit.host_machine import AVX512, Registers
+from warpwright.engine.jit.shape_inference import Setting
 from warpwright.isa.sass.lower import lower
 
 KERNELS = (
@@ -109,7 +109,7 @@ def test_masks_as_bits_are_not_spread_over_bytes() -> None:
             Setting((64, 1, 1)),
             False,
             "warp_function",
-            cold.ORDINARY,
+            slow_path.ORDINARY,
             registers=REGISTERS[name],
         )
     for name, text in texts.items():
@@ -176,14 +176,14 @@ def test_code_for_a_machine_that_is_not_x86(name: str) -> None:
             Setting((32, 2, 1)),
             trace,
             "warp_function",
-            cold.ORDINARY,
+            slow_path.ORDINARY,
             registers=REGISTERS["NEON"],
         )
-        needed = [n for n in sizes["calls"] if n not in library.SHARED]
+        needed = [n for n in sizes["calls"] if n not in shared_code.SHARED]
         for part in (
             text,
-            library.shared_module(keepers=False),
-            *(library.function_module(n) for n in (*needed, library.RUN_BLOCKS)),
+            shared_code.shared_module(keepers=False),
+            *(shared_code.function_module(n) for n in (*needed, shared_code.RUN_BLOCKS)),
         ):
             assert " asm " not in part
             module = llvm.parse_assembly(part)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warpwright.engine.abi import DEVICE_BASE
-from warpwright.engine.memory import ALIGNMENT_BYTES, FIRST_OFFSET_BYTES, GAP_BYTES, DeviceMemory, format_bytes
+from warpwright.engine.device_memory import ALIGNMENT_BYTES, FIRST_OFFSET_BYTES, GAP_BYTES, DeviceMemory, format_bytes
 from warpwright.errors import FreedArrayError, OutOfMemoryError
 
 MIB = 1 << 20

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warpwright.engine.abi import Layout
-from warpwright.native import direct, pieces
-from warpwright.native.pieces import core, host_address, lowest_bit, peek, poke, popcount, u, words
+from warpwright.native import direct, intrinsics
+from warpwright.native.intrinsics import core, host_address, lowest_bit, peek, poke, popcount, u, words
 from warpwright.native.translate import Translation, TranslationError
 from warpwright.timing import state, windows
 
@@ -113,7 +113,7 @@ def all_of_it(array: Any, a: int, b: int) -> int:
 
 
 translated = direct.Entry(all_of_it, "a test")
-by_numba = pieces.entry(all_of_it)
+by_numba = intrinsics.entry(all_of_it)
 number = st.integers(-50, 50) | st.integers(-(1 << 62), 1 << 62)
 
 
@@ -171,7 +171,7 @@ def test_more_of_python_than_is_translated_is_refused(function: Any, message: st
         Translation(function)
 
 
-@pytest.mark.skipif(pieces.BOUNDSCHECK, reason="checked indices are Numba's")
+@pytest.mark.skipif(intrinsics.BOUNDSCHECK, reason="checked indices are Numba's")
 def test_each_function_of_the_model_is_translated_once() -> None:
     text = str(Translation(windows.run_windows.py_func).module)
     names = [line.split("@")[1].split("(")[0] for line in text.splitlines() if line.startswith("define")]

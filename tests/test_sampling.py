@@ -9,7 +9,7 @@ import warpwright as ww
 from warpwright.chips import load_chip
 from warpwright.chips.occupancy import Occupancy
 from warpwright.timing import state
-from warpwright.timing.sampling import REDUCTION, Plan, estimate, later_end, part_of, plan, spread_of_sms
+from warpwright.timing.block_sampling import REDUCTION, Plan, estimate, later_end, part_of, plan, spread_of_sms
 
 SOURCE = """
 extern "C" __global__ void scale(float *y, const float *x, int n) {

@@ -14,7 +14,7 @@ import pytest
 from bench import libdevice, math_functions
 from bench.silicon import mma_tiles, tiles
 from warpwright.engine import numerics, silicon_mma
-from warpwright.engine.jit import silicon, tensor
+from warpwright.engine.jit import silicon, tensor_cores
 from warpwright.engine.silicon_mufu import FUNCTIONS, HALVES, mufu
 
 DATA = Path(__file__).parent.parent / "bench" / "silicon" / "data"
@@ -179,7 +179,7 @@ define void @go(ptr %p) {{
 
 def compiled_mma(name: str) -> Callable[[int], None]:
     """A matrix product's function, called with the address of its registers; it keeps its code alive."""
-    text, declared = tensor.mma_function(name)
+    text, declared = tensor_cores.mma_function(name)
     text += f"define void @go(ptr %p) {{\n  call void @{name}(ptr %p)\n  ret void\n}}\n"
     engine = compiled(text, declared)
     function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(engine.get_function_address("go"))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import warpwright as ww
-from warpwright.engine.memory import DeviceMemory
+from warpwright.engine.device_memory import DeviceMemory
 from warpwright.engine.textures.table import Format, Sampler, check_sampler, make_image
 
 PTX = """.version 8.8

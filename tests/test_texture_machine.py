@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 import warpwright as ww
 from warpwright.engine.abi import LAUNCH, WARP
-from warpwright.engine.interpreter.memory import MemoryFault
+from warpwright.engine.interpreter.gather_scatter import MemoryFault
 from warpwright.engine.launch import LaunchContext, aligned_words
-from warpwright.engine.textures import compiled
-from warpwright.engine.textures.serve import LaunchTextures
+from warpwright.engine.textures import compiled_textures
+from warpwright.engine.textures.launch_textures import LaunchTextures
 from warpwright.engine.textures.table import FLOAT, Format, Sampler, make_image, table_of
-from warpwright.isa.textures import (
+from warpwright.isa.texture_access import (
     CLAMP,
     EXPLICIT,
     FETCH,
@@ -61,7 +61,9 @@ class Warp:
     def compiled(self, access: TextureAccess, words: np.ndarray, lanes: int) -> tuple[np.ndarray, np.ndarray]:
         values = np.ascontiguousarray(words)
         first = np.zeros(32, np.int64)
-        compiled.serve.ctypes(self.warp.ctypes.data, lanes, access.word(), values.ctypes.data, first.ctypes.data, 0)
+        compiled_textures.serve.ctypes(
+            self.warp.ctypes.data, lanes, access.word(), values.ctypes.data, first.ctypes.data, 0
+        )
         return values[:4], first
 
     def numpy(self, access: TextureAccess, words: np.ndarray, lanes: int) -> tuple[np.ndarray, np.ndarray]:
@@ -153,7 +155,7 @@ def test_compiled_is_numpys(drawn: tuple[Any, ...], seed: int, lanes: int) -> No
 
 @st.composite
 def plain_samples(draw: st.DrawFn) -> tuple[Any, ...]:
-    """What ``eight.py`` serves: one level of 32-bit elements, one or two axes, no offsets."""
+    """What ``vector_samples.py`` serves: one level of 32-bit elements, one or two axes, no offsets."""
     axes = draw(st.integers(1, 2))
     format = Format.of(draw(st.sampled_from(("f4", "f4", "u4", "i4"))), draw(st.sampled_from((1, 2, 4))))
     shape = tuple(draw(st.lists(st.one_of(st.integers(1, 9), st.just(17000)), min_size=axes, max_size=axes)))

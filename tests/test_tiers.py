@@ -17,7 +17,7 @@ import warpwright as ww
 from tests.kernels import Case, case, names
 from warpwright.engine import tiers
 from warpwright.engine.interpreter import Launch
-from warpwright.engine.jit import compile as jit
+from warpwright.engine.jit import codegen as jit
 
 SOME = (
     *("stream_triad", "matmul_tiled", "mandelbrot", "reduce_sum", "lock_lanes", "lock_blocks", "recursion_fibonacci"),

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warpwright.chips.chip import load_chip
-from warpwright.native.pieces import entry, u, words
+from warpwright.native.intrinsics import entry, u, words
 from warpwright.timing import SOURCES
 from warpwright.timing import state as s
 from warpwright.timing.exchange import depart, gpc_at, requests_to_serve, serve_group, take_back
-from warpwright.timing.initial import initial_state
+from warpwright.timing.reset import initial_state
 
 
 @partial(entry, sources=SOURCES)

@@ -12,7 +12,7 @@ import pytest
 import warpwright as ww
 from warpwright.engine.blocks import address_index
 from warpwright.engine.kernels import lowered_of
-from warpwright.engine.polls import polls
+from warpwright.engine.spin_loops import polls
 
 MICRO = Path(__file__).parents[1] / "bench" / "micro"
 ROUNDS, TURNS = 34, 16

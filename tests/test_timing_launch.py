@@ -10,7 +10,7 @@ from warpwright.isa.ops import Access
 from warpwright.isa.program import Kind, Operand
 from warpwright.timing import constant
 from warpwright.timing import state as s
-from warpwright.timing.initial import initial_state
+from warpwright.timing.reset import initial_state
 
 ADD4 = Access("global", 4, False, "add", "i32")
 LAUNCH = load_chip("h200").launch

@@ -12,9 +12,9 @@ import pytest
 from tests.timing_synthetic import FULL, Synthetic, affine, device, gather, loop_cycles, run, shared
 from warpwright.chips import load_chip
 from warpwright.isa.ops import Access
-from warpwright.timing import atomics, dram, l2, lrc, slices, static
+from warpwright.timing import address_hash, atomics, dram, instruction_table, l2, read_coalescer
 from warpwright.timing import state as s
-from warpwright.timing.initial import initial_state
+from warpwright.timing.reset import initial_state
 
 GLOBAL4, GLOBAL8, GLOBAL16 = Access("global", 4), Access("global", 8), Access("global", 16)
 LINE, LANES = 128, range(32)
@@ -24,20 +24,20 @@ LINE, LANES = 128, range(32)
 def ask(m, unit, line, sectors, held, time):
     """What a unit of the memory system answers: when it is done, or (``unit`` 4) which slice is a line's home."""
     if unit == 0:
-        return l2.read(m, 0, slices.slice_of(m, line), line, sectors, time)
+        return l2.read(m, 0, address_hash.slice_of(m, line), line, sectors, time)
     if unit == 1:
-        return l2.write(m, 0, slices.slice_of(m, line), line, sectors, held, time)
+        return l2.write(m, 0, address_hash.slice_of(m, line), line, sectors, held, time)
     if unit == 2:
         return dram.dram_read(m, 0, line, sectors, time)
     if unit == 3:
         return dram.dram_write(m, 0, line, sectors, time)
     if unit == 5:  # for an SM of the first GPC
-        return lrc.coalesced_read(m, 0, 0, slices.slice_of(m, line), line, sectors, time)
+        return read_coalescer.coalesced_read(m, 0, 0, address_hash.slice_of(m, line), line, sectors, time)
     if unit == 6:
         return atomics.atomic_change(m, 0, line, held == 1)
     if unit == 7:
         return atomics.atomic_cost(m, held, time == 1)
-    return slices.slice_of(m, line)
+    return address_hash.slice_of(m, line)
 
 
 def read(m: np.ndarray, line: int, sectors: int, time: int) -> int:
@@ -596,8 +596,8 @@ def test_floating_point_sums_wait_for_those_before_on_the_same_word(lanes: int, 
 def test_every_floating_point_sum_is_known_as_one() -> None:
     """An addition of floats without denormals is one too: what the compiler makes of atomicAdd."""
     for operation in ("fadd", "fadd_ftz", "fadd_f16x2", "fadd_bf16x2"):
-        assert static._atomic_kind(operation, 4) & 1
-    assert static._atomic_kind("add", 4) & 1 == 0
+        assert instruction_table._atomic_kind(operation, 4) & 1
+    assert instruction_table._atomic_kind("add", 4) & 1 == 0
 
 
 # --- DRAM ----------------------------------------------------------------------------------------------------------

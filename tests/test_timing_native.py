@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 import warpwright as ww
 from warpwright.chips.chip import load_chip
-from warpwright.native.pieces import BOUNDSCHECK, divide, divide_small, entry, host_address, words
+from warpwright.native.intrinsics import BOUNDSCHECK, divide, divide_small, entry, host_address, words
 from warpwright.timing import SOURCES, buffers, policies, windows
 from warpwright.timing import state as s
 from warpwright.timing.coalescer import bank_passes, lines_kept
-from warpwright.timing.initial import initial_state
-from warpwright.timing.pieces import find_way, oldest, oldest_way, scan_slots
+from warpwright.timing.intrinsics import find_way, oldest, oldest_way, scan_slots
+from warpwright.timing.reset import initial_state
 
 INF = 1 << 60
 
@@ -299,7 +299,7 @@ def test_the_model_is_compiled_once_on_a_machine_and_not_for_another_scheduler(m
 
 ADDER = """
 import numpy as np
-from warpwright.native.pieces import entry, words
+from warpwright.native.intrinsics import entry, words
 
 def add(state, value):
     m = words(state)

@@ -12,11 +12,11 @@ import pytest
 
 import warpwright as ww
 from warpwright.chips.chip import load_chip
-from warpwright.native.pieces import entry, words
+from warpwright.native.intrinsics import entry, words
 from warpwright.timing import SOURCES
 from warpwright.timing import state as s
-from warpwright.timing.initial import initial_state
-from warpwright.timing.line_order import read_turn, write_from_afar, write_turn
+from warpwright.timing.l2_hazards import read_turn, write_from_afar, write_turn
+from warpwright.timing.reset import initial_state
 
 BENCH = Path(__file__).resolve().parents[1] / "bench"
 LINE = 1 << 20

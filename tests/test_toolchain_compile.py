@@ -26,7 +26,7 @@ from warpwright.toolchain import (
     ptxas,
     wheels,
 )
-from warpwright.toolchain.names import plain_name
+from warpwright.toolchain.demangle import plain_name
 
 SAXPY = """
 template <class T> __global__ void saxpy(int n, T a, const T* x, T* y) {

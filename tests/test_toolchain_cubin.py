@@ -29,7 +29,7 @@ from warpwright.toolchain import (
     relocate,
 )
 from warpwright.toolchain.callgraph import calls_itself, direct_calls
-from warpwright.toolchain.elf import ElfFile
+from warpwright.toolchain.elf_reader import ElfFile
 from warpwright.toolchain.lines import is_toolkit_file
 
 ARCHITECTURES = (70, 80, 90)

@@ -21,9 +21,9 @@ from warpwright.engine.abi import (
 )
 from warpwright.engine.arguments import pack
 from warpwright.engine.blocks import basic_blocks, recorded_accesses
-from warpwright.engine.interpreted import global_memory
+from warpwright.engine.interpreted_launch import global_memory
 from warpwright.engine.interpreter import Kernel, Launch, run_block
-from warpwright.engine.jit.compile import compile_kernel
+from warpwright.engine.jit.codegen import compile_kernel
 from warpwright.engine.launch import Geometry, constant_bank0, make_context
 from warpwright.isa.sass.lower import lower
 

@@ -27,11 +27,11 @@ from warpwright.engine.abi import (
     Status,
 )
 from warpwright.engine.blocks import BasicBlock, basic_blocks
+from warpwright.engine.device_memory import SMALLEST_MAPPING_BYTES, DeviceMemory
 from warpwright.engine.launch import Geometry
-from warpwright.engine.memory import SMALLEST_MAPPING_BYTES, DeviceMemory
 from warpwright.isa.ops import Access, Builder, Lowered
 from warpwright.isa.program import Control, Instruction, Kind, Operand, Program
-from warpwright.native.pieces import peek, poke
+from warpwright.native.intrinsics import peek, poke
 from warpwright.timing.interface import TimingResult
 from warpwright.timing.simulate import simulate
 

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from warpwright.arrays import DeviceArray, Symbol
 from warpwright.chips import Chip, Partition, load_chip
-from warpwright.engine.memory import DeviceMemory
+from warpwright.engine.device_memory import DeviceMemory
 from warpwright.errors import KernelNotFoundError, LaunchError, UnsupportedError
 from warpwright.session import session
 from warpwright.timing import policies
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from warpwright.engine.ptx_module import PtxModule
     from warpwright.images import CudaArray, Surface, Texture
     from warpwright.run import Run
-    from warpwright.timing.repeats import Repeats
+    from warpwright.timing.timing_cache import Repeats
     from warpwright.tools.checks import Checker, Finding
 
 DEFAULT_CHIP = "h200"
@@ -127,7 +127,7 @@ class GPU:
         self.repeats: Repeats | None = None
         """Times of launches that unmodified programs repeat; a GPU of one's own times each."""
         if device is not None and self.timing != "off":
-            from warpwright.timing.repeats import Repeats
+            from warpwright.timing.timing_cache import Repeats
 
             self.repeats = Repeats()
         self.on_output: Callable[[bytes], None] | None = None

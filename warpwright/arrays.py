@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine.memory import Allocation, DeviceMemory
+from warpwright.engine.device_memory import Allocation, DeviceMemory
 from warpwright.errors import ArgumentError, FreedArrayError
 
 Array = npt.NDArray[Any]

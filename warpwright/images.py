@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.arrays import DeviceArray
-from warpwright.engine.memory import DeviceMemory
+from warpwright.engine.device_memory import DeviceMemory
 from warpwright.engine.textures.table import (
     ADDRESSES,
     FLOAT,

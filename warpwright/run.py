@@ -18,7 +18,8 @@ from warpwright.chips import Chip, Occupancy
 from warpwright.engine.abi import LAUNCH
 from warpwright.engine.arguments import pack
 from warpwright.engine.bulk_native import BulkCopies
-from warpwright.engine.children import Child, DeviceLaunches
+from warpwright.engine.child_launches import Child, DeviceLaunches
+from warpwright.engine.device_memory import Allocation
 from warpwright.engine.execute import Cancelled, Counts
 from warpwright.engine.kernels import (
     Execution,
@@ -41,9 +42,8 @@ from warpwright.engine.launch import (
     place_parameters,
     reads_parameters_by_address,
 )
-from warpwright.engine.memory import Allocation
 from warpwright.engine.services import LaunchServices, emit, heap_of
-from warpwright.engine.textures.serve import LaunchTextures, uses_textures
+from warpwright.engine.textures.launch_textures import LaunchTextures, uses_textures
 from warpwright.engine.tiers import TieredExecution, functional_execution
 from warpwright.engine.worker import POLL_SECONDS, worker
 from warpwright.errors import AssertionFailedError, MetricNotFoundError, TrapError, UnsupportedError
@@ -56,8 +56,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from warpwright.api import GPU, Launcher
+    from warpwright.timing.block_sampling import Plan
     from warpwright.timing.interface import Sampling, TimingResult
-    from warpwright.timing.sampling import Plan
     from warpwright.tools.report import Attribution
 
 QUIET_SECONDS = 1.0
@@ -125,7 +125,7 @@ class Run:
     program: Program | None = field(default=None, repr=False)
     """The decoded kernel, for reports by instruction and source line."""
     repeated: bool = False
-    """An earlier launch began alike, and this one has its time (``timing/repeats.py``)."""
+    """An earlier launch began alike, and this one has its time (``timing/timing_cache.py``)."""
     children: list[Run] = field(default_factory=list, repr=False)
     """What the kernel launched, in the order of its launches: they ran behind it."""
 
@@ -455,11 +455,11 @@ class _Job:
 
     def _timed(self) -> None:
         began = time.perf_counter()
+        from warpwright.timing.block_sampling import simulate_sampled
         from warpwright.timing.interface import Progress as TimingProgress
         from warpwright.timing.interface import TimingCancelled, TimingError
-        from warpwright.timing.sampling import simulate_sampled
+        from warpwright.timing.launch_errors import explain
         from warpwright.timing.simulate import simulate
-        from warpwright.timing.stops import explain
 
         context, loaded = self.context, self.launcher.kernel._loaded
         gpu = self.launcher.kernel.gpu
@@ -517,7 +517,7 @@ class _Job:
 
     def _plan(self) -> Plan | None:
         """How the launch is sampled; None where it is timed in full."""
-        from warpwright.timing.sampling import plan
+        from warpwright.timing.block_sampling import plan
 
         gpu, geometry = self.launcher.kernel.gpu, self.context.geometry
         large = gpu.samples_large and geometry.blocks * geometry.threads_per_block >= SAMPLED_THREADS

@@ -23,7 +23,7 @@ def known_chips(text: str | None) -> list[str | None]:
         ChipError: a chip that there is not, or more of them than a process can have devices.
     """
     from warpwright.chips import ChipError, load_chip
-    from warpwright.engine.memory import MOST_DEVICES
+    from warpwright.engine.device_memory import MOST_DEVICES
 
     names = chips_named(text)
     if len(names) > MOST_DEVICES:

@@ -11,7 +11,7 @@ import numpy as np
 
 import warpwright as ww
 from bench.engine import best_of_each, prepare
-from warpwright.engine.jit.compile import compile_kernel
+from warpwright.engine.jit.codegen import compile_kernel
 from warpwright.engine.jit.workspace import Workspace
 
 INSTRUCTIONS = {

@@ -92,7 +92,7 @@ def folder() -> Path:
     )
     boot = _boot()
     digest = hashlib.sha256(repr((machine, boot, [(*row, list(table(row[1]))) for row in LIBRARIES])).encode())
-    for source in ("attach.py", "elf.py", "stubs.py", "entry_points.py"):
+    for source in ("attach.py", "elf_writer.py", "stubs.py", "entry_points.py"):
         digest.update((Path(__file__).parent / source).read_bytes())
     for base in (default_folder(), Path(tempfile.gettempdir()) / f"warpwright-{os.getuid()}"):
         target = base / "driver" / digest.hexdigest()[:16]
@@ -198,10 +198,10 @@ def _guarded(library: ctypes.CDLL, callbacks: list[int]) -> list[int]:
 
 def attach() -> None:
     """Fill the tables of the libraries that this process has loaded, and let launches be recorded."""
-    from warpwright.driver import everything, output, process, recording
+    from warpwright.driver import printf_buffer, process, recording, register_all
     from warpwright.driver.calls import callbacks
 
-    assert everything
+    assert register_all
     for soname, entries, _ in (_UNVERSIONED, *LIBRARIES):
         library = _loaded(soname)
         if library is None:
@@ -213,7 +213,7 @@ def attach() -> None:
         slots = (ctypes.c_uint64 * len(names)).in_dll(library, TABLE_SYMBOL)
         called = [ctypes.cast(f, ctypes.c_void_p).value or 0 for f in functions]
         # A native program has no Python exceptions, and its stack is not to be followed through the guard.
-        slots[:] = [*(called if output.embedded() else _guarded(library, called))]
+        slots[:] = [*(called if printf_buffer.embedded() else _guarded(library, called))]
         ctypes.pythonapi.Py_AtExit(ctypes.cast(library[CLOSE_SYMBOL], ctypes.c_void_p))
         if entries == "driver":
             for name in names:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from warpwright.driver import c, results
+from warpwright.driver import cmemory, results
 from warpwright.driver.calls import CudaError, entry
 from warpwright.driver.copies import Copy, Side, array_of, linear
 from warpwright.driver.graphs import submit
@@ -30,7 +30,7 @@ _POINTER, _ARRAY = 1, 2
 def _tell(failed: int, number: int) -> None:
     """Name the copy that failed, where the call has a place for that (CUDA 12)."""
     if failed:
-        c.put64(failed, number)
+        cmemory.put64(failed, number)
 
 
 def _each(count: int, failed: int, copy: Callable[[int], None]) -> None:
@@ -48,7 +48,7 @@ def _is_hint(type: int, ordinal: int) -> bool:
 
 
 def _are_attributes(place: int) -> bool:
-    order, *hints, flags = c.read(_ATTRIBUTES, place)
+    order, *hints, flags = cmemory.read(_ATTRIBUTES, place)
     return order in _ORDERS and _is_hint(*hints[:2]) and _is_hint(*hints[2:]) and not flags & ~_PREFER_OVERLAP
 
 
@@ -71,12 +71,12 @@ def _batch(
     state().current()
     if stream:
         _tell(failed, _NONE_ALONE)
-    begins = c.words64(firsts, kinds) if firsts else []
+    begins = cmemory.words64(firsts, kinds) if firsts else []
     covered = begins and begins == sorted(set(begins)) and begins[0] == 0 and begins[-1] < count
     known = attributes and all(_are_attributes(attributes + _ATTRIBUTES_BYTES * i) for i in range(kinds))
     if stream in LEGACY_STREAMS or not count or not covered or not known:
         raise CudaError(results.INVALID_VALUE)
-    given = [c.words64(place, count) for place in (targets, sources, sizes)]
+    given = [cmemory.words64(place, count) for place in (targets, sources, sizes)]
 
     def copy(number: int) -> None:
         target, source, size = (words[number] for words in given)
@@ -111,7 +111,7 @@ def memcpy_batch_failing(
 
 def _element_bytes(place: int) -> int:
     """Bytes of an element of one side of a block; of pointers alone they are one."""
-    return array_of(c.get64(place + 8)).element_bytes if c.get32(place) == _ARRAY else 1
+    return array_of(cmemory.get64(place + 8)).element_bytes if cmemory.get32(place) == _ARRAY else 1
 
 
 def _side(place: int, element_bytes: int, extent: tuple[int, int, int]) -> Side:
@@ -120,14 +120,14 @@ def _side(place: int, element_bytes: int, extent: tuple[int, int, int]) -> Side:
     Raises:
         CudaError: a kind that there is not, or rows and slices that the block does not fit into.
     """
-    kind = c.get32(place)
+    kind = cmemory.get32(place)
     if kind == _ARRAY:
-        handle, x, y, z = c.words64(place + 8, 4)
+        handle, x, y, z = cmemory.words64(place + 8, 4)
         array = array_of(handle)
         return Side(array.address_of(x * element_bytes, y, z), array.pitch, array.height_rows)
     if kind != _POINTER:
         raise CudaError(results.INVALID_VALUE)
-    address, row, height = c.words64(place + 8, 3)
+    address, row, height = cmemory.words64(place + 8, 3)
     row, height = row or extent[0], height or extent[1]
     if row < extent[0] or height < extent[1]:
         raise CudaError(results.INVALID_VALUE)
@@ -136,9 +136,9 @@ def _side(place: int, element_bytes: int, extent: tuple[int, int, int]) -> Side:
 
 def _fits(place: int, extent: tuple[int, int, int]) -> bool:
     """Whether a block lies in the array of a side that is one."""
-    if c.get32(place) != _ARRAY:
+    if cmemory.get32(place) != _ARRAY:
         return True
-    handle, *offset = c.words64(place + 8, 4)
+    handle, *offset = cmemory.words64(place + 8, 4)
     array = array_of(handle)
     sizes = (array.width, max(array.height, 1), max(array.depth, 1))
     return all(at + n <= size for at, n, size in zip(offset, extent, sizes, strict=True))
@@ -150,7 +150,7 @@ def _block(place: int) -> Copy:
     Raises:
         CudaError: an empty block, an order that there is not, or a side that does not hold it.
     """
-    width, height, depth, order, _ = c.read("QQQiI", place + 2 * _SIDE_BYTES)
+    width, height, depth, order, _ = cmemory.read("QQQiI", place + 2 * _SIDE_BYTES)
     extent = (width, height, depth)
     if not all(extent) or order not in _ORDERS:
         raise CudaError(results.INVALID_VALUE)
@@ -175,7 +175,7 @@ def _blocks(count: int, operations: int, failed: int, flags: int, stream: int) -
     blocks: list[Copy] = []
     _each(count, failed, lambda n: blocks.append(_block(places[n])))
     for place, block in zip(places, blocks, strict=True):
-        extent = c.words64(place + 2 * _SIDE_BYTES, 3)
+        extent = cmemory.words64(place + 2 * _SIDE_BYTES, 3)
         if not all(_fits(place + at, (extent[0], extent[1], extent[2])) for at in (0, _SIDE_BYTES)):
             raise CudaError(results.INVALID_VALUE)
         submit(state().stream(stream), block)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.driver import c, output, results
+from warpwright.driver import cmemory, printf_buffer, results
 from warpwright.driver.calls import CudaError, entry
-from warpwright.driver.captures import forbid_any
+from warpwright.driver.capture_rules import forbid_any
 from warpwright.driver.functions import BANK_SIZES, CACHE_CONFIGURATIONS
 from warpwright.driver.state import Context, Device, state
 
@@ -27,7 +27,7 @@ _FLAGS, _WAYS_TO_WAIT, _WAYS = 0xFF, 7, (0, 1, 2, 4)
 def retain(place: int, device: int) -> None:
     primary = state().device_of(device).primary
     primary.users += 1
-    c.put64(place, primary.handle)
+    cmemory.put64(place, primary.handle)
 
 
 @entry("cuDevicePrimaryCtxRelease", "cuDevicePrimaryCtxRelease_v2")
@@ -54,8 +54,8 @@ def set_primary_flags(device: int, flags: int) -> None:
 @entry("cuDevicePrimaryCtxGetState")
 def primary_state(device: int, flags: int, active: int) -> None:
     primary = state().device_of(device).primary
-    c.put32(flags, primary.flags)
-    c.put32(active, int(primary.users > 0))
+    cmemory.put32(flags, primary.flags)
+    cmemory.put32(active, int(primary.users > 0))
 
 
 def checked_flags(flags: int) -> int:
@@ -71,7 +71,7 @@ def checked_flags(flags: int) -> int:
 
 def empty(context: Context) -> None:
     """Free everything of a context, and forget that a kernel failed in it."""
-    output.flush()
+    printf_buffer.flush()
     from warpwright.driver.graph_memory import withdraw_all
 
     withdraw_all(context)
@@ -93,7 +93,7 @@ def _create(place: int, flags: int, device: int) -> None:
     context = Context(s.device_of(device), checked_flags(flags))
     context.handle = s.handles.add(context)
     s.stack.append(context)
-    c.put64(place, context.handle)
+    cmemory.put64(place, context.handle)
 
 
 @entry("cuCtxCreate_v2")
@@ -134,7 +134,7 @@ def pop(place: int) -> int | None:
     state().check_process()
     if not state().stack:
         return results.INVALID_CONTEXT
-    c.put64(place, state().stack.pop().handle)
+    cmemory.put64(place, state().stack.pop().handle)
     return None
 
 
@@ -153,7 +153,7 @@ def set_current(handle: int) -> None:
 def get_current(place: int) -> None:
     state().check_process()
     stack = state().stack
-    c.put64(place, stack[-1].handle if stack else 0)
+    cmemory.put64(place, stack[-1].handle if stack else 0)
 
 
 @entry("cuCtxGetDevice")
@@ -161,14 +161,14 @@ def get_device(place: int) -> int | None:
     state().check_process()
     if not state().stack:
         return results.INVALID_CONTEXT
-    c.put32(place, state().device.ordinal)
+    cmemory.put32(place, state().device.ordinal)
     return None
 
 
 @entry("cuCtxGetDevice_v2")
 def get_device_2(place: int, handle: int) -> None:
     state().check_process()
-    c.put32(place, (state().handles.get(Context, handle).device if handle else state().device).ordinal)
+    cmemory.put32(place, (state().handles.get(Context, handle).device if handle else state().device).ordinal)
 
 
 @entry("cuCtxGetFlags")
@@ -176,7 +176,7 @@ def get_flags(place: int) -> int | None:
     state().check_process()
     if not state().stack:
         return results.INVALID_CONTEXT
-    c.put32(place, state().stack[-1].flags)
+    cmemory.put32(place, state().stack[-1].flags)
     return None
 
 
@@ -188,7 +188,7 @@ def set_flags(flags: int) -> None:
 @entry("cuCtxGetId")
 def get_id(handle: int, place: int) -> None:
     context = state().handles.get(Context, handle) if handle else state().current()
-    c.put64(place, context.handle)
+    cmemory.put64(place, context.handle)
 
 
 @entry("cuCtxGetApiVersion")
@@ -197,12 +197,12 @@ def api_version(handle: int, place: int) -> None:
         state().handles.get(Context, handle)
     else:
         state().current()
-    c.put32(place, 3020)
+    cmemory.put32(place, 3020)
 
 
 @entry("cuCtxSynchronize", "cuCtxSynchronize_v2")
 def synchronize(*_: int) -> None:
-    output.flush()
+    printf_buffer.flush()
     device = state().current().device
     forbid_any(device)
     device.default_stream.seconds = max(x.seconds for x in device.streams)
@@ -213,9 +213,9 @@ def get_limit(place: int, limit: int) -> int | None:
     context = state().current()
     _check_limit(limit)
     if limit == _MAX_SHARED:
-        c.put64(place, context.device.gpu.chip.shared.shared_max_per_block_kib << 10)
+        cmemory.put64(place, context.device.gpu.chip.shared.shared_max_per_block_kib << 10)
     else:
-        c.put64(place, context.limits.get(limit, _LIMITS[limit]))
+        cmemory.put64(place, context.limits.get(limit, _LIMITS[limit]))
     return None
 
 
@@ -246,7 +246,7 @@ def reset_persisting() -> None:
 
 @entry("cuCtxGetCacheConfig")
 def cache_config(place: int) -> None:
-    c.put32(place, state().current().cache_config)
+    cmemory.put32(place, state().current().cache_config)
 
 
 @entry("cuCtxSetCacheConfig")
@@ -262,7 +262,7 @@ def set_cache_config(value: int) -> int | None:
 def shared_config(place: int) -> None:
     # Since Kepler banks are four bytes wide, whatever was asked for.
     state().current()
-    c.put32(place, 1)
+    cmemory.put32(place, 1)
 
 
 @entry("cuCtxSetSharedMemConfig")
@@ -274,8 +274,8 @@ def set_shared_config(value: int) -> int | None:
 @entry("cuCtxGetStreamPriorityRange")
 def priorities(least: int, greatest: int) -> None:
     state().current()
-    c.put32(least, 0)
-    c.put32(greatest, -5 & 0xFFFF_FFFF)
+    cmemory.put32(least, 0)
+    cmemory.put32(greatest, -5 & 0xFFFF_FFFF)
 
 
 def _peer_of(handle: int) -> Device:

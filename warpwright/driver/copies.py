@@ -8,15 +8,15 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from warpwright.driver import c, output, results, transfers
+from warpwright.driver import cmemory, printf_buffer, results, transfers
 from warpwright.driver.calls import CudaError, entry
 from warpwright.driver.graphs import Node, submit
 from warpwright.driver.memory import holder, memory_of
 from warpwright.driver.state import Stream, state
-from warpwright.engine.memory import Bytes
+from warpwright.engine.device_memory import Bytes
 
 if TYPE_CHECKING:
-    from warpwright.driver.arrays import DriverArray
+    from warpwright.driver.cuda_arrays import DriverArray
 
 BLOCKING = -1
 """Instead of a stream: the default one, and the host waits."""
@@ -142,7 +142,7 @@ def check_device(address: int, size: int, stream: Stream | None = None, graph_me
 def linear(target: int, source: int, size: int, stream: int, device: tuple[int, ...]) -> None:
     """Copy bytes; ``device`` are the addresses that must lie in device memory."""
     if stream == BLOCKING:
-        output.flush()
+        printf_buffer.flush()
         stream = 0
     s = state()
     s.current()
@@ -218,14 +218,14 @@ def side(kind: int, host: int, device: int, array: int, pitch: int, height: int,
 
 def array_of(handle: int) -> DriverArray:
     """The array of a handle."""
-    from warpwright.driver.arrays import DriverArray
+    from warpwright.driver.cuda_arrays import DriverArray
 
     return state().handles.get(DriverArray, handle)
 
 
 def copy_2d(pointer: int) -> Copy:
     """A copy from a CUDA_MEMCPY2D structure."""
-    f = c.read("QQIQQQQQQIQQQQQQ", pointer)
+    f = cmemory.read("QQIQQQQQQIQQQQQQ", pointer)
     width, height = f[14], f[15]
     for x, y, kind, host, device, array, pitch in (f[:7], f[7:14]):
         _check_rows(x, y, kind, host, device, array, pitch, width, height)
@@ -262,7 +262,7 @@ COPY_3D_BYTES = 200
 
 def copy_3d(pointer: int) -> Copy:
     """A copy from a CUDA_MEMCPY3D structure."""
-    f = c.read(COPY_3D, pointer)
+    f = cmemory.read(COPY_3D, pointer)
     source = side(f[4], f[5], f[6], f[7], f[9], f[10], f[0], f[1], f[2])
     target = side(f[15], f[16], f[17], f[18], f[20], f[21], f[11], f[12], f[13])
     return Copy(target, source, f[22], f[23], f[24], ctypes.string_at(pointer, COPY_3D_BYTES))

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from warpwright.chips import Chip
-from warpwright.driver import c, results
+from warpwright.driver import cmemory, results
 from warpwright.driver.calls import CudaError, entry
 from warpwright.driver.state import Device, state
 
@@ -185,7 +185,7 @@ _ON_DEVICE = 1
 
 def located(place: int) -> Device:
     """The device of a CUmemLocation; the calling thread's for places of the host."""
-    kind, number = c.read("ii", place)
+    kind, number = cmemory.read("ii", place)
     return state().device_of(number) if kind == _ON_DEVICE else state().device
 
 
@@ -206,7 +206,7 @@ def access_descriptions(place: int, count: int, refusals: tuple[int, int] = MAPP
     """
     found = []
     for at in range(place, place + 12 * count, 12):
-        kind, number, flags = c.read("iii", at)
+        kind, number, flags = cmemory.read("iii", at)
         if flags not in (0, READ, READ_AND_WRITE):
             raise CudaError(results.INVALID_VALUE)
         if kind != _ON_DEVICE or not 0 <= number < len(state().devices):
@@ -220,7 +220,7 @@ def access_descriptions(place: int, count: int, refusals: tuple[int, int] = MAPP
 @entry("cuDeviceGet")
 def get(device: int, ordinal: int) -> None:
     state().device_of(ordinal)
-    c.put32(device, ordinal)
+    cmemory.put32(device, ordinal)
 
 
 @entry("cuDeviceGetCount")
@@ -228,13 +228,13 @@ def count(place: int) -> int | None:
     state().check_process()
     if not place:
         return results.INVALID_VALUE
-    c.put32(place, len(state().devices))
+    cmemory.put32(place, len(state().devices))
     return None
 
 
 @entry("cuDeviceGetName")
 def name(place: int, room: int, device: int) -> None:
-    c.put_text(place, product(state().device_of(device)), room)
+    cmemory.put_text(place, product(state().device_of(device)), room)
 
 
 def product(device: Device) -> str:
@@ -254,26 +254,26 @@ def luid(*_: Any) -> int:
 
 @entry("cuDeviceTotalMem_v2")
 def total_memory(place: int, device: int) -> None:
-    c.put64(place, state().device_of(device).gpu.memory.capacity_bytes)
+    cmemory.put64(place, state().device_of(device).gpu.memory.capacity_bytes)
 
 
 @entry("cuDeviceGetAttribute")
 def get_attribute(place: int, number: int, device: int) -> None:
-    c.put32(place, attribute(number, state().device_of(device)) & 0xFFFF_FFFF)
+    cmemory.put32(place, attribute(number, state().device_of(device)) & 0xFFFF_FFFF)
 
 
 @entry("cuDeviceComputeCapability")
 def compute_capability(major: int, minor: int, device: int) -> None:
     one = state().device_of(device)
-    c.put32(major, attribute(75, one))
-    c.put32(minor, attribute(76, one))
+    cmemory.put32(major, attribute(75, one))
+    cmemory.put32(minor, attribute(76, one))
 
 
 @entry("cuDeviceGetProperties")
 def properties(place: int, device: int) -> None:
     one = state().device_of(device)
     chip = one.gpu.chip
-    c.write(
+    cmemory.write(
         "i3i3i6i",
         place,
         *(chip.sm.max_threads_per_block, 1024, 1024, 64, 2**31 - 1, 65535, 65535, 48 << 10, 64 << 10, 32),
@@ -286,7 +286,7 @@ def get_bus_id(place: int, room: int, device: int) -> int | None:
     text = bus_id(state().device_of(device))
     if room <= len(text):
         return results.INVALID_VALUE
-    c.put_text(place, text, room)
+    cmemory.put_text(place, text, room)
     return None
 
 
@@ -294,19 +294,19 @@ def get_bus_id(place: int, room: int, device: int) -> int | None:
 def by_bus_id(device: int, place: int) -> int | None:
     state().check_process()
     try:
-        wanted = bus_numbers(c.text(place))
+        wanted = bus_numbers(cmemory.text(place))
     except ValueError:
         return results.INVALID_VALUE
     for one in state().devices:
         if bus_numbers(bus_id(one)) == wanted:
-            c.put32(device, one.ordinal)
+            cmemory.put32(device, one.ordinal)
             return None
     return results.INVALID_DEVICE
 
 
 @entry("cuDeviceCanAccessPeer")
 def can_access_peer(place: int, device: int, peer: int) -> None:
-    c.put32(place, int(state().device_of(device) is not state().device_of(peer)))
+    cmemory.put32(place, int(state().device_of(device) is not state().device_of(peer)))
 
 
 _PEER_ATTRIBUTES = {1: 0, 2: 1, 3: 1, 4: 1, 5: 0}
@@ -319,26 +319,26 @@ def peer_attribute(place: int, number: int, device: int, peer: int) -> int | Non
         return results.INVALID_DEVICE
     if number not in _PEER_ATTRIBUTES:
         return results.INVALID_VALUE
-    c.put32(place, _PEER_ATTRIBUTES[number])
+    cmemory.put32(place, _PEER_ATTRIBUTES[number])
     return None
 
 
 @entry("cuDeviceGetExecAffinitySupport")
 def affinity(place: int, kind: int, device: int) -> None:
     state().device_of(device)
-    c.put32(place, 0)
+    cmemory.put32(place, 0)
 
 
 @entry("cuDeviceGetTexture1DLinearMaxWidth")
 def texture_width(place: int, kind: int, channels: int, device: int) -> int | None:
-    from warpwright.driver.arrays import element_bytes
+    from warpwright.driver.cuda_arrays import element_bytes
 
     state().device_of(device)
     size = element_bytes(kind, channels)
     if not size:
         return results.INVALID_VALUE
     # Texels; 2^28 at most, and no more than 2^30 of one byte (an H200's answers).
-    c.put64(place, 1 << 28 if size >= 4 else (1 << 30) // size)
+    cmemory.put64(place, 1 << 28 if size >= 4 else (1 << 30) // size)
     return None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from warpwright.chips import OccupancyError, occupancy
-from warpwright.driver import c, results
+from warpwright.driver import cmemory, results
 from warpwright.driver.calls import CudaError, entry
 from warpwright.driver.modules import LoadedImage
 from warpwright.driver.state import in_context, state
@@ -163,12 +163,12 @@ def function(handle: int, device: int | None = None) -> Function:
 def get_attribute(place: int, number: int, handle: int) -> None:
     if state().stack:
         state().current()
-    c.put32(place, function(handle).attribute(number) & 0xFFFF_FFFF)
+    cmemory.put32(place, function(handle).attribute(number) & 0xFFFF_FFFF)
 
 
 @entry("cuKernelGetAttribute")
 def kernel_attribute(place: int, number: int, handle: int, device: int) -> None:
-    c.put32(place, function(handle, device).attribute(number) & 0xFFFF_FFFF)
+    cmemory.put32(place, function(handle, device).attribute(number) & 0xFFFF_FFFF)
 
 
 @entry("cuFuncSetAttribute")
@@ -200,22 +200,22 @@ def set_kernel_cache_config(handle: int, value: int, device: int) -> None:
 
 @entry("cuFuncGetModule")
 def get_module(place: int, handle: int) -> None:
-    c.put64(place, function(c.given(handle)).image.handle)
+    cmemory.put64(place, function(cmemory.given(handle)).image.handle)
 
 
 @entry("cuKernelGetLibrary")
 def get_library(place: int, handle: int) -> None:
-    c.put64(place, state().handles.get(KernelHandle, handle).library)
+    cmemory.put64(place, state().handles.get(KernelHandle, handle).library)
 
 
 @entry("cuKernelGetFunction")
 def get_function(place: int, handle: int) -> None:
-    c.put64(place, function(handle).handle)
+    cmemory.put64(place, function(handle).handle)
 
 
 @entry("cuFuncGetName", "cuKernelGetName")
 def get_name(place: int, handle: int) -> None:
-    c.put64(place, c.static_text(function(c.given(handle)).symbol))
+    cmemory.put64(place, cmemory.static_text(function(cmemory.given(handle)).symbol))
 
 
 @entry("cuFuncGetParamInfo", "cuKernelGetParamInfo")
@@ -223,15 +223,15 @@ def parameter(handle: int, index: int, offset: int, size: int) -> int | None:
     found = function(handle).parameters
     if not offset or index >= len(found):
         return results.INVALID_VALUE
-    c.put64(offset, found[index][0])
-    c.put64(size, found[index][1])
+    cmemory.put64(offset, found[index][0])
+    cmemory.put64(size, found[index][1])
     return None
 
 
 @entry("cuFuncIsLoaded")
 def is_loaded(place: int, handle: int) -> None:
     function(handle)
-    c.put32(place, 1)
+    cmemory.put32(place, 1)
 
 
 @entry("cuFuncLoad")

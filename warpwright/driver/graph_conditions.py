@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from warpwright.driver import c, results
+from warpwright.driver import cmemory, results
 from warpwright.driver.calls import CudaError, entry
 from warpwright.driver.graphs import Graph, Node, before_launch, new_graph
 from warpwright.driver.state import Stream, state
@@ -105,18 +105,18 @@ def create(place: int, graph: int, context: int, default: int, flags: int) -> in
         return results.INVALID_CONTEXT
     made = Condition(default, flags)
     state().handles.get(Graph, graph).conditions.append(made)
-    c.put64(place, made.handle)
+    cmemory.put64(place, made.handle)
     return None
 
 
 def conditional_work(pointer: int) -> ConditionalNode:
     """A node from CUDA_CONDITIONAL_NODE_PARAMS, which gets the bodies: handle, type, number of bodies, where their handles are."""
-    handle, choice, count = c.read("QiI", pointer)
+    handle, choice, count = cmemory.read("QiI", pointer)
     found = state().handles.find(handle)
     one = found() if isinstance(found, weakref.ref) else None
     most = {IF: 2, WHILE: 1}.get(choice, count)
     if not isinstance(one, Condition) or choice not in (IF, WHILE, SWITCH) or not 1 <= count <= most:
         raise CudaError(results.INVALID_VALUE)
     made = ConditionalNode(one, choice, [new_graph() for _ in range(count)])
-    c.put64(pointer + 16, ctypes.addressof(made.handles))
+    cmemory.put64(pointer + 16, ctypes.addressof(made.handles))
     return made

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from warpwright.driver import c, results
+from warpwright.driver import cmemory, results
 from warpwright.driver.calls import CudaError, entry
-from warpwright.driver.captures import break_capture, forbid_default_stream
+from warpwright.driver.capture_rules import break_capture, forbid_default_stream
 from warpwright.driver.graphs import COPY, FILL, GRAPH, KERNEL, Executable, Graph, Vertex, before_launch, twin
 from warpwright.driver.state import state
 
@@ -27,7 +27,7 @@ def instantiate_with_flags(place: int, handle: int, flags: int) -> None:
     state().check_process()
     if flags & ~_INSTANTIATE_FLAGS or (flags & _DEVICE_LAUNCH and _launched_by_kernels(handle)):
         raise CudaError(results.INVALID_VALUE)
-    c.put64(place, instantiate(handle, flags & 0xFFFF_FFFF))
+    cmemory.put64(place, instantiate(handle, flags & 0xFFFF_FFFF))
 
 
 def _launched_by_kernels(handle: int) -> bool:
@@ -37,22 +37,22 @@ def _launched_by_kernels(handle: int) -> bool:
 
 @entry("cuGraphInstantiate", "cuGraphInstantiate_v2")
 def instantiate_2(place: int, handle: int, error_node: int, log: int, room: int) -> None:
-    c.put64(place, instantiate(handle))
+    cmemory.put64(place, instantiate(handle))
     if log and room:
-        c.put_text(log, "", room)
+        cmemory.put_text(log, "", room)
 
 
 @entry("cuGraphInstantiateWithParams")
 def instantiate_with_parameters(place: int, handle: int, parameters: int) -> None:
-    c.put64(place, instantiate(handle, c.get64(parameters) & 0xFFFF_FFFF))
+    cmemory.put64(place, instantiate(handle, cmemory.get64(parameters) & 0xFFFF_FFFF))
     # hErrNode_out, result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS.
-    c.put64(parameters + 16, 0)
-    c.put32(parameters + 24, 0)
+    cmemory.put64(parameters + 16, 0)
+    cmemory.put32(parameters + 24, 0)
 
 
 @entry("cuGraphExecGetFlags")
 def executable_flags(handle: int, place: int) -> None:
-    c.put64(place, state().handles.get(Executable, handle).flags)
+    cmemory.put64(place, state().handles.get(Executable, handle).flags)
 
 
 @entry("cuGraphExecDestroy")
@@ -96,7 +96,7 @@ def set_enabled(executable: int, node: int, value: int) -> None:
 
 @entry("cuGraphNodeGetEnabled")
 def get_enabled(executable: int, node: int, place: int) -> None:
-    c.put32(place, int(_switched(executable, node).enabled))
+    cmemory.put32(place, int(_switched(executable, node).enabled))
 
 
 def take_over(executable: int, graph: int) -> tuple[int, int]:
@@ -122,8 +122,8 @@ def take_over(executable: int, graph: int) -> tuple[int, int]:
 @entry("cuGraphExecUpdate")
 def update(executable: int, graph: int, node_place: int, result_place: int) -> int | None:
     outcome, node = take_over(executable, graph)
-    c.put64(node_place, node)
-    c.put32(result_place, outcome)
+    cmemory.put64(node_place, node)
+    cmemory.put32(result_place, outcome)
     return results.GRAPH_EXEC_UPDATE_FAILURE if outcome else None
 
 
@@ -131,5 +131,5 @@ def update(executable: int, graph: int, node_place: int, result_place: int) -> i
 def update_2(executable: int, graph: int, info: int) -> int | None:
     outcome, node = take_over(executable, graph)
     if info:
-        c.write("iQQ", info, outcome, node, 0)
+        cmemory.write("iQQ", info, outcome, node, 0)
     return results.GRAPH_EXEC_UPDATE_FAILURE if outcome else None

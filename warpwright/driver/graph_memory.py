@@ -11,14 +11,14 @@ import weakref
 from collections import defaultdict, deque
 from dataclasses import dataclass
 
-from warpwright.driver import c, results
+from warpwright.driver import cmemory, results
 from warpwright.driver.calls import CudaError, entry
 from warpwright.driver.devices import located
 from warpwright.driver.graphs import Graph, Node, before_launch, insert, vertex
 from warpwright.driver.memory import GRAPH, kinds, releasers
 from warpwright.driver.pools import FreeNode
 from warpwright.driver.state import Context, Device, Stream, state
-from warpwright.engine.memory import Allocation
+from warpwright.engine.device_memory import Allocation
 
 ALLOCATE = 10
 """CU_GRAPH_NODE_TYPE_MEM_ALLOC."""
@@ -152,8 +152,8 @@ before_launch.append(_free_the_last_launch)
 
 def allocation_work(parameters: int) -> Node:
     """A node from CUDA_MEM_ALLOC_NODE_PARAMS: properties (88 bytes), access descriptions, their number, size, address."""
-    node = AllocationNode(reserve(c.get64(parameters + 104), located(parameters + 8)))
-    c.put64(parameters + 112, node.memory.address)
+    node = AllocationNode(reserve(cmemory.get64(parameters + 104), located(parameters + 8)))
+    cmemory.put64(parameters + 112, node.memory.address)
     return node
 
 
@@ -174,9 +174,9 @@ def allocation_parameters(handle: int, place: int) -> int | None:
     work = vertex(handle).work
     if not isinstance(work, AllocationNode):
         return results.INVALID_VALUE
-    c.write("88xQQQQ", place, 0, 0, work.memory.size, work.memory.address)
+    cmemory.write("88xQQQQ", place, 0, 0, work.memory.size, work.memory.address)
     # allocType pinned, location device.
-    c.write("iiii", place, 1, 0, 1, work.memory.device.ordinal)
+    cmemory.write("iiii", place, 1, 0, 1, work.memory.device.ordinal)
     return None
 
 
@@ -185,7 +185,7 @@ def free_parameters(handle: int, place: int) -> int | None:
     work = vertex(handle).work
     if not isinstance(work, FreeNode):
         return results.INVALID_VALUE
-    c.put64(place, work.address)
+    cmemory.put64(place, work.address)
     return None
 
 
@@ -194,7 +194,7 @@ def get_attribute(device: int, number: int, place: int) -> int | None:
     footprint = _footprints[state().device_of(device)]
     if not 0 <= number < len(_ATTRIBUTES):
         return results.INVALID_VALUE
-    c.put64(place, getattr(footprint, _ATTRIBUTES[number]))
+    cmemory.put64(place, getattr(footprint, _ATTRIBUTES[number]))
     return None
 
 
@@ -202,7 +202,7 @@ def get_attribute(device: int, number: int, place: int) -> int | None:
 def set_attribute(device: int, number: int, place: int) -> int | None:
     """The high-water marks may be set to zero."""
     footprint = _footprints[state().device_of(device)]
-    if c.get64(place):
+    if cmemory.get64(place):
         return results.INVALID_VALUE
     if number == 1:
         footprint.used_high = footprint.used

@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from warpwright.driver import c, graphs, results
+from warpwright.driver import cmemory, graphs, results
 from warpwright.driver.calls import CudaError, entry
 from warpwright.driver.copies import Copy, Fill, check_device, copy_3d, described
 from warpwright.driver.functions import function
@@ -42,19 +42,19 @@ def _launch_of(handle: int, rest: tuple[int, ...]) -> Launch:
 
 def first_kernel_work(pointer: int) -> Launch:
     """A launch from CUDA_KERNEL_NODE_PARAMS_v1."""
-    handle, *rest = c.read("Q7IQQ", pointer)
+    handle, *rest = cmemory.read("Q7IQQ", pointer)
     return _launch_of(handle, tuple(rest))
 
 
 def kernel_work(pointer: int) -> Launch:
     """A launch from CUDA_KERNEL_NODE_PARAMS, which has a kernel and a context in addition."""
-    handle, *rest, kernel, _ = c.read("Q7IQQQQ", pointer)
+    handle, *rest, kernel, _ = cmemory.read("Q7IQQQQ", pointer)
     return _launch_of(handle or kernel, tuple(rest))
 
 
 def fill_work(pointer: int) -> Fill:
     """A fill from CUDA_MEMSET_NODE_PARAMS."""
-    address, pitch, value, size, width, height = c.read("QQIIQQ", pointer)
+    address, pitch, value, size, width, height = cmemory.read("QQIIQQ", pointer)
     if size not in (1, 2, 4) or not width or not height or address % size or (height > 1 and pitch < width * size):
         raise CudaError(results.INVALID_VALUE)
     check_device(address, pitch * (height - 1) + width * size, graph_memory=True)
@@ -63,7 +63,7 @@ def fill_work(pointer: int) -> Fill:
 
 def host_work(pointer: int) -> HostCall:
     """A call from CUDA_HOST_NODE_PARAMS."""
-    function, data = c.read("QQ", pointer)
+    function, data = cmemory.read("QQ", pointer)
     if not function:
         raise CudaError(results.INVALID_VALUE)
     return HostCall(function, data)
@@ -145,7 +145,7 @@ def child_graph(handle: int, place: int) -> int | None:
     work = vertex(handle).work
     if not isinstance(work, Graph):
         return results.INVALID_VALUE
-    c.put64(place, work.handle)
+    cmemory.put64(place, work.handle)
     return None
 
 
@@ -154,7 +154,7 @@ def event_of(handle: int, place: int) -> int | None:
     work = vertex(handle).work
     if not isinstance(work, RecordEvent | WaitEvent):
         return results.INVALID_VALUE
-    c.put64(place, work.event.handle)
+    cmemory.put64(place, work.event.handle)
     return None
 
 
@@ -169,7 +169,9 @@ def _put_kernel(handle: int, place: int, form: str, *more: int) -> None:
     for i, (offset, _) in enumerate(work.function.parameters):
         array[i] = ctypes.addressof(raw) + offset
     one.graph.kept.append((raw, array))
-    c.write(form, place, work.function.handle, *work.grid, *work.block, work.shared, ctypes.addressof(array), 0, *more)
+    cmemory.write(
+        form, place, work.function.handle, *work.grid, *work.block, work.shared, ctypes.addressof(array), 0, *more
+    )
 
 
 @entry("cuGraphKernelNodeGetParams")
@@ -198,7 +200,7 @@ def fill_parameters(handle: int, place: int) -> int | None:
     work = vertex(handle).work
     if not isinstance(work, Fill):
         return results.INVALID_VALUE
-    c.write("QQIIQQ", place, work.address, work.pitch, work.value, work.size, work.width, work.height)
+    cmemory.write("QQIIQQ", place, work.address, work.pitch, work.value, work.size, work.width, work.height)
     return None
 
 
@@ -207,7 +209,7 @@ def host_parameters(handle: int, place: int) -> int | None:
     work = vertex(handle).work
     if not isinstance(work, HostCall):
         return results.INVALID_VALUE
-    c.write("QQ", place, work.function, work.data)
+    cmemory.write("QQ", place, work.function, work.data)
     return None
 
 
@@ -233,12 +235,12 @@ MAKERS: Mapping[int, Maker] = {
     graphs.COPY: lambda at: copy_3d(at + 16),
     graphs.FILL: fill_work,
     graphs.HOST: host_work,
-    graphs.GRAPH: lambda at: child_work(c.get64(at)),
+    graphs.GRAPH: lambda at: child_work(cmemory.get64(at)),
     graphs.EMPTY: lambda at: Empty(),
-    graphs.WAIT_EVENT: lambda at: wait_work(c.get64(at)),
-    graphs.RECORD_EVENT: lambda at: record_work(c.get64(at)),
+    graphs.WAIT_EVENT: lambda at: wait_work(cmemory.get64(at)),
+    graphs.RECORD_EVENT: lambda at: record_work(cmemory.get64(at)),
     ALLOCATE: allocation_work,
-    FREE: lambda at: FreeNode(c.get64(at)),
+    FREE: lambda at: FreeNode(cmemory.get64(at)),
     CONDITIONAL: conditional_work,
     MEMORY_OPERATIONS: operations_work,
 }
@@ -252,16 +254,16 @@ def work_of(pointer: int, makers: Mapping[int, Maker] = MAKERS) -> Node:
     Raises:
         CudaError: a kind of node that is not provided.
     """
-    make = makers.get(c.get32(pointer))
+    make = makers.get(cmemory.get32(pointer))
     if make is None:
-        raise CudaError(results.NOT_SUPPORTED, f"graph nodes of type {c.get32(pointer)} are not provided")
+        raise CudaError(results.NOT_SUPPORTED, f"graph nodes of type {cmemory.get32(pointer)} are not provided")
     return make(pointer + _TYPE_BYTES)
 
 
 def change(one: Vertex, pointer: int, makers: Mapping[int, Maker] = MAKERS) -> None:
     """Give a node other parameters of its kind."""
     # Before the work is made: making an allocation takes addresses.
-    if one.work.kind in _FIXED or c.get32(pointer) != one.work.kind:
+    if one.work.kind in _FIXED or cmemory.get32(pointer) != one.work.kind:
         raise CudaError(results.INVALID_VALUE)
     one.replace(work_of(pointer, makers))
 

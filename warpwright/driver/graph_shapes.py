@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from warpwright.driver import c, results
+from warpwright.driver import cmemory, results
 from warpwright.driver.calls import CudaError, entry
 from warpwright.driver.graphs import Graph, Vertex, new_graph, vertex, vertices
 from warpwright.driver.state import state
@@ -15,7 +15,7 @@ def create(place: int, flags: int) -> int | None:
     state().check_process()
     if flags or not place:
         return results.INVALID_VALUE
-    c.put64(place, new_graph().handle)
+    cmemory.put64(place, new_graph().handle)
     return None
 
 
@@ -36,17 +36,17 @@ def destroy_node(handle: int) -> None:
 
 @entry("cuGraphClone")
 def clone(place: int, handle: int) -> None:
-    c.put64(place, state().handles.get(Graph, handle).clone()[0].handle)
+    cmemory.put64(place, state().handles.get(Graph, handle).clone()[0].handle)
 
 
 def _put_list(place: int, room_place: int, found: list[Vertex]) -> None:
     if place:
-        room = c.get64(room_place)
+        room = cmemory.get64(room_place)
         for i, v in enumerate(found[:room]):
-            c.put64(place + 8 * i, v.handle)
+            cmemory.put64(place + 8 * i, v.handle)
         for i in range(len(found), room):
-            c.put64(place + 8 * i, 0)
-    c.put64(room_place, len(found))
+            cmemory.put64(place + 8 * i, 0)
+    cmemory.put64(room_place, len(found))
 
 
 @entry("cuGraphGetNodes")
@@ -62,10 +62,10 @@ def get_roots(handle: int, place: int, count: int) -> None:
 def _edges(handle: int, origins: int, targets: int, count: int) -> None:
     pairs = [(n, v) for v in state().handles.get(Graph, handle).vertices for n in v.needs]
     if origins and targets:
-        for i, (origin, target) in enumerate(pairs[: c.get64(count)]):
-            c.put64(origins + 8 * i, origin.handle)
-            c.put64(targets + 8 * i, target.handle)
-    c.put64(count, len(pairs))
+        for i, (origin, target) in enumerate(pairs[: cmemory.get64(count)]):
+            cmemory.put64(origins + 8 * i, origin.handle)
+            cmemory.put64(targets + 8 * i, target.handle)
+    cmemory.put64(count, len(pairs))
 
 
 @entry("cuGraphGetEdges")
@@ -137,7 +137,7 @@ def remove_dependencies_2(handle: int, origins: int, targets: int, data: int, co
 
 @entry("cuGraphNodeGetType")
 def node_type(handle: int, place: int) -> None:
-    c.put32(place, vertex(handle).work.kind)
+    cmemory.put32(place, vertex(handle).work.kind)
 
 
 @entry("cuGraphNodeFindInClone")
@@ -149,7 +149,7 @@ def find_in_clone(place: int, handle: int, graph: int) -> int | None:
     index = original.graph.vertices.index(original)
     if index >= len(copy.vertices):
         return results.INVALID_VALUE
-    c.put64(place, copy.vertices[index].handle)
+    cmemory.put64(place, copy.vertices[index].handle)
     return None
 
 
@@ -160,6 +160,6 @@ def dot(handle: int, path: int, flags: int) -> None:
     rows = [f'  n{i} [label="{type(v.work).__name__}"];' for v, i in number.items()]
     rows += [f"  n{number[n]} -> n{i};" for v, i in number.items() for n in v.needs]
     try:
-        Path(c.text(path)).write_text("digraph graph_0 {\n" + "\n".join(rows) + "\n}\n", encoding="utf-8")
+        Path(cmemory.text(path)).write_text("digraph graph_0 {\n" + "\n".join(rows) + "\n}\n", encoding="utf-8")
     except OSError as reason:
         raise CudaError(results.OPERATING_SYSTEM, str(reason)) from None

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from warpwright.driver import c, results
+from warpwright.driver import cmemory, results
 from warpwright.driver.calls import CudaError
-from warpwright.driver.captures import forbid_default_stream
+from warpwright.driver.capture_rules import forbid_default_stream
 from warpwright.driver.state import Stream, state
 
 KERNEL, COPY, FILL, HOST, GRAPH, EMPTY, WAIT_EVENT, RECORD_EVENT = 0, 1, 2, 3, 4, 5, 6, 7
@@ -243,7 +243,7 @@ def vertex(handle: int) -> Vertex:
 
 def vertices(pointer: int, count: int) -> list[Vertex]:
     """The vertices behind an array of CUgraphNode."""
-    return [vertex(h) for h in c.words64(pointer, count)]
+    return [vertex(h) for h in cmemory.words64(pointer, count)]
 
 
 def insert(place: int, graph: int, needs: int, count: int, work: Node) -> None:
@@ -251,7 +251,7 @@ def insert(place: int, graph: int, needs: int, count: int, work: Node) -> None:
     target, needed = state().handles.get(Graph, graph), vertices(needs, count)
     if len(set(needed)) < count or any(v.graph is not target for v in needed):
         raise CudaError(results.INVALID_VALUE)
-    c.put64(place, target.add(work, needed).handle)
+    cmemory.put64(place, target.add(work, needed).handle)
 
 
 def twin(executable: int, node: int) -> Vertex:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from warpwright.driver import c, results
+from warpwright.driver import cmemory, results
 from warpwright.driver.calls import CudaError, code_of, entry, say
 from warpwright.driver.functions import NON_PORTABLE, PORTABLE_CLUSTER, Function, function
 from warpwright.driver.graphs import Node, submit
@@ -56,17 +56,19 @@ def gather(target: Function, pointers: int, extra: int) -> bytes:
         raise CudaError(results.INVALID_VALUE)
     if pointers:
         raw = bytearray(target.parameter_bytes)
-        for (offset, size), value in zip(target.parameters, c.words64(pointers, len(target.parameters)), strict=True):
+        for (offset, size), value in zip(
+            target.parameters, cmemory.words64(pointers, len(target.parameters)), strict=True
+        ):
             raw[offset : offset + size] = ctypes.string_at(value, size)
         return bytes(raw)
     if extra:
         given: dict[int, int] = {}
         at = extra
-        while (key := c.get64(at)) in (_BUFFER_POINTER, _BUFFER_SIZE):
-            given[key] = c.get64(at + 8)
+        while (key := cmemory.get64(at)) in (_BUFFER_POINTER, _BUFFER_SIZE):
+            given[key] = cmemory.get64(at + 8)
             at += 16
         if _BUFFER_POINTER in given and _BUFFER_SIZE in given:
-            return ctypes.string_at(given[_BUFFER_POINTER], c.get64(given[_BUFFER_SIZE]))
+            return ctypes.string_at(given[_BUFFER_POINTER], cmemory.get64(given[_BUFFER_SIZE]))
         raise CudaError(results.INVALID_VALUE)
     if target.parameters:
         raise CudaError(results.INVALID_VALUE)
@@ -212,18 +214,18 @@ def with_attributes(launch: Launch, pointer: int, count: int) -> Launch:
     Raises:
         CudaError: no such attribute, or a value that it cannot have.
     """
-    c.given(pointer)
+    cmemory.given(pointer)
     kept = tuple(ctypes.string_at(pointer + _ATTRIBUTE_BYTES * i, _ATTRIBUTE_BYTES) for i in range(count))
     changes: dict[str, Any] = {"attributes": kept}
     for i in range(count):
         at = pointer + _ATTRIBUTE_BYTES * i
-        number = c.get32(at)
-        if number > _LAST_ATTRIBUTE or c.get32(at + 8) > _LARGEST.get(number, 0xFFFF_FFFF):
+        number = cmemory.get32(at)
+        if number > _LAST_ATTRIBUTE or cmemory.get32(at + 8) > _LARGEST.get(number, 0xFFFF_FFFF):
             raise CudaError(results.INVALID_VALUE)
         if number == _COOPERATIVE:
-            changes["cooperative"] = bool(c.get32(at + 8))
+            changes["cooperative"] = bool(cmemory.get32(at + 8))
         elif number == _CLUSTER:
-            changes["cluster"] = c.read("3I", at + 8)
+            changes["cluster"] = cmemory.read("3I", at + 8)
     return replace(launch, **changes)
 
 
@@ -231,7 +233,7 @@ def with_attributes(launch: Launch, pointer: int, count: int) -> Launch:
 def launch_kernel_ex(configuration: int, handle: int, pointers: int, extra: int) -> None:
     s = state()
     s.current()
-    gx, gy, gz, bx, by, bz, shared, stream, attributes, count = c.read("7IQQI", configuration)
+    gx, gy, gz, bx, by, bz, shared, stream, attributes, count = cmemory.read("7IQQI", configuration)
     target = function(handle)
     made = Launch(target, (gx, gy, gz), (bx, by, bz), shared, gather(target, pointers, extra))
     if count:

@@ -11,12 +11,12 @@ from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from warpwright.driver import c, results
+from warpwright.driver import cmemory, results
 from warpwright.driver.calls import CudaError, entry
-from warpwright.driver.captures import break_capture
+from warpwright.driver.capture_rules import break_capture
 from warpwright.driver.memory import MANAGED, holder, kinds
 from warpwright.driver.state import state
-from warpwright.engine.memory import Allocation
+from warpwright.engine.device_memory import Allocation
 
 PAGE_BYTES = 4096
 DEVICE, HOST, HOST_NUMA, HOST_NUMA_CURRENT = 1, 2, 3, 4
@@ -224,7 +224,7 @@ def _ranges(addresses: int, sizes: int, count: int, flags: int, stream: int) -> 
     if not count or flags or stream in LEGACY_STREAMS:
         raise CudaError(results.INVALID_VALUE)
     state().stream(stream)
-    ranges = list(zip(c.words64(addresses, count), c.words64(sizes, count), strict=True))
+    ranges = list(zip(cmemory.words64(addresses, count), cmemory.words64(sizes, count), strict=True))
     for address, size in ranges:
         pages_of(address, size)
     return ranges
@@ -236,8 +236,8 @@ def prefetch_batch(
 ) -> int | None:
     """Prefetch ranges, to each place from its first range to that of the next place.  What is discarded keeps its bytes, as pages do not move."""
     ranges = _ranges(addresses, sizes, count, flags, stream)
-    begins = c.words64(firsts, place_count)
-    named = [_as_given(packed) for packed in c.words64(places, place_count)]
+    begins = cmemory.words64(firsts, place_count)
+    named = [_as_given(packed) for packed in cmemory.words64(places, place_count)]
     if not begins or begins[0] or begins != sorted(begins) or begins[-1] >= count or place_count > count:
         return results.INVALID_VALUE
     if not all(
@@ -281,7 +281,7 @@ def _store_attribute(place: int, size: int, number: int, address: int, count: in
     if not _READ_MOSTLY <= number <= _PREFETCHED_ID or not fits:
         raise CudaError(results.INVALID_VALUE)
     for n, word in enumerate(_attribute(number, pages, size // 4)):
-        c.write("i", place + 4 * n, word)
+        cmemory.write("i", place + 4 * n, word)
 
 
 @entry("cuMemRangeGetAttribute")
@@ -291,5 +291,7 @@ def range_attribute(place: int, size: int, number: int, address: int, count: int
 
 @entry("cuMemRangeGetAttributes")
 def range_attributes(places: int, sizes: int, numbers: int, kinds_count: int, address: int, count: int) -> None:
-    for n, (place, size) in enumerate(zip(c.words64(places, kinds_count), c.words64(sizes, kinds_count), strict=True)):
-        _store_attribute(place, size, c.get32(numbers + 4 * n), address, count)
+    for n, (place, size) in enumerate(
+        zip(cmemory.words64(places, kinds_count), cmemory.words64(sizes, kinds_count), strict=True)
+    ):
+        _store_attribute(place, size, cmemory.get32(numbers + 4 * n), address, count)

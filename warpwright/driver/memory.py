@@ -9,12 +9,12 @@ import ctypes
 from collections.abc import Callable
 from typing import Any
 
-from warpwright.driver import c, results
+from warpwright.driver import cmemory, results
 from warpwright.driver.calls import CudaError, entry
 from warpwright.driver.devices import PITCH_BYTES
 from warpwright.driver.state import Context, Device, state
 from warpwright.engine import abi
-from warpwright.engine.memory import ALIGNMENT_BYTES, Allocation, DeviceMemory
+from warpwright.engine.device_memory import ALIGNMENT_BYTES, Allocation, DeviceMemory
 from warpwright.errors import UnsupportedError
 
 DEVICE, HOST, MANAGED, REGISTERED, GRAPH, IMPORTED = (
@@ -110,7 +110,7 @@ def whole_size(address: int) -> int:
 
 @entry("cuMemAlloc_v2")
 def alloc(place: int, size: int) -> None:
-    c.put64(place, allocate(size))
+    cmemory.put64(place, allocate(size))
 
 
 @entry("cuMemAllocPitch_v2")
@@ -118,8 +118,8 @@ def alloc_pitch(place: int, pitch_place: int, width: int, height: int, element: 
     if element not in (4, 8, 16):
         return results.INVALID_VALUE
     pitch = -(-width // PITCH_BYTES) * PITCH_BYTES
-    c.put64(place, allocate(pitch * height))
-    c.put64(pitch_place, pitch)
+    cmemory.put64(place, allocate(pitch * height))
+    cmemory.put64(pitch_place, pitch)
     return None
 
 
@@ -141,7 +141,7 @@ def free(address: int) -> int | None:
 def alloc_managed(place: int, size: int, flags: int) -> int | None:
     if flags not in (1, 2):
         return results.INVALID_VALUE
-    c.put64(place, allocate(size, MANAGED, flags))
+    cmemory.put64(place, allocate(size, MANAGED, flags))
     return None
 
 
@@ -155,7 +155,7 @@ def host_alloc(place: int, size: int, flags: int) -> int | None:
     state().current()
     if flags & ~_HOST_FLAGS:
         return results.INVALID_VALUE
-    c.put64(place, allocate(size, HOST, flags | _MAPPED) if size else 0)
+    cmemory.put64(place, allocate(size, HOST, flags | _MAPPED) if size else 0)
     return None
 
 
@@ -212,7 +212,7 @@ def _host_memory(address: int) -> Allocation | None:
 def device_pointer(place: int, address: int, flags: int) -> int | None:
     if flags or _host_memory(address) is None:
         return results.INVALID_VALUE
-    c.put64(place, address)
+    cmemory.put64(place, address)
     return None
 
 
@@ -221,7 +221,7 @@ def host_flags(place: int, address: int) -> int | None:
     found = _host_memory(address)
     if found is None:
         return results.INVALID_VALUE
-    c.put32(place, kinds[found.address][1])
+    cmemory.put32(place, kinds[found.address][1])
     return None
 
 
@@ -229,8 +229,8 @@ def host_flags(place: int, address: int) -> int | None:
 def info(free_place: int, total_place: int) -> None:
     s = state()
     s.current()
-    c.put64(free_place, s.gpu.memory.capacity_bytes - s.gpu.memory.used_bytes)
-    c.put64(total_place, s.gpu.memory.capacity_bytes)
+    cmemory.put64(free_place, s.gpu.memory.capacity_bytes - s.gpu.memory.used_bytes)
+    cmemory.put64(total_place, s.gpu.memory.capacity_bytes)
 
 
 @entry("cuMemGetAddressRange_v2")
@@ -239,8 +239,8 @@ def address_range(base: int, size: int, address: int) -> int | None:
     found = holder(address)
     if found is None:
         return results.NOT_FOUND
-    c.put64(base, found.address)
-    c.put64(size, found.size_bytes)
+    cmemory.put64(base, found.address)
+    cmemory.put64(size, found.size_bytes)
     return None
 
 
@@ -299,10 +299,10 @@ def pointer_attribute(place: int, number: int, address: int) -> int | None:
 @entry("cuPointerGetAttributes")
 def pointer_attributes(count: int, numbers: int, places: int, address: int) -> int | None:
     state().check_process()
-    if not count or any(not 0 < c.get32(numbers + 4 * i) <= _LAST_POINTER_ATTRIBUTE for i in range(count)):
+    if not count or any(not 0 < cmemory.get32(numbers + 4 * i) <= _LAST_POINTER_ATTRIBUTE for i in range(count)):
         return results.INVALID_VALUE
-    for i, place in enumerate(c.words64(places, count)):
-        number = c.get32(numbers + 4 * i)
+    for i, place in enumerate(cmemory.words64(places, count)):
+        number = cmemory.get32(numbers + 4 * i)
         raw = _pointer_attribute(number, address)
         # Unlike the single query this one leaves zeros for a pointer that is not known, and as its device none.
         unknown = _NO_DEVICE if number == 9 else bytes(8 if number in _WORDS else 4)

@@ -9,7 +9,7 @@ import ctypes
 import struct
 from dataclasses import dataclass
 
-from warpwright.driver import c, results
+from warpwright.driver import cmemory, results
 from warpwright.driver.calls import CudaError, entry
 from warpwright.driver.copies import written
 from warpwright.driver.graphs import Node, submit, vertex
@@ -73,9 +73,9 @@ class Operation:
             return
         bits = _BITS[self.kind]
         if self.kind in (_WRITE_32, _WRITE_64):
-            (c.put32 if bits == 32 else c.put64)(self.address, self.value & (1 << bits) - 1)
+            (cmemory.put32 if bits == 32 else cmemory.put64)(self.address, self.value & (1 << bits) - 1)
             written(self.address, bits // 8)
-        elif not self._held((c.get32 if bits == 32 else c.get64)(self.address), bits):
+        elif not self._held((cmemory.get32 if bits == 32 else cmemory.get64)(self.address), bits):
             raise UnsupportedError(
                 "a stream waits for a word that is written later; work here runs when it is submitted, so submit the writer first"
             )
@@ -111,9 +111,9 @@ class MemoryOperations(Node):
 
 
 def _operation(place: int) -> Operation:
-    kind, address, value, flags, _ = c.read(_OPERATION, place)
+    kind, address, value, flags, _ = cmemory.read(_OPERATION, place)
     return (
-        Operation(kind, flags=c.get32(place + 4))
+        Operation(kind, flags=cmemory.get32(place + 4))
         if kind in (_FLUSH, _BARRIER)
         else Operation(kind, address, value, flags)
     )
@@ -135,7 +135,7 @@ def _work(count: int, place: int, flags: int) -> MemoryOperations:
 
 def operations_work(pointer: int) -> MemoryOperations:
     """The operations of a CUDA_BATCH_MEM_OP_NODE_PARAMS."""
-    context, count, place, flags = c.read(_NODE, pointer)
+    context, count, place, flags = cmemory.read(_NODE, pointer)
     if not context:
         raise CudaError(results.INVALID_VALUE)
     state().handles.get(Context, context)
@@ -192,5 +192,5 @@ def parameters(handle: int, place: int) -> int | None:
     raw = b"".join(operation.raw() for operation in one.work.operations)
     kept = ctypes.create_string_buffer(raw, max(len(raw), 1))
     one.graph.kept.append(kept)
-    c.write(_NODE, place, state().current().handle, len(one.work.operations), ctypes.addressof(kept), 0)
+    cmemory.write(_NODE, place, state().current().handle, len(one.work.operations), ctypes.addressof(kept), 0)
     return None

@@ -6,10 +6,10 @@ import ctypes
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from warpwright.driver import c, output, results
+from warpwright.driver import cmemory, printf_buffer, results
 from warpwright.driver.calls import CudaError, entry
-from warpwright.driver.images import compile_image, lowered_ptx, read_image
-from warpwright.driver.placed import PlacedCode
+from warpwright.driver.library_placement import PlacedCode
+from warpwright.driver.module_images import compile_image, lowered_ptx, read_image
 from warpwright.driver.state import Context, state
 from warpwright.errors import KernelNotFoundError, UnsupportedError
 from warpwright.toolchain import CompiledModule, InputKind, LinkError, ToolchainError, link
@@ -95,7 +95,7 @@ class LoadedImage:
 
     def unload(self) -> None:
         """Take it off the device."""
-        output.flush()
+        printf_buffer.flush()
         s = state()
         if not self.alive:
             return
@@ -114,7 +114,7 @@ class JitOptions:
     def __init__(self, count: int, keys: int, values: int) -> None:
         self.places: dict[int, int] = {}
         for i in range(count if keys and values else 0):
-            key = c.get32(keys + 4 * i)
+            key = cmemory.get32(keys + 4 * i)
             if key >= _OPTIONS:
                 raise CudaError(results.INVALID_VALUE)
             self.places[key] = values + 8 * i
@@ -123,7 +123,7 @@ class JitOptions:
             raise CudaError(results.INVALID_VALUE)
 
     def value(self, key: int) -> int:
-        return c.get64(self.places[key]) if key in self.places else 0
+        return cmemory.get64(self.places[key]) if key in self.places else 0
 
     def log(self, words: str, error: bool) -> None:
         """Leave a log where the caller wants it."""
@@ -132,7 +132,7 @@ class JitOptions:
         if self.value(buffer) and room:
             raw = words.encode()[: room - 1]
             ctypes.memmove(self.value(buffer), raw + b"\0", len(raw) + 1)
-            c.put64(self.places[size], len(raw) + 1)
+            cmemory.put64(self.places[size], len(raw) + 1)
 
     def assembler(self) -> tuple[str, ...]:
         registers = self.value(_MAX_REGISTERS) & 0xFFFF_FFFF
@@ -158,7 +158,7 @@ def load(image: bytes, name: str, options: JitOptions | None = None) -> LoadedIm
 
 def _read_file(path: int) -> bytes:
     try:
-        return Path(c.text(path)).read_bytes()
+        return Path(cmemory.text(path)).read_bytes()
     except OSError as reason:
         raise CudaError(results.FILE_NOT_FOUND, str(reason)) from None
 
@@ -167,7 +167,7 @@ def _read_file(path: int) -> bytes:
 def module_load_data(place: int, image: int) -> int | None:
     if not image:
         return results.INVALID_VALUE
-    c.put64(place, load(read_image(image), "module").handle)
+    cmemory.put64(place, load(read_image(image), "module").handle)
     return None
 
 
@@ -175,7 +175,7 @@ def module_load_data(place: int, image: int) -> int | None:
 def module_load_data_ex(place: int, image: int, count: int, keys: int, values: int) -> int | None:
     if not image:
         return results.INVALID_VALUE
-    c.put64(place, load(read_image(image), "module", JitOptions(count, keys, values)).handle)
+    cmemory.put64(place, load(read_image(image), "module", JitOptions(count, keys, values)).handle)
     return None
 
 
@@ -186,7 +186,7 @@ def module_load_fatbin(place: int, image: int) -> int | None:
 
 @entry("cuModuleLoad")
 def module_load(place: int, path: int) -> None:
-    c.put64(place, load(_read_file(path), Path(c.text(path)).name).handle)
+    cmemory.put64(place, load(_read_file(path), Path(cmemory.text(path)).name).handle)
 
 
 @entry("cuModuleUnload")
@@ -197,19 +197,19 @@ def module_unload(handle: int) -> None:
 @entry("cuModuleGetFunction")
 def module_function(place: int, handle: int, name: int) -> None:
     state().current()
-    c.put64(place, state().handles.get(LoadedImage, handle).function(c.text(name)).handle)
+    cmemory.put64(place, state().handles.get(LoadedImage, handle).function(cmemory.text(name)).handle)
 
 
 @entry("cuModuleGetFunctionCount")
 def function_count(place: int, handle: int) -> None:
-    c.put32(place, len(state().handles.get(LoadedImage, handle).compiled.kernels))
+    cmemory.put32(place, len(state().handles.get(LoadedImage, handle).compiled.kernels))
 
 
 @entry("cuModuleEnumerateFunctions")
 def enumerate_functions(place: int, room: int, handle: int) -> None:
     image = state().handles.get(LoadedImage, handle)
     for i, name in enumerate(list(image.compiled.kernels)[:room]):
-        c.put64(place + 8 * i, image.function(name).handle)
+        cmemory.put64(place + 8 * i, image.function(name).handle)
 
 
 @entry("cuModuleGetGlobal_v2")
@@ -217,16 +217,16 @@ def module_global(place: int, size: int, handle: int, name: int) -> int | None:
     state().current()
     if not (place or size):
         return results.INVALID_VALUE
-    address, count = state().handles.get(LoadedImage, handle).variable(c.text(name))
-    c.put64(place, address)
-    c.put64(size, count)
+    address, count = state().handles.get(LoadedImage, handle).variable(cmemory.text(name))
+    cmemory.put64(place, address)
+    cmemory.put64(size, count)
     return None
 
 
 @entry("cuModuleGetLoadingMode")
 def loading_mode(place: int) -> None:
     # CU_MODULE_LAZY_LOADING: kernels are decoded when they are first used.
-    c.put32(place, 2)
+    cmemory.put32(place, 2)
 
 
 @entry("cuModuleGetTexRef", "cuModuleGetSurfRef")
@@ -241,7 +241,7 @@ def library_load_data(
 ) -> int | None:
     if not image:
         return results.INVALID_VALUE
-    c.put64(place, Library(read_image(image), "library", JitOptions(count, keys, values)).handle)
+    cmemory.put64(place, Library(read_image(image), "library", JitOptions(count, keys, values)).handle)
     return None
 
 
@@ -301,7 +301,9 @@ def _library(handle: int) -> Library:
 def library_load_file(
     place: int, path: int, keys: int, values: int, count: int, own_keys: int, own_values: int, own_count: int
 ) -> None:
-    c.put64(place, Library(_read_file(path), Path(c.text(path)).name, JitOptions(count, keys, values)).handle)
+    cmemory.put64(
+        place, Library(_read_file(path), Path(cmemory.text(path)).name, JitOptions(count, keys, values)).handle
+    )
 
 
 @entry("cuLibraryUnload")
@@ -311,31 +313,31 @@ def library_unload(handle: int) -> None:
 
 @entry("cuLibraryGetKernel")
 def library_kernel(place: int, handle: int, name: int) -> None:
-    c.put64(place, _library(handle).kernel(c.text(name)).handle)
+    cmemory.put64(place, _library(handle).kernel(cmemory.text(name)).handle)
 
 
 @entry("cuLibraryGetKernelCount")
 def kernel_count(place: int, handle: int) -> None:
-    c.put32(place, len(_library(handle).here().compiled.kernels))
+    cmemory.put32(place, len(_library(handle).here().compiled.kernels))
 
 
 @entry("cuLibraryEnumerateKernels")
 def enumerate_kernels(place: int, room: int, handle: int) -> None:
     library = _library(handle)
     for i, name in enumerate(list(library.here().compiled.kernels)[:room]):
-        c.put64(place + 8 * i, library.kernel(name).handle)
+        cmemory.put64(place + 8 * i, library.kernel(name).handle)
 
 
 @entry("cuLibraryGetModule")
 def library_module(place: int, handle: int) -> None:
-    c.put64(place, _library(handle).here().handle)
+    cmemory.put64(place, _library(handle).here().handle)
 
 
 @entry("cuLibraryGetGlobal", "cuLibraryGetManaged")
 def library_global(place: int, size: int, handle: int, name: int) -> None:
-    address, count = _library(handle).here().variable(c.text(name))
-    c.put64(place, address)
-    c.put64(size, count)
+    address, count = _library(handle).here().variable(cmemory.text(name))
+    cmemory.put64(place, address)
+    cmemory.put64(size, count)
 
 
 @entry("cuLibraryGetUnifiedFunction")
@@ -370,7 +372,7 @@ _INPUT_KINDS = {
 @entry("cuLinkCreate_v2", "cuLinkCreate")
 def link_create(count: int, keys: int, values: int, place: int) -> None:
     state().current()
-    c.put64(place, state().handles.add(Link(JitOptions(count, keys, values))))
+    cmemory.put64(place, state().handles.add(Link(JitOptions(count, keys, values))))
 
 
 def _add(handle: int, kind: int, data: bytes, name: str) -> int | None:
@@ -388,12 +390,12 @@ def _add(handle: int, kind: int, data: bytes, name: str) -> int | None:
 def link_add_data(
     handle: int, kind: int, data: int, size: int, name: int, count: int, keys: int, values: int
 ) -> int | None:
-    return _add(handle, kind, ctypes.string_at(data, size), c.text(name) if name else f"input {kind}")
+    return _add(handle, kind, ctypes.string_at(data, size), cmemory.text(name) if name else f"input {kind}")
 
 
 @entry("cuLinkAddFile_v2", "cuLinkAddFile")
 def link_add_file(handle: int, kind: int, path: int, count: int, keys: int, values: int) -> int | None:
-    return _add(handle, kind, _read_file(path), Path(c.text(path)).name)
+    return _add(handle, kind, _read_file(path), Path(cmemory.text(path)).name)
 
 
 @entry("cuLinkComplete")
@@ -410,8 +412,8 @@ def link_complete(handle: int, place: int, size: int) -> int | None:
     made.cubin = ctypes.create_string_buffer(linked.cubin, len(linked.cubin))
     made.options.log("", False)
     made.options.log("", True)
-    c.put64(place, ctypes.addressof(made.cubin))
-    c.put64(size, len(linked.cubin))
+    cmemory.put64(place, ctypes.addressof(made.cubin))
+    cmemory.put64(size, len(linked.cubin))
     return None
 
 

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from warpwright.driver import c
+from warpwright.driver import cmemory
 from warpwright.driver.calls import Function, entry, failed
 from warpwright.driver.devices import attribute, bus_id, bus_numbers, product, uuid
 from warpwright.driver.state import DRIVER_VERSION, Device, state
@@ -79,7 +79,7 @@ def _device(handle: int) -> Device:
 def _put_text(place: int, room: int, value: str) -> int:
     if room <= len(value):
         return INSUFFICIENT_SIZE
-    c.put_text(place, value, room)
+    cmemory.put_text(place, value, room)
     return 0
 
 
@@ -100,7 +100,7 @@ def shutdown() -> None:
 
 @entry("nvmlErrorString", result=ctypes.c_uint64)
 def error_string(code: int) -> int:
-    return c.static_text(_SENTENCES.get(code, "Unknown Error"))
+    return cmemory.static_text(_SENTENCES.get(code, "Unknown Error"))
 
 
 @nvml("nvmlSystemGetDriverVersion")
@@ -121,7 +121,7 @@ def driver_branch(info: int, room: int) -> int:
 
 @nvml("nvmlSystemGetCudaDriverVersion", "nvmlSystemGetCudaDriverVersion_v2")
 def cuda_version(place: int) -> None:
-    c.put32(place, DRIVER_VERSION)
+    cmemory.put32(place, DRIVER_VERSION)
 
 
 @nvml("nvmlSystemGetProcessName")
@@ -130,39 +130,39 @@ def process_name(number: int, place: int, room: int) -> int:
         name = os.readlink(f"/proc/{number}/exe")
     except OSError:
         return NOT_FOUND
-    c.put_text(place, name, room)
+    cmemory.put_text(place, name, room)
     return 0
 
 
 # --- devices --------------------------------------------------------------------------------------
 @nvml("nvmlDeviceGetCount", "nvmlDeviceGetCount_v2")
 def count(place: int) -> None:
-    c.put32(place, len(state().devices))
+    cmemory.put32(place, len(state().devices))
 
 
 @nvml("nvmlDeviceGetHandleByIndex", "nvmlDeviceGetHandleByIndex_v2")
 def by_index(index: int, place: int) -> int:
     if not 0 <= index < len(state().devices):
         return INVALID_ARGUMENT
-    c.put64(place, _DEVICE + index)
+    cmemory.put64(place, _DEVICE + index)
     return 0
 
 
 @nvml("nvmlDeviceGetHandleByUUID")
 def by_uuid(text: int, place: int) -> int:
-    return _found(place, [one for one in state().devices if c.text(text) == _uuid(one)])
+    return _found(place, [one for one in state().devices if cmemory.text(text) == _uuid(one)])
 
 
 def _found(place: int, devices: list[Device]) -> int:
     for one in devices:
-        c.put64(place, _DEVICE + one.ordinal)
+        cmemory.put64(place, _DEVICE + one.ordinal)
     return 0 if devices else NOT_FOUND
 
 
 @nvml("nvmlDeviceGetHandleByPciBusId", "nvmlDeviceGetHandleByPciBusId_v2")
 def by_bus_id(text: int, place: int) -> int:
     try:
-        wanted = bus_numbers(c.text(text))
+        wanted = bus_numbers(cmemory.text(text))
     except ValueError:
         return INVALID_ARGUMENT
     return _found(place, [one for one in state().devices if bus_numbers(bus_id(one)) == wanted])
@@ -187,33 +187,35 @@ def get_uuid(handle: int, place: int, room: int) -> int:
 
 @nvml("nvmlDeviceGetIndex", "nvmlDeviceGetMinorNumber")
 def index(handle: int, place: int) -> None:
-    c.put32(place, _device(handle).ordinal)
+    cmemory.put32(place, _device(handle).ordinal)
 
 
 @nvml("nvmlDeviceGetCudaComputeCapability")
 def compute_capability(handle: int, major: int, minor: int) -> None:
     device = _device(handle)
-    c.put32(major, attribute(75, device))
-    c.put32(minor, attribute(76, device))
+    cmemory.put32(major, attribute(75, device))
+    cmemory.put32(minor, attribute(76, device))
 
 
 @nvml("nvmlDeviceGetArchitecture")
 def architecture(handle: int, place: int) -> None:
     device = _device(handle)
-    c.put32(place, next(number for least, number in _ARCHITECTURES if device.gpu.chip.arch >= least))
+    cmemory.put32(place, next(number for least, number in _ARCHITECTURES if device.gpu.chip.arch >= least))
 
 
 @nvml("nvmlDeviceGetNumGpuCores")
 def cores(handle: int, place: int) -> None:
     device = _device(handle)
     chip = device.gpu.chip
-    c.put32(place, chip.sm.sm_count * chip.sm.sub_core_count * (chip.pipes.fma_heavy_lanes + chip.pipes.fma_lite_lanes))
+    cmemory.put32(
+        place, chip.sm.sm_count * chip.sm.sub_core_count * (chip.pipes.fma_heavy_lanes + chip.pipes.fma_lite_lanes)
+    )
 
 
 @nvml("nvmlDeviceGetMemoryBusWidth")
 def bus_width(handle: int, place: int) -> None:
     device = _device(handle)
-    c.put32(place, attribute(37, device))
+    cmemory.put32(place, attribute(37, device))
 
 
 @nvml("nvmlDeviceGetClockInfo", "nvmlDeviceGetMaxClockInfo")
@@ -222,7 +224,7 @@ def clock(handle: int, kind: int, place: int) -> int:
     graphics, sm, memory = 0, 1, 2
     if kind not in (graphics, sm, memory):
         return NOT_SUPPORTED
-    c.put32(place, attribute(36 if kind == memory else 13, device) // 1000)
+    cmemory.put32(place, attribute(36 if kind == memory else 13, device) // 1000)
     return 0
 
 
@@ -230,7 +232,7 @@ def clock(handle: int, kind: int, place: int) -> int:
 def memory_info(handle: int, place: int) -> None:
     device = _device(handle)
     memory = device.gpu.memory
-    c.write("3Q", place, memory.capacity_bytes, memory.capacity_bytes - memory.used_bytes, memory.used_bytes)
+    cmemory.write("3Q", place, memory.capacity_bytes, memory.capacity_bytes - memory.used_bytes, memory.used_bytes)
 
 
 @nvml("nvmlDeviceGetMemoryInfo_v2")
@@ -240,7 +242,7 @@ def memory_info_2(handle: int, place: int) -> int:
     if version != 2 << 24 | 40:
         return VERSION_MISMATCH
     memory = device.gpu.memory
-    c.write(
+    cmemory.write(
         "I4Q", place, version, memory.capacity_bytes, 0, memory.capacity_bytes - memory.used_bytes, memory.used_bytes
     )
     return 0
@@ -251,17 +253,17 @@ def pci_info(handle: int, place: int) -> None:
     device = _device(handle)
     text = bus_id(device)
     domain, bus, number, _ = bus_numbers(text)
-    c.write("16s5I32s", place, text.encode(), domain, bus, number, _VENDOR, 0, f"0000{text}".encode())
+    cmemory.write("16s5I32s", place, text.encode(), domain, bus, number, _VENDOR, 0, f"0000{text}".encode())
 
 
 @nvml("nvmlDeviceGetComputeRunningProcesses_v3")
 def running_processes(handle: int, room: int, infos: int) -> int:
     """This process: a simulated card serves no other."""
     device = _device(handle)
-    given = c.get32(room)
-    c.put32(room, 1)
+    given = cmemory.get32(room)
+    cmemory.put32(room, 1)
     if given < 1:
         return INSUFFICIENT_SIZE
     nowhere = 0xFFFF_FFFF
-    c.write("IQII", infos, os.getpid(), device.gpu.memory.used_bytes, nowhere, nowhere)
+    cmemory.write("IQII", infos, os.getpid(), device.gpu.memory.used_bytes, nowhere, nowhere)
     return 0

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from warpwright.chips import partition
 from warpwright.chips.partition import Steps, split, steps
-from warpwright.driver import c, results
+from warpwright.driver import cmemory, results
 from warpwright.driver.calls import CudaError, entry
 from warpwright.driver.state import Context, Device, Stream, state
 from warpwright.driver.streams import Event, await_event, create_stream, record, within_priorities
@@ -42,7 +42,7 @@ class _SmResource:
         """Store it, with steps as the call tells them; without SMs it has no type."""
         bits = sum(1 << n for n in self.sms).to_bytes(_BITS_BYTES, "little")
         kind = _SMS if self.sms else 0
-        c.write(_RESOURCE, place, kind, self.part, self.device.ordinal, bits, len(self.sms), *told)
+        cmemory.write(_RESOURCE, place, kind, self.part, self.device.ordinal, bits, len(self.sms), *told)
 
 
 def _read(place: int) -> _SmResource:
@@ -51,7 +51,7 @@ def _read(place: int) -> _SmResource:
     Raises:
         CudaError: CUDA_ERROR_INVALID_RESOURCE_TYPE.
     """
-    kind, part, ordinal, bits, *_ = c.read(_RESOURCE, place)
+    kind, part, ordinal, bits, *_ = cmemory.read(_RESOURCE, place)
     if kind != _SMS:
         raise CudaError(results.INVALID_RESOURCE_TYPE)
     held = int.from_bytes(bits, "little")
@@ -111,7 +111,7 @@ def of_green_context(handle: int, place: int, kind: int) -> None:
 def split_by_count(groups: int, count: int, given: int, remaining: int, flags: int, least: int) -> int | None:
     """Split SMs into groups of one size; without a place for the groups, count those that there could be."""
     resource = _read(given)
-    if (flags & _APART and flags & _FOR_CLUSTERS) or (groups and not c.get32(count)):
+    if (flags & _APART and flags & _FOR_CLUSTERS) or (groups and not cmemory.get32(count)):
         return results.INVALID_VALUE
     chip, apart = resource.device.gpu.chip, bool(flags & _APART)
     size = steps(chip, apart).size_of(least)
@@ -119,8 +119,8 @@ def split_by_count(groups: int, count: int, given: int, remaining: int, flags: i
         return results.INVALID_RESOURCE_CONFIGURATION
     # All SMs are a group too where their number is no multiple.
     size = min(size, len(resource.sms))
-    made, rest = split(chip, size, c.get32(count) if groups else len(resource.sms), apart)
-    c.put32(count, len(made))
+    made, rest = split(chip, size, cmemory.get32(count) if groups else len(resource.sms), apart)
+    cmemory.put32(count, len(made))
     if not groups:
         return None
     for n, sms in enumerate(made):
@@ -136,7 +136,7 @@ def describe(place: int, resources: int, count: int) -> int | None:
     sms = [n for one in found for n in one.sms]
     if not found or len({one.device for one in found}) > 1 or len(set(sms)) < len(sms):
         return results.INVALID_RESOURCE_CONFIGURATION
-    c.put64(place, state().handles.add(_Description(found[0].device, tuple(sorted(sms)))))
+    cmemory.put64(place, state().handles.add(_Description(found[0].device, tuple(sorted(sms)))))
     return None
 
 
@@ -170,7 +170,7 @@ def create(place: int, description: int, ordinal: int, flags: int) -> int | None
         partition=partition(device.gpu.chip, wanted.sms),
     )
     made.handle = s.handles.add(made)
-    c.put64(place, made.handle)
+    cmemory.put64(place, made.handle)
     return None
 
 
@@ -188,26 +188,26 @@ def destroy(handle: int) -> None:
 @entry("cuCtxFromGreenCtx")
 def as_context(place: int, handle: int) -> None:
     """A green context is a context by the same handle."""
-    c.put64(place, _green(handle).handle)
+    cmemory.put64(place, _green(handle).handle)
 
 
 @entry("cuGreenCtxGetId")
 def identity(handle: int, place: int) -> None:
-    c.put64(place, _green(handle).handle)
+    cmemory.put64(place, _green(handle).handle)
 
 
 @entry("cuGreenCtxStreamCreate")
 def new_stream(place: int, handle: int, flags: int, priority: int) -> int | None:
     if flags != _NON_BLOCKING:
         return results.INVALID_VALUE
-    c.put64(place, create_stream(flags, within_priorities(priority), _green(handle)))
+    cmemory.put64(place, create_stream(flags, within_priorities(priority), _green(handle)))
     return None
 
 
 @entry("cuStreamGetGreenCtx")
 def green_context_of(handle: int, place: int) -> None:
     context = state().stream(handle).context
-    c.put64(place, context.handle if context is not None else 0)
+    cmemory.put64(place, context.handle if context is not None else 0)
 
 
 def _streams(context: Context) -> Sequence[Stream]:

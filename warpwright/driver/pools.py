@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from warpwright.driver import c, results
+from warpwright.driver import cmemory, results
 from warpwright.driver.calls import CudaError, entry
 from warpwright.driver.devices import POOLS, READ_AND_WRITE, access_descriptions, located
 from warpwright.driver.graphs import Node, submit
@@ -125,14 +125,14 @@ def _allocate_in(pool: Pool, place: int, size: int, stream: int) -> None:
         from warpwright.driver.graph_memory import AllocationNode, reserve
 
         if not size:
-            c.put64(place, 0)
+            cmemory.put64(place, 0)
             return
         node = AllocationNode(reserve(size, pool.device))
         submit(queue, node)
-        c.put64(place, node.memory.address)
+        cmemory.put64(place, node.memory.address)
     else:
         # Nothing takes no memory, and its address is null.
-        c.put64(place, pool_allocate(pool, size) if size else 0)
+        cmemory.put64(place, pool_allocate(pool, size) if size else 0)
 
 
 @entry("cuMemFreeAsync")
@@ -153,12 +153,12 @@ def free_async(address: int, stream: int) -> int | None:
 
 @entry("cuDeviceGetDefaultMemPool")
 def get_default_pool(place: int, device: int) -> None:
-    c.put64(place, default_pool(state().device_of(device)).handle)
+    cmemory.put64(place, default_pool(state().device_of(device)).handle)
 
 
 @entry("cuDeviceGetMemPool")
 def get_pool(place: int, device: int) -> None:
-    c.put64(place, current_pool(state().device_of(device)).handle)
+    cmemory.put64(place, current_pool(state().device_of(device)).handle)
 
 
 @entry("cuDeviceSetMemPool")
@@ -185,22 +185,22 @@ def _place_of_pools(location: int, kind: int) -> tuple[Device, str]:
     Raises:
         CudaError: no such place, or no such kind. Managed memory needs no place.
     """
-    if kind != _MANAGED and not (kind == _PAGE_LOCKED and c.get32(location)):
+    if kind != _MANAGED and not (kind == _PAGE_LOCKED and cmemory.get32(location)):
         raise CudaError(results.INVALID_VALUE)
     try:
-        return located(location), _held_by(kind, c.get32(location))
+        return located(location), _held_by(kind, cmemory.get32(location))
     except CudaError:
         raise CudaError(results.INVALID_VALUE) from None
 
 
 @entry("cuMemGetDefaultMemPool")
 def get_default_pool_at(place: int, location: int, kind: int) -> None:
-    c.put64(place, default_pool(*_place_of_pools(location, kind)).handle)
+    cmemory.put64(place, default_pool(*_place_of_pools(location, kind)).handle)
 
 
 @entry("cuMemGetMemPool")
 def get_pool_at(place: int, location: int, kind: int) -> None:
-    c.put64(place, current_pool(*_place_of_pools(location, kind)).handle)
+    cmemory.put64(place, current_pool(*_place_of_pools(location, kind)).handle)
 
 
 @entry("cuMemSetMemPool")
@@ -211,7 +211,7 @@ def set_pool_at(location: int, kind: int, handle: int) -> None:
 @entry("cuMemPoolCreate")
 def pool_create(place: int, properties: int) -> int | None:
     state().check_process()
-    kind, handle_types, where, number = c.read("iiii", properties)
+    kind, handle_types, where, number = cmemory.read("iiii", properties)
     anywhere = kind == _MANAGED and where == 0
     if kind not in (_PAGE_LOCKED, _MANAGED) or not (where in LOCATIONS or anywhere) or handle_types & ~_HANDLE_TYPES:
         return results.INVALID_VALUE
@@ -222,7 +222,7 @@ def pool_create(place: int, properties: int) -> int | None:
             "memory of a pool is shared as a file (CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) or not at all"
         )
     device = located(properties + 8)
-    c.put64(place, add_pool(Pool(device, _held_by(kind, where), shareable=handle_types)))
+    cmemory.put64(place, add_pool(Pool(device, _held_by(kind, where), shareable=handle_types)))
     return None
 
 
@@ -251,9 +251,9 @@ def pool_attribute(handle: int, number: int, place: int) -> int | None:
     if number not in values:
         return results.INVALID_VALUE
     if number <= 3:
-        c.put32(place, values[number])
+        cmemory.put32(place, values[number])
     else:
-        c.put64(place, values[number])
+        cmemory.put64(place, values[number])
     return None
 
 
@@ -261,11 +261,11 @@ def pool_attribute(handle: int, number: int, place: int) -> int | None:
 def set_pool_attribute(handle: int, number: int, place: int) -> int | None:
     pool = state().handles.get(Pool, handle)
     if number in (6, 8):
-        if c.get64(place):
+        if cmemory.get64(place):
             return results.INVALID_VALUE
         pool.most = pool.used
     elif number in pool.attributes:
-        pool.attributes[number] = c.get32(place) if number <= 3 else c.get64(place)
+        pool.attributes[number] = cmemory.get32(place) if number <= 3 else cmemory.get64(place)
     else:
         return results.INVALID_VALUE
     return None
@@ -296,8 +296,8 @@ def pool_set_access(handle: int, descriptions: int, count: int) -> int | None:
 @entry("cuMemPoolGetAccess")
 def pool_get_access(place: int, handle: int, location: int) -> None:
     pool = state().handles.get(Pool, handle)
-    kind, number = c.read("ii", location)
+    kind, number = cmemory.read("ii", location)
     if kind == 1 and not 0 <= number < len(state().devices):
         raise CudaError(results.INVALID_VALUE)
     device = located(location)
-    c.put32(place, READ_AND_WRITE if device is pool.device or device in pool.open_to else 0)
+    cmemory.put32(place, READ_AND_WRITE if device is pool.device or device in pool.open_to else 0)

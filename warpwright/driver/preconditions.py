@@ -180,7 +180,7 @@ def _with_pointers(places: tuple[int, ...], function: Callable[..., Any]) -> Cal
 
 
 def _outside_of_captures(function: Callable[..., Any]) -> Callable[..., Any]:
-    from warpwright.driver.captures import forbid_unsafe_call
+    from warpwright.driver.capture_rules import forbid_unsafe_call
 
     def call(*arguments: Any) -> Any:
         forbid_unsafe_call()

@@ -6,7 +6,7 @@ import ctypes
 import os
 from typing import Any
 
-from warpwright.driver import c, results
+from warpwright.driver import cmemory, results
 from warpwright.driver.calls import entry, say
 from warpwright.driver.entry_points import table
 from warpwright.driver.state import DRIVER_VERSION, state
@@ -36,15 +36,15 @@ def initialise(flags: int) -> int | None:
 def driver_version(version: int) -> int | None:
     if not version:
         return results.INVALID_VALUE
-    c.put32(version, DRIVER_VERSION)
+    cmemory.put32(version, DRIVER_VERSION)
     return None
 
 
 def _put_text(code: int, place: int, words: str | None) -> int | None:
     if words is None:
-        c.put64(place, 0)
+        cmemory.put64(place, 0)
         return results.INVALID_VALUE
-    c.put64(place, c.static_text(words))
+    cmemory.put64(place, cmemory.static_text(words))
     return None
 
 
@@ -133,10 +133,10 @@ def _find(symbol: int, place: int, version: int, flags: int, status: int) -> int
         return results.INVALID_VALUE
     if flags & ~_PROCESS_FLAGS:
         return results.INVALID_VALUE
-    name = c.text(symbol)
+    name = cmemory.text(symbol)
     chosen = versioned(name, version, bool(flags & _PER_THREAD_FLAG))
-    c.put64(place, addresses.get(chosen, 0) if chosen else 0)
-    c.put32(status, 0 if chosen else _SYMBOL_NOT_FOUND)
+    cmemory.put64(place, addresses.get(chosen, 0) if chosen else 0)
+    cmemory.put32(status, 0 if chosen else _SYMBOL_NOT_FOUND)
     return None
 
 
@@ -153,7 +153,7 @@ def get_proc_address_2(symbol: int, place: int, version: int, flags: int, status
 @entry("cuGetExportTable")
 def export_table(place: int, identity: int) -> int:
     """Private tables of NVIDIA's own libraries: none is imitated."""
-    c.put64(place, 0)
+    cmemory.put64(place, 0)
     # Others ask as well, and do without.
     if identity and ctypes.string_at(identity, 16) == _RUNTIME_TABLE:
         say(

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from warpwright.driver import output, results
+from warpwright.driver import printf_buffer, results
 from warpwright.driver.calls import CudaError, say
 from warpwright.session import chips_named
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from warpwright.api import GPU
     from warpwright.chips import Partition
     from warpwright.driver.graphs import Graph
-    from warpwright.engine.memory import Allocation
+    from warpwright.engine.device_memory import Allocation
 
 Item = TypeVar("Item")
 DRIVER_VERSION = 13000
@@ -175,7 +175,7 @@ class Device:
             self._gpu = GPU(
                 self._chip, timing=timing, engine="tiered", check=check, check_level=level, device=self.ordinal
             )
-            self._gpu.on_output = output.keep
+            self._gpu.on_output = printf_buffer.keep
         return self._gpu
 
 

@@ -12,9 +12,15 @@ import threading
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from warpwright.driver import c, output, results
+from warpwright.driver import cmemory, printf_buffer, results
 from warpwright.driver.calls import CudaError, entry
-from warpwright.driver.captures import RELAXED, break_capture, forbid_default_stream, forbid_unsafe_call, thread_modes
+from warpwright.driver.capture_rules import (
+    RELAXED,
+    break_capture,
+    forbid_default_stream,
+    forbid_unsafe_call,
+    thread_modes,
+)
 from warpwright.driver.graphs import (
     RECORD_EVENT,
     WAIT_EVENT,
@@ -109,7 +115,7 @@ def create_stream(flags: int, priority: int = 0, context: Context | None = None)
 def create(place: int, flags: int) -> int | None:
     if flags not in (0, 1):
         return results.INVALID_VALUE
-    c.put64(place, create_stream(flags))
+    cmemory.put64(place, create_stream(flags))
     return None
 
 
@@ -117,7 +123,7 @@ def create(place: int, flags: int) -> int | None:
 def create_with_priority(place: int, flags: int, priority: int) -> int | None:
     if flags not in (0, 1):
         return results.INVALID_VALUE
-    c.put64(place, create_stream(flags, within_priorities(priority)))
+    cmemory.put64(place, create_stream(flags, within_priorities(priority)))
     return None
 
 
@@ -142,7 +148,7 @@ def destroy(handle: int) -> int | None:
 
 @entry("cuStreamSynchronize", "cuStreamQuery")
 def synchronize(handle: int) -> int | None:
-    output.flush()
+    printf_buffer.flush()
     state().current()
     stream = state().stream(handle)
     if stream.capture is not None:
@@ -189,24 +195,24 @@ def _check_external(flags: int, stream: Stream) -> None:
 
 @entry("cuStreamGetFlags")
 def get_flags(handle: int, place: int) -> None:
-    c.put32(place, state().stream(handle).flags)
+    cmemory.put32(place, state().stream(handle).flags)
 
 
 @entry("cuStreamGetPriority")
 def get_priority(handle: int, place: int) -> None:
-    c.put32(place, state().stream(handle).priority & 0xFFFF_FFFF)
+    cmemory.put32(place, state().stream(handle).priority & 0xFFFF_FFFF)
 
 
 @entry("cuStreamGetId")
 def get_id(handle: int, place: int) -> None:
     state().stream(handle)
-    c.put64(place, handle or 1)
+    cmemory.put64(place, handle or 1)
 
 
 @entry("cuStreamGetCtx")
 def get_context(handle: int, place: int) -> None:
     stream = state().stream(handle)
-    c.put64(place, (stream.context or state().context_of(stream.device)).handle)
+    cmemory.put64(place, (stream.context or state().context_of(stream.device)).handle)
 
 
 @entry("cuStreamGetCtx_v2")
@@ -216,13 +222,13 @@ def get_context_2(handle: int, place: int, green: int) -> None:
     if stream.context is None:
         get_context(handle, place)
     else:
-        c.put64(place, stream.device.primary.handle)
-    c.put64(green, stream.context.handle if stream.context is not None else 0)
+        cmemory.put64(place, stream.device.primary.handle)
+    cmemory.put64(green, stream.context.handle if stream.context is not None else 0)
 
 
 @entry("cuStreamGetDevice")
 def get_device(handle: int, place: int) -> None:
-    c.put32(place, state().stream(handle).device.ordinal)
+    cmemory.put32(place, state().stream(handle).device.ordinal)
 
 
 _POLICY = 3
@@ -233,7 +239,7 @@ _ATTRIBUTES = (1, _POLICY, 8, 9, 10)
 @entry("cuStreamSetAttribute")
 def set_attribute(handle: int, number: int, value: int) -> int | None:
     stream = state().stream(handle)
-    if number not in _ATTRIBUTES or (number == _POLICY and not 1 <= c.get32(value) <= 4):
+    if number not in _ATTRIBUTES or (number == _POLICY and not 1 <= cmemory.get32(value) <= 4):
         return results.INVALID_VALUE
     stream.attributes[number] = ctypes.string_at(value, 64)
     return None
@@ -314,7 +320,7 @@ def begin_capture_1(handle: int) -> None:
 
 @entry("cuStreamBeginCaptureToGraph")
 def begin_capture_to_graph(handle: int, graph: int, needs: int, data: int, count: int, mode: int) -> None:
-    _begin(handle, state().handles.get(Graph, graph), [vertex(h) for h in c.words64(needs, count)], mode)
+    _begin(handle, state().handles.get(Graph, graph), [vertex(h) for h in cmemory.words64(needs, count)], mode)
 
 
 def _begin(handle: int, graph: Graph, tail: list[Vertex], mode: int) -> None:
@@ -352,7 +358,7 @@ def end_capture(handle: int, place: int) -> None:
     broken = stream.capture_broken or any(x.capture_broken for x in others)
     for x in (stream, *others):
         x.capture, x.capture_tail, x.capture_broken = None, [], False
-    c.put64(place, 0 if broken or unjoined else graph.handle)
+    cmemory.put64(place, 0 if broken or unjoined else graph.handle)
     if broken:
         raise CudaError(results.STREAM_CAPTURE_INVALIDATED)
     if unjoined:
@@ -375,7 +381,7 @@ def _asked_of_capture(handle: int) -> Stream:
 @entry("cuStreamIsCapturing")
 def is_capturing(handle: int, place: int) -> None:
     state().current()
-    c.put32(place, _status(_asked_of_capture(handle)))
+    cmemory.put32(place, _status(_asked_of_capture(handle)))
 
 
 @entry("cuStreamGetCaptureInfo")
@@ -395,7 +401,7 @@ def capture_info_3(handle: int, status: int, number: int, graph: int, needs: int
     if stream.capture is not None:
         # CUgraphEdgeData of 8 bytes each: zeros are edges that wait for a whole node.
         _edges[stream] = (ctypes.c_uint64 * max(len(stream.capture_tail), 1))()
-        c.put64(data, ctypes.addressof(_edges[stream]))
+        cmemory.put64(data, ctypes.addressof(_edges[stream]))
 
 
 _lists: dict[Stream, ctypes.Array[ctypes.c_uint64]] = {}
@@ -405,15 +411,15 @@ _edges: dict[Stream, ctypes.Array[ctypes.c_uint64]] = {}
 
 def _info(handle: int, status: int, number: int, graph: int, needs: int, count: int) -> None:
     stream = _asked_of_capture(handle)
-    c.put32(status, _status(stream))
+    cmemory.put32(status, _status(stream))
     if stream.capture is None:
         return
-    c.put64(number, stream.capture_id)
-    c.put64(graph, stream.capture.handle)
+    cmemory.put64(number, stream.capture_id)
+    cmemory.put64(graph, stream.capture.handle)
     tail = stream.capture_tail
     _lists[stream] = (ctypes.c_uint64 * max(len(tail), 1))(*(v.handle for v in tail))
-    c.put64(needs, ctypes.addressof(_lists[stream]))
-    c.put64(count, len(tail))
+    cmemory.put64(needs, ctypes.addressof(_lists[stream]))
+    cmemory.put64(count, len(tail))
 
 
 @entry("cuStreamUpdateCaptureDependencies")
@@ -430,14 +436,14 @@ def _update(handle: int, needs: int, count: int, flags: int) -> None:
     stream = state().stream(handle)
     if stream.capture is None:
         raise CudaError(results.ILLEGAL_STATE)
-    given = [vertex(h) for h in c.words64(needs, count)]
+    given = [vertex(h) for h in cmemory.words64(needs, count)]
     stream.capture_tail = given if flags & 1 else list(dict.fromkeys([*stream.capture_tail, *given]))
 
 
 @entry("cuThreadExchangeStreamCaptureMode")
 def exchange_mode(place: int) -> None:
-    wanted, mine = c.get32(place), thread_modes.mine()
-    c.put32(place, mine[0])
+    wanted, mine = cmemory.get32(place), thread_modes.mine()
+    cmemory.put32(place, mine[0])
     mine[0] = wanted
 
 
@@ -454,7 +460,7 @@ def event_create(place: int, flags: int) -> int | None:
         return results.INVALID_VALUE
     made = Event(flags, device=s.device)
     made.handle = s.handles.add(made)
-    c.put64(place, made.handle)
+    cmemory.put64(place, made.handle)
     return None
 
 
@@ -497,7 +503,7 @@ def event_record_with_flags(handle: int, stream: int, flags: int) -> None:
 
 @entry("cuEventSynchronize", "cuEventQuery")
 def event_synchronize(handle: int) -> int | None:
-    output.flush()
+    printf_buffer.flush()
     state().current()
     event = state().handles.get(Event, handle)
     return results.STREAM_CAPTURE_UNSUPPORTED if event.capture is not None else None
@@ -510,5 +516,5 @@ def elapsed(place: int, start: int, end: int) -> int | None:
     first, last = s.handles.get(Event, start), s.handles.get(Event, end)
     if not place or not (first.recorded and last.recorded) or (first.flags | last.flags) & _NO_TIMING:
         return results.INVALID_HANDLE
-    c.put_float(place, (last.seconds - first.seconds) * 1e3)
+    cmemory.put_float(place, (last.seconds - first.seconds) * 1e3)
     return None

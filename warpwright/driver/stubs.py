@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from warpwright.driver.elf import Layout, SharedObject
+from warpwright.driver.elf_writer import Layout, SharedObject
 from warpwright.driver.entry_points import gives_back
 
 GUARD_SYMBOL = "warpwright_guard"
@@ -330,7 +330,7 @@ def start_code(machine: str) -> bytes:
     """The function ``start`` as position-independent machine code without relocations."""
     import llvmlite.binding as llvm
 
-    from warpwright.toolchain.elf import ElfFile
+    from warpwright.toolchain.elf_reader import ElfFile
 
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from warpwright.driver import c, results
+from warpwright.driver import cmemory, results
 from warpwright.driver.calls import CudaError, entry
 from warpwright.engine.tensor_map import (
     ELEMENT_BYTES,
@@ -56,7 +56,7 @@ def encode_tiled(
     fill: int,
 ) -> None:
     def make() -> TensorMap:
-        extent, pitch = tuple(c.words64(sizes, rank)), tuple(c.words64(strides, rank - 1))
+        extent, pitch = tuple(cmemory.words64(sizes, rank)), tuple(cmemory.words64(strides, rank - 1))
         boxes, step = _words(box, rank), _words(steps, rank)
         return TensorMap(address, kind, extent, pitch, boxes, step, interleave, swizzle, promotion, fill)
 
@@ -67,7 +67,7 @@ def encode_tiled(
 def replace_address(place: int, address: int) -> int | None:
     if address % 16:
         return results.INVALID_VALUE
-    c.put64(place, address)
+    cmemory.put64(place, address)
     return None
 
 
@@ -90,7 +90,7 @@ def encode_im2col(
     fill: int,
 ) -> None:
     def make() -> TensorMap:
-        extent, pitch = tuple(c.words64(sizes, rank)), tuple(c.words64(strides, rank - 1))
+        extent, pitch = tuple(cmemory.words64(sizes, rank)), tuple(cmemory.words64(strides, rank - 1))
         corners = [_words(at, max(rank - 2, 0), ctypes.c_int32) for at in (lower, upper)]
         return TensorMap(
             *(address, kind, extent, pitch, (1,) * rank, _words(steps, rank), interleave, swizzle, promotion, fill),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpwright.driver import c, results
+from warpwright.driver import cmemory, results
 from warpwright.driver.calls import entry
 from warpwright.driver.graphs import Graph, UserObject
 from warpwright.driver.state import state
@@ -17,7 +17,7 @@ def create(place: int, data: int, destroy: int, references: int, flags: int) -> 
         return results.INVALID_VALUE
     made = UserObject(data, destroy, references)
     made.handle = state().handles.add(made)
-    c.put64(place, made.handle)
+    cmemory.put64(place, made.handle)
     return None
 
 

@@ -71,11 +71,11 @@ class Status(IntEnum):
     SLEEP = 10
     """Tracing only: NANOSLEEP; ``sleep_ns`` holds the time."""
     STANDSTILL = 11
-    """Of a run of blocks: every warp runs, but all of them only repeat what they did (``jit/standstill.py``)."""
+    """Of a run of blocks: every warp runs, but all of them only repeat what they did (``jit/livelock.py``)."""
     NOT_COMPILED = 12
-    """The whole function was needed and compiling it failed (``jit/rare.py``)."""
+    """The whole function was needed and compiling it failed (``jit/lazy_compile.py``)."""
     STEP = 13
-    """Without tracing only: the warp lets the others of its block catch up (``jit/steps.py``)."""
+    """Without tracing only: the warp lets the others of its block catch up (``jit/lockstep.py``)."""
 
 
 PASSED_ON = 256

@@ -17,10 +17,10 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine.memory import Allocation, DeviceMemory
+from warpwright.engine.device_memory import Allocation, DeviceMemory
 from warpwright.errors import ArgumentError
 from warpwright.isa.program import Program
-from warpwright.toolchain.names import plain_name
+from warpwright.toolchain.demangle import plain_name
 
 POINTER_BYTES = 8
 

@@ -18,11 +18,11 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from warpwright.engine.polls import changes_shared, polls
 from warpwright.engine.reconvergence import stack_targets
+from warpwright.engine.spin_loops import changes_shared, polls
 from warpwright.isa.ops import Access, Lowered, Op
 from warpwright.isa.program import Program
-from warpwright.isa.textures import TextureAccess
+from warpwright.isa.texture_access import TextureAccess
 
 INSTRUCTION_BYTES = 16
 ENDS_BLOCK = frozenset(

@@ -19,9 +19,9 @@ from warpwright.engine.abi import (
     WINDOW_BYTES,
     FaultKind,
 )
+from warpwright.engine.device_memory import GAP_BYTES, DeviceMemory, format_bytes
+from warpwright.engine.lane_positions import Group
 from warpwright.engine.launch import WARP_THREADS, Dim3, Geometry
-from warpwright.engine.memory import GAP_BYTES, DeviceMemory, format_bytes
-from warpwright.engine.standing import Group
 from warpwright.errors import (
     DeadlockError,
     ExecutionError,
@@ -31,7 +31,7 @@ from warpwright.errors import (
     UnsupportedError,
 )
 from warpwright.isa.program import Instruction, Program
-from warpwright.toolchain.names import plain_name
+from warpwright.toolchain.demangle import plain_name
 
 _READS = ("LD", "ULD")
 _ATOMICS = ("ATOM", "RED")

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from warpwright.engine.blocks import INSTRUCTION_BYTES, BasicBlock, basic_blocks, judged
-from warpwright.engine.compiled import CompiledExecution
+from warpwright.engine.compiled_launch import CompiledExecution
 from warpwright.engine.execute import Counts
-from warpwright.engine.interpreted import InterpretedExecution
+from warpwright.engine.interpreted_launch import InterpretedExecution
 from warpwright.engine.interpreter import Kernel
-from warpwright.engine.jit.compile import CompiledKernel, compile_kernel
+from warpwright.engine.jit.codegen import CompiledKernel, compile_kernel
+from warpwright.engine.lane_positions import Standing
 from warpwright.engine.launch import Geometry, LaunchContext
 from warpwright.engine.module import LoadedKernel
-from warpwright.engine.standing import Standing
-from warpwright.isa.machine import lower
+from warpwright.isa.machine_code import lower
 from warpwright.isa.ops import Access, Lowered, Op
 
 

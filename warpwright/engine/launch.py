@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from warpwright.chips import Chip, Occupancy, OccupancyError, occupancy
 from warpwright.engine.abi import GRID_ID, LAUNCH, LOCAL_WINDOW, MAX_CLUSTER, SHARED_WINDOW
-from warpwright.engine.memory import DeviceMemory
+from warpwright.engine.device_memory import DeviceMemory
 from warpwright.errors import LaunchError
 from warpwright.isa.ops import FIRST_CLUSTERS
 from warpwright.isa.program import Kind, Operand, Program
@@ -462,7 +462,7 @@ class LaunchContext:
     """The launch's :class:`~warpwright.engine.services.LaunchServices`, when its kernel calls any."""
 
     textures: Any = None
-    """The launch's :class:`~warpwright.engine.textures.serve.LaunchTextures`, when its kernel uses any."""
+    """The launch's :class:`~warpwright.engine.textures.launch_textures.LaunchTextures`, when its kernel uses any."""
     exact_shared: bool = False
     """Shared memory ends with the bytes that were asked for, as memcheck has it, instead of with its last unit."""
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from warpwright.engine.device_memory import Allocation, DeviceMemory
 from warpwright.engine.interpreter import Kernel
-from warpwright.engine.jit.compile import CompiledKernel
-from warpwright.engine.memory import Allocation, DeviceMemory
+from warpwright.engine.jit.codegen import CompiledKernel
 from warpwright.errors import KernelNotFoundError, UnsupportedError
-from warpwright.isa.machine import FIRST_WIDE, program_from_cubin
+from warpwright.isa.machine_code import FIRST_WIDE, program_from_cubin
 from warpwright.isa.ops import Lowered
 from warpwright.isa.program import Program
 from warpwright.isa.sass.decode import UnknownEncoding
@@ -24,8 +24,8 @@ from warpwright.isa.services import SERVICE_BYTES, SERVICES
 from warpwright.toolchain import CompiledModule, Relocation
 from warpwright.toolchain import Kernel as CubinKernel
 from warpwright.toolchain.cubin import Module as CubinModule
+from warpwright.toolchain.demangle import plain_name
 from warpwright.toolchain.device_runtime import ROUTINES, routines
-from warpwright.toolchain.names import plain_name
 from warpwright.toolchain.relocation import CODE_ALIGNMENT, code_layout, relocate, width_bytes
 
 GLOBAL_SECTIONS = (".nv.global", ".nv.global.init")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from warpwright.engine.memory import Allocation, DeviceMemory
+from warpwright.engine.device_memory import Allocation, DeviceMemory
 from warpwright.engine.module import LoadedKernel
 from warpwright.errors import KernelNotFoundError, UnsupportedError
 from warpwright.isa.ptx.frames import kernel_parameters
@@ -26,7 +26,7 @@ from warpwright.isa.ptx.syntax import Symbol, Variable
 from warpwright.toolchain import CompiledModule
 from warpwright.toolchain import Kernel as CubinKernel
 from warpwright.toolchain.cubin import KernelParameter, Module
-from warpwright.toolchain.names import plain_name
+from warpwright.toolchain.demangle import plain_name
 
 
 @dataclass(slots=True)

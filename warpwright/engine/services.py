@@ -20,13 +20,13 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.engine.abi import BLOCK, LOCAL_WINDOW, SHARED_WINDOW, WARP, WINDOW_BYTES
-from warpwright.engine.children import DeviceLaunches
+from warpwright.engine.child_launches import DeviceLaunches
 from warpwright.engine.conditions import set_condition
+from warpwright.engine.device_memory import Allocation, DeviceMemory
 from warpwright.engine.faults import thread_of
 from warpwright.engine.launch import Dim3, LaunchContext
-from warpwright.engine.memory import Allocation, DeviceMemory
 from warpwright.isa.program import Program
-from warpwright.toolchain.names import plain_name
+from warpwright.toolchain.demangle import plain_name
 
 HEAP_BYTES = 8 << 20
 HEAP_ALIGNMENT_BYTES = 16

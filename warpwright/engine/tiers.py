@@ -17,18 +17,18 @@ from collections.abc import Callable, Sequence
 
 from warpwright.engine.abi import Status
 from warpwright.engine.blocks import is_clock
-from warpwright.engine.compiled import CompiledExecution
+from warpwright.engine.compiled_launch import CompiledExecution
 from warpwright.engine.execute import Cancelled, Counts
 from warpwright.engine.interpreter import ClusterState, Kernel, Launch, Limits, Outcome, OverLimit
+from warpwright.engine.interpreter.gather_scatter import global_memory
 from warpwright.engine.interpreter.grid import runs_of
-from warpwright.engine.interpreter.memory import global_memory
-from warpwright.engine.jit.compile import has_code, setting_of
+from warpwright.engine.jit.codegen import has_code, setting_of
 from warpwright.engine.jit.jumps import BACK_EDGES_BEFORE_YIELD
-from warpwright.engine.jit.steps import ROWS_IN_AN_ITERATION
+from warpwright.engine.jit.lockstep import ROWS_IN_AN_ITERATION
 from warpwright.engine.kernels import code_key, compiled_execution, copies_in_bulk, lowered_of
 from warpwright.engine.launch import Geometry, LaunchContext, is_cooperative
 from warpwright.engine.module import LoadedKernel
-from warpwright.engine.textures.serve import uses_textures
+from warpwright.engine.textures.launch_textures import uses_textures
 from warpwright.isa.ops import Lowered
 from warpwright.isa.program import Program
 from warpwright.isa.services import SERVICES
@@ -74,7 +74,7 @@ def _has_atomics(loaded: LoadedKernel) -> bool:
 
 
 def _loops_over_rows(program: Program, lowered: Sequence[Lowered]) -> bool:
-    """Whether a loop may read so many rows that the warps of a block take turns in it (``jit/steps.py``)."""
+    """Whether a loop may read so many rows that the warps of a block take turns in it (``jit/lockstep.py``)."""
     index_of = {i.address: n for n, i in enumerate(program.instructions)}
     loads = [0]
     for low in lowered:

@@ -151,7 +151,7 @@ OPS: dict[str, Signature] = {
     "named":        Signature("i32", "void", "state", "the mask of a *_sync operation, which should name the exec lanes: with tracing, who is not named is noted"),
     "async_commit": Signature("", "void", "memory", "attr: scoreboard (LDGDEPBAR); copies are complete at once in the functional engine"),
     "service":      Signature("...", "i64", "memory", "attr: a name of isa/services.py; arguments in words; the driver's function does its work for the exec lanes"),
-    "texture":      Signature("i32 ...", "i32x4", "memory", "attr: TextureAccess of isa/textures.py, which says what the words are; a surface's store is one as well"),
+    "texture":      Signature("i32 ...", "i32x4", "memory", "attr: TextureAccess of isa/texture_access.py, which says what the words are; a surface's store is one as well"),
     "bulk":         Signature("i32 ...", "void", "memory", "attr: isa/bulk.py's Bulk; arguments: its words"),
     # control: the last operation of an instruction
     "branch":       Signature("...", "void", "control", "exec lanes (where the i1 args[0] holds, when given) continue at attr (byte address), the rest fall through"),

@@ -1,6 +1,6 @@
 """Python functions as machine code: a small part of Python whose annotations say all types.
 
-The cycle model, the block scheduler and the checks are written in it.  ``pieces.py`` has the few things beyond arithmetic and arrays,
+The cycle model, the block scheduler and the checks are written in it.  ``intrinsics.py`` has the few things beyond arithmetic and arrays,
 ``translate.py`` writes LLVM's code straight from the source, ``direct.py`` makes functions of it that Python calls, and ``by_numba.py``
 has Numba do the same.  Imports nothing of the package but the cache of ``toolchain``.
 """

@@ -22,7 +22,7 @@ from numba.core.runtime import rtsys
 from numba.core.typing.templates import make_intrinsic_template
 from numba.np.arrayobj import make_array
 
-from warpwright.native.pieces import BOUNDSCHECK, Part, Piece, cache_folder
+from warpwright.native.intrinsics import BOUNDSCHECK, Part, Piece, cache_folder
 from warpwright.native.translate import ArrayOf
 
 

@@ -20,7 +20,7 @@ import llvmlite
 import llvmlite.binding as llvm
 import numpy as np
 
-from warpwright.native import pieces
+from warpwright.native import intrinsics
 from warpwright.native.translate import ArrayOf, Translation, TranslationError, is_source_of, symbol
 from warpwright.toolchain.cache import cache_key, default_cache
 
@@ -111,7 +111,7 @@ class Entry:
         name = self.py_func.__name__
         key = cache_key(
             [
-                *(name, pieces.source_digest(self.sources), Path(self.py_func.__code__.co_filename).read_bytes()),
+                *(name, intrinsics.source_digest(self.sources), Path(self.py_func.__code__.co_filename).read_bytes()),
                 llvmlite.__version__,
                 *(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), llvm.get_process_triple()),
             ]
@@ -148,7 +148,7 @@ def held(array: Any) -> Any:
     Args:
         array: of int64, one row behind the other; it comes back in one dimension where indices are checked.
     """
-    return array.reshape(-1) if pieces.BOUNDSCHECK else array.ctypes.data
+    return array.reshape(-1) if intrinsics.BOUNDSCHECK else array.ctypes.data
 
 
 def bare(function: Any) -> Callable[..., int]:
@@ -164,6 +164,6 @@ def entry(function: Any, *, what: str, sources: tuple[Path, ...] = (), parts: Se
         sources: files, or folders of them, that determine its code.
         what: named in a line on stderr when it must be compiled.
     """
-    if pieces.BOUNDSCHECK:
-        return pieces.entry(function, sources=sources, what=what)
+    if intrinsics.BOUNDSCHECK:
+        return intrinsics.entry(function, sources=sources, what=what)
     return Entry(function, what, sources, parts)

@@ -22,7 +22,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from warpwright.native import pieces
+from warpwright.native import intrinsics
 
 WORD, TRUTH = ir.IntType(64), ir.IntType(1)
 POINTER = WORD.as_pointer()
@@ -583,9 +583,9 @@ class _Body:
             return self._truth(arguments[0])
         if callee is min or callee is max:
             return self._extreme("<" if callee is min else ">", arguments)
-        if isinstance(callee, pieces.Piece):
+        if isinstance(callee, intrinsics.Piece):
             return callee.definition(self.builder, *(self._plain(argument) for argument in arguments))
-        if not isinstance(callee, pieces.Part):
+        if not isinstance(callee, intrinsics.Part):
             raise TranslationError(f"line {node.lineno}: {ast.unparse(node.func)} is not a function for machine code")
         return self._call(callee.py_func, arguments)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.native.pieces import core, popcount, u
+from warpwright.native.intrinsics import core, popcount, u
 from warpwright.timing import state as s
 from warpwright.timing.coalescer import passes_of
 from warpwright.timing.dram import dram_read
@@ -24,7 +24,7 @@ from warpwright.timing.l2 import (
     widen,
     write_port,
 )
-from warpwright.timing.line_order import write_turn
+from warpwright.timing.l2_hazards import write_turn
 
 
 @core

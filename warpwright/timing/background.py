@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 from warpwright.engine.abi import HERE
-from warpwright.native.pieces import core, peek, poke, popcount, u
+from warpwright.native.intrinsics import core, peek, poke, popcount, u
 from warpwright.timing import state as s
-from warpwright.timing.elsewhere import atomic_line, place_of, read_line, write_line
+from warpwright.timing.address_hash import slice_of
 from warpwright.timing.l2 import counterpart, find, is_far, written
-from warpwright.timing.slices import slice_of
+from warpwright.timing.links import atomic_line, place_of, read_line, write_line
 
 SECTOR_WORK = 32
 """Work is counted in instructions; a sector that is asked for counts as so many, so that blocks without time ask when timed ones do."""

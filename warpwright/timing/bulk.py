@@ -13,13 +13,14 @@ from typing import Any
 from warpwright.engine.abi import BLOCK, BULK_WORDS
 from warpwright.isa import mbarrier as mb
 from warpwright.isa.bulk import DIRECTIONS
-from warpwright.native.pieces import core, peek, poke, u
+from warpwright.native.intrinsics import core, peek, poke, u
 from warpwright.timing import state as s
+from warpwright.timing.address_hash import slice_of
 from warpwright.timing.clusters import slot_of
-from warpwright.timing.elsewhere import read_line, write_line
 from warpwright.timing.l1 import PREDICATED_OFF_CYCLES
+from warpwright.timing.links import read_line, write_line
+from warpwright.timing.mio_queue import enter_queue
 from warpwright.timing.ports import reserve
-from warpwright.timing.queue import enter_queue
 from warpwright.timing.records import (
     AT_ADDRESS,
     AT_BARRIER,
@@ -31,7 +32,6 @@ from warpwright.timing.records import (
     AT_ROW,
 )
 from warpwright.timing.requests import new_request
-from warpwright.timing.slices import slice_of
 from warpwright.timing.warp import hold
 
 MEMBERS, SHARED_BASE = BLOCK["cluster_blocks"], BLOCK["shared_base"]

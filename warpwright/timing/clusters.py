@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from warpwright.engine.abi import BLOCK, WARP
-from warpwright.native.pieces import core, peek, poke, u
+from warpwright.native.intrinsics import core, peek, poke, u
 from warpwright.timing import state as s
 from warpwright.timing.warp import mark, settle, warp_at
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.native.pieces import core, lowest_bit, peek, popcount, u
+from warpwright.native.intrinsics import core, lowest_bit, peek, popcount, u
 from warpwright.timing.records import address_of
 from warpwright.timing.state import (
     BANK_TURN,

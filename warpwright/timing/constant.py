@@ -9,19 +9,19 @@ the launch brings the parameters' bank there (``parameters``).  A block that no 
 A ULDC with an index finds no more than four lines, those of its sub-core's last such ULDCs, and waits for any other one
 (``uniform_constants``).
 
-Lines are numbered over the program's banks (``static.py``).
+Lines are numbered over the program's banks (``instruction_table.py``).
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from warpwright.native.pieces import core, lowest_bit, u
+from warpwright.native.intrinsics import core, lowest_bit, u
 from warpwright.timing import state as s
 from warpwright.timing.coalescer import FULL_WARP, different
 from warpwright.timing.fetch import insert
+from warpwright.timing.mio_queue import leave_queue
 from warpwright.timing.ports import reserve
-from warpwright.timing.queue import leave_queue
 from warpwright.timing.records import address_of, decode, record_at
 
 BUSY_PARTS = 2

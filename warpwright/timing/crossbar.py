@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.native.pieces import core, host_address, lowest_bit, popcount, prefetch, u
+from warpwright.native.intrinsics import core, host_address, lowest_bit, popcount, prefetch, u
 from warpwright.timing import state as s
+from warpwright.timing.address_hash import slice_of
 from warpwright.timing.bulk import serve_bulk
 from warpwright.timing.coalescer import count_passes, sectors_of, wavefronts
-from warpwright.timing.elsewhere import atomic_line, longer_away, note_written, read_line, write_line
 from warpwright.timing.l1 import (
     ATOMIC_CREDIT_CYCLES,
     SPACE_SHARED,
@@ -25,11 +25,11 @@ from warpwright.timing.l1 import (
 )
 from warpwright.timing.l1_sets import forget_lines
 from warpwright.timing.l2 import approach, counterpart, is_far, queue_end
-from warpwright.timing.lrc import coalescer_entry
+from warpwright.timing.links import atomic_line, longer_away, note_written, read_line, write_line
 from warpwright.timing.ports import reserve
+from warpwright.timing.read_coalescer import coalescer_entry
 from warpwright.timing.records import address_of, record_at
 from warpwright.timing.remote import answer_load, on_cluster
-from warpwright.timing.slices import slice_of
 from warpwright.timing.stores import WORD_BYTES, store_cost, written_in_l1
 from warpwright.timing.tlb import translate
 from warpwright.timing.warp import STRONG, acknowledge, run_function, take_block, turn_back

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from warpwright.engine.abi import BLOCK, LAUNCH, WARP
-from warpwright.native.pieces import core, lowest_bit, peek, poke, popcount, u
+from warpwright.native.intrinsics import core, lowest_bit, peek, poke, popcount, u
 from warpwright.timing import state as s
 from warpwright.timing.clusters import (
     block_pointer,

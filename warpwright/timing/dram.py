@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.native.pieces import core, divide, popcount, u
+from warpwright.native.intrinsics import core, divide, popcount, u
+from warpwright.timing.address_hash import channel_of, unit_in_slice
 from warpwright.timing.ports import reserve
-from warpwright.timing.slices import channel_of, unit_in_slice
 from warpwright.timing.state import (
     CALENDAR_SLOTS,
     D_ACTIVATIONS,

@@ -11,12 +11,12 @@ from __future__ import annotations
 from typing import Any
 
 from warpwright.chips.sections import MAX_GPCS
-from warpwright.native.pieces import core, host_address, prefetch, u
+from warpwright.native.intrinsics import core, host_address, prefetch, u
 from warpwright.timing import state as s
+from warpwright.timing.address_hash import slice_of
 from warpwright.timing.crossbar import announce, back_to_gpc, pass_gpc, serve_at_slice, serve_in_order
+from warpwright.timing.intrinsics import oldest_way
 from warpwright.timing.l2 import group_of
-from warpwright.timing.pieces import oldest_way
-from warpwright.timing.slices import slice_of
 from warpwright.timing.warp import mark
 
 AHEAD = 8

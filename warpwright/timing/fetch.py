@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.native.pieces import core, divide_small, u
+from warpwright.native.intrinsics import core, divide_small, u
 from warpwright.timing import state as s
 from warpwright.timing.ports import reserve
 

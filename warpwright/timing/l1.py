@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from warpwright.engine.abi import BLOCK, LOCAL_WINDOW, SHARED_RANK_SHIFT, SHARED_WINDOW, WARP
-from warpwright.native.pieces import core, host_address, lowest_bit, peek, popcount, prefetch, u
+from warpwright.native.intrinsics import core, host_address, lowest_bit, peek, popcount, prefetch, u
 from warpwright.timing import state as s
 from warpwright.timing.clusters import slot_of
 from warpwright.timing.coalescer import (
@@ -33,10 +33,10 @@ from warpwright.timing.coalescer import (
     touched,
     wavefronts,
 )
-from warpwright.timing.elsewhere import longer_away, note_written
 from warpwright.timing.l1_sets import approach_l1, forget_lines, l1_find, take_place
+from warpwright.timing.links import longer_away, note_written
+from warpwright.timing.mio_queue import enter_queue, enter_with_passes, way_cycles
 from warpwright.timing.ports import reserve
-from warpwright.timing.queue import enter_queue, enter_with_passes, way_cycles
 from warpwright.timing.records import address_of, record_at
 from warpwright.timing.requests import new_load, new_request, wait_for
 from warpwright.timing.stores import behind_stores, store_lines

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from warpwright.engine.abi import LOCAL_WINDOW, SHARED_WINDOW, TAG_AFFINE, TAG_PATTERN
-from warpwright.native.pieces import HOST_LINE_BYTES, core, host_address, peek, prefetch, u
+from warpwright.native.intrinsics import HOST_LINE_BYTES, core, host_address, peek, prefetch, u
 from warpwright.timing import state as s
-from warpwright.timing.pieces import WAYS, call_replacement, find_way, oldest_way
+from warpwright.timing.intrinsics import WAYS, call_replacement, find_way, oldest_way
 from warpwright.timing.policies import SPREAD, SPREAD_SHIFT
 
 WINDOWS_HIGH = (SHARED_WINDOW >> 32, LOCAL_WINDOW >> 32)

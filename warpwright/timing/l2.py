@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.native.pieces import HOST_LINE_BYTES, core, host_address, popcount, prefetch, u
+from warpwright.native.intrinsics import HOST_LINE_BYTES, core, host_address, popcount, prefetch, u
 from warpwright.timing import state as s
+from warpwright.timing.address_hash import line_in_slice
 from warpwright.timing.coalescer import covered
 from warpwright.timing.dram import dram_read, dram_write
-from warpwright.timing.line_order import read_turn, write_from_afar, write_turn
-from warpwright.timing.pieces import WAYS, find_way, oldest_way
+from warpwright.timing.intrinsics import WAYS, find_way, oldest_way
+from warpwright.timing.l2_hazards import read_turn, write_from_afar, write_turn
 from warpwright.timing.ports import reserve
-from warpwright.timing.slices import line_in_slice
 
 # A tag: line << TAG_SHIFT | a copy lies in the other partition << 8 | dirty sectors << 4 | valid sectors, there or on their way
 TAG_SHIFT = 9

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.native.pieces import core, divide_small, u
+from warpwright.native.intrinsics import core, divide_small, u
 from warpwright.timing.state import CALENDAR_BUCKETS
 
 _STAMP = 24  # bits below the bucket's number: its use

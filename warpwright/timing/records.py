@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from warpwright.engine.abi import BULK_WORDS, TAG_AFFINE, TAG_BULK, TAG_PATTERN
-from warpwright.native.pieces import core, peek, u
+from warpwright.native.intrinsics import core, peek, u
 from warpwright.timing import state as s
 
 # words of a bulk copy's record

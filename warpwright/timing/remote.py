@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.native.pieces import core, lowest_bit, u
+from warpwright.native.intrinsics import core, lowest_bit, u
 from warpwright.timing import state as s
 from warpwright.timing.coalescer import count_passes, passes_of
 from warpwright.timing.l1 import SPACE_SHARED, fill_lines, lanes_of_rank, load_packets, rank_of, sm_of_rank

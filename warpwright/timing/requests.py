@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.native.pieces import core, u
+from warpwright.native.intrinsics import core, u
 from warpwright.timing import state as s
 
 

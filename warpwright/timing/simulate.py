@@ -23,13 +23,13 @@ from warpwright.engine.launch import Geometry, LaunchContext, launch_occupancy, 
 from warpwright.errors import UnsupportedError
 from warpwright.isa.ops import Lowered
 from warpwright.isa.program import Program
-from warpwright.native import pieces
+from warpwright.native import intrinsics
 from warpwright.timing import bounds as bounds_module
-from warpwright.timing import buffers, crew, warming, windows
+from warpwright.timing import buffers, host_threads, warming, windows
 from warpwright.timing import metrics as metrics_module
 from warpwright.timing import policies as policies_module
 from warpwright.timing import state as s
-from warpwright.timing.initial import empty_l2, initial_state, used_sms
+from warpwright.timing.instruction_table import StaticProgram, encode
 from warpwright.timing.interface import (
     CancelCallback,
     InterpretCallback,
@@ -40,11 +40,11 @@ from warpwright.timing.interface import (
     TimingResult,
     TracedKernel,
 )
+from warpwright.timing.livelock import Watch
 from warpwright.timing.placement import first_places
 from warpwright.timing.policies import Policies
-from warpwright.timing.standstill import Watch
+from warpwright.timing.reset import empty_l2, initial_state, used_sms
 from warpwright.timing.state import State
-from warpwright.timing.static import StaticProgram, encode
 
 TRACE_LIMIT_WORDS = 64
 """A warp runs ahead until its records fill this, then is asked again: records of all warps are to stay in the host's caches."""
@@ -93,7 +93,7 @@ class _Workspace:
 
     def address(self, kind: str) -> int:
         """Where an array begins: at a cache line."""
-        return pieces.address_of(self.arrays[kind])
+        return intrinsics.address_of(self.arrays[kind])
 
 
 def _window(state: State, geometry: Geometry) -> int:
@@ -144,7 +144,7 @@ def _fill_header(
         s.H_BLOCK_ROWS: static.blocks_at,
         s.H_USES_RING: int(static.uses_ring),
         s.H_ELSEWHERES: len(space.elsewhere),
-        s.H_ELSEWHERE: pieces.address_of(space.elsewhere) if len(space.elsewhere) else 0,
+        s.H_ELSEWHERE: intrinsics.address_of(space.elsewhere) if len(space.elsewhere) else 0,
     }
     for field, value in values.items():
         state.words[field] = value
@@ -262,7 +262,7 @@ class Prepared:
         if progress is not None and not windows.run_windows.signatures:
             progress(Progress("compiling", blocks=blocks))
         alone = blocks <= self.chip.sm.gpc_sm_counts[0]
-        return crew.helpers(self.state, self.static.rows, 1 if alone else threads)
+        return host_threads.helpers(self.state, self.static.rows, 1 if alone else threads)
 
     def close(self) -> None:
         """Leave the memory to the next launch."""

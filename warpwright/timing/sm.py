@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.native.pieces import HOST_LINE_BYTES, core, host_address, lowest_bit, prefetch, u
+from warpwright.native.intrinsics import HOST_LINE_BYTES, core, host_address, lowest_bit, prefetch, u
 from warpwright.timing import state as s
 from warpwright.timing.l1 import receive
 from warpwright.timing.sub_core import step

@@ -11,12 +11,12 @@ from __future__ import annotations
 from typing import Any
 
 from warpwright.engine.abi import HERE
-from warpwright.native.pieces import core, popcount, u
+from warpwright.native.intrinsics import core, popcount, u
 from warpwright.timing import state as s
 from warpwright.timing.coalescer import covered, sector_words, touched
-from warpwright.timing.elsewhere import place_of
 from warpwright.timing.l1_sets import approach_l1, l1_find, take_place
-from warpwright.timing.queue import enter_queue
+from warpwright.timing.links import place_of
+from warpwright.timing.mio_queue import enter_queue
 from warpwright.timing.requests import new_request
 
 STORE_CYCLES = 2

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.native.pieces import core, lowest_bit, peek, poke, popcount, u
+from warpwright.native.intrinsics import core, lowest_bit, peek, poke, popcount, u
 from warpwright.timing import state as s
 from warpwright.timing.bulk import has_room, start_bulk, tell_until
 from warpwright.timing.constant import load_constant
-from warpwright.timing.copies import copy
+from warpwright.timing.intrinsics import call_scheduler, oldest, scan_slots
 from warpwright.timing.l1 import access, commit_copies, invalidate
-from warpwright.timing.match import match
-from warpwright.timing.pieces import call_scheduler, oldest, scan_slots
-from warpwright.timing.queue import enter_queue
+from warpwright.timing.ldgsts import copy
+from warpwright.timing.match_any import match
+from warpwright.timing.mio_queue import enter_queue
 from warpwright.timing.records import record_at
 from warpwright.timing.requests import new_load, new_request, wait_for
 from warpwright.timing.warp import (

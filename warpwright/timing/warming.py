@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 from warpwright.engine.abi import HERE
-from warpwright.native.pieces import core, lowest_bit, popcount, u
+from warpwright.native.intrinsics import core, lowest_bit, popcount, u
 from warpwright.timing import state as s
+from warpwright.timing.address_hash import slice_of
 from warpwright.timing.background import (
     SECTOR_WORK,
     background_atomic,
@@ -23,11 +24,10 @@ from warpwright.timing.background import (
 )
 from warpwright.timing.coalescer import count_passes
 from warpwright.timing.dispatcher import start_block, timed_block
-from warpwright.timing.elsewhere import place_of
 from warpwright.timing.l1 import SPACE_GLOBAL, SPACE_SHARED, atomic_words, fill_lines, space_of
 from warpwright.timing.l2 import COPIED, TAG_SHIFT, counterpart, counters, find, is_far, widen
+from warpwright.timing.links import place_of
 from warpwright.timing.records import address_of, record_at
-from warpwright.timing.slices import slice_of
 from warpwright.timing.warp import BARRIER, EXIT, arrive, end_warp, run_function, take_block, warp_at
 
 RUNNING, STOPPED, STUCK = range(3)

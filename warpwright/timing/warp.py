@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from warpwright.engine.abi import WARP, Status
-from warpwright.native.pieces import call_warp, core, lowest_bit, peek, poke, popcount, u
+from warpwright.native.intrinsics import call_warp, core, lowest_bit, peek, poke, popcount, u
 from warpwright.timing import state as s
 from warpwright.timing.constant import constant_ready, indexed_ready
 from warpwright.timing.fetch import instruction_ready

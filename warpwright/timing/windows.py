@@ -12,14 +12,24 @@ from functools import partial
 from typing import Any
 
 from warpwright.native import direct
-from warpwright.native.pieces import atomic_add, atomic_peek, atomic_poke, core, give_way, host_address, sleep, u, words
+from warpwright.native.intrinsics import (
+    atomic_add,
+    atomic_peek,
+    atomic_poke,
+    core,
+    give_way,
+    host_address,
+    sleep,
+    u,
+    words,
+)
 from warpwright.timing import SOURCES
 from warpwright.timing import state as s
 from warpwright.timing.clusters import judge_clusters
 from warpwright.timing.constant import share_constants
 from warpwright.timing.dispatcher import first_blocks, replace_blocks
-from warpwright.timing.elsewhere import share_links
 from warpwright.timing.exchange import depart, gpc_at, requests_to_serve, serve_group, take_back
+from warpwright.timing.links import share_links
 from warpwright.timing.sm import approach_sub_cores, approach_warps, run_sm
 from warpwright.timing.warming import RUNNING, STOPPED, STUCK, is_warm, warm, warm_along
 

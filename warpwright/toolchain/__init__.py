@@ -1,7 +1,7 @@
 """From source to machine code: NVRTC, ptxas, nvJitLink, and the reading of cubins.
 
 ``compile.py`` is the way in; ``nvrtc.py``, ``ptxas.py`` and ``nvjitlink.py`` call NVIDIA's tools, ``cubin.py`` (with
-``elf.py``, ``nvinfo.py``, ``lines.py``, ``callgraph.py``) reads what they make, ``relocation.py`` places it, ``cache.py`` keeps
+``elf_reader.py``, ``nvinfo.py``, ``lines.py``, ``callgraph.py``) reads what they make, ``relocation.py`` places it, ``cache.py`` keeps
 results on disk.  Imports nothing of the package but its error classes.
 """
 

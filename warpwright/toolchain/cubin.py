@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 
 from warpwright.errors import KernelNotFoundError
 from warpwright.toolchain.callgraph import calls_itself, calls_through_registers, direct_calls
-from warpwright.toolchain.elf import (
+from warpwright.toolchain.demangle import plain_name
+from warpwright.toolchain.elf_reader import (
     SHT_NOBITS,
     STO_CUDA_ENTRY,
     STT_FUNC,
@@ -23,7 +24,6 @@ from warpwright.toolchain.elf import (
 )
 from warpwright.toolchain.errors import ArchitectureError, CubinError
 from warpwright.toolchain.lines import LineTable, read_line_tables
-from warpwright.toolchain.names import plain_name
 from warpwright.toolchain.nvinfo import Attribute, Record, indirect_branches, read_records
 
 ARCHITECTURES = (60, 61, 62, 70, 72, 75, 80, 86, 87, 89, 90)

@@ -7,7 +7,7 @@ import struct
 from functools import cache
 from importlib import resources
 
-from warpwright.driver import c, output, results
+from warpwright.driver import cmemory, printf_buffer, results
 from warpwright.driver.calls import ENTRIES, entry
 from warpwright.driver.contexts import empty
 from warpwright.driver.devices import attribute, product, uuid
@@ -56,12 +56,12 @@ def _put_properties(version: str, place: int, device: int) -> None:
 
 @runtime("cudaGetDeviceCount")
 def count(place: int) -> None:
-    c.put32(place, len(state().devices))
+    cmemory.put32(place, len(state().devices))
 
 
 @runtime("cudaGetDevice")
 def get_device(place: int) -> None:
-    c.put32(place, state().device.ordinal)
+    cmemory.put32(place, state().device.ordinal)
 
 
 @runtime("cudaSetDevice")
@@ -80,7 +80,7 @@ def init_device(device: int, *_: int) -> None:
 
 @runtime("cudaChooseDevice")
 def choose(place: int, wanted: int) -> None:
-    c.put32(place, 0)
+    cmemory.put32(place, 0)
 
 
 @runtime(
@@ -96,7 +96,7 @@ def nothing(*_: int) -> None:
 
 @runtime("cudaGetDeviceFlags")
 def flags(place: int) -> None:
-    c.put32(place, state().device.primary.flags)
+    cmemory.put32(place, state().device.primary.flags)
 
 
 @runtime("cudaDeviceReset", "cudaThreadExit")
@@ -104,15 +104,15 @@ def reset() -> None:
     s = state()
     primary = s.device.primary
     empty(primary)
-    output.flush()
+    printf_buffer.flush()
     if primary in s.stack:
         s.stack.remove(primary)
 
 
 @runtime("cudaDeviceGetStreamPriorityRange")
 def priorities(least: int, greatest: int) -> None:
-    c.put32(least, 0)
-    c.put32(greatest, -5 & 0xFFFF_FFFF)
+    cmemory.put32(least, 0)
+    cmemory.put32(greatest, -5 & 0xFFFF_FFFF)
 
 
 @runtime("cudaDeviceCanAccessPeer")
@@ -149,29 +149,29 @@ def _sticky() -> int:
 
 @entry("cudaGetErrorString", result=ctypes.c_uint64)
 def error_string(code: int) -> int:
-    return c.static_text(results.sentence(code) or "unrecognized error code")
+    return cmemory.static_text(results.sentence(code) or "unrecognized error code")
 
 
 @entry("cudaGetErrorName", result=ctypes.c_uint64)
 def error_name(code: int) -> int:
-    return c.static_text(results.runtime_name(code) or "unrecognized error code")
+    return cmemory.static_text(results.runtime_name(code) or "unrecognized error code")
 
 
 @entry("cudaRuntimeGetVersion@12")
 def version_12(place: int) -> int:
-    c.put32(place, 12090)
+    cmemory.put32(place, 12090)
     return 0
 
 
 @entry("cudaRuntimeGetVersion@13")
 def version_13(place: int) -> int:
-    c.put32(place, 13000)
+    cmemory.put32(place, 13000)
     return 0
 
 
 @entry("cudaDriverGetVersion")
 def driver_version(place: int) -> int:
-    c.put32(place, DRIVER_VERSION)
+    cmemory.put32(place, DRIVER_VERSION)
     return 0
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.driver import c, results
+from warpwright.driver import cmemory, results
 from warpwright.driver.calls import CudaError, entry
 from warpwright.driver.entry_points import Dim3
 from warpwright.driver.functions import Function
 from warpwright.driver.launches import Launch, check, gather, submit_launch, with_attributes
-from warpwright.driver.occupancies import active_blocks, active_clusters, largest_cluster
+from warpwright.driver.occupancy import active_blocks, active_clusters, largest_cluster
 from warpwright.driver.runtime.calls import runtime
 from warpwright.driver.runtime.registration import function_of
 from warpwright.driver.state import PerThread, state
@@ -35,10 +35,10 @@ def pop(grid: int, block: int, shared: int, stream: int) -> int:
     if not _pending():
         return results.INVALID_VALUE
     gx, gy, gz, bx, by, bz, size, queue = _pending().pop()
-    c.write("3I", grid, gx, gy, gz)
-    c.write("3I", block, bx, by, bz)
-    c.put64(shared, size)
-    c.put64(stream, queue)
+    cmemory.write("3I", grid, gx, gy, gz)
+    cmemory.write("3I", block, bx, by, bz)
+    cmemory.put64(shared, size)
+    cmemory.put64(stream, queue)
     return 0
 
 
@@ -73,7 +73,7 @@ def launch_cooperative(host: int, grid: Dim3, block: Dim3, pointers: int, shared
 
 def _configured(configuration: int, host: int, pointers: int) -> tuple[Launch, int]:
     """A launch by cudaLaunchConfig_t, and its stream; no arguments are read where ``pointers`` is 0."""
-    gx, gy, gz, bx, by, bz, shared, stream, attributes, count = c.read("6IQQQI", configuration)
+    gx, gy, gz, bx, by, bz, shared, stream, attributes, count = cmemory.read("6IQQQI", configuration)
     target = function_of(host)
     arguments = gather(target, pointers, 0) if pointers else b""
     made = Launch(target, (gx, gy, gz), (bx, by, bz), shared, arguments)
@@ -92,7 +92,7 @@ def launch_ex(configuration: int, host: int, pointers: int) -> None:
 def attributes(place: int, host: int) -> None:
     f = function_of(host)
     values = [f.attribute(n) for n in range(16)]
-    c.write(
+    cmemory.write(
         "3N7i6i",
         place,
         *(values[1], values[2], values[3]),
@@ -113,31 +113,31 @@ def set_cache_config(host: int, value: int) -> None:
 
 @runtime("cudaFuncGetName")
 def get_name(place: int, host: int) -> None:
-    c.put64(place, c.static_text(function_of(host).symbol))
+    cmemory.put64(place, cmemory.static_text(function_of(host).symbol))
 
 
 @runtime("cudaOccupancyMaxActiveBlocksPerMultiprocessor")
 def max_active(place: int, host: int, threads: int, shared: int) -> None:
-    c.put32(place, active_blocks(function_of(host), threads, shared))
+    cmemory.put32(place, active_blocks(function_of(host), threads, shared))
 
 
 @runtime("cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags")
 def max_active_with_flags(place: int, host: int, threads: int, shared: int, flags: int) -> None:
-    c.put32(place, active_blocks(function_of(host), threads, shared))
+    cmemory.put32(place, active_blocks(function_of(host), threads, shared))
 
 
 @runtime("cudaOccupancyAvailableDynamicSMemPerBlock")
 def available_shared(place: int, host: int, blocks: int, threads: int) -> None:
-    from warpwright.driver.occupancies import available_shared as of_function
+    from warpwright.driver.occupancy import available_shared as of_function
 
     of_function(place, function_of(host).handle, blocks, threads)
 
 
 @runtime("cudaOccupancyMaxActiveClusters")
 def max_active_clusters(place: int, host: int, configuration: int) -> None:
-    c.put32(place, active_clusters(_configured(configuration, host, 0)[0]))
+    cmemory.put32(place, active_clusters(_configured(configuration, host, 0)[0]))
 
 
 @runtime("cudaOccupancyMaxPotentialClusterSize")
 def max_potential_cluster(place: int, host: int, configuration: int) -> None:
-    c.put32(place, largest_cluster(_configured(configuration, host, 0)[0]))
+    cmemory.put32(place, largest_cluster(_configured(configuration, host, 0)[0]))

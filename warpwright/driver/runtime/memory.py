@@ -7,10 +7,10 @@ import itertools
 import struct
 from collections.abc import Sequence
 
-from warpwright.driver import c, output, results
-from warpwright.driver.arrays import DriverArray
+from warpwright.driver import cmemory, printf_buffer, results
 from warpwright.driver.calls import ENTRIES, CudaError
 from warpwright.driver.copies import BLOCKING, Copy, Fill, Side, check_device, fill, linear
+from warpwright.driver.cuda_arrays import DriverArray
 from warpwright.driver.entry_points import Extent, PitchedPointer
 from warpwright.driver.graphs import submit
 from warpwright.driver.memory import HOST, MANAGED, REGISTERED, allocate, device_at, holder, kinds, release
@@ -27,13 +27,13 @@ INVALID_DIRECTION = 21
 def malloc(place: int, size: int) -> int | None:
     if not place:
         return results.INVALID_VALUE
-    c.put64(place, allocate(size) if size else 0)
+    cmemory.put64(place, allocate(size) if size else 0)
     return None
 
 
 @runtime("cudaFree")
 def free(address: int) -> None:
-    output.flush()
+    printf_buffer.flush()
     state().current()
     if address:
         release(address)
@@ -41,17 +41,17 @@ def free(address: int) -> None:
 
 @runtime("cudaMallocManaged")
 def malloc_managed(place: int, size: int, flags: int) -> None:
-    c.put64(place, allocate(size, MANAGED, flags or 1))
+    cmemory.put64(place, allocate(size, MANAGED, flags or 1))
 
 
 @runtime("cudaMallocHost")
 def malloc_host(place: int, size: int, *_: int) -> None:
-    c.put64(place, allocate(size, HOST, 2))
+    cmemory.put64(place, allocate(size, HOST, 2))
 
 
 @runtime("cudaHostAlloc")
 def host_alloc(place: int, size: int, flags: int) -> None:
-    c.put64(place, allocate(size, HOST, flags | 2))
+    cmemory.put64(place, allocate(size, HOST, flags | 2))
 
 
 @runtime("cudaFreeHost")
@@ -70,7 +70,7 @@ def malloc_pitch(place: int, pitch: int, width: int, height: int) -> None:
 def malloc_3d(place: int, extent: Extent) -> None:
     pitch = -(-extent.width // 512) * 512
     address = allocate(pitch * extent.height * extent.depth)
-    c.write("QQQQ", place, address, pitch, extent.width, extent.height)
+    cmemory.write("QQQQ", place, address, pitch, extent.width, extent.height)
 
 
 @runtime("cudaPointerGetAttributes")
@@ -80,7 +80,7 @@ def pointer_attributes(place: int, address: int) -> None:
     number = 0 if found is None else 3 if kind == MANAGED else 1 if kind in (HOST, REGISTERED) else 2
     host = address if found is None or number != 2 else 0
     owner = kinds[found.address][2].device if found is not None and found.address in kinds else device_at(address)
-    c.write(
+    cmemory.write(
         "iiQQ", place, number, owner.ordinal if found is not None else -2, address if found is not None else 0, host
     )
 
@@ -142,7 +142,7 @@ def from_symbol_async(target: int, host: int, size: int, offset: int, kind: int,
 
 def _rows(target: Side, source: Side, width: int, height: int, stream: int) -> None:
     if stream == BLOCKING:
-        output.flush()
+        printf_buffer.flush()
         stream = 0
     state().current()
     if (height > 1 and width > min(target.pitch, source.pitch)) or width < 0:
@@ -248,13 +248,13 @@ def _block(source: Sequence[int], target: Sequence[int], extent: Sequence[int], 
 
 def copy_3d(pointer: int) -> Copy:
     """A copy from cudaMemcpy3DParms."""
-    f = c.read(COPY_3D, pointer)
+    f = cmemory.read(COPY_3D, pointer)
     return _block(f[:8], f[8:16], f[16:19], ctypes.string_at(pointer, struct.calcsize(COPY_3D)))
 
 
 def _peer_copy_3d(pointer: int) -> Copy:
     """A copy from cudaMemcpy3DPeerParms."""
-    f = c.read(_PEER_3D, pointer)
+    f = cmemory.read(_PEER_3D, pointer)
     return _block(f[:8], f[9:17], f[18:21])
 
 
@@ -268,7 +268,7 @@ def described(copy: Copy) -> bytes:
 
 @runtime("cudaMemcpy3D")
 def memcpy_3d(pointer: int) -> None:
-    output.flush()
+    printf_buffer.flush()
     state().current()
     submit(state().stream(0), copy_3d(pointer))
 
@@ -281,7 +281,7 @@ def memcpy_3d_async(pointer: int, stream: int) -> None:
 
 @runtime("cudaMemcpy3DPeer")
 def memcpy_3d_peer(pointer: int) -> None:
-    output.flush()
+    printf_buffer.flush()
     memcpy_3d_peer_async(pointer, 0)
 
 

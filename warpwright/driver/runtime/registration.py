@@ -5,10 +5,10 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING
 
-from warpwright.driver import c, results
+from warpwright.driver import cmemory, results
 from warpwright.driver.calls import CudaError, entry
-from warpwright.driver.images import read_image
-from warpwright.driver.placed import PlacedCode
+from warpwright.driver.library_placement import PlacedCode
+from warpwright.driver.module_images import read_image
 from warpwright.driver.runtime.calls import ensure, runtime
 from warpwright.engine.abi import MIGRATES
 
@@ -43,7 +43,7 @@ class Fatbin(PlacedCode):
         for pointer, name in self.managed:
             if first is None:
                 made.module._loaded.place(name).place = MIGRATES
-                c.put64(pointer, made.place(name)[0])
+                cmemory.put64(pointer, made.place(name)[0])
             else:
                 made.share(name, first)
         return made
@@ -84,7 +84,7 @@ def init_module(handle: int) -> int:
 
 @entry("__cudaRegisterFunction", result=ctypes.c_uint64)
 def register_function(handle: int, host: int, device: int, name: int, limit: int, *places: int) -> int:
-    _functions[host] = (_fatbins[handle], c.text(name))
+    _functions[host] = (_fatbins[handle], cmemory.text(name))
     return 0
 
 
@@ -92,7 +92,7 @@ def register_function(handle: int, host: int, device: int, name: int, limit: int
 def register_variable(
     handle: int, host: int, device: int, name: int, external: int, size: int, constant: int, everywhere: int
 ) -> int:
-    _variables[host] = (_fatbins[handle], c.text(name))
+    _variables[host] = (_fatbins[handle], cmemory.text(name))
     return 0
 
 
@@ -107,8 +107,8 @@ def register_managed(
 ) -> int:
     # The program reads the variable through a pointer of its own, which it lets the runtime fill first.
     fatbin = _fatbins[handle]
-    fatbin.managed.append((pointer, c.text(name)))
-    _variables[pointer] = (fatbin, c.text(name))
+    fatbin.managed.append((pointer, cmemory.text(name)))
+    _variables[pointer] = (fatbin, cmemory.text(name))
     return 0
 
 
@@ -160,14 +160,14 @@ def get_kernel(place: int, host: int) -> None:
     if host in _functions and host not in _kernels:
         fatbin, name = _functions[host]
         _kernels[host] = KernelHandle(fatbin.image, name)
-    c.put64(place, _kernels[host].handle if host in _functions else host)
+    cmemory.put64(place, _kernels[host].handle if host in _functions else host)
 
 
 @runtime("cudaGetSymbolAddress")
 def symbol_address(place: int, host: int) -> None:
-    c.put64(place, symbol_of(host)[0])
+    cmemory.put64(place, symbol_of(host)[0])
 
 
 @runtime("cudaGetSymbolSize")
 def symbol_size(place: int, host: int) -> None:
-    c.put64(place, symbol_of(host)[1])
+    cmemory.put64(place, symbol_of(host)[1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 
-from warpwright.driver import c, graph_conditions, graph_launches, graph_nodes, graphs, results, streams
+from warpwright.driver import cmemory, graph_conditions, graph_launches, graph_nodes, graphs, results, streams
 from warpwright.driver.calls import ENTRIES
 from warpwright.driver.copies import Copy, Side
 from warpwright.driver.graphs import Node
@@ -51,7 +51,7 @@ def update_13(handle: int, needs: int, data: int, count: int, flags: int) -> Non
 def kernel_work(pointer: int) -> Node:
     """A launch from cudaKernelNodeParams: the driver's structure, with a host stub instead of the function."""
     raw = bytearray(ctypes.string_at(pointer, 56))
-    raw[:8] = function_of(c.get64(pointer)).handle.to_bytes(8, "little")
+    raw[:8] = function_of(cmemory.get64(pointer)).handle.to_bytes(8, "little")
     copy = ctypes.create_string_buffer(bytes(raw), len(raw))
     return graph_nodes.first_kernel_work(ctypes.addressof(copy))
 
@@ -127,13 +127,13 @@ def create_condition(place: int, graph: int, default: int, flags: int) -> int | 
 
 @runtime("cudaGraphInstantiate")
 def instantiate(place: int, handle: int, flags: int) -> None:
-    c.put64(place, graph_launches.instantiate(handle, flags & 0xFFFF_FFFF))
+    cmemory.put64(place, graph_launches.instantiate(handle, flags & 0xFFFF_FFFF))
 
 
 @runtime("cudaGraphExecUpdate")
 def update(executable: int, graph: int, info: int) -> int | None:
     outcome, node = graph_launches.take_over(executable, graph)
-    c.write("iQQ", info, outcome, node, 0)
+    cmemory.write("iQQ", info, outcome, node, 0)
     return results.GRAPH_EXEC_UPDATE_FAILURE if outcome else None
 
 

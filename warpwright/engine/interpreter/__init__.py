@@ -19,8 +19,8 @@ as 32 where the instruction names a thread count (PTX ISA, ``barrier``).
 from __future__ import annotations
 
 from warpwright.engine.interpreter.cluster import BlockState, ClusterState
+from warpwright.engine.interpreter.convergence import lane_mask
 from warpwright.engine.interpreter.grid import Outcome, run_block, run_grid
-from warpwright.engine.interpreter.groups import lane_mask
 from warpwright.engine.interpreter.warp import Kernel, Launch, Limits, OverLimit, WarpState
 
 __all__ = [

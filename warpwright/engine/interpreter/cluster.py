@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine.interpreter.groups import AT_BARRIER, AT_CLUSTER, LANES, RUNNING
-from warpwright.engine.interpreter.memory import SharedSpace
+from warpwright.engine.interpreter.convergence import AT_BARRIER, AT_CLUSTER, LANES, RUNNING
+from warpwright.engine.interpreter.gather_scatter import SharedSpace
 from warpwright.engine.interpreter.warp import Launch, WarpState
 from warpwright.engine.launch import Dim3
 

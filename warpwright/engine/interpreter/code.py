@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from warpwright.engine import numerics, wgmma
 from warpwright.engine.blocks import recorded_accesses
-from warpwright.engine.interpreter.memory import mask_bits
+from warpwright.engine.interpreter.gather_scatter import mask_bits
 from warpwright.isa.ops import Access, GroupProduct, Lowered, Op
 
 Array = npt.NDArray[Any]

@@ -8,8 +8,8 @@ import numpy as np
 
 from warpwright.engine.abi import Status
 from warpwright.engine.interpreter.cluster import BlockState, ClusterState
-from warpwright.engine.interpreter.groups import AT_BARRIER, AT_CLUSTER
-from warpwright.engine.interpreter.memory import mask_bits
+from warpwright.engine.interpreter.convergence import AT_BARRIER, AT_CLUSTER
+from warpwright.engine.interpreter.gather_scatter import mask_bits
 from warpwright.engine.interpreter.stack import run_stacked
 from warpwright.engine.interpreter.volta import run_groups
 from warpwright.engine.interpreter.warp import Fault, Launch, OverLimit, Stopped, WarpState

@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.engine.abi import FaultKind, Status
-from warpwright.engine.interpreter.groups import LANES
-from warpwright.engine.interpreter.memory import mask_bits
+from warpwright.engine.interpreter.convergence import LANES
+from warpwright.engine.interpreter.gather_scatter import mask_bits
 from warpwright.engine.interpreter.volta import arrive_at_barrier
 from warpwright.engine.interpreter.warp import WarpState
 

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from warpwright.engine.abi import FaultKind, Status
 from warpwright.engine.interpreter.code import Code
-from warpwright.engine.interpreter.groups import AT_BARRIER, AT_CLUSTER, AT_WARPSYNC, LANES, lane_mask
-from warpwright.engine.interpreter.memory import mask_bits
+from warpwright.engine.interpreter.convergence import AT_BARRIER, AT_CLUSTER, AT_WARPSYNC, LANES, lane_mask
+from warpwright.engine.interpreter.gather_scatter import mask_bits
 from warpwright.engine.interpreter.warp import WarpState
 
 Array = npt.NDArray[Any]

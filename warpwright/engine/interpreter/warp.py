@@ -22,8 +22,8 @@ from warpwright.engine.abi import (
 from warpwright.engine.blocks import BasicBlock, address_index, basic_blocks
 from warpwright.engine.bulk import BulkFault, perform, tell
 from warpwright.engine.interpreter.code import Code, generate
-from warpwright.engine.interpreter.groups import LANES, Groups
-from warpwright.engine.interpreter.memory import (
+from warpwright.engine.interpreter.convergence import LANES, Groups
+from warpwright.engine.interpreter.gather_scatter import (
     ClusterMemory,
     Global,
     GlobalSpace,
@@ -32,18 +32,18 @@ from warpwright.engine.interpreter.memory import (
     MemoryFault,
     mask_bits,
 )
-from warpwright.engine.interpreter.specials import specials
+from warpwright.engine.interpreter.special_registers import specials
 from warpwright.engine.launch import Geometry, reachable_shared_bytes, stack_bytes
 from warpwright.engine.reconvergence import uses_stack
 from warpwright.isa.bulk import Bulk
 from warpwright.isa.ops import Access, Lowered
 from warpwright.isa.program import Program
-from warpwright.isa.textures import TextureAccess
+from warpwright.isa.texture_access import TextureAccess
 
 if TYPE_CHECKING:
     from warpwright.engine.interpreter.cluster import BlockState
     from warpwright.engine.services import LaunchServices
-    from warpwright.engine.textures.serve import LaunchTextures
+    from warpwright.engine.textures.launch_textures import LaunchTextures
 
 Array = npt.NDArray[Any]
 

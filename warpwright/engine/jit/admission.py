@@ -6,8 +6,8 @@ The blocks of a cluster become resident together and leave one by one.
 from __future__ import annotations
 
 from warpwright.engine.abi import BLOCK, SPILL_HEADER_BYTES, WARP
-from warpwright.engine.jit.residence import Block, Launch, Save, Space, Warp, slot_block
-from warpwright.native.pieces import apart, clear, clear_line, core, divide, peek, poke
+from warpwright.engine.jit.resident_blocks import Block, Launch, Save, Space, Warp, slot_block
+from warpwright.native.intrinsics import apart, clear, clear_line, core, divide, peek, poke
 
 LINE_BYTES = 64
 

@@ -1,13 +1,13 @@
-"""Atomics, lane after lane: functions made on demand (``library.py``)."""
+"""Atomics, lane after lane: functions made on demand (``shared_code.py``)."""
 
 from __future__ import annotations
 
 from warpwright.engine.jit.arithmetic import emit_pure
+from warpwright.engine.jit.exact_accesses import ACCESS_ARGUMENTS, lane_loop
 from warpwright.engine.jit.formats import INTEGER_OF
 from warpwright.engine.jit.function import LLVM_TYPE, Text, Val
-from warpwright.engine.jit.serve import ACCESS_ARGUMENTS, lane_loop
+from warpwright.engine.jit.llvm_snippets import each_lane
 from warpwright.engine.jit.shapes import SCALAR_KIND, Shape
-from warpwright.engine.jit.texts import each_lane
 from warpwright.isa import mbarrier as mb
 from warpwright.isa.ops import Op
 

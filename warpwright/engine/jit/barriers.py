@@ -8,7 +8,7 @@ lane of its blocks has arrived (PTX ISA, ``barrier.cluster``).
 from __future__ import annotations
 
 from warpwright.engine.abi import BARRIER_MODES, BLOCK
-from warpwright.engine.jit.residence import (
+from warpwright.engine.jit.resident_blocks import (
     AT_BARRIER,
     AT_CLUSTER,
     READY,
@@ -20,7 +20,7 @@ from warpwright.engine.jit.residence import (
     set_state,
     state_of,
 )
-from warpwright.native.pieces import apart, core, lowest_bit, peek, poke, popcount
+from warpwright.native.intrinsics import apart, core, lowest_bit, peek, poke, popcount
 
 SYNC, ARRIVE, POPC, AND, OR, CLUSTER_ARRIVE, CLUSTER_WAIT = range(len(BARRIER_MODES))
 BARRIERS = 16

@@ -12,9 +12,8 @@ import re
 from collections.abc import Callable, Mapping
 
 from warpwright.engine.abi import WARP
-from warpwright.engine.jit import cold
-from warpwright.engine.jit.function import FunctionWriter, Masks, Val
-from warpwright.engine.jit.places import (
+from warpwright.engine.jit import slow_path
+from warpwright.engine.jit.addressing import (
     VEC32,
     VEC64,
     VECBOOL,
@@ -23,8 +22,9 @@ from warpwright.engine.jit.places import (
     addresses_vector,
     shift_of,
 )
+from warpwright.engine.jit.function import FunctionWriter, Masks, Val
+from warpwright.engine.jit.load_windows import AccessGroup, Sum, Window
 from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, VECTOR_KIND, Shape
-from warpwright.engine.jit.windows import AccessGroup, Sum, Window
 
 SITE_BYTES = 16
 MOST_KEPT = 8
@@ -92,7 +92,9 @@ def describe(w: FunctionWriter, place: Place, site: int, offsets: list[int] | No
         lanes = w.table(("offsets", tuple(offsets)), "i32", offsets, LANES)
     extent = str(place.extent) if place.group is None else f"GROUPEXTENT{place.group.number}_"
     cache = SITE_BYTES * site if site >= 0 else -1
-    w.accesses.append(cold.Entry(instruction_address(w), lanes, place.size, SPACES[place.access.space], extent, cache))
+    w.accesses.append(
+        slow_path.Entry(instruction_address(w), lanes, place.size, SPACES[place.access.space], extent, cache)
+    )
     return len(w.accesses) - 1
 
 
@@ -122,21 +124,21 @@ def window_of_group(w: FunctionWriter, place: Place) -> str:
         w.windows[key] = Window({0: pointer}, stride, start, sum_.times, len(w.accesses) - 1)
         return pointer
     before = w.accesses[window.last]
-    if before.room == cold.WINDOW_AT:
+    if before.room == slow_path.WINDOW_AT:
         # The copy must last while other windows are served.
-        window.room = before.room = cold.SCRATCH_BYTES + cold.WINDOW_BYTES * w.rooms
+        window.room = before.room = slow_path.SCRATCH_BYTES + slow_path.WINDOW_BYTES * w.rooms
         w.rooms += window.rooms
         w.most_rooms = max(w.most_rooms, w.rooms)
     before.after = window.last = describe(w, place, site, lane_offsets(place))
     entry = w.accesses[window.last]
     entry.times = sum_.times - window.times
-    entry.room, entry.at = window.room + cold.WINDOW_BYTES * entry.times, start - window.start
+    entry.room, entry.at = window.room + slow_path.WINDOW_BYTES * entry.times, start - window.start
     return w.field(_pointer_at(w, window, entry.times), entry.at)
 
 
 def _joins(w: FunctionWriter, window: Window, start: int, times: int, extent: int) -> bool:
     """Whether a load lies in a window, or in one of those that follow it a stride apart, and there is room for their copies."""
-    inside = 0 <= start - window.start <= cold.WINDOW_BYTES - extent and 0 <= times - window.times < window.rooms
+    inside = 0 <= start - window.start <= slow_path.WINDOW_BYTES - extent and 0 <= times - window.times < window.rooms
     return inside and (window.room > 0 or w.rooms + window.rooms <= MOST_ROOMS)
 
 
@@ -174,13 +176,13 @@ def checked_window(
     number = describe(w, place, site, lane_offsets(place))
     note_exec(w)
     if stride:
-        w.store_field("%needs", cold.NEEDS["stride"][0], stride)
+        w.store_field("%needs", slow_path.NEEDS["stride"][0], stride)
     w.unsettled = True
     if w.calls.keeps_registers:
         width = w.op(f"zext i1 {fine} to i32")
         if not stride:
-            return w.op(cold.checked_window(host, width, number)), ""
-        both = w.op(cold.checked_windows(host, width, stride, number))
+            return w.op(slow_path.checked_window(host, width, number)), ""
+        both = w.op(slow_path.checked_windows(host, width, stride, number))
         return w.op(f"extractvalue {{ ptr, i64 }} {both}, 0"), w.op(f"extractvalue {{ ptr, i64 }} {both}, 1")
     before, join, slow = w.new_label("checked"), w.new_label("window"), w.new_label("slow")
     w.emit(f"br label %{before}")
@@ -189,12 +191,12 @@ def checked_window(
     w.label(slow)
     w.declare("ww_served_window", "i64", "ptr, i64, i32")
     given = w.op(f"ptrtoint ptr {host} to i64")
-    served = w.op(f"inttoptr i64 {w.op(cold.ordinary_call('window', given, number))} to ptr")
+    served = w.op(f"inttoptr i64 {w.op(slow_path.ordinary_call('window', given, number))} to ptr")
     w.emit(f"br label %{join}")
     w.label(join)
     pointer = w.op(f"phi ptr [ {host}, %{before} ], [ {served}, %{slow} ]")
     if stride:
-        stride = w.op(f"phi i64 [ {stride}, %{before} ], [ {cold.WINDOW_BYTES}, %{slow} ]")
+        stride = w.op(f"phi i64 [ {stride}, %{before} ], [ {slow_path.WINDOW_BYTES}, %{slow} ]")
     return pointer, stride
 
 
@@ -224,10 +226,10 @@ def call_rare(w: FunctionWriter, name: str, place: Place, site: int) -> tuple[st
         note_exec(w)
         w.noted_exec = ""  # only on this way
     if w.calls.keeps_registers:
-        served = w.op(cold.call(name, start, number, _kept(w)))
+        served = w.op(slow_path.call(name, start, number, _kept(w)))
     else:
         w.declare(f"ww_served_{name}", "i64", "ptr, i64, i32")
-        served = w.op(cold.ordinary_call(name, start, number))
+        served = w.op(slow_path.ordinary_call(name, start, number))
     fault = w.op(f"icmp eq i64 {served}, 0")
     after = w.new_label("served")
     w.emit(f"br i1 {fault}, label %fault, label %{after}, !prof !2")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from warpwright.engine.abi import LAUNCH
+from warpwright.engine.jit.addressing import VEC32, VEC64, is_uniform, parts_of
 from warpwright.engine.jit.function import FunctionWriter, Val, vector_type
-from warpwright.engine.jit.places import VEC32, VEC64, is_uniform, parts_of
 from warpwright.engine.jit.shapes import SCALAR_KIND, VECTOR, Shape
 from warpwright.isa.ops import Op
 

@@ -1,21 +1,21 @@
 """The warp function: its entry, its blocks, and how it stops and goes on.
 
 Labels: ``e<n>`` enters block n with the lanes in ``p<n>``, ``b<n>`` is its body behind the stop check of a traced
-strong access, ``finish`` is reached when no group can run; ``groups.py`` has those between groups.  ``stops.py`` has what a stopped warp
+strong access, ``finish`` is reached when no group can run; ``convergence.py`` has those between groups.  ``resume_points.py`` has what a stopped warp
 keeps, ``instructions.py`` what an instruction does, ``jumps.py`` where a block ends.
 """
 
 from __future__ import annotations
 
 from warpwright.engine.abi import BLOCK, LAUNCH, SPILL_HEADER_BYTES, WARP, Status
-from warpwright.engine.jit import cold, steps
-from warpwright.engine.jit import group_products as gr
+from warpwright.engine.jit import lockstep, slow_path
 from warpwright.engine.jit import trace as tr
+from warpwright.engine.jit import warpgroup_products as gr
+from warpwright.engine.jit.addressing import shift_of
 from warpwright.engine.jit.flow import Bits, members
 from warpwright.engine.jit.function import Masks, ResumePoint
 from warpwright.engine.jit.jumps import INSTRUCTIONS_BETWEEN_CANCEL_CHECKS, Jumps
-from warpwright.engine.jit.places import shift_of
-from warpwright.engine.jit.stops import VECBOOL
+from warpwright.engine.jit.resume_points import VECBOOL
 
 TURNS_AT = 24
 """Offset in the save area of the count of back edges, which outlives returns."""
@@ -77,13 +77,13 @@ class WarpFunction(Jumps):
                 w.emit(f"%p{n} = alloca i32")
         for name, type in (("status", "i32"), ("instructions", "i64"), ("threads", "i64"), ("trace_at", "ptr")):
             w.emit(f"%{name} = alloca {type}")
-        scratch_bytes = cold.SCRATCH_BYTES + cold.WINDOW_BYTES * w.most_rooms
+        scratch_bytes = slow_path.SCRATCH_BYTES + slow_path.WINDOW_BYTES * w.most_rooms
         w.emit(f"%lane_addresses = alloca [{scratch_bytes} x i8], align 64")
-        w.emit(f"%lane_values = getelementptr i8, ptr %lane_addresses, i64 {cold.VALUES_AT}")
+        w.emit(f"%lane_values = getelementptr i8, ptr %lane_addresses, i64 {slow_path.VALUES_AT}")
         if size := gr.scratch_bytes(w.lowered):
             w.emit(f"%group_values = alloca [{size} x i8], align 64")
-        w.emit(f"%needs = getelementptr i8, ptr %lane_addresses, i64 {cold.NEEDS_AT}")
-        w.emit(f"%noted_exec = getelementptr i8, ptr %needs, i64 {cold.NEEDS['exec'][0]}")
+        w.emit(f"%needs = getelementptr i8, ptr %lane_addresses, i64 {slow_path.NEEDS_AT}")
+        w.emit(f"%noted_exec = getelementptr i8, ptr %needs, i64 {slow_path.NEEDS['exec'][0]}")
         w.emit(f"%launch = load ptr, ptr {w.field(self._given(), WARP['launch'])}")
         w.emit(f"%block = load ptr, ptr {w.field(self._given(), WARP['block'])}")
         w.emit(f"%host_minus_device = load i64, ptr {w.field('%launch', LAUNCH['host_minus_device'])}")
@@ -97,7 +97,7 @@ class WarpFunction(Jumps):
             total = w.load_field("%launch", LAUNCH["local_bytes_per_thread"])
             self._limit(name, total, size, size)
         if self.in_step:
-            steps.begin(w)
+            lockstep.begin(w)
         self._enter_warp()
 
     def _enter_warp(self) -> None:
@@ -118,7 +118,7 @@ class WarpFunction(Jumps):
         if w.accesses:
             needs = {"self": "%lane_addresses", "warp": "%warp", "sites": "%sites", "accesses": "@accesses"}
             for name, pointer in needs.items():
-                w.store_field("%needs", cold.NEEDS[name][0], pointer, "ptr")
+                w.store_field("%needs", slow_path.NEEDS[name][0], pointer, "ptr")
         w.emit(f"%exited = getelementptr i8, ptr %warp, i64 {WARP['exited']}")
         w.emit(f"%turns = getelementptr i8, ptr %save, i64 {TURNS_AT}")
         w.emit(f"%yields = getelementptr i8, ptr %save, i64 {YIELDS_AT}")
@@ -298,7 +298,7 @@ class WarpFunction(Jumps):
             w.store_field("%warp", WARP["trace_used"], self._trace_used())
         status = w.op("load i32, ptr %status")
         if self.in_step:
-            steps.pass_on(w, status)
+            lockstep.pass_on(w, status)
         if not w.left_out or w.is_rest:
             self._return(status)
             return

@@ -12,10 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from warpwright.engine.jit.ahead import fetch_ahead
-from warpwright.engine.jit.checks import call_rare, check, check_lanes, site_pointer
-from warpwright.engine.jit.function import ALL_LANES, FunctionWriter, Val
-from warpwright.engine.jit.places import (
+from warpwright.engine.jit.addressing import (
     VEC64,
     VECBOOL,
     VECPTR,
@@ -26,7 +23,10 @@ from warpwright.engine.jit.places import (
     settle,
     word_lanes,
 )
-from warpwright.engine.jit.rows import are_known, find_rows, load_rows, may_have_rows, store_rows
+from warpwright.engine.jit.checks import call_rare, check, check_lanes, site_pointer
+from warpwright.engine.jit.contiguous_rows import are_known, find_rows, load_rows, may_have_rows, store_rows
+from warpwright.engine.jit.function import ALL_LANES, FunctionWriter, Val
+from warpwright.engine.jit.prefetch import fetch_ahead
 from warpwright.engine.jit.shapes import LANES
 
 

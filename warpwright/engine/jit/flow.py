@@ -1,6 +1,6 @@
 """Control flow: where lanes of one warp can be at the same time.
 
-Lanes that part at a branch run as groups, one at a time, until BSYNC or WARPSYNC joins them (``groups.py``).  A group
+Lanes that part at a branch run as groups, one at a time, until BSYNC or WARPSYNC joins them (``convergence.py``).  A group
 that does not run stands at the start of a block: behind the branch that it came from, behind a YIELD, or at a
 convergence point.  ``concurrency`` says, for each block, where other groups can stand while it runs;
 everything else follows from it: which writes must keep other lanes' values, what is live at a stop, and
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from warpwright.engine.blocks import INSTRUCTION_BYTES, BasicBlock, waits_under_guard
 from warpwright.engine.jit import stack_flow
-from warpwright.engine.jit.webs import Webs
+from warpwright.engine.jit.live_ranges import Webs
 from warpwright.engine.reconvergence import uses_stack
 from warpwright.isa.ops import Access, Lowered
 from warpwright.isa.program import Program

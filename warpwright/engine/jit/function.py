@@ -12,14 +12,14 @@ from typing import Any
 
 from warpwright.engine.blocks import BasicBlock
 from warpwright.engine.jit import shapes as sh
-from warpwright.engine.jit.cold import Calls, Entry
 from warpwright.engine.jit.flow import Bits, Flow
-from warpwright.engine.jit.infer import Analysis, Setting
-from warpwright.engine.jit.machine import AVX512, Registers
+from warpwright.engine.jit.host_machine import AVX512, Registers
+from warpwright.engine.jit.live_ranges import FILE_BASE, Webs
+from warpwright.engine.jit.load_windows import AccessGroup, Sum, Window
 from warpwright.engine.jit.rowwise import scalar_of, spread
+from warpwright.engine.jit.shape_inference import Analysis, Setting
 from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, UNSET_KIND, VECTOR, VECTOR_KIND, WIDTH, Shape
-from warpwright.engine.jit.webs import FILE_BASE, Webs
-from warpwright.engine.jit.windows import AccessGroup, Sum, Window
+from warpwright.engine.jit.slow_path import Calls, Entry
 from warpwright.isa.ops import Lowered, Op
 from warpwright.isa.program import Program
 
@@ -436,7 +436,7 @@ class FunctionWriter(Text):
     """Blocks of loops.  Scalar addresses enter them through a statement that LLVM can't see through, or it would try many ways
     to count up each access's address by itself, for a tenth of code generation and nothing in return."""
     left_out: Bits = 0
-    """Blocks that the function does without: it enters the whole one there (``rare.py``)."""
+    """Blocks that the function does without: it enters the whole one there (``lazy_compile.py``)."""
     is_rest: bool = False
     """Whether none of them can be reached from the others: the function is what another one does without."""
     row_length: int = 0

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from warpwright.engine.abi import WARP
 from warpwright.engine.blocks import recorded_accesses
-from warpwright.engine.jit import lanes as ln
+from warpwright.engine.jit import cross_lane as ln
 from warpwright.engine.jit.floats import canonical_word
 from warpwright.engine.jit.function import Masks, Val
-from warpwright.engine.jit.infer import pack, uniform
+from warpwright.engine.jit.live_ranges import FILE_BASE
 from warpwright.engine.jit.operations import emit_operation, pair
+from warpwright.engine.jit.resume_points import VECBOOL, Stops
+from warpwright.engine.jit.shape_inference import pack, uniform
 from warpwright.engine.jit.shapes import UNSET_KIND, Shape
-from warpwright.engine.jit.stops import VECBOOL, Stops
-from warpwright.engine.jit.webs import FILE_BASE
 from warpwright.isa.ops import Op
 
 CONTROL = frozenset(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from warpwright.engine.jit import shapes as sh
 from warpwright.engine.jit.form import Form, Handler
 from warpwright.engine.jit.function import Val, vector_type
-from warpwright.engine.jit.infer import two_operand
+from warpwright.engine.jit.shape_inference import two_operand
 from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, VECTOR_KIND, WIDTH
 from warpwright.isa.ops import Op
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Container
 
 from warpwright.engine.abi import BARRIER_MODES, LAUNCH, WARP, FaultKind, Status
-from warpwright.engine.jit import lanes as ln
-from warpwright.engine.jit import steps
+from warpwright.engine.jit import cross_lane as ln
+from warpwright.engine.jit import lockstep
 from warpwright.engine.jit import trace as tr
 from warpwright.engine.jit.checks import settle_faults
 from warpwright.engine.jit.function import Masks, Val
-from warpwright.engine.jit.infer import uniform
 from warpwright.engine.jit.instructions import Instructions
+from warpwright.engine.jit.shape_inference import uniform
 from warpwright.engine.jit.shapes import UNIFORM, UNSET_KIND
 from warpwright.isa.ops import Op
 
@@ -114,10 +114,10 @@ class Jumps(Instructions):
         w.emit("br label %return")
         w.label(go)
         fair = w.flow.fair[n] and w.flow.fair[target]
-        stride = "" if fair or target != n else steps.long_stride(w, n)
+        stride = "" if fair or target != n else lockstep.long_stride(w, n)
         if stride:
             self.in_step = not w.trace
-            steps.give_way(w, stride, self.save_label("enter", n), f"%e{n}")
+            lockstep.give_way(w, stride, self.save_label("enter", n), f"%e{n}")
             return
         if not fair:
             w.emit(f"br label %e{target}")

@@ -9,11 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from warpwright.engine.jit import trace as tr
-from warpwright.engine.jit.ahead import fetch_ahead
-from warpwright.engine.jit.checks import call_rare, check, check_lanes, checked_window, site_pointer, window_of_group
-from warpwright.engine.jit.elements import chosen_elements, elements_type, load_elements, words_of
-from warpwright.engine.jit.function import FunctionWriter, Val, vector_type
-from warpwright.engine.jit.places import (
+from warpwright.engine.jit.addressing import (
     FEW_PLACES,
     VEC32,
     VEC64,
@@ -26,7 +22,11 @@ from warpwright.engine.jit.places import (
     part_pointer,
     settle,
 )
-from warpwright.engine.jit.rows import are_known, find_rows, load_rows, may_have_rows
+from warpwright.engine.jit.checks import call_rare, check, check_lanes, checked_window, site_pointer, window_of_group
+from warpwright.engine.jit.contiguous_rows import are_known, find_rows, load_rows, may_have_rows
+from warpwright.engine.jit.elements import chosen_elements, elements_type, load_elements, words_of
+from warpwright.engine.jit.function import FunctionWriter, Val, vector_type
+from warpwright.engine.jit.prefetch import fetch_ahead
 from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, UNSET_KIND, VECTOR, Shape
 from warpwright.isa.ops import Access, Op
 

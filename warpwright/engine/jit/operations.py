@@ -8,21 +8,21 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from warpwright.engine.abi import WARP
-from warpwright.engine.jit import group_products as gr
-from warpwright.engine.jit import lanes as ln
+from warpwright.engine.jit import cross_lane as ln
 from warpwright.engine.jit import trace as tr
+from warpwright.engine.jit import warpgroup_products as gr
 from warpwright.engine.jit.arithmetic import emit_pure
 from warpwright.engine.jit.atomics import emit_atomic
 from warpwright.engine.jit.bulk_copies import emit_bulk
 from warpwright.engine.jit.checks import settle_faults
 from warpwright.engine.jit.constants import emit_load_const
 from warpwright.engine.jit.function import FunctionWriter, Val, vector_type
-from warpwright.engine.jit.infer import Known, pack
 from warpwright.engine.jit.loads import emit_load
 from warpwright.engine.jit.rowwise import emit_rows, spread
+from warpwright.engine.jit.shape_inference import Known, pack
 from warpwright.engine.jit.shapes import SCALAR_KIND, UNIFORM, UNSET, VECTOR, Shape, never_wraps
 from warpwright.engine.jit.stores import emit_store
-from warpwright.engine.jit.textures import emit_texture
+from warpwright.engine.jit.texture_calls import emit_texture
 from warpwright.isa.ops import Op
 
 
@@ -135,7 +135,7 @@ def _shorten(w: FunctionWriter, value: Val) -> None:
 
 
 def _check_extension(w: FunctionWriter, value: Val) -> None:
-    """Leave when scalar + offset passes 2**31 in some executing lane (see ``addresses.py``)."""
+    """Leave when scalar + offset passes 2**31 in some executing lane (see ``sign_extensions.py``)."""
     pattern = value.shape.rows or value.shape.pattern
     if pattern is None or not any(pattern) or (value.shape.rows is None and never_wraps(value.shape, 32, True)):
         return

@@ -1,4 +1,4 @@
-"""Operations under a rounding direction other than to nearest: functions made on demand (``library.py``)."""
+"""Operations under a rounding direction other than to nearest: functions made on demand (``shared_code.py``)."""
 
 from __future__ import annotations
 

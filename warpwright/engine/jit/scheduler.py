@@ -3,7 +3,7 @@
 ``run_blocks`` runs blocks of a grid on one host thread until they have ended or something stops them.  A block runs
 alone as long as it makes progress; when every warp that can run only yields, further blocks become resident beside it,
 so that blocks may wait for each other.  ``admission.py`` makes blocks resident, ``barriers.py`` counts who arrives at a
-barrier, ``standstill.py`` finds runs that never end.
+barrier, ``livelock.py`` finds runs that never end.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from __future__ import annotations
 from warpwright.engine.abi import LAUNCH, PASSED_ON, Status
 from warpwright.engine.jit.admission import admit, admit_cluster, leave
 from warpwright.engine.jit.barriers import arrive, arrive_all, is_plain, release, release_cluster
-from warpwright.engine.jit.residence import (
+from warpwright.engine.jit.livelock import stands_still
+from warpwright.engine.jit.resident_blocks import (
     AT_BARRIER,
     AT_CLUSTER,
     OVER,
@@ -26,8 +27,7 @@ from warpwright.engine.jit.residence import (
     slot_block,
     state_of,
 )
-from warpwright.engine.jit.standstill import stands_still
-from warpwright.native.pieces import apart, atomic_add, atomic_peek, call_warp, core, peek, poke
+from warpwright.native.intrinsics import apart, atomic_add, atomic_peek, call_warp, core, peek, poke
 from warpwright.native.translate import Translation
 
 CANCELLED = 100

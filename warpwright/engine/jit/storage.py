@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from warpwright.engine.blocks import BasicBlock
 from warpwright.engine.jit.flow import Bits, Flow
-from warpwright.engine.jit.webs import Webs
+from warpwright.engine.jit.live_ranges import Webs
 
 FEW_BLOCKS = 6
 """A kernel without loops and with no more blocks keeps everything in registers."""

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from warpwright.engine.jit import alike
 from warpwright.engine.jit import trace as tr
-from warpwright.engine.jit.checks import call_rare, check, check_lanes, settle_faults, site_pointer
-from warpwright.engine.jit.elements import store_elements
-from warpwright.engine.jit.function import ALL_LANES, FunctionWriter, Val
-from warpwright.engine.jit.places import (
+from warpwright.engine.jit import uniform_stores
+from warpwright.engine.jit.addressing import (
     VEC32,
     VECBOOL,
     VECPTR,
@@ -21,7 +18,10 @@ from warpwright.engine.jit.places import (
     part_pointer,
     settle,
 )
-from warpwright.engine.jit.rows import are_known, find_rows, may_have_rows, store_rows
+from warpwright.engine.jit.checks import call_rare, check, check_lanes, settle_faults, site_pointer
+from warpwright.engine.jit.contiguous_rows import are_known, find_rows, may_have_rows, store_rows
+from warpwright.engine.jit.elements import store_elements
+from warpwright.engine.jit.function import ALL_LANES, FunctionWriter, Val
 from warpwright.engine.jit.shapes import LANES, UNSET_KIND
 from warpwright.isa.ops import Access, Op
 
@@ -34,8 +34,8 @@ def emit_store(w: FunctionWriter, op: Op, address: Val, value: Val) -> None:
     tr.record_access(w, place.address, access)
     words = list(value.parts) if value.parts else [value]
     _store(w, address, place, words)
-    if w.exec.bits != "0" and alike.asked(w, place):
-        alike.note(w, record, place, words)
+    if w.exec.bits != "0" and uniform_stores.asked(w, place):
+        uniform_stores.note(w, record, place, words)
 
 
 def _store(w: FunctionWriter, address: Val, place: Place, words: list[Val]) -> None:

@@ -28,7 +28,7 @@ from warpwright.engine.abi import (
 from warpwright.engine.jit.function import FunctionWriter, Val
 from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, UNSET_KIND, WIDTH
 from warpwright.isa.ops import Access
-from warpwright.isa.textures import TextureAccess
+from warpwright.isa.texture_access import TextureAccess
 
 CHUNK = 8
 VEC8 = f"<{CHUNK} x i64>"

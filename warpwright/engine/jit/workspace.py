@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.engine.abi import BLOCK, STATE_AT, WARP, Status
-from warpwright.engine.jit.compile import CompiledKernel
-from warpwright.engine.jit.residence import WORKSPACE
+from warpwright.engine.jit.codegen import CompiledKernel
+from warpwright.engine.jit.resident_blocks import WORKSPACE
 from warpwright.engine.jit.scheduler import CANCELLED
-from warpwright.engine.standing import Group, Standing
+from warpwright.engine.lane_positions import Group, Standing
 
 Words = npt.NDArray[np.int64]
 KEPT_BYTES = 1 << 18

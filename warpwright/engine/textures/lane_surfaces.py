@@ -1,22 +1,24 @@
 """What one lane of a compiled kernel asks of a surface: what ``surfaces.py`` says, bit for bit.
 
-All numbers are int64; ``row`` is the address of an object's row (``fields.py``).
+All numbers are int64; ``row`` is the address of an object's row (``table_fields.py``).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from warpwright.engine.textures.fields import (
-    CHANNEL_BYTES,
-    CHANNELS,
-    KIND,
-    LEVEL,
-    LEVEL_ADDRESS,
-    LEVEL_ROW,
-    LEVEL_SLICE,
+from warpwright.engine.textures.access_words import (
+    AT_OUTSIDE,
+    AT_SHAPE,
+    AT_SIZE,
+    LOAD,
+    SHAPE_AXES,
+    SHAPE_LAYERED,
+    STORE,
+    STORE_FORMATTED,
+    SURFACE_CLAMP,
 )
-from warpwright.engine.textures.machine import (
+from warpwright.engine.textures.intrinsics import (
     part,
     read_64,
     read_s32,
@@ -28,18 +30,16 @@ from warpwright.engine.textures.machine import (
     write_32,
 )
 from warpwright.engine.textures.positions import clip
-from warpwright.engine.textures.requests import (
-    AT_OUTSIDE,
-    AT_SHAPE,
-    AT_SIZE,
-    LOAD,
-    SHAPE_AXES,
-    SHAPE_LAYERED,
-    STORE,
-    STORE_FORMATTED,
-    SURFACE_CLAMP,
-)
 from warpwright.engine.textures.table import FLOAT, SIGNED
+from warpwright.engine.textures.table_fields import (
+    CHANNEL_BYTES,
+    CHANNELS,
+    KIND,
+    LEVEL,
+    LEVEL_ADDRESS,
+    LEVEL_ROW,
+    LEVEL_SLICE,
+)
 from warpwright.engine.textures.texels import put_nothing
 
 

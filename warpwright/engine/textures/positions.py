@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 
-from warpwright.engine.textures.fields import AXES, BIAS, LEAST, LEVEL, LEVELS, MOST, NORMALIZED
-from warpwright.engine.textures.machine import float_of, part, read_64, read_u32
+from warpwright.engine.textures.intrinsics import float_of, part, read_64, read_u32
 from warpwright.engine.textures.sampling import (
     FRACTION,
     LARGER_BITS,
@@ -20,6 +19,7 @@ from warpwright.engine.textures.sampling import (
     WIDE_BITS,
 )
 from warpwright.engine.textures.table import BORDER, CLAMP, MIRROR, WRAP
+from warpwright.engine.textures.table_fields import AXES, BIAS, LEAST, LEVEL, LEVELS, MOST, NORMALIZED
 
 
 @part

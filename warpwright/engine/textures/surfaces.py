@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from warpwright.engine import numerics
 from warpwright.engine.textures.table import FLOAT, SIGNED, Level
-from warpwright.isa.textures import (
+from warpwright.isa.texture_access import (
     CLAMP,
     LOAD,
     REDUCE,

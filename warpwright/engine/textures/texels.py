@@ -1,6 +1,6 @@
 """Elements of textures for compiled kernels: where they lie, what a fetch makes of one, and sums of several.
 
-What ``sampling.py`` says, bit for bit.  All numbers are int64; ``row`` is the address of an object's row (``fields.py``).
+What ``sampling.py`` says, bit for bit.  All numbers are int64; ``row`` is the address of an object's row (``table_fields.py``).
 """
 
 from __future__ import annotations
@@ -9,18 +9,7 @@ import math
 
 import numpy as np
 
-from warpwright.engine.textures.fields import (
-    AS_INTEGER,
-    BORDER_ELEMENT,
-    CHANNEL_BYTES,
-    CHANNELS,
-    KIND,
-    LEVEL_ADDRESS,
-    LEVEL_ROW,
-    LEVEL_SLICE,
-    SRGB_FLAG,
-)
-from warpwright.engine.textures.machine import (
+from warpwright.engine.textures.intrinsics import (
     bits_of,
     part,
     read_64,
@@ -35,6 +24,17 @@ from warpwright.engine.textures.machine import (
 from warpwright.engine.textures.positions import clip
 from warpwright.engine.textures.sampling import GUARD, SRGB, SRGB_GUARD, SRGB_LATE
 from warpwright.engine.textures.table import FLOAT, SIGNED, UNSIGNED
+from warpwright.engine.textures.table_fields import (
+    AS_INTEGER,
+    BORDER_ELEMENT,
+    CHANNEL_BYTES,
+    CHANNELS,
+    KIND,
+    LEVEL_ADDRESS,
+    LEVEL_ROW,
+    LEVEL_SLICE,
+    SRGB_FLAG,
+)
 
 SRGB_BITS = (SRGB.astype(np.uint16).view(np.float16)).astype(np.float32).view(np.uint32).astype(np.int64)
 QUAD_BYTES = 72

@@ -30,7 +30,7 @@ from warpwright.isa.ptx import (  # noqa: F401  (importing a meaning module fill
     meaning_warp,
     meaning_wgmma,
 )
-from warpwright.isa.ptx.calls import (
+from warpwright.isa.ptx.call_operands import (
     argument_words,
     call_parts,
     copy_in,
@@ -63,7 +63,7 @@ from warpwright.isa.ptx.meaning import (
     unsupported,
 )
 from warpwright.isa.ptx.meaning_stack import takes_stack
-from warpwright.isa.ptx.mentions import address_taken, referenced
+from warpwright.isa.ptx.referenced_symbols import address_taken, referenced
 from warpwright.isa.ptx.syntax import (
     BITS,
     Function,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from warpwright.isa.ops import FIRST_CLUSTERS, SHARED_RANK_SHIFT, Builder, Op, Value
-from warpwright.isa.ptx.specials import SPECIALS, WIDE
+from warpwright.isa.ptx.special_registers import SPECIALS, WIDE
 from warpwright.isa.ptx.syntax import (
     BITS,
     Immediate,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpwright.isa.eight_bit import half_of
+from warpwright.isa.float8 import half_of
 from warpwright.isa.nans import keep_nan
 from warpwright.isa.ops import SHARED_RANK_SHIFT, Value
 from warpwright.isa.ptx.meaning import (

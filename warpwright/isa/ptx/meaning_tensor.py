@@ -11,13 +11,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from warpwright.isa import tensor
+from warpwright.isa import matrix_products
 from warpwright.isa.ops import Access, Value
 from warpwright.isa.ptx.meaning import Emitter, meaning, only, types_of, unsupported
 from warpwright.isa.ptx.meaning_memory import locate, offset_by, read, space_of, split_words
 from warpwright.isa.ptx.meaning_warp import gather
 from warpwright.isa.ptx.syntax import BITS, Immediate, Instruction, Negated, Operand, Vector
-from warpwright.isa.quads import by_multiply_adds, half_addend
+from warpwright.isa.quad_products import by_multiply_adds, half_addend
 
 LAYOUTS = ("row", "col")
 NARROW = ("s4", "u4", "b1")
@@ -74,7 +74,7 @@ def mma(i: Instruction, b: Emitter) -> None:
     gather(b, None)
     if first == "f64":
         left, right, total = words_f64(b, x), words_f64(b, y), words_f64(b, z)
-        write_f64(b, i, d, tensor.doubles(b, b.arch, shape, left, right, total))
+        write_f64(b, i, d, matrix_products.doubles(b, b.arch, shape, left, right, total))
         return
     left, right, total = registers(b, x), registers(b, y), registers(b, z)
     chosen = []
@@ -83,10 +83,12 @@ def mma(i: Instruction, b: Emitter) -> None:
         shape += f".sp{number(sparse[1])}"
     if to == "s32":
         if first == "b1":
-            write(b, d, tensor.bit_counts(b, b.arch, shape, "and" in i.modifiers, left, right, total))
+            write(b, d, matrix_products.bit_counts(b, b.arch, shape, "and" in i.modifiers, left, right, total))
             return
         saturates = "satfinite" in i.modifiers
-        write(b, d, tensor.integers(b, b.arch, shape, (first, second), (left, right, total), saturates, chosen))
+        write(
+            b, d, matrix_products.integers(b, b.arch, shape, (first, second), (left, right, total), saturates, chosen)
+        )
         return
     if shape == "m8n8k4" and first == second == "f16":
         write(b, d, quad_product(b, i, (to, addend), (left, right, total)))
@@ -95,15 +97,17 @@ def mma(i: Instruction, b: Emitter) -> None:
         raise unsupported(f"operands of types {', '.join(types)}")
     if first in EIGHT_BIT and second in EIGHT_BIT:
         if b.arch >= 90:
-            found = tensor.eight_bit_floats(b, b.arch, shape, (first, second), to, (left, right, total), chosen)
+            found = matrix_products.eight_bit_floats(
+                b, b.arch, shape, (first, second), to, (left, right, total), chosen
+            )
         else:
             element = first if first == second else first + second
-            found = tensor.product(b, b.arch, (shape, element, to), left, right, total, chosen)
+            found = matrix_products.product(b, b.arch, (shape, element, to), left, right, total, chosen)
         write(b, d, found)
         return
     if first != second or first not in ELEMENTS:
         raise unsupported(f"operands of types {', '.join(types)}")
-    write(b, d, tensor.product(b, b.arch, (shape, first, to), left, right, total, chosen))
+    write(b, d, matrix_products.product(b, b.arch, (shape, first, to), left, right, total, chosen))
 
 
 def quad_product(
@@ -119,7 +123,7 @@ def quad_product(
     found = []
     for n in range(len(total) // 2):
         part = f"m8n8k4.{layouts[0]}.{layouts[1]}.{n}"
-        found += tensor.product(b, b.arch, (part, "f16", types[0]), left, right, total[2 * n : 2 * n + 2], [])
+        found += matrix_products.product(b, b.arch, (part, "f16", types[0]), left, right, total[2 * n : 2 * n + 2], [])
     return found
 
 
@@ -317,7 +321,7 @@ def wmma_multiply(i: Instruction, b: Emitter) -> None:
             )  # the assembler makes two products of four columns each, which round twice
             for n in range(parts):
                 one, other = (w[n * len(w) // parts : (n + 1) * len(w) // parts] for w in (own, mine))
-                c = tensor.product(b, b.arch, (f"m16n8k{k // parts}", element, sum_type), one, other, c, [])
+                c = matrix_products.product(b, b.arch, (f"m16n8k{k // parts}", element, sum_type), one, other, c, [])
             words += c[:held]
     write(b, d, narrowed(b, words) if to == "f16" and not in_half else words)
 
@@ -413,4 +417,4 @@ def movmatrix(i: Instruction, b: Emitter) -> None:
     only(i, "sync", "aligned", "m8n8", "trans")
     gather(b, None)
     word = b.source(i.operands[1], "b32")
-    b.result(i.operands[0], tensor.transposed(b, word))
+    b.result(i.operands[0], matrix_products.transposed(b, word))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from warpwright.isa.ops import Value
 from warpwright.isa.ptx.meaning import Emitter, meaning, only, type_of, types_of, unsupported
 from warpwright.isa.ptx.syntax import BITS, Address, Instruction, Operand, Register, Vector
-from warpwright.isa.textures import (
+from warpwright.isa.texture_access import (
     CLAMP,
     EXPLICIT,
     FETCH,

@@ -6,12 +6,12 @@ Each warp computes its 16 rows when it gets there, as the machine code's front e
 
 from __future__ import annotations
 
+from warpwright.isa.matrix_products import saturated_sum
 from warpwright.isa.ops import GroupProduct, Value
 from warpwright.isa.ptx.meaning import Emitter, meaning, only
 from warpwright.isa.ptx.meaning_tensor import NARROW, element_types, extents, number, registers, shape_of, write
 from warpwright.isa.ptx.meaning_warp import gather
 from warpwright.isa.ptx.syntax import Instruction, Vector
-from warpwright.isa.tensor import saturated_sum
 
 
 @meaning("wgmma")

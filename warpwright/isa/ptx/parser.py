@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from warpwright.isa.ptx.reader import PRECEDENCE, Reader
-from warpwright.isa.ptx.specials import SPECIALS
+from warpwright.isa.ptx.special_registers import SPECIALS
 from warpwright.isa.ptx.syntax import (
     BITS,
     OPAQUE,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from warpwright.isa.eight_bit import half_pair_of
+from warpwright.isa.float8 import half_pair_of
 from warpwright.isa.nans import keep_nan
 from warpwright.isa.ops import Value
 from warpwright.isa.program import Instruction, Operand

@@ -9,12 +9,12 @@ The shape in the operation's attribute names all of it: ``m8n8k4.row.col.2``.
 
 from __future__ import annotations
 
-from warpwright.isa import tensor
+from warpwright.isa import matrix_products
+from warpwright.isa.matrix_products import fragment_registers, transposed
 from warpwright.isa.ops import Value
 from warpwright.isa.program import RZ, Instruction, Operand
-from warpwright.isa.quads import half_addend
+from warpwright.isa.quad_products import half_addend
 from warpwright.isa.sass.meaning import Emitter, is_predicate, meaning, only, raw32, set32, unsupported
-from warpwright.isa.tensor import fragment_registers, transposed
 
 SHAPES = {
     **{"1688": "m16n8k8", "16816": "m16n8k16", "1684": "m16n8k4", "16832": "m16n8k32", "8816": "m8n8k16"},
@@ -86,7 +86,11 @@ def mixed(b: Emitter, i: Instruction, shape: str, step: int) -> None:
     d, x, y, z = [o for o in i.operands if not is_predicate(o)][:4]
     words = registers(b, z, 2)
     addend = [b.bitcast(half_addend(b, words, 2 * step + n), "i32") for n in range(2)]
-    write(b, d, tensor.product(b, b.arch, (shape, "f16", "f32"), registers(b, x, 2), registers(b, y, 2), addend, []))
+    write(
+        b,
+        d,
+        matrix_products.product(b, b.arch, (shape, "f16", "f32"), registers(b, x, 2), registers(b, y, 2), addend, []),
+    )
 
 
 NIBBLE_SHAPES = {"8832": "m8n8k32", "16832": "m16n8k32", "16864": "m16n8k64", "168128": "m16n8k128"}
@@ -121,7 +125,7 @@ def IMMA(i: Instruction, b: Emitter) -> None:
     shape += sparse
     d, *words = operands(i, b, shape, bits, 4 if shape.startswith("m16") else 2)
     left, right, addend = words
-    total = tensor.integers(
+    total = matrix_products.integers(
         b, b.arch, shape, (kinds[0], kinds[-1]), (left, right, addend), "SAT" in i.modifiers, chosen
     )
     write(b, d, total)
@@ -132,7 +136,7 @@ def BMMA(i: Instruction, b: Emitter) -> None:
     only(i, *BIT_SHAPES, "XOR", "AND", "POPC")
     shape = next(BIT_SHAPES[m] for m in i.modifiers if m in BIT_SHAPES)
     d, left, right, total = operands(i, b, shape, 1, 4 if shape.startswith("m16") else 2)
-    write(b, d, tensor.bit_counts(b, b.arch, shape, "AND" in i.modifiers, left, right, total))
+    write(b, d, matrix_products.bit_counts(b, b.arch, shape, "AND" in i.modifiers, left, right, total))
 
 
 DOUBLE_SHAPES = {"884": "m8n8k4", **{f"{m}x8x{k}": f"m{m}n8k{k}" for m, k in ((8, 4), (16, 4), (16, 8), (16, 16))}}
@@ -143,7 +147,7 @@ def DMMA(i: Instruction, b: Emitter) -> None:
     only(i, *DOUBLE_SHAPES)
     shape = next(DOUBLE_SHAPES[m] for m in i.modifiers if m in DOUBLE_SHAPES)
     d, left, right, total = operands(i, b, shape, 64, 8 if shape.startswith("m16") else 4)
-    write(b, d, tensor.doubles(b, b.arch, shape, left, right, total))
+    write(b, d, matrix_products.doubles(b, b.arch, shape, left, right, total))
 
 
 @meaning("MOVM")

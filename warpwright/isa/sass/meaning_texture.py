@@ -11,7 +11,7 @@ from __future__ import annotations
 from warpwright.isa.ops import Value
 from warpwright.isa.program import PT, Instruction, Kind, Operand
 from warpwright.isa.sass.meaning import Emitter, meaning, only, raw32, set32, unsupported
-from warpwright.isa.textures import (
+from warpwright.isa.texture_access import (
     CLAMP,
     EXPLICIT,
     FETCH,

@@ -7,12 +7,12 @@ instructions do nothing.
 
 from __future__ import annotations
 
+from warpwright.isa.matrix_products import saturated_sum
 from warpwright.isa.ops import GroupProduct
 from warpwright.isa.program import RZ, Instruction, Kind, Operand
 from warpwright.isa.sass.meaning import Emitter, is_predicate, is_true, meaning, only, predicate, raw32
 from warpwright.isa.sass.meaning_tensor import registers, write
 from warpwright.isa.sass.tables_wgmma import GROUP_DESCRIPTOR
-from warpwright.isa.tensor import saturated_sum
 
 INPUTS = ("BF16", "TF32", "E4M3", "E5M2", "S8", "U8")
 

@@ -15,6 +15,6 @@ from warpwright.timing.state.buffer import counted as counted
 from warpwright.timing.state.buffer import dram_counted as dram_counted
 from warpwright.timing.state.chip import *  # noqa: F403
 from warpwright.timing.state.common import *  # noqa: F403
-from warpwright.timing.state.memory import *  # noqa: F403
-from warpwright.timing.state.program import *  # noqa: F403
+from warpwright.timing.state.memory_system import *  # noqa: F403
+from warpwright.timing.state.program_tables import *  # noqa: F403
 from warpwright.timing.state.sm import *  # noqa: F403

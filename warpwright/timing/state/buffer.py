@@ -18,7 +18,7 @@ from warpwright.timing.state.chip import (
     SG_SLOTS,
 )
 from warpwright.timing.state.common import MAX_SUB_CORES, MAX_WARPS, SLICE_GROUPS
-from warpwright.timing.state.memory import D_SLOTS
+from warpwright.timing.state.memory_system import D_SLOTS
 from warpwright.timing.state.sm import OFF_WARPS, SM_RESIDENT, W_ACTIVE, W_SLOTS
 
 

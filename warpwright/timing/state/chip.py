@@ -271,7 +271,7 @@ from warpwright.timing.state.common import FIELDS, SLICE_GROUPS
     *_,
 ) = range(FIELDS)
 (
-    # memory elsewhere (elsewhere.py)
+    # memory elsewhere (links.py)
     H_ELSEWHERE,  # host address of its ranges, EW_ words each, by line
     H_ELSEWHERES,  # how many there are
     H_LINKS,  # area: by way (LK_) and group of slices, when it is free, in 1/256 cycle
@@ -293,7 +293,7 @@ from warpwright.timing.state.common import FIELDS, SLICE_GROUPS
     H_PEER_WRITE_LATENCY,
     H_PEER_ATOMIC_LATENCY,
     H_PEER_ATOMIC_TURN,  # in 1/256 cycle
-    H_UNORDERED,  # what comes to L2 now comes in no order of time: lines order nothing (line_order.py)
+    H_UNORDERED,  # what comes to L2 now comes in no order of time: lines order nothing (l2_hazards.py)
     H_FENCE_LATENCY,  # of a fence for the device
     H_FENCE_SYSTEM,  # of one for the system behind it
     H_FENCE_HOST,  # behind writes to the host

@@ -1,8 +1,8 @@
 """The checks: NVIDIA compute-sanitizer's four tools, and two more, over the engine's trace records.
 
 ``checker.py`` is the entry: which checks are on and what they found; ``findings.py`` their words.  ``events.py`` says what of a
-kernel matters, ``schedule.py`` runs its blocks and ``turn.py`` their warps, in machine code, which reads their records (``accesses.py``);
-``shadow.py`` keeps who wrote and read what, ``clocks.py`` what is ordered, ``repeats.py`` what launches showed.
+kernel matters, ``schedule.py`` runs its blocks and ``block_runner.py`` their warps, in machine code, which reads their records (``accesses.py``);
+``shadow.py`` keeps who wrote and read what, ``happens_before.py`` what is ordered, ``known_launches.py`` what launches showed.
 May import timing, engine, isa; nothing below imports it (``api`` does so when checks are asked for).
 """
 

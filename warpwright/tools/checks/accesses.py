@@ -19,20 +19,10 @@ from warpwright.engine.abi import (
     TAG_GATHER,
     TAG_PATTERN,
 )
-from warpwright.native.pieces import core, lowest_bit, peek, poke
+from warpwright.native.intrinsics import core, lowest_bit, peek, poke
 from warpwright.timing.records import address_of, decode
 from warpwright.tools.checks.events import COLUMNS, Column, Event
-from warpwright.tools.checks.pieces import highest_bit
-from warpwright.tools.checks.rows import (
-    greatest_of,
-    is_row,
-    is_window,
-    least_of,
-    loads_in_rows,
-    loads_in_window,
-    stores_in_rows,
-    window_of,
-)
+from warpwright.tools.checks.intrinsics import highest_bit
 from warpwright.tools.checks.shadow import (
     A_CELLS,
     A_END,
@@ -100,6 +90,16 @@ from warpwright.tools.checks.shadow import (
     within,
 )
 from warpwright.tools.checks.traffic import count_traffic
+from warpwright.tools.checks.vector_races import (
+    greatest_of,
+    is_row,
+    is_window,
+    least_of,
+    loads_in_rows,
+    loads_in_window,
+    stores_in_rows,
+    window_of,
+)
 
 E_EVENT, E_INSTRUCTION, E_BYTES, E_STRONG = (
     int(Column.EVENT),
@@ -409,7 +409,7 @@ def read_records(
 
     Args:
         s: int64[S_WORDS].
-        known: int64[columns of ``clocks.py``]: epoch of each warp of the block before which this one knows everything.
+        known: int64[columns of ``happens_before.py``]: epoch of each warp of the block before which this one knows everything.
         lanes_known: int64[32, 32]: the same for the lanes of this warp.
         foreign: int64[warps of the launch]: the same for warps of other blocks.
         seen: as foreign, for strong accesses (``BlockClocks.seen``).

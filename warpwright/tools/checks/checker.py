@@ -12,20 +12,20 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from warpwright.engine.device_memory import Allocation, DeviceMemory
 from warpwright.engine.kernels import Traced, lowered_of
 from warpwright.engine.launch import LaunchContext
-from warpwright.engine.memory import Allocation, DeviceMemory
 from warpwright.engine.module import LoadedKernel
 from warpwright.errors import UnsupportedError
 from warpwright.isa.program import Program
-from warpwright.tools.checks.detours import Detours, detours_of
+from warpwright.tools.checks.checked_launch import CheckedLaunch
 from warpwright.tools.checks.events import Events, events_of, volatile_lines
 from warpwright.tools.checks.findings import SEVERITIES, Finding
+from warpwright.tools.checks.global_shadow import Shadows
 from warpwright.tools.checks.heap import leaks
 from warpwright.tools.checks.host_stack import user_stack
-from warpwright.tools.checks.launch import CheckedLaunch
-from warpwright.tools.checks.repeats import Repeats
-from warpwright.tools.checks.shadows import Shadows
+from warpwright.tools.checks.known_launches import Repeats
+from warpwright.tools.checks.skipped_barriers import Detours, detours_of
 
 CHECKS = ("memcheck", "racecheck", "synccheck", "initcheck")
 """What ``all`` stands for: compute-sanitizer's tools."""
@@ -106,7 +106,7 @@ class Checker:
         if {"initcheck", "leakcheck"} & set(self.checks):
             memory.observer = self
 
-    # --- what the memory tells (engine/memory.py, Observer) --------------------------------------------------
+    # --- what the memory tells (engine/device_memory.py, Observer) --------------------------------------------------
     def allocated(self, allocation: Allocation, undefined: bool) -> None:
         """An allocation was made."""
         if undefined:

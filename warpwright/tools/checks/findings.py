@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from warpwright.engine.faults import source_line
 from warpwright.isa.program import Program
 from warpwright.isa.sass.text import format_instruction
-from warpwright.toolchain.names import plain_name
+from warpwright.toolchain.demangle import plain_name
 
 Dim3 = tuple[int, int, int]
 SEVERITIES = ("error", "warning", "info")

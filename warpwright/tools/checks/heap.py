@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from warpwright.engine.device_memory import DeviceMemory
 from warpwright.engine.launch import LaunchContext
-from warpwright.engine.memory import DeviceMemory
 from warpwright.engine.services import DeviceHeap, HeapCall, existing_heap
 from warpwright.tools.checks.findings import Finding, Place, place
 

@@ -17,10 +17,10 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from warpwright.toolchain.elf import ElfFile
+from warpwright.toolchain.demangle import plain_name
+from warpwright.toolchain.elf_reader import ElfFile
 from warpwright.toolchain.errors import CubinError
 from warpwright.toolchain.lines import is_toolkit_file
-from warpwright.toolchain.names import plain_name
 
 PACKAGE = Path(__file__).parents[2]
 MOST_FRAMES = 64

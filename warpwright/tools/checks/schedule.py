@@ -17,14 +17,14 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.engine.abi import BLOCK, LAUNCH, SPILL_HEADER_BYTES, WARP, Status
-from warpwright.engine.compiled import stop_error
+from warpwright.engine.compiled_launch import stop_error
+from warpwright.engine.cycle_detection import Recurrence, memory_digest
 from warpwright.engine.execute import Cancelled, Counts, block_index
 from warpwright.engine.jit.workspace import Outcome, WarpState
 from warpwright.engine.kernels import Traced
 from warpwright.engine.launch import LaunchContext, aligned_words, is_cooperative, shared_bytes, stack_bytes
-from warpwright.engine.recurrence import Recurrence, memory_digest
 from warpwright.native.direct import bare
-from warpwright.tools.checks import turn as tu
+from warpwright.tools.checks import block_runner as tu
 
 Words = npt.NDArray[np.int64]
 TRACE_LIMIT_WORDS = 4096

@@ -3,7 +3,7 @@
 For every access (``accesses.py`` reads their records) each word is asked whether what came before is ordered before it.  An earlier access is known by its warp (its number in the launch) and that
 warp's *epoch*, a count of the warp's synchronisations; it is ordered before an access of warp w when w knows a later epoch of
 that warp: vector clocks with one entry for each warp (FastTrack: Flanagan and Freund, PLDI'09), and one for each lane
-within the own warp.  ``clocks.py`` keeps the clocks.
+within the own warp.  ``happens_before.py`` keeps the clocks.
 
 A word's cell keeps the last write and two readers of different warps.  Of more than two readers that nothing orders, the third
 replaces the second: a write that nothing orders behind the one forgotten is almost always unordered with
@@ -19,11 +19,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.native.pieces import core, lowest_bit, peek, poke
+from warpwright.native.intrinsics import core, lowest_bit, peek, poke
 from warpwright.tools.checks.events import Event
 
 # --- a cell: words of shadow for each granule of memory ---------------------------------------------
-# Cells stand in groups of 32, one word of all of them behind the other, so that a warp's accesses are looked at as vectors (``rows.py``).
+# Cells stand in groups of 32, one word of all of them behind the other, so that a warp's accesses are looked at as vectors (``vector_races.py``).
 GROUP_CELLS, CELL_WORDS = 32, 6
 WORD_STEP = 8 * GROUP_CELLS
 """Bytes from one word of a cell to the next."""
@@ -66,7 +66,7 @@ S_HOST, S_SHARED_HOST, S_SHARED_BYTES, S_SHARED_CELLS, S_SHARED_WRITTEN, S_SHARE
 S_OPTIONS, S_RECORD = 20, 21
 """What is checked; first word of the record that was read last."""
 S_LAUNCH_WARPS, S_COPY, S_ALLOCATIONS = 22, 23, 24
-"""Warps of the launch: stamps of higher numbers are those of copies, by column of ``clocks.py``; stamp of the warp's ``cp.async``; rows of the table of
+"""Warps of the launch: stamps of higher numbers are those of copies, by column of ``happens_before.py``; stamp of the warp's ``cp.async``; rows of the table of
 allocations."""
 S_SHARED_OLDEST, S_GLOBAL_OLDEST = 25, 26
 """First epochs of the block and of the launch: older stamps in shared and global memory count for nothing."""
@@ -74,7 +74,7 @@ S_SEEN, S_GUARD, S_SECTORS = 27, 28, 29
 """Host pointer to what strong accesses are ordered behind (``BlockClocks.seen``); whether the present read is one that decides on an atomic; host
 pointer of the sectors of the memory that the present access is of, 0 where they do not matter."""
 S_WINDOWS = 30
-"""Host pointer to the windows of ``rows.py``."""
+"""Host pointer to the windows of ``vector_races.py``."""
 S_WORDS = 31
 CHECK_RACES, CHECK_UNDEFINED, COUNT_TRAFFIC, KEEP_SECTORS = 1, 2, 4, 8
 DONE, SYNCHRONISE, SHADOW, NARROW, BROKEN, BULK_COPY = 0, 1, 2, 3, 4, 5

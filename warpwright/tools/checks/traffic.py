@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.native.pieces import core, lowest_bit, popcount
+from warpwright.native.intrinsics import core, lowest_bit, popcount
 from warpwright.timing.records import address_of
 from warpwright.tools.checks.shadow import COUNTERS, N_IDEAL_SECTORS, N_IDEAL_WAVES, N_REQUESTS, N_SECTORS, N_WAVES
 

@@ -16,29 +16,29 @@ from warpwright.engine.abi import (
     TAG_GATHER,
     TAG_PATTERN,
 )
+from warpwright.engine.device_memory import Allocation
 from warpwright.engine.execute import block_index
 from warpwright.engine.faults import thread_of
 from warpwright.engine.kernels import Traced
-from warpwright.engine.memory import Allocation
 from warpwright.errors import UnsupportedError
 from warpwright.isa import mbarrier as mb
 from warpwright.isa.program import Program
 from warpwright.native.direct import bare
 from warpwright.timing.records import AT_BARRIER, AT_BYTES, AT_HEAD
+from warpwright.tools.checks import block_runner as tu
 from warpwright.tools.checks import shadow as sh
-from warpwright.tools.checks import turn as tu
-from warpwright.tools.checks.clocks import BULK_STORES, CP_ASYNC, EMPTY, BlockClocks, Clock
-from warpwright.tools.checks.copies import check_bulk_copy
-from warpwright.tools.checks.detours import Detours, Walked, blocks_of
+from warpwright.tools.checks.bulk_copy_races import check_bulk_copy
 from warpwright.tools.checks.events import Column, Event, Events, is_mbarrier, is_only_copied
 from warpwright.tools.checks.findings import Dim3, Finding, Place, place
-from warpwright.tools.checks.rows import WINDOW_WORDS, WINDOWS
+from warpwright.tools.checks.happens_before import BULK_STORES, CP_ASYNC, EMPTY, BlockClocks, Clock
 from warpwright.tools.checks.schedule import Block, Warp
+from warpwright.tools.checks.skipped_barriers import Detours, Walked, blocks_of
 from warpwright.tools.checks.traffic import SCRATCH_WORDS
+from warpwright.tools.checks.vector_races import WINDOW_WORDS, WINDOWS
 
 if TYPE_CHECKING:
-    from warpwright.tools.checks.launch import CheckedLaunch
-    from warpwright.tools.checks.unwritten import Verdict
+    from warpwright.tools.checks.checked_launch import CheckedLaunch
+    from warpwright.tools.checks.uninitialized_use import Verdict
 
 WAITS = {
     CP_ASYNC: "the copy is not waited for: cp.async.wait_group (or wait_all) of the thread, then a barrier for others",
@@ -374,7 +374,7 @@ class Watch:
                     resident.walked.forget(warp.in_block, absent)
 
     def _outside(self, block: Block, warp: Warp) -> None:
-        """Lanes that came to a WARPSYNC whose mask lacks them (``engine/jit/groups.py`` notes the first place)."""
+        """Lanes that came to a WARPSYNC whose mask lacks them (``engine/jit/convergence.py`` notes the first place)."""
         lanes, address = warp["outside_lanes"], warp["outside_instruction"]
         if not lanes:
             return

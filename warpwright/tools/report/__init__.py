@@ -3,12 +3,12 @@
 ``attribution.py`` turns a timed run into one record: stall reasons, cost of every instruction and source line, share of
 peak of every unit, lower bounds, the limiting resource.  ``resources.py`` says what relieves each limit; ``whatif.py`` times
 a launch again with it relieved.  ``page.py`` writes the page from these records, ``figures.py`` its drawings,
-``listing.py`` source beside machine code; ``trace.py`` writes blocks over time for Perfetto.
+``listing.py`` source beside machine code; ``perfetto.py`` writes blocks over time for Perfetto.
 """
 
 from warpwright.tools.report.attribution import Attribution, attribute
 from warpwright.tools.report.page import report_html, write_report
-from warpwright.tools.report.trace import trace_events, write_trace
+from warpwright.tools.report.perfetto import trace_events, write_trace
 from warpwright.tools.report.whatif import WhatIf, advised, what_if
 
 __all__ = [

@@ -1,0 +1,148 @@
+"""Kernels that never end are stopped and explained, on every chip, in both engines and in simulated time; others are not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import warpwright as ww
+from warpwright.engine.cycle_detection import Recurrence
+from warpwright.timing import livelock
+
+ENDLESS = """
+extern "C" __global__ void lane_lock(int *lock, int *count) {
+    while (atomicCAS(lock, 0, 1) != 0) { }
+    *(volatile int *)count += 1;
+    atomicExch(lock, 0);
+}
+extern "C" __global__ void unset_flag(volatile int *flag, int *out) {
+    __shared__ int seen;
+    if (threadIdx.x == 0) {
+        while (*flag == 0) { }
+        seen = 3;
+    }
+    __syncthreads();
+    out[threadIdx.x] = seen;
+}
+extern "C" __global__ void round_trip(volatile int *flag, int *out) {
+    // Memory changes on the way, but always comes back to what it was.
+    while (flag[1] == 0) {
+        atomicAdd((int *)flag, 1);
+        atomicSub((int *)flag, 1);
+    }
+    out[0] = 1;
+}
+"""
+ENDING = """
+extern "C" __global__ void slow_setter(volatile int *flag, int *out) {
+    if (blockIdx.x == 0) {
+        int n = 0;
+        while (n < 3000) n += *(flag + 1) + 1;
+        *flag = n;
+    } else {
+        while (*flag == 0) { }
+        out[blockIdx.x] = *flag;
+    }
+}
+extern "C" __global__ void counts_in_memory(volatile int *flag, int *out) {
+    // Every warp is always in the same state; only memory tells that it goes on.
+    while (atomicAdd((int *)flag, 1) < 30000) { }
+    out[0] = 1;
+}
+extern "C" __global__ void times_out(volatile int *flag, int *out) {
+    long long begin = clock64();
+    while (*flag == 0 && clock64() - begin < 200000) { }
+    out[0] = *flag == 0 ? -1 : 1;
+}
+"""
+
+
+def launch(gpu: ww.GPU, source: str, name: str, grid: int, block: int) -> np.ndarray:
+    flag, out = gpu.array(np.zeros(64, np.int32)), gpu.array(np.zeros(64, np.int32))
+    gpu.compile(source)[name][grid, block](flag, out)
+    return np.asarray(out.numpy())
+
+
+def deadlock(gpu: ww.GPU, name: str, grid: int, block: int) -> str:
+    with pytest.raises(ww.DeadlockError, match="only repeat what they did") as caught:
+        launch(gpu, ENDLESS, name, grid, block)
+    return str(caught.value)
+
+
+def test_a_lock_among_lanes_hangs_before_volta_and_is_explained() -> None:
+    text = deadlock(ww.GPU("p100", timing="off"), "lane_lock", 1, 32)
+    assert "lanes 1-31 only repeat kernel.cu:3" in text
+    assert "lane 0 waits its turn at" in text
+    assert "do not go on independently on sm_60" in text
+    assert "reconvergence stack" in text
+
+
+def test_a_lock_among_lanes_ends_from_volta_on() -> None:
+    gpu = ww.GPU("v100", timing="off")
+    lock, count = gpu.array(np.zeros(1, np.int32)), gpu.array(np.zeros(1, np.int32))
+    gpu.compile(ENDLESS)["lane_lock"][2, 64](lock, count)
+    assert count.numpy()[0] == 128
+
+
+@pytest.mark.parametrize("chip", ["p100", "v100", "h200"])
+def test_a_flag_that_nobody_sets(chip: str) -> None:
+    text = deadlock(ww.GPU(chip, timing="off"), "unset_flag", 3, 64)
+    assert "warp 0: lane 0 only repeats kernel.cu:10: while (*flag == 0) { }" in text
+    assert "warp 1: lanes 0-31 wait at the block barrier kernel.cu:13: __syncthreads();" in text
+    assert "and 2 more resident blocks" in text
+
+
+def test_memory_that_comes_back_to_what_it_was() -> None:
+    assert "lane" in deadlock(ww.GPU("a100", timing="off"), "round_trip", 1, 1)
+
+
+@pytest.mark.parametrize(("chip", "name"), [("p100", "lane_lock"), ("v100", "unset_flag")])
+def test_the_interpreter_finds_the_same(chip: str, name: str) -> None:
+    texts = [
+        deadlock(ww.GPU(chip, timing="off", engine=engine), name, 1, 32).splitlines()[:3]
+        for engine in ("compiled", "interpreter")
+    ]
+    assert texts[0] == texts[1]
+
+
+def test_under_the_checks() -> None:
+    text = deadlock(ww.GPU("a100", timing="off", check="racecheck"), "unset_flag", 3, 64)
+    assert "warp 0: lane 0 only repeats kernel.cu:10" in text
+    assert "warp 1: lanes 0-31 wait at the block barrier" in text
+    assert "and 2 more resident blocks" in text
+
+
+def test_in_simulated_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(livelock, "QUIET_SECONDS", 0.2)
+    monkeypatch.setattr(livelock, "PAUSE_SECONDS", 0.0)
+    text = deadlock(ww.GPU("v100"), "unset_flag", 3, 64)
+    assert "warp 0: lane 0 only repeats kernel.cu:10" in text
+    assert "warp 1: lanes 0-31 wait at the block barrier" in text
+
+
+@pytest.mark.parametrize("name", ["slow_setter", "counts_in_memory", "times_out"])
+@pytest.mark.parametrize("options", [{"timing": "off"}, {"timing": "full"}, {"timing": "off", "check": "racecheck"}])
+def test_kernels_that_end_are_left_alone(name: str, options: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(livelock, "QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(livelock, "PAUSE_SECONDS", 0.0)
+    out = launch(ww.GPU("a100", **options), ENDING, name, 3, 32)
+    expected = {"slow_setter": [0, 3000, 3000], "counts_in_memory": [1, 0, 0], "times_out": [-1, 0, 0]}[name]
+    assert out[:3].tolist() == expected
+
+
+@pytest.mark.parametrize("lead", [0, 5, 70])
+@pytest.mark.parametrize("period", [1, 3, 8])
+def test_recurrence_finds_every_period(lead: int, period: int) -> None:
+    past = Recurrence(4)
+
+    def state(n: int) -> bytes:
+        return b"%d" % (n if n < lead else lead + (n - lead) % period)
+
+    found = next(n for n in range(1, 2000) if past.found(n, lambda: state(n), lambda: b"memory"))  # noqa: B023
+    assert found > lead
+    assert found <= 4 * (lead + period) + 16
+
+
+def test_recurrence_wants_memory_to_come_back_too() -> None:
+    past = Recurrence(4)
+    assert not any(past.found(n, lambda: b"same", lambda: b"%d" % n) for n in range(1, 500))  # noqa: B023

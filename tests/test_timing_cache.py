@@ -1,0 +1,113 @@
+"""Launches of unmodified programs that have an earlier one's time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import warpwright as ww
+from warpwright.timing import timing_cache
+
+SOURCE = """
+__constant__ float table[256] = {1, 2, 3, 4};
+
+extern "C" __global__ void blur(float* out, const float* in, int turns) {
+    __shared__ float tile[256];
+    int i = blockIdx.x * 256 + threadIdx.x;
+    tile[threadIdx.x] = in[i];
+    for (int n = 0; n < turns; n++) {
+        __syncthreads();
+        float x = tile[(threadIdx.x + n) & 255] + tile[(threadIdx.x * 3) & 255];
+        __syncthreads();
+        tile[threadIdx.x] = x * 0.5f;
+    }
+    out[i] = tile[threadIdx.x];
+}
+extern "C" __global__ void branches(float* out, const float* in) {
+    if (in[threadIdx.x] > 0) out[threadIdx.x] = 1;
+}
+extern "C" __global__ void gathers(float* out, const int* in) { out[threadIdx.x] = out[in[threadIdx.x]]; }
+extern "C" __global__ void adds(int* out) { atomicAdd(out, 1); }
+extern "C" __global__ void looks_up(float* out, const int* in) { out[threadIdx.x] = table[in[threadIdx.x] & 255]; }
+extern "C" __global__ void clocks(long long* out) { out[threadIdx.x] = clock64(); }
+extern "C" __global__ void sms(unsigned* out) {
+    unsigned sm;
+    asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
+    out[blockIdx.x] = sm;
+}
+extern "C" __global__ void matches(unsigned* out, const int* in) { out[threadIdx.x] = __match_any_sync(~0u, in[threadIdx.x]); }
+extern "C" __global__ void waits(volatile float* out, volatile const float* in) { out[threadIdx.x] = in[threadIdx.x]; }
+"""
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> ww.GPU:
+    """As the driver makes one; launches of any length are repeated."""
+    monkeypatch.setattr(timing_cache, "WORTH_SECONDS", 0)
+    return ww.GPU("a100", device=0)
+
+
+def timed(gpu: ww.GPU) -> int:
+    """How many launches' times are known."""
+    assert gpu.repeats is not None
+    return len(gpu.repeats._known)
+
+
+def test_a_launch_like_an_earlier_one_has_its_time_and_results_of_its_own(gpu: ww.GPU) -> None:
+    kernel = gpu.compile(SOURCE)["blur"]
+    rng = np.random.default_rng(1)
+    source, out = gpu.array(rng.random(40 * 256, dtype=np.float32)), gpu.array(np.zeros(40 * 256, np.float32))
+    first = kernel[40, 256](out, source, 9)
+    results = [out.numpy().copy()]
+    source.set(rng.random(40 * 256, dtype=np.float32))
+    again = kernel[40, 256](out, source, 9)
+    results.append(out.numpy().copy())
+    assert timed(gpu) == 1
+    assert again.timing is not first.timing
+    assert (again.cycles, again.metrics, again.instructions) == (first.cycles, first.metrics, first.instructions)
+    assert again.attribution().limit == first.attribution().limit
+    known, gpu.repeats = gpu.repeats, None
+    really = kernel[40, 256](out, source, 9)
+    assert (really.cycles, really.metrics) == (first.cycles, first.metrics)
+    assert np.array_equal(out.numpy(), results[1])
+    assert not np.array_equal(results[0], results[1])
+    gpu.repeats = known
+
+
+@pytest.mark.parametrize("change", ["turns", "grid", "pointer", "policy", "place"])
+def test_a_launch_that_differs_is_timed(gpu: ww.GPU, change: str) -> None:
+    kernel = gpu.compile(SOURCE)["blur"]
+    arrays = [gpu.array(np.zeros(40 * 256, np.float32)) for _ in range(3)]
+    kernel[20, 256](arrays[0], arrays[1], 5)
+    if change == "policy":
+        gpu.policies = type(gpu.policies).named("loose_round_robin", "older_of_two")
+    host: Any = None
+    if change == "place":
+        host = np.zeros(4096, np.uint8)
+        gpu.memory.map(host.ctypes.data, host.nbytes, "host")
+    kernel[21 if change == "grid" else 20, 256](
+        arrays[2] if change == "pointer" else arrays[0], arrays[1], 6 if change == "turns" else 5
+    )
+    assert timed(gpu) == 2
+
+
+@pytest.mark.parametrize("name", ["branches", "gathers", "adds", "looks_up", "clocks", "sms", "matches", "waits"])
+def test_kernels_whose_time_or_results_depend_on_more_are_timed_always(gpu: ww.GPU, name: str) -> None:
+    kernel = gpu.compile(SOURCE)[name]
+    arrays = [gpu.array(np.zeros(1024, p.dtypes[0])) for p in kernel.parameters]
+    kernel[1, 32](*arrays)
+    assert timed(gpu) == 0
+
+
+def test_short_launches_are_timed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu = ww.GPU("a100", device=0)
+    monkeypatch.setattr(timing_cache, "WORTH_SECONDS", 1e9)
+    arrays = [gpu.array(np.zeros(256, np.float32)) for _ in range(2)]
+    gpu.compile(SOURCE)["blur"][1, 256](*arrays, 3)
+    assert timed(gpu) == 0
+
+
+def test_a_gpu_of_ones_own_times_every_launch() -> None:
+    assert ww.GPU("a100").repeats is None

@@ -1,0 +1,139 @@
+"""Images of modules: what a pointer points to (cubin, fatbin, PTX), and which of its forms runs on the chip.
+
+Machine code for the chip is preferred; otherwise PTX is assembled.  PTX of a newer language version than the assembler's,
+or for a newer architecture than the chip, is assembled with these two directives lowered: the assembler refuses what the
+older version or architecture does not have, so what it takes means the same.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import struct
+from collections.abc import Sequence
+
+from warpwright.driver import cmemory, results
+from warpwright.driver.calls import CudaError, say
+from warpwright.session import session
+from warpwright.toolchain import (
+    ArchitectureError,
+    CompiledModule,
+    LinkError,
+    ToolchainError,
+    check_architecture,
+    read_cubin,
+)
+from warpwright.toolchain import load as load_source
+from warpwright.toolchain.fatbin import MAGIC as FATBIN_MAGIC
+from warpwright.toolchain.fatbin import FatbinEntry, fatbin_bytes, read_fatbin
+
+_WRAPPER_MAGIC = 0x466243B1
+"""What nvcc's host code wraps a fatbin in: magic, version, pointer to the container."""
+_ELF_MAGIC = 0x464C457F
+NEWEST_PTX = (8, 8)
+"""Language version of the assembler of CUDA 12.9."""
+_VERSION = re.compile(r"^(\s*\.version\s+)(\d+)\.(\d+)", re.MULTILINE)
+_TARGET = re.compile(r"^(\s*\.target\s+sm_)(\d+)([af]?)", re.MULTILINE)
+
+
+def read_image(pointer: int) -> bytes:
+    """The bytes of an image in memory, whatever its form.
+
+    Raises:
+        CudaError: CUDA_ERROR_INVALID_IMAGE.
+    """
+    magic = cmemory.get32(pointer)
+    if magic == _WRAPPER_MAGIC:
+        return read_image(cmemory.read("IIQ", pointer)[2])
+    if magic == FATBIN_MAGIC:
+        return ctypes.string_at(pointer, fatbin_bytes(ctypes.string_at(pointer, 16)))
+    if magic == _ELF_MAGIC:
+        return ctypes.string_at(pointer, _elf_bytes(ctypes.string_at(pointer, 64)))
+    return ctypes.string_at(pointer)
+
+
+def _elf_bytes(header: bytes) -> int:
+    """Size of an ELF file: its program and section headers are its last parts."""
+    programs, sections = struct.unpack_from("<QQ", header, 32)
+    program_size, program_count, section_size, section_count = struct.unpack_from("<4H", header, 54)
+    return max(programs + program_size * program_count, sections + section_size * section_count)
+
+
+def lowered_ptx(text: str, arch: int) -> str:
+    """PTX with its version and target lowered to what the assembler and the chip have."""
+    version = _VERSION.search(text)
+    if version and (int(version[2]), int(version[3])) > NEWEST_PTX:
+        text = _VERSION.sub(rf"\g<1>{NEWEST_PTX[0]}.{NEWEST_PTX[1]}", text, count=1)
+    target = _TARGET.search(text)
+    if target and int(target[2]) > arch:
+        say(f"PTX for sm_{target[2]}{target[3]} is assembled for sm_{arch}")
+        text = _TARGET.sub(rf"\g<1>{arch}", text, count=1)
+    return text
+
+
+def compile_image(image: bytes, arch: int, chip: str, name: str, options: tuple[str, ...] = ()) -> CompiledModule:
+    """Machine code for the chip from an image.
+
+    Raises:
+        CudaError: with the driver's result for what is wrong, and a message.
+    """
+    try:
+        if image[:4] == b"\x7fELF":
+            return load_source(image, arch, name=name, chip=chip)
+        if len(image) >= 16 and struct.unpack_from("<I", image)[0] == FATBIN_MAGIC:
+            return _from_fatbin(image, arch, chip, name, options)
+        text = image.rstrip(b"\0").decode(errors="replace")
+        if ".version" not in text:
+            raise CudaError(results.INVALID_IMAGE, f"{name} is neither a cubin nor a fatbin nor PTX")
+        try:
+            return load_source(lowered_ptx(text, arch), arch, name=f"{name}.ptx", chip=chip, options=options)
+        except ArchitectureError:
+            raise
+        except ToolchainError as error:
+            raise CudaError(results.INVALID_PTX, str(error)) from None
+    except ArchitectureError as error:
+        raise CudaError(results.NO_BINARY_FOR_GPU, str(error)) from None
+    except LinkError as error:
+        raise CudaError(results.INVALID_PTX, str(error)) from None
+    except ToolchainError as error:
+        raise CudaError(results.INVALID_IMAGE, str(error)) from None
+
+
+def _from_fatbin(image: bytes, arch: int, chip: str, name: str, options: tuple[str, ...]) -> CompiledModule:
+    entries = list(read_fatbin(image))
+    best = None
+    for entry in entries:
+        if entry.is_ptx or entry.arch // 10 != arch // 10 or entry.arch > arch:
+            continue
+        if best is None or entry.arch > best.arch:
+            best = entry
+    if best is not None:
+        contents = best.contents()
+        module = read_cubin(contents, name)
+        check_architecture(module, arch, chip)
+        return CompiledModule(module, contents, ptx=_ptx_beside(entries, arch), name=name, arch=str(arch))
+    text = _ptx_of(entries, arch)
+    if text is None:
+        held = ", ".join(sorted({f"sm_{e.arch}" for e in entries})) or "nothing"
+        raise CudaError(
+            results.NO_BINARY_FOR_GPU,
+            f"{name} holds {held} and no PTX; {chip} runs sm_{arch}: build with -arch=sm_{arch}, or with PTX",
+        )
+    return load_source(lowered_ptx(text, arch), arch, name=f"{name}.ptx", chip=chip, options=options)
+
+
+def _ptx_beside(entries: Sequence[FatbinEntry], arch: int) -> str | None:
+    """The PTX beside the machine code that runs, in which the checks read what machine code does not show."""
+    if not session.check:
+        return None
+    try:
+        return _ptx_of(entries, arch)
+    except ToolchainError as error:
+        say(f"volatile accesses of shared memory cannot be told from others: {error}")
+        return None
+
+
+def _ptx_of(entries: Sequence[FatbinEntry], arch: int) -> str | None:
+    """The PTX of a fatbin that suits an architecture best: the newest that is not newer, else the newest."""
+    texts = sorted((e for e in entries if e.is_ptx), key=lambda e: (e.arch <= arch, e.arch))
+    return texts[-1].contents().rstrip(b"\0").decode(errors="replace") if texts else None

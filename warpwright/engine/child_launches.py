@@ -1,0 +1,84 @@
+"""Launches from kernels: what one launch has asked for, to be run when it has ended.
+
+Since CUDA 12 a kernel cannot wait for those that it launches (CUDA C++ Programming Guide, "CUDA Dynamic Parallelism"), and its
+own launch has ended only when they have; so they run behind it, in the order of their launches, each with all that it launches
+itself.  What the parent wrote before is there, as it must be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from warpwright.engine.device_memory import Allocation, DeviceMemory
+from warpwright.engine.launch import Dim3
+
+PENDING_LAUNCHES = 2048
+"""cudaLimitDevRuntimePendingLaunchCount's default."""
+PARAMETER_BYTES = 4 << 20
+_ALIGNMENT_BYTES = 64
+_FIRST_STREAM = 0x100
+INVALID_CONFIGURATION = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A launch that a kernel asked for."""
+
+    symbol: str
+    grid: Dim3
+    block: Dim3
+    shared: int
+    parameters: bytes
+
+
+class DeviceLaunches:
+    """Launches of one running kernel.
+
+    Args:
+        find: symbol and bytes of parameters of the kernel at a code address; KeyError for any other address.
+    """
+
+    def __init__(self, memory: DeviceMemory, find: Callable[[int], tuple[str, int]]) -> None:
+        self.memory = memory
+        self.place: Allocation = memory.allocate(PARAMETER_BYTES, "parameters of launches from kernels")
+        self.children: list[Child] = []
+        self._find = find
+        self._free = self.place.address
+        self._asked: dict[int, tuple[str, int, Dim3, Dim3, int]] = {}
+        self._streams = 0
+        self.last_error = 0
+        """What the kernel last set it to (``cudaSetLastError``)."""
+
+    def parameters(self, kernel: int, grid: Dim3, block: Dim3, shared: int) -> int:
+        """Where a kernel's parameters go; 0 when there is no such kernel or no room."""
+        try:
+            symbol, size = self._find(kernel)
+        except KeyError:
+            return 0
+        room = -(-max(size, 1) // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
+        if self._free + room > self.place.end or len(self.children) >= PENDING_LAUNCHES:
+            return 0
+        address = self._free
+        self._free += room
+        self._asked[address] = (symbol, size, grid, block, shared)
+        return address
+
+    def launch(self, address: int) -> int:
+        """Take a launch whose parameters are in place; 0, or the error's number."""
+        asked = self._asked.pop(address, None)
+        if asked is None or 0 in asked[2] or 0 in asked[3]:
+            return INVALID_CONFIGURATION
+        symbol, size, grid, block, shared = asked
+        contents = self.memory.view(address, size, read_only=True).tobytes()
+        self.children.append(Child(symbol, grid, block, shared, contents))
+        return 0
+
+    def new_stream(self) -> int:
+        """A handle; launches of all streams run in order."""
+        self._streams += 1
+        return _FIRST_STREAM + self._streams
+
+    def release(self) -> None:
+        """Give the parameters' memory back."""
+        self.memory.free(self.place)

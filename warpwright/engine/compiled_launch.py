@@ -1,0 +1,154 @@
+"""Launches run by compiled code, without time: blocks on one host thread, or on several when nothing can tell.
+
+Threads draw blocks in order from one counter.  More than one runs only when asked for, and only kernels without atomics
+and volatile accesses to global memory: blocks of others may see each other, and then their order decides.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from warpwright.engine.abi import Status
+from warpwright.engine.execute import Cancelled, Counts
+from warpwright.engine.faults import (
+    Stop,
+    WaitingWarp,
+    deadlock_error,
+    fault_error,
+    standstill_error,
+    trap_error,
+    wrap_error,
+)
+from warpwright.engine.jit.codegen import CompiledKernel
+from warpwright.engine.jit.workspace import Outcome, Workspace
+from warpwright.engine.launch import LaunchContext, aligned_words, shared_bytes, stack_bytes
+from warpwright.errors import ExecutionError, IllegalInstructionError, UnsupportedError
+
+
+class CompiledExecution:
+    """One functional launch in compiled code.
+
+    Args:
+        context: the launch structure.
+        kernel: compiled for the launch's block shape, without tracing.
+        resident_blocks: how many blocks the chip holds at once.
+        threads: host threads.
+    """
+
+    def __init__(self, context: LaunchContext, kernel: CompiledKernel, resident_blocks: int, threads: int) -> None:
+        self.context = context
+        self.kernel = kernel
+        geometry, program = context.geometry, context.program
+        self.threads = min(threads, geometry.blocks // geometry.cluster_blocks)
+        shared = context.shared_bytes
+        slots = max(geometry.cluster_blocks, min(resident_blocks, geometry.blocks))
+        self.spaces = [Workspace.take(kernel, shared, stack_bytes(program), slots) for _ in range(self.threads)]
+        self._ended = 0
+
+    @property
+    def blocks_done(self) -> int:
+        """Blocks that have ended so far."""
+        return self._ended + sum(space.blocks_done for space in self.spaces)
+
+    def run(self, first: int = 0) -> Counts:
+        """Run every block from number ``first`` on, once; raises as ``run_range`` does."""
+        geometry = self.context.geometry
+        total = self.run_range(first, geometry.blocks // geometry.cluster_blocks - first)
+        spaces, self.spaces, self._ended = self.spaces, [], total.blocks_done
+        for space in spaces:
+            space.give_back()
+        return total
+
+    def run_range(self, first: int, count: int) -> Counts:
+        """Run ``count`` blocks (or clusters, of a launch with them) from the linear number ``first`` on.
+
+        Raises:
+            Cancelled: when the launch structure's ``cancel`` was set.
+            ExecutionError: a fault, trap or deadlock.
+        """
+        outcomes = (
+            self._run_threads(first, count)
+            if self.threads > 1
+            else [self.spaces[0].run(self.context.address, first, count, 0)]
+        )
+        if any(o.cancelled for o in outcomes):
+            raise Cancelled
+        if self.kernel.whole is not None and self.kernel.whole.failure is not None:
+            raise self.kernel.whole.failure
+        stopped = [o for o in outcomes if o.status is not Status.EXIT]
+        if stopped:
+            # Threads draw blocks in order, so the lowest block that fails is the same on any number of them.
+            raise stop_error(self.context, min(stopped, key=lambda o: o.block_index[::-1]))
+        total = Counts()
+        for o in outcomes:
+            total.warp_instructions += o.warp_instructions
+            total.thread_instructions += o.thread_instructions
+            total.blocks_done += o.blocks_done
+        return total
+
+    def _run_threads(self, first: int, count: int) -> list[Outcome]:
+        counter = aligned_words(64)
+        counter[0] = first
+        outcomes: list[Outcome] = []
+        failures: list[BaseException] = []
+
+        def work(space: Workspace) -> None:
+            try:
+                outcomes.append(space.run(self.context.address, first, count, int(counter.ctypes.data)))
+            except BaseException as failure:
+                failures.append(failure)
+
+        workers = [threading.Thread(target=work, args=(s,), name="warpwright blocks") for s in self.spaces]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        if failures:
+            raise failures[0]
+        return outcomes
+
+
+def stop_error(context: LaunchContext, outcome: Outcome) -> ExecutionError | UnsupportedError:
+    """The exception for a run of blocks that did not end by itself."""
+    program, geometry = context.program, context.geometry
+    block = outcome.block_index
+    if outcome.status is Status.DEADLOCK:
+        waits = []
+        for w in outcome.warps:
+            state = w.state if w.state in ("barrier", "exited", "cluster") else "converge"
+            lanes = w["barrier_lanes"] if state in ("barrier", "cluster") else w["lanes"] & ~w["exited"]
+            waits.append(
+                WaitingWarp(
+                    w.warp_in_block,
+                    state,
+                    w["barrier_id"] & 15 if state == "barrier" else 0,
+                    w["barrier_threads"] if state == "barrier" else 0,
+                    w["fault_instruction"] if w["fault_instruction"] else -1,
+                    lanes & 0xFFFF_FFFF,
+                )
+            )
+        return deadlock_error(program, geometry, block, waits)
+    if outcome.status is Status.STANDSTILL:
+        warps = [(w.warp_in_block, w.groups) for w in outcome.warps]
+        return standstill_error(program, block, warps, outcome.resident_blocks)
+    warp = outcome.stopped
+    if warp is None:
+        return IllegalInstructionError(f"kernel {program.name} stopped with status {outcome.status.name}")
+    stop = Stop(
+        block,
+        warp.warp_in_block,
+        warp["fault_lanes"] & 0xFFFF_FFFF,
+        warp["fault_instruction"],
+        warp["fault_kind"],
+        warp["fault_address"],
+        warp["fault_bytes"],
+    )
+    if outcome.status is Status.INTERPRET:
+        return wrap_error(program, geometry, stop)
+    if outcome.status is Status.TRAP:
+        return trap_error(program, geometry, stop)
+    if outcome.status is Status.FAULT:
+        return fault_error(program, geometry, context.memory, stop, shared_bytes(program, geometry))
+    return IllegalInstructionError(
+        f"kernel {program.name}: a warp stopped with status {outcome.status.name}, which has no place here"
+    )

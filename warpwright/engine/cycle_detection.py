@@ -1,0 +1,59 @@
+"""Whether a machine is again in a state that it was in: then it goes round for ever (Brent's rule)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy.typing as npt
+
+from warpwright.engine.device_memory import DeviceMemory
+
+
+class Recurrence:
+    """Remembers one state of a launch; ``jit/livelock.py`` has the same for compiled code.
+
+    Args:
+        first_pass: passes without the end of a block before states are compared.
+    """
+
+    def __init__(self, first_pass: int) -> None:
+        self.first_pass = first_pass
+        self._warps = self._memory = b""
+
+    def found(self, passes: int, warps: Callable[[], bytes], memory: Callable[[], bytes]) -> bool:
+        """Whether the state after this pass was seen before.
+
+        Args:
+            passes: since a block ended last.
+            warps: digest of what the warps hold.
+            memory: digest of all memory that they can write; only asked for when the warps' digest comes back.
+        """
+        if passes < self.first_pass:
+            return False
+        if passes & (passes - 1) == 0:
+            self._warps, self._memory = warps(), b""
+            return False
+        if not self._warps or warps() != self._warps:
+            return False
+        before, self._memory = self._memory, memory()
+        if before and before != self._memory:
+            # Work is being done; look again when as many passes have gone by.
+            self._warps = b""
+        return before == self._memory
+
+
+def memory_digest(memory: DeviceMemory, own: Iterable[npt.NDArray[Any]]) -> bytes:
+    """Digest of all memory that warps can write.
+
+    Args:
+        memory: the device's.
+        own: shared and local memory of the resident blocks, in an order that stays.
+    """
+    digest = hashlib.blake2b(digest_size=16)
+    for contents in own:
+        digest.update(contents.data)
+    for allocation in memory:
+        digest.update(memory.view(allocation.address, allocation.size_bytes, read_only=True).data)
+    return digest.digest()

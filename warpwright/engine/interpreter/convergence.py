@@ -1,0 +1,166 @@
+"""Where the lanes of a warp stand: who runs, who waits for whom, and which group goes next."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from warpwright.engine.interpreter.gather_scatter import mask_bits
+
+LANES = 32
+YIELDS_BEFORE_ALL_TAKE_TURNS = 4
+"""So that who spins and who gave way before cannot wait for each other for ever."""
+RUNNING, AT_WARPSYNC, AT_BARRIER, AT_CLUSTER = -1, 16, 17, 18
+"""What a lane waits for: nothing, B register 0..15, a WARPSYNC, a block barrier, its cluster's barrier."""
+
+
+def lane_mask(bits: int) -> npt.NDArray[np.bool_]:
+    """An integer mask as 32 booleans."""
+    return (bits >> np.arange(LANES) & 1).astype(np.bool_)
+
+
+class Groups:
+    """The lanes of one warp by groups.
+
+    ``pcs`` int64 (32,) as instruction indices, ``exited`` bool and ``waiting`` (32,), ``barriers`` uint32 (16, 32).
+    """
+
+    def __init__(self, exited: npt.NDArray[np.bool_], collective: frozenset[int]) -> None:
+        self.pcs = np.zeros(LANES, np.int64)
+        self.exited = exited
+        self.collective = collective
+        """WARPSYNCs at which lanes of different ones meet."""
+        self.barriers = np.zeros((16, LANES), np.uint32)
+        self.waiting = np.full(LANES, RUNNING)
+        self.sync_masks = np.zeros(LANES, np.uint32)
+        self.stack: list[tuple[int, npt.NDArray[np.bool_]]] = [(0, ~exited)]
+        """Groups that could run: instruction index and lanes; the last goes first."""
+        self.apart = False
+        """Whether the last one was pushed behind the last choice from the stack: it runs by itself, those under another one join."""
+        self.going: tuple[int, npt.NDArray[np.bool_]] | None = None
+        """The group that goes on without having waited."""
+        self.yielded = np.zeros(LANES, np.bool_)
+        self.yields = 0
+        """Lanes of groups that gave way and have not run since."""
+
+    def count(self, pc: int, lanes: npt.NDArray[np.bool_]) -> None:
+        """Count an instruction that the lanes execute as they are released."""
+        raise NotImplementedError
+
+    def push(self, pc: int, lanes: npt.NDArray[np.bool_]) -> None:
+        """Let a group wait its turn before all others."""
+        self.stack.append((pc, lanes))
+        self.apart = True
+
+    def ready(self, lanes: npt.NDArray[np.bool_]) -> None:
+        """Lanes no longer wait: a group for each instruction at which they stand, of which the last one goes on if nobody else does."""
+        groups = [(pc, lanes & (self.pcs == pc)) for pc in sorted({int(pc) for pc in self.pcs[lanes]})]
+        if self.going is None:
+            self.going = groups.pop()
+        for pc, part in groups:
+            self.push(pc, part)
+
+    def release(self, arriving: npt.NDArray[np.bool_] | None = None) -> bool:
+        """Push the lanes whose convergence barrier or WARPSYNC is complete; True when there were some.
+
+        ``arriving``: lanes that have just arrived, when only their convergence point is asked; a WARPSYNC that they
+        alone complete is not run again.
+        """
+        dead, gave_way = mask_bits(self.exited), mask_bits(self.yielded | (self.waiting == AT_WARPSYNC))
+        found = False
+        asked = self.waiting if arriving is None else self.waiting[arriving]
+        for number in sorted({int(n) for n in asked} - {RUNNING, AT_BARRIER, AT_CLUSTER}):
+            here = self.waiting == number
+            masks = self.sync_masks if number == AT_WARPSYNC else self.barriers[number]
+            leaving = np.zeros(LANES, np.bool_)
+            excused = dead if number == AT_WARPSYNC else dead | gave_way
+            groups = [here & (masks == wanted) for wanted in {int(v) for v in masks[here]}]
+            if number == AT_WARPSYNC:
+                groups = [part for group in groups for part in self.met(group)]
+            for group in groups:
+                wanted = int(masks[group][0])
+                if wanted & ~excused & ~mask_bits(group) == 0:
+                    leaving |= group
+                    if number != AT_WARPSYNC:
+                        # Who gave way no longer waits for anybody there.
+                        masks[~leaving & (masks == wanted)] = 0
+            if not leaving.any():
+                continue
+            found = True
+            if number == AT_WARPSYNC:
+                for pc in {int(pc) for pc in self.pcs[leaving]}:
+                    here = leaving & (self.pcs == pc)
+                    if arriving is None or not arriving[here].all():
+                        self.count(pc, here)
+            self.waiting[leaving] = RUNNING
+            self.pcs[leaving] += 1
+            self.ready(leaving)
+        return found
+
+    def let_go(self) -> None:
+        """Push the lanes at BSYNCs for which nobody is missing any more, since others left by BREAK or EXIT: they run the BSYNC again."""
+        dead = mask_bits(self.exited)
+        for pc in sorted({int(pc) for pc in self.pcs[(self.waiting >= 0) & (self.waiting < AT_WARPSYNC)]}):
+            here = (self.pcs == pc) & (self.waiting >= 0) & (self.waiting < AT_WARPSYNC)
+            masks = self.barriers[int(self.waiting[here][0])]
+            leaving = np.zeros(LANES, np.bool_)
+            for wanted in {int(v) for v in masks[here]}:
+                group = here & (masks == wanted)
+                if wanted & ~dead & ~mask_bits(group) == 0:
+                    leaving |= group
+            if leaving.any():
+                self.waiting[leaving] = RUNNING
+                self.push(pc, leaving)
+
+    def met(self, group: npt.NDArray[np.bool_]) -> list[npt.NDArray[np.bool_]]:
+        """Lanes of one mask that wait at a WARPSYNC, by those that have met: at one place, or at COLLECTIVE ones."""
+        apart = [self.pcs == pc for pc in {int(p) for p in self.pcs[group]} - self.collective]
+        together = group & ~np.logical_or.reduce([np.zeros(LANES, np.bool_), *apart])
+        return [group & place for place in apart] + ([together] if together.any() else [])
+
+    def give_way(self, pc: int, lanes: npt.NDArray[np.bool_], yields: bool) -> bool:
+        """Let another group go on; False when none can.
+
+        YIELD does not wake groups that gave way themselves, but every ``YIELDS_BEFORE_ALL_TAKE_TURNS``th time: who was let go first goes
+        on first (``bench/micro/spins.cu``, cas_once).
+        """
+        self.yields += yields
+        patient = yields and self.yields % YIELDS_BEFORE_ALL_TAKE_TURNS
+        self.yielded |= lanes
+        if self.stack and not (patient and self.yielded[self.stack[-1][1]].any()):
+            self.stack.insert(0, (pc, lanes))
+            return True
+        self.push(pc, lanes)
+        return self.release()
+
+    def choose(self) -> tuple[int, npt.NDArray[np.bool_]] | None:
+        """(instruction index, lanes) of the next group, or None.
+
+        A group that others were pushed upon takes along all that stand at its instruction: those of the stack and those that wait there at a
+        BSYNC, which they execute again (``bench/micro/divergence.cu``, count_leaves and leave_apart).
+        """
+        if self.going is None and not self.stack:
+            self.release()
+        if self.going is not None:
+            pc, group = self.going
+            self.going = None
+        elif self.stack:
+            pc, group = self.stack.pop()
+            group = group if self.apart else self.join(pc, group)
+            self.apart = False
+        else:
+            return None
+        self.yielded &= ~group
+        return pc, group
+
+    def turns(self) -> list[tuple[int, npt.NDArray[np.bool_]]]:
+        """The groups that could run, in their order."""
+        return [*([] if self.going is None else [self.going]), *reversed(self.stack)]
+
+    def join(self, pc: int, group: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        """All lanes that stand at an instruction, which wait no longer."""
+        mates = [lanes for other, lanes in self.stack if other == pc]
+        self.stack = [entry for entry in self.stack if entry[0] != pc]
+        waits = (self.waiting >= 0) & (self.waiting < AT_WARPSYNC) & (self.pcs == pc)
+        self.waiting[waits] = RUNNING
+        return np.logical_or.reduce([group, waits, *mates])

@@ -1,0 +1,62 @@
+"""What the special registers of a warp hold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warpwright.engine.abi import GRID_ID, LOCAL_WINDOW, SHARED_WINDOW, WARP_SLOTS
+from warpwright.engine.interpreter.convergence import LANES
+
+if TYPE_CHECKING:
+    from warpwright.engine.interpreter.cluster import BlockState
+
+
+def specials(block: BlockState, warp_in_block: int) -> dict[str, npt.NDArray[np.uint32]]:
+    """The special registers that do not change while the warp runs, uint32 (32,), by name."""
+    x, y, _ = block.launch.geometry.block
+    linear = warp_in_block * LANES + np.arange(LANES)
+    values: dict[str, npt.NDArray[Any]] = {
+        "tid.x": linear % x,
+        "tid.y": linear // x % y,
+        "tid.z": linear // (x * y),
+        "laneid": np.arange(LANES),
+        "warpid": np.full(LANES, warp_in_block),
+        "lanemask_eq": 1 << np.arange(LANES),
+        "lanemask_lt": (1 << np.arange(LANES)) - 1,
+        "lanemask_le": (2 << np.arange(LANES)) - 1,
+        "lanemask_gt": 0xFFFFFFFF ^ (2 << np.arange(LANES)) - 1,
+        "lanemask_ge": 0xFFFFFFFF ^ (1 << np.arange(LANES)) - 1,
+    }
+    for name, value in of_block(block).items():
+        values[name] = np.full(LANES, value)
+    return {name: (value & 0xFFFFFFFF).astype(np.uint32) for name, value in values.items()}
+
+
+def of_block(block: BlockState) -> dict[str, int]:
+    """Those that are the same for every thread of a block."""
+    launch = block.launch
+    geometry = launch.geometry
+    values = {
+        "nwarpid": WARP_SLOTS,
+        "smid": int(launch.sms[block.linear_index % len(launch.sms)]),
+        "nsmid": launch.sm_count,
+        "gridid": GRID_ID,
+        "shared_window_hi": SHARED_WINDOW >> 32,
+        "shared_window_lo": SHARED_WINDOW & 0xFFFFFFFF,
+        "local_window_hi": LOCAL_WINDOW >> 32,
+        "local_window_lo": LOCAL_WINDOW & 0xFFFFFFFF,
+        "cluster_ctaid": block.cluster.blocks.index(block),
+        "cluster_nctaid": geometry.cluster_blocks,
+        "is_explicit_cluster": int(geometry.cluster is not None),
+        "dynamic_smem_size": geometry.dynamic_shared_bytes,
+        "total_smem_size": block.shared.size_bytes,
+    }
+    for axis, size, count, index in zip("xyz", geometry.block, geometry.grid, block.index, strict=True):
+        values |= {f"ntid.{axis}": size, f"nctaid.{axis}": count, f"ctaid.{axis}": index}
+    for axis, size, index in zip("xyz", geometry.cluster_shape, block.index, strict=True):
+        values |= {f"cluster_ctaid.{axis}": index % size, f"cluster_nctaid.{axis}": size}
+        values |= {f"clusterid.{axis}": index // size, f"nclusterid.{axis}": values[f"nctaid.{axis}"] // size}
+    return values

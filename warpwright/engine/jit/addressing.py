@@ -1,0 +1,238 @@
+"""Addresses of a warp's access: how the lanes spread from a scalar, and LLVM text for pointers and masks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import NamedTuple
+
+from warpwright.engine.abi import SHARED_OFFSETS
+from warpwright.engine.jit.function import ALL_LANES, FunctionWriter, Val
+from warpwright.engine.jit.load_windows import AccessGroup
+from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, UNSET_KIND, VECTOR, VECTOR_KIND, Pattern, Shape
+from warpwright.isa.ops import Access
+
+WINDOW_LIMIT_BYTES = 512
+"""Longest extent that a patterned load reads as one window."""
+FEW_PLACES = 4
+"""A patterned load of so few different places takes each of them once and spreads it."""
+VEC32, VEC64, VECPTR, VECBOOL = "<32 x i32>", "<32 x i64>", "<32 x ptr>", "<32 x i1>"
+
+
+def is_uniform(value: Val) -> bool:
+    return value.shape.kind != VECTOR_KIND and value.shape.pattern is None
+
+
+def parts_of(type: str) -> int:
+    return {"i32x2": 2, "i32x4": 4, "i64": 2}.get(type, 1)
+
+
+CONSECUTIVE = ALL_LANES
+
+
+class Spread(NamedTuple):
+    """How the lanes of an access lie, by the pattern of their addresses."""
+
+    low: int
+    """The least offset, in bytes."""
+    span: int
+    """Bytes from it to the greatest one."""
+    offsets: Sequence[int] | None
+    """Each lane's distance from the least, in accesses; None where these are not whole ones."""
+    places: int
+    """How many different ones there are."""
+
+
+ONE_PLACE = Spread(0, 0, (0,) * LANES, 1)
+
+
+@cache
+def spread_of(pattern: Pattern, size: int) -> Spread:
+    """How accesses of ``size`` bytes lie whose addresses have a pattern."""
+    low, high = min(pattern), max(pattern)
+    whole = not any((p - low) % size for p in pattern)
+    offsets = tuple((p - low) // size for p in pattern) if whole else None
+    return Spread(low, high - low, offsets, len(set(pattern)))
+
+
+class Place:
+    """Address of one access: what is checked and how lanes spread from it."""
+
+    def __init__(
+        self, w: FunctionWriter, address: Val, access: Access, store: bool = False, exact: bool = False
+    ) -> None:
+        self.w = w
+        self.address = address
+        self.access = access
+        self.size = access.bytes
+        shape = address.shape
+        self.wide = access.space in ("global", "generic")
+        self.pattern: Pattern | None = shape.pattern if shape.kind == SCALAR_KIND else None
+        self.scattered = shape.kind == VECTOR_KIND
+        self.spread = spread = spread_of(self.pattern, self.size) if self.pattern else ONE_PLACE
+        self.low = spread.low
+        self.extent = spread.span + self.size
+        self.offsets: Sequence[int] | None = None
+        self.runs: Sequence[tuple[int, int]] = ()
+        """(first lane, lanes) of neighbouring places, where few of them make up a store."""
+        self.group: AccessGroup | None = None
+        self.proven = self._is_proven()
+        """No lane can be at fault, whatever the launch."""
+        if w.setting.clustered and access.space == "shared" and not self.proven:
+            self.address = offset_of(w, address)
+        if self.pattern is not None:
+            if self.extent > WINDOW_LIMIT_BYTES or spread.offsets is None or access.space == "local":
+                self.scattered = True
+            else:
+                self.offsets = spread.offsets
+                length = self.extent // min(self.size, 4)
+                readable = spread.places <= FEW_PLACES or length & (length - 1) == 0
+                if store and not self.consecutive:
+                    # Later runs, of higher lanes, overwrite earlier ones.
+                    runs = runs_of(self.offsets)
+                    self.runs = runs if len(runs) <= FEW_PLACES else ()
+                self.scattered = not (self.consecutive or self.runs if store else readable)
+        elif not self.scattered and access.space == "generic":
+            # A uniform generic address may be local memory, which differs from lane to lane.
+            self.offsets = [0] * LANES
+        if self.scattered or exact:
+            self.extent = self.size
+
+    def _is_proven(self) -> bool:
+        """Whether static shared memory holds every address that the shape allows."""
+        shape = self.address.shape
+        if self.access.space != "shared" or shape.kind != SCALAR_KIND or shape.bound < 0 or shape.align % self.size:
+            return False
+        below = self.low < 0 and (shape.const is None or shape.const + self.low < 0)
+        last = shape.bound + self.low + self.extent
+        aligned = self.low % self.size == 0 and self.spread.offsets is not None
+        return not below and last <= self.w.program.shared_static_bytes and aligned
+
+    @property
+    def kind(self) -> str:
+        return "i64" if self.wide else "i32"
+
+    @property
+    def consecutive(self) -> bool:
+        return self.offsets == CONSECUTIVE
+
+    def start(self) -> str:
+        """Address of the lowest byte that any lane touches."""
+        base = self.w.scalar(self.address)
+        return base if not self.low else self.w.op(f"add {self.kind} {base}, {self.low}")
+
+
+def offset_of(w: FunctionWriter, address: Val) -> Val:
+    """A shared address without its block's rank: the block's own memory is meant, whatever the rank says.
+
+    Addresses that lie behind the window's end only because of this are set right where their check fails (``exact_accesses.py``).
+    """
+    shape = address.shape
+    if shape.kind == UNSET_KIND:
+        return address
+    if shape.kind == VECTOR_KIND:
+        mask = w.literal_vector("i32", (SHARED_OFFSETS,) * LANES)
+        return Val("i32", VECTOR, vector=w.op(f"and {VEC32} {w.vector(address)}, {mask}"))
+    known = ("shared offset", w.scalar(address))
+    if known not in w.numbered:
+        name = w.op(f"and i32 {w.scalar(address)}, {SHARED_OFFSETS}")
+        w.numbered[known] = Val("i32", Shape(SCALAR_KIND), scalar=name)
+    name = w.numbered[known].scalar
+    return Val("i32", Shape(SCALAR_KIND, shape.pattern, None, min(shape.align, SHARED_OFFSETS + 1)), scalar=name)
+
+
+def runs_of(offsets: Sequence[int]) -> list[tuple[int, int]]:
+    """(first lane, lanes) of each longest run of lanes whose offsets count up by one."""
+    firsts = [n for n in range(LANES) if n == 0 or offsets[n] != offsets[n - 1] + 1]
+    return [(a, b - a) for a, b in zip(firsts, [*firsts[1:], LANES], strict=True)]
+
+
+def shift_of(size: int) -> int:
+    return size.bit_length() - 1
+
+
+def addresses_vector(w: FunctionWriter, place: Place) -> str:
+    """Every lane's address as <32 x i64>."""
+    vector = w.vector(place.address)
+    return vector if place.wide else w.op(f"zext {VEC32} {vector} to {VEC64}")
+
+
+def settle(w: FunctionWriter, address: Val) -> None:
+    """Give an address its LLVM name before control flow splits."""
+    if address.rows:
+        return
+    if address.shape.kind == VECTOR_KIND:
+        w.vector(address)
+    elif address.shape.const is None:
+        w.scalar(address)
+
+
+def part_pointer(w: FunctionWriter, place: Place, pointer: str, part: int) -> str:
+    """Pointer of a further word: next to it, or a row below in local memory."""
+    if part == 0:
+        return pointer
+    step = 128 * part if place.access.space == "local" else 4 * part
+    return w.op(f"getelementptr i8, {VECPTR} {pointer}, i64 {step}")
+
+
+def lanes_to_touch(w: FunctionWriter, pointers: str) -> tuple[str, str]:
+    """(<32 x ptr>, <32 x i1>) of a gather or scatter by the executing lanes.
+
+    Machines without registers for masks mostly take lane by lane, each behind a branch of its own.  There the others touch
+    scratch memory.
+    """
+    mask = w.mask_vector(w.exec)
+    if w.registers.masks or w.exec.bits == "-1":
+        return pointers, mask
+    one = w.op(f"insertelement {VECPTR} poison, ptr %lane_values, i64 0")
+    aside = w.op(f"shufflevector {VECPTR} {one}, {VECPTR} poison, {VEC32} zeroinitializer")
+    pointers = w.op(f"select {VECBOOL} {mask}, {VECPTR} {pointers}, {VECPTR} {aside}")
+    return pointers, w.literal_vector("i1", (1,) * LANES)
+
+
+def masked_stores(w: FunctionWriter, type: str, parts: Sequence[tuple[str, str, Sequence[int]]], align: int) -> None:
+    """Store vectors' elements that belong to executing lanes.
+
+    Args:
+        parts: vector, pointer and each element's lane.
+    """
+
+    def store_all() -> None:
+        for value, pointer, lanes in parts:
+            w.emit(f"store <{len(lanes)} x {type}> {value}, ptr {pointer}, align {align}")
+
+    if w.exec.bits == "-1":
+        store_all()
+        return
+    end = ""
+    if not w.registers.masks:
+        # There a masked store takes many times as long as a plain one.
+        whole, some, end = w.new_label("whole"), w.new_label("some"), w.new_label("done")
+        w.emit(f"br i1 {w.op(f'icmp eq i32 {w.exec.bits}, -1')}, label %{whole}, label %{some}, !prof !0")
+        w.label(whole)
+        store_all()
+        w.emit(f"br label %{end}")
+        w.label(some)
+    for value, pointer, lanes in parts:
+        mask, vec = w.mask_lanes(w.exec, lanes), f"<{len(lanes)} x {type}>"
+        name = f"llvm.masked.store.v{len(lanes)}{type}.p0"
+        w.declared[name] = f"declare void @{name}({vec}, ptr, i32, <{len(lanes)} x i1>)"
+        w.emit(f"call void @{name}({vec} {value}, ptr {pointer}, i32 {align}, <{len(lanes)} x i1> {mask})")
+    if end:
+        w.emit(f"br label %{end}")
+        w.label(end)
+
+
+def word_lanes(lanes: Iterable[int], count: int) -> tuple[int, ...]:
+    """The lane of each word of lanes' elements of ``count`` words."""
+    return tuple(lane for lane in lanes for _ in range(count))
+
+
+def mask_literal(indices: Iterable[int]) -> str:
+    """Lane numbers of a shuffle, as LLVM text."""
+    return _mask_literal(tuple(indices))
+
+
+@cache
+def _mask_literal(indices: tuple[int, ...]) -> str:
+    return "<" + ", ".join(f"i32 {i}" for i in indices) + ">"

@@ -1,0 +1,508 @@
+"""From common operations to machine code: analysis, text, LLVM's SROA pass, object code, cache.
+
+Object code is kept on disk (``toolchain/cache.py``) under a key of everything that determines it: the
+operations, the block shape, the options, this package's own source, llvmlite's version, the CPU and its features.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import llvmlite
+import llvmlite.binding as llvm
+
+from warpwright.engine.abi import SPILL_HEADER_BYTES, WARP
+from warpwright.engine.blocks import BasicBlock, basic_blocks, judged
+from warpwright.engine.jit import shared_code, slow_path
+from warpwright.engine.jit.checks import SITE_BYTES, finish_groups
+from warpwright.engine.jit.control import WarpFunction
+from warpwright.engine.jit.flow import make_flow
+from warpwright.engine.jit.function import FunctionWriter
+from warpwright.engine.jit.host_machine import AVX512, Registers, registers_of
+from warpwright.engine.jit.lazy_compile import Layout, Whole, rare_blocks
+from warpwright.engine.jit.live_ranges import find_webs
+from warpwright.engine.jit.pair_fusion import widen
+from warpwright.engine.jit.remainders import reachable, remainders
+from warpwright.engine.jit.rowwise import row_length
+from warpwright.engine.jit.shape_inference import Setting, analyse
+from warpwright.engine.jit.stack import StackFunction
+from warpwright.engine.lane_positions import Standing
+from warpwright.engine.launch import bank0_layout
+from warpwright.isa.ops import Lowered
+from warpwright.isa.program import Program
+from warpwright.native.intrinsics import source_digest
+from warpwright.toolchain.cache import DiskCache, cache_key
+
+BANK_0_KNOWN_BYTES = 0x160
+"""What every launch provides of constant bank 0 besides parameters."""
+MODULE_FOOTER = """
+!0 = !{!"branch_weights", i32 2000, i32 1}
+!1 = !{}
+!2 = !{!"branch_weights", i32 1, i32 2000}
+"""
+
+_lock = threading.RLock()
+_engines: list[Any] = []
+_memory: dict[str, CompiledKernel] = {}
+
+
+@dataclass(slots=True)
+class CompiledKernel:
+    """Machine code of one kernel for one block shape."""
+
+    name: str
+    warp_function: int
+    """Address of ``int32 f(WARP*)``; returns a :class:`~warpwright.engine.abi.Status`."""
+    run_blocks: int
+    """Address of ``int64 ww_run_blocks(LAUNCH*, workspace*, first_block, block_count)``."""
+    spill_bytes: int
+    """Size of each warp's save area (WARP.spill), zeroed before a launch and its header before each warp."""
+    warp_bytes: int
+    blocks: list[BasicBlock]
+    block_shape: tuple[int, int, int]
+    trace: bool
+    site_bytes: int = 0
+    """Size of the allocation caches, which warps of one thread may share."""
+    trace_words: int = 0
+    """Records that the function may write beyond WARP.trace_limit."""
+    standing: Standing = field(default_factory=Standing, repr=False)
+    """Where the groups of a stopped warp are found."""
+    judged: bool = False
+    """Whether a state that comes back means that the kernel never ends: it reads no clock and asks the host nothing."""
+    ir: str = field(default="", repr=False)
+    whole: Whole | None = field(default=None, repr=False)
+    """What compiles the rest, where the function was made without its slow paths."""
+    idle: list[Any] = field(default_factory=list, repr=False)
+    """Small workspaces of ended launches, for the next ones (``jit/workspace.py``)."""
+
+
+@dataclass(slots=True)
+class Target:
+    """The machine that code is made for."""
+
+    machine: Any
+    quick: Any
+    """The same machine, for which code is generated without optimisation."""
+    cpu: str
+    features: str
+    calls: slow_path.Calls
+    registers: Registers
+
+    @property
+    def triple(self) -> str:
+        """LLVM's name of the kind of machine."""
+        return str(self.machine.triple)
+
+
+@cache
+def _initialise() -> None:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    llvm.initialize_native_asmparser()
+
+
+@cache
+def make_target(cpu: str | None = None) -> Target:
+    """The host's target machine, or one for a named CPU (its own features only)."""
+    _initialise()
+    cpu = cpu or os.environ.get("WARPWRIGHT_CPU") or None
+    if cpu is None:
+        name = llvm.get_host_cpu_name()
+        features = llvm.get_host_cpu_features().flatten()
+        # 512-bit vectors are what a warp wants, whatever the tuning of the CPU prefers.
+        features += ",-prefer-256-bit"
+        calls = slow_path.host_calls()
+    else:
+        name, features = cpu, ""
+        calls = slow_path.Calls(slow_path.host_calls().keeps_registers)
+    kind = llvm.Target.from_triple(llvm.get_process_triple())
+    options = {"cpu": name, "features": features, "jit": True, "reloc": "pic", "codemodel": "jitdefault"}
+    machine = kind.create_target_machine(opt=1, **options)
+    return Target(machine, kind.create_target_machine(opt=0, **options), name, features, calls, registers_of(machine))
+
+
+@cache
+def _source_digest() -> str:
+    """Digest of this package and what it takes from others: a change of the compiler is a change of the code."""
+    folder = Path(__file__).parent
+    above = folder.parent
+    names = (
+        *("abi.py", "blocks.py", "fragments.py", "silicon_mma.py"),
+        *("silicon_mufu.py", "data/mufu.npz", "spin_loops.py", "reconvergence.py"),
+    )
+    return source_digest((folder, *(above / name for name in names)))
+
+
+@cache
+def _disk() -> DiskCache:
+    return DiskCache()
+
+
+MOST_CHOICES = 1_000_000
+"""Basic blocks of LLVM times variables in a function whose variables become registers.
+
+In larger ones, most of them with calls through pointers, groups of a warp may stand at many places, and each variable
+would need a choice among as many values at the place that takes the next group: code generation would take minutes (a
+kernel of Numba's run-time with 3,844 blocks and 875 variables: 4.7 s without the choices, more than 100 s with them).
+What such code waits for is memory, so its generation is not to take time either (``memcpy_async`` of the CUDA headers on
+sm_70, 1,072 instructions: 5 s instead of 28).
+"""
+
+
+def optimise(module: Any, target: Target, variables: int) -> bool:
+    """Variables, of which there are so many, into registers; the rest is left to code generation.  Whether all functions are small."""
+    options = llvm.create_pipeline_tuning_options(speed_level=1)
+    builder = llvm.create_pass_builder(target.machine, options)
+    manager = llvm.create_new_function_pass_manager()
+    manager.add_sroa_pass()
+    small = True
+    for function in module.functions:
+        if function.is_declaration:
+            continue
+        if variables * sum(1 for _ in function.blocks) <= MOST_CHOICES:
+            manager.run(function, builder)
+        else:
+            small = False
+    return small
+
+
+def to_object(text: str, target: Target, whole: bool = False) -> bytes:
+    """Object code of a module's text; ``whole`` runs all of LLVM's passes, for what is compiled once."""
+    module = llvm.parse_assembly(text)
+    module.triple = target.triple
+    module.data_layout = str(target.machine.target_data)
+    machine = target.machine
+    if whole:
+        options = llvm.create_pipeline_tuning_options(speed_level=2)
+        builder = llvm.create_pass_builder(machine, options)
+        builder.getModulePassManager().run(module, builder)
+    elif not optimise(module, target, text.count(" = alloca ")):
+        machine = target.quick
+    data: bytes = machine.emit_object(module)
+    return data
+
+
+def load_object(data: bytes, target: Target) -> Any:
+    """An execution engine that holds the code; kept alive for the process."""
+    empty = llvm.parse_assembly("")
+    machine = target.machine
+    # An engine takes its machine's options, not the machine itself.
+    engine = llvm.create_mcjit_compiler(empty, machine)
+    engine.add_object_file(llvm.ObjectFileRef.from_data(data))
+    engine.finalize_object()
+    _engines.append(engine)
+    return engine
+
+
+def _shared_object(name: str, text: Callable[[], str], target: Target) -> bytes:
+    """Object code that does not depend on a kernel: from the disk, or compiled with all passes."""
+    key = cache_key(
+        [
+            name,
+            _source_digest(),
+            llvmlite.__version__,
+            target.cpu,
+            target.features,
+            slow_path.vector_level(),
+            target.triple,
+        ]
+    )
+    data = _disk().get("object", key)
+    if data is None:
+        data = to_object(text(), target, whole=True)
+        _disk().put("object", key, data)
+    return data
+
+
+class Library:
+    """Addresses of the functions that kernels share, for one target; each is loaded when a kernel needs it first."""
+
+    linked: Library | None = None
+    """Whose functions LLVM's linker finds by name."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.addresses: dict[str, int] = {}
+        self.add(_shared_object("shared", shared_code.shared_module, target), shared_code.SHARED)
+        self.link((shared_code.RUN_BLOCKS,))
+
+    def add(self, data: bytes, names: Iterable[str]) -> None:
+        """Load object code."""
+        engine = load_object(data, self.target)
+        for name in names:
+            self.addresses[name] = engine.get_function_address(name)
+            assert self.addresses[name], name
+        Library.linked = None
+
+    def link(self, names: Iterable[str]) -> None:
+        """Make functions known by name to code that is loaded next."""
+        for name in names:
+            if name not in self.addresses:
+                self._link()
+                self.add(_shared_object(name, partial(shared_code.function_module, name), self.target), (name,))
+        self._link()
+
+    def _link(self) -> None:
+        if Library.linked is not self:
+            for name, address in self.addresses.items():
+                llvm.add_symbol(name, address)
+            Library.linked = self
+
+
+@cache
+def shared_library(cpu: str | None = None) -> Library:
+    """The functions that kernels for a CPU share."""
+    return Library(make_target(cpu))
+
+
+def known_banks(program: Program) -> dict[int, int]:
+    """Bytes of each constant bank that every launch provides."""
+    known = {n: len(data) for n, data in program.constant_banks.items()}
+    end = program.parameter_base_bytes + program.parameter_size_bytes
+    known[0] = max(known.get(0, 0), end, BANK_0_KNOWN_BYTES)
+    return known
+
+
+def write_module(
+    program: Program,
+    lowered: Sequence[Lowered],
+    blocks: Sequence[BasicBlock],
+    setting: Setting,
+    trace: bool,
+    name: str,
+    calls: slow_path.Calls,
+    leave_out: bool = False,
+    layout: Layout | None = None,
+    registers: Registers = AVX512,
+) -> tuple[str, dict[str, Any]]:
+    """LLVM text of a kernel and the sizes that go with it.
+
+    Args:
+        leave_out: do without slow paths and remainders, if there are any: then the sizes have a ``layout``.
+        layout: of the function that was made without them, for the whole one.  Where it is only remainders that are missing
+            and lanes of a warp never part, that is all that can come behind one.
+        registers: what the machine has.
+    """
+    lowered = widen(blocks, lowered)
+    webs = find_webs(blocks, lowered)
+    flow = make_flow(program, blocks, lowered, webs)
+    facts = analyse(blocks, lowered, webs, flow, setting)
+    writer = FunctionWriter(
+        program=program,
+        lowered=lowered,
+        blocks=blocks,
+        webs=webs,
+        flow=flow,
+        facts=facts,
+        setting=setting,
+        trace=trace,
+        known_bank_bytes=known_banks(program),
+        calls=calls,
+        registers=registers,
+        row_length=row_length(setting.block_shape),
+        left_out=rare_blocks(program, blocks, flow) if leave_out else 0,
+    )
+    warp_function = StackFunction(writer, name) if flow.stacked else WarpFunction(writer, name)
+    if (leave_out or layout is not None) and not warp_function.groups.exist and not flow.stacked:
+        rest = remainders(flow, lowered)
+        if leave_out:
+            writer.left_out |= rest
+        elif rest and not rare_blocks(program, blocks, flow):
+            writer.is_rest = True
+            writer.left_out = (1 << len(blocks)) - 1 & ~reachable(flow, rest)
+    if layout is not None:
+        layout.begin(writer)
+    lines = warp_function.write()
+    if writer.left_out and layout is None:
+        layout = Layout.of(writer, lowered)
+    site_bytes = SITE_BYTES * (layout.most_sites if layout else writer.sites)
+    variables = SPILL_HEADER_BYTES + (site_bytes + 63) // 64 * 64
+    text = "\n".join(lines)
+    text = re.sub(r"SAVE\+(\d+)", lambda m: str(variables + int(m.group(1))), text)
+    constants = list(writer.globals)
+    if writer.accesses:
+        entries = ", ".join(entry.text() for entry in writer.accesses)
+        constants.append(
+            f"@accesses = private unnamed_addr constant [{len(writer.accesses)} x {slow_path.Entry.TYPE}] [{entries}], align 8"
+        )
+    if "zeros" in writer.tables:
+        constants.append("@zeros = private unnamed_addr constant [64 x i8] zeroinitializer, align 64")
+    whole = "\n".join([*constants, *writer.declared.values(), text, MODULE_FOOTER])
+    whole = finish_groups(writer, whole)
+    spill = variables + (layout.most_bytes if layout else writer.offsets.get("end", 0))
+    assert layout is None or (writer.sites <= layout.most_sites and writer.offsets["end"] <= layout.most_bytes), name
+    sizes: dict[str, Any] = {"spill_bytes": (spill + 63) // 64 * 64, "site_bytes": site_bytes}
+    if leave_out and layout:
+        sizes["layout"] = layout.as_json()
+    shared = sorted(name for name in writer.declared if name.startswith("ww_"))
+    standing = warp_function.standing(variables)
+    return whole, {
+        **sizes,
+        "trace_words": max(warp_function.words_ahead, default=0),
+        "calls": shared,
+        "standing": asdict(standing),
+    }
+
+
+def kernel_key(
+    program: Program,
+    lowered: Sequence[Lowered],
+    setting: Setting,
+    trace: bool,
+    target: Target,
+    calls: slow_path.Calls,
+    registers: Registers,
+) -> str:
+    """Key of a kernel's object code."""
+    code = "\n".join(
+        f"{i.address} {i.opcode} {low.guard} {[*map(tuple, low.ops)]}"
+        for i, low in zip(program.instructions, lowered, strict=True)
+    )
+    fixed = (
+        *(program.code_base, program.arch, program.shared_static_bytes, sorted(known_banks(program).items())),
+        *(setting.block_shape, setting.patterns, setting.grid_fits, setting.speculate, setting.clustered),
+        *(trace, program.slow_paths, program.functions, sorted(program.taken)),
+    )
+    tables = [data for bank, data in sorted(program.constant_banks.items()) if bank]
+    return cache_key(
+        [
+            code,
+            repr(fixed),
+            *(bytes(t) for t in tables),
+            _source_digest(),
+            llvmlite.__version__,
+            target.cpu,
+            target.features,
+            repr((calls, registers)),
+        ]
+    )
+
+
+def setting_of(
+    program: Program,
+    block_shape: tuple[int, int, int],
+    patterns: bool = True,
+    grid_fits: bool = True,
+    speculate: bool = True,
+    clustered: bool = False,
+) -> Setting:
+    """What code is compiled for; arguments as :func:`compile_kernel` has them."""
+    layout = bank0_layout(program.arch)
+    return Setting(
+        block_shape,
+        patterns=patterns,
+        grid_fits=grid_fits,
+        speculate=patterns and speculate,
+        clustered=clustered,
+        block_dim_offset=layout.block_dim,
+        grid_dim_offset=layout.grid_dim,
+    )
+
+
+def has_code(program: Program, lowered: Sequence[Lowered], setting: Setting, trace: bool) -> bool:
+    """Whether :func:`compile_kernel` need not compile: this process or the disk has the code."""
+    target = make_target()
+    key = kernel_key(program, lowered, setting, trace, target, target.calls, target.registers)
+    return key in _memory or _disk().path("object", key).is_file()
+
+
+def compile_kernel(
+    program: Program,
+    lowered: Sequence[Lowered],
+    block_shape: tuple[int, int, int],
+    *,
+    trace: bool,
+    cpu: str | None = None,
+    patterns: bool = True,
+    grid_fits: bool = True,
+    speculate: bool = True,
+    clustered: bool = False,
+    ordinary_calls: bool = False,
+    registers: Registers | None = None,
+    use_cache: bool = True,
+) -> CompiledKernel:
+    """Compile a kernel for one block shape.
+
+    Args:
+        lowered: one entry for each instruction of ``program``.
+        block_shape: blockDim (x, y, z); the code is only right for launches with this shape.
+        trace: write trace records and stop before strong accesses and clock reads.
+        cpu: LLVM's name of the CPU to make code for; when None, what WARPWRIGHT_CPU names, else the host's.
+        patterns: False compiles without lane patterns (for tests of the general paths).
+        grid_fits: False makes code for launches with gridDim.x * blockDim.x of 2**31 and more.
+        speculate: False never stops with INTERPRET: an index that passes 2**31 within a warp is followed.
+        clustered: makes code for launches with clusters of several blocks.
+        ordinary_calls: make no use of inline assembly (for tests of what other machines than x86-64 do).
+        registers: make code as for a machine that has these (for tests); any machine can run it.
+        use_cache: False always compiles anew.
+
+    Raises:
+        ValueError: when the code cannot be compiled, naming the kernel.
+    """
+    setting = setting_of(program, block_shape, patterns, grid_fits, speculate, clustered)
+    target = make_target(cpu)
+    calls = slow_path.ORDINARY if ordinary_calls else target.calls
+    registers = registers or target.registers
+    key = kernel_key(program, lowered, setting, trace, target, calls, registers)
+    with _lock:
+        if use_cache and key in _memory:
+            return _memory[key]
+        shared = shared_library(cpu)
+        blocks = basic_blocks(program, lowered)
+
+        def load(part: str, **parts: Any) -> tuple[Any, str, dict[str, Any]]:
+            """Engine, text and sizes of the function, or of one of its two forms."""
+            name = f"warp_{key[:20]}"
+            data = _disk().get("object", key + part) if use_cache else None
+            text = ""
+            if data is not None:
+                length = int.from_bytes(data[:8], "little")
+                sizes = json.loads(data[8 : 8 + length])
+                code = data[8 + length :]
+            else:
+                parts["registers"] = registers
+                text, sizes = write_module(program, lowered, blocks, setting, trace, name, calls, **parts)
+                try:
+                    code = to_object(text, target)
+                except RuntimeError as reason:
+                    raise ValueError(f"kernel {program.name}: LLVM refuses the code made for it: {reason}") from reason
+                header = json.dumps(sizes).encode()
+                if use_cache:
+                    _disk().put("object", key + part, len(header).to_bytes(8, "little") + header + code)
+            shared.link(sizes["calls"])
+            return load_object(code, target), text, sizes
+
+        def compile_whole() -> int:
+            with _lock:
+                engine, _, whole = load("-whole", layout=Layout.from_json(sizes["layout"]))
+                compiled.standing = Standing(**whole["standing"])
+            return int(engine.get_function_address(name))
+
+        name = f"warp_{key[:20]}"
+        engine, text, sizes = load("", leave_out=not trace)
+        compiled = CompiledKernel(
+            program.name,
+            engine.get_function_address(name),
+            shared.addresses["ww_run_blocks"],
+            sizes["spill_bytes"],
+            WARP.size_bytes,
+            blocks,
+            block_shape,
+            trace,
+            sizes["site_bytes"],
+            sizes["trace_words"],
+            Standing(**sizes["standing"]),
+            judged(program, lowered),
+            text,
+            Whole(compile_whole, engine.get_global_value_address("whole")) if "layout" in sizes else None,
+        )
+        _memory[key] = compiled
+        return compiled

@@ -1,0 +1,213 @@
+"""Operations across lanes, special registers and tensor cores."""
+
+from __future__ import annotations
+
+import itertools
+
+from warpwright.engine.abi import BLOCK, GRID_ID, LAUNCH, LOCAL_WINDOW, SHARED_WINDOW, WARP, WARP_SLOTS
+from warpwright.engine.jit.function import FunctionWriter, Masks, Val, vector_type
+from warpwright.engine.jit.shape_inference import LANE_MASKS, LANE_NUMBERS
+from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, UNIFORM, UNSET_KIND, VECTOR, VECTOR_KIND, Shape
+from warpwright.isa.ops import Op
+
+VEC32 = "<32 x i32>"
+IDENTITY = {
+    "add": 0,
+    "umin": 0xFFFFFFFF,
+    "umax": 0,
+    "smin": 0x7FFFFFFF,
+    "smax": 0x80000000,
+    "and": 0xFFFFFFFF,
+    "or": 0,
+    "xor": 0,
+}
+
+
+def first_lane_number(w: FunctionWriter, lanes: Masks) -> str:
+    """Number of the lowest lane of a mask (0 for none)."""
+    w.declared["llvm.cttz.i32"] = "declare i32 @llvm.cttz.i32(i32, i1)"
+    number = w.op(f"call i32 @llvm.cttz.i32(i32 {lanes.bits}, i1 false)")
+    return w.op(f"and i32 {number}, 31")
+
+
+def first_lane(w: FunctionWriter, value: Val, lanes: Masks) -> Val:
+    """The value of the lowest lane, uniform."""
+    if value.shape.kind != VECTOR_KIND and value.shape.pattern is None:
+        return value
+    number = first_lane_number(w, lanes)
+    name = w.op(f"extractelement {vector_type(value.type)} {w.vector(value)}, i32 {number}")
+    return Val(value.type, UNIFORM, scalar=name)
+
+
+def ballot(w: FunctionWriter, value: Val) -> Val:
+    return Val("i32", UNIFORM, scalar=w.and_mask(w.exec, value).bits)
+
+
+def shuffle(w: FunctionWriter, value: Val, lane: Val, shape: Shape) -> Val:
+    if shape.kind == UNSET_KIND or (shape.kind == SCALAR_KIND and shape.const is not None):
+        return Val("i32", shape)
+    if shape.kind == SCALAR_KIND:
+        return Val("i32", shape, scalar=w.scalar(value))
+    if lane.shape.kind == SCALAR_KIND and lane.shape.const is not None:
+        order = [(lane.shape.const + p) & 31 for p in lane.shape.pattern or (0,) * LANES]
+        mask = "<" + ", ".join(f"i32 {n}" for n in order) + ">"
+        return Val(
+            "i32", VECTOR, vector=w.op(f"shufflevector {VEC32} {w.vector(value)}, {VEC32} poison, {VEC32} {mask}")
+        )
+    if lane.shape.kind == SCALAR_KIND and lane.shape.pattern is None:
+        number = w.op(f"and i32 {w.scalar(lane)}, 31")
+        one = w.op(f"extractelement {VEC32} {w.vector(value)}, i32 {number}")
+        return Val("i32", VECTOR, vector=w.splat("i32", one))
+    w.declare("ww_shuffle", VEC32, f"{VEC32}, {VEC32}")
+    return Val(
+        "i32", VECTOR, vector=w.op(f"call {VEC32} @ww_shuffle({VEC32} {w.vector(value)}, {VEC32} {w.vector(lane)})")
+    )
+
+
+def match_any(w: FunctionWriter, value: Val) -> Val:
+    w.declare("ww_match_any", VEC32, f"{VEC32}, i32")
+    return Val("i32", VECTOR, vector=w.op(f"call {VEC32} @ww_match_any({VEC32} {w.vector(value)}, i32 {w.exec.bits})"))
+
+
+def redux(w: FunctionWriter, op: Op, value: Val) -> Val:
+    name = op.attr
+    neutral = w.literal_vector("i32", (IDENTITY[name],) * LANES)
+    chosen = w.op(f"select <32 x i1> {w.mask_vector(w.exec)}, {VEC32} {w.vector(value)}, {VEC32} {neutral}")
+    stem = f"llvm.vector.reduce.{name}.v32i32"
+    w.declared[stem] = f"declare i32 @{stem}({VEC32})"
+    return Val("i32", UNIFORM, scalar=w.op(f"call i32 @{stem}({VEC32} {chosen})"))
+
+
+def mma(w: FunctionWriter, op: Op, args: list[Val]) -> Val:
+    """Tensor core: registers go through memory to a shared function."""
+    shape, element, accumulator, n_a, n_b, n_c, arch = op.attr
+    for n, value in enumerate(args):
+        pointer = w.op(f"getelementptr i8, ptr %lane_values, i64 {128 * n}") if n else "%lane_values"
+        w.emit(f"store {VEC32} {w.vector(value)}, ptr {pointer}, align 64")
+    name = f"ww_mma_{shape}_{element}_{accumulator}_{n_a}_{n_b}_{n_c}_{arch}"
+    w.declare(name, "void", "ptr")
+    w.emit(f"call void @{name}(ptr %lane_values)")
+    parts = []
+    for n in range(4):
+        if n < n_c:
+            pointer = w.op(f"getelementptr i8, ptr %lane_values, i64 {128 * n}") if n else "%lane_values"
+            parts.append(Val("i32", VECTOR, vector=w.op(f"load {VEC32}, ptr {pointer}, align 64")))
+        else:
+            parts.append(w.constant("i32", 0))
+    return Val("i32x4", VECTOR, parts=tuple(parts))
+
+
+def service(w: FunctionWriter, op: Op, args: list[Val]) -> Val:
+    """A function of the driver: words through memory to the launch's own function."""
+    for n, value in enumerate(args):
+        pointer = w.op(f"getelementptr i8, ptr %lane_values, i64 {128 * n}") if n else "%lane_values"
+        w.emit(f"store {VEC32} {w.vector(value)}, ptr {pointer}, align 64")
+    place = w.op(f"load ptr, ptr {w.field('%launch', LAUNCH['service'])}")
+    number = w.program.services.index(op.attr)
+    address = w.program.instructions[w.index].address
+    w.emit(f"call void {place}(ptr %warp, i32 {w.exec.bits}, i32 {number}, ptr %lane_values, i64 {address})")
+    low = w.op(f"load {VEC32}, ptr %lane_values, align 64")
+    pointer = w.op("getelementptr i8, ptr %lane_values, i64 128")
+    high = w.op(f"load {VEC32}, ptr {pointer}, align 64")
+    return Val("i64", VECTOR, parts=(Val("i32", VECTOR, vector=low), Val("i32", VECTOR, vector=high)))
+
+
+def special(w: FunctionWriter, op: Op, shape: Shape) -> Val:
+    """A special register."""
+    name: str = op.attr
+    if shape.kind == SCALAR_KIND and shape.const is not None:
+        return Val("i32", shape)
+    stem, _, axis = name.partition(".")
+    if stem == "tid":
+        return _thread_index(w, axis, shape)
+    if name == "laneid":
+        return Val("i32", VECTOR, vector=w.literal_vector("i32", LANE_NUMBERS))
+    if name in LANE_MASKS:
+        return Val("i32", VECTOR, vector=w.literal_vector("i32", LANE_MASKS[name]))
+    if stem == "ctaid":
+        return _field(w, "%block", BLOCK[f"index_{axis}"], shape)
+    if stem == "nctaid":
+        return _field(w, "%launch", LAUNCH[f"grid_{axis}"], shape)
+    if name in ("cluster_ctaid", "cluster_nctaid", "is_explicit_cluster") or stem in CLUSTER_FIELDS:
+        return _cluster_field(w, name, shape)
+    if name == "warpid":
+        return _field(w, "%warp", WARP["warp_in_block"], shape)
+    if name == "smid":
+        return _field(w, "%warp", WARP["sm_id"], shape)
+    if name == "barrier_result":
+        return _field(w, "%warp", WARP["barrier_result"], shape)
+    if name == "nsmid":
+        return _field(w, "%launch", LAUNCH["sm_count"], shape)
+    if name == "dynamic_smem_size":
+        return _field(w, "%launch", LAUNCH["dynamic_shared_bytes"], shape)
+    if name == "total_smem_size":
+        return _field(w, "%block", BLOCK["shared_bytes"], shape)
+    fixed = {
+        "shared_window_hi": SHARED_WINDOW >> 32,
+        "shared_window_lo": SHARED_WINDOW & 0xFFFFFFFF,
+        "local_window_hi": LOCAL_WINDOW >> 32,
+        "local_window_lo": LOCAL_WINDOW & 0xFFFFFFFF,
+        "gridid": GRID_ID,
+        "nwarpid": WARP_SLOTS,
+    }
+    if name in fixed:
+        return w.constant("i32", fixed[name])
+    if not name.startswith(("clock", "globaltimer")):
+        raise NotImplementedError(f"special register {name} has no compiled form")
+    clock = special64(w, "globaltimer" if name.startswith("globaltimer") else "clock")
+    text = clock.scalar
+    if name.endswith("hi"):
+        text = w.op(f"lshr i64 {text}, 32")
+    return Val("i32", UNIFORM, scalar=w.op(f"trunc i64 {text} to i32"))
+
+
+def special64(w: FunctionWriter, name: str) -> Val:
+    """A clock: the timing model's when tracing, else the warp's count of instructions."""
+    field = WARP["globaltimer_ns"] if name == "globaltimer" else WARP["clock"]
+    value = w.load_field("%warp", field)
+    if not w.trace:
+        before = w.load_field("%warp", WARP["instructions"])
+        made = w.op(f"add i64 {before}, " + w.op("load i64, ptr %instructions"))
+        value = w.op(f"add i64 {value}, {made}")
+    return Val("i64", UNIFORM, scalar=value)
+
+
+def _field(w: FunctionWriter, base: str, offset: int, shape: Shape) -> Val:
+    return Val("i32", shape, scalar=w.load_field(base, offset, "i32"))
+
+
+CLUSTER_FIELDS = {
+    "cluster_ctaid": ("%block", BLOCK, "cluster_index"),
+    "cluster_nctaid": ("%launch", LAUNCH, "cluster"),
+    "clusterid": ("%block", BLOCK, "cluster_id"),
+    "nclusterid": ("%launch", LAUNCH, "clusters"),
+}
+"""Where special registers with an axis stand."""
+
+
+def _cluster_field(w: FunctionWriter, name: str, shape: Shape) -> Val:
+    stem, _, axis = name.partition(".")
+    if axis:
+        base, layout, field = CLUSTER_FIELDS[stem]
+        return _field(w, base, layout[f"{field}_{axis}"], shape)
+    if name == "cluster_ctaid":
+        return _field(w, "%block", BLOCK["cluster_rank"], shape)
+    return _field(w, "%launch", LAUNCH["explicit_cluster" if "explicit" in name else "cluster_count"], shape)
+
+
+def _thread_index(w: FunctionWriter, axis: str, shape: Shape) -> Val:
+    rows = w.setting.thread_index(axis)
+    warp = w.load_field("%warp", WARP["warp_in_block"])
+    if shape.kind == VECTOR_KIND:
+        values = [v for row in rows for v in row]
+        table = w.table(("thread", axis), "i32", values, len(values))
+        pointer = w.op(f"getelementptr {VEC32}, ptr {table}, i64 {warp}")
+        return Val("i32", VECTOR, vector=w.op(f"load {VEC32}, ptr {pointer}, align 64"))
+    bases = [row[0] for row in rows]
+    steps = {later - earlier for earlier, later in itertools.pairwise(bases)}
+    if len(steps) == 1 and bases[0] == 0:
+        narrow = w.op(f"trunc i64 {warp} to i32")
+        return Val("i32", shape, scalar=w.op(f"mul i32 {narrow}, {steps.pop()}"))
+    table = w.table(("thread base", axis), "i32", bases, len(bases))
+    pointer = w.op(f"getelementptr i32, ptr {table}, i64 {warp}")
+    return Val("i32", shape, scalar=w.op(f"load i32, ptr {pointer}"))

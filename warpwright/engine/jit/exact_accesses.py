@@ -1,0 +1,403 @@
+"""Exact accesses: every lane's address checked against the allocations, then served one by one.
+
+Functions of the module that all kernels share (``shared_code.py``), as LLVM text.
+"""
+
+from __future__ import annotations
+
+from warpwright.engine.abi import (
+    BLOCK,
+    LAUNCH,
+    LOCAL_WINDOW,
+    SHARED_OFFSETS,
+    SHARED_RANK_SHIFT,
+    SHARED_WINDOW,
+    SHARED_WINDOW_BYTES,
+    WARP,
+    WINDOW_BYTES,
+    FaultKind,
+)
+from warpwright.engine.jit.llvm_snippets import copy_value, each_lane
+
+RESOLVE = f"""
+; Host address of one lane's access, 0 at fault.  %kind: FaultKind; %offset: the address within its space;
+; %step: bytes between the words of one lane.
+define internal i64 @ww_resolve(ptr %warp, ptr %site, i64 %address, i32 %lane, i32 %bytes, i32 %space, i32 %extent,
+                                ptr %kind, ptr %offset, ptr %step) {{
+  %size = zext i32 %bytes to i64
+  %less = sub i64 %size, 1
+  store i64 4, ptr %step
+  store i64 %address, ptr %offset
+  %block_p = getelementptr i8, ptr %warp, i64 {WARP["block"]}
+  %own = load ptr, ptr %block_p
+  switch i32 %space, label %global [ i32 1, label %generic i32 2, label %own_shared i32 3, label %local ]
+own_shared:
+  ; In a cluster, the rank that the address of a block's own memory may carry counts for nothing.
+  %launch_s_p = getelementptr i8, ptr %warp, i64 {WARP["launch"]}
+  %launch_s = load ptr, ptr %launch_s_p
+  %count_s_p = getelementptr i8, ptr %launch_s, i64 {LAUNCH["cluster_count"]}
+  %count_s = load i64, ptr %count_s_p
+  %alone = icmp eq i64 %count_s, 1
+  %without_rank = and i64 %address, {SHARED_OFFSETS}
+  %own_offset = select i1 %alone, i64 %address, i64 %without_rank
+  br label %shared
+generic:
+  %in_shared = sub i64 %address, {SHARED_WINDOW}
+  %is_shared = icmp ult i64 %in_shared, {SHARED_WINDOW_BYTES}
+  br i1 %is_shared, label %of_cluster, label %not_shared
+of_cluster:
+  %rank = lshr i64 %in_shared, {SHARED_RANK_SHIFT}
+  %in_block = and i64 %in_shared, {SHARED_OFFSETS}
+  %launch_c_p = getelementptr i8, ptr %warp, i64 {WARP["launch"]}
+  %launch_c = load ptr, ptr %launch_c_p
+  %ranks_p = getelementptr i8, ptr %launch_c, i64 {LAUNCH["cluster_count"]}
+  %ranks = load i64, ptr %ranks_p
+  %known = icmp ult i64 %rank, %ranks
+  br i1 %known, label %member, label %no_member
+no_member:
+  store i32 {int(FaultKind.NO_SUCH_BLOCK)}, ptr %kind
+  ret i64 0
+member:
+  %members = getelementptr i8, ptr %own, i64 {BLOCK["cluster_blocks"]}
+  %member_p = getelementptr ptr, ptr %members, i64 %rank
+  %named = load ptr, ptr %member_p
+  %ended = icmp eq ptr %named, null
+  br i1 %ended, label %has_exited, label %shared
+has_exited:
+  store i32 {int(FaultKind.BLOCK_HAS_EXITED)}, ptr %kind
+  ret i64 0
+not_shared:
+  %in_local = sub i64 %address, {LOCAL_WINDOW}
+  %is_local = icmp ult i64 %in_local, {WINDOW_BYTES}
+  br i1 %is_local, label %local, label %global
+shared:
+  %s = phi i64 [ %own_offset, %own_shared ], [ %in_block, %member ]
+  %block = phi ptr [ %own, %own_shared ], [ %named, %member ]
+  store i64 %s, ptr %offset
+  %s_low = and i64 %s, %less
+  %s_wrong = icmp ne i64 %s_low, 0
+  br i1 %s_wrong, label %misaligned, label %shared_check
+shared_check:
+  %total_p = getelementptr i8, ptr %block, i64 {BLOCK["shared_bytes"]}
+  %total = load i64, ptr %total_p
+  %s_end = add i64 %s, %size
+  %s_fits = icmp ule i64 %s_end, %total
+  br i1 %s_fits, label %shared_ok, label %shared_out
+shared_out:
+  store i32 {int(FaultKind.SHARED_OUT_OF_BOUNDS)}, ptr %kind
+  ret i64 0
+shared_ok:
+  %base_p = getelementptr i8, ptr %block, i64 {BLOCK["shared_base"]}
+  %base = load i64, ptr %base_p
+  %s_host = add i64 %base, %s
+  ret i64 %s_host
+local:
+  %l = phi i64 [ %address, %0 ], [ %in_local, %not_shared ]
+  store i64 %l, ptr %offset
+  store i64 128, ptr %step
+  %l_low = and i64 %l, %less
+  %l_wrong = icmp ne i64 %l_low, 0
+  br i1 %l_wrong, label %misaligned, label %local_check
+local_check:
+  %launch_l_p = getelementptr i8, ptr %warp, i64 {WARP["launch"]}
+  %launch_l = load ptr, ptr %launch_l_p
+  %room_p = getelementptr i8, ptr %launch_l, i64 {LAUNCH["local_bytes_per_thread"]}
+  %room = load i64, ptr %room_p
+  %l_end = add i64 %l, %size
+  %l_fits = icmp ule i64 %l_end, %room
+  br i1 %l_fits, label %local_ok, label %local_out
+local_out:
+  store i32 {int(FaultKind.LOCAL_OUT_OF_BOUNDS)}, ptr %kind
+  ret i64 0
+local_ok:
+  %local_p = getelementptr i8, ptr %warp, i64 {WARP["local_base"]}
+  %local_base = load i64, ptr %local_p
+  %row = lshr i64 %l, 2
+  %row_bytes = shl i64 %row, 7
+  %lane_wide = zext i32 %lane to i64
+  %column = shl i64 %lane_wide, 2
+  %byte = and i64 %l, 3
+  %l1 = add i64 %local_base, %row_bytes
+  %l2 = add i64 %l1, %column
+  %l3 = add i64 %l2, %byte
+  ret i64 %l3
+misaligned:
+  store i32 {int(FaultKind.MISALIGNED)}, ptr %kind
+  ret i64 0
+global:
+  %g_low = and i64 %address, %less
+  %g_wrong = icmp ne i64 %g_low, 0
+  br i1 %g_wrong, label %misaligned, label %search
+search:
+  %launch_p = getelementptr i8, ptr %warp, i64 {WARP["launch"]}
+  %launch = load ptr, ptr %launch_p
+  %table_p = getelementptr i8, ptr %launch, i64 {LAUNCH["allocations"]}
+  %table = load ptr, ptr %table_p
+  %count_p = getelementptr i8, ptr %launch, i64 {LAUNCH["allocation_count"]}
+  %count = load i64, ptr %count_p
+  br label %halve
+halve:
+  %low = phi i64 [ 0, %search ], [ %new_low, %step_on ]
+  %high = phi i64 [ %count, %search ], [ %new_high, %step_on ]
+  %more = icmp ult i64 %low, %high
+  br i1 %more, label %step_on, label %found
+step_on:
+  %both = add i64 %low, %high
+  %middle = lshr i64 %both, 1
+  %row_i = shl i64 %middle, 1
+  %entry_p = getelementptr i64, ptr %table, i64 %row_i
+  %entry = load i64, ptr %entry_p
+  %before = icmp ule i64 %entry, %address
+  %after_middle = add i64 %middle, 1
+  %new_low = select i1 %before, i64 %after_middle, i64 %low
+  %new_high = select i1 %before, i64 %high, i64 %middle
+  br label %halve
+found:
+  %none = icmp eq i64 %low, 0
+  br i1 %none, label %outside, label %candidate
+candidate:
+  %index = sub i64 %low, 1
+  %index2 = shl i64 %index, 1
+  %first_p = getelementptr i64, ptr %table, i64 %index2
+  %first = load i64, ptr %first_p
+  %end_p = getelementptr i8, ptr %first_p, i64 8
+  %end = load i64, ptr %end_p
+  %place = sub i64 %address, %first
+  %bytes_here = sub i64 %end, %first
+  %left = sub i64 %bytes_here, %place
+  %begins = icmp ult i64 %place, %bytes_here
+  %ends = icmp uge i64 %left, %size
+  %inside = and i1 %begins, %ends
+  br i1 %inside, label %global_ok, label %outside
+outside:
+  store i32 {int(FaultKind.OUT_OF_BOUNDS)}, ptr %kind
+  ret i64 0
+global_ok:
+  %minus_p = getelementptr i8, ptr %launch, i64 {LAUNCH["host_minus_device"]}
+  %minus = load i64, ptr %minus_p
+  %host = add i64 %address, %minus
+  %skewed = and i64 %first, 15
+  %no_site = icmp eq ptr %site, null
+  %is_skewed = icmp ne i64 %skewed, 0
+  %keep_none = or i1 %no_site, %is_skewed
+  br i1 %keep_none, label %done, label %refill
+refill:
+  %extent_wide = zext i32 %extent to i64
+  %short = icmp ult i64 %bytes_here, %extent_wide
+  %slack = sub i64 %bytes_here, %extent_wide
+  %units = udiv i64 %slack, %size
+  %places = add i64 %units, 1
+  %kept = select i1 %short, i64 0, i64 %places
+  store i64 %first, ptr %site
+  %count_at = getelementptr i8, ptr %site, i64 8
+  store i64 %kept, ptr %count_at
+  br label %done
+done:
+  ret i64 %host
+}}
+"""
+
+SERVE_BEGIN = f"""
+; Host addresses and word steps of all executing lanes; true when one is at fault (recorded in the warp).
+define i1 @ww_serve(ptr %warp, ptr %site, ptr %addresses, ptr %hosts, ptr %steps, i32 %exec, i32 %bytes, i32 %space,
+                    i32 %extent, i64 %instruction) noinline {{
+  %kind = alloca i32
+  %offset = alloca i64
+  %faulted_p = getelementptr i8, ptr %warp, i64 {WARP["fault_kind"]}
+  %faulted = load i64, ptr %faulted_p
+  %fresh_warp = icmp eq i64 %faulted, 0
+  br i1 %fresh_warp, label %begin, label %already
+already:
+  ; What a load at fault brought may have led to this access: the first fault stands.
+  ret i1 true
+begin:
+  br label %next
+"""
+SERVE_LANES = each_lane(
+    f"""
+  %a_p = getelementptr i64, ptr %addresses, i64 %n
+  %a = load i64, ptr %a_p
+  %step_p = getelementptr i64, ptr %steps, i64 %n
+  store i32 0, ptr %kind
+  %host = call i64 @ww_resolve(ptr %warp, ptr %site, i64 %a, i32 %number, i32 %bytes, i32 %space, i32 %extent, ptr %kind, ptr %offset, ptr %step_p)
+  %host_p = getelementptr i64, ptr %hosts, i64 %n
+  store i64 %host, ptr %host_p
+  %k = load i32, ptr %kind
+  %at = load i64, ptr %offset
+  %ok = icmp eq i32 %k, 0
+  %bit = shl i32 1, %number
+  ; The kind reported is the first lane's, except that misalignment comes before everything else.
+  %fresh = icmp eq i32 %bad, 0
+  %is_misaligned = icmp eq i32 %k, {int(FaultKind.MISALIGNED)}
+  %was_misaligned = icmp eq i32 %bad_kind, {int(FaultKind.MISALIGNED)}
+  %not_was = xor i1 %was_misaligned, true
+  %overrides = and i1 %is_misaligned, %not_was
+  %new_group = or i1 %fresh, %overrides
+  %same = icmp eq i32 %k, %bad_kind
+  %with = or i32 %bad, %bit
+  %joined = select i1 %same, i32 %with, i32 %bad
+  %bad_new = select i1 %new_group, i32 %bit, i32 %joined
+  %kind_new = select i1 %new_group, i32 %k, i32 %bad_kind
+  %at_new = select i1 %new_group, i64 %at, i64 %bad_at
+  br label %lane_done""",
+    entry="begin",
+    carried="""  %bad = phi i32 [ 0, %begin ], [ %bad_after, %lane_done ]
+  %bad_kind = phi i32 [ 0, %begin ], [ %kind_after, %lane_done ]
+  %bad_at = phi i64 [ 0, %begin ], [ %at_after, %lane_done ]""",
+    joined="""  %bad_after = select i1 %ok, i32 %bad, i32 %bad_new
+  %kind_after = select i1 %ok, i32 %bad_kind, i32 %kind_new
+  %at_after = select i1 %ok, i64 %bad_at, i64 %at_new""",
+)
+SERVE_END = f"""
+  %fine = icmp eq i32 %bad, 0
+  br i1 %fine, label %good, label %fault
+good:
+  ret i1 false
+fault:
+  %f1 = getelementptr i8, ptr %warp, i64 {WARP["fault_kind"]}
+  %kind64 = zext i32 %bad_kind to i64
+  store i64 %kind64, ptr %f1
+  %f2 = getelementptr i8, ptr %warp, i64 {WARP["fault_address"]}
+  store i64 %bad_at, ptr %f2
+  %f3 = getelementptr i8, ptr %warp, i64 {WARP["fault_lanes"]}
+  %bad64 = zext i32 %bad to i64
+  store i64 %bad64, ptr %f3
+  %f4 = getelementptr i8, ptr %warp, i64 {WARP["fault_bytes"]}
+  %bytes64 = zext i32 %bytes to i64
+  store i64 %bytes64, ptr %f4
+  %f5 = getelementptr i8, ptr %warp, i64 {WARP["fault_instruction"]}
+  store i64 %instruction, ptr %f5
+  ret i1 true
+}}
+declare i32 @llvm.cttz.i32(i32, i1)
+"""
+
+ACCESS_ARGUMENTS = "ptr %warp, ptr %site, ptr %addresses, ptr %values, i32 %exec, i32 %bytes, i32 %space, i32 %extent, i64 %instruction"
+
+
+def lane_loop(body: str, carried: str = "", joined: str = "") -> str:
+    """A function's body up to label ``end``: serve the addresses, then run ``body`` for each executing lane.
+
+    ``carried``, ``joined``: what goes from lane to lane (``each_lane``), from entry ``0``.
+    """
+    before = """
+  %hosts = alloca [32 x i64]
+  %steps = alloca [32 x i64]
+  %fault = call i1 @ww_serve(ptr %warp, ptr %site, ptr %addresses, ptr %hosts, ptr %steps, i32 %exec, i32 %bytes, i32 %space, i32 %extent, i64 %instruction)
+  br i1 %fault, label %bad, label %next
+bad:
+  ret i1 true"""
+    places = """
+  %host_p = getelementptr i64, ptr %hosts, i64 %n
+  %host = load ptr, ptr %host_p
+  %step_p = getelementptr i64, ptr %steps, i64 %n
+  %step = load i64, ptr %step_p
+"""
+    return before + each_lane(places + body, carried=carried, joined=joined)
+
+
+VALUE = "  %value_p = getelementptr i32, ptr %values, i64 %n\n"
+LOAD = (
+    f"define i1 @ww_load({ACCESS_ARGUMENTS}) noinline {{"
+    + lane_loop(VALUE + copy_value("%value_p", "%host", "%step", store=False))
+    + """
+  ; A uniform access reads lane 0's value even when lane 0 does not execute.
+  %first = call i32 @llvm.cttz.i32(i32 %exec, i1 false)
+  %first_in = and i32 %first, 31
+  %first64 = zext i32 %first_in to i64
+  %source = getelementptr i32, ptr %values, i64 %first64
+  br label %copy
+copy:
+  %c = phi i64 [ 0, %end ], [ %c1, %copy ]
+  %c_off = shl i64 %c, 7
+  %c_from = getelementptr i8, ptr %source, i64 %c_off
+  %c_to = getelementptr i8, ptr %values, i64 %c_off
+  %cv = load i32, ptr %c_from
+  %c_lane0 = and i32 %exec, 1
+  %c_keep = icmp ne i32 %c_lane0, 0
+  %c_old = load i32, ptr %c_to
+  %c_new = select i1 %c_keep, i32 %c_old, i32 %cv
+  store i32 %c_new, ptr %c_to
+  %c1 = add i64 %c, 1
+  %c_more = icmp ult i64 %c1, 4
+  br i1 %c_more, label %copy, label %finished
+finished:
+  ret i1 false
+}
+"""
+)
+STORE = (
+    f"define i1 @ww_store({ACCESS_ARGUMENTS}) noinline {{"
+    + lane_loop(VALUE + copy_value("%value_p", "%host", "%step", store=True))
+    + "\n  ret i1 false\n}\n"
+)
+
+CONSTANT = f"""
+define void @ww_load_constant(ptr %launch, ptr %offsets, ptr %values, i32 %exec, i32 %bank, i32 %bytes) noinline {{
+  %bank64 = zext i32 %bank to i64
+  %slot = shl i64 %bank64, 3
+  %base_off = add i64 %slot, {LAUNCH["constant_banks"]}
+  %base_p = getelementptr i8, ptr %launch, i64 %base_off
+  %base = load ptr, ptr %base_p
+  %size_off = add i64 %slot, {LAUNCH["constant_bytes"]}
+  %size_p = getelementptr i8, ptr %launch, i64 %size_off
+  %total = load i64, ptr %size_p
+  %words = udiv i32 %bytes, 4
+  %some_words = call i32 @llvm.umax.i32(i32 %words, i32 1)
+  %piece = call i32 @llvm.umin.i32(i32 %bytes, i32 4)
+  br label %next
+next:
+  %lane = phi i64 [ 0, %0 ], [ %lane1, %lane_done ]
+  %more = icmp ult i64 %lane, 32
+  br i1 %more, label %go, label %end
+go:
+  %off_p = getelementptr i32, ptr %offsets, i64 %lane
+  %off = load i32, ptr %off_p
+  %off64 = zext i32 %off to i64
+  br label %word
+word:
+  %w = phi i32 [ 0, %go ], [ %w1, %stored ]
+  %w64 = zext i32 %w to i64
+  %w4 = shl i64 %w64, 2
+  %at = add i64 %off64, %w4
+  br label %byte
+byte:
+  %b = phi i32 [ 0, %word ], [ %b1, %byte_done ]
+  %sum = phi i32 [ 0, %word ], [ %sum1, %byte_done ]
+  %b64 = zext i32 %b to i64
+  %place = add i64 %at, %b64
+  %inside = icmp ult i64 %place, %total
+  br i1 %inside, label %read, label %byte_done
+read:
+  %p = getelementptr i8, ptr %base, i64 %place
+  %v = load i8, ptr %p
+  %v32 = zext i8 %v to i32
+  %shift = shl i32 %b, 3
+  %moved = shl i32 %v32, %shift
+  br label %byte_done
+byte_done:
+  %part = phi i32 [ 0, %byte ], [ %moved, %read ]
+  %sum1 = or i32 %sum, %part
+  %b1 = add i32 %b, 1
+  %b_more = icmp ult i32 %b1, %piece
+  br i1 %b_more, label %byte, label %stored
+stored:
+  %row = shl i64 %w64, 5
+  %to_i = add i64 %row, %lane
+  %to = getelementptr i32, ptr %values, i64 %to_i
+  store i32 %sum1, ptr %to
+  %w1 = add i32 %w, 1
+  %w_more = icmp ult i32 %w1, %some_words
+  br i1 %w_more, label %word, label %lane_done
+lane_done:
+  %lane1 = add i64 %lane, 1
+  br label %next
+end:
+  ret void
+}}
+declare i32 @llvm.umax.i32(i32, i32)
+declare i32 @llvm.umin.i32(i32, i32)
+"""
+
+EXACT = "\n".join((RESOLVE, SERVE_BEGIN + SERVE_LANES + SERVE_END, LOAD, STORE, CONSTANT))
+"""Text of all of them."""

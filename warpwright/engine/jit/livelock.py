@@ -1,0 +1,101 @@
+"""Endless loops: when every resident warp only repeats itself and memory stays as it is, no warp will ever go on.
+
+Warps are run in turn, each as a function of its own state and of memory.  So once the whole state comes back (what the
+warps have saved, their blocks' barriers, shared, local and global memory) it comes back for ever: a lock that nobody will
+release, a flag that nobody will set.  Programs that read a clock, or that the host answers, are not judged.
+
+The scheduler asks after every pass in which no block has ended.  Brent's rule keeps that cheap: the warps' digest is
+kept at passes 64, 128, 256 and so on and compared at each one after it; memory is read only when it matches.
+"""
+
+from __future__ import annotations
+
+from warpwright.engine.abi import BLOCK, SPILL_HEADER_BYTES
+from warpwright.engine.jit.resident_blocks import Block, Launch, Space, Warp, slot_block, state_of
+from warpwright.native.intrinsics import apart, core, peek, peek_byte, shift_right
+
+FIRST_PASS = 64
+"""Passes in which no block ended before states are compared."""
+PRIME = 0x9E37_79B9_7F4A_7C15
+"""An odd multiplier (2**64 divided by the golden ratio): every step of a digest can be undone, so nothing is lost early."""
+
+
+@core
+def mixed(digest: int, value: int) -> int:
+    """A digest with one more word."""
+    product = (digest ^ value) * PRIME
+    return product ^ shift_right(product, 29)
+
+
+@apart
+def digest_bytes(digest: int, at: int, size: int) -> int:
+    """A digest with the bytes of a range; four words at a time have digests of their own, so that none waits for another."""
+    whole = size & -32
+    a, b, c, d = digest + 1, digest + 2, digest + 3, digest + 4
+    for n in range(at, at + whole, 32):
+        a = mixed(a, peek(n))
+        b = mixed(b, peek(n + 8))
+        c = mixed(c, peek(n + 16))
+        d = mixed(d, peek(n + 24))
+    digest = mixed(mixed(mixed(a, b), c), d)
+    for n in range(at + whole, at + size):
+        digest = mixed(digest, peek_byte(n))
+    return digest
+
+
+@core
+def digest_warps(digest: int, space: Space, block: Block) -> int:
+    """What the warps of a resident block hold, and its barriers."""
+    digest = digest_bytes(digest, block, BLOCK.size_bytes)
+    for n in range(block["warp_count"]):
+        warp: Warp = block["warps"] + n * space["warp_bytes"]
+        digest = mixed(digest, warp["resume"])
+        digest = mixed(digest, warp["exited"])
+        digest = mixed(digest, warp["barrier_lanes"])
+        digest = mixed(digest, state_of(warp))
+        digest = digest_bytes(digest, warp["spill"] + SPILL_HEADER_BYTES, space["save_bytes"] - SPILL_HEADER_BYTES)
+    return digest
+
+
+@core
+def digest_all_warps(space: Space, resident: int) -> int:
+    """What the warps of the resident blocks hold."""
+    digest = 0
+    for n in range(resident):
+        digest = digest_warps(digest, space, slot_block(space, peek(space["order"] + n * 8)))
+    return digest
+
+
+@core
+def digest_memory(launch: Launch, space: Space, resident: int) -> int:
+    """All memory that warps can write: the resident blocks' shared and local memory, and global memory."""
+    digest = 0
+    for n in range(resident):
+        block = slot_block(space, peek(space["order"] + n * 8))
+        digest = digest_bytes(digest, block + space["shared_at"], space["slot_bytes"] - space["shared_at"])
+    for n in range(launch["allocation_count"]):
+        row = launch["allocations"] + n * 16
+        digest = digest_bytes(digest, peek(row) + launch["host_minus_device"], peek(row + 8) - peek(row))
+    return digest
+
+
+@apart
+def stands_still(launch: Launch, space: Space, passes: int, resident: int) -> bool:
+    """Whether the state after this pass is one that was seen before."""
+    keeps = passes & (passes - 1) == 0
+    if space["judged"] == 0 or passes < FIRST_PASS or (space["seen"] == 0 and not keeps):
+        return False
+    warps = digest_all_warps(space, resident)
+    if keeps:
+        space["seen_warps"] = warps
+        space["seen"] = 1
+    elif warps == space["seen_warps"]:
+        memory = digest_memory(launch, space, resident)
+        if space["seen"] == 1:
+            space["seen_memory"] = memory
+            space["seen"] = 2
+        elif memory == space["seen_memory"]:
+            return True
+        else:
+            space["seen"] = 0  # work is being done; look again when as many passes have gone by
+    return False

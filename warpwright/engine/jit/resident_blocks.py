@@ -1,0 +1,76 @@
+"""Where one host thread keeps the blocks that it runs, as the functions that run them see it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypeAlias
+
+from warpwright.engine.abi import BLOCK, LAUNCH, STATE_AT, WARP, Layout
+from warpwright.native.intrinsics import core
+
+WORKSPACE = Layout(
+    warp_function=1,
+    warp_count=1,
+    block_threads=1,
+    shared_bytes=1,
+    local_bytes=1,  # per warp
+    slots=1,  # blocks that may be resident
+    slot_bytes=1,
+    slot_base=1,  # pointer to the first slot: BLOCK, warps, save areas, shared, local
+    warps_at=1,  # offsets within a slot
+    warp_bytes=1,
+    save_at=1,
+    save_bytes=1,
+    shared_at=1,
+    local_at=1,
+    sites=1,  # pointer to this thread's allocation caches
+    order=1,  # pointer to slots' numbers: resident ones first
+    counter=1,  # pointer to the next block's number when threads share a range, or 0
+    own_counter=1,  # the next block's number when they do not
+    judged=1,  # 1: a state that comes back ends the run (livelock.py)
+    seen=1,  # what is kept of an earlier state: 0 nothing, 1 the warps' digest, 2 memory's too
+    seen_warps=1,
+    seen_memory=1,
+    resident=1,  # blocks that were resident when the run ended with STANDSTILL
+    outcome_block=1,  # BLOCK of what stopped the run
+    outcome_warp=1,  # WARP of what stopped the run
+    blocks_done=1,
+    instructions=1,
+    thread_instructions=1,
+)
+"""One for each host thread."""
+
+Launch: TypeAlias = Annotated[Any, LAUNCH]
+Space: TypeAlias = Annotated[Any, WORKSPACE]
+Block: TypeAlias = Annotated[Any, BLOCK]
+Warp: TypeAlias = Annotated[Any, WARP]
+Save: TypeAlias = Annotated[Any, Layout(sites=1, state=1)]
+"""A warp's save area: the caches of its accesses, and where it stands; the registers behind them are its function's own."""
+
+READY, AT_BARRIER, OVER, STUCK, AT_CLUSTER = range(5)
+"""A warp's state, as STATE_AT tells."""
+assert Save.__metadata__[0]["state"] == STATE_AT
+
+
+@core
+def slot_block(space: Space, slot: int) -> int:
+    """The BLOCK of a slot."""
+    return space["slot_base"] + slot * space["slot_bytes"]
+
+
+@core
+def state_of(warp: Warp) -> int:
+    """Where a warp stands."""
+    save: Save = warp["spill"]
+    return save["state"]
+
+
+@core
+def set_state(warp: Warp, state: int) -> None:
+    save: Save = warp["spill"]
+    save["state"] = state
+
+
+@core
+def living(warp: Warp) -> int:
+    """Mask of a warp's lanes that have not exited."""
+    return warp["lanes"] & ~warp["exited"]

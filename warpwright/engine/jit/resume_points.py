@@ -1,0 +1,211 @@
+"""What outlives a stop of a warp: which variables, where each lies in the save area, and the numbered places to go on from.
+
+``control.py`` reads what is saved here back.
+"""
+
+from __future__ import annotations
+
+from warpwright.engine.abi import WARP
+from warpwright.engine.jit.canonical_nans import late_nans
+from warpwright.engine.jit.convergence import Groups
+from warpwright.engine.jit.flow import members
+from warpwright.engine.jit.function import FunctionWriter, ResumePoint, vector_type
+from warpwright.engine.jit.narrowed_loads import single_loads
+from warpwright.engine.jit.shape_inference import Known, uniform
+from warpwright.engine.jit.shapes import LANES
+from warpwright.engine.jit.spill_slots import share_slots
+from warpwright.engine.jit.storage import in_loops, place_variables
+from warpwright.engine.lane_positions import Standing
+
+VECBOOL = f"<{LANES} x i1>"
+
+
+class Stops:
+    """What a warp keeps where it stops, and the places where it goes on."""
+
+    STACK_COUNT = "depth"
+    """The variable that counts the entries of the stack of groups."""
+
+    def __init__(self, w: FunctionWriter, name: str) -> None:
+        self.w = w
+        self.name = name
+        facts = w.facts
+        self.together = facts.together
+        self.waiting = facts.waiting
+        # Lanes that a spin loop let go from BSYNC leave others behind, wherever they go.
+        scattered = bool(w.flow.gives_way and self.waiting)
+        self.held_barriers = [
+            n
+            for n, end in enumerate(w.flow.ends)
+            if end in ("barrier", "barrier_red") and (self.together[n] or scattered)
+        ]
+        """Blocks that end in a block barrier which only part of the warp may have reached."""
+        self.groups = Groups(w, self.held_barriers)
+        self.undivided = not self.groups.exist and not w.flow.stacked and self._stays_whole()
+        """Whether all lanes of every warp run in every block."""
+        self.wanted_barriers = self._wanted_barrier_webs()
+        self.nans = late_nans(w.lowered, w.webs)
+        w.single_loads = single_loads(w.lowered, w.webs)
+        w.looping = in_loops(w.flow)
+        vectors = [n.number for n in w.webs.webs if w.is_vector(n.number)]
+        self.storage = place_variables(w.blocks, w.webs, w.flow, w.looping, vectors)
+        self.shared_slots = self._share_slots()
+        self.given: dict[int, str] = {}
+        """The lanes that enter a block where only one jump leads to it."""
+        self.predecessors: list[list[int]] = [[] for _ in w.blocks]
+        for block in w.blocks:
+            for successor in block.successors:
+                self.predecessors[successor].append(block.number)
+        self.in_step = False
+        """Whether warps of a block may take turns in a loop."""
+        self.words_ahead: list[int] = []
+        """For each block written so far: words of trace that may have come since the buffer's room was asked for."""
+
+    def _stays_whole(self) -> bool:
+        """Whether a warp has all its lanes from its beginning to its end: no lane ends before others."""
+        w = self.w
+        for n, end in enumerate(w.flow.ends):
+            index = w.blocks[n].first + w.blocks[n].count - 1
+            low = w.lowered[index]
+            shapes: list[Known] = [] if low.guard is None else [w.facts.webs[w.webs.references[index, -1].low]]
+            shapes += [w.facts.values[index][a] for a in low.ops[-1].args] if low.ops else []
+            if end == "exit" and not all(uniform(shape) for shape in shapes):
+                return False
+        return w.setting.threads % LANES == 0
+
+    def _wanted_barrier_webs(self) -> set[int]:
+        w = self.w
+        wanted: set[int] = set()
+        for n in members(self.waiting):
+            if w.flow.starts[n] == "bsync":
+                index = w.blocks[n].first
+                wanted.add(w.webs.references[index, len(w.lowered[index].ops) - 1].low)
+        for (index, position), reference in w.webs.references.items():
+            if position >= 0 and w.lowered[index].ops[position].name == "get_barrier":
+                wanted.add(reference.low)
+        return wanted
+
+    # --- places -----------------------------------------------------------------------------------
+
+    def slot(self, name: str, size: int) -> int:
+        """Byte offset of a named value in the save area (relative to its variable part)."""
+        offsets = self.w.offsets
+        if name not in offsets:
+            # Vectors begin at cache lines: a store across two of them takes twice as long.
+            end = offsets.get("end", 0)
+            offsets[name] = (end + 63) // 64 * 64 if size > 8 else end
+            offsets["end"] = offsets[name] + size
+        return offsets[name]
+
+    def web_slot(self, number: int) -> int:
+        """Byte offset of a web's place in the save area."""
+        shared = self.shared_slots.get(number)
+        return self.slot(f"w{number}", self._web_size(number)) if shared is None else shared
+
+    def _web_size(self, number: int) -> int:
+        type = self.w.web_type(number)
+        size = {vector_type("i64"): 256, vector_type("i32"): 128}.get(type, 8)
+        if type[0] == "[":
+            size = 8 * (LANES // self.w.row_length)
+        return size
+
+    def _share_slots(self) -> dict[int, int]:
+        """Places of the variables in memory.
+
+        Where several groups can exist, who needs what no longer follows from the blocks that run: there nothing is shared.
+        """
+        w = self.w
+        if self.groups.exist:
+            return {}
+        sizes = {n: self._web_size(n) for n in self.storage.webs if w.has_storage(n)}
+        offsets, end = share_slots(w.blocks, w.webs, w.facts.live_elsewhere, sizes)
+        w.offsets["end"] = end
+        return offsets
+
+    def standing(self, variables: int) -> Standing:
+        """Where the groups of a stopped warp are found; ``variables``: bytes in front of the save area's variable part."""
+        w = self.w
+        offsets = w.offsets
+
+        def place(name: str) -> int:
+            return variables + offsets[name] if name in offsets else -1
+
+        resumes = [
+            (r.block, place(f"p{r.block}") if r.kind in ("enter", "body") else -1)
+            for r in sorted(w.resumes.values(), key=lambda r: r.number)
+        ]
+        return Standing(
+            [w.program.instructions[b.first].address for b in w.blocks],
+            resumes,
+            [(n, place(f"a{n}")) for n in self.groups.points],
+            place(self.STACK_COUNT),
+            place("stack"),
+            w.flow.stacked,
+        )
+
+    # --- what is saved ----------------------------------------------------------------------------
+
+    def _others_at(self, resume: ResumePoint) -> bool:
+        """Whether other groups may stand elsewhere at a resume point; at a convergence point they are on their way."""
+        if resume.kind in ("next", "scan", "barrier") or (self.w.flow.gives_way and self.waiting):
+            # Lanes that a spin loop let go from BSYNC have left others behind it.
+            return True
+        return bool(self.together[resume.block]) or bool(self.waiting >> resume.block & 1)
+
+    def live_at(self, resume: ResumePoint) -> list[int]:
+        w = self.w
+        blocks: set[int] = {resume.block}
+        if self._others_at(resume):
+            blocks.update(members(self.groups.stands | self.waiting))
+        live: set[int] = set()
+        for n in blocks:
+            live |= w.webs.live_in[n]
+        reds = []
+        if resume.kind == "red":
+            reds = [resume.block - 1]
+        elif resume.kind == "barrier":
+            reds = [n for n in self.held_barriers if w.flow.ends[n] == "barrier_red"]
+        for n in reds:
+            last = w.blocks[n].first + w.blocks[n].count - 1
+            for (index, _), reference in w.webs.references.items():
+                if index == last:
+                    live.add(reference.low)
+                    if reference.high >= 0:
+                        live.add(reference.high)
+        return [n for n in sorted(live) if w.has_storage(n)]
+
+    def resume_point(self, kind: str, block: int) -> ResumePoint:
+        w = self.w
+        key = (kind, -1 if kind in ("next", "scan", "barrier") else block)
+        if key not in w.resumes:
+            w.resumes[key] = ResumePoint(len(w.resumes) + 1, kind, block)
+        return w.resumes[key]
+
+    def _saved(self, resume: ResumePoint) -> list[tuple[str, str, int]]:
+        """(variable, LLVM type, offset) of everything that a resume point needs."""
+        w = self.w
+        found = []
+        for n in self.live_at(resume):
+            if n not in self.storage.webs:
+                found.append((f"%w{n}", w.web_type(n), self.web_slot(n)))
+        if resume.kind in ("enter", "body") and not self.storage.masks >> resume.block & 1:
+            found.append((f"%p{resume.block}", "i32", self.slot(f"p{resume.block}", 8)))
+        if resume.kind == "red" and not self.storage.masks >> resume.block & 1:
+            found.append((f"%p{resume.block}", "i32", self.slot(f"p{resume.block}", 8)))
+        return found
+
+    def save_label(self, kind: str, block: int) -> str:
+        """Label of the code that saves for a resume point and returns %status."""
+        return f"%s{self.resume_point(kind, block).number}"
+
+    def _save(self, resume: ResumePoint) -> None:
+        w = self.w
+        w.label(f"s{resume.number}")
+        for name, type, offset in self._saved(resume):
+            value = w.op(f"load {type}, ptr {name}")
+            pointer = w.op(f"getelementptr i8, ptr %save, i64 SAVE+{offset}")
+            if type == VECBOOL:
+                value, type = w.bits_of(value), "i32"
+            w.emit(f"store {type} {value}, ptr {pointer}, align 8")
+        w.emit(f"store i64 {resume.number}, ptr {w.field('%warp', WARP['resume'])}")
+        w.emit("br label %return")

@@ -1,0 +1,649 @@
+"""The shape of every operation's result, and the fixed point over a whole kernel."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from warpwright.engine.blocks import BasicBlock, waits_under_guard
+from warpwright.engine.jit import shapes as sh
+from warpwright.engine.jit.flow import Bits, Flow, concurrency, members
+from warpwright.engine.jit.live_ranges import Webs
+from warpwright.engine.jit.rowwise import infer_rows, row_length
+from warpwright.engine.jit.shapes import (
+    LANES,
+    SCALAR_KIND,
+    UNIFORM,
+    UNSET,
+    UNSET_KIND,
+    VECTOR,
+    VECTOR_KIND,
+    WIDTH,
+    Pattern,
+    Shape,
+)
+from warpwright.engine.jit.sign_extensions import address_extensions
+from warpwright.isa.ops import OPS, Lowered, Op
+
+Known = Shape | tuple[Shape, ...]
+"""Shape of a value, or of the words of an i32x2, i32x4 or packed i64."""
+
+MAX_GRID = {"x": (1 << 31) - 1, "y": 65535, "z": 65535}
+COMPARE: dict[str, Callable[[int, int], bool]] = {
+    "eq": lambda x, y: x == y,
+    "ne": lambda x, y: x != y,
+    "lt": lambda x, y: x < y,
+    "le": lambda x, y: x <= y,
+    "gt": lambda x, y: x > y,
+    "ge": lambda x, y: x >= y,
+}
+
+
+@dataclass(slots=True)
+class Setting:
+    """What is fixed for one compilation besides the code."""
+
+    block_shape: tuple[int, int, int]
+    patterns: bool = True
+    """False: only uniform values stay scalars (the version that takes over when a check fails)."""
+    grid_fits: bool = True
+    """gridDim.x * blockDim.x stays below 2**31; launches that are larger take code that does not rely on it."""
+    speculate: bool = True
+    """Widening of a patterned 32-bit value may rely on a check at run time."""
+    clustered: bool = False
+    """Launches with clusters of several blocks: addresses in shared memory carry their block's rank."""
+    block_dim_offset: int = 0
+    grid_dim_offset: int = 12
+    """Where constant bank 0 has blockDim and gridDim."""
+
+    @property
+    def threads(self) -> int:
+        x, y, z = self.block_shape
+        return x * y * z
+
+    @property
+    def warps(self) -> int:
+        return -(-self.threads // LANES)
+
+    def thread_index(self, axis: str) -> list[list[int]]:
+        """threadIdx of each lane of each warp of a block; lanes beyond the block continue the count."""
+        x, y, _ = self.block_shape
+        rows = []
+        for warp in range(self.warps):
+            numbers = range(warp * LANES, warp * LANES + LANES)
+            if axis == "x":
+                rows.append([n % x for n in numbers])
+            elif axis == "y":
+                rows.append([n // x % y for n in numbers])
+            else:
+                rows.append([n // (x * y) for n in numbers])
+        return rows
+
+    def thread_shape(self, axis: str) -> Shape:
+        """Shape of threadIdx: a pattern when all warps share it."""
+        rows = self.thread_index(axis)
+        pattern = [value - rows[0][0] for value in rows[0]]
+        for row in rows:
+            if [value - row[0] for value in row] != pattern:
+                return VECTOR
+        bases = [row[0] for row in rows]
+        if not any(pattern):
+            return (
+                sh.constant(bases[0])
+                if len(set(bases)) == 1
+                else Shape(SCALAR_KIND, None, None, _align(bases), max(bases))
+            )
+        if not self.patterns:
+            return VECTOR
+        if not any(bases):
+            return sh.known(tuple(pattern))
+        return Shape(SCALAR_KIND, tuple(pattern), None, _align(bases), max(bases))
+
+
+def _align(values: Sequence[int]) -> int:
+    both = 0
+    for v in values:
+        both |= v
+    return both & -both if both else sh.FULL_ALIGNMENT
+
+
+def uniform(shape: Known) -> bool:
+    """Whether all lanes hold the same value."""
+    return isinstance(shape, Shape) and shape.kind == SCALAR_KIND and shape.pattern is None
+
+
+LANE_NUMBERS: Pattern = tuple(range(LANES))
+LANE_MASKS: dict[str, Pattern] = {
+    "lanemask_eq": tuple(1 << n for n in range(LANES)),
+    "lanemask_lt": tuple((1 << n) - 1 for n in range(LANES)),
+    "lanemask_le": tuple((2 << n) - 1 for n in range(LANES)),
+    "lanemask_gt": tuple(0xFFFFFFFF & ~((2 << n) - 1) for n in range(LANES)),
+    "lanemask_ge": tuple(0xFFFFFFFF & ~((1 << n) - 1) for n in range(LANES)),
+}
+
+
+def special_shape(name: str, setting: Setting) -> Shape:
+    """Shape of a special register."""
+    stem, _, axis = name.partition(".")
+    if stem == "tid":
+        return setting.thread_shape(axis)
+    if stem == "ntid":
+        return sh.constant(setting.block_shape["xyz".index(axis)])
+    if stem in ("ctaid", "nctaid"):
+        most = MAX_GRID[axis]
+        if setting.grid_fits:
+            most = min(most, ((1 << 31) - 1) // setting.block_shape["xyz".index(axis)])
+        return Shape(SCALAR_KIND, None, None, 1, most if stem == "nctaid" else most - 1)
+    if name == "laneid":
+        return sh.known(LANE_NUMBERS) if setting.patterns else VECTOR
+    if name in LANE_MASKS:
+        return sh.known(LANE_MASKS[name]) if setting.patterns else VECTOR
+    if name in ("cluster_ctaid", "cluster_nctaid") and not setting.clustered:
+        return sh.constant(int(name == "cluster_nctaid"))
+    if name == "warpid":
+        return Shape(SCALAR_KIND, None, None, 1, setting.warps - 1)
+    return UNIFORM
+
+
+def _compare(relation: str, x: Shape, y: Shape, width: int) -> Shape:
+    if x.const is None or y.const is None:
+        return UNIFORM if x.pattern is None and y.pattern is None else VECTOR
+    mask = (1 << width) - 1
+    left = [(x.const + p) & mask for p in x.pattern or (0,) * LANES]
+    right = [(y.const + p) & mask for p in y.pattern or (0,) * LANES]
+    if relation[0] == "s":
+        half = 1 << (width - 1)
+        left = [v ^ half for v in left]
+        right = [v ^ half for v in right]
+    test = COMPARE[relation[-2:]]
+    return sh._known(tuple(int(test(a, b)) for a, b in zip(left, right, strict=True)), 1)
+
+
+def _lanes(shape: Shape, width: int) -> list[int]:
+    mask = (1 << width) - 1
+    assert shape.const is not None
+    return [(shape.const + p) & mask for p in shape.pattern or (0,) * LANES]
+
+
+def _select(condition: Shape, x: Shape, y: Shape, width: int) -> Shape:
+    if condition.kind == SCALAR_KIND and condition.pattern is None:
+        if condition.const is not None:
+            return x if condition.const & 1 else y
+        return sh.meet(x, y)
+    if condition.kind == SCALAR_KIND and condition.const is not None and x.const is not None and y.const is not None:
+        pick = _lanes(condition, 1)
+        return sh._known(
+            tuple(a if p else b for p, a, b in zip(pick, _lanes(x, width), _lanes(y, width), strict=True)), width
+        )
+    both = sh.meet(x, y)
+    return both if both.kind == SCALAR_KIND and both.const is not None else VECTOR
+
+
+def words(value: Known, count: int) -> tuple[Shape, ...]:
+    """Shapes of the 32-bit words of a value."""
+    if isinstance(value, tuple) and not isinstance(value, Shape):
+        return value
+    assert isinstance(value, Shape)
+    if count == 1:
+        return (value,)
+    if value.kind != SCALAR_KIND:
+        return (value if value.kind == UNSET_KIND else VECTOR,) * count
+    if value.pattern is None:
+        if value.const is not None:
+            return tuple(sh.constant(value.const >> 32 * n & 0xFFFFFFFF) for n in range(count))
+        return (UNIFORM,) * count
+    low = Shape(SCALAR_KIND, sh._fit(value.pattern, 32), None, min(value.align, 1 << 31))
+    return (low, *(VECTOR,) * (count - 1))
+
+
+def pack(parts: tuple[Shape, ...]) -> Shape:
+    """Shape of an i64 made of two words."""
+    low, high = parts
+    if uniform(low) and uniform(high):
+        if low.const is not None and high.const is not None:
+            return sh.constant(low.const | high.const << 32)
+        bound = low.bound if high.const == 0 else -1
+        return Shape(SCALAR_KIND, None, None, low.align if low.align < 1 << 31 else 1, bound)
+    if low.kind == SCALAR_KIND and high.const == 0 and uniform(high) and sh.never_wraps(low, 32, False):
+        return low
+    return UNSET if UNSET_KIND in (low.kind, high.kind) and VECTOR_KIND not in (low.kind, high.kind) else VECTOR
+
+
+BITWISE = frozenset(("and", "or", "xor"))
+ALWAYS_VECTOR = frozenset(("match_any", "get_barrier", "service"))
+LANEWISE = frozenset(
+    name
+    for name, signature in OPS.items()
+    if signature.effect == "pure" and name not in ("const", "select", "pack64", "pack2", "pack4", "extract")
+)
+"""Operations that differ between lanes as soon as one operand does, whatever the others are."""
+ALWAYS_UNIFORM = frozenset(("active", "ballot", "redux", "barrier_red", "special64", "load_const_uniform"))
+
+
+def infer(op: Op, args: list[Known], types: Sequence[str], setting: Setting, assume: bool) -> Known:
+    """Shape of one operation's result.  ``assume``: a sign extension here may rely on a check at run time."""
+    name = op.name
+    if name == "const":
+        return sh.constant(op.attr)
+    if name in LANEWISE and VECTOR in args and UNSET not in args:
+        return VECTOR
+    if name in ALWAYS_UNIFORM:
+        return UNIFORM
+    if name in ALWAYS_VECTOR:
+        return VECTOR
+    if name == "special":
+        return special_shape(op.attr, setting)
+    if name in ("pack2", "pack4", "pack64"):
+        return tuple(args)  # type: ignore[arg-type]
+    if name == "extract":
+        parts = words(args[0], {"i32x2": 2, "i32x4": 4, "i64": 2}.get(types[0], 0))
+        return parts[int(op.attr)]
+    flat = [
+        pack(a) if isinstance(a, tuple) and not isinstance(a, Shape) and len(a) == 2 and t == "i64" else a
+        for a, t in zip(args, types, strict=True)
+    ]
+    if name == "load":
+        return _load(op, flat)
+    if name == "load_const":
+        return _load_const(op, flat[0], setting)
+    if name in ("mma", "texture"):
+        return (VECTOR,) * 4
+    if name == "wgmma":
+        return (VECTOR,) * (op.attr.n // 8 * op.attr.tile[5])
+    if name == "atomic":
+        return (VECTOR,) * 4 if op.type == "i32x4" else VECTOR
+    plain: list[Shape] = [a for a in flat if isinstance(a, Shape)]
+    if len(plain) != len(flat):
+        return VECTOR
+    if name == "first_lane":
+        return plain[0] if uniform(plain[0]) else UNIFORM
+    if name == "shuffle":
+        return _shuffle(plain[0], plain[1])
+    for shape in plain:
+        if shape.kind == UNSET_KIND:
+            return UNSET
+    width = WIDTH.get(op.type, 32)
+    length = row_length(setting.block_shape) if setting.patterns else 0
+    if any(shape.rows is not None for shape in plain):
+        by_rows = infer_rows(name, plain, width, length, assume)
+        if by_rows is not None:
+            return by_rows
+        plain = [VECTOR if shape.rows is not None else shape for shape in plain]
+    if name == "select":
+        return _chosen(plain, width)
+    if any(shape.kind == VECTOR_KIND for shape in plain):
+        return VECTOR
+    result = _of_scalars(op, plain, types, width, assume)
+    if name == "mul" and result.kind == VECTOR_KIND:
+        result = infer_rows(name, plain, width, length, assume) or result
+    if not setting.patterns and result.pattern is not None:
+        return VECTOR
+    return result
+
+
+def _of_scalars(op: Op, plain: list[Shape], types: Sequence[str], width: int, assume: bool) -> Shape:
+    """Shape of an operation on operands that are all known from a scalar."""
+    name = op.name
+    if name == "add":
+        return sh.add(plain[0], plain[1], width)
+    if name == "sub":
+        return sh.add(plain[0], plain[1], width, -1)
+    if name == "mul":
+        return sh.multiply(plain[0], plain[1], width)
+    if name == "shl":
+        return sh.shift_left(plain[0], plain[1], width)
+    if name in BITWISE:
+        return sh.bitwise(name, plain[0], plain[1], width)
+    if name == "not":
+        minus = Shape(SCALAR_KIND, None, (1 << width) - 1, 1, -1)
+        return sh.add(minus, plain[0], width, -1)
+    if name in ("lshr", "ashr"):
+        return sh.shift_right(plain[0], plain[1], width, name == "ashr")
+    if name == "icmp":
+        return _compare(op.attr, plain[0], plain[1], WIDTH[types[0]])
+    if name in ("zext", "sext"):
+        return _widen(plain[0], types[0], op.type, name == "sext", assume)
+    if name == "trunc":
+        return _truncate(plain[0], width)
+    if name == "bitcast":
+        return plain[0]
+    if name == "lop3":
+        return _lop3(op.attr, plain)
+    return UNIFORM if all(p.pattern is None for p in plain) else VECTOR
+
+
+def _chosen(plain: list[Shape], width: int) -> Shape:
+    """Shape of a select: condition, and what it chooses from."""
+    condition, x, y = plain
+    if VECTOR_KIND not in (condition.kind, x.kind, y.kind):
+        return _select(condition, x, y, width)
+    if condition.kind == SCALAR_KIND and condition.pattern is None and condition.const is not None:
+        return x if condition.const & 1 else y
+    if condition.kind == VECTOR_KIND and VECTOR_KIND not in (x.kind, y.kind):
+        return _select(condition, x, y, width)
+    return VECTOR
+
+
+def _load(op: Op, args: Sequence[Known]) -> Known:
+    """Of one address for all lanes a load gives one value; local memory is each lane's own, and a second operand is one's."""
+    address = args[0]
+    count = {"i32x2": 2, "i32x4": 4}.get(op.type, 1)
+    per_lane = op.attr.space in ("local", "generic") or len(args) > 1
+    shape = UNSET if address == UNSET else UNIFORM if uniform(address) and not per_lane else VECTOR
+    return shape if count == 1 else (shape,) * count
+
+
+def _load_const(op: Op, offset: Known, setting: Setting) -> Known:
+    count = {"i32x2": 2, "i32x4": 4}.get(op.type, 1)
+    assert isinstance(offset, Shape)
+    if offset.kind == UNSET_KIND:
+        shape = UNSET
+    elif not uniform(offset):
+        shape = VECTOR
+    elif op.attr[0] == 0 and offset.const is not None and op.attr[1] == 4:
+        # The driver's words: blockDim, for which this code is compiled, and gridDim.
+        block, grid = offset.const - setting.block_dim_offset, offset.const - setting.grid_dim_offset
+        if block in (0, 4, 8):
+            shape = sh.constant(setting.block_shape[block // 4])
+        elif grid in (0, 4, 8):
+            shape = special_shape("nctaid." + "xyz"[grid // 4], setting)
+        else:
+            shape = UNIFORM
+    else:
+        shape = UNIFORM
+    return shape if count == 1 else (shape,) * count
+
+
+def _shuffle(value: Shape, lane: Shape) -> Shape:
+    if value.kind == UNSET_KIND or uniform(value):
+        return value
+    if value.kind == SCALAR_KIND and lane.kind == SCALAR_KIND and lane.const is not None:
+        assert value.pattern is not None
+        pattern = sh._fit(tuple(value.pattern[n & 31] for n in _lanes(lane, 32)), 32)
+        return value._replace(pattern=pattern)
+    return VECTOR
+
+
+def _widen(x: Shape, source: str, target: str, signed: bool, assume: bool) -> Shape:
+    width = WIDTH[source]
+    mask = (1 << WIDTH[target]) - 1
+    if x.pattern is None:
+        if x.const is not None:
+            return sh.constant((sh._signed(x.const, width) if signed else x.const) & mask)
+        bound = x.bound if x.bound >= 0 and (not signed or x.bound < 1 << (width - 1)) else -1
+        if not signed and bound < 0:
+            bound = (1 << width) - 1
+        # A scalar whose low zeros reach its top bit: widening keeps them.
+        return Shape(SCALAR_KIND, None, None, min(x.align, 1 << (width - 1)), bound)
+    if x.const is not None:
+        values = _lanes(x, width)
+        if signed:
+            values = [sh._signed(v, width) for v in values]
+        return sh._known(tuple(values), WIDTH[target])
+    if sh.never_wraps(x, width, signed) or (assume and signed):
+        bound = x.bound if x.bound >= 0 and (not signed or x.bound < 1 << (width - 1)) else -1
+        return Shape(SCALAR_KIND, x.pattern, None, min(x.align, 1 << (width - 1)), bound)
+    return VECTOR
+
+
+def _truncate(x: Shape, width: int) -> Shape:
+    mask = (1 << width) - 1
+    pattern = None if x.pattern is None else sh._fit(x.pattern, width)
+    const = None if x.const is None else x.const & mask
+    if const is not None and pattern is None:
+        return sh.constant(const)
+    bound = x.bound if 0 <= x.bound <= mask else -1
+    return Shape(
+        SCALAR_KIND, pattern, const, x.align if x.align >= sh.FULL_ALIGNMENT else min(x.align, 1 << (width - 1)), bound
+    )
+
+
+def _lop3(table: int, args: list[Shape]) -> Shape:
+    """Two-operand cases of LOP3 keep patterns; the rest do not."""
+    if all(p.pattern is None for p in args):
+        if all(p.const is not None for p in args):
+            x, y, z = (p.const or 0 for p in args)
+            total = 0
+            for row in range(8):
+                if table >> row & 1:
+                    term = 0xFFFFFFFF
+                    for value, bit in ((x, row >> 2 & 1), (y, row >> 1 & 1), (z, row & 1)):
+                        term &= value if bit else ~value
+                    total |= term
+            return sh.constant(total & 0xFFFFFFFF)
+        return UNIFORM
+    two = two_operand(table)
+    if two is not None:
+        name, first, second = two
+        return sh.bitwise(name, args[first], args[second], 32)
+    return VECTOR
+
+
+def two_operand(table: int) -> tuple[str, int, int] | None:
+    """LOP3 truth tables that are and, or, xor of two of the three operands."""
+    return {
+        0xC0: ("and", 0, 1),
+        0xA0: ("and", 0, 2),
+        0x88: ("and", 1, 2),
+        0xFC: ("or", 0, 1),
+        0xFA: ("or", 0, 2),
+        0xEE: ("or", 1, 2),
+        0x3C: ("xor", 0, 1),
+        0x5A: ("xor", 0, 2),
+        0x66: ("xor", 1, 2),
+    }.get(table)
+
+
+@dataclass(slots=True)
+class Analysis:
+    """Everything known about a kernel before its code is written."""
+
+    webs: list[Shape]
+    """Shape of each web."""
+    values: list[list[Known]]
+    """Shape of each operation's result, by instruction."""
+    together: list[Bits]
+    """Blocks at whose start other groups can stand while a block runs."""
+    waiting: Bits
+    """Blocks at whose start groups wait for others."""
+    stands: Bits
+    """Blocks at whose start groups stand that could run."""
+    divergent: Bits
+    live_elsewhere: list[frozenset[int]]
+    """For each block: webs that lanes pending elsewhere may still read."""
+
+
+def analyse(
+    blocks: Sequence[BasicBlock], lowered: Sequence[Lowered], webs: Webs, flow: Flow, setting: Setting
+) -> Analysis:
+    """Find the fixed point of shapes and divergence."""
+    total = len(lowered)
+    shapes = [UNSET] * len(webs.webs)
+    values: list[list[Known]] = [[] for _ in range(total)]
+    extensions = address_extensions(lowered, webs) if setting.speculate else frozenset()
+    block_of = [0] * total
+    for b in blocks:
+        for index in range(b.first, b.first + b.count):
+            block_of[index] = b.number
+    readers: list[list[int]] = [[] for _ in webs.webs]
+    # A register that nothing writes reads as 0.
+    written: set[int] = set()
+    for (index, position), reference in webs.references.items():
+        if position >= 0 and lowered[index].ops[position].name[:4] not in ("get_", "bsyn"):
+            written.update((reference.low, reference.high))
+    for web in webs.webs:
+        if web.number not in written:
+            shapes[web.number] = sh.constant(0)
+    for (index, position), reference in webs.references.items():
+        if position < 0 or lowered[index].ops[position].name[:4] == "get_" or lowered[index].guard is not None:
+            readers[reference.low].append(index)
+            if reference.high >= 0:
+                readers[reference.high].append(index)
+    types = [[op.type for op in low.ops] for low in lowered]
+    divergent = 0
+    together, waiting, stands = concurrency(flow, 0)
+    live_at = _LiveAt(webs)
+    elsewhere = [live_at(bits) for bits in together]
+    queue = list(range(total))
+    queued = [True] * total
+    terminators = [b.first + b.count - 1 for b in blocks]
+
+    def look_at(indices: Iterable[int]) -> None:
+        for index in indices:
+            if not queued[index]:
+                queued[index] = True
+                heapq.heappush(queue, index)
+
+    while True:
+        while queue:
+            index = heapq.heappop(queue)
+            queued[index] = False
+            n = block_of[index]
+            changed = _evaluate(
+                index, lowered[index], types[index], webs, shapes, values, elsewhere[n], setting, extensions
+            )
+            for number in changed:
+                look_at(readers[number])
+        found = divergent
+        for n, last in enumerate(terminators):
+            if not found >> n & 1 and _diverges(last, lowered[last], webs, shapes, values[last], flow.stacked):
+                found |= 1 << n
+        if found == divergent:
+            # What only its own old value defines (flags gathered in a register that nothing cleared) begins as 0.
+            unset = [n for n in webs.live_in[0] if shapes[n] == UNSET]
+            if not unset:
+                break
+            for number in unset:
+                shapes[number] = sh.constant(0)
+                look_at(readers[number])
+            continue
+        divergent = found
+        together, waiting, stands = concurrency(flow, divergent)
+        for n, bits in enumerate(together):
+            new = live_at(bits)
+            if bits or new != elsewhere[n]:
+                elsewhere[n] = new
+                b = blocks[n]
+                look_at(range(b.first, b.first + b.count))
+    return Analysis(shapes, values, together, waiting, stands, divergent, elsewhere)
+
+
+class _LiveAt:
+    """Webs that are live at the start of any block of a set.  Many blocks have the same set: each is looked at once."""
+
+    def __init__(self, webs: Webs) -> None:
+        self._live = [sum(1 << number for number in live) for live in webs.live_in]
+        self._known: dict[Bits, frozenset[int]] = {}
+
+    def __call__(self, bits: Bits) -> frozenset[int]:
+        found = self._known.get(bits)
+        if found is None:
+            live = 0
+            for n in members(bits):
+                live |= self._live[n]
+            found = self._known[bits] = frozenset(members(live))
+        return found
+
+
+def _diverges(index: int, low: Lowered, webs: Webs, shapes: list[Shape], values: list[Known], stacked: bool) -> bool:
+    if not low.ops:
+        return False
+    last = low.ops[-1]
+    if last.name == "warpsync":
+        return last.attr == "exclusive" and not uniform(values[last.args[0]])
+    if last.name == "branch_indirect":
+        return not uniform(_flat(values[last.args[0]])) or (
+            low.guard is not None and not uniform(shapes[webs.references[index, -1].low])
+        )
+    if last.name in ("branch", "pop"):
+        if low.guard is not None and not uniform(shapes[webs.references[index, -1].low]):
+            return shapes[webs.references[index, -1].low].kind != UNSET_KIND
+        return bool(last.args) and not uniform(values[last.args[0]]) and values[last.args[0]] != UNSET
+    if waits_under_guard(low) and not stacked:
+        return not uniform(shapes[webs.references[index, -1].low])
+    return False
+
+
+def _flat(value: Known) -> Shape:
+    if isinstance(value, Shape):
+        return value
+    return pack(value) if len(value) == 2 else VECTOR
+
+
+def _evaluate(
+    index: int,
+    low: Lowered,
+    types: list[str],
+    webs: Webs,
+    shapes: list[Shape],
+    values: list[list[Known]],
+    elsewhere: frozenset[int],
+    setting: Setting,
+    extensions: frozenset[tuple[int, int]],
+) -> list[int]:
+    """Shapes of one instruction; returns the webs whose shape changed."""
+    found: list[Known] = []
+    changed: list[int] = []
+    guard = None if low.guard is None else shapes[webs.references[index, -1].low]
+    mixed_guard = guard is not None and not (guard.kind != VECTOR_KIND and guard.pattern is None)
+    for position, op in enumerate(low.ops):
+        name = op.name
+        if name[:4] == "get_" and name != "get_barrier":
+            reference = webs.references[index, position]
+            if reference.high < 0:
+                shape: Known = shapes[reference.low]
+                web = webs.webs[reference.low]
+                if web.type == "i64":
+                    upper = _cell(op) != web.keys[0]
+                    shape = words(shape, 2)[upper]
+            elif reference.high == reference.low:
+                shape = shapes[reference.low]
+            else:
+                shape = (shapes[reference.low], shapes[reference.high])
+            found.append(shape)
+            continue
+        if name[:4] == "set_":
+            reference = webs.references[index, position]
+            value = found[op.args[0]]
+            if reference.high < 0 or reference.high == reference.low:
+                flat = _flat(value)
+                parts: tuple[tuple[int, Shape], ...] = ((reference.low, flat),)
+            else:
+                both = words(value, 2)
+                parts = ((reference.low, both[0]), (reference.high, both[1]))
+            for web_number, new in parts:
+                if name[4] == "u" and not uniform(new) and new.kind != UNSET_KIND:
+                    new = UNIFORM
+                elif name == "set_barrier":
+                    new = VECTOR
+                old = shapes[web_number]
+                both_shape = sh.widened(old, new)
+                mixes = web_number in elsewhere or (mixed_guard and reference.keeps_old)
+                if mixes and (both_shape.rows or (both_shape.kind == SCALAR_KIND and both_shape.const is None)):
+                    both_shape = VECTOR
+                if both_shape != old:
+                    shapes[web_number] = both_shape
+                    changed.append(web_number)
+            found.append(UNSET)
+            continue
+        if name in ("push", "pop", "call"):
+            found.append(UNSET)
+            continue
+        if name in ("bssy", "break"):
+            web_number = webs.references[index, position].low
+            if shapes[web_number] != VECTOR:
+                shapes[web_number] = VECTOR
+                changed.append(web_number)
+            found.append(UNSET)
+            continue
+        assume = name == "sext" and (index, position) in extensions
+        found.append(infer(op, [found[a] for a in op.args], [types[a] for a in op.args], setting, assume))
+    values[index] = found
+    return changed
+
+
+def _cell(op: Op) -> int:
+    from warpwright.engine.jit.live_ranges import FILE_BASE, FILE_OF_OP
+
+    return int(FILE_BASE[FILE_OF_OP[op.name]] + op.attr)

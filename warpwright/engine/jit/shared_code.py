@@ -1,0 +1,48 @@
+"""Code that kernels share: one module for what most of them use, and one function each for what few use.
+
+Both are compiled with all of LLVM's passes, once, and kept on disk; a kernel only declares what it calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from warpwright.engine.jit import scheduler, silicon, slow_path
+from warpwright.engine.jit.atomic_functions import atomic_function
+from warpwright.engine.jit.exact_accesses import EXACT
+from warpwright.engine.jit.lane_shuffles import EXCHANGE
+from warpwright.engine.jit.rounding import directed_function
+from warpwright.engine.jit.tensor_cores import mma_function
+from warpwright.engine.jit.warpgroup_products import group_function
+
+SHARED = (
+    *("ww_serve", "ww_load", "ww_store", "ww_load_constant", "ww_shuffle", "ww_match_any"),
+    *slow_path.symbols(),
+)
+"""Functions of the shared module, by name."""
+RUN_BLOCKS = "ww_run_blocks"
+"""The block scheduler: every launch without timing calls it."""
+MAKERS: dict[str, Callable[[str], tuple[str, dict[str, str]]]] = {
+    "ww_atomic_": atomic_function,
+    "ww_own_": atomic_function,
+    "ww_at_": atomic_function,
+    "ww_mma_": mma_function,
+    "ww_wgmma_": group_function,
+    "ww_mufu_": silicon.function,
+    "ww_": directed_function,
+}
+"""Who writes a function, by how its name begins: its definition, and declarations and constants that go with it."""
+
+
+def shared_module(keepers: bool = True) -> str:
+    """Text of the module that all kernels share; ``keepers``: with what keeps registers around calls, on x86-64."""
+    return "\n".join((EXACT, EXCHANGE, slow_path.module_text(keepers)))
+
+
+def function_module(name: str) -> str:
+    """Text of a module with one function."""
+    if name == RUN_BLOCKS:
+        return scheduler.module_text(name)
+    maker = next(make for prefix, make in MAKERS.items() if name.startswith(prefix))
+    definition, declared = maker(name)
+    return "\n".join([*declared.values(), definition])

@@ -1,0 +1,422 @@
+"""Rare ways of memory accesses, kept from disturbing the code around them.
+
+An access whose check fails has a shared function serve its lanes one by one.  An ordinary call would make LLVM
+keep every vector in memory around each access, though the call is hardly ever made: all vector registers of
+the System V ABI belong to the callee.  And a branch around it would end a basic block at each access, which costs
+more time in compiling than everything else.  So on x86-64 check and call are one inline assembly statement that changes
+nothing but its result, with the call out of line; the function called is written in assembly and saves all registers
+(Intel SDM, volume 1, chapters 10-15).  Elsewhere they are a branch and an ordinary call.
+
+A load from a window of neighbouring bytes gets back the address of a copy of that window and reads there, so
+that its fast and its rare way share one load.  When a lane is at fault the copy is zeros, and the fault recorded in the
+warp, which is asked for before anything that others could see (``checks.settle_faults``).
+
+What a rare way needs besides an address lies in the warp function's scratch memory and in a table of its accesses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import ClassVar
+
+import llvmlite.binding as llvm
+
+from warpwright.engine.abi import BLOCK, LAUNCH, WARP
+from warpwright.engine.jit.llvm_snippets import each_lane, load_fields
+
+ACCESS = {
+    "instruction": (0, "i64"),
+    "offsets": (8, "ptr"),
+    "bytes": (16, "i32"),
+    "space": (20, "i32"),
+    "extent": (24, "i32"),
+    "site": (28, "i32"),
+    "room": (32, "i32"),
+    "at": (36, "i32"),
+    "after": (40, "i32"),
+    "times": (44, "i32"),
+}
+"""The entry of one access: byte offsets and types.  ``offsets`` points to 32 lane offsets, or is null where
+addresses are given; ``site`` is the byte offset of its allocation cache, negative for none.  Loads from one window are
+asked for once: the window's copy is made at ``room`` in the scratch memory, ``at`` is where an access begins in it, ``after``
+the number of the next access, negative for none.  So are loads from windows that lie a stride apart: ``times`` is how many
+strides an access lies behind the first, and its copy lies as many windows behind the first one's."""
+ACCESS_BYTES = 48
+VALUES_AT = 256
+"""Scratch memory of a warp function: 32 addresses, then values (512 words), then the window, then what rare ways need."""
+WINDOW_AT = VALUES_AT + 2048
+WINDOW_BYTES = 1024
+NEEDS_AT = WINDOW_AT + WINDOW_BYTES
+NEEDS = {
+    "self": (0, "ptr"),
+    "warp": (8, "ptr"),
+    "sites": (16, "ptr"),
+    "accesses": (24, "ptr"),
+    "exec": (32, "i32"),
+    "stride": (40, "i64"),
+}
+"""``exec``: the lanes that execute, and ``stride``: bytes between the windows asked for, kept up to date while the function runs."""
+SCRATCH_BYTES = NEEDS_AT + 64
+"""Behind it lie further windows, one for each that several loads of a block read (:class:`Entry`)."""
+FUNCTIONS = ("window", "load", "store", "load_elements", "store_elements")
+REGISTERS = ("rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11")
+CLOBBERS = "~{memory},~{flags}"
+"""What the statements change: nothing of the x87 unit, and LLVM takes a tenth of a statement's time for each register named."""
+
+
+@dataclass(slots=True)
+class Entry:
+    """The constants of one access, as LLVM text or numbers (:data:`ACCESS`)."""
+
+    instruction: int
+    offsets: str
+    bytes: int
+    space: int
+    extent: str
+    site: int
+    room: int = WINDOW_AT
+    at: int = 0
+    after: int = -1
+    times: int = 0
+
+    TYPE: ClassVar[str] = "{ i64, ptr, " + ", ".join(["i32"] * 8) + " }"
+
+    def text(self) -> str:
+        words = (self.bytes, self.space, self.extent, self.site, self.room, self.at, self.after, self.times)
+        rest = ", ".join(f"i32 {word}" for word in words)
+        return f"{self.TYPE} {{ i64 {self.instruction}, ptr {self.offsets}, {rest} }}"
+
+
+@cache
+def vector_level() -> str:
+    """How registers are saved here: avx512, avx512f, avx, sse, or none where calls are ordinary ones."""
+    triple = llvm.get_process_triple()
+    if not triple.startswith("x86_64") or "windows" in triple:
+        return "none"
+    features = llvm.get_host_cpu_features()
+    if features.get("avx512f"):
+        return "avx512" if features.get("avx512bw") else "avx512f"
+    return "avx" if features.get("avx") else "sse"
+
+
+def _ask(function: str, number: int, needs: str = "$1") -> str:
+    """Assembly that hands over an address ($0) and an access's number, and takes the answer.
+
+    The function may be anywhere in the address space: its own address is absolute.
+    """
+    given = f"pushq {needs}\\0Apushq $0\\0Apushq $${number}"
+    return f"{given}\\0Amovabsq $$ww_rare_{function}, $0\\0Acallq *$0\\0Apopq $0"
+
+
+def _unless(fine: str, ask: str) -> str:
+    """Assembly that asks, out of line, where an operand is 0."""
+    return f"testl {fine}, {fine}\\0Aje 2f\\0A1:\\0A.subsection 1\\0A2:\\0A{ask}\\0Ajmp 1b\\0A.previous"
+
+
+def checked_window(host: str, fine: str, number: int) -> str:
+    """LLVM text of a pointer to a window: ``host`` where ``fine`` (an i32) is not 0, else the served copy."""
+    text = _unless("$2", _ask("window", number))
+    return (
+        f'call ptr asm sideeffect "{text}", "=r,*m,r,0,{CLOBBERS}"(ptr elementtype(i64) %needs, i32 {fine}, ptr {host})'
+    )
+
+
+def checked_windows(host: str, fine: str, stride: str, number: int) -> str:
+    """LLVM text of a pointer to the first of some windows and the bytes between them (a ``{ ptr, i64 }``), as above."""
+    ask = _ask("window", number, "$2") + f"\\0Amovl $${WINDOW_BYTES}, ${{1:k}}"
+    text = _unless("$3", ask)
+    return (
+        f'call {{ ptr, i64 }} asm sideeffect "{text}", "=r,=r,*m,r,0,1,{CLOBBERS}"'
+        f"(ptr elementtype(i64) %needs, i32 {fine}, ptr {host}, i64 {stride})"
+    )
+
+
+def call(function: str, start: str, number: int, kept: Sequence[str]) -> str:
+    """LLVM text of a call of ``ww_rare_<function>`` whose result is an i64, 0 at fault.
+
+    ``kept``: vector registers, type and name, that the call shall seem to read (:class:`Calls`).
+    """
+    more = "".join(",v" if value.startswith("<16") else ",x" for value in kept)
+    values = "".join(f", {value}" for value in kept)
+    return (
+        f'call i64 asm sideeffect "{_ask(function, number)}", "=r,*m,0{more},{CLOBBERS}"'
+        f"(ptr elementtype(i64) %needs, i64 {start}{values})"
+    )
+
+
+def ordinary_call(function: str, start: str, number: int) -> str:
+    """The same as an ordinary call."""
+    return f"call i64 @ww_served_{function}(ptr %lane_addresses, i64 {start}, i32 {number})"
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """How a kernel calls rare ways."""
+
+    keeps_registers: bool
+    """By inline assembly; else a branch and an ordinary call."""
+    lanes: int = 0
+    """Words in a vector register that a call shall seem to read, 0 where it shall not.
+
+    LLVM moves a computation down to the block that uses its result, and some accesses begin a block.  A chain of
+    multiply-adds would end up behind all loads of a loop, whose values then no longer fit the registers.  A result that
+    the rare way seems to read as well stays where it is, at no cost.
+    """
+
+
+ORDINARY = Calls(False)
+
+
+def host_calls() -> Calls:
+    """For code that is made for this machine."""
+    level = vector_level()
+    return Calls(level != "none", {"avx512": 16, "avx512f": 16, "avx": 8, "sse": 4}.get(level, 0))
+
+
+def _keeper(function: str) -> str:
+    """Assembly of ``ww_rare_<function>``: save all registers, call the function proper, restore.
+
+    On the stack above the return address: the access's number, the address, and the scratch memory's, whose place the
+    result takes.
+    """
+    level = vector_level()
+    count, size, move, name = {
+        "avx512": (32, 64, "vmovaps", "zmm"),
+        "avx512f": (32, 64, "vmovaps", "zmm"),
+        "avx": (16, 32, "vmovaps", "ymm"),
+        "sse": (16, 16, "movaps", "xmm"),
+    }[level]
+    masks = {"avx512": "kmovq", "avx512f": "kmovw"}.get(level)
+    room = count * size + 64
+    keep = [f"{move} %{name}{n}, {n * size}(%rsp)" for n in range(count)]
+    restore = [f"{move} {n * size}(%rsp), %{name}{n}" for n in range(count)]
+    if masks:
+        keep += [f"{masks} %k{n}, {count * size + 8 * n}(%rsp)" for n in range(8)]
+        restore += [f"{masks} {count * size + 8 * n}(%rsp), %k{n}" for n in range(8)]
+    lines = [
+        # The section of the function that it calls: a call reaches 2 GB, and sections may lie further apart.
+        r".section .ltext, \22axl\22, @progbits",
+        f".globl ww_rare_{function}",
+        f"ww_rare_{function}:",
+        *("pushq %rbp", "movq %rsp, %rbp"),
+        *(f"pushq %{r}" for r in REGISTERS),
+        *(f"subq ${room}, %rsp", "andq $-64, %rsp"),
+        *keep,
+        *("movl 16(%rbp), %edx", "movq 24(%rbp), %rsi", "movq 32(%rbp), %rdi"),
+        f"callq ww_served_{function}",
+        "movq %rax, 32(%rbp)",
+        *restore,
+        f"leaq -{8 * len(REGISTERS)}(%rbp), %rsp",
+        *(f"popq %{r}" for r in reversed(REGISTERS)),
+        *("popq %rbp", "retq $16"),
+    ]
+    return "\n".join(f'module asm "{line}"' for line in lines)
+
+
+def _served(name: str, serve: str, start: str, fault: str, good: str, values: str = "%values") -> str:
+    """A function that serves one access; ``start`` makes %start, the first byte's address in its space, of %given.
+
+    ``values``: where ``serve`` has the lanes' words, those of all lanes one behind the other.
+    """
+    return f"""
+define i64 @{name}(ptr %scratch, i64 %given, i32 %which) noinline {{
+  %needs = getelementptr i8, ptr %scratch, i64 {NEEDS_AT}
+{load_fields("%needs", {name: field for name, field in NEEDS.items() if name != "self"})}
+  %which64 = zext i32 %which to i64
+  %entry_off = mul i64 %which64, {ACCESS_BYTES}
+  %access = getelementptr i8, ptr %accesses, i64 %entry_off
+{load_fields("%access", {("site_off" if name == "site" else name): field for name, field in ACCESS.items()})}
+  %no_site = icmp slt i32 %site_off, 0
+  %site_off64 = sext i32 %site_off to i64
+  %some_site = getelementptr i8, ptr %sites, i64 %site_off64
+  %site = select i1 %no_site, ptr null, ptr %some_site
+  %values = getelementptr i8, ptr %scratch, i64 {VALUES_AT}
+  %copy_off = add i32 %room, %at
+  %copy_off64 = sext i32 %copy_off to i64
+  %window = getelementptr i8, ptr %scratch, i64 %copy_off64
+  %narrow = icmp uge i32 %space, 2
+  %bits = select i1 %narrow, i64 4294967295, i64 -1
+{start}
+  %are_given = icmp eq ptr %offsets, null
+  br i1 %are_given, label %serve, label %spread
+spread:
+  %l = phi i64 [ 0, %0 ], [ %l1, %spread ]
+  %o_p = getelementptr i32, ptr %offsets, i64 %l
+  %o = load i32, ptr %o_p
+  %o64 = sext i32 %o to i64
+  %sum = add i64 %start, %o64
+  %address = and i64 %sum, %bits
+  %a_p = getelementptr i64, ptr %scratch, i64 %l
+  store i64 %address, ptr %a_p
+  %l1 = add i64 %l, 1
+  %more = icmp ult i64 %l1, 32
+  br i1 %more, label %spread, label %serve
+serve:
+  %fault = call i1 @{serve}(ptr %warp, ptr %site, ptr %scratch, ptr {values}, i32 %exec, i32 %bytes, i32 %space, i32 %extent, i64 %instruction)
+  br i1 %fault, label %bad, label %good
+bad:
+{fault}
+good:
+{good}
+}}
+"""
+
+
+WINDOW_START = f"""
+  %block_pp = getelementptr i8, ptr %warp, i64 {WARP["block"]}
+  %block = load ptr, ptr %block_pp
+  %shared_p = getelementptr i8, ptr %block, i64 {BLOCK["shared_base"]}
+  %shared = load i64, ptr %shared_p
+  %launch_pp = getelementptr i8, ptr %warp, i64 {WARP["launch"]}
+  %launch = load ptr, ptr %launch_pp
+  %minus_p = getelementptr i8, ptr %launch, i64 {LAUNCH["host_minus_device"]}
+  %minus = load i64, ptr %minus_p
+  %origin = select i1 %narrow, i64 %shared, i64 %minus
+  %start = sub i64 %given, %origin"""
+"""A window's address is one of the host's."""
+WINDOW_COPY = (
+    """
+  br label %next"""
+    + each_lane(
+        """
+  %lo_p = getelementptr i32, ptr %offsets, i64 %n
+  %lo = load i32, ptr %lo_p
+  %lo64 = sext i32 %lo to i64
+  %to = getelementptr i8, ptr %window, i64 %lo64
+  %from = getelementptr i32, ptr %values, i64 %n
+  switch i32 %bytes, label %wide [ i32 1, label %one i32 2, label %two ]
+one:
+  %v1 = load i8, ptr %from
+  store i8 %v1, ptr %to
+  br label %lane_done
+two:
+  %v2 = load i16, ptr %from
+  store i16 %v2, ptr %to
+  br label %lane_done
+wide:
+  %w = phi i64 [ 0, %lane ], [ %w1, %wide ]
+  %f_off = shl i64 %w, 7
+  %f_p = getelementptr i8, ptr %from, i64 %f_off
+  %v4 = load i32, ptr %f_p
+  %t_off = shl i64 %w, 2
+  %t_p = getelementptr i8, ptr %to, i64 %t_off
+  store i32 %v4, ptr %t_p
+  %w1 = add i64 %w, 1
+  %t_next = shl i64 %w1, 2
+  %bytes64 = zext i32 %bytes to i64
+  %w_more = icmp ult i64 %t_next, %bytes64
+  br i1 %w_more, label %wide, label %lane_done""",
+        entry="good",
+    )
+    + """
+  ret i64 1"""
+)
+WINDOW = f"""
+; The accesses of one window, or of several a stride apart, from the first on; zeros behind one that is at fault.
+define i64 @ww_served_window(ptr %scratch, i64 %given, i32 %which) noinline {{
+  %needs = getelementptr i8, ptr %scratch, i64 {NEEDS_AT}
+{load_fields("%needs", {name: NEEDS[name] for name in ("accesses", "stride")})}
+  %which64 = zext i32 %which to i64
+  %first_off = mul i64 %which64, {ACCESS_BYTES}
+  %first = getelementptr i8, ptr %accesses, i64 %first_off
+{load_fields("%first", {"first_room": ACCESS["room"]})}
+  %first_room64 = sext i32 %first_room to i64
+  %copies = getelementptr i8, ptr %scratch, i64 %first_room64
+  %result = ptrtoint ptr %copies to i64
+  br label %access
+access:
+  %number = phi i32 [ %which, %0 ], [ %after, %next ]
+  %sound = phi i1 [ true, %0 ], [ %still, %next ]
+  %number64 = zext i32 %number to i64
+  %entry_off = mul i64 %number64, {ACCESS_BYTES}
+  %entry = getelementptr i8, ptr %accesses, i64 %entry_off
+{load_fields("%entry", {name: ACCESS[name] for name in ("room", "at", "after", "times")})}
+  br i1 %sound, label %serve, label %zeros
+serve:
+  %at64 = sext i32 %at to i64
+  %times64 = sext i32 %times to i64
+  %far = mul i64 %times64, %stride
+  %near = add i64 %given, %at64
+  %from = add i64 %near, %far
+  %fine = call i64 @ww_window_part(ptr %scratch, i64 %from, i32 %number)
+  %bad = icmp eq i64 %fine, 0
+  br i1 %bad, label %zeros, label %next
+zeros:
+  %room64 = sext i32 %room to i64
+  %window = getelementptr i8, ptr %scratch, i64 %room64
+  call void @llvm.memset.p0.i64(ptr %window, i8 0, i64 {WINDOW_BYTES}, i1 false)
+  br label %next
+next:
+  %still = phi i1 [ true, %serve ], [ false, %zeros ]
+  %more = icmp sge i32 %after, 0
+  br i1 %more, label %access, label %end
+end:
+  ret i64 %result
+}}
+"""
+GIVEN = "  %start = add i64 %given, 0"
+FAULT = "  ret i64 0"
+TURN = """
+; Rows and columns of words change places.
+define internal void @ww_turn(ptr %from, ptr %to, i32 %rows, i32 %columns) {
+  %rows64 = zext i32 %rows to i64
+  %columns64 = zext i32 %columns to i64
+  br label %row
+row:
+  %r = phi i64 [ 0, %0 ], [ %r1, %row_done ]
+  %start = mul i64 %r, %columns64
+  br label %column
+column:
+  %c = phi i64 [ 0, %row ], [ %c1, %column ]
+  %f = add i64 %start, %c
+  %f_p = getelementptr i32, ptr %from, i64 %f
+  %word = load i32, ptr %f_p
+  %down = mul i64 %c, %rows64
+  %t = add i64 %down, %r
+  %t_p = getelementptr i32, ptr %to, i64 %t
+  store i32 %word, ptr %t_p
+  %c1 = add i64 %c, 1
+  %more = icmp ult i64 %c1, %columns64
+  br i1 %more, label %column, label %row_done
+row_done:
+  %r1 = add i64 %r, 1
+  %on = icmp ult i64 %r1, %rows64
+  br i1 %on, label %row, label %end
+end:
+  ret void
+}
+"""
+"""Between words in rows of lanes, as ``exact_accesses.py`` has them, and elements as they lie in memory."""
+TO_WORDS = """
+  %words = lshr i32 %bytes, 2
+  call void @ww_turn(ptr %values, ptr %window, i32 32, i32 %words)"""
+TO_ELEMENTS = """
+  %words = lshr i32 %bytes, 2
+  call void @ww_turn(ptr %values, ptr %window, i32 %words, i32 32)
+  %elements = ptrtoint ptr %window to i64
+  ret i64 %elements"""
+VALUES = "  %served = ptrtoint ptr %values to i64\n  ret i64 %served"
+
+
+def module_text(keepers: bool) -> str:
+    """The functions and, on x86-64, what keeps the registers around them."""
+    text = [
+        _served("ww_window_part", "ww_load", WINDOW_START, FAULT, WINDOW_COPY),
+        WINDOW,
+        _served("ww_served_load", "ww_load", GIVEN, FAULT, VALUES),
+        _served("ww_served_store", "ww_store", GIVEN, FAULT, VALUES),
+        TURN,
+        _served("ww_served_load_elements", "ww_load", GIVEN, FAULT, TO_ELEMENTS),
+        _served("ww_served_store_elements", "ww_store", GIVEN + TO_WORDS, FAULT, VALUES, values="%window"),
+    ]
+    if keepers and vector_level() != "none":
+        text += [_keeper(function) for function in FUNCTIONS]
+    return "\n".join(text)
+
+
+def symbols() -> tuple[str, ...]:
+    """Names of the functions that kernels call."""
+    kept = () if vector_level() == "none" else tuple(f"ww_rare_{name}" for name in FUNCTIONS)
+    return (*kept, *(f"ww_served_{name}" for name in FUNCTIONS))

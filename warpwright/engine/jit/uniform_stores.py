@@ -1,0 +1,71 @@
+"""Whether the lanes of a traced store that share an address store the same there: the checks grade such stores by it.
+
+After the store every lane looks at what its address holds.  Lanes whose addresses surely differ need not be asked.
+"""
+
+from __future__ import annotations
+
+from warpwright.engine.abi import ALIKE
+from warpwright.engine.jit import trace as tr
+from warpwright.engine.jit.addressing import VEC32, VEC64, VECPTR, Place, addresses_vector, is_uniform, lanes_to_touch
+from warpwright.engine.jit.function import FunctionWriter, Val
+from warpwright.engine.jit.loads import gather
+from warpwright.engine.jit.shapes import SCALAR_KIND, VECTOR_KIND
+
+
+def asked(w: FunctionWriter, place: Place) -> bool:
+    """Whether lanes of a traced store may share an address, and memory can be looked at."""
+    if not (w.trace and w.recording) or place.address.shape.kind not in (SCALAR_KIND, VECTOR_KIND):
+        return False
+    space = place.access.space
+    if space not in ("shared", "global") or (space == "shared" and w.setting.clustered):
+        return False
+    if is_uniform(place.address):
+        return True
+    return place.size >= 4 and not (place.spread.places == 32 and place.pattern is not None)
+
+
+def note(w: FunctionWriter, record: int, place: Place, words: list[Val]) -> None:
+    """Behind a store: mark its trace record when every executing lane finds in memory what it stored.
+
+    Args:
+        record: the record's first word, as a place in ``trace_line``.
+        words: what is stored, by words of 32 bits or one narrower part.
+    """
+    if is_uniform(place.address):
+        found = _one_place(w, place, words)
+    else:
+        found = _many_places(w, place, words)
+    differs = w.op(f"icmp ne i32 {found}, 0")
+    tr.mark(w, record, w.op(f"select i1 {differs}, i64 0, i64 {ALIKE}"))
+
+
+def _one_place(w: FunctionWriter, place: Place, words: list[Val]) -> str:
+    """Executing lanes whose words are not the lowest one's, of stores to one address."""
+    differ = "0"
+    for word in words:
+        if is_uniform(word):
+            continue
+        size = min(place.size, 4)
+        kind = f"<32 x i{8 * size}>"
+        lane = w.op(f"call i32 @llvm.cttz.i32(i32 {w.exec.bits}, i1 false)")
+        w.declared["llvm.cttz.i32"] = "declare i32 @llvm.cttz.i32(i32, i1)"
+        lane = w.op(f"and i32 {lane}, 31")
+        first = w.op(f"extractelement {kind} {w.vector(word)}, i32 {lane}")
+        same = w.op(f"icmp ne {kind} {w.vector(word)}, {w.splat(f'i{8 * size}', first)}")
+        differ = w.op(f"or i32 {differ}, {w.bits_of(same)}")
+    return w.op(f"and i32 {differ}, {w.exec.bits}")
+
+
+def _many_places(w: FunctionWriter, place: Place, words: list[Val]) -> str:
+    """Executing lanes that find something else at their address."""
+    addresses = addresses_vector(w, place)
+    base = "%host_minus_device" if place.wide else w.op("ptrtoint ptr %shared_base to i64")
+    pointers = w.op(f"add {VEC64} {addresses}, {w.splat('i64', base)}")
+    differ = "0"
+    for n, word in enumerate(words):
+        at = w.op(f"add {VEC64} {pointers}, {w.splat('i64', str(4 * n))}") if n else pointers
+        touched, mask = lanes_to_touch(w, w.op(f"inttoptr {VEC64} {at} to {VECPTR}"))
+        held = gather(w, touched, mask)
+        differ = w.op(f"or i32 {differ}, {w.bits_of(w.op(f'icmp ne {VEC32} {held}, {w.vector(word)}'))}")
+    return w.op(f"and i32 {differ}, {w.exec.bits}")

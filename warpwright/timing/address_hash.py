@@ -1,0 +1,64 @@
+"""Which L2 slice and DRAM channel a line belongs to.
+
+Read off an H200 (bench.micro ``slices``: latencies of atomics and loads on 8 MiB of lines from every SM tell the 94 slices apart).  4 KiB lie in
+one partition, whose number is a parity of address bits.  Every other pair of lines of a KiB, 512 bytes, is a unit; a partition's slices
+take its units in turn, in an order that stays within aligned blocks of 128 units.  The order itself is not the card's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warpwright.native.intrinsics import core, divide, popcount, u
+from warpwright.timing import state as s
+
+UNIT_BYTES = 512
+PARTITION_BITS = 0b100_1010_1011
+"""Bits of a 4 KiB block's number whose parity is its partition (bench.micro ``slices``, 8 MiB of an H200)."""
+
+
+@core
+def unit_of(m: Any, line: int) -> int:
+    """The number of a line's unit in its partition: 512 bytes, every other pair of lines of a KiB.
+
+    Units of an aligned block of 128 are numbered in an order of the block's own; slices take them in turn (``slice_of``).
+    """
+    kib = line >> 3
+    if m[u(s.H_PARTITIONS)] == 2:
+        kib = (kib >> 3) << 2 | kib & 3
+    unit = kib << 1 | (line >> 1) & 1
+    return unit ^ ((((unit >> 7) * s.GOLDEN) >> 40) & 127)
+
+
+@core
+def slice_of(m: Any, line: int) -> int:
+    """The home slice, as an H200 spreads its lines (bench.micro ``slices``): 4 KiB lie in one partition, whose number is a parity
+    of address bits; slices of a partition take its units in turn, so that each has two or three of the 128 units of an aligned 128 KiB.
+    """
+    half = m[u(s.H_HALF)]
+    unit = unit_of(m, line)
+    home = unit - divide(unit, half) * half
+    if m[u(s.H_PARTITIONS)] == 2 and popcount((line >> 5) & PARTITION_BITS) & 1:
+        home += half
+    return home
+
+
+@core
+def unit_in_slice(m: Any, line: int) -> int:
+    """The number of a line's unit among those of its slice."""
+    return divide(unit_of(m, line), m[u(s.H_HALF)])
+
+
+@core
+def line_in_slice(m: Any, line: int) -> int:
+    """A line's number among those of its slice."""
+    return unit_in_slice(m, line) << 2 | (line >> 1) & 2 | line & 1
+
+
+@core
+def channel_of(m: Any, piece: int, line: int) -> int:
+    """The channel of a line within its slice's channels: its units take them in turn."""
+    per_slice = m[u(s.H_CHANNELS_PER_SLICE)]
+    if per_slice == 1:
+        return piece
+    return piece * per_slice + unit_in_slice(m, line) % per_slice

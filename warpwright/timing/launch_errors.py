@@ -1,0 +1,95 @@
+"""The timing model's stops as the errors that the functional engine raises for the same program."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from warpwright.engine.abi import Status
+from warpwright.engine.faults import (
+    Stop,
+    WaitingWarp,
+    deadlock_error,
+    fault_error,
+    standstill_error,
+    trap_error,
+    wrap_error,
+)
+from warpwright.engine.kernels import Traced
+from warpwright.engine.lane_positions import ALL_LANES, Group
+from warpwright.engine.launch import Dim3, LaunchContext, shared_bytes
+from warpwright.errors import DeadlockError
+from warpwright.timing.interface import TimingError
+from warpwright.timing.state import AT_CLUSTER
+
+
+def explain(error: TimingError, context: LaunchContext, kernel: Traced) -> Exception:
+    """The timing model's stop as the error that the functional engine would raise."""
+    program, geometry = context.program, context.geometry
+    if not error.warps:
+        return error
+    warp = error.warps[0]
+    block = warp["block_x"], warp["block_y"], warp["block_z"]
+    if error.status == Status.DEADLOCK:
+        same = [w for w in error.warps if (w["block_x"], w["block_y"], w["block_z"]) == block]
+        return deadlock_error(program, geometry, block, _waiting(context, same))
+    if error.status == Status.STANDSTILL:
+        return _endless(context, error.warps, block, kernel)
+    stop = Stop(
+        block=block,
+        warp_in_block=warp["warp_in_block"],
+        lanes=warp["fault_lanes"] & 0xFFFF_FFFF,
+        instruction=warp["fault_instruction"],
+        kind=warp["fault_kind"],
+        address=warp["fault_address"] & 0xFFFF_FFFF_FFFF_FFFF,
+        bytes=warp["fault_bytes"],
+    )
+    if error.status == Status.INTERPRET:
+        return wrap_error(program, geometry, stop)
+    if error.status == Status.TRAP:
+        return trap_error(program, geometry, stop)
+    if error.status == Status.FAULT:
+        return fault_error(program, geometry, context.memory, stop, shared_bytes(program, geometry))
+    return error
+
+
+def _endless(context: LaunchContext, warps: Sequence[Mapping[str, int]], block: Dim3, kernel: Traced) -> DeadlockError:
+    """What the warps of the first block that never ends repeat."""
+    standing: dict[int, list[Group]] = {n: [] for n in range(context.geometry.warps_per_block)}
+    for w in warps:
+        if (w["block_x"], w["block_y"], w["block_z"]) != block:
+            continue
+        if w["waits_at_barrier"] >= 0:
+            found = [Group("barrier", w["fault_instruction"], w["barrier_lanes"] & ALL_LANES)]
+        else:
+            save = np.frombuffer(ctypes.string_at(w["spill"], kernel.spill_bytes), np.uint8)
+            found = kernel.standing.groups(save, w["resume"], w["lanes"], w["exited"])
+        standing[w["warp_in_block"]] = found
+    blocks = {(w["block_x"], w["block_y"], w["block_z"]) for w in warps}
+    return standstill_error(context.program, block, list(standing.items()), len(blocks))
+
+
+def _waiting(context: LaunchContext, stopped: Sequence[Mapping[str, int]]) -> list[WaitingWarp]:
+    """The warps of a deadlocked block; those that the model no longer holds have exited."""
+    by_number = {w["warp_in_block"]: w for w in stopped}
+    found = []
+    for number in range(context.geometry.warps_per_block):
+        warp = by_number.get(number)
+        if warp is None:
+            found.append(WaitingWarp(number, "exited"))
+            continue
+        at_barrier = warp["waits_at_barrier"] >= 0
+        at_cluster = warp["waits_at_barrier"] == AT_CLUSTER - 1
+        found.append(
+            WaitingWarp(
+                number,
+                "cluster" if at_cluster else "barrier" if at_barrier else "converge",
+                warp["waits_at_barrier"] if at_barrier else 0,
+                warp["barrier_threads"],
+                warp["fault_instruction"] or -1,
+                warp["barrier_lanes" if at_barrier else "fault_lanes"] & 0xFFFF_FFFF,
+            )
+        )
+    return found

@@ -1,0 +1,314 @@
+"""Memory elsewhere: the host's behind PCI Express, another device's behind NVLink.
+
+Measured on two H200s (``python -m bench.elsewhere``).  L1 keeps such lines as its own; L2 keeps none.  What goes to the host passes the line's slice and waits
+there for the way to the host, and everything behind it in the slice with it; what goes to another device passes no slice.  A request names all sectors from its first to
+its last.  Each way takes one packet after the other; each group of slices has its part of a window's time, and what is left of that is shared between windows.
+Atomics on the host's memory are done in L2, which reads the sectors and writes the words back, those on a line one after the other; those on another
+device's are done there, each lane on a word in a packet of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warpwright.engine.abi import HERE, HOST
+from warpwright.native.intrinsics import core, peek, popcount, u
+from warpwright.timing import state as s
+from warpwright.timing.atomics import atomic
+from warpwright.timing.coalescer import covered, most_on_a_word, passes_of
+from warpwright.timing.l2 import counters, group_of, home_of_write, is_far, port, read, stored_bytes, write, write_port
+from warpwright.timing.read_coalescer import coalesced_read
+
+HELD_CYCLES = 256
+"""How far the way to the host may be behind before a slice takes nothing more."""
+HEAD_BYTES, ANSWER_HEAD_BYTES = 16, 12
+"""Of a packet on PCI Express: a request or a write; what answers a read (Nsight Compute's ``pcie__read_bytes`` and ``pcie__write_bytes``)."""
+NARROW_BYTES = 16
+"""A packet to another device that carries no more is half a sector long."""
+
+
+@core
+def place_of(m: Any, line: int) -> int:
+    """Where a line lies: the last range that begins no later, if it holds the line."""
+    low = 0
+    high = m[u(s.H_ELSEWHERES)]
+    table = m[u(s.H_ELSEWHERE)]
+    while low < high:
+        middle = (low + high) >> 1
+        if peek(table + 8 * (s.EW_WORDS * middle + s.EW_FIRST)) <= line:
+            low = middle + 1
+        else:
+            high = middle
+    if low == 0:
+        return HERE
+    entry = table + 8 * s.EW_WORDS * (low - 1)
+    return peek(entry + 8 * s.EW_PLACE) if line < peek(entry + 8 * s.EW_END) else HERE
+
+
+@core
+def span(sectors: int) -> int:
+    """How many sectors a request names: all from the first to the last."""
+    count = 0
+    first = 4
+    for sector in range(4):
+        if (sectors >> sector) & 1:
+            first = min(first, sector)
+            count = sector + 1
+    return max(count - first, 1)
+
+
+@core
+def slices_of(m: Any, group: int) -> int:
+    """How many slices of a partition a group has."""
+    return (m[u(s.H_HALF)] - group + s.SLICE_GROUPS - 1) // s.SLICE_GROUPS
+
+
+@core
+def take(m: Any, way: int, home: int, time: int, cost: int) -> int:
+    """When a packet goes, of a ``cost`` in 1/256 cycle: behind those before it on its way's part for the slice's group."""
+    group = group_of(m, home)
+    at = m[u(s.H_LINKS)] + way * s.SLICE_GROUPS + group
+    start = max(time << 8, m[u(at)])
+    m[u(at)] = start + cost * m[u(s.H_HALF)] // slices_of(m, group)
+    m[u(counters(m, home) + s.SG_LINKS + way)] += cost
+    return start >> 8
+
+
+@core
+def share_links(m: Any, end: int) -> None:
+    """Between two windows: what groups of slices have left of their parts of a way goes to those that want more."""
+    groups = min(s.SLICE_GROUPS, m[u(s.H_HALF)])
+    now, end = m[u(s.H_NOW)] << 8, end << 8
+    for way in range(s.LINK_WAYS):
+        first = m[u(s.H_LINKS)] + way * s.SLICE_GROUPS
+        behind = 0
+        for group in range(groups):
+            free = m[u(first + group)]
+            behind += (free - end if free > end else max(free, now) - end) * slices_of(m, group)
+        behind = max(behind // m[u(s.H_HALF)], 0)
+        for group in range(groups):
+            if behind or m[u(first + group)] > end:
+                m[u(first + group)] = end + behind
+
+
+@core
+def held_up(m: Any, home: int) -> int:
+    """Where it stands until when what waits for the host holds up a slice and its counterpart."""
+    half = m[u(s.H_HALF)]
+    return m[u(s.H_HELD_UP)] + (home - half if home >= half else home)
+
+
+@core
+def free_at(m: Any, home: int, time: int) -> int:
+    """When a slice can look at a request that comes at ``time``."""
+    if m[u(s.H_ELSEWHERES)] == 0:
+        return time
+    return max(time, m[u(held_up(m, home))])
+
+
+@core
+def hold_up(m: Any, home: int, time: int) -> None:
+    """A packet for the host leaves its slice at ``time``."""
+    at = held_up(m, home)
+    m[u(at)] = max(m[u(at)], time - HELD_CYCLES)
+
+
+@core
+def count_host(m: Any, partition: int, home: int, sectors: int, field: int, far: int) -> None:
+    """Count a look-up for the host's memory."""
+    counts = counters(m, home)
+    m[u(counts + field)] += sectors
+    m[u(counts + s.SG_HOST_SECTORS)] += sectors
+    if is_far(m, partition, home):
+        m[u(counts + far)] += sectors
+
+
+@core
+def read_host(m: Any, partition: int, home: int, sectors: int, time: int) -> int:
+    """When the slice has what a load asks of the host."""
+    count = popcount(sectors)
+    count_host(m, partition, home, count, s.SG_READ, s.SG_FAR_READS)
+    counts = counters(m, home)
+    m[u(counts + s.SG_HOST_READ)] += ANSWER_HEAD_BYTES + 32 * span(sectors)
+    m[u(counts + s.SG_HOST_WRITTEN)] += HEAD_BYTES
+    asked = take(m, s.LK_TO_HOST, home, port(m, home, free_at(m, home, time), count), m[u(s.H_HOST_ASK)])
+    cost = m[u(s.H_HOST_READ)] + span(sectors) * m[u(s.H_HOST_READ_SECTOR)]
+    come = take(m, s.LK_FROM_HOST, home, asked, cost)
+    hold_up(m, home, come)
+    return come + m[u(s.H_HOST_LATENCY)]
+
+
+@core
+def read_peer(m: Any, home: int, sectors: int, time: int) -> int:
+    """When another device's answer to a load is where L2's would be."""
+    count = span(sectors)
+    m[u(counters(m, home) + s.SG_PEER_READ)] += 32 * count
+    asked = take(m, s.LK_TO_PEER, home, time, m[u(s.H_PEER_ASK)])
+    cost = m[u(s.H_PEER_PACKET)] + count * m[u(s.H_PEER_SECTOR)]
+    return take(m, s.LK_FROM_PEER, home, asked, cost) + m[u(s.H_PEER_LATENCY)]
+
+
+@core
+def packets(sectors: int, whole: int) -> int:
+    """In which sectors go to the host: runs of whole ones, and each that is written in part."""
+    return popcount(whole & ~(whole << 1)) + popcount(sectors & ~whole)
+
+
+@core
+def bytes_of(held: int) -> int:
+    """Bytes written, of four 16-bit counts."""
+    return (held & 0xFFFF) + ((held >> 16) & 0xFFFF) + ((held >> 32) & 0xFFFF) + ((held >> 48) & 0xFFFF)
+
+
+@core
+def write_host(m: Any, partition: int, home: int, sectors: int, held: int, time: int) -> int:
+    """When a write to the host has gone out."""
+    count = popcount(sectors)
+    whole = sectors & covered(held)
+    count_host(m, partition, home, count, s.SG_WRITTEN, s.SG_FAR_WRITES)
+    parts = packets(sectors, whole)
+    m[u(counters(m, home) + s.SG_HOST_WRITTEN)] += HEAD_BYTES * parts + bytes_of(held)
+    full = popcount(whole)
+    units = m[u(s.H_L2_WRITE_REQUEST)] + full * m[u(s.H_L2_WRITE_WHOLE)] + (count - full) * m[u(s.H_L2_WRITE_PART)]
+    size = stored_bytes(m, count, full)
+    start = write_port(m, home, home_of_write(m, partition, home, free_at(m, home, time), size), units)
+    cost = parts * m[u(s.H_HOST_WRITE)] + full * m[u(s.H_HOST_WRITE_SECTOR)]
+    gone = take(m, s.LK_TO_HOST, home, start, cost)
+    hold_up(m, home, gone)
+    return gone + m[u(s.H_HOST_WRITE_LATENCY)]
+
+
+@core
+def write_peer(m: Any, home: int, sectors: int, held: int, time: int) -> int:
+    """When a write to another device has gone out; one that is not of whole sectors names its bytes in as much as a head."""
+    count = span(sectors)
+    sector = m[u(s.H_PEER_SECTOR)]
+    data = count * sector
+    if count == 1 and bytes_of(held) <= NARROW_BYTES:
+        data = sector >> 1
+    m[u(counters(m, home) + s.SG_PEER_WRITTEN)] += data * 32 // sector
+    heads = 1 if sectors & ~covered(held) == 0 else 2
+    return take(m, s.LK_TO_PEER, home, time, heads * m[u(s.H_PEER_PACKET)] + data) + m[u(s.H_PEER_WRITE_LATENCY)]
+
+
+@core
+def named_whole(words: int) -> int:
+    """Sectors of which an atomic names every word."""
+    size = 3 if (words >> 50) & 1 else 2
+    mask = 0
+    for sector in range(4):
+        if ((words >> (10 * sector + 6)) & 15) << size >= 32:
+            mask |= 1 << sector
+    return mask
+
+
+@core
+def behind_atomics(m: Any, home: int, line: int, time: int, turn: int) -> int:
+    """When an atomic that takes ``turn`` (1/256 cycle) begins, behind the one before on its line."""
+    at = m[u(s.H_ATOMICS_ELSEWHERE)] + 2 * (group_of(m, home) * s.LINES_OF_ATOMICS + (line & (s.LINES_OF_ATOMICS - 1)))
+    start = time << 8
+    if m[u(at)] == line + 1:
+        start = max(start, m[u(at + 1)])
+    m[u(at)] = line + 1
+    m[u(at + 1)] = start + turn
+    return start >> 8
+
+
+@core
+def atomic_host(m: Any, partition: int, home: int, line: int, sectors: int, words: int, time: int) -> int:
+    """When L2 has done an atomic on the host's memory: for each lane on a word it reads the sectors and writes what it changed back."""
+    rounds = max(most_on_a_word(words), 1)
+    passes = passes_of(words)
+    count_host(m, partition, home, passes, s.SG_ATOMIC, s.SG_FAR_ATOMICS)
+    parts = packets(sectors, sectors & named_whole(words))
+    counts = counters(m, home)
+    m[u(counts + s.SG_HOST_READ)] += rounds * (ANSWER_HEAD_BYTES + 32 * span(sectors))
+    m[u(counts + s.SG_HOST_WRITTEN)] += HEAD_BYTES * (rounds + parts)
+    start = behind_atomics(m, home, line, free_at(m, home, time), rounds * m[u(s.H_HOST_ATOMIC_TURN)])
+    asked = take(m, s.LK_TO_HOST, home, start, rounds * (m[u(s.H_HOST_ASK)] + parts * m[u(s.H_HOST_WRITE)]))
+    cost = m[u(s.H_HOST_READ)] + span(sectors) * m[u(s.H_HOST_READ_SECTOR)]
+    come = take(m, s.LK_FROM_HOST, home, asked, rounds * cost)
+    if rounds == 1:
+        hold_up(m, home, come)
+    return come + m[u(s.H_HOST_ATOMIC_LATENCY)] + ((rounds - 1) * m[u(s.H_HOST_ATOMIC_TURN)] >> 8)
+
+
+@core
+def atomic_peer(m: Any, home: int, line: int, sectors: int, words: int, time: int) -> int:
+    """When another device's answer to an atomic is where L2's would be."""
+    rounds = max(most_on_a_word(words), 1)
+    count = span(sectors)
+    counts = counters(m, home)
+    m[u(counts + s.SG_PEER_WRITTEN)] += 32 * count * rounds
+    start = behind_atomics(m, home, line, time, rounds * m[u(s.H_PEER_ATOMIC_TURN)])
+    cost = rounds * (2 * m[u(s.H_PEER_PACKET)] + count * m[u(s.H_PEER_SECTOR)])
+    gone = take(m, s.LK_TO_PEER, home, start, cost)
+    if (words >> 51) & 1:
+        m[u(counts + s.SG_PEER_READ)] += 32 * count * rounds
+        gone = take(m, s.LK_FROM_PEER, home, gone, cost)
+    return gone + m[u(s.H_PEER_ATOMIC_LATENCY)] + ((rounds - 1) * m[u(s.H_PEER_ATOMIC_TURN)] >> 8)
+
+
+@core
+def read_line(m: Any, gpc: int, partition: int, home: int, line: int, sectors: int, time: int) -> int:
+    """A load of a line, wherever it lies, by way of its GPC's coalescer, where it passes one (``gpc`` is not negative)."""
+    if m[u(s.H_ELSEWHERES)]:
+        place = place_of(m, line)
+        if place != HERE:
+            if place == HOST:
+                return read_host(m, partition, home, sectors, time)
+            return read_peer(m, home, sectors, time)
+        time = free_at(m, home, time)
+    if gpc < 0:
+        return read(m, partition, home, line, sectors, time)
+    return coalesced_read(m, gpc, partition, home, line, sectors, time)
+
+
+@core
+def write_line(m: Any, partition: int, home: int, line: int, sectors: int, held: int, time: int) -> int:
+    """A write to a line, wherever it lies."""
+    if m[u(s.H_ELSEWHERES)]:
+        place = place_of(m, line)
+        if place != HERE:
+            if place == HOST:
+                return write_host(m, partition, home, sectors, held, time)
+            return write_peer(m, home, sectors, held, time)
+        time = free_at(m, home, time)
+    return write(m, partition, home, line, sectors, held, time)
+
+
+@core
+def atomic_line(m: Any, partition: int, home: int, line: int, sectors: int, words: int, time: int) -> int:
+    """An atomic on a line, wherever it lies."""
+    if m[u(s.H_ELSEWHERES)]:
+        place = place_of(m, line)
+        if place != HERE:
+            if place == HOST:
+                return atomic_host(m, partition, home, line, sectors, words, time)
+            return atomic_peer(m, home, line, sectors, words, time)
+        time = free_at(m, home, time)
+    return atomic(m, partition, home, line, sectors, words, time)
+
+
+@core
+def note_written(m: Any, sm: int, line: int, time: int) -> None:
+    """What an SM wrote or changed elsewhere was acknowledged at ``time``: a fence for the system will wait for it."""
+    place = place_of(m, line)
+    if place != HERE:
+        at = sm + (s.SM_HOST_WRITTEN if place == HOST else s.SM_PEER_WRITTEN)
+        m[u(at)] = max(m[u(at)], time)
+
+
+@core
+def longer_away(m: Any, line: int, atomic: bool) -> int:
+    """How much longer an SM may go on without the answer to an atomic, or the acknowledgement of a write, than when it has gone to L2.
+
+    One atomic after the other leaves for elsewhere as for L2 (``python -m bench.elsewhere``: ``atom4``).  Parts of a way are not shared
+    within a window, which must not stop SMs that the way as a whole would not.
+    """
+    place = place_of(m, line)
+    if place == HERE:
+        return 0
+    if not atomic:
+        return m[u(s.H_WINDOW)]
+    return m[u(s.H_HOST_ATOMIC_LATENCY if place == HOST else s.H_PEER_ATOMIC_LATENCY)]

@@ -1,0 +1,115 @@
+"""Launches that never end, in simulated time: every warp runs, but only repeats itself, and memory stays as it is.
+
+The functional engine compares whole states (``engine/jit/livelock.py``).  Here warps stop at times of their own, so a
+state of all of them hardly comes back; but each warp runs through few states as long as it spins, and what it does
+next follows from its state and from memory.  So once no block has ended for a while, the warps are looked at now and then: when in
+many looks in a row every warp has run on (or waits at a block barrier or for an mbarrier) and was found in a state that it was in before,
+and memory is the same at the beginning and the end of that time, nothing will ever change.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from warpwright.engine.abi import SPILL_HEADER_BYTES, WARP
+from warpwright.engine.cycle_detection import memory_digest
+from warpwright.engine.launch import LaunchContext
+from warpwright.timing import state as s
+from warpwright.timing.state import State
+
+QUIET_SECONDS = 2.0
+"""Wall time without the end of a block after which warps are looked at."""
+PAUSE_SECONDS = 0.1
+"""Wall time between two looks."""
+LOOK_SHARE = 20
+"""Between two looks lies at least so many times what the last one took: thousands of warps are read one by one."""
+LOOKS = 16
+"""Looks in a row that must find nothing new, before memory is read and again after it."""
+
+
+@dataclass(slots=True)
+class _Past:
+    """What is known of a warp since a block ended last."""
+
+    instructions: int = -1
+    digests: set[bytes] = field(default_factory=set)
+
+
+class Watch:
+    """Judges one launch.
+
+    Args:
+        spill_offset: of a warp's save area from its WARP structure, in bytes.
+        spill_bytes: size of the save area.
+        memories: shared and local memory of all resident blocks.
+    """
+
+    def __init__(
+        self,
+        context: LaunchContext,
+        spill_offset: int,
+        spill_bytes: int,
+        memories: tuple[npt.NDArray[np.int64], ...],
+    ) -> None:
+        self.context = context
+        self.kept_at = spill_offset + SPILL_HEADER_BYTES
+        self.kept_bytes = max(0, spill_bytes - SPILL_HEADER_BYTES)
+        self.memories = memories
+        self.blocks_done = -1
+        self.since = self.looked = 0.0
+        self.pause = PAUSE_SECONDS
+        self._forget()
+
+    def _forget(self) -> None:
+        self.past: dict[int, _Past] = {}
+        self.streak = 0
+        self.memory = b""
+
+    def never_ends(self, state: State) -> bool:
+        """Whether no warp will ever end; to be asked between windows."""
+        now = time.monotonic()
+        done = int(state.words[s.H_DONE_BLOCKS])
+        if done != self.blocks_done:
+            self.blocks_done, self.since = done, now
+            self._forget()
+        if now - self.since < QUIET_SECONDS or now - self.looked < self.pause:
+            return False
+        repeats = self._repeats(state)
+        self.looked = time.monotonic()
+        self.pause = max(PAUSE_SECONDS, LOOK_SHARE * (self.looked - now))
+        if not repeats:
+            self.streak, self.memory = 0, b""
+            return False
+        self.streak += 1
+        if self.streak < LOOKS:
+            return False
+        self.streak = 0
+        before, self.memory = self.memory, memory_digest(self.context.memory, self.memories)
+        return before == self.memory
+
+    def _repeats(self, state: State) -> bool:
+        """Whether every warp has run on, into a state that it has been in; also notes the states."""
+        m = state.words
+        repeats, running = True, False
+        for sm, slot in state.active_warps():
+            w = sm + s.OFF_WARPS + slot * s.W_SLOTS
+            pointer = int(m[w + s.W_POINTER])
+            fields = np.ctypeslib.as_array((ctypes.c_int64 * (WARP.size_bytes // 8)).from_address(pointer))
+            past = self.past.setdefault(pointer, _Past())
+            digest = hashlib.blake2b(fields[[WARP.slot("resume"), WARP.slot("exited")]].tobytes(), digest_size=16)
+            digest.update(ctypes.string_at(pointer + self.kept_at, self.kept_bytes))
+            found = digest.digest()
+            instructions = int(fields[WARP.slot("instructions")])
+            at_barrier = bool(m[w + s.W_BARRIER])
+            held = bool(m[w + s.W_LOOK])  # by a try_wait, which lets it go so seldom that it need not have run
+            repeats &= found in past.digests and (at_barrier or held or instructions != past.instructions)
+            running |= not at_barrier
+            past.digests.add(found)
+            past.instructions = instructions
+        return repeats and running

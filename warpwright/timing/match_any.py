@@ -1,0 +1,24 @@
+"""MATCH.ANY: the lanes' different values, one after the other, as LDC takes its lanes' different words.
+
+Each further one takes a fixed time, and a part of it of the load/store unit, which the warps of all sub-cores share (an H200: bench.micro ``matches``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warpwright.native.intrinsics import core, u
+from warpwright.timing import state as s
+from warpwright.timing.coalescer import FULL_WARP, different
+from warpwright.timing.mio_queue import enter_queue
+from warpwright.timing.records import record_at
+from warpwright.timing.warp import hold_both
+
+
+@core
+def match(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int) -> None:
+    """Issue a MATCH.ANY whose record, what the lanes compare, is there."""
+    mask, base, tabled, step = record_at(m, w)
+    further = max(different(m, sm, base, tabled, step, mask & FULL_WARP, -1), 1) - 1
+    start = enter_queue(m, sm, sc, time, (1 + further) * code[u(row + s.I_EXTRA)])
+    hold_both(m, code, w, row, start + code[u(row + s.I_LATENCY)] + further * code[u(row + s.I_OP)], start + 1)

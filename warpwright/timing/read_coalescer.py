@@ -1,0 +1,40 @@
+"""A GPC's request coalescer: what its SMs read of L2 at about the same time is read once.
+
+Nsight Compute has this unit as ``lrc__``.  Register loads and bulk copies pass it: of the sectors that 384 blocks of a matrix product copy,
+tiles that others of their GPC copy as well, an H200 looks half up in L2.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warpwright.native.intrinsics import core, popcount, u
+from warpwright.timing import state as s
+from warpwright.timing.l2 import counters, group_of, read
+
+
+@core
+def coalescer_entry(m: Any, gpc: int, home: int, line: int) -> int:
+    """Where a GPC's coalescer keeps a line: each group of slices has its own part."""
+    lines = m[u(s.H_COALESCER_LINES)]
+    part = gpc * s.SLICE_GROUPS + group_of(m, home)
+    return m[u(s.H_COALESCER)] + (part * lines + (((line * s.GOLDEN) >> 40) & (lines - 1))) * 4
+
+
+@core
+def coalesced_read(m: Any, gpc: int, partition: int, home: int, line: int, sectors: int, time: int) -> int:
+    """A load by way of its GPC's request coalescer: what another SM of the GPC has just asked for in the same way is not asked for again.
+
+    The answer passes the GPC's port for each SM.
+    """
+    if m[u(s.H_COALESCER_LINES)] == 0:
+        return read(m, partition, home, line, sectors, time)
+    entry = coalescer_entry(m, gpc, home, line)
+    if m[u(entry)] == line << 4 | sectors and m[u(entry + 1)] > time:
+        m[u(counters(m, home) + s.SG_COALESCED)] += popcount(sectors)
+        return m[u(entry + 2)]
+    ready = read(m, partition, home, line, sectors, time)
+    m[u(entry)] = line << 4 | sectors
+    m[u(entry + 1)] = min(ready, time + m[u(s.H_COALESCING)])
+    m[u(entry + 2)] = ready
+    return ready

@@ -1,0 +1,93 @@
+"""Launches that are timed as an earlier one was: benchmarks launch a kernel hundreds of times.
+
+Every launch begins with an empty chip.  Where nothing that a kernel does follows from what memory holds (``engine/data_independence.py``), a launch of the same
+code, geometry and constant banks on the same chip makes the same accesses in the same order, so that the model would come to the same cycles: it runs for its
+results alone, and has the earlier one's time.  Kernels whose time or results depend on more are timed always: those that read clocks or the number of their SM,
+with atomics, textures or bulk copies, which wait for a time or for memory, and MATCH, which takes as long as there are values.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+from warpwright.engine.blocks import CLOCKS, basic_blocks
+from warpwright.engine.data_independence import is_oblivious
+from warpwright.engine.kernels import lowered_of, watches_memory
+from warpwright.engine.launch import LaunchContext
+from warpwright.engine.module import LoadedKernel
+from warpwright.isa.ops import Op
+from warpwright.timing.interface import TimingResult
+
+WORTH_SECONDS = 0.02
+"""Of timing; what took less is timed again, which takes less than making code without trace."""
+KEPT = 256
+"""Launches whose time is known, the latest ones."""
+_TIMED_ALWAYS = frozenset(("atomic", "texture", "bulk", "match_any", "nanosleep", "wgmma"))
+_OF_PLACE_AND_TIME = CLOCKS | {"smid"}
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A launch that was timed."""
+
+    kept: tuple[Any, ...]
+    """What its key names by identity."""
+    timing: TimingResult
+
+
+class Repeats:
+    """The launches of one GPU whose time is known."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[Hashable, Known] = OrderedDict()
+
+    def key(self, loaded: LoadedKernel, context: LaunchContext, *how: Any) -> Hashable | None:
+        """What decides the time of a launch; None where memory may.
+
+        Args:
+            how: the chip, the policies and what else it is timed with.
+        """
+        if not _may_repeat(loaded):
+            return None
+        memory = context.memory
+        about = (context.constants_digest(), memory.elsewhere().tobytes(), memory.has_mapped)
+        return (id(loaded), context.geometry, *about, *map(id, how))
+
+    def find(self, key: Hashable | None) -> TimingResult | None:
+        """The time of an earlier launch with the same key."""
+        found = self._known.get(key) if key is not None else None
+        if found is None:
+            return None
+        self._known.move_to_end(key)
+        return found.timing
+
+    def keep(self, key: Hashable | None, timing: TimingResult, *named: Any) -> None:
+        """A launch was timed; ``named`` are the kernel and what the key was made with."""
+        if key is None or timing.cpu_seconds < WORTH_SECONDS:
+            return
+        self._known[key] = Known(named, timing)
+        if len(self._known) > KEPT:
+            self._known.popitem(last=False)
+
+
+def _may_repeat(loaded: LoadedKernel) -> bool:
+    """Whether a kernel's time follows from what it is launched with; looked up once."""
+    facts = loaded.program.facts
+    if "repeats in time" not in facts:
+        lowered = lowered_of(loaded)
+        facts["repeats in time"] = (
+            not loaded.program.services
+            and not watches_memory(loaded)
+            and not any(_is_timed_always(op) for low in lowered for op in low.ops)
+            and is_oblivious(loaded.program, basic_blocks(loaded.program, lowered), lowered, constants=True)
+        )
+    return facts["repeats in time"]
+
+
+def _is_timed_always(op: Op) -> bool:
+    if op.name in ("special", "special64"):
+        return op.attr in _OF_PLACE_AND_TIME
+    return op.name in _TIMED_ALWAYS

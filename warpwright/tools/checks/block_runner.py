@@ -1,0 +1,405 @@
+"""A block's turn: its warps run, their records are read, barriers are waited at; machine code (``native``).
+
+``run_block`` goes on until there is something that machine code leaves to Python: an order between warps of several blocks, copies, what
+is to be told.  What it needs stands in arrays of words, so that it goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Any, TypeAlias
+
+import numpy as np
+
+from warpwright.engine.abi import RECORD_WORDS, TAG_BLOCK, WARP, Status
+from warpwright.native.intrinsics import call_warp, core, peek, popcount
+from warpwright.tools.checks.accesses import read_records
+from warpwright.tools.checks.intrinsics import array_at, entry
+from warpwright.tools.checks.shadow import DONE, S_BLOCK, S_EPOCH, S_POSITION, S_USED, S_WHOLE, S_WORDS
+
+Warp: TypeAlias = Annotated[Any, WARP]
+
+# --- what is known of a launch: words of one array; host pointers, but for the clock ------------------
+L_CLOCK, L_CANCEL, L_STARTS, L_EVENTS, L_ALLOCATIONS, L_FINDINGS, L_COUNTERS, L_SCRATCH = range(8)
+L_WAYS, L_WAY_TABLE, L_WAY_BLOCKS = 8, 9, 10
+"""How many ways round barriers there are (``skipped_barriers.py``), and its tables."""
+L_FUNCTION, L_READS, L_SYNCHECK, L_SEEDED, L_RECORD_WORDS = 11, 12, 13, 14, 15
+"""The traced warp function; whether records are read, barriers looked at, and the order of warps given; words of a record by its tag."""
+L_WORDS = 16
+
+# --- what is known of a resident block ---------------------------------------------------------------
+T_PHASE, T_STATUS, T_REASON, T_WARP, T_AT, T_ORDERED, T_STOPS, T_MOVED, T_RELEASED, T_FRUITFUL, T_LAST = range(11)
+"""What comes next; status of the warp that ran last, why reading its records ended, its number; place in the order and warps in it; stops
+of the warp in this turn; whether any warp did more than spin in this pass, whether a barrier let any go, and both in this turn; the basic block in which
+the warp stopped."""
+T_BARRIER, T_TOLD, T_LIVING, T_TELLS = 11, 12, 13, 14
+"""The barrier that is looked at; whether Python was told that it completes; threads that live; whether Python wants to be told of arrivals:
+some warp knows of other blocks."""
+T_WARPS, T_STRUCTURES, T_STRIDE, T_STATES, T_RUN, T_ORDER = 15, 16, 17, 18, 19, 20
+"""Warps; host pointers of their WARP structures and bytes between these, of their rows of shadow.S_*, their states, and the order of a pass."""
+T_KNOWN, T_COLUMNS, T_LANES, T_FOREIGN, T_SEEN = 21, 22, 23, 24, 25
+"""Host pointers of what each warp knows (rows of so many words), of what its lanes know, of pointers to what it knows of other blocks."""
+T_ARRIVED, T_COUNTS, T_VOTES, T_PLACES, T_AT_BRANCH, T_ROUND_IT, T_WITH_OTHERS = 26, 27, 28, 29, 30, 31, 32
+"""Host pointers of: clocks that arrived at each barrier, threads that did, votes, basic blocks that arrivals came from; by warp and way,
+lanes at its branch and round its barrier; ways that threads at the barrier took too."""
+T_APART, T_APART_AT = 33, 34
+"""Lanes of the warp that has just arrived which went round a barrier's block where others of its arriving lanes stand, and that block."""
+T_WORDS = 35
+BARRIERS = 16
+MOST_PLACES = 63
+"""Of a barrier's row of places, behind their number."""
+
+BEGIN, RUN, RECORDS, STOPPED_AT, BARRIER, NEXT, RELEASE, COMPLETES, AFTER = range(9)
+"""Phases: of a pass, of a warp, of a release of barriers."""
+ENDED, PASSED, DEADLOCKED, CANCELLED, FAILED, OUTSIDE, READING, ARRIVED, COMPLETED = range(9)
+"""Why run_block returns: the block has ended; warps only spin, or one pass is done; none can run; the launch was cancelled; a warp stopped with
+a status that ends the launch; lanes came to a WARPSYNC that does not name them; reading records ended with T_REASON; a warp is at a barrier; one
+completes."""
+RUNNING, AT_BARRIER, EXITED, STUCK = range(4)
+"""States of warps."""
+SYNC, ARRIVE, POPCOUNT, AND, OR = range(5)
+STOPS_BEFORE_GIVING_WAY = 256
+"""Strong accesses of one turn; a warp that makes more may be spinning on what another one has to write."""
+FULL_WARP = 0xFFFFFFFF
+EXIT, AT_BLOCK_BARRIER, STRONG, TRACE_FULL = (
+    int(Status.EXIT),
+    int(Status.BARRIER),
+    int(Status.STRONG),
+    int(Status.TRACE_FULL),
+)
+YIELD, CLOCK, DEADLOCK, SLEEP = int(Status.YIELD), int(Status.CLOCK), int(Status.DEADLOCK), int(Status.SLEEP)
+RECORD_LENGTHS = np.array([RECORD_WORDS.get(tag, 1) for tag in range(16)], np.int64)
+
+
+@core
+def warp_at(t: Any, w: int) -> int:
+    """The WARP structure of a warp."""
+    return t[T_STRUCTURES] + w * t[T_STRIDE]
+
+
+@core
+def state_of(t: Any, w: int) -> int:
+    """A warp's row of shadow.S_*."""
+    return t[T_STATES] + w * S_WORDS * 8
+
+
+@core
+def read(t: Any, launch: Any, w: int) -> int:
+    """Read what is left of a warp's records."""
+    return read_records(
+        array_at(state_of(t, w)), array_at(launch[L_STARTS]), array_at(launch[L_EVENTS]), array_at(t[T_KNOWN] + w * t[T_COLUMNS] * 8),
+        array_at(t[T_LANES] + w * 1024 * 8), array_at(peek(t[T_FOREIGN] + 8 * w)), array_at(peek(t[T_SEEN] + 8 * w)),
+        array_at(launch[L_ALLOCATIONS]), array_at(launch[L_FINDINGS]), array_at(launch[L_COUNTERS]), array_at(launch[L_SCRATCH]),
+    )  # fmt: skip
+
+
+@core
+def walk(launch: Any, trace: Any, used: int, at_branch: Any, round_it: Any) -> int:
+    """Follow a warp's records: lanes at the branch of each way round a barrier, lanes that went round; the last basic block, or -1."""
+    position = 0
+    last = -1
+    ways = launch[L_WAYS]
+    table, matters = array_at(launch[L_WAY_TABLE]), array_at(launch[L_WAY_BLOCKS])
+    while position < used:
+        word = trace[position]
+        tag = (word >> 60) & 15
+        if tag == TAG_BLOCK:
+            last = (word >> 32) & 0xFFFFFFF
+            if matters[last]:
+                lanes = word & FULL_WARP
+                for d in range(ways):
+                    if table[3 * d + 1] == last:
+                        round_it[d] |= at_branch[d] & lanes
+                        at_branch[d] &= ~lanes
+                    if table[3 * d + 2] == last:
+                        at_branch[d] &= ~lanes
+                    if table[3 * d] == last:
+                        at_branch[d] |= lanes
+        position += peek(launch[L_RECORD_WORDS] + 8 * tag)
+    return last
+
+
+@core
+def arrive(t: Any, launch: Any, w: int) -> bool:
+    """A warp has come to a block barrier; whether Python has to look at it."""
+    warp: Warp = warp_at(t, w)
+    s = array_at(state_of(t, w))
+    number, lanes = warp["barrier_id"] & 15, warp["barrier_lanes"] & FULL_WARP
+    living = warp["lanes"] & ~warp["exited"] & FULL_WARP
+    s[S_EPOCH] += 1
+    columns = t[T_COLUMNS]
+    arrived, known = array_at(t[T_ARRIVED] + number * columns * 8), array_at(t[T_KNOWN] + w * columns * 8)
+    for column in range(columns):
+        arrived[column] = max(arrived[column], known[column])
+    arrived[w] = max(arrived[w], s[S_EPOCH])
+    t[T_APART] = 0
+    if launch[L_SYNCHECK]:
+        places = array_at(t[T_PLACES] + number * (MOST_PLACES + 1) * 8)
+        n = places[0]
+        new = n < MOST_PLACES
+        for i in range(n):
+            if places[1 + i] == t[T_LAST]:
+                new = False
+        if new:
+            places[1 + n] = t[T_LAST]
+            places[0] = n + 1
+        if warp["barrier_threads"] == 0:
+            ways = launch[L_WAYS]
+            table = array_at(launch[L_WAY_TABLE])
+            at_branch, round_it = array_at(t[T_AT_BRANCH] + w * ways * 8), array_at(t[T_ROUND_IT] + w * ways * 8)
+            for d in range(ways):
+                if at_branch[d] & lanes and round_it[d] & lanes:
+                    t[T_APART] = round_it[d] & lanes
+                    t[T_APART_AT] = table[3 * d + 2]
+                if table[3 * d + 2] == t[T_LAST] and round_it[d] & lanes:
+                    array_at(t[T_WITH_OTHERS])[d] = 1
+                at_branch[d] &= ~lanes
+                round_it[d] &= ~lanes
+    counts, votes = array_at(t[T_COUNTS]), array_at(t[T_VOTES])
+    whole = warp["barrier_threads"] != 0 and lanes == living
+    counts[number] += 32 if whole else popcount(lanes)
+    mode = warp["barrier_mode"]
+    if mode >= POPCOUNT:
+        vote = warp["barrier_vote"] & lanes
+        votes[number] += popcount(vote ^ lanes if mode == AND else vote)
+    if mode != ARRIVE:
+        array_at(t[T_RUN])[w] = AT_BARRIER
+    return bool(t[T_TELLS] or (launch[L_SYNCHECK] and mode != ARRIVE and (t[T_APART] or lanes != living)))
+
+
+@core
+def waits_at(t: Any, w: int, number: int) -> bool:
+    """Whether a warp waits at a block barrier."""
+    warp: Warp = warp_at(t, w)
+    return bool(array_at(t[T_RUN])[w] == AT_BARRIER and warp["barrier_id"] & 15 == number)
+
+
+@core
+def expected(t: Any, number: int) -> int:
+    """Threads that a barrier waits for; -1 when nobody waits there."""
+    most = -1
+    for w in range(t[T_WARPS]):
+        if waits_at(t, w, number):
+            warp: Warp = warp_at(t, w)
+            most = max(most, warp["barrier_threads"])
+    return t[T_LIVING] if most == 0 else most
+
+
+@core
+def is_of_interest(t: Any, launch: Any, number: int) -> bool:
+    """Whether Python has to look at a barrier that completes."""
+    if t[T_TELLS]:
+        return True
+    if launch[L_SYNCHECK] == 0:
+        return False
+    for w in range(t[T_WARPS]):
+        warp: Warp = warp_at(t, w)
+        if waits_at(t, w, number) and warp["barrier_threads"] != 0:
+            return False
+    places = array_at(t[T_PLACES] + number * (MOST_PLACES + 1) * 8)
+    if places[0] > 1:
+        return True
+    ways = launch[L_WAYS]
+    for d in range(ways):
+        if peek(launch[L_WAY_TABLE] + (3 * d + 2) * 8) == places[1] and peek(t[T_WITH_OTHERS] + 8 * d) == 0:
+            for w in range(t[T_WARPS]):
+                ended: Warp = warp_at(t, w)
+                if peek(t[T_ROUND_IT] + (w * ways + d) * 8) & ended["exited"]:
+                    return True
+    return False
+
+
+@core
+def complete(t: Any, launch: Any, number: int) -> None:
+    """A block barrier lets its warps go on: they know what all that arrived knew."""
+    columns = t[T_COLUMNS]
+    arrived = array_at(t[T_ARRIVED] + number * columns * 8)
+    counts, votes, run = array_at(t[T_COUNTS]), array_at(t[T_VOTES]), array_at(t[T_RUN])
+    whole = True
+    for w in range(t[T_WARPS]):
+        if not waits_at(t, w, number):
+            continue
+        warp: Warp = warp_at(t, w)
+        s = array_at(state_of(t, w))
+        known = array_at(t[T_KNOWN] + w * columns * 8)
+        for column in range(columns):
+            known[column] = max(known[column], arrived[column])
+        lanes = warp["barrier_lanes"] & FULL_WARP
+        if lanes == FULL_WARP:
+            s[S_WHOLE] = s[S_EPOCH]
+        else:
+            rows = array_at(t[T_LANES] + w * 1024 * 8)
+            for lane in range(32):
+                if (lanes >> lane) & 1:
+                    for other in range(32):
+                        if (lanes >> other) & 1:
+                            rows[lane * 32 + other] = s[S_EPOCH]
+        run[w] = RUNNING
+        mode = warp["barrier_mode"]
+        if mode >= POPCOUNT:
+            some = 1 if votes[number] != 0 else 0
+            warp["barrier_result"] = votes[number] if mode == POPCOUNT else (1 - some if mode == AND else some)
+        if warp["barrier_threads"] != 0:
+            whole = False
+    for column in range(columns):
+        arrived[column] = 0
+    counts[number] = 0
+    votes[number] = 0
+    array_at(t[T_PLACES] + number * (MOST_PLACES + 1) * 8)[0] = 0
+    if launch[L_SYNCHECK] and whole:
+        for d in range(launch[L_WAYS]):
+            array_at(t[T_WITH_OTHERS])[d] = 0
+    t[T_RELEASED] = 1
+
+
+@core
+def after_stop(t: Any, launch: Any, w: int) -> int:
+    """Go on behind the stop of a warp whose records are read; gives a reason to return, or -1."""
+    status = t[T_STATUS]
+    t[T_PHASE] = NEXT
+    if status == STRONG or status == CLOCK or status == TRACE_FULL:
+        if peek(launch[L_CANCEL]):
+            return CANCELLED
+        if status == STRONG and launch[L_SEEDED]:
+            t[T_MOVED] = 1
+        else:
+            t[T_STOPS] += 1
+            if t[T_STOPS] < STOPS_BEFORE_GIVING_WAY:
+                t[T_PHASE] = RUN
+        return -1
+    if status == EXIT or status == DEADLOCK:
+        array_at(t[T_RUN])[w] = EXITED if status == EXIT else STUCK
+        t[T_MOVED] = 1
+    elif status == AT_BLOCK_BARRIER:
+        t[T_MOVED] = 1
+        if arrive(t, launch, w):
+            return ARRIVED
+    elif status != YIELD and status != SLEEP:
+        return FAILED
+    return -1
+
+
+@core
+def after_pass(t: Any) -> bool:
+    """Every warp of a pass had its turn: whether the block has ended."""
+    ended = True
+    living = 0
+    for w in range(t[T_WARPS]):
+        warp: Warp = warp_at(t, w)
+        living += popcount(warp["lanes"] & ~warp["exited"] & FULL_WARP)
+        if array_at(t[T_RUN])[w] != EXITED:
+            ended = False
+    t[T_LIVING] = living
+    t[T_FRUITFUL] |= t[T_MOVED]
+    t[T_BARRIER] = 0
+    t[T_TOLD] = 0
+    t[T_RELEASED] = 0
+    return ended
+
+
+@core
+def begin_pass(t: Any, launch: Any) -> None:
+    """The order of the warps that run: by number, or as Python has put it there."""
+    if launch[L_SEEDED] == 0:
+        n = 0
+        order, run = array_at(t[T_ORDER]), array_at(t[T_RUN])
+        for w in range(t[T_WARPS]):
+            if run[w] == RUNNING:
+                order[n] = w
+                n += 1
+        t[T_ORDERED] = n
+    t[T_AT] = 0
+    t[T_STOPS] = 0
+    t[T_MOVED] = 0
+
+
+@partial(entry, what="the checks")
+def run_block(t: Any, launch: Any) -> int:
+    """Run a block's warps as far as they go; gives the reason why not further.
+
+    Args:
+        t: int64[T_WORDS].
+        launch: int64[L_WORDS].
+    """
+    while True:
+        phase = t[T_PHASE]
+        w = t[T_WARP]
+        if phase == BEGIN:
+            begin_pass(t, launch)
+            t[T_PHASE] = RUN
+        elif phase == RUN:
+            if t[T_AT] >= t[T_ORDERED]:
+                if after_pass(t):
+                    return ENDED
+                t[T_PHASE] = RELEASE
+                continue
+            w = peek(t[T_ORDER] + 8 * t[T_AT])
+            t[T_WARP] = w
+            warp: Warp = warp_at(t, w)
+            launch[L_CLOCK] += 1
+            warp["trace_used"] = 0
+            warp["clock"] = launch[L_CLOCK]
+            warp["globaltimer_ns"] = launch[L_CLOCK]
+            t[T_STATUS] = call_warp(launch[L_FUNCTION], warp_at(t, w))
+            t[T_PHASE] = RECORDS
+            s = array_at(state_of(t, w))
+            s[S_POSITION] = 0
+            s[S_USED] = warp["trace_used"]
+            if launch[L_SYNCHECK] and warp["outside_lanes"]:
+                return OUTSIDE
+        elif phase == RECORDS:
+            if launch[L_READS]:
+                t[T_REASON] = read(t, launch, w)
+                if t[T_REASON] != DONE:
+                    return READING
+            t[T_PHASE] = STOPPED_AT
+        elif phase == STOPPED_AT:
+            if launch[L_SYNCHECK]:
+                state = array_at(state_of(t, w))
+                if launch[L_WAYS] == 0 and launch[L_READS]:
+                    t[T_LAST] = state[S_BLOCK]
+                else:
+                    ran: Warp = warp_at(t, w)
+                    ways = launch[L_WAYS]
+                    last = walk(
+                        launch, array_at(ran["trace_base"]), ran["trace_used"], array_at(t[T_AT_BRANCH] + w * ways * 8),
+                        array_at(t[T_ROUND_IT] + w * ways * 8),
+                    )  # fmt: skip
+                    if last >= 0:
+                        state[S_BLOCK] = last
+                    t[T_LAST] = state[S_BLOCK]
+            reason = after_stop(t, launch, w)
+            if reason >= 0:
+                return reason
+        elif phase == NEXT:
+            t[T_AT] += 1
+            t[T_STOPS] = 0
+            t[T_PHASE] = RUN
+        elif phase == RELEASE:
+            number = t[T_BARRIER]
+            if number == BARRIERS:
+                t[T_PHASE] = AFTER
+                continue
+            wanted = expected(t, number)
+            if wanted < 0 or peek(t[T_COUNTS] + 8 * number) < wanted:
+                t[T_BARRIER] = number + 1
+                continue
+            if t[T_TOLD] == 0 and is_of_interest(t, launch, number):
+                t[T_TOLD] = 1
+                return COMPLETED
+            complete(t, launch, number)
+            t[T_TOLD] = 0
+            t[T_BARRIER] = number + 1
+        else:
+            t[T_PHASE] = BEGIN
+            t[T_FRUITFUL] |= t[T_RELEASED]
+            if peek(launch[L_CANCEL]):
+                return CANCELLED
+            runs = False
+            for other in range(t[T_WARPS]):
+                if peek(t[T_RUN] + 8 * other) == RUNNING:
+                    runs = True
+            if not runs:
+                return DEADLOCKED
+            if launch[L_SEEDED] or not (t[T_MOVED] or t[T_RELEASED]):
+                return PASSED

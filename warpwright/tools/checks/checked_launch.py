@@ -1,0 +1,197 @@
+"""One launch under the checks: run once, or in several orders of its warps; its faults and deadlocks as findings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from warpwright.engine.device_memory import Allocation
+from warpwright.engine.execute import Counts
+from warpwright.engine.kernels import compiled_execution, traced
+from warpwright.engine.launch import LaunchContext
+from warpwright.engine.module import LoadedKernel
+from warpwright.engine.services import HeapCall, existing_heap
+from warpwright.errors import DeadlockError, ExecutionError, IllegalInstructionError, MemoryFaultError, TrapError
+from warpwright.tools.checks import heap
+from warpwright.tools.checks.findings import Finding, Place, place
+from warpwright.tools.checks.schedule import CheckedExecution
+from warpwright.tools.checks.uninitialized_use import Before, Verdict, reads_shared
+from warpwright.tools.checks.watch import Watch
+
+if TYPE_CHECKING:
+    from warpwright.tools.checks.checker import Checker
+
+SCHEDULES = 8
+"""Orders of warps that schedcheck tries beside the usual one."""
+
+
+class CheckedLaunch:
+    """One launch under the checks."""
+
+    def __init__(
+        self,
+        checker: Checker,
+        loaded: LoadedKernel,
+        context: LaunchContext,
+        resident_blocks: int,
+        ptx: str | None,
+    ) -> None:
+        self.checker = checker
+        self.ptx = ptx
+        self.context = context
+        context.exact_shared = True
+        self.loaded = loaded
+        self.resident_blocks = resident_blocks
+        self.number = checker.launches
+        self.host = checker.host
+        self._execution: Any = None
+        if "memcheck" in checker.checks:
+            heap.guard(context, self._report_free)
+
+    @property
+    def blocks_done(self) -> int:
+        return int(self._execution.blocks_done) if self._execution is not None else 0
+
+    def run(self) -> Counts:
+        """Run every block; findings go to the checker.
+
+        Raises:
+            Cancelled, ExecutionError: as any launch; a fault is a finding as well.
+        """
+        checks = set(self.checker.checks)
+        try:
+            if "schedcheck" in checks:
+                return self._explore(checks)
+            return self._once(checks)
+        except MemoryFaultError as error:
+            self._report_fault(error)
+            raise
+        except (IllegalInstructionError, TrapError) as error:
+            self._report_stop(error)
+            raise
+        except DeadlockError as error:
+            if "synccheck" in checks:
+                title, *waits = str(error).splitlines()
+                told = tuple(line.strip() for line in waits)
+                self.checker.add(
+                    [
+                        Finding(
+                            "synccheck",
+                            "error",
+                            f"Barrier error detected. {title}",
+                            (),
+                            told,
+                            1,
+                            None,
+                            self.number,
+                            self.host,
+                        )
+                    ]
+                )
+            raise
+
+    def _once(self, checks: set[str], seed: int | None = None) -> Counts:
+        if self.context.geometry.cluster_blocks > 1:
+            self.checker.unwatched(self.loaded.kernel.plain_name)
+            checks = set()
+            seed = None
+        if not checks & {"racecheck", "synccheck", "initcheck", "perfcheck"} and seed is None:
+            self._execution = compiled_execution(self.loaded, self.context, self.resident_blocks, 1)
+            return self._execution.run()
+        self.checker.forget_written()
+        repeats = self.checker.repeats
+        start = repeats.start(self.loaded, self.context) if seed is None else None
+        shown = repeats.shown(start) if start is not None else None
+        if shown is not None:
+            self.checker.add(replace(finding, launch=self.number, host=self.host) for finding in shown)
+            self._execution = compiled_execution(self.loaded, self.context, self.resident_blocks, 1)
+            return self._execution.run()
+        kernel = traced(self.loaded, self.context, "synccheck" in checks)
+        before = None
+        if "initcheck" in checks and reads_shared(kernel):
+            before = Before(self, kernel, repeats.touched(start) if start is not None else None)
+        watch = Watch(self, kernel, checks)
+        self._execution = CheckedExecution(self.context, kernel, self.resident_blocks, watch, seed)
+        found: list[Finding] = []
+        verdict = Verdict(None, "whether the results depend on it was not tried: the launch did not end")
+        try:
+            counts: Counts = self._execution.run()
+            if before is not None and watch.read_unwritten_shared():
+                verdict = before.verdict(watch.touched(), counts)
+        finally:
+            found = watch.findings(verdict)
+            self.checker.add(replace(finding) for finding in found)
+        if start is not None:
+            repeats.keep(start, self.loaded, kernel, watch.touched(), counts, found)
+        return counts
+
+    def _explore(self, checks: set[str]) -> Counts:
+        """Other orders of warps must give the same memory."""
+        memory = self.context.memory
+        before = [(a, memory.snapshot(a)) for a in memory]
+        results: list[bytes] = []
+        for trial in range(SCHEDULES):
+            self._once(set(), self.checker.seed + trial)
+            results.append(b"".join(memory.snapshot(a).tobytes() for a, _ in before))
+            for allocation, contents in before:
+                memory.restore(allocation, contents)
+        counts = self._once(checks)
+        final = b"".join(memory.snapshot(a).tobytes() for a, _ in before)
+        for trial, result in enumerate(results):
+            if result != final:
+                self.checker.add([self._depends(final, result, [a for a, _ in before], self.checker.seed + trial)])
+                break
+        return counts
+
+    def _depends(self, final: bytes, other: bytes, allocations: Sequence[Allocation], seed: int) -> Finding:
+        differs = np.flatnonzero(np.frombuffer(final, np.uint8) != np.frombuffer(other, np.uint8))
+        first, start = int(differs[0]), 0
+        for allocation in allocations:
+            if first < start + allocation.size_bytes:
+                break
+            start += allocation.size_bytes
+        details = (
+            f"first difference: byte {first - start:,} of {allocation.name}",
+            f"order of warps: seed {seed} against ascending numbers",
+            "floating-point atomics may differ in their last bits; anything else is a race",
+        )
+        title = f"Result depends on the order of warps: {len(differs):,} bytes of memory differ"
+        kernel = Place("", self.loaded.kernel.plain_name, "", 0, "", (0, 0, 0), (0, 0, 0))
+        return Finding("schedcheck", "warning", title, (kernel,), details, launch=self.number, host=self.host)
+
+    def _report_stop(self, error: ExecutionError) -> None:
+        """A thread stopped the launch by itself: a trap, an instruction that cannot be executed."""
+        if "memcheck" in self.checker.checks:
+            title, *rest = str(error).splitlines()
+            told = tuple(line.strip() for line in rest)
+            self.checker.add([Finding("memcheck", "error", title, (), told, 1, None, self.number, self.host)])
+
+    def _report_free(self, title: str, by: HeapCall, why: str) -> None:
+        self.checker.add(
+            [Finding("memcheck", "error", title, (heap.caller(by),), (why,), 1, None, self.number, self.host)]
+        )
+
+    def _report_fault(self, error: MemoryFaultError) -> None:
+        if "memcheck" not in self.checker.checks:
+            return
+        title = f"Invalid __{error.space}__ {error.access} of size {error.bytes} bytes"
+        details = [
+            f"Address {error.address:#x} is {'misaligned' if error.misaligned else 'out of bounds'}",
+            self._in_heap(error.address) or error.reason,
+        ]
+        program = self.loaded.program
+        where = next((i for i, x in enumerate(program.instructions) if x.address == error.instruction), 0)
+        one = place(program, where, "", error.block, error.thread)
+        self.checker.add(
+            [Finding("memcheck", "error", title, (one,), tuple(details), 1, error.address, self.number, self.host)]
+        )
+
+    def _in_heap(self, address: int) -> str:
+        """What an address of the heap of device malloc is that no piece of it holds."""
+        found = existing_heap(self.context.memory)
+        if found is None or not found.allocation.address <= address < found.allocation.end:
+            return ""
+        return found.explain(address)

@@ -1,0 +1,85 @@
+"""The shadow of global memory: cells by allocation, kept from launch to launch.
+
+What an earlier launch left in a cell is older than the first epoch of the present one and counts for nothing (``shadow.py``), so that
+cells are neither cleared nor made again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from warpwright.engine.device_memory import Allocation
+from warpwright.tools.checks import shadow as sh
+
+KEPT_SHARE = 4
+"""Part of the host's memory that cells may take between launches (one in so many); more are given back."""
+LAST_EPOCH = 1 << 31
+"""Behind which epochs begin anew; a launch takes far fewer than half of what a stamp holds."""
+WORDS, SINGLE_BYTES = 2, 0
+"""Shifts from a byte's place to that of its cell."""
+
+
+class Shadows:
+    """Cells of one GPU's memory."""
+
+    def __init__(self) -> None:
+        self._cells: dict[tuple[int, int], tuple[npt.NDArray[np.int64], int]] = {}
+        """By address and bytes of the allocation: cells and shift."""
+        self._sectors: dict[tuple[int, int], npt.NDArray[np.int64]] = {}
+        """The same for sectors: a word each."""
+        self.oldest = 1
+        """The launch's first epoch."""
+        self._last = 0
+
+    def begin(self, live: Sequence[Allocation]) -> None:
+        """A launch begins, with these allocations."""
+        self.oldest = self._last + 1
+        there = {(a.address, a.size_bytes) for a in live}
+        self._cells = {key: value for key, value in self._cells.items() if key in there}
+        most = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // KEPT_SHARE
+        too_many = sum(cells.nbytes for cells, _ in self._cells.values()) > most
+        if too_many or self.oldest > LAST_EPOCH:
+            self._cells.clear()
+        self._sectors = {key: value for key, value in self._sectors.items() if key in self._cells}
+        if self.oldest > LAST_EPOCH:
+            self.oldest, self._last = 1, 0
+
+    def passed(self, epoch: int) -> None:
+        """A block ended at an epoch."""
+        self._last = max(self._last, epoch)
+
+    def of(self, allocation: Allocation) -> tuple[int, int, int]:
+        """Host pointer of an allocation's cells, their shift, and host pointer of its sectors; 0 when it has none."""
+        key = allocation.address, allocation.size_bytes
+        cells, shift = self._cells.get(key, (None, WORDS))
+        return (0, shift, 0) if cells is None else (int(cells.ctypes.data), shift, int(self._sectors[key].ctypes.data))
+
+    def give(self, allocation: Allocation, shift: int) -> tuple[int, int, int]:
+        """Make an allocation's cells: by words, or by bytes (then what each word's cell holds stands four times)."""
+        key = allocation.address, allocation.size_bytes
+        cells = np.zeros(sh.words_of((allocation.size_bytes >> shift) + 1), np.int64)
+        if key in self._cells:
+            self._spread(self._cells[key][0], cells)
+        self._cells[key] = cells, shift
+        if key not in self._sectors:
+            first = allocation.address >> sh.SECTOR_SHIFT
+            self._sectors[key] = np.zeros((allocation.end >> sh.SECTOR_SHIFT) - first + 1, np.int64)
+        return self.of(allocation)
+
+    def _spread(self, words: npt.NDArray[np.int64], cells: npt.NDArray[np.int64]) -> None:
+        """Give bytes' cells what those of their words hold of the present launch."""
+        groups = words.reshape(-1, sh.CELL_WORDS, sh.GROUP_CELLS)
+        bytes_ = cells[: len(cells) // groups[0].size * groups[0].size].reshape(-1, *groups.shape[1:])
+        value = sh.WRITE_INFO // sh.WORD_STEP
+        for n in np.flatnonzero((groups[:, ::2] & sh.EPOCH_BITS >= self.oldest).any(axis=(1, 2))):
+            wide = np.repeat(groups[n], 4, axis=1)
+            # The value of a word's last write becomes that of its bytes.
+            each = (wide[value] >> (8 * (np.arange(wide.shape[1]) % 4))) & 255
+            wide[value] = (wide[value] & ~0xFFFFFFFF) | each
+            of_bytes = wide.reshape(sh.CELL_WORDS, 4, sh.GROUP_CELLS).swapaxes(0, 1)
+            count = min(4, len(bytes_) - 4 * n)
+            bytes_[4 * n : 4 * n + count] = of_bytes[:count]

@@ -1,0 +1,283 @@
+"""Happens-before between warps: what barriers, fences and atomics let a warp know of the others.
+
+Every warp counts its synchronisations (its *epoch*).  A clock is, for each warp of the launch, the epoch before which everything
+that warp did is known.  Clocks pass
+
+* at a block barrier, from every warp that arrives to every warp that waits;
+* from a fence to what reads the word that a later strong store or atomic of the same warp, or of one that met it at a block
+  barrier since, wrote (release), when the reader fences behind its read (acquire);
+* at an mbarrier, and at strong accesses of block scope, from one access of the word to the next within the block.
+
+Asynchronous copies are others, with clocks of their own: one for the ``cp.async`` of each warp and one for its bulk stores, which the
+warp knows of behind its wait for the group, and one for each mbarrier, which who looks at an mbarrier knows.  What threads wrote must be
+shown to bulk copies by a proxy fence: of each warp, a further column keeps up to where that has happened.  All of them pass
+as the warps' own clocks do.
+
+That is the causality order of PTX (ISA 8.8, "Memory Consistency Model") at the grain of warps; ``shadow.py`` orders the
+lanes of one warp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Row = npt.NDArray[np.int64]
+WARP_LANES = 32
+BARRIERS = 16
+COPY_KINDS = 3
+"""Sets of columns behind the warps' own: ``cp.async`` by warp, bulk stores by warp, what a proxy fence has shown of each warp."""
+CP_ASYNC, BULK_STORES, SHOWN = 1, 2, 3
+MBARRIERS = 64
+"""Columns for mbarriers; a block with more shares the last one."""
+
+
+class Clock:
+    """Epochs by block, one row of warps each; never changed once others hold it."""
+
+    __slots__ = ("_dense", "_last", "rows")
+
+    def __init__(self, rows: dict[int, Row] | None = None) -> None:
+        self.rows: dict[int, Row] = rows if rows is not None else {}
+        self._dense: Row | None = None
+        self._last: tuple[Clock, Clock] | None = None
+        """The clock that this one was joined with last, and what came of it: warps that spin ask the same again."""
+
+    def joined(self, other: Clock) -> Clock:
+        """The later epoch of each warp; this clock itself when the other has nothing later."""
+        if not other.rows or other is self:
+            return self
+        if not self.rows:
+            return other
+        if self._last is None or self._last[0] is not other:
+            self._last = other, self._join(other)
+        return self._last[1]
+
+    def _join(self, other: Clock) -> Clock:
+        later: dict[int, Row] = {}
+        for block, row in other.rows.items():
+            mine = self.rows.get(block)
+            if mine is None:
+                later[block] = row
+            elif mine is not row and (row > mine).any():
+                later[block] = np.maximum(mine, row)
+        return Clock({**self.rows, **later}) if later else self
+
+    def with_row(self, block: int, row: Row) -> Clock:
+        """The same with a block's row."""
+        return Clock({**self.rows, block: row})
+
+    def dense(self, blocks: int, warps: int) -> Row:
+        """One epoch for each warp of the launch."""
+        if self._dense is None:
+            table = np.zeros((blocks, warps), np.int64)
+            for block, row in self.rows.items():
+                table[block] = row[:warps]
+            self._dense = table.reshape(-1)
+        return self._dense
+
+
+EMPTY = Clock()
+
+
+@dataclass(slots=True)
+class _Location:
+    """What was released at a word."""
+
+    device: Clock = EMPTY
+    block: dict[int, Clock] = field(default_factory=dict)
+    """Releases of block scope, by block."""
+
+
+class BlockClocks:
+    """The clocks of a resident block's warps; ``begin`` makes them those of another one.
+
+    Epochs are never those of an earlier block, so that what is left of its clocks lies before all of this one's.
+
+    Args:
+        epochs: of each warp, shape (warps,).
+        oldest: the launch's first epoch.
+    """
+
+    def __init__(self, warps: int, epochs: Row, oldest: int) -> None:
+        self.warps = warps
+        columns = (1 + COPY_KINDS) * warps + MBARRIERS
+        self.epochs = epochs
+        self._last = oldest - 1
+        self.known: npt.NDArray[np.int64] = np.zeros((warps, columns), np.int64)
+        self.copies: Row = np.zeros(columns, np.int64)
+        """Epochs of the columns of copies."""
+        self.lanes: npt.NDArray[np.int64] = np.zeros((warps, WARP_LANES, WARP_LANES), np.int64)
+        self.lane_arrivals: npt.NDArray[np.int64] = np.zeros((warps, WARP_LANES), np.int64)
+        """Epoch of each lane's last arrival at an mbarrier."""
+        self.arrived: npt.NDArray[np.int64] = np.zeros((BARRIERS, columns), np.int64)
+        """What the warps knew that have arrived at each barrier (``block_runner.py``)."""
+
+    def end(self) -> int:
+        """The block has ended; gives its last epoch."""
+        self._last = int(max(self.epochs.max(), self.copies.max()))
+        return self._last
+
+    def begin(self, number: int) -> int:
+        """Be those of another block; gives its first epoch."""
+        warps = self.warps
+        self.number = number
+        first = self._last + 1
+        self.epochs.fill(first)
+        self.copies.fill(first)
+        self.arrived.fill(0)
+        self._groups: list[list[tuple[int, int, int]]] = [[] for _ in range(warps)]
+        """By warp, groups that were not waited for: dependence counter, column, epoch."""
+        self._barriers: dict[int, int] = {}
+        self.foreign: list[Clock] = [EMPTY] * warps
+        self.seen: list[Clock] = [EMPTY] * warps
+        """What strong accesses are ordered behind: also what was released at a word that was read without a fence since.
+        Weak reads behind it may find old values in L1."""
+        self._arrived: dict[int, Clock] = {}
+        self._arrived_seen: dict[int, Clock] = {}
+        self._arrived_released: dict[int, Clock] = {}
+        self._released: list[Clock] = [EMPTY] * warps
+        self._released_in_block: list[Clock] = [EMPTY] * warps
+        self._to_acquire: list[Clock] = [EMPTY] * warps
+        return first
+
+    def clock(self, warp: int) -> Clock:
+        """Everything that a warp knows, its own past included."""
+        row = self.known[warp].copy()
+        row[warp] = self.epochs[warp]
+        return self.foreign[warp].with_row(self.number, row)
+
+    def learn(self, warp: int, clock: Clock) -> None:
+        """A warp comes to know a clock."""
+        own = clock.rows.get(self.number)
+        if own is not None:
+            np.maximum(self.known[warp], own, out=self.known[warp])
+        if len(clock.rows) > (own is not None):
+            rest = clock if own is None else Clock({b: r for b, r in clock.rows.items() if b != self.number})
+            self.foreign[warp] = self.foreign[warp].joined(rest)
+
+    # --- asynchronous copies --------------------------------------------------------------------------
+    def column(self, kind: int, warp: int) -> int:
+        return kind * self.warps + warp
+
+    def barrier_column(self, word: int) -> int:
+        """Of the copies that an mbarrier hears of."""
+        number = self._barriers.setdefault(word, len(self._barriers))
+        return (1 + COPY_KINDS) * self.warps + min(number, MBARRIERS - 1)
+
+    def commit(self, warp: int, counter: int, kind: int) -> None:
+        """A warp ends a group of copies."""
+        column = self.column(kind, warp)
+        self._groups[warp].append((counter, column, int(self.copies[column])))
+        self.copies[column] += 1
+
+    def wait(self, warp: int, counter: int, left: int) -> None:
+        """A warp waits until at most so many groups of a counter (-1: of any) are left."""
+        mine = [group for group in self._groups[warp] if counter in (-1, group[0])]
+        for group in mine[: max(len(mine) - left, 0)]:
+            _, column, epoch = group
+            self.known[warp, column] = max(self.known[warp, column], epoch + 1)
+            self._groups[warp].remove(group)
+
+    def show(self, warp: int) -> None:
+        """A proxy fence: bulk copies see what the warp did and knows of."""
+        self.epochs[warp] += 1
+        shown = self.known[warp, SHOWN * self.warps : (SHOWN + 1) * self.warps]
+        np.maximum(shown, self.known[warp, : self.warps], out=shown)
+        shown[warp] = self.epochs[warp]
+
+    def told(self, word: int, locations: dict[int, Any]) -> None:
+        """An mbarrier has heard of a copy: who looks at it knows."""
+        column = self.barrier_column(word)
+        self.copies[column] += 1
+        row = np.zeros(self.known.shape[1], np.int64)
+        row[column] = self.copies[column]
+        place: _Location = locations.setdefault(word, _Location())
+        place.block[self.number] = place.block.get(self.number, EMPTY).joined(Clock({self.number: row}))
+
+    def look(self, warp: int, words: set[int], locations: dict[int, Any]) -> None:
+        """A warp looks at an mbarrier: which one is not known, so that it learns what all of them tell."""
+        for word in words:
+            self.learn(warp, locations[word].block.get(self.number, EMPTY))
+
+    def arrive_with_copies(self, warp: int, words: set[int], locations: dict[int, Any]) -> None:
+        """An arrival that counts when the warp's ``cp.async`` so far are there."""
+        column = self.column(CP_ASYNC, warp)
+        before = int(self.known[warp, column])
+        self.copies[column] += 1
+        self.known[warp, column] = self.copies[column]
+        self.strong_access(warp, words, locations, True, True, True)
+        self.known[warp, column] = before
+
+    # --- lanes of a warp at an mbarrier ---------------------------------------------------------------
+    def lanes_arrive(self, warp: int, lanes: int) -> None:
+        """Lanes have arrived at an mbarrier; the warp's epoch is one later."""
+        self.lane_arrivals[warp, _numbers(lanes)] = self.epochs[warp]
+
+    def lanes_look(self, warp: int, lanes: int) -> None:
+        """Lanes look at an mbarrier: they know what lanes of their warp did before these arrived."""
+        numbers = _numbers(lanes)
+        self.lanes[warp, numbers] = np.maximum(self.lanes[warp, numbers], self.lane_arrivals[warp])
+
+    # --- barriers: what is known of other blocks; ``block_runner.py`` passes on what is known of this one ------
+    def arrive(self, warp: int, barrier: int) -> None:
+        """A warp arrives at a block barrier: what it knows is for those who wait there."""
+        self._arrived[barrier] = self._arrived.get(barrier, EMPTY).joined(self.foreign[warp])
+        self._arrived_seen[barrier] = self._arrived_seen.get(barrier, EMPTY).joined(self.seen[warp])
+        self._arrived_released[barrier] = self._arrived_released.get(barrier, EMPTY).joined(self._released[warp])
+
+    def complete(self, barrier: int, waiting: Iterable[int]) -> None:
+        """A barrier completes and releases warps."""
+        clock, seen = self._arrived.pop(barrier, EMPTY), self._arrived_seen.pop(barrier, EMPTY)
+        released = self._arrived_released.pop(barrier, EMPTY)
+        for warp in waiting:
+            self.foreign[warp] = self.foreign[warp].joined(clock)
+            self.seen[warp] = self.seen[warp].joined(seen)
+            # Fences and barriers together: any of the block may raise the flag for what others fenced in front of the barrier,
+            # and fence behind it what others saw.
+            self._released[warp] = self._released[warp].joined(released)
+            self._to_acquire[warp] = self._to_acquire[warp].joined(seen)
+
+    # --- fences and words --------------------------------------------------------------------------------
+    def fence(self, warp: int, device: bool) -> None:
+        """A fence: orders earlier strong reads before what follows, and what came before later strong writes."""
+        self.learn(warp, self._to_acquire[warp])
+        self._to_acquire[warp] = EMPTY
+        self.epochs[warp] += 1
+        clock = self.clock(warp)
+        self._released_in_block[warp] = clock
+        if device:
+            self._released[warp] = clock
+
+    def strong_access(
+        self, warp: int, words: set[int], locations: dict[int, Any], reads: bool, writes: bool, in_block: bool
+    ) -> None:
+        """A strong access to words: reads acquire (behind a fence, or at once within the block), writes release."""
+        for word in words:
+            place: _Location = locations.setdefault(word, _Location())
+            if reads:
+                seen = place.device.joined(place.block.get(self.number, EMPTY))
+                if in_block:
+                    self.learn(warp, seen)
+                else:
+                    self._to_acquire[warp] = self._to_acquire[warp].joined(seen)
+                    self.seen[warp] = self.seen[warp].joined(seen)
+        if writes and in_block:
+            self.epochs[warp] += 1
+            self._released_in_block[warp] = self.clock(warp)
+        if writes:
+            for word in words:
+                place = locations[word]
+                mine = self._released_in_block[warp]
+                device = self._released[warp]
+                # An atomic continues what others released at the word; a store begins anew.
+                place.device = place.device.joined(device) if reads else device
+                place.block[self.number] = place.block.get(self.number, EMPTY).joined(mine) if reads else mine
+
+
+def _numbers(lanes: int) -> list[int]:
+    return [lane for lane in range(WARP_LANES) if lanes >> lane & 1]

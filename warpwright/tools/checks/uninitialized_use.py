@@ -1,0 +1,185 @@
+"""Does the result of a launch depend on shared memory that nothing wrote?  Decided by experiment.
+
+Blocks find in shared memory what others left there.  Many read more of it than their warps wrote and drop it, as a scan of 32 words of
+which three were written: that is no defect.  Where a watched launch read such words, it runs again from the same state with other contents
+of them, and what it leaves is compared: global memory, what it prints and its heap, and whether it ends at all.
+
+Memory is kept before each launch that may read shared memory; after the first launch of a kind (``known_launches.py``), what such launches touch
+alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from warpwright.engine.device_memory import Allocation, format_bytes
+from warpwright.engine.execute import Counts
+from warpwright.engine.kernels import Traced
+from warpwright.engine.launch import SYSTEM_SHARED_BYTES, LaunchContext, uses_system_shared
+from warpwright.engine.services import ServicesState
+from warpwright.engine.tiers import REVERSIBLE
+from warpwright.errors import ExecutionError
+from warpwright.tools.checks.schedule import CheckedExecution, TooLong
+from warpwright.tools.checks.watch import Watch
+
+if TYPE_CHECKING:
+    from warpwright.tools.checks.checked_launch import CheckedLaunch
+
+MOST_BYTES = 1 << 30
+"""Of global memory that are kept before a launch; copying them takes about a second."""
+SMALL_BYTES = 1 << 20
+"""Allocations up to this size are kept whatever launches touched before: another launch may touch others."""
+LONGER = 4
+"""A trial that takes this many times the launch's instructions is stopped: contents decide how long it runs."""
+LEAST_LIMIT = 100_000
+"""Warp-instructions that a trial may take in any case."""
+SEED = 1
+"""Of the second contents."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What trials showed."""
+
+    depends: bool | None
+    """None when it was not tried."""
+    sentence: str
+
+    @property
+    def severity(self) -> str:
+        """Grade of a read of shared memory that nothing wrote."""
+        return "warning" if self.depends is None else "error" if self.depends else "info"
+
+
+def own_shared(context: LaunchContext) -> slice:
+    """A block's own part of its shared memory, without the system's (``engine/launch.py``)."""
+    program, geometry = context.program, context.geometry
+    begin = geometry.reserved_shared_bytes
+    if program.arch >= 90 and not begin and uses_system_shared(program):
+        begin = SYSTEM_SHARED_BYTES
+    own = program.shared_static_bytes - geometry.reserved_shared_bytes + geometry.dynamic_shared_bytes
+    return slice(begin, begin + own)
+
+
+def reads_shared(kernel: Traced) -> bool:
+    """Whether a kernel may read shared memory."""
+    return any(
+        access.space in ("shared", "generic") and access.kind != "store"
+        for block in kernel.blocks
+        for access in block.accesses
+    )
+
+
+class Before:
+    """What a launch found, from which it can run again.
+
+    Args:
+        known: (address, bytes) of the allocations that launches of its kind touch, when that is known.
+    """
+
+    def __init__(self, launch: CheckedLaunch, kernel: Traced, known: Sequence[tuple[int, int]] | None) -> None:
+        self._launch, self._kernel = launch, kernel
+        self._context = context = launch.context
+        self._own = own_shared(context)
+        self._memory = memory = context.memory
+        live = [
+            a
+            for a in memory
+            if not a.mapped and (known is None or a.size_bytes <= SMALL_BYTES or (a.address, a.size_bytes) in known)
+        ]
+        self._bytes = sum(a.size_bytes for a in live)
+        self._kept = {a.address: memory.snapshot(a) for a in live} if self._bytes <= MOST_BYTES else {}
+        self._services = context.services
+        self._said = context.services.state() if context.services is not None else None
+
+    def verdict(self, touched: Sequence[Allocation], counts: Counts) -> Verdict:
+        """Run the launch, which has ended, again with other contents of shared memory that nothing wrote."""
+        reason = self._hindrance(touched)
+        if reason:
+            return Verdict(None, f"whether the results depend on it was not tried: {reason}")
+        after = [self._memory.snapshot(a) for a in touched]
+        end = self._services.state() if self._services is not None else None
+        limit = max(LEAST_LIMIT, LONGER * counts.warp_instructions)
+        try:
+            for fill in self._contents():
+                difference = self._trial(fill, touched, after, end, limit)
+                if difference:
+                    return Verdict(True, f"the result of the launch depends on what lies there: {difference}")
+        finally:
+            for allocation, contents in zip(touched, after, strict=True):
+                self._memory.restore(allocation, contents)
+            if end is not None:
+                self._services.become(end)
+        return Verdict(
+            False, "the results of the launch do not depend on what lies there: two other contents leave the same"
+        )
+
+    def _hindrance(self, touched: Sequence[Allocation]) -> str:
+        """Why the launch can't be run again, or nothing."""
+        program = self._context.program
+        if not REVERSIBLE.issuperset(program.services):
+            return "the kernel launches kernels"
+        if any(i.opcode.startswith("SU") for i in program.instructions):
+            return "the kernel may write surfaces"
+        if self._bytes > MOST_BYTES:
+            return f"{format_bytes(self._bytes)} of memory would have to be kept"
+        if any(a.mapped for a in touched):
+            return "the launch reaches memory of the host or of another device"
+        if any(a.address not in self._kept for a in touched):
+            return "the launch touches other memory than the one before"
+        return ""
+
+    def _contents(self) -> Sequence[npt.NDArray[np.uint8]]:
+        """What lies in shared memory instead of zeros: ones (NaN, -1), and random bytes."""
+        size = self._own.stop
+        ones, mixed = np.full(size, 255, np.uint8), np.random.default_rng(SEED).integers(0, 256, size, np.uint8)
+        for one in (ones, mixed):
+            one[: self._own.start] = 0
+        return ones, mixed
+
+    def _trial(
+        self,
+        fill: npt.NDArray[np.uint8],
+        touched: Sequence[Allocation],
+        after: Sequence[npt.NDArray[np.uint8]],
+        end: ServicesState | None,
+        limit: int,
+    ) -> str:
+        """Run it once; how its results differ, or nothing."""
+        for allocation in touched:
+            self._memory.restore(allocation, self._kept[allocation.address])
+        if self._services is not None:
+            self._services.become(self._said)
+        watch = Watch(self._launch, self._kernel, set())
+        resident = self._launch.resident_blocks
+        try:
+            CheckedExecution(self._context, self._kernel, resident, watch, fill=fill, limit=limit).run()
+        except TooLong:
+            return f"with other contents it takes more than {LONGER} times its instructions"
+        except ExecutionError as error:
+            return f"with other contents it fails: {str(error).splitlines()[0]}"
+        if self._services is not None and self._services.state() != end:
+            return "with other contents it prints something else, or leaves another heap"
+        return _first_difference(self._memory_now(touched), after, touched)
+
+    def _memory_now(self, touched: Sequence[Allocation]) -> list[npt.NDArray[np.uint8]]:
+        return [self._memory.view(a.address, a.size_bytes, read_only=True) for a in touched]
+
+
+def _first_difference(
+    now: Sequence[npt.NDArray[np.uint8]], after: Sequence[npt.NDArray[np.uint8]], touched: Sequence[Allocation]
+) -> str:
+    """How contents of allocations differ, or nothing."""
+    total, first = 0, ""
+    for mine, other, allocation in zip(now, after, touched, strict=True):
+        if np.array_equal(mine, other):
+            continue
+        differs = np.flatnonzero(mine != other)
+        first = first or f"byte {int(differs[0]):,} of {allocation.name}"
+        total += len(differs)
+    return f"{total:,} bytes of memory differ, {first} first" if total else ""
