@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import FunctionType
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
@@ -16,7 +17,7 @@ from warpwright.native.translate import Translation, TranslationError
 from warpwright.timing import state, windows
 
 LIMITS = (40, 1 << 40)
-WORDS = 24
+WORDS = 32
 
 
 @core
@@ -98,11 +99,52 @@ def loops(m: Any, a: int) -> None:
     m[u(16)] = total
 
 
+@core
+def loops_with_else(m: Any, a: int, b: int) -> None:
+    """``else`` runs unless ``break`` ends the loop, an empty one's as well; a ``continue`` does not keep it from running."""
+    found = 0
+    for i in range(a & 7):
+        if i == b & 7:
+            break
+        if i & 1:
+            continue
+        found += 1
+    else:
+        found += 100
+    m[u(21)] = found
+    left = a & 0xFF
+    while left > 3:
+        left -= 3
+        if left == b & 15:
+            break
+    else:
+        left += 1000
+        for _ in range(2):
+            left += 1
+        else:
+            left += 10
+    m[u(22)] = left
+
+
+@core
+def operands(m: Any, a: int, b: int) -> None:
+    """``and`` and ``or`` give the operand that decides, and look at no further one."""
+    m[u(23)] = (a & 3) or 3
+    m[u(24)] = ((a & 1) and (b & 6)) or (b & 8)
+    m[u(25)] = (a > b) or 7
+    m[u(26)] = (a & 3) and a > b
+    chosen = (a & 1) or change(m, 27)
+    m[u(28)] = chosen + (not (a & 2 and b & 2))
+    m[u(29)] = ((a > 0 and b > 0) or a < -b) + (0 or b & 5) * 2
+
+
 def all_of_it(array: Any, a: int, b: int) -> int:
     m = words(array)
     arithmetic(m, a, b)
     conditions(m, a, b)
     loops(m, a)
+    loops_with_else(m, a, b)
+    operands(m, a, b)
     summed, larger, mixed = parts(a, b)
     summed, mixed = mixed, summed
     m[u(17)] = summed * 3 + mixed + larger
@@ -134,6 +176,18 @@ def test_quotients_and_rests_are_pythons(a: int, b: int) -> None:
     assert m[10] == (-5 <= a < b <= 40)
     assert m[14] == 10
     assert m[6] == a // 8 + a % 8 - a // -3 + a % -3
+
+
+@settings(max_examples=100, deadline=None)
+@given(number, number)
+def test_else_of_loops_and_operands_of_or_are_pythons(a: int, b: int) -> None:
+    m = np.zeros(WORDS, np.int64)
+    translated(m, a, b)
+    plain: dict[Any, int] = dict.fromkeys(range(WORDS), 0)
+    here = {"u": int, "change": lambda cells, at: cells.update({at: 1000}) or 1}
+    for part in (loops_with_else, operands):
+        FunctionType(part.py_func.__code__, here)(plain, a, b)  # type: ignore[attr-defined]
+    assert m[21:30].tolist() == [int(plain[n]) for n in range(21, 30)]
 
 
 def listed(a: int) -> int:

@@ -308,18 +308,30 @@ class _Body:
 
     def _do_While(self, node: ast.While) -> None:
         head, body, behind = (self.function.append_basic_block(name) for name in ("while", "do", "behind"))
+        done = self._done(node, behind)
         self.builder.branch(head)
         self.builder.position_at_end(head)
-        self._branch(node.test, body, behind)
-        self._loop(node.body, body, head, behind)
+        self._branch(node.test, body, done)
+        self._loop(node, body, head, done, behind)
 
-    def _loop(self, statements: Sequence[ast.stmt], body: ir.Block, again: ir.Block, behind: ir.Block) -> None:
+    def _done(self, node: ast.For | ast.While, behind: ir.Block) -> ir.Block:
+        """Where a loop goes that no ``break`` ends: to its ``else``, if it has one."""
+        return self.function.append_basic_block("loop.else") if node.orelse else behind
+
+    def _loop(
+        self, node: ast.For | ast.While, body: ir.Block, again: ir.Block, done: ir.Block, behind: ir.Block
+    ) -> None:
         self.loops.append((again, behind))
         self.builder.position_at_end(body)
-        self._statements(statements)
+        self._statements(node.body)
         if not self.builder.block.is_terminated:
             self.builder.branch(again)
         self.loops.pop()
+        if node.orelse:
+            self.builder.position_at_end(done)
+            self._statements(node.orelse)
+            if not self.builder.block.is_terminated:
+                self.builder.branch(behind)
         self.builder.position_at_end(behind)
 
     def _do_For(self, node: ast.For) -> None:
@@ -334,17 +346,18 @@ class _Body:
             return
         counter = self.places.alloca(WORD)
         head, body, turn, behind = (self.function.append_basic_block(n) for n in ("for", "do", "turn", "behind"))
+        done = self._done(node, behind)
         self.builder.store(first, counter)
         self.builder.branch(head)
         self.builder.position_at_end(head)
         at = self.builder.load(counter)
-        self.builder.cbranch(self._goes_on(at, stop, step), body, behind)
+        self.builder.cbranch(self._goes_on(at, stop, step), body, done)
         self.builder.position_at_end(turn)
         self.builder.store(self.builder.add(at, step, flags=["nsw"]), counter)
         self.builder.branch(head)
         self.builder.position_at_end(body)
         self._set(node.target.id, at)
-        self._loop(node.body, body, turn, behind)
+        self._loop(node, body, turn, done, behind)
 
     def _goes_on(self, at: ir.Value, stop: ir.Value, step: ir.Value) -> ir.Value:
         """Whether a range that has come to ``at`` holds it; one with a step of 0 is empty."""
@@ -461,7 +474,30 @@ class _Body:
         return self._compare(node.ops[0], left, self._value(node.comparators[0]))
 
     def _of_BoolOp(self, node: ast.BoolOp) -> ir.Value:
-        return self._branched(node)
+        """The operand that decides, as in Python: ``a or 3`` is a number, of truth values a truth value."""
+        found: list[tuple[ir.Value, ir.Value, ir.Block]] = []  # operands, their truth, the ends of their code
+        starts: list[ir.Block] = []
+        for part in node.values:
+            if found:
+                starts.append(self.function.append_basic_block("operand"))
+                self.builder.position_at_end(starts[-1])
+            value = self._value(part)
+            found.append((value, self._truth(value), self.builder.block))
+        behind = self.function.append_basic_block("behind")
+        kind = TRUTH if all(value.type == TRUTH for value, _, _ in found) else WORD
+        joined = ir.PhiInstr(behind, kind, "", flags=())
+        for (value, truth, end), following in zip(found, [*starts, None], strict=True):
+            self.builder.position_at_end(end)
+            joined.add_incoming(self._as(value, kind), end)
+            if following is None:
+                self.builder.branch(behind)
+            elif isinstance(node.op, ast.And):
+                self.builder.cbranch(truth, following, behind)
+            else:
+                self.builder.cbranch(truth, behind, following)
+        behind.instructions.insert(0, joined)
+        self.builder.position_at_end(behind)
+        return joined
 
     def _of_UnaryOp(self, node: ast.UnaryOp) -> ir.Value:
         if isinstance(node.op, ast.Not):
