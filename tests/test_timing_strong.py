@@ -141,3 +141,70 @@ def test_fences_of_an_sm_leave_in_groups(warps: int, card: float) -> None:
 @pytest.mark.parametrize(("lane_step", "card"), [(0, 130), (4, 258), (128, 4118)])
 def test_strong_stores_take_the_load_store_unit_as_others_do(lane_step: int, card: float) -> None:
     assert round_of("st_volatile", 4, 16, lane_step) == pytest.approx(card, rel=0.05)
+
+
+STOPS = """
+#if __CUDA_ARCH__ < 700
+#define __nanosleep(ns)
+#endif
+extern "C" __global__ void waits(volatile int *flags, int *out) {
+    __shared__ int s[256];
+    int t = threadIdx.x;
+    s[t] = 3 * t;
+    flags[t] = t;
+    __syncthreads();
+    out[t] = s[255 - t];
+}
+extern "C" __global__ void votes(volatile int *flags, int *out) {
+    int t = threadIdx.x;
+    flags[t] = t;
+    out[t] = __syncthreads_or(t == 3) * 1000 + __syncthreads_count(t & 1);
+}
+extern "C" __global__ void adds(int *flags, int *out) {
+    int t = threadIdx.x;
+    atomicAdd(flags + t % 7, t);
+    out[t] = __syncthreads_and(t < 256);
+}
+extern "C" __global__ void hands_over(volatile int *flags, int *out) {
+    __shared__ int s[128];
+    int t = threadIdx.x;
+    if (t < 128) {
+        s[t] = t * t;
+        flags[t] = 1;
+        asm volatile("bar.arrive 2, 256;" ::: "memory");
+        out[t] = -1;
+    } else {
+        flags[t] = 2;
+        asm volatile("bar.sync 2, 256;" ::: "memory");
+        out[t] = s[255 - t];
+    }
+}
+extern "C" __global__ void sleeps(volatile int *flags, int *out) {
+    int t = threadIdx.x;
+    flags[t] = t;
+    __nanosleep(10000);
+    out[t] = flags[t];
+}
+"""
+
+
+@cache
+def stopped(chip: str, timing: str, kernel: str) -> tuple[list[int], list[int], float]:
+    gpu = ww.GPU(chip, timing=timing)
+    flags, out = np.zeros(256, np.int32), np.zeros(256, np.int32)
+    launched = gpu.compile(STOPS)[kernel][1, 256](flags, out)
+    return flags.tolist(), out.tolist(), launched.seconds if timing == "full" else 0.0
+
+
+@pytest.mark.parametrize("chip", ["p100", "v100", "a100", "h200"])
+@pytest.mark.parametrize("kernel", ["waits", "votes", "adds", "hands_over"])
+def test_a_barrier_counts_who_comes_right_behind_a_strong_access(chip: str, kernel: str) -> None:
+    """The barrier issues before the access is executed, in the serial phase of the window."""
+    assert stopped(chip, "full", kernel)[:2] == stopped(chip, "off", kernel)[:2]
+
+
+@pytest.mark.parametrize("chip", ["v100", "a100", "h200"])
+def test_a_warp_sleeps_right_behind_a_strong_access(chip: str) -> None:
+    awake, asleep = stopped(chip, "full", "waits"), stopped(chip, "full", "sleeps")
+    assert asleep[:2] == stopped(chip, "off", "sleeps")[:2]
+    assert 9e-6 < asleep[2] - awake[2] < 11e-6

@@ -32,7 +32,17 @@ from warpwright.timing.records import address_of, record_at
 from warpwright.timing.remote import answer_load, on_cluster
 from warpwright.timing.stores import WORD_BYTES, store_cost, written_in_l1
 from warpwright.timing.tlb import translate
-from warpwright.timing.warp import STRONG, acknowledge, run_function, take_block, turn_back
+from warpwright.timing.warp import (
+    BARRIER,
+    SLEEP,
+    STRONG,
+    acknowledge,
+    arrive,
+    pause_of,
+    run_function,
+    take_block,
+    turn_back,
+)
 
 SHORT_WINDOWS_FOR_CYCLES = 4096
 """How long windows are short after a strong access without an answer: a few answers from L2, behind which the next one may come."""
@@ -176,6 +186,22 @@ def execute_strong(m: Any, code: Any, sm: int, partition: int, r: int, time: int
 
 
 @core
+def stop_as_issued(m: Any, sm: int, w: int) -> None:
+    """Carry out the stop at the end of a strong access's block whose instruction issued before the access was executed.
+
+    The instruction (a block barrier, a NANOSLEEP) issues as soon as the access has left for L2; what it does is known only now.
+    """
+    if m[u(w + s.W_PENDING)] or m[u(w + s.W_POS)] != m[u(w + s.W_USED)] or m[u(w + s.W_PC)] != m[u(w + s.W_END)]:
+        return
+    issued = m[u(w + s.W_LAST)]
+    if m[u(w + s.W_STATUS)] == BARRIER:
+        arrive(m, sm, w, issued)
+    elif m[u(w + s.W_STATUS)] == SLEEP:
+        m[u(w + s.W_EARLIEST)] = max(m[u(w + s.W_EARLIEST)], issued + pause_of(m, w))
+        m[u(w + s.W_REASON)] = s.ST_SLEEP
+
+
+@core
 def fence_waits(m: Any, index: int, partition: int, time: int) -> int:
     """How much longer a fence takes for what waits at the slices: it goes to each one that its SM has turned to, behind the reads there
     (bench.micro ``crowd``: as long as a look at the slice that a crowd polls, also where only other warps of the SM do)."""
@@ -262,6 +288,7 @@ def serve_in_order(m: Any, code: Any, sm: int, r: int) -> None:
     m[u(sm + s.SM_LONGER)] = 0
     answer = execute_strong(m, code, sm, partition, r, m[u(r + s.R_TIME)] + m[u(s.H_TO_L2)])
     w = m[u(r + s.R_WARP)]
+    stop_as_issued(m, sm, w)
     row = m[u(r + s.R_LINE)]
     if row < 0 or code[u(row + s.I_OP)] == s.OP_STORE or code[u(row + s.I_OP)] == s.OP_REDUCE:
         m[u(s.H_SHORT_UNTIL)] = max(m[u(s.H_SHORT_UNTIL)], m[u(r + s.R_TIME)] + SHORT_WINDOWS_FOR_CYCLES)

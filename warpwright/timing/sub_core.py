@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.native.intrinsics import core, lowest_bit, peek, poke, popcount, u
+from warpwright.native.intrinsics import core, lowest_bit, poke, popcount, u
 from warpwright.timing import state as s
 from warpwright.timing.bulk import has_room, start_bulk, tell_until
 from warpwright.timing.constant import load_constant
@@ -26,10 +26,10 @@ from warpwright.timing.warp import (
     CLOCK,
     HOLDS_BACK,
     SLEEP,
-    SLEEP_NS,
     arrive,
     hold,
     hold_both,
+    pause_of,
     prepare,
     run_function,
     settle,
@@ -340,8 +340,7 @@ def issue(m: Any, code: Any, sm: int, sc: int, sub: int, slot: int, time: int, e
     elif kind == s.K_INVALIDATE:
         invalidate(m, sm)
     elif kind == s.K_SLEEP and m[u(w + s.W_STATUS)] == SLEEP and m[u(w + s.W_POS)] == m[u(w + s.W_USED)]:
-        pause = peek(m[u(w + s.W_POINTER)] + SLEEP_NS) * m[u(s.H_CLOCK_KHZ)] // 1000000
-        earliest = max(earliest, time + pause)
+        earliest = max(earliest, time + pause_of(m, w))
         reason = s.ST_SLEEP
     prepare(m, code, sm, w, earliest, reason)
     if m[u(sm + s.SM_RECONSIDER)]:

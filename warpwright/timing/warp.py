@@ -389,6 +389,12 @@ def settle(m: Any, code: Any, sm: int, time: int) -> None:
 
 
 @core
+def pause_of(m: Any, w: int) -> int:
+    """Cycles for which the NANOSLEEP at which the warp stopped holds it."""
+    return peek(m[u(w + s.W_POINTER)] + SLEEP_NS) * m[u(s.H_CLOCK_KHZ)] // 1000000
+
+
+@core
 def arrive(m: Any, sm: int, w: int, time: int) -> None:
     """The warp's stop at a block barrier, issued at ``time``."""
     pointer = m[u(w + s.W_POINTER)]
