@@ -57,6 +57,11 @@ def test_operands_of_one_register_bank_take_turns(reads: list[int], cycles: int)
     assert each(lambda n: repeat("FFMA", n, writes=[6], reads=reads, stall=1)) == cycles
 
 
+@pytest.mark.parametrize(("reads", "cycles"), [([0, 4, 8], 3), ([1, 3, 5], 2), ([3, 7, 11], 3), ([2, 6, 3], 2)])
+def test_p100_has_four_register_banks(reads: list[int], cycles: int) -> None:
+    assert each(lambda n: repeat("FFMA", n, writes=[6], reads=reads, stall=1), chip="p100") == cycles
+
+
 def test_the_reuse_cache_saves_register_reads() -> None:
     plain = each(lambda n: repeat("FFMA", n, writes=[6], reads=[0, 2, 4], stall=1))
     reused = each(lambda n: repeat("FFMA", n, writes=[6], reads=[0, 2, 4], reuse=[0, 2], stall=1))

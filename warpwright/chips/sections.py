@@ -57,8 +57,8 @@ class Issue(Section):
     """One sub-core's front."""
 
     issue_per_clk_count: Literal[1]
-    register_bank_count: int = Field(gt=0)
-    """As documented; the model has two banks on every chip."""
+    register_bank_count: Literal[2, 4]
+    """A register's bank is its number modulo this."""
     operand_window_cycles: int = Field(ge=0)
     branch_latency_cycles: int = Field(ge=0)
     convergence_latency_cycles: int = Field(ge=0)

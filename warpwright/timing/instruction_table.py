@@ -47,9 +47,11 @@ class StaticProgram:
     parameter_lines: int
 
 
-def _reads_by_bank(registers: Sequence[int]) -> int:
-    odd = sum(r & 1 for r in registers)
-    return (len(registers) - odd) | odd << 8
+def _reads_by_bank(registers: Sequence[int], banks: int, passes: int) -> int:
+    """How often each register bank is read, four bits a bank: a register's bank is its number's rest by how many there are."""
+    counts = [passes * sum(r % banks == bank for r in registers) for bank in range(banks)]
+    assert max(counts) < 16, f"{counts} reads of one instruction: a bank's number has four bits"
+    return sum(count << 4 * bank for bank, count in enumerate(counts))
 
 
 def _sources(instruction: Instruction, writes: frozenset[tuple[str, int]]) -> list[Operand]:
@@ -216,7 +218,8 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
         passes = timing.passes
         held_up = (passes - 1) * PASS_CYCLES
         row[s.I_STALL] += held_up
-        row[s.I_READS] = passes * (_reads_by_bank(plain) | _reads_by_bank(fewer) << 16) | held_up << 32
+        by_bank = [_reads_by_bank(registers, chip.issue.register_bank_count, passes) for registers in (plain, fewer)]
+        row[s.I_READS] = by_bank[0] | by_bank[1] << 16 | held_up << 32
         if instruction.opcode in WARP_PRODUCTS and chip.pipes.tensor_read_cycles:
             row[s.I_READS] |= s.PRODUCT
         for slot, operand in enumerate(sources):

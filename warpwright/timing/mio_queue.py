@@ -51,7 +51,8 @@ def enter_queue(m: Any, sm: int, sc: int, time: int, waves: int) -> int:
 @core
 def way_cycles(reads: int, loaded: int) -> int:
     """Cycles of a sub-core's way to and from the unit for an access: ``reads`` as ``I_READS`` has them, and how many registers it loads."""
-    return max(REGISTER_CYCLES * ((reads & 255) + ((reads >> 8) & 255)), loaded + 1)
+    registers = (reads & 15) + ((reads >> 4) & 15) + ((reads >> 8) & 15) + ((reads >> 12) & 15)
+    return max(REGISTER_CYCLES * registers, loaded + 1)
 
 
 @core

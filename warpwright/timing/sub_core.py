@@ -1,7 +1,7 @@
 """A sub-core: its warp scheduler, dispatch ports, register banks and pipes.
 
 Each cycle the scheduler picks one of the warps whose next instruction can issue (``policies.py``; default greedy, then
-oldest).  An instruction holds its pipe for 32 / lanes cycles, reads its registers through two banks of one
+oldest).  An instruction holds its pipe for 32 / lanes cycles, reads its registers through two banks (four on P100) of one
 port each within a fixed window (Huerta et al., MICRO'25, sections 4 and 5; bench/micro: one 32-lane
 read a bank and cycle, averaged over neighbours), and counts on the dependence counters that its control bits name.
 """
@@ -40,6 +40,8 @@ from warpwright.timing.warp import (
 
 OPERANDS_READ_CYCLES = 4
 """Issue to the release of a read barrier for what does not go through the queue."""
+BANKS_2_AND_3 = 0xFF00
+"""Of an instruction's reads: those of the banks that only chips with four of them have."""
 LOOK_AGAIN_CYCLES = 4
 """How closely the end of a try_wait's phase is told."""
 
@@ -129,7 +131,7 @@ def dispatch_product(m: Any, sc: int, reads: int, time: int) -> int:
     """A tensor product of a warp: it reads in fixed cycles behind its dispatch, the fewer the later; gives when it is dispatched."""
     start = max(time, max(m[u(sc + s.SC_BANK0)], m[u(sc + s.SC_BANK1)]) - 1)
     busy = m[u(s.H_PRODUCT_READS)]
-    while popcount(busy) > max(reads & 255, (reads >> 8) & 255):
+    while popcount(busy) > max(reads & 15, (reads >> 4) & 15):
         busy &= busy - 1
     m[u(sc + s.SC_PRODUCT)] = start
     m[u(sc + s.SC_PRODUCT_READS)] = busy
@@ -143,8 +145,8 @@ def dispatch_product(m: Any, sc: int, reads: int, time: int) -> int:
 @core
 def dispatch_behind_product(m: Any, sc: int, pipe: int, reads: int, time: int) -> int:
     """When an instruction is dispatched that issues while a tensor product still reads or is dispatched again."""
-    bank0 = read_bank(m, sc, s.SC_BANK0, reads & 255, time)
-    bank1 = read_bank(m, sc, s.SC_BANK1, (reads >> 8) & 255, time)
+    bank0 = read_bank(m, sc, s.SC_BANK0, reads & 15, time)
+    bank1 = read_bank(m, sc, s.SC_BANK1, (reads >> 4) & 15, time)
     if pipe == s.P_XU or pipe == s.P_MIO:  # they read later
         return time
     start = max(time, max(bank0, bank1) - m[u(s.H_WINDOW_OPERANDS)])
@@ -161,11 +163,18 @@ def dispatch(m: Any, sc: int, pipe: int, reads: int, time: int) -> int:
         return dispatch_product(m, sc, reads, time)
     if time < m[u(sc + s.SC_PRODUCT_END)]:
         return dispatch_behind_product(m, sc, pipe, reads, time)
-    bank0 = max(m[u(sc + s.SC_BANK0)], time) + (reads & 255)
-    bank1 = max(m[u(sc + s.SC_BANK1)], time) + ((reads >> 8) & 255)
+    bank0 = max(m[u(sc + s.SC_BANK0)], time) + (reads & 15)
+    bank1 = max(m[u(sc + s.SC_BANK1)], time) + ((reads >> 4) & 15)
     m[u(sc + s.SC_BANK0)] = bank0
     m[u(sc + s.SC_BANK1)] = bank1
-    return max(max(bank0, bank1) - m[u(s.H_WINDOW_OPERANDS)], time)
+    last = max(bank0, bank1)
+    if reads & BANKS_2_AND_3:
+        bank2 = max(m[u(sc + s.SC_BANK2)], time) + ((reads >> 8) & 15)
+        bank3 = max(m[u(sc + s.SC_BANK3)], time) + ((reads >> 12) & 15)
+        m[u(sc + s.SC_BANK2)] = bank2
+        m[u(sc + s.SC_BANK3)] = bank3
+        last = max(last, bank2, bank3)
+    return max(last - m[u(s.H_WINDOW_OPERANDS)], time)
 
 
 @core

@@ -15,7 +15,7 @@ from warpwright.timing.state.common import FIELDS
     I_WAIT,  # wait mask
     I_WRITE_BARRIER,  # -1: none
     I_READ_BARRIER,
-    I_READS,  # bank 0 reads | bank 1 reads << 8; with the register-file cache << 16 and << 24; cycles of dispatch beyond one << 32; PRODUCT
+    I_READS,  # reads of each register bank, four bits each; with the register-file cache << 16; cycles of dispatch beyond one << 32; PRODUCT
     I_LINE,  # instruction cache line
     I_CONST,  # constant line, -1
     I_OP,  # of memory instructions (OP_); of LDC the line, or its bank's first one

@@ -101,6 +101,8 @@ SM_SCALARS = (SM_DONE_FIRST + 2 * MAX_BLOCKS + 7) // 8 * 8
     SC_ISSUE_FREE,
     SC_BANK0,  # when each register bank's read port is free
     SC_BANK1,
+    SC_BANK2,  # of chips with four
+    SC_BANK3,
     SC_MIO_FREE,  # when the queue can hand over its next instruction
     SC_MIO_HEAD,
     SC_FREE,  # free warp slots (bit mask)
