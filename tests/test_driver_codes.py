@@ -23,9 +23,8 @@ APART = {
     "link(1, bad)": [0, 218, 0],
     "link(1, ...) #2": [0, 218, 0],
     "link(0, bad)": [0, 218, 0],
-    # A machine code's variables do not tell which of them are managed, nor its kernels of which PTX they are.
+    # A machine code's variables do not tell which of them are managed.
     "cuLibraryGetManaged(room, room, library, table)": 0,
-    "cuFuncGetAttribute(int, 5, nothing)": [0, 90],
     # The versions in which calls came are known where there are several of one name.
     "cuGetProcAddress_v2(cuMemAllocAsync, room, 10000, 0, int)": [0, 0],
     # Textures of the host's own memory, and anisotropic ones, are refused.

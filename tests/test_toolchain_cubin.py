@@ -8,6 +8,7 @@ import struct
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from elftools.elf.elffile import ELFFile
@@ -469,3 +470,18 @@ def test_damage_in_the_tables_never_raises_anything_else(data: st.DataObject) ->
         start, size = data.draw(st.sampled_from(regions))
         damaged[start + data.draw(st.integers(0, size - 1))] = data.draw(st.integers(0, 255))
     use(bytes(damaged))
+
+
+def test_cubins_of_cuda_13_name_their_ptx_in_a_note() -> None:
+    from types import SimpleNamespace
+
+    from warpwright.toolchain.cubin import _virtual_architecture
+
+    # nvcc 13.0 -cubin -gencode arch=compute_75,code=sm_80
+    note = bytes.fromhex("0c00000008000000e80300004e564944494120436f72700002004b0082000000")
+    made: Any = SimpleNamespace(os_abi=0x41, flags=0x6005004, by_name={".note.nv.cuinfo": SimpleNamespace(data=note)})
+    assert _virtual_architecture(made) == 75
+    made.by_name[".note.nv.cuinfo"].data = note[:26]
+    assert _virtual_architecture(made) == 0
+    made.by_name.clear()
+    assert _virtual_architecture(made) == 0

@@ -91,15 +91,14 @@ class Function:
             CudaError: no such attribute.
         """
         record = self.record
-        version = record.arch
         cluster = self.cluster or (0, 0, 0)
         values = {
             1: self.static_shared_bytes,
             2: sum(len(b) for n, b in record.constant_banks.items() if n == 3),
             3: record.stack_bytes,
             4: record.registers,
-            5: version,
-            6: version,
+            5: self.image.compiled.module.ptx_version,
+            6: record.arch,
             7: 0,
             _MAX_DYNAMIC_SHARED: self.dynamic_shared_limit,
             _CARVEOUT: self.attributes.get(_CARVEOUT, -1),

@@ -1,19 +1,17 @@
 """Images of modules: what a pointer points to (cubin, fatbin, PTX), and which of its forms runs on the chip.
 
-Machine code for the chip is preferred; otherwise PTX is assembled.  PTX of a newer language version than the assembler's,
-or for a newer architecture than the chip, is assembled with these two directives lowered: the assembler refuses what the
-older version or architecture does not have, so what it takes means the same.
+Machine code for the chip is preferred; otherwise PTX is assembled (``retargeting.py``: also that of newer architectures).
 """
 
 from __future__ import annotations
 
 import ctypes
-import re
 import struct
 from collections.abc import Sequence
 
 from warpwright.driver import cmemory, results
 from warpwright.driver.calls import CudaError, say
+from warpwright.driver.retargeting import advice, assembled
 from warpwright.session import session
 from warpwright.toolchain import (
     ArchitectureError,
@@ -30,10 +28,6 @@ from warpwright.toolchain.fatbin import FatbinEntry, fatbin_bytes, read_fatbin
 _WRAPPER_MAGIC = 0x466243B1
 """What nvcc's host code wraps a fatbin in: magic, version, pointer to the container."""
 _ELF_MAGIC = 0x464C457F
-NEWEST_PTX = (8, 8)
-"""Language version of the assembler of CUDA 12.9."""
-_VERSION = re.compile(r"^(\s*\.version\s+)(\d+)\.(\d+)", re.MULTILINE)
-_TARGET = re.compile(r"^(\s*\.target\s+sm_)(\d+)([af]?)", re.MULTILINE)
 
 
 def read_image(pointer: int) -> bytes:
@@ -59,18 +53,6 @@ def _elf_bytes(header: bytes) -> int:
     return max(programs + program_size * program_count, sections + section_size * section_count)
 
 
-def lowered_ptx(text: str, arch: int) -> str:
-    """PTX with its version and target lowered to what the assembler and the chip have."""
-    version = _VERSION.search(text)
-    if version and (int(version[2]), int(version[3])) > NEWEST_PTX:
-        text = _VERSION.sub(rf"\g<1>{NEWEST_PTX[0]}.{NEWEST_PTX[1]}", text, count=1)
-    target = _TARGET.search(text)
-    if target and int(target[2]) > arch:
-        say(f"PTX for sm_{target[2]}{target[3]} is assembled for sm_{arch}")
-        text = _TARGET.sub(rf"\g<1>{arch}", text, count=1)
-    return text
-
-
 def compile_image(image: bytes, arch: int, chip: str, name: str, options: tuple[str, ...] = ()) -> CompiledModule:
     """Machine code for the chip from an image.
 
@@ -86,7 +68,7 @@ def compile_image(image: bytes, arch: int, chip: str, name: str, options: tuple[
         if ".version" not in text:
             raise CudaError(results.INVALID_IMAGE, f"{name} is neither a cubin nor a fatbin nor PTX")
         try:
-            return load_source(lowered_ptx(text, arch), arch, name=f"{name}.ptx", chip=chip, options=options)
+            return assembled(text, arch, chip, name, options)
         except ArchitectureError:
             raise
         except ToolchainError as error:
@@ -114,12 +96,13 @@ def _from_fatbin(image: bytes, arch: int, chip: str, name: str, options: tuple[s
         return CompiledModule(module, contents, ptx=_ptx_beside(entries, arch), name=name, arch=str(arch))
     text = _ptx_of(entries, arch)
     if text is None:
-        held = ", ".join(sorted({f"sm_{e.arch}" for e in entries})) or "nothing"
+        held = ", ".join(sorted({f"sm_{e.arch}" for e in entries}))
         raise CudaError(
             results.NO_BINARY_FOR_GPU,
-            f"{name} holds {held} and no PTX; {chip} runs sm_{arch}: build with -arch=sm_{arch}, or with PTX",
+            f"{name} holds {f'machine code for {held} alone' if held else 'no device code'} and no PTX, and {chip} runs that of "
+            f"sm_{arch}: {advice(arch)}",
         )
-    return load_source(lowered_ptx(text, arch), arch, name=f"{name}.ptx", chip=chip, options=options)
+    return assembled(text, arch, chip, name, options)
 
 
 def _ptx_beside(entries: Sequence[FatbinEntry], arch: int) -> str | None:
@@ -134,6 +117,6 @@ def _ptx_beside(entries: Sequence[FatbinEntry], arch: int) -> str | None:
 
 
 def _ptx_of(entries: Sequence[FatbinEntry], arch: int) -> str | None:
-    """The PTX of a fatbin that suits an architecture best: the newest that is not newer, else the newest."""
-    texts = sorted((e for e in entries if e.is_ptx), key=lambda e: (e.arch <= arch, e.arch))
+    """The PTX of a fatbin that suits an architecture best: the newest that is not newer, else the oldest."""
+    texts = sorted((e for e in entries if e.is_ptx), key=lambda e: (e.arch <= arch, -abs(e.arch - arch)))
     return texts[-1].contents().rstrip(b"\0").decode(errors="replace") if texts else None

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from warpwright.driver import cmemory, printf_buffer, results
 from warpwright.driver.calls import CudaError, entry
 from warpwright.driver.library_placement import PlacedCode
-from warpwright.driver.module_images import compile_image, lowered_ptx, read_image
+from warpwright.driver.module_images import compile_image, read_image
+from warpwright.driver.retargeting import lowered_ptx
 from warpwright.driver.state import Context, state
 from warpwright.errors import KernelNotFoundError, UnsupportedError
 from warpwright.toolchain import CompiledModule, InputKind, LinkError, ToolchainError, link
@@ -47,10 +48,12 @@ class LoadedImage:
         """A kernel by its symbol.
 
         Raises:
-            CudaError: CUDA_ERROR_NOT_FOUND.
+            CudaError: CUDA_ERROR_NOT_FOUND; CUDA_ERROR_NO_BINARY_FOR_GPU for one that the chip cannot run.
         """
         from warpwright.driver.functions import Function
 
+        if name in self.compiled.refused:
+            raise CudaError(results.NO_BINARY_FOR_GPU, self.compiled.refused[name])
         if name not in self.compiled.kernels:
             raise CudaError(results.NOT_FOUND if name else results.INVALID_VALUE)
         if name not in self.functions:
@@ -245,7 +248,8 @@ def library_load_data(
     return None
 
 
-_OF_CODE = (results.INVALID_IMAGE, results.NO_BINARY_FOR_GPU, results.INVALID_PTX, results.UNSUPPORTED_PTX_VERSION)
+OF_CODE = (results.INVALID_IMAGE, results.NO_BINARY_FOR_GPU, results.INVALID_PTX, results.UNSUPPORTED_PTX_VERSION)
+"""Results for code that the chip cannot run."""
 
 
 class Library(PlacedCode):
@@ -264,7 +268,7 @@ class Library(PlacedCode):
             self.here()
         except CudaError as error:
             # A driver loads lazily: what is wrong with the code is told when a kernel of it is asked for.
-            if error.code not in _OF_CODE:
+            if error.code not in OF_CODE:
                 raise
         self._options = None
         self.handle = s.handles.add(self)

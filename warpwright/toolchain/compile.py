@@ -50,6 +50,8 @@ class CompiledModule:
     warnings: tuple[Diagnostic, ...] = ()
     arch: str = ""
     """The architecture it was compiled for: ``"80"``, ``"90a"``."""
+    refused: dict[str, str] = field(default_factory=dict)
+    """Kernels of the PTX that the architecture cannot run, which were left out: why, by symbol."""
 
     @property
     def kernels(self) -> dict[str, Kernel]:

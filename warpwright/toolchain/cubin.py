@@ -8,6 +8,7 @@ printers (cuobjdump -elf, nvdisasm) on compiled kernels; relocations are in ``re
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -41,6 +42,11 @@ DEFAULT_STACK_BYTES = 1024
 _OS_ABI_V8 = 0x41
 """EI_OSABI of cubins from CUDA 13 on, whose e_flags hold the architecture in bits 8..15."""
 _FLAG_ACCELERATED = 0x800
+_INFO_NOTE = ".note.nv.cuinfo"
+_NOTE_HEAD = struct.Struct("<3I")
+"""Of an ELF note: bytes of its name, bytes of what it describes, type."""
+_INFO = struct.Struct("<HHI")
+"""What the note describes (read off cubins of nvcc 13.0): its version, the PTX's architecture, ten times the toolkit's version."""
 _BARRIER_SHIFT, _BARRIER_MASK = 20, 0x7F
 _BANKS = frozenset(str(bank) for bank in range(18))
 _GLOBAL_BYTES = 4 << 30
@@ -184,6 +190,13 @@ class Module:
     """Functions and variables that the module needs from elsewhere."""
     line_tables: dict[str, LineTable] = field(default_factory=dict)
     """By code section."""
+    virtual_arch: int = 0
+    """Architecture of the PTX that the code was assembled from (75 for ``arch=compute_75,code=sm_80``); 0 where unknown."""
+
+    @property
+    def ptx_version(self) -> int:
+        """The architecture that a driver reports as the PTX version of the module's kernels."""
+        return self.virtual_arch or self.arch
 
     @property
     def target(self) -> str:
@@ -316,6 +329,20 @@ def _architecture(elf: ElfFile) -> tuple[int, bool]:
     return arch, elf.os_abi != _OS_ABI_V8 and bool(elf.flags & _FLAG_ACCELERATED)
 
 
+def _virtual_architecture(elf: ElfFile) -> int:
+    """The PTX's architecture: in a note from CUDA 13 on, in bits 16..23 of e_flags before; 0 where neither names one."""
+    if elf.os_abi != _OS_ABI_V8:
+        return elf.flags >> 16 & 0xFF
+    note = elf.by_name.get(_INFO_NOTE)
+    if note is None or len(note.data) < _NOTE_HEAD.size:
+        return 0
+    name_bytes, _, _ = _NOTE_HEAD.unpack_from(note.data)
+    at = _NOTE_HEAD.size + -(-name_bytes // 4) * 4
+    if at + _INFO.size > len(note.data):
+        return 0
+    return int(_INFO.unpack_from(note.data, at)[1])
+
+
 def _is_data(name: str) -> bool:
     return name in (".nv.global", ".nv.global.init") or name.startswith(".nv.constant")
 
@@ -327,7 +354,7 @@ class _Builder:
         self.elf = elf
         self.source_name = source_name
         arch, accelerated = _architecture(elf)
-        self.module = Module(elf.name, arch, accelerated)
+        self.module = Module(elf.name, arch, accelerated, virtual_arch=_virtual_architecture(elf))
         self.per_symbol: dict[int, dict[int, Record]] = {}
         """Attributes of the module's ``.nv.info`` that name a function: symbol index, attribute."""
 

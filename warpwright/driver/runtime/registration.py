@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warpwright.driver import cmemory, results
@@ -10,6 +11,7 @@ from warpwright.driver.calls import CudaError, entry
 from warpwright.driver.library_placement import PlacedCode
 from warpwright.driver.module_images import read_image
 from warpwright.driver.runtime.calls import ensure, runtime
+from warpwright.driver.state import state
 from warpwright.engine.abi import MIGRATES
 
 if TYPE_CHECKING:
@@ -29,6 +31,8 @@ class Fatbin(PlacedCode):
         self.handle = (ctypes.c_uint64 * 4)()
         self.managed: list[tuple[int, str]] = []
         """Managed variables: where the program holds the pointer, and the name."""
+        self.failures: dict[str, CudaError] = {}
+        """Why the code did not become a chip's, so that each further launch is answered at once; by chip."""
 
     def image(self) -> LoadedImage:
         """The code on the calling thread's device."""
@@ -36,10 +40,18 @@ class Fatbin(PlacedCode):
         return self.here()
 
     def place(self) -> LoadedImage:
-        from warpwright.driver.modules import load
+        from warpwright.driver.modules import OF_CODE, load
 
         first = next((one for one in self.images.values() if one.alive), None)
-        made = load(read_image(self.wrapper), "program")
+        chip = state().gpu.chip.name
+        if chip in self.failures:
+            raise self.failures[chip]
+        try:
+            made = load(read_image(self.wrapper), _file_of(self.wrapper))
+        except CudaError as error:
+            if error.code in OF_CODE:
+                self.failures[chip] = error
+            raise
         for pointer, name in self.managed:
             if first is None:
                 made.module._loaded.place(name).place = MIGRATES
@@ -47,6 +59,17 @@ class Fatbin(PlacedCode):
             else:
                 made.share(name, first)
         return made
+
+
+def _file_of(address: int) -> str:
+    """The name of the program or library that is mapped at an address."""
+    with open("/proc/self/maps", "rb") as maps:
+        for line in maps:
+            parts = line.decode(errors="replace").rstrip("\n").split(maxsplit=5)
+            first, last = (int(bound, 16) for bound in parts[0].split("-"))
+            if first <= address < last and len(parts) == 6 and parts[5].startswith("/"):
+                return Path(parts[5]).name
+    return "program"
 
 
 _fatbins: dict[int, Fatbin] = {}
@@ -121,20 +144,17 @@ def function_of(host: int) -> Function:
     """The kernel of a host stub, or of a handle that __cudaGetKernel gave.
 
     Raises:
-        CudaError: cudaErrorInvalidDeviceFunction.
+        CudaError: cudaErrorInvalidDeviceFunction; cudaErrorNoKernelImageForDevice and others for what is wrong with the code.
     """
     from warpwright.driver.functions import function
 
-    if host not in _functions:
-        try:
-            return function(host)
-        except CudaError:
-            raise CudaError(results.INVALID_DEVICE_FUNCTION) from None
-    fatbin, name = _functions[host]
     try:
+        if host not in _functions:
+            return function(host)
+        fatbin, name = _functions[host]
         return fatbin.image().function(name)
     except CudaError as error:
-        if error.code == results.NOT_FOUND:
+        if error.code in (results.NOT_FOUND, results.INVALID_HANDLE):
             raise CudaError(results.INVALID_DEVICE_FUNCTION) from None
         raise
 
@@ -151,16 +171,26 @@ def symbol_of(host: int) -> tuple[int, int]:
     return fatbin.image().place(name)
 
 
-@runtime("__cudaGetKernel", "cudaGetKernel", "cudaGetFuncBySymbol")
+@runtime("__cudaGetKernel")
+def get_kernel_of_stub(place: int, host: int) -> None:
+    """What a host stub asks for before its first launch, and not again: the launch reports what is wrong with the code."""
+    cmemory.put64(place, _handle_of(host))
+
+
+@runtime("cudaGetKernel", "cudaGetFuncBySymbol")
 def get_kernel(place: int, host: int) -> None:
+    function_of(host)
+    cmemory.put64(place, _handle_of(host))
+
+
+def _handle_of(host: int) -> int:
     """A handle that programs keep, whichever device they use it on, and over resets."""
     from warpwright.driver.functions import KernelHandle
 
-    function_of(host)
     if host in _functions and host not in _kernels:
         fatbin, name = _functions[host]
         _kernels[host] = KernelHandle(fatbin.image, name)
-    cmemory.put64(place, _kernels[host].handle if host in _functions else host)
+    return _kernels[host].handle if host in _functions else host
 
 
 @runtime("cudaGetSymbolAddress")
