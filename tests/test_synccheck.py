@@ -129,6 +129,171 @@ def test_a_mask_that_lacks_a_thread(chip: str) -> None:
     assert finding.places[0].thread == (16, 0, 0)
 
 
+MISSING = r"""
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+#define KERNEL extern "C" __global__ void
+KERNEL partial_sums(const int *in, int *out) {
+    __shared__ int part[8][32][8];
+    int d = threadIdx.x, c = threadIdx.y, b = threadIdx.z;
+    for (int k = 0; k < 8; k++) part[k][b][c] = in[(k * 32 + b) * 8 + c & 255];
+    __syncthreads();
+    for (int k = b; k < 8; k += blockDim.z) {
+        int sum = 0;
+        for (int r = d; r < blockDim.z; r += 4) {
+            int v = part[k][r][c];
+            v += __shfl_down_sync(0xffffffff, v, 1, 4);  // partial_sums
+            v += __shfl_down_sync(0xffffffff, v, 2, 4);
+            sum += v;
+        }
+        if (d == 0) out[c * 8 + k] = sum;
+    }
+}
+KERNEL half_shuffle(const int *in, int *out) {
+    int t = threadIdx.x, v = t;
+    if (t < 16)
+        v = __shfl_xor_sync(~0u, v, 1);  // half_shuffle
+    out[t] = v;
+}
+KERNEL half_vote(const int *in, int *out) {
+    int t = threadIdx.x, v = in[t];
+    if (v > 3)
+        v = __any_sync(~0u, v > 5);  // half_vote
+    out[t] = v;
+}
+KERNEL half_ballot(const int *in, int *out) {
+    int t = threadIdx.x, v = in[t];
+    if (v > 3)
+        v = __ballot_sync(~0u, v > 5) * in[t + 32];  // half_ballot
+    out[t] = v;
+}
+KERNEL half_tile(const int *in, int *out) {
+    auto warp = cg::tiled_partition<32>(cg::this_thread_block());
+    int t = threadIdx.x, v = in[t];
+    if (v > 3)
+        v = warp.shfl_xor(v, 1);  // half_tile
+    out[t] = v;
+}
+KERNEL leaves_early(const int *in, int *out) {
+    int t = threadIdx.x, v = t;
+    for (int i = 0; i <= in[t] >> 3; i++)
+        v += __shfl_down_sync(~0u, v, 1);  // leaves_early
+    out[t] = v;
+}
+KERNEL half_small_tile(const int *in, int *out) {
+    auto tile = cg::tiled_partition<8>(cg::this_thread_block());
+    int t = threadIdx.x, v = in[t];
+    if (v > 3)
+        v = tile.shfl_xor(v, 1);  // half_small_tile
+    out[t] = v;
+}
+KERNEL half_syncwarp(const int *in, int *out) {
+    __shared__ int s[32];
+    int t = threadIdx.x, v = in[t];
+    s[t] = v;
+    if (v > 3) {
+        __syncwarp();  // half_syncwarp
+        v = s[t ^ 1];
+    }
+    out[t] = v;
+}
+KERNEL two_places(const int *in, int *out) {
+    int t = threadIdx.x, v = in[t];
+    if (v > 3)
+        v = __shfl_xor_sync(~0u, v, 1);
+    else
+        v = __shfl_xor_sync(~0u, v + 2, 1) * in[t + 32];  // two_places
+    out[t] = v;
+}
+KERNEL returns(const int *in, int *out) {
+    int t = threadIdx.x, v = in[t];
+    if (v < 4) return;
+    out[t] = __shfl_xor_sync(~0u, v, 1);
+}
+KERNEL return_in_turn(const int *in, int *out) {
+    int t = threadIdx.x, v = in[t] >> 2;
+    for (int k = 0; k < 40; k++) {
+        if (k & in[0]) v += __shfl_xor_sync(~0u, v, 1);
+        out[t] = v;
+        if (v < k) return;
+        if (k % 3 == in[0]) v += __popc(__ballot_sync(~0u, v > 5));
+    }
+    out[t] = -v;
+}
+KERNEL some_meet(const int *in, int *out) {
+    int t = threadIdx.x, v = in[t];
+    for (int k = 0; k < 9; k++) {
+        unsigned mask = __ballot_sync(~0u, v > k);
+        if (v > k) v += __shfl_sync(mask, v, __ffs(mask) - 1);
+        out[t] = v;
+    }
+}
+KERNEL whole_turns(const int *in, int *out) {
+    int t = threadIdx.x, v = in[t];
+    for (int i = t; i < 32 * in[1]; i += 32) v += __shfl_down_sync(~0u, v, 1);
+    for (int offset = 16; offset; offset /= 2) v += __shfl_xor_sync(~0u, v, offset);
+    if (v > 1000) out[t] = v;
+    __syncwarp();
+    out[t ^ 1] = v;
+}
+"""
+FOUR_CHIPS = pytest.mark.parametrize("chip", ["p100", "v100", "a100", "h200"])
+MASKS_NEEDED = ("half_small_tile", "half_syncwarp")
+"""Whose mask, or whose instruction, machine code of sm_60 does not have."""
+IN_ONE_PLACE = ("two_places",)
+"""What chips before sm_70 cannot do: lanes meet at one instruction only."""
+
+
+def missing_line(name: str) -> str:
+    return f"missing.cu:{MISSING[: MISSING.index('// ' + name)].count(chr(10)) + 1}:"
+
+
+@FOUR_CHIPS
+def test_lanes_that_the_mask_names_went_round(chip: str) -> None:
+    gpu = ww.GPU(chip, check="synccheck")
+    module = gpu.compile(MISSING, name="missing.cu")
+    into = np.zeros(256, np.int32)
+    for name in (
+        *("half_shuffle", "half_vote", "half_ballot", "half_tile", "leaves_early"),
+        *(MASKS_NEEDED if chip != "p100" else IN_ONE_PLACE),
+    ):
+        module[name][1, 32](IN, into)
+        assert [f.title for f in gpu.findings] == ["Barrier error detected. Divergent thread(s) in warp."], name
+        (finding,) = gpu.findings
+        assert finding.places[0].line.startswith(missing_line(name))
+        assert "that the mask names went round it" in finding.details[0]
+        gpu.findings.clear()
+
+
+@FOUR_CHIPS
+def test_a_block_too_small_for_its_loop(chip: str) -> None:
+    """Two-dimensional blocks: of four threads in a row as many take the loop as there are layers."""
+    gpu = ww.GPU(chip, check="synccheck")
+    module = gpu.compile(MISSING, name="missing.cu")
+    for layers, missing in ((1, 24), (2, 16), (3, 8), (4, 0), (8, 0)):
+        module["partial_sums"][1, (4, 8, layers)](IN, OUT)
+        if missing:
+            (finding,) = gpu.findings
+            assert finding.places[0].line.startswith(missing_line("partial_sums"))
+            assert finding.places[0].thread == (layers, 0, 0)
+            assert finding.details[0].startswith(f"{missing} thread(s) that the mask names went round it")
+        else:
+            assert not gpu.findings
+        gpu.findings.clear()
+
+
+@FOUR_CHIPS
+def test_lanes_that_no_mask_misses(chip: str) -> None:
+    """Threads that have ended, that are not named, and from sm_70 on those that meet at another place with the same mask."""
+    gpu = ww.GPU(chip, check="synccheck")
+    module = gpu.compile(MISSING, name="missing.cu")
+    right = ["returns", "return_in_turn", "some_meet", "whole_turns"]
+    for name in right + list(IN_ONE_PLACE if chip != "p100" else ()):
+        for threads in (32, 20):
+            module[name][2, threads](IN, np.zeros(256, np.int32))
+            assert not gpu.findings, name
+
+
 TWO_INSTRUCTIONS = """
 .version 7.0
 .target sm_70

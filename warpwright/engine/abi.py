@@ -260,4 +260,8 @@ ALIKE = 1 << 56
 #            block's; bit 32: parts of its box lie outside of the tensor), and what it reads there for another block as such a place.  Who reads the records tells the mbarriers
 #            when the bytes have arrived.
 BULK_WORDS = 18
-RECORD_WORDS = {TAG_BLOCK: 1, TAG_AFFINE: 2, TAG_GATHER: 33, TAG_PATTERN: 3, TAG_BULK: BULK_WORDS}
+TAG_SYNC = 6
+#   warp-wide operation (``*_sync``), for the checks alone (``Setting.watched``): bits 63..60 = TAG_SYNC, 59..32 = basic-block number,
+#            31..0 = lanes that carry it out together; then the lanes that its mask names and that are not among them.
+SYNC_WORDS = 2
+RECORD_WORDS = {TAG_BLOCK: 1, TAG_AFFINE: 2, TAG_GATHER: 33, TAG_PATTERN: 3, TAG_BULK: BULK_WORDS, TAG_SYNC: SYNC_WORDS}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -147,37 +147,44 @@ def compiled_of(loaded: LoadedKernel, geometry: Geometry, trace: bool) -> Compil
     return loaded.compiled[key]
 
 
-def with_masks(loaded: LoadedKernel) -> list[Lowered]:
-    """The kernel's common operations, with those that note who is not in the mask of a ``*_sync`` operation."""
-    result = lowered_of(loaded)
-    if not loaded.program.warp_masks:
-        return result
-    result = list(result)
+def with_masks(loaded: LoadedKernel, constants: Mapping[int, int] | None = None) -> list[Lowered]:
+    """The kernel's common operations, with those that note who is not in the mask of a ``*_sync`` operation.
+
+    Args:
+        constants: index of an instruction that such an operation became: its mask; for chips without WARPSYNC.
+    """
+    result = list(lowered_of(loaded))
     for index, instruction in enumerate(loaded.program.instructions):
         mask = loaded.program.warp_masks.get(instruction.address)
-        if mask is None or any(op.name == "warpsync" for op in result[index].ops):
+        if constants and index in constants:
+            note = [Op("const", "i32", (), constants[index]), Op("gathers", "void", (0,))]
+        elif mask is None or any(op.name == "warpsync" for op in result[index].ops):
             continue
-        note = [Op(f"get_{mask[0]}", "i32", (), mask[1]), Op("named", "void", (0,))]
+        else:
+            note = [Op(f"get_{mask[0]}", "i32", (), mask[1]), Op("named", "void", (0,))]
         # Operations name each other by their numbers.
         rest = [op._replace(args=tuple(a + len(note) for a in op.args)) for op in result[index].ops]
         result[index] = Lowered([*note, *rest], result[index].guard)
     return result
 
 
-def traced(loaded: LoadedKernel, context: LaunchContext, masks: bool = False) -> Traced:
+def traced(loaded: LoadedKernel, context: LaunchContext, masks: Mapping[int, int] | None = None) -> Traced:
     """The kernel as the timing model runs it.
 
     Args:
-        masks: note lanes that the mask of their ``*_sync`` operation lacks, for the checks.
+        masks: for the checks, which note lanes that the mask of a ``*_sync`` operation lacks and that it names in vain: see
+            :func:`with_masks`; None where nobody asks.
     """
-    if masks and loaded.program.warp_masks:
+    gathers = masks or loaded.program.warp_masks or any(o.name == "warpsync" for x in lowered_of(loaded) for o in x.ops)
+    if masks is not None and gathers:
         key = code_key(context.geometry, True)
         if key not in loaded.compiled_with_masks:
             loaded.compiled_with_masks[key] = compile_kernel(
                 loaded.program,
-                with_masks(loaded),
+                with_masks(loaded, masks),
                 context.geometry.block,
                 trace=True,
+                watched=True,
                 grid_fits=key[4],
                 clustered=key[5],
             )

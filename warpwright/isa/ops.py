@@ -148,6 +148,7 @@ OPS: dict[str, Signature] = {
     "touch":        Signature("* ...", "void", "memory", "address[, condition as of load]: no effect; what observers see in place of the instruction's other memory operations"),
     "load_const":   Signature("i32", "T", "memory", "attr: (bank, bytes); unwritten space reads 0"),
     "fence":        Signature("", "void", "memory", "attr: cta | gpu | sys"),
+    "gathers":      Signature("i32", "void", "state", "the mask of a *_sync operation of chips that do not wait for its lanes: with tracing for the checks, who carries it out is recorded"),
     "named":        Signature("i32", "void", "state", "the mask of a *_sync operation, which should name the exec lanes: with tracing, who is not named is noted"),
     "async_commit": Signature("", "void", "memory", "attr: scoreboard (LDGDEPBAR); copies are complete at once in the functional engine"),
     "service":      Signature("...", "i64", "memory", "attr: a name of isa/services.py; arguments in words; the driver's function does its work for the exec lanes"),

@@ -369,6 +369,7 @@ def kernel_key(
     fixed = (
         *(program.code_base, program.arch, program.shared_static_bytes, sorted(known_banks(program).items())),
         *(setting.block_shape, setting.patterns, setting.grid_fits, setting.speculate, setting.clustered),
+        setting.watched,
         *(trace, program.slow_paths, program.functions, sorted(program.taken)),
     )
     tables = [data for bank, data in sorted(program.constant_banks.items()) if bank]
@@ -393,6 +394,7 @@ def setting_of(
     grid_fits: bool = True,
     speculate: bool = True,
     clustered: bool = False,
+    watched: bool = False,
 ) -> Setting:
     """What code is compiled for; arguments as :func:`compile_kernel` has them."""
     layout = bank0_layout(program.arch)
@@ -402,6 +404,7 @@ def setting_of(
         grid_fits=grid_fits,
         speculate=patterns and speculate,
         clustered=clustered,
+        watched=watched,
         block_dim_offset=layout.block_dim,
         grid_dim_offset=layout.grid_dim,
     )
@@ -425,6 +428,7 @@ def compile_kernel(
     grid_fits: bool = True,
     speculate: bool = True,
     clustered: bool = False,
+    watched: bool = False,
     ordinary_calls: bool = False,
     registers: Registers | None = None,
     use_cache: bool = True,
@@ -440,6 +444,7 @@ def compile_kernel(
         grid_fits: False makes code for launches with gridDim.x * blockDim.x of 2**31 and more.
         speculate: False never stops with INTERPRET: an index that passes 2**31 within a warp is followed.
         clustered: makes code for launches with clusters of several blocks.
+        watched: with ``trace``, also record what the checks ask of warp-wide operations.
         ordinary_calls: make no use of inline assembly (for tests of what other machines than x86-64 do).
         registers: make code as for a machine that has these (for tests); any machine can run it.
         use_cache: False always compiles anew.
@@ -447,7 +452,7 @@ def compile_kernel(
     Raises:
         ValueError: when the code cannot be compiled, naming the kernel.
     """
-    setting = setting_of(program, block_shape, patterns, grid_fits, speculate, clustered)
+    setting = setting_of(program, block_shape, patterns, grid_fits, speculate, clustered, watched)
     target = make_target(cpu)
     calls = slow_path.ORDINARY if ordinary_calls else target.calls
     registers = registers or target.registers

@@ -266,7 +266,7 @@ class Groups:
         if w.flow.replays & self.stands & 1 << n:  # else one mask is all lanes'
             arriving = self._lanes_of_one_mask(n, arriving, warpsync_mask(index))
             w.forget()
-        if w.trace and w.flow.starts[n] == "warpsync":
+        if w.trace and w.setting.watched and w.flow.starts[n] == "warpsync":
             tr.note_outside(w, arriving, warpsync_mask(index), w.program.instructions[index].address)
         old = w.op(f"load i32, ptr %a{n}")
         w.emit(f"store i32 {w.op(f'or i32 {old}, {arriving}')}, ptr %a{n}")
@@ -324,6 +324,9 @@ class Groups:
         if bsync and (self.yields or self._passed_without(n)):
             self._leave_behind(web, wanted, leaving)
         if not bsync:
+            if w.trace and w.setting.watched:
+                absent = w.op(f"and i32 {self._named(wanted, leaving)}, {w.op(f'xor i32 {here}, -1')}")
+                tr.record_sync_alone(w, n, leaving, w.op(f"and i32 {absent}, %lanes"))
             self._let_others_go(n, wanted, leaving)
             joining = w.op("load i32, ptr %joining")
             again, once = w.new_label("again"), w.new_label("once")
@@ -383,17 +386,22 @@ class Groups:
         together = self.w.flow.collective
         return [s for s in self.syncs if s != n and together >> s & 1] if together >> n & 1 else []
 
+    def _named(self, wanted: Val, lanes: str) -> str:
+        """All lanes that the masks of some lanes name."""
+        w = self.w
+        w.declared[f"llvm.vector.reduce.or.v{LANES}i32"] = f"declare i32 @llvm.vector.reduce.or.v{LANES}i32({VEC32})"
+        own = w.op(
+            f"select {VECBOOL} {w.mask_vector(Masks(lanes))}, {VEC32} {w.vector(wanted)}, {VEC32} zeroinitializer"
+        )
+        return w.op(f"call i32 @llvm.vector.reduce.or.v{LANES}i32({VEC32} {own})")
+
     def _let_others_go(self, n: int, wanted: Val, leaving: str) -> None:
         """Lanes of the mask that wait at other WARPSYNCs go on as well, later."""
         w = self.w
         others = self._meets(n)
         if not others:
             return
-        w.declared[f"llvm.vector.reduce.or.v{LANES}i32"] = f"declare i32 @llvm.vector.reduce.or.v{LANES}i32({VEC32})"
-        own = w.op(
-            f"select {VECBOOL} {w.mask_vector(Masks(leaving))}, {VEC32} {w.vector(wanted)}, {VEC32} zeroinitializer"
-        )
-        mask = w.op(f"call i32 @llvm.vector.reduce.or.v{LANES}i32({VEC32} {own})")
+        mask = self._named(wanted, leaving)
         for other in others:
             arrived = w.op(f"load i32, ptr %a{other}")
             going = w.op(f"and i32 {arrived}, {mask}")

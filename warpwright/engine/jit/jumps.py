@@ -39,7 +39,7 @@ class Jumps(Instructions):
         """The last instruction of a block and what follows it."""
         w = self.w
         values = self._instruction(index)
-        if w.flow.starts[n] == "warpsync" and w.trace:
+        if w.flow.starts[n] == "warpsync" and w.trace and w.setting.watched:
             wanted = values[w.lowered[index].ops[-1].args[0]]
             tr.note_outside(w, w.exec.bits, wanted, w.program.instructions[index].address)
         tr.finish_block(w)

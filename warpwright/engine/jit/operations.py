@@ -173,7 +173,15 @@ def _named(w: FunctionWriter, op: Op, args: list[Val], known: Known) -> Val:
     return nothing()
 
 
+def _gathers(w: FunctionWriter, op: Op, args: list[Val], known: Known) -> Val:
+    """A warp-wide operation of chips that do not wait for the lanes of its mask."""
+    named = w.op(f"and i32 {args[0].shape.const}, %lanes")
+    tr.record_sync(w, w.block, w.exec.bits, w.op(f"and i32 {named}, {w.op(f'xor i32 {w.exec.bits}, -1')}"))
+    return nothing()
+
+
 WRITERS: dict[str, Callable[[FunctionWriter, Op, list[Val], Known], Val]] = {
+    "gathers": _gathers,
     "const": lambda w, op, args, known: w.constant(op.type, op.attr),
     "pack2": lambda w, op, args, known: Val(op.type, VECTOR, parts=tuple(args)),
     "pack4": lambda w, op, args, known: Val(op.type, VECTOR, parts=tuple(args)),

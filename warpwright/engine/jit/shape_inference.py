@@ -53,6 +53,8 @@ class Setting:
     """Widening of a patterned 32-bit value may rely on a check at run time."""
     clustered: bool = False
     """Launches with clusters of several blocks: addresses in shared memory carry their block's rank."""
+    watched: bool = False
+    """With trace records: also what the checks look at alone, who carries out warp-wide operations and who is missing."""
     block_dim_offset: int = 0
     grid_dim_offset: int = 12
     """Where constant bank 0 has blockDim and gridDim."""

@@ -23,6 +23,7 @@ from warpwright.engine.abi import (
     TAG_BULK,
     TAG_GATHER,
     TAG_PATTERN,
+    TAG_SYNC,
     WARP,
 )
 from warpwright.engine.jit.function import FunctionWriter, Val
@@ -263,9 +264,29 @@ def record_bulk(w: FunctionWriter, lanes: str, direction: int) -> str:
     return place
 
 
+def record_sync(w: FunctionWriter, number: int, lanes: str, absent: str) -> None:
+    """For the checks: lanes that carry out a warp-wide operation of a block, and those of its mask that do not."""
+    if not (w.trace and w.setting.watched):
+        return
+    _put(w, _head(w, lanes, TAG_SYNC << 60 | number << 32))
+    _put(w, Word(w.op(f"zext i32 {absent} to i64"), "0"))
+
+
+def record_sync_alone(w: FunctionWriter, number: int, lanes: str, absent: str) -> None:
+    """As :func:`record_sync`, where no block is being written."""
+    if not (w.trace and w.setting.watched):
+        return
+    words = w.trace_words
+    w.trace_at = w.op("load ptr, ptr %trace_at")
+    w.trace_words, w.trace_heads = 0, {}
+    record_sync(w, number, lanes, absent)
+    finish_block(w)
+    w.trace_words += words
+
+
 def note_outside(w: FunctionWriter, lanes: str, wanted: Val, address: int) -> None:
     """Tell the checks of lanes that come to a WARPSYNC whose mask, an operand of each lane, lacks them."""
-    if wanted.shape.const == FULL_MASK:
+    if wanted.shape.const == FULL_MASK or not w.setting.watched:
         return
     own = w.literal_vector("i32", tuple(1 << lane for lane in range(LANES)))
     named = w.op(f"and <32 x i32> {w.vector(wanted)}, {own}")

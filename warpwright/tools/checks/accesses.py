@@ -13,11 +13,13 @@ from warpwright.engine.abi import (
     ALIKE,
     LOCAL_WINDOW,
     SHARED_WINDOW,
+    SYNC_WORDS,
     TAG_AFFINE,
     TAG_BLOCK,
     TAG_BULK,
     TAG_GATHER,
     TAG_PATTERN,
+    TAG_SYNC,
 )
 from warpwright.native.intrinsics import core, lowest_bit, peek, poke
 from warpwright.timing.records import address_of, decode
@@ -432,6 +434,9 @@ def read_records(
             if position >= s[S_USED]:
                 break
             tag = (peek(records + position * 8) >> 60) & 15
+            if tag == TAG_SYNC:
+                s[S_POSITION] = position + SYNC_WORDS
+                continue
             if event == BULK and tag == TAG_BULK:
                 s[S_ARGUMENT] = row
                 return BULK_COPY
@@ -455,6 +460,9 @@ def read_records(
         if s[S_POSITION] >= s[S_USED]:
             return DONE
         word = peek(records + s[S_POSITION] * 8)
+        if (word >> 60) & 15 == TAG_SYNC:
+            s[S_POSITION] += SYNC_WORDS
+            continue
         if (word >> 60) & 15 != TAG_BLOCK:
             return BROKEN
         number = (word >> 32) & 0xFFFFFFF

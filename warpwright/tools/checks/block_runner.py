@@ -11,11 +11,12 @@ from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 
-from warpwright.engine.abi import RECORD_WORDS, TAG_BLOCK, WARP, Status
-from warpwright.native.intrinsics import call_warp, core, peek, popcount
+from warpwright.engine.abi import RECORD_WORDS, TAG_BLOCK, TAG_SYNC, WARP, Status
+from warpwright.native.intrinsics import call_warp, core, lowest_bit, peek, popcount
 from warpwright.tools.checks.accesses import read_records
 from warpwright.tools.checks.intrinsics import array_at, entry
 from warpwright.tools.checks.shadow import DONE, S_BLOCK, S_EPOCH, S_POSITION, S_USED, S_WHOLE, S_WORDS
+from warpwright.tools.checks.skipped_barriers import ACTS, GOES_ROUND, ON_A_WAY
 
 Warp: TypeAlias = Annotated[Any, WARP]
 
@@ -25,7 +26,9 @@ L_WAYS, L_WAY_TABLE, L_WAY_BLOCKS = 8, 9, 10
 """How many ways round barriers there are (``skipped_barriers.py``), and its tables."""
 L_FUNCTION, L_READS, L_SYNCHECK, L_SEEDED, L_RECORD_WORDS = 11, 12, 13, 14, 15
 """The traced warp function; whether records are read, barriers looked at, and the order of warps given; words of a record by its tag."""
-L_WORDS = 16
+L_WALKS = 16
+"""Whether records are followed from block to block."""
+L_WORDS = 17
 
 # --- what is known of a resident block ---------------------------------------------------------------
 T_PHASE, T_STATUS, T_REASON, T_WARP, T_AT, T_ORDERED, T_STOPS, T_MOVED, T_RELEASED, T_FRUITFUL, T_LAST = range(11)
@@ -44,17 +47,21 @@ T_ARRIVED, T_COUNTS, T_VOTES, T_PLACES, T_AT_BRANCH, T_ROUND_IT, T_WITH_OTHERS =
 lanes at its branch and round its barrier; ways that threads at the barrier took too."""
 T_APART, T_APART_AT = 33, 34
 """Lanes of the warp that has just arrived which went round a barrier's block where others of its arriving lanes stand, and that block."""
-T_WORDS = 35
+T_TIMES_ROUND, T_CAME, T_EXPECTED = 35, 36, 37
+"""Host pointers by warp and way of ``skipped_barriers.Walked``'s arrays of these names."""
+T_MISSING, T_MISSING_AT = 38, 39
+"""Lanes that a warp-wide operation of the warp's last records named in vain, and the basic block of that operation."""
+T_WORDS = 40
 BARRIERS = 16
 MOST_PLACES = 63
 """Of a barrier's row of places, behind their number."""
 
-BEGIN, RUN, RECORDS, STOPPED_AT, BARRIER, NEXT, RELEASE, COMPLETES, AFTER = range(9)
+BEGIN, RUN, RECORDS, WALK, STOPPED_AT, BARRIER, NEXT, RELEASE, COMPLETES, AFTER = range(10)
 """Phases: of a pass, of a warp, of a release of barriers."""
-ENDED, PASSED, DEADLOCKED, CANCELLED, FAILED, OUTSIDE, READING, ARRIVED, COMPLETED = range(9)
+ENDED, PASSED, DEADLOCKED, CANCELLED, FAILED, OUTSIDE, READING, ARRIVED, COMPLETED, MISSING = range(10)
 """Why run_block returns: the block has ended; warps only spin, or one pass is done; none can run; the launch was cancelled; a warp stopped with
 a status that ends the launch; lanes came to a WARPSYNC that does not name them; reading records ended with T_REASON; a warp is at a barrier; one
-completes."""
+completes; lanes that a warp-wide operation names went round it."""
 RUNNING, AT_BARRIER, EXITED, STUCK = range(4)
 """States of warps."""
 SYNC, ARRIVE, POPCOUNT, AND, OR = range(5)
@@ -94,27 +101,93 @@ def read(t: Any, launch: Any, w: int) -> int:
 
 
 @core
-def walk(launch: Any, trace: Any, used: int, at_branch: Any, round_it: Any) -> int:
-    """Follow a warp's records: lanes at the branch of each way round a barrier, lanes that went round; the last basic block, or -1."""
+def went_round(t: Any, times_round: Any, lanes: int, at: int, expected: int) -> None:
+    """Lanes took a way round the barrier of a basic block; ``expected``: those without which others carried it out."""
+    left = lanes
+    while left:
+        times_round[lowest_bit(left)] += 1
+        left &= left - 1
+    if lanes & expected and t[T_MISSING] == 0:
+        t[T_MISSING], t[T_MISSING_AT] = lanes & expected, at
+
+
+@core
+def more_often(times_round: Any, absent: int, lanes: int) -> int:
+    """Those of the absent lanes that took a way more often than each of the others."""
+    most = 0
+    left = lanes
+    while left:
+        most = max(most, times_round[lowest_bit(left)])
+        left &= left - 1
+    found = 0
+    left = absent
+    while left:
+        lane = lowest_bit(left)
+        if times_round[lane] > most:
+            found |= 1 << lane
+        left &= left - 1
+    return found
+
+
+@core
+def carried_out(
+    t: Any, launch: Any, at_branch: Any, times_round: int, came: Any, expects: Any, block: int, lanes: int, absent: int
+) -> None:
+    """Lanes carry out a warp-wide operation whose mask names others: had these gone round it?"""
+    table = array_at(launch[L_WAY_TABLE])
+    for d in range(launch[L_WAYS]):
+        if came[d] & lanes and t[T_MISSING] == 0:
+            t[T_MISSING] = more_often(array_at(times_round + d * 256), absent, came[d] & lanes)
+            t[T_MISSING_AT] = table[3 * d + 2]
+        if table[3 * d + 2] == block:
+            expects[d] |= absent & at_branch[d]
+
+
+@core
+def walk(
+    t: Any, launch: Any, trace: Any, used: int, at_branch: Any, round_it: Any, times_round: int, came: Any, expects: Any
+) -> int:
+    """Follow a warp's records: lanes at the branch of each way round a barrier, lanes that went round; the last basic block, or -1.
+
+    Args:
+        times_round: host pointer, 32 words for each way.
+    """
     position = 0
     last = -1
+    group = 0
     ways = launch[L_WAYS]
     table, matters = array_at(launch[L_WAY_TABLE]), array_at(launch[L_WAY_BLOCKS])
     while position < used:
         word = trace[position]
         tag = (word >> 60) & 15
+        lanes = word & FULL_WARP
         if tag == TAG_BLOCK:
             last = (word >> 32) & 0xFFFFFFF
-            if matters[last]:
-                lanes = word & FULL_WARP
+            group = lanes
+            if matters[last] & ON_A_WAY:
                 for d in range(ways):
                     if table[3 * d + 1] == last:
                         round_it[d] |= at_branch[d] & lanes
+                        if at_branch[d] & lanes:
+                            times = array_at(times_round + d * 256)
+                            went_round(t, times, at_branch[d] & lanes, table[3 * d + 2], expects[d])
                         at_branch[d] &= ~lanes
+                        came[d] &= ~lanes
+                        expects[d] &= ~lanes
                     if table[3 * d + 2] == last:
                         at_branch[d] &= ~lanes
+                        expects[d] &= ~lanes
+                        came[d] |= lanes
+                    elif matters[last] & GOES_ROUND:
+                        came[d] &= ~lanes
                     if table[3 * d] == last:
                         at_branch[d] |= lanes
+                        came[d] &= ~lanes
+        elif tag == TAG_SYNC and lanes != 0 and trace[position + 1] != 0:
+            block = (word >> 32) & 0xFFFFFFF
+            if block == last and trace[position + 1] & group and matters[block] & ACTS and t[T_MISSING] == 0:
+                t[T_MISSING], t[T_MISSING_AT] = trace[position + 1] & group, block
+            carried_out(t, launch, at_branch, times_round, came, expects, block, lanes, trace[position + 1])
         position += peek(launch[L_RECORD_WORDS] + 8 * tag)
     return last
 
@@ -352,22 +425,28 @@ def run_block(t: Any, launch: Any) -> int:
                 t[T_REASON] = read(t, launch, w)
                 if t[T_REASON] != DONE:
                     return READING
+            t[T_PHASE] = WALK
+        elif phase == WALK:
             t[T_PHASE] = STOPPED_AT
-        elif phase == STOPPED_AT:
             if launch[L_SYNCHECK]:
                 state = array_at(state_of(t, w))
-                if launch[L_WAYS] == 0 and launch[L_READS]:
+                if launch[L_WALKS] == 0 and launch[L_READS]:
                     t[T_LAST] = state[S_BLOCK]
                 else:
                     ran: Warp = warp_at(t, w)
                     ways = launch[L_WAYS]
+                    t[T_MISSING] = 0
                     last = walk(
-                        launch, array_at(ran["trace_base"]), ran["trace_used"], array_at(t[T_AT_BRANCH] + w * ways * 8),
-                        array_at(t[T_ROUND_IT] + w * ways * 8),
+                        t, launch, array_at(ran["trace_base"]), ran["trace_used"], array_at(t[T_AT_BRANCH] + w * ways * 8),
+                        array_at(t[T_ROUND_IT] + w * ways * 8), t[T_TIMES_ROUND] + w * ways * 256, array_at(t[T_CAME] + w * ways * 8),
+                        array_at(t[T_EXPECTED] + w * ways * 8),
                     )  # fmt: skip
                     if last >= 0:
                         state[S_BLOCK] = last
                     t[T_LAST] = state[S_BLOCK]
+                    if t[T_MISSING]:
+                        return MISSING
+        elif phase == STOPPED_AT:
             reason = after_stop(t, launch, w)
             if reason >= 0:
                 return reason

@@ -19,6 +19,7 @@ from warpwright.tools.checks import heap
 from warpwright.tools.checks.findings import Finding, Place, place
 from warpwright.tools.checks.schedule import CheckedExecution
 from warpwright.tools.checks.uninitialized_use import Before, Verdict, reads_shared
+from warpwright.tools.checks.warp_syncs import constant_masks
 from warpwright.tools.checks.watch import Watch
 
 if TYPE_CHECKING:
@@ -109,7 +110,8 @@ class CheckedLaunch:
             self.checker.add(replace(finding, launch=self.number, host=self.host) for finding in shown)
             self._execution = compiled_execution(self.loaded, self.context, self.resident_blocks, 1)
             return self._execution.run()
-        kernel = traced(self.loaded, self.context, "synccheck" in checks)
+        masks = constant_masks(self.loaded.program, self.ptx) if "synccheck" in checks else None
+        kernel = traced(self.loaded, self.context, masks)
         before = None
         if "initcheck" in checks and reads_shared(kernel):
             before = Before(self, kernel, repeats.touched(start) if start is not None else None)

@@ -26,6 +26,7 @@ from warpwright.tools.checks.heap import leaks
 from warpwright.tools.checks.host_stack import user_stack
 from warpwright.tools.checks.known_launches import Repeats
 from warpwright.tools.checks.skipped_barriers import Detours, detours_of
+from warpwright.tools.checks.warp_syncs import constant_masks, places
 
 CHECKS = ("memcheck", "racecheck", "synccheck", "initcheck")
 """What ``all`` stands for: compute-sanitizer's tools."""
@@ -196,10 +197,11 @@ class Checker:
             self._events[kernel.address] = events_of(program, kernel.blocks, volatile_lines(ptx))
         return self._events[kernel.address]
 
-    def detours(self, loaded: LoadedKernel, kernel: Traced) -> Detours:
+    def detours(self, loaded: LoadedKernel, kernel: Traced, ptx: str | None) -> Detours:
         """The ways round the barriers of a compiled kernel, found at its first launch."""
         if kernel.address not in self._detours:
-            self._detours[kernel.address] = detours_of(loaded.program, kernel.blocks, lowered_of(loaded))
+            syncs = places(loaded.program, kernel.blocks, constant_masks(loaded.program, ptx))
+            self._detours[kernel.address] = detours_of(loaded.program, kernel.blocks, lowered_of(loaded), syncs)
         return self._detours[kernel.address]
 
     def bad_free(self, address: int) -> None:

@@ -7,11 +7,15 @@ a branch when the branch may lead away from it (Ferrante, Ottenstein and Warren,
 post-dominator.  A thread that was at the branch and then at that block without the barrier between went round it, if from
 there on it still writes memory or meets barriers.  A detour is such a (branch, meeting place, barrier) by basic blocks.  A guard of
 the barrier itself is such a branch in the barrier's own block.
+
+The same holds of a warp-wide operation (``warp_syncs.py``) whose mask names a thread.  Which lanes carry it out and which of its
+mask are missing, the records tell; a missing one that has ended went round it when it has taken a way round more often than those that
+are there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,10 +26,15 @@ from warpwright.engine.blocks import BasicBlock, waits_under_guard
 from warpwright.engine.jit.flow import post_dominators, within_functions
 from warpwright.isa.ops import Lowered
 from warpwright.isa.program import Program
+from warpwright.tools.checks.warp_syncs import asks_who_is_here
 
 BARRIERS = frozenset(("barrier", "barrier_red"))
 EFFECTS = frozenset(("store", "atomic", "service", "bulk", "texture")) | BARRIERS
 """What a thread that has returned does no more."""
+
+
+ON_A_WAY, GOES_ROUND, ACTS = 1, 2, 4
+"""Part of some way; its barrier; a warp-wide operation behind which a thread still does what one that has returned does not."""
 
 
 class Detour(NamedTuple):
@@ -39,27 +48,41 @@ class Detour(NamedTuple):
 class Detours:
     """Those of one kernel, and the blocks at which a walk over records has something to note."""
 
-    def __init__(self, ways: Sequence[Detour], blocks: int) -> None:
-        self.ways = tuple(ways)
+    def __init__(self, ways: Sequence[Detour], acting: Sequence[bool], syncs: Mapping[int, int] | None = None) -> None:
+        self.ways = ways = tuple(dict.fromkeys(ways))
+        self.syncs = dict(syncs or {})
+        """Basic blocks in which a warp-wide operation begins: the instruction that tells its line."""
         self.table: npt.NDArray[np.int64] = np.array(ways, np.int64).reshape(-1, 3)
-        self.matters = np.zeros(blocks, np.int64)
-        self.matters[self.table.reshape(-1)] = 1
+        self.matters = np.zeros(len(acting), np.int64)
+        """For each basic block: bits of these names."""
+        self.matters[self.table.reshape(-1)] = ON_A_WAY
+        self.matters[[way.barrier for way in ways]] |= GOES_ROUND
+        self.matters[[n for n in self.syncs if acting[n]]] |= ACTS
         self.past: dict[int, list[int]] = {}
         """Barrier's block: the ways round it."""
         for number, way in enumerate(self.ways):
             self.past.setdefault(way.barrier, []).append(number)
 
 
-def detours_of(program: Program, blocks: Sequence[BasicBlock], lowered: Sequence[Lowered]) -> Detours:
-    """The ways round the barriers of a kernel."""
+def detours_of(
+    program: Program, blocks: Sequence[BasicBlock], lowered: Sequence[Lowered], syncs: Mapping[int, int] | None = None
+) -> Detours:
+    """The ways round the barriers of a kernel.
+
+    Args:
+        syncs: places of warp-wide operations, which are such barriers of a warp.
+    """
     inner = within_functions(program, blocks, lowered)
-    dominator = post_dominators(inner)
+    dominator = post_dominators(_with_an_end(inner, blocks, lowered))
     acting = _acting(blocks, lowered)
     barriers = [b.number for b in blocks if any(op.name in BARRIERS for op in _operations(b, lowered))]
+    barriers += [n for n in syncs or () if n not in barriers]
     ways = []
     for branch in (b.number for b in blocks if len(inner[b.number]) > 1):
+        if asks_who_is_here(program.instructions[blocks[branch].first + blocks[branch].count - 1]):
+            continue
         meeting = dominator[branch]
-        if meeting < 0 or not acting[meeting]:
+        if not 0 <= meeting < len(blocks) or not acting[meeting]:
             continue
         chains = [_chain(s, meeting, dominator) for s in inner[branch]]
         for barrier in barriers:
@@ -68,7 +91,32 @@ def detours_of(program: Program, blocks: Sequence[BasicBlock], lowered: Sequence
     for b in blocks:
         if waits_under_guard(lowered[b.first]) and b.count == 1 and acting[b.number + 1]:
             ways.append(Detour(b.number, b.number + 1, b.number))
-    return Detours(ways, len(blocks))
+    return Detours(ways, acting, syncs)
+
+
+def _with_an_end(
+    inner: Sequence[tuple[int, ...]], blocks: Sequence[BasicBlock], lowered: Sequence[Lowered]
+) -> list[tuple[int, ...]]:
+    """The graph with a further block, the end: where no way out is left but an EXIT under a guard, that leads to it.
+
+    Other guarded EXITs take threads away, and do not change where those that stay meet.
+    """
+    ends = {b.number for b in blocks if not inner[b.number]}
+    work = list(ends)
+    before: list[list[int]] = [[] for _ in blocks]
+    for number, successors in enumerate(inner):
+        for successor in successors:
+            before[successor].append(number)
+    while work:
+        for number in before[work.pop()]:
+            if number not in ends:
+                ends.add(number)
+                work.append(number)
+    result = [*inner, ()]
+    for b in blocks:
+        if b.number not in ends and any(op.name == "exit" for op in lowered[b.first + b.count - 1].ops):
+            result[b.number] = (*inner[b.number], len(blocks))
+    return result
 
 
 def _operations(block: BasicBlock, lowered: Sequence[Lowered]) -> list[Any]:
@@ -78,7 +126,7 @@ def _operations(block: BasicBlock, lowered: Sequence[Lowered]) -> list[Any]:
 def _chain(start: int, end: int, dominator: Sequence[int]) -> set[int]:
     """What every way from ``start`` to ``end`` passes, ``end`` left out."""
     found: set[int] = set()
-    while start not in (-1, end) and start not in found:
+    while 0 <= start < len(dominator) - 1 and start != end and start not in found:
         found.add(start)
         start = dominator[start]
     return found
@@ -119,6 +167,12 @@ class Walked:
         ways = max(len(detours.ways), 1)
         self.at_branch = np.zeros((warps, ways), np.int64)
         self.round_it = np.zeros((warps, ways), np.int64)
+        self.times_round = np.zeros((warps, ways, 32), np.int64)
+        """How often each lane took each way."""
+        self.came = np.zeros((warps, ways), np.int64)
+        """Lanes whose last warp-wide operation is the one that the way goes round."""
+        self.expected = np.zeros((warps, ways), np.int64)
+        """Lanes without which others carried it out, before it is known whether they come."""
         self.with_others = np.zeros(ways, np.int64)
         """Ways round the barrier being waited at that threads there took too: in a turn before this one."""
 
@@ -126,6 +180,9 @@ class Walked:
         """Nothing is known of the block yet."""
         self.at_branch.fill(0)
         self.round_it.fill(0)
+        self.times_round.fill(0)
+        self.came.fill(0)
+        self.expected.fill(0)
         self.with_others.fill(0)
 
     def went_round(self, warp: int, barrier: int, lanes: int) -> int:

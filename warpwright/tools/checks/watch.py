@@ -90,6 +90,7 @@ class _Resident:
             **{tu.T_STATES: s, tu.T_KNOWN: clocks.known, tu.T_LANES: clocks.lanes, tu.T_ARRIVED: clocks.arrived},
             **{tu.T_FOREIGN: self.others[0], tu.T_SEEN: self.others[1], tu.T_PLACES: self.places},
             **{tu.T_WITH_OTHERS: walked.with_others, tu.T_AT_BRANCH: walked.at_branch, tu.T_ROUND_IT: walked.round_it},
+            **{tu.T_TIMES_ROUND: walked.times_round, tu.T_CAME: walked.came, tu.T_EXPECTED: walked.expected},
         }
         words = {slot: int(array.ctypes.data) for slot, array in places.items()} | {tu.T_COLUMNS: clocks.known.shape[1]}
         self._slots, self._words = list(words), np.array(list(words.values()), np.int64)
@@ -132,7 +133,7 @@ class Watch:
         self.checks = checks
         self.program: Program = launch.context.program
         self.events = launch.checker.events(self.program, kernel, launch.ptx)
-        self.detours = launch.checker.detours(launch.loaded, kernel)
+        self.detours = launch.checker.detours(launch.loaded, kernel, launch.ptx)
         geometry = self.context.geometry
         self.warps = geometry.warps_per_block
         self.options = (
@@ -174,6 +175,7 @@ class Watch:
         launch[tu.L_ALLOCATIONS], launch[tu.L_FINDINGS] = self.allocations.ctypes.data, self.table.ctypes.data
         launch[tu.L_COUNTERS], launch[tu.L_SCRATCH] = self.counters.ctypes.data, self.scratch.ctypes.data
         launch[tu.L_WAYS], launch[tu.L_WAY_TABLE] = len(self.detours.ways), self.detours.table.ctypes.data
+        launch[tu.L_WALKS] = bool(self.detours.matters.any())
         launch[tu.L_WAY_BLOCKS] = self.detours.matters.ctypes.data
         launch[tu.L_READS] = bool(self.options or self.events.copies)
         launch[tu.L_SYNCHECK] = "synccheck" in self.checks
@@ -198,6 +200,8 @@ class Watch:
             self._read(block, resident, warp)
         elif reason == tu.OUTSIDE:
             self._outside(block, warp)
+        elif reason == tu.MISSING:
+            self._missing(block, warp, int(block.turn[tu.T_MISSING]), int(block.turn[tu.T_MISSING_AT]))
         elif reason == tu.ARRIVED:
             self._arrived(block, resident, warp)
         else:
@@ -384,6 +388,16 @@ class Watch:
             block, warp, "Invalid arguments", [self._called_from(warp, index, lanes)], lanes,
             ("the mask of a *_sync operation must name every thread that comes to it",),
         )  # fmt: skip
+
+    def _missing(self, block: Block, warp: Warp, lanes: int, at: int) -> None:
+        """Lanes that went round a warp-wide operation whose mask names them."""
+        lane = (lanes & -lanes).bit_length() - 1
+        first = self._thread(warp.in_block, lane)
+        details = (
+            f"{lanes.bit_count()} thread(s) that the mask names went round it, thread {first} first",
+            "all threads that the mask of a *_sync operation names carry it out together, unless they have ended",
+        )
+        self._barrier_error(block, warp, WARP_DIVERGES, [self.detours.syncs[at]], lanes, details)
 
     def _called_from(self, warp: Warp, index: int, outside: int) -> int:
         """The call by which a warp came to an instruction of a function of the compiler's own, or the instruction itself.

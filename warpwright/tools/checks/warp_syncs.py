@@ -1,0 +1,103 @@
+"""Warp-wide operations (``*_sync``) and the lanes that their masks name.
+
+From sm_70 machine code gathers the lanes of a mask with WARPSYNC, which waits for those that live; where BRA.DIV or BRA.CONV
+finds them together it does without, so that this branch is the operation's place.  Chips before sm_70 execute SHFL and VOTE with the
+lanes that are there and know no mask; the module's PTX does (ISA 9.7.9: "all threads in membermask must execute the same
+shfl.sync instruction in convergence").  Their ``__syncwarp()`` leaves no instruction.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from warpwright.engine.blocks import BasicBlock
+from warpwright.isa.program import Instruction, Program
+
+FIRST_WITH_WARPSYNC = 70
+_OPERATION = re.compile(r"\b(?:shfl|vote)\.sync\.[\w.]+\s[^;]*,\s*(-?\w+|%\w+)\s*;")
+_CONSTANT = re.compile(r"\bmov\.[bus]32\s+(%\w+),\s*(-?\w+)\s*;")
+FULL_MASK = 0xFFFFFFFF
+WARP_WIDE = ("SHFL", "VOTE", "VOTEU", "MATCH", "REDUX", "WARPSYNC")
+MOST_BEHIND = 16
+"""Instructions after a BRA.DIV among which its operation is."""
+
+
+def masks_of_lines(ptx: str | None) -> dict[int, int]:
+    """Source lines of shuffles and votes in a module's PTX, and their masks; lines where a mask is no constant, or not one for all, are left out."""
+    found: dict[int, set[int | None]] = {}
+    constants: dict[str, int] = {}
+    calls: dict[tuple[str, str], tuple[str, str]] = {}
+    """(file, line) of an inlined function's code: that of the call."""
+    at = ("", "0")
+    for text in (ptx or "").splitlines():
+        words = text.split()
+        if len(words) >= 3 and words[0] == ".loc":
+            at = words[1], words[2]
+            if "inlined_at" in words:
+                n = words.index("inlined_at")
+                calls[at] = words[n + 1], words[n + 2]
+        elif words[:1] == ["{"] or ".entry" in words or ".func" in words:
+            constants.clear()
+        elif constant := _CONSTANT.search(text):
+            if not constant[2].startswith("%"):
+                constants[constant[1]] = int(constant[2], 0) & FULL_MASK
+        elif operation := _OPERATION.search(text):
+            mask = operation[1]
+            value = constants.get(mask) if mask.startswith("%") else int(mask, 0) & FULL_MASK
+            passed = set[tuple[str, str]]()
+            place: tuple[str, str] | None = at
+            while place is not None and place not in passed:
+                passed.add(place)
+                found.setdefault(int(place[1]), set()).add(value)
+                place = calls.get(place)
+    return {line: mask for line, masks in found.items() if len(masks) == 1 for mask in masks if mask is not None}
+
+
+def constant_masks(program: Program, ptx: str | None) -> dict[int, int]:
+    """Masks of a kernel's shuffles and votes by index of the instruction, for chips whose machine code has none."""
+    if program.arch >= FIRST_WITH_WARPSYNC:
+        return {}
+    masks = masks_of_lines(ptx)
+    return {
+        index: masks[x.line[1]]
+        for index, x in enumerate(program.instructions)
+        if x.opcode in ("SHFL", "VOTE") and x.line is not None and x.line[1] in masks
+    }
+
+
+def asks_who_is_here(instruction: Instruction) -> bool:
+    """Whether it is a branch that asks whether a warp's lanes are together."""
+    return instruction.opcode == "BRA" and bool({"DIV", "CONV"} & set(instruction.modifiers))
+
+
+def places(program: Program, blocks: Sequence[BasicBlock], masks: dict[int, int]) -> dict[int, int]:
+    """Basic blocks in which a warp-wide operation begins: index of the instruction that tells its line.
+
+    Args:
+        masks: as :func:`constant_masks` has them.
+    """
+    found = {}
+    for block in blocks:
+        for index in range(block.first, block.first + block.count):
+            instruction = program.instructions[index]
+            gathers = instruction.opcode == "WARPSYNC" and not _gathers_for_barrier(program, index)
+            if gathers or asks_who_is_here(instruction) or index in masks:
+                found[block.number] = _operation_behind(program, index)
+                break
+    return found
+
+
+def _gathers_for_barrier(program: Program, index: int) -> bool:
+    """Whether a WARPSYNC is part of a block barrier's line, which synccheck watches by itself."""
+    ahead = program.instructions[index + 1 : index + MOST_BEHIND]
+    barrier = next((x for x in ahead if x.opcode in (*WARP_WIDE, "BAR", "BRA", "EXIT")), None)
+    return barrier is not None and barrier.opcode == "BAR" and barrier.line == program.instructions[index].line
+
+
+def _operation_behind(program: Program, index: int) -> int:
+    """The operation for which a BRA.DIV asks, whose line may be another; else the instruction itself."""
+    if "DIV" not in program.instructions[index].modifiers:
+        return index
+    ahead = range(index + 1, min(index + MOST_BEHIND, len(program.instructions)))
+    return next((n for n in ahead if program.instructions[n].opcode in WARP_WIDE), index)
