@@ -36,7 +36,13 @@ def cubin(arch: str) -> bytes:
 
 @pytest.mark.parametrize(
     ("chip", "arch", "engine", "blocks", "rounds"),
-    [("v100", "70", "", 5, 4), ("a100", "80", "", 5, 4), ("h200", "90", "", 5, 4), ("a100", "80", "interpreter", 2, 1)],
+    [
+        ("p100", "60", "", 5, 4),
+        ("v100", "70", "", 5, 4),
+        ("a100", "80", "", 5, 4),
+        ("h200", "90", "", 5, 4),
+        ("a100", "80", "interpreter", 2, 1),
+    ],
 )
 def test_blocks_wait_for_each_other(chip: str, arch: str, engine: str, blocks: int, rounds: int) -> None:
     x = np.arange(blocks * 64, dtype=np.int32)

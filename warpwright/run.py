@@ -270,7 +270,7 @@ def _run(launcher: Launcher, parameters: bytes | bytearray, cooperative: bool = 
             geometry,
             parameters,
             constant_window=constants.address if constants is not None else 0,
-            grid_workspace=workspace.address if workspace is not None else 0,
+            workspace=workspace.address if workspace is not None else 0,
             sm_count=gpu.chip.sm.sm_count,
         )
         if reads_parameters_by_address(program):

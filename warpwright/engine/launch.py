@@ -3,7 +3,7 @@
 Constant bank 0 begins with what the driver tells a kernel; compiled code reads it at fixed offsets.  The offsets
 below were read off the machine code that nvJitLink 12.9 makes for kernels that use each value (``gridDim``, generic
 pointers to shared and local memory, ``__constant__`` addresses, ``%dynamic_smem_size``, cooperative groups' grid),
-for sm_60, sm_70, sm_80 and sm_90.
+for sm_60 to sm_62, sm_70, sm_72, sm_80 to sm_89 and sm_90; ``isa/bank0.py`` has those that PTX reads as well.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from warpwright.chips import Chip, Occupancy, OccupancyError, occupancy
 from warpwright.engine.abi import GRID_ID, LAUNCH, LOCAL_WINDOW, MAX_CLUSTER, SHARED_WINDOW
 from warpwright.engine.device_memory import DeviceMemory
 from warpwright.errors import LaunchError
+from warpwright.isa.bank0 import grid_workspace
 from warpwright.isa.ops import FIRST_CLUSTERS
 from warpwright.isa.program import Kind, Operand, Program
 
@@ -40,6 +41,8 @@ SYSTEM_SHARED_REGION = 512
 SHARED_ROUNDING_BYTES = 128
 GRID_WORKSPACE_BYTES = 64
 """What a cooperative launch's grid barrier needs: a word that blocks add to and spin on, at byte 4."""
+CLOCK_TRIES = 1 << 20
+"""Our choice: the upper half of a clock of 64 bits changes once in 2^32 cycles, so that the second try succeeds."""
 
 Words = npt.NDArray[np.int64]
 
@@ -68,9 +71,6 @@ class Bank0Layout:
     """u32: what a block asks for, rounded to nothing (%aggr_smem_size)."""
     constant_window: int = 0x50
     """u64: generic address of byte 0 of constant bank 3 (``&c`` of a ``__constant__ c``)."""
-    grid_workspace_high: int = 0x8C
-    grid_workspace_low: int = 0x90
-    """Two u32: address of the grid barrier's workspace; zero when the launch is not cooperative."""
     reserved_shared_bytes: int = 0x114
     """u32: bytes of shared memory that the system keeps (%total_smem_size is SR_SMEMSZ minus this)."""
     reserved_shared_end: int = 0x120
@@ -88,6 +88,8 @@ class Bank0Layout:
     shared_window_high: int | None = None
     local_window_high: int | None = None
     """Where the upper words of the two windows stand, if not behind the lower ones."""
+    clock_tries: int | None = None
+    """u32: how often code that reads a clock of 64 bits in halves tries again while the upper one changes."""
 
 
 _LAYOUTS = {
@@ -103,16 +105,13 @@ _LAYOUTS = {
         grid_id=0x28,
         sm_count=None,
         constant_window=0xD0,
-        grid_workspace_high=0xE8,
-        grid_workspace_low=0xEC,
+        clock_tries=0x10C,
     ),
     70: Bank0Layout(bank_window=0x40, parameter_last=0x114),
     80: Bank0Layout(bank_window=0x40, parameter_last=0x12C),
     90: Bank0Layout(
         constant_window=0xD0,
         shared_bytes=0x13C,
-        grid_workspace_high=0x44,
-        grid_workspace_low=0x48,
         reserved_shared_end=0x68,
         reserved_shared_region=0x6C,
         memory_descriptor=0x208,
@@ -329,8 +328,7 @@ def _constants(operand: Operand) -> int | None:
 
 def is_cooperative(program: Program) -> bool:
     """True when the kernel reads the grid barrier's workspace, so that all of its blocks must run at once."""
-    layout = bank0_layout(program.arch)
-    return _reads(program, "grid workspace", {layout.grid_workspace_high, layout.grid_workspace_low})
+    return _reads(program, "grid workspace", set(grid_workspace(program.arch)))
 
 
 def check_cooperative(geometry: Geometry, resident: Occupancy, chip: Chip, kernel: str) -> None:
@@ -366,7 +364,7 @@ def constant_bank0(
     geometry: Geometry,
     parameters: bytes | bytearray,
     constant_window: int = 0,
-    grid_workspace: int = 0,
+    workspace: int = 0,
     sm_count: int = 1,
 ) -> bytearray:
     """The bytes of constant bank 0 for one launch.
@@ -374,7 +372,7 @@ def constant_bank0(
     Args:
         parameters: as laid out by :func:`warpwright.engine.arguments.pack`.
         constant_window: device address at which bank 3 lies, for pointers to ``__constant__`` variables.
-        grid_workspace: device address of the cooperative workspace, 0 for ordinary launches.
+        workspace: device address of the cooperative workspace, 0 for ordinary launches.
         sm_count: SMs of the chip.
     """
     layout = bank0_layout(program.arch)
@@ -398,8 +396,11 @@ def constant_bank0(
     if layout.shared_bytes is not None:
         struct.pack_into("<I", bank, layout.shared_bytes, shared_bytes(program, geometry))
     struct.pack_into("<Q", bank, layout.constant_window, constant_window)
-    struct.pack_into("<I", bank, layout.grid_workspace_high, grid_workspace >> 32)
-    struct.pack_into("<I", bank, layout.grid_workspace_low, grid_workspace & 0xFFFF_FFFF)
+    high, low = grid_workspace(program.arch)
+    struct.pack_into("<I", bank, high, workspace >> 32)
+    struct.pack_into("<I", bank, low, workspace & 0xFFFF_FFFF)
+    if layout.clock_tries is not None:
+        struct.pack_into("<I", bank, layout.clock_tries, CLOCK_TRIES)
     if program.arch >= 90:
         shape = geometry.cluster_shape
         struct.pack_into("<I", bank, CLUSTER_EXPLICIT, int(geometry.cluster is not None))

@@ -16,7 +16,7 @@ from warpwright.engine.device_memory import Allocation, DeviceMemory
 from warpwright.engine.interpreter import Kernel
 from warpwright.engine.jit.codegen import CompiledKernel
 from warpwright.errors import KernelNotFoundError, UnsupportedError
-from warpwright.isa.machine_code import FIRST_WIDE, program_from_cubin
+from warpwright.isa.machine_code import program_from_cubin
 from warpwright.isa.ops import Lowered
 from warpwright.isa.program import Program
 from warpwright.isa.sass.decode import UnknownEncoding
@@ -142,9 +142,7 @@ class LoadedModule:
         """
         if kernel.name in self._loaded:
             return self._loaded[kernel.name]
-        # Before sm_70 a call passes arguments by another convention, which the routines do not have.
-        known = (*SERVICES, *ROUTINES) if kernel.arch >= FIRST_WIDE else SERVICES
-        unknown = sorted(set(kernel.externs) - {*known, *self.cubin.functions})
+        unknown = sorted(set(kernel.externs) - {*SERVICES, *ROUTINES, *self.cubin.functions})
         if unknown:
             raise UnsupportedError(
                 f"kernel {kernel.plain_name} calls {', '.join(unknown)}, which this version does not provide"

@@ -16,9 +16,9 @@ import numpy as np
 from warpwright.engine.device_memory import Allocation, DeviceMemory
 from warpwright.engine.module import LoadedKernel
 from warpwright.errors import KernelNotFoundError, UnsupportedError
+from warpwright.isa.bank0 import PARAMETER_BASE
 from warpwright.isa.ptx.frames import kernel_parameters
 from warpwright.isa.ptx.load import constant_layout, global_variables, initial_bytes, program_from_ptx
-from warpwright.isa.ptx.lower import PARAMETER_BASE
 from warpwright.isa.ptx.meaning import UnsupportedInstruction
 from warpwright.isa.ptx.parser import parse
 from warpwright.isa.ptx.syntax import Module as PtxText

@@ -34,7 +34,7 @@ def program_from_cubin(
     found = kernel if isinstance(kernel, Kernel) else module.find(kernel)
     if found.arch >= FIRST_WIDE:
         return wide_program(module, found, image, bases, source, services, routines)
-    return narrow_program(module, found, image, bases, source, services)
+    return narrow_program(module, found, image, bases, source, services, routines)
 
 
 def lower(program: Program) -> list[Lowered]:

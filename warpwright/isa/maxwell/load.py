@@ -23,6 +23,7 @@ def program_from_cubin(
     bases: Mapping[str, int] | None = None,
     source: str | None = None,
     services: Mapping[str, int] | None = None,
+    routines: Mapping[str, tuple[int, bytes]] | None = None,
 ) -> Program:
     """Decode ``kernel`` of ``module`` with everything it calls; arguments and errors as for the wide encodings."""
     found = kernel if isinstance(kernel, Kernel) else module.find(kernel)
@@ -39,12 +40,14 @@ def program_from_cubin(
         if lines is not None:
             made = [replace(i, line=lines.user_line(i.address - start)) for i in made]
         instructions += made
-    end = instructions[-1].address if instructions else 0
+    end = max([i.address for i in instructions] + [at - code_base for at, _ in (routines or {}).values()], default=0)
     instructions = [_absolute_targets(i, code_base, end) for i in instructions]
     # A function begins behind its first control word, where calls land.
     instructions += [
         Instruction(landing(address - code_base), "SERVICE", (name,), ()) for name, address in (services or {}).items()
     ]
+    for address, code in (routines or {}).values():
+        instructions += decode_section(code, found.arch, address - code_base)
     starts = {bases[f.section] - code_base + f.offset for f in module.functions.values() if f.section in bases}
     return program_of(found, image, instructions, starts, code_base, source, tuple(services or ()))
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from warpwright.isa.bank0 import BANK_WINDOW, CONSTANT_WINDOW, PARAMETER_BASE, PARAMETER_WINDOW
 from warpwright.isa.ops import Access, Lowered, Op, verify
 from warpwright.isa.program import RZ, Kind, Parameter, Program
 from warpwright.isa.program import Instruction as ProgramInstruction
@@ -80,15 +81,6 @@ from warpwright.isa.ptx.syntax import (
 from warpwright.isa.services import ENDING, RESULT_BYTES, SERVICES
 
 STEP_BYTES = 16
-PARAMETER_WINDOW = {9: 0x198}
-BANK_WINDOW = {7: (0x40, 0x114), 8: (0x40, 0x12C)}
-"""Offsets in bank 0 of the generic address of the kernel's parameters; before sm_90 of bank 0 itself, and of the word that
-holds the offset of the parameters' last byte."""
-PARAMETER_BASE = {6: 0x140, 7: 0x160, 8: 0x160, 9: 0x210}
-"""Where parameters start in constant bank 0, by major compute capability; as compiled code has it."""
-CONSTANT_WINDOW = {6: 0xD0, 7: 0x50, 8: 0x50, 9: 0xD0}
-WORKSPACE = {6: (0xE8, 0xEC), 7: (0x8C, 0x90), 8: (0x8C, 0x90), 9: (0x44, 0x48)}
-"""Offsets in bank 0 of the address of constant bank 3 and of the grid barrier's workspace (upper, lower word)."""
 RECURSION_STACK_BYTES = 16 << 10
 """Local memory behind the known frames where recursion or calls through pointers leave the depth open."""
 MOST_REGISTERS = 64
@@ -219,7 +211,6 @@ class Assembler:
             self.resolver(function, frame),
             None if function.is_kernel else STACK,
             CONSTANT_WINDOW[major],
-            WORKSPACE[major],
             function.targets,
             PARAMETER_WINDOW.get(major),
             BANK_WINDOW.get(major),

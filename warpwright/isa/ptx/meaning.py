@@ -11,6 +11,7 @@ import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from warpwright.isa.bank0 import ENVIRONMENT_COUNT, environment_register
 from warpwright.isa.ops import FIRST_CLUSTERS, SHARED_RANK_SHIFT, Builder, Op, Value
 from warpwright.isa.ptx.special_registers import SPECIALS, WIDE
 from warpwright.isa.ptx.syntax import (
@@ -44,6 +45,9 @@ class Place:
     """A label of the function, or a function."""
 
 
+_ENVIRONMENT = frozenset(map(str, range(ENVIRONMENT_COUNT)))
+
+
 @dataclass(frozen=True, slots=True)
 class Storage:
     """Where a variable lies."""
@@ -69,8 +73,6 @@ class Context:
     """Register that holds the frame's offset in local memory; None in a kernel, whose frame begins at 0."""
     constant_window_bytes: int = 0x50
     """Offset in bank 0 of the generic address of constant bank 3."""
-    workspace_bytes: tuple[int, int] = (0x8C, 0x90)
-    """Offsets in bank 0 of the grid barrier's workspace address, upper and lower word."""
     targets: dict[str, tuple[str, ...]] = field(default_factory=dict)
     parameter_window_bytes: int | None = None
     """Offset in bank 0 of the generic addresses of the parameters' first and last byte, on chips that have it."""
@@ -158,8 +160,8 @@ class Emitter(Builder):
         return [self.op("get_reg", "i32", attr=number + n) for n in range(count)]
 
     def special(self, name: str, bits: int) -> Value:
-        if name in ("envreg1", "envreg2"):
-            offset = self.context.workspace_bytes[0 if name == "envreg1" else 1]
+        if name.startswith("envreg") and name[6:] in _ENVIRONMENT:
+            offset = environment_register(self.context.arch, int(name[6:]))
             return self._resized(self.op("load_const", "i32", self.const(offset), attr=(0, 4)), bits)
         known = SPECIALS.get(name)
         if known is None:

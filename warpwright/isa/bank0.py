@@ -1,0 +1,28 @@
+"""Offsets in constant bank 0 that both front ends read, by major compute capability; as compiled code has them.
+
+The driver fills these words before a launch.  ``engine/launch.py`` has the rest of the layout.
+"""
+
+from __future__ import annotations
+
+PARAMETER_BASE = {6: 0x140, 7: 0x160, 8: 0x160, 9: 0x210}
+"""Where parameters start."""
+PARAMETER_WINDOW = {9: 0x198}
+BANK_WINDOW = {7: (0x40, 0x114), 8: (0x40, 0x12C)}
+"""The generic address of the kernel's parameters; before sm_90 of bank 0 itself, and the word that holds the offset of the
+parameters' last byte."""
+CONSTANT_WINDOW = {6: 0xD0, 7: 0x50, 8: 0x50, 9: 0xD0}
+"""The address of constant bank 3."""
+ENVIRONMENT_BASE = {6: 0x30, 7: 0x88, 8: 0x88, 9: 0x40}
+"""``%envreg0``; the other 31 environment registers follow, one u32 each."""
+ENVIRONMENT_COUNT = 32
+
+
+def environment_register(arch: int, number: int) -> int:
+    """Offset of ``%envreg<number>`` for an architecture (60, 70, 80, 90 and their minor versions)."""
+    return ENVIRONMENT_BASE[arch // 10] + 4 * number
+
+
+def grid_workspace(arch: int) -> tuple[int, int]:
+    """Offsets of the address of the grid barrier's workspace, upper and lower word: ``%envreg1`` and ``%envreg2``."""
+    return environment_register(arch, 1), environment_register(arch, 2)
