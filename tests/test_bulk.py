@@ -13,7 +13,7 @@ import pytest
 import warpwright as ww
 from bench.silicon import interleaved
 from tests.bulk_cases import SOURCE, AddressOf, Case, MapOf, cases, swizzle_places
-from warpwright.driver.calls import CudaError
+from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.tensor_maps import encode_tiled
 from warpwright.engine.tensor_map import TensorMap, TensorMapError, decode
 from warpwright.errors import IllegalInstructionError

@@ -12,7 +12,7 @@ import pytest
 from tests.driver_library import VECTOR_ADD
 from tests.test_driver_runtime import Dim3, runtime
 from warpwright.driver import results
-from warpwright.driver.calls import CudaError
+from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.module_images import compile_image
 from warpwright.toolchain import LinkError, link_ptx
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 ORDER: list[set[str]] = [
-    {"errors"},
+    {"errors", "version"},
     {"chips", "toolchain"},
     {"isa", "native"},
     {"engine"},
@@ -80,6 +80,60 @@ def test_nothing_imports_from_its_right(repository: Path) -> None:
         if home != "__init__" and LEVEL[target] >= LEVEL[home] and (home, target) not in ALLOWED
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def _runtime_imports(tree: ast.AST, modules: set[str]) -> Iterator[str]:
+    """Modules of the package that a module imports when it is loaded or later, but not for typing alone."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                yield inner if inner in modules else node.module
+        yield from _runtime_imports(node, modules)
+
+
+def cycles(imports: dict[str, set[str]]) -> list[list[str]]:
+    """Groups of modules that import each other, directly or through others."""
+
+    def reached(module: str) -> set[str]:
+        found: set[str] = set()
+        waiting = [*imports[module]]
+        while waiting:
+            one = waiting.pop()
+            if one not in found:
+                found.add(one)
+                waiting += imports[one]
+        return found
+
+    beyond = {module: reached(module) for module in imports}
+    groups = {frozenset(b for b in beyond[a] if a in beyond[b]) for a in imports if a in beyond[a]}
+    return sorted(sorted(group) for group in groups)
+
+
+def test_cycles_are_found() -> None:
+    assert cycles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == [["b", "c"]]
+    assert cycles({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
+
+
+def test_modules_import_each_other_in_no_cycle(repository: Path) -> None:
+    package = repository / "warpwright"
+    names = {
+        ".".join(path.relative_to(repository).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in package.rglob("*.py")
+    }
+    imports = {
+        name: {
+            imported
+            for imported in _runtime_imports(ast.parse(path.read_text(encoding="utf-8")), set(names))
+            if imported in names and imported != name
+        }
+        for name, path in names.items()
+    }
+    assert cycles(imports) == []
 
 
 def test_errors_import_nothing(repository: Path) -> None:

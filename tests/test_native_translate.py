@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warpwright.engine.abi import Layout
-from warpwright.native import direct, intrinsics
+from warpwright.native import direct, intrinsics, numba_entry
 from warpwright.native.intrinsics import core, host_address, lowest_bit, peek, poke, popcount, u, words
 from warpwright.native.translate import Translation, TranslationError
 from warpwright.timing import state, windows
@@ -155,7 +155,7 @@ def all_of_it(array: Any, a: int, b: int) -> int:
 
 
 translated = direct.Entry(all_of_it, "a test")
-by_numba = intrinsics.entry(all_of_it)
+by_numba = numba_entry.entry(all_of_it)
 number = st.integers(-50, 50) | st.integers(-(1 << 62), 1 << 62)
 
 

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warpwright.chips.chip import load_chip
-from warpwright.native.intrinsics import entry, u, words
+from warpwright.native.intrinsics import u, words
+from warpwright.native.numba_entry import entry
 from warpwright.timing import SOURCES
 from warpwright.timing import state as s
 from warpwright.timing.exchange import depart, gpc_at, requests_to_serve, serve_group, take_back

@@ -299,7 +299,8 @@ def test_the_model_is_compiled_once_on_a_machine_and_not_for_another_scheduler(m
 
 ADDER = """
 import numpy as np
-from warpwright.native.intrinsics import entry, words
+from warpwright.native.intrinsics import words
+from warpwright.native.numba_entry import entry
 
 def add(state, value):
     m = words(state)

@@ -12,7 +12,8 @@ import pytest
 
 import warpwright as ww
 from warpwright.chips.chip import load_chip
-from warpwright.native.intrinsics import entry, words
+from warpwright.native.intrinsics import words
+from warpwright.native.numba_entry import entry
 from warpwright.timing import SOURCES
 from warpwright.timing import state as s
 from warpwright.timing.l2_hazards import read_turn, write_from_afar, write_turn

@@ -11,6 +11,8 @@ import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
+from warpwright.version import __version__
+
 if TYPE_CHECKING:
     from warpwright.api import GPU, Kernel, Module
     from warpwright.arrays import DeviceArray, Symbol
@@ -32,8 +34,6 @@ if TYPE_CHECKING:
     from warpwright.images import CudaArray, Surface, Texture
     from warpwright.run import Run
     from warpwright.toolchain import ArchitectureError, CompileError, LinkError, SourceNotFoundError, ToolchainError
-
-__version__ = "0.1.0"
 
 _HOMES = {
     "warpwright.api": ("GPU", "Kernel", "Module"),

@@ -12,6 +12,7 @@ the GPU usable; host arrays are then not copied back.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from warpwright.engine.module import LoadedModule
     from warpwright.engine.ptx_module import PtxModule
     from warpwright.images import CudaArray, Surface, Texture
-    from warpwright.run import Run
+    from warpwright.run import Progress, Run
     from warpwright.timing.timing_cache import Repeats
     from warpwright.tools.checks import Checker, Finding
 
@@ -518,6 +519,14 @@ class Launcher:
             cluster or kernel._loaded.kernel.cluster,
         )
         self.resident = check_geometry(kernel._loaded.program, self.geometry, self.chip, kernel.name)
+
+    def progress_line(self) -> Callable[[Progress], None] | None:
+        """A line on the terminal that shows where a long launch stands; None when there is no terminal."""
+        if not sys.stderr.isatty():
+            return None
+        from warpwright.tools.progress import ProgressLine
+
+        return ProgressLine()
 
     def __call__(self, *arguments: Any) -> Run:
         """Run the kernel; arguments are described at :func:`warpwright.engine.arguments.pack`."""

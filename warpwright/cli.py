@@ -265,7 +265,7 @@ def _again(program: Path, arguments: list[str], gpu: str | None, runs: list[Run]
 
     from warpwright.errors import LaunchError
     from warpwright.session import session
-    from warpwright.tools.report.whatif import compare
+    from warpwright.tools.report.relieved import compare
 
     longest = max(range(len(runs)), key=lambda i: runs[i].seconds)
     limit, chip = runs[longest].attribution().limit, runs[longest].device

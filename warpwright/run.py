@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from warpwright.api import GPU, Launcher
     from warpwright.timing.block_sampling import Plan
     from warpwright.timing.interface import Sampling, TimingResult
-    from warpwright.tools.report import Attribution
+    from warpwright.tools.report.attribution import Attribution
 
 QUIET_SECONDS = 1.0
 """A launch shorter than this shows no progress."""
@@ -128,6 +128,8 @@ class Run:
     """An earlier launch began alike, and this one has its time (``timing/timing_cache.py``)."""
     children: list[Run] = field(default_factory=list, repr=False)
     """What the kernel launched, in the order of its launches: they ran behind it."""
+    gpu_type: type[GPU] | None = field(default=None, repr=False)
+    """Makes a GPU as the one that it ran on; None for a run of another process."""
 
     def _timed(self, what: str) -> TimingResult:
         if self.timing is None:
@@ -185,7 +187,7 @@ class Run:
         Raises:
             UnsupportedError: the GPU was made with timing="off".
         """
-        from warpwright.tools.report import attribute
+        from warpwright.tools.report.attribution import attribute
 
         return attribute(self)
 
@@ -201,7 +203,8 @@ class Run:
         Raises:
             UnsupportedError: the GPU was made with timing="off".
         """
-        from warpwright.tools.report import advised, write_report
+        from warpwright.tools.report.page import write_report
+        from warpwright.tools.report.relieved import advised
 
         limit = self.attribution().limit
         again = advised(what_if, self) if what_if is not None and limit.overrides is not None else None
@@ -330,25 +333,14 @@ def _kernel_at(launcher: Launcher, address: int) -> tuple[str, int]:
 
 def _run_child(parent: Launcher, child: Child) -> Run:
     """Run what a kernel launched, and record it as any launch."""
-    from warpwright.api import Kernel, Launcher
-
-    kernel = Kernel(parent.kernel.module, child.symbol)
-    launcher = Launcher(kernel, child.grid, child.block, child.shared, partition=parent.partition)
+    kernel = type(parent.kernel)(parent.kernel.module, child.symbol)
+    launcher = type(parent)(kernel, child.grid, child.block, child.shared, partition=parent.partition)
     return launch_packed(launcher, child.parameters)
 
 
 def _print(text: bytes) -> None:
     sys.stdout.write(text.decode(errors="replace"))
     sys.stdout.flush()
-
-
-def _terminal_progress() -> Callable[[Progress], None] | None:
-    """A progress line on the terminal, or None when there is no terminal."""
-    if not sys.stderr.isatty():
-        return None
-    from warpwright.tools.progress import ProgressLine
-
-    return ProgressLine()
 
 
 class _Job:
@@ -380,7 +372,7 @@ class _Job:
             if self.failure is not None:
                 raise self.failure
             return
-        show = session.on_progress or _terminal_progress()
+        show = session.on_progress or self.launcher.progress_line()
         began = time.perf_counter()
         shown = False
         thread = worker()
@@ -569,4 +561,5 @@ class _Job:
             device=chip,
             program=program,
             repeated=self.repeated,
+            gpu_type=type(kernel.gpu),
         )

@@ -202,6 +202,7 @@ def attach() -> None:
     from warpwright.driver.calls import callbacks
 
     assert register_all
+    process.on_missing_driver[:] = [preload, attach]
     for soname, entries, _ in (_UNVERSIONED, *LIBRARIES):
         library = _loaded(soname)
         if library is None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from warpwright.driver import cmemory, results
-from warpwright.driver.calls import CudaError, entry
+from warpwright.driver.calls import entry
 from warpwright.driver.copies import Copy, Side, array_of, linear
+from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.graphs import submit
 from warpwright.driver.managed import DEVICE, HOST_NUMA_CURRENT, LEGACY_STREAMS
 from warpwright.driver.state import state

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from warpwright.driver import results
+from warpwright.driver.cuda_error import CudaError, say
 from warpwright.driver.entry_points import gives_back, plain, prototype, table
 from warpwright.driver.error_log import log
 from warpwright.driver.failed_calls import TELL_OF_ANOTHER, explain, watched
@@ -45,16 +46,6 @@ _NOT_SUPPORTED = {"nvml": (3, "NVML_ERROR_NOT_SUPPORTED")}
 """What an entry point without a function returns, for libraries with results other than the driver's."""
 _ASKS = ("Get", "SetCurrent", "PushCurrent", "PopCurrent")
 """Words in the names of calls with which a destructor prepares to give something back: NVIDIA's driver is there when an interpreter ends."""
-_said: set[str] = set()
-
-
-class CudaError(Exception):
-    """A call ends with this result code."""
-
-    def __init__(self, code: int, message: str = "") -> None:
-        super().__init__(message or results.sentence(code))
-        self.code = code
-        self.message = message
 
 
 def entry(*names: str, result: Any = None) -> Callable[[Function], Function]:
@@ -68,13 +59,6 @@ def entry(*names: str, result: Any = None) -> Callable[[Function], Function]:
         return function
 
     return register
-
-
-def say(message: str) -> None:
-    """A message on standard error, once for each text."""
-    if message not in _said:
-        _said.add(message)
-        os.write(2, f"warpwright: {message}\n".encode())
 
 
 _CODES: tuple[tuple[type[BaseException], int], ...] = (

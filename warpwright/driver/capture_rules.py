@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator
 
 from warpwright.driver import results
-from warpwright.driver.calls import CudaError
+from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.state import Device, PerThread, Stream, state
 
 GLOBAL, THREAD_LOCAL, RELAXED = 0, 1, 2

@@ -7,7 +7,7 @@ import struct
 from typing import Any
 
 from warpwright.driver import results
-from warpwright.driver.calls import CudaError
+from warpwright.driver.cuda_error import CudaError
 
 _UINT32, _UINT64, _INT32 = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_int32
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from warpwright.driver import cmemory, printf_buffer, results
-from warpwright.driver.calls import CudaError, entry
+from warpwright.driver.calls import entry
 from warpwright.driver.capture_rules import forbid_any
+from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.functions import BANK_SIZES, CACHE_CONFIGURATIONS
 from warpwright.driver.state import Context, Device, state
 

@@ -6,17 +6,16 @@ import ctypes
 import itertools
 import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from warpwright.driver import cmemory, printf_buffer, results, transfers
-from warpwright.driver.calls import CudaError, entry
+from warpwright.driver.calls import entry
+from warpwright.driver.cuda_arrays import DriverArray
+from warpwright.driver.cuda_error import CudaError
+from warpwright.driver.graph_memory import reserved_for_graph
 from warpwright.driver.graphs import Node, submit
 from warpwright.driver.memory import holder, memory_of
 from warpwright.driver.state import Stream, state
 from warpwright.engine.device_memory import Bytes
-
-if TYPE_CHECKING:
-    from warpwright.driver.cuda_arrays import DriverArray
 
 BLOCKING = -1
 """Instead of a stream: the default one, and the host waits."""
@@ -127,8 +126,6 @@ def check_device(address: int, size: int, stream: Stream | None = None, graph_me
         return
     found = holder(address)
     if found is None or address + size > found.end:
-        from warpwright.driver.graph_memory import reserved_for_graph
-
         recorded = graph_memory or (stream is not None and stream.capture is not None)
         if recorded and reserved_for_graph(address, size):
             return
@@ -218,8 +215,6 @@ def side(kind: int, host: int, device: int, array: int, pitch: int, height: int,
 
 def array_of(handle: int) -> DriverArray:
     """The array of a handle."""
-    from warpwright.driver.cuda_arrays import DriverArray
-
     return state().handles.get(DriverArray, handle)
 
 
@@ -338,3 +333,35 @@ def _fills() -> None:
 
 
 _fills()
+
+
+def _in_array(handle: int, offset: int, size: int) -> int:
+    one = state().handles.get(DriverArray, cmemory.given(handle))
+    if size and offset + size > one.width * one.element_bytes:
+        raise CudaError(results.INVALID_VALUE)
+    return one.address + offset
+
+
+@entry("cuMemcpyHtoA_v2", "cuMemcpyDtoA_v2")
+def to_array(array: int, offset: int, source: int, size: int) -> None:
+    linear(_in_array(array, offset, size), source, size, 0, ())
+
+
+@entry("cuMemcpyHtoAAsync_v2")
+def to_array_async(array: int, offset: int, source: int, size: int, stream: int) -> None:
+    linear(_in_array(array, offset, size), source, size, stream, ())
+
+
+@entry("cuMemcpyAtoH_v2", "cuMemcpyAtoD_v2")
+def from_array(target: int, array: int, offset: int, size: int) -> None:
+    linear(target, _in_array(array, offset, size), size, 0, ())
+
+
+@entry("cuMemcpyAtoHAsync_v2")
+def from_array_async(target: int, array: int, offset: int, size: int, stream: int) -> None:
+    linear(target, _in_array(array, offset, size), size, stream, ())
+
+
+@entry("cuMemcpyAtoA_v2")
+def between(target: int, target_offset: int, source: int, source_offset: int, size: int) -> None:
+    linear(_in_array(target, target_offset, size), _in_array(source, source_offset, size), size, 0, ())

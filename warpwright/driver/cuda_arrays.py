@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from warpwright.driver import cmemory, results
-from warpwright.driver.calls import CudaError, entry
+from warpwright.driver.calls import entry
+from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.memory import holder, memory_of
 from warpwright.driver.state import Device, state
 from warpwright.engine.textures.table import (
@@ -225,40 +226,6 @@ def destroy_mipmapped(handle: int) -> None:
     state().handles.drop(handle)
 
 
-def _copies() -> None:
-    """Linear copies between arrays and other memory."""
-    from warpwright.driver.copies import linear
-
-    def place(handle: int, offset: int, size: int) -> int:
-        one = state().handles.get(DriverArray, cmemory.given(handle))
-        if size and offset + size > one.width * one.element_bytes:
-            raise CudaError(results.INVALID_VALUE)
-        return one.address + offset
-
-    @entry("cuMemcpyHtoA_v2", "cuMemcpyDtoA_v2")
-    def to_array(array: int, offset: int, source: int, size: int) -> None:
-        linear(place(array, offset, size), source, size, 0, ())
-
-    @entry("cuMemcpyHtoAAsync_v2")
-    def to_array_async(array: int, offset: int, source: int, size: int, stream: int) -> None:
-        linear(place(array, offset, size), source, size, stream, ())
-
-    @entry("cuMemcpyAtoH_v2", "cuMemcpyAtoD_v2")
-    def from_array(target: int, array: int, offset: int, size: int) -> None:
-        linear(target, place(array, offset, size), size, 0, ())
-
-    @entry("cuMemcpyAtoHAsync_v2")
-    def from_array_async(target: int, array: int, offset: int, size: int, stream: int) -> None:
-        linear(target, place(array, offset, size), size, stream, ())
-
-    @entry("cuMemcpyAtoA_v2")
-    def between(target: int, target_offset: int, source: int, source_offset: int, size: int) -> None:
-        linear(place(target, target_offset, size), place(source, source_offset, size), size, 0, ())
-
-
-_copies()
-
-
 # --- objects -----------------------------------------------------------------------------------------
 def image_of(kind: int, subject: int, form: int = 0, channels: int = 0, sizes: tuple[int, ...] = ()) -> Image:
     """What a resource description names.
@@ -397,3 +364,14 @@ def object_view(place: int, handle: int) -> None:
     if not found:
         raise CudaError(results.INVALID_VALUE)
     ctypes.memmove(place, found, len(found))
+
+
+@entry("cuDeviceGetTexture1DLinearMaxWidth")
+def texture_width(place: int, kind: int, channels: int, device: int) -> int | None:
+    state().device_of(device)
+    size = element_bytes(kind, channels)
+    if not size:
+        return results.INVALID_VALUE
+    # Texels; 2^28 at most, and no more than 2^30 of one byte (an H200's answers).
+    cmemory.put64(place, 1 << 28 if size >= 4 else (1 << 30) // size)
+    return None

@@ -10,7 +10,8 @@ from typing import Any
 
 from warpwright.chips import Chip
 from warpwright.driver import cmemory, results
-from warpwright.driver.calls import CudaError, entry
+from warpwright.driver.calls import entry
+from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.state import Device, state
 
 UNIFIED = 1
@@ -327,19 +328,6 @@ def peer_attribute(place: int, number: int, device: int, peer: int) -> int | Non
 def affinity(place: int, kind: int, device: int) -> None:
     state().device_of(device)
     cmemory.put32(place, 0)
-
-
-@entry("cuDeviceGetTexture1DLinearMaxWidth")
-def texture_width(place: int, kind: int, channels: int, device: int) -> int | None:
-    from warpwright.driver.cuda_arrays import element_bytes
-
-    state().device_of(device)
-    size = element_bytes(kind, channels)
-    if not size:
-        return results.INVALID_VALUE
-    # Texels; 2^28 at most, and no more than 2^30 of one byte (an H200's answers).
-    cmemory.put64(place, 1 << 28 if size >= 4 else (1 << 30) // size)
-    return None
 
 
 @entry("cuDeviceGetHostAtomicCapabilities", "cuDeviceGetP2PAtomicCapabilities")

@@ -6,7 +6,8 @@ import ctypes
 from pathlib import Path
 
 from warpwright.driver import cmemory, results
-from warpwright.driver.calls import CudaError, entry
+from warpwright.driver.calls import entry
+from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.error_log import KEPT_BYTES, log
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from warpwright.driver import results
+from warpwright.driver.state import state
 
 TELL_OF_ANOTHER = ("cudaGetLastError", "cudaPeekAtLastError")
 """Functions that return the error of an earlier call."""
@@ -75,8 +76,6 @@ def is_answer(name: str, code: int, arguments: Sequence[Any] = ()) -> bool:
 
 def report(name: str, library: str, code: int, arguments: Sequence[Any] = ()) -> None:
     """Tell the calling thread's GPU of a call that failed."""
-    from warpwright.driver.state import state
-
     gpu = state().gpu
     if gpu.checker is None:
         return

@@ -1,16 +1,18 @@
-"""Functions (kernels): attributes, parameters, and what launches keep of them."""
+"""Code on a device (modules, libraries as they are placed) and its functions: attributes, parameters, and what launches keep of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from warpwright.chips import OccupancyError, occupancy
-from warpwright.driver import cmemory, results
-from warpwright.driver.calls import CudaError, entry
-from warpwright.driver.modules import LoadedImage
-from warpwright.driver.state import in_context, state
+from warpwright.driver import cmemory, printf_buffer, results
+from warpwright.driver.calls import entry
+from warpwright.driver.cuda_error import CudaError
+from warpwright.driver.state import Context, in_context, state
 from warpwright.engine.launch import Dim3
+from warpwright.errors import KernelNotFoundError, UnsupportedError
+from warpwright.toolchain import CompiledModule
 
 if TYPE_CHECKING:
     from warpwright.api import Kernel, Launcher
@@ -26,6 +28,92 @@ PORTABLE_CLUSTER = 8
 _MAX_DYNAMIC_SHARED, _CARVEOUT = 8, 9
 CACHE_CONFIGURATIONS, BANK_SIZES = range(4), range(3)
 """CUfunc_cache and CUsharedconfig."""
+
+
+class LoadedImage:
+    """A module, or a library as it is placed, on a device."""
+
+    of_null: ClassVar[int] = results.INVALID_HANDLE
+
+    def __init__(self, compiled: CompiledModule, context: Context) -> None:
+        from warpwright.api import Module
+        from warpwright.engine.module import load_module
+
+        s = state()
+        self.context = context
+        self.module = Module(s.gpu, load_module(compiled, s.gpu.memory))
+        self.functions: dict[str, Function] = {}
+        self.handle = s.handles.add(self)
+        self.alive = True
+        context.modules.append(self)
+
+    @property
+    def compiled(self) -> CompiledModule:
+        return self.module._loaded.compiled
+
+    def function(self, name: str) -> Function:
+        """A kernel by its symbol.
+
+        Raises:
+            CudaError: CUDA_ERROR_NOT_FOUND; CUDA_ERROR_NO_BINARY_FOR_GPU for one that the chip cannot run.
+        """
+        if name in self.compiled.refused:
+            raise CudaError(results.NO_BINARY_FOR_GPU, self.compiled.refused[name])
+        if name not in self.compiled.kernels:
+            raise CudaError(results.NOT_FOUND if name else results.INVALID_VALUE)
+        if name not in self.functions:
+            self.functions[name] = Function(self, name)
+        return self.functions[name]
+
+    def place(self, name: str) -> tuple[int, int]:
+        """Address and size of a global variable."""
+        try:
+            allocation = self.module._loaded.place(name)
+        except KernelNotFoundError:
+            raise CudaError(results.NOT_FOUND) from None
+        return allocation.address, allocation.size_bytes
+
+    def variable(self, name: str) -> tuple[int, int]:
+        """Address and size of a global variable that a program asks for.
+
+        Raises:
+            CudaError: CUDA_ERROR_NOT_FOUND; CUDA_ERROR_INVALID_VALUE for the name of a kernel.
+        """
+        if name in self.compiled.kernels:
+            raise CudaError(results.INVALID_VALUE)
+        return self.place(name)
+
+    def share(self, name: str, other: LoadedImage) -> None:
+        """Let a global variable be the one that the same code has on another device: managed, one for both.
+
+        Raises:
+            UnsupportedError: the code names the variable's whole section.
+        """
+        there, here = other.module._loaded, self.module._loaded
+        variable = there.place(name)
+        if there.memory.find(variable.address) is not variable:
+            raise UnsupportedError(
+                f"the managed variable {name} would have to be one variable on two devices, and the code addresses it together with "
+                "others: allocate it with cudaMallocManaged"
+            )
+        there.memory.show_to(here.memory, variable)
+        seen = here.memory.find(variable.address)
+        assert seen is not None
+        here.variables[name] = seen
+
+    def unload(self) -> None:
+        """Take it off the device."""
+        printf_buffer.flush()
+        s = state()
+        if not self.alive:
+            return
+        self.alive = False
+        self.module._loaded.unload()
+        for function in self.functions.values():
+            s.handles.drop(function.handle)
+        s.handles.drop(self.handle)
+        if self in self.context.modules:
+            self.context.modules.remove(self)
 
 
 class Function:

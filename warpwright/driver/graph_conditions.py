@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from warpwright.driver import cmemory, results
-from warpwright.driver.calls import CudaError, entry
+from warpwright.driver.calls import entry
+from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.graphs import Graph, Node, before_launch, new_graph
 from warpwright.driver.state import Stream, state
 from warpwright.engine.conditions import condition, drop_condition, new_condition, set_condition

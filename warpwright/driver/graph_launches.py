@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from warpwright.driver import cmemory, results
-from warpwright.driver.calls import CudaError, entry
+from warpwright.driver.calls import entry
 from warpwright.driver.capture_rules import break_capture, forbid_default_stream
+from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.graphs import COPY, FILL, GRAPH, KERNEL, Executable, Graph, Vertex, before_launch, twin
 from warpwright.driver.state import state
 

@@ -12,7 +12,8 @@ from collections import defaultdict, deque
 from dataclasses import dataclass
 
 from warpwright.driver import cmemory, results
-from warpwright.driver.calls import CudaError, entry
+from warpwright.driver.calls import entry
+from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.devices import located
 from warpwright.driver.graphs import Graph, Node, before_launch, insert, vertex
 from warpwright.driver.memory import GRAPH, kinds, releasers

@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from warpwright.driver import cmemory, graphs, results
-from warpwright.driver.calls import CudaError, entry
+from warpwright.driver.calls import entry
 from warpwright.driver.copies import Copy, Fill, check_device, copy_3d, described
+from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.functions import function
 from warpwright.driver.graph_conditions import CONDITIONAL, conditional_work
 from warpwright.driver.graph_memory import ALLOCATE, allocation_work

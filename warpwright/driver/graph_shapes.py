@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from warpwright.driver import cmemory, results
-from warpwright.driver.calls import CudaError, entry
+from warpwright.driver.calls import entry
+from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.graphs import Graph, Vertex, new_graph, vertex, vertices
 from warpwright.driver.state import state
 

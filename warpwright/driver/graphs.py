@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from warpwright.driver import cmemory, results
-from warpwright.driver.calls import CudaError
 from warpwright.driver.capture_rules import forbid_default_stream
+from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.state import Stream, state
 
 KERNEL, COPY, FILL, HOST, GRAPH, EMPTY, WAIT_EVENT, RECORD_EVENT = 0, 1, 2, 3, 4, 5, 6, 7

@@ -14,7 +14,8 @@ import struct
 from dataclasses import dataclass
 
 from warpwright.driver import cmemory, results
-from warpwright.driver.calls import CudaError, entry
+from warpwright.driver.calls import entry
+from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.entry_points import IpcHandle
 from warpwright.driver.memory import DEVICE, IMPORTED, holder, kinds, memory_of, releasers
 from warpwright.driver.pools import Pool, add_pool, pool_of

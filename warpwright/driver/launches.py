@@ -9,7 +9,8 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from warpwright.driver import cmemory, results
-from warpwright.driver.calls import CudaError, code_of, entry, say
+from warpwright.driver.calls import code_of, entry
+from warpwright.driver.cuda_error import CudaError, say
 from warpwright.driver.functions import NON_PORTABLE, PORTABLE_CLUSTER, Function, function
 from warpwright.driver.graphs import Node, submit
 from warpwright.driver.state import Stream, state

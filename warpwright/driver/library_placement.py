@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from warpwright.driver.state import Device, in_context, state
 
 if TYPE_CHECKING:
-    from warpwright.driver.modules import LoadedImage
+    from warpwright.driver.functions import LoadedImage
 
 
 class PlacedCode:

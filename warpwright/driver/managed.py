@@ -12,8 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from warpwright.driver import cmemory, results
-from warpwright.driver.calls import CudaError, entry
+from warpwright.driver.calls import entry
 from warpwright.driver.capture_rules import break_capture
+from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.memory import MANAGED, holder, kinds
 from warpwright.driver.state import state
 from warpwright.engine.device_memory import Allocation

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from warpwright.driver import cmemory, results
-from warpwright.driver.calls import CudaError, entry
+from warpwright.driver.calls import entry
+from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.devices import PITCH_BYTES
 from warpwright.driver.state import Context, Device, state
 from warpwright.engine import abi

@@ -10,8 +10,9 @@ import struct
 from dataclasses import dataclass
 
 from warpwright.driver import cmemory, results
-from warpwright.driver.calls import CudaError, entry
+from warpwright.driver.calls import entry
 from warpwright.driver.copies import written
+from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.graphs import Node, submit, vertex
 from warpwright.driver.memory import holder
 from warpwright.driver.state import Context, Stream, state

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Sequence
 
 from warpwright.driver import cmemory, results
-from warpwright.driver.calls import CudaError, say
+from warpwright.driver.cuda_error import CudaError, say
 from warpwright.driver.retargeting import advice, assembled
 from warpwright.session import session
 from warpwright.toolchain import (

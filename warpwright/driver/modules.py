@@ -4,111 +4,22 @@ from __future__ import annotations
 
 import ctypes
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from warpwright.driver import cmemory, printf_buffer, results
-from warpwright.driver.calls import CudaError, entry
+from warpwright.driver import cmemory, results
+from warpwright.driver.calls import entry
+from warpwright.driver.cuda_error import CudaError
+from warpwright.driver.functions import KernelHandle, LoadedImage
 from warpwright.driver.library_placement import PlacedCode
 from warpwright.driver.module_images import compile_image, read_image
 from warpwright.driver.retargeting import lowered_ptx
-from warpwright.driver.state import Context, state
-from warpwright.errors import KernelNotFoundError, UnsupportedError
-from warpwright.toolchain import CompiledModule, InputKind, LinkError, ToolchainError, link
-
-if TYPE_CHECKING:
-    from warpwright.driver.functions import Function, KernelHandle
+from warpwright.driver.state import state
+from warpwright.errors import UnsupportedError
+from warpwright.toolchain import InputKind, LinkError, ToolchainError, link
 
 _INFO_BUFFER, _INFO_BYTES, _ERROR_BUFFER, _ERROR_BYTES = 3, 4, 5, 6
 _MAX_REGISTERS, _OPTIONS = 0, 35
 """Numbers of CUjit_option, and how many there are (CUDA 13.0)."""
-
-
-class LoadedImage:
-    """A module, or a library as it is placed, on a device."""
-
-    of_null: ClassVar[int] = results.INVALID_HANDLE
-
-    def __init__(self, compiled: CompiledModule, context: Context) -> None:
-        from warpwright.api import Module
-        from warpwright.engine.module import load_module
-
-        s = state()
-        self.context = context
-        self.module = Module(s.gpu, load_module(compiled, s.gpu.memory))
-        self.functions: dict[str, Function] = {}
-        self.handle = s.handles.add(self)
-        self.alive = True
-        context.modules.append(self)
-
-    @property
-    def compiled(self) -> CompiledModule:
-        return self.module._loaded.compiled
-
-    def function(self, name: str) -> Function:
-        """A kernel by its symbol.
-
-        Raises:
-            CudaError: CUDA_ERROR_NOT_FOUND; CUDA_ERROR_NO_BINARY_FOR_GPU for one that the chip cannot run.
-        """
-        from warpwright.driver.functions import Function
-
-        if name in self.compiled.refused:
-            raise CudaError(results.NO_BINARY_FOR_GPU, self.compiled.refused[name])
-        if name not in self.compiled.kernels:
-            raise CudaError(results.NOT_FOUND if name else results.INVALID_VALUE)
-        if name not in self.functions:
-            self.functions[name] = Function(self, name)
-        return self.functions[name]
-
-    def place(self, name: str) -> tuple[int, int]:
-        """Address and size of a global variable."""
-        try:
-            allocation = self.module._loaded.place(name)
-        except KernelNotFoundError:
-            raise CudaError(results.NOT_FOUND) from None
-        return allocation.address, allocation.size_bytes
-
-    def variable(self, name: str) -> tuple[int, int]:
-        """Address and size of a global variable that a program asks for.
-
-        Raises:
-            CudaError: CUDA_ERROR_NOT_FOUND; CUDA_ERROR_INVALID_VALUE for the name of a kernel.
-        """
-        if name in self.compiled.kernels:
-            raise CudaError(results.INVALID_VALUE)
-        return self.place(name)
-
-    def share(self, name: str, other: LoadedImage) -> None:
-        """Let a global variable be the one that the same code has on another device: managed, one for both.
-
-        Raises:
-            UnsupportedError: the code names the variable's whole section.
-        """
-        there, here = other.module._loaded, self.module._loaded
-        variable = there.place(name)
-        if there.memory.find(variable.address) is not variable:
-            raise UnsupportedError(
-                f"the managed variable {name} would have to be one variable on two devices, and the code addresses it together with "
-                "others: allocate it with cudaMallocManaged"
-            )
-        there.memory.show_to(here.memory, variable)
-        seen = here.memory.find(variable.address)
-        assert seen is not None
-        here.variables[name] = seen
-
-    def unload(self) -> None:
-        """Take it off the device."""
-        printf_buffer.flush()
-        s = state()
-        if not self.alive:
-            return
-        self.alive = False
-        self.module._loaded.unload()
-        for function in self.functions.values():
-            s.handles.drop(function.handle)
-        s.handles.drop(self.handle)
-        if self in self.context.modules:
-            self.context.modules.remove(self)
 
 
 class JitOptions:
@@ -282,8 +193,6 @@ class Library(PlacedCode):
         Raises:
             CudaError: CUDA_ERROR_NOT_FOUND.
         """
-        from warpwright.driver.functions import KernelHandle
-
         self.here().function(name)
         if name not in self._kernels:
             self._kernels[name] = KernelHandle(self.here, name, self.handle)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from warpwright.chips import OccupancyError, occupancy
 from warpwright.driver import cmemory, results
-from warpwright.driver.calls import CudaError, entry
+from warpwright.driver.calls import entry
+from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.functions import NON_PORTABLE, PORTABLE_CLUSTER, Function, function
 from warpwright.driver.state import state
 from warpwright.engine.abi import MAX_CLUSTER

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from warpwright.chips import partition
 from warpwright.chips.partition import Steps, split, steps
 from warpwright.driver import cmemory, results
-from warpwright.driver.calls import CudaError, entry
+from warpwright.driver.calls import entry
+from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.state import Context, Device, Stream, state
 from warpwright.driver.streams import Event, await_event, create_stream, record, within_priorities
 

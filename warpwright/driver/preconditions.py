@@ -9,6 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from warpwright.driver import results
+from warpwright.driver.capture_rules import forbid_unsafe_call
+from warpwright.driver.state import in_context, state
 
 _FIRST = """
     cuDeviceGet cuDeviceGetCount cuDeviceGetName cuDeviceTotalMem_v2 cuDeviceGetAttribute cuDeviceGetUuid cuDeviceGetUuid_v2
@@ -180,8 +182,6 @@ def _with_pointers(places: tuple[int, ...], function: Callable[..., Any]) -> Cal
 
 
 def _outside_of_captures(function: Callable[..., Any]) -> Callable[..., Any]:
-    from warpwright.driver.capture_rules import forbid_unsafe_call
-
     def call(*arguments: Any) -> Any:
         forbid_unsafe_call()
         return function(*arguments)
@@ -190,8 +190,6 @@ def _outside_of_captures(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _in_a_context(function: Callable[..., Any]) -> Callable[..., Any]:
-    from warpwright.driver.state import state
-
     def call(*arguments: Any) -> Any:
         state().current()
         return function(*arguments)
@@ -200,8 +198,6 @@ def _in_a_context(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _in_the_context_of(place: int, function: Callable[..., Any]) -> Callable[..., Any]:
-    from warpwright.driver.state import in_context, state
-
     def call(*arguments: Any) -> Any:
         s = state()
         if s.stack:
@@ -217,8 +213,6 @@ def _in_the_context_of(place: int, function: Callable[..., Any]) -> Callable[...
 
 
 def _telling_of_faults(function: Callable[..., Any]) -> Callable[..., Any]:
-    from warpwright.driver.state import state
-
     def call(*arguments: Any) -> Any:
         stack = state().stack
         sticky = stack[-1].sticky if stack else results.SUCCESS

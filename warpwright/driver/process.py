@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Callable
 from typing import Any
 
 from warpwright.driver import cmemory, results
-from warpwright.driver.calls import entry, say
+from warpwright.driver.calls import entry
+from warpwright.driver.cuda_error import say
 from warpwright.driver.entry_points import table
 from warpwright.driver.state import DRIVER_VERSION, state
 
@@ -18,6 +20,8 @@ _RUNTIME_TABLE = b"\x6b\xd5\xfb\x6c\x5b\xf4\xe7\x4a\x89\x87\xd9\x39\x12\xfd\x9d\
 """Identity of the first private table that a statically linked runtime asks for."""
 addresses: dict[str, int] = {}
 """Addresses of the library's own entry points; filled when the library is attached."""
+on_missing_driver: list[Callable[[], None]] = []
+"""Called where a program asks for an entry point and the process has loaded the runtime alone."""
 
 
 @entry("cuInit")

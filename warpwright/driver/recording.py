@@ -12,6 +12,7 @@ import os
 import pickle
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,11 @@ def report_leaks() -> None:
         checker.leaked(a for a in checker.memory if a.name.startswith("device memory") and not a.mapped)
 
 
+def _portable(run: Run) -> Run:
+    """A run without what another process cannot have: the class of its GPU may be the program's own."""
+    return replace(run, gpu_type=None, children=[_portable(child) for child in run.children])
+
+
 def finish() -> None:
     """Write what was recorded."""
     folder = os.environ.get(_FOLDER)
@@ -76,7 +82,7 @@ def finish() -> None:
     _runs.clear()
     session.checkers.clear()
     with tempfile.NamedTemporaryFile(dir=folder, suffix=".part", delete=False) as file:
-        pickle.dump((runs, _count, found), file, protocol=pickle.HIGHEST_PROTOCOL)
+        pickle.dump(([_portable(run) for run in runs], _count, found), file, protocol=pickle.HIGHEST_PROTOCOL)
     os.replace(file.name, f"{file.name.removesuffix('.part')}.launches")
 
 

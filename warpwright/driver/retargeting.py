@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 
 from warpwright.driver import results
-from warpwright.driver.calls import CudaError, say
+from warpwright.driver.cuda_error import CudaError, say
 from warpwright.toolchain import CompiledModule, LinkError
 from warpwright.toolchain import load as load_source
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from warpwright.driver import printf_buffer, results
-from warpwright.driver.calls import CudaError, say
+from warpwright.driver.cuda_error import CudaError, say
 from warpwright.session import chips_named
 
 if TYPE_CHECKING:

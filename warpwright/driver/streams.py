@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from warpwright.driver import cmemory, printf_buffer, results
-from warpwright.driver.calls import CudaError, entry
+from warpwright.driver.calls import entry
 from warpwright.driver.capture_rules import (
     RELAXED,
     break_capture,
@@ -21,6 +21,7 @@ from warpwright.driver.capture_rules import (
     forbid_unsafe_call,
     thread_modes,
 )
+from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.graphs import (
     RECORD_EVENT,
     WAIT_EVENT,

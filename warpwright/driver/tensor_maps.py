@@ -9,7 +9,8 @@ import ctypes
 from typing import Any
 
 from warpwright.driver import cmemory, results
-from warpwright.driver.calls import CudaError, entry
+from warpwright.driver.calls import entry
+from warpwright.driver.cuda_error import CudaError
 from warpwright.engine.tensor_map import (
     ELEMENT_BYTES,
     MAX_RANK,

@@ -12,7 +12,8 @@ import os
 from dataclasses import dataclass, field
 
 from warpwright.driver import cmemory, results
-from warpwright.driver.calls import CudaError, entry
+from warpwright.driver.calls import entry
+from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.devices import READ_AND_WRITE, access_descriptions, located
 from warpwright.driver.pools import LOCATIONS
 from warpwright.driver.state import Device, state

@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from numba.core.compiler import Compiler
 from numba.core.imputils import impl_ret_borrowed
 from numba.core.runtime import rtsys
 from numba.core.typing.templates import make_intrinsic_template
+from numba.core.typing.typeof import typeof_impl
 from numba.np.arrayobj import make_array
 
 from warpwright.native.intrinsics import BOUNDSCHECK, Part, Piece, cache_folder
@@ -66,6 +68,7 @@ class _PartCompiler(Compiler):  # type: ignore[misc]
         return super().define_pipelines()
 
 
+@cache
 def dispatcher(part: Part) -> Any:
     """A function that only other compiled functions call.
 
@@ -83,9 +86,10 @@ def dispatcher(part: Part) -> Any:
     )
 
 
-def type_of_part(part: Part) -> Any:
+@typeof_impl.register(Part)  # type: ignore[untyped-decorator]
+def _type_of_part(part: Part, context: Any) -> Any:
     """What Numba takes a function for."""
-    return types.Dispatcher(part.dispatcher)
+    return types.Dispatcher(dispatcher(part))
 
 
 class _KeptCode(FunctionCache):  # type: ignore[misc]
@@ -187,8 +191,14 @@ def _definition(piece: Piece) -> Callable[..., Any]:
     return definition
 
 
-def type_of_piece(piece: Piece) -> Any:
+@typeof_impl.register(Piece)  # type: ignore[untyped-decorator]
+def _type_of_piece(piece: Piece, context: Any) -> Any:
     """What Numba takes a piece for."""
+    return _piece_type(piece)
+
+
+@cache
+def _piece_type(piece: Piece) -> Any:
     name = piece.definition.__name__
     definition = _words_definition if name == "words" else _definition(piece)
     return types.Function(make_intrinsic_template(piece, definition, name))

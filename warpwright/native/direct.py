@@ -20,7 +20,7 @@ import llvmlite
 import llvmlite.binding as llvm
 import numpy as np
 
-from warpwright.native import intrinsics
+from warpwright.native import intrinsics, numba_entry
 from warpwright.native.translate import ArrayOf, Translation, TranslationError, is_source_of, symbol
 from warpwright.toolchain.cache import cache_key, default_cache
 
@@ -165,5 +165,5 @@ def entry(function: Any, *, what: str, sources: tuple[Path, ...] = (), parts: Se
         what: named in a line on stderr when it must be compiled.
     """
     if intrinsics.BOUNDSCHECK:
-        return intrinsics.entry(function, sources=sources, what=what)
+        return numba_entry.entry(function, sources=sources, what=what)
     return Entry(function, what, sources, parts)

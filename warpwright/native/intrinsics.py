@@ -1,6 +1,6 @@
 """Functions for machine code, and the few things that they need beyond arrays: raw memory, calls by address, bit counts.
 
-``core`` marks a function that others call.  ``direct.entry`` makes machine code of it straight from its source; ``entry`` has Numba compile it
+``core`` marks a function that others call.  ``direct.entry`` makes machine code of it straight from its source; ``numba_entry.py`` has Numba compile it
 (``by_numba.py``): for the checks, for tests and with checked indices (``WARPWRIGHT_BOUNDSCHECK=1``, without a cache), which is
 the second opinion on the other way.  Numba is loaded when one of those is called.  Its cache lies in a folder named by a digest of all
 sources: Numba itself looks only at the function's own file, and a constant that changes in another one would leave stale code behind.
@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -46,19 +46,6 @@ class Part:
         self.py_func = function
         self.boundscheck = boundscheck
 
-    @cached_property
-    def dispatcher(self) -> Any:
-        """Numba's function."""
-        from warpwright.native import by_numba
-
-        return by_numba.dispatcher(self)
-
-    @cached_property
-    def _numba_type_(self) -> Any:
-        from warpwright.native import by_numba
-
-        return by_numba.type_of_part(self)
-
 
 def core(function: F, *, boundscheck: bool = BOUNDSCHECK) -> F:
     """Mark a function that only other compiled functions call."""
@@ -69,43 +56,6 @@ def apart(function: F) -> F:
     """As ``core``, and never a part of its callers: a loop around rare work keeps its variables in registers."""
     function.apart = True  # type: ignore[attr-defined]
     return core(function)
-
-
-class NumbaEntry:
-    """A function that Python calls, compiled by Numba at its first call."""
-
-    def __init__(self, function: Any, sources: tuple[Path, ...], what: str) -> None:
-        self.py_func = function
-        self._options = sources, what
-
-    @cached_property
-    def _compiled(self) -> Any:
-        from warpwright.native import by_numba
-
-        return by_numba.entry(self.py_func, *self._options)
-
-    @property
-    def signatures(self) -> Any:
-        """What it has been compiled or loaded for."""
-        return self._compiled.signatures
-
-    @property
-    def stats(self) -> Any:
-        """Numba's counts of what came from the disk and what was compiled."""
-        return self._compiled.stats
-
-    def __call__(self, *arguments: Any) -> Any:
-        return self._compiled(*arguments)
-
-
-def entry(function: Any, *, sources: tuple[Path, ...] = (), what: str = "") -> NumbaEntry:
-    """A function that Python calls, cached on disk with everything it is made of.
-
-    Args:
-        sources: files, or folders of them, that determine its code.
-        what: named in a line on stderr when it must be compiled; nothing is said without it.
-    """
-    return NumbaEntry(function, sources, what)
 
 
 class Piece:
@@ -120,12 +70,6 @@ class Piece:
 
     def __call__(self, *arguments: Any) -> Any:
         raise TypeError(f"{self.definition.__name__} is for compiled code")
-
-    @cached_property
-    def _numba_type_(self) -> Any:
-        from warpwright.native import by_numba
-
-        return by_numba.type_of_piece(self)
 
 
 Word: TypeAlias = Any

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rich.console import Console
 from rich.status import Status
 
-from warpwright.run import Progress
+if TYPE_CHECKING:
+    from warpwright.run import Progress
 
 
 def describe(progress: Progress) -> str:

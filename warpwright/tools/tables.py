@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from warpwright.run import Run
+if TYPE_CHECKING:
+    from warpwright.run import Run
 
 DRAM_BYTES = ("dram__bytes_read.sum", "dram__bytes_write.sum")
 """Nsight Compute's counters of DRAM traffic."""

@@ -6,7 +6,7 @@ import ctypes
 import platform
 
 from warpwright.driver import cmemory, results
-from warpwright.driver.calls import ENTRIES, SIGNATURES, CudaError, entry
+from warpwright.driver.calls import ENTRIES, SIGNATURES, entry
 from warpwright.driver.cuda_arrays import (
     DriverArray,
     ObjectRecord,
@@ -15,6 +15,7 @@ from warpwright.driver.cuda_arrays import (
     make_mipmapped,
     make_object,
 )
+from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.entry_points import Extent
 from warpwright.driver.runtime.calls import runtime, same
 from warpwright.driver.state import state

@@ -189,14 +189,11 @@ def driver_entry(name: int, place: int, flags: int, status: int) -> int | None:
 
 @runtime("cudaGetDriverEntryPointByVersion")
 def driver_entry_by_version(name: int, place: int, version: int, flags: int, status: int) -> int | None:
-    from warpwright.driver.attach import preload
-    from warpwright.driver.process import addresses, get_proc_address_2
+    from warpwright.driver.process import addresses, get_proc_address_2, on_missing_driver
 
     if not addresses:
-        preload()
-        from warpwright.driver.attach import attach
-
-        attach()
+        for load in on_missing_driver:
+            load()
     return get_proc_address_2(name, place, version, flags, status)
 
 

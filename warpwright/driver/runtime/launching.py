@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from warpwright.driver import cmemory, results
-from warpwright.driver.calls import CudaError, entry
+from warpwright.driver.calls import entry
+from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.entry_points import Dim3
 from warpwright.driver.functions import Function
 from warpwright.driver.launches import Launch, check, gather, submit_launch, with_attributes

@@ -8,9 +8,10 @@ import struct
 from collections.abc import Sequence
 
 from warpwright.driver import cmemory, printf_buffer, results
-from warpwright.driver.calls import ENTRIES, CudaError
+from warpwright.driver.calls import ENTRIES
 from warpwright.driver.copies import BLOCKING, Copy, Fill, Side, check_device, fill, linear
 from warpwright.driver.cuda_arrays import DriverArray
+from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.entry_points import Extent, PitchedPointer
 from warpwright.driver.graphs import submit
 from warpwright.driver.memory import HOST, MANAGED, REGISTERED, allocate, device_at, holder, kinds, release

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warpwright.driver import cmemory, results
-from warpwright.driver.calls import CudaError, entry
+from warpwright.driver.calls import entry
+from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.library_placement import PlacedCode
 from warpwright.driver.module_images import read_image
 from warpwright.driver.runtime.calls import ensure, runtime
@@ -15,8 +16,7 @@ from warpwright.driver.state import state
 from warpwright.engine.abi import MIGRATES
 
 if TYPE_CHECKING:
-    from warpwright.driver.functions import Function, KernelHandle
-    from warpwright.driver.modules import LoadedImage
+    from warpwright.driver.functions import Function, KernelHandle, LoadedImage
 
 INVALID_SYMBOL = 13
 """cudaErrorInvalidSymbol."""

@@ -13,3 +13,5 @@ AT_SIZE, AT_OFFSETS = SHIFTS["size"], SHIFTS["offsets"]
 SAMPLE, FETCH, GATHER, SLOPES, QUERY = asked.SAMPLE, asked.FETCH, asked.GATHER, asked.SLOPES, asked.QUERY
 LOAD, STORE, STORE_FORMATTED, REDUCE = asked.LOAD, asked.STORE, asked.STORE_FORMATTED, asked.REDUCE
 EXPLICIT, SURFACE_CLAMP, TRAP = asked.EXPLICIT, asked.CLAMP, asked.TRAP
+NO_LEVEL = -32.0
+"""The level that compiled code asks for where the program names none: below every level."""

@@ -16,6 +16,7 @@ from warpwright.engine.textures.access_words import (
     EXPLICIT,
     FETCH,
     GATHER,
+    NO_LEVEL,
     SHAPE_1D,
     SHAPE_AXES,
     SHAPE_LAYERED,
@@ -31,7 +32,6 @@ from warpwright.engine.textures.intrinsics import (
     write_32,
     write_64,
 )
-from warpwright.engine.textures.launch_textures import NO_LEVEL
 from warpwright.engine.textures.positions import along, clip, inside, level_of, level_of_slopes, split
 from warpwright.engine.textures.sampling import FRACTION
 from warpwright.engine.textures.table_fields import (

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from warpwright.engine.abi import LAUNCH, WARP, FaultKind
 from warpwright.engine.interpreter.gather_scatter import MemoryFault
 from warpwright.engine.launch import LaunchContext
+from warpwright.engine.textures.access_words import NO_LEVEL
 from warpwright.engine.textures.sampling import Fetcher
 from warpwright.engine.textures.surfaces import access_surface
 from warpwright.engine.textures.table import INDEX_BITS, SURFACE, TEXTURE, read_row, table_of
@@ -26,8 +27,6 @@ from warpwright.isa.texture_access import (
 )
 
 Array = npt.NDArray[Any]
-NO_LEVEL = -32.0
-"""The level that compiled code asks for where the program names none: below every level."""
 
 
 def uses_textures(program: Program) -> bool:

@@ -9,7 +9,8 @@ a launch again with it relieved.  ``page.py`` writes the page from these records
 from warpwright.tools.report.attribution import Attribution, attribute
 from warpwright.tools.report.page import report_html, write_report
 from warpwright.tools.report.perfetto import trace_events, write_trace
-from warpwright.tools.report.whatif import WhatIf, advised, what_if
+from warpwright.tools.report.relieved import WhatIf, advised
+from warpwright.tools.report.whatif import what_if
 
 __all__ = [
     "Attribution",

@@ -19,11 +19,12 @@ from warpwright.errors import UnsupportedError
 from warpwright.tools.report.attribution import Attribution, attribute
 from warpwright.tools.report.figures import draw_blocks, draw_memory, draw_roofline, draw_sms, roofline
 from warpwright.tools.report.listing import hot_lines, listing
-from warpwright.tools.report.whatif import WhatIf
 from warpwright.tools.tables import dims, dram_gb_per_s, format_rate, format_seconds
+from warpwright.version import __version__
 
 if TYPE_CHECKING:
     from warpwright.run import Run
+    from warpwright.tools.report.relieved import WhatIf
 
 MOST_DETAILED = 12
 """Launches that are shown in full: the longest ones, as many as the page's size allows; the table lists all."""
@@ -326,6 +327,4 @@ def _number(value: float) -> str:
 
 
 def _foot() -> str:
-    from warpwright import __version__
-
     return f'<footer class="note">Warpwright {__version__}. Cycles are simulated SM cycles, with cold caches.</footer>'

@@ -1,0 +1,25 @@
+"""How a call fails: the error that carries its result code, and what is said of it on standard error."""
+
+from __future__ import annotations
+
+import os
+
+from warpwright.driver import results
+
+_said: set[str] = set()
+
+
+class CudaError(Exception):
+    """A call ends with this result code."""
+
+    def __init__(self, code: int, message: str = "") -> None:
+        super().__init__(message or results.sentence(code))
+        self.code = code
+        self.message = message
+
+
+def say(message: str) -> None:
+    """A message on standard error, once for each text."""
+    if message not in _said:
+        _said.add(message)
+        os.write(2, f"warpwright: {message}\n".encode())
