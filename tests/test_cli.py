@@ -143,16 +143,24 @@ def test_a_programs_own_exception_is_shown_from_its_first_line_on(tmp_path: Path
         (("run", "FOLDER"), "FOLDER is a folder: give a Python file or a command\n"),
         (("run", "--report", "FOLDER/no/x.html", "PROGRAM"), "cannot write FOLDER/no/x.html: there is no folder FOLDER/no\n"),
         (("report", "PROGRAM", "-o", "FOLDER"), "cannot write FOLDER: it is a folder\n"),
-        (("report", "ls"), "there is no Python file ls; of other programs: warpwright run --report PAGE.html COMMAND\n"),
-        (("run", "FOLDER/plain.txt"), "FOLDER/plain.txt is not executable (and not a Python file: those end in .py)\n"),
+        (("report", "ls"), "ls is no Python file (those end in .py); of other programs: warpwright run --report PAGE.html COMMAND\n"),
+        (("run", "FOLDER/plain.txt"), "FOLDER/plain.txt is not executable: chmod +x FOLDER/plain.txt (a Python file's name must end in .py)\n"),
+        (("run", "./nowhere"), "there is no program ./nowhere\n"),
+        (("run", "FOLDER/no/x"), "there is no program FOLDER/no/x: there is no folder FOLDER/no\n"),
+        (("run", "FOLDER/nowhere"), "there is no program FOLDER/nowhere\n"),
+        (("run", "no-such-command"), "there is no program no-such-command, neither in this folder nor on the search path (PATH)\n"),
+        (("run", "FOLDER/lost"), "FOLDER/lost is a link to nowhere-at-all, which does not exist\n"),
+        (("run", "FOLDER/lost.py"), "FOLDER/lost.py is a link to nowhere-at-all, which does not exist\n"),
+        (("compare", "v100", "--", "FOLDER/plain.txt"), "FOLDER/plain.txt is not executable: chmod +x FOLDER/plain.txt (a Python file's name must end in .py)\n"),
         (("compare", "v100", "a100", "--", "nowhere.py"), "there is no program nowhere.py\n"),
     ],
-    ids=["option", "folder", "report's folder", "report is a folder", "report of a command", "no program", "compare"],
 )  # fmt: skip
 def test_what_can_be_seen_to_be_wrong_is_said_before_anything_runs(
     words: tuple[str, ...], said: str, program: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "plain.txt").touch()
+    (tmp_path / "lost").symlink_to("nowhere-at-all")
+    (tmp_path / "lost.py").symlink_to("nowhere-at-all")
     given = [w.replace("PROGRAM", str(program)).replace("FOLDER", str(tmp_path)) for w in words]
     assert call(*given) == (2, "", said.replace("FOLDER", str(tmp_path)))
 
@@ -191,6 +199,91 @@ def test_a_program_without_launches(tmp_path: Path) -> None:
     path = tmp_path / "nothing.py"
     path.write_text("print('hello')\n")
     assert call("run", path) == (0, "hello\nthe program launched no kernel\n", "")
+
+
+def script(path: Path, text: str) -> Path:
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")
+@pytest.mark.parametrize("word", ["./sort", "sort", "bin/../sort", "link", "ABSOLUTE"])
+def test_a_program_of_the_folder_is_not_the_systems(
+    word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    script(tmp_path / "sort", 'echo "mine $*"')
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "link").symlink_to("sort")
+    monkeypatch.chdir(tmp_path)
+    code, *_ = call("run", word.replace("ABSOLUTE", str(tmp_path / "sort")), "--reverse", "-k")
+    assert (code, capfd.readouterr().out) == (0, "mine --reverse -k\n")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")
+def test_commands_of_the_search_path_run_beside_a_folder_of_their_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "sort").mkdir()
+    (tmp_path / "echo").touch()  # a file that is not executable is no command
+    monkeypatch.chdir(tmp_path)
+    assert call("run", "echo", "a word")[0] == call("run", "sort", os.devnull)[0] == 0
+    assert capfd.readouterr().out == "a word\n"
+    assert call("run", "./sort")[2] == "./sort is a folder: give a Python file or a command\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")
+def test_what_the_system_cannot_start_is_a_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    path.write_bytes(bytes(64))
+    path.chmod(0o755)
+    code, out, err = call("run", path)
+    assert (code, out) == (2, "")
+    assert err == (
+        f"cannot start {path}: Exec format error; give a program of this machine, or a script whose first line names its "
+        "interpreter (#!/bin/sh)\n"
+    )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")
+def test_a_program_and_its_exit_code_are_compared_as_python_files_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    script(tmp_path / "go", 'echo "on $WARPWRIGHT_GPU $*"; exit ${1#-}')
+    monkeypatch.chdir(tmp_path)
+    assert call("compare", "v100", "a100", "--", "./go", "-0")[:2] == (
+        0,
+        "v100\na100\nthe program launched no kernel\n",
+    )
+    assert capfd.readouterr().out == "on v100 -0\non a100 -0\n"
+    code, _, err = call("compare", "v100", "a100", "--", "./go", "-3")
+    assert (code, err) == (3, "./go ended with exit code 3 on v100\n")
+
+
+def test_a_python_file_finds_what_lies_beside_the_file_that_a_link_leads_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "program.py").write_text("import os\nos.chdir('/')\nimport beside_the_program\n")
+    (tmp_path / "real" / "beside_the_program.py").write_text("print('found')\n")
+    (tmp_path / "link.py").symlink_to("real/program.py")
+    monkeypatch.chdir(tmp_path)
+    assert call("run", "./link.py") == (0, "found\nthe program launched no kernel\n", "")
+
+
+def test_a_chip_file_is_found_from_wherever_a_program_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine.toml").write_text('base = "a100"\nname = "mine"\nsm_count = 7\n')
+    (tmp_path / "program.py").write_text(
+        "import os\nimport warpwright as ww\nos.chdir('/')\nprint(ww.GPU('a100').chip.sm.sm_count)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = call("run", "--gpu", "mine.toml", "program.py")
+    assert (code, out) == (0, "7\nthe program launched no kernel\n")
+    if sys.platform == "linux":
+        from warpwright.driver.attach import child_environment
+
+        monkeypatch.chdir(tmp_path)
+        assert child_environment("v100,mine.toml", None, None)["WARPWRIGHT_GPU"] == f"v100,{tmp_path / 'mine.toml'}"
 
 
 def test_compare_wants_chips_then_a_program() -> None:

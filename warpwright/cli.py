@@ -130,7 +130,7 @@ class _ProgramCommand(TyperCommand):
 def run(
     context: typer.Context,
     program: Annotated[
-        Path, typer.Argument(help="Python file, or any command: python -m …, pytest …, a program built with nvcc.")
+        str, typer.Argument(help="Python file, or any command: python -m …, pytest …, ./program built with nvcc.")
     ],
     gpu: GpuOption = None,
     timing: TimingOption = None,
@@ -142,32 +142,37 @@ def run(
 
     With --check, launches are not timed, what the checks find is printed, and an error among it makes the exit code 1.
     """
-    from warpwright import programs
-
     _check_options(gpu, timing, program, report)
-    code = 0
     if check is not None:
         _start_checks(check, check_level, timing, report)
     elif check_level is not None:
         raise _fail("--check-level goes with --check", MISUSED)
-    if program.suffix == ".py":
-        with programs.child_results(gpu, timing) as children:
-            runs = _guarded(program, list(context.args), gpu, timing)
-        runs += children.runs
-    else:
-        try:
-            children, code = programs.execute_command([str(program), *context.args], gpu, timing)
-        except programs.ProgramError as error:
-            raise _fail(str(error), MISUSED) from None
-        runs = children.runs
-    _found.extend(children.findings)
+    runs, findings, code = _launches_of(program, list(context.args), gpu, timing)
+    _found.extend(findings)
     _show_launches(runs)
     if report is not None and runs:
-        _write(report, runs, str(program))
+        _write(report, runs, program)
     if check is not None:
         code = _show_findings() or code
     if code:
         raise typer.Exit(code)
+
+
+def _launches_of(
+    program: str, arguments: list[str], chip: str | None, timing: str | None
+) -> tuple[list[Run], list[Finding], int]:
+    """Run a Python file in this process or any other program in its own: launches, findings of child processes, exit code."""
+    from warpwright import programs
+
+    if programs.is_python_file(program):
+        with programs.child_results(chip, timing) as children:
+            runs = _guarded(Path(program), arguments, chip, timing)
+        return runs + children.runs, children.findings, 0
+    try:
+        children, code = programs.execute_command([program, *arguments], chip, timing)
+    except programs.ProgramError as error:
+        raise _fail(str(error), MISUSED) from None
+    return children.runs, children.findings, code
 
 
 def _start_checks(check: str, level: str | None, timing: str | None, report: Path | None) -> None:
@@ -207,17 +212,18 @@ def _show_findings() -> int:
     return FAILED if any(f.severity == "error" for f in found) else 0
 
 
-def _check_options(chip: str | None, timing: str | None, program: Path, *outputs: Path | None) -> None:
+def _check_options(chip: str | None, timing: str | None, program: str, *outputs: Path | None) -> None:
     """Refuse what can be seen to be wrong before anything is started."""
     from warpwright.chips import ChipError
+    from warpwright.programs import ProgramError, find_program
     from warpwright.session import known_chips
 
-    if str(program).startswith("-"):
+    if program.startswith("-"):
         raise _fail(f"there is no option {program}: see warpwright run --help", MISUSED)
-    if program.suffix == ".py" and not program.is_file():
-        raise _fail(f"there is no program {program}", MISUSED)
-    if program.is_dir():
-        raise _fail(f"{program} is a folder: give a Python file or a command", MISUSED)
+    try:
+        find_program(program)
+    except ProgramError as error:
+        raise _fail(str(error), MISUSED) from None
     if timing not in (None, "full", "sampled", "off"):
         raise _fail(f"--timing is full, sampled or off, not {timing}", MISUSED)
     for output in outputs:
@@ -234,7 +240,7 @@ def _check_options(chip: str | None, timing: str | None, program: Path, *outputs
 @app.command(name="report", context_settings=_PASS_ON)
 def report_command(
     context: typer.Context,
-    program: Annotated[Path, typer.Argument(help="Python program that uses warpwright.")],
+    program: Annotated[str, typer.Argument(help="Python program that uses warpwright.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path("report.html"),
     gpu: GpuOption = None,
     what_if: Annotated[
@@ -246,16 +252,19 @@ def report_command(
     trace: Annotated[Path | None, typer.Option(help="Also write blocks over time, for ui.perfetto.dev.")] = None,
 ) -> None:
     """Run a program and write a page that says where the cycles of its launches went and what would help."""
+    from warpwright.programs import is_python_file
+
     _check_options(gpu, None, program, output, trace)
-    if not program.is_file():
+    if not is_python_file(program):
         raise _fail(
-            f"there is no Python file {program}; of other programs: warpwright run --report PAGE.html COMMAND", MISUSED
+            f"{program} is no Python file (those end in .py); of other programs: warpwright run --report PAGE.html COMMAND",
+            MISUSED,
         )
     arguments = list(context.args)
-    runs = _guarded(program, arguments, gpu, "full")
+    runs = _guarded(Path(program), arguments, gpu, "full")
     if not runs:
         raise _fail("the program launched no kernel")
-    _write(output, runs, str(program), _again(program, arguments, gpu, runs) if what_if else {}, trace)
+    _write(output, runs, program, _again(Path(program), arguments, gpu, runs) if what_if else {}, trace)
 
 
 def _again(program: Path, arguments: list[str], gpu: str | None, runs: list[Run]) -> dict[int, WhatIf]:
@@ -322,31 +331,49 @@ def _show_launches(runs: list[Run]) -> None:
         console.print(f"{repeated:,} of {len(runs):,} launches began as an earlier one and have its time")
 
 
-@app.command(context_settings=_PASS_ON)
+class _CompareCommand(TyperCommand):
+    """Keeps the ``--`` between chips and program, whose options are its own."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if "--" in args:
+            at = args.index("--")
+            args = [*args[:at], "--", "--", *args[at + 1 :]]
+        return super().parse_args(ctx, args)
+
+
+@app.command(context_settings=_PASS_ON, cls=_CompareCommand)
 def compare(
     context: typer.Context,
     chips: Annotated[list[str], typer.Argument(help="Chips, then -- and the program with its arguments.")],
     timing: TimingOption = None,
 ) -> None:
-    """Run a program on several chips and print its launches side by side: compare v100 a100 -- FILE.py"""
+    """Run a program on several chips and print its launches side by side: compare v100 a100 -- FILE.py, or … -- ./PROGRAM"""
+    from warpwright.programs import is_python_file
     from warpwright.tools.tables import compare_table
 
     words = [*chips, *context.args]
-    split = next((i for i, w in enumerate(words) if w.endswith(".py")), None)
-    if split is None or split == 0:
+    if "--" in words:
+        split = words.index("--")
+        names, command = words[:split], words[split + 1 :]
+    else:
+        split = next((i for i, w in enumerate(words) if is_python_file(w)), len(words))
+        names, command = words[:split], words[split:]
+    if not names or not command:
         raise _fail("give chips, then the program: warpwright compare v100 a100 -- FILE.py", MISUSED)
-    names, program, arguments = words[:split], Path(words[split]), words[split + 1 :]
+    program, *arguments = command
     for name in names:
         _check_options(name, timing, program)
     console = _console()
     by_chip: dict[str, list[Run]] = {}
     for name in dict.fromkeys(names):
         console.print(f"[bold]{name}[/bold]")
-        by_chip[name] = _guarded(program, arguments, name, timing)
+        by_chip[name], _, code = _launches_of(program, arguments, name, timing)
+        if code:
+            raise _fail(f"{program} ended with exit code {code} on {name}", code)
     if not any(by_chip.values()):
         console.print("the program launched no kernel")
         return
-    console.print(compare_table(by_chip, str(program)))
+    console.print(compare_table(by_chip, program))
 
 
 @app.command()

@@ -52,7 +52,8 @@ def execute(program: Path, arguments: list[str], chip: str | None, timing: str |
     argv, path = sys.argv, list(sys.path)
     _preload()
     sys.argv = [str(program), *arguments]
-    sys.path.insert(0, str(program.parent))
+    # As Python itself has it: the folder of the file that a link leads to, whatever the program changes to.
+    sys.path.insert(0, os.path.dirname(os.path.realpath(program)))
     try:
         runpy.run_path(str(program), run_name="__main__")
     except SystemExit as end:
@@ -73,29 +74,77 @@ def _preload() -> None:
     attach.preload()
 
 
+def is_python_file(word: str) -> bool:
+    """True for a program that runs in this process."""
+    return word.endswith(".py")
+
+
+def find_program(word: str) -> str:
+    """Path of the program that a word on the command line names.
+
+    A word with a slash is that file; a word without one is the file of that name in the working folder if that is
+    executable, else the command that the shell's search path has.
+
+    Raises:
+        ProgramError: there is none, it is a folder, or it is not executable.
+    """
+    import shutil
+
+    if is_python_file(word):
+        if os.path.isfile(word):
+            return word
+        raise ProgramError(_missing(word))
+    here = os.path.isfile(word)
+    if here and os.access(word, os.X_OK):
+        return os.path.abspath(word)
+    has_folder = os.path.basename(word) != word
+    found = None if has_folder else shutil.which(word)
+    if found is not None:
+        return found
+    if here:
+        raise ProgramError(f"{word} is not executable: chmod +x {word} (a Python file's name must end in .py)")
+    if os.path.isdir(word):
+        raise ProgramError(f"{word} is a folder: give a Python file or a command")
+    raise ProgramError(_missing(word))
+
+
+def _missing(word: str) -> str:
+    if os.path.islink(word):
+        return f"{word} is a link to {os.readlink(word)}, which does not exist"
+    if os.path.isdir(word):
+        return f"{word} is a folder: give a Python file or a command"
+    folder = os.path.dirname(word)
+    if folder and not os.path.isdir(folder):
+        return f"there is no program {word}: there is no folder {folder}"
+    if os.path.exists(word):
+        return f"{word} is no ordinary file: give a Python file or a command"
+    if folder or is_python_file(word):
+        return f"there is no program {word}"
+    return f"there is no program {word}, neither in this folder nor on the search path (PATH)"
+
+
 def execute_command(words: list[str], chip: str | None, timing: str | None) -> tuple[ChildResults, int]:
     """Run a command in a process of its own, on the simulated device: what it left, and its exit code.
 
     Raises:
-        ProgramError: there is no such command, or the system is not Linux.
+        ProgramError: there is no such command, it cannot be started, or the system is not Linux.
     """
-    import shutil
     import signal
     import subprocess
 
     if sys.platform != "linux":
         raise ProgramError("programs other than Python files run on the simulated driver on Linux alone")
-    # A path loses its "./" on the way through the command line's parser.
-    found = shutil.which(words[0]) or shutil.which(os.path.abspath(words[0]))
-    if found is None:
-        if os.path.isfile(words[0]):
-            raise ProgramError(f"{words[0]} is not executable (and not a Python file: those end in .py)")
-        raise ProgramError(f"there is no program {words[0]}")
+    found = find_program(words[0])
     with child_results(chip, timing) as results:
         # Ctrl-C goes to the child as well, which ends as it likes.
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
-            code = subprocess.Popen([found, *words[1:]], preexec_fn=_default_interrupt).wait()
+            code = subprocess.Popen(words, executable=found, preexec_fn=_default_interrupt).wait()
+        except OSError as error:
+            raise ProgramError(
+                f"cannot start {found}: {error.strerror}; give a program of this machine, or a script whose first line "
+                "names its interpreter (#!/bin/sh)"
+            ) from None
         finally:
             signal.signal(signal.SIGINT, before)
     # A shell says 128 + the signal.

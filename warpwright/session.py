@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -12,8 +13,14 @@ if TYPE_CHECKING:
 
 
 def chips_named(text: str | None) -> list[str | None]:
-    """The chips of ``--gpu``, by commas, one for each device of the simulated driver; without a text one device of the default chip."""
-    return [name.strip() or None for name in text.split(",")] if text else [None]
+    """The chips of ``--gpu``, by commas, one for each device of the simulated driver; without a text one device of the default chip.
+
+    Files are named by their whole paths, which hold wherever a program or its children change to.
+    """
+    names = [name.strip() for name in text.split(",")] if text else [""]
+    return [
+        os.path.abspath(name) if name.endswith(".toml") and os.path.isfile(name) else name or None for name in names
+    ]
 
 
 def known_chips(text: str | None) -> list[str | None]:

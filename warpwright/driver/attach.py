@@ -24,7 +24,7 @@ from typing import Any
 from warpwright.driver import cuda_bindings
 from warpwright.driver.entry_points import called_by_destructors, table
 from warpwright.driver.stubs import CLOSE_SYMBOL, GUARD_FUNCTIONS, GUARD_SYMBOL, TABLE_SYMBOL, Boot, build_library
-from warpwright.session import session
+from warpwright.session import chips_named, session
 from warpwright.toolchain.cache import default_folder
 
 LIBRARIES: tuple[tuple[str, str, str], ...] = (
@@ -150,8 +150,10 @@ def child_environment(chip: str | None, timing: str | None, results: Path | None
         "PYTHONPATH": _leading(str(Path(__file__).parent / "site"), "PYTHONPATH"),
         "WARPWRIGHT_LIBRARIES": place,
     }
+    # Children may run in other folders.
+    chips = ",".join(name or "" for name in chips_named(chip))
     given = (
-        *(("GPU", chip), ("TIMING", timing), ("CHECK", session.check), ("CHECK_LEVEL", session.check_level)),
+        *(("GPU", chips), ("TIMING", timing), ("CHECK", session.check), ("CHECK_LEVEL", session.check_level)),
         ("RESULTS", results and str(results)),
     )
     for name, value in given:
