@@ -344,10 +344,10 @@ class Model:
 
     kind = "model"
 
-    def __init__(self, chip: str) -> None:
+    def __init__(self, chip: str, **how: Any) -> None:
         import warpwright
 
-        self.gpu = warpwright.GPU(chip)
+        self.gpu = warpwright.GPU(chip, **how)
         self.chip = chip
 
     def describe(self) -> dict[str, Any]:

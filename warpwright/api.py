@@ -33,11 +33,13 @@ if TYPE_CHECKING:
     from warpwright.engine.ptx_module import PtxModule
     from warpwright.images import CudaArray, Surface, Texture
     from warpwright.run import Progress, Run
+    from warpwright.timing.kept_caches import KeptCaches
     from warpwright.timing.timing_cache import Repeats
     from warpwright.tools.checks import Checker, Finding
 
 DEFAULT_CHIP = "h200"
 TIMINGS = ("full", "sampled", "off")
+CACHES = ("cold", "kept")
 ENGINES = ("compiled", "tiered", "interpreter")
 FRONT_ENDS = ("sass", "ptx")
 MAX_DEFAULT_THREADS = 8
@@ -62,6 +64,9 @@ class GPU:
         check: checks to run, as ``"racecheck,initcheck"`` or a sequence; ``"all"`` for compute-sanitizer's four (see
             ``tools/checks``).  Launches are then not timed, and ``gpu.findings`` holds what was found.
         check_level: lowest grade of what the checks tell: ``"info"``, ``"warning"`` (the default) or ``"error"``.
+        caches: ``"cold"``: every timed launch begins with empty caches, as Nsight Compute measures by default; ``"kept"``: it finds what
+            earlier launches, copies and fills have left in L2, as in a program.  Without one: cold, and kept for the devices of
+            unmodified programs.  A sampled launch begins, and leaves the caches, cold.
         unified: device addresses are the host's own, as unmodified CUDA programs expect of managed memory.
         device: which device of the drop-in driver it is: its memory (``unified``) has a place of its own, and its chip is the one named here.
         overrides: what-if values by field name, such as ``l1_kib=192`` (see ``warpwright chips NAME``).
@@ -83,6 +88,7 @@ class GPU:
         l1_replacement: str | policies.Replacement = "older_of_two",
         check: str | Sequence[str] = (),
         check_level: str | None = None,
+        caches: str | None = None,
         unified: bool = False,
         device: int | None = None,
         **overrides: Any,
@@ -124,6 +130,15 @@ class GPU:
         self.memory = DeviceMemory(
             self.chip.dram.dram_kib * 1024, unified=unified or device is not None, ordinal=device or 0
         )
+        if caches not in (None, *CACHES):
+            raise UnsupportedError(f"caches={caches!r} is not known; use caches='cold' or caches='kept'")
+        self.caches = caches or ("cold" if device is None else "kept")
+        """Whether timed launches begin with empty caches or find what earlier ones have left."""
+        self.kept_caches: KeptCaches | None = None
+        if self.caches == "kept" and self.timing != "off":
+            from warpwright.timing.kept_caches import KeptCaches
+
+            self.kept_caches = KeptCaches()
         self.checker = self._checker(check, check_level)
         self.repeats: Repeats | None = None
         """Times of launches that unmodified programs repeat; a GPU of one's own times each."""

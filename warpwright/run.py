@@ -456,9 +456,14 @@ class _Job:
         context, loaded = self.context, self.launcher.kernel._loaded
         gpu = self.launcher.kernel.gpu
         repeats = gpu.repeats
+        kept = gpu.kept_caches
         if repeats is not None:
             how = (self.launcher.chip, gpu.policies, self.launcher.partition)
-            same = repeats.key(loaded, context, *how)
+            alike = repeats.key(loaded, context, *how)
+            same = (alike, kept.found) if alike is not None and kept is not None else alike
+            if kept is not None:
+                # A launch of which nothing is known is like no other.
+                kept.launched(object() if alike is None else alike)
             before = repeats.find(same)
             if before is not None:
                 self._functional()
@@ -486,7 +491,7 @@ class _Job:
             }
             chip, program, lowered = self.launcher.chip, context.program, lowered_of(loaded)
             if chosen is None:
-                self.timing = simulate(chip, program, lowered, kernel, context, **common)
+                self.timing = simulate(chip, program, lowered, kernel, context, kept=kept, **common)
                 metrics = self.timing.metrics
                 self.counts = Counts(
                     int(metrics.get("smsp__inst_executed.sum", 0)),
@@ -497,6 +502,9 @@ class _Job:
                 self.timing, self.counts = simulate_sampled(
                     chip, chosen, program, lowered, kernel, context, rest.run_range, **common
                 )
+                if kept is not None:
+                    # Its sections ran on parts of the chip: what it leaves is not known.
+                    kept.drop()
         except Cancelled:
             raise KeyboardInterrupt from None
         except TimingCancelled:

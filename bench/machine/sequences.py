@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,9 +22,10 @@ from typing import Any
 import numpy as np
 
 from bench.corpus_card import card_line, under_ncu, value
-from bench.device import Buffer, Device, open_device
+from bench.device import Buffer, Device, Model, open_device
 
 SOURCE = Path(__file__).with_name("kernels.cu")
+DATA = Path(__file__).parents[1] / "data"
 CYCLES = "gpc__cycles_elapsed.max"
 COUNTERS = ("lts__t_sectors_op_read.sum", "lts__t_sectors_op_read_lookup_hit.sum", "dram__bytes_read.sum", "dram__bytes_write.sum")
 LAUNCHES = 6
@@ -139,6 +141,7 @@ def build(arch: int, folder: Path) -> None:
 
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "machine.cubin").write_bytes(load(SOURCE, arch).cubin)
+    (folder / "written.cubin").write_bytes(load(SOURCE.with_name("written.cu"), arch).cubin)
 
 
 def _address(buffers: dict[str, Buffer], name: str) -> np.uint64:
@@ -181,18 +184,42 @@ def record(folder: Path, out: Path, names: list[str]) -> None:
     out.write_text(json.dumps({"card": card_line(), "command": command, "sequences": found}, indent=1) + "\n")
 
 
+def compare(gpu: str, names: list[str]) -> None:
+    """Print each launch's cycles on the model, and how far they are from the card's; launches that fill L2 count for nothing."""
+    from warpwright.toolchain import load
+
+    known = json.loads((DATA / gpu / "sequences_kept.json").read_text())["sequences"]
+    model = Model(gpu, caches="kept")
+    ours: dict[str, list[int]] = {}
+    errors: list[float] = []
+    for name, number, module in run_all(model, load(SOURCE, model.gpu.chip.arch).cubin, names):
+        cycles = ours.setdefault(name, [])
+        cycles.append(module.cycles)
+        if number < LAUNCHES - 1:
+            continue
+        card = [statistics.median(step["cycles"]) for step in known[name]]
+        off = [100 * (mine / theirs - 1) for mine, theirs in zip(cycles[1:], card[1:], strict=True)]
+        whole = 100 * (sum(cycles[1:]) / sum(card[1:]) - 1)
+        errors.append(abs(whole))
+        print(f"{name:22} {whole:+6.1f}% ", *(f"{mine:8,} {one:+6.1f}%" for mine, one in zip(cycles[1:], off, strict=True)))
+    print(f"{len(errors)} sequences: {statistics.mean(errors):.1f}% off in the mean, {max(errors):.1f}% at worst")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("build", "record", "launch"))
+    parser.add_argument("what", choices=("build", "record", "launch", "compare"))
     parser.add_argument("names", nargs="*")
     parser.add_argument("--arch", type=int, default=90)
     parser.add_argument("--to", type=Path, default=Path("build/machine"))
     parser.add_argument("--from", dest="source", type=Path, default=Path("build/machine"))
+    parser.add_argument("--gpu", default="h200")
     parser.add_argument("--out", type=Path, default=Path("sequences_kept.json"))
     options = parser.parse_args()
     names = options.names or list(SEQUENCES)
     if options.what == "build":
         build(options.arch, options.to)
+    elif options.what == "compare":
+        compare(options.gpu, names)
     elif options.what == "record":
         record(options.source, options.out, names)
     else:

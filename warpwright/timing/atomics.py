@@ -114,7 +114,7 @@ def atomic(m: Any, partition: int, home: int, line: int, sectors: int, words: in
     done = start + (units << s.CALENDAR_SHIFT) // m[u(s.H_SLICE_CAPACITY)]
     mine = m[u(s.H_ATOMIC_LAST)] + 2 * home + ((words >> 51) & 1)
     m[u(mine)] = max(done, m[u(mine)] >> 10) << 10 | (m[u(mine)] & 1023)
-    touched = touch(m, home, line, sectors, start)
+    touched = touch(m, home, line, start, False, 0)
     place = touched >> 40
     ready = touched & ((1 << 40) - 1)
     tag_at = m[u(s.H_L2_TAGS)] + place

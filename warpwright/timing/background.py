@@ -13,7 +13,7 @@ from warpwright.engine.abi import HERE
 from warpwright.native.intrinsics import core, peek, poke, popcount, u
 from warpwright.timing import state as s
 from warpwright.timing.address_hash import slice_of
-from warpwright.timing.l2 import counterpart, find, is_far, written
+from warpwright.timing.l2 import counterpart, find, is_far, used, written
 from warpwright.timing.links import atomic_line, place_of, read_line, write_line
 
 SECTOR_WORK = 32
@@ -42,7 +42,7 @@ def background_load(m: Any, partition: int, line: int, sectors: int, time: int) 
         near = counterpart(m, home) if is_far(m, partition, home) else home
         place = find(m, near, line)
         if place >= 0 and sectors & ~m[u(m[u(s.H_L2_TAGS)] + place)] == 0:
-            m[u(m[u(s.H_L2_STAMPS)] + place)] = time
+            used(m, place, time)
             return
     m[u(s.H_WARM_LOADS)] -= count
     read_line(m, -1, partition, home, line, sectors, time)
@@ -81,7 +81,7 @@ def send_store(m: Any) -> None:
     m[u(s.H_WARM_STORES)] += count * m[u(s.H_WARM_STORED)]
     if m[u(s.H_WARM_STORES)] < count << 15:
         if place_of(m, line) == HERE:
-            written(m, home, line, sectors, held, time)
+            written(m, home, line, sectors, held, time, is_far(m, partition, home))
         return
     m[u(s.H_WARM_STORES)] -= count << 16
     write_line(m, partition, home, line, sectors, held, time)

@@ -28,6 +28,13 @@ def take(kind: str, count: int) -> tuple[npt.NDArray[np.int64], range]:
     return whole[first : first + count], zeros
 
 
+def aligned(count: int) -> npt.NDArray[np.int64]:
+    """``count`` zero words that begin at a cache line of the host, for good."""
+    whole = np.zeros(count + LINE_WORDS, np.int64)
+    first = -(whole.ctypes.data // 8) % LINE_WORDS
+    return whole[first : first + count]
+
+
 def all_zero(zeros: range, count: int) -> bool:
     """Whether the first ``count`` words are among those that are known to be zero."""
     return zeros.start == 0 and zeros.stop >= count

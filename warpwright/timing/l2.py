@@ -103,8 +103,21 @@ def approach(m: Any, home: int, line: int, both: bool) -> None:
 def filled(m: Any, place: int, time: int) -> None:
     """Sectors of a line come at ``time``."""
     at = m[u(s.H_L2_FILLS)] + place
-    if time > m[u(at)] >> 12:
-        m[u(at)] = time << 12 | (m[u(at)] & PARTS)
+    by_device = time + m[u(s.H_EPOCH)]
+    if by_device > m[u(at)] >> 12:
+        m[u(at)] = by_device << 12 | (m[u(at)] & PARTS)
+
+
+@core
+def filled_at(m: Any, place: int) -> int:
+    """When the last sectors of a line come, by the launch's clock; before 0 for what an earlier launch left."""
+    return (m[u(m[u(s.H_L2_FILLS)] + place)] >> 12) - m[u(s.H_EPOCH)]
+
+
+@core
+def used(m: Any, place: int, time: int) -> None:
+    """A line is used at ``time``: among the lines of its set it leaves last."""
+    m[u(m[u(s.H_L2_STAMPS)] + place)] = time + m[u(s.H_EPOCH)]
 
 
 @core
@@ -251,7 +264,7 @@ def home_read(m: Any, home: int, line: int, sectors: int, start: int, far: bool)
     ready = start
     hits = 0
     if sectors & tag:
-        ready = max(ready, m[u(m[u(s.H_L2_FILLS)] + place)] >> 12)
+        ready = max(ready, filled_at(m, place))
         hits = popcount(sectors & tag)
     if missing:
         fetch = widen(m, missing) & ~tag & 15
@@ -266,7 +279,7 @@ def home_read(m: Any, home: int, line: int, sectors: int, start: int, far: bool)
         m[u(counters(m, home) + s.SG_FAR_HITS)] += hits
         tag |= COPIED
     m[u(tag_at)] = tag
-    m[u(m[u(s.H_L2_STAMPS)] + place)] = start
+    used(m, place, start)
     return ready
 
 
@@ -290,7 +303,7 @@ def read(m: Any, partition: int, home: int, line: int, sectors: int, time: int) 
     missing = sectors & ~tag & 15
     ready = start
     if sectors & tag:
-        ready = max(ready, m[u(m[u(s.H_L2_FILLS)] + place)] >> 12)
+        ready = max(ready, filled_at(m, place))
         m[u(counts + s.SG_HITS)] += popcount(sectors & tag)
     if missing:
         far = m[u(s.H_FAR_LATENCY)]
@@ -303,7 +316,7 @@ def read(m: Any, partition: int, home: int, line: int, sectors: int, time: int) 
         filled(m, place, come)
         ready = max(ready, come)
         m[u(tag_at)] = tag | missing
-    m[u(m[u(s.H_L2_STAMPS)] + place)] = start
+    used(m, place, start)
     return ready
 
 
@@ -330,32 +343,46 @@ def home_of_write(m: Any, partition: int, home: int, time: int, size: int) -> in
 
 
 @core
-def reserve_mirror(m: Any, home: int, line: int, start: int) -> None:
-    """A line that is written takes room in the other partition too (bench.micro ``streams_once``: dirty lines begin to leave when those
-    written, twice, and those read, one and a half times, fill L2)."""
+def mirror_of(m: Any, home: int, line: int, start: int) -> int:
+    """Place of a line in the other partition, where a written line takes room too (bench.micro ``streams_once``: dirty lines begin to leave
+    when those written, twice, and those read, one and a half times, fill L2)."""
     mirror = counterpart(m, home)
     place = find(m, mirror, line)
     if place < 0:
         install(m, mirror, line, place, start)
-        m[u(m[u(s.H_L2_STAMPS)] - 1 - place)] = start
+        place = -1 - place
+        used(m, place, start)
+    return place
 
 
 @core
-def touch(m: Any, home: int, line: int, sectors: int, start: int) -> int:
-    """A place for a line that is written at its home: place << 40 | when the home can take it; a copy elsewhere is gone, all of it
-    (bench.micro ``crowd``: looks at another sector of a line that is written take 64 cycles more than at the next line)."""
+def touch(m: Any, home: int, line: int, start: int, far: bool, left: int) -> int:
+    """A place for a line that is written at its home: place << 40 | when the home can take it.
+
+    A write from the other side (``far``) passes that side's slice and leaves there the sectors ``left`` that it writes whole; what the slice has of the
+    others it brings up to date.  After a write from the home's own side, and after an atomic, the other side's copy is gone, all of it
+    (bench.machine.written on an H200: what a reader finds on its own side, by the sides of writer and home).
+    """
     place = find(m, home, line)
     ready = start
-    if place < 0:
+    new = place < 0
+    if new:
         ready = install(m, home, line, place, start)
         place = -1 - place
-        if m[u(s.H_PARTITIONS)] == 2:
-            reserve_mirror(m, home, line, start)
-    if m[u(m[u(s.H_L2_TAGS)] + place)] & COPIED:
-        copy = find(m, counterpart(m, home), line)
-        if copy >= 0:
-            m[u(m[u(s.H_L2_TAGS)] + copy)] &= ~15
-    m[u(m[u(s.H_L2_STAMPS)] + place)] = start
+    if m[u(s.H_PARTITIONS)] == 2:
+        tag_at = m[u(s.H_L2_TAGS)] + place
+        if far and left:
+            copy = mirror_of(m, home, line, start)
+            m[u(m[u(s.H_L2_TAGS)] + copy)] |= left
+            used(m, copy, start)
+            m[u(tag_at)] |= COPIED
+        elif new:
+            mirror_of(m, home, line, start)
+        if m[u(tag_at)] & COPIED and not far:
+            copy = find(m, counterpart(m, home), line)
+            if copy >= 0:
+                m[u(m[u(s.H_L2_TAGS)] + copy)] &= ~15
+    used(m, place, start)
     return place << 40 | ready
 
 
@@ -370,7 +397,8 @@ def write(m: Any, partition: int, home: int, line: int, sectors: int, held: int,
     m[u(counts + s.SG_WRITTEN)] += count
     full = popcount(sectors & covered(held))
     after = m[u(s.H_READ_AFTER_WRITE)]
-    if is_far(m, partition, home):
+    far = is_far(m, partition, home)
+    if far:
         m[u(counts + s.SG_FAR_WRITES)] += count
         passed = write_turn(m, counterpart(m, home), line, time, after)
         arrives = write_from_afar(
@@ -379,13 +407,13 @@ def write(m: Any, partition: int, home: int, line: int, sectors: int, held: int,
     else:
         arrives = write_turn(m, home, line, time, after)
     units = m[u(s.H_L2_WRITE_REQUEST)] + full * m[u(s.H_L2_WRITE_WHOLE)] + (count - full) * m[u(s.H_L2_WRITE_PART)]
-    return written(m, home, line, sectors, held, write_port(m, home, arrives, units))
+    return written(m, home, line, sectors, held, write_port(m, home, arrives, units), far)
 
 
 @core
-def written(m: Any, home: int, line: int, sectors: int, held: int, start: int) -> int:
-    """The home takes what was written: gives when."""
-    touched = touch(m, home, line, sectors, start)
+def written(m: Any, home: int, line: int, sectors: int, held: int, start: int, far: bool) -> int:
+    """The home takes what was written, from its own side or from afar: gives when."""
+    touched = touch(m, home, line, start, far, sectors & covered(held))
     place = touched >> 40
     if sectors & ~covered(held) or m[u(m[u(s.H_L2_FILLS)] + place)] & PARTS:
         write_in_part(m, home, place, sectors, held, start)

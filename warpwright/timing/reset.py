@@ -1,7 +1,7 @@
-"""The state of a chip that is idle, with cold caches: how large each area is, what its header says, what its SMs hold.
+"""The state of a chip that is idle: how large each area is, what its header says, what its SMs hold.
 
-Memory comes from the launch before (``buffers.py``); only what this launch can reach is cleared, so that a launch of few blocks
-costs no more than its SMs.
+Caches are cold, but for those that a device keeps between its launches (``kept_caches.py``).  Memory comes from the launch before (``buffers.py``); only
+what this launch can reach is cleared, so that a launch of few blocks costs no more than its SMs.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from warpwright.chips.chip import Chip
 from warpwright.timing import buffers
 from warpwright.timing import state as s
 from warpwright.timing.address_hash import UNIT_BYTES
+from warpwright.timing.kept_caches import KeptCaches
 from warpwright.timing.placement import first_places
 
 
@@ -74,10 +75,11 @@ class _Sizes:
         self.areas: dict[str, int] = {}
         position = (s.H_SLOTS + 63) // 64 * 64
         for area, size in (
+            # At the same place whatever the program and however many SMs take part: it may be kept.
+            ("l2", l2.l2_slice_count * self.l2_sets * self.l2_set_words),
             ("gpc_of_sm", sm.sm_count),
             ("partition_of_sm", sm.sm_count),
             ("first_places", sm.sm_count * sm.max_blocks_per_sm),
-            ("l2", l2.l2_slice_count * self.l2_sets * self.l2_set_words),
             ("sms", (sm.sm_count + 1) * self.sm_slots),
             ("order", sm.sm_count * s.MAX_REQUESTS),
             ("group_order", sm.sm_count * s.MAX_REQUESTS * s.SLICE_GROUPS),
@@ -128,14 +130,17 @@ def initial_state(
     blocks: int = 0,
     parameter_lines: int = 0,
     clustered: bool = False,
+    kept: KeptCaches | None = None,
 ) -> s.State:
-    """Allocate and fill the state of a chip that is idle, with cold caches.
+    """Allocate and fill the state of a chip that is idle, with cold caches or those that its last launch has left.
 
     ``l1_kib``: what the carve-out leaves to the cache; ``code_lines``, ``const_lines``: of the program; ``blocks``: of the grid, 0 when
-    they come later; ``parameter_lines``: the first constant lines, which the launch brings to L1.5; ``clustered``: blocks go to any SM.
+    they come later; ``parameter_lines``: the first constant lines, which the launch brings to L1.5; ``clustered``: blocks go to any SM;
+    ``kept``: what the device's caches hold.
     """
     sizes = _Sizes(chip, l1_kib, code_lines, const_lines, instructions, blocks)
-    m, zeros = buffers.take("state", sizes.words)
+    l2 = range(sizes.areas["l2"], sizes.areas["gpc_of_sm"])
+    m, zeros = buffers.take("state", sizes.words) if kept is None else (kept.take(sizes.words, l2), l2)
     state = s.State(m, sizes.areas)
     used = used_sms(chip, 0 if clustered else blocks)
     if not buffers.all_zero(zeros, sizes.words):
@@ -154,6 +159,8 @@ def initial_state(
     m[arrived : arrived + sizes.const_blocks] = s.INF
     m[sizes.areas["crew"] + s.CR_TICKET] = s.TICKET_PIECE  # none is open
     m[banks : banks + sizes.channels * chip.dram.dram_bank_count * 2 : 2] = -1
+    if kept is not None:
+        kept.restore(state)
     return state
 
 
@@ -166,7 +173,7 @@ def used_sms(chip: Chip, blocks: int) -> slice:
 
 
 def _clear(state: s.State, sizes: _Sizes, count: int, used: slice, zeros: range) -> None:
-    """Make what a launch before has left as it was when it was fresh; other SMs keep all but their counters."""
+    """Make what a launch before has left as it was when it was fresh; other SMs keep all but their counters, and L2 what ``zeros`` covers."""
     m, areas = state.words, state.areas
     sms = m[areas["sms"] : areas["order"]][: count * sizes.sm_slots].reshape(count, sizes.sm_slots)
     # The requests of a window, their order and what belongs to them are written before they are read.
@@ -174,8 +181,9 @@ def _clear(state: s.State, sizes: _Sizes, count: int, used: slice, zeros: range)
     sms[used, sizes.offsets[s.H_OFF_CONST] :] = 0
     sms[used.stop :, : s.SM_SCALARS] = 0
     m[: areas["l2"]] = 0
-    if zeros != range(areas["l2"], areas["sms"]):
-        m[areas["l2"] : areas["sms"]] = 0
+    if zeros != range(areas["l2"], areas["gpc_of_sm"]):
+        m[areas["l2"] : areas["gpc_of_sm"]] = 0
+    m[areas["gpc_of_sm"] : areas["sms"]] = 0
     m[areas["gpc_fields"] :] = 0
 
 
@@ -189,7 +197,7 @@ def empty_l2(state: s.State) -> range:
         first = areas["l2_installs"] + group * s.L2_INSTALLS
         for area in (s.H_L2_TAGS, s.H_L2_STAMPS, s.H_L2_FILLS):
             m[int(m[area]) + m[first : first + count]] = 0
-    return range(areas["l2"], areas["sms"])
+    return range(areas["l2"], areas["gpc_of_sm"])
 
 
 def _sm_numbers(chip: Chip, sizes: _Sizes) -> dict[int, int]:

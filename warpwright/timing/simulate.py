@@ -41,6 +41,7 @@ from warpwright.timing.interface import (
     TracedKernel,
 )
 from warpwright.timing.livelock import Watch
+from warpwright.timing.kept_caches import KeptCaches
 from warpwright.timing.placement import first_places
 from warpwright.timing.policies import Policies
 from warpwright.timing.reset import empty_l2, initial_state, used_sms
@@ -255,6 +256,8 @@ class Prepared:
     """Kept alive: the state holds addresses in it."""
     watch: Watch | None
     """Ends a launch that goes on for ever; None where a clock or the host may end it."""
+    kept: KeptCaches | None
+    """Where its caches stay; None: nowhere."""
 
     def helpers(self, threads: int, progress: ProgressCallback | None) -> AbstractContextManager[None]:
         """Host threads that help to ``advance`` the launch; a grid that stays on one GPC is faster on one."""
@@ -265,8 +268,11 @@ class Prepared:
         return host_threads.helpers(self.state, self.static.rows, 1 if alone else threads)
 
     def close(self) -> None:
-        """Leave the memory to the next launch."""
-        buffers.give_back("state", self.state.words, empty_l2(self.state))
+        """Leave the memory, and the caches where they are kept, to the next launch."""
+        if self.kept is not None:
+            self.kept.leave(self.state)
+        else:
+            buffers.give_back("state", self.state.words, empty_l2(self.state))
         for kind, words in self.space.arrays.items():
             buffers.give_back(kind, words)
 
@@ -281,8 +287,10 @@ def prepare(
     blocks: Sequence[BasicBlock] | None = None,
     *,
     spare: bool = False,
+    kept: KeptCaches | None = None,
 ) -> Prepared:
-    """Tables, state and memory of a launch with cold caches; ``spare``: with room for an SM more, on which blocks run without time."""
+    """Tables, state and memory of a launch; ``spare``: with room for an SM more, on which blocks run without time; ``kept``: what the device's caches
+    hold, which are cold without."""
     occupancy = launch_occupancy(program, context.geometry, chip)
     table = kernel.blocks if blocks is None else blocks
     static = encode(program, lowered, table, chip)
@@ -296,6 +304,7 @@ def prepare(
         context.geometry.blocks,
         static.parameter_lines,
         clustered,
+        kept,
     )
     sms = used_sms(chip, 0 if clustered else context.geometry.blocks)
     space = _Workspace(kernel, context, occupancy, chip.sm.sm_count + 1 if spare else sms.stop, spare)
@@ -308,7 +317,7 @@ def prepare(
     if kernel.judged:
         held = (space.arrays["shared"], space.arrays["local"])
         watch = Watch(context, space.spill_offset, kernel.spill_bytes, held)
-    return Prepared(chip, occupancy, static, state, policies, space, watch)
+    return Prepared(chip, occupancy, static, state, policies, space, watch, kept)
 
 
 def simulate(
@@ -324,15 +333,16 @@ def simulate(
     interpret: InterpretCallback | None = None,
     policies: Policies = OWN_POLICIES,
     blocks: Sequence[BasicBlock] | None = None,
+    kept: KeptCaches | None = None,
 ) -> TimingResult:
-    """Run a launch in simulated time, with cold caches, functionally and cycle by cycle.
+    """Run a launch in simulated time, functionally and cycle by cycle, with cold caches or those that the device's last launch has left (``kept``).
 
     Raises:
         TimingError: a warp faulted, trapped, or no warp can go on or ever will end.
         TimingCancelled: ``cancel`` said so.
     """
     began, worked = time.perf_counter(), time.thread_time()
-    launch = prepare(chip, program, lowered, kernel, context, policies, blocks)
+    launch = prepare(chip, program, lowered, kernel, context, policies, blocks, kept=kept)
     with launch.helpers(threads, progress):
         advance(launch, progress, cancel, interpret)
     cycles = int(metrics_module.sm_column(launch.state, s.SM_FINISH).max())

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from warpwright.engine.abi import HERE
-from warpwright.native.intrinsics import core, lowest_bit, popcount, u
+from warpwright.native.intrinsics import core, lowest_bit, peek, popcount, u
 from warpwright.timing import state as s
 from warpwright.timing.address_hash import slice_of
 from warpwright.timing.background import (
@@ -25,7 +25,7 @@ from warpwright.timing.background import (
 from warpwright.timing.coalescer import count_passes
 from warpwright.timing.dispatcher import start_block, timed_block
 from warpwright.timing.l1 import SPACE_GLOBAL, SPACE_SHARED, atomic_words, fill_lines, space_of
-from warpwright.timing.l2 import COPIED, TAG_SHIFT, counterpart, counters, find, is_far, widen
+from warpwright.timing.l2 import COPIED, TAG_SHIFT, counterpart, counters, find, is_far, used, widen
 from warpwright.timing.links import place_of
 from warpwright.timing.records import address_of, record_at
 from warpwright.timing.warp import BARRIER, EXIT, arrive, end_warp, run_function, take_block, warp_at
@@ -45,7 +45,7 @@ def keep(m: Any, piece: int, line: int, bits: int, stamp: int) -> bool:
         m[u(m[u(s.H_L2_TAGS)] + place)] = line << TAG_SHIFT
         m[u(m[u(s.H_L2_FILLS)] + place)] = 0
     m[u(m[u(s.H_L2_TAGS)] + place)] |= bits
-    m[u(m[u(s.H_L2_STAMPS)] + place)] = stamp
+    used(m, place, stamp)
     return new
 
 
@@ -56,13 +56,41 @@ def use_line(m: Any, partition: int, line: int, sectors: int, operation: int, st
         return
     home = slice_of(m, line)
     if operation != s.OP_LOAD:
-        if keep(m, home, line, sectors | (sectors << 4), stamp) and m[u(s.H_PARTITIONS)] == 2:
-            keep(m, counterpart(m, home), line, 0, stamp)  # as ``l2.reserve_mirror``
+        # As ``l2.touch``: whole sectors from afar stay on the way.
+        left = sectors if operation == s.OP_STORE and is_far(m, partition, home) else 0
+        new = keep(m, home, line, sectors | (sectors << 4) | (COPIED if left else 0), stamp)
+        if (new or left) and m[u(s.H_PARTITIONS)] == 2:
+            keep(m, counterpart(m, home), line, left, stamp)
     elif is_far(m, partition, home):
         keep(m, home, line, widen(m, sectors) | COPIED, stamp)
         keep(m, counterpart(m, home), line, sectors, stamp)
     else:
         keep(m, home, line, widen(m, sectors), stamp)
+
+
+@core
+def drop_line(m: Any, piece: int, line: int) -> None:
+    """A slice has a line no more."""
+    place = find(m, piece, line)
+    if place >= 0:
+        m[u(m[u(s.H_L2_TAGS)] + place)] = 0
+        m[u(m[u(s.H_L2_STAMPS)] + place)] = 0
+        m[u(m[u(s.H_L2_FILLS)] + place)] = 0
+
+
+@core
+def use_range(m: Any, entry: int) -> None:
+    """Lines that a copy or a fill has used (``BR_`` words at a host address): read or written by way of their home, or written past L2."""
+    how = peek(entry + 8 * s.BR_HOW)
+    for line in range(peek(entry + 8 * s.BR_FIRST), peek(entry + 8 * s.BR_END)):
+        home = slice_of(m, line)
+        if how == s.BR_DROPPED:
+            drop_line(m, home, line)
+            if m[u(s.H_PARTITIONS)] == 2:
+                drop_line(m, counterpart(m, home), line)
+        else:
+            partition = 1 if m[u(s.H_PARTITIONS)] == 2 and home >= m[u(s.H_HALF)] else 0
+            use_line(m, partition, line, 15, s.OP_LOAD if how == s.BR_READ else s.OP_STORE, 0)
 
 
 @core

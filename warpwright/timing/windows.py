@@ -31,7 +31,7 @@ from warpwright.timing.dispatcher import first_blocks, replace_blocks
 from warpwright.timing.exchange import depart, gpc_at, requests_to_serve, serve_group, take_back
 from warpwright.timing.links import share_links
 from warpwright.timing.sm import approach_sub_cores, approach_warps, run_sm
-from warpwright.timing.warming import RUNNING, STOPPED, STUCK, is_warm, warm, warm_along
+from warpwright.timing.warming import RUNNING, STOPPED, STUCK, is_warm, use_range, warm, warm_along
 
 FINISHED = 3
 RUN_GPCS, SERVE_GROUPS = range(2)
@@ -85,7 +85,9 @@ def close_window(m: Any, code: Any, end: int) -> int:
 
 @core
 def begin(m: Any) -> None:
-    """Put the first blocks on the chip."""
+    """Put the first blocks on the chip; before, L2 has taken in what copies and fills used since the launch before."""
+    for number in range(m[u(s.H_BROUGHTS)]):
+        use_range(m, m[u(s.H_BROUGHT)] + number * (8 * s.BR_WORDS))
     first_blocks(m)
     m[u(s.H_NOW)] = m[u(s.H_OVERHEAD)]
     m[u(s.H_BEGUN)] = 1

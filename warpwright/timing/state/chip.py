@@ -307,6 +307,9 @@ from warpwright.timing.state.common import FIELDS, SLICE_GROUPS
     H_FENCE_MAPPED,  # longer, where memory elsewhere is mapped
     H_FENCE_SYSTEM_GAP,  # between groups of fences for the system, beyond what they take longer
     H_FENCE_TOGETHER,  # behind the first of an SM's group of fences in which others join it
+    H_EPOCH,  # cycles of the device's own clock before this launch: L2 keeps times by that clock
+    H_BROUGHT,  # host address of the ranges of lines that copies and fills have used since the launch before, BR_ words each
+    H_BROUGHTS,  # how many there are
     H_FENCE_ROUNDS_APART,  # whether a round of an SM's fences begins only when the one before is over
     H_SLOTS,
     *_,
@@ -337,6 +340,9 @@ from warpwright.timing.state.common import FIELDS, SLICE_GROUPS
 LK_TO_HOST, LK_FROM_HOST, LK_TO_PEER, LK_FROM_PEER = range(4)
 LINK_WAYS = 4
 SG_SLOTS = 32
+BR_FIRST, BR_END, BR_HOW = range(3)
+BR_WORDS = 3
+BR_READ, BR_WRITTEN, BR_DROPPED = range(3)  # BR_HOW
 EW_FIRST, EW_END, EW_PLACE = range(3)
 EW_WORDS = 3
 LINES_OF_ATOMICS = 64  # elsewhere, that a group of slices remembers

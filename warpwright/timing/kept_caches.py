@@ -1,0 +1,131 @@
+"""What a device's caches hold between its launches: L2's lines, the GPCs' translations and the open rows of DRAM.
+
+A launch on its own begins with cold caches, as Nsight Compute measures by default.  In a program each launch finds what earlier ones have left
+(``ncu --cache-control none``): a device that keeps its caches has one `KeptCaches`, which every timed launch takes and leaves.
+
+L2's lines stay where they are in the state's buffer, which therefore belongs to the device; L2 keeps times by the device's own clock
+(``H_EPOCH``), so that nothing has to be moved.  L1, the constant and the instruction caches begin each launch empty, as on a card.
+
+Copies and fills between launches use L2 too (`bench.machine.streams` on an H200, 16 MiB each): what a fill or a copy within the device has
+written or read, the next kernel finds; what the host has sent it reads from DRAM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import numpy as np
+import numpy.typing as npt
+
+from warpwright.timing import buffers
+from warpwright.timing import state as s
+from warpwright.timing.tlb import FIRST, LAST_MISS
+
+LINE_SHIFT = 7
+HISTORY = 2
+"""Launches before one by which the time of an earlier one is known again (``timing_cache.py``)."""
+LONG_AGO = -(1 << 40)
+_ROWS, _CHANNELS, _PAGES = "dram_banks", "dram_state", "tlb"
+
+
+class KeptCaches:
+    """The caches of one device between two launches; empty at first."""
+
+    def __init__(self) -> None:
+        self._history: tuple[Hashable, ...] = ()
+        self._since = 0
+        self._words: npt.NDArray[np.int64] | None = None
+        self._l2 = range(0)
+        self._areas: dict[str, npt.NDArray[np.int64]] = {}
+        self._epoch_cycles = 0
+        self._brought: list[tuple[int, int, int]] = []
+        self._ranges = np.zeros((0, s.BR_WORDS), np.int64)
+
+    def take(self, count: int, l2: range) -> npt.NDArray[np.int64]:
+        """``count`` words whose part ``l2`` holds L2's lines, the others anything."""
+        words = self._words
+        if words is None or len(words) < count or l2 != self._l2:
+            # Half as many again, so that a program of growing kernels seldom moves its L2.
+            words = buffers.aligned(count + count // 2 if self._words is not None else count)
+            if self._words is not None and l2 == self._l2:
+                words[l2.start : l2.stop] = self._words[l2.start : l2.stop]
+            else:
+                self._areas.clear()
+            self._l2 = l2
+        self._words = None  # whoever fails leaves the caches empty
+        self._whole = words
+        return words[:count]
+
+    def restore(self, state: s.State) -> None:
+        """Fill in what the launch before has left, by the clock of a launch that begins now."""
+        m = state.words
+        m[s.H_EPOCH] = self._epoch_cycles
+        for name, kept in self._areas.items():
+            first = state.areas[name]
+            m[first : first + len(kept)] = kept
+        self._ranges = np.array(self._brought, np.int64).reshape(-1, s.BR_WORDS)
+        self._brought.clear()
+        m[s.H_BROUGHT], m[s.H_BROUGHTS] = self._ranges.ctypes.data, len(self._ranges)
+
+    def leave(self, state: s.State) -> None:
+        """Keep what a launch leaves that has ended."""
+        m = state.words
+        elapsed = int(m[s.H_NOW])
+        self._epoch_cycles += elapsed
+        self._areas = {
+            _PAGES: self._pages(state, elapsed),
+            _ROWS: self._rows(state, elapsed),
+            _CHANNELS: self._channels(state, elapsed),
+        }
+        self._words = self._whole
+
+    def used(self, address: int, size_bytes: int, how: int) -> None:
+        """A copy or a fill has used memory of the device: ``BR_READ``, ``BR_WRITTEN`` or, past L2, ``BR_DROPPED``."""
+        if size_bytes > 0:
+            self._brought.append((address >> LINE_SHIFT, (address + size_bytes - 1 >> LINE_SHIFT) + 1, how))
+            self._since = hash((self._since, address, size_bytes, how))
+
+    def launched(self, what: Hashable) -> None:
+        """A launch has ended: ``what`` decides its time but for what it found."""
+        self._history = (*self._history, (self._since, what))[-HISTORY:]
+        self._since = 0
+
+    @property
+    def found(self) -> Hashable:
+        """What came before the next launch: the last launches, and all copies and fills since the first of them."""
+        return self._history, self._since
+
+    def drop(self) -> None:
+        """Begin again with cold caches."""
+        self._words, self._history = None, ()
+        self._areas.clear()
+        self._brought.clear()
+
+    @staticmethod
+    def _pages(state: s.State, elapsed: int) -> npt.NDArray[np.int64]:
+        first, slots = state.areas[_PAGES], int(state.words[s.H_TLB_SLOTS])
+        gpcs = int(state.words[s.H_GPCS])
+        kept = state.words[first : first + gpcs * slots].reshape(gpcs, slots).copy()
+        kept[:, LAST_MISS] = LONG_AGO
+        kept[:, FIRST + 1 :: 2] -= elapsed
+        return kept.reshape(-1)
+
+    @staticmethod
+    def _rows(state: s.State, elapsed: int) -> npt.NDArray[np.int64]:
+        m, first = state.words, state.areas[_ROWS]
+        count = int(m[s.H_CHANNELS_PER_SLICE] * m[s.H_SLICES] * m[s.H_DRAM_BANK_COUNT])
+        kept = m[first : first + 2 * count].copy()
+        kept[1::2] -= elapsed
+        return kept
+
+    @staticmethod
+    def _channels(state: s.State, elapsed: int) -> npt.NDArray[np.int64]:
+        """Writes that wait in each channel; what it has counted belongs to the launch that has ended."""
+        m, first = state.words, state.areas[_CHANNELS]
+        count = int(m[s.H_CHANNELS_PER_SLICE] * m[s.H_SLICES])
+        now = m[first : first + count * s.D_SLOTS].reshape(count, s.D_SLOTS)
+        kept = np.zeros_like(now)
+        for field in (s.D_WRITES, s.D_QUEUED, s.D_READ):
+            kept[:, field] = now[:, field]
+        kept[:, s.D_WRITTEN] = np.maximum(now[:, s.D_WRITTEN] - elapsed, 0)
+        return kept.reshape(-1)
