@@ -37,6 +37,10 @@ def ask(m, unit, line, sectors, held, time):
         return atomics.atomic_change(m, 0, line, held == 1)
     if unit == 7:
         return atomics.atomic_cost(m, held, time == 1)
+    if unit == 8:  # by an SM of the other partition
+        return l2.write(m, 1, address_hash.slice_of(m, line), line, sectors, held, time)
+    if unit == 9:  # an atomic's place at the home
+        return l2.touch(m, address_hash.slice_of(m, line), line, time, False, 0)
     return address_hash.slice_of(m, line)
 
 
@@ -44,9 +48,9 @@ def read(m: np.ndarray, line: int, sectors: int, time: int) -> int:
     return int(ask(m, 0, line, sectors, 0, time))
 
 
-def write(m: np.ndarray, line: int, sectors: int, whole: int, time: int) -> int:
+def write(m: np.ndarray, line: int, sectors: int, whole: int, time: int, partition: int = 0) -> int:
     held = sum((32 if (whole >> sector) & 1 else 4) << (16 * sector) for sector in range(4))
-    return int(ask(m, 1, line, sectors, held, time))
+    return int(ask(m, 8 if partition else 1, line, sectors, held, time))
 
 
 def dram_read(m: np.ndarray, line: int, sectors: int, time: int) -> int:
@@ -423,9 +427,45 @@ def test_lines_come_from_far_away_at_a_slices_rate_and_are_near_then() -> None:
     m = idle()
     lines = lines_far_away(m, 300)
     for line in lines:
-        write(m, line, 15, 15, 0)
+        write(m, line, 15, 15, 0, partition=1)  # from the home's own side
     assert steady(lambda i: read(m, lines[i], 15, 20_000), 300) == pytest.approx(9.3, rel=0.03)
     assert steady(lambda i: read(m, lines[i], 15, 40_000), 300) == pytest.approx(128 / 55, rel=0.03)
+
+
+NEAR_CYCLES, FAR_CYCLES = 130, 310
+"""At a slice: a line that it has, and one that it fetches from the other side."""
+
+
+@pytest.mark.parametrize("whole", [15, 0])
+@pytest.mark.parametrize("partition", [0, 1])
+def test_what_a_store_leaves_on_the_readers_side(whole: int, partition: int) -> None:
+    """bench.machine.written on an H200: a line whose home is far and that was read before is near still after a store by an SM of the reader's side, of
+    whole or partial sectors (median 282 to 287 cycles), and far again after one from the home's side (451)."""
+    m = idle()
+    line = lines_far_away(m, 1)[0]
+    read(m, line, 15, 0)
+    assert read(m, line, 15, 10_000) - 10_000 < NEAR_CYCLES
+    write(m, line, 15, whole, 20_000, partition)
+    took = read(m, line, 15, 30_000) - 30_000
+    assert (took < NEAR_CYCLES) if partition == 0 else (NEAR_CYCLES < took < FAR_CYCLES)
+
+
+def test_whole_sectors_of_a_line_that_nobody_has_read_stay_on_the_writers_side() -> None:
+    """bench.machine.written, not read before: 283 cycles where whole sectors were written, DRAM's 725 where words were."""
+    for sectors, whole, near in ((15, 15, True), (1, 1, True), (1, 0, False)):
+        m = idle()
+        line = lines_far_away(m, 1)[0]
+        write(m, line, sectors, whole, 0)
+        assert (read(m, line, 1, 10_000) - 10_000 < NEAR_CYCLES) == near
+
+
+def test_an_atomic_takes_the_copy_on_the_readers_side() -> None:
+    """bench.machine.written, sums: 452 cycles after them on whichever side they were made."""
+    m = idle()
+    line = lines_far_away(m, 1)[0]
+    read(m, line, 15, 0)
+    ask(m, 9, line, 15, 0, 10_000)
+    assert NEAR_CYCLES < read(m, line, 15, 20_000) - 20_000 < FAR_CYCLES
 
 
 @pytest.mark.parametrize(("sectors", "cycles"), [(1, 64 / 55), (3, 64 / 55), (7, 96 / 55), (15, 128 / 55)])

@@ -30,6 +30,8 @@ from warpwright.timing.links import place_of
 from warpwright.timing.records import address_of, record_at
 from warpwright.timing.warp import BARRIER, EXIT, arrive, end_warp, run_function, take_block, warp_at
 
+BEFORE_ALL_BLOCKS = 1
+"""Time at which L2 takes in what copies and fills have used: after all earlier launches."""
 RUNNING, STOPPED, STUCK = range(3)
 """Outcomes, as ``windows.py`` has them: blocks can go on, Python must look, no warp can go on."""
 
@@ -90,7 +92,7 @@ def use_range(m: Any, entry: int) -> None:
                 drop_line(m, counterpart(m, home), line)
         else:
             partition = 1 if m[u(s.H_PARTITIONS)] == 2 and home >= m[u(s.H_HALF)] else 0
-            use_line(m, partition, line, 15, s.OP_LOAD if how == s.BR_READ else s.OP_STORE, 0)
+            use_line(m, partition, line, 15, s.OP_LOAD if how == s.BR_READ else s.OP_STORE, BEFORE_ALL_BLOCKS)
 
 
 @core
