@@ -159,9 +159,7 @@ def launch(which: str, folder: Path, names: list[str], repeats: int) -> None:
         launch_case(card, case, cubin_path(folder, case).read_bytes(), repeats)
 
 
-def under_ncu(
-    own: list[str], metrics: tuple[str, ...], more: tuple[str, ...] = ()
-) -> tuple[list[dict[str, str]], str]:
+def under_ncu(own: list[str], metrics: tuple[str, ...], more: tuple[str, ...] = ()) -> tuple[list[dict[str, str]], str]:
     """Run a Python module under ncu, clocks left alone, with ``more`` options of ncu: one row for each launch, and what it printed."""
     command = ["ncu", "--clock-control", "none", "--csv", "--page", "raw", "--print-units", "base", *more]
     ran = subprocess.run(

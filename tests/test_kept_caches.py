@@ -104,7 +104,10 @@ def test_a_launch_that_fails_leaves_cold_caches(cold: ww.Run) -> None:
 def test_cycles_do_not_depend_on_host_threads() -> None:
     def cycles(threads: int) -> list[int]:
         bench = Bench(threads=threads)
-        return [run.cycles for run in (bench.total(bench.a), bench.fill(bench.b), bench.total(bench.a), bench.total(bench.b))]
+        return [
+            run.cycles
+            for run in (bench.total(bench.a), bench.fill(bench.b), bench.total(bench.a), bench.total(bench.b))
+        ]
 
     assert cycles(1) == cycles(2)
 

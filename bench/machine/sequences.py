@@ -27,7 +27,12 @@ from bench.device import Buffer, Device, Model, open_device
 SOURCE = Path(__file__).with_name("kernels.cu")
 DATA = Path(__file__).parents[1] / "data"
 CYCLES = "gpc__cycles_elapsed.max"
-COUNTERS = ("lts__t_sectors_op_read.sum", "lts__t_sectors_op_read_lookup_hit.sum", "dram__bytes_read.sum", "dram__bytes_write.sum")
+COUNTERS = (
+    "lts__t_sectors_op_read.sum",
+    "lts__t_sectors_op_read_lookup_hit.sum",
+    "dram__bytes_read.sum",
+    "dram__bytes_write.sum",
+)
 LAUNCHES = 6
 """Of a sequence, the one that fills L2 with other lines among them."""
 MIB = 1 << 20
@@ -201,7 +206,10 @@ def compare(gpu: str, names: list[str]) -> None:
         off = [100 * (mine / theirs - 1) for mine, theirs in zip(cycles[1:], card[1:], strict=True)]
         whole = 100 * (sum(cycles[1:]) / sum(card[1:]) - 1)
         errors.append(abs(whole))
-        print(f"{name:22} {whole:+6.1f}% ", *(f"{mine:8,} {one:+6.1f}%" for mine, one in zip(cycles[1:], off, strict=True)))
+        print(
+            f"{name:22} {whole:+6.1f}% ",
+            *(f"{mine:8,} {one:+6.1f}%" for mine, one in zip(cycles[1:], off, strict=True)),
+        )
     print(f"{len(errors)} sequences: {statistics.mean(errors):.1f}% off in the mean, {max(errors):.1f}% at worst")
 
 

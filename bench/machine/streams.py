@@ -217,7 +217,12 @@ class Machine:
         node = ctypes.c_void_p()
         array = (ctypes.c_void_p * max(1, len(needed)))(*[n.value for n in needed])
         self.call(
-            "cuGraphAddKernelNode_v2", ctypes.byref(node), graph, array, ctypes.c_size_t(len(needed)), ctypes.byref(filled)
+            "cuGraphAddKernelNode_v2",
+            ctypes.byref(node),
+            graph,
+            array,
+            ctypes.c_size_t(len(needed)),
+            ctypes.byref(filled),
         )
         del kept
         return node

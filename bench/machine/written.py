@@ -37,7 +37,16 @@ def measure(device: Any, cubin: bytes, writers: tuple[int, ...]) -> dict[str, di
     data = device.alloc(4 * LINES * STRIDE_WORDS)
     sides = home_sides(module, device, data)
     found: dict[str, dict[str, Any]] = {}
-    for kind, words, before in ((0, 32, 1), (0, 32, 0), (0, 8, 1), (0, 8, 0), (0, 1, 1), (0, 1, 0), (1, 32, 1), (1, 1, 1)):
+    for kind, words, before in (
+        (0, 32, 1),
+        (0, 32, 0),
+        (0, 8, 1),
+        (0, 8, 0),
+        (0, 1, 1),
+        (0, 1, 0),
+        (1, 32, 1),
+        (1, 1, 1),
+    ):
         gathered: dict[str, list[np.ndarray]] = {}
         for writer in writers:
             fresh = device.alloc(256 << 20)  # what was read for a row before has left L2
@@ -49,14 +58,21 @@ def measure(device: Any, cubin: bytes, writers: tuple[int, ...]) -> dict[str, di
             module.launch("written", 132, 32, [data, out, turn, *numbers, places])
             cycles = out.read(np.uint32, 4 * LINES).reshape(LINES, 4)
             reader, other = (int(sm) for sm in places.read(np.uint32, 2))
-            same = "the reader itself" if writer == 0 else "same side" if (sides[reader] == sides[other]).mean() > 0.5 else "other side"
+            same = (
+                "the reader itself"
+                if writer == 0
+                else "same side"
+                if (sides[reader] == sides[other]).mean() > 0.5
+                else "other side"
+            )
             for near, text in ((True, "home near"), (False, "home far")):
                 gathered.setdefault(f"{same}, {text}", []).append(cycles[sides[reader] == near])
             for buffer in (out, turn, places):
                 buffer.free()
         name = f"{('stores', 'sums')[kind]} of {words} words" + ("" if before else ", not read before")
         found[name] = {
-            who: dict(zip(READS, np.median(np.concatenate(rows), axis=0).tolist(), strict=True)) | {"launches": len(rows)}
+            who: dict(zip(READS, np.median(np.concatenate(rows), axis=0).tolist(), strict=True))
+            | {"launches": len(rows)}
             for who, rows in sorted(gathered.items())
         }
     return found

@@ -383,6 +383,14 @@ class Launch(Section):
     block_launch_latency_cycles: int = Field(ge=0)
     block_start_latency_cycles: int = Field(ge=0)
     """From the start of a block on an SM that holds none of the launch to its first instruction."""
+    event_record_us: float = Field(ge=0)
+    """Of an event that keeps time, in its stream."""
+    graph_launch_overhead_us: float = Field(ge=0)
+    """Of a graph's kernel that another node of the graph precedes, in the place of launch_overhead_cycles."""
+    graph_branch_interval_us: float = Field(ge=0)
+    """Between the starts of two kernels of a graph that become ready together."""
+    graph_root_interval_us: float = Field(ge=0)
+    """The same for kernels that no node precedes."""
 
 
 class Transfer(Section):
@@ -399,7 +407,9 @@ class Transfer(Section):
     device_copy_gb_per_s: float = Field(gt=0)
     """Within the device: bytes copied, each read and written."""
     device_copy_latency_us: float = Field(ge=0)
-    """The least that such a copy takes."""
+    """Of such a copy, before its first byte."""
+    device_copy_l2_gb_per_s: float = Field(gt=0)
+    """The same as device_copy_gb_per_s where L2 can hold both what is read and what is written."""
     fill_gb_per_s: float = Field(gt=0)
     fill_latency_us: float = Field(ge=0)
 

@@ -82,7 +82,7 @@ class Fill(Node):
 
     def run(self, stream: Stream) -> None:
         pattern = (self.value & ((1 << 8 * self.size) - 1)).to_bytes(self.size, "little")
-        transfers.fill(stream, self.width * self.size * self.height)
+        transfers.fill(stream, self.address, self.width * self.size * self.height)
         for y in range(self.height):
             at = self.address + y * self.pitch
             written(at, self.width * self.size)

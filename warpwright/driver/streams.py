@@ -87,10 +87,12 @@ class WaitEvent(Node):
 
 
 def record(event: Event, stream: Stream) -> None:
-    """Let an event hold a stream's time."""
+    """Let an event hold a stream's time; one that keeps time takes some itself."""
     s = state()
     event.recorded = True
     event.capture = None
+    if s.timed and not event.flags & _NO_TIMING:
+        stream.seconds = s.begin(stream) + stream.device.gpu.chip.launch.event_record_us * 1e-6
     event.seconds = s.begin(stream) if s.timed else s.now()
 
 

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 
 from warpwright.driver.memory import HOST, REGISTERED, device_at, holder, kinds
 from warpwright.driver.state import Device, Stream, state
+from warpwright.timing.state.chip import BR_DROPPED as DROPPED
+from warpwright.timing.state.chip import BR_READ as READ
+from warpwright.timing.state.chip import BR_WRITTEN as WRITTEN
 
 if TYPE_CHECKING:
     from warpwright.chips import Chip
@@ -26,23 +29,41 @@ def copy(stream: Stream, target: int, source: int, size: int) -> None:
     if isinstance(to, Device) and isinstance(of, Device):
         chip = of.gpu.chip
         if to is of:
-            _spend(
-                stream,
-                max(chip.transfer.device_copy_latency_us * 1e-6, _seconds(size, chip.transfer.device_copy_gb_per_s)),
-            )
+            _spend(stream, _device_seconds(chip, size))
+            _uses_l2(to, source, size, READ)
+            _uses_l2(to, target, size, WRITTEN)
         else:
             _spend(stream, chip.transfer.host_copy_latency_us * 1e-6 + _seconds(size, chip.transfer.peer_copy_gb_per_s))
+            _uses_l2(to, target, size, DROPPED)
     elif isinstance(to, Device) and not isinstance(of, Device):
         _spend(stream, _host_seconds(to.gpu.chip, size, of), (to, TO_DEVICE))
+        _uses_l2(to, target, size, DROPPED)
     elif isinstance(of, Device) and not isinstance(to, Device):
         _spend(stream, _host_seconds(of.gpu.chip, size, to), (of, FROM_DEVICE))
 
 
-def fill(stream: Stream, size: int) -> None:
-    """Let a fill of so many bytes take its time."""
+def fill(stream: Stream, address: int, size: int) -> None:
+    """Let a fill of so many bytes from an address on take its time."""
     if state().timed:
         transfer = stream.device.gpu.chip.transfer
         _spend(stream, transfer.fill_latency_us * 1e-6 + _seconds(size, transfer.fill_gb_per_s))
+        place = _place(address)
+        if isinstance(place, Device):
+            _uses_l2(place, address, size, WRITTEN)
+
+
+def _uses_l2(device: Device, address: int, size: int, how: int) -> None:
+    """A copy or a fill uses lines of a device's L2, which the next kernel finds there or not."""
+    if device.gpu.kept_caches is not None:
+        device.gpu.kept_caches.used(address, size, how)
+
+
+def _device_seconds(chip: Chip, size: int) -> float:
+    """Of a copy within a device."""
+    transfer = chip.transfer
+    in_l2 = 2 * size <= chip.l2.l2_kib * 1024
+    rate = transfer.device_copy_l2_gb_per_s if in_l2 else transfer.device_copy_gb_per_s
+    return transfer.device_copy_latency_us * 1e-6 + _seconds(size, rate)
 
 
 def _place(address: int) -> Device | str:

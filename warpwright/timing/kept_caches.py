@@ -12,13 +12,14 @@ written or read, the next kernel finds; what the host has sent it reads from DRA
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 
 import numpy as np
 import numpy.typing as npt
 
 from warpwright.timing import buffers
 from warpwright.timing import state as s
+from warpwright.timing.l2 import TAG_SHIFT
 from warpwright.timing.tlb import FIRST, LAST_MISS
 
 LINE_SHIFT = 7
@@ -63,9 +64,23 @@ class KeptCaches:
         for name, kept in self._areas.items():
             first = state.areas[name]
             m[first : first + len(kept)] = kept
-        self._ranges = np.array(self._brought, np.int64).reshape(-1, s.BR_WORDS)
+        self._ranges = np.array(list(self._taken_in(state)), np.int64).reshape(-1, s.BR_WORDS)
         self._brought.clear()
         m[s.H_BROUGHT], m[s.H_BROUGHTS] = self._ranges.ctypes.data, len(self._ranges)
+
+    def _taken_in(self, state: s.State) -> Iterator[tuple[int, int, int]]:
+        """Ranges that L2 is still to take in: of a long one only the end stays, and many lines are dropped at once."""
+        m, l2 = state.words, self._l2
+        ways = int(m[s.H_L2_WAYS])
+        sets = m[l2.start : l2.stop]
+        sets = sets[: len(sets) // (s.L2_WAY_WORDS * ways) * (s.L2_WAY_WORDS * ways)].reshape(-1, s.L2_WAY_WORDS, ways)
+        lines = sets.shape[0] * ways
+        for first, end, how in self._brought:
+            if how == s.BR_DROPPED and end - first > lines:
+                held = sets[:, 0, :] >> TAG_SHIFT
+                sets.transpose(0, 2, 1)[(held >= first) & (held < end)] = 0
+            else:
+                yield max(first, end - lines), end, how
 
     def leave(self, state: s.State) -> None:
         """Keep what a launch leaves that has ended."""

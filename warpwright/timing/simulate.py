@@ -40,8 +40,8 @@ from warpwright.timing.interface import (
     TimingResult,
     TracedKernel,
 )
-from warpwright.timing.livelock import Watch
 from warpwright.timing.kept_caches import KeptCaches
+from warpwright.timing.livelock import Watch
 from warpwright.timing.placement import first_places
 from warpwright.timing.policies import Policies
 from warpwright.timing.reset import empty_l2, initial_state, used_sms
