@@ -14,6 +14,7 @@ import weakref
 from bisect import insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -209,6 +210,8 @@ class LaunchServices:
         self.failure: BaseException | None = None
         self.guard: HeapGuard | None = None
         """Whoever wants to know what happens to the heap."""
+        self.bad_string: Callable[[int, HeapCall], None] | None = None
+        """Is told of addresses that ``printf`` shows as text and that lie in no memory."""
 
     def serve(
         self,
@@ -230,7 +233,8 @@ class LaunchServices:
         for lane in lanes:
             arguments = [int(w[lane]) for w in words]
             if name == "vprintf":
-                result[lane] = self._print(lane, _address(arguments, 0), _address(arguments, 2), read)
+                by = partial(self._caller, instruction, block, warp, lane)
+                result[lane] = self._print(lane, _address(arguments, 0), _address(arguments, 2), read, by)
             elif name == "malloc" and self.heap is not None:
                 result[lane] = self.heap.allocate(_address(arguments, 0), self._caller(instruction, block, warp, lane))
                 self._heap_changed()
@@ -274,13 +278,17 @@ class LaunchServices:
             return launches.last_error
         return 0  # StreamDestroy
 
-    def _print(self, lane: int, form: int, values: int, read: Reader) -> int:
-        text = _string(read, lane, form)
+    def _print(self, lane: int, form: int, values: int, read: Reader, by: Callable[[], HeapCall]) -> int:
+        def string(address: int) -> bytes | None:
+            found = _string(read, lane, address)
+            if found is None and self.bad_string is not None:
+                self.bad_string(address, by())
+            return found
+
+        text = string(form)
         if text is None:
             return 0xFFFF_FFFF
-        printed, count = format_text(
-            text, lambda offset, size: read(lane, values + offset, size), lambda a: _string(read, lane, a)
-        )
+        printed, count = format_text(text, lambda offset, size: read(lane, values + offset, size), string)
         if len(self.output) + len(printed) <= PRINTF_BUFFER_BYTES:
             self.output += printed
         else:

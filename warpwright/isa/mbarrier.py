@@ -66,3 +66,11 @@ def changed(word: int, by: int) -> int:
     else:
         field = (1 << COUNT_BITS) - pending & COUNT_MASK
     return phase | field << PENDING_AT | outstanding << BYTES_AT | expected << EXPECTED_AT
+
+
+def passed_over(before: int, after: int) -> bool:
+    """Whether one operation's arrivals ended a phase and went on into the next one, or left fewer than none."""
+    field, expected = (after >> at & COUNT_MASK for at in (PENDING_AT, EXPECTED_AT))
+    if (before ^ after) & PHASE:
+        return field != expected
+    return 0 < field < 1 << (COUNT_BITS - 1) and before >> PENDING_AT & COUNT_MASK >= 1 << (COUNT_BITS - 1)

@@ -149,6 +149,7 @@ OPS: dict[str, Signature] = {
     "load_const":   Signature("i32", "T", "memory", "attr: (bank, bytes); unwritten space reads 0"),
     "fence":        Signature("", "void", "memory", "attr: cta | gpu | sys"),
     "gathers":      Signature("i32", "void", "state", "the mask of a *_sync operation of chips that do not wait for its lanes: with tracing for the checks, who carries it out is recorded"),
+    "aligned":      Signature("i32 i1", "void", "state", "an address in shared memory, for which lanes: a fault unless it is a multiple of the access's bytes"),
     "named":        Signature("i32", "void", "state", "the mask of a *_sync operation, which should name the exec lanes: with tracing, who is not named is noted"),
     "async_commit": Signature("", "void", "memory", "attr: scoreboard (LDGDEPBAR); copies are complete at once in the functional engine"),
     "service":      Signature("...", "i64", "memory", "attr: a name of isa/services.py; arguments in words; the driver's function does its work for the exec lanes"),

@@ -401,6 +401,9 @@ class Writer:
     def op_load(self, op: Op, a: Sequence[str]) -> str:
         return f"w.load({a[0]}, {self.name(op.attr)}, {'m' if len(a) == 1 else f'm & {a[1]}'}, {self.recording})"
 
+    def op_aligned(self, op: Op, a: Sequence[str]) -> str:
+        return f"w.aligned({a[0]}, {self.name(op.attr)}, m & {a[1]})"
+
     def op_touch(self, op: Op, a: Sequence[str]) -> str:
         return f"w.touch({a[0]}, {self.name(op.attr)}, {'m' if len(a) == 1 else f'm & {a[1]}'})"
 

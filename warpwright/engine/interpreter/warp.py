@@ -304,6 +304,14 @@ class WarpState(Groups):
             self.record(at, how, m)
         return self.spaces.load(at, how, m)
 
+    def aligned(self, at: Array, how: Access, m: Array) -> None:
+        """A fault where an executing lane's address is no multiple of the access's bytes."""
+        wrong = (at.astype(np.int64) & (how.bytes - 1)) != 0
+        if (wrong & m).any():
+            bits = mask_bits(wrong & m)
+            first = int(at[(bits & -bits).bit_length() - 1])
+            raise MemoryFault(FaultKind.MISALIGNED, first, bits, how.bytes)
+
     def touch(self, at: Array, how: Access, m: Array) -> None:
         if self.trace is not None:
             self.record(at, how, m)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from warpwright.engine.abi import WARP
+from warpwright.engine.abi import WARP, FaultKind
 from warpwright.engine.jit import cross_lane as ln
 from warpwright.engine.jit import trace as tr
 from warpwright.engine.jit import warpgroup_products as gr
@@ -20,7 +20,7 @@ from warpwright.engine.jit.function import FunctionWriter, Val, vector_type
 from warpwright.engine.jit.loads import emit_load
 from warpwright.engine.jit.rowwise import emit_rows, spread
 from warpwright.engine.jit.shape_inference import Known, pack
-from warpwright.engine.jit.shapes import SCALAR_KIND, UNIFORM, UNSET, VECTOR, Shape, never_wraps
+from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, UNIFORM, UNSET, VECTOR, Shape, never_wraps
 from warpwright.engine.jit.stores import emit_store
 from warpwright.engine.jit.texture_calls import emit_texture
 from warpwright.isa.ops import Op
@@ -180,8 +180,32 @@ def _gathers(w: FunctionWriter, op: Op, args: list[Val], known: Known) -> Val:
     return nothing()
 
 
+def _aligned(w: FunctionWriter, op: Op, args: list[Val], known: Known) -> Val:
+    """Leaves for a fault where some lane's address is no multiple of the access's bytes."""
+    size = op.attr.bytes
+    lanes = w.and_mask(w.exec, args[1])
+    addresses = w.vector(args[0])
+    low = w.op(f"and <32 x i32> {addresses}, {w.literal_vector('i32', (size - 1,) * LANES)}")
+    wrong = w.op(f"and i32 {w.bits_of(w.op(f'icmp ne <32 x i32> {low}, zeroinitializer'))}, {lanes.bits}")
+    go, bad = w.new_label("aligned"), w.new_label("misaligned")
+    w.emit(f"br i1 {w.op(f'icmp eq i32 {wrong}, 0')}, label %{go}, label %{bad}, !prof !0")
+    w.label(bad)
+    w.declared["llvm.cttz.i32"] = "declare i32 @llvm.cttz.i32(i32, i1)"
+    first = w.op(f"call i32 @llvm.cttz.i32(i32 {wrong}, i1 false)")
+    address = w.op(f"zext i32 {w.op(f'extractelement <32 x i32> {addresses}, i32 {first}')} to i64")
+    values = {"fault_kind": str(int(FaultKind.MISALIGNED)), "fault_address": address, "fault_bytes": str(size)}
+    values |= {"fault_lanes": w.op(f"zext i32 {wrong} to i64")}
+    values |= {"fault_instruction": str(w.program.instructions[w.index].address)}
+    for name, value in values.items():
+        w.store_field("%warp", WARP[name], value)
+    w.emit("br label %fault")
+    w.label(go)
+    return nothing()
+
+
 WRITERS: dict[str, Callable[[FunctionWriter, Op, list[Val], Known], Val]] = {
     "gathers": _gathers,
+    "aligned": _aligned,
     "const": lambda w, op, args, known: w.constant(op.type, op.attr),
     "pack2": lambda w, op, args, known: Val(op.type, VECTOR, parts=tuple(args)),
     "pack4": lambda w, op, args, known: Val(op.type, VECTOR, parts=tuple(args)),

@@ -376,7 +376,9 @@ def LDSM(i: Instruction, b: Emitter) -> None:
     at = address(b, memory, False)
     lane = b.op("special", "i32", attr="laneid")
     # The machine reads a row of 16 bytes for each lane that names one.
-    b.op("touch", "void", at, b.icmp("ult", lane, b.const(8 * count)), attr=access(i, "shared", 16))
+    names_row = b.icmp("ult", lane, b.const(8 * count))
+    b.op("aligned", "void", at, names_row, attr=access(i, "shared", 16))
+    b.op("touch", "void", at, names_row, attr=access(i, "shared", 16))
     row, column = b.lshr(lane, b.const(2)), b.and_(lane, b.const(3))
     results = []
     for matrix in range(count):
@@ -403,7 +405,9 @@ def STSM(i: Instruction, b: Emitter) -> None:
     count = int(i.modifiers[-1]) if i.modifiers[-1] in ("2", "4") else 1
     at = address(b, memory, False)
     lane = b.op("special", "i32", attr="laneid")
-    b.op("touch", "void", at, b.icmp("ult", lane, b.const(8 * count)), attr=access(i, "shared", 16))
+    names_row = b.icmp("ult", lane, b.const(8 * count))
+    b.op("aligned", "void", at, names_row, attr=access(i, "shared", 16))
+    b.op("touch", "void", at, names_row, attr=access(i, "shared", 16))
     row, column = b.lshr(lane, b.const(2)), b.and_(lane, b.const(3))
     for matrix in range(count):
         word = raw32(b, data, matrix)

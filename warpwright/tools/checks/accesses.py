@@ -33,13 +33,16 @@ from warpwright.tools.checks.shadow import (
     A_SHIFT,
     A_WRITTEN,
     ALLOCATION_WORDS,
+    BEYOND,
     BROKEN,
     BULK_COPY,
+    CHECK_CONSTANTS,
     CHECK_RACES,
     CHECK_UNDEFINED,
     COUNT_TRAFFIC,
     DONE,
     EPOCH_BITS,
+    ERROR,
     KEEP_SECTORS,
     LANE_BITS,
     NARROW,
@@ -73,7 +76,6 @@ from warpwright.tools.checks.shadow import (
     S_WHOLE,
     S_WINDOWS,
     SHADOW,
-    STRONG_WRITE,
     SYNCHRONISE,
     WRITE_INFO,
     WRITE_STAMP,
@@ -86,8 +88,10 @@ from warpwright.tools.checks.shadow import (
     info_of_read,
     is_ordered,
     may_be_in_l1,
+    note,
     one_lane,
     remember_read,
+    strength_of_write,
     value_at,
     within,
 )
@@ -103,11 +107,12 @@ from warpwright.tools.checks.vector_races import (
     window_of,
 )
 
-E_EVENT, E_INSTRUCTION, E_BYTES, E_STRONG = (
+E_EVENT, E_INSTRUCTION, E_BYTES, E_STRONG, E_SCOPE = (
     int(Column.EVENT),
     int(Column.INSTRUCTION),
     int(Column.BYTES),
     int(Column.STRONG),
+    int(Column.SCOPE),
 )
 E_SYNCHRONISES, E_UNIFORM, E_COPY, E_GUARD = (
     int(Column.SYNCHRONISES),
@@ -212,7 +217,7 @@ def stores(
     oldest = s[S_SHARED_OLDEST] if space < 0 else s[S_GLOBAL_OLDEST]
     stamp = s[S_COPY] if copy else (s[S_WARP] + 1) << 32 | s[S_EPOCH]
     start = address_of(base, tabled, step, 0) - origin
-    plain = (STRONG_WRITE if strong else 0) | instruction << 32
+    plain = strength_of_write(strong) | instruction << 32
     if is_row(s[S_SECTORS], start, limit, shift, size, tabled, step, mask) and stores_in_rows(
         s, known, foreign, plain, stamp, oldest, cells, shift, start, size, mask, host
     ):
@@ -225,7 +230,7 @@ def stores(
         offset = address_of(base, tabled, step, lane) - origin
         if offset < 0 or offset + size > limit:
             continue
-        strength = (STRONG_WRITE if strong else 0) | may_be_in_l1(s, offset)
+        strength = strength_of_write(strong) | may_be_in_l1(s, offset)
         first = offset >> shift
         for granule in range(first, ((offset + size - 1) >> shift) + 1):
             cell = cell_at(cells, granule)
@@ -403,6 +408,20 @@ def access(
 
 
 @core
+def constants(
+    s: Any, findings: Any, instruction: int, limit: int, size: int, base: int, tabled: bool, step: int, mask: int
+) -> None:
+    """A read of constant memory at an index: what lies behind the bank reads as 0."""
+    left = mask
+    while left:
+        lane = lowest_bit(left)
+        left &= left - 1
+        offset = address_of(base, tabled, step, lane) & FULL_WARP
+        if offset + size > limit:
+            note(s, findings, BEYOND, ERROR, 0, instruction, 0, offset, size, -1, -1, lane)
+
+
+@core
 def read_records(
     s: Any, starts: Any, events: Any, known: Any, lanes_known: Any, foreign: Any, seen: Any, allocations: Any, findings: Any,
     counters: Any, scratch: Any,
@@ -444,6 +463,9 @@ def read_records(
                 return BROKEN
             words, mask, base, tabled, step = decode(records + position * 8)
             alike = peek(records + position * 8) & ALIKE != 0
+            if mask and event == CONSTANT and s[S_OPTIONS] & CHECK_CONSTANTS and events[row * COLUMNS + E_SCOPE]:
+                limit, size = events[row * COLUMNS + E_SCOPE], events[row * COLUMNS + E_BYTES]
+                constants(s, findings, events[row * COLUMNS + E_INSTRUCTION], limit, size, base, tabled, step, mask)
             if mask and event != CONSTANT:
                 reason = access(
                     s, row, events, known, lanes_known, foreign, seen, allocations, findings, counters, scratch,

@@ -51,7 +51,11 @@ T_TIMES_ROUND, T_CAME, T_EXPECTED = 35, 36, 37
 """Host pointers by warp and way of ``skipped_barriers.Walked``'s arrays of these names."""
 T_MISSING, T_MISSING_AT = 38, 39
 """Lanes that a warp-wide operation of the warp's last records named in vain, and the basic block of that operation."""
-T_WORDS = 40
+T_WANTED, T_MISCOUNTS = 40, 41
+"""Host pointer to the count that each barrier's first arrival named; whether the warp that has just arrived named one that is none or another."""
+T_WORDS = 42
+NO_WARPS, ANOTHER = 1, 2
+"""Of T_MISCOUNTS: the count is no multiple of 32; it differs."""
 BARRIERS = 16
 MOST_PLACES = 63
 """Of a barrier's row of places, behind their number."""
@@ -228,6 +232,10 @@ def arrive(t: Any, launch: Any, w: int) -> bool:
                     array_at(t[T_WITH_OTHERS])[d] = 1
                 at_branch[d] &= ~lanes
                 round_it[d] &= ~lanes
+    wanted = array_at(t[T_WANTED])
+    named = warp["barrier_threads"] if warp["barrier_threads"] != 0 else 32 * t[T_WARPS]
+    t[T_MISCOUNTS] = NO_WARPS if named & 31 else (ANOTHER if wanted[number] != 0 and wanted[number] != named else 0)
+    wanted[number] = named
     counts, votes = array_at(t[T_COUNTS]), array_at(t[T_VOTES])
     whole = warp["barrier_threads"] != 0 and lanes == living
     counts[number] += 32 if whole else popcount(lanes)
@@ -237,6 +245,8 @@ def arrive(t: Any, launch: Any, w: int) -> bool:
         votes[number] += popcount(vote ^ lanes if mode == AND else vote)
     if mode != ARRIVE:
         array_at(t[T_RUN])[w] = AT_BARRIER
+    if launch[L_SYNCHECK] and t[T_MISCOUNTS]:
+        return True
     return bool(t[T_TELLS] or (launch[L_SYNCHECK] and mode != ARRIVE and (t[T_APART] or lanes != living)))
 
 
@@ -318,6 +328,7 @@ def complete(t: Any, launch: Any, number: int) -> None:
         arrived[column] = 0
     counts[number] = 0
     votes[number] = 0
+    array_at(t[T_WANTED])[number] = 0
     array_at(t[T_PLACES] + number * (MOST_PLACES + 1) * 8)[0] = 0
     if launch[L_SYNCHECK] and whole:
         for d in range(launch[L_WAYS]):

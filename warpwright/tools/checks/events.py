@@ -65,7 +65,7 @@ class Column(IntEnum):
     SYNCHRONISES = 4
     """1: the reader stops behind it, since it may release or acquire."""
     SCOPE = 5
-    """Fences: 0 the block, 1 the device and beyond."""
+    """Fences: 0 the block, 1 the device and beyond.  Reads of constant memory at an index: bytes of the bank, 0 where that is not known."""
     UNIFORM = 6
     """Stores: 1 when every lane stores the same value, as far as the machine code tells."""
     COPY = 7
@@ -93,6 +93,8 @@ class Events:
     """True when a fence or a barrier object may order accesses of different warps."""
     narrow_shared: bool
     """True when some access to shared memory is narrower than four bytes."""
+    limited_constants: bool
+    """True when some access reads constant memory at an index, and the bank's size is known."""
     copies: bool
     """True when the kernel has bulk copies: somebody must tell their mbarriers."""
 
@@ -141,6 +143,11 @@ def _synchronises_lanes(program: Program, index: int) -> bool:
     if instruction.opcode == "BRA":
         return "CONV" in instruction.modifiers
     return instruction.opcode == "NOP"
+
+
+def _bank(instruction: Instruction) -> int:
+    """The constant bank that an instruction reads at an index."""
+    return next((o.index for o in instruction.operands if o.kind is Kind.CONSTANT), 0)
 
 
 def _address(instruction: Instruction) -> tuple[int, int] | None:
@@ -293,7 +300,9 @@ def events_of(program: Program, blocks: Sequence[BasicBlock], volatile: Set[int]
             while accesses and accesses[0].instruction == index:
                 access = accesses.pop(0)
                 if access.space in ("constant", "value"):
-                    rows.append([Event.CONSTANT, index, access.bytes, 0, 0, 0, 0, 0, 0])
+                    bank = _bank(instruction) if access.space == "constant" else 0
+                    limit = len(program.constant_banks.get(bank, b"")) if bank else 0
+                    rows.append([Event.CONSTANT, index, access.bytes, 0, 0, limit, 0, 0, 0])
                     continue
                 if access.kind == "bulk":
                     copies = True
@@ -325,7 +334,8 @@ def events_of(program: Program, blocks: Sequence[BasicBlock], volatile: Set[int]
                 rows += _of_copies(instruction, index)
         starts.append(len(rows))
     table = np.array(rows, np.int64).reshape(len(rows), COLUMNS)
-    return Events(table, np.array(starts, np.int64), fences, narrow, copies)
+    limited = bool(table[table[:, Column.EVENT] == Event.CONSTANT, Column.SCOPE].any())
+    return Events(table, np.array(starts, np.int64), fences, narrow, limited, copies)
 
 
 def _of_copies(instruction: Instruction, index: int) -> list[list[int]]:

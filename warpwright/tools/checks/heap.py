@@ -46,7 +46,14 @@ class GuardedHeap:
 
 
 def guard(context: LaunchContext, report: Report) -> None:
-    """Let a launch reach only what lies in pieces of the heap, where there is one."""
+    """Let a launch reach only what lies in pieces of the heap, where there is one; strings of ``printf`` must lie in memory."""
+
+    def bad_string(address: int, by: HeapCall) -> None:
+        title = "Invalid pointer to a string of device-side printf"
+        report(title, by, f"Address {address:#x}: {'a null pointer' if address == 0 else 'it lies in no memory'}")
+
+    if context.services is not None:
+        context.services.bad_string = bad_string
     heap = existing_heap(context.memory)
     if heap is not None:
         guarded = GuardedHeap(context, heap, report)
@@ -61,7 +68,7 @@ def caller(by: HeapCall) -> Place:
     if code[index].line is None:
         # Behind a call through a register: machine code keeps the function's address where it calls it several times.
         through_register = (
-            i for i, x in enumerate(code) if x.opcode == "CALL" and "SERVICE" not in x.modifiers and x.line
+            i for i, x in enumerate(code) if x.opcode in ("CALL", "JMX") and "SERVICE" not in x.modifiers and x.line
         )
         index = next(through_register, index)
     return place(by.program, index, "", by.block, by.thread)

@@ -36,6 +36,8 @@ NEXT_READER = OTHER_STAMP - READ_STAMP
 EPOCH_BITS = 0xFFFFFFFF
 STRONG_WRITE, READ_BEFORE = 1 << 56, 1 << 57
 STRONG_READ, GUARD_READ = 1 << 62, 1 << 61
+OF_BLOCK = -1 << 63
+"""Bit 63 of either: a strong access of block scope."""
 
 # --- findings: rows of a table, one for each distinct one -------------------------------------------------
 F_KIND, F_BEFORE, F_NOW, F_SPACE, F_SEVERITY, F_COUNT, F_ADDRESS, F_BYTES = range(8)
@@ -44,10 +46,10 @@ FINDING_WORDS = 12
 MAX_FINDINGS = 256
 FINDINGS_AT = MAX_FINDINGS * FINDING_WORDS
 """Word behind the table: how many there are."""
-RAW, WAR, WAW, UNDEFINED, UNSHOWN = 1, 2, 3, 4, 5
-UNACQUIRED, GUARDS = 16, 32
+RAW, WAR, WAW, UNDEFINED, UNSHOWN, BEYOND = 1, 2, 3, 4, 5, 6
+UNACQUIRED, GUARDS, NARROW_SCOPE = 16, 32, 64
 """Added to a hazard: what was released was read, but no fence stands behind that read; the read only decides whether an atomic of the same word
-happens, which looks again."""
+happens, which looks again; both are strong, but one is of block scope and the other of another block."""
 HAZARD = 15
 ERROR, WARNING, INFO = 0, 1, 2
 
@@ -76,7 +78,7 @@ pointer of the sectors of the memory that the present access is of, 0 where they
 S_WINDOWS = 30
 """Host pointer to the windows of ``vector_races.py``."""
 S_WORDS = 31
-CHECK_RACES, CHECK_UNDEFINED, COUNT_TRAFFIC, KEEP_SECTORS = 1, 2, 4, 8
+CHECK_RACES, CHECK_UNDEFINED, COUNT_TRAFFIC, KEEP_SECTORS, CHECK_CONSTANTS = 1, 2, 4, 8, 16
 DONE, SYNCHRONISE, SHADOW, NARROW, BROKEN, BULK_COPY = 0, 1, 2, 3, 4, 5
 """Why reading records ends: no records are left; behind a synchronising access; an allocation (argument) has no shadow
 yet, or needs one by bytes; records that it does not understand; in front of a bulk copy's record."""
@@ -202,6 +204,19 @@ def note_race(
 
 
 @core
+def strength_of_write(strong: int) -> int:
+    """Bits of a write's info: 2 is of block scope."""
+    return (STRONG_WRITE if strong else 0) | (OF_BLOCK if strong == 2 else 0)
+
+
+@core
+def scope_is_narrow(s: Any, space: int, strong: int, stamp: int, info: int) -> bool:
+    """Whether one of two strong accesses is of block scope, and they are of different blocks."""
+    warp = (stamp >> 32) - 1
+    return space >= 0 and (strong == 2 or info < 0) and not 0 <= warp - s[S_FIRST_WARP] < s[S_WARPS]
+
+
+@core
 def check_write(
     s: Any, known: Any, lanes_known: Any, foreign: Any, findings: Any, cell: int, value: int, strong: int,
     instruction: int, space: int, address: int, size: int, lane: int, uniform: int,
@@ -211,18 +226,23 @@ def check_write(
     if is_old(s, space, stamp):
         return
     info = peek(cell + WRITE_INFO)
+    narrow = False
     if strong and info & STRONG_WRITE:
-        return
+        narrow = scope_is_narrow(s, space, strong, stamp, info)
+        if not narrow:
+            return
     other = unordered_lane(s, known, lanes_known, foreign, stamp, 1 << ((info >> 58) & 31), lane)
     if other < 0:
         return
     same_warp = (stamp >> 32) - 1 == s[S_WARP]
     severity = WARNING if same_warp else ERROR
-    if value >= 0 and not same_warp and info & VALUE_BITS == value:
+    if value >= 0 and not same_warp and not narrow and info & VALUE_BITS == value:
         severity = INFO
     if value >= 0 and same_warp and uniform and (info >> 32) & 0xFFFFFF == instruction:
         severity = INFO
     kind = RAW if value < 0 else WAW
+    if narrow:
+        kind += NARROW_SCOPE
     guards = value < 0 and s[S_GUARD] and info & STRONG_WRITE
     note_race(s, findings, kind, severity, guards, stamp, info, instruction, space, address, size, other, lane)
 
@@ -237,8 +257,11 @@ def check_reader(
     if is_old(s, space, stamp):
         return
     info = peek(cell + slot + WORD_STEP)
+    narrow = False
     if strong and info & STRONG_READ:
-        return
+        narrow = scope_is_narrow(s, space, strong, stamp, info)
+        if not narrow:
+            return
     guards = strong and info & GUARD_READ
     severity = ERROR
     other = -1
@@ -251,7 +274,8 @@ def check_reader(
     if other < 0:
         other = unordered_lane(s, known, lanes_known, foreign, stamp, info & LANE_BITS, lane)
     if other >= 0:
-        note_race(s, findings, WAR, severity, guards, stamp, info, instruction, space, address, size, other, lane)
+        kind = WAR + NARROW_SCOPE if narrow else WAR
+        note_race(s, findings, kind, severity, guards, stamp, info, instruction, space, address, size, other, lane)
 
 
 @core
@@ -269,7 +293,8 @@ def check_readers(
 @core
 def info_of_read(s: Any, strong: int, instruction: int) -> int:
     """What a cell keeps of a read, but for its lanes."""
-    return instruction << 32 | (STRONG_READ if strong else 0) | (GUARD_READ if s[S_GUARD] else 0)
+    scope = OF_BLOCK if strong == 2 else 0
+    return instruction << 32 | (STRONG_READ if strong else 0) | scope | (GUARD_READ if s[S_GUARD] else 0)
 
 
 @core
@@ -350,7 +375,7 @@ def one_lane(
             )
             check_readers(s, known, lanes_known, foreign, findings, cell, strong, instruction, space, where, size, lane)
             poke(cell + WRITE_STAMP, stamp)
-            strength = (STRONG_WRITE if strong else 0) | may_be_in_l1(s, offset)
+            strength = strength_of_write(strong) | may_be_in_l1(s, offset)
             poke(cell + WRITE_INFO, lane << 58 | strength | instruction << 32 | value)
 
 

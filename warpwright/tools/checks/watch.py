@@ -58,6 +58,10 @@ GUARDS = (
     "the value only decides whether an atomic of the same word follows, which looks again: it may be old; "
     "an atomic or volatile read is no race"
 )
+NARROW = (
+    "an access of block scope (atomicAdd_block, cuda::thread_scope_block) excludes those of its own block alone: "
+    "several blocks need device scope (atomicAdd)"
+)
 WARP_DIVERGES, BLOCK_DIVERGES = "Divergent thread(s) in warp", "Divergent thread(s) in block"
 WASTE = 2.0
 """perfcheck names an access that moves this many times what its bytes need."""
@@ -78,6 +82,8 @@ class _Resident:
         self.clocks = BlockClocks(warps, s[:, sh.S_EPOCH], oldest)
         self.walked = Walked(detours, warps)
         self.places = np.zeros((tu.BARRIERS, tu.MOST_PLACES + 1), np.int64)
+        self.wanted = np.zeros(tu.BARRIERS, np.int64)
+        """The count that each barrier's first arrival named."""
         self.others = np.zeros((2, warps), np.int64)
         """Host pointers to what each warp knows of other blocks, for weak and for strong accesses."""
         self.seen: list[Clock] = [EMPTY] * warps
@@ -88,6 +94,7 @@ class _Resident:
         clocks, walked = self.clocks, self.walked
         places = {
             **{tu.T_STATES: s, tu.T_KNOWN: clocks.known, tu.T_LANES: clocks.lanes, tu.T_ARRIVED: clocks.arrived},
+            **{tu.T_WANTED: self.wanted},
             **{tu.T_FOREIGN: self.others[0], tu.T_SEEN: self.others[1], tu.T_PLACES: self.places},
             **{tu.T_WITH_OTHERS: walked.with_others, tu.T_AT_BRANCH: walked.at_branch, tu.T_ROUND_IT: walked.round_it},
             **{tu.T_TIMES_ROUND: walked.times_round, tu.T_CAME: walked.came, tu.T_EXPECTED: walked.expected},
@@ -106,6 +113,9 @@ class _Resident:
         s = self.states
         self.written.fill(0)
         self.places.fill(0)
+        self.wanted.fill(0)
+        self.mbarriers: dict[int, int | None] = {}
+        """By word: objects that were initialised, as their last change left them where that is known."""
         self.walked.begin()
         self.locations: dict[int, Any] = {}
         first = self.clocks.begin(block.number)
@@ -140,6 +150,7 @@ class Watch:
             (sh.CHECK_RACES if "racecheck" in checks else 0)
             | (sh.CHECK_UNDEFINED if "initcheck" in checks else 0)
             | (sh.COUNT_TRAFFIC if "perfcheck" in checks else 0)
+            | (sh.CHECK_CONSTANTS if "memcheck" in checks and self.events.limited_constants else 0)
             | (sh.KEEP_SECTORS if "racecheck" in checks and self.events.fences else 0)
         )
         self.table = np.zeros(sh.FINDINGS_AT + 1, np.int64)
@@ -177,7 +188,8 @@ class Watch:
         launch[tu.L_WAYS], launch[tu.L_WAY_TABLE] = len(self.detours.ways), self.detours.table.ctypes.data
         launch[tu.L_WALKS] = bool(self.detours.matters.any())
         launch[tu.L_WAY_BLOCKS] = self.detours.matters.ctypes.data
-        launch[tu.L_READS] = bool(self.options or self.events.copies)
+        objects = "synccheck" in self.checks and any(x.opcode == "SYNCS" for x in self.program.instructions)
+        launch[tu.L_READS] = bool(self.options or self.events.copies or objects)
         launch[tu.L_SYNCHECK] = "synccheck" in self.checks
 
     def admitted(self, block: Block) -> None:
@@ -295,6 +307,23 @@ class Watch:
                 )
         if is_mbarrier(self.program.instructions[int(row[Column.INSTRUCTION])]):
             clocks.lanes_arrive(warp, lanes)
+            if opcode == "SYNCS" and "synccheck" in self.checks:
+                self._mbarrier(block, resident, one, int(row[Column.INSTRUCTION]), shared, lanes)
+
+    def _mbarrier(self, block: Block, resident: _Resident, warp: Warp, index: int, words: set[int], lanes: int) -> None:
+        """Lanes have changed an mbarrier of sm_90: one that was initialised, and not by more arrivals than its phase waits for."""
+        initialises = "EXCH" in self.program.instructions[index].modifiers
+        for word in words:
+            offset = word - SHARED_WINDOW
+            now = int(block.shared[offset : offset + 8].view(np.uint64)[0])
+            before = resident.mbarriers.get(word)
+            if not initialises and word not in resident.mbarriers:
+                why = f"nothing has initialised the mbarrier at byte {offset:,} of shared memory (mbarrier.init)"
+                self._barrier_error(block, warp, "Invalid arguments", [index], lanes, (why,))
+            elif not initialises and before is not None and mb.passed_over(before, now):
+                why = "more arrivals at once than the phase still waits for: some count for the next one"
+                self._barrier_error(block, warp, "Invalid arguments", [index], lanes, (why,))
+            resident.mbarriers[word] = now
 
     def _stamp(self, clocks: BlockClocks, column: int) -> int:
         """Of a copy that a column of the block's clocks counts."""
@@ -334,6 +363,8 @@ class Watch:
         """A warp has come to a barrier: one that knows of other blocks, or lacks some of its lanes."""
         resident.clocks.arrive(warp.in_block, warp["barrier_id"] & 15)
         lanes = warp["barrier_lanes"] & 0xFFFFFFFF
+        if "synccheck" in self.checks and block.turn[tu.T_MISCOUNTS]:
+            self._miscounts(block, resident, warp)
         if "synccheck" in self.checks and warp["barrier_mode"] != tu.ARRIVE:
             apart = int(block.turn[tu.T_APART])
             if apart:
@@ -341,6 +372,21 @@ class Watch:
             elif lanes != warp.living:
                 at = self._end_of(int(block.turn[tu.T_LAST]))
                 self._divergence(block, warp, WARP_DIVERGES, [at], warp.living & ~lanes)
+
+    def _miscounts(self, block: Block, resident: _Resident, warp: Warp) -> None:
+        """A warp names a number of threads for a barrier that is none, or not that of the warps before it."""
+        last = int(block.turn[tu.T_LAST])
+        row = resident.places[warp["barrier_id"] & 15]
+        before = [int(n) for n in row[1 : 1 + row[0]] if n != last]
+        place_of = [self._end_of(n) for n in (*before[:1], last)]
+        threads = warp["barrier_threads"] or 32 * self.warps
+        if block.turn[tu.T_MISCOUNTS] == tu.NO_WARPS:
+            place_of = place_of[-1:]
+            why = f"{threads} threads: the number of threads must be a multiple of 32; a card refuses it as an illegal instruction"
+        else:
+            there = place(self.program, place_of[-1], "", (0, 0, 0), (0, 0, 0)).at()
+            why = f"{threads} threads at {there}, another number here: every thread that comes to a barrier must name the same"
+        self._barrier_error(block, warp, "Invalid arguments", place_of, warp["barrier_lanes"] & 0xFFFFFFFF, (why,))
 
     def _completes(self, block: Block, resident: _Resident, barrier: int) -> None:
         """A block barrier is about to let its warps go on."""
@@ -492,7 +538,8 @@ class Watch:
 
     def _finding(self, row: npt.NDArray[np.int64], unwritten: Verdict) -> Finding:
         kind, space, address = int(row[sh.F_KIND]), int(row[sh.F_SPACE]), int(row[sh.F_ADDRESS])
-        unacquired, guards, kind = kind & sh.UNACQUIRED, kind & sh.GUARDS, kind & sh.HAZARD
+        unacquired, guards, narrow = kind & sh.UNACQUIRED, kind & sh.GUARDS, kind & sh.NARROW_SCOPE
+        kind &= sh.HAZARD
         shared = space < 0
         where = f"byte {address - SHARED_WINDOW:,} of shared memory" if shared else self._where(address)
         count = int(row[sh.F_COUNT])
@@ -531,6 +578,16 @@ class Watch:
                 self.launch.number,
                 self.launch.host,
             )
+        if kind == sh.BEYOND:
+            title = f"Invalid __constant__ read of size {int(row[sh.F_BYTES])} bytes"
+            one = self._place(int(row[sh.F_NOW]), "", int(row[sh.F_WARP]), int(row[sh.F_LANE]))
+            told = (
+                f"Address {address:#x} is out of bounds",
+                "it lies behind the module's __constant__ variables; a card reads 0 there",
+            )
+            return Finding(
+                "memcheck", "error", title, (one,), told, count, address, self.launch.number, self.launch.host
+            )
         names = {sh.RAW: "RAW", sh.WAR: "WAR", sh.WAW: "WAW"}
         launch_warps = self.context.geometry.blocks * self.warps
         copy = int(row[sh.F_OTHER_WARP]) - launch_warps
@@ -561,6 +618,8 @@ class Watch:
             if unacquired
             else GUARDS
             if guards
+            else NARROW
+            if narrow
             else "threads of one warp: __syncwarp() between the accesses orders them"
             if same_warp
             else "threads of one block: __syncthreads() between the accesses orders them"
