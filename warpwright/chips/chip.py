@@ -23,10 +23,10 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from warpwright.chips.limits import field_range, problems, range_text
 from warpwright.chips.sections import (
     L1,
     L2,
-    MAX_GPCS,
     Clocks,
     Cluster,
     ConstantCache,
@@ -131,7 +131,7 @@ def _suggest(word: str, words: list[str]) -> str:
 def _section_of(chip: str, field: str) -> str:
     section = _fields().get(field)
     if section is None:
-        raise ChipError(f"chip {chip!r} has no field {field!r}{_suggest(field, list(_fields()))}")
+        raise ChipError(_no_field(chip, field))
     return section
 
 
@@ -140,50 +140,110 @@ def chip_names() -> list[str]:
     return sorted(path.stem for path in _DIRECTORY.glob("*.toml"))
 
 
-def _read(name: str) -> tuple[str, dict[str, Any], dict[str, str], dict[str, str]]:
-    """Name, values by field, sources by field and documents of a chip or a file, bases resolved."""
-    path = Path(name)
-    if path.suffix != ".toml":
-        path = _DIRECTORY / f"{name}.toml"
-        if not path.is_file():
-            known = ", ".join(chip_names())
-            raise ChipError(f"no chip is called {name!r}{_suggest(name, chip_names()) or ';'} known chips: {known}")
-    elif not path.is_file():
-        raise ChipError(f"chip file {name!r} does not exist")
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise ChipError(f"chip file {str(path)!r} is not TOML: {error}") from error
+class _File(NamedTuple):
+    """A chip or a file as read, bases resolved."""
+
+    label: str
+    place: str
+    """Where its numbers are, for messages: empty for a chip of this package."""
+    values: dict[str, Any]
+    sources: dict[str, str]
+    documents: dict[str, str]
+
+
+def _read(name: str, above: tuple[Path, ...] = ()) -> _File:
+    path, table = _table(name)
+    if path.resolve() in above:
+        raise ChipError(f"{str(path)!r} is a base of itself")
+    place = "" if path.parent == _DIRECTORY else f" of {path}"
+    base = table.pop("base", None)
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
-    documents: dict[str, str] = {}
-    base = table.pop("base", None)
+    documents: dict[str, Any] = {}
     if base is not None:
+        if not isinstance(base, str):
+            raise ChipError(f"base of chip file {str(path)!r} must be a chip's name or a file, not {base!r}")
         try:
-            _, values, sources, documents = _read(str(base))
+            _, _, values, sources, documents = _read(base, (*above, path.resolve()))
         except ChipError as error:
             raise ChipError(f"base of chip file {str(path)!r}: {error}") from None
-    documents = {**documents, **table.pop("sources", {})}
+    told = table.pop("sources", {})
+    if not isinstance(told, dict) or not all(isinstance(text, str) for text in told.values()):
+        raise ChipError(f"[sources] of chip file {str(path)!r} must be a table of texts, not {told!r}")
+    documents = {**documents, **told}
     label = str(table.pop("name", path.stem))
     named: set[str] = set()
     for section, content in table.items():
-        if section in _fields():
-            content = {section: content}
-        elif section not in _sections():
-            raise ChipError(f"chip {label!r} has no section {section!r}{_suggest(section, list(_sections()))}")
-        for field, entry in content.items():
-            _section_of(label, field)
+        for field, entry in _entries(label, place, section, content):
             named.add(field)
             if isinstance(entry, dict):
-                if set(entry) != {"value", "source"}:
-                    raise ChipError(f'field {field!r} of chip {label!r} must be {{ value = …, source = "…" }}')
+                if set(entry) != {"value", "source"} or not isinstance(entry["source"], str):
+                    raise ChipError(
+                        f'field {field!r} of chip {label!r} must be {{ value = …, source = "…" }}{place and f" ({place.strip()})"}'
+                    )
                 values[field], sources[field] = entry["value"], entry["source"]
             else:
                 values[field] = entry
                 sources[field] = "override"
     if base is not None:
         _follow(values, sources, named)
-    return label, values, sources, documents
+    return _File(label, place, values, sources, documents)
+
+
+@cache
+def _own_table(name: str) -> dict[str, Any]:
+    """What the file of a chip of this package holds."""
+    return dict(tomllib.loads((_DIRECTORY / f"{name}.toml").read_text(encoding="utf-8")))
+
+
+def _table(name: str) -> tuple[Path, dict[str, Any]]:
+    """The path of a chip or a file and what it holds."""
+    path = Path(name)
+    if path.suffix != ".toml":
+        known = ", ".join(chip_names())
+        if name not in chip_names():
+            raise ChipError(f"no chip is called {name!r}{_suggest(name, chip_names()) or ';'} known chips: {known}")
+        return _DIRECTORY / f"{name}.toml", dict(_own_table(name))
+    elif "\0" in name or not path.is_file():
+        raise ChipError(f"chip file {name!r} does not exist")
+    try:
+        return path, tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise ChipError(f"chip file {str(path)!r} is not TOML: {error}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise ChipError(f"cannot read chip file {str(path)!r}: {error}") from error
+
+
+def _entries(label: str, place: str, section: str, content: Any) -> list[tuple[str, Any]]:
+    """The fields that one entry of a file's top level gives: a section's, or itself.
+
+    Raises:
+        ChipError: a section or a field that there is not, or a field of another section.
+    """
+    if section in _fields():
+        return [(section, content)]
+    if section not in _sections():
+        if isinstance(content, dict) and "value" not in content:
+            near = _suggest(section, list(_sections())) or _suggest(section, list(_fields()))
+            raise ChipError(f"chip {label!r} has no section {section!r}{near}{place and f' ({place.strip()})'}")
+        raise ChipError(_no_field(label, section, place))
+    if not isinstance(content, dict):
+        raise ChipError(
+            f"[{section}] of chip {label!r} must be a table of fields, not {content!r}{place and f' ({place.strip()})'}"
+        )
+    for field in content:
+        own = _fields().get(field)
+        if own is None:
+            raise ChipError(_no_field(label, field, place, f" in [{section}]"))
+        if own != section:
+            raise ChipError(
+                f"field {field!r} of chip {label!r} belongs to [{own}], not to [{section}]{place and f' ({place.strip()})'}"
+            )
+    return list(content.items())
+
+
+def _no_field(chip: str, field: str, place: str = "", section: str = "") -> str:
+    return f"chip {chip!r} has no field {field!r}{section}{_suggest(field, list(_fields()))}{place and f' ({place.strip()})'}"
 
 
 def load_chip(name: str | Chip, **overrides: Any) -> Chip:
@@ -193,37 +253,70 @@ def load_chip(name: str | Chip, **overrides: Any) -> Chip:
         ChipError: unknown chip, unknown field, or a value of the wrong type or range.
     """
     if isinstance(name, Chip):
-        label, sources, documents = name.name, dict(name.sources), dict(name.documents)
+        label, place, sources, documents = name.name, "", dict(name.sources), dict(name.documents)
         values = {field: getattr(getattr(name, section), field) for field, section in _fields().items()}
     else:
-        label, values, sources, documents = _read(name)
+        label, place, values, sources, documents = _read(name)
     for field, value in overrides.items():
         _section_of(label, field)
         values[field] = float(value) if isinstance(values.get(field), float) and type(value) is int else value
         sources[field] = "override"
+    for field in _fields():
+        if field not in values:
+            raise ChipError(f"chip {label!r} lacks the field {field!r} ([{_fields()[field]}]{place})")
     _follow(values, sources, set(overrides))
     record: dict[str, dict[str, Any]] = {section: {} for section in _sections()}
     for field, value in values.items():
         record[_fields()[field]][field] = value
+        _check_range(label, place, field, value)
     try:
         chip = Chip.model_validate({"name": label, "sources": sources, "documents": documents, **record})
     except ValidationError as error:
-        raise ChipError(_explain(label, error)) from error
-    _check(chip)
+        raise ChipError(_explain(label, place, error)) from error
+    for problem in problems(chip):
+        raise ChipError(f"chip {label!r}: {problem}{place and f' ({place.strip()})'}")
     return chip
 
 
+def _check_range(label: str, place: str, field: str, value: Any) -> None:
+    """Refuse a number beyond its field's range; values of other types are left to the record."""
+    section = _fields()[field]
+    limits = field_range(field, _sections()[section].model_fields[field])
+    if limits is None or isinstance(value, bool) or not isinstance(value, int | float):
+        return
+    if not limits[0] <= value <= limits[1]:
+        raise ChipError(
+            f"field {field!r} of chip {label!r} must be {range_text(limits)}, not {value!r} ([{section}]{place})"
+        )
+
+
+def _whole_numbers(value: Any) -> bool:
+    """Whether a value is a list of whole numbers."""
+    return isinstance(value, list) and bool(value) and all(type(number) is int for number in value)
+
+
 def _follow(values: dict[str, Any], sources: dict[str, str], changed: set[str]) -> None:
-    """Fields that must agree with a changed one, and were not changed themselves, follow it."""
-    if "sm_count" in changed and "gpc_sm_counts" not in changed and isinstance(values["sm_count"], int):
+    """Fields that must agree with a changed one, and were not changed themselves, follow it; wrong ones are left for the checks."""
+    if "sm_count" in changed and "gpc_sm_counts" not in changed and _whole_numbers(values.get("gpc_sm_counts")):
         clusters = len(values["gpc_sm_counts"])
-        values["gpc_sm_counts"] = [(values["sm_count"] + i) // clusters for i in range(clusters)]
-        sources["gpc_sm_counts"] = "override: follows sm_count"
-        values["dispatch_apart_sm_count"] = 0
-    if changed & {"sm_count", "gpc_sm_counts"} and "cluster_sm_counts" not in changed and values["cluster_sm_counts"]:
+        if type(values["sm_count"]) is int:
+            values["gpc_sm_counts"] = [(values["sm_count"] + i) // clusters for i in range(clusters)]
+            sources["gpc_sm_counts"] = "override: follows sm_count"
+            values["dispatch_apart_sm_count"] = 0
+    if (
+        changed & {"sm_count", "gpc_sm_counts"}
+        and "cluster_sm_counts" not in changed
+        and values.get("cluster_sm_counts")
+    ):
         values["cluster_sm_counts"] = values["gpc_sm_counts"]
         sources["cluster_sm_counts"] = "override: follows gpc_sm_counts"
-    if "l1_kib" in changed and isinstance(values["l1_kib"], int):
+    counts, apart = values.get("gpc_sm_counts"), values.get("dispatch_apart_sm_count")
+    if "gpc_sm_counts" in changed and "dispatch_apart_sm_count" not in changed and counts and _whole_numbers(counts):
+        values["dispatch_apart_sm_count"] = apart if type(apart) is int and apart <= counts[0] else 0
+    if "l2_partition_count" in changed and "gpc_l2_partitions" not in changed:
+        values["gpc_l2_partitions"] = []
+        sources["gpc_l2_partitions"] = "override: follows l2_partition_count, each partition has its GPCs"
+    if "l1_kib" in changed and type(values["l1_kib"]) is int and _whole_numbers(values.get("shared_carveout_kib")):
         _fit_shared(values, sources, changed)
 
 
@@ -234,6 +327,10 @@ def _fit_shared(values: dict[str, Any], sources: dict[str, str], overrides: set[
         values["shared_carveout_kib"] = [step for step in steps if step <= values["l1_kib"]] or steps[:1]
         sources["shared_carveout_kib"] = "override: follows l1_kib"
     if "shared_max_per_block_kib" not in overrides:
+        if not all(
+            type(values.get(name)) is int for name in ("shared_reserved_bytes_per_block", "shared_max_per_block_kib")
+        ):
+            return
         reserved_kib = -(-values["shared_reserved_bytes_per_block"] // 1024)
         values["shared_max_per_block_kib"] = min(
             values["shared_max_per_block_kib"], max(values["shared_carveout_kib"][-1] - reserved_kib, 1)
@@ -241,44 +338,19 @@ def _fit_shared(values: dict[str, Any], sources: dict[str, str], overrides: set[
         sources["shared_max_per_block_kib"] = "override: follows l1_kib"
 
 
-def _explain(label: str, error: ValidationError) -> str:
+def _explain(label: str, place: str, error: ValidationError) -> str:
     first = error.errors()[0]
-    field = str(first["loc"][1]) if len(first["loc"]) > 1 else str(first["loc"][0])
+    section = str(first["loc"][0])
+    field = str(first["loc"][1]) if len(first["loc"]) > 1 else section
     kinds = {
         "int_type": "a whole number",
         "float_type": "a number",
         "string_type": "text",
         "list_type": "a list of whole numbers",
+        "bool_type": "true or false",
     }
-    if first["type"] == "missing":
-        return f"chip {label!r} lacks the field {field!r}"
-    if first["type"] in kinds:
-        return f"field {field!r} of chip {label!r} must be {kinds[first['type']]}, not {first['input']!r}"
-    reason = str(first["msg"]).removeprefix("Input should be ")
-    return f"field {field!r} of chip {label!r} must be {reason}, not {first['input']!r}"
-
-
-def _check(chip: Chip) -> None:
-    """What one field alone can't tell."""
-    if len(chip.sm.gpc_sm_counts) > MAX_GPCS:
-        raise ChipError(f"chip {chip.name!r}: gpc_sm_counts names more than {MAX_GPCS} GPCs")
-    if sum(chip.sm.gpc_sm_counts) != chip.sm.sm_count:
-        raise ChipError(
-            f"chip {chip.name!r}: gpc_sm_counts add up to {sum(chip.sm.gpc_sm_counts)} SMs, but sm_count is {chip.sm.sm_count}"
-        )
-    if chip.sm.cluster_sm_counts and sum(chip.sm.cluster_sm_counts) != chip.sm.sm_count:
-        raise ChipError(
-            f"chip {chip.name!r}: cluster_sm_counts add up to {sum(chip.sm.cluster_sm_counts)} SMs, but sm_count is {chip.sm.sm_count}"
-        )
-    steps = chip.shared.shared_carveout_kib
-    if steps != sorted(steps) or steps[-1] > chip.shared.l1_kib:
-        raise ChipError(
-            f"chip {chip.name!r}: shared_carveout_kib must rise and stay within l1_kib = {chip.shared.l1_kib}, not {steps}"
-        )
-    if chip.crossbar.gpc_coalescer_lines & (chip.crossbar.gpc_coalescer_lines - 1):
-        raise ChipError(f"chip {chip.name!r}: gpc_coalescer_lines must be a power of two or 0")
-    if chip.l2.l2_slice_count % chip.l2.l2_partition_count:
-        raise ChipError(f"chip {chip.name!r}: l2_slice_count must be a multiple of l2_partition_count")
+    reason = kinds.get(first["type"]) or str(first["msg"]).removeprefix("Input should be ")
+    return f"field {field!r} of chip {label!r} must be {reason}, not {first['input']!r} ([{section}]{place})"
 
 
 def describe(chip: Chip) -> list[Row]:

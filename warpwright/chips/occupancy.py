@@ -40,6 +40,17 @@ def _up(value: int, unit: int) -> int:
     return -(-value // unit) * unit
 
 
+def _too_few(chip: Chip, limits: dict[str, int]) -> str:
+    """What an SM has of the resource that it has too little of."""
+    lacking = next(name for name, limit in limits.items() if limit == 0)
+    return {
+        "warps": f"an SM has {chip.sm.max_warps_per_sm} warp slots",
+        "registers": f"an SM has {chip.sm.registers_per_sm:,} registers",
+        "shared memory": f"an SM has {chip.shared.shared_carveout_kib[-1]} KiB of shared memory, the system's part included",
+        "barriers": f"an SM has {chip.sm.named_barriers_per_sm_count} barriers",
+    }.get(lacking, f"an SM has no {lacking}")
+
+
 def occupancy(
     chip: Chip,
     threads_per_block: int,
@@ -89,7 +100,7 @@ def occupancy(
     if blocks == 0:
         raise OccupancyError(
             f"a block of {threads_per_block:,} threads with {registers_per_thread} registers each does not fit {chip.name}: "
-            f"an SM has {sm.registers_per_sm:,} registers"
+            + _too_few(chip, limits)
         )
     limiter = next(name for name, limit in limits.items() if limit == blocks)
     carveout = next(

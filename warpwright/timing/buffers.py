@@ -7,13 +7,31 @@ takes them when they are large enough.
 
 from __future__ import annotations
 
+import contextlib
+import os
+
 import numpy as np
 import numpy.typing as npt
+
+from warpwright.errors import LaunchError
 
 LINE_WORDS = 8
 KEPT_BYTES = 512 << 20
 """Larger arrays are not kept."""
 _kept: dict[str, tuple[npt.NDArray[np.int64], range]] = {}
+
+
+def _zeros(words: int) -> npt.NDArray[np.int64]:
+    """Fresh words, unless the host has not that much memory."""
+    host = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else None
+    if host is None or 8 * words <= host:
+        with contextlib.suppress(MemoryError):
+            return np.zeros(words, np.int64)
+    has = "this machine does not have" if host is None else f"this machine has {host / 2**30:.1f}"
+    raise LaunchError(
+        f"timing this launch takes {8 * words / 2**30:.1f} GiB of memory, {has}: use a chip with fewer SMs, L2 slices or "
+        'lines, or timing="off"'
+    )
 
 
 def take(kind: str, count: int) -> tuple[npt.NDArray[np.int64], range]:
@@ -23,7 +41,7 @@ def take(kind: str, count: int) -> tuple[npt.NDArray[np.int64], range]:
         # Room for a somewhat larger launch: fresh pages cost more than the launch of a small kernel, untouched ones nothing.
         room = 1 << (count + LINE_WORDS - 1).bit_length()
         room = room if 8 * room <= KEPT_BYTES else count + LINE_WORDS
-        whole, zeros = np.zeros(room, np.int64), range(count)
+        whole, zeros = _zeros(room), range(count)
     first = -(whole.ctypes.data // 8) % LINE_WORDS
     return whole[first : first + count], zeros
 

@@ -304,7 +304,8 @@ def _chip_numbers(chip: Chip, sizes: _Sizes) -> dict[int, int]:
     l2, dram = chip.l2, chip.dram
     cycles_per_ns = chip.clocks.sm_clock_mhz / 1000.0
     bytes_per_clk = dram.dram_gb_per_s * 1000.0 / chip.clocks.sm_clock_mhz
-    row_miss = round(dram.dram_row_miss_ns * cycles_per_ns)
+    # DRAM that is hardly slower than L2 has no time for more.
+    row_miss = min(round(dram.dram_row_miss_ns * cycles_per_ns), dram.dram_latency_cycles - l2.l2_hit_latency_cycles)
     to_l2 = (l2.l2_hit_latency_cycles - chip.mio.mio_latency_cycles) // 2
     from_l2 = l2.l2_hit_latency_cycles - chip.mio.mio_latency_cycles - to_l2
     bucket = 1 << s.CALENDAR_SHIFT
