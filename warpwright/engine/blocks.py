@@ -188,18 +188,40 @@ RETURNS = ("RET", "SERVICE")
 def _functions_by_register(program: Program, lowered: Sequence[Lowered], index_of: dict[int, int]) -> frozenset[int]:
     """First bytes of functions that a call through a register may reach.
 
-    Code that is compiled as a whole names a kernel's functions by their places in a table of its own in a constant bank, without
-    a relocation.
+    Code that is compiled as a whole names a kernel's functions without a relocation: by their places in a table of its own in a
+    constant bank, or in constants of instructions, relative to the kernel's code as its calls take them.
     """
     if not any(
         low.ops and low.ops[-1].name == "branch_indirect" and not low.ops[-1].attr and i.opcode not in RETURNS
         for i, low in zip(program.instructions, lowered, strict=True)
     ):
         return program.taken
-    tables = [program.instructions[n] for n in _addresses_in_tables(program, lowered, index_of)]
+    places = {program.instructions[n].address for n in _addresses_in_tables(program, lowered, index_of)}
+    constants = {bits - program.code_base for bits in _constants(lowered)}
+    places |= {bits + displacement for bits in constants for displacement in _displacements(program, lowered)}
     # Nothing calls a kernel; services are known by their relocations.
     functions = set(program.functions) - {0}
-    return program.taken | {i.address for i in tables if i.address in functions and i.opcode != "SERVICE"}
+    return program.taken | {
+        a for a in places & functions if a in index_of and program.instructions[index_of[a]].opcode != "SERVICE"
+    }
+
+
+def _signed(bits: int) -> int:
+    return bits - (1 << 64) if bits >> 63 else bits
+
+
+def _constants(lowered: Sequence[Lowered]) -> set[int]:
+    """Every constant that instructions hold."""
+    return {_signed(op.attr) for low in lowered for op in low.ops if op.name == "const" and op.type in ("i32", "i64")}
+
+
+def _displacements(program: Program, lowered: Sequence[Lowered]) -> set[int]:
+    """What indirect branches may add to the word that they are given."""
+    found = {0, program.code_base}
+    for low in lowered:
+        if low.ops and low.ops[-1].name == "branch_indirect":
+            found.update(_signed(op.attr) for op in low.ops if op.name == "const" and op.type == "i64")
+    return found
 
 
 class _Returns:
@@ -247,19 +269,7 @@ class _Returns:
 
 def _addresses_in_tables(program: Program, lowered: Sequence[Lowered], index_of: dict[int, int]) -> tuple[int, ...]:
     """Code addresses that may be taken: words of constant banks (absolute, or relative to a branch) and constants."""
-    displacements = {0, program.code_base}
-    constants: set[int] = set()
-    for low in lowered:
-        for op in low.ops:
-            if op.name == "const" and op.type in ("i32", "i64"):
-                bits = op.attr - (1 << 64) if op.attr >> 63 else op.attr
-                constants.add(bits - program.code_base)
-        if low.ops and low.ops[-1].name == "branch_indirect":
-            displacements.update(
-                op.attr - (1 << 64) if op.attr >> 63 else op.attr
-                for op in low.ops
-                if op.name == "const" and op.type == "i64"
-            )
+    displacements = _displacements(program, lowered)
     found: set[int] = set()
     for bank, data in program.constant_banks.items():
         if bank == 0:
@@ -274,6 +284,7 @@ def _addresses_in_tables(program: Program, lowered: Sequence[Lowered], index_of:
                     found.add(target)
     if not found:
         # No table: addresses formed by the code itself (function pointers in registers).
+        constants = {bits - program.code_base for bits in _constants(lowered)}
         found.update(index_of[c] for c in constants if c in index_of and c)
     return tuple(sorted(found))
 

@@ -25,6 +25,7 @@ from collections.abc import Callable
 from warpwright.engine.jit import trace as tr
 from warpwright.engine.jit.flow import Bits, members
 from warpwright.engine.jit.function import FunctionWriter, Masks, Val
+from warpwright.engine.jit.shape_inference import uniform
 from warpwright.engine.jit.shapes import LANES
 
 VECBOOL = f"<{LANES} x i1>"
@@ -301,18 +302,17 @@ class Groups:
         bsync = w.flow.starts[n] == "bsync"
         index = w.blocks[n].first
         arrived = w.op(f"load i32, ptr %a{n}")
-        here = arrived
         web = -1
         if bsync:
             web = w.webs.references[index, len(w.lowered[index].ops) - 1].low
             wanted = w.read_web(web)
+            here = arrived
             for place in (["yielded"] if self.yields else []) + [f"a{other}" for other in self._passed_without(n)]:
                 here = w.op(f"or i32 {here}, " + w.op(f"load i32, ptr %{place}"))
+            leaving = self._complete(n, w.vector(wanted), arrived, here)
         else:
             wanted = warpsync_mask(index)
-            for other in self._meets(n):
-                here = w.op(f"or i32 {here}, " + w.op(f"load i32, ptr %a{other}"))
-        leaving = self._complete(n, w.vector(wanted), arrived, here)
+            leaving = self._met(n, wanted, arrived, warpsync_mask)
         go, fail = w.new_label("joined"), w.new_label("waits")
         w.emit(f"br i1 {w.op(f'icmp ne i32 {leaving}, 0')}, label %{go}, label %{fail}")
         w.label(fail)
@@ -343,8 +343,7 @@ class Groups:
     def _complete(self, n: int, wanted: str, arrived: str, here: str) -> str:
         """Of the lanes that have arrived those for which nobody is missing, with ``here`` alone being there."""
         w = self.w
-        gone = w.op("load i32, ptr %exited")
-        alive = w.op(f"and i32 %lanes, {w.op(f'xor i32 {gone}, -1')}")
+        alive = self._alive()
         if w.flow.saved >> n & 1:
             missing = self._missing_in_groups(wanted, arrived, here, alive)
         else:
@@ -352,6 +351,60 @@ class Groups:
         absent = w.op(f"and {VEC32} {wanted}, {missing}")
         complete = w.op(f"icmp eq {VEC32} {absent}, zeroinitializer")
         return w.op(f"and i32 {arrived}, {w.bits_of(complete)}")
+
+    def _met(self, n: int, wanted: Val, arrived: str, warpsync_mask: Callable[[int], Val]) -> str:
+        """Of the lanes that wait at a WARPSYNC those whose mask has come, with the same mask.
+
+        Lanes with another mask are there for others: of nested loops that end lane by lane, those of the inner one.
+        """
+        w = self.w
+        alive = self._alive()
+        others = [(other, warpsync_mask(w.blocks[other].first)) for other in self._meets(n)]
+        if not others and uniform(wanted.shape):
+            missing = w.op(f"and i32 {alive}, {w.op(f'xor i32 {arrived}, -1')}")
+            absent = w.op(f"and i32 {w.scalar(wanted)}, {missing}")
+            return w.op(f"select i1 {w.op(f'icmp eq i32 {absent}, 0')}, i32 {arrived}, i32 0")
+        masks = [(w.op(f"load i32, ptr %a{other}"), w.vector(mask)) for other, mask in others]
+
+        def leaving(mask: str, every: str, own: str) -> str:
+            here = own
+            for lanes, vector in masks:
+                alike = w.op(f"and i32 {lanes}, {w.bits_of(w.op(f'icmp eq {VEC32} {vector}, {every}'))}")
+                here = w.op(f"or i32 {here}, {alike}")
+            missing = w.op(f"and i32 {alive}, {w.op(f'xor i32 {here}, -1')}")
+            complete = w.op(f"icmp eq i32 {w.op(f'and i32 {mask}, {missing}')}, 0")
+            return w.op(f"select i1 {complete}, i32 {own}, i32 0")
+
+        return self._by_mask(arrived, w.vector(wanted), leaving)
+
+    def _by_mask(self, lanes: str, masks: str, found: Callable[[str, str, str], str]) -> str:
+        """Joins what ``found`` gives for each mask that lanes have: of the mask, the same in all lanes, and the lanes that have it."""
+        w = self.w
+        w.declared["llvm.cttz.i32"] = "declare i32 @llvm.cttz.i32(i32, i1)"
+        before, head, body, done = (w.new_label(stem) for stem in ("masks", "mask", "same", "met"))
+        left, total, still, more = (f"%{w.new_label(stem)}" for stem in ("left", "total", "still", "more"))
+        w.emit(f"br label %{before}")
+        w.label(before)
+        w.emit(f"br label %{head}")
+        w.label(head)
+        w.emit(f"{left} = phi i32 [ {lanes}, %{before} ], [ {still}, %{body} ]")
+        w.emit(f"{total} = phi i32 [ 0, %{before} ], [ {more}, %{body} ]")
+        w.emit(f"br i1 {w.op(f'icmp eq i32 {left}, 0')}, label %{done}, label %{body}")
+        w.label(body)
+        leader = w.op(f"call i32 @llvm.cttz.i32(i32 {left}, i1 true)")
+        mask = w.op(f"extractelement {VEC32} {masks}, i32 {leader}")
+        every = w.splat("i32", mask)
+        own = w.op(f"and i32 {left}, {w.bits_of(w.op(f'icmp eq {VEC32} {masks}, {every}'))}")
+        w.emit(f"{more} = or i32 {total}, {found(mask, every, own)}")
+        w.emit(f"{still} = and i32 {left}, {w.op(f'xor i32 {own}, -1')}")
+        w.emit(f"br label %{head}")
+        w.label(done)
+        return total
+
+    def _alive(self) -> str:
+        """The warp's lanes that have not ended."""
+        gone = self.w.op("load i32, ptr %exited")
+        return self.w.op(f"and i32 %lanes, {self.w.op(f'xor i32 {gone}, -1')}")
 
     def let_go(self, block: int, broken: int = -1) -> None:
         """Lanes leave by EXIT, or by BREAK a barrier (web ``broken``): push those for whom nobody is missing any more; they run the BSYNC again."""
@@ -396,7 +449,7 @@ class Groups:
         return w.op(f"call i32 @llvm.vector.reduce.or.v{LANES}i32({VEC32} {own})")
 
     def _let_others_go(self, n: int, wanted: Val, leaving: str) -> None:
-        """Lanes of the mask that wait at other WARPSYNCs go on as well, later."""
+        """Lanes of the mask that wait with it at other WARPSYNCs go on as well, later."""
         w = self.w
         others = self._meets(n)
         if not others:
@@ -415,16 +468,21 @@ class Groups:
             w.label(none)
 
     def _leave_behind(self, web: int, wanted: Val, leaving: str) -> None:
-        """Lanes without which others went on wait for nobody there."""
+        """Lanes without which others of their mask went on wait for nobody there."""
         w = self.w
         some, none = w.new_label("behind"), w.new_label("together")
-        every = w.splat("i32", leaving)
-        shared = w.op(f"and {VEC32} {w.vector(wanted)}, {every}")
+        masks = w.vector(wanted)
+        shared = w.op(f"and {VEC32} {masks}, {w.splat('i32', leaving)}")
         left = w.op(f"icmp ne {VEC32} {shared}, zeroinitializer")
         behind = w.op(f"and i32 {w.bits_of(left)}, {w.op(f'xor i32 {leaving}, -1')}")
         w.emit(f"br i1 {w.op(f'icmp ne i32 {behind}, 0')}, label %{some}, label %{none}")
         w.label(some)
-        kept = w.op(f"select {VECBOOL} {left}, {VEC32} zeroinitializer, {VEC32} {w.vector(wanted)}")
+        # In recursive code who waits further out has a mask with those lanes as well, but another one.
+        alike = self._by_mask(
+            leaving, masks, lambda _, every, own: w.bits_of(w.op(f"icmp eq {VEC32} {masks}, {every}"))
+        )
+        free = w.lanes_of(w.op(f"and i32 {alike}, {behind}"))
+        kept = w.op(f"select {VECBOOL} {free}, {VEC32} zeroinitializer, {VEC32} {masks}")
         w.emit(f"store {VEC32} {kept}, ptr %w{web}")
         w.emit(f"br label %{none}")
         w.label(none)
