@@ -347,12 +347,9 @@ class Writer:
 
     def warp_to_warp(self, _: Place) -> None:
         """Warp 0 hands words to warp 1 by a flag in shared or global memory."""
-        x, shared = self.word(), self.number(0, 1)
-        turn = f"turns[{self.sites}]"
-        flag = f"flags[{self.sites} * n + blockIdx.x]"
+        x, turn = self.word(), "signals"
+        flag = "signal" if self.number(0, 1) else f"flags[{self.sites} * n + blockIdx.x]"
         self.site()
-        if shared:
-            flag, turn = "signal", "signals"
         fence = "__threadfence_block();"
         self.emit(f"{turn}++; __syncthreads(); if (w == 0) {{ s[lane] = {x}; {fence} __syncwarp(m);")
         self.emit(f"if (lane == 0) *(volatile unsigned *)&{flag} = {turn}; }} else if (w == 1) {{")
