@@ -62,7 +62,7 @@ def test_run_prints_what_the_checks_find(tmp_path: Path) -> None:
     assert "========= Error: Race reported between Write access and Read access" in done.stdout
     assert "=========     Host: " in done.stdout
     assert "wrong.py:7" in done.stdout
-    assert done.stdout.splitlines()[-1] == "========= CHECK SUMMARY: 2 errors"
+    assert done.stdout.splitlines()[-1] == "========= CHECK SUMMARY: 1 error"
 
 
 ONE_VALUE = 'extern "C" __global__ void turn(int *x) { x[blockIdx.x >> 6] = 1; }\n'
@@ -83,9 +83,6 @@ def test_run_tells_information_on_request(tmp_path: Path) -> None:
 
 def test_run_refuses_what_does_not_go_together(tmp_path: Path) -> None:
     (tmp_path / "right.py").write_text(PROGRAM.format(source=RIGHT))
-    done = warpwright("run", "--check", "all", "--timing", "full", "right.py", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "checked launches are not timed: --check goes without --timing full and --report" in done.stderr
     done = warpwright("run", "--check", "everything", "right.py", cwd=tmp_path)
     assert done.returncode == 2
     assert "check='everything' is not known; use memcheck, " in done.stderr

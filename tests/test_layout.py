@@ -16,7 +16,7 @@ ORDER: list[set[str]] = [
     {"engine"},
     {"timing"},
     {"system"},
-    {"arrays", "session"},
+    {"arrays", "session", "source_place"},
     {"images"},
     {"run"},
     {"api"},

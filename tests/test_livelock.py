@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -57,6 +59,16 @@ extern "C" __global__ void times_out(volatile int *flag, int *out) {
 """
 
 
+FIRST_LINE = next(
+    n for n, text in enumerate(Path(__file__).read_text().splitlines(), 1) if text.startswith("ENDLESS =")
+)
+
+
+def at(number: int) -> str:
+    """A line of ENDLESS, which is one of this file."""
+    return f"{__file__}:{FIRST_LINE + number - 1}"
+
+
 def launch(gpu: ww.GPU, source: str, name: str, grid: int, block: int) -> np.ndarray:
     flag, out = gpu.array(np.zeros(64, np.int32)), gpu.array(np.zeros(64, np.int32))
     gpu.compile(source)[name][grid, block](flag, out)
@@ -71,7 +83,7 @@ def deadlock(gpu: ww.GPU, name: str, grid: int, block: int) -> str:
 
 def test_a_lock_among_lanes_hangs_before_volta_and_is_explained() -> None:
     text = deadlock(ww.GPU("p100", timing="off"), "lane_lock", 1, 32)
-    assert "lanes 1-31 only repeat kernel.cu:3" in text
+    assert f"lanes 1-31 only repeat {at(3)}" in text
     assert "lane 0 waits its turn at" in text
     assert "do not go on independently on sm_60" in text
     assert "reconvergence stack" in text
@@ -87,8 +99,8 @@ def test_a_lock_among_lanes_ends_from_volta_on() -> None:
 @pytest.mark.parametrize("chip", ["p100", "v100", "h200"])
 def test_a_flag_that_nobody_sets(chip: str) -> None:
     text = deadlock(ww.GPU(chip, timing="off"), "unset_flag", 3, 64)
-    assert "warp 0: lane 0 only repeats kernel.cu:10: while (*flag == 0) { }" in text
-    assert "warp 1: lanes 0-31 wait at the block barrier kernel.cu:13: __syncthreads();" in text
+    assert f"warp 0: lane 0 only repeats {at(10)}: while (*flag == 0) {{ }}" in text
+    assert f"warp 1: lanes 0-31 wait at the block barrier {at(13)}: __syncthreads();" in text
     assert "and 2 more resident blocks" in text
 
 
@@ -107,7 +119,7 @@ def test_the_interpreter_finds_the_same(chip: str, name: str) -> None:
 
 def test_under_the_checks() -> None:
     text = deadlock(ww.GPU("a100", timing="off", check="racecheck"), "unset_flag", 3, 64)
-    assert "warp 0: lane 0 only repeats kernel.cu:10" in text
+    assert f"warp 0: lane 0 only repeats {at(10)}" in text
     assert "warp 1: lanes 0-31 wait at the block barrier" in text
     assert "and 2 more resident blocks" in text
 
@@ -116,7 +128,7 @@ def test_in_simulated_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(livelock, "QUIET_SECONDS", 0.2)
     monkeypatch.setattr(livelock, "PAUSE_SECONDS", 0.0)
     text = deadlock(ww.GPU("v100"), "unset_flag", 3, 64)
-    assert "warp 0: lane 0 only repeats kernel.cu:10" in text
+    assert f"warp 0: lane 0 only repeats {at(10)}" in text
     assert "warp 1: lanes 0-31 wait at the block barrier" in text
 
 

@@ -25,6 +25,7 @@ from warpwright.chips import Chip, Partition, load_chip
 from warpwright.engine.device_memory import DeviceMemory
 from warpwright.errors import KernelNotFoundError, LaunchError, UnsupportedError
 from warpwright.session import session
+from warpwright.source_place import place_of_text
 from warpwright.timing import policies
 from warpwright.toolchain import load as load_source
 
@@ -62,7 +63,8 @@ class GPU:
         scheduler, l1_replacement: the warp scheduler, and which line L1 gives up: names of ``timing.policies`` or functions of
             that form.
         check: checks to run, as ``"racecheck,initcheck"`` or a sequence; ``"all"`` for compute-sanitizer's four (see
-            ``tools/checks``).  Launches are then not timed, and ``gpu.findings`` holds what was found.
+            ``tools/checks``); ``gpu.findings`` holds what was found.  Launches are then timed only with
+            ``timing="full"`` or ``"sampled"``: each runs twice from the same state, first checked, then timed.
         check_level: lowest grade of what the checks tell: ``"info"``, ``"warning"`` (the default) or ``"error"``.
         caches: ``"cold"``: every timed launch begins with empty caches, as Nsight Compute measures by default; ``"kept"``: it finds what
             earlier launches, copies and fills have left in L2, as in a program.  Without one: cold, and kept for the devices of
@@ -98,8 +100,6 @@ class GPU:
                 session.replaced.add(str(getattr(chip, "name", chip)))
             chip = session.chip
         check = session.check or check
-        if check and {"full", "sampled"} & {timing, session.timing}:
-            raise UnsupportedError("checked launches are not timed; use timing='off' with check=…, or two runs")
         self.samples_large = not (session.timing or timing)
         """Timing was left to the simulator: it samples launches that would take minutes."""
         timing = session.timing or timing or ("off" if check else "full")
@@ -219,6 +219,8 @@ class GPU:
             name=name,
             chip=self.chip.name,
         )
+        if name is None and isinstance(source, str) and compiled.source == source:
+            compiled.source_place = place_of_text(source)
         if self.front_end == "ptx":
             from warpwright.engine.ptx_module import load_compiled
 

@@ -140,11 +140,13 @@ def run(
 ) -> None:
     """Run a program on the simulated GPU and print its launches; arguments behind the program are its own.
 
-    With --check, launches are not timed, what the checks find is printed, and an error among it makes the exit code 1.
+    With --check, what the checks find is printed, an error among it makes the exit code 1, and launches are timed only with --timing full or
+    --report: each then runs twice, first checked, then timed.
     """
     _check_options(gpu, timing, program, report)
     if check is not None:
-        _start_checks(check, check_level, timing, report)
+        _start_checks(check, check_level)
+        timing = timing or ("full" if report is not None else None)
     elif check_level is not None:
         raise _fail("--check-level goes with --check", MISUSED)
     runs, findings, code = _launches_of(program, list(context.args), gpu, timing)
@@ -175,14 +177,12 @@ def _launches_of(
     return children.runs, children.findings, code
 
 
-def _start_checks(check: str, level: str | None, timing: str | None, report: Path | None) -> None:
+def _start_checks(check: str, level: str | None) -> None:
     """Have every GPU of this process and its children run the checks."""
     from warpwright.errors import UnsupportedError
     from warpwright.session import session
     from warpwright.tools.checks import parse, parse_level
 
-    if timing == "full" or report is not None:
-        raise _fail("checked launches are not timed: --check goes without --timing full and --report", MISUSED)
     try:
         parse(check)
         if level is not None:
@@ -195,13 +195,13 @@ def _start_checks(check: str, level: str | None, timing: str | None, report: Pat
 def _show_findings() -> int:
     """Print what the checks found; 1 when there is an error among it."""
     from warpwright.session import session
-    from warpwright.tools.checks import summary
+    from warpwright.tools.checks import arranged, summary
 
     if sys.platform == "linux":
         from warpwright.driver import recording
 
         recording.report_leaks()
-    found = [*session.findings(), *_found]
+    found = arranged([*session.findings(), *_found])
     console = _console()
     for finding in found:
         console.print(str(finding), markup=False, soft_wrap=True)

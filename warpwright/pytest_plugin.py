@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
@@ -37,7 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--warpwright-check",
         metavar="CHECKS",
-        help="checks by commas, or all; a test fails on an error that they find (launches are then not timed)",
+        help="checks by commas, or all; a test fails on an error that they find (launches are then timed only in tests that use warpwright_runs, or with --warpwright-timing=full)",
     )
     group.addoption(
         "--warpwright-check-level",
@@ -70,10 +71,6 @@ def _prepare(options: argparse.Namespace) -> None:
     from warpwright.errors import WarpwrightError
     from warpwright.session import known_chips, session
 
-    if check and timing == "full":
-        raise pytest.UsageError(
-            "checked launches are not timed: --warpwright-check goes without --warpwright-timing=full"
-        )
     try:
         chips = known_chips(chip)
         if check:
@@ -117,17 +114,52 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     finally:
         new = [f for f in session.findings() if before.get(id(f), 0) < f.count]
         errors = [f for f in new if f.severity == "error" and not f.of_call]
-        rest = [f for f in new if f not in errors]
+        # Where the test fails by itself, as by a fault, that is its failure: the findings stand beside it.
+        rest = new if sys.exc_info()[0] is not None else [f for f in new if f not in errors]
         if rest:
-            item.add_report_section("call", "warpwright checks", "\n".join(map(str, rest)))
+            from warpwright.tools.checks import arranged
+
+            item.add_report_section("call", "warpwright checks", "\n".join(map(str, arranged(rest))))
     if errors:
-        pytest.fail("the checks found errors:\n" + "\n".join(map(str, errors)), pytrace=False)
+        from warpwright.tools.checks import arranged
+
+        pytest.fail("the checks found errors:\n" + "\n".join(map(str, arranged(errors))), pytrace=False)
     return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, object, object]:
+    """Show of an error that this package raises the user's frames, not its own (``--full-trace`` shows all)."""
+    error = call.excinfo.value if call.excinfo is not None else None
+    if error is not None and type(error).__module__.split(".")[0] == "warpwright":
+        hide_own_frames(error)
+    return (yield)
+
+
+def hide_own_frames(error: BaseException) -> None:
+    """Have pytest leave out the frames of this package's modules: it asks their globals."""
+    own = __name__.split(".")[0]
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        trace = error.__traceback__
+        while trace is not None:
+            names = trace.tb_frame.f_globals
+            if str(names.get("__name__", "")).split(".")[0] == own:
+                names["__tracebackhide__"] = True
+            trace = trace.tb_next
+        following = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+        if following is None:
+            return
+        error = following
 
 
 @pytest.fixture
 def warpwright_runs() -> Iterator[list[Run]]:
-    """The launches of this test, in order: ``run.cycles``, ``run.metrics[...]``, ``run.bottleneck``."""
+    """The launches of this test, in order: ``run.cycles``, ``run.metrics[...]``, ``run.bottleneck``.
+
+    With checks, each of them runs twice, first checked, then timed.
+    """
     from warpwright.session import session
 
     runs: list[Run] = []
@@ -138,6 +170,7 @@ def warpwright_runs() -> Iterator[list[Run]]:
         if before is not None:
             before(run)
 
-    session.on_launch = add
+    timed_before = session.times_checked
+    session.on_launch, session.times_checked = add, session.timing != "off"
     yield runs
-    session.on_launch = before
+    session.on_launch, session.times_checked = before, timed_before

@@ -42,6 +42,7 @@ from warpwright.engine.launch import (
     place_parameters,
     reads_parameters_by_address,
 )
+from warpwright.engine.launch_state import LaunchState, hindrance
 from warpwright.engine.services import LaunchServices, emit, heap_of
 from warpwright.engine.textures.launch_textures import LaunchTextures, uses_textures
 from warpwright.engine.tiers import TieredExecution, functional_execution
@@ -249,6 +250,43 @@ def launch_packed(launcher: Launcher, parameters: bytes | bytearray, *, cooperat
 
 
 def _run(launcher: Launcher, parameters: bytes | bytearray, cooperative: bool = False) -> Run:
+    """A launch: checked where the GPU has checks; timed; or first checked, then timed from the same state."""
+    gpu = launcher.kernel.gpu
+    if gpu.checker is None:
+        return _run_once(launcher, parameters, cooperative, checked=False, timed=gpu.timing != "off")
+    if not (gpu.timing != "off" or session.times_checked):
+        return _run_once(launcher, parameters, cooperative, checked=True, timed=False)
+    if "malloc" in launcher.kernel._loaded.program.services:
+        # Its heap is part of the state.
+        heap_of(gpu.memory)
+    reason = hindrance(launcher.kernel._loaded.program, gpu.memory)
+    if reason:
+        print(
+            f"warpwright: a launch of {launcher.kernel.name} is checked and not timed: {reason}",
+            file=sys.stderr,
+            flush=True,
+        )
+        return _run_once(launcher, parameters, cooperative, checked=True, timed=False)
+    before = LaunchState(gpu.memory)
+    _run_once(launcher, parameters, cooperative, checked=True, timed=False)
+    before.restore()
+    return _run_once(launcher, parameters, cooperative, checked=False, timed=True, says=False)
+
+
+def _run_once(
+    launcher: Launcher,
+    parameters: bytes | bytearray,
+    cooperative: bool,
+    *,
+    checked: bool,
+    timed: bool,
+    says: bool = True,
+) -> Run:
+    """Run it.
+
+    Args:
+        says: pass on what the kernel prints.
+    """
     kernel, geometry = launcher.kernel, launcher.geometry
     gpu, loaded = kernel.gpu, kernel._loaded
     program, memory = loaded.program, gpu.memory
@@ -297,8 +335,8 @@ def _run(launcher: Launcher, parameters: bytes | bytearray, cooperative: bool = 
             copier = copies.native()
             context.words[LAUNCH.slot("bulk")] = ctypes.cast(copier, ctypes.c_void_p).value or 0
             context.keep.append(copier)
-        job = _Job(launcher, context)
-        if gpu.checker is not None:
+        job = _Job(launcher, context, checked, timed)
+        if checked and gpu.checker is not None:
             gpu.checker.launching()
         try:
             job.run()
@@ -307,7 +345,7 @@ def _run(launcher: Launcher, parameters: bytes | bytearray, cooperative: bool = 
                 raise AssertionFailedError("\n".join(context.services.assertions)) from None
             raise
         finally:
-            if context.services is not None:
+            if context.services is not None and says:
                 emit(context.services, gpu.on_output or _print)
         for provided in (context.services, context.textures, copies):
             if provided is not None and provided.failure is not None:
@@ -346,8 +384,9 @@ def _print(text: bytes) -> None:
 class _Job:
     """The worker's side and the waiting side of one launch."""
 
-    def __init__(self, launcher: Launcher, context: LaunchContext) -> None:
+    def __init__(self, launcher: Launcher, context: LaunchContext, checked: bool, timed: bool) -> None:
         self.launcher = launcher
+        self.checked, self.timed = checked, timed
         self.context = context
         self.counts = Counts()
         self.timing: TimingResult | None = None
@@ -363,7 +402,7 @@ class _Job:
         """Run in a worker and wait for it; what it raises is raised here."""
         gpu = self.launcher.kernel.gpu
         if (
-            gpu.timing == "off"
+            not self.timed
             and gpu.engine != "interpreter"
             and is_brief(self.launcher.kernel._loaded, self.context.geometry)
         ):
@@ -409,7 +448,7 @@ class _Job:
 
     def _work(self) -> None:
         try:
-            if self.launcher.kernel.gpu.timing != "off":
+            if self.timed:
                 self._timed()
             else:
                 self._functional()
@@ -421,7 +460,7 @@ class _Job:
         at_once = self.launcher.resident.blocks_per_sm * self.launcher.chip.sm.sm_count
         began = time.perf_counter()
         execution: Execution
-        if gpu.checker is not None:
+        if self.checked and gpu.checker is not None:
             execution = gpu.checker.execution(
                 loaded, self.context, at_once, self.launcher.kernel._loaded_module.compiled.ptx
             )

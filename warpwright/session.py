@@ -52,6 +52,8 @@ class Session:
     """Checks that every GPU runs."""
     check_level: str | None = None
     """Lowest grade of what they tell."""
+    times_checked: bool = False
+    """Whether launches are timed after they were checked, on GPUs whose timing is off as well."""
     checkers: list[Checker] = field(default_factory=list)
     """Of every GPU that was made with checks, in order."""
 

@@ -92,6 +92,9 @@ def source_line(program: Program, address: int) -> str | None:
     if instruction is None or instruction.line is None:
         return None
     name, number = instruction.line
+    if program.source_place is not None and name == program.source_place[0]:
+        _, name, first = program.source_place
+        number += first - 1
     text = ""
     lines: Sequence[str] = ()
     if Path(name).is_file():

@@ -44,6 +44,8 @@ class CompiledModule:
     ptx: str | None = None
     source: str | None = None
     """CUDA C++ text, when the module was made from it."""
+    source_place: tuple[str, int] | None = None
+    """File and line where the text begins, when another text holds it."""
     name: str = "kernel.cu"
     lowered_names: dict[str, str] = field(default_factory=dict)
     """Symbol of each name expression."""

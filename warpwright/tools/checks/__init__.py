@@ -6,6 +6,7 @@ kernel matters, ``schedule.py`` runs its blocks and ``block_runner.py`` their wa
 May import timing, engine, isa; nothing below imports it (``api`` does so when checks are asked for).
 """
 
+from warpwright.tools.checks.arrangement import arranged
 from warpwright.tools.checks.checker import CHECKS, DEFAULT_LEVEL, MORE_CHECKS, Checker, parse, parse_level
 from warpwright.tools.checks.findings import SEVERITIES, Finding, Place, summary
 
@@ -17,6 +18,7 @@ __all__ = [
     "Checker",
     "Finding",
     "Place",
+    "arranged",
     "parse",
     "parse_level",
     "summary",

@@ -1,0 +1,187 @@
+"""Findings as people see them: one entry for one defect, causes first, lines of the program's own file, frames of the user alone."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+
+import warpwright as ww
+from tests.test_checked_programs import RIGHT, pytest_run, warpwright
+from warpwright.source_place import place_of_text
+from warpwright.tools.checks import arranged
+
+TWO_DEFECTS = r"""
+extern "C" __global__ void two_defects(int *x, int *y, int n) {
+    __shared__ int s[64];
+    int t = threadIdx.x;
+    for (int k = 0; k < n; k++) {
+        s[t] = x[t] + k;  // the write
+        y[t] += s[(t + 32) & 63] * 3;  // the read
+        y[t + 64] += s[t ^ 32];  // another read
+    }
+    y[128 + (t >> 5)] = t;  // warp by warp
+    y[128] = t;  // of all
+}
+"""
+FIRST_LINE = next(n for n, text in enumerate(Path(__file__).read_text().splitlines(), 1) if "TWO_DEFECTS =" in text)
+MADE = TWO_DEFECTS.replace("* 3", "* 5")
+ONE_LINE = 'extern "C" __global__ void one(int *x) { x[threadIdx.x] = x[threadIdx.x ^ 32]; }'
+
+
+def line(mark: str) -> str:
+    return f"{Path(__file__)}:{FIRST_LINE + TWO_DEFECTS[: TWO_DEFECTS.index(mark)].count(chr(10))}: "
+
+
+def checked(source: str) -> ww.GPU:
+    gpu = ww.GPU("a100", check="all")
+    x, y = np.arange(64, dtype=np.int32), np.zeros(192, np.int32)
+    gpu.compile(source)["two_defects"][1, 64](x, y, 3)
+    return gpu
+
+
+def test_one_entry_for_each_defect_and_causes_first() -> None:
+    found = checked(TWO_DEFECTS).findings
+    assert len(found) == 9
+    entries = arranged(found)
+    shared = [f for f in entries if "shared memory" in f.details[0]]
+    (cause,) = shared
+    assert cause.places[0].line.startswith(line("// the write"))
+    assert sum("also" in detail and line("// another read") in detail for detail in cause.details) == 2
+    assert sum("Uninitialized __shared__ memory read of size 4 bytes" in detail for detail in cause.details) == 2
+    assert not any(f.check == "initcheck" for f in entries)
+    assert cause.count == sum(f.count for f in found if f.check == "racecheck" and "shared" in f.details[0])
+    assert [f.places[0].line.split(";  ")[1] for f in entries] == ["// of all", "// the write", "// warp by warp"]
+    assert [f.severity for f in entries] == ["error", "error", "warning"]
+    assert any("also WAW hazard (warning)" in detail for detail in entries[0].details)
+    assert len(checked(TWO_DEFECTS).findings) == 9, "the findings themselves stay as they were"
+
+
+def test_lines_of_a_kernel_in_a_python_string_are_the_files() -> None:
+    lines = {p.line for f in checked(TWO_DEFECTS).findings for p in f.places}
+    assert {text.split(": ")[0] + ": " for text in lines} >= {line("// the write"), line("// the read")}
+    assert line("// of all") + "y[128] = t;  // of all" in lines
+
+
+def test_text_that_is_made_at_run_time_keeps_its_own_lines() -> None:
+    lines = {p.line for f in checked(MADE).findings for p in f.places}
+    assert any(text.startswith("kernel.cu:6: s[t] = x[t] + k;") for text in lines)
+    assert place_of_text(MADE) is None
+    assert place_of_text(ONE_LINE) is None
+
+
+def test_literals_whose_lines_are_the_files(tmp_path: Path) -> None:
+    program = '''
+        from warpwright.source_place import place_of_text
+        a = """first
+        of two"""
+        b = (
+            "lines\\n"
+            "of pieces\\n"
+        )
+        c = "lines\\nin one\\n"
+        d, e = """twice
+        there""", """twice
+        there"""
+        f = """a \\
+        b
+        c"""
+        print(*[(place_of_text(x) or (0, 0))[1] for x in (a, b, c, d, f)])
+    '''
+    path = tmp_path / "literals.py"
+    path.write_text(textwrap.dedent(program))
+    done = subprocess.run(
+        [sys.executable, str(path)],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["3", "6", "0", "0", "0"]
+
+
+FAR = r"""
+import numpy as np
+import warpwright as ww
+
+FAR = '''
+extern "C" __global__ void far(int *x) {
+    x[threadIdx.x + 100000000] = 1;
+}
+'''
+
+def own_helper(x):
+    ww.GPU("v100").compile(FAR)["far"][1, 32](x)
+
+def test_far():
+    own_helper(np.zeros(32, np.int32))
+
+def test_cycles(warpwright_runs):
+    x = np.arange(64, dtype=np.int32)
+    ww.GPU("v100").compile(RIGHT)["turn"][1, 64](x)
+    (run,) = warpwright_runs
+    assert run.timed and 2000 < run.cycles < 20000
+    assert x.tolist() == [*range(32, 64), *range(32)]
+"""
+
+
+def test_pytest_shows_the_finding_and_the_users_frames_and_times_checked_launches(tmp_path: Path) -> None:
+    (tmp_path / "test_gpu.py").write_text(FAR + f"\nRIGHT = {RIGHT!r}\n")
+    done = pytest_run(tmp_path, "--warpwright=a100", "--warpwright-check=all")
+    assert "1 failed, 1 passed" in done.stdout, done.stdout
+    shown = done.stdout[: done.stdout.index("short test summary")]
+    assert "Invalid __global__ write of size 4 bytes" in shown
+    assert "test_gpu.py:7: x[threadIdx.x + 100000000] = 1;" in shown
+    assert "own_helper(np.zeros(32, np.int32))" in shown
+    for own in ("warpwright/run.py", "warpwright/api.py", "checked_launch.py"):
+        assert own not in shown
+    assert "warpwright/run.py" in pytest_run(tmp_path, "--warpwright=a100", "--full-trace").stdout
+
+
+PROGRAM = """
+import numpy as np
+import warpwright as ww
+
+x = np.arange(64, dtype=np.int32)
+gpu = ww.GPU("v100")
+run = gpu.compile({source!r})["turn"][1, 64](x)
+print("cycles", run.cycles, "first", x[0])
+"""
+
+
+def test_run_checks_and_then_times(tmp_path: Path) -> None:
+    (tmp_path / "right.py").write_text(PROGRAM.format(source=RIGHT))
+    done = warpwright("run", "--gpu", "a100", "--timing", "full", "right.py", cwd=tmp_path)
+    alone = next(text for text in done.stdout.splitlines() if text.startswith("cycles"))
+    done = warpwright("run", "--gpu", "a100", "--check", "all", "--timing", "full", "right.py", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert alone in done.stdout.splitlines()
+    assert alone.endswith("first 32")
+    assert done.stdout.splitlines()[-1] == "========= CHECK SUMMARY: no findings"
+    done = warpwright("run", "--check", "all", "--report", "page.html", "right.py", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "page.html").stat().st_size > 1000
+
+
+def test_prints_of_a_launch_that_is_checked_and_timed_come_once(tmp_path: Path) -> None:
+    source = r"""
+    extern "C" __global__ void says(int *x) {
+        if (threadIdx.x == 0) printf("x is %d\n", atomicAdd(x, 1));
+        int *p = (int *)malloc(16);
+        p[0] = 1;
+        free(p);
+    }"""
+    printed: list[bytes] = []
+    gpu = ww.GPU("a100", check="all", timing="full")
+    gpu.on_output = printed.append
+    x = np.zeros(1, np.int32)
+    module = gpu.compile(source)
+    runs = [module["says"][2, 32](x) for _ in range(2)]
+    assert x[0] == 4
+    assert b"".join(printed).decode().split("\n")[:-1] == [f"x is {n}" for n in range(4)]
+    assert all(run.timed and run.cycles > 0 for run in runs)
+    assert not gpu.findings

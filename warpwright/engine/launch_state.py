@@ -1,0 +1,41 @@
+"""What a launch finds in memory, kept so that the launch can run again from it."""
+
+from __future__ import annotations
+
+from warpwright.engine.device_memory import DeviceMemory, format_bytes
+from warpwright.engine.services import existing_heap
+from warpwright.engine.tiers import REVERSIBLE
+from warpwright.isa.program import Program
+
+MOST_BYTES = 1 << 30
+"""Of global memory that are kept; copying them takes about a second."""
+
+
+def hindrance(program: Program, memory: DeviceMemory) -> str:
+    """Why a launch of the program cannot run twice from the same state, or nothing."""
+    if not REVERSIBLE.issuperset(program.services):
+        return "the kernel launches kernels"
+    if any(i.opcode.startswith("SU") for i in program.instructions):
+        return "the kernel may write surfaces"
+    if any(a.mapped for a in memory):
+        return "memory of the host or of another device is mapped, which the kernel may change"
+    used = sum(a.size_bytes for a in memory)
+    return f"{format_bytes(used)} of memory would have to be kept" if used > MOST_BYTES else ""
+
+
+class LaunchState:
+    """Global memory and the heap of kernels as they are now; :func:`hindrance` gives nothing."""
+
+    def __init__(self, memory: DeviceMemory) -> None:
+        self._memory = memory
+        self._kept = [(a, memory.snapshot(a)) for a in memory]
+        self._heap = existing_heap(memory)
+        self._pieces = self._heap.state() if self._heap is not None else None
+
+    def restore(self) -> None:
+        """Make it all again as it was."""
+        for allocation, contents in self._kept:
+            if not allocation.freed:
+                self._memory.restore(allocation, contents)
+        if self._heap is not None and self._pieces is not None:
+            self._heap.become(self._pieces)
