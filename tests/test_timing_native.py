@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 import warpwright as ww
 from warpwright.chips.chip import load_chip
-from warpwright.native.intrinsics import BOUNDSCHECK, divide, divide_small, entry, host_address, words
+from warpwright.native.intrinsics import BOUNDSCHECK, divide, divide_small, host_address, words
+from warpwright.native.numba_entry import entry
 from warpwright.timing import SOURCES, buffers, policies, windows
 from warpwright.timing import state as s
 from warpwright.timing.coalescer import bank_passes, lines_kept
