@@ -325,7 +325,8 @@ class Groups:
             self._leave_behind(web, wanted, leaving)
         if not bsync:
             if w.trace and w.setting.watched:
-                absent = w.op(f"and i32 {self._named(wanted, leaving)}, {w.op(f'xor i32 {here}, -1')}")
+                # Nobody who lives is missing: those of the mask that are not here have ended.
+                absent = w.op(f"and i32 {self._named(wanted, leaving)}, {w.op('load i32, ptr %exited')}")
                 tr.record_sync_alone(w, n, leaving, w.op(f"and i32 {absent}, %lanes"))
             self._let_others_go(n, wanted, leaving)
             joining = w.op("load i32, ptr %joining")
