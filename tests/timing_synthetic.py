@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ from warpwright.timing.simulate import simulate
 
 FULL = 0xFFFFFFFF
 _WARP_BLOCK, _WARP_IN_BLOCK, _WARP_LAUNCH = WARP["block"], WARP["warp_in_block"], WARP["launch"]
+import_module("warpwright.native.by_numba")  # teaches Numba the intrinsics
 _RESUME, _LANES, _EXITED = WARP["resume"], WARP["lanes"], WARP["exited"]
 _TRACE, _USED = WARP["trace_base"], WARP["trace_used"]
 _BAR_LANES = WARP["barrier_lanes"]

@@ -322,24 +322,31 @@ def graphs(machine: Machine) -> dict[str, list[float]]:
     return found
 
 
-def measure(machine: Machine) -> dict[str, Any]:
+def alone(machine: Machine) -> dict[str, list[float]]:
     here = machine.streams[0][0]
-    alone = {name: machine.microseconds(partial(machine.launch, work, here), here) for name, work in KERNELS.items()}
-    pairs = {
+    return {name: machine.microseconds(partial(machine.launch, work, here), here) for name, work in KERNELS.items()}
+
+
+def pairs(machine: Machine) -> dict[str, list[float]]:
+    return {
         f"{one} | {other}" + (" | first" if priorities[1] else ""): machine.pair(
             KERNELS[one], KERNELS[other], priorities
         )
         for one, other, priorities in PAIRS
     }
-    return {"alone": alone, "pairs": pairs, "events": in_one_stream(machine), "graphs": graphs(machine)}
+
+
+PARTS = {"alone": alone, "pairs": pairs, "events": in_one_stream, "graphs": graphs}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cubins", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), help="parts to measure")
     options = parser.parse_args()
-    found = measure(Machine((options.cubins / "machine.cubin").read_bytes()))
+    machine = Machine((options.cubins / "machine.cubin").read_bytes())
+    found = {name: PARTS[name](machine) for name in options.only}
     about = {"card": smi(), "command": "python -m bench.machine.streams --cubins FOLDER --out FILE"}
     options.out.write_text(json.dumps({**about, "microseconds": found}, indent=1) + "\n")
 

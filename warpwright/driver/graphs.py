@@ -8,8 +8,9 @@ Calls on graphs stand in ``graph_shapes`` (nodes and edges), ``graph_nodes`` (no
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from typing import Any, ClassVar
 
 from warpwright.driver import cmemory, results
@@ -176,29 +177,51 @@ class Graph(Node):
     def run(self, stream: Stream) -> None:
         """Each vertex starts when those that it needs have ended, so independent ones overlap in simulated time.
 
-        Kernels start one after the other, and those that others precede sooner than a launch in a stream would (`bench.machine.streams`, graphs).
+        Kernels start one after the other, as they become ready, and those that others precede sooner than a launch in a stream would
+        (`bench.machine.streams`, graphs).
         """
-        begin = state().begin(stream)
-        chip = stream.device.gpu.chip
-        saved = chip.launch.launch_overhead_cycles / (chip.clocks.sm_clock_mhz * 1e6)
-        saved -= chip.launch.graph_launch_overhead_us * 1e-6
+        begin = free = state().begin(stream)
+        launch = stream.device.gpu.chip.launch
         ends: dict[Vertex, float] = {}
         lane = Stream(stream.device, flags=1)
-        free = begin
-        for vertex in self.ordered():
-            lane.seconds = max((ends[n] for n in vertex.needs), default=begin)
+        for vertex, ready in self._by_time(begin, ends):
+            lane.seconds = ready
             if vertex.enabled and vertex.work.kind == KERNEL and state().timed:
-                lane.seconds = max(lane.seconds, free)
-                interval_us = (
-                    chip.launch.graph_branch_interval_us if vertex.needs else chip.launch.graph_root_interval_us
-                )
+                lane.seconds = max(ready, free)
+                interval_us = launch.graph_branch_interval_us if vertex.needs else launch.graph_root_interval_us
                 free = lane.seconds + interval_us * 1e-6
                 vertex.work.run(lane)
-                lane.seconds -= saved if vertex.needs else 0.0
+                lane.seconds -= _sooner_seconds(stream) if vertex.needs else 0.0
             elif vertex.enabled:
                 vertex.work.run(lane)
             ends[vertex] = lane.seconds
         stream.seconds = max(ends.values(), default=begin)
+
+    def _by_time(self, begin: float, ends: dict[Vertex, float]) -> Iterator[tuple[Vertex, float]]:
+        """Vertices as they become ready, and when: ``ends`` has the end of each by the time that the next is asked for."""
+        order = self.ordered()
+        place = {vertex: i for i, vertex in enumerate(order)}
+        users: dict[Vertex, list[Vertex]] = {vertex: [] for vertex in order}
+        missing = {vertex: len(vertex.needs) for vertex in order}
+        for vertex in order:
+            for needed in vertex.needs:
+                users[needed].append(vertex)
+        ready = [(begin, place[vertex]) for vertex in order if not vertex.needs]
+        while ready:
+            seconds, number = heappop(ready)
+            vertex = order[number]
+            yield vertex, seconds
+            for user in users[vertex]:
+                missing[user] -= 1
+                if not missing[user]:
+                    heappush(ready, (max(ends[needed] for needed in user.needs), place[user]))
+
+
+def _sooner_seconds(stream: Stream) -> float:
+    """How much sooner a graph's kernel starts after another node than a stream's after another kernel."""
+    chip = stream.device.gpu.chip
+    overhead = chip.launch.launch_overhead_cycles / (chip.clocks.sm_clock_mhz * 1e6)
+    return overhead - chip.launch.graph_launch_overhead_us * 1e-6
 
 
 def new_graph() -> Graph:
