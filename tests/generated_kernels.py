@@ -299,7 +299,7 @@ class Writer:
             f"{{ bool {done} = false; while (!{done}) {{ if (atomicCAS(&{lock}, 0u, 1u) == 0) {{ {inside}"
             f" atomicExch(&{lock}, 0u); {done} = true; }} {sleep} }} }}",
             f"while (atomicCAS(&{lock}, 0u, 1u) != 0) {{ {sleep} }} {inside} atomicExch(&{lock}, 0u);",
-            f"while (atomicExch(&{lock}, 1u) != 0) {{ {sleep} }} {inside} *(volatile unsigned *)&{lock} = 0;",
+            f"while (atomicCAS(&{lock}, 0u, 2u) != 0) {{ {sleep} }} {inside} atomicExch(&{lock}, 0u);",
         ]
         self.emit(forms[self.number(0, 2 if self.arch >= 70 else 0)])
 
