@@ -259,6 +259,32 @@ class LocalSpace(Space):
     def word_stride(self) -> int:
         return 128
 
+    def atomic(self, at: Words, operand: Words, compare: Words | None, how: Access, m: Mask) -> Words:
+        """Of a value whose words lie apart: no other lane reaches it, so it is read, changed and written."""
+        if how.bytes == 4:
+            return super().atomic(at, operand, compare, how, m)
+        values = _Values(self.load(at, how.bytes, m))
+        old = values.atomic(at, operand, compare, how, m)
+        self.store(at, values.words(), how.bytes, m)
+        return old
+
+
+class _Values(Space):
+    """One value of several words for each lane, whatever its address."""
+
+    def __init__(self, words: Words) -> None:
+        super().__init__(np.ascontiguousarray(words.T).view(np.uint8).reshape(-1))
+        self._bytes = 4 * len(words)
+
+    def outside(self, addresses: Words, size: int) -> Mask:
+        return np.zeros(len(addresses), np.bool_)
+
+    def offsets(self, addresses: Words, lanes: Words) -> npt.NDArray[np.int64]:
+        return lanes.astype(np.int64) * self._bytes
+
+    def words(self) -> Words:
+        return np.ascontiguousarray(self.views[4].reshape(32, -1).T)
+
 
 INTEGER_ATOMICS: dict[str, Callable[[Words, Words], Words]] = {
     "add": lambda a, b: a + b,

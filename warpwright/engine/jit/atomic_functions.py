@@ -63,6 +63,9 @@ def atomic_function(name: str) -> tuple[str, dict[str, str]]:
     size = 4 * words
     t = Text()
     t.emit("%low_p = getelementptr i32, ptr %values, i64 %n")
+    # A lane's words of local memory lie apart, and no other lane reaches them.
+    apart = words > 1 and not given and operation != "cast"
+    host = _gathered(t, words) if apart else "%host"
 
     def word(row: int) -> str:
         return t.op(f"load i32, ptr {t.field('%low_p', 128 * row)}")
@@ -89,7 +92,7 @@ def atomic_function(name: str) -> tuple[str, dict[str, str]]:
         "exch": "xchg",
     }
     if own and kind != "i128":
-        old = t.op(f"load {type}, ptr %host, align {size}")
+        old = t.op(f"load {type}, ptr {host}, align {size}")
         if operation in direct:
             new = _changed(t, operation, type, old, operand)
         elif operation == "cas":
@@ -98,23 +101,23 @@ def atomic_function(name: str) -> tuple[str, dict[str, str]]:
             new = _changed_half(t, operation, kind, old, operand, third)
         else:
             new = _combined(t, operation, kind, type, old, operand)
-        t.emit(f"store {type} {new}, ptr %host, align {size}")
+        t.emit(f"store {type} {new}, ptr {host}, align {size}")
     elif kind == "i128":
         # Kernels with atomics run on one thread: no host needs an instruction for 16 bytes at once.
-        old = t.op(f"load i128, ptr %host, align {size}")
+        old = t.op(f"load i128, ptr {host}, align {size}")
         if operation == "cas":
             equal = t.op(f"icmp eq i128 {old}, {read(1)}")
             operand = t.op(f"select i1 {equal}, i128 {operand}, i128 {old}")
-        t.emit(f"store i128 {operand}, ptr %host, align {size}")
+        t.emit(f"store i128 {operand}, ptr {host}, align {size}")
     elif operation == "cas":
-        pair = t.op(f"cmpxchg ptr %host, {type} {read(1)}, {type} {operand} seq_cst seq_cst, align {size}")
+        pair = t.op(f"cmpxchg ptr {host}, {type} {read(1)}, {type} {operand} seq_cst seq_cst, align {size}")
         old = t.op(f"extractvalue {{ {type}, i1 }} {pair}, 0")
     elif operation == "cast":
         old = _cast(t, type, size, read(1), operand)
     elif operation in direct:
-        old = t.op(f"atomicrmw {direct[operation]} ptr %host, {type} {operand} seq_cst, align {size}")
+        old = t.op(f"atomicrmw {direct[operation]} ptr {host}, {type} {operand} seq_cst, align {size}")
     else:
-        first = t.op(f"load atomic {type}, ptr %host monotonic, align {size}")
+        first = t.op(f"load atomic {type}, ptr {host} monotonic, align {size}")
         t.emit("br label %try")
         t.label("try")
         t.emit(f"%seen = phi {type} [ {first}, %lane ], [ %found, %try ]")
@@ -122,7 +125,7 @@ def atomic_function(name: str) -> tuple[str, dict[str, str]]:
             new = _changed_half(t, operation, kind, "%seen", operand, third)
         else:
             new = _combined(t, operation, kind, type, "%seen", operand)
-        t.emit(f"%pair = cmpxchg ptr %host, {type} %seen, {type} {new} seq_cst seq_cst, align {size}")
+        t.emit(f"%pair = cmpxchg ptr {host}, {type} %seen, {type} {new} seq_cst seq_cst, align {size}")
         t.emit(f"%found = extractvalue {{ {type}, i1 }} %pair, 0")
         t.emit(f"%won = extractvalue {{ {type}, i1 }} %pair, 1")
         t.emit("br i1 %won, label %swapped, label %try")
@@ -132,7 +135,7 @@ def atomic_function(name: str) -> tuple[str, dict[str, str]]:
         part = t.op(f"lshr {type} {old}, {32 * n}") if n else old
         part = part if words == 1 else t.op(f"trunc {type} {part} to i32")
         t.emit(f"store i32 {part}, ptr {t.field('%low_p', 128 * n) if n else '%low_p'}")
-    t.emit("br label %lane_done")
+    _scattered(t, words if apart else 0)
     body = "\n".join(t.lines)
     declared = dict(t.declared)
     if given:
@@ -148,6 +151,34 @@ def atomic_function(name: str) -> tuple[str, dict[str, str]]:
     loop = lane_loop(body, *TRIED) if operation == "cast" else lane_loop(body)
     text = f"define i1 @{name}({ACCESS_ARGUMENTS}) noinline {{" + loop + "\n  ret i1 false\n}\n"
     return text, declared
+
+
+def _gathered(t: Text, words: int) -> str:
+    """The place of a value: its own, or for one whose words lie apart a copy."""
+    t.emit("%apart = icmp ne i64 %step, 4")
+    t.emit("%copy = alloca i128, align 16")
+    for n in range(words):
+        word = t.op(f"load i32, ptr {_word_apart(t, n)}")
+        t.emit(f"store i32 {word}, ptr {t.field('%copy', 4 * n)}")
+    t.emit("%place = select i1 %apart, ptr %copy, ptr %host")
+    return "%place"
+
+
+def _scattered(t: Text, words: int) -> None:
+    """Back from the copy, where there is one (of no words otherwise); ends the lane."""
+    if not words:
+        t.emit("br label %lane_done")
+        return
+    t.emit("br i1 %apart, label %scatter, label %lane_done")
+    t.label("scatter")
+    for n in range(words):
+        word = t.op(f"load i32, ptr {t.field('%copy', 4 * n)}")
+        t.emit(f"store i32 {word}, ptr {_word_apart(t, n)}")
+    t.emit("br label %lane_done")
+
+
+def _word_apart(t: Text, n: int) -> str:
+    return t.op(f"getelementptr i8, ptr %host, i64 {t.op(f'mul i64 %step, {n}')}")
 
 
 def _changed(t: Text, operation: str, type: str, old: str, operand: str) -> str:

@@ -105,6 +105,8 @@ ROWS = (
     *uniform_rows("UPRMT", 0x096, (), (D, A), "", IMMEDIATE_B, (C,)),
     *uniform_rows("USHF", 0x099, (flag(76, "R", "L"), flag(75, "W"), Choice(at(73, 2), ("S64", "U64", "S32", "U32")), flag(80, "HI")),
                   (D, A), "", IMMEDIATE_B, (C,)),
+    Row("USHF", 0x400 | 0x099, (), (flag(76, "R", "L"), flag(75, "W"), Choice(at(73, 2), ("S64", "U64", "S32", "U32")), flag(80, "HI")),
+        (D, A, C, IMMEDIATE_B), (HANDLES,), first=75, uniform=True),
     *uniform_rows("USGXT", 0x09a, (flag(75, "W"), UNSIGNED), (D, A), "", IMMEDIATE_B, ()),
     *uniform_rows("UBMSK", 0x09b, (flag(75, "W"),), (D, A), "", IMMEDIATE_B, ()),
     Row("UFLO", 0x200 | 0x0bd, (), (UNSIGNED, flag(74, "SH")), (D, P_OUT, source(32, "~")), (HANDLES,), first=75, uniform=True),

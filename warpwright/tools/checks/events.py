@@ -169,6 +169,9 @@ def _loads_of_atomics(program: Program) -> set[int]:
             before = program.instructions[back]
             if before.opcode.startswith("LD") and _address(before) == where and where is not None:
                 found.add(back)
+            if where is not None and before.guard is None and _registers(before, True) & {where[0], where[0] + 1}:
+                # Before that the register held another address.
+                break
     return found
 
 
