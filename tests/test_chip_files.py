@@ -62,7 +62,7 @@ def refusal(tmp_path: Path, text: str, base: str = "a100") -> str:
         ),
         (
             "[l2]\nl2_way = 8",
-            "chip 'mine' has no field 'l2_way' in [l2]; did you mean 'l2_ways' or 'l1_ways' or 'l2_partial_ways'? (of mine.toml)",
+            "chip 'mine' has no field 'l2_way' in [l2]; did you mean 'l2_ways' or 'l1_ways' or 'l2_dirty_ways'? (of mine.toml)",
         ),
         ("[drams]\nx = 1", "chip 'mine' has no section 'drams'; did you mean 'dram'? (of mine.toml)"),
         ("dram = 1", "[dram] of chip 'mine' must be a table of fields, not 1 (of mine.toml)"),

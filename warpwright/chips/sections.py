@@ -269,6 +269,8 @@ class L2(Section):
     l2_ways: int = Field(gt=0)
     l2_partial_ways: int = Field(gt=0)
     """Of a set, how many ways may hold lines with partly written sectors before one is completed from DRAM."""
+    l2_dirty_ways: int = Field(gt=0)
+    """Of a set, how many ways may hold dirty lines before one is written back; no limit where a set has no more ways."""
     l2_slice_bytes_per_clk: int = Field(gt=0)
     l2_slice_access_bytes: int = Field(gt=0)
     """What the smallest read takes of a slice's port."""

@@ -171,9 +171,16 @@ class Device:
             check = os.environ.get("WARPWRIGHT_CHECK", "")
             level = os.environ.get("WARPWRIGHT_CHECK_LEVEL") or None
             timing = os.environ.get("WARPWRIGHT_TIMING") or None
+            caches = os.environ.get("WARPWRIGHT_CACHES") or None
             # Test suites launch kernels once, with a few warps: their code is not worth its making.
             self._gpu = GPU(
-                self._chip, timing=timing, engine="tiered", check=check, check_level=level, device=self.ordinal
+                self._chip,
+                timing=timing,
+                engine="tiered",
+                check=check,
+                check_level=level,
+                device=self.ordinal,
+                caches=caches,
             )
             self._gpu.on_output = printf_buffer.keep
         return self._gpu

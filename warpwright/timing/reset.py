@@ -337,6 +337,7 @@ def _chip_numbers(chip: Chip, sizes: _Sizes) -> dict[int, int]:
         s.H_L2_FETCH: l2.l2_fetch_bytes // chip.l1.sector_bytes,
         s.H_L2_ACCESS: l2.l2_slice_access_bytes,
         s.H_L2_PARTIAL_WAYS: l2.l2_partial_ways,
+        s.H_L2_DIRTY_WAYS: l2.l2_dirty_ways,
         s.H_COALESCER_LINES: sizes.coalescer_lines,
         s.H_TLB: sizes.areas["tlb"],
         s.H_TLB_SLOTS: sizes.tlb_slots,

@@ -311,6 +311,7 @@ from warpwright.timing.state.common import FIELDS, SLICE_GROUPS
     H_BROUGHT,  # host address of the ranges of lines that copies and fills have used since the launch before, BR_ words each
     H_BROUGHTS,  # how many there are
     H_FENCE_ROUNDS_APART,  # whether a round of an SM's fences begins only when the one before is over
+    H_L2_DIRTY_WAYS,  # of a set that may hold dirty lines
     H_SLOTS,
     *_,
 ) = range(H_MORE, FIELDS)
