@@ -1,0 +1,2 @@
+#pragma once
+#include "sdk_shim.h"
