@@ -335,6 +335,48 @@ def test_block_barriers_cost_what_a_card_shows(warps: int, card: float) -> None:
     assert (cycles(60) - cycles(20)) / 40 == pytest.approx(card, abs=4)
 
 
+@pytest.mark.parametrize(
+    ("opcode", "interval", "latency"), [("FADD", 1, 4), ("IADD3", 2, 4), ("DADD", 2, 8), ("MUFU", 8, 17)]
+)
+@pytest.mark.parametrize("warps", [1, 3, 4, 5, 8])
+def test_chains_of_a_sub_cores_warps_keep_their_pipe_busy(opcode: str, interval: int, latency: int, warps: int) -> None:
+    """bench.micro ``warp_chains``: as on an H200, none of a block's warps falls behind."""
+    fixed = opcode != "MUFU"
+
+    def total(count: int) -> int:
+        kernel = Synthetic()
+        for _ in range(count):
+            wait = [] if fixed else [0]
+            kernel.add(
+                opcode, writes=[4], reads=[4], stall=latency if fixed else 1, write_barrier=7 if fixed else 0, wait=wait
+            )
+        return run(kernel.exit(), lambda b, w: [(0, [])], block=128 * warps).cycles
+
+    assert (total(96) - total(32)) / 64 == pytest.approx(max(latency, warps * interval), rel=0.05)
+
+
+@pytest.mark.parametrize(("modifiers", "interval"), [(("F64", "F32"), 8), (("F32", "F64"), 9)])
+def test_a_conversion_of_64_bits_takes_longer(modifiers: tuple[str, str], interval: int) -> None:
+    assert each(lambda n: _conversions(modifiers, n)) == interval
+
+
+def _conversions(modifiers: tuple[str, str], count: int) -> Synthetic:
+    kernel = Synthetic()
+    for _ in range(count):
+        kernel.add("F2F", *modifiers, writes=[4], reads=[0, 1], stall=1)
+    return kernel.exit()
+
+
+def test_blocks_of_a_full_sm_pass_their_barriers_one_after_the_other() -> None:
+    """bench.micro ``block_bars`` on an H200: 32 blocks of two warps a barrier in 46 cycles each, the SM's 32 in 135."""
+    kernel = Synthetic()
+    kernel.add("BAR", "SYNC", "DEFER_BLOCKING", control_op="barrier", stall=5).exit()
+    result = run(kernel, lambda b, w: [(0, [])] * 64 + [(1, [])], chip=load_chip("h200", sm_count=1), grid=32, block=64)
+    spans = np.sort(result.blocks[:, 2] - result.blocks[:, 1])
+    assert spans[-1] == pytest.approx(64 * 130, rel=0.1)
+    assert spans[:4].max() < 64 * 64
+
+
 def test_fences_of_an_sm_take_turns_where_it_has_places_for_a_few() -> None:
     chip = load_chip("p100", sm_count=1)
     latency, turn = chip.pipes.membar_block_latency_cycles, chip.pipes.membar_place_cycles

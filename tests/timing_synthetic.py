@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numba import cfunc, types
 
+import warpwright.native.by_numba  # noqa: F401  Numba learns what `peek` and `poke` are
 from warpwright.chips import Chip, load_chip
 from warpwright.engine.abi import (
     BLOCK,

@@ -102,6 +102,8 @@ class Pipes(Section):
     half_latency_cycles: int = Field(gt=0)
     fp64_latency_cycles: int = Field(gt=0)
     xu_latency_cycles: int = Field(gt=0)
+    xu_wide_source_cycles: int = Field(ge=0)
+    """By which a conversion of 64 bits takes longer, and twice by which its result comes later."""
     tensor_latency_cycles: int = Field(gt=0)
     tensor_read_cycles: list[int]
     """Cycles behind its dispatch in which a tensor product of a warp reads both register banks; empty: as other instructions."""
@@ -225,6 +227,10 @@ class Shared(Section):
     """That a barrier takes of the SM's unit, however few its warps."""
     block_barrier_last_cycles: int = Field(ge=0)
     """That it takes behind the last arrival."""
+    block_barrier_result_latency_cycles: int = Field(ge=0)
+    """Of B2R, which reads what BAR.RED found, after the unit has taken it."""
+    block_barrier_queue_entries: int = Field(gt=0, le=8)
+    """Arrivals of a sub-core's warps that wait for the unit; further warps issue theirs when one has been taken."""
 
 
 class L1(Section):

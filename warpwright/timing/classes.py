@@ -7,6 +7,7 @@ lanes in the chip file (CUDA C++ Programming Guide, throughput table), latencies
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from warpwright.chips.chip import Chip
@@ -25,7 +26,7 @@ class Timing(NamedTuple):
     """Issue to the release of its write barrier, for what does not go through the memory path."""
     kind: int
     wavefronts: int = 0
-    """Of the load/store unit, for K_MIO; of MATCH.ANY for each different value."""
+    """Of the load/store unit, for K_MIO; of MATCH.ANY for each different value; of BAR 1 where it does not hold up what follows at once."""
     value_cycles: int = 0
     """MATCH.ANY: for each further different value."""
     passes: int = 1
@@ -160,6 +161,7 @@ KINDS = {
     "MEMBAR": s.K_MEMBAR,
     "NANOSLEEP": s.K_SLEEP,
 }
+BARRIER_ISSUE_CYCLES = 2
 TEXTURE = ("TEX", "TLD", "TLD4", "TXD", "TXQ")
 REDUX_WAVEFRONTS = 2
 """Of the load/store unit: one REDUX in 4 cycles by one sub-core, in 2 by all four (an H200: bench.micro ``warp_pairs``)."""
@@ -226,6 +228,10 @@ def timing_of(instruction: Instruction, chip: Chip, is_memory: bool) -> Timing:
         return Timing(s.P_BRANCH, 2, 0, s.K_INVALIDATE if "IVALL" in modifiers else s.K_FIXED)
     if opcode in KINDS:
         kind = KINDS[opcode]
+        if opcode == "BAR":
+            return Timing(s.P_ADU, BARRIER_ISSUE_CYCLES, 0, kind, int("DEFER_BLOCKING" in modifiers))
+        if opcode == "B2R":  # it asks the barriers' unit for a reduction's result
+            return Timing(s.P_ADU, BARRIER_ISSUE_CYCLES, chip.shared.block_barrier_result_latency_cycles, kind)
         latency = pipes.membar_gpu_latency_cycles if kind == s.K_MEMBAR else 0
         if kind == s.K_MEMBAR and "CTA" in modifiers:
             latency = pipes.membar_block_latency_cycles
@@ -252,7 +258,13 @@ def timing_of(instruction: Instruction, chip: Chip, is_memory: bool) -> Timing:
     if group == "fp64":
         return Timing(s.P_FP64, -(-WARP // pipes.fp64_lanes), pipes.fp64_latency_cycles, s.K_FIXED)
     if group == "xu":
-        return Timing(s.P_XU, -(-WARP // pipes.xu_lanes), pipes.xu_latency_cycles, s.K_FIXED)
+        longer = _converts_wide(opcode, modifiers)
+        return Timing(
+            s.P_XU,
+            -(-WARP // pipes.xu_lanes) + longer * pipes.xu_wide_source_cycles,
+            pipes.xu_latency_cycles + 2 * longer * pipes.xu_wide_source_cycles,
+            s.K_FIXED,
+        )
     if group == "tensor":
         return _group_product(instruction, chip) if opcode in GROUP_PRODUCTS else _tensor(instruction, chip)
     if opcode == "WARPGROUP" and "DEPBAR" in modifiers and not instruction.operands[-1].value:
@@ -278,6 +290,16 @@ def timing_of(instruction: Instruction, chip: Chip, is_memory: bool) -> Timing:
     if group == "mio":
         return _through_queue(instruction, chip)
     return Timing(s.P_ALU, -(-WARP // pipes.alu_lanes), pipes.alu_latency_cycles, s.K_FIXED)
+
+
+WIDE_SOURCES = {"F2F": ("F64",), "F2I": ("F64",), "FRND": ("F64",), "I2F": ("S64", "U64")}
+
+
+def _converts_wide(opcode: str, modifiers: Sequence[str]) -> bool:
+    """Whether a conversion reads 64 bits a lane: the type of the source is named last where both are."""
+    wide = WIDE_SOURCES.get(opcode, ())
+    types = [m for m in modifiers if m in ("F16", "BF16", "F32", "F64", "S64", "U64")]
+    return any(m in wide for m in (types[-1:] if opcode == "F2F" else types))
 
 
 def _match(instruction: Instruction, chip: Chip) -> Timing:

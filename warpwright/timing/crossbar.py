@@ -195,7 +195,7 @@ def stop_as_issued(m: Any, sm: int, w: int) -> None:
         return
     issued = m[u(w + s.W_LAST)]
     if m[u(w + s.W_STATUS)] == BARRIER:
-        arrive(m, sm, w, issued)
+        arrive(m, sm, w, issued, False)
     elif m[u(w + s.W_STATUS)] == SLEEP:
         m[u(w + s.W_EARLIEST)] = max(m[u(w + s.W_EARLIEST)], issued + pause_of(m, w))
         m[u(w + s.W_REASON)] = s.ST_SLEEP

@@ -71,11 +71,19 @@ def start_block(m: Any, sm: int, block: int, number: int, time: int, latency: in
     m[u(sm + s.SM_RESIDENT)] += 1
     m[u(sm + s.SM_BLOCKS_RUN)] += 1
     threads = m[u(s.H_THREADS_PER_BLOCK)]
-    last = m[u(s.H_AGE)] + warps - 1  # turns go from the block's last warp to its first
-    m[u(s.H_AGE)] = last + 1
+    age = m[u(s.H_AGE)] << s.AGE_BLOCK  # and turns go from the block's last warp to its first
+    m[u(s.H_AGE)] = (m[u(s.H_AGE)] + 1) & s.AGE_BLOCKS
     for i in range(warps):
         start_warp(
-            m, sm, block, i, pointer, first_warp + i * m[u(s.H_WARP_STRIDE)], threads - 32 * i, time + latency, last - i
+            m,
+            sm,
+            block,
+            i,
+            pointer,
+            first_warp + i * m[u(s.H_WARP_STRIDE)],
+            threads - 32 * i,
+            time + latency,
+            age + warps - 1 - i,
         )
     if (
         warps % m[u(s.H_SUB_CORES)] == 0
@@ -99,7 +107,6 @@ def start_warp(m: Any, sm: int, block: int, i: int, pointer: int, warp: int, thr
     sc = sm + s.OFF_SUB_CORES + sub * s.SC_SLOTS
     slot = lowest_bit(m[u(sc + s.SC_FREE)])
     m[u(sc + s.SC_FREE)] &= ~(1 << slot)
-    m[u(sc + s.SC_AGE + slot)] = age
     position = sub * s.MAX_WARPS + slot
     m[u(sm + s.OFF_BLOCKS + block * s.B_SLOTS + s.B_WARPS + i)] = position
     lanes = (1 << min(threads, 32)) - 1
@@ -144,6 +151,8 @@ def start_warp(m: Any, sm: int, block: int, i: int, pointer: int, warp: int, thr
     m[u(w + s.W_IN_BLOCK)] = i
     m[u(w + s.W_LANES)] = lanes
     m[u(w + s.W_NUMBER)] = -1
+    m[u(w + s.W_AGE)] = age
+    m[u(sc + s.SC_AGE + slot)] = age
     m[u(sc + s.SC_READY + slot)] = start
     m[u(sc + s.SC_PIPE + slot)] = s.P_NONE
     m[u(sm + s.SM_SUB_NEXT + sub)] = min(m[u(sm + s.SM_SUB_NEXT + sub)], start)

@@ -1,7 +1,8 @@
 """Policies: plain functions that take a decision of the model's; a launch compiles those that are not the model's own.
 
 A warp scheduler gets ``ready`` (bit k: warp slot k of the sub-core can issue now; never 0), ``last`` (the slot that issued last, or -1 when
-that warp gave way) and ``ages`` (16 numbers: turn of the warp in each slot, by blocks as they started and in a block the last warp first) and returns a slot whose bit is set.
+that warp gave way) and ``ages`` (16 numbers: turn of the warp in each slot, by blocks as they started, in a block by how long they have been
+ready, then the last warp first) and returns a slot whose bit is set.
 
 L1's replacement gets ``used`` and ``filled`` (cycle of the last use, and of the last data that came, for each way of a set that is full), the
 number of ``ways`` and the ``time``, and returns the way whose line goes.
@@ -25,9 +26,10 @@ Replacement = Callable[[Any, Any, int, int], int]
 
 
 def greedy_then_oldest(ready: int, last: int, ages: Any) -> int:
-    """The same warp while it can, then one of the block that started first, of its warps the last (bench.micro ``race``: blocks of an H200's SM
-    end in the order in which they began, also those that come later; ``first_code``: of 32 warps of a block the last ones first, which is the
-    "youngest" of Huerta et al., MICRO'25, section 4)."""
+    """The same warp while it can, then one of the block that started first, of its warps the one that has been ready longest, of those that have been so as long the
+    last (bench.micro ``race``: blocks of an H200's SM end in the order in which they began, also those that come later; ``warp_chains``: of chains of arithmetic by 1 to
+    8 warps of a sub-core, all of one block, none falls behind, whatever the pipe: MUFU by four 32.0 cycles a step, IMAD by three and five 6.1 and 10.1, DADD by eight
+    16.2; ``first_code``: of 32 warps of a block the last ones first, which is the "youngest" of Huerta et al., MICRO'25, section 4)."""
     if last >= 0 and (ready >> last) & 1:
         return last
     best = -1

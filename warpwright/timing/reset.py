@@ -271,6 +271,7 @@ def _sm_numbers(chip: Chip, sizes: _Sizes) -> dict[int, int]:
         s.H_BARRIER_LATENCY: chip.shared.block_barrier_latency_cycles,
         s.H_BARRIER_INTERVAL: chip.shared.block_barrier_warp_interval_cycles,
         s.H_BARRIER_LEAST: chip.shared.block_barrier_least_cycles,
+        s.H_BARRIER_ENTRIES: chip.shared.block_barrier_queue_entries,
         s.H_BARRIER_LAST: chip.shared.block_barrier_last_cycles,
         s.H_FENCE_PLACES: chip.pipes.membar_places_count,
         s.H_FENCE_PLACE_TIME: chip.pipes.membar_place_cycles,

@@ -165,7 +165,7 @@ def _warp_fields(state: State, sm: int, slot: int) -> dict[str, int]:
         fields[name] = int(_read(block + BLOCK[key]))
     fields["pc"] = int(state.words[w + s.W_PC])
     fields["status"] = int(state.words[w + s.W_STATUS])
-    fields["waits_at_barrier"] = int(state.words[w + s.W_BARRIER]) - 1
+    fields["waits_at_barrier"] = (int(state.words[w + s.W_BARRIER]) & ~s.DEFERRED) - 1
     fields["pointer"] = pointer
     return fields
 

@@ -34,6 +34,7 @@ from warpwright.timing.warp import (
     run_function,
     settle,
     start_block_of,
+    take_barrier_unit,
     take_block,
     warp_at,
 )
@@ -316,17 +317,19 @@ def issue(m: Any, code: Any, sm: int, sc: int, sub: int, slot: int, time: int, e
         done = load_constant(m, code, sm, sc, w, row, time, kind == s.K_LOOKUP)
         hold_both(m, code, w, row, done, done)
     elif kind == s.K_BARRIER:
-        if m[u(w + s.W_STATUS)] == BARRIER and m[u(w + s.W_POS)] == m[u(w + s.W_USED)]:
-            arrive(m, sm, w, time)
+        if code[u(row + s.I_LATENCY)]:  # B2R; the warp's records may end at the barrier after it
+            taken = take_barrier_unit(m, sm, w, time)
+            hold_both(m, code, w, row, taken + code[u(row + s.I_LATENCY)], taken)
+        elif m[u(w + s.W_STATUS)] == BARRIER and m[u(w + s.W_POS)] == m[u(w + s.W_USED)]:
+            arrive(m, sm, w, time, code[u(row + s.I_EXTRA)] != 0)
         if m[u(w + s.W_BARRIER)]:
-            m[u(w + s.W_EARLIEST)] = earliest
-            m[u(w + s.W_REASON)] = s.ST_BARRIER
-            m[u(sc + s.SC_READY + slot)] = s.INF
+            prepare(m, code, sm, w, earliest, s.ST_BARRIER)
             settle(m, code, sm, time)
             return True
         if m[u(sm + s.SM_RECONSIDER)]:
             m[u(sm + s.SM_RECONSIDER)] &= ~(1 << m[u(w + s.W_SLOT)])
-            earliest = max(earliest, m[u(w + s.W_EARLIEST)])
+            if code[u(row + s.I_EXTRA)] == 0:
+                earliest = max(earliest, m[u(w + s.W_EARLIEST)])
             reason = s.ST_BARRIER
     elif kind == s.K_COPY:
         copy(m, code, sm, sc, w, row, time)

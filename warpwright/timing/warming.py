@@ -182,7 +182,7 @@ def turn_of_warps(m: Any, code: Any, sm: int, number: int) -> int:
         if status == EXIT:
             end_warp(m, sm, w, m[u(s.H_NOW)])
         elif status == BARRIER:
-            arrive(m, sm, w, m[u(s.H_NOW)])
+            arrive(m, sm, w, m[u(s.H_NOW)], False)
     return RUNNING if ran else STUCK
 
 

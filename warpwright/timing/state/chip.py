@@ -40,7 +40,7 @@ from warpwright.timing.state.common import FIELDS, SLICE_GROUPS
     H_TRACE_BASE,
     H_TRACE_STRIDE,
     H_TRACE_LIMIT,
-    H_AGE,  # turn of the next block's last warp
+    H_AGE,  # turn of the next block
     H_DISPATCH_FREE,  # when the dispatcher has sent the first blocks so far, or taken note of those that ended, in 1/256 cycle
     H_FIRST_INTERVAL,  # between the first blocks that it sends, in 1/256 cycle
     H_CLUSTER_INTERVAL,  # between clusters
@@ -294,6 +294,7 @@ from warpwright.timing.state.common import FIELDS, SLICE_GROUPS
     H_PEER_ATOMIC_LATENCY,
     H_PEER_ATOMIC_TURN,  # in 1/256 cycle
     H_UNORDERED,  # what comes to L2 now comes in no order of time: lines order nothing (l2_hazards.py)
+    H_BARRIER_ENTRIES,  # of a sub-core's queue to the unit of block barriers
     H_FENCE_LATENCY,  # of a fence for the device
     H_FENCE_SYSTEM,  # of one for the system behind it
     H_FENCE_HOST,  # behind writes to the host

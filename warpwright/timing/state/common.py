@@ -9,12 +9,18 @@ MAX_SUB_CORES = 4
 MAX_BLOCKS = 32
 FIELDS = 1024  # more than any list of names below is long: each takes the numbers that it needs
 SLICE_GROUPS = 8  # of L2 slices with all that lies behind them: a power of two; one host thread serves a group
+AGE_READY, AGE_BLOCK = (
+    6,
+    38,
+)  # bits of a warp's turn: below its place in the block, then since when it is ready, then its block
+AGE_TIMES, AGE_BLOCKS = (1 << 32) - 1, (1 << 21) - 1
+DEFERRED = 32  # in W_BARRIER: instructions that need nothing of what the barrier orders may issue while the warp waits
 AT_CLUSTER = 17  # value of W_BARRIER at the barrier of a cluster: one behind the sixteen named ones
 
 # --- pipes: what an instruction occupies when it issues -------------------------------------------
 PIPES = (
     *("none", "alu", "fma", "fma_heavy", "half", "fp64", "xu", "tensor"),
-    *("uniform", "branch", "mio", "fma_lite", "fma_pair"),
+    *("uniform", "branch", "mio", "fma_lite", "fma_pair", "adu"),
 )
 (
     P_NONE,
@@ -30,6 +36,7 @@ PIPES = (
     P_MIO,  # free when the queue has an empty entry
     P_FMA_LITE,
     P_FMA_PAIR,  # both halves at once: sums and products of half-precision pairs
+    P_ADU,  # block barriers; free when the sub-core's queue to their unit has an empty entry
     *_,
 ) = range(FIELDS)
 PIPE_COUNT = 16

@@ -108,15 +108,17 @@ SM_SCALARS = (SM_DONE_FIRST + 2 * MAX_BLOCKS + 7) // 8 * 8
     SC_FREE,  # free warp slots (bit mask)
     SC_PRODUCT,  # when the last tensor product was dispatched
     SC_PRODUCT_READS,  # the cycles behind that in which it reads both banks (bit mask)
+    SC_BARRIER_HEAD,
     SC_PRODUCT_END,  # until when it makes any difference to what else is dispatched
     *_,
 ) = range(FIELDS)
 SC_READY = 16  # earliest issue of each slot's next instruction
 SC_PIPE = SC_READY + MAX_WARPS  # the pipe that it needs
-SC_AGE = SC_PIPE + MAX_WARPS  # turn among those that can issue
+SC_AGE = SC_PIPE + MAX_WARPS  # turn among those that can issue: W_AGE, and since when the warp is ready << AGE_READY
 SC_PIPE_FREE = SC_AGE + MAX_WARPS
 SC_MIO_QUEUE = SC_PIPE_FREE + PIPE_COUNT  # ring: when each of the last instructions left the queue
-SC_SLOTS = SC_MIO_QUEUE + 16
+SC_BARRIER_QUEUE = SC_MIO_QUEUE + 16  # ring: when the barriers' unit has taken each of the last arrivals
+SC_SLOTS = SC_BARRIER_QUEUE + 8
 
 # --- warp slot: eight words are a cache line of the host; the first two lines serve most issues -------
 (
@@ -133,7 +135,7 @@ SC_SLOTS = SC_MIO_QUEUE + 16
     W_TRACE,  # host pointer of its records
     W_STATUS,  # last status of its function
     W_PENDING,  # strong accesses that the serial phase has yet to execute, times two; 1 more: its basic block is foretold, no record yet
-    W_BARRIER,  # 1 + number of the block barrier at which it waits
+    W_BARRIER,  # 1 + number of the block barrier at which it waits, and DEFERRED
     W_LOOK,  # cycle of the try_wait that is held back, 0: none
     W_FENCE,  # latency of the fence that waits for writes, and FENCE_AT_L2; 0: none
     W_NUMBER,  # basic block
@@ -158,8 +160,10 @@ W_SB_LONG = W_SB_UNKNOWN + 6  # 6: 1 when the last one went to L1TEX
     W_LANES,
     W_PASSES_END,  # when the passes of its last memory instruction are over
     W_DRAINED,  # when its last store or atomic has left the load/store unit
+    W_AGE,  # its turn among those that have been ready equally long: its block's << AGE_BLOCK | the last warp's first
+    W_RELEASE,  # when its last block barrier lets it go on
     W_RING_COUNT,  # 6
-) = range(W_SB_LONG + 6, W_SB_LONG + 22)
+) = range(W_SB_LONG + 6, W_SB_LONG + 24)
 W_RING = W_RING_COUNT + 6  # 6 x RING: end of each operation in order, for DEPBAR.LE with a count
 RING = 8
 W_SLOTS = (W_RING + 6 * RING + 7) // 8 * 8
