@@ -1,6 +1,6 @@
 """Simulated cycles and counters beside those of a real card, kernel by kernel.
 
-``python -m bench.accuracy [--set corpus|validation|holdout|second|third|fourth] [--gpu h200] [--seconds 120] [NAME …]`` runs each measured kernel
+``python -m bench.accuracy [--set corpus|validation|holdout|second|third|fourth|shapes|shapes_held] [--gpu h200] [--seconds 120] [NAME …]`` runs each measured kernel
 with full timing and prints simulated against measured ``gpc__cycles_elapsed.max``, instruction counts, L1 and L2 hit rates, DRAM
 bytes and the simulator's speed; then mean absolute error, 90th percentile, worst, correlation of log cycles.
 The measurement is data: ``bench/data/<card>/<set>.json`` names the command that made it (``bench/corpus_card.py``).

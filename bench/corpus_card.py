@@ -224,7 +224,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["prepare", "digest", "check", "launch", "record"])
     parser.add_argument(
-        "--set", default="corpus", dest="which", help="corpus, validation, holdout, second, third or fourth"
+        "--set",
+        default="corpus",
+        dest="which",
+        help="corpus, validation, holdout, second, third, fourth, shapes or shapes_held",
     )
     parser.add_argument("--gpu", default="h200")
     parser.add_argument("--to", "--from", dest="folder", type=Path, default=Path("build/card"))

@@ -6,6 +6,7 @@
 ``second``      ``bench/holdout/second``: the same again, after what the first hold-out set showed
 ``third``       ``bench/holdout/third``: once more, with machine code of other compilers
 ``fourth``      ``bench/holdout/fourth``: once more, programs as the suites and libraries of many fields have them
+``shapes``      ``bench/shapes``: a few forms of kernels in many shapes, the half to learn from; ``shapes_held``: the half that is only to check
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.kernels.case import Case
+
+NAMES = ("corpus", "validation", "holdout", "second", "third", "fourth", "shapes", "shapes_held")
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,9 @@ def kernel_set(name: str) -> KernelSet:
         from bench.holdout import fourth
 
         return KernelSet(fourth.names, fourth.case, lambda case: fourth.case(case, "small"))
-    raise ValueError(
-        f"kernel set {name!r} is unknown: say 'corpus', 'validation', 'holdout', 'second', 'third' or 'fourth'"
-    )
+    if name in ("shapes", "shapes_held"):
+        from bench import shapes
+
+        chosen = shapes.held_names if name == "shapes_held" else shapes.learned_names
+        return KernelSet(chosen, shapes.case, lambda case: shapes.case(case, "small"))
+    raise ValueError(f"kernel set {name!r} is unknown: choose from {', '.join(NAMES)}")
