@@ -33,6 +33,7 @@ from warpwright.engine.device_memory import SMALLEST_MAPPING_BYTES, DeviceMemory
 from warpwright.engine.launch import Geometry
 from warpwright.isa.ops import Access, Builder, Lowered
 from warpwright.isa.program import Control, Instruction, Kind, Operand, Program
+from warpwright.native import by_numba  # noqa: F401  (Numba learns the intrinsics' types from it)
 from warpwright.native.intrinsics import peek, poke
 from warpwright.timing.interface import TimingResult
 from warpwright.timing.simulate import simulate
