@@ -4,6 +4,7 @@ Values on H200 are those of ``bench/micro`` on a card (``bench/data/h200/README.
 """
 
 import itertools
+from collections.abc import Callable
 
 import numba
 import numpy as np
@@ -94,6 +95,46 @@ def test_a_load_takes_a_pass_for_each_word_of_a_bank(stride: int, passes: int) -
 def test_lines_of_different_tag_banks_pass_together(lines: list[int], passes: int) -> None:
     addresses = [device(lines[lane % len(lines)] * LINE + lane * 4) for lane in LANES]
     assert load_passes(gather(addresses)) == pytest.approx(passes, rel=0.03)
+
+
+def turn_cycles(kernel: Synthetic, records: Callable[[int, int], list[list[int]]], warps: int) -> float:
+    """Cycles of one more turn by ``warps`` warps of an SM, each turn with records of its own."""
+
+    def turns(count: int) -> int:
+        return run(kernel, lambda _, warp: [(0, records(warp, i)) for i in range(count)], block=32 * warps).cycles
+
+    return (turns(24) - turns(8)) / 16
+
+
+@pytest.mark.parametrize(("sectors", "cycles"), [(1, 32), (2, 16), (4, 8)])
+def test_one_line_that_l1_lacks_is_asked_for_a_cycle(sectors: int, cycles: int) -> None:
+    """bench.micro ``miss_rate``, ``row_walks``: 1.00 to 1.07 cycles a line, whatever is asked of it (rows 4,100 bytes apart have no bank conflicts)."""
+    kernel = Synthetic()
+    for _ in range(8):
+        kernel.add("LDG", writes=[4], reads=[0, 1], access=GLOBAL4, write_barrier=0)
+    kernel.add("NOP", wait=[0]).exit()
+
+    def records(warp: int, turn: int) -> list[list[int]]:
+        def load(number: int) -> list[int]:
+            base = ((warp * 24 + turn) * 8 + number) * 32 * 33 * LINE
+            return gather([device(base + lane // sectors * (33 * LINE + 4) + lane % sectors * 32) for lane in LANES])
+
+        return [load(number) for number in range(8)]
+
+    assert turn_cycles(kernel, records, 32) / (32 * 8) == pytest.approx(cycles, rel=0.1)
+
+
+@pytest.mark.parametrize(("stride", "passes"), [(4, 1), (32, 8), (64, 16), (128, 32)])
+def test_the_passes_of_a_load_and_the_output_of_stores_take_turns(stride: int, passes: int) -> None:
+    """bench.micro ``copy_walks``: 64 cycles of a store of 32 lines, and 8, 12, 17, 32 of a load that hits, make 72, 76, 81, 92."""
+    kernel = Synthetic()
+    kernel.add("LDG", writes=[4], reads=[0, 1], access=GLOBAL4, stall=2)
+    kernel.add("STG", reads=[0, 1], access=GLOBAL4, kind="store", stall=2).exit()
+
+    def records(warp: int, turn: int) -> list[list[int]]:
+        return [affine(device(0), stride), affine(device((1 << 20) + (warp * 64 + turn) * 8192), 128)]
+
+    assert turn_cycles(kernel, records, 16) / 16 == pytest.approx(64 + passes, rel=0.05)
 
 
 @pytest.mark.parametrize(("access", "passes"), [(GLOBAL4, 1), (GLOBAL8, 2), (GLOBAL16, 4)])
@@ -661,6 +702,16 @@ def test_a_bank_in_refresh_answers_when_it_is_over() -> None:
     first = next(i for i in range(interval) if late[i] > 0 and late[i - 1] == 0)
     turned = late[first:] + late[:first]
     assert turned[:duration] == list(range(duration, 0, -1))
+
+
+def test_a_channel_postpones_eight_refreshes_for_its_first_requests() -> None:
+    """``bench/shapes`` on H200: kernels of 40 to 400 blocks, an element a thread, take what they take without refresh."""
+    postponed = 8 * 3861 // 16
+    m = idle(dram_refresh_ns=0.0)
+    first = dram_read(m, 0, 15, 0)
+    took = {time: dram_read(m, 1 << 12, 15, time) - time for time in range(64, 4 * 3861, 64)}
+    assert all(cycles <= first for time, cycles in took.items() if time < postponed)
+    assert max(cycles for time, cycles in took.items() if time >= postponed) > first + 400
 
 
 def test_a_bank_in_use_is_refreshed_too() -> None:

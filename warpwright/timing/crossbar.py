@@ -14,6 +14,7 @@ from warpwright.timing.bulk import serve_bulk
 from warpwright.timing.coalescer import count_passes, sectors_of, wavefronts
 from warpwright.timing.l1 import (
     ATOMIC_CREDIT_CYCLES,
+    REPLAY_CYCLES,
     SPACE_SHARED,
     STORE_CREDIT_CYCLES,
     atomic_waves,
@@ -163,7 +164,10 @@ def execute_strong(m: Any, code: Any, sm: int, partition: int, r: int, time: int
             line = m[u(sm + s.OFF_LINES + i)]
             home = reach(m, index, line)
             mine = m[u(sm + s.OFF_LINE_SECTORS + i)]
-            answer = max(answer, read_line(m, -1, partition, home, line, mine, time + i))
+            left = max(m[u(r + s.R_TIME)] + i, m[u(sm + s.SM_MISS_FREE)])
+            m[u(sm + s.SM_MISS_FREE)] = left + 1
+            came = read_line(m, -1, partition, home, line, mine, left + m[u(s.H_TO_L2)])
+            answer = max(answer, came + (REPLAY_CYCLES - 1) * i)
     else:
         waves = 0
         m[u(sm + s.SM_GLOBAL_STORES)] += 1

@@ -4,7 +4,8 @@ Instructions: lines of 128 bytes (eight instructions) in a first level next to t
 each level evicts first in, first out.  The first level asks for three lines at once, and for the next three when a warp comes to the first
 of them: a launch's first code comes in threes, 52 cycles apart (bench.micro ``first_lines``).  What the SMs of a GPC get from behind their
 first levels passes one port (``cold_code``): three lines in 61 cycles when all ask.  Before that a stream buffer asks L2 for the following
-lines.  One first level serves all four sub-cores: code that one sub-core had is there for the others (``code_turns``).
+lines; it has so many on their way that lines of L2 come in their interval, and those that come from DRAM as much slower as that is farther (``straight_once``).
+One first level serves all four sub-cores: code that one sub-core had is there for the others (``code_turns``).
 """
 
 from __future__ import annotations
@@ -36,8 +37,15 @@ def _from_l2(m: Any, sm: int, line: int, time: int) -> int:
     if ready < s.INF:
         return ready if ready > time else time
     start = max(time, m[u(sm + s.SM_FETCH_L2_FREE)])
-    m[u(sm + s.SM_FETCH_L2_FREE)] = start + m[u(s.H_L2I_INTERVAL)]
-    ready = start + m[u(s.H_L2I_LATENCY)]
+    gpc = m[u(m[u(s.H_GPC_OF_SM)] + m[u(sm + s.SM_INDEX)])]
+    arrived = u(m[u(s.H_CODE_ARRIVED)] + gpc * m[u(s.H_CODE_LINES)] + line)
+    if m[arrived] > start:  # none of the GPC's SMs has asked for it, or it is on its way
+        m[u(sm + s.SM_FETCH_L2_FREE)] = start + m[u(s.H_L2I_COLD_INTERVAL)]
+        m[arrived] = min(m[arrived], start + m[u(s.H_L2I_COLD_LATENCY)])
+        ready = m[arrived]
+    else:
+        m[u(sm + s.SM_FETCH_L2_FREE)] = start + m[u(s.H_L2I_INTERVAL)]
+        ready = start + m[u(s.H_L2I_LATENCY)]
     insert(m, cache, capacity, line, ready)
     return ready
 

@@ -4,7 +4,7 @@ A launch on its own begins with cold caches, as Nsight Compute measures by defau
 (``ncu --cache-control none``): a device that keeps its caches has one `KeptCaches`, which every timed launch takes and leaves.
 
 L2's lines stay where they are in the state's buffer, which therefore belongs to the device; L2 keeps times by the device's own clock
-(``H_EPOCH``), so that nothing has to be moved.  L1, the constant and the instruction caches begin each launch empty, as on a card.
+(``H_EPOCH``), so that nothing has to be moved.  L1, the constant and the instruction caches begin each launch empty, as on a card; the code itself is taken to be in L2.
 
 Copies and fills between launches use L2 too (`bench.machine.streams` on an H200, 16 MiB each): what a fill or a copy within the device has
 written or read, the next kernel finds; what the host has sent it reads from DRAM.
@@ -143,4 +143,5 @@ class KeptCaches:
         for field in (s.D_WRITES, s.D_QUEUED, s.D_READ):
             kept[:, field] = now[:, field]
         kept[:, s.D_WRITTEN] = np.maximum(now[:, s.D_WRITTEN] - elapsed, 0)
+        kept[:, s.D_FIRST] = LONG_AGO  # memory in use refreshes as it goes
         return kept.reshape(-1)

@@ -31,10 +31,11 @@ def wait_for(m: Any, sm: int, request: int, load: int) -> None:
     x = m[u(sm + s.SM_WAITERS)]
     m[u(sm + s.SM_WAITERS)] = x + 1
     base = sm + m[u(s.H_OFF_WAITERS)] + x * s.X_SLOTS
-    m[u(base + s.X_LOAD)] = load
+    left = sm + m[u(s.H_OFF_LOADS)] + load * s.L_SLOTS + s.L_LEFT
+    m[u(base + s.X_LOAD)] = load | m[u(left)] << s.X_BEHIND_SHIFT
     m[u(base + s.X_NEXT)] = m[u(r + s.R_WAITERS)]
     m[u(r + s.R_WAITERS)] = x
-    m[u(sm + m[u(s.H_OFF_LOADS)] + load * s.L_SLOTS + s.L_LEFT)] += 1
+    m[u(left)] += 1
 
 
 @core

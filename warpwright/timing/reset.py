@@ -110,6 +110,7 @@ class _Sizes:
             ("passes", self.gpcs * s.PASSES_KEPT * s.PASSES_SLOTS),
             ("patterns", self.gpcs * s.PATTERNS_KEPT * s.PATTERN_SLOTS),
             ("const_arrived", self.const_blocks),
+            ("code_arrived", self.gpcs * code_lines),
             ("block_log", min(blocks, s.MAX_LOGGED_BLOCKS) * s.LOG_SLOTS),
             ("banks", self.gpcs * s.BANK_SLOTS),
             ("l2_installs", s.SLICE_GROUPS * s.L2_INSTALLS),
@@ -157,6 +158,7 @@ def initial_state(
     _prefetch_code(state.sms(), used, sizes, min(prefetched, code_lines))
     arrived, banks = sizes.areas["const_arrived"], sizes.areas["dram_banks"]
     m[arrived : arrived + sizes.const_blocks] = s.INF
+    _cold_code(state, sizes, prefetched if kept is None else code_lines)
     m[sizes.areas["crew"] + s.CR_TICKET] = s.TICKET_PIECE  # none is open
     m[banks : banks + sizes.channels * chip.dram.dram_bank_count * 2 : 2] = -1
     if kept is not None:
@@ -205,6 +207,7 @@ def _sm_numbers(chip: Chip, sizes: _Sizes) -> dict[int, int]:
     sm, l2, constants = chip.sm, chip.l2, chip.constant_cache
     bucket = 1 << s.CALENDAR_SHIFT
     there = l2.l2_hit_latency_cycles - chip.mio.mio_latency_cycles
+    cold = chip.dram.dram_latency_cycles + l2.l2_far_latency_cycles // 2  # the mean over both partitions
     return {
         s.H_SMS: sm.sm_count,
         s.H_SUB_CORES: sm.sub_core_count,
@@ -232,6 +235,9 @@ def _sm_numbers(chip: Chip, sizes: _Sizes) -> dict[int, int]:
         s.H_L1I_LATENCY: chip.instruction_cache.l1_icache_latency_cycles,
         s.H_L2I_LATENCY: l2.l2_hit_latency_cycles,
         s.H_L2I_INTERVAL: chip.instruction_cache.l2_icache_line_interval_cycles,
+        s.H_L2I_COLD_LATENCY: cold,
+        s.H_L2I_COLD_INTERVAL: chip.instruction_cache.l2_icache_line_interval_cycles * cold // l2.l2_hit_latency_cycles,
+        s.H_CODE_ARRIVED: sizes.areas["code_arrived"],
         s.H_PREFETCH: chip.instruction_cache.icache_prefetch_lines,
         s.H_CHUNK_LINES: chip.instruction_cache.icache_chunk_lines,
         s.H_CHUNK_INTERVAL: round(
@@ -474,6 +480,14 @@ def _prefetch_code(sms: npt.NDArray[np.int64], used: slice, sizes: _Sizes, lines
     sms[used, cache] = held % capacity
     sms[used, cache + 2 : cache + 2 + held] = np.arange(held)
     sms[used, cache + 2 + capacity : cache + 2 + capacity + held] = 0
+
+
+def _cold_code(state: s.State, sizes: _Sizes, prefetched: int) -> None:
+    """Of a kernel's code L2 has what the launch has brought; where caches are kept, all of it."""
+    first = state.areas["code_arrived"]
+    lines = state.words[first : first + sizes.gpcs * sizes.code_lines].reshape(sizes.gpcs, sizes.code_lines)
+    lines[:, :prefetched] = 0
+    lines[:, prefetched:] = s.INF
 
 
 def _idle_sms(state: s.State, sizes: _Sizes, used: slice, has_lite: bool) -> None:

@@ -115,6 +115,19 @@ def behind_stores(m: Any, sm: int, start: int) -> int:
 
 
 @core
+def hold_output(m: Any, sm: int, start: int, passes: int) -> None:
+    """The store buffer's output waits while L1 makes the passes of a load (bench.micro ``copy_walks``: 64 cycles of a store of 32 lines and 8, 12, 17, 32 of a load
+    make 72, 76, 81, 92; ``few_sms``: one SM copies a line in 5.2 cycles, of which its store is 4)."""
+    about = sm + m[u(s.H_OFF_JOIN)] + s.JOIN_LINES * s.J_SLOTS
+    if m[u(about + s.JB_LAST)] <= start:
+        return
+    m[u(about + s.JB_LAST)] += passes
+    latest = about + s.JB_OUTPUT + (m[u(about + s.JB_SENT)] + s.OUTPUT_LINES - 1) % s.OUTPUT_LINES
+    if m[u(latest)] > start:
+        m[u(latest)] += passes
+
+
+@core
 def joinable(m: Any, buffer: int, about: int, line: int) -> int:
     """The place of a line in the store buffer, -1 when it is not there."""
     first = m[u(about + s.JB_FIRST)]

@@ -313,6 +313,10 @@ from warpwright.timing.state.common import FIELDS, SLICE_GROUPS
     H_BROUGHTS,  # how many there are
     H_FENCE_ROUNDS_APART,  # whether a round of an SM's fences begins only when the one before is over
     H_L2_DIRTY_WAYS,  # of a set that may hold dirty lines
+    # code that L2 lacks (fetch.py)
+    H_L2I_COLD_LATENCY,  # of a line of code that no SM of the GPC has asked for
+    H_L2I_COLD_INTERVAL,
+    H_CODE_ARRIVED,  # area: of each GPC, when each line of code is in L2
     H_SLOTS,
     *_,
 ) = range(H_MORE, FIELDS)

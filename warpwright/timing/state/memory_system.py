@@ -14,9 +14,11 @@ REMOTE_SECTORS_SHIFT = 8
 REMOTE_LINES_MASK = (1 << REMOTE_SECTORS_SHIFT) - 1
 FENCE_AT_L2, FENCE_ASKED, FENCE_SYSTEM = 1 << 20, 1 << 21, 1 << 22
 """Flags of ``W_FENCE``: the fence asks the slices once writes are acknowledged; it has; it is for the system."""
-# waiters: a load that waits for a request, and the next waiter
+# waiters: a load that waits for a request, for how many others it waited before it, and the next waiter
 (X_LOAD, X_NEXT) = range(2)
 X_SLOTS = 2
+X_BEHIND_SHIFT = 32
+X_LOAD_MASK = (1 << X_BEHIND_SHIFT) - 1
 MAX_WAITERS = 8192
 # loads in flight whose end is not known
 (L_WARP, L_BARRIER, L_LEFT, L_TIME, L_KIND, L_RING) = range(6)
@@ -63,9 +65,9 @@ JB_OUT_UNTIL = JB_OUT_FRESH + OUTPUT_LINES
 JB_TAKEN = JB_OUT_UNTIL + OUTPUT_LINES
 JB_SLOTS = JB_TAKEN + STORE_QUEUE
 # DRAM channel: queued writes, refreshes done, last batch's end, reads since then, bus time of the queued writes; counters: sectors read
-# and written, rows opened
-(D_WRITES, D_REFRESH, D_WRITTEN, D_READ, D_QUEUED, D_SECTORS_READ, D_SECTORS_WRITTEN, D_ACTIVATIONS) = range(8)
-D_SLOTS = 8
+# and written, rows opened; one more than the time of the first request
+(D_WRITES, D_REFRESH, D_WRITTEN, D_READ, D_QUEUED, D_SECTORS_READ, D_SECTORS_WRITTEN, D_ACTIVATIONS, D_FIRST) = range(9)
+D_SLOTS = 16
 JOIN_LINES = 28  # of the store buffer (bench.micro ``joins_once``: three warps' stores of eight lines each join, four warps' do not)
 ATOMIC_LINES = 4  # that a slice's atomics have at hand (bench.micro ``contended``: four lines by turns cost no more than one, eight do)
 # A slice's queue: until when it is held up; then the last writes of some lines (``l2_hazards.py``): line + 1, start, how long reads wait, from where, writes'

@@ -28,6 +28,7 @@ from warpwright.timing.state.common import CALENDAR_SLOTS, FIELDS, MAX_BLOCKS, M
     SM_BLOCK_FREE,  # when the next block may start
     SM_ACTIVE_FROM,
     SM_TEXTURE_FREE,  # texture units
+    SM_MISS_FREE,  # L1: when the look-up behind the last miss can be
     SM_FETCH_FREE,  # L1 instruction cache port
     SM_FETCH_L2_FREE,
     SM_RECONSIDER,  # warp slots (bit mask of 64) of which something became known
