@@ -9,6 +9,7 @@ import pytest
 
 import warpwright as ww
 from warpwright.timing import timing_cache
+from warpwright.timing.state import BR_DROPPED
 
 SOURCE = """
 __constant__ float table[256] = {1, 2, 3, 4};
@@ -44,9 +45,9 @@ extern "C" __global__ void waits(volatile float* out, volatile const float* in) 
 
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> ww.GPU:
-    """As the driver makes one; launches of any length are repeated."""
+    """As the driver makes one, but with cold caches; launches of any length are repeated."""
     monkeypatch.setattr(timing_cache, "WORTH_SECONDS", 0)
-    return ww.GPU("a100", device=0)
+    return ww.GPU("a100", device=0, caches="cold")
 
 
 def timed(gpu: ww.GPU) -> int:
@@ -74,6 +75,42 @@ def test_a_launch_like_an_earlier_one_has_its_time_and_results_of_its_own(gpu: w
     assert np.array_equal(out.numpy(), results[1])
     assert not np.array_equal(results[0], results[1])
     gpu.repeats = known
+
+
+def test_with_kept_caches_the_launches_before_are_the_same_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing_cache, "WORTH_SECONDS", 0)
+    gpu = ww.GPU("a100", device=0)
+    module = gpu.compile(SOURCE)
+    source, out = (gpu.array(np.zeros(40 * 256, np.float32)) for _ in range(2))
+    sums = gpu.array(np.zeros(256, np.int32))
+
+    def blurred() -> ww.Run:
+        return module["blur"][40, 256](out, source, 9)
+
+    runs = [blurred() for _ in range(4)]
+    assert [run.repeated for run in runs] == [False, False, False, True]
+    assert runs[1].cycles < runs[0].cycles  # the arrays are in L2
+    assert runs[3].cycles == runs[2].cycles
+    module["adds"][1, 32](sums)  # timed always; another launch between
+    assert not blurred().repeated
+    assert gpu.kept_caches is not None
+    gpu.kept_caches.used(source.device_address(), source.nbytes, BR_DROPPED)
+    dropped = blurred()
+    assert not dropped.repeated
+    assert dropped.cycles > runs[2].cycles
+
+
+def test_a_loop_of_kernels_of_which_one_is_timed_always_repeats_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing_cache, "WORTH_SECONDS", 0)
+    gpu = ww.GPU("a100", device=0)
+    module = gpu.compile(SOURCE)
+    source, out = (gpu.array(np.zeros(40 * 256, np.float32)) for _ in range(2))
+    sums = gpu.array(np.zeros(256, np.int32))
+    repeated = []
+    for _ in range(4):
+        repeated.append(module["blur"][40, 256](out, source, 9).repeated)
+        assert not module["adds"][1, 32](sums).repeated
+    assert repeated == [False, False, True, True]
 
 
 @pytest.mark.parametrize("change", ["turns", "grid", "pointer", "policy", "place"])

@@ -498,11 +498,7 @@ class _Job:
         kept = gpu.kept_caches
         if repeats is not None:
             how = (self.launcher.chip, gpu.policies, self.launcher.partition)
-            alike = repeats.key(loaded, context, *how)
-            same = (alike, kept.found) if alike is not None and kept is not None else alike
-            if kept is not None:
-                # A launch of which nothing is known is like no other.
-                kept.launched(object() if alike is None else alike)
+            same = repeats.key(loaded, context, *how, kept=kept)
             before = repeats.find(same)
             if before is not None:
                 self._functional()

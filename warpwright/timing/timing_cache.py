@@ -1,8 +1,9 @@
 """Launches that are timed as an earlier one was: benchmarks launch a kernel hundreds of times.
 
-Every launch begins with an empty chip.  Where nothing that a kernel does follows from what memory holds (``engine/data_independence.py``), a launch of the same
+Where caches are cold, every launch begins with an empty chip.  Where nothing that a kernel does follows from what memory holds (``engine/data_independence.py``), a launch of the same
 code, geometry and constant banks on the same chip makes the same accesses in the same order, so that the model would come to the same cycles: it runs for its
-results alone, and has the earlier one's time.  Kernels whose time or results depend on more are timed always: those that read clocks or the number of their SM,
+results alone, and has the earlier one's time.  Where caches are kept (``kept_caches.py``), the two launches before it, and the copies and fills since, must be the
+same as well: what they and this one use is then in L2 as it was.  Kernels whose time or results depend on more are timed always: those that read clocks or the number of their SM,
 with atomics, textures or bulk copies, which wait for a time or for memory, and MATCH, which takes as long as there are values.
 """
 
@@ -20,6 +21,7 @@ from warpwright.engine.launch import LaunchContext
 from warpwright.engine.module import LoadedKernel
 from warpwright.isa.ops import Op
 from warpwright.timing.interface import TimingResult
+from warpwright.timing.kept_caches import KeptCaches
 
 WORTH_SECONDS = 0.02
 """Of timing; what took less is timed again, which takes less than making code without trace."""
@@ -44,17 +46,23 @@ class Repeats:
     def __init__(self) -> None:
         self._known: OrderedDict[Hashable, Known] = OrderedDict()
 
-    def key(self, loaded: LoadedKernel, context: LaunchContext, *how: Any) -> Hashable | None:
+    def key(
+        self, loaded: LoadedKernel, context: LaunchContext, *how: Any, kept: KeptCaches | None = None
+    ) -> Hashable | None:
         """What decides the time of a launch; None where memory may.
 
         Args:
             how: the chip, the policies and what else it is timed with.
+            kept: the device's caches, which note the launch: what came before it decides its time too.
         """
-        if not _may_repeat(loaded):
-            return None
         memory = context.memory
         about = (context.constants_digest(), memory.elsewhere().tobytes(), memory.has_mapped)
-        return (id(loaded), context.geometry, *about, *map(id, how))
+        launch = (id(loaded), context.geometry, *about, *map(id, how))
+        found = None
+        if kept is not None:
+            found = kept.found
+            kept.launched(launch)
+        return (launch, found) if _may_repeat(loaded) else None
 
     def find(self, key: Hashable | None) -> TimingResult | None:
         """The time of an earlier launch with the same key."""
