@@ -25,7 +25,8 @@ from numba.core.typing.typeof import typeof_impl
 from numba.np.arrayobj import make_array
 
 from warpwright.native.intrinsics import BOUNDSCHECK, Part, Piece, cache_folder
-from warpwright.native.translate import ArrayOf
+from warpwright.native.translate import ArrayOf, source_of
+from warpwright.native.units import plain
 
 
 class _NoEnvironment:
@@ -76,7 +77,7 @@ def dispatcher(part: Part) -> Any:
     that takes most of half a minute.  Here each is emitted once, as a part of the entry.
     """
     return numba.njit(
-        part.py_func,
+        plain(part.py_func, source_of),
         nogil=True,
         boundscheck=part.boundscheck,
         error_model="numpy",
@@ -112,6 +113,7 @@ class _KeptCode(FunctionCache):  # type: ignore[misc]
 
 def entry(function: Any, sources: tuple[Path, ...], what: str) -> Any:
     """A function that Python calls, cached on disk with everything it is made of."""
+    function = plain(function, source_of)
     compiled = numba.njit(function, nogil=True, boundscheck=BOUNDSCHECK, error_model="numpy")
     if BOUNDSCHECK:
         return compiled

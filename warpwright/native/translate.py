@@ -23,6 +23,7 @@ from typing import Any
 from llvmlite import ir
 
 from warpwright.native import intrinsics
+from warpwright.native.units import UnitError, lowered
 
 WORD, TRUTH = ir.IntType(64), ir.IntType(1)
 POINTER = WORD.as_pointer()
@@ -68,6 +69,15 @@ def source_of(function: FunctionType) -> ast.FunctionDef:
     if found is None or found.name != function.__name__:
         raise TranslationError(f"the file of {function.__name__} has changed since it was loaded")
     return found
+
+
+@cache
+def plain_source(function: FunctionType) -> ast.FunctionDef:
+    """The syntax tree of a function with the places of units' fields (``units.py``) as sums."""
+    try:
+        return lowered(function, source_of(function))
+    except UnitError as error:
+        raise TranslationError(str(error)) from None
 
 
 def _codes(code: CodeType) -> list[CodeType]:
@@ -141,7 +151,7 @@ class Translation:
     def function(self, python: FunctionType) -> ir.Function:
         """A function of the module; it is written when its turn comes."""
         if python not in self._functions:
-            tree = source_of(python)
+            tree = plain_source(python)
             if self.policy is None:
                 names = python.__globals__
                 kinds = [_kind(argument.annotation, names) for argument in tree.args.args]
@@ -164,7 +174,7 @@ class _Body:
     def __init__(self, whole: Translation, python: FunctionType, function: ir.Function) -> None:
         self.whole = whole
         self.python = python
-        self.tree = source_of(python)
+        self.tree = plain_source(python)
         self.function = function
         self.places = ir.IRBuilder(function.append_basic_block("places"))  # variables; LLVM makes registers of them
         self.builder = ir.IRBuilder(function.append_basic_block("body"))
