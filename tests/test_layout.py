@@ -149,10 +149,10 @@ def test_flags_of_one_field_do_not_overlap(repository: Path) -> None:
         body = ast.parse(path.read_text(encoding="utf-8")).body
         for one, text in pairwise(body):
             if isinstance(one, ast.Assign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
-                told = re.match(r"Flag of ``(\w+)``", str(text.value.value))
+                told = re.match(r"Flag of ``([\w.]+)``", str(text.value.value))
                 if told:
                     name = ast.unparse(one.targets[0])
                     flags.setdefault(told[1], {})[name] = int(eval(ast.unparse(one.value)))
-    assert "COUNTS_LANES" in flags["I_EXTRA"]
+    assert "COUNTS_LANES" in flags["Instruction.extra"]
     for field, known in flags.items():
         assert sum(known.values()) == functools.reduce(int.__or__, known.values()), (field, known)

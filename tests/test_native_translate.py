@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from warpwright.engine.abi import Layout
 from warpwright.native import direct, intrinsics, numba_entry
-from warpwright.native.intrinsics import core, host_address, lowest_bit, peek, poke, popcount, u, words
+from warpwright.native.intrinsics import core, host_address, lowest_bit, peek, poke, popcount, words
 from warpwright.native.translate import Translation, TranslationError
 from warpwright.timing import state, windows
 
@@ -29,11 +29,11 @@ def parts(a: int, b: int) -> tuple[int, bool, int]:
 def first_above(m: Any, value: int, step: int = 1, backwards: bool = False) -> int:
     if backwards:
         for i in range(WORDS - 1, -1, -step):
-            if m[u(i)] > value:
+            if m[i] > value:
                 return i
     else:
         for i in range(0, WORDS, step):
-            if m[u(i)] <= value:
+            if m[i] <= value:
                 continue
             return i
     return -1
@@ -41,35 +41,35 @@ def first_above(m: Any, value: int, step: int = 1, backwards: bool = False) -> i
 
 @core
 def change(m: Any, at: int) -> int:
-    m[u(at)] = 1000
+    m[at] = 1000
     return 1
 
 
 @core
 def arithmetic(m: Any, a: int, b: int) -> None:
     shift = b & 63
-    m[u(0)] = a // b
-    m[u(1)] = a % b
-    m[u(2)] = a * b + (a << shift) - (a >> shift)
-    m[u(3)] = (a & b) | (a ^ ~b)
-    m[u(4)] = -a if a < 0 else a
-    m[u(5)] = min(a, b, 7) + max(a, b) * 3
-    m[u(6)] = a // 8 + a % 8 - a // -3 + a % -3
-    m[u(7)] = popcount(a) + lowest_bit(b)
-    m[u(8)] = (3 << 4 | 1) * -(7 // 2) + LIMITS[1] - state.INF
+    m[0] = a // b
+    m[1] = a % b
+    m[2] = a * b + (a << shift) - (a >> shift)
+    m[3] = (a & b) | (a ^ ~b)
+    m[4] = -a if a < 0 else a
+    m[5] = min(a, b, 7) + max(a, b) * 3
+    m[6] = a // 8 + a % 8 - a // -3 + a % -3
+    m[7] = popcount(a) + lowest_bit(b)
+    m[8] = (3 << 4 | 1) * -(7 // 2) + LIMITS[1] - state.INF
 
 
 @core
 def conditions(m: Any, a: int, b: int) -> None:
     inside = -5 <= a < b <= LIMITS[0]
     either = a > 3 or (b > 3 and not inside)
-    m[u(10)] = 1 if inside else 0
-    m[u(11)] = (2 if either else 5) + (b != 0 and a // b > 1)
-    m[u(12)] = inside + either * 4
+    m[10] = 1 if inside else 0
+    m[11] = (2 if either else 5) + (b != 0 and a // b > 1)
+    m[12] = inside + either * 4
     same = inside == either
-    m[u(13)] = 1 if bool(a & 1) and same else a if not same else -1
-    m[u(14)] = 9
-    m[u(14)] += change(m, 14)  # what was there before the call counts
+    m[13] = 1 if bool(a & 1) and same else a if not same else -1
+    m[14] = 9
+    m[14] += change(m, 14)  # what was there before the call counts
 
 
 @core
@@ -88,7 +88,7 @@ def loops(m: Any, a: int) -> None:
     while n > 0 and total < 1 << 20:
         n -= 1
         total <<= 1
-    m[u(15)] = total
+    m[15] = total
     for i in range(n + 4):
         i += 1
         total += i
@@ -96,7 +96,7 @@ def loops(m: Any, a: int) -> None:
         total += 100 + i
     for i in range(0, 10, (a & 3) + 1):
         total -= i
-    m[u(16)] = total
+    m[16] = total
 
 
 @core
@@ -111,7 +111,7 @@ def loops_with_else(m: Any, a: int, b: int) -> None:
         found += 1
     else:
         found += 100
-    m[u(21)] = found
+    m[21] = found
     left = a & 0xFF
     while left > 3:
         left -= 3
@@ -123,19 +123,19 @@ def loops_with_else(m: Any, a: int, b: int) -> None:
             left += 1
         else:
             left += 10
-    m[u(22)] = left
+    m[22] = left
 
 
 @core
 def operands(m: Any, a: int, b: int) -> None:
     """``and`` and ``or`` give the operand that decides, and look at no further one."""
-    m[u(23)] = (a & 3) or 3
-    m[u(24)] = ((a & 1) and (b & 6)) or (b & 8)
-    m[u(25)] = (a > b) or 7
-    m[u(26)] = (a & 3) and a > b
+    m[23] = (a & 3) or 3
+    m[24] = ((a & 1) and (b & 6)) or (b & 8)
+    m[25] = (a > b) or 7
+    m[26] = (a & 3) and a > b
     chosen = (a & 1) or change(m, 27)
-    m[u(28)] = chosen + (not (a & 2 and b & 2))
-    m[u(29)] = ((a > 0 and b > 0) or a < -b) + (0 or b & 5) * 2
+    m[28] = chosen + (not (a & 2 and b & 2))
+    m[29] = ((a > 0 and b > 0) or a < -b) + (0 or b & 5) * 2
 
 
 def all_of_it(array: Any, a: int, b: int) -> int:
@@ -147,11 +147,11 @@ def all_of_it(array: Any, a: int, b: int) -> int:
     operands(m, a, b)
     summed, larger, mixed = parts(a, b)
     summed, mixed = mixed, summed
-    m[u(17)] = summed * 3 + mixed + larger
-    m[u(18)] = parts(b, a)[2]
-    m[u(19)] = first_above(m, a) + first_above(m, b, 2) * 100 + first_above(m, a, 3, a > b) * 10000
+    m[17] = summed * 3 + mixed + larger
+    m[18] = parts(b, a)[2]
+    m[19] = first_above(m, a) + first_above(m, b, 2) * 100 + first_above(m, a, 3, a > b) * 10000
     poke(host_address(m) + 8 * 20, peek(host_address(m) + 8) + 1)
-    return m[u(20)]
+    return m[20]
 
 
 translated = direct.Entry(all_of_it, "a test")

@@ -149,8 +149,8 @@ def test_other_blocks_use_of_l2_is_seen() -> None:
 
 def test_the_last_of_many_blocks_ends_later_than_the_last_of_few() -> None:
     found = chosen("h200", 12_000)
-    blocks = np.zeros((found.timed_blocks, state.LOG_SLOTS), np.int64)
-    blocks[:, state.G_START], blocks[:, state.G_END] = 700, 1010
+    blocks = np.zeros((found.timed_blocks, state.LoggedBlock.size), np.int64)
+    blocks[:, state.LoggedBlock.start], blocks[:, state.LoggedBlock.end] = 700, 1010
     assert later_end(found, blocks) == pytest.approx(0, abs=1)  # blocks that are all alike end together
     rng = np.random.default_rng(1)
     many = found.resident * 22
@@ -158,9 +158,9 @@ def test_the_last_of_many_blocks_ends_later_than_the_last_of_few() -> None:
     for _ in range(200):
         start, took = rng.integers(700, 800, many), rng.integers(200, 300, many)
         all_ends.append((start + took).max())
-        blocks[-found.resident :, state.G_START] = start[: found.resident]
-        blocks[-found.resident :, state.G_END] = start[: found.resident] + took[: found.resident]
-        few.append(blocks[-found.resident :, state.G_END].max() + 2 * later_end(found, blocks))
+        blocks[-found.resident :, state.LoggedBlock.start] = start[: found.resident]
+        blocks[-found.resident :, state.LoggedBlock.end] = start[: found.resident] + took[: found.resident]
+        few.append(blocks[-found.resident :, state.LoggedBlock.end].max() + 2 * later_end(found, blocks))
     assert np.mean(few) == pytest.approx(np.mean(all_ends), abs=5)
 
 
@@ -169,13 +169,13 @@ def test_the_expected_error_knows_how_much_sms_differ() -> None:
     found = chosen("h200", 12_000)
     sms = found.chip.sm.sm_count
     rng = np.random.default_rng(3)
-    blocks = np.zeros((sms * 400, state.LOG_SLOTS), np.int64)
-    blocks[:, state.G_SM] = np.arange(len(blocks)) % sms
-    blocks[:, state.G_END] = 10_000 + rng.normal(0, 2_000, len(blocks))
+    blocks = np.zeros((sms * 400, state.LoggedBlock.size), np.int64)
+    blocks[:, state.LoggedBlock.sm] = np.arange(len(blocks)) % sms
+    blocks[:, state.LoggedBlock.end] = 10_000 + rng.normal(0, 2_000, len(blocks))
     alike = spread_of_sms(found, blocks)
     assert alike < 0.2 / np.sqrt(len(blocks)) * 3
     by_sm = np.linspace(-500, 500, sms)
-    blocks[:, state.G_END] += by_sm[blocks[:, state.G_SM]].astype(np.int64)
+    blocks[:, state.LoggedBlock.end] += by_sm[blocks[:, state.LoggedBlock.sm]].astype(np.int64)
     apart = spread_of_sms(found, blocks)
     assert apart == pytest.approx(by_sm.std(ddof=1) / 10_000 * np.sqrt((1 - found.share) / sms), rel=0.2)
     usual, more = (estimate(found, 1e5, [], (1, 0), [], spread)[1] for spread in (0.0, apart))

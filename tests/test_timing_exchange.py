@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warpwright.chips.chip import load_chip
-from warpwright.native.intrinsics import u, words
+from warpwright.native.intrinsics import words
 from warpwright.native.numba_entry import entry
 from warpwright.timing import SOURCES
 from warpwright.timing import state as s
@@ -21,47 +21,49 @@ from warpwright.timing.reset import initial_state
 def exchange(state, together):
     """A window's requests, by GPCs and groups of slices or ``together``, one after the other; gives how many."""
     m = words(state)
-    for gpc in range(m[u(s.H_GPCS)]):
+    for gpc in range(m[s.chip.gpcs]):
         depart(m, gpc)
         if together:
-            m[u(gpc_at(m, gpc) + s.GP_TOGETHER)] = 1
+            m[s.Gpc(gpc_at(m, gpc)).together] = 1
     if requests_to_serve(m, m):
         for group in range(s.SLICE_GROUPS - 1, -1, -1):
             serve_group(m, group)
-    for gpc in range(m[u(s.H_GPCS)] - 1, -1, -1):
+    for gpc in range(m[s.chip.gpcs] - 1, -1, -1):
         take_back(m, gpc)
-    return m[u(s.H_SERVED)]
+    return m[s.chip.served]
 
 
 def ask(state: s.State, rng: np.random.Generator, begin: int, count: int, spread: int) -> None:
     """Random loads, stores and atomics of random SMs at times from ``begin`` on."""
     m = state.words
-    m[s.H_NOW] = begin
+    m[s.chip.now] = begin
     for sm in state.sms():
-        sm[s.SM_REQUESTS] = 0
-    offset = int(m[s.H_OFF_REQUESTS])
+        sm[s.SM.requests] = 0
+    offset = int(m[s.chip.requests_at])
     few = rng.integers(0, 132, 6)
     for _ in range(count):
         sm = state.sms()[int(rng.choice(few)) if rng.integers(3) == 0 else int(rng.integers(132))]
-        r = sm[offset + int(sm[s.SM_REQUESTS]) * s.R_SLOTS :]
+        r = sm[offset + int(sm[s.SM.requests]) * s.Request.size :]
         kind = int(rng.choice([s.RQ_LOAD, s.RQ_LOAD, s.RQ_LOAD_AROUND, s.RQ_STORE, s.RQ_ATOMIC]))
-        r[s.R_TIME] = begin + int(rng.integers(spread))
-        r[s.R_LINE] = (1 << 33) + int(rng.integers(1 << int(rng.integers(1, 18))))
-        r[s.R_KIND] = kind
-        r[s.R_SECTORS] = int(rng.integers(1, 16))
-        r[s.R_FULL] = 0
+        r[s.Request.time] = begin + int(rng.integers(spread))
+        r[s.Request.line] = (1 << 33) + int(rng.integers(1 << int(rng.integers(1, 18))))
+        r[s.Request.kind] = kind
+        r[s.Request.sectors] = int(rng.integers(1, 16))
+        r[s.Request.full] = 0
         if kind == s.RQ_STORE:
-            r[s.R_FULL] = sum(int(rng.integers(4, 33)) << (16 * sector) for sector in range(3))
+            r[s.Request.full] = sum(int(rng.integers(4, 33)) << (16 * sector) for sector in range(3))
         elif kind == s.RQ_ATOMIC:
-            r[s.R_FULL] = sum(0b0001_000001 << (10 * i) for i in range(4) if int(r[s.R_SECTORS]) >> i & 1)
-        sm[s.SM_REQUESTS] += 1
+            r[s.Request.full] = sum(0b0001_000001 << (10 * i) for i in range(4) if int(r[s.Request.sectors]) >> i & 1)
+        sm[s.SM.requests] += 1
 
 
 def answers(state: s.State) -> list[int]:
     m, found = state.words, []
     for sm in state.sms():
-        count, offset = int(sm[s.SM_REQUESTS]), int(m[s.H_OFF_REQUESTS])
-        found += sm[offset : offset + count * s.R_SLOTS].reshape(count, s.R_SLOTS)[:, s.R_ANSWER].tolist()
+        count, offset = int(sm[s.SM.requests]), int(m[s.chip.requests_at])
+        found += (
+            sm[offset : offset + count * s.Request.size].reshape(count, s.Request.size)[:, s.Request.answer].tolist()
+        )
     return found
 
 
@@ -72,7 +74,7 @@ def test_groups_of_slices_answer_as_one_that_serves_all(seed: int, counts: list[
     for together in (False, True):
         rng = np.random.default_rng(seed)
         state = initial_state(load_chip("h200", l2_kib=1504), 100, 1, 1, 1)
-        window = int(state.words[s.H_WINDOW])
+        window = int(state.words[s.chip.window])
         seen: list[list[int]] = []
         for number, count in enumerate(counts):
             ask(state, rng, number * window, count, spread)
@@ -81,7 +83,7 @@ def test_groups_of_slices_answer_as_one_that_serves_all(seed: int, counts: list[
         first, last = state.areas["gpc_ports"], state.areas["buckets"]
         behind = state.words[first:last].copy()  # ports, translations, coalescers, DRAM
         l2 = state.words[state.areas["l2"] : state.areas["sms"]].copy()
-        found.append((seen, behind, l2, [s.counted(state.words, field) for field in range(s.SG_INSTALLED + 1)]))
+        found.append((seen, behind, l2, [s.counted(state.words, field) for field in range(s.SliceGroup.installed + 1)]))
     (one, one_behind, one_l2, one_counts), (other, other_behind, other_l2, other_counts) = found
     assert one == other
     assert one_counts == other_counts
@@ -93,14 +95,14 @@ def test_groups_of_slices_answer_as_one_that_serves_all(seed: int, counts: list[
 def test_answers_come_in_the_order_of_time_sm_and_number() -> None:
     """Of loads of one line the first asks L2; which one that is does not depend on where its GPC stands in a list."""
     state = initial_state(load_chip("h200"), 100, 1, 1, 1)
-    m, offset = state.words, int(state.words[s.H_OFF_REQUESTS])
+    m, offset = state.words, int(state.words[s.chip.requests_at])
     for index, time in ((0, 40), (100, 7), (17, 7), (99, 7)):
         sm = state.sms()[index]
-        sm[offset + s.R_TIME], sm[offset + s.R_LINE], sm[offset + s.R_KIND] = time, 1 << 30, s.RQ_LOAD
-        sm[offset + s.R_SECTORS], sm[s.SM_REQUESTS] = 15, 1
+        sm[s.Request(offset).time], sm[s.Request(offset).line], sm[s.Request(offset).kind] = time, 1 << 30, s.RQ_LOAD
+        sm[s.Request(offset).sectors], sm[s.SM.requests] = 15, 1
     assert exchange(m, False) == 4
-    order = [int(m[m[s.H_ORDER] + index * s.MAX_REQUESTS]) for index in (0, 16, 96)]
+    order = [int(m[m[s.chip.order] + index * s.MAX_REQUESTS]) for index in (0, 16, 96)]
     assert [word >> 36 & 0xFFF for word in order] == [0, 17, 99]
-    assert s.counted(m, s.SG_COALESCED) == 4  # SM 100 joins SM 99, which comes first of its GPC
-    joined, first = (int(state.sms()[index][offset + s.R_ANSWER]) for index in (100, 99))
+    assert s.counted(m, s.SliceGroup.coalesced) == 4  # SM 100 joins SM 99, which comes first of its GPC
+    joined, first = (int(state.sms()[index][s.Request(offset).answer]) for index in (100, 99))
     assert joined >= first

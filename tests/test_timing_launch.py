@@ -67,12 +67,12 @@ def test_scattered_atomics_hold_a_block_until_they_have_left() -> None:
 def intervals(asking: int, lines: int, length: int = 270) -> list[int]:
     """What a line of constants takes each SM of the first GPC and the first one of the next, after so many of the first asked for lines."""
     m = initial_state(load_chip("h200"), 100, 1, 1, 1).words
-    m[s.H_NOW] = 10_000  # the launch's own parameters have come long ago
-    first, size = int(m[s.H_SM_FIRST]), int(m[s.H_SM_SLOTS])
+    m[s.chip.now] = 10_000  # the launch's own parameters have come long ago
+    first, size = int(m[s.chip.sm_first]), int(m[s.chip.sm_slots])
     for sm in range(asking):
-        m[first + sm * size + s.SM_CONST_LINES] = lines
+        m[s.SM(first + sm * size).const_lines] = lines
     share(m, length)
-    return [int(m[first + sm * size + s.SM_CONST_INTERVAL]) for sm in (0, 15, 16)]
+    return [int(m[s.SM(first + sm * size).const_interval]) for sm in (0, 15, 16)]
 
 
 def test_the_sms_of_a_gpc_share_what_hands_them_constants() -> None:

@@ -156,7 +156,7 @@ def test_l1_holds_its_whole_size() -> None:
 def test_8_kib_of_what_the_carve_out_leaves_hold_no_lines(left_kib: int, fits_kib: int) -> None:
     """bench.micro ``capacity``."""
     m = initial_state(load_chip("h200"), left_kib, 1, 1, 1).words
-    assert m[s.H_L1_SETS] * m[s.H_L1_WAYS] == fits_kib * 1024 // LINE
+    assert m[s.chip.l1_sets] * m[s.chip.l1_ways] == fits_kib * 1024 // LINE
 
 
 def test_a_walk_over_more_than_l1_holds_finds_a_part_of_it() -> None:
@@ -449,7 +449,7 @@ def test_a_write_takes_its_home_for_the_request_and_for_each_sector(sectors: int
 
 def lines_far_away(m: np.ndarray, count: int) -> list[int]:
     """Lines of one slice that lies in the other partition than the SM that asks."""
-    half = m[s.H_SLICES] // 2
+    half = m[s.chip.slices] // 2
     homes = {line: int(ask(m, 4, line, 0, 0, 0)) for line in range(200 * count)}
     first = next(home for home in homes.values() if home >= half)
     return [line for line, home in homes.items() if home == first][:count]
@@ -530,7 +530,7 @@ def test_a_written_line_takes_room_in_both_partitions() -> None:
     lines = 1536 * 1024 // LINE
     for line in range(lines):
         write(m, line, 15, 15, 1000 + line)
-    assert s.dram_counted(m, s.D_SECTORS_WRITTEN) == pytest.approx(4 * lines // 2, rel=0.1)
+    assert s.dram_counted(m, s.Channel.sectors_written) == pytest.approx(4 * lines // 2, rel=0.1)
 
 
 def test_lines_are_spread_over_slices_as_a_card_spreads_them() -> None:
@@ -550,7 +550,7 @@ def test_lines_are_spread_over_slices_as_a_card_spreads_them() -> None:
 @pytest.mark.parametrize("chip", ["p100", "v100", "a100", "h200"])
 def test_every_slice_has_its_share_of_the_lines(chip: str) -> None:
     m = idle(chip)
-    counts = np.bincount([int(ask(m, 4, line, 0, 0, 0)) for line in range(1 << 15)], minlength=int(m[s.H_SLICES]))
+    counts = np.bincount([int(ask(m, 4, line, 0, 0, 0)) for line in range(1 << 15)], minlength=int(m[s.chip.slices]))
     assert counts.min() >= 0.97 * counts.mean()
     assert counts.max() <= 1.03 * counts.mean()
 
@@ -560,7 +560,7 @@ def completed(lines: int, sectors: int, whole: int) -> int:
     m = idle(l2_kib=752)
     for line in range(lines):
         write(m, line, sectors, whole, 1000 + 20 * line)
-    return s.counted(m, s.SG_COMPLETED)
+    return s.counted(m, s.SliceGroup.completed)
 
 
 def test_l2_completes_partly_written_lines_beyond_two_ways_of_a_set() -> None:
@@ -573,8 +573,8 @@ def test_l2_completes_partly_written_lines_beyond_two_ways_of_a_set() -> None:
 
 def test_a_sector_that_is_written_word_by_word_needs_nothing_from_dram() -> None:
     m = idle()
-    first, ways = int(m[s.H_L2_TAGS]), int(m[s.H_L2_WAYS])
-    last = first + int(m[s.H_L2_SLICE_WORDS]) * int(m[s.H_SLICES])
+    first, ways = int(m[s.chip.l2_tags]), int(m[s.chip.l2_ways])
+    last = first + int(m[s.chip.l2_slice_words]) * int(m[s.chip.slices])
     fills = m[first:last].reshape(-1, s.L2_WAY_WORDS, ways)[:, 2]
     for word in range(8):
         write(m, 0, 1, 0, 1000 + 50 * word)
@@ -585,10 +585,10 @@ def test_sms_of_a_gpc_ask_l2_once_for_what_is_on_its_way() -> None:
     m = idle()
     first = int(ask(m, 5, 0, 15, 0, 1000))
     assert int(ask(m, 5, 0, 15, 1, 1100)) == first
-    assert s.counted(m, s.SG_COALESCED) == 4
+    assert s.counted(m, s.SliceGroup.coalesced) == 4
     ask(m, 5, 0, 3, 2, 1100)  # other sectors of the line: asked for by itself
     ask(m, 5, 0, 15, 1, first + 1000)  # long answered
-    assert s.counted(m, s.SG_COALESCED) == 4
+    assert s.counted(m, s.SliceGroup.coalesced) == 4
 
 
 # --- atomics --------------------------------------------------------------------------------------------------
@@ -671,7 +671,7 @@ def test_floating_point_sums_wait_for_those_before_on_the_same_word(lanes: int, 
     over the chip, as integers."""
     m = idle()
     units = int(ask(m, 7, 0, 0, lanes | 1 << 6 | 1 << 48, int(again)))
-    assert units / int(m[s.H_SLICE_CAPACITY]) * (1 << s.CALENDAR_SHIFT) == pytest.approx(card, rel=0.05)
+    assert units / int(m[s.chip.slice_capacity]) * (1 << s.CALENDAR_SHIFT) == pytest.approx(card, rel=0.05)
 
 
 def test_every_floating_point_sum_is_known_as_one() -> None:
@@ -691,8 +691,8 @@ def test_a_bank_in_refresh_answers_when_it_is_over() -> None:
         """A read of another row of one bank at some time of a refresh interval, long after the one before."""
         k = next(turn)
         time = 4 * interval * k + phase
-        first, channels = int(m[s.H_DRAM_BANKS]), int(m[s.H_SLICES] * m[s.H_CHANNELS_PER_SLICE])
-        m[first : first + 2 * channels * int(m[s.H_DRAM_BANK_COUNT])] = 0
+        first, channels = int(m[s.chip.dram_banks]), int(m[s.chip.slices] * m[s.chip.channels_per_slice])
+        m[first : first + 2 * channels * int(m[s.chip.dram_bank_count])] = 0
         return dram_read(m, 1 << 20, 15, time) - time
 
     waits = [taken(phase) for phase in range(interval)]
@@ -744,9 +744,9 @@ def test_write_batches_turn_the_bus_around_only_between_reads() -> None:
         return end
 
     m = idle()
-    per_batch = int(m[s.H_DRAM_TURNAROUND]) / 256
-    batches = 2000 * 4 / int(m[s.H_DRAM_BATCH]) / 2  # two channels
-    reads = 2000 * int(m[s.H_DRAM_SECTOR]) / 256 / 2
+    per_batch = int(m[s.chip.dram_turnaround]) / 256
+    batches = 2000 * 4 / int(m[s.chip.dram_batch]) / 2  # two channels
+    reads = 2000 * int(m[s.chip.dram_sector]) / 256 / 2
     assert cycles(True) - cycles(False) == pytest.approx(per_batch * batches + reads, rel=0.15)
 
 
@@ -754,7 +754,7 @@ def test_write_batches_turn_the_bus_around_only_between_reads() -> None:
 def test_a_channel_opens_rows_in_an_interval(sectors: int, cycles: float) -> None:
     """bench.micro ``scattered`` on H200: 64 bytes at random take 8.1 cycles of a channel, whole lines their time on the bus."""
     m = idle(dram_refresh_ns=0.0, dram_bank_refresh_ns=0.0)
-    channels = int(m[s.H_CHANNELS_PER_SLICE])
+    channels = int(m[s.chip.channels_per_slice])
     count = 4000
     end = max(dram_read(m, row << 15, sectors, 1000) for row in range(count))
     assert (end - 1000) * channels / count == pytest.approx(cycles, rel=0.1)

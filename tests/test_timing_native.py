@@ -152,9 +152,9 @@ def test_lines_that_are_kept_are_those_that_lanes_name() -> None:
         sm = state.sm(index)
         n = kept_lines(state.words, sm, base, tabled, table.ctypes.data if tabled else stride, mask, size)
         found = {
-            int(state.words[sm + s.OFF_LINES + i]): (
-                int(state.words[sm + s.OFF_LINE_SECTORS + i]),
-                int(state.words[sm + s.OFF_LINE_BYTES + i]),
+            int(state.words[s.SM(sm).lines[i]]): (
+                int(state.words[s.SM(sm).line_sectors[i]]),
+                int(state.words[s.SM(sm).line_bytes[i]]),
             )
             for i in range(n)
         }

@@ -38,7 +38,7 @@ def turn(state, kind, line, time):
 
 def slice_turns() -> Any:
     state = initial_state(load_chip("h200"), 100, 1, 1, 1)
-    assert (state.words[s.H_READ_AFTER_WRITE], state.words[s.H_OTHER_SIDE]) == (AFTER_WRITE, OTHER_SIDE)
+    assert (state.words[s.chip.read_after_write], state.words[s.chip.other_side]) == (AFTER_WRITE, OTHER_SIDE)
     return lambda kind, line, time: turn(state.words, kind, line, time)
 
 

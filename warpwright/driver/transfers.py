@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from warpwright.driver.memory import HOST, REGISTERED, device_at, holder, kinds
 from warpwright.driver.state import Device, Stream, state
-from warpwright.timing.state.chip import BR_DROPPED as DROPPED
-from warpwright.timing.state.chip import BR_READ as READ
-from warpwright.timing.state.chip import BR_WRITTEN as WRITTEN
+from warpwright.timing.state.memory_system import BR_DROPPED as DROPPED
+from warpwright.timing.state.memory_system import BR_READ as READ
+from warpwright.timing.state.memory_system import BR_WRITTEN as WRITTEN
 
 if TYPE_CHECKING:
     from warpwright.chips import Chip

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.native.intrinsics import core, divide, popcount, u
+from warpwright.native.intrinsics import core, divide, popcount
 from warpwright.timing import state as s
 
 UNIT_BYTES = 512
@@ -24,7 +24,7 @@ def unit_of(m: Any, line: int) -> int:
     Units of an aligned block of 128 are numbered in an order of the block's own; slices take them in turn (``slice_of``).
     """
     kib = line >> 3
-    if m[u(s.H_PARTITIONS)] == 2:
+    if m[s.chip.partitions] == 2:
         kib = (kib >> 3) << 2 | kib & 3
     unit = kib << 1 | (line >> 1) & 1
     return unit ^ ((((unit >> 7) * s.GOLDEN) >> 40) & 127)
@@ -35,10 +35,10 @@ def slice_of(m: Any, line: int) -> int:
     """The home slice, as an H200 spreads its lines (bench.micro ``slices``): 4 KiB lie in one partition, whose number is a parity
     of address bits; slices of a partition take its units in turn, so that each has two or three of the 128 units of an aligned 128 KiB.
     """
-    half = m[u(s.H_HALF)]
+    half = m[s.chip.half]
     unit = unit_of(m, line)
     home = unit - divide(unit, half) * half
-    if m[u(s.H_PARTITIONS)] == 2 and popcount((line >> 5) & PARTITION_BITS) & 1:
+    if m[s.chip.partitions] == 2 and popcount((line >> 5) & PARTITION_BITS) & 1:
         home += half
     return home
 
@@ -46,7 +46,7 @@ def slice_of(m: Any, line: int) -> int:
 @core
 def unit_in_slice(m: Any, line: int) -> int:
     """The number of a line's unit among those of its slice."""
-    return divide(unit_of(m, line), m[u(s.H_HALF)])
+    return divide(unit_of(m, line), m[s.chip.half])
 
 
 @core
@@ -58,7 +58,7 @@ def line_in_slice(m: Any, line: int) -> int:
 @core
 def channel_of(m: Any, piece: int, line: int) -> int:
     """The channel of a line within its slice's channels: its units take them in turn."""
-    per_slice = m[u(s.H_CHANNELS_PER_SLICE)]
+    per_slice = m[s.chip.channels_per_slice]
     if per_slice == 1:
         return piece
     return piece * per_slice + unit_in_slice(m, line) % per_slice

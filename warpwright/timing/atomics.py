@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.native.intrinsics import core, popcount, u
+from warpwright.native.intrinsics import core, popcount
 from warpwright.timing import state as s
 from warpwright.timing.coalescer import passes_of
 from warpwright.timing.dram import dram_read
@@ -45,10 +45,10 @@ def atomic_cost(m: Any, words: int, again: bool) -> int:
             named = (held >> 6) & 15
             parts = 2 if kind & 2 and named > 1 else 1
             whole = parts == 2 or (named << (3 if kind & 4 else 2)) >= 32
-            passed = parts * m[u(s.H_ATOMIC_WHOLE if whole else s.H_ATOMIC_PART)]
+            passed = parts * m[s.chip.atomic_whole if whole else s.chip.atomic_part]
             total += lanes * passed
             if kind & 1:
-                turn = m[u(s.H_ATOMIC_SUM)] + (parts - 1) * m[u(s.H_ATOMIC_WHOLE)]
+                turn = m[s.chip.atomic_sum] + (parts - 1) * m[s.chip.atomic_whole]
                 chain = max(chain, lanes * turn if again else (lanes - 1) * turn + passed)
     return max(total, chain)
 
@@ -66,12 +66,12 @@ def atomic_turns(m: Any, home: int, words: int, time: int) -> int:
         if ((held >> 6) & 15) << (3 if (words >> 50) & 1 else 2) < 32:
             lanes += held & 63
     # By slice and kind: until when its last request waits, and how many lanes do.
-    mine = m[u(s.H_ATOMIC_LAST)] + 2 * home + ((words >> 51) & 1)
+    mine = m[s.chip.atomic_last] + 2 * home + ((words >> 51) & 1)
     other = mine ^ 1
-    met = min(m[u(other)] & 1023 if m[u(other)] >> 10 > time else 0, lanes)
-    m[u(other)] -= met
-    before = m[u(mine)] & 1023 if m[u(mine)] >> 10 > time else 0
-    m[u(mine)] = (m[u(mine)] & ~1023) | min(before + lanes - met, 1023)
+    met = min(m[other] & 1023 if m[other] >> 10 > time else 0, lanes)
+    m[other] -= met
+    before = m[mine] & 1023 if m[mine] >> 10 > time else 0
+    m[mine] = (m[mine] & ~1023) | min(before + lanes - met, 1023)
     return met
 
 
@@ -79,16 +79,16 @@ def atomic_turns(m: Any, home: int, words: int, time: int) -> int:
 def atomic_change(m: Any, home: int, line: int, answers: bool) -> int:
     """Bytes of a slice's bandwidth for an atomic on a line that its last atomics did not use (bench.micro ``scattered_atomics``: words at
     random 51 a cycle over the chip, with an answer 40; on lines that stay the same 65)."""
-    last = m[u(s.H_ATOMIC_LINES)] + home * s.ATOMIC_LINES
+    last = m[s.chip.atomic_lines] + home * s.ATOMIC_LINES
     known = line + 1  # 0: none
     before = known
     for i in range(s.ATOMIC_LINES):
-        held = m[u(last + i)]
-        m[u(last + i)] = before
+        held = m[last + i]
+        m[last + i] = before
         if held == known:
             return 0
         before = held
-    return m[u(s.H_ATOMIC_CHANGE_ANSWER if answers else s.H_ATOMIC_CHANGE)]
+    return m[s.chip.atomic_change_answer if answers else s.chip.atomic_change]
 
 
 @core
@@ -96,39 +96,39 @@ def atomic(m: Any, partition: int, home: int, line: int, sectors: int, words: in
     """When the home has done an atomic on sectors of a line (``words``: see ``atomic_words``)."""
     passes = passes_of(words)
     counts = counters(m, home)
-    m[u(counts + s.SG_ATOMIC)] += passes
+    m[counts.atomic] += passes
     back = 0
     far = is_far(m, partition, home)
     if far:
-        back = m[u(s.H_FAR_LATENCY)] - (m[u(s.H_FAR_LATENCY)] >> 1)
-        m[u(counts + s.SG_FAR_ATOMICS)] += passes
+        back = m[s.chip.far_latency] - (m[s.chip.far_latency] >> 1)
+        m[counts.far_atomics] += passes
     side = counterpart(m, home) if far else home
-    taken = write_turn(m, side, line, time, m[u(s.H_READ_AFTER_ATOMIC)])
-    arrives = home_of_write(m, partition, home, taken, popcount(sectors) * m[u(s.H_FAR_ATOMIC)])
-    again = m[u(m[u(s.H_ATOMIC_LINES)] + home * s.ATOMIC_LINES)] == line + 1
-    units = atomic_cost(m, words, again) + atomic_turns(m, home, words, arrives) * m[u(s.H_ATOMIC_TURN)]
+    taken = write_turn(m, side, line, time, m[s.chip.read_after_atomic])
+    arrives = home_of_write(m, partition, home, taken, popcount(sectors) * m[s.chip.far_atomic])
+    again = m[m[s.chip.atomic_lines] + home * s.ATOMIC_LINES] == line + 1
+    units = atomic_cost(m, words, again) + atomic_turns(m, home, words, arrives) * m[s.chip.atomic_turn]
     units += atomic_change(m, home, line, bool((words >> 51) & 1))
     # An atomic reads and writes: it takes both ports (bench.micro ``scattered_atomics``, load_red).
     arrives = port(m, home, arrives, units >> 5)
     start = write_port(m, home, arrives, units)
-    done = start + (units << s.CALENDAR_SHIFT) // m[u(s.H_SLICE_CAPACITY)]
-    mine = m[u(s.H_ATOMIC_LAST)] + 2 * home + ((words >> 51) & 1)
-    m[u(mine)] = max(done, m[u(mine)] >> 10) << 10 | (m[u(mine)] & 1023)
+    done = start + (units << s.CALENDAR_SHIFT) // m[s.chip.slice_capacity]
+    mine = m[s.chip.atomic_last] + 2 * home + ((words >> 51) & 1)
+    m[mine] = max(done, m[mine] >> 10) << 10 | (m[mine] & 1023)
     touched = touch(m, home, line, start, False, 0)
     place = touched >> 40
     ready = touched & ((1 << 40) - 1)
-    tag_at = m[u(s.H_L2_TAGS)] + place
-    tag = m[u(tag_at)]
+    tag_at = m[s.chip.l2_tags] + place
+    tag = m[tag_at]
     # An atomic needs the old content, all of it.
-    missing = sectors & (~tag | sectors_in_part(m[u(m[u(s.H_L2_FILLS)] + place)] & PARTS)) & 15
+    missing = sectors & (~tag | sectors_in_part(m[m[s.chip.l2_fills] + place] & PARTS)) & 15
     if missing:
-        m[u(counts + s.SG_MISSED_ATOMIC)] += popcount(missing)
-        m[u(m[u(s.H_L2_FILLS)] + place)] &= ~PARTS
+        m[counts.missed_atomic] += popcount(missing)
+        m[m[s.chip.l2_fills] + place] &= ~PARTS
         # bench.micro ``scattered_once``: of atomics on cold sectors half bring 64 bytes
         fetch = (widen(m, missing) & ~tag & 15) | missing if far else missing
         come = dram_read(m, home, line, fetch, start)
         filled(m, place, come)
         ready = max(ready, come)
         tag |= fetch
-    m[u(tag_at)] = tag | sectors | (sectors << 4)
-    return max(ready + done - start, done) + m[u(s.H_ATOMIC_LATENCY)] + back
+    m[tag_at] = tag | sectors | (sectors << 4)
+    return max(ready + done - start, done) + m[s.chip.atomic_latency] + back

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from warpwright.engine.abi import HERE
-from warpwright.native.intrinsics import core, peek, poke, popcount, u
+from warpwright.native.intrinsics import core, peek, poke, popcount
 from warpwright.timing import state as s
 from warpwright.timing.address_hash import slice_of
 from warpwright.timing.l2 import counterpart, find, is_far, used, written
@@ -27,9 +27,9 @@ def moment(m: Any) -> int:
     Half of them lie before the window's middle and are served before what timed blocks ask in it, half behind: as many
     accesses stand in front of a timed one as if all were served in the order of time.
     """
-    m[u(s.H_WARM_RANDOM)] = (m[u(s.H_WARM_RANDOM)] * 1103515245 + 12345) & 0x7FFFFFFF
-    window = m[u(s.H_WINDOW)]
-    return m[u(s.H_NOW)] - (window >> 1) + ((m[u(s.H_WARM_RANDOM)] >> 8) * window >> 23) + m[u(s.H_TO_L2)]
+    m[s.chip.warm_random] = (m[s.chip.warm_random] * 1103515245 + 12345) & 0x7FFFFFFF
+    window = m[s.chip.window]
+    return m[s.chip.now] - (window >> 1) + ((m[s.chip.warm_random] >> 8) * window >> 23) + m[s.chip.to_l2]
 
 
 @core
@@ -37,53 +37,53 @@ def background_load(m: Any, partition: int, line: int, sectors: int, time: int) 
     """A line that a load asks for: it passes if L2 lacks it or as long as the share of loads that pass allows."""
     home = slice_of(m, line)
     count = popcount(sectors) << 16
-    m[u(s.H_WARM_LOADS)] += popcount(sectors) * m[u(s.H_WARM_LOADED)]
-    if m[u(s.H_WARM_LOADS)] < count:
+    m[s.chip.warm_loads] += popcount(sectors) * m[s.chip.warm_loaded]
+    if m[s.chip.warm_loads] < count:
         near = counterpart(m, home) if is_far(m, partition, home) else home
         place = find(m, near, line)
-        if place >= 0 and sectors & ~m[u(m[u(s.H_L2_TAGS)] + place)] == 0:
+        if place >= 0 and sectors & ~m[m[s.chip.l2_tags] + place] == 0:
             used(m, place, time)
             return
-    m[u(s.H_WARM_LOADS)] -= count
+    m[s.chip.warm_loads] -= count
     read_line(m, -1, partition, home, line, sectors, time)
 
 
 @core
 def background_store(m: Any, partition: int, line: int, sectors: int, held: int, place: int) -> None:
     """The line in a ``place`` of a store: it waits until timed blocks store too; for room the oldest leaves."""
-    queued = m[u(s.H_WARM_QUEUED)]
-    if queued - m[u(s.H_WARM_SENT)] == s.WARM_QUEUE_ENTRIES:
+    queued = m[s.chip.warm_queued]
+    if queued - m[s.chip.warm_sent] == s.WARM_QUEUE_ENTRIES:
         send_store(m)
-    entry = m[u(s.H_WARM_QUEUE)] + (queued & (s.WARM_QUEUE_ENTRIES - 1)) * (8 * s.WQ_WORDS)
+    entry = m[s.chip.warm_queue] + (queued & (s.WARM_QUEUE_ENTRIES - 1)) * (8 * s.WQ_WORDS)
     poke(entry + 8 * s.WQ_LINE, line << 1 | partition)
     poke(entry + 8 * s.WQ_SECTORS, place << 4 | sectors)
     poke(entry + 8 * s.WQ_BYTES, held)
-    m[u(s.H_WARM_QUEUED)] = queued + 1
+    m[s.chip.warm_queued] = queued + 1
 
 
 @core
 def send_store(m: Any) -> None:
     """The oldest store leaves for L2: bytes of a line that is still in a store buffer do not for themselves."""
-    sent = m[u(s.H_WARM_SENT)]
-    entry = m[u(s.H_WARM_QUEUE)] + (sent & (s.WARM_QUEUE_ENTRIES - 1)) * (8 * s.WQ_WORDS)
-    m[u(s.H_WARM_SENT)] = sent + 1
+    sent = m[s.chip.warm_sent]
+    entry = m[s.chip.warm_queue] + (sent & (s.WARM_QUEUE_ENTRIES - 1)) * (8 * s.WQ_WORDS)
+    m[s.chip.warm_sent] = sent + 1
     line = peek(entry + 8 * s.WQ_LINE) >> 1
     partition = peek(entry + 8 * s.WQ_LINE) & 1
     place = peek(entry + 8 * s.WQ_SECTORS) >> 4
     sectors = peek(entry + 8 * s.WQ_SECTORS) & 15
     if place == 0:
-        m[u(s.H_WARM_MOMENT)] = moment(m)
-    time = m[u(s.H_WARM_MOMENT)] + place
+        m[s.chip.warm_moment] = moment(m)
+    time = m[s.chip.warm_moment] + place
     held = peek(entry + 8 * s.WQ_BYTES)
     home = slice_of(m, line)
     count = popcount(sectors)
-    m[u(s.H_WARM_WRITTEN)] += count
-    m[u(s.H_WARM_STORES)] += count * m[u(s.H_WARM_STORED)]
-    if m[u(s.H_WARM_STORES)] < count << 15:
+    m[s.chip.warm_written] += count
+    m[s.chip.warm_stores] += count * m[s.chip.warm_stored]
+    if m[s.chip.warm_stores] < count << 15:
         if place_of(m, line) == HERE:
             written(m, home, line, sectors, held, time, is_far(m, partition, home))
         return
-    m[u(s.H_WARM_STORES)] -= count << 16
+    m[s.chip.warm_stores] -= count << 16
     write_line(m, partition, home, line, sectors, held, time)
 
 
@@ -91,10 +91,10 @@ def send_store(m: Any) -> None:
 def send_stores(m: Any, every: bool) -> None:
     """Stores leave that timed blocks' ones are ahead of, or all, in no time."""
     if every:
-        while m[u(s.H_WARM_SENT)] < m[u(s.H_WARM_QUEUED)]:
+        while m[s.chip.warm_sent] < m[s.chip.warm_queued]:
             send_store(m)
         return
-    while m[u(s.H_WARM_SENT)] < m[u(s.H_WARM_QUEUED)] and m[u(s.H_WARM_WRITTEN)] < m[u(s.H_WARM_TO_WRITE)]:
+    while m[s.chip.warm_sent] < m[s.chip.warm_queued] and m[s.chip.warm_written] < m[s.chip.warm_to_write]:
         send_store(m)
 
 
@@ -112,15 +112,15 @@ def work_of_timed(m: Any) -> int:
     hits = 0
     stored = 1
     joined = 0
-    for index in range(m[u(s.H_SMS)]):
-        sm = m[u(s.H_SM_FIRST)] + index * m[u(s.H_SM_SLOTS)]
-        asked += m[u(sm + s.SM_LOAD_SECTORS)]
-        hits += m[u(sm + s.SM_LOAD_HITS)]
-        stored += m[u(sm + s.SM_STORE_SECTORS)]
-        joined += m[u(sm + s.SM_STORE_JOINED)]
-        sectors = m[u(sm + s.SM_LOAD_SECTORS)] + m[u(sm + s.SM_ATOMIC_SECTORS)]
-        own += m[u(sm + s.SM_INSTRUCTIONS)] + SECTOR_WORK * sectors
-    m[u(s.H_WARM_LOADED)] = ((asked - hits) << 16) // asked
-    m[u(s.H_WARM_STORED)] = ((stored - joined) << 16) // stored
-    m[u(s.H_WARM_TO_WRITE)] = (stored * m[u(s.H_WARM_RATIO)]) >> 16
+    for index in range(m[s.chip.sms]):
+        sm = s.SM(m[s.chip.sm_first] + index * m[s.chip.sm_slots])
+        asked += m[sm.load_sectors]
+        hits += m[sm.load_hits]
+        stored += m[sm.store_sectors]
+        joined += m[sm.store_joined]
+        sectors = m[sm.load_sectors] + m[sm.atomic_sectors]
+        own += m[sm.instructions] + SECTOR_WORK * sectors
+    m[s.chip.warm_loaded] = ((asked - hits) << 16) // asked
+    m[s.chip.warm_stored] = ((stored - joined) << 16) // stored
+    m[s.chip.warm_to_write] = (stored * m[s.chip.warm_ratio]) >> 16
     return own

@@ -156,7 +156,7 @@ def plan(chip: Chip, blocks: int, occupancy: Occupancy) -> Plan | None:
 
 
 def _instructions(state: s.State) -> int:
-    return int(metrics_module.sm_column(state, s.SM_INSTRUCTIONS).sum())
+    return int(metrics_module.sm_column(state, s.SM.instructions).sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,11 +212,11 @@ def spread_of_sms(plan: Plan, blocks: npt.NDArray[np.int64]) -> float:
     Args:
         blocks: the log of the timed blocks.
     """
-    sms = np.unique(blocks[:, s.G_SM])
+    sms = np.unique(blocks[:, s.LoggedBlock.sm])
     if plan.share == 1 or len(sms) < 2:
         return 0.0
-    took = blocks[:, s.G_END] - blocks[:, s.G_START]
-    means = np.array([took[blocks[:, s.G_SM] == sm].mean() for sm in sms])
+    took = blocks[:, s.LoggedBlock.end] - blocks[:, s.LoggedBlock.start]
+    means = np.array([took[blocks[:, s.LoggedBlock.sm] == sm].mean() for sm in sms])
     return float(means.std(ddof=1) / means.mean()) * math.sqrt((1 - plan.share) / len(sms))
 
 
@@ -234,55 +234,55 @@ def later_end(plan: Plan, blocks: npt.NDArray[np.int64]) -> float:
     """
     if plan.share == 1 or len(blocks) < 2 * plan.resident:
         return 0.0
-    last = blocks[np.argsort(blocks[:, s.G_START], kind="stable")[-plan.resident :]].astype(np.float64)
-    starts, took = last[:, s.G_START], last[:, s.G_END] - last[:, s.G_START]
+    last = blocks[np.argsort(blocks[:, s.LoggedBlock.start], kind="stable")[-plan.resident :]].astype(np.float64)
+    starts, took = last[:, s.LoggedBlock.start], last[:, s.LoggedBlock.end] - last[:, s.LoggedBlock.start]
     usual = np.polyval(np.polyfit(starts - starts[0], took, 1), starts - starts[0]) if np.ptp(starts) else took.mean()
     differ = np.sort(took - usual)
     expected = starts + usual
     times = np.linspace(expected.min() + differ[0], expected.max() + differ[-1], TAIL_POINTS)
     ended = np.searchsorted(differ, times[:, None] - expected[None, :], side="right") / len(differ)
     mean_end = times[0] + (times[1] - times[0]) * float(np.sum(1 - np.prod(ended, axis=1) ** (1 / plan.share)))
-    return float(mean_end - last[:, s.G_END].max()) / 2
+    return float(mean_end - last[:, s.LoggedBlock.end].max()) / 2
 
 
 def _start(launch: Prepared, plan: Plan, blocks: int) -> None:
     """Have the launch time the plan's blocks, and its spare SM run the others."""
     state, m = launch.state, launch.state.words
-    m[s.H_TIMED_PERIOD] = plan.period
-    m[s.H_STRETCH] = plan.per_stretch
-    m[s.H_LEFT_OUT] = plan.left_out
-    m[s.H_BLOCKS] = plan.timed_blocks
-    m[s.H_LOGGED_BLOCKS] = min(plan.timed_blocks, s.MAX_LOGGED_BLOCKS)
-    m[s.H_WARM_STOP] = plan.stretch if plan.left_out else blocks
-    m[s.H_WARM_RATIO] = round(65536 * (1 / plan.share - 1))
-    sms = int(m[s.H_SMS])
+    m[s.chip.timed_period] = plan.period
+    m[s.chip.stretch] = plan.per_stretch
+    m[s.chip.left_out] = plan.left_out
+    m[s.chip.blocks] = plan.timed_blocks
+    m[s.chip.logged_blocks] = min(plan.timed_blocks, s.MAX_LOGGED_BLOCKS)
+    m[s.chip.warm_stop] = plan.stretch if plan.left_out else blocks
+    m[s.chip.warm_ratio] = round(65536 * (1 / plan.share - 1))
+    sms = int(m[s.chip.sms])
     spare, idle = state.sm(sms), state.sm(0)
-    m[spare : spare + s.SM_FIXED] = m[idle : idle + s.SM_FIXED]
-    m[spare + s.SM_INDEX] = sms
-    m[s.H_WARM_SM] = spare
+    m[spare : spare + s.SM.size] = m[idle : idle + s.SM.size]
+    m[s.SM(spare).index] = sms
+    m[s.chip.warm_sm] = spare
 
 
 def _blocks_that_fill(launch: Prepared, chip: Chip) -> int:
     """How many blocks bring L2 into the state that it has far inside the grid: their accesses are WARM_TIMES its size."""
-    sectors = s.counted(launch.state.words, s.SG_READ, s.SG_WRITTEN)
-    per_block = max(sectors, 1) * chip.l1.sector_bytes / max(int(launch.state.words[s.H_DONE_BLOCKS]), 1)
+    sectors = s.counted(launch.state.words, s.SliceGroup.read, s.SliceGroup.written)
+    per_block = max(sectors, 1) * chip.l1.sector_bytes / max(int(launch.state.words[s.chip.done_blocks]), 1)
     return math.ceil(WARM_TIMES * chip.l2.l2_kib * 1024 / per_block)
 
 
 def _leave_out(launch: Prepared, plan: Plan, chip: Chip, blocks: int, run_range: RangeCallback) -> tuple[int, Counts]:
     """Run the blocks behind a stretch in no time, the last of them through L2's tags; their instructions, and what ``run_range`` counted."""
     m = launch.state.words
-    first = int(m[s.H_WARM_STOP])
+    first = int(m[s.chip.warm_stop])
     warm = min(plan.left_out, _blocks_that_fill(launch, chip))
     counts = run_range(first, plan.left_out - warm) if plan.left_out > warm else Counts()
-    before, work = int(m[s.H_WARM_INSTRUCTIONS]), int(m[s.H_WARM_WORK])
-    m[s.H_WARM_NEXT], m[s.H_WARM_STOP] = first + plan.left_out - warm, first + plan.left_out
+    before, work = int(m[s.chip.warm_instructions]), int(m[s.chip.warm_work])
+    m[s.chip.warm_next], m[s.chip.warm_stop] = first + plan.left_out - warm, first + plan.left_out
     run_untimed(launch)
-    own = int(m[s.H_WARM_INSTRUCTIONS]) - before
-    m[s.H_WARM_FREE] += own
-    m[s.H_WARM_WORK] = work
+    own = int(m[s.chip.warm_instructions]) - before
+    m[s.chip.warm_free] += own
+    m[s.chip.warm_work] = work
     behind = first + plan.left_out
-    m[s.H_WARM_STOP] = blocks if behind + plan.stretch + plan.left_out > blocks else behind + plan.stretch
+    m[s.chip.warm_stop] = blocks if behind + plan.stretch + plan.left_out > blocks else behind + plan.stretch
     return own + counts.warp_instructions, counts
 
 
@@ -317,27 +317,27 @@ def simulate_sampled(
 
     def show(inner: Progress) -> None:
         if progress is not None:
-            progress(Progress(inner.phase, inner.cycles, int(m[s.H_WARM_NEXT]), blocks, inner.instructions))
+            progress(Progress(inner.phase, inner.cycles, int(m[s.chip.warm_next]), blocks, inner.instructions))
 
     def mark() -> None:
-        marks.append(_Mark(int(m[s.H_NOW]), _instructions(launch.state)))
+        marks.append(_Mark(int(m[s.chip.now]), _instructions(launch.state)))
 
     with launch.helpers(threads, show):
         running = True
-        while running or m[s.H_WARM_SM]:
+        while running or m[s.chip.warm_sm]:
             if running:
                 running = advance(launch, show, cancel, windows_at_once=WINDOWS_AT_ONCE)
             else:
-                before = int(m[s.H_WARM_INSTRUCTIONS])
+                before = int(m[s.chip.warm_instructions])
                 run_untimed(launch)
-                unseen += int(m[s.H_WARM_INSTRUCTIONS]) - before
-            if not marks and m[s.H_DONE_BLOCKS] >= plan.resident:
+                unseen += int(m[s.chip.warm_instructions]) - before
+            if not marks and m[s.chip.done_blocks] >= plan.resident:
                 mark()
-            if running and len(marks) == len(left_out) + 1 and m[s.H_NEXT_BLOCK] >= m[s.H_BLOCKS]:
+            if running and len(marks) == len(left_out) + 1 and m[s.chip.next_block] >= m[s.chip.blocks]:
                 mark()
-            if m[s.H_WARM_SM] and warming.stretch_ended(m):
-                if m[s.H_WARM_STOP] >= blocks:
-                    m[s.H_WARM_SM] = 0
+            if m[s.chip.warm_sm] and warming.stretch_ended(m):
+                if m[s.chip.warm_stop] >= blocks:
+                    m[s.chip.warm_sm] = 0
                     continue
                 mark()
                 instructions, counts = _leave_out(launch, plan, chip, blocks, run_range)
@@ -345,17 +345,17 @@ def simulate_sampled(
                 fast.warp_instructions += counts.warp_instructions
                 fast.thread_instructions += counts.thread_instructions
     own = _instructions(launch.state)
-    ends = metrics_module.sm_column(launch.state, s.SM_FINISH)
+    ends = metrics_module.sm_column(launch.state, s.SM.finish)
     spent = int(ends.max())
-    along = int(m[s.H_WARM_INSTRUCTIONS] - m[s.H_WARM_FREE])
-    log, logged = int(m[s.H_BLOCK_LOG]), int(m[s.H_LOGGED_BLOCKS])
-    log_of_blocks = m[log : log + logged * s.LOG_SLOTS].reshape(logged, s.LOG_SLOTS)
+    along = int(m[s.chip.warm_instructions] - m[s.chip.warm_free])
+    log, logged = int(m[s.chip.block_log]), int(m[s.chip.logged_blocks])
+    log_of_blocks = m[log : log + logged * s.LoggedBlock.size].reshape(logged, s.LoggedBlock.size)
     later, unlike_sms = later_end(plan, log_of_blocks), spread_of_sms(plan, log_of_blocks)
     cycles, expected = estimate(plan, spent + later, marks, (own, along), left_out, unlike_sms)
     total = Counts(
-        own + int(m[s.H_WARM_INSTRUCTIONS]) + fast.warp_instructions,
-        int(metrics_module.sm_column(launch.state, s.SM_THREADS).sum())
-        + int(m[s.H_WARM_THREADS])
+        own + int(m[s.chip.warm_instructions]) + fast.warp_instructions,
+        int(metrics_module.sm_column(launch.state, s.SM.threads).sum())
+        + int(m[s.chip.warm_threads])
         + fast.thread_instructions,
         blocks,
     )

@@ -27,39 +27,39 @@ def lower_bounds(state: State, chip: Chip, blocks: int, blocks_per_sm: int) -> d
         s.P_FP64: 32 / pipes.fp64_lanes,
         s.P_XU: 32 / max(pipes.xu_lanes, 32 // pipes.special_register_interval_cycles),
     }
-    bounds = {"instruction issue": busiest(s.SM_INSTRUCTIONS) / sm.sub_core_count}
+    bounds = {"instruction issue": busiest(s.SM.instructions) / sm.sub_core_count}
     for pipe, interval in widths.items():
-        bounds[f"{s.PIPES[pipe]} pipe"] = busiest(s.SM_PIPE_FIRST + pipe) * interval / sm.sub_core_count
-    fma = sm_column(state, s.SM_PIPE_FIRST + s.P_FMA) + sm_column(state, s.SM_PIPE_FIRST + s.P_FMA_HEAVY)
+        bounds[f"{s.PIPES[pipe]} pipe"] = busiest(s.SM.pipe_issues[pipe]) * interval / sm.sub_core_count
+    fma = sm_column(state, s.SM.pipe_issues[s.P_FMA]) + sm_column(state, s.SM.pipe_issues[s.P_FMA_HEAVY])
     lanes = pipes.fma_heavy_lanes + pipes.fma_lite_lanes
-    both = sm_column(state, s.SM_PIPE_FIRST + s.P_FMA_PAIR)
+    both = sm_column(state, s.SM.pipe_issues[s.P_FMA_PAIR])
     fma = fma + both * (lanes / pipes.fma_heavy_lanes)
     bounds["FMA pipe"] = float(fma.max()) * 32 / lanes / sm.sub_core_count
-    heavy = float((sm_column(state, s.SM_PIPE_FIRST + s.P_FMA_HEAVY) + both).max())
+    heavy = float((sm_column(state, s.SM.pipe_issues[s.P_FMA_HEAVY]) + both).max())
     heavy *= 32 / pipes.fma_heavy_lanes / sm.sub_core_count
     bounds["integer multiply pipe"] = heavy
     # Calendars of shared units hand out whole buckets: a bucket's worth of slack belongs to the bound.
     bucket = float(1 << s.CALENDAR_SHIFT)
-    bounds["L1 and shared memory"] = max(busiest(s.SM_LSU_WAVEFRONTS) / chip.mio.lsu_wavefronts_per_clk - bucket, 0.0)
+    bounds["L1 and shared memory"] = max(busiest(s.SM.lsu_wavefronts) / chip.mio.lsu_wavefronts_per_clk - bucket, 0.0)
     bounds["L1 fill"] = max(
-        busiest(s.SM_FILL_SECTORS) * chip.l1.sector_bytes / chip.l1.l1_fill_bytes_per_clk - bucket, 0.0
+        busiest(s.SM.fill_sectors) * chip.l1.sector_bytes / chip.l1.l1_fill_bytes_per_clk - bucket, 0.0
     )
-    l2_sectors = float(s.counted(m, s.SG_READ, s.SG_WRITTEN, s.SG_ATOMIC))
+    l2_sectors = float(s.counted(m, s.SliceGroup.read, s.SliceGroup.written, s.SliceGroup.atomic))
     l2_bytes = chip.l2.l2_slice_count * chip.l2.l2_slice_bytes_per_clk
     bounds["L2 bandwidth"] = max(l2_sectors * chip.l1.sector_bytes / l2_bytes - bucket, 0.0)
     # Writes still queued at the end have not used the bus.
-    queued = float(s.dram_counted(m, s.D_WRITES))
-    dram_sectors = float(s.dram_counted(m, s.D_SECTORS_READ, s.D_SECTORS_WRITTEN)) - queued
+    queued = float(s.dram_counted(m, s.Channel.writes))
+    dram_sectors = float(s.dram_counted(m, s.Channel.sectors_read, s.Channel.sectors_written)) - queued
     per_clk = chip.dram.dram_gb_per_s * 1000 / chip.clocks.sm_clock_mhz
     dram_bucket = float(1 << s.DRAM_SHIFT)
     last = float(chip.dram.dram_write_batch_bursts * chip.l1.sector_bytes * _channels(state)) / per_clk
     bounds["DRAM bandwidth"] = max(dram_sectors * chip.l1.sector_bytes / per_clk - dram_bucket - last, 0.0)
     # A write is acknowledged when it begins to go out: the last ones of each group of slices do not count.
     for name, ways, packet in (
-        ("PCI Express", (s.LK_TO_HOST, s.LK_FROM_HOST), s.H_HOST_WRITE),
-        ("NVLink", (s.LK_TO_PEER, s.LK_FROM_PEER), s.H_PEER_SECTOR),
+        ("PCI Express", (s.LK_TO_HOST, s.LK_FROM_HOST), s.chip.host_write),
+        ("NVLink", (s.LK_TO_PEER, s.LK_FROM_PEER), s.chip.peer_sector),
     ):
-        taken = max(s.counted(m, s.SG_LINKS + way) for way in ways)
+        taken = max(s.counted(m, s.SliceGroup.links[way]) for way in ways)
         if taken:
             bounds[name] = max((taken - 6 * s.SLICE_GROUPS * int(m[packet])) / 256, 0.0)
     rounds = -(-blocks // (sm.sm_count * blocks_per_sm))
@@ -69,4 +69,4 @@ def lower_bounds(state: State, chip: Chip, blocks: int, blocks_per_sm: int) -> d
 
 
 def _channels(state: State) -> int:
-    return int(state.words[s.H_CHANNELS_PER_SLICE] * state.words[s.H_SLICES])
+    return int(state.words[s.chip.channels_per_slice] * state.words[s.chip.slices])

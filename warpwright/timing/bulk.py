@@ -13,7 +13,7 @@ from typing import Any
 from warpwright.engine.abi import BLOCK, BULK_WORDS
 from warpwright.isa import mbarrier as mb
 from warpwright.isa.bulk import DIRECTIONS
-from warpwright.native.intrinsics import core, peek, poke, u
+from warpwright.native.intrinsics import core, peek, poke
 from warpwright.timing import state as s
 from warpwright.timing.address_hash import slice_of
 from warpwright.timing.clusters import slot_of
@@ -42,20 +42,20 @@ PHASE = -(1 << 63)
 
 
 @core
-def has_room(m: Any, sm: int) -> bool:
+def has_room(m: Any, sm: s.SM) -> bool:
     """Whether another copy can be issued in this window."""
-    return m[u(sm + s.SM_BULKS)] < s.MAX_BULKS
+    return m[sm.bulks] < s.MAX_BULKS
 
 
 @core
-def start_bulk(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int) -> None:
+def start_bulk(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruction, time: int) -> None:
     """Issue a copy whose record is there."""
-    place = m[u(w + s.W_TRACE)] + m[u(w + s.W_POS)] * 8
-    m[u(w + s.W_POS)] += BULK_WORDS
+    place = m[w.trace] + m[w.pos] * 8
+    m[w.pos] += BULK_WORDS
     head = peek(place)
     stores = (head >> 32) & 3 == STORE
-    barrier = code[u(row + s.I_WRITE_BARRIER)]
-    read_barrier = code[u(row + s.I_READ_BARRIER)]
+    barrier = code[row.write_barrier]
+    read_barrier = code[row.read_barrier]
     if head & 0xFFFFFFFF == 0:
         done = enter_queue(m, sm, sc, time, 0) + PREDICATED_OFF_CYCLES
     else:
@@ -65,14 +65,14 @@ def start_bulk(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int)
             done = accept_store(m, sm, done)
             begin = read_store(m, sm, w, done, size)
         else:
-            begin = max(done, m[u(sm + s.SM_BULK_FREE)])
-            m[u(sm + s.SM_BULK_FREE)] = begin + max(m[u(s.H_BULK_INTERVAL)], size // m[u(s.H_BULK_BYTES)])
+            begin = max(done, m[sm.bulk_free])
+            m[sm.bulk_free] = begin + max(m[s.chip.bulk_interval], size // m[s.chip.bulk_bytes])
             done = begin
-        number = m[u(sm + s.SM_BULKS)]
-        m[u(sm + s.SM_BULKS)] = number + 1
-        copy = sm + s.OFF_BULKS + number * BULK_WORDS
+        number = m[sm.bulks]
+        m[sm.bulks] = number + 1
+        copy = sm.bulk_records[number * BULK_WORDS]
         for i in range(BULK_WORDS):
-            m[u(copy + i)] = peek(place + 8 * i)
+            m[copy + i] = peek(place + 8 * i)
         new_request(m, sm, w, s.RQ_BULK, begin, copy, 0, 0)
     if barrier >= 0:
         hold(m, w, barrier, done, 0)
@@ -81,28 +81,28 @@ def start_bulk(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int)
 
 
 @core
-def accept_store(m: Any, sm: int, time: int) -> int:
+def accept_store(m: Any, sm: s.SM, time: int) -> int:
     """When the engine takes another store: it has so many entries, and one is free when its bytes have been read."""
-    before = m[u(sm + s.SM_BULK_STORES)] - m[u(s.H_BULK_STORE_ENTRIES)]
+    before = m[sm.bulk_stores] - m[s.chip.bulk_store_entries]
     if before < 0:
         return time
-    return max(time, m[u(sm + s.OFF_BULK_STORE_ENDS + (before & (s.BULK_STORE_RING - 1)))])
+    return max(time, m[sm.bulk_store_ends[before & (s.BULK_STORE_RING - 1)]])
 
 
 @core
-def read_store(m: Any, sm: int, w: int, time: int, size: int) -> int:
+def read_store(m: Any, sm: s.SM, w: s.Warp, time: int, size: int) -> int:
     """Read a store's bytes, one store after the other: gives when that begins.
 
     The warp's group of copies is over when they have been read, for ``wait_group`` as well as for ``wait_group.read``:
     a card does not wait until the bytes have been written.
     """
-    begin = max(time, m[u(sm + s.SM_BULK_STORE_FREE)])
-    over = begin + size // m[u(s.H_BULK_STORE_BYTES)]
-    m[u(sm + s.SM_BULK_STORE_FREE)] = max(over, begin + m[u(s.H_BULK_STORE_INTERVAL)])
-    number = m[u(sm + s.SM_BULK_STORES)]
-    m[u(sm + s.OFF_BULK_STORE_ENDS + (number & (s.BULK_STORE_RING - 1)))] = over
-    m[u(sm + s.SM_BULK_STORES)] = number + 1
-    m[u(w + s.W_ASYNC_TIME)] = max(m[u(w + s.W_ASYNC_TIME)], over + m[u(s.H_BULK_STORE)])
+    begin = max(time, m[sm.bulk_store_free])
+    over = begin + size // m[s.chip.bulk_store_bytes]
+    m[sm.bulk_store_free] = max(over, begin + m[s.chip.bulk_store_interval])
+    number = m[sm.bulk_stores]
+    m[sm.bulk_store_ends[number & (s.BULK_STORE_RING - 1)]] = over
+    m[sm.bulk_stores] = number + 1
+    m[w.async_time] = max(m[w.async_time], over + m[s.chip.bulk_store])
     return begin
 
 
@@ -140,64 +140,64 @@ def row_lines(m: Any, gpc: int, partition: int, address: int, size: int, time: i
 @core
 def move(m: Any, partition: int, gpc: int, copy: int, time: int, writes: bool) -> int:
     """Every row of a copy through L2 from ``time`` on; when the last bytes are there."""
-    address, row = m[u(copy + AT_ADDRESS)], m[u(copy + AT_ROW)]
+    address, row = m[copy + AT_ADDRESS], m[copy + AT_ROW]
     ready = time
     moved = 0
-    rate = m[u(s.H_BULK_STORE_BYTES if writes else s.H_BULK_BYTES)]
+    rate = m[s.chip.bulk_store_bytes if writes else s.chip.bulk_bytes]
     pairs = copy + AT_PAIRS
-    for a in range(m[u(pairs + 6)]):
-        for b in range(m[u(pairs + 4)]):
-            for c in range(m[u(pairs + 2)]):
-                for d in range(m[u(pairs)]):
-                    at = address + a * m[u(pairs + 7)] + b * m[u(pairs + 5)] + c * m[u(pairs + 3)] + d * m[u(pairs + 1)]
+    for a in range(m[pairs + 6]):
+        for b in range(m[pairs + 4]):
+            for c in range(m[pairs + 2]):
+                for d in range(m[pairs]):
+                    at = address + a * m[pairs + 7] + b * m[pairs + 5] + c * m[pairs + 3] + d * m[pairs + 1]
                     late = time + moved // rate
                     ready = max(ready, row_lines(m, gpc, partition, at, row, late, rate, writes))
                     moved += row
-    ports = m[u(s.H_GPC_WRITE_PORTS if writes else s.H_GPC_PORTS)] + gpc * s.CALENDAR_SLOTS
-    capacity = m[u(s.H_GPC_WRITE_CAPACITY if writes else s.H_GPC_CAPACITY)]
+    ports = m[s.chip.gpc_write_ports if writes else s.chip.gpc_ports] + gpc * s.CALENDAR_SLOTS
+    capacity = m[s.chip.gpc_write_capacity if writes else s.chip.gpc_capacity]
     return reserve(m, ports, s.CALENDAR_SHIFT, capacity, ready, (moved + 31) >> 5)
 
 
 @core
-def serve_bulk(m: Any, sm: int, r: int, partition: int, gpc: int) -> int:
+def serve_bulk(m: Any, sm: s.SM, r: s.Request, partition: int, gpc: int) -> int:
     """Carry out a copy in the serial phase; when its last bytes are there."""
-    copy = m[u(r + s.R_LINE)]
-    begin = m[u(r + s.R_TIME)]
-    direction = (m[u(copy + AT_HEAD)] >> 32) & 3
-    size = m[u(copy + AT_BYTES)]
+    copy = m[r.line]
+    begin = m[r.time]
+    direction = (m[copy + AT_HEAD] >> 32) & 3
+    size = m[copy + AT_BYTES]
     if direction == STORE:
-        written = move(m, partition, gpc, copy, begin + m[u(s.H_TO_L2)], True)
-        m[u(sm + s.SM_FINISH)] = max(m[u(sm + s.SM_FINISH)], written)
+        written = move(m, partition, gpc, copy, begin + m[s.chip.to_l2], True)
+        m[sm.finish] = max(m[sm.finish], written)
         return written
     if direction == WITHIN:
-        sent = max(begin, m[u(sm + s.SM_REMOTE_FREE)]) + size // m[u(s.H_REMOTE_STORE_BYTES)]
-        m[u(sm + s.SM_REMOTE_FREE)] = sent
-        end = sent + m[u(s.H_REMOTE_LATENCY)]
+        sent = max(begin, m[sm.remote_free]) + size // m[s.chip.remote_store_bytes]
+        m[sm.remote_free] = sent
+        end = sent + m[s.chip.remote_latency]
     else:
-        end = move(m, partition, gpc, copy, begin + m[u(s.H_TO_L2)], False) + m[u(s.H_FROM_L2)] + m[u(s.H_BULK_EXTRA)]
-    offset = m[u(copy + AT_BARRIER)]
+        end = move(m, partition, gpc, copy, begin + m[s.chip.to_l2], False) + m[s.chip.from_l2] + m[s.chip.bulk_extra]
+    offset = m[copy + AT_BARRIER]
     if offset >= 0:
-        ranks = m[u(copy + AT_RANKS)]
+        ranks = m[copy + AT_RANKS]
         for rank in range(16):
-            member = peek(m[u(copy + AT_BLOCK)] + MEMBERS + 8 * rank) if (ranks >> rank) & 1 else 0
+            member = peek(m[copy + AT_BLOCK] + MEMBERS + 8 * rank) if (ranks >> rank) & 1 else 0
             if member:
-                promise(m, slot_of(m, member)[0], end, peek(member + SHARED_BASE) + offset, size)
-    m[u(sm + s.SM_FINISH)] = max(m[u(sm + s.SM_FINISH)], end)
+                promise(m, s.SM(slot_of(m, member)[0]), end, peek(member + SHARED_BASE) + offset, size)
+    m[sm.finish] = max(m[sm.finish], end)
     return end
 
 
 @core
-def promise(m: Any, sm: int, time: int, barrier: int, size: int) -> None:
+def promise(m: Any, sm: s.SM, time: int, barrier: int, size: int) -> None:
     """Have an mbarrier of an SM told at ``time``; when too many are waiting, now."""
-    count = m[u(sm + s.SM_TELLS)]
+    count = m[sm.tells]
     if count == s.MAX_TELLS:
         complete_bytes(barrier, size)
         return
-    place = sm + s.OFF_TELLS + 3 * count
-    m[u(place)] = time
-    m[u(place + 1)] = barrier
-    m[u(place + 2)] = size
-    m[u(sm + s.SM_TELLS)] = count + 1
+    place = sm.tell_records[3 * count]
+    m[place] = time
+    m[place + 1] = barrier
+    m[place + 2] = size
+    m[sm.tells] = count + 1
 
 
 @core
@@ -215,17 +215,17 @@ def complete_bytes(barrier: int, size: int) -> None:
 
 
 @core
-def tell_until(m: Any, sm: int, time: int) -> None:
+def tell_until(m: Any, sm: s.SM, time: int) -> None:
     """Tell the mbarriers of an SM's blocks of every copy that has arrived by ``time``."""
-    count = m[u(sm + s.SM_TELLS)]
+    count = m[sm.tells]
     kept = 0
     for i in range(count):
-        place = sm + s.OFF_TELLS + 3 * i
-        if m[u(place)] <= time:
-            complete_bytes(m[u(place + 1)], m[u(place + 2)])
+        place = sm.tell_records[3 * i]
+        if m[place] <= time:
+            complete_bytes(m[place + 1], m[place + 2])
         else:
-            to = sm + s.OFF_TELLS + 3 * kept
+            to = sm.tell_records[3 * kept]
             for j in range(3):
-                m[u(to + j)] = m[u(place + j)]
+                m[to + j] = m[place + j]
             kept += 1
-    m[u(sm + s.SM_TELLS)] = kept
+    m[sm.tells] = kept

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from warpwright.engine.abi import BLOCK, WARP
-from warpwright.native.intrinsics import core, peek, poke, u
+from warpwright.native.intrinsics import core, peek, poke
 from warpwright.timing import state as s
 from warpwright.timing.warp import mark, settle, warp_at
 
@@ -25,22 +25,22 @@ LANES, EXITED, ARRIVED = WARP["lanes"], WARP["exited"], WARP["cluster_arrived"]
 @core
 def cluster_count(m: Any) -> int:
     """Blocks of a cluster of the launch."""
-    return m[u(s.H_CLUSTER_BLOCKS)]
+    return m[s.chip.cluster_blocks]
 
 
 @core
 def place_in_grid(m: Any, pointer: int, number: int) -> int:
     """Write a BLOCK's place in grid and cluster; ``number`` counts in the order of dispatch.  Gives its linear index."""
     count = cluster_count(m)
-    x, y = m[u(s.H_CLUSTER_X)], m[u(s.H_CLUSTER_Y)]
+    x, y = m[s.chip.cluster_x], m[s.chip.cluster_y]
     z = count // (x * y)
-    across, down = m[u(s.H_CLUSTERS_X)], m[u(s.H_CLUSTERS_Y)]
+    across, down = m[s.chip.clusters_x], m[s.chip.clusters_y]
     cluster = number // count
     rank = number % count
     id_x, id_y, id_z = cluster % across, cluster // across % down, cluster // (across * down)
     in_x, in_y, in_z = rank % x, rank // x % y, rank // (x * y)
     at_x, at_y, at_z = id_x * x + in_x, id_y * y + in_y, id_z * z + in_z
-    linear = (at_z * m[u(s.H_GRID_Y)] + at_y) * m[u(s.H_GRID_X)] + at_x
+    linear = (at_z * m[s.chip.grid_y] + at_y) * m[s.chip.grid_x] + at_x
     poke(pointer + INDEX_X, at_x)
     poke(pointer + INDEX_Y, at_y)
     poke(pointer + INDEX_Z, at_z)
@@ -57,37 +57,37 @@ def place_in_grid(m: Any, pointer: int, number: int) -> int:
 
 
 @core
-def block_pointer(m: Any, sm: int, block: int) -> int:
+def block_pointer(m: Any, sm: s.SM, block: int) -> int:
     """Host pointer of the BLOCK structure of a block slot."""
-    index = m[u(sm + s.SM_INDEX)] * m[u(s.H_BLOCKS_PER_SM)] + block
-    return m[u(s.H_BLOCK_BASE)] + index * m[u(s.H_BLOCK_STRIDE)]
+    index = m[sm.index] * m[s.chip.blocks_per_sm] + block
+    return m[s.chip.block_base] + index * m[s.chip.block_stride]
 
 
 @core
-def slot_of(m: Any, pointer: int) -> tuple[int, int]:
+def slot_of(m: Any, pointer: int) -> tuple[s.SM, s.BlockSlot]:
     """The SM region and the block slot's fields of a BLOCK structure."""
-    index = (pointer - m[u(s.H_BLOCK_BASE)]) // m[u(s.H_BLOCK_STRIDE)]
-    sm = m[u(s.H_SM_FIRST)] + index // m[u(s.H_BLOCKS_PER_SM)] * m[u(s.H_SM_SLOTS)]
-    return sm, sm + s.OFF_BLOCKS + index % m[u(s.H_BLOCKS_PER_SM)] * s.B_SLOTS
+    index = (pointer - m[s.chip.block_base]) // m[s.chip.block_stride]
+    sm = s.SM(m[s.chip.sm_first] + index // m[s.chip.blocks_per_sm] * m[s.chip.sm_slots])
+    return sm, sm.blocks[index % m[s.chip.blocks_per_sm]]
 
 
 @core
-def room(m: Any, sm: int) -> int:
+def room(m: Any, sm: s.SM) -> int:
     """Free block slots of an SM."""
-    return m[u(s.H_BLOCKS_PER_SM)] - m[u(sm + s.SM_RESIDENT)]
+    return m[s.chip.blocks_per_sm] - m[sm.resident]
 
 
 @core
 def roomiest_gpc(m: Any, count: int) -> int:
     """The GPC that has the most free block slots, at least ``count``; -1 when none has."""
-    gpc_of = m[u(s.H_GPC_OF_SM)]
+    gpc_of = m[s.chip.gpc_of_sm]
     most = count - 1
     best = -1
-    for gpc in range(m[u(s.H_GPCS)]):
+    for gpc in range(m[s.chip.gpcs]):
         free = 0
-        for i in range(m[u(s.H_SMS)]):
-            if m[u(gpc_of + i)] == gpc:
-                free += room(m, m[u(s.H_SM_FIRST)] + i * m[u(s.H_SM_SLOTS)])
+        for i in range(m[s.chip.sms]):
+            if m[gpc_of + i] == gpc:
+                free += room(m, s.SM(m[s.chip.sm_first] + i * m[s.chip.sm_slots]))
         if free > most:
             most = free
             best = gpc
@@ -95,24 +95,24 @@ def roomiest_gpc(m: Any, count: int) -> int:
 
 
 @core
-def roomiest_sm(m: Any, gpc: int) -> int:
+def roomiest_sm(m: Any, gpc: int) -> s.SM:
     """The SM of a GPC with the most free block slots, the dispatcher's first of equals."""
     most = 0
-    best = -1
-    for index in range(m[u(s.H_SMS)]):
-        sm = m[u(s.H_SM_FIRST)] + index * m[u(s.H_SM_SLOTS)]
+    best = s.SM(-1)
+    for index in range(m[s.chip.sms]):
+        sm = s.SM(m[s.chip.sm_first] + index * m[s.chip.sm_slots])
         free = room(m, sm)
-        if m[u(m[u(s.H_GPC_OF_SM)] + index)] == gpc and free > most:
+        if m[m[s.chip.gpc_of_sm] + index] == gpc and free > most:
             most = free
             best = sm
     return best
 
 
 @core
-def free_slot(m: Any, sm: int) -> int:
+def free_slot(m: Any, sm: s.SM) -> int:
     """A block slot of an SM that holds none."""
     block = 0
-    while m[u(sm + s.OFF_BLOCKS + block * s.B_SLOTS + s.B_ACTIVE)]:
+    while m[sm.blocks[block].active]:
         block += 1
     return block
 
@@ -122,7 +122,7 @@ def introduce(m: Any, pointers: int, count: int) -> None:
     """Tell the blocks of a new cluster, whose pointers lie in scratch, of each other."""
     for i in range(count):
         for j in range(count):
-            poke(m[u(pointers + i)] + MEMBERS + 8 * j, m[u(pointers + j)])
+            poke(m[pointers + i] + MEMBERS + 8 * j, m[pointers + j])
 
 
 @core
@@ -138,14 +138,14 @@ def leave(m: Any, pointer: int) -> None:
 @core
 def everybody_arrived(m: Any, pointer: int) -> bool:
     """Whether every living lane of a block's cluster has arrived, and one at least."""
-    warps = m[u(s.H_WARPS_PER_BLOCK)]
+    warps = m[s.chip.warps_per_block]
     some = 0
     for i in range(cluster_count(m)):
         member = peek(pointer + MEMBERS + 8 * i)
         if member:
             first = peek(member + FIRST_WARP)
             for j in range(warps):
-                warp = first + j * m[u(s.H_WARP_STRIDE)]
+                warp = first + j * m[s.chip.warp_stride]
                 arrived = peek(warp + ARRIVED)
                 some |= arrived
                 if peek(warp + LANES) & ~peek(warp + EXITED) & ~arrived:
@@ -156,31 +156,31 @@ def everybody_arrived(m: Any, pointer: int) -> bool:
 @core
 def release_cluster(m: Any, code: Any, pointer: int, end: int) -> None:
     """Let the warps of a cluster go on behind its barrier."""
-    warps = m[u(s.H_WARPS_PER_BLOCK)]
+    warps = m[s.chip.warps_per_block]
     last = 0
     for i in range(cluster_count(m)):
         member = peek(pointer + MEMBERS + 8 * i)
         if member:
-            b = slot_of(m, member)[1]
-            last = max(last, m[u(b + s.B_CLUSTER_TIME)])
-    release = last + m[u(s.H_CLUSTER_LATENCY)]
+            _, b = slot_of(m, member)
+            last = max(last, m[b.cluster_time])
+    release = last + m[s.chip.cluster_latency]
     for i in range(cluster_count(m)):
         member = peek(pointer + MEMBERS + 8 * i)
         if member == 0:
             continue
         sm, b = slot_of(m, member)
-        m[u(b + s.B_CLUSTER_RELEASE)] = release
+        m[b.cluster_release] = release
         first = peek(member + FIRST_WARP)
         for j in range(warps):
-            poke(first + j * m[u(s.H_WARP_STRIDE)] + ARRIVED, 0)
-            slot = m[u(b + s.B_WARPS + j)]
+            poke(first + j * m[s.chip.warp_stride] + ARRIVED, 0)
+            slot = m[b.warps[j]]
             if slot >= 0:
                 w = warp_at(sm, slot)
-                if m[u(w + s.W_BARRIER)] == s.AT_CLUSTER:
-                    m[u(w + s.W_BARRIER)] = 0
-                    m[u(w + s.W_STATUS)] = s.STATUS_RELEASED
-                    m[u(w + s.W_EARLIEST)] = release
-                    m[u(w + s.W_REASON)] = s.ST_BARRIER
+                if m[w.barrier] == s.AT_CLUSTER:
+                    m[w.barrier] = 0
+                    m[w.status] = s.STATUS_RELEASED
+                    m[w.earliest] = release
+                    m[w.reason] = s.ST_BARRIER
                     mark(m, sm, w)
         settle(m, code, sm, end)
 
@@ -188,15 +188,15 @@ def release_cluster(m: Any, code: Any, pointer: int, end: int) -> None:
 @core
 def judge_clusters(m: Any, code: Any, end: int) -> None:
     """Between two windows: release every cluster whose barrier is complete."""
-    if m[u(s.H_CLUSTER_EVENTS)] == 0:
+    if m[s.chip.cluster_events] == 0:
         return
-    m[u(s.H_CLUSTER_EVENTS)] = 0
-    for i in range(m[u(s.H_SMS)]):
-        sm = m[u(s.H_SM_FIRST)] + i * m[u(s.H_SM_SLOTS)]
-        if m[u(sm + s.SM_RESIDENT)] == 0:
+    m[s.chip.cluster_events] = 0
+    for i in range(m[s.chip.sms]):
+        sm = s.SM(m[s.chip.sm_first] + i * m[s.chip.sm_slots])
+        if m[sm.resident] == 0:
             continue  # it holds what an earlier launch left there
-        for block in range(m[u(s.H_BLOCKS_PER_SM)]):
-            if m[u(sm + s.OFF_BLOCKS + block * s.B_SLOTS + s.B_ACTIVE)] == 0:
+        for block in range(m[s.chip.blocks_per_sm]):
+            if m[sm.blocks[block].active] == 0:
                 continue
             pointer = block_pointer(m, sm, block)
             leader = 0
@@ -204,7 +204,7 @@ def judge_clusters(m: Any, code: Any, end: int) -> None:
                 leader += 1
             if peek(pointer + RANK) == leader and everybody_arrived(m, pointer):
                 release_cluster(m, code, pointer, end)
-            warps = m[u(s.H_WARPS_PER_BLOCK)]
+            warps = m[s.chip.warps_per_block]
             for j in range(warps):
-                if peek(peek(pointer + FIRST_WARP) + j * m[u(s.H_WARP_STRIDE)] + ARRIVED):
-                    m[u(s.H_CLUSTER_EVENTS)] = 1
+                if peek(peek(pointer + FIRST_WARP) + j * m[s.chip.warp_stride] + ARRIVED):
+                    m[s.chip.cluster_events] = 1

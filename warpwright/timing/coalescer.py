@@ -9,51 +9,33 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.native.intrinsics import core, lowest_bit, peek, popcount, u
+from warpwright.native.intrinsics import core, lowest_bit, peek, popcount
+from warpwright.timing import state as s
 from warpwright.timing.records import address_of
-from warpwright.timing.state import (
-    BANK_TURN,
-    BANK_WORDS,
-    GOLDEN,
-    OFF_LINE_BYTES,
-    OFF_LINE_SECTORS,
-    OFF_LINE_WORDS,
-    OFF_LINES,
-    PASSES_KEPT,
-    PASSES_SLOTS,
-    PATTERN_HEAD,
-    PATTERN_LINES,
-    PATTERN_OLDER,
-    PATTERN_SLOTS,
-    PATTERNS_KEPT,
-    SM_BANKS,
-    SM_PASSES,
-    SM_PATTERNS,
-)
 
 FULL_WARP = 0xFFFFFFFF
 
 
 @core
-def entry_of(m: Any, sm: int, line: int, n: int) -> int:
+def entry_of(m: Any, sm: s.SM, line: int, n: int) -> int:
     """The place of a line (or of another unit) among the first ``n`` of the scratch, ``n`` if it is not there; the last ones first."""
     found = n - 1
-    while found >= 0 and m[u(sm + OFF_LINES + found)] != line:
+    while found >= 0 and m[sm.lines[found]] != line:
         found -= 1
     return n if found < 0 else found
 
 
 @core
-def sectors_of(m: Any, sm: int, n: int) -> int:
+def sectors_of(m: Any, sm: s.SM, n: int) -> int:
     """Sectors of the scratch's first ``n`` lines."""
     sectors = 0
     for i in range(n):
-        sectors += popcount(m[u(sm + OFF_LINE_SECTORS + i)])
+        sectors += popcount(m[sm.line_sectors[i]])
     return sectors
 
 
 @core
-def lines_affine(m: Any, sm: int, base: int, stride: int, mask: int, size: int) -> int:
+def lines_affine(m: Any, sm: s.SM, base: int, stride: int, mask: int, size: int) -> int:
     """Fill the SM's line scratch for lanes at base + lane * stride; gives the number of lines."""
     if mask == FULL_WARP and stride == size:
         end = base + 32 * size
@@ -69,18 +51,18 @@ def lines_affine(m: Any, sm: int, base: int, stride: int, mask: int, size: int) 
                 bytes_in = min(high, sector * 32 + 32) - max(low, sector * 32)
                 if bytes_in > 0:
                     packed |= bytes_in << (sector * 16)
-            m[u(sm + OFF_LINES + n)] = line
-            m[u(sm + OFF_LINE_SECTORS + n)] = sectors
-            m[u(sm + OFF_LINE_BYTES + n)] = packed
-            m[u(sm + OFF_LINE_WORDS + n)] = (1 << ((high + 3) >> 2)) - (1 << (low >> 2))
+            m[sm.lines[n]] = line
+            m[sm.line_sectors[n]] = sectors
+            m[sm.line_bytes[n]] = packed
+            m[sm.line_words[n]] = (1 << ((high + 3) >> 2)) - (1 << (low >> 2))
             n += 1
             line += 1
         return n
     if stride == 0:
-        m[u(sm + OFF_LINES)] = base >> 7
-        m[u(sm + OFF_LINE_SECTORS)] = 1 << ((base >> 5) & 3)
-        m[u(sm + OFF_LINE_BYTES)] = size << (16 * ((base >> 5) & 3))
-        m[u(sm + OFF_LINE_WORDS)] = words_of(size) << ((base >> 2) & 31)
+        m[sm.lines] = base >> 7
+        m[sm.line_sectors] = 1 << ((base >> 5) & 3)
+        m[sm.line_bytes] = size << (16 * ((base >> 5) & 3))
+        m[sm.line_words] = words_of(size) << ((base >> 2) & 31)
         return 1
     n = 0
     current = -1
@@ -96,10 +78,10 @@ def lines_affine(m: Any, sm: int, base: int, stride: int, mask: int, size: int) 
         line = address >> 7
         if line != current:
             if n:
-                m[u(sm + OFF_LINES + n - 1)] = current
-                m[u(sm + OFF_LINE_SECTORS + n - 1)] = sectors
-                m[u(sm + OFF_LINE_BYTES + n - 1)] = packed
-                m[u(sm + OFF_LINE_WORDS + n - 1)] = words
+                m[sm.lines[n - 1]] = current
+                m[sm.line_sectors[n - 1]] = sectors
+                m[sm.line_bytes[n - 1]] = packed
+                m[sm.line_words[n - 1]] = words
             n += 1
             current = line
             sectors = 0
@@ -110,10 +92,10 @@ def lines_affine(m: Any, sm: int, base: int, stride: int, mask: int, size: int) 
         packed += size << (sector * 16)
         words |= lane_words << ((address >> 2) & 31)
     if n:
-        m[u(sm + OFF_LINES + n - 1)] = current
-        m[u(sm + OFF_LINE_SECTORS + n - 1)] = sectors
-        m[u(sm + OFF_LINE_BYTES + n - 1)] = packed
-        m[u(sm + OFF_LINE_WORDS + n - 1)] = words
+        m[sm.lines[n - 1]] = current
+        m[sm.line_sectors[n - 1]] = sectors
+        m[sm.line_bytes[n - 1]] = packed
+        m[sm.line_words[n - 1]] = words
     return n
 
 
@@ -126,24 +108,24 @@ def pattern_of(base: int, tabled: bool, mask: int, size: int) -> int:
 @core
 def place_of_pattern(step: int, known: int, places: int) -> int:
     """The first of the two places among so many that a pattern may have."""
-    return (((step ^ known * GOLDEN) * GOLDEN) >> 40) & (places - 2)
+    return (((step ^ known * s.GOLDEN) * s.GOLDEN) >> 40) & (places - 2)
 
 
 @core
-def lines_again(m: Any, sm: int, kept: int, first: int) -> int:
+def lines_again(m: Any, sm: s.SM, kept: int, first: int) -> int:
     """Fill the scratch with the lines of a pattern that is kept, from line ``first`` on."""
-    n = m[u(kept + 2)]
+    n = m[kept + 2]
     for i in range(n):
-        place = kept + PATTERN_HEAD + 4 * i
-        m[u(sm + OFF_LINES + i)] = first + m[u(place)]
-        m[u(sm + OFF_LINE_SECTORS + i)] = m[u(place + 1)]
-        m[u(sm + OFF_LINE_BYTES + i)] = m[u(place + 2)]
-        m[u(sm + OFF_LINE_WORDS + i)] = m[u(place + 3)]
+        place = kept + s.PATTERN_HEAD + 4 * i
+        m[sm.lines[i]] = first + m[place]
+        m[sm.line_sectors[i]] = m[place + 1]
+        m[sm.line_bytes[i]] = m[place + 2]
+        m[sm.line_words[i]] = m[place + 3]
     return n
 
 
 @core
-def lines_kept(m: Any, sm: int, base: int, tabled: bool, step: int, mask: int, size: int) -> int:
+def lines_kept(m: Any, sm: s.SM, base: int, tabled: bool, step: int, mask: int, size: int) -> int:
     """As ``lines_affine`` and ``lines_table``: the lines of a pattern of lanes that has been met lie as far from its first one as before.
 
     Kept are patterns of few lines, by the group of SMs, as in ``bank_passes``; the older of two goes for a third.
@@ -153,27 +135,27 @@ def lines_kept(m: Any, sm: int, base: int, tabled: bool, step: int, mask: int, s
     if not tabled and (step == 0 or (step == size and mask == FULL_WARP)):
         return lines_affine(m, sm, base, step, mask, size)
     known = pattern_of(base, tabled, mask, size)
-    kept = m[u(sm + SM_PATTERNS)] + place_of_pattern(step, known, PATTERNS_KEPT) * PATTERN_SLOTS
-    if m[u(kept)] == step and m[u(kept + 1)] == known:
+    kept = m[sm.patterns] + place_of_pattern(step, known, s.PATTERNS_KEPT) * s.PATTERN_SLOTS
+    if m[kept] == step and m[kept + 1] == known:
         return lines_again(m, sm, kept, base >> 7)
-    other = kept + PATTERN_SLOTS
-    if m[u(other)] == step and m[u(other + 1)] == known:
+    other = kept + s.PATTERN_SLOTS
+    if m[other] == step and m[other + 1] == known:
         return lines_again(m, sm, other, base >> 7)
     n = lines_table(m, sm, base, step, mask, size) if tabled else lines_affine(m, sm, base, step, mask, size)
-    if n > PATTERN_LINES:
+    if n > s.PATTERN_LINES:
         return n
-    older = m[u(kept + PATTERN_OLDER)]
-    m[u(kept + PATTERN_OLDER)] = PATTERN_SLOTS - older
+    older = m[kept + s.PATTERN_OLDER]
+    m[kept + s.PATTERN_OLDER] = s.PATTERN_SLOTS - older
     kept += older
-    m[u(kept)] = step
-    m[u(kept + 1)] = known
-    m[u(kept + 2)] = n
+    m[kept] = step
+    m[kept + 1] = known
+    m[kept + 2] = n
     for i in range(n):
-        place = kept + PATTERN_HEAD + 4 * i
-        m[u(place)] = m[u(sm + OFF_LINES + i)] - (base >> 7)
-        m[u(place + 1)] = m[u(sm + OFF_LINE_SECTORS + i)]
-        m[u(place + 2)] = m[u(sm + OFF_LINE_BYTES + i)]
-        m[u(place + 3)] = m[u(sm + OFF_LINE_WORDS + i)]
+        place = kept + s.PATTERN_HEAD + 4 * i
+        m[place] = m[sm.lines[i]] - (base >> 7)
+        m[place + 1] = m[sm.line_sectors[i]]
+        m[place + 2] = m[sm.line_bytes[i]]
+        m[place + 3] = m[sm.line_words[i]]
     return n
 
 
@@ -210,7 +192,7 @@ def sector_words(sectors: int) -> int:
 
 
 @core
-def lines_table(m: Any, sm: int, base: int, table: int, mask: int, size: int) -> int:
+def lines_table(m: Any, sm: s.SM, base: int, table: int, mask: int, size: int) -> int:
     """As ``lines_affine`` for lanes at base + a distance from a table."""
     n = 0
     lane_words = words_of(size)
@@ -224,26 +206,26 @@ def lines_table(m: Any, sm: int, base: int, table: int, mask: int, size: int) ->
         found = entry_of(m, sm, line, n)
         if found == n:
             n += 1
-            m[u(sm + OFF_LINES + found)] = line
-            m[u(sm + OFF_LINE_SECTORS + found)] = 0
-            m[u(sm + OFF_LINE_BYTES + found)] = 0
-            m[u(sm + OFF_LINE_WORDS + found)] = 0
-        m[u(sm + OFF_LINE_SECTORS + found)] |= 1 << sector
-        m[u(sm + OFF_LINE_BYTES + found)] += size << (sector * 16)
-        m[u(sm + OFF_LINE_WORDS + found)] |= lane_words << ((address >> 2) & 31)
+            m[sm.lines[found]] = line
+            m[sm.line_sectors[found]] = 0
+            m[sm.line_bytes[found]] = 0
+            m[sm.line_words[found]] = 0
+        m[sm.line_sectors[found]] |= 1 << sector
+        m[sm.line_bytes[found]] += size << (sector * 16)
+        m[sm.line_words[found]] |= lane_words << ((address >> 2) & 31)
     return n
 
 
 @core
-def count_passes(m: Any, sm: int, base: int, tabled: bool, step: int, mask: int, n: int) -> None:
+def count_passes(m: Any, sm: s.SM, base: int, tabled: bool, step: int, mask: int, n: int) -> None:
     """How an atomic on ``n`` lines falls on their sectors, into the scratch of covered sectors.
 
     Ten bits a sector: the most lanes that name one of its words (6), and how many different words are named (4).
     """
     for i in range(n):
-        m[u(sm + OFF_LINE_BYTES + i)] = 0
+        m[sm.line_bytes[i]] = 0
     if not tabled and step == 0:
-        m[u(sm + OFF_LINE_BYTES)] = (popcount(mask) | 1 << 6) << (10 * ((base >> 5) & 3))
+        m[sm.line_bytes] = (popcount(mask) | 1 << 6) << (10 * ((base >> 5) & 3))
         return
     left = mask
     while left:
@@ -259,14 +241,14 @@ def count_passes(m: Any, sm: int, base: int, tabled: bool, step: int, mask: int,
                 before &= before - 1
         line = address >> 7
         i = 0
-        while i < n - 1 and m[u(sm + OFF_LINES + i)] != line:
+        while i < n - 1 and m[sm.lines[i]] != line:
             i += 1
         shift = 10 * ((address >> 5) & 3)
-        held = m[u(sm + OFF_LINE_BYTES + i)]
+        held = m[sm.line_bytes[i]]
         most = (held >> shift) & 63
         words = ((held >> (shift + 6)) & 15) + (1 if same == 1 else 0)
         merged = (max(most, same) | min(words, 15) << 6) << shift
-        m[u(sm + OFF_LINE_BYTES + i)] = (held & ~(1023 << shift)) | merged
+        m[sm.line_bytes[i]] = (held & ~(1023 << shift)) | merged
 
 
 @core
@@ -282,7 +264,7 @@ def passes_of(packed: int) -> int:
 
 
 @core
-def store_packets(m: Any, sm: int, base: int, tabled: bool, step: int, mask: int, size: int) -> int:
+def store_packets(m: Any, sm: s.SM, base: int, tabled: bool, step: int, mask: int, size: int) -> int:
     """Packets in which a store goes to another SM: a whole sector, or 16 bytes of which some are written (bench.micro ``remote_places``)."""
     n = 0
     left = mask
@@ -293,19 +275,19 @@ def store_packets(m: Any, sm: int, base: int, tabled: bool, step: int, mask: int
         found = entry_of(m, sm, unit, n)
         if found == n:
             n += 1
-            m[u(sm + OFF_LINES + found)] = unit
-            m[u(sm + OFF_LINE_BYTES + found)] = 0
-        m[u(sm + OFF_LINE_BYTES + found)] += size
+            m[sm.lines[found]] = unit
+            m[sm.line_bytes[found]] = 0
+        m[sm.line_bytes[found]] += size
     packets = n
     for i in range(n):
         for j in range(n):
-            if m[u(sm + OFF_LINES + i)] & 1 == 0 and m[u(sm + OFF_LINES + j)] == m[u(sm + OFF_LINES + i)] + 1:
-                packets -= m[u(sm + OFF_LINE_BYTES + i)] >= 16 and m[u(sm + OFF_LINE_BYTES + j)] >= 16
+            if m[sm.lines[i]] & 1 == 0 and m[sm.lines[j]] == m[sm.lines[i]] + 1:
+                packets -= m[sm.line_bytes[i]] >= 16 and m[sm.line_bytes[j]] >= 16
     return packets
 
 
 @core
-def lines_local(m: Any, sm: int, physical: int, base: int, tabled: bool, step: int, mask: int, size: int) -> int:
+def lines_local(m: Any, sm: s.SM, physical: int, base: int, tabled: bool, step: int, mask: int, size: int) -> int:
     """Lines of local memory: word w of lane l lies at physical + (w * 32 + l) * 4, so equal offsets share a line."""
     n = 0
     words = max(size >> 2, 1)
@@ -320,18 +302,18 @@ def lines_local(m: Any, sm: int, physical: int, base: int, tabled: bool, step: i
             found = entry_of(m, sm, line, n)
             if found == n:
                 n += 1
-                m[u(sm + OFF_LINES + found)] = line
-                m[u(sm + OFF_LINE_SECTORS + found)] = 0
-                m[u(sm + OFF_LINE_BYTES + found)] = 0
+                m[sm.lines[found]] = line
+                m[sm.line_sectors[found]] = 0
+                m[sm.line_bytes[found]] = 0
             sector = (address >> 5) & 3
-            m[u(sm + OFF_LINE_SECTORS + found)] |= 1 << sector
-            m[u(sm + OFF_LINE_BYTES + found)] += min(size, 4) << (sector * 16)
+            m[sm.line_sectors[found]] |= 1 << sector
+            m[sm.line_bytes[found]] += min(size, 4) << (sector * 16)
     return n
 
 
 @core
 def wavefronts(
-    m: Any, sm: int, base: int, tabled: bool, step: int, mask: int, size: int, distinct: bool, packs: bool
+    m: Any, sm: s.SM, base: int, tabled: bool, step: int, mask: int, size: int, distinct: bool, packs: bool
 ) -> int:
     """Wavefronts of a shared-memory access: for each group of lanes, the most different words that one bank holds.
 
@@ -383,7 +365,7 @@ def pairwise(base: int, tabled: bool, step: int, mask: int, apart: int) -> bool:
 
 @core
 def bank_passes(
-    m: Any, sm: int, base: int, tabled: bool, step: int, mask: int, size: int, distinct: bool, packs: bool
+    m: Any, sm: s.SM, base: int, tabled: bool, step: int, mask: int, size: int, distinct: bool, packs: bool
 ) -> int:
     """Sum over the groups of lanes (32, 16 or 8 by width) of the most different words in one of 32 banks.
 
@@ -393,24 +375,24 @@ def bank_passes(
     if tabled and base == 0:  # addresses in the record itself
         return count_bank_passes(m, sm, base, tabled, step, mask, size, distinct, packs)
     known = pattern_of(base, tabled, mask, size) | (1 if distinct else 0) << 45 | (1 if packs else 0) << 47
-    kept = m[u(sm + SM_PASSES)] + place_of_pattern(step, known, PASSES_KEPT) * PASSES_SLOTS
-    other = kept + PASSES_SLOTS
-    if m[u(kept)] == step and m[u(kept + 1)] == known:
-        return m[u(kept + 2)]
-    if m[u(other)] == step and m[u(other + 1)] == known:
-        return m[u(other + 2)]
+    kept = m[sm.passes] + place_of_pattern(step, known, s.PASSES_KEPT) * s.PASSES_SLOTS
+    other = kept + s.PASSES_SLOTS
+    if m[kept] == step and m[kept + 1] == known:
+        return m[kept + 2]
+    if m[other] == step and m[other + 1] == known:
+        return m[other + 2]
     passes = count_bank_passes(m, sm, base, tabled, step, mask, size, distinct, packs)
     for i in range(3):
-        m[u(other + i)] = m[u(kept + i)]
-    m[u(kept)] = step
-    m[u(kept + 1)] = known
-    m[u(kept + 2)] = passes
+        m[other + i] = m[kept + i]
+    m[kept] = step
+    m[kept + 1] = known
+    m[kept + 2] = passes
     return passes
 
 
 @core
 def count_bank_passes(
-    m: Any, sm: int, base: int, tabled: bool, step: int, mask: int, size: int, distinct: bool, packs: bool
+    m: Any, sm: s.SM, base: int, tabled: bool, step: int, mask: int, size: int, distinct: bool, packs: bool
 ) -> int:
     """``bank_passes``, counted."""
     lanes_per_group = lanes_together(size)
@@ -423,8 +405,8 @@ def count_bank_passes(
     words = max(size >> 2, 1)
     total = 0
     first = 0
-    banks = m[u(sm + SM_BANKS)]
-    turn = m[u(banks + BANK_TURN)]
+    banks = m[sm.banks]
+    turn = m[banks + s.BANK_TURN]
     while first < 32:
         left = (mask >> first) & ((1 << lanes_per_group) - 1)
         if left:
@@ -438,27 +420,27 @@ def count_bank_passes(
                 for j in range(words):
                     word = (address >> 2) + j
                     bank = word & 31
-                    entry = m[u(banks + bank)]
+                    entry = m[banks + bank]
                     held = entry & 255 if entry >> 8 == turn else 0
-                    start = banks + BANK_WORDS + bank * 32
+                    start = banks + s.BANK_WORDS + bank * 32
                     seen = False
                     if not distinct:
                         for i in range(held):
-                            if m[u(start + i)] == word:
+                            if m[start + i] == word:
                                 seen = True
                                 break
                     if not seen and held < 32:
-                        m[u(start + held)] = word
-                        m[u(banks + bank)] = turn << 8 | held + 1
+                        m[start + held] = word
+                        m[banks + bank] = turn << 8 | held + 1
                         worst = max(worst, held + 1)
             total += worst
         first += lanes_per_group
-    m[u(banks + BANK_TURN)] = turn
+    m[banks + s.BANK_TURN] = turn
     return total
 
 
 @core
-def different(m: Any, sm: int, base: int, tabled: bool, step: int, mask: int, bits: int) -> int:
+def different(m: Any, sm: s.SM, base: int, tabled: bool, step: int, mask: int, bits: int) -> int:
     """Put the lanes' different addresses, of each those ``bits``, into the scratch, in the order of lanes; gives how many."""
     count = 0
     left = mask
@@ -467,10 +449,10 @@ def different(m: Any, sm: int, base: int, tabled: bool, step: int, mask: int, bi
         left &= left - 1
         offset = address_of(base, tabled, step, lane) & bits
         known = 0
-        while known < count and m[u(m[u(sm + SM_BANKS)] + known)] != offset:
+        while known < count and m[m[sm.banks] + known] != offset:
             known += 1
         if known == count:
-            m[u(m[u(sm + SM_BANKS)] + count)] = offset
+            m[m[sm.banks] + count] = offset
             count += 1
         if not tabled and step == 0:
             break
@@ -478,7 +460,7 @@ def different(m: Any, sm: int, base: int, tabled: bool, step: int, mask: int, bi
 
 
 @core
-def tag_passes(m: Any, sm: int, n: int, banks: int) -> int:
+def tag_passes(m: Any, sm: s.SM, n: int, banks: int) -> int:
     """Passes of L1's tag stage over ``n`` lines: the most of them in one of its banks.
 
     A line's bank is the exclusive or of its number's pairs of bits (bench.micro ``banks`` on H200: lines 0, 1, 2, 3, or 0, 2, 4, 6,
@@ -489,7 +471,7 @@ def tag_passes(m: Any, sm: int, n: int, banks: int) -> int:
     counts = 0
     worst = 0
     for i in range(n):
-        line = m[u(sm + OFF_LINES + i)]
+        line = m[sm.lines[i]]
         line ^= line >> 32
         line ^= line >> 16
         line ^= line >> 8

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from warpwright.engine.abi import BLOCK, LAUNCH, WARP
-from warpwright.native.intrinsics import core, lowest_bit, peek, poke, popcount, u
+from warpwright.native.intrinsics import core, lowest_bit, peek, poke, popcount
 from warpwright.timing import state as s
 from warpwright.timing.clusters import (
     block_pointer,
@@ -36,43 +36,43 @@ L_SMS, L_SM_COUNT = LAUNCH["taking_sms"], LAUNCH["taking_sm_count"]
 
 
 @core
-def sm_number(m: Any, sm: int) -> int:
+def sm_number(m: Any, sm: s.SM) -> int:
     """An SM's %smid: it may be one of a part of the chip; warps whose SM is not timed have any."""
-    launch = m[u(s.H_LAUNCH)]
-    return peek(peek(launch + L_SMS) + 8 * (m[u(sm + s.SM_INDEX)] % peek(launch + L_SM_COUNT)))
+    launch = m[s.chip.launch]
+    return peek(peek(launch + L_SMS) + 8 * (m[sm.index] % peek(launch + L_SM_COUNT)))
 
 
 @core
-def start_block(m: Any, sm: int, block: int, number: int, time: int, latency: int) -> None:
+def start_block(m: Any, sm: s.SM, block: int, number: int, time: int, latency: int) -> None:
     """Fill a block slot: BLOCK and WARP structures, warp slots, first instructions ready ``latency`` after ``time``."""
-    warps = m[u(s.H_WARPS_PER_BLOCK)]
-    index = m[u(sm + s.SM_INDEX)] * m[u(s.H_BLOCKS_PER_SM)] + block
+    warps = m[s.chip.warps_per_block]
+    index = m[sm.index] * m[s.chip.blocks_per_sm] + block
     pointer = block_pointer(m, sm, block)
-    first_warp = m[u(s.H_WARP_BASE)] + index * warps * m[u(s.H_WARP_STRIDE)]
+    first_warp = m[s.chip.warp_base] + index * warps * m[s.chip.warp_stride]
     for i in range(B_FIELDS):
         poke(pointer + i * 8, 0)
     number = place_in_grid(m, pointer, number)
-    poke(pointer + B_SHARED_BASE, m[u(s.H_SHARED_BASE)] + index * m[u(s.H_SHARED_STRIDE)])
-    poke(pointer + B_SHARED_BYTES, m[u(s.H_SHARED_BYTES)])
+    poke(pointer + B_SHARED_BASE, m[s.chip.shared_base] + index * m[s.chip.shared_stride])
+    poke(pointer + B_SHARED_BYTES, m[s.chip.shared_bytes])
     poke(pointer + B_FIRST_WARP, first_warp)
     poke(pointer + B_WARP_COUNT, warps)
-    b = sm + s.OFF_BLOCKS + block * s.B_SLOTS
-    for i in range(s.B_SLOTS):
-        m[u(b + i)] = 0
-    m[u(b + s.B_ACTIVE)] = 1
-    m[u(b + s.B_NUMBER)] = number
-    m[u(b + s.B_LOGGED)] = number
-    m[u(b + s.B_LIVE)] = warps
-    m[u(b + s.B_STARTED)] = time
+    b = sm.blocks[block]
+    for i in range(s.BlockSlot.size):
+        m[b + i] = 0
+    m[b.active] = 1
+    m[b.number] = number
+    m[b.logged] = number
+    m[b.live] = warps
+    m[b.started] = time
     for i in range(32):
-        m[u(b + s.B_WARPS + i)] = -1
-    if m[u(sm + s.SM_RESIDENT)] == 0:
-        m[u(sm + s.SM_ACTIVE_FROM)] = time
-    m[u(sm + s.SM_RESIDENT)] += 1
-    m[u(sm + s.SM_BLOCKS_RUN)] += 1
-    threads = m[u(s.H_THREADS_PER_BLOCK)]
-    age = m[u(s.H_AGE)] << s.AGE_BLOCK  # and turns go from the block's last warp to its first
-    m[u(s.H_AGE)] = (m[u(s.H_AGE)] + 1) & s.AGE_BLOCKS
+        m[b.warps[i]] = -1
+    if m[sm.resident] == 0:
+        m[sm.active_from] = time
+    m[sm.resident] += 1
+    m[sm.blocks_run] += 1
+    threads = m[s.chip.threads_per_block]
+    age = m[s.chip.age] << s.AGE_BLOCK  # and turns go from the block's last warp to its first
+    m[s.chip.age] = (m[s.chip.age] + 1) & s.AGE_BLOCKS
     for i in range(warps):
         start_warp(
             m,
@@ -80,134 +80,136 @@ def start_block(m: Any, sm: int, block: int, number: int, time: int, latency: in
             block,
             i,
             pointer,
-            first_warp + i * m[u(s.H_WARP_STRIDE)],
+            first_warp + i * m[s.chip.warp_stride],
             threads - 32 * i,
             time + latency,
             age + warps - 1 - i,
         )
     if (
-        warps % m[u(s.H_SUB_CORES)] == 0
+        warps % m[s.chip.sub_cores] == 0
     ):  # bench.micro ``first_lines``: the next block's first warp comes to the next sub-core all the same
-        m[u(sm + s.SM_ROTATE)] = (m[u(sm + s.SM_ROTATE)] + 1) % m[u(s.H_SUB_CORES)]
+        m[sm.rotate] = (m[sm.rotate] + 1) % m[s.chip.sub_cores]
 
 
 @core
-def start_warp(m: Any, sm: int, block: int, i: int, pointer: int, warp: int, threads: int, time: int, age: int) -> None:
+def start_warp(
+    m: Any, sm: s.SM, block: int, i: int, pointer: int, warp: int, threads: int, time: int, age: int
+) -> None:
     """Put the i-th warp of a block into the sub-core with the most room; ``age`` is its turn among those that can issue."""
-    sub_cores = m[u(s.H_SUB_CORES)]
+    sub_cores = m[s.chip.sub_cores]
     sub = 0
     most = 0
     for j in range(sub_cores):
-        candidate = (m[u(sm + s.SM_ROTATE)] + j) % sub_cores
-        room = popcount(m[u(sm + s.OFF_SUB_CORES + candidate * s.SC_SLOTS + s.SC_FREE)])
+        candidate = (m[sm.rotate] + j) % sub_cores
+        room = popcount(m[sm.sub_cores[candidate].free])
         if room > most:
             most = room
             sub = candidate
-    m[u(sm + s.SM_ROTATE)] = (sub + 1) % sub_cores
-    sc = sm + s.OFF_SUB_CORES + sub * s.SC_SLOTS
-    slot = lowest_bit(m[u(sc + s.SC_FREE)])
-    m[u(sc + s.SC_FREE)] &= ~(1 << slot)
+    m[sm.rotate] = (sub + 1) % sub_cores
+    sc = sm.sub_cores[sub]
+    slot = lowest_bit(m[sc.free])
+    m[sc.free] &= ~(1 << slot)
     position = sub * s.MAX_WARPS + slot
-    m[u(sm + s.OFF_BLOCKS + block * s.B_SLOTS + s.B_WARPS + i)] = position
+    m[sm.blocks[block].warps[i]] = position
     lanes = (1 << min(threads, 32)) - 1
-    resident = m[u(sm + s.SM_INDEX)] * s.MAX_SUB_CORES * s.MAX_WARPS + position
-    trace = m[u(s.H_TRACE_BASE)] + resident * m[u(s.H_TRACE_STRIDE)]
+    resident = m[sm.index] * s.MAX_SUB_CORES * s.MAX_WARPS + position
+    trace = m[s.chip.trace_base] + resident * m[s.chip.trace_stride]
     for j in range(W_FIELDS):
         poke(warp + j * 8, 0)
-    save = warp + m[u(s.H_SPILL_OFFSET)]
-    for j in range(0, m[u(s.H_SPILL_BYTES)], 8):
+    save = warp + m[s.chip.spill_offset]
+    for j in range(0, m[s.chip.spill_bytes], 8):
         poke(save + j, 0)
-    poke(warp + F_LAUNCH, m[u(s.H_LAUNCH)])
+    poke(warp + F_LAUNCH, m[s.chip.launch])
     poke(warp + F_BLOCK, pointer)
     poke(warp + F_WARP, i)
     poke(warp + F_LANES, lanes)
-    poke(warp + F_LOCAL, m[u(s.H_LOCAL_BASE)] + resident * m[u(s.H_LOCAL_STRIDE)])
+    poke(warp + F_LOCAL, m[s.chip.local_base] + resident * m[s.chip.local_stride])
     poke(warp + F_TRACE, trace)
-    poke(warp + F_LIMIT, m[u(s.H_TRACE_LIMIT)])
+    poke(warp + F_LIMIT, m[s.chip.trace_limit])
     poke(warp + F_SM, sm_number(m, sm))
     poke(warp + F_SPILL, save)
     w = warp_at(sm, position)
     # Requests of the warp that was here before may still be on their way: they count down what they counted up.
-    stores, copies = m[u(w + s.W_STORES)], m[u(w + s.W_ASYNC)]
-    for j in range(s.W_SB_UNKNOWN):
-        m[u(w + j)] = 0
-    for j in range(s.W_SB_LONG, s.W_SLOTS):
-        m[u(w + j)] = 0
-    m[u(w + s.W_STORES)] = stores
-    m[u(w + s.W_ASYNC)] = copies
+    stores, copies = m[w.stores], m[w.async_copies]
+    for j in range(s.Warp.sb_unknown):
+        m[w + j] = 0
+    for j in range(s.Warp.sb_long, s.Warp.size):
+        m[w + j] = 0
+    m[w.stores] = stores
+    m[w.async_copies] = copies
     start = time + i * WARP_INTERVAL_CYCLES
-    m[u(w + s.W_ACTIVE)] = 1
-    m[u(w + s.W_TRACE)] = trace
-    m[u(w + s.W_STATUS)] = s.STATUS_NONE
-    m[u(w + s.W_POINTER)] = warp
-    m[u(w + s.W_LAST)] = start - 1
-    m[u(w + s.W_BLOCK)] = block
-    m[u(w + s.W_SLOT)] = position
-    m[u(w + s.W_LINE)] = -1
-    m[u(w + s.W_STARTED)] = start
-    m[u(w + s.W_EARLIEST)] = start
-    m[u(w + s.W_REASON)] = s.ST_NO_INSTRUCTION
-    m[u(w + s.W_LOCAL)] = m[u(s.H_LOCAL_PHYSICAL)] + resident * m[u(s.H_LOCAL_STRIDE)]
-    m[u(w + s.W_IN_BLOCK)] = i
-    m[u(w + s.W_LANES)] = lanes
-    m[u(w + s.W_NUMBER)] = -1
-    m[u(w + s.W_AGE)] = age
-    m[u(sc + s.SC_AGE + slot)] = age
-    m[u(sc + s.SC_READY + slot)] = start
-    m[u(sc + s.SC_PIPE + slot)] = s.P_NONE
-    m[u(sm + s.SM_SUB_NEXT + sub)] = min(m[u(sm + s.SM_SUB_NEXT + sub)], start)
-    m[u(sm + s.SM_NEXT)] = min(m[u(sm + s.SM_NEXT)], start)
+    m[w.active] = 1
+    m[w.trace] = trace
+    m[w.status] = s.STATUS_NONE
+    m[w.pointer] = warp
+    m[w.last] = start - 1
+    m[w.block] = block
+    m[w.slot] = position
+    m[w.line] = -1
+    m[w.started] = start
+    m[w.earliest] = start
+    m[w.reason] = s.ST_NO_INSTRUCTION
+    m[w.local] = m[s.chip.local_physical] + resident * m[s.chip.local_stride]
+    m[w.in_block] = i
+    m[w.lanes] = lanes
+    m[w.number] = -1
+    m[w.age] = age
+    m[sc.age[slot]] = age
+    m[sc.ready[slot]] = start
+    m[sc.pipe[slot]] = s.P_NONE
+    m[sm.sub_next[sub]] = min(m[sm.sub_next[sub]], start)
+    m[sm.next] = min(m[sm.next], start)
 
 
 @core
 def timed_block(m: Any, ordinal: int) -> int:
     """The number in the grid of the so-manieth block that is timed: at a random place of its period, so that no row of the grid is preferred."""
-    period = m[u(s.H_TIMED_PERIOD)]
+    period = m[s.chip.timed_period]
     if period == 0:
         return ordinal
-    count = m[u(s.H_STRETCH)]
+    count = m[s.chip.stretch]
     stretch = ordinal // count
     place = (((ordinal * s.GOLDEN) >> 40) & 0xFFFF) * (period >> 16) >> 16
-    begins = stretch * ((count * period >> 16) + m[u(s.H_LEFT_OUT)])
+    begins = stretch * ((count * period >> 16) + m[s.chip.left_out])
     return begins + ((ordinal - stretch * count) * period >> 16) + place
 
 
 @core
 def turn(m: Any, time: int, interval: int) -> int:
     """The dispatcher's next turn, at ``time`` or when it has done what came before."""
-    fine = max(time << 8, m[u(s.H_DISPATCH_FREE)])
-    m[u(s.H_DISPATCH_FREE)] = fine + interval
+    fine = max(time << 8, m[s.chip.dispatch_free])
+    m[s.chip.dispatch_free] = fine + interval
     return fine >> 8
 
 
 @core
-def send(m: Any, sm: int, block: int, time: int, latency: int) -> None:
+def send(m: Any, sm: s.SM, block: int, time: int, latency: int) -> None:
     """Start the next block of the grid on an SM at ``time`` or as soon as the SM can; it runs ``latency`` later."""
-    number = m[u(s.H_NEXT_BLOCK)]
-    m[u(s.H_NEXT_BLOCK)] = number + 1
-    start = max(time, m[u(sm + s.SM_BLOCK_FREE)])
-    warps = m[u(s.H_WARPS_PER_BLOCK)]
-    m[u(sm + s.SM_BLOCK_FREE)] = start + max(m[u(s.H_BLOCK_SM_INTERVAL)], warps * WARP_INTERVAL_CYCLES)
+    number = m[s.chip.next_block]
+    m[s.chip.next_block] = number + 1
+    start = max(time, m[sm.block_free])
+    warps = m[s.chip.warps_per_block]
+    m[sm.block_free] = start + max(m[s.chip.block_sm_interval], warps * WARP_INTERVAL_CYCLES)
     start_block(m, sm, block, timed_block(m, number), start, latency)
-    if m[u(s.H_TIMED_PERIOD)]:
-        m[u(sm + s.OFF_BLOCKS + block * s.B_SLOTS + s.B_LOGGED)] = number
+    if m[s.chip.timed_period]:
+        m[sm.blocks[block].logged] = number
 
 
 @core
 def send_clusters(m: Any, time: int, latency: int) -> None:
     """Start clusters from ``time`` on as long as a GPC has room for all blocks of one."""
     count = cluster_count(m)
-    scratch = m[u(s.H_GROUP_ORDER)]
-    while m[u(s.H_NEXT_BLOCK)] < m[u(s.H_BLOCKS)]:
+    scratch = m[s.chip.group_order]
+    while m[s.chip.next_block] < m[s.chip.blocks]:
         gpc = roomiest_gpc(m, count)
         if gpc < 0:
             return
-        begin = turn(m, time, m[u(s.H_CLUSTER_INTERVAL)])
+        begin = turn(m, time, m[s.chip.cluster_interval])
         for rank in range(count):
             sm = roomiest_sm(m, gpc)
             block = free_slot(m, sm)
             send(m, sm, block, begin, latency)
-            m[u(scratch + rank)] = block_pointer(m, sm, block)
+            m[scratch + rank] = block_pointer(m, sm, block)
         introduce(m, scratch, count)
 
 
@@ -215,56 +217,56 @@ def send_clusters(m: Any, time: int, latency: int) -> None:
 def first_blocks(m: Any) -> None:
     """Fill the idle chip."""
     if cluster_count(m) > 1:
-        send_clusters(m, m[u(s.H_OVERHEAD)], m[u(s.H_BLOCK_START)])
+        send_clusters(m, m[s.chip.overhead], m[s.chip.block_start])
         return
-    for i in range(m[u(s.H_FIRST_BLOCKS)]):
-        if m[u(s.H_NEXT_BLOCK)] >= m[u(s.H_BLOCKS)]:
+    for i in range(m[s.chip.first_blocks]):
+        if m[s.chip.next_block] >= m[s.chip.blocks]:
             return
-        sm = m[u(s.H_SM_FIRST)] + m[u(m[u(s.H_FIRST_PLACES)] + i)] * m[u(s.H_SM_SLOTS)]
+        sm = s.SM(m[s.chip.sm_first] + m[m[s.chip.first_places] + i] * m[s.chip.sm_slots])
         send(
             m,
             sm,
-            m[u(sm + s.SM_RESIDENT)],
-            turn(m, m[u(s.H_OVERHEAD)], m[u(s.H_FIRST_INTERVAL)]),
-            m[u(s.H_BLOCK_START)],
+            m[sm.resident],
+            turn(m, m[s.chip.overhead], m[s.chip.first_interval]),
+            m[s.chip.block_start],
         )
 
 
 @core
 def replace_blocks(m: Any, end: int) -> None:
     """Give the slots of blocks that ended in this window to the next ones, earliest end first: the dispatcher notes one after the other."""
-    sms = m[u(s.H_SMS)]
-    first = m[u(s.H_SM_FIRST)]
-    size = m[u(s.H_SM_SLOTS)]
-    order = m[u(s.H_GROUP_ORDER)]
+    sms = m[s.chip.sms]
+    first = m[s.chip.sm_first]
+    size = m[s.chip.sm_slots]
+    order = m[s.chip.group_order]
     count = 0
     for i in range(sms):
-        sm = first + i * size
-        done = m[u(sm + s.SM_DONE)]
+        sm = s.SM(first + i * size)
+        done = m[sm.done]
         for j in range(done):
-            key = (m[u(sm + s.SM_DONE_FIRST + 2 * j)] << 20) | (i << 8) | m[u(sm + s.SM_DONE_FIRST + 2 * j + 1)]
+            key = (m[sm.ended[j].time] << 20) | (i << 8) | m[sm.ended[j].slot]
             place = count
-            while place > 0 and m[u(order + place - 1)] > key:
-                m[u(order + place)] = m[u(order + place - 1)]
+            while place > 0 and m[order + place - 1] > key:
+                m[order + place] = m[order + place - 1]
                 place -= 1
-            m[u(order + place)] = key
+            m[order + place] = key
             count += 1
-        m[u(sm + s.SM_DONE)] = 0
-    m[u(s.H_DONE_BLOCKS)] += count
+        m[sm.done] = 0
+    m[s.chip.done_blocks] += count
     noted = 0
     for k in range(count):
-        key = m[u(order + k)]
-        noted = turn(m, key >> 20, m[u(s.H_DISPATCH_INTERVAL)])
-        m[u(order + k)] = noted << 20 | key & 0xFFFFF
+        key = m[order + k]
+        noted = turn(m, key >> 20, m[s.chip.dispatch_interval])
+        m[order + k] = noted << 20 | key & 0xFFFFF
     if count and cluster_count(m) > 1:
         for k in range(count):
-            key = m[u(order + k)]
-            leave(m, block_pointer(m, first + ((key >> 8) & 0xFFF) * size, key & 0xFF))
-        send_clusters(m, max(noted + m[u(s.H_BLOCK_LATENCY)], end), 0)
+            key = m[order + k]
+            leave(m, block_pointer(m, s.SM(first + ((key >> 8) & 0xFFF) * size), key & 0xFF))
+        send_clusters(m, max(noted + m[s.chip.block_latency], end), 0)
         return
     for k in range(count):
-        if m[u(s.H_NEXT_BLOCK)] >= m[u(s.H_BLOCKS)]:
+        if m[s.chip.next_block] >= m[s.chip.blocks]:
             return
-        key = m[u(order + k)]
-        sm = first + ((key >> 8) & 0xFFF) * size
-        send(m, sm, key & 0xFF, max((key >> 20) + m[u(s.H_BLOCK_LATENCY)], end), 0)
+        key = m[order + k]
+        sm = s.SM(first + ((key >> 8) & 0xFFF) * size)
+        send(m, sm, key & 0xFF, max((key >> 20) + m[s.chip.block_latency], end), 0)

@@ -11,61 +11,29 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.native.intrinsics import core, divide, popcount, u
+from warpwright.native.intrinsics import core, divide, popcount
+from warpwright.timing import state as s
 from warpwright.timing.address_hash import channel_of, unit_in_slice
 from warpwright.timing.ports import reserve
-from warpwright.timing.state import (
-    CALENDAR_SLOTS,
-    D_ACTIVATIONS,
-    D_FIRST,
-    D_QUEUED,
-    D_READ,
-    D_REFRESH,
-    D_SECTORS_READ,
-    D_SECTORS_WRITTEN,
-    D_SLOTS,
-    D_WRITES,
-    D_WRITTEN,
-    DRAM_SHIFT,
-    GOLDEN,
-    H_BANK_REFRESH,
-    H_BANK_REFRESH_INTERVAL,
-    H_CHANNELS_PER_SLICE,
-    H_DRAM_ACTIVATE_READ,
-    H_DRAM_ACTIVATE_WRITE,
-    H_DRAM_BANK_COUNT,
-    H_DRAM_BANKS,
-    H_DRAM_BATCH,
-    H_DRAM_LATENCY,
-    H_DRAM_PORTS,
-    H_DRAM_REFRESH,
-    H_DRAM_REFRESH_INTERVAL,
-    H_DRAM_ROW_CYCLE,
-    H_DRAM_ROW_MISS,
-    H_DRAM_ROW_UNITS,
-    H_DRAM_SECTOR,
-    H_DRAM_STATE,
-    H_DRAM_TURNAROUND,
-)
 
-_CAPACITY = 256 << DRAM_SHIFT
+_CAPACITY = 256 << s.DRAM_SHIFT
 POSTPONED_REFRESHES = 8
 """So many a controller may put off while requests wait (JEDEC), one bank each."""
 
 
 @core
-def _refresh(m: Any, port: int, state: int, time: int) -> None:
+def _refresh(m: Any, port: int, state: s.Channel, time: int) -> None:
     """Take the refreshes that have come due from the bus."""
-    due = time // m[u(H_DRAM_REFRESH_INTERVAL)]
-    done = m[u(state + D_REFRESH)]
+    due = time // m[s.chip.dram_refresh_interval]
+    done = m[state.refresh]
     if due > done:
         # Refreshes of a channel that was idle cost nothing any more.
-        reserve(m, port, DRAM_SHIFT, _CAPACITY, due * m[u(H_DRAM_REFRESH_INTERVAL)], m[u(H_DRAM_REFRESH)])
-        m[u(state + D_REFRESH)] = due
+        reserve(m, port, s.DRAM_SHIFT, _CAPACITY, due * m[s.chip.dram_refresh_interval], m[s.chip.dram_refresh])
+        m[state.refresh] = due
 
 
 @core
-def _bank_ready(m: Any, channel: int, state: int, line: int, time: int) -> int:
+def _bank_ready(m: Any, channel: int, state: s.Channel, line: int, time: int) -> int:
     """When the line's row is open: now, or after precharge and activation of its bank.
 
     A channel's units take its banks in turn.  Banks are refreshed one after the other, each closed for a while, the same ones in all channels
@@ -73,70 +41,70 @@ def _bank_ready(m: Any, channel: int, state: int, line: int, time: int) -> int:
     A channel that was idle postpones refreshes for its first requests (``bench/shapes``, an element a thread, 40 to 400 blocks: 16 of 18 launches take what they
     take without refresh, the others 400 cycles more).
     """
-    unit = divide(unit_in_slice(m, line), m[u(H_CHANNELS_PER_SLICE)])
-    banks = m[u(H_DRAM_BANK_COUNT)]
+    unit = divide(unit_in_slice(m, line), m[s.chip.channels_per_slice])
+    banks = m[s.chip.dram_bank_count]
     turn = divide(unit, banks)
-    bank = (unit + (((turn * GOLDEN) >> 48) & 0xFFFF)) % banks
-    row = divide(turn, m[u(H_DRAM_ROW_UNITS)])
-    place = m[u(H_DRAM_BANKS)] + (channel * banks + bank) * 2
-    refresh = m[u(H_BANK_REFRESH)]
+    bank = (unit + (((turn * s.GOLDEN) >> 48) & 0xFFFF)) % banks
+    row = divide(turn, m[s.chip.dram_row_units])
+    place = m[s.chip.dram_banks] + (channel * banks + bank) * 2
+    refresh = m[s.chip.bank_refresh]
     if refresh:
-        interval = m[u(H_BANK_REFRESH_INTERVAL)]
-        if m[u(state + D_FIRST)] == 0:
-            m[u(state + D_FIRST)] = time + 1
+        interval = m[s.chip.bank_refresh_interval]
+        if m[state.first] == 0:
+            m[state.first] = time + 1
         since = (time + bank * interval // banks) % interval
-        if since < refresh and time >= m[u(state + D_FIRST)] + POSTPONED_REFRESHES * interval // banks:
+        if since < refresh and time >= m[state.first] + POSTPONED_REFRESHES * interval // banks:
             time += refresh - since
-            m[u(place)] = -1
-    if m[u(place)] == row:
-        m[u(place + 1)] = max(m[u(place + 1)], time)
+            m[place] = -1
+    if m[place] == row:
+        m[place + 1] = max(m[place + 1], time)
         return time
-    m[u(state + D_ACTIVATIONS)] += 1
-    m[u(place)] = row
-    start = max(time, m[u(place + 1)])
-    m[u(place + 1)] = start + m[u(H_DRAM_ROW_CYCLE)]
-    return start + m[u(H_DRAM_ROW_MISS)]
+    m[state.activations] += 1
+    m[place] = row
+    start = max(time, m[place + 1])
+    m[place + 1] = start + m[s.chip.dram_row_cycle]
+    return start + m[s.chip.dram_row_miss]
 
 
 @core
 def dram_read(m: Any, piece: int, line: int, sectors: int, time: int) -> int:
     """When the sectors (bit mask) of a line are in the slice that asked at ``time``."""
     channel = channel_of(m, piece, line)
-    port = m[u(H_DRAM_PORTS)] + channel * CALENDAR_SLOTS
-    state = m[u(H_DRAM_STATE)] + channel * D_SLOTS
+    port = m[s.chip.dram_ports] + channel * s.CALENDAR_SLOTS
+    state = s.Channel(m[s.chip.dram_state] + channel * s.Channel.size)
     _refresh(m, port, state, time)
-    units = popcount(sectors) * m[u(H_DRAM_SECTOR)]
-    m[u(state + D_SECTORS_READ)] += popcount(sectors)
-    m[u(state + D_READ)] = 1
-    opened = m[u(state + D_ACTIVATIONS)]
+    units = popcount(sectors) * m[s.chip.dram_sector]
+    m[state.sectors_read] += popcount(sectors)
+    m[state.read] = 1
+    opened = m[state.activations]
     ready = _bank_ready(m, channel, state, line, time)
-    taken = units if m[u(state + D_ACTIVATIONS)] == opened else max(units, m[u(H_DRAM_ACTIVATE_READ)])
-    start = reserve(m, port, DRAM_SHIFT, _CAPACITY, time, taken)
-    return max(start, ready) + (units >> 8) + m[u(H_DRAM_LATENCY)]
+    taken = units if m[state.activations] == opened else max(units, m[s.chip.dram_activate_read])
+    start = reserve(m, port, s.DRAM_SHIFT, _CAPACITY, time, taken)
+    return max(start, ready) + (units >> 8) + m[s.chip.dram_latency]
 
 
 @core
 def dram_write(m: Any, piece: int, line: int, sectors: int, time: int) -> int:
     """Queue sectors for writing; a full queue drains as one batch.  Gives the end of the last batch, in cycles."""
     channel = channel_of(m, piece, line)
-    port = m[u(H_DRAM_PORTS)] + channel * CALENDAR_SLOTS
-    state = m[u(H_DRAM_STATE)] + channel * D_SLOTS
+    port = m[s.chip.dram_ports] + channel * s.CALENDAR_SLOTS
+    state = s.Channel(m[s.chip.dram_state] + channel * s.Channel.size)
     count = popcount(sectors)
-    m[u(state + D_SECTORS_WRITTEN)] += count
-    queued = m[u(state + D_WRITES)] + count
-    opened = m[u(state + D_ACTIVATIONS)]
+    m[state.sectors_written] += count
+    queued = m[state.writes] + count
+    opened = m[state.activations]
     _bank_ready(m, channel, state, line, time)
-    units = count * m[u(H_DRAM_SECTOR)]
-    if m[u(state + D_ACTIVATIONS)] != opened:
-        units = max(units, m[u(H_DRAM_ACTIVATE_WRITE)])
-    m[u(state + D_QUEUED)] += units
-    if queued >= m[u(H_DRAM_BATCH)]:
+    units = count * m[s.chip.dram_sector]
+    if m[state.activations] != opened:
+        units = max(units, m[s.chip.dram_activate_write])
+    m[state.queued] += units
+    if queued >= m[s.chip.dram_batch]:
         # Between batches without reads the bus need not turn around.
-        units = m[u(state + D_QUEUED)] + m[u(state + D_READ)] * m[u(H_DRAM_TURNAROUND)]
-        m[u(state + D_QUEUED)] = 0
-        m[u(state + D_READ)] = 0
-        start = reserve(m, port, DRAM_SHIFT, _CAPACITY, time, units)
-        m[u(state + D_WRITTEN)] = start + (units >> 8)
+        units = m[state.queued] + m[state.read] * m[s.chip.dram_turnaround]
+        m[state.queued] = 0
+        m[state.read] = 0
+        start = reserve(m, port, s.DRAM_SHIFT, _CAPACITY, time, units)
+        m[state.written] = start + (units >> 8)
         queued = 0
-    m[u(state + D_WRITES)] = queued
-    return m[u(state + D_WRITTEN)]
+    m[state.writes] = queued
+    return m[state.written]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from warpwright.chips.sections import MAX_GPCS
-from warpwright.native.intrinsics import core, host_address, prefetch, u
+from warpwright.native.intrinsics import core, host_address, prefetch
 from warpwright.timing import state as s
 from warpwright.timing.address_hash import slice_of
 from warpwright.timing.crossbar import announce, back_to_gpc, pass_gpc, serve_at_slice, serve_in_order
@@ -29,9 +29,9 @@ _PLACE = (1 << _SM) - 1
 
 
 @core
-def place_of(word: int) -> int:
+def place_of(word: int) -> s.Request:
     """The request of a list's word."""
-    return word & _PLACE
+    return s.Request(word & _PLACE)
 
 
 @core
@@ -41,175 +41,175 @@ def index_of(word: int) -> int:
 
 
 @core
-def gpc_at(m: Any, gpc: int) -> int:
+def gpc_at(m: Any, gpc: int) -> s.Gpc:
     """The fields of a GPC."""
-    return m[u(s.H_GPC_FIELDS)] + gpc * s.GP_SLOTS
+    return s.Gpc(m[s.chip.gpc_fields] + gpc * s.Gpc.size)
 
 
 @core
-def sort_few(m: Any, g: int, begin: int, order: int) -> None:
+def sort_few(m: Any, g: s.Gpc, begin: int, order: int) -> None:
     """Sort a GPC's few requests by insertion."""
-    requests = m[u(s.H_OFF_REQUESTS)]
+    requests = m[s.chip.requests_at]
     count = 0
-    for index in range(m[u(g + s.GP_FIRST)], m[u(g + s.GP_END)]):
-        sm = m[u(s.H_SM_FIRST)] + index * m[u(s.H_SM_SLOTS)]
-        for j in range(m[u(sm + s.SM_REQUESTS)]):
-            r = sm + requests + j * s.R_SLOTS
-            word = min(m[u(r + s.R_TIME)] - begin, s.BUCKETS - 1) << _LATE | index << _SM | r
+    for index in range(m[g.first], m[g.end]):
+        sm = s.SM(m[s.chip.sm_first] + index * m[s.chip.sm_slots])
+        for j in range(m[sm.requests]):
+            r = s.Request(sm + requests + j * s.Request.size)
+            word = min(m[r.time] - begin, s.BUCKETS - 1) << _LATE | index << _SM | r
             place = order + count
-            while place > order and m[u(place - 1)] > word:
-                m[u(place)] = m[u(place - 1)]
+            while place > order and m[place - 1] > word:
+                m[place] = m[place - 1]
                 place -= 1
-            m[u(place)] = word
+            m[place] = word
             count += 1
 
 
 @core
-def sort_many(m: Any, gpc: int, g: int, begin: int, order: int) -> None:
+def sort_many(m: Any, gpc: int, g: s.Gpc, begin: int, order: int) -> None:
     """Sort a GPC's requests by counting how many come in each cycle."""
-    requests = m[u(s.H_OFF_REQUESTS)]
-    buckets = m[u(s.H_BUCKETS)] + gpc * s.BUCKET_SLOTS
+    requests = m[s.chip.requests_at]
+    buckets = m[s.chip.buckets] + gpc * s.BUCKET_SLOTS
     for i in range(s.BUCKETS + 1):
-        m[u(buckets + i)] = 0
-    first, last = m[u(g + s.GP_FIRST)], m[u(g + s.GP_END)]
+        m[buckets + i] = 0
+    first, last = m[g.first], m[g.end]
     for index in range(first, last):
-        sm = m[u(s.H_SM_FIRST)] + index * m[u(s.H_SM_SLOTS)]
-        for j in range(m[u(sm + s.SM_REQUESTS)]):
-            late = min(m[u(sm + requests + j * s.R_SLOTS + s.R_TIME)] - begin, s.BUCKETS - 1)
-            m[u(buckets + late + 1)] += 1
+        sm = s.SM(m[s.chip.sm_first] + index * m[s.chip.sm_slots])
+        for j in range(m[sm.requests]):
+            late = min(m[s.Request(sm + requests + j * s.Request.size).time] - begin, s.BUCKETS - 1)
+            m[buckets + late + 1] += 1
     for i in range(s.BUCKETS):
-        m[u(buckets + i + 1)] += m[u(buckets + i)]
+        m[buckets + i + 1] += m[buckets + i]
     for index in range(first, last):
-        sm = m[u(s.H_SM_FIRST)] + index * m[u(s.H_SM_SLOTS)]
-        for j in range(m[u(sm + s.SM_REQUESTS)]):
-            r = sm + requests + j * s.R_SLOTS
-            late = min(m[u(r + s.R_TIME)] - begin, s.BUCKETS - 1)
-            place = m[u(buckets + late)]
-            m[u(buckets + late)] = place + 1
-            m[u(order + place)] = late << _LATE | index << _SM | r
+        sm = s.SM(m[s.chip.sm_first] + index * m[s.chip.sm_slots])
+        for j in range(m[sm.requests]):
+            r = s.Request(sm + requests + j * s.Request.size)
+            late = min(m[r.time] - begin, s.BUCKETS - 1)
+            place = m[buckets + late]
+            m[buckets + late] = place + 1
+            m[order + place] = late << _LATE | index << _SM | r
 
 
 @core
-def gpc_order(m: Any, g: int) -> int:
+def gpc_order(m: Any, g: s.Gpc) -> int:
     """A GPC's list."""
-    return m[u(s.H_ORDER)] + m[u(g + s.GP_FIRST)] * s.MAX_REQUESTS
+    return m[s.chip.order] + m[g.first] * s.MAX_REQUESTS
 
 
 @core
-def group_list(m: Any, g: int, group: int) -> int:
+def group_list(m: Any, g: s.Gpc, group: int) -> int:
     """What of a GPC's list goes to a group of slices."""
-    sms = m[u(g + s.GP_END)] - m[u(g + s.GP_FIRST)]
-    whole = m[u(s.H_GROUP_ORDER)] + m[u(g + s.GP_FIRST)] * s.MAX_REQUESTS * s.SLICE_GROUPS
+    sms = m[g.end] - m[g.first]
+    whole = m[s.chip.group_order] + m[g.first] * s.MAX_REQUESTS * s.SLICE_GROUPS
     return whole + group * sms * s.MAX_REQUESTS
 
 
 @core
 def depart(m: Any, gpc: int) -> None:
-    """Sort the requests that a GPC's SMs made in the window that began at ``H_NOW``, and pass them on to the slices' groups."""
+    """Sort the requests that a GPC's SMs made in the window that began at ``chip.now``, and pass them on to the slices' groups."""
     g = gpc_at(m, gpc)
     total = 0
     together = 0
     bulk = 0
-    requests = m[u(s.H_OFF_REQUESTS)]
-    for index in range(m[u(g + s.GP_FIRST)], m[u(g + s.GP_END)]):
-        sm = m[u(s.H_SM_FIRST)] + index * m[u(s.H_SM_SLOTS)]
-        total += m[u(sm + s.SM_REQUESTS)]
-        for j in range(m[u(sm + s.SM_REQUESTS)]):
-            kind = m[u(sm + requests + j * s.R_SLOTS + s.R_KIND)]
+    requests = m[s.chip.requests_at]
+    for index in range(m[g.first], m[g.end]):
+        sm = s.SM(m[s.chip.sm_first] + index * m[s.chip.sm_slots])
+        total += m[sm.requests]
+        for j in range(m[sm.requests]):
+            kind = m[s.Request(sm + requests + j * s.Request.size).kind]
             if kind >= s.RQ_STRONG:
                 together = 1
                 if kind == s.RQ_BULK:
                     bulk = 1
-    m[u(g + s.GP_REQUESTS)] = total
-    m[u(g + s.GP_TOGETHER)] = together
-    m[u(g + s.GP_PASSED)] = 1 - bulk
-    m[u(g + s.GP_AWAITS)] = 0
+    m[g.requests] = total
+    m[g.together] = together
+    m[g.passed] = 1 - bulk
+    m[g.awaits] = 0
     for group in range(s.SLICE_GROUPS):
-        m[u(g + s.GP_COUNTS + group)] = 0
+        m[g.counts[group]] = 0
     if total == 0:
         return
     order = gpc_order(m, g)
     if total <= FEW:
-        sort_few(m, g, m[u(s.H_NOW)], order)
+        sort_few(m, g, m[s.chip.now], order)
     else:
-        sort_many(m, gpc, g, m[u(s.H_NOW)], order)
+        sort_many(m, gpc, g, m[s.chip.now], order)
     host = host_address(m)
     for i in range(total):
         if i + AHEAD < total:
-            prefetch(host + 8 * place_of(m[u(order + i + AHEAD)]))
-        word = m[u(order + i)]
+            prefetch(host + 8 * place_of(m[order + i + AHEAD]))
+        word = m[order + i]
         r = place_of(word)
-        kind = m[u(r + s.R_KIND)]
+        kind = m[r.kind]
         if kind >= s.RQ_STRONG:
             continue
-        home = slice_of(m, m[u(r + s.R_LINE)])
-        m[u(r + s.R_ANSWER)] = home
+        home = slice_of(m, m[r.line])
+        m[r.answer] = home
         if bulk == 0:
             pass_gpc(m, gpc, r, kind)
         group = group_of(m, home)
-        count = m[u(g + s.GP_COUNTS + group)]
-        m[u(g + s.GP_COUNTS + group)] = count + 1
-        m[u(group_list(m, g, group) + count)] = word
+        count = m[g.counts[group]]
+        m[g.counts[group]] = count + 1
+        m[group_list(m, g, group) + count] = word
 
 
 @core
 def take_back(m: Any, gpc: int) -> None:
     """Take the answers of the last window back to a GPC's SMs."""
     g = gpc_at(m, gpc)
-    if m[u(g + s.GP_AWAITS)] == 0:
+    if m[g.awaits] == 0:
         return
-    m[u(g + s.GP_AWAITS)] = 0
+    m[g.awaits] = 0
     order = gpc_order(m, g)
     host = host_address(m)
-    total = m[u(g + s.GP_REQUESTS)]
+    total = m[g.requests]
     for i in range(total):
         if i + AHEAD < total:
-            prefetch(host + 8 * place_of(m[u(order + i + AHEAD)]))
-        back_to_gpc(m, gpc, place_of(m[u(order + i)]))
+            prefetch(host + 8 * place_of(m[order + i + AHEAD]))
+        back_to_gpc(m, gpc, place_of(m[order + i]))
 
 
 @core
-def open_list(m: Any, queue: int, gpc: int, first: int, count: int) -> None:
+def open_list(m: Any, queue: s.RequestQueue, gpc: int, first: int, count: int) -> None:
     """Have a queue take a list of a GPC."""
-    m[u(queue + s.Q_NEXT + gpc)] = first + 1
-    m[u(queue + s.Q_END + gpc)] = first + count
-    m[u(queue + s.Q_HEADS + gpc)] = m[u(first)] if count else s.INF
+    m[queue.next[gpc]] = first + 1
+    m[queue.end[gpc]] = first + count
+    m[queue.heads[gpc]] = m[first] if count else s.INF
 
 
 @core
-def take(m: Any, queue: int) -> int:
+def take(m: Any, queue: s.RequestQueue) -> int:
     """The smallest word of a queue's lists."""
-    gpc = oldest_way(host_address(m) + 8 * (queue + s.Q_HEADS))
-    word = m[u(queue + s.Q_HEADS + gpc)]
-    place = m[u(queue + s.Q_NEXT + gpc)]
-    if place < m[u(queue + s.Q_END + gpc)]:
-        m[u(queue + s.Q_HEADS + gpc)] = m[u(place)]
-        m[u(queue + s.Q_NEXT + gpc)] = place + 1
+    gpc = oldest_way(host_address(m) + 8 * queue.heads)
+    word = m[queue.heads[gpc]]
+    place = m[queue.next[gpc]]
+    if place < m[queue.end[gpc]]:
+        m[queue.heads[gpc]] = m[place]
+        m[queue.next[gpc]] = place + 1
     else:
-        m[u(queue + s.Q_HEADS + gpc)] = s.INF
+        m[queue.heads[gpc]] = s.INF
     return word
 
 
 @core
-def empty_queue(m: Any, number: int) -> int:
+def empty_queue(m: Any, number: int) -> s.RequestQueue:
     """A queue without lists."""
-    queue = m[u(s.H_QUEUES)] + number * s.Q_SLOTS
+    queue = s.RequestQueue(m[s.chip.queues] + number * s.RequestQueue.size)
     for gpc in range(MAX_GPCS):
-        m[u(queue + s.Q_HEADS + gpc)] = s.INF
+        m[queue.heads[gpc]] = s.INF
     return queue
 
 
 @core
-def come_near(m: Any, queue: int, i: int, total: int) -> None:
+def come_near(m: Any, queue: s.RequestQueue, i: int, total: int) -> None:
     """Take the request that is two times AHEAD behind the i-th from a queue, and have the host fetch what it and the one between need."""
     host = host_address(m)
-    ring = queue + s.Q_RING
+    ring = queue.ring
     if i + 2 * AHEAD < total:
         word = take(m, queue)
-        m[u(ring + ((i + 2 * AHEAD) & (s.RING_WORDS - 1)))] = word
+        m[ring + ((i + 2 * AHEAD) & (s.RING_WORDS - 1))] = word
         prefetch(host + 8 * place_of(word))
     if 0 <= i + AHEAD < total:
-        word = m[u(ring + ((i + AHEAD) & (s.RING_WORDS - 1)))]
+        word = m[ring + ((i + AHEAD) & (s.RING_WORDS - 1))]
         announce(m, index_of(word), place_of(word))
 
 
@@ -218,15 +218,15 @@ def serve_group(m: Any, group: int) -> None:
     """Serve what all GPCs ask of a group of slices."""
     queue = empty_queue(m, group)
     total = 0
-    for gpc in range(m[u(s.H_GPCS)]):
+    for gpc in range(m[s.chip.gpcs]):
         g = gpc_at(m, gpc)
-        count = m[u(g + s.GP_COUNTS + group)]
+        count = m[g.counts[group]]
         open_list(m, queue, gpc, group_list(m, g, group), count)
         total += count
     for i in range(-2 * AHEAD, total):
         come_near(m, queue, i, total)
         if i >= 0:
-            word = m[u(queue + s.Q_RING + (i & (s.RING_WORDS - 1)))]
+            word = m[queue.ring[i & (s.RING_WORDS - 1)]]
             serve_at_slice(m, index_of(word), place_of(word))
 
 
@@ -235,25 +235,25 @@ def serve_together(m: Any, code: Any) -> None:
     """Serve everything that the SMs of the chip ask, request by request."""
     queue = empty_queue(m, s.SLICE_GROUPS)
     total = 0
-    for gpc in range(m[u(s.H_GPCS)]):
+    for gpc in range(m[s.chip.gpcs]):
         g = gpc_at(m, gpc)
-        open_list(m, queue, gpc, gpc_order(m, g), m[u(g + s.GP_REQUESTS)])
-        total += m[u(g + s.GP_REQUESTS)]
+        open_list(m, queue, gpc, gpc_order(m, g), m[g.requests])
+        total += m[g.requests]
     for i in range(-2 * AHEAD, total):
         come_near(m, queue, i, total)
         if i < 0:
             continue
-        word = m[u(queue + s.Q_RING + (i & (s.RING_WORDS - 1)))]
+        word = m[queue.ring[i & (s.RING_WORDS - 1)]]
         index, r = index_of(word), place_of(word)
-        sm = m[u(s.H_SM_FIRST)] + index * m[u(s.H_SM_SLOTS)]
-        kind = m[u(r + s.R_KIND)]
+        sm = s.SM(m[s.chip.sm_first] + index * m[s.chip.sm_slots])
+        kind = m[r.kind]
         if kind >= s.RQ_STRONG:
             serve_in_order(m, code, sm, r)
-            if m[u(s.H_ERROR)]:
-                mark(m, sm, m[u(r + s.R_WARP)])
+            if m[s.chip.error]:
+                mark(m, sm, s.Warp(m[r.warp]))
             continue
-        gpc = m[u(m[u(s.H_GPC_OF_SM)] + index)]
-        if m[u(gpc_at(m, gpc) + s.GP_PASSED)] == 0:
+        gpc = m[m[s.chip.gpc_of_sm] + index]
+        if m[gpc_at(m, gpc).passed] == 0:
             pass_gpc(m, gpc, r, kind)
         serve_at_slice(m, index, r)
         back_to_gpc(m, gpc, r)
@@ -264,15 +264,15 @@ def requests_to_serve(m: Any, code: Any) -> int:
     """Serve what only one thread can; gives how many requests are left for the groups of slices."""
     total = 0
     together = 0
-    for gpc in range(m[u(s.H_GPCS)]):
+    for gpc in range(m[s.chip.gpcs]):
         g = gpc_at(m, gpc)
-        total += m[u(g + s.GP_REQUESTS)]
-        together |= m[u(g + s.GP_TOGETHER)]
-    m[u(s.H_SERVED)] = total
+        total += m[g.requests]
+        together |= m[g.together]
+    m[s.chip.served] = total
     if together:
         serve_together(m, code)
         return 0
-    for gpc in range(m[u(s.H_GPCS)]):
+    for gpc in range(m[s.chip.gpcs]):
         g = gpc_at(m, gpc)
-        m[u(g + s.GP_AWAITS)] = m[u(g + s.GP_REQUESTS)]
+        m[g.awaits] = m[g.requests]
     return total

@@ -20,67 +20,67 @@ from warpwright.timing.ports import reserve
 @core
 def insert(m: Any, cache: int, capacity: int, line: int, ready: int) -> None:
     """Put a line into a FIFO cache: [0] next place, ring of lines from [2], time of each line behind it."""
-    place = m[u(cache)]
-    old = m[u(cache + 2 + place)]
+    place = m[cache]
+    old = m[cache + 2 + place]
     if old >= 0:
-        m[u(cache + 2 + capacity + old)] = s.INF
-    m[u(cache + 2 + place)] = line
-    m[u(cache)] = place + 1 if place + 1 < capacity else 0
-    m[u(cache + 2 + capacity + line)] = ready
+        m[cache + 2 + capacity + old] = s.INF
+    m[cache + 2 + place] = line
+    m[cache] = place + 1 if place + 1 < capacity else 0
+    m[cache + 2 + capacity + line] = ready
 
 
 @core
-def _from_l2(m: Any, sm: int, line: int, time: int) -> int:
-    cache = sm + m[u(s.H_OFF_L1I)]
-    capacity = m[u(s.H_L1I_LINES)]
-    ready = m[u(cache + 2 + capacity + line)]
+def _from_l2(m: Any, sm: s.SM, line: int, time: int) -> int:
+    cache = sm + m[s.chip.l1i_at]
+    capacity = m[s.chip.l1i_lines]
+    ready = m[cache + 2 + capacity + line]
     if ready < s.INF:
         return ready if ready > time else time
-    start = max(time, m[u(sm + s.SM_FETCH_L2_FREE)])
-    gpc = m[u(m[u(s.H_GPC_OF_SM)] + m[u(sm + s.SM_INDEX)])]
-    arrived = u(m[u(s.H_CODE_ARRIVED)] + gpc * m[u(s.H_CODE_LINES)] + line)
+    start = max(time, m[sm.fetch_l2_free])
+    gpc = m[m[s.chip.gpc_of_sm] + m[sm.index]]
+    arrived = u(m[s.chip.code_arrived] + gpc * m[s.chip.code_lines] + line)
     if m[arrived] > start:  # none of the GPC's SMs has asked for it, or it is on its way
-        m[u(sm + s.SM_FETCH_L2_FREE)] = start + m[u(s.H_L2I_COLD_INTERVAL)]
-        m[arrived] = min(m[arrived], start + m[u(s.H_L2I_COLD_LATENCY)])
+        m[sm.fetch_l2_free] = start + m[s.chip.l2i_cold_interval]
+        m[arrived] = min(m[arrived], start + m[s.chip.l2i_cold_latency])
         ready = m[arrived]
     else:
-        m[u(sm + s.SM_FETCH_L2_FREE)] = start + m[u(s.H_L2I_INTERVAL)]
-        ready = start + m[u(s.H_L2I_LATENCY)]
+        m[sm.fetch_l2_free] = start + m[s.chip.l2i_interval]
+        ready = start + m[s.chip.l2i_latency]
     insert(m, cache, capacity, line, ready)
     return ready
 
 
 @core
-def _chunk(m: Any, sm: int, chunk: int, time: int) -> None:
+def _chunk(m: Any, sm: s.SM, chunk: int, time: int) -> None:
     """Bring what is missing of a chunk of lines into the first level, and have L1.5 ask for what follows."""
-    size = m[u(s.H_CHUNK_LINES)]
-    end = min((chunk + 1) * size, m[u(s.H_CODE_LINES)])
-    cache = sm + m[u(s.H_OFF_L0)]
-    table = cache + 2 + m[u(s.H_L0_LINES)]
-    begin = max(time, m[u(sm + s.SM_FETCH_FREE)])
-    m[u(sm + s.SM_FETCH_FREE)] = begin + m[u(s.H_CHUNK_INTERVAL)]
-    port = m[u(s.H_GPC_FETCH_PORTS)] + m[u(m[u(s.H_GPC_OF_SM)] + m[u(sm + s.SM_INDEX)])] * s.CALENDAR_SLOTS
+    size = m[s.chip.chunk_lines]
+    end = min((chunk + 1) * size, m[s.chip.code_lines])
+    cache = sm + m[s.chip.l0_at]
+    table = cache + 2 + m[s.chip.l0_lines]
+    begin = max(time, m[sm.fetch_free])
+    m[sm.fetch_free] = begin + m[s.chip.chunk_interval]
+    port = m[s.chip.gpc_fetch_ports] + m[m[s.chip.gpc_of_sm] + m[sm.index]] * s.CALENDAR_SLOTS
     for line in range(chunk * size, end):
-        if m[u(table + line)] < s.INF:
+        if m[table + line] < s.INF:
             continue
         start = _from_l2(m, sm, line, begin)
-        start = reserve(m, port, s.CALENDAR_SHIFT, 256 << s.CALENDAR_SHIFT, start, m[u(s.H_GPC_FETCH_INTERVAL)])
-        insert(m, cache, m[u(s.H_L0_LINES)], line, start + m[u(s.H_L1I_LATENCY)])
-        m[u(sm + s.SM_FETCH_MISSES)] += 1
-    for line in range(end, min(end + m[u(s.H_PREFETCH)], m[u(s.H_CODE_LINES)])):
+        start = reserve(m, port, s.CALENDAR_SHIFT, 256 << s.CALENDAR_SHIFT, start, m[s.chip.gpc_fetch_interval])
+        insert(m, cache, m[s.chip.l0_lines], line, start + m[s.chip.l1i_latency])
+        m[sm.fetch_misses] += 1
+    for line in range(end, min(end + m[s.chip.prefetch], m[s.chip.code_lines])):
         _from_l2(m, sm, line, begin)
 
 
 @core
-def instruction_ready(m: Any, sm: int, line: int, time: int) -> int:
+def instruction_ready(m: Any, sm: s.SM, line: int, time: int) -> int:
     """When a warp that needs a line at ``time`` has it; a chunk that is entered has the next one fetched."""
-    table = sm + m[u(s.H_OFF_L0)] + 2 + m[u(s.H_L0_LINES)]
-    size = m[u(s.H_CHUNK_LINES)]
+    table = sm + m[s.chip.l0_at] + 2 + m[s.chip.l0_lines]
+    size = m[s.chip.chunk_lines]
     chunk = divide_small(line, size)
-    if m[u(table + line)] >= s.INF:
+    if m[table + line] >= s.INF:
         _chunk(m, sm, chunk, time)
-    ready = m[u(table + line)]
+    ready = m[table + line]
     following = (chunk + 1) * size
-    if following < m[u(s.H_CODE_LINES)] and m[u(table + following)] >= s.INF:
+    if following < m[s.chip.code_lines] and m[table + following] >= s.INF:
         _chunk(m, sm, chunk + 1, max(ready, time))
     return ready if ready > time else time

@@ -36,7 +36,7 @@ BYPASSED = (s.P_ALU, s.P_FMA, s.P_FMA_HEAVY, s.P_FMA_PAIR, s.P_HALF)
 
 @dataclass(slots=True)
 class StaticProgram:
-    """``rows``: instructions x I_SLOTS, then blocks x s.BL_SLOTS from ``blocks_at`` on; the first 8 words hold where."""
+    """``rows``: instructions x I_SLOTS, then blocks x s.BasicBlock.size from ``blocks_at`` on; the first 8 words hold where."""
 
     rows: npt.NDArray[np.int64]
     blocks_at: int
@@ -128,12 +128,12 @@ def _wait_for_factors(
             before, apart, late = index, 0, 0
             while missing and apart < latency + PASS_CYCLES and before > block.first:
                 before -= 1
-                apart += int(rows[before * s.I_SLOTS + s.I_STALL])
+                apart += int(rows[s.Instruction(before * s.Instruction.size).stall])
                 made = missing & written[before]
                 if made and timings[before].kind == s.K_FIXED and timings[before].pipe in BYPASSED:
                     late = max(late, latency + (timings[before].passes - 1) * PASS_CYCLES - apart)
                 missing -= made
-            rows[(index - 1) * s.I_SLOTS + s.I_STALL] += late
+            rows[s.Instruction((index - 1) * s.Instruction.size).stall] += late
 
 
 def stall_cycles(control: Control) -> int:
@@ -161,7 +161,7 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
         lowered: one entry an instruction; blocks: by the number that trace records carry.
     """
     count = len(program.instructions)
-    rows = np.zeros(count * s.I_SLOTS + len(blocks) * s.BL_SLOTS, np.int64)
+    rows = np.zeros(count * s.Instruction.size + len(blocks) * s.BasicBlock.size, np.int64)
     accesses: dict[int, list[Access]] = {}
     clocks = {block.first for block in blocks if block.stop == "clock"}
     for block in blocks:
@@ -179,7 +179,7 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
     for index, instruction in enumerate(program.instructions):
         if index in starts:
             held = {}
-        row = rows[index * s.I_SLOTS : (index + 1) * s.I_SLOTS]
+        row = rows[index * s.Instruction.size : (index + 1) * s.Instruction.size]
         control = instruction.control
         memory = accesses.get(index, [])
         timing = timing_of(instruction, chip, bool(memory))
@@ -187,26 +187,26 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
         kind = timing.kind
         if index in clocks and not memory:
             kind = s.K_AWAIT if "TRYWAIT" in instruction.modifiers else s.K_CLOCK
-        row[s.I_KIND] = kind
-        row[s.I_PIPE] = timing.pipe
-        row[s.I_INTERVAL] = timing.interval_cycles
-        row[s.I_LATENCY] = timing.latency_cycles
-        row[s.I_STALL] = stall_cycles(control)
-        row[s.I_YIELD] = int(control.yield_flag)
-        row[s.I_WAIT] = control.wait_mask & 63
-        row[s.I_WRITE_BARRIER] = control.write_barrier if control.write_barrier < 6 else -1
-        row[s.I_READ_BARRIER] = control.read_barrier if control.read_barrier < 6 else -1
-        row[s.I_LINE] = instruction.address // line_bytes
-        row[s.I_CONST] = -1
+        row[s.Instruction.kind] = kind
+        row[s.Instruction.pipe] = timing.pipe
+        row[s.Instruction.interval] = timing.interval_cycles
+        row[s.Instruction.latency] = timing.latency_cycles
+        row[s.Instruction.stall] = stall_cycles(control)
+        row[s.Instruction.yields] = int(control.yield_flag)
+        row[s.Instruction.wait] = control.wait_mask & 63
+        row[s.Instruction.write_barrier] = control.write_barrier if control.write_barrier < 6 else -1
+        row[s.Instruction.read_barrier] = control.read_barrier if control.read_barrier < 6 else -1
+        row[s.Instruction.line] = instruction.address // line_bytes
+        row[s.Instruction.constant] = -1
         operand = _constant(instruction)
         if operand is not None and kind in (s.K_CONSTANT, s.K_INDEXED, s.K_LOOKUP):
-            row[s.I_OP] = constants.of(operand)
+            row[s.Instruction.op] = constants.of(operand)
         elif operand is not None and not _is_indexed(operand):
-            row[s.I_CONST] = constants.of(operand)
+            row[s.Instruction.constant] = constants.of(operand)
         if kind == s.K_MATCH:
-            row[s.I_OP] = timing.value_cycles
+            row[s.Instruction.op] = timing.value_cycles
         lookup = kind in (s.K_MATCH, s.K_INDEXED, s.K_LOOKUP)
-        row[s.I_EXTRA] = constants.bank_lines[operand.index] if operand and lookup else timing.wavefronts
+        row[s.Instruction.extra] = constants.bank_lines[operand.index] if operand and lookup else timing.wavefronts
         reads, writes = register_effects(lowered[index])
         written.append(frozenset(number for file, number in writes if file == "reg" and number != RZ))
         plain = [number for file, number in reads if file == "reg" and number != RZ]
@@ -217,11 +217,11 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
         fewer = [r for r in plain if r not in cached and not (r & 1 and r - 1 in cached and r not in others)]
         passes = timing.passes
         held_up = (passes - 1) * PASS_CYCLES
-        row[s.I_STALL] += held_up
+        row[s.Instruction.stall] += held_up
         by_bank = [_reads_by_bank(registers, chip.issue.register_bank_count, passes) for registers in (plain, fewer)]
-        row[s.I_READS] = by_bank[0] | by_bank[1] << 16 | held_up << 32
+        row[s.Instruction.reads] = by_bank[0] | by_bank[1] << 16 | held_up << 32
         if instruction.opcode in WARP_PRODUCTS and chip.pipes.tensor_read_cycles:
-            row[s.I_READS] |= s.PRODUCT
+            row[s.Instruction.reads] |= s.PRODUCT
         for slot, operand in enumerate(sources):
             if operand.reuse:
                 held[slot] = operand.index
@@ -230,16 +230,16 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
         if memory and not lookup:
             _encode_access(row, instruction, memory[0], chip)
         if kind == s.K_MEMBAR:
-            row[s.I_STRONG] = 0 if "CTA" in instruction.modifiers else s.FENCE_AT_L2
+            row[s.Instruction.strong] = 0 if "CTA" in instruction.modifiers else s.FENCE_AT_L2
             if "SYS" in instruction.modifiers:
-                row[s.I_STRONG] |= s.FENCE_SYSTEM
+                row[s.Instruction.strong] |= s.FENCE_SYSTEM
         if instruction.opcode == "DEPBAR":
-            row[s.I_EXTRA] = _depbar(instruction, row)
-            uses_ring = uses_ring or row[s.I_EXTRA] > 0
+            row[s.Instruction.extra] = _depbar(instruction, row)
+            uses_ring = uses_ring or row[s.Instruction.extra] > 0
         if kind == s.K_COPY_DONE:
             uses_ring = True
     _wait_for_factors(rows, blocks, timings, program, written)
-    at = count * s.I_SLOTS
+    at = count * s.Instruction.size
     _encode_blocks(rows[at:], blocks, lowered)
     last = program.instructions[-1].address // line_bytes if count else 0
     return StaticProgram(rows, at, last + 1, constants.count, uses_ring, count, constants.parameter_lines)
@@ -249,42 +249,44 @@ def _encode_access(row: npt.NDArray[np.int64], instruction: Instruction, access:
     """What a memory instruction asks for: its width, its operation and its flags."""
     space, size, operation, strong, atomic = access
     if operation == "bulk":
-        row[s.I_KIND] = s.K_BULK
-        row[s.I_PIPE] = s.P_MIO
+        row[s.Instruction.kind] = s.K_BULK
+        row[s.Instruction.pipe] = s.P_MIO
         operation = "load"
-    row[s.I_BYTES] = size
-    row[s.I_OP] = {"load": s.OP_LOAD, "store": s.OP_STORE, "atomic": s.OP_ATOMIC}[operation]
+    row[s.Instruction.access_bytes] = size
+    row[s.Instruction.op] = {"load": s.OP_LOAD, "store": s.OP_STORE, "atomic": s.OP_ATOMIC}[operation]
     if operation == "atomic" and (instruction.opcode == "RED" or instruction.control.write_barrier >= 6):
-        row[s.I_OP] = s.OP_REDUCE
-    row[s.I_STRONG] = int(strong or operation == "atomic")
-    row[s.I_EXTRA] = 2 if atomic == "cas" else 1
-    row[s.I_EXTRA] |= 512 * (_atomic_kind(atomic, size) | 8 * int(row[s.I_OP] == s.OP_ATOMIC))
+        row[s.Instruction.op] = s.OP_REDUCE
+    row[s.Instruction.strong] = int(strong or operation == "atomic")
+    row[s.Instruction.extra] = 2 if atomic == "cas" else 1
+    row[s.Instruction.extra] |= 512 * (_atomic_kind(atomic, size) | 8 * int(row[s.Instruction.op] == s.OP_ATOMIC))
     if "BYPASS" in instruction.modifiers or "CG" in instruction.modifiers:  # Pascal: cached in L2 only
-        row[s.I_EXTRA] |= 256
+        row[s.Instruction.extra] |= 256
     if "POPC" in instruction.modifiers:
-        row[s.I_EXTRA] |= s.COUNTS_LANES
+        row[s.Instruction.extra] |= s.COUNTS_LANES
     if instruction.opcode == "ATOMS" and "CAST" in instruction.modifiers:
         shared = chip.shared
-        row[s.I_EXTRA] = 1 | s.ONE_PASS
-        row[s.I_LATENCY] = shared.shared_cast_latency_cycles if size == 4 else shared.shared_cast_wide_latency_cycles
+        row[s.Instruction.extra] = 1 | s.ONE_PASS
+        row[s.Instruction.latency] = (
+            shared.shared_cast_latency_cycles if size == 4 else shared.shared_cast_wide_latency_cycles
+        )
     if instruction.opcode == "LDSM":
-        row[s.I_EXTRA] |= s.MATRIX_ROWS
+        row[s.Instruction.extra] |= s.MATRIX_ROWS
     if space == "shared":
-        row[s.I_EXTRA] |= s.OWN_SHARED
+        row[s.Instruction.extra] |= s.OWN_SHARED
         if atomic == "cas":
-            row[s.I_LATENCY] = chip.shared.shared_cas_latency_cycles - chip.mio.mio_latency_cycles
+            row[s.Instruction.latency] = chip.shared.shared_cas_latency_cycles - chip.mio.mio_latency_cycles
 
 
 def _encode_blocks(rows: npt.NDArray[np.int64], blocks: Sequence[BasicBlock], lowered: Sequence[Lowered]) -> None:
     """The table of basic blocks, ``BL_`` fields of each."""
     for block in blocks:
-        place = block.number * s.BL_SLOTS
-        rows[place + s.BL_FIRST] = block.first
-        rows[place + s.BL_END] = block.first + block.count
-        for slot, stop in ((s.BL_STRONG, "strong"), (s.BL_CLOCK, "clock")):
+        place = block.number * s.BasicBlock.size
+        rows[s.BasicBlock(place).first] = block.first
+        rows[s.BasicBlock(place).end] = block.first + block.count
+        for slot, stop in ((s.BasicBlock.strong, "strong"), (s.BasicBlock.clock, "clock")):
             follow = [n for n in block.successors if blocks[n].stop == stop]
             rows[place + slot] = follow[0] if follow else -1
-        rows[place + s.BL_SURE] = _sure_to_follow(block, blocks, lowered)
+        rows[s.BasicBlock(place).sure] = _sure_to_follow(block, blocks, lowered)
 
 
 def _sure_to_follow(block: BasicBlock, blocks: Sequence[BasicBlock], lowered: Sequence[Lowered]) -> int:
@@ -308,12 +310,12 @@ def _atomic_kind(operation: str, size: int) -> int:
 
 
 def _depbar(instruction: Instruction, row: npt.NDArray[np.int64]) -> int:
-    """DEPBAR.LE SBn, m: which counter goes to ``I_OP``, how many may be left is the result; DEPBAR {…} waits for a mask."""
-    row[s.I_OP] = -1
+    """DEPBAR.LE SBn, m: which counter goes to ``Instruction.op``, how many may be left is the result; DEPBAR {…} waits for a mask."""
+    row[s.Instruction.op] = -1
     allowed = 0
     for operand in instruction.operands:
-        if operand.kind is Kind.SCOREBOARD and row[s.I_OP] < 0:
-            row[s.I_OP] = operand.index
+        if operand.kind is Kind.SCOREBOARD and row[s.Instruction.op] < 0:
+            row[s.Instruction.op] = operand.index
         elif operand.kind is Kind.IMMEDIATE:
             allowed = operand.value
     return allowed

@@ -4,7 +4,7 @@ A launch on its own begins with cold caches, as Nsight Compute measures by defau
 (``ncu --cache-control none``): a device that keeps its caches has one `KeptCaches`, which every timed launch takes and leaves.
 
 L2's lines stay where they are in the state's buffer, which therefore belongs to the device; L2 keeps times by the device's own clock
-(``H_EPOCH``), so that nothing has to be moved.  L1, the constant and the instruction caches begin each launch empty, as on a card; the code itself is taken to be in L2.
+(``chip.epoch``), so that nothing has to be moved.  L1, the constant and the instruction caches begin each launch empty, as on a card; the code itself is taken to be in L2.
 
 Copies and fills between launches use L2 too (`bench.machine.streams` on an H200, 16 MiB each): what a fill or a copy within the device has
 written or read, the next kernel finds; what the host has sent it reads from DRAM.
@@ -60,18 +60,18 @@ class KeptCaches:
     def restore(self, state: s.State) -> None:
         """Fill in what the launch before has left, by the clock of a launch that begins now."""
         m = state.words
-        m[s.H_EPOCH] = self._epoch_cycles
+        m[s.chip.epoch] = self._epoch_cycles
         for name, kept in self._areas.items():
             first = state.areas[name]
             m[first : first + len(kept)] = kept
         self._ranges = np.array(list(self._taken_in(state)), np.int64).reshape(-1, s.BR_WORDS)
         self._brought.clear()
-        m[s.H_BROUGHT], m[s.H_BROUGHTS] = self._ranges.ctypes.data, len(self._ranges)
+        m[s.chip.brought], m[s.chip.brought_count] = self._ranges.ctypes.data, len(self._ranges)
 
     def _taken_in(self, state: s.State) -> Iterator[tuple[int, int, int]]:
         """Ranges that L2 is still to take in: of a long one only the end stays, and many lines are dropped at once."""
         m, l2 = state.words, self._l2
-        ways = int(m[s.H_L2_WAYS])
+        ways = int(m[s.chip.l2_ways])
         sets = m[l2.start : l2.stop]
         sets = sets[: len(sets) // (s.L2_WAY_WORDS * ways) * (s.L2_WAY_WORDS * ways)].reshape(-1, s.L2_WAY_WORDS, ways)
         lines = sets.shape[0] * ways
@@ -85,7 +85,7 @@ class KeptCaches:
     def leave(self, state: s.State) -> None:
         """Keep what a launch leaves that has ended."""
         m = state.words
-        elapsed = int(m[s.H_NOW])
+        elapsed = int(m[s.chip.now])
         self._epoch_cycles += elapsed
         self._areas = {
             _PAGES: self._pages(state, elapsed),
@@ -118,8 +118,8 @@ class KeptCaches:
 
     @staticmethod
     def _pages(state: s.State, elapsed: int) -> npt.NDArray[np.int64]:
-        first, slots = state.areas[_PAGES], int(state.words[s.H_TLB_SLOTS])
-        gpcs = int(state.words[s.H_GPCS])
+        first, slots = state.areas[_PAGES], int(state.words[s.chip.tlb_slots])
+        gpcs = int(state.words[s.chip.gpcs])
         kept = state.words[first : first + gpcs * slots].reshape(gpcs, slots).copy()
         kept[:, LAST_MISS] = LONG_AGO
         kept[:, FIRST + 1 :: 2] -= elapsed
@@ -128,7 +128,7 @@ class KeptCaches:
     @staticmethod
     def _rows(state: s.State, elapsed: int) -> npt.NDArray[np.int64]:
         m, first = state.words, state.areas[_ROWS]
-        count = int(m[s.H_CHANNELS_PER_SLICE] * m[s.H_SLICES] * m[s.H_DRAM_BANK_COUNT])
+        count = int(m[s.chip.channels_per_slice] * m[s.chip.slices] * m[s.chip.dram_bank_count])
         kept = m[first : first + 2 * count].copy()
         kept[1::2] -= elapsed
         return kept
@@ -137,11 +137,11 @@ class KeptCaches:
     def _channels(state: s.State, elapsed: int) -> npt.NDArray[np.int64]:
         """Writes that wait in each channel; what it has counted belongs to the launch that has ended."""
         m, first = state.words, state.areas[_CHANNELS]
-        count = int(m[s.H_CHANNELS_PER_SLICE] * m[s.H_SLICES])
-        now = m[first : first + count * s.D_SLOTS].reshape(count, s.D_SLOTS)
+        count = int(m[s.chip.channels_per_slice] * m[s.chip.slices])
+        now = m[first : first + count * s.Channel.size].reshape(count, s.Channel.size)
         kept = np.zeros_like(now)
-        for field in (s.D_WRITES, s.D_QUEUED, s.D_READ):
+        for field in (s.Channel.writes, s.Channel.queued, s.Channel.read):
             kept[:, field] = now[:, field]
-        kept[:, s.D_WRITTEN] = np.maximum(now[:, s.D_WRITTEN] - elapsed, 0)
-        kept[:, s.D_FIRST] = LONG_AGO  # memory in use refreshes as it goes
+        kept[:, s.Channel.written] = np.maximum(now[:, s.Channel.written] - elapsed, 0)
+        kept[:, s.Channel.first] = LONG_AGO  # memory in use refreshes as it goes
         return kept.reshape(-1)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from warpwright.engine.abi import BLOCK, LOCAL_WINDOW, SHARED_RANK_SHIFT, SHARED_WINDOW, WARP
-from warpwright.native.intrinsics import core, host_address, lowest_bit, peek, popcount, prefetch, u
+from warpwright.native.intrinsics import core, host_address, lowest_bit, peek, popcount, prefetch
 from warpwright.timing import state as s
 from warpwright.timing.clusters import slot_of
 from warpwright.timing.coalescer import (
@@ -73,25 +73,27 @@ def space_of(address: int) -> int:
 
 
 @core
-def global_passes(m: Any, sm: int, base: int, tabled: bool, step: int, mask: int, size: int, space: int, n: int) -> int:
+def global_passes(
+    m: Any, sm: s.SM, base: int, tabled: bool, step: int, mask: int, size: int, space: int, n: int
+) -> int:
     """Passes of a load through tags and data of L1, whose 32 banks conflict as shared memory's do (bench.micro ``banks``)."""
     least = active_groups(mask, lanes_together(size))
     if n <= 1 or (not tabled and (step == 0 or (step == size and mask == FULL_WARP))):
         return least
-    passes = max(least, tag_passes(m, sm, n, m[u(s.H_L1_TAG_BANKS)]))
+    passes = max(least, tag_passes(m, sm, n, m[s.chip.l1_tag_banks]))
     if space == SPACE_LOCAL:
         return passes  # a word of each lane's own lies in the lane's own bank
     return max(passes, bank_passes(m, sm, base, tabled, step, mask, size, False, False))
 
 
 @core
-def narrow_passes(m: Any, sm: int, n: int) -> int:
+def narrow_passes(m: Any, sm: s.SM, n: int) -> int:
     """Cycles of an L1 that hands over less than a line a clock, for the sectors in the scratch."""
-    return -(-sectors_of(m, sm, n) // m[u(s.H_L1_DATA_SECTORS)])
+    return -(-sectors_of(m, sm, n) // m[s.chip.l1_data_sectors])
 
 
 @core
-def atomic_waves(m: Any, sm: int, n: int, operation: int, factor: int) -> int:
+def atomic_waves(m: Any, sm: s.SM, n: int, operation: int, factor: int) -> int:
     """Cycles of the load/store unit for a global atomic on ``n`` lines (bench/micro on H200).
 
     One for each lane of a word, a quarter more on a line of several sectors; for an atomic with an answer at least 2 a lane of one
@@ -100,8 +102,8 @@ def atomic_waves(m: Any, sm: int, n: int, operation: int, factor: int) -> int:
     quarters = 0
     worst = 0
     for i in range(n):
-        packed = m[u(sm + s.OFF_LINE_BYTES + i)]
-        several = popcount(m[u(sm + s.OFF_LINE_SECTORS + i)]) > 1
+        packed = m[sm.line_bytes[i]]
+        several = popcount(m[sm.line_sectors[i]]) > 1
         quarters += passes_of(packed) * (5 if several else 4)
         worst = max(worst, most_on_a_word(packed))
     waves = (quarters + 3) >> 2
@@ -113,52 +115,54 @@ def atomic_waves(m: Any, sm: int, n: int, operation: int, factor: int) -> int:
 
 
 @core
-def fill_lines(m: Any, sm: int, w: int, base: int, tabled: bool, step: int, mask: int, size: int, space: int) -> int:
+def fill_lines(
+    m: Any, sm: s.SM, w: s.Warp, base: int, tabled: bool, step: int, mask: int, size: int, space: int
+) -> int:
     """Coalesce into the SM's scratch; gives the number of lines."""
     if space == SPACE_LOCAL:
-        return lines_local(m, sm, m[u(w + s.W_LOCAL)], base, tabled, step, mask, size)
+        return lines_local(m, sm, m[w.local], base, tabled, step, mask, size)
     return lines_kept(m, sm, base, tabled, step, mask, size)
 
 
 @core
-def load_line(m: Any, sm: int, w: int, line: int, sectors: int, words: int, time: int, load: int) -> int:
+def load_line(m: Any, sm: s.SM, w: s.Warp, line: int, sectors: int, words: int, time: int, load: int) -> int:
     """Look ``words`` of one line up in L1 at ``time``; gives when hits are there.  ``load`` (its number) waits for the rest.
 
     One miss a cycle leaves, and the look-ups behind it wait (bench.micro ``row_walks``, ``miss_rate``: 32 lines of one or two sectors, eight whole lines, all at
     1.0 to 1.07 cycles a line).  Misses of a line a few cycles apart leave as one request (bench.micro ``pairs_once``), so that L2 looks up both sectors of a pair at once.
     """
     place = l1_find(m, sm, line, time)
-    ways = m[u(s.H_L1_WAYS)]
+    ways = m[s.chip.l1_ways]
     if place < 0:
         place = -1 - place
         take_place(m, place, line, time)
-    m[u(place + ways * s.C_STAMP)] = time
-    tag = m[u(place)]
+    m[place + ways * s.C_STAMP] = time
+    tag = m[place]
     hit = sectors & tag
     joined = sectors & (tag >> 4) & ~tag & 15
     missing = sectors & ~(tag | (tag >> 4)) & 15
-    stored = m[u(place + ways * s.C_WORDS)]
+    stored = m[place + ways * s.C_WORDS]
     if missing and stored:
         own = missing & ~touched(words & ~stored)
         hit |= own
         missing ^= own
     ready = 0
     if hit:
-        ready = max(time + m[u(s.H_L1_LATENCY)], m[u(place + ways * s.C_FILL)])
-        m[u(sm + s.SM_LOAD_HITS)] += popcount(hit)
+        ready = max(time + m[s.chip.l1_latency], m[place + ways * s.C_FILL])
+        m[sm.load_hits] += popcount(hit)
     if joined:
-        wait_for(m, sm, m[u(place + ways * s.C_REQUEST)], load)
-        m[u(sm + s.SM_LOAD_HITS)] += popcount(joined)
+        wait_for(m, sm, m[place + ways * s.C_REQUEST], load)
+        m[sm.load_hits] += popcount(joined)
     if missing:
-        m[u(place)] = tag | (missing << 4)
-        request = m[u(place + ways * s.C_REQUEST)]
-        r = sm + m[u(s.H_OFF_REQUESTS)] + request * s.R_SLOTS
-        if (tag >> 4) & 15 and time - m[u(r + s.R_TIME)] < m[u(s.H_L1_JOIN)]:
-            m[u(r + s.R_SECTORS)] |= missing
+        m[place] = tag | (missing << 4)
+        request = m[place + ways * s.C_REQUEST]
+        r = s.Request(sm + m[s.chip.requests_at] + request * s.Request.size)
+        if (tag >> 4) & 15 and time - m[r.time] < m[s.chip.l1_join]:
+            m[r.sectors] |= missing
         else:
             request = new_request(m, sm, w, s.RQ_LOAD, time, line, missing, place)
-            m[u(place + ways * s.C_REQUEST)] = request
-            m[u(sm + s.SM_MISS_FREE)] = time + 1
+            m[place + ways * s.C_REQUEST] = request
+            m[sm.miss_free] = time + 1
             joined = 0
         if joined == 0:
             wait_for(m, sm, request, load)
@@ -166,11 +170,11 @@ def load_line(m: Any, sm: int, w: int, line: int, sectors: int, words: int, time
 
 
 @core
-def access(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int) -> None:
+def access(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruction, time: int) -> None:
     """Issue a memory instruction whose record is there."""
     mask, base, tabled, step = record_at(m, w)
-    write_barrier = code[u(row + s.I_WRITE_BARRIER)]
-    read_barrier = code[u(row + s.I_READ_BARRIER)]
+    write_barrier = code[row.write_barrier]
+    read_barrier = code[row.read_barrier]
     if mask == 0:
         done = enter_queue(m, sm, sc, time, 0) + PREDICATED_OFF_CYCLES
         if write_barrier >= 0:
@@ -178,32 +182,32 @@ def access(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int) -> 
         if read_barrier >= 0:
             hold(m, w, read_barrier, done, 0)
         return
-    size = code[u(row + s.I_BYTES)]
-    operation = code[u(row + s.I_OP)]
+    size = code[row.access_bytes]
+    operation = code[row.op]
     space = space_of(address_of(base, tabled, step, lowest_bit(mask)))
     if space == SPACE_SHARED:
         start = shared_access(m, code, sm, sc, w, row, time, base, tabled, step, mask)
     else:
         n = fill_lines(m, sm, w, base, tabled, step, mask, size, space)
         if operation == s.OP_LOAD:
-            texture = code[u(row + s.I_LATENCY)]
+            texture = code[row.latency]
             waves = 1 if texture else global_passes(m, sm, base, tabled, step, mask, size, space, n)
-            if m[u(s.H_L1_DATA_SECTORS)] < LINE_SECTORS:
+            if m[s.chip.l1_data_sectors] < LINE_SECTORS:
                 waves = max(waves, narrow_passes(m, sm, n))
-            interval = way_cycles(code[u(row + s.I_READS)], max(size >> 2, 1))
+            interval = way_cycles(code[row.reads], max(size >> 2, 1))
             start = enter_with_passes(m, sm, sc, w, time, waves, interval, REPLAY_CYCLES * waves)
             looked = behind_stores(m, sm, start)
             if texture:
-                looked = max(looked, m[u(sm + s.SM_TEXTURE_FREE)])
-                m[u(sm + s.SM_TEXTURE_FREE)] = looked + (texture >> s.TEXTURE_INTERVAL_SHIFT)
+                looked = max(looked, m[sm.texture_free])
+                m[sm.texture_free] = looked + (texture >> s.TEXTURE_INTERVAL_SHIFT)
                 looked += texture & ((1 << s.TEXTURE_INTERVAL_SHIFT) - 1)
             hold_output(m, sm, looked, waves)
             load_lines(m, code, sm, w, row, looked, waves, n, write_barrier, s.LD_REGISTER, space)
         elif operation == s.OP_STORE:
-            m[u(sm + s.SM_WROTE)] = time
+            m[sm.wrote] = time
             start = store_lines(m, sm, sc, w, time, n, size, space == SPACE_LOCAL)
         else:
-            m[u(sm + s.SM_WROTE)] = time
+            m[sm.wrote] = time
             count_passes(m, sm, base, tabled, step, mask, n)
             start = atomic_lines(m, code, sm, sc, w, row, time, n)
     if read_barrier >= 0:
@@ -223,11 +227,11 @@ def read_cycles(space: int, operation: int, size: int) -> int:
 
 
 @core
-def remote_lanes(m: Any, w: int, extra: int, base: int, tabled: bool, step: int, mask: int) -> int:
+def remote_lanes(m: Any, w: s.Warp, extra: int, base: int, tabled: bool, step: int, mask: int) -> int:
     """The lanes whose addresses in the shared window name other blocks of the warp's cluster; ``extra``: the instruction's."""
-    if m[u(s.H_CLUSTER_BLOCKS)] == 1 or extra & s.OWN_SHARED:
+    if m[s.chip.cluster_blocks] == 1 or extra & s.OWN_SHARED:
         return 0
-    own = peek(peek(m[u(w + s.W_POINTER)] + WARP_BLOCK) + CLUSTER_RANK)
+    own = peek(peek(m[w.pointer] + WARP_BLOCK) + CLUSTER_RANK)
     if not tabled and step == 0:
         return 0 if rank_of(base) == own else mask
     found = 0
@@ -259,14 +263,14 @@ def lanes_of_rank(base: int, tabled: bool, step: int, mask: int, rank: int) -> i
 
 
 @core
-def sm_of_rank(m: Any, w: int, rank: int) -> int:
+def sm_of_rank(m: Any, w: s.Warp, rank: int) -> s.SM:
     """The SM of a block of the warp's cluster."""
-    block = peek(m[u(w + s.W_POINTER)] + WARP_BLOCK)
-    return slot_of(m, peek(block + CLUSTER_MEMBERS + 8 * rank))[0]
+    block = peek(m[w.pointer] + WARP_BLOCK)
+    return s.SM(slot_of(m, peek(block + CLUSTER_MEMBERS + 8 * rank))[0])
 
 
 @core
-def load_packets(m: Any, sm: int, w: int, base: int, tabled: bool, step: int, lanes: int, size: int) -> int:
+def load_packets(m: Any, sm: s.SM, w: s.Warp, base: int, tabled: bool, step: int, lanes: int, size: int) -> int:
     """What a load of these lanes asks one other block for: lines, and sectors shifted."""
     lines = fill_lines(m, sm, w, base, tabled, step, lanes, size, SPACE_SHARED)
     return lines | sectors_of(m, sm, lines) << s.REMOTE_SECTORS_SHIFT
@@ -274,7 +278,7 @@ def load_packets(m: Any, sm: int, w: int, base: int, tabled: bool, step: int, la
 
 @core
 def ask_cluster(
-    m: Any, sm: int, w: int, base: int, tabled: bool, step: int, mask: int, size: int, time: int, load: int
+    m: Any, sm: s.SM, w: s.Warp, base: int, tabled: bool, step: int, mask: int, size: int, time: int, load: int
 ) -> None:
     """Have a load wait for what lanes read of other blocks of the cluster: a request for each block, of so many lines and sectors."""
     while mask:
@@ -287,22 +291,32 @@ def ask_cluster(
 
 
 @core
-def send(m: Any, sm: int, time: int, size: int) -> int:
+def send(m: Any, sm: s.SM, time: int, size: int) -> int:
     """When a store to another block's shared memory can begin: an SM sends so many bytes a cycle."""
-    begin = max(time, m[u(sm + s.SM_REMOTE_FREE)])
-    m[u(sm + s.SM_REMOTE_FREE)] = begin + size // m[u(s.H_REMOTE_STORE_BYTES)]
+    begin = max(time, m[sm.remote_free])
+    m[sm.remote_free] = begin + size // m[s.chip.remote_store_bytes]
     return begin
 
 
 @core
 def shared_access(
-    m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int, base: int, tabled: bool, step: int, mask: int
+    m: Any,
+    code: Any,
+    sm: s.SM,
+    sc: s.SubCore,
+    w: s.Warp,
+    row: s.Instruction,
+    time: int,
+    base: int,
+    tabled: bool,
+    step: int,
+    mask: int,
 ) -> int:
     """A shared load, store or atomic; gives its start in the load/store unit."""
-    operation = code[u(row + s.I_OP)]
-    size = code[u(row + s.I_BYTES)]
+    operation = code[row.op]
+    size = code[row.access_bytes]
     atomic = operation >= s.OP_ATOMIC
-    extra = code[u(row + s.I_EXTRA)]
+    extra = code[row.extra]
     rows = extra & s.MATRIX_ROWS
     if extra & s.ONE_PASS:
         waves = size >> 2
@@ -312,36 +326,36 @@ def shared_access(
     ideal = ideal_wavefronts(mask, size)
     waves *= extra & 255
     if not atomic:
-        ideal *= code[u(row + s.I_EXTRA)] & 255
+        ideal *= code[row.extra] & 255
     remote = remote_lanes(m, w, extra, base, tabled, step, mask)
     if remote and operation == s.OP_STORE:
         time = send(m, sm, time, 32 * store_packets(m, sm, base, tabled, step, remote, size))
     wide = min(waves, ideal) if operation == s.OP_LOAD and rows == 0 else 1
     takes = REPLAY_CYCLES * waves + (1 if wide > 1 and size == 16 else 0)
-    interval = way_cycles(code[u(row + s.I_READS)], 0 if operation == s.OP_STORE else max(size >> 2, 1))
+    interval = way_cycles(code[row.reads], 0 if operation == s.OP_STORE else max(size >> 2, 1))
     start = enter_with_passes(m, sm, sc, w, time, waves, interval, takes)
-    m[u(sm + s.SM_SHARED_WAVEFRONTS)] += waves
-    m[u(sm + s.SM_SHARED_IDEAL)] += min(ideal, waves)  # fewer are needed where lanes read the same words
+    m[sm.shared_wavefronts] += waves
+    m[sm.shared_ideal] += min(ideal, waves)  # fewer are needed where lanes read the same words
     if operation == s.OP_LOAD:
-        m[u(sm + s.SM_SHARED_LOADS)] += 1
-        latency = m[u(s.H_SHARED_LATENCY)]
+        m[sm.shared_loads] += 1
+        latency = m[s.chip.shared_latency]
     elif operation == s.OP_STORE:
-        m[u(w + s.W_WROTE_SHARED)] = 1
-        m[u(sm + s.SM_SHARED_STORES)] += 1
-        latency = m[u(s.H_SHARED_STORE_LATENCY)]
+        m[w.wrote_shared] = 1
+        m[sm.shared_stores] += 1
+        latency = m[s.chip.shared_store_latency]
     else:
-        m[u(w + s.W_WROTE_SHARED)] = 1
-        m[u(sm + s.SM_SHARED_LOADS)] += 1
-        latency = m[u(s.H_SHARED_ATOMIC)]
+        m[w.wrote_shared] = 1
+        m[sm.shared_loads] += 1
+        latency = m[s.chip.shared_atomic]
         if remote:
-            latency = m[u(s.H_REMOTE_ATOMIC)]
-        elif code[u(row + s.I_LATENCY)]:
-            latency = code[u(row + s.I_LATENCY)]
-    barrier = code[u(row + s.I_WRITE_BARRIER)]
+            latency = m[s.chip.remote_atomic]
+        elif code[row.latency]:
+            latency = code[row.latency]
+    barrier = code[row.write_barrier]
     done = start + latency + WIDE_PASS_CYCLES * (wide - 1) + REPLAY_CYCLES * (waves - wide)
     if remote and operation == s.OP_LOAD:
         load = new_load(m, sm, w, barrier, s.LD_REGISTER)
-        m[u(sm + m[u(s.H_OFF_LOADS)] + load * s.L_SLOTS + s.L_TIME)] = done
+        m[s.PendingLoad(sm + m[s.chip.loads_at] + load * s.PendingLoad.size).time] = done
         ask_cluster(m, sm, w, base, tabled, step, remote, size, start, load)
         if barrier >= 0:
             hold(m, w, barrier, s.INF, 1)
@@ -354,9 +368,9 @@ def shared_access(
 def load_lines(
     m: Any,
     code: Any,
-    sm: int,
-    w: int,
-    row: int,
+    sm: s.SM,
+    w: s.Warp,
+    row: s.Instruction,
     start: int,
     waves: int,
     n: int,
@@ -365,80 +379,80 @@ def load_lines(
     space: int,
 ) -> None:
     """Look up every line of a load and arrange for its end."""
-    around = (code[u(row + s.I_STRONG)] != 0) or (code[u(row + s.I_EXTRA)] & 256) != 0
-    m[u(sm + (s.SM_LOCAL_LOADS if space == SPACE_LOCAL else s.SM_GLOBAL_LOADS))] += 1
-    m[u(sm + s.SM_TAG_LINES)] += n
+    around = (code[row.strong] != 0) or (code[row.extra] & 256) != 0
+    m[sm + (s.SM.local_loads if space == SPACE_LOCAL else s.SM.global_loads)] += 1
+    m[sm.tag_lines] += n
     load = new_load(m, sm, w, barrier, kind)
-    base = sm + m[u(s.H_OFF_LOADS)] + load * s.L_SLOTS
+    base = s.PendingLoad(sm + m[s.chip.loads_at] + load * s.PendingLoad.size)
     ready = 0
-    begin = max(start, m[u(sm + s.SM_MISS_FREE)])
-    hits = m[u(sm + s.SM_LOAD_HITS)]
-    requests = m[u(sm + s.SM_REQUESTS)]
+    begin = max(start, m[sm.miss_free])
+    hits = m[sm.load_hits]
+    requests = m[sm.requests]
     asked = 0
     if n > 2 and not around:
         approach_l1(m, sm, n)
-    if code[u(row + s.I_STRONG)]:
+    if code[row.strong]:
         forget_lines(m, sm, n)
     for i in range(n):
-        line = m[u(sm + s.OFF_LINES + i)]
-        sectors = m[u(sm + s.OFF_LINE_SECTORS + i)]
+        line = m[sm.lines[i]]
+        sectors = m[sm.line_sectors[i]]
         asked += popcount(sectors)
-        at = max(begin + i * waves // n, m[u(sm + s.SM_MISS_FREE)])
+        at = max(begin + i * waves // n, m[sm.miss_free])
         if around:
             wait_for(m, sm, new_request(m, sm, w, s.RQ_LOAD_AROUND, at, line, sectors, 0), load)
-            m[u(sm + s.SM_MISS_FREE)] = at + 1
+            m[sm.miss_free] = at + 1
         else:
-            words = m[u(sm + s.OFF_LINE_WORDS + i)]
+            words = m[sm.line_words[i]]
             ready = max(ready, load_line(m, sm, w, line, sectors, words, at, load))
     if space == SPACE_LOCAL:
-        m[u(sm + s.SM_LOCAL_SECTORS)] += asked
-        m[u(sm + s.SM_LOCAL_HITS)] += m[u(sm + s.SM_LOAD_HITS)] - hits
-        m[u(sm + s.SM_LOAD_HITS)] = hits
+        m[sm.local_sectors] += asked
+        m[sm.local_hits] += m[sm.load_hits] - hits
+        m[sm.load_hits] = hits
     else:
-        m[u(sm + s.SM_LOAD_SECTORS)] += asked
+        m[sm.load_sectors] += asked
     if begin > start:  # look-ups are behind: each load has its passes after the one before
-        m[u(sm + s.SM_MISS_FREE)] = max(m[u(sm + s.SM_MISS_FREE)], begin + waves)
+        m[sm.miss_free] = max(m[sm.miss_free], begin + waves)
     if ready:
-        ready = max(ready, begin + m[u(s.H_L1_LATENCY)] + REPLAY_CYCLES * (waves - 1))
-    if m[u(base + s.L_LEFT)] == 0:
-        m[u(sm + s.SM_LOADS)] = load  # everything is known: the entry is free again
+        ready = max(ready, begin + m[s.chip.l1_latency] + REPLAY_CYCLES * (waves - 1))
+    if m[base.left] == 0:
+        m[sm.loads] = load  # everything is known: the entry is free again
         if kind == s.LD_ASYNC:
-            m[u(w + s.W_ASYNC_TIME)] = max(m[u(w + s.W_ASYNC_TIME)], ready)
+            m[w.async_time] = max(m[w.async_time], ready)
         if barrier >= 0:
             hold(m, w, barrier, ready, 1)
         return
-    m[u(base + s.L_TIME)] = ready
-    if ready == 0 and m[u(sm + s.SM_REQUESTS)] > requests:  # passes over lines from L2 are made as they come
-        m[u(w + s.W_PASSES_END)] -= (REPLAY_CYCLES - 1) * waves
+    m[base.time] = ready
+    if ready == 0 and m[sm.requests] > requests:  # passes over lines from L2 are made as they come
+        m[w.passes_end] -= (REPLAY_CYCLES - 1) * waves
     if kind == s.LD_ASYNC:
-        m[u(w + s.W_ASYNC)] += 1
+        m[w.async_copies] += 1
     if barrier >= 0:
         hold(m, w, barrier, s.INF, 1)
 
 
 @core
-def atomic_words(m: Any, sm: int, i: int, extra: int) -> int:
+def atomic_words(m: Any, sm: s.SM, i: int, extra: int) -> int:
     """What L2 must know of an atomic on the i-th line: lanes and words of its sectors, and the kind of operation."""
-    return m[u(sm + s.OFF_LINE_BYTES + i)] | (extra >> 9) << 48
+    return m[sm.line_bytes[i]] | (extra >> 9) << 48
 
 
 @core
-def atomic_lines(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int, n: int) -> int:
+def atomic_lines(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruction, time: int, n: int) -> int:
     """An atomic whose record came without a stop: executed already, timed like every other."""
     sectors = sectors_of(m, sm, n)
-    operation = code[u(row + s.I_OP)]
-    extra = code[u(row + s.I_EXTRA)]
+    operation = code[row.op]
+    extra = code[row.extra]
     waves = atomic_waves(m, sm, n, operation, extra & 255)
-    start = enter_queue(m, sm, sc, max(time, m[u(sm + s.SM_STORE_FREE)]), waves)
-    m[u(w + s.W_DRAINED)] = max(m[u(w + s.W_DRAINED)], start + waves)
-    barrier = code[u(row + s.I_WRITE_BARRIER)]
+    start = enter_queue(m, sm, sc, max(time, m[sm.store_free]), waves)
+    m[w.drained] = max(m[w.drained], start + waves)
+    barrier = code[row.write_barrier]
     load = new_load(m, sm, w, barrier, s.LD_REGISTER)
-    m[u(sm + s.SM_GLOBAL_ATOMICS)] += 1
-    m[u(sm + s.SM_ATOMIC_SECTORS)] += sectors
+    m[sm.global_atomics] += 1
+    m[sm.atomic_sectors] += sectors
     forget_lines(m, sm, n)
     for i in range(n):
-        line = m[u(sm + s.OFF_LINES + i)]
-        mask = m[u(sm + s.OFF_LINE_SECTORS + i)]
+        line = m[sm.lines[i]]
+        mask = m[sm.line_sectors[i]]
         wait_for(m, sm, new_request(m, sm, w, s.RQ_ATOMIC, start + i, line, mask, atomic_words(m, sm, i, extra)), load)
     if barrier >= 0:
         hold(m, w, barrier, s.INF, 1)
@@ -446,139 +460,139 @@ def atomic_lines(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: in
 
 
 @core
-def finish_load(m: Any, sm: int, load: int) -> None:
+def finish_load(m: Any, sm: s.SM, load: int) -> None:
     """Every answer to a load is known."""
-    base = sm + m[u(s.H_OFF_LOADS)] + load * s.L_SLOTS
-    w = m[u(base + s.L_WARP)]
-    time = m[u(base + s.L_TIME)]
-    barrier = m[u(base + s.L_BARRIER)]
-    if m[u(base + s.L_KIND)] == s.LD_ASYNC:
-        m[u(w + s.W_ASYNC)] -= 1
-        m[u(w + s.W_ASYNC_TIME)] = max(m[u(w + s.W_ASYNC_TIME)], time)
-        if m[u(w + s.W_ASYNC)] == 0:
+    base = s.PendingLoad(sm + m[s.chip.loads_at] + load * s.PendingLoad.size)
+    w = s.Warp(m[base.warp])
+    time = m[base.time]
+    barrier = m[base.barrier]
+    if m[base.kind] == s.LD_ASYNC:
+        m[w.async_copies] -= 1
+        m[w.async_time] = max(m[w.async_time], time)
+        if m[w.async_copies] == 0:
             release_copies(m, w)
     if barrier >= 0:
-        m[u(w + s.W_SB_UNKNOWN + barrier)] -= 1
-        if time > m[u(w + s.W_SB_TIME + barrier)]:
-            m[u(w + s.W_SB_TIME + barrier)] = time
+        m[w.sb_unknown[barrier]] -= 1
+        if time > m[w.sb_time[barrier]]:
+            m[w.sb_time[barrier]] = time
     mark(m, sm, w)
 
 
 @core
-def release_copies(m: Any, w: int) -> None:
+def release_copies(m: Any, w: s.Warp) -> None:
     """Groups of asynchronous copies (LDGDEPBAR) that waited for answers: their end is known now."""
-    time = m[u(w + s.W_ASYNC_TIME)]
+    time = m[w.async_time]
     for barrier in range(6):
-        count = m[u(w + s.W_RING_COUNT + barrier)]
+        count = m[w.ring_count[barrier]]
         for i in range(max(count - s.RING, 0), count):
-            place = w + s.W_RING + barrier * s.RING + (i & (s.RING - 1))
-            if m[u(place)] >= s.INF:
-                m[u(place)] = time
-                m[u(w + s.W_SB_UNKNOWN + barrier)] -= 1
-                if time > m[u(w + s.W_SB_TIME + barrier)]:
-                    m[u(w + s.W_SB_TIME + barrier)] = time
+            place = w.ring[barrier * s.RING + (i & (s.RING - 1))]
+            if m[place] >= s.INF:
+                m[place] = time
+                m[w.sb_unknown[barrier]] -= 1
+                if time > m[w.sb_time[barrier]]:
+                    m[w.sb_time[barrier]] = time
 
 
 @core
-def commit_copies(m: Any, w: int, barrier: int, time: int) -> None:
+def commit_copies(m: Any, w: s.Warp, barrier: int, time: int) -> None:
     """LDGDEPBAR: the counter falls when every copy so far has arrived."""
     if barrier < 0:
         return
-    end = s.INF if m[u(w + s.W_ASYNC)] else max(time, m[u(w + s.W_ASYNC_TIME)])
+    end = s.INF if m[w.async_copies] else max(time, m[w.async_time])
     hold(m, w, barrier, end, 1)
     push_ring(m, w, barrier, end)
 
 
 @core
-def owe(m: Any, sm: int, answer: int, credit: int) -> None:
+def owe(m: Any, sm: s.SM, answer: int, credit: int) -> None:
     """A write or an atomic of the SM is done at ``answer``: the launch ends no earlier, and an SM so far behind sends no more."""
-    m[u(sm + s.SM_FINISH)] = max(m[u(sm + s.SM_FINISH)], answer)
-    m[u(sm + s.SM_STORE_FREE)] = max(m[u(sm + s.SM_STORE_FREE)], answer - credit)
+    m[sm.finish] = max(m[sm.finish], answer)
+    m[sm.store_free] = max(m[sm.store_free], answer - credit)
 
 
 @core
-def receive(m: Any, sm: int) -> None:
+def receive(m: Any, sm: s.SM) -> None:
     """Hand the answers of the last window to lines, loads and fences."""
-    count = m[u(sm + s.SM_REQUESTS)]
-    requests = sm + m[u(s.H_OFF_REQUESTS)]
-    loads = sm + m[u(s.H_OFF_LOADS)]
+    count = m[sm.requests]
+    requests = sm + m[s.chip.requests_at]
+    loads = sm + m[s.chip.loads_at]
     host = host_address(m)
-    fill_at = 8 * m[u(s.H_L1_WAYS)] * s.C_FILL
+    fill_at = 8 * m[s.chip.l1_ways] * s.C_FILL
     for index in range(count):
-        r = requests + index * s.R_SLOTS
-        kind = m[u(r + s.R_KIND)]
-        answer = m[u(r + s.R_ANSWER)]
-        coming = r + RECEIVE_AHEAD * s.R_SLOTS
-        if m[u(coming + s.R_KIND)] == s.RQ_LOAD:
-            place = host + 8 * m[u(coming + s.R_FULL)]
+        r = s.Request(requests + index * s.Request.size)
+        kind = m[r.kind]
+        answer = m[r.answer]
+        coming = s.Request(r + RECEIVE_AHEAD * s.Request.size)
+        if m[coming.kind] == s.RQ_LOAD:
+            place = host + 8 * m[coming.full]
             prefetch(place)
             prefetch(place + fill_at)
         if kind == s.RQ_STORE:
-            w = m[u(r + s.R_WARP)]
-            m[u(w + s.W_STORES)] -= 1
+            w = s.Warp(m[r.warp])
+            m[w.stores] -= 1
             acknowledge(m, sm, w, answer)
             credit = STORE_CREDIT_CYCLES
-            if m[u(s.H_ELSEWHERES)]:
-                note_written(m, sm, m[u(r + s.R_LINE)], answer)
-                credit += longer_away(m, m[u(r + s.R_LINE)], False)
+            if m[s.chip.range_count]:
+                note_written(m, sm, m[r.line], answer)
+                credit += longer_away(m, m[r.line], False)
             owe(m, sm, answer, credit)
-            if m[u(w + s.W_FENCE)] and m[u(w + s.W_STORES)] == 0:
+            if m[w.fence] and m[w.stores] == 0:
                 mark(m, sm, w)
             continue
         if kind == s.RQ_LOAD or kind == s.RQ_LOAD_AROUND:
-            sectors = m[u(r + s.R_SECTORS)]
+            sectors = m[r.sectors]
             passed = popcount(sectors)
-            m[u(sm + s.SM_FILL_SECTORS)] += passed
-            answer = reserve(m, sm + s.OFF_FILL, s.CALENDAR_SHIFT, m[u(s.H_FILL_CAPACITY)], answer, passed)
+            m[sm.fill_sectors] += passed
+            answer = reserve(m, sm.fill_calendar, s.CALENDAR_SHIFT, m[s.chip.fill_capacity], answer, passed)
             if kind == s.RQ_LOAD:
-                line = m[u(r + s.R_LINE)]
-                place = m[u(r + s.R_FULL)]
-                if m[u(place)] >> 8 != line:  # it has been replaced since
+                line = m[r.line]
+                place = m[r.full]
+                if m[place] >> 8 != line:  # it has been replaced since
                     place = l1_find(m, sm, line, answer)
                 if place >= 0:
-                    tag = m[u(place)]
+                    tag = m[place]
                     come = (tag >> 4) & sectors
-                    m[u(place)] = (tag & ~(come << 4)) | come
-                    filled = place + m[u(s.H_L1_WAYS)] * s.C_FILL
-                    m[u(filled)] = max(m[u(filled)], answer)
+                    m[place] = (tag & ~(come << 4)) | come
+                    filled = place + m[s.chip.l1_ways] * s.C_FILL
+                    m[filled] = max(m[filled], answer)
         elif kind == s.RQ_ATOMIC:
             credit = ATOMIC_CREDIT_CYCLES
-            if m[u(s.H_ELSEWHERES)]:
-                note_written(m, sm, m[u(r + s.R_LINE)], answer)
-                credit += longer_away(m, m[u(r + s.R_LINE)], True)
+            if m[s.chip.range_count]:
+                note_written(m, sm, m[r.line], answer)
+                credit += longer_away(m, m[r.line], True)
             owe(m, sm, answer, credit)
         elif kind == s.RQ_FENCE:
-            w = m[u(r + s.R_WARP)]
-            m[u(w + s.W_FENCE)] = 0
-            m[u(w + s.W_EARLIEST)] = max(m[u(w + s.W_EARLIEST)], answer)
+            w = s.Warp(m[r.warp])
+            m[w.fence] = 0
+            m[w.earliest] = max(m[w.earliest], answer)
             mark(m, sm, w)
         elif kind == s.RQ_STRONG:
-            mark(m, sm, m[u(r + s.R_WARP)])
-        x = m[u(r + s.R_WAITERS)]
+            mark(m, sm, s.Warp(m[r.warp]))
+        x = m[r.waiters]
         while x >= 0:
-            base = sm + m[u(s.H_OFF_WAITERS)] + x * s.X_SLOTS
-            number = m[u(base + s.X_LOAD)] & s.X_LOAD_MASK
-            load = loads + number * s.L_SLOTS
+            base = s.Waiter(sm + m[s.chip.waiters_at] + x * s.Waiter.size)
+            number = m[base.load] & s.WAITER_LOAD_MASK
+            load = s.PendingLoad(loads + number * s.PendingLoad.size)
             came = answer
             if kind <= s.RQ_LOAD_AROUND:
-                came += (REPLAY_CYCLES - 1) * (m[u(base + s.X_LOAD)] >> s.X_BEHIND_SHIFT)
-            m[u(load + s.L_TIME)] = max(m[u(load + s.L_TIME)], came)
-            m[u(load + s.L_LEFT)] -= 1
-            if m[u(load + s.L_LEFT)] == 0:
+                came += (REPLAY_CYCLES - 1) * (m[base.load] >> s.WAITER_BEHIND_SHIFT)
+            m[load.time] = max(m[load.time], came)
+            m[load.left] -= 1
+            if m[load.left] == 0:
                 finish_load(m, sm, number)
-            x = m[u(base + s.X_NEXT)]
-    m[u(sm + s.SM_REQUESTS)] = 0
-    m[u(sm + s.SM_BULKS)] = 0
-    m[u(sm + s.SM_WAITERS)] = 0
-    m[u(sm + s.SM_LOADS)] = 0
+            x = m[base.next]
+    m[sm.requests] = 0
+    m[sm.bulks] = 0
+    m[sm.waiters] = 0
+    m[sm.loads] = 0
 
 
 @core
-def invalidate(m: Any, sm: int) -> None:
+def invalidate(m: Any, sm: s.SM) -> None:
     """CCTL.IVALL: L1 forgets what it holds (outstanding misses still answer their loads)."""
-    first = sm + m[u(s.H_OFF_L1)]
-    ways = m[u(s.H_L1_WAYS)]
-    for at in range(first, first + m[u(s.H_L1_SETS)] * ways * s.C_SLOTS, ways * s.C_SLOTS):
+    first = sm + m[s.chip.l1_at]
+    ways = m[s.chip.l1_ways]
+    for at in range(first, first + m[s.chip.l1_sets] * ways * s.C_SLOTS, ways * s.C_SLOTS):
         for place in range(at, at + ways):
-            m[u(place)] = m[u(place)] & ~15
-            m[u(place + ways * s.C_WORDS)] = 0
+            m[place] = m[place] & ~15
+            m[place + ways * s.C_WORDS] = 0

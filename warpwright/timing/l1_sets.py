@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from warpwright.engine.abi import LOCAL_WINDOW, SHARED_WINDOW, TAG_AFFINE, TAG_PATTERN
-from warpwright.native.intrinsics import HOST_LINE_BYTES, core, host_address, peek, prefetch, u
+from warpwright.native.intrinsics import HOST_LINE_BYTES, core, host_address, peek, prefetch
 from warpwright.timing import state as s
 from warpwright.timing.intrinsics import WAYS, call_replacement, find_way, oldest_way
 from warpwright.timing.policies import SPREAD, SPREAD_SHIFT
@@ -17,32 +17,32 @@ WINDOWS_HIGH = (SHARED_WINDOW >> 32, LOCAL_WINDOW >> 32)
 
 
 @core
-def l1_set(m: Any, sm: int, line: int) -> int:
+def l1_set(m: Any, sm: s.SM, line: int) -> int:
     """Where the set of a line begins."""
     mixed = ((line * s.GOLDEN) >> 44) & 0xFFFFF
-    return sm + m[u(s.H_OFF_L1)] + ((mixed * m[u(s.H_L1_SETS)]) >> 20) * (m[u(s.H_L1_WAYS)] * s.C_SLOTS)
+    return sm + m[s.chip.l1_at] + ((mixed * m[s.chip.l1_sets]) >> 20) * (m[s.chip.l1_ways] * s.C_SLOTS)
 
 
 @core
-def approach_set(m: Any, sm: int, line: int) -> None:
+def approach_set(m: Any, sm: s.SM, line: int) -> None:
     """Have the host fetch the tags and stamps of a line's set."""
     place = host_address(m) + 8 * l1_set(m, sm, line)
-    for at in range(0, 8 * m[u(s.H_L1_WAYS)] * 2, HOST_LINE_BYTES):
+    for at in range(0, 8 * m[s.chip.l1_ways] * 2, HOST_LINE_BYTES):
         prefetch(place + at)
 
 
 @core
-def approach_l1(m: Any, sm: int, n: int) -> None:
+def approach_l1(m: Any, sm: s.SM, n: int) -> None:
     """Have the host fetch the sets of the lines in scratch before they are looked at one after the other."""
     for i in range(n):
-        approach_set(m, sm, m[u(sm + s.OFF_LINES + i)])
+        approach_set(m, sm, m[sm.lines[i]])
 
 
 @core
-def approach_record(m: Any, sm: int, w: int) -> None:
+def approach_record(m: Any, sm: s.SM, w: s.Warp) -> None:
     """Have the host fetch the sets that a warp's next memory record will look at, when it issues; of lanes in a row the first and the
     last line's."""
-    place = m[u(w + s.W_TRACE)] + m[u(w + s.W_POS)] * 8
+    place = m[w.trace] + m[w.pos] * 8
     word = peek(place)
     tag = (word >> 60) & 15
     base = peek(place + 8)
@@ -60,9 +60,9 @@ def approach_record(m: Any, sm: int, w: int) -> None:
 def older_of_two(m: Any, first: int, ways: int, time: int) -> int:
     """The place that L1 replaces in a full set: ``policies.older_of_two``."""
     stamps = first + ways * s.C_STAMP
-    drawn = (time * SPREAD + m[u(stamps)]) >> SPREAD_SHIFT
+    drawn = (time * SPREAD + m[stamps]) >> SPREAD_SHIFT
     one, other = drawn % ways, (drawn >> SPREAD_SHIFT) % ways
-    return first + (other if m[u(stamps + other)] < m[u(stamps + one)] else one)
+    return first + (other if m[stamps + other] < m[stamps + one] else one)
 
 
 @core
@@ -73,7 +73,7 @@ def oldest_place(m: Any, first: int, ways: int) -> int:
     stamps = first + ways * s.C_STAMP
     oldest = 0
     for way in range(1, ways):
-        if m[u(stamps + way)] < m[u(stamps + oldest)]:
+        if m[stamps + way] < m[stamps + oldest]:
             oldest = way
     return first + oldest
 
@@ -83,10 +83,10 @@ def other_place(m: Any, first: int, ways: int, time: int) -> int:
     """The place that the launch's policy replaces in a set without an empty one; a wrong answer is noted, and the launch will end."""
     stamps = host_address(m) + 8 * (first + ways * s.C_STAMP)
     fills = host_address(m) + 8 * (first + ways * s.C_FILL)
-    way = call_replacement(m[u(s.H_L1_REPLACEMENT)], stamps, fills, ways, time)
+    way = call_replacement(m[s.chip.l1_replacement], stamps, fills, ways, time)
     if 0 <= way < ways:
         return first + way
-    m[u(s.H_BAD_REPLACEMENT)] = 1
+    m[s.chip.bad_replacement] = 1
     return first
 
 
@@ -97,43 +97,43 @@ def place_in_set(m: Any, first: int, ways: int, line: int) -> int:
         way = find_way(host_address(m) + 8 * first, line, 8)
         return first + way if way < WAYS else -1
     for place in range(first, first + ways):
-        if m[u(place)] >> 8 == line:
+        if m[place] >> 8 == line:
             return place
     return -1
 
 
 @core
-def forget_lines(m: Any, sm: int, n: int) -> None:
+def forget_lines(m: Any, sm: s.SM, n: int) -> None:
     """L1 drops the lines in the scratch, which an atomic or a strong load goes past (bench.micro ``kept``: a sector beside the atomic's too)."""
-    ways = m[u(s.H_L1_WAYS)]
+    ways = m[s.chip.l1_ways]
     for i in range(n):
-        line = m[u(sm + s.OFF_LINES + i)]
+        line = m[sm.lines[i]]
         place = place_in_set(m, l1_set(m, sm, line), ways, line)
         if place >= 0:
-            m[u(place)] = m[u(place)] & ~15
-            m[u(place + ways * s.C_WORDS)] = 0
+            m[place] = m[place] & ~15
+            m[place + ways * s.C_WORDS] = 0
 
 
 @core
 def take_place(m: Any, place: int, line: int, time: int) -> None:
     """Make a place that line's, of which it holds nothing yet."""
-    ways = m[u(s.H_L1_WAYS)]
-    m[u(place)] = line << 8
-    m[u(place + ways * s.C_FILL)] = time
-    m[u(place + ways * s.C_WORDS)] = 0
+    ways = m[s.chip.l1_ways]
+    m[place] = line << 8
+    m[place + ways * s.C_FILL] = time
+    m[place + ways * s.C_WORDS] = 0
 
 
 @core
-def l1_find(m: Any, sm: int, line: int, time: int) -> int:
+def l1_find(m: Any, sm: s.SM, line: int, time: int) -> int:
     """The place of a line's tag, or -1 - the place to replace."""
-    ways = m[u(s.H_L1_WAYS)]
+    ways = m[s.chip.l1_ways]
     first = l1_set(m, sm, line)
     place = place_in_set(m, first, ways, line)
     if place >= 0:
         return place
     oldest = oldest_place(m, first, ways)
-    if m[u(oldest + ways * s.C_STAMP)] == 0:
+    if m[oldest + ways * s.C_STAMP] == 0:
         return -1 - oldest
-    if m[u(s.H_L1_REPLACEMENT)] == 0:
+    if m[s.chip.l1_replacement] == 0:
         return -1 - older_of_two(m, first, ways, time)
     return -1 - other_place(m, first, ways, time)

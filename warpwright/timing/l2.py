@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.native.intrinsics import HOST_LINE_BYTES, core, host_address, popcount, prefetch, u
+from warpwright.native.intrinsics import HOST_LINE_BYTES, core, host_address, popcount, prefetch
 from warpwright.timing import state as s
 from warpwright.timing.address_hash import line_in_slice
 from warpwright.timing.coalescer import covered
@@ -35,14 +35,14 @@ WRITE_SLACK_CYCLES = 256
 @core
 def group_of(m: Any, piece: int) -> int:
     """A slice's group; a slice and its counterpart in the other partition belong to the same."""
-    half = m[u(s.H_HALF)]
+    half = m[s.chip.half]
     return (piece - half if piece >= half else piece) & (s.SLICE_GROUPS - 1)
 
 
 @core
-def counters(m: Any, piece: int) -> int:
+def counters(m: Any, piece: int) -> s.SliceGroup:
     """What a slice's group counts (``SG_``)."""
-    return m[u(s.H_SLICE_GROUPS)] + group_of(m, piece) * s.SG_SLOTS
+    return s.SliceGroup(m[s.chip.slice_groups] + group_of(m, piece) * s.SliceGroup.size)
 
 
 @core
@@ -52,36 +52,36 @@ def crosses(m: Any, source: int, time: int, units: int) -> int:
     Each slice has its own way, 16 bytes a clock of L2 wide (bench.micro ``crossing``: lines that are far 40 to 42 sectors a cycle over the chip, near ones
     81 to 128).
     """
-    calendar = m[u(s.H_FAR_PORTS)] + source * s.CALENDAR_SLOTS
-    return reserve(m, calendar, s.DRAM_SHIFT, m[u(s.H_FAR_CAPACITY)], time, units)
+    calendar = m[s.chip.far_ports] + source * s.CALENDAR_SLOTS
+    return reserve(m, calendar, s.DRAM_SHIFT, m[s.chip.far_capacity], time, units)
 
 
 @core
 def set_of(m: Any, piece: int, line: int) -> int:
     """Place of the first way of a line's set in a slice."""
     mixed = ((line_in_slice(m, line) * s.GOLDEN) >> 44) & 0xFFFFF
-    return piece * m[u(s.H_L2_SLICE_WORDS)] + ((mixed * m[u(s.H_L2_SETS)]) >> 20) * (m[u(s.H_L2_WAYS)] * s.L2_WAY_WORDS)
+    return piece * m[s.chip.l2_slice_words] + ((mixed * m[s.chip.l2_sets]) >> 20) * (m[s.chip.l2_ways] * s.L2_WAY_WORDS)
 
 
 @core
 def find(m: Any, piece: int, line: int) -> int:
     """Place of a line in a slice, or -1 - place of the way to replace: the first of those used longest ago."""
     first = set_of(m, piece, line)
-    ways = m[u(s.H_L2_WAYS)]
+    ways = m[s.chip.l2_ways]
     if ways == WAYS:
-        host = host_address(m) + 8 * (m[u(s.H_L2_TAGS)] + first)
+        host = host_address(m) + 8 * (m[s.chip.l2_tags] + first)
         way = find_way(host, line, TAG_SHIFT)
         return first + way if way < WAYS else -1 - (first + oldest_way(host + 8 * WAYS))
-    tags = m[u(s.H_L2_TAGS)] + first
+    tags = m[s.chip.l2_tags] + first
     for way in range(ways):
-        if m[u(tags + way)] >> TAG_SHIFT == line:
+        if m[tags + way] >> TAG_SHIFT == line:
             return first + way
-    stamps = m[u(s.H_L2_STAMPS)] + first
+    stamps = m[s.chip.l2_stamps] + first
     victim = 0
     oldest = s.INF
     for way in range(ways):
-        if m[u(stamps + way)] < oldest:
-            oldest = m[u(stamps + way)]
+        if m[stamps + way] < oldest:
+            oldest = m[stamps + way]
             victim = way
     return -1 - (first + victim)
 
@@ -89,13 +89,13 @@ def find(m: Any, piece: int, line: int) -> int:
 @core
 def approach(m: Any, home: int, line: int, both: bool) -> None:
     """Have the host fetch what a request for a line will look at: its set, in both partitions if it is to."""
-    host = host_address(m) + 8 * (m[u(s.H_L2_TAGS)] + set_of(m, home, line))
-    size = 8 * s.L2_WAY_WORDS * m[u(s.H_L2_WAYS)]
+    host = host_address(m) + 8 * (m[s.chip.l2_tags] + set_of(m, home, line))
+    size = 8 * s.L2_WAY_WORDS * m[s.chip.l2_ways]
     for at in range(0, size, HOST_LINE_BYTES):
         prefetch(host + at)
-    if both and m[u(s.H_PARTITIONS)] == 2:
-        half = m[u(s.H_SLICES)] >> 1
-        other = (half if home < half else -half) * m[u(s.H_L2_SLICE_WORDS)] * 8
+    if both and m[s.chip.partitions] == 2:
+        half = m[s.chip.slices] >> 1
+        other = (half if home < half else -half) * m[s.chip.l2_slice_words] * 8
         for at in range(0, size, HOST_LINE_BYTES):
             prefetch(host + other + at)
 
@@ -103,22 +103,22 @@ def approach(m: Any, home: int, line: int, both: bool) -> None:
 @core
 def filled(m: Any, place: int, time: int) -> None:
     """Sectors of a line come at ``time``."""
-    at = m[u(s.H_L2_FILLS)] + place
-    by_device = time + m[u(s.H_EPOCH)]
-    if by_device > m[u(at)] >> 12:
-        m[u(at)] = by_device << 12 | (m[u(at)] & PARTS)
+    at = m[s.chip.l2_fills] + place
+    by_device = time + m[s.chip.epoch]
+    if by_device > m[at] >> 12:
+        m[at] = by_device << 12 | (m[at] & PARTS)
 
 
 @core
 def filled_at(m: Any, place: int) -> int:
     """When the last sectors of a line come, by the launch's clock; before 0 for what an earlier launch left."""
-    return (m[u(m[u(s.H_L2_FILLS)] + place)] >> 12) - m[u(s.H_EPOCH)]
+    return (m[m[s.chip.l2_fills] + place] >> 12) - m[s.chip.epoch]
 
 
 @core
 def used(m: Any, place: int, time: int) -> None:
     """A line is used at ``time``: among the lines of its set it leaves last."""
-    m[u(m[u(s.H_L2_STAMPS)] + place)] = time + m[u(s.H_EPOCH)]
+    m[m[s.chip.l2_stamps] + place] = time + m[s.chip.epoch]
 
 
 @core
@@ -137,16 +137,16 @@ def complete(m: Any, piece: int, place: int, time: int) -> int:
 
     The error code of a sector needs all of it (a real H200 counts such look-ups as ``lts__t_sectors_data_ecc``).
     """
-    fill_at = m[u(s.H_L2_FILLS)] + place
-    tag_at = m[u(s.H_L2_TAGS)] + place
-    sectors = sectors_in_part(m[u(fill_at)] & PARTS) & (m[u(tag_at)] >> 4)
-    m[u(fill_at)] &= ~PARTS
+    fill_at = m[s.chip.l2_fills] + place
+    tag_at = m[s.chip.l2_tags] + place
+    sectors = sectors_in_part(m[fill_at] & PARTS) & (m[tag_at] >> 4)
+    m[fill_at] &= ~PARTS
     if sectors:
-        line = m[u(tag_at)] >> TAG_SHIFT
+        line = m[tag_at] >> TAG_SHIFT
         come = dram_read(m, piece, line, sectors, time)
         dram_write(m, piece, line, sectors, come)
-        m[u(counters(m, piece) + s.SG_COMPLETED)] += popcount(sectors)
-        m[u(tag_at)] &= ~(sectors << 4)
+        m[counters(m, piece).completed] += popcount(sectors)
+        m[tag_at] &= ~(sectors << 4)
     return sectors
 
 
@@ -157,9 +157,9 @@ def write_in_part(m: Any, piece: int, place: int, sectors: int, held: int, time:
     Only some ways of a set may hold such lines: the one used longest ago is completed for another (bench.micro
     ``scattered_once`` and ``strided4`` under a profiler: about 61,000 lines of H200's L2, an eighth of it).
     """
-    fill_at = m[u(s.H_L2_FILLS)] + place
-    before = m[u(fill_at)] & PARTS
-    valid = m[u(m[u(s.H_L2_TAGS)] + place)] & 15
+    fill_at = m[s.chip.l2_fills] + place
+    before = m[fill_at] & PARTS
+    valid = m[m[s.chip.l2_tags] + place] & 15
     parts = before
     for sector in range(4):
         if (sectors >> sector) & 1 == 0:
@@ -171,21 +171,21 @@ def write_in_part(m: Any, piece: int, place: int, sectors: int, held: int, time:
         parts &= ~(7 << (3 * sector))
         if words < 8:
             parts |= words << (3 * sector)
-    m[u(fill_at)] = (m[u(fill_at)] & ~PARTS) | parts
+    m[fill_at] = (m[fill_at] & ~PARTS) | parts
     if before or not parts:
         return
-    ways = m[u(s.H_L2_WAYS)]
+    ways = m[s.chip.l2_ways]
     first = place - place % (ways * s.L2_WAY_WORDS)
     count = 0
     oldest = s.INF
     victim = place
     for way in range(first, first + ways):
-        if m[u(m[u(s.H_L2_FILLS)] + way)] & PARTS:
+        if m[m[s.chip.l2_fills] + way] & PARTS:
             count += 1
-            if way != place and m[u(m[u(s.H_L2_STAMPS)] + way)] < oldest:
-                oldest = m[u(m[u(s.H_L2_STAMPS)] + way)]
+            if way != place and m[m[s.chip.l2_stamps] + way] < oldest:
+                oldest = m[m[s.chip.l2_stamps] + way]
                 victim = way
-    if count > m[u(s.H_L2_PARTIAL_WAYS)]:
+    if count > m[s.chip.l2_partial_ways]:
         complete(m, piece, victim, time)
 
 
@@ -194,16 +194,16 @@ def install(m: Any, piece: int, line: int, place: int, time: int) -> int:
     """Replace a way; dirty sectors go to DRAM.  Gives when a write that needs the way can be taken."""
     place = -1 - place
     counts = counters(m, piece)
-    installed = m[u(counts + s.SG_INSTALLED)]
-    m[u(counts + s.SG_INSTALLED)] = installed + 1
+    installed = m[counts.installed]
+    m[counts.installed] = installed + 1
     if installed < s.L2_INSTALLS:
-        m[u(m[u(s.H_L2_INSTALLS)] + group_of(m, piece) * s.L2_INSTALLS + installed)] = place
-    if m[u(m[u(s.H_L2_FILLS)] + place)] & PARTS:
+        m[m[s.chip.l2_installs] + group_of(m, piece) * s.L2_INSTALLS + installed] = place
+    if m[m[s.chip.l2_fills] + place] & PARTS:
         complete(m, piece, place, time)
-    tag = m[u(m[u(s.H_L2_TAGS)] + place)]
+    tag = m[m[s.chip.l2_tags] + place]
     dirty = (tag >> 4) & 15
-    m[u(m[u(s.H_L2_TAGS)] + place)] = line << TAG_SHIFT
-    m[u(m[u(s.H_L2_FILLS)] + place)] = 0
+    m[m[s.chip.l2_tags] + place] = line << TAG_SHIFT
+    m[m[s.chip.l2_fills] + place] = 0
     if dirty:
         return max(time, dram_write(m, piece, tag >> TAG_SHIFT, dirty, time) - WRITE_SLACK_CYCLES)
     return time
@@ -213,16 +213,16 @@ def install(m: Any, piece: int, line: int, place: int, time: int) -> int:
 def port(m: Any, piece: int, time: int, sectors: int) -> int:
     """Take a slice's read port for so many sectors; fewer than it is wide take as long (bench.micro ``mixture``: words gathered from L2,
     78 to 80 a cycle over the chip, one a clock of each slice)."""
-    calendar = m[u(s.H_SLICE_PORTS)] + piece * s.CALENDAR_SLOTS
-    units = max(32 * sectors, m[u(s.H_L2_ACCESS)])
-    return reserve(m, calendar, s.CALENDAR_SHIFT, m[u(s.H_SLICE_CAPACITY)], time, units)
+    calendar = m[s.chip.slice_ports] + piece * s.CALENDAR_SLOTS
+    units = max(32 * sectors, m[s.chip.l2_access])
+    return reserve(m, calendar, s.CALENDAR_SHIFT, m[s.chip.slice_capacity], time, units)
 
 
 @core
 def queue_end(m: Any, piece: int, time: int) -> int:
     """When what comes to a slice at ``time`` is behind the reads that wait there."""
-    calendar = m[u(s.H_SLICE_PORTS)] + piece * s.CALENDAR_SLOTS
-    return reserve(m, calendar, s.CALENDAR_SHIFT, m[u(s.H_SLICE_CAPACITY)], time, 0)
+    calendar = m[s.chip.slice_ports] + piece * s.CALENDAR_SLOTS
+    return reserve(m, calendar, s.CALENDAR_SHIFT, m[s.chip.slice_capacity], time, 0)
 
 
 @core
@@ -239,14 +239,14 @@ def held(m: Any, piece: int, line: int, time: int) -> int:
 def write_port(m: Any, piece: int, time: int, units: int) -> int:
     """Take bytes of a slice's write port: fills, writes and atomics; reads pass beside it (bench.micro ``paths``: a copy within L2 is
     nearly as fast as a write, a copy from DRAM half as fast)."""
-    calendar = m[u(s.H_SLICE_WRITE_PORTS)] + piece * s.CALENDAR_SLOTS
-    return reserve(m, calendar, s.CALENDAR_SHIFT, m[u(s.H_SLICE_CAPACITY)], time, units)
+    calendar = m[s.chip.slice_write_ports] + piece * s.CALENDAR_SLOTS
+    return reserve(m, calendar, s.CALENDAR_SHIFT, m[s.chip.slice_capacity], time, units)
 
 
 @core
 def widen(m: Any, sectors: int) -> int:
     """What a miss fetches: pairs or all of the line."""
-    fetch = m[u(s.H_L2_FETCH)]
+    fetch = m[s.chip.l2_fetch]
     if fetch == 2:
         return sectors | ((sectors & 5) << 1) | ((sectors & 10) >> 1)
     return 15 if fetch == 4 else sectors
@@ -259,8 +259,8 @@ def home_read(m: Any, home: int, line: int, sectors: int, start: int, far: bool)
     A sector that is on its way is found, whoever asked for it and for which sector of its pair (bench.micro ``halves_once``).
     """
     place = held(m, home, line, start)
-    tag_at = m[u(s.H_L2_TAGS)] + place
-    tag = m[u(tag_at)]
+    tag_at = m[s.chip.l2_tags] + place
+    tag = m[tag_at]
     missing = sectors & ~tag & 15
     ready = start
     hits = 0
@@ -270,16 +270,16 @@ def home_read(m: Any, home: int, line: int, sectors: int, start: int, far: bool)
     if missing:
         fetch = widen(m, missing) & ~tag & 15
         come = dram_read(m, home, line, fetch, start)
-        come = write_port(m, home, come, popcount(fetch) * m[u(s.H_L2_FILL)])
+        come = write_port(m, home, come, popcount(fetch) * m[s.chip.l2_fill])
         filled(m, place, come)
         ready = max(ready, come)
         tag |= fetch
     if not far:
-        m[u(counters(m, home) + s.SG_HITS)] += hits
+        m[counters(m, home).hits] += hits
     else:
-        m[u(counters(m, home) + s.SG_FAR_HITS)] += hits
+        m[counters(m, home).far_hits] += hits
         tag |= COPIED
-    m[u(tag_at)] = tag
+    m[tag_at] = tag
     used(m, place, start)
     return ready
 
@@ -293,30 +293,30 @@ def read(m: Any, partition: int, home: int, line: int, sectors: int, time: int) 
     """
     count = popcount(sectors)
     counts = counters(m, home)
-    m[u(counts + s.SG_READ)] += count
+    m[counts.read] += count
     if not is_far(m, partition, home):
         return home_read(m, home, line, sectors, port(m, home, read_turn(m, home, line, time), count), False)
     near = counterpart(m, home)
     start = port(m, near, read_turn(m, near, line, time), count)
     place = held(m, near, line, start)
-    tag_at = m[u(s.H_L2_TAGS)] + place
-    tag = m[u(tag_at)]
+    tag_at = m[s.chip.l2_tags] + place
+    tag = m[tag_at]
     missing = sectors & ~tag & 15
     ready = start
     if sectors & tag:
         ready = max(ready, filled_at(m, place))
-        m[u(counts + s.SG_HITS)] += popcount(sectors & tag)
+        m[counts.hits] += popcount(sectors & tag)
     if missing:
-        far = m[u(s.H_FAR_LATENCY)]
+        far = m[s.chip.far_latency]
         missing = widen(m, missing) & ~tag & 15
         moved = popcount(missing)
-        m[u(counts + s.SG_FAR_READS)] += moved
+        m[counts.far_reads] += moved
         come = home_read(m, home, line, missing, port(m, home, start + (far >> 1), moved), True)
         come = crosses(m, home, come, moved * SECTOR_BYTES) + far - (far >> 1)
-        come = write_port(m, near, come, moved * m[u(s.H_L2_FILL)])
+        come = write_port(m, near, come, moved * m[s.chip.l2_fill])
         filled(m, place, come)
         ready = max(ready, come)
-        m[u(tag_at)] = tag | missing
+        m[tag_at] = tag | missing
     used(m, place, start)
     return ready
 
@@ -324,7 +324,7 @@ def read(m: Any, partition: int, home: int, line: int, sectors: int, time: int) 
 @core
 def counterpart(m: Any, home: int) -> int:
     """The slice of the other partition that keeps copies of a slice's lines."""
-    half = m[u(s.H_SLICES)] >> 1
+    half = m[s.chip.slices] >> 1
     return home - half if home >= half else home + half
 
 
@@ -332,14 +332,14 @@ def counterpart(m: Any, home: int) -> int:
 def stored_bytes(m: Any, count: int, full: int) -> int:
     """What a store of so many sectors, so many of them whole, takes of the way to the other side: of the others it must say which bytes are written
     (bench.micro ``crossing``: far stores of every other word 33.6 sectors a cycle over the chip, of whole lines 41.6)."""
-    return full * SECTOR_BYTES + (count - full) * m[u(s.H_FAR_MASKED)]
+    return full * SECTOR_BYTES + (count - full) * m[s.chip.far_masked]
 
 
 @core
 def home_of_write(m: Any, partition: int, home: int, time: int, size: int) -> int:
     """When a write or atomic reaches its home; ``size``: bytes that cross when it is far."""
     if is_far(m, partition, home):
-        return crosses(m, counterpart(m, home), time, size) + (m[u(s.H_FAR_LATENCY)] >> 1)
+        return crosses(m, counterpart(m, home), time, size) + (m[s.chip.far_latency] >> 1)
     return time
 
 
@@ -363,24 +363,24 @@ def limit_dirty(m: Any, piece: int, place: int, time: int) -> int:
     A V100's L2 keeps half of its lines dirty: of kernels that write much, 98,280 to 98,400 sectors, 3 MiB of 6, have not reached DRAM
     at the end (published counters of sobolQRNG, quasirandomGenerator and mergeSort: ``bench/data/published/qv100_kernels.json``).
     """
-    ways = m[u(s.H_L2_WAYS)]
+    ways = m[s.chip.l2_ways]
     first = place - place % (ways * s.L2_WAY_WORDS)
     count = 0
     oldest = s.INF
     victim = place
     for way in range(first, first + ways):
-        if m[u(m[u(s.H_L2_TAGS)] + way)] & DIRTY:
+        if m[m[s.chip.l2_tags] + way] & DIRTY:
             count += 1
-            if m[u(m[u(s.H_L2_STAMPS)] + way)] < oldest:
-                oldest = m[u(m[u(s.H_L2_STAMPS)] + way)]
+            if m[m[s.chip.l2_stamps] + way] < oldest:
+                oldest = m[m[s.chip.l2_stamps] + way]
                 victim = way
-    if count >= m[u(s.H_L2_DIRTY_WAYS)]:
-        if m[u(m[u(s.H_L2_FILLS)] + victim)] & PARTS:
+    if count >= m[s.chip.l2_dirty_ways]:
+        if m[m[s.chip.l2_fills] + victim] & PARTS:
             complete(m, piece, victim, time)
-        tag_at = m[u(s.H_L2_TAGS)] + victim
-        tag = m[u(tag_at)]
+        tag_at = m[s.chip.l2_tags] + victim
+        tag = m[tag_at]
         if tag & DIRTY:
-            m[u(tag_at)] = tag & ~DIRTY
+            m[tag_at] = tag & ~DIRTY
             return max(time, dram_write(m, piece, tag >> TAG_SHIFT, (tag & DIRTY) >> 4, time) - WRITE_SLACK_CYCLES)
     return time
 
@@ -399,20 +399,20 @@ def touch(m: Any, home: int, line: int, start: int, far: bool, left: int) -> int
     if new:
         ready = install(m, home, line, place, start)
         place = -1 - place
-    if m[u(s.H_PARTITIONS)] == 2:
-        tag_at = m[u(s.H_L2_TAGS)] + place
+    if m[s.chip.partitions] == 2:
+        tag_at = m[s.chip.l2_tags] + place
         if far and left:
             copy = mirror_of(m, home, line, start)
-            m[u(m[u(s.H_L2_TAGS)] + copy)] |= left
+            m[m[s.chip.l2_tags] + copy] |= left
             used(m, copy, start)
-            m[u(tag_at)] |= COPIED
+            m[tag_at] |= COPIED
         elif new:
             mirror_of(m, home, line, start)
-        if m[u(tag_at)] & COPIED and not far:
+        if m[tag_at] & COPIED and not far:
             copy = find(m, counterpart(m, home), line)
             if copy >= 0:
-                m[u(m[u(s.H_L2_TAGS)] + copy)] &= ~15
-    if m[u(s.H_L2_DIRTY_WAYS)] < m[u(s.H_L2_WAYS)] and m[u(m[u(s.H_L2_TAGS)] + place)] & DIRTY == 0:
+                m[m[s.chip.l2_tags] + copy] &= ~15
+    if m[s.chip.l2_dirty_ways] < m[s.chip.l2_ways] and m[m[s.chip.l2_tags] + place] & DIRTY == 0:
         ready = max(ready, limit_dirty(m, home, place, start))
     used(m, place, start)
     return place << 40 | ready
@@ -426,19 +426,19 @@ def write(m: Any, partition: int, home: int, line: int, sectors: int, held: int,
     """
     count = popcount(sectors)
     counts = counters(m, home)
-    m[u(counts + s.SG_WRITTEN)] += count
+    m[counts.written] += count
     full = popcount(sectors & covered(held))
-    after = m[u(s.H_READ_AFTER_WRITE)]
+    after = m[s.chip.read_after_write]
     far = is_far(m, partition, home)
     if far:
-        m[u(counts + s.SG_FAR_WRITES)] += count
+        m[counts.far_writes] += count
         passed = write_turn(m, counterpart(m, home), line, time, after)
         arrives = write_from_afar(
             m, home, line, home_of_write(m, partition, home, passed, stored_bytes(m, count, full))
         )
     else:
         arrives = write_turn(m, home, line, time, after)
-    units = m[u(s.H_L2_WRITE_REQUEST)] + full * m[u(s.H_L2_WRITE_WHOLE)] + (count - full) * m[u(s.H_L2_WRITE_PART)]
+    units = m[s.chip.l2_write_request] + full * m[s.chip.l2_write_whole] + (count - full) * m[s.chip.l2_write_part]
     return written(m, home, line, sectors, held, write_port(m, home, arrives, units), far)
 
 
@@ -447,13 +447,13 @@ def written(m: Any, home: int, line: int, sectors: int, held: int, start: int, f
     """The home takes what was written, from its own side or from afar: gives when."""
     touched = touch(m, home, line, start, far, sectors & covered(held))
     place = touched >> 40
-    if sectors & ~covered(held) or m[u(m[u(s.H_L2_FILLS)] + place)] & PARTS:
+    if sectors & ~covered(held) or m[m[s.chip.l2_fills] + place] & PARTS:
         write_in_part(m, home, place, sectors, held, start)
-    m[u(m[u(s.H_L2_TAGS)] + place)] |= sectors | (sectors << 4)
+    m[m[s.chip.l2_tags] + place] |= sectors | (sectors << 4)
     return touched & ((1 << 40) - 1)
 
 
 @core
 def is_far(m: Any, partition: int, home: int) -> bool:
     """A slice lies in the other partition."""
-    return bool(m[u(s.H_PARTITIONS)] == 2 and (home >= m[u(s.H_SLICES)] >> 1) != (partition == 1))
+    return bool(m[s.chip.partitions] == 2 and (home >= m[s.chip.slices] >> 1) != (partition == 1))

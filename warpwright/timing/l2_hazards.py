@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.native.intrinsics import core, u
+from warpwright.native.intrinsics import core
 from warpwright.timing import state as s
 
 NEAR, FAR = 0, 1
@@ -29,71 +29,67 @@ MEMORY = 5
 
 
 @core
-def queue_of(m: Any, piece: int) -> int:
+def queue_of(m: Any, piece: int) -> s.SliceQueue:
     """A slice's queue: until when it is held up; then the last writes of some lines."""
-    return m[u(s.H_SLICE_QUEUES)] + piece * s.SQ_SLOTS
+    return s.SliceQueue(m[s.chip.slice_queues] + piece * s.SliceQueue.size)
 
 
 @core
-def entry_of(queue: int, line: int) -> int:
-    """Where a slice keeps the last write of a line (``SQ_``)."""
-    return queue + s.SQ_FIRST + s.SQ_ENTRY * ((line ^ (line >> 3)) & (s.SQ_ENTRIES - 1))
+def entry_of(queue: s.SliceQueue, line: int) -> s.LastWrite:
+    """Where a slice keeps the last write of a line (``LastWrite``)."""
+    return queue.writes[(line ^ (line >> 3)) & (s.LAST_WRITES - 1)]
 
 
 @core
-def keep(m: Any, entry: int, line: int, start: int, reads: int, side: int) -> None:
+def keep(m: Any, entry: s.LastWrite, line: int, start: int, reads: int, side: int) -> None:
     """The last write of a line began at ``start``; reads wait so many cycles for it."""
-    share = m[u(entry + s.SQ_SHARE)] if m[u(entry + s.SQ_LINE)] == line + 1 else 0
-    m[u(entry + s.SQ_LINE)] = line + 1
-    m[u(entry + s.SQ_START)] = start
-    m[u(entry + s.SQ_READS)] = reads
-    m[u(entry + s.SQ_SIDE)] = side
-    m[u(entry + s.SQ_SHARE)] = share + (((256 << FRACTION) - share) >> MEMORY)
+    share = m[entry.share] if m[entry.line] == line + 1 else 0
+    m[entry.line] = line + 1
+    m[entry.start] = start
+    m[entry.reads] = reads
+    m[entry.side] = side
+    m[entry.share] = share + (((256 << FRACTION) - share) >> MEMORY)
 
 
 @core
 def read_turn(m: Any, piece: int, line: int, time: int) -> int:
     """When a slice takes a read of its own SMs that comes at ``time``."""
-    if m[u(s.H_UNORDERED)]:
+    if m[s.chip.unordered]:
         return time
     queue = queue_of(m, piece)
     entry = entry_of(queue, line)
-    free = m[u(queue)]
+    free = m[queue]
     start = max(time, free >> FRACTION)
-    if m[u(entry)] != line + 1:
+    if m[entry] != line + 1:
         return start
-    share = m[u(entry + s.SQ_SHARE)]
-    m[u(entry + s.SQ_SHARE)] = share - (share >> MEMORY)
-    reads = m[u(entry + s.SQ_READS)]
-    wrote = m[u(entry + s.SQ_START)]
+    share = m[entry.share]
+    m[entry.share] = share - (share >> MEMORY)
+    reads = m[entry.reads]
+    wrote = m[entry.start]
     if free >> FRACTION > time:
         free += (reads * share) >> 8
     elif wrote <= time < wrote + reads:
         free = (wrote + reads) << FRACTION
     else:
         return start
-    m[u(queue)] = free
+    m[queue] = free
     return free >> FRACTION
 
 
 @core
 def write_turn(m: Any, piece: int, line: int, time: int, reads: int) -> int:
     """When a slice takes a write or atomic of its own SMs that comes at ``time``; reads of the line wait so many cycles for it."""
-    if m[u(s.H_UNORDERED)]:
+    if m[s.chip.unordered]:
         return time
     queue = queue_of(m, piece)
     entry = entry_of(queue, line)
-    free = m[u(queue)] >> FRACTION
+    free = m[queue] >> FRACTION
     start = max(time, free)
-    if (
-        m[u(entry)] == line + 1
-        and m[u(entry + s.SQ_SIDE)] == FAR
-        and (m[u(entry + s.SQ_START)] <= start or free > time)
-    ):
+    if m[entry] == line + 1 and m[entry.side] == FAR and (m[entry.start] <= start or free > time):
         comes = start
-        start = max(comes, m[u(entry + s.SQ_START)] + m[u(s.H_OTHER_SIDE)])
+        start = max(comes, m[entry.start] + m[s.chip.other_side])
         if start > comes:
-            m[u(queue)] = start << FRACTION
+            m[queue] = start << FRACTION
     keep(m, entry, line, start, reads, NEAR)
     return start
 
@@ -101,11 +97,11 @@ def write_turn(m: Any, piece: int, line: int, time: int, reads: int) -> int:
 @core
 def write_from_afar(m: Any, piece: int, line: int, time: int) -> int:
     """When the home takes a write that comes over the link at ``time``."""
-    if m[u(s.H_UNORDERED)]:
+    if m[s.chip.unordered]:
         return time
     entry = entry_of(queue_of(m, piece), line)
     start = time
-    if m[u(entry)] == line + 1 and m[u(entry + s.SQ_SIDE)] == NEAR:
-        start = max(time, m[u(entry + s.SQ_START)] + m[u(s.H_OTHER_SIDE)])
-    keep(m, entry, line, start, m[u(s.H_OTHER_SIDE)], FAR)
+    if m[entry] == line + 1 and m[entry.side] == NEAR:
+        start = max(time, m[entry.start] + m[s.chip.other_side])
+    keep(m, entry, line, start, m[s.chip.other_side], FAR)
     return start

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.native.intrinsics import core, lowest_bit, u
+from warpwright.native.intrinsics import core, lowest_bit
 from warpwright.timing import state as s
 from warpwright.timing.coalescer import ideal_wavefronts, wavefronts
 from warpwright.timing.l1 import PREDICATED_OFF_CYCLES, SPACE_GLOBAL, fill_lines, global_passes, load_lines
@@ -55,7 +55,7 @@ def lies_across(base: int, tabled: bool, step: int, to_base: int, to_tabled: boo
 
 @core
 def parts_around(
-    m: Any, sm: int, base: int, tabled: bool, step: int, to_base: int, to_tabled: bool, to_step: int, mask: int
+    m: Any, sm: s.SM, base: int, tabled: bool, step: int, to_base: int, to_tabled: bool, to_step: int, mask: int
 ) -> int:
     """What a copy past L1 asks L2 for, into the SM's scratch; gives the number of requests.
 
@@ -74,25 +74,25 @@ def parts_around(
         half = 1 + ((to >> 4) & 1) if across else 0
         where = (to >> 7) << 2 | half
         i = 0
-        while i < n and (m[u(sm + s.OFF_LINES + i)] != address >> 7 or m[u(sm + s.OFF_LINE_BYTES + i)] != where):
+        while i < n and (m[sm.lines[i]] != address >> 7 or m[sm.line_bytes[i]] != where):
             i += 1
         if i == n:
             n += 1
-            m[u(sm + s.OFF_LINES + i)] = address >> 7
-            m[u(sm + s.OFF_LINE_BYTES + i)] = where
-            m[u(sm + s.OFF_LINE_SECTORS + i)] = 0
-        m[u(sm + s.OFF_LINE_SECTORS + i)] |= 1 << ((address >> 5) & 3)
+            m[sm.lines[i]] = address >> 7
+            m[sm.line_bytes[i]] = where
+            m[sm.line_sectors[i]] = 0
+        m[sm.line_sectors[i]] |= 1 << ((address >> 5) & 3)
     return n
 
 
 @core
-def copy(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int) -> None:
+def copy(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruction, time: int) -> None:
     """An asynchronous copy: two records, from and to."""
     mask, base, tabled, step = record_at(m, w)
     to_mask, to_base, to_tabled, to_step = record_at(m, w)
-    size = code[u(row + s.I_BYTES)]
-    barrier = code[u(row + s.I_WRITE_BARRIER)]
-    read_barrier = code[u(row + s.I_READ_BARRIER)]
+    size = code[row.access_bytes]
+    barrier = code[row.write_barrier]
+    read_barrier = code[row.read_barrier]
     if mask == 0:
         done = enter_queue(m, sm, sc, time, 0) + PREDICATED_OFF_CYCLES
         if barrier >= 0:
@@ -101,12 +101,12 @@ def copy(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int) -> No
         waves = 0
         if to_mask:
             waves = wavefronts(m, sm, to_base, to_tabled, to_step, to_mask, size, False, False)
-            m[u(sm + s.SM_SHARED_WAVEFRONTS)] += waves
-            m[u(sm + s.SM_SHARED_IDEAL)] += ideal_wavefronts(to_mask, size)
+            m[sm.shared_wavefronts] += waves
+            m[sm.shared_ideal] += ideal_wavefronts(to_mask, size)
         n = fill_lines(m, sm, w, base, tabled, step, mask, size, SPACE_GLOBAL)
         passes = global_passes(m, sm, base, tabled, step, mask, size, SPACE_GLOBAL, n)
         done = enter_queue(m, sm, sc, time, passes)
-        around = (code[u(row + s.I_EXTRA)] & 256) != 0 and size == AROUND_L1_BYTES
+        around = (code[row.extra] & 256) != 0 and size == AROUND_L1_BYTES
         if around and lies_across(base, tabled, step, to_base, to_tabled, to_step, mask & to_mask):
             n = parts_around(m, sm, base, tabled, step, to_base, to_tabled, to_step, mask & to_mask)
         load_lines(m, code, sm, w, row, done, max(waves, passes), n, barrier, s.LD_ASYNC, SPACE_GLOBAL)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from warpwright.engine.abi import HERE, HOST
-from warpwright.native.intrinsics import core, peek, popcount, u
+from warpwright.native.intrinsics import core, peek, popcount
 from warpwright.timing import state as s
 from warpwright.timing.atomics import atomic
 from warpwright.timing.coalescer import covered, most_on_a_word, passes_of
@@ -31,8 +31,8 @@ NARROW_BYTES = 16
 def place_of(m: Any, line: int) -> int:
     """Where a line lies: the last range that begins no later, if it holds the line."""
     low = 0
-    high = m[u(s.H_ELSEWHERES)]
-    table = m[u(s.H_ELSEWHERE)]
+    high = m[s.chip.range_count]
+    table = m[s.chip.ranges]
     while low < high:
         middle = (low + high) >> 1
         if peek(table + 8 * (s.EW_WORDS * middle + s.EW_FIRST)) <= line:
@@ -60,92 +60,92 @@ def span(sectors: int) -> int:
 @core
 def slices_of(m: Any, group: int) -> int:
     """How many slices of a partition a group has."""
-    return (m[u(s.H_HALF)] - group + s.SLICE_GROUPS - 1) // s.SLICE_GROUPS
+    return (m[s.chip.half] - group + s.SLICE_GROUPS - 1) // s.SLICE_GROUPS
 
 
 @core
 def take(m: Any, way: int, home: int, time: int, cost: int) -> int:
     """When a packet goes, of a ``cost`` in 1/256 cycle: behind those before it on its way's part for the slice's group."""
     group = group_of(m, home)
-    at = m[u(s.H_LINKS)] + way * s.SLICE_GROUPS + group
-    start = max(time << 8, m[u(at)])
-    m[u(at)] = start + cost * m[u(s.H_HALF)] // slices_of(m, group)
-    m[u(counters(m, home) + s.SG_LINKS + way)] += cost
+    at = m[s.chip.links] + way * s.SLICE_GROUPS + group
+    start = max(time << 8, m[at])
+    m[at] = start + cost * m[s.chip.half] // slices_of(m, group)
+    m[counters(m, home).links[way]] += cost
     return start >> 8
 
 
 @core
 def share_links(m: Any, end: int) -> None:
     """Between two windows: what groups of slices have left of their parts of a way goes to those that want more."""
-    groups = min(s.SLICE_GROUPS, m[u(s.H_HALF)])
-    now, end = m[u(s.H_NOW)] << 8, end << 8
+    groups = min(s.SLICE_GROUPS, m[s.chip.half])
+    now, end = m[s.chip.now] << 8, end << 8
     for way in range(s.LINK_WAYS):
-        first = m[u(s.H_LINKS)] + way * s.SLICE_GROUPS
+        first = m[s.chip.links] + way * s.SLICE_GROUPS
         behind = 0
         for group in range(groups):
-            free = m[u(first + group)]
+            free = m[first + group]
             behind += (free - end if free > end else max(free, now) - end) * slices_of(m, group)
-        behind = max(behind // m[u(s.H_HALF)], 0)
+        behind = max(behind // m[s.chip.half], 0)
         for group in range(groups):
-            if behind or m[u(first + group)] > end:
-                m[u(first + group)] = end + behind
+            if behind or m[first + group] > end:
+                m[first + group] = end + behind
 
 
 @core
 def held_up(m: Any, home: int) -> int:
     """Where it stands until when what waits for the host holds up a slice and its counterpart."""
-    half = m[u(s.H_HALF)]
-    return m[u(s.H_HELD_UP)] + (home - half if home >= half else home)
+    half = m[s.chip.half]
+    return m[s.chip.held_up] + (home - half if home >= half else home)
 
 
 @core
 def free_at(m: Any, home: int, time: int) -> int:
     """When a slice can look at a request that comes at ``time``."""
-    if m[u(s.H_ELSEWHERES)] == 0:
+    if m[s.chip.range_count] == 0:
         return time
-    return max(time, m[u(held_up(m, home))])
+    return max(time, m[held_up(m, home)])
 
 
 @core
 def hold_up(m: Any, home: int, time: int) -> None:
     """A packet for the host leaves its slice at ``time``."""
     at = held_up(m, home)
-    m[u(at)] = max(m[u(at)], time - HELD_CYCLES)
+    m[at] = max(m[at], time - HELD_CYCLES)
 
 
 @core
 def count_host(m: Any, partition: int, home: int, sectors: int, field: int, far: int) -> None:
     """Count a look-up for the host's memory."""
     counts = counters(m, home)
-    m[u(counts + field)] += sectors
-    m[u(counts + s.SG_HOST_SECTORS)] += sectors
+    m[counts + field] += sectors
+    m[counts.host_sectors] += sectors
     if is_far(m, partition, home):
-        m[u(counts + far)] += sectors
+        m[counts + far] += sectors
 
 
 @core
 def read_host(m: Any, partition: int, home: int, sectors: int, time: int) -> int:
     """When the slice has what a load asks of the host."""
     count = popcount(sectors)
-    count_host(m, partition, home, count, s.SG_READ, s.SG_FAR_READS)
+    count_host(m, partition, home, count, s.SliceGroup.read, s.SliceGroup.far_reads)
     counts = counters(m, home)
-    m[u(counts + s.SG_HOST_READ)] += ANSWER_HEAD_BYTES + 32 * span(sectors)
-    m[u(counts + s.SG_HOST_WRITTEN)] += HEAD_BYTES
-    asked = take(m, s.LK_TO_HOST, home, port(m, home, free_at(m, home, time), count), m[u(s.H_HOST_ASK)])
-    cost = m[u(s.H_HOST_READ)] + span(sectors) * m[u(s.H_HOST_READ_SECTOR)]
+    m[counts.host_read] += ANSWER_HEAD_BYTES + 32 * span(sectors)
+    m[counts.host_written] += HEAD_BYTES
+    asked = take(m, s.LK_TO_HOST, home, port(m, home, free_at(m, home, time), count), m[s.chip.host_ask])
+    cost = m[s.chip.host_read] + span(sectors) * m[s.chip.host_read_sector]
     come = take(m, s.LK_FROM_HOST, home, asked, cost)
     hold_up(m, home, come)
-    return come + m[u(s.H_HOST_LATENCY)]
+    return come + m[s.chip.host_latency]
 
 
 @core
 def read_peer(m: Any, home: int, sectors: int, time: int) -> int:
     """When another device's answer to a load is where L2's would be."""
     count = span(sectors)
-    m[u(counters(m, home) + s.SG_PEER_READ)] += 32 * count
-    asked = take(m, s.LK_TO_PEER, home, time, m[u(s.H_PEER_ASK)])
-    cost = m[u(s.H_PEER_PACKET)] + count * m[u(s.H_PEER_SECTOR)]
-    return take(m, s.LK_FROM_PEER, home, asked, cost) + m[u(s.H_PEER_LATENCY)]
+    m[counters(m, home).peer_read] += 32 * count
+    asked = take(m, s.LK_TO_PEER, home, time, m[s.chip.peer_ask])
+    cost = m[s.chip.peer_packet] + count * m[s.chip.peer_sector]
+    return take(m, s.LK_FROM_PEER, home, asked, cost) + m[s.chip.peer_latency]
 
 
 @core
@@ -165,30 +165,30 @@ def write_host(m: Any, partition: int, home: int, sectors: int, held: int, time:
     """When a write to the host has gone out."""
     count = popcount(sectors)
     whole = sectors & covered(held)
-    count_host(m, partition, home, count, s.SG_WRITTEN, s.SG_FAR_WRITES)
+    count_host(m, partition, home, count, s.SliceGroup.written, s.SliceGroup.far_writes)
     parts = packets(sectors, whole)
-    m[u(counters(m, home) + s.SG_HOST_WRITTEN)] += HEAD_BYTES * parts + bytes_of(held)
+    m[counters(m, home).host_written] += HEAD_BYTES * parts + bytes_of(held)
     full = popcount(whole)
-    units = m[u(s.H_L2_WRITE_REQUEST)] + full * m[u(s.H_L2_WRITE_WHOLE)] + (count - full) * m[u(s.H_L2_WRITE_PART)]
+    units = m[s.chip.l2_write_request] + full * m[s.chip.l2_write_whole] + (count - full) * m[s.chip.l2_write_part]
     size = stored_bytes(m, count, full)
     start = write_port(m, home, home_of_write(m, partition, home, free_at(m, home, time), size), units)
-    cost = parts * m[u(s.H_HOST_WRITE)] + full * m[u(s.H_HOST_WRITE_SECTOR)]
+    cost = parts * m[s.chip.host_write] + full * m[s.chip.host_write_sector]
     gone = take(m, s.LK_TO_HOST, home, start, cost)
     hold_up(m, home, gone)
-    return gone + m[u(s.H_HOST_WRITE_LATENCY)]
+    return gone + m[s.chip.host_write_latency]
 
 
 @core
 def write_peer(m: Any, home: int, sectors: int, held: int, time: int) -> int:
     """When a write to another device has gone out; one that is not of whole sectors names its bytes in as much as a head."""
     count = span(sectors)
-    sector = m[u(s.H_PEER_SECTOR)]
+    sector = m[s.chip.peer_sector]
     data = count * sector
     if count == 1 and bytes_of(held) <= NARROW_BYTES:
         data = sector >> 1
-    m[u(counters(m, home) + s.SG_PEER_WRITTEN)] += data * 32 // sector
+    m[counters(m, home).peer_written] += data * 32 // sector
     heads = 1 if sectors & ~covered(held) == 0 else 2
-    return take(m, s.LK_TO_PEER, home, time, heads * m[u(s.H_PEER_PACKET)] + data) + m[u(s.H_PEER_WRITE_LATENCY)]
+    return take(m, s.LK_TO_PEER, home, time, heads * m[s.chip.peer_packet] + data) + m[s.chip.peer_write_latency]
 
 
 @core
@@ -205,12 +205,12 @@ def named_whole(words: int) -> int:
 @core
 def behind_atomics(m: Any, home: int, line: int, time: int, turn: int) -> int:
     """When an atomic that takes ``turn`` (1/256 cycle) begins, behind the one before on its line."""
-    at = m[u(s.H_ATOMICS_ELSEWHERE)] + 2 * (group_of(m, home) * s.LINES_OF_ATOMICS + (line & (s.LINES_OF_ATOMICS - 1)))
+    at = m[s.chip.atomics_elsewhere] + 2 * (group_of(m, home) * s.LINES_OF_ATOMICS + (line & (s.LINES_OF_ATOMICS - 1)))
     start = time << 8
-    if m[u(at)] == line + 1:
-        start = max(start, m[u(at + 1)])
-    m[u(at)] = line + 1
-    m[u(at + 1)] = start + turn
+    if m[at] == line + 1:
+        start = max(start, m[at + 1])
+    m[at] = line + 1
+    m[at + 1] = start + turn
     return start >> 8
 
 
@@ -219,18 +219,18 @@ def atomic_host(m: Any, partition: int, home: int, line: int, sectors: int, word
     """When L2 has done an atomic on the host's memory: for each lane on a word it reads the sectors and writes what it changed back."""
     rounds = max(most_on_a_word(words), 1)
     passes = passes_of(words)
-    count_host(m, partition, home, passes, s.SG_ATOMIC, s.SG_FAR_ATOMICS)
+    count_host(m, partition, home, passes, s.SliceGroup.atomic, s.SliceGroup.far_atomics)
     parts = packets(sectors, sectors & named_whole(words))
     counts = counters(m, home)
-    m[u(counts + s.SG_HOST_READ)] += rounds * (ANSWER_HEAD_BYTES + 32 * span(sectors))
-    m[u(counts + s.SG_HOST_WRITTEN)] += HEAD_BYTES * (rounds + parts)
-    start = behind_atomics(m, home, line, free_at(m, home, time), rounds * m[u(s.H_HOST_ATOMIC_TURN)])
-    asked = take(m, s.LK_TO_HOST, home, start, rounds * (m[u(s.H_HOST_ASK)] + parts * m[u(s.H_HOST_WRITE)]))
-    cost = m[u(s.H_HOST_READ)] + span(sectors) * m[u(s.H_HOST_READ_SECTOR)]
+    m[counts.host_read] += rounds * (ANSWER_HEAD_BYTES + 32 * span(sectors))
+    m[counts.host_written] += HEAD_BYTES * (rounds + parts)
+    start = behind_atomics(m, home, line, free_at(m, home, time), rounds * m[s.chip.host_atomic_turn])
+    asked = take(m, s.LK_TO_HOST, home, start, rounds * (m[s.chip.host_ask] + parts * m[s.chip.host_write]))
+    cost = m[s.chip.host_read] + span(sectors) * m[s.chip.host_read_sector]
     come = take(m, s.LK_FROM_HOST, home, asked, rounds * cost)
     if rounds == 1:
         hold_up(m, home, come)
-    return come + m[u(s.H_HOST_ATOMIC_LATENCY)] + ((rounds - 1) * m[u(s.H_HOST_ATOMIC_TURN)] >> 8)
+    return come + m[s.chip.host_atomic_latency] + ((rounds - 1) * m[s.chip.host_atomic_turn] >> 8)
 
 
 @core
@@ -239,20 +239,20 @@ def atomic_peer(m: Any, home: int, line: int, sectors: int, words: int, time: in
     rounds = max(most_on_a_word(words), 1)
     count = span(sectors)
     counts = counters(m, home)
-    m[u(counts + s.SG_PEER_WRITTEN)] += 32 * count * rounds
-    start = behind_atomics(m, home, line, time, rounds * m[u(s.H_PEER_ATOMIC_TURN)])
-    cost = rounds * (2 * m[u(s.H_PEER_PACKET)] + count * m[u(s.H_PEER_SECTOR)])
+    m[counts.peer_written] += 32 * count * rounds
+    start = behind_atomics(m, home, line, time, rounds * m[s.chip.peer_atomic_turn])
+    cost = rounds * (2 * m[s.chip.peer_packet] + count * m[s.chip.peer_sector])
     gone = take(m, s.LK_TO_PEER, home, start, cost)
     if (words >> 51) & 1:
-        m[u(counts + s.SG_PEER_READ)] += 32 * count * rounds
+        m[counts.peer_read] += 32 * count * rounds
         gone = take(m, s.LK_FROM_PEER, home, gone, cost)
-    return gone + m[u(s.H_PEER_ATOMIC_LATENCY)] + ((rounds - 1) * m[u(s.H_PEER_ATOMIC_TURN)] >> 8)
+    return gone + m[s.chip.peer_atomic_latency] + ((rounds - 1) * m[s.chip.peer_atomic_turn] >> 8)
 
 
 @core
 def read_line(m: Any, gpc: int, partition: int, home: int, line: int, sectors: int, time: int) -> int:
     """A load of a line, wherever it lies, by way of its GPC's coalescer, where it passes one (``gpc`` is not negative)."""
-    if m[u(s.H_ELSEWHERES)]:
+    if m[s.chip.range_count]:
         place = place_of(m, line)
         if place != HERE:
             if place == HOST:
@@ -267,7 +267,7 @@ def read_line(m: Any, gpc: int, partition: int, home: int, line: int, sectors: i
 @core
 def write_line(m: Any, partition: int, home: int, line: int, sectors: int, held: int, time: int) -> int:
     """A write to a line, wherever it lies."""
-    if m[u(s.H_ELSEWHERES)]:
+    if m[s.chip.range_count]:
         place = place_of(m, line)
         if place != HERE:
             if place == HOST:
@@ -280,7 +280,7 @@ def write_line(m: Any, partition: int, home: int, line: int, sectors: int, held:
 @core
 def atomic_line(m: Any, partition: int, home: int, line: int, sectors: int, words: int, time: int) -> int:
     """An atomic on a line, wherever it lies."""
-    if m[u(s.H_ELSEWHERES)]:
+    if m[s.chip.range_count]:
         place = place_of(m, line)
         if place != HERE:
             if place == HOST:
@@ -291,12 +291,12 @@ def atomic_line(m: Any, partition: int, home: int, line: int, sectors: int, word
 
 
 @core
-def note_written(m: Any, sm: int, line: int, time: int) -> None:
+def note_written(m: Any, sm: s.SM, line: int, time: int) -> None:
     """What an SM wrote or changed elsewhere was acknowledged at ``time``: a fence for the system will wait for it."""
     place = place_of(m, line)
     if place != HERE:
-        at = sm + (s.SM_HOST_WRITTEN if place == HOST else s.SM_PEER_WRITTEN)
-        m[u(at)] = max(m[u(at)], time)
+        at = sm + (s.SM.host_written if place == HOST else s.SM.peer_written)
+        m[at] = max(m[at], time)
 
 
 @core
@@ -310,5 +310,5 @@ def longer_away(m: Any, line: int, atomic: bool) -> int:
     if place == HERE:
         return 0
     if not atomic:
-        return m[u(s.H_WINDOW)]
-    return m[u(s.H_HOST_ATOMIC_LATENCY if place == HOST else s.H_PEER_ATOMIC_LATENCY)]
+        return m[s.chip.window]
+    return m[s.chip.host_atomic_latency if place == HOST else s.chip.peer_atomic_latency]

@@ -74,7 +74,7 @@ class Watch:
     def never_ends(self, state: State) -> bool:
         """Whether no warp will ever end; to be asked between windows."""
         now = time.monotonic()
-        done = int(state.words[s.H_DONE_BLOCKS])
+        done = int(state.words[s.chip.done_blocks])
         if done != self.blocks_done:
             self.blocks_done, self.since = done, now
             self._forget()
@@ -98,16 +98,16 @@ class Watch:
         m = state.words
         repeats, running = True, False
         for sm, slot in state.active_warps():
-            w = sm + s.OFF_WARPS + slot * s.W_SLOTS
-            pointer = int(m[w + s.W_POINTER])
+            w = s.SM(sm).warps[slot]
+            pointer = int(m[s.Warp(w).pointer])
             fields = np.ctypeslib.as_array((ctypes.c_int64 * (WARP.size_bytes // 8)).from_address(pointer))
             past = self.past.setdefault(pointer, _Past())
             digest = hashlib.blake2b(fields[[WARP.slot("resume"), WARP.slot("exited")]].tobytes(), digest_size=16)
             digest.update(ctypes.string_at(pointer + self.kept_at, self.kept_bytes))
             found = digest.digest()
             instructions = int(fields[WARP.slot("instructions")])
-            at_barrier = bool(m[w + s.W_BARRIER])
-            held = bool(m[w + s.W_LOOK])  # by a try_wait, which lets it go so seldom that it need not have run
+            at_barrier = bool(m[s.Warp(w).barrier])
+            held = bool(m[s.Warp(w).look])  # by a try_wait, which lets it go so seldom that it need not have run
             repeats &= found in past.digests and (at_barrier or held or instructions != past.instructions)
             running |= not at_barrier
             past.digests.add(found)

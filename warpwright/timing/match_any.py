@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.native.intrinsics import core, u
+from warpwright.native.intrinsics import core
 from warpwright.timing import state as s
 from warpwright.timing.coalescer import FULL_WARP, different
 from warpwright.timing.mio_queue import enter_queue
@@ -16,9 +16,9 @@ from warpwright.timing.warp import hold_both
 
 
 @core
-def match(m: Any, code: Any, sm: int, sc: int, w: int, row: int, time: int) -> None:
+def match(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruction, time: int) -> None:
     """Issue a MATCH.ANY whose record, what the lanes compare, is there."""
     mask, base, tabled, step = record_at(m, w)
     further = max(different(m, sm, base, tabled, step, mask & FULL_WARP, -1), 1) - 1
-    start = enter_queue(m, sm, sc, time, (1 + further) * code[u(row + s.I_EXTRA)])
-    hold_both(m, code, w, row, start + code[u(row + s.I_LATENCY)] + further * code[u(row + s.I_OP)], start + 1)
+    start = enter_queue(m, sm, sc, time, (1 + further) * code[row.extra])
+    hold_both(m, code, w, row, start + code[row.latency] + further * code[row.op], start + 1)

@@ -24,8 +24,8 @@ def sm_column(state: State, field: int) -> Any:
 def by_instruction(state: State) -> tuple[Any, Any]:
     """Issues of each instruction, shape (instructions,), and waits in front of it by reason, (instructions, reasons)."""
     m = state.words
-    at, count = int(m[s.H_STALLS]), int(m[s.H_INSTRUCTIONS])
-    gpcs = int(m[s.H_GPCS])
+    at, count = int(m[s.chip.stalls]), int(m[s.chip.instructions])
+    gpcs = int(m[s.chip.gpcs])
     tables = m[at : at + gpcs * count * len(s.STALLS)].reshape(gpcs, count, len(s.STALLS))
     waited = tables.sum(axis=0)
     issued = waited[:, s.ST_SELECTED].copy()
@@ -62,14 +62,14 @@ def launch_lookups(state: State, chip: Chip, whole: Chip | None = None) -> dict[
     """
     m = state.words
     l2, partitions = chip.l2, chip.l2.l2_partition_count
-    code_bytes = int(m[s.H_INSTRUCTIONS]) * chip.instruction_cache.instruction_bytes
+    code_bytes = int(m[s.chip.instructions]) * chip.instruction_cache.instruction_bytes
     once = -(-code_bytes // CODE_PART_BYTES) * CODE_PART_BYTES / chip.l1.sector_bytes + LAUNCH_SECTORS
     pairs_of = 1.0 if whole is None else whole.sm.sm_count / chip.sm.sm_count
     chip = whole or chip
     gpcs = len(chip.sm.gpc_sm_counts)
     across = once if partitions == 2 else 0.0
     area = state.areas["touched"]
-    turned = m[area : area + l2.l2_slice_count * int(m[s.H_TOUCHED_WORDS])]
+    turned = m[area : area + l2.l2_slice_count * int(m[s.chip.touched_words])]
     pairs = pairs_of * float(np.unpackbits(turned.view(np.uint8)).sum())
     idle = 1 - pairs / (chip.sm.sm_count * l2.l2_slice_count)
     fences = pairs * partitions + FENCES_A_SLICE * l2.l2_slice_count
@@ -91,11 +91,11 @@ def l2_lookups(state: State, chip: Chip) -> dict[str, float]:
     on its way a read is a miss; partly written sectors that L2 completes from DRAM are looked up as writes, and missed.
     """
     m = state.words
-    reads, far_reads = float(s.counted(m, s.SG_READ)), float(s.counted(m, s.SG_FAR_READS))
-    writes, far_writes = float(s.counted(m, s.SG_WRITTEN)), float(s.counted(m, s.SG_FAR_WRITES))
-    atomics = float(s.counted(m, s.SG_ATOMIC, s.SG_FAR_ATOMICS))
-    completed = float(s.counted(m, s.SG_COMPLETED))
-    hits = float(s.counted(m, s.SG_HITS, s.SG_FAR_HITS) - s.counted(m, s.SG_MISSED_ATOMIC))
+    reads, far_reads = float(s.counted(m, s.SliceGroup.read)), float(s.counted(m, s.SliceGroup.far_reads))
+    writes, far_writes = float(s.counted(m, s.SliceGroup.written)), float(s.counted(m, s.SliceGroup.far_writes))
+    atomics = float(s.counted(m, s.SliceGroup.atomic, s.SliceGroup.far_atomics))
+    completed = float(s.counted(m, s.SliceGroup.completed))
+    hits = float(s.counted(m, s.SliceGroup.hits, s.SliceGroup.far_hits) - s.counted(m, s.SliceGroup.missed_atomic))
     hits += writes + far_writes + atomics
     own = {
         "lts__t_sectors.sum": reads + far_reads + writes + far_writes + completed + atomics,
@@ -117,11 +117,11 @@ def elsewhere(state: State) -> dict[str, float]:
     """What went to the host and to other devices; nothing where nothing did."""
     m = state.words
     counters = {
-        "lts__t_sectors_srcunit_tex_aperture_sysmem.sum": s.SG_HOST_SECTORS,
-        "pcie__read_bytes.sum": s.SG_HOST_READ,
-        "pcie__write_bytes.sum": s.SG_HOST_WRITTEN,
-        "nvlrx__bytes_data_user.sum": s.SG_PEER_READ,
-        "nvltx__bytes_data_user.sum": s.SG_PEER_WRITTEN,
+        "lts__t_sectors_srcunit_tex_aperture_sysmem.sum": s.SliceGroup.host_sectors,
+        "pcie__read_bytes.sum": s.SliceGroup.host_read,
+        "pcie__write_bytes.sum": s.SliceGroup.host_written,
+        "nvlrx__bytes_data_user.sum": s.SliceGroup.peer_read,
+        "nvltx__bytes_data_user.sum": s.SliceGroup.peer_written,
     }
     values = {name: float(s.counted(m, field)) for name, field in counters.items()}
     return values if any(values.values()) else {}
@@ -132,30 +132,30 @@ def collect(state: State, chip: Chip, occupancy: Occupancy, cycles: int) -> dict
     m = state.words
     sm = chip.sm
 
-    sums = state.sms()[:, : s.SM_SCALARS].sum(axis=0)
+    sums = state.sms()[:, : s.SM.sub_cores].sum(axis=0)
 
     def total(field: int) -> float:
         return float(sums[field])
 
     sub_cores = sm.sm_count * sm.sub_core_count
-    active = sm_column(state, s.SM_ACTIVE)
-    instructions = total(s.SM_INSTRUCTIONS)
+    active = sm_column(state, s.SM.active)
+    instructions = total(s.SM.instructions)
     active_sum = float(active.sum())
-    load_sectors, load_hits = total(s.SM_LOAD_SECTORS), total(s.SM_LOAD_HITS)
-    local_sectors, local_hits = total(s.SM_LOCAL_SECTORS), total(s.SM_LOCAL_HITS)
-    store_sectors, atomic_sectors = total(s.SM_STORE_SECTORS), total(s.SM_ATOMIC_SECTORS)
+    load_sectors, load_hits = total(s.SM.load_sectors), total(s.SM.load_hits)
+    local_sectors, local_hits = total(s.SM.local_sectors), total(s.SM.local_hits)
+    store_sectors, atomic_sectors = total(s.SM.store_sectors), total(s.SM.atomic_sectors)
     lookups = l2_lookups(state, chip)
-    near = s.counted(m, s.SG_READ, s.SG_WRITTEN, s.SG_ATOMIC)
-    l2_sectors = float(near + s.counted(m, s.SG_FAR_READS, s.SG_FAR_WRITES, s.SG_FAR_ATOMICS))
-    reads, writes = (32.0 * s.dram_counted(m, field) for field in (s.D_SECTORS_READ, s.D_SECTORS_WRITTEN))
+    near = s.counted(m, s.SliceGroup.read, s.SliceGroup.written, s.SliceGroup.atomic)
+    l2_sectors = float(near + s.counted(m, s.SliceGroup.far_reads, s.SliceGroup.far_writes, s.SliceGroup.far_atomics))
+    reads, writes = (32.0 * s.dram_counted(m, field) for field in (s.Channel.sectors_read, s.Channel.sectors_written))
     dram_bytes_per_clk = chip.dram.dram_gb_per_s * 1000 / chip.clocks.sm_clock_mhz
     seconds = cycles / (chip.clocks.sm_clock_mhz * 1e6)
     l2_bytes_per_clk = chip.l2.l2_slice_count * chip.l2.l2_slice_bytes_per_clk
     dram_percent = _percent(reads + writes, dram_bytes_per_clk * cycles)
     issue_percent = _percent(instructions, sub_cores * cycles)
-    lsu_percent = _percent(total(s.SM_LSU_WAVEFRONTS), sm.sm_count * cycles)
+    lsu_percent = _percent(total(s.SM.lsu_wavefronts), sm.sm_count * cycles)
     l2_percent = _percent(l2_sectors * 32, l2_bytes_per_clk * cycles)
-    waves, ideal = total(s.SM_SHARED_WAVEFRONTS), total(s.SM_SHARED_IDEAL)
+    waves, ideal = total(s.SM.shared_wavefronts), total(s.SM.shared_ideal)
     result = {
         "gpc__cycles_elapsed.max": float(cycles),
         "gpu__time_duration.sum": seconds * 1e9,
@@ -163,22 +163,22 @@ def collect(state: State, chip: Chip, occupancy: Occupancy, cycles: int) -> dict
         "sm__cycles_active.max": float(active.max()),
         "sm__inst_executed.sum": instructions,
         "smsp__inst_executed.sum": instructions,
-        "smsp__thread_inst_executed.sum": total(s.SM_THREADS),
+        "smsp__thread_inst_executed.sum": total(s.SM.threads),
         "smsp__inst_executed.avg.per_cycle_active": instructions / (active_sum * sm.sub_core_count)
         if active_sum
         else 0.0,
         "sm__inst_executed.avg.per_cycle_elapsed": instructions / (sm.sm_count * cycles) if cycles else 0.0,
         "smsp__warps_active.avg.per_cycle_active": (
-            total(s.SM_WARP_CYCLES) / (active_sum * sm.sub_core_count) if active_sum else 0.0
+            total(s.SM.warp_cycles) / (active_sum * sm.sub_core_count) if active_sum else 0.0
         ),
         "sm__warps_active.avg.pct_of_peak_sustained_active": _percent(
-            total(s.SM_WARP_CYCLES), active_sum * sm.max_warps_per_sm
+            total(s.SM.warp_cycles), active_sum * sm.max_warps_per_sm
         ),
         "sm__throughput.avg.pct_of_peak_sustained_elapsed": max(issue_percent, lsu_percent),
-        "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum": total(s.SM_GLOBAL_LOADS),
-        "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum": total(s.SM_GLOBAL_STORES),
-        "l1tex__t_requests_pipe_lsu_mem_local_op_ld.sum": total(s.SM_LOCAL_LOADS),
-        "l1tex__t_requests_pipe_lsu_mem_local_op_st.sum": total(s.SM_LOCAL_STORES),
+        "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum": total(s.SM.global_loads),
+        "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum": total(s.SM.global_stores),
+        "l1tex__t_requests_pipe_lsu_mem_local_op_ld.sum": total(s.SM.local_loads),
+        "l1tex__t_requests_pipe_lsu_mem_local_op_st.sum": total(s.SM.local_stores),
         "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": load_sectors,
         "l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit.sum": load_hits,
         "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum": store_sectors,
@@ -187,11 +187,11 @@ def collect(state: State, chip: Chip, occupancy: Occupancy, cycles: int) -> dict
         "l1tex__t_sector_hit_rate.pct": _percent(
             load_hits + local_hits, load_sectors + local_sectors + store_sectors + atomic_sectors
         ),
-        "l1tex__data_pipe_lsu_wavefronts.sum": total(s.SM_LSU_WAVEFRONTS),
+        "l1tex__data_pipe_lsu_wavefronts.sum": total(s.SM.lsu_wavefronts),
         "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum": waves,
         "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum": waves - ideal,
-        "smsp__inst_executed_op_shared_ld.sum": total(s.SM_SHARED_LOADS),
-        "smsp__inst_executed_op_shared_st.sum": total(s.SM_SHARED_STORES),
+        "smsp__inst_executed_op_shared_ld.sum": total(s.SM.shared_loads),
+        "smsp__inst_executed_op_shared_st.sum": total(s.SM.shared_stores),
         **lookups,
         **elsewhere(state),
         "lts__t_sector_hit_rate.pct": _percent(lookups["lts__t_sectors_lookup_hit.sum"], lookups["lts__t_sectors.sum"]),
@@ -210,7 +210,7 @@ def collect(state: State, chip: Chip, occupancy: Occupancy, cycles: int) -> dict
         "launch__sm_count": float(sm.sm_count),
     }
     for pipe, name in enumerate(s.PIPES):
-        issued = total(s.SM_PIPE_FIRST + pipe)
+        issued = total(s.SM.pipe_issues[pipe])
         if pipe != s.P_NONE and issued:
             result[f"smsp__inst_executed_pipe_{name}.sum"] = issued
     reasons = stalls(state)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.native.intrinsics import core, u
+from warpwright.native.intrinsics import core
 from warpwright.timing import state as s
 from warpwright.timing.ports import reserve
 
@@ -18,49 +18,51 @@ REGISTER_CYCLES = 2
 
 
 @core
-def leave_queue(m: Any, sc: int, time: int, start: int, following: int) -> None:
+def leave_queue(m: Any, sc: s.SubCore, time: int, start: int, following: int) -> None:
     """An instruction that issued at ``time`` leaves its sub-core's queue at ``start``; the next one no sooner than ``following``."""
-    m[u(sc + s.SC_MIO_FREE)] = following
-    head = m[u(sc + s.SC_MIO_HEAD)]
-    m[u(sc + s.SC_MIO_QUEUE + head)] = start
-    head = head + 1 if head + 1 < m[u(s.H_MIO_ENTRIES)] else 0
-    m[u(sc + s.SC_MIO_HEAD)] = head
+    m[sc.mio_free] = following
+    head = m[sc.mio_head]
+    m[sc.mio_queue[head]] = start
+    head = head + 1 if head + 1 < m[s.chip.mio_entries] else 0
+    m[sc.mio_head] = head
     # The queue has room again when the oldest of its last entries has left.
-    m[u(sc + s.SC_PIPE_FREE + s.P_MIO)] = max(time + 1, m[u(sc + s.SC_MIO_QUEUE + head)])
+    m[sc.pipe_free[s.P_MIO]] = max(time + 1, m[sc.mio_queue[head]])
 
 
 @core
-def take_unit(m: Any, sm: int, ready: int, waves: int) -> int:
+def take_unit(m: Any, sm: s.SM, ready: int, waves: int) -> int:
     """When the load/store unit takes an instruction of so many wavefronts that is there at ``ready``."""
-    start = reserve(m, sm + s.OFF_LSU, s.CALENDAR_SHIFT, m[u(s.H_LSU_CAPACITY)], ready, waves)
-    m[u(sm + s.SM_LSU_WAVEFRONTS)] += waves
+    start = reserve(m, sm.lsu_calendar, s.CALENDAR_SHIFT, m[s.chip.lsu_capacity], ready, waves)
+    m[sm.lsu_wavefronts] += waves
     # A kernel ends when its last access has passed, though its warp may have exited before.
-    m[u(sm + s.SM_FINISH)] = max(m[u(sm + s.SM_FINISH)], start + waves)
+    m[sm.finish] = max(m[sm.finish], start + waves)
     return start
 
 
 @core
-def enter_queue(m: Any, sm: int, sc: int, time: int, waves: int) -> int:
+def enter_queue(m: Any, sm: s.SM, sc: s.SubCore, time: int, waves: int) -> int:
     """Pass the queue; gives the cycle at which the load/store unit takes the instruction."""
-    ready = max(time + m[u(s.H_MIO_LATENCY)], m[u(sc + s.SC_MIO_FREE)])
+    ready = max(time + m[s.chip.mio_latency], m[sc.mio_free])
     start = take_unit(m, sm, ready, waves)
-    leave_queue(m, sc, time, start, start + m[u(s.H_MIO_INTERVAL)])
+    leave_queue(m, sc, time, start, start + m[s.chip.mio_interval])
     return start
 
 
 @core
 def way_cycles(reads: int, loaded: int) -> int:
-    """Cycles of a sub-core's way to and from the unit for an access: ``reads`` as ``I_READS`` has them, and how many registers it loads."""
+    """Cycles of a sub-core's way to and from the unit for an access: ``reads`` as ``Instruction.reads`` has them, and how many registers it loads."""
     registers = (reads & 15) + ((reads >> 4) & 15) + ((reads >> 8) & 15) + ((reads >> 12) & 15)
     return max(REGISTER_CYCLES * registers, loaded + 1)
 
 
 @core
-def enter_with_passes(m: Any, sm: int, sc: int, w: int, time: int, waves: int, interval: int, takes: int) -> int:
+def enter_with_passes(
+    m: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, time: int, waves: int, interval: int, takes: int
+) -> int:
     """The same for an access that holds its sub-core's next one up for ``interval`` cycles, its own warp's for ``takes``."""
-    handed = max(time + m[u(s.H_MIO_LATENCY)], m[u(sc + s.SC_MIO_FREE)])
-    ready = max(handed, m[u(w + s.W_PASSES_END)])
+    handed = max(time + m[s.chip.mio_latency], m[sc.mio_free])
+    ready = max(handed, m[w.passes_end])
     start = take_unit(m, sm, ready, waves)
-    m[u(w + s.W_PASSES_END)] = start + takes
+    m[w.passes_end] = start + takes
     leave_queue(m, sc, time, start, handed + interval)
     return start

@@ -25,21 +25,21 @@ _FIRST = 8
 def first_free(m: Any, calendar: int, begin: int, capacity: int) -> int:
     """The first bucket from ``begin`` on that has room."""
     bucket = begin
-    full_end = m[u(calendar + 1)]
-    inside = m[u(calendar)] <= begin <= full_end
+    full_end = m[calendar + 1]
+    inside = m[calendar] <= begin <= full_end
     if inside:
         bucket = full_end
     ring = calendar + _FIRST
     while True:
-        entry = m[u(ring + (bucket & (CALENDAR_BUCKETS - 1)))]
+        entry = m[ring + (bucket & (CALENDAR_BUCKETS - 1))]
         if entry >> _STAMP != bucket or entry & _USE < capacity:
             break
         bucket += 1
     if inside:
-        m[u(calendar + 1)] = bucket
+        m[calendar + 1] = bucket
     elif bucket > full_end:
-        m[u(calendar)] = begin
-        m[u(calendar + 1)] = bucket
+        m[calendar] = begin
+        m[calendar + 1] = bucket
     return bucket
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.native.intrinsics import core, popcount, u
+from warpwright.native.intrinsics import core, popcount
 from warpwright.timing import state as s
 from warpwright.timing.l2 import counters, group_of, read
 
@@ -16,9 +16,9 @@ from warpwright.timing.l2 import counters, group_of, read
 @core
 def coalescer_entry(m: Any, gpc: int, home: int, line: int) -> int:
     """Where a GPC's coalescer keeps a line: each group of slices has its own part."""
-    lines = m[u(s.H_COALESCER_LINES)]
+    lines = m[s.chip.coalescer_lines]
     part = gpc * s.SLICE_GROUPS + group_of(m, home)
-    return m[u(s.H_COALESCER)] + (part * lines + (((line * s.GOLDEN) >> 40) & (lines - 1))) * 4
+    return m[s.chip.coalescer] + (part * lines + (((line * s.GOLDEN) >> 40) & (lines - 1))) * 4
 
 
 @core
@@ -27,14 +27,14 @@ def coalesced_read(m: Any, gpc: int, partition: int, home: int, line: int, secto
 
     The answer passes the GPC's port for each SM.
     """
-    if m[u(s.H_COALESCER_LINES)] == 0:
+    if m[s.chip.coalescer_lines] == 0:
         return read(m, partition, home, line, sectors, time)
     entry = coalescer_entry(m, gpc, home, line)
-    if m[u(entry)] == line << 4 | sectors and m[u(entry + 1)] > time:
-        m[u(counters(m, home) + s.SG_COALESCED)] += popcount(sectors)
-        return m[u(entry + 2)]
+    if m[entry] == line << 4 | sectors and m[entry + 1] > time:
+        m[counters(m, home).coalesced] += popcount(sectors)
+        return m[entry + 2]
     ready = read(m, partition, home, line, sectors, time)
-    m[u(entry)] = line << 4 | sectors
-    m[u(entry + 1)] = min(ready, time + m[u(s.H_COALESCING)])
-    m[u(entry + 2)] = ready
+    m[entry] = line << 4 | sectors
+    m[entry + 1] = min(ready, time + m[s.chip.coalescing])
+    m[entry + 2] = ready
     return ready

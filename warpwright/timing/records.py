@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from warpwright.engine.abi import BULK_WORDS, TAG_AFFINE, TAG_BULK, TAG_PATTERN
-from warpwright.native.intrinsics import core, peek, u
+from warpwright.native.intrinsics import core, peek
 from warpwright.timing import state as s
 
 # words of a bulk copy's record
@@ -33,11 +33,11 @@ def decode(place: int) -> tuple[int, int, int, bool, int]:
 
 
 @core
-def record_at(m: Any, w: int) -> tuple[int, int, bool, int]:
+def record_at(m: Any, w: s.Warp) -> tuple[int, int, bool, int]:
     """Take the warp's next memory record: (lanes, base, whether step is a table, step)."""
-    position = m[u(w + s.W_POS)]
-    words, mask, base, tabled, step = decode(m[u(w + s.W_TRACE)] + position * 8)
-    m[u(w + s.W_POS)] = position + words
+    position = m[w.pos]
+    words, mask, base, tabled, step = decode(m[w.trace] + position * 8)
+    m[w.pos] = position + words
     return mask, base, tabled, step
 
 

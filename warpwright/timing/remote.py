@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.native.intrinsics import core, lowest_bit, u
+from warpwright.native.intrinsics import core, lowest_bit
 from warpwright.timing import state as s
 from warpwright.timing.coalescer import count_passes, passes_of
 from warpwright.timing.l1 import SPACE_SHARED, fill_lines, lanes_of_rank, load_packets, rank_of, sm_of_rank
@@ -17,30 +17,30 @@ from warpwright.timing.records import address_of
 
 
 @core
-def pass_port(m: Any, sm: int, time: int, work: int) -> int:
+def pass_port(m: Any, sm: s.SM, time: int, work: int) -> int:
     """When an SM's port has done ``work`` (1/256 cycle) that it is given at ``time``."""
-    done = max(time << 8, m[u(sm + s.SM_REMOTE_PORT)]) + work
-    m[u(sm + s.SM_REMOTE_PORT)] = done
+    done = max(time << 8, m[sm.remote_port]) + work
+    m[sm.remote_port] = done
     return (done + 255) >> 8
 
 
 @core
-def pass_load(m: Any, sm: int, target: int, packets: int, time: int) -> int:
+def pass_load(m: Any, sm: s.SM, target: s.SM, packets: int, time: int) -> int:
     """When a load has passed the ports of its SM and of the SM that it reads; ``packets``: lines, and sectors shifted."""
-    asked = pass_port(m, sm, time, (packets & s.REMOTE_LINES_MASK) * m[u(s.H_REMOTE_ASK)])
-    return max(asked, pass_port(m, target, time, (packets >> s.REMOTE_SECTORS_SHIFT) * m[u(s.H_REMOTE_TAKE)]))
+    asked = pass_port(m, sm, time, (packets & s.REMOTE_LINES_MASK) * m[s.chip.remote_ask])
+    return max(asked, pass_port(m, target, time, (packets >> s.REMOTE_SECTORS_SHIFT) * m[s.chip.remote_take]))
 
 
 @core
-def answer_load(m: Any, sm: int, r: int) -> None:
+def answer_load(m: Any, sm: s.SM, r: s.Request) -> None:
     """Serve a load's request to another block."""
-    passed = pass_load(m, sm, m[u(r + s.R_LINE)], m[u(r + s.R_SECTORS)], m[u(r + s.R_TIME)])
-    m[u(r + s.R_ANSWER)] = passed + m[u(s.H_REMOTE_LATENCY)]
+    passed = pass_load(m, sm, s.SM(m[r.line]), m[r.sectors], m[r.time])
+    m[r.answer] = passed + m[s.chip.remote_latency]
 
 
 @core
 def on_cluster(
-    m: Any, sm: int, w: int, base: int, tabled: bool, step: int, mask: int, size: int, time: int, changes: bool
+    m: Any, sm: s.SM, w: s.Warp, base: int, tabled: bool, step: int, mask: int, size: int, time: int, changes: bool
 ) -> int:
     """When a warp's load or atomic on other blocks of its cluster has passed all ports."""
     end = time
@@ -57,7 +57,7 @@ def on_cluster(
         count_passes(m, sm, base, tabled, step, lanes, lines)
         packets = 0
         for i in range(lines):
-            packets += passes_of(m[u(sm + s.OFF_LINE_BYTES + i)])
-        end = max(end, pass_port(m, sm, time, packets * m[u(s.H_REMOTE_SEND)]))
-        end = max(end, pass_port(m, target, time, packets * m[u(s.H_REMOTE_TAKE)]))
+            packets += passes_of(m[sm.line_bytes[i]])
+        end = max(end, pass_port(m, sm, time, packets * m[s.chip.remote_send]))
+        end = max(end, pass_port(m, target, time, packets * m[s.chip.remote_take]))
     return end

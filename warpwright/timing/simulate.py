@@ -52,8 +52,8 @@ TRACE_LIMIT_WORDS = 64
 REPORT_SECONDS = 0.2
 OWN_POLICIES = Policies()
 _POLICIES = (
-    (policies_module.SCHEDULER, s.H_SCHEDULER, s.H_BAD_SCHEDULER, "a warp slot that cannot issue"),
-    (policies_module.L1_REPLACEMENT, s.H_L1_REPLACEMENT, s.H_BAD_REPLACEMENT, "a way that the set does not have"),
+    (policies_module.SCHEDULER, s.chip.scheduler, s.chip.bad_scheduler, "a warp slot that cannot issue"),
+    (policies_module.L1_REPLACEMENT, s.chip.l1_replacement, s.chip.bad_replacement, "a way that the set does not have"),
 )
 
 
@@ -99,8 +99,8 @@ class _Workspace:
 
 def _window(state: State, geometry: Geometry) -> int:
     """Cycles of a window: the SMs of a cluster hear of each other sooner than of L2."""
-    window = int(state.words[s.H_WINDOW])
-    return min(window, int(state.words[s.H_CLUSTER_LATENCY])) if geometry.cluster_blocks > 1 else window
+    window = int(state.words[s.chip.window])
+    return min(window, int(state.words[s.chip.cluster_latency])) if geometry.cluster_blocks > 1 else window
 
 
 def _fill_header(
@@ -114,58 +114,58 @@ def _fill_header(
 ) -> None:
     geometry = context.geometry
     values = {
-        s.H_FUNCTION: kernel.address,
-        s.H_LAUNCH: context.address,
-        s.H_GRID_X: geometry.grid[0],
-        s.H_GRID_Y: geometry.grid[1],
-        s.H_BLOCKS: geometry.blocks,
-        s.H_WINDOW: _window(state, geometry),
-        s.H_CLUSTER_BLOCKS: geometry.cluster_blocks,
-        s.H_CLUSTER_X: geometry.cluster_shape[0],
-        s.H_CLUSTER_Y: geometry.cluster_shape[1],
-        s.H_CLUSTERS_X: geometry.clusters[0],
-        s.H_CLUSTERS_Y: geometry.clusters[1],
-        s.H_BLOCKS_PER_SM: occupancy.blocks_per_sm,
-        s.H_WARPS_PER_BLOCK: geometry.warps_per_block,
-        s.H_THREADS_PER_BLOCK: geometry.threads_per_block,
-        s.H_BLOCK_BASE: space.address("blocks"),
-        s.H_BLOCK_STRIDE: BLOCK.size_bytes,
-        s.H_WARP_BASE: space.address("warps"),
-        s.H_WARP_STRIDE: space.warp_stride,
-        s.H_SPILL_OFFSET: space.spill_offset,
-        s.H_SPILL_BYTES: min(kernel.spill_bytes, SPILL_HEADER_BYTES),
-        s.H_SHARED_BASE: space.address("shared"),
-        s.H_SHARED_STRIDE: space.shared_stride,
-        s.H_SHARED_BYTES: space.shared_bytes,
-        s.H_LOCAL_BASE: space.address("local"),
-        s.H_LOCAL_STRIDE: space.local_stride,
-        s.H_TRACE_BASE: space.address("trace"),
-        s.H_TRACE_STRIDE: space.trace_stride,
-        s.H_TRACE_LIMIT: TRACE_LIMIT_WORDS,
-        s.H_BLOCK_ROWS: static.blocks_at,
-        s.H_USES_RING: int(static.uses_ring),
-        s.H_ELSEWHERES: len(space.elsewhere),
-        s.H_ELSEWHERE: intrinsics.address_of(space.elsewhere) if len(space.elsewhere) else 0,
+        s.chip.function: kernel.address,
+        s.chip.launch: context.address,
+        s.chip.grid_x: geometry.grid[0],
+        s.chip.grid_y: geometry.grid[1],
+        s.chip.blocks: geometry.blocks,
+        s.chip.window: _window(state, geometry),
+        s.chip.cluster_blocks: geometry.cluster_blocks,
+        s.chip.cluster_x: geometry.cluster_shape[0],
+        s.chip.cluster_y: geometry.cluster_shape[1],
+        s.chip.clusters_x: geometry.clusters[0],
+        s.chip.clusters_y: geometry.clusters[1],
+        s.chip.blocks_per_sm: occupancy.blocks_per_sm,
+        s.chip.warps_per_block: geometry.warps_per_block,
+        s.chip.threads_per_block: geometry.threads_per_block,
+        s.chip.block_base: space.address("blocks"),
+        s.chip.block_stride: BLOCK.size_bytes,
+        s.chip.warp_base: space.address("warps"),
+        s.chip.warp_stride: space.warp_stride,
+        s.chip.spill_offset: space.spill_offset,
+        s.chip.spill_bytes: min(kernel.spill_bytes, SPILL_HEADER_BYTES),
+        s.chip.shared_base: space.address("shared"),
+        s.chip.shared_stride: space.shared_stride,
+        s.chip.shared_bytes: space.shared_bytes,
+        s.chip.local_base: space.address("local"),
+        s.chip.local_stride: space.local_stride,
+        s.chip.trace_base: space.address("trace"),
+        s.chip.trace_stride: space.trace_stride,
+        s.chip.trace_limit: TRACE_LIMIT_WORDS,
+        s.chip.block_rows: static.blocks_at,
+        s.chip.uses_ring: int(static.uses_ring),
+        s.chip.range_count: len(space.elsewhere),
+        s.chip.ranges: intrinsics.address_of(space.elsewhere) if len(space.elsewhere) else 0,
     }
     for field, value in values.items():
         state.words[field] = value
     places = first_places(tuple(sm.gpc_sm_counts), sm.dispatch_apart_sm_count, geometry.blocks, occupancy.blocks_per_sm)
-    state.words[s.H_FIRST_BLOCKS] = len(places)
+    state.words[s.chip.first_blocks] = len(places)
     first = state.areas["first_places"]
     state.words[first : first + len(places)] = places
 
 
 def _warp_fields(state: State, sm: int, slot: int) -> dict[str, int]:
     """What an error message needs of a warp: its WARP structure, its block's index, its state in the model."""
-    w = sm + s.OFF_WARPS + slot * s.W_SLOTS
-    pointer = int(state.words[w + s.W_POINTER])
+    w = s.SM(sm).warps[slot]
+    pointer = int(state.words[s.Warp(w).pointer])
     fields = {name: int(_read(pointer + WARP[name])) for name in WARP}
     block = fields["block"]
     for name, key in (("block_x", "index_x"), ("block_y", "index_y"), ("block_z", "index_z")):
         fields[name] = int(_read(block + BLOCK[key]))
-    fields["pc"] = int(state.words[w + s.W_PC])
-    fields["status"] = int(state.words[w + s.W_STATUS])
-    fields["waits_at_barrier"] = (int(state.words[w + s.W_BARRIER]) & ~s.DEFERRED) - 1
+    fields["pc"] = int(state.words[s.Warp(w).pc])
+    fields["status"] = int(state.words[s.Warp(w).status])
+    fields["waits_at_barrier"] = (int(state.words[s.Warp(w).barrier]) & ~s.DEFERRED) - 1
     fields["pointer"] = pointer
     return fields
 
@@ -178,10 +178,10 @@ def _read(address: int) -> int:
 def _stopped_warps(state: State) -> list[tuple[int, int]]:
     """(SM region, warp slot) of every warp that stopped for Python."""
     found = []
-    spare = [int(state.words[s.H_WARM_SM])] if state.words[s.H_WARM_SM] else []
-    for sm in [*map(state.sm, range(int(state.words[s.H_SMS]))), *spare]:
-        if state.words[sm + s.SM_ERROR]:
-            found.append((sm, int(state.words[sm + s.SM_ERROR]) - 1))
+    spare = [int(state.words[s.chip.warm_sm])] if state.words[s.chip.warm_sm] else []
+    for sm in [*map(state.sm, range(int(state.words[s.chip.sms]))), *spare]:
+        if state.words[s.SM(sm).error]:
+            found.append((sm, int(state.words[s.SM(sm).error]) - 1))
     return found
 
 
@@ -193,32 +193,32 @@ def handle_stop(state: State, interpret: InterpretCallback | None) -> None:
     """
     m = state.words
     for sm, slot in _stopped_warps(state):
-        w = sm + s.OFF_WARPS + slot * s.W_SLOTS
-        status = int(m[w + s.W_STATUS])
-        pointer = int(m[w + s.W_POINTER])
+        w = s.SM(sm).warps[slot]
+        status = int(m[s.Warp(w).status])
+        pointer = int(m[s.Warp(w).pointer])
         while status == Status.INTERPRET and interpret is not None:
             status = int(interpret(pointer))
-        m[w + s.W_STATUS] = status
-        m[w + s.W_USED] = _read(pointer + WARP["trace_used"])
+        m[s.Warp(w).status] = status
+        m[s.Warp(w).used] = _read(pointer + WARP["trace_used"])
         if status in (Status.FAULT, Status.TRAP, Status.DEADLOCK, Status.INTERPRET) or status not in list(Status):
             name = Status(status).name if status in list(Status) else str(status)
             raise TimingError(
-                f"a warp stopped with {name} at cycle {int(m[s.H_NOW]):,}",
+                f"a warp stopped with {name} at cycle {int(m[s.chip.now]):,}",
                 Status(status) if status in list(Status) else None,
                 [_warp_fields(state, sm, slot)],
             )
-        m[sm + s.SM_ERROR] = 0
+        m[s.SM(sm).error] = 0
         _wake(state, sm, slot)
-    m[s.H_ERROR] = 0
+    m[s.chip.error] = 0
 
 
 def _wake(state: State, sm: int, slot: int) -> None:
     m = state.words
-    now = int(m[s.H_NOW])
-    sc = sm + s.OFF_SUB_CORES + (slot >> 4) * s.SC_SLOTS
-    m[sc + s.SC_READY + (slot & 15)] = now
-    m[sc + s.SC_PIPE + (slot & 15)] = s.P_NONE
-    for following in (sm + s.SM_SUB_NEXT + (slot >> 4), sm + s.SM_NEXT):
+    now = int(m[s.chip.now])
+    sc = s.SM(sm).sub_cores[slot >> 4]
+    m[s.SubCore(sc).ready[slot & 15]] = now
+    m[s.SubCore(sc).pipe[slot & 15]] = s.P_NONE
+    for following in (s.SM(sm).sub_next[slot >> 4], s.SM(sm).next):
         m[following] = min(int(m[following]), now)
 
 
@@ -237,7 +237,7 @@ def deadlock(state: State, repeats: bool = False) -> TimingError:
     waiting = sum(w["waits_at_barrier"] >= 0 for w in warps)
     what = "only repeat themselves" if repeats else "cannot go on"
     return TimingError(
-        f"deadlock at cycle {int(m[s.H_NOW]):,}: {len(warps)} warps {what}, {waiting} of them wait at a block barrier",
+        f"deadlock at cycle {int(m[s.chip.now]):,}: {len(warps)} warps {what}, {waiting} of them wait at a block barrier",
         Status.STANDSTILL if repeats else Status.DEADLOCK,
         warps,
     )
@@ -261,7 +261,7 @@ class Prepared:
 
     def helpers(self, threads: int, progress: ProgressCallback | None) -> AbstractContextManager[None]:
         """Host threads that help to ``advance`` the launch; a grid that stays on one GPC is faster on one."""
-        blocks = int(self.state.words[s.H_BLOCKS])
+        blocks = int(self.state.words[s.chip.blocks])
         if progress is not None and not windows.run_windows.signatures:
             progress(Progress("compiling", blocks=blocks))
         alone = blocks <= self.chip.sm.gpc_sm_counts[0]
@@ -310,7 +310,7 @@ def prepare(
     space = _Workspace(kernel, context, occupancy, chip.sm.sm_count + 1 if spare else sms.stop, spare)
     _fill_header(state, chip.sm, static, kernel, context, occupancy, space)
     if spare:
-        state.words[s.H_WARM_QUEUE] = space.address("stores")
+        state.words[s.chip.warm_queue] = space.address("stores")
     for kind, address, _, _ in _POLICIES:
         state.words[address] = policies_module.address_of(kind, getattr(policies, kind.parameter))
     watch = None
@@ -345,7 +345,7 @@ def simulate(
     launch = prepare(chip, program, lowered, kernel, context, policies, blocks, kept=kept)
     with launch.helpers(threads, progress):
         advance(launch, progress, cancel, interpret)
-    cycles = int(metrics_module.sm_column(launch.state, s.SM_FINISH).max())
+    cycles = int(metrics_module.sm_column(launch.state, s.SM.finish).max())
     result = result_of(launch, cycles, context.geometry.blocks)
     launch.close()
     result.wall_seconds, result.cpu_seconds = time.perf_counter() - began, time.thread_time() - worked
@@ -372,13 +372,13 @@ def advance(
         if outcome == windows.FINISHED:
             return False
         if cancel is not None and cancel():
-            raise TimingCancelled(f"cancelled at cycle {int(m[s.H_NOW]):,}")
+            raise TimingCancelled(f"cancelled at cycle {int(m[s.chip.now]):,}")
         if launch.watch is not None and launch.watch.never_ends(state):
             raise deadlock(state, repeats=True)
         if progress is not None:
-            instructions = int(metrics_module.sm_column(state, s.SM_INSTRUCTIONS).sum())
-            done, total = int(m[s.H_DONE_BLOCKS]), int(m[s.H_BLOCKS])
-            progress(Progress("running", int(m[s.H_NOW]), done, total, instructions))
+            instructions = int(metrics_module.sm_column(state, s.SM.instructions).sum())
+            done, total = int(m[s.chip.done_blocks]), int(m[s.chip.blocks])
+            progress(Progress("running", int(m[s.chip.now]), done, total, instructions))
         if windows_at_once:
             return True
         limit = int(min(max(limit * REPORT_SECONDS / max(spent, 1e-4), 1), limit * 8, 1 << 20))
@@ -406,7 +406,7 @@ def result_of(launch: Prepared, cycles: int, blocks: int) -> TimingResult:
     bounds = bounds_module.lower_bounds(state, chip, blocks, occupancy.blocks_per_sm)
     reasons = metrics_module.stalls(state)
     issues, waits = metrics_module.by_instruction(state)
-    log, logged = int(m[s.H_BLOCK_LOG]), int(m[s.H_LOGGED_BLOCKS])
+    log, logged = int(m[s.chip.block_log]), int(m[s.chip.logged_blocks])
 
     return TimingResult(
         cycles=cycles,
@@ -416,12 +416,12 @@ def result_of(launch: Prepared, cycles: int, blocks: int) -> TimingResult:
         bounds=bounds,
         stalls=reasons,
         sm={
-            "active_cycles": metrics_module.sm_column(state, s.SM_ACTIVE),
-            "instructions": metrics_module.sm_column(state, s.SM_INSTRUCTIONS),
-            "blocks": metrics_module.sm_column(state, s.SM_BLOCKS_RUN),
+            "active_cycles": metrics_module.sm_column(state, s.SM.active),
+            "instructions": metrics_module.sm_column(state, s.SM.instructions),
+            "blocks": metrics_module.sm_column(state, s.SM.blocks_run),
         },
         instruction_issues=issues,
         instruction_stall_cycles=waits.sum(axis=1),
         instruction_stalls=waits,
-        blocks=m[log : log + logged * s.LOG_SLOTS].reshape(logged, s.LOG_SLOTS).copy(),
+        blocks=m[log : log + logged * s.LoggedBlock.size].reshape(logged, s.LoggedBlock.size).copy(),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.native.intrinsics import HOST_LINE_BYTES, core, host_address, lowest_bit, prefetch, u
+from warpwright.native.intrinsics import HOST_LINE_BYTES, core, host_address, lowest_bit, prefetch
 from warpwright.timing import state as s
 from warpwright.timing.l1 import receive
 from warpwright.timing.sub_core import step
@@ -19,57 +19,57 @@ WARP_LINES = 3
 
 
 @core
-def approach_sub_cores(m: Any, sm: int, end: int) -> None:
+def approach_sub_cores(m: Any, sm: s.SM, end: int) -> None:
     """Have the host fetch an SM's own fields and its sub-cores': all SMs' state is more than a core's caches hold."""
-    if m[u(sm + s.SM_REQUESTS)] == 0 and m[u(sm + s.SM_NEXT)] >= end:
+    if m[sm.requests] == 0 and m[sm.next] >= end:
         return
     host = host_address(m) + 8 * sm
-    for at in range(0, 8 * s.OFF_WARPS, HOST_LINE_BYTES):
+    for at in range(0, 8 * s.SM.warps, HOST_LINE_BYTES):
         prefetch(host + at)
 
 
 @core
-def approach_warps(m: Any, sm: int, end: int) -> None:
+def approach_warps(m: Any, sm: s.SM, end: int) -> None:
     """Have the host fetch the warps of an SM that may issue before ``end``."""
-    if m[u(sm + s.SM_NEXT)] >= end:
+    if m[sm.next] >= end:
         return
-    host = host_address(m) + 8 * (sm + s.OFF_WARPS)
-    for sub in range(m[u(s.H_SUB_CORES)]):
-        ready = sm + s.OFF_SUB_CORES + sub * s.SC_SLOTS + s.SC_READY
+    host = host_address(m) + 8 * (sm.warps[0])
+    for sub in range(m[s.chip.sub_cores]):
+        ready = sm.sub_cores[sub].ready
         for slot in range(s.MAX_WARPS):
-            if m[u(ready + slot)] < end:
-                at = host + 8 * s.W_SLOTS * (sub * s.MAX_WARPS + slot)
+            if m[ready + slot] < end:
+                at = host + 8 * s.Warp.size * (sub * s.MAX_WARPS + slot)
                 for line in range(WARP_LINES):
                     prefetch(at + line * HOST_LINE_BYTES)
 
 
 @core
-def first_due(m: Any, sm: int, time: int, begin: int) -> int:
+def first_due(m: Any, sm: s.SM, time: int, begin: int) -> int:
     """The first sub-core from ``begin`` on that may have something to do at ``time``, ``MAX_SUB_CORES`` when none has: without a branch for each."""
-    nexts = sm + s.SM_SUB_NEXT
-    due = (m[u(nexts)] <= time) | (m[u(nexts + 1)] <= time) << 1 | (m[u(nexts + 2)] <= time) << 2
-    due |= (m[u(nexts + 3)] <= time) << 3 | 1 << s.MAX_SUB_CORES
+    nexts = sm.sub_next
+    due = (m[nexts] <= time) | (m[nexts + 1] <= time) << 1 | (m[nexts + 2] <= time) << 2
+    due |= (m[nexts + 3] <= time) << 3 | 1 << s.MAX_SUB_CORES
     return lowest_bit(due & -(1 << begin))
 
 
 @core
-def run_sm(m: Any, code: Any, sm: int, end: int) -> None:
+def run_sm(m: Any, code: Any, sm: s.SM, end: int) -> None:
     """Advance one SM to ``end``; answers of the last window come in first."""
-    if m[u(sm + s.SM_REQUESTS)]:
+    if m[sm.requests]:
         receive(m, sm)
-        settle(m, code, sm, m[u(s.H_NOW)])
-    elif m[u(sm + s.SM_NEXT)] >= end:
+        settle(m, code, sm, m[s.chip.now])
+    elif m[sm.next] >= end:
         return
-    first = sm + s.OFF_SUB_CORES
+    first = sm.sub_cores[0]
     base = host_address(m)
     while True:
-        nexts = sm + s.SM_SUB_NEXT
-        time = min(min(m[u(nexts)], m[u(nexts + 1)]), min(m[u(nexts + 2)], m[u(nexts + 3)]))
-        if time >= end or m[u(sm + s.SM_ERROR)]:
-            m[u(sm + s.SM_NEXT)] = time
+        nexts = sm.sub_next
+        time = min(min(m[nexts], m[nexts + 1]), min(m[nexts + 2], m[nexts + 3]))
+        if time >= end or m[sm.error]:
+            m[sm.next] = time
             return
         i = first_due(m, sm, time, 0)
         while i < s.MAX_SUB_CORES:
-            sc = first + i * s.SC_SLOTS
+            sc = s.SubCore(first + i * s.SubCore.size)
             step(m, code, sm, sc, i, time, end, base + sc * 8)
             i = first_due(m, sm, time, i + 1)

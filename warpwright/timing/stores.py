@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from warpwright.engine.abi import HERE
-from warpwright.native.intrinsics import core, popcount, u
+from warpwright.native.intrinsics import core, popcount
 from warpwright.timing import state as s
 from warpwright.timing.coalescer import covered, sector_words, touched
 from warpwright.timing.l1_sets import approach_l1, l1_find, take_place
@@ -43,24 +43,24 @@ PENDING = 15 << 4
 
 
 @core
-def store_lines(m: Any, sm: int, sc: int, w: int, time: int, n: int, size: int, local: bool) -> int:
+def store_lines(m: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, time: int, n: int, size: int, local: bool) -> int:
     """Write the ``n`` lines in the SM's scratch through, ``size`` bytes a lane; gives the start in the load/store unit."""
-    m[u(sm + (s.SM_LOCAL_STORES if local else s.SM_GLOBAL_STORES))] += 1
-    buffer = sm + m[u(s.H_OFF_JOIN)]
-    about = buffer + s.JOIN_LINES * s.J_SLOTS
-    time = max(time, m[u(sm + s.SM_STORE_FREE)])
-    number = m[u(about + s.JB_STORES)]
-    m[u(about + s.JB_STORES)] = number + 1
-    takes = m[u(about + s.JB_TAKES)]
-    m[u(about + s.JB_TAKES)] = takes + 1
-    taken = about + s.JB_TAKEN + takes % s.STORE_QUEUE
+    m[sm + (s.SM.local_stores if local else s.SM.global_stores)] += 1
+    buffer = sm + m[s.chip.join_at]
+    about = s.StoreBuffer(buffer + s.JOIN_LINES * s.StoreLine.size)
+    time = max(time, m[sm.store_free])
+    number = m[about.stores]
+    m[about.stores] = number + 1
+    takes = m[about.takes]
+    m[about.takes] = takes + 1
+    taken = about.taken[takes % s.STORE_QUEUE]
     # The store waits in the unit, and all behind it, until the one so many before has left the queue.
-    arrives = max(time + m[u(s.H_MIO_LATENCY)], m[u(sc + s.SC_MIO_FREE)])
-    waits = max(m[u(taken)] - max(arrives, m[u(about + s.JB_HELD)]), 0)
-    m[u(about + s.JB_HELD)] = max(m[u(about + s.JB_HELD)], m[u(taken)])
+    arrives = max(time + m[s.chip.mio_latency], m[sc.mio_free])
+    waits = max(m[taken] - max(arrives, m[about.held]), 0)
+    m[about.held] = max(m[about.held], m[taken])
     start = enter_queue(m, sm, sc, time, waits + max(STORE_CYCLES, n // LINES_A_TAG_CYCLE))
-    at = max(max(start, m[u(about + s.JB_HELD)]), m[u(about + s.JB_FREE)])
-    m[u(taken)] = at
+    at = max(max(start, m[about.held]), m[about.free])
+    m[taken] = at
     # A line of which bytes are written, not words, takes two places.
     room = 1 if local or size >= WORD_BYTES else 2
     end = at + -(-n // LINES_A_CYCLE)
@@ -68,127 +68,125 @@ def store_lines(m: Any, sm: int, sc: int, w: int, time: int, n: int, size: int, 
     if n > 2:
         approach_l1(m, sm, n)
     for i in range(n):
-        line = m[u(sm + s.OFF_LINES + i)]
-        sectors = m[u(sm + s.OFF_LINE_SECTORS + i)]
-        held = m[u(sm + s.OFF_LINE_BYTES + i)]
+        line = m[sm.lines[i]]
+        sectors = m[sm.line_sectors[i]]
+        held = m[sm.line_bytes[i]]
         if not local:
-            m[u(sm + s.SM_STORE_SECTORS)] += popcount(sectors)
-        words = m[u(sm + s.OFF_LINE_WORDS + i)] if size >= WORD_BYTES else 0
+            m[sm.store_sectors] += popcount(sectors)
+        words = m[sm.line_words[i]] if size >= WORD_BYTES else 0
         let_go(m, buffer, about, number, at)
         out = 0 if local else going_out(m, about, line, at)
         fresh = written_in_l1(m, sm, line, sectors, held, words, local, at, out)
         entry = joinable(m, buffer, about, line)
-        before = m[u(entry + s.J_SECTORS)] if entry >= 0 else 0
+        before = m[entry.sectors] if entry >= 0 else 0
         if entry >= 0 and join_store(m, sm, about, entry, sectors, held):
             if not local:
-                m[u(sm + s.SM_STORE_JOINED)] += popcount(sectors & before)
-            m[u(entry + s.J_TOUCHED)] = end + stays
-            m[u(entry + s.J_STORE)] = number
-            m[u(entry + s.J_FRESH)] |= fresh
+                m[sm.store_joined] += popcount(sectors & before)
+            m[entry.touched] = end + stays
+            m[entry.store] = number
+            m[entry.fresh] |= fresh
             continue
-        while m[u(about + s.JB_ROOM)] + room > s.JOIN_LINES:
+        while m[about.room] + room > s.JOIN_LINES:
             at = max(at, send_first(m, buffer, about, at))
             end = max(end, at + 1)
         add_line(m, sm, w, buffer, about, number, line, sectors, held, room, end, stays, fresh)
-    m[u(about + s.JB_FREE)] = max(end, at)
-    m[u(w + s.W_DRAINED)] = max(m[u(w + s.W_DRAINED)], m[u(about + s.JB_LAST)])
-    m[u(sm + s.SM_FINISH)] = max(m[u(sm + s.SM_FINISH)], m[u(about + s.JB_LAST)])
-    m[u(sm + s.SM_TAG_LINES)] += n
+    m[about.free] = max(end, at)
+    m[w.drained] = max(m[w.drained], m[about.last])
+    m[sm.finish] = max(m[sm.finish], m[about.last])
+    m[sm.tag_lines] += n
     return start
 
 
 @core
-def behind_stores(m: Any, sm: int, start: int) -> int:
+def behind_stores(m: Any, sm: s.SM, start: int) -> int:
     """When a load that the load/store unit took at ``start`` looks into L1: behind the stores that still wait for the buffer, in the same queue.
 
     On an H200 a load of L1 waits for 24 to 26 stores when the buffer is full, whatever their lines; one of shared memory for eight (bench.micro
     ``store_times``, ``held_up``).
     """
-    about = sm + m[u(s.H_OFF_JOIN)] + s.JOIN_LINES * s.J_SLOTS
-    free = m[u(about + s.JB_FREE)]
+    about = s.StoreBuffer(sm + m[s.chip.join_at] + s.JOIN_LINES * s.StoreLine.size)
+    free = m[about.free]
     if free <= start:
         return start
-    number = m[u(about + s.JB_TAKES)]
-    m[u(about + s.JB_TAKES)] = number + 1
-    m[u(about + s.JB_TAKEN + number % s.STORE_QUEUE)] = free
+    number = m[about.takes]
+    m[about.takes] = number + 1
+    m[about.taken[number % s.STORE_QUEUE]] = free
     return free
 
 
 @core
-def hold_output(m: Any, sm: int, start: int, passes: int) -> None:
+def hold_output(m: Any, sm: s.SM, start: int, passes: int) -> None:
     """The store buffer's output waits while L1 makes the passes of a load (bench.micro ``copy_walks``: 64 cycles of a store of 32 lines and 8, 12, 17, 32 of a load
     make 72, 76, 81, 92; ``few_sms``: one SM copies a line in 5.2 cycles, of which its store is 4)."""
-    about = sm + m[u(s.H_OFF_JOIN)] + s.JOIN_LINES * s.J_SLOTS
-    if m[u(about + s.JB_LAST)] <= start:
+    about = s.StoreBuffer(sm + m[s.chip.join_at] + s.JOIN_LINES * s.StoreLine.size)
+    if m[about.last] <= start:
         return
-    m[u(about + s.JB_LAST)] += passes
-    latest = about + s.JB_OUTPUT + (m[u(about + s.JB_SENT)] + s.OUTPUT_LINES - 1) % s.OUTPUT_LINES
-    if m[u(latest)] > start:
-        m[u(latest)] += passes
+    m[about.last] += passes
+    latest = about.output[(m[about.sent] + s.OUTPUT_LINES - 1) % s.OUTPUT_LINES]
+    if m[latest] > start:
+        m[latest] += passes
 
 
 @core
-def joinable(m: Any, buffer: int, about: int, line: int) -> int:
+def joinable(m: Any, buffer: int, about: s.StoreBuffer, line: int) -> s.StoreLine:
     """The place of a line in the store buffer, -1 when it is not there."""
-    first = m[u(about + s.JB_FIRST)]
-    for i in range(m[u(about + s.JB_COUNT)]):
+    first = m[about.first]
+    for i in range(m[about.count]):
         place = first + i
-        entry = buffer + (place - s.JOIN_LINES if place >= s.JOIN_LINES else place) * s.J_SLOTS
-        if m[u(entry + s.J_LINE)] == line:
+        entry = s.StoreLine(buffer + (place - s.JOIN_LINES if place >= s.JOIN_LINES else place) * s.StoreLine.size)
+        if m[entry.line] == line:
             return entry
-    return -1
+    return s.StoreLine(-1)
 
 
 @core
-def leaves(m: Any, about: int, since: int) -> int:
+def leaves(m: Any, about: s.StoreBuffer, since: int) -> int:
     """When the buffer's first line can go to the output, which it may ``since`` so long: one a cycle, as far as that has room."""
-    oldest = m[u(about + s.JB_OUTPUT + m[u(about + s.JB_SENT)] % s.OUTPUT_LINES)]
-    return max(max(since, oldest), m[u(about + s.JB_WENT)] + 1)
+    oldest = m[about.output[m[about.sent] % s.OUTPUT_LINES]]
+    return max(max(since, oldest), m[about.went] + 1)
 
 
 @core
-def send_first(m: Any, buffer: int, about: int, since: int) -> int:
+def send_first(m: Any, buffer: int, about: s.StoreBuffer, since: int) -> int:
     """Let the buffer's first line go, which may ``since`` so long; gives when."""
-    entry = buffer + m[u(about + s.JB_FIRST)] * s.J_SLOTS
+    entry = s.StoreLine(buffer + m[about.first] * s.StoreLine.size)
     goes = leaves(m, about, since)
-    sent = m[u(about + s.JB_SENT)]
-    before = m[u(about + s.JB_OUTPUT + (sent + s.OUTPUT_LINES - 1) % s.OUTPUT_LINES)]
+    sent = m[about.sent]
+    before = m[about.output[(sent + s.OUTPUT_LINES - 1) % s.OUTPUT_LINES]]
     place = sent % s.OUTPUT_LINES
     begins = max(goes, before)
-    m[u(about + s.JB_OUTPUT + place)] = begins + m[u(entry + s.J_CYCLES)]
-    m[u(about + s.JB_OUT_UNTIL + place)] = begins + popcount(m[u(entry + s.J_SECTORS)]) + SENT_CYCLES
-    m[u(about + s.JB_OUT_LINES + place)] = m[u(entry + s.J_LINE)]
-    m[u(about + s.JB_OUT_FRESH + place)] = m[u(entry + s.J_FRESH)]
-    m[u(about + s.JB_SENT)] = sent + 1
-    m[u(about + s.JB_WENT)] = goes
-    m[u(about + s.JB_FIRST)] = (m[u(about + s.JB_FIRST)] + 1) % s.JOIN_LINES
-    m[u(about + s.JB_COUNT)] -= 1
-    m[u(about + s.JB_ROOM)] -= m[u(entry + s.J_ROOM)]
+    m[about.output[place]] = begins + m[entry.cycles]
+    m[about.out_until[place]] = begins + popcount(m[entry.sectors]) + SENT_CYCLES
+    m[about.out_lines[place]] = m[entry.line]
+    m[about.out_fresh[place]] = m[entry.fresh]
+    m[about.sent] = sent + 1
+    m[about.went] = goes
+    m[about.first] = (m[about.first] + 1) % s.JOIN_LINES
+    m[about.count] -= 1
+    m[about.room] -= m[entry.room]
     return goes
 
 
 @core
-def let_go(m: Any, buffer: int, about: int, number: int, time: int) -> None:
+def let_go(m: Any, buffer: int, about: s.StoreBuffer, number: int, time: int) -> None:
     """Lines that have left by the time at which store ``number`` comes."""
-    while m[u(about + s.JB_COUNT)]:
-        entry = buffer + m[u(about + s.JB_FIRST)] * s.J_SLOTS
-        since = m[u(entry + s.J_TOUCHED)] + (
-            STAY_ALONE_CYCLES if m[u(entry + s.J_STORE)] >= number - 1 else STAY_CYCLES
-        )
+    while m[about.count]:
+        entry = s.StoreLine(buffer + m[about.first] * s.StoreLine.size)
+        since = m[entry.touched] + (STAY_ALONE_CYCLES if m[entry.store] >= number - 1 else STAY_CYCLES)
         if leaves(m, about, since) > time:
             return
         send_first(m, buffer, about, since)
 
 
 @core
-def going_out(m: Any, about: int, line: int, time: int) -> int:
+def going_out(m: Any, about: s.StoreBuffer, line: int, time: int) -> int:
     """Of a line that is in the output at ``time`` the sectors that L1 has from the stores before alone; 0 when it is not there."""
-    last = (m[u(about + s.JB_SENT)] + s.OUTPUT_LINES - 1) % s.OUTPUT_LINES
-    if m[u(about + s.JB_OUT_UNTIL + last)] <= time:
+    last = (m[about.sent] + s.OUTPUT_LINES - 1) % s.OUTPUT_LINES
+    if m[about.out_until[last]] <= time:
         return 0
     for place in range(s.OUTPUT_LINES):
-        if m[u(about + s.JB_OUT_LINES + place)] == line and m[u(about + s.JB_OUT_UNTIL + place)] > time:
-            return m[u(about + s.JB_OUT_FRESH + place)]
+        if m[about.out_lines[place]] == line and m[about.out_until[place]] > time:
+            return m[about.out_fresh[place]]
     return 0
 
 
@@ -196,7 +194,7 @@ def going_out(m: Any, about: int, line: int, time: int) -> int:
 def store_cost(m: Any, line: int, sectors: int, held: int) -> int:
     """Of the output, for a line: a sector a cycle on H200, one more when part of a sector is written or it lies elsewhere (``python -m
     bench.elsewhere``: whole lines 5 cycles instead of 4), at least two."""
-    sector = 32 // m[u(s.H_L1_WRITE_BYTES)]
+    sector = 32 // m[s.chip.l1_write_bytes]
     cost = popcount(sectors) * sector
     if popcount(covered(held)) < popcount(sectors) or place_of(m, line) != HERE:
         cost += sector
@@ -206,10 +204,10 @@ def store_cost(m: Any, line: int, sectors: int, held: int) -> int:
 @core
 def add_line(
     m: Any,
-    sm: int,
-    w: int,
+    sm: s.SM,
+    w: s.Warp,
     buffer: int,
-    about: int,
+    about: s.StoreBuffer,
     number: int,
     line: int,
     sectors: int,
@@ -220,27 +218,27 @@ def add_line(
     fresh: int,
 ) -> None:
     """Put a line behind the others.  Its request is made at once: lines leave in order, so it is known when it will go."""
-    entry = buffer + (m[u(about + s.JB_FIRST)] + m[u(about + s.JB_COUNT)]) % s.JOIN_LINES * s.J_SLOTS
-    m[u(about + s.JB_COUNT)] += 1
-    m[u(about + s.JB_ROOM)] += room
+    entry = s.StoreLine(buffer + (m[about.first] + m[about.count]) % s.JOIN_LINES * s.StoreLine.size)
+    m[about.count] += 1
+    m[about.room] += room
     cycles = store_cost(m, line, sectors, held)
-    last = max(m[u(about + s.JB_LAST)], time) + cycles
-    m[u(about + s.JB_LAST)] = last
-    m[u(entry + s.J_LINE)] = line
-    m[u(entry + s.J_SECTORS)] = sectors
-    m[u(entry + s.J_TOUCHED)] = time + stays
-    m[u(entry + s.J_STORE)] = number
-    m[u(entry + s.J_CYCLES)] = cycles
-    m[u(entry + s.J_ROOM)] = room
-    m[u(entry + s.J_FRESH)] = fresh
-    m[u(entry + s.J_WINDOW)] = m[u(s.H_NOW)]
-    m[u(entry + s.J_REQUEST)] = new_request(m, sm, w, s.RQ_STORE, last, line, sectors, held)
-    m[u(w + s.W_STORES)] += 1
+    last = max(m[about.last], time) + cycles
+    m[about.last] = last
+    m[entry.line] = line
+    m[entry.sectors] = sectors
+    m[entry.touched] = time + stays
+    m[entry.store] = number
+    m[entry.cycles] = cycles
+    m[entry.room] = room
+    m[entry.fresh] = fresh
+    m[entry.window] = m[s.chip.now]
+    m[entry.request] = new_request(m, sm, w, s.RQ_STORE, last, line, sectors, held)
+    m[w.stores] += 1
 
 
 @core
 def written_in_l1(
-    m: Any, sm: int, line: int, sectors: int, held: int, words: int, local: bool, time: int, out: int
+    m: Any, sm: s.SM, line: int, sectors: int, held: int, words: int, local: bool, time: int, out: int
 ) -> int:
     """What a store leaves in L1 (bench.micro ``kept`` on H200).
 
@@ -254,50 +252,50 @@ def written_in_l1(
     H200 reads back by few lanes L2 sees none).
     """
     place = l1_find(m, sm, line, time)
-    ways = m[u(s.H_L1_WAYS)]
-    if not local and m[u(s.H_L1_KEEPS_WRITES)] == 0:
+    ways = m[s.chip.l1_ways]
+    if not local and m[s.chip.l1_keeps_writes] == 0:
         if place >= 0:
-            m[u(place)] &= ~sectors
+            m[place] &= ~sectors
         return 0
     whole = sectors if local else covered(held)
     if place < 0:
         place = -1 - place
         take_place(m, place, line, time)
     elif whole == 15:
-        m[u(place + ways * s.C_FILL)] = time
-    m[u(place + ways * s.C_STAMP)] = time
-    tag = m[u(place)] & ~PENDING
+        m[place + ways * s.C_FILL] = time
+    m[place + ways * s.C_STAMP] = time
+    tag = m[place] & ~PENDING
     if out:
         lost = out | sectors if out & sectors & ~whole else out
         tag &= ~lost
-        m[u(place + ways * s.C_WORDS)] &= ~sector_words(lost)
+        m[place + ways * s.C_WORDS] &= ~sector_words(lost)
         if lost != out:
-            m[u(place)] = tag
+            m[place] = tag
             return sectors
     part = sectors & ~(whole | tag)
     if part:
-        stored = m[u(place + ways * s.C_WORDS)] | words
-        m[u(place + ways * s.C_WORDS)] = stored
+        stored = m[place + ways * s.C_WORDS] | words
+        m[place + ways * s.C_WORDS] = stored
         whole |= part & ~touched(~stored)
-    m[u(place)] = tag | whole
+    m[place] = tag | whole
     return sectors & ~tag
 
 
 @core
-def join_store(m: Any, sm: int, about: int, entry: int, sectors: int, held: int) -> bool:
+def join_store(m: Any, sm: s.SM, about: s.StoreBuffer, entry: s.StoreLine, sectors: int, held: int) -> bool:
     """Add bytes to a line of the store buffer; False when its request has gone to L2 with an earlier window and lacks the sectors."""
-    if m[u(entry + s.J_WINDOW)] != m[u(s.H_NOW)]:
-        return sectors & ~m[u(entry + s.J_SECTORS)] == 0
-    r = sm + m[u(s.H_OFF_REQUESTS)] + m[u(entry + s.J_REQUEST)] * s.R_SLOTS
-    m[u(entry + s.J_SECTORS)] |= sectors
-    m[u(r + s.R_SECTORS)] = m[u(entry + s.J_SECTORS)]
-    before = m[u(r + s.R_FULL)]
+    if m[entry.window] != m[s.chip.now]:
+        return sectors & ~m[entry.sectors] == 0
+    r = s.Request(sm + m[s.chip.requests_at] + m[entry.request] * s.Request.size)
+    m[entry.sectors] |= sectors
+    m[r.sectors] = m[entry.sectors]
+    before = m[r.full]
     together = 0
     for sector in range(4):
         shift = 16 * sector
         together |= min(((before >> shift) & 0xFFFF) + ((held >> shift) & 0xFFFF), 32) << shift
-    m[u(r + s.R_FULL)] = together
-    cycles = store_cost(m, m[u(entry + s.J_LINE)], m[u(entry + s.J_SECTORS)], together)
-    m[u(about + s.JB_LAST)] += max(cycles - m[u(entry + s.J_CYCLES)], 0)
-    m[u(entry + s.J_CYCLES)] = cycles
+    m[r.full] = together
+    cycles = store_cost(m, m[entry.line], m[entry.sectors], together)
+    m[about.last] += max(cycles - m[entry.cycles], 0)
+    m[entry.cycles] = cycles
     return True

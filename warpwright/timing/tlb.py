@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.native.intrinsics import core, u
+from warpwright.native.intrinsics import core
 from warpwright.timing import state as s
 from warpwright.timing.ports import reserve
 
@@ -24,31 +24,31 @@ UNITS = 64
 @core
 def translate(m: Any, gpc: int, line: int, time: int) -> int:
     """When a request that comes to its GPC's translation at ``time`` leaves it."""
-    tlb = m[u(s.H_TLB)] + gpc * m[u(s.H_TLB_SLOTS)]
-    page = (line >> m[u(s.H_PAGE_SHIFT)]) + 1
-    hit = m[u(tlb + LAST_PAGE)] == page
+    tlb = m[s.chip.tlb] + gpc * m[s.chip.tlb_slots]
+    page = (line >> m[s.chip.page_shift]) + 1
+    hit = m[tlb + LAST_PAGE] == page
     if not hit:
-        m[u(tlb + LAST_PAGE)] = page
-        sets = m[u(s.H_TLB_SETS)]
+        m[tlb + LAST_PAGE] = page
+        sets = m[s.chip.tlb_sets]
         first = tlb + FIRST + page % sets * (2 * WAYS)
         oldest = s.INF
         victim = first
         for entry in range(first, first + 2 * WAYS, 2):
-            if m[u(entry)] == page:
+            if m[entry] == page:
                 hit = True
                 victim = entry
                 break
-            if m[u(entry + 1)] < oldest:
-                oldest = m[u(entry + 1)]
+            if m[entry + 1] < oldest:
+                oldest = m[entry + 1]
                 victim = entry
-        m[u(victim)] = page
-        m[u(victim + 1)] = time + 1
-    if hit and time - m[u(tlb + LAST_MISS)] > QUIET_CYCLES:
+        m[victim] = page
+        m[victim + 1] = time + 1
+    if hit and time - m[tlb + LAST_MISS] > QUIET_CYCLES:
         return time
-    calendar = m[u(s.H_TLB_PORTS)] + gpc * s.CALENDAR_SLOTS
-    units = m[u(s.H_TLB_HIT if hit else s.H_TLB_MISS)]
+    calendar = m[s.chip.tlb_ports] + gpc * s.CALENDAR_SLOTS
+    units = m[s.chip.tlb_hit if hit else s.chip.tlb_miss]
     start = reserve(m, calendar, s.DRAM_SHIFT, UNITS << s.DRAM_SHIFT, time, units)
     if hit:
         return start
-    m[u(tlb + LAST_MISS)] = time
-    return start + m[u(s.H_TLB_LATENCY)]
+    m[tlb + LAST_MISS] = time
+    return start + m[s.chip.tlb_latency]

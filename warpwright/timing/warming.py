@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from warpwright.engine.abi import HERE
-from warpwright.native.intrinsics import core, lowest_bit, peek, popcount, u
+from warpwright.native.intrinsics import core, lowest_bit, peek, popcount
 from warpwright.timing import state as s
 from warpwright.timing.address_hash import slice_of
 from warpwright.timing.background import (
@@ -43,10 +43,10 @@ def keep(m: Any, piece: int, line: int, bits: int, stamp: int) -> bool:
     new = place < 0
     if new:
         place = -1 - place
-        m[u(counters(m, piece) + s.SG_INSTALLED)] = s.INF  # too many to remember
-        m[u(m[u(s.H_L2_TAGS)] + place)] = line << TAG_SHIFT
-        m[u(m[u(s.H_L2_FILLS)] + place)] = 0
-    m[u(m[u(s.H_L2_TAGS)] + place)] |= bits
+        m[counters(m, piece).installed] = s.INF  # too many to remember
+        m[m[s.chip.l2_tags] + place] = line << TAG_SHIFT
+        m[m[s.chip.l2_fills] + place] = 0
+    m[m[s.chip.l2_tags] + place] |= bits
     used(m, place, stamp)
     return new
 
@@ -61,7 +61,7 @@ def use_line(m: Any, partition: int, line: int, sectors: int, operation: int, st
         # As ``l2.touch``: whole sectors from afar stay on the way.
         left = sectors if operation == s.OP_STORE and is_far(m, partition, home) else 0
         new = keep(m, home, line, sectors | (sectors << 4) | (COPIED if left else 0), stamp)
-        if (new or left) and m[u(s.H_PARTITIONS)] == 2:
+        if (new or left) and m[s.chip.partitions] == 2:
             keep(m, counterpart(m, home), line, left, stamp)
     elif is_far(m, partition, home):
         keep(m, home, line, widen(m, sectors) | COPIED, stamp)
@@ -75,9 +75,9 @@ def drop_line(m: Any, piece: int, line: int) -> None:
     """A slice has a line no more."""
     place = find(m, piece, line)
     if place >= 0:
-        m[u(m[u(s.H_L2_TAGS)] + place)] = 0
-        m[u(m[u(s.H_L2_STAMPS)] + place)] = 0
-        m[u(m[u(s.H_L2_FILLS)] + place)] = 0
+        m[m[s.chip.l2_tags] + place] = 0
+        m[m[s.chip.l2_stamps] + place] = 0
+        m[m[s.chip.l2_fills] + place] = 0
 
 
 @core
@@ -88,31 +88,31 @@ def use_range(m: Any, entry: int) -> None:
         home = slice_of(m, line)
         if how == s.BR_DROPPED:
             drop_line(m, home, line)
-            if m[u(s.H_PARTITIONS)] == 2:
+            if m[s.chip.partitions] == 2:
                 drop_line(m, counterpart(m, home), line)
         else:
-            partition = 1 if m[u(s.H_PARTITIONS)] == 2 and home >= m[u(s.H_HALF)] else 0
+            partition = 1 if m[s.chip.partitions] == 2 and home >= m[s.chip.half] else 0
             use_line(m, partition, line, 15, s.OP_LOAD if how == s.BR_READ else s.OP_STORE, BEFORE_ALL_BLOCKS)
 
 
 @core
-def use_records(m: Any, code: Any, sm: int, w: int, partition: int) -> None:
-    """Take every record that the warp has left; counts its instructions in ``H_WARM_INSTRUCTIONS`` and ``H_WARM_THREADS``."""
-    while m[u(w + s.W_POS)] < m[u(w + s.W_USED)]:
-        row = m[u(s.H_BLOCK_ROWS)] + take_block(m, code, w) * s.BL_SLOTS
-        begin = code[u(row + s.BL_FIRST)]
-        end = code[u(row + s.BL_END)]
-        m[u(s.H_WARM_INSTRUCTIONS)] += end - begin
-        m[u(s.H_WARM_WORK)] += end - begin
-        m[u(s.H_WARM_THREADS)] += (end - begin) * popcount(m[u(w + s.W_MASK)])
+def use_records(m: Any, code: Any, sm: s.SM, w: s.Warp, partition: int) -> None:
+    """Take every record that the warp has left; counts its instructions in ``chip.warm_instructions`` and ``chip.warm_threads``."""
+    while m[w.pos] < m[w.used]:
+        row = s.BasicBlock(m[s.chip.block_rows] + take_block(m, code, w) * s.BasicBlock.size)
+        begin = code[row.first]
+        end = code[row.end]
+        m[s.chip.warm_instructions] += end - begin
+        m[s.chip.warm_work] += end - begin
+        m[s.chip.warm_threads] += (end - begin) * popcount(m[w.mask])
         for pc in range(begin, end):
-            kind = code[u(pc * s.I_SLOTS + s.I_KIND)]
+            kind = code[s.Instruction(pc * s.Instruction.size).kind]
             if not s.K_MEMORY <= kind <= s.K_LOOKUP:
                 continue
             mask, base, tabled, step = record_at(m, w)
             if kind == s.K_MATCH or kind == s.K_INDEXED or kind == s.K_LOOKUP or kind == s.K_BULK:
                 continue
-            operation = code[u(pc * s.I_SLOTS + s.I_OP)]
+            operation = code[s.Instruction(pc * s.Instruction.size).op]
             if kind == s.K_COPY:
                 record_at(m, w)
                 operation = s.OP_LOAD
@@ -121,68 +121,70 @@ def use_records(m: Any, code: Any, sm: int, w: int, partition: int) -> None:
             space = space_of(address_of(base, tabled, step, lowest_bit(mask)))
             if space == SPACE_SHARED:
                 continue
-            n = fill_lines(m, sm, w, base, tabled, step, mask, code[u(pc * s.I_SLOTS + s.I_BYTES)], space)
+            n = fill_lines(
+                m, sm, w, base, tabled, step, mask, code[s.Instruction(pc * s.Instruction.size).access_bytes], space
+            )
             if operation >= s.OP_ATOMIC:
                 count_passes(m, sm, base, tabled, step, mask, n)
-            time = m[u(s.H_NOW)]
-            if m[u(s.H_WARM_ALONG)]:
+            time = m[s.chip.now]
+            if m[s.chip.warm_along]:
                 time = moment(m)
             for i in range(n):
-                line = m[u(sm + s.OFF_LINES + i)]
-                sectors = m[u(sm + s.OFF_LINE_SECTORS + i)]
-                if m[u(s.H_WARM_ALONG)] == 0 or space != SPACE_GLOBAL:
+                line = m[sm.lines[i]]
+                sectors = m[sm.line_sectors[i]]
+                if m[s.chip.warm_along] == 0 or space != SPACE_GLOBAL:
                     use_line(m, partition, line, sectors, operation, time)
                     continue
                 if operation == s.OP_STORE:
-                    background_store(m, partition, line, sectors, m[u(sm + s.OFF_LINE_BYTES + i)], i)
+                    background_store(m, partition, line, sectors, m[sm.line_bytes[i]], i)
                     continue
-                m[u(s.H_WARM_WORK)] += SECTOR_WORK * popcount(sectors)
+                m[s.chip.warm_work] += SECTOR_WORK * popcount(sectors)
                 if operation == s.OP_LOAD:
                     background_load(m, partition, line, sectors, time + i)
                 else:
-                    words = atomic_words(m, sm, i, code[u(pc * s.I_SLOTS + s.I_EXTRA)])
+                    words = atomic_words(m, sm, i, code[s.Instruction(pc * s.Instruction.size).extra])
                     background_atomic(m, partition, line, sectors, words, time + i)
 
 
 @core
 def next_untimed(m: Any) -> int:
     """The next block of the stretch that is not timed, or -1."""
-    number = m[u(s.H_WARM_NEXT)]
-    period = m[u(s.H_TIMED_PERIOD)]
-    whole = (m[u(s.H_STRETCH)] * period >> 16) + m[u(s.H_LEFT_OUT)]
+    number = m[s.chip.warm_next]
+    period = m[s.chip.timed_period]
+    whole = (m[s.chip.stretch] * period >> 16) + m[s.chip.left_out]
     stretch = number // whole
-    which = stretch * m[u(s.H_STRETCH)] + ((number - stretch * whole) << 16) // period
-    for candidate in range(max(which - 1, 0), min(which + 2, m[u(s.H_BLOCKS)])):
+    which = stretch * m[s.chip.stretch] + ((number - stretch * whole) << 16) // period
+    for candidate in range(max(which - 1, 0), min(which + 2, m[s.chip.blocks])):
         if timed_block(m, candidate) == number:
             number += 1
-    if number >= m[u(s.H_WARM_STOP)]:
-        m[u(s.H_WARM_NEXT)] = number
+    if number >= m[s.chip.warm_stop]:
+        m[s.chip.warm_next] = number
         return -1
-    m[u(s.H_WARM_NEXT)] = number + 1
+    m[s.chip.warm_next] = number + 1
     return number
 
 
 @core
-def turn_of_warps(m: Any, code: Any, sm: int, number: int) -> int:
+def turn_of_warps(m: Any, code: Any, sm: s.SM, number: int) -> int:
     """Every warp of the block on the SM runs to its next stop."""
-    b = sm + s.OFF_BLOCKS
+    b = sm.blocks[0]
     ran = False
-    for i in range(m[u(s.H_WARPS_PER_BLOCK)]):
-        slot = m[u(b + s.B_WARPS + i)]
+    for i in range(m[s.chip.warps_per_block]):
+        slot = m[b.warps[i]]
         if slot < 0:
             continue
         w = warp_at(sm, slot)
-        if m[u(w + s.W_BARRIER)]:
+        if m[w.barrier]:
             continue
         ran = True
-        if not run_function(m, sm, w, m[u(s.H_NOW)]):
+        if not run_function(m, sm, w, m[s.chip.now]):
             return STOPPED
         use_records(m, code, sm, w, number & 1)
-        status = m[u(w + s.W_STATUS)]
+        status = m[w.status]
         if status == EXIT:
-            end_warp(m, sm, w, m[u(s.H_NOW)])
+            end_warp(m, sm, w, m[s.chip.now])
         elif status == BARRIER:
-            arrive(m, sm, w, m[u(s.H_NOW)], False)
+            arrive(m, sm, w, m[s.chip.now], False)
     return RUNNING if ran else STUCK
 
 
@@ -192,33 +194,33 @@ def warm(m: Any, code: Any, limit: int) -> int:
 
     What they ask of L2 comes in no order of time.
     """
-    m[u(s.H_UNORDERED)] = 1
-    if m[u(s.H_WARM_ALONG)] == 0:
+    m[s.chip.unordered] = 1
+    if m[s.chip.warm_along] == 0:
         send_stores(m, True)
     outcome = run_untimed(m, code, limit)
-    if m[u(s.H_WARM_ALONG)]:
+    if m[s.chip.warm_along]:
         send_stores(m, False)
-    m[u(s.H_UNORDERED)] = 0
+    m[s.chip.unordered] = 0
     return outcome
 
 
 @core
 def run_untimed(m: Any, code: Any, limit: int) -> int:
     """Block after block, until they have executed ``limit`` instructions; gives the outcome."""
-    sm = m[u(s.H_WARM_SM)]
-    b = sm + s.OFF_BLOCKS
-    while m[u(s.H_WARM_WORK)] < limit:
-        if m[u(b + s.B_LIVE)] == 0:
+    sm = s.SM(m[s.chip.warm_sm])
+    b = sm.blocks[0]
+    while m[s.chip.warm_work] < limit:
+        if m[b.live] == 0:
             number = next_untimed(m)
             if number < 0:
                 return RUNNING
-            start_block(m, sm, 0, number, m[u(s.H_NOW)], 0)
-            m[u(b + s.B_LOGGED)] = s.INF
-        outcome = turn_of_warps(m, code, sm, m[u(b + s.B_NUMBER)])
+            start_block(m, sm, 0, number, m[s.chip.now], 0)
+            m[b.logged] = s.INF
+        outcome = turn_of_warps(m, code, sm, m[b.number])
         if outcome != RUNNING:
             return outcome
-        m[u(sm + s.SM_DONE)] = 0
-        m[u(sm + s.SM_RECONSIDER)] = 0
+        m[sm.done] = 0
+        m[sm.reconsider] = 0
     return RUNNING
 
 
@@ -226,17 +228,17 @@ def run_untimed(m: Any, code: Any, limit: int) -> int:
 def warm_along(m: Any, code: Any) -> int:
     """Blocks without time come as far as those that are timed have come in the middle of the window."""
     own = work_of_timed(m)
-    along = ((own + m[u(s.H_WARM_OWN)] >> 1) * m[u(s.H_WARM_RATIO)]) >> 16
-    m[u(s.H_WARM_OWN)] = own
-    m[u(s.H_WARM_ALONG)] = 1
+    along = ((own + m[s.chip.warm_own] >> 1) * m[s.chip.warm_ratio]) >> 16
+    m[s.chip.warm_own] = own
+    m[s.chip.warm_along] = 1
     outcome = warm(m, code, along)
-    m[u(s.H_WARM_ALONG)] = 0
+    m[s.chip.warm_along] = 0
     return outcome
 
 
 def stretch_ended(m: Any) -> bool:
     """Whether every block without time of this stretch has run; for compiled code and for Python."""
-    return m[m[s.H_WARM_SM] + s.OFF_BLOCKS + s.B_LIVE] == 0 and m[s.H_WARM_NEXT] >= m[s.H_WARM_STOP]
+    return m[s.SM(m[s.chip.warm_sm]).blocks[0].live] == 0 and m[s.chip.warm_next] >= m[s.chip.warm_stop]
 
 
 is_warm = core(stretch_ended)

@@ -20,7 +20,6 @@ from warpwright.native.intrinsics import (
     give_way,
     host_address,
     sleep,
-    u,
     words,
 )
 from warpwright.timing import SOURCES
@@ -44,53 +43,53 @@ SLEEP_MICROSECONDS = 100
 @core
 def window_end(m: Any) -> int:
     """Where the window that begins now ends."""
-    now = m[u(s.H_NOW)]
-    if now < m[u(s.H_SHORT_UNTIL)]:
-        return now + min(SHORT_WINDOW_CYCLES, m[u(s.H_WINDOW)])
-    return now + m[u(s.H_WINDOW)]
+    now = m[s.chip.now]
+    if now < m[s.chip.short_until]:
+        return now + min(SHORT_WINDOW_CYCLES, m[s.chip.window])
+    return now + m[s.chip.window]
 
 
 @core
 def close_window(m: Any, code: Any, end: int) -> int:
     """What happens between two windows; gives RUNNING, FINISHED, STOPPED (Python must look) or STUCK."""
-    sms = m[u(s.H_SMS)]
-    first = m[u(s.H_SM_FIRST)]
-    size = m[u(s.H_SM_SLOTS)]
+    sms = m[s.chip.sms]
+    first = s.SM(m[s.chip.sm_first])
+    size = m[s.chip.sm_slots]
     replace_blocks(m, end)
     judge_clusters(m, code, end)
-    if m[u(s.H_ELSEWHERES)]:
+    if m[s.chip.range_count]:
         share_links(m, end)
-    if m[u(s.H_CONST_ASKED)]:
-        share_constants(m, end - m[u(s.H_NOW)])
+    if m[s.chip.const_asked]:
+        share_constants(m, end - m[s.chip.now])
     following = s.INF
-    stopped = m[u(s.H_ERROR)] != 0
+    stopped = m[s.chip.error] != 0
     for i in range(sms):
-        sm = first + i * size
-        if m[u(sm + s.SM_ERROR)]:
+        sm = s.SM(first + i * size)
+        if m[sm.error]:
             stopped = True
-        following = min(following, m[u(sm + s.SM_NEXT)])
-    m[u(s.H_NOW)] = end
+        following = min(following, m[sm.next])
+    m[s.chip.now] = end
     if stopped:
         return STOPPED
-    if m[u(s.H_SERVED)] == 0:
-        if m[u(s.H_DONE_BLOCKS)] >= m[u(s.H_BLOCKS)]:
+    if m[s.chip.served] == 0:
+        if m[s.chip.done_blocks] >= m[s.chip.blocks]:
             # The launch ends when the dispatcher has noted its last block.
-            m[u(first + s.SM_FINISH)] = max(m[u(first + s.SM_FINISH)], m[u(s.H_DISPATCH_FREE)] >> 8)
+            m[first.finish] = max(m[first.finish], m[s.chip.dispatch_free] >> 8)
             return FINISHED
         if following >= s.INF:
             return STUCK
-        m[u(s.H_NOW)] = max(end, following)
+        m[s.chip.now] = max(end, following)
     return RUNNING
 
 
 @core
 def begin(m: Any) -> None:
     """Put the first blocks on the chip; before, L2 has taken in what copies and fills used since the launch before."""
-    for number in range(m[u(s.H_BROUGHTS)]):
-        use_range(m, m[u(s.H_BROUGHT)] + number * (8 * s.BR_WORDS))
+    for number in range(m[s.chip.brought_count]):
+        use_range(m, m[s.chip.brought] + number * (8 * s.BR_WORDS))
     first_blocks(m)
-    m[u(s.H_NOW)] = m[u(s.H_OVERHEAD)]
-    m[u(s.H_BEGUN)] = 1
+    m[s.chip.now] = m[s.chip.overhead]
+    m[s.chip.begun] = 1
 
 
 @core
@@ -98,28 +97,28 @@ def run_gpc(m: Any, code: Any, gpc: int, end: int) -> None:
     """A GPC's part of a window: answers come to its SMs, these run, and what they ask for leaves."""
     take_back(m, gpc)
     fields = gpc_at(m, gpc)
-    first = m[u(s.H_SM_FIRST)]
-    size = m[u(s.H_SM_SLOTS)]
-    last = m[u(fields + s.GP_END)]
-    for i in range(m[u(fields + s.GP_FIRST)], last):
+    first = m[s.chip.sm_first]
+    size = m[s.chip.sm_slots]
+    last = m[fields.end]
+    for i in range(m[fields.first], last):
         if i + 2 < last:
-            approach_sub_cores(m, first + (i + 2) * size, end)
+            approach_sub_cores(m, s.SM(first + (i + 2) * size), end)
         if i + 1 < last:
-            approach_warps(m, first + (i + 1) * size, end)
-        run_sm(m, code, first + i * size, end)
+            approach_warps(m, s.SM(first + (i + 1) * size), end)
+        run_sm(m, code, s.SM(first + i * size), end)
     depart(m, gpc)
 
 
 @core
 def pieces_of(m: Any, kind: int) -> int:
     """How many pieces a phase has."""
-    return m[u(s.H_GPCS)] if kind == RUN_GPCS else s.SLICE_GROUPS
+    return m[s.chip.gpcs] if kind == RUN_GPCS else s.SLICE_GROUPS
 
 
 @core
 def take_piece(m: Any, code: Any) -> bool:
     """Take a piece of the phase that is open and do it; False when none is left."""
-    crew = host_address(m) + 8 * m[u(s.H_CREW)]
+    crew = host_address(m) + 8 * m[s.chip.crew]
     ticket = atomic_peek(crew + 8 * s.CR_TICKET)
     if ticket & s.TICKET_PIECE >= pieces_of(m, (ticket >> s.TICKET_KIND) & 1):
         return False
@@ -129,7 +128,7 @@ def take_piece(m: Any, code: Any) -> bool:
     if piece >= pieces_of(m, kind):
         return False
     if kind == RUN_GPCS:
-        run_gpc(m, code, m[u(m[u(s.H_GPC_TURNS)] + piece)], m[u(m[u(s.H_CREW)] + s.CR_END)])
+        run_gpc(m, code, m[m[s.chip.gpc_turns] + piece], m[m[s.chip.crew] + s.CR_END])
     else:
         serve_group(m, piece)
     atomic_add(crew + 8 * s.CR_DONE, 1)
@@ -148,7 +147,7 @@ def wait_a_little(turns: int) -> None:
 @core
 def share(m: Any, code: Any, kind: int) -> None:
     """Open a phase, do its pieces with all helpers that have a core, and wait for those that these have begun."""
-    crew = host_address(m) + 8 * m[u(s.H_CREW)]
+    crew = host_address(m) + 8 * m[s.chip.crew]
     number = (atomic_peek(crew + 8 * s.CR_TICKET) >> s.TICKET_NUMBER) + 1
     atomic_poke(crew + 8 * s.CR_DONE, 0)
     atomic_poke(crew + 8 * s.CR_TICKET, number << s.TICKET_NUMBER | kind << s.TICKET_KIND)
@@ -163,7 +162,7 @@ def share(m: Any, code: Any, kind: int) -> None:
 @core
 def help_windows(m: Any, code: Any) -> int:
     """Another host thread's part of ``run_windows``: pieces of every phase, until it is to leave."""
-    crew = host_address(m) + 8 * m[u(s.H_CREW)]
+    crew = host_address(m) + 8 * m[s.chip.crew]
     turns = 0
     while atomic_peek(crew + 8 * s.CR_LEAVE) == 0:
         if take_piece(m, code):
@@ -182,19 +181,19 @@ def run_windows(state: Any, program: Any, limit: int) -> int:
     code = words(program)
     if limit == 0:
         return warm(m, code, s.INF)
-    if m[u(s.H_BEGUN)] == 0:
+    if m[s.chip.begun] == 0:
         begin(m)
     for _ in range(limit):
         end = window_end(m)
-        m[u(m[u(s.H_CREW)] + s.CR_END)] = end
+        m[m[s.chip.crew] + s.CR_END] = end
         share(m, code, RUN_GPCS)
-        if m[u(s.H_WARM_SM)]:
+        if m[s.chip.warm_sm]:
             outcome = warm_along(m, code)
             if outcome != RUNNING:
                 return outcome
         if requests_to_serve(m, code):
             share(m, code, SERVE_GROUPS)
         outcome = close_window(m, code, end)
-        if outcome != RUNNING or (m[u(s.H_WARM_SM)] and is_warm(m)):
+        if outcome != RUNNING or (m[s.chip.warm_sm] and is_warm(m)):
             return outcome
     return RUNNING

@@ -1,28 +1,61 @@
-"""Records of the memory system: requests, cache lines, the store buffer, DRAM's channels, slices' queues, the log of blocks."""
+"""Records of the memory system: requests, the store buffer, slices with their queues, DRAM's channels, GPCs, the log of blocks."""
 
 from __future__ import annotations
 
+from warpwright.chips.sections import MAX_GPCS
+from warpwright.native.units import Unit, parts, word, words
+from warpwright.timing.state.common import SLICE_GROUPS
+
+
 # --- requests of a window ---------------------------------------------------------------------------
-(R_TIME, R_LINE, R_KIND, R_SECTORS, R_FULL, R_WARP, R_WAITERS, R_ANSWER) = range(8)
-# R_FULL: bytes of a store's sectors, words of an atomic's, the place in L1 that a load fills, the block of a strong access; R_ANSWER: until it is served its slice
-R_SLOTS = 8
+class Request(Unit):
+    """What an SM asks L2 for."""
+
+    time = word("cycle", "when it leaves the SM")
+    line = word("", "that it asks for; of a fence its latency, of a remote load the SM that is read")
+    kind = word("", "RQ_")
+    sectors = word("bits", "of the line; of a remote load lines and, shifted, sectors of the answer")
+    full = word(
+        "",
+        "bytes of a store's sectors, words of an atomic's, the place in L1 that a load fills, the block of a strong access",
+    )
+    warp = word("index", "the warp slot that waits for it")
+    waiters = word("", "its first waiter, plus one")
+    answer = word("cycle", "when the answer is there; until it is served its slice")
+
+
 MAX_REQUESTS = 4096
 (RQ_LOAD, RQ_LOAD_AROUND, RQ_STORE, RQ_ATOMIC, RQ_STRONG, RQ_CONSTANT, RQ_BULK, RQ_FENCE, RQ_REMOTE) = range(9)
-# RQ_LOAD fills an L1 line; RQ_LOAD_AROUND does not.  RQ_FENCE: its latency is in R_LINE.  RQ_REMOTE: in R_LINE the SM that is read,
-# in R_SECTORS how many lines are asked for and, shifted, how many sectors it answers with.
+# RQ_LOAD fills an L1 line; RQ_LOAD_AROUND does not.
 REMOTE_SECTORS_SHIFT = 8
 REMOTE_LINES_MASK = (1 << REMOTE_SECTORS_SHIFT) - 1
 FENCE_AT_L2, FENCE_ASKED, FENCE_SYSTEM = 1 << 20, 1 << 21, 1 << 22
-"""Flags of ``W_FENCE``: the fence asks the slices once writes are acknowledged; it has; it is for the system."""
-# waiters: a load that waits for a request, for how many others it waited before it, and the next waiter
-(X_LOAD, X_NEXT) = range(2)
-X_SLOTS = 2
-X_BEHIND_SHIFT = 32
-X_LOAD_MASK = (1 << X_BEHIND_SHIFT) - 1
+"""Flags of ``Warp.fence``: the fence asks the slices once writes are acknowledged; it has; it is for the system."""
+
+
+class Waiter(Unit):
+    """A load that waits for a request."""
+
+    load = word("", "the load and, shifted, how many others the request waited for before it")
+    next = word("", "the next waiter, plus one")
+
+
+WAITER_BEHIND_SHIFT = 32
+WAITER_LOAD_MASK = (1 << WAITER_BEHIND_SHIFT) - 1
 MAX_WAITERS = 8192
-# loads in flight whose end is not known
-(L_WARP, L_BARRIER, L_LEFT, L_TIME, L_KIND, L_RING) = range(6)
-L_SLOTS = 8
+
+
+class PendingLoad(Unit, size=8):
+    """A load in flight whose end is not known."""
+
+    warp = word("index", "its warp slot")
+    barrier = word("", "dependence barrier that it counts on")
+    left = word("requests", "that it waits for; of a free place the next free one")
+    time = word("cycle", "latest answer so far")
+    kind = word("", "LD_")
+    ring = word("", "its number among the barrier's operations")
+
+
 MAX_LOADS = 2048
 (LD_REGISTER, LD_ASYNC, LD_STORE) = range(3)
 
@@ -32,9 +65,8 @@ MAX_LOADS = 2048
 (C_TAG, C_STAMP, C_FILL, C_REQUEST, C_WORDS) = range(5)
 C_SLOTS = 5
 L2_WAY_WORDS = 3
-L2_INSTALLS = (
-    1024  # places that a group of slices remembers: a launch of few lines leaves L2 empty for the next one (reset.py)
-)
+L2_INSTALLS = 1024
+"""Places that a group of slices remembers: a launch of few lines leaves L2 empty for the next one (reset.py)."""
 # passes of a pattern of lanes (coalescer.py): step, the rest of what they depend on, passes
 PASSES_KEPT = 256  # a power of two
 PASSES_SLOTS = 4
@@ -48,37 +80,174 @@ PATTERN_SLOTS = PATTERN_HEAD + 4 * PATTERN_LINES + 4
 BANK_WORDS = 32
 BANK_TURN = BANK_WORDS + 32 * 32
 BANK_SLOTS = BANK_TURN + 8
-# a line of the store buffer: its sectors, the end of the last store to it and which that was, its request and the window in which that was made,
-# cycles of the output, places that it takes, sectors that L1 lacked before
-(J_LINE, J_SECTORS, J_TOUCHED, J_STORE, J_REQUEST, J_WINDOW, J_CYCLES, J_ROOM, J_FRESH) = range(9)
-J_SLOTS = 9
-STORE_QUEUE = 18  # accesses between the load/store unit and the store buffer (bench.micro ``store_times``: a load of L1 waits for 24 to 26 stores, one of shared memory for 8)
-OUTPUT_LINES = 7  # that have left the buffer and wait for the output (bench.micro ``joins_once``, ``alone``: seven of eight lines leave, then none for a while)
-# behind its lines: first line, lines, places taken, stores so far, accesses that waited in the queue so far, until when a store holds
-# the load/store unit up, when the next one can come in, when the last line is out; lines that went to the output so far, when the last one went; when
-# each of the last was out and the next one could begin; its line, those of its sectors that L1 lacked before and when they were out; when each of
-# the last accesses left the queue
-(JB_FIRST, JB_COUNT, JB_ROOM, JB_STORES, JB_TAKES, JB_HELD, JB_FREE, JB_LAST, JB_SENT, JB_WENT, JB_OUTPUT) = range(11)
-JB_OUT_LINES = JB_OUTPUT + OUTPUT_LINES
-JB_OUT_FRESH = JB_OUT_LINES + OUTPUT_LINES
-JB_OUT_UNTIL = JB_OUT_FRESH + OUTPUT_LINES
-JB_TAKEN = JB_OUT_UNTIL + OUTPUT_LINES
-JB_SLOTS = JB_TAKEN + STORE_QUEUE
-# DRAM channel: queued writes, refreshes done, last batch's end, reads since then, bus time of the queued writes; counters: sectors read
-# and written, rows opened; one more than the time of the first request
-(D_WRITES, D_REFRESH, D_WRITTEN, D_READ, D_QUEUED, D_SECTORS_READ, D_SECTORS_WRITTEN, D_ACTIVATIONS, D_FIRST) = range(9)
-D_SLOTS = 16
-JOIN_LINES = 28  # of the store buffer (bench.micro ``joins_once``: three warps' stores of eight lines each join, four warps' do not)
-ATOMIC_LINES = 4  # that a slice's atomics have at hand (bench.micro ``contended``: four lines by turns cost no more than one, eight do)
-# A slice's queue: until when it is held up; then the last writes of some lines (``l2_hazards.py``): line + 1, start, how long reads wait, from where, writes'
-# share of the line's last accesses
-SQ_FIRST = 1
-(SQ_LINE, SQ_START, SQ_READS, SQ_SIDE, SQ_SHARE) = range(5)
-SQ_ENTRY = 5
-SQ_ENTRIES = 8  # a power of two
-SQ_SLOTS = SQ_FIRST + SQ_ENTRY * SQ_ENTRIES
-BUCKETS = 1024  # of the counting sort by time
+
+# --- store buffer ------------------------------------------------------------------------------------
+STORE_QUEUE = 18
+"""Accesses between the load/store unit and the store buffer (bench.micro ``store_times``: a load of L1 waits for 24 to 26 stores, one of shared
+memory for 8)."""
+OUTPUT_LINES = 7
+"""Lines that have left the buffer and wait for the output (bench.micro ``joins_once``, ``alone``: seven of eight lines leave, then none for a while)."""
+JOIN_LINES = 28
+"""Lines of the store buffer (bench.micro ``joins_once``: three warps' stores of eight lines each join, four warps' do not)."""
+
+
+class StoreLine(Unit):
+    """A line of the store buffer."""
+
+    line = word("", "its number")
+    sectors = word("bits", "that were stored to")
+    touched = word("cycle", "end of the last store to it")
+    store = word("", "number of that store")
+    request = word("", "its request")
+    window = word("cycle", "the window in which that was made")
+    cycles = word("cycle", "of the output")
+    room = word("places", "that it takes")
+    fresh = word("bits", "sectors that L1 lacked before")
+
+
+class StoreBuffer(Unit):
+    """The store buffer behind its lines."""
+
+    first = word("", "its first line")
+    count = word("lines", "in it")
+    room = word("places", "taken")
+    stores = word("stores", "so far")
+    takes = word("accesses", "that waited in the queue so far")
+    held = word("cycle", "until when a store holds the load/store unit up")
+    free = word("cycle", "when the next store can come in")
+    last = word("cycle", "when the last line is out")
+    sent = word("lines", "that went to the output so far")
+    went = word("cycle", "when the last one went")
+    output = words(OUTPUT_LINES, "cycle", "when each of the last was out and the next one could begin")
+    out_lines = words(OUTPUT_LINES, "", "their numbers")
+    out_fresh = words(OUTPUT_LINES, "bits", "those of their sectors that L1 lacked before")
+    out_until = words(OUTPUT_LINES, "cycle", "when they were out")
+    taken = words(STORE_QUEUE, "cycle", "when each of the last accesses left the queue")
+
+
+# --- GPCs --------------------------------------------------------------------------------------------
+class Gpc(Unit):
+    """A GPC: its SMs' requests of the last window."""
+
+    first = word("", "number of its first SM")
+    end = word("", "one past its last")
+    requests = word("requests", "of the window")
+    together = word("", "some must take their turn among those of all SMs")
+    passed = word("", "they have passed what its SMs share")
+    awaits = word("", "answers must still come back through it")
+    counts = words(SLICE_GROUPS, "requests", "by group of slices", align=8)
+
+
+RING_WORDS = 32
+
+
+class RequestQueue(Unit):
+    """A queue of requests: the GPCs' lists, and a ring of requests that were taken from them."""
+
+    heads = words(MAX_GPCS, "", "of each GPC's list the first that was not taken")
+    next = words(MAX_GPCS, "", "the place of the next one")
+    end = words(MAX_GPCS, "", "the list's end")
+    ring = words(RING_WORDS, "", "requests that were taken")
+
+
+BUCKETS = 1024
+"""Of the counting sort by time."""
 BUCKET_SLOTS = BUCKETS + 8
-(G_SM, G_START, G_END) = range(3)  # one block of the log
-LOG_SLOTS = 3
-MAX_LOGGED_BLOCKS = 1 << 17  # of a larger grid the first ones
+
+
+# --- slices ------------------------------------------------------------------------------------------
+class SliceGroup(Unit, size=32):
+    """A group of slices: what its slices count."""
+
+    read = word("sectors", "that SMs read")
+    written = word("sectors", "that SMs wrote")
+    atomic = word("sectors", "of atomics")
+    hits = word("sectors", "of reads that hit")
+    far_reads = word("sectors", "read over the link between the partitions")
+    far_writes = word("sectors", "written over it")
+    far_hits = word("sectors", "of those reads that hit")
+    far_atomics = word("sectors", "of atomics over it")
+    missed_atomic = word("sectors", "of atomics that missed")
+    completed = word("sectors", "partly written ones that were read from DRAM and written back")
+    coalesced = word("sectors", "that a GPC's coalescer did not ask for again")
+    installed = word("lines", "that came to L2")
+    host_sectors = word("sectors", "looked up for the host's memory, by SMs")
+    host_read = word("bytes", "from the host, with the packets' heads")
+    host_written = word("bytes", "to it")
+    peer_read = word("bytes", "of data from other devices")
+    peer_written = word("bytes", "of data to them")
+    links = words(4, "1/256 cycle", "that packets took, by way (LK_)")
+
+
+LK_TO_HOST, LK_FROM_HOST, LK_TO_PEER, LK_FROM_PEER = range(4)
+LINK_WAYS = 4
+# ranges of lines that copies and fills have used, in the host's memory: first, one past the last, how
+BR_FIRST, BR_END, BR_HOW = range(3)
+BR_WORDS = 3
+BR_READ, BR_WRITTEN, BR_DROPPED = range(3)
+"""Values of ``BR_HOW``."""
+# ranges of lines elsewhere, in the host's memory: first, one past the last, where they are
+EW_FIRST, EW_END, EW_PLACE = range(3)
+EW_WORDS = 3
+LINES_OF_ATOMICS = 64
+"""Lines elsewhere that a group of slices remembers."""
+# a store without time, in the host's memory: line << 1 | partition, place in its instruction << 4 | sectors, bytes of each
+WQ_LINE, WQ_SECTORS, WQ_BYTES = range(3)
+WQ_WORDS = 3
+WARM_QUEUE_ENTRIES = 1 << 15
+ATOMIC_LINES = 4
+"""Lines that a slice's atomics have at hand (bench.micro ``contended``: four lines by turns cost no more than one, eight do)."""
+
+
+class LastWrite(Unit):
+    """What a slice knows of the last write of a line (``l2_hazards.py``)."""
+
+    line = word("", "its number, plus one")
+    start = word("cycle", "when the write began")
+    reads = word("cycle", "that reads wait for it")
+    side = word("", "from where it came")
+    share = word("", "writes' share of the line's last accesses")
+
+
+LAST_WRITES = 8
+"""Of a slice, a power of two."""
+
+
+class SliceQueue(Unit):
+    """A slice's queue."""
+
+    held = word("cycle", "until when it is held up, with a fraction")
+    writes = parts(LastWrite, LAST_WRITES, "the last writes of some lines")
+
+
+# --- DRAM --------------------------------------------------------------------------------------------
+class Channel(Unit, size=16):
+    """A DRAM channel."""
+
+    writes = word("sectors", "of queued writes")
+    refresh = word("refreshes", "done")
+    written = word("cycle", "end of the last batch of writes")
+    read = word("sectors", "read since then")
+    queued = word("1/256 cycle", "of the bus for the queued writes")
+    sectors_read = word("sectors", "read so far")
+    sectors_written = word("sectors", "written so far")
+    activations = word("rows", "opened so far")
+    first = word("cycle", "of the first request, plus one")
+
+
+# --- host threads (windows.py): each word in a line of the host of its own ---------------------------
+CR_TICKET = 0  # of the phase that is open: its number, its kind and its next piece, which is beyond the last one when all are taken
+CR_DONE = 8  # pieces of it that are done
+CR_END = 16  # of the window
+CR_LEAVE = 24  # helpers are to end
+CR_SLOTS = 32
+TICKET_NUMBER, TICKET_KIND = 32, 24  # shifts
+TICKET_PIECE = (1 << TICKET_KIND) - 1
+
+
+class LoggedBlock(Unit):
+    """One block of the log."""
+
+    sm = word("", "on which it ran")
+    start = word("cycle", "when it started")
+    end = word("cycle", "when it ended")

@@ -1,42 +1,47 @@
-"""Tables of the program (``instruction_table.py`` fills them): instructions (``I_``), kinds (``K_``), basic blocks (``BL_``)."""
+"""Tables of the program, which ``instruction_table.py`` fills: instructions, their kinds, basic blocks."""
 
 from __future__ import annotations
 
+from warpwright.native.units import Unit, word
 from warpwright.timing.state.common import FIELDS
 
-# --- one instruction of the program (instruction_table.py) --------------------------------------------------------
-(
-    I_KIND,
-    I_PIPE,
-    I_INTERVAL,
-    I_LATENCY,
-    I_STALL,
-    I_YIELD,
-    I_WAIT,  # wait mask
-    I_WRITE_BARRIER,  # -1: none
-    I_READ_BARRIER,
-    I_READS,  # reads of each register bank, four bits each; with the register-file cache << 16; cycles of dispatch beyond one << 32; PRODUCT
-    I_LINE,  # instruction cache line
-    I_CONST,  # constant line, -1
-    I_OP,  # of memory instructions (OP_); of LDC the line, or its bank's first one
-    I_BYTES,
-    I_STRONG,  # a strong access; flags of a fence (FENCE_)
-    I_EXTRA,  # of LDC with an index: lines of its bank
-    *_,
-) = range(FIELDS)
-I_SLOTS = 16
+
+class Instruction(Unit):
+    """One instruction of the program."""
+
+    kind = word("", "what the issue stage does with it (K_)")
+    pipe = word("", "that it takes (P_)")
+    interval = word("cycle", "of its pipe")
+    latency = word("cycle", "from issue to its result; of texture instructions see TEXTURE_INTERVAL_SHIFT")
+    stall = word("cycle", "from its issue to the warp's next")
+    yields = word("", "another warp issues next, if one can")
+    wait = word("bits", "dependence barriers that it waits for")
+    write_barrier = word("", "that its result counts on; -1: none")
+    read_barrier = word("", "that its reads count on; -1: none")
+    reads = word(
+        "",
+        "of each register bank, four bits each; with the register-file cache << 16; cycles of dispatch beyond one << 32; PRODUCT",
+    )
+    line = word("", "instruction cache line")
+    constant = word("", "line of constants of an operand; -1: none")
+    op = word("", "of memory instructions (OP_); of LDC the line, or its bank's first one")
+    access_bytes = word("bytes", "of each lane's access")
+    strong = word("", "a strong access; flags of a fence (FENCE_)")
+    extra = word("", "wavefronts, lines of an LDC's bank, flags of shared accesses")
+
+
 TEXTURE_INTERVAL_SHIFT = 16
-"""``I_LATENCY`` of a texture instruction: cycles beyond an L1 hit, and above them those that the texture units take."""
+"""``latency`` of a texture instruction: cycles beyond an L1 hit, and above them those that the texture units take."""
 COUNTS_LANES = 1 << 20
-"""Flag of ``I_EXTRA``: a shared atomic that adds the number of lanes on a word at once (ATOMS.POPC.INC)."""
+"""Flag of ``Instruction.extra``: a shared atomic that adds the number of lanes on a word at once (ATOMS.POPC.INC)."""
 PRODUCT = 1 << 40
-"""Flag of ``I_READS``: a tensor product, which reads its registers at times of its own."""
+"""Flag of ``Instruction.reads``: a tensor product, which reads its registers at times of its own."""
 MATRIX_ROWS = 1 << 22
-"""Flag of ``I_EXTRA``: a matrix load (LDSM), whose lanes name rows."""
+"""Flag of ``Instruction.extra``: a matrix load (LDSM), whose lanes name rows."""
 ONE_PASS = 1 << 23
-"""Flag of ``I_EXTRA``: a shared atomic that passes once for each 4 bytes, whatever its lanes' banks (ATOMS.CAST.SPIN)."""
+"""Flag of ``Instruction.extra``: a shared atomic that passes once for each 4 bytes, whatever its lanes' banks (ATOMS.CAST.SPIN)."""
 OWN_SHARED = 1 << 21
-"""Flag of ``I_EXTRA``: an access to the block's own shared memory (LDS, STS, ATOMS), whatever rank its address carries in a cluster."""
+"""Flag of ``Instruction.extra``: an access to the block's own shared memory (LDS, STS, ATOMS), whatever rank its address carries in a cluster."""
 (
     K_FIXED,
     K_BRANCH,
@@ -62,10 +67,18 @@ OWN_SHARED = 1 << 21
     *_,
 ) = range(FIELDS)
 (OP_LOAD, OP_STORE, OP_ATOMIC, OP_REDUCE) = range(4)
-# one basic block of the program: first instruction, one past its last, the block at which a traced warp may
-# have stopped behind it (strong access, clock read), and the one of a strong access to which nothing but itself leads on; -1 when none
-(BL_FIRST, BL_END, BL_STRONG, BL_CLOCK, BL_SURE) = range(5)
-BL_SLOTS = 5
+
+
+class BasicBlock(Unit):
+    """One basic block of the program; -1 stands for no block."""
+
+    first = word("", "its first instruction")
+    end = word("", "one past its last")
+    strong = word("", "block at which a traced warp may have stopped after it for a strong access")
+    clock = word("", "the same for a read of the clock")
+    sure = word("", "block of a strong access to which nothing but this one leads on")
+
+
 # statuses of the model's own, beside engine/abi.py's
 STATUS_NONE = -1  # has not run yet
 STATUS_RELEASED = -2  # the reason for its stop has passed: may be called

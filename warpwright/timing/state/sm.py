@@ -1,210 +1,224 @@
-"""An SM's region: its scalars (``SM_``), sub-cores (``SC_``), warp slots (``W_``), block slots (``B_``), and where they lie."""
+"""An SM's region: the SM's own fields, its sub-cores, warp slots, block slots, calendars and scratch.
+
+What depends on the chip or the program (requests, caches) follows at offsets that the header holds.
+"""
 
 from __future__ import annotations
 
 from warpwright.engine.abi import BULK_WORDS
-from warpwright.timing.state.common import CALENDAR_SLOTS, FIELDS, MAX_BLOCKS, MAX_SUB_CORES, MAX_WARPS, PIPE_COUNT
+from warpwright.native.units import Unit, parts, word, words
+from warpwright.timing.state.common import CALENDAR_SLOTS, INF, MAX_BLOCKS, MAX_SUB_CORES, MAX_WARPS, PIPE_COUNT
 
-# --- SM -----------------------------------------------------------------------------------------
-(
-    # what every window asks of every SM, in one line of the host's
-    SM_INDEX,
-    SM_NEXT,  # earliest time at which something can happen
-    SM_ERROR,  # a warp stopped for Python: its slot + 1
-    SM_RESIDENT,  # blocks
-    SM_REQUESTS,  # in this window
-    SM_DONE,  # blocks that ended in this window
-    SM_WAITERS,
-    SM_LOADS,
-    SM_STALLS,  # its GPC's table
-    SM_PASSES,  # its GPC's
-    SM_PATTERNS,  # its GPC's
-    SM_BANKS,  # its GPC's
-    SM_SUB_NEXT,  # of each sub-core, the earliest time at which something can happen; INF of one that the chip lacks
-    SM_SUB_NEXT_1,
-    SM_SUB_NEXT_2,
-    SM_SUB_NEXT_3,
-    SM_ROTATE,  # sub-core that gets the next warp
-    SM_BLOCK_FREE,  # when the next block may start
-    SM_ACTIVE_FROM,
-    SM_TEXTURE_FREE,  # texture units
-    SM_MISS_FREE,  # L1: when the look-up behind the last miss can be
-    SM_FETCH_FREE,  # L1 instruction cache port
-    SM_FETCH_L2_FREE,
-    SM_RECONSIDER,  # warp slots (bit mask of 64) of which something became known
-    SM_BARRIER_FREE,
-    SM_STORE_FREE,  # writes wait until so many are acknowledged
-    SM_FINISH,  # last end of a warp, last acknowledged write
-    # counters
-    SM_ACTIVE,
-    SM_BLOCKS_RUN,
-    SM_INSTRUCTIONS,
-    SM_THREADS,
-    SM_WARP_CYCLES,
-    SM_GLOBAL_LOADS,
-    SM_GLOBAL_STORES,
-    SM_GLOBAL_ATOMICS,
-    SM_LOAD_SECTORS,
-    SM_LOAD_HITS,
-    SM_STORE_SECTORS,
-    SM_STORE_JOINED,  # of them, that joined a line in the store buffer
-    SM_ATOMIC_SECTORS,
-    SM_LOCAL_LOADS,
-    SM_LOCAL_STORES,
-    SM_LOCAL_SECTORS,  # of loads
-    SM_LOCAL_HITS,
-    SM_SHARED_LOADS,
-    SM_SHARED_STORES,
-    SM_SHARED_WAVEFRONTS,
-    SM_SHARED_IDEAL,
-    SM_TAG_LINES,
-    SM_LSU_WAVEFRONTS,
-    SM_FILL_SECTORS,
-    SM_FETCH_MISSES,
-    SM_BARRIERS,
-    SM_RAN,  # calls of the warp function
-    SM_FORETOLD_WRONG,
-    SM_BULKS,  # bulk copies issued in this window
-    SM_BULK_FREE,  # when the engine of bulk copies takes the next
-    SM_BULK_STORES,  # bulk stores so far
-    SM_BULK_STORE_FREE,  # when the engine reads the next one's bytes
-    SM_REMOTE_PORT,  # when the port for loads and atomics of clusters is free, in 1/256 cycle
-    SM_REMOTE_FREE,  # when the SM has sent what it stored to others
-    SM_TELLS,  # mbarriers of this SM to be told of bytes that are on their way
-    SM_CONST_LINES,  # constant lines that L1.5 has handed over in this window
-    SM_CONST_INTERVAL,  # between two of them for an LDC of several words
-    SM_OPERAND_INTERVAL,  # for an operand, ULDC or LDC of one word
-    SM_OPERAND_BOOKED,  # when L1.5 begins with the last of those
-    SM_FENCES,  # of the last round
-    SM_FENCE_ROUND,  # when it began or will begin
-    SM_FENCE_END,  # when its last fence is done
-    SM_FENCE_TURN,  # when the last fences left for L2
-    SM_STORE_TIME,  # when the last of its writes was acknowledged
-    SM_WROTE,  # when it last issued a store or an atomic
-    SM_CLEAN,  # up to when what it wrote is behind a fence that is over
-    SM_FULL_FENCE,  # issue of the last fence for the device behind something written
-    SM_FULL_FENCE_DONE,
-    SM_FENCE_GROUP,  # how many have left
-    SM_FENCE_GAP,  # how long after them the next may leave
-    SM_HOST_WRITTEN,  # when the last write to the host was acknowledged
-    SM_PEER_WRITTEN,
-    SM_LONGER,  # how much longer the answer to the strong access that is being executed may take than L2's
-    SM_PIPE_FIRST,  # issues by pipe, PIPE_COUNT
-    *_,
-) = range(FIELDS)
-SM_DONE_FIRST = SM_PIPE_FIRST + PIPE_COUNT  # pairs (time, block slot), MAX_BLOCKS
-SM_SCALARS = (SM_DONE_FIRST + 2 * MAX_BLOCKS + 7) // 8 * 8
-
-# --- sub-core --------------------------------------------------------------------------------------
-(
-    SC_LAST,  # slot that issued last, -1 after a yield
-    SC_LAST_REUSE,  # slot whose operands the register-file cache holds, -1
-    SC_ISSUE_FREE,
-    SC_BANK0,  # when each register bank's read port is free
-    SC_BANK1,
-    SC_BANK2,  # of chips with four
-    SC_BANK3,
-    SC_MIO_FREE,  # when the queue can hand over its next instruction
-    SC_MIO_HEAD,
-    SC_FREE,  # free warp slots (bit mask)
-    SC_PRODUCT,  # when the last tensor product was dispatched
-    SC_PRODUCT_READS,  # the cycles behind that in which it reads both banks (bit mask)
-    SC_BARRIER_HEAD,
-    SC_PRODUCT_END,  # until when it makes any difference to what else is dispatched
-    *_,
-) = range(FIELDS)
-SC_READY = 16  # earliest issue of each slot's next instruction
-SC_PIPE = SC_READY + MAX_WARPS  # the pipe that it needs
-SC_AGE = SC_PIPE + MAX_WARPS  # turn among those that can issue: W_AGE, and since when the warp is ready << AGE_READY
-SC_PIPE_FREE = SC_AGE + MAX_WARPS
-SC_MIO_QUEUE = SC_PIPE_FREE + PIPE_COUNT  # ring: when each of the last instructions left the queue
-SC_BARRIER_QUEUE = SC_MIO_QUEUE + 16  # ring: when the barriers' unit has taken each of the last arrivals
-SC_SLOTS = SC_BARRIER_QUEUE + 8
-
-# --- warp slot: eight words are a cache line of the host; the first two lines serve most issues -------
-(
-    W_PC,  # index of the next instruction
-    W_END,  # one past the last of its basic block
-    W_MASK,  # active lanes of the basic block
-    W_LAST,  # time of its last issue
-    W_REASON,  # what the next instruction waits for
-    W_EARLIEST,  # known part of its next issue time while something else is unknown
-    W_LINE,  # instruction line that it holds
-    W_SLOT,  # sub-core * 16 + slot
-    W_POS,  # words consumed
-    W_USED,  # words there are
-    W_TRACE,  # host pointer of its records
-    W_STATUS,  # last status of its function
-    W_PENDING,  # strong accesses that the serial phase has yet to execute, times two; 1 more: its basic block is foretold, no record yet
-    W_BARRIER,  # 1 + number of the block barrier at which it waits, and DEFERRED
-    W_LOOK,  # cycle of the try_wait that is held back, 0: none
-    W_FENCE,  # latency of the fence that waits for writes, and FENCE_AT_L2; 0: none
-    W_NUMBER,  # basic block
-    W_SB_TIME,  # 6: when operations whose end is known end
-    *_,
-) = range(FIELDS)
-W_SB_UNKNOWN = W_SB_TIME + 6  # 6: operations whose end is not known
-W_SB_LONG = W_SB_UNKNOWN + 6  # 6: 1 when the last one went to L1TEX
-(
-    W_ACTIVE,
-    W_POINTER,  # host pointer of its WARP structure
-    W_BLOCK,  # block slot
-    W_STARTED,
-    W_STORE_TIME,  # when its last write was acknowledged
-    W_WROTE_SHARED,  # whether it has written to shared memory since its last fence
-    W_FENCED,  # when its last fence went on to the slices
-    W_STORES,  # writes of this window, not known yet
-    W_ASYNC_TIME,  # asynchronous copies
-    W_ASYNC,
-    W_LOCAL,  # physical base of its local memory
-    W_IN_BLOCK,
-    W_LANES,
-    W_PASSES_END,  # when the passes of its last memory instruction are over
-    W_DRAINED,  # when its last store or atomic has left the load/store unit
-    W_AGE,  # its turn among those that have been ready equally long: its block's << AGE_BLOCK | the last warp's first
-    W_RELEASE,  # when its last block barrier lets it go on
-    W_RING_COUNT,  # 6
-) = range(W_SB_LONG + 6, W_SB_LONG + 24)
-W_RING = W_RING_COUNT + 6  # 6 x RING: end of each operation in order, for DEPBAR.LE with a count
 RING = 8
-W_SLOTS = (W_RING + 6 * RING + 7) // 8 * 8
-
-# --- block slot ----------------------------------------------------------------------------------
-(
-    B_ACTIVE,
-    B_NUMBER,
-    B_LOGGED,  # its entry in the log
-    B_LIVE,  # warps that have not ended
-    B_STARTED,
-    B_CLUSTER_TIME,  # last arrival at the cluster's barrier
-    B_CLUSTER_RELEASE,  # when it last let the block's warps go on
-    B_DRAINED,  # when the writes of its ended warps have left
-    B_FIELDS,
-    *_,
-) = range(FIELDS)
-B_ARRIVED = 8  # 16: lanes that arrived at each named barrier
-B_VOTES = B_ARRIVED + 16  # 16: running reduction
-B_WARPS = B_VOTES + 16  # 32: warp slot of each warp
-B_EXPECTED = B_WARPS + 32  # 16
-B_SLOTS = B_EXPECTED + 16
-
-# --- fixed layout of an SM's region --------------------------------------------------------------
-OFF_SUB_CORES = SM_SCALARS
-OFF_WARPS = OFF_SUB_CORES + MAX_SUB_CORES * SC_SLOTS
-OFF_BLOCKS = OFF_WARPS + MAX_SUB_CORES * MAX_WARPS * W_SLOTS
-OFF_LSU = OFF_BLOCKS + MAX_BLOCKS * B_SLOTS
-OFF_FILL = OFF_LSU + CALENDAR_SLOTS
-OFF_LINES = OFF_FILL + CALENDAR_SLOTS  # coalescer: line number, sector mask, bytes covered, words touched
+"""Operations of a barrier whose ends a warp remembers, for DEPBAR.LE with a count."""
 LINE_COUNT = 160
-OFF_LINE_SECTORS = OFF_LINES + LINE_COUNT
-OFF_LINE_BYTES = OFF_LINE_SECTORS + LINE_COUNT
-OFF_LINE_WORDS = OFF_LINE_BYTES + LINE_COUNT
-OFF_CONST_PORT = OFF_LINE_WORDS + LINE_COUNT  # calendars of LDC's unit and of L1.5
-OFF_CONST_FILL = OFF_CONST_PORT + CALENDAR_SLOTS
-MAX_BULKS = 64  # bulk copies of a window
-OFF_BULKS = OFF_CONST_FILL + CALENDAR_SLOTS  # their records
+"""Lines of one instruction that the coalescer has room for."""
+MAX_BULKS = 64
+"""Bulk copies of an SM in one window."""
 MAX_TELLS = 256
-OFF_TELLS = OFF_BULKS + MAX_BULKS * BULK_WORDS  # time, mbarrier, bytes
 BULK_STORE_RING = 8
-OFF_BULK_STORE_ENDS = OFF_TELLS + MAX_TELLS * 3  # when the last bulk stores were read
-SM_FIXED = (OFF_BULK_STORE_ENDS + BULK_STORE_RING + 7) // 8 * 8
+NAMED_BARRIERS = 16
+DEPENDENCE_BARRIERS = 6
+
+
+class SubCore(Unit):
+    """A sub-core: its scheduler's slots, register banks, pipes and MIO queue."""
+
+    last = word("", "slot that issued last, -1 after a yield", reset=-1)
+    last_reuse = word("", "slot whose operands the register-file cache holds, -1: none", reset=-1)
+    issue_free = word("cycle", "when the next instruction may issue")
+    bank0 = word("cycle", "when each register bank's read port is free")
+    bank1 = word("cycle", "of the second bank")
+    bank2 = word("cycle", "of the third bank, on chips with four")
+    bank3 = word("cycle", "of the fourth bank")
+    mio_free = word("cycle", "when the queue can hand over its next instruction")
+    mio_head = word("", "place of the queue's next instruction in its ring")
+    free = word("bits", "free warp slots", reset=(1 << MAX_WARPS) - 1)
+    product = word("cycle", "when the last tensor product was dispatched")
+    product_reads = word("bits", "cycles after that in which it reads the banks")
+    barrier_head = word("", "place of the next arrival in the queue to the barriers' unit")
+    product_end = word("cycle", "until when it makes any difference to what else is dispatched")
+    ready = words(MAX_WARPS, "cycle", "earliest issue of each slot's next instruction", reset=INF, align=16)
+    pipe = words(MAX_WARPS, "", "the pipe that it needs")
+    age = words(MAX_WARPS, "", "its turn among those that can issue: Warp.age, and since when it is ready << AGE_READY")
+    pipe_free = words(PIPE_COUNT, "cycle", "when each pipe takes its next instruction")
+    mio_queue = words(16, "cycle", "ring: when each of the last instructions left the queue")
+    barrier_queue = words(8, "cycle", "ring: when the barriers' unit has taken each of the last arrivals")
+
+
+class Warp(Unit, align=8):
+    """A warp slot; eight words are a cache line of the host, and the first two lines serve most issues."""
+
+    pc = word("", "index of the next instruction")
+    end = word("", "one past the last of its basic block")
+    mask = word("bits", "active lanes of the basic block")
+    last = word("cycle", "its last issue")
+    reason = word("", "what the next instruction waits for (ST_)")
+    earliest = word("cycle", "known part of its next issue time while something else is unknown")
+    line = word("", "instruction line that it holds")
+    slot = word("", "sub-core * 16 + slot")
+    pos = word("words", "of its records that it has consumed")
+    used = word("words", "of its records that there are")
+    trace = word("host address", "its records")
+    status = word("", "last status of its function")
+    pending = word(
+        "",
+        "strong accesses that the serial phase has yet to execute, times two; 1 more: its basic block is foretold, no record yet",
+    )
+    barrier = word("", "1 + number of the block barrier at which it waits, and DEFERRED")
+    look = word("cycle", "of the try_wait that is held back, 0: none")
+    fence = word("cycle", "latency of the fence that waits for writes, and flags (FENCE_); 0: none")
+    number = word("", "basic block")
+    sb_time = words(DEPENDENCE_BARRIERS, "cycle", "when operations whose end is known end")
+    sb_unknown = words(DEPENDENCE_BARRIERS, "operations", "whose end is not known")
+    sb_long = words(DEPENDENCE_BARRIERS, "", "1 when the last one went to L1TEX")
+    active = word("", "a warp is in the slot and has not ended")
+    pointer = word("host address", "its WARP structure")
+    block = word("", "block slot")
+    started = word("cycle", "when it started")
+    store_time = word("cycle", "when its last write was acknowledged")
+    wrote_shared = word("", "it has written to shared memory since its last fence")
+    fenced = word("cycle", "when its last fence went on to the slices")
+    stores = word("", "writes of this window, not known yet")
+    async_time = word("cycle", "when its asynchronous copies that are known end")
+    async_copies = word("copies", "asynchronous ones whose end is not known")
+    local = word("address", "physical base of its local memory")
+    in_block = word("", "its number within its block")
+    lanes = word("bits", "lanes that have not ended")
+    passes_end = word("cycle", "when the passes of its last memory instruction are over")
+    drained = word("cycle", "when its last store or atomic has left the load/store unit")
+    age = word(
+        "", "its turn among those that have been ready equally long: its block's << AGE_BLOCK | the last warp's first"
+    )
+    release = word("cycle", "when its last block barrier lets it go on")
+    ring_count = words(DEPENDENCE_BARRIERS, "operations", "of each barrier so far")
+    ring = words(DEPENDENCE_BARRIERS * RING, "cycle", "end of each operation in order, RING for a barrier")
+
+
+class BlockSlot(Unit):
+    """A block slot of an SM."""
+
+    active = word("", "a block is in the slot")
+    number = word("", "of the block in the grid")
+    logged = word("", "its entry in the log")
+    live = word("warps", "that have not ended")
+    started = word("cycle", "when it started")
+    cluster_time = word("cycle", "last arrival at the cluster's barrier")
+    cluster_release = word("cycle", "when that last let the block's warps go on")
+    drained = word("cycle", "when the writes of its ended warps have left")
+    arrived = words(NAMED_BARRIERS, "lanes", "that arrived at each named barrier")
+    votes = words(NAMED_BARRIERS, "", "running reduction of each named barrier")
+    warps = words(32, "", "warp slot of each warp")
+    expected = words(NAMED_BARRIERS, "lanes", "that each named barrier waits for")
+
+
+class EndedBlock(Unit):
+    """A block that ended in this window."""
+
+    time = word("cycle", "when it ended")
+    slot = word("", "its block slot")
+
+
+class SM(Unit, align=8):
+    """An SM's region as far as it lies in the same places on every chip."""
+
+    # what every window asks of every SM, in one line of the host's
+    index = word("", "number of the SM")
+    next = word("cycle", "earliest time at which something can happen", reset=INF)
+    error = word("", "a warp stopped for Python: its slot + 1")
+    resident = word("blocks", "on the SM")
+    requests = word("requests", "in this window")
+    done = word("blocks", "that ended in this window")
+    waiters = word("waiters", "in this window")
+    loads = word("loads", "in flight whose end is not known")
+    stalls = word("index", "its GPC's table of stalls")
+    passes = word("index", "its GPC's passes of patterns of lanes")
+    patterns = word("index", "its GPC's lines of patterns of lanes")
+    banks = word("index", "its GPC's scratch for banks")
+    sub_next = words(
+        MAX_SUB_CORES,
+        "cycle",
+        "of each sub-core, earliest time at which something can happen; INF of one that the chip lacks",
+        reset=INF,
+    )
+    rotate = word("", "sub-core that gets the next warp")
+    block_free = word("cycle", "when the next block may start")
+    active_from = word("cycle", "since when the SM has had a block, -1: it has none", reset=-1)
+    texture_free = word("cycle", "when the texture units take their next quads")
+    miss_free = word("cycle", "when L1 makes the look-up that follows its last miss")
+    fetch_free = word("cycle", "when the L1 instruction cache hands over its next line")
+    fetch_l2_free = word("cycle", "when L2 takes its next request for instructions")
+    reconsider = word("bits", "warp slots of which something became known")
+    barrier_free = word("cycle", "when the barrier unit takes its next warp")
+    store_free = word("cycle", "until when writes wait for acknowledgements")
+    finish = word("cycle", "last end of a warp, last acknowledged write")
+    # counters
+    active = word("cycle", "for which the SM had a block")
+    blocks_run = word("blocks", "that have run")
+    instructions = word("instructions", "issued")
+    threads = word("thread instructions", "issued")
+    warp_cycles = word("cycle", "of resident warps, added up")
+    global_loads = word("instructions", "that load from global memory")
+    global_stores = word("instructions", "that store to it")
+    global_atomics = word("instructions", "that change it")
+    load_sectors = word("sectors", "of global loads")
+    load_hits = word("sectors", "of global loads that hit L1")
+    store_sectors = word("sectors", "of global stores")
+    store_joined = word("sectors", "of them that joined a line in the store buffer")
+    atomic_sectors = word("sectors", "of global atomics")
+    local_loads = word("instructions", "that load from local memory")
+    local_stores = word("instructions", "that store to it")
+    local_sectors = word("sectors", "of local loads")
+    local_hits = word("sectors", "of local loads that hit L1")
+    shared_loads = word("instructions", "that load from shared memory")
+    shared_stores = word("instructions", "that store to it")
+    shared_wavefronts = word("wavefronts", "of shared memory")
+    shared_ideal = word("wavefronts", "that they would be without conflicts")
+    tag_lines = word("lines", "that L1's tag stage looked up")
+    lsu_wavefronts = word("wavefronts", "of the load/store unit")
+    fill_sectors = word("sectors", "that came from L2")
+    fetch_misses = word("lines", "of instructions that L0 lacked")
+    barriers = word("barriers", "of blocks that completed")
+    ran = word("calls", "of the warp function")
+    foretold_wrong = word("blocks", "of code that were foretold wrongly")
+    bulks = word("copies", "in bulk issued in this window")
+    bulk_free = word("cycle", "when the engine of bulk copies takes the next")
+    bulk_stores = word("stores", "in bulk so far")
+    bulk_store_free = word("cycle", "when the engine reads the next one's bytes")
+    remote_port = word("1/256 cycle", "when the port for loads and atomics of clusters is free")
+    remote_free = word("cycle", "when the SM has sent what it stored to others")
+    tells = word("mbarriers", "of this SM to be told of bytes that are on their way")
+    const_lines = word("lines", "of constants that L1.5 has handed over in this window")
+    const_interval = word("cycle", "between two of them for an LDC of several words")
+    operand_interval = word("cycle", "for an operand, ULDC or LDC of one word")
+    operand_booked = word("cycle", "when L1.5 begins with the last of those")
+    fences = word("fences", "of the last round")
+    fence_round = word("cycle", "when that began or will begin")
+    fence_end = word("cycle", "when its last fence is done")
+    fence_turn = word("cycle", "when the last fences left for L2")
+    store_time = word("cycle", "when the last of its writes was acknowledged")
+    wrote = word("cycle", "when it last issued a store or an atomic")
+    clean = word("cycle", "up to which what it wrote is ordered by a fence that is over")
+    full_fence = word("cycle", "issue of the last fence for the device after something was written")
+    full_fence_done = word("cycle", "when that fence is done")
+    fence_group = word("fences", "that left together")
+    fence_gap = word("cycle", "after them before the next may leave")
+    host_written = word("cycle", "when the last write to the host was acknowledged")
+    peer_written = word("cycle", "when the last write to another device was acknowledged")
+    longer = word("cycle", "that the answer to the strong access in execution may take beyond L2's")
+    pipe_issues = words(PIPE_COUNT, "instructions", "issued to each pipe")
+    ended = parts(EndedBlock, MAX_BLOCKS, "blocks that ended in this window")
+    sub_cores = parts(SubCore, MAX_SUB_CORES, "sub-cores", align=8)
+    warps = parts(Warp, MAX_SUB_CORES * MAX_WARPS, "warp slots, sub-core after sub-core")
+    blocks = parts(BlockSlot, MAX_BLOCKS, "block slots")
+    lsu_calendar = words(CALENDAR_SLOTS, "wavefronts", "calendar of the load/store unit")
+    fill_calendar = words(CALENDAR_SLOTS, "sectors", "calendar of L1's fills")
+    lines = words(LINE_COUNT, "", "of an instruction, as the coalescer finds them: their numbers")
+    line_sectors = words(LINE_COUNT, "bits", "their sectors")
+    line_bytes = words(LINE_COUNT, "bytes", "that they cover")
+    line_words = words(LINE_COUNT, "words", "that they touch")
+    const_port = words(CALENDAR_SLOTS, "cycle", "calendar of LDC's unit")
+    const_fill = words(CALENDAR_SLOTS, "cycle", "calendar of L1.5")
+    bulk_records = words(MAX_BULKS * BULK_WORDS, "", "records of this window's bulk copies")
+    tell_records = words(MAX_TELLS * 3, "", "time, mbarrier and bytes of those to be told")
+    bulk_store_ends = words(BULK_STORE_RING, "cycle", "ring: when the last bulk stores were read")

@@ -1,0 +1,562 @@
+"""What there is once: the chip's numbers, where areas begin, the launch, and what all units share.
+
+Each number of a chip names the field of the chip file that it is copied from; a field in nanoseconds becomes cycles, and one in
+cycles becomes the unit that its declaration names.  ``reset.py`` says how large each area is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from warpwright.chips.chip import Chip
+from warpwright.native.units import Field, Unit, word
+from warpwright.timing.state.common import CALENDAR_SHIFT, DRAM_SHIFT, MAX_LOGGED_BLOCKS
+
+UNITS_OF_CYCLES = {"cycle": 1, "1/64 cycle": 64, "1/256 cycle": 256}
+
+
+class Derived(Field):
+    """A word that every launch begins with as the chip, the program or the areas give it."""
+
+    def __init__(self, unit: str, text: str, value: Callable[[Any], int]) -> None:
+        super().__init__(unit, text)
+        self.value = value
+
+
+def copied(chip: Chip, path: str, unit: str) -> int:
+    """A field of a chip's record as the model counts it: ``path`` is ``section.field``, and ``unit`` what the word is in."""
+    section, name = path.split(".")
+    value = getattr(getattr(chip, section), name)
+    scale: float = UNITS_OF_CYCLES.get(unit, 1)
+    if unit == "slice bytes":
+        return round(value * chip.l2.l2_slice_bytes_per_clk)
+    if name.endswith("_ns"):
+        return round(scale * value * (chip.clocks.sm_clock_mhz / 1000.0))
+    return int(value) if scale == 1 else round(scale * value)
+
+
+def from_chip(path: str, unit: str, text: str) -> Derived:
+    """A word that holds a field of the chip file."""
+    return Derived(unit, text, lambda z: copied(z.chip, path, unit))
+
+
+def derived(value: Callable[[Any], int], unit: str, text: str) -> Derived:
+    """A word that follows from the chip and the program: of what ``reset.py`` knows of their sizes."""
+    return Derived(unit, text, value)
+
+
+def area(name: str, text: str, skip: Callable[[Any], int] | None = None) -> Derived:
+    """The first word of an area."""
+    return Derived("index", text, lambda z: z.areas[name] + (skip(z) if skip else 0))
+
+
+def offset(name: str, text: str) -> Derived:
+    """Where a part of an SM's region begins whose place depends on the chip or the program, from the region's first word."""
+    return Derived("words", text, lambda z: z.offsets[name])
+
+
+class Header(Unit):
+    """The first words of the state: the chip's numbers, where areas begin, the launch."""
+
+    sms = from_chip("sm.sm_count", "SMs", "of the chip")
+    sub_cores = from_chip("sm.sub_core_count", "sub-cores", "of an SM")
+    sm_first = area("sms", "the first SM's region")
+    sm_slots = derived(lambda z: z.sm_slots, "words", "size of an SM's region")
+    window = derived(
+        lambda z: z.there - 2, "cycle", "length of a window: below the shortest way from an SM to L2 and back"
+    )
+    now = word("cycle", "start of the window")
+    error = word("", "an SM or the serial phase met something that Python must handle")
+    clock_khz = derived(lambda z: z.chip.clocks.sm_clock_mhz * 1000, "kHz", "the SMs' clock")
+    # launch
+    function = word("host address", "the warp function")
+    launch = word("host address", "the LAUNCH structure")
+    grid_x = word("blocks", "of the grid, first axis")
+    grid_y = word("blocks", "of the grid, second axis")
+    blocks = word("blocks", "of the grid")
+    next_block = word("", "number of the block that starts next")
+    done_blocks = word("blocks", "that have ended")
+    blocks_per_sm = word("blocks", "that an SM holds")
+    warps_per_block = word("warps", "of a block")
+    threads_per_block = word("threads", "of a block")
+    block_base = word("host address", "the first BLOCK structure")
+    block_stride = word("bytes", "from one BLOCK to the next")
+    warp_base = word("host address", "the first WARP structure")
+    warp_stride = word("bytes", "from one WARP to the next")
+    spill_offset = word("bytes", "from a WARP to its save area")
+    spill_bytes = word("bytes", "of the save area that each warp finds zeroed")
+    shared_base = word("host address", "shared memory of the first block")
+    shared_stride = word("bytes", "from one block's shared memory to the next")
+    shared_bytes = word("bytes", "of shared memory of a block")
+    local_base = word("host address", "local memory of the first warp")
+    local_stride = word("bytes", "from one warp's local memory to the next")
+    trace_base = word("host address", "records of the first warp")
+    trace_stride = word("bytes", "from one warp's records to the next")
+    trace_limit = word("words", "of records that a warp has room for")
+    age = word("", "turn of the next block")
+    dispatch_free = word(
+        "1/256 cycle", "when the dispatcher has sent the first blocks so far, or taken note of those that ended"
+    )
+    first_interval = from_chip(
+        "launch.block_first_interval_cycles", "1/256 cycle", "between the first blocks that the dispatcher sends"
+    )
+    cluster_interval = from_chip("launch.cluster_first_interval_cycles", "1/256 cycle", "between the first clusters")
+    dispatch_interval = from_chip(
+        "launch.block_dispatch_interval_cycles", "1/256 cycle", "between two blocks that end and are replaced"
+    )
+    block_sm_interval = from_chip("launch.block_sm_interval_cycles", "cycle", "between two blocks that start on an SM")
+    block_latency = from_chip(
+        "launch.block_launch_latency_cycles", "cycle", "from a block's end to the next one's start"
+    )
+    block_start = from_chip(
+        "launch.block_start_latency_cycles", "cycle", "from a first block's start to its first instruction"
+    )
+    overhead = from_chip(
+        "launch.launch_overhead_cycles", "cycle", "of a launch, before its first block and after its last"
+    )
+    # sub-core
+    window_operands = from_chip("issue.operand_window_cycles", "cycle", "in which an instruction reads its registers")
+    half_with_fp64 = derived(
+        lambda z: int(z.chip.pipes.fp64_port_pipes_count > 1),
+        "",
+        "HFMA2.MMA and FP64 are dispatched one after the other",
+    )
+    branch_latency = from_chip("issue.branch_latency_cycles", "cycle", "from a taken branch to the next instruction")
+    yield_latency = from_chip(
+        "issue.yield_latency_cycles",
+        "cycle",
+        "from a YIELD after which no other lanes of the warp can go on to the next instruction",
+    )
+    group_switch = from_chip(
+        "issue.group_switch_cycles", "cycle", "more for a BSYNC after which another group of lanes goes on"
+    )
+    mio_entries = from_chip("mio.mio_queue_entries", "instructions", "capacity of a sub-core's MIO queue")
+    mio_interval = from_chip(
+        "mio.mio_sub_core_interval_cycles", "cycle", "between two instructions that leave the queue"
+    )
+    mio_latency = from_chip("mio.mio_latency_cycles", "cycle", "from issue to the unit that the queue leads to")
+    l0_lines = derived(lambda z: z.l0_lines, "lines", "capacity of the L0 instruction cache")
+    l1i_lines = derived(lambda z: z.l1i_lines, "lines", "capacity of the L1 instruction cache")
+    l1i_latency = from_chip("instruction_cache.l1_icache_latency_cycles", "cycle", "from an L0 miss to a line of L1")
+    l2i_latency = from_chip("l2.l2_hit_latency_cycles", "cycle", "from a miss of the first levels to a line of L2")
+    l2i_interval = from_chip(
+        "instruction_cache.l2_icache_line_interval_cycles", "cycle", "between two lines that L2 gives to an SM"
+    )
+    prefetch = from_chip("instruction_cache.icache_prefetch_lines", "lines", "that L1.5 asks L2 for ahead")
+    chunk_lines = from_chip("instruction_cache.icache_chunk_lines", "lines", "that the first level asks for at once")
+    chunk_interval = derived(
+        lambda z: round(
+            z.chip.instruction_cache.icache_chunk_lines * z.chip.instruction_cache.l1_icache_line_interval_cycles
+        ),
+        "cycle",
+        "between two such requests of an SM",
+    )
+    code_lines = derived(lambda z: z.code_lines, "lines", "of the program's code")
+    const_lines = derived(lambda z: z.l1_constants, "lines", "capacity of a first level of constants")
+    const_line_bytes = from_chip("constant_cache.constant_line_bytes", "bytes", "of a line of constants")
+    const_block_lines = derived(lambda z: z.block_lines, "lines", "that L1.5 asks for at once")
+    const_miss = derived(
+        lambda z: z.constants.l15_constant_latency_cycles - z.constants.ldc_latency_cycles,
+        "cycle",
+        "that an LDC from L1.5 takes beyond a hit",
+    )
+    immediate_miss = from_chip("constant_cache.immediate_miss_cycles", "cycle", "for an operand from L1.5")
+    wait_limit = from_chip("cluster.mbarrier_wait_limit_cycles", "cycle", "the longest that a try_wait is held back")
+    remote_send = from_chip(
+        "cluster.distributed_shared_packet_send_cycles", "1/256 cycle", "to send a packet of a cluster's atomics"
+    )
+    remote_take = from_chip("cluster.distributed_shared_packet_take_cycles", "1/256 cycle", "to take one")
+    remote_ask = from_chip(
+        "cluster.distributed_shared_line_request_cycles", "1/256 cycle", "of a load's request for a line"
+    )
+    indexed_lines = derived(
+        lambda z: z.indexed_constants, "lines", "of a sub-core that ULDCs with an index find without a miss"
+    )
+    indexed_size = derived(lambda z: z.indexed_size, "words", "of a cache for ULDCs with an index")
+    immediate_size = derived(lambda z: z.immediate_size, "words", "of a cache for operands")
+    indexed_miss = from_chip("constant_cache.indexed_miss_cycles", "cycle", "for a ULDC with an index from L1.5")
+    const_l2 = derived(
+        lambda z: z.constants.l2_constant_latency_cycles - z.constants.l15_constant_latency_cycles,
+        "cycle",
+        "that a constant from L2 takes beyond one of L1.5",
+    )
+    const_interval = from_chip("constant_cache.l15_constant_interval_cycles", "cycle", "between two lines of L1.5")
+    const_gpc_interval = from_chip(
+        "constant_cache.gpc_constant_interval_cycles", "1/256 cycle", "between two lines for a GPC's SMs"
+    )
+    const_asked = word("", "some SM has asked L1.5 in this window")
+    const_word = from_chip("constant_cache.ldc_word_cycles", "cycle", "of the SM for a different word")
+    const_replay = from_chip("constant_cache.ldc_replay_cycles", "cycle", "more for an LDC with several words")
+    const_arrived = area("const_arrived", "when the first SM got each block of constants")
+    barrier_latency = from_chip(
+        "shared.block_barrier_latency_cycles",
+        "cycle",
+        "from the last arrival at a block barrier to the next instruction",
+    )
+    barrier_interval = from_chip("shared.block_barrier_warp_interval_cycles", "cycle", "of the barrier unit for a warp")
+    barrier_least = from_chip(
+        "shared.block_barrier_least_cycles", "cycle", "of the unit, for a barrier however few its warps"
+    )
+    barrier_last = from_chip("shared.block_barrier_last_cycles", "cycle", "of the unit after the last arrival")
+    fence_places = from_chip("pipes.membar_places_count", "fences", "of an SM's round at once; 0: any number")
+    fence_place_time = from_chip("pipes.membar_place_cycles", "cycle", "before the place of one fence is another's")
+    fence_turn = from_chip(
+        "pipes.membar_group_interval_cycles", "cycle", "between two groups of an SM's fences that leave for L2"
+    )
+    # L1 and shared memory
+    lsu_capacity = derived(
+        lambda z: z.chip.mio.lsu_wavefronts_per_clk << CALENDAR_SHIFT, "wavefronts", "of a calendar bucket"
+    )
+    shared_latency = derived(
+        lambda z: z.chip.shared.shared_load_latency_cycles - z.chip.mio.mio_latency_cycles,
+        "cycle",
+        "of a shared load after the queue",
+    )
+    shared_store_latency = derived(
+        lambda z: z.chip.shared.shared_store_latency_cycles - z.chip.mio.mio_latency_cycles,
+        "cycle",
+        "of a shared store after the queue",
+    )
+    shared_atomic = derived(
+        lambda z: z.chip.shared.shared_atomic_latency_cycles - z.chip.mio.mio_latency_cycles,
+        "cycle",
+        "of a shared atomic after the queue",
+    )
+    l1_sets = derived(lambda z: z.sets, "sets", "of L1")
+    l1_ways = derived(lambda z: z.ways, "ways", "of a set of L1")
+    l1_latency = derived(
+        lambda z: z.chip.l1.l1_hit_latency_cycles - z.chip.mio.mio_latency_cycles,
+        "cycle",
+        "of an L1 hit after the queue",
+    )
+    l1_data_sectors = derived(
+        lambda z: z.chip.l1.l1_data_bytes_per_clk // z.chip.l1.sector_bytes, "sectors", "that L1 hands over per cycle"
+    )
+    l1_tag_banks = from_chip(
+        "l1.l1_tag_lines_per_clk", "lines", "of different banks that the tag stage takes per cycle"
+    )
+    l1_keeps_writes = from_chip("l1.l1_keeps_writes", "", "stores leave their words in L1")
+    l1_write_bytes = from_chip("l1.l1_write_bytes_per_clk", "bytes", "that the store buffer's output sends per cycle")
+    l1_join = from_chip("l1.l1_join_cycles", "cycle", "within which misses of a line leave as one request")
+    fill_capacity = derived(
+        lambda z: (z.chip.l1.l1_fill_bytes_per_clk << CALENDAR_SHIFT) // z.chip.l1.sector_bytes,
+        "sectors",
+        "of a calendar bucket",
+    )
+    local_physical = derived(lambda z: 1 << 50, "address", "where local memory lies for caches")
+    # crossbar, L2, DRAM
+    gpc_of_sm = area("gpc_of_sm", "the GPC of each SM")
+    partition_of_sm = area("partition_of_sm", "the L2 partition of each SM")
+    first_places = area("first_places", "the SM of each first block")
+    first_blocks = word("blocks", "that the chip takes at first")
+    gpcs = derived(lambda z: z.gpcs, "GPCs", "of the chip")
+    gpc_ports = area("gpc_ports", "calendars of the GPCs' ports from L2")
+    gpc_capacity = derived(
+        lambda z: (z.chip.crossbar.gpc_read_bytes_per_clk << CALENDAR_SHIFT) // z.chip.l1.sector_bytes,
+        "sectors",
+        "of a calendar bucket",
+    )
+    gpc_fetch_ports = area("gpc_fetch_ports", "calendars of the GPCs' instruction lines")
+    gpc_fetch_interval = from_chip(
+        "instruction_cache.gpc_icache_line_interval_cycles", "1/256 cycle", "between two instruction lines of a GPC"
+    )
+    gpc_write_ports = area("gpc_write_ports", "calendars of the GPCs' ports to L2")
+    gpc_write_capacity = derived(
+        lambda z: (z.chip.crossbar.gpc_write_bytes_per_clk << CALENDAR_SHIFT) // z.chip.l1.sector_bytes,
+        "sectors",
+        "of a calendar bucket",
+    )
+    to_l2 = derived(lambda z: z.there // 2, "cycle", "from the load/store unit to a slice")
+    from_l2 = derived(lambda z: z.there - z.there // 2, "cycle", "from a slice to the SM")
+    slices = from_chip("l2.l2_slice_count", "slices", "of L2")
+    partitions = from_chip("l2.l2_partition_count", "partitions", "of L2")
+    slice_ports = area("slice_ports", "calendars of the slices' reads")
+    slice_write_ports = area("slice_write_ports", "calendars of the slices' fills, writes and atomics")
+    slice_capacity = derived(
+        lambda z: z.chip.l2.l2_slice_bytes_per_clk << CALENDAR_SHIFT, "bytes", "of a calendar bucket"
+    )
+    l2_sets = derived(lambda z: z.l2_sets, "sets", "of a slice")
+    l2_ways = from_chip("l2.l2_ways", "ways", "of a set of L2")
+    l2_tags = area("l2", "L2, set after set: the tags of its ways, their stamps, their fills")
+    l2_stamps = area("l2", "the stamps of the first set", lambda z: z.chip.l2.l2_ways)
+    l2_fills = area("l2", "the fills of the first set", lambda z: 2 * z.chip.l2.l2_ways)
+    l2_slice_words = derived(lambda z: z.l2_sets * z.l2_set_words, "words", "of a slice's sets")
+    l2_fetch = derived(lambda z: z.chip.l2.l2_fetch_bytes // z.chip.l1.sector_bytes, "sectors", "of a fetch from DRAM")
+    l2_access = from_chip("l2.l2_slice_access_bytes", "bytes", "of the read port that an access takes at least")
+    l2_fill = from_chip(
+        "l2.l2_fill_sector_cycles",
+        "slice bytes",
+        "of the write port for a sector that comes from DRAM or the other partition",
+    )
+    l2_write_request = from_chip("l2.l2_write_request_cycles", "slice bytes", "of the write port for a write")
+    l2_write_whole = from_chip("l2.l2_write_sector_cycles", "slice bytes", "for each of its whole sectors")
+    l2_write_part = from_chip("l2.l2_write_partial_cycles", "slice bytes", "for each of its partial sectors")
+    far_latency = from_chip("l2.l2_far_latency_cycles", "cycle", "more for a line of the other partition")
+    far_ports = area("far_ports", "calendars of the link between the partitions, by slice and direction")
+    far_capacity = derived(
+        lambda z: (z.chip.l2.l2_far_bytes_per_clk << DRAM_SHIFT) // z.half, "bytes", "of a calendar bucket of the link"
+    )
+    far_masked = from_chip("l2.l2_far_masked_bytes", "bytes", "of the link for a masked write's mask")
+    far_atomic = from_chip("l2.l2_far_atomic_bytes", "bytes", "of the link for an atomic")
+    atomic_latency = from_chip("l2.l2_atomic_latency_cycles", "cycle", "of an atomic beyond a load")
+    atomic_whole = from_chip("l2.l2_atomic_sector_cycles", "slice bytes", "of a pass over a whole sector")
+    atomic_part = from_chip("l2.l2_atomic_word_cycles", "slice bytes", "of a pass over part of one")
+    atomic_sum = from_chip("l2.l2_atomic_float_cycles", "slice bytes", "between floating-point sums on one word")
+    atomic_turn = from_chip(
+        "l2.l2_atomic_turn_cycles", "slice bytes", "from an atomic without an answer to one with an answer, or back"
+    )
+    atomic_last = area("atomic_last", "what each slice's atomic unit was asked last")
+    block_rows = word("index", "where the program's basic blocks begin in its table")
+    uses_ring = word("", "the program has DEPBAR.LE with a count")
+    channels_per_slice = derived(lambda z: z.channels_per_slice, "channels", "of DRAM for a slice")
+    dram_ports = area("dram_ports", "calendars of the channels' data buses")
+    dram_state = area("dram_state", "the channels (Channel)")
+    dram_banks = area("dram_banks", "open row and ready time of each bank")
+    dram_bank_count = from_chip("dram.dram_bank_count", "banks", "of a channel")
+    dram_latency = derived(
+        lambda z: z.chip.dram.dram_latency_cycles - z.chip.l2.l2_hit_latency_cycles - z.row_miss,
+        "cycle",
+        "beyond an L2 hit, row open",
+    )
+    dram_row_miss = derived(lambda z: z.row_miss, "cycle", "to open a row")
+    dram_row_cycle = from_chip("dram.dram_row_cycle_ns", "cycle", "between two rows of a bank")
+    dram_row_units = derived(lambda z: z.row_units, "units", "of a channel that share a row")
+    dram_sector = derived(
+        lambda z: round(256 * z.chip.l1.sector_bytes * z.channels / z.dram_bytes_per_clk),
+        "1/256 cycle",
+        "of a channel's bus for a sector",
+    )
+    dram_turnaround = from_chip("dram.dram_turnaround_ns", "1/256 cycle", "of the bus from reads to writes, or back")
+    dram_refresh_interval = from_chip("dram.dram_refresh_interval_ns", "cycle", "between refreshes of a channel")
+    dram_refresh = from_chip("dram.dram_refresh_ns", "1/256 cycle", "of one of them")
+    dram_batch = from_chip("dram.dram_write_batch_bursts", "bursts", "of writes that a channel gathers")
+    bank_refresh_interval = from_chip("dram.dram_bank_refresh_interval_ns", "cycle", "between refreshes of one bank")
+    bank_refresh = from_chip("dram.dram_bank_refresh_ns", "cycle", "of one of them")
+    # requests between SMs and L2 (exchange.py)
+    buckets = area("buckets", "a counting sort of each GPC")
+    order = area("order", "the requests of each GPC in the order of their service")
+    group_order = area("group_order", "the same by group of slices; scratch of the dispatcher")
+    queues = area("queues", "the queues (RequestQueue) of each group of slices, and of all together")
+    gpc_fields = area("gpc_fields", "the GPCs (Gpc)")
+    gpc_turns = area("gpc_turns", "GPCs in the order in which host threads share them")
+    served = word("requests", "of the last window")
+    # parts of an SM's region without a fixed place
+    requests_at = offset("requests", "requests (Request)")
+    waiters_at = offset("waiters", "waiters (Waiter)")
+    loads_at = offset("loads", "loads in flight (PendingLoad)")
+    const_at = offset("const", "LDC's first level")
+    immediate_at = offset("immediate", "operands' first level, by sub-core")
+    indexed_at = offset("indexed", "that of ULDCs with an index, by sub-core")
+    const_blocks_at = offset("const_blocks", "L1.5's blocks of constants")
+    l0_at = offset("l0", "L0 instruction cache")
+    l1i_at = offset("l1i", "L1 instruction cache")
+    l1_at = offset("l1", "L1's lines (CacheLine)")
+    join_at = offset("join", "the store buffer: its lines (StoreLine), and the rest of it (StoreBuffer)")
+    instructions = derived(lambda z: z.instructions, "instructions", "of the program")
+    stalls = area("stalls", 'of each GPC, cycles by instruction and reason; issues in the place of "selected"')
+    block_log = area("block_log", "blocks that ran (LoggedBlock)")
+    logged_blocks = derived(lambda z: min(z.blocks, MAX_LOGGED_BLOCKS), "blocks", "that the log has room for")
+    begun = word("", "the first blocks of this stretch of the grid are on the chip")
+    warm_instructions = word("instructions", "executed without time (warming.py)")
+    warm_threads = word("threads", "that executed them")
+    slice_groups = area("slice_groups", "the groups of slices (SliceGroup)")
+    half = derived(lambda z: z.half, "slices", "of a partition")
+    tlb = area("tlb", "the GPCs' TLBs (tlb.py)")
+    tlb_slots = derived(lambda z: z.tlb_slots, "words", "of a TLB")
+    tlb_sets = derived(lambda z: z.chip.crossbar.gpc_tlb_page_count // 16, "sets", "of a TLB; 0: every page is at hand")
+    tlb_ports = area("tlb_ports", "a calendar of each GPC's TLB")
+    tlb_hit = from_chip("crossbar.gpc_tlb_hit_cycles", "1/64 cycle", "of the TLB for a page at hand")
+    tlb_miss = from_chip("crossbar.gpc_tlb_miss_cycles", "1/64 cycle", "for another page")
+    tlb_latency = from_chip("crossbar.gpc_tlb_latency_cycles", "cycle", "until another page is at hand")
+    page_shift = derived(
+        lambda z: (z.chip.crossbar.page_kib * 1024 // z.chip.l1.l1_line_bytes).bit_length() - 1,
+        "bits",
+        "from a line to its page",
+    )
+    coalescing = from_chip("l2.l2_hit_latency_cycles", "cycle", "for which a request can be joined")
+    coalescer_lines = derived(
+        lambda z: z.coalescer_lines,
+        "lines",
+        "of a GPC's coalescer for each group of slices, a power of two; 0: there is none",
+    )
+    coalescer = area(
+        "coalescer", "by GPC and group of slices, lines on their way: line << 4 | sectors, and when they are there"
+    )
+    touched = area("touched", "which SMs have turned to each slice, a bit each")
+    touched_words = derived(lambda z: -(-z.chip.sm.sm_count // 64), "words", "of a slice in that area")
+    l2_partial_ways = from_chip("l2.l2_partial_ways", "ways", "of a set that may hold partly written lines")
+    dram_activate_read = from_chip(
+        "dram.dram_activate_read_ns", "1/256 cycle", "between two rows that a channel opens for reads"
+    )
+    dram_activate_write = from_chip("dram.dram_activate_write_ns", "1/256 cycle", "the same for writes")
+    atomic_change = from_chip(
+        "l2.l2_atomic_change_cycles", "slice bytes", "for an atomic on a line that is none of the slice's last ones"
+    )
+    atomic_change_answer = from_chip(
+        "l2.l2_atomic_answer_change_cycles", "slice bytes", "the same for one with an answer"
+    )
+    atomic_lines = area("atomic_lines", "by slice, the lines of its last atomics")
+    slice_queues = area("slice_queues", "the slices' queues (SliceQueue)")
+    read_after_write = from_chip(
+        "l2.l2_read_after_write_cycles", "cycle", "of a slice between a write to a line and a read of it"
+    )
+    other_side = from_chip(
+        "l2.l2_other_side_cycles", "cycle", "the same between what comes from its own SMs and what comes over the link"
+    )
+    read_after_atomic = from_chip("l2.l2_read_after_atomic_cycles", "cycle", "between an atomic and a read")
+    short_until = word("cycle", "windows are short until then: strong accesses without an answer come")
+    cluster_events = word("", "somebody has arrived at a cluster's barrier that is not complete")
+    cluster_latency = from_chip(
+        "cluster.cluster_barrier_latency_cycles", "cycle", "from the last arrival to the first who goes on"
+    )
+    remote_latency = from_chip(
+        "cluster.distributed_shared_latency_cycles", "cycle", "of a load from another block's shared memory"
+    )
+    cluster_blocks = word("blocks", "of a cluster")
+    cluster_x = word("blocks", "of a cluster, first axis")
+    cluster_y = word("blocks", "of a cluster, second axis")
+    clusters_x = word("clusters", "of the grid, first axis")
+    clusters_y = word("clusters", "of the grid, second axis")
+    bulk_interval = from_chip("cluster.bulk_copy_interval_cycles", "cycle", "between two bulk copies of an SM")
+    bulk_bytes = derived(
+        lambda z: max(z.chip.cluster.bulk_copy_bytes_per_clk, 1), "bytes", "that an SM's bulk copies move per cycle"
+    )
+    bulk_extra = from_chip("cluster.bulk_copy_extra_cycles", "cycle", "of a bulk load beyond the way to L2 and back")
+    bulk_store = from_chip("cluster.bulk_store_latency_cycles", "cycle", "until a bulk store has read its first bytes")
+    bulk_store_bytes = derived(
+        lambda z: max(z.chip.cluster.bulk_store_bytes_per_clk, 1), "bytes", "that a bulk store reads per cycle"
+    )
+    crew = area("crew", "what host threads share (HostThreads)")
+    l2_installs = area("l2_installs", "by group of slices, places of the first lines that L2 took in")
+    bulk_store_interval = from_chip("cluster.bulk_store_interval_cycles", "cycle", "between two bulk stores of an SM")
+    bulk_store_entries = from_chip(
+        "cluster.bulk_store_entries", "stores", "that an SM takes before the first has been read"
+    )
+    remote_atomic = from_chip(
+        "cluster.distributed_shared_atomic_latency_cycles", "cycle", "of an atomic on another block's shared memory"
+    )
+    remote_store_bytes = derived(
+        lambda z: max(z.chip.cluster.distributed_shared_store_bytes_per_clk, 1),
+        "bytes",
+        "that an SM sends to others per cycle",
+    )
+    scheduler = word("host address", "the launch's warp scheduler; 0: the model's own")
+    l1_replacement = word("host address", "the launch's replacement of L1; 0: the model's own")
+    bad_scheduler = word("", "it chose a slot that could not issue")
+    timed_period = word("1/65536 block", "of a sampled launch: one block of so many is timed; 0: all are")
+    stretch = word("blocks", "timed in a row, after which blocks are left out in time")
+    left_out = word("blocks", "that are left out then")
+    warm_sm = word("index", "region of the SM on which blocks without time run; 0: there are none")
+    warm_next = word("", "number of the next block without time")
+    warm_stop = word("", "one past the last of this stretch")
+    warm_ratio = word("1/65536", "blocks without time for each that is timed")
+    warm_own = word("instructions", "that timed blocks had executed in the window before")
+    warm_work = word("instructions", "that blocks without time have executed beside them")
+    warm_along = word("", "they run beside timed ones: what they ask for takes L2's and DRAM's time")
+    warm_random = word("", "the last of the numbers that spread their accesses over a window")
+    warm_loaded = word("1/65536", "of the sectors that timed blocks load, which L2 is asked for")
+    warm_stored = word("1/65536", "the same of stores")
+    warm_loads = word("1/65536 sector", "that the loads so far are short of that share")
+    warm_stores = word("1/65536 sector", "the same of stores")
+    warm_queue = word("host address", "stores that have not come to L2 yet (QueuedStore)")
+    warm_queued = word("stores", "put there so far")
+    warm_sent = word("stores", "that have left")
+    warm_written = word("sectors", "of them")
+    warm_moment = word("cycle", "when the last instruction that stores comes to L2")
+    warm_to_write = word("stores", "that shall have left")
+    warm_free = word("instructions", "of warm_instructions, those of blocks that were left out")
+    bad_replacement = word("", "it chose a way that no set has")
+    # memory elsewhere (links.py)
+    ranges = word("host address", "ranges of lines elsewhere (Range), by line")
+    range_count = word("ranges", "of lines elsewhere")
+    links = area("links", "by way (LK_) and group of slices, when it is free, in 1/256 cycle")
+    held_up = area("held_up", "by slice of a partition, until when what waits for the host holds it up")
+    atomics_elsewhere = area(
+        "atomics_elsewhere", "by group of slices, lines and when their last atomics are done, in 1/256 cycle"
+    )
+    host_latency = from_chip("elsewhere.host_latency_ns", "cycle", "of a load from the host")
+    host_ask = from_chip("elsewhere.host_ask_ns", "1/256 cycle", "of the link for a request")
+    host_read = from_chip("elsewhere.host_read_packet_ns", "1/256 cycle", "for the head of an answer")
+    host_read_sector = from_chip("elsewhere.host_read_sector_ns", "1/256 cycle", "for each of its sectors")
+    host_write = from_chip("elsewhere.host_write_packet_ns", "1/256 cycle", "for the head of a write")
+    host_write_sector = from_chip("elsewhere.host_write_sector_ns", "1/256 cycle", "for each of its sectors")
+    host_write_latency = from_chip("elsewhere.host_write_latency_ns", "cycle", "until a write is acknowledged")
+    host_atomic_latency = from_chip("elsewhere.host_atomic_latency_ns", "cycle", "of an atomic on the host's memory")
+    host_atomic_turn = from_chip("elsewhere.host_atomic_turn_ns", "1/256 cycle", "between atomics on one line")
+    peer_latency = from_chip("elsewhere.peer_latency_ns", "cycle", "of a load from another device")
+    peer_ask = from_chip("elsewhere.peer_ask_ns", "1/256 cycle", "of the link for a request")
+    peer_packet = from_chip("elsewhere.peer_packet_ns", "1/256 cycle", "for a packet's head")
+    peer_sector = from_chip("elsewhere.peer_sector_ns", "1/256 cycle", "for each of its sectors")
+    peer_write_latency = from_chip("elsewhere.peer_write_latency_ns", "cycle", "until a write is acknowledged")
+    peer_atomic_latency = from_chip(
+        "elsewhere.peer_atomic_latency_ns", "cycle", "of an atomic on another device's memory"
+    )
+    peer_atomic_turn = from_chip("elsewhere.peer_atomic_turn_ns", "1/256 cycle", "between atomics on one line")
+    unordered = word("", "what comes to L2 now comes in no order of time: lines order nothing (l2_hazards.py)")
+    barrier_entries = from_chip(
+        "shared.block_barrier_queue_entries", "arrivals", "of a sub-core's queue to the unit of block barriers"
+    )
+    fence_latency = from_chip("pipes.membar_gpu_latency_cycles", "cycle", "of a fence for the device")
+    fence_system = from_chip("elsewhere.system_fence_ns", "cycle", "more for one for the system")
+    fence_host = from_chip("elsewhere.host_fence_ns", "cycle", "more after writes to the host")
+    fence_peer = from_chip("elsewhere.peer_fence_ns", "cycle", "more after writes to another device")
+    product_reads = derived(
+        lambda z: sum(1 << cycle for cycle in z.chip.pipes.tensor_read_cycles),
+        "bits",
+        "cycles in which a tensor product reads its registers; 0: as other instructions do",
+    )
+    product_again = derived(
+        lambda z: sum(1 << cycle for cycle in z.chip.pipes.tensor_again_cycles),
+        "bits",
+        "cycles in which it is dispatched again",
+    )
+    product_end = derived(
+        lambda z: max((*z.chip.pipes.tensor_read_cycles, *z.chip.pipes.tensor_again_cycles), default=-1) + 1,
+        "cycle",
+        "for which either goes on",
+    )
+    product_half = from_chip("pipes.tensor_half_cycles", "cycle", "from a tensor product to HFMA2.MMA or FP64")
+    fence_shared = from_chip(
+        "pipes.membar_block_written_latency_cycles",
+        "cycle",
+        "of a fence for the block after the warp has written to shared memory",
+    )
+    fence_written = from_chip(
+        "pipes.membar_written_latency_cycles", "cycle", "of a fence for the device after the SM has written"
+    )
+    fence_mapped = from_chip("elsewhere.mapped_fence_ns", "cycle", "longer, where memory elsewhere is mapped")
+    fence_system_gap = from_chip(
+        "elsewhere.system_fence_gap_ns",
+        "cycle",
+        "between groups of fences for the system, beyond what they take longer",
+    )
+    fence_together = from_chip(
+        "pipes.membar_group_cycles", "cycle", "after the first of an SM's group of fences in which others join it"
+    )
+    epoch = word("cycle", "of the device's own clock before this launch: L2 keeps times by that clock")
+    brought = word(
+        "host address", "ranges of lines that copies and fills have used since the launch before, BR_WORDS words each"
+    )
+    brought_count = word("ranges", "of those lines")
+    fence_rounds_apart = from_chip(
+        "pipes.membar_rounds_apart", "", "a round of an SM's fences begins only when the one before is over"
+    )
+    l2_dirty_ways = from_chip("l2.l2_dirty_ways", "ways", "of a set that may hold dirty lines")
+    l2i_cold_latency = derived(
+        lambda z: z.cold_code_latency, "cycle", "to a line of code that no SM of the GPC has asked for: DRAM's"
+    )
+    l2i_cold_interval = derived(
+        lambda z: (
+            z.chip.instruction_cache.l2_icache_line_interval_cycles
+            * z.cold_code_latency
+            // z.chip.l2.l2_hit_latency_cycles
+        ),
+        "cycle",
+        "between two such lines for an SM",
+    )
+    code_arrived = area("code_arrived", "by GPC, when each line of code is in L2")
+
+
+chip = Header(0)
+"""The header of the state, whose first word is the array's first."""
