@@ -27,11 +27,11 @@ def ends(blocks: int, threads: int, working: int = 32) -> np.ndarray:
     return out.reshape(blocks, -1).astype(np.int64)
 
 
-def test_the_block_that_began_first_goes_first_and_of_its_warps_the_last() -> None:
+def test_the_block_that_began_first_goes_first_and_its_warps_share() -> None:
+    """Of a block's warps the one that has been ready longest issues (bench.micro ``warp_chains``), so that they end together."""
     found = ends(4, 512)
     assert (found[:-1].max(axis=1) < found[1:].min(axis=1)).all()
-    by_turn = found.reshape(4, 4, 4)  # block, turn in the sub-core, sub-core
-    assert (by_turn[:, 1:] <= by_turn[:, :-1]).all()
+    assert (found.max(axis=1) - found.min(axis=1) < 200).all()  # of 16,000
 
 
 def test_a_block_that_comes_later_waits_for_those_before_it() -> None:

@@ -68,6 +68,11 @@ def changed(word: int, by: int) -> int:
     return phase | field << PENDING_AT | outstanding << BYTES_AT | expected << EXPECTED_AT
 
 
+def waits_for_bytes(state: int) -> bool:
+    """Whether copies are still to bring bytes of the phase: they, and not only arrivals, may end it."""
+    return bool(state >> BYTES_AT & BYTES_MASK)
+
+
 def passed_over(before: int, after: int) -> bool:
     """Whether one operation's arrivals ended a phase and went on into the next one, or left fewer than none."""
     field, expected = (after >> at & COUNT_MASK for at in (PENDING_AT, EXPECTED_AT))

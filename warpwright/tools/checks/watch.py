@@ -320,7 +320,7 @@ class Watch:
             if not initialises and word not in resident.mbarriers:
                 why = f"nothing has initialised the mbarrier at byte {offset:,} of shared memory (mbarrier.init)"
                 self._barrier_error(block, warp, "Invalid arguments", [index], lanes, (why,))
-            elif not initialises and before is not None and mb.passed_over(before, now):
+            elif not (initialises or before is None or mb.waits_for_bytes(before)) and mb.passed_over(before, now):
                 why = "more arrivals at once than the phase still waits for: some count for the next one"
                 self._barrier_error(block, warp, "Invalid arguments", [index], lanes, (why,))
             resident.mbarriers[word] = now
