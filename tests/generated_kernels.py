@@ -450,7 +450,7 @@ class Writer:
 
 LEAVE = "out[4 * g] = a; out[4 * g + 1] = b; out[4 * g + 2] = c; out[4 * g + 3] = d;"
 
-HEAD = """
+CALLS = """
 __device__ __noinline__ unsigned turned(unsigned x, unsigned y) {
     for (unsigned i = 0; i < (y & 7); i++) x = x * 5 + (y >> i);
     return x;
@@ -464,6 +464,12 @@ __device__ __noinline__ unsigned chosen(unsigned x, unsigned y) {
     unsigned (*const table[3])(unsigned, unsigned) = {turned, nested, shifted};
     return table[y % 3](x, y);
 }
+"""
+"""Functions that turn, call themselves and are called through a table."""
+
+HEAD = (
+    CALLS
+    + """
 #if __CUDA_ARCH__ >= 700
 __device__ unsigned acquire(const unsigned *p) {
     unsigned v;
@@ -508,6 +514,7 @@ extern "C" __global__ void generated(unsigned *out, unsigned *mem, unsigned *fla
     }
     __syncthreads();
 """
+)
 TAIL = """
     __syncthreads();
     if (lane == 0) for (int i = 0; i < 8; i++) a += counted[i] + (i < 4 ? kept[i] : 0);

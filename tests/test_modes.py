@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
 import warpwright as ww
-from tests.generated_kernels import Kernel, kernels
+from tests.generated_kernels import CALLS, Kernel, kernels
 
 MODES: dict[str, dict[str, Any]] = {
     "off": {"timing": "off", "threads": 1},
@@ -146,26 +146,16 @@ def test_lanes_meet_at_a_warpsync_only_those_with_their_mask(chip: str, mode: st
     assert cell[0] == 31
 
 
-TABLE = """
-__device__ __noinline__ unsigned turned(unsigned x, unsigned y) {
-    for (unsigned i = 0; i < (y & 7); i++) x = x * 5 + (y >> i);
-    return x;
-}
-__device__ __noinline__ unsigned nested(unsigned x, unsigned y) {
-    if ((x & 7) == 0) return y + 1;
-    return nested((x & 7) - 1, y * 3 + x) ^ x;
-}
-__device__ __noinline__ unsigned shifted(unsigned x, unsigned y) { return (x >> 3) + y; }
-__device__ __noinline__ unsigned chosen(unsigned x, unsigned y) {
-    unsigned (*const table[3])(unsigned, unsigned) = {turned, nested, shifted};
-    return table[y % 3](x, y);
-}
+TABLE = (
+    CALLS
+    + """
 extern "C" __global__ void called(unsigned *out) {
     unsigned t = threadIdx.x, a = chosen(t * 2654435761u >> 13, t);
     __syncwarp();
     out[t] = a + __shfl_xor_sync(~0u, a, 1);
 }
 """
+)
 
 
 def chosen(x: int, y: int) -> int:

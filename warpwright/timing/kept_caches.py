@@ -101,7 +101,7 @@ class KeptCaches:
             self._since = hash((self._since, address, size_bytes, how))
 
     def launched(self, what: Hashable) -> None:
-        """A launch has ended: ``what`` decides its time but for what it found."""
+        """Note a launch: ``what`` decides its time except for what it finds in the caches."""
         self._history = (*self._history, (self._since, what))[-HISTORY:]
         self._since = 0
 
