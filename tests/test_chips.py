@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from warpwright.chips import Chip, ChipError, OccupancyError, chip_names, describe, load_chip, occupancy
+from warpwright.chips import Chip, ChipError, OccupancyError, chip_names, describe, kind_counts, load_chip, occupancy
 from warpwright.chips.chip import _fields, _sections
+from warpwright.chips.kinds import KINDS
 from warpwright.engine.launch import clusters_at_once
 
 UNITS = (
@@ -53,6 +54,53 @@ def test_every_number_has_a_source_in_a_named_document(name: str) -> None:
             continue
         assert row.source, row.field
         assert row.source.split(":")[0].split()[0] in chip.documents, (row.field, row.source)
+
+
+@pytest.mark.parametrize("name", CHIPS)
+def test_every_number_of_a_built_in_chip_says_how_it_is_known(name: str) -> None:
+    chip = load_chip(name)
+    assert set(chip.kinds) == {field for field, section in _fields().items() if section != "identity"}
+    for field, kind in chip.kinds.items():
+        assert kind in KINDS, field
+        assert kind != "set", field
+        assert chip.kind(field) == kind
+        assert chip.source(field) == chip.sources[field]
+        document = chip.source(field).split(":")[0]
+        # This project's card is an H200: what it shows of another chip is borrowed, and a choice is not evidence.
+        if kind == "measured":
+            assert (name, document) == ("h200", "card"), field
+        if document == "card":
+            assert kind in (("measured", "fitted", "assumed") if name == "h200" else ("borrowed", "fitted")), field
+        if document == "model":
+            assert kind not in ("measured", "published"), field
+        if re.search(r"\b(on|in) (an )?H200", chip.source(field)) and name != "h200":
+            assert kind in ("borrowed", "fitted", "assumed"), field
+    assert kind_counts(chip) == {kind: n for kind in KINDS if (n := list(chip.kinds.values()).count(kind))}
+    assert (chip.kind("product"), chip.source("product")) == ("published", "")
+
+
+def test_what_a_chip_inherits_is_borrowed_and_what_the_user_gives_is_set(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        'base = "h200"\nsm_clock_mhz = 1500\n[l2]\nl2_kib = { published = 30720, source = "sheet: table 2" }\n'
+        'l2_fetch_bytes = { value = 32, source = "sheet: table 3" }\n[sources]\nsheet = "A data sheet"\n'
+    )
+    chip = load_chip(str(path))
+    known = {name: chip.kind(name) for name in ("sm_clock_mhz", "l2_kib", "l2_fetch_bytes", "l1_hit_latency_cycles")}
+    assert known == {
+        "sm_clock_mhz": "set",
+        "l2_kib": "published",
+        "l2_fetch_bytes": "set",
+        "l1_hit_latency_cycles": "borrowed",
+    }
+    assert load_chip("h200").kind("l1_hit_latency_cycles") == "measured"
+    assert chip.kind("l1_ways") == "assumed", "what nobody knew of the base is no better known here"
+    # An override changes one number of the same chip: the others are known as before.
+    changed = load_chip("h200", sm_count=64)
+    assert (changed.kind("sm_count"), changed.kind("gpc_sm_counts")) == ("set", "set")
+    assert changed.kind("l1_hit_latency_cycles") == "measured"
+    with pytest.raises(ChipError, match="has no field 'l2_mib'"):
+        chip.kind("l2_mib")
 
 
 @pytest.mark.parametrize("name", CHIPS)
@@ -173,8 +221,15 @@ def test_a_number_without_source_in_a_table_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "bad.toml"
     path.write_text('base = "v100"\n[l2]\nl2_kib = { value = 1 }\n')
     with pytest.raises(
-        ChipError, match=re.escape("field 'l2_kib' of chip 'bad' must be { value = …, source = \"…\" }")
+        ChipError, match=re.escape("field 'l2_kib' of chip 'bad' must be { KIND = …, source = \"…\" }, where KIND is")
     ):
+        load_chip(str(path))
+
+
+def test_a_kind_that_there_is_not_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_text('base = "v100"\n[l2]\nl2_kib = { guessed = 6144, source = "model: x" }\n')
+    with pytest.raises(ChipError, match="one of measured, published, derived, borrowed, fitted, assumed, set"):
         load_chip(str(path))
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from warpwright.chips import kind_counts, load_chip
 from warpwright.cli import app
 
 PROGRAM = """\
@@ -69,6 +70,8 @@ def test_chip_shows_each_number_with_its_source() -> None:
     assert code == 0
     assert "sm_clock_mhz" in out
     assert "a100wp: Table 4" in out
+    counts = ", ".join(f"{count} {kind}" for kind, count in kind_counts(load_chip("a100")).items())
+    assert counts in " ".join(out.split())
 
 
 def test_unknown_chip() -> None:

@@ -383,7 +383,7 @@ def chips(
     """List the chips, or show one."""
     from rich.table import Table
 
-    from warpwright.chips import ChipError, chip_names, describe, load_chip
+    from warpwright.chips import ChipError, chip_names, describe, kind_counts, load_chip
 
     console = _console()
     if name is None:
@@ -409,12 +409,16 @@ def chips(
     for heading in ("section", "field"):
         table.add_column(heading)
     table.add_column("value", justify="right", overflow="fold")
+    table.add_column("kind")
     table.add_column("source", overflow="fold")
     section = ""
     for row in describe(shown):
-        table.add_row(row.section if row.section != section else "", row.field, row.value, row.source)
+        table.add_row(row.section if row.section != section else "", row.field, row.value, row.kind, row.source)
         section = row.section
     console.print(table)
+    counts = kind_counts(shown)
+    told = ", ".join(f"{count} {kind}" for kind, count in counts.items())
+    console.print(f"{sum(counts.values())} numbers: {told} (docs/reference.md#chips)")
 
 
 @app.command()

@@ -1,10 +1,12 @@
-"""Chips as data: one TOML file a chip, read by ``chip.py`` into the typed record whose units are in ``sections.py``; ``occupancy.py`` counts resident blocks,
-``partition.py`` makes parts of a chip.
+"""Chips as data: one TOML file per chip, read by ``chip.py`` into the typed record whose units are in ``sections.py``.
+
+``kinds.py`` lists how a number can be known, ``limits.py`` what it may be; ``occupancy.py`` counts resident blocks, ``partition.py``
+makes parts of a chip.
 
 Imports nothing from the rest of the package.
 """
 
-from warpwright.chips.chip import Chip, ChipError, chip_names, describe, load_chip
+from warpwright.chips.chip import Chip, ChipError, chip_names, describe, kind_counts, load_chip
 from warpwright.chips.occupancy import Occupancy, OccupancyError, occupancy
 from warpwright.chips.partition import Partition, partition
 
@@ -16,6 +18,7 @@ __all__ = [
     "Partition",
     "chip_names",
     "describe",
+    "kind_counts",
     "load_chip",
     "occupancy",
     "partition",

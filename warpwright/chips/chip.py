@@ -1,14 +1,15 @@
 """The record of one chip: what the machine is, with the unit of every number in its name.
 
-A chip is a TOML file: tables of ``name = { value = …, source = "…" }``.  A source begins with
-a word of the file's ``[sources]`` table, which names the document.  The model's sections are
-the machine's units; every name is unique over all sections, so an override needs no section::
+A chip is a TOML file: tables of ``name = { KIND = value, source = "…" }``.  The kind says how the
+number is known (``kinds.py``); a source begins with a word of the file's ``[sources]`` table, which
+names the document.  The model's sections are the machine's units; every name is unique over all
+sections, so an override needs no section::
 
     load_chip("v100")                             # a chip of this package
     load_chip("v100", l1_kib=192, sm_count=40)    # the same with what-if values
     load_chip("mine.toml")                        # a file; it may say  base = "v100"
 
-In a file with a base, a number stands either with its source or, like an override, alone.
+In a file with a base, a number has either its kind and source or, like an override, neither.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from warpwright.chips.kinds import KINDS, inherited, read_entry
 from warpwright.chips.limits import field_range, problems, range_text
 from warpwright.chips.sections import (
     L1,
@@ -80,6 +82,8 @@ class Chip(BaseModel):
     elsewhere: Elsewhere
     sources: Mapping[str, str]
     """Where each number comes from, by its name: ``document: place``."""
+    kinds: Mapping[str, str]
+    """How each number is known, by its name: a word of ``kinds.KINDS``."""
     documents: Mapping[str, str]
     """The documents that sources begin with."""
 
@@ -98,6 +102,26 @@ class Chip(BaseModel):
         section = _section_of(self.name, field)
         return getattr(getattr(self, section), field)
 
+    def kind(self, field: str) -> str:
+        """How a number is known: ``measured``, ``published``, ``derived``, ``borrowed``, ``fitted``, ``assumed`` or ``set``.
+
+        The product's names (``[identity]``) are ``published``.
+
+        Raises:
+            ChipError: there is no such field.
+        """
+        _section_of(self.name, field)
+        return self.kinds.get(field, "published")
+
+    def source(self, field: str) -> str:
+        """Where a number comes from: ``document: place``; empty for the product's names.
+
+        Raises:
+            ChipError: there is no such field.
+        """
+        _section_of(self.name, field)
+        return self.sources.get(field, "")
+
 
 class Row(NamedTuple):
     """One line of ``describe``."""
@@ -106,6 +130,7 @@ class Row(NamedTuple):
     field: str
     value: str
     source: str
+    kind: str
 
 
 @cache
@@ -148,7 +173,12 @@ class _File(NamedTuple):
     """Where its numbers are, for messages: empty for a chip of this package."""
     values: dict[str, Any]
     sources: dict[str, str]
+    kinds: dict[str, str]
     documents: dict[str, str]
+
+    def set(self, field: str, value: Any, source: str, kind: str = "set") -> None:
+        """Give a field its value, and where that comes from."""
+        self.values[field], self.sources[field], self.kinds[field] = value, source, kind
 
 
 def _read(name: str, above: tuple[Path, ...] = ()) -> _File:
@@ -157,37 +187,38 @@ def _read(name: str, above: tuple[Path, ...] = ()) -> _File:
         raise ChipError(f"{str(path)!r} is a base of itself")
     place = "" if path.parent == _DIRECTORY else f" of {path}"
     base = table.pop("base", None)
-    values: dict[str, Any] = {}
-    sources: dict[str, str] = {}
-    documents: dict[str, Any] = {}
+    below = _File("", "", {}, {}, {}, {})
     if base is not None:
         if not isinstance(base, str):
             raise ChipError(f"base of chip file {str(path)!r} must be a chip's name or a file, not {base!r}")
         try:
-            _, _, values, sources, documents = _read(base, (*above, path.resolve()))
+            below = _read(base, (*above, path.resolve()))
         except ChipError as error:
             raise ChipError(f"base of chip file {str(path)!r}: {error}") from None
     told = table.pop("sources", {})
     if not isinstance(told, dict) or not all(isinstance(text, str) for text in told.values()):
         raise ChipError(f"[sources] of chip file {str(path)!r} must be a table of texts, not {told!r}")
-    documents = {**documents, **told}
+    kinds = {field: inherited(kind) for field, kind in below.kinds.items()}
     label = str(table.pop("name", path.stem))
+    file = _File(label, place, below.values, below.sources, kinds, {**below.documents, **told})
     named: set[str] = set()
     for section, content in table.items():
         for field, entry in _entries(label, place, section, content):
             named.add(field)
-            if isinstance(entry, dict):
-                if set(entry) != {"value", "source"} or not isinstance(entry["source"], str):
-                    raise ChipError(
-                        f'field {field!r} of chip {label!r} must be {{ value = …, source = "…" }}{place and f" ({place.strip()})"}'
-                    )
-                values[field], sources[field] = entry["value"], entry["source"]
+            if _fields()[field] == "identity":
+                file.values[field] = entry
+            elif not isinstance(entry, dict):
+                file.set(field, entry, "override")
+            elif (read := read_entry(entry)) is not None:
+                file.set(field, read[0], read[2], read[1])
             else:
-                values[field] = entry
-                sources[field] = "override"
+                raise ChipError(
+                    f'field {field!r} of chip {label!r} must be {{ KIND = …, source = "…" }}, where KIND is one of '
+                    f"{', '.join(KINDS)}{place and f' ({place.strip()})'}"
+                )
     if base is not None:
-        _follow(values, sources, named)
-    return _File(label, place, values, sources, documents)
+        _follow(file, named)
+    return file
 
 
 @cache
@@ -253,24 +284,27 @@ def load_chip(name: str | Chip, **overrides: Any) -> Chip:
         ChipError: unknown chip, unknown field, or a value of the wrong type or range.
     """
     if isinstance(name, Chip):
-        label, place, sources, documents = name.name, "", dict(name.sources), dict(name.documents)
         values = {field: getattr(getattr(name, section), field) for field, section in _fields().items()}
+        file = _File(name.name, "", values, dict(name.sources), dict(name.kinds), dict(name.documents))
     else:
-        label, place, values, sources, documents = _read(name)
+        file = _read(name)
+    label, place, values = file.label, file.place, file.values
     for field, value in overrides.items():
         _section_of(label, field)
-        values[field] = float(value) if isinstance(values.get(field), float) and type(value) is int else value
-        sources[field] = "override"
+        value = float(value) if isinstance(values.get(field), float) and type(value) is int else value
+        file.set(field, value, "override")
     for field in _fields():
         if field not in values:
             raise ChipError(f"chip {label!r} lacks the field {field!r} ([{_fields()[field]}]{place})")
-    _follow(values, sources, set(overrides))
+    _follow(file, set(overrides))
     record: dict[str, dict[str, Any]] = {section: {} for section in _sections()}
     for field, value in values.items():
         record[_fields()[field]][field] = value
         _check_range(label, place, field, value)
     try:
-        chip = Chip.model_validate({"name": label, "sources": sources, "documents": documents, **record})
+        chip = Chip.model_validate(
+            {"name": label, "sources": file.sources, "kinds": file.kinds, "documents": file.documents, **record}
+        )
     except ValidationError as error:
         raise ChipError(_explain(label, place, error)) from error
     for problem in problems(chip):
@@ -295,47 +329,46 @@ def _whole_numbers(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(type(number) is int for number in value)
 
 
-def _follow(values: dict[str, Any], sources: dict[str, str], changed: set[str]) -> None:
+def _follow(file: _File, changed: set[str]) -> None:
     """Fields that must agree with a changed one, and were not changed themselves, follow it; wrong ones are left for the checks."""
+    values = file.values
     if "sm_count" in changed and "gpc_sm_counts" not in changed and _whole_numbers(values.get("gpc_sm_counts")):
         clusters = len(values["gpc_sm_counts"])
         if type(values["sm_count"]) is int:
-            values["gpc_sm_counts"] = [(values["sm_count"] + i) // clusters for i in range(clusters)]
-            sources["gpc_sm_counts"] = "override: follows sm_count"
-            values["dispatch_apart_sm_count"] = 0
+            spread = [(values["sm_count"] + i) // clusters for i in range(clusters)]
+            file.set("gpc_sm_counts", spread, "override: follows sm_count")
+            file.set("dispatch_apart_sm_count", 0, "override: follows sm_count")
     if (
         changed & {"sm_count", "gpc_sm_counts"}
         and "cluster_sm_counts" not in changed
         and values.get("cluster_sm_counts")
     ):
-        values["cluster_sm_counts"] = values["gpc_sm_counts"]
-        sources["cluster_sm_counts"] = "override: follows gpc_sm_counts"
+        file.set("cluster_sm_counts", values["gpc_sm_counts"], "override: follows gpc_sm_counts")
     counts, apart = values.get("gpc_sm_counts"), values.get("dispatch_apart_sm_count")
     if "gpc_sm_counts" in changed and "dispatch_apart_sm_count" not in changed and counts and _whole_numbers(counts):
-        values["dispatch_apart_sm_count"] = apart if type(apart) is int and apart <= counts[0] else 0
+        fitting = apart if type(apart) is int and apart <= counts[0] else 0
+        file.set("dispatch_apart_sm_count", fitting, "override: follows gpc_sm_counts")
     if "l2_partition_count" in changed and "gpc_l2_partitions" not in changed:
-        values["gpc_l2_partitions"] = []
-        sources["gpc_l2_partitions"] = "override: follows l2_partition_count, each partition has its GPCs"
+        file.set("gpc_l2_partitions", [], "override: follows l2_partition_count, each partition has its GPCs")
     if "l1_kib" in changed and type(values["l1_kib"]) is int and _whole_numbers(values.get("shared_carveout_kib")):
-        _fit_shared(values, sources, changed)
+        _fit_shared(file, changed)
 
 
-def _fit_shared(values: dict[str, Any], sources: dict[str, str], overrides: set[str]) -> None:
+def _fit_shared(file: _File, overrides: set[str]) -> None:
     """A smaller data storage drops the carve-outs that it can't hold."""
+    values = file.values
     if "shared_carveout_kib" not in overrides:
         steps = values["shared_carveout_kib"]
-        values["shared_carveout_kib"] = [step for step in steps if step <= values["l1_kib"]] or steps[:1]
-        sources["shared_carveout_kib"] = "override: follows l1_kib"
+        held = [step for step in steps if step <= values["l1_kib"]] or steps[:1]
+        file.set("shared_carveout_kib", held, "override: follows l1_kib")
     if "shared_max_per_block_kib" not in overrides:
         if not all(
             type(values.get(name)) is int for name in ("shared_reserved_bytes_per_block", "shared_max_per_block_kib")
         ):
             return
         reserved_kib = -(-values["shared_reserved_bytes_per_block"] // 1024)
-        values["shared_max_per_block_kib"] = min(
-            values["shared_max_per_block_kib"], max(values["shared_carveout_kib"][-1] - reserved_kib, 1)
-        )
-        sources["shared_max_per_block_kib"] = "override: follows l1_kib"
+        most = min(values["shared_max_per_block_kib"], max(values["shared_carveout_kib"][-1] - reserved_kib, 1))
+        file.set("shared_max_per_block_kib", most, "override: follows l1_kib")
 
 
 def _explain(label: str, place: str, error: ValidationError) -> str:
@@ -354,8 +387,14 @@ def _explain(label: str, place: str, error: ValidationError) -> str:
 
 
 def describe(chip: Chip) -> list[Row]:
-    """Every field of a chip in the order of the record: section, name, value as text, source."""
+    """Every field of a chip in the order of the record: section, name, value as text, source, kind."""
     return [
-        Row(section, field, str(getattr(getattr(chip, section), field)), chip.sources.get(field, ""))
+        Row(section, field, str(getattr(getattr(chip, section), field)), chip.source(field), chip.kind(field))
         for field, section in _fields().items()
     ]
+
+
+def kind_counts(chip: Chip) -> dict[str, int]:
+    """How many of a chip's numbers are known in each way, in the order of ``KINDS``, without those of which there are none."""
+    counts = {kind: list(chip.kinds.values()).count(kind) for kind in KINDS}
+    return {kind: count for kind, count in counts.items() if count}
