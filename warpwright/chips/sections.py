@@ -60,6 +60,8 @@ class Issue(Section):
     register_bank_count: Literal[2, 4]
     """A register's bank is its number modulo this."""
     operand_window_cycles: int = Field(ge=0)
+    operand_release_cycles: int = Field(ge=0)
+    """From the issue of a fixed-latency instruction to the release of the counter that guards its operands."""
     branch_latency_cycles: int = Field(ge=0)
     convergence_latency_cycles: int = Field(ge=0)
     """From a BSYNC to what its warp executes next, whoever arrived."""
@@ -81,6 +83,8 @@ class Pipes(Section):
     """FP32 and integer multiply-add."""
     wide_multiply_interval_cycles: int = Field(gt=0)
     wide_multiply_passes_count: int = Field(gt=0)
+    wide_multiply_pass_cycles: int = Field(ge=0)
+    """Between two passes of one; dispatch and stall count end with the last one."""
     wide_factor_latency_cycles: int = Field(ge=0)
     """From the issue of a fixed-latency instruction to that of IMAD.WIDE or IMAD.HI with its result as a factor, whatever the stall counts say."""
     fma_lite_lanes: int = Field(ge=0)
@@ -111,6 +115,10 @@ class Pipes(Section):
     """Those in which it is dispatched again, and no instruction of the ALU or FMA pipes is."""
     tensor_half_cycles: int = Field(ge=0)
     """From one to HFMA2.MMA or an FP64 instruction at the least."""
+    group_product_least_cycles: int = Field(ge=0)
+    """Between two products of a warpgroup, however few columns."""
+    sparse_group_product_least_cycles: int = Field(ge=0)
+    """The same for sparse products."""
     shuffle_latency_cycles: int = Field(gt=0)
     match_latency_cycles: int = Field(gt=0)
     """MATCH of one value of 32 bits."""
@@ -118,8 +126,12 @@ class Pipes(Section):
     """More for one of 64 bits."""
     match_value_cycles: int = Field(ge=0)
     """MATCH.ANY: for each further different value among the lanes."""
+    match_wavefronts_count: int = Field(gt=0)
+    """Of the load/store unit, for each word of a value that MATCH compares."""
     redux_latency_cycles: int = Field(gt=0)
     """To the use of the uniform register."""
+    redux_wavefronts_count: int = Field(gt=0)
+    """Of the load/store unit, for a REDUX."""
     special_register_latency_cycles: int = Field(gt=0)
     special_uniform_latency_cycles: int = Field(gt=0)
     """To a uniform register (S2UR)."""
@@ -155,7 +167,23 @@ class Mio(Section):
     mio_sub_core_interval_cycles: int = Field(gt=0)
     mio_latency_cycles: int = Field(ge=0)
     """From issue to the load/store unit: an idle queue."""
+    mio_register_cycles: int = Field(ge=0)
+    """For each register of 32 lanes that a sub-core hands over with a memory instruction."""
     lsu_wavefronts_per_clk: int = Field(gt=0)
+    lsu_replay_cycles: int = Field(ge=0)
+    """Between two passes of one instruction over several lines or conflicting words."""
+    lsu_wide_pass_cycles: int = Field(ge=0)
+    """The same for the passes that a shared load of 8 or 16 bytes per lane takes for its width."""
+    lsu_store_cycles: int = Field(ge=0)
+    """Of the load/store unit, for a store."""
+    lsu_atomic_lane_cycles: float = Field(ge=0)
+    """Of the load/store unit, for each lane on a word in a global atomic on one sector of a line."""
+    lsu_atomic_sectors_lane_cycles: float = Field(ge=0)
+    """The same on several sectors of a line."""
+    lsu_atomic_answer_cycles: int = Field(ge=0)
+    """The least for each lane on one word, or for each line, where a global atomic gives an answer and more than four lanes or lines are named."""
+    inactive_access_cycles: int = Field(ge=0)
+    """Of a memory instruction without active lanes, from the load/store unit to its end."""
 
 
 class InstructionCache(Section):
@@ -231,6 +259,8 @@ class Shared(Section):
     """Of B2R, which reads what BAR.RED found, after the unit has taken it."""
     block_barrier_queue_entries: int = Field(gt=0, le=8)
     """Arrivals of a sub-core's warps that wait for the unit; further warps issue theirs when one has been taken."""
+    block_barrier_issue_cycles: int = Field(ge=0)
+    """Between two barrier instructions of a sub-core."""
 
 
 class L1(Section):
@@ -248,6 +278,26 @@ class L1(Section):
     l1_join_cycles: int = Field(ge=0)
     """A miss joins the request of an earlier one in the same line that is no older."""
     l1_write_bytes_per_clk: int = Field(gt=0)
+    store_buffer_lines_per_clk: int = Field(gt=0)
+    """Lines of a store that come into the store buffer."""
+    store_queue_entries: int = Field(gt=0)
+    """Accesses that wait between the load/store unit and the store buffer."""
+    store_buffer_lines: int = Field(gt=0)
+    """Lines that the store buffer holds; one of which bytes are written, not words, takes two places."""
+    store_output_lines: int = Field(gt=0)
+    """Lines that have left the buffer and wait for the output."""
+    store_join_cycles: int = Field(ge=0)
+    """For which a later store can join a line, once another store has come."""
+    store_join_alone_cycles: int = Field(ge=0)
+    """The same while none has come."""
+    store_join_line_cycles: int = Field(ge=0)
+    """Longer for each line of a store beyond four."""
+    store_sent_cycles: int = Field(ge=0)
+    """From the end of a line's last sector in the output until a store to the line finds it sent."""
+    store_lag_cycles: int = Field(ge=0)
+    """How late the acknowledgement of an SM's writes may be before it sends no more: what its write buffers cover."""
+    atomic_lag_cycles: int = Field(ge=0)
+    """The same for atomics, whose answers come all the way back."""
     l1_keeps_writes: bool
     """The least that L1 keeps of a store: whole lines (what is written in part is dropped), any bytes (sectors that were valid stay so),
     or nothing (0: what is written is dropped)."""
@@ -263,6 +313,8 @@ class Crossbar(Section):
     gpc_tlb_miss_cycles: float = Field(ge=0)
     gpc_tlb_latency_cycles: int = Field(ge=0)
     """That a missed translation is late."""
+    gpc_tlb_quiet_cycles: int = Field(ge=0)
+    """After a miss, until hits wait for nothing."""
     page_kib: int = Field(gt=0)
     gpc_coalescer_lines: int = Field(ge=0)
     """Lines on their way that a GPC's read coalescer knows, so that its SMs do not ask L2 twice; a power of two, 0: it has none."""
@@ -277,6 +329,8 @@ class L2(Section):
     """Of a set, how many ways may hold lines with partly written sectors before one is completed from DRAM."""
     l2_dirty_ways: int = Field(gt=0)
     """Of a set, how many ways may hold dirty lines before one is written back; no limit where a set has no more ways."""
+    l2_write_back_lag_cycles: int = Field(ge=0)
+    """How late DRAM's write queue may be before L2 takes no more dirty lines."""
     l2_slice_bytes_per_clk: int = Field(gt=0)
     l2_slice_access_bytes: int = Field(gt=0)
     """What the smallest read takes of a slice's port."""
@@ -303,6 +357,8 @@ class L2(Section):
     """The same for one with an answer."""
     l2_atomic_turn_cycles: float = Field(ge=0)
     """For each lane, when a slice turns between atomics with and without an answer."""
+    l2_atomic_lines: int = Field(gt=0)
+    """Lines that a slice's atomics have at hand."""
     l2_read_after_write_cycles: int = Field(ge=0)
     """Of a slice, between a write to a line and a read of the same line; everything behind that read waits."""
     l2_other_side_cycles: int = Field(ge=0)
@@ -333,6 +389,8 @@ class Dram(Section):
     dram_bank_refresh_interval_ns: float = Field(gt=0)
     """Between refreshes of one bank, each of which closes it for the time below while the other banks work."""
     dram_bank_refresh_ns: float = Field(ge=0)
+    dram_postponed_refreshes_count: int = Field(ge=0)
+    """Refreshes of single banks that a controller puts off while a channel's first requests wait."""
     dram_activate_read_ns: float = Field(ge=0)
     """Between two rows that a channel opens for reads; 0: no limit."""
     dram_activate_write_ns: float = Field(ge=0)
@@ -381,6 +439,12 @@ class Cluster(Section):
 
 class Launch(Section):
     launch_overhead_cycles: int = Field(ge=0)
+    launch_fetch_sectors_count: int = Field(ge=0)
+    """Sectors of constants and code beyond a kernel's own that each GPC's cache fetches for a launch."""
+    launch_fences_count: int = Field(ge=0)
+    """Look-ups of each slice of L2 by fences at a launch's end, beyond those of SMs that turned to it."""
+    launch_idle_fences_count: float = Field(ge=0)
+    """The same in a launch whose SMs turned to no slice; they are neither hits nor misses."""
     block_first_interval_cycles: float = Field(gt=0)
     """Between two of the blocks that fill an idle chip."""
     cluster_first_interval_cycles: float = Field(ge=0)
@@ -388,6 +452,8 @@ class Launch(Section):
     block_dispatch_interval_cycles: float = Field(gt=0)
     """Between two blocks that end: the dispatcher notes one after the other."""
     block_sm_interval_cycles: int = Field(gt=0)
+    block_warp_interval_cycles: int = Field(ge=0)
+    """Between the starts of a block's warps."""
     block_launch_latency_cycles: int = Field(ge=0)
     block_start_latency_cycles: int = Field(ge=0)
     """From the start of a block on an SM that holds none of the launch to its first instruction."""
@@ -438,6 +504,8 @@ class Elsewhere(Section):
     host_write_packet_ns: float = Field(gt=0)
     """Of the way to the host: a run of whole sectors, or the bytes of one that is written in part."""
     host_write_sector_ns: float = Field(ge=0)
+    host_write_lag_cycles: int = Field(ge=0)
+    """How late the way to the host may be before a slice takes nothing more."""
     host_write_latency_ns: float = Field(ge=0)
     """Until a write is acknowledged, which it is when it goes out."""
     host_atomic_latency_ns: float = Field(ge=0)
@@ -448,6 +516,8 @@ class Elsewhere(Section):
     """Of the way to the device, for a request to read."""
     peer_packet_ns: float = Field(gt=0)
     peer_sector_ns: float = Field(gt=0)
+    peer_half_sector_bytes: int = Field(ge=0)
+    """A write to another device that carries no more is half a sector long."""
     peer_write_latency_ns: float = Field(ge=0)
     peer_atomic_latency_ns: float = Field(ge=0)
     peer_atomic_turn_ns: float = Field(ge=0)

@@ -79,10 +79,10 @@ def atomic_turns(m: Any, home: int, words: int, time: int) -> int:
 def atomic_change(m: Any, home: int, line: int, answers: bool) -> int:
     """Bytes of a slice's bandwidth for an atomic on a line that its last atomics did not use (bench.micro ``scattered_atomics``: words at
     random 51 a cycle over the chip, with an answer 40; on lines that stay the same 65)."""
-    last = m[s.chip.atomic_lines] + home * s.ATOMIC_LINES
+    last = m[s.chip.atomic_lines] + home * m[s.chip.atomic_line_count]
     known = line + 1  # 0: none
     before = known
-    for i in range(s.ATOMIC_LINES):
+    for i in range(m[s.chip.atomic_line_count]):
         held = m[last + i]
         m[last + i] = before
         if held == known:
@@ -105,7 +105,7 @@ def atomic(m: Any, partition: int, home: int, line: int, sectors: int, words: in
     side = counterpart(m, home) if far else home
     taken = write_turn(m, side, line, time, m[s.chip.read_after_atomic])
     arrives = home_of_write(m, partition, home, taken, popcount(sectors) * m[s.chip.far_atomic])
-    again = m[m[s.chip.atomic_lines] + home * s.ATOMIC_LINES] == line + 1
+    again = m[m[s.chip.atomic_lines] + home * m[s.chip.atomic_line_count]] == line + 1
     units = atomic_cost(m, words, again) + atomic_turns(m, home, words, arrives) * m[s.chip.atomic_turn]
     units += atomic_change(m, home, line, bool((words >> 51) & 1))
     # An atomic reads and writes: it takes both ports (bench.micro ``scattered_atomics``, load_red).

@@ -17,7 +17,6 @@ from warpwright.native.intrinsics import core, peek, poke
 from warpwright.timing import state as s
 from warpwright.timing.address_hash import slice_of
 from warpwright.timing.clusters import slot_of
-from warpwright.timing.l1 import PREDICATED_OFF_CYCLES
 from warpwright.timing.links import read_line, write_line
 from warpwright.timing.mio_queue import enter_queue
 from warpwright.timing.ports import reserve
@@ -57,7 +56,7 @@ def start_bulk(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Ins
     barrier = code[row.write_barrier]
     read_barrier = code[row.read_barrier]
     if head & 0xFFFFFFFF == 0:
-        done = enter_queue(m, sm, sc, time, 0) + PREDICATED_OFF_CYCLES
+        done = enter_queue(m, sm, sc, time, 0) + m[s.chip.inactive_access]
     else:
         done = enter_queue(m, sm, sc, time, 1)
         size = peek(place + 8 * AT_BYTES)

@@ -161,12 +161,7 @@ KINDS = {
     "MEMBAR": s.K_MEMBAR,
     "NANOSLEEP": s.K_SLEEP,
 }
-BARRIER_ISSUE_CYCLES = 2
 TEXTURE = ("TEX", "TLD", "TLD4", "TXD", "TXQ")
-REDUX_WAVEFRONTS = 2
-"""Of the load/store unit: one REDUX in 4 cycles by one sub-core, in 2 by all four (an H200: bench.micro ``warp_pairs``)."""
-MATCH_WAVEFRONTS = 2
-"""Of the load/store unit for each word of a value that MATCH compares (an H200: bench.micro ``matches``)."""
 FMA_SHAPES = {
     # Multiply-adds of one tensor instruction by its shape: M x N x K of the warp.
     "884": 8 * 8 * 4 * 4 // 4,  # a quarter of the warp's four 8x8x4 products (one of four steps)
@@ -229,9 +224,11 @@ def timing_of(instruction: Instruction, chip: Chip, is_memory: bool) -> Timing:
     if opcode in KINDS:
         kind = KINDS[opcode]
         if opcode == "BAR":
-            return Timing(s.P_ADU, BARRIER_ISSUE_CYCLES, 0, kind, int("DEFER_BLOCKING" in modifiers))
+            return Timing(s.P_ADU, chip.shared.block_barrier_issue_cycles, 0, kind, int("DEFER_BLOCKING" in modifiers))
         if opcode == "B2R":  # it asks the barriers' unit for a reduction's result
-            return Timing(s.P_ADU, BARRIER_ISSUE_CYCLES, chip.shared.block_barrier_result_latency_cycles, kind)
+            return Timing(
+                s.P_ADU, chip.shared.block_barrier_issue_cycles, chip.shared.block_barrier_result_latency_cycles, kind
+            )
         latency = pipes.membar_gpu_latency_cycles if kind == s.K_MEMBAR else 0
         if kind == s.K_MEMBAR and "CTA" in modifiers:
             latency = pipes.membar_block_latency_cycles
@@ -308,9 +305,9 @@ def _match(instruction: Instruction, chip: Chip) -> Timing:
     words = 2 if "U64" in instruction.modifiers else 1
     latency = pipes.match_latency_cycles + pipes.match_word_cycles * (words - 1) - chip.mio.mio_latency_cycles
     if "ANY" not in instruction.modifiers:
-        return Timing(s.P_MIO, 1, latency, s.K_MIO, MATCH_WAVEFRONTS * words)
-    further = pipes.match_value_cycles + MATCH_WAVEFRONTS * (words - 1)
-    return Timing(s.P_MIO, 1, latency, s.K_MATCH, MATCH_WAVEFRONTS * words, value_cycles=further)
+        return Timing(s.P_MIO, 1, latency, s.K_MIO, pipes.match_wavefronts_count * words)
+    further = pipes.match_value_cycles + pipes.match_wavefronts_count * (words - 1)
+    return Timing(s.P_MIO, 1, latency, s.K_MATCH, pipes.match_wavefronts_count * words, value_cycles=further)
 
 
 def _tensor(instruction: Instruction, chip: Chip) -> Timing:
@@ -344,8 +341,6 @@ def _constant(instruction: Instruction, chip: Chip, indexed: bool) -> Timing:
 GROUP_PRODUCTS = ("HGMMA", "IGMMA", "BGMMA", "QGMMA")
 GROUP_DEPTH_BYTES = 32
 """What a warpgroup's product reads along k of one row of A."""
-LEAST_GROUP_CYCLES = {False: 13, True: 16}
-"""Between products, sparse or not, however few columns (an H200, ``bench/silicon/data/check_wgmma.json``)."""
 
 
 def _group_product(instruction: Instruction, chip: Chip) -> Timing:
@@ -364,7 +359,8 @@ def _group_product(instruction: Instruction, chip: Chip) -> Timing:
     shared_bytes = columns * GROUP_DEPTH_BYTES * (2 if sparse else 1)
     shared_bytes += 0 if from_registers else 64 * GROUP_DEPTH_BYTES
     fed = -(-shared_bytes // chip.l1.l1_data_bytes_per_clk)
-    return Timing(s.P_TENSOR, max(work, fed, LEAST_GROUP_CYCLES[sparse]), pipes.tensor_latency_cycles, s.K_FIXED)
+    least = pipes.sparse_group_product_least_cycles if sparse else pipes.group_product_least_cycles
+    return Timing(s.P_TENSOR, max(work, fed, least), pipes.tensor_latency_cycles, s.K_FIXED)
 
 
 def _through_queue(instruction: Instruction, chip: Chip) -> Timing:
@@ -373,7 +369,7 @@ def _through_queue(instruction: Instruction, chip: Chip) -> Timing:
         return Timing(s.P_MIO, 1, pipes.shuffle_latency_cycles - chip.mio.mio_latency_cycles, s.K_MIO, 1)
     if opcode == "REDUX":
         latency = pipes.redux_latency_cycles - chip.mio.mio_latency_cycles
-        return Timing(s.P_MIO, 1, latency, s.K_MIO, REDUX_WAVEFRONTS)
+        return Timing(s.P_MIO, 1, latency, s.K_MIO, pipes.redux_wavefronts_count)
     uniform = opcode == "S2UR"
     latency = pipes.special_uniform_latency_cycles if uniform else pipes.special_register_latency_cycles
     return Timing(s.P_XU, pipes.special_register_interval_cycles, latency, s.K_FIXED)

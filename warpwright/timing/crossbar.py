@@ -13,10 +13,7 @@ from warpwright.timing.address_hash import slice_of
 from warpwright.timing.bulk import serve_bulk
 from warpwright.timing.coalescer import count_passes, sectors_of, wavefronts
 from warpwright.timing.l1 import (
-    ATOMIC_CREDIT_CYCLES,
-    REPLAY_CYCLES,
     SPACE_SHARED,
-    STORE_CREDIT_CYCLES,
     atomic_waves,
     atomic_words,
     fill_lines,
@@ -167,7 +164,7 @@ def execute_strong(m: Any, code: Any, sm: s.SM, partition: int, r: s.Request, ti
             left = max(m[r.time] + i, m[sm.miss_free])
             m[sm.miss_free] = left + 1
             came = read_line(m, -1, partition, home, line, mine, left + m[s.chip.to_l2])
-            answer = max(answer, came + (REPLAY_CYCLES - 1) * i)
+            answer = max(answer, came + (m[s.chip.replay] - 1) * i)
     else:
         waves = 0
         m[sm.global_stores] += 1
@@ -298,7 +295,7 @@ def serve_in_order(m: Any, code: Any, sm: s.SM, r: s.Request) -> None:
         m[s.chip.short_until] = max(m[s.chip.short_until], m[r.time] + SHORT_WINDOWS_FOR_CYCLES)
     if row >= 0 and code[row.op] == s.OP_STORE:
         m[w.stores] -= 1
-        owe(m, sm, answer, STORE_CREDIT_CYCLES + m[sm.longer])
+        owe(m, sm, answer, m[s.chip.store_lag] + m[sm.longer])
     if row >= 0 and code[row.op] >= s.OP_ATOMIC:
-        owe(m, sm, answer, ATOMIC_CREDIT_CYCLES + m[sm.longer])
+        owe(m, sm, answer, m[s.chip.atomic_lag] + m[sm.longer])
     m[r.answer] = answer + m[s.chip.from_l2]

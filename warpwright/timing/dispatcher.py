@@ -23,8 +23,6 @@ from warpwright.timing.clusters import (
 )
 from warpwright.timing.warp import warp_at
 
-WARP_INTERVAL_CYCLES = 3
-"""Between the warps of a block: a second block of 1,024 threads starts 98 cycles after the first (bench/micro on H200)."""
 W_FIELDS = WARP.size_bytes // 8
 B_FIELDS = BLOCK.size_bytes // 8
 B_SHARED_BASE, B_SHARED_BYTES = BLOCK["shared_base"], BLOCK["shared_bytes"]
@@ -137,7 +135,7 @@ def start_warp(
         m[w + j] = 0
     m[w.stores] = stores
     m[w.async_copies] = copies
-    start = time + i * WARP_INTERVAL_CYCLES
+    start = time + i * m[s.chip.block_warp_interval]
     m[w.active] = 1
     m[w.trace] = trace
     m[w.status] = s.STATUS_NONE
@@ -189,7 +187,7 @@ def send(m: Any, sm: s.SM, block: int, time: int, latency: int) -> None:
     m[s.chip.next_block] = number + 1
     start = max(time, m[sm.block_free])
     warps = m[s.chip.warps_per_block]
-    m[sm.block_free] = start + max(m[s.chip.block_sm_interval], warps * WARP_INTERVAL_CYCLES)
+    m[sm.block_free] = start + max(m[s.chip.block_sm_interval], warps * m[s.chip.block_warp_interval])
     start_block(m, sm, block, timed_block(m, number), start, latency)
     if m[s.chip.timed_period]:
         m[sm.blocks[block].logged] = number

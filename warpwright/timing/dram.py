@@ -17,8 +17,6 @@ from warpwright.timing.address_hash import channel_of, unit_in_slice
 from warpwright.timing.ports import reserve
 
 _CAPACITY = 256 << s.DRAM_SHIFT
-POSTPONED_REFRESHES = 8
-"""So many a controller may put off while requests wait (JEDEC), one bank each."""
 
 
 @core
@@ -53,7 +51,7 @@ def _bank_ready(m: Any, channel: int, state: s.Channel, line: int, time: int) ->
         if m[state.first] == 0:
             m[state.first] = time + 1
         since = (time + bank * interval // banks) % interval
-        if since < refresh and time >= m[state.first] + POSTPONED_REFRESHES * interval // banks:
+        if since < refresh and time >= m[state.first] + m[s.chip.postponed_refreshes] * interval // banks:
             time += refresh - since
             m[place] = -1
     if m[place] == row:

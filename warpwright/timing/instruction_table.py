@@ -27,8 +27,6 @@ CONSTANT_BANK_BYTES = 65536
 """Of a bank whose size the program does not tell."""
 
 
-PASS_CYCLES = 2
-"""From one pass of a wide product through the multiplier's 16 lanes to the next; dispatch and stall count end with the last one."""
 WARP_PRODUCTS = ("HMMA", "IMMA", "QMMA", "BMMA")
 BYPASSED = (s.P_ALU, s.P_FMA, s.P_FMA_HEAVY, s.P_FMA_PAIR, s.P_HALF)
 """Pipes of fixed latency whose results other instructions may take on their way to the registers."""
@@ -115,6 +113,7 @@ def _wait_for_factors(
     timings: Sequence[Timing],
     program: Program,
     written: Sequence[frozenset[int]],
+    pass_cycles: int,
 ) -> None:
     """Hold wide products back whose factors come later than the stall counts say.
 
@@ -126,12 +125,12 @@ def _wait_for_factors(
             latency = timings[index].factor_latency_cycles
             missing = _factors(program.instructions[index]) if latency else set()
             before, apart, late = index, 0, 0
-            while missing and apart < latency + PASS_CYCLES and before > block.first:
+            while missing and apart < latency + pass_cycles and before > block.first:
                 before -= 1
                 apart += int(rows[s.Instruction(before * s.Instruction.size).stall])
                 made = missing & written[before]
                 if made and timings[before].kind == s.K_FIXED and timings[before].pipe in BYPASSED:
-                    late = max(late, latency + (timings[before].passes - 1) * PASS_CYCLES - apart)
+                    late = max(late, latency + (timings[before].passes - 1) * pass_cycles - apart)
                 missing -= made
             rows[s.Instruction((index - 1) * s.Instruction.size).stall] += late
 
@@ -216,7 +215,7 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
         # Of a pair both registers are held (HMMA.884 of V100 names A and B so in every step, and takes two cycles).
         fewer = [r for r in plain if r not in cached and not (r & 1 and r - 1 in cached and r not in others)]
         passes = timing.passes
-        held_up = (passes - 1) * PASS_CYCLES
+        held_up = (passes - 1) * chip.pipes.wide_multiply_pass_cycles
         row[s.Instruction.stall] += held_up
         by_bank = [_reads_by_bank(registers, chip.issue.register_bank_count, passes) for registers in (plain, fewer)]
         row[s.Instruction.reads] = by_bank[0] | by_bank[1] << 16 | held_up << 32
@@ -238,7 +237,7 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
             uses_ring = uses_ring or row[s.Instruction.extra] > 0
         if kind == s.K_COPY_DONE:
             uses_ring = True
-    _wait_for_factors(rows, blocks, timings, program, written)
+    _wait_for_factors(rows, blocks, timings, program, written, chip.pipes.wide_multiply_pass_cycles)
     at = count * s.Instruction.size
     _encode_blocks(rows[at:], blocks, lowered)
     last = program.instructions[-1].address // line_bytes if count else 0

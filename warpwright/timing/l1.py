@@ -46,21 +46,9 @@ WARP_BLOCK, CLUSTER_RANK, CLUSTER_MEMBERS = WARP["block"], BLOCK["cluster_rank"]
 SHARED_HIGH = SHARED_WINDOW >> 32
 LOCAL_HIGH = LOCAL_WINDOW >> 32
 SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL = 0, 1, 2
-STORE_CREDIT_CYCLES = 600
-"""How far acknowledgements may be behind before an SM sends no more writes: what its write buffers cover."""
-ATOMIC_CREDIT_CYCLES = 1200
-"""The same for atomics, whose answers come all the way back."""
 LINE_SECTORS = 4
-REPLAY_CYCLES = 2
-"""Between the passes of one instruction over several lines or conflicting words (bench/micro on H200: 30 + 2.1 n for n lines,
-23 + 2 (k - 1) for k ways); other sub-cores' instructions use the cycles between, so throughput is one a cycle, and half of it by one warp
-(``shared``, ``access``: loads, stores and atomics of k passes take 2 k cycles each)."""
-WIDE_PASS_CYCLES = 3
-"""The same of passes that a shared load of 8 or 16 bytes a lane takes for its width (``load_bursts``: 44, 47, 53 cycles for 1, 2, 4 passes)."""
 RECEIVE_AHEAD = 6
 """Answers between fetching a line's place to the host's caches and filling it."""
-PREDICATED_OFF_CYCLES = 12
-"""A memory instruction without active lanes leaves the queue and is done."""
 
 
 @core
@@ -96,21 +84,21 @@ def narrow_passes(m: Any, sm: s.SM, n: int) -> int:
 def atomic_waves(m: Any, sm: s.SM, n: int, operation: int, factor: int) -> int:
     """Cycles of the load/store unit for a global atomic on ``n`` lines (bench/micro on H200).
 
-    One for each lane of a word, a quarter more on a line of several sectors; for an atomic with an answer at least 2 a lane of one
-    word or a line; compare-and-swap doubles what words of their own take.
+    Each lane of a word takes its time, more on a line of several sectors, and an atomic with an answer a least time for each lane of one
+    word or each line; compare-and-swap doubles what words of their own take.
     """
-    quarters = 0
+    units = 0
     worst = 0
     for i in range(n):
         packed = m[sm.line_bytes[i]]
         several = popcount(m[sm.line_sectors[i]]) > 1
-        quarters += passes_of(packed) * (5 if several else 4)
+        units += passes_of(packed) * m[s.chip.atomic_lane_sectors if several else s.chip.atomic_lane]
         worst = max(worst, most_on_a_word(packed))
-    waves = (quarters + 3) >> 2
+    waves = (units + 255) >> 8
     if worst == 1:
         waves *= factor
     if operation == s.OP_ATOMIC:
-        waves = max(waves, 2 * max(worst if worst > 4 else 0, n if n > 4 else 0))
+        waves = max(waves, m[s.chip.atomic_answer] * max(worst if worst > 4 else 0, n if n > 4 else 0))
     return waves
 
 
@@ -176,7 +164,7 @@ def access(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruc
     write_barrier = code[row.write_barrier]
     read_barrier = code[row.read_barrier]
     if mask == 0:
-        done = enter_queue(m, sm, sc, time, 0) + PREDICATED_OFF_CYCLES
+        done = enter_queue(m, sm, sc, time, 0) + m[s.chip.inactive_access]
         if write_barrier >= 0:
             hold(m, w, write_barrier, done, 0)
         if read_barrier >= 0:
@@ -194,8 +182,8 @@ def access(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruc
             waves = 1 if texture else global_passes(m, sm, base, tabled, step, mask, size, space, n)
             if m[s.chip.l1_data_sectors] < LINE_SECTORS:
                 waves = max(waves, narrow_passes(m, sm, n))
-            interval = way_cycles(code[row.reads], max(size >> 2, 1))
-            start = enter_with_passes(m, sm, sc, w, time, waves, interval, REPLAY_CYCLES * waves)
+            interval = way_cycles(m, code[row.reads], max(size >> 2, 1))
+            start = enter_with_passes(m, sm, sc, w, time, waves, interval, m[s.chip.replay] * waves)
             looked = behind_stores(m, sm, start)
             if texture:
                 looked = max(looked, m[sm.texture_free])
@@ -331,8 +319,8 @@ def shared_access(
     if remote and operation == s.OP_STORE:
         time = send(m, sm, time, 32 * store_packets(m, sm, base, tabled, step, remote, size))
     wide = min(waves, ideal) if operation == s.OP_LOAD and rows == 0 else 1
-    takes = REPLAY_CYCLES * waves + (1 if wide > 1 and size == 16 else 0)
-    interval = way_cycles(code[row.reads], 0 if operation == s.OP_STORE else max(size >> 2, 1))
+    takes = m[s.chip.replay] * waves + (1 if wide > 1 and size == 16 else 0)
+    interval = way_cycles(m, code[row.reads], 0 if operation == s.OP_STORE else max(size >> 2, 1))
     start = enter_with_passes(m, sm, sc, w, time, waves, interval, takes)
     m[sm.shared_wavefronts] += waves
     m[sm.shared_ideal] += min(ideal, waves)  # fewer are needed where lanes read the same words
@@ -352,7 +340,7 @@ def shared_access(
         elif code[row.latency]:
             latency = code[row.latency]
     barrier = code[row.write_barrier]
-    done = start + latency + WIDE_PASS_CYCLES * (wide - 1) + REPLAY_CYCLES * (waves - wide)
+    done = start + latency + m[s.chip.wide_pass] * (wide - 1) + m[s.chip.replay] * (waves - wide)
     if remote and operation == s.OP_LOAD:
         load = new_load(m, sm, w, barrier, s.LD_REGISTER)
         m[s.PendingLoad(sm + m[s.chip.loads_at] + load * s.PendingLoad.size).time] = done
@@ -413,7 +401,7 @@ def load_lines(
     if begin > start:  # look-ups are behind: each load has its passes after the one before
         m[sm.miss_free] = max(m[sm.miss_free], begin + waves)
     if ready:
-        ready = max(ready, begin + m[s.chip.l1_latency] + REPLAY_CYCLES * (waves - 1))
+        ready = max(ready, begin + m[s.chip.l1_latency] + m[s.chip.replay] * (waves - 1))
     if m[base.left] == 0:
         m[sm.loads] = load  # everything is known: the entry is free again
         if kind == s.LD_ASYNC:
@@ -423,7 +411,7 @@ def load_lines(
         return
     m[base.time] = ready
     if ready == 0 and m[sm.requests] > requests:  # passes over lines from L2 are made as they come
-        m[w.passes_end] -= (REPLAY_CYCLES - 1) * waves
+        m[w.passes_end] -= (m[s.chip.replay] - 1) * waves
     if kind == s.LD_ASYNC:
         m[w.async_copies] += 1
     if barrier >= 0:
@@ -504,10 +492,10 @@ def commit_copies(m: Any, w: s.Warp, barrier: int, time: int) -> None:
 
 
 @core
-def owe(m: Any, sm: s.SM, answer: int, credit: int) -> None:
+def owe(m: Any, sm: s.SM, answer: int, lag: int) -> None:
     """A write or an atomic of the SM is done at ``answer``: the launch ends no earlier, and an SM so far behind sends no more."""
     m[sm.finish] = max(m[sm.finish], answer)
-    m[sm.store_free] = max(m[sm.store_free], answer - credit)
+    m[sm.store_free] = max(m[sm.store_free], answer - lag)
 
 
 @core
@@ -531,11 +519,11 @@ def receive(m: Any, sm: s.SM) -> None:
             w = s.Warp(m[r.warp])
             m[w.stores] -= 1
             acknowledge(m, sm, w, answer)
-            credit = STORE_CREDIT_CYCLES
+            lag = m[s.chip.store_lag]
             if m[s.chip.range_count]:
                 note_written(m, sm, m[r.line], answer)
-                credit += longer_away(m, m[r.line], False)
-            owe(m, sm, answer, credit)
+                lag += longer_away(m, m[r.line], False)
+            owe(m, sm, answer, lag)
             if m[w.fence] and m[w.stores] == 0:
                 mark(m, sm, w)
             continue
@@ -556,11 +544,11 @@ def receive(m: Any, sm: s.SM) -> None:
                     filled = place + m[s.chip.l1_ways] * s.C_FILL
                     m[filled] = max(m[filled], answer)
         elif kind == s.RQ_ATOMIC:
-            credit = ATOMIC_CREDIT_CYCLES
+            lag = m[s.chip.atomic_lag]
             if m[s.chip.range_count]:
                 note_written(m, sm, m[r.line], answer)
-                credit += longer_away(m, m[r.line], True)
-            owe(m, sm, answer, credit)
+                lag += longer_away(m, m[r.line], True)
+            owe(m, sm, answer, lag)
         elif kind == s.RQ_FENCE:
             w = s.Warp(m[r.warp])
             m[w.fence] = 0
@@ -575,7 +563,7 @@ def receive(m: Any, sm: s.SM) -> None:
             load = s.PendingLoad(loads + number * s.PendingLoad.size)
             came = answer
             if kind <= s.RQ_LOAD_AROUND:
-                came += (REPLAY_CYCLES - 1) * (m[base.load] >> s.WAITER_BEHIND_SHIFT)
+                came += (m[s.chip.replay] - 1) * (m[base.load] >> s.WAITER_BEHIND_SHIFT)
             m[load.time] = max(m[load.time], came)
             m[load.left] -= 1
             if m[load.left] == 0:

@@ -28,8 +28,6 @@ DIRTY = 15 << 4
 # A fill: when the last sectors came << 12 | words written of each sector that is known in part, 3 bits a sector
 PARTS = (1 << 12) - 1
 SECTOR_BYTES = 32
-WRITE_SLACK_CYCLES = 256
-"""How far DRAM's write queue may be behind before L2 takes no more dirty lines."""
 
 
 @core
@@ -205,7 +203,7 @@ def install(m: Any, piece: int, line: int, place: int, time: int) -> int:
     m[m[s.chip.l2_tags] + place] = line << TAG_SHIFT
     m[m[s.chip.l2_fills] + place] = 0
     if dirty:
-        return max(time, dram_write(m, piece, tag >> TAG_SHIFT, dirty, time) - WRITE_SLACK_CYCLES)
+        return max(time, dram_write(m, piece, tag >> TAG_SHIFT, dirty, time) - m[s.chip.write_back_lag])
     return time
 
 
@@ -381,7 +379,9 @@ def limit_dirty(m: Any, piece: int, place: int, time: int) -> int:
         tag = m[tag_at]
         if tag & DIRTY:
             m[tag_at] = tag & ~DIRTY
-            return max(time, dram_write(m, piece, tag >> TAG_SHIFT, (tag & DIRTY) >> 4, time) - WRITE_SLACK_CYCLES)
+            return max(
+                time, dram_write(m, piece, tag >> TAG_SHIFT, (tag & DIRTY) >> 4, time) - m[s.chip.write_back_lag]
+            )
     return time
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from warpwright.native.intrinsics import core, lowest_bit
 from warpwright.timing import state as s
 from warpwright.timing.coalescer import ideal_wavefronts, wavefronts
-from warpwright.timing.l1 import PREDICATED_OFF_CYCLES, SPACE_GLOBAL, fill_lines, global_passes, load_lines
+from warpwright.timing.l1 import SPACE_GLOBAL, fill_lines, global_passes, load_lines
 from warpwright.timing.mio_queue import enter_queue
 from warpwright.timing.records import address_of, record_at
 from warpwright.timing.warp import hold
@@ -94,7 +94,7 @@ def copy(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instructi
     barrier = code[row.write_barrier]
     read_barrier = code[row.read_barrier]
     if mask == 0:
-        done = enter_queue(m, sm, sc, time, 0) + PREDICATED_OFF_CYCLES
+        done = enter_queue(m, sm, sc, time, 0) + m[s.chip.inactive_access]
         if barrier >= 0:
             hold(m, w, barrier, done, 0)
     else:

@@ -19,12 +19,8 @@ from warpwright.timing.coalescer import covered, most_on_a_word, passes_of
 from warpwright.timing.l2 import counters, group_of, home_of_write, is_far, port, read, stored_bytes, write, write_port
 from warpwright.timing.read_coalescer import coalesced_read
 
-HELD_CYCLES = 256
-"""How far the way to the host may be behind before a slice takes nothing more."""
 HEAD_BYTES, ANSWER_HEAD_BYTES = 16, 12
 """Of a packet on PCI Express: a request or a write; what answers a read (Nsight Compute's ``pcie__read_bytes`` and ``pcie__write_bytes``)."""
-NARROW_BYTES = 16
-"""A packet to another device that carries no more is half a sector long."""
 
 
 @core
@@ -110,7 +106,7 @@ def free_at(m: Any, home: int, time: int) -> int:
 def hold_up(m: Any, home: int, time: int) -> None:
     """A packet for the host leaves its slice at ``time``."""
     at = held_up(m, home)
-    m[at] = max(m[at], time - HELD_CYCLES)
+    m[at] = max(m[at], time - m[s.chip.host_write_lag])
 
 
 @core
@@ -184,7 +180,7 @@ def write_peer(m: Any, home: int, sectors: int, held: int, time: int) -> int:
     count = span(sectors)
     sector = m[s.chip.peer_sector]
     data = count * sector
-    if count == 1 and bytes_of(held) <= NARROW_BYTES:
+    if count == 1 and bytes_of(held) <= m[s.chip.peer_half_sector]:
         data = sector >> 1
     m[counters(m, home).peer_written] += data * 32 // sector
     heads = 1 if sectors & ~covered(held) == 0 else 2

@@ -43,27 +43,23 @@ def _percent(part: float, whole: float) -> float:
     return 100.0 * part / whole if whole else 0.0
 
 
-LAUNCH_SECTORS = 90
-"""Sectors of constants and code beyond a kernel's own that each GPC's instruction and constant cache fetches (bench.micro
-``scattered_once``: 88 to 92 more than the code, for eight kernels of 24 to 132 sectors)."""
 CODE_PART_BYTES = 256
-FENCES_A_SLICE = 6
-IDLE_FENCES_A_SLICE = 25.4
-"""Look-ups of the launch's end by fences (bench.micro ``scattered_once``, 23 launches within 10 %): one for each pair of an SM and a slice
-that it turned to, as many across to the other partition, six a slice; and 25 a slice, which are neither hits nor misses, less the share
-of pairs that the SMs' own fences cover."""
 
 
 def launch_lookups(state: State, chip: Chip, whole: Chip | None = None) -> dict[str, float]:
     """What a launch itself looks up in L2: code and constants by each GPC's cache, and fences at its end.
 
+    Each pair of an SM and a slice that it turned to is one fence, as many cross to the other partition, and each slice has some of its own.
     Sectors under Nsight Compute's names; what crosses between two partitions is looked up in both.  ``whole``: the chip whose part was timed, where
     each SM is to have turned to as many slices.
     """
     m = state.words
     l2, partitions = chip.l2, chip.l2.l2_partition_count
     code_bytes = int(m[s.chip.instructions]) * chip.instruction_cache.instruction_bytes
-    once = -(-code_bytes // CODE_PART_BYTES) * CODE_PART_BYTES / chip.l1.sector_bytes + LAUNCH_SECTORS
+    once = (
+        -(-code_bytes // CODE_PART_BYTES) * CODE_PART_BYTES / chip.l1.sector_bytes
+        + chip.launch.launch_fetch_sectors_count
+    )
     pairs_of = 1.0 if whole is None else whole.sm.sm_count / chip.sm.sm_count
     chip = whole or chip
     gpcs = len(chip.sm.gpc_sm_counts)
@@ -72,8 +68,8 @@ def launch_lookups(state: State, chip: Chip, whole: Chip | None = None) -> dict[
     turned = m[area : area + l2.l2_slice_count * int(m[s.chip.touched_words])]
     pairs = pairs_of * float(np.unpackbits(turned.view(np.uint8)).sum())
     idle = 1 - pairs / (chip.sm.sm_count * l2.l2_slice_count)
-    fences = pairs * partitions + FENCES_A_SLICE * l2.l2_slice_count
-    idle_fences = IDLE_FENCES_A_SLICE * l2.l2_slice_count * idle
+    fences = pairs * partitions + chip.launch.launch_fences_count * l2.l2_slice_count
+    idle_fences = chip.launch.launch_idle_fences_count * l2.l2_slice_count * idle
     return {
         "lts__t_sectors_srcunit_gcc_op_read.sum": gpcs * once,
         "lts__t_sectors_srcunit_ltcfabric_op_read.sum": across,

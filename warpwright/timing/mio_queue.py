@@ -13,9 +13,6 @@ from warpwright.native.intrinsics import core
 from warpwright.timing import state as s
 from warpwright.timing.ports import reserve
 
-REGISTER_CYCLES = 2
-"""For each register of 32 lanes that a memory instruction hands over."""
-
 
 @core
 def leave_queue(m: Any, sc: s.SubCore, time: int, start: int, following: int) -> None:
@@ -49,10 +46,10 @@ def enter_queue(m: Any, sm: s.SM, sc: s.SubCore, time: int, waves: int) -> int:
 
 
 @core
-def way_cycles(reads: int, loaded: int) -> int:
+def way_cycles(m: Any, reads: int, loaded: int) -> int:
     """Cycles of a sub-core's way to and from the unit for an access: ``reads`` as ``Instruction.reads`` has them, and how many registers it loads."""
     registers = (reads & 15) + ((reads >> 4) & 15) + ((reads >> 8) & 15) + ((reads >> 12) & 15)
-    return max(REGISTER_CYCLES * registers, loaded + 1)
+    return max(m[s.chip.mio_register] * registers, loaded + 1)
 
 
 @core

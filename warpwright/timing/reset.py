@@ -74,7 +74,7 @@ class _Sizes:
             ("l0", 2 + self.l0_lines + code_lines),
             ("l1i", 2 + self.l1i_lines + code_lines),
             ("l1", self.sets * self.ways * s.C_SLOTS),
-            ("join", s.StoreLine.size * s.JOIN_LINES + s.StoreBuffer.size),
+            ("join", s.StoreBuffer.size + s.StoreLine.size * chip.l1.store_buffer_lines),
         ):
             position = (position + 7) // 8 * 8
             self.offsets[name] = position
@@ -103,7 +103,7 @@ class _Sizes:
             ("slice_ports", l2.l2_slice_count * s.CALENDAR_SLOTS),
             ("slice_write_ports", l2.l2_slice_count * s.CALENDAR_SLOTS),
             ("atomic_last", l2.l2_slice_count * 2),
-            ("atomic_lines", l2.l2_slice_count * s.ATOMIC_LINES),
+            ("atomic_lines", l2.l2_slice_count * l2.l2_atomic_lines),
             ("slice_queues", l2.l2_slice_count * s.SliceQueue.size),
             ("tlb", self.gpcs * self.tlb_slots),
             ("tlb_ports", self.gpcs * s.CALENDAR_SLOTS),

@@ -19,24 +19,6 @@ from warpwright.timing.links import place_of
 from warpwright.timing.mio_queue import enter_queue
 from warpwright.timing.requests import new_request
 
-STORE_CYCLES = 2
-"""Of the load/store unit, for a store (bench.micro ``access``: one word 2.0; ``store_times``: 16 and more warps, one in 8 cycles of each sub-core)."""
-LINES_A_TAG_CYCLE = 4
-"""Of the load/store unit, as for loads (bench.micro ``banks``); ``store_times``: two cycles for eight lines."""
-LINES_A_CYCLE = 2
-"""That come into the store buffer (bench.micro ``joins_once``: eight lines a store, four cycles apart, keep it from sending lines)."""
-STAY_CYCLES = 9
-"""A line can be joined for so long behind its last store, once another store has come (bench.micro ``joins_once``: four lines behind one other store are joined, behind
-two half of them, behind three none)."""
-STAY_ALONE_CYCLES = 16
-"""The same when none has come (bench.micro ``joins_once``, ``alone``: two of four lines have left after 19 cycles, all after 21; ``store_waves``: all four lines of one warp are
-joined 16 cycles later)."""
-MORE_LINES_CYCLES = 3
-"""So much longer for each line beyond four of a store (bench.micro ``joins_once``: of eight lines behind one other store none has left after 21 cycles,
-three after 25, all after 29)."""
-SENT_CYCLES = 1
-"""From the end of a line's last sector in the output to the moment at which a store to the line finds it sent (bench.micro ``kept_behind``: some 20 cycles behind a store of one
-sector nothing is lost, of two or three all, four cycles later nothing)."""
 WORD_BYTES = 4
 PENDING = 15 << 4
 """Of a line's tag: the sectors that are on their way."""
@@ -47,24 +29,24 @@ def store_lines(m: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, time: int, n: int, s
     """Write the ``n`` lines in the SM's scratch through, ``size`` bytes a lane; gives the start in the load/store unit."""
     m[sm + (s.SM.local_stores if local else s.SM.global_stores)] += 1
     buffer = sm + m[s.chip.join_at]
-    about = s.StoreBuffer(buffer + s.JOIN_LINES * s.StoreLine.size)
+    about = s.StoreBuffer(buffer + m[s.chip.buffer_lines] * s.StoreLine.size)
     time = max(time, m[sm.store_free])
     number = m[about.stores]
     m[about.stores] = number + 1
     takes = m[about.takes]
     m[about.takes] = takes + 1
-    taken = about.taken[takes % s.STORE_QUEUE]
+    taken = about.taken[takes % m[s.chip.store_queue]]
     # The store waits in the unit, and all behind it, until the one so many before has left the queue.
     arrives = max(time + m[s.chip.mio_latency], m[sc.mio_free])
     waits = max(m[taken] - max(arrives, m[about.held]), 0)
     m[about.held] = max(m[about.held], m[taken])
-    start = enter_queue(m, sm, sc, time, waits + max(STORE_CYCLES, n // LINES_A_TAG_CYCLE))
+    start = enter_queue(m, sm, sc, time, waits + max(m[s.chip.store_cycles], n // m[s.chip.l1_tag_banks]))
     at = max(max(start, m[about.held]), m[about.free])
     m[taken] = at
     # A line of which bytes are written, not words, takes two places.
     room = 1 if local or size >= WORD_BYTES else 2
-    end = at + -(-n // LINES_A_CYCLE)
-    stays = MORE_LINES_CYCLES * max(n - 4, 0)
+    end = at + -(-n // m[s.chip.store_lines])
+    stays = m[s.chip.store_join_line] * max(n - 4, 0)
     if n > 2:
         approach_l1(m, sm, n)
     for i in range(n):
@@ -86,7 +68,7 @@ def store_lines(m: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, time: int, n: int, s
             m[entry.store] = number
             m[entry.fresh] |= fresh
             continue
-        while m[about.room] + room > s.JOIN_LINES:
+        while m[about.room] + room > m[s.chip.buffer_lines]:
             at = max(at, send_first(m, buffer, about, at))
             end = max(end, at + 1)
         add_line(m, sm, w, buffer, about, number, line, sectors, held, room, end, stays, fresh)
@@ -104,13 +86,13 @@ def behind_stores(m: Any, sm: s.SM, start: int) -> int:
     On an H200 a load of L1 waits for 24 to 26 stores when the buffer is full, whatever their lines; one of shared memory for eight (bench.micro
     ``store_times``, ``held_up``).
     """
-    about = s.StoreBuffer(sm + m[s.chip.join_at] + s.JOIN_LINES * s.StoreLine.size)
+    about = s.StoreBuffer(sm + m[s.chip.join_at] + m[s.chip.buffer_lines] * s.StoreLine.size)
     free = m[about.free]
     if free <= start:
         return start
     number = m[about.takes]
     m[about.takes] = number + 1
-    m[about.taken[number % s.STORE_QUEUE]] = free
+    m[about.taken[number % m[s.chip.store_queue]]] = free
     return free
 
 
@@ -118,11 +100,11 @@ def behind_stores(m: Any, sm: s.SM, start: int) -> int:
 def hold_output(m: Any, sm: s.SM, start: int, passes: int) -> None:
     """The store buffer's output waits while L1 makes the passes of a load (bench.micro ``copy_walks``: 64 cycles of a store of 32 lines and 8, 12, 17, 32 of a load
     make 72, 76, 81, 92; ``few_sms``: one SM copies a line in 5.2 cycles, of which its store is 4)."""
-    about = s.StoreBuffer(sm + m[s.chip.join_at] + s.JOIN_LINES * s.StoreLine.size)
+    about = s.StoreBuffer(sm + m[s.chip.join_at] + m[s.chip.buffer_lines] * s.StoreLine.size)
     if m[about.last] <= start:
         return
     m[about.last] += passes
-    latest = about.output[(m[about.sent] + s.OUTPUT_LINES - 1) % s.OUTPUT_LINES]
+    latest = about.output[(m[about.sent] + m[s.chip.output_lines] - 1) % m[s.chip.output_lines]]
     if m[latest] > start:
         m[latest] += passes
 
@@ -133,7 +115,9 @@ def joinable(m: Any, buffer: int, about: s.StoreBuffer, line: int) -> s.StoreLin
     first = m[about.first]
     for i in range(m[about.count]):
         place = first + i
-        entry = s.StoreLine(buffer + (place - s.JOIN_LINES if place >= s.JOIN_LINES else place) * s.StoreLine.size)
+        entry = s.StoreLine(
+            buffer + (place - m[s.chip.buffer_lines] if place >= m[s.chip.buffer_lines] else place) * s.StoreLine.size
+        )
         if m[entry.line] == line:
             return entry
     return s.StoreLine(-1)
@@ -142,7 +126,7 @@ def joinable(m: Any, buffer: int, about: s.StoreBuffer, line: int) -> s.StoreLin
 @core
 def leaves(m: Any, about: s.StoreBuffer, since: int) -> int:
     """When the buffer's first line can go to the output, which it may ``since`` so long: one a cycle, as far as that has room."""
-    oldest = m[about.output[m[about.sent] % s.OUTPUT_LINES]]
+    oldest = m[about.output[m[about.sent] % m[s.chip.output_lines]]]
     return max(max(since, oldest), m[about.went] + 1)
 
 
@@ -152,16 +136,16 @@ def send_first(m: Any, buffer: int, about: s.StoreBuffer, since: int) -> int:
     entry = s.StoreLine(buffer + m[about.first] * s.StoreLine.size)
     goes = leaves(m, about, since)
     sent = m[about.sent]
-    before = m[about.output[(sent + s.OUTPUT_LINES - 1) % s.OUTPUT_LINES]]
-    place = sent % s.OUTPUT_LINES
+    before = m[about.output[(sent + m[s.chip.output_lines] - 1) % m[s.chip.output_lines]]]
+    place = sent % m[s.chip.output_lines]
     begins = max(goes, before)
     m[about.output[place]] = begins + m[entry.cycles]
-    m[about.out_until[place]] = begins + popcount(m[entry.sectors]) + SENT_CYCLES
+    m[about.out_until[place]] = begins + popcount(m[entry.sectors]) + m[s.chip.store_sent]
     m[about.out_lines[place]] = m[entry.line]
     m[about.out_fresh[place]] = m[entry.fresh]
     m[about.sent] = sent + 1
     m[about.went] = goes
-    m[about.first] = (m[about.first] + 1) % s.JOIN_LINES
+    m[about.first] = (m[about.first] + 1) % m[s.chip.buffer_lines]
     m[about.count] -= 1
     m[about.room] -= m[entry.room]
     return goes
@@ -172,7 +156,7 @@ def let_go(m: Any, buffer: int, about: s.StoreBuffer, number: int, time: int) ->
     """Lines that have left by the time at which store ``number`` comes."""
     while m[about.count]:
         entry = s.StoreLine(buffer + m[about.first] * s.StoreLine.size)
-        since = m[entry.touched] + (STAY_ALONE_CYCLES if m[entry.store] >= number - 1 else STAY_CYCLES)
+        since = m[entry.touched] + m[s.chip.store_join_alone if m[entry.store] >= number - 1 else s.chip.store_join]
         if leaves(m, about, since) > time:
             return
         send_first(m, buffer, about, since)
@@ -181,10 +165,10 @@ def let_go(m: Any, buffer: int, about: s.StoreBuffer, number: int, time: int) ->
 @core
 def going_out(m: Any, about: s.StoreBuffer, line: int, time: int) -> int:
     """Of a line that is in the output at ``time`` the sectors that L1 has from the stores before alone; 0 when it is not there."""
-    last = (m[about.sent] + s.OUTPUT_LINES - 1) % s.OUTPUT_LINES
+    last = (m[about.sent] + m[s.chip.output_lines] - 1) % m[s.chip.output_lines]
     if m[about.out_until[last]] <= time:
         return 0
-    for place in range(s.OUTPUT_LINES):
+    for place in range(m[s.chip.output_lines]):
         if m[about.out_lines[place]] == line and m[about.out_until[place]] > time:
             return m[about.out_fresh[place]]
     return 0
@@ -218,7 +202,7 @@ def add_line(
     fresh: int,
 ) -> None:
     """Put a line behind the others.  Its request is made at once: lines leave in order, so it is known when it will go."""
-    entry = s.StoreLine(buffer + (m[about.first] + m[about.count]) % s.JOIN_LINES * s.StoreLine.size)
+    entry = s.StoreLine(buffer + (m[about.first] + m[about.count]) % m[s.chip.buffer_lines] * s.StoreLine.size)
     m[about.count] += 1
     m[about.room] += room
     cycles = store_cost(m, line, sectors, held)

@@ -39,8 +39,6 @@ from warpwright.timing.warp import (
     warp_at,
 )
 
-OPERANDS_READ_CYCLES = 4
-"""Issue to the release of a read barrier for what does not go through the queue."""
 BANKS_2_AND_3 = 0xFF00
 """Of an instruction's reads: those of the banks that only chips with four of them have."""
 LOOK_AGAIN_CYCLES = 4
@@ -305,7 +303,7 @@ def issue(m: Any, code: Any, sm: s.SM, sc: s.SubCore, sub: int, slot: int, time:
         or kind == s.K_CLOCK
         or kind == s.K_AWAIT
     ):
-        hold_both(m, code, w, row, time + code[row.latency], time + OPERANDS_READ_CYCLES)
+        hold_both(m, code, w, row, time + code[row.latency], time + m[s.chip.operand_release])
     elif kind == s.K_MIO:
         start = enter_queue(m, sm, sc, time, code[row.extra])
         hold_both(m, code, w, row, start + code[row.latency], start + 1)

@@ -15,8 +15,6 @@ from warpwright.timing.ports import reserve
 # Of a GPC: the page used last, when a translation was last missed, then the sets: page + 1 and last use of each entry.
 LAST_PAGE, LAST_MISS, FIRST = 0, 1, 8
 WAYS = 16
-QUIET_CYCLES = 64
-"""So long after a miss hits wait for nothing."""
 UNITS = 64
 """Of a GPC's translations in a cycle, as its calendar counts them."""
 
@@ -43,7 +41,7 @@ def translate(m: Any, gpc: int, line: int, time: int) -> int:
                 victim = entry
         m[victim] = page
         m[victim + 1] = time + 1
-    if hit and time - m[tlb + LAST_MISS] > QUIET_CYCLES:
+    if hit and time - m[tlb + LAST_MISS] > m[s.chip.tlb_quiet]:
         return time
     calendar = m[s.chip.tlb_ports] + gpc * s.CALENDAR_SLOTS
     units = m[s.chip.tlb_hit if hit else s.chip.tlb_miss]

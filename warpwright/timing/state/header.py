@@ -106,6 +106,9 @@ class Header(Unit):
         "launch.block_dispatch_interval_cycles", "1/256 cycle", "between two blocks that end and are replaced"
     )
     block_sm_interval = from_chip("launch.block_sm_interval_cycles", "cycle", "between two blocks that start on an SM")
+    block_warp_interval = from_chip(
+        "launch.block_warp_interval_cycles", "cycle", "between the starts of a block's warps"
+    )
     block_latency = from_chip(
         "launch.block_launch_latency_cycles", "cycle", "from a block's end to the next one's start"
     )
@@ -117,6 +120,9 @@ class Header(Unit):
     )
     # sub-core
     window_operands = from_chip("issue.operand_window_cycles", "cycle", "in which an instruction reads its registers")
+    operand_release = from_chip(
+        "issue.operand_release_cycles", "cycle", "from issue until a fixed-latency instruction's operands are free"
+    )
     half_with_fp64 = derived(
         lambda z: int(z.chip.pipes.fp64_port_pipes_count > 1),
         "",
@@ -136,6 +142,18 @@ class Header(Unit):
         "mio.mio_sub_core_interval_cycles", "cycle", "between two instructions that leave the queue"
     )
     mio_latency = from_chip("mio.mio_latency_cycles", "cycle", "from issue to the unit that the queue leads to")
+    mio_register = from_chip("mio.mio_register_cycles", "cycle", "for a register that a memory instruction hands over")
+    replay = from_chip("mio.lsu_replay_cycles", "cycle", "between two passes of one instruction")
+    wide_pass = from_chip("mio.lsu_wide_pass_cycles", "cycle", "between passes for a shared load's width")
+    store_cycles = from_chip("mio.lsu_store_cycles", "cycle", "of the load/store unit for a store")
+    atomic_lane = from_chip(
+        "mio.lsu_atomic_lane_cycles", "1/256 cycle", "for a lane of an atomic on one sector of a line"
+    )
+    atomic_lane_sectors = from_chip(
+        "mio.lsu_atomic_sectors_lane_cycles", "1/256 cycle", "for a lane of one on several sectors"
+    )
+    atomic_answer = from_chip("mio.lsu_atomic_answer_cycles", "cycle", "for a lane or line of an atomic with an answer")
+    inactive_access = from_chip("mio.inactive_access_cycles", "cycle", "of a memory instruction without active lanes")
     l0_lines = derived(lambda z: z.l0_lines, "lines", "capacity of the L0 instruction cache")
     l1i_lines = derived(lambda z: z.l1i_lines, "lines", "capacity of the L1 instruction cache")
     l1i_latency = from_chip("instruction_cache.l1_icache_latency_cycles", "cycle", "from an L0 miss to a line of L1")
@@ -236,6 +254,16 @@ class Header(Unit):
     l1_tag_banks = from_chip(
         "l1.l1_tag_lines_per_clk", "lines", "of different banks that the tag stage takes per cycle"
     )
+    store_lines = from_chip("l1.store_buffer_lines_per_clk", "lines", "of a store that come into the store buffer")
+    store_queue = from_chip("l1.store_queue_entries", "accesses", "that wait for the store buffer")
+    buffer_lines = from_chip("l1.store_buffer_lines", "lines", "that the store buffer holds")
+    output_lines = from_chip("l1.store_output_lines", "lines", "that wait for the store buffer's output")
+    store_join = from_chip("l1.store_join_cycles", "cycle", "for which a line of the store buffer can be joined")
+    store_join_alone = from_chip("l1.store_join_alone_cycles", "cycle", "the same while no other store has come")
+    store_join_line = from_chip("l1.store_join_line_cycles", "cycle", "longer for each line beyond four")
+    store_sent = from_chip("l1.store_sent_cycles", "cycle", "after a line's output until it is found sent")
+    store_lag = from_chip("l1.store_lag_cycles", "cycle", "that acknowledgements may be late")
+    atomic_lag = from_chip("l1.atomic_lag_cycles", "cycle", "that answers of atomics may be late")
     l1_keeps_writes = from_chip("l1.l1_keeps_writes", "", "stores leave their words in L1")
     l1_write_bytes = from_chip("l1.l1_write_bytes_per_clk", "bytes", "that the store buffer's output sends per cycle")
     l1_join = from_chip("l1.l1_join_cycles", "cycle", "within which misses of a line leave as one request")
@@ -330,6 +358,10 @@ class Header(Unit):
     dram_turnaround = from_chip("dram.dram_turnaround_ns", "1/256 cycle", "of the bus from reads to writes, or back")
     dram_refresh_interval = from_chip("dram.dram_refresh_interval_ns", "cycle", "between refreshes of a channel")
     dram_refresh = from_chip("dram.dram_refresh_ns", "1/256 cycle", "of one of them")
+    postponed_refreshes = from_chip(
+        "dram.dram_postponed_refreshes_count", "", "of single banks while first requests wait"
+    )
+    write_back_lag = from_chip("l2.l2_write_back_lag_cycles", "cycle", "that DRAM's write queue may be late")
     dram_batch = from_chip("dram.dram_write_batch_bursts", "bursts", "of writes that a channel gathers")
     bank_refresh_interval = from_chip("dram.dram_bank_refresh_interval_ns", "cycle", "between refreshes of one bank")
     bank_refresh = from_chip("dram.dram_bank_refresh_ns", "cycle", "of one of them")
@@ -369,6 +401,7 @@ class Header(Unit):
     tlb_hit = from_chip("crossbar.gpc_tlb_hit_cycles", "1/64 cycle", "of the TLB for a page at hand")
     tlb_miss = from_chip("crossbar.gpc_tlb_miss_cycles", "1/64 cycle", "for another page")
     tlb_latency = from_chip("crossbar.gpc_tlb_latency_cycles", "cycle", "until another page is at hand")
+    tlb_quiet = from_chip("crossbar.gpc_tlb_quiet_cycles", "cycle", "after a miss until hits wait for nothing")
     page_shift = derived(
         lambda z: (z.chip.crossbar.page_kib * 1024 // z.chip.l1.l1_line_bytes).bit_length() - 1,
         "bits",
@@ -397,6 +430,7 @@ class Header(Unit):
         "l2.l2_atomic_answer_change_cycles", "slice bytes", "the same for one with an answer"
     )
     atomic_lines = area("atomic_lines", "by slice, the lines of its last atomics")
+    atomic_line_count = from_chip("l2.l2_atomic_lines", "lines", "that a slice's atomics have at hand")
     slice_queues = area("slice_queues", "the slices' queues (SliceQueue)")
     read_after_write = from_chip(
         "l2.l2_read_after_write_cycles", "cycle", "of a slice between a write to a line and a read of it"
@@ -481,6 +515,7 @@ class Header(Unit):
     host_read_sector = from_chip("elsewhere.host_read_sector_ns", "1/256 cycle", "for each of its sectors")
     host_write = from_chip("elsewhere.host_write_packet_ns", "1/256 cycle", "for the head of a write")
     host_write_sector = from_chip("elsewhere.host_write_sector_ns", "1/256 cycle", "for each of its sectors")
+    host_write_lag = from_chip("elsewhere.host_write_lag_cycles", "cycle", "that the link to the host may be late")
     host_write_latency = from_chip("elsewhere.host_write_latency_ns", "cycle", "until a write is acknowledged")
     host_atomic_latency = from_chip("elsewhere.host_atomic_latency_ns", "cycle", "of an atomic on the host's memory")
     host_atomic_turn = from_chip("elsewhere.host_atomic_turn_ns", "1/256 cycle", "between atomics on one line")
@@ -488,6 +523,7 @@ class Header(Unit):
     peer_ask = from_chip("elsewhere.peer_ask_ns", "1/256 cycle", "of the link for a request")
     peer_packet = from_chip("elsewhere.peer_packet_ns", "1/256 cycle", "for a packet's head")
     peer_sector = from_chip("elsewhere.peer_sector_ns", "1/256 cycle", "for each of its sectors")
+    peer_half_sector = from_chip("elsewhere.peer_half_sector_bytes", "bytes", "of a write that is half a sector long")
     peer_write_latency = from_chip("elsewhere.peer_write_latency_ns", "cycle", "until a write is acknowledged")
     peer_atomic_latency = from_chip(
         "elsewhere.peer_atomic_latency_ns", "cycle", "of an atomic on another device's memory"

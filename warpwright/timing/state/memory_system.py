@@ -82,13 +82,10 @@ BANK_TURN = BANK_WORDS + 32 * 32
 BANK_SLOTS = BANK_TURN + 8
 
 # --- store buffer ------------------------------------------------------------------------------------
-STORE_QUEUE = 18
-"""Accesses between the load/store unit and the store buffer (bench.micro ``store_times``: a load of L1 waits for 24 to 26 stores, one of shared
-memory for 8)."""
-OUTPUT_LINES = 7
-"""Lines that have left the buffer and wait for the output (bench.micro ``joins_once``, ``alone``: seven of eight lines leave, then none for a while)."""
-JOIN_LINES = 28
-"""Lines of the store buffer (bench.micro ``joins_once``: three warps' stores of eight lines each join, four warps' do not)."""
+MAX_STORE_QUEUE = 64
+"""The most entries of the queue before the store buffer."""
+MAX_OUTPUT_LINES = 16
+"""The most lines that wait for the buffer's output."""
 
 
 class StoreLine(Unit):
@@ -118,11 +115,11 @@ class StoreBuffer(Unit):
     last = word("cycle", "when the last line is out")
     sent = word("lines", "that went to the output so far")
     went = word("cycle", "when the last one went")
-    output = words(OUTPUT_LINES, "cycle", "when each of the last was out and the next one could begin")
-    out_lines = words(OUTPUT_LINES, "", "their numbers")
-    out_fresh = words(OUTPUT_LINES, "bits", "those of their sectors that L1 lacked before")
-    out_until = words(OUTPUT_LINES, "cycle", "when they were out")
-    taken = words(STORE_QUEUE, "cycle", "when each of the last accesses left the queue")
+    output = words(MAX_OUTPUT_LINES, "cycle", "when each of the last was out and the next one could begin")
+    out_lines = words(MAX_OUTPUT_LINES, "", "their numbers")
+    out_fresh = words(MAX_OUTPUT_LINES, "bits", "those of their sectors that L1 lacked before")
+    out_until = words(MAX_OUTPUT_LINES, "cycle", "when they were out")
+    taken = words(MAX_STORE_QUEUE, "cycle", "when each of the last accesses left the queue")
 
 
 # --- GPCs --------------------------------------------------------------------------------------------
@@ -195,8 +192,6 @@ LINES_OF_ATOMICS = 64
 WQ_LINE, WQ_SECTORS, WQ_BYTES = range(3)
 WQ_WORDS = 3
 WARM_QUEUE_ENTRIES = 1 << 15
-ATOMIC_LINES = 4
-"""Lines that a slice's atomics have at hand (bench.micro ``contended``: four lines by turns cost no more than one, eight do)."""
 
 
 class LastWrite(Unit):
