@@ -131,7 +131,8 @@ def lines_of(text: str, file: Path) -> set[int]:
 
 def told_by(finding: Finding, file: Path) -> set[int]:
     """The lines that a finding names: of the kernel where it has some, else of the host."""
-    places = lines_of(" ".join((*(p.line for p in finding.places), *finding.details)), file)
+    details = (detail for detail in finding.details if not detail.startswith("allocated at "))
+    places = lines_of(" ".join((*(p.line for p in finding.places), *details)), file)
     return places or lines_of(" ".join(finding.host), file)
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import warpwright as ww
-from warpwright.errors import LaunchError
+from warpwright.errors import LaunchError, TrapError
+from warpwright.run import launch_packed
 from warpwright.toolchain import InputKind, compile_source, link
 
 SOURCE = r"""
@@ -62,3 +63,37 @@ def test_a_grid_that_does_not_fit_is_refused() -> None:
     x = np.zeros(1 << 20, np.int32)
     with pytest.raises(LaunchError, match="synchronises its whole grid, so all of its 16,384 blocks must run at once"):
         ww.GPU("a100", timing="off").compile(cubin("80"))["turns"][1 << 14, 64](x, np.int32(x.size), np.int32(1))
+
+
+GROUP = """
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry meets()
+{
+    .reg .pred %p;
+    .reg .b32 %r<4>;
+    mov.u32 %r1, %envreg1;
+    mov.u32 %r2, %envreg2;
+    or.b32 %r3, %r1, %r2;
+    setp.ne.u32 %p, %r3, 0;
+    @%p ret;
+    trap;
+}
+"""
+"""As ``grid.sync()`` begins: it traps where there is no workspace."""
+
+
+@pytest.mark.parametrize(
+    ("check", "titles"), [("synccheck", ["Barrier error detected. Grid barrier in ordinary launch"]), ("", [])]
+)
+def test_the_grid_barrier_traps_in_a_launch_that_is_not_cooperative(check: str, titles: list[str]) -> None:
+    gpu = ww.GPU("a100", timing="off", check=check)
+    launcher = gpu.compile(GROUP)["meets"][2, 32]
+    launch_packed(launcher, b"", cooperative=True)
+    launch_packed(launcher, b"")
+    with pytest.raises(
+        TrapError, match=r"grid\.sync\(\) traps in a launch that is not cooperative: .*cudaLaunchCooperativeKernel"
+    ):
+        launch_packed(launcher, b"", cooperative=False)
+    assert [finding.title for finding in gpu.findings] == titles

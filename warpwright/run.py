@@ -33,11 +33,13 @@ from warpwright.engine.kernels import (
 )
 from warpwright.engine.launch import (
     GRID_WORKSPACE_BYTES,
+    NOT_COOPERATIVE,
     Dim3,
     LaunchContext,
     check_cooperative,
     constant_bank0,
     is_cooperative,
+    lacks_grid_barrier,
     make_context,
     place_parameters,
     reads_parameters_by_address,
@@ -237,11 +239,12 @@ def launch(launcher: Launcher, arguments: Sequence[Any]) -> Run:
     return run
 
 
-def launch_packed(launcher: Launcher, parameters: bytes | bytearray, *, cooperative: bool = False) -> Run:
+def launch_packed(launcher: Launcher, parameters: bytes | bytearray, *, cooperative: bool | None = None) -> Run:
     """Run a configured kernel whose parameter bytes are laid out already, and record it as any launch.
 
     Args:
-        cooperative: refuse a grid that does not fit the chip at once, even when the kernel never synchronises it.
+        cooperative: True refuses a grid that does not fit the chip at once, even when the kernel never synchronises it; False gives
+            ``grid.sync()`` no workspace, so that it traps; None, a cooperative launch where the kernel synchronises its grid.
     """
     run = _run(launcher, parameters, cooperative)
     if session.on_launch is not None:
@@ -249,7 +252,7 @@ def launch_packed(launcher: Launcher, parameters: bytes | bytearray, *, cooperat
     return run
 
 
-def _run(launcher: Launcher, parameters: bytes | bytearray, cooperative: bool = False) -> Run:
+def _run(launcher: Launcher, parameters: bytes | bytearray, cooperative: bool | None = None) -> Run:
     """A launch: checked where the GPU has checks; timed; or first checked, then timed from the same state."""
     gpu = launcher.kernel.gpu
     if gpu.checker is None:
@@ -276,7 +279,7 @@ def _run(launcher: Launcher, parameters: bytes | bytearray, cooperative: bool = 
 def _run_once(
     launcher: Launcher,
     parameters: bytes | bytearray,
-    cooperative: bool,
+    cooperative: bool | None,
     *,
     checked: bool,
     timed: bool,
@@ -293,7 +296,7 @@ def _run_once(
     workspace: Allocation | None = None
     window: Allocation | None = None
     launches: DeviceLaunches | None = None
-    synchronises = is_cooperative(program)
+    synchronises = is_cooperative(program) and cooperative is not False
     if synchronises or cooperative:
         check_cooperative(geometry, launcher.resident, launcher.chip, kernel.name)
     if synchronises:
@@ -335,14 +338,17 @@ def _run_once(
             copier = copies.native()
             context.words[LAUNCH.slot("bulk")] = ctypes.cast(copier, ctypes.c_void_p).value or 0
             context.keep.append(copier)
+        context.is_cooperative = synchronises
         job = _Job(launcher, context, checked, timed)
         if checked and gpu.checker is not None:
             gpu.checker.launching()
         try:
             job.run()
-        except TrapError:
+        except TrapError as error:
             if context.services is not None and context.services.assertions:
                 raise AssertionFailedError("\n".join(context.services.assertions)) from None
+            if lacks_grid_barrier(context):
+                raise TrapError(f"{error}\n  {NOT_COOPERATIVE}") from None
             raise
         finally:
             if context.services is not None and says:

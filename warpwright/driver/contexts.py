@@ -10,6 +10,7 @@ from warpwright.driver.capture_rules import forbid_any
 from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.functions import BANK_SIZES, CACHE_CONFIGURATIONS
 from warpwright.driver.state import Context, Device, state
+from warpwright.driver.work_order import host_waits_for
 
 _LIMITS = {0: 1024, 1: 8650752, 2: 8 << 20, 4: 2048, 5: 64, 6: 11796480, 7: 0, 8: 0}
 """By CUlimit, of an H200: stack size, printf buffer, heap of device malloc, launches by kernels that wait, L2 granularity, persisting L2, then
@@ -207,6 +208,7 @@ def synchronize(*_: int) -> None:
     device = state().current().device
     forbid_any(device)
     device.default_stream.seconds = max(x.seconds for x in device.streams)
+    host_waits_for(device.streams)
 
 
 @entry("cuCtxGetLimit")

@@ -7,7 +7,7 @@ import itertools
 import struct
 from dataclasses import dataclass
 
-from warpwright.driver import cmemory, printf_buffer, results, transfers
+from warpwright.driver import cmemory, copy_order, printf_buffer, results, transfers
 from warpwright.driver.calls import entry
 from warpwright.driver.cuda_arrays import DriverArray
 from warpwright.driver.cuda_error import CudaError
@@ -55,6 +55,7 @@ class Copy(Node):
         transfers.copy(stream, target.address, source.address, width * rows * slices)
         if rows > 1 and target.pitch == width and source.pitch == width and slices == 1:
             width, rows = width * rows, 1
+        copy_order.copied(stream, source, target, (width, rows, slices))
         unwritten: list[tuple[int, Bytes]] = []
         for z in range(slices):
             to = target.address + z * target.pitch * target.height
@@ -83,6 +84,7 @@ class Fill(Node):
     def run(self, stream: Stream) -> None:
         pattern = (self.value & ((1 << 8 * self.size) - 1)).to_bytes(self.size, "little")
         transfers.fill(stream, self.address, self.width * self.size * self.height)
+        copy_order.copied(stream, None, Side(self.address, self.pitch), (self.width * self.size, self.height, 1))
         for y in range(self.height):
             at = self.address + y * self.pitch
             written(at, self.width * self.size)
@@ -138,7 +140,8 @@ def check_device(address: int, size: int, stream: Stream | None = None, graph_me
 
 def linear(target: int, source: int, size: int, stream: int, device: tuple[int, ...]) -> None:
     """Copy bytes; ``device`` are the addresses that must lie in device memory."""
-    if stream == BLOCKING:
+    blocking = stream == BLOCKING
+    if blocking:
         printf_buffer.flush()
         stream = 0
     s = state()
@@ -150,6 +153,16 @@ def linear(target: int, source: int, size: int, stream: int, device: tuple[int, 
         raise CudaError(results.INVALID_VALUE)
     if size:
         submit(queue, Copy(Side(target, size, 1), Side(source, size, 1), size))
+    if blocking:
+        copy_order.returned(queue, target, source)
+
+
+def at_once(copy: Copy) -> None:
+    """Make a copy in the default stream, and wait for it."""
+    state().current()
+    queue = state().stream(0)
+    submit(queue, copy)
+    copy_order.returned(queue, copy.target.address, copy.source.address)
 
 
 @entry("cuMemcpyHtoD_v2")
@@ -274,7 +287,7 @@ def described(copy: Copy) -> bytes:
 @entry("cuMemcpy2D_v2", "cuMemcpy2DUnaligned_v2")
 def memcpy_2d(pointer: int) -> None:
     state().current()
-    submit(state().stream(0), copy_2d(pointer))
+    at_once(copy_2d(pointer))
 
 
 @entry("cuMemcpy2DAsync_v2")
@@ -286,7 +299,7 @@ def memcpy_2d_async(pointer: int, stream: int) -> None:
 @entry("cuMemcpy3D_v2", "cuMemcpy3DPeer")
 def memcpy_3d(pointer: int) -> None:
     state().current()
-    submit(state().stream(0), copy_3d(pointer))
+    at_once(copy_3d(pointer))
 
 
 @entry("cuMemcpy3DAsync_v2", "cuMemcpy3DPeerAsync")

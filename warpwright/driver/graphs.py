@@ -17,6 +17,9 @@ from warpwright.driver import cmemory, results
 from warpwright.driver.capture_rules import forbid_default_stream
 from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.state import Stream, state
+from warpwright.driver.work_order import begin as clock_of
+from warpwright.driver.work_order import host_waits_for
+from warpwright.engine.work_order import Clock, learn, new_queue
 
 KERNEL, COPY, FILL, HOST, GRAPH, EMPTY, WAIT_EVENT, RECORD_EVENT = 0, 1, 2, 3, 4, 5, 6, 7
 """CUgraphNodeType."""
@@ -183,9 +186,15 @@ class Graph(Node):
         begin = free = state().begin(stream)
         launch = stream.device.gpu.chip.launch
         ends: dict[Vertex, float] = {}
+        clocks: dict[Vertex, Clock] = {}
+        before = clock_of(stream)
         lane = Stream(stream.device, flags=1)
         for vertex, ready in self._by_time(begin, ends):
             lane.seconds = ready
+            lane.queue = new_queue()
+            lane.clock = clocks[vertex] = dict(before)
+            for needed in vertex.needs:
+                learn(lane.clock, clocks[needed])
             if vertex.enabled and vertex.work.kind == KERNEL and state().timed:
                 lane.seconds = max(ready, free)
                 interval_us = launch.graph_branch_interval_us if vertex.needs else launch.graph_root_interval_us
@@ -196,6 +205,8 @@ class Graph(Node):
                 vertex.work.run(lane)
             ends[vertex] = lane.seconds
         stream.seconds = max(ends.values(), default=begin)
+        for clock in clocks.values():
+            learn(stream.clock, clock)
 
     def _by_time(self, begin: float, ends: dict[Vertex, float]) -> Iterator[tuple[Vertex, float]]:
         """Vertices as they become ready, and when: ``ends`` has the end of each by the time that the next is asked for."""
@@ -265,6 +276,7 @@ class HostCall(Node):
     kind = HOST
 
     def run(self, stream: Stream) -> None:
+        host_waits_for([stream])
         ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.function)(self.data)
 
 

@@ -14,6 +14,7 @@ from warpwright.driver.cuda_error import CudaError, say
 from warpwright.driver.functions import NON_PORTABLE, PORTABLE_CLUSTER, Function, function
 from warpwright.driver.graphs import Node, submit
 from warpwright.driver.state import Stream, state
+from warpwright.driver.work_order import races_of, submitted
 from warpwright.engine.launch import Dim3
 from warpwright.errors import AssertionFailedError, ExecutionError, LaunchError, MemoryFaultError
 
@@ -125,6 +126,9 @@ def execute(launch: Launch, stream: Stream) -> None:
             code = results.INVALID_CLUSTER_SIZE if "cluster" in str(error) else code
             raise CudaError(code, str(error)) from None
     began = s.begin(stream)
+    races = races_of(stream.device)
+    if races is not None:
+        races.work = submitted(stream)
     try:
         run = launch_packed(launcher, launch.parameters, cooperative=launch.cooperative)
     except AssertionFailedError as error:

@@ -14,6 +14,7 @@ from warpwright.driver.calls import entry
 from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.devices import PITCH_BYTES
 from warpwright.driver.state import Context, Device, state
+from warpwright.driver.work_order import host_waits_for
 from warpwright.engine import abi
 from warpwright.engine.device_memory import ALIGNMENT_BYTES, Allocation, DeviceMemory
 from warpwright.errors import UnsupportedError
@@ -134,6 +135,7 @@ def free(address: int) -> int | None:
         return None
     if kinds.get(address, ("",))[0] in (HOST, REGISTERED):
         return results.INVALID_VALUE
+    host_waits_for(device_at(address).streams)
     release(address)
     return None
 
@@ -169,6 +171,7 @@ def free_host(address: int) -> int | None:
         return None
     if kinds.get(address, ("",))[0] != HOST:
         return results.INVALID_VALUE
+    host_waits_for(device_at(address).streams)
     release(address)
     return None
 

@@ -16,6 +16,7 @@ from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.graphs import Node, submit, vertex
 from warpwright.driver.memory import holder
 from warpwright.driver.state import Context, Stream, state
+from warpwright.driver.work_order import host_waits_for
 from warpwright.errors import UnsupportedError
 
 MEMORY_OPERATIONS = 12
@@ -107,6 +108,8 @@ class MemoryOperations(Node):
     kind = MEMORY_OPERATIONS
 
     def run(self, stream: Stream) -> None:
+        # A word that one stream writes and another waits for orders their work.
+        host_waits_for([stream])
         for operation in self.operations:
             operation.run()
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from warpwright.driver import printf_buffer, results
 from warpwright.driver.cuda_error import CudaError, say
+from warpwright.engine.work_order import Clock, new_queue
 from warpwright.session import chips_named
 
 if TYPE_CHECKING:
@@ -105,6 +106,9 @@ class Stream:
     attributes: dict[int, bytes] = field(default_factory=dict)
     context: Context | None = None
     """The green context that it was made in."""
+    queue: int = field(default_factory=new_queue)
+    clock: Clock = field(default_factory=dict)
+    """What has ended before its next work begins, of itself and of others (``work_order.py``)."""
 
     @property
     def blocking(self) -> bool:
@@ -164,6 +168,11 @@ class Device:
         self._gpu: GPU | None = None
 
     @property
+    def made_gpu(self) -> GPU | None:
+        """Its GPU, if anything has needed it."""
+        return self._gpu
+
+    @property
     def gpu(self) -> GPU:
         if self._gpu is None:
             from warpwright.api import GPU
@@ -198,6 +207,8 @@ class State:
             device.primary.handle = self.handles.add(device.primary)
         self._stacks: PerThread[list[Context]] = PerThread(list)
         self.initialized = False
+        self.host_clock: Clock = {}
+        """Work of which the host knows that it has ended (``work_order.py``)."""
         self.began = time.perf_counter()
 
     @property

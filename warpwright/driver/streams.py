@@ -36,6 +36,8 @@ from warpwright.driver.graphs import (
 )
 from warpwright.driver.memory import MANAGED, kinds, whole_size
 from warpwright.driver.state import PER_THREAD_STREAM, Context, Device, Stream, state
+from warpwright.driver.work_order import begin, host_waits, host_waits_for
+from warpwright.engine.work_order import Clock, learn
 
 _capture_numbers = itertools.count(1)
 UNJOINED = 904
@@ -62,6 +64,8 @@ class Event:
     capture_mode: int = 0
     device: Device | None = None
     """Whose streams record it; of another process's event nothing is known."""
+    clock: Clock = field(default_factory=dict)
+    """Work that had ended before it (``work_order.py``)."""
 
 
 @dataclass(eq=False)
@@ -94,11 +98,13 @@ def record(event: Event, stream: Stream) -> None:
     if s.timed and not event.flags & _NO_TIMING:
         stream.seconds = s.begin(stream) + stream.device.gpu.chip.launch.event_record_us * 1e-6
     event.seconds = s.begin(stream) if s.timed else s.now()
+    event.clock = dict(begin(stream))
 
 
 def await_event(event: Event, stream: Stream) -> None:
     """Let a stream go on no earlier than an event was recorded."""
     s = state()
+    learn(stream.clock, event.clock)
     if event.recorded and s.timed:
         stream.seconds = max(s.begin(stream), event.seconds)
 
@@ -145,6 +151,8 @@ def destroy(handle: int) -> int | None:
         stream.device.streams.remove(stream)
         default = stream.device.default_stream
         default.seconds = max(default.seconds, stream.seconds if stream.blocking else 0.0)
+        if stream.blocking:
+            learn(default.clock, stream.clock)
     s.handles.drop(handle)
     return None
 
@@ -160,6 +168,7 @@ def synchronize(handle: int) -> int | None:
     if stream is stream.device.default_stream:
         forbid_default_stream(stream)
         forbid_unsafe_call()
+    host_waits_for([stream])
     return None
 
 
@@ -294,6 +303,7 @@ class Callback(Node):
     kind = 3
 
     def run(self, stream: Stream) -> None:
+        host_waits_for([stream])
         ctypes.CFUNCTYPE(None, ctypes.c_uint64, ctypes.c_int, ctypes.c_uint64)(self.function)(self.stream, 0, self.data)
 
 
@@ -509,7 +519,10 @@ def event_synchronize(handle: int) -> int | None:
     printf_buffer.flush()
     state().current()
     event = state().handles.get(Event, handle)
-    return results.STREAM_CAPTURE_UNSUPPORTED if event.capture is not None else None
+    if event.capture is not None:
+        return results.STREAM_CAPTURE_UNSUPPORTED
+    host_waits(event.clock)
+    return None
 
 
 @entry("cuEventElapsedTime", "cuEventElapsedTime_v2")

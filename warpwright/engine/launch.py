@@ -331,6 +331,16 @@ def is_cooperative(program: Program) -> bool:
     return _reads(program, "grid workspace", set(grid_workspace(program.arch)))
 
 
+NOT_COOPERATIVE = (
+    "grid.sync() traps in a launch that is not cooperative: launch the kernel with cudaLaunchCooperativeKernel"
+)
+
+
+def lacks_grid_barrier(context: LaunchContext) -> bool:
+    """Whether a launch is not cooperative, but its kernel synchronises its grid."""
+    return not context.is_cooperative and is_cooperative(context.program)
+
+
 def check_cooperative(geometry: Geometry, resident: Occupancy, chip: Chip, kernel: str) -> None:
     """Refuse a grid whose blocks cannot all be resident, when the kernel synchronises the whole grid."""
     at_once = resident.blocks_per_sm * chip.sm.sm_count
@@ -466,6 +476,8 @@ class LaunchContext:
     """The launch's :class:`~warpwright.engine.textures.launch_textures.LaunchTextures`, when its kernel uses any."""
     exact_shared: bool = False
     """Shared memory ends with the bytes that were asked for, as memcheck has it, instead of with its last unit."""
+    is_cooperative: bool = False
+    """Blocks may wait for the whole grid: it has the workspace of ``grid.sync()``."""
 
     @property
     def shared_bytes(self) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from warpwright.driver import cmemory, printf_buffer, results
 from warpwright.driver.calls import ENTRIES
-from warpwright.driver.copies import BLOCKING, Copy, Fill, Side, check_device, fill, linear
+from warpwright.driver.copies import BLOCKING, Copy, Fill, Side, at_once, check_device, fill, linear
 from warpwright.driver.cuda_arrays import DriverArray
 from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.entry_points import Extent, PitchedPointer
@@ -144,11 +144,14 @@ def from_symbol_async(target: int, host: int, size: int, offset: int, kind: int,
 def _rows(target: Side, source: Side, width: int, height: int, stream: int) -> None:
     if stream == BLOCKING:
         printf_buffer.flush()
-        stream = 0
     state().current()
     if (height > 1 and width > min(target.pitch, source.pitch)) or width < 0:
         raise CudaError(12)
-    submit(state().stream(stream), Copy(target, source, width, height))
+    copy = Copy(target, source, width, height)
+    if stream == BLOCKING:
+        at_once(copy)
+    else:
+        submit(state().stream(stream), copy)
 
 
 @runtime("cudaMemcpy2D")
@@ -271,7 +274,7 @@ def described(copy: Copy) -> bytes:
 def memcpy_3d(pointer: int) -> None:
     printf_buffer.flush()
     state().current()
-    submit(state().stream(0), copy_3d(pointer))
+    at_once(copy_3d(pointer))
 
 
 @runtime("cudaMemcpy3DAsync")
@@ -283,7 +286,8 @@ def memcpy_3d_async(pointer: int, stream: int) -> None:
 @runtime("cudaMemcpy3DPeer")
 def memcpy_3d_peer(pointer: int) -> None:
     printf_buffer.flush()
-    memcpy_3d_peer_async(pointer, 0)
+    state().current()
+    at_once(_peer_copy_3d(pointer))
 
 
 @runtime("cudaMemcpy3DPeerAsync")

@@ -11,7 +11,7 @@ import numpy as np
 from warpwright.engine.device_memory import Allocation
 from warpwright.engine.execute import Counts
 from warpwright.engine.kernels import compiled_execution, traced
-from warpwright.engine.launch import LaunchContext
+from warpwright.engine.launch import NOT_COOPERATIVE, LaunchContext, lacks_grid_barrier
 from warpwright.engine.module import LoadedKernel
 from warpwright.engine.services import HeapCall, existing_heap
 from warpwright.errors import DeadlockError, ExecutionError, IllegalInstructionError, MemoryFaultError, TrapError
@@ -105,8 +105,9 @@ class CheckedLaunch:
         self.checker.forget_written()
         repeats = self.checker.repeats
         start = repeats.start(self.loaded, self.context) if seed is None else None
+        races = self.checker.stream_races if "racecheck" in checks else None
         shown = repeats.shown(start) if start is not None else None
-        if shown is not None:
+        if shown is not None and (races is None or races.repeated(start)):
             self.checker.add(replace(finding, launch=self.number, host=self.host) for finding in shown)
             self._execution = compiled_execution(self.loaded, self.context, self.resident_blocks, 1)
             return self._execution.run()
@@ -120,12 +121,16 @@ class CheckedLaunch:
         found: list[Finding] = []
         verdict = Verdict(None, "whether the results depend on it was not tried: the launch did not end")
         try:
+            if races is not None:
+                races.begin(watch.live)
             counts: Counts = self._execution.run()
             if before is not None and watch.read_unwritten_shared():
                 verdict = before.verdict(watch.touched(), counts)
         finally:
             found = watch.findings(verdict)
             self.checker.add(replace(finding) for finding in found)
+        if races is not None:
+            races.end(watch, start)
         if start is not None:
             repeats.keep(start, self.loaded, kernel, watch.touched(), counts, found)
         return counts
@@ -166,10 +171,17 @@ class CheckedLaunch:
 
     def _report_stop(self, error: ExecutionError) -> None:
         """A thread stopped the launch by itself: a trap, an instruction that cannot be executed."""
-        if "memcheck" in self.checker.checks:
-            title, *rest = str(error).splitlines()
-            told = tuple(line.strip() for line in rest)
-            self.checker.add([Finding("memcheck", "error", title, (), told, 1, None, self.number, self.host)])
+        title, *rest = str(error).splitlines()
+        told = tuple(line.strip() for line in rest)
+        check = "memcheck"
+        if isinstance(error, TrapError) and lacks_grid_barrier(self.context) and "synccheck" in self.checker.checks:
+            check, title, told = (
+                "synccheck",
+                "Barrier error detected. Grid barrier in ordinary launch",
+                (*told, NOT_COOPERATIVE),
+            )
+        if check in self.checker.checks:
+            self.checker.add([Finding(check, "error", title, (), told, 1, None, self.number, self.host)])
 
     def _report_free(self, title: str, by: HeapCall, why: str) -> None:
         self.checker.add(

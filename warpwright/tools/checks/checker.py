@@ -26,6 +26,7 @@ from warpwright.tools.checks.heap import leaks
 from warpwright.tools.checks.host_stack import user_stack
 from warpwright.tools.checks.known_launches import Repeats
 from warpwright.tools.checks.skipped_barriers import Detours, detours_of
+from warpwright.tools.checks.stream_races import StreamRaces
 from warpwright.tools.checks.warp_syncs import constant_masks, places
 
 CHECKS = ("memcheck", "racecheck", "synccheck", "initcheck")
@@ -100,6 +101,7 @@ class Checker:
         self.origins: dict[int, str] = {}
         self.repeats = Repeats(self)
         self.shadows = Shadows()
+        self.stream_races = StreamRaces(self.shadows, memory, self.add) if "racecheck" in self.checks else None
         self._unwatched: set[str] = set()
         """Kernels of which it was said that not all checks watch them."""
         self._events: dict[int, Events] = {}

@@ -33,11 +33,12 @@ class Shadows:
         """The same for sectors: a word each."""
         self.oldest = 1
         """The launch's first epoch."""
-        self._last = 0
+        self.last = 0
+        """The last epoch of any block that has ended."""
 
     def begin(self, live: Sequence[Allocation]) -> None:
         """A launch begins, with these allocations."""
-        self.oldest = self._last + 1
+        self.oldest = self.last + 1
         there = {(a.address, a.size_bytes) for a in live}
         self._cells = {key: value for key, value in self._cells.items() if key in there}
         most = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // KEPT_SHARE
@@ -46,17 +47,21 @@ class Shadows:
             self._cells.clear()
         self._sectors = {key: value for key, value in self._sectors.items() if key in self._cells}
         if self.oldest > LAST_EPOCH:
-            self.oldest, self._last = 1, 0
+            self.oldest, self.last = 1, 0
 
     def passed(self, epoch: int) -> None:
         """A block ended at an epoch."""
-        self._last = max(self._last, epoch)
+        self.last = max(self.last, epoch)
 
     def of(self, allocation: Allocation) -> tuple[int, int, int]:
         """Host pointer of an allocation's cells, their shift, and host pointer of its sectors; 0 when it has none."""
         key = allocation.address, allocation.size_bytes
         cells, shift = self._cells.get(key, (None, WORDS))
         return (0, shift, 0) if cells is None else (int(cells.ctypes.data), shift, int(self._sectors[key].ctypes.data))
+
+    def cells(self, allocation: Allocation) -> tuple[npt.NDArray[np.int64] | None, int]:
+        """An allocation's cells, None where it has none, and their shift."""
+        return self._cells.get((allocation.address, allocation.size_bytes), (None, WORDS))
 
     def give(self, allocation: Allocation, shift: int) -> tuple[int, int, int]:
         """Make an allocation's cells: by words, or by bytes (then what each word's cell holds stands four times)."""

@@ -522,7 +522,8 @@ class Watch:
     def _thread(self, warp_in_block: int, lane: int) -> Dim3:
         return thread_of(self.context.geometry, warp_in_block, lane)
 
-    def _place(self, instruction: int, what: str, warp: int, lane: int) -> Place:
+    def place_of(self, instruction: int, what: str, warp: int, lane: int) -> Place:
+        """The place of an instruction, and a lane of a warp of the launch."""
         index = block_index(warp // self.warps, self.context.geometry.grid)
         return place(self.program, instruction, what, index, self._thread(warp % self.warps, lane))
 
@@ -549,7 +550,7 @@ class Watch:
             byte = not shared and row[sh.F_SEVERITY] == sh.INFO
             padding = not shared and row[sh.F_SEVERITY] == sh.WARNING and self._only_copies(int(row[sh.F_NOW]))
             severity = unwritten.severity if shared else "info" if padding or byte else "error"
-            one = self._place(int(row[sh.F_NOW]), "", int(row[sh.F_WARP]), int(row[sh.F_LANE]))
+            one = self.place_of(int(row[sh.F_NOW]), "", int(row[sh.F_WARP]), int(row[sh.F_LANE]))
             details = [f"Address {address:#x}: {where}"]
             if shared:
                 details.append(unwritten.sentence)
@@ -580,7 +581,7 @@ class Watch:
             )
         if kind == sh.BEYOND:
             title = f"Invalid __constant__ read of size {int(row[sh.F_BYTES])} bytes"
-            one = self._place(int(row[sh.F_NOW]), "", int(row[sh.F_WARP]), int(row[sh.F_LANE]))
+            one = self.place_of(int(row[sh.F_NOW]), "", int(row[sh.F_WARP]), int(row[sh.F_LANE]))
             told = (
                 f"Address {address:#x} is out of bounds",
                 "it lies behind the module's __constant__ variables; a card reads 0 there",
@@ -603,8 +604,8 @@ class Watch:
         reads = kind == sh.RAW or (kind == sh.UNSHOWN and severity == "error")
         later = "Read" if reads else self._access_word(now).replace("Read", "Write")
         places = (
-            self._place(before, f"{earlier} access", int(row[sh.F_OTHER_WARP]), int(row[sh.F_OTHER_LANE])),
-            self._place(now, f"{later} access", int(row[sh.F_WARP]), int(row[sh.F_LANE])),
+            self.place_of(before, f"{earlier} access", int(row[sh.F_OTHER_WARP]), int(row[sh.F_OTHER_LANE])),
+            self.place_of(now, f"{later} access", int(row[sh.F_WARP]), int(row[sh.F_LANE])),
         )
         same_warp = int(row[sh.F_OTHER_WARP]) == int(row[sh.F_WARP])
         same_block = int(row[sh.F_OTHER_WARP]) // self.warps == int(row[sh.F_WARP]) // self.warps
@@ -649,7 +650,7 @@ class Watch:
         found = []
         for index in np.flatnonzero(self.counters[:, sh.N_REQUESTS]):
             requests, sectors, ideal, waves, ideal_waves = (int(v) for v in self.counters[index])
-            one = self._place(int(index), "", 0, 0)
+            one = self.place_of(int(index), "", 0, 0)
             if sectors >= WASTE * ideal > 0:
                 title = (
                     f"Uncoalesced access: {sectors / requests:.1f} sectors a request, {ideal / requests:.1f} would do"

@@ -1,0 +1,39 @@
+"""Which pieces of work, launches and copies, are ordered before which: one clock for each queue.
+
+A queue runs its work in order: a stream, or one node of a launch of a graph.  Work has a queue and a number in it.  A clock gives for each
+queue the number up to which its work is known to have ended.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+Clock = dict[int, int]
+"""By queue: the number up to which its work has ended."""
+_queues = itertools.count(1)
+
+
+def new_queue() -> int:
+    """Number of a queue that no other has."""
+    return next(_queues)
+
+
+def learn(clock: Clock, other: Clock) -> None:
+    """Let a clock know what another one knows."""
+    for queue, number in other.items():
+        if number > clock.get(queue, 0):
+            clock[queue] = number
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Work:
+    """One piece of work, and what had ended before it could begin."""
+
+    queue: int
+    number: int
+    known: Clock
+
+    def follows(self, other: Work) -> bool:
+        """Whether the other piece ends before this one begins."""
+        return other is self or self.known.get(other.queue, 0) >= other.number
