@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
-from hypothesis import given, note
+import pytest
+from hypothesis import given, note, seed
 
 import warpwright as ww
 from tests.generated_kernels import Kernel, kernels
-from tests.test_modes import GENERATE, settings
+from tests.test_modes import ARCH, GENERATE, settings
 from warpwright.isa.program import Kind
 from warpwright.tools.checks.events import _loads_of_atomics
 
@@ -32,6 +33,24 @@ def no_finding(chip: str, kernel: Kernel) -> None:
 @given(kernels(90, steps=6, waits=False))
 def test_a_few_generated_kernels_have_no_finding(kernel: Kernel) -> None:
     no_finding("h200", kernel)
+
+
+PARTS, PART_KERNELS = 5, 50
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("chip", ARCH)
+def test_a_thousand_generated_kernels_have_no_finding(chip: str, part: int) -> None:
+    """Each part draws the same kernels in every run, so that a part that failed can be run again by itself."""
+
+    @seed(part)
+    @settings(GENERATE, max_examples=PART_KERNELS)
+    @given(kernels(ARCH[chip]))
+    def no_kernel_has_a_finding(kernel: Kernel) -> None:
+        no_finding(chip, kernel)
+
+    no_kernel_has_a_finding()
 
 
 SAME_REGISTER = """
