@@ -156,3 +156,40 @@ def test_small_floats_fit_into_halves(byte: int, element: str) -> None:
     value = numerics.to_f64("f16", numerics.small_half(element, np.array([byte], np.uint32)))
     kind = ml_dtypes.float8_e4m3fn if element == "e4m3" else ml_dtypes.float8_e5m2
     np.testing.assert_array_equal(value, np.array([byte], np.uint8).view(kind).astype(np.float64))
+
+
+PRODUCTS = """
+extern "C" __global__ void products(float *out, unsigned long long a, unsigned long long b, unsigned count) {
+    float d[64];
+    #pragma unroll
+    for (int i = 0; i < 64; i++) d[i] = 0;
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+    unsigned begin = clock();
+    for (unsigned k = 0; k < count; k++) WGMMA
+    asm volatile("wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;" ::: "memory");
+    unsigned cycles = clock() - begin;
+    float total = 0;
+    #pragma unroll
+    for (int i = 0; i < 64; i++) total += d[i];
+    out[threadIdx.x] = total == 1.5f ? 1 : cycles;
+}
+"""
+
+
+def test_products_of_many_accumulators_follow_each_other_at_the_pipes_rate() -> None:
+    """64 x 128 x 16: 64 accumulators a thread, read while the pipe works; an H200 takes N / 2 cycles for each."""
+    names = ", ".join(f"%{i}" for i in range(64))
+    outs = ", ".join(f'"+f"(d[{i}])' for i in range(64))
+    wgmma = (
+        f'asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {{{names}}}, %64, %65, 1, 1, 1, 0, 0;" '
+        f': {outs} : "l"(a), "l"(b));'
+    )
+    gpu = ww.GPU("h200")
+    kernel = gpu.compile(PRODUCTS.replace("WGMMA", wgmma), options=("-arch=sm_90a",))["products"]
+    out = gpu.array(np.zeros(128, np.float32))
+    cycles = []
+    shared = np.uint64(descriptor(0, 16, 1024, 1))
+    for count in (8, 24):
+        kernel[1, 128, 49152](out, shared, shared, count)
+        cycles.append(float(out.get()[0]))
+    assert (cycles[1] - cycles[0]) / 16 == pytest.approx(64, abs=6)  # the loop takes some

@@ -21,7 +21,7 @@ from warpwright.isa.program import RZ, Control, Instruction, Kind, Operand, Prog
 from warpwright.isa.sass.lower import register_effects
 from warpwright.isa.sass.meaning import is_zero
 from warpwright.timing import state as s
-from warpwright.timing.classes import Timing, timing_of
+from warpwright.timing.classes import GROUP_PRODUCTS, Timing, timing_of
 
 CONSTANT_BANK_BYTES = 65536
 """Of a bank whose size the program does not tell."""
@@ -217,6 +217,8 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
         passes = timing.passes
         held_up = (passes - 1) * chip.pipes.wide_multiply_pass_cycles
         row[s.Instruction.stall] += held_up
+        if instruction.opcode in GROUP_PRODUCTS:  # reads its accumulators and A while the pipe works, at its own pace
+            plain = fewer = []
         by_bank = [_reads_by_bank(registers, chip.issue.register_bank_count, passes) for registers in (plain, fewer)]
         row[s.Instruction.reads] = by_bank[0] | by_bank[1] << 16 | held_up << 32
         if instruction.opcode in WARP_PRODUCTS and chip.pipes.tensor_read_cycles:
