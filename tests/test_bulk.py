@@ -209,3 +209,50 @@ def test_the_driver_makes_interleaved_maps() -> None:
     assert (made.sizes, made.strides, made.interleave, made.swizzle) == ((8, 4, 3), (256, 1024), 2, 1)
     with pytest.raises(CudaError, match="an interleaved tensor has three to five dimensions, not 2"):
         encode_tiled(place, 1, 2, 1 << 20, *(w.ctypes.data for w in words), 2, 1, 0, 0)
+
+
+def bulk_latency() -> str:
+    """The microbenchmark's own source: its head and this kernel."""
+    text = (
+        Path("bench/micro/hopper.cu")
+        .read_text()
+        .replace('#include "common.cuh"', Path("bench/micro/common.cuh").read_text())
+    )
+    head = text[: text.index("// Rounds of a cluster's barrier")]
+    kernel = text[text.index('extern "C" __global__ void bulk_latency') :]
+    return head + kernel[: kernel.index('extern "C" __global__ void tensor_latency')]
+
+
+def test_a_bulk_load_takes_the_cycles_of_a_card() -> None:
+    """``bench/micro/hopper.cu``, bulk_latency: from the issue to the end of the wait, by size."""
+    rows = json.loads((Path("bench/data/h200/micro_hopper.json")).read_text())["results"]["bulk_copies"]
+    measured = {
+        row["bytes"]: row["value"]
+        for row in rows
+        if (row["name"], row["metric"], row.get("count")) == ("bulk_latency", "whole", 1)
+    }
+    gpu = ww.GPU("h200")
+    kernel = gpu.compile(bulk_latency())["bulk_latency"]
+    memory, out = gpu.array(np.zeros(1 << 17, np.uint8)), gpu.array(np.zeros(16, np.uint32))
+    errors = []
+    for size in (16, 128, 512, 1024, 2048, 4096, 16384, 65536):
+        kernel[1, 32, size + 1024](out, memory, size, 1)
+        errors.append(float(np.median(out.get()[5::2])) - measured[size])
+    assert abs(np.mean(errors)) < 8, errors
+    assert max(map(abs, errors)) < 22, errors
+
+
+def test_a_bulk_load_follows_the_way_to_l2() -> None:
+    """It passes neither L1 nor the queue: only what lies behind them makes it later."""
+    found = {}
+    for name, changes in {
+        "": {},
+        "l2": {"l2_hit_latency_cycles": 380, "dram_latency_cycles": 670},
+        "engine": {"bulk_copy_latency_cycles": 106},
+    }.items():
+        gpu = ww.GPU("h200", **changes)
+        out = gpu.array(np.zeros(16, np.uint32))
+        gpu.compile(bulk_latency())["bulk_latency"][1, 32, 2048](out, gpu.array(np.zeros(64, np.uint8)), 16, 1)
+        found[name] = float(np.median(out.get()[5::2]))
+    assert found["l2"] - found[""] == pytest.approx(100, abs=8)
+    assert found["engine"] - found[""] == pytest.approx(100, abs=8)

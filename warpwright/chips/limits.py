@@ -54,7 +54,6 @@ _RANGES: dict[str, tuple[float | None, float]] = {
     "wide_multiply_passes_count": (None, 8),
     "launch_overhead_cycles": (None, 10_000_000),
     "mbarrier_wait_limit_cycles": (None, 10_000_000),
-    "bulk_copy_extra_cycles": (-10_000, 10_000),
     "lsu_wavefronts_per_clk": (None, 64),
     "redux_wavefronts_count": (None, 64),
     "match_wavefronts_count": (None, 64),

@@ -425,8 +425,8 @@ class Cluster(Section):
     """Between two bulk copies of an SM."""
     bulk_copy_bytes_per_clk: int = Field(ge=0)
     """That an SM's bulk copies move."""
-    bulk_copy_extra_cycles: int
-    """Of a bulk load beyond a register load's way to L2 and back; negative where it is shorter."""
+    bulk_copy_latency_cycles: int = Field(ge=0)
+    """Of the engine for a bulk load, beyond the way to L2 and back behind L1."""
     bulk_store_latency_cycles: int = Field(ge=0)
     """From its issue to the first bytes read from shared memory."""
     bulk_store_interval_cycles: int = Field(ge=0)

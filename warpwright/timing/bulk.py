@@ -2,7 +2,7 @@
 
 A copy is issued by one instruction and described by one record (``engine/abi.py``).  The SM's engine begins one in a fixed
 interval and moves so many bytes a cycle; its lines are read from or written to L2 in the serial phase, with everything else
-that happens there.  When the last bytes are in shared memory the mbarrier is told, which until then knows only what it
+that happens there.  A load takes the way of a register load to L2 and back without L1's part of it, and the engine's own time.  When the last bytes are in shared memory the mbarrier is told, which until then knows only what it
 expects: waiting threads see it at their next look (measured on an H200: ``bench/micro/hopper.cu``).
 """
 
@@ -173,14 +173,16 @@ def serve_bulk(m: Any, sm: s.SM, r: s.Request, partition: int, gpc: int) -> int:
         m[sm.remote_free] = sent
         end = sent + m[s.chip.remote_latency]
     else:
-        end = move(m, partition, gpc, copy, begin + m[s.chip.to_l2], False) + m[s.chip.from_l2] + m[s.chip.bulk_extra]
+        end = move(m, partition, gpc, copy, begin + m[s.chip.bulk_to_l2], False) + m[s.chip.bulk_from_l2]
     offset = m[copy + AT_BARRIER]
     if offset >= 0:
         ranks = m[copy + AT_RANKS]
         for rank in range(16):
             member = peek(m[copy + AT_BLOCK] + MEMBERS + 8 * rank) if (ranks >> rank) & 1 else 0
             if member:
-                promise(m, s.SM(slot_of(m, member)[0]), end, peek(member + SHARED_BASE) + offset, size)
+                # Looks and arrivals act here when they issue, in the SM when they have passed the queue: the bytes come as much earlier.
+                told = end - m[s.chip.mio_latency]
+                promise(m, s.SM(slot_of(m, member)[0]), told, peek(member + SHARED_BASE) + offset, size)
     m[sm.finish] = max(m[sm.finish], end)
     return end
 

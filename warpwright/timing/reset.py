@@ -27,6 +27,8 @@ class _Sizes:
         instruction, constants = chip.instruction_cache, chip.constant_cache
         self.chip, self.constants = chip, constants
         self.there = l2.l2_hit_latency_cycles - chip.mio.mio_latency_cycles
+        beyond_l1 = max(l2.l2_hit_latency_cycles - chip.l1.l1_hit_latency_cycles, 0)
+        self.bulk_there = beyond_l1 + chip.cluster.bulk_copy_latency_cycles
         self.cold_code_latency = (
             dram.dram_latency_cycles + l2.l2_far_latency_cycles // 2
         )  # the mean over both partitions

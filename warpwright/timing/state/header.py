@@ -456,7 +456,8 @@ class Header(Unit):
     bulk_bytes = derived(
         lambda z: max(z.chip.cluster.bulk_copy_bytes_per_clk, 1), "bytes", "that an SM's bulk copies move per cycle"
     )
-    bulk_extra = from_chip("cluster.bulk_copy_extra_cycles", "cycle", "of a bulk load beyond the way to L2 and back")
+    bulk_to_l2 = derived(lambda z: z.bulk_there // 2, "cycle", "from the bulk engine to a slice")
+    bulk_from_l2 = derived(lambda z: z.bulk_there - z.bulk_there // 2, "cycle", "from a slice to shared memory")
     bulk_store = from_chip("cluster.bulk_store_latency_cycles", "cycle", "until a bulk store has read its first bytes")
     bulk_store_bytes = derived(
         lambda z: max(z.chip.cluster.bulk_store_bytes_per_clk, 1), "bytes", "that a bulk store reads per cycle"
