@@ -316,6 +316,7 @@ def _write(
 
 
 def _show_launches(runs: list[Run]) -> None:
+    from warpwright.tools.report.evidence import evidence_of
     from warpwright.tools.tables import grouped_table, launch_table
 
     console = _console()
@@ -327,6 +328,10 @@ def _show_launches(runs: list[Run]) -> None:
         by_chip.setdefault(r.chip, []).append(r)
     for chip, some in by_chip.items():
         console.print(launch_table(some, chip) if len(some) <= MOST_ROWS else grouped_table(some, chip))
+        timed = [r for r in some if r.timed and r.program is not None and r.device is not None]
+        if timed:
+            longest = max(timed, key=lambda r: r.seconds)
+            console.print(f"{longest.kernel}: {evidence_of(longest).sentence}")
     if repeated := sum(r.repeated for r in runs):
         console.print(f"{repeated:,} of {len(runs):,} launches began as an earlier one and have its time")
 

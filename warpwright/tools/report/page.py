@@ -15,8 +15,10 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from warpwright.chips import Chip
 from warpwright.errors import UnsupportedError
 from warpwright.tools.report.attribution import Attribution, attribute
+from warpwright.tools.report.evidence import Evidence, evidence
 from warpwright.tools.report.figures import draw_blocks, draw_memory, draw_roofline, draw_sms, roofline
 from warpwright.tools.report.listing import hot_lines, listing
 from warpwright.tools.tables import dims, dram_gb_per_s, format_rate, format_seconds
@@ -28,8 +30,10 @@ if TYPE_CHECKING:
 
 MOST_DETAILED = 12
 """Launches that are shown in full: the longest ones, as many as the page's size allows; the table lists all."""
-MOST_BYTES = 800_000
+MOST_BYTES = 850_000
 """Of the launches shown in full, so that a page opens at once and can be mailed."""
+MOST_NUMBERS = 12
+"""Numbers of the chip that are listed with their share of the time."""
 MOST_LISTED = 500
 """Rows of the table of launches."""
 
@@ -169,6 +173,7 @@ def _launch(index: int, run: Run, a: Attribution, what_if: WhatIf | None) -> str
         f'<section class="launch" id="launch-{index + 1}"><h2>{index + 1}. {escape(run.kernel)}</h2>',
         _answer(index, a, what_if),
         _facts(run, a),
+        _evidence(evidence(a, run.program, run.device), run.device),
         f'<div class="pair"><div>{_speed_of_light(a)}{_bounds(a)}</div><div>{roof_panel}{_stalls(a)}</div></div>',
         '<div class="panel whole"><h3>Memory picture</h3><div class="scroll wide" tabindex="0" role="region" '
         f'aria-label="Bytes between units">{draw_memory(a.traffic, run.seconds)}</div></div>',
@@ -189,6 +194,27 @@ def _answer(index: int, a: Attribution, what_if: WhatIf | None) -> str:
             f'<p data-name="what-if" data-value="{what_if.after[position]}">{escape(what_if.sentence(position))}</p>'
         )
     return f'<div class="answer"><p>{escape(a.advice)}</p>{second}</div>'
+
+
+def _evidence(known: Evidence, chip: Chip) -> str:
+    """How well the numbers are known that the launch's time rests on."""
+    rows = "".join(
+        f"<tr><td>{escape(kind)}</td><td>{_bar(share)}</td>{_datum(f'evidence: {kind}', share, _percent(share))}</tr>"
+        for kind, share in known.by_kind.items()
+    )
+    fields = "".join(
+        f'<tr><td class="code">{escape(field)}</td><td>{escape(chip.kind(field))}</td>'
+        f'<td class="num">{_percent(share)}</td><td>{escape(chip.source(field))}</td></tr>'
+        for field, share in list(known.by_field.items())[:MOST_NUMBERS]
+        if share >= 0.005
+    )
+    return (
+        f'<div class="panel whole"><details><summary>{escape(known.sentence)}</summary><table class="bars"><caption>Share of '
+        f"the time by how the number is known that it rests on; “program” is what the machine code alone decides.</caption>"
+        f'<tbody>{rows}</tbody></table><div class="scroll" tabindex="0" role="region" aria-label="Numbers"><table><thead><tr>'
+        '<th scope="col">number</th><th scope="col">kind</th><th scope="col" class="num">share</th><th scope="col">source</th></tr>'
+        f"</thead><tbody>{fields}</tbody></table></div></details></div>"
+    )
 
 
 def _facts(run: Run, a: Attribution) -> str:
