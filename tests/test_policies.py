@@ -204,3 +204,27 @@ def test_a_policy_that_chooses_what_is_not_there_is_named() -> None:
     said = elsewhere("scheduler", writes)
     assert said.startswith("scheduler: 'writes' cannot be compiled, neither as the model is (")
     assert "a policy only reads its arrays) nor by Numba (" in said
+
+
+WALK = """
+extern "C" __global__ void walk(const int *next, int *out, int steps) {
+    int at = threadIdx.x * 32;
+    for (int i = 0; i < steps; i++) at = next[at];
+    out[threadIdx.x] = at;
+}
+"""
+
+
+def test_the_chip_says_among_how_many_ways_the_oldest_is_replaced() -> None:
+    """0 drawn ways: of all, as ``least_recently_used``; more of them come nearer to it."""
+    lines = 2200  # 1.2 times what the L1 of a block without shared memory holds
+    following = (np.arange(lines * 32, dtype=np.int32) + 32 * 32) % (lines * 32)
+
+    def hits(**options: object) -> tuple[int, float]:
+        run = ww.GPU("h200", **options).compile(WALK)["walk"][1, 32](following, np.zeros(32, np.int32), 400)
+        return run.cycles, run.metrics["l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit.sum"]
+
+    assert hits(l1_drawn_ways=0) == hits(l1_replacement="least_recently_used")
+    assert hits(l1_drawn_ways=2) == hits()
+    found = [hits(l1_drawn_ways=n)[1] for n in (1, 2, 4)]
+    assert found[0] > found[1] > found[2] > hits(l1_drawn_ways=0)[1]

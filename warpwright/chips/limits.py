@@ -95,6 +95,8 @@ _RANGES: dict[str, tuple[float | None, float]] = {
     "gpc_tlb_page_count": (None, 65536),
     "page_kib": (4, 1 << 21),
     "gpc_coalescer_lines": (None, 65536),
+    "l1_drawn_ways": (None, 4),
+    "l2_write_history_count": (None, 4096),
     "l2_kib": (None, MOST_L2_LINES * 128 // 1024),
     "l2_slice_count": (None, 512),
     "l2_ways": (None, 64),
@@ -296,7 +298,7 @@ def _dram(chip: Chip) -> Iterator[str]:
 def _powers(chip: Chip) -> Iterator[str]:
     names = (
         *("register_bank_count", "instruction_bytes", "icache_line_bytes", "constant_line_bytes", "page_kib"),
-        *("gpc_coalescer_lines", "l2_fetch_bytes"),
+        *("gpc_coalescer_lines", "l2_fetch_bytes", "l2_write_history_count"),
     )
     for name in names:
         value = chip.get(name)

@@ -269,6 +269,8 @@ class L1(Section):
     l1_line_bytes: Literal[128]
     sector_bytes: Literal[32]
     l1_ways: int = Field(gt=0)
+    l1_drawn_ways: int = Field(ge=0, le=4)
+    """Of a full set, the ways that are drawn; the least recently used of them is replaced.  0: of all ways."""
     l1_reserved_kib: int = Field(ge=0)
     """Of what the carve-out leaves, what holds no lines."""
     l1_hit_latency_cycles: int = Field(gt=0)
@@ -361,6 +363,8 @@ class L2(Section):
     """Lines that a slice's atomics have at hand."""
     l2_read_after_write_cycles: int = Field(ge=0)
     """Of a slice, between a write to a line and a read of the same line; everything behind that read waits."""
+    l2_write_history_count: int = Field(gt=0)
+    """Accesses of a line that its share of writes looks back on, each with a weight that falls by this part; a power of two."""
     l2_other_side_cycles: int = Field(ge=0)
     """Of a line's home, between a write that came over the link and what its own SMs ask of the line, or the other way round."""
     l2_read_after_atomic_cycles: int = Field(ge=0)

@@ -57,12 +57,17 @@ def approach_record(m: Any, sm: s.SM, w: s.Warp) -> None:
 
 
 @core
-def older_of_two(m: Any, first: int, ways: int, time: int) -> int:
-    """The place that L1 replaces in a full set: ``policies.older_of_two``."""
+def oldest_drawn(m: Any, first: int, ways: int, time: int) -> int:
+    """The place that L1 replaces in a full set, the least recently used of some drawn ways: with two of them ``policies.older_of_two``."""
     stamps = first + ways * s.C_STAMP
     drawn = (time * SPREAD + m[stamps]) >> SPREAD_SHIFT
-    one, other = drawn % ways, (drawn >> SPREAD_SHIFT) % ways
-    return first + (other if m[stamps + other] < m[stamps + one] else one)
+    chosen = drawn % ways
+    for _ in range(1, m[s.chip.l1_drawn_ways]):
+        drawn = drawn >> SPREAD_SHIFT
+        way = drawn % ways
+        if m[stamps + way] < m[stamps + chosen]:
+            chosen = way
+    return first + chosen
 
 
 @core
@@ -135,5 +140,5 @@ def l1_find(m: Any, sm: s.SM, line: int, time: int) -> int:
     if m[oldest + ways * s.C_STAMP] == 0:
         return -1 - oldest
     if m[s.chip.l1_replacement] == 0:
-        return -1 - older_of_two(m, first, ways, time)
+        return -1 - (oldest_drawn(m, first, ways, time) if m[s.chip.l1_drawn_ways] else oldest)
     return -1 - other_place(m, first, ways, time)

@@ -24,8 +24,6 @@ from warpwright.timing import state as s
 NEAR, FAR = 0, 1
 FRACTION = 8
 """Bits of a queue's time behind the cycle, and of a share."""
-MEMORY = 5
-"""Of the last 32 accesses of a line, how many are writes."""
 
 
 @core
@@ -48,7 +46,7 @@ def keep(m: Any, entry: s.LastWrite, line: int, start: int, reads: int, side: in
     m[entry.start] = start
     m[entry.reads] = reads
     m[entry.side] = side
-    m[entry.share] = share + (((256 << FRACTION) - share) >> MEMORY)
+    m[entry.share] = share + (((256 << FRACTION) - share) >> m[s.chip.write_history_shift])
 
 
 @core
@@ -63,7 +61,7 @@ def read_turn(m: Any, piece: int, line: int, time: int) -> int:
     if m[entry] != line + 1:
         return start
     share = m[entry.share]
-    m[entry.share] = share - (share >> MEMORY)
+    m[entry.share] = share - (share >> m[s.chip.write_history_shift])
     reads = m[entry.reads]
     wrote = m[entry.start]
     if free >> FRACTION > time:

@@ -254,6 +254,7 @@ class Header(Unit):
     l1_tag_banks = from_chip(
         "l1.l1_tag_lines_per_clk", "lines", "of different banks that the tag stage takes per cycle"
     )
+    l1_drawn_ways = from_chip("l1.l1_drawn_ways", "ways", "of which the least recently used is replaced; 0: of all")
     store_lines = from_chip("l1.store_buffer_lines_per_clk", "lines", "of a store that come into the store buffer")
     store_queue = from_chip("l1.store_queue_entries", "accesses", "that wait for the store buffer")
     buffer_lines = from_chip("l1.store_buffer_lines", "lines", "that the store buffer holds")
@@ -431,6 +432,11 @@ class Header(Unit):
     )
     atomic_lines = area("atomic_lines", "by slice, the lines of its last atomics")
     atomic_line_count = from_chip("l2.l2_atomic_lines", "lines", "that a slice's atomics have at hand")
+    write_history_shift = derived(
+        lambda z: z.chip.l2.l2_write_history_count.bit_length() - 1,
+        "",
+        "of the accesses that a line's share of writes looks back on",
+    )
     slice_queues = area("slice_queues", "the slices' queues (SliceQueue)")
     read_after_write = from_chip(
         "l2.l2_read_after_write_cycles", "cycle", "of a slice between a write to a line and a read of it"
