@@ -173,13 +173,7 @@ class SharedObject:
                 place["versions"], struct.pack(f"<{count}H", *([0] * (1 + len(self.imports)) + [2] * len(self.exports)))
             )
             put(place["definitions"], self._definitions())
-        rela = [(at, RELATIVE[self.machine], target) for at, target in pointers.items()]
-        rela += [
-            (at, (1 + self.imports.index(name)) << 32 | GLOBAL_DATA[self.machine], 0) for at, name in imported.items()
-        ]
-        if len(rela) != self._relocation_count:
-            raise ValueError(f"{len(rela)} relocations, but the layout was made for {self._relocation_count}")
-        put(place["relocations"], b"".join(struct.pack("<QQq", *row) for row in rela))
+        put(place["relocations"], self._relocations(pointers, imported))
         put(where.text, text)
         put(where.data, data)
         put(dynamic_at, dynamic)
@@ -188,6 +182,15 @@ class SharedObject:
         sections, names = self._sections(place, where, len(text), len(data), dynamic_at, len(dynamic))
         put(0, self._header(len(file) + len(names), len(sections)))
         return bytes(file) + names + b"".join(sections)
+
+    def _relocations(self, pointers: Mapping[int, int], imported: Mapping[int, str]) -> bytes:
+        rela = [(at, RELATIVE[self.machine], target) for at, target in pointers.items()]
+        rela += [
+            (at, (1 + self.imports.index(name)) << 32 | GLOBAL_DATA[self.machine], 0) for at, name in imported.items()
+        ]
+        if len(rela) != self._relocation_count:
+            raise ValueError(f"{len(rela)} relocations, but the layout was made for {self._relocation_count}")
+        return b"".join(struct.pack("<QQq", *row) for row in rela)
 
     def _header(self, sections_at: int, count: int) -> bytes:
         identification = b"\x7fELF\x02\x01\x01" + bytes(9)

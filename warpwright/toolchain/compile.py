@@ -181,19 +181,8 @@ def compile_source(
     headers: dict[Path, bytes] = {}
     searched = [Path(name).parent, *folders, *_option_folders(options)]
     cacheable = not any(_PRE_INCLUDE.match(o) for o in options) and _included(text, searched, headers)
-    key = cache_key(
-        [
-            _FORMAT,
-            text,
-            name,
-            wanted,
-            json.dumps([list(options), sorted((defines or {}).items()), list(name_expressions)]),
-            *(str(f) for f in folders),
-            *(part for path, data in sorted(headers.items()) for part in (str(path), data)),
-            str(nvrtc.version()),
-            header_versions(),
-        ]
-    )
+    asked = json.dumps([list(options), sorted((defines or {}).items()), list(name_expressions)])
+    key = _key(text, name, wanted, asked, folders, headers)
     result = _unpack(store.get("cuda", key)) if cacheable else None
     if result is None:
         given = partial(
@@ -220,6 +209,18 @@ def compile_source(
         lowered_names=dict(result.lowered_names),
         warnings=result.warnings,
         arch=wanted,
+    )
+
+
+def _key(text: str, name: str, arch: str, asked: str, folders: Sequence[Path], headers: Mapping[Path, bytes]) -> str:
+    """The cache's key of a compilation: everything that its result depends on."""
+    return cache_key(
+        [
+            *(_FORMAT, text, name, arch, asked),
+            *(str(f) for f in folders),
+            *(part for path, data in sorted(headers.items()) for part in (str(path), data)),
+            *(str(nvrtc.version()), header_versions()),
+        ]
     )
 
 

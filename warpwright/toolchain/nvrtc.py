@@ -183,6 +183,19 @@ def _lowered(program: ctypes.c_void_p, expressions: Sequence[str]) -> dict[str, 
     return names
 
 
+def _defaults(options: Sequence[str]) -> list[str]:
+    """What is taken where the options do not say otherwise, as nvcc does."""
+    given = []
+    if not any("default-device" in o or "default-execution-space" in o for o in options):
+        # Of constexpr functions, lambdas and declarations (cuda.h) that do not say where they run.
+        given.append("-default-device")
+    if not any("device-int128" in o for o in options):
+        given.append("--device-int128")
+    if not any(o.startswith(("-std", "--std")) for o in options):
+        given.append("-std=c++17")
+    return given
+
+
 def compile_cuda(
     source: str,
     arch: str,
@@ -204,19 +217,11 @@ def compile_cuda(
     :class:`MissingToolError` without the wheel.
     """
     library = _library()
-    given = [f"--gpu-architecture=sm_{arch}"]
-    if line_info:
-        given.append("-lineinfo")
+    given = [f"--gpu-architecture=sm_{arch}", *(["-lineinfo"] if line_info else [])]
     given += [f"-D{k}" if v is None else f"-D{k}={v}" for k, v in (defines or {}).items()]
     given += options
     given += [f"-I{folder}" for folder in (*include_folders, *header_folders())]
-    if not any("default-device" in o or "default-execution-space" in o for o in options):
-        # nvcc takes constexpr functions, lambdas and declarations (cuda.h) that do not say where they run; so does this.
-        given.append("-default-device")
-    if not any("device-int128" in o for o in options):
-        given.append("--device-int128")
-    if not any(o.startswith(("-std", "--std")) for o in options):
-        given.append("-std=c++17")
+    given += _defaults(options)
     headers = [text.encode() for text in LIBRARY_HEADERS.values()]
     header_names = [n.encode() for n in LIBRARY_HEADERS]
     program = ctypes.c_void_p()

@@ -58,6 +58,10 @@ GUARDS = (
     "the value only decides whether an atomic of the same word follows, which looks again: it may be old; "
     "an atomic or volatile read is no race"
 )
+UNSHOWN = (
+    "what threads write is shown to asynchronous copies by fence.proxy.async: of the writer, in front of the barrier, or of who "
+    "issues the copy, behind it"
+)
 NARROW = (
     "an access of block scope (atomicAdd_block, cuda::thread_scope_block) excludes those of its own block alone: "
     "several blocks need device scope (atomicAdd)"
@@ -545,50 +549,9 @@ class Watch:
         where = f"byte {address - SHARED_WINDOW:,} of shared memory" if shared else self._where(address)
         count = int(row[sh.F_COUNT])
         if kind == sh.UNDEFINED:
-            memory = "__shared__" if shared else "__global__"
-            title = f"Uninitialized {memory} memory read of size {int(row[sh.F_BYTES])} bytes"
-            byte = not shared and row[sh.F_SEVERITY] == sh.INFO
-            padding = not shared and row[sh.F_SEVERITY] == sh.WARNING and self._only_copies(int(row[sh.F_NOW]))
-            severity = unwritten.severity if shared else "info" if padding or byte else "error"
-            one = self.place_of(int(row[sh.F_NOW]), "", int(row[sh.F_WARP]), int(row[sh.F_LANE]))
-            details = [f"Address {address:#x}: {where}"]
-            if shared:
-                details.append(unwritten.sentence)
-            else:
-                inside = self.live[space]
-                origin = self.launch.checker.origins.get(inside.address, "")
-                details.append(
-                    f"allocated at {origin}; nothing wrote these bytes since" if origin else "nothing wrote these bytes"
-                )
-            if padding:
-                details.append(
-                    "they stand between bytes that were written, and are copied alone: padding of a structure?"
-                )
-            if byte:
-                details.append(
-                    "one of the two bytes was written: a value of one byte, read with the padding behind it?"
-                )
-            return Finding(
-                "initcheck",
-                severity,
-                title,
-                (one,),
-                tuple(details),
-                count,
-                address,
-                self.launch.number,
-                self.launch.host,
-            )
+            return self._unwritten(row, unwritten, where)
         if kind == sh.BEYOND:
-            title = f"Invalid __constant__ read of size {int(row[sh.F_BYTES])} bytes"
-            one = self.place_of(int(row[sh.F_NOW]), "", int(row[sh.F_WARP]), int(row[sh.F_LANE]))
-            told = (
-                f"Address {address:#x} is out of bounds",
-                "it lies behind the module's __constant__ variables; a card reads 0 there",
-            )
-            return Finding(
-                "memcheck", "error", title, (one,), told, count, address, self.launch.number, self.launch.host
-            )
+            return self._beyond_constants(row)
         names = {sh.RAW: "RAW", sh.WAR: "WAR", sh.WAW: "WAW"}
         launch_warps = self.context.geometry.blocks * self.warps
         copy = int(row[sh.F_OTHER_WARP]) - launch_warps
@@ -607,27 +570,14 @@ class Watch:
             self.place_of(before, f"{earlier} access", int(row[sh.F_OTHER_WARP]), int(row[sh.F_OTHER_LANE])),
             self.place_of(now, f"{later} access", int(row[sh.F_WARP]), int(row[sh.F_LANE])),
         )
-        same_warp = int(row[sh.F_OTHER_WARP]) == int(row[sh.F_WARP])
-        same_block = int(row[sh.F_OTHER_WARP]) // self.warps == int(row[sh.F_WARP]) // self.warps
-        advice = (
-            WAITS.get(kind_of_copy, WAITS[0])
-            if copy >= 0
-            else "what threads write is shown to asynchronous copies by fence.proxy.async: of the writer, in front of the barrier, or of who "
-            "issues the copy, behind it"
-            if kind == sh.UNSHOWN
-            else (UNACQUIRED if severity == "info" else MAY_BE_OLD)
-            if unacquired
-            else GUARDS
-            if guards
-            else NARROW
-            if narrow
-            else "threads of one warp: __syncwarp() between the accesses orders them"
-            if same_warp
-            else "threads of one block: __syncthreads() between the accesses orders them"
-            if same_block
-            else "threads of different blocks: only an atomic or volatile flag with __threadfence() on both sides, "
-            "or another launch, orders them"
-        )
+        if copy >= 0:
+            advice = WAITS.get(kind_of_copy, WAITS[0])
+        elif kind == sh.UNSHOWN:
+            advice = UNSHOWN
+        elif unacquired:
+            advice = UNACQUIRED if severity == "info" else MAY_BE_OLD
+        else:
+            advice = GUARDS if guards else NARROW if narrow else self._missing_order(row)
         hazard = f"{names[kind]} hazard" if kind in names else "Not shown"
         details = [f"{hazard} at {address:#x}: {where}", advice]
         if severity == "info" and not unacquired and not guards:
@@ -639,6 +589,64 @@ class Watch:
             title = f"{severity.capitalize()}: Race reported between asynchronous {earlier} access and {later} access"
         return Finding(
             "racecheck", severity, title, places, tuple(details), count, address, self.launch.number, self.launch.host
+        )
+
+    def _unwritten(self, row: npt.NDArray[np.int64], unwritten: Verdict, where: str) -> Finding:
+        """A read of memory that nothing wrote."""
+        space, address, count = int(row[sh.F_SPACE]), int(row[sh.F_ADDRESS]), int(row[sh.F_COUNT])
+        shared = space < 0
+        memory = "__shared__" if shared else "__global__"
+        title = f"Uninitialized {memory} memory read of size {int(row[sh.F_BYTES])} bytes"
+        byte = not shared and row[sh.F_SEVERITY] == sh.INFO
+        padding = not shared and row[sh.F_SEVERITY] == sh.WARNING and self._only_copies(int(row[sh.F_NOW]))
+        severity = unwritten.severity if shared else "info" if padding or byte else "error"
+        one = self.place_of(int(row[sh.F_NOW]), "", int(row[sh.F_WARP]), int(row[sh.F_LANE]))
+        details = [f"Address {address:#x}: {where}"]
+        if shared:
+            details.append(unwritten.sentence)
+        else:
+            inside = self.live[space]
+            origin = self.launch.checker.origins.get(inside.address, "")
+            details.append(
+                f"allocated at {origin}; nothing wrote these bytes since" if origin else "nothing wrote these bytes"
+            )
+        if padding:
+            details.append("they stand between bytes that were written, and are copied alone: padding of a structure?")
+        if byte:
+            details.append("one of the two bytes was written: a value of one byte, read with the padding behind it?")
+        return Finding(
+            "initcheck",
+            severity,
+            title,
+            (one,),
+            tuple(details),
+            count,
+            address,
+            self.launch.number,
+            self.launch.host,
+        )
+
+    def _beyond_constants(self, row: npt.NDArray[np.int64]) -> Finding:
+        """A read behind the module's __constant__ variables."""
+        address, count = int(row[sh.F_ADDRESS]), int(row[sh.F_COUNT])
+        title = f"Invalid __constant__ read of size {int(row[sh.F_BYTES])} bytes"
+        one = self.place_of(int(row[sh.F_NOW]), "", int(row[sh.F_WARP]), int(row[sh.F_LANE]))
+        told = (
+            f"Address {address:#x} is out of bounds",
+            "it lies behind the module's __constant__ variables; a card reads 0 there",
+        )
+        return Finding("memcheck", "error", title, (one,), told, count, address, self.launch.number, self.launch.host)
+
+    def _missing_order(self, row: npt.NDArray[np.int64]) -> str:
+        """What would order two accesses, by how far apart their threads are."""
+        other, warp = int(row[sh.F_OTHER_WARP]), int(row[sh.F_WARP])
+        if other == warp:
+            return "threads of one warp: __syncwarp() between the accesses orders them"
+        if other // self.warps == warp // self.warps:
+            return "threads of one block: __syncthreads() between the accesses orders them"
+        return (
+            "threads of different blocks: only an atomic or volatile flag with __threadfence() on both sides, "
+            "or another launch, orders them"
         )
 
     def _where(self, address: int) -> str:

@@ -7,7 +7,7 @@ instances of a unit, as Nsight Compute's ``avg.pct_of_peak_sustained_elapsed``. 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -348,19 +348,22 @@ def _lines(instructions: tuple[InstructionCost, ...], program: Program, warp_cyc
 
 def _units(run: Run, program: Program, chip: Chip) -> tuple[Unit, ...]:
     """Share of peak of each unit; pipes that the kernel has no instruction for are left out."""
-    timing, metrics = run.timing, run.metrics
+    assert run.timing is not None
+    cycles = max(run.timing.cycles, 1)
+    return (*_sm_units(run, program, chip, cycles), *_memory_units(run.metrics, chip, cycles))
+
+
+def _sm_units(run: Run, program: Program, chip: Chip, cycles: int) -> Iterator[Unit]:
+    """Issue and pipes."""
+    timing, metrics, pipes = run.timing, run.metrics, chip.pipes
     assert timing is not None
-    sm, pipes = chip.sm, chip.pipes
-    cycles = max(timing.cycles, 1)
-    issue_slots = sm.sm_count * sm.sub_core_count * cycles
+    issue_slots = chip.sm.sm_count * chip.sm.sub_core_count * cycles
     held: dict[int, int] = {}
     for i, instruction in enumerate(program.instructions):
         if known(instruction.opcode):
             timed = timing_of(instruction, chip, False)
             held[timed.pipe] = held.get(timed.pipe, 0) + timed.interval_cycles * int(timing.instruction_issues[i])
-    units = [
-        Unit("instruction issue", "SM", run.instructions / issue_slots, "one warp-instruction a cycle and scheduler"),
-    ]
+    yield Unit("instruction issue", "SM", run.instructions / issue_slots, "one warp-instruction a cycle and scheduler")
     issued = {name: metrics.get(f"smsp__inst_executed_pipe_{name}.sum", 0.0) for name in s.PIPES}
     lanes = pipes.fma_heavy_lanes + pipes.fma_lite_lanes
     for name, busy, peak in (
@@ -385,31 +388,29 @@ def _units(run: Run, program: Program, chip: Chip) -> tuple[Unit, ...]:
         ),
     ):
         if busy:
-            units.append(Unit(name, "SM", busy / issue_slots, peak))
+            yield Unit(name, "SM", busy / issue_slots, peak)
+
+
+def _memory_units(metrics: Mapping[str, float], chip: Chip, cycles: int) -> Iterator[Unit]:
+    """The load/store unit, L1's fill, L2 and DRAM."""
+    sms = chip.sm.sm_count
     wavefronts = metrics.get("l1tex__data_pipe_lsu_wavefronts.sum", 0.0)
     shared = metrics.get("l1tex__data_pipe_lsu_wavefronts_mem_shared.sum", 0.0)
-    lsu_peak = chip.mio.lsu_wavefronts_per_clk * sm.sm_count * cycles
+    lsu_peak = chip.mio.lsu_wavefronts_per_clk * sms * cycles
     per_clk = f"{chip.mio.lsu_wavefronts_per_clk} wavefront a cycle and SM"
-    units.append(Unit("load/store and L1 data", "memory", wavefronts / lsu_peak, per_clk))
+    yield Unit("load/store and L1 data", "memory", wavefronts / lsu_peak, per_clk)
     if shared:
-        units.append(Unit("of it shared memory", "memory", shared / lsu_peak, per_clk))
+        yield Unit("of it shared memory", "memory", shared / lsu_peak, per_clk)
     missed = metrics.get("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", 0.0) - metrics.get(
         "l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit.sum", 0.0
     )
     fill = chip.l1.l1_fill_bytes_per_clk
-    units.append(
-        Unit(
-            "L2 to L1", "memory", missed * SECTOR_BYTES / (fill * sm.sm_count * cycles), f"{fill} bytes a cycle and SM"
-        )
-    )
+    yield Unit("L2 to L1", "memory", missed * SECTOR_BYTES / (fill * sms * cycles), f"{fill} bytes a cycle and SM")
     l2_percent = metrics.get("lts__throughput.avg.pct_of_peak_sustained_elapsed", 0.0)
     l2_peak = chip.l2.l2_slice_count * chip.l2.l2_slice_bytes_per_clk
-    units.append(
-        Unit("L2", "memory", l2_percent / 100, f"{l2_peak:,} bytes a cycle over {chip.l2.l2_slice_count} slices")
-    )
+    yield Unit("L2", "memory", l2_percent / 100, f"{l2_peak:,} bytes a cycle over {chip.l2.l2_slice_count} slices")
     dram_percent = metrics.get("dram__throughput.avg.pct_of_peak_sustained_elapsed", 0.0)
-    units.append(Unit("DRAM", "memory", dram_percent / 100, f"{chip.dram.dram_gb_per_s:,.0f} GB/s"))
-    return tuple(units)
+    yield Unit("DRAM", "memory", dram_percent / 100, f"{chip.dram.dram_gb_per_s:,.0f} GB/s")
 
 
 def _traffic(metrics: Mapping[str, float]) -> Traffic:
