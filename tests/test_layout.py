@@ -19,6 +19,7 @@ ORDER: list[set[str]] = [
     {"arrays", "session", "source_place"},
     {"images"},
     {"run"},
+    {"launch_groups"},
     {"api"},
     {"driver", "tools", "studies"},
     {"programs"},
@@ -33,6 +34,7 @@ ALLOWED = {
     ("run", "tools"),
     # A launcher hands itself to launch(); the name is needed for typing alone.
     ("run", "api"),
+    ("launch_groups", "api"),
     ("session", "run"),
     ("session", "tools"),
     # Findings of child processes pass through the driver's records: for typing alone.

@@ -307,22 +307,7 @@ def _run_once(
             heap_of(memory)
         if LAUNCHES in program.services:
             launches = DeviceLaunches(memory, lambda address: _kernel_at(launcher, address))
-        kernel._loaded_module.prepare(loaded)
-        constants = kernel._loaded_module.constants
-        bank0 = constant_bank0(
-            program,
-            geometry,
-            parameters,
-            constant_window=constants.address if constants is not None else 0,
-            workspace=workspace.address if workspace is not None else 0,
-            sm_count=gpu.chip.sm.sm_count,
-        )
-        if reads_parameters_by_address(program):
-            window = memory.allocate(len(bank0), f"parameters of {kernel.name}")
-            place_parameters(program, bank0, window.address)
-            memory.view(window.address, len(bank0))[...] = bank0
-        sms = launcher.partition.sms if launcher.partition is not None else None
-        context = make_context(program, geometry, memory, bank0, loaded.banks, gpu.chip.sm.sm_count, sms)
+        context, window = launch_context(launcher, parameters, workspace)
         if program.services:
             context.services = LaunchServices(context, launches)
             function = context.services.native()
@@ -339,7 +324,7 @@ def _run_once(
             context.words[LAUNCH.slot("bulk")] = ctypes.cast(copier, ctypes.c_void_p).value or 0
             context.keep.append(copier)
         context.is_cooperative = synchronises
-        job = _Job(launcher, context, checked, timed)
+        job = Job(launcher, context, checked, timed)
         if checked and gpu.checker is not None:
             gpu.checker.launching()
         try:
@@ -368,6 +353,36 @@ def _run_once(
     return run
 
 
+def launch_context(
+    launcher: Launcher, parameters: bytes | bytearray, workspace: Allocation | None = None
+) -> tuple[LaunchContext, Allocation | None]:
+    """The LAUNCH structure of a launch, and the memory that its parameters lie in where the kernel reads them by address.
+
+    Args:
+        workspace: of the grid's barrier, where the kernel has one.
+    """
+    kernel, geometry = launcher.kernel, launcher.geometry
+    gpu, loaded = kernel.gpu, kernel._loaded
+    program, memory = loaded.program, gpu.memory
+    kernel._loaded_module.prepare(loaded)
+    constants = kernel._loaded_module.constants
+    bank0 = constant_bank0(
+        program,
+        geometry,
+        parameters,
+        constant_window=constants.address if constants is not None else 0,
+        workspace=workspace.address if workspace is not None else 0,
+        sm_count=gpu.chip.sm.sm_count,
+    )
+    window: Allocation | None = None
+    if reads_parameters_by_address(program):
+        window = memory.allocate(len(bank0), f"parameters of {kernel.name}")
+        place_parameters(program, bank0, window.address)
+        memory.view(window.address, len(bank0))[...] = bank0
+    sms = launcher.partition.sms if launcher.partition is not None else None
+    return make_context(program, geometry, memory, bank0, loaded.banks, gpu.chip.sm.sm_count, sms), window
+
+
 def _kernel_at(launcher: Launcher, address: int) -> tuple[str, int]:
     """Symbol and bytes of parameters of a kernel that another launches."""
     symbol = launcher.kernel._loaded.kernels_at[address]
@@ -387,7 +402,7 @@ def _print(text: bytes) -> None:
     sys.stdout.flush()
 
 
-class _Job:
+class Job:
     """The worker's side and the waiting side of one launch."""
 
     def __init__(self, launcher: Launcher, context: LaunchContext, checked: bool, timed: bool) -> None:

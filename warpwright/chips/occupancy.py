@@ -36,6 +36,30 @@ class Occupancy:
     """Resident warps over warp slots."""
 
 
+@dataclass(frozen=True, slots=True)
+class BlockNeeds:
+    """What a block takes of an SM, and how an SM is set up for it."""
+
+    registers: int
+    barriers: int
+    shared_bytes: int
+    """In whole units, the system's part included."""
+    setup_bytes: int
+    """Shared memory that an idle SM is set up for: one step more than all resident blocks need exactly (``bench.machine.residency``)."""
+
+
+def block_needs(chip: Chip, resident: Occupancy, shared_bytes: int) -> BlockNeeds:
+    """What a block of a launch takes of an SM; ``shared_bytes``: static and dynamic."""
+    sm, shared = chip.sm, chip.shared
+    per_block = _up(shared_bytes + shared.shared_reserved_bytes_per_block, shared.shared_allocation_unit_bytes)
+    steps = [step * 1024 for step in shared.shared_carveout_kib]
+    setup = next((step for step in steps if step > resident.blocks_per_sm * per_block), steps[-1])
+    # A part of the SM that lets in as many blocks as the resource alone would.
+    registers = sm.registers_per_sm // max(resident.block_limits["registers"], 1)
+    barriers = sm.named_barriers_per_sm_count // max(resident.block_limits["barriers"], 1)
+    return BlockNeeds(registers, barriers, per_block, setup)
+
+
 def _up(value: int, unit: int) -> int:
     return -(-value // unit) * unit
 

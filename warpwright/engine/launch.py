@@ -238,9 +238,14 @@ def reachable_shared_bytes(program: Program, geometry: Geometry) -> int:
     return -(-shared_bytes(program, geometry) // unit) * unit
 
 
+def launch_shared_bytes(program: Program, geometry: Geometry) -> int:
+    """Shared memory of a block, static and dynamic, without the system's part."""
+    return program.shared_static_bytes - geometry.reserved_shared_bytes + geometry.dynamic_shared_bytes
+
+
 def launch_occupancy(program: Program, geometry: Geometry, chip: Chip) -> Occupancy:
     """Blocks of this launch that fit one SM at once and what bounds them."""
-    shared = program.shared_static_bytes - geometry.reserved_shared_bytes + geometry.dynamic_shared_bytes
+    shared = launch_shared_bytes(program, geometry)
     clustered = geometry.cluster is not None
     return occupancy(chip, geometry.threads_per_block, program.registers, shared, max(program.barriers, 1), clustered)
 

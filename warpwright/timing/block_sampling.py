@@ -36,6 +36,7 @@ from warpwright.timing.interface import (
 )
 from warpwright.timing.policies import Policies
 from warpwright.timing.simulate import OWN_POLICIES, Prepared, advance, prepare, result_of, run_untimed
+from warpwright.timing.sources import Grid
 
 REDUCTION = 20
 """At least so many times fewer blocks are timed."""
@@ -251,8 +252,9 @@ def _start(launch: Prepared, plan: Plan, blocks: int) -> None:
     m[s.chip.timed_period] = plan.period
     m[s.chip.stretch] = plan.per_stretch
     m[s.chip.left_out] = plan.left_out
-    m[s.chip.blocks] = plan.timed_blocks
-    m[s.chip.logged_blocks] = min(plan.timed_blocks, s.MAX_LOGGED_BLOCKS)
+    k = state.kernel(0)
+    m[s.chip.blocks] = m[k.blocks] = plan.timed_blocks
+    m[k.logged_blocks] = min(plan.timed_blocks, s.MAX_LOGGED_BLOCKS)
     m[s.chip.warm_stop] = plan.stretch if plan.left_out else blocks
     m[s.chip.warm_ratio] = round(65536 * (1 / plan.share - 1))
     sms = int(m[s.chip.sms])
@@ -307,9 +309,10 @@ def simulate_sampled(
     """
     began, worked = time.perf_counter(), time.thread_time()
     blocks = context.geometry.blocks
-    launch = prepare(plan.chip, program, lowered, kernel, context, policies, spare=True)
+    launch = prepare(plan.chip, [Grid(program, lowered, kernel, context)], policies, spare=True)
     _start(launch, plan, blocks)
     m = launch.state.words
+    k = launch.state.kernel(0)
     marks: list[_Mark] = []
     left_out: list[int] = []
     fast = Counts()
@@ -333,7 +336,7 @@ def simulate_sampled(
                 unseen += int(m[s.chip.warm_instructions]) - before
             if not marks and m[s.chip.done_blocks] >= plan.resident:
                 mark()
-            if running and len(marks) == len(left_out) + 1 and m[s.chip.next_block] >= m[s.chip.blocks]:
+            if running and len(marks) == len(left_out) + 1 and m[k.next_block] >= m[k.blocks]:
                 mark()
             if m[s.chip.warm_sm] and warming.stretch_ended(m):
                 if m[s.chip.warm_stop] >= blocks:
@@ -348,7 +351,7 @@ def simulate_sampled(
     ends = metrics_module.sm_column(launch.state, s.SM.finish)
     spent = int(ends.max())
     along = int(m[s.chip.warm_instructions] - m[s.chip.warm_free])
-    log, logged = int(m[s.chip.block_log]), int(m[s.chip.logged_blocks])
+    log, logged = int(m[k.block_log]), int(m[k.logged_blocks])
     log_of_blocks = m[log : log + logged * s.LoggedBlock.size].reshape(logged, s.LoggedBlock.size)
     later, unlike_sms = later_end(plan, log_of_blocks), spread_of_sms(plan, log_of_blocks)
     cycles, expected = estimate(plan, spent + later, marks, (own, along), left_out, unlike_sms)

@@ -19,7 +19,14 @@ INDEX_X, INDEX_Y, INDEX_Z = BLOCK["index_x"], BLOCK["index_y"], BLOCK["index_z"]
 IN_X, IN_Y, IN_Z = BLOCK["cluster_index_x"], BLOCK["cluster_index_y"], BLOCK["cluster_index_z"]
 ID_X, ID_Y, ID_Z = BLOCK["cluster_id_x"], BLOCK["cluster_id_y"], BLOCK["cluster_id_z"]
 LINEAR, FIRST_WARP = BLOCK["linear_index"], BLOCK["warps"]
+BLOCK_BYTES = BLOCK.size_bytes
 LANES, EXITED, ARRIVED = WARP["lanes"], WARP["exited"], WARP["cluster_arrived"]
+
+
+@core
+def first_kernel(m: Any) -> s.Kernel:
+    """The context of the first launch; one of clusters runs alone."""
+    return s.Kernel(m[s.chip.kernels])
 
 
 @core
@@ -29,18 +36,18 @@ def cluster_count(m: Any) -> int:
 
 
 @core
-def place_in_grid(m: Any, pointer: int, number: int) -> int:
+def place_in_grid(m: Any, k: s.Kernel, pointer: int, number: int) -> int:
     """Write a BLOCK's place in grid and cluster; ``number`` counts in the order of dispatch.  Gives its linear index."""
-    count = cluster_count(m)
-    x, y = m[s.chip.cluster_x], m[s.chip.cluster_y]
+    count = m[k.cluster_blocks]
+    x, y = m[k.cluster_x], m[k.cluster_y]
     z = count // (x * y)
-    across, down = m[s.chip.clusters_x], m[s.chip.clusters_y]
+    across, down = m[k.clusters_x], m[k.clusters_y]
     cluster = number // count
     rank = number % count
     id_x, id_y, id_z = cluster % across, cluster // across % down, cluster // (across * down)
     in_x, in_y, in_z = rank % x, rank // x % y, rank // (x * y)
     at_x, at_y, at_z = id_x * x + in_x, id_y * y + in_y, id_z * z + in_z
-    linear = (at_z * m[s.chip.grid_y] + at_y) * m[s.chip.grid_x] + at_x
+    linear = (at_z * m[k.grid_y] + at_y) * m[k.grid_x] + at_x
     poke(pointer + INDEX_X, at_x)
     poke(pointer + INDEX_Y, at_y)
     poke(pointer + INDEX_Z, at_z)
@@ -58,23 +65,25 @@ def place_in_grid(m: Any, pointer: int, number: int) -> int:
 
 @core
 def block_pointer(m: Any, sm: s.SM, block: int) -> int:
-    """Host pointer of the BLOCK structure of a block slot."""
-    index = m[sm.index] * m[s.chip.blocks_per_sm] + block
-    return m[s.chip.block_base] + index * m[s.chip.block_stride]
+    """Host pointer of the BLOCK structure of a block slot that is taken."""
+    b = sm.blocks[block]
+    k = s.Kernel(m[b.kernel])
+    return m[k.block_base] + (m[sm.index] * m[k.blocks_per_sm] + m[b.place]) * BLOCK_BYTES
 
 
 @core
 def slot_of(m: Any, pointer: int) -> tuple[s.SM, s.BlockSlot]:
-    """The SM region and the block slot's fields of a BLOCK structure."""
-    index = (pointer - m[s.chip.block_base]) // m[s.chip.block_stride]
-    sm = s.SM(m[s.chip.sm_first] + index // m[s.chip.blocks_per_sm] * m[s.chip.sm_slots])
-    return sm, sm.blocks[index % m[s.chip.blocks_per_sm]]
+    """The SM region and the block slot's fields of a BLOCK structure of a launch of clusters: places are slots there."""
+    k = first_kernel(m)
+    index = (pointer - m[k.block_base]) // BLOCK_BYTES
+    sm = s.SM(m[s.chip.sm_first] + index // m[k.blocks_per_sm] * m[s.chip.sm_slots])
+    return sm, sm.blocks[index % m[k.blocks_per_sm]]
 
 
 @core
 def room(m: Any, sm: s.SM) -> int:
     """Free block slots of an SM."""
-    return m[s.chip.blocks_per_sm] - m[sm.resident]
+    return m[first_kernel(m).blocks_per_sm] - m[sm.resident]
 
 
 @core
@@ -138,14 +147,15 @@ def leave(m: Any, pointer: int) -> None:
 @core
 def everybody_arrived(m: Any, pointer: int) -> bool:
     """Whether every living lane of a block's cluster has arrived, and one at least."""
-    warps = m[s.chip.warps_per_block]
+    k = first_kernel(m)
+    warps = m[k.warps_per_block]
     some = 0
     for i in range(cluster_count(m)):
         member = peek(pointer + MEMBERS + 8 * i)
         if member:
             first = peek(member + FIRST_WARP)
             for j in range(warps):
-                warp = first + j * m[s.chip.warp_stride]
+                warp = first + j * m[k.warp_stride]
                 arrived = peek(warp + ARRIVED)
                 some |= arrived
                 if peek(warp + LANES) & ~peek(warp + EXITED) & ~arrived:
@@ -156,7 +166,8 @@ def everybody_arrived(m: Any, pointer: int) -> bool:
 @core
 def release_cluster(m: Any, code: Any, pointer: int, end: int) -> None:
     """Let the warps of a cluster go on behind its barrier."""
-    warps = m[s.chip.warps_per_block]
+    k = first_kernel(m)
+    warps = m[k.warps_per_block]
     last = 0
     for i in range(cluster_count(m)):
         member = peek(pointer + MEMBERS + 8 * i)
@@ -172,7 +183,7 @@ def release_cluster(m: Any, code: Any, pointer: int, end: int) -> None:
         m[b.cluster_release] = release
         first = peek(member + FIRST_WARP)
         for j in range(warps):
-            poke(first + j * m[s.chip.warp_stride] + ARRIVED, 0)
+            poke(first + j * m[k.warp_stride] + ARRIVED, 0)
             slot = m[b.warps[j]]
             if slot >= 0:
                 w = warp_at(sm, slot)
@@ -191,11 +202,12 @@ def judge_clusters(m: Any, code: Any, end: int) -> None:
     if m[s.chip.cluster_events] == 0:
         return
     m[s.chip.cluster_events] = 0
+    k = first_kernel(m)
     for i in range(m[s.chip.sms]):
         sm = s.SM(m[s.chip.sm_first] + i * m[s.chip.sm_slots])
         if m[sm.resident] == 0:
             continue  # it holds what an earlier launch left there
-        for block in range(m[s.chip.blocks_per_sm]):
+        for block in range(m[k.blocks_per_sm]):
             if m[sm.blocks[block].active] == 0:
                 continue
             pointer = block_pointer(m, sm, block)
@@ -204,7 +216,7 @@ def judge_clusters(m: Any, code: Any, end: int) -> None:
                 leader += 1
             if peek(pointer + RANK) == leader and everybody_arrived(m, pointer):
                 release_cluster(m, code, pointer, end)
-            warps = m[s.chip.warps_per_block]
+            warps = m[k.warps_per_block]
             for j in range(warps):
-                if peek(peek(pointer + FIRST_WARP) + j * m[s.chip.warp_stride] + ARRIVED):
+                if peek(peek(pointer + FIRST_WARP) + j * m[k.warp_stride] + ARRIVED):
                     m[s.chip.cluster_events] = 1

@@ -14,12 +14,24 @@ from warpwright.timing import state as s
 from warpwright.timing.clusters import (
     block_pointer,
     cluster_count,
+    first_kernel,
     free_slot,
     introduce,
     leave,
     place_in_grid,
     roomiest_gpc,
     roomiest_sm,
+)
+from warpwright.timing.residency import (
+    arrive,
+    bring_code,
+    empty_place,
+    empty_slot,
+    end_of_block,
+    head,
+    move_in,
+    move_out,
+    roomiest,
 )
 from warpwright.timing.warp import warp_at
 
@@ -30,34 +42,40 @@ B_FIRST_WARP, B_WARP_COUNT = BLOCK["warps"], BLOCK["warp_count"]
 F_LAUNCH, F_BLOCK, F_WARP, F_LANES = WARP["launch"], WARP["block"], WARP["warp_in_block"], WARP["lanes"]
 F_LOCAL, F_TRACE, F_LIMIT = WARP["local_base"], WARP["trace_base"], WARP["trace_limit"]
 F_SM, F_SPILL = WARP["sm_id"], WARP["spill"]
+F_INSTRUCTIONS, F_THREAD_INSTRUCTIONS = WARP["instructions"], WARP["thread_instructions"]
 L_SMS, L_SM_COUNT = LAUNCH["taking_sms"], LAUNCH["taking_sm_count"]
 
 
 @core
-def sm_number(m: Any, sm: s.SM) -> int:
+def sm_number(m: Any, k: s.Kernel, sm: s.SM) -> int:
     """An SM's %smid: it may be one of a part of the chip; warps whose SM is not timed have any."""
-    launch = m[s.chip.launch]
+    launch = m[k.launch]
     return peek(peek(launch + L_SMS) + 8 * (m[sm.index] % peek(launch + L_SM_COUNT)))
 
 
 @core
-def start_block(m: Any, sm: s.SM, block: int, number: int, time: int, latency: int) -> None:
+def start_block(m: Any, k: s.Kernel, sm: s.SM, block: int, number: int, time: int, latency: int) -> None:
     """Fill a block slot: BLOCK and WARP structures, warp slots, first instructions ready ``latency`` after ``time``."""
-    warps = m[s.chip.warps_per_block]
-    index = m[sm.index] * m[s.chip.blocks_per_sm] + block
-    pointer = block_pointer(m, sm, block)
-    first_warp = m[s.chip.warp_base] + index * warps * m[s.chip.warp_stride]
-    for i in range(B_FIELDS):
-        poke(pointer + i * 8, 0)
-    number = place_in_grid(m, pointer, number)
-    poke(pointer + B_SHARED_BASE, m[s.chip.shared_base] + index * m[s.chip.shared_stride])
-    poke(pointer + B_SHARED_BYTES, m[s.chip.shared_bytes])
-    poke(pointer + B_FIRST_WARP, first_warp)
-    poke(pointer + B_WARP_COUNT, warps)
+    warps = m[k.warps_per_block]
+    # The SM's places for a kernel's blocks are its slots where it runs no other.
+    place = block if m[s.chip.kernel_count] == 1 else empty_place(m, sm, k)
     b = sm.blocks[block]
     for i in range(s.BlockSlot.size):
         m[b + i] = 0
     m[b.active] = 1
+    m[b.taken] = 1
+    m[b.kernel] = k
+    m[b.place] = place
+    pointer = block_pointer(m, sm, block)
+    index = m[sm.index] * m[k.blocks_per_sm] + place
+    first_warp = m[k.warp_base] + index * warps * m[k.warp_stride]
+    for i in range(B_FIELDS):
+        poke(pointer + i * 8, 0)
+    number = place_in_grid(m, k, pointer, number)
+    poke(pointer + B_SHARED_BASE, m[k.shared_base] + index * m[k.shared_stride])
+    poke(pointer + B_SHARED_BYTES, m[k.shared_bytes])
+    poke(pointer + B_FIRST_WARP, first_warp)
+    poke(pointer + B_WARP_COUNT, warps)
     m[b.number] = number
     m[b.logged] = number
     m[b.live] = warps
@@ -68,17 +86,18 @@ def start_block(m: Any, sm: s.SM, block: int, number: int, time: int, latency: i
         m[sm.active_from] = time
     m[sm.resident] += 1
     m[sm.blocks_run] += 1
-    threads = m[s.chip.threads_per_block]
+    threads = m[k.threads_per_block]
     age = m[s.chip.age] << s.AGE_BLOCK  # and turns go from the block's last warp to its first
     m[s.chip.age] = (m[s.chip.age] + 1) & s.AGE_BLOCKS
     for i in range(warps):
         start_warp(
             m,
+            k,
             sm,
             block,
             i,
             pointer,
-            first_warp + i * m[s.chip.warp_stride],
+            first_warp + i * m[k.warp_stride],
             threads - 32 * i,
             time + latency,
             age + warps - 1 - i,
@@ -91,7 +110,7 @@ def start_block(m: Any, sm: s.SM, block: int, number: int, time: int, latency: i
 
 @core
 def start_warp(
-    m: Any, sm: s.SM, block: int, i: int, pointer: int, warp: int, threads: int, time: int, age: int
+    m: Any, k: s.Kernel, sm: s.SM, block: int, i: int, pointer: int, warp: int, threads: int, time: int, age: int
 ) -> None:
     """Put the i-th warp of a block into the sub-core with the most room; ``age`` is its turn among those that can issue."""
     sub_cores = m[s.chip.sub_cores]
@@ -114,17 +133,17 @@ def start_warp(
     trace = m[s.chip.trace_base] + resident * m[s.chip.trace_stride]
     for j in range(W_FIELDS):
         poke(warp + j * 8, 0)
-    save = warp + m[s.chip.spill_offset]
-    for j in range(0, m[s.chip.spill_bytes], 8):
+    save = warp + m[k.spill_offset]
+    for j in range(0, m[k.spill_bytes], 8):
         poke(save + j, 0)
-    poke(warp + F_LAUNCH, m[s.chip.launch])
+    poke(warp + F_LAUNCH, m[k.launch])
     poke(warp + F_BLOCK, pointer)
     poke(warp + F_WARP, i)
     poke(warp + F_LANES, lanes)
     poke(warp + F_LOCAL, m[s.chip.local_base] + resident * m[s.chip.local_stride])
     poke(warp + F_TRACE, trace)
     poke(warp + F_LIMIT, m[s.chip.trace_limit])
-    poke(warp + F_SM, sm_number(m, sm))
+    poke(warp + F_SM, sm_number(m, k, sm))
     poke(warp + F_SPILL, save)
     w = warp_at(sm, position)
     # Requests of the warp that was here before may still be on their way: they count down what they counted up.
@@ -140,6 +159,8 @@ def start_warp(
     m[w.trace] = trace
     m[w.status] = s.STATUS_NONE
     m[w.pointer] = warp
+    m[w.function] = m[k.function]
+    m[w.block_rows] = m[k.block_rows]
     m[w.last] = start - 1
     m[w.block] = block
     m[w.slot] = position
@@ -181,14 +202,17 @@ def turn(m: Any, time: int, interval: int) -> int:
 
 
 @core
-def send(m: Any, sm: s.SM, block: int, time: int, latency: int) -> None:
-    """Start the next block of the grid on an SM at ``time`` or as soon as the SM can; it runs ``latency`` later."""
-    number = m[s.chip.next_block]
-    m[s.chip.next_block] = number + 1
+def send(m: Any, k: s.Kernel, sm: s.SM, block: int, time: int, latency: int) -> None:
+    """Start the next block of a grid on an SM at ``time`` or as soon as the SM can; it runs ``latency`` later."""
+    number = m[k.next_block]
+    m[k.next_block] = number + 1
     start = max(time, m[sm.block_free])
-    warps = m[s.chip.warps_per_block]
+    warps = m[k.warps_per_block]
     m[sm.block_free] = start + max(m[s.chip.block_sm_interval], warps * m[s.chip.block_warp_interval])
-    start_block(m, sm, block, timed_block(m, number), start, latency)
+    if m[s.chip.kernel_count] > 1:
+        move_in(m, sm, k)
+        m[s.chip.on_chip] += 1
+    start_block(m, k, sm, block, timed_block(m, number), start, latency)
     if m[s.chip.timed_period]:
         m[sm.blocks[block].logged] = number
 
@@ -197,8 +221,9 @@ def send(m: Any, sm: s.SM, block: int, time: int, latency: int) -> None:
 def send_clusters(m: Any, time: int, latency: int) -> None:
     """Start clusters from ``time`` on as long as a GPC has room for all blocks of one."""
     count = cluster_count(m)
+    k = first_kernel(m)
     scratch = m[s.chip.group_order]
-    while m[s.chip.next_block] < m[s.chip.blocks]:
+    while m[k.next_block] < m[k.blocks]:
         gpc = roomiest_gpc(m, count)
         if gpc < 0:
             return
@@ -206,9 +231,47 @@ def send_clusters(m: Any, time: int, latency: int) -> None:
         for rank in range(count):
             sm = roomiest_sm(m, gpc)
             block = free_slot(m, sm)
-            send(m, sm, block, begin, latency)
+            send(m, k, sm, block, begin, latency)
             m[scratch + rank] = block_pointer(m, sm, block)
         introduce(m, scratch, count)
+
+
+@core
+def fill_idle_chip(m: Any, k: s.Kernel, time: int) -> None:
+    """Send a kernel's first blocks to the chip, which has none, from ``time`` on."""
+    for i in range(m[k.first_blocks]):
+        if m[k.next_block] >= m[k.blocks]:
+            return
+        sm = s.SM(m[s.chip.sm_first] + m[m[k.first_places] + i] * m[s.chip.sm_slots])
+        send(m, k, sm, m[sm.resident], turn(m, time, m[s.chip.first_interval]), m[s.chip.block_start])
+
+
+@core
+def fill_room(m: Any, time: int, interval: int, latency: int) -> None:
+    """Send blocks from ``time`` on as long as the kernel whose turn it is finds room for one."""
+    while True:
+        k = head(m)
+        if k == 0:
+            return
+        sm = roomiest(m, k)
+        if sm == 0:
+            return
+        send(m, k, sm, empty_slot(m, sm), turn(m, time, interval) if interval else time, latency)
+
+
+@core
+def admit(m: Any, end: int) -> None:
+    """Take launches that have come to the dispatcher by ``end``, where a window ends, and place what blocks there is room for."""
+    while True:
+        k = arrive(m, end)
+        if k == 0:
+            return
+        time = max(m[k.begins] + m[s.chip.overhead], end)
+        if m[k.arrived] > 1:
+            bring_code(m, k, time)
+        if m[s.chip.on_chip] == 0 and head(m) == k:
+            fill_idle_chip(m, k, time)
+        fill_room(m, time, m[s.chip.first_interval], m[s.chip.block_start])
 
 
 @core
@@ -217,28 +280,17 @@ def first_blocks(m: Any) -> None:
     if cluster_count(m) > 1:
         send_clusters(m, m[s.chip.overhead], m[s.chip.block_start])
         return
-    for i in range(m[s.chip.first_blocks]):
-        if m[s.chip.next_block] >= m[s.chip.blocks]:
-            return
-        sm = s.SM(m[s.chip.sm_first] + m[m[s.chip.first_places] + i] * m[s.chip.sm_slots])
-        send(
-            m,
-            sm,
-            m[sm.resident],
-            turn(m, m[s.chip.overhead], m[s.chip.first_interval]),
-            m[s.chip.block_start],
-        )
+    fill_idle_chip(m, first_kernel(m), m[s.chip.overhead])
 
 
 @core
-def replace_blocks(m: Any, end: int) -> None:
-    """Give the slots of blocks that ended in this window to the next ones, earliest end first: the dispatcher notes one after the other."""
-    sms = m[s.chip.sms]
+def sort_ended(m: Any) -> int:
+    """Bring the blocks that ended in this window into the order of their ends: time, SM and slot, in the dispatcher's scratch; gives how many."""
     first = m[s.chip.sm_first]
     size = m[s.chip.sm_slots]
     order = m[s.chip.group_order]
     count = 0
-    for i in range(sms):
+    for i in range(m[s.chip.sms]):
         sm = s.SM(first + i * size)
         done = m[sm.done]
         for j in range(done):
@@ -250,21 +302,64 @@ def replace_blocks(m: Any, end: int) -> None:
             m[order + place] = key
             count += 1
         m[sm.done] = 0
+    return count
+
+
+@core
+def ended_on(m: Any, key: int) -> s.SM:
+    """The SM of an ended block in the dispatcher's scratch."""
+    return s.SM(m[s.chip.sm_first] + ((key >> 8) & 0xFFF) * m[s.chip.sm_slots])
+
+
+@core
+def replace_blocks(m: Any, end: int) -> None:
+    """Give the slots of blocks that ended in this window to the next ones, earliest end first: the dispatcher notes one after the other."""
+    order = m[s.chip.group_order]
+    count = sort_ended(m)
     m[s.chip.done_blocks] += count
     noted = 0
-    for k in range(count):
-        key = m[order + k]
+    for i in range(count):
+        key = m[order + i]
         noted = turn(m, key >> 20, m[s.chip.dispatch_interval])
-        m[order + k] = noted << 20 | key & 0xFFFFF
+        m[order + i] = noted << 20 | key & 0xFFFFF
+    if m[s.chip.kernel_count] > 1:
+        share_room(m, count, end)
+        return
     if count and cluster_count(m) > 1:
-        for k in range(count):
-            key = m[order + k]
-            leave(m, block_pointer(m, s.SM(first + ((key >> 8) & 0xFFF) * size), key & 0xFF))
+        for i in range(count):
+            key = m[order + i]
+            leave(m, block_pointer(m, ended_on(m, key), key & 0xFF))
         send_clusters(m, max(noted + m[s.chip.block_latency], end), 0)
         return
-    for k in range(count):
-        if m[s.chip.next_block] >= m[s.chip.blocks]:
+    k = first_kernel(m)
+    for i in range(count):
+        if m[k.next_block] >= m[k.blocks]:
             return
-        key = m[order + k]
-        sm = s.SM(first + ((key >> 8) & 0xFFF) * size)
-        send(m, sm, key & 0xFF, max((key >> 20) + m[s.chip.block_latency], end), 0)
+        key = m[order + i]
+        send(m, k, ended_on(m, key), key & 0xFF, max((key >> 20) + m[s.chip.block_latency], end), 0)
+
+
+@core
+def share_room(m: Any, count: int, end: int) -> None:
+    """Give the room of each of ``count`` ended blocks back, and to the blocks whose turn it is: of several kernels."""
+    order = m[s.chip.group_order]
+    for i in range(count):
+        key = m[order + i]
+        sm = ended_on(m, key)
+        b = sm.blocks[key & 0xFF]
+        k = s.Kernel(m[b.kernel])
+        count_instructions(m, k, block_pointer(m, sm, key & 0xFF))
+        m[b.taken] = 0
+        m[s.chip.on_chip] -= 1
+        move_out(m, sm, k)
+        end_of_block(m, k, key >> 20)
+        fill_room(m, max((key >> 20) + m[s.chip.block_latency], end), 0, 0)
+
+
+@core
+def count_instructions(m: Any, k: s.Kernel, pointer: int) -> None:
+    """Add up what the warps of an ended block have executed."""
+    first = peek(pointer + B_FIRST_WARP)
+    for i in range(m[k.warps_per_block]):
+        m[k.instructions] += peek(first + i * m[k.warp_stride] + F_INSTRUCTIONS)
+        m[k.thread_instructions] += peek(first + i * m[k.warp_stride] + F_THREAD_INSTRUCTIONS)

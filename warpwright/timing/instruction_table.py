@@ -40,7 +40,6 @@ class StaticProgram:
     blocks_at: int
     code_lines: int
     const_lines: int
-    uses_ring: bool
     instructions: int
     parameter_lines: int
 
@@ -170,7 +169,6 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
             )
     constants = _ConstantLines(program, chip)
     line_bytes = chip.instruction_cache.icache_line_bytes
-    uses_ring = False
     held: dict[int, int] = {}  # operand slot -> register in the register-file cache
     starts = {block.first for block in blocks}
     timings: list[Timing] = []
@@ -236,14 +234,11 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
                 row[s.Instruction.strong] |= s.FENCE_SYSTEM
         if instruction.opcode == "DEPBAR":
             row[s.Instruction.extra] = _depbar(instruction, row)
-            uses_ring = uses_ring or row[s.Instruction.extra] > 0
-        if kind == s.K_COPY_DONE:
-            uses_ring = True
     _wait_for_factors(rows, blocks, timings, program, written, chip.pipes.wide_multiply_pass_cycles)
     at = count * s.Instruction.size
     _encode_blocks(rows[at:], blocks, lowered)
     last = program.instructions[-1].address // line_bytes if count else 0
-    return StaticProgram(rows, at, last + 1, constants.count, uses_ring, count, constants.parameter_lines)
+    return StaticProgram(rows, at, last + 1, constants.count, count, constants.parameter_lines)
 
 
 def _encode_access(row: npt.NDArray[np.int64], instruction: Instruction, access: Access, chip: Chip) -> None:

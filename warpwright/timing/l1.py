@@ -495,6 +495,7 @@ def commit_copies(m: Any, w: s.Warp, barrier: int, time: int) -> None:
 def owe(m: Any, sm: s.SM, answer: int, lag: int) -> None:
     """A write or an atomic of the SM is done at ``answer``: the launch ends no earlier, and an SM so far behind sends no more."""
     m[sm.finish] = max(m[sm.finish], answer)
+    m[sm.written] = max(m[sm.written], answer)
     m[sm.store_free] = max(m[sm.store_free], answer - lag)
 
 
@@ -580,7 +581,7 @@ def invalidate(m: Any, sm: s.SM) -> None:
     """CCTL.IVALL: L1 forgets what it holds (outstanding misses still answer their loads)."""
     first = sm + m[s.chip.l1_at]
     ways = m[s.chip.l1_ways]
-    for at in range(first, first + m[s.chip.l1_sets] * ways * s.C_SLOTS, ways * s.C_SLOTS):
+    for at in range(first, first + m[sm.l1_sets] * ways * s.C_SLOTS, ways * s.C_SLOTS):
         for place in range(at, at + ways):
             m[place] = m[place] & ~15
             m[place + ways * s.C_WORDS] = 0

@@ -20,7 +20,7 @@ WINDOWS_HIGH = (SHARED_WINDOW >> 32, LOCAL_WINDOW >> 32)
 def l1_set(m: Any, sm: s.SM, line: int) -> int:
     """Where the set of a line begins."""
     mixed = ((line * s.GOLDEN) >> 44) & 0xFFFFF
-    return sm + m[s.chip.l1_at] + ((mixed * m[s.chip.l1_sets]) >> 20) * (m[s.chip.l1_ways] * s.C_SLOTS)
+    return sm + m[s.chip.l1_at] + ((mixed * m[sm.l1_sets]) >> 20) * (m[s.chip.l1_ways] * s.C_SLOTS)
 
 
 @core

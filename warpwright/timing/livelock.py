@@ -42,24 +42,24 @@ class _Past:
 
 
 class Watch:
-    """Judges one launch.
+    """Judges the launches of a machine.
 
     Args:
-        spill_offset: of a warp's save area from its WARP structure, in bytes.
-        spill_bytes: size of the save area.
+        saved: by a kernel's warp function, the offset of a warp's save area from its WARP structure and its size, in bytes.
         memories: shared and local memory of all resident blocks.
     """
 
     def __init__(
         self,
         context: LaunchContext,
-        spill_offset: int,
-        spill_bytes: int,
+        saved: dict[int, tuple[int, int]],
         memories: tuple[npt.NDArray[np.int64], ...],
     ) -> None:
         self.context = context
-        self.kept_at = spill_offset + SPILL_HEADER_BYTES
-        self.kept_bytes = max(0, spill_bytes - SPILL_HEADER_BYTES)
+        self.saved = {
+            function: (offset + SPILL_HEADER_BYTES, max(0, size - SPILL_HEADER_BYTES))
+            for function, (offset, size) in saved.items()
+        }
         self.memories = memories
         self.blocks_done = -1
         self.since = self.looked = 0.0
@@ -103,7 +103,8 @@ class Watch:
             fields = np.ctypeslib.as_array((ctypes.c_int64 * (WARP.size_bytes // 8)).from_address(pointer))
             past = self.past.setdefault(pointer, _Past())
             digest = hashlib.blake2b(fields[[WARP.slot("resume"), WARP.slot("exited")]].tobytes(), digest_size=16)
-            digest.update(ctypes.string_at(pointer + self.kept_at, self.kept_bytes))
+            kept_at, kept_bytes = self.saved[int(m[s.Warp(w).function])]
+            digest.update(ctypes.string_at(pointer + kept_at, kept_bytes))
             found = digest.digest()
             instructions = int(fields[WARP.slot("instructions")])
             at_barrier = bool(m[s.Warp(w).barrier])

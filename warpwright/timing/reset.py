@@ -6,6 +6,8 @@ what this launch can reach is cleared, so that a launch of few blocks costs no m
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -21,7 +23,7 @@ class _Sizes:
     """What depends on the chip or the program: capacities, and where areas and parts of an SM's region begin."""
 
     def __init__(
-        self, chip: Chip, l1_kib: int, code_lines: int, const_lines: int, instructions: int, blocks: int
+        self, chip: Chip, l1_kib: int, code_lines: int, const_lines: int, instructions: int, blocks: int, kernels: int
     ) -> None:
         sm, l2, dram = chip.sm, chip.l2, chip.dram
         instruction, constants = chip.instruction_cache, chip.constant_cache
@@ -37,14 +39,14 @@ class _Sizes:
         # DRAM that is hardly slower than L2 has no time for more.
         self.row_miss = min(row_miss, dram.dram_latency_cycles - l2.l2_hit_latency_cycles)
         self.row_units = max(dram.dram_row_bytes // UNIT_BYTES, 1)
-        self.code_lines, self.const_lines, self.instructions, self.blocks = (
+        self.code_lines, self.const_lines, self.instructions, self.kernels = (
             code_lines,
             const_lines,
             instructions,
-            blocks,
+            kernels,
         )
         self.ways = chip.l1.l1_ways
-        self.sets = max((l1_kib - chip.l1.l1_reserved_kib) * 1024 // chip.l1.l1_line_bytes // self.ways, 1)
+        self.sets = l1_sets(chip, l1_kib)
         self.l0_lines = instruction.l0_icache_kib * 1024 // instruction.icache_line_bytes
         self.l1i_lines = instruction.l1_icache_kib * 1024 // instruction.icache_line_bytes
         self.indexed_constants = constants.indexed_constant_lines
@@ -89,7 +91,9 @@ class _Sizes:
             ("l2", l2.l2_slice_count * self.l2_sets * self.l2_set_words),
             ("gpc_of_sm", sm.sm_count),
             ("partition_of_sm", sm.sm_count),
-            ("first_places", sm.sm_count * sm.max_blocks_per_sm),
+            ("first_places", kernels * sm.sm_count * sm.max_blocks_per_sm),
+            ("sm_order", sm.sm_count),
+            ("kernels", kernels * s.Kernel.size),
             ("sms", (sm.sm_count + 1) * self.sm_slots),
             ("order", sm.sm_count * s.MAX_REQUESTS),
             ("group_order", sm.sm_count * s.MAX_REQUESTS * s.SLICE_GROUPS),
@@ -121,7 +125,7 @@ class _Sizes:
             ("patterns", self.gpcs * s.PATTERNS_KEPT * s.PATTERN_SLOTS),
             ("const_arrived", self.const_blocks),
             ("code_arrived", self.gpcs * code_lines),
-            ("block_log", min(blocks, s.MAX_LOGGED_BLOCKS) * s.LoggedBlock.size),
+            ("block_log", blocks * s.LoggedBlock.size),
             ("banks", self.gpcs * s.BANK_SLOTS),
             ("l2_installs", s.SLICE_GROUPS * s.L2_INSTALLS),
             ("slice_groups", s.SLICE_GROUPS * s.SliceGroup.size),
@@ -142,14 +146,18 @@ def initial_state(
     parameter_lines: int = 0,
     clustered: bool = False,
     kept: KeptCaches | None = None,
+    others: Sequence[tuple[int, int]] = (),
 ) -> s.State:
     """Allocate and fill the state of a chip that is idle, with cold caches or those that its last launch has left.
 
     ``l1_kib``: what the carve-out leaves to the cache; ``code_lines``, ``const_lines``: of the program; ``blocks``: of the grid, 0 when
     they come later; ``parameter_lines``: the first constant lines, which the launch brings to L1.5; ``clustered``: blocks go to any SM;
-    ``kept``: what the device's caches hold.
+    ``kept``: what the device's caches hold; ``others``: of further launches on the chip the first constant line, and how many lines of parameters follow.
     """
-    sizes = _Sizes(chip, l1_kib, code_lines, const_lines, instructions, blocks)
+    logged = min(blocks, (1 + len(others)) * s.MAX_LOGGED_BLOCKS)
+    sizes = _Sizes(chip, l1_kib, code_lines, const_lines, instructions, logged, 1 + len(others))
+    if others:
+        blocks = 0  # they may go to any SM
     l2 = range(sizes.areas["l2"], sizes.areas["gpc_of_sm"])
     m, zeros = buffers.take("state", sizes.words) if kept is None else (kept.take(sizes.words, l2), l2)
     state = s.State(m, sizes.areas)
@@ -162,10 +170,14 @@ def initial_state(
     _clusters(state, chip)
     _idle_sms(state, sizes, used, chip.pipes.fma_lite_lanes > 0)
     _share_parameters(state, chip, blocks)
-    _empty_constants(state, sizes, used, parameter_lines)
+    _empty_constants(state, sizes, used, [(0, parameter_lines), *others])
     instruction = chip.instruction_cache
     prefetched = instruction.launch_prefetch_kib * 1024 // instruction.icache_line_bytes
     _prefetch_code(state.sms(), used, sizes, min(prefetched, code_lines))
+    order = sizes.areas["sm_order"]
+    m[order : order + chip.sm.sm_count] = first_places(
+        tuple(chip.sm.gpc_sm_counts), chip.sm.dispatch_apart_sm_count, chip.sm.sm_count, 1
+    )
     arrived, banks = sizes.areas["const_arrived"], sizes.areas["dram_banks"]
     m[arrived : arrived + sizes.const_blocks] = s.INF
     _cold_code(state, sizes, prefetched if kept is None else code_lines)
@@ -174,6 +186,11 @@ def initial_state(
     if kept is not None:
         kept.restore(state)
     return state
+
+
+def l1_sets(chip: Chip, l1_kib: int) -> int:
+    """Sets of an L1 of so many KiB, the reserved ones included."""
+    return max((l1_kib - chip.l1.l1_reserved_kib) * 1024 // chip.l1.l1_line_bytes // chip.l1.l1_ways, 1)
 
 
 def used_sms(chip: Chip, blocks: int) -> slice:
@@ -255,6 +272,7 @@ def _idle_sms(state: s.State, sizes: _Sizes, used: slice, has_lite: bool) -> Non
     gpcs = state.words[areas["gpc_of_sm"] : areas["gpc_of_sm"] + len(sms)]
     sms[:, s.SM.index] = index
     sms[:, s.SM.stalls] = areas["stalls"] + gpcs * sizes.instructions * len(s.STALLS)
+    sms[:, s.SM.l1_sets] = sizes.sets
     sms[:, s.SM.banks] = areas["banks"] + gpcs * s.BANK_SLOTS
     sms[:, s.SM.passes] = areas["passes"] + gpcs * s.PASSES_KEPT * s.PASSES_SLOTS
     sms[:, s.SM.patterns] = areas["patterns"] + gpcs * s.PATTERNS_KEPT * s.PATTERN_SLOTS
@@ -287,8 +305,8 @@ def _share_parameters(state: s.State, chip: Chip, blocks: int) -> None:
     sms[:, s.SM.operand_interval] = part
 
 
-def _empty_constants(state: s.State, sizes: _Sizes, used: slice, parameter_lines: int) -> None:
-    """No constant is in an SM but the parameters, in L1.5."""
+def _empty_constants(state: s.State, sizes: _Sizes, used: slice, parameters: Sequence[tuple[int, int]]) -> None:
+    """No constant is in an SM but the parameters, in L1.5: of each launch their first line and how many follow."""
     sms = state.sms()[used]
     caches = [(sizes.offsets["const"], sizes.l1_constants)]
     size = 2 + sizes.l1_constants + sizes.const_lines
@@ -300,4 +318,7 @@ def _empty_constants(state: s.State, sizes: _Sizes, used: slice, parameter_lines
         sms[:, lines : lines + capacity] = -1
         sms[:, lines + capacity : lines + capacity + sizes.const_lines] = s.INF
     blocks = sizes.offsets["const_blocks"]
-    sms[:, blocks + parameter_lines // sizes.block_lines : blocks + sizes.const_blocks] = s.INF
+    there = sms[:, blocks : blocks + sizes.const_blocks]
+    there[...] = s.INF
+    for first, count in parameters:
+        there[:, first // sizes.block_lines : (first + count) // sizes.block_lines] = 0

@@ -12,14 +12,10 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-import numpy as np
-
 from warpwright.chips.chip import Chip
-from warpwright.chips.occupancy import Occupancy
-from warpwright.chips.sections import Sm
-from warpwright.engine.abi import BLOCK, SPILL_HEADER_BYTES, WARP, Status
+from warpwright.engine.abi import BLOCK, WARP, Status
 from warpwright.engine.blocks import BasicBlock
-from warpwright.engine.launch import Geometry, LaunchContext, launch_occupancy, reachable_shared_bytes
+from warpwright.engine.launch import LaunchContext
 from warpwright.errors import UnsupportedError
 from warpwright.isa.ops import Lowered
 from warpwright.isa.program import Program
@@ -29,7 +25,7 @@ from warpwright.timing import buffers, host_threads, warming, windows
 from warpwright.timing import metrics as metrics_module
 from warpwright.timing import policies as policies_module
 from warpwright.timing import state as s
-from warpwright.timing.instruction_table import StaticProgram, encode
+from warpwright.timing.instruction_table import StaticProgram
 from warpwright.timing.interface import (
     CancelCallback,
     InterpretCallback,
@@ -42,13 +38,19 @@ from warpwright.timing.interface import (
 )
 from warpwright.timing.kept_caches import KeptCaches
 from warpwright.timing.livelock import Watch
-from warpwright.timing.placement import first_places
 from warpwright.timing.policies import Policies
 from warpwright.timing.reset import empty_l2, initial_state, used_sms
+from warpwright.timing.shared_chip import TimedGrid, timed_grid
+from warpwright.timing.sources import (
+    TRACE_LIMIT_WORDS,
+    Grid,
+    Placed,
+    Workspace,
+    fill_contexts,
+    place_programs,
+)
 from warpwright.timing.state import State
 
-TRACE_LIMIT_WORDS = 64
-"""A warp runs ahead until its records fill this, then is asked again: records of all warps are to stay in the host's caches."""
 REPORT_SECONDS = 0.2
 OWN_POLICIES = Policies()
 _POLICIES = (
@@ -57,102 +59,28 @@ _POLICIES = (
 )
 
 
-class _Workspace:
-    """Structures and memory of every block that can be resident, at fixed places."""
-
-    def __init__(
-        self,
-        kernel: TracedKernel,
-        context: LaunchContext,
-        occupancy: Occupancy,
-        sms: int,
-        spare: bool,
-    ) -> None:
-        geometry = context.geometry
-        program = context.program
-        slots = sms * occupancy.blocks_per_sm
-        warps = geometry.warps_per_block
-        resident = sms * s.MAX_SUB_CORES * s.MAX_WARPS
-        self.spill_offset = (WARP.size_bytes + 63) // 64 * 64
-        self.warp_stride = self.spill_offset + (kernel.spill_bytes + 63) // 64 * 64 + 64
-        self.shared_bytes = reachable_shared_bytes(program, geometry)
-        self.shared_stride = (self.shared_bytes + 127) // 128 * 128 + 128
-        self.local_stride = (context["local_bytes_per_thread"] * 32 + 127) // 128 * 128
-        self.trace_stride = (TRACE_LIMIT_WORDS + kernel.trace_words) * 8 // 64 * 64 + 192
-        self.arrays = {
-            "blocks": buffers.take_zeros("blocks", slots * BLOCK.size_bytes // 8),
-            "warps": buffers.take_zeros("warps", slots * warps * self.warp_stride // 8),
-            "shared": buffers.take_zeros("shared", slots * self.shared_stride // 8 + 8),
-            "local": buffers.take_zeros("local", resident * self.local_stride // 8 + 8),
-            "trace": buffers.take("trace", resident * self.trace_stride // 8)[0],
-        }
-        ranges = context.memory.elsewhere()
-        self.elsewhere = np.array([(a >> 7, (b + 127) >> 7, place) for a, b, place in ranges.tolist()], np.int64)
-        """Ranges of lines that lie elsewhere (``EW_``), by line."""
-        if spare:
-            self.arrays["stores"] = buffers.take("stores", s.WARM_QUEUE_ENTRIES * s.WQ_WORDS)[0]
-
-    def address(self, kind: str) -> int:
-        """Where an array begins: at a cache line."""
-        return intrinsics.address_of(self.arrays[kind])
-
-
-def _window(state: State, geometry: Geometry) -> int:
+def _window(state: State, grids: Sequence[Grid]) -> int:
     """Cycles of a window: the SMs of a cluster hear of each other sooner than of L2."""
     window = int(state.words[s.chip.window])
-    return min(window, int(state.words[s.chip.cluster_latency])) if geometry.cluster_blocks > 1 else window
+    clustered = any(grid.context.geometry.cluster_blocks > 1 for grid in grids)
+    return min(window, int(state.words[s.chip.cluster_latency])) if clustered else window
 
 
-def _fill_header(
-    state: State,
-    sm: Sm,
-    static: StaticProgram,
-    kernel: TracedKernel,
-    context: LaunchContext,
-    occupancy: Occupancy,
-    space: _Workspace,
-) -> None:
-    geometry = context.geometry
+def _fill_header(state: State, grids: Sequence[Grid], space: Workspace) -> None:
     values = {
-        s.chip.function: kernel.address,
-        s.chip.launch: context.address,
-        s.chip.grid_x: geometry.grid[0],
-        s.chip.grid_y: geometry.grid[1],
-        s.chip.blocks: geometry.blocks,
-        s.chip.window: _window(state, geometry),
-        s.chip.cluster_blocks: geometry.cluster_blocks,
-        s.chip.cluster_x: geometry.cluster_shape[0],
-        s.chip.cluster_y: geometry.cluster_shape[1],
-        s.chip.clusters_x: geometry.clusters[0],
-        s.chip.clusters_y: geometry.clusters[1],
-        s.chip.blocks_per_sm: occupancy.blocks_per_sm,
-        s.chip.warps_per_block: geometry.warps_per_block,
-        s.chip.threads_per_block: geometry.threads_per_block,
-        s.chip.block_base: space.address("blocks"),
-        s.chip.block_stride: BLOCK.size_bytes,
-        s.chip.warp_base: space.address("warps"),
-        s.chip.warp_stride: space.warp_stride,
-        s.chip.spill_offset: space.spill_offset,
-        s.chip.spill_bytes: min(kernel.spill_bytes, SPILL_HEADER_BYTES),
-        s.chip.shared_base: space.address("shared"),
-        s.chip.shared_stride: space.shared_stride,
-        s.chip.shared_bytes: space.shared_bytes,
+        s.chip.window: _window(state, grids),
+        s.chip.blocks: sum(grid.context.geometry.blocks for grid in grids),
+        s.chip.cluster_blocks: max(grid.context.geometry.cluster_blocks for grid in grids),
         s.chip.local_base: space.address("local"),
         s.chip.local_stride: space.local_stride,
         s.chip.trace_base: space.address("trace"),
         s.chip.trace_stride: space.trace_stride,
         s.chip.trace_limit: TRACE_LIMIT_WORDS,
-        s.chip.block_rows: static.blocks_at,
-        s.chip.uses_ring: int(static.uses_ring),
         s.chip.range_count: len(space.elsewhere),
         s.chip.ranges: intrinsics.address_of(space.elsewhere) if len(space.elsewhere) else 0,
     }
     for field, value in values.items():
         state.words[field] = value
-    places = first_places(tuple(sm.gpc_sm_counts), sm.dispatch_apart_sm_count, geometry.blocks, occupancy.blocks_per_sm)
-    state.words[s.chip.first_blocks] = len(places)
-    first = state.areas["first_places"]
-    state.words[first : first + len(places)] = places
 
 
 def _warp_fields(state: State, sm: int, slot: int) -> dict[str, int]:
@@ -245,14 +173,15 @@ def deadlock(state: State, repeats: bool = False) -> TimingError:
 
 @dataclass(slots=True)
 class Prepared:
-    """A launch on the simulated chip before its first cycle."""
+    """One or several launches on the simulated chip before its first cycle."""
 
     chip: Chip
-    occupancy: Occupancy
+    grids: Sequence[Grid]
+    placed: Sequence[Placed]
     static: StaticProgram
     state: State
     policies: Policies
-    space: _Workspace
+    space: Workspace
     """Kept alive: the state holds addresses in it."""
     watch: Watch | None
     """Ends a launch that goes on for ever; None where a clock or the host may end it."""
@@ -278,46 +207,43 @@ class Prepared:
 
 
 def prepare(
-    chip: Chip,
-    program: Program,
-    lowered: Sequence[Lowered],
-    kernel: TracedKernel,
-    context: LaunchContext,
-    policies: Policies,
-    blocks: Sequence[BasicBlock] | None = None,
-    *,
-    spare: bool = False,
-    kept: KeptCaches | None = None,
+    chip: Chip, grids: Sequence[Grid], policies: Policies, *, spare: bool = False, kept: KeptCaches | None = None
 ) -> Prepared:
-    """Tables, state and memory of a launch; ``spare``: with room for an SM more, on which blocks run without time; ``kept``: what the device's caches
+    """Tables, state and memory of launches; ``spare``: with room for an SM more, on which blocks run without time; ``kept``: what the device's caches
     hold, which are cold without."""
-    occupancy = launch_occupancy(program, context.geometry, chip)
-    table = kernel.blocks if blocks is None else blocks
-    static = encode(program, lowered, table, chip)
-    clustered = context.geometry.cluster_blocks > 1
+    static, placed = place_programs(grids, chip)
+    geometries = [grid.context.geometry for grid in grids]
+    clustered = any(geometry.cluster_blocks > 1 for geometry in geometries)
     state = initial_state(
         chip,
-        occupancy.l1_kib,
+        max(one.occupancy.l1_kib for one in placed),
         static.code_lines,
         static.const_lines,
         static.instructions,
-        context.geometry.blocks,
+        sum(geometry.blocks for geometry in geometries),
         static.parameter_lines,
         clustered,
         kept,
+        [(one.first_constant, one.static.parameter_lines) for one in placed[1:]],
     )
-    sms = used_sms(chip, 0 if clustered else context.geometry.blocks)
-    space = _Workspace(kernel, context, occupancy, chip.sm.sm_count + 1 if spare else sms.stop, spare)
-    _fill_header(state, chip.sm, static, kernel, context, occupancy, space)
+    anywhere = clustered or len(grids) > 1
+    sms = used_sms(chip, 0 if anywhere else geometries[0].blocks)
+    space = Workspace(grids, placed, chip.sm.sm_count + 1 if spare else sms.stop, spare)
+    _fill_header(state, grids, space)
+    fill_contexts(state, chip, grids, placed, space)
     if spare:
         state.words[s.chip.warm_queue] = space.address("stores")
     for kind, address, _, _ in _POLICIES:
         state.words[address] = policies_module.address_of(kind, getattr(policies, kind.parameter))
     watch = None
-    if kernel.judged:
+    if all(grid.kernel.judged for grid in grids):
         held = (space.arrays["shared"], space.arrays["local"])
-        watch = Watch(context, space.spill_offset, kernel.spill_bytes, held)
-    return Prepared(chip, occupancy, static, state, policies, space, watch, kept)
+        saved = {
+            grid.kernel.address: (part.spill_offset, grid.kernel.spill_bytes)
+            for grid, part in zip(grids, space.parts, strict=True)
+        }
+        watch = Watch(grids[0].context, saved, held)
+    return Prepared(chip, grids, placed, static, state, policies, space, watch, kept)
 
 
 def simulate(
@@ -342,7 +268,8 @@ def simulate(
         TimingCancelled: ``cancel`` said so.
     """
     began, worked = time.perf_counter(), time.thread_time()
-    launch = prepare(chip, program, lowered, kernel, context, policies, blocks, kept=kept)
+    grid = Grid(program, lowered, kernel, context, blocks=blocks)
+    launch = prepare(chip, [grid], policies, kept=kept)
     with launch.helpers(threads, progress):
         advance(launch, progress, cancel, interpret)
     cycles = int(metrics_module.sm_column(launch.state, s.SM.finish).max())
@@ -350,6 +277,72 @@ def simulate(
     launch.close()
     result.wall_seconds, result.cpu_seconds = time.perf_counter() - began, time.thread_time() - worked
     return result
+
+
+def simulate_together(
+    chip: Chip,
+    grids: Sequence[Grid],
+    *,
+    threads: int = 1,
+    progress: ProgressCallback | None = None,
+    cancel: CancelCallback | None = None,
+    policies: Policies = OWN_POLICIES,
+    kept: KeptCaches | None = None,
+) -> list[TimedGrid]:
+    """Run several launches on one chip, whose SMs, L2 and DRAM they share, in the order that ``Grid.after`` and priorities leave open.
+
+    Raises:
+        UnsupportedError: too many launches, or one with clusters among several.
+        TimingError: as ``simulate``; ``TimingError.grid`` is the place of the launch that it is about.
+        TimingCancelled: ``cancel`` said so.
+    """
+    if len(grids) > s.MAX_KERNELS:
+        raise UnsupportedError(f"{len(grids)} launches on one chip at once: at most {s.MAX_KERNELS}; submit fewer")
+    if len(grids) > 1 and any(grid.context.geometry.cluster_blocks > 1 for grid in grids):
+        raise UnsupportedError("launches of clusters share the chip with no other; submit them alone")
+    if len(grids) == 1:
+        return [_alone(chip, grids[0], threads, progress, cancel, policies, kept)]
+    began, worked = time.perf_counter(), time.thread_time()
+    launch = prepare(chip, grids, policies, kept=kept)
+    with launch.helpers(threads, progress):
+        advance(launch, progress, cancel)
+    found = [
+        timed_grid(launch.state, chip, number, one.first_pc, one.static.instructions)
+        for number, one in enumerate(launch.placed)
+    ]
+    launch.close()
+    wall, cpu = time.perf_counter() - began, time.thread_time() - worked
+    for one in found:
+        one.result.wall_seconds, one.result.cpu_seconds = wall / len(found), cpu / len(found)
+    return found
+
+
+def _alone(
+    chip: Chip,
+    grid: Grid,
+    threads: int,
+    progress: ProgressCallback | None,
+    cancel: CancelCallback | None,
+    policies: Policies,
+    kept: KeptCaches | None,
+) -> TimedGrid:
+    """A launch that shares the chip with no other."""
+    result = simulate(
+        chip,
+        grid.program,
+        grid.lowered,
+        grid.kernel,
+        grid.context,
+        threads=threads,
+        progress=progress,
+        cancel=cancel,
+        policies=policies,
+        blocks=grid.blocks,
+        kept=kept,
+    )
+    metrics = result.metrics
+    executed, lanes = metrics["smsp__inst_executed.sum"], metrics["smsp__thread_inst_executed.sum"]
+    return TimedGrid(grid.gap_cycles, grid.gap_cycles + result.cycles, result, int(executed), int(lanes))
 
 
 def advance(
@@ -400,13 +393,14 @@ def _judge(launch: Prepared, outcome: int, interpret: InterpretCallback | None) 
 
 def result_of(launch: Prepared, cycles: int, blocks: int) -> TimingResult:
     """What was counted while ``blocks`` blocks took ``cycles``."""
-    state, chip, occupancy = launch.state, launch.chip, launch.occupancy
+    state, chip, occupancy = launch.state, launch.chip, launch.placed[0].occupancy
     m = state.words
     values = metrics_module.collect(state, chip, occupancy, cycles)
     bounds = bounds_module.lower_bounds(state, chip, blocks, occupancy.blocks_per_sm)
     reasons = metrics_module.stalls(state)
     issues, waits = metrics_module.by_instruction(state)
-    log, logged = int(m[s.chip.block_log]), int(m[s.chip.logged_blocks])
+    k = state.kernel(0)
+    log, logged = int(m[k.block_log]), int(m[k.logged_blocks])
 
     return TimingResult(
         cycles=cycles,

@@ -10,7 +10,7 @@ with atomics, textures or bulk copies, which wait for a time or for memory, and 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from warpwright.engine.module import LoadedKernel
 from warpwright.isa.ops import Op
 from warpwright.timing.interface import TimingResult
 from warpwright.timing.kept_caches import KeptCaches
+from warpwright.timing.shared_chip import TimedGrid
 
 WORTH_SECONDS = 0.02
 """Of timing; what took less is timed again, which takes less than making code without trace."""
@@ -45,6 +46,7 @@ class Repeats:
 
     def __init__(self) -> None:
         self._known: OrderedDict[Hashable, Known] = OrderedDict()
+        self._groups: OrderedDict[Hashable, tuple[tuple[Any, ...], tuple[TimedGrid, ...]]] = OrderedDict()
 
     def key(
         self, loaded: LoadedKernel, context: LaunchContext, *how: Any, kept: KeptCaches | None = None
@@ -55,14 +57,38 @@ class Repeats:
             how: the chip, the policies and what else it is timed with.
             kept: the device's caches, which note the launch: what came before it decides its time too.
         """
-        memory = context.memory
-        about = (context.constants_digest(), memory.elsewhere().tobytes(), memory.has_mapped)
-        launch = (id(loaded), context.geometry, *about, *map(id, how))
+        launch = _launch(loaded, context, how)
         found = None
         if kept is not None:
             found = kept.found
             kept.launched(launch)
         return (launch, found) if _may_repeat(loaded) else None
+
+    def group_key(
+        self,
+        launches: Sequence[tuple[LoadedKernel, LaunchContext]],
+        order: Hashable,
+        *how: Any,
+        kept: KeptCaches | None = None,
+    ) -> Hashable | None:
+        """The same of launches that share the chip; ``order``: what is given of their order and their beginnings."""
+        group = tuple(_launch(loaded, context, how) for loaded, context in launches), order
+        found = None
+        if kept is not None:
+            found = kept.found
+            kept.launched(group)
+        return (group, found) if all(_may_repeat(loaded) for loaded, _ in launches) else None
+
+    def find_group(self, key: Hashable | None) -> list[TimedGrid] | None:
+        """The times of an earlier group with the same key."""
+        found = self._groups.get(key) if key is not None else None
+        return list(found[1]) if found is not None else None
+
+    def keep_group(self, key: Hashable, grids: Sequence[TimedGrid], *named: Any) -> None:
+        """A group was timed; ``named`` are the kernels and what the key was made with."""
+        self._groups[key] = named, tuple(grids)
+        if len(self._groups) > KEPT:
+            self._groups.popitem(last=False)
 
     def find(self, key: Hashable | None) -> TimingResult | None:
         """The time of an earlier launch with the same key."""
@@ -79,6 +105,13 @@ class Repeats:
         self._known[key] = Known(named, timing)
         if len(self._known) > KEPT:
             self._known.popitem(last=False)
+
+
+def _launch(loaded: LoadedKernel, context: LaunchContext, how: tuple[Any, ...]) -> Hashable:
+    """What a launch begins with."""
+    memory = context.memory
+    about = (context.constants_digest(), memory.elsewhere().tobytes(), memory.has_mapped)
+    return (id(loaded), context.geometry, *about, *map(id, how))
 
 
 def _may_repeat(loaded: LoadedKernel) -> bool:

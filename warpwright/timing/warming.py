@@ -99,7 +99,7 @@ def use_range(m: Any, entry: int) -> None:
 def use_records(m: Any, code: Any, sm: s.SM, w: s.Warp, partition: int) -> None:
     """Take every record that the warp has left; counts its instructions in ``chip.warm_instructions`` and ``chip.warm_threads``."""
     while m[w.pos] < m[w.used]:
-        row = s.BasicBlock(m[s.chip.block_rows] + take_block(m, code, w) * s.BasicBlock.size)
+        row = s.BasicBlock(m[w.block_rows] + take_block(m, code, w) * s.BasicBlock.size)
         begin = code[row.first]
         end = code[row.end]
         m[s.chip.warm_instructions] += end - begin
@@ -169,7 +169,7 @@ def turn_of_warps(m: Any, code: Any, sm: s.SM, number: int) -> int:
     """Every warp of the block on the SM runs to its next stop."""
     b = sm.blocks[0]
     ran = False
-    for i in range(m[s.chip.warps_per_block]):
+    for i in range(m[s.Kernel(m[b.kernel]).warps_per_block]):
         slot = m[b.warps[i]]
         if slot < 0:
             continue
@@ -214,7 +214,7 @@ def run_untimed(m: Any, code: Any, limit: int) -> int:
             number = next_untimed(m)
             if number < 0:
                 return RUNNING
-            start_block(m, sm, 0, number, m[s.chip.now], 0)
+            start_block(m, s.Kernel(m[s.chip.kernels]), sm, 0, number, m[s.chip.now], 0)
             m[b.logged] = s.INF
         outcome = turn_of_warps(m, code, sm, m[b.number])
         if outcome != RUNNING:

@@ -43,7 +43,7 @@ def run_function(m: Any, sm: s.SM, w: s.Warp, time: int) -> bool:
     poke(pointer + TRACE_USED, 0)
     poke(pointer + WARP_CLOCK, time)
     poke(pointer + WARP_NS, time * 1000000 // m[s.chip.clock_khz])
-    status = call_warp(m[s.chip.function], pointer)
+    status = call_warp(m[w.function], pointer)
     m[w.pos] = 0
     m[w.used] = peek(pointer + TRACE_USED)
     m[w.status] = status
@@ -68,7 +68,7 @@ def refill(m: Any, sm: s.SM, w: s.Warp, time: int) -> bool:
 
 @core
 def start_block_of(m: Any, code: Any, w: s.Warp, number: int) -> None:
-    row = s.BasicBlock(m[s.chip.block_rows] + number * s.BasicBlock.size)
+    row = s.BasicBlock(m[w.block_rows] + number * s.BasicBlock.size)
     m[w.number] = number
     m[w.pc] = code[row.first]
     m[w.end] = code[row.end]
@@ -98,7 +98,7 @@ def next_block(m: Any, code: Any, sm: s.SM, w: s.Warp, time: int) -> bool:
             number = m[w.number]
             foretold = 0
             if number >= 0:
-                row = m[s.chip.block_rows] + number * s.BasicBlock.size
+                row = m[w.block_rows] + number * s.BasicBlock.size
                 foretold = code[row + (s.BasicBlock.strong if status == STRONG else s.BasicBlock.clock)]
             if foretold >= 0:
                 m[w.pending] = 1
@@ -126,7 +126,7 @@ def run_ahead(m: Any, code: Any, w: s.Warp) -> bool:
     number = m[w.number]
     if number < 0:
         return False
-    sure = code[s.BasicBlock(m[s.chip.block_rows] + number * s.BasicBlock.size).sure]
+    sure = code[s.BasicBlock(m[w.block_rows] + number * s.BasicBlock.size).sure]
     if sure < 0:
         return False
     m[w.pending] |= 1
@@ -482,7 +482,7 @@ def complete(m: Any, sm: s.SM, b: s.BlockSlot, number: int, time: int) -> None:
     if arrived == 0:
         return
     expected = m[b.expected[number]]
-    warps = m[s.chip.warps_per_block]
+    warps = m[s.Kernel(m[b.kernel]).warps_per_block]
     if expected == 0:
         for i in range(warps):
             slot = m[b.warps[i]]
@@ -544,8 +544,9 @@ def end_warp(m: Any, sm: s.SM, w: s.Warp, time: int) -> None:
     time = m[b.drained]
     m[b.active] = 0
     logged = m[b.logged]
-    if logged < m[s.chip.logged_blocks]:
-        entry = s.LoggedBlock(m[s.chip.block_log] + logged * s.LoggedBlock.size)
+    k = s.Kernel(m[b.kernel])
+    if logged < m[k.logged_blocks]:
+        entry = s.LoggedBlock(m[k.block_log] + logged * s.LoggedBlock.size)
         m[entry.sm] = m[sm.index]
         m[entry.start] = m[b.started]
         m[entry.end] = time

@@ -26,9 +26,10 @@ from warpwright.timing import SOURCES
 from warpwright.timing import state as s
 from warpwright.timing.clusters import judge_clusters
 from warpwright.timing.constant import share_constants
-from warpwright.timing.dispatcher import first_blocks, replace_blocks
+from warpwright.timing.dispatcher import admit, first_blocks, replace_blocks
 from warpwright.timing.exchange import depart, gpc_at, requests_to_serve, serve_group, take_back
 from warpwright.timing.links import share_links
+from warpwright.timing.residency import begin_kernel, kernel_at, settle_kernels
 from warpwright.timing.sm import approach_sub_cores, approach_warps, run_sm
 from warpwright.timing.warming import RUNNING, STOPPED, STUCK, is_warm, use_range, warm, warm_along
 
@@ -44,9 +45,13 @@ SLEEP_MICROSECONDS = 100
 def window_end(m: Any) -> int:
     """Where the window that begins now ends."""
     now = m[s.chip.now]
+    length = m[s.chip.window]
     if now < m[s.chip.short_until]:
-        return now + min(SHORT_WINDOW_CYCLES, m[s.chip.window])
-    return now + m[s.chip.window]
+        length = min(SHORT_WINDOW_CYCLES, length)
+    arrival = m[s.chip.next_arrival]
+    if now < arrival < now + length:
+        return arrival
+    return now + length
 
 
 @core
@@ -56,6 +61,10 @@ def close_window(m: Any, code: Any, end: int) -> int:
     first = s.SM(m[s.chip.sm_first])
     size = m[s.chip.sm_slots]
     replace_blocks(m, end)
+    if m[s.chip.kernel_count] > 1:
+        settle_kernels(m, m[s.chip.served] == 0)
+    if m[s.chip.next_arrival] <= end:
+        admit(m, end)
     judge_clusters(m, code, end)
     if m[s.chip.range_count]:
         share_links(m, end)
@@ -76,9 +85,12 @@ def close_window(m: Any, code: Any, end: int) -> int:
             # The launch ends when the dispatcher has noted its last block.
             m[first.finish] = max(m[first.finish], m[s.chip.dispatch_free] >> 8)
             return FINISHED
+        following = min(following, m[s.chip.next_arrival])
         if following >= s.INF:
             return STUCK
         m[s.chip.now] = max(end, following)
+        if m[s.chip.next_arrival] <= m[s.chip.now]:
+            admit(m, m[s.chip.now])
     return RUNNING
 
 
@@ -87,8 +99,17 @@ def begin(m: Any) -> None:
     """Put the first blocks on the chip; before, L2 has taken in what copies and fills used since the launch before."""
     for number in range(m[s.chip.brought_count]):
         use_range(m, m[s.chip.brought] + number * (8 * s.BR_WORDS))
-    first_blocks(m)
-    m[s.chip.now] = m[s.chip.overhead]
+    m[s.chip.next_arrival] = s.INF
+    if m[s.chip.kernel_count] == 1:
+        first_blocks(m)
+        m[s.chip.now] = m[s.chip.overhead]
+    else:
+        for number in range(m[s.chip.kernel_count]):
+            k = kernel_at(m, number)
+            if m[k.needs] == 0:
+                begin_kernel(m, k)
+        m[s.chip.now] = m[s.chip.next_arrival]
+        admit(m, m[s.chip.now])
     m[s.chip.begun] = 1
 
 

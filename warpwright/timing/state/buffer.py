@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from warpwright.timing.state.common import SLICE_GROUPS
 from warpwright.timing.state.header import chip
+from warpwright.timing.state.kernels import Kernel
 from warpwright.timing.state.memory_system import Channel, SliceGroup
 from warpwright.timing.state.sm import SM, Warp
 
@@ -37,6 +38,10 @@ class State:
     def sm(self, index: int) -> SM:
         """An SM's region."""
         return SM(self.words[chip.sm_first] + index * self.words[chip.sm_slots])
+
+    def kernel(self, number: int) -> Kernel:
+        """A launch's context."""
+        return Kernel(int(self.words[chip.kernels]) + number * Kernel.size)
 
     def active_warps(self) -> list[tuple[SM, int]]:
         """(SM region, warp slot) of every resident warp that has not ended."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from warpwright.chips.chip import Chip
 from warpwright.native.units import Field, Unit, word
-from warpwright.timing.state.common import CALENDAR_SHIFT, DRAM_SHIFT, MAX_LOGGED_BLOCKS
+from warpwright.timing.state.common import CALENDAR_SHIFT, DRAM_SHIFT
 
 UNITS_OF_CYCLES = {"cycle": 1, "1/64 cycle": 64, "1/256 cycle": 256}
 
@@ -69,31 +69,25 @@ class Header(Unit):
     now = word("cycle", "start of the window")
     error = word("", "an SM or the serial phase met something that Python must handle")
     clock_khz = derived(lambda z: z.chip.clocks.sm_clock_mhz * 1000, "kHz", "the SMs' clock")
-    # launch
-    function = word("host address", "the warp function")
-    launch = word("host address", "the LAUNCH structure")
-    grid_x = word("blocks", "of the grid, first axis")
-    grid_y = word("blocks", "of the grid, second axis")
-    blocks = word("blocks", "of the grid")
-    next_block = word("", "number of the block that starts next")
+    # launches
+    kernels = area("kernels", "the launches that it runs (Kernel)")
+    kernel_count = derived(lambda z: z.kernels, "kernels", "that it runs")
+    arrivals = word("kernels", "that have come to the dispatcher")
+    on_chip = word("blocks", "of several kernels that are on the chip, or whose end has not come to the dispatcher")
+    next_arrival = word("cycle", "when the next one comes; INF: none, or it is not known when")
+    blocks = word("blocks", "of all grids")
     done_blocks = word("blocks", "that have ended")
-    blocks_per_sm = word("blocks", "that an SM holds")
-    warps_per_block = word("warps", "of a block")
-    threads_per_block = word("threads", "of a block")
-    block_base = word("host address", "the first BLOCK structure")
-    block_stride = word("bytes", "from one BLOCK to the next")
-    warp_base = word("host address", "the first WARP structure")
-    warp_stride = word("bytes", "from one WARP to the next")
-    spill_offset = word("bytes", "from a WARP to its save area")
-    spill_bytes = word("bytes", "of the save area that each warp finds zeroed")
-    shared_base = word("host address", "shared memory of the first block")
-    shared_stride = word("bytes", "from one block's shared memory to the next")
-    shared_bytes = word("bytes", "of shared memory of a block")
-    local_base = word("host address", "local memory of the first warp")
+    local_base = word("host address", "local memory of the first warp slot")
     local_stride = word("bytes", "from one warp's local memory to the next")
-    trace_base = word("host address", "records of the first warp")
+    trace_base = word("host address", "records of the first warp slot")
     trace_stride = word("bytes", "from one warp's records to the next")
     trace_limit = word("words", "of records that a warp has room for")
+    cluster_blocks = word("blocks", "of the largest cluster")
+    sm_order = area("sm_order", "the SMs in the order in which an idle chip is filled")
+    max_blocks = from_chip("sm.max_blocks_per_sm", "blocks", "that an SM holds, whatever they need")
+    max_warps = from_chip("sm.max_warps_per_sm", "warps", "that an SM holds")
+    registers = from_chip("sm.registers_per_sm", "registers", "of an SM")
+    named_barriers = from_chip("sm.named_barriers_per_sm_count", "barriers", "of an SM")
     age = word("", "turn of the next block")
     dispatch_free = word(
         "1/256 cycle", "when the dispatcher has sent the first blocks so far, or taken note of those that ended"
@@ -277,8 +271,6 @@ class Header(Unit):
     # crossbar, L2, DRAM
     gpc_of_sm = area("gpc_of_sm", "the GPC of each SM")
     partition_of_sm = area("partition_of_sm", "the L2 partition of each SM")
-    first_places = area("first_places", "the SM of each first block")
-    first_blocks = word("blocks", "that the chip takes at first")
     gpcs = derived(lambda z: z.gpcs, "GPCs", "of the chip")
     gpc_ports = area("gpc_ports", "calendars of the GPCs' ports from L2")
     gpc_capacity = derived(
@@ -336,8 +328,6 @@ class Header(Unit):
         "l2.l2_atomic_turn_cycles", "slice bytes", "from an atomic without an answer to one with an answer, or back"
     )
     atomic_last = area("atomic_last", "what each slice's atomic unit was asked last")
-    block_rows = word("index", "where the program's basic blocks begin in its table")
-    uses_ring = word("", "the program has DEPBAR.LE with a count")
     channels_per_slice = derived(lambda z: z.channels_per_slice, "channels", "of DRAM for a slice")
     dram_ports = area("dram_ports", "calendars of the channels' data buses")
     dram_state = area("dram_state", "the channels (Channel)")
@@ -388,8 +378,6 @@ class Header(Unit):
     join_at = offset("join", "the store buffer: its lines (StoreLine), and the rest of it (StoreBuffer)")
     instructions = derived(lambda z: z.instructions, "instructions", "of the program")
     stalls = area("stalls", 'of each GPC, cycles by instruction and reason; issues in the place of "selected"')
-    block_log = area("block_log", "blocks that ran (LoggedBlock)")
-    logged_blocks = derived(lambda z: min(z.blocks, MAX_LOGGED_BLOCKS), "blocks", "that the log has room for")
     begun = word("", "the first blocks of this stretch of the grid are on the chip")
     warm_instructions = word("instructions", "executed without time (warming.py)")
     warm_threads = word("threads", "that executed them")
@@ -453,11 +441,6 @@ class Header(Unit):
     remote_latency = from_chip(
         "cluster.distributed_shared_latency_cycles", "cycle", "of a load from another block's shared memory"
     )
-    cluster_blocks = word("blocks", "of a cluster")
-    cluster_x = word("blocks", "of a cluster, first axis")
-    cluster_y = word("blocks", "of a cluster, second axis")
-    clusters_x = word("clusters", "of the grid, first axis")
-    clusters_y = word("clusters", "of the grid, second axis")
     bulk_interval = from_chip("cluster.bulk_copy_interval_cycles", "cycle", "between two bulk copies of an SM")
     bulk_bytes = derived(
         lambda z: max(z.chip.cluster.bulk_copy_bytes_per_clk, 1), "bytes", "that an SM's bulk copies move per cycle"

@@ -1,0 +1,195 @@
+"""Launches that share one simulated chip: those of several streams, or of branches of a graph, with no order between them.
+
+They are timed in one machine (``timing/sources.py``), in which each begins when those that it waits for have ended.  What no other launch can
+stand beside runs alone: see :func:`hinders`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from warpwright.engine.execute import Cancelled, Counts
+from warpwright.engine.kernels import copies_in_bulk, lowered_of, traced
+from warpwright.engine.launch import is_cooperative
+from warpwright.engine.textures.launch_textures import uses_textures
+from warpwright.run import SAMPLED_THREADS, Job, Run, launch_context
+from warpwright.session import session
+
+if TYPE_CHECKING:
+    from warpwright.api import Launcher
+    from warpwright.engine.device_memory import Allocation
+    from warpwright.timing.shared_chip import TimedGrid
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One launch of a group."""
+
+    launcher: Launcher
+    parameters: bytes
+    priority: int = 0
+    """As a stream's: the lowest number goes first."""
+    after: tuple[int, ...] = ()
+    """Places in the group of the launches that must have ended before."""
+    gap_seconds: float = 0.0
+    """From the end of the last of those, or from the group's beginning, to the launch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """What a launch of a group did, and when: seconds since the group began."""
+
+    run: Run
+    begin_seconds: float
+    end_seconds: float
+
+
+def hinders(launcher: Launcher) -> str:
+    """Why a launch runs alone; empty where others may run beside it."""
+    gpu, geometry = launcher.kernel.gpu, launcher.geometry
+    loaded = launcher.kernel._loaded
+    if gpu.timing != "full" or gpu.checker is not None:
+        return "it is not timed in full"
+    if launcher.partition is not None:
+        return "its context has a part of the chip"
+    if geometry.cluster_blocks > 1 or is_cooperative(loaded.program):
+        return "its blocks start together"
+    if loaded.program.services or uses_textures(loaded.program) or copies_in_bulk(loaded):
+        return "it calls the driver, samples textures or copies in bulk"
+    if gpu.samples_large and geometry.blocks * geometry.threads_per_block >= SAMPLED_THREADS:
+        return "it is sampled"
+    return ""
+
+
+def launch_group(members: Sequence[Member]) -> list[Timed]:
+    """Run launches of one GPU that share its chip, in the order of their places where they wait for each other.
+
+    Raises:
+        ExecutionError: a fault, a trap or a deadlock in one of them.
+        KeyboardInterrupt: Ctrl-C.
+    """
+    memory = members[0].launcher.kernel.gpu.memory
+    windows: list[Allocation] = []
+    try:
+        jobs = []
+        for member in members:
+            context, window = launch_context(member.launcher, member.parameters)
+            if window is not None:
+                windows.append(window)
+            jobs.append(Job(member.launcher, context, checked=False, timed=True))
+        if windows:
+            for job in jobs:  # each is to see the parameters' memory of all
+                job.context.show_allocations(memory.table())
+        group = _GroupJob(members, jobs)
+        group.run()
+    finally:
+        for window in windows:
+            memory.free(window)
+    clock = members[0].launcher.chip.clocks.sm_clock_mhz * 1e6
+    found = []
+    for job, grid in zip(jobs, group.grids, strict=True):
+        run = job.result()
+        found.append(Timed(run, grid.begin / clock, grid.end / clock))
+        if session.on_launch is not None:
+            session.on_launch(run)
+    return found
+
+
+class _GroupJob(Job):
+    """The worker's side and the waiting side of a group; its progress is told as its first launch's."""
+
+    def __init__(self, members: Sequence[Member], jobs: Sequence[Job]) -> None:
+        super().__init__(jobs[0].launcher, jobs[0].context, checked=False, timed=True)
+        self.members, self.jobs = members, jobs
+        self.grids: list[TimedGrid] = []
+
+    def _timed(self) -> None:
+        from warpwright.timing.interface import Progress, TimingCancelled, TimingError
+
+        gpu = self.launcher.kernel.gpu
+        known = self._known()
+        if known is not None:
+            for job, grid in zip(self.jobs, known, strict=True):
+                job._functional()
+                job.repeated = True
+                job.timing = replace(grid.result, wall_seconds=job.wall_seconds, cpu_seconds=job.wall_seconds)
+            self.grids = known
+            return
+        began = time.perf_counter()
+        kernels = [traced(job.launcher.kernel._loaded, job.context) for job in self.jobs]
+        self._start(began)
+
+        def follow(progress: Progress) -> None:
+            self.phase, self.cycles = progress.phase, progress.cycles
+            self.blocks_done = lambda: progress.blocks_done
+
+        try:
+            self.grids = self._simulate(kernels, follow)
+        except (Cancelled, TimingCancelled):
+            raise KeyboardInterrupt from None
+        except TimingError as error:
+            raise self._explained(error, kernels) from None
+        for job, grid in zip(self.jobs, self.grids, strict=True):
+            job.timing = grid.result
+            job.wall_seconds = grid.result.wall_seconds
+            job.counts = Counts(grid.instructions, grid.thread_instructions, job.context.geometry.blocks)
+        if gpu.repeats is not None and self._key is not None:
+            gpu.repeats.keep_group(
+                self._key, self.grids, *(job.launcher.kernel._loaded for job in self.jobs), *self._how()
+            )
+
+    def _how(self) -> tuple[Any, ...]:
+        return self.launcher.chip, self.launcher.kernel.gpu.policies
+
+    def _known(self) -> list[TimedGrid] | None:
+        """The times of an earlier group that began alike."""
+        gpu = self.launcher.kernel.gpu
+        self._key = None
+        if gpu.repeats is None:
+            return None
+        order = tuple((m.priority, m.after, m.gap_seconds) for m in self.members)
+        launches = [(job.launcher.kernel._loaded, job.context) for job in self.jobs]
+        self._key = gpu.repeats.group_key(launches, order, *self._how(), kept=gpu.kept_caches)
+        return gpu.repeats.find_group(self._key)
+
+    def _simulate(self, kernels: Sequence[Any], follow: Any) -> list[TimedGrid]:
+        from warpwright.timing.simulate import simulate_together
+        from warpwright.timing.sources import Grid
+
+        gpu, chip = self.launcher.kernel.gpu, self.launcher.chip
+        clock = chip.clocks.sm_clock_mhz * 1e6
+        grids = [
+            Grid(
+                job.context.program,
+                lowered_of(job.launcher.kernel._loaded),
+                kernel,
+                job.context,
+                -member.priority,
+                member.after,
+                round(member.gap_seconds * clock),
+            )
+            for member, job, kernel in zip(self.members, self.jobs, kernels, strict=True)
+        ]
+        return simulate_together(
+            chip,
+            grids,
+            threads=gpu.threads,
+            progress=follow,
+            cancel=lambda: self.context.cancelled,
+            policies=gpu.policies,
+            kept=gpu.kept_caches,
+        )
+
+    def _explained(self, error: Any, kernels: Sequence[Any]) -> Exception:
+        """The error of the launch that it is about; of a deadlock of several, of the first one's warps."""
+        from warpwright.timing.launch_errors import explain
+
+        if not error.warps:
+            return error
+        address = error.warps[0]["launch"]
+        error.warps = [warp for warp in error.warps if warp["launch"] == address]
+        number = next(n for n, job in enumerate(self.jobs) if job.context.address == address)
+        return explain(error, self.jobs[number].context, kernels[number])

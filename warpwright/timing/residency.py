@@ -1,0 +1,203 @@
+"""Which launch's block is next, and which SM has room for it: several kernels on one chip (``python -m bench.machine.residency`` on an H200).
+
+* Blocks of the launch with the highest priority go first, then those of the launch that has come first.  No other launch's blocks pass
+  them: what would fit waits until the one before has placed its last block.
+* An SM takes a block that its warp slots, registers, barriers and shared memory have room for.  While it has blocks it stays set up for as
+  much shared memory as it was when the first of them came: a block of a launch that an idle SM would be set up higher for waits until it is idle.
+* The block goes to the SM with the most room for its launch; of equal ones to the first in the order in which an idle chip is filled.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warpwright.native.intrinsics import core
+from warpwright.timing import state as s
+from warpwright.timing.fetch import insert
+from warpwright.timing.l1 import invalidate
+
+SETTLING_WINDOWS = 2
+"""After the window of a write: it is served in that window or the next, and its SM hears of it in the one after."""
+
+
+@core
+def kernel_at(m: Any, number: int) -> s.Kernel:
+    """A kernel's context."""
+    return s.Kernel(m[s.chip.kernels] + number * s.Kernel.size)
+
+
+@core
+def head(m: Any) -> s.Kernel:
+    """The kernel whose block goes next; the place 0 when none of those that have come has any left."""
+    best = s.Kernel(0)
+    for number in range(m[s.chip.kernel_count]):
+        k = kernel_at(m, number)
+        if m[k.arrived] == 0 or m[k.next_block] >= m[k.blocks]:
+            continue
+        if (
+            best == 0
+            or m[k.priority] > m[best.priority]
+            or (m[k.priority] == m[best.priority] and m[k.arrived] < m[best.arrived])
+        ):
+            best = k
+    return best
+
+
+@core
+def room_for(m: Any, sm: s.SM, k: s.Kernel) -> int:
+    """How many blocks of a kernel an SM has room for."""
+    if m[sm.taken] == 0:
+        return m[k.blocks_per_sm]
+    if m[k.least_setup] > m[sm.setup]:
+        return 0
+    room = min(m[s.chip.max_blocks] - m[sm.taken], (m[s.chip.max_warps] - m[sm.warps_used]) // m[k.warps_per_block])
+    room = min(room, (m[s.chip.registers] - m[sm.registers_used]) // max(m[k.registers], 1))
+    room = min(room, (m[s.chip.named_barriers] - m[sm.barriers_used]) // max(m[k.barriers], 1))
+    return min(room, (m[sm.setup] - m[sm.shared_used]) // max(m[k.shared_need], 1))
+
+
+@core
+def roomiest(m: Any, k: s.Kernel) -> s.SM:
+    """The SM that a kernel's next block goes to; the place 0 when none has room."""
+    most = 0
+    best = s.SM(0)
+    for i in range(m[s.chip.sms]):
+        sm = s.SM(m[s.chip.sm_first] + m[m[s.chip.sm_order] + i] * m[s.chip.sm_slots])
+        room = room_for(m, sm, k)
+        if room > most:
+            most = room
+            best = sm
+    return best
+
+
+@core
+def empty_slot(m: Any, sm: s.SM) -> int:
+    """A block slot of an SM that holds none."""
+    block = 0
+    while m[sm.blocks[block].taken]:
+        block += 1
+    return block
+
+
+@core
+def empty_place(m: Any, sm: s.SM, k: s.Kernel) -> int:
+    """A place among those that an SM has for blocks of a kernel."""
+    used = 0
+    for block in range(s.MAX_BLOCKS):
+        b = sm.blocks[block]
+        if m[b.taken] and m[b.kernel] == k:
+            used |= 1 << m[b.place]
+    place = 0
+    while (used >> place) & 1:
+        place += 1
+    return place
+
+
+@core
+def move_in(m: Any, sm: s.SM, k: s.Kernel) -> None:
+    """Take what a block of a kernel needs of an SM; L1 keeps nothing of before a kernel's first block there, nor through a new set-up."""
+    if m[sm.taken] == 0:
+        if m[sm.l1_sets] != m[k.l1_sets]:
+            invalidate(m, sm)
+        m[sm.setup] = m[k.setup]
+        m[sm.l1_sets] = m[k.l1_sets]
+    if m[k.arrived] > m[sm.newest]:
+        if m[sm.newest]:
+            invalidate(m, sm)
+        m[sm.newest] = m[k.arrived]
+    place = k.ran_on[m[sm.index] >> 6]
+    m[place] |= 1 << (m[sm.index] & 63)
+    m[sm.taken] += 1
+    m[sm.warps_used] += m[k.warps_per_block]
+    m[sm.registers_used] += m[k.registers]
+    m[sm.shared_used] += m[k.shared_need]
+    m[sm.barriers_used] += m[k.barriers]
+
+
+@core
+def move_out(m: Any, sm: s.SM, k: s.Kernel) -> None:
+    """Give back what an ended block of a kernel took of an SM."""
+    m[sm.taken] -= 1
+    m[sm.warps_used] -= m[k.warps_per_block]
+    m[sm.registers_used] -= m[k.registers]
+    m[sm.shared_used] -= m[k.shared_need]
+    m[sm.barriers_used] -= m[k.barriers]
+
+
+@core
+def bring_code(m: Any, k: s.Kernel, time: int) -> None:
+    """A launch brings its first code to every SM's second level."""
+    capacity = m[s.chip.l1i_lines]
+    for i in range(m[s.chip.sms]):
+        cache = m[s.chip.sm_first] + i * m[s.chip.sm_slots] + m[s.chip.l1i_at]
+        for line in range(m[k.code_first], m[k.code_first] + m[k.code_lines]):
+            if m[cache + 2 + capacity + line] >= s.INF:
+                insert(m, cache, capacity, line, time)
+
+
+@core
+def end_of_block(m: Any, k: s.Kernel, time: int) -> None:
+    """The dispatcher has taken note of the end of a kernel's block at ``time``."""
+    m[k.done_blocks] += 1
+    m[k.finish] = max(m[k.finish], time)
+    if m[k.done_blocks] == m[k.blocks]:
+        m[k.settles] = SETTLING_WINDOWS
+
+
+@core
+def settle_kernels(m: Any, idle: bool) -> None:
+    """Launches whose blocks have ended end when what these wrote is done, which is known some windows later, or when nothing is on its way."""
+    for number in range(m[s.chip.kernel_count]):
+        k = kernel_at(m, number)
+        if m[k.settles] == 0:
+            continue
+        m[k.settles] = 0 if idle else m[k.settles] - 1
+        if m[k.settles] == 0:
+            for index in range(m[s.chip.sms]):
+                if (m[k.ran_on[index >> 6]] >> (index & 63)) & 1:
+                    sm = s.SM(m[s.chip.sm_first] + index * m[s.chip.sm_slots])
+                    m[k.finish] = max(m[k.finish], m[sm.written])
+            end_kernel(m, k)
+
+
+@core
+def end_kernel(m: Any, k: s.Kernel) -> None:
+    """A launch has ended: those that wait for it alone begin."""
+    bit = 1 << m[k.number]
+    for number in range(m[s.chip.kernel_count]):
+        other = kernel_at(m, number)
+        if m[other.needs] & bit:
+            m[other.needs] &= ~bit
+            m[other.waited] = max(m[other.waited], m[k.finish])
+            if m[other.needs] == 0:
+                begin_kernel(m, other)
+
+
+@core
+def begin_kernel(m: Any, k: s.Kernel) -> None:
+    """Nothing holds a launch back any more: it is known when its blocks come to the dispatcher."""
+    m[k.begins] = m[k.waited] + m[k.gap]
+    m[s.chip.next_arrival] = min(m[s.chip.next_arrival], m[k.begins] + m[s.chip.overhead])
+
+
+@core
+def arrive(m: Any, until: int) -> s.Kernel:
+    """The next launch that has come to the dispatcher by ``until``; the place 0 when there is none."""
+    first = s.Kernel(0)
+    following = s.INF
+    for number in range(m[s.chip.kernel_count]):
+        k = kernel_at(m, number)
+        if m[k.arrived] or m[k.needs]:
+            continue
+        time = m[k.begins] + m[s.chip.overhead]
+        if time <= until and (first == 0 or m[k.begins] < m[first.begins]):
+            if first:
+                following = min(following, m[first.begins] + m[s.chip.overhead])
+            first = k
+        else:
+            following = min(following, time)
+    m[s.chip.next_arrival] = following
+    if first:
+        m[s.chip.arrivals] += 1
+        m[first.arrived] = m[s.chip.arrivals]
+    return first

@@ -1,0 +1,230 @@
+"""Where blocks come from: the launches that one simulated chip runs, and what belongs to each of them.
+
+A `Grid` is one launch.  A machine takes one or several: those of several streams or branches of a graph, which share its SMs, L2 and DRAM.
+Each has a context of its own in the machine's state (``state/kernels.py``): its warp function, its rows in the table of
+instructions, its parameters, its blocks' and warps' memory, and what a block takes of an SM.  Blocks and warps name their context.
+The dispatcher asks only which launch's block is next and where there is room for it (``residency.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from warpwright.chips.chip import Chip
+from warpwright.chips.occupancy import Occupancy, block_needs
+from warpwright.engine.abi import BLOCK, SPILL_HEADER_BYTES, WARP
+from warpwright.engine.blocks import BasicBlock
+from warpwright.engine.launch import LaunchContext, launch_occupancy, launch_shared_bytes, reachable_shared_bytes
+from warpwright.isa.ops import Lowered
+from warpwright.isa.program import Program
+from warpwright.native import intrinsics
+from warpwright.timing import buffers
+from warpwright.timing import state as s
+from warpwright.timing.instruction_table import StaticProgram, encode
+from warpwright.timing.interface import TracedKernel
+from warpwright.timing.placement import first_places
+from warpwright.timing.reset import l1_sets
+from warpwright.timing.state import State
+
+TRACE_LIMIT_WORDS = 64
+"""A warp runs ahead until its records fill this, then is asked again: records of all warps are to stay in the host's caches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A launch as a source of blocks."""
+
+    program: Program
+    lowered: Sequence[Lowered]
+    kernel: TracedKernel
+    context: LaunchContext
+    priority: int = 0
+    """Blocks of higher ones go first."""
+    after: tuple[int, ...] = ()
+    """Places of the launches among the machine's that must have ended before it begins."""
+    gap_cycles: int = 0
+    """From the end of the last of those to its beginning, or from the machine's first cycle."""
+    blocks: Sequence[BasicBlock] | None = None
+    """By the number that records carry; the kernel's own without."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A launch's part of the machine's tables."""
+
+    static: StaticProgram
+    occupancy: Occupancy
+    first_pc: int
+    blocks_at: int
+    first_line: int
+    first_constant: int
+
+
+def place_programs(grids: Sequence[Grid], chip: Chip) -> tuple[StaticProgram, list[Placed]]:
+    """One table of all launches' instructions and basic blocks, and where each one's begin.
+
+    Launches of one program share its lines of code, and have constants of their own.
+    """
+    tables = [encode(g.program, g.lowered, g.kernel.blocks if g.blocks is None else g.blocks, chip) for g in grids]
+    held = [launch_occupancy(g.program, g.context.geometry, chip) for g in grids]
+    if len(grids) == 1:
+        return tables[0], [Placed(tables[0], held[0], 0, tables[0].blocks_at, 0, 0)]
+    placed: list[Placed] = []
+    rows: list[np.ndarray] = []
+    lines: dict[int, int] = {}
+    chunk, ahead = chip.instruction_cache.icache_chunk_lines, chip.instruction_cache.icache_prefetch_lines
+    pc = line = constant = 0
+    for grid, table, occupancy in zip(grids, tables, held, strict=True):
+        size = s.Instruction.size
+        moved = np.zeros(-(-len(table.rows) // size) * size, np.int64)
+        moved[: len(table.rows)] = table.rows
+        if id(grid.program) not in lines:
+            lines[id(grid.program)] = line
+            line += -(-(table.code_lines + ahead) // chunk) * chunk
+        one = Placed(table, occupancy, pc, pc * size + table.blocks_at, lines[id(grid.program)], constant)
+        _move(moved, one)
+        placed.append(one)
+        rows.append(moved)
+        pc += len(moved) // size
+        constant += table.const_lines
+    return StaticProgram(np.concatenate(rows), 0, line, constant, pc, placed[0].static.parameter_lines), placed
+
+
+def _move(rows: np.ndarray, one: Placed) -> None:
+    """Have a launch's rows name its places in the machine's tables."""
+    count = one.static.instructions
+    own = rows[: count * s.Instruction.size].reshape(count, s.Instruction.size)
+    own[:, s.Instruction.line] += one.first_line
+    own[own[:, s.Instruction.constant] >= 0, s.Instruction.constant] += one.first_constant
+    loads = np.isin(own[:, s.Instruction.kind], (s.K_CONSTANT, s.K_INDEXED, s.K_LOOKUP))
+    own[loads, s.Instruction.op] += one.first_constant
+    blocks = rows[one.static.blocks_at :]
+    blocks = blocks[: len(blocks) // s.BasicBlock.size * s.BasicBlock.size].reshape(-1, s.BasicBlock.size)
+    blocks[:, [s.BasicBlock.first, s.BasicBlock.end]] += one.first_pc
+
+
+class Workspace:
+    """Structures and memory of every block that can be resident, at fixed places."""
+
+    def __init__(self, grids: Sequence[Grid], placed: Sequence[Placed], sms: int, spare: bool) -> None:
+        resident = sms * s.MAX_SUB_CORES * s.MAX_WARPS
+        self.parts = [_Part(grid, one.occupancy, sms) for grid, one in zip(grids, placed, strict=True)]
+        local = max(grid.context["local_bytes_per_thread"] for grid in grids)
+        self.local_stride = (local * 32 + 127) // 128 * 128
+        self.trace_stride = (TRACE_LIMIT_WORDS + max(grid.kernel.trace_words for grid in grids)) * 8 // 64 * 64 + 192
+        self.arrays = {
+            "blocks": buffers.take_zeros("blocks", sum(part.block_words for part in self.parts)),
+            "warps": buffers.take_zeros("warps", sum(part.warp_words for part in self.parts)),
+            "shared": buffers.take_zeros("shared", sum(part.shared_words for part in self.parts)),
+            "local": buffers.take_zeros("local", resident * self.local_stride // 8 + 8),
+            "trace": buffers.take("trace", resident * self.trace_stride // 8)[0],
+        }
+        blocks, warps, shared = (self.address(kind) for kind in ("blocks", "warps", "shared"))
+        for part in self.parts:
+            part.blocks, part.warps, part.shared = blocks, warps, shared
+            blocks += 8 * part.block_words
+            warps += 8 * part.warp_words
+            shared += 8 * part.shared_words
+        ranges = grids[0].context.memory.elsewhere()
+        self.elsewhere = np.array([(a >> 7, (b + 127) >> 7, place) for a, b, place in ranges.tolist()], np.int64)
+        """Ranges of lines that lie elsewhere (``EW_``), by line."""
+        if spare:
+            self.arrays["stores"] = buffers.take("stores", s.WARM_QUEUE_ENTRIES * s.WQ_WORDS)[0]
+
+    def address(self, kind: str) -> int:
+        """Where an array begins: at a cache line."""
+        return intrinsics.address_of(self.arrays[kind])
+
+
+class _Part:
+    """One launch's part of the workspace."""
+
+    blocks = warps = shared = 0
+    """Host addresses."""
+
+    def __init__(self, grid: Grid, occupancy: Occupancy, sms: int) -> None:
+        geometry = grid.context.geometry
+        slots = sms * occupancy.blocks_per_sm
+        self.spill_offset = (WARP.size_bytes + 63) // 64 * 64
+        self.warp_stride = self.spill_offset + (grid.kernel.spill_bytes + 63) // 64 * 64 + 64
+        self.shared_bytes = reachable_shared_bytes(grid.program, geometry)
+        self.shared_stride = (self.shared_bytes + 127) // 128 * 128 + 128
+        self.block_words = slots * BLOCK.size_bytes // 8
+        self.warp_words = slots * geometry.warps_per_block * self.warp_stride // 8
+        self.shared_words = slots * self.shared_stride // 8 + 8
+
+
+def fill_contexts(state: State, chip: Chip, grids: Sequence[Grid], placed: Sequence[Placed], space: Workspace) -> None:
+    """Write each launch's context into the machine's state."""
+    for number, (grid, one) in enumerate(zip(grids, placed, strict=True)):
+        geometry, part, resident = grid.context.geometry, space.parts[number], one.occupancy
+        k = state.kernel(number)
+        values = {
+            k.number: number,
+            k.function: grid.kernel.address,
+            k.block_rows: one.blocks_at,
+            k.launch: grid.context.address,
+            k.blocks: geometry.blocks,
+            k.grid_x: geometry.grid[0],
+            k.grid_y: geometry.grid[1],
+            k.cluster_blocks: geometry.cluster_blocks,
+            k.cluster_x: geometry.cluster_shape[0],
+            k.cluster_y: geometry.cluster_shape[1],
+            k.clusters_x: geometry.clusters[0],
+            k.clusters_y: geometry.clusters[1],
+            k.blocks_per_sm: resident.blocks_per_sm,
+            k.warps_per_block: geometry.warps_per_block,
+            k.threads_per_block: geometry.threads_per_block,
+            k.block_base: part.blocks,
+            k.warp_base: part.warps,
+            k.warp_stride: part.warp_stride,
+            k.spill_offset: part.spill_offset,
+            k.spill_bytes: min(grid.kernel.spill_bytes, SPILL_HEADER_BYTES),
+            k.shared_base: part.shared,
+            k.shared_stride: part.shared_stride,
+            k.shared_bytes: part.shared_bytes,
+            k.priority: grid.priority,
+            k.needs: sum(1 << other for other in grid.after),
+            k.gap: grid.gap_cycles,
+        }
+        for field, value in values.items():
+            state.words[field] = value
+        _fill_needs(state, chip, grid, one, k)
+    _fill_first_places(state, chip, grids, placed)
+
+
+def _fill_needs(state: State, chip: Chip, grid: Grid, one: Placed, k: s.Kernel) -> None:
+    """What a block takes of an SM, and what the launch brings there."""
+    shared = launch_shared_bytes(grid.program, grid.context.geometry)
+    needs = block_needs(chip, one.occupancy, shared)
+    instruction = chip.instruction_cache
+    brought = instruction.launch_prefetch_kib * 1024 // instruction.icache_line_bytes
+    values = {
+        k.registers: needs.registers,
+        k.barriers: needs.barriers,
+        k.shared_need: needs.shared_bytes,
+        k.least_setup: needs.shared_bytes * one.occupancy.blocks_per_sm,
+        k.setup: needs.setup_bytes,
+        k.l1_sets: l1_sets(chip, one.occupancy.l1_kib),
+        k.code_first: one.first_line,
+        k.code_lines: min(brought, one.static.code_lines),
+    }
+    for field, value in values.items():
+        state.words[field] = value
+
+
+def _fill_first_places(state: State, chip: Chip, grids: Sequence[Grid], placed: Sequence[Placed]) -> None:
+    """Where each launch's first blocks go on an idle chip, and where its log is."""
+    sm, log = chip.sm, state.areas["block_log"]
+    for number, (grid, one) in enumerate(zip(grids, placed, strict=True)):
+        k = state.kernel(number)
+        blocks = grid.context.geometry.blocks
+        places = first_places(tuple(sm.gpc_sm_counts), sm.dispatch_apart_sm_count, blocks, one.occupancy.blocks_per_sm)
+        first = state.areas["first_places"] + number * sm.sm_count * sm.max_blocks_per_sm
+        state.words[first : first + len(places)] = places
+        state.words[k.first_places], state.words[k.first_blocks] = first, len(places)
+        state.words[k.block_log], state.words[k.logged_blocks] = log, min(blocks, s.MAX_LOGGED_BLOCKS)
+        log += min(blocks, s.MAX_LOGGED_BLOCKS) * s.LoggedBlock.size
