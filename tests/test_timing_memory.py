@@ -25,7 +25,7 @@ LINE, LANES = 128, range(32)
 def ask(m, unit, line, sectors, held, time):
     """What a unit of the memory system answers: when it is done, or (``unit`` 4) which slice is a line's home."""
     if unit == 0:
-        return l2.read(m, 0, address_hash.slice_of(m, line), line, sectors, time)
+        return l2.read(m, 0, address_hash.slice_of(m, line), line, sectors, time, False)
     if unit == 1:
         return l2.write(m, 0, address_hash.slice_of(m, line), line, sectors, held, time)
     if unit == 2:

@@ -7,6 +7,7 @@ import numpy as np
 from bench.device import Buffer
 from bench.micro.compute import STEPS, kernels_of, operands
 from bench.micro.context import Context, Row, row
+from bench.micro.rivals import sides_of
 
 SMS = 132
 MIB = 1 << 20
@@ -14,6 +15,13 @@ BAR_KERNELS = ("bars_0", "bars_1", "bars_4", "bars_16", "bars_64", "bars_shared"
 CHAINS = (
     *("chain_load", "chain_add", "chain_add_value", "chain_exch", "chain_exch_value", "chain_cas", "chain_cas_value"),
     *("chain_inc", "chain_max", "chain_f32", "chain_red_load", "chain_store_load", "chain_exch_add", "chain_loop"),
+    *("chain_load_gpu", "chain_red_load_gpu"),
+)
+BETWEEN_KERNELS = ("bars_store", "bars_load", "bars_shuffle", "bars_special", "bars_two", "bars_load_unused")
+SCOPES = (
+    *("scope_weak", "scope_weak_ca", "scope_weak_cg", "scope_weak_cv", "scope_relaxed_cta", "scope_acquire_cta"),
+    *("scope_relaxed_gpu", "scope_acquire_gpu", "scope_relaxed_sys", "scope_acquire_sys", "scope_volatile"),
+    *("scope_add_cta", "scope_store_load_cta", "scope_relaxed_cluster"),
 )
 GRIDS = ((1, 32), (1, 256), (1, 1024), (2, 32), (2, 512), (4, 32), (4, 256), (8, 32), (8, 128), (16, 32), (32, 32))
 """Blocks an SM, threads a block."""
@@ -21,10 +29,20 @@ GRIDS = ((1, 32), (1, 256), (1, 1024), (2, 32), (2, 512), (4, 32), (4, 256), (8,
 
 def block_bars(ctx: Context) -> list[Row]:
     """Cycles of a step with a block barrier (two: bars_shared), by warps a block and blocks an SM: of each block, which its SM serves in turn, and of the SM."""
+    return bar_steps(ctx, BAR_KERNELS, (1, 2, 4, 8, 16, 32))
+
+
+def bars_between(ctx: Context) -> list[Row]:
+    """The same with one other instruction between two barriers, or two barriers of different numbers in turn."""
+    return bar_steps(ctx, BETWEEN_KERNELS, (1, 2, 4, 8))
+
+
+def bar_steps(ctx: Context, kernels: tuple[str, ...], warps_of_blocks: tuple[int, ...]) -> list[Row]:
+    """Rows of ``block_bars``."""
     rows: list[Row] = []
     module = ctx.module("sync")
-    for kernel in BAR_KERNELS:
-        for warps in (1, 2, 4, 8, 16, 32):
+    for kernel in kernels:
+        for warps in warps_of_blocks:
             for resident in (1, 2, 4, 8, 16, 24, 32):
                 if warps * resident > 64:
                     continue
@@ -118,6 +136,120 @@ def n_lanes(mask: int) -> int:
     return mask.bit_count()
 
 
+def scopes(ctx: Context) -> list[Row]:
+    """Cycles of a load that needs the answer of the one before, by order and scope: where L1 has the word, or L2."""
+    rows: list[Row] = []
+    base = ctx.device.alloc(2 * MIB)
+    module = ctx.module("sync")
+    for kernel in SCOPES:
+        for warps in (1, 16):
+            spans = []
+            for n in (4, 12):
+                base.zero()
+                module.launch(
+                    kernel, 1, 32 * warps, [ctx.words, base, np.uint32(1), np.uint32(0), np.uint32(0), np.int32(n)]
+                )
+                spans.append(float(ctx.words.read(np.uint32, 2 * warps).reshape(-1, 2)[:, 0].mean()))
+            rows.append(row(kernel, "cycles_per_access", (spans[1] - spans[0]) / 64, "cycles", warps=warps))
+    base.free()
+    return rows
+
+
+def beside(ctx: Context) -> list[Row]:
+    """Cycles of a look at a word and of a change of it, and how many of each in a cycle over the chip, by the sides of both, how many change it and how often."""
+    rows: list[Row] = []
+    base = ctx.device.alloc(2 * MIB)
+    table = ctx.device.upload(sides_of(ctx, base))
+    span = 16000 if ctx.model else 40000
+    few = ((1, 8), (8, 1))  # warps of each SM that look and that change
+    for kernel in ("beside_volatile", "beside_acquire", "beside_relaxed"):
+        cases = [(8, 0, look, 0, 0, 0) for look in (1, 2, 3)]
+        for lookers, changers in few:
+            cases += [(lookers, changers, look, change, 0, 0) for look in (1, 2, 3) for change in (1, 2, 3)]
+        cases += [(8, 1, look, change, 0, 2000) for look in (1, 2) for change in (1, 2)]
+        cases += [(8, 1, look, change, 1, gap) for look in (1, 2, 3) for change in (1, 2) for gap in (2000, 500)]
+        for lookers, changers, look, change, kind, gap in cases:
+            if ctx.model and (kernel == "beside_relaxed" or (kernel == "beside_acquire" and changers)):
+                continue
+            base.zero()
+            args = [np.uint32(v) for v in (lookers, look, change, kind, gap, span)]
+            warps = lookers + changers
+            ctx.module("sync").launch(kernel, SMS, 32 * warps, [ctx.words, base, table, *args])
+            found = ctx.words.read(np.uint32, 4 * SMS * warps).reshape(-1, 4).astype(float)
+            where = {
+                "lookers": lookers,
+                "changers": changers,
+                "look_sides": look,
+                "change_sides": change,
+                "stores": kind,
+                "gap": gap,
+            }
+            for role, name in ((1, "look"), (2, "change")):
+                for side, place in enumerate(("near", "far")):
+                    mine = found[(found[:, 3] == role) & (found[:, 2] == side) & (found[:, 1] > 0)]
+                    if len(mine):
+                        each = float(mine[:, 0].sum() / mine[:, 1].sum())
+                        rate = float(mine[:, 1].sum()) / span
+                        rows.append(
+                            row(kernel, f"{name}_{place}_cycles", each, "cycles", per_cycle=round(rate, 4), **where)
+                        )
+    base.free()
+    table.free()
+    return rows
+
+
+def fence_sides(ctx: Context) -> list[Row]:
+    """Cycles of a fence and of the change of a word before it, by the side of the word's home on which the SM is and how many SMs do so."""
+    rows: list[Row] = []
+    base = ctx.device.alloc(2 * MIB)
+    table = ctx.device.upload(sides_of(ctx, base))
+    n = 6 if ctx.model else 24
+    for change in range(5):
+        for fence in (0, 1):
+            if (change, fence) == (3, 1):
+                continue
+            for apart, active in ((0, 1), (0, 4), (0, SMS), (4096, SMS), (32, SMS)):
+                base.zero()
+                args = [np.uint32(3), np.uint32(apart), np.uint32(active), np.int32(n)]
+                ctx.module("sync").launch(f"fence_after_{change}_{fence}", SMS, 32, [ctx.words, base, table, *args])
+                found = ctx.words.read(np.uint32, 4 * SMS).reshape(-1, 4).astype(float)
+                for side, place in enumerate(("near", "far")):
+                    mine = found[(found[:, 3] == 1) & (found[:, 2] == side)]
+                    where = {"change": change, "fence": fence, "apart": apart, "active": active, "side": place}
+                    if len(mine):
+                        for index, metric in enumerate(("change_cycles", "fence_cycles")):
+                            each = mine[:, index] / n
+                            rows.append(
+                                row(
+                                    "fence_after",
+                                    metric,
+                                    float(each.mean()),
+                                    "cycles",
+                                    least=each.min(),
+                                    most=each.max(),
+                                    **where,
+                                )
+                            )
+    base.free()
+    table.free()
+    return rows
+
+
+def bar_slopes(ctx: Context) -> list[Row]:
+    """Cycles of further turns of the kernels of ``sync_cases`` in which barriers take most, without what a launch begins with."""
+    rows: list[Row] = []
+    data = ctx.device.alloc(4 * MIB)
+    for kernel, blocks, threads, n in CASES:
+        if kernel not in ("tree_sum", "relax_rod", "scan_block", "any_left"):
+            continue
+        low, high = (cycles_of_case(ctx, data, (kernel, blocks, threads, k), 0) for k in (n, 3 * n))
+        where = {"blocks": blocks, "threads": threads}
+        rows.append(row(kernel, "cycles_per_turn", (high - low) / (2 * n), "cycles", **where))
+        rows.append(row(kernel, "cycles_before", low - (high - low) / 2, "cycles", **where))
+    data.free()
+    return rows
+
+
 def crowded_looks(ctx: Context) -> list[Row]:
     """Cycles of an access of one lane of each warp to one word, by more warps than `looks` has."""
     rows: list[Row] = []
@@ -138,7 +270,7 @@ def crowded_looks(ctx: Context) -> list[Row]:
         ):
             if ctx.model and blocks * warps > 2112:
                 continue
-            each, n = [], 6 if ctx.model else 24
+            each, n = [], 24
             for _ in range(1 if ctx.model else 3):
                 base.zero()
                 module.launch(kind, blocks, 32 * warps, [ctx.words, base, np.uint32(0), np.int32(n)])
@@ -179,7 +311,7 @@ def grid_bars(ctx: Context) -> list[Row]:
     rows: list[Row] = []
     base = ctx.device.alloc(2 * MIB)
     module = ctx.module("sync")
-    for kind in range(6):
+    for kind in range(9):
         for per_sm, threads in GRIDS:
             if threads > 32 and kind not in (0, 1):
                 continue
@@ -268,10 +400,10 @@ def sync_cases(ctx: Context) -> list[Row]:
     rows: list[Row] = []
     data = ctx.device.alloc(4 * MIB)
     for case in CASES:
-        pages = 9 if not ctx.model else 4 if case[1] <= 24 else 1
+        pages = 32 if case[1] <= 24 else 1 if ctx.model else 9
         found = [cycles_of_case(ctx, data, case, page) for page in range(pages)]
         where = dict(zip(("blocks", "threads", "n"), case[1:], strict=True))
-        value = float(np.median(found))
+        value = float(np.mean(found))
         rows.append(row(case[0], "cycles", value, "cycles", least=min(found), most=max(found), **where))
     data.free()
     return rows

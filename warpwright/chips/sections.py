@@ -367,8 +367,10 @@ class L2(Section):
     """Accesses of a line that its share of writes looks back on, each with a weight that falls by this part; a power of two."""
     l2_other_side_cycles: int = Field(ge=0)
     """Of a line's home, between a write that came over the link and what its own SMs ask of the line, or the other way round."""
-    l2_read_after_atomic_cycles: int = Field(ge=0)
-    """The same between an atomic and a read."""
+    l2_single_look_cycles: int = Field(ge=0)
+    """After an atomic on a line, for which strong loads of the device's scope are answered one by one, and not two at a time."""
+    l2_read_after_atomic_cycles: float = Field(ge=0)
+    """Of the atomics' turn on a line, for a read that comes directly after one of them while more wait."""
     l2_write_request_cycles: float = Field(ge=0)
     """Of a slice's write port, for each write; and for each of its sectors, whole or partial."""
     l2_write_sector_cycles: float = Field(gt=0)

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from warpwright.engine.reconvergence import stack_targets
-from warpwright.engine.spin_loops import changes_shared, polls
+from warpwright.engine.spin_loops import block_looks, changes_shared, polls
 from warpwright.isa.ops import Access, Lowered, Op
 from warpwright.isa.program import Program
 from warpwright.isa.texture_access import TextureAccess
@@ -319,8 +319,11 @@ def basic_blocks(program: Program, lowered: Sequence[Lowered]) -> list[BasicBloc
         return found
 
     looks = polls(lowered, index_of)
+    waits = block_looks(lowered, index_of)
 
     def stops(index: int) -> str:
+        if index not in waits and any(op.name == "load" and op.attr.scope == "block" for op in lowered[index].ops):
+            return ""
         if index in looks or (looks and changes_shared(lowered[index])):
             return "clock"
         return stop_before(lowered[index])

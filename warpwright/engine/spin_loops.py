@@ -62,6 +62,15 @@ def _decides(
     return False
 
 
+def _targets(lowered: Sequence[Lowered], index_of: Mapping[int, int]) -> dict[int, int]:
+    """Of each direct branch the index of the instruction to which it goes."""
+    return {
+        n: index_of[low.ops[-1].attr]
+        for n, low in enumerate(lowered)
+        if low.ops and low.ops[-1].name == "branch" and low.ops[-1].attr in index_of
+    }
+
+
 def polls(lowered: Sequence[Lowered], index_of: Mapping[int, int]) -> frozenset[int]:
     """The instructions with which loops wait for a word of shared memory.
 
@@ -71,11 +80,7 @@ def polls(lowered: Sequence[Lowered], index_of: Mapping[int, int]) -> frozenset[
     looks = [n for n, low in enumerate(lowered) if any(_touches_shared(op, "load", "atomic") for op in low.ops)]
     if not looks:
         return frozenset()
-    target_of = {
-        n: index_of[low.ops[-1].attr]
-        for n, low in enumerate(lowered)
-        if low.ops and low.ops[-1].name == "branch" and low.ops[-1].attr in index_of
-    }
+    target_of = _targets(lowered, index_of)
 
     @cache
     def effects(index: int) -> tuple[frozenset[Effect], frozenset[Effect]]:
@@ -93,6 +98,57 @@ def polls(lowered: Sequence[Lowered], index_of: Mapping[int, int]) -> frozenset[
             if written.isdisjoint(_address(lowered[look])) and _decides(first, last, look, lowered, effects, target_of)
         )
     return frozenset(found)
+
+
+def _decides_in_order(
+    first: int,
+    last: int,
+    look: int,
+    lowered: Sequence[Lowered],
+    effects: Effects,
+    target_of: Mapping[int, int],
+) -> bool:
+    """``_decides``, where what is written anew no longer holds what it was made of: registers serve several purposes in a loop."""
+    tainted = set[Effect]()
+    while True:
+        before = set(tainted)
+        for index in range(first, last + 1):
+            reads, writes = effects(index)
+            if index == look or not tainted.isdisjoint(reads):
+                tainted |= writes
+            elif lowered[index].guard is None:
+                tainted -= writes
+            end = lowered[index].ops[-1].name if lowered[index].ops else ""
+            leaves = index == last or not first <= target_of.get(index, first) <= last
+            if not tainted.isdisjoint(reads) and (end == "exit" or (end == "branch" and leaves)):
+                return True
+        if tainted <= before:
+            return False
+        tainted |= before
+
+
+def block_looks(lowered: Sequence[Lowered], index_of: Mapping[int, int]) -> frozenset[int]:
+    """The strong loads of their block's scope that decide whether a loop ends: they may wait for another warp.
+
+    Others are as good as weak loads: nothing makes the warp that they would see later or sooner.
+    """
+    looks = [
+        n for n, low in enumerate(lowered) if any(op.name == "load" and op.attr.scope == "block" for op in low.ops)
+    ]
+    if not looks:
+        return frozenset()
+    target_of = _targets(lowered, index_of)
+
+    @cache
+    def effects(index: int) -> tuple[frozenset[Effect], frozenset[Effect]]:
+        return register_effects(lowered[index])
+
+    return frozenset(
+        look
+        for last, first in target_of.items()
+        for look in looks
+        if first <= look <= last and _decides_in_order(first, last, look, lowered, effects, target_of)
+    )
 
 
 def changes_shared(low: Lowered) -> bool:

@@ -207,6 +207,8 @@ class Access(NamedTuple):
     """Atomics: i32 i64 i128 (exch and cas of an i32x4) f32 f64 f16x2 bf16x2; of a half f16 bf16."""
     cache: str = ""
     """Cache operator as printed (EF, EL, LU, CONSTANT, BYPASS …); timing reads it."""
+    scope: str = ""
+    """Of a strong load: block when only threads of its block may have written what it is to see, so that L1 has it; "": wider."""
 
 
 class GroupProduct(NamedTuple):

@@ -12,10 +12,12 @@ from warpwright.timing import state as s
 from warpwright.timing.coalescer import passes_of
 from warpwright.timing.dram import dram_read
 from warpwright.timing.l2 import (
+    COPIED,
     PARTS,
     counterpart,
     counters,
     filled,
+    find,
     home_of_write,
     is_far,
     port,
@@ -24,7 +26,7 @@ from warpwright.timing.l2 import (
     widen,
     write_port,
 )
-from warpwright.timing.l2_hazards import write_turn
+from warpwright.timing.l2_hazards import atomics_on, write_turn
 
 
 @core
@@ -92,6 +94,54 @@ def atomic_change(m: Any, home: int, line: int, answers: bool) -> int:
 
 
 @core
+def drop_copy(m: Any, home: int, line: int) -> None:
+    """The other side's copy of a line is gone."""
+    copy = find(m, counterpart(m, home), line)
+    if copy >= 0:
+        m[m[s.chip.l2_tags] + copy] &= ~15
+
+
+@core
+def atomics_of_line(m: Any, home: int, line: int) -> s.LineAtomics:
+    """What a home knows of the atomics on a line, which has the place from now on."""
+    entry = atomics_on(m, home, line)
+    if m[entry] != line + 1:
+        if m[entry.leaves]:
+            drop_copy(m, home, m[entry] - 1)
+        m[entry] = line + 1
+        m[entry.near] = 0
+        m[entry.far] = 0
+        m[entry.read] = 0
+        m[entry.held] = 0
+        m[entry.leaves] = 0
+    return entry
+
+
+@core
+def let_go(m: Any, home: int, line: int, place: int, entry: s.LineAtomics, start: int, far: bool) -> int:
+    """Have the other side let go of its copy of a line that an atomic changes at ``start``; gives until when the line waits for that.
+
+    What comes from there passes the copy on its way.  What comes from the home's own side asks for it and waits for the answer, as long as a read's way across and back
+    (bench.micro ``beside``: where 66 warps on the other side look, 528 on the home's side add 0.33 times a cycle, otherwise 0.58).
+    """
+    tag_at = m[s.chip.l2_tags] + place
+    if m[tag_at] & COPIED == 0 or (start <= m[entry.read] and not far):  # a read that came later was served first here
+        return start
+    m[tag_at] &= ~COPIED
+    if far:
+        drop_copy(m, home, line)
+        m[entry.leaves] = 0
+        return start
+    copy = find(m, counterpart(m, home), line)
+    if copy < 0 or m[m[s.chip.l2_tags] + copy] & 15 == 0:
+        return start
+    way = m[s.chip.far_latency]
+    m[entry.leaves] = start + (way >> 1)
+    m[entry.held] = start + way
+    return start + way
+
+
+@core
 def atomic(m: Any, partition: int, home: int, line: int, sectors: int, words: int, time: int) -> int:
     """When the home has done an atomic on sectors of a line (``words``: see ``atomic_words``)."""
     passes = passes_of(words)
@@ -103,8 +153,10 @@ def atomic(m: Any, partition: int, home: int, line: int, sectors: int, words: in
         back = m[s.chip.far_latency] - (m[s.chip.far_latency] >> 1)
         m[counts.far_atomics] += passes
     side = counterpart(m, home) if far else home
-    taken = write_turn(m, side, line, time, m[s.chip.read_after_atomic])
+    taken = write_turn(m, side, line, time, 0)
     arrives = home_of_write(m, partition, home, taken, popcount(sectors) * m[s.chip.far_atomic])
+    entry = atomics_of_line(m, home, line)
+    arrives = max(arrives, m[entry.held])
     again = m[m[s.chip.atomic_lines] + home * m[s.chip.atomic_line_count]] == line + 1
     units = atomic_cost(m, words, again) + atomic_turns(m, home, words, arrives) * m[s.chip.atomic_turn]
     units += atomic_change(m, home, line, bool((words >> 51) & 1))
@@ -114,8 +166,12 @@ def atomic(m: Any, partition: int, home: int, line: int, sectors: int, words: in
     done = start + (units << s.CALENDAR_SHIFT) // m[s.chip.slice_capacity]
     mine = m[s.chip.atomic_last] + 2 * home + ((words >> 51) & 1)
     m[mine] = max(done, m[mine] >> 10) << 10 | (m[mine] & 1023)
-    touched = touch(m, home, line, start, False, 0)
+    touched = touch(m, home, line, start, True, 0)
     place = touched >> 40
+    done = max(done, let_go(m, home, line, place, entry, start, far))
+    last = entry.far if far else entry.near
+    m[last] = max(m[last], done)
+    m[entry.looked] = 0
     ready = touched & ((1 << 40) - 1)
     tag_at = m[s.chip.l2_tags] + place
     tag = m[tag_at]

@@ -14,7 +14,7 @@ from warpwright.native.intrinsics import core, peek, poke, popcount
 from warpwright.timing import state as s
 from warpwright.timing.address_hash import slice_of
 from warpwright.timing.l2 import counterpart, find, is_far, used, written
-from warpwright.timing.links import atomic_line, place_of, read_line, write_line
+from warpwright.timing.links import ALONE, atomic_line, place_of, read_line, write_line
 
 SECTOR_WORK = 32
 """Work is counted in instructions; a sector that is asked for counts as so many, so that blocks without time ask when timed ones do."""
@@ -45,7 +45,7 @@ def background_load(m: Any, partition: int, line: int, sectors: int, time: int) 
             used(m, place, time)
             return
     m[s.chip.warm_loads] -= count
-    read_line(m, -1, partition, home, line, sectors, time)
+    read_line(m, ALONE, partition, home, line, sectors, time)
 
 
 @core

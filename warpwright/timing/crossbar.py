@@ -23,7 +23,7 @@ from warpwright.timing.l1 import (
 )
 from warpwright.timing.l1_sets import forget_lines
 from warpwright.timing.l2 import approach, counterpart, is_far, queue_end
-from warpwright.timing.links import atomic_line, longer_away, note_written, read_line, write_line
+from warpwright.timing.links import ALONE, PAIRED, atomic_line, longer_away, note_written, read_line, write_line
 from warpwright.timing.ports import reserve
 from warpwright.timing.read_coalescer import coalescer_entry
 from warpwright.timing.records import address_of, record_at
@@ -63,6 +63,13 @@ def reach(m: Any, index: int, line: int) -> int:
     home = slice_of(m, line)
     note_turn(m, index, home)
     return home
+
+
+@core
+def note_far_write(m: Any, index: int, home: int, time: int) -> None:
+    """What SM ``index`` writes at ``time`` to a line of a slice may have to cross: a fence will go as far."""
+    if is_far(m, m[m[s.chip.partition_of_sm] + index], home):
+        m[s.SM(m[s.chip.sm_first] + index * m[s.chip.sm_slots]).wrote_far] = time
 
 
 @core
@@ -145,6 +152,7 @@ def execute_strong(m: Any, code: Any, sm: s.SM, partition: int, r: s.Request, ti
             line = m[sm.lines[i]]
             mine = m[sm.line_sectors[i]]
             home = reach(m, index, line)
+            note_far_write(m, index, home, m[r.time])
             done = atomic_line(m, partition, home, line, mine, atomic_words(m, sm, i, extra), time + i)
             answer = max(answer, done)
             if m[s.chip.range_count]:
@@ -152,8 +160,10 @@ def execute_strong(m: Any, code: Any, sm: s.SM, partition: int, r: s.Request, ti
                 m[sm.longer] = max(m[sm.longer], longer_away(m, line, True))
         if operation == s.OP_ATOMIC:
             answer = max(answer, time + waves)
+        acknowledge(m, sm, w, answer)
     elif operation == s.OP_LOAD:
         waves = n
+        way = PAIRED if code[row.strong] == s.DEVICE_SCOPE else ALONE
         m[sm.global_loads] += 1
         m[sm.load_sectors] += sectors
         forget_lines(m, sm, n)
@@ -163,7 +173,7 @@ def execute_strong(m: Any, code: Any, sm: s.SM, partition: int, r: s.Request, ti
             mine = m[sm.line_sectors[i]]
             left = max(m[r.time] + i, m[sm.miss_free])
             m[sm.miss_free] = left + 1
-            came = read_line(m, -1, partition, home, line, mine, left + m[s.chip.to_l2])
+            came = read_line(m, way, partition, home, line, mine, left + m[s.chip.to_l2])
             answer = max(answer, came + (m[s.chip.replay] - 1) * i)
     else:
         waves = 0
@@ -173,7 +183,9 @@ def execute_strong(m: Any, code: Any, sm: s.SM, partition: int, r: s.Request, ti
             line = m[sm.lines[i]]
             mine = m[sm.line_sectors[i]]
             held = m[sm.line_bytes[i]]
-            done = write_line(m, partition, reach(m, index, line), line, mine, held, time + waves)
+            home = reach(m, index, line)
+            note_far_write(m, index, home, m[r.time])
+            done = write_line(m, partition, home, line, mine, held, time + waves)
             answer = max(answer, done)
             waves += store_cost(m, line, mine, held)
             if m[s.chip.range_count]:
@@ -284,6 +296,8 @@ def serve_in_order(m: Any, code: Any, sm: s.SM, r: s.Request) -> None:
     if kind == s.RQ_FENCE:
         waits = fence_waits(m, index, partition, m[r.time] + m[s.chip.to_l2])
         m[r.answer] = m[r.time] + m[r.line] + waits
+        if m[sm.wrote_far] > m[sm.clean]:  # as far as what was written there
+            m[r.answer] = max(m[r.answer], m[s.Warp(m[r.warp]).last] + m[s.chip.fence_written] + m[s.chip.far_latency])
         m[s.chip.short_until] = max(m[s.chip.short_until], m[r.time] + SHORT_WINDOWS_BEHIND_FENCE_CYCLES)
         return
     m[sm.longer] = 0

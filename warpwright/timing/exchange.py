@@ -14,7 +14,7 @@ from warpwright.chips.sections import MAX_GPCS
 from warpwright.native.intrinsics import core, host_address, prefetch
 from warpwright.timing import state as s
 from warpwright.timing.address_hash import slice_of
-from warpwright.timing.crossbar import announce, back_to_gpc, pass_gpc, serve_at_slice, serve_in_order
+from warpwright.timing.crossbar import announce, back_to_gpc, note_far_write, pass_gpc, serve_at_slice, serve_in_order
 from warpwright.timing.intrinsics import oldest_way
 from warpwright.timing.l2 import group_of
 from warpwright.timing.warp import mark
@@ -144,6 +144,8 @@ def depart(m: Any, gpc: int) -> None:
             continue
         home = slice_of(m, m[r.line])
         m[r.answer] = home
+        if kind == s.RQ_STORE or kind == s.RQ_ATOMIC:
+            note_far_write(m, index_of(word), home, m[r.time])
         if bulk == 0:
             pass_gpc(m, gpc, r, kind)
         group = group_of(m, home)

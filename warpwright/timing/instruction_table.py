@@ -15,11 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.chips.chip import Chip
-from warpwright.engine.blocks import ENDS_BLOCK, BasicBlock
+from warpwright.engine.blocks import ENDS_BLOCK, BasicBlock, MemoryAccess
 from warpwright.isa.ops import Lowered
 from warpwright.isa.program import RZ, Control, Instruction, Kind, Operand, Program
 from warpwright.isa.sass.lower import register_effects
 from warpwright.isa.sass.meaning import is_zero
+from warpwright.isa.texture_access import TextureAccess
 from warpwright.timing import state as s
 from warpwright.timing.classes import GROUP_PRODUCTS, Timing, timing_of
 
@@ -162,10 +163,11 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
     rows = np.zeros(count * s.Instruction.size + len(blocks) * s.BasicBlock.size, np.int64)
     accesses: dict[int, list[Access]] = {}
     clocks = {block.first for block in blocks if block.stop == "clock"}
+    stops = {block.first for block in blocks if block.stop == "strong"}
     for block in blocks:
         for access in block.accesses:
             accesses.setdefault(access.instruction, []).append(
-                (access.space, access.bytes, access.kind, access.access.strong, access.access.operation)
+                (access.space, access.bytes, access.kind, _is_strong(access, stops), access.access.operation)
             )
     constants = _ConstantLines(program, chip)
     line_bytes = chip.instruction_cache.icache_line_bytes
@@ -241,6 +243,12 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
     return StaticProgram(rows, at, last + 1, constants.count, count, constants.parameter_lines)
 
 
+def _is_strong(access: MemoryAccess, stops: set[int]) -> bool:
+    """A strong access, but for a load of its block's scope before which no warp stops: L1 has what it reads (bench.micro ``scopes``)."""
+    how = access.access
+    return how.strong and (isinstance(how, TextureAccess) or how.scope != "block" or access.instruction in stops)
+
+
 def _encode_access(row: npt.NDArray[np.int64], instruction: Instruction, access: Access, chip: Chip) -> None:
     """What a memory instruction asks for: its width, its operation and its flags."""
     space, size, operation, strong, atomic = access
@@ -253,6 +261,8 @@ def _encode_access(row: npt.NDArray[np.int64], instruction: Instruction, access:
     if operation == "atomic" and (instruction.opcode == "RED" or instruction.control.write_barrier >= 6):
         row[s.Instruction.op] = s.OP_REDUCE
     row[s.Instruction.strong] = int(strong or operation == "atomic")
+    if strong and operation == "load" and not {"GPU", "gpu", "cluster"}.isdisjoint(instruction.modifiers):
+        row[s.Instruction.strong] = s.DEVICE_SCOPE
     row[s.Instruction.extra] = 2 if atomic == "cas" else 1
     row[s.Instruction.extra] |= 512 * (_atomic_kind(atomic, size) | 8 * int(row[s.Instruction.op] == s.OP_ATOMIC))
     if "BYPASS" in instruction.modifiers or "CG" in instruction.modifiers:  # Pascal: cached in L2 only

@@ -18,7 +18,16 @@ from warpwright.timing.address_hash import line_in_slice
 from warpwright.timing.coalescer import covered
 from warpwright.timing.dram import dram_read, dram_write
 from warpwright.timing.intrinsics import WAYS, find_way, oldest_way
-from warpwright.timing.l2_hazards import read_turn, write_from_afar, write_turn
+from warpwright.timing.l2_hazards import (
+    after_atomics,
+    copy_left,
+    is_pair,
+    lent_and_back,
+    read_turn,
+    turn_units,
+    write_from_afar,
+    write_turn,
+)
 from warpwright.timing.ports import reserve
 
 # A tag: line << TAG_SHIFT | a copy lies in the other partition << 8 | dirty sectors << 4 | valid sectors, there or on their way
@@ -283,7 +292,23 @@ def home_read(m: Any, home: int, line: int, sectors: int, start: int, far: bool)
 
 
 @core
-def read(m: Any, partition: int, home: int, line: int, sectors: int, time: int) -> int:
+def home_turn(m: Any, home: int, line: int, time: int) -> int:
+    """When the home takes a read of its own side that comes at ``time``: where atomics on the line wait, in its turn among them (bench.micro ``beside``)."""
+    units = turn_units(m, home, line, time)
+    return write_port(m, home, time, units) if units else time
+
+
+@core
+def look_port(m: Any, piece: int, home: int, line: int, time: int, count: int, paired: bool) -> int:
+    """Take a slice's read port for a load; ``paired``: a strong one of the device's scope, of which two are answered at once."""
+    if paired and is_pair(m, piece, home, line, time):
+        calendar = m[s.chip.slice_ports] + piece * s.CALENDAR_SLOTS
+        return reserve(m, calendar, s.CALENDAR_SHIFT, m[s.chip.slice_capacity], time, 0)
+    return port(m, piece, time, count)
+
+
+@core
+def read(m: Any, partition: int, home: int, line: int, sectors: int, time: int, paired: bool) -> int:
     """When a slice of the SM's partition can answer a load that reaches it at ``time``.
 
     What it lacks of another partition's line it fetches as DRAM would be asked: in pairs (bench.micro ``scattered_once``: two
@@ -293,11 +318,14 @@ def read(m: Any, partition: int, home: int, line: int, sectors: int, time: int) 
     counts = counters(m, home)
     m[counts.read] += count
     if not is_far(m, partition, home):
-        return home_read(m, home, line, sectors, port(m, home, read_turn(m, home, line, time), count), False)
+        turn = home_turn(m, home, line, read_turn(m, home, line, time))
+        return home_read(m, home, line, sectors, look_port(m, home, home, line, turn, count, paired), False)
     near = counterpart(m, home)
-    start = port(m, near, read_turn(m, near, line, time), count)
+    start = look_port(m, near, home, line, read_turn(m, near, line, time), count, paired)
     place = held(m, near, line, start)
     tag_at = m[s.chip.l2_tags] + place
+    if copy_left(m, home, line, start):
+        m[tag_at] &= ~15
     tag = m[tag_at]
     missing = sectors & ~tag & 15
     ready = start
@@ -309,7 +337,11 @@ def read(m: Any, partition: int, home: int, line: int, sectors: int, time: int) 
         missing = widen(m, missing) & ~tag & 15
         moved = popcount(missing)
         m[counts.far_reads] += moved
-        come = home_read(m, home, line, missing, port(m, home, start + (far >> 1), moved), True)
+        turn = after_atomics(m, home, line, start + (far >> 1))
+        come = home_read(m, home, line, missing, port(m, home, turn, moved), True)
+        if lent_and_back(m, home, line, turn):
+            write_port(m, home, turn, (far * m[s.chip.slice_capacity]) >> s.CALENDAR_SHIFT)
+            m[m[s.chip.l2_tags] + find(m, home, line)] &= ~COPIED
         come = crosses(m, home, come, moved * SECTOR_BYTES) + far - (far >> 1)
         come = write_port(m, near, come, moved * m[s.chip.l2_fill])
         filled(m, place, come)

@@ -19,6 +19,8 @@ from warpwright.timing.coalescer import covered, most_on_a_word, passes_of
 from warpwright.timing.l2 import counters, group_of, home_of_write, is_far, port, read, stored_bytes, write, write_port
 from warpwright.timing.read_coalescer import coalesced_read
 
+ALONE, PAIRED = -1, -2
+"""In place of a GPC: of loads that pass no coalescer, strong ones of the device's scope may go in pairs."""
 HEAD_BYTES, ANSWER_HEAD_BYTES = 16, 12
 """Of a packet on PCI Express: a request or a write; what answers a read (Nsight Compute's ``pcie__read_bytes`` and ``pcie__write_bytes``)."""
 
@@ -247,7 +249,7 @@ def atomic_peer(m: Any, home: int, line: int, sectors: int, words: int, time: in
 
 @core
 def read_line(m: Any, gpc: int, partition: int, home: int, line: int, sectors: int, time: int) -> int:
-    """A load of a line, wherever it lies, by way of its GPC's coalescer, where it passes one (``gpc`` is not negative)."""
+    """A load of a line, wherever it lies, by way of its GPC's coalescer, where it passes one (``gpc`` is not negative: ALONE and PAIRED do not)."""
     if m[s.chip.range_count]:
         place = place_of(m, line)
         if place != HERE:
@@ -256,7 +258,7 @@ def read_line(m: Any, gpc: int, partition: int, home: int, line: int, sectors: i
             return read_peer(m, home, sectors, time)
         time = free_at(m, home, time)
     if gpc < 0:
-        return read(m, partition, home, line, sectors, time)
+        return read(m, partition, home, line, sectors, time, gpc == PAIRED)
     return coalesced_read(m, gpc, partition, home, line, sectors, time)
 
 

@@ -28,12 +28,12 @@ def coalesced_read(m: Any, gpc: int, partition: int, home: int, line: int, secto
     The answer passes the GPC's port for each SM.
     """
     if m[s.chip.coalescer_lines] == 0:
-        return read(m, partition, home, line, sectors, time)
+        return read(m, partition, home, line, sectors, time, False)
     entry = coalescer_entry(m, gpc, home, line)
     if m[entry] == line << 4 | sectors and m[entry + 1] > time:
         m[counters(m, home).coalesced] += popcount(sectors)
         return m[entry + 2]
-    ready = read(m, partition, home, line, sectors, time)
+    ready = read(m, partition, home, line, sectors, time, False)
     m[entry] = line << 4 | sectors
     m[entry + 1] = min(ready, time + m[s.chip.coalescing])
     m[entry + 2] = ready

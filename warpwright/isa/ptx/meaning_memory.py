@@ -169,7 +169,7 @@ def read_elements(b: Emitter, i: Instruction, space: str, at: Value, size: int, 
     strong = is_strong(i) and not space.startswith("const")
     loaded: list[Value] = []
     for n, piece in enumerate(pieces):
-        how = Access(space, piece, strong, cache=cache_of(i))
+        how = Access(space, piece, strong, cache=cache_of(i), scope="block" if strong and "cta" in i.modifiers else "")
         loaded.append(read(b, space, offset_by(b, at, sum(pieces[:n])), piece, how))
     if size == 16:
         return loaded

@@ -73,7 +73,8 @@ def address(b: Emitter, o: Operand, wide: bool) -> Value:
 def access(i: Instruction, space: str, size: int, operation: str = "", type: str = "i32") -> Access:
     cache = next((m for m in i.modifiers if m in CACHE), "")
     strong = "STRONG" in i.modifiers or "MMIO" in i.modifiers or (bool(operation) and space != "shared")
-    return Access(space, size, strong, operation, type, cache)
+    scope = "block" if strong and not operation and not {"CTA", "SM"}.isdisjoint(i.modifiers) else ""
+    return Access(space, size, strong, operation, type, cache, scope)
 
 
 WORDS = {4: "i32", 8: "i32x2", 16: "i32x4"}

@@ -432,7 +432,16 @@ class Header(Unit):
     other_side = from_chip(
         "l2.l2_other_side_cycles", "cycle", "the same between what comes from its own SMs and what comes over the link"
     )
-    read_after_atomic = from_chip("l2.l2_read_after_atomic_cycles", "cycle", "between an atomic and a read")
+    read_after_atomic = from_chip(
+        "l2.l2_read_after_atomic_cycles",
+        "slice bytes",
+        "of the write port for a read that comes directly after an atomic on its line",
+    )
+    single_looks = from_chip(
+        "l2.l2_single_look_cycles",
+        "cycle",
+        "after an atomic in which strong loads of the device's scope on its line are answered one by one",
+    )
     short_until = word("cycle", "windows are short until then: strong accesses without an answer come")
     cluster_events = word("", "somebody has arrived at a cluster's barrier that is not complete")
     cluster_latency = from_chip(

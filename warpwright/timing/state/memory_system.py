@@ -208,11 +208,25 @@ LAST_WRITES = 8
 """Of a slice, a power of two."""
 
 
+class LineAtomics(Unit):
+    """What a home knows of the atomics on a line (``l2_hazards.py``)."""
+
+    line = word("", "its number, plus one")
+    near = word("cycle", "when the last of those from the home's side is over")
+    far = word("cycle", "the same of those from the other side")
+    read = word("cycle", "when the other side's last read was taken")
+    held = word("cycle", "until when the line waits for the other side to let go of its copy")
+    leaves = word("cycle", "when the other side's copy is gone; 0: nobody asked for that")
+    looked = word("", "a read took the last turn")
+
+
 class SliceQueue(Unit):
     """A slice's queue."""
 
     held = word("cycle", "until when it is held up, with a fraction")
+    looked = word("", "the line of the last strong load of the device's scope, plus one")
     writes = parts(LastWrite, LAST_WRITES, "the last writes of some lines")
+    atomics = parts(LineAtomics, LAST_WRITES, "the atomics on some lines")
 
 
 # --- DRAM --------------------------------------------------------------------------------------------

@@ -32,6 +32,8 @@ class Instruction(Unit):
 
 TEXTURE_INTERVAL_SHIFT = 16
 """``latency`` of a texture instruction: cycles beyond an L1 hit, and above them those that the texture units take."""
+DEVICE_SCOPE = 2
+"""In ``Instruction.strong``: a strong load whose scope is the device or a cluster of it."""
 COUNTS_LANES = 1 << 20
 """Flag of ``Instruction.extra``: a shared atomic that adds the number of lanes on a word at once (ATOMS.POPC.INC)."""
 PRODUCT = 1 << 40

@@ -213,6 +213,7 @@ class SM(Unit, align=8):
     fence_turn = word("cycle", "when the last fences left for L2")
     store_time = word("cycle", "when the last of its writes was acknowledged")
     wrote = word("cycle", "when it last issued a store or an atomic")
+    wrote_far = word("cycle", "when what it last wrote to a line with its home on the other side of L2 left")
     clean = word("cycle", "up to which what it wrote is ordered by a fence that is over")
     full_fence = word("cycle", "issue of the last fence for the device after something was written")
     full_fence_done = word("cycle", "when that fence is done")
