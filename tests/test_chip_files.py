@@ -68,7 +68,7 @@ def refusal(tmp_path: Path, text: str, base: str = "a100") -> str:
         ("dram = 1", "[dram] of chip 'mine' must be a table of fields, not 1 (of mine.toml)"),
         (
             'compute_capability = "12.0"',
-            "chip 'mine': compute_capability = '12.0' must be one of 6.0, 6.1, 6.2, 7.0, 7.2, 7.5, 8.0, 8.6, 8.7, 8.9, 9.0 (of "
+            "chip 'mine': compute_capability = '12.0' must be one of 1.0, 1.1, 1.2, 1.3, 6.0, 6.1, 6.2, 7.0, 7.2, 7.5, 8.0, 8.6, 8.7, 8.9, 9.0 (of "
             "mine.toml)",
         ),
         (

@@ -24,6 +24,7 @@ from warpwright.arrays import DeviceArray, Symbol
 from warpwright.chips import Chip, Partition, load_chip
 from warpwright.engine.device_memory import DeviceMemory
 from warpwright.errors import KernelNotFoundError, LaunchError, UnsupportedError
+from warpwright.isa.machine_code import FIRST_MAXWELL
 from warpwright.session import session
 from warpwright.source_place import place_of_text
 from warpwright.timing import policies
@@ -44,6 +45,41 @@ CACHES = ("cold", "kept")
 ENGINES = ("compiled", "tiered", "interpreter")
 FRONT_ENDS = ("sass", "ptx")
 MAX_DEFAULT_THREADS = 8
+
+
+def _check_first_generation(chip: str, timing: str, front_end: str, check: str | Sequence[str]) -> None:
+    """Refuse what chips of compute capability 1.x do not have yet."""
+    if timing != "off" and not check:
+        raise UnsupportedError(
+            f"the cycle model does not know {chip} yet (compute capability 1.x); use timing='off', which gives the results"
+        )
+    if front_end != "sass" or check:
+        raise UnsupportedError(f"{chip} runs machine code without checks; leave front_end and check away")
+
+
+def _load_first_generation(
+    arch: int, memory: DeviceMemory, source: str | bytes | os.PathLike[str], given: tuple[Any, ...], name: str | None
+) -> PtxModule:
+    """A module for a chip of compute capability 1.x: PTX that is assembled kernel by kernel."""
+    # Imported for these chips alone: NVRTC and the assembler are not needed otherwise.
+    from warpwright.engine.nv50_module import load_nv50, load_nv50_compiled
+    from warpwright.engine.ptx_module import is_ptx
+    from warpwright.toolchain.nv50 import compile_for_nv50
+
+    options, defines, include_folders, name_expressions = given
+    if is_ptx(source) and not name_expressions:
+        return load_nv50(str(source), arch, memory, name or "kernel.ptx")
+    compiled = compile_for_nv50(
+        source,
+        options=options,
+        defines=defines,
+        include_folders=include_folders,
+        name_expressions=name_expressions,
+        name=name,
+    )
+    if compiled.ptx is None:
+        raise UnsupportedError(f"{compiled.name} holds machine code of a later chip; give CUDA C++ or PTX")
+    return load_nv50_compiled(compiled, arch, memory)
 
 
 class GPU:
@@ -119,6 +155,8 @@ class GPU:
         self.chip = load_chip(
             named if isinstance(named, str | Chip) else os.fspath(named), **{**overrides, **session.overrides}
         )
+        if self.chip.arch < FIRST_MAXWELL:
+            _check_first_generation(self.chip.name, timing, front_end, check)
         self.timing = timing
         self.engine = engine
         self.front_end = front_end
@@ -204,6 +242,9 @@ class GPU:
             ArchitectureError: a cubin for another architecture.
             SourceNotFoundError: a path that cannot be read (a ``FileNotFoundError``).
         """
+        if self.chip.arch < FIRST_MAXWELL:
+            given = (options, defines, include_folders, name_expressions)
+            return Module(self, _load_first_generation(self.chip.arch, self.memory, source, given, name))
         if self.front_end == "ptx":
             from warpwright.engine.ptx_module import is_ptx, load_ptx
 
@@ -378,6 +419,21 @@ class Module:
     def cubin(self) -> bytes:
         """The machine code as an ELF file."""
         return self._loaded.compiled.cubin
+
+    def machine_code(self, name: str) -> bytes:
+        """The words of one kernel, as this GPU runs them.
+
+        Raises:
+            KernelNotFoundError: lists the kernels there are.
+            UnsupportedError: what the chip has no equivalent of; a module whose ``cubin`` holds the code.
+        """
+        from warpwright.engine.nv50_module import Nv50Module
+
+        kernel = self._loaded.find(name)
+        if not isinstance(self._loaded, Nv50Module):
+            raise UnsupportedError(f"{self._loaded.compiled.name}: the code of its kernels is in .cubin")
+        self._loaded.load(kernel)
+        return self._loaded.machine_code[kernel.name]
 
     @property
     def warnings(self) -> list[str]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from warpwright.chips.chip import Chip
 
-CAPABILITIES = ("6.0", "6.1", "6.2", "7.0", "7.2", "7.5", "8.0", "8.6", "8.7", "8.9", "9.0")
+CAPABILITIES = ("1.0", "1.1", "1.2", "1.3", "6.0", "6.1", "6.2", "7.0", "7.2", "7.5", "8.0", "8.6", "8.7", "8.9", "9.0")
 """Compute capabilities whose machine code there are tables for."""
 WARP_SLOTS_PER_SUB_CORE = 16
 """The cycle model names a warp slot by its sub-core and four bits."""
@@ -191,7 +191,7 @@ def _capability(chip: Chip) -> Iterator[str]:
     if told not in CAPABILITIES:
         yield f"compute_capability = {told!r} must be one of {', '.join(CAPABILITIES)}"
         return
-    size = 8 if told.startswith("6") else 16
+    size = 8 if told[0] in "16" else 16
     if chip.instruction_cache.instruction_bytes != size:
         yield (
             f"instruction_bytes = {chip.instruction_cache.instruction_bytes} must be {size}, the size of an instruction of "

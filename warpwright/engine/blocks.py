@@ -72,7 +72,7 @@ class BasicBlock:
 
 def address_index(program: Program) -> dict[int, int]:
     """Byte address of each instruction to its index."""
-    if program.arch < 70:  # a jump to a control word lands behind it
+    if 50 <= program.arch < 70:  # a jump to a control word lands behind it
         found = {i.address - 8: n for n, i in enumerate(program.instructions) if i.address % 32 == 8}
         return found | {instruction.address: index for index, instruction in enumerate(program.instructions)}
     return {instruction.address: index for index, instruction in enumerate(program.instructions)}

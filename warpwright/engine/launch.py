@@ -34,6 +34,9 @@ WARP_THREADS = 32
 MAX_BLOCK: Dim3 = (1024, 1024, 64)
 MAX_GRID: Dim3 = (2**31 - 1, 65535, 65535)
 """CUDA C++ Programming Guide, table of technical specifications per compute capability (6.0 to 9.0 agree)."""
+FIRST_MAX_BLOCK: Dim3 = (512, 512, 64)
+FIRST_MAX_GRID: Dim3 = (65535, 65535, 1)
+"""CUDA Programming Guide 1.1, appendix A.1, for compute capability 1.x."""
 SYSTEM_SHARED_BYTES = 1024
 """The system's part of a block's shared memory from sm_80 on (CUDA C++ Programming Guide, 8.x and 9.0)."""
 SYSTEM_SHARED_REGION = 512
@@ -121,8 +124,11 @@ _LAYOUTS = {
 
 
 def bank0_layout(arch: int) -> Bank0Layout:
-    """Where compiled code for an architecture (60, 70, 80, 90 and their minor versions) finds launch values."""
-    return _LAYOUTS[arch // 10 * 10]
+    """Where compiled code for an architecture (60, 70, 80, 90 and their minor versions) finds launch values.
+
+    Code of sm_1x has no such bank; its launch words are kept as those of sm_60.
+    """
+    return _LAYOUTS[max(arch // 10 * 10, 60)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +274,8 @@ def check_geometry(program: Program, geometry: Geometry, chip: Chip, kernel: str
             f"{kernel}: a block of {threads:,} threads {geometry.block}: the kernel was compiled for at most {allowed:,} "
             "(__launch_bounds__ or .maxntid); use smaller blocks and more of them"
         )
-    for what, sizes, limits in (("block", geometry.block, MAX_BLOCK), ("grid", geometry.grid, MAX_GRID)):
+    most_block, most_grid = (MAX_BLOCK, MAX_GRID) if chip.arch >= 60 else (FIRST_MAX_BLOCK, FIRST_MAX_GRID)
+    for what, sizes, limits in (("block", geometry.block, most_block), ("grid", geometry.grid, most_grid)):
         for axis, size, most in zip("xyz", sizes, limits, strict=True):
             if size > most:
                 raise LaunchError(f"{kernel}: {what}.{axis} is {size:,}: {chip.name} allows at most {most:,}")

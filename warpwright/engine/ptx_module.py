@@ -110,7 +110,7 @@ class PtxModule:
         """
         if kernel.name in self._loaded:
             return self._loaded[kernel.name]
-        symbols = _Symbols(self)
+        symbols = symbols_of(self)
         try:
             lowering = program_from_ptx(self.text, kernel.name, self.arch, symbols, self.compiled.name)
         except UnsupportedInstruction as error:
@@ -152,6 +152,11 @@ class PtxModule:
         for allocation in (*self.variables.values(), *([self.constants] if self.constants is not None else [])):
             if not allocation.freed:
                 self.memory.free(allocation)
+
+
+def symbols_of(module: PtxModule) -> Mapping[str, int]:
+    """Addresses of a module's variables, placed when they are asked for."""
+    return _Symbols(module)
 
 
 class _Symbols(Mapping[str, int]):

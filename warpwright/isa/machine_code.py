@@ -1,6 +1,7 @@
 """Machine code of any chip: the front end that its architecture asks for.
 
-sm_70 to sm_90 have 128-bit encodings (``isa.sass``), sm_60 to sm_62 64-bit ones (``isa.maxwell``).
+sm_70 to sm_90 have 128-bit encodings (``isa.sass``), sm_60 to sm_62 64-bit ones (``isa.maxwell``), sm_10 to sm_13 words of 32 and
+64 bits (``isa.nv50``).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Mapping
 from warpwright.isa import maxwell, sass
 from warpwright.isa.maxwell.load import program_from_cubin as narrow_program
 from warpwright.isa.maxwell.lower import lower as lower_narrow
+from warpwright.isa.nv50.lower import lower as lower_nv50
 from warpwright.isa.ops import Lowered
 from warpwright.isa.program import Program
 from warpwright.isa.sass.load import program_from_cubin as wide_program
@@ -19,6 +21,8 @@ from warpwright.toolchain.relocation import Image
 
 FIRST_WIDE = 70
 """The first architecture with 128-bit encodings."""
+FIRST_MAXWELL = 50
+"""The first with 64-bit encodings and control words."""
 
 
 def program_from_cubin(
@@ -43,6 +47,8 @@ def lower(program: Program) -> list[Lowered]:
     Raises:
         UnsupportedInstruction: naming kernel, address, text and chip.
     """
+    if program.arch < FIRST_MAXWELL:
+        return lower_nv50(program)
     return lower_wide(program) if program.arch >= FIRST_WIDE else lower_narrow(program)
 
 

@@ -348,6 +348,21 @@ def load(
     )
 
 
+def source_text(source: str | bytes | os.PathLike[str], name: str | None) -> tuple[str, str, list[Path]]:
+    """The text of CUDA C++, what messages call it, and the folders that hold it.
+
+    Raises:
+        SourceNotFoundError: for a path that cannot be read.
+        CubinError: for machine code.
+    """
+    path = _as_path(source)
+    if path is not None:
+        return _read_text(path), name or str(path), [path.parent]
+    if isinstance(source, bytes):
+        return _decoded(source, name or "bytes"), name or "kernel.cu", []
+    return str(source), name or "kernel.cu", []
+
+
 def _as_path(source: str | bytes | os.PathLike[str]) -> Path | None:
     if isinstance(source, os.PathLike):
         return Path(source)

@@ -69,7 +69,14 @@ class Row:
             word |= part.write(taken, context)
         if taken.peek() is not None:
             raise DoesNotFit(f"{self.opcode} has no place for {taken.peek()}")
+        if self.form != LONG and _registers(self.read(word, context)) != _registers(tokens):
+            raise DoesNotFit(f"{self.opcode} writes one of its sources in this form")
         return word
+
+
+def _registers(tokens: Sequence[Token]) -> list[tuple[int, str]]:
+    """The registers of an instruction, which short forms may name once for two of them."""
+    return [(t.index, t.suffix) for t in tokens if isinstance(t, Operand) and t.kind is Kind.REGISTER]
 
 
 def read_guard(word: int) -> tuple[str, int] | None:

@@ -138,18 +138,30 @@ class Assembler:
 
     # --- the whole --------------------------------------------------------------------------------
     def assemble(self) -> Lowering:
+        self.prepare()
+        self.translate()
+        return self.finish()
+
+    def prepare(self) -> None:
+        """Place shared variables."""
         reached = self.reachable()
         shared = [v for f in reached for v in f.variables.values() if v.space == "shared"]
         used = referenced(reached)
         shared += [v for v in self.module.variables.values() if v.space == "shared" and v.name in used]
         self.shared, self.shared_bytes = place_shared(shared)
-        for function in reached:
+
+    def translate(self) -> None:
+        """Functions to blocks of steps."""
+        for function in self.reachable():
             self.units[function.name] = self.begin(function)
         for unit in self.units.values():
             self.emit(unit)
         for unit in self.units.values():
             self.save_around_calls(unit)
-        return self.finish()
+
+    def steps(self, context: Context, i: Instruction) -> list[Step]:
+        """The steps of one instruction that is neither a call nor a return."""
+        return steps_of(context, i)
 
     def reachable(self) -> list[Function]:
         """The kernel, then what it may call or takes the address of, in the order in which it is met."""
@@ -259,7 +271,7 @@ class Assembler:
                     returns += 1
                     items += self.ret(unit, statement)
                 else:
-                    items += steps_of(unit.context, statement)
+                    items += self.steps(unit.context, statement)
             except UnsupportedInstruction as error:
                 raise self.at(statement, str(error)) from None
         last = next((x for x in reversed(items) if isinstance(x, Step)), None)

@@ -1,0 +1,296 @@
+"""G80 (compute capability 1.0): machine code of our assembler, in compiled code and in the interpreter."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import warpwright as ww
+from tests.kernels import Case, case, names
+from tests.nv50_oracle import compare, find_envydis, printed
+from warpwright.chips import Chip, load_chip
+from warpwright.errors import LaunchError, UnsupportedError
+from warpwright.isa.nv50.decode import decode_section
+from warpwright.toolchain import CompileError
+
+WORDS = Path(__file__).parent / "data" / "nv50_words.json"
+"""Words that the assembler made of the corpus, with envydis' text of each (``tests/record_nv50.py``)."""
+SAMPLE = (
+    *("stream_triad", "matmul_tiled", "mandelbrot", "nested_divergence", "switch_table", "call_noinline"),
+    *("integer_divide", "local_permutation", "constant_filter", "fft_radix2"),
+)
+"""Cases that together reach branches, loops, calls, shared, local and constant memory, integers and floats."""
+ENGINES = ("compiled", "interpreter")
+
+
+def run_case(found: Case, engine: str, chip: str | Chip = "g80") -> None:
+    gpu = ww.GPU(chip, timing="off", engine=engine)
+    module = gpu.compile(found.source, options=found.options)
+    for name, value in found.device_globals.items():
+        module.symbol(name).set(value)
+    arguments = [a.copy() if isinstance(a, np.ndarray) else a for a in found.args]
+    module[found.kernel][found.grid, found.block, found.shared_bytes](*arguments)
+    found.verify({n: a for n, a in enumerate(arguments) if isinstance(a, np.ndarray)})
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_corpus_sample_in_compiled_code(name: str) -> None:
+    run_case(case(name, "small"), "compiled")
+
+
+@pytest.mark.parametrize("name", ["stream_triad", "nested_divergence", "call_noinline", "integer_divide"])
+def test_corpus_sample_in_the_interpreter(name: str) -> None:
+    run_case(case(name, "small"), "interpreter")
+
+
+OWN_NUMERICS = {
+    "float_minmax_special": "subnormals are flushed",
+    "libm_special": "the multiply-add truncates its product: 2.2e-6 where 2e-6 is allowed",
+}
+"""Cases whose expected results are those of later chips' arithmetic."""
+LEAST_CORRECT = 54
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ENGINES)
+def test_whole_corpus_is_right_or_refused_with_a_reason(engine: str) -> None:
+    right, wrong = 0, []
+    for name in names():
+        try:
+            run_case(case(name, "small"), engine)
+            right += 1
+        except (UnsupportedError, LaunchError, CompileError) as error:
+            if name not in str(error) and not isinstance(error, LaunchError | CompileError):
+                wrong.append(f"{name}: {error}")
+        except AssertionError as error:
+            if name not in OWN_NUMERICS:
+                wrong.append(f"{name}: {error}")
+    assert not wrong, "\n".join(wrong)
+    assert right >= LEAST_CORRECT
+
+
+# --- single instructions --------------------------------------------------------------------------
+HEADER = ".version 7.0\n.target sm_50\n.address_size 64\n"
+
+
+def run_ptx(body: str, x: np.ndarray, y: np.ndarray, engine: str = "compiled", chip: str | Chip = "g80") -> np.ndarray:
+    """``body`` computes %r3 (or %f3) from %r1, %r2 (%f1, %f2), the thread's words of two arrays."""
+    text = (
+        HEADER
+        + """
+.visible .entry k(.param .u64 out, .param .u64 a, .param .u64 b)
+{
+    .reg .pred %p<8>; .reg .b32 %r<20>; .reg .f32 %f<20>; .reg .b64 %rd<20>; .reg .b16 %rs<8>; .reg .f64 %fd<4>;
+    ld.param.u64 %rd1, [out]; ld.param.u64 %rd2, [a]; ld.param.u64 %rd3, [b];
+    cvta.to.global.u64 %rd1, %rd1; cvta.to.global.u64 %rd2, %rd2; cvta.to.global.u64 %rd3, %rd3;
+    mov.u32 %r10, %tid.x; mov.u32 %r11, %ctaid.x; mov.u32 %r12, %ntid.x; mad.lo.s32 %r10, %r11, %r12, %r10;
+    mul.wide.u32 %rd4, %r10, SIZE;
+    add.s64 %rd1, %rd1, %rd4; add.s64 %rd2, %rd2, %rd4; add.s64 %rd3, %rd3, %rd4;
+    LOAD
+    BODY
+    STORE
+    ret;
+}
+"""
+    )
+    size = x.dtype.itemsize
+    loads = {4: "ld.global.u32 %r1, [%rd2]; ld.global.u32 %r2, [%rd3]; mov.b32 %f1, %r1; mov.b32 %f2, %r2;"}
+    loads[8] = "ld.global.u64 %rd5, [%rd2]; ld.global.u64 %rd6, [%rd3];"
+    store = {4: "st.global.u32 [%rd1], %r3;", 8: "st.global.u64 [%rd1], %rd7;"}
+    text = text.replace("SIZE", str(size)).replace("LOAD", loads[size]).replace("STORE", store[size])
+    gpu = ww.GPU(chip, timing="off", engine=engine)
+    out = np.zeros_like(x)
+    assert x.size % 64 == 0
+    gpu.compile(text.replace("BODY", body))["k"][x.size // 64, 64](out, x.copy(), y.copy())
+    return out
+
+
+def integers(dtype: type, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Values of all sizes, and the corners."""
+    chance = np.random.default_rng(seed)
+    bits = np.dtype(dtype).itemsize * 8
+    corners = [0, 1, 2, 3, 7, (1 << bits - 1) - 1, 1 << bits - 1, (1 << bits) - 1]
+    grid = np.array([(a, b) for a in corners for b in corners], dtype=np.uint64)
+    wide = chance.integers(0, 1 << 63, (960, 2), dtype=np.uint64) * 2 + chance.integers(0, 2, (960, 2), dtype=np.uint64)
+    wide >>= chance.integers(0, 64, (960, 2), dtype=np.uint64)
+    both = np.concatenate([grid, wide & np.uint64((1 << bits) - 1)]).astype(np.dtype(dtype))
+    return both[:, 0].copy(), both[:, 1].copy()
+
+
+@pytest.mark.parametrize("type", ["u32", "s32", "u64", "s64"])
+@pytest.mark.parametrize("operation", ["div", "rem"])
+def test_integer_division_is_exact(type: str, operation: str) -> None:
+    kind = np.dtype(type[0].replace("u", "uint").replace("s", "int") + type[1:])
+    x, y = (v.view(kind) for v in integers(np.uint32 if type[1:] == "32" else np.uint64, 5))
+    registers = ("%r3, %r1, %r2",) if kind.itemsize == 4 else ("%rd7, %rd5, %rd6",)
+    got = run_ptx(f"{operation}.{type} {registers[0]};", x, y)
+    for a, b, g in zip(x.tolist(), y.tolist(), got.tolist(), strict=True):
+        if b == 0:
+            want = -1 if operation == "div" else a
+        else:
+            quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+            want = quotient if operation == "div" else a - quotient * b
+        mask = (1 << 8 * kind.itemsize) - 1
+        assert g & mask == want & mask, (a, b)
+
+
+INTEGER_OPERATIONS = {
+    "mul.lo.u32 %r3, %r1, %r2;": lambda a, b: a * b,
+    "mul.hi.u32 %r3, %r1, %r2;": lambda a, b: a * b >> 32,
+    "mul.hi.s32 %r3, %r1, %r2;": lambda a, b: signed(a) * signed(b) >> 32,
+    "popc.b32 %r3, %r1;": lambda a, b: bin(a).count("1"),
+    "clz.b32 %r3, %r1;": lambda a, b: 32 - a.bit_length(),
+    "brev.b32 %r3, %r1;": lambda a, b: int(f"{a:032b}"[::-1], 2),
+    "min.s32 %r3, %r1, %r2;": lambda a, b: min(signed(a), signed(b)),
+    "shl.b32 %r3, %r1, %r2;": lambda a, b: a << b if b < 32 else 0,
+    "shr.s32 %r3, %r1, %r2;": lambda a, b: signed(a) >> min(b, 31),
+    "setp.lt.s32 %p1, %r1, %r2; selp.b32 %r3, %r1, %r2, %p1;": lambda a, b: min(signed(a), signed(b)),
+    "sub.cc.u32 %r4, %r1, %r2; subc.u32 %r3, 0, 0;": lambda a, b: -int(a < b),
+    "prmt.b32 %r3, %r1, %r2, 0x5140;": lambda a, b: a & 255 | (b & 255) << 8 | (a & 0xFF00) << 8 | (b & 0xFF00) << 16,
+}
+
+
+def signed(x: int) -> int:
+    return x - (x >> 31 << 32)
+
+
+@pytest.mark.parametrize("body", INTEGER_OPERATIONS)
+def test_integer_operations(body: str) -> None:
+    x, y = integers(np.uint32, 6)
+    got = run_ptx(body, x, y).tolist()
+    want = [INTEGER_OPERATIONS[body](a, b) & 0xFFFFFFFF for a, b in zip(x.tolist(), y.tolist(), strict=True)]
+    assert got == want
+
+
+def test_64_bit_products_and_shifts() -> None:
+    x, y = integers(np.uint64, 7)
+    got = run_ptx("mul.lo.u64 %rd7, %rd5, %rd6;", x, y).tolist()
+    assert got == [a * b & (1 << 64) - 1 for a, b in zip(x.tolist(), y.tolist(), strict=True)]
+    got = run_ptx("cvt.u32.u64 %r1, %rd6; shr.s64 %rd7, %rd5, %r1;", x.view(np.int64), y.view(np.int64)).tolist()
+    assert got == [a >> min(b & 0xFFFFFFFF, 63) for a, b in zip(x.view(np.int64).tolist(), y.tolist(), strict=True)]
+
+
+# --- numerics -------------------------------------------------------------------------------------
+def truncated(product: np.ndarray) -> np.ndarray:
+    """f64 products cut to 24 significant bits."""
+    return (product.view(np.uint64) & np.uint64(~((1 << 29) - 1) & (1 << 64) - 1)).view(np.float64)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_multiply_add_truncates_its_product(engine: str) -> None:
+    chance = np.random.default_rng(8)
+    x, y = (chance.uniform(1, 2, 512).astype(np.float32) for _ in range(2))
+    got = run_ptx("mov.f32 %f4, 0fBF800000; fma.rn.f32 %f3, %f1, %f2, %f4; mov.b32 %r3, %f3;", x, y, engine)
+    want = (truncated(x.astype(np.float64) * y) - 1.0).astype(np.float32)
+    rounded = (x.astype(np.float64) * y - 1.0).astype(np.float32)
+    np.testing.assert_array_equal(got, want)
+    assert (want != rounded).sum() > 100
+
+
+def test_a_product_is_rounded_where_nothing_is_added() -> None:
+    chance = np.random.default_rng(9)
+    x, y = (chance.uniform(1, 2, 512).astype(np.float32) for _ in range(2))
+    got = run_ptx("mov.f32 %f4, 0f00000000; fma.rn.f32 %f3, %f1, %f2, %f4; mov.b32 %r3, %f3;", x, y)
+    np.testing.assert_array_equal(got, x * y)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_subnormals_are_flushed(engine: str) -> None:
+    x = np.full(64, 1e-40, np.float32)
+    x[32:] = 1.5e-38
+    y = np.full(64, 1.0, np.float32)
+    y[32:] = 0.5
+    got = run_ptx("mul.rn.f32 %f3, %f1, %f2; mov.b32 %r3, %f3;", x, y, engine)
+    assert not got.any()
+
+
+@pytest.mark.parametrize(("name", "reference"), [("sin", np.sin), ("cos", np.cos), ("ex2", np.exp2)])
+def test_functions_in_two_instructions(name: str, reference: object) -> None:
+    x = np.linspace(-6, 6, 512, dtype=np.float32)
+    got = run_ptx(f"{name}.approx.f32 %f3, %f1; mov.b32 %r3, %f3;", x, x)
+    want = reference(x.astype(np.float64))  # type: ignore[operator]
+    np.testing.assert_allclose(got, want, rtol=3e-6 if name == "ex2" else 0, atol=2e-6)
+
+
+# --- limits ---------------------------------------------------------------------------------------
+REFUSED = {
+    "add.f64 %fd1, %fd2, %fd3;": "double precision needs compute capability 1.3",
+    "atom.global.add.u32 %r3, [%rd2], 1;": "atomics on global memory need compute capability 1.1",
+    "shfl.sync.idx.b32 %r3, %r1, 0, 31, -1;": "shuffles need compute capability 3.0",
+    "div.rn.f32 %f3, %f1, %f2;": "a correctly rounded div of f32 needs compute capability 2.0",
+    "ld.u32 %r3, [%rd2];": "generic addresses need compute capability 2.0",
+    "bar.sync 1, 32;": "barriers for some threads of a block need compute capability 2.0",
+}
+
+
+@pytest.mark.parametrize("body", REFUSED)
+def test_what_the_chip_lacks_is_refused_with_line_and_text(body: str) -> None:
+    x = np.zeros(64, np.float32)
+    with pytest.raises(UnsupportedError) as caught:
+        run_ptx(body, x, x)
+    message = str(caught.value)
+    assert REFUSED[body] in message
+    assert "kernel k: cannot assemble line 14" in message
+    assert body.rstrip(";") in message
+
+
+def test_atomics_come_with_1_1() -> None:
+    x = np.zeros(64, np.uint32)
+    chip = load_chip("g80", compute_capability="1.1")
+    got = run_ptx("mov.u32 %r3, 0; atom.global.add.u32 %r3, [%rd2], 5;", x, x, chip=chip)
+    assert not got.any()
+
+
+def test_time_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match="the cycle model does not know g80 yet"):
+        ww.GPU("g80")
+
+
+@pytest.mark.parametrize(
+    ("grid", "block", "message"),
+    [(1, 1024, "at most 512 threads"), ((1, 1, 2), 64, "grid.z is 2"), ((70000, 1, 1), 64, "grid.x is 70,000")],
+)
+def test_launch_limits(grid: object, block: object, message: str) -> None:
+    kernel = ww.GPU("g80", timing="off").compile('extern "C" __global__ void k(int *x) { *x = 1; }')["k"]
+    with pytest.raises(LaunchError, match=message):
+        kernel[grid, block](np.zeros(1, np.int32))
+
+
+def test_the_number_of_registers_limits_a_declared_block() -> None:
+    source = """
+extern "C" __global__ void __launch_bounds__(512) k(float *x) {
+    float v[24];
+    for (int i = 0; i < 24; i++) v[i] = x[i * 512 + threadIdx.x];
+    __syncthreads();
+    for (int i = 0; i < 24; i++) x[i * 512 + threadIdx.x] = v[23 - i] + v[(i * 7) % 24];
+}
+"""
+    x = np.random.default_rng(3).normal(size=(24, 512)).astype(np.float32)
+    gpu = ww.GPU("g80", timing="off")
+    got = x.copy()
+    gpu.compile(source)["k"][1, 512](got)
+    np.testing.assert_array_equal(got, np.array([x[23 - i] + x[(i * 7) % 24] for i in range(24)]))
+
+
+# --- words ----------------------------------------------------------------------------------------
+def test_words_of_the_corpus_print_as_envydis_printed_them() -> None:
+    recorded = json.loads(WORDS.read_text())
+    assert len(recorded) > 3000
+    wrong = [(w, printed(int(w, 16), 10), text) for w, text in recorded.items() if printed(int(w, 16), 10) != text]
+    assert not wrong, wrong[:10]
+
+
+ENVYDIS = find_envydis()
+
+
+@pytest.mark.skipif(ENVYDIS is None, reason="envydis is not installed (set WARPWRIGHT_ENVYDIS)")
+@pytest.mark.parametrize("name", ["stream_triad", "fft_radix2", "switch_table"])
+def test_assembled_words_print_as_envydis_prints_them(name: str) -> None:
+    found = case(name, "small")
+    module = ww.GPU("g80", timing="off").compile(found.source, options=found.options)
+    code = module.machine_code(found.kernel)
+    words = [i.encoding for i in decode_section(code, 10)]
+    assert not compare(str(ENVYDIS), 10, words)

@@ -1,0 +1,223 @@
+"""A kernel of a PTX module as NV50 machine code.
+
+PTX for 64-bit pointers is taken as it is: an address is the lower word of its value, and what computes upper words that nobody
+reads is dropped.  Where PTX gives the multiply-add with one rounding (``fma.rn.f32``, which a compiler makes of a product and a
+sum), the chip's own is used, whose product is truncated: compute capability 1.x has no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from warpwright.isa.bank0 import PARAMETER_BASE
+from warpwright.isa.nv50.assembler import division, select_control, select_float, select_integer, select_memory
+from warpwright.isa.nv50.assembler.allocate import MOST_REGISTERS, allocate, apply
+from warpwright.isa.nv50.assembler.cleanup import clean
+from warpwright.isa.nv50.assembler.layout import assemble
+from warpwright.isa.nv50.assembler.machine import Code
+from warpwright.isa.nv50.assembler.selector import Selector
+from warpwright.isa.nv50.decode import decode_section
+from warpwright.isa.nv50.launch_words import header_bytes
+from warpwright.isa.ops import Op
+from warpwright.isa.program import Instruction as ProgramInstruction
+from warpwright.isa.program import Parameter, Program
+from warpwright.isa.ptx.flow import Step
+from warpwright.isa.ptx.frames import FrameSize, LocalEnd, kernel_parameters
+from warpwright.isa.ptx.load import find_kernel
+from warpwright.isa.ptx.lower import Assembler, Unit, guard_of, steps_of
+from warpwright.isa.ptx.meaning import Context, Emitter, Place, Storage, UnsupportedInstruction, type_of, unsupported
+from warpwright.isa.ptx.syntax import Function, Instruction, Module
+
+_FILLED = (division, select_control, select_float, select_integer, select_memory)
+LOWERED_AS = 60
+"""The architecture whose meanings of PTX are chosen from: the oldest there is."""
+THREADS_PER_BLOCK = 512
+REGISTERS_PER_SM = 8192
+WITHOUT_BARRIERS = ("bclear",)
+
+
+@dataclass(frozen=True, slots=True)
+class Assembled:
+    """A kernel's machine code."""
+
+    program: Program
+    code: bytes
+
+
+def assemble_kernel(module: Module, kernel: str, arch: int, symbols: Mapping[str, int], name: str) -> Assembled:
+    """Assemble one kernel.
+
+    Args:
+        arch: compute capability times ten: 10 to 13.
+        symbols: device address of each global variable, offset in ``c0[]`` of each constant one.
+        name: what messages call the PTX text.
+
+    Raises:
+        UnsupportedInstruction: naming kernel, line and text of what the chip has no equivalent of.
+        KernelNotFoundError: for an unknown kernel.
+    """
+    return _Nv50Assembler(module, find_kernel(module, kernel, name), arch, symbols, name).assembled()
+
+
+def special_steps(context: Context, i: Instruction) -> list[Step] | None:
+    """Steps of instructions that other chips compute otherwise; None for all others."""
+    if i.opcode in ("div", "rem") and type_of(i) not in ("f32", "f64"):
+        type = type_of(i)
+        b = Emitter(context)
+        x, y = (b.source(o, type) for o in i.operands[1:])
+        b.ops.append(Op(("s" if type[0] == "s" else "u") + i.opcode, b.type_of(x), (x, y)))
+        b.result(i.operands[0], len(b.ops) - 1, type[0] == "s")
+        return [Step(b.ops, guard_of(context, i), i)]
+    if i.opcode in ("sin", "cos") and type_of(i) == "f32":
+        b = Emitter(context)
+        x = b.source(i.operands[1], "f32")
+        b.result(i.operands[0], b.op("mufu", "f32", x, attr=f"{i.opcode} radians"))
+        return [Step(b.ops, guard_of(context, i), i)]
+    if i.opcode in ("div", "sqrt", "rcp") and type_of(i) == "f32" and not {"approx", "full"} & set(i.modifiers):
+        raise unsupported(
+            f"a correctly rounded {i.opcode} of f32 needs compute capability 2.0; this chip has {i.opcode}.approx"
+        )
+    return None
+
+
+@dataclass
+class _Line:
+    """Where an instruction of the machine comes from."""
+
+    step: Step
+    line: tuple[str, int] | None = field(default=None)
+
+
+class _Nv50Assembler(Assembler):
+    """The PTX front end with this chip's layout in the place of virtual registers."""
+
+    def __init__(self, module: Module, kernel: Function, arch: int, symbols: Mapping[str, int], name: str) -> None:
+        super().__init__(module, kernel, LOWERED_AS, symbols, name)
+        self.machine_arch = arch
+        offsets = kernel_parameters(kernel, PARAMETER_BASE[LOWERED_AS // 10])
+        ends = [o + v.size_bytes for o, v in zip(offsets, kernel.prototype.parameters, strict=True)]
+        self.parameter_bytes = max(ends, default=0)
+        self.header = header_bytes(self.parameter_bytes)
+
+    def at(self, i: Instruction, why: str) -> UnsupportedInstruction:
+        return UnsupportedInstruction(
+            f"kernel {self.kernel.name}: cannot assemble line {i.line} of {self.name} (sm_{self.machine_arch}): {i.text}: {why}"
+        )
+
+    def steps(self, context: Context, i: Instruction) -> list[Step]:
+        found = special_steps(context, i)
+        return steps_of(context, i) if found is None else found
+
+    def assembled(self) -> Assembled:
+        self.prepare()
+        # The launch's own words come first in shared memory.
+        self.shared = {n: Storage(p.space, p.offset + self.header) for n, p in self.shared.items()}
+        self.translate()
+        selector = self.select()
+        code = selector.code
+        clean(code)
+        local = -(-self.local_bytes() // 4) * 4
+        allocation, local = allocate(code, self.most_registers(), {selector.position: 0}, local)
+        apply(code, allocation)
+        data, placed = assemble(code, self.machine_arch)
+        lines = {address: i.line for address, i in placed}
+        instructions = [
+            ProgramInstruction(
+                i.address, i.opcode, i.modifiers, i.operands, i.guard, i.control, i.encoding, lines[i.address]
+            )
+            for i in decode_section(data, self.machine_arch)
+        ]
+        return Assembled(self.machine_program(instructions, max(allocation.count, 1), local), data)
+
+    def most_registers(self) -> int:
+        """What a block of the declared size leaves each thread; all that can be named where none is declared."""
+        limit = 1
+        for extent in self.kernel.limits.get("maxntid") or self.kernel.limits.get("reqntid") or (1,):
+            limit *= extent
+        return max(8, min(MOST_REGISTERS, REGISTERS_PER_SM // max(-(-limit // 64) * 64, 1)))
+
+    def select(self) -> Selector:
+        """Instructions over virtual registers for every step."""
+        selector = Selector(Code(), self.machine_arch, self.header, PARAMETER_BASE[LOWERED_AS // 10])
+        selector.position = selector.new()
+        units = list(self.units.values())
+        for unit in units:
+            selector.emit("label", label=function_label(unit.function.name))
+            selector.begin_block()
+            if unit.function.is_kernel:
+                # Keeps the thread's position from the first instruction on.
+                selector.emit("nop", "nop")
+            for position, block in enumerate(unit.blocks):
+                selector.line = None
+                selector.emit("label", label=place_label(unit, block.label))
+                selector.begin_block()
+                for step in block.steps:
+                    self.select_step(selector, unit, step)
+                following = unit.blocks[position + 1].label if position + 1 < len(unit.blocks) else None
+                if block.next is not None and block.next != following:
+                    selector.emit("bra", label=place_label(unit, block.next))
+        return selector
+
+    def select_step(self, selector: Selector, unit: Unit, step: Step) -> None:
+        if step.instruction is not None:
+            selector.line = self.line_of(step.instruction)
+        first = len(selector.code.instructions)
+        ops = [self.resolved(unit, op) for op in step.ops]
+        try:
+            if step.returns_to:
+                last = ops.pop()
+                if last.name != "branch":
+                    raise unsupported("calls through pointers need compute capability 2.0")
+                label = ""
+                selector.run(ops, step.guard)
+                label = select_control.around(selector)
+                selector.emit("call", label=function_label(self.module.aliases.get(last.attr.name, last.attr.name)))
+                selector.begin_block()
+                select_control.land(selector, label)
+            else:
+                selector.run(ops, step.guard)
+        except UnsupportedInstruction as error:
+            if step.instruction is None:
+                raise UnsupportedInstruction(f"kernel {self.kernel.name} (sm_{self.machine_arch}): {error}") from None
+            raise self.at(step.instruction, str(error)) from None
+        for i in selector.code.instructions[first:]:
+            if (
+                i.label
+                and i.opcode not in ("label", "call")
+                and not i.label.startswith(("@around", "@divide", "@function ", "@place "))
+            ):
+                i.label = place_label(unit, i.label)
+
+    def resolved(self, unit: Unit, op: Op) -> Op:
+        """An operation with what its attribute names."""
+        if isinstance(op.attr, FrameSize):
+            return op._replace(attr=self.units[op.attr.function].frame.aligned_bytes)
+        if isinstance(op.attr, LocalEnd):
+            return op._replace(attr=self.local_bytes())
+        if op.name == "const" and isinstance(op.attr, Place) and op.attr.name in self.module.functions:
+            raise unsupported("addresses of functions need compute capability 2.0")
+        return op
+
+    def machine_program(self, instructions: list[ProgramInstruction], registers: int, local: int) -> Program:
+        program = self.program([])
+        program.arch = self.machine_arch
+        program.instructions = instructions
+        base = PARAMETER_BASE[self.machine_arch // 10]
+        program.parameters = [Parameter(p.ordinal, p.offset_bytes, p.size_bytes) for p in program.parameters]
+        program.parameter_base_bytes = base
+        program.parameter_size_bytes = self.parameter_bytes
+        program.registers = registers
+        program.shared_static_bytes = self.header + self.shared_bytes
+        program.local_bytes_per_thread = -(-local // 16) * 16
+        program.max_threads_per_block = min(program.max_threads_per_block, THREADS_PER_BLOCK)
+        program.facts.pop("parameter window", None)
+        return program
+
+
+def function_label(name: str) -> str:
+    return f"@function {name}"
+
+
+def place_label(unit: Unit, label: str) -> str:
+    return f"@place {unit.function.name} {label}"

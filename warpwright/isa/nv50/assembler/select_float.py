@@ -1,0 +1,194 @@
+"""Floats of 32 bits, and conversions to and from halves; double precision is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from warpwright.isa.nv50.assembler.machine import half, word
+from warpwright.isa.nv50.assembler.select_integer import narrow
+from warpwright.isa.nv50.assembler.selector import Const, Float, Selector, Value, refuse, select, width
+from warpwright.isa.ops import Op
+
+RELATIONS = {
+    **{"oeq": "e", "one": "lg", "olt": "l", "ole": "le", "ogt": "g", "oge": "ge", "ueq": "eu", "une": "lgu"},
+    **{"ult": "lu", "ule": "leu", "ugt": "gu", "uge": "geu", "ord": "lge", "uno": "u"},
+}
+SIGN = 0x80000000
+
+
+def single(s: Selector, op: Op, type: str | None = None) -> None:
+    """Refuse other precisions."""
+    kind = op.type if type is None else type
+    if kind == "f64":
+        raise refuse("double precision needs compute capability 1.3")
+    if kind != "f32":
+        raise refuse(f"arithmetic of {kind} needs compute capability 5.3")
+
+
+def arithmetic(s: Selector, opcode: str, before: tuple[str, ...], *after: object) -> int:
+    d = s.result(opcode, before, *after)  # type: ignore[arg-type]
+    s.clean.add(d)
+    return d
+
+
+def positive(s: Selector, value: Value) -> Value:
+    """A source whose instruction has a sign modifier and no magnitude."""
+    if isinstance(value, Float) and value.absolute:
+        return s.raw(value)
+    return value
+
+
+@select("fadd", "fmul")
+def add_mul(s: Selector, op: Op, x: Value, y: Value) -> Value:
+    single(s, op)
+    if op.attr not in ("rn", "rz"):
+        raise refuse(f"rounding .{op.attr} of f32 needs compute capability 2.0")
+    a, b = (s.float_src(positive(s, v)) for v in (x, y))
+    return arithmetic(s, op.name, (op.name[1:], op.attr, "f32"), a, b)
+
+
+@select("fma")
+def fma(s: Selector, op: Op, x: Value, y: Value, z: Value) -> Value:
+    """The multiply-add, whose product is truncated; the product's sign is one modifier."""
+    single(s, op)
+    if op.attr != "rn":
+        raise refuse(f"rounding .{op.attr} of f32 needs compute capability 2.0")
+    a, b, c = (s.float_src(positive(s, v)) for v in (x, y, z))
+    sign = ("neg",) if a.negate != b.negate else ()
+    plain = (replace(o, negate=False) for o in (a, b))
+    d = s.new()
+    s.emit("fmad", "add", "f32", word(d), *sign, "(", "mul", *plain, ")", c)
+    s.clean.add(d)
+    return d
+
+
+@select("fneg", "fabs")
+def sign(s: Selector, op: Op, x: Value) -> Value:
+    if op.type != "f32":
+        single(s, op)
+    found = x if isinstance(x, Float) else s.raw(x)
+    if isinstance(found, Const):
+        return Const(found.bits ^ SIGN if op.name == "fneg" else found.bits & ~SIGN)
+    base = found if isinstance(found, Float) else Float(found)
+    if op.name == "fabs":
+        return Float(base.register, False, True)
+    return Float(base.register, not base.negate, base.absolute)
+
+
+@select("ftz", "canonical_nan")
+def flushed(s: Selector, op: Op, x: Value) -> Value:
+    """What the arithmetic does anyway; other values are marked, and change if someone reads their bits."""
+    if op.type == "f16":
+        return x  # a conversion's NaN is canonical
+    single(s, op)
+    if isinstance(x, Float) or isinstance(s.raw(x), Const):
+        return x
+    number = s.reg(x)
+    return number if number in s.clean else Float(number)
+
+
+@select("ftz_of")
+def flushed_result(s: Selector, op: Op, x: Value, *rest: Value) -> Value:
+    single(s, op)
+    return x
+
+
+@select("fmin", "fmax")
+def extreme(s: Selector, op: Op, x: Value, y: Value) -> Value:
+    single(s, op)
+    if op.attr != "number":
+        raise refuse("minimum and maximum that give NaN need compute capability 8.0")
+    return arithmetic(s, op.name, (op.name[1:], "f32"), s.float_src(x), s.float_src(y))
+
+
+@select("fcmp")
+def fcmp(s: Selector, op: Op, x: Value, y: Value) -> Value:
+    single(s, op, s.ops[op.args[0]].type)
+    return s.result("fset", ("set",), RELATIONS[op.attr], "f32", s.float_src(x), s.float_src(y))
+
+
+@select("fround")
+def fround(s: Selector, op: Op, x: Value) -> Value:
+    single(s, op)
+    return convert(s, x, (f"{op.attr}i", "f32"), "f32")
+
+
+def convert(s: Selector, x: Value, before: tuple[str, ...], of: str) -> int:
+    """A conversion of an f32 with its sign and magnitude."""
+    source = s.float_src(x)
+    marks = tuple(m for m, asked in (("neg", source.negate), ("abs", source.absolute)) if asked)
+    return arithmetic(s, "cvt", ("cvt", *marks, *before), of, replace(source, negate=False, absolute=False))
+
+
+@select("f2i")
+def f2i(s: Selector, op: Op, x: Value) -> Value:
+    single(s, op, s.ops[op.args[0]].type)
+    if op.type == "i64":
+        raise refuse("conversions between f32 and 64-bit integers")
+    sign_, how = op.attr
+    d = convert(s, x, (f"{how}i", f"{'s' if sign_ else 'u'}32"), "f32")
+    s.clean.discard(d)
+    bits = width(op.type)
+    if bits == 32:
+        return d
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if sign_ else (0, (1 << bits) - 1)
+    type = "s32" if sign_ else "u32"
+    d = s.result("imin", ("min", type), word(d), s.src(Const(high)))
+    if sign_:
+        d = s.result("imax", ("max", type), word(d), s.src(Const(low & 0xFFFFFFFF)))
+    return narrow(s, op.type, d)
+
+
+@select("i2f")
+def i2f(s: Selector, op: Op, x: Value) -> Value:
+    single(s, op)
+    sign_, how = op.attr
+    if isinstance(x, tuple):
+        raise refuse("conversions between f32 and 64-bit integers")
+    of = s.ops[op.args[0]].type
+    number = s.reg(x)
+    type = ("s" if sign_ else "u") + of[1:]
+    source = half(number, "l") if of == "i16" else word(number)
+    return arithmetic(s, "cvt", ("cvt", how, "f32"), type, source)
+
+
+@select("fcvt")
+def fcvt(s: Selector, op: Op, x: Value) -> Value:
+    of = s.ops[op.args[0]].type
+    if {of, op.type} != {"f16", "f32"}:
+        single(s, op, "f64" if "f64" in (of, op.type) else "bf16")
+    if of == "f16":
+        return arithmetic(s, "cvt", ("cvt", "f32"), "f16", half(s.reg(x), "l"))
+    source = s.float_src(x)
+    marks = tuple(m for m, asked in (("neg", source.negate), ("abs", source.absolute)) if asked)
+    d = s.new()
+    s.emit("mov", "mov", "b32", word(d), s.src(Const(0)))
+    s.emit("cvt", "cvt", *marks, op.attr, "f16", half(d, "l"), "f32", replace(source, negate=False, absolute=False))
+    return d
+
+
+@select("mufu")
+def mufu(s: Selector, op: Op, x: Value) -> Value:
+    """Functions of the SFU; roots are reciprocals of reciprocal roots, sines and powers take two instructions."""
+    single(s, op)
+    source = s.float_src(x)
+    if op.attr in ("rcp", "rsq", "lg2"):
+        name = {"rsq": "rsqrt"}.get(op.attr, op.attr)
+        return arithmetic(s, name, (name, "f32"), source)
+    if op.attr == "sqrt":
+        root = arithmetic(s, "rsqrt", ("rsqrt", "f32"), source)
+        return arithmetic(s, "rcp", ("rcp", "f32"), word(root))
+    if op.attr == "ex2":
+        ready = s.result("preex2", ("preex2", "f32"), source)
+        return arithmetic(s, "ex2", ("ex2", "f32"), word(ready))
+    name, _, unit = op.attr.partition(" ")
+    if unit != "radians":
+        raise refuse(f"{op.attr} of the special-function unit")
+    ready = s.result("presin", ("presin", "f32"), source)
+    return arithmetic(s, name, (name, "f32"), word(ready))
+
+
+@select("nan_of")
+def nan_of(s: Selector, op: Op, x: Value, *rest: Value) -> Value:
+    single(s, op)
+    return x

@@ -1,0 +1,70 @@
+"""Branches, the warp's stack, barriers.
+
+``joinat`` pushes where lanes meet again and who runs, a branch that divides the warp pushes the lanes that wait, and an instruction
+with ``join`` sends its lanes to the topmost ``joinat``: when all have come they go on after it.  ``breakaddr`` and ``break``
+do the same for loops, ``call`` and ``ret`` for functions (envytools' documentation, "Control instructions").  These are the
+operations ``push``, ``pop`` and ``call``, which the stack of later chips has too.
+"""
+
+from __future__ import annotations
+
+from warpwright.isa.nv50.meaning import Nv50Emitter, meaning, unsupported
+from warpwright.isa.program import Instruction, Kind
+
+
+def target_of(i: Instruction) -> int:
+    return next(o.value for o in i.operands if o.kind is Kind.LABEL)
+
+
+@meaning("bra")
+def bra(i: Instruction, b: Nv50Emitter) -> None:
+    b.op("branch", "void", attr=target_of(i))
+
+
+@meaning("call")
+def call(i: Instruction, b: Nv50Emitter) -> None:
+    if "lim" in i.modifiers:
+        raise unsupported("a call with a limit has no meaning here")
+    b.op("call", "void", attr=target_of(i))
+
+
+@meaning("ret")
+def ret(i: Instruction, b: Nv50Emitter) -> None:
+    b.op("pop", "void", attr="ret")
+
+
+@meaning("prebrk")
+def prebrk(i: Instruction, b: Nv50Emitter) -> None:
+    b.op("push", "void", attr=("brk", target_of(i)))
+
+
+@meaning("brk")
+def brk(i: Instruction, b: Nv50Emitter) -> None:
+    b.op("pop", "void", attr="brk")
+
+
+@meaning("joinat")
+def joinat(i: Instruction, b: Nv50Emitter) -> None:
+    """Lanes go on after the join that stands there."""
+    at = target_of(i)
+    if at not in b.targets:
+        raise unsupported(f"the target {at:#x} is no instruction with join")
+    b.op("push", "void", attr=("ssy", b.targets[at]))
+
+
+@meaning("bar")
+def bar(i: Instruction, b: Nv50Emitter) -> None:
+    """All warps of the block wait; other forms come with later chips."""
+    if not {"inc", "wait", "all"} <= set(i.modifiers):
+        raise unsupported("a barrier for some warps of a block has no meaning here")
+    b.op("barrier", "void", b.const(i.operands[0].value), b.const(0), attr="sync")
+
+
+@meaning("trap")
+def trap(i: Instruction, b: Nv50Emitter) -> None:
+    b.op("trap", "void", attr="TRAP")
+
+
+@meaning("nop", "brkpt", "pmevent")
+def nop(i: Instruction, b: Nv50Emitter) -> None:
+    """Nothing that a program sees."""

@@ -1,0 +1,66 @@
+"""CUDA C++ to PTX for chips of compute capability 1.x, whose own compiler exists no more.
+
+NVRTC's oldest target is compute_50; a source that it does not accept there (one of its kernels uses what came later) is compiled for
+the next one that does, and the assembler then refuses the kernels that need more than the chip has.  The options are those that
+nvcc had for sm_1x by default: subnormals are flushed, quotients and roots are approximate.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from warpwright.toolchain import nvrtc
+from warpwright.toolchain.compile import CompiledModule, source_text
+from warpwright.toolchain.cubin import Module
+from warpwright.toolchain.errors import CompileError
+
+TARGETS = (50, 60, 70, 80, 90)
+DEFAULTS = {"-ftz": "true", "-prec-div": "false", "-prec-sqrt": "false"}
+
+
+def compile_for_nv50(
+    source: str | bytes | os.PathLike[str],
+    *,
+    options: Sequence[str] = (),
+    defines: Mapping[str, str | int | None] | None = None,
+    include_folders: Sequence[str | Path] = (),
+    name_expressions: Sequence[str] = (),
+    name: str | None = None,
+) -> CompiledModule:
+    """A module whose PTX the assembler takes; arguments as for :func:`~warpwright.toolchain.compile.load`.
+
+    Raises:
+        CompileError: with the messages for the oldest target, when none accepts the source.
+    """
+    text, name, folders = source_text(source, name)
+    given = {option.partition("=")[0].replace("--", "-", 1) for option in options}
+    mode = [f"{word}={value}" for word, value in DEFAULTS.items() if word not in given]
+    first: CompileError | None = None
+    for target in TARGETS:
+        try:
+            made = nvrtc.compile_cuda(
+                text,
+                str(target),
+                options=[*mode, *options],
+                defines=defines,
+                include_folders=[*folders, *map(Path, include_folders)],
+                name_expressions=name_expressions,
+                name=name,
+            )
+        except CompileError as error:
+            first = first or error
+            continue
+        return CompiledModule(
+            Module(name, target, False),
+            b"",
+            ptx=made.ptx,
+            source=text,
+            name=name,
+            lowered_names=dict(made.lowered_names),
+            warnings=made.warnings,
+            arch=str(target),
+        )
+    assert first is not None
+    raise first
