@@ -1,12 +1,13 @@
 """Run test programs of CUB, Thrust and libcu++ on the simulated device, and print which of their test cases pass.
 
     python -m bench.cccl FOLDER [--gpu h200] [--timing off] [--count 120] [--seed 1] [--only TEXT ...]
-                         [--seconds 300] [--tiny] [--json FILE]
+                         [--seconds 300] [--tiny] [--cases N] [--json FILE]
 
 FOLDER holds programs that a build of github.com/NVIDIA/cccl has left, linked with the shared runtime; those of other kinds are
 passed over.  A program with Catch2 (CUB) or with Thrust's framework has many cases; one of libcu++ is a single case, which runs
-on the host and on the device.  When a case ends its program, the cases after it run in another process.  With ``--json`` what
-the file already has is not run again, so that a long run can be taken up where it ended.
+on the host and on the device.  When a case ends its program, the cases after it run in another process.  ``--cases 4`` runs at
+most four cases of each program, spread over its list: what full timing can do in minutes.  With ``--json`` what the file already
+has is not run again, so that a long run can be taken up where it ended.
 """
 
 from __future__ import annotations
@@ -186,13 +187,21 @@ class Runner:
         return texts[0], None if late else code, ended.ru_utime + ended.ru_stime - began.ru_utime - began.ru_stime
 
 
-def run(program: Program, gpu: str, timing: str, seconds: float) -> Report:
-    """Run every case of a program, for at most so many of the processor's seconds in all."""
+def spread(cases: Sequence[str], count: int | None) -> list[str]:
+    """At most so many of the cases, at even distances in their list; all when the count is None."""
+    if count is None or count >= len(cases):
+        return list(cases)
+    return [cases[i * len(cases) // count] for i in range(count)]
+
+
+def run(program: Program, gpu: str, timing: str, seconds: float, count: int | None = None) -> Report:
+    """Run a program's cases, or so many of them, for at most so many of the processor's seconds in all."""
     report = Report()
     with tempfile.TemporaryDirectory(prefix="warpwright-") as place:
         folder = Path(place)
         runner = Runner(gpu, timing, folder)
-        left = program.cases(runner(program.path, program.listing(), seconds)[0] if program.listing() else "")
+        listed = runner(program.path, program.listing(), seconds)[0] if program.listing() else ""
+        left = spread(program.cases(listed), count)
         report.cases = len(left)
         while left:
             output, code, spent = runner(program.path, program.arguments(left, folder), seconds - report.seconds)
@@ -225,6 +234,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", help="programs whose names hold one of these")
     parser.add_argument("--seconds", type=float, default=300, help="of the processor, for one program")
     parser.add_argument("--tiny", action="store_true", help="Thrust's tests on their smallest sizes")
+    parser.add_argument("--cases", type=int, help="at most so many of each program, spread over its list")
     parser.add_argument("--json", type=Path, help="keep results here, and do not run again what it has")
     arguments = parser.parse_args()
     kept: dict[str, dict[str, Any]] = {}
@@ -240,8 +250,11 @@ def main() -> None:
     shown = [p for p in programs if not arguments.only or any(text in p.path.name for text in arguments.only)]
     for program in shown:
         key = f"{program.path.name} {arguments.gpu} {arguments.timing}{' tiny' * arguments.tiny}"
+        if arguments.cases:
+            key += f" cases={arguments.cases}"
         if key not in kept:
-            kept[key] = asdict(run(program, arguments.gpu, arguments.timing, arguments.seconds))
+            report = run(program, arguments.gpu, arguments.timing, arguments.seconds, arguments.cases)
+            kept[key] = asdict(report)
             if arguments.json:
                 arguments.json.write_text(json.dumps(kept, indent=1))
         report = Report(**kept[key])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench.cccl import Catch2Program, Program, ThrustProgram, program_of
+from bench.cccl import Catch2Program, Program, ThrustProgram, program_of, spread
 
 CATCH2 = """<TestCase name="reduces&lt;int>" tags="[small-mem]" line="9">
   <OverallResult success="true" skips="0"/></TestCase>
@@ -61,3 +61,9 @@ def test_programs_are_told_apart_by_what_they_hold(tmp_path: Path) -> None:
         assert type(program_of(path)) is kind
     path.write_bytes(b"\x7fELF Testing on device")
     assert program_of(path) is None
+
+
+def test_some_cases_are_spread_over_the_whole_list() -> None:
+    names = [f"case {i}" for i in range(10)]
+    assert spread(names, 4) == ["case 0", "case 2", "case 5", "case 7"]
+    assert spread(names, None) == names == spread(names, 12)
