@@ -149,3 +149,36 @@ def test_traced_kernels_are_whole(built: tuple[Any, Any]) -> None:
     z = gpu.array(np.zeros(64, np.float32))
     p = Prepared(gpu, module, "divide", 2, 32, [64, z, z, z])
     assert jit.compile_kernel(p.program, p.lowered, (32, 1, 1), trace=True, use_cache=False).whole is None
+
+
+JOINED = """
+extern "C" __global__ void joined(const unsigned long long *k, unsigned long long *r) {
+    int i = blockIdx.x * 32 + threadIdx.x;
+    unsigned long long x = k[i];
+    if (x & 8) {
+        #pragma unroll 1
+        for (unsigned j = 0; j < (x & 7); j++) r[i] = j * 3 + (x >> 5);
+        // Where the lanes of the loop meet, nothing follows but a subroutine.
+        x /= (k[i] >> 30) | 0x100000001ull;
+    }
+    r[i] += x;
+}
+"""
+
+
+@pytest.mark.parametrize("chip", ["a100", "h200"])
+def test_lanes_of_a_loop_meet_in_front_of_a_slow_path(chip: str) -> None:
+    gpu = ww.GPU(chip, timing="off")
+    module = gpu.compile(JOINED)
+    keys = np.random.default_rng(1).integers(0, 1 << 63, 64, dtype=np.uint64)
+    results = gpu.array(np.zeros(64, np.uint64))
+    p = Prepared(gpu, module, "joined", 2, 32, [gpu.array(keys), results])
+    kernel = jit.compile_kernel(p.program, p.lowered, (32, 1, 1), trace=False, use_cache=False)
+    assert kernel.whole is not None
+    assert Workspace(kernel, 0, 0, 2).run(p.context.address, 0, 2).status is Status.EXIT
+    expected = []
+    for key in keys.tolist():
+        stored = (key & 7) - 1 if key & 7 and key & 8 else None
+        value = key // (key >> 30 | 0x100000001) if key & 8 else key
+        expected.append(value if stored is None else value + stored * 3 + (key >> 5))
+    assert results.numpy().tolist() == expected

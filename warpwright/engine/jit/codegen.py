@@ -27,7 +27,7 @@ from warpwright.engine.jit.control import WarpFunction
 from warpwright.engine.jit.flow import make_flow
 from warpwright.engine.jit.function import FunctionWriter
 from warpwright.engine.jit.host_machine import AVX512, Registers, registers_of
-from warpwright.engine.jit.lazy_compile import Layout, Whole, rare_blocks
+from warpwright.engine.jit.lazy_compile import Layout, Whole, rare_blocks, without_joins
 from warpwright.engine.jit.live_ranges import find_webs
 from warpwright.engine.jit.pair_fusion import widen
 from warpwright.engine.jit.remainders import reachable, remainders
@@ -295,6 +295,7 @@ def write_module(
     webs = find_webs(blocks, lowered)
     flow = make_flow(program, blocks, lowered, webs)
     facts = analyse(blocks, lowered, webs, flow, setting)
+    rare = without_joins(rare_blocks(program, blocks, flow), flow, facts.divergent)
     writer = FunctionWriter(
         program=program,
         lowered=lowered,
@@ -308,14 +309,14 @@ def write_module(
         calls=calls,
         registers=registers,
         row_length=row_length(setting.block_shape),
-        left_out=rare_blocks(program, blocks, flow) if leave_out else 0,
+        left_out=rare if leave_out else 0,
     )
     warp_function = StackFunction(writer, name) if flow.stacked else WarpFunction(writer, name)
     if (leave_out or layout is not None) and not warp_function.groups.exist and not flow.stacked:
         rest = remainders(flow, lowered)
         if leave_out:
             writer.left_out |= rest
-        elif rest and not rare_blocks(program, blocks, flow):
+        elif rest and not rare:
             writer.is_rest = True
             writer.left_out = (1 << len(blocks)) - 1 & ~reachable(flow, rest)
     if layout is not None:

@@ -20,7 +20,7 @@ from typing import Any
 
 from warpwright.engine.abi import Status
 from warpwright.engine.blocks import BasicBlock
-from warpwright.engine.jit.flow import Bits, Flow
+from warpwright.engine.jit.flow import Bits, Flow, members
 from warpwright.engine.jit.function import FunctionWriter, ResumePoint
 from warpwright.isa.ops import Lowered
 from warpwright.isa.program import Program
@@ -53,6 +53,21 @@ def rare_blocks(program: Program, blocks: Sequence[BasicBlock], flow: Flow) -> B
                 rare |= 1 << block.number
     waits = any(flow.ends[n] in ("barrier", "barrier_red") for n in range(len(blocks)) if rare >> n & 1)
     return 0 if waits or rare & 1 else rare
+
+
+def without_joins(rare: Bits, flow: Flow, divergent: Bits) -> Bits:
+    """Rare blocks less the BSYNCs that a remaining branch sends lanes to straight away.
+
+    Both functions must part lanes alike.  Where the BSYNC is, its lanes wait there; where it is left out, the other part
+    would be pushed, and the whole function has no way to take that part from the stack.
+    """
+    while True:
+        joins = 0
+        for n in members(divergent & ~rare):
+            joins |= sum(1 << s for s in set(flow.blocks[n].successors) if flow.joined_by.get(s, 0) >> n & 1)
+        if not joins & rare:
+            return rare
+        rare &= ~joins
 
 
 @dataclass(frozen=True, slots=True)

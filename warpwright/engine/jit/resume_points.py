@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from warpwright.engine.abi import WARP
 from warpwright.engine.jit.canonical_nans import late_nans
 from warpwright.engine.jit.convergence import Groups
@@ -152,14 +154,19 @@ class Stops:
             return True
         return bool(self.together[resume.block]) or bool(self.waiting >> resume.block & 1)
 
+    @cached_property
+    def _live_where_groups_stand(self) -> set[int]:
+        """The webs of every block where another group of the warp may stand: the same at all resume points."""
+        live: set[int] = set()
+        for n in members(self.groups.stands | self.waiting):
+            live |= self.w.webs.live_in[n]
+        return live
+
     def live_at(self, resume: ResumePoint) -> list[int]:
         w = self.w
-        blocks: set[int] = {resume.block}
+        live = set(w.webs.live_in[resume.block])
         if self._others_at(resume):
-            blocks.update(members(self.groups.stands | self.waiting))
-        live: set[int] = set()
-        for n in blocks:
-            live |= w.webs.live_in[n]
+            live |= self._live_where_groups_stand
         reds = []
         if resume.kind == "red":
             reds = [resume.block - 1]
