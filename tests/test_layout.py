@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 ORDER: list[set[str]] = [
-    {"errors", "version"},
+    {"errors", "version", "html_tables"},
     {"chips", "toolchain"},
     {"isa", "native"},
     {"engine"},

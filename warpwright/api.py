@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from warpwright import html_tables
 from warpwright.arrays import DeviceArray, Symbol
 from warpwright.chips import Chip, Partition, load_chip
 from warpwright.engine.device_memory import DeviceMemory
@@ -393,6 +394,21 @@ class GPU:
     def synchronize(self) -> None:
         """Wait for everything launched: launches end before they return, so there is nothing to wait for."""
 
+    def _repr_html_(self) -> str:
+        headings = ("launch", "grid", "block", "cycles", "time", "instructions")
+        rows = [
+            (
+                run.kernel,
+                f"{run.grid}",
+                f"{run.block}",
+                f"{run.cycles:,}" if run.timed else "",
+                f"{1e6 * run.seconds:,.2f} µs" if run.timed else "",
+                f"{run.instructions:,}",
+            )
+            for run in self.launches
+        ]
+        return html_tables.table(f"{self!r}: {len(rows):,} launches", rows, headings if rows else ())
+
     def __repr__(self) -> str:
         return f"<GPU {self.chip.name} ({self.chip.identity.product}), timing {self.timing}>"
 
@@ -594,12 +610,10 @@ class Launcher:
         self.resident = check_geometry(kernel._loaded.program, self.geometry, self.chip, kernel.name)
 
     def progress_line(self) -> Callable[[Progress], None] | None:
-        """A line on the terminal that shows where a long launch stands; None when there is no terminal."""
-        if not sys.stderr.isatty():
-            return None
-        from warpwright.tools.progress import ProgressLine
+        """What shows how far a long launch is: a bar on a terminal, a line every few seconds elsewhere."""
+        from warpwright.tools.progress import ProgressLine, log
 
-        return ProgressLine()
+        return ProgressLine() if sys.stderr.isatty() else log
 
     def __call__(self, *arguments: Any) -> Run:
         """Run the kernel; arguments are described at :func:`warpwright.engine.arguments.pack`."""

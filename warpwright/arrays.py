@@ -8,6 +8,7 @@ for programs that run on the simulated device.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -114,6 +115,19 @@ class DeviceArray:
             raise ArgumentError(
                 f"{self!r} takes values of shape {self.shape}, or what broadcasts to it, not {given.shape}"
             ) from None
+
+    def __getitem__(self, index: Any) -> Any:
+        """A copy on the host of an element or a slice, indexed as in NumPy."""
+        part = self._contents()[index]
+        return part.copy() if isinstance(part, np.ndarray) else part
+
+    def __setitem__(self, index: Any, values: npt.ArrayLike) -> None:
+        """Copy host values into an element or a slice, indexed and broadcast as in NumPy."""
+        self.numpy()[index] = np.asarray(values)
+
+    def __iter__(self) -> Iterator[Any]:
+        """The elements or rows of a copy on the host."""
+        return iter(self.get())
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
         view = self._contents() if copy is not False else self.numpy()

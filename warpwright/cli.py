@@ -5,6 +5,7 @@ Modules that take time to import are imported by the command that needs them.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ import typer
 from typer.core import TyperCommand
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from rich.console import Console
 
@@ -34,7 +35,7 @@ app = typer.Typer(
     name="warpwright",
     help="A GPU that anyone can run anywhere: CUDA kernels executed and timed, cycle by cycle, on a chosen chip.",
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
@@ -62,6 +63,25 @@ CheckOption = Annotated[
 LevelOption = Annotated[
     str | None,
     typer.Option("--check-level", help="Lowest grade of findings that are told: info, warning (default) or error."),
+]
+TimeoutOption = Annotated[
+    float | None,
+    typer.Option(
+        "--timeout",
+        metavar="SECONDS",
+        min=0.1,
+        help="Host time after which the program is stopped, with the source lines at which its warps were; exit code 124.",
+    ),
+]
+JsonOption = Annotated[
+    Path | None, typer.Option("--json", help="Also write the launches as JSON: an array of one object per launch.")
+]
+CsvOption = Annotated[Path | None, typer.Option("--csv", help="Also write the launches as CSV, one row per launch.")]
+ParquetOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--parquet", help="Also write the launches as Parquet (needs pyarrow: pip install 'warpwright[data]')."
+    ),
 ]
 _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
 
@@ -97,7 +117,7 @@ def _guarded(program: Path, arguments: list[str], chip: str | None, timing: str 
     try:
         return programs.execute(program, arguments, chip, timing)
     except KeyboardInterrupt:
-        raise _fail("interrupted", INTERRUPTED) from None
+        raise _stopped() from None
     except WarpwrightError as error:
         where = programs.line_of(error, program)
         raise _fail(f"{where}{error}") from None
@@ -110,6 +130,15 @@ def _guarded(program: Path, arguments: list[str], chip: str | None, timing: str 
             asked = ", ".join(sorted(session.replaced))
             _console(stderr=True).print(f"note: the program asks for {asked}; --gpu makes it {chip}", markup=False)
             session.replaced.clear()
+
+
+def _stopped() -> typer.Exit:
+    """Ctrl-C or the time limit ended the program: say so, and where its warps were."""
+    from warpwright.session import TIMED_OUT, session
+
+    what = "the time limit has passed" if session.timed_out else "interrupted"
+    where = f"; {session.stopped_at}" if session.stopped_at else ""
+    return _fail(f"{what}{where}", TIMED_OUT if session.timed_out else INTERRUPTED)
 
 
 class _ProgramCommand(TyperCommand):
@@ -137,27 +166,71 @@ def run(
     check: CheckOption = None,
     check_level: LevelOption = None,
     report: Annotated[Path | None, typer.Option(help="Also write a page of HTML that explains the launches.")] = None,
+    timeout: TimeoutOption = None,
+    json: JsonOption = None,
+    csv: CsvOption = None,
+    parquet: ParquetOption = None,
 ) -> None:
     """Run a program on the simulated GPU and print its launches; arguments behind the program are its own.
 
     With --check, what the checks find is printed, an error among it makes the exit code 1, and launches are timed only with --timing full or
     --report: each then runs twice, first checked, then timed.
     """
-    _check_options(gpu, timing, program, report)
+    data = _outputs(json, csv, parquet)
+    _check_options(gpu, timing, program, report, *data)
     if check is not None:
         _start_checks(check, check_level)
         timing = timing or ("full" if report is not None else None)
     elif check_level is not None:
         raise _fail("--check-level goes with --check", MISUSED)
-    runs, findings, code = _launches_of(program, list(context.args), gpu, timing)
+    with _time_limit(timeout):
+        runs, findings, code = _launches_of(program, list(context.args), gpu, timing)
     _found.extend(findings)
     _show_launches(runs)
+    _export(data, runs)
     if report is not None and runs:
         _write(report, runs, program)
     if check is not None:
         code = _show_findings() or code
     if code:
         raise typer.Exit(code)
+
+
+@contextlib.contextmanager
+def _time_limit(seconds: float | None) -> Iterator[None]:
+    from warpwright.session import session
+
+    try:
+        with session.time_limit(seconds):
+            yield
+    except KeyboardInterrupt:
+        raise _stopped() from None
+
+
+def _outputs(*paths: Path | None) -> dict[Path, str]:
+    """Files for results as data, checked as far as that goes before anything runs."""
+    from warpwright.tools.export import ExportError, check_format
+
+    kinds = ("json", "csv", "parquet")
+    given = [(kind, path) for kind, path in zip(kinds, paths, strict=True) if path is not None]
+    for kind, _ in given:
+        try:
+            check_format(kind)
+        except ExportError as error:
+            raise _fail(str(error), MISUSED) from None
+    return {path: kind for kind, path in given}
+
+
+def _export(outputs: Mapping[Path, str], runs: list[Run]) -> None:
+    """Write one row per launch into each file."""
+    from warpwright.tools.export import write_launches
+
+    for path, kind in outputs.items():
+        try:
+            write_launches(path, kind, runs)
+        except OSError as error:
+            raise _fail(f"cannot write {path}: {error.strerror or error}") from None
+        _console(stderr=True).print(f"wrote {path}", markup=False, soft_wrap=True)
 
 
 def _launches_of(
@@ -429,9 +502,24 @@ def chips(
 @app.command()
 def version() -> None:
     """Print the version."""
-    from warpwright import __version__
+    from warpwright.version import __version__
 
     typer.echo(f"warpwright {__version__}")
+
+
+def _version_option(asked: bool) -> None:
+    if asked:
+        version()
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    show_version: Annotated[
+        bool, typer.Option("--version", callback=_version_option, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """A GPU that anyone can run anywhere: CUDA kernels executed and timed, cycle by cycle, on a chosen chip."""
 
 
 def main() -> None:

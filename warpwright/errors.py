@@ -50,6 +50,10 @@ class ExecutionError(WarpwrightError, RuntimeError):
     """Base of what can go wrong while a kernel runs."""
 
 
+class TimedOutError(KeyboardInterrupt):
+    """The time limit of a program or a test (``--timeout``) has passed; the error ends it as Ctrl-C does."""
+
+
 class MemoryFaultError(ExecutionError):
     """An access that no allocation holds, or that is not aligned to its size.
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Iterator
     from types import TracebackType
 
@@ -33,6 +34,10 @@ class ChildResults:
     """Launches, in the order of the processes' ends."""
     findings: list[Finding] = field(default_factory=list)
     """What the checks found."""
+
+
+GRACE_SECONDS = 3.0
+"""What a process gets after its time limit to say where it is."""
 
 
 def execute(program: Path, arguments: list[str], chip: str | None, timing: str | None) -> list[Run]:
@@ -139,7 +144,8 @@ def execute_command(words: list[str], chip: str | None, timing: str | None) -> t
         # Ctrl-C goes to the child as well, which ends as it likes.
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
-            code = subprocess.Popen(words, executable=found, preexec_fn=_default_interrupt).wait()
+            process = subprocess.Popen(words, executable=found, preexec_fn=_default_interrupt)
+            code = _wait(process)
         except OSError as error:
             raise ProgramError(
                 f"cannot start {found}: {error.strerror}; give a program of this machine, or a script whose first line "
@@ -149,6 +155,23 @@ def execute_command(words: list[str], chip: str | None, timing: str | None) -> t
             signal.signal(signal.SIGINT, before)
     # A shell says 128 + the signal.
     return results, code if code >= 0 else 128 - code
+
+
+def _wait(process: subprocess.Popen[bytes]) -> int:
+    """Exit code of a process, which is killed soon after the session's deadline."""
+    import subprocess
+    import time
+
+    from warpwright.session import TIMED_OUT, session
+
+    if session.deadline is None:
+        return process.wait()
+    try:
+        return process.wait(max(0.0, session.deadline - time.monotonic()) + GRACE_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        return TIMED_OUT
 
 
 def _default_interrupt() -> None:

@@ -47,6 +47,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="lowest grade of findings that a test's report tells: info, warning (the default) or error; errors alone fail it",
     )
 
+    group.addoption(
+        "--warpwright-timeout",
+        metavar="SECONDS",
+        type=float,
+        help="host time after which a test fails, with the source lines at which the warps of its kernel were",
+    )
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
@@ -63,8 +70,8 @@ def _prepare(options: argparse.Namespace) -> None:
     chip, timing, check = options.warpwright, options.warpwright_timing, options.warpwright_check
     level = options.warpwright_check_level
     if chip is None:
-        if timing or check:
-            raise pytest.UsageError("--warpwright-timing and --warpwright-check go with --warpwright=CHIP")
+        if timing or check or options.warpwright_timeout:
+            raise pytest.UsageError("--warpwright-timing, -check and -timeout go with --warpwright=CHIP")
         return
     if level and not check:
         raise pytest.UsageError("--warpwright-check-level goes with --warpwright-check")
@@ -103,8 +110,25 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
     A call that fails is no failure of the test: whoever called gets the result, and many a test wants it.
     """
-    if not item.config.getoption("--warpwright-check"):
+    limit = item.config.getoption("--warpwright-timeout")
+    checks = item.config.getoption("--warpwright-check")
+    if not limit and not checks:
         return (yield)
+    from warpwright.session import session
+
+    try:
+        with session.time_limit(limit):
+            return (yield from _checked_call(item)) if checks else (yield)
+    except KeyboardInterrupt:
+        if not session.timed_out:
+            raise
+        where = f"; {session.stopped_at}" if session.stopped_at else ""
+        message = f"the time limit of {limit:g} s has passed (--warpwright-timeout){where}"
+    pytest.fail(message, pytrace=False)
+
+
+def _checked_call(item: pytest.Item) -> Generator[None, object, object]:
+    """The call of a test, which fails on errors that the checks find."""
     from warpwright.session import session
 
     before = {id(f): f.count for f in session.findings()}

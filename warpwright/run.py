@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from warpwright import html_tables
 from warpwright.chips import Chip, Occupancy
 from warpwright.engine.abi import LAUNCH
 from warpwright.engine.arguments import pack
@@ -212,6 +213,29 @@ class Run:
         limit = self.attribution().limit
         again = advised(what_if, self) if what_if is not None and limit.overrides is not None else None
         return write_report(path, [self], title=title, what_ifs={0: again} if again is not None else {})
+
+    def to_dict(self) -> dict[str, Any]:
+        """The launch as one flat row: geometry, time and every counter by Nsight Compute's name.
+
+        ``pandas.DataFrame([run.to_dict() for run in gpu.launches])`` is the table of all launches.
+        """
+        from warpwright.tools.export import launch_record
+
+        return launch_record(self)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("grid, block", f"{self.grid}, {self.block}"),
+            ("registers per thread", f"{self.registers}"),
+            ("occupancy", f"{self.occupancy:.0%}"),
+            ("warp instructions", f"{self.instructions:,}"),
+        ]
+        if self.timing is not None:
+            estimate = f" ({self.sampling})" if self.sampling is not None else ""
+            rows.insert(0, ("cycles", f"{self.cycles:,}{estimate}"))
+            rows.insert(1, ("time", f"{1e6 * self.seconds:,.2f} µs"))
+            rows.append(("bound by", self.bottleneck))
+        return html_tables.table(f"{self.kernel} on {self.chip}", rows)
 
     def __repr__(self) -> str:
         timed = f", {self.cycles:,} cycles" if self.timing is not None else ""
@@ -413,6 +437,8 @@ class Job:
         self.timing: TimingResult | None = None
         self.repeated = False
         self.failure: BaseException | None = None
+        self.positions = ""
+        """Where the warps were when the host stopped the launch."""
         self.compile_seconds = 0.0
         self.wall_seconds = 0.0
         self.phase = "compiling"
@@ -441,12 +467,20 @@ class Job:
             # Short launches end within the first wait, so that polling costs them nothing.
             done = thread.finished(QUIET_SECONDS)
             while not done:
+                session.check_deadline()
                 if show is not None:
                     shown = True
                     show(self._progress(time.perf_counter() - began))
                 done = thread.finished(POLL_SECONDS)
+        except KeyboardInterrupt as stop:
+            # Stop the kernel before memory goes.
+            self.context.cancel()
+            thread.wait()
+            session.stopped_at = self.positions
+            stop.args = (self.positions,) if self.positions else stop.args
+            raise
         except BaseException:
-            # KeyboardInterrupt, or an exception of the progress display: stop the kernel before memory goes.
+            # Of the progress display.
             self.context.cancel()
             raise
         finally:
@@ -495,7 +529,8 @@ class Job:
         self.blocks_done = lambda: execution.blocks_done
         try:
             self.counts = execution.run()
-        except Cancelled:
+        except Cancelled as stop:
+            self.positions = stop.where
             raise KeyboardInterrupt from None
         if isinstance(execution, TieredExecution):
             self.compile_seconds += execution.compile_seconds
@@ -510,7 +545,7 @@ class Job:
         from warpwright.timing.block_sampling import simulate_sampled
         from warpwright.timing.interface import Progress as TimingProgress
         from warpwright.timing.interface import TimingCancelled, TimingError
-        from warpwright.timing.launch_errors import explain
+        from warpwright.timing.launch_errors import explain, positions_at
         from warpwright.timing.simulate import simulate
 
         context, loaded = self.context, self.launcher.kernel._loaded
@@ -561,9 +596,11 @@ class Job:
                 if kept is not None:
                     # Its sections ran on parts of the chip: what it leaves is not known.
                     kept.drop()
-        except Cancelled:
+        except Cancelled as stop:
+            self.positions = stop.where
             raise KeyboardInterrupt from None
-        except TimingCancelled:
+        except TimingCancelled as stop:
+            self.positions = positions_at(stop, context)
             raise KeyboardInterrupt from None
         except TimingError as error:
             raise explain(error, context, kernel) from None

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from warpwright.errors import TimedOutError
 
 if TYPE_CHECKING:
     from warpwright.run import Progress, Run
     from warpwright.tools.checks import Checker, Finding
+
+
+TIMED_OUT = 124
+"""Exit code of a program whose time limit has passed, as the command ``timeout`` gives it."""
 
 
 def chips_named(text: str | None) -> list[str | None]:
@@ -60,6 +70,44 @@ class Session:
     def findings(self) -> list[Finding]:
         """What the checks of this process found."""
         return [finding for checker in self.checkers for finding in checker.findings]
+
+    deadline: float | None = None
+    """When a time limit ends the program or the test, in seconds of ``time.monotonic()``; None without one."""
+    timed_out: bool = False
+    """Whether the deadline has passed."""
+    stopped_at: str = ""
+    """Where the warps of the launch were that Ctrl-C or the deadline stopped."""
+
+    def check_deadline(self) -> None:
+        """Raise TimedOutError, once, when the deadline has passed."""
+        if self.deadline is not None and time.monotonic() >= self.deadline:
+            self.deadline = None
+            self.timed_out = True
+            raise TimedOutError
+
+    @contextmanager
+    def time_limit(self, seconds: float | None) -> Iterator[None]:
+        """Raise TimedOutError in the main thread when the block takes longer; no limit with None.
+
+        A launch that another thread waits for looks at the deadline itself.
+        """
+        self.timed_out, self.stopped_at = False, ""
+        if seconds is None:
+            yield
+            return
+        self.deadline = time.monotonic() + seconds
+        main = threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer")
+        if main:
+            before = signal.signal(signal.SIGALRM, lambda *_: self.check_deadline())
+            # A moment after the deadline, so that it has passed when the handler looks.
+            signal.setitimer(signal.ITIMER_REAL, seconds + 0.01)
+        try:
+            yield
+        finally:
+            self.deadline = None
+            if main:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                signal.signal(signal.SIGALRM, before)
 
     overrides: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the chip that every GPU gets changed, on top of its own what-if values."""

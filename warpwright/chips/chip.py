@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from warpwright import html_tables
 from warpwright.chips.kinds import KINDS, inherited, read_entry
 from warpwright.chips.limits import field_range, problems, range_text
 from warpwright.chips.sections import (
@@ -121,6 +122,17 @@ class Chip(BaseModel):
         """
         _section_of(self.name, field)
         return self.sources.get(field, "")
+
+    def _repr_html_(self) -> str:
+        sm, dram = self.sm, self.dram
+        rows = [
+            ("product", self.identity.product),
+            ("architecture", f"{self.identity.architecture}, compute capability {self.identity.compute_capability}"),
+            ("SMs", f"{sm.sm_count} at {self.clocks.sm_clock_mhz:,} MHz"),
+            ("L2", f"{self.l2.l2_kib / 1024:g} MiB"),
+            ("memory", f"{dram.dram_kib / (1 << 20):.0f} GiB, {dram.dram_gb_per_s:,.0f} GB/s"),
+        ]
+        return html_tables.table(self.name, rows)
 
 
 class Row(NamedTuple):

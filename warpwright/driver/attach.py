@@ -154,7 +154,7 @@ def child_environment(chip: str | None, timing: str | None, results: Path | None
     chips = ",".join(name or "" for name in chips_named(chip))
     given = (
         *(("GPU", chips), ("TIMING", timing), ("CHECK", session.check), ("CHECK_LEVEL", session.check_level)),
-        ("RESULTS", results and str(results)),
+        *(("RESULTS", results and str(results)), ("DEADLINE", session.deadline and repr(session.deadline))),
     )
     for name, value in given:
         if value:

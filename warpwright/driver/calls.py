@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from warpwright.driver import results
+from warpwright.driver import recording, results
 from warpwright.driver.cuda_error import CudaError, say
 from warpwright.driver.entry_points import gives_back, plain, prototype, table
 from warpwright.driver.error_log import log
@@ -28,11 +28,12 @@ from warpwright.errors import (
     LaunchError,
     MemoryFaultError,
     OutOfMemoryError,
+    TimedOutError,
     TrapError,
     UnsupportedError,
     WarpwrightError,
 )
-from warpwright.session import session
+from warpwright.session import TIMED_OUT, session
 from warpwright.toolchain import ToolchainError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -95,6 +96,11 @@ def failed(name: str, error: BaseException) -> int:
             log.add(error.message)
             explain(name, error.message)
         return error.code
+    if isinstance(error, TimedOutError) and os.environ.get(recording.DEADLINE):
+        # The program is native, or ignores exceptions for all we know: its time is over.
+        say(f"the time limit has passed in {name}: {error}")
+        recording.finish()
+        os._exit(TIMED_OUT)
     if isinstance(error, KeyboardInterrupt):
         # C code between here and Python knows no exceptions: raise it again when Python code runs next.
         _thread.interrupt_main()

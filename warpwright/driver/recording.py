@@ -26,6 +26,8 @@ _runs: list[Run] = []
 _count = 0
 _kept: list[Any] = []
 _FOLDER = "WARPWRIGHT_RESULTS"
+DEADLINE = "WARPWRIGHT_DEADLINE"
+"""Of a process that the command started: when its time is over, by the system's monotonic clock."""
 
 
 def _add(run: Run) -> None:
@@ -46,6 +48,8 @@ def obey() -> None:
 
 def start() -> None:
     """Record this process's launches, when somebody waits for them."""
+    if os.environ.get(DEADLINE):
+        session.deadline = float(os.environ[DEADLINE])
     if session.on_launch is None and os.environ.get(_FOLDER):
         session.on_launch = _add
         if sys.orig_argv:

@@ -135,6 +135,7 @@ WARP = Layout(
     fault_lanes=1,
     fault_bytes=1,
     fault_instruction=1,  # byte address of the instruction in the program
+    cancelled_at=1,  # 1 + byte address of the jump back at which the warp met LAUNCH.cancel; its lanes are in fault_lanes
     instructions=1,  # warp-instructions executed so far (counted by basic block)
     thread_instructions=1,  # thread-instructions (active lanes summed)
     sm_id=1,

@@ -15,6 +15,7 @@ from warpwright.engine.faults import (
     WaitingWarp,
     deadlock_error,
     fault_error,
+    positions,
     standstill_error,
     trap_error,
     wrap_error,
@@ -71,8 +72,11 @@ class CompiledExecution:
             if self.threads > 1
             else [self.spaces[0].run(self.context.address, first, count, 0)]
         )
-        if any(o.cancelled for o in outcomes):
-            raise Cancelled
+        cancelled = [o for o in outcomes if o.cancelled]
+        if cancelled:
+            told = min(cancelled, key=lambda o: (not o.warps, o.block_index[::-1]))
+            resident = sum(o.resident_blocks for o in cancelled)
+            raise Cancelled(positions(self.context.program, told.block_index, told.standing(), resident))
         if self.kernel.whole is not None and self.kernel.whole.failure is not None:
             raise self.kernel.whole.failure
         stopped = [o for o in outcomes if o.status is not Status.EXIT]
@@ -129,8 +133,7 @@ def stop_error(context: LaunchContext, outcome: Outcome) -> ExecutionError | Uns
             )
         return deadlock_error(program, geometry, block, waits)
     if outcome.status is Status.STANDSTILL:
-        warps = [(w.warp_in_block, w.groups) for w in outcome.warps]
-        return standstill_error(program, block, warps, outcome.resident_blocks)
+        return standstill_error(program, block, outcome.standing(), outcome.resident_blocks)
     warp = outcome.stopped
     if warp is None:
         return IllegalInstructionError(f"kernel {program.name} stopped with status {outcome.status.name}")

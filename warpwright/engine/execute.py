@@ -8,7 +8,15 @@ from warpwright.engine.launch import Dim3
 
 
 class Cancelled(Exception):
-    """The launch was cancelled by the host."""
+    """The launch was cancelled by the host.
+
+    Args:
+        where: at which source lines the warps were; empty when that is not known.
+    """
+
+    def __init__(self, where: str = "") -> None:
+        super().__init__(where)
+        self.where = where
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ turns them into the exceptions of ``warpwright.errors``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -394,13 +394,30 @@ _STANDS = {
 }
 
 
-def _describe_groups(program: Program, groups: Sequence[Group]) -> str:
+_RUNS = {**_STANDS, "runs": ("runs at", "run at")}
+
+
+def _describe_groups(program: Program, groups: Sequence[Group], words: Mapping[str, tuple[str, str]] = _STANDS) -> str:
     parts = []
     for group in groups:
         line = source_line(program, group.instruction) if group.instruction >= 0 else None
-        what = _STANDS[group.what][group.lanes.bit_count() > 1]
+        what = words[group.what][group.lanes.bit_count() > 1]
         parts.append(f"{_lane_list(group.lanes)} {what} {line or 'code that has no source line'}")
     return "\n    ".join(parts) or "has exited"
+
+
+def positions(program: Program, block: Dim3, warps: Sequence[tuple[int, Sequence[Group]]], resident_blocks: int) -> str:
+    """Where the warps of a launch were when the host stopped it.
+
+    Args:
+        block: the block that ran last, or the first resident one.
+        warps: its warps' numbers and where their lanes are; nowhere once they have exited.
+        resident_blocks: how many blocks had begun and not ended.
+    """
+    shown = _warp_rows((number, _describe_groups(program, groups, _RUNS)) for number, groups in warps)
+    if resident_blocks > 1:
+        shown.append(f"and {resident_blocks - 1:,} more resident block{'s' if resident_blocks > 2 else ''}")
+    return f"kernel {plain_name(program.name)}, block {block}:\n  " + "\n  ".join(shown)
 
 
 def standstill_error(

@@ -5,11 +5,20 @@ from __future__ import annotations
 from warpwright.engine.abi import Status
 from warpwright.engine.cycle_detection import Recurrence, memory_digest
 from warpwright.engine.execute import Cancelled, Counts
-from warpwright.engine.faults import Stop, WaitingWarp, deadlock_error, fault_error, standstill_error, trap_error
+from warpwright.engine.faults import (
+    Stop,
+    WaitingWarp,
+    deadlock_error,
+    fault_error,
+    positions,
+    standstill_error,
+    trap_error,
+)
 from warpwright.engine.interpreter import ClusterState, Kernel, Launch, Outcome
 from warpwright.engine.interpreter.gather_scatter import global_memory
 from warpwright.engine.interpreter.grid import PASSES_BEFORE_NEXT_BLOCK, BlockRun, runs_of
 from warpwright.engine.interpreter.livelock import FIRST_PASS, groups_of, memories, warps_digest
+from warpwright.engine.lane_positions import Group
 from warpwright.engine.launch import LaunchContext, shared_bytes
 from warpwright.errors import ExecutionError
 
@@ -69,7 +78,7 @@ class InterpretedExecution:
             fruitless += 1
             for run in tuple(resident):
                 if context.cancelled:
-                    raise Cancelled
+                    raise Cancelled(positions(context.program, run.block.index, _standing(run), len(resident)))
                 outcome = run.step()
                 if outcome is None:
                     continue
@@ -87,9 +96,8 @@ class InterpretedExecution:
                     fruitless, lambda: warps_digest(resident), lambda: memory_digest(context.memory, memories(resident))
                 )
             ):
-                first = resident[0].block
-                warps = [(w.warp_in_block, groups_of(w)) for w in first.warps]
-                raise standstill_error(context.program, first.index, warps, len(resident))
+                first = resident[0]
+                raise standstill_error(context.program, first.block.index, _standing(first), len(resident))
         return self.counts
 
     def _error(self, outcome: Outcome) -> ExecutionError:
@@ -115,3 +123,8 @@ class InterpretedExecution:
         if outcome.status is Status.TRAP:
             return trap_error(program, geometry, stop)
         return fault_error(program, geometry, context.memory, stop, shared_bytes(program, geometry))
+
+
+def _standing(run: BlockRun) -> list[tuple[int, list[Group]]]:
+    """The numbers of a block's warps, and where their lanes are."""
+    return [(w.warp_in_block, groups_of(w)) for w in run.block.warps]

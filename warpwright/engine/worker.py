@@ -46,13 +46,17 @@ class Worker:
         """Wait a while; True once the work is done.  Ctrl-C is heard."""
         return self._done.acquire(timeout=timeout) or not self.busy
 
-    def end(self) -> None:
-        """Wait through any number of presses of Ctrl-C, then let the next thread have its turn."""
+    def wait(self) -> None:
+        """Wait for the end of the work through any number of presses of Ctrl-C."""
         while self.busy:
             try:
                 self.finished(POLL_SECONDS)
             except KeyboardInterrupt:
                 continue
+
+    def end(self) -> None:
+        """Wait for the end of the work, then let the next thread have its turn."""
+        self.wait()
         self._work = lambda: None
         self._turn.release()
 

@@ -72,7 +72,7 @@ class TimingError(RuntimeError):
 
 
 class TimingCancelled(TimingError):
-    """``cancel`` said stop."""
+    """``cancel`` said stop; ``warps`` holds those that were resident."""
 
 
 ProgressCallback = Callable[[Progress], None]

@@ -13,6 +13,7 @@ from warpwright.engine.faults import (
     WaitingWarp,
     deadlock_error,
     fault_error,
+    positions,
     standstill_error,
     trap_error,
     wrap_error,
@@ -21,7 +22,7 @@ from warpwright.engine.kernels import Traced
 from warpwright.engine.lane_positions import ALL_LANES, Group
 from warpwright.engine.launch import Dim3, LaunchContext, shared_bytes
 from warpwright.errors import DeadlockError
-from warpwright.timing.interface import TimingError
+from warpwright.timing.interface import TimingCancelled, TimingError
 from warpwright.timing.state import AT_CLUSTER
 
 
@@ -53,6 +54,25 @@ def explain(error: TimingError, context: LaunchContext, kernel: Traced) -> Excep
     if error.status == Status.FAULT:
         return fault_error(program, geometry, context.memory, stop, shared_bytes(program, geometry))
     return error
+
+
+def positions_at(stop: TimingCancelled, context: LaunchContext) -> str:
+    """Where the warps of the first resident block were when the host stopped the launch."""
+    if not stop.warps:
+        return ""
+    program = context.program
+    blocks = [(w["block_x"], w["block_y"], w["block_z"]) for w in stop.warps]
+    first = min(blocks, key=lambda block: block[::-1])
+    standing: dict[int, list[Group]] = {n: [] for n in range(context.geometry.warps_per_block)}
+    for w, block in zip(stop.warps, blocks, strict=True):
+        if block != first:
+            continue
+        if w["waits_at_barrier"] >= 0:
+            found = Group("barrier", w["fault_instruction"], w["barrier_lanes"] & ALL_LANES)
+        else:
+            found = Group("runs", program.instructions[w["pc"]].address, w["active_lanes"] & ALL_LANES)
+        standing[w["warp_in_block"]] = [found]
+    return positions(program, first, list(standing.items()), len(set(blocks)))
 
 
 def _endless(context: LaunchContext, warps: Sequence[Mapping[str, int]], block: Dim3, kernel: Traced) -> DeadlockError:

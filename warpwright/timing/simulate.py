@@ -92,6 +92,7 @@ def _warp_fields(state: State, sm: int, slot: int) -> dict[str, int]:
     for name, key in (("block_x", "index_x"), ("block_y", "index_y"), ("block_z", "index_z")):
         fields[name] = int(_read(block + BLOCK[key]))
     fields["pc"] = int(state.words[s.Warp(w).pc])
+    fields["active_lanes"] = int(state.words[s.Warp(w).mask])
     fields["status"] = int(state.words[s.Warp(w).status])
     fields["waits_at_barrier"] = (int(state.words[s.Warp(w).barrier]) & ~s.DEFERRED) - 1
     fields["pointer"] = pointer
@@ -365,7 +366,8 @@ def advance(
         if outcome == windows.FINISHED:
             return False
         if cancel is not None and cancel():
-            raise TimingCancelled(f"cancelled at cycle {int(m[s.chip.now]):,}")
+            resident = [_warp_fields(state, sm, slot) for sm, slot in state.active_warps()]
+            raise TimingCancelled(f"cancelled at cycle {int(m[s.chip.now]):,}", warps=resident)
         if launch.watch is not None and launch.watch.never_ends(state):
             raise deadlock(state, repeats=True)
         if progress is not None:

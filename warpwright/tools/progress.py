@@ -1,42 +1,102 @@
-"""A line on the terminal that shows where a long launch stands."""
+"""How far a long launch is: a bar on a terminal, a line every few seconds elsewhere."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+import time
+from typing import TYPE_CHECKING, TextIO
 
 from rich.console import Console
-from rich.status import Status
+from rich.progress import BarColumn, TaskID, TextColumn
+from rich.progress import Progress as Bar
 
 if TYPE_CHECKING:
     from warpwright.run import Progress
 
+LINE_SECONDS = 5.0
+"""Between two lines of a log."""
+LATE_SECONDS = 60.0
+"""A launch that has run for so long gets its lines at the longer interval."""
+LATE_LINE_SECONDS = 30.0
+
+
+def seconds_left(progress: Progress) -> float | None:
+    """Host seconds until the last block ends, at the rate of the blocks so far; None before the first has ended."""
+    if progress.phase == "compiling" or not progress.blocks_done:
+        return None
+    return progress.seconds / progress.blocks_done * (progress.blocks - progress.blocks_done)
+
+
+def duration(seconds: float) -> str:
+    """``8 s``, ``2 min 5 s`` or ``1 h 20 min``."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
 
 def describe(progress: Progress) -> str:
-    """``matmul: 12 of 64 blocks, 81,920 cycles, 3 s (Ctrl-C stops it)``."""
+    """``12 of 64 blocks, 81,920 cycles (27,306/s), 3 s, 13 s left``."""
     if progress.phase == "compiling":
-        where = "compiling"
-    else:
-        where = f"{progress.blocks_done:,} of {progress.blocks:,} blocks"
-        if progress.cycles:
-            where += f", {progress.cycles:,} cycles"
-    return f"{progress.kernel}: {where}, {progress.seconds:.0f} s (Ctrl-C stops it)"
+        return f"compiling, {duration(progress.seconds)}"
+    parts = [f"{progress.blocks_done:,} of {progress.blocks:,} blocks"]
+    if progress.cycles:
+        parts.append(f"{progress.cycles:,} cycles ({progress.cycles / max(progress.seconds, 1e-3):,.0f}/s)")
+    elif progress.blocks_done:
+        parts[0] += f" ({progress.blocks_done / max(progress.seconds, 1e-3):,.3g}/s)"
+    parts.append(duration(progress.seconds))
+    left = seconds_left(progress)
+    if left is not None:
+        parts.append(f"{duration(left)} left")
+    return ", ".join(parts)
 
 
 class ProgressLine:
-    """Shows the latest :class:`Progress` in place; removes itself when the launch has finished."""
+    """Shows the latest :class:`Progress` as a bar in place; removes itself when the launch has finished."""
 
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or Console(stderr=True)
-        self._status: Status | None = None
+        self._bar: Bar | None = None
+        self._task = TaskID(0)
 
     def __call__(self, progress: Progress) -> None:
         if progress.finished:
-            if self._status is not None:
-                self._status.stop()
-                self._status = None
+            if self._bar is not None:
+                self._bar.stop()
+                self._bar = None
             return
-        if self._status is None:
-            self._status = self._console.status(describe(progress))
-            self._status.start()
-        else:
-            self._status.update(describe(progress))
+        if self._bar is None:
+            columns = TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.fields[where]}")
+            self._bar = Bar(*columns, console=self._console, transient=True)
+            self._task = self._bar.add_task(progress.kernel, total=None, where="")
+            self._bar.start()
+        # Without a block that has ended, the bar only shows that something is going on.
+        total = progress.blocks if progress.blocks_done else None
+        where = f"{describe(progress)} (Ctrl-C stops it)"
+        self._bar.update(self._task, total=total, completed=progress.blocks_done, where=where)
+
+
+class ProgressLog:
+    """Prints the latest :class:`Progress` as a line every few seconds, for logs.
+
+    One log serves all launches of a process, so that many launches of a second each are heard of as well.
+    """
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream
+        self._last = time.monotonic()
+
+    def __call__(self, progress: Progress) -> None:
+        now = time.monotonic()
+        wait = LINE_SECONDS if progress.seconds < LATE_SECONDS else LATE_LINE_SECONDS
+        if progress.finished or now - self._last < wait:
+            return
+        self._last = now
+        stream = self._stream or sys.stderr
+        print(f"warpwright: {progress.kernel}: {describe(progress)}", file=stream, flush=True)
+
+
+log = ProgressLog()
+"""Of this process."""

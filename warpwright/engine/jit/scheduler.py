@@ -238,6 +238,7 @@ def run_blocks(launch: Launch, space: Space, first: int, count: int) -> int:
                 if left and cluster == 1:
                     admit(launch, space, slot, number)
                     if cancelled(launch):
+                        space["resident"] = active
                         return CANCELLED
                 else:
                     active -= 1
@@ -255,6 +256,7 @@ def run_blocks(launch: Launch, space: Space, first: int, count: int) -> int:
         if not fruitful and stands_still(launch, space, fruitless, active):
             space["resident"] = active
             return stop_all(space, Status.STANDSTILL)
+    space["resident"] = active
     return CANCELLED
 
 

@@ -50,7 +50,11 @@ class WarpState:
 
     def stand(self, standing: Standing, save: npt.NDArray[Any]) -> None:
         """Tell where the lanes stand; ``save`` is the warp's save area."""
-        if self.state in ("barrier", "cluster"):
+        if self.state == "exited":
+            return
+        if self["cancelled_at"]:
+            self.groups = [Group("runs", self["cancelled_at"] - 1, self["fault_lanes"])]
+        elif self.state in ("barrier", "cluster"):
             self.groups = [Group("barrier", self["fault_instruction"], self["barrier_lanes"])]
         else:
             self.groups = standing.groups(save, self["resume"], self["lanes"], self["exited"])
@@ -73,6 +77,10 @@ class Outcome:
     blocks_done: int = 0
     warp_instructions: int = 0
     thread_instructions: int = 0
+
+    def standing(self) -> list[tuple[int, list[Group]]]:
+        """The warps' numbers, and where their lanes are."""
+        return [(warp.warp_in_block, warp.groups) for warp in self.warps]
 
 
 class Workspace:
@@ -191,9 +199,24 @@ class Workspace:
             warp_instructions=int(words[WORKSPACE.slot("instructions")]),
             thread_instructions=int(words[WORKSPACE.slot("thread_instructions")]),
         )
-        if outcome.status is not Status.EXIT:
+        if outcome.status is not Status.EXIT or (outcome.cancelled and self._find_cancelled()):
             self._describe(outcome)
         return outcome
+
+    def _find_cancelled(self) -> bool:
+        """Make the block that the host's stop found running the outcome's; False when no block was resident."""
+        words = self._words
+        resident = int(words[WORKSPACE.slot("resident")])
+        base, stride = int(words[WORKSPACE.slot("slot_base")]), int(words[WORKSPACE.slot("slot_bytes")])
+        warps_at, warp_stride = int(words[WORKSPACE.slot("warps_at")]), int(words[WORKSPACE.slot("warp_bytes")])
+        blocks = [base + int(slot) * stride for slot in self._order[:resident]]
+        for block in blocks:
+            for n in range(self.warps):
+                if _view(block + warps_at + n * warp_stride, WARP.size_bytes)[WARP.slot("cancelled_at")]:
+                    words[WORKSPACE.slot("outcome_block")] = block
+                    return True
+        words[WORKSPACE.slot("outcome_block")] = blocks[0] if blocks else 0
+        return bool(blocks)
 
     def _describe(self, outcome: Outcome) -> None:
         block = _view(int(self._words[WORKSPACE.slot("outcome_block")]), BLOCK.size_bytes)
@@ -211,7 +234,7 @@ class Workspace:
             save = _view(int(words[WARP.slot("spill")]), 64)
             state = ("running", "barrier", "exited", "stuck", "cluster")[int(save[STATE_AT // 8])]
             warp = WarpState(n, state, words)
-            if outcome.status is Status.STANDSTILL:
+            if outcome.status is Status.STANDSTILL or outcome.cancelled:
                 save = _view(warp["spill"], self.kernel.spill_bytes)
                 warp.stand(self.kernel.standing, save)
             outcome.warps.append(warp)

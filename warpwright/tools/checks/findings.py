@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from html import escape
 
 from warpwright.engine.faults import source_line
 from warpwright.isa.program import Program
@@ -73,6 +74,9 @@ class Finding:
     """The host's calls that led to the launch, outermost first."""
     of_call: bool = False
     """True for a call of the host that failed: it is told the result and may make do with it."""
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
 
     def __str__(self) -> str:
         lines = [self.title]

@@ -1,0 +1,165 @@
+"""Time limits and interruptions: a program that never ends is stopped, and the message has the lines of its warps."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import warpwright as ww
+from warpwright.errors import TimedOutError
+from warpwright.run import Progress
+from warpwright.session import session
+from warpwright.tools.progress import ProgressLog, describe, duration, seconds_left
+
+SOURCE = """
+extern "C" __global__ void counts(int* out, long long turns) {
+    int x = threadIdx.x;
+    for (long long i = 0; i < turns; i++) x = x * 1664525 + 1013904223;
+    __syncthreads();
+    out[threadIdx.x] = x;
+}
+extern "C" __global__ void polls(volatile int* flag, int* out) {
+    if (threadIdx.x >= 32) {
+        long long now = clock64();
+        while (*flag == 0 || now == 1) {
+        }
+    }
+    __syncthreads();
+    out[threadIdx.x] = 1;
+}
+"""
+ENDLESS = 1 << 60
+PROGRAM = f"""
+import sys
+import numpy as np
+import warpwright as ww
+
+gpu = ww.GPU("v100")
+kernel = gpu.compile('''{SOURCE}''', name="program.cu")["counts"]
+
+def test_it():
+    kernel[1, 64](gpu.zeros(64, np.int32), {ENDLESS})
+
+if __name__ == "__main__":
+    test_it()
+"""
+
+
+def stopped(kernel: str, timing: str, engine: str = "compiled") -> str:
+    """What is known of the warps of an endless launch that a limit of a second and a half stopped."""
+    gpu = ww.GPU("v100", timing=timing, engine=engine)
+    module = gpu.compile(SOURCE, name="limits.cu")
+    out = gpu.zeros(64, np.int32)
+    arguments = (out, ENDLESS) if kernel == "counts" else (gpu.zeros(1, np.int32), out)
+    if timing == "full":
+        module["counts"][1, 64](out, 1)  # the cycle model is compiled before the limit begins
+    with pytest.raises(TimedOutError), session.time_limit(1.5):
+        module[kernel][2, 64](*arguments)
+    assert module["counts"][1, 64](out, 1).instructions > 0, "the GPU stays usable"
+    return session.stopped_at
+
+
+@pytest.mark.parametrize(("timing", "engine"), [("off", "compiled"), ("full", "compiled"), ("off", "interpreter")])
+def test_a_time_limit_says_at_which_lines_the_warps_were(timing: str, engine: str) -> None:
+    text = stopped("counts", timing, engine)
+    assert text.startswith("kernel counts, block (0, 0, 0):\n"), text
+    assert re.search(r"warps? 0(-1)?: lanes 0-31 run at limits\.cu:4: ", text), text
+
+
+@pytest.mark.parametrize("timing", ["off", "full"])
+def test_a_time_limit_tells_warps_that_wait_from_those_that_run(timing: str) -> None:
+    text = stopped("polls", timing)
+    assert re.search(r"warp 0: lanes 0-31 waits? at the block barrier limits\.cu:14: ", text), text
+    assert re.search(r"warp 1: lanes 0-31 run at limits\.cu:1[12]: ", text), text
+
+
+def test_a_limit_ends_a_launch_of_another_thread() -> None:
+    gpu = ww.GPU("v100", timing="off")
+    kernel = gpu.compile(SOURCE)["counts"]
+    out = gpu.zeros(64, np.int32)
+    raised: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            kernel[1, 64](out, ENDLESS)
+        except BaseException as error:
+            raised.append(error)
+
+    def join() -> None:
+        while thread.is_alive():
+            thread.join(0.1)
+
+    # Of the two threads, the one that sees the deadline first gets the error.
+    thread = threading.Thread(target=work)
+    session.deadline = time.monotonic() + 1.5
+    thread.start()
+    join()
+    assert session.deadline is None
+    assert isinstance(raised[0], TimedOutError)
+
+
+def test_nothing_is_left_of_a_limit_that_was_not_reached() -> None:
+    with session.time_limit(30):
+        assert session.deadline is not None
+    assert session.deadline is None
+    assert not session.timed_out
+
+
+def run_with_limit(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    command = [sys.executable, "-m", "warpwright.cli", "run", "--timing", "off", "--timeout", "8", *words]
+    return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes run on the simulated driver on Linux alone")
+@pytest.mark.parametrize("words", [("program.py",), ("python3", "program.py")])
+def test_the_command_stops_a_program_with_exit_code_124(tmp_path: Path, words: tuple[str, ...]) -> None:
+    words = tuple(sys.executable if w == "python3" else w for w in words)
+    ended = run_with_limit(tmp_path, *words)
+    assert ended.returncode == 124, ended.stderr
+    assert "run at program.cu:4" in ended.stderr
+
+
+def test_pytest_fails_a_test_at_its_limit(tmp_path: Path) -> None:
+    (tmp_path / "test_program.py").write_text(PROGRAM)
+    command = [sys.executable, "-m", "pytest", "-q", "--warpwright=v100", "--warpwright-timing=off"]
+    command += ["--warpwright-timeout=2", "test_program.py"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100, env=os.environ)
+    assert ended.returncode == 1, ended.stdout + ended.stderr
+    assert "the time limit of 2 s has passed (--warpwright-timeout); kernel counts, block (0, 0, 0):" in ended.stdout
+    assert "run at program.cu:4" in ended.stdout
+    assert "run.py" not in ended.stdout, "frames of the package are of no use to a reader"
+
+
+def progress(seconds: float, done: int, cycles: int = 0) -> Progress:
+    return Progress("sums", "running", seconds, done, 64, cycles)
+
+
+def test_progress_has_blocks_rate_and_time_left() -> None:
+    assert describe(progress(4, 0)) == "0 of 64 blocks, 4 s"
+    assert describe(progress(4, 16)) == "16 of 64 blocks (4/s), 4 s, 12 s left"
+    assert describe(progress(4, 16, 8000)) == "16 of 64 blocks, 8,000 cycles (2,000/s), 4 s, 12 s left"
+    assert seconds_left(progress(4, 64)) == 0
+    assert [duration(s) for s in (0.4, 59, 61, 7260)] == ["0 s", "59 s", "1 min 1 s", "2 h 1 min"]
+
+
+def test_a_log_has_a_line_every_few_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr("warpwright.tools.progress.time.monotonic", lambda: now[0])
+    stream = io.StringIO()
+    log = ProgressLog(stream)
+    for second in range(1, 121):
+        now[0] += 1
+        log(progress(second, 0))
+    lines = stream.getvalue().splitlines()
+    assert lines[0] == "warpwright: sums: 0 of 64 blocks, 5 s"
+    assert len(lines) == 11 + 2, "every 5 s, and after a minute every 30 s"
