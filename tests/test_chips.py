@@ -205,7 +205,11 @@ def test_dependent_fields_follow_a_file_that_changes_its_base(tmp_path: Path) ->
             "chip 'v100' has no field 'l1_kb'; did you mean 'l1_kib' or 'l2_kib' or 'l1_icache_kib'?",
         ),
         ("v100", {"l1_kib": "big"}, "field 'l1_kib' of chip 'v100' must be a whole number, not 'big' ([shared])"),
-        ("v100", {"shared_bank_count": 64}, "field 'shared_bank_count' of chip 'v100' must be 32, not 64 ([shared])"),
+        (
+            "v100",
+            {"shared_bank_count": 64},
+            "field 'shared_bank_count' of chip 'v100' must be 16 or 32, not 64 ([shared])",
+        ),
         ("v100", {"sm_count": 0}, "field 'sm_count' of chip 'v100' must be 1 to 512, not 0 ([sm])"),
         ("v100", {"gpc_sm_counts": [40]}, "chip 'v100': gpc_sm_counts add up to 40 SMs, but sm_count is 80"),
         ("gone.toml", {}, "chip file 'gone.toml' does not exist"),

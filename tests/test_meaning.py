@@ -554,7 +554,7 @@ def test_uniform_forms_share_the_vector_meaning() -> None:
 
 
 def test_lane_masks_are_little_endian() -> None:
-    assert lane_mask(0b101).tolist() == [True, False, True] + [False] * 29
+    assert lane_mask(0b101, 32).tolist() == [True, False, True] + [False] * 29
 
 
 def test_rpc_keeps_two_words() -> None:

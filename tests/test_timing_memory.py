@@ -670,7 +670,7 @@ def test_floating_point_sums_wait_for_those_before_on_the_same_word(lanes: int, 
     """bench.micro ``contended``: sums of f32 on one word 3.47, on four lines by turns 1.92; ``scattered_atomics``: f64 at random 51 a cycle
     over the chip, as integers."""
     m = idle()
-    units = int(ask(m, 7, 0, 0, lanes | 1 << 6 | 1 << 48, int(again)))
+    units = int(ask(m, 7, 0, 0, lanes | 1 << 7 | 1 << 48, int(again)))
     assert units / int(m[s.chip.slice_capacity]) * (1 << s.CALENDAR_SHIFT) == pytest.approx(card, rel=0.05)
 
 

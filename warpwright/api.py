@@ -606,6 +606,7 @@ class Launcher:
             dynamic,
             kernel._loaded.kernel.shared_reserved_bytes,
             cluster or kernel._loaded.kernel.cluster,
+            kernel._loaded.program.lanes,
         )
         self.resident = check_geometry(kernel._loaded.program, self.geometry, self.chip, kernel.name)
 

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from warpwright.chips.chip import Chip
 from warpwright.errors import WarpwrightError
 
-WARP_THREADS = 32
-
 
 class OccupancyError(WarpwrightError, ValueError):
     """A block that no SM of the chip can hold."""
@@ -82,10 +80,11 @@ def occupancy(
     shared_bytes: int = 0,
     barriers: int = 1,
     clustered: bool = False,
+    lanes: int = 32,
 ) -> Occupancy:
     """Blocks per SM for a block of so many threads, registers (as the compiler allocated) and shared bytes (static + dynamic).
 
-    ``clustered``: the launch or the kernel names a cluster's shape.
+    ``clustered``: the launch or the kernel names a cluster's shape; ``lanes``: threads of a warp.
 
     Raises:
         OccupancyError: too many threads, registers or shared bytes for one block on this chip.
@@ -104,8 +103,8 @@ def occupancy(
         raise OccupancyError(
             f"{registers_per_thread} registers a thread do not fit {chip.name}: a thread has at most {sm.max_registers_per_thread}"
         )
-    warps = -(-threads_per_block // WARP_THREADS)
-    per_warp = _up(max(registers_per_thread, 1) * WARP_THREADS, sm.register_allocation_unit_registers)
+    warps = -(-threads_per_block // lanes)
+    per_warp = _up(max(registers_per_thread, 1) * lanes, sm.register_allocation_unit_registers)
     # A sub-core owns its share of the register file, so warps are counted for each sub-core; a block's go wherever there is room.
     warps_by_registers = sm.registers_per_sm // sm.sub_core_count // per_warp * sm.sub_core_count
     reserved = shared.shared_reserved_bytes_per_block

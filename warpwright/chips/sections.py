@@ -239,7 +239,7 @@ class Shared(Section):
     shared_max_per_block_kib: int = Field(gt=0)
     shared_reserved_bytes_per_block: int = Field(ge=0)
     shared_allocation_unit_bytes: int = Field(gt=0)
-    shared_bank_count: Literal[32]
+    shared_bank_count: Literal[16, 32]
     shared_bank_bytes: Literal[4]
     shared_load_latency_cycles: int = Field(gt=0)
     shared_store_latency_cycles: int = Field(gt=0)

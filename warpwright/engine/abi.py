@@ -116,7 +116,7 @@ WARP = Layout(
     lanes=1,  # mask of lanes that hold a thread
     resume=1,  # 0 = start; the compiled function's own numbering
     exited=1,  # mask of lanes that have exited
-    local_base=1,  # host pointer: this warp's local memory; lane-interleaved: word w of lane l at (w * 32 + l) * 4
+    local_base=1,  # host pointer: this warp's local memory; lane-interleaved: word w of lane l at (w * lanes + l) * 4
     trace_base=1,  # host pointer to the record buffer (0 = tracing off)
     trace_used=1,  # words (u64) written
     trace_limit=1,  # words; beyond it the function stops, after what may come before it asks (the kernel's trace_words)
@@ -202,6 +202,7 @@ LAUNCH = Layout(
     texture_rare=1,  # as texture: Python's, for what compiled code leaves to it
     taking_sms=1,  # pointer to u64 numbers of the SMs that take the launch's blocks, ascending
     taking_sm_count=1,
+    lanes=1,  # of a warp
 )
 """One for each launch; read-only for warps."""
 
@@ -235,6 +236,8 @@ HERE, HOST, PEER, MIGRATES = range(4)
 kernel turns to them, as managed memory, which moves there."""
 
 # --- trace records: u64 words in the order of execution ------------------------------------------
+# Bits 31..0 of a record's first word are lanes.  Waves of more than 32 have them in a word of their own instead, which follows the first
+# one: a record's head then has two words (:func:`head_words`).
 # A block record:   bits 63..60 = TAG_BLOCK, 59..32 = basic-block number, 31..0 = active lanes on entry.
 # It stands for every instruction of that basic block.  Then, for each memory instruction of the block
 # in program order, exactly one memory record (asynchronous copies: two, global then shared), also when no lane executes it
@@ -242,8 +245,8 @@ kernel turns to them, as managed memory, which moves there."""
 #   affine:  bits 63..60 = TAG_AFFINE, 55..32 = stride in bytes between lanes (signed 24 bits), 31..0 = exec lanes;
 #            next word = address of lane 0 (also when lane 0 is not active)
 #   pattern: bits 63..60 = TAG_PATTERN, 31..0 = exec lanes; next word = address of lane 0; next word = host pointer to
-#            32 words, each lane's address less lane 0's (part of the compiled code: valid as long as the kernel)
-#   gather:  bits 63..60 = TAG_GATHER, 31..0 = exec lanes; then 32 words, the lanes' addresses (undefined for inactive lanes)
+#            a word for each lane, its address less lane 0's (part of the compiled code: valid as long as the kernel)
+#   gather:  bits 63..60 = TAG_GATHER, 31..0 = exec lanes; then a word for each lane, its address (undefined for inactive lanes)
 # Bit 56 of a store's first word is ALIKE where compiled code has seen that lanes that share an address store the same there; it
 # looks only where lanes may share one.
 # Addresses: device addresses for global; SHARED_WINDOW / LOCAL_WINDOW + offset for shared and local, also
@@ -264,5 +267,15 @@ BULK_WORDS = 18
 TAG_SYNC = 6
 #   warp-wide operation (``*_sync``), for the checks alone (``Setting.watched``): bits 63..60 = TAG_SYNC, 59..32 = basic-block number,
 #            31..0 = lanes that carry it out together; then the lanes that its mask names and that are not among them.
-SYNC_WORDS = 2
-RECORD_WORDS = {TAG_BLOCK: 1, TAG_AFFINE: 2, TAG_GATHER: 33, TAG_PATTERN: 3, TAG_BULK: BULK_WORDS, TAG_SYNC: SYNC_WORDS}
+
+
+def head_words(lanes: int) -> int:
+    """Words of a record's head: its tag, and of waves of more than 32 lanes these."""
+    return 1 if lanes <= 32 else 2
+
+
+def record_words(lanes: int) -> dict[int, int]:
+    """Words of each kind of record, by tag, for waves of so many lanes."""
+    head = head_words(lanes)
+    of_lanes = {TAG_BLOCK: head, TAG_AFFINE: head + 1, TAG_GATHER: head + lanes, TAG_PATTERN: head + 2}
+    return {**of_lanes, TAG_BULK: BULK_WORDS, TAG_SYNC: head + 1}

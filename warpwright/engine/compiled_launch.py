@@ -128,7 +128,7 @@ def stop_error(context: LaunchContext, outcome: Outcome) -> ExecutionError | Uns
                     w["barrier_id"] & 15 if state == "barrier" else 0,
                     w["barrier_threads"] if state == "barrier" else 0,
                     w["fault_instruction"] if w["fault_instruction"] else -1,
-                    lanes & 0xFFFF_FFFF,
+                    lanes & (1 << program.lanes) - 1,
                 )
             )
         return deadlock_error(program, geometry, block, waits)
@@ -140,7 +140,7 @@ def stop_error(context: LaunchContext, outcome: Outcome) -> ExecutionError | Uns
     stop = Stop(
         block,
         warp.warp_in_block,
-        warp["fault_lanes"] & 0xFFFF_FFFF,
+        warp["fault_lanes"] & (1 << program.lanes) - 1,
         warp["fault_instruction"],
         warp["fault_kind"],
         warp["fault_address"],

@@ -21,7 +21,7 @@ from warpwright.engine.abi import (
 )
 from warpwright.engine.device_memory import GAP_BYTES, DeviceMemory, format_bytes
 from warpwright.engine.lane_positions import Group
-from warpwright.engine.launch import WARP_THREADS, Dim3, Geometry
+from warpwright.engine.launch import Dim3, Geometry
 from warpwright.errors import (
     DeadlockError,
     ExecutionError,
@@ -112,7 +112,7 @@ def _first_lane(mask: int) -> int:
 
 def thread_of(geometry: Geometry, warp_in_block: int, lane: int) -> Dim3:
     """threadIdx of a lane."""
-    linear = warp_in_block * WARP_THREADS + lane
+    linear = warp_in_block * geometry.lanes + lane
     x, y, _ = geometry.block
     return linear % x, linear // x % y, linear // (x * y)
 
@@ -335,10 +335,10 @@ def wrap_error(program: Program, geometry: Geometry, stop: Stop) -> UnsupportedE
 def _lane_list(mask: int) -> str:
     """``lanes 0-15, 20``."""
     parts, lane = [], 0
-    while lane < WARP_THREADS:
+    while mask >> lane:
         if mask >> lane & 1:
             first = lane
-            while lane + 1 < WARP_THREADS and mask >> (lane + 1) & 1:
+            while mask >> (lane + 1) & 1:
                 lane += 1
             parts.append(str(first) if first == lane else f"{first}-{lane}")
         lane += 1
@@ -354,7 +354,7 @@ def _describe_wait(program: Program, warp: WaitingWarp) -> str:
         return f"waits for its cluster{at}"
     if warp.state == "barrier":
         expects = f" of {warp.barrier_threads} threads" if warp.barrier_threads else ""
-        some = f" with {_lane_list(warp.lanes)} only" if warp.lanes not in (0, 0xFFFF_FFFF) else ""
+        some = f" with {_lane_list(warp.lanes)} only" if warp.lanes not in (0, (1 << program.lanes) - 1) else ""
         return f"waits at barrier {warp.barrier}{expects}{some}{at}"
     return f"waits for its own lanes{f': {_lane_list(warp.lanes)} wait' if warp.lanes else ''}{at}"
 

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-ALL_LANES = 0xFFFF_FFFF
-
 
 @dataclass(frozen=True, slots=True)
 class Group:
@@ -37,9 +35,11 @@ class Standing:
     """Offset of the number of stack entries; -1 where a warp never parts."""
     entries: int = -1
     """Offset of the stack's first entry."""
+    lanes: int = 32
+    """Of the warp."""
     stacked: bool = False
     """Entries are the reconvergence stack's: lanes, block, kind and a spare word, and a lane is in the entries of all
-    places that it has yet to return to.  Else an entry is one 64-bit word of lanes and block."""
+    places that it has yet to return to.  Else an entry is a word of block number and, above 32 bits, lanes: of 64 bits, or 128 for 64 lanes."""
 
     def groups(self, save: npt.NDArray[Any], resume: int, lanes: int, exited: int) -> list[Group]:
         """The groups of a warp, the one that runs first.
@@ -50,8 +50,8 @@ class Standing:
             lanes: the warp's lanes that hold a thread.
             exited: those that have ended.
         """
-        alive = lanes & ~exited & ALL_LANES
-        words = save.view(np.uint32)
+        alive = lanes & ~exited & (1 << self.lanes) - 1
+        contents = save.view(np.uint8)
         found: list[Group] = []
         seen = 0
 
@@ -61,18 +61,22 @@ class Standing:
                 seen |= mask
                 found.append(Group(what, self.addresses[block] if block >= 0 else -1, mask))
 
+        def word(at: int, size: int = 4) -> int:
+            return int.from_bytes(contents[at : at + size].tobytes(), "little")
+
+        mask_bytes = self.lanes // 8
         if 0 < resume <= len(self.resumes):
             block, mask_at = self.resumes[resume - 1]
             if mask_at >= 0:
-                add("runs", block, int(words[mask_at // 4]))
+                add("runs", block, word(mask_at, mask_bytes))
         for block, at in self.joins:
-            add("joins", block, int(words[at // 4]))
-        for entry in range(int(words[self.count // 4]) - 1 if self.count >= 0 else -1, -1, -1):
+            add("joins", block, word(at, mask_bytes))
+        for entry in range(word(self.count) - 1 if self.count >= 0 else -1, -1, -1):
             if self.stacked:
-                first = self.entries // 4 + 4 * entry
-                add("turn", int(words[first + 1]), int(words[first]))
+                first = self.entries + 16 * entry
+                add("turn", word(first + max(mask_bytes, 4)), word(first, mask_bytes))
             else:
-                first = self.entries // 4 + 2 * entry
-                add("turn", int(words[first]), int(words[first + 1]))
+                first = self.entries + (8 if self.lanes <= 32 else 16) * entry
+                add("turn", word(first), word(first + 4, mask_bytes))
         add("turn" if found else "runs", -1, alive)
         return found

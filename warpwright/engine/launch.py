@@ -30,7 +30,6 @@ from warpwright.isa.ops import FIRST_CLUSTERS
 from warpwright.isa.program import Kind, Operand, Program
 
 Dim3 = tuple[int, int, int]
-WARP_THREADS = 32
 MAX_BLOCK: Dim3 = (1024, 1024, 64)
 MAX_GRID: Dim3 = (2**31 - 1, 65535, 65535)
 """CUDA C++ Programming Guide, table of technical specifications per compute capability (6.0 to 9.0 agree)."""
@@ -142,6 +141,8 @@ class Geometry:
     """Bytes at the start of shared memory that the system keeps and the kernel's static size includes (sm_90: 1,024)."""
     cluster: Dim3 | None = None
     """Blocks of a cluster, when launch or kernel names them."""
+    lanes: int = 32
+    """Threads of a warp (``Program.lanes``)."""
 
     @property
     def blocks(self) -> int:
@@ -182,7 +183,7 @@ class Geometry:
 
     @property
     def warps_per_block(self) -> int:
-        return -(-self.threads_per_block // WARP_THREADS)
+        return -(-self.threads_per_block // self.lanes)
 
 
 def as_dim3(value: Any, what: str) -> Dim3:
@@ -253,7 +254,10 @@ def launch_occupancy(program: Program, geometry: Geometry, chip: Chip) -> Occupa
     """Blocks of this launch that fit one SM at once and what bounds them."""
     shared = launch_shared_bytes(program, geometry)
     clustered = geometry.cluster is not None
-    return occupancy(chip, geometry.threads_per_block, program.registers, shared, max(program.barriers, 1), clustered)
+    return occupancy(
+        *(chip, geometry.threads_per_block, program.registers, shared, max(program.barriers, 1), clustered),
+        lanes=program.lanes,
+    )
 
 
 def check_geometry(program: Program, geometry: Geometry, chip: Chip, kernel: str) -> Occupancy:
@@ -566,6 +570,7 @@ def make_context(
     context.show_allocations(table)
     words[LAUNCH.slot("host_minus_device")] = memory.host_minus_device
     words[LAUNCH.slot("sm_count")] = sm_count
+    words[LAUNCH.slot("lanes")] = program.lanes
     context.sms = _all_sms(sm_count) if sms is None else np.array(sms, np.int64)
     words[LAUNCH.slot("taking_sms")] = context.sms.ctypes.data
     words[LAUNCH.slot("taking_sm_count")] = len(context.sms)

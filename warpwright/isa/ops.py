@@ -7,7 +7,8 @@ front end's ``meaning`` module, with a :class:`Builder`.
 
 Conventions
 -----------
-* Every value has one of the types in ``TYPES`` and exists per lane (32 lanes).  The engine finds
+* Every value has one of the types in ``TYPES`` and exists per lane.  A wave has 16, 32 or 64 lanes (``Program.lanes``), and a mask is an
+  integer of as many bits (:func:`mask_type`).  The engine finds
   out which values are uniform; the meaning never says so, except through ops that are
   uniform by nature (``ballot``, ``active``).
 * An instruction runs under ``exec = active lanes AND guard``.  ``set_*``, ``store``, ``atomic``
@@ -36,6 +37,17 @@ FIRST_CLUSTERS = 90
 SHARED_RANK_SHIFT = 24
 """From there on a shared address of a cluster (i32, or the lower word of a generic one) holds the rank of the block that it names."""
 
+WARP_LANES = 32
+"""Lanes of the warps for which tensor products, bulk copies, textures and the driver's functions are defined."""
+WARP_ONLY = frozenset(("mma", "wgmma", "bulk", "texture", "service"))
+"""Operations of such warps alone."""
+
+
+def mask_type(lanes: int) -> str:
+    """Type of a value that has one bit for each lane of a wave."""
+    return f"i{lanes}"
+
+
 Value = int
 """Position of the defining operation in the instruction's list."""
 
@@ -53,9 +65,10 @@ class Signature(NamedTuple):
     """What the verifier checks and a reader looks up."""
 
     args: str
-    """One word an argument: a type, ``T`` (the result's type), ``N`` any integer, ``F`` any float, ``*`` any; ``...`` more."""
+    """One word an argument: a type, ``T`` (the result's type), ``M`` a mask with one bit for each lane, ``N`` any integer, ``F`` any float,
+    ``*`` any; ``...`` more."""
     result: str
-    """A type, ``T`` (given by the meaning) or void."""
+    """A type, ``T`` (given by the meaning), ``M`` or void."""
     effect: str
     """pure | state (reads or writes registers) | memory | warp (across lanes) | control."""
     meaning: str
@@ -76,11 +89,11 @@ OPS: dict[str, Signature] = {
     "set_pred":     Signature("i1", "void", "state", "P[attr]"),
     "get_upred":    Signature("", "i1", "state", "UP[attr]"),
     "set_upred":    Signature("i1", "void", "state", "UP[attr]"),
-    "get_barrier":  Signature("", "i32", "state", "convergence barrier B[attr]: mask of participating lanes, per lane"),
-    "set_barrier":  Signature("i32", "void", "state", "B[attr]"),
+    "get_barrier":  Signature("", "M", "state", "convergence barrier B[attr]: mask of participating lanes, per lane"),
+    "set_barrier":  Signature("M", "void", "state", "B[attr]"),
     "special":      Signature("", "i32", "state", "attr: name from SPECIALS"),
     "special64":    Signature("", "i64", "state", "attr: 'clock' (cycles), 'globaltimer' (ns)"),
-    "active":       Signature("", "i32", "state", "mask of exec lanes (uniform)"),
+    "active":       Signature("", "M", "state", "mask of exec lanes (uniform)"),
     # constants and structure
     "const":        Signature("", "T", "pure", "attr: the bits as a Python int, unsigned"),
     "select":       Signature("i1 T T", "T", "pure", "args[1] where args[0] else args[2]"),
@@ -134,9 +147,9 @@ OPS: dict[str, Signature] = {
     "i2f":          Signature("N", "T", "pure", "attr: (signed: bool, rounding)"),
     "mufu":         Signature("F", "T", "pure", "attr: rcp rsq sqrt ex2 lg2 sin cos tanh; sin and cos take turns: sin(2 pi x), as the machine does"),
     # across lanes
-    "ballot":       Signature("i1", "i32", "warp", "mask of exec lanes whose value is true (uniform)"),
-    "shuffle":      Signature("i32 i32", "i32", "warp", "value args[0] of lane args[1] (0..31); inactive source lanes give their register's current content"),
-    "match_any":    Signature("i32", "i32", "warp", "mask of exec lanes with an equal value"),
+    "ballot":       Signature("i1", "M", "warp", "mask of exec lanes whose value is true (uniform)"),
+    "shuffle":      Signature("i32 i32", "i32", "warp", "value args[0] of lane args[1] (0 .. lanes - 1); inactive source lanes give their register's current content"),
+    "match_any":    Signature("i32", "M", "warp", "mask of exec lanes with an equal value"),
     "redux":        Signature("i32", "i32", "warp", "attr: add umin umax smin smax and or xor over exec lanes (uniform)"),
     "first_lane":   Signature("T", "T", "warp", "value of the lowest exec lane (R2UR; uniform)"),
     "mma":          Signature("i32 ...", "i32x4", "warp", "attr: (shape 'm16n8k16', a/b type, c/d type, n_a, n_b, n_c registers, architecture): args a.. b.. c.. [metadata of a sparse shape, engine/fragments.py]; d in words"),
@@ -148,9 +161,9 @@ OPS: dict[str, Signature] = {
     "touch":        Signature("* ...", "void", "memory", "address[, condition as of load]: no effect; what observers see in place of the instruction's other memory operations"),
     "load_const":   Signature("i32", "T", "memory", "attr: (bank, bytes); unwritten space reads 0"),
     "fence":        Signature("", "void", "memory", "attr: cta | gpu | sys"),
-    "gathers":      Signature("i32", "void", "state", "the mask of a *_sync operation of chips that do not wait for its lanes: with tracing for the checks, who carries it out is recorded"),
+    "gathers":      Signature("M", "void", "state", "the mask of a *_sync operation of chips that do not wait for its lanes: with tracing for the checks, who carries it out is recorded"),
     "aligned":      Signature("i32 i1", "void", "state", "an address in shared memory, for which lanes: a fault unless it is a multiple of the access's bytes"),
-    "named":        Signature("i32", "void", "state", "the mask of a *_sync operation, which should name the exec lanes: with tracing, who is not named is noted"),
+    "named":        Signature("M", "void", "state", "the mask of a *_sync operation, which should name the exec lanes: with tracing, who is not named is noted"),
     "async_commit": Signature("", "void", "memory", "attr: scoreboard (LDGDEPBAR); copies are complete at once in the functional engine"),
     "service":      Signature("...", "i64", "memory", "attr: a name of isa/services.py; arguments in words; the driver's function does its work for the exec lanes"),
     "texture":      Signature("i32 ...", "i32x4", "memory", "attr: TextureAccess of isa/texture_access.py, which says what the words are; a surface's store is one as well"),
@@ -163,7 +176,7 @@ OPS: dict[str, Signature] = {
     "bssy":         Signature("", "void", "control", "attr: (B number, target address): B = exec lanes"),
     "bsync":        Signature("", "void", "control", "attr: B number: wait until every lane of B arrived, left or exited"),
     "break":        Signature("...", "void", "control", "attr: B number: exec lanes (where the i1 args[0] holds, when given) leave B"),
-    "warpsync":     Signature("i32", "void", "control", "wait until all lanes of the mask have arrived"),
+    "warpsync":     Signature("M", "void", "control", "wait until all lanes of the mask have arrived"),
     "push":         Signature("", "void", "control", "attr: (kind ssy | brk | cnt | ret, target address): an entry of the reconvergence stack for exec lanes"),
     "pop":          Signature("...", "void", "control", "attr: kind: exec lanes (where the i1 args[0] holds, when given) go to the topmost entry of that kind"),
     "call":         Signature("", "void", "control", "attr: address: push 'ret' for the next instruction, then branch"),
@@ -330,12 +343,13 @@ class Builder:
         return x if self.type_of(x) == type else self.op("sext", type, x)
 
 
-def verify(ops: Sequence[Op]) -> None:
-    """Check names, arity, argument types and order.
+def verify(ops: Sequence[Op], lanes: int = 32) -> None:
+    """Check names, arity, argument types and order, for waves of so many lanes.
 
     Raises:
         ValueError: naming the operation and what is wrong with it.
     """
+    mask = mask_type(lanes)
     for position, op in enumerate(ops):
         signature = OPS.get(op.name)
         if signature is None:
@@ -346,15 +360,23 @@ def verify(ops: Sequence[Op]) -> None:
             wanted = wanted[:-1]
         if len(op.args) < len(wanted) or (len(op.args) > len(wanted) and not open_ended):
             raise ValueError(f"operation {position}: {op.name} takes {len(wanted)} values, not {len(op.args)}")
-        if op.type not in TYPES or (signature.result != "T" and op.name != "mma" and op.type != signature.result):
+        if op.type not in TYPES or (
+            signature.result != "T"
+            and op.name != "mma"
+            and op.type != (mask if signature.result == "M" else signature.result)
+        ):
             raise ValueError(f"operation {position}: {op.name} does not give {op.type}")
         for want, value in zip(wanted, op.args, strict=False):
             if not 0 <= value < position:
                 raise ValueError(f"operation {position}: {op.name} uses value {value} before it is made")
             have = ops[value].type
-            fits = {"*": have != "void", "T": have == op.type, "N": have in INTEGERS, "F": have in FLOATS}.get(
-                want, have == want
-            )
+            fits = {
+                "*": have != "void",
+                "T": have == op.type,
+                "M": have == mask,
+                "N": have in INTEGERS,
+                "F": have in FLOATS,
+            }.get(want, have == want)
             if not fits:
                 raise ValueError(f"operation {position}: {op.name} wants {want}, not {have}")
         if signature.effect == "control" and op.name != "barrier_red" and position != len(ops) - 1:

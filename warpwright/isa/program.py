@@ -154,5 +154,7 @@ class Program:
     """Byte address of an instruction that a ``*_sync`` operation became: file (``reg``, ``ureg``) and number of the register that holds its mask there."""
     services: tuple[str, ...] = ()
     """Functions of the driver that the kernel calls (``isa/services.py``)."""
+    lanes: int = 32
+    """Lanes of a wave, the instruction set's only statement of its width: 16, 32 or 64."""
     code_base: int = 0
     """Virtual code address of the first byte (targets of indirect branches and calls are code_base + offset)."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from warpwright.native.intrinsics import core, popcount
 from warpwright.timing import state as s
-from warpwright.timing.coalescer import passes_of
+from warpwright.timing.coalescer import lanes_on_word, passes_of, words_named
 from warpwright.timing.dram import dram_read
 from warpwright.timing.l2 import (
     COPIED,
@@ -41,10 +41,9 @@ def atomic_cost(m: Any, words: int, again: bool) -> int:
     total = 0
     chain = 0
     for sector in range(4):
-        held = words >> (10 * sector)
-        lanes = held & 63
+        lanes = lanes_on_word(words, sector)
         if lanes:
-            named = (held >> 6) & 15
+            named = words_named(words, sector)
             parts = 2 if kind & 2 and named > 1 else 1
             whole = parts == 2 or (named << (3 if kind & 4 else 2)) >= 32
             passed = parts * m[s.chip.atomic_whole if whole else s.chip.atomic_part]
@@ -64,9 +63,8 @@ def atomic_turns(m: Any, home: int, words: int, time: int) -> int:
     """
     lanes = 0
     for sector in range(4):
-        held = words >> (10 * sector)
-        if ((held >> 6) & 15) << (3 if (words >> 50) & 1 else 2) < 32:
-            lanes += held & 63
+        if words_named(words, sector) << (3 if (words >> 50) & 1 else 2) < 32:
+            lanes += lanes_on_word(words, sector)
     # By slice and kind: until when its last request waits, and how many lanes do.
     mine = m[s.chip.atomic_last] + 2 * home + ((words >> 51) & 1)
     other = mine ^ 1

@@ -20,12 +20,12 @@ def lower_bounds(state: State, chip: Chip, blocks: int, blocks_per_sm: int) -> d
     def busiest(field: int) -> float:
         return float(sm_column(state, field).max())
 
-    pipes = chip.pipes
+    pipes, wave = chip.pipes, int(m[s.chip.lanes])
     widths = {
-        s.P_ALU: 32 / pipes.alu_lanes,
-        s.P_HALF: 32 / pipes.half_lanes,
-        s.P_FP64: 32 / pipes.fp64_lanes,
-        s.P_XU: 32 / max(pipes.xu_lanes, 32 // pipes.special_register_interval_cycles),
+        s.P_ALU: wave / pipes.alu_lanes,
+        s.P_HALF: wave / pipes.half_lanes,
+        s.P_FP64: wave / pipes.fp64_lanes,
+        s.P_XU: wave / max(pipes.xu_lanes, wave // pipes.special_register_interval_cycles),
     }
     bounds = {"instruction issue": busiest(s.SM.instructions) / sm.sub_core_count}
     for pipe, interval in widths.items():
@@ -34,9 +34,9 @@ def lower_bounds(state: State, chip: Chip, blocks: int, blocks_per_sm: int) -> d
     lanes = pipes.fma_heavy_lanes + pipes.fma_lite_lanes
     both = sm_column(state, s.SM.pipe_issues[s.P_FMA_PAIR])
     fma = fma + both * (lanes / pipes.fma_heavy_lanes)
-    bounds["FMA pipe"] = float(fma.max()) * 32 / lanes / sm.sub_core_count
+    bounds["FMA pipe"] = float(fma.max()) * wave / lanes / sm.sub_core_count
     heavy = float((sm_column(state, s.SM.pipe_issues[s.P_FMA_HEAVY]) + both).max())
-    heavy *= 32 / pipes.fma_heavy_lanes / sm.sub_core_count
+    heavy *= wave / pipes.fma_heavy_lanes / sm.sub_core_count
     bounds["integer multiply pipe"] = heavy
     # Calendars of shared units hand out whole buckets: a bucket's worth of slack belongs to the bound.
     bucket = float(1 << s.CALENDAR_SHIFT)

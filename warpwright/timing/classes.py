@@ -14,8 +14,6 @@ from warpwright.chips.chip import Chip
 from warpwright.isa.program import Instruction, Kind
 from warpwright.timing import state as s
 
-WARP = 32
-
 
 class Timing(NamedTuple):
     """What an instruction asks of its sub-core."""
@@ -200,7 +198,7 @@ def _is_indirect(instruction: Instruction) -> bool:
     )
 
 
-def timing_of(instruction: Instruction, chip: Chip, is_memory: bool) -> Timing:
+def timing_of(instruction: Instruction, chip: Chip, is_memory: bool, lanes: int = 32) -> Timing:
     """Pipe, interval and latency of an instruction; an opcode that no table names is taken as integer arithmetic."""
     opcode, modifiers = instruction.opcode, instruction.modifiers
     pipes, issue = chip.pipes, chip.issue
@@ -208,7 +206,7 @@ def timing_of(instruction: Instruction, chip: Chip, is_memory: bool) -> Timing:
         return _constant(instruction, chip, is_memory)
     if opcode in TEXTURE:
         # Behind the texture units, which the record's fetch waits for: what a sample takes longer than an L1 hit, and their time.
-        interval = WARP // 4 // pipes.texture_quads_per_clk // (2 if opcode == "TLD" else 1)
+        interval = lanes // 4 // pipes.texture_quads_per_clk // (2 if opcode == "TLD" else 1)
         longer = max(pipes.texture_latency_cycles - chip.l1.l1_hit_latency_cycles, 0)
         return Timing(s.P_MIO, 1, longer | max(interval, 1) << s.TEXTURE_INTERVAL_SHIFT, s.K_MEMORY)
     if opcode == "SYNCS":
@@ -238,10 +236,9 @@ def timing_of(instruction: Instruction, chip: Chip, is_memory: bool) -> Timing:
     group = _TABLE.get(opcode, "alu")
     wide = "WIDE" in modifiers or "HI" in modifiers
     if group == "fma":
-        lanes = pipes.fma_heavy_lanes
-        return Timing(s.P_FMA, -(-WARP // lanes), pipes.fma_latency_cycles, s.K_FIXED)
+        return Timing(s.P_FMA, -(-lanes // pipes.fma_heavy_lanes), pipes.fma_latency_cycles, s.K_FIXED)
     if group == "fma_heavy":
-        interval = pipes.wide_multiply_interval_cycles if wide else -(-WARP // pipes.fma_heavy_lanes)
+        interval = pipes.wide_multiply_interval_cycles if wide else -(-lanes // pipes.fma_heavy_lanes)
         passes = pipes.wide_multiply_passes_count if wide else 1
         latency = pipes.fma_latency_cycles + (1 if wide else 0)
         factors = pipes.wide_factor_latency_cycles if wide else 0
@@ -249,16 +246,16 @@ def timing_of(instruction: Instruction, chip: Chip, is_memory: bool) -> Timing:
     if group == "half":
         if pipes.half_fma_halves_count and "MMA" not in modifiers:
             both = pipes.half_fma_halves_count == 2
-            interval = -(-WARP // pipes.fma_heavy_lanes)
+            interval = -(-lanes // pipes.fma_heavy_lanes)
             return Timing(s.P_FMA_PAIR if both else s.P_FMA_HEAVY, interval, pipes.half_latency_cycles, s.K_FIXED)
-        return Timing(s.P_HALF, -(-WARP // pipes.half_lanes), pipes.half_latency_cycles, s.K_FIXED)
+        return Timing(s.P_HALF, -(-lanes // pipes.half_lanes), pipes.half_latency_cycles, s.K_FIXED)
     if group == "fp64":
-        return Timing(s.P_FP64, -(-WARP // pipes.fp64_lanes), pipes.fp64_latency_cycles, s.K_FIXED)
+        return Timing(s.P_FP64, -(-lanes // pipes.fp64_lanes), pipes.fp64_latency_cycles, s.K_FIXED)
     if group == "xu":
         longer = _converts_wide(opcode, modifiers)
         return Timing(
             s.P_XU,
-            -(-WARP // pipes.xu_lanes) + longer * pipes.xu_wide_source_cycles,
+            -(-lanes // pipes.xu_lanes) + longer * pipes.xu_wide_source_cycles,
             pipes.xu_latency_cycles + 2 * longer * pipes.xu_wide_source_cycles,
             s.K_FIXED,
         )
@@ -268,7 +265,7 @@ def timing_of(instruction: Instruction, chip: Chip, is_memory: bool) -> Timing:
         # Its warp's products are done when the pipe has nothing left to do.
         return Timing(s.P_TENSOR, 1, pipes.tensor_latency_cycles, s.K_FIXED)
     if opcode == "R2UR":
-        return Timing(s.P_ALU, -(-WARP // pipes.alu_lanes), issue.uniform_latency_cycles, s.K_FIXED)
+        return Timing(s.P_ALU, -(-lanes // pipes.alu_lanes), issue.uniform_latency_cycles, s.K_FIXED)
     if opcode == "UMOV":  # two cycles a pair of them, or with UIADD3 (issue_pairs): it does not take the uniform unit
         return Timing(s.P_NONE, 1, issue.uniform_latency_cycles, s.K_FIXED)
     if group == "uniform":
@@ -286,7 +283,7 @@ def timing_of(instruction: Instruction, chip: Chip, is_memory: bool) -> Timing:
         return Timing(s.P_NONE, 1, 1, s.K_FIXED)
     if group == "mio":
         return _through_queue(instruction, chip)
-    return Timing(s.P_ALU, -(-WARP // pipes.alu_lanes), pipes.alu_latency_cycles, s.K_FIXED)
+    return Timing(s.P_ALU, -(-lanes // pipes.alu_lanes), pipes.alu_latency_cycles, s.K_FIXED)
 
 
 WIDE_SOURCES = {"F2F": ("F64",), "F2I": ("F64",), "FRND": ("F64",), "I2F": ("S64", "U64")}

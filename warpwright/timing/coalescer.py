@@ -1,7 +1,7 @@
 """From the lanes' addresses to cache lines, sectors and shared-memory wavefronts.
 
-Lines are 128 bytes of four 32-byte sectors; shared memory has 32 banks of 4 bytes and serves lanes of 8-byte accesses in
-two halves, of 16-byte ones in four quarters (CUDA C++ Programming Guide, compute capability 5.x and later).
+Lines are 128 bytes of four 32-byte sectors; shared memory has banks of 4 bytes, as many as the chip file says, and serves as many lanes at
+once: of 8-byte accesses half as many, of 16-byte ones a quarter (CUDA C++ Programming Guide, compute capability 5.x and later).
 Addresses come as ``records.py`` takes them: a base, and a stride or a table of distances.
 """
 
@@ -13,7 +13,9 @@ from warpwright.native.intrinsics import core, lowest_bit, peek, popcount
 from warpwright.timing import state as s
 from warpwright.timing.records import address_of
 
-FULL_WARP = 0xFFFFFFFF
+PASS_BITS = 11
+"""Of each sector in what ``count_passes`` gives: the most lanes that name one of its words (7), and how many different words are named (4)."""
+LANE_COUNT, WORD_COUNT = 127, 15
 
 
 @core
@@ -37,8 +39,8 @@ def sectors_of(m: Any, sm: s.SM, n: int) -> int:
 @core
 def lines_affine(m: Any, sm: s.SM, base: int, stride: int, mask: int, size: int) -> int:
     """Fill the SM's line scratch for lanes at base + lane * stride; gives the number of lines."""
-    if mask == FULL_WARP and stride == size:
-        end = base + 32 * size
+    if mask == m[s.chip.full_wave] and stride == size:
+        end = base + m[s.chip.lanes] * size
         line = base >> 7
         last = (end - 1) >> 7
         n = 0
@@ -132,7 +134,9 @@ def lines_kept(m: Any, sm: s.SM, base: int, tabled: bool, step: int, mask: int, 
     """
     if tabled and base == 0:  # addresses in the record itself
         return lines_table(m, sm, base, step, mask, size)
-    if not tabled and (step == 0 or (step == size and mask == FULL_WARP)):
+    if m[s.chip.lanes] > 32 and tabled:  # such a mask leaves no room for the rest of what tells patterns apart
+        return lines_table(m, sm, base, step, mask, size)
+    if not tabled and (step == 0 or m[s.chip.lanes] > 32 or (step == size and mask == m[s.chip.full_wave])):
         return lines_affine(m, sm, base, step, mask, size)
     known = pattern_of(base, tabled, mask, size)
     kept = m[sm.patterns] + place_of_pattern(step, known, s.PATTERNS_KEPT) * s.PATTERN_SLOTS
@@ -220,12 +224,12 @@ def lines_table(m: Any, sm: s.SM, base: int, table: int, mask: int, size: int) -
 def count_passes(m: Any, sm: s.SM, base: int, tabled: bool, step: int, mask: int, n: int) -> None:
     """How an atomic on ``n`` lines falls on their sectors, into the scratch of covered sectors.
 
-    Ten bits a sector: the most lanes that name one of its words (6), and how many different words are named (4).
+    ``PASS_BITS`` for each sector.
     """
     for i in range(n):
         m[sm.line_bytes[i]] = 0
     if not tabled and step == 0:
-        m[sm.line_bytes] = (popcount(mask) | 1 << 6) << (10 * ((base >> 5) & 3))
+        m[sm.line_bytes] = (popcount(mask) | 1 << 7) << (PASS_BITS * ((base >> 5) & 3))
         return
     left = mask
     while left:
@@ -243,24 +247,42 @@ def count_passes(m: Any, sm: s.SM, base: int, tabled: bool, step: int, mask: int
         i = 0
         while i < n - 1 and m[sm.lines[i]] != line:
             i += 1
-        shift = 10 * ((address >> 5) & 3)
+        shift = PASS_BITS * ((address >> 5) & 3)
         held = m[sm.line_bytes[i]]
-        most = (held >> shift) & 63
-        words = ((held >> (shift + 6)) & 15) + (1 if same == 1 else 0)
-        merged = (max(most, same) | min(words, 15) << 6) << shift
-        m[sm.line_bytes[i]] = (held & ~(1023 << shift)) | merged
+        most = (held >> shift) & LANE_COUNT
+        words = ((held >> (shift + 7)) & WORD_COUNT) + (1 if same == 1 else 0)
+        merged = (max(most, same) | min(words, WORD_COUNT) << 7) << shift
+        m[sm.line_bytes[i]] = (held & ~(((1 << PASS_BITS) - 1) << shift)) | merged
+
+
+@core
+def lanes_on_word(packed: int, sector: int) -> int:
+    """The most lanes on one word of a sector, from ``count_passes``."""
+    return (packed >> (PASS_BITS * sector)) & LANE_COUNT
+
+
+@core
+def words_named(packed: int, sector: int) -> int:
+    """Different words of a sector that are named, from ``count_passes``."""
+    return (packed >> (PASS_BITS * sector + 7)) & WORD_COUNT
 
 
 @core
 def most_on_a_word(packed: int) -> int:
     """The most lanes on one word of a line, from ``count_passes``."""
-    return max(max(packed & 63, (packed >> 10) & 63), max((packed >> 20) & 63, (packed >> 30) & 63))
+    most = 0
+    for sector in range(4):
+        most = max(most, lanes_on_word(packed, sector))
+    return most
 
 
 @core
 def passes_of(packed: int) -> int:
     """Sum over a line's sectors of the most lanes on one word."""
-    return (packed & 63) + ((packed >> 10) & 63) + ((packed >> 20) & 63) + ((packed >> 30) & 63)
+    total = 0
+    for sector in range(4):
+        total += lanes_on_word(packed, sector)
+    return total
 
 
 @core
@@ -288,7 +310,7 @@ def store_packets(m: Any, sm: s.SM, base: int, tabled: bool, step: int, mask: in
 
 @core
 def lines_local(m: Any, sm: s.SM, physical: int, base: int, tabled: bool, step: int, mask: int, size: int) -> int:
-    """Lines of local memory: word w of lane l lies at physical + (w * 32 + l) * 4, so equal offsets share a line."""
+    """Lines of local memory: word w of lane l lies at physical + (w * lanes + l) * 4, so equal offsets share a line."""
     n = 0
     words = max(size >> 2, 1)
     left = mask
@@ -297,7 +319,7 @@ def lines_local(m: Any, sm: s.SM, physical: int, base: int, tabled: bool, step: 
         left &= left - 1
         offset = address_of(base, tabled, step, lane) & 0xFFFFFF
         for j in range(words):
-            address = physical + (((offset >> 2) + j) * 32 + lane) * 4
+            address = physical + (((offset >> 2) + j) * m[s.chip.lanes] + lane) * 4
             line = address >> 7
             found = entry_of(m, sm, line, n)
             if found == n:
@@ -322,25 +344,26 @@ def wavefronts(
     """
     if not tabled and not distinct:
         if step == 0:
-            return active_groups(mask, lanes_together(size) * 2 if packs else lanes_together(size))
-        if step == size and mask == FULL_WARP and (base & (size - 1)) == 0:
-            return max(size >> 2, 1)
+            return active_groups(m, mask, lanes_together(m, size) * 2 if packs else lanes_together(m, size))
+        if step == size and mask == m[s.chip.full_wave] and (base & (size - 1)) == 0:
+            return max(m[s.chip.lanes] * size // (4 * m[s.chip.banks]), 1)
     return max(bank_passes(m, sm, base, tabled, step, mask, size, distinct, packs), 1)
 
 
 @core
-def lanes_together(size: int) -> int:
-    """Lanes whose words the data stage hands over at once: half a warp for 8 bytes a lane, a quarter for 16."""
-    return 32 if size <= 4 else (16 if size == 8 else 8)
+def lanes_together(m: Any, size: int) -> int:
+    """Lanes whose words the data stage hands over at once: one for each bank, half as many for 8 bytes a lane, a quarter for 16."""
+    banks = m[s.chip.banks]
+    return banks if size <= 4 else (banks >> 1 if size == 8 else banks >> 2)
 
 
 @core
-def active_groups(mask: int, lanes: int) -> int:
+def active_groups(m: Any, mask: int, lanes: int) -> int:
     """Groups of so many neighbouring lanes of which one is active."""
-    if lanes >= 32:
+    if lanes >= m[s.chip.lanes]:
         return 1
     count = 0
-    for first in range(0, 32, lanes):
+    for first in range(0, m[s.chip.lanes], lanes):
         if (mask >> first) & ((1 << lanes) - 1):
             count += 1
     return count
@@ -367,12 +390,12 @@ def pairwise(base: int, tabled: bool, step: int, mask: int, apart: int) -> bool:
 def bank_passes(
     m: Any, sm: s.SM, base: int, tabled: bool, step: int, mask: int, size: int, distinct: bool, packs: bool
 ) -> int:
-    """Sum over the groups of lanes (32, 16 or 8 by width) of the most different words in one of 32 banks.
+    """Sum over the groups of lanes (``lanes_together``) of the most different words in one bank.
 
     The same lanes at the same distances come again and again: what was counted is kept by the group of SMs.  It depends on the base's place
     among the banks only, and a pattern's table is a part of the compiled kernel.
     """
-    if tabled and base == 0:  # addresses in the record itself
+    if (tabled and base == 0) or m[s.chip.lanes] > 32:  # addresses in the record itself, or a mask that fills the word
         return count_bank_passes(m, sm, base, tabled, step, mask, size, distinct, packs)
     known = pattern_of(base, tabled, mask, size) | (1 if distinct else 0) << 45 | (1 if packs else 0) << 47
     kept = m[sm.passes] + place_of_pattern(step, known, s.PASSES_KEPT) * s.PASSES_SLOTS
@@ -395,10 +418,10 @@ def count_bank_passes(
     m: Any, sm: s.SM, base: int, tabled: bool, step: int, mask: int, size: int, distinct: bool, packs: bool
 ) -> int:
     """``bank_passes``, counted."""
-    lanes_per_group = lanes_together(size)
+    lanes_per_group = lanes_together(m, size)
     if (
         packs
-        and lanes_per_group < 32
+        and lanes_per_group < m[s.chip.banks]
         and (pairwise(base, tabled, step, mask, 1) or pairwise(base, tabled, step, mask, 2))
     ):
         lanes_per_group *= 2
@@ -407,7 +430,7 @@ def count_bank_passes(
     first = 0
     banks = m[sm.banks]
     turn = m[banks + s.BANK_TURN]
-    while first < 32:
+    while first < m[s.chip.lanes]:
         left = (mask >> first) & ((1 << lanes_per_group) - 1)
         if left:
             # Counts carry the number of their group, so that none must be cleared.
@@ -419,17 +442,17 @@ def count_bank_passes(
                 address = address_of(base, tabled, step, lane)
                 for j in range(words):
                     word = (address >> 2) + j
-                    bank = word & 31
+                    bank = word & (m[s.chip.banks] - 1)
                     entry = m[banks + bank]
                     held = entry & 255 if entry >> 8 == turn else 0
-                    start = banks + s.BANK_WORDS + bank * 32
+                    start = banks + s.BANK_WORDS + bank * s.BANK_ROOM
                     seen = False
                     if not distinct:
                         for i in range(held):
                             if m[start + i] == word:
                                 seen = True
                                 break
-                    if not seen and held < 32:
+                    if not seen and held < s.BANK_ROOM:
                         m[start + held] = word
                         m[banks + bank] = turn << 8 | held + 1
                         worst = max(worst, held + 1)

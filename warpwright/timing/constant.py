@@ -18,7 +18,7 @@ from typing import Any
 
 from warpwright.native.intrinsics import core, lowest_bit
 from warpwright.timing import state as s
-from warpwright.timing.coalescer import FULL_WARP, different
+from warpwright.timing.coalescer import different
 from warpwright.timing.fetch import insert
 from warpwright.timing.mio_queue import leave_queue
 from warpwright.timing.ports import reserve
@@ -120,10 +120,10 @@ def constant_ready(m: Any, sm: s.SM, slot: int, line: int, time: int) -> int:
 @core
 def indexed_ready(m: Any, code: Any, sm: s.SM, w: s.Warp, row: s.Instruction, time: int) -> int:
     """The same of a ULDC whose index is a uniform register; its record stays for the issue."""
-    _, mask, base, tabled, step = decode(m[w.trace] + m[w.pos] * 8)
-    if mask & FULL_WARP == 0:
+    _, mask, base, tabled, step = decode(m[w.trace] + m[w.pos] * 8, m[s.chip.head_words], m[s.chip.lanes])
+    if mask == 0:
         return time
-    offset = address_of(base, tabled, step, lowest_bit(mask & FULL_WARP)) & OFFSET
+    offset = address_of(base, tabled, step, lowest_bit(mask)) & OFFSET
     line = code[row.op] + min(offset // m[s.chip.const_line_bytes], code[row.extra] - 1)
     cache = sm + m[s.chip.indexed_at] + (m[w.slot] >> 4) * m[s.chip.indexed_size]
     return _line_ready(m, sm, cache, m[s.chip.indexed_lines], m[s.chip.indexed_miss], line, time)
@@ -161,7 +161,7 @@ def load_constant(
     line_bytes = m[s.chip.const_line_bytes]
     if recorded:
         mask, base, tabled, step = record_at(m, w)
-        count = different(m, sm, base, tabled, step, mask & FULL_WARP, OFFSET)
+        count = different(m, sm, base, tabled, step, mask, OFFSET)
     ready = max(time + m[s.chip.mio_latency], m[sc.mio_free])
     words = max(count, 1) * m[s.chip.const_word]
     start = reserve(m, sm.const_port, s.CALENDAR_SHIFT, 1 << s.CALENDAR_SHIFT, ready, words)

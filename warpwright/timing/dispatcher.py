@@ -98,7 +98,7 @@ def start_block(m: Any, k: s.Kernel, sm: s.SM, block: int, number: int, time: in
             i,
             pointer,
             first_warp + i * m[k.warp_stride],
-            threads - 32 * i,
+            threads - m[s.chip.lanes] * i,
             time + latency,
             age + warps - 1 - i,
         )
@@ -128,7 +128,7 @@ def start_warp(
     m[sc.free] &= ~(1 << slot)
     position = sub * s.MAX_WARPS + slot
     m[sm.blocks[block].warps[i]] = position
-    lanes = (1 << min(threads, 32)) - 1
+    lanes = (1 << min(threads, m[s.chip.lanes]) - 1) * 2 - 1
     resident = m[sm.index] * s.MAX_SUB_CORES * s.MAX_WARPS + position
     trace = m[s.chip.trace_base] + resident * m[s.chip.trace_stride]
     for j in range(W_FIELDS):

@@ -181,7 +181,7 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
         row = rows[index * s.Instruction.size : (index + 1) * s.Instruction.size]
         control = instruction.control
         memory = accesses.get(index, [])
-        timing = timing_of(instruction, chip, bool(memory))
+        timing = timing_of(instruction, chip, bool(memory), program.lanes)
         timings.append(timing)
         kind = timing.kind
         if index in clocks and not memory:

@@ -17,7 +17,6 @@ from warpwright.native.intrinsics import core, host_address, lowest_bit, peek, p
 from warpwright.timing import state as s
 from warpwright.timing.clusters import slot_of
 from warpwright.timing.coalescer import (
-    FULL_WARP,
     active_groups,
     bank_passes,
     count_passes,
@@ -65,8 +64,8 @@ def global_passes(
     m: Any, sm: s.SM, base: int, tabled: bool, step: int, mask: int, size: int, space: int, n: int
 ) -> int:
     """Passes of a load through tags and data of L1, whose 32 banks conflict as shared memory's do (bench.micro ``banks``)."""
-    least = active_groups(mask, lanes_together(size))
-    if n <= 1 or (not tabled and (step == 0 or (step == size and mask == FULL_WARP))):
+    least = active_groups(m, mask, lanes_together(m, size))
+    if n <= 1 or (not tabled and (step == 0 or (step == size and mask == m[s.chip.full_wave]))):
         return least
     passes = max(least, tag_passes(m, sm, n, m[s.chip.l1_tag_banks]))
     if space == SPACE_LOCAL:

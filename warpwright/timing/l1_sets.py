@@ -45,13 +45,13 @@ def approach_record(m: Any, sm: s.SM, w: s.Warp) -> None:
     place = m[w.trace] + m[w.pos] * 8
     word = peek(place)
     tag = (word >> 60) & 15
-    base = peek(place + 8)
+    base = peek(place + 8 * m[s.chip.head_words])
     high = base >> 32
     if (tag != TAG_AFFINE and tag != TAG_PATTERN) or high == WINDOWS_HIGH[0] or high == WINDOWS_HIGH[1]:
         return
     approach_set(m, sm, base >> 7)
     if tag == TAG_AFFINE:
-        last = (base + 31 * ((word << 8) >> 40)) >> 7
+        last = (base + (m[s.chip.lanes] - 1) * ((word << 8) >> 40)) >> 7
         if last != base >> 7:
             approach_set(m, sm, last)
 

@@ -19,7 +19,7 @@ from warpwright.engine.faults import (
     wrap_error,
 )
 from warpwright.engine.kernels import Traced
-from warpwright.engine.lane_positions import ALL_LANES, Group
+from warpwright.engine.lane_positions import Group
 from warpwright.engine.launch import Dim3, LaunchContext, shared_bytes
 from warpwright.errors import DeadlockError
 from warpwright.timing.interface import TimingCancelled, TimingError
@@ -41,7 +41,7 @@ def explain(error: TimingError, context: LaunchContext, kernel: Traced) -> Excep
     stop = Stop(
         block=block,
         warp_in_block=warp["warp_in_block"],
-        lanes=warp["fault_lanes"] & 0xFFFF_FFFF,
+        lanes=warp["fault_lanes"] & (1 << program.lanes) - 1,
         instruction=warp["fault_instruction"],
         kind=warp["fault_kind"],
         address=warp["fault_address"] & 0xFFFF_FFFF_FFFF_FFFF,
@@ -77,12 +77,13 @@ def positions_at(stop: TimingCancelled, context: LaunchContext) -> str:
 
 def _endless(context: LaunchContext, warps: Sequence[Mapping[str, int]], block: Dim3, kernel: Traced) -> DeadlockError:
     """What the warps of the first block that never ends repeat."""
+    full = (1 << context.program.lanes) - 1
     standing: dict[int, list[Group]] = {n: [] for n in range(context.geometry.warps_per_block)}
     for w in warps:
         if (w["block_x"], w["block_y"], w["block_z"]) != block:
             continue
         if w["waits_at_barrier"] >= 0:
-            found = [Group("barrier", w["fault_instruction"], w["barrier_lanes"] & ALL_LANES)]
+            found = [Group("barrier", w["fault_instruction"], w["barrier_lanes"] & full)]
         else:
             save = np.frombuffer(ctypes.string_at(w["spill"], kernel.spill_bytes), np.uint8)
             found = kernel.standing.groups(save, w["resume"], w["lanes"], w["exited"])
@@ -109,7 +110,7 @@ def _waiting(context: LaunchContext, stopped: Sequence[Mapping[str, int]]) -> li
                 warp["waits_at_barrier"] if at_barrier else 0,
                 warp["barrier_threads"],
                 warp["fault_instruction"] or -1,
-                warp["barrier_lanes" if at_barrier else "fault_lanes"] & 0xFFFF_FFFF,
+                warp["barrier_lanes" if at_barrier else "fault_lanes"] & (1 << context.program.lanes) - 1,
             )
         )
     return found

@@ -15,7 +15,7 @@ from warpwright.engine.abi import HERE, HOST
 from warpwright.native.intrinsics import core, peek, popcount
 from warpwright.timing import state as s
 from warpwright.timing.atomics import atomic
-from warpwright.timing.coalescer import covered, most_on_a_word, passes_of
+from warpwright.timing.coalescer import covered, most_on_a_word, passes_of, words_named
 from warpwright.timing.l2 import counters, group_of, home_of_write, is_far, port, read, stored_bytes, write, write_port
 from warpwright.timing.read_coalescer import coalesced_read
 
@@ -195,7 +195,7 @@ def named_whole(words: int) -> int:
     size = 3 if (words >> 50) & 1 else 2
     mask = 0
     for sector in range(4):
-        if ((words >> (10 * sector + 6)) & 15) << size >= 32:
+        if words_named(words, sector) << size >= 32:
             mask |= 1 << sector
     return mask
 

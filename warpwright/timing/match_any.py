@@ -9,7 +9,7 @@ from typing import Any
 
 from warpwright.native.intrinsics import core
 from warpwright.timing import state as s
-from warpwright.timing.coalescer import FULL_WARP, different
+from warpwright.timing.coalescer import different
 from warpwright.timing.mio_queue import enter_queue
 from warpwright.timing.records import record_at
 from warpwright.timing.warp import hold_both
@@ -19,6 +19,6 @@ from warpwright.timing.warp import hold_both
 def match(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruction, time: int) -> None:
     """Issue a MATCH.ANY whose record, what the lanes compare, is there."""
     mask, base, tabled, step = record_at(m, w)
-    further = max(different(m, sm, base, tabled, step, mask & FULL_WARP, -1), 1) - 1
+    further = max(different(m, sm, base, tabled, step, mask, -1), 1) - 1
     start = enter_queue(m, sm, sc, time, (1 + further) * code[row.extra])
     hold_both(m, code, w, row, start + code[row.latency] + further * code[row.op], start + 1)

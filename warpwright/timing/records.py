@@ -18,25 +18,34 @@ from warpwright.timing import state as s
 
 
 @core
-def decode(place: int) -> tuple[int, int, int, bool, int]:
-    """(words, lanes, base, whether step is a table, step) of the memory record at a host address."""
-    word = peek(place)
-    tag = (word >> 60) & 15
-    mask = word & 0xFFFFFFFF
+def lanes_of(place: int, head: int) -> int:
+    """Lanes of the record at a host address, whose head has so many words."""
+    return peek(place) & 0xFFFFFFFF if head == 1 else peek(place + 8)
+
+
+@core
+def decode(place: int, head: int, lanes: int) -> tuple[int, int, int, bool, int]:
+    """(words, lanes, base, whether step is a table, step) of the memory record at a host address.
+
+    ``head``: words of a record's head; ``lanes``: of a wave.
+    """
+    tag = (peek(place) >> 60) & 15
+    mask = lanes_of(place, head)
+    after = place + 8 * head
     if tag == TAG_AFFINE:
-        return 2, mask, peek(place + 8), False, (word << 8) >> 40
+        return head + 1, mask, peek(after), False, (peek(place) << 8) >> 40
     if tag == TAG_BULK:
         return BULK_WORDS, mask, peek(place + 16), False, 0
     if tag == TAG_PATTERN:
-        return 3, mask, peek(place + 8), True, peek(place + 16)
-    return 33, mask, 0, True, place + 8
+        return head + 2, mask, peek(after), True, peek(after + 8)
+    return head + lanes, mask, 0, True, after
 
 
 @core
 def record_at(m: Any, w: s.Warp) -> tuple[int, int, bool, int]:
     """Take the warp's next memory record: (lanes, base, whether step is a table, step)."""
     position = m[w.pos]
-    words, mask, base, tabled, step = decode(m[w.trace] + position * 8)
+    words, mask, base, tabled, step = decode(m[w.trace] + position * 8, m[s.chip.head_words], m[s.chip.lanes])
     m[w.pos] = position + words
     return mask, base, tabled, step
 

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from warpwright.chips.chip import Chip
-from warpwright.engine.abi import BLOCK, WARP, Status
+from warpwright.engine.abi import BLOCK, WARP, Status, head_words
 from warpwright.engine.blocks import BasicBlock
 from warpwright.engine.launch import LaunchContext
 from warpwright.errors import UnsupportedError
@@ -67,8 +67,12 @@ def _window(state: State, grids: Sequence[Grid]) -> int:
 
 
 def _fill_header(state: State, grids: Sequence[Grid], space: Workspace) -> None:
+    lanes = grids[0].program.lanes
     values = {
         s.chip.window: _window(state, grids),
+        s.chip.lanes: lanes,
+        s.chip.full_wave: (1 << lanes) - 1 if lanes < 64 else -1,
+        s.chip.head_words: head_words(lanes),
         s.chip.blocks: sum(grid.context.geometry.blocks for grid in grids),
         s.chip.cluster_blocks: max(grid.context.geometry.cluster_blocks for grid in grids),
         s.chip.local_base: space.address("local"),

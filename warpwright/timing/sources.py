@@ -113,7 +113,7 @@ class Workspace:
         resident = sms * s.MAX_SUB_CORES * s.MAX_WARPS
         self.parts = [_Part(grid, one.occupancy, sms) for grid, one in zip(grids, placed, strict=True)]
         local = max(grid.context["local_bytes_per_thread"] for grid in grids)
-        self.local_stride = (local * 32 + 127) // 128 * 128
+        self.local_stride = (local * grids[0].program.lanes + 127) // 128 * 128
         self.trace_stride = (TRACE_LIMIT_WORDS + max(grid.kernel.trace_words for grid in grids)) * 8 // 64 * 64 + 192
         self.arrays = {
             "blocks": buffers.take_zeros("blocks", sum(part.block_words for part in self.parts)),

@@ -16,6 +16,7 @@ from warpwright.timing import state as s
 from warpwright.timing.constant import constant_ready, indexed_ready
 from warpwright.timing.fetch import instruction_ready
 from warpwright.timing.l1_sets import approach_record
+from warpwright.timing.records import lanes_of
 from warpwright.timing.requests import new_request
 
 EXIT, BARRIER, STRONG, CLOCK = int(Status.EXIT), int(Status.BARRIER), int(Status.STRONG), int(Status.CLOCK)
@@ -78,10 +79,11 @@ def start_block_of(m: Any, code: Any, w: s.Warp, number: int) -> None:
 def take_block(m: Any, code: Any, w: s.Warp) -> int:
     """Consume the block record that is next; gives the block's number."""
     position = m[w.pos]
-    word = peek(m[w.trace] + position * 8)
-    m[w.pos] = position + 1
-    m[w.mask] = word & 0xFFFFFFFF
-    return (word >> 32) & 0xFFFFFFF
+    place = m[w.trace] + position * 8
+    head = m[s.chip.head_words]
+    m[w.pos] = position + head
+    m[w.mask] = lanes_of(place, head)
+    return (peek(place) >> 32) & 0xFFFFFFF
 
 
 @core
@@ -261,7 +263,7 @@ def prepare(m: Any, code: Any, sm: s.SM, w: s.Warp, earliest: int, reason: int) 
         came = code[before.kind] if pc > 0 else s.K_FIXED
         joins = came == s.K_JOIN
         if came == s.K_YIELD and m[w.pc] == pc:
-            live = m[w.lanes] & ~peek(m[w.pointer] + EXITED) & 0xFFFFFFFF
+            live = m[w.lanes] & ~peek(m[w.pointer] + EXITED)
             if lanes != live and m[w.last] + m[s.chip.yield_latency] > earliest:  # it looked for others in vain
                 earliest = m[w.last] + m[s.chip.yield_latency]
                 reason = s.ST_BRANCH
@@ -432,7 +434,7 @@ def arrive(m: Any, sm: s.SM, w: s.Warp, time: int, deferred: bool) -> None:
     if mode >= MODE_CLUSTER_ARRIVE:
         arrive_at_cluster(m, sm, w, mode, time)
         return
-    lanes = peek(pointer + BAR_LANES) & 0xFFFFFFFF
+    lanes = peek(pointer + BAR_LANES)
     b = sm.blocks[m[w.block]]
     at = take_barrier_unit(m, sm, w, time)
     if m[b.arrived[number]] == 0:
@@ -489,12 +491,12 @@ def complete(m: Any, sm: s.SM, b: s.BlockSlot, number: int, time: int) -> None:
             if slot >= 0:
                 w = warp_at(sm, slot)
                 live = m[w.lanes] & ~peek(m[w.pointer] + EXITED)
-                expected += popcount(live & 0xFFFFFFFF)
+                expected += popcount(live)
     if arrived < expected:
         return
     m[b.arrived[number]] = 0
     m[sm.barriers] += 1
-    taken = (arrived + 31) // 32 * m[s.chip.barrier_interval]
+    taken = (arrived + m[s.chip.lanes] - 1) // m[s.chip.lanes] * m[s.chip.barrier_interval]
     m[sm.barrier_free] += max(m[s.chip.barrier_least] - taken, m[s.chip.barrier_last])
     release = time + m[s.chip.barrier_latency]
     for i in range(warps):

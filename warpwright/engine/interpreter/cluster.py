@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine.interpreter.convergence import AT_BARRIER, AT_CLUSTER, LANES, RUNNING
+from warpwright.engine.interpreter.convergence import AT_BARRIER, AT_CLUSTER, RUNNING
 from warpwright.engine.interpreter.gather_scatter import SharedSpace
 from warpwright.engine.interpreter.warp import Launch, WarpState
 from warpwright.engine.launch import Dim3
@@ -78,7 +78,7 @@ class BlockState:
             present = self.arrived[number]
             for warp, lanes in groups:
                 whole = expected > 0 and bool((lanes | warp.exited).all())
-                present += LANES if whole else int(lanes.sum())
+                present += warp.lanes if whole else int(lanes.sum())
             if present < (expected or living):
                 continue
             progress = True

@@ -1,7 +1,7 @@
 """Python code for lowered instructions: each becomes one function of (warp, executing lanes) over NumPy arrays.
 
-A value is an array of raw bits with one element for each lane (uint8 to uint64; bool for i1; shape (2, 32) or
-(4, 32) for i32x2 and i32x4).  Arithmetic on bits is NumPy's; floats go through ``numerics``.
+A value is an array of raw bits with one element for each lane (uint8 to uint64; bool for i1; shape (2, lanes) or
+(4, lanes) for i32x2 and i32x4).  Arithmetic on bits is NumPy's; floats go through ``numerics``.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from warpwright.engine import numerics, wgmma
 from warpwright.engine.blocks import recorded_accesses
-from warpwright.engine.interpreter.gather_scatter import mask_bits
-from warpwright.isa.ops import Access, GroupProduct, Lowered, Op
+from warpwright.engine.interpreter.gather_scatter import mask_bits, mask_dtype
+from warpwright.isa.ops import WARP_LANES, WARP_ONLY, Access, GroupProduct, Lowered, Op
 
 Array = npt.NDArray[Any]
 BITS = {"i1": 1, "i8": 8, "i16": 16, "f16": 16, "bf16": 16, "i32": 32, "f32": 32, "i64": 64, "f64": 64}
@@ -31,7 +31,6 @@ def dtype(type: str) -> str:
     return "?" if type == "i1" else f"u{BITS[type] // 8}"
 
 
-LANES = np.arange(32)[:, None]
 NIBBLES = np.arange(0, 16, 4, dtype=np.uint32)
 
 
@@ -92,7 +91,7 @@ def bitreverse(x: Array) -> Array:
 
 
 def lop3(a: Array, b: Array, c: Array, table: int) -> Array:
-    result = np.zeros(32, np.uint32)
+    result = np.zeros_like(a)
     for row in range(8):
         if table >> row & 1:
             result |= (a if row & 4 else ~a) & (b if row & 2 else ~b) & (c if row & 1 else ~c)
@@ -100,20 +99,21 @@ def lop3(a: Array, b: Array, c: Array, table: int) -> Array:
 
 
 def prmt(a: Array, selector: Array, c: Array) -> Array:
-    both = (a.astype(np.uint64) | c.astype(np.uint64) << np.uint64(32)).view(np.uint8).reshape(32, 8)
+    both = (a.astype(np.uint64) | c.astype(np.uint64) << np.uint64(32)).view(np.uint8).reshape(-1, 8)
     choices = selector[:, None] >> NIBBLES & np.uint32(15)
-    bytes = both[LANES, choices & np.uint32(7)]
+    bytes = np.take_along_axis(both, choices & np.uint32(7), axis=1)
     signs = (bytes.view(np.int8) >> 7).view(np.uint8)
-    return np.where(choices > 7, signs, bytes).view(np.uint32).reshape(32)
+    return np.where(choices > 7, signs, bytes).view(np.uint32).reshape(-1)
 
 
-def full(bits: int) -> Array:
-    return np.full(32, bits, np.uint32)
+def full(bits: int, m: Array) -> Array:
+    """A mask in every lane."""
+    return np.full(len(m), bits, mask_dtype(len(m)))
 
 
 def match_any(x: Array, m: Array) -> Array:
     same = (x[:, None] == x[None, :]) & m[None, :]
-    return np.packbits(same, axis=1, bitorder="little").view(np.uint32).reshape(32)
+    return np.packbits(same, axis=1, bitorder="little").view(mask_dtype(len(m))).reshape(-1)
 
 
 REDUCTIONS: dict[str, Callable[[Array], Any]] = {
@@ -129,7 +129,7 @@ REDUCTIONS: dict[str, Callable[[Array], Any]] = {
 
 
 def redux(x: Array, how: str, m: Array) -> Array:
-    return np.full(32, REDUCTIONS[how](x[m]), np.uint32)
+    return np.full(len(x), REDUCTIONS[how](x[m]), np.uint32)
 
 
 def mma(attr: Any, *arguments: Array) -> Array:
@@ -185,8 +185,9 @@ def function_of(source: str) -> Callable[[Any, Array, Sequence[Any]], Any]:
 class Writer:
     """Writes the function of one instruction."""
 
-    def __init__(self, lowered: Lowered) -> None:
+    def __init__(self, lowered: Lowered, lanes: int) -> None:
         self.lowered = lowered
+        self.lanes = lanes
         self.values: list[Any] = []
         self.lines: list[str] = []
         self.recorded = recorded_accesses(lowered)
@@ -280,7 +281,7 @@ class Writer:
 
     # each of these is one operation of isa/ops.py
     def op_const(self, op: Op, a: Sequence[str]) -> str:
-        value = np.full(32, op.attr, dtype(op.type))
+        value = np.full(self.lanes, op.attr, dtype(op.type))
         value.setflags(write=False)
         return self.name(value)
 
@@ -291,7 +292,7 @@ class Writer:
         return f"w.special64({op.attr!r})"
 
     def op_active(self, op: Op, a: Sequence[str]) -> str:
-        return "full(mask_bits(m))"
+        return "full(mask_bits(m), m)"
 
     def op_select(self, op: Op, a: Sequence[str]) -> str:
         return f"np.where({a[0]}, {a[1]}, {a[2]})"
@@ -369,10 +370,10 @@ class Writer:
         return f"N.mufu({op.attr!r}, {op.type!r}, {a[0]})"
 
     def op_ballot(self, op: Op, a: Sequence[str]) -> str:
-        return f"full(mask_bits({a[0]} & m))"
+        return f"full(mask_bits({a[0]} & m), m)"
 
     def op_shuffle(self, op: Op, a: Sequence[str]) -> str:
-        return f"{a[0]}[{a[1]} & np.uint32(31)]"
+        return f"{a[0]}[{a[1]} & np.uint32({self.lanes - 1})]"
 
     def op_match_any(self, op: Op, a: Sequence[str]) -> str:
         return f"match_any({a[0]}, m)"
@@ -381,7 +382,7 @@ class Writer:
         return f"redux({a[0]}, {op.attr!r}, m)"
 
     def op_first_lane(self, op: Op, a: Sequence[str]) -> str:
-        return f"np.full(32, {a[0]}[m.argmax()], '{dtype(op.type)}')"
+        return f"np.full({self.lanes}, {a[0]}[m.argmax()], '{dtype(op.type)}')"
 
     def op_mma(self, op: Op, a: Sequence[str]) -> str:
         return f"mma({self.name(op.attr)}, {', '.join(a)})"
@@ -428,17 +429,19 @@ class Writer:
 
 
 KEPT = 1 << 15
-_made: dict[int, tuple[Lowered, Code]] = {}
-"""By the identity of what was lowered, which it holds: equal machine words of all programs share it."""
+_made: dict[tuple[int, int], tuple[Lowered, Code]] = {}
+"""By the identity of what was lowered, which it holds, and lanes: equal machine words of all programs share it."""
 
 
-def generate(lowered: Lowered) -> Code:
-    """Code of an instruction."""
-    known = _made.get(id(lowered))
+def generate(lowered: Lowered, lanes: int = 32) -> Code:
+    """Code of an instruction for waves of so many lanes."""
+    if lanes != WARP_LANES and (narrow := next((op.name for op in lowered.ops if op.name in WARP_ONLY), "")):
+        raise ValueError(f"operation {narrow} is one of waves of {WARP_LANES} lanes, not of {lanes}")
+    known = _made.get((id(lowered), lanes))
     if known is not None:
         return known[1]
     if len(_made) >= KEPT:
         _made.clear()
-    code = Writer(lowered).emit()
-    _made[id(lowered)] = lowered, code
+    code = Writer(lowered, lanes).emit()
+    _made[id(lowered), lanes] = lowered, code
     return code

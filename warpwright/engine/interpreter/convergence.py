@@ -5,41 +5,43 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine.interpreter.gather_scatter import mask_bits
+from warpwright.engine.interpreter.gather_scatter import mask_bits, mask_dtype
 
-LANES = 32
 YIELDS_BEFORE_ALL_TAKE_TURNS = 4
 """So that who spins and who gave way before cannot wait for each other for ever."""
 RUNNING, AT_WARPSYNC, AT_BARRIER, AT_CLUSTER = -1, 16, 17, 18
 """What a lane waits for: nothing, B register 0..15, a WARPSYNC, a block barrier, its cluster's barrier."""
 
 
-def lane_mask(bits: int) -> npt.NDArray[np.bool_]:
-    """An integer mask as 32 booleans."""
-    return (bits >> np.arange(LANES) & 1).astype(np.bool_)
+def lane_mask(bits: int, lanes: int) -> npt.NDArray[np.bool_]:
+    """An integer mask as booleans."""
+    return np.unpackbits(np.frombuffer(bits.to_bytes(lanes // 8, "little"), np.uint8), bitorder="little").astype(
+        np.bool_
+    )
 
 
 class Groups:
     """The lanes of one warp by groups.
 
-    ``pcs`` int64 (32,) as instruction indices, ``exited`` bool and ``waiting`` (32,), ``barriers`` uint32 (16, 32).
+    ``pcs`` int64 [lanes] as instruction indices, ``exited`` bool and ``waiting`` [lanes], ``barriers`` [16, lanes] masks.
     """
 
     def __init__(self, exited: npt.NDArray[np.bool_], collective: frozenset[int]) -> None:
-        self.pcs = np.zeros(LANES, np.int64)
+        self.lanes = len(exited)
+        self.pcs = np.zeros(self.lanes, np.int64)
         self.exited = exited
         self.collective = collective
         """WARPSYNCs at which lanes of different ones meet."""
-        self.barriers = np.zeros((16, LANES), np.uint32)
-        self.waiting = np.full(LANES, RUNNING)
-        self.sync_masks = np.zeros(LANES, np.uint32)
+        self.barriers = np.zeros((16, self.lanes), mask_dtype(self.lanes))
+        self.waiting = np.full(self.lanes, RUNNING)
+        self.sync_masks = np.zeros(self.lanes, mask_dtype(self.lanes))
         self.stack: list[tuple[int, npt.NDArray[np.bool_]]] = [(0, ~exited)]
         """Groups that could run: instruction index and lanes; the last goes first."""
         self.apart = False
         """Whether the last one was pushed behind the last choice from the stack: it runs by itself, those under another one join."""
         self.going: tuple[int, npt.NDArray[np.bool_]] | None = None
         """The group that goes on without having waited."""
-        self.yielded = np.zeros(LANES, np.bool_)
+        self.yielded = np.zeros(self.lanes, np.bool_)
         self.yields = 0
         """Lanes of groups that gave way and have not run since."""
 
@@ -72,7 +74,7 @@ class Groups:
         for number in sorted({int(n) for n in asked} - {RUNNING, AT_BARRIER, AT_CLUSTER}):
             here = self.waiting == number
             masks = self.sync_masks if number == AT_WARPSYNC else self.barriers[number]
-            leaving = np.zeros(LANES, np.bool_)
+            leaving = np.zeros(self.lanes, np.bool_)
             excused = dead if number == AT_WARPSYNC else dead | gave_way
             groups = [here & (masks == wanted) for wanted in {int(v) for v in masks[here]}]
             if number == AT_WARPSYNC:
@@ -103,7 +105,7 @@ class Groups:
         for pc in sorted({int(pc) for pc in self.pcs[(self.waiting >= 0) & (self.waiting < AT_WARPSYNC)]}):
             here = (self.pcs == pc) & (self.waiting >= 0) & (self.waiting < AT_WARPSYNC)
             masks = self.barriers[int(self.waiting[here][0])]
-            leaving = np.zeros(LANES, np.bool_)
+            leaving = np.zeros(self.lanes, np.bool_)
             for wanted in {int(v) for v in masks[here]}:
                 group = here & (masks == wanted)
                 if wanted & ~dead & ~mask_bits(group) == 0:
@@ -115,7 +117,7 @@ class Groups:
     def met(self, group: npt.NDArray[np.bool_]) -> list[npt.NDArray[np.bool_]]:
         """Lanes of one mask that wait at a WARPSYNC, by those that have met: at one place, or at COLLECTIVE ones."""
         apart = [self.pcs == pc for pc in {int(p) for p in self.pcs[group]} - self.collective]
-        together = group & ~np.logical_or.reduce([np.zeros(LANES, np.bool_), *apart])
+        together = group & ~np.logical_or.reduce([np.zeros(self.lanes, np.bool_), *apart])
         return [group & place for place in apart] + ([together] if together.any() else [])
 
     def give_way(self, pc: int, lanes: npt.NDArray[np.bool_], yields: bool) -> bool:

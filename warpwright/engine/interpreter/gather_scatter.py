@@ -75,7 +75,12 @@ class MemoryFault(Exception):
 
 def mask_bits(m: Mask) -> int:
     """A lane mask as an integer, lane 0 lowest."""
-    return int(np.packbits(m, bitorder="little").view(np.uint32)[0])
+    return int.from_bytes(np.packbits(m, bitorder="little").tobytes(), "little")
+
+
+def mask_dtype(lanes: int) -> type[np.unsignedinteger[Any]]:
+    """Of a mask with one bit for each lane."""
+    return DTYPES[lanes // 8]
 
 
 class Space:
@@ -133,10 +138,10 @@ class Space:
     def load(self, at: Words, size: int, m: Mask) -> Words:
         lanes, offsets = self.places(at, size, m)
         if size <= 4:
-            value = np.zeros(32, DTYPES[size])
+            value = np.zeros(len(m), DTYPES[size])
             value[lanes] = self.views[size][offsets >> (size.bit_length() - 1)]
             return value
-        words = np.zeros((size // 4, 32), np.uint32)
+        words = np.zeros((size // 4, len(m)), np.uint32)
         stride = self.word_stride()
         for n in range(size // 4):
             words[n, lanes] = self.views[4][(offsets + n * stride) >> 2]
@@ -165,7 +170,7 @@ class Space:
         lanes, offsets = self.places(at, how.bytes, m)
         view = self.views[how.bytes]
         self.note(view, offsets // how.bytes)
-        old = np.zeros(32, view.dtype)
+        old = np.zeros(len(m), view.dtype)
         for lane, offset in zip(lanes, offsets, strict=True):
             place = int(offset) // how.bytes
             before = view[place : place + 1]
@@ -183,7 +188,7 @@ class Space:
         lanes, offsets = self.places(at, size, m)
         view, places = self.views[size], offsets // size
         self.note(view, places)
-        done = np.zeros(32, view.dtype)
+        done = np.zeros(len(m), view.dtype)
         banks = [
             (place % (128 // size), lane // 16 if size == 8 else 0) for lane, place in zip(lanes, places, strict=True)
         ]
@@ -198,7 +203,7 @@ class Space:
         lanes, offsets = self.places(at, 16, m)
         rows = self.views[4].reshape(-1, 4)
         self.note(rows, offsets // 16)
-        old = np.zeros((4, 32), np.uint32)
+        old = np.zeros((4, len(m)), np.uint32)
         for lane, offset in zip(lanes, offsets, strict=True):
             row = rows[int(offset) // 16]
             old[:, lane] = row
@@ -241,23 +246,24 @@ class SharedSpace(Space):
 
 
 class LocalSpace(Space):
-    """Lane-interleaved: word w of lane l at (w * 32 + l) * 4."""
+    """Lane-interleaved: word w of lane l at (w * lanes + l) * 4."""
 
     out_of_bounds = FaultKind.LOCAL_OUT_OF_BOUNDS
 
-    def __init__(self, bytes_per_lane: int) -> None:
+    def __init__(self, bytes_per_lane: int, lanes: int) -> None:
+        self.lanes = lanes
         self.size_bytes = (bytes_per_lane + 15) // 16 * 16
-        self.data = np.zeros(self.size_bytes * 32, np.uint8)
+        self.data = np.zeros(self.size_bytes * lanes, np.uint8)
         super().__init__(self.data)
 
     def outside(self, addresses: Words, size: int) -> Mask:
         return addresses + size > self.size_bytes
 
     def offsets(self, addresses: Words, lanes: Words) -> npt.NDArray[np.int64]:
-        return ((addresses >> 2) * 32 + lanes) * 4 + (addresses & 3)
+        return ((addresses >> 2) * self.lanes + lanes) * 4 + (addresses & 3)
 
     def word_stride(self) -> int:
-        return 128
+        return 4 * self.lanes
 
     def atomic(self, at: Words, operand: Words, compare: Words | None, how: Access, m: Mask) -> Words:
         """Of a value whose words lie apart: no other lane reaches it, so it is read, changed and written."""
@@ -283,7 +289,7 @@ class _Values(Space):
         return lanes.astype(np.int64) * self._bytes
 
     def words(self) -> Words:
-        return np.ascontiguousarray(self.views[4].reshape(32, -1).T)
+        return np.ascontiguousarray(self.views[4].reshape(-1, self._bytes // 4).T)
 
 
 INTEGER_ATOMICS: dict[str, Callable[[Words, Words], Words]] = {

@@ -8,30 +8,29 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.engine.abi import GRID_ID, LOCAL_WINDOW, SHARED_WINDOW, WARP_SLOTS
-from warpwright.engine.interpreter.convergence import LANES
 
 if TYPE_CHECKING:
     from warpwright.engine.interpreter.cluster import BlockState
 
 
 def specials(block: BlockState, warp_in_block: int) -> dict[str, npt.NDArray[np.uint32]]:
-    """The special registers that do not change while the warp runs, uint32 (32,), by name."""
+    """The special registers that do not change while the warp runs, uint32 [lanes], by name."""
     x, y, _ = block.launch.geometry.block
-    linear = warp_in_block * LANES + np.arange(LANES)
+    lanes = block.launch.kernel.program.lanes
+    linear = warp_in_block * lanes + np.arange(lanes)
     values: dict[str, npt.NDArray[Any]] = {
         "tid.x": linear % x,
         "tid.y": linear // x % y,
         "tid.z": linear // (x * y),
-        "laneid": np.arange(LANES),
-        "warpid": np.full(LANES, warp_in_block),
-        "lanemask_eq": 1 << np.arange(LANES),
-        "lanemask_lt": (1 << np.arange(LANES)) - 1,
-        "lanemask_le": (2 << np.arange(LANES)) - 1,
-        "lanemask_gt": 0xFFFFFFFF ^ (2 << np.arange(LANES)) - 1,
-        "lanemask_ge": 0xFFFFFFFF ^ (1 << np.arange(LANES)) - 1,
+        "laneid": np.arange(lanes),
+        "warpid": np.full(lanes, warp_in_block),
     }
+    if lanes <= 32:
+        own, full = 1 << np.arange(lanes), (1 << lanes) - 1
+        values |= {"lanemask_eq": own, "lanemask_lt": own - 1, "lanemask_le": 2 * own - 1}
+        values |= {"lanemask_gt": full ^ 2 * own - 1, "lanemask_ge": full ^ own - 1}
     for name, value in of_block(block).items():
-        values[name] = np.full(LANES, value)
+        values[name] = np.full(lanes, value)
     return {name: (value & 0xFFFFFFFF).astype(np.uint32) for name, value in values.items()}
 
 

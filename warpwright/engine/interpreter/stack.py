@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.engine.abi import FaultKind, Status
-from warpwright.engine.interpreter.convergence import LANES
 from warpwright.engine.interpreter.gather_scatter import mask_bits
 from warpwright.engine.interpreter.volta import arrive_at_barrier
 from warpwright.engine.interpreter.warp import WarpState
@@ -132,14 +131,14 @@ def run_stacked(w: WarpState) -> Status:
             return w.stop(FaultKind.NONE, pc, mask_bits(e), Status.TRAP)
         if c.control == "barrier" and c.attr == "arrive":
             w.pcs[m] = pc + 1
-            w.block.arrived[int(values[0][int(e.argmax())]) & 15] += LANES
+            w.block.arrived[int(values[0][int(e.argmax())]) & 15] += w.lanes
             pc += 1
             continue
         if c.control in ("barrier", "barrier_red"):
             w.pcs[m] = pc + 1
             first = int(e.argmax())
-            numbers, counts = (np.full(LANES, values[n][first]) for n in range(2))
-            votes = np.zeros(LANES, np.bool_) if c.control == "barrier" else values[2] & e
+            numbers, counts = (np.full(w.lanes, values[n][first]) for n in range(2))
+            votes = np.zeros(w.lanes, np.bool_) if c.control == "barrier" else values[2] & e
             arrive_at_barrier(w, c, pc, ~w.exited, (numbers, counts, votes))
             return Status.BARRIER
         raise ValueError(f"the reconvergence stack has no operation {c.control!r}")
@@ -157,7 +156,7 @@ def divide(w: WarpState, pc: int, e: Mask, addresses: Any) -> Status | None:
         index = kernel.index_of.get(offset)
         if index is None:
             return w.stop(FaultKind.WILD_BRANCH, pc, 1 << int(lane), Status.FAULT, offset)
-        targets.setdefault(index, np.zeros(LANES, np.bool_))[lane] = True
+        targets.setdefault(index, np.zeros(w.lanes, np.bool_))[lane] = True
     rest = w.running & ~e
     if rest.any():
         w.entries.append(["div", pc + 1, rest])

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from warpwright.engine.abi import FaultKind, Status
 from warpwright.engine.interpreter.code import Code
-from warpwright.engine.interpreter.convergence import AT_BARRIER, AT_CLUSTER, AT_WARPSYNC, LANES, lane_mask
+from warpwright.engine.interpreter.convergence import AT_BARRIER, AT_CLUSTER, AT_WARPSYNC, lane_mask
 from warpwright.engine.interpreter.gather_scatter import mask_bits
 from warpwright.engine.interpreter.warp import WarpState
 
@@ -78,9 +78,10 @@ def change_masks(w: WarpState, c: Code, e: Array, values: Any) -> None:
         w.barriers[c.attr[0]][e] = mask_bits(e)
         return
     e = e if values is None else e & values[0]
-    leaving = np.uint32(~mask_bits(e) & 0xFFFFFFFF)
-    members = np.uint32(np.bitwise_or.reduce(w.barriers[c.attr][e]))
-    w.barriers[c.attr][lane_mask(int(members))] &= leaving
+    kind = w.barriers.dtype.type
+    leaving = kind(~mask_bits(e) & (1 << w.lanes) - 1)
+    members = kind(np.bitwise_or.reduce(w.barriers[c.attr][e]))
+    w.barriers[c.attr][lane_mask(int(members), w.lanes)] &= leaving
     w.let_go()
 
 
@@ -127,14 +128,14 @@ def end_group(w: WarpState, c: Code, pc: int, m: Array, e: Array, values: Any) -
             masks, kind = w.barriers[c.attr], c.attr
         else:
             if c.attr == "exclusive":
-                own = lane_mask(int(values[0][int(e.argmax())]))
+                own = lane_mask(int(values[0][int(e.argmax())]), w.lanes)
                 own[int(e.argmax())] = True
                 if (e & ~own).any():
                     w.push(pc, e & ~own)
                 e = e & own
             w.sync_masks[e] = values[0][e]
             masks, kind = w.sync_masks, AT_WARPSYNC
-        alone = e & (masks & (np.uint32(1) << np.arange(LANES, dtype=np.uint32)) == 0)
+        alone = e & (masks & (masks.dtype.type(1) << np.arange(w.lanes, dtype=masks.dtype)) == 0)
         if alone.any():
             w.going = pc + 1, alone
         waits = e & ~alone
@@ -151,7 +152,7 @@ def arrive_at_barrier(w: WarpState, c: Code, pc: int, e: Array, values: Any) -> 
         first = int(e.argmax())
         number = int(values[0][first]) & 15
         whole = bool((e | w.exited).all())
-        w.block.arrived[number] += LANES if whole else int(e.sum())
+        w.block.arrived[number] += w.lanes if whole else int(e.sum())
         w.going = pc + 1, e
         return
     if c.control == "barrier" and c.attr.startswith("cluster"):

@@ -18,11 +18,12 @@ from warpwright.engine.abi import (
     TAG_GATHER,
     FaultKind,
     Status,
+    head_words,
 )
 from warpwright.engine.blocks import BasicBlock, address_index, basic_blocks
 from warpwright.engine.bulk import BulkFault, perform, tell
 from warpwright.engine.interpreter.code import Code, generate
-from warpwright.engine.interpreter.convergence import LANES, Groups
+from warpwright.engine.interpreter.convergence import Groups
 from warpwright.engine.interpreter.gather_scatter import (
     ClusterMemory,
     Global,
@@ -79,7 +80,7 @@ class Kernel:
         """The code of an instruction, made when a warp first comes to it: most of a kernel with slow paths never is reached."""
         code = self.code[index]
         if code is None:
-            code = self.code[index] = generate(self.lowered[index])
+            code = self.code[index] = generate(self.lowered[index], self.program.lanes)
         return code
 
 
@@ -155,20 +156,20 @@ class Launch:
         """A constant at a fixed offset, in every lane."""
         key = bank, offset, size
         if key not in self._constants:
-            self._constants[key] = self.constants(bank, np.full(LANES, offset, np.uint32), size)
+            self._constants[key] = self.constants(bank, np.full(self.kernel.program.lanes, offset, np.uint32), size)
         return self._constants[key]
 
     def constants(self, bank: int, offsets: Array, size: int) -> Array:
-        """Constants at each lane's offset: uint8 to uint64, or shape (4, 32) for 16 bytes."""
+        """Constants at each lane's offset: uint8 to uint64, or shape (4, lanes) for 16 bytes."""
         data = self.banks.get(bank)
-        result = np.zeros((LANES, size), np.uint8)
+        result = np.zeros((len(offsets), size), np.uint8)
         if data is not None and len(data):
             places = offsets.astype(np.int64)[:, None] + np.arange(size)
             inside = (places >= 0) & (places < len(data))
             result = np.where(inside, data[np.where(inside, places, 0)], 0).astype(np.uint8)
         if size == 16:
             return np.ascontiguousarray(result.view(np.uint32).T)
-        return result.view(f"u{size}").reshape(LANES)
+        return result.view(f"u{size}").reshape(-1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,38 +199,39 @@ NOTHING = Code(None, None)
 class WarpState(Groups):
     """The architectural state of one warp, and where its lanes stand.
 
-    ``regs`` is uint32 (256 or more, 32), ``uregs`` uint32 (64, 32) with equal columns, ``preds`` and ``upreds`` bool
-    (8, 32) (``preds`` may have more).
+    ``regs`` is uint32 (256 or more, lanes), ``uregs`` uint32 (64, lanes) with equal columns, ``preds`` and ``upreds`` bool
+    (8, lanes) (``preds`` may have more).
     """
 
     def __init__(self, launch: Launch, block: BlockState, warp_in_block: int) -> None:
-        linear = warp_in_block * LANES + np.arange(LANES)
+        lanes = launch.kernel.program.lanes
+        linear = warp_in_block * lanes + np.arange(lanes)
         super().__init__(linear >= launch.geometry.threads_per_block, launch.kernel.collective)
         self.launch = launch
         self.block = block
         self.warp_in_block = warp_in_block
-        self.regs = np.zeros((launch.kernel.registers, LANES), np.uint32)
-        self.uregs = np.zeros((64, LANES), np.uint32)
-        self.preds = np.zeros((launch.kernel.predicates, LANES), np.bool_)
-        self.upreds = np.zeros((8, LANES), np.bool_)
+        self.regs = np.zeros((launch.kernel.registers, lanes), np.uint32)
+        self.uregs = np.zeros((64, self.lanes), np.uint32)
+        self.preds = np.zeros((launch.kernel.predicates, self.lanes), np.bool_)
+        self.upreds = np.zeros((8, self.lanes), np.bool_)
         self.preds[7] = self.upreds[7] = True
         self.entries: list[list[Any]] = []
         """Before Volta: (kind, instruction index, lanes) of what waits; see ``stack.py``."""
         self.running = ~self.exited
         self.started = False
-        self.barrier_id = np.zeros(LANES, np.int64)
-        self.barrier_threads = np.zeros(LANES, np.int64)
+        self.barrier_id = np.zeros(self.lanes, np.int64)
+        self.barrier_threads = np.zeros(self.lanes, np.int64)
         self.barrier_mode = ""
-        self.barrier_vote = np.zeros(LANES, np.bool_)
+        self.barrier_vote = np.zeros(self.lanes, np.bool_)
         self.barrier_result = 0
-        self.cluster_arrived = np.zeros(LANES, np.bool_)
+        self.cluster_arrived = np.zeros(self.lanes, np.bool_)
         """Lanes that have arrived at the cluster's barrier in its current phase."""
         self.instructions = 0
         self.thread_instructions = 0
         self.back_edges = 0
         self.trace: list[int] | None = None
         self.fault: Fault | None = None
-        self.spaces = Memories(launch.globals, block, LocalSpace(stack_bytes(launch.kernel.program)))
+        self.spaces = Memories(launch.globals, block, LocalSpace(stack_bytes(launch.kernel.program), lanes))
         self._specials = specials(block, warp_in_block)
 
     # --- what generated code calls ----------------------------------------------------------------
@@ -246,11 +248,11 @@ class WarpState(Groups):
             value = self.launch.clock >> (0 if name == "globaltimer_lo" else 32)
         else:
             raise ValueError(f"no special register is called {name!r}")
-        return np.full(LANES, value & 0xFFFFFFFF, np.uint32)
+        return np.full(self.lanes, value & 0xFFFFFFFF, np.uint32)
 
     def special64(self, name: str) -> Array:
         """A 64-bit special register: the count of executed instructions stands for both clocks."""
-        return np.full(LANES, self.launch.clock, np.uint64)
+        return np.full(self.lanes, self.launch.clock, np.uint64)
 
     def service(self, name: str, words: list[Array], m: Array) -> Array:
         """A function of the driver."""
@@ -258,22 +260,22 @@ class WarpState(Groups):
         assert services is not None
 
         def read(lane: int, address: int, size: int) -> bytes:
-            only = np.arange(LANES) == lane
+            only = np.arange(self.lanes) == lane
             found = bytearray()
             for at in range(address, address + size):
                 try:
-                    byte = self.spaces.load(np.full(LANES, at, np.uint64), Access("generic", 1), only)
+                    byte = self.spaces.load(np.full(self.lanes, at, np.uint64), Access("generic", 1), only)
                 except MemoryFault:
                     raise IndexError(address) from None
                 found.append(int(byte[lane]))
             return bytes(found)
 
         def write(lane: int, address: int, contents: bytes) -> None:
-            only = np.arange(LANES) == lane
+            only = np.arange(self.lanes) == lane
             for at, byte in enumerate(contents, address):
                 try:
-                    value = np.full(LANES, byte, np.uint32)
-                    self.spaces.store(np.full(LANES, at, np.uint64), value, Access("generic", 1), only)
+                    value = np.full(self.lanes, byte, np.uint32)
+                    self.spaces.store(np.full(self.lanes, at, np.uint64), value, Access("generic", 1), only)
                 except MemoryFault:
                     raise IndexError(address) from None
 
@@ -335,24 +337,31 @@ class WarpState(Groups):
         bits = mask_bits(m)
         lanes = np.flatnonzero(m)
         if not len(lanes):
-            self.trace += [TAG_AFFINE << 60, 0]
+            self.trace += [*self.head(TAG_AFFINE << 60, 0), 0]
             return
         first = int(lanes[0])
         stride = 0
         if len(lanes) > 1:
             difference, apart = int(addresses[lanes[1]] - addresses[first]), int(lanes[1]) - first
             stride = difference // apart
-        line = addresses[first] + stride * (np.arange(LANES) - first)
+        line = addresses[first] + stride * (np.arange(self.lanes) - first)
         if -(1 << 23) <= stride < 1 << 23 and bool((line[lanes] == addresses[lanes]).all()):
-            self.trace += [TAG_AFFINE << 60 | (stride & 0xFFFFFF) << 32 | bits, int(line[0]) & 0xFFFFFFFFFFFFFFFF]
+            self.trace += [
+                *self.head(TAG_AFFINE << 60 | (stride & 0xFFFFFF) << 32, bits),
+                int(line[0]) & 0xFFFFFFFFFFFFFFFF,
+            ]
         else:
-            self.trace.append(TAG_GATHER << 60 | bits)
+            self.trace += self.head(TAG_GATHER << 60, bits)
             self.trace += [int(a) & 0xFFFFFFFFFFFFFFFF for a in addresses]
+
+    def head(self, bits: int, lanes: int) -> list[int]:
+        """A record's head (``engine/abi.py``)."""
+        return [bits | lanes] if head_words(self.lanes) == 1 else [bits, lanes]
 
     def count(self, pc: int, lanes: npt.NDArray[np.bool_]) -> None:
         """Count one executed instruction, which is a basic block of its own."""
         if self.trace is not None:
-            self.trace.append(TAG_BLOCK << 60 | self.launch.kernel.block_at[pc].number << 32 | mask_bits(lanes))
+            self.trace += self.head(TAG_BLOCK << 60 | self.launch.kernel.block_at[pc].number << 32, mask_bits(lanes))
         self.instructions += 1
         self.thread_instructions += int(lanes.sum())
         self.launch.clock += 1
@@ -386,7 +395,7 @@ class WarpState(Groups):
         """
         kernel = self.launch.kernel
         if self.trace is not None and pc in kernel.block_at:
-            self.trace.append(TAG_BLOCK << 60 | kernel.block_at[pc].number << 32 | mask_bits(m))
+            self.trace += self.head(TAG_BLOCK << 60 | kernel.block_at[pc].number << 32, mask_bits(m))
         c = kernel.code[pc] or kernel.code_at(pc)
         self.instructions += 1
         self.thread_instructions += int(np.count_nonzero(m))
@@ -398,7 +407,7 @@ class WarpState(Groups):
             e = m & ~p if inverted else m & p
             if not e.any():
                 if self.trace is not None:
-                    self.trace += [TAG_AFFINE << 60, 0] * c.records
+                    self.trace += [*self.head(TAG_AFFINE << 60, 0), 0] * c.records
                 return NOTHING, e, None
         if c.run is None:
             return c, e, None

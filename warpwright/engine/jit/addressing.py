@@ -7,16 +7,15 @@ from functools import cache
 from typing import NamedTuple
 
 from warpwright.engine.abi import SHARED_OFFSETS
-from warpwright.engine.jit.function import ALL_LANES, FunctionWriter, Val
+from warpwright.engine.jit.function import FunctionWriter, Val
 from warpwright.engine.jit.load_windows import AccessGroup
-from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, UNSET_KIND, VECTOR, VECTOR_KIND, Pattern, Shape
+from warpwright.engine.jit.shapes import SCALAR_KIND, UNSET_KIND, VECTOR, VECTOR_KIND, Pattern, Shape
 from warpwright.isa.ops import Access
 
 WINDOW_LIMIT_BYTES = 512
 """Longest extent that a patterned load reads as one window."""
 FEW_PLACES = 4
 """A patterned load of so few different places takes each of them once and spreads it."""
-VEC32, VEC64, VECPTR, VECBOOL = "<32 x i32>", "<32 x i64>", "<32 x ptr>", "<32 x i1>"
 
 
 def is_uniform(value: Val) -> bool:
@@ -25,9 +24,6 @@ def is_uniform(value: Val) -> bool:
 
 def parts_of(type: str) -> int:
     return {"i32x2": 2, "i32x4": 4, "i64": 2}.get(type, 1)
-
-
-CONSECUTIVE = ALL_LANES
 
 
 class Spread(NamedTuple):
@@ -41,9 +37,6 @@ class Spread(NamedTuple):
     """Each lane's distance from the least, in accesses; None where these are not whole ones."""
     places: int
     """How many different ones there are."""
-
-
-ONE_PLACE = Spread(0, 0, (0,) * LANES, 1)
 
 
 @cache
@@ -69,7 +62,7 @@ class Place:
         self.wide = access.space in ("global", "generic")
         self.pattern: Pattern | None = shape.pattern if shape.kind == SCALAR_KIND else None
         self.scattered = shape.kind == VECTOR_KIND
-        self.spread = spread = spread_of(self.pattern, self.size) if self.pattern else ONE_PLACE
+        self.spread = spread = spread_of(self.pattern or (0,) * w.lanes, self.size)
         self.low = spread.low
         self.extent = spread.span + self.size
         self.offsets: Sequence[int] | None = None
@@ -94,7 +87,7 @@ class Place:
                 self.scattered = not (self.consecutive or self.runs if store else readable)
         elif not self.scattered and access.space == "generic":
             # A uniform generic address may be local memory, which differs from lane to lane.
-            self.offsets = [0] * LANES
+            self.offsets = [0] * w.lanes
         if self.scattered or exact:
             self.extent = self.size
 
@@ -114,7 +107,7 @@ class Place:
 
     @property
     def consecutive(self) -> bool:
-        return self.offsets == CONSECUTIVE
+        return self.offsets == self.w.all_lanes
 
     def start(self) -> str:
         """Address of the lowest byte that any lane touches."""
@@ -131,8 +124,8 @@ def offset_of(w: FunctionWriter, address: Val) -> Val:
     if shape.kind == UNSET_KIND:
         return address
     if shape.kind == VECTOR_KIND:
-        mask = w.literal_vector("i32", (SHARED_OFFSETS,) * LANES)
-        return Val("i32", VECTOR, vector=w.op(f"and {VEC32} {w.vector(address)}, {mask}"))
+        mask = w.literal_vector("i32", (SHARED_OFFSETS,) * w.lanes)
+        return Val("i32", VECTOR, vector=w.op(f"and {w.vec32} {w.vector(address)}, {mask}"))
     known = ("shared offset", w.scalar(address))
     if known not in w.numbered:
         name = w.op(f"and i32 {w.scalar(address)}, {SHARED_OFFSETS}")
@@ -143,8 +136,9 @@ def offset_of(w: FunctionWriter, address: Val) -> Val:
 
 def runs_of(offsets: Sequence[int]) -> list[tuple[int, int]]:
     """(first lane, lanes) of each longest run of lanes whose offsets count up by one."""
-    firsts = [n for n in range(LANES) if n == 0 or offsets[n] != offsets[n - 1] + 1]
-    return [(a, b - a) for a, b in zip(firsts, [*firsts[1:], LANES], strict=True)]
+    lanes = len(offsets)
+    firsts = [n for n in range(lanes) if n == 0 or offsets[n] != offsets[n - 1] + 1]
+    return [(a, b - a) for a, b in zip(firsts, [*firsts[1:], lanes], strict=True)]
 
 
 def shift_of(size: int) -> int:
@@ -152,9 +146,9 @@ def shift_of(size: int) -> int:
 
 
 def addresses_vector(w: FunctionWriter, place: Place) -> str:
-    """Every lane's address as <32 x i64>."""
+    """Every lane's address as a vector of i64."""
     vector = w.vector(place.address)
-    return vector if place.wide else w.op(f"zext {VEC32} {vector} to {VEC64}")
+    return vector if place.wide else w.op(f"zext {w.vec32} {vector} to {w.vec64}")
 
 
 def settle(w: FunctionWriter, address: Val) -> None:
@@ -171,12 +165,12 @@ def part_pointer(w: FunctionWriter, place: Place, pointer: str, part: int) -> st
     """Pointer of a further word: next to it, or a row below in local memory."""
     if part == 0:
         return pointer
-    step = 128 * part if place.access.space == "local" else 4 * part
-    return w.op(f"getelementptr i8, {VECPTR} {pointer}, i64 {step}")
+    step = w.row_bytes * part if place.access.space == "local" else 4 * part
+    return w.op(f"getelementptr i8, {w.vecptr} {pointer}, i64 {step}")
 
 
 def lanes_to_touch(w: FunctionWriter, pointers: str) -> tuple[str, str]:
-    """(<32 x ptr>, <32 x i1>) of a gather or scatter by the executing lanes.
+    """(pointers, vector of i1) of a gather or scatter by the executing lanes.
 
     Machines without registers for masks mostly take lane by lane, each behind a branch of its own.  There the others touch
     scratch memory.
@@ -184,10 +178,10 @@ def lanes_to_touch(w: FunctionWriter, pointers: str) -> tuple[str, str]:
     mask = w.mask_vector(w.exec)
     if w.registers.masks or w.exec.bits == "-1":
         return pointers, mask
-    one = w.op(f"insertelement {VECPTR} poison, ptr %lane_values, i64 0")
-    aside = w.op(f"shufflevector {VECPTR} {one}, {VECPTR} poison, {VEC32} zeroinitializer")
-    pointers = w.op(f"select {VECBOOL} {mask}, {VECPTR} {pointers}, {VECPTR} {aside}")
-    return pointers, w.literal_vector("i1", (1,) * LANES)
+    one = w.op(f"insertelement {w.vecptr} poison, ptr %lane_values, i64 0")
+    aside = w.op(f"shufflevector {w.vecptr} {one}, {w.vecptr} poison, {w.vec32} zeroinitializer")
+    pointers = w.op(f"select {w.vecbool} {mask}, {w.vecptr} {pointers}, {w.vecptr} {aside}")
+    return pointers, w.literal_vector("i1", (1,) * w.lanes)
 
 
 def masked_stores(w: FunctionWriter, type: str, parts: Sequence[tuple[str, str, Sequence[int]]], align: int) -> None:
@@ -208,7 +202,7 @@ def masked_stores(w: FunctionWriter, type: str, parts: Sequence[tuple[str, str, 
     if not w.registers.masks:
         # There a masked store takes many times as long as a plain one.
         whole, some, end = w.new_label("whole"), w.new_label("some"), w.new_label("done")
-        w.emit(f"br i1 {w.op(f'icmp eq i32 {w.exec.bits}, -1')}, label %{whole}, label %{some}, !prof !0")
+        w.emit(f"br i1 {w.op(f'icmp eq {w.mask_type} {w.exec.bits}, -1')}, label %{whole}, label %{some}, !prof !0")
         w.label(whole)
         store_all()
         w.emit(f"br label %{end}")

@@ -39,7 +39,9 @@ def admit_warp(launch: Launch, space: Space, block: Block, number: int, n: int) 
     warp["launch"] = launch
     warp["block"] = block
     warp["warp_in_block"] = n
-    warp["lanes"] = (1 << min(space["block_threads"] - n * 32, 32)) - 1
+    lanes = launch["lanes"]
+    # Of 64 lanes the mask has no bit to spare.
+    warp["lanes"] = (1 << min(space["block_threads"] - n * lanes, lanes) - 1) * 2 - 1
     warp["local_base"] = block + space["local_at"] + n * space["local_bytes"]
     clear_lines(warp["local_base"], space["local_bytes"])
     sms = launch["taking_sm_count"]

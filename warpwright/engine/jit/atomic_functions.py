@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from warpwright.engine.jit.arithmetic import emit_pure
-from warpwright.engine.jit.exact_accesses import ACCESS_ARGUMENTS, lane_loop
+from warpwright.engine.jit.exact_accesses import access_arguments, lane_loop
 from warpwright.engine.jit.formats import INTEGER_OF
-from warpwright.engine.jit.function import LLVM_TYPE, Text, Val
+from warpwright.engine.jit.function import Text, Val
 from warpwright.engine.jit.llvm_snippets import each_lane
 from warpwright.engine.jit.shapes import SCALAR_KIND, Shape
+from warpwright.engine.jit.wave import LLVM_TYPE, Wave
 from warpwright.isa import mbarrier as mb
 from warpwright.isa.ops import Op
 
@@ -50,7 +51,7 @@ def _floating(t: Text, name: str, type: str, old: str, operand: str) -> str:
     return t.op(f"bitcast {LLVM_TYPE[type]} {t.scalar(result)} to {integer}")
 
 
-def atomic_function(name: str) -> tuple[str, dict[str, str]]:
+def atomic_function(name: str, wave: Wave) -> tuple[str, dict[str, str]]:
     """``ww_atomic_<operation>_<type>``: old values replace the operands in ``%values``.
 
     ``ww_at_…`` does the same given the lanes' host pointers, ``ww_own_…`` to words that nobody else can change meanwhile.
@@ -61,14 +62,14 @@ def atomic_function(name: str) -> tuple[str, dict[str, str]]:
     words = WORDS.get(kind, 1)
     type = f"i{32 * words}"
     size = 4 * words
-    t = Text()
+    t = Text(wave.lanes)
     t.emit("%low_p = getelementptr i32, ptr %values, i64 %n")
     # A lane's words of local memory lie apart, and no other lane reaches them.
     apart = words > 1 and not given and operation != "cast"
     host = _gathered(t, words) if apart else "%host"
 
     def word(row: int) -> str:
-        return t.op(f"load i32, ptr {t.field('%low_p', 128 * row)}")
+        return t.op(f"load i32, ptr {t.field('%low_p', wave.row_bytes * row)}")
 
     def read(position: int) -> str:
         value = word(words * position)
@@ -134,22 +135,23 @@ def atomic_function(name: str) -> tuple[str, dict[str, str]]:
     for n in range(words):
         part = t.op(f"lshr {type} {old}, {32 * n}") if n else old
         part = part if words == 1 else t.op(f"trunc {type} {part} to i32")
-        t.emit(f"store i32 {part}, ptr {t.field('%low_p', 128 * n) if n else '%low_p'}")
+        t.emit(f"store i32 {part}, ptr {t.field('%low_p', wave.row_bytes * n) if n else '%low_p'}")
     _scattered(t, words if apart else 0)
     body = "\n".join(t.lines)
+    lane_bits = wave.mask_type
     declared = dict(t.declared)
     if given:
-        declared["llvm.cttz.i32"] = "declare i32 @llvm.cttz.i32(i32, i1)"
+        declared[f"llvm.cttz.{lane_bits}"] = f"declare {lane_bits} @llvm.cttz.{lane_bits}({lane_bits}, i1)"
         host = "  %host_p = getelementptr ptr, ptr %pointers, i64 %n\n  %host = load ptr, ptr %host_p\n"
-        loop = "\n  br label %next" + each_lane(host + body)
+        loop = "\n  br label %next" + each_lane(wave, host + body)
         return (
-            f"define void @{name}(ptr %pointers, ptr %values, i32 %exec) noinline {{{loop}\n  ret void\n}}\n",
+            f"define void @{name}(ptr %pointers, ptr %values, {lane_bits} %exec) noinline {{{loop}\n  ret void\n}}\n",
             declared,
         )
-    declared["ww_serve"] = "declare i1 @ww_serve(ptr, ptr, ptr, ptr, ptr, i32, i32, i32, i32, i64)"
-    declared["llvm.cttz.i32"] = "declare i32 @llvm.cttz.i32(i32, i1)"
-    loop = lane_loop(body, *TRIED) if operation == "cast" else lane_loop(body)
-    text = f"define i1 @{name}({ACCESS_ARGUMENTS}) noinline {{" + loop + "\n  ret i1 false\n}\n"
+    declared["ww_serve"] = f"declare i1 @ww_serve(ptr, ptr, ptr, ptr, ptr, {lane_bits}, i32, i32, i32, i64)"
+    declared[f"llvm.cttz.{lane_bits}"] = f"declare {lane_bits} @llvm.cttz.{lane_bits}({lane_bits}, i1)"
+    loop = lane_loop(wave, body, *TRIED) if operation == "cast" else lane_loop(wave, body)
+    text = f"define i1 @{name}({access_arguments(wave)}) noinline {{" + loop + "\n  ret i1 false\n}\n"
     return text, declared
 
 

@@ -8,7 +8,7 @@ clusters other blocks may change them meanwhile.
 from __future__ import annotations
 
 from warpwright.engine.jit import trace as tr
-from warpwright.engine.jit.addressing import VEC32, VECPTR, Place
+from warpwright.engine.jit.addressing import Place
 from warpwright.engine.jit.checks import call_slow, check_lanes, settle_faults, site_pointer
 from warpwright.engine.jit.function import FunctionWriter, Val
 from warpwright.engine.jit.shapes import UNSET_KIND, VECTOR
@@ -38,14 +38,14 @@ def emit_atomic(w: FunctionWriter, op: Op, args: list[Val]) -> Val:
     words = access.bytes // 4
     for position, value in enumerate(args[1:]):
         for n, word in enumerate(w.words_of(value, words)):
-            row = 128 * (position * words + n)
-            w.emit(f"store {VEC32} {w.vector(word)}, ptr {w.field('%lane_values', row)}, align 64")
+            row = w.row_bytes * (position * words + n)
+            w.emit(f"store {w.vec32} {w.vector(word)}, ptr {w.field('%lane_values', row)}, align 64")
     _change(w, place, access)
     parts = tuple(
         Val(
             "i32",
             VECTOR,
-            vector=w.op(f"load {VEC32}, ptr {w.field('%lane_values', 128 * n)}, align 64"),
+            vector=w.op(f"load {w.vec32}, ptr {w.field('%lane_values', w.row_bytes * n)}, align 64"),
         )
         for n in range(words)
     )
@@ -64,10 +64,10 @@ def _change(w: FunctionWriter, place: Place, access: Access) -> None:
     known, exact, done = w.new_label("known"), w.new_label("exact"), w.new_label("changed")
     w.emit(f"br i1 {fine}, label %{known}, label %{exact}, !prof !0")
     w.label(known)
-    w.emit(f"store {VECPTR} {pointers}, ptr %lane_addresses, align 64")
+    w.emit(f"store {w.vecptr} {pointers}, ptr %lane_addresses, align 64")
     function = f"ww_own_{name}" if access.space == "shared" else f"ww_at_{name}"
-    w.declare(function, "void", "ptr, ptr, i32")
-    w.emit(f"call void @{function}(ptr %lane_addresses, ptr %lane_values, i32 {w.exec.bits})")
+    w.declare(function, "void", f"ptr, ptr, {w.mask_type}")
+    w.emit(f"call void @{function}(ptr %lane_addresses, ptr %lane_values, {w.mask_type} {w.exec.bits})")
     w.emit(f"br label %{done}")
     w.label(exact)
     call_slow(w, f"ww_atomic_{name}", place, site, w.exec.bits)

@@ -1,7 +1,7 @@
 """Barriers of a block and of a cluster without timing: who has arrived, and who goes on.
 
 Barriers count threads: a barrier of the whole block expects all living threads; one with an explicit count takes a
-warp of which all living lanes arrived as 32 (PTX ISA, ``barrier``).  A cluster's barrier is complete when every living
+warp of which all living lanes arrived as whole (PTX ISA, ``barrier``).  A cluster's barrier is complete when every living
 lane of its blocks has arrived (PTX ISA, ``barrier.cluster``).
 """
 
@@ -28,7 +28,7 @@ BARRIERS = 16
 
 
 @apart
-def arrive(block: Block, warp: Warp) -> None:
+def arrive(launch: Launch, block: Block, warp: Warp) -> None:
     """Count a warp in that has come to a barrier."""
     mode, lanes = warp["barrier_mode"], warp["barrier_lanes"]
     if mode == CLUSTER_ARRIVE:
@@ -41,7 +41,7 @@ def arrive(block: Block, warp: Warp) -> None:
         at = (warp["barrier_id"] & BARRIERS - 1) * 8
         whole_warp = warp["barrier_threads"] != 0 and living(warp) & ~lanes == 0
         arrived = block + BLOCK["barriers"] + at
-        poke(arrived, peek(arrived) + (32 if whole_warp else popcount(lanes)))
+        poke(arrived, peek(arrived) + (launch["lanes"] if whole_warp else popcount(lanes)))
         if mode >= POPC:
             vote = warp["barrier_vote"] & lanes
             votes = block + BLOCK["votes"] + at
@@ -50,13 +50,13 @@ def arrive(block: Block, warp: Warp) -> None:
 
 
 @apart
-def arrive_all(space: Space, block: Block, number: int) -> None:
+def arrive_all(launch: Launch, space: Space, block: Block, number: int) -> None:
     """Count in those of a block's first warps that have reached a barrier without being counted."""
     for n in range(number):
         warp: Warp = block["warps"] + n * space["warp_bytes"]
         # Of warps that have run this round, those in the middle of a loop (STEP) have no lanes there.
         if state_of(warp) == READY and warp["barrier_lanes"] != 0:
-            arrive(block, warp)
+            arrive(launch, block, warp)
 
 
 @core

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from warpwright.engine.abi import LAUNCH
 from warpwright.engine.jit import trace as tr
-from warpwright.engine.jit.addressing import VEC32
 from warpwright.engine.jit.checks import instruction_address, settle_faults
 from warpwright.engine.jit.function import FunctionWriter, Val
 from warpwright.isa.bulk import DIRECTIONS, Bulk
@@ -16,8 +15,8 @@ def emit_bulk(w: FunctionWriter, op: Op, args: list[Val]) -> None:
     what: Bulk = op.attr
     settle_faults(w)
     for n, value in enumerate(args):
-        pointer = w.field("%lane_values", 128 * n)
-        w.emit(f"store {VEC32} {w.vector(value)}, ptr {pointer}, align 64")
+        pointer = w.field("%lane_values", w.row_bytes * n)
+        w.emit(f"store {w.vec32} {w.vector(value)}, ptr {pointer}, align 64")
     lanes = w.exec.bits
     if what.once:
         lanes = w.op(f"and i32 {lanes}, {w.op(f'sub i32 0, {lanes}')}")

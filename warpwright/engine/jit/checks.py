@@ -14,17 +14,13 @@ from collections.abc import Callable, Mapping
 from warpwright.engine.abi import WARP
 from warpwright.engine.jit import slow_path
 from warpwright.engine.jit.addressing import (
-    VEC32,
-    VEC64,
-    VECBOOL,
-    VECPTR,
     Place,
     addresses_vector,
     shift_of,
 )
 from warpwright.engine.jit.function import FunctionWriter, Masks, Val
 from warpwright.engine.jit.load_windows import AccessGroup, Sum, Window
-from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, VECTOR_KIND, Shape
+from warpwright.engine.jit.shapes import SCALAR_KIND, VECTOR_KIND, Shape
 
 SITE_BYTES = 16
 MOST_KEPT = 8
@@ -45,11 +41,11 @@ def rotated(w: FunctionWriter, type: str, value: str, size: int) -> str:
     if size == 1:
         return value
     vector = type.startswith("<")
-    stem = "llvm.fshr." + ("v32" + type.split(" x ")[1][:-1] if vector else type)
+    stem = "llvm.fshr." + (f"v{w.lanes}" + type.split(" x ")[1][:-1] if vector else type)
     amount = str(shift_of(size))
     if vector:
         element = type.split(" x ")[1][:-1]
-        amount = w.literal_vector(element, (int(amount),) * LANES)
+        amount = w.literal_vector(element, (int(amount),) * w.lanes)
     w.declared[stem] = f"declare {type} @{stem}({type}, {type}, {type})"
     return w.op(f"call {type} @{stem}({type} {value}, {type} {value}, {type} {amount})")
 
@@ -73,10 +69,10 @@ def instruction_address(w: FunctionWriter) -> int:
 
 def call_slow(w: FunctionWriter, name: str, place: Place, site: str, exec_bits: str, extra: str = "") -> str:
     """The exact way: lanes one by one, in a shared function; leaves through 'fault' when a lane is at fault."""
-    w.emit(f"store {VEC64} {addresses_vector(w, place)}, ptr %lane_addresses, align 64")
-    w.declare(name, "i1", "ptr, ptr, ptr, ptr, i32, i32, i32, i32, i64" + (", i32" if extra else ""))
+    w.emit(f"store {w.vec64} {addresses_vector(w, place)}, ptr %lane_addresses, align 64")
+    w.declare(name, "i1", f"ptr, ptr, ptr, ptr, {w.mask_type}, i32, i32, i32, i64" + (", i32" if extra else ""))
     fault = w.op(
-        f"call i1 @{name}(ptr %warp, ptr {site}, ptr %lane_addresses, ptr %lane_values, i32 {exec_bits}, "
+        f"call i1 @{name}(ptr %warp, ptr {site}, ptr %lane_addresses, ptr %lane_values, {w.mask_type} {exec_bits}, "
         f"i32 {place.size}, i32 {SPACES[place.access.space]}, i32 {place.extent}, i64 {instruction_address(w)}{extra})"
     )
     after = w.new_label("served")
@@ -89,11 +85,14 @@ def describe(w: FunctionWriter, place: Place, site: int, offsets: list[int] | No
     """Number of the access in the table for the rare way; ``offsets`` from :meth:`Place.start`, or addresses given."""
     lanes = "null"
     if offsets is not None:
-        lanes = w.table(("offsets", tuple(offsets)), "i32", offsets, LANES)
+        lanes = w.table(("offsets", tuple(offsets)), "i32", offsets, w.lanes)
     extent = str(place.extent) if place.group is None else f"GROUPEXTENT{place.group.number}_"
     cache = SITE_BYTES * site if site >= 0 else -1
     w.accesses.append(
-        slow_path.Entry(instruction_address(w), lanes, place.size, SPACES[place.access.space], extent, cache)
+        slow_path.Entry(
+            *(instruction_address(w), lanes, place.size, SPACES[place.access.space]),
+            *(extent, cache, slow_path.scratch_of(w.lanes).window_at),
+        )
     )
     return len(w.accesses) - 1
 
@@ -102,12 +101,12 @@ def note_exec(w: FunctionWriter) -> None:
     """Tell rare ways which lanes execute."""
     if w.noted_exec != w.exec.bits:
         w.noted_exec = w.exec.bits
-        w.emit(f"store i32 {w.exec.bits}, ptr %noted_exec")
+        w.emit(f"store {w.mask_type} {w.exec.bits}, ptr %noted_exec")
 
 
 def lane_offsets(place: Place) -> list[int]:
     """Bytes from the lowest address to each lane's."""
-    return [p - place.low for p in place.pattern or (0,) * LANES]
+    return [p - place.low for p in place.pattern or (0,) * place.w.lanes]
 
 
 def window_of_group(w: FunctionWriter, place: Place) -> str:
@@ -124,9 +123,10 @@ def window_of_group(w: FunctionWriter, place: Place) -> str:
         w.windows[key] = Window({0: pointer}, stride, start, sum_.times, len(w.accesses) - 1)
         return pointer
     before = w.accesses[window.last]
-    if before.room == slow_path.WINDOW_AT:
+    scratch = slow_path.scratch_of(w.lanes)
+    if before.room == scratch.window_at:
         # The copy must last while other windows are served.
-        window.room = before.room = slow_path.SCRATCH_BYTES + slow_path.WINDOW_BYTES * w.rooms
+        window.room = before.room = scratch.bytes + slow_path.WINDOW_BYTES * w.rooms
         w.rooms += window.rooms
         w.most_rooms = max(w.most_rooms, w.rooms)
     before.after = window.last = describe(w, place, site, lane_offsets(place))
@@ -214,7 +214,7 @@ def settle_faults(w: FunctionWriter) -> None:
 def call_rare(w: FunctionWriter, name: str, place: Place, site: int) -> tuple[str, str]:
     """(address of the served values, label behind the call); leaves through 'fault' when a lane is at fault."""
     if place.scattered or place.address.shape.kind == VECTOR_KIND:
-        w.emit(f"store {VEC64} {addresses_vector(w, place)}, ptr %lane_addresses, align 64")
+        w.emit(f"store {w.vec64} {addresses_vector(w, place)}, ptr %lane_addresses, align 64")
         start, offsets = "0", None
     else:
         start = place.start()
@@ -240,13 +240,13 @@ def call_rare(w: FunctionWriter, name: str, place: Place, site: int) -> tuple[st
 def _kept(w: FunctionWriter) -> list[str]:
     """Results since the last access, as operands of the width of a register."""
     width = w.calls.lanes
-    if not width or len(w.fresh) * LANES // width > MOST_KEPT:
+    if not width or len(w.fresh) * w.lanes // width > MOST_KEPT:
         return []
     kept = []
     for name in w.fresh:
-        for first in range(0, LANES, width):
+        for first in range(0, w.lanes, width):
             lanes = ", ".join(f"i32 {n}" for n in range(first, first + width))
-            part = w.op(f"shufflevector {VEC32} {name}, {VEC32} poison, <{width} x i32> <{lanes}>")
+            part = w.op(f"shufflevector {w.vec32} {name}, {w.vec32} poison, <{width} x i32> <{lanes}>")
             kept.append(f"<{width} x i32> {part}")
     return kept
 
@@ -291,7 +291,7 @@ def check(w: FunctionWriter, place: Place, site: str) -> tuple[str, str]:
     limit = local_limit(w, place.size)
     fine = w.op(f"icmp ult i32 {rotated(w, 'i32', start, place.size)}, {limit}")
     word = w.op(f"lshr i32 {start}, 2")
-    row = w.op(f"shl i64 {w.op(f'zext i32 {word} to i64')}, 7")
+    row = w.op(f"shl i64 {w.op(f'zext i32 {word} to i64')}, {shift_of(w.row_bytes)}")
     return fine, w.op(f"getelementptr i8, ptr %local_base, i64 {row}")
 
 
@@ -363,23 +363,23 @@ def check_lanes(w: FunctionWriter, place: Place, site: str, exec_: Masks) -> tup
         first = w.splat("i64", w.op(f"load i64, ptr {site}"))
         # The cache counts places for this site's extent, which may be longer than one lane's access.
         count = w.splat("i64", w.op(f"load i64, ptr {w.field(site, 8)}"))
-        offset = w.op(f"sub {VEC64} {vector}, {first}")
-        inside = w.op(f"icmp ult {VEC64} {rotated(w, VEC64, offset, place.size)}, {count}")
+        offset = w.op(f"sub {w.vec64} {vector}, {first}")
+        inside = w.op(f"icmp ult {w.vec64} {rotated(w, w.vec64, offset, place.size)}, {count}")
         base = w.splat("i64", "%host_minus_device")
-        pointers = w.op(f"inttoptr {VEC64} {w.op(f'add {VEC64} {vector}, {base}')} to {VECPTR}")
+        pointers = w.op(f"inttoptr {w.vec64} {w.op(f'add {w.vec64} {vector}, {base}')} to {w.vecptr}")
     elif place.proven:
-        return "true", w.op(f"getelementptr i8, ptr %shared_base, {VEC32} {vector}")
+        return "true", w.op(f"getelementptr i8, ptr %shared_base, {w.vec32} {vector}")
     else:
         local = place.access.space == "local"
         limit = local_limit(w, place.size) if local else shared_limit(w, place.size, place.size)
-        inside = w.op(f"icmp ult {VEC32} {rotated(w, VEC32, vector, place.size)}, {w.splat('i32', limit)}")
+        inside = w.op(f"icmp ult {w.vec32} {rotated(w, w.vec32, vector, place.size)}, {w.splat('i32', limit)}")
         if local:
-            rows = w.op(f"shl {VEC32} {vector}, {w.literal_vector('i32', (5,) * LANES)}")
-            rows = w.op(f"and {VEC32} {rows}, {w.literal_vector('i32', (0xFFFFFF80,) * LANES)}")
-            vector = w.op(f"or {VEC32} {rows}, {w.literal_vector('i32', [4 * n for n in range(LANES)])}")
+            rows = w.op(f"shl {w.vec32} {vector}, {w.literal_vector('i32', (shift_of(w.lanes),) * w.lanes)}")
+            rows = w.op(f"and {w.vec32} {rows}, {w.literal_vector('i32', ((1 << 32) - w.row_bytes,) * w.lanes)}")
+            vector = w.op(f"or {w.vec32} {rows}, {w.literal_vector('i32', [4 * n for n in range(w.lanes)])}")
         base_name = "%local_base" if local else "%shared_base"
-        pointers = w.op(f"getelementptr i8, ptr {base_name}, {VEC32} {vector}")
-    outside = w.op(f"xor {VECBOOL} {inside}, {w.literal_vector('i1', (1,) * LANES)}")
-    zero = w.literal_vector("i1", (0,) * LANES)
-    wrong = w.op(f"select {VECBOOL} {w.mask_vector(exec_)}, {VECBOOL} {outside}, {VECBOOL} {zero}")
-    return w.op(f"icmp eq i32 {w.bits_of(wrong)}, 0"), pointers
+        pointers = w.op(f"getelementptr i8, ptr {base_name}, {w.vec32} {vector}")
+    outside = w.op(f"xor {w.vecbool} {inside}, {w.literal_vector('i1', (1,) * w.lanes)}")
+    zero = w.literal_vector("i1", (0,) * w.lanes)
+    wrong = w.op(f"select {w.vecbool} {w.mask_vector(exec_)}, {w.vecbool} {outside}, {w.vecbool} {zero}")
+    return w.op(f"icmp eq {w.mask_type} {w.bits_of(wrong)}, 0"), pointers

@@ -34,9 +34,10 @@ from warpwright.engine.jit.remainders import reachable, remainders
 from warpwright.engine.jit.rowwise import row_length
 from warpwright.engine.jit.shape_inference import Setting, analyse
 from warpwright.engine.jit.stack import StackFunction
+from warpwright.engine.jit.wave import WIDTHS, wave_of
 from warpwright.engine.lane_positions import Standing
 from warpwright.engine.launch import bank0_layout
-from warpwright.isa.ops import Lowered
+from warpwright.isa.ops import WARP_LANES, WARP_ONLY, Lowered
 from warpwright.isa.program import Program
 from warpwright.native.intrinsics import source_digest
 from warpwright.toolchain.cache import DiskCache, cache_key
@@ -69,6 +70,7 @@ class CompiledKernel:
     blocks: list[BasicBlock]
     block_shape: tuple[int, int, int]
     trace: bool
+    lanes: int = 32
     site_bytes: int = 0
     """Size of the allocation caches, which warps of one thread may share."""
     trace_words: int = 0
@@ -202,11 +204,11 @@ def load_object(data: bytes, target: Target) -> Any:
     return engine
 
 
-def _shared_object(name: str, text: Callable[[], str], target: Target) -> bytes:
+def _shared_object(name: str, lanes: int, text: Callable[[], str], target: Target) -> bytes:
     """Object code that does not depend on a kernel: from the disk, or compiled with all passes."""
     key = cache_key(
         [
-            name,
+            *(name, str(lanes)),
             _source_digest(),
             llvmlite.__version__,
             target.cpu,
@@ -228,10 +230,13 @@ class Library:
     linked: Library | None = None
     """Whose functions LLVM's linker finds by name."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, lanes: int) -> None:
         self.target = target
+        self.wave = wave_of(lanes)
         self.addresses: dict[str, int] = {}
-        self.add(_shared_object("shared", shared_code.shared_module, target), shared_code.SHARED)
+        self.add(
+            _shared_object("shared", lanes, partial(shared_code.shared_module, self.wave), target), shared_code.SHARED
+        )
         self.link((shared_code.RUN_BLOCKS,))
 
     def add(self, data: bytes, names: Iterable[str]) -> None:
@@ -247,7 +252,12 @@ class Library:
         for name in names:
             if name not in self.addresses:
                 self._link()
-                self.add(_shared_object(name, partial(shared_code.function_module, name), self.target), (name,))
+                self.add(
+                    _shared_object(
+                        name, self.wave.lanes, partial(shared_code.function_module, name, self.wave), self.target
+                    ),
+                    (name,),
+                )
         self._link()
 
     def _link(self) -> None:
@@ -258,9 +268,9 @@ class Library:
 
 
 @cache
-def shared_library(cpu: str | None = None) -> Library:
-    """The functions that kernels for a CPU share."""
-    return Library(make_target(cpu))
+def shared_library(cpu: str | None = None, lanes: int = 32) -> Library:
+    """The functions that kernels for a CPU share, of waves of so many lanes."""
+    return Library(make_target(cpu), lanes)
 
 
 def known_banks(program: Program) -> dict[int, int]:
@@ -269,6 +279,21 @@ def known_banks(program: Program) -> dict[int, int]:
     end = program.parameter_base_bytes + program.parameter_size_bytes
     known[0] = max(known.get(0, 0), end, BANK_0_KNOWN_BYTES)
     return known
+
+
+def _check_width(program: Program, lowered: Sequence[Lowered]) -> None:
+    """Refuse waves of a width that there is not, and operations that are defined for warps of 32 lanes only."""
+    if program.lanes not in WIDTHS:
+        raise ValueError(f"kernel {program.name}: waves of {program.lanes} lanes; there are those of {WIDTHS}")
+    if program.lanes == WARP_LANES:
+        return
+    for instruction, low in zip(program.instructions, lowered, strict=True):
+        for op in low.ops:
+            if op.name in WARP_ONLY:
+                raise ValueError(
+                    f"kernel {program.name}: {instruction.opcode} at {instruction.address:#x} uses {op.name}, "
+                    f"which is defined for waves of {WARP_LANES} lanes, not of {program.lanes}"
+                )
 
 
 def write_module(
@@ -291,8 +316,9 @@ def write_module(
             and lanes of a warp never part, that is all that can come behind one.
         registers: what the machine has.
     """
+    _check_width(program, lowered)
     lowered = widen(blocks, lowered)
-    webs = find_webs(blocks, lowered)
+    webs = find_webs(blocks, lowered, setting.lanes)
     flow = make_flow(program, blocks, lowered, webs)
     facts = analyse(blocks, lowered, webs, flow, setting)
     rare = without_joins(rare_blocks(program, blocks, flow), flow, facts.divergent)
@@ -308,7 +334,8 @@ def write_module(
         known_bank_bytes=known_banks(program),
         calls=calls,
         registers=registers,
-        row_length=row_length(setting.block_shape),
+        row_length=row_length(setting.block_shape, setting.lanes),
+        lanes=setting.lanes,
         left_out=rare if leave_out else 0,
     )
     warp_function = StackFunction(writer, name) if flow.stacked else WarpFunction(writer, name)
@@ -370,7 +397,7 @@ def kernel_key(
     fixed = (
         *(program.code_base, program.arch, program.shared_static_bytes, sorted(known_banks(program).items())),
         *(setting.block_shape, setting.patterns, setting.grid_fits, setting.speculate, setting.clustered),
-        setting.watched,
+        *(setting.watched, setting.lanes),
         *(trace, program.slow_paths, program.functions, sorted(program.taken)),
     )
     tables = [data for bank, data in sorted(program.constant_banks.items()) if bank]
@@ -406,6 +433,7 @@ def setting_of(
         speculate=patterns and speculate,
         clustered=clustered,
         watched=watched,
+        lanes=program.lanes,
         block_dim_offset=layout.block_dim,
         grid_dim_offset=layout.grid_dim,
     )
@@ -461,7 +489,7 @@ def compile_kernel(
     with _lock:
         if use_cache and key in _memory:
             return _memory[key]
-        shared = shared_library(cpu)
+        shared = shared_library(cpu, program.lanes)
         blocks = basic_blocks(program, lowered)
 
         def load(part: str, **parts: Any) -> tuple[Any, str, dict[str, Any]]:
@@ -503,6 +531,7 @@ def compile_kernel(
             blocks,
             block_shape,
             trace,
+            setting.lanes,
             sizes["site_bytes"],
             sizes["trace_words"],
             Standing(**sizes["standing"]),

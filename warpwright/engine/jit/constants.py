@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from warpwright.engine.abi import LAUNCH
-from warpwright.engine.jit.addressing import VEC32, VEC64, is_uniform, parts_of
-from warpwright.engine.jit.function import FunctionWriter, Val, vector_type
+from warpwright.engine.jit.addressing import is_uniform, parts_of
+from warpwright.engine.jit.function import FunctionWriter, Val
 from warpwright.engine.jit.shapes import SCALAR_KIND, VECTOR, Shape
 from warpwright.isa.ops import Op
 
@@ -38,18 +38,21 @@ def emit_load_const(w: FunctionWriter, op: Op, offset: Val, shape: object) -> Va
                 name = w.op(f"bitcast {llvm} {name} to {'float' if type == 'f32' else 'double'}")
             values.append(Val(type, Shape(SCALAR_KIND), scalar=name))
         return values[0] if count == 1 else Val(op.type, VECTOR, parts=tuple(values))
-    w.declare("ww_load_constant", "void", "ptr, ptr, ptr, i32, i32, i32")
-    w.emit(f"store {VEC32} {w.vector(offset)}, ptr %lane_addresses, align 64")
+    w.declare("ww_load_constant", "void", f"ptr, ptr, ptr, {w.mask_type}, i32, i32")
+    w.emit(f"store {w.vec32} {w.vector(offset)}, ptr %lane_addresses, align 64")
     w.emit(
-        f"call void @ww_load_constant(ptr %launch, ptr %lane_addresses, ptr %lane_values, i32 {w.exec.bits}, i32 {bank}, i32 {size})"
+        f"call void @ww_load_constant(ptr %launch, ptr %lane_addresses, ptr %lane_values, {w.mask_type} {w.exec.bits}, i32 {bank}, i32 {size})"
     )
-    loaded = [w.op(f"load {VEC32}, ptr {w.field('%lane_values', 128 * n)}, align 64") for n in range(max(1, size // 4))]
+    loaded = [
+        w.op(f"load {w.vec32}, ptr {w.field('%lane_values', w.row_bytes * n)}, align 64")
+        for n in range(max(1, size // 4))
+    ]
     if op.type in ("i8", "i16"):
-        return Val(op.type, VECTOR, vector=w.op(f"trunc {VEC32} {loaded[0]} to {vector_type(op.type)}"))
+        return Val(op.type, VECTOR, vector=w.op(f"trunc {w.vec32} {loaded[0]} to {w.vector_type(op.type)}"))
     if op.type == "f32":
-        return Val("f32", VECTOR, vector=w.op(f"bitcast {VEC32} {loaded[0]} to {vector_type('f32')}"))
+        return Val("f32", VECTOR, vector=w.op(f"bitcast {w.vec32} {loaded[0]} to {w.vector_type('f32')}"))
     parts = tuple(Val("i32", VECTOR, vector=n) for n in loaded)
     if op.type == "f64":
         wide = w.vector(Val("i64", VECTOR, parts=parts))
-        return Val("f64", VECTOR, vector=w.op(f"bitcast {VEC64} {wide} to {vector_type('f64')}"))
+        return Val("f64", VECTOR, vector=w.op(f"bitcast {w.vec64} {wide} to {w.vector_type('f64')}"))
     return parts[0] if len(parts) == 1 else Val(op.type, VECTOR, parts=parts)

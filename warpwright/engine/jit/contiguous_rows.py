@@ -7,13 +7,10 @@ of 32 lanes with a check of each many times as long.
 
 from __future__ import annotations
 
-from warpwright.engine.jit.addressing import VEC32, VEC64, Place, mask_literal, masked_stores, word_lanes
+from warpwright.engine.jit.addressing import Place, mask_literal, masked_stores, word_lanes
 from warpwright.engine.jit.checks import rotated
 from warpwright.engine.jit.function import FunctionWriter
 from warpwright.engine.jit.rowwise import firsts
-from warpwright.engine.jit.shapes import LANES
-
-HALF = LANES // 2
 
 
 def may_have_rows(place: Place) -> bool:
@@ -27,7 +24,7 @@ def may_have_rows(place: Place) -> bool:
 def are_known(w: FunctionWriter, place: Place) -> bool:
     """Whether the lanes' places follow each other in every row of the block."""
     length = w.row_length
-    return length > 0 and place.address.shape.rows == tuple(place.size * (n % length) for n in range(LANES))
+    return length > 0 and place.address.shape.rows == tuple(place.size * (n % length) for n in range(w.lanes))
 
 
 def find_rows(w: FunctionWriter, place: Place, site: str) -> tuple[str, list[str]]:
@@ -35,7 +32,7 @@ def find_rows(w: FunctionWriter, place: Place, site: str) -> tuple[str, list[str
     if are_known(w, place):
         length, fine, starts = w.row_length, "true", list(place.address.rows)
     else:
-        length = HALF
+        length = w.lanes // 2
         fine, starts = _test(w, place)
     first = w.op(f"load i64, ptr {site}")
     words = w.op(f"load i64, ptr {w.field(site, 8)}")
@@ -52,22 +49,23 @@ def find_rows(w: FunctionWriter, place: Place, site: str) -> tuple[str, list[str
 
 def _test(w: FunctionWriter, place: Place) -> tuple[str, list[str]]:
     """(i1 whether the executing lanes of each half count up by one access, the addresses of the first ones)."""
+    half = w.lanes // 2
     vector = w.vector(place.address)
-    starts = [w.op(f"extractelement {VEC64} {vector}, i64 {n}") for n in firsts(HALF)]
-    spread = mask_literal([n // HALF * HALF for n in range(LANES)])
-    bases = w.op(f"shufflevector {VEC64} {vector}, {VEC64} poison, {VEC32} {spread}")
-    distances = w.op(f"sub {VEC64} {vector}, {bases}")
-    wanted = w.literal_vector("i64", [place.size * (n % HALF) for n in range(LANES)])
-    here = w.bits_of(w.op(f"icmp eq {VEC64} {distances}, {wanted}"))
+    starts = [w.op(f"extractelement {w.vec64} {vector}, i64 {n}") for n in firsts(w, half)]
+    spread = mask_literal([n // half * half for n in range(w.lanes)])
+    bases = w.op(f"shufflevector {w.vec64} {vector}, {w.vec64} poison, {w.vec32} {spread}")
+    distances = w.op(f"sub {w.vec64} {vector}, {bases}")
+    wanted = w.literal_vector("i64", [place.size * (n % half) for n in range(w.lanes)])
+    here = w.bits_of(w.op(f"icmp eq {w.vec64} {distances}, {wanted}"))
     if w.exec.bits != "-1":
-        here = w.op(f"or i32 {here}, {w.op(f'xor i32 {w.exec.bits}, -1')}")
-    return w.op(f"icmp eq i32 {here}, -1"), starts
+        here = w.op(f"or {w.mask_type} {here}, {w.op(f'xor {w.mask_type} {w.exec.bits}, -1')}")
+    return w.op(f"icmp eq {w.mask_type} {here}, -1"), starts
 
 
 def load_rows(w: FunctionWriter, hosts: list[str], size: int) -> str:
     """The rows one behind the other, in memory's order."""
     words = max(1, size // 4)
-    length, element = LANES // len(hosts) * words, f"i{8 * min(size, 4)}"
+    length, element = w.lanes // len(hosts) * words, f"i{8 * min(size, 4)}"
     rows = [w.op(f"load <{length} x {element}>, ptr {host}, align {min(size, 4)}") for host in hosts]
     while len(rows) > 1:
         order = mask_literal(list(range(2 * length)))
@@ -81,10 +79,10 @@ def load_rows(w: FunctionWriter, hosts: list[str], size: int) -> str:
 
 def store_rows(w: FunctionWriter, hosts: list[str], value: str, size: int, whole_warp: bool) -> None:
     """Store the executing lanes' elements, given in memory's order; ``whole_warp`` when all of them are known to execute here."""
-    length, words, element = LANES // len(hosts), max(1, size // 4), f"i{8 * min(size, 4)}"
-    whole = f"<{LANES * words} x {element}>"
+    length, words, element = w.lanes // len(hosts), max(1, size // 4), f"i{8 * min(size, 4)}"
+    whole = f"<{w.lanes * words} x {element}>"
     parts = []
-    for first, host in zip(firsts(length), hosts, strict=True):
+    for first, host in zip(firsts(w, length), hosts, strict=True):
         order = mask_literal(range(words * first, words * (first + length)))
         part = w.op(f"shufflevector {whole} {value}, {whole} poison, <{length * words} x i32> {order}")
         parts.append((part, host, word_lanes(range(first, first + length), words)))

@@ -15,7 +15,6 @@ from warpwright.engine.jit.addressing import shift_of
 from warpwright.engine.jit.flow import Bits, members
 from warpwright.engine.jit.function import Masks, ResumePoint
 from warpwright.engine.jit.jumps import INSTRUCTIONS_BETWEEN_CANCEL_CHECKS, Jumps
-from warpwright.engine.jit.resume_points import VECBOOL
 
 TURNS_AT = 24
 """Offset in the save area of the count of back edges, which outlives returns."""
@@ -74,15 +73,16 @@ class WarpFunction(Jumps):
                 w.emit(f"%w{web.number} = alloca {w.web_type(web.number)}, align 64")
         for n in range(len(w.blocks)):
             if not self.storage.masks >> n & 1:
-                w.emit(f"%p{n} = alloca i32")
+                w.emit(f"%p{n} = alloca {w.mask_type}")
         for name, type in (("status", "i32"), ("instructions", "i64"), ("threads", "i64"), ("trace_at", "ptr")):
             w.emit(f"%{name} = alloca {type}")
-        scratch_bytes = slow_path.SCRATCH_BYTES + slow_path.WINDOW_BYTES * w.most_rooms
+        scratch = slow_path.scratch_of(w.lanes)
+        scratch_bytes = scratch.bytes + slow_path.WINDOW_BYTES * w.most_rooms
         w.emit(f"%lane_addresses = alloca [{scratch_bytes} x i8], align 64")
-        w.emit(f"%lane_values = getelementptr i8, ptr %lane_addresses, i64 {slow_path.VALUES_AT}")
+        w.emit(f"%lane_values = getelementptr i8, ptr %lane_addresses, i64 {scratch.values_at}")
         if size := gr.scratch_bytes(w.lowered):
             w.emit(f"%group_values = alloca [{size} x i8], align 64")
-        w.emit(f"%needs = getelementptr i8, ptr %lane_addresses, i64 {slow_path.NEEDS_AT}")
+        w.emit(f"%needs = getelementptr i8, ptr %lane_addresses, i64 {scratch.needs_at}")
         w.emit(f"%noted_exec = getelementptr i8, ptr %needs, i64 {slow_path.NEEDS['exec'][0]}")
         w.emit(f"%launch = load ptr, ptr {w.field(self._given(), WARP['launch'])}")
         w.emit(f"%block = load ptr, ptr {w.field(self._given(), WARP['block'])}")
@@ -132,7 +132,7 @@ class WarpFunction(Jumps):
         if w.trace:
             used = w.load_field("%warp", WARP["trace_used"])
             w.emit(f"store ptr {w.op(f'getelementptr i64, ptr %trace_base, i64 {used}')}, ptr %trace_at")
-        w.emit(f"%lanes = load i32, ptr {w.field('%warp', WARP['lanes'])}")
+        w.emit(f"%lanes = load {w.mask_type}, ptr {w.field('%warp', WARP['lanes'])}")
         number = w.load_field("%warp", WARP["resume"], "i32")
         resumes = [r for r in w.resumes.values() if not (r.kind == "enter" or w.is_rest) or not self._is_left_out(r)]
         cases = " ".join(f"i32 {r.number}, label %r{r.number}" for r in resumes)
@@ -161,7 +161,7 @@ class WarpFunction(Jumps):
         for name, size in self.groups.variables():
             if size == 8:
                 w.emit(f"store i64 0, ptr %{name}")
-        w.emit("store i32 %lanes, ptr %p0")
+        w.emit(f"store {w.mask_type} %lanes, ptr %p0")
         # Where shapes rely on gridDim.x * blockDim.x staying below 2**31, launches see to it (grid_fits).
         w.emit("br label %e0")
 
@@ -181,16 +181,16 @@ class WarpFunction(Jumps):
         w.label(f"r{resume.number}")
         for name, type, offset in self._saved(resume):
             pointer = w.op(f"getelementptr i8, ptr %save, i64 SAVE+{offset}")
-            kept = "i32" if type == VECBOOL else type
+            kept = w.mask_type if type == w.vecbool else type
             value = w.op(f"load {kept}, ptr {pointer}, align 8")
-            if type == VECBOOL:
+            if type == w.vecbool:
                 value = w.lanes_of(value)
             w.emit(f"store {type} {value}, ptr {name}")
         if resume.kind == "barrier":
             for n in self.held_barriers:
-                held = w.op(f"load i32, ptr %q{n}")
-                w.emit(f"store i32 0, ptr %q{n}")
-                some = w.op(f"icmp ne i32 {held}, 0")
+                held = w.op(f"load {w.mask_type}, ptr %q{n}")
+                w.emit(f"store {w.mask_type} 0, ptr %q{n}")
+                some = w.op(f"icmp ne {w.mask_type} {held}, 0")
                 then, after = w.new_label("held"), w.new_label("after")
                 w.emit(f"br i1 {some}, label %{then}, label %{after}")
                 w.label(then)
@@ -201,11 +201,11 @@ class WarpFunction(Jumps):
                 w.label(after)
             w.emit(f"store i64 0, ptr {w.field('%warp', WARP['barrier_lanes'])}")
         if resume.kind == "red":
-            lanes = w.load_field("%warp", WARP["barrier_lanes"], "i32")
+            lanes = w.load_field("%warp", WARP["barrier_lanes"], w.mask_type)
             self._finish_red(resume.block - 1, lanes)
         if resume.kind in ("red", "enter"):
             # A spin loop gives way here as well, while other lanes of the warp may have reached a barrier.
-            held = w.op(f"zext i32 {self._lanes_held()} to i64")
+            held = w.wide_mask(self._lanes_held())
             w.emit(f"store i64 {held}, ptr {w.field('%warp', WARP['barrier_lanes'])}")
         if resume.kind in ("next", "barrier"):
             w.emit("br label %next")
@@ -220,7 +220,7 @@ class WarpFunction(Jumps):
         """The lanes that have reached block barriers which the rest of the warp may not have reached."""
         held = "0"
         for n in self.held_barriers:
-            held = self.w.op(f"or i32 {held}, " + self.w.op(f"load i32, ptr %q{n}"))
+            held = self.w.op(f"or {self.w.mask_type} {held}, " + self.w.op(f"load {self.w.mask_type}, ptr %q{n}"))
         return held
 
     def _finish_red(self, n: int, lanes: str) -> None:
@@ -246,16 +246,16 @@ class WarpFunction(Jumps):
             return
         waiting = "0"
         for n in self.groups.syncs:
-            waiting = w.op(f"or i32 {waiting}, " + w.op(f"load i32, ptr %a{n}"))
+            waiting = w.op(f"or {w.mask_type} {waiting}, " + w.op(f"load {w.mask_type}, ptr %a{n}"))
         held = self._lanes_held()
-        none = w.op(f"icmp eq i32 {w.op(f'or i32 {waiting}, {held}')}, 0")
+        none = w.op(f"icmp eq {w.mask_type} {w.op(f'or {w.mask_type} {waiting}, {held}')}, 0")
         w.emit(f"br i1 {none}, label %all_exited, label %stuck")
         w.label("all_exited")
         w.emit(f"store i32 {int(Status.EXIT)}, ptr %status")
         w.emit("br label %return")
         w.label("stuck")
         if self.held_barriers:
-            at_barrier = w.op(f"icmp ne i32 {held}, 0")
+            at_barrier = w.op(f"icmp ne {w.mask_type} {held}, 0")
             w.emit(f"br i1 {at_barrier}, label %arrive, label %deadlock")
             w.label("arrive")
             w.emit(f"store i32 {int(Status.BARRIER)}, ptr %status")
@@ -266,7 +266,7 @@ class WarpFunction(Jumps):
         first = self.groups.syncs[0] if self.groups.syncs else 0
         address = w.program.instructions[w.blocks[first].first].address
         w.store_field("%warp", WARP["fault_instruction"], str(address))
-        w.store_field("%warp", WARP["fault_lanes"], w.op(f"zext i32 {waiting} to i64"))
+        w.store_field("%warp", WARP["fault_lanes"], w.wide_mask(waiting))
         w.emit(f"store i32 {int(Status.DEADLOCK)}, ptr %status")
         w.emit("br label %return")
 
@@ -330,7 +330,7 @@ class WarpFunction(Jumps):
         if self.groups.waits >> n & 1:
             self.groups.converge(n, self._warpsync_mask)
         else:
-            mask = "-1" if self.undivided else self.given.get(n) or w.op(f"load i32, ptr %p{n}")
+            mask = "-1" if self.undivided else self.given.get(n) or w.op(f"load {w.mask_type}, ptr %p{n}")
             w.mask = Masks(mask)
             if w.trace and block.stop and "TRYWAIT" in w.program.instructions[block.first].modifiers:
                 self._hold_back(n)
@@ -353,7 +353,7 @@ class WarpFunction(Jumps):
             return
         self._set_exec(index)
         ended = self._operations(index, stop_before=decides.name)[decides.args[0]]
-        waits = w.op(f"icmp ne i32 {w.and_mask(w.exec, ended, inverted=True).bits}, 0")
+        waits = w.op(f"icmp ne {w.mask_type} {w.and_mask(w.exec, ended, inverted=True).bits}, 0")
         asked = w.op(f"icmp ne i64 {w.load_field('%warp', WARP['holds_back'])}, 0")
         held = w.op(f"and i1 {waits}, {asked}")
         w.emit(f"br i1 {held}, label %h{n}, label %l{n}")

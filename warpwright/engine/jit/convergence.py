@@ -26,11 +26,7 @@ from warpwright.engine.jit import trace as tr
 from warpwright.engine.jit.flow import Bits, members
 from warpwright.engine.jit.function import FunctionWriter, Masks, Val
 from warpwright.engine.jit.shape_inference import uniform
-from warpwright.engine.jit.shapes import LANES
 
-VECBOOL = f"<{LANES} x i1>"
-VEC32 = f"<{LANES} x i32>"
-STACK_BYTES = 8 * (LANES + 1)
 YIELDS_BEFORE_ALL_TAKE_TURNS = 4
 """So that who spins and who gave way before cannot wait for each other for ever."""
 
@@ -41,19 +37,19 @@ br label %mate
 mate:
 %seen = phi i64 [ 0, %mates ], [ %seen_next, %look ]
 %kept = phi i64 [ 0, %mates ], [ %kept_next, %look ]
-%joined = phi i64 [ {entry}, %mates ], [ %joined_next, %look ]
+%joined = phi {type} [ {entry}, %mates ], [ %joined_next, %look ]
 %more = icmp ult i64 %seen, {top}
 br i1 %more, label %look, label %met
 look:
-%look_at = getelementptr i64, ptr %stack, i64 %seen
-%mate_entry = load i64, ptr %look_at
-%difference = xor i64 %mate_entry, {entry}
-%difference_of_blocks = trunc i64 %difference to i32
+%look_at = getelementptr {type}, ptr %stack, i64 %seen
+%mate_entry = load {type}, ptr %look_at
+%difference = xor {type} %mate_entry, {entry}
+%difference_of_blocks = trunc {type} %difference to i32
 %other_block = icmp ne i32 %difference_of_blocks, 0
-%mate_lanes = select i1 %other_block, i64 0, i64 %mate_entry
-%joined_next = or i64 %joined, %mate_lanes
-%keep_at = getelementptr i64, ptr %stack, i64 %kept
-store i64 %mate_entry, ptr %keep_at
+%mate_lanes = select i1 %other_block, {type} 0, {type} %mate_entry
+%joined_next = or {type} %joined, %mate_lanes
+%keep_at = getelementptr {type}, ptr %stack, i64 %kept
+store {type} %mate_entry, ptr %keep_at
 %keeps = zext i1 %other_block to i64
 %kept_next = add i64 %kept, %keeps
 %seen_next = add i64 %seen, 1
@@ -98,7 +94,7 @@ class Groups:
             return []
         found = [("depth", 8), ("apart", 8), ("yielded", 8), ("scanning", 8), ("joining", 8)]
         found += [(f"a{n}", 8) for n in self.points] + [(f"q{n}", 8) for n in self.held_barriers]
-        return [*found, ("stack", STACK_BYTES)]
+        return [*found, ("stack", self.w.entry_bytes * (self.w.lanes + 1))]
 
     def enters(self, n: int) -> bool:
         """Whether a block is entered from elsewhere than the blocks before it."""
@@ -107,9 +103,11 @@ class Groups:
     # --- small things -----------------------------------------------------------------------------
     def count(self, lanes: str) -> str:
         if lanes == "-1":
-            return str(LANES)
-        self.w.declared["llvm.ctpop.i32"] = "declare i32 @llvm.ctpop.i32(i32)"
-        return self.w.op(f"call i32 @llvm.ctpop.i32(i32 {lanes})")
+            return str(self.w.lanes)
+        w, kind = self.w, self.w.mask_type
+        w.declared[f"llvm.ctpop.{kind}"] = f"declare {kind} @llvm.ctpop.{kind}({kind})"
+        count = w.op(f"call {kind} @llvm.ctpop.{kind}({kind} {lanes})")
+        return count if kind == "i32" else w.op(f"{'trunc' if w.lanes > 32 else 'zext'} {kind} {count} to i32")
 
     def executed(self, lanes: str, count: int, again: bool = False) -> None:
         """Count instructions that a group executes; ``again``: a block that surely ran before may have counted them."""
@@ -124,15 +122,21 @@ class Groups:
 
     def enter(self, n: int, lanes: str) -> str:
         """Set the lanes that enter a block; gives its label."""
-        self.w.emit(f"store i32 {lanes}, ptr %p{n}")
+        self.w.emit(f"store {self.w.mask_type} {lanes}, ptr %p{n}")
         return f"%e{n}"
 
     def entry(self, block: int, lanes: str) -> str:
         """A stack entry."""
         w = self.w
         self.pushed |= 1 << block
-        wide = w.op(f"shl i64 {w.op(f'zext i32 {lanes} to i64')}, 32")
-        return w.op(f"or i64 {wide}, {block}")
+        kind = w.entry_type
+        wide = w.op(f"shl {kind} {w.op(f'zext {w.mask_type} {lanes} to {kind}')}, 32")
+        return w.op(f"or {kind} {wide}, {block}")
+
+    def lanes_of_entry(self, entry: str) -> str:
+        """The lanes of a stack entry."""
+        w = self.w
+        return w.op(f"trunc {w.entry_type} {w.op(f'lshr {w.entry_type} {entry}, 32')} to {w.mask_type}")
 
     # --- parting ----------------------------------------------------------------------------------
     def push(self, block: int, lanes: str) -> None:
@@ -140,7 +144,7 @@ class Groups:
         w = self.w
         entry = self.entry(block, lanes)
         depth = w.op("load i64, ptr %depth")
-        w.emit(f"store i64 {entry}, ptr {w.op(f'getelementptr i64, ptr %stack, i64 {depth}')}")
+        w.emit(f"store {w.entry_type} {entry}, ptr {w.op(f'getelementptr {w.entry_type}, ptr %stack, i64 {depth}')}")
         w.emit(f"store i64 {w.op(f'add i64 {depth}, 1')}, ptr %depth")
         w.emit("store i64 1, ptr %apart")
 
@@ -175,8 +179,8 @@ class Groups:
         """A group executes a convergence point and waits there."""
         w = self.w
         self._passes(n, lanes)
-        old = w.op(f"load i32, ptr %a{n}")
-        w.emit(f"store i32 {w.op(f'or i32 {old}, {lanes}')}, ptr %a{n}")
+        old = w.op(f"load {w.mask_type}, ptr %a{n}")
+        w.emit(f"store {w.mask_type} {w.op(f'or {w.mask_type} {old}, {lanes}')}, ptr %a{n}")
 
     def _passes(self, n: int, lanes: str) -> None:
         """Count a convergence point's instruction for a group."""
@@ -202,13 +206,17 @@ class Groups:
         depth = w.op("load i64, ptr %depth")
         some = w.op(f"icmp ne i64 {depth}, 0")
         top = w.op(f"select i1 {some}, i64 {w.op(f'sub i64 {depth}, 1')}, i64 0")
-        entry = w.op("load i64, ptr " + w.op(f"getelementptr i64, ptr %stack, i64 {top}"))
-        above = w.op(f"trunc i64 {w.op(f'lshr i64 {entry}, 32')} to i32")
-        rested = w.op("icmp eq i32 " + w.op(f"and i32 {above}, {w.op('load i32, ptr %yielded')}") + ", 0")
+        entry = w.op(f"load {w.entry_type}, ptr " + w.op(f"getelementptr {w.entry_type}, ptr %stack, i64 {top}"))
+        above = self.lanes_of_entry(entry)
+        rested = w.op(
+            f"icmp eq {w.mask_type} "
+            + w.op(f"and {w.mask_type} {above}, {w.op(f'load {w.mask_type}, ptr %yielded')}")
+            + ", 0"
+        )
         ready = w.op(f"and i1 {some}, {w.op(f'or i1 {urgent}, {rested}')}")
         someone = ready
         for sync in self.syncs:
-            waits = w.op("icmp ne i32 " + w.op(f"load i32, ptr %a{sync}") + ", 0")
+            waits = w.op(f"icmp ne {w.mask_type} " + w.op(f"load {w.mask_type}, ptr %a{sync}") + ", 0")
             someone = w.op(f"or i1 {someone}, {waits}")
         way, stay, back, over = (w.new_label(name) for name in ("way", "alone", "back", "over"))
         w.emit(f"br i1 {someone}, label %{way}, label %{stay}")
@@ -225,8 +233,8 @@ class Groups:
         alone()
 
     def _gave_way(self, lanes: str) -> None:
-        yielded = self.w.op(f"or i32 {lanes}, " + self.w.op("load i32, ptr %yielded"))
-        self.w.emit(f"store i32 {yielded}, ptr %yielded")
+        yielded = self.w.op(f"or {self.w.mask_type} {lanes}, " + self.w.op(f"load {self.w.mask_type}, ptr %yielded"))
+        self.w.emit(f"store {self.w.mask_type} {yielded}, ptr %yielded")
 
     def step_back(self, target: int, lanes: str) -> None:
         """Put a group at the bottom of the stack, as one that gave way."""
@@ -234,10 +242,10 @@ class Groups:
         entry = self.entry(target, lanes)
         depth = w.op("load i64, ptr %depth")
         w.declared["llvm.memmove.p0.p0.i64"] = "declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)"
-        above = w.op("getelementptr i64, ptr %stack, i64 1")
-        size = w.op(f"shl i64 {depth}, 3")
+        above = w.op(f"getelementptr {w.entry_type}, ptr %stack, i64 1")
+        size = w.op(f"shl i64 {depth}, {w.entry_bytes.bit_length() - 1}")
         w.emit(f"call void @llvm.memmove.p0.p0.i64(ptr {above}, ptr %stack, i64 {size}, i1 false)")
-        w.emit(f"store i64 {entry}, ptr %stack")
+        w.emit(f"store {w.entry_type} {entry}, ptr %stack")
         w.emit(f"store i64 {w.op(f'add i64 {depth}, 1')}, ptr %depth")
         self._gave_way(lanes)
 
@@ -246,7 +254,7 @@ class Groups:
         """A block that is one BSYNC or WARPSYNC, entered by the lanes ``p<n>``."""
         w = self.w
         index = w.blocks[n].first
-        arriving = w.op(f"load i32, ptr %p{n}")
+        arriving = w.op(f"load {w.mask_type}, ptr %p{n}")
         w.trace_words = 0
         self._passes(n, arriving)
         guard_of = w.lowered[index].guard
@@ -255,9 +263,9 @@ class Groups:
             w.exec = w.mask = Masks(arriving)
             guard = w.read_web(w.webs.references[index, -1].low)
             waits = w.and_mask(w.mask, guard, guard_of[2]).bits
-            past = w.op(f"and i32 {arriving}, {w.op(f'xor i32 {waits}, -1')}")
+            past = w.op(f"and {w.mask_type} {arriving}, {w.op(f'xor {w.mask_type} {waits}, -1')}")
             some, none = w.new_label("past"), w.new_label("all")
-            w.emit(f"br i1 {w.op(f'icmp ne i32 {past}, 0')}, label %{some}, label %{none}")
+            w.emit(f"br i1 {w.op(f'icmp ne {w.mask_type} {past}, 0')}, label %{some}, label %{none}")
             w.label(some)
             self.push(n + 1, past)
             w.emit(f"br label %{none}")
@@ -269,11 +277,11 @@ class Groups:
             w.forget()
         if w.trace and w.setting.watched and w.flow.starts[n] == "warpsync":
             tr.note_outside(w, arriving, warpsync_mask(index), w.program.instructions[index].address)
-        old = w.op(f"load i32, ptr %a{n}")
-        w.emit(f"store i32 {w.op(f'or i32 {old}, {arriving}')}, ptr %a{n}")
+        old = w.op(f"load {w.mask_type}, ptr %a{n}")
+        w.emit(f"store {w.mask_type} {w.op(f'or {w.mask_type} {old}, {arriving}')}, ptr %a{n}")
         w.emit("store i32 0, ptr %scanning")
         if w.flow.starts[n] == "warpsync":
-            w.emit(f"store i32 {arriving}, ptr %joining")
+            w.emit(f"store {w.mask_type} {arriving}, ptr %joining")
         w.emit(f"br label %c{n}")
         w.label(f"c{n}")
         w.forget()
@@ -282,14 +290,13 @@ class Groups:
     def _lanes_of_one_mask(self, n: int, arriving: str, wanted: Val) -> str:
         """The lanes of the lowest lane's mask; the others run the instruction again by themselves."""
         w = self.w
-        w.declared["llvm.cttz.i32"] = "declare i32 @llvm.cttz.i32(i32, i1)"
-        leader = w.op(f"call i32 @llvm.cttz.i32(i32 {arriving}, i1 false)")
-        mask = w.op(f"extractelement {VEC32} {w.vector(wanted)}, i32 {leader}")
-        own = w.op(f"or i32 {mask}, {w.op(f'shl i32 1, {leader}')}")
-        here = w.op(f"and i32 {arriving}, {own}")
-        rest = w.op(f"xor i32 {arriving}, {here}")
+        leader = w.lowest_lane(arriving)
+        mask = w.op(f"extractelement {w.vecmask} {w.vector(wanted)}, {w.mask_type} {leader}")
+        own = w.op(f"or {w.mask_type} {mask}, {w.op(f'shl {w.mask_type} 1, {leader}')}")
+        here = w.op(f"and {w.mask_type} {arriving}, {own}")
+        rest = w.op(f"xor {w.mask_type} {arriving}, {here}")
         some, none = w.new_label("masks"), w.new_label("mask")
-        w.emit(f"br i1 {w.op(f'icmp ne i32 {rest}, 0')}, label %{some}, label %{none}")
+        w.emit(f"br i1 {w.op(f'icmp ne {w.mask_type} {rest}, 0')}, label %{some}, label %{none}")
         w.label(some)
         self.push(n, rest)
         w.emit(f"br label %{none}")
@@ -301,37 +308,39 @@ class Groups:
         w = self.w
         bsync = w.flow.starts[n] == "bsync"
         index = w.blocks[n].first
-        arrived = w.op(f"load i32, ptr %a{n}")
+        arrived = w.op(f"load {w.mask_type}, ptr %a{n}")
         web = -1
         if bsync:
             web = w.webs.references[index, len(w.lowered[index].ops) - 1].low
             wanted = w.read_web(web)
             here = arrived
             for place in (["yielded"] if self.yields else []) + [f"a{other}" for other in self._passed_without(n)]:
-                here = w.op(f"or i32 {here}, " + w.op(f"load i32, ptr %{place}"))
+                here = w.op(f"or {w.mask_type} {here}, " + w.op(f"load {w.mask_type}, ptr %{place}"))
             leaving = self._complete(n, w.vector(wanted), arrived, here)
         else:
             wanted = warpsync_mask(index)
             leaving = self._met(n, wanted, arrived, warpsync_mask)
         go, fail = w.new_label("joined"), w.new_label("waits")
-        w.emit(f"br i1 {w.op(f'icmp ne i32 {leaving}, 0')}, label %{go}, label %{fail}")
+        w.emit(f"br i1 {w.op(f'icmp ne {w.mask_type} {leaving}, 0')}, label %{go}, label %{fail}")
         w.label(fail)
         later = [s for s in self.syncs if s > n]
         scan = w.op("icmp ne i32 " + w.op("load i32, ptr %scanning") + ", 0")
         w.emit(f"br i1 {scan}, label %{f'scan{later[0]}' if later else 'scanned'}, label %next")
         w.label(go)
-        w.emit(f"store i32 {w.op(f'xor i32 {arrived}, {leaving}')}, ptr %a{n}")
+        w.emit(f"store {w.mask_type} {w.op(f'xor {w.mask_type} {arrived}, {leaving}')}, ptr %a{n}")
         if bsync and (self.yields or self._passed_without(n)):
             self._leave_behind(web, wanted, leaving)
         if not bsync:
             if w.trace and w.setting.watched:
                 # Nobody who lives is missing: those of the mask that are not here have ended.
-                absent = w.op(f"and i32 {self._named(wanted, leaving)}, {w.op('load i32, ptr %exited')}")
-                tr.record_sync_alone(w, n, leaving, w.op(f"and i32 {absent}, %lanes"))
+                absent = w.op(
+                    f"and {w.mask_type} {self._named(wanted, leaving)}, {w.op(f'load {w.mask_type}, ptr %exited')}"
+                )
+                tr.record_sync_alone(w, n, leaving, w.op(f"and {w.mask_type} {absent}, %lanes"))
             self._let_others_go(n, wanted, leaving)
-            joining = w.op("load i32, ptr %joining")
+            joining = w.op(f"load {w.mask_type}, ptr %joining")
             again, once = w.new_label("again"), w.new_label("once")
-            w.emit(f"br i1 {w.op(f'icmp ne i32 {joining}, {leaving}')}, label %{again}, label %{once}")
+            w.emit(f"br i1 {w.op(f'icmp ne {w.mask_type} {joining}, {leaving}')}, label %{again}, label %{once}")
             w.label(again)
             self._passes(n, leaving)
             w.emit(f"br label %{once}")
@@ -348,10 +357,10 @@ class Groups:
         if w.flow.saved >> n & 1:
             missing = self._missing_in_groups(wanted, arrived, here, alive)
         else:
-            missing = w.splat("i32", w.op(f"and i32 {alive}, {w.op(f'xor i32 {here}, -1')}"))
-        absent = w.op(f"and {VEC32} {wanted}, {missing}")
-        complete = w.op(f"icmp eq {VEC32} {absent}, zeroinitializer")
-        return w.op(f"and i32 {arrived}, {w.bits_of(complete)}")
+            missing = w.splat(w.mask_type, w.op(f"and {w.mask_type} {alive}, {w.op(f'xor {w.mask_type} {here}, -1')}"))
+        absent = w.op(f"and {w.vecmask} {wanted}, {missing}")
+        complete = w.op(f"icmp eq {w.vecmask} {absent}, zeroinitializer")
+        return w.op(f"and {w.mask_type} {arrived}, {w.bits_of(complete)}")
 
     def _met(self, n: int, wanted: Val, arrived: str, warpsync_mask: Callable[[int], Val]) -> str:
         """Of the lanes that wait at a WARPSYNC those whose mask has come, with the same mask.
@@ -362,50 +371,51 @@ class Groups:
         alive = self._alive()
         others = [(other, warpsync_mask(w.blocks[other].first)) for other in self._meets(n)]
         if not others and uniform(wanted.shape):
-            missing = w.op(f"and i32 {alive}, {w.op(f'xor i32 {arrived}, -1')}")
-            absent = w.op(f"and i32 {w.scalar(wanted)}, {missing}")
-            return w.op(f"select i1 {w.op(f'icmp eq i32 {absent}, 0')}, i32 {arrived}, i32 0")
-        masks = [(w.op(f"load i32, ptr %a{other}"), w.vector(mask)) for other, mask in others]
+            missing = w.op(f"and {w.mask_type} {alive}, {w.op(f'xor {w.mask_type} {arrived}, -1')}")
+            absent = w.op(f"and {w.mask_type} {w.scalar(wanted)}, {missing}")
+            return w.op(
+                f"select i1 {w.op(f'icmp eq {w.mask_type} {absent}, 0')}, {w.mask_type} {arrived}, {w.mask_type} 0"
+            )
+        masks = [(w.op(f"load {w.mask_type}, ptr %a{other}"), w.vector(mask)) for other, mask in others]
 
         def leaving(mask: str, every: str, own: str) -> str:
             here = own
             for lanes, vector in masks:
-                alike = w.op(f"and i32 {lanes}, {w.bits_of(w.op(f'icmp eq {VEC32} {vector}, {every}'))}")
-                here = w.op(f"or i32 {here}, {alike}")
-            missing = w.op(f"and i32 {alive}, {w.op(f'xor i32 {here}, -1')}")
-            complete = w.op(f"icmp eq i32 {w.op(f'and i32 {mask}, {missing}')}, 0")
-            return w.op(f"select i1 {complete}, i32 {own}, i32 0")
+                alike = w.op(f"and {w.mask_type} {lanes}, {w.bits_of(w.op(f'icmp eq {w.vecmask} {vector}, {every}'))}")
+                here = w.op(f"or {w.mask_type} {here}, {alike}")
+            missing = w.op(f"and {w.mask_type} {alive}, {w.op(f'xor {w.mask_type} {here}, -1')}")
+            complete = w.op(f"icmp eq {w.mask_type} {w.op(f'and {w.mask_type} {mask}, {missing}')}, 0")
+            return w.op(f"select i1 {complete}, {w.mask_type} {own}, {w.mask_type} 0")
 
         return self._by_mask(arrived, w.vector(wanted), leaving)
 
     def _by_mask(self, lanes: str, masks: str, found: Callable[[str, str, str], str]) -> str:
         """Joins what ``found`` gives for each mask that lanes have: of the mask, the same in all lanes, and the lanes that have it."""
         w = self.w
-        w.declared["llvm.cttz.i32"] = "declare i32 @llvm.cttz.i32(i32, i1)"
         before, head, body, done = (w.new_label(stem) for stem in ("masks", "mask", "same", "met"))
         left, total, still, more = (f"%{w.new_label(stem)}" for stem in ("left", "total", "still", "more"))
         w.emit(f"br label %{before}")
         w.label(before)
         w.emit(f"br label %{head}")
         w.label(head)
-        w.emit(f"{left} = phi i32 [ {lanes}, %{before} ], [ {still}, %{body} ]")
-        w.emit(f"{total} = phi i32 [ 0, %{before} ], [ {more}, %{body} ]")
-        w.emit(f"br i1 {w.op(f'icmp eq i32 {left}, 0')}, label %{done}, label %{body}")
+        w.emit(f"{left} = phi {w.mask_type} [ {lanes}, %{before} ], [ {still}, %{body} ]")
+        w.emit(f"{total} = phi {w.mask_type} [ 0, %{before} ], [ {more}, %{body} ]")
+        w.emit(f"br i1 {w.op(f'icmp eq {w.mask_type} {left}, 0')}, label %{done}, label %{body}")
         w.label(body)
-        leader = w.op(f"call i32 @llvm.cttz.i32(i32 {left}, i1 true)")
-        mask = w.op(f"extractelement {VEC32} {masks}, i32 {leader}")
-        every = w.splat("i32", mask)
-        own = w.op(f"and i32 {left}, {w.bits_of(w.op(f'icmp eq {VEC32} {masks}, {every}'))}")
-        w.emit(f"{more} = or i32 {total}, {found(mask, every, own)}")
-        w.emit(f"{still} = and i32 {left}, {w.op(f'xor i32 {own}, -1')}")
+        leader = w.lowest_lane(left, some=True)
+        mask = w.op(f"extractelement {w.vecmask} {masks}, {w.mask_type} {leader}")
+        every = w.splat(w.mask_type, mask)
+        own = w.op(f"and {w.mask_type} {left}, {w.bits_of(w.op(f'icmp eq {w.vecmask} {masks}, {every}'))}")
+        w.emit(f"{more} = or {w.mask_type} {total}, {found(mask, every, own)}")
+        w.emit(f"{still} = and {w.mask_type} {left}, {w.op(f'xor {w.mask_type} {own}, -1')}")
         w.emit(f"br label %{head}")
         w.label(done)
         return total
 
     def _alive(self) -> str:
         """The warp's lanes that have not ended."""
-        gone = self.w.op("load i32, ptr %exited")
-        return self.w.op(f"and i32 %lanes, {self.w.op(f'xor i32 {gone}, -1')}")
+        gone = self.w.op(f"load {self.w.mask_type}, ptr %exited")
+        return self.w.op(f"and {self.w.mask_type} %lanes, {self.w.op(f'xor {self.w.mask_type} {gone}, -1')}")
 
     def let_go(self, block: int, broken: int = -1) -> None:
         """Lanes leave by EXIT, or by BREAK a barrier (web ``broken``): push those for whom nobody is missing any more; they run the BSYNC again."""
@@ -418,14 +428,14 @@ class Groups:
             if broken not in (-1, web):
                 continue
             asks, goes, done = (w.new_label(stem) for stem in ("left", "free", "held"))
-            arrived = w.op(f"load i32, ptr %a{n}")
-            w.emit(f"br i1 {w.op(f'icmp eq i32 {arrived}, 0')}, label %{done}, label %{asks}")
+            arrived = w.op(f"load {w.mask_type}, ptr %a{n}")
+            w.emit(f"br i1 {w.op(f'icmp eq {w.mask_type} {arrived}, 0')}, label %{done}, label %{asks}")
             w.label(asks)
-            wanted = w.op(f"load {VEC32}, ptr %w{web}")
+            wanted = w.op(f"load {w.vecmask}, ptr %w{web}")
             leaving = self._complete(n, wanted, arrived, arrived)
-            w.emit(f"br i1 {w.op(f'icmp eq i32 {leaving}, 0')}, label %{done}, label %{goes}")
+            w.emit(f"br i1 {w.op(f'icmp eq {w.mask_type} {leaving}, 0')}, label %{done}, label %{goes}")
             w.label(goes)
-            w.emit(f"store i32 {w.op(f'xor i32 {arrived}, {leaving}')}, ptr %a{n}")
+            w.emit(f"store {w.mask_type} {w.op(f'xor {w.mask_type} {arrived}, {leaving}')}, ptr %a{n}")
             self.push(n, leaving)
             w.emit(f"br label %{done}")
             w.label(done)
@@ -443,11 +453,12 @@ class Groups:
     def _named(self, wanted: Val, lanes: str) -> str:
         """All lanes that the masks of some lanes name."""
         w = self.w
-        w.declared[f"llvm.vector.reduce.or.v{LANES}i32"] = f"declare i32 @llvm.vector.reduce.or.v{LANES}i32({VEC32})"
+        reduce = f"llvm.vector.reduce.or.v{w.lanes}{w.mask_type}"
+        w.declared[reduce] = f"declare {w.mask_type} @{reduce}({w.vecmask})"
         own = w.op(
-            f"select {VECBOOL} {w.mask_vector(Masks(lanes))}, {VEC32} {w.vector(wanted)}, {VEC32} zeroinitializer"
+            f"select {w.vecbool} {w.mask_vector(Masks(lanes))}, {w.vecmask} {w.vector(wanted)}, {w.vecmask} zeroinitializer"
         )
-        return w.op(f"call i32 @llvm.vector.reduce.or.v{LANES}i32({VEC32} {own})")
+        return w.op(f"call {w.mask_type} @{reduce}({w.vecmask} {own})")
 
     def _let_others_go(self, n: int, wanted: Val, leaving: str) -> None:
         """Lanes of the mask that wait with it at other WARPSYNCs go on as well, later."""
@@ -457,12 +468,12 @@ class Groups:
             return
         mask = self._named(wanted, leaving)
         for other in others:
-            arrived = w.op(f"load i32, ptr %a{other}")
-            going = w.op(f"and i32 {arrived}, {mask}")
+            arrived = w.op(f"load {w.mask_type}, ptr %a{other}")
+            going = w.op(f"and {w.mask_type} {arrived}, {mask}")
             some, none = w.new_label("met"), w.new_label("alone")
-            w.emit(f"br i1 {w.op(f'icmp ne i32 {going}, 0')}, label %{some}, label %{none}")
+            w.emit(f"br i1 {w.op(f'icmp ne {w.mask_type} {going}, 0')}, label %{some}, label %{none}")
             w.label(some)
-            w.emit(f"store i32 {w.op(f'xor i32 {arrived}, {going}')}, ptr %a{other}")
+            w.emit(f"store {w.mask_type} {w.op(f'xor {w.mask_type} {arrived}, {going}')}, ptr %a{other}")
             self._passes(other, going)
             self.push(other + 1, going)
             w.emit(f"br label %{none}")
@@ -473,37 +484,39 @@ class Groups:
         w = self.w
         some, none = w.new_label("behind"), w.new_label("together")
         masks = w.vector(wanted)
-        shared = w.op(f"and {VEC32} {masks}, {w.splat('i32', leaving)}")
-        left = w.op(f"icmp ne {VEC32} {shared}, zeroinitializer")
-        behind = w.op(f"and i32 {w.bits_of(left)}, {w.op(f'xor i32 {leaving}, -1')}")
-        w.emit(f"br i1 {w.op(f'icmp ne i32 {behind}, 0')}, label %{some}, label %{none}")
+        shared = w.op(f"and {w.vecmask} {masks}, {w.splat(w.mask_type, leaving)}")
+        left = w.op(f"icmp ne {w.vecmask} {shared}, zeroinitializer")
+        behind = w.op(f"and {w.mask_type} {w.bits_of(left)}, {w.op(f'xor {w.mask_type} {leaving}, -1')}")
+        w.emit(f"br i1 {w.op(f'icmp ne {w.mask_type} {behind}, 0')}, label %{some}, label %{none}")
         w.label(some)
         # In recursive code who waits further out has a mask with those lanes as well, but another one.
         alike = self._by_mask(
-            leaving, masks, lambda _, every, own: w.bits_of(w.op(f"icmp eq {VEC32} {masks}, {every}"))
+            leaving, masks, lambda _, every, own: w.bits_of(w.op(f"icmp eq {w.vecmask} {masks}, {every}"))
         )
-        free = w.lanes_of(w.op(f"and i32 {alike}, {behind}"))
-        kept = w.op(f"select {VECBOOL} {free}, {VEC32} zeroinitializer, {VEC32} {masks}")
-        w.emit(f"store {VEC32} {kept}, ptr %w{web}")
+        free = w.lanes_of(w.op(f"and {w.mask_type} {alike}, {behind}"))
+        kept = w.op(f"select {w.vecbool} {free}, {w.vecmask} zeroinitializer, {w.vecmask} {masks}")
+        w.emit(f"store {w.vecmask} {kept}, ptr %w{web}")
         w.emit(f"br label %{none}")
         w.label(none)
         w.forget()
 
     def _missing_in_groups(self, wanted: str, arrived: str, here: str, alive: str) -> str:
-        """For each lane, the live lanes that have not arrived in its group, as <32 x i32>.
+        """For each lane, the live lanes that have not arrived in its group, as a vector.
 
         In recursive code lanes of several depths wait at one BSYNC: one that waits for an inner group, which does not
         hold this lane, has not arrived in the group of this lane.
         """
         w = self.w
         rows = "zeroinitializer"
-        others = w.op(f"and i32 {here}, {w.op(f'xor i32 {arrived}, -1')}")
-        for lane in range(LANES):
-            inside = w.op(f"and {VEC32} {wanted}, {w.literal_vector('i32', (1 << lane,) * LANES)}")
-            group = w.op(f"and i32 {arrived}, {w.bits_of(w.op(f'icmp ne {VEC32} {inside}, zeroinitializer'))}")
-            group = w.op(f"or i32 {group}, {others}")
-            missing = w.op(f"and i32 {alive}, {w.op(f'xor i32 {group}, -1')}")
-            rows = w.op(f"insertelement {VEC32} {rows}, i32 {missing}, i64 {lane}")
+        others = w.op(f"and {w.mask_type} {here}, {w.op(f'xor {w.mask_type} {arrived}, -1')}")
+        for lane in range(w.lanes):
+            inside = w.op(f"and {w.vecmask} {wanted}, {w.literal_vector(w.mask_type, (1 << lane,) * w.lanes)}")
+            group = w.op(
+                f"and {w.mask_type} {arrived}, {w.bits_of(w.op(f'icmp ne {w.vecmask} {inside}, zeroinitializer'))}"
+            )
+            group = w.op(f"or {w.mask_type} {group}, {others}")
+            missing = w.op(f"and {w.mask_type} {alive}, {w.op(f'xor {w.mask_type} {group}, -1')}")
+            rows = w.op(f"insertelement {w.vecmask} {rows}, {w.mask_type} {missing}, i64 {lane}")
         return rows
 
     # --- between groups ---------------------------------------------------------------------------
@@ -521,15 +534,15 @@ class Groups:
         else:
             depth = w.op("load i64, ptr %depth")
             top = w.op(f"sub i64 {depth}, 1")
-            entry = w.op("load i64, ptr " + w.op(f"getelementptr i64, ptr %stack, i64 {top}"))
+            entry = w.op(f"load {w.entry_type}, ptr " + w.op(f"getelementptr {w.entry_type}, ptr %stack, i64 {top}"))
             w.emit(f"store i64 {top}, ptr %depth")
             entry, joins = self._join(entry, top)
-            lanes = w.op(f"trunc i64 {w.op(f'lshr i64 {entry}, 32')} to i32")
+            lanes = self.lanes_of_entry(entry)
             if self.yields:
-                others = w.op(f"xor i32 {lanes}, -1")
-                yielded = w.op(f"and i32 {others}, " + w.op("load i32, ptr %yielded"))
-                w.emit(f"store i32 {yielded}, ptr %yielded")
-            number = w.op(f"trunc i64 {entry} to i32")
+                others = w.op(f"xor {w.mask_type} {lanes}, -1")
+                yielded = w.op(f"and {w.mask_type} {others}, " + w.op(f"load {w.mask_type}, ptr %yielded"))
+                w.emit(f"store {w.mask_type} {yielded}, ptr %yielded")
+            number = w.op(f"trunc {w.entry_type} {entry} to i32")
             cases = " ".join(f"i32 {n}, label %turn{n}" for n in places[1:])
             w.emit(f"switch i32 {number}, label %turn{places[0]} [{cases}]")
             for n in places:
@@ -538,11 +551,11 @@ class Groups:
         w.label("scan")
         if self.syncs:
             w.emit("store i32 1, ptr %scanning")
-            w.emit("store i32 0, ptr %joining")
+            w.emit(f"store {w.mask_type} 0, ptr %joining")
             w.emit(f"br label %scan{self.syncs[0]}")
             for n, after in zip(self.syncs, [*self.syncs[1:], None], strict=True):
                 w.label(f"scan{n}")
-                some = w.op("icmp ne i32 " + w.op(f"load i32, ptr %a{n}") + ", 0")
+                some = w.op(f"icmp ne {w.mask_type} " + w.op(f"load {w.mask_type}, ptr %a{n}") + ", 0")
                 w.emit(f"br i1 {some}, label %c{n}, label %{'scanned' if after is None else f'scan{after}'}")
         else:
             w.emit("br label %scanned")
@@ -557,10 +570,10 @@ class Groups:
         w.emit("store i64 0, ptr %apart")
         alone = w.op(f"icmp ne i64 {apart}, 0")
         w.emit(f"br i1 {alone}, label %chosen, label %mates")
-        for line in MATES.format(entry=entry, top=top).splitlines():
+        for line in MATES.format(entry=entry, top=top, type=w.entry_type).splitlines():
             w.emit(line)
         w.label("chosen")
-        w.emit(f"%chosen_entry = phi i64 [ {entry}, %pop ], [ %joined, %met ]")
+        w.emit(f"%chosen_entry = phi {w.entry_type} [ {entry}, %pop ], [ %joined, %met ]")
         w.emit("%joins = phi i1 [ false, %pop ], [ true, %met ]")
         return "%chosen_entry", "%joins"
 
@@ -569,7 +582,7 @@ class Groups:
         w = self.w
         if n not in self.points or w.flow.starts[n] != "bsync":
             return lanes
-        waiting = w.op(f"load i32, ptr %a{n}")
-        stays = w.op(f"select i1 {joins}, i32 0, i32 {waiting}")
-        w.emit(f"store i32 {stays}, ptr %a{n}")
-        return w.op(f"or i32 {lanes}, {w.op(f'xor i32 {waiting}, {stays}')}")
+        waiting = w.op(f"load {w.mask_type}, ptr %a{n}")
+        stays = w.op(f"select i1 {joins}, {w.mask_type} 0, {w.mask_type} {waiting}")
+        w.emit(f"store {w.mask_type} {stays}, ptr %a{n}")
+        return w.op(f"or {w.mask_type} {lanes}, {w.op(f'xor {w.mask_type} {waiting}, {stays}')}")

@@ -5,12 +5,11 @@ from __future__ import annotations
 import itertools
 
 from warpwright.engine.abi import BLOCK, GRID_ID, LAUNCH, LOCAL_WINDOW, SHARED_WINDOW, WARP, WARP_SLOTS
-from warpwright.engine.jit.function import FunctionWriter, Masks, Val, vector_type
-from warpwright.engine.jit.shape_inference import LANE_MASKS, LANE_NUMBERS
-from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, UNIFORM, UNSET_KIND, VECTOR, VECTOR_KIND, Shape
+from warpwright.engine.jit.function import FunctionWriter, Masks, Val
+from warpwright.engine.jit.shape_inference import LANE_MASKS, lane_masks
+from warpwright.engine.jit.shapes import SCALAR_KIND, UNIFORM, UNSET_KIND, VECTOR, VECTOR_KIND, Shape
 from warpwright.isa.ops import Op
 
-VEC32 = "<32 x i32>"
 IDENTITY = {
     "add": 0,
     "umin": 0xFFFFFFFF,
@@ -25,9 +24,7 @@ IDENTITY = {
 
 def first_lane_number(w: FunctionWriter, lanes: Masks) -> str:
     """Number of the lowest lane of a mask (0 for none)."""
-    w.declared["llvm.cttz.i32"] = "declare i32 @llvm.cttz.i32(i32, i1)"
-    number = w.op(f"call i32 @llvm.cttz.i32(i32 {lanes.bits}, i1 false)")
-    return w.op(f"and i32 {number}, 31")
+    return w.op(f"and {w.mask_type} {w.lowest_lane(lanes.bits)}, {w.lanes - 1}")
 
 
 def first_lane(w: FunctionWriter, value: Val, lanes: Masks) -> Val:
@@ -35,12 +32,12 @@ def first_lane(w: FunctionWriter, value: Val, lanes: Masks) -> Val:
     if value.shape.kind != VECTOR_KIND and value.shape.pattern is None:
         return value
     number = first_lane_number(w, lanes)
-    name = w.op(f"extractelement {vector_type(value.type)} {w.vector(value)}, i32 {number}")
+    name = w.op(f"extractelement {w.vector_type(value.type)} {w.vector(value)}, {w.mask_type} {number}")
     return Val(value.type, UNIFORM, scalar=name)
 
 
 def ballot(w: FunctionWriter, value: Val) -> Val:
-    return Val("i32", UNIFORM, scalar=w.and_mask(w.exec, value).bits)
+    return Val(w.mask_type, UNIFORM, scalar=w.and_mask(w.exec, value).bits)
 
 
 def shuffle(w: FunctionWriter, value: Val, lane: Val, shape: Shape) -> Val:
@@ -49,49 +46,52 @@ def shuffle(w: FunctionWriter, value: Val, lane: Val, shape: Shape) -> Val:
     if shape.kind == SCALAR_KIND:
         return Val("i32", shape, scalar=w.scalar(value))
     if lane.shape.kind == SCALAR_KIND and lane.shape.const is not None:
-        order = [(lane.shape.const + p) & 31 for p in lane.shape.pattern or (0,) * LANES]
+        order = [(lane.shape.const + p) & (w.lanes - 1) for p in lane.shape.pattern or (0,) * w.lanes]
         mask = "<" + ", ".join(f"i32 {n}" for n in order) + ">"
         return Val(
-            "i32", VECTOR, vector=w.op(f"shufflevector {VEC32} {w.vector(value)}, {VEC32} poison, {VEC32} {mask}")
+            "i32", VECTOR, vector=w.op(f"shufflevector {w.vec32} {w.vector(value)}, {w.vec32} poison, {w.vec32} {mask}")
         )
     if lane.shape.kind == SCALAR_KIND and lane.shape.pattern is None:
-        number = w.op(f"and i32 {w.scalar(lane)}, 31")
-        one = w.op(f"extractelement {VEC32} {w.vector(value)}, i32 {number}")
+        number = w.op(f"and i32 {w.scalar(lane)}, {w.lanes - 1}")
+        one = w.op(f"extractelement {w.vec32} {w.vector(value)}, i32 {number}")
         return Val("i32", VECTOR, vector=w.splat("i32", one))
-    w.declare("ww_shuffle", VEC32, f"{VEC32}, {VEC32}")
+    w.declare("ww_shuffle", w.vec32, f"{w.vec32}, {w.vec32}")
     return Val(
-        "i32", VECTOR, vector=w.op(f"call {VEC32} @ww_shuffle({VEC32} {w.vector(value)}, {VEC32} {w.vector(lane)})")
+        "i32",
+        VECTOR,
+        vector=w.op(f"call {w.vec32} @ww_shuffle({w.vec32} {w.vector(value)}, {w.vec32} {w.vector(lane)})"),
     )
 
 
 def match_any(w: FunctionWriter, value: Val) -> Val:
-    w.declare("ww_match_any", VEC32, f"{VEC32}, i32")
-    return Val("i32", VECTOR, vector=w.op(f"call {VEC32} @ww_match_any({VEC32} {w.vector(value)}, i32 {w.exec.bits})"))
+    w.declare("ww_match_any", w.vecmask, f"{w.vec32}, {w.mask_type}")
+    called = f"call {w.vecmask} @ww_match_any({w.vec32} {w.vector(value)}, {w.mask_type} {w.exec.bits})"
+    return Val(w.mask_type, VECTOR, vector=w.op(called))
 
 
 def redux(w: FunctionWriter, op: Op, value: Val) -> Val:
     name = op.attr
-    neutral = w.literal_vector("i32", (IDENTITY[name],) * LANES)
-    chosen = w.op(f"select <32 x i1> {w.mask_vector(w.exec)}, {VEC32} {w.vector(value)}, {VEC32} {neutral}")
-    stem = f"llvm.vector.reduce.{name}.v32i32"
-    w.declared[stem] = f"declare i32 @{stem}({VEC32})"
-    return Val("i32", UNIFORM, scalar=w.op(f"call i32 @{stem}({VEC32} {chosen})"))
+    neutral = w.literal_vector("i32", (IDENTITY[name],) * w.lanes)
+    chosen = w.op(f"select {w.vecbool} {w.mask_vector(w.exec)}, {w.vec32} {w.vector(value)}, {w.vec32} {neutral}")
+    stem = f"llvm.vector.reduce.{name}.v{w.lanes}i32"
+    w.declared[stem] = f"declare i32 @{stem}({w.vec32})"
+    return Val("i32", UNIFORM, scalar=w.op(f"call i32 @{stem}({w.vec32} {chosen})"))
 
 
 def mma(w: FunctionWriter, op: Op, args: list[Val]) -> Val:
     """Tensor core: registers go through memory to a shared function."""
     shape, element, accumulator, n_a, n_b, n_c, arch = op.attr
     for n, value in enumerate(args):
-        pointer = w.op(f"getelementptr i8, ptr %lane_values, i64 {128 * n}") if n else "%lane_values"
-        w.emit(f"store {VEC32} {w.vector(value)}, ptr {pointer}, align 64")
+        pointer = w.op(f"getelementptr i8, ptr %lane_values, i64 {w.row_bytes * n}") if n else "%lane_values"
+        w.emit(f"store {w.vec32} {w.vector(value)}, ptr {pointer}, align 64")
     name = f"ww_mma_{shape}_{element}_{accumulator}_{n_a}_{n_b}_{n_c}_{arch}"
     w.declare(name, "void", "ptr")
     w.emit(f"call void @{name}(ptr %lane_values)")
     parts = []
     for n in range(4):
         if n < n_c:
-            pointer = w.op(f"getelementptr i8, ptr %lane_values, i64 {128 * n}") if n else "%lane_values"
-            parts.append(Val("i32", VECTOR, vector=w.op(f"load {VEC32}, ptr {pointer}, align 64")))
+            pointer = w.op(f"getelementptr i8, ptr %lane_values, i64 {w.row_bytes * n}") if n else "%lane_values"
+            parts.append(Val("i32", VECTOR, vector=w.op(f"load {w.vec32}, ptr {pointer}, align 64")))
         else:
             parts.append(w.constant("i32", 0))
     return Val("i32x4", VECTOR, parts=tuple(parts))
@@ -100,15 +100,15 @@ def mma(w: FunctionWriter, op: Op, args: list[Val]) -> Val:
 def service(w: FunctionWriter, op: Op, args: list[Val]) -> Val:
     """A function of the driver: words through memory to the launch's own function."""
     for n, value in enumerate(args):
-        pointer = w.op(f"getelementptr i8, ptr %lane_values, i64 {128 * n}") if n else "%lane_values"
-        w.emit(f"store {VEC32} {w.vector(value)}, ptr {pointer}, align 64")
+        pointer = w.op(f"getelementptr i8, ptr %lane_values, i64 {w.row_bytes * n}") if n else "%lane_values"
+        w.emit(f"store {w.vec32} {w.vector(value)}, ptr {pointer}, align 64")
     place = w.op(f"load ptr, ptr {w.field('%launch', LAUNCH['service'])}")
     number = w.program.services.index(op.attr)
     address = w.program.instructions[w.index].address
     w.emit(f"call void {place}(ptr %warp, i32 {w.exec.bits}, i32 {number}, ptr %lane_values, i64 {address})")
-    low = w.op(f"load {VEC32}, ptr %lane_values, align 64")
+    low = w.op(f"load {w.vec32}, ptr %lane_values, align 64")
     pointer = w.op("getelementptr i8, ptr %lane_values, i64 128")
-    high = w.op(f"load {VEC32}, ptr {pointer}, align 64")
+    high = w.op(f"load {w.vec32}, ptr {pointer}, align 64")
     return Val("i64", VECTOR, parts=(Val("i32", VECTOR, vector=low), Val("i32", VECTOR, vector=high)))
 
 
@@ -121,9 +121,9 @@ def special(w: FunctionWriter, op: Op, shape: Shape) -> Val:
     if stem == "tid":
         return _thread_index(w, axis, shape)
     if name == "laneid":
-        return Val("i32", VECTOR, vector=w.literal_vector("i32", LANE_NUMBERS))
+        return Val("i32", VECTOR, vector=w.literal_vector("i32", w.all_lanes))
     if name in LANE_MASKS:
-        return Val("i32", VECTOR, vector=w.literal_vector("i32", LANE_MASKS[name]))
+        return Val("i32", VECTOR, vector=w.literal_vector("i32", lane_masks(name, w.lanes)))
     if stem == "ctaid":
         return _field(w, "%block", BLOCK[f"index_{axis}"], shape)
     if stem == "nctaid":
@@ -201,8 +201,8 @@ def _thread_index(w: FunctionWriter, axis: str, shape: Shape) -> Val:
     if shape.kind == VECTOR_KIND:
         values = [v for row in rows for v in row]
         table = w.table(("thread", axis), "i32", values, len(values))
-        pointer = w.op(f"getelementptr {VEC32}, ptr {table}, i64 {warp}")
-        return Val("i32", VECTOR, vector=w.op(f"load {VEC32}, ptr {pointer}, align 64"))
+        pointer = w.op(f"getelementptr {w.vec32}, ptr {table}, i64 {warp}")
+        return Val("i32", VECTOR, vector=w.op(f"load {w.vec32}, ptr {pointer}, align 64"))
     bases = [row[0] for row in rows]
     steps = {later - earlier for earlier, later in itertools.pairwise(bases)}
     if len(steps) == 1 and bases[0] == 0:

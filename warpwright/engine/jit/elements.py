@@ -13,9 +13,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from warpwright.engine.jit.addressing import (
-    VEC64,
-    VECBOOL,
-    VECPTR,
     Place,
     lanes_to_touch,
     mask_literal,
@@ -25,21 +22,20 @@ from warpwright.engine.jit.addressing import (
 )
 from warpwright.engine.jit.checks import call_rare, check, check_lanes, site_pointer
 from warpwright.engine.jit.contiguous_rows import are_known, find_rows, load_rows, may_have_rows, store_rows
-from warpwright.engine.jit.function import ALL_LANES, FunctionWriter, Val
+from warpwright.engine.jit.function import FunctionWriter, Val
 from warpwright.engine.jit.prefetch import fetch_ahead
-from warpwright.engine.jit.shapes import LANES
 
 
-def elements_type(count: int) -> str:
+def elements_type(w: FunctionWriter, count: int) -> str:
     """LLVM type of a warp's elements of ``count`` words, in memory's order."""
-    return f"<{LANES * count} x i32>"
+    return f"<{w.lanes * count} x i32>"
 
 
 # --- memory's order and registers' ----------------------------------------------------------------
 def words_of(w: FunctionWriter, elements: str, count: int) -> list[str]:
     """The vectors of the first, second … words of all elements."""
-    vectors, length = [elements], LANES * count
-    while length > LANES:
+    vectors, length = [elements], w.lanes * count
+    while length > w.lanes:
         # Every second word of each; a warp's first words are every fourth one of 16-byte elements.
         kind = f"<{length} x i32>"
         length //= 2
@@ -57,7 +53,7 @@ def elements_of(w: FunctionWriter, words: Sequence[str]) -> str:
     """The elements of which these are the words: as they were loaded, or put together."""
     if tuple(words) in w.elements:
         return w.elements[tuple(words)]
-    vectors, length = list(words), LANES
+    vectors, length = list(words), w.lanes
     while len(vectors) > 1:
         half = len(vectors) // 2
         order = mask_literal(n // 2 + n % 2 * length for n in range(2 * length))
@@ -70,12 +66,12 @@ def elements_of(w: FunctionWriter, words: Sequence[str]) -> str:
 def chosen_elements(w: FunctionWriter, inside: str, words: Sequence[str], chosen: Sequence[str]) -> None:
     """Note the elements of words that were chosen from a load's and zeros, where lanes are ``inside``."""
     if tuple(words) in w.elements:
-        count, kind = len(words), elements_type(len(words))
+        count, kind = len(words), elements_type(w, len(words))
         lanes = w.op(
-            f"shufflevector {VECBOOL} {inside}, {VECBOOL} poison, <{LANES * count} x i32> {mask_literal(word_lanes(ALL_LANES, count))}"
+            f"shufflevector {w.vecbool} {inside}, {w.vecbool} poison, <{w.lanes * count} x i32> {mask_literal(word_lanes(w.all_lanes, count))}"
         )
         elements = f"{kind} {w.elements[tuple(words)]}, {kind} zeroinitializer"
-        w.elements[tuple(chosen)] = w.op(f"select <{LANES * count} x i1> {lanes}, {elements}")
+        w.elements[tuple(chosen)] = w.op(f"select <{w.lanes * count} x i1> {lanes}, {elements}")
 
 
 # --- loads ----------------------------------------------------------------------------------------
@@ -93,7 +89,7 @@ def load_elements(w: FunctionWriter, place: Place, count: int) -> list[str]:
         near, far = w.new_label("rows"), w.new_label("scattered")
         w.emit(f"br i1 {found}, label %{near}, label %{far}")
         w.label(near)
-        fetch_ahead(w, place, rows, LANES // len(rows) * place.size)
+        fetch_ahead(w, place, rows, w.lanes // len(rows) * place.size)
         ways.append((load_rows(w, rows, place.size), w.place))
         w.emit(f"br label %{join}")
         w.label(far)
@@ -110,7 +106,7 @@ def load_elements(w: FunctionWriter, place: Place, count: int) -> list[str]:
         w.emit(f"br label %{join}")
         w.label(slow)
     served, slow_from = call_rare(w, "load_elements", Place(w, replace(place.address), place.access), number)
-    kind = elements_type(count)
+    kind = elements_type(w, count)
     ways.append((w.op(f"load {kind}, ptr {served}, align 64"), slow_from))
     w.emit(f"br label %{join}")
     w.label(join)
@@ -126,37 +122,37 @@ def _forget_lanes(place: Place) -> None:
 def _gather(w: FunctionWriter, pointers: str, count: int) -> str:
     """Each executing lane's element; zeros where a lane does not execute."""
     pointers, mask = lanes_to_touch(w, pointers)
-    name = f"llvm.masked.gather.v{LANES}i64.v{LANES}p0"
-    w.declared[name] = f"declare {VEC64} @{name}({VECPTR}, i32, {VECBOOL}, {VEC64})"
+    name = f"llvm.masked.gather.v{w.lanes}i64.v{w.lanes}p0"
+    w.declared[name] = f"declare {w.vec64} @{name}({w.vecptr}, i32, {w.vecbool}, {w.vec64})"
     pairs = [
-        w.op(f"call {VEC64} @{name}({VECPTR} {at}, i32 4, {VECBOOL} {mask}, {VEC64} zeroinitializer)")
+        w.op(f"call {w.vec64} @{name}({w.vecptr} {at}, i32 4, {w.vecbool} {mask}, {w.vec64} zeroinitializer)")
         for at in _pairs_pointers(w, pointers, count)
     ]
     whole = pairs[0]
     if len(pairs) > 1:
-        order = mask_literal(n // 2 + n % 2 * LANES for n in range(2 * LANES))
-        whole = w.op(f"shufflevector {VEC64} {pairs[0]}, {VEC64} {pairs[1]}, <{2 * LANES} x i32> {order}")
-    return w.op(f"bitcast <{LANES * len(pairs)} x i64> {whole} to {elements_type(count)}")
+        order = mask_literal(n // 2 + n % 2 * w.lanes for n in range(2 * w.lanes))
+        whole = w.op(f"shufflevector {w.vec64} {pairs[0]}, {w.vec64} {pairs[1]}, <{2 * w.lanes} x i32> {order}")
+    return w.op(f"bitcast <{w.lanes * len(pairs)} x i64> {whole} to {elements_type(w, count)}")
 
 
 def _scatter(w: FunctionWriter, pointers: str, elements: str, count: int) -> None:
     """Each executing lane's element to a pointer of its own, from the lowest lane on."""
     pointers, mask = lanes_to_touch(w, pointers)
-    name = f"llvm.masked.scatter.v{LANES}i64.v{LANES}p0"
-    w.declared[name] = f"declare void @{name}({VEC64}, {VECPTR}, i32, {VECBOOL})"
-    kind = f"<{LANES * count // 2} x i64>"
-    whole = w.op(f"bitcast {elements_type(count)} {elements} to {kind}")
+    name = f"llvm.masked.scatter.v{w.lanes}i64.v{w.lanes}p0"
+    w.declared[name] = f"declare void @{name}({w.vec64}, {w.vecptr}, i32, {w.vecbool})"
+    kind = f"<{w.lanes * count // 2} x i64>"
+    whole = w.op(f"bitcast {elements_type(w, count)} {elements} to {kind}")
     for n, at in enumerate(_pairs_pointers(w, pointers, count)):
         part = whole
         if count > 2:
-            order = mask_literal(range(n, 2 * LANES, 2))
-            part = w.op(f"shufflevector {kind} {whole}, {kind} poison, <{LANES} x i32> {order}")
-        w.emit(f"call void @{name}({VEC64} {part}, {VECPTR} {at}, i32 4, {VECBOOL} {mask})")
+            order = mask_literal(range(n, 2 * w.lanes, 2))
+            part = w.op(f"shufflevector {kind} {whole}, {kind} poison, <{w.lanes} x i32> {order}")
+        w.emit(f"call void @{name}({w.vec64} {part}, {w.vecptr} {at}, i32 4, {w.vecbool} {mask})")
 
 
 def _pairs_pointers(w: FunctionWriter, pointers: str, count: int) -> list[str]:
     """Pointers to the first, second … pair of words of all elements."""
-    further = (w.op(f"getelementptr i8, {VECPTR} {pointers}, i64 {8 * n}") for n in range(1, count // 2))
+    further = (w.op(f"getelementptr i8, {w.vecptr} {pointers}, i64 {8 * n}") for n in range(1, count // 2))
     return [pointers, *further]
 
 
@@ -193,7 +189,7 @@ def store_elements(w: FunctionWriter, place: Place, words: Sequence[Val]) -> Non
         _store_fast(w, place, pointer, elements, count)
         w.emit(f"br label %{end}")
         w.label(slow)
-    w.emit(f"store {elements_type(count)} {elements}, ptr %lane_values, align 64")
+    w.emit(f"store {elements_type(w, count)} {elements}, ptr %lane_values, align 64")
     call_rare(w, "store_elements", Place(w, replace(place.address), place.access, store=True), number)
     w.emit(f"br label %{end}")
     w.label(end)
@@ -201,13 +197,13 @@ def store_elements(w: FunctionWriter, place: Place, words: Sequence[Val]) -> Non
 
 def _store_fast(w: FunctionWriter, place: Place, pointer: str, elements: str, count: int) -> None:
     """Elements whose places were checked: runs of neighbours, or each by itself."""
-    kind = elements_type(count)
+    kind = elements_type(w, count)
     if place.scattered:
         _scatter(w, pointer, elements, count)
         return
     assert place.offsets is not None
     parts = []
-    for first, length in place.runs or ((0, LANES),):
+    for first, length in place.runs or ((0, w.lanes),):
         lanes = range(first, first + length)
         order = mask_literal(range(count * first, count * (first + length)))
         part = w.op(f"shufflevector {kind} {elements}, {kind} poison, <{count * length} x i32> {order}")

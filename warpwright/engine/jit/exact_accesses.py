@@ -18,8 +18,12 @@ from warpwright.engine.abi import (
     FaultKind,
 )
 from warpwright.engine.jit.llvm_snippets import copy_value, each_lane
+from warpwright.engine.jit.wave import Wave
 
-RESOLVE = f"""
+
+def resolve(wave: Wave) -> str:
+    """Text of the look-up of one lane's address."""
+    return f"""
 ; Host address of one lane's access, 0 at fault.  %kind: FaultKind; %offset: the address within its space;
 ; %step: bytes between the words of one lane.
 define internal i64 @ww_resolve(ptr %warp, ptr %site, i64 %address, i32 %lane, i32 %bytes, i32 %space, i32 %extent,
@@ -94,7 +98,7 @@ shared_ok:
 local:
   %l = phi i64 [ %address, %0 ], [ %in_local, %not_shared ]
   store i64 %l, ptr %offset
-  store i64 128, ptr %step
+  store i64 {wave.row_bytes}, ptr %step
   %l_low = and i64 %l, %less
   %l_wrong = icmp ne i64 %l_low, 0
   br i1 %l_wrong, label %misaligned, label %local_check
@@ -113,7 +117,7 @@ local_ok:
   %local_p = getelementptr i8, ptr %warp, i64 {WARP["local_base"]}
   %local_base = load i64, ptr %local_p
   %row = lshr i64 %l, 2
-  %row_bytes = shl i64 %row, 7
+  %row_bytes = shl i64 %row, {wave.row_shift}
   %lane_wide = zext i32 %lane to i64
   %column = shl i64 %lane_wide, 2
   %byte = and i64 %l, 3
@@ -197,9 +201,12 @@ done:
 }}
 """
 
-SERVE_BEGIN = f"""
+
+def serve(wave: Wave) -> str:
+    """Text of the look-up of all executing lanes' addresses."""
+    begin = f"""
 ; Host addresses and word steps of all executing lanes; true when one is at fault (recorded in the warp).
-define i1 @ww_serve(ptr %warp, ptr %site, ptr %addresses, ptr %hosts, ptr %steps, i32 %exec, i32 %bytes, i32 %space,
+define i1 @ww_serve(ptr %warp, ptr %site, ptr %addresses, ptr %hosts, ptr %steps, {wave.mask_type} %exec, i32 %bytes, i32 %space,
                     i32 %extent, i64 %instruction) noinline {{
   %kind = alloca i32
   %offset = alloca i64
@@ -213,8 +220,10 @@ already:
 begin:
   br label %next
 """
-SERVE_LANES = each_lane(
-    f"""
+    kind = wave.mask_type
+    lanes = each_lane(
+        wave,
+        f"""
   %a_p = getelementptr i64, ptr %addresses, i64 %n
   %a = load i64, ptr %a_p
   %step_p = getelementptr i64, ptr %steps, i64 %n
@@ -225,31 +234,31 @@ SERVE_LANES = each_lane(
   %k = load i32, ptr %kind
   %at = load i64, ptr %offset
   %ok = icmp eq i32 %k, 0
-  %bit = shl i32 1, %number
+  %bit = shl {kind} 1, {wave.number}
   ; The kind reported is the first lane's, except that misalignment comes before everything else.
-  %fresh = icmp eq i32 %bad, 0
+  %fresh = icmp eq {kind} %bad, 0
   %is_misaligned = icmp eq i32 %k, {int(FaultKind.MISALIGNED)}
   %was_misaligned = icmp eq i32 %bad_kind, {int(FaultKind.MISALIGNED)}
   %not_was = xor i1 %was_misaligned, true
   %overrides = and i1 %is_misaligned, %not_was
   %new_group = or i1 %fresh, %overrides
   %same = icmp eq i32 %k, %bad_kind
-  %with = or i32 %bad, %bit
-  %joined = select i1 %same, i32 %with, i32 %bad
-  %bad_new = select i1 %new_group, i32 %bit, i32 %joined
+  %with = or {kind} %bad, %bit
+  %joined = select i1 %same, {kind} %with, {kind} %bad
+  %bad_new = select i1 %new_group, {kind} %bit, {kind} %joined
   %kind_new = select i1 %new_group, i32 %k, i32 %bad_kind
   %at_new = select i1 %new_group, i64 %at, i64 %bad_at
   br label %lane_done""",
-    entry="begin",
-    carried="""  %bad = phi i32 [ 0, %begin ], [ %bad_after, %lane_done ]
+        entry="begin",
+        carried=f"""  %bad = phi {kind} [ 0, %begin ], [ %bad_after, %lane_done ]
   %bad_kind = phi i32 [ 0, %begin ], [ %kind_after, %lane_done ]
   %bad_at = phi i64 [ 0, %begin ], [ %at_after, %lane_done ]""",
-    joined="""  %bad_after = select i1 %ok, i32 %bad, i32 %bad_new
+        joined=f"""  %bad_after = select i1 %ok, {kind} %bad, {kind} %bad_new
   %kind_after = select i1 %ok, i32 %bad_kind, i32 %kind_new
   %at_after = select i1 %ok, i64 %bad_at, i64 %at_new""",
-)
-SERVE_END = f"""
-  %fine = icmp eq i32 %bad, 0
+    )
+    end = f"""
+  %fine = icmp eq {kind} %bad, 0
   br i1 %fine, label %good, label %fault
 good:
   ret i1 false
@@ -260,7 +269,7 @@ fault:
   %f2 = getelementptr i8, ptr %warp, i64 {WARP["fault_address"]}
   store i64 %bad_at, ptr %f2
   %f3 = getelementptr i8, ptr %warp, i64 {WARP["fault_lanes"]}
-  %bad64 = zext i32 %bad to i64
+  {wave.wide("%bad64", "%bad")}
   store i64 %bad64, ptr %f3
   %f4 = getelementptr i8, ptr %warp, i64 {WARP["fault_bytes"]}
   %bytes64 = zext i32 %bytes to i64
@@ -269,21 +278,26 @@ fault:
   store i64 %instruction, ptr %f5
   ret i1 true
 }}
-declare i32 @llvm.cttz.i32(i32, i1)
+declare {kind} @llvm.cttz.{kind}({kind}, i1)
 """
+    return begin + lanes + end
 
-ACCESS_ARGUMENTS = "ptr %warp, ptr %site, ptr %addresses, ptr %values, i32 %exec, i32 %bytes, i32 %space, i32 %extent, i64 %instruction"
+
+def access_arguments(wave: Wave) -> str:
+    """Of a function that serves one access."""
+    given = f"ptr %warp, ptr %site, ptr %addresses, ptr %values, {wave.mask_type} %exec"
+    return f"{given}, i32 %bytes, i32 %space, i32 %extent, i64 %instruction"
 
 
-def lane_loop(body: str, carried: str = "", joined: str = "") -> str:
+def lane_loop(wave: Wave, body: str, carried: str = "", joined: str = "") -> str:
     """A function's body up to label ``end``: serve the addresses, then run ``body`` for each executing lane.
 
     ``carried``, ``joined``: what goes from lane to lane (``each_lane``), from entry ``0``.
     """
-    before = """
-  %hosts = alloca [32 x i64]
-  %steps = alloca [32 x i64]
-  %fault = call i1 @ww_serve(ptr %warp, ptr %site, ptr %addresses, ptr %hosts, ptr %steps, i32 %exec, i32 %bytes, i32 %space, i32 %extent, i64 %instruction)
+    before = f"""
+  %hosts = alloca [{wave.lanes} x i64]
+  %steps = alloca [{wave.lanes} x i64]
+  %fault = call i1 @ww_serve(ptr %warp, ptr %site, ptr %addresses, ptr %hosts, ptr %steps, {wave.mask_type} %exec, i32 %bytes, i32 %space, i32 %extent, i64 %instruction)
   br i1 %fault, label %bad, label %next
 bad:
   ret i1 true"""
@@ -293,28 +307,33 @@ bad:
   %step_p = getelementptr i64, ptr %steps, i64 %n
   %step = load i64, ptr %step_p
 """
-    return before + each_lane(places + body, carried=carried, joined=joined)
+    return before + each_lane(wave, places + body, carried=carried, joined=joined)
 
 
 VALUE = "  %value_p = getelementptr i32, ptr %values, i64 %n\n"
-LOAD = (
-    f"define i1 @ww_load({ACCESS_ARGUMENTS}) noinline {{"
-    + lane_loop(VALUE + copy_value("%value_p", "%host", "%step", store=False))
-    + """
+
+
+def load(wave: Wave) -> str:
+    """Text of a load, lane by lane."""
+    kind = wave.mask_type
+    return (
+        f"define i1 @ww_load({access_arguments(wave)}) noinline {{"
+        + lane_loop(wave, VALUE + copy_value(wave, "%value_p", "%host", "%step", store=False))
+        + f"""
   ; A uniform access reads lane 0's value even when lane 0 does not execute.
-  %first = call i32 @llvm.cttz.i32(i32 %exec, i1 false)
-  %first_in = and i32 %first, 31
-  %first64 = zext i32 %first_in to i64
+  %first = call {kind} @llvm.cttz.{kind}({kind} %exec, i1 false)
+  %first_in = and {kind} %first, {wave.lanes - 1}
+  {wave.wide("%first64", "%first_in")}
   %source = getelementptr i32, ptr %values, i64 %first64
   br label %copy
 copy:
   %c = phi i64 [ 0, %end ], [ %c1, %copy ]
-  %c_off = shl i64 %c, 7
+  %c_off = shl i64 %c, {wave.row_shift}
   %c_from = getelementptr i8, ptr %source, i64 %c_off
   %c_to = getelementptr i8, ptr %values, i64 %c_off
   %cv = load i32, ptr %c_from
-  %c_lane0 = and i32 %exec, 1
-  %c_keep = icmp ne i32 %c_lane0, 0
+  %c_lane0 = and {kind} %exec, 1
+  %c_keep = icmp ne {kind} %c_lane0, 0
   %c_old = load i32, ptr %c_to
   %c_new = select i1 %c_keep, i32 %c_old, i32 %cv
   store i32 %c_new, ptr %c_to
@@ -323,17 +342,24 @@ copy:
   br i1 %c_more, label %copy, label %finished
 finished:
   ret i1 false
-}
+}}
 """
-)
-STORE = (
-    f"define i1 @ww_store({ACCESS_ARGUMENTS}) noinline {{"
-    + lane_loop(VALUE + copy_value("%value_p", "%host", "%step", store=True))
-    + "\n  ret i1 false\n}\n"
-)
+    )
 
-CONSTANT = f"""
-define void @ww_load_constant(ptr %launch, ptr %offsets, ptr %values, i32 %exec, i32 %bank, i32 %bytes) noinline {{
+
+def store(wave: Wave) -> str:
+    """Text of a store, lane by lane."""
+    return (
+        f"define i1 @ww_store({access_arguments(wave)}) noinline {{"
+        + lane_loop(wave, VALUE + copy_value(wave, "%value_p", "%host", "%step", store=True))
+        + "\n  ret i1 false\n}\n"
+    )
+
+
+def load_constant(wave: Wave) -> str:
+    """Text of a load from a constant bank, byte by byte."""
+    return f"""
+define void @ww_load_constant(ptr %launch, ptr %offsets, ptr %values, {wave.mask_type} %exec, i32 %bank, i32 %bytes) noinline {{
   %bank64 = zext i32 %bank to i64
   %slot = shl i64 %bank64, 3
   %base_off = add i64 %slot, {LAUNCH["constant_banks"]}
@@ -348,7 +374,7 @@ define void @ww_load_constant(ptr %launch, ptr %offsets, ptr %values, i32 %exec,
   br label %next
 next:
   %lane = phi i64 [ 0, %0 ], [ %lane1, %lane_done ]
-  %more = icmp ult i64 %lane, 32
+  %more = icmp ult i64 %lane, {wave.lanes}
   br i1 %more, label %go, label %end
 go:
   %off_p = getelementptr i32, ptr %offsets, i64 %lane
@@ -382,7 +408,7 @@ byte_done:
   %b_more = icmp ult i32 %b1, %piece
   br i1 %b_more, label %byte, label %stored
 stored:
-  %row = shl i64 %w64, 5
+  %row = shl i64 %w64, {wave.row_shift - 2}
   %to_i = add i64 %row, %lane
   %to = getelementptr i32, ptr %values, i64 %to_i
   store i32 %sum1, ptr %to
@@ -399,5 +425,7 @@ declare i32 @llvm.umax.i32(i32, i32)
 declare i32 @llvm.umin.i32(i32, i32)
 """
 
-EXACT = "\n".join((RESOLVE, SERVE_BEGIN + SERVE_LANES + SERVE_END, LOAD, STORE, CONSTANT))
-"""Text of all of them."""
+
+def exact_accesses(wave: Wave) -> str:
+    """Text of all of them."""
+    return "\n".join((resolve(wave), serve(wave), load(wave), store(wave), load_constant(wave)))

@@ -129,7 +129,7 @@ def rarely(f: Form, type: str, lanes: str, usual: str, fix: Callable[[], str]) -
         return f.select(type, lanes, fix(), usual)
     w = f.w
     before, slow, join = w.new_label("usual"), w.new_label("rare"), w.new_label("joined")
-    some = w.op(f"icmp ne i32 {w.bits_of(lanes)}, 0")
+    some = w.op(f"icmp ne {w.mask_type} {w.bits_of(lanes)}, 0")
     w.emit(f"br label %{before}")
     w.label(before)
     w.emit(f"br i1 {some}, label %{slow}, label %{join}, !prof !2")

@@ -6,7 +6,6 @@ import struct
 from collections.abc import Callable
 
 from warpwright.engine.jit.function import Text, Val
-from warpwright.engine.jit.shapes import LANES
 from warpwright.isa.ops import Op
 
 
@@ -22,7 +21,7 @@ class Form:
 
     def const(self, type: str, bits: int) -> str:
         if self.vector:
-            return self.w.literal_vector(type, (bits,) * LANES)
+            return self.w.literal_vector(type, (bits,) * self.w.lanes)
         return self.w.literal(type, bits)
 
     def real(self, value: float) -> str:
@@ -31,7 +30,7 @@ class Form:
 
     def suffix(self, type: str) -> str:
         stem = {"f16": "f16", "f32": "f32", "f64": "f64"}.get(type, type)
-        return f"v{LANES}{stem}" if self.vector else stem
+        return f"v{self.w.lanes}{stem}" if self.vector else stem
 
     def call(self, name: str, type: str, *args: str, result: str = "") -> str:
         """An intrinsic overloaded on one type (and the result's when it differs)."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from warpwright.engine.jit.form import Form
-from warpwright.engine.jit.function import vector_type
 
 SIGN_BIT = {"f16": 0x8000, "bf16": 0x8000, "f32": 1 << 31, "f64": 1 << 63}
 INFINITY = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F800000, "f64": 0x7FF << 52}
@@ -130,7 +129,7 @@ def directed(f: Form, name: str, type: str, types: list[str], args: list[str], r
     w = f.w
     vectors = []
     for t, a in zip(types, args, strict=True):
-        vectors.append(f"{vector_type(t)} {a if f.vector else w.splat(t, a)}")
-    w.declare(function, vector_type(type), ", ".join(vector_type(t) for t in types))
-    result = w.op(f"call {vector_type(type)} @{function}({', '.join(vectors)})")
-    return result if f.vector else w.op(f"extractelement {vector_type(type)} {result}, i64 0")
+        vectors.append(f"{w.vector_type(t)} {a if f.vector else w.splat(t, a)}")
+    w.declare(function, w.vector_type(type), ", ".join(w.vector_type(t) for t in types))
+    result = w.op(f"call {w.vector_type(type)} @{function}({', '.join(vectors)})")
+    return result if f.vector else w.op(f"extractelement {w.vector_type(type)} {result}, i64 0")

@@ -18,33 +18,16 @@ from warpwright.engine.jit.live_ranges import FILE_BASE, Webs
 from warpwright.engine.jit.load_windows import AccessGroup, Sum, Window
 from warpwright.engine.jit.rowwise import scalar_of, spread
 from warpwright.engine.jit.shape_inference import Analysis, Setting
-from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, UNSET_KIND, VECTOR, VECTOR_KIND, WIDTH, Shape
+from warpwright.engine.jit.shapes import SCALAR_KIND, UNSET_KIND, VECTOR, VECTOR_KIND, WIDTH, Shape
 from warpwright.engine.jit.slow_path import Calls, Entry
+from warpwright.engine.jit.wave import LLVM_TYPE, wave_of
 from warpwright.isa.ops import Lowered, Op
 from warpwright.isa.program import Program
 
-LLVM_TYPE = {
-    "i1": "i1",
-    "i8": "i8",
-    "i16": "i16",
-    "i32": "i32",
-    "i64": "i64",
-    "f16": "half",
-    "bf16": "i16",
-    "f32": "float",
-    "f64": "double",
-}
-"""bf16 is kept as its bits: no target computes in it."""
 FLOAT_BITS = {"f16": "i16", "f32": "i32", "f64": "i64"}
 
 
-ALL_LANES = tuple(range(LANES))
 BYTE = 8
-VECTOR_TYPE = {type: f"<{LANES} x {llvm}>" for type, llvm in LLVM_TYPE.items()}
-
-
-def vector_type(type: str) -> str:
-    return VECTOR_TYPE[type]
 
 
 @dataclass(slots=True)
@@ -72,9 +55,9 @@ class Masks:
     """The lanes of the current block or instruction."""
 
     bits: str
-    """i32."""
+    """One bit for each lane, an integer of as many bits."""
     vector: str = ""
-    """<32 x i1>, made on demand."""
+    """A vector of i1, made on demand."""
 
 
 @dataclass(slots=True)
@@ -91,6 +74,8 @@ class ResumePoint:
 class Text:
     """LLVM text with the values in it: all that does not depend on a kernel."""
 
+    lanes: int = 32
+    """Of a wave: the instruction set's (``Program.lanes``)."""
     lines: list[str] = field(default_factory=list)
     globals: list[str] = field(default_factory=list)
     declared: dict[str, str] = field(default_factory=dict)
@@ -105,6 +90,33 @@ class Text:
     block ends: masks and predicates are kept as an i32 there, and spread in each block that needs lanes."""
     place: str = "entry"
     """The current LLVM block."""
+    mask_type: str = field(init=False)
+    """Of the lanes of a group, as an integer."""
+    vec32: str = field(init=False)
+    vec64: str = field(init=False)
+    vecptr: str = field(init=False)
+    vecbool: str = field(init=False)
+    vecmask: str = field(init=False)
+    """A mask for each lane."""
+    all_lanes: tuple[int, ...] = field(init=False)
+    entry_type: str = field(init=False)
+    """Of a group that waits for its turn: block number and, above 32 bits, lanes."""
+    entry_bytes: int = field(init=False)
+    row_bytes: int = field(init=False)
+    """Of a register in memory: one word for each lane."""
+    vector_types: dict[str, str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        width = wave_of(self.lanes)
+        self.mask_type, self.all_lanes, self.row_bytes = width.mask_type, width.all, width.row_bytes
+        self.entry_bytes, self.entry_type = width.entry_bytes, f"i{8 * width.entry_bytes}"
+        self.vector_types = width.vector_types
+        self.vec32, self.vec64, self.vecbool = (width.vector_types[type] for type in ("i32", "i64", "i1"))
+        self.vecmask, self.vecptr = width.vector_types[width.mask_type], f"<{self.lanes} x ptr>"
+
+    def vector_type(self, type: str) -> str:
+        """A value of this type for each lane."""
+        return self.vector_types[type]
 
     # --- text -------------------------------------------------------------------------------------
     def name(self) -> str:
@@ -166,7 +178,7 @@ class Text:
             else:
                 known = "<" + ", ".join(f"{integer} {v & mask}" for v in lanes) + ">"
                 if type in FLOAT_BITS:
-                    known = f"bitcast (<{LANES} x {integer}> {known} to {vector_type(type)})"
+                    known = f"bitcast (<{self.lanes} x {integer}> {known} to {self.vector_type(type)})"
             self.tables[key] = known
         return known
 
@@ -192,9 +204,9 @@ class Text:
 
     def splat(self, type: str, scalar: str) -> str:
         """A scalar in all lanes."""
-        llvm, vec = LLVM_TYPE[type], vector_type(type)
+        llvm, vec = LLVM_TYPE[type], self.vector_type(type)
         one = self.op(f"insertelement {vec} poison, {llvm} {scalar}, i64 0")
-        return self.op(f"shufflevector {vec} {one}, {vec} poison, <{LANES} x i32> zeroinitializer")
+        return self.op(f"shufflevector {vec} {one}, {vec} poison, <{self.lanes} x i32> zeroinitializer")
 
     def vector(self, value: Val) -> str:
         """All lanes as an LLVM vector."""
@@ -204,11 +216,11 @@ class Text:
             return value.vector
         shape, type = value.shape, value.type
         if shape.kind == UNSET_KIND:
-            return self.literal_vector(type, (0,) * LANES)
+            return self.literal_vector(type, (0,) * self.lanes)
         if shape.kind == SCALAR_KIND:
             pattern = shape.pattern
             if shape.const is not None:
-                value.vector = self.literal_vector(type, [shape.const + p for p in pattern or (0,) * LANES])
+                value.vector = self.literal_vector(type, [shape.const + p for p in pattern or (0,) * self.lanes])
             else:
                 value.vector = self.splat(type, self.scalar(value))
                 if pattern is not None:
@@ -216,10 +228,10 @@ class Text:
                     kind = FLOAT_BITS.get(type, type)
                     lanes = value.vector
                     if kind != type:
-                        lanes = self.op(f"bitcast {vector_type(type)} {lanes} to {vector_type(kind)}")
-                    lanes = self.op(f"add {vector_type(kind)} {lanes}, {self.literal_vector(kind, pattern)}")
+                        lanes = self.op(f"bitcast {self.vector_type(type)} {lanes} to {self.vector_type(kind)}")
+                    lanes = self.op(f"add {self.vector_type(kind)} {lanes}, {self.literal_vector(kind, pattern)}")
                     if kind != type:
-                        lanes = self.op(f"bitcast {vector_type(kind)} {lanes} to {vector_type(type)}")
+                        lanes = self.op(f"bitcast {self.vector_type(kind)} {lanes} to {self.vector_type(type)}")
                     value.vector = lanes
             return value.vector
         if value.rows:
@@ -228,10 +240,11 @@ class Text:
             return value.vector
         if value.parts and type == "i64":
             low, high = (
-                self.op(f"zext {vector_type('i32')} {self.vector(p)} to {vector_type('i64')}") for p in value.parts
+                self.op(f"zext {self.vector_type('i32')} {self.vector(p)} to {self.vector_type('i64')}")
+                for p in value.parts
             )
-            high = self.op(f"shl {vector_type('i64')} {high}, {self.literal_vector('i64', (32,) * LANES)}")
-            value.vector = self.op(f"or {vector_type('i64')} {low}, {high}")
+            high = self.op(f"shl {self.vector_type('i64')} {high}, {self.literal_vector('i64', (32,) * self.lanes)}")
+            value.vector = self.op(f"or {self.vector_type('i64')} {low}, {high}")
             return value.vector
         raise AssertionError(f"{type} value has no vector form: {value}")
 
@@ -239,7 +252,7 @@ class Text:
         return self.vector(value) if vector else self.scalar(value)
 
     def typed(self, type: str, vector: bool) -> str:
-        return VECTOR_TYPE[type] if vector else LLVM_TYPE[type]
+        return self.vector_types[type] if vector else LLVM_TYPE[type]
 
     def made(self, type: str, shape: Shape, name: str) -> Val:
         """A value from a fresh LLVM name, scalar or vector as the shape says."""
@@ -273,14 +286,14 @@ class Text:
             pattern = None if shape.pattern is None else sh._fit(shape.pattern, 32)
             return Val("i32", Shape(SCALAR_KIND, pattern, None, min(shape.align, 1 << 31)), scalar=name)
         name = self.vector(value)
-        wide = vector_type("i64")
+        wide = self.vector_type("i64")
         if number:
-            name = self.op(f"lshr {wide} {name}, {self.literal_vector('i64', (32,) * LANES)}")
-        return Val("i32", VECTOR, vector=self.op(f"trunc {wide} {name} to {vector_type('i32')}"))
+            name = self.op(f"lshr {wide} {name}, {self.literal_vector('i64', (32,) * self.lanes)}")
+        return Val("i32", VECTOR, vector=self.op(f"trunc {wide} {name} to {self.vector_type('i32')}"))
 
     # --- masks ------------------------------------------------------------------------------------
     def mask_vector(self, mask: Masks) -> str:
-        """The lanes as <32 x i1>, for use in the current LLVM block."""
+        """The lanes as a vector of i1, for use in the current LLVM block."""
         if not self.registers.masks:
             return self.lanes_of(mask.bits)
         if not mask.vector:
@@ -289,65 +302,82 @@ class Text:
 
     def mask_lanes(self, mask: Masks, order: Sequence[int]) -> str:
         """The lanes given of a mask as a vector of i1."""
-        if order == ALL_LANES:
+        if order == self.all_lanes:
             return self.mask_vector(mask)
         if not self.registers.masks:
             return self.lanes_of(mask.bits, order)
         lanes = ", ".join(f"i32 {n}" for n in order)
-        vec = vector_type("i1")
+        vec = self.vector_type("i1")
         return self.op(f"shufflevector {vec} {self.mask_vector(mask)}, {vec} poison, <{len(order)} x i32> <{lanes}>")
 
-    def lanes_of(self, bits: str, order: Sequence[int] = ALL_LANES) -> str:
-        """An i1 for each lane (or for lane numbers given) of an i32."""
+    def lanes_of(self, bits: str, order: Sequence[int] = ()) -> str:
+        """An i1 for each lane (or for lane numbers given) of a mask."""
+        order = order or self.all_lanes
         if bits == "-1":
             return self.literal_vector("i1", (1,) * len(order))
         if self.registers.masks:
-            return self.op(f"bitcast i32 {bits} to <{LANES} x i1>")
+            return self.op(f"bitcast {self.mask_type} {bits} to <{self.lanes} x i1>")
         key = ("lanes", bits, self.place, order)
         if key not in self.tables:
-            vec = f"<{len(order)} x i32>"
-            one = self.op(f"insertelement {vec} poison, i32 {bits}, i64 0")
-            every = self.op(f"shufflevector {vec} {one}, {vec} poison, {vec} zeroinitializer")
-            own = self.op(f"and {vec} {every}, {self.literal_vector('i32', [1 << n for n in order])}")
+            vec = f"<{len(order)} x {self.mask_type}>"
+            one = self.op(f"insertelement {vec} poison, {self.mask_type} {bits}, i64 0")
+            every = self.op(f"shufflevector {vec} {one}, {vec} poison, <{len(order)} x i32> zeroinitializer")
+            own = self.op(f"and {vec} {every}, {self.literal_vector(self.mask_type, [1 << n for n in order])}")
             self.tables[key] = self.op(f"icmp ne {vec} {own}, zeroinitializer")
         return self.tables[key]
 
     def bits_of(self, vector: str) -> str:
-        """A <32 x i1> as an i32."""
+        """A vector of i1 as a mask."""
         if not self.registers.halves:
-            return self.op(f"bitcast <{LANES} x i1> {vector} to i32")
+            return self.op(f"bitcast <{self.lanes} x i1> {vector} to {self.mask_type}")
         # The bits of each register by themselves: packing them into one first moves lanes between halves.
-        words, part = self.op(f"sext <{LANES} x i1> {vector} to {vector_type('i32')}"), f"<{BYTE} x i32>"
+        words, part = self.op(f"sext <{self.lanes} x i1> {vector} to {self.vector_type('i32')}"), f"<{BYTE} x i32>"
         total = ""
-        for first in range(0, LANES, BYTE):
+        for first in range(0, self.lanes, BYTE):
             lanes = ", ".join(f"i32 {n}" for n in range(first, first + BYTE))
-            some = self.op(f"shufflevector {vector_type('i32')} {words}, {vector_type('i32')} poison, {part} <{lanes}>")
+            some = self.op(
+                f"shufflevector {self.vector_type('i32')} {words}, {self.vector_type('i32')} poison, {part} <{lanes}>"
+            )
             some = self.op(f"icmp slt {part} {some}, zeroinitializer")
-            bits = self.op(f"zext i{BYTE} {self.op(f'bitcast <{BYTE} x i1> {some} to i{BYTE}')} to i32")
-            total = self.op(f"or i32 {total}, {self.op(f'shl i32 {bits}, {first}')}") if total else bits
+            bits = self.op(f"zext i{BYTE} {self.op(f'bitcast <{BYTE} x i1> {some} to i{BYTE}')} to {self.mask_type}")
+            total = (
+                self.op(f"or {self.mask_type} {total}, {self.op(f'shl {self.mask_type} {bits}, {first}')}")
+                if total
+                else bits
+            )
         return total
 
     def predicate(self, value: Val) -> str:
-        """The lanes of an i1 as an i32."""
+        """The lanes of an i1 as a mask."""
         shape = value.shape
         if value.bits:
             return value.bits
         if shape.kind != VECTOR_KIND:
             if shape.kind == UNSET_KIND or shape.const is not None:
                 first = shape.const or 0
-                return str(sum((first + p & 1) << n for n, p in enumerate(shape.pattern or (0,) * LANES)))
+                return str(sum((first + p & 1) << n for n, p in enumerate(shape.pattern or (0,) * self.lanes)))
             if shape.pattern is None:
-                return self.op(f"sext i1 {self.scalar(value)} to i32")
+                return self.op(f"sext i1 {self.scalar(value)} to {self.mask_type}")
         # What lanes hold that do not execute may be anything.
-        name = self.bits_of(self.op(f"freeze <{LANES} x i1> {self.vector(value)}"))
+        name = self.bits_of(self.op(f"freeze <{self.lanes} x i1> {self.vector(value)}"))
         if value.place == self.place:
             value.bits = name
         return name
 
     def choose(self, bits: str, first: str, second: str) -> str:
-        """The i32 with the bits of one where ``bits`` has them, else those of another."""
-        different = self.op(f"and i32 {self.op(f'xor i32 {first}, {second}')}, {bits}")
-        return self.op(f"xor i32 {second}, {different}")
+        """The mask with the bits of one where ``bits`` has them, else those of another."""
+        different = self.op(f"and {self.mask_type} {self.op(f'xor {self.mask_type} {first}, {second}')}, {bits}")
+        return self.op(f"xor {self.mask_type} {second}, {different}")
+
+    def wide_mask(self, bits: str) -> str:
+        """A mask as an i64, as the fields of WARP hold it."""
+        return bits if self.lanes == 64 else self.op(f"zext {self.mask_type} {bits} to i64")
+
+    def lowest_lane(self, bits: str, some: bool = False) -> str:
+        """Number of a mask's lowest lane, of the mask's own type; ``some`` when there surely is one."""
+        name, kind = f"llvm.cttz.{self.mask_type}", self.mask_type
+        self.declared[name] = f"declare {kind} @{name}({kind}, i1)"
+        return self.op(f"call {kind} @{name}({kind} {bits}, i1 {'true' if some else 'false'})")
 
     def and_mask(self, mask: Masks, condition: Val, inverted: bool = False) -> Masks:
         """Lanes of ``mask`` where a predicate holds (or does not)."""
@@ -358,12 +388,16 @@ class Text:
                 return mask if holds else Masks("0")
             name = self.scalar(condition)
             first, second = ("0", mask.bits) if inverted else (mask.bits, "0")
-            return Masks(self.op(f"select i1 {name}, i32 {first}, i32 {second}"))
+            return Masks(self.op(f"select i1 {name}, {self.mask_type} {first}, {self.mask_type} {second}"))
         if not self.registers.masks:
             name = self.predicate(condition)
-            return Masks(self.op(f"and i32 {mask.bits}, {self.op(f'xor i32 {name}, -1') if inverted else name}"))
+            return Masks(
+                self.op(
+                    f"and {self.mask_type} {mask.bits}, {self.op(f'xor {self.mask_type} {name}, -1') if inverted else name}"
+                )
+            )
         name = self.vector(condition)
-        vec, zero = vector_type("i1"), self.literal_vector("i1", (0,) * LANES)
+        vec, zero = self.vector_type("i1"), self.literal_vector("i1", (0,) * self.lanes)
         inside = self.mask_vector(mask)
         if inverted:
             chosen = self.op(f"select {vec} {name}, {vec} {zero}, {vec} {inside}")
@@ -535,10 +569,10 @@ class FunctionWriter(Text):
         """LLVM type of a web's variable."""
         type = self.webs.webs[number].type
         if self.web_shape(number).rows is not None:
-            return f"[{LANES // self.row_length} x {type}]"
+            return f"[{self.lanes // self.row_length} x {type}]"
         if self.keeps_bits(number):
-            return "i32"
-        return vector_type(type) if self.web_shape(number).kind == VECTOR_KIND else LLVM_TYPE[type]
+            return self.mask_type
+        return self.vector_type(type) if self.web_shape(number).kind == VECTOR_KIND else LLVM_TYPE[type]
 
     def keeps_bits(self, number: int) -> bool:
         """Whether a web is a predicate whose lanes are kept as an i32."""
@@ -560,11 +594,11 @@ class FunctionWriter(Text):
             type, shape = self.webs.webs[number].type, self.web_shape(number)
             if shape.rows is not None:
                 whole = self.op(f"load {self.web_type(number)}, ptr %w{number}")
-                count = LANES // self.row_length
+                count = self.lanes // self.row_length
                 names = (self.op(f"extractvalue {self.web_type(number)} {whole}, {n}") for n in range(count))
                 held = Val(type, shape, rows=tuple(names))
             elif self.keeps_bits(number):
-                held = Val(type, shape, bits=self.op(f"load i32, ptr %w{number}"))
+                held = Val(type, shape, bits=self.op(f"load {self.mask_type}, ptr %w{number}"))
             elif self.has_storage(number):
                 name = self.op(f"load {self.web_type(number)}, ptr %w{number}")
                 if self.looping >> self.block & 1 and self.web_type(number) == "i64":
@@ -590,7 +624,7 @@ class FunctionWriter(Text):
         is_vector = shape.kind == VECTOR_KIND
         name = self.operand(value, is_vector)
         typed = self.web_type(number)
-        vec = vector_type("i1")
+        vec = self.vector_type("i1")
         if number in self.facts.live_elsewhere[self.block]:
             old = self.operand(self.read_web(number), is_vector)
             if is_vector:
@@ -630,8 +664,8 @@ class FunctionWriter(Text):
 
     def written_lanes(self) -> str:
         """Those that hold a uniform register's new value: all that are here, when the guard holds for one of them."""
-        some = self.op(f"icmp ne i32 {self.exec.bits}, 0")
-        return self.op(f"select i1 {some}, i32 {self.mask.bits}, i32 0")
+        some = self.op(f"icmp ne {self.mask_type} {self.exec.bits}, 0")
+        return self.op(f"select i1 {some}, {self.mask_type} {self.mask.bits}, {self.mask_type} 0")
 
     def _write_bits(self, number: int, value: Val, keeps_old: bool) -> None:
         """Assign a predicate that is kept as an i32."""
@@ -645,17 +679,17 @@ class FunctionWriter(Text):
         elif self.guard is not None and keeps_old:
             lanes = self.predicate(self.guard)
             if self.guard_inverted:
-                lanes = self.op(f"xor i32 {lanes}, -1")
+                lanes = self.op(f"xor {self.mask_type} {lanes}, -1")
         if lanes:
             name = self.choose(lanes, name, self.predicate(self.read_web(number)))
             held = Val("i1", self.web_shape(number), bits=name)
-        self.unstored[number] = f"store i32 {name}, ptr %w{number}"
+        self.unstored[number] = f"store {self.mask_type} {name}, ptr %w{number}"
         self.held[number] = held
 
     def _write_rows(self, number: int, value: Val, keeps_old: bool) -> None:
         """Assign a value by rows; only a guard that all lanes share can keep an old one."""
         type, whole = self.webs.webs[number].type, self.web_type(number)
-        names = [scalar_of(self, value, n) for n in range(LANES // self.row_length)]
+        names = [scalar_of(self, value, n) for n in range(self.lanes // self.row_length)]
         if self.guard is not None and keeps_old:
             old = self.read_web(number).rows
             condition = self.scalar(self.guard)

@@ -9,7 +9,7 @@ from warpwright.engine.jit.floats import canonical_word
 from warpwright.engine.jit.function import Masks, Val
 from warpwright.engine.jit.live_ranges import FILE_BASE
 from warpwright.engine.jit.operations import emit_operation, pair
-from warpwright.engine.jit.resume_points import VECBOOL, Stops
+from warpwright.engine.jit.resume_points import Stops
 from warpwright.engine.jit.shape_inference import pack, uniform
 from warpwright.engine.jit.shapes import UNSET_KIND, Shape
 from warpwright.isa.ops import Op
@@ -140,15 +140,15 @@ class Instructions(Stops):
             return
         web = reference.low
         w.store_webs(range(len(w.webs.webs)))
-        old = w.op(f"load <32 x i32>, ptr %w{web}")
+        old = w.op(f"load {w.vecmask}, ptr %w{web}")
         if op.name == "bssy":
-            group = w.splat("i32", w.exec.bits)
-            new = w.op(f"select {VECBOOL} {w.mask_vector(w.exec)}, <32 x i32> {group}, <32 x i32> {old}")
+            group = w.splat(w.mask_type, w.exec.bits)
+            new = w.op(f"select {w.vecbool} {w.mask_vector(w.exec)}, {w.vecmask} {group}, {w.vecmask} {old}")
         else:
             leaving = w.and_mask(w.exec, args[0], False) if args else w.exec
-            rest = w.splat("i32", w.op(f"xor i32 {leaving.bits}, -1"))
-            new = w.op(f"and <32 x i32> {old}, {rest}")
-        w.emit(f"store <32 x i32> {new}, ptr %w{web}")
+            rest = w.splat(w.mask_type, w.op(f"xor {w.mask_type} {leaving.bits}, -1"))
+            new = w.op(f"and {w.vecmask} {old}, {rest}")
+        w.emit(f"store {w.vecmask} {new}, ptr %w{web}")
         w.held.pop(web, None)
         if op.name == "break":
             self.groups.let_go(w.block, web)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from warpwright.engine.jit import shapes as sh
 from warpwright.engine.jit.form import Form, Handler
-from warpwright.engine.jit.function import Val, vector_type
+from warpwright.engine.jit.function import Val
 from warpwright.engine.jit.shape_inference import two_operand
-from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, VECTOR_KIND, WIDTH
+from warpwright.engine.jit.shapes import SCALAR_KIND, VECTOR_KIND, WIDTH
 from warpwright.isa.ops import Op
 
 
@@ -56,8 +56,8 @@ def _multiply_high(f: Form, op: Op, args: list[Val]) -> str:
     width = WIDTH[op.type]
     widen = "zext" if op.name == "umulhi" else "sext"
     if width == 64:
-        n = f"<{LANES} x i128>" if f.vector else "i128"
-        shift = "<" + ", ".join(["i128 64"] * LANES) + ">" if f.vector else "64"
+        n = f"<{f.w.lanes} x i128>" if f.vector else "i128"
+        shift = "<" + ", ".join(["i128 64"] * f.w.lanes) + ">" if f.vector else "64"
         x, y = (f.w.op(f"{widen} {f.type('i64')} {f.w.operand(a, f.vector)} to {n}") for a in args)
         product = f.w.op(f"mul {n} {x}, {y}")
         high = f.w.op(f"lshr {n} {product}, {shift}")
@@ -84,7 +84,7 @@ def _select(f: Form, op: Op, args: list[Val]) -> str:
     x, y = (w.operand(a, f.vector) for a in args[1:])
     if condition.shape.kind != VECTOR_KIND and condition.shape.pattern is None:
         return w.op(f"select i1 {w.scalar(condition)}, {kind} {x}, {kind} {y}")
-    return w.op(f"select {vector_type('i1')} {w.vector(condition)}, {kind} {x}, {kind} {y}")
+    return w.op(f"select {w.vector_type('i1')} {w.vector(condition)}, {kind} {x}, {kind} {y}")
 
 
 def _popcount(f: Form, op: Op, args: list[Val]) -> str:

@@ -81,7 +81,7 @@ class Jumps(Instructions):
             self.given[target] = lanes
             w.emit(f"br label %e{target}")
             return
-        w.emit(f"store i32 {lanes}, ptr %p{target}")
+        w.emit(f"store {w.mask_type} {lanes}, ptr %p{target}")
         if target <= n:
             self._back_edge(n, target)
         else:
@@ -174,7 +174,7 @@ class Jumps(Instructions):
         w = self.w
         if w.guard is None:
             return
-        some = w.op(f"icmp ne i32 {w.exec.bits}, 0")
+        some = w.op(f"icmp ne {w.mask_type} {w.exec.bits}, 0")
         yes, no = w.new_label(executes), w.new_label(passes)
         w.emit(f"br i1 {some}, label %{yes}, label %{no}")
         w.label(no)
@@ -194,7 +194,7 @@ class Jumps(Instructions):
             w.label(no)
             self._goto(n, n + 1, w.mask.bits)
             return
-        rest = w.op(f"and i32 {w.mask.bits}, {w.op(f'xor i32 {taken.bits}, -1')}")
+        rest = w.op(f"and {w.mask_type} {w.mask.bits}, {w.op(f'xor {w.mask_type} {taken.bits}, -1')}")
         if target == n + 1:
             self._goto(n, target, w.mask.bits)
             return
@@ -209,9 +209,9 @@ class Jumps(Instructions):
         if second <= n:
             checks.reverse()
         (lanes, label), (lanes2, label2) = checks
-        w.emit(f"br i1 {w.op(f'icmp eq i32 {lanes}, 0')}, label %{label}, label %{other}, !prof !0")
+        w.emit(f"br i1 {w.op(f'icmp eq {w.mask_type} {lanes}, 0')}, label %{label}, label %{other}, !prof !0")
         w.label(other)
-        w.emit(f"br i1 {w.op(f'icmp eq i32 {lanes2}, 0')}, label %{label2}, label %{both}")
+        w.emit(f"br i1 {w.op(f'icmp eq {w.mask_type} {lanes2}, 0')}, label %{label2}, label %{both}")
         w.label(one)
         self._goto(n, first, first_lanes)
         w.label(two)
@@ -224,7 +224,7 @@ class Jumps(Instructions):
         index = w.blocks[n].first + w.blocks[n].count - 1
         w.store_field("%warp", WARP["fault_kind"], str(int(FaultKind.WILD_BRANCH)))
         w.store_field("%warp", WARP["fault_address"], address)
-        w.store_field("%warp", WARP["fault_lanes"], w.op(f"zext i32 {lanes} to i64"))
+        w.store_field("%warp", WARP["fault_lanes"], w.wide_mask(lanes))
         w.store_field("%warp", WARP["fault_bytes"], "0")
         w.store_field("%warp", WARP["fault_instruction"], str(w.program.instructions[index].address))
         w.emit("br label %fault")
@@ -252,16 +252,16 @@ class Jumps(Instructions):
         self._pass_without_lanes(n, "some", "none")
         # The lowest lane's target; lanes for others, and those that only pass, run the instruction again.
         number = ln.first_lane_number(w, w.exec)
-        place = w.op(f"extractelement <32 x i64> {vector}, i32 {number}")
-        same = w.op(f"icmp eq <32 x i64> {vector}, {w.splat('i64', place)}")
-        here = w.op(f"and i32 {lanes}, {w.bits_of(same)}")
-        rest = w.op(f"xor i32 {w.mask.bits}, {here}")
+        place = w.op(f"extractelement {w.vec64} {vector}, {w.mask_type} {number}")
+        same = w.op(f"icmp eq {w.vec64} {vector}, {w.splat('i64', place)}")
+        here = w.op(f"and {w.mask_type} {lanes}, {w.bits_of(same)}")
+        rest = w.op(f"xor {w.mask_type} {w.mask.bits}, {here}")
         value = w.op(f"sub i64 {place}, {base}")
         landings, wild = self._switch(n, value)
         for target, landing in landings:
             w.label(landing)
             alone, parted = w.new_label("one"), w.new_label("several")
-            w.emit(f"br i1 {w.op(f'icmp eq i32 {rest}, 0')}, label %{alone}, label %{parted}")
+            w.emit(f"br i1 {w.op(f'icmp eq {w.mask_type} {rest}, 0')}, label %{alone}, label %{parted}")
             w.label(alone)
             self._goto(n, target, here)
             w.label(parted)
@@ -297,12 +297,12 @@ class Jumps(Instructions):
             w.label(no)
             self._goto(n, n + 1, w.mask.bits)
             return
-        rest = w.op(f"and i32 {w.mask.bits}, {w.op(f'xor i32 {taken.bits}, -1')}")
+        rest = w.op(f"and {w.mask_type} {w.mask.bits}, {w.op(f'xor {w.mask_type} {taken.bits}, -1')}")
         some, none = w.new_label("lives"), w.new_label("ends")
-        gone = w.op("load i32, ptr %exited")
-        w.emit(f"store i32 {w.op(f'or i32 {gone}, {taken.bits}')}, ptr %exited")
+        gone = w.op(f"load {w.mask_type}, ptr %exited")
+        w.emit(f"store {w.mask_type} {w.op(f'or {w.mask_type} {gone}, {taken.bits}')}, ptr %exited")
         self.groups.let_go(n)
-        w.emit(f"br i1 {w.op(f'icmp ne i32 {rest}, 0')}, label %{some}, label %{none}")
+        w.emit(f"br i1 {w.op(f'icmp ne {w.mask_type} {rest}, 0')}, label %{some}, label %{none}")
         w.label(some)
         self._goto(n, n + 1, rest)
         w.label(none)
@@ -310,8 +310,8 @@ class Jumps(Instructions):
 
     def _leave(self, n: int, lanes: str) -> None:
         w = self.w
-        gone = w.op("load i32, ptr %exited")
-        w.emit(f"store i32 {w.op(f'or i32 {gone}, {lanes}')}, ptr %exited")
+        gone = w.op(f"load {w.mask_type}, ptr %exited")
+        w.emit(f"store {w.mask_type} {w.op(f'or {w.mask_type} {gone}, {lanes}')}, ptr %exited")
         self.groups.let_go(n)
         self._after_exit(n)
 
@@ -322,7 +322,7 @@ class Jumps(Instructions):
         w = self.w
         self._pass_without_lanes(n, "trap", "go")
         w.store_field("%warp", WARP["fault_instruction"], str(w.program.instructions[index].address))
-        w.store_field("%warp", WARP["fault_lanes"], w.op(f"zext i32 {w.exec.bits} to i64"))
+        w.store_field("%warp", WARP["fault_lanes"], w.wide_mask(w.exec.bits))
         w.store_field("%warp", WARP["fault_kind"], "0")
         w.emit(f"store i32 {int(Status.TRAP)}, ptr %status")
         w.emit("br label %return")
@@ -332,7 +332,7 @@ class Jumps(Instructions):
         longest = w.op(f"zext i32 {w.scalar(ln.first_lane(w, time, w.exec))} to i64")
         w.store_field("%warp", WARP["sleep_ns"], longest)
         w.emit(f"store i32 {int(Status.SLEEP if w.trace else Status.YIELD)}, ptr %status")
-        w.emit(f"store i32 {w.mask.bits}, ptr %p{n + 1}")
+        w.emit(f"store {w.mask_type} {w.mask.bits}, ptr %p{n + 1}")
         if not self.groups.exist:
             w.emit(f"br label {self.save_label('enter', n + 1)}")
             return
@@ -358,13 +358,13 @@ class Jumps(Instructions):
         w.store_field("%warp", WARP["barrier_mode"], str(mode))
         # Where it waits, for the message of a deadlock.
         w.store_field("%warp", WARP["fault_instruction"], str(w.program.instructions[w.index].address))
-        lanes = w.op(f"zext i32 {self._arriving()} to i64")
+        lanes = w.wide_mask(self._arriving())
         held = n in self.held_barriers
         pointer = w.field("%warp", WARP["barrier_lanes"])
         before = w.op(f"load i64, ptr {pointer}") if held else "0"
         w.emit(f"store i64 {w.op(f'or i64 {lanes}, {before}') if held else lanes}, ptr {pointer}")
         if len(args) > 2:
-            vote = w.op(f"zext i32 {w.and_mask(w.exec, args[2]).bits} to i64")
+            vote = w.wide_mask(w.and_mask(w.exec, args[2]).bits)
             pointer = w.field("%warp", WARP["barrier_vote"])
             if held:
                 # What lanes said that have not arrived yet is of an earlier barrier.
@@ -373,20 +373,20 @@ class Jumps(Instructions):
             w.emit(f"store i64 {vote}, ptr {pointer}")
         w.emit(f"store i32 {int(Status.BARRIER)}, ptr %status")
         if held:
-            old = w.op(f"load i32, ptr %q{n}")
-            w.emit(f"store i32 {w.op(f'or i32 {old}, {w.mask.bits}')}, ptr %q{n}")
+            old = w.op(f"load {w.mask_type}, ptr %q{n}")
+            w.emit(f"store {w.mask_type} {w.op(f'or {w.mask_type} {old}, {w.mask.bits}')}, ptr %q{n}")
             w.emit("br label %next")
             return
-        w.emit(f"store i32 {w.mask.bits}, ptr %p{n + 1}")
+        w.emit(f"store {w.mask_type} {w.mask.bits}, ptr %p{n + 1}")
         kind = "red" if op.name == "barrier_red" else "enter"
         w.emit(f"br label {self.save_label(kind, n + 1)}")
 
     def _passers_first(self, n: int) -> None:
         """Lanes that a barrier's guard lets pass do not wait: they go on, and the others come to it again when it is their turn."""
         w = self.w
-        rest = w.op(f"and i32 {w.mask.bits}, {w.op(f'xor i32 {w.exec.bits}, -1')}")
+        rest = w.op(f"and {w.mask_type} {w.mask.bits}, {w.op(f'xor {w.mask_type} {w.exec.bits}, -1')}")
         some, none = w.new_label("pass"), w.new_label("wait")
-        w.emit(f"br i1 {w.op(f'icmp ne i32 {rest}, 0')}, label %{some}, label %{none}")
+        w.emit(f"br i1 {w.op(f'icmp ne {w.mask_type} {rest}, 0')}, label %{some}, label %{none}")
         w.label(some)
         self.groups.push(n, w.exec.bits)
         self._goto(n, n + 1, rest)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from warpwright.engine.blocks import BasicBlock
-from warpwright.isa.ops import Lowered
+from warpwright.isa.ops import Lowered, mask_type
 
 Key = int
 """A storage cell: register file and number in one integer."""
@@ -38,8 +38,10 @@ FILE_OF_OP = {
 }
 
 
-def key_type(key: Key) -> str:
-    """Type of a cell: i32, or i1 for predicates."""
+def key_type(key: Key, lanes: int) -> str:
+    """Type of a cell: i32, i1 for predicates, a mask for convergence barriers."""
+    if FILE_BASE["barrier"] <= key < FILE_BASE["upred"]:
+        return mask_type(lanes)
     return "i1" if is_predicate(key) else "i32"
 
 
@@ -221,7 +223,7 @@ def _behind(block: BasicBlock, live: Sequence[set[Key]]) -> set[Key]:
     return out
 
 
-def find_webs(blocks: Sequence[BasicBlock], lowered: Sequence[Lowered]) -> Webs:
+def find_webs(blocks: Sequence[BasicBlock], lowered: Sequence[Lowered], lanes: int = 32) -> Webs:
     """Split all registers of a kernel into webs."""
     events = [events_of(lowered, b.first, b.count) for b in blocks]
     live = live_keys(blocks, events)
@@ -278,7 +280,7 @@ def find_webs(blocks: Sequence[BasicBlock], lowered: Sequence[Lowered]) -> Webs:
                 before = exits[b.number].get(key)
                 if before is not None:
                     sets.union(before, node)
-    return _number(sets, references, entry, node_key, wide, narrow_writes, written)
+    return _number(sets, references, entry, node_key, wide, narrow_writes, written, lanes)
 
 
 def _number(
@@ -289,6 +291,7 @@ def _number(
     wide: list[tuple[Reference, bool]],
     narrow_writes: list[int],
     written: list[list[int]],
+    lanes: int,
 ) -> Webs:
     """Give webs their numbers; join the halves of pairs that are only ever written as pairs."""
     find = sets.find
@@ -324,7 +327,7 @@ def _number(
             known = number_of[root] = len(webs)
             is_pair = root in pair_roots
             key = node_key[root]
-            webs.append(Web(known, "i64" if is_pair else key_type(key), (key, key + 1) if is_pair else (key,)))
+            webs.append(Web(known, "i64" if is_pair else key_type(key, lanes), (key, key + 1) if is_pair else (key,)))
         return known
 
     pair_roots = set(paired.values())

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+from warpwright.engine.jit.wave import Wave
 
-def each_lane(body: str, *, entry: str = "0", carried: str = "", joined: str = "") -> str:
+
+def each_lane(wave: Wave, body: str, *, entry: str = "0", carried: str = "", joined: str = "") -> str:
     """A loop over the lanes of ``%exec``, lowest first: from label ``next`` to label ``end``, where the caller goes on.
 
     Args:
-        body: for one lane; ``%number`` is its number, ``%n`` the same as i64.  Ends with a branch to ``lane_done``.
+        body: for one lane; ``%number`` is its number, ``%n`` the same as i64, ``wave.number`` names the same of the mask's type.  Ends with a branch to ``lane_done``.
         entry: label that jumps to ``next``.
         carried: values that go from lane to lane, as phi instructions; ``joined``: what makes them, in ``lane_done``.
     """
+    kind, number = wave.mask_type, wave.number
+    narrow = "" if number == "%number" else "\n  %number = trunc i64 %n to i32"
     return f"""
 next:
-  %rest = phi i32 [ %exec, %{entry} ], [ %rest_after, %lane_done ]
+  %rest = phi {kind} [ %exec, %{entry} ], [ %rest_after, %lane_done ]
 {carried}
-  %any = icmp ne i32 %rest, 0
+  %any = icmp ne {kind} %rest, 0
   br i1 %any, label %lane, label %end
 lane:
-  %number = call i32 @llvm.cttz.i32(i32 %rest, i1 true)
-  %less = sub i32 %rest, 1
-  %rest_after = and i32 %rest, %less
-  %n = zext i32 %number to i64
+  {number} = call {kind} @llvm.cttz.{kind}({kind} %rest, i1 true)
+  %less = sub {kind} %rest, 1
+  %rest_after = and {kind} %rest, %less
+  {wave.wide("%n", number)}{narrow}
 {body}
 lane_done:
 {joined}
@@ -29,8 +33,8 @@ lane_done:
 end:"""
 
 
-def copy_value(value: str, memory: str, step: str, store: bool) -> str:
-    """Between a lane's words in rows of 128 bytes at ``value`` and memory, where they are ``step`` bytes apart.
+def copy_value(wave: Wave, value: str, memory: str, step: str, store: bool) -> str:
+    """Between a lane's words in rows of all lanes' words at ``value`` and memory, where they are ``step`` bytes apart.
 
     ``%bytes`` (1, 2, 4, 8, 16) are copied; ends with a branch to ``lane_done``.
     """
@@ -58,7 +62,7 @@ word:
   %w = phi i64 [ 0, %wide ], [ %w1, %word ]
   %memory_off = mul i64 %w, {step}
   %in_memory = getelementptr i8, ptr {memory}, i64 %memory_off
-  %row_off = shl i64 %w, 7
+  %row_off = shl i64 %w, {wave.row_shift}
   %in_row = getelementptr i8, ptr {value}, i64 %row_off
   %v = load i32, ptr {source}, align 4
   store i32 %v, ptr {target}, align 4

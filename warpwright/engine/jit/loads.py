@@ -11,10 +11,6 @@ from dataclasses import replace
 from warpwright.engine.jit import trace as tr
 from warpwright.engine.jit.addressing import (
     FEW_PLACES,
-    VEC32,
-    VEC64,
-    VECBOOL,
-    VECPTR,
     Place,
     is_uniform,
     lanes_to_touch,
@@ -25,9 +21,9 @@ from warpwright.engine.jit.addressing import (
 from warpwright.engine.jit.checks import call_rare, check, check_lanes, checked_window, site_pointer, window_of_group
 from warpwright.engine.jit.contiguous_rows import are_known, find_rows, load_rows, may_have_rows
 from warpwright.engine.jit.elements import chosen_elements, elements_type, load_elements, words_of
-from warpwright.engine.jit.function import FunctionWriter, Val, vector_type
+from warpwright.engine.jit.function import FunctionWriter, Val
 from warpwright.engine.jit.prefetch import fetch_ahead
-from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, UNSET_KIND, VECTOR, Shape
+from warpwright.engine.jit.shapes import SCALAR_KIND, UNSET_KIND, VECTOR, Shape
 from warpwright.isa.ops import Access, Op
 
 Reader = Callable[[FunctionWriter, Place, str, int], list[str]]
@@ -45,8 +41,8 @@ def emit_load(w: FunctionWriter, op: Op, args: list[Val]) -> Val:
     inside = w.mask_vector(executing)
     parts = []
     for part in value.parts or (value,):
-        kind = vector_type(part.type)
-        name = w.op(f"select {VECBOOL} {inside}, {kind} {w.vector(part)}, {kind} zeroinitializer")
+        kind = w.vector_type(part.type)
+        name = w.op(f"select {w.vecbool} {inside}, {kind} {w.vector(part)}, {kind} zeroinitializer")
         parts.append(Val(part.type, VECTOR, vector=name))
     chosen_elements(w, inside, [w.vector(part) for part in value.parts], [w.vector(part) for part in parts])
     return parts[0] if len(parts) == 1 else Val(value.type, VECTOR, parts=tuple(parts))
@@ -76,7 +72,7 @@ def _load(w: FunctionWriter, op: Op, address: Val) -> Val:
             names = load_elements(w, place, count)
         elif place.scattered:
             names = _diamond(w, place, count, _load_scattered)
-        elif access.space == "generic" and place.spread.places < LANES:
+        elif access.space == "generic" and place.spread.places < w.lanes:
             # In local memory, lanes with one address have a place each; the exact path's copy has one for all.
             names = _diamond(w, place, count, _load_window)
         else:
@@ -117,7 +113,7 @@ def _diamond(w: FunctionWriter, place: Place, count: int, fast_path: Reader) -> 
         near, far = w.new_label("rows"), w.new_label("scattered")
         w.emit(f"br i1 {found}, label %{near}, label %{far}")
         w.label(near)
-        fetch_ahead(w, place, rows, LANES // len(rows) * bytes_)
+        fetch_ahead(w, place, rows, w.lanes // len(rows) * bytes_)
         ways.append(([load_rows(w, rows, bytes_)], w.place))
         w.emit(f"br label %{join}")
         w.label(far)
@@ -148,16 +144,16 @@ def _diamond(w: FunctionWriter, place: Place, count: int, fast_path: Reader) -> 
     served, slow_from = call_rare(w, "load", slow_place, number)
     slow_names = []
     for part in range(count):
-        pointer = w.field(served, 128 * part)
-        name = w.op(f"load {VEC32}, ptr {pointer}, align 64")
+        pointer = w.field(served, w.row_bytes * part)
+        name = w.op(f"load {w.vec32}, ptr {pointer}, align 64")
         if bytes_ < 4:
-            name = w.op(f"trunc {VEC32} {name} to <32 x i{8 * bytes_}>")
+            name = w.op(f"trunc {w.vec32} {name} to <{w.lanes} x i{8 * bytes_}>")
         slow_names.append(name)
     if not ways and only_slow:
         return slow_names
     w.emit(f"br label %{join}")
     w.label(join)
-    kind = f"<32 x i{8 * min(bytes_, 4)}>"
+    kind = f"<{w.lanes} x i{8 * min(bytes_, 4)}>"
     if fast_names:
         ways.append((fast_names, fast_from))
     ways.append((slow_names, slow_from))
@@ -183,7 +179,7 @@ def _load_window(w: FunctionWriter, place: Place, pointer: str, count: int) -> l
     element = "float" if single else f"i{8 * min(place.size, 4)}"
     length = place.extent // min(place.size, 4)
     if place.consecutive and count > 1:
-        return words_of(w, w.op(f"load {elements_type(count)}, ptr {pointer}, align 4"), count)
+        return words_of(w, w.op(f"load {elements_type(w, count)}, ptr {pointer}, align 4"), count)
     distinct = sorted(set(place.offsets))
     if len(distinct) <= FEW_PLACES:
         names = [_load_few(w, place, pointer, element, distinct, count, part) for part in range(count)]
@@ -193,8 +189,8 @@ def _load_window(w: FunctionWriter, place: Place, pointer: str, count: int) -> l
         names = [window]
         if not place.consecutive:
             orders = (mask_literal(count * o + part for o in place.offsets) for part in range(count))
-            names = [w.op(f"shufflevector {vec} {window}, {vec} poison, <32 x i32> {order}") for order in orders]
-    return [w.bitcast(f"<{LANES} x float>", name, VEC32) for name in names] if single else names
+            names = [w.op(f"shufflevector {vec} {window}, {vec} poison, {w.vec32} {order}") for order in orders]
+    return [w.bitcast(f"<{w.lanes} x float>", name, w.vec32) for name in names] if single else names
 
 
 def _load_few(
@@ -208,15 +204,15 @@ def _load_few(
         at = w.field(pointer, size * (count * offset + part))
         return w.op(f"load {element}, ptr {at}, align {size}")
 
-    halves = [set(place.offsets[start : start + LANES // 2]) for start in (0, LANES // 2)]
+    halves = [set(place.offsets[start : start + w.lanes // 2]) for start in (0, w.lanes // 2)]
     if len(distinct) == 2 and all(len(half) == 1 for half in halves):
         # Half a warp is a register: nothing to choose between.
-        kind = f"<{LANES // 2} x {element}>"
+        kind = f"<{w.lanes // 2} x {element}>"
         ones = [w.op(f"insertelement {kind} poison, {element} {read(*half)}, i64 0") for half in halves]
         low, high = (
-            w.op(f"shufflevector {kind} {one}, {kind} poison, <{LANES // 2} x i32> zeroinitializer") for one in ones
+            w.op(f"shufflevector {kind} {one}, {kind} poison, <{w.lanes // 2} x i32> zeroinitializer") for one in ones
         )
-        return w.op(f"shufflevector {kind} {low}, {kind} {high}, <{LANES} x i32> {mask_literal(range(LANES))}")
+        return w.op(f"shufflevector {kind} {low}, {kind} {high}, <{w.lanes} x i32> {mask_literal(range(w.lanes))}")
     result = ""
     for offset in distinct:
         spread = w.splat("f32" if element == "float" else element, read(offset))
@@ -224,13 +220,13 @@ def _load_few(
             result = spread
             continue
         lanes = w.literal_vector("i1", [int(o == offset) for o in place.offsets])
-        kind = f"<32 x {element}>"
-        result = w.op(f"select {VECBOOL} {lanes}, {kind} {spread}, {kind} {result}")
+        kind = f"<{w.lanes} x {element}>"
+        result = w.op(f"select {w.vecbool} {lanes}, {kind} {spread}, {kind} {result}")
     return result
 
 
 def _load_local_rows(w: FunctionWriter, place: Place, pointer: str, count: int) -> list[str]:
-    return [w.op(f"load {VEC32}, ptr {w.field(pointer, 128 * n)}, align 4") for n in range(count)]
+    return [w.op(f"load {w.vec32}, ptr {w.field(pointer, w.row_bytes * n)}, align 4") for n in range(count)]
 
 
 def _load_scattered(w: FunctionWriter, place: Place, pointer: str, count: int) -> list[str]:
@@ -245,20 +241,20 @@ def _gather_part(w: FunctionWriter, place: Place, pointer: str, mask: str) -> st
 
     Every space begins at a multiple of 4, so that the address says where in its word a byte lies.
     """
-    numbers = w.op(f"ptrtoint {VECPTR} {pointer} to {VEC64}")
-    words = w.op(f"and {VEC64} {numbers}, {w.literal_vector('i64', (-4,) * LANES)}")
-    found = gather(w, w.op(f"inttoptr {VEC64} {words} to {VECPTR}"), mask)
+    numbers = w.op(f"ptrtoint {w.vecptr} {pointer} to {w.vec64}")
+    words = w.op(f"and {w.vec64} {numbers}, {w.literal_vector('i64', (-4,) * w.lanes)}")
+    found = gather(w, w.op(f"inttoptr {w.vec64} {words} to {w.vecptr}"), mask)
     address = w.vector(place.address)
-    low = w.op(f"trunc {VEC64} {address} to {VEC32}") if place.wide else address
-    bits = w.op(f"shl {VEC32} {low}, {w.literal_vector('i32', (3,) * LANES)}")
-    amount = w.op(f"and {VEC32} {bits}, {w.literal_vector('i32', (24,) * LANES)}")
-    return w.op(f"trunc {VEC32} {w.op(f'lshr {VEC32} {found}, {amount}')} to <32 x i{8 * place.size}>")
+    low = w.op(f"trunc {w.vec64} {address} to {w.vec32}") if place.wide else address
+    bits = w.op(f"shl {w.vec32} {low}, {w.literal_vector('i32', (3,) * w.lanes)}")
+    amount = w.op(f"and {w.vec32} {bits}, {w.literal_vector('i32', (24,) * w.lanes)}")
+    return w.op(f"trunc {w.vec32} {w.op(f'lshr {w.vec32} {found}, {amount}')} to <{w.lanes} x i{8 * place.size}>")
 
 
 def gather(w: FunctionWriter, pointers: str, mask: str) -> str:
-    w.declared["llvm.masked.gather.v32i32.v32p0"] = (
-        f"declare {VEC32} @llvm.masked.gather.v32i32.v32p0({VECPTR}, i32, {VECBOOL}, {VEC32})"
+    w.declared["llvm.masked.gather.v{w.lanes}i32.v{w.lanes}p0"] = (
+        f"declare {w.vec32} @llvm.masked.gather.v{w.lanes}i32.v{w.lanes}p0({w.vecptr}, i32, {w.vecbool}, {w.vec32})"
     )
     return w.op(
-        f"call {VEC32} @llvm.masked.gather.v32i32.v32p0({VECPTR} {pointers}, i32 4, {VECBOOL} {mask}, {VEC32} zeroinitializer)"
+        f"call {w.vec32} @llvm.masked.gather.v{w.lanes}i32.v{w.lanes}p0({w.vecptr} {pointers}, i32 4, {w.vecbool} {mask}, {w.vec32} zeroinitializer)"
     )

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from warpwright.engine.abi import BLOCK, PASSED_ON, STATE_AT, WARP, Status
 from warpwright.engine.jit.function import FunctionWriter
-from warpwright.engine.jit.shapes import LANES
 
 ROWS_IN_AN_ITERATION = 8
 """With fewer rows between its turns a warp would lose more time than it wins."""
@@ -25,7 +24,7 @@ FEW_SETS_BYTES = 2048
 
 def long_stride(w: FunctionWriter, n: int) -> str:
     """The distance between rows that a block reads in each turn of a loop (an LLVM value), or nothing."""
-    if w.trace or w.setting.threads <= LANES:
+    if w.trace or w.setting.threads <= w.lanes:
         return ""
     groups = [g for g in w.open_groups.values() if g.block == n and g.stride]
     longest = max(groups, key=lambda g: g.most - g.least, default=None)

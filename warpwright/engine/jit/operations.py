@@ -16,11 +16,11 @@ from warpwright.engine.jit.atomics import emit_atomic
 from warpwright.engine.jit.bulk_copies import emit_bulk
 from warpwright.engine.jit.checks import settle_faults
 from warpwright.engine.jit.constants import emit_load_const
-from warpwright.engine.jit.function import FunctionWriter, Val, vector_type
+from warpwright.engine.jit.function import FunctionWriter, Val
 from warpwright.engine.jit.loads import emit_load
 from warpwright.engine.jit.rowwise import emit_rows, spread
 from warpwright.engine.jit.shape_inference import Known, pack
-from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, UNIFORM, UNSET, VECTOR, Shape, never_wraps
+from warpwright.engine.jit.shapes import SCALAR_KIND, UNIFORM, UNSET, VECTOR, Shape, never_wraps
 from warpwright.engine.jit.stores import emit_store
 from warpwright.engine.jit.texture_calls import emit_texture
 from warpwright.isa.ops import Op
@@ -151,7 +151,7 @@ def _check_extension(w: FunctionWriter, value: Val) -> None:
     w.emit(f"br i1 {fine}, label %{go}, label %{look}, !prof !0")
     w.label(look)
     # Lanes that do not execute may pass it: what they would get is never used.
-    vec = vector_type("i32")
+    vec = w.vector_type("i32")
     offsets = w.literal_vector("i32", pattern)
     if value.rows:
         start = spread(w, Val("i32", VECTOR, rows=value.rows))
@@ -159,11 +159,11 @@ def _check_extension(w: FunctionWriter, value: Val) -> None:
         start = w.splat("i32", w.scalar(value))
     total = w.op(f"add {vec} {start}, {offsets}")
     both = w.op(f"and {vec} {w.op(f'xor {vec} {total}, {start}')}, {w.op(f'xor {vec} {total}, {offsets}')}")
-    wrong = w.op(f"and i32 {w.exec.bits}, {w.bits_of(w.op(f'icmp slt {vec} {both}, zeroinitializer'))}")
-    w.emit(f"br i1 {w.op(f'icmp eq i32 {wrong}, 0')}, label %{go}, label %{leave}, !prof !0")
+    wrong = w.op(f"and {w.mask_type} {w.exec.bits}, {w.bits_of(w.op(f'icmp slt {vec} {both}, zeroinitializer'))}")
+    w.emit(f"br i1 {w.op(f'icmp eq {w.mask_type} {wrong}, 0')}, label %{go}, label %{leave}, !prof !0")
     w.label(leave)
     w.store_field("%warp", WARP["fault_instruction"], str(w.program.instructions[w.index].address))
-    w.store_field("%warp", WARP["fault_lanes"], w.op(f"zext i32 {wrong} to i64"))
+    w.store_field("%warp", WARP["fault_lanes"], w.wide_mask(wrong))
     w.emit("br label %interpret")
     w.label(go)
 
@@ -175,8 +175,9 @@ def _named(w: FunctionWriter, op: Op, args: list[Val], known: Known) -> Val:
 
 def _gathers(w: FunctionWriter, op: Op, args: list[Val], known: Known) -> Val:
     """A warp-wide operation of chips that do not wait for the lanes of its mask."""
-    named = w.op(f"and i32 {args[0].shape.const}, %lanes")
-    tr.record_sync(w, w.block, w.exec.bits, w.op(f"and i32 {named}, {w.op(f'xor i32 {w.exec.bits}, -1')}"))
+    kind = w.mask_type
+    named = w.op(f"and {kind} {args[0].shape.const}, %lanes")
+    tr.record_sync(w, w.block, w.exec.bits, w.op(f"and {kind} {named}, {w.op(f'xor {kind} {w.exec.bits}, -1')}"))
     return nothing()
 
 
@@ -185,16 +186,15 @@ def _aligned(w: FunctionWriter, op: Op, args: list[Val], known: Known) -> Val:
     size = op.attr.bytes
     lanes = w.and_mask(w.exec, args[1])
     addresses = w.vector(args[0])
-    low = w.op(f"and <32 x i32> {addresses}, {w.literal_vector('i32', (size - 1,) * LANES)}")
-    wrong = w.op(f"and i32 {w.bits_of(w.op(f'icmp ne <32 x i32> {low}, zeroinitializer'))}, {lanes.bits}")
+    low = w.op(f"and {w.vec32} {addresses}, {w.literal_vector('i32', (size - 1,) * w.lanes)}")
+    wrong = w.op(f"and {w.mask_type} {w.bits_of(w.op(f'icmp ne {w.vec32} {low}, zeroinitializer'))}, {lanes.bits}")
     go, bad = w.new_label("aligned"), w.new_label("misaligned")
-    w.emit(f"br i1 {w.op(f'icmp eq i32 {wrong}, 0')}, label %{go}, label %{bad}, !prof !0")
+    w.emit(f"br i1 {w.op(f'icmp eq {w.mask_type} {wrong}, 0')}, label %{go}, label %{bad}, !prof !0")
     w.label(bad)
-    w.declared["llvm.cttz.i32"] = "declare i32 @llvm.cttz.i32(i32, i1)"
-    first = w.op(f"call i32 @llvm.cttz.i32(i32 {wrong}, i1 false)")
-    address = w.op(f"zext i32 {w.op(f'extractelement <32 x i32> {addresses}, i32 {first}')} to i64")
+    first = w.lowest_lane(wrong)
+    address = w.op(f"zext i32 {w.op(f'extractelement {w.vec32} {addresses}, {w.mask_type} {first}')} to i64")
     values = {"fault_kind": str(int(FaultKind.MISALIGNED)), "fault_address": address, "fault_bytes": str(size)}
-    values |= {"fault_lanes": w.op(f"zext i32 {wrong} to i64")}
+    values |= {"fault_lanes": w.wide_mask(wrong)}
     values |= {"fault_instruction": str(w.program.instructions[w.index].address)}
     for name, value in values.items():
         w.store_field("%warp", WARP[name], value)

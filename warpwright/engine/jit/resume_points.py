@@ -11,15 +11,12 @@ from warpwright.engine.abi import WARP
 from warpwright.engine.jit.canonical_nans import late_nans
 from warpwright.engine.jit.convergence import Groups
 from warpwright.engine.jit.flow import members
-from warpwright.engine.jit.function import FunctionWriter, ResumePoint, vector_type
+from warpwright.engine.jit.function import FunctionWriter, ResumePoint
 from warpwright.engine.jit.narrowed_loads import single_loads
 from warpwright.engine.jit.shape_inference import Known, uniform
-from warpwright.engine.jit.shapes import LANES
 from warpwright.engine.jit.spill_slots import share_slots
 from warpwright.engine.jit.storage import in_loops, place_variables
 from warpwright.engine.lane_positions import Standing
-
-VECBOOL = f"<{LANES} x i1>"
 
 
 class Stops:
@@ -73,7 +70,7 @@ class Stops:
             shapes += [w.facts.values[index][a] for a in low.ops[-1].args] if low.ops else []
             if end == "exit" and not all(uniform(shape) for shape in shapes):
                 return False
-        return w.setting.threads % LANES == 0
+        return w.setting.threads % w.lanes == 0
 
     def _wanted_barrier_webs(self) -> set[int]:
         w = self.w
@@ -105,10 +102,11 @@ class Stops:
         return self.slot(f"w{number}", self._web_size(number)) if shared is None else shared
 
     def _web_size(self, number: int) -> int:
-        type = self.w.web_type(number)
-        size = {vector_type("i64"): 256, vector_type("i32"): 128}.get(type, 8)
+        w = self.w
+        type = w.web_type(number)
+        size = {w.vecmask: w.lanes * w.lanes // 8, w.vec64: 2 * w.row_bytes, w.vec32: w.row_bytes}.get(type, 8)
         if type[0] == "[":
-            size = 8 * (LANES // self.w.row_length)
+            size = 8 * (w.lanes // w.row_length)
         return size
 
     def _share_slots(self) -> dict[int, int]:
@@ -142,6 +140,7 @@ class Stops:
             [(n, place(f"a{n}")) for n in self.groups.points],
             place(self.STACK_COUNT),
             place("stack"),
+            w.lanes,
             w.flow.stacked,
         )
 
@@ -196,9 +195,9 @@ class Stops:
             if n not in self.storage.webs:
                 found.append((f"%w{n}", w.web_type(n), self.web_slot(n)))
         if resume.kind in ("enter", "body") and not self.storage.masks >> resume.block & 1:
-            found.append((f"%p{resume.block}", "i32", self.slot(f"p{resume.block}", 8)))
+            found.append((f"%p{resume.block}", w.mask_type, self.slot(f"p{resume.block}", 8)))
         if resume.kind == "red" and not self.storage.masks >> resume.block & 1:
-            found.append((f"%p{resume.block}", "i32", self.slot(f"p{resume.block}", 8)))
+            found.append((f"%p{resume.block}", w.mask_type, self.slot(f"p{resume.block}", 8)))
         return found
 
     def save_label(self, kind: str, block: int) -> str:
@@ -211,8 +210,8 @@ class Stops:
         for name, type, offset in self._saved(resume):
             value = w.op(f"load {type}, ptr {name}")
             pointer = w.op(f"getelementptr i8, ptr %save, i64 SAVE+{offset}")
-            if type == VECBOOL:
-                value, type = w.bits_of(value), "i32"
+            if type == w.vecbool:
+                value, type = w.bits_of(value), w.mask_type
             w.emit(f"store {type} {value}, ptr {pointer}, align 8")
         w.emit(f"store i64 {resume.number}, ptr {w.field('%warp', WARP['resume'])}")
         w.emit("br label %return")

@@ -11,39 +11,38 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from warpwright.engine.jit import shapes as sh
-from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, VECTOR_KIND, Pattern, Shape
+from warpwright.engine.jit.shapes import SCALAR_KIND, VECTOR_KIND, Pattern, Shape
 
 if TYPE_CHECKING:
     from warpwright.engine.jit.function import FunctionWriter, Val
 
 LENGTHS = (8, 16)
 """Widths of blocks whose warps are rows."""
-NOWHERE: Pattern = (0,) * LANES
 
 
-def row_length(block_shape: tuple[int, int, int]) -> int:
+def row_length(block_shape: tuple[int, int, int], lanes: int) -> int:
     """Lanes in a row, 0 where warps are not made of rows."""
-    return block_shape[0] if block_shape[0] in LENGTHS else 0
+    return block_shape[0] if block_shape[0] in LENGTHS and block_shape[0] < lanes else 0
 
 
-def firsts(length: int) -> range:
+def firsts(w: FunctionWriter, length: int) -> range:
     """The first lane of each row."""
-    return range(0, LANES, length)
+    return range(0, w.lanes, length)
 
 
-def within(shape: Shape, length: int) -> Pattern | None:
+def within(shape: Shape, length: int, lanes: int) -> Pattern | None:
     """Offsets within rows, None for a value without a scalar for each of them."""
     if shape.kind == SCALAR_KIND:
-        pattern = shape.pattern or NOWHERE
+        pattern = shape.pattern or (0,) * lanes
         return tuple(p - pattern[n // length * length] for n, p in enumerate(pattern))
     return shape.rows
 
 
-def infer_rows(name: str, args: Sequence[Shape], width: int, length: int, assume: bool) -> Shape | None:
+def infer_rows(name: str, args: Sequence[Shape], width: int, length: int, lanes: int, assume: bool) -> Shape | None:
     """Shape of an operation's result when it has a scalar for each row; None when it does not."""
     if not length or width < 32:
         return None
-    offsets = [within(a, length) for a in args]
+    offsets = [within(a, length, lanes) for a in args]
     x = offsets[0]
     if x is None:
         return None
@@ -57,21 +56,21 @@ def infer_rows(name: str, args: Sequence[Shape], width: int, length: int, assume
         if known is not None:
             result = tuple(p * sh._signed(known, width) for p in x)
         elif not any(x) and not any(offsets[1]):
-            result = NOWHERE
+            result = (0,) * lanes
     elif name == "shl" and known is not None and known < width:
         result = tuple(p << known for p in x)
     elif (name == "sext" and (assume or not any(x))) or (name == "zext" and not any(x)):
         return Shape(VECTOR_KIND, rows=x)
     elif name == "trunc":
         result = x
-    return None if result is None else Shape(VECTOR_KIND, rows=sh._fit(result, width) or NOWHERE)
+    return None if result is None else Shape(VECTOR_KIND, rows=sh._fit(result, width) or (0,) * lanes)
 
 
 def scalar_of(w: FunctionWriter, value: Val, row: int) -> str:
     """A row's scalar: the value of its first lane."""
     if value.rows:
         return value.rows[row]
-    first = firsts(w.row_length)[row]
+    first = firsts(w, w.row_length)[row]
     shape = value.shape
     offset = 0 if shape.pattern is None else shape.pattern[first]
     if shape.const is not None or shape.kind == sh.UNSET_KIND:
@@ -83,7 +82,7 @@ def scalar_of(w: FunctionWriter, value: Val, row: int) -> str:
 def emit_rows(w: FunctionWriter, name: str, type: str, args: Sequence[Val]) -> tuple[str, ...]:
     """An operation for each row."""
     results = []
-    for row in range(LANES // w.row_length):
+    for row in range(w.lanes // w.row_length):
         x = scalar_of(w, args[0], row)
         if name in ("sext", "zext", "trunc"):
             results.append(w.op(f"{name} {args[0].type} {x} to {type}"))
@@ -95,12 +94,12 @@ def emit_rows(w: FunctionWriter, name: str, type: str, args: Sequence[Val]) -> t
 def spread(w: FunctionWriter, value: Val) -> str:
     """The lanes' vector of a value by rows."""
     length, type = w.row_length, value.type
-    vec = f"<{LANES} x {type}>"
+    vec = f"<{w.lanes} x {type}>"
     name = "poison"
-    for first, scalar in zip(firsts(length), value.rows, strict=True):
+    for first, scalar in zip(firsts(w, length), value.rows, strict=True):
         name = w.op(f"insertelement {vec} {name}, {type} {scalar}, i64 {first}")
-    order = ", ".join(f"i32 {n // length * length}" for n in range(LANES))
-    name = w.op(f"shufflevector {vec} {name}, {vec} poison, <{LANES} x i32> <{order}>")
+    order = ", ".join(f"i32 {n // length * length}" for n in range(w.lanes))
+    name = w.op(f"shufflevector {vec} {name}, {vec} poison, <{w.lanes} x i32> <{order}>")
     offsets = value.shape.rows
     if offsets is not None and any(offsets):
         name = w.op(f"add {vec} {name}, {w.literal_vector(type, offsets)}")

@@ -116,7 +116,7 @@ def turn(launch: Launch, space: Space, block: Block) -> int:
         n, status, ended, ran, at_barrier, moved = march(space, block)
         if n == count and ended < count and not cancelled(launch):
             continue
-        arrive_all(space, block, n)
+        arrive_all(launch, space, block, n)
         if n == count:
             return ENDED if ended == count else YIELDED
         while n < count:
@@ -138,7 +138,7 @@ def turn(launch: Launch, space: Space, block: Block) -> int:
                     set_state(warp, OVER)
                     ended += 1
                 elif status == Status.BARRIER:
-                    arrive(block, warp)
+                    arrive(launch, block, warp)
                     at_barrier = True
                 elif status == Status.DEADLOCK:
                     set_state(warp, STUCK)

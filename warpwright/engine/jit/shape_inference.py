@@ -12,7 +12,6 @@ from warpwright.engine.jit.flow import Bits, Flow, concurrency, members
 from warpwright.engine.jit.live_ranges import Webs
 from warpwright.engine.jit.rowwise import infer_rows, row_length
 from warpwright.engine.jit.shapes import (
-    LANES,
     SCALAR_KIND,
     UNIFORM,
     UNSET,
@@ -55,6 +54,8 @@ class Setting:
     """Launches with clusters of several blocks: addresses in shared memory carry their block's rank."""
     watched: bool = False
     """With trace records: also what the checks look at alone, who carries out warp-wide operations and who is missing."""
+    lanes: int = 32
+    """Of a wave (``Program.lanes``)."""
     block_dim_offset: int = 0
     grid_dim_offset: int = 12
     """Where constant bank 0 has blockDim and gridDim."""
@@ -66,14 +67,14 @@ class Setting:
 
     @property
     def warps(self) -> int:
-        return -(-self.threads // LANES)
+        return -(-self.threads // self.lanes)
 
     def thread_index(self, axis: str) -> list[list[int]]:
         """threadIdx of each lane of each warp of a block; lanes beyond the block continue the count."""
         x, y, _ = self.block_shape
         rows = []
         for warp in range(self.warps):
-            numbers = range(warp * LANES, warp * LANES + LANES)
+            numbers = range(warp * self.lanes, (warp + 1) * self.lanes)
             if axis == "x":
                 rows.append([n % x for n in numbers])
             elif axis == "y":
@@ -115,14 +116,22 @@ def uniform(shape: Known) -> bool:
     return isinstance(shape, Shape) and shape.kind == SCALAR_KIND and shape.pattern is None
 
 
-LANE_NUMBERS: Pattern = tuple(range(LANES))
-LANE_MASKS: dict[str, Pattern] = {
-    "lanemask_eq": tuple(1 << n for n in range(LANES)),
-    "lanemask_lt": tuple((1 << n) - 1 for n in range(LANES)),
-    "lanemask_le": tuple((2 << n) - 1 for n in range(LANES)),
-    "lanemask_gt": tuple(0xFFFFFFFF & ~((2 << n) - 1) for n in range(LANES)),
-    "lanemask_ge": tuple(0xFFFFFFFF & ~((1 << n) - 1) for n in range(LANES)),
+LANE_MASKS: dict[str, Callable[[int], int]] = {
+    "lanemask_eq": lambda n: 1 << n,
+    "lanemask_lt": lambda n: (1 << n) - 1,
+    "lanemask_le": lambda n: (2 << n) - 1,
+    "lanemask_gt": lambda n: -1 << n + 1,
+    "lanemask_ge": lambda n: -1 << n,
 }
+
+
+def lane_masks(name: str, lanes: int) -> Pattern:
+    """What each lane of a wave holds in one of the registers of lane masks, which have 32 bits."""
+    if lanes > 32:
+        raise ValueError(
+            f"special register {name} has 32 bits, and waves have {lanes} lanes: make the mask from laneid"
+        )
+    return tuple(LANE_MASKS[name](n) & (1 << lanes) - 1 for n in range(lanes))
 
 
 def special_shape(name: str, setting: Setting) -> Shape:
@@ -138,9 +147,9 @@ def special_shape(name: str, setting: Setting) -> Shape:
             most = min(most, ((1 << 31) - 1) // setting.block_shape["xyz".index(axis)])
         return Shape(SCALAR_KIND, None, None, 1, most if stem == "nctaid" else most - 1)
     if name == "laneid":
-        return sh.known(LANE_NUMBERS) if setting.patterns else VECTOR
+        return sh.known(tuple(range(setting.lanes))) if setting.patterns else VECTOR
     if name in LANE_MASKS:
-        return sh.known(LANE_MASKS[name]) if setting.patterns else VECTOR
+        return sh.known(lane_masks(name, setting.lanes)) if setting.patterns else VECTOR
     if name in ("cluster_ctaid", "cluster_nctaid") and not setting.clustered:
         return sh.constant(int(name == "cluster_nctaid"))
     if name == "warpid":
@@ -151,9 +160,8 @@ def special_shape(name: str, setting: Setting) -> Shape:
 def _compare(relation: str, x: Shape, y: Shape, width: int) -> Shape:
     if x.const is None or y.const is None:
         return UNIFORM if x.pattern is None and y.pattern is None else VECTOR
-    mask = (1 << width) - 1
-    left = [(x.const + p) & mask for p in x.pattern or (0,) * LANES]
-    right = [(y.const + p) & mask for p in y.pattern or (0,) * LANES]
+    count = len(x.pattern or y.pattern or (0,))
+    left, right = _lanes(x, width, count), _lanes(y, width, count)
     if relation[0] == "s":
         half = 1 << (width - 1)
         left = [v ^ half for v in left]
@@ -162,10 +170,11 @@ def _compare(relation: str, x: Shape, y: Shape, width: int) -> Shape:
     return sh._known(tuple(int(test(a, b)) for a, b in zip(left, right, strict=True)), 1)
 
 
-def _lanes(shape: Shape, width: int) -> list[int]:
+def _lanes(shape: Shape, width: int, count: int) -> list[int]:
+    """The value of each lane; of a uniform one so many times."""
     mask = (1 << width) - 1
     assert shape.const is not None
-    return [(shape.const + p) & mask for p in shape.pattern or (0,) * LANES]
+    return [(shape.const + p) & mask for p in shape.pattern or (0,) * count]
 
 
 def _select(condition: Shape, x: Shape, y: Shape, width: int) -> Shape:
@@ -174,10 +183,9 @@ def _select(condition: Shape, x: Shape, y: Shape, width: int) -> Shape:
             return x if condition.const & 1 else y
         return sh.meet(x, y)
     if condition.kind == SCALAR_KIND and condition.const is not None and x.const is not None and y.const is not None:
-        pick = _lanes(condition, 1)
-        return sh._known(
-            tuple(a if p else b for p, a, b in zip(pick, _lanes(x, width), _lanes(y, width), strict=True)), width
-        )
+        count = len(condition.pattern or ())
+        pick, first, second = _lanes(condition, 1, count), _lanes(x, width, count), _lanes(y, width, count)
+        return sh._known(tuple(a if p else b for p, a, b in zip(pick, first, second, strict=True)), width)
     both = sh.meet(x, y)
     return both if both.kind == SCALAR_KIND and both.const is not None else VECTOR
 
@@ -266,9 +274,9 @@ def infer(op: Op, args: list[Known], types: Sequence[str], setting: Setting, ass
         if shape.kind == UNSET_KIND:
             return UNSET
     width = WIDTH.get(op.type, 32)
-    length = row_length(setting.block_shape) if setting.patterns else 0
+    length = row_length(setting.block_shape, setting.lanes) if setting.patterns else 0
     if any(shape.rows is not None for shape in plain):
-        by_rows = infer_rows(name, plain, width, length, assume)
+        by_rows = infer_rows(name, plain, width, length, setting.lanes, assume)
         if by_rows is not None:
             return by_rows
         plain = [VECTOR if shape.rows is not None else shape for shape in plain]
@@ -278,7 +286,7 @@ def infer(op: Op, args: list[Known], types: Sequence[str], setting: Setting, ass
         return VECTOR
     result = _of_scalars(op, plain, types, width, assume)
     if name == "mul" and result.kind == VECTOR_KIND:
-        result = infer_rows(name, plain, width, length, assume) or result
+        result = infer_rows(name, plain, width, length, setting.lanes, assume) or result
     if not setting.patterns and result.pattern is not None:
         return VECTOR
     return result
@@ -362,7 +370,8 @@ def _shuffle(value: Shape, lane: Shape) -> Shape:
         return value
     if value.kind == SCALAR_KIND and lane.kind == SCALAR_KIND and lane.const is not None:
         assert value.pattern is not None
-        pattern = sh._fit(tuple(value.pattern[n & 31] for n in _lanes(lane, 32)), 32)
+        count = len(value.pattern)
+        pattern = sh._fit(tuple(value.pattern[n & count - 1] for n in _lanes(lane, 32, count)), 32)
         return value._replace(pattern=pattern)
     return VECTOR
 
@@ -379,7 +388,7 @@ def _widen(x: Shape, source: str, target: str, signed: bool, assume: bool) -> Sh
         # A scalar whose low zeros reach its top bit: widening keeps them.
         return Shape(SCALAR_KIND, None, None, min(x.align, 1 << (width - 1)), bound)
     if x.const is not None:
-        values = _lanes(x, width)
+        values = _lanes(x, width, len(x.pattern))
         if signed:
             values = [sh._signed(v, width) for v in values]
         return sh._known(tuple(values), WIDTH[target])

@@ -11,9 +11,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 Pattern = tuple[int, ...]
-"""32 signed offsets."""
+"""A signed offset for each lane."""
 
-LANES = 32
 FULL_ALIGNMENT = 1 << 63
 """Alignment of the constant 0."""
 
@@ -94,7 +93,7 @@ def add(x: Shape, y: Shape, width: int, sign: int = 1) -> Shape:
     elif y.pattern is None:
         pattern = x.pattern
     else:
-        left = x.pattern or (0,) * LANES
+        left = x.pattern or (0,) * len(y.pattern)
         pattern = _fit(tuple(a + sign * b for a, b in zip(left, y.pattern, strict=True)), width)
     const = None
     if x.const is not None and y.const is not None:

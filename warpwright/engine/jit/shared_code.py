@@ -9,11 +9,12 @@ from collections.abc import Callable
 
 from warpwright.engine.jit import scheduler, silicon, slow_path
 from warpwright.engine.jit.atomic_functions import atomic_function
-from warpwright.engine.jit.exact_accesses import EXACT
-from warpwright.engine.jit.lane_shuffles import EXCHANGE
+from warpwright.engine.jit.exact_accesses import exact_accesses
+from warpwright.engine.jit.lane_shuffles import exchange
 from warpwright.engine.jit.rounding import directed_function
 from warpwright.engine.jit.tensor_cores import mma_function
 from warpwright.engine.jit.warpgroup_products import group_function
+from warpwright.engine.jit.wave import Wave
 
 SHARED = (
     *("ww_serve", "ww_load", "ww_store", "ww_load_constant", "ww_shuffle", "ww_match_any"),
@@ -22,7 +23,7 @@ SHARED = (
 """Functions of the shared module, by name."""
 RUN_BLOCKS = "ww_run_blocks"
 """The block scheduler: every launch without timing calls it."""
-MAKERS: dict[str, Callable[[str], tuple[str, dict[str, str]]]] = {
+MAKERS: dict[str, Callable[[str, Wave], tuple[str, dict[str, str]]]] = {
     "ww_atomic_": atomic_function,
     "ww_own_": atomic_function,
     "ww_at_": atomic_function,
@@ -34,15 +35,15 @@ MAKERS: dict[str, Callable[[str], tuple[str, dict[str, str]]]] = {
 """Who writes a function, by how its name begins: its definition, and declarations and constants that go with it."""
 
 
-def shared_module(keepers: bool = True) -> str:
+def shared_module(wave: Wave, keepers: bool = True) -> str:
     """Text of the module that all kernels share; ``keepers``: with what keeps registers around calls, on x86-64."""
-    return "\n".join((EXACT, EXCHANGE, slow_path.module_text(keepers)))
+    return "\n".join((exact_accesses(wave), exchange(wave), slow_path.module_text(wave, keepers)))
 
 
-def function_module(name: str) -> str:
+def function_module(name: str, wave: Wave) -> str:
     """Text of a module with one function."""
     if name == RUN_BLOCKS:
         return scheduler.module_text(name)
     maker = next(make for prefix, make in MAKERS.items() if name.startswith(prefix))
-    definition, declared = maker(name)
+    definition, declared = maker(name, wave)
     return "\n".join([*declared.values(), definition])

@@ -1,6 +1,6 @@
 """The special-function unit and the tensor cores' sums in LLVM text.
 
-The unit runs the programs of ``engine/silicon_mufu.py``, the same for both engines.  ``ww_mufu_<function>`` takes 32 lanes; ``ww_mufu_<function>_1`` is for a value that all lanes share.
+The unit runs the programs of ``engine/silicon_mufu.py``, the same for both engines.  ``ww_mufu_<function>`` takes all lanes; ``ww_mufu_<function>_1`` is for a value that all lanes share.
 Both are written when a kernel needs them.  :class:`Fused` takes the steps of ``silicon_mma.sum_of_products``.
 """
 
@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from warpwright.engine.jit.shapes import LANES
+from warpwright.engine.jit.wave import Wave
 from warpwright.engine.silicon_mma import LOWEST, dropped, limits, unit
 from warpwright.engine.silicon_mufu import Programs, constants, program
 
@@ -23,7 +23,7 @@ NARROW_LIMIT = 1 << 31
 
 
 class Writer:
-    """The machine of ``silicon_mufu`` that writes LLVM instructions over i64 or <32 x i64>."""
+    """The machine of ``silicon_mufu`` that writes LLVM instructions over i64 or vectors of them."""
 
     def __init__(self, width: int) -> None:
         self.width = width
@@ -150,10 +150,10 @@ def call(f: Form, op: Op, args: list[Val]) -> str:
     return f.cast("bitcast", "i16", type, f.cast("trunc", "i32", "i16", result))
 
 
-def function(name: str) -> tuple[str, dict[str, str]]:
+def function(name: str, wave: Wave) -> tuple[str, dict[str, str]]:
     """The definition of ``ww_mufu_<function>[_1]`` and what it declares."""
     which = name.removeprefix("ww_mufu_").removesuffix("_1")
-    writer = Writer(1 if name.endswith("_1") else LANES)
+    writer = Writer(1 if name.endswith("_1") else wave.lanes)
     words = writer.of("i32")
     wide = writer.put(f"zext {words} %x to {writer.type}")
     result = getattr(Programs(writer), which)(wide)

@@ -25,6 +25,7 @@ import llvmlite.binding as llvm
 
 from warpwright.engine.abi import BLOCK, LAUNCH, WARP
 from warpwright.engine.jit.llvm_snippets import each_lane, load_fields
+from warpwright.engine.jit.wave import Wave, wave_of
 
 ACCESS = {
     "instruction": (0, "i64"),
@@ -38,28 +39,48 @@ ACCESS = {
     "after": (40, "i32"),
     "times": (44, "i32"),
 }
-"""The entry of one access: byte offsets and types.  ``offsets`` points to 32 lane offsets, or is null where
+"""The entry of one access: byte offsets and types.  ``offsets`` points to the lanes' offsets, or is null where
 addresses are given; ``site`` is the byte offset of its allocation cache, negative for none.  Loads from one window are
 asked for once: the window's copy is made at ``room`` in the scratch memory, ``at`` is where an access begins in it, ``after``
 the number of the next access, negative for none.  So are loads from windows that lie a stride apart: ``times`` is how many
 strides an access lies behind the first, and its copy lies as many windows behind the first one's."""
 ACCESS_BYTES = 48
-VALUES_AT = 256
-"""Scratch memory of a warp function: 32 addresses, then values (512 words), then the window, then what rare ways need."""
-WINDOW_AT = VALUES_AT + 2048
 WINDOW_BYTES = 1024
-NEEDS_AT = WINDOW_AT + WINDOW_BYTES
+ROWS = 16
+"""Of words in the scratch memory: of all operands of an access, or of a service."""
+
+
+class Scratch:
+    """Scratch memory of a warp function: the lanes' addresses, then values, then the window, then what rare ways need.
+
+    After it lie further windows, one for each that several loads of a block read (:class:`Entry`).
+    """
+
+    def __init__(self, wave: Wave) -> None:
+        self.values_at = 8 * wave.lanes
+        self.window_at = self.values_at + ROWS * wave.row_bytes
+        self.needs_at = self.window_at + WINDOW_BYTES
+        self.bytes = self.needs_at + 64
+        self.needs = {**NEEDS, "exec": (NEEDS["exec"][0], wave.mask_type)}
+
+
 NEEDS = {
     "self": (0, "ptr"),
     "warp": (8, "ptr"),
     "sites": (16, "ptr"),
     "accesses": (24, "ptr"),
-    "exec": (32, "i32"),
+    "exec": (32, "mask"),
     "stride": (40, "i64"),
 }
 """``exec``: the lanes that execute, and ``stride``: bytes between the windows asked for, kept up to date while the function runs."""
-SCRATCH_BYTES = NEEDS_AT + 64
-"""Behind it lie further windows, one for each that several loads of a block read (:class:`Entry`)."""
+
+
+@cache
+def scratch_of(lanes: int) -> Scratch:
+    """The scratch memory of functions for waves of so many lanes."""
+    return Scratch(wave_of(lanes))
+
+
 FUNCTIONS = ("window", "load", "store", "load_elements", "store_elements")
 REGISTERS = ("rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11")
 CLOBBERS = "~{memory},~{flags}"
@@ -76,7 +97,7 @@ class Entry:
     space: int
     extent: str
     site: int
-    room: int = WINDOW_AT
+    room: int
     at: int = 0
     after: int = -1
     times: int = 0
@@ -215,15 +236,16 @@ def _keeper(function: str) -> str:
     return "\n".join(f'module asm "{line}"' for line in lines)
 
 
-def _served(name: str, serve: str, start: str, fault: str, good: str, values: str = "%values") -> str:
+def _served(wave: Wave, name: str, serve: str, start: str, fault: str, good: str, values: str = "%values") -> str:
     """A function that serves one access; ``start`` makes %start, the first byte's address in its space, of %given.
 
     ``values``: where ``serve`` has the lanes' words, those of all lanes one behind the other.
     """
+    scratch = scratch_of(wave.lanes)
     return f"""
 define i64 @{name}(ptr %scratch, i64 %given, i32 %which) noinline {{
-  %needs = getelementptr i8, ptr %scratch, i64 {NEEDS_AT}
-{load_fields("%needs", {name: field for name, field in NEEDS.items() if name != "self"})}
+  %needs = getelementptr i8, ptr %scratch, i64 {scratch.needs_at}
+{load_fields("%needs", {name: field for name, field in scratch.needs.items() if name != "self"})}
   %which64 = zext i32 %which to i64
   %entry_off = mul i64 %which64, {ACCESS_BYTES}
   %access = getelementptr i8, ptr %accesses, i64 %entry_off
@@ -232,7 +254,7 @@ define i64 @{name}(ptr %scratch, i64 %given, i32 %which) noinline {{
   %site_off64 = sext i32 %site_off to i64
   %some_site = getelementptr i8, ptr %sites, i64 %site_off64
   %site = select i1 %no_site, ptr null, ptr %some_site
-  %values = getelementptr i8, ptr %scratch, i64 {VALUES_AT}
+  %values = getelementptr i8, ptr %scratch, i64 {scratch.values_at}
   %copy_off = add i32 %room, %at
   %copy_off64 = sext i32 %copy_off to i64
   %window = getelementptr i8, ptr %scratch, i64 %copy_off64
@@ -251,10 +273,10 @@ spread:
   %a_p = getelementptr i64, ptr %scratch, i64 %l
   store i64 %address, ptr %a_p
   %l1 = add i64 %l, 1
-  %more = icmp ult i64 %l1, 32
+  %more = icmp ult i64 %l1, {wave.lanes}
   br i1 %more, label %spread, label %serve
 serve:
-  %fault = call i1 @{serve}(ptr %warp, ptr %site, ptr %scratch, ptr {values}, i32 %exec, i32 %bytes, i32 %space, i32 %extent, i64 %instruction)
+  %fault = call i1 @{serve}(ptr %warp, ptr %site, ptr %scratch, ptr {values}, {wave.mask_type} %exec, i32 %bytes, i32 %space, i32 %extent, i64 %instruction)
   br i1 %fault, label %bad, label %good
 bad:
 {fault}
@@ -276,11 +298,16 @@ WINDOW_START = f"""
   %origin = select i1 %narrow, i64 %shared, i64 %minus
   %start = sub i64 %given, %origin"""
 """A window's address is one of the host's."""
-WINDOW_COPY = (
-    """
-  br label %next"""
-    + each_lane(
+
+
+def window_copy(wave: Wave) -> str:
+    """The lanes' words to their places in the copy of a window."""
+    return (
         """
+  br label %next"""
+        + each_lane(
+            wave,
+            f"""
   %lo_p = getelementptr i32, ptr %offsets, i64 %n
   %lo = load i32, ptr %lo_p
   %lo64 = sext i32 %lo to i64
@@ -297,7 +324,7 @@ two:
   br label %lane_done
 wide:
   %w = phi i64 [ 0, %lane ], [ %w1, %wide ]
-  %f_off = shl i64 %w, 7
+  %f_off = shl i64 %w, {wave.row_shift}
   %f_p = getelementptr i8, ptr %from, i64 %f_off
   %v4 = load i32, ptr %f_p
   %t_off = shl i64 %w, 2
@@ -308,16 +335,21 @@ wide:
   %bytes64 = zext i32 %bytes to i64
   %w_more = icmp ult i64 %t_next, %bytes64
   br i1 %w_more, label %wide, label %lane_done""",
-        entry="good",
-    )
-    + """
+            entry="good",
+        )
+        + """
   ret i64 1"""
-)
-WINDOW = f"""
+    )
+
+
+def window(wave: Wave) -> str:
+    """Text of the function that serves the accesses of a window."""
+    scratch = scratch_of(wave.lanes)
+    return f"""
 ; The accesses of one window, or of several a stride apart, from the first on; zeros behind one that is at fault.
 define i64 @ww_served_window(ptr %scratch, i64 %given, i32 %which) noinline {{
-  %needs = getelementptr i8, ptr %scratch, i64 {NEEDS_AT}
-{load_fields("%needs", {name: NEEDS[name] for name in ("accesses", "stride")})}
+  %needs = getelementptr i8, ptr %scratch, i64 {scratch.needs_at}
+{load_fields("%needs", {name: scratch.needs[name] for name in ("accesses", "stride")})}
   %which64 = zext i32 %which to i64
   %first_off = mul i64 %which64, {ACCESS_BYTES}
   %first = getelementptr i8, ptr %accesses, i64 %first_off
@@ -356,6 +388,8 @@ end:
   ret i64 %result
 }}
 """
+
+
 GIVEN = "  %start = add i64 %given, 0"
 FAULT = "  ret i64 0"
 TURN = """
@@ -389,27 +423,37 @@ end:
 }
 """
 """Between words in rows of lanes, as ``exact_accesses.py`` has them, and elements as they lie in memory."""
-TO_WORDS = """
+
+
+def to_words(wave: Wave) -> str:
+    """From elements to rows of words."""
+    return f"""
   %words = lshr i32 %bytes, 2
-  call void @ww_turn(ptr %values, ptr %window, i32 32, i32 %words)"""
-TO_ELEMENTS = """
+  call void @ww_turn(ptr %values, ptr %window, i32 {wave.lanes}, i32 %words)"""
+
+
+def to_elements(wave: Wave) -> str:
+    """From rows of words to elements."""
+    return f"""
   %words = lshr i32 %bytes, 2
-  call void @ww_turn(ptr %values, ptr %window, i32 %words, i32 32)
+  call void @ww_turn(ptr %values, ptr %window, i32 %words, i32 {wave.lanes})
   %elements = ptrtoint ptr %window to i64
   ret i64 %elements"""
+
+
 VALUES = "  %served = ptrtoint ptr %values to i64\n  ret i64 %served"
 
 
-def module_text(keepers: bool) -> str:
+def module_text(wave: Wave, keepers: bool) -> str:
     """The functions and, on x86-64, what keeps the registers around them."""
     text = [
-        _served("ww_window_part", "ww_load", WINDOW_START, FAULT, WINDOW_COPY),
-        WINDOW,
-        _served("ww_served_load", "ww_load", GIVEN, FAULT, VALUES),
-        _served("ww_served_store", "ww_store", GIVEN, FAULT, VALUES),
+        _served(wave, "ww_window_part", "ww_load", WINDOW_START, FAULT, window_copy(wave)),
+        window(wave),
+        _served(wave, "ww_served_load", "ww_load", GIVEN, FAULT, VALUES),
+        _served(wave, "ww_served_store", "ww_store", GIVEN, FAULT, VALUES),
         TURN,
-        _served("ww_served_load_elements", "ww_load", GIVEN, FAULT, TO_ELEMENTS),
-        _served("ww_served_store_elements", "ww_store", GIVEN + TO_WORDS, FAULT, VALUES, values="%window"),
+        _served(wave, "ww_served_load_elements", "ww_load", GIVEN, FAULT, to_elements(wave)),
+        _served(wave, "ww_served_store_elements", "ww_store", GIVEN + to_words(wave), FAULT, VALUES, values="%window"),
     ]
     if keepers and vector_level() != "none":
         text += [_keeper(function) for function in FUNCTIONS]

@@ -11,13 +11,17 @@ from warpwright.engine.abi import WARP, FaultKind
 from warpwright.engine.jit.control import WarpFunction
 from warpwright.engine.jit.function import FunctionWriter, ResumePoint, Val
 from warpwright.engine.jit.shape_inference import uniform
-from warpwright.engine.jit.shapes import LANES
 from warpwright.isa.ops import Op
 
 KINDS = {"div": 0, "ssy": 1, "brk": 2, "cnt": 3, "ret": 4}
 MOST_ENTRIES = 1024
 """As in the interpreter."""
 ENTRY_BYTES = 16
+
+
+def stack_block_at(lanes: int) -> int:
+    """Where an entry has its block number, after the lanes; its kind follows."""
+    return 4 if lanes <= 32 else 8
 
 
 class StackFunction(WarpFunction):
@@ -34,6 +38,7 @@ class StackFunction(WarpFunction):
         self.waiting = 0
         self.held_barriers = []
         self.groups.exist = False
+        self.block_at = stack_block_at(w.lanes)
         self.landings: set[int] = set()
         """Blocks that an entry of the stack may name."""
 
@@ -72,19 +77,19 @@ class StackFunction(WarpFunction):
         top = w.op(f"sub i64 {count}, 1")
         w.emit(f"store i64 {top}, ptr %stack_count")
         entry = self._entry_at(top)
-        lanes = w.op(f"load i32, ptr {entry}")
-        gone = w.op("load i32, ptr %exited")
-        lanes = w.op(f"and i32 {lanes}, {w.op(f'xor i32 {gone}, -1')}")
-        none = w.op(f"icmp eq i32 {lanes}, 0")
+        lanes = w.op(f"load {w.mask_type}, ptr {entry}")
+        gone = w.op(f"load {w.mask_type}, ptr %exited")
+        lanes = w.op(f"and {w.mask_type} {lanes}, {w.op(f'xor {w.mask_type} {gone}, -1')}")
+        none = w.op(f"icmp eq {w.mask_type} {lanes}, 0")
         w.emit(f"br i1 {none}, label %tail, label %enter_entry")
         w.label("enter_entry")
-        block = w.op(f"load i32, ptr {w.op(f'getelementptr i8, ptr {entry}, i64 4')}")
+        block = w.op(f"load i32, ptr {w.op(f'getelementptr i8, ptr {entry}, i64 {self.block_at}')}")
         landings = sorted(self.landings)
         cases = " ".join(f"i32 {n}, label %land{n}" for n in landings)
         w.emit(f"switch i32 {block}, label %no_landing [{cases}]")
         for n in landings:
             w.label(f"land{n}")
-            w.emit(f"store i32 {lanes}, ptr %p{n}")
+            w.emit(f"store {w.mask_type} {lanes}, ptr %p{n}")
             w.emit(f"br label %e{n}")
         w.label("no_landing")
         w.emit("unreachable")
@@ -110,15 +115,15 @@ class StackFunction(WarpFunction):
         w.label(over)
         w.store_field("%warp", WARP["fault_kind"], str(int(FaultKind.STACK_OVERFLOW)))
         w.store_field("%warp", WARP["fault_address"], "0")
-        w.store_field("%warp", WARP["fault_lanes"], w.op(f"zext i32 {lanes} to i64"))
+        w.store_field("%warp", WARP["fault_lanes"], w.wide_mask(lanes))
         w.store_field("%warp", WARP["fault_bytes"], "0")
         w.store_field("%warp", WARP["fault_instruction"], str(w.program.instructions[w.index].address))
         w.emit("br label %fault")
         w.label(go)
         entry = self._entry_at(count)
-        w.emit(f"store i32 {lanes}, ptr {entry}")
-        w.emit(f"store i32 {block}, ptr {w.op(f'getelementptr i8, ptr {entry}, i64 4')}")
-        w.emit(f"store i32 {KINDS[kind]}, ptr {w.op(f'getelementptr i8, ptr {entry}, i64 8')}")
+        w.emit(f"store {w.mask_type} {lanes}, ptr {entry}")
+        w.emit(f"store i32 {block}, ptr {w.op(f'getelementptr i8, ptr {entry}, i64 {self.block_at}')}")
+        w.emit(f"store i32 {KINDS[kind]}, ptr {w.op(f'getelementptr i8, ptr {entry}, i64 {self.block_at + 4}')}")
         w.emit(f"store i64 {w.op(f'add i64 {count}, 1')}, ptr %stack_count")
 
     def _leave_entries(self, kind: str, lanes: str) -> None:
@@ -140,13 +145,13 @@ class StackFunction(WarpFunction):
         w.label(look)
         w.emit(f"{following} = sub i64 {number}, 1")
         entry = self._entry_at(following)
-        found = w.op(f"load i32, ptr {w.op(f'getelementptr i8, ptr {entry}, i64 8')}")
+        found = w.op(f"load i32, ptr {w.op(f'getelementptr i8, ptr {entry}, i64 {self.block_at + 4}')}")
         same = w.op(f"icmp eq i32 {found}, {KINDS[kind]}")
         w.emit(f"br i1 {same}, label %{done}, label %{out}")
         w.label(out)
-        old = w.op(f"load i32, ptr {entry}")
-        others = w.op(f"xor i32 {lanes}, -1")
-        w.emit(f"store i32 {w.op(f'and i32 {old}, {others}')}, ptr {entry}")
+        old = w.op(f"load {w.mask_type}, ptr {entry}")
+        others = w.op(f"xor {w.mask_type} {lanes}, -1")
+        w.emit(f"store {w.mask_type} {w.op(f'and {w.mask_type} {old}, {others}')}, ptr {entry}")
         w.emit(f"br label %{loop}")
         w.label(done)
 
@@ -178,12 +183,12 @@ class StackFunction(WarpFunction):
             w.label(no)
             self._goto(n, n + 1, w.mask.bits)
             return
-        rest = w.op(f"and i32 {w.mask.bits}, {w.op(f'xor i32 {taken.bits}, -1')}")
+        rest = w.op(f"and {w.mask_type} {w.mask.bits}, {w.op(f'xor {w.mask_type} {taken.bits}, -1')}")
         some, stay, left = w.new_label("leaves"), w.new_label("stays"), w.new_label("left")
-        w.emit(f"br i1 {w.op(f'icmp ne i32 {taken.bits}, 0')}, label %{some}, label %{stay}")
+        w.emit(f"br i1 {w.op(f'icmp ne {w.mask_type} {taken.bits}, 0')}, label %{some}, label %{stay}")
         w.label(some)
         self._pop(op.attr, taken.bits)
-        w.emit(f"br i1 {w.op(f'icmp eq i32 {rest}, 0')}, label %tail, label %{left}")
+        w.emit(f"br i1 {w.op(f'icmp eq {w.mask_type} {rest}, 0')}, label %tail, label %{left}")
         w.label(left)
         self._goto(n, n + 1, rest)
         w.label(stay)
@@ -198,11 +203,11 @@ class StackFunction(WarpFunction):
         """Two ways for the lanes of a group: the side that jumps (the second) runs, the other waits on the stack."""
         w = self.w
         some, none, both, all_ = (w.new_label(x) for x in ("some", "none", "both", "all"))
-        w.emit(f"br i1 {w.op(f'icmp ne i32 {second_lanes}, 0')}, label %{some}, label %{none}")
+        w.emit(f"br i1 {w.op(f'icmp ne {w.mask_type} {second_lanes}, 0')}, label %{some}, label %{none}")
         w.label(none)
         self._goto(n, first, first_lanes)
         w.label(some)
-        w.emit(f"br i1 {w.op(f'icmp ne i32 {first_lanes}, 0')}, label %{both}, label %{all_}")
+        w.emit(f"br i1 {w.op(f'icmp ne {w.mask_type} {first_lanes}, 0')}, label %{both}, label %{all_}")
         w.label(both)
         self._push("div", first, first_lanes)
         w.emit(f"br label %{all_}")
@@ -217,16 +222,16 @@ class StackFunction(WarpFunction):
         vector = w.vector(address)
         rest = w.exec.bits
         if w.guard is not None:
-            stay = w.op(f"and i32 {w.mask.bits}, {w.op(f'xor i32 {rest}, -1')}")
+            stay = w.op(f"and {w.mask_type} {w.mask.bits}, {w.op(f'xor {w.mask_type} {rest}, -1')}")
             self._push("div", n + 1, stay)
         base = w.program.code_base
         for target in sorted(w.blocks[n].successors, reverse=True):
             place = w.program.instructions[w.blocks[target].first].address + base
-            same = w.op(f"icmp eq <32 x i64> {vector}, {w.literal_vector('i64', (place,) * LANES)}")
-            here = w.op(f"and i32 {rest}, {w.bits_of(same)}")
-            rest = w.op(f"and i32 {rest}, {w.op(f'xor i32 {here}, -1')}")
+            same = w.op(f"icmp eq {w.vec64} {vector}, {w.literal_vector('i64', (place,) * w.lanes)}")
+            here = w.op(f"and {w.mask_type} {rest}, {w.bits_of(same)}")
+            rest = w.op(f"and {w.mask_type} {rest}, {w.op(f'xor {w.mask_type} {here}, -1')}")
             self._push("div", target, here)
-        lost = w.op(f"icmp ne i32 {rest}, 0")
+        lost = w.op(f"icmp ne {w.mask_type} {rest}, 0")
         wild = w.new_label("wild")
         w.emit(f"br i1 {lost}, label %{wild}, label %tail")
         w.label(wild)
@@ -235,5 +240,5 @@ class StackFunction(WarpFunction):
     def _arriving(self) -> str:
         """A block barrier counts the warp: lanes that wait on the stack count as arrived."""
         w = self.w
-        gone = w.op("load i32, ptr %exited")
-        return w.op(f"and i32 %lanes, {w.op(f'xor i32 {gone}, -1')}")
+        gone = w.op(f"load {w.mask_type}, ptr %exited")
+        return w.op(f"and {w.mask_type} %lanes, {w.op(f'xor {w.mask_type} {gone}, -1')}")

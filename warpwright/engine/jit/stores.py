@@ -7,9 +7,6 @@ from dataclasses import replace
 from warpwright.engine.jit import trace as tr
 from warpwright.engine.jit import uniform_stores
 from warpwright.engine.jit.addressing import (
-    VEC32,
-    VECBOOL,
-    VECPTR,
     Place,
     is_uniform,
     lanes_to_touch,
@@ -21,8 +18,8 @@ from warpwright.engine.jit.addressing import (
 from warpwright.engine.jit.checks import call_rare, check, check_lanes, settle_faults, site_pointer
 from warpwright.engine.jit.contiguous_rows import are_known, find_rows, may_have_rows, store_rows
 from warpwright.engine.jit.elements import store_elements
-from warpwright.engine.jit.function import ALL_LANES, FunctionWriter, Val
-from warpwright.engine.jit.shapes import LANES, UNSET_KIND
+from warpwright.engine.jit.function import FunctionWriter, Val
+from warpwright.engine.jit.shapes import UNSET_KIND
 from warpwright.isa.ops import Access, Op
 
 
@@ -75,7 +72,7 @@ def _store(w: FunctionWriter, address: Val, place: Place, words: list[Val]) -> N
         else:
             fine, pointer = check(w, place, site)
         if uniform and not local:
-            some = w.op(f"icmp ne i32 {w.exec.bits}, 0")
+            some = w.op(f"icmp ne {w.mask_type} {w.exec.bits}, 0")
             fine = w.op(f"and i1 {fine}, {some}")
         always = fine == "true"
         if not always:
@@ -84,7 +81,7 @@ def _store(w: FunctionWriter, address: Val, place: Place, words: list[Val]) -> N
         if place.scattered:
             _store_scattered(w, place, pointer, vectors, access.bytes)
         elif local:
-            rows = [(name, w.field(pointer, 128 * n), ALL_LANES) for n, name in enumerate(vectors)]
+            rows = [(name, w.field(pointer, w.row_bytes * n), w.all_lanes) for n, name in enumerate(vectors)]
             masked_stores(w, "i32", rows, 4)
         elif uniform:
             for n, word in enumerate(words):
@@ -99,8 +96,8 @@ def _store(w: FunctionWriter, address: Val, place: Place, words: list[Val]) -> N
     for n, word in enumerate(words):
         name = vectors[n] if vectors else w.vector(Val(word.type, word.shape, word.scalar))
         if access.bytes < 4:
-            name = w.op(f"zext <32 x i{8 * access.bytes}> {name} to {VEC32}")
-        w.emit(f"store {VEC32} {name}, ptr {w.field('%lane_values', 128 * n)}, align 64")
+            name = w.op(f"zext <{w.lanes} x i{8 * access.bytes}> {name} to {w.vec32}")
+        w.emit(f"store {w.vec32} {name}, ptr {w.field('%lane_values', w.row_bytes * n)}, align 64")
     slow_address = replace(address)
     call_rare(w, "store", Place(w, slow_address, access, store=True), number)
     w.emit(f"br label %{end}")
@@ -114,7 +111,7 @@ def _store_by_rows(w: FunctionWriter, place: Place, site: str, value: str, end: 
     # A masked store of bytes is as many branches where there are no masks: there, rows are whole ones.
     whole = size < 4 and not w.registers.masks
     if whole and w.exec.bits != "-1":
-        found = w.op(f"and i1 {found}, {w.op(f'icmp eq i32 {w.exec.bits}, -1')}")
+        found = w.op(f"and i1 {found}, {w.op(f'icmp eq {w.mask_type} {w.exec.bits}, -1')}")
     near, far = w.new_label("rows"), w.new_label("scattered")
     w.emit(f"br i1 {found}, label %{near}, label %{far}")
     w.label(near)
@@ -139,22 +136,22 @@ def _store_consecutive(w: FunctionWriter, place: Place, pointer: str, vector: st
     if place.runs:
         assert place.offsets is not None
         parts = []
-        vec = f"<{LANES} x {element}>"
+        vec = f"<{w.lanes} x {element}>"
         for first, length in place.runs:
             lanes = range(first, first + length)
             part = w.op(f"shufflevector {vec} {vector}, {vec} poison, <{length} x i32> {mask_literal(lanes)}")
             parts.append((part, w.field(pointer, place.size * place.offsets[first]), lanes))
         masked_stores(w, element, parts, place.size)
         return
-    masked_stores(w, element, [(vector, pointer, ALL_LANES)], place.size)
+    masked_stores(w, element, [(vector, pointer, w.all_lanes)], place.size)
 
 
 def scatter(w: FunctionWriter, value: str, pointers: str, mask: str) -> None:
-    w.declared["llvm.masked.scatter.v32i32.v32p0"] = (
-        f"declare void @llvm.masked.scatter.v32i32.v32p0({VEC32}, {VECPTR}, i32, {VECBOOL})"
+    w.declared["llvm.masked.scatter.v{w.lanes}i32.v{w.lanes}p0"] = (
+        f"declare void @llvm.masked.scatter.v{w.lanes}i32.v{w.lanes}p0({w.vec32}, {w.vecptr}, i32, {w.vecbool})"
     )
     w.emit(
-        f"call void @llvm.masked.scatter.v32i32.v32p0({VEC32} {value}, {VECPTR} {pointers}, i32 4, {VECBOOL} {mask})"
+        f"call void @llvm.masked.scatter.v{w.lanes}i32.v{w.lanes}p0({w.vec32} {value}, {w.vecptr} {pointers}, i32 4, {w.vecbool} {mask})"
     )
 
 
@@ -164,22 +161,21 @@ def scatter_parts(w: FunctionWriter, value: str, pointers: str, size: int) -> No
     No machine scatters these: LLVM would write 32 stores with a branch each, which are long to compile.
     """
     element = f"i{8 * size}"
-    w.emit(f"store {VECPTR} {pointers}, ptr %lane_addresses, align 64")
-    w.emit(f"store <{LANES} x {element}> {value}, ptr %lane_values, align 64")
+    w.emit(f"store {w.vecptr} {pointers}, ptr %lane_addresses, align 64")
+    w.emit(f"store <{w.lanes} x {element}> {value}, ptr %lane_values, align 64")
     before, each, lane, done = (w.new_label(name) for name in ("before", "each", "lane", "done"))
     w.emit(f"br label %{before}")
     w.label(before)
     w.emit(f"br label %{each}")
     w.label(each)
     left = f"%left_{each}"
-    rest = w.op(f"phi i32 [ {w.exec.bits}, %{before} ], [ {left}, %{lane} ]")
-    w.emit(f"br i1 {w.op(f'icmp eq i32 {rest}, 0')}, label %{done}, label %{lane}")
+    rest = w.op(f"phi {w.mask_type} [ {w.exec.bits}, %{before} ], [ {left}, %{lane} ]")
+    w.emit(f"br i1 {w.op(f'icmp eq {w.mask_type} {rest}, 0')}, label %{done}, label %{lane}")
     w.label(lane)
-    w.declared["llvm.cttz.i32"] = "declare i32 @llvm.cttz.i32(i32, i1)"
-    number = w.op(f"zext i32 {w.op(f'call i32 @llvm.cttz.i32(i32 {rest}, i1 true)')} to i64")
+    number = w.wide_mask(w.lowest_lane(rest, some=True))
     pointer = w.op(f"load ptr, ptr {w.op(f'getelementptr ptr, ptr %lane_addresses, i64 {number}')}")
     part = w.op(f"load {element}, ptr {w.op(f'getelementptr {element}, ptr %lane_values, i64 {number}')}")
     w.emit(f"store {element} {part}, ptr {pointer}, align {size}")
-    w.emit(f"{left} = and i32 {rest}, {w.op(f'sub i32 {rest}, 1')}")
+    w.emit(f"{left} = and {w.mask_type} {rest}, {w.op(f'sub {w.mask_type} {rest}, 1')}")
     w.emit(f"br label %{each}")
     w.label(done)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from warpwright.engine import fragments
+from warpwright.engine.fragments import LANES
 from warpwright.engine.jit import formats, silicon
 from warpwright.engine.jit.form import Form
 from warpwright.engine.jit.function import Text
-from warpwright.engine.jit.shapes import LANES
+from warpwright.engine.jit.wave import Wave
 
 
-def mma_function(name: str) -> tuple[str, dict[str, str]]:
+def mma_function(name: str, wave: Wave) -> tuple[str, dict[str, str]]:
     """``ww_mma_<shape>_<element>_<accumulator>_<n_a>_<n_b>_<n_c>_<arch>``: registers in rows of 32 words, D replaces A.
 
     A sparse shape (``engine/fragments.py``) has its metadata behind C.

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from warpwright.engine.abi import LAUNCH
 from warpwright.engine.jit import trace as tr
-from warpwright.engine.jit.addressing import VEC32
 from warpwright.engine.jit.checks import settle_faults
 from warpwright.engine.jit.function import FunctionWriter, Val
 from warpwright.engine.jit.shapes import VECTOR
 from warpwright.isa.ops import Op
 from warpwright.isa.texture_access import TextureAccess
-
-VEC64 = "<32 x i64>"
 
 
 def emit_texture(w: FunctionWriter, op: Op, args: list[Val]) -> Val:
@@ -20,7 +17,7 @@ def emit_texture(w: FunctionWriter, op: Op, args: list[Val]) -> Val:
     if access.writes:
         settle_faults(w)
     for n, value in enumerate(args):
-        w.emit(f"store {VEC32} {w.vector(value)}, ptr {w.field('%lane_values', 128 * n)}, align 64")
+        w.emit(f"store {w.vec32} {w.vector(value)}, ptr {w.field('%lane_values', w.row_bytes * n)}, align 64")
     function = w.op(f"load ptr, ptr {w.field('%launch', LAUNCH['texture'])}")
     instruction = w.program.instructions[w.index].address
     w.emit(
@@ -29,10 +26,10 @@ def emit_texture(w: FunctionWriter, op: Op, args: list[Val]) -> Val:
     )
     w.unsettled = True
     if w.trace:
-        first = w.op(f"load {VEC64}, ptr %lane_addresses, align 64")
+        first = w.op(f"load {w.vec64}, ptr %lane_addresses, align 64")
         tr.record_access(w, Val("i64", VECTOR, vector=first), access)
     parts = []
     for n in range(4):
-        word = w.op(f"load {VEC32}, ptr {w.field('%lane_values', 128 * n)}, align 64")
+        word = w.op(f"load {w.vec32}, ptr {w.field('%lane_values', w.row_bytes * n)}, align 64")
         parts.append(Val("i32", VECTOR, vector=word))
     return Val("i32x4", VECTOR, parts=tuple(parts))

@@ -25,16 +25,15 @@ from warpwright.engine.abi import (
     TAG_PATTERN,
     TAG_SYNC,
     WARP,
+    head_words,
 )
 from warpwright.engine.jit.function import FunctionWriter, Val
-from warpwright.engine.jit.shapes import LANES, SCALAR_KIND, UNSET_KIND, WIDTH
+from warpwright.engine.jit.shapes import SCALAR_KIND, UNSET_KIND, WIDTH
 from warpwright.isa.ops import Access
 from warpwright.isa.texture_access import TextureAccess
 
 CHUNK = 8
 VEC8 = f"<{CHUNK} x i64>"
-VEC64 = "<32 x i64>"
-FULL_MASK = 0xFFFFFFFF
 STEP_LIMIT = 1 << 30
 """Constants between addresses that cannot wrap around."""
 WORDS_BETWEEN_CHECKS = 512
@@ -176,10 +175,19 @@ def _eight(w: FunctionWriter, value: str) -> str:
 def _head(w: FunctionWriter, lanes: str, bits: int) -> Word:
     """A record's first word: lanes below, bits above."""
     if lanes.lstrip("-").isdigit():
-        return Word("", str(_signed((int(lanes) & 0xFFFFFFFF) + bits, 64)))
+        return Word("", str(_signed((int(lanes) & (1 << w.lanes) - 1) + bits, 64)))
     if (lanes, 0) not in w.trace_heads:
-        w.trace_heads[lanes, 0] = w.op(f"zext i32 {lanes} to i64")
+        w.trace_heads[lanes, 0] = w.wide_mask(lanes)
     return Word(w.trace_heads[lanes, 0], str(_signed(bits, 64)))
+
+
+def _put_head(w: FunctionWriter, lanes: str, bits: int) -> None:
+    """A record's head: its tag, and the lanes, which have a word of their own where there are more than 32."""
+    if head_words(w.lanes) == 1:
+        _put(w, _head(w, lanes, bits))
+        return
+    _put(w, Word("", str(_signed(bits, 64))))
+    _put(w, _head(w, lanes, 0))
 
 
 def record_block(w: FunctionWriter, number: int, lanes: str) -> None:
@@ -189,7 +197,7 @@ def record_block(w: FunctionWriter, number: int, lanes: str) -> None:
     w.trace_at = w.op("load ptr, ptr %trace_at")
     w.trace_words = 0
     w.trace_heads = {}
-    _put(w, _head(w, lanes, TAG_BLOCK << 60 | number << 32))
+    _put_head(w, lanes, (TAG_BLOCK << 60) | number << 32)
 
 
 def finish_block(w: FunctionWriter) -> None:
@@ -226,25 +234,25 @@ def record_access(w: FunctionWriter, address: Val, access: Access | TextureAcces
     window = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}.get(access.space, 0)
     shape = address.shape
     if shape.kind not in (SCALAR_KIND, UNSET_KIND):
-        _put(w, _head(w, w.exec.bits, TAG_GATHER << 60))
+        _put_head(w, w.exec.bits, TAG_GATHER << 60)
         vector = w.vector(address)
         if address.type == "i32":
-            vector = w.op(f"zext <32 x i32> {vector} to {VEC64}")
+            vector = w.op(f"zext {w.vec32} {vector} to {w.vec64}")
             if window:
-                vector = w.op(f"add {VEC64} {vector}, {w.literal_vector('i64', (window,) * LANES)}")
-        w.emit(f"store {VEC64} {vector}, ptr {_place(w, w.trace_words)}, align 8")
-        w.trace_words += LANES
+                vector = w.op(f"add {w.vec64} {vector}, {w.literal_vector('i64', (window,) * w.lanes)}")
+        w.emit(f"store {w.vec64} {vector}, ptr {_place(w, w.trace_words)}, align 8")
+        w.trace_words += w.lanes
         return
-    pattern = shape.pattern or (0,) * LANES
+    pattern = shape.pattern or (0,) * w.lanes
     width = WIDTH[address.type]
     offsets = [_signed(p - pattern[0], width) for p in pattern]
     step = offsets[1]
-    affine = -(1 << 23) <= step < 1 << 23 and offsets == [step * n for n in range(LANES)]
+    affine = -(1 << 23) <= step < 1 << 23 and offsets == [step * n for n in range(w.lanes)]
     tag = TAG_AFFINE << 60 | (step & 0xFFFFFF) << 32 if affine else TAG_PATTERN << 60
-    _put(w, _head(w, w.exec.bits, tag))
+    _put_head(w, w.exec.bits, tag)
     _put(w, _first_address(w, address, pattern[0], window))
     if not affine:
-        table = w.table(("distances", tuple(offsets)), "i64", offsets, LANES)
+        table = w.table(("distances", tuple(offsets)), "i64", offsets, w.lanes)
         _put(w, Word("", f"ptrtoint (ptr {table} to i64)"))
 
 
@@ -259,7 +267,7 @@ def record_bulk(w: FunctionWriter, lanes: str, direction: int) -> str:
     if not (w.trace and w.recording):
         return "null"
     place = w.field(w.trace_at, 8 * w.trace_words) if w.trace_words else w.trace_at
-    _put(w, _head(w, lanes, TAG_BULK << 60 | direction << 32))
+    _put_head(w, lanes, TAG_BULK << 60 | direction << 32)
     w.trace_words += BULK_WORDS - 1
     return place
 
@@ -268,8 +276,8 @@ def record_sync(w: FunctionWriter, number: int, lanes: str, absent: str) -> None
     """For the checks: lanes that carry out a warp-wide operation of a block, and those of its mask that do not."""
     if not (w.trace and w.setting.watched):
         return
-    _put(w, _head(w, lanes, TAG_SYNC << 60 | number << 32))
-    _put(w, Word(w.op(f"zext i32 {absent} to i64"), "0"))
+    _put_head(w, lanes, TAG_SYNC << 60 | number << 32)
+    _put(w, Word(w.wide_mask(absent), "0"))
 
 
 def record_sync_alone(w: FunctionWriter, number: int, lanes: str, absent: str) -> None:
@@ -286,12 +294,12 @@ def record_sync_alone(w: FunctionWriter, number: int, lanes: str, absent: str) -
 
 def note_outside(w: FunctionWriter, lanes: str, wanted: Val, address: int) -> None:
     """Tell the checks of lanes that come to a WARPSYNC whose mask, an operand of each lane, lacks them."""
-    if wanted.shape.const == FULL_MASK or not w.setting.watched:
+    if wanted.shape.const == (1 << w.lanes) - 1 or not w.setting.watched:
         return
-    own = w.literal_vector("i32", tuple(1 << lane for lane in range(LANES)))
-    named = w.op(f"and <32 x i32> {w.vector(wanted)}, {own}")
-    lacking = w.bits_of(w.op(f"icmp eq <32 x i32> {named}, zeroinitializer"))
-    outside = w.op(f"zext i32 {w.op(f'and i32 {lacking}, {lanes}')} to i64")
+    own = w.literal_vector(w.mask_type, tuple(1 << lane for lane in range(w.lanes)))
+    named = w.op(f"and {w.vecmask} {w.vector(wanted)}, {own}")
+    lacking = w.bits_of(w.op(f"icmp eq {w.vecmask} {named}, zeroinitializer"))
+    outside = w.wide_mask(w.op(f"and {w.mask_type} {lacking}, {lanes}"))
     before = w.load_field("%warp", WARP["outside_lanes"])
     w.store_field("%warp", WARP["outside_lanes"], w.op(f"or i64 {before}, {outside}"))
     place = w.load_field("%warp", WARP["outside_instruction"])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from warpwright.engine.abi import ALIKE
 from warpwright.engine.jit import trace as tr
-from warpwright.engine.jit.addressing import VEC32, VEC64, VECPTR, Place, addresses_vector, is_uniform, lanes_to_touch
+from warpwright.engine.jit.addressing import Place, addresses_vector, is_uniform, lanes_to_touch
 from warpwright.engine.jit.function import FunctionWriter, Val
 from warpwright.engine.jit.loads import gather
 from warpwright.engine.jit.shapes import SCALAR_KIND, VECTOR_KIND
@@ -22,7 +22,7 @@ def asked(w: FunctionWriter, place: Place) -> bool:
         return False
     if is_uniform(place.address):
         return True
-    return place.size >= 4 and not (place.spread.places == 32 and place.pattern is not None)
+    return place.size >= 4 and not (place.spread.places == w.lanes and place.pattern is not None)
 
 
 def note(w: FunctionWriter, record: int, place: Place, words: list[Val]) -> None:
@@ -36,7 +36,7 @@ def note(w: FunctionWriter, record: int, place: Place, words: list[Val]) -> None
         found = _one_place(w, place, words)
     else:
         found = _many_places(w, place, words)
-    differs = w.op(f"icmp ne i32 {found}, 0")
+    differs = w.op(f"icmp ne {w.mask_type} {found}, 0")
     tr.mark(w, record, w.op(f"select i1 {differs}, i64 0, i64 {ALIKE}"))
 
 
@@ -47,25 +47,23 @@ def _one_place(w: FunctionWriter, place: Place, words: list[Val]) -> str:
         if is_uniform(word):
             continue
         size = min(place.size, 4)
-        kind = f"<32 x i{8 * size}>"
-        lane = w.op(f"call i32 @llvm.cttz.i32(i32 {w.exec.bits}, i1 false)")
-        w.declared["llvm.cttz.i32"] = "declare i32 @llvm.cttz.i32(i32, i1)"
-        lane = w.op(f"and i32 {lane}, 31")
-        first = w.op(f"extractelement {kind} {w.vector(word)}, i32 {lane}")
+        kind = f"<{w.lanes} x i{8 * size}>"
+        lane = w.op(f"and {w.mask_type} {w.lowest_lane(w.exec.bits)}, {w.lanes - 1}")
+        first = w.op(f"extractelement {kind} {w.vector(word)}, {w.mask_type} {lane}")
         same = w.op(f"icmp ne {kind} {w.vector(word)}, {w.splat(f'i{8 * size}', first)}")
-        differ = w.op(f"or i32 {differ}, {w.bits_of(same)}")
-    return w.op(f"and i32 {differ}, {w.exec.bits}")
+        differ = w.op(f"or {w.mask_type} {differ}, {w.bits_of(same)}")
+    return w.op(f"and {w.mask_type} {differ}, {w.exec.bits}")
 
 
 def _many_places(w: FunctionWriter, place: Place, words: list[Val]) -> str:
     """Executing lanes that find something else at their address."""
     addresses = addresses_vector(w, place)
     base = "%host_minus_device" if place.wide else w.op("ptrtoint ptr %shared_base to i64")
-    pointers = w.op(f"add {VEC64} {addresses}, {w.splat('i64', base)}")
+    pointers = w.op(f"add {w.vec64} {addresses}, {w.splat('i64', base)}")
     differ = "0"
     for n, word in enumerate(words):
-        at = w.op(f"add {VEC64} {pointers}, {w.splat('i64', str(4 * n))}") if n else pointers
-        touched, mask = lanes_to_touch(w, w.op(f"inttoptr {VEC64} {at} to {VECPTR}"))
+        at = w.op(f"add {w.vec64} {pointers}, {w.splat('i64', str(4 * n))}") if n else pointers
+        touched, mask = lanes_to_touch(w, w.op(f"inttoptr {w.vec64} {at} to {w.vecptr}"))
         held = gather(w, touched, mask)
-        differ = w.op(f"or i32 {differ}, {w.bits_of(w.op(f'icmp ne {VEC32} {held}, {w.vector(word)}'))}")
-    return w.op(f"and i32 {differ}, {w.exec.bits}")
+        differ = w.op(f"or {w.mask_type} {differ}, {w.bits_of(w.op(f'icmp ne {w.vec32} {held}, {w.vector(word)}'))}")
+    return w.op(f"and {w.mask_type} {differ}, {w.exec.bits}")

@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from warpwright.engine.abi import BLOCK
+from warpwright.engine.fragments import LANES
 from warpwright.engine.jit.function import FunctionWriter, Text, Val
 from warpwright.engine.jit.loads import emit_load
-from warpwright.engine.jit.shapes import LANES, UNIFORM, VECTOR
+from warpwright.engine.jit.shapes import UNIFORM, VECTOR
 from warpwright.engine.jit.tensor_cores import mma_function
+from warpwright.engine.jit.wave import Wave
 from warpwright.isa.ops import Access, GroupProduct, Lowered, Op
 
 VEC = "<32 x i32>"
@@ -162,12 +164,12 @@ class Places:
         return self.vector("or", low, self.vector("shl", high, self.constant([16] * LANES)))
 
 
-def group_function(name: str) -> tuple[str, dict[str, str]]:
+def group_function(name: str, wave: Wave) -> tuple[str, dict[str, str]]:
     """The definition of a function, with the product of 8 columns inside, and what it declares."""
     how = named(name)
     n_a, n_b, n_c = how.tile[3:6]
     inner = "_".join(("ww_mma", *map(str, how.tile)))
-    definition, declared = mma_function(inner)
+    definition, declared = mma_function(inner, wave)
     t = Text(declared=declared)
     t.emit(f"%left = alloca [{32 * n_a} x i32], align 64")
     t.emit("%tile = alloca [512 x i32], align 64")

@@ -99,8 +99,8 @@ class Workspace:
             raise ValueError(f"kernel {kernel.name}: code with trace records is run by the timing model, not by blocks")
         x, y, z = kernel.block_shape
         threads = x * y * z
-        warps = -(-threads // 32)
-        local = _round(local_bytes_per_thread * 32)
+        warps = -(-threads // kernel.lanes)
+        local = _round(local_bytes_per_thread * kernel.lanes)
         warps_at = _round(BLOCK.size_bytes)
         save_at = warps_at + _round(WARP.size_bytes) * warps
         save_bytes = _round(kernel.spill_bytes)

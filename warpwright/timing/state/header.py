@@ -76,6 +76,9 @@ class Header(Unit):
     on_chip = word("blocks", "of several kernels that are on the chip, or whose end has not come to the dispatcher")
     next_arrival = word("cycle", "when the next one comes; INF: none, or it is not known when")
     blocks = word("blocks", "of all grids")
+    lanes = word("lanes", "of a wave, the same of all launches: one chip has one instruction set")
+    full_wave = word("bits", "mask of a wave that has all its lanes")
+    head_words = word("words", "of a trace record before what it is about: with more than 32 lanes these have one of their own")
     done_blocks = word("blocks", "that have ended")
     local_base = word("host address", "local memory of the first warp slot")
     local_stride = word("bytes", "from one warp's local memory to the next")
@@ -113,6 +116,7 @@ class Header(Unit):
         "launch.launch_overhead_cycles", "cycle", "of a launch, before its first block and after its last"
     )
     # sub-core
+    banks = from_chip("shared.shared_bank_count", "banks", "of shared memory, and lanes that it serves at once")
     window_operands = from_chip("issue.operand_window_cycles", "cycle", "in which an instruction reads its registers")
     operand_release = from_chip(
         "issue.operand_release_cycles", "cycle", "from issue until a fixed-latency instruction's operands are free"

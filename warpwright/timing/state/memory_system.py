@@ -78,7 +78,8 @@ PATTERN_OLDER, PATTERN_HEAD = 3, 4
 PATTERN_SLOTS = PATTERN_HEAD + 4 * PATTERN_LINES + 4
 # scratch of a GPC: of 32 banks how many words, the words of each, and the number of the last group of lanes
 BANK_WORDS = 32
-BANK_TURN = BANK_WORDS + 32 * 32
+BANK_ROOM = 32  # no more lanes are served at once
+BANK_TURN = BANK_WORDS + BANK_WORDS * BANK_ROOM
 BANK_SLOTS = BANK_TURN + 8
 
 # --- store buffer ------------------------------------------------------------------------------------

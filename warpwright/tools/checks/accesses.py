@@ -13,13 +13,13 @@ from warpwright.engine.abi import (
     ALIKE,
     LOCAL_WINDOW,
     SHARED_WINDOW,
-    SYNC_WORDS,
     TAG_AFFINE,
     TAG_BLOCK,
     TAG_BULK,
     TAG_GATHER,
     TAG_PATTERN,
     TAG_SYNC,
+    record_words,
 )
 from warpwright.native.intrinsics import core, lowest_bit, peek, poke
 from warpwright.timing.records import address_of, decode
@@ -45,6 +45,7 @@ from warpwright.tools.checks.shadow import (
     ERROR,
     KEEP_SECTORS,
     LANE_BITS,
+    MOST_LANES,
     NARROW,
     NEXT_READER,
     OTHER_STAMP,
@@ -60,6 +61,7 @@ from warpwright.tools.checks.shadow import (
     S_GUARD,
     S_HOST,
     S_LANES,
+    S_LANES_OF_WAVE,
     S_OPTIONS,
     S_POSITION,
     S_RECORD,
@@ -123,6 +125,7 @@ E_SYNCHRONISES, E_UNIFORM, E_COPY, E_GUARD = (
 LOAD, STORE, ATOMIC, LANES, FENCE, CONSTANT, BULK, PROXY, COMMIT, WAIT, LOOK = (int(e) for e in Event)
 WINDOW_MASK = ~0xFFFFFF
 FULL_WARP = 0xFFFFFFFF
+SYNC_WORDS = record_words(MOST_LANES)[TAG_SYNC]
 WRITTEN_TOGETHER = 512
 """Bytes from the first to behind the last that lanes read, of which it is asked at once whether all were written: those of 16 bytes a lane."""
 
@@ -461,7 +464,7 @@ def read_records(
                 return BULK_COPY
             if tag != TAG_AFFINE and tag != TAG_PATTERN and tag != TAG_GATHER:
                 return BROKEN
-            words, mask, base, tabled, step = decode(records + position * 8)
+            words, mask, base, tabled, step = decode(records + position * 8, 1, s[S_LANES_OF_WAVE])
             alike = peek(records + position * 8) & ALIKE != 0
             if mask and event == CONSTANT and s[S_OPTIONS] & CHECK_CONSTANTS and events[row * COLUMNS + E_SCOPE]:
                 limit, size = events[row * COLUMNS + E_SCOPE], events[row * COLUMNS + E_BYTES]

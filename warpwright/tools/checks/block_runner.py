@@ -6,12 +6,13 @@ is to be told.  What it needs stands in arrays of words, so that it goes on wher
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-from warpwright.engine.abi import RECORD_WORDS, TAG_BLOCK, TAG_SYNC, WARP, Status
+from warpwright.engine.abi import TAG_BLOCK, TAG_SYNC, WARP, Status, record_words
 from warpwright.native.intrinsics import call_warp, core, lowest_bit, peek, popcount
 from warpwright.tools.checks.accesses import read_records
 from warpwright.tools.checks.intrinsics import array_at, entry
@@ -26,9 +27,9 @@ L_WAYS, L_WAY_TABLE, L_WAY_BLOCKS = 8, 9, 10
 """How many ways round barriers there are (``skipped_barriers.py``), and its tables."""
 L_FUNCTION, L_READS, L_SYNCHECK, L_SEEDED, L_RECORD_WORDS = 11, 12, 13, 14, 15
 """The traced warp function; whether records are read, barriers looked at, and the order of warps given; words of a record by its tag."""
-L_WALKS = 16
-"""Whether records are followed from block to block."""
-L_WORDS = 17
+L_WALKS, L_LANES = 16, 17
+"""Whether records are followed from block to block; lanes of a warp."""
+L_WORDS = 18
 
 # --- what is known of a resident block ---------------------------------------------------------------
 T_PHASE, T_STATUS, T_REASON, T_WARP, T_AT, T_ORDERED, T_STOPS, T_MOVED, T_RELEASED, T_FRUITFUL, T_LAST = range(11)
@@ -79,7 +80,13 @@ EXIT, AT_BLOCK_BARRIER, STRONG, TRACE_FULL = (
     int(Status.TRACE_FULL),
 )
 YIELD, CLOCK, DEADLOCK, SLEEP = int(Status.YIELD), int(Status.CLOCK), int(Status.DEADLOCK), int(Status.SLEEP)
-RECORD_LENGTHS = np.array([RECORD_WORDS.get(tag, 1) for tag in range(16)], np.int64)
+
+
+@cache
+def record_lengths(lanes: int) -> npt.NDArray[np.int64]:
+    """Words of a record by its tag, for warps of so many lanes."""
+    words = record_words(lanes)
+    return np.array([words.get(tag, 1) for tag in range(16)], np.int64)
 
 
 @core
@@ -233,12 +240,16 @@ def arrive(t: Any, launch: Any, w: int) -> bool:
                 at_branch[d] &= ~lanes
                 round_it[d] &= ~lanes
     wanted = array_at(t[T_WANTED])
-    named = warp["barrier_threads"] if warp["barrier_threads"] != 0 else 32 * t[T_WARPS]
-    t[T_MISCOUNTS] = NO_WARPS if named & 31 else (ANOTHER if wanted[number] != 0 and wanted[number] != named else 0)
+    named = warp["barrier_threads"] if warp["barrier_threads"] != 0 else launch[L_LANES] * t[T_WARPS]
+    t[T_MISCOUNTS] = (
+        NO_WARPS
+        if named & (launch[L_LANES] - 1)
+        else (ANOTHER if wanted[number] != 0 and wanted[number] != named else 0)
+    )
     wanted[number] = named
     counts, votes = array_at(t[T_COUNTS]), array_at(t[T_VOTES])
     whole = warp["barrier_threads"] != 0 and lanes == living
-    counts[number] += 32 if whole else popcount(lanes)
+    counts[number] += launch[L_LANES] if whole else popcount(lanes)
     mode = warp["barrier_mode"]
     if mode >= POPCOUNT:
         vote = warp["barrier_vote"] & lanes

@@ -182,7 +182,8 @@ class CheckedExecution:
         self._words = launch = np.zeros(tu.L_WORDS, np.int64)
         launch[tu.L_FUNCTION], launch[tu.L_SEEDED] = kernel.address, seed is not None
         launch[tu.L_CANCEL] = context.address + LAUNCH["cancel"]
-        launch[tu.L_RECORD_WORDS] = tu.RECORD_LENGTHS.ctypes.data
+        lanes = context.program.lanes
+        launch[tu.L_RECORD_WORDS], launch[tu.L_LANES] = tu.record_lengths(lanes).ctypes.data, lanes
         self._launch_address = int(launch.ctypes.data)
         watcher.prepare(launch)
         self._past = Recurrence(FIRST_PASS)
@@ -254,7 +255,7 @@ class CheckedExecution:
         return digest.digest()
 
     def _memories(self, resident: list[Block]) -> Iterator[npt.NDArray[np.uint8]]:
-        local_bytes = stack_bytes(self.context.program) * 32
+        local_bytes = stack_bytes(self.context.program) * self.context.program.lanes
         for block in resident:
             yield block.shared
             for w in block.warps:
@@ -282,7 +283,7 @@ class CheckedExecution:
         block_words = aligned_words(BLOCK.size_bytes)
         warps = geometry.warps_per_block
         stride = (WARP.size_bytes + 63) // 64 * 64
-        local = (stack_bytes(program) * 32 + 63) // 64 * 64
+        local = (stack_bytes(program) * program.lanes + 63) // 64 * 64
         structures = aligned_words(stride * warps)
         spills, locals_ = aligned_words(self._spill_bytes * warps), aligned_words(local * warps + 64)
         values = {
@@ -298,7 +299,7 @@ class CheckedExecution:
             words = structures[n * stride // 8 : (n + 1) * stride // 8]
             trace = np.zeros(self._trace_words, np.int64)
             warp = Warp(words, trace, n, run)
-            threads = min(geometry.threads_per_block - 32 * n, 32)
+            threads = min(geometry.threads_per_block - program.lanes * n, program.lanes)
             fields = {
                 **{"launch": context.address, "block": block_words.ctypes.data, "warp_in_block": n},
                 **{"lanes": (1 << threads) - 1, "local_base": locals_.ctypes.data + n * local},

@@ -77,7 +77,9 @@ S_SEEN, S_GUARD, S_SECTORS = 27, 28, 29
 pointer of the sectors of the memory that the present access is of, 0 where they do not matter."""
 S_WINDOWS = 30
 """Host pointer to the windows of ``vector_races.py``."""
-S_WORDS = 31
+S_LANES_OF_WAVE = 31
+"""Of every warp: 16 or 32."""
+S_WORDS = 32
 CHECK_RACES, CHECK_UNDEFINED, COUNT_TRAFFIC, KEEP_SECTORS, CHECK_CONSTANTS = 1, 2, 4, 8, 16
 DONE, SYNCHRONISE, SHADOW, NARROW, BROKEN, BULK_COPY = 0, 1, 2, 3, 4, 5
 """Why reading records ends: no records are left; behind a synchronising access; an allocation (argument) has no shadow
@@ -92,6 +94,8 @@ SECTOR_SHIFT = 5
 
 LOAD, STORE, ATOMIC = int(Event.LOAD), int(Event.STORE), int(Event.ATOMIC)
 LANE_BITS, VALUE_BITS = 0xFFFFFFFF, 0xFFFFFFFF
+MOST_LANES = 32
+"""Of a wave: a cell has a bit for each lane that has read it, in half a word."""
 
 
 def words_of(granules: int) -> int:

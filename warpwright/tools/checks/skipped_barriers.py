@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine.abi import RECORD_WORDS, TAG_BLOCK
+from warpwright.engine.abi import TAG_BLOCK, record_words
 from warpwright.engine.blocks import BasicBlock, waits_under_guard
 from warpwright.engine.jit.flow import post_dominators, within_functions
 from warpwright.isa.ops import Lowered
@@ -148,15 +148,15 @@ def _acting(blocks: Sequence[BasicBlock], lowered: Sequence[Lowered]) -> list[bo
     return acting
 
 
-def blocks_of(trace: npt.NDArray[np.int64], used: int) -> Iterator[tuple[int, int]]:
+def blocks_of(trace: npt.NDArray[np.int64], used: int, lanes: int = 32) -> Iterator[tuple[int, int]]:
     """(basic block, lanes) by a warp's records, in the order of execution."""
-    position = 0
+    position, lengths = 0, record_words(lanes)
     while position < used:
         word = int(trace[position])
         tag = (word >> 60) & 15
         if tag == TAG_BLOCK:
             yield (word >> 32) & 0xFFFFFFF, word & 0xFFFFFFFF
-        position += RECORD_WORDS[tag]
+        position += lengths[tag]
 
 
 class Walked:

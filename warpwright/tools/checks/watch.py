@@ -146,6 +146,11 @@ class Watch:
         self.context = launch.context
         self.checks = checks
         self.program: Program = launch.context.program
+        if self.program.lanes > sh.MOST_LANES:
+            raise UnsupportedError(
+                f"kernel {self.program.name} runs in waves of {self.program.lanes} lanes, and the checks follow those of up to "
+                f"{sh.MOST_LANES}: run it without check="
+            )
         self.events = launch.checker.events(self.program, kernel, launch.ptx)
         self.detours = launch.checker.detours(launch.loaded, kernel, launch.ptx)
         geometry = self.context.geometry
@@ -206,6 +211,7 @@ class Watch:
             s[:, sh.S_HOST], s[:, sh.S_OPTIONS] = self.context.memory.host_minus_device, self.options
             s[:, sh.S_LAUNCH_WARPS], s[:, sh.S_ALLOCATIONS] = len(self.unknown), len(self.live)
             s[:, sh.S_WINDOWS] = self.windows.ctypes.data
+            s[:, sh.S_LANES_OF_WAVE] = self.program.lanes
         resident.begin(block, self._unknown_at)
         self.resident[block.number] = resident
 
@@ -383,10 +389,10 @@ class Watch:
         row = resident.places[warp["barrier_id"] & 15]
         before = [int(n) for n in row[1 : 1 + row[0]] if n != last]
         place_of = [self._end_of(n) for n in (*before[:1], last)]
-        threads = warp["barrier_threads"] or 32 * self.warps
+        threads = warp["barrier_threads"] or self.program.lanes * self.warps
         if block.turn[tu.T_MISCOUNTS] == tu.NO_WARPS:
             place_of = place_of[-1:]
-            why = f"{threads} threads: the number of threads must be a multiple of 32; a card refuses it as an illegal instruction"
+            why = f"{threads} threads: the number of threads must be a multiple of {self.program.lanes}; a card refuses it as an illegal instruction"
         else:
             there = place(self.program, place_of[-1], "", (0, 0, 0), (0, 0, 0)).at()
             why = f"{threads} threads at {there}, another number here: every thread that comes to a barrier must name the same"
@@ -456,7 +462,7 @@ class Watch:
         """
         address = self.program.instructions[index].address
         call = index
-        for number, lanes in blocks_of(warp.trace, warp["trace_used"]):
+        for number, lanes in blocks_of(warp.trace, warp["trace_used"], self.program.lanes):
             block = self.blocks[number]
             last = self._end_of(number)
             if self.program.instructions[last].opcode == "CALL":
