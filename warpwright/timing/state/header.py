@@ -78,7 +78,9 @@ class Header(Unit):
     blocks = word("blocks", "of all grids")
     lanes = word("lanes", "of a wave, the same of all launches: one chip has one instruction set")
     full_wave = word("bits", "mask of a wave that has all its lanes")
-    head_words = word("words", "of a trace record before what it is about: with more than 32 lanes these have one of their own")
+    head_words = word(
+        "words", "of a trace record before what it is about: with more than 32 lanes these have one of their own"
+    )
     done_blocks = word("blocks", "that have ended")
     local_base = word("host address", "local memory of the first warp slot")
     local_stride = word("bytes", "from one warp's local memory to the next")
