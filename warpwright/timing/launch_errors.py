@@ -63,14 +63,15 @@ def positions_at(stop: TimingCancelled, context: LaunchContext) -> str:
     program = context.program
     blocks = [(w["block_x"], w["block_y"], w["block_z"]) for w in stop.warps]
     first = min(blocks, key=lambda block: block[::-1])
+    full = (1 << program.lanes) - 1
     standing: dict[int, list[Group]] = {n: [] for n in range(context.geometry.warps_per_block)}
     for w, block in zip(stop.warps, blocks, strict=True):
         if block != first:
             continue
         if w["waits_at_barrier"] >= 0:
-            found = Group("barrier", w["fault_instruction"], w["barrier_lanes"] & ALL_LANES)
+            found = Group("barrier", w["fault_instruction"], w["barrier_lanes"] & full)
         else:
-            found = Group("runs", program.instructions[w["pc"]].address, w["active_lanes"] & ALL_LANES)
+            found = Group("runs", program.instructions[w["pc"]].address, w["active_lanes"] & full)
         standing[w["warp_in_block"]] = [found]
     return positions(program, first, list(standing.items()), len(set(blocks)))
 
