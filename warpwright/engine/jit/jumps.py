@@ -113,7 +113,7 @@ class Jumps(Instructions):
         # The warp never runs again: a message may say where it was.
         at = w.program.instructions[w.blocks[n].first + w.blocks[n].count - 1].address
         w.store_field("%warp", WARP["cancelled_at"], str(at + 1))
-        w.store_field("%warp", WARP["fault_lanes"], w.wide_mask(w.op(f"load M, ptr %p{target}")))
+        w.store_field("%warp", WARP["fault_lanes"], w.wide_mask(w.op(f"load {w.mask_type}, ptr %p{target}")))
         w.emit(f"store i32 {int(Status.YIELD)}, ptr %status")
         w.emit("br label %return")
         w.label(go)
