@@ -60,8 +60,9 @@ def stopped(kernel: str, timing: str, engine: str = "compiled") -> str:
     module = gpu.compile(SOURCE, name="limits.cu")
     out = gpu.zeros(64, np.int32)
     arguments = (out, ENDLESS) if kernel == "counts" else (gpu.zeros(1, np.int32), out)
-    if timing == "full":
-        module["counts"][1, 64](out, 1)  # the cycle model is compiled before the limit begins
+    # Compiled before the limit begins.
+    module["counts"][2, 64](out, 1)
+    module["polls"][2, 64](gpu.array(np.ones(1, np.int32)), out)
     with pytest.raises(TimedOutError), session.time_limit(1.5):
         module[kernel][2, 64](*arguments)
     assert module["counts"][1, 64](out, 1).instructions > 0, "the GPU stays usable"
@@ -86,6 +87,7 @@ def test_a_limit_ends_a_launch_of_another_thread() -> None:
     gpu = ww.GPU("v100", timing="off")
     kernel = gpu.compile(SOURCE)["counts"]
     out = gpu.zeros(64, np.int32)
+    kernel[1, 64](out, 1)
     raised: list[BaseException] = []
 
     def work() -> None:
