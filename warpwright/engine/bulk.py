@@ -101,14 +101,14 @@ def perform(what: Bulk, words: list[int], memory: Memory) -> Transfer:
     if size % LEAST_BYTES or (what.direction != "within" and address % LEAST_BYTES):
         raise BulkFault(FaultKind.MISALIGNED, address, LEAST_BYTES)
     if what.direction == "prefetch":
-        memory.view(address, size)
+        global_range(memory, address, size)
         return Transfer(size, address, size)
     if what.direction == "store":
         source = shared_range(memory, words[bulk.SHARED], size)
-        combine(memory.view(address, size), source, what.operation, what.type)
+        combine(global_range(memory, address, size), source, what.operation, what.type)
         return Transfer(size, address, size, shared=shared_place(words[bulk.SHARED], size))
     if what.direction == "load":
-        source = memory.view(address, size)
+        source = global_range(memory, address, size)
     else:
         source = shared_range(memory, words[bulk.SOURCE], size).copy()
     for rank in ranks_of(what, words, memory):
@@ -157,6 +157,11 @@ def tell(transfer: Transfer, memory: Memory) -> None:
         if transfer.ranks >> rank & 1:
             place = shared_range(memory, transfer.barrier, 8, rank, 8).view(np.uint64)
             place[0] = mb.changed(int(place[0]), by)
+
+
+def global_range(memory: Memory, address: int, size: int) -> Bytes:
+    """A part of global memory.  No byte may be anywhere: CUB gives the null pointer for an empty range, and a card takes it."""
+    return memory.view(address, size) if size else np.empty(0, np.uint8)
 
 
 def shared_range(memory: Memory, address: int, size: int, rank: int | None = None, aligned: int = LEAST_BYTES) -> Bytes:
