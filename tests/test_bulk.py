@@ -260,18 +260,20 @@ def test_a_bulk_load_follows_the_way_to_l2() -> None:
 
 EMPTY = """
 #define SHARED(p) ((unsigned)__cvta_generic_to_shared(p))
-extern "C" __global__ void empty(const char *nowhere, char *out, int bytes) {
+extern "C" __global__ void empty(const char *nowhere, char *out, int bytes, int odd) {
     __shared__ __align__(16) unsigned long long bar;
     __shared__ __align__(16) char tile[16];
     unsigned b = SHARED(&bar), done = 0;
     asm volatile("mbarrier.init.shared.b64 [%0], 1;" :: "r"(b) : "memory");
     asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" :: "l"(nowhere), "r"(bytes) : "memory");
+    // Past the end, as far as the next 16 bytes.
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" :: "l"(out), "r"(16) : "memory");
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
-        :: "r"(SHARED(tile)), "l"(nowhere), "r"(bytes), "r"(b) : "memory");
+        :: "r"(SHARED(tile) + odd), "l"(nowhere), "r"(bytes), "r"(b) : "memory");
     asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" :: "r"(b), "r"(bytes) : "memory");
     while (!done)
         asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], 0; selp.u32 %0, 1, 0, p; }" : "=r"(done) : "r"(b) : "memory");
-    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" :: "l"(nowhere), "r"(SHARED(tile)), "r"(bytes) : "memory");
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" :: "l"(nowhere), "r"(SHARED(tile) + odd), "r"(bytes) : "memory");
     asm volatile("cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;" ::: "memory");
     *out = 7;
 }
@@ -283,7 +285,7 @@ def test_copies_of_no_byte_may_name_any_place(timing: str, engine: str) -> None:
     gpu = ww.GPU("h200", timing=timing, engine=engine)
     module = gpu.compile(EMPTY)
     out = gpu.array(np.zeros(1, np.uint8))
-    module["empty"][1, 1](np.uint64(0), out, 0)
+    module["empty"][1, 1](np.uint64(0), out, 0, 3)
     assert out.numpy()[0] == 7
     with pytest.raises(ww.MemoryFaultError):
-        module["empty"][1, 1](np.uint64(0), out, 16)
+        module["empty"][1, 1](np.uint64(0), out, 16, 0)

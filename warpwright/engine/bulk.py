@@ -98,10 +98,10 @@ def perform(what: Bulk, words: list[int], memory: Memory) -> Transfer:
         return _tensor(what, words, memory)
     size = words[bulk.BYTES]
     address = words[bulk.GLOBAL] | words[bulk.GLOBAL + 1] << 32
-    if size % LEAST_BYTES or (what.direction != "within" and address % LEAST_BYTES):
+    if size % LEAST_BYTES or (size and what.direction != "within" and address % LEAST_BYTES):
         raise BulkFault(FaultKind.MISALIGNED, address, LEAST_BYTES)
     if what.direction == "prefetch":
-        global_range(memory, address, size)
+        # It moves nothing that code sees: CUB rounds one up to 16 bytes, past an allocation's end, and an H200 takes that.
         return Transfer(size, address, size)
     if what.direction == "store":
         source = shared_range(memory, words[bulk.SHARED], size)
@@ -160,7 +160,11 @@ def tell(transfer: Transfer, memory: Memory) -> None:
 
 
 def global_range(memory: Memory, address: int, size: int) -> Bytes:
-    """A part of global memory.  No byte may be anywhere: CUB gives the null pointer for an empty range, and a card takes it."""
+    """A part of global memory.
+
+    No byte may be anywhere, here and in shared memory: CUB gives the null pointer or an odd place for an empty range, and
+    an H200 takes them.
+    """
     return memory.view(address, size) if size else np.empty(0, np.uint8)
 
 
@@ -168,7 +172,7 @@ def shared_range(memory: Memory, address: int, size: int, rank: int | None = Non
     """Bytes of shared memory; ``rank`` in place of the address's own."""
     offset = address & SHARED_OFFSETS
     chosen = address >> SHARED_RANK_SHIFT if rank is None else rank
-    if offset % aligned:
+    if size and offset % aligned:
         raise BulkFault(FaultKind.MISALIGNED, offset, aligned)
     whole = memory.shared(chosen)
     if offset + size > len(whole):
