@@ -52,7 +52,7 @@ def test_no_section_refers_to_another_by_32_bits(monkeypatch: pytest.MonkeyPatch
         return load(data, target)
 
     monkeypatch.setattr(jit, "load_object", keep)
-    shared = jit.Library(jit.make_target(None))
+    shared = jit.Library(jit.make_target(None), 32)
     shared.link(["ww_mufu_rcp"])
     gpu = ww.GPU("h200", timing="off")
     kernel = gpu.compile("""

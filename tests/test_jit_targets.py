@@ -17,6 +17,7 @@ from warpwright.engine.jit import shared_code, slow_path
 from warpwright.engine.jit.codegen import compile_kernel, make_target, optimise, write_module
 from warpwright.engine.jit.host_machine import AVX512, Registers
 from warpwright.engine.jit.shape_inference import Setting
+from warpwright.engine.jit.wave import wave_of
 from warpwright.isa.sass.lower import lower
 
 KERNELS = (
@@ -182,8 +183,8 @@ def test_code_for_a_machine_that_is_not_x86(name: str) -> None:
         needed = [n for n in sizes["calls"] if n not in shared_code.SHARED]
         for part in (
             text,
-            shared_code.shared_module(keepers=False),
-            *(shared_code.function_module(n) for n in (*needed, shared_code.RUN_BLOCKS)),
+            shared_code.shared_module(wave_of(32), keepers=False),
+            *(shared_code.function_module(n, wave_of(32)) for n in (*needed, shared_code.RUN_BLOCKS)),
         ):
             assert " asm " not in part
             module = llvm.parse_assembly(part)

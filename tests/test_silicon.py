@@ -15,6 +15,7 @@ from bench import libdevice, math_functions
 from bench.silicon import mma_tiles, tiles
 from warpwright.engine import numerics, silicon_mma
 from warpwright.engine.jit import silicon, tensor_cores
+from warpwright.engine.jit.wave import wave_of
 from warpwright.engine.silicon_mufu import FUNCTIONS, HALVES, mufu
 
 DATA = Path(__file__).parent.parent / "bench" / "silicon" / "data"
@@ -156,7 +157,7 @@ def aligned(rows: int) -> np.ndarray:
 
 @pytest.mark.parametrize("name", FUNCTIONS + HALVES)
 def test_compiled_function(card: dict[str, np.ndarray], name: str) -> None:
-    text, declared = silicon.function(f"ww_mufu_{name}")
+    text, declared = silicon.function(f"ww_mufu_{name}", wave_of(32))
     text += f"""
 define void @go(ptr %p) {{
   %x = load <32 x i32>, ptr %p, align 64
@@ -179,7 +180,7 @@ define void @go(ptr %p) {{
 
 def compiled_mma(name: str) -> Callable[[int], None]:
     """A matrix product's function, called with the address of its registers; it keeps its code alive."""
-    text, declared = tensor_cores.mma_function(name)
+    text, declared = tensor_cores.mma_function(name, wave_of(32))
     text += f"define void @go(ptr %p) {{\n  call void @{name}(ptr %p)\n  ret void\n}}\n"
     engine = compiled(text, declared)
     function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(engine.get_function_address("go"))
