@@ -23,7 +23,7 @@ from warpwright.timing.reset import initial_state
 CARD = json.loads((Path(__file__).resolve().parents[1] / "bench" / "data" / "h200" / "beside.json").read_text())[
     "results"
 ]
-ONE_WORD = 1 | 1 << 6 | 1 << 51
+ONE_WORD = 1 | 1 << 7 | 1 << 51
 """An atomic of one lane on a word of the first sector, with an answer."""
 ADD_CYCLES, FAR_CYCLES = 80 / 55, 180
 READ, ATOMIC, SIDE = range(3)
