@@ -21,6 +21,7 @@ from tests.kernels import case
 from warpwright.engine.interpreter import ClusterState, Kernel, Launch, WarpState, lane_mask
 from warpwright.engine.interpreter.gather_scatter import GlobalBytes
 from warpwright.engine.launch import Geometry
+from warpwright.isa.effects import register_effects
 from warpwright.isa.program import Instruction, Kind, Operand, Program
 from warpwright.isa.sass.load import program_from_cubin
 from warpwright.isa.sass.lower import (
@@ -29,7 +30,6 @@ from warpwright.isa.sass.lower import (
     exclusive_mask,
     lower,
     lower_instruction,
-    register_effects,
 )
 from warpwright.isa.sass.meaning import MEANINGS
 from warpwright.toolchain import compile_source

@@ -20,6 +20,7 @@ from warpwright.chips import load_chip
 from warpwright.engine import numerics
 from warpwright.engine.wgmma import Descriptor
 from warpwright.isa.program import Instruction, Kind, Operand
+from warpwright.isa.sass.schedule import work_of
 from warpwright.timing.classes import timing_of
 from warpwright.toolchain import compile_source
 
@@ -138,7 +139,7 @@ def test_intervals_are_those_of_the_card() -> None:
         place = Operand(Kind.REGISTER if registers else Kind.UNIFORM_REGISTER, 8)
         modifiers = (*(("SP",) if sparse else ()), f"64x{n}x{source.K[types[0]]}")
         instruction = Instruction(0, opcode, modifiers, (Operand(Kind.REGISTER, 24), place))
-        interval = timing_of(instruction, chip, False).interval_cycles
+        interval = timing_of(work_of(instruction), chip, False).interval_cycles
         assert interval == pytest.approx(measured, abs=1.0, rel=0.02), name
         checked += 1
     assert checked > 60

@@ -32,10 +32,23 @@ from warpwright.engine.kernels import Traced
 from warpwright.engine.launch import Geometry, LaunchContext, constant_bank0, make_context
 from warpwright.isa.ops import Access, Builder, Lowered, mask_type, verify
 from warpwright.isa.program import Control, Instruction, Program
+from warpwright.isa.schedule import Work
 from warpwright.timing.interface import TimingResult
 from warpwright.timing.simulate import simulate
 
 WIDTHS = (16, 32, 64)
+UNITS = {
+    "alu": ("LANE", "TID", "SET", "ADD", "SUB", "MUL", "AND", "XOR", "SHL", "LESS", "VOTE"),
+    "memory": ("LD", "ST", "LDS", "STS", "INC"),
+    "match": ("MATCH",),
+    "shuffle": ("SHFL",),
+    "reduction": ("SUM",),
+    "block_barrier": ("BAR",),
+    "branch": ("BRA", "SPLIT", "MEET", "JOIN"),
+    "join": ("SYNC",),
+    "exit": ("EXIT",),
+}
+WORKS = {opcode: Work(unit) for unit, opcodes in UNITS.items() for opcode in opcodes}
 PARAMETER = 0x160
 BYTES = 16
 Words = npt.NDArray[np.uint32]
@@ -156,6 +169,7 @@ class Machine:
             local_bytes_per_thread=local_bytes,
             barriers=1,
             lanes=self.lanes,
+            work=lambda i: WORKS[i.opcode],
         )
         return program, lowered
 

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from warpwright.engine.blocks import CLOCKS, BasicBlock
+from warpwright.isa.effects import Effect, effect_of
 from warpwright.isa.ops import OPS, Lowered, Op
 from warpwright.isa.program import Program
-from warpwright.isa.sass.lower import Effect, effect_of
 
 Effects = frozenset[Effect]
 DATA: Effect = ("data", 0)

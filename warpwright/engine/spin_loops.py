@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
+from warpwright.isa.effects import Effect, effect_of, register_effects
 from warpwright.isa.ops import Lowered, Op
-from warpwright.isa.sass.lower import Effect, effect_of, register_effects
 
 Effects = Callable[[int], tuple[frozenset[Effect], frozenset[Effect]]]
 """(reads, writes) of the instruction with an index."""

@@ -6,16 +6,20 @@ sm_70 to sm_90 have 128-bit encodings (``isa.sass``), sm_60 to sm_62 64-bit ones
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from warpwright.isa import maxwell, sass
 from warpwright.isa.maxwell.load import program_from_cubin as narrow_program
 from warpwright.isa.maxwell.lower import lower as lower_narrow
 from warpwright.isa.nv50.lower import lower as lower_nv50
+from warpwright.isa.nv50.schedule import work_of as work_of_nv50
 from warpwright.isa.ops import Lowered
-from warpwright.isa.program import Program
+from warpwright.isa.program import Instruction, Program
 from warpwright.isa.sass.load import program_from_cubin as wide_program
 from warpwright.isa.sass.lower import lower as lower_wide
+from warpwright.isa.sass.schedule import from_control_bits
+from warpwright.isa.sass.schedule import work_of as work_of_sass
+from warpwright.isa.schedule import Issue, UnknownTiming, Work
 from warpwright.toolchain.cubin import Kernel, Module
 from warpwright.toolchain.relocation import Image
 
@@ -52,4 +56,21 @@ def lower(program: Program) -> list[Lowered]:
     return lower_wide(program) if program.arch >= FIRST_WIDE else lower_narrow(program)
 
 
-__all__ = ["lower", "maxwell", "program_from_cubin", "sass"]
+def work_of(program: Program) -> Callable[[Instruction], Work]:
+    """The table from a program's instructions to the units that execute them."""
+    return program.work or (work_of_nv50 if program.arch < FIRST_MAXWELL else work_of_sass)
+
+
+def schedule(program: Program, lowered: Sequence[Lowered]) -> list[Issue]:
+    """When each instruction of a program may issue, and what it asks of the SM.
+
+    Raises:
+        UnknownTiming: an instruction has no timing row; the message names kernel, architecture, text and address.
+    """
+    try:
+        return from_control_bits(program, lowered, work_of(program))
+    except UnknownTiming as error:
+        raise UnknownTiming(f"kernel {program.name} (sm_{program.arch}): {error}") from None
+
+
+__all__ = ["lower", "maxwell", "program_from_cubin", "sass", "schedule", "work_of"]

@@ -8,9 +8,11 @@ it meaning through ``isa/ops.py`` and the timing model reads its control bits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+
+from warpwright.isa.schedule import Work
 
 RZ = 255
 """Register number that reads as zero (all 128-bit encodings)."""
@@ -158,3 +160,7 @@ class Program:
     """Lanes of a wave, the instruction set's only statement of its width: 16, 32 or 64."""
     code_base: int = 0
     """Virtual code address of the first byte (targets of indirect branches and calls are code_base + offset)."""
+    work: Callable[[Instruction], Work] | None = field(default=None, repr=False, compare=False)
+    """The unit that executes an instruction; None: the table of its architecture's machine code."""
+    control_bits: bool = True
+    """Whether the code says when its instructions issue (``Control``); a scoreboard does without."""

@@ -1,6 +1,6 @@
 """A program as the timing core reads it: one row of sixteen words an instruction, and one of five a basic block.
 
-Control bits, scoreboards and reuse flags come from the encoding (``isa/program.py``); what an instruction does to
+Stall cycles, dependence counters and reuse flags come from the schedule (``isa/schedule.py``); what an instruction does to
 memory from its lowered operations; pipe and latency from ``classes.py``.  Register reads are counted by bank
 (register number's parity), once as they are and once with what the register-file cache still holds from the
 instruction before (Huerta et al., MICRO'25, section 5: one entry for each operand slot).
@@ -16,19 +16,18 @@ import numpy.typing as npt
 
 from warpwright.chips.chip import Chip
 from warpwright.engine.blocks import ENDS_BLOCK, BasicBlock, MemoryAccess
+from warpwright.isa.effects import Effect
+from warpwright.isa.machine_code import schedule
 from warpwright.isa.ops import Lowered
-from warpwright.isa.program import RZ, Control, Instruction, Kind, Operand, Program
-from warpwright.isa.sass.lower import register_effects
-from warpwright.isa.sass.meaning import is_zero
+from warpwright.isa.program import RZ, Program
+from warpwright.isa.schedule import Constant, Issue
 from warpwright.isa.texture_access import TextureAccess
 from warpwright.timing import state as s
-from warpwright.timing.classes import GROUP_PRODUCTS, Timing, timing_of
+from warpwright.timing.classes import Timing, timing_of
 
 CONSTANT_BANK_BYTES = 65536
 """Of a bank whose size the program does not tell."""
 
-
-WARP_PRODUCTS = ("HMMA", "IMMA", "QMMA", "BMMA")
 BYPASSED = (s.P_ALU, s.P_FMA, s.P_FMA_HEAVY, s.P_FMA_PAIR, s.P_HALF)
 """Pipes of fixed latency whose results other instructions may take on their way to the registers."""
 
@@ -52,31 +51,18 @@ def _reads_by_bank(registers: Sequence[int], banks: int, passes: int) -> int:
     return sum(count << 4 * bank for bank, count in enumerate(counts))
 
 
-def _sources(instruction: Instruction, writes: frozenset[tuple[str, int]]) -> list[Operand]:
-    """Register operands that are read, in slot order."""
-    operands = [o for o in instruction.operands if o.kind is Kind.REGISTER]
-    if operands and ("reg", operands[0].index) in writes and instruction.operands[0] is operands[0]:
-        operands = operands[1:]
-    elif len(operands) > 1 and ("reg", operands[0].index) in writes:
-        operands = operands[1:]  # predicate destinations are printed around the register
-    return operands
-
-
 class _ConstantLines:
     """Numbers of the lines of the banks that a program reads, bank after bank; a bank begins on a whole block."""
 
-    def __init__(self, program: Program, chip: Chip) -> None:
+    def __init__(self, program: Program, issues: Sequence[Issue], chip: Chip) -> None:
         self.line_bytes = chip.constant_cache.constant_line_bytes
         block_lines = chip.constant_cache.constant_block_bytes // self.line_bytes
         ends: dict[int, int] = {}
-        for instruction in program.instructions:
-            operand = _constant(instruction)
-            if operand is None:
-                continue
-            end = operand.value + 1
-            if _is_indexed(operand):  # anywhere in the bank
-                end = len(program.constant_banks.get(operand.index, b"")) or CONSTANT_BANK_BYTES
-            ends[operand.index] = max(ends.get(operand.index, 0), end)
+        for constant in (issue.constant for issue in issues if issue.constant is not None):
+            end = constant.offset_bytes + 1
+            if constant.indexed:  # anywhere in the bank
+                end = len(program.constant_banks.get(constant.bank, b"")) or CONSTANT_BANK_BYTES
+            ends[constant.bank] = max(ends.get(constant.bank, 0), end)
         self.first: dict[int, int] = {}
         self.count = 0
         for bank, end in sorted(ends.items()):
@@ -88,31 +74,16 @@ class _ConstantLines:
 
     parameter_lines = 0
 
-    def of(self, operand: Operand) -> int:
+    def of(self, constant: Constant) -> int:
         """Line of a known place; of an indexed operand its bank's first."""
-        return self.first[operand.index] + (0 if _is_indexed(operand) else operand.value // self.line_bytes)
-
-
-def _is_indexed(operand: Operand) -> bool:
-    return operand.base is not None and not is_zero(operand.base)
-
-
-def _constant(instruction: Instruction) -> Operand | None:
-    return next((o for o in instruction.operands if o.kind is Kind.CONSTANT and o.uniform is None), None)
-
-
-def _factors(instruction: Instruction) -> set[int]:
-    """Registers that IMAD.WIDE or IMAD.HI multiplies."""
-    values = [o for o in instruction.operands[1:] if o.kind not in (Kind.PREDICATE, Kind.UNIFORM_PREDICATE)]
-    return {o.index for o in values[:2] if o.kind is Kind.REGISTER and o.index != RZ}
+        return self.first[constant.bank] + (0 if constant.indexed else constant.offset_bytes // self.line_bytes)
 
 
 def _wait_for_factors(
     rows: npt.NDArray[np.int64],
     blocks: Sequence[BasicBlock],
     timings: Sequence[Timing],
-    program: Program,
-    written: Sequence[frozenset[int]],
+    issues: Sequence[Issue],
     pass_cycles: int,
 ) -> None:
     """Hold wide products back whose factors come later than the stall counts say.
@@ -123,34 +94,37 @@ def _wait_for_factors(
     for block in blocks:
         for index in range(block.first + 1, block.first + block.count):
             latency = timings[index].factor_latency_cycles
-            missing = _factors(program.instructions[index]) if latency else set()
+            missing = issues[index].factors if latency else frozenset()
             before, apart, late = index, 0, 0
             while missing and apart < latency + pass_cycles and before > block.first:
                 before -= 1
                 apart += int(rows[s.Instruction(before * s.Instruction.size).stall])
-                made = missing & written[before]
+                made = missing & _registers(issues[before].writes)
                 if made and timings[before].kind == s.K_FIXED and timings[before].pipe in BYPASSED:
                     late = max(late, latency + (timings[before].passes - 1) * pass_cycles - apart)
                 missing -= made
             rows[s.Instruction((index - 1) * s.Instruction.size).stall] += late
 
 
-def stall_cycles(control: Control) -> int:
-    """Cycles until the same warp may issue again (bench/micro on H200, machine code with edited control bits).
-
-    A warp that does not give way waits as many as the field says up to 11; 12 to 14 act as 1, 15 and 0 as 2.  One that gives
-    way waits at least 2, and 34 when the field is 0.
-    """
-    stall = control.stall_cycles
-    if control.yield_flag:
-        return max(stall, 2) if stall else 34
-    if stall > 11:
-        return 2 if stall == 15 else 1
-    return stall or 2
+def _registers(effects: frozenset[Effect]) -> frozenset[int]:
+    """Numbers of the vector registers among what an instruction reads or writes."""
+    return frozenset(number for file, number in effects if file == "reg" and number != RZ)
 
 
 Access = tuple[str, int, str, bool, str]
 """Of a memory instruction: space, bytes of a lane, kind, whether it is strong, an atomic's operation."""
+
+
+def _accesses(blocks: Sequence[BasicBlock]) -> dict[int, list[Access]]:
+    """The accesses of each instruction that has some."""
+    stops = {block.first for block in blocks if block.stop == "strong"}
+    found: dict[int, list[Access]] = {}
+    for block in blocks:
+        for access in block.accesses:
+            found.setdefault(access.instruction, []).append(
+                (access.space, access.bytes, access.kind, _is_strong(access, stops), access.access.operation)
+            )
+    return found
 
 
 def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicBlock], chip: Chip) -> StaticProgram:
@@ -158,89 +132,110 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
 
     Args:
         lowered: one entry an instruction; blocks: by the number that trace records carry.
+
+    Raises:
+        UnknownTiming: an instruction has no timing row.
     """
-    count = len(program.instructions)
+    issues = schedule(program, lowered)
+    count = len(issues)
     rows = np.zeros(count * s.Instruction.size + len(blocks) * s.BasicBlock.size, np.int64)
-    accesses: dict[int, list[Access]] = {}
+    accesses = _accesses(blocks)
     clocks = {block.first for block in blocks if block.stop == "clock"}
-    stops = {block.first for block in blocks if block.stop == "strong"}
-    for block in blocks:
-        for access in block.accesses:
-            accesses.setdefault(access.instruction, []).append(
-                (access.space, access.bytes, access.kind, _is_strong(access, stops), access.access.operation)
-            )
-    constants = _ConstantLines(program, chip)
+    constants = _ConstantLines(program, issues, chip)
     line_bytes = chip.instruction_cache.icache_line_bytes
-    held: dict[int, int] = {}  # operand slot -> register in the register-file cache
-    starts = {block.first for block in blocks}
+    held = _HeldRegisters({block.first for block in blocks})
     timings: list[Timing] = []
-    written: list[frozenset[int]] = []
-    for index, instruction in enumerate(program.instructions):
-        if index in starts:
-            held = {}
+    for index, issue in enumerate(issues):
         row = rows[index * s.Instruction.size : (index + 1) * s.Instruction.size]
-        control = instruction.control
         memory = accesses.get(index, [])
-        timing = timing_of(instruction, chip, bool(memory), program.lanes)
+        timing = timing_of(issue.work, chip, bool(memory), program.lanes)
         timings.append(timing)
         kind = timing.kind
         if index in clocks and not memory:
-            kind = s.K_AWAIT if "TRYWAIT" in instruction.modifiers else s.K_CLOCK
+            kind = s.K_AWAIT if "try_wait" in issue.work.traits else s.K_CLOCK
         row[s.Instruction.kind] = kind
         row[s.Instruction.pipe] = timing.pipe
         row[s.Instruction.interval] = timing.interval_cycles
         row[s.Instruction.latency] = timing.latency_cycles
-        row[s.Instruction.stall] = stall_cycles(control)
-        row[s.Instruction.yields] = int(control.yield_flag)
-        row[s.Instruction.wait] = control.wait_mask & 63
-        row[s.Instruction.write_barrier] = control.write_barrier if control.write_barrier < 6 else -1
-        row[s.Instruction.read_barrier] = control.read_barrier if control.read_barrier < 6 else -1
-        row[s.Instruction.line] = instruction.address // line_bytes
-        row[s.Instruction.constant] = -1
-        operand = _constant(instruction)
-        if operand is not None and kind in (s.K_CONSTANT, s.K_INDEXED, s.K_LOOKUP):
-            row[s.Instruction.op] = constants.of(operand)
-        elif operand is not None and not _is_indexed(operand):
-            row[s.Instruction.constant] = constants.of(operand)
-        if kind == s.K_MATCH:
-            row[s.Instruction.op] = timing.value_cycles
-        lookup = kind in (s.K_MATCH, s.K_INDEXED, s.K_LOOKUP)
-        row[s.Instruction.extra] = constants.bank_lines[operand.index] if operand and lookup else timing.wavefronts
-        reads, writes = register_effects(lowered[index])
-        written.append(frozenset(number for file, number in writes if file == "reg" and number != RZ))
-        plain = [number for file, number in reads if file == "reg" and number != RZ]
-        sources = _sources(instruction, writes)
-        cached = {o.index for slot, o in enumerate(sources) if held.get(slot) == o.index}
-        others = {o.index for o in sources} - cached
-        # Of a pair both registers are held (HMMA.884 of V100 names A and B so in every step, and takes two cycles).
-        fewer = [r for r in plain if r not in cached and not (r & 1 and r - 1 in cached and r not in others)]
-        passes = timing.passes
-        held_up = (passes - 1) * chip.pipes.wide_multiply_pass_cycles
-        row[s.Instruction.stall] += held_up
-        if instruction.opcode in GROUP_PRODUCTS:  # reads its accumulators and A while the pipe works, at its own pace
-            plain = fewer = []
-        by_bank = [_reads_by_bank(registers, chip.issue.register_bank_count, passes) for registers in (plain, fewer)]
-        row[s.Instruction.reads] = by_bank[0] | by_bank[1] << 16 | held_up << 32
-        if instruction.opcode in WARP_PRODUCTS and chip.pipes.tensor_read_cycles:
-            row[s.Instruction.reads] |= s.PRODUCT
-        for slot, operand in enumerate(sources):
-            if operand.reuse:
-                held[slot] = operand.index
-            else:
-                held.pop(slot, None)
-        if memory and not lookup:
-            _encode_access(row, instruction, memory[0], chip)
+        row[s.Instruction.stall] = issue.stall_cycles
+        row[s.Instruction.yields] = int(issue.yields)
+        row[s.Instruction.wait] = sum(1 << counter for counter in issue.waits)
+        row[s.Instruction.write_barrier] = issue.write_counter
+        row[s.Instruction.read_barrier] = issue.read_counter
+        row[s.Instruction.line] = issue.address // line_bytes
+        _encode_constant(row, issue, timing, constants)
+        _encode_reads(row, issue, timing, chip, held.before(index, issue))
+        if memory and kind not in LOOKUPS:
+            _encode_access(row, issue, memory[0], chip)
         if kind == s.K_MEMBAR:
-            row[s.Instruction.strong] = 0 if "CTA" in instruction.modifiers else s.FENCE_AT_L2
-            if "SYS" in instruction.modifiers:
+            row[s.Instruction.strong] = 0 if "block" in issue.work.traits else s.FENCE_AT_L2
+            if "system" in issue.work.traits:
                 row[s.Instruction.strong] |= s.FENCE_SYSTEM
-        if instruction.opcode == "DEPBAR":
-            row[s.Instruction.extra] = _depbar(instruction, row)
-    _wait_for_factors(rows, blocks, timings, program, written, chip.pipes.wide_multiply_pass_cycles)
+        if issue.work.unit == "counter_wait":
+            row[s.Instruction.op] = issue.awaited_counter
+            row[s.Instruction.extra] = issue.work.amount
+    _wait_for_factors(rows, blocks, timings, issues, chip.pipes.wide_multiply_pass_cycles)
     at = count * s.Instruction.size
     _encode_blocks(rows[at:], blocks, lowered)
-    last = program.instructions[-1].address // line_bytes if count else 0
+    last = issues[-1].address // line_bytes if count else 0
     return StaticProgram(rows, at, last + 1, constants.count, count, constants.parameter_lines)
+
+
+LOOKUPS = (s.K_MATCH, s.K_INDEXED, s.K_LOOKUP)
+"""Kinds whose records are not addresses."""
+
+
+def _encode_constant(row: npt.NDArray[np.int64], issue: Issue, timing: Timing, constants: _ConstantLines) -> None:
+    """The line of a constant operand, or of a load of constants; wavefronts of other instructions."""
+    row[s.Instruction.constant] = -1
+    kind, constant = int(row[s.Instruction.kind]), issue.constant
+    if constant is not None and kind in (s.K_CONSTANT, s.K_INDEXED, s.K_LOOKUP):
+        row[s.Instruction.op] = constants.of(constant)
+    elif constant is not None and not constant.indexed:
+        row[s.Instruction.constant] = constants.of(constant)
+    if kind == s.K_MATCH:
+        row[s.Instruction.op] = timing.value_cycles
+    lookup = constant is not None and kind in LOOKUPS
+    row[s.Instruction.extra] = (
+        constants.bank_lines[constant.bank] if constant is not None and lookup else timing.wavefronts
+    )
+
+
+class _HeldRegisters:
+    """The register-file cache along a basic block: one entry for each operand slot."""
+
+    def __init__(self, starts: set[int]) -> None:
+        self.starts = starts
+        self.held: dict[int, int] = {}
+
+    def before(self, index: int, issue: Issue) -> set[int]:
+        """Registers of an instruction that are there when it issues; it then leaves those that it names for reuse."""
+        if index in self.starts:
+            self.held = {}
+        cached = {o.register for slot, o in enumerate(issue.sources) if self.held.get(slot) == o.register}
+        for slot, operand in enumerate(issue.sources):
+            if operand.reuse:
+                self.held[slot] = operand.register
+            else:
+                self.held.pop(slot, None)
+        return cached
+
+
+def _encode_reads(row: npt.NDArray[np.int64], issue: Issue, timing: Timing, chip: Chip, cached: set[int]) -> None:
+    """Reads of each register bank, without and with the register-file cache."""
+    plain = [number for file, number in issue.reads if file == "reg" and number != RZ]
+    others = {o.register for o in issue.sources} - cached
+    # Of a pair both registers are held (HMMA.884 of V100 names A and B so in every step, and takes two cycles).
+    fewer = [r for r in plain if r not in cached and not (r & 1 and r - 1 in cached and r not in others)]
+    passes = timing.passes
+    held_up = (passes - 1) * chip.pipes.wide_multiply_pass_cycles
+    row[s.Instruction.stall] += held_up
+    if issue.work.unit == "group_product":  # reads its accumulators and A while the pipe works, at its own pace
+        plain = fewer = []
+    by_bank = [_reads_by_bank(registers, chip.issue.register_bank_count, passes) for registers in (plain, fewer)]
+    row[s.Instruction.reads] = by_bank[0] | by_bank[1] << 16 | held_up << 32
+    if issue.work.unit == "tensor" and "fp64" not in issue.work.traits and chip.pipes.tensor_read_cycles:
+        row[s.Instruction.reads] |= s.PRODUCT
 
 
 def _is_strong(access: MemoryAccess, stops: set[int]) -> bool:
@@ -249,33 +244,34 @@ def _is_strong(access: MemoryAccess, stops: set[int]) -> bool:
     return how.strong and (isinstance(how, TextureAccess) or how.scope != "block" or access.instruction in stops)
 
 
-def _encode_access(row: npt.NDArray[np.int64], instruction: Instruction, access: Access, chip: Chip) -> None:
+def _encode_access(row: npt.NDArray[np.int64], issue: Issue, access: Access, chip: Chip) -> None:
     """What a memory instruction asks for: its width, its operation and its flags."""
     space, size, operation, strong, atomic = access
+    traits = issue.work.traits
     if operation == "bulk":
         row[s.Instruction.kind] = s.K_BULK
         row[s.Instruction.pipe] = s.P_MIO
         operation = "load"
     row[s.Instruction.access_bytes] = size
     row[s.Instruction.op] = {"load": s.OP_LOAD, "store": s.OP_STORE, "atomic": s.OP_ATOMIC}[operation]
-    if operation == "atomic" and (instruction.opcode == "RED" or instruction.control.write_barrier >= 6):
+    if operation == "atomic" and "no_result" in traits:
         row[s.Instruction.op] = s.OP_REDUCE
     row[s.Instruction.strong] = int(strong or operation == "atomic")
-    if strong and operation == "load" and not {"GPU", "gpu", "cluster"}.isdisjoint(instruction.modifiers):
+    if strong and operation == "load" and "device_scope" in traits:
         row[s.Instruction.strong] = s.DEVICE_SCOPE
     row[s.Instruction.extra] = 2 if atomic == "cas" else 1
     row[s.Instruction.extra] |= 512 * (_atomic_kind(atomic, size) | 8 * int(row[s.Instruction.op] == s.OP_ATOMIC))
-    if "BYPASS" in instruction.modifiers or "CG" in instruction.modifiers:  # Pascal: cached in L2 only
+    if "l2_only" in traits:
         row[s.Instruction.extra] |= 256
-    if "POPC" in instruction.modifiers:
+    if "counts_lanes" in traits:
         row[s.Instruction.extra] |= s.COUNTS_LANES
-    if instruction.opcode == "ATOMS" and "CAST" in instruction.modifiers:
+    if "one_pass" in traits:
         shared = chip.shared
         row[s.Instruction.extra] = 1 | s.ONE_PASS
         row[s.Instruction.latency] = (
             shared.shared_cast_latency_cycles if size == 4 else shared.shared_cast_wide_latency_cycles
         )
-    if instruction.opcode == "LDSM":
+    if "matrix_rows" in traits:
         row[s.Instruction.extra] |= s.MATRIX_ROWS
     if space == "shared":
         row[s.Instruction.extra] |= s.OWN_SHARED
@@ -313,15 +309,3 @@ def _atomic_kind(operation: str, size: int) -> int:
     """Bits for L2: 1 a floating-point sum, 2 handled by half sectors (compare-and-swap, doubles), 4 words of 8 bytes (8: answers)."""
     sums = operation in ("fadd", "fadd_ftz", "fadd_quiet", "fadd_f16x2", "fadd_bf16x2")
     return int(sums) | 2 * int(operation == "cas" or (sums and size == 8)) | 4 * int(size == 8)
-
-
-def _depbar(instruction: Instruction, row: npt.NDArray[np.int64]) -> int:
-    """DEPBAR.LE SBn, m: which counter goes to ``Instruction.op``, how many may be left is the result; DEPBAR {…} waits for a mask."""
-    row[s.Instruction.op] = -1
-    allowed = 0
-    for operand in instruction.operands:
-        if operand.kind is Kind.SCOREBOARD and row[s.Instruction.op] < 0:
-            row[s.Instruction.op] = operand.index
-        elif operand.kind is Kind.IMMEDIATE:
-            allowed = operand.value
-    return allowed

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from warpwright.isa.ops import Lowered, Op, verify
+from warpwright.isa.effects import register_effects
+from warpwright.isa.ops import Lowered, verify
 from warpwright.isa.program import PT, RZ, Instruction, Kind, Operand, Program
 from warpwright.isa.sass import (  # noqa: F401  (importing a meaning module fills the table)
     meaning_bulk,
@@ -175,38 +176,3 @@ def fuse_pairs(lowered: Sequence[Lowered], program: Program, leaders: Iterable[i
         leaders: indices where basic blocks begin, when the caller knows them.
     """
     return fuse(program, lowered, register_effects, leaders)
-
-
-Effect = tuple[str, int]
-"""A register file ('reg', 'ureg', 'pred', 'upred', 'barrier') and a number."""
-
-
-def register_effects(lowered: Lowered) -> tuple[frozenset[Effect], frozenset[Effect]]:
-    """(reads, writes) of one instruction, guard included."""
-    reads: set[Effect] = set()
-    writes: set[Effect] = set()
-    if lowered.guard is not None:
-        reads.add((lowered.guard[0], lowered.guard[1]))
-    for op in lowered.ops:
-        effect_of(op, reads, writes)
-    return frozenset(reads), frozenset(writes)
-
-
-FILES = ("reg", "ureg", "pred", "upred", "barrier")
-
-
-def effect_of(op: Op, reads: set[Effect], writes: set[Effect]) -> None:
-    verb, _, rest = op.name.partition("_")
-    if verb not in ("get", "set"):
-        if op.name in ("bssy",):
-            writes.add(("barrier", op.attr[0]))
-        elif op.name in ("bsync", "break"):
-            reads.add(("barrier", op.attr))
-        return
-    file, wide = (rest[:-2], True) if rest.endswith("64") else (rest, False)
-    if file not in FILES:
-        return
-    into = reads if verb == "get" else writes
-    into.add((file, op.attr))
-    if wide:
-        into.add((file, op.attr + 1))

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 
 from warpwright.chips import Chip
 from warpwright.errors import UnsupportedError
+from warpwright.isa.machine_code import work_of
 from warpwright.isa.program import RZ, Instruction, Kind, Program
 from warpwright.isa.sass.text import format_instruction
 from warpwright.timing import state as s
-from warpwright.timing.classes import FMA_SHAPES, known, timing_of
+from warpwright.timing.classes import timing_of
 from warpwright.timing.metrics import BINDING_SHARE, OVERHEAD_SHARE
 from warpwright.tools.report.resources import (
     BALANCE,
@@ -360,8 +361,9 @@ def _sm_units(run: Run, program: Program, chip: Chip, cycles: int) -> Iterator[U
     issue_slots = chip.sm.sm_count * chip.sm.sub_core_count * cycles
     held: dict[int, int] = {}
     for i, instruction in enumerate(program.instructions):
-        if known(instruction.opcode):
-            timed = timing_of(instruction, chip, False)
+        work = work_of(program)(instruction)
+        if work.unit not in ("memory", "texture", "mbarrier"):  # whose records say what they take
+            timed = timing_of(work, chip, False)
             held[timed.pipe] = held.get(timed.pipe, 0) + timed.interval_cycles * int(timing.instruction_issues[i])
     yield Unit("instruction issue", "SM", run.instructions / issue_slots, "one warp-instruction a cycle and scheduler")
     issued = {name: metrics.get(f"smsp__inst_executed_pipe_{name}.sum", 0.0) for name in s.PIPES}
@@ -460,9 +462,7 @@ def _arithmetic(run: Run, program: Program) -> Arithmetic:
         issues = int(timing.instruction_issues[i])
         per_lane = FLOPS_PER_LANE.get(instruction.opcode, 0)
         if instruction.opcode in ("HMMA", "DMMA"):
-            shape = next((m for m in instruction.modifiers if m in FMA_SHAPES), None)
-            products = 8 * 8 * 4 if instruction.opcode == "DMMA" else FMA_SHAPES[shape] if shape else 0
-            tensor += 2.0 * products * issues
+            tensor += 2.0 * work_of(program)(instruction).amount * issues
         elif per_lane and not _moves_only(instruction):
             work = per_lane * lanes * issues
             if instruction.opcode in _FP64:

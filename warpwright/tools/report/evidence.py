@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from warpwright.chips import Chip
 from warpwright.chips.kinds import BASED_ON_THE_CHIP, KINDS
+from warpwright.isa.machine_code import work_of
 from warpwright.timing import state as s
 from warpwright.timing.classes import timing_of
 from warpwright.timing.metrics import BINDING_SHARE
@@ -163,10 +164,10 @@ def _parts(reason: str, a: Attribution, program: Program, chip: Chip) -> Iterato
             cycles = cost.reasons.get(reason, 0)
             if cycles:
                 at = cost.index if reason == "math_pipe_throttle" else cost.waits_for
-                fields = _of_instruction(reason, None if at is None else program.instructions[at], chip)
+                fields = _of_instruction(reason, None if at is None else program.instructions[at], program, chip)
                 found[fields] = found.get(fields, 0) + cycles
         if not found:
-            found[_of_instruction(reason, None, chip)] = 1
+            found[_of_instruction(reason, None, program, chip)] = 1
         total = sum(found.values())
         for fields, cycles in found.items():
             yield fields, cycles / total
@@ -174,16 +175,17 @@ def _parts(reason: str, a: Attribution, program: Program, chip: Chip) -> Iterato
         yield REASONS[reason], 1.0
 
 
-def _of_instruction(reason: str, instruction: Instruction | None, chip: Chip) -> tuple[str, ...]:
+def _of_instruction(reason: str, instruction: Instruction | None, program: Program, chip: Chip) -> tuple[str, ...]:
     if reason == "short_scoreboard":
         if instruction is None:
             return SHORT
         if instruction.opcode in PRODUCERS:
             return PRODUCERS[instruction.opcode]
-        return ("xu_latency_cycles",) if timing_of(instruction, chip, False).pipe == s.P_XU else SHORT
+        pipe = timing_of(work_of(program)(instruction), chip, False).pipe
+        return ("xu_latency_cycles",) if pipe == s.P_XU else SHORT
     if instruction is None:
         return PIPES[s.P_FMA]
-    return PIPES.get(timing_of(instruction, chip, False).pipe, ISSUE)
+    return PIPES.get(timing_of(work_of(program)(instruction), chip, False).pipe, ISSUE)
 
 
 def _memory(a: Attribution, chip: Chip) -> Iterator[tuple[tuple[str, ...], float]]:

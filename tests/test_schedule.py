@@ -1,0 +1,107 @@
+"""Schedules: every opcode that decodes has a timing row, and what the issue stage knows of an instruction comes from a schedule alone."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import warpwright as ww
+from warpwright.chips import load_chip
+from warpwright.isa.machine_code import schedule
+from warpwright.isa.nv50 import meaning as nv50_meaning
+from warpwright.isa.nv50.decode import ROWS as NV50_ROWS
+from warpwright.isa.nv50.lower import Nv50Emitter, lower_instruction
+from warpwright.isa.nv50.schedule import WORKS as NV50_WORKS
+from warpwright.isa.ops import Lowered
+from warpwright.isa.program import Control, Instruction, Kind, Operand, Program
+from warpwright.isa.sass import schedule as sass_schedule
+from warpwright.isa.sass.meaning import UnsupportedInstruction
+from warpwright.isa.schedule import UNITS, UnknownTiming, Work
+from warpwright.timing.classes import ROWS, timing_of
+
+SASS: ModuleType = importlib.import_module("warpwright.isa.sass.decode")
+MAXWELL: ModuleType = importlib.import_module("warpwright.isa.maxwell.decode")
+CHIPS = ("p100", "v100", "a100", "h200")
+
+
+def example(opcode: str) -> Instruction:
+    """An instruction of an opcode, with the modifiers and operands that its work is read from."""
+    register = Operand(Kind.REGISTER, 4)
+    return Instruction(0, opcode, ("64x8x16",), (register, register, Operand(Kind.IMMEDIATE)))
+
+
+def opcodes(arch: int) -> set[str]:
+    """Every opcode that an architecture's tables decode."""
+    if arch < 70:
+        return {row.opcode for row in MAXWELL.ROWS if row.first <= arch}
+    return {row.opcode for row in SASS.ROWS if row.first <= arch <= row.last}
+
+
+def test_each_unit_has_a_row_and_each_row_a_unit() -> None:
+    assert set(ROWS) == set(UNITS)
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_every_opcode_that_decodes_has_a_timing_row(chip: str) -> None:
+    """With and without accesses, on every architecture that the chip's tables decode."""
+    device = load_chip(chip)
+    found = opcodes(device.arch)
+    assert len(found) > 80
+    for opcode in sorted(found):
+        work = sass_schedule.work_of(example(opcode))
+        assert work.traits <= set(UNITS[work.unit]), opcode
+        for accesses in (False, True):
+            timing = timing_of(work, device, accesses)
+            assert timing.interval_cycles >= 1, opcode
+            assert timing.latency_cycles >= 0, opcode
+
+
+def test_no_row_is_for_an_opcode_that_nothing_decodes() -> None:
+    decoded = set().union(*(opcodes(arch) for arch in (*SASS.ARCHES, *MAXWELL.ARCHES)))
+    assert set(sass_schedule.WORKS) == decoded
+
+
+def test_every_nv50_opcode_has_a_row_or_no_meaning() -> None:
+    """Graphics instructions decode for the disassembler; a compute program that holds one is refused before it is timed."""
+    decoded = {row.opcode for row in NV50_ROWS}
+    assert set(NV50_WORKS) == decoded & set(nv50_meaning.MEANINGS)
+    for opcode in decoded - set(NV50_WORKS):
+        with pytest.raises(UnsupportedInstruction, match="has no meaning in a compute program"):
+            lower_instruction(Instruction(0, opcode, (), ()), Nv50Emitter())
+
+
+def test_an_opcode_without_a_row_is_an_error_that_names_it() -> None:
+    """Kernel, architecture, opcode, text and address; no silent ALU instruction."""
+    odd = Instruction(0x30, "WIBBLE", ("X2",), (Operand(Kind.REGISTER, 5),))
+    program = Program("odd", 80, [odd])
+    with pytest.raises(UnknownTiming) as caught:
+        schedule(program, [Lowered([])])
+    assert str(caught.value) == (
+        "kernel odd (sm_80): opcode WIBBLE has no timing row: WIBBLE.X2 R5 at 0x0030; use timing='off'"
+    )
+
+
+def test_a_launch_with_an_unknown_opcode_ends_in_that_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sass_schedule.WORKS, "FFMA")
+    kernel = ww.GPU("a100").compile(
+        'extern "C" __global__ void k(float *x, float a) { x[threadIdx.x] = x[threadIdx.x] * a + 1.25f; }'
+    )["k"]
+    with pytest.raises(ww.UnsupportedError, match=r"kernel k \(sm_80\): opcode FFMA has no timing row: FFMA .* at 0x"):
+        kernel[1, 32](np.ones(32, np.float32), 2.0)
+
+
+def test_control_bits_become_a_schedule() -> None:
+    """Stall counts as the card acts on them, counters from the wait mask, none where a field names none."""
+    control = Control(stall_cycles=4, write_barrier=2, read_barrier=7, wait_mask=0b100001)
+    add = Instruction(
+        0x40, "IADD3", (), (Operand(Kind.REGISTER, 1), Operand(Kind.REGISTER, 2, reuse=True)), None, control
+    )
+    (issue,) = schedule(Program("k", 80, [add]), [Lowered([])])
+    assert issue.work == Work("alu")
+    assert (issue.stall_cycles, issue.yields, issue.waits) == (4, False, (0, 5))
+    assert (issue.write_counter, issue.read_counter, issue.address) == (2, -1, 0x40)
+    (issue,) = schedule(Program("k", 80, [Instruction(0, "NOP", (), (), None, Control(15, True, 7, 3))]), [Lowered([])])
+    assert (issue.stall_cycles, issue.yields, issue.write_counter, issue.read_counter) == (15, True, -1, 3)

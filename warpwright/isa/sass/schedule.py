@@ -1,0 +1,293 @@
+"""Schedules from control bits: machine code of sm_50 to sm_90, whose compiler has written down when each instruction may issue.
+
+``work_of`` is the table from opcodes to units.  The assignment is the one that NVIDIA's profiler reports (inst_executed_pipe_*).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from warpwright.isa.effects import Effect, register_effects
+from warpwright.isa.ops import Lowered
+from warpwright.isa.program import RZ, Control, Instruction, Kind, Operand, Program
+from warpwright.isa.sass.lower import describe
+from warpwright.isa.sass.meaning import is_zero
+from warpwright.isa.schedule import Constant, Issue, Source, UnknownTiming, Work
+
+NO_COUNTER = 6
+"""Fields of the control bits that name a counter hold 0 to 5, or more for none."""
+
+# fmt: off
+ALU = (
+    *("IADD3", "LOP3", "LOP", "SHF", "SHL", "SHR", "LEA", "PRMT", "SEL", "MOV", "ISETP", "ICMP", "IMNMX", "VIMNMX", "VIMNMX3", "IABS"),
+    *("FSETP", "FSEL", "FMNMX", "FSET", "PLOP3", "P2R", "R2P", "SGXT", "BMSK", "VABSDIFF", "VABSDIFF4", "LOP32I", "MOV32I"),
+    *("IADD", "ISET", "PSETP", "VOTE", "CSET", "CSETP", "FCHK", "I2FP", "F2FP", "VIADDMNMX", "LEPC"),
+    *("CS2R", "HSETP2", "HMNMX2", "HSET2", "I2IP", "F2IP", "IADD32I"),
+    *("ISCADD", "ISCADD32I", "BFE", "BFI", "PSET", "FCMP", "VADD", "VMNMX", "VSHL", "VSHR", "VSET", "VSETP"),
+)
+ASSUMED_ALU = ("MOVM", "QSPC", "CGAERRBAR", "FENCE", "UTMACCTL", "UTMAPF")
+"""Timed as one ALU instruction: nothing has been measured of them."""
+FMA = ("FFMA", "FADD", "FMUL", "FADD32I", "FFMA32I", "FMUL32I", "FSWZADD")
+FMA_HEAVY = ("IMAD", "IMUL", "IDP", "XMAD", "IMUL32I", "VMAD", "IMADSP", "VIADD")
+"""VIADD too, though it only adds: beside IMAD 4 cycles a pair, beside ALU instructions 2 (bench.micro ``issue_pairs`` on an H200)."""
+HALF = ("HADD2", "HMUL2", "HFMA2", "HADD2_32I", "HMUL2_32I", "HFMA2_32I")
+FP64 = ("DADD", "DMUL", "DFMA", "DSETP", "DMNMX", "DSET")
+XU = ("MUFU", "I2F", "F2I", "F2F", "FRND", "POPC", "FLO", "BREV", "I2I", "RRO")
+TENSOR = ("HMMA", "QMMA", "IMMA", "BMMA", "DMMA")
+GROUP_PRODUCTS = ("HGMMA", "IGMMA", "BGMMA", "QGMMA")
+UNIFORM = (
+    *("UIADD3", "ULOP3", "USHF", "ULEA", "USEL", "UISETP", "UPRMT", "UPLOP3", "UIMAD", "UPOPC"),
+    *("UFLO", "UBREV", "USGXT", "UBMSK", "UP2UR", "UR2UP", "VOTEU", "UBLKPF", "UBLKCP", "USETMAXREG"),
+)
+INDIRECT = ("BRX", "JMX", "RET")
+"""Branches whose target a register holds; CALL may be one."""
+BRANCH = (
+    *("BRA", "JMP", "BSSY", "BREAK", "WARPSYNC", "BMOV", "BPT", "PRET", "RPCMOV", "PREEXIT", "ACQBULK", "ELECT", "ENDCOLLECTIVE"),
+    *("SSY", "SYNC", "PBK", "BRK", "PCNT", "CONT", "CAL", "JCAL", "KIL"),
+)
+NOTHING = ("NOP", "PMTRIG", "ERRBAR")
+SPECIAL = ("S2R", "ARRIVES")
+MEMORY = (
+    *("LD", "LDG", "LDL", "LDS", "LDSM", "ST", "STG", "STL", "STS", "STSM", "STAS", "ATOM", "ATOMG", "ATOMS", "RED", "REDG"),
+    *("SULD", "SUST", "SURED", "UBLKRED", "UTMALDG", "UTMASTG", "UTMAREDG"),
+)
+TEXTURE = ("TEX", "TLD4", "TXD", "TXQ")
+# fmt: on
+
+FMA_SHAPES = {
+    # Multiply-adds of one tensor instruction by its shape: M x N x K of the warp.
+    "884": 8 * 8 * 4 * 4 // 4,  # a quarter of the warp's four 8x8x4 products (one of four steps)
+    "1688": 16 * 8 * 8,
+    "16816": 16 * 8 * 16,
+    "16832": 16 * 8 * 32,
+    "16864": 16 * 8 * 64,
+    "1684": 16 * 8 * 4,
+    "8816": 8 * 8 * 16,
+    "8832": 8 * 8 * 32,
+}
+DMMA_FMA = 8 * 8 * 4
+WIDE_SOURCES = {"F2F": ("F64",), "F2I": ("F64",), "FRND": ("F64",), "I2F": ("S64", "U64")}
+"""Types that make a conversion take 64 bits a lane: the type of the source is named last where both are."""
+
+
+def _some(**traits: bool) -> frozenset[str]:
+    return frozenset(name for name, holds in traits.items() if holds)
+
+
+def _converts(i: Instruction) -> Work:
+    wide = WIDE_SOURCES.get(i.opcode, ())
+    types = [m for m in i.modifiers if m in ("F16", "BF16", "F32", "F64", "S64", "U64")]
+    return Work("xu", _some(wide_source=any(m in wide for m in (types[-1:] if i.opcode == "F2F" else types))))
+
+
+def _multiplies(i: Instruction) -> Work:
+    return Work("fma_heavy", _some(wide="WIDE" in i.modifiers or "HI" in i.modifiers))
+
+
+def _product(i: Instruction) -> Work:
+    if i.opcode == "DMMA":
+        return Work("tensor", _some(fp64=True), DMMA_FMA)
+    shape = next((m for m in i.modifiers if m in FMA_SHAPES), "16816")
+    integer = i.opcode == "IMMA"
+    tf32 = not integer and any("TF32" in m for m in i.modifiers)
+    return Work("tensor", _some(integer=integer, tf32=tf32), FMA_SHAPES[shape])
+
+
+def _group_product(i: Instruction) -> Work:
+    shape = next(m for m in i.modifiers if m.startswith("64x"))
+    in_registers = any(o.kind is Kind.REGISTER for o in i.operands[1:2])
+    traits = _some(sparse="SP" in i.modifiers, first_in_registers=in_registers)
+    return Work("group_product", traits, int(shape.split("x")[1]))
+
+
+def _warpgroup(i: Instruction) -> Work:
+    done = "DEPBAR" in i.modifiers and not i.operands[-1].value
+    return Work("products_done" if done else "branch")
+
+
+def _call(i: Instruction) -> Work:
+    return Work("indirect_branch" if any(o.kind is Kind.REGISTER for o in i.operands) else "branch")
+
+
+def _uniform_constant(i: Instruction) -> Work:
+    """A ULDC that no dependence counter guards reads its line before it issues."""
+    return Work("uniform_constant" if i.control.write_barrier >= NO_COUNTER else "constant")
+
+
+def _no_result(i: Instruction) -> bool:
+    """Whether an atomic gives nothing back."""
+    return i.opcode == "RED" or i.control.write_barrier >= NO_COUNTER
+
+
+def _device_scope(i: Instruction) -> bool:
+    return not {"GPU", "gpu", "cluster"}.isdisjoint(i.modifiers)
+
+
+def _mbarrier(i: Instruction) -> Work:
+    looks = "TRYWAIT" in i.modifiers
+    return Work("mbarrier", _some(try_wait=looks, no_result=_no_result(i), device_scope=_device_scope(i)))
+
+
+def _memory(i: Instruction) -> Work:
+    modifiers = i.modifiers
+    return Work(
+        "memory",
+        _some(
+            no_result=_no_result(i),
+            device_scope=_device_scope(i),
+            l2_only="BYPASS" in modifiers or "CG" in modifiers,  # Pascal: cached in L2 only
+            counts_lanes="POPC" in modifiers,
+            one_pass=i.opcode == "ATOMS" and "CAST" in modifiers,
+            matrix_rows=i.opcode == "LDSM",
+            async_copy=i.opcode == "LDGSTS",
+        ),
+    )
+
+
+def _counter_wait(i: Instruction) -> Work:
+    allowed = [o.value for o in i.operands if o.kind is Kind.IMMEDIATE]
+    return Work("counter_wait", amount=allowed[-1] if allowed else 0)
+
+
+def _match(i: Instruction) -> Work:
+    return Work("match", _some(any="ANY" in i.modifiers, wide="U64" in i.modifiers))
+
+
+def _fence(i: Instruction) -> Work:
+    return Work("fence", _some(block="CTA" in i.modifiers, system="SYS" in i.modifiers))
+
+
+def _always(unit: str, *traits: str) -> Callable[[Instruction], Work]:
+    work = Work(unit, frozenset(traits))
+    return lambda i: work
+
+
+WORKS: dict[str, Callable[[Instruction], Work]] = {
+    **dict.fromkeys((*ALU, *ASSUMED_ALU), _always("alu")),
+    **dict.fromkeys(FMA, _always("fma")),
+    **dict.fromkeys(FMA_HEAVY, _multiplies),
+    **dict.fromkeys(HALF, lambda i: Work("half", _some(tensor_path="MMA" in i.modifiers))),
+    **dict.fromkeys(FP64, _always("fp64")),
+    **dict.fromkeys(XU, _converts),
+    **dict.fromkeys(TENSOR, _product),
+    **dict.fromkeys(GROUP_PRODUCTS, _group_product),
+    "WARPGROUP": _warpgroup,
+    **dict.fromkeys(UNIFORM, _always("uniform")),
+    "UMOV": _always("uniform_move"),
+    "R2UR": _always("to_uniform"),
+    **dict.fromkeys(BRANCH, _always("branch")),
+    **dict.fromkeys(INDIRECT, _always("indirect_branch")),
+    "CALL": _call,
+    "BSYNC": _always("join"),
+    "YIELD": _always("yield"),
+    **dict.fromkeys(NOTHING, _always("none")),
+    "SHFL": _always("shuffle"),
+    "REDUX": _always("reduction"),
+    "MATCH": _match,
+    **dict.fromkeys(SPECIAL, _always("special")),
+    "S2UR": _always("special", "uniform"),
+    "LDC": _always("constant"),
+    "ULDC": _uniform_constant,
+    **dict.fromkeys(TEXTURE, _always("texture")),
+    "TLD": _always("texture", "fetch"),
+    "SYNCS": _mbarrier,
+    **dict.fromkeys((*MEMORY, "LDGSTS"), _memory),
+    "CCTL": lambda i: Work("invalidate" if "IVALL" in i.modifiers else "cache_hint"),
+    "EXIT": _always("exit"),
+    "BAR": lambda i: Work("block_barrier", _some(deferred="DEFER_BLOCKING" in i.modifiers)),
+    "B2R": _always("barrier_result"),
+    "UCGABAR_ARV": _always("cluster_barrier"),
+    "UCGABAR_WAIT": _always("cluster_barrier"),
+    "LDGDEPBAR": _always("copies_done"),
+    "UTMACMDFLUSH": _always("copies_done"),
+    "DEPBAR": _counter_wait,
+    "MEMBAR": _fence,
+    "NANOSLEEP": _always("sleep"),
+}
+
+
+def work_of(i: Instruction) -> Work:
+    """The unit that executes an instruction.
+
+    Raises:
+        UnknownTiming: the table has no row for its opcode.
+    """
+    known = WORKS.get(i.opcode)
+    if known is None:
+        raise UnknownTiming(
+            f"opcode {i.opcode} has no timing row: {describe(i).strip()} at {i.address:#06x}; use timing='off'"
+        )
+    return known(i)
+
+
+def stall_cycles(control: Control) -> int:
+    """Cycles until the same warp may issue again (bench/micro on H200, machine code with edited control bits).
+
+    A warp that does not give way waits as many as the field says up to 11; 12 to 14 act as 1, 15 and 0 as 2.  One that gives
+    way waits at least 2, and 34 when the field is 0.
+    """
+    stall = control.stall_cycles
+    if control.yield_flag:
+        return max(stall, 2) if stall else 34
+    if stall > 11:
+        return 2 if stall == 15 else 1
+    return stall or 2
+
+
+def _sources(instruction: Instruction, writes: frozenset[Effect]) -> list[Operand]:
+    """Register operands that are read, in slot order."""
+    operands = [o for o in instruction.operands if o.kind is Kind.REGISTER]
+    if operands and ("reg", operands[0].index) in writes and instruction.operands[0] is operands[0]:
+        operands = operands[1:]
+    elif len(operands) > 1 and ("reg", operands[0].index) in writes:
+        operands = operands[1:]  # predicate destinations are printed around the register
+    return operands
+
+
+def _constant(instruction: Instruction) -> Constant | None:
+    found = next((o for o in instruction.operands if o.kind is Kind.CONSTANT and o.uniform is None), None)
+    if found is None:
+        return None
+    return Constant(found.index, found.value, found.base is not None and not is_zero(found.base))
+
+
+def _factors(instruction: Instruction) -> frozenset[int]:
+    """Registers that IMAD.WIDE or IMAD.HI multiplies."""
+    values = [o for o in instruction.operands[1:] if o.kind not in (Kind.PREDICATE, Kind.UNIFORM_PREDICATE)]
+    return frozenset(o.index for o in values[:2] if o.kind is Kind.REGISTER and o.index != RZ)
+
+
+def _counter(field: int) -> int:
+    return field if field < NO_COUNTER else -1
+
+
+def from_control_bits(
+    program: Program, lowered: Sequence[Lowered], work: Callable[[Instruction], Work] = work_of
+) -> list[Issue]:
+    """The schedule that the compiler has written into a program's instructions."""
+    found = []
+    for instruction, meaning in zip(program.instructions, lowered, strict=True):
+        control = instruction.control
+        reads, writes = register_effects(meaning)
+        asks = work(instruction)
+        awaited = -1
+        if asks.unit == "counter_wait":
+            awaited = next((o.index for o in instruction.operands if o.kind is Kind.SCOREBOARD), -1)
+        found.append(
+            Issue(
+                asks,
+                instruction.address,
+                reads,
+                writes,
+                tuple(Source(o.index, o.reuse) for o in _sources(instruction, writes)),
+                _factors(instruction) if "wide" in asks.traits else frozenset(),
+                _constant(instruction),
+                stall_cycles(control),
+                control.yield_flag,
+                tuple(n for n in range(NO_COUNTER) if control.wait_mask >> n & 1),
+                _counter(control.write_barrier),
+                _counter(control.read_barrier),
+                awaited,
+            )
+        )
+    return found
