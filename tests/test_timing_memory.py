@@ -4,7 +4,9 @@ Values on H200 are those of ``bench/micro`` on a card (``bench/data/h200/README.
 """
 
 import itertools
+import json
 from collections.abc import Callable
+from pathlib import Path
 
 import numba
 import numpy as np
@@ -13,12 +15,13 @@ import pytest
 from tests.timing_synthetic import FULL, Synthetic, affine, device, gather, loop_cycles, run, shared
 from warpwright.chips import load_chip
 from warpwright.isa.ops import Access
-from warpwright.timing import address_hash, atomics, dram, instruction_table, l2, read_coalescer
+from warpwright.timing import address_hash, atomics, coalescer, dram, instruction_table, l2, read_coalescer
 from warpwright.timing import state as s
 from warpwright.timing.reset import initial_state
 
 GLOBAL4, GLOBAL8, GLOBAL16 = Access("global", 4), Access("global", 8), Access("global", 16)
 LINE, LANES = 128, range(32)
+DATA = Path(__file__).parents[1] / "bench" / "data" / "h200"
 
 
 @numba.njit(error_model="numpy")
@@ -95,6 +98,25 @@ def test_a_load_takes_a_pass_for_each_word_of_a_bank(stride: int, passes: int) -
 def test_lines_of_different_tag_banks_pass_together(lines: list[int], passes: int) -> None:
     addresses = [device(lines[lane % len(lines)] * LINE + lane * 4) for lane in LANES]
     assert load_passes(gather(addresses)) == pytest.approx(passes, rel=0.03)
+
+
+@numba.njit(error_model="numpy")
+def passes_over(m, sm, count):
+    """Passes of the tag stage over the lines in the scratch of the SM that begins there."""
+    return coalescer.tag_passes(m, sm, count, 4)
+
+
+def test_lines_pass_together_where_a_card_s_do() -> None:
+    """bench.micro ``tag_banks``: loads of two or three lines which differ in a bit or two take a cycle more where two share a bank."""
+    m = idle()
+    sm = int(m[s.chip.sm_first])
+    rows = json.loads((DATA / "micro_turns.json").read_text())["results"]["tag_banks"]
+    for row in rows:
+        bits = [1 << int(bit) for bit in row["bits"].replace("+", ",").split(",")]
+        lines = [0, sum(bits)] if "+" in row["bits"] else [0, *bits]
+        m[sm + s.SM.lines : sm + s.SM.lines + len(lines)] = lines
+        assert passes_over(m, sm, len(lines)) == round(row["value"] - 65.3), row["bits"]
+    assert len(rows) == 324
 
 
 def turn_cycles(kernel: Synthetic, records: Callable[[int, int], list[list[int]]], warps: int) -> float:
