@@ -19,7 +19,7 @@ from warpwright.timing import address_hash, atomics, coalescer, dram, instructio
 from warpwright.timing import state as s
 from warpwright.timing.reset import initial_state
 
-GLOBAL4, GLOBAL8, GLOBAL16 = Access("global", 4), Access("global", 8), Access("global", 16)
+GLOBAL2, GLOBAL4, GLOBAL8, GLOBAL16 = (Access("global", size) for size in (2, 4, 8, 16))
 LINE, LANES = 128, range(32)
 DATA = Path(__file__).parents[1] / "bench" / "data" / "h200"
 
@@ -146,17 +146,58 @@ def test_one_line_that_l1_lacks_is_asked_for_a_cycle(sectors: int, cycles: int) 
     assert turn_cycles(kernel, records, 32) / (32 * 8) == pytest.approx(cycles, rel=0.1)
 
 
-@pytest.mark.parametrize(("stride", "passes"), [(4, 1), (32, 8), (64, 16), (128, 32)])
-def test_the_passes_of_a_load_and_the_output_of_stores_take_turns(stride: int, passes: int) -> None:
-    """bench.micro ``copy_walks``: 64 cycles of a store of 32 lines, and 8, 12, 17, 32 of a load that hits, make 72, 76, 81, 92."""
+@pytest.mark.parametrize(
+    ("access", "pitch", "cycles"),
+    [(GLOBAL4, 4100, 70.9), (GLOBAL4, 3000, 74.9), (GLOBAL4, 8000, 79.2), (GLOBAL4, 4096, 83.5), (GLOBAL4, 3200, 92.2),
+     (GLOBAL2, 4100, 72.2), (GLOBAL2, 3000, 76.8), (GLOBAL2, 4096, 103.5), (GLOBAL2, 3200, 109.1)],
+)  # fmt: skip
+def test_loads_and_stores_take_turns_at_l1_s_array(access: Access, pitch: int, cycles: float) -> None:
+    """bench.micro ``copy_walks``, 16 warps: four loads and four stores in a row, each lane down a row of its own; the stores alone take 64 (3,200 bytes apart 77 with
+    two bytes)."""
     kernel = Synthetic()
-    kernel.add("LDG", writes=[4], reads=[0, 1], access=GLOBAL4, stall=2)
-    kernel.add("STG", reads=[0, 1], access=GLOBAL4, kind="store", stall=2).exit()
+    for k in range(4):
+        kernel.add("LDG", writes=[4 + k], reads=[0, 1], access=access, write_barrier=0, stall=2)
+    for k in range(4):
+        kernel.add("STG", reads=[0, 4 + k], access=access, kind="store", wait=[0], stall=2)
+    kernel.exit()
 
     def records(warp: int, turn: int) -> list[list[int]]:
-        return [affine(device(0), stride), affine(device((1 << 20) + (warp * 64 + turn) * 8192), 128)]
+        rows = [device(warp * 32 * pitch + (4 * turn + k) * access.bytes) for k in range(4)]
+        return [*(affine(row, pitch) for row in rows), *(affine(row + (16 << 20), pitch) for row in rows)]
 
-    assert turn_cycles(kernel, records, 16) / 16 == pytest.approx(64 + passes, rel=0.05)
+    assert turn_cycles(kernel, records, 16) / 64 == pytest.approx(cycles, rel=0.12)
+
+
+@pytest.mark.parametrize(
+    ("access", "pitch", "cycles"),
+    [(GLOBAL4, 3072, 64), (GLOBAL2, 4096, 65), (GLOBAL2, 2560, 71), (GLOBAL2, 2816, 80), (GLOBAL2, 3072, 86), (GLOBAL2, 2304, 88), (GLOBAL2, 3000, 64),
+     (GLOBAL2, 4100, 64)],
+)  # fmt: skip
+def test_stores_of_two_bytes_to_one_bank_take_longer_for_each_pass_over_tags(
+    access: Access, pitch: int, cycles: float
+) -> None:
+    """bench.micro ``narrow_stores``, 16 warps."""
+
+    def records(warp: int, turn: int) -> list[list[int]]:
+        return [affine(device(warp * 32 * pitch + (4 * turn + k) * access.bytes), pitch) for k in range(4)]
+
+    assert turn_cycles(repeat("STG", 4, access, "store", stall=2), records, 16) / 64 == pytest.approx(cycles, rel=0.06)
+
+
+def test_stores_wait_a_cycle_for_each_line_that_comes() -> None:
+    """bench.micro ``few_sms``: one SM copies a line in 5.2 cycles."""
+    kernel, access, lines = Synthetic(), GLOBAL16, 4
+    for k in range(4):
+        kernel.add("LDG", writes=[4 + 4 * k], reads=[0, 1], access=access, write_barrier=0, stall=2)
+    for k in range(4):
+        kernel.add("STG", reads=[0, 4 + 4 * k], access=access, kind="store", wait=[0], stall=2)
+    kernel.exit()
+
+    def records(warp: int, turn: int) -> list[list[int]]:
+        rows = [device(((warp * 32 + turn) * 4 + k) * lines * LINE) for k in range(4)]
+        return [*(affine(row, access.bytes) for row in rows), *(affine(row + (16 << 20), access.bytes) for row in rows)]
+
+    assert turn_cycles(kernel, records, 32) / (32 * 4 * lines) == pytest.approx(5.2, rel=0.08)
 
 
 @pytest.mark.parametrize(("access", "passes"), [(GLOBAL4, 1), (GLOBAL8, 2), (GLOBAL16, 4)])

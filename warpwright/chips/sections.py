@@ -279,6 +279,10 @@ class L1(Section):
     l1_fill_bytes_per_clk: int = Field(gt=0)
     l1_join_cycles: int = Field(ge=0)
     """A miss joins the request of an earlier one in the same line that is no older."""
+    l1_store_pass_cycles: float = Field(ge=0)
+    """Of L1's array, which loads make their passes on, for a pass of a store over L1's tags."""
+    l1_narrow_store_pass_cycles: float = Field(ge=0)
+    """The same of a store of parts of words most of whose lanes name one bank."""
     l1_write_bytes_per_clk: int = Field(gt=0)
     store_buffer_lines_per_clk: int = Field(gt=0)
     """Lines of a store that come into the store buffer."""

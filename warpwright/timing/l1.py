@@ -38,7 +38,7 @@ from warpwright.timing.mio_queue import enter_queue, enter_with_passes, way_cycl
 from warpwright.timing.ports import reserve
 from warpwright.timing.records import address_of, record_at
 from warpwright.timing.requests import new_load, new_request, wait_for
-from warpwright.timing.stores import behind_stores, hold_output, store_lines
+from warpwright.timing.stores import behind_stores, hold_output, hold_stores, store_lines
 from warpwright.timing.warp import acknowledge, hold, mark, push_ring
 
 WARP_BLOCK, CLUSTER_RANK, CLUSTER_MEMBERS = WARP["block"], BLOCK["cluster_rank"], BLOCK["cluster_blocks"]
@@ -188,7 +188,7 @@ def access(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruc
                 looked = max(looked, m[sm.texture_free])
                 m[sm.texture_free] = looked + (texture >> s.TEXTURE_INTERVAL_SHIFT)
                 looked += texture & ((1 << s.TEXTURE_INTERVAL_SHIFT) - 1)
-            hold_output(m, sm, looked, waves)
+            hold_stores(m, sm, looked, waves)
             load_lines(m, code, sm, w, row, looked, waves, n, write_barrier, s.LD_REGISTER, space)
         elif operation == s.OP_STORE:
             m[sm.wrote] = time
@@ -391,6 +391,8 @@ def load_lines(
         else:
             words = m[sm.line_words[i]]
             ready = max(ready, load_line(m, sm, w, line, sectors, words, at, load))
+    if m[sm.requests] > requests:
+        hold_output(m, sm, start, m[sm.requests] - requests)
     if space == SPACE_LOCAL:
         m[sm.local_sectors] += asked
         m[sm.local_hits] += m[sm.load_hits] - hits

@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import Any
 
 from warpwright.engine.abi import HERE
-from warpwright.native.intrinsics import core, popcount
+from warpwright.native.intrinsics import core, lowest_bit, popcount
 from warpwright.timing import state as s
-from warpwright.timing.coalescer import covered, sector_words, touched
+from warpwright.timing.coalescer import covered, sector_words, tag_passes, touched
 from warpwright.timing.l1_sets import approach_l1, l1_find, take_place
 from warpwright.timing.links import place_of
 from warpwright.timing.mio_queue import enter_queue
@@ -43,9 +43,11 @@ def store_lines(m: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, time: int, n: int, s
     start = enter_queue(m, sm, sc, time, waits + max(m[s.chip.store_cycles], n // m[s.chip.l1_tag_banks]))
     at = max(max(start, m[about.held]), m[about.free])
     m[taken] = at
+    begins = at
     # A line of which bytes are written, not words, takes two places.
     room = 1 if local or size >= WORD_BYTES else 2
     end = at + -(-n // m[s.chip.store_lines])
+    before = max(end, m[about.last])
     stays = m[s.chip.store_join_line] * max(n - 4, 0)
     if n > 2:
         approach_l1(m, sm, n)
@@ -60,10 +62,10 @@ def store_lines(m: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, time: int, n: int, s
         out = 0 if local else going_out(m, about, line, at)
         fresh = written_in_l1(m, sm, line, sectors, held, words, local, at, out)
         entry = joinable(m, buffer, about, line)
-        before = m[entry.sectors] if entry >= 0 else 0
+        had = m[entry.sectors] if entry >= 0 else 0
         if entry >= 0 and join_store(m, sm, about, entry, sectors, held):
             if not local:
-                m[sm.store_joined] += popcount(sectors & before)
+                m[sm.store_joined] += popcount(sectors & had)
             m[entry.touched] = end + stays
             m[entry.store] = number
             m[entry.fresh] |= fresh
@@ -73,6 +75,8 @@ def store_lines(m: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, time: int, n: int, s
             end = max(end, at + 1)
         add_line(m, sm, w, buffer, about, number, line, sectors, held, room, end, stays, fresh)
     m[about.free] = max(end, at)
+    if m[about.last] > before:
+        pass_array(m, sm, about, begins, n, size, m[about.last] - before)
     m[w.drained] = max(m[w.drained], m[about.last])
     m[sm.finish] = max(m[sm.finish], m[about.last])
     m[sm.tag_lines] += n
@@ -97,16 +101,82 @@ def behind_stores(m: Any, sm: s.SM, start: int) -> int:
 
 
 @core
-def hold_output(m: Any, sm: s.SM, start: int, passes: int) -> None:
-    """The store buffer's output waits while L1 makes the passes of a load (bench.micro ``copy_walks``: 64 cycles of a store of 32 lines and 8, 12, 17, 32 of a load
-    make 72, 76, 81, 92; ``few_sms``: one SM copies a line in 5.2 cycles, of which its store is 4)."""
+def hold_stores(m: Any, sm: s.SM, start: int, passes: int) -> None:
+    """L1's array makes the passes of a load: the lines of later stores wait for it.
+
+    On an H200 (bench.micro ``copy_walks``) 64 cycles of a store of 32 lines become 70 to 75 with a load of 12 passes, where the store has 11 to 12 over tags, 75 to 84
+    with one of 32 where it has 8, and 91 to 95 where it has 10.
+    """
     about = s.StoreBuffer(sm + m[s.chip.join_at] + m[s.chip.buffer_lines] * s.StoreLine.size)
-    if m[about.last] <= start:
-        return
-    m[about.last] += passes
+    if m[about.last] > start:
+        m[about.array] = max(m[about.array], start) + passes
+
+
+@core
+def hold_output(m: Any, sm: s.SM, start: int, lines: int) -> None:
+    """A load asks for so many lines that L1 lacks: the store buffer's output waits a cycle for each that comes.
+
+    One SM copies a line in 5.2 cycles, of which its store is 4 (bench.micro ``few_sms``); rows 4,100 bytes apart take 68 to 71 cycles of a store that alone takes 64
+    (``copy_walks``: one load in eight brings 32 lines).  They are counted when they are asked for: while streams go on it is the same.
+    """
+    about = s.StoreBuffer(sm + m[s.chip.join_at] + m[s.chip.buffer_lines] * s.StoreLine.size)
+    if m[about.last] > start:
+        put_off(m, about, start, lines)
+
+
+@core
+def put_off(m: Any, about: s.StoreBuffer, start: int, cycles: int) -> None:
+    """The output goes on so much later, where it is busy at ``start``."""
+    m[about.last] += cycles
     latest = about.output[(m[about.sent] + m[s.chip.output_lines] - 1) % m[s.chip.output_lines]]
     if m[latest] > start:
-        m[latest] += passes
+        m[latest] += cycles
+
+
+@core
+def pass_array(m: Any, sm: s.SM, about: s.StoreBuffer, start: int, n: int, size: int, output: int) -> None:
+    """A store of the ``n`` lines in the scratch, which takes ``output`` cycles of the store buffer's output, passes L1's array: a few cycles for each pass over the tags.
+
+    Stores of words are never slower for it than their lines leave.  Where parts of words are written, these are read first: the array is taken as long as the output,
+    and longer where more than half of the lanes name one bank (bench.micro ``copy_walks``, ``narrow_stores``).
+    """
+    passes = tag_passes(m, sm, n, m[s.chip.l1_tag_banks])
+    takes = min(passes * m[s.chip.store_pass] >> 6, output)
+    if size < WORD_BYTES and parts_of_words(m, sm, n):
+        takes = output
+        if n > 2 and 2 * most_on_a_bank(m, sm, n) > n:
+            takes = max(takes, passes * m[s.chip.narrow_pass] >> 6)
+    m[about.array] = max(m[about.array], start) + takes
+    if m[about.array] > m[about.last]:
+        put_off(m, about, start, m[about.array] - m[about.last])
+
+
+@core
+def parts_of_words(m: Any, sm: s.SM, n: int) -> bool:
+    """Whether the lines in the scratch have words that are written in part."""
+    for i in range(n):
+        held = m[sm.line_bytes[i]]
+        written = (held & 0xFFFF) + (held >> 16 & 0xFFFF) + (held >> 32 & 0xFFFF) + (held >> 48 & 0xFFFF)
+        if written < WORD_BYTES * popcount(m[sm.line_words[i]]):
+            return True
+    return False
+
+
+@core
+def most_on_a_bank(m: Any, sm: s.SM, n: int) -> int:
+    """The most of the lines in the scratch that are touched in one bank."""
+    once = 0
+    for i in range(n):
+        once |= m[sm.line_words[i]]
+    worst = 0
+    while once:
+        bank = lowest_bit(once)
+        once &= once - 1
+        count = 0
+        for i in range(n):
+            count += (m[sm.line_words[i]] >> bank) & 1
+        worst = max(worst, count)
+    return worst
 
 
 @core

@@ -262,6 +262,10 @@ class Header(Unit):
     store_join = from_chip("l1.store_join_cycles", "cycle", "for which a line of the store buffer can be joined")
     store_join_alone = from_chip("l1.store_join_alone_cycles", "cycle", "the same while no other store has come")
     store_join_line = from_chip("l1.store_join_line_cycles", "cycle", "longer for each line beyond four")
+    store_pass = from_chip("l1.l1_store_pass_cycles", "1/64 cycle", "of L1's array for a pass of a store over its tags")
+    narrow_pass = from_chip(
+        "l1.l1_narrow_store_pass_cycles", "1/64 cycle", "the same of a store of parts of words to one bank"
+    )
     store_sent = from_chip("l1.store_sent_cycles", "cycle", "after a line's output until it is found sent")
     store_lag = from_chip("l1.store_lag_cycles", "cycle", "that acknowledgements may be late")
     atomic_lag = from_chip("l1.atomic_lag_cycles", "cycle", "that answers of atomics may be late")

@@ -113,6 +113,7 @@ class StoreBuffer(Unit):
     takes = word("accesses", "that waited in the queue so far")
     held = word("cycle", "until when a store holds the load/store unit up")
     free = word("cycle", "when the next store can come in")
+    array = word("cycle", "when L1's array has made the passes of stores whose lines leave, and of loads between them")
     last = word("cycle", "when the last line is out")
     sent = word("lines", "that went to the output so far")
     went = word("cycle", "when the last one went")
