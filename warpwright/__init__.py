@@ -1,8 +1,8 @@
-"""Warpwright: a GPU that anyone can run anywhere.
+"""Warpwright: a GPU simulator that runs CUDA kernels' real machine code and models its cycles.
 
-A CUDA kernel, compiled to a chip's real machine code, runs in software with the chip's results and the chip's cycles.
-``api.py`` is the way in; the packages below it are ordered chips, toolchain, isa, engine, timing, and none imports
-from one that comes later.
+A kernel, compiled to a chip's machine code, runs in software with the chip's results and the chip's cycles.
+The public interface is in ``api.py``.  The packages are ordered chips, toolchain, isa, engine, timing, and none imports
+from a later one.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What a person uses: a GPU, modules compiled for it, kernels, launches.
+"""The public interface: a GPU, modules compiled for it, kernels and launches.
 
     gpu = GPU("a100")
     saxpy = gpu.compile(source)["saxpy"]
-    run = saxpy[grid, block](n, 2.0, x, y)      # NumPy arrays are copied in and back
+    run = saxpy[grid, block](n, 2.0, x, y)      # NumPy arrays are copied to the device and back
     run.cycles, run.seconds, run.bottleneck
 
 A launch returns when the kernel has ended.  Ctrl-C during a launch stops it, raises ``KeyboardInterrupt`` and leaves
@@ -84,35 +84,35 @@ def _load_first_generation(
 
 
 class GPU:
-    """A simulated GPU with memory of its own.
+    """A simulated GPU with its own memory.
 
     Args:
         chip: a chip's name (``"v100"``; see ``warpwright chips``), the path of a TOML file, or a :class:`Chip`.
-            Without one, the chip that ``warpwright run --gpu`` names, or ``h200``.
-        timing: ``"full"`` times every instruction; ``"sampled"`` times parts of large grids and estimates the rest;
-            ``"off"`` only computes.  Without one: full, and sampled for grids of 2**26 threads and more
-            (``run.sampling`` says so).
-        engine: ``"compiled"`` (LLVM code for whole warps), ``"tiered"`` (the same, but small launches of a kernel that has no code yet
-            are interpreted; without timing) or ``"interpreter"`` (the NumPy reference, with
-            timing="off" only: slow, and independent of the compiler).
-        threads: host threads; results and cycles do not depend on it.  By default half of the cores (at most eight)
-            for timing, and one without timing, where more help only kernels whose blocks do not synchronise.
-        scheduler, l1_replacement: the warp scheduler, and which line L1 gives up: names of ``timing.policies`` or functions of
-            that form.
-        check: checks to run, as ``"racecheck,initcheck"`` or a sequence; ``"all"`` for compute-sanitizer's four (see
-            ``tools/checks``); ``gpu.findings`` holds what was found.  Launches are then timed only with
+            The default is the chip of ``warpwright run --gpu``, or ``h200``.
+        timing: ``"full"`` times every instruction; ``"sampled"`` times a part of large grids and estimates the rest;
+            ``"off"`` computes results only.  The default is full, and sampled for grids of 2**26 threads and more
+            (``run.sampling`` is then set).
+        engine: ``"compiled"`` (LLVM code for whole warps), ``"tiered"`` (the same, but small launches of a kernel without compiled code
+            are interpreted; timing="off" only) or ``"interpreter"`` (the NumPy reference, timing="off"
+            only: slow, and independent of the compiler).
+        threads: number of host threads; results and cycles do not depend on it.  The default is half of the cores (at most
+            eight) with timing, and one without timing, where more threads help only kernels whose blocks do not synchronise.
+        scheduler, l1_replacement: the warp scheduler and L1's replacement policy: names in ``timing.policies``, or functions
+            of the same form.
+        check: checks to run, as ``"racecheck,initcheck"`` or a sequence; ``"all"`` means those of compute-sanitizer
+            (see ``tools/checks``); ``gpu.findings`` holds the findings.  Launches are then timed only with
             ``timing="full"`` or ``"sampled"``: each runs twice from the same state, first checked, then timed.
-        check_level: lowest grade of what the checks tell: ``"info"``, ``"warning"`` (the default) or ``"error"``.
-        caches: ``"cold"``: every timed launch begins with empty caches, as Nsight Compute measures by default; ``"kept"``: it finds what
-            earlier launches, copies and fills have left in L2, as in a program.  Without one: cold, and kept for the devices of
-            unmodified programs.  A sampled launch begins, and leaves the caches, cold.
-        unified: device addresses are the host's own, as unmodified CUDA programs expect of managed memory.
-        device: which device of the drop-in driver it is: its memory (``unified``) has a place of its own, and its chip is the one named here.
-        overrides: what-if values by field name, such as ``l1_kib=192`` (see ``warpwright chips NAME``).
+        check_level: lowest level of findings that is reported: ``"info"``, ``"warning"`` (the default) or ``"error"``.
+        caches: ``"cold"``: every timed launch begins with empty caches, as Nsight Compute measures by default; ``"kept"``: a launch
+            finds in L2 what earlier launches, copies and fills have left.  The default is cold, and kept for the devices of
+            unmodified programs.  A sampled launch begins with cold caches and leaves them cold.
+        unified: device addresses equal host addresses, as unmodified CUDA programs expect of managed memory.
+        device: number of the device in the drop-in driver, which selects its address range (with ``unified``) and its entry in ``--gpu``.
+        overrides: what-if values of chip numbers by field name, such as ``l1_kib=192`` (see ``warpwright chips NAME``).
 
     Raises:
         ChipError: unknown chip or field, or a value out of range.
-        UnsupportedError: for a timing mode that this version does not have.
+        UnsupportedError: a timing mode or check that the chip does not support.
     """
 
     def __init__(
@@ -203,12 +203,12 @@ class GPU:
         return checker
 
     def checks(self, name: str) -> bool:
-        """Whether a check, ``memcheck`` or another, watches this GPU's launches."""
+        """True if the named check, such as ``"memcheck"``, watches this GPU's launches."""
         return self.checker is not None and name in self.checker.checks
 
     @property
     def findings(self) -> list[Finding]:
-        """What the checks found so far; empty without checks."""
+        """The findings of the checks so far; empty without checks."""
         return self.checker.findings if self.checker is not None else []
 
     @property
@@ -227,21 +227,21 @@ class GPU:
         name_expressions: Sequence[str] = (),
         name: str | None = None,
     ) -> Module:
-        """Machine code for this chip from CUDA C++ text, PTX text, a cubin's bytes, or a path to one of them.
+        """Compile CUDA C++ text, PTX text, a cubin's bytes, or a file with one of them for this chip.
 
         Args:
-            options: NVRTC's, such as ``"-use_fast_math"`` or ``"-maxrregcount=32"``.
+            options: options of NVRTC, such as ``"-use_fast_math"`` or ``"-maxrregcount=32"``.
             defines: preprocessor macros.
-            include_folders: searched for ``#include``.
-            name_expressions: C++ names of template kernels to instantiate, such as ``"saxpy<float>"``; the module gives
+            include_folders: folders that are searched for ``#include``.
+            name_expressions: C++ names of template kernels to instantiate, such as ``"saxpy<float>"``; the module lists
                 each kernel under its expression.
-            name: what messages call the source.
+            name: the source's name in messages.
 
         Raises:
-            CompileError, LinkError: with the log, the line and a caret under the place.
-            CubinError: name expressions for code that is compiled already.
-            ArchitectureError: a cubin for another architecture.
-            SourceNotFoundError: a path that cannot be read (a ``FileNotFoundError``).
+            CompileError, LinkError: the source has errors; the message has the log, the line and a caret.
+            CubinError: name expressions were given for code that is already compiled.
+            ArchitectureError: the cubin is for another architecture.
+            SourceNotFoundError: the path cannot be read (a ``FileNotFoundError``).
         """
         if self.chip.arch < FIRST_MAXWELL:
             given = (options, defines, include_folders, name_expressions)
@@ -274,19 +274,19 @@ class GPU:
 
     # --- memory -----------------------------------------------------------------------------------
     def array(self, values: npt.ArrayLike, dtype: npt.DTypeLike | None = None, name: str = "") -> DeviceArray:
-        """A device array with a copy of ``values``; ``name`` is what faults call it."""
+        """Return a device array with a copy of ``values``; ``name`` identifies it in fault messages."""
         host = np.asarray(values, dtype=dtype)
         made = DeviceArray(self.memory, host.shape, host.dtype.newbyteorder("="), name)
         made.set(host)
         return made
 
     def empty(self, shape: int | Sequence[int], dtype: npt.DTypeLike = np.float32, name: str = "") -> DeviceArray:
-        """A device array whose contents are whatever lay there (zeros, as it happens)."""
+        """Return a device array with unspecified contents (in fact zeros)."""
         sizes = (int(shape),) if isinstance(shape, int | np.integer) else tuple(int(s) for s in shape)
         return DeviceArray(self.memory, sizes, np.dtype(dtype), name)
 
     def zeros(self, shape: int | Sequence[int], dtype: npt.DTypeLike = np.float32, name: str = "") -> DeviceArray:
-        """A device array of zeros."""
+        """Return a device array of zeros."""
         made = self.empty(shape, dtype, name)
         made.numpy()[...] = 0
         return made
@@ -303,17 +303,17 @@ class GPU:
         levels: int = 1,
         name: str = "",
     ) -> CudaArray:
-        """A CUDA array (``cudaMalloc3DArray``), which textures and surfaces read.
+        """Return a CUDA array (``cudaMalloc3DArray``), which textures and surfaces read.
 
         Args:
-            shape: as of the NumPy array that fills it, channels not counted: (width,), (height, width) or (depth, height, width); with
-                ``layered`` the layers come first, with ``cube`` the six faces (of each layer).
-            dtype: of a channel: 8, 16 or 32-bit integers, float16 or float32.
+            shape: (width,), (height, width) or (depth, height, width), without the channels.  With ``layered`` the layers come
+                first, with ``cube`` the six faces (of each layer).
+            dtype: type of a channel: 8, 16 or 32-bit integers, float16 or float32.
             channels: 1, 2 or 4.
-            levels: of a mipmap; each is half as large as the one before.
+            levels: number of mipmap levels; each is half the size of the previous one.
 
         Raises:
-            ArgumentError: sizes or elements that no array has.
+            ArgumentError: the sizes or elements are not those of any CUDA array.
         """
         from warpwright.images import CudaArray
 
@@ -337,21 +337,22 @@ class GPU:
         channels: int = 1,
         pitched: bool = False,
     ) -> Texture:
-        """A texture object (``cudaCreateTextureObject``), which is passed to kernels as it is.
+        """Return a texture object (``cudaCreateTextureObject``), which can be passed to kernels.
 
         Args:
             source: a CUDA array, or a device array: linear memory for ``tex1Dfetch``, or with ``pitched`` the rows of an image.
-            address: wrap | clamp | mirror | border, for all axes or by axis.
+            address: addressing mode: wrap | clamp | mirror | border, for all axes or per axis.
             filter, mip_filter: point | linear.
-            normalized: coordinates run from 0 to 1.
-            read: ``"element"`` or ``"normalized"`` (integers of 8 and 16 bits become floats); by default elements, or normalised
-                where the filter is linear.
-            level_limits: least and largest level; all levels when left out.
+            normalized: coordinates range from 0 to 1.
+            read: ``"element"`` or ``"normalized"`` (integers of 8 and 16 bits become floats).  The default is elements, or normalised
+                if the filter is linear.
+            level_limits: lowest and highest level; the default is all levels.
             seamless: a cube is filtered across its edges.
-            channels: of the elements of a device array.
+            channels: number of channels of a device array's elements.
 
         Raises:
-            ArgumentError, UnsupportedError: what no texture does.
+            ArgumentError: the combination is not a valid texture.
+            UnsupportedError: the texture needs a feature that is not supported.
         """
         from warpwright.images import make_texture
 
@@ -361,7 +362,7 @@ class GPU:
         )  # fmt: skip
 
     def surface(self, array: CudaArray) -> Surface:
-        """A surface object (``cudaCreateSurfaceObject``) on a CUDA array, through which kernels also write."""
+        """Return a surface object (``cudaCreateSurfaceObject``) on a CUDA array, through which kernels can also write."""
         from warpwright.images import Surface
 
         return Surface(array)
@@ -375,24 +376,24 @@ class GPU:
         element_strides: Sequence[int] | None = None,
         fill: str = "zeros",
     ) -> bytes:
-        """The tensor map of an array, for a parameter ``const __grid_constant__ CUtensorMap``.
+        """Return the tensor map of an array, for a parameter ``const __grid_constant__ CUtensorMap``.
 
         Args:
-            array: C-contiguous, one to five dimensions; dimension 0 of the map is the last of the array.
-            box: elements that one copy moves, by dimension of the array.
-            swizzle: bytes of the span within which chunks of 16 bytes change places: 0, 32, 64 or 128.
-            element_strides: steps between elements, by dimension of the array.
-            fill: what elements outside of the array read as, ``"zeros"`` or ``"nan"``.
+            array: a C-contiguous array of one to five dimensions; dimension 0 of the map is the last of the array.
+            box: number of elements that one copy moves, per dimension of the array.
+            swizzle: bytes of the span within which chunks of 16 bytes are permuted: 0, 32, 64 or 128.
+            element_strides: steps between elements, per dimension of the array.
+            fill: value of elements outside the array, ``"zeros"`` or ``"nan"``.
 
         Raises:
-            ArgumentError: an array, box or swizzle that no tensor map can describe.
+            ArgumentError: no tensor map can describe the array, box or swizzle.
         """
         from warpwright.engine.tensor_map import describe
 
         return describe(array.device_address(), array.shape, array.dtype, box, swizzle, element_strides, fill)
 
     def synchronize(self) -> None:
-        """Wait for everything launched: launches end before they return, so there is nothing to wait for."""
+        """Return at once: launches end before they return, so there is nothing to wait for."""
 
     def _repr_html_(self) -> str:
         headings = ("launch", "grid", "block", "cycles", "time", "instructions")
@@ -414,7 +415,7 @@ class GPU:
 
 
 class Module:
-    """Compiled code on a GPU: kernels by name and global variables."""
+    """Compiled code on a GPU: its kernels and global variables by name."""
 
     def __init__(self, gpu: GPU, loaded: LoadedModule | PtxModule) -> None:
         self.gpu = gpu
@@ -428,7 +429,7 @@ class Module:
 
     @property
     def ptx(self) -> str | None:
-        """PTX text, when the module was made from CUDA C++ or PTX."""
+        """PTX text, if the module was made from CUDA C++ or PTX."""
         return self._loaded.compiled.ptx
 
     @property
@@ -437,11 +438,11 @@ class Module:
         return self._loaded.compiled.cubin
 
     def machine_code(self, name: str) -> bytes:
-        """The words of one kernel, as this GPU runs them.
+        """The machine words of one kernel, as this GPU runs them.
 
         Raises:
-            KernelNotFoundError: lists the kernels there are.
-            UnsupportedError: what the chip has no equivalent of; a module whose ``cubin`` holds the code.
+            KernelNotFoundError: there is no such kernel; the message lists the kernels.
+            UnsupportedError: the kernel has no machine code of its own here; ``cubin`` holds the module's.
         """
         from warpwright.engine.nv50_module import Nv50Module
 
@@ -453,7 +454,7 @@ class Module:
 
     @property
     def warnings(self) -> list[str]:
-        """What the compiler warned of."""
+        """The compiler's warnings."""
         return [str(w) for w in self._loaded.compiled.warnings]
 
     def __getitem__(self, name: str) -> Kernel:
@@ -483,7 +484,7 @@ class Module:
         """The global or ``__constant__`` variable called ``name``: ``.set(values)``, ``.get(dtype)``.
 
         Raises:
-            KernelNotFoundError: lists the variables there are.
+            KernelNotFoundError: there is no such variable; the message lists the variables.
         """
         return Symbol(self.gpu.memory, self._loaded.place(name), name)
 
@@ -507,17 +508,17 @@ class Kernel:
 
     @property
     def registers(self) -> int:
-        """Registers of a thread."""
+        """Number of registers per thread."""
         return self._loaded.program.registers
 
     @property
     def shared_bytes(self) -> int:
-        """Static shared memory of a block."""
+        """Static shared memory per block, in bytes."""
         return self._loaded.program.shared_static_bytes - self._loaded.kernel.shared_reserved_bytes
 
     @property
     def local_bytes(self) -> int:
-        """Local memory (stack) of a thread."""
+        """Local memory (stack) per thread, in bytes."""
         return self._loaded.program.local_bytes_per_thread
 
     def __getitem__(self, configuration: Any) -> Launcher:
@@ -545,7 +546,7 @@ class Kernel:
         """The kernel launched in clusters of blocks: ``kernel.clustered((2, 1, 1))[grid, block](…)``.
 
         Args:
-            cluster: blocks by axis, in place of what ``__cluster_dims__`` says.
+            cluster: blocks per axis, which replace those of ``__cluster_dims__``.
         """
         from warpwright.engine.launch import as_dim3
 
@@ -560,7 +561,7 @@ class Kernel:
 
 
 class ClusteredKernel:
-    """A kernel with the shape of its clusters; ``[grid, block]`` as for a :class:`Kernel`."""
+    """A kernel with the shape of its clusters; ``[grid, block]`` is that of a :class:`Kernel`."""
 
     def __init__(self, kernel: Kernel, cluster: tuple[int, int, int]) -> None:
         self.kernel = kernel
@@ -579,7 +580,7 @@ class Launcher:
     """A kernel with its grid and block, ready to be called.
 
     Args:
-        partition: the SMs that take its blocks; all of the GPU's without.
+        partition: the SMs that run its blocks; the default is all SMs.
     """
 
     def __init__(
@@ -611,7 +612,7 @@ class Launcher:
         self.resident = check_geometry(kernel._loaded.program, self.geometry, self.chip, kernel.name)
 
     def progress_line(self) -> Callable[[Progress], None] | None:
-        """What shows how far a long launch is: a bar on a terminal, a line every few seconds elsewhere."""
+        """The display of a long launch's progress: a bar on a terminal, a line every few seconds elsewhere."""
         from warpwright.tools.progress import ProgressLine, log
 
         return ProgressLine() if sys.stderr.isatty() else log

@@ -1,6 +1,6 @@
-"""Device arrays: memory that stays on the simulated device between launches, and module variables.
+"""Arrays in device memory, which keep their contents between launches, and variables of modules.
 
-Device memory is host memory at another address, so a device array shares its bytes with NumPy at no cost:
+Device memory is host memory at another address, so a device array shares its bytes with NumPy without a copy:
 ``array.numpy()`` and DLPack (as CPU memory) give views, ``__cuda_array_interface__`` gives the device address
 for programs that run on the simulated device.
 """
@@ -41,8 +41,8 @@ def _view(
 class DeviceArray:
     """An array in the memory of a simulated GPU.  Made by ``gpu.array``, ``gpu.empty`` and ``gpu.zeros``.
 
-    Passed to a kernel, it gives its address: nothing is copied.  Its memory is freed by :meth:`free` or when the
-    last reference (views included) goes.
+    As a kernel argument it is passed by address, without a copy.  Its memory is freed by :meth:`free` or when the
+    last reference to it (views included) is dropped.
     """
 
     def __init__(self, memory: DeviceMemory, shape: tuple[int, ...], dtype: np.dtype[Any], name: str = "") -> None:
@@ -72,7 +72,7 @@ class DeviceArray:
         """Device address of the first element.
 
         Raises:
-            FreedArrayError: after :meth:`free`.
+            FreedArrayError: the array was freed.
         """
         if self._allocation.freed:
             raise FreedArrayError(
@@ -81,15 +81,15 @@ class DeviceArray:
         return self._allocation.address
 
     def free(self) -> None:
-        """Give the memory back at once.  Views of it show whatever comes to lie there next.
+        """Free the memory at once.  Existing views show what is allocated there next.
 
         Raises:
-            FreedArrayError: when it was freed before.
+            FreedArrayError: the array was already freed.
         """
         self.memory.free(self._allocation)
 
     def numpy(self) -> Array:
-        """A NumPy view of the device bytes: no copy, writes through."""
+        """Return a NumPy view of the array: no copy is made, and writes change the device memory."""
         # Whoever holds the view may write: whether he does can not be seen.
         if self.memory.observer is not None:
             self.memory.observer.filled(self.device_address(), self.nbytes)
@@ -99,14 +99,14 @@ class DeviceArray:
         return _view(self, self.memory, self.device_address(), self.dtype, self.shape)
 
     def get(self) -> Array:
-        """A copy on the host."""
+        """Return a copy as a NumPy array."""
         return self._contents().copy()
 
     def set(self, values: npt.ArrayLike) -> None:
-        """Copy host values in; they are broadcast to the array's shape and cast to its dtype.
+        """Copy host values to the array; they are broadcast to its shape and cast to its dtype.
 
         Raises:
-            ArgumentError: values of another shape, that cannot be broadcast.
+            ArgumentError: the values cannot be broadcast to the array's shape.
         """
         given = np.asarray(values)
         try:
@@ -180,21 +180,21 @@ class Symbol:
         return self._allocation.address
 
     def numpy(self, dtype: npt.DTypeLike = np.uint8) -> Array:
-        """A NumPy view of the variable, shape (number of elements,): no copy, writes through."""
+        """Return a NumPy view of the variable, of shape (number of elements,): no copy is made, and writes change it."""
         wanted = np.dtype(dtype)
         if self.nbytes % wanted.itemsize:
             raise ArgumentError(f"symbol '{self.name}' has {self.nbytes} bytes: not a whole number of {wanted}")
         return _view(self, self.memory, self._allocation.address, wanted, (self.nbytes // wanted.itemsize,))
 
     def get(self, dtype: npt.DTypeLike = np.uint8) -> Array:
-        """A copy of the variable's bytes as an array of ``dtype``."""
+        """Return a copy of the variable as an array of ``dtype``."""
         return self.numpy(dtype).copy()
 
     def set(self, values: Any) -> None:
-        """Copy values (a NumPy array or scalar, or bytes) in.
+        """Copy a NumPy array, a scalar or bytes to the variable.
 
         Raises:
-            ArgumentError: when their size is not the variable's.
+            ArgumentError: their size is not that of the variable.
         """
         if isinstance(values, bytes | bytearray | memoryview):
             raw = np.frombuffer(values, dtype=np.uint8)

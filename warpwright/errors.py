@@ -1,8 +1,7 @@
-"""Every error that Warpwright raises about a program, a launch or memory.  This module imports nothing.
+"""The errors that Warpwright raises about programs, launches and memory.  This module imports nothing.
 
-A message says what went wrong, where (kernel, line of source, block, thread, address) and what to do.  Each
-class also derives from the built-in exception that a Python reader expects, so that ``except ValueError``
-does what it looks like.
+A message states what went wrong, where (kernel, source line, block, thread, address) and what to do.  Each
+class also derives from a matching built-in exception, so that ``except ValueError`` works as expected.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ class _NameNotFoundError(WarpwrightError, KeyError):
 
 
 class KernelNotFoundError(_NameNotFoundError):
-    """No kernel or global symbol of that name is in the module; the message lists those that are."""
+    """The module has no kernel or global symbol of that name; the message lists those it has."""
 
 
 class MetricNotFoundError(_NameNotFoundError):
-    """A run has no counter of that name; the message lists those that are called nearly so."""
+    """A run has no counter of that name; the message lists similar names."""
 
 
 class ArgumentError(WarpwrightError, TypeError):
@@ -39,15 +38,15 @@ class OutOfMemoryError(WarpwrightError, MemoryError):
 
 
 class FreedArrayError(WarpwrightError, ValueError):
-    """A device array is used after it was freed."""
+    """A device array was used after it was freed."""
 
 
 class UnsupportedError(WarpwrightError, NotImplementedError):
-    """The chip or this version does not have a feature; the message names who has it or what to use instead."""
+    """The chip or this version lacks a feature; the message names what has it or what to use instead."""
 
 
 class ExecutionError(WarpwrightError, RuntimeError):
-    """Base of what can go wrong while a kernel runs."""
+    """Base of all errors that occur while a kernel runs."""
 
 
 class TimedOutError(KeyboardInterrupt):
@@ -55,20 +54,20 @@ class TimedOutError(KeyboardInterrupt):
 
 
 class MemoryFaultError(ExecutionError):
-    """An access that no allocation holds, or that is not aligned to its size.
+    """A kernel accessed memory outside every allocation, or not aligned to the size of the access.
 
     Attributes:
         kernel: name of the kernel.
         address: device address (or byte offset in shared or local memory) of the first faulting lane.
-        bytes: size of the access of one thread.
+        bytes: size of one thread's access.
         block: index (x, y, z) of the block.
         thread: index (x, y, z) of the thread in its block.
-        line: (file, line number) when the module has line information.
+        line: (file, line number), if the module has line information.
         instruction: byte offset of the instruction in the kernel.
         access: ``read``, ``write`` or ``atomic``.
         space: ``global``, ``shared`` or ``local``.
-        misaligned: whether the address is no multiple of the access's size; else it is out of bounds.
-        reason: what lies around the address, as the message's last line says.
+        misaligned: True if the address is not a multiple of the size of the access; else it is out of bounds.
+        reason: the nearest allocations, as in the last line of the message.
     """
 
     def __init__(
@@ -102,16 +101,16 @@ class MemoryFaultError(ExecutionError):
 
 
 class TrapError(ExecutionError):
-    """The kernel stopped itself: a failed assertion or a trap instruction."""
+    """The kernel stopped itself with a failed assertion or a trap instruction."""
 
 
 class IllegalInstructionError(ExecutionError):
-    """The kernel reached a machine instruction that has no meaning here, or a jump left its code."""
+    """The kernel reached an instruction that is not supported, or jumped outside its code."""
 
 
 class AssertionFailedError(TrapError):
-    """An ``assert`` of the kernel failed; the message has a line for each thread, as a card's driver prints it."""
+    """An ``assert`` of the kernel failed; the message has one line per thread, as a card's driver prints it."""
 
 
 class DeadlockError(ExecutionError):
-    """No warp can go on; the message lists which warps wait for what."""
+    """No warp can make progress; the message lists what each warp waits for."""

@@ -85,24 +85,24 @@ class CudaArray:
         return one, sizes
 
     def numpy(self, level: int = 0) -> Array:
-        """A NumPy view of a level: (…, height, width), then channels when there are several; writes through."""
+        """Return a NumPy view of a level, of shape (…, height, width), with a last axis of channels if there are several; writes change the array."""
         one, sizes = self._level(level)
         raw = self.memory.view(one.address, int(np.prod(sizes)) * self.image.format.element_bytes)
         shape = (*sizes, self.channels) if self.channels > 1 else sizes
         return raw.view(self.dtype).reshape(shape)
 
     def set(self, values: npt.ArrayLike, level: int = 0) -> None:
-        """Copy host values in; they may have cubes' faces and layers as one axis or two."""
+        """Copy host values to a level; faces and layers of cubes may be one axis or two."""
         view = self.numpy(level)
         given = np.asarray(values)
         view[...] = given.reshape(view.shape) if given.size == view.size else given
 
     def get(self, level: int = 0) -> Array:
-        """A copy of a level."""
+        """Return a copy of a level."""
         return self.numpy(level).copy()
 
     def free(self) -> None:
-        """Give the memory back; objects that read it are destroyed."""
+        """Free the memory; texture and surface objects that read it are destroyed."""
         self._level(0)
         assert self.image.allocation is not None
         table_of(self.memory).forget(self.image)

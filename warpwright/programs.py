@@ -1,6 +1,6 @@
-"""Runs a user's program on the simulated device and collects its launches: a Python file in this process, any other command in its own.
+"""Runs a user's program on the simulated device and collects its launches: a Python file in this process, another command in a process of its own.
 
-``warpwright run`` prints what comes of it.  Modules that take time to import are imported by the function that needs them.
+``warpwright run`` prints the results.  Modules that are slow to import are imported by the function that needs them.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 
 class ProgramError(Exception):
-    """A command that cannot be started."""
+    """A command cannot be started."""
 
 
 @dataclass(slots=True)
 class ChildResults:
-    """What processes that were started left behind."""
+    """Launches and findings of the processes that the program started."""
 
     runs: list[Run] = field(default_factory=list)
     """Launches, in the order of the processes' ends."""
@@ -41,14 +41,14 @@ GRACE_SECONDS = 3.0
 
 
 def execute(program: Path, arguments: list[str], chip: str | None, timing: str | None) -> list[Run]:
-    """Run a Python file as ``__main__`` with its own argv and give its launches.
+    """Run a Python file as ``__main__`` with its own argv and return its launches.
 
     Args:
-        chip: what ``--gpu`` names: what every GPU of the program becomes.
-        timing: that of every GPU, in place of the program's.
+        chip: the chip of ``--gpu``, which replaces that of every GPU of the program.
+        timing: the timing mode, which replaces that of every GPU.
 
     Raises:
-        BaseException: what the program raises; a ``sys.exit()`` without an error does not come through.
+        BaseException: whatever the program raises, except a ``sys.exit()`` without an error.
     """
     from warpwright.session import chips_named, session
 
@@ -80,18 +80,18 @@ def _preload() -> None:
 
 
 def is_python_file(word: str) -> bool:
-    """True for a program that runs in this process."""
+    """True if the program runs in this process."""
     return word.endswith(".py")
 
 
 def find_program(word: str) -> str:
-    """Path of the program that a word on the command line names.
+    """Return the path of the program that a word on the command line names.
 
     A word with a slash is that file; a word without one is the file of that name in the working folder if that is
     executable, else the command that the shell's search path has.
 
     Raises:
-        ProgramError: there is none, it is a folder, or it is not executable.
+        ProgramError: it does not exist, is a folder, or is not executable.
     """
     import shutil
 
@@ -129,7 +129,7 @@ def _missing(word: str) -> str:
 
 
 def execute_command(words: list[str], chip: str | None, timing: str | None) -> tuple[ChildResults, int]:
-    """Run a command in a process of its own, on the simulated device: what it left, and its exit code.
+    """Run a command in a process of its own on the simulated device; return its results and its exit code.
 
     Raises:
         ProgramError: there is no such command, it cannot be started, or the system is not Linux.
@@ -182,7 +182,7 @@ def _default_interrupt() -> None:
 
 @contextmanager
 def child_results(chip: str | None, timing: str | None) -> Iterator[ChildResults]:
-    """Let processes that are started inside use the simulated device; what they left is there once the block has ended."""
+    """Processes started within the block use the simulated device; their results are available after the block."""
     results = ChildResults()
     if sys.platform != "linux":
         yield results
@@ -203,7 +203,7 @@ def child_results(chip: str | None, timing: str | None) -> Iterator[ChildResults
 
 
 def line_of(error: BaseException, program: Path) -> str:
-    """``matmul.py:31: `` for the innermost line of the program itself that led to an error."""
+    """Return ``matmul.py:31: ``, the innermost line of the program itself in an error's traceback."""
     import traceback
 
     frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).name == program.name]
@@ -211,7 +211,7 @@ def line_of(error: BaseException, program: Path) -> str:
 
 
 def own_frames(error: BaseException, program: Path) -> TracebackType | None:
-    """The traceback from the program's first frame on, without those that started it; None for a file that does not parse."""
+    """Return the traceback from the program's first frame on; None for a file that does not parse."""
     at = error.__traceback__
     while at is not None and at.tb_frame.f_code.co_filename != str(program):
         at = at.tb_next

@@ -1,10 +1,10 @@
-"""``pytest --warpwright=a100``: a project's GPU tests on a simulated card.
+"""``pytest --warpwright=a100`` runs a project's GPU tests on a simulated card.
 
-The simulated driver takes the place of CUDA's in the test process and its children, and every ``warpwright.GPU`` becomes the
-chip.  With ``--warpwright-check`` a test fails on what the checks find in its launches.  The fixture
+The simulated driver replaces CUDA's in the test process and its children, and every ``warpwright.GPU`` simulates that
+chip.  With ``--warpwright-check`` a test fails if the checks find an error in its launches.  The fixture
 ``warpwright_runs`` holds the launches of the test, for assertions about cycles and metrics.
 
-The module is imported by every pytest of an environment with this package: it imports the rest only when asked for.
+Every pytest in an environment with this package imports this module, so it imports the rest only on demand.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OPTION = "--warpwright"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The options; --help shows them."""
+    """Add the plug-in's options, which ``--help`` shows."""
     group = parser.getgroup("warpwright", "simulated GPU")
     group.addoption(
         OPTION,
@@ -57,12 +57,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """Put the simulated device in place before any conftest is imported: it may import a package that looks for the driver."""
+    """Install the simulated device before any conftest is imported, which may import a package that loads the driver."""
     _prepare(early_config.known_args_namespace)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The same where another plug-in brought this one."""
+    """Install the simulated device if another plug-in loaded this one."""
     _prepare(config.option)
 
 
@@ -96,7 +96,7 @@ def _prepare(options: argparse.Namespace) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
-    """Say what the tests run on."""
+    """Report which chip the tests run on."""
     chip = config.getoption(OPTION)
     if chip is None:
         return None
@@ -106,9 +106,9 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Fail a test in whose launches the checks find an error; lesser findings stand in its report.
+    """Fail a test if the checks find an error in its launches; other findings are shown in its report.
 
-    A call that fails is no failure of the test: whoever called gets the result, and many a test wants it.
+    A failed driver call does not fail the test: the caller gets the result code, and many tests expect it.
     """
     limit = item.config.getoption("--warpwright-timeout")
     checks = item.config.getoption("--warpwright-check")
@@ -153,7 +153,7 @@ def _checked_call(item: pytest.Item) -> Generator[None, object, object]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, object, object]:
-    """Show of an error that this package raises the user's frames, not its own (``--full-trace`` shows all)."""
+    """Show only the user's frames of an error that this package raises (``--full-trace`` shows all)."""
     error = call.excinfo.value if call.excinfo is not None else None
     if error is not None and type(error).__module__.split(".")[0] == "warpwright":
         hide_own_frames(error)
@@ -161,7 +161,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def hide_own_frames(error: BaseException) -> None:
-    """Have pytest leave out the frames of this package's modules: it asks their globals."""
+    """Hide the frames of this package's modules from pytest, through their globals."""
     own = __name__.split(".")[0]
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
@@ -182,7 +182,7 @@ def hide_own_frames(error: BaseException) -> None:
 def warpwright_runs() -> Iterator[list[Run]]:
     """The launches of this test, in order: ``run.cycles``, ``run.metrics[...]``, ``run.bottleneck``.
 
-    With checks, each of them runs twice, first checked, then timed.
+    With checks, each launch runs twice: first checked, then timed.
     """
     from warpwright.session import session
 

@@ -1,7 +1,7 @@
-"""One launch from start to end: arguments packed, the kernel run (with or without time), results copied back.
+"""One launch from start to end: packs the arguments, runs the kernel with or without timing, and copies results back.
 
-The kernel runs in a worker thread, in compiled code that does not hold Python's lock; the main thread waits, shows
-progress and listens for Ctrl-C.
+The kernel runs in a worker thread, in compiled code that does not hold the GIL; the main thread waits, shows
+progress and handles Ctrl-C.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ SAMPLED_THREADS = 1 << 26
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where a running launch stands; handed to whoever shows it."""
+    """The progress of a running launch, for display."""
 
     kernel: str
     phase: str
@@ -87,7 +87,7 @@ class Progress:
 
 
 class Metrics(dict[str, float]):
-    """Counters by Nsight Compute's names; one that is not there is refused with the names nearest to it."""
+    """Counters by Nsight Compute's names; an unknown name raises an error that lists similar ones."""
 
     def __missing__(self, name: str) -> float:
         near = difflib.get_close_matches(name, self, n=3, cutoff=0.5)
@@ -97,7 +97,7 @@ class Metrics(dict[str, float]):
 
 @dataclass(slots=True)
 class Run:
-    """What one launch did.
+    """The results of one launch: cycles, counters, findings.
 
     ``cycles``, ``seconds`` and ``bottleneck`` belong to timing="full"; without timing they raise
     :class:`UnsupportedError`.
@@ -152,41 +152,41 @@ class Run:
 
     @property
     def seconds_with_children(self) -> float:
-        """Simulated time of the kernel and of all that it launched, one behind the other."""
+        """Simulated time of the kernel and of all kernels that it launched, in sequence."""
         return self.seconds + sum(child.seconds_with_children for child in self.children)
 
     @property
     def bottleneck(self) -> str:
-        """One sentence: what bounds the kernel."""
+        """One sentence that names what limits the kernel."""
         return self._timed("bottleneck").bottleneck
 
     @property
     def sampling(self) -> Sampling | None:
-        """What was timed of a sampled launch, and its expected error; None when every block was timed, or none."""
+        """The timed part of a sampled launch and its expected error; None if every block was timed, or none."""
         return self.timing.sampling if self.timing is not None else None
 
     @property
     def timed(self) -> bool:
-        """True when the run has cycles."""
+        """True if the run has cycles."""
         return self.timing is not None
 
     @property
     def occupancy(self) -> float:
-        """Warps that an SM can hold of this launch over its warp slots (theoretical occupancy, 0 to 1)."""
+        """Theoretical occupancy: the fraction, 0 to 1, of an SM's warp slots that this launch can fill."""
         return self.resident.fraction
 
     @property
     def ipc(self) -> float:
-        """Warp-instructions for each cycle of the whole chip."""
+        """Warp-instructions per cycle of the whole chip."""
         return self.instructions / max(1, self.cycles)
 
     @property
     def simulation_speed(self) -> float:
-        """Warp-instructions simulated in a second of host time."""
+        """Warp-instructions simulated per second of host time."""
         return self.instructions / self.wall_seconds if self.wall_seconds > 0 else 0.0
 
     def attribution(self) -> Attribution:
-        """Where the cycles went: stall reasons, cost of each instruction and line, share of peak of each unit, the limit.
+        """Where the cycles went: stall reasons, cost per instruction and line, utilisation of each unit, and the limit.
 
         Raises:
             UnsupportedError: the GPU was made with timing="off".
@@ -198,11 +198,11 @@ class Run:
     def report(
         self, path: str | os.PathLike[str], *, title: str = "", what_if: Callable[[GPU], object] | None = None
     ) -> Path:
-        """Write a page of HTML that shows the launch, complete in itself.
+        """Write a self-contained HTML page that shows the launch.
 
         Args:
-            what_if: makes the same arrays and the same launch on the GPU that it is given; with it, the page says how many
-                cycles it takes with the limiting resource doubled, where a number of the chip stands for it.
+            what_if: a function that repeats the launch, with its arrays, on the GPU that it is passed.  With it, the page reports
+                the cycles with the limiting resource doubled, if the chip has a number for that resource.
 
         Raises:
             UnsupportedError: the GPU was made with timing="off".
@@ -215,7 +215,7 @@ class Run:
         return write_report(path, [self], title=title, what_ifs={0: again} if again is not None else {})
 
     def to_dict(self) -> dict[str, Any]:
-        """The launch as one flat row: geometry, time and every counter by Nsight Compute's name.
+        """Return the launch as one flat row: geometry, time and every counter by Nsight Compute's name.
 
         ``pandas.DataFrame([run.to_dict() for run in gpu.launches])`` is the table of all launches.
         """
@@ -248,8 +248,8 @@ def launch(launcher: Launcher, arguments: Sequence[Any]) -> Run:
     """Run a configured kernel with its arguments.
 
     Raises:
-        ArgumentError: arguments that do not fit.
-        LaunchError: a cooperative grid that does not fit the chip.
+        ArgumentError: the arguments do not fit the kernel's parameters.
+        LaunchError: a cooperative grid does not fit the chip.
         ExecutionError: a fault, a trap or a deadlock.
         KeyboardInterrupt: Ctrl-C; host arrays keep their values and the GPU stays usable.
     """
@@ -264,7 +264,7 @@ def launch(launcher: Launcher, arguments: Sequence[Any]) -> Run:
 
 
 def launch_packed(launcher: Launcher, parameters: bytes | bytearray, *, cooperative: bool | None = None) -> Run:
-    """Run a configured kernel whose parameter bytes are laid out already, and record it as any launch.
+    """Run a configured kernel with packed parameter bytes, and record it like any other launch.
 
     Args:
         cooperative: True refuses a grid that does not fit the chip at once, even when the kernel never synchronises it; False gives
@@ -380,10 +380,10 @@ def _run_once(
 def launch_context(
     launcher: Launcher, parameters: bytes | bytearray, workspace: Allocation | None = None
 ) -> tuple[LaunchContext, Allocation | None]:
-    """The LAUNCH structure of a launch, and the memory that its parameters lie in where the kernel reads them by address.
+    """Return the LAUNCH structure of a launch, and the memory of its parameters if the kernel reads them by address.
 
     Args:
-        workspace: of the grid's barrier, where the kernel has one.
+        workspace: memory of the grid's barrier, if the kernel has one.
     """
     kernel, geometry = launcher.kernel, launcher.geometry
     gpu, loaded = kernel.gpu, kernel._loaded
@@ -427,7 +427,7 @@ def _print(text: bytes) -> None:
 
 
 class Job:
-    """The worker's side and the waiting side of one launch."""
+    """One launch, as seen by the worker thread that runs it and by the thread that waits for it."""
 
     def __init__(self, launcher: Launcher, context: LaunchContext, checked: bool, timed: bool) -> None:
         self.launcher = launcher
@@ -446,7 +446,7 @@ class Job:
         self.cycles = 0
 
     def run(self) -> None:
-        """Run in a worker and wait for it; what it raises is raised here."""
+        """Run in a worker thread and wait for it; its exceptions are raised here."""
         gpu = self.launcher.kernel.gpu
         if (
             not self.timed
@@ -623,7 +623,7 @@ class Job:
         return plan(self.launcher.chip, geometry.blocks, self.launcher.resident)
 
     def result(self) -> Run:
-        """The record of the launch."""
+        """Return the record of the launch."""
         kernel, geometry, resident = self.launcher.kernel, self.launcher.geometry, self.launcher.resident
         chip = self.launcher.chip
         program = self.context.program

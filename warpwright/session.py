@@ -1,4 +1,4 @@
-"""Settings of this process that the command line makes for the program that it runs; a library never changes them."""
+"""Settings of this process, which the command line sets for the program that it runs; library code never changes them."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ TIMED_OUT = 124
 
 
 def chips_named(text: str | None) -> list[str | None]:
-    """The chips of ``--gpu``, by commas, one for each device of the simulated driver; without a text one device of the default chip.
+    """Split the text of ``--gpu`` at commas, one chip per device; without a text there is one device of the default chip.
 
-    Files are named by their whole paths, which hold wherever a program or its children change to.
+    Files become absolute paths, which remain valid if the program or its children change folders.
     """
     names = [name.strip() for name in text.split(",")] if text else [""]
     return [
@@ -34,10 +34,10 @@ def chips_named(text: str | None) -> list[str | None]:
 
 
 def known_chips(text: str | None) -> list[str | None]:
-    """:func:`chips_named`, looked up before anything is started.
+    """:func:`chips_named`, with each chip checked before the program starts.
 
     Raises:
-        ChipError: a chip that there is not, or more of them than a process can have devices.
+        ChipError: an unknown chip, or more devices than a process can have.
     """
     from warpwright.chips import ChipError, load_chip
     from warpwright.engine.device_memory import MOST_DEVICES
@@ -53,7 +53,7 @@ def known_chips(text: str | None) -> list[str | None]:
 
 @dataclass(slots=True)
 class Session:
-    """What every GPU of this process obeys."""
+    """Settings that apply to every GPU of this process."""
 
     chip: str | None = None
     """Chip that every ``GPU(...)`` becomes, whatever the program asks for."""
@@ -68,7 +68,7 @@ class Session:
     """Of every GPU that was made with checks, in order."""
 
     def findings(self) -> list[Finding]:
-        """What the checks of this process found."""
+        """The findings of all checks of this process."""
         return [finding for checker in self.checkers for finding in checker.findings]
 
     deadline: float | None = None
@@ -87,9 +87,9 @@ class Session:
 
     @contextmanager
     def time_limit(self, seconds: float | None) -> Iterator[None]:
-        """Raise TimedOutError in the main thread when the block takes longer; no limit with None.
+        """Raise TimedOutError in the main thread if the block takes longer; None means no limit.
 
-        A launch that another thread waits for looks at the deadline itself.
+        A launch in another thread checks the deadline itself.
         """
         self.timed_out, self.stopped_at = False, ""
         if seconds is None:

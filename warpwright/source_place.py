@@ -1,6 +1,6 @@
-"""Where a Python program holds the text of a kernel: lines of the kernel are then lines of the program's file.
+"""Finds the string literal of a Python program that holds a kernel's text, so that messages name lines of the program's file.
 
-Only a literal whose lines are lines of the file is one: text that is made at run time keeps lines of its own.
+Only a literal whose lines are lines of the file counts; text that is built at run time keeps its own line numbers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LARGEST_FILE_BYTES = 4 << 20
 
 
 def place_of_text(text: str) -> tuple[str, int] | None:
-    """File and line where the text of a kernel begins, by the files of the calls that led here; None where no file has it."""
+    """Return the file and line where a kernel's text begins, from the files on the call stack; None if none contains it."""
     if "\n" not in text.strip():
         return None
     frame = sys._getframe(1)
