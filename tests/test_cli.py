@@ -97,7 +97,7 @@ def test_gpu_option_replaces_the_programs_chip_and_says_so(program: Path) -> Non
     code, out, err = call("run", "--gpu", "v100", "--timing", "off", program)
     assert code == 0
     assert "on v100" in out
-    assert err == "note: the program asks for a100; --gpu makes it v100\n"
+    assert err == "note: the program requests a100; --gpu replaces it with v100\n"
 
 
 def test_missing_program() -> None:
@@ -105,7 +105,7 @@ def test_missing_program() -> None:
 
 
 def test_unknown_timing(program: Path) -> None:
-    assert call("run", "--timing", "quick", program) == (2, "", "--timing is full, sampled or off, not quick\n")
+    assert call("run", "--timing", "quick", program) == (2, "", "--timing must be full, sampled or off, not quick\n")
 
 
 def test_a_fault_is_a_sentence_with_the_programs_line(program: Path) -> None:
@@ -142,11 +142,11 @@ def test_a_programs_own_exception_is_shown_from_its_first_line_on(tmp_path: Path
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("run", "--nonsense", "PROGRAM"), "there is no option --nonsense: see warpwright run --help\n"),
+        (("run", "--nonsense", "PROGRAM"), "unknown option --nonsense: see warpwright run --help\n"),
         (("run", "FOLDER"), "FOLDER is a folder: give a Python file or a command\n"),
         (("run", "--report", "FOLDER/no/x.html", "PROGRAM"), "cannot write FOLDER/no/x.html: there is no folder FOLDER/no\n"),
         (("report", "PROGRAM", "-o", "FOLDER"), "cannot write FOLDER: it is a folder\n"),
-        (("report", "ls"), "ls is no Python file (those end in .py); of other programs: warpwright run --report PAGE.html COMMAND\n"),
+        (("report", "ls"), "ls is not a Python file (*.py); for other programs use: warpwright run --report PAGE.html COMMAND\n"),
         (("run", "FOLDER/plain.txt"), "FOLDER/plain.txt is not executable: chmod +x FOLDER/plain.txt (a Python file's name must end in .py)\n"),
         (("run", "./nowhere"), "there is no program ./nowhere\n"),
         (("run", "FOLDER/no/x"), "there is no program FOLDER/no/x: there is no folder FOLDER/no\n"),

@@ -305,7 +305,7 @@ def test_the_command_line_writes_reports(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 0
     assert result.stdout == f"sum 1000.0\nwrote {page}\nwrote {trace}\n"
-    assert result.stderr == "once more with half the launch overhead\n"
+    assert result.stderr == "running again with half the launch overhead\n"
     assert "With half the launch overhead it takes " in page.read_text(encoding="utf-8")
     assert f"<title>{program}</title>" in page.read_text(encoding="utf-8")
     assert len(json.loads(trace.read_text(encoding="utf-8"))["traceEvents"]) > 4

@@ -1,6 +1,6 @@
-"""The command line: run a program on a chip, compare chips, look at chips.
+"""The command line: runs a program on a chip, compares chips, lists chips.
 
-Modules that take time to import are imported by the command that needs them.
+Modules that are slow to import are imported by the command that needs them.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from warpwright.tools.report import WhatIf
 
 INTERRUPTED = 130
-"""Exit code after Ctrl-C, as a shell gives it: 128 + SIGINT."""
+"""Exit code after Ctrl-C, as in a shell: 128 + SIGINT."""
 FAILED = 1
 MISUSED = 2
-"""Exit code for words on the command line that make no sense, as for options that there are not."""
+"""Exit code for an invalid command line, as for unknown options."""
 MOST_ROWS = 40
-"""Of the table of launches; more launches are shown by kernel."""
+"""Rows of the table of launches; a larger number of launches is grouped by kernel."""
 
 app = typer.Typer(
     name="warpwright",
@@ -45,24 +45,24 @@ GpuOption = Annotated[
     typer.Option(
         "--gpu",
         "-g",
-        help="Chip (name or TOML file) that every GPU of the program becomes, whatever it asks for; several by commas are "
-        "the devices that an unmodified program finds.",
+        help="Chip (name or TOML file) of every GPU of the program, which replaces the one it requests. Several, separated by commas, "
+        "are the devices of an unmodified program.",
     ),
 ]
 TimingOption = Annotated[
     str | None,
-    typer.Option(help="full (every instruction is timed), sampled (parts of large grids) or off (results only)."),
+    typer.Option(help="full (times every instruction), sampled (times a part of large grids) or off (results only)."),
 ]
 CheckOption = Annotated[
     str | None,
     typer.Option(
         "--check",
-        help="Checks, by commas: memcheck, racecheck, synccheck, initcheck (all of these: all), leakcheck, perfcheck, schedcheck.",
+        help="Checks, separated by commas: memcheck, racecheck, synccheck, initcheck (all of these: all), leakcheck, perfcheck, schedcheck.",
     ),
 ]
 LevelOption = Annotated[
     str | None,
-    typer.Option("--check-level", help="Lowest grade of findings that are told: info, warning (default) or error."),
+    typer.Option("--check-level", help="Lowest level of findings to report: info, warning (default) or error."),
 ]
 TimeoutOption = Annotated[
     float | None,
@@ -70,7 +70,7 @@ TimeoutOption = Annotated[
         "--timeout",
         metavar="SECONDS",
         min=0.1,
-        help="Host time after which the program is stopped, with the source lines at which its warps were; exit code 124.",
+        help="Host time after which the program is stopped; reports the source lines of its warps; exit code 124.",
     ),
 ]
 JsonOption = Annotated[
@@ -87,14 +87,14 @@ _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 
 _found: list[Finding] = []
-"""What the checks of child processes found."""
+"""Findings of the checks in child processes."""
 
 
 def _console(stderr: bool = False) -> Console:
     from rich.console import Console
 
     console = Console(stderr=stderr, highlight=False)
-    # A table in a file or a pipe should be as wide as it needs to be.
+    # A table in a file or a pipe is not limited to the width of a terminal.
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console = Console(stderr=stderr, highlight=False, width=140)
     return console
@@ -106,9 +106,9 @@ def _fail(message: str, code: int = FAILED) -> typer.Exit:
 
 
 def _guarded(program: Path, arguments: list[str], chip: str | None, timing: str | None) -> list[Run]:
-    """:func:`programs.execute` with errors said as sentences and Ctrl-C ending quietly.
+    """:func:`programs.execute`, with errors printed as messages and no traceback after Ctrl-C.
 
-    An exception of the program's own is shown as Python shows it, from the program's first line on.
+    The program's own exceptions are shown as Python shows them, from the program's first frame on.
     """
     from warpwright import programs
     from warpwright.errors import WarpwrightError
@@ -128,12 +128,14 @@ def _guarded(program: Path, arguments: list[str], chip: str | None, timing: str 
     finally:
         if session.replaced:
             asked = ", ".join(sorted(session.replaced))
-            _console(stderr=True).print(f"note: the program asks for {asked}; --gpu makes it {chip}", markup=False)
+            _console(stderr=True).print(
+                f"note: the program requests {asked}; --gpu replaces it with {chip}", markup=False
+            )
             session.replaced.clear()
 
 
 def _stopped() -> typer.Exit:
-    """Ctrl-C or the time limit ended the program: say so, and where its warps were."""
+    """Report that Ctrl-C or the time limit ended the program, and where its warps were."""
     from warpwright.session import TIMED_OUT, session
 
     what = "the time limit has passed" if session.timed_out else "interrupted"
@@ -142,7 +144,7 @@ def _stopped() -> typer.Exit:
 
 
 class _ProgramCommand(TyperCommand):
-    """Options behind a Python file may be ours; whatever follows any other program is that program's own."""
+    """Options after a Python file may be Warpwright's; everything after another program belongs to that program."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         options = [p for p in self.params if p.param_type_name == "option"]
@@ -165,16 +167,16 @@ def run(
     timing: TimingOption = None,
     check: CheckOption = None,
     check_level: LevelOption = None,
-    report: Annotated[Path | None, typer.Option(help="Also write a page of HTML that explains the launches.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Also write an HTML page that explains the launches.")] = None,
     timeout: TimeoutOption = None,
     json: JsonOption = None,
     csv: CsvOption = None,
     parquet: ParquetOption = None,
 ) -> None:
-    """Run a program on the simulated GPU and print its launches; arguments behind the program are its own.
+    """Run a program on the simulated GPU and print its launches. Arguments after the program are passed to it.
 
-    With --check, what the checks find is printed, an error among it makes the exit code 1, and launches are timed only with --timing full or
-    --report: each then runs twice, first checked, then timed.
+    With --check, the findings are printed, and the exit code is 1 if there is an error among them. Launches are then timed only with
+    --timing full or --report: each runs twice, first checked, then timed.
     """
     data = _outputs(json, csv, parquet)
     _check_options(gpu, timing, program, report, *data)
@@ -182,7 +184,7 @@ def run(
         _start_checks(check, check_level)
         timing = timing or ("full" if report is not None else None)
     elif check_level is not None:
-        raise _fail("--check-level goes with --check", MISUSED)
+        raise _fail("--check-level has no effect without --check: add --check", MISUSED)
     with _time_limit(timeout):
         runs, findings, code = _launches_of(program, list(context.args), gpu, timing)
     _found.extend(findings)
@@ -208,7 +210,7 @@ def _time_limit(seconds: float | None) -> Iterator[None]:
 
 
 def _outputs(*paths: Path | None) -> dict[Path, str]:
-    """Files for results as data, checked as far as that goes before anything runs."""
+    """Return the files for results as data, after checking their formats."""
     from warpwright.tools.export import ExportError, check_format
 
     kinds = ("json", "csv", "parquet")
@@ -236,7 +238,7 @@ def _export(outputs: Mapping[Path, str], runs: list[Run]) -> None:
 def _launches_of(
     program: str, arguments: list[str], chip: str | None, timing: str | None
 ) -> tuple[list[Run], list[Finding], int]:
-    """Run a Python file in this process or any other program in its own: launches, findings of child processes, exit code."""
+    """Run a Python file in this process, or another program in its own; return launches, findings of child processes and exit code."""
     from warpwright import programs
 
     if programs.is_python_file(program):
@@ -266,7 +268,7 @@ def _start_checks(check: str, level: str | None) -> None:
 
 
 def _show_findings() -> int:
-    """Print what the checks found; 1 when there is an error among it."""
+    """Print the findings of the checks; return 1 if there is an error among them."""
     from warpwright.session import session
     from warpwright.tools.checks import arranged, summary
 
@@ -286,19 +288,19 @@ def _show_findings() -> int:
 
 
 def _check_options(chip: str | None, timing: str | None, program: str, *outputs: Path | None) -> None:
-    """Refuse what can be seen to be wrong before anything is started."""
+    """Reject invalid options before the program is started."""
     from warpwright.chips import ChipError
     from warpwright.programs import ProgramError, find_program
     from warpwright.session import known_chips
 
     if program.startswith("-"):
-        raise _fail(f"there is no option {program}: see warpwright run --help", MISUSED)
+        raise _fail(f"unknown option {program}: see warpwright run --help", MISUSED)
     try:
         find_program(program)
     except ProgramError as error:
         raise _fail(str(error), MISUSED) from None
     if timing not in (None, "full", "sampled", "off"):
-        raise _fail(f"--timing is full, sampled or off, not {timing}", MISUSED)
+        raise _fail(f"--timing must be full, sampled or off, not {timing}", MISUSED)
     for output in outputs:
         if output is not None and output.is_dir():
             raise _fail(f"cannot write {output}: it is a folder", MISUSED)
@@ -319,18 +321,18 @@ def report_command(
     what_if: Annotated[
         bool,
         typer.Option(
-            help="Run the program again with what limits its longest launch relieved: twice the width, or half the latency."
+            help="Run the program again with the limit of its longest launch relieved: twice the width, or half the latency."
         ),
     ] = True,
-    trace: Annotated[Path | None, typer.Option(help="Also write blocks over time, for ui.perfetto.dev.")] = None,
+    trace: Annotated[Path | None, typer.Option(help="Also write a trace of the blocks, for ui.perfetto.dev.")] = None,
 ) -> None:
-    """Run a program and write a page that says where the cycles of its launches went and what would help."""
+    """Run a program and write a page that shows where the cycles of its launches went and what would help."""
     from warpwright.programs import is_python_file
 
     _check_options(gpu, None, program, output, trace)
     if not is_python_file(program):
         raise _fail(
-            f"{program} is no Python file (those end in .py); of other programs: warpwright run --report PAGE.html COMMAND",
+            f"{program} is not a Python file (*.py); for other programs use: warpwright run --report PAGE.html COMMAND",
             MISUSED,
         )
     arguments = list(context.args)
@@ -341,7 +343,7 @@ def report_command(
 
 
 def _again(program: Path, arguments: list[str], gpu: str | None, runs: list[Run]) -> dict[int, WhatIf]:
-    """What the program's longest launch takes with its limit relieved; empty, with a note, when that can't be said."""
+    """Time the program's longest launch with its limit relieved; empty, with a note, if that is not possible."""
     import contextlib
     import io
 
@@ -355,9 +357,9 @@ def _again(program: Path, arguments: list[str], gpu: str | None, runs: list[Run]
         return {}
     session.overrides = limit.overrides(chip)
     note = _console(stderr=True)
-    note.print(f"once more with {limit.change}", markup=False)
+    note.print(f"running again with {limit.change}", markup=False)
     try:
-        # The program has printed its results before.
+        # The first run has already printed the program's results.
         with contextlib.redirect_stdout(io.StringIO()):
             after = _guarded(program, arguments, gpu, "full")
         return {longest: compare(runs, after, limit.change, session.overrides)}
@@ -406,11 +408,11 @@ def _show_launches(runs: list[Run]) -> None:
             longest = max(timed, key=lambda r: r.seconds)
             console.print(f"{longest.kernel}: {evidence_of(longest).sentence}")
     if repeated := sum(r.repeated for r in runs):
-        console.print(f"{repeated:,} of {len(runs):,} launches began as an earlier one and have its time")
+        console.print(f"{repeated:,} of {len(runs):,} launches repeat an earlier one and reuse its time")
 
 
 class _CompareCommand(TyperCommand):
-    """Keeps the ``--`` between chips and program, whose options are its own."""
+    """Keeps the ``--`` between the chips and the program, whose options belong to it."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if "--" in args:
@@ -456,7 +458,7 @@ def compare(
 
 @app.command()
 def chips(
-    name: Annotated[str | None, typer.Argument(help="A chip, to see every number with its source.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Chip whose numbers are shown with their sources.")] = None,
 ) -> None:
     """List the chips, or show one."""
     from rich.table import Table
@@ -495,8 +497,8 @@ def chips(
         section = row.section
     console.print(table)
     counts = kind_counts(shown)
-    told = ", ".join(f"{count} {kind}" for kind, count in counts.items())
-    console.print(f"{sum(counts.values())} numbers: {told} (docs/reference.md#chips)")
+    counted = ", ".join(f"{count} {kind}" for kind, count in counts.items())
+    console.print(f"{sum(counts.values())} numbers: {counted} (docs/reference.md#chips)")
 
 
 @app.command()
@@ -523,7 +525,7 @@ def _options(
 
 
 def main() -> None:
-    """Entry point: Ctrl-C anywhere ends without a traceback, with exit code 130."""
+    """Entry point; Ctrl-C ends it without a traceback, with exit code 130."""
     try:
         app(standalone_mode=True)
     except KeyboardInterrupt:
