@@ -1,4 +1,4 @@
-"""The record of one chip: what the machine is, with the unit of every number in its name.
+"""The record of one chip: the machine's numbers, each with its unit in its name.
 
 A chip is a TOML file: tables of ``name = { KIND = value, source = "…" }``.  The kind says how the
 number is known (``kinds.py``); a source begins with a word of the file's ``[sources]`` table, which

@@ -1,4 +1,4 @@
-"""How each number of a chip is known: the kinds that a chip file names, from the best evidence to none.
+"""The kinds of evidence for a chip's numbers, from the best to none.
 
 In a chip file the key of a number's value is its kind::
 

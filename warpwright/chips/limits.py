@@ -1,4 +1,4 @@
-"""What a chip's numbers may be: the range of each field, and what several fields must hold together.
+"""The valid range of each number of a chip, and the conditions that relate several of them.
 
 Every limit is one of the cycle model's or of the machine code's; the remark beside it says which.  ``chip.py`` checks them before
 anything runs, so that a chip that loads can be simulated.

@@ -1,4 +1,4 @@
-"""How many blocks of a kernel one SM holds, and which resource says so.
+"""Theoretical occupancy: how many blocks of a kernel one SM holds, and which resource limits them.
 
 Rules: CUDA C++ Programming Guide, compute capabilities: registers are allocated per warp in
 units, warps in units, shared memory in units plus what the system reserves for each block; the

@@ -1,4 +1,4 @@
-"""Part of a chip: some of its SMs, which take a launch's blocks alone while they share all else with the others.
+"""Part of a chip: some of its SMs, which run a launch's blocks and share everything else with the other SMs.
 
 Which sizes a part may have is the driver's rule by compute capability (CUDA driver API, ``cuDevSmResourceSplitByCount``): so many SMs at least, and a
 multiple of so many, which lie together in a GPC.

@@ -1,4 +1,4 @@
-"""The sections of a chip's record: the machine's units, and what each number of a chip's file means.
+"""The sections of a chip's record: the machine's units and the meaning of each number.
 
 The unit of every number stands in its name; every name is unique over all sections.  ``chip.py`` reads files into them.
 """

@@ -1,4 +1,4 @@
-"""What compiled code, interpreter, launch and timing model share: state layouts, statuses, trace words.
+"""Layouts that compiled code, interpreter, launch and timing model share: state, statuses, trace words.
 
 Everything here is a flat structure of little-endian 64-bit slots, so that LLVM code
 (getelementptr by byte), NumPy (int64 views) and Numba (index = byte // 8) read the same

@@ -1,4 +1,4 @@
-"""Kernel arguments: what a parameter wants, what a Python value gives, and the bytes between them.
+"""Kernel arguments: packs Python values into the bytes of a kernel's parameters.
 
 A cubin tells the size and offset of each parameter and nothing else.  PTX adds whether a scalar is a float, and
 CUDA C++ adds names, pointee types and const.  :func:`describe_parameters` takes what is known of the three;

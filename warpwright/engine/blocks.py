@@ -1,4 +1,4 @@
-"""Basic blocks of a kernel: what both engines run at once and what the timing model's trace counts in.
+"""Basic blocks of a kernel: the unit in which both engines execute and the trace counts.
 
 A block is entered only at its first instruction and left only after its last.  Leaders are: the
 first instruction, targets of branches and of BSSY, what follows a control operation, convergence

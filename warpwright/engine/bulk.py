@@ -1,4 +1,4 @@
-"""Bulk copies carried out: bytes and boxes of tensors between global and shared memory (``isa/bulk.py``), for both engines.
+"""Bulk copies: moves bytes and boxes of tensors between global and shared memory (``isa/bulk.py``), for both engines.
 
 A box is copied row by row in shared memory (innermost dimension, then the next); elements outside of the tensor read as the
 map's fill and are not written.  Swizzled rows lie as far apart as the swizzle's span, and the innermost coordinate must be a

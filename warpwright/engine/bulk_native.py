@@ -1,4 +1,4 @@
-"""Bulk copies of compiled code: the C function that it calls, and what it sees of a block through BLOCK and WARP."""
+"""The C function with which compiled code executes bulk copies, and its view of a block through BLOCK and WARP."""
 
 from __future__ import annotations
 

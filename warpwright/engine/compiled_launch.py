@@ -1,4 +1,4 @@
-"""Launches run by compiled code, without time: blocks on one host thread, or on several when nothing can tell.
+"""Runs a launch in compiled code without timing, on one host thread, or on several if the result cannot depend on it.
 
 Threads draw blocks in order from one counter.  More than one runs only when asked for, and only kernels without atomics
 and volatile accesses to global memory: blocks of others may see each other, and then their order decides.

@@ -1,4 +1,4 @@
-"""Values of graphs' conditions, by the handle that programs hand to kernels: ``cudaGraphSetConditional`` sets one.
+"""Values of graph conditions, which kernels set with ``cudaGraphSetConditional``.
 
 The driver makes the handles, and reads a value when a graph comes to the node that depends on it (CUDA C++ Programming Guide,
 "Conditional Graph Nodes").  A handle that the driver did not make has no value, and setting it changes nothing.

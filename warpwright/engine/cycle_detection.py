@@ -1,4 +1,4 @@
-"""Whether a machine is again in a state that it was in: then it goes round for ever (Brent's rule)."""
+"""Detects that a machine has returned to an earlier state and will repeat it forever (Brent's algorithm)."""
 
 from __future__ import annotations
 

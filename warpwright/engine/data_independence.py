@@ -1,4 +1,4 @@
-"""Kernels whose ways and addresses do not depend on what memory holds (memory-oblivious: Goldreich and Ostrovsky, JACM'96).
+"""Kernels whose control flow and addresses do not depend on data in memory (memory-oblivious: Goldreich and Ostrovsky, JACM'96).
 
 A value is *data* when it may come from memory: what loads, atomics and textures bring, what other lanes pass on, clocks, and whatever is
 computed from such a value.  A kernel in which no branch, no guard, no barrier and no address is data makes the same accesses in the same

@@ -1,4 +1,4 @@
-"""What every way of running a launch without time has in common: its counts, its end by the host, the order of blocks."""
+"""What all functional executions of a launch share: counts, termination by the host, the order of blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults and deadlocks as errors that a reader can act on: what, where in the source, which thread, nearest allocation.
+"""Builds error messages for faults and deadlocks: what, where in the source, which thread, nearest allocation.
 
 A stopped warp leaves kind, address, lanes and instruction in its WARP structure (``engine/abi.py``); this module
 turns them into the exceptions of ``warpwright.errors``.

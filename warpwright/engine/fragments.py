@@ -1,4 +1,4 @@
-"""How the lanes of a warp hold the matrices of a tensor product, and what the metadata of a sparse one says.
+"""Fragments: which elements of a tensor product's matrices each lane holds, and the meaning of sparse metadata.
 
 Shapes are PTX's (``m16n8k16``).  A sparse shape names the multiple of lanes that holds the metadata, PTX's selector:
 ``m16n8k32.sp1``; its k is that of B, of which A holds half.  Of every four elements of a row of B's depth two are

@@ -1,4 +1,4 @@
-"""Launches run by the NumPy interpreter: the second opinion on compiled code, with the same errors."""
+"""Runs a launch in the NumPy interpreter: a second opinion on compiled code, with the same errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a loaded kernel to something that runs: lowered once, compiled once for a block shape, ready for launches."""
+"""Prepares a loaded kernel for launches: lowers it once, and compiles it once per block shape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the lanes of a stopped warp stand, read from its save area: for messages about warps that never end."""
+"""Reads from a stopped warp's save area where its lanes are, for messages about warps that never end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One launch: grid and block checked against the chip, constant bank 0, and the context that every warp reads.
+"""One launch: checks grid and block against the chip, and builds constant bank 0 and the context that warps read.
 
 Constant bank 0 begins with what the driver tells a kernel; compiled code reads it at fixed offsets.  The offsets
 below were read off the machine code that nvJitLink 12.9 makes for kernels that use each value (``gridDim``, generic

@@ -1,4 +1,4 @@
-"""What a launch finds in memory, kept so that the launch can run again from it."""
+"""Snapshots of the memory before a launch, from which the launch can be repeated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A compiled module placed on one device: global variables in memory, constant banks, and decoded kernels.
+"""A compiled module on one device: global variables in memory, constant banks, decoded kernels.
 
 Each global variable that the code refers to becomes an allocation of its own, named for faults; constant bank 3
 (``__constant__`` variables) lies in device memory too, so that pointers to it work.

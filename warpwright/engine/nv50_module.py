@@ -1,4 +1,4 @@
-"""A module for chips of compute capability 1.x on one device: PTX whose kernels are assembled to NV50 machine code when they are loaded.
+"""A module for compute capability 1.x on one device: PTX whose kernels are assembled to NV50 machine code on loading.
 
 Global and constant variables are placed as for PTX; a kernel's machine code holds their addresses, so that it is made when the module
 is on a device.

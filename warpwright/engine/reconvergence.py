@@ -1,4 +1,4 @@
-"""The reconvergence stack, seen statically: where SYNC, BRK, CONT and RET may take a thread.
+"""Static analysis of the reconvergence stack: where SYNC, BRK, CONT and RET can take a thread.
 
 Chips before Volta keep a stack of (kind, target, lanes) for every warp (``isa/maxwell/meaning_control.py``).  Compilers
 nest pushes and pops, so what lies on the stack at an instruction is nearly always one sequence of targets for a

@@ -1,4 +1,4 @@
-"""printf, malloc, free and assert of kernels: what the operation ``service`` does.
+"""Driver services for kernels: printf, malloc, free and assert, the operation ``service``.
 
 Output is collected while a launch runs and handed over when it has ended, as a card's buffer is at synchronisation.  The heap
 of ``malloc`` is one allocation for all kernels of a device, as large as CUDA's default limit (cudaLimitMallocHeapSize, CUDA

@@ -1,4 +1,4 @@
-"""Loops that wait for what another warp of the block writes to shared memory.
+"""Finds loops that wait for a write of another warp of the block to shared memory.
 
 Nothing in machine code marks a volatile access to shared memory.  But a load in a loop that always looks at the same place, in a
 loop without a block barrier that ends by what it finds, can only wait for somebody else: the compiler would have moved

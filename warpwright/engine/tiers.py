@@ -1,4 +1,4 @@
-"""Small launches of kernels that have no code yet: interpreted, for as long as that costs less than to make the code.
+"""Tiered execution: interprets small launches of kernels without compiled code until compiling costs less.
 
 To compile an instruction takes as long as to interpret it for some thirty warps: the code of a kernel that runs once, with a few warps,
 is not worth its making (``python -m bench.numba_simulator``).  So blocks are interpreted, one after the other, until the

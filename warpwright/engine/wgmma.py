@@ -1,4 +1,4 @@
-"""A warpgroup's matrix product: where its operands lie in shared memory, and what one of its four warps computes.
+"""Matrix products of a warpgroup: the layout of operands in shared memory, and the part that one of the four warps computes.
 
 A descriptor of 64 bits (PTX ISA, "Matrix descriptor format"): bits 0-13 start, 16-29 leading and 32-45 stride offset, each in
 units of 16 bytes, 49-51 base offset, 62-63 swizzle (none, 128, 64, 32 bytes).  Elements lie in rows of 8 by 16 bytes ("core

@@ -1,4 +1,4 @@
-"""Which pieces of work, launches and copies, are ordered before which: one clock for each queue.
+"""Order between launches and copies: one logical clock per queue.
 
 A queue runs its work in order: a stream, or one node of a launch of a graph.  Work has a queue and a number in it.  A clock gives for each
 queue the number up to which its work is known to have ended.

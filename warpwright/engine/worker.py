@@ -1,4 +1,4 @@
-"""The one thread that runs launches: the timing model's own threads belong to the thread that first started them.
+"""The thread that runs all launches: the timing model's helper threads belong to the thread that first started them.
 
 A launch is handed over with two locks, which costs a tenth of what a pool's futures do; launches of several threads take
 turns.

@@ -1,4 +1,4 @@
-"""Does code take more stack than the compiler states?
+"""Detects code that uses more stack than the compiler states.
 
 ``alloca`` moves the stack pointer R1 down while the code runs, of which a cubin's attributes say nothing.  The driver's default
 stack has room for it, as it has for recursion.

@@ -1,4 +1,4 @@
-"""Floats of 8 bits (e4m3, e5m2) as halves, whose format holds all of them: what both front ends' conversions and products share."""
+"""8-bit floats (e4m3, e5m2) as half-precision numbers, for both front ends' conversions and products."""
 
 from __future__ import annotations
 

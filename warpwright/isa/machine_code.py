@@ -1,4 +1,4 @@
-"""Machine code of any chip: the front end that its architecture asks for.
+"""Machine code of any chip: selects the front end by architecture.
 
 sm_70 to sm_90 have 128-bit encodings (``isa.sass``), sm_60 to sm_62 64-bit ones (``isa.maxwell``), sm_10 to sm_13 words of 32 and
 64 bits (``isa.nv50``).

@@ -1,4 +1,4 @@
-"""Matrix products that the operation ``mma`` does not have as such: of nibbles, of bits, saturated, of doubles, of 8-bit floats.
+"""Matrix products that the operation ``mma`` does not include: nibbles, bits, saturated, doubles, 8-bit floats.
 
 Words are a lane's registers of A, B and C in the fragments of PTX's ``mma`` (section "Matrix fragments"), which the machine's
 instructions share.

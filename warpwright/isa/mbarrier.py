@@ -1,4 +1,4 @@
-"""mbarrier objects of sm_90: the 64 bits of one, and the atomic operation that changes it.
+"""mbarrier objects of sm_90: their 64 bits and the atomic operation that updates them.
 
 Bit 63 is the phase's parity, bits 43-62 hold 2**20 - pending arrivals, bits 1-20 hold 2**20 - expected ones; between them, at
 bits 21-42, stands the number of outstanding bytes (PTX ISA, "mbarrier": the tx-count).  When no arrival is pending but bytes

@@ -1,4 +1,4 @@
-"""NaNs of conversions, written once for both front ends."""
+"""NaN results of conversions, for both front ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Volta's ``mma.m8n8k4``: four products of 8x4 by 4x8, each by eight lanes (4q..4q+3 and 16+4q..), and how later chips' code has it.
+"""Volta's ``mma.m8n8k4``: four products of 8x4 by 4x8, each by eight lanes (4q..4q+3 and 16+4q..).
 
 Chips after sm_75 have no instruction for it; their compiler calls a function of shuffles and multiply-adds.  Its sums,
 read from machine code for sm_80 and sm_90: of an f32 result the four products are fused one after the other onto zero and the

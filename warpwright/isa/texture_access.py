@@ -1,4 +1,4 @@
-"""What a texture or surface instruction asks for: the attribute of the operations ``texture`` and ``surface``.
+"""The attribute of the operations ``texture`` and ``surface``, which describes a texture or surface instruction.
 
 Arguments of ``texture`` are words, in this order: the object's handle, the layer (of layered shapes), one coordinate for each
 axis, then level or bias, or slopes (x by x, x by y, y by x, …), packed offsets, and the value to compare with.  Of ``surface``: the handle, layer,

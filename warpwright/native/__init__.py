@@ -1,4 +1,4 @@
-"""Python functions as machine code: a small part of Python whose annotations say all types.
+"""Compiles a subset of Python, whose annotations give all types, to machine code.
 
 The cycle model, the block scheduler and the checks are written in it.  ``intrinsics.py`` has the few things beyond arithmetic and arrays,
 ``translate.py`` writes LLVM's code straight from the source, ``direct.py`` makes functions of it that Python calls, and ``by_numba.py``

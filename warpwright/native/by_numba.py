@@ -1,4 +1,4 @@
-"""Functions and pieces as Numba knows them, made when Numba first meets one.
+"""Numba's implementation of the native functions and intrinsics, created when Numba first meets one.
 
 What only translates (``direct.py``) does not import this module: Numba takes half a second to load.
 """

@@ -1,4 +1,4 @@
-"""Functions that Python calls, in machine code that ``translate`` and LLVM make, kept on disk.
+"""Functions that Python calls, compiled by ``translate`` and LLVM and cached on disk.
 
 The key of the code says all that determines it: the sources, llvmlite's version, the processor and its features.
 """

@@ -1,4 +1,4 @@
-"""Functions for machine code, and the few things that they need beyond arrays: raw memory, calls by address, bit counts.
+"""Markers of native functions, and their intrinsics beyond arrays: raw memory, calls by address, bit counts.
 
 ``core`` marks a function that others call.  ``direct.entry`` makes machine code of it straight from its source; ``numba_entry.py`` has Numba compile it
 (``by_numba.py``): for the checks, for tests and with checked indices (``WARPWRIGHT_BOUNDSCHECK=1``, without a cache), which is

@@ -1,4 +1,4 @@
-"""Functions that Python calls and Numba compiles (``by_numba.py``): Numba is loaded when one of them is first called."""
+"""Functions that Python calls and Numba compiles (``by_numba.py``); Numba is loaded on the first call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions as one LLVM module, straight from their source.
+"""Translates native functions from their source to one LLVM module.
 
 They are written in a small part of Python, and their annotations say all types: ``int`` is 64 bits wide, ``bool`` one bit, ``Any`` a pointer
 to int64, ``tuple`` a result of several, ``Annotated[Any, layout]`` the address of a structure, whose fields of 64 bits are found by their

@@ -1,4 +1,4 @@
-"""Typed state: a unit of a machine declares its fields once, and functions for machine code read them by name.
+"""Typed state: a unit of a machine declares its fields once, and native functions read them by name.
 
 A unit's fields are words of one flat array of int64.  A value of its type is the index of its first word::
 

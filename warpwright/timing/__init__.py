@@ -1,4 +1,4 @@
-"""The cycle model: one file for each unit of the machine, its state in one flat buffer (``state/``).
+"""The cycle model: one file per unit of the machine, with its state in one flat buffer (``state/``).
 
 ``simulate.simulate`` is the entry; ``interface.py`` says what it takes and what it gives.
 May import chips, isa, engine and native; nothing above.

@@ -1,4 +1,4 @@
-"""Which L2 slice and DRAM channel a line belongs to.
+"""The address hash: maps a line to its L2 slice and DRAM channel.
 
 Read off an H200 (bench.micro ``slices``: latencies of atomics and loads on 8 MiB of lines from every SM tell the 94 slices apart).  4 KiB lie in
 one partition, whose number is a parity of address bits.  Every other pair of lines of a KiB, 512 bytes, is a unit; a partition's slices

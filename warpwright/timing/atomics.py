@@ -1,4 +1,4 @@
-"""Atomics at L2: a slice passes each lane on a word by itself, reads and writes, and knows the lines of its last ones.
+"""Atomics at L2: a slice executes the lanes on a word one by one, and remembers the lines of its last ones.
 
 Rates are those of a real H200 (``bench/micro``: ``contended``, ``ordered``, ``uneven``, ``scattered_atomics``).
 """

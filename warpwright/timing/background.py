@@ -1,4 +1,4 @@
-"""What blocks without time ask of L2 and DRAM beside those that a sampled launch times.
+"""L2 and DRAM accesses of the blocks without timing that accompany a sampled launch's timed blocks.
 
 The part of the chip that is timed has all of L2 and DRAM, and shares them with the blocks that run along without time: each of their accesses takes
 slices, links and channels as an SM's would, at a moment of its window that a random number names.  What the L1s and store buffers of their SMs

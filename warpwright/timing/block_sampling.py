@@ -1,4 +1,4 @@
-"""Sampled timing: some blocks of a large grid are timed, on a part of the chip, while all others run along without time.
+"""Sampled timing: times some blocks of a large grid on a part of the chip, while all others run without timing.
 
 The part has as many SMs as blocks are timed of the grid's, and as much of the crossbar for each SM as the whole chip: so it passes through the
 whole launch, from its cold start to its last wave.  L2 and DRAM are whole: what the other blocks ask of them comes in step (``background.py``).

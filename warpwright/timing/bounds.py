@@ -1,4 +1,4 @@
-"""Closed-form lower bounds of a launch's cycles: what each unit needs at least for the work that was counted.
+"""Closed-form lower bounds of a launch's cycles: the least time of each unit for the counted work.
 
 Simulated time may never fall below any of them; a test proves it for synthetic and random kernels.
 """

@@ -1,4 +1,4 @@
-"""Memory of a launch that the next launch uses again.
+"""Reuses the memory of a finished launch for the next one.
 
 A launch on an H200 needs some 200 MB; fresh memory costs a page fault and a cleared page for everything that is touched, a
 fifth of the time of a kernel of a million warp instructions.  So a finished launch leaves its arrays here, one of each kind, and the next one

@@ -1,4 +1,4 @@
-"""Bulk copies in simulated time: an engine in each SM that takes one copy after the other and moves it past registers and L1.
+"""Bulk copies in simulated time: one engine per SM, which bypasses registers and L1.
 
 A copy is issued by one instruction and described by one record (``engine/abi.py``).  The SM's engine begins one in a fixed
 interval and moves so many bytes a cycle; its lines are read from or written to L2 in the serial phase, with everything else

@@ -1,4 +1,4 @@
-"""Which pipe the work of an instruction takes, for how long, and when its result is there.
+"""Pipes and latencies: which pipe an instruction uses, for how long, and when its result is available.
 
 One row for each unit that a schedule may name (``isa/schedule.py``): the pipe, the name of its interval and of its latency, looked up in
 the chip.  Intervals follow from the lanes in the chip file (CUDA C++ Programming Guide, throughput table), latencies from the chip file.

@@ -1,4 +1,4 @@
-"""From the lanes' addresses to cache lines, sectors and shared-memory wavefronts.
+"""Coalesces lanes' addresses to cache lines, sectors and shared-memory wavefronts.
 
 Lines are 128 bytes of four 32-byte sectors; shared memory has banks of 4 bytes, as many as the chip file says, and serves as many lanes at
 once: of 8-byte accesses half as many, of 16-byte ones a quarter (CUDA C++ Programming Guide, compute capability 5.x and later).

@@ -1,4 +1,4 @@
-"""A request's way between windows: its GPC, the crossbar, L2 and back; a strong access is executed here.
+"""The path of a request between windows: GPC, crossbar, L2 and back; executes strong accesses.
 
 ``exchange.py`` says who serves which requests, and in which order.
 """

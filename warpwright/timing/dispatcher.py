@@ -1,4 +1,4 @@
-"""The block dispatcher: blocks to SMs while they have room, a warp at a time into the sub-cores.
+"""The block dispatcher: assigns blocks to SMs with room, and their warps to sub-cores.
 
 First blocks go where ``placement.py`` says, almost all at once; every later block goes where one has ended, a fixed
 time after that.  The dispatcher takes note of ended blocks one after the other (bench/micro on a real H200).

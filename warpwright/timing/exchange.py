@@ -1,4 +1,4 @@
-"""What an SM's requests pass on their way to L2 and back, by those who serve them: GPCs and groups of slices.
+"""Order and division of the serial phase: GPCs and groups of slices, which threads serve in parallel.
 
 A GPC sorts the requests of its SMs by (time, SM, number) and passes them through what its SMs share; a group of slices merges the
 lists of all GPCs and serves them in the same order; the GPC takes the answers back in the order of its list.  So everything that is shared

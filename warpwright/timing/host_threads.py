@@ -1,4 +1,4 @@
-"""Host threads that help with a launch: they take pieces of each window's phases (``windows.py``) whenever they have a core.
+"""Host threads that help with a launch by taking pieces of each window's phases (``windows.py``).
 
 Whoever runs the launch never waits for a helper that has not begun a piece: where the host is busy with other work, it does all of them.
 """

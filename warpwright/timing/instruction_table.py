@@ -1,4 +1,4 @@
-"""A program as the timing core reads it: one row of sixteen words an instruction, and one of five a basic block.
+"""The program as the cycle model reads it: sixteen words per instruction and five per basic block.
 
 Stall cycles, dependence counters and reuse flags come from the schedule (``isa/schedule.py``); what an instruction does to
 memory from its lowered operations; pipe and latency from ``classes.py``.  Register reads are counted by bank

@@ -1,4 +1,4 @@
-"""What the timing model takes from a launch and what it gives back.
+"""The interface of the timing model: its inputs and results.
 
 ::
 

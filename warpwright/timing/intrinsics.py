@@ -1,4 +1,4 @@
-"""Pieces of LLVM code of the cycle model's own: sixteen ways or slots at once, and a scheduler by address."""
+"""LLVM intrinsics of the cycle model: sixteen ways or slots at once, and a scheduler called by address."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a device's caches hold between its launches: L2's lines, the GPCs' translations and the open rows of DRAM.
+"""Caches that a device keeps between launches: L2's lines, the GPCs' translations and DRAM's open rows.
 
 A launch on its own begins with cold caches, as Nsight Compute measures by default.  In a program each launch finds what earlier ones have left
 (``ncu --cache-control none``): a device that keeps its caches has one `KeptCaches`, which every timed launch takes and leaves.

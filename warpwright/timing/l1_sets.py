@@ -1,4 +1,4 @@
-"""Where L1 keeps a line: its set, the way that holds it or the one to replace; and having the host's caches hold the set in time.
+"""L1's sets: finds a line's set and its way or the one to replace, and prefetches the set on the host.
 
 All SMs' sets are more than a host core's caches hold.
 """

@@ -1,4 +1,4 @@
-"""The timing model's stops as the errors that the functional engine raises for the same program."""
+"""Turns the timing model's stops into the errors that the functional engine raises."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory elsewhere: the host's behind PCI Express, another device's behind NVLink.
+"""Links to the host's memory (PCI Express) and to other devices (NVLink).
 
 Measured on two H200s (``python -m bench.elsewhere``).  L1 keeps such lines as its own; L2 keeps none.  What goes to the host passes the line's slice and waits
 there for the way to the host, and everything behind it in the slice with it; what goes to another device passes no slice.  A request names all sectors from its first to

@@ -1,4 +1,4 @@
-"""Launches that never end, in simulated time: every warp runs, but only repeats itself, and memory stays as it is.
+"""Detects launches that never end, in simulated time: every warp repeats itself and memory does not change.
 
 The functional engine compares whole states (``engine/jit/livelock.py``).  Here warps stop at times of their own, so a
 state of all of them hardly comes back; but each warp runs through few states as long as it spins, and what it does

@@ -1,4 +1,4 @@
-"""MATCH.ANY: the lanes' different values, one after the other, as LDC takes its lanes' different words.
+"""MATCH.ANY: processes the lanes' different values one after the other.
 
 Each further one takes a fixed time, and a part of it of the load/store unit, which the warps of all sub-cores share (an H200: bench.micro ``matches``).
 """

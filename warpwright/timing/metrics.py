@@ -1,4 +1,4 @@
-"""Counters of the model under Nsight Compute's names.
+"""Counters of the model under the names of Nsight Compute.
 
 Names and units follow the Nsight Compute metrics reference; a metric that the model has no counter for is absent
 rather than guessed.

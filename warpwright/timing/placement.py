@@ -1,4 +1,4 @@
-"""Where the first blocks of a grid go: the order in which the dispatcher fills an idle chip.
+"""Placement of a grid's first blocks: the order in which the dispatcher fills an idle chip.
 
 Measured on an H200 (bench.micro ``placement_once``).  An SM's share is the grid's blocks over the SMs, as far as it holds so many.  GPCs
 take turns: a turn gives each SM of the GPC one block, as long as its share lasts.  Some SMs of a GPC may be served apart from its others:

@@ -1,4 +1,4 @@
-"""Policies: plain functions that take a decision of the model's; a launch compiles those that are not the model's own.
+"""Policies: plain functions for decisions of the model, which a user can replace.
 
 A warp scheduler gets ``ready`` (bit k: warp slot k of the sub-core can issue now; never 0), ``last`` (the slot that issued last, or -1 when
 that warp gave way) and ``ages`` (16 numbers: turn of the warp in each slot, by blocks as they started, in a block by how long they have been

@@ -1,4 +1,4 @@
-"""Bandwidth that is asked for out of order: a ring of time buckets, each with a capacity.
+"""Calendars: bandwidth reserved out of order, as a ring of time buckets with a capacity each.
 
 A port that only remembers when it is free next would lose the time before a reservation that lies far
 ahead (an answer from DRAM), and delay a nearer one (an L2 hit) behind it.  A calendar gives each

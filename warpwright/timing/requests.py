@@ -1,4 +1,4 @@
-"""What an SM asks L2 for in a window, and the loads that wait for the answers."""
+"""The requests of an SM to L2 in a window, and the loads that wait for their answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The state of a chip that is idle: how large each area is, and what its words hold.
+"""The state of an idle chip: the size of each area and its initial contents.
 
 The header's numbers and what units begin with come from their declarations (``state/``).  Caches are cold, but for those that a device keeps between its launches (``kept_caches.py``).  Memory comes from the launch before (``buffers.py``); only
 what this launch can reach is cleared, so that a launch of few blocks costs no more than its SMs.

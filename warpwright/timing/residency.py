@@ -1,4 +1,4 @@
-"""Which launch's block is next, and which SM has room for it: several kernels on one chip (``python -m bench.machine.residency`` on an H200).
+"""Selects the launch whose block is next and the SM that has room for it, for several kernels on one chip.
 
 * Blocks of the launch with the highest priority go first, then those of the launch that has come first.  No other launch's blocks pass
   them: what would fit waits until the one before has placed its last block.

@@ -1,4 +1,4 @@
-"""What is known of a launch that shared the chip with others: its time, its instructions and what they waited for.
+"""Results of a launch that shared the chip with others: its time, instructions and stall reasons.
 
 Counters of units that launches share (caches, DRAM, ports) belong to none of them and are left out.
 """

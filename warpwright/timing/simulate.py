@@ -1,4 +1,4 @@
-"""A launch in simulated time: the entry of the cycle model (``interface.py`` says what goes in and out).
+"""Simulates a launch in time: the entry point of the cycle model (see ``interface.py``).
 
 The compiled main loop runs some windows at a time; between them this module reports progress, looks whether it should
 stop, and handles what compiled code leaves to Python (faults, the interpreter).

@@ -1,4 +1,4 @@
-"""Where blocks come from: the launches that one simulated chip runs, and what belongs to each of them.
+"""Sources of blocks: the launches that one simulated chip runs, each with its context.
 
 A `Grid` is one launch.  A machine takes one or several: those of several streams or branches of a graph, which share its SMs, L2 and DRAM.
 Each has a context of its own in the machine's state (``state/kernels.py``): its warp function, its rows in the table of

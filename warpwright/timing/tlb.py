@@ -1,4 +1,4 @@
-"""Address translation of a GPC: the pages that it has at hand, and what the others cost.
+"""Address translation of a GPC: pages in its TLB, and the cost of misses.
 
 Measured on H200 (bench.micro ``scattered_pages``: random reads that hit L2, on 4 to 16384 pages of 2 MiB): all is at hand up to 128 pages;
 beyond, misses pass one after the other and hits wait behind them, while the latency of one miss is small (``tlb``: 9 cycles).

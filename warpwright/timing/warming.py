@@ -1,4 +1,4 @@
-"""Blocks that run without time but leave their lines in L2: what stands between two timed sections of a sampled launch.
+"""Blocks that run without timing and update L2's tags, between the timed stretches of a sampled launch.
 
 The traced warp function runs block after block; each access of its records is coalesced and put into L2's tags,
 least recently used first out, stores as dirty sectors.  Only tags change: no port, no DRAM channel and no counter of

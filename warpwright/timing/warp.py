@@ -1,4 +1,4 @@
-"""A warp between two issues: its records, what its next instruction waits for, block barriers and its end.
+"""A warp between two issues: its records, what its next instruction waits for, block barriers and exit.
 
 ``prepare`` computes the earliest time at which a warp can issue its next instruction, from the control bits
 (stall count, six dependence counters), the instruction and constant caches and the records that tell

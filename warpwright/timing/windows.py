@@ -1,4 +1,4 @@
-"""The main loop: windows of time, each a phase of GPCs with their SMs, one of L2 slices with their DRAM, and the dispatcher's turn.
+"""The main loop: windows of time, each with a phase of GPCs, one of L2 slices, and the dispatcher.
 
 A window is at most as long as the shortest way from an SM to L2 and back, so nothing that an SM does can reach another
 one, or itself through L2, within it; in a launch of clusters, as long as their barrier takes.  A warp behind a strong access

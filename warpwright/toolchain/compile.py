@@ -1,4 +1,4 @@
-"""From whatever a person has (CUDA C++, PTX, a cubin, a path to one) to kernels of machine code.
+"""Compiles CUDA C++, PTX, a cubin, or a path to one of them to kernels of machine code.
 
 Results are kept on disk (``cache.py``) under a key that covers the source with the files it includes, the options,
 the architecture and the versions of the compiler, the linker and the header wheels.

@@ -1,4 +1,4 @@
-"""Cubins: what NVIDIA's ELF files of machine code say about their kernels.
+"""Cubins: reads NVIDIA's ELF files of machine code and their kernels' attributes.
 
 Facts: the ELF container is the System V ABI's; the meaning of NVIDIA's sections (``.text.NAME``, ``.nv.info.NAME``,
 ``.nv.constantB.NAME``, ``.nv.shared.NAME``, ``.nv.global``), flags and attributes was compared with the vendor's own

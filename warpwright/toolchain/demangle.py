@@ -1,4 +1,4 @@
-"""Plain names of mangled C++ functions (Itanium C++ ABI, section 5.1), for finding kernels by what the source calls them."""
+"""Source names of mangled C++ functions (Itanium C++ ABI, section 5.1), for finding kernels by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions in machine code that the driver provides to kernels of the device runtime: the barrier of a whole grid.
+"""Machine code of functions that the driver provides to the device runtime: the barrier of a whole grid.
 
 CUDA C++ has this barrier in a header; other languages (Numba's ``this_grid().sync()``) call ``cudaCGSynchronize`` of
 libcudadevrt, which leaves it to the driver.  The barrier here is the header's: the blocks add to a word of the launch's

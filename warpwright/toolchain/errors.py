@@ -1,4 +1,4 @@
-"""What can go wrong between source text and machine code, and how it is said.
+"""Errors between source text and machine code, and their messages.
 
 Every error of this package derives from :class:`ToolchainError`.  Compiler logs keep the compiler's
 own words; what is added is where: source name, line number, the text of that line and a marker under

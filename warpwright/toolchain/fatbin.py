@@ -1,4 +1,4 @@
-"""Fatbins: several forms of one program (machine code for some architectures, PTX) in one container.
+"""Fatbins: several forms of one program (machine code for architectures, PTX) in one container.
 
 Read off containers that nvcc 12 and 13 and NVRTC write: a header (magic, version, header size, size of all entries), then
 entries, each with a header of its own: kind, header size, padded size, stored size, version of its text, architecture,

@@ -1,4 +1,4 @@
-"""How far a long launch is: a bar on a terminal, a line every few seconds elsewhere."""
+"""Shows the progress of a long launch: a bar on a terminal, a line every few seconds elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A block in the interpreter, and the cluster it belongs to: shared memory, warps, barriers."""
+"""A block in the interpreter and its cluster: shared memory, warps, barriers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python code for lowered instructions: each becomes one function of (warp, executing lanes) over NumPy arrays.
+"""Generates Python code for lowered instructions: one function of (warp, executing lanes) over NumPy arrays each.
 
 A value is an array of raw bits with one element for each lane (uint8 to uint64; bool for i1; shape (2, lanes) or
 (4, lanes) for i32x2 and i32x4).  Arithmetic on bits is NumPy's; floats go through ``numerics``.

@@ -1,4 +1,4 @@
-"""Where the lanes of a warp stand: who runs, who waits for whom, and which group goes next."""
+"""Groups of a warp's lanes: which group runs, which ones wait, and which runs next."""
 
 from __future__ import annotations
 

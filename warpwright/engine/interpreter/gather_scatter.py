@@ -1,4 +1,4 @@
-"""Memory as the interpreter sees it: checked gathers, scatters and atomics over NumPy bytes.
+"""The interpreter's memory accesses: checked gathers, scatters and atomics over NumPy bytes.
 
 Global memory is any object with ``bytes`` (a flat uint8 array), ``base`` (the device address of its first
 byte) and ``table`` (sorted pairs of first byte and end of each allocation); :func:`global_memory` makes one

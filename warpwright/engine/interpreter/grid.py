@@ -1,4 +1,4 @@
-"""Blocks on their way to their end, one warp after the other, and grids of them."""
+"""Runs blocks of a grid in the interpreter, one warp after the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Endless loops in the interpreter: digests of all that its warps and memory hold, and where lanes stand.
+"""Detects endless loops in the interpreter from digests of its warps and memory.
 
 The interpreter keeps every register, those that nobody will read again included; they too come back when a loop does.
 """

@@ -1,4 +1,4 @@
-"""What the special registers of a warp hold."""
+"""Values of a warp's special registers."""
 
 from __future__ import annotations
 

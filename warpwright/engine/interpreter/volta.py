@@ -1,4 +1,4 @@
-"""The interpreter's run loop for Volta and later: groups of lanes, each with its own place in the program."""
+"""The interpreter's run loop for Volta and later: groups of lanes, each with its own program counter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One warp in the interpreter: its registers, what generated code calls, and its trace."""
+"""One warp in the interpreter: its registers, the methods that generated code calls, and its trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Addresses of a warp's access: how the lanes spread from a scalar, and LLVM text for pointers and masks."""
+"""Addresses of a warp's access: the lanes' offsets from a scalar, and LLVM text for pointers and masks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks become resident and leave: a block's structures are filled before its warps run.
+"""Makes blocks resident and removes them: initialises a block's structures before its warps run.
 
 The blocks of a cluster become resident together and leave one by one.
 """

@@ -1,4 +1,4 @@
-"""Atomics, lane after lane: functions made on demand (``shared_code.py``)."""
+"""Functions for atomics, which process one lane after the other, generated on demand (``shared_code.py``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Atomics carried out lane after lane by shared functions.
+"""Atomics, executed lane by lane in shared functions.
 
 One check tells whether all lanes' addresses are fine; else each is looked up.  Shared memory belongs to a block, whose warps run on one host
 thread: its words are changed by plain loads and stores, where a host's locked instruction takes some twenty cycles.  With

@@ -1,4 +1,4 @@
-"""Barriers of a block and of a cluster without timing: who has arrived, and who goes on.
+"""Barriers of a block and of a cluster without timing: counts arrivals and releases warps.
 
 Barriers count threads: a barrier of the whole block expects all living threads; one with an explicit count takes a
 warp of which all living lanes arrived as whole (PTX ISA, ``barrier``).  A cluster's barrier is complete when every living

@@ -1,4 +1,4 @@
-"""Bulk copies: words through memory to the launch's own function, which carries them out (``engine/bulk.py``)."""
+"""Bulk copies: pass their operands in memory to the launch's own function, which executes them (``engine/bulk.py``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where canonical NaNs can wait: sums that are only ever used in further arithmetic.
+"""Delays canonical NaNs: finds sums that are only used in further arithmetic.
 
 Arithmetic gives CUDA's canonical NaN, but a NaN's payload cannot be seen until something other than
 arithmetic reads it.  A web whose every write is such a result (or a number) may hold any NaN; reads that are not

@@ -1,4 +1,4 @@
-"""Checks of memory accesses: one for a whole warp where the lanes' addresses are known to each other.
+"""Address checks of memory accesses: one for a whole warp if the distances between its lanes are known.
 
 Each access site of global or generic memory keeps the last allocation it hit (first byte, number of valid starting
 places) in its thread's cache; an access that stays inside goes straight to memory.  Everything else, partial warps

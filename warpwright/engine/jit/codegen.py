@@ -1,4 +1,4 @@
-"""From common operations to machine code: analysis, text, LLVM's SROA pass, object code, cache.
+"""Compiles common operations to machine code: analysis, LLVM text, LLVM's SROA pass, object code, cache.
 
 Object code is kept on disk (``toolchain/cache.py``) under a key of everything that determines it: the
 operations, the block shape, the options, this package's own source, llvmlite's version, the CPU and its features.

@@ -1,4 +1,4 @@
-"""Accesses of neighbouring places row by row: rows known when compiling, or found at run time.
+"""Accesses of consecutive addresses per row of lanes: rows known at compile time, or found at run time.
 
 A block's own rows (``rowwise.py``) need no search.  Addresses that no shape describes (an index taken modulo something)
 mostly still count up by one access within each half of a warp: comparing them with that takes a few instructions, a gather

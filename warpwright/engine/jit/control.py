@@ -1,4 +1,4 @@
-"""The warp function: its entry, its blocks, and how it stops and goes on.
+"""The warp function: its entry, its blocks, and how it stops and resumes.
 
 Labels: ``e<n>`` enters block n with the lanes in ``p<n>``, ``b<n>`` is its body behind the stop check of a traced
 strong access, ``finish`` is reached when no group can run; ``convergence.py`` has those between groups.  ``resume_points.py`` has what a stopped warp

@@ -1,4 +1,4 @@
-"""The groups of a warp: lanes that run together, the stack of those that wait their turn, what joins them.
+"""Groups of a warp in compiled code: lanes that run together, the stack of waiting groups, and joining.
 
 One group runs.  Where its lanes part, the smaller part goes on and the other is pushed; of two equal parts the one
 that falls through goes on.  A group runs until it waits, ends or gives way; then the last one pushed goes on.  One that was pushed behind

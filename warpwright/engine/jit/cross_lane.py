@@ -1,4 +1,4 @@
-"""Operations across lanes, special registers and tensor cores."""
+"""LLVM text for operations across lanes, special registers and tensor cores."""
 
 from __future__ import annotations
 

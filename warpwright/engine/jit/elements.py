@@ -1,4 +1,4 @@
-"""Accesses of 8 and 16 bytes a lane: elements as they lie in memory, and their words as registers hold them.
+"""Accesses of 8 and 16 bytes per lane: converts between the layout in memory and vectors of words in registers.
 
 A register is a vector of one word for each lane, while memory has all words of a lane's element side by side.  Here an
 access moves elements: lines and rows of them as they are, others as pairs of words, lane by lane.  Between

@@ -1,4 +1,4 @@
-"""Exact accesses: every lane's address checked against the allocations, then served one by one.
+"""Exact accesses: check every lane's address against the allocations and execute lane by lane.
 
 Functions of the module that all kernels share (``shared_code.py``), as LLVM text.
 """

@@ -1,4 +1,4 @@
-"""Control flow: where lanes of one warp can be at the same time.
+"""Control-flow analysis: where lanes of one warp can be at the same time.
 
 Lanes that part at a branch run as groups, one at a time, until BSYNC or WARPSYNC joins them (``convergence.py``).  A group
 that does not run stands at the start of a block: behind the branch that it came from, behind a YIELD, or at a

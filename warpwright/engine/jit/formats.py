@@ -1,4 +1,4 @@
-"""Formats of floats: their bits, the way between them, and rounding, as LLVM text."""
+"""LLVM text for formats of floats: their bits, conversion and rounding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing LLVM text for one warp function: values, masks, variables.
+"""Writes the LLVM text of one warp function: values, masks, variables.
 
 A :class:`Val` is one operation's result.  Scalars are plain LLVM values with the lane offsets kept aside in
 their shape; a vector form is made when something needs it and kept for the rest of the block.

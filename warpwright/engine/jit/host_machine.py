@@ -1,4 +1,4 @@
-"""What registers a machine has for a warp's vectors and masks, as far as code is written differently for it.
+"""The host's registers for a warp's vectors and masks, where generated code depends on them.
 
 LLVM lowers vectors of 32 lanes to whatever there is.  Three things it does not find by itself: that a mask which outlives its
 block is better kept as an i32 where no register has a bit for each lane, that a comparison's bits are collected best register by

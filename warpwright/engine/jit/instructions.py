@@ -1,4 +1,4 @@
-"""Instructions of a warp: their operations in order, operands from variables and results to them."""
+"""LLVM text for a warp's instructions: operands from variables, operations in order, results to variables."""
 
 from __future__ import annotations
 

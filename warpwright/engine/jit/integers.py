@@ -1,4 +1,4 @@
-"""Integers, predicates and choices as LLVM text."""
+"""LLVM text for integers, predicates and selections."""
 
 from __future__ import annotations
 

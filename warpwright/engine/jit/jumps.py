@@ -1,4 +1,4 @@
-"""Ends of blocks: where the lanes of a group go on, and where the warp stops."""
+"""LLVM text for ends of blocks: where the lanes of a group continue, and where the warp stops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lane exchanges whose lanes are known only when they run, as LLVM text."""
+"""LLVM text for lane exchanges whose lanes are known only at run time."""
 
 from __future__ import annotations
 

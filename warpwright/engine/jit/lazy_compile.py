@@ -1,4 +1,4 @@
-"""Code that is compiled when a warp first needs it.
+"""Compiles rarely used parts of a kernel when a warp first reaches them.
 
 The compiler keeps functions for unusual arguments out of line: a division whose quotient may be denormal, a square root
 of zero.  In a small kernel they are most of the code, and hardly any launch runs them.  So a kernel that has

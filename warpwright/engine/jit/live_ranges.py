@@ -1,4 +1,4 @@
-"""Live ranges: each architectural register falls apart into webs, one variable each.
+"""Live ranges: splits each architectural register into webs, one variable each.
 
 A web is a set of definitions and uses that must share storage: found by liveness and by joining, at every block
 entry where a register is live, the values that reach it (union-find).  A guarded definition keeps the old value in

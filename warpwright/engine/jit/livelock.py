@@ -1,4 +1,4 @@
-"""Endless loops: when every resident warp only repeats itself and memory stays as it is, no warp will ever go on.
+"""Detects endless loops: every resident warp repeats itself and memory does not change.
 
 Warps are run in turn, each as a function of its own state and of memory.  So once the whole state comes back (what the
 warps have saved, their blocks' barriers, shared, local and global memory) it comes back for ever: a lock that nobody will

@@ -1,4 +1,4 @@
-"""What loads of one basic block have in common: bases and strides of addresses, one check, windows of neighbouring bytes."""
+"""Groups the loads of a basic block: bases and strides of addresses, shared checks, windows of neighbouring bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Warps in step: the warps of a block take turns in a loop that reads rows which the host's cache can't keep.
+"""Lockstep: the warps of a block take turns in a loop whose rows exceed the host's cache.
 
 A warp that reads a column of blocks in a matrix touches one or two cache lines of each row.  Rows a multiple of 2 KiB apart,
 as those of many matrices are, fall into four sets of a first-level cache whose ways are 4 KiB long.  A few rows fill

@@ -1,4 +1,4 @@
-"""Which loads only ever become single-precision numbers.
+"""Finds loads that are only used as single-precision numbers.
 
 A uniform word is a general register by default.  What is only read as a number goes into a vector register at once, from
 where it spreads over the lanes without a detour.

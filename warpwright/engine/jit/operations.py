@@ -1,4 +1,4 @@
-"""Operations other than control and registers: which module writes each, and what is known of their results.
+"""All operations except control flow and registers: which module writes each, and properties of their results.
 
 A scalar result is written once in a basic block: the same operation on the same operands gives it again.
 """

@@ -1,4 +1,4 @@
-"""64-bit sums that machine code makes in halves, put together again.
+"""Fuses 64-bit sums that machine code computes in halves.
 
 A pointer that moves on is two instructions: the low word's sum with a carry (IADD3, LEA) and the high word's with that
 carry (IADD3.X, LEA.HI.X); copying one is two MOVs.  Word by word nothing is known about such an address: the carry

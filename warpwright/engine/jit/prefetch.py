@@ -1,4 +1,4 @@
-"""Fetching ahead in loops that go through memory in long steps.
+"""Prefetches in loops that access memory with long strides.
 
 In a grid-stride loop a warp reads one row of an array in each turn, and the next one lies as far away as the grid is wide: another page,
 to which no prefetcher of the host follows.  The warp would wait for the host's memory in each turn.  So a short loop

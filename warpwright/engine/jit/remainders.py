@@ -1,4 +1,4 @@
-"""Remainders of unrolled loops: copies of a part of a loop's body, for the last few turns.
+"""Finds the remainders of unrolled loops: copies of a part of the body for the last few iterations.
 
 The compiler unrolls a loop whose count it does not know, and puts copies of half, a quarter and so on behind it for what is left
 when the count is no multiple.  They are as much code as the loop itself, and most launches have counts that never reach them.

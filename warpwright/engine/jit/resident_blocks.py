@@ -1,4 +1,4 @@
-"""Where one host thread keeps the blocks that it runs, as the functions that run them see it."""
+"""The memory of one host thread's resident blocks, as compiled functions access it."""
 
 from __future__ import annotations
 

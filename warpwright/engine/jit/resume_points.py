@@ -1,4 +1,4 @@
-"""What outlives a stop of a warp: which variables, where each lies in the save area, and the numbered places to go on from.
+"""State that survives a stop of a warp: its variables, their places in the save area, and the numbered resume points.
 
 ``control.py`` reads what is saved here back.
 """

@@ -1,4 +1,4 @@
-"""Operations under a rounding direction other than to nearest: functions made on demand (``shared_code.py``)."""
+"""Operations in rounding directions other than to nearest: functions generated on demand (``shared_code.py``)."""
 
 from __future__ import annotations
 

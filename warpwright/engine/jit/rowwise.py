@@ -1,4 +1,4 @@
-"""Values with one scalar for each row of a block: ``lane = scalar[row] + offset[lane]``.
+"""Values with one scalar per row of a block: ``lane = scalar[row] + offset[lane]``.
 
 In a block 8 or 16 threads wide, ``threadIdx.y`` differs between the rows of a warp.  Times a width that is only known at
 run time, no pattern describes it, yet each row of lanes has its own scalar, and so has every address made of it.  The shape

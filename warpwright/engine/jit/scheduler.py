@@ -1,4 +1,4 @@
-"""The block scheduler: all warps of a block in turn, and several blocks when one only spins.
+"""The block scheduler: runs all warps of a block in turn, and several blocks if one only spins.
 
 ``run_blocks`` runs blocks of a grid on one host thread until they have ended or something stops them.  A block runs
 alone as long as it makes progress; when every warp that can run only yields, further blocks become resident beside it,

@@ -1,4 +1,4 @@
-"""The shape of every operation's result, and the fixed point over a whole kernel."""
+"""Infers the shape of every operation's result, as a fixed point over a whole kernel."""
 
 from __future__ import annotations
 

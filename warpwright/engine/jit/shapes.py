@@ -1,4 +1,4 @@
-"""What the compiler knows about a value before any thread runs.
+"""Shapes: what the compiler knows about a value before any thread runs.
 
 A value is a **scalar** when its lanes differ only by offsets known while compiling: ``lane = scalar + pattern[lane]``.
 Uniform values have no pattern; ``threadIdx.x`` of a known block shape has one; so has every address formed from them.

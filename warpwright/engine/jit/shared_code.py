@@ -1,4 +1,4 @@
-"""Code that kernels share: one module for what most of them use, and one function each for what few use.
+"""Code that kernels share: one module of common functions, and one module per rarely used function.
 
 Both are compiled with all of LLVM's passes, once, and kept on disk; a kernel only declares what it calls.
 """

@@ -1,4 +1,4 @@
-"""Which sign extensions only ever become addresses of global memory.
+"""Finds sign extensions that are only used as addresses of global memory.
 
 ``sext(scalar + offset)`` equals ``sext(scalar) + offset`` unless a lane passes 2**31.  For an index whose
 only use is an address, such a wrap would put neighbouring lanes gigabytes apart; the compiler keeps the

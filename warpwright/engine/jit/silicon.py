@@ -1,4 +1,4 @@
-"""The special-function unit and the tensor cores' sums in LLVM text.
+"""LLVM text for the special-function unit and the tensor cores' sums.
 
 The unit runs the programs of ``engine/silicon_mufu.py``, the same for both engines.  ``ww_mufu_<function>`` takes all lanes; ``ww_mufu_<function>_1`` is for a value that all lanes share.
 Both are written when a kernel needs them.  :class:`Fused` takes the steps of ``silicon_mma.sum_of_products``.

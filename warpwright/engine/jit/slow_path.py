@@ -1,4 +1,4 @@
-"""Rare ways of memory accesses, kept from disturbing the code around them.
+"""Slow paths of memory accesses, arranged so that they do not affect the surrounding code.
 
 An access whose check fails has a shared function serve its lanes one by one.  An ordinary call would make LLVM
 keep every vector in memory around each access, though the call is hardly ever made: all vector registers of

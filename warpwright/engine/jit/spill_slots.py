@@ -1,4 +1,4 @@
-"""Places in the save area: variables that are never needed at the same time share one.
+"""Assigns slots of the save area: variables that are never live at the same time share one.
 
 The warps of a block run in turn between barriers, each with its own save area.  Where it is short, those of all warps stay in
 the first-level cache together.

@@ -1,4 +1,4 @@
-"""Where lanes of one warp can be at the same time on chips before Volta, which reconverge by a stack.
+"""Control-flow analysis for chips before Volta: where lanes of one warp can be at the same time.
 
 One group runs while the others wait as entries of the stack (``engine/reconvergence.py``): the other side of a divided branch,
 or the place where all meet again.  A branch's region ends at its immediate post-dominator when lanes can enter that

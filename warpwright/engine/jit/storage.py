@@ -1,4 +1,4 @@
-"""Where the variables of a warp function live: registers, or the warp's save area.
+"""Decides whether a variable of a warp function is kept in registers or in the warp's save area.
 
 LLVM keeps a variable in registers by joining its values wherever control flow meets.  In the chain of blocks that a
 divergent kernel becomes, every variable then meets at every block, and most of compile time goes into moving them.

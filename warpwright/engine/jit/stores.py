@@ -1,4 +1,4 @@
-"""Stores, masked by the executing lanes: neighbouring words, runs of them, and scatters; elements of several words lie in ``elements.py``."""
+"""LLVM text for stores, masked by the executing lanes: contiguous words, runs and scatters; see also ``elements.py``."""
 
 from __future__ import annotations
 

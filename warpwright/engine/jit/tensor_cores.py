@@ -1,4 +1,4 @@
-"""Tensor cores: functions of one matrix product each, made on demand (``shared_code.py``)."""
+"""Tensor cores: one function per kind of matrix product, generated on demand (``shared_code.py``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Textures and surfaces: words through memory to the launch's own function (``engine/textures``)."""
+"""Textures and surfaces: pass their operands in memory to the launch's own function (``engine/textures``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trace records (``engine/abi.py``) for the timing model.
+"""Writes trace records (``engine/abi.py``) for the timing model.
 
 How many words a basic block leaves is known when its code is written, so the place of the next record is a constant
 from the block's start.  Whether the buffer has room is asked where a loop begins again, and wherever more

@@ -1,4 +1,4 @@
-"""Whether the lanes of a traced store that share an address store the same there: the checks grade such stores by it.
+"""Tests whether lanes of a traced store that share an address store the same value, which the checks need.
 
 After the store every lane looks at what its address holds.  Lanes whose addresses surely differ need not be asked.
 """

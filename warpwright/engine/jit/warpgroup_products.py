@@ -1,4 +1,4 @@
-"""Warpgroups' matrix products (``engine/wgmma.py``): a function for each kind, made on demand (``shared_code.py``).
+"""Matrix products of warpgroups (``engine/wgmma.py``): one function per kind, generated on demand (``shared_code.py``).
 
 A function takes everything in rows of 32 words: the warp's number, A (four rows, a descriptor fills two), B's descriptor,
 metadata, then C, which D replaces.  It returns the highest byte of shared memory that was asked for; where that is outside, nothing

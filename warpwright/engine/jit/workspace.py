@@ -1,4 +1,4 @@
-"""One host thread's room to run blocks of a launch: resident blocks with their warps, save areas and memories."""
+"""The memory in which one host thread runs blocks of a launch: resident blocks, warps, save areas."""
 
 from __future__ import annotations
 

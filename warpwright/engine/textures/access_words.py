@@ -1,4 +1,4 @@
-"""What an access's word says (``isa/texture_access.py``), as numbers that compiled code can use."""
+"""Numeric encoding of a texture access (``isa/texture_access.py``) for compiled code."""
 
 import numpy as np
 

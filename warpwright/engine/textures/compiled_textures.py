@@ -1,4 +1,4 @@
-"""Textures and surfaces in Numba, for compiled kernels: what ``sampling.py`` and ``surfaces.py`` say, bit for bit.
+"""Textures and surfaces for compiled kernels, in Numba; bit for bit as ``sampling.py`` and ``surfaces.py``.
 
 :data:`serve` is what a compiled warp calls; lane by lane it asks ``lane_textures.py`` and ``lane_surfaces.py``.  What is rare (cubes,
 queries, reductions) and what is at fault goes on to Python (``LAUNCH.texture_rare``), which does it all or tells what is wrong.

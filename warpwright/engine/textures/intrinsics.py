@@ -1,4 +1,4 @@
-"""What compiled texture code needs beyond numbers: memory by host address, bits as floats, a C function by address.
+"""Intrinsics of compiled texture code: memory by host address, bits as floats, calls of a C function by address.
 
 The compiled code is kept on disk, in a folder named by a digest of every file that it follows from.
 """

@@ -1,4 +1,4 @@
-"""What one lane of a compiled kernel asks of a surface: what ``surfaces.py`` says, bit for bit.
+"""Surface accesses of one lane in compiled kernels; bit for bit as ``surfaces.py``.
 
 All numbers are int64; ``row`` is the address of an object's row (``table_fields.py``).
 """

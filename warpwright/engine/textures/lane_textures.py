@@ -1,4 +1,4 @@
-"""What one lane of a compiled kernel asks of a texture: which texels, with which weights.
+"""Texture fetches of one lane in compiled kernels: texels and weights.
 
 What ``sampling.py`` says, bit for bit.  All numbers are int64 unless they are called coordinates; ``row`` is the address of
 an object's row (``table_fields.py``), ``level`` that of a level's fields in it.

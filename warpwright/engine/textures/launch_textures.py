@@ -1,4 +1,4 @@
-"""What the operation ``texture`` does in a launch."""
+"""Executes the operation ``texture`` in a launch."""
 
 from __future__ import annotations
 

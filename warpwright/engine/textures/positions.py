@@ -1,4 +1,4 @@
-"""Compiled: from coordinates to texels and weights, and the level that slopes ask for (``sampling.py`` has the same in NumPy)."""
+"""Compiled code for texels, weights and mipmap levels from coordinates and derivatives (``sampling.py`` has it in NumPy)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sampling in NumPy: what an H200 gives, bit for bit, for the interpreter.
+"""Texture sampling in NumPy for the interpreter; bit for bit as an H200 samples.
 
 The mechanism was found from an H200's results (``bench/textures``, ``docs/model/textures.md``):
 

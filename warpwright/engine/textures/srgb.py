@@ -1,4 +1,4 @@
-"""Linear values of sRGB's 256 codes, as an H200 reads them: numbers of half precision with seven bits behind the point.
+"""Linear values of sRGB's 256 codes as an H200 converts them: half precision with seven fraction bits.
 
 IEC 61966-2-1 rounded, but with small departures of its own (``python -m bench.textures.card``, the case "codes").
 """

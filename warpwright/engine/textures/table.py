@@ -1,4 +1,4 @@
-"""Arrays, and the table of texture and surface objects that a launch reads.
+"""CUDA arrays, and the table of texture and surface objects that a launch reads.
 
 A handle is an index into the table (its low 20 bits) and a count of that entry's uses, so that a destroyed object is never
 taken for the next one.  An array's elements lie row behind row, slice behind slice, without gaps: only what samples

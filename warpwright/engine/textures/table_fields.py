@@ -1,4 +1,4 @@
-"""Where the fields of an object's row and of its levels lie, for compiled code (``table.py`` has the row)."""
+"""Offsets of the fields of a texture object's row and of its levels, for compiled code (``table.py`` has the row)."""
 
 from __future__ import annotations
 

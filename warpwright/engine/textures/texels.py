@@ -1,4 +1,4 @@
-"""Elements of textures for compiled kernels: where they lie, what a fetch makes of one, and sums of several.
+"""Texels for compiled kernels: their addresses, conversion and weighted sums.
 
 What ``sampling.py`` says, bit for bit.  All numbers are int64; ``row`` is the address of an object's row (``table_fields.py``).
 """

@@ -1,4 +1,4 @@
-"""Samples of eight lanes at a time, as LLVM vectors: what most kernels ask for.
+"""Samples for eight lanes at a time as LLVM vectors: the common cases.
 
 One handle, one level, one or two axes, elements of 32-bit floats or integers that are read as they are.  ``lane_textures.py`` serves the
 rest lane by lane; what both give is the same, bit for bit (``sampling.py`` says what).  What does not differ between lanes is

@@ -1,4 +1,4 @@
-"""Decoding: 64-bit words and their control words to :class:`~warpwright.isa.program.Instruction` records.
+"""Decodes 64-bit words and their control words to :class:`~warpwright.isa.program.Instruction` records.
 
 As :mod:`warpwright.isa.sass.decode`, for sm_50 to sm_62.  Addresses are byte offsets within the section and count the
 control words, as NVIDIA's tools do: the three instructions of a bundle stand at 8, 16 and 24 behind its start.

@@ -1,4 +1,4 @@
-"""From a cubin of sm_50 to sm_62 to a :class:`~warpwright.isa.program.Program`.
+"""Loads a cubin of sm_50 to sm_62 into a :class:`~warpwright.isa.program.Program`.
 
 As :mod:`warpwright.isa.sass.load`: the kernel's own section first, device functions in sections of their own behind it.
 Instructions keep their addresses, which count the control words.

@@ -1,4 +1,4 @@
-"""From decoded SASS of sm_50 to sm_62 to common operations."""
+"""Lowers decoded SASS of sm_50 to sm_62 to common operations."""
 
 from __future__ import annotations
 

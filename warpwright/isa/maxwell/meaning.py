@@ -1,4 +1,4 @@
-"""What the instructions of sm_50 to sm_62 mean: their own table beside the common one, and the condition code.
+"""Semantics of the instructions of sm_50 to sm_62: their own table beside the common one, and the condition code.
 
 An instruction that means the same as on later chips uses the meaning there (:data:`SHARED`); one of its own is
 registered here by :func:`meaning`.

@@ -1,4 +1,4 @@
-"""Floating point, packed halves and conversions of sm_50 to sm_62, as far as later chips do them otherwise.
+"""Floating point, packed halves and conversions of sm_50 to sm_62, where they differ from later chips.
 
 ``RRO`` (range reduction) prepares MUFU's argument.  On the chip its result is a fixed-point number that only MUFU
 reads; here it is the f32 that later chips hand to MUFU: turns for SINCOS (the argument over 2 pi, rounded towards zero, as the

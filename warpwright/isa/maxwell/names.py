@@ -1,4 +1,4 @@
-"""Names that fields of the 64-bit encodings select."""
+"""Names of the field values in the 64-bit encodings."""
 
 from __future__ import annotations
 

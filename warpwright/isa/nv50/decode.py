@@ -1,4 +1,4 @@
-"""From NV50 words to :class:`~warpwright.isa.program.Instruction`, by the tables, and back.
+"""Decodes NV50 words to :class:`~warpwright.isa.program.Instruction` by the tables, and encodes them.
 
 A word stands at a byte address; words of 8 bytes at multiples of 8.  ``encoding`` holds the 32 or 64 bits.
 """

@@ -1,4 +1,4 @@
-"""What a launch writes at the start of a block's shared memory, and ``$r0``.
+"""What a launch writes to the start of a block's shared memory and to ``$r0``.
 
 The layout is that of CUDA on sm_1x: sixteen bytes of extents and numbers as 16-bit words, then the kernel's parameters;
 ``$r0`` holds the thread's position, x in 16 bits, y in 10 and z in 6.  A grid has two dimensions.

@@ -1,4 +1,4 @@
-"""From decoded NV50 words to common operations."""
+"""Lowers decoded NV50 words to common operations."""
 
 from __future__ import annotations
 

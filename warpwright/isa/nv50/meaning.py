@@ -1,4 +1,4 @@
-"""What NV50 words mean: the table, operand readers and writers.
+"""Semantics of NV50 words: the table, operand readers and writers.
 
 **Registers.** ``$r0`` to ``$r127`` are R0 to R127; the address registers ``$a1`` to ``$a7``, of 16 bits, are R128 and following.
 A half register is a part of its register.  **Shared memory** begins with what the launch writes there: the block's and the grid's

@@ -1,4 +1,4 @@
-"""Parts whose reading depends on several fields: the sources and destinations that most rows share.
+"""Operands whose encoding depends on several fields: the sources and destinations that most rows share.
 
 Facts: envytools' documentation of the Tesla ISA; the same tables print what ``envydis`` prints (``tests/test_nv50_decode.py``).
 """

@@ -1,4 +1,4 @@
-"""A row of the tables: one instruction in one form, and what long words have around it."""
+"""A row of the instruction tables: one instruction in one form, with the fields that all long words share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Registers that are named by what they hold: special ones, texture units and samplers."""
+"""Names of special registers, texture units and samplers."""
 
 from __future__ import annotations
 

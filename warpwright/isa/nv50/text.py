@@ -1,4 +1,4 @@
-"""NV50 instructions as text, spelled as ``envydis`` spells them."""
+"""Prints NV50 instructions as ``envydis`` does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments and results of calls: the operands of ``call``, and values on their way into frames and out of them."""
+"""Operands of ``call``: passes arguments and results through frames."""
 
 from __future__ import annotations
 

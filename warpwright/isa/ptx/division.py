@@ -1,4 +1,4 @@
-"""Quotients, remainders and square roots from the common operations, which have neither.
+"""Quotients, remainders and square roots from common operations, which have neither.
 
 Integers of 32 bits and less: the quotient of the values in f64 by a reciprocal that Newton's iteration refines, then
 one correction by the remainder.  64 bits: two partial quotients from below, each good to 2**-45, then one correction.

@@ -1,4 +1,4 @@
-"""Control flow of one function: basic blocks, and where diverged lanes meet again.
+"""Control flow of one PTX function: basic blocks, and where diverged lanes reconverge.
 
 PTX says nothing about reconvergence.  Here the lanes that a branch parts meet at its immediate post-dominator J, as
 compilers for this machine place it: a convergence barrier is filled (``bssy``) where all of them still run together

@@ -1,4 +1,4 @@
-"""Where variables lie, and how functions call each other.
+"""Stack frames of PTX functions: where variables are kept, and how functions call each other.
 
 A function's frame in local memory holds, from its start: the return address (8 bytes), results and parameters of its
 signature, its own local and parameter variables, and what it saves around calls.  A register holds the frame's offset;

@@ -1,4 +1,4 @@
-"""Words of PTX text: the lexical elements of the PTX ISA manual, chapter 4."""
+"""Splits PTX text into the lexical elements of the PTX ISA manual, chapter 4."""
 
 from __future__ import annotations
 

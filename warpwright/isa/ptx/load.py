@@ -1,4 +1,4 @@
-"""The way in: PTX text to a kernel's :class:`Program` and common operations."""
+"""Loads PTX text: from a kernel's text to its :class:`Program` and common operations."""
 
 from __future__ import annotations
 

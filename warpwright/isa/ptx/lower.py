@@ -1,4 +1,4 @@
-"""From a parsed module to one kernel's :class:`Program` and its common operations.
+"""Lowers one kernel of a parsed module to a :class:`Program` and its common operations.
 
 The kernel comes first, then every device function that it can reach.  Each function becomes steps (``meaning``),
 blocks with convergence barriers (``flow``) and calls with frames (``frames``); then all of them are laid out, 16 bytes

@@ -1,4 +1,4 @@
-"""What meanings of PTX instructions share: the table, operand readers and writers, modifiers.
+"""What all PTX semantics share: the table, operand readers and writers, modifiers.
 
 Virtual registers live in the common register file: 16 bits and less in one 32-bit register (upper bits zero),
 64 bits in a pair, predicates in the predicate file, the carry flag in a predicate of its own.  One PTX instruction

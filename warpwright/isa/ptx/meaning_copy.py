@@ -1,4 +1,4 @@
-"""Asynchronous copies (PTX ISA, section 9.7.9.25): cp.async and what waits for it."""
+"""Asynchronous copies (PTX ISA, section 9.7.9.25): cp.async and its waits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stack that a program manages itself (PTX ISA, section 9.7.17): alloca, stacksave, stackrestore.
+"""Stack allocation by the program (PTX ISA, section 9.7.17): alloca, stacksave, stackrestore.
 
 Memory is taken from the end of local memory downwards, where no frame reaches.  A register, one for all functions, counts the
 bytes taken; a function that takes some gives them back when it returns.

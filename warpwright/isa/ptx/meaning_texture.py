@@ -1,4 +1,4 @@
-"""tex, tld4, txq, suld, sust and suq through objects (PTX ISA, section 9.7.9 and 9.7.10), as ptxas has them done.
+"""tex, tld4, txq, suld, sust and suq through objects (PTX ISA, sections 9.7.9 and 9.7.10), as ptxas implements them.
 
 A texture of one axis is sampled as one of two at height 0; a sample without a level asks for one below all; a cube's direction
 is divided by its largest component with the special-function unit; a layer is at most 65,535.

@@ -1,4 +1,4 @@
-"""Scalar video instructions (PTX ISA, section 9.7.18): parts of words, one operation, saturation, one more operation.
+"""Scalar video instructions (PTX ISA, section 9.7.18): an operation on parts of words, saturation, a second operation.
 
 Chips before sm_70 have machine instructions for them, which follow the manual.  For later chips the compiler writes
 64-bit arithmetic, so that is what they do; read from its code for sm_90 and checked by an H200, it departs from the manual:

@@ -1,4 +1,4 @@
-"""Control, barriers and what crosses lanes (PTX ISA, sections 9.7.12, 9.7.13 and 9.7.19).
+"""Control flow, barriers and operations across lanes (PTX ISA, sections 9.7.12, 9.7.13 and 9.7.19).
 
 ``.sync`` instructions gather the threads of their member mask first (a step of its own); what they give is then
 restricted to the mask, since other threads may stand at the same place.

@@ -1,4 +1,4 @@
-"""PTX text to typed records, by recursive descent in the order of the PTX ISA manual's grammar.
+"""Parses PTX text to typed records, by recursive descent in the order of the PTX ISA manual's grammar.
 
 A name declared in an inner ``{ }`` hides an outer one; it is renamed ``name@n`` so that names are unique in their
 function.  What a compiler writes for debuggers (``.section``, ``@@DWARF``) is skipped; ``.loc`` gives every

@@ -1,4 +1,4 @@
-"""A place in PTX text: words one after the other, what is expected of them, and constant expressions (PTX ISA, section 4.6)."""
+"""A position in PTX text: reads tokens one after the other, and constant expressions (PTX ISA, section 4.6)."""
 
 from __future__ import annotations
 

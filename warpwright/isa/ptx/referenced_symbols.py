@@ -1,4 +1,4 @@
-"""What code mentions by name: variables that it uses, functions whose address it takes."""
+"""Symbols that code refers to: variables, and functions whose address it takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the parser makes of PTX text: modules, functions, variables, instructions, operands.
+"""The syntax tree of PTX: modules, functions, variables, instructions, operands.
 
 Names follow the PTX ISA manual (version 8.8): state spaces in chapter 5, instruction operands in chapter 6,
 directives in chapter 11.

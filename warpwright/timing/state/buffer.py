@@ -1,4 +1,4 @@
-"""The buffer itself, and sums over its areas."""
+"""The state's buffer, and sums over its areas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes, pipes, reasons to wait and calendars, which every unit's fields refer to."""
+"""Sizes, pipes, stall reasons and calendars, to which the fields of all units refer."""
 
 from __future__ import annotations
 

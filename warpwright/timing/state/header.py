@@ -1,4 +1,4 @@
-"""What there is once: the chip's numbers, where areas begin, the launch, and what all units share.
+"""Chip-wide state: the chip's numbers, offsets of areas, the launch, and what all units share.
 
 Each number of a chip names the field of the chip file that it is copied from; a field in nanoseconds becomes cycles, and one in
 cycles becomes the unit that its declaration names.  ``reset.py`` says how large each area is.

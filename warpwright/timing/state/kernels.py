@@ -1,4 +1,4 @@
-"""The launches that the machine runs: a context for each, which its blocks and warps name."""
+"""Contexts of the launches that the machine runs, which blocks and warps refer to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of the program, which ``instruction_table.py`` fills: instructions, their kinds, basic blocks."""
+"""Tables of the program that ``instruction_table.py`` fills: instructions, their kinds, basic blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the checks found, in the words of NVIDIA's compute-sanitizer, so that whoever knows its reports can read ours."""
+"""Findings of the checks, in the wording of NVIDIA's compute-sanitizer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The heap of device ``malloc`` under memcheck: only what ``malloc`` gave and ``free`` did not take is memory.
+"""The heap of device ``malloc`` under memcheck: only allocated pieces are accessible.
 
 A launch's accesses are checked against the table of allocations; here the heap stands in it piece by piece, as it is after each call.
 """

@@ -1,4 +1,4 @@
-"""Which calls of the program led to here: Python's frames, or those of a native program that has loaded Python.
+"""The host's call stack: Python's frames, or those of a native program that has loaded Python.
 
 A native program's frames are return addresses.  Their lines come from ``addr2line`` of the system's binutils where the program has debug
 information (``-g``), else the function's name from the symbol table of its file (gABI, "Symbol Table").

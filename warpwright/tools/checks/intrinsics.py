@@ -1,4 +1,4 @@
-"""Pieces of LLVM code for the checks, beyond those of ``native/intrinsics.py``, and how their machine code is made."""
+"""LLVM intrinsics of the checks, beyond those of ``native/intrinsics.py``, and how their code is compiled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Launches that begin as an earlier one began: these show what that one showed, and need not be watched again.
+"""Recognises launches that repeat an earlier one, which have the same findings and need not be watched.
 
 What a launch does is determined by its code, its geometry, its SMs, its constant banks and the memory that it touches.  A launch of the same
 code, geometry and banks as an earlier one, which finds those allocations with the same bytes, touches the same ones again, takes the

@@ -1,4 +1,4 @@
-"""Digests of memory: whether it holds the same bytes as before, several times as fast as a cryptographic digest tells.
+"""Digests of memory: detect changes several times as fast as a cryptographic digest.
 
 32 words at a time are mixed into as many: ``s = (s ^ word) * odd; s ^= s >> 29``.  Each step can be undone, so that memory that differs in one
 word never has the digest of the other; where it differs in several, one chance in 2**64 of it.

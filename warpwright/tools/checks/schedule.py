@@ -1,4 +1,4 @@
-"""Runs a launch for the checks: traced warps in turn, barriers, and the order of warps from a seed when asked for.
+"""Runs a launch for the checks: traced warps in turn, barriers, and a seeded order of warps if requested.
 
 Blocks become resident as in a launch without checks: one at a time as long as it makes progress, twice as many when every
 warp only spins, and all at once where the grid synchronises.  With a seed, blocks and warps take their turns in a random order that the seed determines.

@@ -1,4 +1,4 @@
-"""Shadow memory: who wrote and who read each word last, which bytes were ever written; machine code (``native``).
+"""Shadow memory: the last writer and readers of each word, and which bytes were ever written; machine code (``native``).
 
 For every access (``accesses.py`` reads their records) each word is asked whether what came before is ordered before it.  An earlier access is known by its warp (its number in the launch) and that
 warp's *epoch*, a count of the warp's synchronisations; it is ordered before an access of warp w when w knows a later epoch of

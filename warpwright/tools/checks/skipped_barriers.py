@@ -1,4 +1,4 @@
-"""Barriers that threads go round: they pass where a barrier lies behind a branch, take the other way, and end.
+"""Finds barriers that threads skip: a thread takes a branch around a barrier and continues after it.
 
 Since Volta a block barrier waits for the threads that still live, so a thread may return in front of one (``if (i >= n)
 return;``).  One that takes the other way round a barrier and goes on behind it has not returned: it should have come, and that

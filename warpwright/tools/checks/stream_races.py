@@ -1,4 +1,4 @@
-"""Races between launches and copies of streams, nodes of graphs and the host: work that touches the same bytes, and that nothing orders.
+"""Races between launches and copies of streams, graph nodes and the host: unordered work on the same bytes.
 
 Work runs here when it is submitted, one piece after the other; what a card would be free to run at the same time is known by its clocks
 (``engine/work_order.py``).  The shadow of global memory keeps each word's last write and two readers from launch to launch, with epochs that tell whose

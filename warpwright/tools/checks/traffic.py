@@ -1,4 +1,4 @@
-"""perfcheck: what each memory instruction moves, beside the least that its bytes need; machine code (``native``)."""
+"""perfcheck: the traffic of each memory instruction, compared with the least that its bytes need; machine code (``native``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the result of a launch depend on shared memory that nothing wrote?  Decided by experiment.
+"""Decides by experiment whether a launch's result depends on unwritten shared memory.
 
 Blocks find in shared memory what others left there.  Many read more of it than their warps wrote and drop it, as a scan of 32 words of
 which three were written: that is no defect.  Where a watched launch read such words, it runs again from the same state with other contents

@@ -1,4 +1,4 @@
-"""Races of accesses whose lanes lie side by side, which is most, or close together: 32 cells at a time, as LLVM vectors.
+"""Race checks of accesses whose lanes are contiguous or close together: 32 cells at a time, as LLVM vectors.
 
 Nothing is told here.  Where an earlier access is not known to be ordered before all lanes that touch what it touched, the answer is
 no, and ``accesses.py`` looks lane by lane; where it is yes, the cells hold what they would hold then.

@@ -1,4 +1,4 @@
-"""What is read while a launch runs under the checks: its records as they come, its barriers, and what they showed."""
+"""State of a launch under the checks: records as they arrive, barriers, and findings."""
 
 from __future__ import annotations
 

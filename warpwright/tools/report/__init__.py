@@ -1,4 +1,4 @@
-"""Why a launch took its cycles, and a page that shows it.
+"""Explains a launch's cycles, and writes a page that shows it.
 
 ``attribution.py`` turns a timed run into one record: stall reasons, cost of every instruction and source line, share of
 peak of every unit, lower bounds, the limiting resource.  ``resources.py`` says what relieves each limit; ``whatif.py`` times

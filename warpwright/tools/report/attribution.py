@@ -1,4 +1,4 @@
-"""Where the cycles of a launch went: one record made from a timed run.
+"""Attributes a launch's cycles: one record made from a timed run.
 
 Stall reasons have Nsight Compute's words and count warp-cycles: each cycle of each resident warp is either an issue
 (``selected``) or a wait in front of the next instruction.  Shares of peak are means over the launch's elapsed cycles and all

@@ -1,4 +1,4 @@
-"""Which numbers of the chip a launch's time rests on, and how well they are known.
+"""Which numbers of the chip a launch's time depends on, and how well they are known.
 
 Each cycle is booked to what passed in it: the launch overhead, or what the resident warps did or waited for.  Each of those has the
 numbers that set its length, which share it equally; where the bandwidth of a memory unit binds the launch, waits for memory

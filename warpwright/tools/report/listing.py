@@ -1,4 +1,4 @@
-"""Source beside machine code, each row coloured by its share of warp time."""
+"""Source and machine code side by side, each row coloured by its share of warp time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report: one page of HTML that needs nothing else, made from attributed runs.
+"""The report: a self-contained HTML page made from attributed runs.
 
 Everything that comes from a program (names of kernels, source text) is escaped, and the page's content security policy
 allows its own script only and no connection.

@@ -1,4 +1,4 @@
-"""A run beside a run of the same launches on a chip with one resource relieved, on a GPU as the run's own.
+"""Compares a run with a run of the same launches on a chip with one resource relieved.
 
 A launch changes its arrays, so it can't simply be repeated: the caller hands over a function that makes its arrays and
 launches on a GPU that it is given.

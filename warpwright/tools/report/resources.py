@@ -1,4 +1,4 @@
-"""What can limit a launch, what a programmer does about it, and which numbers of the chip relieve it.
+"""The resources that can limit a launch: advice for each, and the numbers of the chip that relieve it.
 
 A limit is the name of a lower bound (``timing/bounds.py``) or of a stall reason (Nsight Compute's words).  To relieve it
 means twice the bandwidth or the lanes, or half the latency; everything else of the chip stays as it is.

@@ -1,4 +1,4 @@
-"""The same launches on a chip with one resource relieved: how many cycles that resource really costs.
+"""Times the same launches on a chip with one resource relieved, to find out what that resource costs.
 
 A launch changes its arrays, so it can't simply be repeated: the caller hands over a function that makes its arrays and
 launches on a GPU that it is given.

@@ -1,4 +1,4 @@
-"""Registers for virtual registers: liveness over the whole program, then a linear scan.
+"""Register allocation: liveness over the whole program, then a linear scan.
 
 A call's block is followed by the function, a return by every place behind a call of that function, so that functions and their
 callers share the register file.  What does not fit lives in local memory.

@@ -1,4 +1,4 @@
-"""After selection: tests folded into the comparisons that they ask, unused results dropped."""
+"""Cleanup after instruction selection: folds tests into comparisons and removes unused results."""
 
 from __future__ import annotations
 

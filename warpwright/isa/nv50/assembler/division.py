@@ -1,4 +1,4 @@
-"""Integer quotients and remainders, which the chip has no instruction for.
+"""Integer quotients and remainders, for which the chip has no instruction.
 
 32 bits: the dividend times the reciprocal of the divisor in floats, both rounded so that the quotient never is too large; once
 again with what is left; then one correction.  64 bits: one bit at a time, in a loop that all lanes go through together.

@@ -1,4 +1,4 @@
-"""A kernel of a PTX module as NV50 machine code.
+"""Assembles a kernel of a PTX module to NV50 machine code.
 
 PTX for 64-bit pointers is taken as it is: an address is the lower word of its value, and what computes upper words that nobody
 reads is dropped.  Where PTX gives the multiply-add with one rounding (``fma.rn.f32``, which a compiler makes of a product and a

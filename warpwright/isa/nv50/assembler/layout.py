@@ -1,4 +1,4 @@
-"""From machine instructions to words: the shortest form that fits, aligned, with branches resolved."""
+"""Encodes machine instructions: chooses the shortest form that fits, aligns, and resolves branches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Machine instructions over virtual registers, before they are encoded.
+"""Machine instructions over virtual registers, before encoding.
 
 ``tokens`` are those of the tables (``isa.nv50.fields``); a register operand's ``index`` names a virtual register.  A virtual
 register has 1, 2 or 4 words; an operand names one word of a wide one by ``value``.

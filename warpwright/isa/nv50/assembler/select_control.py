@@ -1,4 +1,4 @@
-"""Branches, calls, barriers, and where lanes meet again."""
+"""Selects instructions for branches, calls, barriers and reconvergence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Floats of 32 bits, and conversions to and from halves; double precision is refused."""
+"""Selects instructions for 32-bit floats and conversions to and from half precision; refuses double precision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Integers: sums, products by 16-bit pieces, shifts, comparisons, bit tricks; 64 bits as pairs."""
+"""Selects instructions for integers: sums, products from 16-bit parts, shifts, comparisons, bit operations; 64 bits as pairs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Registers, constants, memory and atomics."""
+"""Selects instructions for moves, constants, memory and atomics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What choosing instructions shares: values, constants in registers, tests and address registers.
+"""What all instruction selection shares: values, constants in registers, tests and address registers.
 
 A value of 32 bits or less is a virtual register or a constant, narrow integers with zeros above; one of 64 bits is a pair of those;
 a truth value is a register of all ones or none.  Whatever is not needed in the end (the upper words of addresses, above
