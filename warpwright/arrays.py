@@ -21,7 +21,7 @@ Array = npt.NDArray[Any]
 
 
 class _Window:
-    """What NumPy keeps alive behind a view of device memory."""
+    """The owner that NumPy keeps alive for a view of device memory."""
 
     def __init__(self, owner: DeviceArray | Symbol, interface: dict[str, Any]) -> None:
         self.owner = owner

@@ -138,7 +138,7 @@ def _checked_call(item: pytest.Item) -> Generator[None, object, object]:
     finally:
         new = [f for f in session.findings() if before.get(id(f), 0) < f.count]
         errors = [f for f in new if f.severity == "error" and not f.of_call]
-        # Where the test fails by itself, as by a fault, that is its failure: the findings stand beside it.
+        # Where the test fails by itself, as by a fault, that is its failure: the findings are beside it.
         rest = new if sys.exc_info()[0] is not None else [f for f in new if f not in errors]
         if rest:
             from warpwright.tools.checks import arranged

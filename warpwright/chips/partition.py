@@ -1,7 +1,7 @@
 """Part of a chip: some of its SMs, which run a launch's blocks and share everything else with the other SMs.
 
 Which sizes a part may have is the driver's rule by compute capability (CUDA driver API, ``cuDevSmResourceSplitByCount``): so many SMs at least, and a
-multiple of so many, which lie together in a GPC.
+multiple of so many, which are together in a GPC.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _APART = Steps(2, 2)
 
 
 def steps(chip: Chip, apart: bool = False) -> Steps:
-    """Sizes that parts of a chip may have; ``apart``: their SMs need not lie together."""
+    """Sizes that parts of a chip may have; ``apart``: their SMs need not be together."""
     if chip.arch < 70:
         return Steps(1, 1)
     if chip.arch < 80 or apart:
@@ -44,7 +44,7 @@ class Partition:
     """Some SMs of a chip."""
 
     chip: Chip
-    """They as a chip of their own, with all of the memory behind them."""
+    """The part as a chip of its own, with the whole memory system."""
     sms: tuple[int, ...]
     """Their numbers, ascending."""
 
@@ -86,7 +86,7 @@ def _shares(counts: Sequence[int], held: set[int]) -> list[int]:
 def split(chip: Chip, size: int, most: int, apart: bool = False) -> tuple[list[list[int]], list[int]]:
     """Groups of ``size`` SMs, ``most`` of them at the most, and the SMs that are left.
 
-    Those of a group of the smallest size lie together; larger ones are made of such groups, and of what is left of GPCs where there are no more.
+    Those of a group of the smallest size are together; larger ones are made of such groups, and of what is left of GPCs where there are no more.
     """
     together = steps(chip, apart).together
     groups = [range(chip.sm.sm_count)] if apart else _ranges(chip.sm.cluster_sm_counts or chip.sm.gpc_sm_counts)

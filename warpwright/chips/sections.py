@@ -1,6 +1,6 @@
 """The sections of a chip's record: the machine's units and the meaning of each number.
 
-The unit of every number stands in its name; every name is unique over all sections.  ``chip.py`` reads files into them.
+The unit of every number is in its name; every name is unique over all sections.  ``chip.py`` reads files into them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Sm(Section):
     gpc_sm_counts: list[int]
     """SMs of each graphics processing cluster."""
     cluster_sm_counts: list[int]
-    """SMs among which the blocks of a cluster may lie, in the order of the SMs: GPCs, or parts of one; empty without clusters."""
+    """SMs among which the blocks of a cluster may be, in the order of the SMs: GPCs, or parts of one; empty without clusters."""
     gpc_l2_partitions: list[int]
     """The partition of L2 that each GPC's SMs ask first."""
     dispatch_apart_sm_count: int = Field(ge=0)
@@ -110,7 +110,7 @@ class Pipes(Section):
     """By which a conversion of 64 bits takes longer, and twice by which its result comes later."""
     tensor_latency_cycles: int = Field(gt=0)
     tensor_read_cycles: list[int]
-    """Cycles behind its dispatch in which a tensor product of a warp reads both register banks; empty: as other instructions."""
+    """Cycles after its dispatch in which a tensor product of a warp reads both register banks; empty: as other instructions."""
     tensor_again_cycles: list[int]
     """Those in which it is dispatched again, and no instruction of the ALU or FMA pipes is."""
     tensor_half_cycles: int = Field(ge=0)
@@ -155,7 +155,7 @@ class Pipes(Section):
     membar_rounds_apart: bool
     """Whether fences of every scope go in rounds, the next when the one before is over; else those for the device, as places are free."""
     membar_group_interval_cycles: int = Field(ge=0)
-    """Fences of an SM that L2 answers leave in groups, one no sooner than so long behind the one before."""
+    """Fences of an SM that L2 answers leave in groups, one no sooner than so long after the one before."""
     membar_group_cycles: int = Field(ge=0)
     """Those that come so soon after the first of a group go with it."""
 
@@ -199,7 +199,7 @@ class InstructionCache(Section):
     launch_prefetch_kib: int = Field(ge=0)
     l1_icache_line_interval_cycles: float = Field(gt=0)
     gpc_icache_line_interval_cycles: float = Field(ge=0)
-    """Between lines that the SMs of a GPC get from behind their first levels."""
+    """Between lines that the SMs of a GPC get from beyond their first levels."""
     l2_icache_line_interval_cycles: int = Field(gt=0)
 
 
@@ -254,7 +254,7 @@ class Shared(Section):
     block_barrier_least_cycles: int = Field(ge=0)
     """That a barrier takes of the SM's unit, however few its warps."""
     block_barrier_last_cycles: int = Field(ge=0)
-    """That it takes behind the last arrival."""
+    """That it takes after the last arrival."""
     block_barrier_result_latency_cycles: int = Field(ge=0)
     """Of B2R, which reads what BAR.RED found, after the unit has taken it."""
     block_barrier_queue_entries: int = Field(gt=0, le=8)
@@ -366,7 +366,7 @@ class L2(Section):
     l2_atomic_lines: int = Field(gt=0)
     """Lines that a slice's atomics have at hand."""
     l2_read_after_write_cycles: int = Field(ge=0)
-    """Of a slice, between a write to a line and a read of the same line; everything behind that read waits."""
+    """Of a slice, between a write to a line and a read of the same line; everything after that read waits."""
     l2_write_history_count: int = Field(gt=0)
     """Accesses of a line that its share of writes looks back on, each with a weight that falls by this part; a power of two."""
     l2_other_side_cycles: int = Field(ge=0)
@@ -414,7 +414,7 @@ class Cluster(Section):
     max_cluster_blocks_per_sm: int = Field(ge=0)
     """Blocks of clusters that an SM holds."""
     cluster_barrier_latency_cycles: int = Field(ge=0)
-    """From the last arrival to the first instruction behind the wait."""
+    """From the last arrival to the first instruction after the wait."""
     mbarrier_wait_limit_cycles: int = Field(ge=0)
     """The longest that a try_wait holds its warp back."""
     distributed_shared_latency_cycles: int = Field(ge=0)
@@ -428,15 +428,15 @@ class Cluster(Section):
     distributed_shared_store_bytes_per_clk: int = Field(ge=0)
     """That an SM sends to others, by stores or bulk copies: in packets of a whole sector, or of 16 bytes of which some are written."""
     mbarrier_arrive_latency_cycles: int = Field(ge=0)
-    """Of an arrival whose state is asked for, behind the memory queue."""
+    """Of an arrival whose state is asked for, after the memory queue."""
     mbarrier_look_latency_cycles: int = Field(ge=0)
-    """Of a look at a phase that is over, behind the memory queue."""
+    """Of a look at a phase that is over, after the memory queue."""
     bulk_copy_interval_cycles: int = Field(ge=0)
     """Between two bulk copies of an SM."""
     bulk_copy_bytes_per_clk: int = Field(ge=0)
     """That an SM's bulk copies move."""
     bulk_copy_latency_cycles: int = Field(ge=0)
-    """Of the engine for a bulk load, beyond the way to L2 and back behind L1."""
+    """Of the engine for a bulk load, beyond the way to L2 and back after L1."""
     bulk_store_latency_cycles: int = Field(ge=0)
     """From its issue to the first bytes read from shared memory."""
     bulk_store_interval_cycles: int = Field(ge=0)
@@ -483,7 +483,7 @@ class Transfer(Section):
     host_copy_gb_per_s: float = Field(gt=0)
     """Between page-locked host memory and the device, each direction."""
     host_copy_latency_us: float = Field(ge=0)
-    """Of a copy to or from the host, or to another device, before its first byte and behind its last."""
+    """Of a copy to or from the host, or to another device, before its first byte and after its last."""
     pageable_copy_gb_per_s: float = Field(gt=0)
     """The same for ordinary host memory, which the host copies once more."""
     peer_copy_gb_per_s: float = Field(gt=0)
@@ -533,7 +533,7 @@ class Elsewhere(Section):
     peer_atomic_turn_ns: float = Field(ge=0)
     """Between atomics on one word."""
     system_fence_ns: float = Field(ge=0)
-    """Of a fence for the system behind one for the device, when nothing that the SM wrote elsewhere is on its way."""
+    """Of a fence for the system after one for the device, when nothing that the SM wrote elsewhere is in flight."""
     system_fence_least_ns: float = Field(ge=0)
     """Of a fence for the system, from its issue."""
     mapped_fence_ns: float = Field(ge=0)
@@ -541,6 +541,6 @@ class Elsewhere(Section):
     system_fence_gap_ns: float = Field(ge=0)
     """Between an SM's groups of fences for the system, beyond what they take longer than those for the device."""
     host_fence_ns: float = Field(ge=0)
-    """The same as ``system_fence_ns`` behind writes to the host."""
+    """The same as ``system_fence_ns`` after writes to the host."""
     peer_fence_ns: float = Field(ge=0)
     """Behind writes to another device."""

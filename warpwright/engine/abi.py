@@ -59,7 +59,7 @@ class Status(IntEnum):
     FAULT = 4
     """``fault_*`` hold kind, address, lanes and instruction."""
     YIELD = 5
-    """A spin loop gives way: run other warps, then call again."""
+    """A spin loop yields: run other warps, then call again."""
     TRAP = 6
     """BPT.TRAP or a failed assertion: ``fault_instruction`` tells where."""
     CLOCK = 7
@@ -232,7 +232,7 @@ DEVICE_BASE = 0x7F00_0000_0000
 """First device address of global memory."""
 
 HERE, HOST, PEER, MIGRATES = range(4)
-"""Where bytes lie, seen from the device whose memory lists them: in its own DRAM, in the host's, in another device's; or wherever a
+"""Where bytes are, seen from the device whose memory lists them: in its own DRAM, in the host's, in another device's; or wherever a
 kernel turns to them, as managed memory, which moves there."""
 
 # --- trace records: u64 words in the order of execution ------------------------------------------
@@ -259,9 +259,9 @@ TAG_BULK = 5
 ALIKE = 1 << 56
 #   bulk copy: bits 63..60 = TAG_BULK, 33..32 = direction (isa/bulk.py), 31..0 = exec lanes; then bytes in shared memory, address
 #            in global memory (-1: none), bytes of a row, four pairs (rows, stride in bytes) by dimension, offset of the mbarrier
-#            (-1: none), mask of the blocks whose mbarrier is told, host pointer to BLOCK; where it lies in shared memory as
+#            (-1: none), mask of the blocks whose mbarrier is told, host pointer to BLOCK; where it is in shared memory as
 #            offset | bytes << 32 (-1: nowhere), mask of the blocks whose shared memory it writes (0: it reads the own
-#            block's; bit 32: parts of its box lie outside of the tensor), and what it reads there for another block as such a place.  Who reads the records tells the mbarriers
+#            block's; bit 32: parts of its box are outside of the tensor), and what it reads there for another block as such a place.  Who reads the records tells the mbarriers
 #            when the bytes have arrived.
 BULK_WORDS = 18
 TAG_SYNC = 6

@@ -302,7 +302,7 @@ def pack(
 def _place_arrays(pointers: Sequence[tuple[ParameterType, npt.NDArray[Any]]], packed: PackedArguments) -> None:
     """Copy arrays in, one allocation for each group of arrays that overlap on the host.
 
-    Device addresses depend on the order of the arguments alone, never on where arrays lie on the host: addresses
+    Device addresses depend on the order of the arguments alone, never on where arrays are on the host: addresses
     decide cache sets and memory channels, and the same program must take the same cycles every time.
     """
     ordered = sorted(pointers, key=lambda p: int(p[1].ctypes.data))

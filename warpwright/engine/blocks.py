@@ -2,12 +2,12 @@
 
 A block is entered only at its first instruction and left only after its last.  Leaders are: the
 first instruction, targets of branches and of BSSY, what follows a control operation, convergence
-points (BSYNC, WARPSYNC: lanes may have to wait in front of them), indirect branches (they run again for
+points (BSYNC, WARPSYNC: lanes may have to wait before them), indirect branches (they run again for
 each target that lanes have), block barriers with a guard (they run again for the lanes that wait), and strong accesses to global
 or generic memory and clock reads, so that a traced warp can stop *before* them.
 
 Calls through registers and returns are indirect branches (``meaning_control``), so a block that ends
-in one has every possible target as successor: functions whose address is taken, the places behind the calls of a function,
+in one has every possible target as successor: functions whose address is taken, the places after the calls of a function,
 the targets that the meaning lists, and code addresses that constant banks hold (jump tables).
 """
 
@@ -31,9 +31,9 @@ ENDS_BLOCK = frozenset(
         *("barrier_red", "pop", "call"),
     )
 )
-"""Control operations behind which a new block begins."""
+"""Control operations after which a new block begins."""
 STARTS_BLOCK = frozenset(("bsync", "warpsync", "branch_indirect"))
-"""Operations that lanes may wait in front of, or that run once for each of their targets."""
+"""Operations that lanes may wait before, or that run once for each of their targets."""
 BULK_ACCESS = Access("global", 16)
 """What stands for a bulk copy, whose record says the rest."""
 PHASE = "phase"
@@ -72,7 +72,7 @@ class BasicBlock:
 
 def address_index(program: Program) -> dict[int, int]:
     """Byte address of each instruction to its index."""
-    if 50 <= program.arch < 70:  # a jump to a control word lands behind it
+    if 50 <= program.arch < 70:  # a jump to a control word lands after it
         found = {i.address - 8: n for n, i in enumerate(program.instructions) if i.address % 32 == 8}
         return found | {instruction.address: index for index, instruction in enumerate(program.instructions)}
     return {instruction.address: index for index, instruction in enumerate(program.instructions)}
@@ -142,7 +142,7 @@ def _recorded(index: int, op: Op) -> MemoryAccess:
 
 
 def return_sites(program: Program) -> list[int]:
-    """Indices of the instructions behind every CALL: where returns may land."""
+    """Indices of the instructions after every CALL: where returns may land."""
     last = len(program.instructions) - 1
     return [i + 1 for i, x in enumerate(program.instructions) if x.opcode in ("CALL", "CAL", "JCAL") and i < last]
 
@@ -151,7 +151,7 @@ def indirect_targets(program: Program, lowered: Sequence[Lowered]) -> dict[int, 
     """For each instruction that ends in an indirect branch: indices of the instructions where it may land.
 
     Where the loader knows the functions, a call through a register reaches those whose address is taken, and a return the
-    places behind the calls of its function.
+    places after the calls of its function.
     """
     index_of = address_index(program)
     # Before Volta calls return by the reconvergence stack, not by a register.
@@ -225,7 +225,7 @@ def _displacements(program: Program, lowered: Sequence[Lowered]) -> set[int]:
 
 
 class _Returns:
-    """Where each function may return to: behind the calls of it, and of functions that jump into it."""
+    """Where each function may return to: after the calls of it, and of functions that jump into it."""
 
     def __init__(self, program: Program, lowered: Sequence[Lowered], callable_: frozenset[int]) -> None:
         self._functions = program.functions
@@ -238,7 +238,7 @@ class _Returns:
                     if index < last:
                         calls.append((index + 1, (op.attr,)))
                 elif op.name == "branch_indirect" and i.opcode == "CALL":
-                    # A call that became a service names the place behind it.
+                    # A call that became a service names the place after it.
                     if index < last and not op.attr:
                         calls.append((index + 1, callable_))
                 elif op.name == "branch":

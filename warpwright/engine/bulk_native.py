@@ -106,7 +106,7 @@ class BulkCopies:
 
 
 def _describe(record: int, what: Bulk, transfer: Transfer, block: int) -> None:
-    """Fill in the record of a copy behind its first word, which the warp function writes (``engine/abi.py``)."""
+    """Fill in the record of a copy after its first word, which the warp function writes (``engine/abi.py``)."""
     words = (ctypes.c_int64 * BULK_WORDS).from_address(record)
     pairs = [*transfer.rows, *[(1, 0)] * 4][:4]
     rest = (

@@ -1,7 +1,7 @@
 """Kernels that a kernel launches: recorded during the parent launch and run after it.
 
 Since CUDA 12 a kernel cannot wait for those that it launches (CUDA C++ Programming Guide, "CUDA Dynamic Parallelism"), and its
-own launch has ended only when they have; so they run behind it, in the order of their launches, each with all that it launches
+own launch has ended only when they have; so they run after it, in the order of their launches, each with all that it launches
 itself.  What the parent wrote before is there, as it must be.
 """
 

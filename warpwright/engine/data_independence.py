@@ -5,7 +5,7 @@ computed from such a value.  A kernel in which no branch, no guard, no barrier a
 order in every launch of one geometry and one set of constant banks.  Checks and the timing model ask, in ``known_launches.py`` and ``timing_cache.py``.
 
 Registers are followed through the graph of basic blocks.  An instruction without a guard frees what it writes of what was there before; one under a
-predicate leaves the old value where the predicate does not hold, which nobody reads who stands under the same predicate.  Uniform registers
+predicate leaves the old value where the predicate does not hold, which nobody reads who is under the same predicate.  Uniform registers
 and predicates and convergence barriers, which lanes on other ways share, are never freed.
 """
 
@@ -23,7 +23,7 @@ Effects = frozenset[Effect]
 DATA: Effect = ("data", 0)
 """What a value depends on that may come from memory; registers that are data are in the same sets."""
 BRINGS_DATA = frozenset(("load", "atomic", "texture", "service", "barrier_red", "shuffle", "mma", "wgmma"))
-"""Of a shuffle and of matrices, other lanes' registers, which may stand elsewhere."""
+"""Of a shuffle and of matrices, other lanes' registers, which may be elsewhere."""
 SPECIAL_DATA = CLOCKS | {"barrier_result", "gridid"}
 PASSED_ON = {"store": 1, "atomic": 1, "barrier_red": 2}
 """The argument that is written to memory, or voted: it may be data."""
@@ -91,7 +91,7 @@ def _is_data(now: Facts, registers: Effects, guard: Guard) -> bool:
 
 
 def _write(now: Facts, step: Step) -> None:
-    """Go behind an instruction."""
+    """Go after an instruction."""
     new = [(register, _is_data(now, sources, step.guard)) for register, sources in step.writes]
     for register, data in new:
         held = now.get(register, step.guard)

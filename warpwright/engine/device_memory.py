@@ -2,7 +2,7 @@
 
 A device address is a host address minus a constant (``host_minus_device``), so compiled code reaches memory
 with one addition.  The mapping is reserved, not filled: a page costs host memory when it is first written and
-is given back when its allocation is freed.  Between any two allocations lies a gap that belongs to none, so
+is given back when its allocation is freed.  Between any two allocations is a gap that belongs to none, so
 that an access just off the end of one never lands in its neighbour: the sorted allocation table, which every
 access is checked against, makes it a fault that names the nearest allocation.
 """
@@ -27,22 +27,22 @@ from warpwright.engine.abi import DEVICE_BASE, HERE, HOST, PEER
 from warpwright.errors import FreedArrayError, OutOfMemoryError
 
 ALIGNMENT_BYTES = 1024
-"""Every allocation begins at a multiple of this: small arrays lie in L2 as those of a card do, whose first ones begin at a multiple of 2 MiB."""
+"""Every allocation begins at a multiple of this: small arrays are in L2 as those of a card do, whose first ones begin at a multiple of 2 MiB."""
 FIRST_OFFSET_BYTES = 1 << 16
-"""Where the first allocation begins; what lies before it belongs to nobody."""
+"""Where the first allocation begins; what is before it belongs to nobody."""
 GAP_BYTES = 512
 """Least distance between the end of one allocation and the start of the next."""
 SMALLEST_MAPPING_BYTES = 1 << 26
 HUGE_PAGE_BYTES = 1 << 21
 HUGE_FROM_BYTES = 1 << 19
-"""Arrays of this size on lie in huge pages: columns of a matrix touch a page in every row or two, and in memory that is whole
+"""Arrays of this size on are in huge pages: columns of a matrix touch a page in every row or two, and in memory that is whole
 all sets of the host's second-level cache get equally many lines of them."""
 FREED_REMEMBERED = 64
 """How many freed allocations are kept in mind, so that a use after free can be named."""
 
 UNIFIED_BASE = 0x2000_0000_0000
 """Where the memory of a device with unified addresses is placed: a part of the address space that Linux gives to nothing else
-(programs lie below 2**46 + 2**44 only at their own low addresses, libraries and stacks near 2**47), and the same in every
+(programs are below 2**46 + 2**44 only at their own low addresses, libraries and stacks near 2**47), and the same in every
 process, because addresses decide cache sets and memory channels."""
 UNIFIED_SPACING_BYTES = 1 << 40
 """Between the memories of two devices of one process."""
@@ -151,7 +151,7 @@ class _PlacedMapping:
 
 
 def _reserve_at(address: int, wanted_bytes: int) -> mmap.mmap | _PlacedMapping:
-    """A mapping at ``address``, or anywhere when something lies there already."""
+    """A mapping at ``address``, or anywhere when something is there already."""
     size = wanted_bytes
     while size >= SMALLEST_MAPPING_BYTES:
         try:

@@ -75,7 +75,7 @@ class WaitingWarp:
 
 
 def instruction_at(program: Program, address: int) -> Instruction | None:
-    """The instruction at a byte address, or None when the address lies outside the program."""
+    """The instruction at a byte address, or None when the address is outside the program."""
     table = program.instructions
     index = address // 16 if program.arch >= 70 else address // 32 * 3 + address % 32 // 8 - 1
     if 0 <= index < len(table) and table[index].address == address:
@@ -140,7 +140,7 @@ def _access_word(instruction: Instruction | None) -> str:
 
 
 def _space(kind: FaultKind, instruction: Instruction | None, address: int) -> str:
-    """The space of an access: by its fault, else by its opcode, else by the window that its generic address lies in."""
+    """The space of an access: by its fault, else by its opcode, else by the window that its generic address is in."""
     opcode = instruction.opcode if instruction is not None else ""
     if kind in _SHARED_FAULTS or opcode.startswith(_SHARED):
         return "shared"
@@ -151,7 +151,7 @@ def _space(kind: FaultKind, instruction: Instruction | None, address: int) -> st
 
 
 def _nearest(memory: DeviceMemory, address: int) -> str:
-    """What lies around a device address, in words."""
+    """What is around a device address, in words."""
     if address == 0 or address < 4096:
         return "the address is a null pointer or next to one"
     last = memory.base + memory.capacity_bytes - 1
@@ -423,12 +423,12 @@ def positions(program: Program, block: Dim3, warps: Sequence[tuple[int, Sequence
 def standstill_error(
     program: Program, block: Dim3, warps: Sequence[tuple[int, Sequence[Group]]], resident_blocks: int
 ) -> DeadlockError:
-    """The exception for warps that run for ever: each only repeats what it did, and memory stays as it is.
+    """The exception for warps that run forever: each only repeats what it did, and memory stays as it is.
 
     Args:
         block: the first of the blocks that are resident.
-        warps: its warps' numbers and where their lanes stand; nowhere once they have exited.
-        resident_blocks: how many blocks stand so.
+        warps: its warps' numbers and where their lanes are; nowhere once they have exited.
+        resident_blocks: how many blocks are in this state.
     """
     kernel = plain_name(program.name)
     shown = _warp_rows((number, _describe_groups(program, groups)) for number, groups in warps)

@@ -116,7 +116,7 @@ def _is_straight(loaded: LoadedKernel) -> bool:
         for i, low in zip(loaded.program.instructions, lowered_of(loaded), strict=True)
         if low.ops and low.ops[-1].name == "exit" and not low.ops[-1].args and low.guard is None
     }
-    # The compiler puts a branch to itself behind the last EXIT, which nothing reaches.
+    # The compiler puts a branch to itself after the last EXIT, which nothing reaches.
     return all(
         op.attr > address or (op.attr == address and address not in targets and address - INSTRUCTION_BYTES in ends)
         for address, op in places

@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Lanes of one warp that stand at one place."""
+    """Lanes of one warp that are at one place."""
 
     what: str
-    """``runs``, ``turn`` (waits until the running lanes end or give way), ``joins`` (at a convergence point) or
+    """``runs``, ``turn`` (waits until the running lanes end or yield), ``joins`` (at a convergence point) or
     ``barrier`` (at a block barrier)."""
     instruction: int
     """Byte address in the program; -1 when not known."""

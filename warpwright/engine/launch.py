@@ -89,7 +89,7 @@ class Bank0Layout:
     """u32: offset in bank 0 of the parameters' last byte, where ``bank_window`` is."""
     shared_window_high: int | None = None
     local_window_high: int | None = None
-    """Where the upper words of the two windows stand, if not behind the lower ones."""
+    """Where the upper words of the two windows are, if not after the lower ones."""
     clock_tries: int | None = None
     """u32: how often code that reads a clock of 64 bits in halves tries again while the upper one changes."""
 
@@ -204,7 +204,7 @@ def as_dim3(value: Any, what: str) -> Dim3:
 
 
 def uses_system_shared(program: Program) -> bool:
-    """True when compiled code asks where the system's part of shared memory lies (sm_80 and later)."""
+    """True when compiled code asks where the system's part of shared memory is (sm_80 and later)."""
     if program.arch < 80:
         return False
     layout = bank0_layout(program.arch)
@@ -222,7 +222,7 @@ def _reads(program: Program, what: str, wanted: set[int]) -> bool:
 
 
 def system_shared_offset(program: Program, geometry: Geometry) -> int:
-    """Where the system's part of shared memory begins: behind the block's own on sm_80, before it on sm_90."""
+    """Where the system's part of shared memory begins: after the block's own on sm_80, before it on sm_90."""
     if program.arch >= 90:
         return 0
     own = program.shared_static_bytes + geometry.dynamic_shared_bytes
@@ -303,7 +303,7 @@ def check_geometry(program: Program, geometry: Geometry, chip: Chip, kernel: str
 
 
 def clusters_at_once(cluster_blocks: int, blocks_per_sm: int, chip: Chip) -> int:
-    """Clusters that the chip holds at once: all blocks of one lie in the same part of the chip, which has as many SMs at least."""
+    """Clusters that the chip holds at once: all blocks of one are in the same part of the chip, which has as many SMs at least."""
     return sum(sms * blocks_per_sm // cluster_blocks for sms in chip.sm.cluster_sm_counts if sms >= cluster_blocks)
 
 
@@ -397,7 +397,7 @@ def constant_bank0(
 
     Args:
         parameters: as laid out by :func:`warpwright.engine.arguments.pack`.
-        constant_window: device address at which bank 3 lies, for pointers to ``__constant__`` variables.
+        constant_window: device address at which bank 3 is, for pointers to ``__constant__`` variables.
         workspace: device address of the cooperative workspace, 0 for ordinary launches.
         sm_count: SMs of the chip.
     """
@@ -442,14 +442,14 @@ def constant_bank0(
 
 
 def reads_parameters_by_address(program: Program) -> bool:
-    """True when code takes the address of a parameter, which then must lie in memory."""
+    """True when code takes the address of a parameter, which then must be in memory."""
     layout = bank0_layout(program.arch)
     places = {place for place in (layout.parameter_window, layout.bank_window) if place is not None}
     return bool(places) and _reads(program, "parameter window", places)
 
 
 def place_parameters(program: Program, bank0: bytearray, address: int) -> None:
-    """Say in constant bank 0 that a copy of it lies at ``address``."""
+    """Say in constant bank 0 that a copy of it is at ``address``."""
     layout = bank0_layout(program.arch)
     first = program.parameter_base_bytes
     last = first + max(1, program.parameter_size_bytes) - 1
@@ -518,7 +518,7 @@ class LaunchContext:
         return int(self.words[LAUNCH.slot(name)])
 
     def show_allocations(self, table: npt.NDArray[np.uint64]) -> None:
-        """Accesses are checked against these ranges from now on: first byte and the one behind the last, ascending."""
+        """Accesses are checked against these ranges from now on: first byte and the one after the last, ascending."""
         self.keep.append(table)
         self.words[LAUNCH.slot("allocations")] = table.ctypes.data
         self.words[LAUNCH.slot("allocation_count")] = len(table)

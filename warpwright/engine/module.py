@@ -1,7 +1,7 @@
 """A compiled module on one device: global variables in memory, constant banks, decoded kernels.
 
 Each global variable that the code refers to becomes an allocation of its own, named for faults; constant bank 3
-(``__constant__`` variables) lies in device memory too, so that pointers to it work.
+(``__constant__`` variables) is in device memory too, so that pointers to it work.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class LoadedModule:
             raise UnsupportedError(
                 f"kernel {kernel.plain_name} calls {', '.join(unknown)}, which this version does not provide"
             )
-        # Data that names functions sees this kernel's code layout; what it cannot reach lies behind.
+        # Data that names functions sees this kernel's code layout; what it cannot reach is after.
         bases = code_layout(self.cubin, kernel.name)
         services = self._services(bases)
         needed = self._routines(kernel, max([*services.values(), *self._ends(bases)], default=0))
@@ -172,7 +172,7 @@ class LoadedModule:
         return loaded
 
     def _services(self, bases: dict[str, int]) -> dict[str, int]:
-        """Code addresses of what the driver provides: behind the kernel's sections, for modules that call any."""
+        """Code addresses of what the driver provides: after the kernel's sections, for modules that call any."""
         first = -(-max(self._ends(bases), default=0) // CODE_ALIGNMENT) * CODE_ALIGNMENT
         return {n: first + SERVICE_BYTES * i for i, n in enumerate(n for n in self.cubin.undefined if n in SERVICES)}
 
@@ -180,7 +180,7 @@ class LoadedModule:
         return [base + len(self.cubin.code[name]) for name, base in bases.items()]
 
     def _routines(self, kernel: CubinKernel, after: int) -> dict[str, tuple[int, bytes]]:
-        """Code address and machine code of the driver's functions that a kernel calls, behind an address."""
+        """Code address and machine code of the driver's functions that a kernel calls, after an address."""
         wanted = [name for name in ROUTINES if name in kernel.externs]
         if not wanted:
             return {}
@@ -239,7 +239,7 @@ class LoadedModule:
 
 
 def _place_of(places: list[tuple[str, int, int, int]], r: Relocation) -> int | None:
-    """Where a relocated word of data lies on the device; None for what was never placed."""
+    """Where a relocated word of data is on the device; None for what was never placed."""
     i = bisect.bisect_right(places, (r.section, r.offset), key=lambda place: place[:2]) - 1
     if i < 0:
         return None

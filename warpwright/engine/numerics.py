@@ -480,7 +480,7 @@ def mma(attr: tuple[str, str, str, int, int, int, int], arguments: list[Bits]) -
 
     ``attr`` is the operation's attribute: shape, element of A and B (``s8u8``: of each), element of C and D,
     register counts, architecture.  Sums in f16 and f32 are the silicon's (``silicon_mma``).  A sparse shape
-    (``engine/fragments.py``) has the metadata behind C's registers.
+    (``engine/fragments.py``) has the metadata after C's registers.
     """
     shape, element, accumulator, n_a, n_b, n_c, arch = attr
     first, second = fragments.elements(element)

@@ -1,6 +1,6 @@
 """A PTX module on one device; the counterpart of :class:`~warpwright.engine.module.LoadedModule`.
 
-Global variables get an allocation each when a kernel refers to them, constant ones lie together in bank 3, as in
+Global variables get an allocation each when a kernel refers to them, constant ones are together in bank 3, as in
 compiled modules.  PTX knows no reserved shared memory, so a block's shared memory begins at 0 on every chip.
 """
 

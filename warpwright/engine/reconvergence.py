@@ -1,7 +1,7 @@
 """Static analysis of the reconvergence stack: where SYNC, BRK, CONT and RET can take a thread.
 
 Chips before Volta keep a stack of (kind, target, lanes) for every warp (``isa/maxwell/meaning_control.py``).  Compilers
-nest pushes and pops, so what lies on the stack at an instruction is nearly always one sequence of targets for a
+nest pushes and pops, so what is on the stack at an instruction is nearly always one sequence of targets for a
 function; it is found here by following the code from every entry.  Where sequences differ or grow, every target of the kind counts.
 """
 
@@ -81,7 +81,7 @@ def _follow(
                 kind, target = last.attr
                 stack = (*stack, (kind, index_of[target]))
                 if kind == "ret":
-                    # Whoever runs until the RET takes this entry; behind it the frame is as before.
+                    # Whoever runs until the RET takes this entry; after it the frame is as before.
                     work.append((index_of[target], stack[:-1]))
             elif last is not None and last.name == "branch":
                 work.append((index_of[last.attr], stack))

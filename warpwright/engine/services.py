@@ -38,9 +38,9 @@ PRINTF_BUFFER_BYTES = 1 << 20
 """cudaLimitPrintfFifoSize's default."""
 
 Reader = Callable[[int, int, int], bytes]
-"""(lane, generic address, size) to bytes; raises IndexError where nothing lies."""
+"""(lane, generic address, size) to bytes; raises IndexError where nothing is."""
 Writer = Callable[[int, int, bytes], None]
-"""Stores bytes at (lane, generic address); raises IndexError where nothing lies."""
+"""Stores bytes at (lane, generic address); raises IndexError where nothing is."""
 Words = Sequence[npt.NDArray[np.uint32]]
 _SPECIFIER = re.compile(rb"%[-+ #0]*(\*|\d+)?(?:\.(\*|\d+)?)?(hh|h|ll|l|z|t|j|L)?([diouxXcspfFeEgGaA%n])")
 
@@ -66,7 +66,7 @@ class HeapPiece(NamedTuple):
     size_bytes: int
     """That were asked for."""
     room_bytes: int
-    """That it takes, with the gap behind it."""
+    """That it takes, with the gap after it."""
     by: HeapCall
 
 
@@ -97,7 +97,7 @@ class DeviceHeap:
         return 0
 
     def table(self) -> npt.NDArray[np.uint64]:
-        """First byte and the one behind the last of each piece, ascending, shape (pieces, 2)."""
+        """First byte and the one after the last of each piece, ascending, shape (pieces, 2)."""
         rows = sorted((address, address + piece.size_bytes) for address, piece in self._live.items())
         return np.array(rows, np.uint64).reshape(-1, 2)
 
@@ -106,7 +106,7 @@ class DeviceHeap:
         return dict(self._live)
 
     def explain(self, address: int) -> str:
-        """What lies around an address that no piece holds."""
+        """What is around an address that no piece holds."""
         for pieces, what in ((self._freed, ", which were freed"), (self._live, "")):
             for first, piece in pieces.items():
                 if first <= address < first + piece.room_bytes:
@@ -211,7 +211,7 @@ class LaunchServices:
         self.guard: HeapGuard | None = None
         """Whoever wants to know what happens to the heap."""
         self.bad_string: Callable[[int, HeapCall], None] | None = None
-        """Is told of addresses that ``printf`` shows as text and that lie in no memory."""
+        """Is told of addresses that ``printf`` shows as text and that are in no memory."""
 
     def serve(
         self,
@@ -405,7 +405,7 @@ def _address(words: Sequence[int], at: int) -> int:
 
 
 def _string(read: Reader, lane: int, address: int) -> bytes | None:
-    """A C string of the device; None when it does not lie in memory."""
+    """A C string of the device; None when it is not in memory."""
     found = bytearray()
     try:
         while len(found) < LONGEST_STRING:
@@ -424,7 +424,7 @@ def format_text(
     """What printf makes of a format, and the number of its arguments.
 
     Args:
-        argument: bytes of the argument buffer (offset, size).  Arguments lie in it as in a structure: 4 bytes for integers of
+        argument: bytes of the argument buffer (offset, size).  Arguments are in it as in a structure: 4 bytes for integers of
             32 bits and less, 8 for others, doubles and pointers, each aligned to its size.
         string: the C string at an address.
     """

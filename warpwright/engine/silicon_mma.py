@@ -3,7 +3,7 @@
 Every element of D = A x B + C is the result of fused sums, one for each chunk of ``k``:
 
 * products of the operands are exact; a product's exponent is the sum of its operands' exponents (its significand
-  lies in [0, 4) and is not normalised), a subnormal operand has the exponent of the smallest normal number;
+  is in [0, 4) and is not normalised), a subnormal operand has the exponent of the smallest normal number;
 * all products of the chunk and the accumulator are aligned to the largest exponent among those that are not zero
   (at least -133) and cut, towards zero, to a number of fraction bits below it;
 * these integers are summed exactly; the sum is cut towards zero to f32, or rounded to nearest even for f16; a zero is
@@ -33,7 +33,7 @@ FORMATS: dict[str, tuple[int, int]] = {
     **{"f16": (5, 10), "bf16": (8, 7), "tf32": (8, 10), "f32": (8, 23)},
     **{"e4m3": (4, 3), "e5m2": (5, 2)},
 }
-"""Exponent bits and mantissa bits; tf32 lies in the upper 19 of 32 bits, e4m3 has no infinity and one NaN."""
+"""Exponent bits and mantissa bits; tf32 is in the upper 19 of 32 bits, e4m3 has no infinity and one NaN."""
 WIDTHS = {"f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8}
 NOTHING = -(1 << 20)
 """Exponent of a term that is zero: below every other."""

@@ -181,7 +181,7 @@ class TensorMap:
 
     @property
     def unit_bytes(self) -> int:
-        """Bytes of channels that lie together in an interleaved tensor."""
+        """Bytes of channels that are together in an interleaved tensor."""
         return 16 * self.interleave
 
     def unfolded(self) -> TensorMap:

@@ -6,7 +6,7 @@ kernel has had as much time as its code would take; then the block that is under
 that follow.  That code also runs whatever does not end well, so that faults and deadlocks are told by one engine.
 
 Both engines give the same bits, print in the same order and count the same instructions where a kernel's warps run one after
-the other to their end or to a barrier.  Who waits for others may see another order: a warp that gives way, or that jumps back more often than compiled
+the other to their end or to a barrier.  Who waits for others may see another order: a warp that yields, or that jumps back more often than compiled
 code lets pass in a loop that waits, ends the interpreter's part.
 """
 

@@ -1,7 +1,7 @@
 """Matrix products of a warpgroup: the layout of operands in shared memory, and the part that one of the four warps computes.
 
 A descriptor of 64 bits (PTX ISA, "Matrix descriptor format"): bits 0-13 start, 16-29 leading and 32-45 stride offset, each in
-units of 16 bytes, 49-51 base offset, 62-63 swizzle (none, 128, 64, 32 bytes).  Elements lie in rows of 8 by 16 bytes ("core
+units of 16 bytes, 49-51 base offset, 62-63 swizzle (none, 128, 64, 32 bytes).  Elements are in rows of 8 by 16 bytes ("core
 matrices") or of 8 by the swizzle's bytes; rows follow each other at their width.  Along k (operands not transposed)
 the stride leads from eight rows to the next, and the leading offset from a row's bytes to what follows along k.
 Transposed, a row runs along m or n: with a swizzle the leading offset leads to the next row's width and the stride to

@@ -98,7 +98,7 @@ def bit_counts(b: Builder, arch: int, shape: str, both: bool, left: Words, right
 
 
 def doubles(b: Builder, arch: int, shape: str, left: Words, right: Words, total: Words) -> Words:
-    """Products of doubles, block by block of m8n8k4, whose fragments they hold one behind the other."""
+    """Products of doubles, block by block of m8n8k4, whose fragments they hold one after the other."""
     m, rest = shape[1:].split("n")
     row_blocks, depth_blocks = int(m) // 8, int(rest.split("k")[1]) // 4
     found: Words = []
@@ -169,7 +169,7 @@ def nibbles_of_metadata(b: Builder, word: Value, odd: bool) -> Value:
 
 
 def transposed(b: Builder, word: Value) -> Value:
-    """A word of the transposed 8x8 matrix of 16-bit elements whose row r lies in lanes 4r to 4r + 3."""
+    """A word of the transposed 8x8 matrix of 16-bit elements whose row r is in lanes 4r to 4r + 3."""
     lane = b.op("special", "i32", attr="laneid")
     row, column = b.lshr(lane, b.const(2)), b.and_(lane, b.const(3))
     odd = b.icmp("ne", b.and_(row, b.const(1)), b.const(0))

@@ -1,7 +1,7 @@
 """mbarrier objects of sm_90: their 64 bits and the atomic operation that updates them.
 
 Bit 63 is the phase's parity, bits 43-62 hold 2**20 - pending arrivals, bits 1-20 hold 2**20 - expected ones; between them, at
-bits 21-42, stands the number of outstanding bytes (PTX ISA, "mbarrier": the tx-count).  When no arrival is pending but bytes
+bits 21-42, is the number of outstanding bytes (PTX ISA, "mbarrier": the tx-count).  When no arrival is pending but bytes
 are outstanding, the pending field is 0 and the phase goes on.  Facts: the values that NVRTC's code for ``mbarrier.init``,
 ``.pending_count`` and ``.test_wait`` computes with.
 

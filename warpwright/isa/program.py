@@ -61,7 +61,7 @@ class Operand:
     """Bitwise complement of a register, or logical not of a predicate."""
     reuse: bool = False
     suffix: str = ""
-    """As printed behind the name, dots included: ``.H0_H0``, ``.64``, ``.U32``, ``.X4``, ``.B1`` …"""
+    """As printed after the name, dots included: ``.H0_H0``, ``.64``, ``.U32``, ``.X4``, ``.B1`` …"""
     name: str = ""
     base: Operand | None = None
     uniform: Operand | None = None
@@ -74,7 +74,7 @@ class Control:
 
     stall_cycles: int = 1
     yield_flag: bool = False
-    """True when the warp may give way (encoded as 0)."""
+    """True when the warp may yield (encoded as 0)."""
     write_barrier: int = 7
     """Scoreboard 0..5 released when the result is written; 7 = none."""
     read_barrier: int = 7
@@ -147,7 +147,7 @@ class Program:
     facts: dict[str, bool] = field(default_factory=dict, repr=False, compare=False)
     """Answers that take a look at every instruction, kept by whoever asked."""
     slow_paths: tuple[tuple[int, int], ...] = ()
-    """First byte and end of functions that the compiler adds for unusual arguments and calls behind a test for them."""
+    """First byte and end of functions that the compiler adds for unusual arguments and calls after a test for them."""
     functions: tuple[int, ...] = ()
     """First byte of each function, the kernel's own included, in ascending order; empty when they are not known."""
     taken: frozenset[int] = frozenset()

@@ -97,7 +97,7 @@ class Entry:
         return self._loaded()(*(a.ctypes.data if isinstance(a, np.ndarray) else a for a in arguments))
 
     def address(self, part: Any) -> int:
-        """Where one of its parts lies: a C function of words."""
+        """Where one of its parts is: a C function of words."""
         self._loaded()
         return self._addresses[part.py_func]
 
@@ -130,7 +130,7 @@ class Entry:
 
 
 def policy_address(function: Callable[..., int], arguments: Sequence[ArrayOf | None]) -> int:
-    """Where the machine code of a policy lies, made now: it stays as long as the process.
+    """Where the machine code of a policy is, made now: it stays as long as the process.
 
     Raises:
         TranslationError: the function is written in more of Python than is translated, or its source is not to be had.
@@ -146,7 +146,7 @@ def held(array: Any) -> Any:
     """What an entry takes for an array that its caller keeps alive, found once for many calls: the array's address.
 
     Args:
-        array: of int64, one row behind the other; it comes back in one dimension where indices are checked.
+        array: of int64, one row after the other; it comes back in one dimension where indices are checked.
     """
     return array.reshape(-1) if intrinsics.BOUNDSCHECK else array.ctypes.data
 

@@ -2,7 +2,7 @@
 
 ``core`` marks a function that others call.  ``direct.entry`` makes machine code of it straight from its source; ``numba_entry.py`` has Numba compile it
 (``by_numba.py``): for the checks, for tests and with checked indices (``WARPWRIGHT_BOUNDSCHECK=1``, without a cache), which is
-the second opinion on the other way.  Numba is loaded when one of those is called.  Its cache lies in a folder named by a digest of all
+the second opinion on the other way.  Numba is loaded when one of those is called.  Its cache is in a folder named by a digest of all
 sources: Numba itself looks only at the function's own file, and a constant that changes in another one would leave stale code behind.
 """
 

@@ -568,7 +568,7 @@ class _Body:
         return joined
 
     def _element(self, node: ast.Subscript) -> ir.Value:
-        """Where a word of an array, or a field of a structure, lies."""
+        """Where a word of an array, or a field of a structure, is."""
         if isinstance(node.value, ast.Name) and node.value.id in self.layouts:
             address = self.builder.add(self._value(node.value), WORD(self._offset(self.layouts[node.value.id], node)))
             return self.builder.inttoptr(address, POINTER)
@@ -581,7 +581,7 @@ class _Body:
         return self.builder.gep(base, [index])
 
     def _within(self, node: ast.Subscript, index: ir.Value) -> ir.Value:
-        """An index into a policy's array: Python's negative ones count from its end, and one behind it is the last."""
+        """An index into a policy's array: Python's negative ones count from its end, and one after it is the last."""
         if not isinstance(node.value, ast.Name) or node.value.id not in self.lengths:
             raise TranslationError(f"line {node.lineno}: {ast.unparse(node.value)} is not an argument")
         build, length = self.builder, self.lengths[node.value.id]

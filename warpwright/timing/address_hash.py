@@ -1,6 +1,6 @@
 """The address hash: maps a line to its L2 slice and DRAM channel.
 
-Read off an H200 (bench.micro ``slices``: latencies of atomics and loads on 8 MiB of lines from every SM tell the 94 slices apart).  4 KiB lie in
+Read off an H200 (bench.micro ``slices``: latencies of atomics and loads on 8 MiB of lines from every SM tell the 94 slices apart).  4 KiB are in
 one partition, whose number is a parity of address bits.  Every other pair of lines of a KiB, 512 bytes, is a unit; a partition's slices
 take its units in turn, in an order that stays within aligned blocks of 128 units.  The order itself is not the card's.
 """
@@ -32,7 +32,7 @@ def unit_of(m: Any, line: int) -> int:
 
 @core
 def slice_of(m: Any, line: int) -> int:
-    """The home slice, as an H200 spreads its lines (bench.micro ``slices``): 4 KiB lie in one partition, whose number is a parity
+    """The home slice, as an H200 spreads its lines (bench.micro ``slices``): 4 KiB are in one partition, whose number is a parity
     of address bits; slices of a partition take its units in turn, so that each has two or three of the 128 units of an aligned 128 KiB.
     """
     half = m[s.chip.half]

@@ -24,8 +24,8 @@ SECTOR_WORK = 32
 def moment(m: Any) -> int:
     """When an access comes to L2: at a random cycle of a window's length.
 
-    Half of them lie before the window's middle and are served before what timed blocks ask in it, half behind: as many
-    accesses stand in front of a timed one as if all were served in the order of time.
+    Half of them are before the window's middle and are served before what timed blocks ask in it, half after: as many
+    accesses are before a timed one as if all were served in the order of time.
     """
     m[s.chip.warm_random] = (m[s.chip.warm_random] * 1103515245 + 12345) & 0x7FFFFFFF
     window = m[s.chip.window]

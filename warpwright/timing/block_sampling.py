@@ -43,7 +43,7 @@ REDUCTION = 20
 LEAST_WAVES = 2
 """A grid of fewer waves of resident blocks is timed in full."""
 ENOUGH_WAVES, MOST_WAVES = 24, 48
-"""Waves of resident blocks that a larger part than the smallest must time, and that are timed at most: behind them stretches are left out."""
+"""Waves of resident blocks that a larger part than the smallest must time, and that are timed at most: after them stretches are left out."""
 STRETCHES = 6
 """Of the grid, that are timed where others are left out."""
 PART_ERROR = 0.32
@@ -51,7 +51,7 @@ PART_ERROR = 0.32
 (``python -m bench.sampled``, ``--further``)."""
 MODEL_ERROR = 0.005
 WARM_TIMES = 3
-"""Blocks in front of a stretch go through L2's tags until they have asked for so many times its size."""
+"""Blocks before a stretch go through L2's tags until they have asked for so many times its size."""
 
 TAIL_POINTS = 512
 """At which the distribution of the last end is computed."""
@@ -228,7 +228,7 @@ def later_end(plan: Plan, blocks: npt.NDArray[np.int64]) -> float:
     its own, and the longest of many takes longer than that of few.  What the last blocks take is a line over their starts (the chip empties), and each differs
     from it as one of them does: the mean of the last end follows from so many independent draws.
 
-    But blocks of one SM share it, so their times are not independent: the end lies between the part's own and that one, and the middle is taken.
+    But blocks of one SM share it, so their times are not independent: the end is between the part's own and that one, and the middle is taken.
 
     Args:
         blocks: the log of the timed blocks.
@@ -272,7 +272,7 @@ def _blocks_that_fill(launch: Prepared, chip: Chip) -> int:
 
 
 def _leave_out(launch: Prepared, plan: Plan, chip: Chip, blocks: int, run_range: RangeCallback) -> tuple[int, Counts]:
-    """Run the blocks behind a stretch in no time, the last of them through L2's tags; their instructions, and what ``run_range`` counted."""
+    """Run the blocks after a stretch in no time, the last of them through L2's tags; their instructions, and what ``run_range`` counted."""
     m = launch.state.words
     first = int(m[s.chip.warm_stop])
     warm = min(plan.left_out, _blocks_that_fill(launch, chip))

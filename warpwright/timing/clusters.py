@@ -128,7 +128,7 @@ def free_slot(m: Any, sm: s.SM) -> int:
 
 @core
 def introduce(m: Any, pointers: int, count: int) -> None:
-    """Tell the blocks of a new cluster, whose pointers lie in scratch, of each other."""
+    """Tell the blocks of a new cluster, whose pointers are in scratch, of each other."""
     for i in range(count):
         for j in range(count):
             poke(m[pointers + i] + MEMBERS + 8 * j, m[pointers + j])
@@ -165,7 +165,7 @@ def everybody_arrived(m: Any, pointer: int) -> bool:
 
 @core
 def release_cluster(m: Any, code: Any, pointer: int, end: int) -> None:
-    """Let the warps of a cluster go on behind its barrier."""
+    """Let the warps of a cluster go on after its barrier."""
     k = first_kernel(m)
     warps = m[k.warps_per_block]
     last = 0

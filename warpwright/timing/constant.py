@@ -1,4 +1,4 @@
-"""Constant caches of an SM: two first levels, L1.5 behind them, then L2.
+"""Constant caches of an SM: two first levels, L1.5 after them, then L2.
 
 Operands ``c[bank][offset]`` and ULDC read a first level of their sub-core before they issue; LDC goes through the memory queue to a unit of
 its own with another, of the SM.  All keep 2 KiB in lines of 64 bytes, first in, first out.  LDC takes its lanes' different words one
@@ -67,7 +67,7 @@ def share_constants(m: Any, length: int) -> None:
     """How fast L1.5 hands lines to each SM in the next window, from the ``length`` cycles of this one.
 
     The SMs of a GPC share a port (bench.micro ``walks_by_sm``): when it was busy, each of those that asked gets an equal part of it.  A launch
-    begins so, and stays so for a window behind its start: all its SMs ask for their parameters at once (``first_lines``).
+    begins so, and stays so for a window after its start: all its SMs ask for their parameters at once (``first_lines``).
     """
     kept = m[s.chip.now] < m[s.chip.overhead] + m[s.chip.block_start] + m[s.chip.window]
     m[s.chip.const_asked] = 1 if kept else 0

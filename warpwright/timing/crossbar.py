@@ -43,9 +43,9 @@ from warpwright.timing.warp import (
 )
 
 SHORT_WINDOWS_FOR_CYCLES = 4096
-"""How long windows are short after a strong access without an answer: a few answers from L2, behind which the next one may come."""
+"""How long windows are short after a strong access without an answer: a few answers from L2, after which the next one may come."""
 SHORT_WINDOWS_BEHIND_FENCE_CYCLES = 1024
-"""The same behind a fence that asked the slices: a warp's next one may leave when its stores are acknowledged, within a window."""
+"""The same after a fence that asked the slices: a warp's next one may leave when its stores are acknowledged, within a window."""
 
 
 @core
@@ -53,7 +53,7 @@ def note_turn(m: Any, index: int, home: int) -> None:
     """SM ``index`` has turned to a slice."""
     place = u(m[s.chip.touched] + home * m[s.chip.touched_words] + (index >> 6))
     bit = 1 << (index & 63)
-    if m[place] & bit == 0:  # hardly ever: slices lie beside each other in the host's memory
+    if m[place] & bit == 0:  # hardly ever: slices are beside each other in the host's memory
         m[place] |= bit
 
 
@@ -216,7 +216,7 @@ def stop_as_issued(m: Any, sm: s.SM, w: s.Warp) -> None:
 
 @core
 def fence_waits(m: Any, index: int, partition: int, time: int) -> int:
-    """How much longer a fence takes for what waits at the slices: it goes to each one that its SM has turned to, behind the reads there
+    """How much longer a fence takes for what waits at the slices: it goes to each one that its SM has turned to, after the reads there
     (bench.micro ``crowd``: as long as a look at the slice that a crowd polls, also where only other warps of the SM do)."""
     words = m[s.chip.touched_words]
     first = m[s.chip.touched] + (index >> 6)

@@ -203,7 +203,7 @@ def empty_queue(m: Any, number: int) -> s.RequestQueue:
 
 @core
 def come_near(m: Any, queue: s.RequestQueue, i: int, total: int) -> None:
-    """Take the request that is two times AHEAD behind the i-th from a queue, and have the host fetch what it and the one between need."""
+    """Take the request that is two times AHEAD after the i-th from a queue, and have the host fetch what it and the one between need."""
     host = host_address(m)
     ring = queue.ring
     if i + 2 * AHEAD < total:

@@ -2,7 +2,7 @@
 
 Instructions: lines of 128 bytes (eight instructions) in a first level next to the sub-cores, then the 128 KiB L1.5, then L2;
 each level evicts first in, first out.  The first level asks for three lines at once, and for the next three when a warp comes to the first
-of them: a launch's first code comes in threes, 52 cycles apart (bench.micro ``first_lines``).  What the SMs of a GPC get from behind their
+of them: a launch's first code comes in threes, 52 cycles apart (bench.micro ``first_lines``).  What the SMs of a GPC get from after their
 first levels passes one port (``cold_code``): three lines in 61 cycles when all ask.  Before that a stream buffer asks L2 for the following
 lines; it has so many on their way that lines of L2 come in their interval, and those that come from DRAM as much slower as that is farther (``straight_once``).
 One first level serves all four sub-cores: code that one sub-core had is there for the others (``code_turns``).
@@ -19,7 +19,7 @@ from warpwright.timing.ports import reserve
 
 @core
 def insert(m: Any, cache: int, capacity: int, line: int, ready: int) -> None:
-    """Put a line into a FIFO cache: [0] next place, ring of lines from [2], time of each line behind it."""
+    """Put a line into a FIFO cache: [0] next place, ring of lines from [2], time of each line after it."""
     place = m[cache]
     old = m[cache + 2 + place]
     if old >= 0:
@@ -39,7 +39,7 @@ def _from_l2(m: Any, sm: s.SM, line: int, time: int) -> int:
     start = max(time, m[sm.fetch_l2_free])
     gpc = m[m[s.chip.gpc_of_sm] + m[sm.index]]
     arrived = u(m[s.chip.code_arrived] + gpc * m[s.chip.code_lines] + line)
-    if m[arrived] > start:  # none of the GPC's SMs has asked for it, or it is on its way
+    if m[arrived] > start:  # none of the GPC's SMs has asked for it, or it is in flight
         m[sm.fetch_l2_free] = start + m[s.chip.l2i_cold_interval]
         m[arrived] = min(m[arrived], start + m[s.chip.l2i_cold_latency])
         ready = m[arrived]

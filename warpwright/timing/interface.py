@@ -50,7 +50,7 @@ class TracedKernel(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where a timed launch stands."""
+    """Where a timed launch is."""
 
     phase: str
     """``compiling`` (the model itself, once on a machine) or ``running``."""
@@ -123,7 +123,7 @@ class TimingResult:
     instruction_issues: Any = None
     """Times each instruction was issued, shape (instructions,), int64."""
     instruction_stall_cycles: Any = None
-    """Warp-cycles spent waiting in front of each instruction, shape (instructions,), int64."""
+    """Warp-cycles spent waiting before each instruction, shape (instructions,), int64."""
     instruction_stalls: Any = None
     """The same by reason, shape (instructions, reasons), int64; columns in the order of ``stalls``."""
     blocks: Any = None

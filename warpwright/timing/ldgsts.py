@@ -59,8 +59,8 @@ def parts_around(
 ) -> int:
     """What a copy past L1 asks L2 for, into the SM's scratch; gives the number of requests.
 
-    What L2 sends goes to shared memory as it comes: a request is of one line there too, and where a sector's bytes come to lie across two
-    sectors it is asked for twice, once for each half (bench.micro ``copies_once``: 32 lanes to shared memory 16 bytes behind a line ask for
+    What L2 sends goes to shared memory as it comes: a request is of one line there too, and where a sector's bytes come to be across two
+    sectors it is asked for twice, once for each half (bench.micro ``copies_once``: 32 lanes to shared memory 16 bytes after a line ask for
     8 sectors a line, in three requests).
     """
     n = 0

@@ -1,7 +1,7 @@
 """Links to the host's memory (PCI Express) and to other devices (NVLink).
 
 Measured on two H200s (``python -m bench.elsewhere``).  L1 keeps such lines as its own; L2 keeps none.  What goes to the host passes the line's slice and waits
-there for the way to the host, and everything behind it in the slice with it; what goes to another device passes no slice.  A request names all sectors from its first to
+there for the way to the host, and everything after it in the slice with it; what goes to another device passes no slice.  A request names all sectors from its first to
 its last.  Each way takes one packet after the other; each group of slices has its part of a window's time, and what is left of that is shared between windows.
 Atomics on the host's memory are done in L2, which reads the sectors and writes the words back, those on a line one after the other; those on another
 device's are done there, each lane on a word in a packet of its own.
@@ -27,7 +27,7 @@ HEAD_BYTES, ANSWER_HEAD_BYTES = 16, 12
 
 @core
 def place_of(m: Any, line: int) -> int:
-    """Where a line lies: the last range that begins no later, if it holds the line."""
+    """Where a line is: the last range that begins no later, if it holds the line."""
     low = 0
     high = m[s.chip.range_count]
     table = m[s.chip.ranges]
@@ -63,7 +63,7 @@ def slices_of(m: Any, group: int) -> int:
 
 @core
 def take(m: Any, way: int, home: int, time: int, cost: int) -> int:
-    """When a packet goes, of a ``cost`` in 1/256 cycle: behind those before it on its way's part for the slice's group."""
+    """When a packet goes, of a ``cost`` in 1/256 cycle: after those before it on its way's part for the slice's group."""
     group = group_of(m, home)
     at = m[s.chip.links] + way * s.SLICE_GROUPS + group
     start = max(time << 8, m[at])
@@ -91,7 +91,7 @@ def share_links(m: Any, end: int) -> None:
 
 @core
 def held_up(m: Any, home: int) -> int:
-    """Where it stands until when what waits for the host holds up a slice and its counterpart."""
+    """Offset of the time until which requests to the host hold up a slice and its counterpart."""
     half = m[s.chip.half]
     return m[s.chip.held_up] + (home - half if home >= half else home)
 
@@ -202,7 +202,7 @@ def named_whole(words: int) -> int:
 
 @core
 def behind_atomics(m: Any, home: int, line: int, time: int, turn: int) -> int:
-    """When an atomic that takes ``turn`` (1/256 cycle) begins, behind the one before on its line."""
+    """When an atomic that takes ``turn`` (1/256 cycle) begins, after the one before on its line."""
     at = m[s.chip.atomics_elsewhere] + 2 * (group_of(m, home) * s.LINES_OF_ATOMICS + (line & (s.LINES_OF_ATOMICS - 1)))
     start = time << 8
     if m[at] == line + 1:
@@ -249,7 +249,7 @@ def atomic_peer(m: Any, home: int, line: int, sectors: int, words: int, time: in
 
 @core
 def read_line(m: Any, gpc: int, partition: int, home: int, line: int, sectors: int, time: int) -> int:
-    """A load of a line, wherever it lies, by way of its GPC's coalescer, where it passes one (``gpc`` is not negative: ALONE and PAIRED do not)."""
+    """A load of a line, wherever it is, by way of its GPC's coalescer, where it passes one (``gpc`` is not negative: ALONE and PAIRED do not)."""
     if m[s.chip.range_count]:
         place = place_of(m, line)
         if place != HERE:
@@ -264,7 +264,7 @@ def read_line(m: Any, gpc: int, partition: int, home: int, line: int, sectors: i
 
 @core
 def write_line(m: Any, partition: int, home: int, line: int, sectors: int, held: int, time: int) -> int:
-    """A write to a line, wherever it lies."""
+    """A write to a line, wherever it is."""
     if m[s.chip.range_count]:
         place = place_of(m, line)
         if place != HERE:
@@ -277,7 +277,7 @@ def write_line(m: Any, partition: int, home: int, line: int, sectors: int, held:
 
 @core
 def atomic_line(m: Any, partition: int, home: int, line: int, sectors: int, words: int, time: int) -> int:
-    """An atomic on a line, wherever it lies."""
+    """An atomic on a line, wherever it is."""
     if m[s.chip.range_count]:
         place = place_of(m, line)
         if place != HERE:

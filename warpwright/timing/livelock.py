@@ -28,7 +28,7 @@ QUIET_SECONDS = 2.0
 PAUSE_SECONDS = 0.1
 """Wall time between two looks."""
 LOOK_SHARE = 20
-"""Between two looks lies at least so many times what the last one took: thousands of warps are read one by one."""
+"""Between two looks is at least so many times what the last one took: thousands of warps are read one by one."""
 LOOKS = 16
 """Looks in a row that must find nothing new, before memory is read and again after it."""
 

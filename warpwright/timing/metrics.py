@@ -22,7 +22,7 @@ def sm_column(state: State, field: int) -> Any:
 
 
 def by_instruction(state: State) -> tuple[Any, Any]:
-    """Issues of each instruction, shape (instructions,), and waits in front of it by reason, (instructions, reasons)."""
+    """Issues of each instruction, shape (instructions,), and waits before it by reason, (instructions, reasons)."""
     m = state.words
     at, count = int(m[s.chip.stalls]), int(m[s.chip.instructions])
     gpcs = int(m[s.chip.gpcs])
@@ -227,7 +227,7 @@ def shares(metrics: dict[str, float]) -> dict[str, float]:
 
 
 BINDING_SHARE = 0.6
-"""A bound binds when it explains this share of the cycles behind the launch overhead."""
+"""A bound binds when it explains this share of the cycles after the launch overhead."""
 OVERHEAD_SHARE = 0.6
 """From here on a launch is mostly overhead."""
 
@@ -253,7 +253,7 @@ _REASON_WORDS = {
 def bottleneck(cycles: int, overhead_cycles: int, bounds: dict[str, float], reasons: dict[str, int]) -> str:
     """One sentence: the launch itself, the binding lower bound when time is close to it, or what warps wait for most.
 
-    Every bound holds the launch overhead; shares are of the cycles behind it.
+    Every bound holds the launch overhead; shares are of the cycles after it.
     """
     if overhead_cycles >= OVERHEAD_SHARE * cycles:
         return f"launch overhead ({100 * overhead_cycles / max(cycles, 1):.0f}% of the time passes before the first block runs)"

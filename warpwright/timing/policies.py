@@ -1,7 +1,7 @@
 """Policies: plain functions for decisions of the model, which a user can replace.
 
 A warp scheduler gets ``ready`` (bit k: warp slot k of the sub-core can issue now; never 0), ``last`` (the slot that issued last, or -1 when
-that warp gave way) and ``ages`` (16 numbers: turn of the warp in each slot, by blocks as they started, in a block by how long they have been
+that warp yielded) and ``ages`` (16 numbers: turn of the warp in each slot, by blocks as they started, in a block by how long they have been
 ready, then the last warp first) and returns a slot whose bit is set.
 
 L1's replacement gets ``used`` and ``filled`` (cycle of the last use, and of the last data that came, for each way of a set that is full), the
@@ -161,7 +161,7 @@ _numba_functions: list[Any] = []  # hold the code
 
 
 def address_of(kind: Kind, policy: Callable[..., int]) -> int:
-    """Where the machine code of a policy lies; 0 of the one that is a part of the model.
+    """Where the machine code of a policy is; 0 of the one that is a part of the model.
 
     Raises:
         UnsupportedError: neither the model's translation nor Numba can compile it.

@@ -1,6 +1,6 @@
 """Calendars: bandwidth reserved out of order, as a ring of time buckets with a capacity each.
 
-A port that only remembers when it is free next would lose the time before a reservation that lies far
+A port that only remembers when it is free next would lose the time before a reservation that is far
 ahead (an answer from DRAM), and delay a nearer one (an L2 hit) behind it.  A calendar gives each
 reservation the first bucket at or after its time that has room; an empty calendar adds no delay.
 What exceeds a bucket flows into the following ones, so a long transfer keeps its neighbours busy too.

@@ -249,7 +249,7 @@ def _clusters(state: s.State, chip: Chip) -> None:
 
 
 def _prefetch_code(sms: npt.NDArray[np.int64], used: slice, sizes: _Sizes, lines: int) -> None:
-    """The first lines of a kernel's code lie in the second level when its first block starts: the launch brings them."""
+    """The first lines of a kernel's code are in the second level when its first block starts: the launch brings them."""
     cache, capacity = sizes.offsets["l1i"], sizes.l1i_lines
     held = min(lines, capacity)
     sms[used, cache] = held % capacity

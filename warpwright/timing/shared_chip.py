@@ -27,7 +27,7 @@ class TimedGrid:
 
 
 def timed_grid(state: State, chip: Chip, number: int, first_pc: int, instructions: int) -> TimedGrid:
-    """A launch's part of what a machine has counted; its instructions lie from ``first_pc`` on."""
+    """A launch's part of what a machine has counted; its instructions are from ``first_pc`` on."""
     m, k = state.words, state.kernel(number)
     begin, end = int(m[k.begins]), int(m[k.finish])
     cycles = end - begin

@@ -1,6 +1,6 @@
 """Stores inside an SM: from the load/store unit through a queue into the store buffer, where they join, and out to L2.
 
-The load/store unit takes stores of the four sub-cores in turn, two cycles each, and leaves them in a queue, with the loads behind them.  From there they come to the store
+The load/store unit takes stores of the four sub-cores in turn, two cycles each, and leaves them in a queue, with the loads after them.  From there they come to the store
 buffer, which holds lines: a store to a line that is still there joins it.  Lines leave in the order in which they came, for an output that
 takes a cycle a sector, one more for a line that is written in part (bench.micro ``access``, ``strided``, ``joins_once``,
 ``store_times``).
@@ -21,7 +21,7 @@ from warpwright.timing.requests import new_request
 
 WORD_BYTES = 4
 PENDING = 15 << 4
-"""Of a line's tag: the sectors that are on their way."""
+"""Of a line's tag: the sectors that are in flight."""
 
 
 @core
@@ -36,7 +36,7 @@ def store_lines(m: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, time: int, n: int, s
     takes = m[about.takes]
     m[about.takes] = takes + 1
     taken = about.taken[takes % m[s.chip.store_queue]]
-    # The store waits in the unit, and all behind it, until the one so many before has left the queue.
+    # The store waits in the unit, and all after it, until the one so many before has left the queue.
     arrives = max(time + m[s.chip.mio_latency], m[sc.mio_free])
     waits = max(m[taken] - max(arrives, m[about.held]), 0)
     m[about.held] = max(m[about.held], m[taken])
@@ -85,7 +85,7 @@ def store_lines(m: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, time: int, n: int, s
 
 @core
 def behind_stores(m: Any, sm: s.SM, start: int) -> int:
-    """When a load that the load/store unit took at ``start`` looks into L1: behind the stores that still wait for the buffer, in the same queue.
+    """When a load that the load/store unit took at ``start`` looks into L1: after the stores that still wait for the buffer, in the same queue.
 
     On an H200 a load of L1 waits for 24 to 26 stores when the buffer is full, whatever their lines; one of shared memory for eight (bench.micro
     ``store_times``, ``held_up``).
@@ -246,7 +246,7 @@ def going_out(m: Any, about: s.StoreBuffer, line: int, time: int) -> int:
 
 @core
 def store_cost(m: Any, line: int, sectors: int, held: int) -> int:
-    """Of the output, for a line: a sector a cycle on H200, one more when part of a sector is written or it lies elsewhere (``python -m
+    """Of the output, for a line: a sector a cycle on H200, one more when part of a sector is written or it is elsewhere (``python -m
     bench.elsewhere``: whole lines 5 cycles instead of 4), at least two."""
     sector = 32 // m[s.chip.l1_write_bytes]
     cost = popcount(sectors) * sector
@@ -271,7 +271,7 @@ def add_line(
     stays: int,
     fresh: int,
 ) -> None:
-    """Put a line behind the others.  Its request is made at once: lines leave in order, so it is known when it will go."""
+    """Put a line after the others.  Its request is made at once: lines leave in order, so it is known when it will go."""
     entry = s.StoreLine(buffer + (m[about.first] + m[about.count]) % m[s.chip.buffer_lines] * s.StoreLine.size)
     m[about.count] += 1
     m[about.room] += room
@@ -296,7 +296,7 @@ def written_in_l1(
 ) -> int:
     """What a store leaves in L1 (bench.micro ``kept`` on H200).
 
-    What it writes is found by loads that need no more; a sector that L1 held is kept.  Of sectors of the line that are on their way what comes
+    What it writes is found by loads that need no more; a sector that L1 held is kept.  Of sectors of the line that are in flight what comes
     serves the loads that wait for it, and is not kept (``kept_plain``: also beside a sector that was written whole).
 
     ``out``: the sectors that L1 has from an earlier store to the line which is in the output just now.  L1 loses them, and all that is written

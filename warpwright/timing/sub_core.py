@@ -49,8 +49,8 @@ LOOK_AGAIN_CYCLES = 4
 def device_fence(m: Any, sm: s.SM, time: int) -> int:
     """What a fence for the device issued at ``time`` takes at least: more where the SM has written since its last one that is over.
 
-    bench.micro ``fence_crews``: a store by one lane makes a round of any number of warps' fences 126 cycles longer; ``handoff``: a lock's two fences, behind a
-    compare-and-swap and a store, take 789 cycles, one behind nothing 280 with what follows it.
+    bench.micro ``fence_crews``: a store by one lane makes a round of any number of warps' fences 126 cycles longer; ``handoff``: a lock's two fences, after a
+    compare-and-swap and a store, take 789 cycles, one after nothing 280 with what follows it.
     """
     if time >= m[sm.full_fence_done]:
         m[sm.clean] = m[sm.full_fence]
@@ -127,7 +127,7 @@ def read_bank(m: Any, sc: s.SubCore, bank: int, count: int, time: int) -> int:
 
 @core
 def dispatch_product(m: Any, sc: s.SubCore, reads: int, time: int) -> int:
-    """A tensor product of a warp: it reads in fixed cycles behind its dispatch, the fewer the later; gives when it is dispatched."""
+    """A tensor product of a warp: it reads in fixed cycles after its dispatch, the fewer the later; gives when it is dispatched."""
     start = max(time, max(m[sc.bank0], m[sc.bank1]) - 1)
     busy = m[s.chip.product_reads]
     while popcount(busy) > max(reads & 15, (reads >> 4) & 15):

@@ -53,7 +53,7 @@ def keep(m: Any, piece: int, line: int, bits: int, stamp: int) -> bool:
 
 @core
 def use_line(m: Any, partition: int, line: int, sectors: int, operation: int, stamp: int) -> None:
-    """One line of an access by an SM of a partition; L2 keeps none that lies elsewhere."""
+    """One line of an access by an SM of a partition; L2 keeps none that is elsewhere."""
     if place_of(m, line) != HERE:
         return
     home = slice_of(m, line)

@@ -51,7 +51,7 @@ def _narrow_calls(code: bytes) -> list[tuple[int, int]]:
 
 
 def calls_through_registers(code: bytes, arch: int = 70) -> bool:
-    """Whether the code calls a function whose address stands in a register (PRET and BRX before sm_70)."""
+    """Whether the code calls a function whose address is in a register (PRET and BRX before sm_70)."""
     if arch < 70:
         return any(
             int.from_bytes(code[at : at + 8], "little") >> 52 == _NARROW_PUSH_RETURN

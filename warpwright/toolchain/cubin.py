@@ -230,7 +230,7 @@ class Module:
     def reachable(self, kernel: str) -> list[str]:
         """Code sections that a kernel may run, its own first: those named by relocations, to any depth.
 
-        A function whose address lies in a variable counts as soon as the variable is reached.  Code that calls through
+        A function whose address is in a variable counts as soon as the variable is reached.  Code that calls through
         registers may run every function whose address anything in the module takes: another kernel may have stored it.
         """
         order = [self.kernels[kernel].section]

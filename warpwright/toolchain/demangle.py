@@ -44,7 +44,7 @@ def plain_name(symbol: str) -> str:
 
 
 def _skip_arguments(symbol: str, at: int) -> int:
-    """Position behind template arguments that begin at ``at`` with ``I``, or -1 when they do not end."""
+    """Position after template arguments that begin at ``at`` with ``I``, or -1 when they do not end."""
     depth = 0
     while at < len(symbol):
         if match := _NUMBER.match(symbol, at):

@@ -62,7 +62,7 @@ class Diagnostic:
         number = f"{self.line:5d}"
         shown = f"{head}\n{number} | {self.text}"
         if self.column:
-            # A tab before the marker stays a tab, so that the ^ stands under its column in any tab width.
+            # A tab before the marker stays a tab, so that the ^ is under its column in any tab width.
             lead = "".join("\t" if c == "\t" else " " for c in self.text[: self.column - 1])
             shown += f"\n{' ' * len(number)} | {lead}^"
         return shown
@@ -116,8 +116,8 @@ def _line_of(source: str, number: int) -> str:
 def parse_nvrtc_log(log: str) -> list[Diagnostic]:
     """NVRTC's log as :class:`Diagnostic` records.
 
-    NVRTC prints ``name(line): error: message``, then the line's text and a ^ line of its own, both behind
-    a margin of two blanks, and behind them how the place was reached (template instantiations).
+    NVRTC prints ``name(line): error: message``, then the line's text and a ^ line of its own, both after
+    a margin of two blanks, and after them how the place was reached (template instantiations).
     """
     found: list[Diagnostic] = []
     lines = log.splitlines()

@@ -66,11 +66,11 @@ def is_toolkit_file(name: str) -> bool:
 
 
 def _own_name(path: str, source_name: str) -> str:
-    """``source_name`` when ``path`` is that behind the folder in which the compiler ran."""
+    """``source_name`` when ``path`` is that after the folder in which the compiler ran."""
     if not source_name or not path.endswith("/" + source_name):
         return path
     ran_here = path == f"{Path.cwd()}/{source_name}"
-    # From the cache, the folder is that of another run, and no source lies there under that name.
+    # From the cache, the folder is that of another run, and no source is there under that name.
     return source_name if ran_here or not Path(path).is_file() else path
 
 
@@ -136,7 +136,7 @@ def read_line_tables(
 
     ``sections_at`` gives, for each byte position of an address operand in ``data``, the code section that the
     relocation there names.  Sequences whose address no relocation names are left out.  A file whose path is
-    ``source_name`` behind a folder that does not hold it is called ``source_name``.
+    ``source_name`` after a folder that does not hold it is called ``source_name``.
     """
     tables: dict[str, LineTable] = {}
     at = 0
@@ -168,7 +168,7 @@ class _UnitHeader:
 
 
 def _read_header(reader: _Reader, source_name: str) -> _UnitHeader:
-    """A unit's header; the reader stands at its program then."""
+    """A unit's header; the reader is at its program then."""
     version = reader.unpack("H")
     if not 2 <= version <= 4:
         raise CubinError(f"{reader.where} has a line table of DWARF version {version}; versions 2 to 4 are read.")

@@ -57,7 +57,7 @@ class Record:
     data: bytes
 
     def words(self) -> tuple[int, ...]:
-        """The data as 32-bit unsigned words; bytes behind the last whole word are left out."""
+        """The data as 32-bit unsigned words; bytes after the last whole word are left out."""
         count = len(self.data) // 4
         return struct.unpack_from(f"<{count}I", self.data)
 

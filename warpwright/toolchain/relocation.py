@@ -75,7 +75,7 @@ class Image:
 
 
 def code_layout(module: Module, kernel: str | None = None, start: int = 0) -> dict[str, int]:
-    """Code addresses, one section behind the other from ``start``, each aligned to 128 bytes.
+    """Code addresses, one section after the other from ``start``, each aligned to 128 bytes.
 
     With a kernel (a symbol), only what it can reach, its own section first; otherwise every section.  Functions whose
     address is taken have the same address in all kernels' layouts (for one ``start``): one may store it, another call it.
@@ -114,7 +114,7 @@ def relocate(
     addresses: Mapping[str, int],
     code_bases: Mapping[str, int],
 ) -> Image:
-    """Patch the code sections in ``code_bases`` and all data for where things lie.
+    """Patch the code sections in ``code_bases`` and all data for where things are.
 
     ``addresses`` gives device addresses: of variables by name, or of whole data sections (``.nv.global``,
     ``.nv.global.init``, ``.nv.constant3``: the variable's offset is added), and code addresses of functions that the

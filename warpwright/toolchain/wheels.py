@@ -1,4 +1,4 @@
-"""Where NVIDIA's compiler libraries and headers lie: the wheels of PyPI, found without importing them.
+"""Where NVIDIA's compiler libraries and headers are: the wheels of PyPI, found without importing them.
 
 The wheels ``nvidia-*-cu12`` put their files under ``nvidia/<part>/{lib,include}`` of a site folder, the
 same on x86-64 and aarch64; the wheels of CUDA 13 put them under ``nvidia/cu13``.

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from warpwright.engine.interpreter.gather_scatter import mask_bits, mask_dtype
 
 YIELDS_BEFORE_ALL_TAKE_TURNS = 4
-"""So that who spins and who gave way before cannot wait for each other for ever."""
+"""So that who spins and who yielded before cannot wait for each other forever."""
 RUNNING, AT_WARPSYNC, AT_BARRIER, AT_CLUSTER = -1, 16, 17, 18
 """What a lane waits for: nothing, B register 0..15, a WARPSYNC, a block barrier, its cluster's barrier."""
 
@@ -38,12 +38,12 @@ class Groups:
         self.stack: list[tuple[int, npt.NDArray[np.bool_]]] = [(0, ~exited)]
         """Groups that could run: instruction index and lanes; the last goes first."""
         self.apart = False
-        """Whether the last one was pushed behind the last choice from the stack: it runs by itself, those under another one join."""
+        """Whether the last one was pushed after the last choice from the stack: it runs by itself, those under another one join."""
         self.going: tuple[int, npt.NDArray[np.bool_]] | None = None
         """The group that goes on without having waited."""
         self.yielded = np.zeros(self.lanes, np.bool_)
         self.yields = 0
-        """Lanes of groups that gave way and have not run since."""
+        """Lanes of groups that yielded and have not run since."""
 
     def count(self, pc: int, lanes: npt.NDArray[np.bool_]) -> None:
         """Count an instruction that the lanes execute as they are released."""
@@ -55,7 +55,7 @@ class Groups:
         self.apart = True
 
     def ready(self, lanes: npt.NDArray[np.bool_]) -> None:
-        """Lanes no longer wait: a group for each instruction at which they stand, of which the last one goes on if nobody else does."""
+        """Lanes no longer wait: a group for each instruction at which they are, of which the last one goes on if nobody else does."""
         groups = [(pc, lanes & (self.pcs == pc)) for pc in sorted({int(pc) for pc in self.pcs[lanes]})]
         if self.going is None:
             self.going = groups.pop()
@@ -84,7 +84,7 @@ class Groups:
                 if wanted & ~excused & ~mask_bits(group) == 0:
                     leaving |= group
                     if number != AT_WARPSYNC:
-                        # Who gave way no longer waits for anybody there.
+                        # Who yielded no longer waits for anybody there.
                         masks[~leaving & (masks == wanted)] = 0
             if not leaving.any():
                 continue
@@ -123,7 +123,7 @@ class Groups:
     def give_way(self, pc: int, lanes: npt.NDArray[np.bool_], yields: bool) -> bool:
         """Let another group go on; False when none can.
 
-        YIELD does not wake groups that gave way themselves, but every ``YIELDS_BEFORE_ALL_TAKE_TURNS``th time: who was let go first goes
+        YIELD does not wake groups that yielded themselves, but every ``YIELDS_BEFORE_ALL_TAKE_TURNS``th time: who was let go first goes
         on first (``bench/micro/spins.cu``, cas_once).
         """
         self.yields += yields
@@ -138,7 +138,7 @@ class Groups:
     def choose(self) -> tuple[int, npt.NDArray[np.bool_]] | None:
         """(instruction index, lanes) of the next group, or None.
 
-        A group that others were pushed upon takes along all that stand at its instruction: those of the stack and those that wait there at a
+        A group that others were pushed upon takes along all that are at its instruction: those of the stack and those that wait there at a
         BSYNC, which they execute again (``bench/micro/divergence.cu``, count_leaves and leave_apart).
         """
         if self.going is None and not self.stack:
@@ -160,7 +160,7 @@ class Groups:
         return [*([] if self.going is None else [self.going]), *reversed(self.stack)]
 
     def join(self, pc: int, group: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        """All lanes that stand at an instruction, which wait no longer."""
+        """All lanes that are at an instruction, which wait no longer."""
         mates = [lanes for other, lanes in self.stack if other == pc]
         self.stack = [entry for entry in self.stack if entry[0] != pc]
         waits = (self.waiting >= 0) & (self.waiting < AT_WARPSYNC) & (self.pcs == pc)

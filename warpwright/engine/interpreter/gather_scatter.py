@@ -84,7 +84,7 @@ def mask_dtype(lanes: int) -> type[np.unsignedinteger[Any]]:
 
 
 class Space:
-    """One address space: where a lane's bytes lie in a flat array, and what is a fault."""
+    """One address space: where a lane's bytes are in a flat array, and what is a fault."""
 
     out_of_bounds = FaultKind.OUT_OF_BOUNDS
     journal: list[tuple[Words, Words, Words]] | None = None
@@ -266,7 +266,7 @@ class LocalSpace(Space):
         return 4 * self.lanes
 
     def atomic(self, at: Words, operand: Words, compare: Words | None, how: Access, m: Mask) -> Words:
-        """Of a value whose words lie apart: no other lane reaches it, so it is read, changed and written."""
+        """Of a value whose words are apart: no other lane reaches it, so it is read, changed and written."""
         if how.bytes == 4:
             return super().atomic(at, operand, compare, how, m)
         values = _Values(self.load(at, how.bytes, m))

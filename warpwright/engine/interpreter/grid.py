@@ -128,7 +128,7 @@ def runs_of(cluster: ClusterState) -> list[BlockRun]:
 
 
 def describe_wait(w: WarpState, status: Status) -> Wait:
-    """Why a warp of a deadlocked block stands."""
+    """Why a warp of a deadlocked block waits."""
     if status is Status.EXIT:
         return Wait(w.warp_in_block, "exited", 0, 0, -1, 0)
     for_cluster = bool((w.waiting == AT_CLUSTER).any())

@@ -46,7 +46,7 @@ def memories(resident: Sequence[BlockRun]) -> Iterator[npt.NDArray[np.uint8]]:
 
 
 def groups_of(w: WarpState) -> list[Group]:
-    """Where the living lanes of a warp stand, the group that runs first."""
+    """Where the living lanes of a warp are, the group that runs first."""
     addresses = w.launch.kernel.addresses
     found: list[Group] = []
     seen = w.exited.copy()

@@ -17,7 +17,7 @@ Array = npt.NDArray[Any]
 
 
 def run_groups(w: WarpState) -> Status:
-    """Run a warp until it exits, waits at a barrier, gives way to other warps or deadlocks."""
+    """Run a warp until it exits, waits at a barrier, yields to other warps or deadlocks."""
     kernel = w.launch.kernel
     total = len(kernel.code)
     turn = w.launch.turn_back_edges

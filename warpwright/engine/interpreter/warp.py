@@ -108,7 +108,7 @@ TURN_BACK_EDGES = 256
 
 @dataclass(slots=True)
 class Limits:
-    """What a launch may do before it raises :class:`OverLimit`; it does so as well where a warp gives way to others."""
+    """What a launch may do before it raises :class:`OverLimit`; it does so as well where a warp yields to others."""
 
     instructions: int
     """Warp-instructions of the launch."""
@@ -149,7 +149,7 @@ class Launch:
         self.clock = 0
         self.limits: Limits | None = None
         self.turn_back_edges = TURN_BACK_EDGES
-        """Jumps back after which a warp gives way to others."""
+        """Jumps back after which a warp yields to others."""
         self._constants: dict[tuple[int, int, int], Array] = {}
 
     def constant(self, bank: int, offset: int, size: int) -> Array:
@@ -197,7 +197,7 @@ NOTHING = Code(None, None)
 
 
 class WarpState(Groups):
-    """The architectural state of one warp, and where its lanes stand.
+    """The architectural state of one warp, and where its lanes are.
 
     ``regs`` is uint32 (256 or more, lanes), ``uregs`` uint32 (64, lanes) with equal columns, ``preds`` and ``upreds`` bool
     (8, lanes) (``preds`` may have more).

@@ -27,7 +27,7 @@ def parts_of(type: str) -> int:
 
 
 class Spread(NamedTuple):
-    """How the lanes of an access lie, by the pattern of their addresses."""
+    """How the lanes of an access are laid out, by the pattern of their addresses."""
 
     low: int
     """The least offset, in bytes."""
@@ -41,7 +41,7 @@ class Spread(NamedTuple):
 
 @cache
 def spread_of(pattern: Pattern, size: int) -> Spread:
-    """How accesses of ``size`` bytes lie whose addresses have a pattern."""
+    """The layout of accesses of ``size`` bytes whose addresses have a pattern."""
     low, high = min(pattern), max(pattern)
     whole = not any((p - low) % size for p in pattern)
     offsets = tuple((p - low) // size for p in pattern) if whole else None
@@ -118,7 +118,7 @@ class Place:
 def offset_of(w: FunctionWriter, address: Val) -> Val:
     """A shared address without its block's rank: the block's own memory is meant, whatever the rank says.
 
-    Addresses that lie behind the window's end only because of this are set right where their check fails (``exact_accesses.py``).
+    Addresses that are after the window's end only because of this are set right where their check fails (``exact_accesses.py``).
     """
     shape = address.shape
     if shape.kind == UNSET_KIND:
@@ -172,7 +172,7 @@ def part_pointer(w: FunctionWriter, place: Place, pointer: str, part: int) -> st
 def lanes_to_touch(w: FunctionWriter, pointers: str) -> tuple[str, str]:
     """(pointers, vector of i1) of a gather or scatter by the executing lanes.
 
-    Machines without registers for masks mostly take lane by lane, each behind a branch of its own.  There the others touch
+    Machines without registers for masks mostly take lane by lane, each with a branch of its own.  There the others touch
     scratch memory.
     """
     mask = w.mask_vector(w.exec)

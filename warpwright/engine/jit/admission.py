@@ -88,7 +88,7 @@ def join_cluster(block: Block, rank: int, rx: int, ry: int, rz: int, x: int, y: 
 
 @apart
 def admit_cluster(launch: Launch, space: Space, order: int, number: int) -> None:
-    """Make the blocks of a cluster resident in the slots whose numbers lie at ``order``."""
+    """Make the blocks of a cluster resident in the slots whose numbers are at ``order``."""
     width, height, count = launch["cluster_x"], launch["cluster_y"], launch["cluster_count"]
     x, y, z = place(number, launch["clusters_x"], launch["clusters_y"])
     for rank in range(count):

@@ -64,7 +64,7 @@ def atomic_function(name: str, wave: Wave) -> tuple[str, dict[str, str]]:
     size = 4 * words
     t = Text(wave.lanes)
     t.emit("%low_p = getelementptr i32, ptr %values, i64 %n")
-    # A lane's words of local memory lie apart, and no other lane reaches them.
+    # A lane's words of local memory are apart, and no other lane reaches them.
     apart = words > 1 and not given and operation != "cast"
     host = _gathered(t, words) if apart else "%host"
 
@@ -156,7 +156,7 @@ def atomic_function(name: str, wave: Wave) -> tuple[str, dict[str, str]]:
 
 
 def _gathered(t: Text, words: int) -> str:
-    """The place of a value: its own, or for one whose words lie apart a copy."""
+    """The place of a value: its own, or for one whose words are apart a copy."""
     t.emit("%apart = icmp ne i64 %step, 4")
     t.emit("%copy = alloca i128, align 16")
     for n in range(words):

@@ -110,7 +110,7 @@ def lane_offsets(place: Place) -> list[int]:
 
 
 def window_of_group(w: FunctionWriter, place: Place) -> str:
-    """Pointer to the bytes of a load from a group, in windows that earlier loads have asked for where it lies in one of them."""
+    """Pointer to the bytes of a load from a group, in windows that earlier loads have asked for where it is in one of them."""
     name = w.scalar(place.address)
     sum_ = w.sums.get(name, Sum(name))
     start = sum_.step + place.low
@@ -137,13 +137,13 @@ def window_of_group(w: FunctionWriter, place: Place) -> str:
 
 
 def _joins(w: FunctionWriter, window: Window, start: int, times: int, extent: int) -> bool:
-    """Whether a load lies in a window, or in one of those that follow it a stride apart, and there is room for their copies."""
+    """Whether a load is in a window, or in one of those that follow it a stride apart, and there is room for their copies."""
     inside = 0 <= start - window.start <= slow_path.WINDOW_BYTES - extent and 0 <= times - window.times < window.rooms
     return inside and (window.room > 0 or w.rooms + window.rooms <= MOST_ROOMS)
 
 
 def _pointer_at(w: FunctionWriter, window: Window, times: int) -> str:
-    """Pointer to a window that lies some strides behind the first."""
+    """Pointer to a window that is some strides after the first."""
     known = window.pointers
     if times not in known:
         before = _earlier(known, times)
@@ -153,10 +153,10 @@ def _pointer_at(w: FunctionWriter, window: Window, times: int) -> str:
 
 
 def _earlier(known: Mapping[int, str], times: int) -> int:
-    """How many strides the pointer lies behind the first that one ``times`` strides behind is made of.
+    """How many strides the pointer is after the first that one ``times`` strides after is made of.
 
     x86-64 adds one, two, four or eight times a register to an address for nothing: so most pointers need no instruction that
-    lie such a distance from every third one.
+    are such a distance from every third one.
     """
     for scales, spacing in (((1, 2, 4, 8), 3), ((3, 6, 1, 2, 4, 8), 1)):
         for scale in scales:
@@ -212,7 +212,7 @@ def settle_faults(w: FunctionWriter) -> None:
 
 
 def call_rare(w: FunctionWriter, name: str, place: Place, site: int) -> tuple[str, str]:
-    """(address of the served values, label behind the call); leaves through 'fault' when a lane is at fault."""
+    """(address of the served values, label after the call); leaves through 'fault' when a lane is at fault."""
     if place.scattered or place.address.shape.kind == VECTOR_KIND:
         w.emit(f"store {w.vec64} {addresses_vector(w, place)}, ptr %lane_addresses, align 64")
         start, offsets = "0", None
@@ -254,7 +254,7 @@ def _kept(w: FunctionWriter) -> list[str]:
 def host_pointer(w: FunctionWriter, root: str, step: int, shared: bool = False) -> str:
     """Host address of root + step bytes; the root's is made once in a block.
 
-    In shared memory the sum must be known to lie in it: as a signed number, the root then is the sum less the step.
+    In shared memory the sum must be known to be in it: as a signed number, the root then is the sum less the step.
     """
     key = ("host", root, shared)
     known = w.numbered.get(key)
@@ -299,14 +299,14 @@ def check_group(w: FunctionWriter, place: Place) -> tuple[int, str, Callable[[],
     """(allocation cache, whether all loads of this block from the same base are fine, writer of this one's host pointer).
 
     Addresses of a group are ``base + times * stride + step`` with constant steps in ``low .. high`` and times in
-    ``least .. most``.  What begins and ends in an allocation lies in it altogether, so that two places are checked, the
+    ``least .. most``.  What begins and ends in an allocation is in it altogether, so that two places are checked, the
     first and the last multiple of the stride.  When a group's check fails, each of its loads takes the exact way for itself.
     """
     name = w.scalar(place.address)
     sum_ = w.sums.get(name, Sum(name))
     low = sum_.step + place.low
     high = low + place.extent
-    # Under a guard the whole group may well lie outside: only strides that all lanes go count together.
+    # Under a guard the whole group may well be outside: only strides that all lanes go count together.
     lanes = w.exec.bits if sum_.stride else ""
     key = (w.block, sum_.root, sum_.stride, lanes, place.size, low % place.size)
     group = w.open_groups.get(key)

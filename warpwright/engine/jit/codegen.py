@@ -151,7 +151,7 @@ def _disk() -> DiskCache:
 MOST_CHOICES = 1_000_000
 """Basic blocks of LLVM times variables in a function whose variables become registers.
 
-In larger ones, most of them with calls through pointers, groups of a warp may stand at many places, and each variable
+In larger ones, most of them with calls through pointers, groups of a warp may be at many places, and each variable
 would need a choice among as many values at the place that takes the next group: code generation would take minutes (a
 kernel of Numba's run-time with 3,844 blocks and 875 variables: 4.7 s without the choices, more than 100 s with them).
 What such code waits for is memory, so its generation is not to take time either (``memcpy_async`` of the CUDA headers on
@@ -313,7 +313,7 @@ def write_module(
     Args:
         leave_out: do without slow paths and remainders, if there are any: then the sizes have a ``layout``.
         layout: of the function that was made without them, for the whole one.  Where it is only remainders that are missing
-            and lanes of a warp never part, that is all that can come behind one.
+            and lanes of a warp never part, that is all that can come after one.
         registers: what the machine has.
     """
     _check_width(program, lowered)

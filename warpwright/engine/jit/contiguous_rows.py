@@ -28,7 +28,7 @@ def are_known(w: FunctionWriter, place: Place) -> bool:
 
 
 def find_rows(w: FunctionWriter, place: Place, site: str) -> tuple[str, list[str]]:
-    """(i1 whether all executing lanes lie in rows without fault, host pointers of the rows)."""
+    """(i1 whether all executing lanes are in rows without fault, host pointers of the rows)."""
     if are_known(w, place):
         length, fine, starts = w.row_length, "true", list(place.address.rows)
     else:
@@ -63,7 +63,7 @@ def _test(w: FunctionWriter, place: Place) -> tuple[str, list[str]]:
 
 
 def load_rows(w: FunctionWriter, hosts: list[str], size: int) -> str:
-    """The rows one behind the other, in memory's order."""
+    """The rows one after the other, in memory's order."""
     words = max(1, size // 4)
     length, element = w.lanes // len(hosts) * words, f"i{8 * min(size, 4)}"
     rows = [w.op(f"load <{length} x {element}>, ptr {host}, align {min(size, 4)}") for host in hosts]

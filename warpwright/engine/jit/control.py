@@ -1,6 +1,6 @@
 """The warp function: its entry, its blocks, and how it stops and resumes.
 
-Labels: ``e<n>`` enters block n with the lanes in ``p<n>``, ``b<n>`` is its body behind the stop check of a traced
+Labels: ``e<n>`` enters block n with the lanes in ``p<n>``, ``b<n>`` is its body after the stop check of a traced
 strong access, ``finish`` is reached when no group can run; ``convergence.py`` has those between groups.  ``resume_points.py`` has what a stopped warp
 keeps, ``instructions.py`` what an instruction does, ``jumps.py`` where a block ends.
 """
@@ -204,7 +204,7 @@ class WarpFunction(Jumps):
             lanes = w.load_field("%warp", WARP["barrier_lanes"], w.mask_type)
             self._finish_red(resume.block - 1, lanes)
         if resume.kind in ("red", "enter"):
-            # A spin loop gives way here as well, while other lanes of the warp may have reached a barrier.
+            # A spin loop yields here as well, while other lanes of the warp may have reached a barrier.
             held = w.wide_mask(self._lanes_held())
             w.emit(f"store i64 {held}, ptr {w.field('%warp', WARP['barrier_lanes'])}")
         if resume.kind in ("next", "barrier"):

@@ -1,19 +1,19 @@
 """Groups of a warp in compiled code: lanes that run together, the stack of waiting groups, and joining.
 
 One group runs.  Where its lanes part, the smaller part goes on and the other is pushed; of two equal parts the one
-that falls through goes on.  A group runs until it waits, ends or gives way; then the last one pushed goes on.  One that was pushed behind
-the last choice stays by itself.  Where another had been pushed upon it, it takes along all that stand at its instruction, on the stack or
+that falls through goes on.  A group runs until it waits, ends or yields; then the last one pushed goes on.  One that was pushed after
+the last choice stays by itself.  Where another had been pushed upon it, it takes along all that are at its instruction, on the stack or
 waiting there at a BSYNC, which they run again (``leave_apart``, ``count_leaves``).  Otherwise only
 BSYNC and WARPSYNC join groups: two that meet at one instruction run it one after the other.  An indirect
 branch takes the lanes that share the target of the lowest lane; the others run it again.  A WARPSYNC that groups
 reached apart runs once more for all.  So does an H200 (``bench/micro/divergence.cu``).
 
-YIELD and NANOSLEEP give way: the group goes to the bottom of the stack.  When no other can run, lanes that wait at a
-BSYNC only for such a group go on without it.  YIELD does not wake groups that gave way themselves: who was let go first goes on first
+YIELD and NANOSLEEP yield: the group goes to the bottom of the stack.  When no other can run, lanes that wait at a
+BSYNC only for such a group go on without it.  YIELD does not wake groups that yielded themselves: who was let go first goes on first
 (``bench/micro/spins.cu``).  So they do without lanes that wait at a WARPSYNC
 (``bench/micro/warpsync.cu``).  Who is left behind waits for nobody at that BSYNC.
 
-The stack lies in the warp's save area: an entry is block number and lanes, ``apart`` says whether the last one stays by itself.  ``a<n>`` are the lanes that wait at
+The stack is in the warp's save area: an entry is block number and lanes, ``apart`` says whether the last one stays by itself.  ``a<n>`` are the lanes that wait at
 convergence point n, ``p<n>`` the lanes that enter block n.  Labels: ``next`` takes the next group, ``scan`` looks
 for a convergence point that may let go, ``c<n>`` asks one, ``finish`` is reached when no group can run.
 """
@@ -28,7 +28,7 @@ from warpwright.engine.jit.function import FunctionWriter, Masks, Val
 from warpwright.engine.jit.shape_inference import uniform
 
 YIELDS_BEFORE_ALL_TAKE_TURNS = 4
-"""So that who spins and who gave way before cannot wait for each other for ever."""
+"""So that who spins and who yielded before cannot wait for each other forever."""
 
 
 MATES = """\
@@ -89,7 +89,7 @@ class Groups:
         """How many lanes there are in a mask that was a block's."""
 
     def variables(self) -> list[tuple[str, int]]:
-        """Names and bytes of what lies in the save area."""
+        """Names and bytes of what is in the save area."""
         if not self.exist:
             return []
         found = [("depth", 8), ("apart", 8), ("yielded", 8), ("scanning", 8), ("joining", 8)]
@@ -194,7 +194,7 @@ class Groups:
     def give_way(self, target: int, lanes: str, alone: Callable[[], None]) -> None:
         """A YIELD: let another group go on first; ``alone`` writes what happens when there is none.
 
-        It does not wake groups that gave way themselves, but every ``YIELDS_BEFORE_ALL_TAKE_TURNS``th time.
+        It does not wake groups that yielded themselves, but every ``YIELDS_BEFORE_ALL_TAKE_TURNS``th time.
         """
         w = self.w
         if not self.exist:
@@ -237,7 +237,7 @@ class Groups:
         self.w.emit(f"store {self.w.mask_type} {yielded}, ptr %yielded")
 
     def step_back(self, target: int, lanes: str) -> None:
-        """Put a group at the bottom of the stack, as one that gave way."""
+        """Put a group at the bottom of the stack, as one that yielded."""
         w = self.w
         entry = self.entry(target, lanes)
         depth = w.op("load i64, ptr %depth")
@@ -564,7 +564,7 @@ class Groups:
         w.emit(f"br i1 {w.op(f'icmp eq i64 {depth}, 0')}, label %finish, label %pop")
 
     def _join(self, entry: str, top: str) -> tuple[str, str]:
-        """The entry of the stack that was taken with all that stand at its block, unless it was the last one pushed; whether they join."""
+        """The entry of the stack that was taken with all that are at its block, unless it was the last one pushed; whether they join."""
         w = self.w
         apart = w.op("load i64, ptr %apart")
         w.emit("store i64 0, ptr %apart")

@@ -182,7 +182,7 @@ CLUSTER_FIELDS = {
     "clusterid": ("%block", BLOCK, "cluster_id"),
     "nclusterid": ("%launch", LAUNCH, "clusters"),
 }
-"""Where special registers with an axis stand."""
+"""Where special registers with an axis are."""
 
 
 def _cluster_field(w: FunctionWriter, name: str, shape: Shape) -> Val:

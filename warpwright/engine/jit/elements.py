@@ -2,7 +2,7 @@
 
 A register is a vector of one word for each lane, while memory has all words of a lane's element side by side.  Here an
 access moves elements: lines and rows of them as they are, others as pairs of words, lane by lane.  Between
-elements and registers lie two steps of shuffles; what is only copied never takes them (``FunctionWriter.elements``).
+elements and registers are two steps of shuffles; what is only copied never takes them (``FunctionWriter.elements``).
 
 Local memory has its words in rows of lanes and is not accessed so.
 """
@@ -76,7 +76,7 @@ def chosen_elements(w: FunctionWriter, inside: str, words: Sequence[str], chosen
 
 # --- loads ----------------------------------------------------------------------------------------
 def load_elements(w: FunctionWriter, place: Place, count: int) -> list[str]:
-    """Load elements that do not lie in one window: rows of them, or each by itself; their words."""
+    """Load elements that are not in one window: rows of them, or each by itself; their words."""
     number = w.add_site() if place.wide else -1
     site = site_pointer(w, number) if place.wide else "null"
     settle(w, place.address)

@@ -1,8 +1,8 @@
 """Control-flow analysis: where lanes of one warp can be at the same time.
 
 Lanes that part at a branch run as groups, one at a time, until BSYNC or WARPSYNC joins them (``convergence.py``).  A group
-that does not run stands at the start of a block: behind the branch that it came from, behind a YIELD, or at a
-convergence point.  ``concurrency`` says, for each block, where other groups can stand while it runs;
+that does not run is at the start of a block: after the branch that it came from, after a YIELD, or at a
+convergence point.  ``concurrency`` says, for each block, where other groups can be while it runs;
 everything else follows from it: which writes must keep other lanes' values, what is live at a stop, and
 which BSYNC must really wait: one is free where nothing between it and its BSSY can part lanes.
 """
@@ -53,10 +53,10 @@ class Flow:
     fair: list[bool]
     """Blocks of loops that wait for other lanes, warps or blocks (spin loops)."""
     gives_way: Bits = 0
-    """Blocks behind which another group may go on: they end in YIELD or NANOSLEEP."""
+    """Blocks after which another group may go on: they end in YIELD or NANOSLEEP."""
     replays: Bits = 0
     """Blocks of one instruction that runs once for each target or mask: indirect branches, WARPSYNC.EXCLUSIVE; barriers with a guard,
-    for lanes that wait behind those that pass."""
+    for lanes that wait after those that pass."""
     collective: Bits = 0
     """Blocks of a WARPSYNC.COLLECTIVE, which lets lanes go on that wait at another."""
     inside: dict[int, Bits] = field(default_factory=dict)
@@ -68,13 +68,13 @@ class Flow:
     pushes: dict[int, Bits] = field(default_factory=dict)
     """Targets of pushes: the blocks that push them."""
     falls: list[bool] = field(default_factory=list)
-    """Whether lanes may go on to the next block behind a block's last instruction."""
+    """Whether lanes may go on to the next block after a block's last instruction."""
     anywhere: bool = False
     """Calls through registers: lanes of a divided warp may be anywhere."""
     joined_by: dict[int, Bits] = field(default_factory=dict)
     """BSYNC block that no lane passes early or avoids: the blocks whose divergence surely ends at it.
 
-    Lanes pass early without those that gave way or wait at a WARPSYNC between BSSY and BSYNC.
+    Lanes pass early without those that yielded or wait at a WARPSYNC between BSSY and BSYNC.
     """
 
     def reach(self, start: int, stop: int, everywhere: bool = False) -> Bits:
@@ -313,7 +313,7 @@ def _find_regions(flow: Flow, program: Program, lowered: Sequence[Lowered]) -> N
         if number in moved:
             flow.saved |= 1 << b.number
             continue
-        # BSSY names the place at its BSYNC or right behind it.
+        # BSSY names the place at its BSYNC or directly after it.
         at = program.instructions[b.first].address
         found = setters.get(number, [])
         own = [n for n, place in found if at <= place <= at + INSTRUCTION_BYTES] or [n for n, _ in found]
@@ -330,7 +330,7 @@ def _find_regions(flow: Flow, program: Program, lowered: Sequence[Lowered]) -> N
 
 
 def join_of(flow: Flow, n: int) -> int:
-    """The BSYNC block that surely brings together what parts behind block ``n``, or -1."""
+    """The BSYNC block that surely brings together what parts after block ``n``, or -1."""
     if flow.replays >> n & 1 and not flow.region[n]:
         return -1
     join = flow.post_dominator[n]
@@ -344,14 +344,14 @@ def join_of(flow: Flow, n: int) -> int:
 
 
 def concurrency(flow: Flow, divergent: Bits) -> tuple[list[Bits], Bits, Bits]:
-    """Where groups can stand.  A BSYNC that lanes may pass early is taken out of ``flow.joined_by``.
+    """Where groups can be.  A BSYNC that lanes may pass early is taken out of ``flow.joined_by``.
 
     Args:
         divergent: blocks whose last instruction may send lanes to different places.
 
     Returns:
-        For each block, the blocks at which other groups can stand while it runs; the blocks at which groups wait; the
-        blocks at whose start a group that could run can stand.
+        For each block, the blocks at which other groups can be while it runs; the blocks at which groups wait; the
+        blocks at whose start a group that could run can be.
     """
     if flow.stacked:
         return stack_flow.concurrency(flow, divergent)

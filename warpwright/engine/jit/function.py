@@ -407,7 +407,7 @@ class Text:
 
     # --- structures -------------------------------------------------------------------------------
     def field(self, base: str, offset: int) -> str:
-        """Pointer ``offset`` bytes behind another."""
+        """Pointer ``offset`` bytes after another."""
         if not offset:
             return base
         root, before = self.steps.get(base, (base, 0))

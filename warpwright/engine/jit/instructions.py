@@ -21,11 +21,11 @@ CONTROL = frozenset(
     )
 )
 CHANGES_MEMORY = frozenset(("store", "atomic", "fence", "service", "texture"))
-"""Operations behind which a load must not have been served before them."""
+"""Operations after which a load must not have been served before them."""
 
 
 class Instructions(Stops):
-    """Writes the operations of instructions; what ends a block is left to who comes behind."""
+    """Writes the operations of instructions; what ends a block is left to the caller."""
 
     def _set_exec(self, index: int) -> None:
         w = self.w

@@ -16,7 +16,7 @@ from warpwright.engine.jit.shapes import UNIFORM, UNSET_KIND
 from warpwright.isa.ops import Op
 
 BACK_EDGES_BEFORE_YIELD = 64
-"""A warp in a spin loop gives way to other warps after so many iterations."""
+"""A warp in a spin loop yields to other warps after so many iterations."""
 INSTRUCTIONS_BETWEEN_CANCEL_CHECKS = 1 << 20
 
 
@@ -29,7 +29,7 @@ class Jumps(Instructions):
     """Writes what follows the last instruction of a block."""
 
     def _live_out(self, n: int) -> Container[int]:
-        """Webs that are read after a block; its last instruction may go on behind a barrier."""
+        """Webs that are read after a block; its last instruction may go on after a barrier."""
         w = self.w
         if w.flow.ends[n] == "barrier_red":
             return range(len(w.webs.webs))
@@ -97,7 +97,7 @@ class Jumps(Instructions):
         return self.predecessors[target] == [n] and n < target and not twice and not elsewhere
 
     def _back_edge(self, n: int, target: int) -> None:
-        """A jump back: endless loops can be stopped, spin loops give way."""
+        """A jump back: endless loops can be stopped, spin loops yield."""
         w = self.w
         made = w.op("load i64, ptr %instructions")
         late = w.op(f"icmp ugt i64 {made}, " + w.op("load i64, ptr %limit"))
@@ -170,7 +170,7 @@ class Jumps(Instructions):
         return yes, no
 
     def _pass_without_lanes(self, n: int, executes: str, passes: str) -> None:
-        """A group of which a guard lets no lane execute goes on behind the block; the labels have these stems."""
+        """A group of which a guard lets no lane execute goes on after the block; the labels have these stems."""
         w = self.w
         if w.guard is None:
             return

@@ -79,7 +79,7 @@ class Layout:
     offsets: dict[str, int]
     """Places in the save area."""
     sites: int
-    """Allocation caches used; the whole function has its own behind them."""
+    """Allocation caches used; the whole function has its own after them."""
     most_sites: int
     """Room for both functions' allocation caches."""
     most_bytes: int

@@ -2,7 +2,7 @@
 
 A web is a set of definitions and uses that must share storage: found by liveness and by joining, at every block
 entry where a register is live, the values that reach it (union-find).  A guarded definition keeps the old value in
-the other lanes, so it joins the old value's web, unless every later use stands under the same guard.
+the other lanes, so it joins the old value's web, unless every later use is under the same guard.
 Registers that are always written as 64-bit pairs become one 64-bit web.
 """
 
@@ -216,7 +216,7 @@ def live_keys(blocks: Sequence[BasicBlock], events: Sequence[Sequence[Event]]) -
 
 
 def _behind(block: BasicBlock, live: Sequence[set[Key]]) -> set[Key]:
-    """The cells that somebody may read behind a block."""
+    """The cells that somebody may read after a block."""
     out: set[Key] = set()
     for s in block.successors:
         out |= live[s]

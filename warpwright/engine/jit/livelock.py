@@ -1,7 +1,7 @@
 """Detects endless loops: every resident warp repeats itself and memory does not change.
 
 Warps are run in turn, each as a function of its own state and of memory.  So once the whole state comes back (what the
-warps have saved, their blocks' barriers, shared, local and global memory) it comes back for ever: a lock that nobody will
+warps have saved, their blocks' barriers, shared, local and global memory) it comes back forever: a lock that nobody will
 release, a flag that nobody will set.  Programs that read a clock, or that the host answers, are not judged.
 
 The scheduler asks after every pass in which no block has ended.  Brent's rule keeps that cheap: the warps' digest is

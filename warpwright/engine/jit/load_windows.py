@@ -18,13 +18,13 @@ class Sum(NamedTuple):
 
 @dataclass(slots=True)
 class Window:
-    """Neighbouring bytes that loads of one basic block have asked for together, and those some strides behind them."""
+    """Neighbouring bytes that loads of one basic block have asked for together, and those some strides after them."""
 
     MOST_STRIDES: ClassVar[int] = 16
     """Windows that are asked for together."""
 
     pointers: dict[int, str]
-    """Host pointers of the first load's bytes, or their copy, and of what lies so many strides behind them."""
+    """Host pointers of the first load's bytes, or their copy, and of what is so many strides after them."""
     stride: str
     """Bytes between windows (an LLVM value), or nothing where there is but one."""
     start: int

@@ -1,6 +1,6 @@
-"""Loads: windows of neighbouring bytes, single places spread over lanes, and gathers; elements of several words lie in ``elements.py``.
+"""Loads: windows of neighbouring bytes, single places spread over lanes, and gathers; elements of several words are in ``elements.py``.
 
-A load whose whole extent lies in one allocation reads it all, inactive lanes included.
+A load whose whole extent is in one allocation reads it all, inactive lanes included.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _diamond(w: FunctionWriter, place: Place, count: int, fast_path: Reader) -> 
         ways.append(([load_rows(w, rows, bytes_)], w.place))
         w.emit(f"br label %{join}")
         w.label(far)
-        # Rows that do not lie in one allocation are too rare for a way of their own.
+        # Rows that are not in one allocation are too rare for a way of their own.
         only_slow = only_slow or are_known(w, place)
     if place.address.rows:
         # Its lanes' vector is made on this way only.
@@ -239,7 +239,7 @@ def _load_scattered(w: FunctionWriter, place: Place, pointer: str, count: int) -
 def _gather_part(w: FunctionWriter, place: Place, pointer: str, mask: str) -> str:
     """A byte or half-word of each lane: the aligned word around it, moved down.
 
-    Every space begins at a multiple of 4, so that the address says where in its word a byte lies.
+    Every space begins at a multiple of 4, so that the address says where in its word a byte is.
     """
     numbers = w.op(f"ptrtoint {w.vecptr} {pointer} to {w.vec64}")
     words = w.op(f"and {w.vec64} {numbers}, {w.literal_vector('i64', (-4,) * w.lanes)}")

@@ -3,10 +3,10 @@
 A warp that reads a column of blocks in a matrix touches one or two cache lines of each row.  Rows a multiple of 2 KiB apart,
 as those of many matrices are, fall into four sets of a first-level cache whose ways are 4 KiB long.  A few rows fill
 these sets, and the processor waits for one line of a set after the other (``bench/pitch.py``: twice the time).  The other
-warps of the block mostly read the same lines.  So a warp gives way after each iteration of such a loop, and its lines
+warps of the block mostly read the same lines.  So a warp yields after each iteration of such a loop, and its lines
 serve all warps before others take their places.
 
-A warp gives way to the next one of its block without the scheduler where that one waits at the same place: the function
+A warp yields to the next one of its block without the scheduler where that one waits at the same place: the function
 begins again for it, and tells the scheduler which warp its status is about.  With trace the timing model decides
 who runs.
 """

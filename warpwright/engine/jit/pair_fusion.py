@@ -2,7 +2,7 @@
 
 A pointer that moves on is two instructions: the low word's sum with a carry (IADD3, LEA) and the high word's with that
 carry (IADD3.X, LEA.HI.X); copying one is two MOVs.  Word by word nothing is known about such an address: the carry
-differs from lane to lane.  So where both halves stand in one basic block, with nothing between them that could tell, the
+differs from lane to lane.  So where both halves are in one basic block, with nothing between them that could tell, the
 second one computes and writes the pair, and the first one only its carry.
 """
 
@@ -219,7 +219,7 @@ def write_copy(target: int, low: Term, high: Term, made_wide: set[int]) -> list[
 
 # --- the kernel -----------------------------------------------------------------------------------
 class _Block:
-    """One pass over a basic block: which registers hold the halves of a sum, and where both stand side by side."""
+    """One pass over a basic block: which registers hold the halves of a sum, and where both are side by side."""
 
     def __init__(self, result: list[Lowered], read_wide: set[int], made_wide: set[int]) -> None:
         self.result = result

@@ -1,8 +1,8 @@
 """Prefetches in loops that access memory with long strides.
 
-In a grid-stride loop a warp reads one row of an array in each turn, and the next one lies as far away as the grid is wide: another page,
+In a grid-stride loop a warp reads one row of an array in each turn, and the next one is as far away as the grid is wide: another page,
 to which no prefetcher of the host follows.  The warp would wait for the host's memory in each turn.  So a short loop
-keeps where each of its loads was the turn before, and has the host fetch what lies some turns ahead.
+keeps where each of its loads was the turn before, and has the host fetch what is some turns ahead.
 """
 
 from __future__ import annotations

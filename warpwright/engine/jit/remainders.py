@@ -1,6 +1,6 @@
 """Finds the remainders of unrolled loops: copies of a part of the body for the last few iterations.
 
-The compiler unrolls a loop whose count it does not know, and puts copies of half, a quarter and so on behind it for what is left
+The compiler unrolls a loop whose count it does not know, and puts copies of half, a quarter and so on after it for what is left
 when the count is no multiple.  They are as much code as the loop itself, and most launches have counts that never reach them.
 """
 
@@ -74,7 +74,7 @@ def _loops(flow: Flow) -> list[set[int]]:
 
 
 def _is_passage(flow: Flow, inside: range) -> bool:
-    """Whether blocks in a row are entered only at the first and left only behind the last."""
+    """Whether blocks in a row are entered only at the first and left only after the last."""
     for block in flow.blocks:
         for successor in block.successors:
             if block.number in inside:

@@ -44,7 +44,7 @@ Space: TypeAlias = Annotated[Any, WORKSPACE]
 Block: TypeAlias = Annotated[Any, BLOCK]
 Warp: TypeAlias = Annotated[Any, WARP]
 Save: TypeAlias = Annotated[Any, Layout(sites=1, state=1)]
-"""A warp's save area: the caches of its accesses, and where it stands; the registers behind them are its function's own."""
+"""A warp's save area: the caches of its accesses, and where it is; the registers after them are its function's own."""
 
 READY, AT_BARRIER, OVER, STUCK, AT_CLUSTER = range(5)
 """A warp's state, as STATE_AT tells."""
@@ -59,7 +59,7 @@ def slot_block(space: Space, slot: int) -> int:
 
 @core
 def state_of(warp: Warp) -> int:
-    """Where a warp stands."""
+    """Where a warp is."""
     save: Save = warp["spill"]
     return save["state"]
 

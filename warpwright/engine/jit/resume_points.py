@@ -123,7 +123,7 @@ class Stops:
         return offsets
 
     def standing(self, variables: int) -> Standing:
-        """Where the groups of a stopped warp are found; ``variables``: bytes in front of the save area's variable part."""
+        """Where the groups of a stopped warp are found; ``variables``: bytes before the save area's variable part."""
         w = self.w
         offsets = w.offsets
 
@@ -147,15 +147,15 @@ class Stops:
     # --- what is saved ----------------------------------------------------------------------------
 
     def _others_at(self, resume: ResumePoint) -> bool:
-        """Whether other groups may stand elsewhere at a resume point; at a convergence point they are on their way."""
+        """Whether other groups may be elsewhere at a resume point; at a convergence point they are about to move."""
         if resume.kind in ("next", "scan", "barrier") or (self.w.flow.gives_way and self.waiting):
-            # Lanes that a spin loop let go from BSYNC have left others behind it.
+            # Lanes that a spin loop let go from BSYNC have left others behind.
             return True
         return bool(self.together[resume.block]) or bool(self.waiting >> resume.block & 1)
 
     @cached_property
     def _live_where_groups_stand(self) -> set[int]:
-        """The webs of every block where another group of the warp may stand: the same at all resume points."""
+        """The webs of every block where another group of the warp may be: the same at all resume points."""
         live: set[int] = set()
         for n in members(self.groups.stands | self.waiting):
             live |= self.w.webs.live_in[n]

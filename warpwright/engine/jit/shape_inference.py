@@ -455,11 +455,11 @@ class Analysis:
     values: list[list[Known]]
     """Shape of each operation's result, by instruction."""
     together: list[Bits]
-    """Blocks at whose start other groups can stand while a block runs."""
+    """Blocks at whose start other groups can be while a block runs."""
     waiting: Bits
     """Blocks at whose start groups wait for others."""
     stands: Bits
-    """Blocks at whose start groups stand that could run."""
+    """Blocks at whose start groups are that could run."""
     divergent: Bits
     live_elsewhere: list[frozenset[int]]
     """For each block: webs that lanes pending elsewhere may still read."""

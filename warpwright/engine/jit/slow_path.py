@@ -11,7 +11,7 @@ A load from a window of neighbouring bytes gets back the address of a copy of th
 that its fast and its rare way share one load.  When a lane is at fault the copy is zeros, and the fault recorded in the
 warp, which is asked for before anything that others could see (``checks.settle_faults``).
 
-What a rare way needs besides an address lies in the warp function's scratch memory and in a table of its accesses.
+What a rare way needs besides an address is in the warp function's scratch memory and in a table of its accesses.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ ACCESS = {
 """The entry of one access: byte offsets and types.  ``offsets`` points to the lanes' offsets, or is null where
 addresses are given; ``site`` is the byte offset of its allocation cache, negative for none.  Loads from one window are
 asked for once: the window's copy is made at ``room`` in the scratch memory, ``at`` is where an access begins in it, ``after``
-the number of the next access, negative for none.  So are loads from windows that lie a stride apart: ``times`` is how many
-strides an access lies behind the first, and its copy lies as many windows behind the first one's."""
+the number of the next access, negative for none.  So are loads from windows that are a stride apart: ``times`` is how many
+strides an access is after the first, and its copy is as many windows after the first one's."""
 ACCESS_BYTES = 48
 WINDOW_BYTES = 1024
 ROWS = 16
@@ -53,7 +53,7 @@ ROWS = 16
 class Scratch:
     """Scratch memory of a warp function: the lanes' addresses, then values, then the window, then what rare ways need.
 
-    After it lie further windows, one for each that several loads of a block read (:class:`Entry`).
+    After it are further windows, one for each that several loads of a block read (:class:`Entry`).
     """
 
     def __init__(self, wave: Wave) -> None:
@@ -182,7 +182,7 @@ class Calls:
     """Words in a vector register that a call shall seem to read, 0 where it shall not.
 
     LLVM moves a computation down to the block that uses its result, and some accesses begin a block.  A chain of
-    multiply-adds would end up behind all loads of a loop, whose values then no longer fit the registers.  A result that
+    multiply-adds would end up after all loads of a loop, whose values then no longer fit the registers.  A result that
     the rare way seems to read as well stays where it is, at no cost.
     """
 
@@ -217,7 +217,7 @@ def _keeper(function: str) -> str:
         keep += [f"{masks} %k{n}, {count * size + 8 * n}(%rsp)" for n in range(8)]
         restore += [f"{masks} {count * size + 8 * n}(%rsp), %k{n}" for n in range(8)]
     lines = [
-        # The section of the function that it calls: a call reaches 2 GB, and sections may lie further apart.
+        # The section of the function that it calls: a call reaches 2 GB, and sections may be further apart.
         r".section .ltext, \22axl\22, @progbits",
         f".globl ww_rare_{function}",
         f"ww_rare_{function}:",
@@ -239,7 +239,7 @@ def _keeper(function: str) -> str:
 def _served(wave: Wave, name: str, serve: str, start: str, fault: str, good: str, values: str = "%values") -> str:
     """A function that serves one access; ``start`` makes %start, the first byte's address in its space, of %given.
 
-    ``values``: where ``serve`` has the lanes' words, those of all lanes one behind the other.
+    ``values``: where ``serve`` has the lanes' words, those of all lanes one after the other.
     """
     scratch = scratch_of(wave.lanes)
     return f"""
@@ -422,7 +422,7 @@ end:
   ret void
 }
 """
-"""Between words in rows of lanes, as ``exact_accesses.py`` has them, and elements as they lie in memory."""
+"""Between words in rows of lanes, as ``exact_accesses.py`` has them, and elements as they are in memory."""
 
 
 def to_words(wave: Wave) -> str:

@@ -1,6 +1,6 @@
 """The warp function of chips before Volta: one group of lanes runs, a stack holds the others.
 
-The stack lies in the warp's save area, so that it outlives stops: entries of three words (lanes, block, kind), and
+The stack is in the warp's save area, so that it outlives stops: entries of three words (lanes, block, kind), and
 their count.  A divided branch pushes the side that waits; SYNC, BRK, CONT, RET and exits end in ``%tail``, which takes the topmost entry
 that still has lanes and jumps to its block.  The rules are those of ``engine/interpreter/stack.py``.
 """
@@ -33,7 +33,7 @@ class StackFunction(WarpFunction):
         super().__init__(w, name)
         self.elsewhere = list(self.together)
         """Blocks in which lanes may wait on the stack while a block runs."""
-        # No lane is ever pending but where the warp stands.
+        # No lane is ever pending but where the warp is.
         self.together = [0] * len(w.blocks)
         self.waiting = 0
         self.held_barriers = []

@@ -13,7 +13,7 @@ from warpwright.engine.jit.wave import Wave
 def mma_function(name: str, wave: Wave) -> tuple[str, dict[str, str]]:
     """``ww_mma_<shape>_<element>_<accumulator>_<n_a>_<n_b>_<n_c>_<arch>``: registers in rows of 32 words, D replaces A.
 
-    A sparse shape (``engine/fragments.py``) has its metadata behind C.
+    A sparse shape (``engine/fragments.py``) has its metadata after C.
 
     Sums in f16 and f32 are the silicon's (``engine/silicon_mma.py``); integers are added in f64 in the order of k, beginning
     with the accumulator, as ``engine/numerics.py`` defines it.

@@ -263,7 +263,7 @@ def mark(w: FunctionWriter, record: int, bit: str) -> None:
 
 
 def record_bulk(w: FunctionWriter, lanes: str, direction: int) -> str:
-    """The record of a bulk copy, filled in behind its first word where it is carried out: where it lies, or null."""
+    """The record of a bulk copy, filled in after its first word where it is carried out: where it is, or null."""
     if not (w.trace and w.recording):
         return "null"
     place = w.field(w.trace_at, 8 * w.trace_words) if w.trace_words else w.trace_at

@@ -132,7 +132,7 @@ class Places:
         return self.swizzled(offset)
 
     def read(self, address: str, size: int) -> str:
-        """What stands at addresses inside, 0 elsewhere; the highest byte asked for goes to %top."""
+        """What is at addresses inside, 0 elsewhere; the highest byte asked for goes to %top."""
         t = self.t
         for stem, result in (("umax", "i32"), ("umin", "i32")):
             t.declared[f"llvm.vector.reduce.{stem}.v32i32"] = (

@@ -42,14 +42,14 @@ class WarpState:
     """running | barrier | exited | stuck | cluster."""
     words: Words = field(repr=False)
     groups: list[Group] = field(default_factory=list)
-    """Where its lanes stand, when no warp will ever end."""
+    """Where its lanes are, when no warp will ever end."""
 
     def __getitem__(self, name: str) -> int:
         """A field of WARP as an unsigned number."""
         return int(self.words[WARP.slot(name)]) & 0xFFFFFFFFFFFFFFFF
 
     def stand(self, standing: Standing, save: npt.NDArray[Any]) -> None:
-        """Tell where the lanes stand; ``save`` is the warp's save area."""
+        """Tell where the lanes are; ``save`` is the warp's save area."""
         if self.state == "exited":
             return
         if self["cancelled_at"]:

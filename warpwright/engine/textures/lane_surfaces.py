@@ -122,7 +122,7 @@ def access_surface(row: int, request: int, words: int, to_host: int) -> int:
 
 @part
 def place_of(row: int, request: int, words: int) -> tuple[int, int, int, int]:
-    """Byte of the row, row, slice, and where the words to store lie."""
+    """Byte of the row, row, slice, and where the words to store are."""
     shape = request >> AT_SHAPE & 7
     axes = SHAPE_AXES[shape]
     at = words + 128

@@ -210,7 +210,7 @@ def gather(
 
 @part
 def fetch(row: int, request: int, words: int, to_host: int) -> int:
-    """What one lane asks of a texture, whose handle lies at ``words``; gives the first texel's device address."""
+    """What one lane asks of a texture, whose handle is at ``words``; gives the first texel's device address."""
     shape, what = request >> AT_SHAPE & 7, request & 15
     explicit = request >> AT_LEVEL & 3 == EXPLICIT
     axes = SHAPE_AXES[shape]

@@ -2,7 +2,7 @@
 
 The mechanism was found from an H200's results (``bench/textures``, ``docs/model/textures.md``):
 
-* A coordinate is cut to 21 bits behind the point, scaled, and for a filter rounded to 8 bits (halves up) after half a texel was taken off.
+* A coordinate is cut to 21 bits after the point, scaled, and for a filter rounded to 8 bits (halves up) after half a texel was taken off.
 * Weights are whole 256ths that add up to 256: those of the second slice or level first, then along x, then along y, each
   rounded; of two parts one rounds halves up and the other down.
 * Numbers of 8 and 16 bits are summed as 16-bit integers.  Floats are cut to four bits more than their significand below the largest
@@ -32,7 +32,7 @@ from warpwright.engine.textures.table import (
 Array = npt.NDArray[Any]
 Integers = npt.NDArray[np.int64]
 FRACTION = 21
-"""Bits of a coordinate behind the point, and of a position."""
+"""Bits of a coordinate after the point, and of a position."""
 WIDE_BITS = 7
 """Bits of a position that a normalised coordinate keeps in an image so large that 21 bits would leave fewer."""
 LARGEST = 2.0**40
@@ -185,7 +185,7 @@ SRGB = 8 * np.array(CODES, np.int64)
 """Halves, as bits."""
 SRGB_LATE = np.array([any(first <= code <= last for first, last in LATE) for code in range(256)], np.int64)
 SRGB_GUARD = -3
-"""As GUARD: sRGB's numbers are aligned with seven bits behind the point."""
+"""As GUARD: sRGB's numbers are aligned with seven bits after the point."""
 
 
 def plain(row: dict[str, Any], raw: Integers) -> npt.NDArray[np.uint32]:
@@ -303,7 +303,7 @@ def level_of(row: dict[str, Any], lod: Array) -> Integers:
 
 
 LOGARITHMS = np.minimum(np.floor(256 * np.log2(1 + (np.arange(256) + 0.5) / 256) + 0.47), 255)
-"""256ths of a level by the eight bits behind a length's point, as an H200 has them."""
+"""256ths of a level by the eight bits after a length's point, as an H200 has them."""
 LOGARITHMS[0] = 0
 
 
@@ -478,7 +478,7 @@ class Fetcher:
 
         They are the two that are given, and 11/16 of their sum and of their difference: about the ellipse that they span.  Of a
         step's two components the smaller counts 11/32.  All numbers on the way are short; the logarithm looks at eight bits
-        behind the point.
+        after the point.
         """
         level = self.row["level"][0]
         steps = []

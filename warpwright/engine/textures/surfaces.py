@@ -106,7 +106,7 @@ def access_surface(
 
 
 def reduce(memory: npt.NDArray[np.uint8], at: Array, values: Array, reduction: int) -> None:
-    """Numbers in memory, whose bytes lie ``at`` [lane, byte], combined with each lane's value."""
+    """Numbers in memory, whose bytes are ``at`` [lane, byte], combined with each lane's value."""
     combine = COMBINE[REDUCTIONS[reduction]]
     with ONE_REDUCTION:
         for place, value in zip(at, values[:, None], strict=True):

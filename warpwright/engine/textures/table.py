@@ -1,7 +1,7 @@
 """CUDA arrays, and the table of texture and surface objects that a launch reads.
 
 A handle is an index into the table (its low 20 bits) and a count of that entry's uses, so that a destroyed object is never
-taken for the next one.  An array's elements lie row behind row, slice behind slice, without gaps: only what samples
+taken for the next one.  An array's elements are row after row, slice after slice, without gaps: only what samples
 it sees them.
 """
 
@@ -87,7 +87,7 @@ class Format:
 
 @dataclass(frozen=True)
 class Level:
-    """Where one level lies; ``depth`` counts slices or layers."""
+    """Where one level is; ``depth`` counts slices or layers."""
 
     width: int
     height: int

@@ -37,7 +37,7 @@ from warpwright.engine.textures.table_fields import (
 from warpwright.native.intrinsics import declared, spread
 
 WIDTH = 8
-# Where the plan's words lie.  BASE: host address of the texel (0, 0); TO_DEVICE: device address less host address; BORDER_WORDS: the
+# Where the plan's words are.  BASE: host address of the texel (0, 0); TO_DEVICE: device address less host address; BORDER_WORDS: the
 # border's element, a word a channel.
 BASE, TO_DEVICE, ROW_BYTES, ELEMENT_BYTES, COUNT, BORDER_WORDS = (8 * n for n in range(6))
 ACROSS = BORDER_WORDS + 32
@@ -69,7 +69,7 @@ def is_plain_sample(row: int, request: int) -> bool:
 
 @part
 def plan_axis(axis: int, size: int, mode: int, normalized: int) -> None:
-    """What ``positions.along``, ``split`` and ``inside`` say of an axis; ``axis``: where its part of the plan lies."""
+    """What ``positions.along``, ``split`` and ``inside`` say of an axis; ``axis``: where its part of the plan is."""
     length = np.int64(0)
     while size > 1 << (FRACTION - WIDE_BITS) and (size - 1) >> length:
         length += 1
@@ -263,7 +263,7 @@ class Writer:
         return (masked * self.planned(axis + TIMES)) >> self.planned(axis + MORE)
 
     def inside(self, axis: int, texel: Lanes) -> Lanes:
-        """As ``positions.inside``: positions of modes that go on around lie less than a period away."""
+        """As ``positions.inside``: positions of modes that go on around are less than a period away."""
         size, mode = self.planned(axis + SIZE), self.planned(axis + MODE)
         clipped = texel.most(0).least(size - 1)
         around = (texel + size).where(texel < 0, texel - size)

@@ -1,7 +1,7 @@
 """Decodes 64-bit words and their control words to :class:`~warpwright.isa.program.Instruction` records.
 
 As :mod:`warpwright.isa.sass.decode`, for sm_50 to sm_62.  Addresses are byte offsets within the section and count the
-control words, as NVIDIA's tools do: the three instructions of a bundle stand at 8, 16 and 24 behind its start.
+control words, as NVIDIA's tools do: the three instructions of a bundle are at 8, 16 and 24 after its start.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _slots(operands: Sequence[Operand], how: Control) -> list[Operand]:
 
 
 def decode(word: int, arch: int, address: int = WORD_BYTES, control_bits: int = 0x7E0) -> Instruction:
-    """Decode one 64-bit ``word`` that stands at byte ``address`` of its section, with its 21 control bits.
+    """Decode one 64-bit ``word`` that is at byte ``address`` of its section, with its 21 control bits.
 
     Raises :class:`UnknownEncoding` for anything that is not an instruction of that chip, and
     :class:`ValueError` for a chip outside sm_50 to sm_62.
@@ -137,7 +137,7 @@ def decode(word: int, arch: int, address: int = WORD_BYTES, control_bits: int = 
 
 
 def landing(target: int) -> int:
-    """Where a jump to ``target`` lands: the first instruction behind a control word."""
+    """Where a jump to ``target`` lands: the first instruction after a control word."""
     return target + WORD_BYTES if target % BUNDLE_BYTES == 0 else target
 
 

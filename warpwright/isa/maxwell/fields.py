@@ -11,7 +11,7 @@ NVIDIA's disassembler):
   5 bits of bank), 39-46 source C;
 * bit 47 writes the condition code.
 
-Every fourth word of a section holds no instruction but the control bits of the three behind it (:func:`control`).
+Every fourth word of a section holds no instruction but the control bits of the three after it (:func:`control`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Loads a cubin of sm_50 to sm_62 into a :class:`~warpwright.isa.program.Program`.
 
-As :mod:`warpwright.isa.sass.load`: the kernel's own section first, device functions in sections of their own behind it.
+As :mod:`warpwright.isa.sass.load`: the kernel's own section first, device functions in sections of their own after it.
 Instructions keep their addresses, which count the control words.
 """
 
@@ -42,7 +42,7 @@ def program_from_cubin(
         instructions += made
     end = max([i.address for i in instructions] + [at - code_base for at, _ in (routines or {}).values()], default=0)
     instructions = [_absolute_targets(i, code_base, end) for i in instructions]
-    # A function begins behind its first control word, where calls land.
+    # A function begins after its first control word, where calls land.
     instructions += [
         Instruction(landing(address - code_base), "SERVICE", (name,), ()) for name, address in (services or {}).items()
     ]

@@ -59,7 +59,7 @@ def POP(i: Instruction, b: PascalEmitter) -> None:
 
 @meaning("CAL", "JCAL")
 def CAL(i: Instruction, b: PascalEmitter) -> None:
-    """A call pushes the place behind it, unless a PRET has done so (NOINC)."""
+    """A call pushes the place after it, unless a PRET has done so (NOINC)."""
     only(i, "NOINC")
     b.op("call" if "NOINC" not in i.modifiers else "branch", "void", attr=target_of(i))
 

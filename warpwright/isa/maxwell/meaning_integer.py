@@ -165,7 +165,7 @@ def ISCADD(i: Instruction, b: PascalEmitter) -> None:
 def LEA(i: Instruction, b: PascalEmitter) -> None:
     """``(A << n) + B``; ``.HI`` the upper word of the pair C:A shifted, plus B.
 
-    The predicate that the print shows first tells of a generic address's upper word whether it lies outside of shared memory:
+    The predicate that the print shows first tells of a generic address's upper word whether it is outside of shared memory:
     the compiler's code for generic atomics branches by it to ATOM or, with the lower 24 bits, to ATOMS.
     """
     only(i, "HI", "X")

@@ -67,7 +67,7 @@ def types(i: Instruction) -> tuple[str, str]:
 
 
 def related(i: Instruction, b: PascalEmitter, left: Value, right: Value) -> Value:
-    """Whether two 64-bit numbers stand in an instruction's relation."""
+    """Whether two 64-bit numbers are in an instruction's relation."""
     name = next(m for m in i.modifiers if m in RELATIONS)
     if name in ("F", "T"):
         return b.const(int(name == "T"), "i1")

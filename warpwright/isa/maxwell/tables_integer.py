@@ -52,7 +52,7 @@ def plus_one(first: int, second: int) -> Derived:
 
 
 def _negated(which: str, own: int, other: int) -> Custom:
-    """A source whose minus sign gives way to ``.PO`` when both have one."""
+    """A source whose minus sign yields to ``.PO`` when both have one."""
 
     def read(word: int, form: Form) -> tuple[Operand, ...]:
         both = word >> own & 1 and word >> other & 1

@@ -1,6 +1,6 @@
 """Prints decoded instructions of sm_50 to sm_62 as NVIDIA's ``nvdisasm`` does.
 
-As :mod:`warpwright.isa.sass.text`, but the suffix of a register stands inside the bars and before the reuse mark, and
+As :mod:`warpwright.isa.sass.text`, but the suffix of a register is inside the bars and before the reuse mark, and
 immediates bear marks of their own (``2.NEG``).
 """
 

@@ -1,6 +1,6 @@
 """Decodes NV50 words to :class:`~warpwright.isa.program.Instruction` by the tables, and encodes them.
 
-A word stands at a byte address; words of 8 bytes at multiples of 8.  ``encoding`` holds the 32 or 64 bits.
+A word is at a byte address; words of 8 bytes at multiples of 8.  ``encoding`` holds the 32 or 64 bits.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _decode_at_zero(word: int, context: Context) -> Instruction:
 
 
 def decode(word: int, arch: int, address: int = 0, stage: str = "cp") -> Instruction:
-    """Decode one word of 32 or 64 bits that stands at a byte address.
+    """Decode one word of 32 or 64 bits that is at a byte address.
 
     Raises:
         UnknownEncoding: for what is no instruction of that chip.

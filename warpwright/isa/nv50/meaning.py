@@ -31,7 +31,7 @@ class Nv50Emitter(Builder):
     wanted: frozenset[Test] = frozenset()
     """Tests of condition registers that someone reads."""
     parameter_bytes: int = 0
-    """Size of the kernel's parameters, which stand in shared memory from byte 16 on."""
+    """Size of the kernel's parameters, which are in shared memory from byte 16 on."""
     window: int = 0
     """Upper word of every address in global memory."""
     parameter_base_bytes: int = 0

@@ -45,7 +45,7 @@ def brk(i: Instruction, b: Nv50Emitter) -> None:
 
 @meaning("joinat")
 def joinat(i: Instruction, b: Nv50Emitter) -> None:
-    """Lanes go on after the join that stands there."""
+    """Lanes go on after the join that is there."""
     at = target_of(i)
     if at not in b.targets:
         raise unsupported(f"the target {at:#x} is no instruction with join")

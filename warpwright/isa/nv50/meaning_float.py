@@ -50,7 +50,7 @@ def saturated(b: Nv50Emitter, i: Instruction, x: Value) -> Value:
 
 
 def immediate_marks(i: Instruction) -> int:
-    """How often ``neg`` stands as a word of its own: before an immediate or a product."""
+    """How often ``neg`` is as a word of its own: before an immediate or a product."""
     return i.modifiers.count("neg")
 
 
@@ -155,7 +155,7 @@ def prepared(i: Instruction, b: Nv50Emitter) -> None:
     bits = source(b, written(i)[2][0])
     size = b.and_(bits, b.const(0x7FFFFFFF))
     x = b.op("i2f", "f32", size, attr=(False, "rn"))
-    # 23 bits after the point; the unit behind mufu takes turns for sines.
+    # 23 bits after the point; the unit's model takes turns for sines.
     scale = -23 if i.opcode == "ex2" else -25
     x = b.op("fmul", "f32", x, b.const(127 + scale << 23, "f32"), attr="rn")
     x = b.select(b.icmp("slt", bits, b.const(0)), b.op("fneg", "f32", x), x)

@@ -2,7 +2,7 @@
 
 PTX says nothing about reconvergence.  Here the lanes that a branch parts meet at its immediate post-dominator J, as
 compilers for this machine place it: a convergence barrier is filled (``bssy``) where all of them still run together
-and awaited (``bsync``) on the edges into J.  Where the branch lies on a cycle that avoids J (a loop's exit), the
+and awaited (``bsync``) on the edges into J.  Where the branch is on a cycle that avoids J (a loop's exit), the
 barrier is filled on the way into the cycle: the strongly connected component of the graph without J.  Loops
 that wait for other threads (compare-and-swap, exchange, volatile or acquiring loads) get no barrier, because lanes
 that hold a lock must not wait for lanes that spin on it; their back edges yield.  Where the way to J holds an
@@ -192,7 +192,7 @@ class Graph:
         return seen
 
     def cycle(self, block: int, without: int) -> int:
-        """The strongly connected component of a block in the graph without another; 0 when it lies on no cycle."""
+        """The strongly connected component of a block in the graph without another; 0 when it is on no cycle."""
         ahead = self.reach(block, without)
         behind = self.reach(block, without, self.predecessors)
         both = ahead & behind
@@ -308,7 +308,7 @@ def _pads(
         # Regions with the same join: the inner one (later here) is awaited first.
         earlier = [n for n in range(serial) if chosen[n][0].join == region.join and chosen[n][0].inside & region.inside]
         pad = Block(f"@join{serial}", next=pads[earlier[-1]].label if earlier else join)
-        # A lane whose own bit is not in its barrier does not wait: cleared behind, a barrier is never met when stale.
+        # A lane whose own bit is not in its barrier does not wait: cleared after, a barrier is never met when stale.
         pad.steps = [
             Step([Op("bsync", "void", (), number)], None, None, "bsync"),
             Step([Op("const", "i32", (), 0), Op("set_barrier", "void", (0,), number)], None, None, "bclear"),

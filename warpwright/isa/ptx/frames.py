@@ -2,9 +2,9 @@
 
 A function's frame in local memory holds, from its start: the return address (8 bytes), results and parameters of its
 signature, its own local and parameter variables, and what it saves around calls.  A register holds the frame's offset;
-the kernel's own frame begins at 0.  A caller writes arguments and return address behind its own frame, moves the
+the kernel's own frame begins at 0.  A caller writes arguments and return address after its own frame, moves the
 register up and branches; the callee returns through the address in its frame.  Virtual registers belong to a function,
-not to a call: what lives on behind a call that may come back into the same function is saved in the caller's frame.
+not to a call: what lives on after a call that may come back into the same function is saved in the caller's frame.
 Convergence barriers are saved around every call.
 """
 
@@ -104,7 +104,7 @@ def kernel_parameters(function: Function, parameter_base: int) -> list[int]:
 
 
 def place_shared(variables: Iterable[Variable]) -> tuple[dict[str, Storage], int]:
-    """Shared variables from 0, the unsized ones behind all others, where the launch's dynamic part begins."""
+    """Shared variables from 0, the unsized ones after all others, where the launch's dynamic part begins."""
     places: dict[str, Storage] = {}
     offset, dynamic_alignment = 0, 1
     known = {v.name: v for v in variables}.values()
@@ -123,7 +123,7 @@ def place_shared(variables: Iterable[Variable]) -> tuple[dict[str, Storage], int
     return places, offset
 
 
-# --- what lives on behind calls -------------------------------------------------------------------
+# --- what lives on after calls -------------------------------------------------------------------
 Slot = tuple[str, int]
 """A register file ('reg', 'pred', 'barrier') and a number."""
 
@@ -150,7 +150,7 @@ def effects(step: Step) -> tuple[set[Slot], set[Slot]]:
 
 
 def live_after_calls(blocks: list[Block]) -> dict[int, set[Slot]]:
-    """What is read behind each call before it is written, by the id of the calling step."""
+    """What is read after each call before it is written, by the id of the calling step."""
     graph = Graph(blocks)
     entry: list[set[Slot]] = [set() for _ in range(len(blocks) + 1)]
     facts = [[effects(step) for step in block.steps] for block in blocks]

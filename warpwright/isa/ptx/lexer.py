@@ -33,7 +33,7 @@ class Token(NamedTuple):
 
 
 def tokens(text: str, name: str = "PTX") -> list[Token]:
-    """Every word of ``text``, with an ``end`` behind the last.
+    """Every word of ``text``, with an ``end`` after the last.
 
     Raises:
         PtxError: at a character that begins no word.

@@ -22,7 +22,7 @@ def program_from_ptx(
         kernel: name of an ``.entry``.
         arch: compute capability times ten (70, 80, 90 …): where bank 0 holds parameters.
         symbols: device address of each ``.global`` variable and offset in constant bank 3 of each ``.const`` one;
-            without it every global lies at address 0, which is enough for looking at the code.
+            without it every global is at address 0, which is enough for looking at the code.
         name: what messages call the text.
 
     Raises:

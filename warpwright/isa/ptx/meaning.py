@@ -39,7 +39,7 @@ def unsupported(what: str) -> UnsupportedInstruction:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A code address that is known once the whole program is laid out: stands in attributes until then."""
+    """A code address that is known once the whole program is laid out: is in attributes until then."""
 
     name: str
     """A label of the function, or a function."""
@@ -50,7 +50,7 @@ _ENVIRONMENT = frozenset(map(str, range(ENVIRONMENT_COUNT)))
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """Where a variable lies."""
+    """Where a variable is."""
 
     space: str
     """global (device address) | const (offset in bank 3) | shared | local (offset in the frame) | param (offset in
@@ -68,7 +68,7 @@ class Context:
     carry: int
     """Predicate number of the condition code's carry flag (CC.CF)."""
     symbols: Callable[[str], Storage]
-    """Where a name lies; raises UnsupportedInstruction for an unknown one."""
+    """Where a name is; raises UnsupportedInstruction for an unknown one."""
     stack: int | None = None
     """Register that holds the frame's offset in local memory; None in a kernel, whose frame begins at 0."""
     constant_window_bytes: int = 0x50

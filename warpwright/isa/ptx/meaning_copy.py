@@ -43,7 +43,7 @@ def cp(i: Instruction, b: Emitter) -> None:
         value = read(b, "global", source, size, Access("global", size, cache=cache_of(i)), where)
         words = split_words(b, value)
     else:
-        # Bytes behind the source's size are zero and not read.
+        # Bytes after the source's size are zero and not read.
         for n in range(0, size, 4):
             some = b.icmp("ugt", filled, b.const(n))
             word = read(b, "global", offset_by(b, source, n), 4, Access("global", 4, cache=cache_of(i)), some)

@@ -165,7 +165,7 @@ class Tile:
 
 
 def tiles(role: str, shape: str, per: int) -> list[Tile]:
-    """The parts of fragment a, b or c; ``per`` elements lie in a register."""
+    """The parts of fragment a, b or c; ``per`` elements are in a register."""
     m, n, k = extents(shape)
     found: list[Tile] = []
     if role == "a":
@@ -413,7 +413,7 @@ def stmatrix(i: Instruction, b: Emitter) -> None:
 
 @meaning("movmatrix")
 def movmatrix(i: Instruction, b: Emitter) -> None:
-    """Transpose an 8x8 matrix of 16-bit elements whose row r lies in lanes 4r to 4r + 3."""
+    """Transpose an 8x8 matrix of 16-bit elements whose row r is in lanes 4r to 4r + 3."""
     only(i, "sync", "aligned", "m8n8", "trans")
     gather(b, None)
     word = b.source(i.operands[1], "b32")

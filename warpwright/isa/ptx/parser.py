@@ -432,7 +432,7 @@ class _Parser(Reader):
     def loc(self) -> None:
         line = self.advance().line
         file, number = self.integer(), self.integer()
-        # Line 0 is code of the compiler's own; the names of files may stand at the text's end.
+        # Line 0 is code of the compiler's own; the names of files may be at the text's end.
         self.location = (file, number) if number else None
         while self.word.line == line and self.word.kind != "end":
             self.advance()

@@ -9,14 +9,14 @@ MAX_SUB_CORES = 4
 MAX_BLOCKS = 32
 FIELDS = 1024  # more than any list of names below is long: each takes the numbers that it needs
 MAX_LOGGED_BLOCKS = 1 << 17  # of a larger grid the first ones
-SLICE_GROUPS = 8  # of L2 slices with all that lies behind them: a power of two; one host thread serves a group
+SLICE_GROUPS = 8  # of L2 slices with their DRAM: a power of two; one host thread serves a group
 AGE_READY, AGE_BLOCK = (
     6,
     38,
 )  # bits of a warp's turn: below its place in the block, then since when it is ready, then its block
 AGE_TIMES, AGE_BLOCKS = (1 << 32) - 1, (1 << 21) - 1
 DEFERRED = 32  # in W_BARRIER: instructions that need nothing of what the barrier orders may issue while the warp waits
-AT_CLUSTER = 17  # value of ``Warp.barrier`` at the barrier of a cluster: one behind the sixteen named ones
+AT_CLUSTER = 17  # value of ``Warp.barrier`` at the barrier of a cluster: one after the sixteen named ones
 
 # --- pipes: what an instruction occupies when it issues -------------------------------------------
 PIPES = (

@@ -127,7 +127,7 @@ WINDOW_MASK = ~0xFFFFFF
 FULL_WARP = 0xFFFFFFFF
 SYNC_WORDS = record_words(MOST_LANES)[TAG_SYNC]
 WRITTEN_TOGETHER = 512
-"""Bytes from the first to behind the last that lanes read, of which it is asked at once whether all were written: those of 16 bytes a lane."""
+"""Bytes from the first to after the last that lanes read, of which it is asked at once whether all were written: those of 16 bytes a lane."""
 
 
 @core
@@ -282,7 +282,7 @@ def lane_by_lane(
     s: Any, row: int, events: Any, known: Any, lanes_known: Any, foreign: Any, allocations: Any, findings: Any, base: int, tabled: bool,
     step: int, mask: int, uniform: int,
 ) -> int:  # fmt: skip
-    """An access of global memory whose lanes may lie in several allocations; what is missing before it can be checked, or DONE."""
+    """An access of global memory whose lanes may be in several allocations; what is missing before it can be checked, or DONE."""
     event, instruction = events[row * COLUMNS + E_EVENT], events[row * COLUMNS + E_INSTRUCTION]
     size, strong = events[row * COLUMNS + E_BYTES], events[row * COLUMNS + E_STRONG]
     races = s[S_OPTIONS] & CHECK_RACES
@@ -414,7 +414,7 @@ def access(
 def constants(
     s: Any, findings: Any, instruction: int, limit: int, size: int, base: int, tabled: bool, step: int, mask: int
 ) -> None:
-    """A read of constant memory at an index: what lies behind the bank reads as 0."""
+    """A read of constant memory at an index: what is after the bank reads as 0."""
     left = mask
     while left:
         lane = lowest_bit(left)

@@ -16,7 +16,7 @@ from warpwright.tools.checks.findings import SEVERITIES, Finding, Place
 _MEMORY = re.compile(r"byte [\d,]+ of (.+)$")
 SHARED = "shared memory"
 _HAZARDS = ("RAW", "WAR", "WAW")
-"""The one that heads an entry first: a read behind a write tells most of what is missing."""
+"""The one that heads an entry first: a read after a write tells most of what is missing."""
 RANKS = {"racecheck": 1, "schedcheck": 1, "initcheck": 2, "memcheck": 3, "leakcheck": 4, "perfcheck": 4}
 
 

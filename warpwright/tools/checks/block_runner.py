@@ -1,7 +1,7 @@
 """A block's turn: its warps run, their records are read, barriers are waited at; machine code (``native``).
 
 ``run_block`` goes on until there is something that machine code leaves to Python: an order between warps of several blocks, copies, what
-is to be told.  What it needs stands in arrays of words, so that it goes on where it stopped.
+is to be told.  What it needs is in arrays of words, so that it goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ T_ARRIVED, T_COUNTS, T_VOTES, T_PLACES, T_AT_BRANCH, T_ROUND_IT, T_WITH_OTHERS =
 """Host pointers of: clocks that arrived at each barrier, threads that did, votes, basic blocks that arrivals came from; by warp and way,
 lanes at its branch and round its barrier; ways that threads at the barrier took too."""
 T_APART, T_APART_AT = 33, 34
-"""Lanes of the warp that has just arrived which went round a barrier's block where others of its arriving lanes stand, and that block."""
+"""Lanes of the warp that has just arrived which went round a barrier's block where others of its arriving lanes are, and that block."""
 T_TIMES_ROUND, T_CAME, T_EXPECTED = 35, 36, 37
 """Host pointers by warp and way of ``skipped_barriers.Walked``'s arrays of these names."""
 T_MISSING, T_MISSING_AT = 38, 39
@@ -59,7 +59,7 @@ NO_WARPS, ANOTHER = 1, 2
 """Of T_MISCOUNTS: the count is no multiple of 32; it differs."""
 BARRIERS = 16
 MOST_PLACES = 63
-"""Of a barrier's row of places, behind their number."""
+"""Of a barrier's row of places, after their number."""
 
 BEGIN, RUN, RECORDS, WALK, STOPPED_AT, BARRIER, NEXT, RELEASE, COMPLETES, AFTER = range(10)
 """Phases: of a pass, of a warp, of a release of barriers."""
@@ -349,7 +349,7 @@ def complete(t: Any, launch: Any, number: int) -> None:
 
 @core
 def after_stop(t: Any, launch: Any, w: int) -> int:
-    """Go on behind the stop of a warp whose records are read; gives a reason to return, or -1."""
+    """Go on after the stop of a warp whose records are read; gives a reason to return, or -1."""
     status = t[T_STATUS]
     t[T_PHASE] = NEXT
     if status == STRONG or status == CLOCK or status == TRACE_FULL:

@@ -3,7 +3,7 @@
 A traced warp leaves a record for each basic block that it enters and for each access in it (``engine/abi.py``).  The rest
 is known from the machine code:
 
-* ``__syncwarp()`` is WARPSYNC where lanes may have diverged, BRA.CONV in front of an out-of-line WARPSYNC, and a NOP
+* ``__syncwarp()`` is WARPSYNC where lanes may have diverged, BRA.CONV before an out-of-line WARPSYNC, and a NOP
   where the compiler knows that they have not (NVRTC 12.9 for sm_70 to sm_90).
 * MEMBAR is a fence; ``acquire`` of a scope beyond the block ends in CCTL.IVALL, which empties L1.
 * An atomic of a type that the memory does not have is a loop of a load and a compare-and-swap of the same address, by the
@@ -63,7 +63,7 @@ class Column(IntEnum):
     """1: atomic or volatile: never a race with another strong one.  2: of the block's scope: synchronises without a fence.
     Bulk copies: 1 when they reduce, each element atomically (PTX ISA: ``.relaxed.gpu``)."""
     SYNCHRONISES = 4
-    """1: the reader stops behind it, since it may release or acquire."""
+    """1: the reader stops after it, since it may release or acquire."""
     SCOPE = 5
     """Fences: 0 the block, 1 the device and beyond.  Reads of constant memory at an index: bytes of the bank, 0 where that is not known."""
     UNIFORM = 6
@@ -100,7 +100,7 @@ class Events:
 
 
 def reduces(instruction: Instruction) -> bool:
-    """Whether a bulk copy adds to (or otherwise combines with) what stands at its target."""
+    """Whether a bulk copy adds to (or otherwise combines with) what is at its target."""
     return instruction.opcode in _BULK_REDUCTIONS
 
 
@@ -201,7 +201,7 @@ def _registers(instruction: Instruction, targets: bool) -> set[int]:
 
 
 def guards_of_atomics(program: Program) -> set[int]:
-    """Indices of loads whose value is only compared, in front of an atomic of the same address: ``if (*top >= 0) atomicAdd(top, -1)``."""
+    """Indices of loads whose value is only compared, before an atomic of the same address: ``if (*top >= 0) atomicAdd(top, -1)``."""
     code, found = program.instructions, set[int]()
     for index, atomic in enumerate(code):
         where = _address(atomic) if atomic.opcode.startswith(("ATOM", "RED")) else None

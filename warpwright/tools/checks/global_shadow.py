@@ -64,7 +64,7 @@ class Shadows:
         return self._cells.get((allocation.address, allocation.size_bytes), (None, WORDS))
 
     def give(self, allocation: Allocation, shift: int) -> tuple[int, int, int]:
-        """Make an allocation's cells: by words, or by bytes (then what each word's cell holds stands four times)."""
+        """Make an allocation's cells: by words, or by bytes (then what each word's cell holds is four times)."""
         key = allocation.address, allocation.size_bytes
         cells = np.zeros(sh.words_of((allocation.size_bytes >> shift) + 1), np.int64)
         if key in self._cells:

@@ -5,11 +5,11 @@ that warp did is known.  Clocks pass
 
 * at a block barrier, from every warp that arrives to every warp that waits;
 * from a fence to what reads the word that a later strong store or atomic of the same warp, or of one that met it at a block
-  barrier since, wrote (release), when the reader fences behind its read (acquire);
+  barrier since, wrote (release), when the reader fences after its read (acquire);
 * at an mbarrier, and at strong accesses of block scope, from one access of the word to the next within the block.
 
 Asynchronous copies are others, with clocks of their own: one for the ``cp.async`` of each warp and one for its bulk stores, which the
-warp knows of behind its wait for the group, and one for each mbarrier, which who looks at an mbarrier knows.  What threads wrote must be
+warp knows of after its wait for the group, and one for each mbarrier, which who looks at an mbarrier knows.  What threads wrote must be
 shown to bulk copies by a proxy fence: of each warp, a further column keeps up to where that has happened.  All of them pass
 as the warps' own clocks do.
 
@@ -30,7 +30,7 @@ Row = npt.NDArray[np.int64]
 WARP_LANES = 32
 BARRIERS = 16
 COPY_KINDS = 3
-"""Sets of columns behind the warps' own: ``cp.async`` by warp, bulk stores by warp, what a proxy fence has shown of each warp."""
+"""Sets of columns after the warps' own: ``cp.async`` by warp, bulk stores by warp, what a proxy fence has shown of each warp."""
 CP_ASYNC, BULK_STORES, SHOWN = 1, 2, 3
 MBARRIERS = 64
 """Columns for mbarriers; a block with more shares the last one."""
@@ -96,7 +96,7 @@ class _Location:
 class BlockClocks:
     """The clocks of a resident block's warps; ``begin`` makes them those of another one.
 
-    Epochs are never those of an earlier block, so that what is left of its clocks lies before all of this one's.
+    Epochs are never those of an earlier block, so that what is left of its clocks is before all of this one's.
 
     Args:
         epochs: of each warp, shape (warps,).
@@ -135,8 +135,8 @@ class BlockClocks:
         self._barriers: dict[int, int] = {}
         self.foreign: list[Clock] = [EMPTY] * warps
         self.seen: list[Clock] = [EMPTY] * warps
-        """What strong accesses are ordered behind: also what was released at a word that was read without a fence since.
-        Weak reads behind it may find old values in L1."""
+        """What strong accesses are ordered after: also what was released at a word that was read without a fence since.
+        Weak reads after it may find old values in L1."""
         self._arrived: dict[int, Clock] = {}
         self._arrived_seen: dict[int, Clock] = {}
         self._arrived_released: dict[int, Clock] = {}
@@ -237,8 +237,8 @@ class BlockClocks:
         for warp in waiting:
             self.foreign[warp] = self.foreign[warp].joined(clock)
             self.seen[warp] = self.seen[warp].joined(seen)
-            # Fences and barriers together: any of the block may raise the flag for what others fenced in front of the barrier,
-            # and fence behind it what others saw.
+            # Fences and barriers together: any of the block may raise the flag for what others fenced before the barrier,
+            # and fence after it what others saw.
             self._released[warp] = self._released[warp].joined(released)
             self._to_acquire[warp] = self._to_acquire[warp].joined(seen)
 
@@ -256,7 +256,7 @@ class BlockClocks:
     def strong_access(
         self, warp: int, words: set[int], locations: dict[int, Any], reads: bool, writes: bool, in_block: bool
     ) -> None:
-        """A strong access to words: reads acquire (behind a fence, or at once within the block), writes release."""
+        """A strong access to words: reads acquire (after a fence, or at once within the block), writes release."""
         for word in words:
             place: _Location = locations.setdefault(word, _Location())
             if reads:

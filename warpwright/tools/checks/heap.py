@@ -1,6 +1,6 @@
 """The heap of device ``malloc`` under memcheck: only allocated pieces are accessible.
 
-A launch's accesses are checked against the table of allocations; here the heap stands in it piece by piece, as it is after each call.
+A launch's accesses are checked against the table of allocations; here the heap is in it piece by piece, as it is after each call.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class GuardedHeap:
 
 
 def guard(context: LaunchContext, report: Report) -> None:
-    """Let a launch reach only what lies in pieces of the heap, where there is one; strings of ``printf`` must lie in memory."""
+    """Let a launch reach only what is in pieces of the heap, where there is one; strings of ``printf`` must be in memory."""
 
     def bad_string(address: int, by: HeapCall) -> None:
         title = "Invalid pointer to a string of device-side printf"

@@ -25,10 +25,10 @@ from warpwright.toolchain.lines import is_toolkit_file
 PACKAGE = Path(__file__).parents[2]
 MOST_FRAMES = 64
 _OURS = re.compile(r"libpython|libffi|_ctypes|libcuda\.so|libcudart\.so")
-"""Files whose frames lie between the program's call and this."""
+"""Files whose frames are between the program's call and this."""
 _STARTS = ("_start", "__libc_start_main", "__libc_start_call_main")
 _WRAPPER = re.compile(r"cuda[A-Z]\w*$")
-"""Functions that the toolkit's headers put in front of the runtime's: ``cudaMalloc(int **, size_t)``."""
+"""Functions that the toolkit's headers put before the runtime's: ``cudaMalloc(int **, size_t)``."""
 _SYSTEM = re.compile(r"/(libc|libpthread|ld-linux[\w-]*)[.-]")
 _EXECUTABLE, _FUNCTION = 2, 2
 """ET_EXEC, whose addresses are not relative to where it is loaded; STT_FUNC."""
@@ -80,7 +80,7 @@ def _native_stack() -> tuple[str, ...]:
 @cache
 def _said(frames: tuple[tuple[str, int, int], ...]) -> tuple[str, ...]:
     """Places of frames, of which the first is the innermost."""
-    # A return address is that of the instruction behind the call.
+    # A return address is that of the instruction after the call.
     called = [_Call(file, base, address - 1) for file, base, address in frames if not _SYSTEM.search(file)]
     places = [place for place in (call.place() for call in reversed(_own(called))) if place]
     # nvcc's own file stands for functions that it has rewritten.
@@ -98,7 +98,7 @@ def _own(called: list[_Call]) -> list[_Call]:
 
 
 class _Call:
-    """A frame of a native program: the function of a file that an address lies in."""
+    """A frame of a native program: the function of a file that an address is in."""
 
     def __init__(self, file: str, base: int, address: int) -> None:
         kind, starts, names = _functions(file)
@@ -109,7 +109,7 @@ class _Call:
         self.start = starts[found] if found >= 0 else 0
 
     def place(self) -> str:
-        """``file:line``, or ``function+0x1c in file``; empty in front of ``main``."""
+        """``file:line``, or ``function+0x1c in file``; empty before ``main``."""
         if self.name in _STARTS:
             return ""
         line = _line(self.file, self.at)

@@ -96,7 +96,7 @@ class Block:
     turn: Words
     """What ``turn.run_block`` goes by."""
     fill: npt.NDArray[np.uint8] | None = None
-    """What lies in shared memory when the block begins; None: zeros."""
+    """What is in shared memory when the block begins; None: zeros."""
     number: int = -1
     turn_address: int = field(init=False)
     """Host pointer of ``turn``."""
@@ -153,8 +153,8 @@ class CheckedExecution:
 
     Args:
         seed: order of blocks and warps; None for ascending numbers.
-        fill: what lies in shared memory when a block begins, instead of zeros.
-        limit: warp-instructions behind which the launch is stopped.
+        fill: what is in shared memory when a block begins, instead of zeros.
+        limit: warp-instructions after which the launch is stopped.
     """
 
     def __init__(
@@ -278,7 +278,7 @@ class CheckedExecution:
         context = self.context
         program, geometry = context.program, context.geometry
         size = shared_bytes(program, geometry)
-        # A double word behind the end: values of the last bytes are read by double words.
+        # A double word after the end: values of the last bytes are read by double words.
         shared = aligned_words((size + 127) // 64 * 64).view(np.uint8)[: size + 8]
         block_words = aligned_words(BLOCK.size_bytes)
         warps = geometry.warps_per_block

@@ -6,13 +6,13 @@ that warp: vector clocks with one entry for each warp (FastTrack: Flanagan and F
 within the own warp.  ``happens_before.py`` keeps the clocks.
 
 A word's cell keeps the last write and two readers of different warps.  Of more than two readers that nothing orders, the third
-replaces the second: a write that nothing orders behind the one forgotten is almost always unordered with
+replaces the second: a write that nothing orders after the one forgotten is almost always unordered with
 another as well.
 
 Epochs go on from block to block and from launch to launch: what a cell holds from before is older than the first epoch of the block (shared
 memory) or the launch (global memory), and counts for nothing.  So no cell is ever cleared.
 
-Tables are one row behind the other: compiled functions see an array as a bare pointer to words.
+Tables are one row after the other: compiled functions see an array as a bare pointer to words.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from warpwright.native.intrinsics import core, lowest_bit, peek, poke
 from warpwright.tools.checks.events import Event
 
 # --- a cell: words of shadow for each granule of memory ---------------------------------------------
-# Cells stand in groups of 32, one word of all of them behind the other, so that a warp's accesses are looked at as vectors (``vector_races.py``).
+# Cells are in groups of 32, one word of all of them after the other, so that a warp's accesses are looked at as vectors (``vector_races.py``).
 GROUP_CELLS, CELL_WORDS = 32, 6
 WORD_STEP = 8 * GROUP_CELLS
 """Bytes from one word of a cell to the next."""
@@ -45,10 +45,10 @@ F_OTHER_WARP, F_OTHER_LANE, F_LANE, F_WARP = 8, 9, 10, 11
 FINDING_WORDS = 12
 MAX_FINDINGS = 256
 FINDINGS_AT = MAX_FINDINGS * FINDING_WORDS
-"""Word behind the table: how many there are."""
+"""Word after the table: how many there are."""
 RAW, WAR, WAW, UNDEFINED, UNSHOWN, BEYOND = 1, 2, 3, 4, 5, 6
 UNACQUIRED, GUARDS, NARROW_SCOPE = 16, 32, 64
-"""Added to a hazard: what was released was read, but no fence stands behind that read; the read only decides whether an atomic of the same word
+"""Added to a hazard: what was released was read, but no fence is after that read; the read only decides whether an atomic of the same word
 happens, which looks again; both are strong, but one is of block scope and the other of another block."""
 HAZARD = 15
 ERROR, WARNING, INFO = 0, 1, 2
@@ -73,7 +73,7 @@ allocations."""
 S_SHARED_OLDEST, S_GLOBAL_OLDEST = 25, 26
 """First epochs of the block and of the launch: older stamps in shared and global memory count for nothing."""
 S_SEEN, S_GUARD, S_SECTORS = 27, 28, 29
-"""Host pointer to what strong accesses are ordered behind (``BlockClocks.seen``); whether the present read is one that decides on an atomic; host
+"""Host pointer to what strong accesses are ordered after (``BlockClocks.seen``); whether the present read is one that decides on an atomic; host
 pointer of the sectors of the memory that the present access is of, 0 where they do not matter."""
 S_WINDOWS = 30
 """Host pointer to the windows of ``vector_races.py``."""
@@ -82,12 +82,12 @@ S_LANES_OF_WAVE = 31
 S_WORDS = 32
 CHECK_RACES, CHECK_UNDEFINED, COUNT_TRAFFIC, KEEP_SECTORS, CHECK_CONSTANTS = 1, 2, 4, 8, 16
 DONE, SYNCHRONISE, SHADOW, NARROW, BROKEN, BULK_COPY = 0, 1, 2, 3, 4, 5
-"""Why reading records ends: no records are left; behind a synchronising access; an allocation (argument) has no shadow
-yet, or needs one by bytes; records that it does not understand; in front of a bulk copy's record."""
+"""Why reading records ends: no records are left; after a synchronising access; an allocation (argument) has no shadow
+yet, or needs one by bytes; records that it does not understand; before a bulk copy's record."""
 
 # --- columns of the table of allocations ------------------------------------------------------------------------
 A_FIRST, A_END, A_CELLS, A_SHIFT, A_SECTORS, A_WRITTEN, A_TOUCHED = range(7)
-"""First byte and the one behind the last; host pointers of cells (granule: 1 << shift), of a word for each sector, the first epoch of the last launch
+"""First byte and the one after the last; host pointers of cells (granule: 1 << shift), of a word for each sector, the first epoch of the last launch
 that read it through L1, and of what was written, 0 for none; whether any access met it."""
 ALLOCATION_WORDS = 7
 SECTOR_SHIFT = 5
@@ -183,7 +183,7 @@ def unordered_lane(s: Any, known: Any, lanes_known: Any, foreign: Any, stamp: in
 
 @core
 def was_released(s: Any, stamp: int) -> bool:
-    """Whether an access of another block was released to what the present warp has read: only a fence behind that read is missing."""
+    """Whether an access of another block was released to what the present warp has read: only a fence after that read is missing."""
     warp = (stamp >> 32) - 1
     if warp >= s[S_LAUNCH_WARPS] or 0 <= warp - s[S_FIRST_WARP] < s[S_WARPS]:
         return False
@@ -420,7 +420,7 @@ def defined(
     if undefined and event != STORE:
         # Blocks often read more of shared memory than their warps wrote, and drop it.
         # Words of global memory of which some bytes were written may hold a structure's padding; compilers read a value of one byte
-        # with the byte behind it (NVRTC and nvcc: LDG.U16 of a bool, in thrust::find_if).
+        # with the byte after it (NVRTC and nvcc: LDG.U16 of a bool, in thrust::find_if).
         severity = ERROR if space >= 0 and empty else WARNING
         if space >= 0 and size == 2 and some:
             severity = INFO
@@ -447,7 +447,7 @@ def allocation_at(s: Any, allocations: Any, address: int) -> int:
 
 @core
 def within(allocations: Any, row: int, address: int) -> bool:
-    """Whether an address lies in the allocation of a row; -1 is none."""
+    """Whether an address is in the allocation of a row; -1 is none."""
     if row < 0:
         return False
     first = allocations[row * ALLOCATION_WORDS + A_FIRST]

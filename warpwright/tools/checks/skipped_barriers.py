@@ -1,7 +1,7 @@
 """Finds barriers that threads skip: a thread takes a branch around a barrier and continues after it.
 
-Since Volta a block barrier waits for the threads that still live, so a thread may return in front of one (``if (i >= n)
-return;``).  One that takes the other way round a barrier and goes on behind it has not returned: it should have come, and that
+Since Volta a block barrier waits for the threads that still live, so a thread may return before one (``if (i >= n)
+return;``).  One that takes the other way round a barrier and goes on after it has not returned: it should have come, and that
 nobody waits for it any more once it has ended does not make it right.  On the machine code: a barrier is control dependent on
 a branch when the branch may lead away from it (Ferrante, Ottenstein and Warren, TOPLAS'87); both ways meet at the branch's immediate
 post-dominator.  A thread that was at the branch and then at that block without the barrier between went round it, if from
@@ -34,7 +34,7 @@ EFFECTS = frozenset(("store", "atomic", "service", "bulk", "texture")) | BARRIER
 
 
 ON_A_WAY, GOES_ROUND, ACTS = 1, 2, 4
-"""Part of some way; its barrier; a warp-wide operation behind which a thread still does what one that has returned does not."""
+"""Part of some way; its barrier; a warp-wide operation after which a thread still does what one that has returned does not."""
 
 
 class Detour(NamedTuple):

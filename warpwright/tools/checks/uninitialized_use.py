@@ -135,7 +135,7 @@ class Before:
         return ""
 
     def _contents(self) -> Sequence[npt.NDArray[np.uint8]]:
-        """What lies in shared memory instead of zeros: ones (NaN, -1), and random bytes."""
+        """What is in shared memory instead of zeros: ones (NaN, -1), and random bytes."""
         size = self._own.stop
         ones, mixed = np.full(size, 255, np.uint8), np.random.default_rng(SEED).integers(0, 256, size, np.uint8)
         for one in (ones, mixed):

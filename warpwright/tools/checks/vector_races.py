@@ -160,7 +160,7 @@ def put_writers(
 
 @Piece
 def put_reader_lanes(builder: Any, infos: Any, lanes: Any, again: Any, info: Any, readers: Any) -> None:
-    """As ``put_readers`` of cells whose lanes stand in as many words at ``readers``."""
+    """As ``put_readers`` of cells whose lanes are in as many words at ``readers``."""
     before = builder.and_(_load(builder, infos, again), _all(LANE_BITS))
     now = builder.or_(_spread(builder, info), _load(builder, readers, lanes))
     _store(builder, infos, lanes, builder.or_(now, before))
@@ -276,7 +276,7 @@ def loads_in_rows(
 
 @core
 def is_window(sectors: int, low: int, high: int, limit: int, shift: int, size: int) -> bool:
-    """Whether lanes whose places are from ``low`` to ``high`` touch the cells of one window alone, and lie in their memory."""
+    """Whether lanes whose places are from ``low`` to ``high`` touch the cells of one window alone, and are in their memory."""
     if sectors or low < 0 or high + size > limit or size < 1 << shift or low & ((1 << shift) - 1):
         return False
     return ((high + size - 1) >> shift) - (low >> shift) < GROUP_CELLS
@@ -382,7 +382,7 @@ def stores_in_rows(
 
 @core
 def is_row(sectors: int, offset: int, limit: int, shift: int, size: int, tabled: bool, step: int, mask: int) -> bool:
-    """Whether an access is of neighbouring words, whose cells are of words, and lies in its memory; ``offset``: lane 0's."""
+    """Whether an access is of neighbouring words, whose cells are of words, and is in its memory; ``offset``: lane 0's."""
     if tabled or step != size or sectors or offset < 0 or offset & ((1 << shift) - 1) or size < 1 << shift:
         return False
     if size != 1 << shift and mask != ALL_LANES:

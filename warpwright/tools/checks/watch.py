@@ -45,7 +45,7 @@ WAITS = {
     BULK_STORES: "the copy is not waited for: cp.async.bulk.wait_group.read of the thread that issued it, then a barrier for others",
     0: "the copy is not waited for: every thread that touches its bytes waits on its mbarrier first",
 }
-"""What orders accesses behind a copy, by kind of column; 0: those of mbarriers."""
+"""What orders accesses after a copy, by kind of column; 0: those of mbarriers."""
 MAY_BE_OLD = (
     "what the other block released was read, but no __threadfence() stands behind that read, which would order this access: "
     "its sector was read in this launch before it was written, so that an L1 may hold the old line (a volatile read passes L1 by)"
@@ -412,7 +412,7 @@ class Watch:
             self._note_others(block, resident, warp.in_block)
 
     def _lines(self, instructions: list[int]) -> int:
-        """How many lines of source barriers stand in: compilers make several instructions of one, some without a line."""
+        """How many lines of source barriers are in: compilers make several instructions of one, some without a line."""
         if len(instructions) < 2:
             return len(instructions)
         places = [place(self.program, i, "", (0, 0, 0), (0, 0, 0)) for i in instructions]
@@ -633,7 +633,7 @@ class Watch:
         )
 
     def _beyond_constants(self, row: npt.NDArray[np.int64]) -> Finding:
-        """A read behind the module's __constant__ variables."""
+        """A read after the module's __constant__ variables."""
         address, count = int(row[sh.F_ADDRESS]), int(row[sh.F_COUNT])
         title = f"Invalid __constant__ read of size {int(row[sh.F_BYTES])} bytes"
         one = self.place_of(int(row[sh.F_NOW]), "", int(row[sh.F_WARP]), int(row[sh.F_LANE]))

@@ -136,7 +136,7 @@ def evidence(a: Attribution, program: Program, chip: Chip) -> Evidence:
 
 
 def evidence_of(run: Run) -> Evidence:
-    """The evidence behind a timed run.
+    """The evidence for a timed run.
 
     Raises:
         UnsupportedError: the run was made with timing="off".

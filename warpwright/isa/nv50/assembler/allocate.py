@@ -1,6 +1,6 @@
 """Register allocation: liveness over the whole program, then a linear scan.
 
-A call's block is followed by the function, a return by every place behind a call of that function, so that functions and their
+A call's block is followed by the function, a return by every place after a call of that function, so that functions and their
 callers share the register file.  What does not fit lives in local memory.
 """
 
@@ -71,7 +71,7 @@ def successors_of(code: Code, blocks: list[tuple[int, int]], returns: Mapping[in
 
 
 def return_places(code: Code) -> dict[int, list[int]]:
-    """For each return: positions behind the calls of its function, whose labels begin with ``@function``."""
+    """For each return: positions after the calls of its function, whose labels begin with ``@function``."""
     owner = ""
     callers: dict[str, list[int]] = {}
     rets: list[tuple[int, str]] = []

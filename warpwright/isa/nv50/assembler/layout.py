@@ -107,7 +107,7 @@ def assemble(code: Code, arch: int) -> tuple[bytes, list[tuple[int, Inst]]]:
 
 
 def _pair(placed: list[Placed], context: Context) -> None:
-    """Words of 4 bytes stand in pairs; a single one before a label or a long word becomes long."""
+    """Words of 4 bytes are in pairs; a single one before a label or a long word becomes long."""
     n = 0
     while n < len(placed):
         if placed[n].size != 4:
