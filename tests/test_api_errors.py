@@ -239,14 +239,12 @@ def test_read_only_array(module: ww.Module, x: Any, y: Any) -> None:
     assert (x == 3).all(), "a pointer to const takes a read-only array"
 
 
-def test_what_lies_in_another_gpus_memory(module: ww.Module, y: Any) -> None:
+def test_arguments_in_another_gpus_memory(module: ww.Module, y: Any) -> None:
     other = ww.GPU("v100")
-    advice = (
-        "lies in another GPU's memory; make it with the GPU that runs saxpy, or pass a copy on the host (its get())"
-    )
+    advice = "in another GPU's memory; create it with the GPU that runs saxpy, or pass a copy on the host (its get())"
     x = other.array(np.ones(1024, np.float32))
     message = said(ww.ArgumentError, lambda: module["saxpy"][4, 256](1024, 2.0, x, y))
-    assert message == f"argument 3 'x' of saxpy: what is given {advice}"
+    assert message == f"argument 3 'x' of saxpy: it is {advice}"
     assert x.get().tolist() == [1.0] * 1024
 
 
@@ -272,7 +270,7 @@ def test_symbol_of_another_size(module: ww.Module) -> None:
         "symbol 'coefficients' has 12 bytes, the value 16"
     )
     assert said(ww.ArgumentError, lambda: symbol.set([1, 2, 3])) == (
-        "symbol 'coefficients' takes a NumPy array or scalar of 12 bytes, whose dtype says what its bytes are, not a list"
+        "symbol 'coefficients' takes a NumPy array or scalar of 12 bytes, with a dtype, not a list"
     )
 
 
@@ -331,7 +329,7 @@ def test_out_of_bounds_names_line_thread_and_allocation(module: ww.Module, x: An
         "  demo.cu:5: y[i] = a * x[i] + y[i];\n"
         "  instruction LDG.E at 0xa0\n"
         "  block (4, 0, 0), thread (0, 0, 0) and 31 more of its warp\n"
-        f"  nearest allocation: argument 3 'x' of saxpy (4,096 bytes at {begin:#x}); the address is right behind its end"
+        f"  nearest allocation: argument 3 'x' of saxpy (4,096 bytes at {begin:#x}); the address is directly after its end"
     )
     assert (fault.kernel, fault.bytes, fault.block, fault.thread) == ("saxpy", 4, (4, 0, 0), (0, 0, 0))
     assert fault.line == ("demo.cu", 5)
@@ -356,7 +354,7 @@ def test_use_after_free(gpu: ww.GPU, module: ww.Module, y: Any) -> None:
     far = gpu.zeros(8)
     d.free()
     message = said(ww.MemoryFaultError, lambda: module["saxpy"][1, 32](N, 2.0, address + 2048, far))
-    assert message.endswith("\n  the address lies in array 'weights', which was freed")
+    assert message.endswith("\n  the address is in array 'weights', which was freed")
 
 
 def test_misaligned(module: ww.Module) -> None:

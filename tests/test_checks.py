@@ -242,9 +242,9 @@ def test_memory_that_nobody_wrote() -> None:
         (
             "shared_garbage",
             "error",
-            r"depends on what lies there: 128 bytes of memory differ, byte 128 of array 'x' first",
+            r"depends on its contents: 128 bytes of memory differ, byte 128 of array 'x' first",
         ),
-        ("shared_garbage_dropped", "info", "do not depend on what lies there: two other contents leave the same"),
+        ("shared_garbage_dropped", "info", "do not depend on its contents: two other contents have the same results"),
         ("shared_garbage_prints", "error", "it prints something else"),
         ("shared_garbage_leads_astray", "error", "with other contents it fails: "),
         ("shared_garbage_counts", "error", "with other contents it takes more than 4 times its instructions"),

@@ -56,7 +56,12 @@ def line(text: str) -> str:
 @pytest.mark.parametrize(
     ("kernel", "text", "title", "sentence"),
     [
-        ("overrun", "p[23", "Invalid __global__ write of size 1 bytes", "right behind the end of 24 bytes that malloc"),
+        (
+            "overrun",
+            "p[23",
+            "Invalid __global__ write of size 1 bytes",
+            "directly after the end of 24 bytes that malloc",
+        ),
         ("after_free", "y[1] = *(vol", "Invalid __global__ read of size 4 bytes", "byte 12 of 64 bytes .* were freed"),
         (
             "wrong_free",

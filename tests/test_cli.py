@@ -114,7 +114,7 @@ def test_a_fault_is_a_sentence_with_the_programs_line(program: Path) -> None:
     lines = err.splitlines()
     assert lines[0].startswith(f"{program}:17: out-of-bounds read of 4 bytes at 0x7f")
     assert lines[0].endswith("in kernel add")
-    assert lines[-1].endswith("the address is right behind its end")
+    assert lines[-1].endswith("the address is directly after its end")
     assert "Traceback" not in err
 
 

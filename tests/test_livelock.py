@@ -76,7 +76,7 @@ def launch(gpu: ww.GPU, source: str, name: str, grid: int, block: int) -> np.nda
 
 
 def deadlock(gpu: ww.GPU, name: str, grid: int, block: int) -> str:
-    with pytest.raises(ww.DeadlockError, match="only repeat what they did") as caught:
+    with pytest.raises(ww.DeadlockError, match="only repeat themselves") as caught:
         launch(gpu, ENDLESS, name, grid, block)
     return str(caught.value)
 

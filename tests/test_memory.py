@@ -101,7 +101,7 @@ def test_abandoned_allocations_go_with_the_next_table(memory: DeviceMemory) -> N
 
 
 def test_view_outside_memory_is_refused(memory: DeviceMemory) -> None:
-    with pytest.raises(IndexError, match=r"^4 bytes at 0x10 lie outside device memory$"):
+    with pytest.raises(IndexError, match=r"^4 bytes at 0x10 are outside device memory$"):
         memory.view(0x10, 4)
 
 

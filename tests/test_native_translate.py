@@ -217,7 +217,7 @@ def half_true(a: int) -> bool:
         (fraction, "fraction: Div is not translated"),
         (untyped, "a type is int, bool, Any, a structure or a tuple of them, not missing"),
         (foreign, r"foreign: line \d+: hash is not a function for machine code"),
-        (half_true, "half_true: i64 stands where i1 is wanted"),
+        (half_true, "half_true: i64 is used where i1 is required"),
     ],
 )
 def test_more_of_python_than_is_translated_is_refused(function: Any, message: str) -> None:

@@ -30,7 +30,7 @@ FORMATS = {
     **{"f32": "<f4", "f64": "<f8", "f16": "<u2"},
 }
 INVALID = {
-    "ldmatrix": "64 threads read 128 bytes behind the end of a variable of 256 bytes",
+    "ldmatrix": "64 threads read 128 bytes past the end of a variable of 256 bytes",
     "mma_m16n8k16_f32_bf16_bf16_f32_2x": "64 threads write 32 bytes each to an output of 1,024",
 }
 """Programs whose accesses leave their buffers, which a card does not notice and this engine does."""

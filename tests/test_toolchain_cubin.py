@@ -410,7 +410,7 @@ def test_files_that_are_no_cubins() -> None:
     struct.pack_into("<H", host, 18, 62)
     assert error_of(bytes(host)) == (
         "x.cubin is an ELF file for machine 62, not CUDA (190): it is host code. "
-        "Give the cubin that lies inside it (cuobjdump -xelf all)."
+        "Pass the cubin that it contains (cuobjdump -xelf all)."
     )
     small = bytearray(good)
     small[4] = 1

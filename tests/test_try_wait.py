@@ -79,5 +79,5 @@ def test_a_look_in_vain_is_given_up_in_the_end() -> None:
 def test_a_phase_that_nobody_ends_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(livelock, "QUIET_SECONDS", 0.2)
     monkeypatch.setattr(livelock, "PAUSE_SECONDS", 0.0)
-    with pytest.raises(ww.DeadlockError, match="only repeat what they did"):
+    with pytest.raises(ww.DeadlockError, match="only repeat themselves"):
         module()["for_ever"][2, 64](np.zeros(64, np.uint32))

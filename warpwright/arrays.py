@@ -47,7 +47,7 @@ class DeviceArray:
 
     def __init__(self, memory: DeviceMemory, shape: tuple[int, ...], dtype: np.dtype[Any], name: str = "") -> None:
         if dtype.hasobject:
-            raise ArgumentError("an array of Python objects cannot lie in device memory")
+            raise ArgumentError("an array of Python objects cannot be in device memory")
         if any(size < 0 for size in shape):
             raise ArgumentError(f"an array of shape {shape}: no size may be negative")
         self.shape = shape
@@ -202,8 +202,8 @@ class Symbol:
             array = np.ascontiguousarray(values)
             if not isinstance(values, np.ndarray | np.generic):
                 raise ArgumentError(
-                    f"symbol '{self.name}' takes a NumPy array or scalar of {self.nbytes} bytes, whose dtype says what "
-                    f"its bytes are, not a {type(values).__name__}"
+                    f"symbol '{self.name}' takes a NumPy array or scalar of {self.nbytes} bytes, "
+                    f"with a dtype, not a {type(values).__name__}"
                 )
             raw = array.reshape(-1).view(np.uint8)
         if raw.nbytes != self.nbytes:

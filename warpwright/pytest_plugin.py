@@ -44,7 +44,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--warpwright-check-level",
         metavar="GRADE",
         choices=("info", "warning", "error"),
-        help="lowest grade of findings that a test's report tells: info, warning (the default) or error; errors alone fail it",
+        help="lowest level of findings in a test's report: info, warning (the default) or error; only errors fail the test",
     )
 
     group.addoption(

@@ -286,7 +286,7 @@ def pack(
             continue
         if getattr(value, "memory", memory) is not memory and isinstance(value, DevicePointer | ObjectHandle):
             raise ArgumentError(
-                f"{parameter}: what is given lies in another GPU's memory; make it with the GPU that runs {kernel}, "
+                f"{parameter}: it is in another GPU's memory; create it with the GPU that runs {kernel}, "
                 "or pass a copy on the host (its get())"
             )
         raw = _scalar_bytes(parameter, value)

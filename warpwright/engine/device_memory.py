@@ -541,7 +541,7 @@ class DeviceMemory:
             mapped = self.find(address)
             if mapped is not None and mapped.mapped and address + size_bytes <= mapped.end:
                 return np.ctypeslib.as_array((ctypes.c_uint8 * size_bytes).from_address(address))
-            raise IndexError(f"{size_bytes} bytes at {address:#x} lie outside device memory")
+            raise IndexError(f"{size_bytes} bytes at {address:#x} are outside device memory")
         if self.observer is not None and not read_only:
             self.observer.filled(address, size_bytes)
         return self._bytes[start : start + size_bytes]

@@ -169,7 +169,7 @@ def _nearest(memory: DeviceMemory, address: int) -> str:
     freed = memory.freed_at(address)
     # Next to a live allocation an access has more likely run off its end than hit what lay there before.
     if freed is not None and distance >= GAP_BYTES:
-        return f"the address lies in {freed.name}, which was freed"
+        return f"the address is in {freed.name}, which was freed"
     if near is None:
         return "no memory is allocated"
     named = near.name.endswith("bytes")
@@ -180,7 +180,7 @@ def _nearest(memory: DeviceMemory, address: int) -> str:
     )
     if address >= near.end:
         gap = address - near.end
-        where = "the address is right behind its end" if gap == 0 else f"the address is {gap:,} bytes behind its end"
+        where = "the address is directly after its end" if gap == 0 else f"the address is {gap:,} bytes past its end"
     elif address < near.address:
         where = f"the address is {near.address - address:,} bytes before its start"
     else:
@@ -234,7 +234,7 @@ def _illegal(kind: FaultKind, stop: Stop, kernel: str) -> tuple[str, ...] | None
     if kind is FaultKind.OTHER_TENSOR:
         return (
             f"tensor map of another rank or mode than the instruction's in kernel {kernel}",
-            f"the tensor map lies at {stop.address:#x}: is it encoded, and as tiled or im2col as the instruction asks?",
+            f"the tensor map is at {stop.address:#x}: is it encoded, and as tiled or im2col as the instruction asks?",
         )
     if kind is FaultKind.WILD_BRANCH:
         return (f"jump to {stop.address:#x}, which is not code of the kernel, in kernel {kernel}",)
@@ -273,7 +273,7 @@ def _wrong_access(
         tail = (
             f"the cluster has {geometry.cluster_blocks} block{'s' if geometry.cluster_blocks != 1 else ''}"
             if kind is FaultKind.NO_SUCH_BLOCK
-            else "that block has exited: a barrier of the cluster must keep it until nobody reaches for its memory"
+            else "that block has exited: it must stay, with a cluster barrier, until no block accesses its memory"
         )
     else:
         head = f"out-of-bounds {what} of {size} at {stop.address:#x} in kernel {kernel}"
@@ -437,15 +437,15 @@ def standstill_error(
     waits = any(group.what == "turn" for _, groups in warps for group in groups)
     if waits and program.arch < _VOLTA:
         advice = (
-            f"lanes of a warp do not go on independently on sm_{program.arch}: those that wait their turn stand on the\n"
+            f"lanes of a warp do not go on independently on sm_{program.arch}: those that wait are on the\n"
             "  reconvergence stack until the running ones leave the loop, so they can neither release the lock nor set the\n"
             "  flag that these wait for; a real chip hangs here too. Do the work and the release inside the loop, or let\n"
             "  one lane do it for its warp"
         )
     else:
-        advice = "they wait for something that nobody will do: does every path release the lock, and does anyone set the flag?"
+        advice = "they wait for something that never happens: does every path release the lock, and does any thread set the flag?"
     return DeadlockError(
-        f"deadlock in kernel {kernel}, block {block}: warps run, but only repeat what they did, and memory stays as it is\n  "
+        f"deadlock in kernel {kernel}, block {block}: warps run, but only repeat themselves, and memory does not change\n  "
         + "\n  ".join(shown)
         + f"\n  {advice}"
     )

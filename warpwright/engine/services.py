@@ -114,13 +114,13 @@ class DeviceHeap:
                     where = (
                         f"byte {address - first:,} of"
                         if behind < 0
-                        else f"{behind:,} bytes behind the end of"
+                        else f"{behind:,} bytes past the end of"
                         if behind
-                        else "right behind the end of"
+                        else "directly after the end of"
                     )
                     kernel = plain_name(piece.by.program.name)
                     return f"it is {where} {piece.size_bytes:,} bytes that malloc gave to kernel {kernel}{what}"
-        return "it lies in the heap of device malloc, in nothing that malloc gave"
+        return "it is in the heap of device malloc, but in no allocation"
 
     def mark(self) -> Callable[[], None]:
         """What makes the heap again as it is now."""

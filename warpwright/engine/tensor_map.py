@@ -170,7 +170,7 @@ class TensorMap:
             )
         pixels = self.sizes[0 if self.interleave else 1 :]
         for size, low, high in zip(pixels, self.lower, self.upper, strict=False):
-            need(size + high - low > 0, f"no pixel lies between the corners {low} and {high} of {size:,}")
+            need(size + high - low > 0, f"there is no pixel between the corners {low} and {high} of {size:,}")
 
     @property
     def box_bytes(self) -> int:

@@ -231,12 +231,12 @@ class _Body:
     def _as(self, value: Any, kind: ir.Type) -> ir.Value:
         """A value where another type is wanted: truth values are numbers as well."""
         if not isinstance(value, ir.Value):
-            raise TranslationError("a tuple or nothing stands where a number is wanted")
+            raise TranslationError("a tuple or nothing is used where a number is required")
         if value.type == kind:
             return value
         if value.type == TRUTH and kind == WORD:
             return WORD(int(value.constant)) if isinstance(value, ir.Constant) else self.builder.zext(value, WORD)
-        raise TranslationError(f"{value.type} stands where {kind} is wanted")
+        raise TranslationError(f"{value.type} is used where {kind} is required")
 
     def _word(self, node: ast.expr) -> ir.Value:
         return self._as(self._value(node), WORD)

@@ -86,7 +86,7 @@ class ElfFile:
         if machine is not None and found != machine:
             raise CubinError(
                 f"{name} is an ELF file for machine {found}, not CUDA ({EM_CUDA}): "
-                "it is host code. Give the cubin that lies inside it (cuobjdump -xelf all)."
+                "it is host code. Pass the cubin that it contains (cuobjdump -xelf all)."
             )
         self.os_abi, self.abi_version = ident[7], ident[8]
         if entry != _SECTION.size:
@@ -127,7 +127,7 @@ class ElfFile:
     def _string(self, strings: bytes, at: int) -> str:
         end = strings.find(b"\0", at)
         if at >= len(strings) or end < 0:
-            raise CubinError(f"{self.name} is damaged: a name lies outside its string table (offset {at}).")
+            raise CubinError(f"{self.name} is damaged: a name is outside its string table (offset {at}).")
         return strings[at:end].decode(errors="replace")
 
     def _read_symbols(self) -> list[Symbol]:

@@ -528,7 +528,7 @@ class Groups:
         w.emit(f"br i1 {w.op(f'icmp eq i64 {depth}, 0')}, label %scan, label %pop")
         w.label("pop")
         places = members(self.pushed)
-        assert not self.pushed & ~self.stands, "a group stands where the analysis has not seen one"
+        assert not self.pushed & ~self.stands, "a group is where the analysis has not found one"
         if not places:
             w.emit("unreachable")
         else:

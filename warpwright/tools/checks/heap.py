@@ -50,7 +50,7 @@ def guard(context: LaunchContext, report: Report) -> None:
 
     def bad_string(address: int, by: HeapCall) -> None:
         title = "Invalid pointer to a string of device-side printf"
-        report(title, by, f"Address {address:#x}: {'a null pointer' if address == 0 else 'it lies in no memory'}")
+        report(title, by, f"Address {address:#x}: {'a null pointer' if address == 0 else 'it is in no memory'}")
 
     if context.services is not None:
         context.services.bad_string = bad_string

@@ -109,14 +109,14 @@ class Before:
             for fill in self._contents():
                 difference = self._trial(fill, touched, after, end, limit)
                 if difference:
-                    return Verdict(True, f"the result of the launch depends on what lies there: {difference}")
+                    return Verdict(True, f"the result of the launch depends on its contents: {difference}")
         finally:
             for allocation, contents in zip(touched, after, strict=True):
                 self._memory.restore(allocation, contents)
             if end is not None:
                 self._services.become(end)
         return Verdict(
-            False, "the results of the launch do not depend on what lies there: two other contents leave the same"
+            False, "the results of the launch do not depend on its contents: two other contents have the same results"
         )
 
     def _hindrance(self, touched: Sequence[Allocation]) -> str:

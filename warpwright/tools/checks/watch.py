@@ -47,11 +47,11 @@ WAITS = {
 }
 """What orders accesses after a copy, by kind of column; 0: those of mbarriers."""
 MAY_BE_OLD = (
-    "what the other block released was read, but no __threadfence() stands behind that read, which would order this access: "
+    "what the other block released was read, but there is no __threadfence() after that read, which would order this access: "
     "its sector was read in this launch before it was written, so that an L1 may hold the old line (a volatile read passes L1 by)"
 )
 UNACQUIRED = (
-    "PTX orders this access only behind a __threadfence() that follows the read of what the other block released; a card issues in order, "
+    "PTX orders this access only after a __threadfence() that follows the read of what the other block released; a card issues in order, "
     "and nothing had brought the old line into an L1"
 )
 GUARDS = (
@@ -59,8 +59,8 @@ GUARDS = (
     "an atomic or volatile read is no race"
 )
 UNSHOWN = (
-    "what threads write is shown to asynchronous copies by fence.proxy.async: of the writer, in front of the barrier, or of who "
-    "issues the copy, behind it"
+    "asynchronous copies see threads' writes only after a fence.proxy.async: by the writer before the barrier, or by the "
+    "issuer of the copy after it"
 )
 NARROW = (
     "an access of block scope (atomicAdd_block, cuda::thread_scope_block) excludes those of its own block alone: "
@@ -617,9 +617,9 @@ class Watch:
                 f"allocated at {origin}; nothing wrote these bytes since" if origin else "nothing wrote these bytes"
             )
         if padding:
-            details.append("they stand between bytes that were written, and are copied alone: padding of a structure?")
+            details.append("they are between written bytes and are only copied: padding of a structure?")
         if byte:
-            details.append("one of the two bytes was written: a value of one byte, read with the padding behind it?")
+            details.append("one of the two bytes was written: a value of one byte, read with the padding after it?")
         return Finding(
             "initcheck",
             severity,
@@ -639,7 +639,7 @@ class Watch:
         one = self.place_of(int(row[sh.F_NOW]), "", int(row[sh.F_WARP]), int(row[sh.F_LANE]))
         told = (
             f"Address {address:#x} is out of bounds",
-            "it lies behind the module's __constant__ variables; a card reads 0 there",
+            "it is past the end of the module's __constant__ variables; a card reads 0 there",
         )
         return Finding("memcheck", "error", title, (one,), told, count, address, self.launch.number, self.launch.host)
 

@@ -65,7 +65,7 @@ def hot_lines(a: Attribution) -> str:
         return ""
     return (
         '<div class="panel whole"><h3>Hot lines</h3><div class="scroll" tabindex="0" role="region" aria-label="Hot lines">'
-        '<table class="hot"><caption>Issues and waits in front of an instruction, by source line.</caption><thead><tr>'
+        '<table class="hot"><caption>Issues of an instruction and waits before it, by source line.</caption><thead><tr>'
         f'<th scope="col">{first}</th><th scope="col">code</th><th scope="col" class="num">warp time</th>'
         '<th scope="col" class="num">issues</th><th scope="col" class="num">stalled warp-cycles</th>'
         f'<th scope="col">{"why" if a.reasons_by_instruction else "waits most"}</th></tr></thead><tbody>{"".join(rows)}</tbody></table></div></div>'
@@ -121,7 +121,7 @@ def listing(a: Attribution, program: Program) -> str:
     title = "Source and machine code" if source else "Machine code"
     return (
         f'<div class="panel whole"><details open><summary>{title}</summary>'
-        f'<p class="legend"><span>share of warp time: none</span><b aria-hidden="true"></b><span>most</span><span>Waits count in front of the '
+        f'<p class="legend"><span>share of warp time: none</span><b aria-hidden="true"></b><span>most</span><span>Waits count for the '
         f"instruction that waits.{note}{join}</span></p>"
         f'<div class="listing"{style}>{sides}</div></details></div>'
     )

@@ -83,12 +83,12 @@ def advised(program: Program, run: Run, *, baseline: Sequence[Run] = ()) -> What
         baseline: all launches of the program on this chip; ``run`` alone when it has no other.
 
     Raises:
-        UnsupportedError: no number of the chip stands for the limit (a grid too small, the issue of instructions).
+        UnsupportedError: no number of the chip corresponds to the limit (a grid too small, the issue of instructions).
         LaunchError: as for :func:`what_if`.
     """
     limit = attribute(run).limit
     if limit.overrides is None:
-        raise UnsupportedError(f"{run.kernel} is limited by {limit.title}, which no number of the chip stands for")
+        raise UnsupportedError(f"{run.kernel} is limited by {limit.title}, which is not a number of the chip")
     if run.device is None or run.gpu_type is None:
         raise UnsupportedError(f"the run of {run.kernel} comes from another process: time the changed chip there")
     overrides = limit.overrides(run.device)

@@ -181,7 +181,7 @@ STALLS: Mapping[str, Resource] = {
     ),
     "short_scoreboard": Resource(
         "the latency of shared memory and special functions",
-        "independent work behind shared loads, shuffles and special functions, or more warps",
+        "independent work after shared loads, shuffles and special functions, or more warps",
         "half these latencies",
         _half(
             "shared_load_latency_cycles",

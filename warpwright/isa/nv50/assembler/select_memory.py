@@ -261,7 +261,7 @@ def _place_of(s: Selector, how: Access, op: Op) -> Operand:
             return Operand(Kind.MEMORY, value=base.bits + offset, name="l")
         return Operand(Kind.MEMORY, value=offset, base=s.address_of(base), name="l")
     if how.space != "global":
-        raise refuse("generic addresses need compute capability 2.0; the compiler could not tell the memory space")
+        raise refuse("generic addresses need compute capability 2.0; the compiler could not determine the memory space")
     address = s.values[op.args[0]]
     low = address[0] if isinstance(address, tuple) else address
     return Operand(Kind.MEMORY, GLOBAL_SPACE, base=s.src(low), name="g")
