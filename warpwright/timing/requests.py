@@ -50,4 +50,5 @@ def new_load(m: Any, sm: s.SM, w: s.Warp, barrier: int, kind: int) -> int:
     m[base.time] = 0
     m[base.kind] = kind
     m[base.ring] = -1
+    m[base.passes] = 0
     return index

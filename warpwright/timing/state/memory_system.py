@@ -54,6 +54,7 @@ class PendingLoad(Unit, size=8):
     time = word("cycle", "latest answer so far")
     kind = word("", "LD_")
     ring = word("", "its number among the barrier's operations")
+    passes = word("cycle", "that its passes take when its lines have come")
 
 
 MAX_LOADS = 2048

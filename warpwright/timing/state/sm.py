@@ -229,6 +229,7 @@ class SM(Unit, align=8):
     blocks = parts(BlockSlot, MAX_BLOCKS, "block slots")
     lsu_calendar = words(CALENDAR_SLOTS, "wavefronts", "calendar of the load/store unit")
     fill_calendar = words(CALENDAR_SLOTS, "sectors", "calendar of L1's fills")
+    return_calendar = words(CALENDAR_SLOTS, "passes", "calendar of the passes of loads whose lines come from L2")
     lines = words(LINE_COUNT, "", "of an instruction, as the coalescer finds them: their numbers")
     line_sectors = words(LINE_COUNT, "bits", "their sectors")
     line_bytes = words(LINE_COUNT, "bytes", "that they cover")
