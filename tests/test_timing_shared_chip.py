@@ -114,6 +114,19 @@ def test_a_launch_that_waits_for_another_begins_when_that_has_ended() -> None:
     assert other.begin_seconds == pytest.approx(one.end_seconds + 1e-6, abs=2e-9)
 
 
+def test_each_launch_that_one_waits_for_has_a_delay_of_its_own_and_none_begins_before_its_earliest_time() -> None:
+    group = [
+        work(SMS),
+        work(SMS, rounds=3 * ROUNDS),
+        work(1, after=(0, 1), delays_seconds=(50e-6, 1e-6)),
+        work(1, after=(1,), delays_seconds=(1e-6,), earliest_seconds=90e-6),
+    ]
+    first, second, after_both, late = launch_group(group)
+    assert first.end_seconds < second.end_seconds < first.end_seconds + 49e-6
+    assert after_both.begin_seconds == pytest.approx(first.end_seconds + 50e-6, abs=2e-9)
+    assert late.begin_seconds == pytest.approx(90e-6, abs=2e-9)
+
+
 def test_memory_bound_kernels_take_bandwidth_from_each_other() -> None:
     count = 1 << 18
     buffers = [gpu().array(np.arange(4 * count, dtype=np.float32) + i) for i in range(2)]

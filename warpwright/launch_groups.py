@@ -36,6 +36,10 @@ class Member:
     """Places in the group of the launches that must have ended before."""
     gap_seconds: float = 0.0
     """From the end of the last of those, or from the group's beginning, to the launch."""
+    delays_seconds: tuple[float, ...] = ()
+    """From the end of each of ``after`` on that it waits, before the gap; none without."""
+    earliest_seconds: float = 0.0
+    """Since the group began, before which it is not launched; the gap not counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,17 +154,25 @@ class _GroupJob(Job):
         self._key = None
         if gpu.repeats is None:
             return None
-        order = tuple((m.priority, m.after, m.gap_seconds) for m in self.members)
+        order = tuple((m.priority, m.after, self._cycles(m)) for m in self.members)
         launches = [(job.launcher.kernel._loaded, job.context) for job in self.jobs]
         self._key = gpu.repeats.group_key(launches, order, *self._how(), kept=gpu.kept_caches)
         return gpu.repeats.find_group(self._key)
+
+    def _cycles(self, member: Member) -> tuple[int, int, tuple[int, ...]]:
+        """The gap, the earliest beginning and the delays of a launch, in cycles."""
+        clock = self.launcher.chip.clocks.sm_clock_mhz * 1e6
+        gap, earliest, *delays = (
+            round(seconds * clock) for seconds in (member.gap_seconds, member.earliest_seconds, *member.delays_seconds)
+        )
+        return gap, earliest, tuple(delays)
 
     def _simulate(self, kernels: Sequence[Any], follow: Any) -> list[TimedGrid]:
         from warpwright.timing.simulate import simulate_together
         from warpwright.timing.sources import Grid
 
         gpu, chip = self.launcher.kernel.gpu, self.launcher.chip
-        clock = chip.clocks.sm_clock_mhz * 1e6
+        cycles = [self._cycles(member) for member in self.members]
         grids = [
             Grid(
                 job.context.program,
@@ -169,9 +181,13 @@ class _GroupJob(Job):
                 job.context,
                 -member.priority,
                 member.after,
-                round(member.gap_seconds * clock),
+                gap,
+                delays,
+                earliest,
             )
-            for member, job, kernel in zip(self.members, self.jobs, kernels, strict=True)
+            for member, job, kernel, (gap, earliest, delays) in zip(
+                self.members, self.jobs, kernels, cycles, strict=True
+            )
         ]
         return simulate_together(
             chip,

@@ -168,7 +168,8 @@ def end_kernel(m: Any, k: s.Kernel) -> None:
         other = kernel_at(m, number)
         if m[other.needs] & bit:
             m[other.needs] &= ~bit
-            m[other.waited] = max(m[other.waited], m[k.finish])
+            delay = other.delays[m[k.number]]
+            m[other.waited] = max(m[other.waited], m[k.finish] + m[delay])
             if m[other.needs] == 0:
                 begin_kernel(m, other)
 

@@ -347,7 +347,8 @@ def _alone(
     )
     metrics = result.metrics
     executed, lanes = metrics["smsp__inst_executed.sum"], metrics["smsp__thread_inst_executed.sum"]
-    return TimedGrid(grid.gap_cycles, grid.gap_cycles + result.cycles, result, int(executed), int(lanes))
+    begin = grid.earliest_cycle + grid.gap_cycles
+    return TimedGrid(begin, begin + result.cycles, result, int(executed), int(lanes))
 
 
 def advance(

@@ -47,6 +47,10 @@ class Grid:
     """Places of the launches among the machine's that must have ended before it begins."""
     gap_cycles: int = 0
     """From the end of the last of those to its beginning, or from the machine's first cycle."""
+    delays_cycles: tuple[int, ...] = ()
+    """From the end of each of ``after`` on that it waits, before the gap; none without."""
+    earliest_cycle: int = 0
+    """Before which it does not begin, the gap not counted."""
     blocks: Sequence[BasicBlock] | None = None
     """By the number that records carry; the kernel's own without."""
 
@@ -189,6 +193,8 @@ def fill_contexts(state: State, chip: Chip, grids: Sequence[Grid], placed: Seque
             k.priority: grid.priority,
             k.needs: sum(1 << other for other in grid.after),
             k.gap: grid.gap_cycles,
+            k.waited: grid.earliest_cycle,
+            **{k.delays[other]: delay for other, delay in zip(grid.after, grid.delays_cycles, strict=False)},
         }
         for field, value in values.items():
             state.words[field] = value

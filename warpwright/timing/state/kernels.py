@@ -41,10 +41,11 @@ class Kernel(Unit, align=8):
     logged_blocks = word("blocks", "that the log has room for")
     # beside other kernels
     number = word("", "its place among the kernels")
-    waited = word("cycle", "end of the last kernel so far that it waits for")
+    waited = word("cycle", "that it may begin at, as far as is known: its earliest one, or when a kernel before it has ended")
     begins = word("cycle", "of its launch; INF: not known yet")
     gap = word("cycle", "from the end of the last kernel that it waits for to its launch, or from the machine's first")
     needs = word("bits", "kernels that must have ended before it begins")
+    delays = words(MAX_KERNELS, "cycles", "from the end of each of those on that it waits")
     arrived = word("", "its turn among those that have come to the dispatcher, from 1 on; 0: it has not")
     priority = word("", "blocks of higher ones go first")
     finish = word("cycle", "end of its last block so far; with the last of its writes when all have ended")
