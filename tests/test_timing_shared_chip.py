@@ -11,7 +11,7 @@ import pytest
 import warpwright as ww
 from warpwright.engine.arguments import pack
 from warpwright.errors import DeadlockError
-from warpwright.launch_groups import Member, Timed, launch_group
+from warpwright.launch_groups import GroupError, Member, Timed, launch_group
 from warpwright.timing.state import LoggedBlock
 
 SOURCE = r"""
@@ -147,8 +147,10 @@ def test_a_kernel_that_waits_for_another_ones_store_goes_on() -> None:
 
 def test_kernels_that_wait_for_each_other_in_vain_are_a_deadlock() -> None:
     flags, out = gpu().zeros(2, np.int32), gpu().zeros(1, np.int32)
-    with pytest.raises(DeadlockError):
+    with pytest.raises(GroupError) as failure:
         launch_group([member("await", 1, 32, (flags, out)), member("raise", 1, 1, (flags, np.int32(1)), after=(0,))])
+    assert failure.value.place == 0
+    assert isinstance(failure.value.error, DeadlockError)
 
 
 def test_any_number_of_host_threads_gives_the_same_times() -> None:

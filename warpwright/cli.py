@@ -351,7 +351,9 @@ def _again(program: Path, arguments: list[str], gpu: str | None, runs: list[Run]
     from warpwright.session import session
     from warpwright.tools.report.relieved import compare
 
-    longest = max(range(len(runs)), key=lambda i: runs[i].seconds)
+    longest = max((i for i in range(len(runs)) if not runs[i].shared), key=lambda i: runs[i].seconds, default=None)
+    if longest is None:
+        return {}
     limit, chip = runs[longest].attribution().limit, runs[longest].device
     if limit.overrides is None or chip is None:
         return {}
@@ -403,7 +405,7 @@ def _show_launches(runs: list[Run]) -> None:
         by_chip.setdefault(r.chip, []).append(r)
     for chip, some in by_chip.items():
         console.print(launch_table(some, chip) if len(some) <= MOST_ROWS else grouped_table(some, chip))
-        timed = [r for r in some if r.timed and r.program is not None and r.device is not None]
+        timed = [r for r in some if r.timed and not r.shared and r.program is not None and r.device is not None]
         if timed:
             longest = max(timed, key=lambda r: r.seconds)
             console.print(f"{longest.kernel}: {evidence_of(longest).sentence}")

@@ -15,7 +15,7 @@ from warpwright.engine.execute import Cancelled, Counts
 from warpwright.engine.kernels import copies_in_bulk, lowered_of, traced
 from warpwright.engine.launch import is_cooperative
 from warpwright.engine.textures.launch_textures import uses_textures
-from warpwright.run import SAMPLED_THREADS, Job, Run, launch_context
+from warpwright.run import SAMPLED_THREADS, Job, Progress, Run, launch_context
 from warpwright.session import session
 
 if TYPE_CHECKING:
@@ -51,11 +51,23 @@ class Timed:
     end_seconds: float
 
 
-def hinders(launcher: Launcher) -> str:
-    """Why a launch runs alone; empty where others may run beside it."""
+class GroupError(Exception):
+    """One launch of a group has failed, and with it the group."""
+
+    def __init__(self, place: int, error: Exception) -> None:
+        super().__init__(str(error))
+        self.place, self.error = place, error
+
+
+def hinders(launcher: Launcher, timed: bool = True) -> str:
+    """Why a launch runs alone; empty where others may run beside it.
+
+    Args:
+        timed: whether the group's times are asked for, and not only its results.
+    """
     gpu, geometry = launcher.kernel.gpu, launcher.geometry
     loaded = launcher.kernel._loaded
-    if gpu.timing != "full" or gpu.checker is not None:
+    if gpu.timing != ("full" if timed else "off") or gpu.checker is not None:
         return "it is not timed in full"
     if launcher.partition is not None:
         return "its context has a part of the chip"
@@ -68,11 +80,14 @@ def hinders(launcher: Launcher) -> str:
     return ""
 
 
-def launch_group(members: Sequence[Member]) -> list[Timed]:
+def launch_group(members: Sequence[Member], *, timed: bool = True) -> list[Timed]:
     """Run launches of one GPU that share its chip, in the order of their places where they wait for each other.
 
+    Args:
+        timed: without, the runs have no times: launches that wait for each other need a machine in which all go on.
+
     Raises:
-        ExecutionError: a fault, a trap or a deadlock in one of them.
+        GroupError: a fault, a trap or a deadlock (``ExecutionError``) in one of them.
         KeyboardInterrupt: Ctrl-C.
     """
     memory = members[0].launcher.kernel.gpu.memory
@@ -95,6 +110,7 @@ def launch_group(members: Sequence[Member]) -> list[Timed]:
     clock = members[0].launcher.chip.clocks.sm_clock_mhz * 1e6
     found = []
     for job, grid in zip(jobs, group.grids, strict=True):
+        job.timing = job.timing if timed else None
         run = job.result()
         found.append(Timed(run, grid.begin / clock, grid.end / clock))
         if session.on_launch is not None:
@@ -103,15 +119,25 @@ def launch_group(members: Sequence[Member]) -> list[Timed]:
 
 
 class _GroupJob(Job):
-    """The worker's side and the waiting side of a group; its progress is told as its first launch's."""
+    """The worker's side and the waiting side of a group."""
 
     def __init__(self, members: Sequence[Member], jobs: Sequence[Job]) -> None:
         super().__init__(jobs[0].launcher, jobs[0].context, checked=False, timed=True)
         self.members, self.jobs = members, jobs
         self.grids: list[TimedGrid] = []
 
+    def _progress(self, seconds: float, finished: bool = False) -> Progress:
+        """Of all blocks; named after the first launch."""
+        others = f" and {len(self.jobs) - 1} other launches" if len(self.jobs) > 1 else ""
+        return replace(
+            super()._progress(seconds, finished),
+            kernel=f"{self.launcher.kernel.name}{others}",
+            blocks=sum(job.context.geometry.blocks for job in self.jobs),
+        )
+
     def _timed(self) -> None:
-        from warpwright.timing.interface import Progress, TimingCancelled, TimingError
+        from warpwright.timing.interface import Progress as TimingProgress
+        from warpwright.timing.interface import TimingCancelled, TimingError
 
         gpu = self.launcher.kernel.gpu
         known = self._known()
@@ -126,7 +152,7 @@ class _GroupJob(Job):
         kernels = [traced(job.launcher.kernel._loaded, job.context) for job in self.jobs]
         self._start(began)
 
-        def follow(progress: Progress) -> None:
+        def follow(progress: TimingProgress) -> None:
             self.phase, self.cycles = progress.phase, progress.cycles
             self.blocks_done = lambda: progress.blocks_done
 
@@ -204,8 +230,8 @@ class _GroupJob(Job):
         from warpwright.timing.launch_errors import explain
 
         if not error.warps:
-            return error
+            return GroupError(0, error)
         address = error.warps[0]["launch"]
         error.warps = [warp for warp in error.warps if warp["launch"] == address]
         number = next(n for n, job in enumerate(self.jobs) if job.context.address == address)
-        return explain(error, self.jobs[number].context, kernels[number])
+        return GroupError(number, explain(error, self.jobs[number].context, kernels[number]))

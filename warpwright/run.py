@@ -171,6 +171,11 @@ class Run:
         return self.timing is not None
 
     @property
+    def shared(self) -> bool:
+        """True when other launches ran beside it: then it has a time, instructions and stall reasons, and no counters of caches or DRAM."""
+        return self.timing is not None and not self.timing.sm
+
+    @property
     def occupancy(self) -> float:
         """Theoretical occupancy: the fraction, 0 to 1, of an SM's warp slots that this launch can fill."""
         return self.resident.fraction

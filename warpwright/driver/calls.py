@@ -19,6 +19,7 @@ from warpwright.driver.cuda_error import CudaError, say
 from warpwright.driver.entry_points import gives_back, plain, prototype, table
 from warpwright.driver.error_log import log
 from warpwright.driver.failed_calls import TELL_OF_ANOTHER, explain, watched
+from warpwright.driver.pending import drained
 from warpwright.driver.preconditions import checked
 from warpwright.errors import (
     DeadlockError,
@@ -183,7 +184,10 @@ def callbacks(library: str) -> Sequence[Any]:
         base = plain(name)
         if name not in made:
             function = next((ENTRIES[n] for n in (f"{base}@{version}", name, base) if n in ENTRIES), None)
-            call = _guarded(base, checked(base, function)) if function is not None else _missing(name, library)
+            call = _missing(name, library)
+            if function is not None:
+                # The runtime's functions look after the queue themselves, and remember what its work raises.
+                call = _guarded(base, checked(base, function if library[:7] == "runtime" else drained(base, function)))
             if trace:
                 call = _traced(name, call)
             kind = RESULT_TYPES.get(base)

@@ -47,6 +47,10 @@ class Copy(Node):
 
     kind = 1
 
+    def can_wait(self, stream: Stream) -> bool:
+        # A copy from or to the host's ordinary memory returns when that has been read or written.
+        return holder(self.source.address) is not None and holder(self.target.address) is not None
+
     def run(self, stream: Stream) -> None:
         width, target, source = self.width, self.target, self.source
         if width <= 0 or self.height <= 0 or self.depth <= 0:

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 from warpwright.driver import cmemory, results
 from warpwright.driver.capture_rules import forbid_default_stream
 from warpwright.driver.cuda_error import CudaError
+from warpwright.driver.pending import Work, give
 from warpwright.driver.state import Stream, state
 from warpwright.driver.work_order import begin as clock_of
 from warpwright.driver.work_order import host_waits_for
@@ -25,14 +26,11 @@ KERNEL, COPY, FILL, HOST, GRAPH, EMPTY, WAIT_EVENT, RECORD_EVENT = 0, 1, 2, 3, 4
 """CUgraphNodeType."""
 
 
-class Node:
+class Node(Work):
     """One piece of work."""
 
     __slots__ = ()
     kind: ClassVar[int] = EMPTY
-
-    def run(self, stream: Stream) -> None:
-        """Do it now."""
 
     def copied(self) -> Node:
         """The same work for a copy of its graph; only nodes that hold graphs differ from one copy to another."""
@@ -256,11 +254,12 @@ before_launch: list[Callable[[Graph, int], None]] = []
 
 
 def submit(stream: Stream, work: Node) -> None:
-    """Run work in a stream, or record it while the stream captures."""
+    """Run work in a stream or queue it (``pending.py``), or record it while the stream captures."""
     if stream.capture is None:
         if stream is stream.device.default_stream:
             forbid_default_stream(stream)
-        work.run(stream)
+        if not give(stream, work):
+            work.run(stream)
         return
     if stream.capture_broken:
         raise CudaError(results.STREAM_CAPTURE_INVALIDATED)

@@ -13,12 +13,14 @@ from warpwright.driver.calls import code_of, entry
 from warpwright.driver.cuda_error import CudaError, say
 from warpwright.driver.functions import NON_PORTABLE, PORTABLE_CLUSTER, Function, function
 from warpwright.driver.graphs import Node, submit
-from warpwright.driver.state import Stream, state
+from warpwright.driver.pending import concurrent, queue, watches
+from warpwright.driver.state import Context, Stream, state
 from warpwright.driver.work_order import races_of, submitted
 from warpwright.engine.launch import Dim3
 from warpwright.errors import AssertionFailedError, ExecutionError, LaunchError, MemoryFaultError
 
 if TYPE_CHECKING:
+    from warpwright.api import Launcher
     from warpwright.chips import Partition
 
 _BUFFER_POINTER, _BUFFER_SIZE = 1, 2
@@ -50,6 +52,36 @@ class Launch(Node):
 
     def run(self, stream: Stream) -> None:
         execute(self, stream)
+
+    def starts_queue(self, stream: Stream) -> bool:
+        beside = concurrent(stream.device)
+        if not beside and not state().host_memory:
+            return False
+        if not self.can_wait(stream) or not self.shares():
+            return False
+        return (beside and stream.device.gpu.timing == "full") or watches(launcher_of(self))
+
+    def can_wait(self, stream: Stream) -> bool:
+        # Whether a cooperative one fits the chip is known when it is launched.
+        return not self.cooperative and stream.device.gpu.checker is None
+
+    def kernel(self) -> Launcher:
+        return launcher_of(self)
+
+    def shares(self) -> bool:
+        from warpwright.launch_groups import hinders
+
+        launcher = launcher_of(self)
+        return not hinders(launcher, launcher.kernel.gpu.timing == "full")
+
+    def parameter_bytes(self) -> bytes:
+        return self.parameters
+
+    def failed(self, error: Exception, context: Context, stream: Stream) -> None:
+        if not isinstance(error, ExecutionError):
+            raise error
+        say(f"{error}{queue.note(stream)}")
+        context.sticky = code_of(error)
 
 
 def gather(target: Function, pointers: int, extra: int) -> bytes:
@@ -106,13 +138,14 @@ def check_cluster_size(launch: Launch) -> None:
         )
 
 
-def execute(launch: Launch, stream: Stream) -> None:
-    """Run a kernel now.  A fault in it marks the context, as on a card; what can't be launched is raised."""
-    from warpwright.api import Launcher
-    from warpwright.run import launch_packed
+def launcher_of(launch: Launch) -> Launcher:
+    """The launcher of a launch.
 
-    s = state()
-    context = s.current()
+    Raises:
+        CudaError: what can't be launched.
+    """
+    from warpwright.api import Launcher
+
     target = launch.function
     key = (launch.grid, launch.block, launch.shared, launch.cluster or target.cluster, launch.partition)
     launcher = target.launchers.get(key)
@@ -125,6 +158,16 @@ def execute(launch: Launch, stream: Stream) -> None:
             code = results.LAUNCH_OUT_OF_RESOURCES if "registers" in str(error) else results.INVALID_VALUE
             code = results.INVALID_CLUSTER_SIZE if "cluster" in str(error) else code
             raise CudaError(code, str(error)) from None
+    return launcher
+
+
+def execute(launch: Launch, stream: Stream) -> None:
+    """Run a kernel now.  A fault in it marks the context, as on a card; what can't be launched is raised."""
+    from warpwright.run import launch_packed
+
+    s = state()
+    context = s.current()
+    launcher = launcher_of(launch)
     began = s.begin(stream)
     races = races_of(stream.device)
     if races is not None:
@@ -136,7 +179,7 @@ def execute(launch: Launch, stream: Stream) -> None:
         os.write(2, f"{error}\n".encode())
         return
     except ExecutionError as error:
-        say(str(error))
+        say(f"{error}{queue.note(stream)}")
         # As under compute-sanitizer's --destroy-on-device-error kernel: one run finds what is wrong with every launch.
         if not (isinstance(error, MemoryFaultError) and s.gpu.checks("memcheck")):
             context.sticky = code_of(error)

@@ -56,6 +56,7 @@ def allocate(size: int, kind: str = DEVICE, flags: int = 0, device: Device | Non
     alignment = _PAGE_BYTES if kind == DEVICE and size >= _OWN_PAGES_FROM_BYTES else ALIGNMENT_BYTES
     allocation = memory.allocate(size, name, undefined=kind == DEVICE, place=place, alignment_bytes=alignment)
     if kind in (HOST, MANAGED):
+        state().host_memory = True
         for other in state().others(context.device):
             memory.show_to(other.gpu.memory, allocation)
     context.allocations[allocation.address] = allocation
@@ -187,6 +188,7 @@ def register(address: int, size: int, flags: int) -> int | None:
         mapped = [(m, m.map(address, size, name)) for m in (one.gpu.memory for one in s.devices)]
     except ValueError:
         return results.HOST_MEMORY_ALREADY_REGISTERED
+    s.host_memory = True
     context.storage[address] = mapped
     kinds[address] = (REGISTERED, flags, context)
     return None

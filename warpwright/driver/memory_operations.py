@@ -6,6 +6,7 @@ What is refused is an H200's driver's (13.0) answer to the calls of ``bench/driv
 from __future__ import annotations
 
 import ctypes
+import itertools
 import struct
 from dataclasses import dataclass
 
@@ -77,10 +78,19 @@ class Operation:
         if self.kind in (_WRITE_32, _WRITE_64):
             (cmemory.put32 if bits == 32 else cmemory.put64)(self.address, self.value & (1 << bits) - 1)
             written(self.address, bits // 8)
-        elif not self._held((cmemory.get32 if bits == 32 else cmemory.get64)(self.address), bits):
-            raise UnsupportedError(
-                "a stream waits for a word that is written later; work here runs when it is submitted, so submit the writer first"
-            )
+        elif not self.held():
+            raise UnsupportedError("a graph waits for a word that is written later; submit the writer first")
+
+    @property
+    def waits(self) -> bool:
+        return self.kind in (_WAIT_32, _WAIT_64)
+
+    def held(self) -> bool:
+        """Whether the word that it waits for is there, if it waits."""
+        if not self.waits:
+            return True
+        bits = _BITS[self.kind]
+        return self._held((cmemory.get32 if bits == 32 else cmemory.get64)(self.address), bits)
 
     def _held(self, found: int, bits: int) -> bool:
         """Whether the word is what the wait is for: at least a value, equal to it, one of its bits, or not all bits of both clear."""
@@ -106,6 +116,20 @@ class MemoryOperations(Node):
 
     operations: tuple[Operation, ...]
     kind = MEMORY_OPERATIONS
+
+    def held(self) -> bool:
+        """Whether the words that it begins with waiting for are there."""
+        first = itertools.takewhile(lambda operation: operation.waits, self.operations)
+        return all(operation.held() for operation in first)
+
+    def parts(self) -> list[MemoryOperations]:
+        """The same operations, each wait after other work at the beginning of a part: what is before it runs, and may be what ends it."""
+        cuts = [n for n, (a, b) in enumerate(itertools.pairwise(self.operations), 1) if b.waits and not a.waits]
+        edges = [0, *cuts, len(self.operations)]
+        return [MemoryOperations(self.operations[a:b]) for a, b in itertools.pairwise(edges)]
+
+    def starts_queue(self, stream: Stream) -> bool:
+        return not self.held()
 
     def run(self, stream: Stream) -> None:
         # A word that one stream writes and another waits for orders their work.
@@ -150,8 +174,11 @@ def operations_work(pointer: int) -> MemoryOperations:
 def batch(stream: int, count: int, place: int, flags: int) -> None:
     state().current()
     work = _work(count, place, flags)
-    if count:
-        submit(state().stream(stream), work)
+    if not count:
+        return
+    queue = state().stream(stream)
+    for part in work.parts() if queue.capture is None else [work]:
+        submit(queue, part)
 
 
 @entry("cuStreamBatchMemOp")

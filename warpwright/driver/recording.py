@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from warpwright.driver.pending import queue
 from warpwright.run import Run
 from warpwright.session import chips_named, session
 from warpwright.tools.checks import Finding
@@ -76,7 +77,8 @@ def _portable(run: Run) -> Run:
 
 
 def finish() -> None:
-    """Write what was recorded."""
+    """Run what is left in the queue, and write what was recorded."""
+    queue.drain()
     folder = os.environ.get(_FOLDER)
     report_leaks()
     found = session.findings()

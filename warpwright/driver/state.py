@@ -1,7 +1,7 @@
 """The simulated devices as the driver sees them: contexts, streams' clocks and handles.
 
 Addressing is unified: a device address is a host address, so that managed and registered host memory need no translation, and each
-device has its own part of the addresses.  Work runs when it is submitted, in the order of the calls; each stream keeps a simulated clock, so
+device has its own part of the addresses.  Work runs when it is submitted, or from the queue (``pending.py``); each stream keeps a simulated clock, so
 that events tell how long a card would have taken.
 """
 
@@ -207,6 +207,8 @@ class State:
             device.primary.handle = self.handles.add(device.primary)
         self._stacks: PerThread[list[Context]] = PerThread(list)
         self.initialized = False
+        self.host_memory = False
+        """Whether there has been memory that kernels and the host reach at the same time."""
         self.host_clock: Clock = {}
         """Work of which the host knows that it has ended (``work_order.py``)."""
         self.began = time.perf_counter()

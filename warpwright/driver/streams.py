@@ -1,6 +1,6 @@
 """Streams and events: order, capture, simulated time, and calls of the host in a stream's order.
 
-Work runs when it is submitted, so every stream is idle whenever a program asks.  An event holds its stream's simulated
+Work runs before any call that could see whether it has (``pending.py``), so every stream is idle whenever a program asks.  An event holds its stream's simulated
 clock; a device without timing holds the host's, so that a program's own measurements stay meaningful.
 """
 
@@ -35,6 +35,7 @@ from warpwright.driver.graphs import (
     vertex,
 )
 from warpwright.driver.memory import MANAGED, kinds, whole_size
+from warpwright.driver.pending import Item, Work, queue
 from warpwright.driver.state import PER_THREAD_STREAM, Context, Device, Stream, state
 from warpwright.driver.work_order import begin, host_waits, host_waits_for
 from warpwright.engine.work_order import Clock, learn
@@ -66,6 +67,10 @@ class Event:
     """Whose streams record it; of another process's event nothing is known."""
     clock: Clock = field(default_factory=dict)
     """Work that had ended before it (``work_order.py``)."""
+    records: int = 0
+    """How often it was recorded."""
+    queued: Item | None = None
+    """Its last record, where that was queued."""
 
 
 @dataclass(eq=False)
@@ -90,14 +95,60 @@ class WaitEvent(Node):
         await_event(self.event, stream)
 
 
+def _record_seconds(event: Event, stream: Stream) -> float:
+    """What a record takes of its stream's time: one that keeps no time takes none."""
+    if not state().timed or event.flags & _NO_TIMING:
+        return 0.0
+    return stream.device.gpu.chip.launch.event_record_us * 1e-6
+
+
+class _Record(Work):
+    """A record of an event in the queue."""
+
+    def __init__(self, event: Event) -> None:
+        self.event, self.number = event, event.records
+
+    def run(self, stream: Stream) -> None:
+        seconds = _time(self.event, stream)
+        if self.number == self.event.records:
+            self.event.seconds = seconds
+
+    def duration(self, stream: Stream) -> float:
+        return _record_seconds(self.event, stream)
+
+
+class _Await(Work):
+    """A wait for an event in the queue; for the record that was its last one when the wait was submitted."""
+
+    def __init__(self, event: Event) -> None:
+        self.seconds, self.record = event.seconds, event.queued
+
+    def run(self, stream: Stream) -> None:
+        s = state()
+        if s.timed:
+            stream.seconds = max(s.begin(stream), self.record.seconds if self.record is not None else self.seconds)
+
+    def duration(self, stream: Stream) -> float:
+        return 0.0
+
+
+def _time(event: Event, stream: Stream) -> float:
+    """Let a record take its time; what the event holds."""
+    s = state()
+    stream.seconds = s.begin(stream) + _record_seconds(event, stream)
+    return stream.seconds if s.timed else s.now()
+
+
 def record(event: Event, stream: Stream) -> None:
     """Let an event hold a stream's time; one that keeps time takes some itself."""
-    s = state()
     event.recorded = True
     event.capture = None
-    if s.timed and not event.flags & _NO_TIMING:
-        stream.seconds = s.begin(stream) + stream.device.gpu.chip.launch.event_record_us * 1e-6
-    event.seconds = s.begin(stream) if s.timed else s.now()
+    event.records += 1
+    if queue.items:
+        event.queued = queue.add(stream, _Record(event))
+        return
+    event.queued = None
+    event.seconds = _time(event, stream)
     event.clock = dict(begin(stream))
 
 
@@ -105,7 +156,11 @@ def await_event(event: Event, stream: Stream) -> None:
     """Let a stream go on no earlier than an event was recorded."""
     s = state()
     learn(stream.clock, event.clock)
-    if event.recorded and s.timed:
+    if not event.recorded:
+        return
+    if queue.items:
+        queue.add(stream, _Await(event), event.queued)
+    elif s.timed:
         stream.seconds = max(s.begin(stream), event.seconds)
 
 

@@ -1,6 +1,6 @@
 """Which work of streams, graphs and the host is ordered before which, for racecheck.
 
-Work runs when it is submitted, but a card orders only what the program orders (CUDA programming guide, "Asynchronous Concurrent Execution";
+Under checks work runs when it is submitted, but a card orders only what the program orders (CUDA programming guide, "Asynchronous Concurrent Execution";
 driver API, "API synchronization behavior" and "Stream synchronization behavior"):
 
 * A stream's work is in order.  The default stream waits for all streams but those made with CU_STREAM_NON_BLOCKING, and they for it.

@@ -7,6 +7,7 @@ from typing import Any
 
 from warpwright.driver import results
 from warpwright.driver.calls import ENTRIES, Function, entry, failed
+from warpwright.driver.pending import drained
 from warpwright.driver.state import PerThread, state
 
 NOT_READY = results.NOT_READY
@@ -51,10 +52,12 @@ def runtime(*names: str, versions: tuple[str, ...] = ("",)) -> Callable[[Functio
     """
 
     def register(function: Function) -> Function:
+        after_queue = drained(names[0], function)
+
         def call(*arguments: Any) -> int:
             try:
                 ensure()
-                return remember(function(*arguments) or 0)
+                return remember(after_queue(*arguments) or 0)
             except BaseException as error:
                 return remember(failed(names[0], error))
 

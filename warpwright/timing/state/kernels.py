@@ -41,7 +41,9 @@ class Kernel(Unit, align=8):
     logged_blocks = word("blocks", "that the log has room for")
     # beside other kernels
     number = word("", "its place among the kernels")
-    waited = word("cycle", "that it may begin at, as far as is known: its earliest one, or when a kernel before it has ended")
+    waited = word(
+        "cycle", "that it may begin at, as far as is known: its earliest one, or when a kernel before it has ended"
+    )
     begins = word("cycle", "of its launch; INF: not known yet")
     gap = word("cycle", "from the end of the last kernel that it waits for to its launch, or from the machine's first")
     needs = word("bits", "kernels that must have ended before it begins")

@@ -204,6 +204,10 @@ def attribute(run: Run) -> Attribution:
     timing, program, chip = run.timing, run.program, run.device
     if timing is None or program is None or chip is None:
         raise UnsupportedError(f"this run of {run.kernel} has no attribution: its GPU was made with timing='off'")
+    if run.shared:
+        raise UnsupportedError(
+            f"this run of {run.kernel} has no attribution: it shared the chip with other launches. Launch it alone to learn what limits it"
+        )
     metrics = run.metrics
     warp_cycles = sum(timing.stalls.values())
     stalls = tuple(

@@ -59,8 +59,10 @@ def report_html(runs: Sequence[Run], *, title: str = "", what_ifs: Mapping[int, 
     style = files(__package__).joinpath("page.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    longest = sorted(range(len(runs)), key=lambda i: -runs[i].seconds)[:MOST_DETAILED]
-    explained = {i: attribute(runs[i]) for i in {*longest, *range(min(len(runs), MOST_LISTED))}}
+    alone = [i for i in range(len(runs)) if not runs[i].shared]
+    longest = sorted(alone, key=lambda i: -runs[i].seconds)[:MOST_DETAILED]
+    listed = {*longest, *range(min(len(runs), MOST_LISTED))}
+    explained = {i: attribute(runs[i]) for i in listed if not runs[i].shared}
     details: dict[int, str] = {}
     for i in longest:
         found = _launch(i, runs[i], explained[i], (what_ifs or {}).get(i))
@@ -135,6 +137,7 @@ def _launches(runs: Sequence[Run], explained: Mapping[int, Attribution], shown: 
     for i, run in enumerate(runs[:MOST_LISTED]):
         name = f'<a href="#launch-{i + 1}">{escape(run.kernel)}</a>' if i in shown else escape(run.kernel)
         rate = dram_gb_per_s(run)
+        limit = explained[i].limit.title if i in explained else "shared the chip"
         rows.append(
             f'<tr><td class="num">{i + 1}</td><td>{name}</td><td class="nowrap">{escape(dims(run.grid))}</td>'
             f'<td class="nowrap">{escape(dims(run.block))}</td>'
@@ -142,12 +145,14 @@ def _launches(runs: Sequence[Run], explained: Mapping[int, Attribution], shown: 
             + _datum("seconds", run.seconds, format_seconds(run.seconds))
             + f'<td class="num">{_percent(run.seconds / total if total else 0)}</td>'
             + _datum("ipc", run.ipc, f"{run.ipc:.2f}")
-            + f'<td class="num">{"" if rate is None else f"{rate:,.0f}"}</td><td>{escape(explained[i].limit.title)}</td></tr>'
+            + f'<td class="num">{"" if rate is None else f"{rate:,.0f}"}</td><td>{escape(limit)}</td></tr>'
         )
     more = ""
     if len(runs) > len(shown):
         which = f"The {len(shown)} longest launches are" if len(shown) > 1 else "The longest launch is"
-        more = f'<p class="note">{which} shown in full below.'
+        more = f'<p class="note">{which} shown in full below.' if shown else '<p class="note">'
+        if any(run.shared for run in runs):
+            more += " What limits a launch that shared the chip with others is not known; launch it alone."
         more += f" The table holds the first {MOST_LISTED:,}.</p>" if len(runs) > MOST_LISTED else "</p>"
     heads = ("#", "kernel", "grid", "block", "cycles", "time", "share", "IPC", "DRAM GB/s", "limited by")
     numeric = {"#", "cycles", "time", "share", "IPC", "DRAM GB/s"}
