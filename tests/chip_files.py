@@ -17,7 +17,7 @@ import numpy as np
 
 import warpwright as ww
 from warpwright.chips import Chip, ChipError, chip_names, load_chip
-from warpwright.chips.chip import _fields
+from warpwright.chips.chip import fields
 from warpwright.errors import WarpwrightError
 from warpwright.timing.reset import initial_state
 
@@ -80,7 +80,7 @@ def chip_file(seed: int) -> str:
     chip = known(base)
     lines = {}
     for _ in range(pick.choice((1, 1, 2, 3, 5))):
-        field = pick.choice(list(_fields()))
+        field = pick.choice(list(fields()))
         value = pick.choice(WILD) if pick.random() < 0.3 else near(chip.get(field), pick)
         name = field if pick.random() < 0.97 else field[:-1] + pick.choice("abc")
         lines[name] = f"{name} = {toml(value)}"

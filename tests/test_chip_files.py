@@ -12,7 +12,7 @@ import pytest
 import warpwright as ww
 from tests.chip_files import run_kernel
 from warpwright.chips import ChipError, chip_names, load_chip
-from warpwright.chips.chip import _fields, _sections
+from warpwright.chips.chip import fields, sections
 from warpwright.chips.limits import field_range
 from warpwright.errors import LaunchError
 from warpwright.timing import buffers
@@ -153,8 +153,8 @@ def test_what_is_no_chip_file_is_a_sentence(bad: bytes, tmp_path: Path) -> None:
 def test_every_number_has_a_least_and_a_most() -> None:
     h200 = load_chip("h200")
     chips = [load_chip(name) for name in chip_names()]
-    for field, section in _fields().items():
-        limits = field_range(field, _sections()[section].model_fields[field])
+    for field, section in fields().items():
+        limits = field_range(field, sections()[section].model_fields[field])
         if limits is None:
             continue
         assert -20_000 <= limits[0] < limits[1] < 1 << 31, field

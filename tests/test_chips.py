@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from warpwright.chips import Chip, ChipError, OccupancyError, chip_names, describe, kind_counts, load_chip, occupancy
-from warpwright.chips.chip import _fields, _sections
+from warpwright.chips.chip import fields, sections
 from warpwright.chips.kinds import KINDS
 from warpwright.engine.launch import clusters_at_once
 
@@ -59,7 +59,7 @@ def test_every_number_has_a_source_in_a_named_document(name: str) -> None:
 @pytest.mark.parametrize("name", CHIPS)
 def test_every_number_of_a_built_in_chip_says_how_it_is_known(name: str) -> None:
     chip = load_chip(name)
-    assert set(chip.kinds) == {field for field, section in _fields().items() if section != "identity"}
+    assert set(chip.kinds) == {field for field, section in fields().items() if section != "identity"}
     for field, kind in chip.kinds.items():
         assert kind in KINDS, field
         assert kind != "set", field
@@ -113,13 +113,13 @@ def test_every_named_document_is_used(name: str) -> None:
 
 def test_every_numeric_field_carries_its_unit() -> None:
     answers = {row.field for row in describe(load_chip("h200")) if row.value in ("True", "False")}
-    for field, section in _fields().items():
+    for field, section in fields().items():
         if section != "identity" and field not in answers:
             assert field.endswith(UNITS), field
 
 
 def test_field_names_are_unique_over_sections() -> None:
-    names = [field for model in _sections().values() for field in model.model_fields]
+    names = [field for model in sections().values() for field in model.model_fields]
     assert len(names) == len(set(names))
 
 

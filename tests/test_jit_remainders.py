@@ -13,7 +13,8 @@ from warpwright.engine.abi import Status
 from warpwright.engine.blocks import basic_blocks
 from warpwright.engine.compiled_launch import CompiledExecution
 from warpwright.engine.jit import codegen as jit
-from warpwright.engine.jit.flow import make_flow, members
+from warpwright.engine.jit.flow import make_flow
+from warpwright.engine.jit.flow_graph import members
 from warpwright.engine.jit.live_ranges import find_webs
 from warpwright.engine.jit.remainders import remainders
 from warpwright.engine.jit.workspace import Workspace

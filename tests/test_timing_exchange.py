@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warpwright.chips.chip import load_chip
+from warpwright.chips.chip_files import load_chip
 from warpwright.native.intrinsics import words
 from warpwright.native.numba_entry import entry
 from warpwright.timing import SOURCES

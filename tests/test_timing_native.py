@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import warpwright as ww
-from warpwright.chips.chip import load_chip
+from warpwright.chips.chip_files import load_chip
 from warpwright.native.intrinsics import BOUNDSCHECK, divide, divide_small, host_address, words
 from warpwright.native.numba_entry import entry
 from warpwright.timing import SOURCES, buffers, policies, windows

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import warpwright as ww
-from warpwright.chips.chip import load_chip
+from warpwright.chips.chip_files import load_chip
 from warpwright.native.intrinsics import words
 from warpwright.native.numba_entry import entry
 from warpwright.timing import SOURCES

@@ -1,6 +1,6 @@
 """The valid range of each number of a chip, and the conditions that relate several of them.
 
-Every limit is one of the cycle model's or of the machine code's; the remark beside it says which.  ``chip.py`` checks them before
+Every limit is one of the cycle model's or of the machine code's; the remark beside it says which.  ``chip_files.py`` checks them before
 anything runs, so that a chip that loads can be simulated.
 """
 

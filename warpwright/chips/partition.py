@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from warpwright.chips.chip import Chip, load_chip
+from warpwright.chips.chip import Chip
+from warpwright.chips.chip_files import load_chip
 
 
 class Steps(NamedTuple):

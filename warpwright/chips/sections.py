@@ -1,6 +1,6 @@
 """The sections of a chip's record: the machine's units and the meaning of each number.
 
-The unit of every number is in its name; every name is unique over all sections.  ``chip.py`` reads files into them.
+The unit of every number is in its name; every name is unique over all sections.  ``chip_files.py`` reads them.
 """
 
 from __future__ import annotations

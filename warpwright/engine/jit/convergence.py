@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from warpwright.engine.jit import trace as tr
-from warpwright.engine.jit.flow import Bits, members
+from warpwright.engine.jit.flow_graph import Bits, members
 from warpwright.engine.jit.function import FunctionWriter, Masks, Val
 from warpwright.engine.jit.shape_inference import uniform
 

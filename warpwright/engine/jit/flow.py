@@ -10,86 +10,14 @@ which BSYNC must really wait: one is free where nothing between it and its BSSY 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from warpwright.engine.blocks import INSTRUCTION_BYTES, BasicBlock, waits_under_guard
 from warpwright.engine.jit import stack_flow
+from warpwright.engine.jit.flow_graph import Bits, Flow, members
 from warpwright.engine.jit.live_ranges import Webs
 from warpwright.engine.reconvergence import uses_stack
 from warpwright.isa.ops import Access, Lowered
 from warpwright.isa.program import Program
-
-Bits = int
-"""A set of blocks as the bits of an integer."""
-
-
-def members(bits: Bits) -> list[int]:
-    """Block numbers in a set, ascending."""
-    # In text, since arithmetic on large sets copies all of them for each member.
-    digits = f"{bits:b}"[::-1]
-    found = []
-    at = digits.find("1")
-    while at >= 0:
-        found.append(at)
-        at = digits.find("1", at + 1)
-    return found
-
-
-@dataclass(slots=True)
-class Flow:
-    """Facts about the graph that do not depend on which branches diverge."""
-
-    blocks: Sequence[BasicBlock]
-    ends: list[str]
-    """Name of each block's last operation when it is a control operation, else ""."""
-    starts: list[str]
-    """'bsync' or 'warpsync' when the block begins with one, else ""."""
-    inner: list[tuple[int, ...]]
-    """Successors within the same function: a call leads to its return site, a return nowhere."""
-    region: list[tuple[int, ...]]
-    """``inner`` and the entries of called functions."""
-    post_dominator: list[int]
-    """Immediate post-dominator within the function, -1 for none."""
-    fair: list[bool]
-    """Blocks of loops that wait for other lanes, warps or blocks (spin loops)."""
-    gives_way: Bits = 0
-    """Blocks after which another group may go on: they end in YIELD or NANOSLEEP."""
-    replays: Bits = 0
-    """Blocks of one instruction that runs once for each target or mask: indirect branches, WARPSYNC.EXCLUSIVE; barriers with a guard,
-    for lanes that wait after those that pass."""
-    collective: Bits = 0
-    """Blocks of a WARPSYNC.COLLECTIVE, which lets lanes go on that wait at another."""
-    inside: dict[int, Bits] = field(default_factory=dict)
-    """BSYNC block: the blocks from its BSSY to it; left out where nobody knows, since the register is moved."""
-    saved: Bits = 0
-    """BSYNC blocks whose register is saved and restored: lanes may wait there for different groups."""
-    stacked: bool = False
-    """Chips before Volta: lanes reconverge by a stack (``stack_flow``)."""
-    pushes: dict[int, Bits] = field(default_factory=dict)
-    """Targets of pushes: the blocks that push them."""
-    falls: list[bool] = field(default_factory=list)
-    """Whether lanes may go on to the next block after a block's last instruction."""
-    anywhere: bool = False
-    """Calls through registers: lanes of a divided warp may be anywhere."""
-    joined_by: dict[int, Bits] = field(default_factory=dict)
-    """BSYNC block that no lane passes early or avoids: the blocks whose divergence surely ends at it.
-
-    Lanes pass early without those that yielded or wait at a WARPSYNC between BSSY and BSYNC.
-    """
-
-    def reach(self, start: int, stop: int, everywhere: bool = False) -> Bits:
-        """Blocks reachable from ``start`` (included) without entering ``stop``."""
-        if start == stop:
-            return 0
-        seen = 1 << start
-        work = [start]
-        while work:
-            n = work.pop()
-            for s in self.blocks[n].successors if everywhere else self.region[n]:
-                if s != stop and not seen >> s & 1:
-                    seen |= 1 << s
-                    work.append(s)
-        return seen
 
 
 def post_dominators(inner: Sequence[tuple[int, ...]]) -> list[int]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from warpwright.engine.blocks import BasicBlock
 from warpwright.engine.jit import shapes as sh
-from warpwright.engine.jit.flow import Bits, Flow
+from warpwright.engine.jit.flow_graph import Bits, Flow
 from warpwright.engine.jit.host_machine import AVX512, Registers
 from warpwright.engine.jit.live_ranges import FILE_BASE, Webs
 from warpwright.engine.jit.load_windows import AccessGroup, Sum, Window

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from warpwright.engine.jit.flow import Bits, Flow, members
+from warpwright.engine.jit.flow_graph import Bits, Flow, members
 from warpwright.isa.ops import Lowered
 
 WORK = frozenset(("load", "store", "atomic", "texture", "barrier", "shuffle", "mma", "wgmma", "mufu"))

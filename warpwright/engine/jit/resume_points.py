@@ -10,7 +10,7 @@ from functools import cached_property
 from warpwright.engine.abi import WARP
 from warpwright.engine.jit.canonical_nans import late_nans
 from warpwright.engine.jit.convergence import Groups
-from warpwright.engine.jit.flow import members
+from warpwright.engine.jit.flow_graph import members
 from warpwright.engine.jit.function import FunctionWriter, ResumePoint
 from warpwright.engine.jit.narrowed_loads import single_loads
 from warpwright.engine.jit.shape_inference import Known, uniform

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from warpwright.engine.blocks import BasicBlock, waits_under_guard
 from warpwright.engine.jit import shapes as sh
-from warpwright.engine.jit.flow import Bits, Flow, concurrency, members
+from warpwright.engine.jit.flow import concurrency
+from warpwright.engine.jit.flow_graph import Bits, Flow, members
 from warpwright.engine.jit.live_ranges import Webs
 from warpwright.engine.jit.rowwise import infer_rows, row_length
 from warpwright.engine.jit.shapes import (

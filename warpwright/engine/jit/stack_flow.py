@@ -9,18 +9,10 @@ otherwise lanes of both sides may be anywhere.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from warpwright.engine.blocks import BasicBlock
+from warpwright.engine.jit.flow_graph import Bits, Flow, members
 from warpwright.isa.ops import Lowered
-
-if TYPE_CHECKING:
-    from warpwright.engine.blocks import BasicBlock
-    from warpwright.engine.jit.flow import Bits, Flow
-
-
-def members(bits: Bits) -> list[int]:
-    """Block numbers in a set, ascending."""
-    return [n for n in range(bits.bit_length()) if bits >> n & 1]
 
 
 def pushed_at(blocks: Sequence[BasicBlock], lowered: Sequence[Lowered], start_of: dict[int, int]) -> dict[int, Bits]:

@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from warpwright.engine.blocks import BasicBlock
-from warpwright.engine.jit.flow import Bits, Flow
+from warpwright.engine.jit.flow_graph import Bits, Flow
 from warpwright.engine.jit.live_ranges import Webs
 
 FEW_BLOCKS = 6
