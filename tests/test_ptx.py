@@ -143,9 +143,6 @@ def test_what_is_not_supported_is_an_error_of_the_package() -> None:
 
 def test_options_that_do_not_go_together() -> None:
     with pytest.raises(ww.UnsupportedError) as caught:
-        ww.GPU("a100", front_end="ptx")
-    assert str(caught.value) == "PTX has no schedule to time; use timing='off' with front_end='ptx'"
-    with pytest.raises(ww.UnsupportedError) as caught:
         ww.GPU("a100", timing="off", front_end="spirv")
     assert str(caught.value) == "front_end='spirv' is not known; use front_end='sass' or front_end='ptx'"
     cubin = ww.GPU("a100", timing="off").compile("__global__ void k() {}").cubin

@@ -78,7 +78,7 @@ def test_an_opcode_without_a_row_is_an_error_that_names_it() -> None:
     odd = Instruction(0x30, "WIBBLE", ("X2",), (Operand(Kind.REGISTER, 5),))
     program = Program("odd", 80, [odd])
     with pytest.raises(UnknownTiming) as caught:
-        schedule(program, [Lowered([])])
+        schedule(program, [Lowered([])], [])
     assert str(caught.value) == (
         "kernel odd (sm_80): opcode WIBBLE has no timing row: WIBBLE.X2 R5 at 0x0030; use timing='off'"
     )
@@ -99,9 +99,11 @@ def test_control_bits_become_a_schedule() -> None:
     add = Instruction(
         0x40, "IADD3", (), (Operand(Kind.REGISTER, 1), Operand(Kind.REGISTER, 2, reuse=True)), None, control
     )
-    (issue,) = schedule(Program("k", 80, [add]), [Lowered([])])
+    (issue,) = schedule(Program("k", 80, [add]), [Lowered([])], [])
     assert issue.work == Work("alu")
     assert (issue.stall_cycles, issue.yields, issue.waits) == (4, False, (0, 5))
     assert (issue.write_counter, issue.read_counter, issue.address) == (2, -1, 0x40)
-    (issue,) = schedule(Program("k", 80, [Instruction(0, "NOP", (), (), None, Control(15, True, 7, 3))]), [Lowered([])])
+    (issue,) = schedule(
+        Program("k", 80, [Instruction(0, "NOP", (), (), None, Control(15, True, 7, 3))]), [Lowered([])], []
+    )
     assert (issue.stall_cycles, issue.yields, issue.write_counter, issue.read_counter) == (15, True, -1, 3)

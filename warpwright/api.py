@@ -150,8 +150,6 @@ class GPU:
             raise UnsupportedError("the interpreter keeps no time; use timing='off' with engine='interpreter'")
         if front_end not in FRONT_ENDS:
             raise UnsupportedError(f"front_end={front_end!r} is not known; use front_end='sass' or front_end='ptx'")
-        if front_end == "ptx" and timing != "off":
-            raise UnsupportedError("PTX has no schedule to time; use timing='off' with front_end='ptx'")
         named = chip if chip is not None else DEFAULT_CHIP
         self.chip = load_chip(
             named if isinstance(named, str | Chip) else os.fspath(named), **{**overrides, **session.overrides}

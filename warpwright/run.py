@@ -52,6 +52,7 @@ from warpwright.engine.tiers import TieredExecution, functional_execution
 from warpwright.engine.worker import POLL_SECONDS, worker
 from warpwright.errors import AssertionFailedError, MetricNotFoundError, TrapError, UnsupportedError
 from warpwright.isa.program import Program
+from warpwright.isa.schedule import SCOREBOARD_NOTE
 from warpwright.isa.services import LAUNCHES
 from warpwright.session import session
 
@@ -166,6 +167,11 @@ class Run:
         return self.timing.sampling if self.timing is not None else None
 
     @property
+    def schedule(self) -> str:
+        """What said when instructions may issue: ``"control bits"`` of the machine code, or a ``"scoreboard"`` (PTX run as it is)."""
+        return "control bits" if self.program is None or self.program.control_bits else "scoreboard"
+
+    @property
     def timed(self) -> bool:
         """True if the run has cycles."""
         return self.timing is not None
@@ -239,6 +245,8 @@ class Run:
             estimate = f" ({self.sampling})" if self.sampling is not None else ""
             rows.insert(0, ("cycles", f"{self.cycles:,}{estimate}"))
             rows.insert(1, ("time", f"{1e6 * self.seconds:,.2f} µs"))
+            if self.schedule == "scoreboard":
+                rows.insert(2, ("timed", SCOREBOARD_NOTE))
             rows.append(("bound by", self.bottleneck))
         return html_tables.table(f"{self.kernel} on {self.chip}", rows)
 
@@ -246,6 +254,8 @@ class Run:
         timed = f", {self.cycles:,} cycles" if self.timing is not None else ""
         if self.sampling is not None:
             timed += f" ({self.sampling})"
+        if self.timing is not None and self.schedule == "scoreboard":
+            timed += " by a scoreboard"
         return f"<run of {self.kernel} on {self.chip}, grid {self.grid}, block {self.block}{timed}>"
 
 

@@ -20,6 +20,7 @@ from warpwright.isa.sass.lower import lower as lower_wide
 from warpwright.isa.sass.schedule import from_control_bits
 from warpwright.isa.sass.schedule import work_of as work_of_sass
 from warpwright.isa.schedule import Issue, UnknownTiming, Work
+from warpwright.isa.scoreboard import Block, from_scoreboard
 from warpwright.toolchain.cubin import Kernel, Module
 from warpwright.toolchain.relocation import Image
 
@@ -61,14 +62,19 @@ def work_of(program: Program) -> Callable[[Instruction], Work]:
     return program.work or (work_of_nv50 if program.arch < FIRST_MAXWELL else work_of_sass)
 
 
-def schedule(program: Program, lowered: Sequence[Lowered]) -> list[Issue]:
-    """When each instruction of a program may issue, and what it asks of the SM.
+def schedule(program: Program, lowered: Sequence[Lowered], blocks: Sequence[Block]) -> list[Issue]:
+    """When each instruction of a program may issue, and what it asks of the SM: from its control bits, or from a scoreboard.
+
+    Args:
+        blocks: the program's basic blocks, with the numbers of those that may follow each.
 
     Raises:
         UnknownTiming: an instruction has no timing row; the message names kernel, architecture, text and address.
     """
     try:
-        return from_control_bits(program, lowered, work_of(program))
+        if program.control_bits:
+            return from_control_bits(program, lowered, work_of(program))
+        return from_scoreboard(program, lowered, blocks, work_of(program))
     except UnknownTiming as error:
         raise UnknownTiming(f"kernel {program.name} (sm_{program.arch}): {error}") from None
 

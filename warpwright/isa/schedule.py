@@ -55,6 +55,14 @@ UNITS: dict[str, tuple[str, ...]] = {
 """Every unit that work may name; ``timing/classes.py`` has a row for each."""
 
 
+COUNTERS = 6
+"""Dependence counters of a warp; numbers from there on are entries of its scoreboard."""
+
+
+SCOREBOARD_NOTE = "PTX, timed by a scoreboard: these are not the cycles of its machine code"
+"""What every account of such a launch says."""
+
+
 class UnknownTiming(UnsupportedError):
     """An instruction that decodes and has no timing row."""
 
@@ -66,6 +74,8 @@ class Work(NamedTuple):
     """A key of ``UNITS``."""
     traits: frozenset[str] = frozenset()
     amount: int = 0
+    instructions: int = 1
+    """Machine instructions for which it stands, each of which needs the one before."""
 
 
 class Source(NamedTuple):
@@ -102,11 +112,11 @@ class Issue:
     yields: bool = False
     """Another warp issues next, if one can."""
     waits: tuple[int, ...] = ()
-    """Dependence counters that must be zero before it issues."""
+    """Dependence counters that must be zero before it issues, and entries of the scoreboard that must have been written."""
     write_counter: int = -1
-    """That counts it until its result is written; -1: none."""
+    """Counter or entry that counts it until its result is written; -1: none."""
     read_counter: int = -1
-    """That counts it until its operands are read; -1: none."""
+    """Counter that counts it until its operands are read; -1: none."""
     awaited_counter: int = -1
     """Of work ``counter_wait``: the counter of which ``work.amount`` operations may be left."""
     bundle: int = -1

@@ -42,7 +42,13 @@ def timing_of(work: Work, chip: Chip, accesses: bool, lanes: int = 32) -> Timing
     """Pipe, interval and latency of an instruction's work; ``accesses``: its operations read or write memory."""
     if accesses and work.unit not in OWN_ACCESSES:
         return Timing(s.P_MIO, 1, 0, s.K_COPY if "async_copy" in work.traits else s.K_MEMORY)
-    return ROWS[work.unit](work, chip, accesses, lanes)
+    one = ROWS[work.unit](work, chip, accesses, lanes)
+    if work.instructions == 1:
+        return one
+    # One after the other: each holds the pipe, and needs the result of the one before.
+    return one._replace(
+        interval_cycles=one.interval_cycles * work.instructions, latency_cycles=one.latency_cycles * work.instructions
+    )
 
 
 def _lanes(lanes: int, of_pipe: int) -> int:

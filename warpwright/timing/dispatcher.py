@@ -33,6 +33,7 @@ from warpwright.timing.residency import (
     move_out,
     roomiest,
 )
+from warpwright.timing.scoreboard import ENTRY_BYTES, clear_entries
 from warpwright.timing.warp import warp_at
 
 W_FIELDS = WARP.size_bytes // 8
@@ -169,6 +170,9 @@ def start_warp(
     m[w.earliest] = start
     m[w.reason] = s.ST_NO_INSTRUCTION
     m[w.local] = m[s.chip.local_physical] + resident * m[s.chip.local_stride]
+    if m[s.chip.scoreboard_entries]:
+        m[w.scoreboard] = m[s.chip.scoreboards] + resident * m[s.chip.scoreboard_entries] * ENTRY_BYTES
+        clear_entries(m, w)
     m[w.in_block] = i
     m[w.lanes] = lanes
     m[w.number] = -1

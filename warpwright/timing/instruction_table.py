@@ -20,7 +20,7 @@ from warpwright.isa.effects import Effect
 from warpwright.isa.machine_code import schedule
 from warpwright.isa.ops import Lowered
 from warpwright.isa.program import RZ, Program
-from warpwright.isa.schedule import Constant, Issue
+from warpwright.isa.schedule import COUNTERS, Constant, Issue
 from warpwright.isa.texture_access import TextureAccess
 from warpwright.timing import state as s
 from warpwright.timing.classes import Timing, timing_of
@@ -34,14 +34,18 @@ BYPASSED = (s.P_ALU, s.P_FMA, s.P_FMA_HEAVY, s.P_FMA_PAIR, s.P_HALF)
 
 @dataclass(slots=True)
 class StaticProgram:
-    """``rows``: instructions x I_SLOTS, then blocks x s.BasicBlock.size from ``blocks_at`` on; the first 8 words hold where."""
+    """``rows``: instructions x Instruction.size, then blocks x BasicBlock.size from ``blocks_at`` on, then lists of the counters that
+    instructions wait for."""
 
     rows: npt.NDArray[np.int64]
     blocks_at: int
+    blocks: int
     code_lines: int
     const_lines: int
     instructions: int
     parameter_lines: int
+    scoreboard_entries: int
+    """Of a warp; 0 for code whose control bits say what it waits for."""
 
 
 def _reads_by_bank(registers: Sequence[int], banks: int, passes: int) -> int:
@@ -136,9 +140,11 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
     Raises:
         UnknownTiming: an instruction has no timing row.
     """
-    issues = schedule(program, lowered)
+    issues = schedule(program, lowered, blocks)
     count = len(issues)
-    rows = np.zeros(count * s.Instruction.size + len(blocks) * s.BasicBlock.size, np.int64)
+    fixed_words = count * s.Instruction.size + len(blocks) * s.BasicBlock.size
+    lists = _WaitLists(fixed_words)
+    rows = np.zeros(fixed_words, np.int64)
     accesses = _accesses(blocks)
     clocks = {block.first for block in blocks if block.stop == "clock"}
     constants = _ConstantLines(program, issues, chip)
@@ -159,7 +165,7 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
         row[s.Instruction.latency] = timing.latency_cycles
         row[s.Instruction.stall] = issue.stall_cycles
         row[s.Instruction.yields] = int(issue.yields)
-        row[s.Instruction.wait] = sum(1 << counter for counter in issue.waits)
+        row[s.Instruction.wait] = lists.word(index, issue)
         row[s.Instruction.write_barrier] = issue.write_counter
         row[s.Instruction.read_barrier] = issue.read_counter
         row[s.Instruction.line] = issue.address // line_bytes
@@ -178,7 +184,32 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
     at = count * s.Instruction.size
     _encode_blocks(rows[at:], blocks, lowered)
     last = issues[-1].address // line_bytes if count else 0
-    return StaticProgram(rows, at, last + 1, constants.count, count, constants.parameter_lines)
+    return StaticProgram(
+        np.concatenate((rows, np.array(lists.words, np.int64))),
+        at,
+        len(blocks),
+        last + 1,
+        constants.count,
+        count,
+        constants.parameter_lines,
+        max((max(issue.waits, default=0) + 1 for issue in issues), default=0) - COUNTERS if lists.words else 0,
+    )
+
+
+class _WaitLists:
+    """What instructions wait for: a mask of the six counters, or the list of counters and entries of the scoreboard."""
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+        self.words: list[int] = []
+
+    def word(self, index: int, issue: Issue) -> int:
+        """``Instruction.wait``: the mask, or how far before its list the instruction's row is, negative."""
+        if all(counter < COUNTERS for counter in issue.waits):
+            return sum(1 << counter for counter in issue.waits)
+        place = self.at + len(self.words)
+        self.words += [len(issue.waits), *issue.waits]
+        return index * s.Instruction.size - place
 
 
 LOOKUPS = (s.K_MATCH, s.K_INDEXED, s.K_LOOKUP)
@@ -228,7 +259,7 @@ def _encode_reads(row: npt.NDArray[np.int64], issue: Issue, timing: Timing, chip
     # Of a pair both registers are held (HMMA.884 of V100 names A and B so in every step, and takes two cycles).
     fewer = [r for r in plain if r not in cached and not (r & 1 and r - 1 in cached and r not in others)]
     passes = timing.passes
-    held_up = (passes - 1) * chip.pipes.wide_multiply_pass_cycles
+    held_up = (passes - 1) * chip.pipes.wide_multiply_pass_cycles + issue.work.instructions - 1
     row[s.Instruction.stall] += held_up
     if issue.work.unit == "group_product":  # reads its accumulators and A while the pipe works, at its own pace
         plain = fewer = []

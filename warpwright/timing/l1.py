@@ -38,6 +38,7 @@ from warpwright.timing.mio_queue import enter_queue, enter_with_passes, way_cycl
 from warpwright.timing.ports import reserve
 from warpwright.timing.records import address_of, record_at
 from warpwright.timing.requests import new_load, new_request, wait_for
+from warpwright.timing.scoreboard import end_of_entry
 from warpwright.timing.stores import behind_stores, hold_output, hold_stores, store_lines
 from warpwright.timing.warp import acknowledge, hold, mark, push_ring
 
@@ -477,7 +478,9 @@ def finish_load(m: Any, sm: s.SM, load: int) -> None:
         m[w.async_time] = max(m[w.async_time], time)
         if m[w.async_copies] == 0:
             release_copies(m, w)
-    if barrier >= 0:
+    if barrier >= s.DEPENDENCE_BARRIERS:
+        end_of_entry(m, w, barrier, time)
+    elif barrier >= 0:
         m[w.sb_unknown[barrier]] -= 1
         if time > m[w.sb_time[barrier]]:
             m[w.sb_time[barrier]] = time
@@ -488,7 +491,7 @@ def finish_load(m: Any, sm: s.SM, load: int) -> None:
 def release_copies(m: Any, w: s.Warp) -> None:
     """Groups of asynchronous copies (LDGDEPBAR) that waited for answers: their end is known now."""
     time = m[w.async_time]
-    for barrier in range(6):
+    for barrier in range(s.DEPENDENCE_BARRIERS):
         count = m[w.ring_count[barrier]]
         for i in range(max(count - s.RING, 0), count):
             place = w.ring[barrier * s.RING + (i & (s.RING - 1))]

@@ -75,6 +75,8 @@ def _fill_header(state: State, grids: Sequence[Grid], space: Workspace) -> None:
         s.chip.head_words: head_words(lanes),
         s.chip.blocks: sum(grid.context.geometry.blocks for grid in grids),
         s.chip.cluster_blocks: max(grid.context.geometry.cluster_blocks for grid in grids),
+        s.chip.scoreboards: space.address("scoreboards") if space.scoreboard_entries else 0,
+        s.chip.scoreboard_entries: space.scoreboard_entries,
         s.chip.local_base: space.address("local"),
         s.chip.local_stride: space.local_stride,
         s.chip.trace_base: space.address("trace"),

@@ -27,6 +27,7 @@ from warpwright.timing.instruction_table import StaticProgram, encode
 from warpwright.timing.interface import TracedKernel
 from warpwright.timing.placement import first_places
 from warpwright.timing.reset import l1_sets
+from warpwright.timing.scoreboard import ENTRY_BYTES
 from warpwright.timing.state import State
 
 TRACE_LIMIT_WORDS = 64
@@ -94,7 +95,9 @@ def place_programs(grids: Sequence[Grid], chip: Chip) -> tuple[StaticProgram, li
         rows.append(moved)
         pc += len(moved) // size
         constant += table.const_lines
-    return StaticProgram(np.concatenate(rows), 0, line, constant, pc, placed[0].static.parameter_lines), placed
+    entries = max(table.scoreboard_entries for table in tables)
+    parameters = placed[0].static.parameter_lines
+    return StaticProgram(np.concatenate(rows), 0, 0, line, constant, pc, parameters, entries), placed
 
 
 def _move(rows: np.ndarray, one: Placed) -> None:
@@ -106,7 +109,7 @@ def _move(rows: np.ndarray, one: Placed) -> None:
     loads = np.isin(own[:, s.Instruction.kind], (s.K_CONSTANT, s.K_INDEXED, s.K_LOOKUP))
     own[loads, s.Instruction.op] += one.first_constant
     blocks = rows[one.static.blocks_at :]
-    blocks = blocks[: len(blocks) // s.BasicBlock.size * s.BasicBlock.size].reshape(-1, s.BasicBlock.size)
+    blocks = blocks[: one.static.blocks * s.BasicBlock.size].reshape(-1, s.BasicBlock.size)
     blocks[:, [s.BasicBlock.first, s.BasicBlock.end]] += one.first_pc
 
 
@@ -126,6 +129,10 @@ class Workspace:
             "local": buffers.take_zeros("local", resident * self.local_stride // 8 + 8),
             "trace": buffers.take("trace", resident * self.trace_stride // 8)[0],
         }
+        self.scoreboard_entries = max(one.static.scoreboard_entries for one in placed)
+        if self.scoreboard_entries:
+            words = resident * self.scoreboard_entries * ENTRY_BYTES // 8
+            self.arrays["scoreboards"] = buffers.take_zeros("scoreboards", words)
         blocks, warps, shared = (self.address(kind) for kind in ("blocks", "warps", "shared"))
         for part in self.parts:
             part.blocks, part.warps, part.shared = blocks, warps, shared

@@ -18,6 +18,7 @@ from warpwright.timing.fetch import instruction_ready
 from warpwright.timing.l1_sets import approach_record
 from warpwright.timing.records import lanes_of
 from warpwright.timing.requests import new_request
+from warpwright.timing.scoreboard import hold_entry, listed_ready
 
 EXIT, BARRIER, STRONG, CLOCK = int(Status.EXIT), int(Status.BARRIER), int(Status.STRONG), int(Status.CLOCK)
 SLEEP, TRACE_FULL, YIELD = int(Status.SLEEP), int(Status.TRACE_FULL), int(Status.YIELD)
@@ -288,6 +289,16 @@ def prepare(m: Any, code: Any, sm: s.SM, w: s.Warp, earliest: int, reason: int) 
             m[w.reason] = reason
             return
     waits = code[row.wait]
+    if waits < 0:
+        over = listed_ready(m, code, w, row - waits)
+        if over >= s.INF:
+            m[w.earliest] = earliest
+            m[w.reason] = s.ST_LONG
+            return
+        if over >> 1 > earliest:
+            earliest = over >> 1
+            reason = s.ST_LONG if over & 1 else s.ST_SHORT
+        waits = 0
     while waits:
         barrier = lowest_bit(waits)
         waits &= waits - 1
@@ -353,6 +364,9 @@ def counter_ready(m: Any, w: s.Warp, barrier: int, allowed: int) -> int:
 @core
 def hold(m: Any, w: s.Warp, barrier: int, time: int, long: int) -> None:
     """Count an operation on a dependence counter; ``time`` is its end, INF when unknown."""
+    if barrier >= s.DEPENDENCE_BARRIERS:
+        hold_entry(m, w, barrier, time, long)
+        return
     if time >= s.INF:
         m[w.sb_unknown[barrier]] += 1
     elif time > m[w.sb_time[barrier]]:

@@ -50,6 +50,7 @@ def launch_record(run: Run) -> dict[str, Any]:
         "warp_instructions": run.instructions,
         "thread_instructions": run.thread_instructions,
         "timing": "off" if timing is None else "full" if sampling is None else "sampled",
+        "schedule": run.schedule,
         "cycles": None if timing is None else run.cycles,
         "seconds": None if timing is None else run.seconds,
         "sm_clock_mhz": run.sm_clock_mhz,

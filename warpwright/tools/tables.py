@@ -153,8 +153,9 @@ def compare_table(by_chip: Mapping[str, Sequence[Run]], title: str) -> Table:
             elif not found.timed:
                 shown.append(f"{found.instructions:,} instructions")
             else:
+                by = " by a scoreboard" if found.schedule == "scoreboard" else ""
                 shown.append(
-                    f"{'≈ ' if found.sampling else ''}{found.cycles:,} cycles, {format_seconds(found.seconds)}\n{short_reason(found)}"
+                    f"{'≈ ' if found.sampling else ''}{found.cycles:,} cycles{by}, {format_seconds(found.seconds)}\n{short_reason(found)}"
                 )
         table.add_row(*shown)
     return table

@@ -65,6 +65,7 @@ from warpwright.isa.ptx.meaning import (
 )
 from warpwright.isa.ptx.meaning_stack import takes_stack
 from warpwright.isa.ptx.referenced_symbols import address_taken, referenced
+from warpwright.isa.ptx.schedule import takes_time, work_of
 from warpwright.isa.ptx.syntax import (
     BITS,
     Function,
@@ -567,6 +568,8 @@ class Assembler:
             max_threads_per_block=min(limit, 1024),
             services=tuple(self.services),
             facts={"parameter window": self.takes_parameter_addresses()},
+            work=work_of,
+            control_bits=False,
         )
 
     def takes_parameter_addresses(self) -> bool:
@@ -624,7 +627,8 @@ def steps_of(context: Context, i: Instruction) -> list[Step]:
         raise unsupported(f"operands or modifiers that {i.opcode} does not take ({error})") from error
     b.step()
     guard = guard_of(context, i)
-    return [Step(ops, guard, i) for ops in b.steps if ops]
+    steps = [Step(ops, guard, i, "warpsync" if ops[-1].name == "warpsync" else "") for ops in b.steps if ops]
+    return steps or ([Step([], guard, i)] if takes_time(i.opcode, i.modifiers) else [])
 
 
 def guard_of(context: Context, i: Instruction) -> tuple[str, int, bool] | None:

@@ -121,6 +121,10 @@ def offset_by(b: Emitter, at: Value, count: int) -> Value:
     return b.add(at, b.like(count, at)) if count else at
 
 
+CONSTANTS = "const3"
+"""Constant variables, as a space."""
+
+
 def read(b: Emitter, space: str, at: Value, size: int, how: Access | None = None, where: Value | None = None) -> Value:
     """``size`` bytes: i8, i16, i32, i32x2 (from a constant bank i64) or i32x4."""
     type = {1: "i8", 2: "i16", **WORDS}[size]
@@ -152,6 +156,8 @@ def ld(i: Instruction, b: Emitter) -> None:
     d, o, *_ = i.operands
     items = elements_of(i, d)
     space, at = locate(b, o, space_of(i))
+    if space == CONSTANTS and b.ops[at].name != "const":  # whose time depends on the lanes' offsets
+        b.op("touch", "void", at, attr=Access("constant", BITS[type] // 8))
     values = read_elements(b, i, space, at, BITS[type] // 8, len(items))
     if "acquire" in i.modifiers:
         b.op("fence", "void", attr="gpu")

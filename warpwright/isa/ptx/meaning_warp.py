@@ -6,7 +6,7 @@ restricted to the mask, since other threads may stand at the same place.
 
 from __future__ import annotations
 
-from warpwright.isa.ops import Value
+from warpwright.isa.ops import Access, Value
 from warpwright.isa.ptx.meaning import (
     Emitter,
     Place,
@@ -150,6 +150,8 @@ def match(i: Instruction, b: Emitter) -> None:
     d, x, mask = i.operands
     gather(b, mask)
     value = b.source(x, type)
+    if "any" in i.modifiers:  # whose time depends on how many different values there are
+        b.op("touch", "void", value, attr=Access("value", 8 if type == "b64" else 4))
     if type == "b64":
         low, high = b.high_low(value)
         same = b.and_(b.op("match_any", "i32", low), b.op("match_any", "i32", high))

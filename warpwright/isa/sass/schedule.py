@@ -12,10 +12,7 @@ from warpwright.isa.ops import Lowered
 from warpwright.isa.program import RZ, Control, Instruction, Kind, Operand, Program
 from warpwright.isa.sass.lower import describe
 from warpwright.isa.sass.meaning import is_zero
-from warpwright.isa.schedule import Constant, Issue, Source, UnknownTiming, Work
-
-NO_COUNTER = 6
-"""Fields of the control bits that name a counter hold 0 to 5, or more for none."""
+from warpwright.isa.schedule import COUNTERS, Constant, Issue, Source, UnknownTiming, Work
 
 # fmt: off
 ALU = (
@@ -111,12 +108,12 @@ def _call(i: Instruction) -> Work:
 
 def _uniform_constant(i: Instruction) -> Work:
     """A ULDC that no dependence counter guards reads its line before it issues."""
-    return Work("uniform_constant" if i.control.write_barrier >= NO_COUNTER else "constant")
+    return Work("uniform_constant" if i.control.write_barrier >= COUNTERS else "constant")
 
 
 def _no_result(i: Instruction) -> bool:
     """Whether an atomic gives nothing back."""
-    return i.opcode == "RED" or i.control.write_barrier >= NO_COUNTER
+    return i.opcode == "RED" or i.control.write_barrier >= COUNTERS
 
 
 def _device_scope(i: Instruction) -> bool:
@@ -258,7 +255,7 @@ def _factors(instruction: Instruction) -> frozenset[int]:
 
 
 def _counter(field: int) -> int:
-    return field if field < NO_COUNTER else -1
+    return field if field < COUNTERS else -1
 
 
 def from_control_bits(
@@ -284,7 +281,7 @@ def from_control_bits(
                 _constant(instruction),
                 stall_cycles(control),
                 control.yield_flag,
-                tuple(n for n in range(NO_COUNTER) if control.wait_mask >> n & 1),
+                tuple(n for n in range(COUNTERS) if control.wait_mask >> n & 1),
                 _counter(control.write_barrier),
                 _counter(control.read_barrier),
                 awaited,

@@ -83,6 +83,8 @@ class Header(Unit):
     )
     done_blocks = word("blocks", "that have ended")
     local_base = word("host address", "local memory of the first warp slot")
+    scoreboards = word("host address", "entries of the warps' scoreboards")
+    scoreboard_entries = word("entries", "of a warp's scoreboard; 0: code whose control bits say what it waits for")
     local_stride = word("bytes", "from one warp's local memory to the next")
     trace_base = word("host address", "records of the first warp slot")
     trace_stride = word("bytes", "from one warp's records to the next")

@@ -15,8 +15,11 @@ class Instruction(Unit):
     latency = word("cycle", "from issue to its result; of texture instructions see TEXTURE_INTERVAL_SHIFT")
     stall = word("cycle", "from its issue to the warp's next")
     yields = word("", "another warp issues next, if one can")
-    wait = word("bits", "dependence barriers that it waits for")
-    write_barrier = word("", "that its result counts on; -1: none")
+    wait = word(
+        "bits",
+        "dependence barriers that it waits for; negative: from its list of barriers and scoreboard entries, of which the first word is the length, to its row",
+    )
+    write_barrier = word("", "dependence barrier or scoreboard entry that its result counts on; -1: none")
     read_barrier = word("", "that its reads count on; -1: none")
     reads = word(
         "",

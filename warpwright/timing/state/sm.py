@@ -93,6 +93,7 @@ class Warp(Unit, align=8):
     release = word("cycle", "when its last block barrier lets it go on")
     function = word("host address", "its kernel's warp function")
     block_rows = word("index", "where its kernel's basic blocks begin in the table of the program")
+    scoreboard = word("host address", "its scoreboard's first entry (scoreboard.py)")
     ring_count = words(DEPENDENCE_BARRIERS, "operations", "of each barrier so far")
     ring = words(DEPENDENCE_BARRIERS * RING, "cycle", "end of each operation in order, RING for a barrier")
 

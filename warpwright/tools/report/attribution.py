@@ -17,6 +17,7 @@ from warpwright.errors import UnsupportedError
 from warpwright.isa.machine_code import work_of
 from warpwright.isa.program import RZ, Instruction, Kind, Program
 from warpwright.isa.sass.text import format_instruction
+from warpwright.isa.schedule import Work
 from warpwright.timing import state as s
 from warpwright.timing.classes import timing_of
 from warpwright.timing.metrics import BINDING_SHARE, OVERHEAD_SHARE
@@ -448,7 +449,17 @@ FLOPS_PER_LANE = {
     **dict.fromkeys(("HFMA2", "HFMA2_32I"), 4),
 }
 """Floating-point operations of one thread; a multiply-add counts as two, packed halves count both."""
-_FP64 = ("DADD", "DMUL", "DFMA")
+PTX_FLOPS_PER_LANE = {"ADD": 1, "SUB": 1, "MUL": 1, "FMA": 2, "MAD": 2}
+"""The same of PTX, where the unit says whether they are of floating-point numbers."""
+
+
+def _flops_per_lane(instruction: Instruction, work: Work, program: Program) -> int:
+    if program.control_bits:
+        return FLOPS_PER_LANE.get(instruction.opcode, 0)
+    if work.unit not in ("fma", "half", "fp64"):
+        return 0
+    packed = any(m in ("f16x2", "bf16x2", "f32x2") for m in instruction.modifiers)
+    return PTX_FLOPS_PER_LANE.get(instruction.opcode, 0) * (2 if packed else 1)
 
 
 def _moves_only(instruction: Instruction) -> bool:
@@ -464,15 +475,16 @@ def _arithmetic(run: Run, program: Program) -> Arithmetic:
     plain = tensor = double = 0.0
     for i, instruction in enumerate(program.instructions):
         issues = int(timing.instruction_issues[i])
-        per_lane = FLOPS_PER_LANE.get(instruction.opcode, 0)
-        if instruction.opcode in ("HMMA", "DMMA"):
-            tensor += 2.0 * work_of(program)(instruction).amount * issues
+        work = work_of(program)(instruction)
+        per_lane = _flops_per_lane(instruction, work, program)
+        if work.unit == "tensor" and (instruction.opcode in ("HMMA", "DMMA") or not program.control_bits):
+            tensor += 2.0 * work.amount * issues
         elif per_lane and not _moves_only(instruction):
-            work = per_lane * lanes * issues
-            if instruction.opcode in _FP64:
-                double += work
+            operations = per_lane * lanes * issues
+            if work.unit == "fp64":
+                double += operations
             else:
-                plain += work
+                plain += operations
     return Arithmetic(plain + tensor + double, tensor, double, lanes)
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from warpwright.chips import Chip
 from warpwright.errors import UnsupportedError
+from warpwright.isa.schedule import SCOREBOARD_NOTE
 from warpwright.tools.report.attribution import Attribution, attribute
 from warpwright.tools.report.evidence import Evidence, evidence
 from warpwright.tools.report.figures import draw_blocks, draw_memory, draw_roofline, draw_sms, roofline
@@ -177,6 +178,7 @@ def _launch(index: int, run: Run, a: Attribution, what_if: WhatIf | None) -> str
     parts = [
         f'<section class="launch" id="launch-{index + 1}"><h2>{index + 1}. {escape(run.kernel)}</h2>',
         _answer(index, a, what_if),
+        f'<p class="note">{escape(SCOREBOARD_NOTE)}.</p>' if run.schedule == "scoreboard" else "",
         _facts(run, a),
         _evidence(evidence(a, run.program, run.device), run.device),
         f'<div class="pair"><div>{_speed_of_light(a)}{_bounds(a)}</div><div>{roof_panel}{_stalls(a)}</div></div>',

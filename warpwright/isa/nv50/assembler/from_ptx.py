@@ -212,6 +212,7 @@ class _Nv50Assembler(Assembler):
         program.local_bytes_per_thread = -(-local // 16) * 16
         program.max_threads_per_block = min(program.max_threads_per_block, THREADS_PER_BLOCK)
         program.facts.pop("parameter window", None)
+        program.work = None  # that of the machine's instructions; they have no control bits either
         return program
 
 

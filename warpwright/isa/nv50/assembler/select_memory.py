@@ -90,7 +90,7 @@ def get_barrier(s: Selector, op: Op) -> Value:
     return Const(0)
 
 
-@select("set_barrier", "gathers", "named", "aligned", "warpsync", "yield", "nanosleep")
+@select("set_barrier", "touch", "gathers", "named", "aligned", "warpsync", "yield", "nanosleep")
 def nothing(s: Selector, op: Op, *values: Value) -> None:
     """Lanes of a warp run in step; its stack says where they meet."""
 

@@ -1,0 +1,72 @@
+"""A warp's scoreboard: when registers that an instruction has yet to write are there.
+
+It serves code without control bits (``isa/scoreboard.py`` gives registers their entries).  An entry holds when the writes whose end is known end, how many
+there are whose end is not known, and whether the last one came from L1TEX: three words of host memory, which only launches of such code have.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warpwright.native.intrinsics import core, peek, poke
+from warpwright.timing import state as s
+
+ENTRY_BYTES = 24
+UNKNOWN, LONG = 8, 16
+"""Byte offsets within an entry; its first word is the time."""
+
+
+@core
+def entry_at(m: Any, w: s.Warp, counter: int) -> int:
+    """Address of an entry by the number that instructions have for it."""
+    return m[w.scoreboard] + (counter - s.DEPENDENCE_BARRIERS) * ENTRY_BYTES
+
+
+@core
+def hold_entry(m: Any, w: s.Warp, counter: int, time: int, long: int) -> None:
+    """Count a write of an entry's registers; ``time`` is its end, INF when unknown."""
+    entry = entry_at(m, w, counter)
+    if time >= s.INF:
+        poke(entry + UNKNOWN, peek(entry + UNKNOWN) + 1)
+    elif time > peek(entry):
+        poke(entry, time)
+    poke(entry + LONG, long)
+
+
+@core
+def end_of_entry(m: Any, w: s.Warp, counter: int, time: int) -> None:
+    """A write whose end was not known ends at ``time``."""
+    entry = entry_at(m, w, counter)
+    poke(entry + UNKNOWN, peek(entry + UNKNOWN) - 1)
+    if time > peek(entry):
+        poke(entry, time)
+
+
+@core
+def clear_entries(m: Any, w: s.Warp) -> None:
+    """Of a warp that starts: what the one before has asked for may still be on its way, and counts down what it counted up."""
+    entry = m[w.scoreboard]
+    for _ in range(m[s.chip.scoreboard_entries]):
+        poke(entry, 0)
+        poke(entry + LONG, 0)
+        entry += ENTRY_BYTES
+
+
+@core
+def listed_ready(m: Any, code: Any, w: s.Warp, place: int) -> int:
+    """When all that a list names has ended, times two, and one more where the last came from L1TEX; INF when that is not known."""
+    over = 0
+    long = 1
+    for i in range(code[place]):
+        counter = code[place + 1 + i]
+        if counter < s.DEPENDENCE_BARRIERS:
+            unknown, time, slow = m[w.sb_unknown[counter]], m[w.sb_time[counter]], m[w.sb_long[counter]]
+        else:
+            entry = entry_at(m, w, counter)
+            unknown, time, slow = peek(entry + UNKNOWN), peek(entry), peek(entry + LONG)
+        if unknown:
+            return s.INF
+        if time > over:
+            over = time
+            long = slow
+    return over * 2 + long
