@@ -289,6 +289,51 @@ def _addresses_in_tables(program: Program, lowered: Sequence[Lowered], index_of:
     return tuple(sorted(found))
 
 
+def _stops(lowered: Sequence[Lowered], index_of: dict[int, int]) -> Callable[[int], str]:
+    """Why a traced warp stops before an instruction, by its index; empty where it does not."""
+    looks = polls(lowered, index_of)
+    waits = block_looks(lowered, index_of)
+
+    def stops(index: int) -> str:
+        if index not in waits and any(op.name == "load" and op.attr.scope == "block" for op in lowered[index].ops):
+            return ""
+        if index in looks or (looks and changes_shared(lowered[index])):
+            return "clock"
+        return stop_before(lowered[index])
+
+    return stops
+
+
+def _leaders(
+    lowered: Sequence[Lowered],
+    index_of: dict[int, int],
+    place: Callable[[int, int], int],
+    stops: Callable[[int], str],
+    indirect: dict[int, tuple[int, ...]],
+) -> set[int]:
+    """The first instruction of each block."""
+    leaders = {0}
+    for index, low in enumerate(lowered):
+        ends = False
+        for op in low.ops:
+            if op.name in ("branch", "call"):
+                leaders.add(place(op.attr, index))
+            elif op.name == "push":
+                leaders.add(place(op.attr[1], index))
+            elif op.name == "bssy":
+                if op.attr[1] in index_of:
+                    leaders.add(index_of[op.attr[1]])
+            elif op.name in STARTS_BLOCK:
+                leaders.add(index)
+            ends = ends or op.name in ENDS_BLOCK
+        if ends and index + 1 < len(lowered):
+            leaders.add(index + 1)
+        if stops(index) or waits_under_guard(low):
+            leaders.add(index)
+        leaders.update(indirect.get(index, ()))
+    return leaders
+
+
 def basic_blocks(program: Program, lowered: Sequence[Lowered]) -> list[BasicBlock]:
     """Cut a kernel into basic blocks.
 
@@ -306,7 +351,6 @@ def basic_blocks(program: Program, lowered: Sequence[Lowered]) -> list[BasicBloc
         raise ValueError(f"{program.name}: {len(program.instructions)} instructions but {total} meanings")
     index_of = address_index(program)
     indirect = indirect_targets(program, lowered)
-    leaders = {0}
     landings = stack_targets(lowered, index_of, indirect)
 
     def place(address: int, index: int) -> int:
@@ -318,35 +362,8 @@ def basic_blocks(program: Program, lowered: Sequence[Lowered]) -> list[BasicBloc
             )
         return found
 
-    looks = polls(lowered, index_of)
-    waits = block_looks(lowered, index_of)
-
-    def stops(index: int) -> str:
-        if index not in waits and any(op.name == "load" and op.attr.scope == "block" for op in lowered[index].ops):
-            return ""
-        if index in looks or (looks and changes_shared(lowered[index])):
-            return "clock"
-        return stop_before(lowered[index])
-
-    for index, low in enumerate(lowered):
-        ends = False
-        for op in low.ops:
-            if op.name in ("branch", "call"):
-                leaders.add(place(op.attr, index))
-            elif op.name == "push":
-                leaders.add(place(op.attr[1], index))
-            elif op.name == "bssy":
-                if op.attr[1] in index_of:
-                    leaders.add(index_of[op.attr[1]])
-            elif op.name in STARTS_BLOCK:
-                leaders.add(index)
-            ends = ends or op.name in ENDS_BLOCK
-        if ends and index + 1 < total:
-            leaders.add(index + 1)
-        if stops(index) or waits_under_guard(low):
-            leaders.add(index)
-        leaders.update(indirect.get(index, ()))
-    starts = sorted(leaders)
+    stops = _stops(lowered, index_of)
+    starts = sorted(_leaders(lowered, index_of, place, stops, indirect))
     number_at = {start: number for number, start in enumerate(starts)}
     blocks = []
     for number, first in enumerate(starts):

@@ -6,6 +6,7 @@ rather than guessed.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -125,52 +126,63 @@ def elsewhere(state: State) -> dict[str, float]:
 
 def collect(state: State, chip: Chip, occupancy: Occupancy, cycles: int) -> dict[str, float]:
     """Every metric of a finished launch."""
-    m = state.words
-    sm = chip.sm
-
     sums = state.sms()[:, : s.SM.sub_cores].sum(axis=0)
 
     def total(field: int) -> float:
         return float(sums[field])
 
+    return {
+        **_executed(state, chip, total, cycles),
+        **_l1(total),
+        **_beyond_l1(state, chip, cycles),
+        **_launched(chip, occupancy),
+        **_pipes_and_stalls(state, total),
+    }
+
+
+Total = Callable[[int], float]
+"""The sum of a field over the SMs."""
+
+
+def _executed(state: State, chip: Chip, total: Total, cycles: int) -> dict[str, float]:
+    """Time, instructions and warps."""
+    sm = chip.sm
     sub_cores = sm.sm_count * sm.sub_core_count
     active = sm_column(state, s.SM.active)
-    instructions = total(s.SM.instructions)
     active_sum = float(active.sum())
-    load_sectors, load_hits = total(s.SM.load_sectors), total(s.SM.load_hits)
-    local_sectors, local_hits = total(s.SM.local_sectors), total(s.SM.local_hits)
-    store_sectors, atomic_sectors = total(s.SM.store_sectors), total(s.SM.atomic_sectors)
-    lookups = l2_lookups(state, chip)
-    near = s.counted(m, s.SliceGroup.read, s.SliceGroup.written, s.SliceGroup.atomic)
-    l2_sectors = float(near + s.counted(m, s.SliceGroup.far_reads, s.SliceGroup.far_writes, s.SliceGroup.far_atomics))
-    reads, writes = (32.0 * s.dram_counted(m, field) for field in (s.Channel.sectors_read, s.Channel.sectors_written))
-    dram_bytes_per_clk = chip.dram.dram_gb_per_s * 1000 / chip.clocks.sm_clock_mhz
-    seconds = cycles / (chip.clocks.sm_clock_mhz * 1e6)
-    l2_bytes_per_clk = chip.l2.l2_slice_count * chip.l2.l2_slice_bytes_per_clk
-    dram_percent = _percent(reads + writes, dram_bytes_per_clk * cycles)
+    instructions = total(s.SM.instructions)
     issue_percent = _percent(instructions, sub_cores * cycles)
     lsu_percent = _percent(total(s.SM.lsu_wavefronts), sm.sm_count * cycles)
-    l2_percent = _percent(l2_sectors * 32, l2_bytes_per_clk * cycles)
-    waves, ideal = total(s.SM.shared_wavefronts), total(s.SM.shared_ideal)
-    result = {
+    active_slots = active_sum * sm.sub_core_count
+    return {
         "gpc__cycles_elapsed.max": float(cycles),
-        "gpu__time_duration.sum": seconds * 1e9,
+        "gpu__time_duration.sum": _seconds(chip, cycles) * 1e9,
         "sm__cycles_active.avg": active_sum / sm.sm_count,
         "sm__cycles_active.max": float(active.max()),
         "sm__inst_executed.sum": instructions,
         "smsp__inst_executed.sum": instructions,
         "smsp__thread_inst_executed.sum": total(s.SM.threads),
-        "smsp__inst_executed.avg.per_cycle_active": instructions / (active_sum * sm.sub_core_count)
-        if active_sum
-        else 0.0,
+        "smsp__inst_executed.avg.per_cycle_active": instructions / active_slots if active_sum else 0.0,
         "sm__inst_executed.avg.per_cycle_elapsed": instructions / (sm.sm_count * cycles) if cycles else 0.0,
-        "smsp__warps_active.avg.per_cycle_active": (
-            total(s.SM.warp_cycles) / (active_sum * sm.sub_core_count) if active_sum else 0.0
-        ),
+        "smsp__warps_active.avg.per_cycle_active": total(s.SM.warp_cycles) / active_slots if active_sum else 0.0,
         "sm__warps_active.avg.pct_of_peak_sustained_active": _percent(
             total(s.SM.warp_cycles), active_sum * sm.max_warps_per_sm
         ),
         "sm__throughput.avg.pct_of_peak_sustained_elapsed": max(issue_percent, lsu_percent),
+    }
+
+
+def _seconds(chip: Chip, cycles: int) -> float:
+    return cycles / (chip.clocks.sm_clock_mhz * 1e6)
+
+
+def _l1(total: Total) -> dict[str, float]:
+    """L1, shared memory and the load/store unit."""
+    load_sectors, load_hits = total(s.SM.load_sectors), total(s.SM.load_hits)
+    local_sectors, local_hits = total(s.SM.local_sectors), total(s.SM.local_hits)
+    store_sectors, atomic_sectors = total(s.SM.store_sectors), total(s.SM.atomic_sectors)
+    waves, ideal = total(s.SM.shared_wavefronts), total(s.SM.shared_ideal)
+    return {
         "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum": total(s.SM.global_loads),
         "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum": total(s.SM.global_stores),
         "l1tex__t_requests_pipe_lsu_mem_local_op_ld.sum": total(s.SM.local_loads),
@@ -188,30 +200,54 @@ def collect(state: State, chip: Chip, occupancy: Occupancy, cycles: int) -> dict
         "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum": waves - ideal,
         "smsp__inst_executed_op_shared_ld.sum": total(s.SM.shared_loads),
         "smsp__inst_executed_op_shared_st.sum": total(s.SM.shared_stores),
+    }
+
+
+def _beyond_l1(state: State, chip: Chip, cycles: int) -> dict[str, float]:
+    """L2, links and DRAM."""
+    m = state.words
+    lookups = l2_lookups(state, chip)
+    near = s.counted(m, s.SliceGroup.read, s.SliceGroup.written, s.SliceGroup.atomic)
+    l2_sectors = float(near + s.counted(m, s.SliceGroup.far_reads, s.SliceGroup.far_writes, s.SliceGroup.far_atomics))
+    reads, writes = (32.0 * s.dram_counted(m, field) for field in (s.Channel.sectors_read, s.Channel.sectors_written))
+    dram_bytes_per_clk = chip.dram.dram_gb_per_s * 1000 / chip.clocks.sm_clock_mhz
+    l2_bytes_per_clk = chip.l2.l2_slice_count * chip.l2.l2_slice_bytes_per_clk
+    seconds = _seconds(chip, cycles)
+    return {
         **lookups,
         **elsewhere(state),
         "lts__t_sector_hit_rate.pct": _percent(lookups["lts__t_sectors_lookup_hit.sum"], lookups["lts__t_sectors.sum"]),
-        "lts__throughput.avg.pct_of_peak_sustained_elapsed": l2_percent,
+        "lts__throughput.avg.pct_of_peak_sustained_elapsed": _percent(l2_sectors * 32, l2_bytes_per_clk * cycles),
         "dram__bytes_read.sum": reads,
         "dram__bytes_write.sum": writes,
         "dram__bytes.sum": reads + writes,
         "dram__bytes.sum.per_second": (reads + writes) / seconds if seconds else 0.0,
-        "dram__throughput.avg.pct_of_peak_sustained_elapsed": dram_percent,
+        "dram__throughput.avg.pct_of_peak_sustained_elapsed": _percent(reads + writes, dram_bytes_per_clk * cycles),
+    }
+
+
+def _launched(chip: Chip, occupancy: Occupancy) -> dict[str, float]:
+    """Occupancy and its limits."""
+    return {
         "launch__occupancy_limit_blocks": float(occupancy.block_limits["blocks"]),
         "launch__occupancy_limit_registers": float(occupancy.block_limits["registers"]),
         "launch__occupancy_limit_shared_mem": float(occupancy.block_limits["shared memory"]),
         "launch__occupancy_limit_warps": float(occupancy.block_limits["warps"]),
         "launch__occupancy_limit_barriers": float(occupancy.block_limits["barriers"]),
         "launch__occupancy_per_block_size": occupancy.fraction * 100,
-        "launch__sm_count": float(sm.sm_count),
+        "launch__sm_count": float(chip.sm.sm_count),
     }
+
+
+def _pipes_and_stalls(state: State, total: Total) -> dict[str, float]:
+    """Instructions of each pipe, and the mean wait of an issued instruction for each reason; none that are 0."""
+    result = {}
     for pipe, name in enumerate(s.PIPES):
         issued = total(s.SM.pipe_issues[pipe])
         if pipe != s.P_NONE and issued:
             result[f"smsp__inst_executed_pipe_{name}.sum"] = issued
-    reasons = stalls(state)
-    issued_total = max(instructions, 1.0)
-    for name, waited in reasons.items():
+    issued_total = max(total(s.SM.instructions), 1.0)
+    for name, waited in stalls(state).items():
         if waited:
             result[f"smsp__average_warps_issue_stalled_{name}_per_issue_active.ratio"] = waited / issued_total
     return result

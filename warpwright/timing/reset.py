@@ -25,75 +25,88 @@ class _Sizes:
     def __init__(
         self, chip: Chip, l1_kib: int, code_lines: int, const_lines: int, instructions: int, blocks: int, kernels: int
     ) -> None:
-        sm, l2, dram = chip.sm, chip.l2, chip.dram
-        instruction, constants = chip.instruction_cache, chip.constant_cache
-        self.chip, self.constants = chip, constants
+        self.chip, self.constants = chip, chip.constant_cache
+        self.code_lines, self.const_lines = code_lines, const_lines
+        self.instructions, self.kernels = instructions, kernels
+        self._times()
+        self._capacities(l1_kib)
+        self.offsets: dict[str, int] = {}
+        self._place_in_sm()
+        self.areas: dict[str, int] = {}
+        self._place_areas(blocks)
+
+    def _times(self) -> None:
+        """Times and rates that follow from several numbers of the chip."""
+        chip, l2, dram = self.chip, self.chip.l2, self.chip.dram
         self.there = l2.l2_hit_latency_cycles - chip.mio.mio_latency_cycles
         beyond_l1 = max(l2.l2_hit_latency_cycles - chip.l1.l1_hit_latency_cycles, 0)
         self.bulk_there = beyond_l1 + chip.cluster.bulk_copy_latency_cycles
-        self.cold_code_latency = (
-            dram.dram_latency_cycles + l2.l2_far_latency_cycles // 2
-        )  # the mean over both partitions
+        # The mean over both partitions.
+        self.cold_code_latency = dram.dram_latency_cycles + l2.l2_far_latency_cycles // 2
         self.dram_bytes_per_clk = dram.dram_gb_per_s * 1000.0 / chip.clocks.sm_clock_mhz
         row_miss = round(dram.dram_row_miss_ns * (chip.clocks.sm_clock_mhz / 1000.0))
         # DRAM that is hardly slower than L2 has no time for more.
         self.row_miss = min(row_miss, dram.dram_latency_cycles - l2.l2_hit_latency_cycles)
+
+    def _capacities(self, l1_kib: int) -> None:
+        """Lines, sets and slots of each unit."""
+        chip, l2, dram = self.chip, self.chip.l2, self.chip.dram
+        instruction, constants = chip.instruction_cache, self.constants
         self.row_units = max(dram.dram_row_bytes // UNIT_BYTES, 1)
-        self.code_lines, self.const_lines, self.instructions, self.kernels = (
-            code_lines,
-            const_lines,
-            instructions,
-            kernels,
-        )
         self.ways = chip.l1.l1_ways
         self.sets = l1_sets(chip, l1_kib)
         self.l0_lines = instruction.l0_icache_kib * 1024 // instruction.icache_line_bytes
         self.l1i_lines = instruction.l1_icache_kib * 1024 // instruction.icache_line_bytes
         self.indexed_constants = constants.indexed_constant_lines
         self.l1_constants = constants.l1_constant_kib * 1024 // constants.constant_line_bytes
-        self.indexed_size = 2 + self.indexed_constants + const_lines
-        self.immediate_size = 2 + self.l1_constants + const_lines
+        self.indexed_size = 2 + self.indexed_constants + self.const_lines
+        self.immediate_size = 2 + self.l1_constants + self.const_lines
         self.block_lines = constants.constant_block_bytes // constants.constant_line_bytes
-        self.const_blocks = const_lines // self.block_lines + 1
+        self.const_blocks = self.const_lines // self.block_lines + 1
         self.channels_per_slice = max(dram.dram_channel_count // l2.l2_slice_count, 1)
         self.channels = self.channels_per_slice * l2.l2_slice_count
         self.l2_sets = max(l2.l2_kib * 1024 // l2.l2_slice_count // chip.l1.l1_line_bytes // l2.l2_ways, 1)
         self.l2_set_words = s.L2_WAY_WORDS * l2.l2_ways
-        self.gpcs = len(sm.gpc_sm_counts)
+        self.gpcs = len(chip.sm.gpc_sm_counts)
         self.tlb_slots = 8 + 2 * chip.crossbar.gpc_tlb_page_count
         lines = chip.crossbar.gpc_coalescer_lines
         self.coalescer_lines = max(lines // s.SLICE_GROUPS, 1) if lines else 0
         # Each group of slices has its part of the link between the partitions.
         self.half = l2.l2_slice_count // l2.l2_partition_count
-        self.offsets: dict[str, int] = {}
+
+    def _place_in_sm(self) -> None:
+        """Offsets of an SM's parts whose size depends on the chip or the program."""
         position = s.SM.size
         for name, size in (
             ("requests", s.MAX_REQUESTS * s.Request.size),
             ("waiters", s.MAX_WAITERS * s.Waiter.size),
             ("loads", s.MAX_LOADS * s.PendingLoad.size),
-            ("const", 2 + self.l1_constants + const_lines),
+            ("const", 2 + self.l1_constants + self.const_lines),
             ("immediate", s.MAX_SUB_CORES * self.immediate_size),
             ("indexed", s.MAX_SUB_CORES * self.indexed_size),
             ("const_blocks", self.const_blocks),
-            ("l0", 2 + self.l0_lines + code_lines),
-            ("l1i", 2 + self.l1i_lines + code_lines),
+            ("l0", 2 + self.l0_lines + self.code_lines),
+            ("l1i", 2 + self.l1i_lines + self.code_lines),
             ("l1", self.sets * self.ways * s.C_SLOTS),
-            ("join", s.StoreBuffer.size + s.StoreLine.size * chip.l1.store_buffer_lines),
+            ("join", s.StoreBuffer.size + s.StoreLine.size * self.chip.l1.store_buffer_lines),
         ):
             position = (position + 7) // 8 * 8
             self.offsets[name] = position
             position += size
         self.sm_slots = (position + 63) // 64 * 64 + 8  # a line more, so that regions do not share cache sets
-        self.areas: dict[str, int] = {}
+
+    def _place_areas(self, blocks: int) -> None:
+        """Where each area of the state begins; ``blocks`` are logged."""
+        sm, l2 = self.chip.sm, self.chip.l2
         position = (s.Header.size + 63) // 64 * 64
         for area, size in (
             # At the same place whatever the program and however many SMs take part: it may be kept.
             ("l2", l2.l2_slice_count * self.l2_sets * self.l2_set_words),
             ("gpc_of_sm", sm.sm_count),
             ("partition_of_sm", sm.sm_count),
-            ("first_places", kernels * sm.sm_count * sm.max_blocks_per_sm),
+            ("first_places", self.kernels * sm.sm_count * sm.max_blocks_per_sm),
             ("sm_order", sm.sm_count),
-            ("kernels", kernels * s.Kernel.size),
+            ("kernels", self.kernels * s.Kernel.size),
             ("sms", (sm.sm_count + 1) * self.sm_slots),
             ("order", sm.sm_count * s.MAX_REQUESTS),
             ("group_order", sm.sm_count * s.MAX_REQUESTS * s.SLICE_GROUPS),
@@ -118,13 +131,13 @@ class _Sizes:
             ("far_ports", 2 * self.half * s.CALENDAR_SLOTS),
             ("dram_ports", self.channels * s.CALENDAR_SLOTS),
             ("dram_state", self.channels * s.Channel.size),
-            ("dram_banks", self.channels * dram.dram_bank_count * 2),
+            ("dram_banks", self.channels * self.chip.dram.dram_bank_count * 2),
             ("buckets", self.gpcs * s.BUCKET_SLOTS),
-            ("stalls", self.gpcs * instructions * len(s.STALLS)),
+            ("stalls", self.gpcs * self.instructions * len(s.STALLS)),
             ("passes", self.gpcs * s.PASSES_KEPT * s.PASSES_SLOTS),
             ("patterns", self.gpcs * s.PATTERNS_KEPT * s.PATTERN_SLOTS),
             ("const_arrived", self.const_blocks),
-            ("code_arrived", self.gpcs * code_lines),
+            ("code_arrived", self.gpcs * self.code_lines),
             ("block_log", blocks * s.LoggedBlock.size),
             ("banks", self.gpcs * s.BANK_SLOTS),
             ("l2_installs", s.SLICE_GROUPS * s.L2_INSTALLS),
