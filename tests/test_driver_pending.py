@@ -145,6 +145,74 @@ assert (word(one), word(one2)) == (615, 51)
     )
 
 
+GRAPH = """
+class Parameters(ctypes.Structure):
+    _fields_ = (("function", ctypes.c_void_p), *((n, ctypes.c_uint) for n in ("gx", "gy", "gz", "bx", "by", "bz", "shared")),
+                ("values", ctypes.c_void_p), ("extra", ctypes.c_void_p), ("kernel", ctypes.c_void_p), ("context", ctypes.c_void_p))
+
+def node(graph, needs, function, blocks, threads, shared, *values):
+    pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(v) for v in values))
+    filled = Parameters(function, blocks, 1, 1, threads, 1, 1, shared, ctypes.addressof(pointers))
+    array = (ctypes.c_uint64 * max(1, len(needs)))(*needs)
+    return cuda.word("cuGraphAddKernelNode_v2", graph, array, len(needs), ctypes.byref(filled))
+
+def change_node(graph, needs, place, factor, summand):
+    return node(graph, needs, step, 1, 1, 0, ctypes.c_uint64(place), ctypes.c_int(factor), ctypes.c_int(summand))
+
+def work_node(graph, needs, blocks, rounds, place):
+    return node(graph, needs, work, blocks, 1024, WHOLE_SM, ctypes.c_uint64(place), ctypes.c_int(rounds))
+
+def microseconds(executable, stream):
+    first, last = event(), event()
+    cuda("cuEventRecord", first, stream)
+    cuda("cuGraphLaunch", executable, stream)
+    cuda("cuEventRecord", last, stream)
+    cuda("cuCtxSynchronize")
+    return between(first, last)
+"""
+
+
+@pytest.mark.parametrize("streams", [0, 2])
+def test_branches_of_a_graph_take_sms_from_each_other(streams: int) -> None:
+    run(
+        GRAPH
+        + f"""
+places = [cuda.word("cuMemAlloc_v2", 4 * 132 * 1024) for _ in range(2)]
+on = streams(2)[0] if {streams} else 0
+def took(blocks, branches):
+    graph = cuda.word("cuGraphCreate", 0)
+    for n in range(branches):
+        work_node(graph, [], blocks, 500, places[n])
+    return microseconds(cuda.word("cuGraphInstantiateWithFlags", graph, 0), on)
+alone, half, whole = took(132, 1), took(66, 2), took(132, 2)
+assert half < 1.15 * alone, (alone, half)
+assert whole > 1.5 * alone, (alone, whole)
+"""
+    )
+
+
+def test_a_graphs_nodes_keep_their_order_in_the_queue_and_two_launches_follow_each_other() -> None:
+    run(
+        GRAPH
+        + """
+a, b = streams(2)
+one, two = cell(1), cell(1)
+graph = cuda.word("cuGraphCreate", 0)
+first = change_node(graph, [], one, 2, 3)
+left = change_node(graph, [first], one, 10, 1)
+right = change_node(graph, [first], two, 2, 1)
+last = change_node(graph, [left, right], one, 1, 100)
+executable = cuda.word("cuGraphInstantiateWithFlags", graph, 0)
+change(a, one, 3, 0)                       # 3
+cuda("cuGraphLaunch", executable, a)       # ((3 * 2 + 3) * 10 + 1) + 100 = 191; 3
+cuda("cuGraphLaunch", executable, a)       # ((191 * 2 + 3) * 10 + 1) + 100 = 3951; 7
+change(a, one, 1, 1)
+change(b, cell(), 1, 1)
+assert (word(one), word(two)) == (3952, 7)
+"""
+    )
+
+
 def test_copies_and_host_functions_in_queued_streams_keep_their_places() -> None:
     run(
         """

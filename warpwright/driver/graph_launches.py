@@ -7,6 +7,7 @@ from warpwright.driver.calls import entry
 from warpwright.driver.capture_rules import break_capture, forbid_default_stream
 from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.graphs import COPY, FILL, GRAPH, KERNEL, Executable, Graph, Vertex, before_launch, twin
+from warpwright.driver.pending import queue as pending
 from warpwright.driver.state import state
 
 _INSTANTIATE_FLAGS, _DEVICE_LAUNCH = 0xF, 4
@@ -68,18 +69,21 @@ def upload(handle: int, stream: int) -> None:
 
 
 @entry("cuGraphLaunch")
-def launch(handle: int, stream: int) -> None:
+def launch(handle: int, stream_handle: int) -> None:
     s = state()
     s.current()
     executable = s.handles.get(Executable, handle)
-    queue = s.stream(stream)
-    if queue.capture is not None:
-        raise break_capture(queue)
-    if queue is queue.device.default_stream:
-        forbid_default_stream(queue)
+    stream = s.stream(stream_handle)
+    if stream.capture is not None:
+        raise break_capture(stream)
+    if stream is stream.device.default_stream:
+        forbid_default_stream(stream)
+    if executable.graph.queued(stream):
+        return
+    pending.drain()
     for prepare in before_launch:
         prepare(executable.graph, executable.flags)
-    executable.graph.run(queue)
+    executable.graph.run(stream)
 
 
 def _switched(executable: int, node: int) -> Vertex:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from warpwright.driver import cmemory, results
 from warpwright.driver.capture_rules import forbid_default_stream
 from warpwright.driver.cuda_error import CudaError
-from warpwright.driver.pending import Work, give
+from warpwright.driver.pending import Item, Work, concurrent, give, queue
 from warpwright.driver.state import Stream, state
 from warpwright.driver.work_order import begin as clock_of
 from warpwright.driver.work_order import host_waits_for
@@ -24,6 +24,20 @@ from warpwright.engine.work_order import Clock, learn, new_queue
 
 KERNEL, COPY, FILL, HOST, GRAPH, EMPTY, WAIT_EVENT, RECORD_EVENT = 0, 1, 2, 3, 4, 5, 6, 7
 """CUgraphNodeType."""
+_PLAIN = (KERNEL, COPY, FILL, HOST, EMPTY)
+"""Kinds of nodes that do the same at any time after those that they need."""
+
+
+class _Instant(Work):
+    """Nothing but its place in an order."""
+
+    __slots__ = ()
+
+    def run(self, stream: Stream) -> None:
+        pass
+
+    def duration(self, stream: Stream) -> float:
+        return 0.0
 
 
 class Node(Work):
@@ -206,6 +220,43 @@ class Graph(Node):
         for clock in clocks.values():
             learn(stream.clock, clock)
 
+    def queued(self, stream: Stream) -> bool:
+        """Queue its nodes, each for itself; False where it is to run now, as a whole.
+
+        Without branches, in a program of one stream, it runs as a whole; so does one with nodes that look at their graph's state.
+        """
+        beside = concurrent(stream.device) or self._branches()
+        times = stream.device.gpu.timing == "full" and stream.device.gpu.checker is None
+        if (
+            self.conditions
+            or any(v.work.kind not in _PLAIN for v in self.vertices)
+            or not (queue.items or (beside and times))
+        ):
+            return False
+        launch = stream.device.gpu.chip.launch
+        begin = queue.add(stream, _Instant())
+        items: dict[Vertex, Item] = {}
+        counts: dict[frozenset[Vertex], int] = {}
+        for vertex in self.ordered():
+            needs, extra = frozenset(vertex.needs), 0.0
+            kernel = vertex.enabled and vertex.work.kind == KERNEL
+            if kernel:
+                # Those that become ready together begin one after the other.
+                interval_us = launch.graph_branch_interval_us if needs else launch.graph_root_interval_us
+                extra = counts.get(needs, 0) * interval_us * 1e-6 - (_sooner_seconds(stream) if needs else 0.0)
+                counts[needs] = counts.get(needs, 0) + 1
+            work = vertex.work if vertex.enabled else _Instant()
+            after = [items[needed] for needed in vertex.needs] or [begin]
+            items[vertex] = queue.add(Stream(stream.device, flags=1), work, after, extra)
+        queue.add(stream, _Instant(), list(items.values()))
+        return True
+
+    def _branches(self) -> bool:
+        """Whether two nodes have no order between them."""
+        users = [needed for v in self.vertices for needed in v.needs]
+        roots = sum(not v.needs for v in self.vertices)
+        return roots > 1 or any(len(v.needs) > 1 for v in self.vertices) or len(users) > len(set(users))
+
     def _by_time(self, begin: float, ends: dict[Vertex, float]) -> Iterator[tuple[Vertex, float]]:
         """Vertices as they become ready, and when: ``ends`` has the end of each by the time that the next is asked for."""
         order = self.ordered()
@@ -283,6 +334,12 @@ class Empty(Node):
     """Nothing but dependencies."""
 
     __slots__ = ()
+
+    def run(self, stream: Stream) -> None:
+        pass
+
+    def duration(self, stream: Stream) -> float:
+        return 0.0
 
 
 def vertex(handle: int) -> Vertex:

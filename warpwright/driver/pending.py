@@ -81,16 +81,19 @@ class Work:
 class Item:
     """Work in the queue."""
 
-    __slots__ = ("context", "done", "launcher", "needs", "seconds", "shares", "stream", "work")
+    __slots__ = ("context", "done", "extra", "floor", "launcher", "needs", "seconds", "shares", "stream", "work")
 
-    def __init__(self, stream: Stream, work: Work, context: Context, needs: Iterable[Item]) -> None:
+    def __init__(self, stream: Stream, work: Work, context: Context, needs: Iterable[Item], extra: float = 0.0) -> None:
         self.stream, self.work, self.context = stream, work, context
         self.done = False
+        self.seconds = 0.0
+        """Its end, when it is done."""
+        self.extra = extra
+        """Seconds that it begins after the last of what it needs; less than none in a graph, where a launch takes less than in a stream."""
+        self.floor = max((item.seconds for item in needs if item.done), default=0.0)
         self.needs = [item for item in dict.fromkeys(needs) if not item.done]
         self.launcher = work.kernel()
         self.shares = self.launcher is not None and work.shares()
-        self.seconds = 0.0
-        """Its end, when it is done."""
 
     @property
     def ready(self) -> bool:
@@ -99,6 +102,11 @@ class Item:
     @property
     def device(self) -> Device:
         return self.stream.device
+
+    def start(self) -> float:
+        """When it may begin, as far as what has run says."""
+        ended = (item.seconds for item in self.needs if item.done)
+        return max(state().begin(self.stream), self.floor, *ended) + self.extra
 
     def __str__(self) -> str:
         on = f"stream {self.stream.handle:#x}" if self.stream.handle else "the default stream"
@@ -117,16 +125,16 @@ class Queue:
         self._called = 0.0
         self._watching = False
 
-    def add(self, stream: Stream, work: Work, after: Item | None = None) -> Item:
-        """Queue work, after what its stream's order has before it and after another item."""
+    def add(self, stream: Stream, work: Work, after: Sequence[Item] = (), extra: float = 0.0) -> Item:
+        """Queue work, after what its stream's order has before it and after other items."""
         with self._lock:
             default = stream.device.default_stream
-            before = [self._last.get(stream), after]
+            before = [self._last.get(stream), *after]
             if stream is default:
                 before += [self._last.get(one) for one in stream.device.streams if one.blocking]
             elif stream.blocking:
                 before.append(self._last.get(default))
-            item = Item(stream, work, state().current(), [one for one in before if one is not None])
+            item = Item(stream, work, state().current(), [one for one in before if one is not None], extra)
             self.items.append(item)
             self._last[stream] = item
             self._kernels += item.launcher is not None
@@ -188,7 +196,7 @@ class Queue:
         others = [item for item in ready if item.launcher is None and item.work.held()]
         kernels = [item for item in ready if item.launcher is not None]
         if others:
-            self._alone(min(others, key=lambda item: state().begin(item.stream)), failures)
+            self._alone(min(others, key=Item.start), failures)
         elif kernels:
             self._kernels_of(kernels, failures)
         else:
@@ -204,6 +212,7 @@ class Queue:
         try:
             if not item.context.sticky:
                 with in_context(item.context):
+                    item.stream.seconds = item.start()
                     item.work.run(item.stream)
         except Exception as error:
             failures.append(error)
@@ -249,7 +258,7 @@ class _Group:
     def __init__(self, ready: Sequence[Item]) -> None:
         self.items: list[Item] = list(ready)
         self.device = ready[0].device
-        self.floors = {item: _floor(item) for item in ready}
+        self.floors = {item: item.start() for item in ready}
         """When each may begin, as far as what has run says."""
         self.delays: dict[Item, dict[Item, float]] = {item: {} for item in ready}
         """Of each kernel: seconds from the end of another one of the group to its beginning."""
@@ -265,11 +274,11 @@ class _Group:
             if any(need not in ends for need in item.needs if not need.done):
                 continue
             waited = [need for need in item.needs if not need.done]
-            floor = max([_floor(item), *(floors[need] for need in waited if need.launcher is None)])
+            floor = max([item.start(), *(floors[need] for need in waited if need.launcher is None)])
             after: dict[Item, float] = {}
             for need in waited:
                 for kernel, delay in ends[need].items():
-                    after[kernel] = max(delay, after.get(kernel, 0.0))
+                    after[kernel] = max(delay + item.extra, after.get(kernel, delay + item.extra))
             before = set().union(*(self._before[need] for need in waited))
             if item.launcher is None:
                 duration = item.work.duration(item.stream)
@@ -323,11 +332,6 @@ class _Group:
                 item.stream.seconds = base + one.end_seconds
 
 
-def _floor(item: Item) -> float:
-    """Simulated time before which nothing of an item's stream begins, as far as what has run says."""
-    return state().begin(item.stream)
-
-
 queue = Queue()
 
 
@@ -350,7 +354,7 @@ def concurrent(device: Device) -> bool:
 
 # --- calls that leave the queue as it is -------------------------------------------------------------
 _KEEPING = """
-    LaunchKernel LaunchKernelEx LaunchKernelExC PushCallConfiguration PopCallConfiguration LaunchHostFunc
+    LaunchKernel LaunchKernelEx LaunchKernelExC GraphLaunch PushCallConfiguration PopCallConfiguration LaunchHostFunc
     MemcpyAsync MemcpyHtoDAsync MemcpyDtoHAsync MemcpyDtoDAsync Memcpy2DAsync Memcpy3DAsync MemcpyPeerAsync
     MemsetAsync Memset2DAsync MemsetD8Async MemsetD16Async MemsetD32Async
     EventCreate EventCreateWithFlags EventRecord EventRecordWithFlags StreamWaitEvent

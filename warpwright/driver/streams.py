@@ -159,7 +159,7 @@ def await_event(event: Event, stream: Stream) -> None:
     if not event.recorded:
         return
     if queue.items:
-        queue.add(stream, _Await(event), event.queued)
+        queue.add(stream, _Await(event), [event.queued] if event.queued is not None else [])
     elif s.timed:
         stream.seconds = max(s.begin(stream), event.seconds)
 
