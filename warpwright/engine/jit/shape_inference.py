@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from warpwright.engine.blocks import BasicBlock, waits_under_guard
 from warpwright.engine.jit import shapes as sh
 from warpwright.engine.jit.flow import concurrency
 from warpwright.engine.jit.flow_graph import Bits, Flow, members
-from warpwright.engine.jit.live_ranges import Webs
+from warpwright.engine.jit.live_ranges import Reference, Webs
 from warpwright.engine.jit.rowwise import infer_rows, row_length
 from warpwright.engine.jit.shapes import (
     SCALAR_KIND,
@@ -470,65 +470,32 @@ def analyse(
     blocks: Sequence[BasicBlock], lowered: Sequence[Lowered], webs: Webs, flow: Flow, setting: Setting
 ) -> Analysis:
     """Find the fixed point of shapes and divergence."""
-    total = len(lowered)
-    shapes = [UNSET] * len(webs.webs)
-    values: list[list[Known]] = [[] for _ in range(total)]
-    extensions = address_extensions(lowered, webs) if setting.speculate else frozenset()
-    block_of = [0] * total
-    for b in blocks:
-        for index in range(b.first, b.first + b.count):
-            block_of[index] = b.number
-    readers: list[list[int]] = [[] for _ in webs.webs]
-    # A register that nothing writes reads as 0.
-    written: set[int] = set()
-    for (index, position), reference in webs.references.items():
-        if position >= 0 and lowered[index].ops[position].name[:4] not in ("get_", "bsyn"):
-            written.update((reference.low, reference.high))
-    for web in webs.webs:
-        if web.number not in written:
-            shapes[web.number] = sh.constant(0)
-    for (index, position), reference in webs.references.items():
-        if position < 0 or lowered[index].ops[position].name[:4] == "get_" or lowered[index].guard is not None:
-            readers[reference.low].append(index)
-            if reference.high >= 0:
-                readers[reference.high].append(index)
-    types = [[op.type for op in low.ops] for low in lowered]
+    known = _Shapes(lowered, webs, setting)
+    block_of = [b.number for b in blocks for _ in range(b.count)]
     divergent = 0
     together, waiting, stands = concurrency(flow, 0)
     live_at = _LiveAt(webs)
     elsewhere = [live_at(bits) for bits in together]
-    queue = list(range(total))
-    queued = [True] * total
+    queue = _Queue(len(lowered))
     terminators = [b.first + b.count - 1 for b in blocks]
-
-    def look_at(indices: Iterable[int]) -> None:
-        for index in indices:
-            if not queued[index]:
-                queued[index] = True
-                heapq.heappush(queue, index)
-
     while True:
-        while queue:
-            index = heapq.heappop(queue)
-            queued[index] = False
-            n = block_of[index]
-            changed = _evaluate(
-                index, lowered[index], types[index], webs, shapes, values, elsewhere[n], setting, extensions
-            )
-            for number in changed:
-                look_at(readers[number])
+        for index in queue:
+            for web in known.evaluate(index, elsewhere[block_of[index]]):
+                queue.add(known.readers[web])
         found = divergent
         for n, last in enumerate(terminators):
-            if not found >> n & 1 and _diverges(last, lowered[last], webs, shapes, values[last], flow.stacked):
+            if not found >> n & 1 and _diverges(
+                last, lowered[last], webs, known.shapes, known.values[last], flow.stacked
+            ):
                 found |= 1 << n
         if found == divergent:
             # What only its own old value defines (flags gathered in a register that nothing cleared) begins as 0.
-            unset = [n for n in webs.live_in[0] if shapes[n] == UNSET]
+            unset = [n for n in webs.live_in[0] if known.shapes[n] == UNSET]
             if not unset:
                 break
             for number in unset:
-                shapes[number] = sh.constant(0)
-                look_at(readers[number])
+                known.shapes[number] = sh.constant(0)
+                queue.add(known.readers[number])
             continue
         divergent = found
         together, waiting, stands = concurrency(flow, divergent)
@@ -537,8 +504,28 @@ def analyse(
             if bits or new != elsewhere[n]:
                 elsewhere[n] = new
                 b = blocks[n]
-                look_at(range(b.first, b.first + b.count))
-    return Analysis(shapes, values, together, waiting, stands, divergent, elsewhere)
+                queue.add(range(b.first, b.first + b.count))
+    return Analysis(known.shapes, known.values, together, waiting, stands, divergent, elsewhere)
+
+
+class _Queue:
+    """Instructions to look at, in the order of the code; each is in it once."""
+
+    def __init__(self, total: int) -> None:
+        self.heap = list(range(total))
+        self.queued = [True] * total
+
+    def add(self, indices: Iterable[int]) -> None:
+        for index in indices:
+            if not self.queued[index]:
+                self.queued[index] = True
+                heapq.heappush(self.heap, index)
+
+    def __iter__(self) -> Iterator[int]:
+        while self.heap:
+            index = heapq.heappop(self.heap)
+            self.queued[index] = False
+            yield index
 
 
 class _LiveAt:
@@ -583,76 +570,94 @@ def _flat(value: Known) -> Shape:
     return pack(value) if len(value) == 2 else VECTOR
 
 
-def _evaluate(
-    index: int,
-    low: Lowered,
-    types: list[str],
-    webs: Webs,
-    shapes: list[Shape],
-    values: list[list[Known]],
-    elsewhere: frozenset[int],
-    setting: Setting,
-    extensions: frozenset[tuple[int, int]],
-) -> list[int]:
-    """Shapes of one instruction; returns the webs whose shape changed."""
-    found: list[Known] = []
-    changed: list[int] = []
-    guard = None if low.guard is None else shapes[webs.references[index, -1].low]
-    mixed_guard = guard is not None and not (guard.kind != VECTOR_KIND and guard.pattern is None)
-    for position, op in enumerate(low.ops):
-        name = op.name
-        if name[:4] == "get_" and name != "get_barrier":
-            reference = webs.references[index, position]
-            if reference.high < 0:
-                shape: Known = shapes[reference.low]
-                web = webs.webs[reference.low]
-                if web.type == "i64":
-                    upper = _cell(op) != web.keys[0]
-                    shape = words(shape, 2)[upper]
-            elif reference.high == reference.low:
-                shape = shapes[reference.low]
-            else:
-                shape = (shapes[reference.low], shapes[reference.high])
+class _Shapes:
+    """Shapes of webs and of operations' results, which only ever lose knowledge."""
+
+    def __init__(self, lowered: Sequence[Lowered], webs: Webs, setting: Setting) -> None:
+        self.lowered, self.webs, self.setting = lowered, webs, setting
+        self.extensions = address_extensions(lowered, webs) if setting.speculate else frozenset()
+        self.types = [[op.type for op in low.ops] for low in lowered]
+        self.shapes = [UNSET] * len(webs.webs)
+        self.values: list[list[Known]] = [[] for _ in lowered]
+        self.readers: list[list[int]] = [[] for _ in webs.webs]
+        """For each web: the instructions whose results follow from its shape."""
+        written: set[int] = set()
+        for (index, position), reference in webs.references.items():
+            if position >= 0 and lowered[index].ops[position].name[:4] not in ("get_", "bsyn"):
+                written.update((reference.low, reference.high))
+            if position < 0 or lowered[index].ops[position].name[:4] == "get_" or lowered[index].guard is not None:
+                self.readers[reference.low].append(index)
+                if reference.high >= 0:
+                    self.readers[reference.high].append(index)
+        # A register that nothing writes reads as 0.
+        for web in webs.webs:
+            if web.number not in written:
+                self.shapes[web.number] = sh.constant(0)
+
+    def evaluate(self, index: int, elsewhere: frozenset[int]) -> list[int]:
+        """Shapes of one instruction; returns the webs whose shape changed.
+
+        Args:
+            elsewhere: webs that lanes pending elsewhere may still read.
+        """
+        low, types = self.lowered[index], self.types[index]
+        found: list[Known] = []
+        changed: list[int] = []
+        guard = None if low.guard is None else self.shapes[self.webs.references[index, -1].low]
+        mixed_guard = guard is not None and not (guard.kind != VECTOR_KIND and guard.pattern is None)
+        for position, op in enumerate(low.ops):
+            name = op.name
+            shape: Known = UNSET
+            if name[:4] == "get_" and name != "get_barrier":
+                shape = self._read(op, self.webs.references[index, position])
+            elif name[:4] == "set_":
+                reference = self.webs.references[index, position]
+                for web, new in _parts(reference, found[op.args[0]]):
+                    mixes = web in elsewhere or (mixed_guard and reference.keeps_old)
+                    if self._write(name, web, new, mixes):
+                        changed.append(web)
+            elif name in ("bssy", "break"):
+                web = self.webs.references[index, position].low
+                if self.shapes[web] != VECTOR:
+                    self.shapes[web] = VECTOR
+                    changed.append(web)
+            elif name not in ("push", "pop", "call"):
+                assume = name == "sext" and (index, position) in self.extensions
+                shape = infer(op, [found[a] for a in op.args], [types[a] for a in op.args], self.setting, assume)
             found.append(shape)
-            continue
-        if name[:4] == "set_":
-            reference = webs.references[index, position]
-            value = found[op.args[0]]
-            if reference.high < 0 or reference.high == reference.low:
-                flat = _flat(value)
-                parts: tuple[tuple[int, Shape], ...] = ((reference.low, flat),)
-            else:
-                both = words(value, 2)
-                parts = ((reference.low, both[0]), (reference.high, both[1]))
-            for web_number, new in parts:
-                if name[4] == "u" and not uniform(new) and new.kind != UNSET_KIND:
-                    new = UNIFORM
-                elif name == "set_barrier":
-                    new = VECTOR
-                old = shapes[web_number]
-                both_shape = sh.widened(old, new)
-                mixes = web_number in elsewhere or (mixed_guard and reference.keeps_old)
-                if mixes and (both_shape.rows or (both_shape.kind == SCALAR_KIND and both_shape.const is None)):
-                    both_shape = VECTOR
-                if both_shape != old:
-                    shapes[web_number] = both_shape
-                    changed.append(web_number)
-            found.append(UNSET)
-            continue
-        if name in ("push", "pop", "call"):
-            found.append(UNSET)
-            continue
-        if name in ("bssy", "break"):
-            web_number = webs.references[index, position].low
-            if shapes[web_number] != VECTOR:
-                shapes[web_number] = VECTOR
-                changed.append(web_number)
-            found.append(UNSET)
-            continue
-        assume = name == "sext" and (index, position) in extensions
-        found.append(infer(op, [found[a] for a in op.args], [types[a] for a in op.args], setting, assume))
-    values[index] = found
-    return changed
+        self.values[index] = found
+        return changed
+
+    def _read(self, op: Op, reference: Reference) -> Known:
+        """The shape that a register has where an operation reads it."""
+        shape: Known = self.shapes[reference.low]
+        if reference.high >= 0:
+            return (
+                shape if reference.high == reference.low else (self.shapes[reference.low], self.shapes[reference.high])
+            )
+        web = self.webs.webs[reference.low]
+        return words(shape, 2)[_cell(op) != web.keys[0]] if web.type == "i64" else shape
+
+    def _write(self, name: str, web: int, new: Shape, mixes: bool) -> bool:
+        """Widen a web's shape by a value written to it; ``mixes``: other lanes keep the old value.  True when it changed."""
+        if name[4] == "u" and not uniform(new) and new.kind != UNSET_KIND:
+            new = UNIFORM
+        elif name == "set_barrier":
+            new = VECTOR
+        old = self.shapes[web]
+        both = sh.widened(old, new)
+        if mixes and (both.rows or (both.kind == SCALAR_KIND and both.const is None)):
+            both = VECTOR
+        self.shapes[web] = both
+        return both != old
+
+
+def _parts(reference: Reference, value: Known) -> tuple[tuple[int, Shape], ...]:
+    """The webs that a register's new value goes to, with the shape of each part."""
+    if reference.high < 0 or reference.high == reference.low:
+        return ((reference.low, _flat(value)),)
+    low, high = words(value, 2)
+    return ((reference.low, low), (reference.high, high))
 
 
 def _cell(op: Op) -> int:
