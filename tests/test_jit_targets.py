@@ -14,7 +14,7 @@ from tests.kernels import case
 from warpwright.engine import kernels
 from warpwright.engine.blocks import basic_blocks
 from warpwright.engine.jit import shared_code, slow_path
-from warpwright.engine.jit.codegen import compile_kernel, make_target, optimise, write_module
+from warpwright.engine.jit.codegen import CodeOptions, compile_kernel, make_target, optimise, write_module
 from warpwright.engine.jit.host_machine import AVX512, Registers
 from warpwright.engine.jit.shape_inference import Setting
 from warpwright.engine.jit.wave import wave_of
@@ -108,10 +108,8 @@ def test_masks_as_bits_are_not_spread_over_bytes() -> None:
             lower(loaded.program),
             basic_blocks(loaded.program, lower(loaded.program)),
             Setting((64, 1, 1)),
-            False,
+            CodeOptions(False, slow_path.ORDINARY, REGISTERS[name]),
             "warp_function",
-            slow_path.ORDINARY,
-            registers=REGISTERS[name],
         )
     for name, text in texts.items():
         has = REGISTERS[name].masks
@@ -175,10 +173,8 @@ def test_code_for_a_machine_that_is_not_x86(name: str) -> None:
             lowered,
             blocks,
             Setting((32, 2, 1)),
-            trace,
+            CodeOptions(trace, slow_path.ORDINARY, REGISTERS["NEON"]),
             "warp_function",
-            slow_path.ORDINARY,
-            registers=REGISTERS["NEON"],
         )
         needed = [n for n in sizes["calls"] if n not in shared_code.SHARED]
         for part in (

@@ -51,91 +51,37 @@ def _floating(t: Text, name: str, type: str, old: str, operand: str) -> str:
     return t.op(f"bitcast {LLVM_TYPE[type]} {t.scalar(result)} to {integer}")
 
 
+DIRECT = {
+    "add": "add",
+    "umin": "umin",
+    "umax": "umax",
+    "smin": "min",
+    "smax": "max",
+    "and": "and",
+    "or": "or",
+    "xor": "xor",
+    "exch": "xchg",
+}
+"""LLVM's names of the operations that ``atomicrmw`` has."""
+HALVES = ("cas_half", "fadd_half")
+"""Operations on one half of a word, which the third operand names."""
+
+
 def atomic_function(name: str, wave: Wave) -> tuple[str, dict[str, str]]:
     """``ww_atomic_<operation>_<type>``: old values replace the operands in ``%values``.
 
     ``ww_at_…`` does the same given the lanes' host pointers, ``ww_own_…`` to words that nobody else can change meanwhile.
     """
-    own, given = name.startswith("ww_own_"), not name.startswith("ww_atomic_")
+    given = not name.startswith("ww_atomic_")
     stem = next(stem for stem in ("ww_own_", "ww_at_", "ww_atomic_") if name.startswith(stem))
     operation, kind = name.removeprefix(stem).rsplit("_", 1)
-    words = WORDS.get(kind, 1)
-    type = f"i{32 * words}"
-    size = 4 * words
     t = Text(wave.lanes)
     t.emit("%low_p = getelementptr i32, ptr %values, i64 %n")
     # A lane's words of local memory are apart, and no other lane reaches them.
+    words = WORDS.get(kind, 1)
     apart = words > 1 and not given and operation != "cast"
-    host = _gathered(t, words) if apart else "%host"
-
-    def word(row: int) -> str:
-        return t.op(f"load i32, ptr {t.field('%low_p', wave.row_bytes * row)}")
-
-    def read(position: int) -> str:
-        value = word(words * position)
-        for n in range(1, words):
-            value = value if n > 1 else t.op(f"zext i32 {value} to {type}")
-            upper = t.op(f"zext i32 {word(words * position + n)} to {type}")
-            value = t.op(f"or {type} {value}, {t.op(f'shl {type} {upper}, {32 * n}')}")
-        return value
-
-    operand = read(0)
-    third = read(1) if operation in ("cas_half", "fadd_half") else ""
-    direct = {
-        "add": "add",
-        "umin": "umin",
-        "umax": "umax",
-        "smin": "min",
-        "smax": "max",
-        "and": "and",
-        "or": "or",
-        "xor": "xor",
-        "exch": "xchg",
-    }
-    if own and kind != "i128":
-        old = t.op(f"load {type}, ptr {host}, align {size}")
-        if operation in direct:
-            new = _changed(t, operation, type, old, operand)
-        elif operation == "cas":
-            new = t.op(f"select i1 {t.op(f'icmp eq {type} {old}, {read(1)}')}, {type} {operand}, {type} {old}")
-        elif operation in ("cas_half", "fadd_half"):
-            new = _changed_half(t, operation, kind, old, operand, third)
-        else:
-            new = _combined(t, operation, kind, type, old, operand)
-        t.emit(f"store {type} {new}, ptr {host}, align {size}")
-    elif kind == "i128":
-        # Kernels with atomics run on one thread: no host needs an instruction for 16 bytes at once.
-        old = t.op(f"load i128, ptr {host}, align {size}")
-        if operation == "cas":
-            equal = t.op(f"icmp eq i128 {old}, {read(1)}")
-            operand = t.op(f"select i1 {equal}, i128 {operand}, i128 {old}")
-        t.emit(f"store i128 {operand}, ptr {host}, align {size}")
-    elif operation == "cas":
-        pair = t.op(f"cmpxchg ptr {host}, {type} {read(1)}, {type} {operand} seq_cst seq_cst, align {size}")
-        old = t.op(f"extractvalue {{ {type}, i1 }} {pair}, 0")
-    elif operation == "cast":
-        old = _cast(t, type, size, read(1), operand)
-    elif operation in direct:
-        old = t.op(f"atomicrmw {direct[operation]} ptr {host}, {type} {operand} seq_cst, align {size}")
-    else:
-        first = t.op(f"load atomic {type}, ptr {host} monotonic, align {size}")
-        t.emit("br label %try")
-        t.label("try")
-        t.emit(f"%seen = phi {type} [ {first}, %lane ], [ %found, %try ]")
-        if operation in ("cas_half", "fadd_half"):
-            new = _changed_half(t, operation, kind, "%seen", operand, third)
-        else:
-            new = _combined(t, operation, kind, type, "%seen", operand)
-        t.emit(f"%pair = cmpxchg ptr {host}, {type} %seen, {type} {new} seq_cst seq_cst, align {size}")
-        t.emit(f"%found = extractvalue {{ {type}, i1 }} %pair, 0")
-        t.emit(f"%won = extractvalue {{ {type}, i1 }} %pair, 1")
-        t.emit("br i1 %won, label %swapped, label %try")
-        t.label("swapped")
-        old = "%seen"
-    for n in range(words):
-        part = t.op(f"lshr {type} {old}, {32 * n}") if n else old
-        part = part if words == 1 else t.op(f"trunc {type} {part} to i32")
-        t.emit(f"store i32 {part}, ptr {t.field('%low_p', wave.row_bytes * n) if n else '%low_p'}")
+    atomic = _Atomic(t, wave, operation, kind, _gathered(t, words) if apart else "%host")
+    atomic.leave(atomic.exchange(own=name.startswith("ww_own_")))
     _scattered(t, words if apart else 0)
     body = "\n".join(t.lines)
     lane_bits = wave.mask_type
@@ -153,6 +99,94 @@ def atomic_function(name: str, wave: Wave) -> tuple[str, dict[str, str]]:
     loop = lane_loop(wave, body, *TRIED) if operation == "cast" else lane_loop(wave, body)
     text = f"define i1 @{name}({access_arguments(wave)}) noinline {{" + loop + "\n  ret i1 false\n}\n"
     return text, declared
+
+
+class _Atomic:
+    """The text of one lane's atomic on the value at ``host``; operands are rows of words at ``%low_p``."""
+
+    def __init__(self, t: Text, wave: Wave, operation: str, kind: str, host: str) -> None:
+        self.t, self.wave, self.operation, self.kind, self.host = t, wave, operation, kind, host
+        self.words = WORDS.get(kind, 1)
+        self.type = f"i{32 * self.words}"
+        self.size = 4 * self.words
+        self.operand = self.read(0)
+        self.third = self.read(1) if operation in HALVES else ""
+
+    def word(self, row: int) -> str:
+        return self.t.op(f"load i32, ptr {self.t.field('%low_p', self.wave.row_bytes * row)}")
+
+    def read(self, position: int) -> str:
+        """An operand, by its position."""
+        t, type = self.t, self.type
+        value = self.word(self.words * position)
+        for n in range(1, self.words):
+            value = value if n > 1 else t.op(f"zext i32 {value} to {type}")
+            upper = t.op(f"zext i32 {self.word(self.words * position + n)} to {type}")
+            value = t.op(f"or {type} {value}, {t.op(f'shl {type} {upper}, {32 * n}')}")
+        return value
+
+    def exchange(self, own: bool) -> str:
+        """Change the value in memory; gives the old one.  ``own``: nobody else can change it meanwhile."""
+        t, type, host, size = self.t, self.type, self.host, self.size
+        if own and self.kind != "i128":
+            old = t.op(f"load {type}, ptr {host}, align {size}")
+            new = self.new(old)
+            t.emit(f"store {type} {new}, ptr {host}, align {size}")
+            return old
+        if self.kind == "i128":
+            # Kernels with atomics run on one thread: no host needs an instruction for 16 bytes at once.
+            old, operand = t.op(f"load i128, ptr {host}, align {size}"), self.operand
+            if self.operation == "cas":
+                equal = t.op(f"icmp eq i128 {old}, {self.read(1)}")
+                operand = t.op(f"select i1 {equal}, i128 {operand}, i128 {old}")
+            t.emit(f"store i128 {operand}, ptr {host}, align {size}")
+            return old
+        if self.operation == "cas":
+            pair = t.op(
+                f"cmpxchg ptr {host}, {type} {self.read(1)}, {type} {self.operand} seq_cst seq_cst, align {size}"
+            )
+            return t.op(f"extractvalue {{ {type}, i1 }} {pair}, 0")
+        if self.operation == "cast":
+            return _cast(t, type, size, self.read(1), self.operand)
+        if self.operation in DIRECT:
+            return t.op(f"atomicrmw {DIRECT[self.operation]} ptr {host}, {type} {self.operand} seq_cst, align {size}")
+        return self.retried()
+
+    def new(self, old: str) -> str:
+        """The value that takes the place of an old one."""
+        t, type = self.t, self.type
+        if self.operation in DIRECT:
+            return _changed(t, self.operation, type, old, self.operand)
+        if self.operation == "cas":
+            return t.op(
+                f"select i1 {t.op(f'icmp eq {type} {old}, {self.read(1)}')}, {type} {self.operand}, {type} {old}"
+            )
+        if self.operation in HALVES:
+            return _changed_half(t, self.operation, self.kind, old, self.operand, self.third)
+        return _combined(t, self.operation, self.kind, type, old, self.operand)
+
+    def retried(self) -> str:
+        """A loop of compare-and-swaps, for what the host has no instruction for."""
+        t, type, host, size = self.t, self.type, self.host, self.size
+        first = t.op(f"load atomic {type}, ptr {host} monotonic, align {size}")
+        t.emit("br label %try")
+        t.label("try")
+        t.emit(f"%seen = phi {type} [ {first}, %lane ], [ %found, %try ]")
+        new = self.new("%seen")
+        t.emit(f"%pair = cmpxchg ptr {host}, {type} %seen, {type} {new} seq_cst seq_cst, align {size}")
+        t.emit(f"%found = extractvalue {{ {type}, i1 }} %pair, 0")
+        t.emit(f"%won = extractvalue {{ {type}, i1 }} %pair, 1")
+        t.emit("br i1 %won, label %swapped, label %try")
+        t.label("swapped")
+        return "%seen"
+
+    def leave(self, old: str) -> None:
+        """Put the old value where the operand was."""
+        t = self.t
+        for n in range(self.words):
+            part = t.op(f"lshr {self.type} {old}, {32 * n}") if n else old
+            part = part if self.words == 1 else t.op(f"trunc {self.type} {part} to i32")
+            t.emit(f"store i32 {part}, ptr {t.field('%low_p', self.wave.row_bytes * n) if n else '%low_p'}")
 
 
 def _gathered(t: Text, words: int) -> str:

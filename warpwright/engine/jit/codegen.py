@@ -296,17 +296,27 @@ def _check_width(program: Program, lowered: Sequence[Lowered]) -> None:
                 )
 
 
+@dataclass(frozen=True, slots=True)
+class CodeOptions:
+    """How a kernel's code is written, whatever it is compiled for."""
+
+    trace: bool
+    """Write trace records and stop before strong accesses and clock reads."""
+    calls: slow_path.Calls
+    """How slow paths are called."""
+    registers: Registers = AVX512
+    """What the machine has."""
+
+
 def write_module(
     program: Program,
     lowered: Sequence[Lowered],
     blocks: Sequence[BasicBlock],
     setting: Setting,
-    trace: bool,
+    options: CodeOptions,
     name: str,
-    calls: slow_path.Calls,
     leave_out: bool = False,
     layout: Layout | None = None,
-    registers: Registers = AVX512,
 ) -> tuple[str, dict[str, Any]]:
     """LLVM text of a kernel and the sizes that go with it.
 
@@ -314,7 +324,6 @@ def write_module(
         leave_out: do without slow paths and remainders, if there are any: then the sizes have a ``layout``.
         layout: of the function that was made without them, for the whole one.  Where it is only remainders that are missing
             and lanes of a warp never part, that is all that can come after one.
-        registers: what the machine has.
     """
     _check_width(program, lowered)
     lowered = widen(blocks, lowered)
@@ -330,10 +339,10 @@ def write_module(
         flow=flow,
         facts=facts,
         setting=setting,
-        trace=trace,
+        trace=options.trace,
         known_bank_bytes=known_banks(program),
-        calls=calls,
-        registers=registers,
+        calls=options.calls,
+        registers=options.registers,
         row_length=row_length(setting.block_shape, setting.lanes),
         lanes=setting.lanes,
         left_out=rare if leave_out else 0,
@@ -351,10 +360,24 @@ def write_module(
     lines = warp_function.write()
     if writer.left_out and layout is None:
         layout = Layout.of(writer, lowered)
+    assert layout is None or (writer.sites <= layout.most_sites and writer.offsets["end"] <= layout.most_bytes), name
     site_bytes = SITE_BYTES * (layout.most_sites if layout else writer.sites)
     variables = SPILL_HEADER_BYTES + (site_bytes + 63) // 64 * 64
-    text = "\n".join(lines)
-    text = re.sub(r"SAVE\+(\d+)", lambda m: str(variables + int(m.group(1))), text)
+    spill = variables + (layout.most_bytes if layout else writer.offsets.get("end", 0))
+    sizes: dict[str, Any] = {"spill_bytes": (spill + 63) // 64 * 64, "site_bytes": site_bytes}
+    if leave_out and layout:
+        sizes["layout"] = layout.as_json()
+    return _module_text(writer, lines, variables), {
+        **sizes,
+        "trace_words": max(warp_function.words_ahead, default=0),
+        "calls": sorted(name for name in writer.declared if name.startswith("ww_")),
+        "standing": asdict(warp_function.standing(variables)),
+    }
+
+
+def _module_text(writer: FunctionWriter, lines: Sequence[str], variables: int) -> str:
+    """The function with its constants and declarations; ``variables``: bytes before the save area's variable part."""
+    text = re.sub(r"SAVE\+(\d+)", lambda m: str(variables + int(m.group(1))), "\n".join(lines))
     constants = list(writer.globals)
     if writer.accesses:
         entries = ", ".join(entry.text() for entry in writer.accesses)
@@ -363,31 +386,15 @@ def write_module(
         )
     if "zeros" in writer.tables:
         constants.append("@zeros = private unnamed_addr constant [64 x i8] zeroinitializer, align 64")
-    whole = "\n".join([*constants, *writer.declared.values(), text, MODULE_FOOTER])
-    whole = finish_groups(writer, whole)
-    spill = variables + (layout.most_bytes if layout else writer.offsets.get("end", 0))
-    assert layout is None or (writer.sites <= layout.most_sites and writer.offsets["end"] <= layout.most_bytes), name
-    sizes: dict[str, Any] = {"spill_bytes": (spill + 63) // 64 * 64, "site_bytes": site_bytes}
-    if leave_out and layout:
-        sizes["layout"] = layout.as_json()
-    shared = sorted(name for name in writer.declared if name.startswith("ww_"))
-    standing = warp_function.standing(variables)
-    return whole, {
-        **sizes,
-        "trace_words": max(warp_function.words_ahead, default=0),
-        "calls": shared,
-        "standing": asdict(standing),
-    }
+    return finish_groups(writer, "\n".join([*constants, *writer.declared.values(), text, MODULE_FOOTER]))
 
 
 def kernel_key(
     program: Program,
     lowered: Sequence[Lowered],
     setting: Setting,
-    trace: bool,
+    options: CodeOptions,
     target: Target,
-    calls: slow_path.Calls,
-    registers: Registers,
 ) -> str:
     """Key of a kernel's object code."""
     code = "\n".join(
@@ -398,7 +405,7 @@ def kernel_key(
         *(program.code_base, program.arch, program.shared_static_bytes, sorted(known_banks(program).items())),
         *(setting.block_shape, setting.patterns, setting.grid_fits, setting.speculate, setting.clustered),
         *(setting.watched, setting.lanes),
-        *(trace, program.slow_paths, program.functions, sorted(program.taken)),
+        *(options.trace, program.slow_paths, program.functions, sorted(program.taken)),
     )
     tables = [data for bank, data in sorted(program.constant_banks.items()) if bank]
     return cache_key(
@@ -410,7 +417,7 @@ def kernel_key(
             llvmlite.__version__,
             target.cpu,
             target.features,
-            repr((calls, registers)),
+            repr((options.calls, options.registers)),
         ]
     )
 
@@ -442,7 +449,7 @@ def setting_of(
 def has_code(program: Program, lowered: Sequence[Lowered], setting: Setting, trace: bool) -> bool:
     """Whether :func:`compile_kernel` need not compile: this process or the disk has the code."""
     target = make_target()
-    key = kernel_key(program, lowered, setting, trace, target, target.calls, target.registers)
+    key = kernel_key(program, lowered, setting, CodeOptions(trace, target.calls, target.registers), target)
     return key in _memory or _disk().path("object", key).is_file()
 
 
@@ -484,60 +491,84 @@ def compile_kernel(
     setting = setting_of(program, block_shape, patterns, grid_fits, speculate, clustered, watched)
     target = make_target(cpu)
     calls = slow_path.ORDINARY if ordinary_calls else target.calls
-    registers = registers or target.registers
-    key = kernel_key(program, lowered, setting, trace, target, calls, registers)
+    options = CodeOptions(trace, calls, registers or target.registers)
+    key = kernel_key(program, lowered, setting, options, target)
     with _lock:
         if use_cache and key in _memory:
             return _memory[key]
-        shared = shared_library(cpu, program.lanes)
         blocks = basic_blocks(program, lowered)
+        compiler = _Compiler(program, lowered, blocks, setting, options, target, key if use_cache else "")
+        compiled = compiler.compile(f"warp_{key[:20]}", shared_library(cpu, program.lanes))
+        _memory[key] = compiled
+        return compiled
 
-        def load(part: str, **parts: Any) -> tuple[Any, str, dict[str, Any]]:
-            """Engine, text and sizes of the function, or of one of its two forms."""
-            name = f"warp_{key[:20]}"
-            data = _disk().get("object", key + part) if use_cache else None
-            text = ""
-            if data is not None:
-                length = int.from_bytes(data[:8], "little")
-                sizes = json.loads(data[8 : 8 + length])
-                code = data[8 + length :]
-            else:
-                parts["registers"] = registers
-                text, sizes = write_module(program, lowered, blocks, setting, trace, name, calls, **parts)
-                try:
-                    code = to_object(text, target)
-                except RuntimeError as reason:
-                    raise ValueError(f"kernel {program.name}: LLVM refuses the code made for it: {reason}") from reason
-                header = json.dumps(sizes).encode()
-                if use_cache:
-                    _disk().put("object", key + part, len(header).to_bytes(8, "little") + header + code)
-            shared.link(sizes["calls"])
-            return load_object(code, target), text, sizes
+
+@dataclass(slots=True)
+class _Compiler:
+    """Compiles a kernel's function, and its whole form when a warp first needs that."""
+
+    program: Program
+    lowered: Sequence[Lowered]
+    blocks: list[BasicBlock]
+    setting: Setting
+    options: CodeOptions
+    target: Target
+    key: str
+    """Of the code on disk; empty: it is neither read nor kept."""
+
+    def compile(self, name: str, shared: Library) -> CompiledKernel:
+        """The kernel's function, without what is rarely needed where it has no trace."""
 
         def compile_whole() -> int:
             with _lock:
-                engine, _, whole = load("-whole", layout=Layout.from_json(sizes["layout"]))
+                engine, _, whole = self.load("-whole", name, shared, layout=Layout.from_json(sizes["layout"]))
                 compiled.standing = Standing(**whole["standing"])
             return int(engine.get_function_address(name))
 
-        name = f"warp_{key[:20]}"
-        engine, text, sizes = load("", leave_out=not trace)
+        engine, text, sizes = self.load("", name, shared, leave_out=not self.options.trace)
         compiled = CompiledKernel(
-            program.name,
+            self.program.name,
             engine.get_function_address(name),
             shared.addresses["ww_run_blocks"],
             sizes["spill_bytes"],
             WARP.size_bytes,
-            blocks,
-            block_shape,
-            trace,
-            setting.lanes,
+            self.blocks,
+            self.setting.block_shape,
+            self.options.trace,
+            self.setting.lanes,
             sizes["site_bytes"],
             sizes["trace_words"],
             Standing(**sizes["standing"]),
-            judged(program, lowered),
+            judged(self.program, self.lowered),
             text,
             Whole(compile_whole, engine.get_global_value_address("whole")) if "layout" in sizes else None,
         )
-        _memory[key] = compiled
         return compiled
+
+    def load(
+        self, part: str, name: str, shared: Library, leave_out: bool = False, layout: Layout | None = None
+    ) -> tuple[Any, str, dict[str, Any]]:
+        """Engine, text and sizes of the function, or of one of its two forms; without text where it was on disk.
+
+        Raises:
+            ValueError: LLVM refuses the code.
+        """
+        data = _disk().get("object", self.key + part) if self.key else None
+        text = ""
+        if data is not None:
+            length = int.from_bytes(data[:8], "little")
+            sizes = json.loads(data[8 : 8 + length])
+            code = data[8 + length :]
+        else:
+            text, sizes = write_module(
+                self.program, self.lowered, self.blocks, self.setting, self.options, name, leave_out, layout
+            )
+            try:
+                code = to_object(text, self.target)
+            except RuntimeError as reason:
+                raise ValueError(f"kernel {self.program.name}: LLVM refuses the code made for it: {reason}") from reason
+            header = json.dumps(sizes).encode()
+            if self.key:
+                _disk().put("object", self.key + part, len(header).to_bytes(8, "little") + header + code)
+        shared.link(sizes["calls"])
+        return load_object(code, self.target), text, sizes

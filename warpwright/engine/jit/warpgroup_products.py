@@ -164,19 +164,9 @@ class Places:
         return self.vector("or", low, self.vector("shl", high, self.constant([16] * LANES)))
 
 
-def group_function(name: str, wave: Wave) -> tuple[str, dict[str, str]]:
-    """The definition of a function, with the product of 8 columns inside, and what it declares."""
-    how = named(name)
+def _write_tiles(t: Text, how: GroupProduct, inner: str) -> None:
+    """A's fragment once, then a loop over the tiles of 8 columns, each a call of ``inner``."""
     n_a, n_b, n_c = how.tile[3:6]
-    inner = "_".join(("ww_mma", *map(str, how.tile)))
-    definition, declared = mma_function(inner, wave)
-    t = Text(declared=declared)
-    t.emit(f"%left = alloca [{32 * n_a} x i32], align 64")
-    t.emit("%tile = alloca [512 x i32], align 64")
-    t.emit("%top = alloca i32")
-    t.emit("store i32 0, ptr %top")
-    for size in (2, 4):
-        t.emit(f"%limit{size} = sub i64 %bytes, {size}")
 
     def negate(word: str, which: int) -> str:
         sign = t.literal_vector("i32", [how.sign_bits] * LANES)
@@ -224,6 +214,21 @@ def group_function(name: str, wave: Wave) -> tuple[str, dict[str, str]]:
     t.emit("br i1 %more, label %tiles, label %out")
     t.label("out")
     t.emit(f"ret i32 {t.op('load i32, ptr %top')}")
+
+
+def group_function(name: str, wave: Wave) -> tuple[str, dict[str, str]]:
+    """The definition of a function, with the product of 8 columns inside, and what it declares."""
+    how = named(name)
+    inner = "_".join(("ww_mma", *map(str, how.tile)))
+    definition, declared = mma_function(inner, wave)
+    t = Text(declared=declared)
+    t.emit(f"%left = alloca [{32 * how.tile[3]} x i32], align 64")
+    t.emit("%tile = alloca [512 x i32], align 64")
+    t.emit("%top = alloca i32")
+    t.emit("store i32 0, ptr %top")
+    for size in (2, 4):
+        t.emit(f"%limit{size} = sub i64 %bytes, {size}")
+    _write_tiles(t, how, inner)
     own = definition.replace(f"define void @{inner}(", f"define internal void @{inner}(")
     head = f"define i32 @{name}(ptr %values, ptr %shared, i64 %bytes, i32 %tiles_wanted) noinline {{\n"
     return own + head + "\n".join(t.lines) + "\n}\n", t.declared
