@@ -8,6 +8,7 @@ import pytest
 from warpwright.chips import Chip, ChipError, OccupancyError, chip_names, describe, kind_counts, load_chip, occupancy
 from warpwright.chips.chip import fields, sections
 from warpwright.chips.kinds import KINDS
+from warpwright.chips.sections import COALESCING
 from warpwright.engine.launch import clusters_at_once
 
 UNITS = (
@@ -112,7 +113,7 @@ def test_every_named_document_is_used(name: str) -> None:
 
 
 def test_every_numeric_field_carries_its_unit() -> None:
-    answers = {row.field for row in describe(load_chip("h200")) if row.value in ("True", "False")}
+    answers = {row.field for row in describe(load_chip("h200")) if row.value in ("True", "False", *COALESCING)}
     for field, section in fields().items():
         if section != "identity" and field not in answers:
             assert field.endswith(UNITS), field

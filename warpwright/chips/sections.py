@@ -5,7 +5,7 @@ The unit of every number is in its name; every name is unique over all sections.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -263,11 +263,25 @@ class Shared(Section):
     """Between two barrier instructions of a sub-core."""
 
 
+Coalescing = Literal[
+    "whole_warp",
+    "half_warp_in_order",
+    "half_warp_any_order",
+    "whole_lines",
+    "quarter_wavefront",
+    "quarter_wavefront_joined",
+]
+"""Rules by which lanes' accesses to global memory become transactions; ``timing/coalescing.py`` has a function for each."""
+COALESCING: tuple[str, ...] = get_args(Coalescing)
+
+
 class L1(Section):
     """The unified data storage seen as a cache."""
 
     l1_line_bytes: Literal[128]
     sector_bytes: Literal[32]
+    coalescing: Coalescing
+    """How a warp's accesses to global memory are joined."""
     l1_ways: int = Field(gt=0)
     l1_drawn_ways: int = Field(ge=0, le=4)
     """Of a full set, the ways that are drawn; the least recently used of them is replaced.  0: of all ways."""

@@ -32,6 +32,7 @@ from warpwright.timing.coalescer import (
     touched,
     wavefronts,
 )
+from warpwright.timing.coalescing import WHOLE_WARP, coalesce, transaction_passes
 from warpwright.timing.l1_sets import approach_l1, forget_lines, l1_find, take_place
 from warpwright.timing.links import longer_away, note_written
 from warpwright.timing.mio_queue import enter_queue, enter_with_passes, way_cycles
@@ -113,6 +114,17 @@ def fill_lines(
 
 
 @core
+def by_rule(m: Any, space: int, operation: int, texture: int) -> bool:
+    """Whether an access is joined by a rule of the chip's own (``coalescing.py``), not a line of the whole warp at a time."""
+    return (
+        m[s.chip.coalescing_rule] != WHOLE_WARP
+        and space == SPACE_GLOBAL
+        and (operation == s.OP_LOAD or operation == s.OP_STORE)
+        and texture == 0
+    )
+
+
+@core
 def load_line(m: Any, sm: s.SM, w: s.Warp, line: int, sectors: int, words: int, time: int, load: int) -> int:
     """Look ``words`` of one line up in L1 at ``time``; gives when hits are there.  ``load`` (its number) waits for the rest.
 
@@ -176,10 +188,17 @@ def access(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruc
     if space == SPACE_SHARED:
         start = shared_access(m, code, sm, sc, w, row, time, base, tabled, step, mask)
     else:
-        n = fill_lines(m, sm, w, base, tabled, step, mask, size, space)
+        texture = code[row.latency]
+        ruled = by_rule(m, space, operation, texture)
+        if ruled:
+            n = coalesce(m, sm, base, tabled, step, mask, size)
+        else:
+            n = fill_lines(m, sm, w, base, tabled, step, mask, size, space)
         if operation == s.OP_LOAD:
-            texture = code[row.latency]
-            waves = 1 if texture else global_passes(m, sm, base, tabled, step, mask, size, space, n)
+            if ruled:
+                waves = transaction_passes(m, base, tabled, step, mask, n)
+            else:
+                waves = 1 if texture else global_passes(m, sm, base, tabled, step, mask, size, space, n)
             if m[s.chip.l1_data_sectors] < LINE_SECTORS:
                 waves = max(waves, narrow_passes(m, sm, n))
             interval = way_cycles(m, code[row.reads], max(size >> 2, 1))

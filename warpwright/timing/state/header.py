@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from warpwright.chips.chip import Chip
+from warpwright.chips.sections import COALESCING
 from warpwright.native.units import Field, Unit, word
 from warpwright.timing.state.common import CALENDAR_SHIFT, DRAM_SHIFT
 
@@ -252,6 +253,9 @@ class Header(Unit):
     )
     l1_data_sectors = derived(
         lambda z: z.chip.l1.l1_data_bytes_per_clk // z.chip.l1.sector_bytes, "sectors", "that L1 hands over per cycle"
+    )
+    coalescing_rule = derived(
+        lambda z: COALESCING.index(z.chip.l1.coalescing), "", "rule by which lanes' accesses are joined (coalescing.py)"
     )
     l1_tag_banks = from_chip(
         "l1.l1_tag_lines_per_clk", "lines", "of different banks that the tag stage takes per cycle"

@@ -1,0 +1,204 @@
+"""How a chip joins the lanes' accesses to global memory into transactions: one function for each rule, named in the chip file (``l1.coalescing``).
+
+A policy fills the SM's scratch with transactions: the line, its sectors that the transaction moves, the bytes and words that lanes name.  It gives how many there
+are.  Loads and stores of global memory follow it; atomics, copies to shared memory and local memory, whose layout makes every access whole lines, are joined as
+``coalescer.py`` does.
+
+Sources: CUDA C Programming Guide 3.2, sections G.3.2.1 (compute capability 1.0 and 1.1), G.3.2.2 (1.2 and 1.3) and G.4.2 (2.x); for AMD's Cypress and Cayman
+Kanter, "AMD's Cayman GPU Architecture" (Real World Technologies, 2010).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warpwright.native.intrinsics import core, lowest_bit, popcount
+from warpwright.timing import state as s
+from warpwright.timing.coalescer import lines_kept, words_of
+from warpwright.timing.records import address_of
+
+WHOLE_WARP, HALF_WARP_IN_ORDER, HALF_WARP_ANY_ORDER, WHOLE_LINES, QUARTER_WAVEFRONT, QUARTER_WAVEFRONT_JOINED = range(6)
+"""Numbers of the rules, in the order in which ``chips/sections.py`` names them."""
+TEXTURE_ADDRESSES = 4
+"""Addresses of 16 bytes that a SIMD's texture units look up in a cycle."""
+
+
+@core
+def transaction(m: Any, sm: s.SM, n: int, line: int, sectors: int) -> int:
+    """Add a transaction to the scratch, which has ``n``; gives how many there are."""
+    m[sm.lines[n]] = line
+    m[sm.line_sectors[n]] = sectors
+    m[sm.line_bytes[n]] = 0
+    m[sm.line_words[n]] = 0
+    return n + 1
+
+
+@core
+def name_bytes(m: Any, sm: s.SM, place: int, address: int, size: int) -> None:
+    """A lane names ``size`` bytes of a transaction."""
+    m[sm.line_bytes[place]] += size << (((address >> 5) & 3) * 16)
+    m[sm.line_words[place]] |= words_of(size) << ((address >> 2) & 31)
+
+
+@core
+def half_warp_in_order(m: Any, sm: s.SM, base: int, tabled: bool, step: int, mask: int, size: int) -> int:
+    """Compute capability 1.0 and 1.1: a half-warp whose k-th lane names the k-th word of a segment moves the segment; any other moves 32 bytes for each lane.
+
+    Segments are of 64 bytes for words of 4, of 128 for words of 8, and two of 128 one after the other for words of 16.  Lanes that do not take part change nothing.
+    """
+    n = 0
+    group = m[s.chip.lanes] >> 1
+    for first in range(0, m[s.chip.lanes], group):
+        left = (mask >> first) & ((1 << group) - 1)
+        if left:
+            begins = address_of(base, tabled, step, first + lowest_bit(left)) - lowest_bit(left) * size
+            whole = size >= 4 and begins & (min(group * size, 128) - 1) == 0
+            rest = left
+            while rest and whole:
+                lane = lowest_bit(rest)
+                rest &= rest - 1
+                whole = address_of(base, tabled, step, first + lane) == begins + lane * size
+            before = n
+            if whole:
+                for offset in range(0, group * size, 128):
+                    sectors = 15 if size >= 8 else 3 << ((begins >> 5) & 2)
+                    n = transaction(m, sm, n, (begins + offset) >> 7, sectors)
+            while left:
+                lane = lowest_bit(left)
+                left &= left - 1
+                address = address_of(base, tabled, step, first + lane)
+                if whole:
+                    name_bytes(m, sm, before + ((address - begins) >> 7), address, size)
+                else:
+                    n = transaction(m, sm, n, address >> 7, 1 << ((address >> 5) & 3))
+                    name_bytes(m, sm, n - 1, address, size)
+    return n
+
+
+@core
+def half_warp_any_order(m: Any, sm: s.SM, base: int, tabled: bool, step: int, mask: int, size: int) -> int:
+    """Compute capability 1.2 and 1.3: a half-warp moves each segment that its lanes name once, in any order, and no more of it than the half that they name.
+
+    The lowest lane that is left chooses the segment: of 32 bytes for words of one byte, 64 for two, 128 for more.  A transaction of 128 bytes of which one half is
+    named becomes one of 64, and one of 64 one of 32.
+    """
+    n = 0
+    group = m[s.chip.lanes] >> 1
+    shift = 5 if size == 1 else (6 if size == 2 else 7)
+    for first in range(0, m[s.chip.lanes], group):
+        left = (mask >> first) & ((1 << group) - 1)
+        while left:
+            segment = address_of(base, tabled, step, first + lowest_bit(left)) >> shift
+            n = transaction(m, sm, n, (segment << shift) >> 7, 0)
+            named = 0
+            rest = left
+            while rest:
+                lane = lowest_bit(rest)
+                rest &= rest - 1
+                address = address_of(base, tabled, step, first + lane)
+                if address >> shift == segment:
+                    left &= ~(1 << lane)
+                    named |= 1 << ((address >> 5) & 3)
+                    name_bytes(m, sm, n - 1, address, size)
+            m[sm.line_sectors[n - 1]] = least_transaction(named)
+    return n
+
+
+@core
+def least_transaction(named: int) -> int:
+    """The sectors of the smallest aligned transaction of 32, 64 or 128 bytes that has all those that are named."""
+    return 15 if named & 3 and named & 12 else named
+
+
+@core
+def whole_lines(m: Any, sm: s.SM, base: int, tabled: bool, step: int, mask: int, size: int) -> int:
+    """Compute capability 2.x: a request of a warp, of half a warp for words of 8 bytes and of a quarter for 16, moves each line that it names, whole."""
+    n = 0
+    group = m[s.chip.lanes] >> (0 if size <= 4 else (1 if size == 8 else 2))
+    for first in range(0, m[s.chip.lanes], group):
+        n = pieces(m, sm, n, base, tabled, step, (mask >> first) & ((1 << group) - 1), first, size, 7)
+    return n
+
+
+@core
+def quarter_wavefront(m: Any, sm: s.SM, base: int, tabled: bool, step: int, mask: int, size: int) -> int:
+    """Cypress and Cayman: a quarter of a wavefront moves each line of 64 bytes that it names."""
+    n = 0
+    group = m[s.chip.lanes] >> 2
+    for first in range(0, m[s.chip.lanes], group):
+        n = pieces(m, sm, n, base, tabled, step, (mask >> first) & ((1 << group) - 1), first, size, 6)
+    return n
+
+
+@core
+def pieces(
+    m: Any, sm: s.SM, before: int, base: int, tabled: bool, step: int, lanes: int, first: int, size: int, shift: int
+) -> int:
+    """Add each aligned piece of so many bytes (as a power of two) that ``lanes``, counted from lane ``first``, name; gives how many transactions there are."""
+    n = before
+    sectors = 15 if shift == 7 else 3
+    while lanes:
+        lane = lowest_bit(lanes)
+        lanes &= lanes - 1
+        address = address_of(base, tabled, step, first + lane)
+        place = before
+        moved = sectors << ((address >> 5) & 2 if shift == 6 else 0)
+        while place < n and (m[sm.lines[place]] != address >> 7 or m[sm.line_sectors[place]] != moved):
+            place += 1
+        if place == n:
+            n = transaction(m, sm, n, address >> 7, moved)
+        name_bytes(m, sm, place, address, size)
+    return n
+
+
+@core
+def coalesce(m: Any, sm: s.SM, base: int, tabled: bool, step: int, mask: int, size: int) -> int:
+    """Fill the scratch by the chip's rule; gives the number of transactions."""
+    rule = m[s.chip.coalescing_rule]
+    if rule == WHOLE_WARP:
+        return lines_kept(m, sm, base, tabled, step, mask, size)
+    if rule == HALF_WARP_IN_ORDER:
+        return half_warp_in_order(m, sm, base, tabled, step, mask, size)
+    if rule == HALF_WARP_ANY_ORDER:
+        return half_warp_any_order(m, sm, base, tabled, step, mask, size)
+    if rule == WHOLE_LINES:
+        return whole_lines(m, sm, base, tabled, step, mask, size)
+    return quarter_wavefront(m, sm, base, tabled, step, mask, size)
+
+
+@core
+def addresses_joined(base: int, tabled: bool, step: int, lanes: int, first: int) -> int:
+    """Different pieces of 16 bytes that ``lanes`` of a quarter-wavefront name: Cayman joins neighbours to one address."""
+    count = 0
+    while lanes:
+        unit = address_of(base, tabled, step, first + lowest_bit(lanes)) >> 4
+        lanes &= lanes - 1
+        count += 1
+        rest = lanes
+        while rest:
+            if address_of(base, tabled, step, first + lowest_bit(rest)) >> 4 == unit:
+                lanes &= ~(1 << lowest_bit(rest))
+            rest &= rest - 1
+    return count
+
+
+@core
+def address_cycles(m: Any, base: int, tabled: bool, step: int, mask: int) -> int:
+    """Cycles in which a memory wavefront sends its addresses, four a cycle: one for each lane (Cypress), or for each 16 bytes (Cayman)."""
+    cycles = 0
+    group = m[s.chip.lanes] >> 2
+    for first in range(0, m[s.chip.lanes], group):
+        lanes = (mask >> first) & ((1 << group) - 1)
+        sent = popcount(lanes)
+        if m[s.chip.coalescing_rule] == QUARTER_WAVEFRONT_JOINED:
+            sent = addresses_joined(base, tabled, step, lanes, first)
+        cycles += (sent + TEXTURE_ADDRESSES - 1) // TEXTURE_ADDRESSES
+    return cycles
+
+
+@core
+def transaction_passes(m: Any, base: int, tabled: bool, step: int, mask: int, n: int) -> int:
+    """Passes of a load of ``n`` transactions under a rule other than a whole warp's: one for each, or what its addresses take."""
+    if m[s.chip.coalescing_rule] >= QUARTER_WAVEFRONT:
+        return address_cycles(m, base, tabled, step, mask)
+    return n
