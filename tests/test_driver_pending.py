@@ -242,6 +242,31 @@ assert word(one) == 42
     )
 
 
+def test_kernels_of_two_streams_that_do_not_meet_have_the_counters_of_launches_alone() -> None:
+    run(
+        """
+from warpwright.session import session
+runs = []
+session.on_launch = runs.append
+SIZE = 4 << 20                       # 80 us of PCI Express, after the other stream's copy
+host = cuda.word("cuMemHostAlloc", SIZE, 0)
+pair = streams(2)
+ends = []
+for stream in pair:
+    place = cuda.word("cuMemAlloc_v2", SIZE)
+    cuda("cuMemcpyHtoDAsync_v2", place, host, SIZE, stream)
+    do(stream, 4, 20, place)
+    cuda("cuMemcpyDtoHAsync_v2", host, place, 4096, stream)
+    ends.append(event())
+    cuda("cuEventRecord", ends[-1], stream)
+cuda("cuCtxSynchronize")
+assert [one.shared for one in runs] == [False, False]
+assert all(one.metrics["lts__t_sectors.sum"] > 0 for one in runs)
+assert 60 < between(*ends) < 100, between(*ends)
+"""
+    )
+
+
 @pytest.mark.parametrize("timing", ["full", "off"])
 def test_kernels_that_wait_for_another_streams_kernel_or_for_the_host_go_on(timing: str) -> None:
     run(
@@ -360,3 +385,15 @@ def test_reports_list_launches_that_shared_the_chip_without_a_limit_of_their_own
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "it shared the chip" in done.stdout
+
+
+def test_a_time_limit_ends_a_program_with_work_in_the_queue(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    more = "a, b = streams(2)\nplace = cuda.word('cuMemAlloc_v2', 4 * 132 * 1024)\n"
+    program.write_text(
+        DRIVER_HEAD + HEAD + more + "for s in (a, b):\n    do(s, 132, 1 << 30, place)\ncuda('cuCtxSynchronize')\n"
+    )
+    command = [sys.executable, "-m", "warpwright", "run", "--gpu", "h200", "--timeout", "15", str(program)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=120)
+    assert done.returncode == 124, done.stdout + done.stderr

@@ -11,7 +11,7 @@ import pytest
 import warpwright as ww
 from warpwright.engine.arguments import pack
 from warpwright.errors import DeadlockError
-from warpwright.launch_groups import GroupError, Member, Timed, launch_group
+from warpwright.launch_groups import GroupError, Member, Timed, launch_group, launch_until_idle
 from warpwright.timing.state import LoggedBlock
 
 SOURCE = r"""
@@ -125,6 +125,23 @@ def test_each_launch_that_one_waits_for_has_a_delay_of_its_own_and_none_begins_b
     assert first.end_seconds < second.end_seconds < first.end_seconds + 49e-6
     assert after_both.begin_seconds == pytest.approx(first.end_seconds + 50e-6, abs=2e-9)
     assert late.begin_seconds == pytest.approx(90e-6, abs=2e-9)
+
+
+def test_the_machine_ends_when_the_chip_is_idle_and_a_launch_that_ran_alone_in_it_has_all_its_counters() -> None:
+    group = [work(SMS), work(SMS, earliest_seconds=1e-3), work(1, after=(1,), delays_seconds=(2e-6,))]
+    alone = launch_group([work(SMS)])[0].run
+    first, second, third = launch_until_idle(group)
+    assert (second, third) == (None, None)
+    assert first is not None
+    assert first.run.cycles == pytest.approx(alone.cycles, rel=0.01)
+    assert not first.run.shared
+    assert first.run.metrics.keys() == alone.metrics.keys()
+    traffic = "lts__t_sectors.sum"
+    assert first.run.metrics[traffic] == pytest.approx(alone.metrics[traffic], rel=0.01)
+    every = launch_group(group)
+    assert every[1].begin_seconds == pytest.approx(1e-3, abs=2e-9)
+    assert every[2].begin_seconds == pytest.approx(every[1].end_seconds + 2e-6, abs=2e-9)
+    assert [one.run.shared for one in every] == [False, False, False]
 
 
 def test_memory_bound_kernels_take_bandwidth_from_each_other() -> None:

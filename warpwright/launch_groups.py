@@ -7,7 +7,7 @@ stand beside runs alone: see :func:`hinders`.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -80,8 +80,40 @@ def hinders(launcher: Launcher, timed: bool = True) -> str:
     return ""
 
 
-def launch_group(members: Sequence[Member], *, timed: bool = True) -> list[Timed]:
+def launch_group(members: Sequence[Member]) -> list[Timed]:
     """Run launches of one GPU that share its chip, in the order of their places where they wait for each other.
+
+    Raises:
+        GroupError: a fault, a trap or a deadlock (``ExecutionError``) in one of them.
+        KeyboardInterrupt: Ctrl-C.
+    """
+    found: dict[int, Timed] = {}
+    while len(found) < len(members):
+        rest = [number for number in range(len(members)) if number not in found]
+        try:
+            some = launch_until_idle([_later(members[number], rest, found) for number in rest])
+        except GroupError as failure:
+            raise GroupError(rest[failure.place], failure.error) from None
+        found |= {number: one for number, one in zip(rest, some, strict=True) if one is not None}
+    return [found[number] for number in range(len(members))]
+
+
+def _later(member: Member, rest: Sequence[int], found: Mapping[int, Timed]) -> Member:
+    """A launch among those that are left."""
+    delays = member.delays_seconds or (0.0,) * len(member.after)
+    waited = list(zip(member.after, delays, strict=True))
+    ended = [found[other].end_seconds + delay for other, delay in waited if other in found]
+    left = [(rest.index(other), delay) for other, delay in waited if other not in found]
+    return replace(
+        member,
+        after=tuple(other for other, _ in left),
+        delays_seconds=tuple(delay for _, delay in left),
+        earliest_seconds=max(member.earliest_seconds, *ended) if ended else member.earliest_seconds,
+    )
+
+
+def launch_until_idle(members: Sequence[Member], *, timed: bool = True) -> list[Timed | None]:
+    """Run launches of one GPU that share its chip until it has nothing to do: None for each that begins later.
 
     Args:
         timed: without, the runs have no times: launches that wait for each other need a machine in which all go on.
@@ -108,8 +140,11 @@ def launch_group(members: Sequence[Member], *, timed: bool = True) -> list[Timed
         for window in windows:
             memory.free(window)
     clock = members[0].launcher.chip.clocks.sm_clock_mhz * 1e6
-    found = []
+    found: list[Timed | None] = []
     for job, grid in zip(jobs, group.grids, strict=True):
+        if grid is None:
+            found.append(None)
+            continue
         job.timing = job.timing if timed else None
         run = job.result()
         found.append(Timed(run, grid.begin / clock, grid.end / clock))
@@ -124,7 +159,7 @@ class _GroupJob(Job):
     def __init__(self, members: Sequence[Member], jobs: Sequence[Job]) -> None:
         super().__init__(jobs[0].launcher, jobs[0].context, checked=False, timed=True)
         self.members, self.jobs = members, jobs
-        self.grids: list[TimedGrid] = []
+        self.grids: list[TimedGrid | None] = []
 
     def _progress(self, seconds: float, finished: bool = False) -> Progress:
         """Of all blocks; named after the first launch."""
@@ -143,6 +178,8 @@ class _GroupJob(Job):
         known = self._known()
         if known is not None:
             for job, grid in zip(self.jobs, known, strict=True):
+                if grid is None:
+                    continue
                 job._functional()
                 job.repeated = True
                 job.timing = replace(grid.result, wall_seconds=job.wall_seconds, cpu_seconds=job.wall_seconds)
@@ -163,6 +200,8 @@ class _GroupJob(Job):
         except TimingError as error:
             raise self._explained(error, kernels) from None
         for job, grid in zip(self.jobs, self.grids, strict=True):
+            if grid is None:
+                continue
             job.timing = grid.result
             job.wall_seconds = grid.result.wall_seconds
             job.counts = Counts(grid.instructions, grid.thread_instructions, job.context.geometry.blocks)
@@ -174,7 +213,7 @@ class _GroupJob(Job):
     def _how(self) -> tuple[Any, ...]:
         return self.launcher.chip, self.launcher.kernel.gpu.policies
 
-    def _known(self) -> list[TimedGrid] | None:
+    def _known(self) -> list[TimedGrid | None] | None:
         """The times of an earlier group that began alike."""
         gpu = self.launcher.kernel.gpu
         self._key = None
@@ -193,7 +232,7 @@ class _GroupJob(Job):
         )
         return gap, earliest, tuple(delays)
 
-    def _simulate(self, kernels: Sequence[Any], follow: Any) -> list[TimedGrid]:
+    def _simulate(self, kernels: Sequence[Any], follow: Any) -> list[TimedGrid | None]:
         from warpwright.timing.simulate import simulate_together
         from warpwright.timing.sources import Grid
 

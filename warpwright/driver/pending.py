@@ -179,6 +179,13 @@ class Queue:
         on = f"stream {stream.handle:#x}" if stream.handle else "the default stream"
         return f"\n  launched in {on}; reported by the first later call that sees the stream's work"
 
+    def drop(self) -> None:
+        """Forget all of it."""
+        with self._lock:
+            self.items.clear()
+            self._last.clear()
+            self._kernels = 0
+
     def _watch(self) -> None:
         """Run the queue when the host has made no call for a while."""
         while True:
@@ -236,13 +243,14 @@ class Queue:
             return
         group = _Group(here[:MOST_TOGETHER])
         group.extend(self.items)
+        ended: Sequence[Item] = group.items
         try:
             with in_context(here[0].context):
-                group.run(timed)
+                ended = group.run(timed)
         except Exception as error:
             failures.append(error)
         finally:
-            self._end(group.items)
+            self._end(ended)
 
 
 def watches(launcher: Launcher | None) -> bool:
@@ -298,13 +306,13 @@ class _Group:
                 self._before[item] = before | {item}
                 self.items.append(item)
 
-    def run(self, timed: bool) -> None:
-        """Time the kernels together.
+    def run(self, timed: bool) -> list[Item]:
+        """Time the kernels together until the chip is idle; those that have ended, or are given up.
 
         Raises:
             Exception: what their launch raises that is no fault of a kernel.
         """
-        from warpwright.launch_groups import GroupError, Member, launch_group
+        from warpwright.launch_groups import GroupError, Member, launch_until_idle
 
         base = min(self.floors.values())
         place = {item: number for number, item in enumerate(self.items)}
@@ -321,15 +329,18 @@ class _Group:
             if item.launcher is not None
         ]
         try:
-            times = launch_group(members, timed=timed)
+            times = launch_until_idle(members, timed=timed)
         except GroupError as failure:
             item = self.items[failure.place]
             item.work.failed(failure.error, item.context, item.stream)
-            return
+            return self.items
+        ended = []
         for item, one in zip(self.items, times, strict=True):
-            if timed:
+            if one is not None:
+                ended.append(item)
                 # Of two kernels of one stream the later one is the later item.
-                item.stream.seconds = base + one.end_seconds
+                item.stream.seconds = base + one.end_seconds if timed else item.stream.seconds
+        return ended
 
 
 queue = Queue()

@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from warpwright.driver.cuda_error import say
 from warpwright.driver.pending import queue
 from warpwright.run import Run
 from warpwright.session import chips_named, session
@@ -77,8 +78,13 @@ def _portable(run: Run) -> Run:
 
 
 def finish() -> None:
-    """Run what is left in the queue, and write what was recorded."""
-    queue.drain()
+    """Run what is left in the queue, unless the time limit has passed, and write what was recorded."""
+    if session.timed_out:
+        queue.drop()
+    try:
+        queue.drain()
+    except Exception as error:
+        say(str(error))
     folder = os.environ.get(_FOLDER)
     report_leaks()
     found = session.findings()

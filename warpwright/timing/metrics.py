@@ -47,7 +47,9 @@ def _percent(part: float, whole: float) -> float:
 CODE_PART_BYTES = 256
 
 
-def launch_lookups(state: State, chip: Chip, whole: Chip | None = None) -> dict[str, float]:
+def launch_lookups(
+    state: State, chip: Chip, whole: Chip | None = None, instructions: int | None = None
+) -> dict[str, float]:
     """What a launch itself looks up in L2: code and constants by each GPC's cache, and fences at its end.
 
     Each pair of an SM and a slice that it turned to is one fence, as many cross to the other partition, and each slice has some of its own.
@@ -56,7 +58,7 @@ def launch_lookups(state: State, chip: Chip, whole: Chip | None = None) -> dict[
     """
     m = state.words
     l2, partitions = chip.l2, chip.l2.l2_partition_count
-    code_bytes = int(m[s.chip.instructions]) * chip.instruction_cache.instruction_bytes
+    code_bytes = (instructions or int(m[s.chip.instructions])) * chip.instruction_cache.instruction_bytes
     once = (
         -(-code_bytes // CODE_PART_BYTES) * CODE_PART_BYTES / chip.l1.sector_bytes
         + chip.launch.launch_fetch_sectors_count
@@ -81,7 +83,7 @@ def launch_lookups(state: State, chip: Chip, whole: Chip | None = None) -> dict[
     }
 
 
-def l2_lookups(state: State, chip: Chip) -> dict[str, float]:
+def l2_lookups(state: State, chip: Chip, instructions: int | None = None) -> dict[str, float]:
     """Sectors looked up in L2 by source and operation, and those found, under Nsight Compute's names.
 
     What crosses to the other partition is looked up in both, the launch's own look-ups are in it. Writes are hits; of what is still
@@ -106,7 +108,7 @@ def l2_lookups(state: State, chip: Chip) -> dict[str, float]:
         "lts__t_sectors_srcunit_gcc_op_read.sum": 0.0,
         "lts__t_sectors_lookup_hit.sum": hits,
     }
-    launch = launch_lookups(state, chip)
+    launch = launch_lookups(state, chip, instructions=instructions)
     return {name: value + launch.get(name, 0.0) for name, value in own.items()}
 
 
@@ -124,8 +126,10 @@ def elsewhere(state: State) -> dict[str, float]:
     return values if any(values.values()) else {}
 
 
-def collect(state: State, chip: Chip, occupancy: Occupancy, cycles: int) -> dict[str, float]:
-    """Every metric of a finished launch."""
+def collect(
+    state: State, chip: Chip, occupancy: Occupancy, cycles: int, instructions: int | None = None
+) -> dict[str, float]:
+    """Every metric of a finished launch; ``instructions``: of its program, where the machine has other programs too."""
     sums = state.sms()[:, : s.SM.sub_cores].sum(axis=0)
 
     def total(field: int) -> float:
@@ -134,7 +138,7 @@ def collect(state: State, chip: Chip, occupancy: Occupancy, cycles: int) -> dict
     return {
         **_executed(state, chip, total, cycles),
         **_l1(total),
-        **_beyond_l1(state, chip, cycles),
+        **_beyond_l1(state, chip, cycles, instructions),
         **_launched(chip, occupancy),
         **_pipes_and_stalls(state, total),
     }
@@ -203,10 +207,10 @@ def _l1(total: Total) -> dict[str, float]:
     }
 
 
-def _beyond_l1(state: State, chip: Chip, cycles: int) -> dict[str, float]:
+def _beyond_l1(state: State, chip: Chip, cycles: int, instructions: int | None) -> dict[str, float]:
     """L2, links and DRAM."""
     m = state.words
-    lookups = l2_lookups(state, chip)
+    lookups = l2_lookups(state, chip, instructions)
     near = s.counted(m, s.SliceGroup.read, s.SliceGroup.written, s.SliceGroup.atomic)
     l2_sectors = float(near + s.counted(m, s.SliceGroup.far_reads, s.SliceGroup.far_writes, s.SliceGroup.far_atomics))
     reads, writes = (32.0 * s.dram_counted(m, field) for field in (s.Channel.sectors_read, s.Channel.sectors_written))

@@ -295,8 +295,10 @@ def simulate_together(
     cancel: CancelCallback | None = None,
     policies: Policies = OWN_POLICIES,
     kept: KeptCaches | None = None,
-) -> list[TimedGrid]:
+) -> list[TimedGrid | None]:
     """Run several launches on one chip, whose SMs, L2 and DRAM they share, in the order that ``Grid.after`` and priorities leave open.
+
+    The machine ends when nothing is left on the chip; a launch that begins later gives None.
 
     Raises:
         UnsupportedError: too many launches, or one with clusters among several.
@@ -313,14 +315,21 @@ def simulate_together(
     launch = prepare(chip, grids, policies, kept=kept)
     with launch.helpers(threads, progress):
         advance(launch, progress, cancel)
-    found = [
-        timed_grid(launch.state, chip, number, one.first_pc, one.static.instructions)
-        for number, one in enumerate(launch.placed)
-    ]
+    m = launch.state.words
+    kernels = [launch.state.kernel(number) for number in range(len(grids))]
+    ran = [number for number, k in enumerate(kernels) if m[k.done_blocks] == m[k.blocks]]
+    found: list[TimedGrid | None] = [None] * len(grids)
+    for number in ran:
+        one = launch.placed[number]
+        grid = found[number] = timed_grid(launch.state, chip, number, one.first_pc, one.static.instructions)
+        if len(ran) == 1:
+            # The machine's counters are its own.
+            grid.result = result_of(launch, grid.result.cycles, grids[number].context.geometry.blocks, number)
     launch.close()
     wall, cpu = time.perf_counter() - began, time.thread_time() - worked
-    for one in found:
-        one.result.wall_seconds, one.result.cpu_seconds = wall / len(found), cpu / len(found)
+    for timed in found:
+        if timed is not None:
+            timed.result.wall_seconds, timed.result.cpu_seconds = wall / len(ran), cpu / len(ran)
     return found
 
 
@@ -361,7 +370,10 @@ def advance(
     *,
     windows_at_once: int = 0,
 ) -> bool:
-    """Run the windows of a launch until its last block has ended, or only so many; whether blocks are left."""
+    """Run the windows of a launch until its last block has ended, or only so many; whether blocks are left.
+
+    Several launches run until none of them has a block on the chip.
+    """
     state, static = launch.state, launch.static
     m = state.words
     limit = windows_at_once or 16
@@ -370,7 +382,7 @@ def advance(
         outcome = int(windows.run_windows(m, static.rows, limit))
         spent = time.perf_counter() - began
         _judge(launch, outcome, interpret)
-        if outcome == windows.FINISHED:
+        if outcome in (windows.FINISHED, windows.IDLE):
             return False
         if cancel is not None and cancel():
             resident = [_warp_fields(state, sm, slot) for sm, slot in state.active_warps()]
@@ -400,15 +412,16 @@ def _judge(launch: Prepared, outcome: int, interpret: InterpretCallback | None) 
         handle_stop(launch.state, interpret)
 
 
-def result_of(launch: Prepared, cycles: int, blocks: int) -> TimingResult:
-    """What was counted while ``blocks`` blocks took ``cycles``."""
-    state, chip, occupancy = launch.state, launch.chip, launch.placed[0].occupancy
-    m = state.words
-    values = metrics_module.collect(state, chip, occupancy, cycles)
+def result_of(launch: Prepared, cycles: int, blocks: int, number: int = 0) -> TimingResult:
+    """What was counted while ``blocks`` blocks took ``cycles``, of the only one of the machine's launches that ran."""
+    state, chip, placed = launch.state, launch.chip, launch.placed[number]
+    m, occupancy = state.words, placed.occupancy
+    values = metrics_module.collect(state, chip, occupancy, cycles, placed.static.instructions)
     bounds = bounds_module.lower_bounds(state, chip, blocks, occupancy.blocks_per_sm)
     reasons = metrics_module.stalls(state)
-    issues, waits = metrics_module.by_instruction(state)
-    k = state.kernel(0)
+    own = slice(placed.first_pc, placed.first_pc + placed.static.instructions)
+    issues, waits = (part[own] for part in metrics_module.by_instruction(state))
+    k = state.kernel(number)
     log, logged = int(m[k.block_log]), int(m[k.logged_blocks])
 
     return TimingResult(

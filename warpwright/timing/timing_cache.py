@@ -46,7 +46,7 @@ class Repeats:
 
     def __init__(self) -> None:
         self._known: OrderedDict[Hashable, Known] = OrderedDict()
-        self._groups: OrderedDict[Hashable, tuple[tuple[Any, ...], tuple[TimedGrid, ...]]] = OrderedDict()
+        self._groups: OrderedDict[Hashable, tuple[tuple[Any, ...], tuple[TimedGrid | None, ...]]] = OrderedDict()
 
     def key(
         self, loaded: LoadedKernel, context: LaunchContext, *how: Any, kept: KeptCaches | None = None
@@ -79,12 +79,12 @@ class Repeats:
             kept.launched(group)
         return (group, found) if all(_may_repeat(loaded) for loaded, _ in launches) else None
 
-    def find_group(self, key: Hashable | None) -> list[TimedGrid] | None:
+    def find_group(self, key: Hashable | None) -> list[TimedGrid | None] | None:
         """The times of an earlier group with the same key."""
         found = self._groups.get(key) if key is not None else None
         return list(found[1]) if found is not None else None
 
-    def keep_group(self, key: Hashable, grids: Sequence[TimedGrid], *named: Any) -> None:
+    def keep_group(self, key: Hashable, grids: Sequence[TimedGrid | None], *named: Any) -> None:
         """A group was timed; ``named`` are the kernels and what the key was made with."""
         self._groups[key] = named, tuple(grids)
         if len(self._groups) > KEPT:

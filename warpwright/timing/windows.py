@@ -33,7 +33,7 @@ from warpwright.timing.residency import begin_kernel, kernel_at, settle_kernels
 from warpwright.timing.sm import approach_sub_cores, approach_warps, run_sm
 from warpwright.timing.warming import RUNNING, STOPPED, STUCK, is_warm, use_range, warm, warm_along
 
-FINISHED = 3
+FINISHED, IDLE = 3, 4
 RUN_GPCS, SERVE_GROUPS = range(2)
 """Kinds of phases that threads share."""
 SHORT_WINDOW_CYCLES = 32
@@ -56,7 +56,7 @@ def window_end(m: Any) -> int:
 
 @core
 def close_window(m: Any, code: Any, end: int) -> int:
-    """What happens between two windows; gives RUNNING, FINISHED, STOPPED (Python must look) or STUCK."""
+    """What happens between two windows; gives RUNNING, FINISHED, STOPPED (Python must look), STUCK, or IDLE: kernels have ended, and others come later."""
     sms = m[s.chip.sms]
     first = s.SM(m[s.chip.sm_first])
     size = m[s.chip.sm_slots]
@@ -85,9 +85,12 @@ def close_window(m: Any, code: Any, end: int) -> int:
             # The launch ends when the dispatcher has noted its last block.
             m[first.finish] = max(m[first.finish], m[s.chip.dispatch_free] >> 8)
             return FINISHED
+        idle = following >= s.INF and m[s.chip.on_chip] == 0 and m[s.chip.done_blocks] > 0
         following = min(following, m[s.chip.next_arrival])
         if following >= s.INF:
             return STUCK
+        if idle and m[s.chip.kernel_count] > 1:
+            return IDLE
         m[s.chip.now] = max(end, following)
         if m[s.chip.next_arrival] <= m[s.chip.now]:
             admit(m, m[s.chip.now])
