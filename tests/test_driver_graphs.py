@@ -173,7 +173,7 @@ def test_graphs_leave_no_handles_behind(driver: Driver, count: int, counters: in
     import gc
 
     from warpwright.driver.state import state
-    from warpwright.engine import conditions
+    from warpwright.engine import graph_condition_values as conditions
 
     def once() -> None:
         graph = driver.word("cuGraphCreate", 0)

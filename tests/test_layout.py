@@ -88,7 +88,7 @@ MUTUAL: tuple[frozenset[str], ...] = tuple(
     frozenset(f"warpwright.{home}{name}" for name in names.split())
     for home, names in (
         ("driver.", "copies copy_order"),
-        ("engine.jit.", "function rowwise shape_inference"),
+        ("engine.jit.", "function_writer rowwise shape_inference"),
         ("driver.", "capture_rules graphs pending state work_order"),
         ("tools.checks.", "checked_launch checker known_launches stream_races uninitialized_use watch"),
         (

@@ -15,7 +15,7 @@ from warpwright.isa.sass.schedule import work_of
 from warpwright.run import Run
 from warpwright.session import session
 from warpwright.timing import state as s
-from warpwright.timing.classes import timing_of
+from warpwright.timing.pipes import timing_of
 from warpwright.tools.report import Attribution, WhatIf, advised, attribute, trace_events, what_if, write_trace
 from warpwright.tools.report.resources import BOUNDS, MEANINGS, STALLS
 

@@ -20,7 +20,7 @@ from warpwright.isa.program import Control, Instruction, Kind, Operand, Program
 from warpwright.isa.sass import schedule as sass_schedule
 from warpwright.isa.sass.meaning import UnsupportedInstruction
 from warpwright.isa.schedule import UNITS, UnknownTiming, Work
-from warpwright.timing.classes import ROWS, timing_of
+from warpwright.timing.pipes import ROWS, timing_of
 
 SASS: ModuleType = importlib.import_module("warpwright.isa.sass.decode")
 MAXWELL: ModuleType = importlib.import_module("warpwright.isa.maxwell.decode")

@@ -15,7 +15,7 @@ from warpwright.isa.ptx.meaning import MEANINGS
 from warpwright.isa.ptx.schedule import STEPS, WORKS, work_of
 from warpwright.isa.schedule import COUNTERS, UNITS, UnknownTiming, Work
 from warpwright.isa.scoreboard import entries_of, from_scoreboard
-from warpwright.timing.classes import timing_of
+from warpwright.timing.pipes import timing_of
 
 HEAD = """
 .version 7.8

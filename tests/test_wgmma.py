@@ -21,7 +21,7 @@ from warpwright.engine import numerics
 from warpwright.engine.wgmma import Descriptor
 from warpwright.isa.program import Instruction, Kind, Operand
 from warpwright.isa.sass.schedule import work_of
-from warpwright.timing.classes import timing_of
+from warpwright.timing.pipes import timing_of
 from warpwright.toolchain import compile_source
 
 DATA = Path(__file__).parent.parent / "bench" / "silicon" / "data"

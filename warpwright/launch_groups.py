@@ -1,6 +1,6 @@
 """Launches that share one simulated chip: those of several streams, or of branches of a graph, with no order between them.
 
-They are timed in one machine (``timing/sources.py``), in which each begins when those that it waits for have ended.  What no other launch can
+They are timed in one machine (``timing/block_sources.py``), in which each begins when those that it waits for have ended.  What no other launch can
 stand beside runs alone: see :func:`hinders`.
 """
 
@@ -233,8 +233,8 @@ class _GroupJob(Job):
         return gap, earliest, tuple(delays)
 
     def _simulate(self, kernels: Sequence[Any], follow: Any) -> list[TimedGrid | None]:
+        from warpwright.timing.block_sources import Grid
         from warpwright.timing.simulate import simulate_together
-        from warpwright.timing.sources import Grid
 
         gpu, chip = self.launcher.kernel.gpu, self.launcher.chip
         cycles = [self._cycles(member) for member in self.members]

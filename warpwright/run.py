@@ -45,11 +45,11 @@ from warpwright.engine.launch import (
     place_parameters,
     reads_parameters_by_address,
 )
-from warpwright.engine.launch_state import LaunchState, hindrance
+from warpwright.engine.launch_snapshot import LaunchSnapshot, hindrance
+from warpwright.engine.launch_thread import POLL_SECONDS, worker
 from warpwright.engine.services import LaunchServices, emit, heap_of
 from warpwright.engine.textures.launch_textures import LaunchTextures, uses_textures
 from warpwright.engine.tiers import TieredExecution, functional_execution
-from warpwright.engine.worker import POLL_SECONDS, worker
 from warpwright.errors import AssertionFailedError, MetricNotFoundError, TrapError, UnsupportedError
 from warpwright.isa.program import Program
 from warpwright.isa.schedule import SCOREBOARD_NOTE
@@ -309,7 +309,7 @@ def _run(launcher: Launcher, parameters: bytes | bytearray, cooperative: bool | 
             flush=True,
         )
         return _run_once(launcher, parameters, cooperative, checked=True, timed=False)
-    before = LaunchState(gpu.memory)
+    before = LaunchSnapshot(gpu.memory)
     _run_once(launcher, parameters, cooperative, checked=True, timed=False)
     before.restore()
     return _run_once(launcher, parameters, cooperative, checked=False, timed=True, says=False)

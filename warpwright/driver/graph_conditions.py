@@ -16,7 +16,7 @@ from warpwright.driver.calls import entry
 from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.graphs import Graph, Node, before_launch, new_graph
 from warpwright.driver.state import Stream, state
-from warpwright.engine.conditions import condition, drop_condition, new_condition, set_condition
+from warpwright.engine.graph_condition_values import condition, drop_condition, new_condition, set_condition
 
 CONDITIONAL = 13
 """CU_GRAPH_NODE_TYPE_CONDITIONAL."""

@@ -20,7 +20,7 @@ from warpwright.driver.pending import Item, Work, concurrent, give, queue
 from warpwright.driver.state import Stream, state
 from warpwright.driver.work_order import begin as clock_of
 from warpwright.driver.work_order import host_waits_for
-from warpwright.engine.work_order import Clock, learn, new_queue
+from warpwright.engine.work_clocks import Clock, learn, new_queue
 
 KERNEL, COPY, FILL, HOST, GRAPH, EMPTY, WAIT_EVENT, RECORD_EVENT = 0, 1, 2, 3, 4, 5, 6, 7
 """CUgraphNodeType."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from warpwright.driver import printf_buffer, results
 from warpwright.driver.cuda_error import CudaError, say
-from warpwright.engine.work_order import Clock, new_queue
+from warpwright.engine.work_clocks import Clock, new_queue
 from warpwright.session import chips_named
 
 if TYPE_CHECKING:

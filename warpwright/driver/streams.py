@@ -38,7 +38,7 @@ from warpwright.driver.memory import MANAGED, kinds, whole_size
 from warpwright.driver.pending import Item, Work, queue
 from warpwright.driver.state import PER_THREAD_STREAM, Context, Device, Stream, state
 from warpwright.driver.work_order import begin, host_waits, host_waits_for
-from warpwright.engine.work_order import Clock, learn
+from warpwright.engine.work_clocks import Clock, learn
 
 _capture_numbers = itertools.count(1)
 UNJOINED = 904

@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from warpwright.driver.state import Device, Stream, state
-from warpwright.engine.work_order import Clock, Work, learn
+from warpwright.engine.work_clocks import Clock, Work, learn
 
 if TYPE_CHECKING:
     from warpwright.tools.checks.stream_races import StreamRaces

@@ -22,9 +22,9 @@ import numpy.typing as npt
 
 from warpwright.engine.abi import BLOCK, LOCAL_WINDOW, SHARED_WINDOW, WARP, WINDOW_BYTES
 from warpwright.engine.child_launches import DeviceLaunches
-from warpwright.engine.conditions import set_condition
 from warpwright.engine.device_memory import Allocation, DeviceMemory
 from warpwright.engine.faults import thread_of
+from warpwright.engine.graph_condition_values import set_condition
 from warpwright.engine.launch import Dim3, LaunchContext
 from warpwright.isa.program import Program
 from warpwright.toolchain.demangle import plain_name

@@ -52,7 +52,7 @@ UNITS: dict[str, tuple[str, ...]] = {
     "fence": ("block", "system"),
     "sleep": (),
 }
-"""Every unit that work may name; ``timing/classes.py`` has a row for each."""
+"""Every unit that work may name; ``timing/pipes.py`` has a row for each."""
 
 
 COUNTERS = 6

@@ -26,6 +26,7 @@ from warpwright.isa.program import Program
 from warpwright.timing import metrics as metrics_module
 from warpwright.timing import state as s
 from warpwright.timing import warming
+from warpwright.timing.block_sources import Grid
 from warpwright.timing.interface import (
     CancelCallback,
     Progress,
@@ -36,7 +37,6 @@ from warpwright.timing.interface import (
 )
 from warpwright.timing.policies import Policies
 from warpwright.timing.simulate import OWN_POLICIES, Prepared, advance, prepare, result_of, run_untimed
-from warpwright.timing.sources import Grid
 
 REDUCTION = 20
 """At least so many times fewer blocks are timed."""

@@ -12,6 +12,7 @@ from warpwright.timing import state as s
 from warpwright.timing.address_hash import slice_of
 from warpwright.timing.bulk import serve_bulk
 from warpwright.timing.coalescer import count_passes, sectors_of, wavefronts
+from warpwright.timing.dsmem import answer_load, on_cluster
 from warpwright.timing.l1 import (
     SPACE_SHARED,
     atomic_waves,
@@ -27,7 +28,6 @@ from warpwright.timing.links import ALONE, PAIRED, atomic_line, longer_away, not
 from warpwright.timing.ports import reserve
 from warpwright.timing.read_coalescer import coalescer_entry
 from warpwright.timing.records import address_of, record_at
-from warpwright.timing.remote import answer_load, on_cluster
 from warpwright.timing.stores import WORD_BYTES, store_cost, written_in_l1
 from warpwright.timing.tlb import translate
 from warpwright.timing.warp import (

@@ -1,7 +1,7 @@
 """The program as the cycle model reads it: sixteen words per instruction and five per basic block.
 
 Stall cycles, dependence counters and reuse flags come from the schedule (``isa/schedule.py``); what an instruction does to
-memory from its lowered operations; pipe and latency from ``classes.py``.  Register reads are counted by bank
+memory from its lowered operations; pipe and latency from ``pipes.py``.  Register reads are counted by bank
 (register number's parity), once as they are and once with what the register-file cache still holds from the
 instruction before (Huerta et al., MICRO'25, section 5: one entry for each operand slot).
 """
@@ -23,7 +23,7 @@ from warpwright.isa.program import RZ, Program
 from warpwright.isa.schedule import COUNTERS, Constant, Issue
 from warpwright.isa.texture_access import TextureAccess
 from warpwright.timing import state as s
-from warpwright.timing.classes import Timing, timing_of
+from warpwright.timing.pipes import Timing, timing_of
 
 CONSTANT_BANK_BYTES = 65536
 """Of a bank whose size the program does not tell."""

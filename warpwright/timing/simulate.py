@@ -25,6 +25,14 @@ from warpwright.timing import buffers, host_threads, warming, windows
 from warpwright.timing import metrics as metrics_module
 from warpwright.timing import policies as policies_module
 from warpwright.timing import state as s
+from warpwright.timing.block_sources import (
+    TRACE_LIMIT_WORDS,
+    Grid,
+    Placed,
+    Workspace,
+    fill_contexts,
+    place_programs,
+)
 from warpwright.timing.instruction_table import StaticProgram
 from warpwright.timing.interface import (
     CancelCallback,
@@ -41,14 +49,6 @@ from warpwright.timing.livelock import Watch
 from warpwright.timing.policies import Policies
 from warpwright.timing.reset import empty_l2, initial_state, used_sms
 from warpwright.timing.shared_chip import TimedGrid, timed_grid
-from warpwright.timing.sources import (
-    TRACE_LIMIT_WORDS,
-    Grid,
-    Placed,
-    Workspace,
-    fill_contexts,
-    place_programs,
-)
 from warpwright.timing.state import State
 
 REPORT_SECONDS = 0.2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from warpwright.engine.abi import LAUNCH
 from warpwright.engine.jit import trace as tr
 from warpwright.engine.jit.checks import instruction_address, settle_faults
-from warpwright.engine.jit.function import FunctionWriter, Val
+from warpwright.engine.jit.function_writer import FunctionWriter, Val
 from warpwright.isa.bulk import DIRECTIONS, Bulk
 from warpwright.isa.ops import Op
 

@@ -25,7 +25,7 @@ from warpwright.engine.jit import shared_code, slow_path
 from warpwright.engine.jit.checks import SITE_BYTES, finish_groups
 from warpwright.engine.jit.control import WarpFunction
 from warpwright.engine.jit.flow import make_flow
-from warpwright.engine.jit.function import FunctionWriter
+from warpwright.engine.jit.function_writer import FunctionWriter
 from warpwright.engine.jit.host_machine import AVX512, Registers, registers_of
 from warpwright.engine.jit.lazy_compile import Layout, Whole, rare_blocks, without_joins
 from warpwright.engine.jit.live_ranges import find_webs

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from warpwright.engine.jit.addressing import Place, mask_literal, masked_stores, word_lanes
 from warpwright.engine.jit.checks import rotated
-from warpwright.engine.jit.function import FunctionWriter
+from warpwright.engine.jit.function_writer import FunctionWriter
 from warpwright.engine.jit.rowwise import firsts
 
 

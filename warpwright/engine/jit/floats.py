@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from warpwright.engine.jit import shapes as sh
-from warpwright.engine.jit.form import Form, Handler
 from warpwright.engine.jit.formats import (
     CANONICAL,
     INTEGER_OF,
@@ -22,7 +21,8 @@ from warpwright.engine.jit.formats import (
     to_double,
     to_single,
 )
-from warpwright.engine.jit.function import Text, Val
+from warpwright.engine.jit.function_writer import Text, Val
+from warpwright.engine.jit.operation_form import Form, Handler
 from warpwright.engine.jit.shapes import VECTOR_KIND
 from warpwright.engine.numerics import tiny_limit
 from warpwright.isa.ops import Op

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpwright.engine.jit.form import Form
+from warpwright.engine.jit.operation_form import Form
 
 SIGN_BIT = {"f16": 0x8000, "bf16": 0x8000, "f32": 1 << 31, "f64": 1 << 63}
 INFINITY = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F800000, "f64": 0x7FF << 52}

@@ -14,7 +14,7 @@ who runs.
 from __future__ import annotations
 
 from warpwright.engine.abi import BLOCK, PASSED_ON, STATE_AT, WARP, Status
-from warpwright.engine.jit.function import FunctionWriter
+from warpwright.engine.jit.function_writer import FunctionWriter
 
 ROWS_IN_AN_ITERATION = 8
 """With fewer rows between its turns a warp would lose more time than it wins."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from warpwright.engine.jit.addressing import Place
 from warpwright.engine.jit.checks import site_pointer
-from warpwright.engine.jit.function import FunctionWriter
+from warpwright.engine.jit.function_writer import FunctionWriter
 from warpwright.isa.ops import Access
 
 TURNS_SHIFT = 3

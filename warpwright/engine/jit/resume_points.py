@@ -11,7 +11,7 @@ from warpwright.engine.abi import WARP
 from warpwright.engine.jit.canonical_nans import late_nans
 from warpwright.engine.jit.convergence import Groups
 from warpwright.engine.jit.flow_graph import members
-from warpwright.engine.jit.function import FunctionWriter, ResumePoint
+from warpwright.engine.jit.function_writer import FunctionWriter, ResumePoint
 from warpwright.engine.jit.narrowed_loads import single_loads
 from warpwright.engine.jit.shape_inference import Known, uniform
 from warpwright.engine.jit.spill_slots import share_slots

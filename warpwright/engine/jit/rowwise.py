@@ -14,7 +14,7 @@ from warpwright.engine.jit import shapes as sh
 from warpwright.engine.jit.shapes import SCALAR_KIND, VECTOR_KIND, Pattern, Shape
 
 if TYPE_CHECKING:
-    from warpwright.engine.jit.function import FunctionWriter, Val
+    from warpwright.engine.jit.function_writer import FunctionWriter, Val
 
 LENGTHS = (8, 16)
 """Widths of blocks whose warps are rows."""

@@ -15,8 +15,8 @@ from warpwright.engine.silicon_mma import LOWEST, dropped, limits, unit
 from warpwright.engine.silicon_mufu import Programs, constants, program
 
 if TYPE_CHECKING:
-    from warpwright.engine.jit.form import Form
-    from warpwright.engine.jit.function import Text, Val
+    from warpwright.engine.jit.function_writer import Text, Val
+    from warpwright.engine.jit.operation_form import Form
     from warpwright.isa.ops import Op
 
 NARROW_LIMIT = 1 << 31

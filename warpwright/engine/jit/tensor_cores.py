@@ -5,8 +5,8 @@ from __future__ import annotations
 from warpwright.engine import fragments
 from warpwright.engine.fragments import LANES
 from warpwright.engine.jit import formats, silicon
-from warpwright.engine.jit.form import Form
-from warpwright.engine.jit.function import Text
+from warpwright.engine.jit.function_writer import Text
+from warpwright.engine.jit.operation_form import Form
 from warpwright.engine.jit.wave import Wave
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from warpwright.engine.abi import BLOCK
 from warpwright.engine.fragments import LANES
-from warpwright.engine.jit.function import FunctionWriter, Text, Val
+from warpwright.engine.jit.function_writer import FunctionWriter, Text, Val
 from warpwright.engine.jit.loads import emit_load
 from warpwright.engine.jit.shapes import UNIFORM, VECTOR
 from warpwright.engine.jit.tensor_cores import mma_function

@@ -16,8 +16,8 @@ from warpwright.engine.module import LoadedKernel
 from warpwright.engine.services import HeapCall, existing_heap
 from warpwright.errors import DeadlockError, ExecutionError, IllegalInstructionError, MemoryFaultError, TrapError
 from warpwright.tools.checks import heap
+from warpwright.tools.checks.checked_execution import CheckedExecution
 from warpwright.tools.checks.findings import Finding, Place, place
-from warpwright.tools.checks.schedule import CheckedExecution
 from warpwright.tools.checks.uninitialized_use import Before, Verdict, reads_shared
 from warpwright.tools.checks.warp_syncs import constant_masks
 from warpwright.tools.checks.watch import Watch

@@ -1,7 +1,7 @@
 """The checks of one GPU: which are on, what each launch is watched for, and what was found.
 
 ``memcheck`` costs nothing: every access is checked against the allocations anyway, and a fault becomes a finding.  The
-others run the launch with trace records and without time (``schedule.py``), and read the records (``shadow.py``).
+others run the launch with trace records and without time (``checked_execution.py``), and read the records (``shadow.py``).
 """
 
 from __future__ import annotations

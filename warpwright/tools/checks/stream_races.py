@@ -1,7 +1,7 @@
 """Races between launches and copies of streams, graph nodes and the host: unordered work on the same bytes.
 
 Work runs here when it is submitted, one piece after the other; what a card would be free to run at the same time is known by its clocks
-(``engine/work_order.py``).  The shadow of global memory keeps each word's last write and two readers from launch to launch, with epochs that tell whose
+(``engine/work_clocks.py``).  The shadow of global memory keeps each word's last write and two readers from launch to launch, with epochs that tell whose
 they are (``shadow.py``).  Before a launch, the words are noted that launches touched which nothing orders before it; after it, those of them
 that it touched as well are races, unless both only read or both are strong.  Copies have no shadow: their ranges are kept.
 
@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.engine.device_memory import Allocation, DeviceMemory
-from warpwright.engine.work_order import Clock, Work
+from warpwright.engine.work_clocks import Clock, Work
 from warpwright.tools.checks import shadow as sh
 from warpwright.tools.checks.findings import Finding, Place
 from warpwright.tools.checks.global_shadow import Shadows

@@ -24,7 +24,7 @@ from warpwright.engine.launch import SYSTEM_SHARED_BYTES, LaunchContext, uses_sy
 from warpwright.engine.services import ServicesState
 from warpwright.engine.tiers import REVERSIBLE
 from warpwright.errors import ExecutionError
-from warpwright.tools.checks.schedule import CheckedExecution, TooLong
+from warpwright.tools.checks.checked_execution import CheckedExecution, TooLong
 from warpwright.tools.checks.watch import Watch
 
 if TYPE_CHECKING:

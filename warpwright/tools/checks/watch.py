@@ -28,10 +28,10 @@ from warpwright.timing.records import AT_BARRIER, AT_BYTES, AT_HEAD
 from warpwright.tools.checks import block_runner as tu
 from warpwright.tools.checks import shadow as sh
 from warpwright.tools.checks.bulk_copy_races import check_bulk_copy
+from warpwright.tools.checks.checked_execution import Block, Warp
 from warpwright.tools.checks.events import Column, Event, Events, is_mbarrier, is_only_copied
 from warpwright.tools.checks.findings import Dim3, Finding, Place, place
 from warpwright.tools.checks.happens_before import BULK_STORES, CP_ASYNC, EMPTY, BlockClocks, Clock
-from warpwright.tools.checks.schedule import Block, Warp
 from warpwright.tools.checks.skipped_barriers import Detours, Walked, blocks_of
 from warpwright.tools.checks.traffic import SCRATCH_WORDS
 from warpwright.tools.checks.vector_races import WINDOW_WORDS, WINDOWS

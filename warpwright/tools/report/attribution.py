@@ -19,8 +19,8 @@ from warpwright.isa.program import RZ, Instruction, Kind, Program
 from warpwright.isa.sass.text import format_instruction
 from warpwright.isa.schedule import Work
 from warpwright.timing import state as s
-from warpwright.timing.classes import timing_of
 from warpwright.timing.metrics import BINDING_SHARE, OVERHEAD_SHARE
+from warpwright.timing.pipes import timing_of
 from warpwright.tools.report.resources import (
     BALANCE,
     BOUNDS,

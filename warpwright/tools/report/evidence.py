@@ -15,8 +15,8 @@ from warpwright.chips import Chip
 from warpwright.chips.kinds import BASED_ON_THE_CHIP, KINDS
 from warpwright.isa.machine_code import work_of
 from warpwright.timing import state as s
-from warpwright.timing.classes import timing_of
 from warpwright.timing.metrics import BINDING_SHARE
+from warpwright.timing.pipes import timing_of
 from warpwright.tools.report.attribution import Attribution, attribute
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Loads and atomics on the shared memory of a cluster's blocks: packets through one port of each SM.
+"""Distributed shared memory: loads and atomics on other blocks of the cluster, as packets through one port per SM.
 
 Measured on an H200.  Atomics (``bench.micro remote_adds``): lanes that name different words of a sector share a packet, further lanes on a
 word take one each, whatever the banks.  An SM's port sends a packet in 1.87 cycles and takes one in 1.5, one or the other.

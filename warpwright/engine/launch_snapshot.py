@@ -23,7 +23,7 @@ def hindrance(program: Program, memory: DeviceMemory) -> str:
     return f"{format_bytes(used)} of memory would have to be kept" if used > MOST_BYTES else ""
 
 
-class LaunchState:
+class LaunchSnapshot:
     """Global memory and the heap of kernels as they are now; :func:`hindrance` gives nothing."""
 
     def __init__(self, memory: DeviceMemory) -> None:
