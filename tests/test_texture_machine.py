@@ -53,7 +53,7 @@ class Warp:
         self.warp[WARP.slot("launch")] = self.context.address
         self.left_to_python = 0
         self._count = ctypes.CFUNCTYPE(None, ctypes.c_uint64, ctypes.c_uint32, *[ctypes.c_uint64] * 4)(self._rare)
-        self.context.words[LAUNCH.slot("texture_rare")] = ctypes.cast(self._count, ctypes.c_void_p).value or 0
+        self.context.words[LAUNCH.slot("texture_slow_path")] = ctypes.cast(self._count, ctypes.c_void_p).value or 0
 
     def _rare(self, *_: int) -> None:
         self.left_to_python += 1

@@ -58,7 +58,7 @@ def test_a_helper_of_a_launch_in_which_no_phase_is_open_takes_no_piece(monkeypat
     with host_threads.helpers(state, np.zeros(8, np.int64), 2):
         time.sleep(0.05)
     changed = np.flatnonzero(before != state.words)
-    assert set(changed) <= {state.areas["crew"] + s.CR_LEAVE}
+    assert set(changed) <= {state.areas["thread_phase"] + s.PHASE_LEAVE}
 
 
 def test_threads_are_no_more_than_the_process_has_cores(monkeypatch: pytest.MonkeyPatch) -> None:

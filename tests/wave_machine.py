@@ -220,7 +220,7 @@ class Run:
         """The kernel with trace records."""
         found = compile_kernel(self.program, self.lowered, self.geometry.block, trace=True)
         return Traced(
-            found.warp_function, found.spill_bytes, found.trace_words, found.blocks, found.judged, found.standing
+            found.warp_function, found.spill_bytes, found.trace_words, found.blocks, found.judged, found.saved_positions
         )
 
     def timed(self, chip: str = "h200") -> TimingResult:

@@ -76,7 +76,7 @@ class CompiledExecution:
         if cancelled:
             told = min(cancelled, key=lambda o: (not o.warps, o.block_index[::-1]))
             resident = sum(o.resident_blocks for o in cancelled)
-            raise Cancelled(positions(self.context.program, told.block_index, told.standing(), resident))
+            raise Cancelled(positions(self.context.program, told.block_index, told.positions(), resident))
         if self.kernel.whole is not None and self.kernel.whole.failure is not None:
             raise self.kernel.whole.failure
         stopped = [o for o in outcomes if o.status is not Status.EXIT]
@@ -133,7 +133,7 @@ def stop_error(context: LaunchContext, outcome: Outcome) -> ExecutionError | Uns
             )
         return deadlock_error(program, geometry, block, waits)
     if outcome.status is Status.STANDSTILL:
-        return standstill_error(program, block, outcome.standing(), outcome.resident_blocks)
+        return standstill_error(program, block, outcome.positions(), outcome.resident_blocks)
     warp = outcome.stopped
     if warp is None:
         return IllegalInstructionError(f"kernel {program.name} stopped with status {outcome.status.name}")

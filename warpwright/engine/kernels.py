@@ -12,7 +12,7 @@ from warpwright.engine.execute import Counts
 from warpwright.engine.interpreted_launch import InterpretedExecution
 from warpwright.engine.interpreter import Kernel
 from warpwright.engine.jit.codegen import CompiledKernel, compile_kernel
-from warpwright.engine.lane_positions import Standing
+from warpwright.engine.lane_positions import SavedPositions
 from warpwright.engine.launch import Geometry, LaunchContext
 from warpwright.engine.module import LoadedKernel
 from warpwright.isa.machine_code import lower
@@ -38,7 +38,7 @@ class Traced:
     trace_words: int
     blocks: Sequence[BasicBlock]
     judged: bool
-    standing: Standing
+    saved_positions: SavedPositions
 
 
 def blocks_are_independent(lowered: Sequence[Lowered]) -> bool:
@@ -197,7 +197,7 @@ def traced(loaded: LoadedKernel, context: LaunchContext, masks: Mapping[int, int
         compiled.trace_words,
         compiled.blocks,
         compiled.judged,
-        compiled.standing,
+        compiled.saved_positions,
     )
 
 

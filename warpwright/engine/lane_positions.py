@@ -22,7 +22,7 @@ class Group:
 
 
 @dataclass(slots=True)
-class Standing:
+class SavedPositions:
     """How a compiled function keeps the groups of a warp.  Offsets are bytes in the save area."""
 
     addresses: list[int] = field(default_factory=list)

@@ -32,7 +32,7 @@ def helpers(state: s.State, rows: Any, threads: int) -> Iterator[None]:
         yield
         return
     words = state.words
-    leave = int(words[s.chip.crew]) + s.CR_LEAVE
+    leave = int(words[s.chip.thread_phase]) + s.PHASE_LEAVE
     words[leave] = 0
     given = intrinsics.address_of(words), intrinsics.address_of(rows)
     work = _HELP(windows.run_windows.address(windows.help_windows))

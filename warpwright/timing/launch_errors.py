@@ -64,7 +64,7 @@ def positions_at(stop: TimingCancelled, context: LaunchContext) -> str:
     blocks = [(w["block_x"], w["block_y"], w["block_z"]) for w in stop.warps]
     first = min(blocks, key=lambda block: block[::-1])
     full = (1 << program.lanes) - 1
-    standing: dict[int, list[Group]] = {n: [] for n in range(context.geometry.warps_per_block)}
+    found_at: dict[int, list[Group]] = {n: [] for n in range(context.geometry.warps_per_block)}
     for w, block in zip(stop.warps, blocks, strict=True):
         if block != first:
             continue
@@ -72,14 +72,14 @@ def positions_at(stop: TimingCancelled, context: LaunchContext) -> str:
             found = Group("barrier", w["fault_instruction"], w["barrier_lanes"] & full)
         else:
             found = Group("runs", program.instructions[w["pc"]].address, w["active_lanes"] & full)
-        standing[w["warp_in_block"]] = [found]
-    return positions(program, first, list(standing.items()), len(set(blocks)))
+        found_at[w["warp_in_block"]] = [found]
+    return positions(program, first, list(found_at.items()), len(set(blocks)))
 
 
 def _endless(context: LaunchContext, warps: Sequence[Mapping[str, int]], block: Dim3, kernel: Traced) -> DeadlockError:
     """What the warps of the first block that never ends repeat."""
     full = (1 << context.program.lanes) - 1
-    standing: dict[int, list[Group]] = {n: [] for n in range(context.geometry.warps_per_block)}
+    found_at: dict[int, list[Group]] = {n: [] for n in range(context.geometry.warps_per_block)}
     for w in warps:
         if (w["block_x"], w["block_y"], w["block_z"]) != block:
             continue
@@ -87,10 +87,10 @@ def _endless(context: LaunchContext, warps: Sequence[Mapping[str, int]], block: 
             found = [Group("barrier", w["fault_instruction"], w["barrier_lanes"] & full)]
         else:
             save = np.frombuffer(ctypes.string_at(w["spill"], kernel.spill_bytes), np.uint8)
-            found = kernel.standing.groups(save, w["resume"], w["lanes"], w["exited"])
-        standing[w["warp_in_block"]] = found
+            found = kernel.saved_positions.groups(save, w["resume"], w["lanes"], w["exited"])
+        found_at[w["warp_in_block"]] = found
     blocks = {(w["block_x"], w["block_y"], w["block_z"]) for w in warps}
-    return standstill_error(context.program, block, list(standing.items()), len(blocks))
+    return standstill_error(context.program, block, list(found_at.items()), len(blocks))
 
 
 def _waiting(context: LaunchContext, stopped: Sequence[Mapping[str, int]]) -> list[WaitingWarp]:

@@ -142,7 +142,7 @@ class _Sizes:
             ("banks", self.gpcs * s.BANK_SLOTS),
             ("l2_installs", s.SLICE_GROUPS * s.L2_INSTALLS),
             ("slice_groups", s.SLICE_GROUPS * s.SliceGroup.size),
-            ("crew", s.CR_SLOTS),
+            ("thread_phase", s.PHASE_SLOTS),
         ):
             self.areas[area] = position
             position += (size + 63) // 64 * 64
@@ -194,7 +194,7 @@ def initial_state(
     arrived, banks = sizes.areas["const_arrived"], sizes.areas["dram_banks"]
     m[arrived : arrived + sizes.const_blocks] = s.INF
     _cold_code(state, sizes, prefetched if kept is None else code_lines)
-    m[sizes.areas["crew"] + s.CR_TICKET] = s.TICKET_PIECE  # none is open
+    m[sizes.areas["thread_phase"] + s.PHASE_TICKET] = s.TICKET_PIECE  # none is open
     m[banks : banks + sizes.channels * chip.dram.dram_bank_count * 2 : 2] = -1
     if kept is not None:
         kept.restore(state)

@@ -142,20 +142,20 @@ def pieces_of(m: Any, kind: int) -> int:
 @core
 def take_piece(m: Any, code: Any) -> bool:
     """Take a piece of the phase that is open and do it; False when none is left."""
-    crew = host_address(m) + 8 * m[s.chip.crew]
-    ticket = atomic_peek(crew + 8 * s.CR_TICKET)
+    phase = host_address(m) + 8 * m[s.chip.thread_phase]
+    ticket = atomic_peek(phase + 8 * s.PHASE_TICKET)
     if ticket & s.TICKET_PIECE >= pieces_of(m, (ticket >> s.TICKET_KIND) & 1):
         return False
-    ticket = atomic_add(crew + 8 * s.CR_TICKET, 1)
+    ticket = atomic_add(phase + 8 * s.PHASE_TICKET, 1)
     kind = (ticket >> s.TICKET_KIND) & 1
     piece = ticket & s.TICKET_PIECE
     if piece >= pieces_of(m, kind):
         return False
     if kind == RUN_GPCS:
-        run_gpc(m, code, m[m[s.chip.gpc_turns] + piece], m[m[s.chip.crew] + s.CR_END])
+        run_gpc(m, code, m[m[s.chip.gpc_turns] + piece], m[m[s.chip.thread_phase] + s.PHASE_END])
     else:
         serve_group(m, piece)
-    atomic_add(crew + 8 * s.CR_DONE, 1)
+    atomic_add(phase + 8 * s.PHASE_DONE, 1)
     return True
 
 
@@ -171,14 +171,14 @@ def wait_a_little(turns: int) -> None:
 @core
 def share(m: Any, code: Any, kind: int) -> None:
     """Open a phase, do its pieces with all helpers that have a core, and wait for those that these have begun."""
-    crew = host_address(m) + 8 * m[s.chip.crew]
-    number = (atomic_peek(crew + 8 * s.CR_TICKET) >> s.TICKET_NUMBER) + 1
-    atomic_poke(crew + 8 * s.CR_DONE, 0)
-    atomic_poke(crew + 8 * s.CR_TICKET, number << s.TICKET_NUMBER | kind << s.TICKET_KIND)
+    phase = host_address(m) + 8 * m[s.chip.thread_phase]
+    number = (atomic_peek(phase + 8 * s.PHASE_TICKET) >> s.TICKET_NUMBER) + 1
+    atomic_poke(phase + 8 * s.PHASE_DONE, 0)
+    atomic_poke(phase + 8 * s.PHASE_TICKET, number << s.TICKET_NUMBER | kind << s.TICKET_KIND)
     while take_piece(m, code):
         pass
     turns = 0
-    while atomic_peek(crew + 8 * s.CR_DONE) < pieces_of(m, kind):
+    while atomic_peek(phase + 8 * s.PHASE_DONE) < pieces_of(m, kind):
         wait_a_little(min(turns, LOOKS_BEFORE_SLEEP))
         turns += 1
 
@@ -186,9 +186,9 @@ def share(m: Any, code: Any, kind: int) -> None:
 @core
 def help_windows(m: Any, code: Any) -> int:
     """Another host thread's part of ``run_windows``: pieces of every phase, until it is to leave."""
-    crew = host_address(m) + 8 * m[s.chip.crew]
+    phase = host_address(m) + 8 * m[s.chip.thread_phase]
     turns = 0
-    while atomic_peek(crew + 8 * s.CR_LEAVE) == 0:
+    while atomic_peek(phase + 8 * s.PHASE_LEAVE) == 0:
         if take_piece(m, code):
             turns = 0
         else:
@@ -209,7 +209,7 @@ def run_windows(state: Any, program: Any, limit: int) -> int:
         begin(m)
     for _ in range(limit):
         end = window_end(m)
-        m[m[s.chip.crew] + s.CR_END] = end
+        m[m[s.chip.thread_phase] + s.PHASE_END] = end
         share(m, code, RUN_GPCS)
         if m[s.chip.warm_sm]:
             outcome = warm_along(m, code)

@@ -24,7 +24,7 @@ from warpwright.engine.jit.shapes import SCALAR_KIND, VECTOR_KIND, Shape
 
 SITE_BYTES = 16
 MOST_KEPT = 8
-"""Registers that a rare way seems to read at most."""
+"""Registers that a slow path seems to read at most."""
 GROUP_LIMIT_BYTES = 1024
 """Loads from one base share a check when together they span no more, multiples of a stride aside."""
 GROUP_LIMIT_STRIDES = 1 << 10
@@ -82,7 +82,7 @@ def call_slow(w: FunctionWriter, name: str, place: Place, site: str, exec_bits: 
 
 
 def describe(w: FunctionWriter, place: Place, site: int, offsets: list[int] | None) -> int:
-    """Number of the access in the table for the rare way; ``offsets`` from :meth:`Place.start`, or addresses given."""
+    """Number of the access in the table for the slow path; ``offsets`` from :meth:`Place.start`, or addresses given."""
     lanes = "null"
     if offsets is not None:
         lanes = w.table(("offsets", tuple(offsets)), "i32", offsets, w.lanes)
@@ -98,7 +98,7 @@ def describe(w: FunctionWriter, place: Place, site: int, offsets: list[int] | No
 
 
 def note_exec(w: FunctionWriter) -> None:
-    """Tell rare ways which lanes execute."""
+    """Tell slow paths which lanes execute."""
     if w.noted_exec != w.exec.bits:
         w.noted_exec = w.exec.bits
         w.emit(f"store {w.mask_type} {w.exec.bits}, ptr %noted_exec")
@@ -171,7 +171,7 @@ def checked_window(
     """Pointer to the bytes of a load: memory itself where they are ``fine``, else a copy (zeros after a fault).
 
     With a ``stride`` (an LLVM value), what is a multiple of it away may be read as well, as many multiples of the stride
-    returned away: loads described as further accesses of this one (``cold.ACCESS``).
+    returned away: loads described as further accesses of this one (``slow_path.ACCESS``).
     """
     number = describe(w, place, site, lane_offsets(place))
     note_exec(w)
@@ -211,7 +211,7 @@ def settle_faults(w: FunctionWriter) -> None:
     w.label(go)
 
 
-def call_rare(w: FunctionWriter, name: str, place: Place, site: int) -> tuple[str, str]:
+def call_slow_path(w: FunctionWriter, name: str, place: Place, site: int) -> tuple[str, str]:
     """(address of the served values, label after the call); leaves through 'fault' when a lane is at fault."""
     if place.scattered or place.address.shape.kind == VECTOR_KIND:
         w.emit(f"store {w.vec64} {addresses_vector(w, place)}, ptr %lane_addresses, align 64")

@@ -27,7 +27,7 @@ from warpwright.engine.jit.control import WarpFunction
 from warpwright.engine.jit.flow import make_flow
 from warpwright.engine.jit.function_writer import FunctionWriter
 from warpwright.engine.jit.host_machine import AVX512, Registers, registers_of
-from warpwright.engine.jit.lazy_compile import Layout, Whole, rare_blocks, without_joins
+from warpwright.engine.jit.lazy_compile import Layout, Whole, slow_path_blocks, without_joins
 from warpwright.engine.jit.live_ranges import find_webs
 from warpwright.engine.jit.pair_fusion import widen
 from warpwright.engine.jit.remainders import reachable, remainders
@@ -35,7 +35,7 @@ from warpwright.engine.jit.rowwise import row_length
 from warpwright.engine.jit.shape_inference import Setting, analyse
 from warpwright.engine.jit.stack import StackFunction
 from warpwright.engine.jit.wave import WIDTHS, wave_of
-from warpwright.engine.lane_positions import Standing
+from warpwright.engine.lane_positions import SavedPositions
 from warpwright.engine.launch import bank0_layout
 from warpwright.isa.ops import WARP_LANES, WARP_ONLY, Lowered
 from warpwright.isa.program import Program
@@ -75,7 +75,7 @@ class CompiledKernel:
     """Size of the allocation caches, which warps of one thread may share."""
     trace_words: int = 0
     """Records that the function may write beyond WARP.trace_limit."""
-    standing: Standing = field(default_factory=Standing, repr=False)
+    saved_positions: SavedPositions = field(default_factory=SavedPositions, repr=False)
     """Where the groups of a stopped warp are found."""
     judged: bool = False
     """Whether a state that comes back means that the kernel never ends: it reads no clock and asks the host nothing."""
@@ -330,7 +330,7 @@ def write_module(
     webs = find_webs(blocks, lowered, setting.lanes)
     flow = make_flow(program, blocks, lowered, webs)
     facts = analyse(blocks, lowered, webs, flow, setting)
-    rare = without_joins(rare_blocks(program, blocks, flow), flow, facts.divergent)
+    rare = without_joins(slow_path_blocks(program, blocks, flow), flow, facts.divergent)
     writer = FunctionWriter(
         program=program,
         lowered=lowered,
@@ -371,7 +371,7 @@ def write_module(
         **sizes,
         "trace_words": max(warp_function.words_ahead, default=0),
         "calls": sorted(name for name in writer.declared if name.startswith("ww_")),
-        "standing": asdict(warp_function.standing(variables)),
+        "saved_positions": asdict(warp_function.saved_positions(variables)),
     }
 
 
@@ -522,7 +522,7 @@ class _Compiler:
         def compile_whole() -> int:
             with _lock:
                 engine, _, whole = self.load("-whole", name, shared, layout=Layout.from_json(sizes["layout"]))
-                compiled.standing = Standing(**whole["standing"])
+                compiled.saved_positions = SavedPositions(**whole["saved_positions"])
             return int(engine.get_function_address(name))
 
         engine, text, sizes = self.load("", name, shared, leave_out=not self.options.trace)
@@ -538,7 +538,7 @@ class _Compiler:
             self.setting.lanes,
             sizes["site_bytes"],
             sizes["trace_words"],
-            Standing(**sizes["standing"]),
+            SavedPositions(**sizes["saved_positions"]),
             judged(self.program, self.lowered),
             text,
             Whole(compile_whole, engine.get_global_value_address("whole")) if "layout" in sizes else None,

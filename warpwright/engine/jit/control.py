@@ -35,7 +35,7 @@ class WarpFunction(Jumps):
         if self.groups.exist:
             self.groups.write()
         self._finish()
-        for n in members(self._rare_entries()):
+        for n in members(self._slow_path_entries()):
             w.label(f"e{n}")
             w.emit(f"store i32 {int(Status.NOT_COMPILED)}, ptr %status")
             w.emit(f"br label {self.save_label('enter', n)}")
@@ -54,7 +54,7 @@ class WarpFunction(Jumps):
         """The function's argument: the warp, or the first one."""
         return "%given" if self.in_step else "%warp"
 
-    def _rare_entries(self) -> Bits:
+    def _slow_path_entries(self) -> Bits:
         """Blocks left out that the others lead to."""
         w = self.w
         entries = self.groups.pushed

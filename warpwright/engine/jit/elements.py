@@ -20,7 +20,7 @@ from warpwright.engine.jit.addressing import (
     settle,
     word_lanes,
 )
-from warpwright.engine.jit.checks import call_rare, check, check_lanes, site_pointer
+from warpwright.engine.jit.checks import call_slow_path, check, check_lanes, site_pointer
 from warpwright.engine.jit.contiguous_rows import are_known, find_rows, load_rows, may_have_rows, store_rows
 from warpwright.engine.jit.function_writer import FunctionWriter, Val
 from warpwright.engine.jit.prefetch import fetch_ahead
@@ -105,7 +105,7 @@ def load_elements(w: FunctionWriter, place: Place, count: int) -> list[str]:
         ways.append((_gather(w, pointers, count), fast))
         w.emit(f"br label %{join}")
         w.label(slow)
-    served, slow_from = call_rare(w, "load_elements", Place(w, replace(place.address), place.access), number)
+    served, slow_from = call_slow_path(w, "load_elements", Place(w, replace(place.address), place.access), number)
     kind = elements_type(w, count)
     ways.append((w.op(f"load {kind}, ptr {served}, align 64"), slow_from))
     w.emit(f"br label %{join}")
@@ -190,7 +190,7 @@ def store_elements(w: FunctionWriter, place: Place, words: Sequence[Val]) -> Non
         w.emit(f"br label %{end}")
         w.label(slow)
     w.emit(f"store {elements_type(w, count)} {elements}, ptr %lane_values, align 64")
-    call_rare(w, "store_elements", Place(w, replace(place.address), place.access, store=True), number)
+    call_slow_path(w, "store_elements", Place(w, replace(place.address), place.access, store=True), number)
     w.emit(f"br label %{end}")
     w.label(end)
 

@@ -536,9 +536,9 @@ class FunctionWriter(Text):
     unstored: dict[int, str] = field(default_factory=dict)
     """Webs assigned in this block and not yet stored: the last store of each."""
     accesses: list[Entry] = field(default_factory=list)
-    """What rare ways must know of each access (``cold.ACCESS``)."""
+    """What slow paths must know of each access (``slow_path.ACCESS``)."""
     noted_exec: str = ""
-    """The lanes that rare ways take for the executing ones."""
+    """The lanes that slow paths take for the executing ones."""
     unsettled: bool = False
     """Whether a load of this block may have been at fault."""
     recording: bool = False

@@ -28,7 +28,7 @@ from warpwright.isa.program import Program
 WARP_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
 
 
-def rare_blocks(program: Program, blocks: Sequence[BasicBlock], flow: Flow) -> Bits:
+def slow_path_blocks(program: Program, blocks: Sequence[BasicBlock], flow: Flow) -> Bits:
     """Blocks of slow paths, and those that only lead to them or only come from them.
 
     None where lanes could wait in them for a block barrier, or on the stack of chips before Volta.
@@ -87,7 +87,7 @@ class Layout:
 
     @classmethod
     def of(cls, w: FunctionWriter, lowered: Sequence[Lowered]) -> Layout:
-        """Layout of a function that has been written without its rare blocks."""
+        """Layout of a function that has been written without its slow-path blocks."""
         accesses = sum(op.name in ("load", "store", "atomic") for low in lowered for op in low.ops)
         # A variable takes 256 bytes at most and begins at a cache line; each block may have a mask of pending lanes.
         further = [n for n in range(len(w.webs.webs)) if w.has_storage(n) and f"w{n}" not in w.offsets]

@@ -18,7 +18,14 @@ from warpwright.engine.jit.addressing import (
     part_pointer,
     settle,
 )
-from warpwright.engine.jit.checks import call_rare, check, check_lanes, checked_window, site_pointer, window_of_group
+from warpwright.engine.jit.checks import (
+    call_slow_path,
+    check,
+    check_lanes,
+    checked_window,
+    site_pointer,
+    window_of_group,
+)
 from warpwright.engine.jit.contiguous_rows import are_known, find_rows, load_rows, may_have_rows
 from warpwright.engine.jit.elements import chosen_elements, elements_type, load_elements, words_of
 from warpwright.engine.jit.function_writer import FunctionWriter, Val
@@ -141,7 +148,7 @@ def _diamond(w: FunctionWriter, place: Place, count: int, fast_path: Reader) -> 
         w.label(slow)
     address = replace(place.address)
     slow_place = Place(w, address, place.access)
-    served, slow_from = call_rare(w, "load", slow_place, number)
+    served, slow_from = call_slow_path(w, "load", slow_place, number)
     slow_names = []
     for part in range(count):
         pointer = w.field(served, w.row_bytes * part)

@@ -16,7 +16,7 @@ from warpwright.engine.jit.narrowed_loads import single_loads
 from warpwright.engine.jit.shape_inference import Known, uniform
 from warpwright.engine.jit.spill_slots import share_slots
 from warpwright.engine.jit.storage import in_loops, place_variables
-from warpwright.engine.lane_positions import Standing
+from warpwright.engine.lane_positions import SavedPositions
 
 
 class Stops:
@@ -122,7 +122,7 @@ class Stops:
         w.offsets["end"] = end
         return offsets
 
-    def standing(self, variables: int) -> Standing:
+    def saved_positions(self, variables: int) -> SavedPositions:
         """Where the groups of a stopped warp are found; ``variables``: bytes before the save area's variable part."""
         w = self.w
         offsets = w.offsets
@@ -134,7 +134,7 @@ class Stops:
             (r.block, place(f"p{r.block}") if r.kind in ("enter", "body") else -1)
             for r in sorted(w.resumes.values(), key=lambda r: r.number)
         ]
-        return Standing(
+        return SavedPositions(
             [w.program.instructions[b.first].address for b in w.blocks],
             resumes,
             [(n, place(f"a{n}")) for n in self.groups.points],

@@ -8,10 +8,10 @@ nothing but its result, with the call out of line; the function called is writte
 (Intel SDM, volume 1, chapters 10-15).  Elsewhere they are a branch and an ordinary call.
 
 A load from a window of neighbouring bytes gets back the address of a copy of that window and reads there, so
-that its fast and its rare way share one load.  When a lane is at fault the copy is zeros, and the fault recorded in the
+that its fast and its slow path share one load.  When a lane is at fault the copy is zeros, and the fault recorded in the
 warp, which is asked for before anything that others could see (``checks.settle_faults``).
 
-What a rare way needs besides an address is in the warp function's scratch memory and in a table of its accesses.
+What a slow path needs besides an address is in the warp function's scratch memory and in a table of its accesses.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ ROWS = 16
 
 
 class Scratch:
-    """Scratch memory of a warp function: the lanes' addresses, then values, then the window, then what rare ways need.
+    """Scratch memory of a warp function: the lanes' addresses, then values, then the window, then what slow paths need.
 
     After it are further windows, one for each that several loads of a block read (:class:`Entry`).
     """
@@ -128,7 +128,7 @@ def _ask(function: str, number: int, needs: str = "$1") -> str:
     The function may be anywhere in the address space: its own address is absolute.
     """
     given = f"pushq {needs}\\0Apushq $0\\0Apushq $${number}"
-    return f"{given}\\0Amovabsq $$ww_rare_{function}, $0\\0Acallq *$0\\0Apopq $0"
+    return f"{given}\\0Amovabsq $$ww_slow_path_{function}, $0\\0Acallq *$0\\0Apopq $0"
 
 
 def _unless(fine: str, ask: str) -> str:
@@ -155,7 +155,7 @@ def checked_windows(host: str, fine: str, stride: str, number: int) -> str:
 
 
 def call(function: str, start: str, number: int, kept: Sequence[str]) -> str:
-    """LLVM text of a call of ``ww_rare_<function>`` whose result is an i64, 0 at fault.
+    """LLVM text of a call of ``ww_slow_path_<function>`` whose result is an i64, 0 at fault.
 
     ``kept``: vector registers, type and name, that the call shall seem to read (:class:`Calls`).
     """
@@ -174,7 +174,7 @@ def ordinary_call(function: str, start: str, number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """How a kernel calls rare ways."""
+    """How a kernel calls slow paths."""
 
     keeps_registers: bool
     """By inline assembly; else a branch and an ordinary call."""
@@ -183,7 +183,7 @@ class Calls:
 
     LLVM moves a computation down to the block that uses its result, and some accesses begin a block.  A chain of
     multiply-adds would end up after all loads of a loop, whose values then no longer fit the registers.  A result that
-    the rare way seems to read as well stays where it is, at no cost.
+    the slow path seems to read as well stays where it is, at no cost.
     """
 
 
@@ -197,7 +197,7 @@ def host_calls() -> Calls:
 
 
 def _keeper(function: str) -> str:
-    """Assembly of ``ww_rare_<function>``: save all registers, call the function proper, restore.
+    """Assembly of ``ww_slow_path_<function>``: save all registers, call the function proper, restore.
 
     On the stack above the return address: the access's number, the address, and the scratch memory's, whose place the
     result takes.
@@ -219,8 +219,8 @@ def _keeper(function: str) -> str:
     lines = [
         # The section of the function that it calls: a call reaches 2 GB, and sections may be further apart.
         r".section .ltext, \22axl\22, @progbits",
-        f".globl ww_rare_{function}",
-        f"ww_rare_{function}:",
+        f".globl ww_slow_path_{function}",
+        f"ww_slow_path_{function}:",
         *("pushq %rbp", "movq %rsp, %rbp"),
         *(f"pushq %{r}" for r in REGISTERS),
         *(f"subq ${room}, %rsp", "andq $-64, %rsp"),
@@ -462,5 +462,5 @@ def module_text(wave: Wave, keepers: bool) -> str:
 
 def symbols() -> tuple[str, ...]:
     """Names of the functions that kernels call."""
-    kept = () if vector_level() == "none" else tuple(f"ww_rare_{name}" for name in FUNCTIONS)
+    kept = () if vector_level() == "none" else tuple(f"ww_slow_path_{name}" for name in FUNCTIONS)
     return (*kept, *(f"ww_served_{name}" for name in FUNCTIONS))

@@ -15,7 +15,7 @@ from warpwright.engine.jit.addressing import (
     part_pointer,
     settle,
 )
-from warpwright.engine.jit.checks import call_rare, check, check_lanes, settle_faults, site_pointer
+from warpwright.engine.jit.checks import call_slow_path, check, check_lanes, settle_faults, site_pointer
 from warpwright.engine.jit.contiguous_rows import are_known, find_rows, may_have_rows, store_rows
 from warpwright.engine.jit.elements import store_elements
 from warpwright.engine.jit.function_writer import FunctionWriter, Val
@@ -99,7 +99,7 @@ def _store(w: FunctionWriter, address: Val, place: Place, words: list[Val]) -> N
             name = w.op(f"zext <{w.lanes} x i{8 * access.bytes}> {name} to {w.vec32}")
         w.emit(f"store {w.vec32} {name}, ptr {w.field('%lane_values', w.row_bytes * n)}, align 64")
     slow_address = replace(address)
-    call_rare(w, "store", Place(w, slow_address, access, store=True), number)
+    call_slow_path(w, "store", Place(w, slow_address, access, store=True), number)
     w.emit(f"br label %{end}")
     w.label(end)
 

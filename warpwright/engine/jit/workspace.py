@@ -14,7 +14,7 @@ from warpwright.engine.abi import BLOCK, STATE_AT, WARP, Status
 from warpwright.engine.jit.codegen import CompiledKernel
 from warpwright.engine.jit.resident_blocks import WORKSPACE
 from warpwright.engine.jit.scheduler import CANCELLED
-from warpwright.engine.lane_positions import Group, Standing
+from warpwright.engine.lane_positions import Group, SavedPositions
 
 Words = npt.NDArray[np.int64]
 KEPT_BYTES = 1 << 18
@@ -48,7 +48,7 @@ class WarpState:
         """A field of WARP as an unsigned number."""
         return int(self.words[WARP.slot(name)]) & 0xFFFFFFFFFFFFFFFF
 
-    def stand(self, standing: Standing, save: npt.NDArray[Any]) -> None:
+    def locate(self, saved: SavedPositions, save: npt.NDArray[Any]) -> None:
         """Tell where the lanes are; ``save`` is the warp's save area."""
         if self.state == "exited":
             return
@@ -57,7 +57,7 @@ class WarpState:
         elif self.state in ("barrier", "cluster"):
             self.groups = [Group("barrier", self["fault_instruction"], self["barrier_lanes"])]
         else:
-            self.groups = standing.groups(save, self["resume"], self["lanes"], self["exited"])
+            self.groups = saved.groups(save, self["resume"], self["lanes"], self["exited"])
 
 
 @dataclass(slots=True)
@@ -78,7 +78,7 @@ class Outcome:
     warp_instructions: int = 0
     thread_instructions: int = 0
 
-    def standing(self) -> list[tuple[int, list[Group]]]:
+    def positions(self) -> list[tuple[int, list[Group]]]:
         """The warps' numbers, and where their lanes are."""
         return [(warp.warp_in_block, warp.groups) for warp in self.warps]
 
@@ -236,7 +236,7 @@ class Workspace:
             warp = WarpState(n, state, words)
             if outcome.status is Status.STANDSTILL or outcome.cancelled:
                 save = _view(warp["spill"], self.kernel.spill_bytes)
-                warp.stand(self.kernel.standing, save)
+                warp.locate(self.kernel.saved_positions, save)
             outcome.warps.append(warp)
             if at + n * stride == stopped_at:
                 outcome.stopped = outcome.warps[-1]

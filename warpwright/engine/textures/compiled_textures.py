@@ -1,7 +1,7 @@
 """Textures and surfaces for compiled kernels, in Numba; bit for bit as ``sampling.py`` and ``surfaces.py``.
 
 :data:`serve` is what a compiled warp calls; lane by lane it asks ``lane_textures.py`` and ``lane_surfaces.py``.  What is rare (cubes,
-queries, reductions) and what is at fault goes on to Python (``LAUNCH.texture_rare``), which does it all or tells what is wrong.
+queries, reductions) and what is at fault goes on to Python (``LAUNCH.texture_slow_path``), which does it all or tells what is wrong.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from warpwright.engine.textures.texels import put_nothing
 from warpwright.engine.textures.vector_samples import is_plain_sample, sample_warp
 
 WARP_LAUNCH = WARP["launch"]
-ROWS, ROW_COUNT, RARE = LAUNCH["textures"], LAUNCH["texture_count"], LAUNCH["texture_rare"]
+ROWS, ROW_COUNT, SLOW_PATH = LAUNCH["textures"], LAUNCH["texture_count"], LAUNCH["texture_slow_path"]
 HOST_MINUS_DEVICE = LAUNCH["host_minus_device"]
 INDEX = (1 << INDEX_BITS) - 1
 
@@ -112,4 +112,4 @@ def serve(warp: Any, lanes: Any, request: Any, values: Any, addresses: Any, inst
     """``LAUNCH.texture`` (``engine/abi.py``)."""
     launch = read_64(warp + WARP_LAUNCH)
     if not serve_lanes(launch, np.int64(lanes), request, values, addresses):
-        call_texture(read_64(launch + RARE), warp, np.int64(lanes), request, values, addresses, instruction)
+        call_texture(read_64(launch + SLOW_PATH), warp, np.int64(lanes), request, values, addresses, instruction)

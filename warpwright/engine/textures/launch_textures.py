@@ -151,7 +151,7 @@ class LaunchTextures:
         return found, fetcher.first
 
     def native(self) -> Any:
-        """The C function that does in Python what compiled code leaves to it (``engine/abi.py``, LAUNCH.texture_rare)."""
+        """The C function that does in Python what compiled code leaves to it (``engine/abi.py``, LAUNCH.texture_slow_path)."""
 
         def call(warp: int, lanes: int, request: int, values: int, addresses: int, instruction: int) -> None:
             try:
@@ -176,7 +176,7 @@ class LaunchTextures:
         rare, rows = self.native(), self.table.rows
         for name, value in (
             ("texture", compiled_textures.serve.address),
-            ("texture_rare", ctypes.cast(rare, ctypes.c_void_p).value or 0),
+            ("texture_slow_path", ctypes.cast(rare, ctypes.c_void_p).value or 0),
             ("textures", rows.ctypes.data),
             ("texture_count", len(rows)),
         ):

@@ -476,7 +476,7 @@ class Header(Unit):
     bulk_store_bytes = derived(
         lambda z: max(z.chip.cluster.bulk_store_bytes_per_clk, 1), "bytes", "that a bulk store reads per cycle"
     )
-    crew = area("crew", "what host threads share (HostThreads)")
+    thread_phase = area("thread_phase", "what host threads share (HostThreads)")
     l2_installs = area("l2_installs", "by group of slices, places of the first lines that L2 took in")
     bulk_store_interval = from_chip("cluster.bulk_store_interval_cycles", "cycle", "between two bulk stores of an SM")
     bulk_store_entries = from_chip(

@@ -248,11 +248,11 @@ class Channel(Unit, size=16):
 
 
 # --- host threads (windows.py): each word in a line of the host of its own ---------------------------
-CR_TICKET = 0  # of the phase that is open: its number, its kind and its next piece, which is beyond the last one when all are taken
-CR_DONE = 8  # pieces of it that are done
-CR_END = 16  # of the window
-CR_LEAVE = 24  # helpers are to end
-CR_SLOTS = 32
+PHASE_TICKET = 0  # of the phase that is open: its number, its kind and its next piece, which is beyond the last one when all are taken
+PHASE_DONE = 8  # pieces of it that are done
+PHASE_END = 16  # of the window
+PHASE_LEAVE = 24  # helpers are to end
+PHASE_SLOTS = 32
 TICKET_NUMBER, TICKET_KIND = 32, 24  # shifts
 TICKET_PIECE = (1 << TICKET_KIND) - 1
 

@@ -360,7 +360,7 @@ class CheckedExecution:
         states = [WarpState(w.in_block, STATES[w.state], w.words.copy()) for w in block.warps]
         if status is Status.STANDSTILL:
             for state, warp in zip(states, block.warps, strict=True):
-                state.stand(self._kernel.standing, np.frombuffer(self._save(warp), np.uint8))
+                state.locate(self._kernel.saved_positions, np.frombuffer(self._save(warp), np.uint8))
         outcome = Outcome(
             status,
             block_index=block_index(block.number, self.context.geometry.grid),
