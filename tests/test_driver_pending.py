@@ -397,3 +397,28 @@ def test_a_time_limit_ends_a_program_with_work_in_the_queue(tmp_path: Path) -> N
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=120)
     assert done.returncode == 124, done.stdout + done.stderr
+
+
+def test_what_the_host_submits_after_it_has_waited_starts_no_earlier_than_what_it_waited_for_ended() -> None:
+    run(
+        PAIR
+        + """
+first, last, later = (event() for _ in range(3))
+cuda("cuEventRecord", first, a)
+do(a, 132, 500, places[0])
+cuda("cuEventRecord", last, a)
+cuda("cuStreamSynchronize", a)
+cuda("cuEventRecord", later, b)
+assert 0 <= between(last, later) < 5
+both = took(132)                       # side by side, although one of the streams was idle for longer
+start = event()
+cuda("cuEventRecord", start, b)
+do(a, 132, 500, places[0])
+do(b, 132, 500, places[1])
+cuda("cuEventRecord", last, a)
+cuda("cuEventRecord", later, b)
+cuda("cuCtxSynchronize")
+found = between(start, last), between(start, later)
+assert max(found) > 1.6 * min(found), (found, both)
+"""
+    )

@@ -207,7 +207,8 @@ def synchronize(*_: int) -> None:
     printf_buffer.flush()
     device = state().current().device
     forbid_any(device)
-    device.default_stream.seconds = max(x.seconds for x in device.streams)
+    device.default_stream.ps = max(x.ps for x in device.streams)
+    state().host_waits(device.default_stream.ps)
     host_waits_for(device.streams)
 
 

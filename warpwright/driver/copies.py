@@ -47,9 +47,12 @@ class Copy(Node):
 
     kind = 1
 
+    def returns_when_done(self) -> bool:
+        """A copy from or to the host's ordinary memory returns when that has been read or written."""
+        return holder(self.source.address) is None or holder(self.target.address) is None
+
     def can_wait(self, stream: Stream) -> bool:
-        # A copy from or to the host's ordinary memory returns when that has been read or written.
-        return holder(self.source.address) is not None and holder(self.target.address) is not None
+        return not self.returns_when_done()
 
     def run(self, stream: Stream) -> None:
         width, target, source = self.width, self.target, self.source

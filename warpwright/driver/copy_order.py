@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from warpwright.driver.memory import HOST, REGISTERED, device_at, holder, kinds
-from warpwright.driver.state import Device, Stream
+from warpwright.driver.state import Device, Stream, state
 from warpwright.driver.work_order import host_waits_for, races_of, submitted, watching
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ def _ranges(side: Side, extent: Extent) -> list[tuple[int, int]]:
 def returned(stream: Stream, target: int, source: int) -> None:
     """A blocking copy between two addresses has returned."""
     if not all(_on_device(address) for address in (target, source)):
+        state().host_waits(stream.ps)
         host_waits_for([stream])
 
 

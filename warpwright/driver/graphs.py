@@ -17,7 +17,7 @@ from warpwright.driver import cmemory, results
 from warpwright.driver.capture_rules import forbid_default_stream
 from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.pending import Item, Work, concurrent, give, queue
-from warpwright.driver.state import Stream, state
+from warpwright.driver.state import Stream, picoseconds, state
 from warpwright.driver.work_order import begin as clock_of
 from warpwright.driver.work_order import host_waits_for
 from warpwright.engine.work_clocks import Clock, learn, new_queue
@@ -36,8 +36,8 @@ class _Instant(Work):
     def run(self, stream: Stream) -> None:
         pass
 
-    def duration(self, stream: Stream) -> float:
-        return 0.0
+    def duration(self, stream: Stream) -> int:
+        return 0
 
 
 class Node(Work):
@@ -197,26 +197,26 @@ class Graph(Node):
         """
         begin = free = state().begin(stream)
         launch = stream.device.gpu.chip.launch
-        ends: dict[Vertex, float] = {}
+        ends: dict[Vertex, int] = {}
         clocks: dict[Vertex, Clock] = {}
         before = clock_of(stream)
         lane = Stream(stream.device, flags=1)
         for vertex, ready in self._by_time(begin, ends):
-            lane.seconds = ready
+            lane.ps = ready
             lane.queue = new_queue()
             lane.clock = clocks[vertex] = dict(before)
             for needed in vertex.needs:
                 learn(lane.clock, clocks[needed])
             if vertex.enabled and vertex.work.kind == KERNEL and state().timed:
-                lane.seconds = max(ready, free)
+                lane.ps = max(ready, free)
                 interval_us = launch.graph_branch_interval_us if vertex.needs else launch.graph_root_interval_us
-                free = lane.seconds + interval_us * 1e-6
+                free = lane.ps + picoseconds(interval_us * 1e-6)
                 vertex.work.run(lane)
-                lane.seconds -= _sooner_seconds(stream) if vertex.needs else 0.0
+                lane.ps -= _sooner_ps(stream) if vertex.needs else 0
             elif vertex.enabled:
                 vertex.work.run(lane)
-            ends[vertex] = lane.seconds
-        stream.seconds = max(ends.values(), default=begin)
+            ends[vertex] = lane.ps
+        stream.ps = max(ends.values(), default=begin)
         for clock in clocks.values():
             learn(stream.clock, clock)
 
@@ -238,12 +238,12 @@ class Graph(Node):
         items: dict[Vertex, Item] = {}
         counts: dict[frozenset[Vertex], int] = {}
         for vertex in self.ordered():
-            needs, extra = frozenset(vertex.needs), 0.0
+            needs, extra = frozenset(vertex.needs), 0
             kernel = vertex.enabled and vertex.work.kind == KERNEL
             if kernel:
                 # Those that become ready together begin one after the other.
                 interval_us = launch.graph_branch_interval_us if needs else launch.graph_root_interval_us
-                extra = counts.get(needs, 0) * interval_us * 1e-6 - (_sooner_seconds(stream) if needs else 0.0)
+                extra = counts.get(needs, 0) * picoseconds(interval_us * 1e-6) - (_sooner_ps(stream) if needs else 0)
                 counts[needs] = counts.get(needs, 0) + 1
             work = vertex.work if vertex.enabled else _Instant()
             after = [items[needed] for needed in vertex.needs] or [begin]
@@ -257,7 +257,7 @@ class Graph(Node):
         roots = sum(not v.needs for v in self.vertices)
         return roots > 1 or any(len(v.needs) > 1 for v in self.vertices) or len(users) > len(set(users))
 
-    def _by_time(self, begin: float, ends: dict[Vertex, float]) -> Iterator[tuple[Vertex, float]]:
+    def _by_time(self, begin: int, ends: dict[Vertex, int]) -> Iterator[tuple[Vertex, int]]:
         """Vertices as they become ready, and when: ``ends`` has the end of each by the time that the next is asked for."""
         order = self.ordered()
         place = {vertex: i for i, vertex in enumerate(order)}
@@ -268,20 +268,20 @@ class Graph(Node):
                 users[needed].append(vertex)
         ready = [(begin, place[vertex]) for vertex in order if not vertex.needs]
         while ready:
-            seconds, number = heappop(ready)
+            ps, number = heappop(ready)
             vertex = order[number]
-            yield vertex, seconds
+            yield vertex, ps
             for user in users[vertex]:
                 missing[user] -= 1
                 if not missing[user]:
                     heappush(ready, (max(ends[needed] for needed in user.needs), place[user]))
 
 
-def _sooner_seconds(stream: Stream) -> float:
+def _sooner_ps(stream: Stream) -> int:
     """How much sooner a graph's kernel starts after another node than a stream's after another kernel."""
     chip = stream.device.gpu.chip
     overhead = chip.launch.launch_overhead_cycles / (chip.clocks.sm_clock_mhz * 1e6)
-    return overhead - chip.launch.graph_launch_overhead_us * 1e-6
+    return picoseconds(overhead - chip.launch.graph_launch_overhead_us * 1e-6)
 
 
 def new_graph() -> Graph:
@@ -311,6 +311,8 @@ def submit(stream: Stream, work: Node) -> None:
             forbid_default_stream(stream)
         if not give(stream, work):
             work.run(stream)
+            if work.returns_when_done():
+                state().host_waits(stream.ps)
         return
     if stream.capture_broken:
         raise CudaError(results.STREAM_CAPTURE_INVALIDATED)
@@ -338,8 +340,8 @@ class Empty(Node):
     def run(self, stream: Stream) -> None:
         pass
 
-    def duration(self, stream: Stream) -> float:
-        return 0.0
+    def duration(self, stream: Stream) -> int:
+        return 0
 
 
 def vertex(handle: int) -> Vertex:

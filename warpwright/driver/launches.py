@@ -14,7 +14,7 @@ from warpwright.driver.cuda_error import CudaError, say
 from warpwright.driver.functions import NON_PORTABLE, PORTABLE_CLUSTER, Function, function
 from warpwright.driver.graphs import Node, submit
 from warpwright.driver.pending import concurrent, queue, watches
-from warpwright.driver.state import Context, Stream, state
+from warpwright.driver.state import Context, Stream, picoseconds, state
 from warpwright.driver.work_order import races_of, submitted
 from warpwright.engine.launch import Dim3
 from warpwright.errors import AssertionFailedError, ExecutionError, LaunchError, MemoryFaultError
@@ -187,7 +187,7 @@ def execute(launch: Launch, stream: Stream) -> None:
     except LaunchError as error:
         raise CudaError(results.COOPERATIVE_LAUNCH_TOO_LARGE, str(error)) from None
     if run.timed:
-        stream.seconds = began + run.seconds_with_children
+        stream.ps = began + picoseconds(run.seconds_with_children)
 
 
 def _launch(

@@ -136,6 +136,7 @@ def free(address: int) -> int | None:
         return None
     if kinds.get(address, ("",))[0] in (HOST, REGISTERED):
         return results.INVALID_VALUE
+    state().host_waits(max(stream.ps for stream in device_at(address).streams))
     host_waits_for(device_at(address).streams)
     release(address)
     return None
@@ -172,6 +173,7 @@ def free_host(address: int) -> int | None:
         return None
     if kinds.get(address, ("",))[0] != HOST:
         return results.INVALID_VALUE
+    state().host_waits(max(stream.ps for stream in device_at(address).streams))
     host_waits_for(device_at(address).streams)
     release(address)
     return None

@@ -220,7 +220,7 @@ def _streams(context: Context) -> Sequence[Stream]:
 def _record(context: Context, event: int) -> None:
     """Let an event hold the time at which all that a context has been given will have ended."""
     found = state().handles.get(Event, event)
-    record(found, max(_streams(context), key=lambda stream: stream.seconds, default=context.device.default_stream))
+    record(found, max(_streams(context), key=lambda stream: stream.ps, default=context.device.default_stream))
 
 
 def _wait(context: Context, event: int) -> None:

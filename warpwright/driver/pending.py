@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from warpwright.driver.cuda_error import say
-from warpwright.driver.state import Context, Device, Stream, in_context, state
+from warpwright.driver.state import Context, Device, Stream, in_context, picoseconds, state
 from warpwright.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -73,24 +73,28 @@ class Work:
         """
         raise error
 
-    def duration(self, stream: Stream) -> float | None:
-        """Seconds, for work that does nothing but take time; None for other work."""
+    def returns_when_done(self) -> bool:
+        """Whether the call that submits it waits for its end."""
+        return False
+
+    def duration(self, stream: Stream) -> int | None:
+        """Picoseconds, for work that does nothing but take time; None for other work."""
         return None
 
 
 class Item:
     """Work in the queue."""
 
-    __slots__ = ("context", "done", "extra", "floor", "launcher", "needs", "seconds", "shares", "stream", "work")
+    __slots__ = ("context", "done", "extra", "floor", "launcher", "needs", "ps", "shares", "stream", "work")
 
-    def __init__(self, stream: Stream, work: Work, context: Context, needs: Iterable[Item], extra: float = 0.0) -> None:
+    def __init__(self, stream: Stream, work: Work, context: Context, needs: Iterable[Item], extra: int = 0) -> None:
         self.stream, self.work, self.context = stream, work, context
         self.done = False
-        self.seconds = 0.0
+        self.ps = 0
         """Its end, when it is done."""
         self.extra = extra
-        """Seconds that it begins after the last of what it needs; less than none in a graph, where a launch takes less than in a stream."""
-        self.floor = max((item.seconds for item in needs if item.done), default=0.0)
+        """Picoseconds that it begins after the last of what it needs; less than none in a graph, where a launch takes less than in a stream."""
+        self.floor = max((item.ps for item in needs if item.done), default=0)
         self.needs = [item for item in dict.fromkeys(needs) if not item.done]
         self.launcher = work.kernel()
         self.shares = self.launcher is not None and work.shares()
@@ -103,9 +107,9 @@ class Item:
     def device(self) -> Device:
         return self.stream.device
 
-    def start(self) -> float:
+    def start(self) -> int:
         """When it may begin, as far as what has run says."""
-        ended = (item.seconds for item in self.needs if item.done)
+        ended = (item.ps for item in self.needs if item.done)
         return max(state().begin(self.stream), self.floor, *ended) + self.extra
 
     def __str__(self) -> str:
@@ -125,7 +129,7 @@ class Queue:
         self._called = 0.0
         self._watching = False
 
-    def add(self, stream: Stream, work: Work, after: Sequence[Item] = (), extra: float = 0.0) -> Item:
+    def add(self, stream: Stream, work: Work, after: Sequence[Item] = (), extra: int = 0) -> Item:
         """Queue work, after what its stream's order has before it and after other items."""
         with self._lock:
             default = stream.device.default_stream
@@ -219,7 +223,7 @@ class Queue:
         try:
             if not item.context.sticky:
                 with in_context(item.context):
-                    item.stream.seconds = item.start()
+                    item.stream.ps = item.start()
                     item.work.run(item.stream)
         except Exception as error:
             failures.append(error)
@@ -228,7 +232,7 @@ class Queue:
 
     def _end(self, items: Sequence[Item]) -> None:
         for item in items:
-            item.seconds, item.done, item.needs = item.stream.seconds, True, []
+            item.ps, item.done, item.needs = item.stream.ps, True, []
         self.items = [item for item in self.items if not item.done]
 
     def _kernels_of(self, ready: Sequence[Item], failures: list[Exception]) -> None:
@@ -268,14 +272,14 @@ class _Group:
         self.device = ready[0].device
         self.floors = {item: item.start() for item in ready}
         """When each may begin, as far as what has run says."""
-        self.delays: dict[Item, dict[Item, float]] = {item: {} for item in ready}
-        """Of each kernel: seconds from the end of another one of the group to its beginning."""
+        self.delays: dict[Item, dict[Item, int]] = {item: {} for item in ready}
+        """Of each kernel: picoseconds from the end of another one of the group to its beginning."""
         self._before: dict[Item, set[Item]] = {item: {item} for item in ready}
         """Kernels of the group that have ended before the end of an item; itself."""
 
     def extend(self, items: Sequence[Item]) -> None:
         """Add kernels that only kernels of the group, events and waits come before; one that waits for all of the group can as well run after it."""
-        floors, ends = dict(self.floors), {item: {item: 0.0} for item in self.items}
+        floors, ends = dict(self.floors), {item: {item: 0} for item in self.items}
         for item in items:
             if item in ends:
                 continue
@@ -283,7 +287,7 @@ class _Group:
                 continue
             waited = [need for need in item.needs if not need.done]
             floor = max([item.start(), *(floors[need] for need in waited if need.launcher is None)])
-            after: dict[Item, float] = {}
+            after: dict[Item, int] = {}
             for need in waited:
                 for kernel, delay in ends[need].items():
                     after[kernel] = max(delay + item.extra, after.get(kernel, delay + item.extra))
@@ -302,7 +306,7 @@ class _Group:
                 and len(before) < len(self.items)
             ):
                 self.floors[item], self.delays[item] = floor, after
-                ends[item] = {item: 0.0}
+                ends[item] = {item: 0}
                 self._before[item] = before | {item}
                 self.items.append(item)
 
@@ -322,8 +326,8 @@ class _Group:
                 item.work.parameter_bytes(),
                 priority=item.stream.priority,
                 after=tuple(place[one] for one in self.delays[item]),
-                delays_seconds=tuple(self.delays[item].values()),
-                earliest_seconds=self.floors[item] - base,
+                delays_seconds=tuple(delay * 1e-12 for delay in self.delays[item].values()),
+                earliest_seconds=(self.floors[item] - base) * 1e-12,
             )
             for item in self.items
             if item.launcher is not None
@@ -339,7 +343,7 @@ class _Group:
             if one is not None:
                 ended.append(item)
                 # Of two kernels of one stream the later one is the later item.
-                item.stream.seconds = base + one.end_seconds if timed else item.stream.seconds
+                item.stream.ps = base + picoseconds(one.end_seconds) if timed else item.stream.ps
         return ended
 
 

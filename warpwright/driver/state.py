@@ -1,8 +1,8 @@
 """The simulated devices as the driver sees them: contexts, streams' clocks and handles.
 
 Addressing is unified: a device address is a host address, so that managed and registered host memory need no translation, and each
-device has its own part of the addresses.  Work runs when it is submitted, or from the queue (``pending.py``); each stream keeps a simulated clock, so
-that events tell how long a card would have taken.
+device has its own part of the addresses.  Work runs when it is submitted, or from the queue (``pending.py``); streams keep times
+of one simulated clock, in picoseconds, so that events tell how long a card would have taken.
 """
 
 from __future__ import annotations
@@ -93,7 +93,8 @@ class Stream:
     flags: int = 0
     priority: int = 0
     handle: int = 0
-    seconds: float = 0.0
+    ps: int = 0
+    """Simulated time at which its work so far will have ended, in picoseconds of the process's clock."""
     capture: Graph | None = None
     capture_tail: list[Any] = field(default_factory=list)
     """Nodes that the next captured node depends on."""
@@ -162,7 +163,7 @@ class Device:
         self.primary = Context(self, primary=True)
         self.default_stream = Stream(self)
         self.streams: list[Stream] = [self.default_stream]
-        self.engines_free: dict[str, float] = {}
+        self.engines_free: dict[str, int] = {}
         """When the copy engine of each direction has done what it was given."""
         self._chip = chip
         self._gpu: GPU | None = None
@@ -207,6 +208,8 @@ class State:
             device.primary.handle = self.handles.add(device.primary)
         self._stacks: PerThread[list[Context]] = PerThread(list)
         self.initialized = False
+        self.host_ps = 0
+        """Simulated time of the host: when what it has waited for had ended. Its own work takes none."""
         self.host_memory = False
         """Whether there has been memory that kernels and the host reach at the same time."""
         self.host_clock: Clock = {}
@@ -287,14 +290,22 @@ class State:
         context = stream.context or (self.stack[-1] if stream is stream.device.default_stream else None)
         return context.partition if context is not None else None
 
-    def begin(self, stream: Stream) -> float:
-        """Simulated time at which new work of a stream can start: a device's default stream waits for its others, and they for it."""
+    def begin(self, stream: Stream) -> int:
+        """Simulated time at which new work of a stream can start, in picoseconds.
+
+        A device's default stream waits for its others, and they for it; nothing starts before the host submits it.
+        """
         default = stream.device.default_stream
         if stream is default:
-            stream.seconds = max(s.seconds for s in stream.device.streams if s.blocking)
+            stream.ps = max(s.ps for s in stream.device.streams if s.blocking)
         elif stream.blocking:
-            stream.seconds = max(stream.seconds, default.seconds)
-        return stream.seconds
+            stream.ps = max(stream.ps, default.ps)
+        stream.ps = max(stream.ps, self.host_ps)
+        return stream.ps
+
+    def host_waits(self, ps: int) -> None:
+        """The host goes on when something has ended: what it submits from now on starts no earlier."""
+        self.host_ps = max(self.host_ps, ps)
 
     @property
     def timed(self) -> bool:
@@ -303,6 +314,11 @@ class State:
     def now(self) -> float:
         """Host time since the start, for events of a device that keeps no simulated time."""
         return time.perf_counter() - self.began
+
+
+def picoseconds(seconds: float) -> int:
+    """A time on the process's simulated clock."""
+    return round(seconds * 1e12)
 
 
 _state: State | None = None

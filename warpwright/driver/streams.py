@@ -36,7 +36,7 @@ from warpwright.driver.graphs import (
 )
 from warpwright.driver.memory import MANAGED, kinds, whole_size
 from warpwright.driver.pending import Item, Work, queue
-from warpwright.driver.state import PER_THREAD_STREAM, Context, Device, Stream, state
+from warpwright.driver.state import PER_THREAD_STREAM, Context, Device, Stream, picoseconds, state
 from warpwright.driver.work_order import begin, host_waits, host_waits_for
 from warpwright.engine.work_clocks import Clock, learn
 
@@ -58,7 +58,8 @@ class Event:
     flags: int = 0
     handle: int = 0
     recorded: bool = False
-    seconds: float = 0.0
+    ps: int = 0
+    """Simulated time of its last record; of a device without timing the host's."""
     capture: Graph | None = None
     capture_tail: list[Vertex] = field(default_factory=list)
     capture_id: int = 0
@@ -95,11 +96,11 @@ class WaitEvent(Node):
         await_event(self.event, stream)
 
 
-def _record_seconds(event: Event, stream: Stream) -> float:
+def _record_ps(event: Event, stream: Stream) -> int:
     """What a record takes of its stream's time: one that keeps no time takes none."""
     if not state().timed or event.flags & _NO_TIMING:
-        return 0.0
-    return stream.device.gpu.chip.launch.event_record_us * 1e-6
+        return 0
+    return picoseconds(stream.device.gpu.chip.launch.event_record_us * 1e-6)
 
 
 class _Record(Work):
@@ -109,34 +110,34 @@ class _Record(Work):
         self.event, self.number = event, event.records
 
     def run(self, stream: Stream) -> None:
-        seconds = _time(self.event, stream)
+        ps = _time(self.event, stream)
         if self.number == self.event.records:
-            self.event.seconds = seconds
+            self.event.ps = ps
 
-    def duration(self, stream: Stream) -> float:
-        return _record_seconds(self.event, stream)
+    def duration(self, stream: Stream) -> int:
+        return _record_ps(self.event, stream)
 
 
 class _Await(Work):
     """A wait for an event in the queue; for the record that was its last one when the wait was submitted."""
 
     def __init__(self, event: Event) -> None:
-        self.seconds, self.record = event.seconds, event.queued
+        self.ps, self.record = event.ps, event.queued
 
     def run(self, stream: Stream) -> None:
         s = state()
         if s.timed:
-            stream.seconds = max(s.begin(stream), self.record.seconds if self.record is not None else self.seconds)
+            stream.ps = max(s.begin(stream), self.record.ps if self.record is not None else self.ps)
 
-    def duration(self, stream: Stream) -> float:
-        return 0.0
+    def duration(self, stream: Stream) -> int:
+        return 0
 
 
-def _time(event: Event, stream: Stream) -> float:
+def _time(event: Event, stream: Stream) -> int:
     """Let a record take its time; what the event holds."""
     s = state()
-    stream.seconds = s.begin(stream) + _record_seconds(event, stream)
-    return stream.seconds if s.timed else s.now()
+    stream.ps = s.begin(stream) + _record_ps(event, stream)
+    return stream.ps if s.timed else picoseconds(s.now())
 
 
 def record(event: Event, stream: Stream) -> None:
@@ -148,7 +149,7 @@ def record(event: Event, stream: Stream) -> None:
         event.queued = queue.add(stream, _Record(event))
         return
     event.queued = None
-    event.seconds = _time(event, stream)
+    event.ps = _time(event, stream)
     event.clock = dict(begin(stream))
 
 
@@ -161,7 +162,7 @@ def await_event(event: Event, stream: Stream) -> None:
     if queue.items:
         queue.add(stream, _Await(event), [event.queued] if event.queued is not None else [])
     elif s.timed:
-        stream.seconds = max(s.begin(stream), event.seconds)
+        stream.ps = max(s.begin(stream), event.ps)
 
 
 # --- streams -----------------------------------------------------------------------------------------
@@ -205,7 +206,7 @@ def destroy(handle: int) -> int | None:
     if stream in stream.device.streams:
         stream.device.streams.remove(stream)
         default = stream.device.default_stream
-        default.seconds = max(default.seconds, stream.seconds if stream.blocking else 0.0)
+        default.ps = max(default.ps, stream.ps if stream.blocking else 0)
         if stream.blocking:
             learn(default.clock, stream.clock)
     s.handles.drop(handle)
@@ -223,6 +224,7 @@ def synchronize(handle: int) -> int | None:
     if stream is stream.device.default_stream:
         forbid_default_stream(stream)
         forbid_unsafe_call()
+    state().host_waits(state().begin(stream))
     host_waits_for([stream])
     return None
 
@@ -576,6 +578,8 @@ def event_synchronize(handle: int) -> int | None:
     event = state().handles.get(Event, handle)
     if event.capture is not None:
         return results.STREAM_CAPTURE_UNSUPPORTED
+    if state().timed:
+        state().host_waits(event.ps)
     host_waits(event.clock)
     return None
 
@@ -587,5 +591,5 @@ def elapsed(place: int, start: int, end: int) -> int | None:
     first, last = s.handles.get(Event, start), s.handles.get(Event, end)
     if not place or not (first.recorded and last.recorded) or (first.flags | last.flags) & _NO_TIMING:
         return results.INVALID_HANDLE
-    cmemory.put_float(place, (last.seconds - first.seconds) * 1e3)
+    cmemory.put_float(place, (last.ps - first.ps) * 1e-9)
     return None

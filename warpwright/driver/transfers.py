@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from warpwright.driver.memory import HOST, REGISTERED, device_at, holder, kinds
-from warpwright.driver.state import Device, Stream, state
+from warpwright.driver.state import Device, Stream, picoseconds, state
 from warpwright.timing.state.memory_system import BR_DROPPED as DROPPED
 from warpwright.timing.state.memory_system import BR_READ as READ
 from warpwright.timing.state.memory_system import BR_WRITTEN as WRITTEN
@@ -89,6 +89,6 @@ def _spend(stream: Stream, seconds: float, engine: tuple[Device, str] | None = N
     begin = state().begin(stream)
     if engine is not None:
         device, direction = engine
-        begin = max(begin, device.engines_free.get(direction, 0.0))
-        device.engines_free[direction] = begin + seconds
-    stream.seconds = begin + seconds
+        begin = max(begin, device.engines_free.get(direction, 0))
+        device.engines_free[direction] = begin + picoseconds(seconds)
+    stream.ps = begin + picoseconds(seconds)
