@@ -21,6 +21,14 @@ class Slot(Unit, align=4):
     ends = several(2, "cycle", "when each half ended", reset=-1)
 
 
+def test_a_field_is_declared_once() -> None:
+    with pytest.raises(UnitError, match=r"Twice\.place: the unit has declared a field of this name"):
+
+        class Twice(Unit):
+            place = word("", "of something")
+            place = word("", "of something else")  # noqa: PIE794
+
+
 class Machine(Unit):
     """What the functions below read and write."""
 

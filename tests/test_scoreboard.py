@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import warpwright as ww
-from tests.kernels import case
+from tests.kernels import case, names
 from warpwright.chips import load_chip
+from warpwright.engine.arguments import pack
 from warpwright.engine.blocks import BasicBlock
 from warpwright.isa.ops import Builder, Lowered
 from warpwright.isa.program import Instruction, Program
@@ -15,6 +16,7 @@ from warpwright.isa.ptx.meaning import MEANINGS
 from warpwright.isa.ptx.schedule import STEPS, WORKS, work_of
 from warpwright.isa.schedule import COUNTERS, UNITS, UnknownTiming, Work
 from warpwright.isa.scoreboard import entries_of, from_scoreboard
+from warpwright.launch_groups import Member, launch_group
 from warpwright.timing.pipes import timing_of
 
 HEAD = """
@@ -218,6 +220,58 @@ def test_kernels_run_right_by_the_scoreboard(chip: str, name: str) -> None:
     assert run.cycles > 0
     assert run.schedule == run.to_dict()["schedule"] == "scoreboard"
     assert "by a scoreboard" in repr(run)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("chip", ["p100", "v100", "a100", "h200"])
+def test_the_whole_corpus_runs_right_by_the_scoreboard(chip: str, name: str) -> None:
+    one = case(name, "small")
+    try:
+        run, arrays = one.run(ww.GPU(chip, front_end="ptx", timing="full").compile(one.source, options=one.options))
+    except ww.CompileError:
+        pytest.skip(f"its source file uses what {chip} does not have")
+    one.verify(arrays)
+    assert run.cycles > 0
+
+
+def test_launches_of_ptx_share_a_chip_each_with_its_own_lists() -> None:
+    """Two grids, whose rows and scoreboards lie in one table, take what each takes alone: they are on different SMs."""
+    gpu = ww.GPU("h200", front_end="ptx", threads=1)
+    source = r"""
+    extern "C" __global__ void one(float *x) { float a = x[threadIdx.x]; for (int i = 0; i < 200; i++) a = a * 1.5f + 1.0f; x[threadIdx.x] = a; }
+    extern "C" __global__ void two(int *x) { int a = x[threadIdx.x]; for (int i = 0; i < 100; i++) a = a * 3 + (a ^ i); x[threadIdx.x] = a; }
+    """
+    module = gpu.compile(source)
+
+    arrays: list[ww.DeviceArray] = []  # kept as long as their launches
+
+    def members() -> list[Member]:
+        found = []
+        for name, kind in (("one", np.float32), ("two", np.int32)):
+            kernel = module[name]
+            arrays.append(gpu.zeros(256, kind))
+            packed = pack(kernel.parameters, name, (arrays[-1],), gpu.memory)
+            found.append(Member(kernel[1, 256], bytes(packed.parameters)))
+        return found
+
+    alone = [launch_group([one])[0] for one in members()]
+    together = launch_group(members())
+    for one, both in zip(alone, together, strict=True):
+        lasts = [timed.end_seconds - timed.begin_seconds for timed in (one, both)]
+        assert lasts[1] == pytest.approx(lasts[0], rel=0.1)
+        assert both.run.instructions == one.run.instructions
+
+
+def test_a_sampled_launch_of_ptx_has_cycles() -> None:
+    source = 'extern "C" __global__ void k(float *x) { int i = blockIdx.x * blockDim.x + threadIdx.x; x[i] = x[i] * 2.0f + 1.0f; }'
+    found = {}
+    for timing in ("full", "sampled"):
+        gpu = ww.GPU("h200", front_end="ptx", timing=timing)
+        x = np.ones(1 << 21, np.float32)
+        found[timing] = gpu.compile(source)["k"][1 << 13, 256](x).cycles
+        assert (x == 3).all()
+    assert found["sampled"] == pytest.approx(found["full"], rel=0.15)
 
 
 def test_the_report_says_that_ptx_was_timed_by_a_scoreboard(tmp_path: object) -> None:

@@ -107,7 +107,24 @@ def parts(kind: type[Of], count: int, text: str, *, align: int = 1) -> PartsFiel
     return PartsField(kind, count, text, align)
 
 
-class Unit(int):
+class _Declarations(dict[str, Any]):
+    """What a unit's class body declares: a field's name is its own."""
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        if isinstance(self.get(name), Field):
+            raise UnitError(f"{self['__qualname__']}.{name}: the unit has declared a field of this name")
+        super().__setitem__(name, value)
+
+
+class _UnitType(type):
+    """Of units: a second field of a name is an error, not a new place for the first."""
+
+    @classmethod
+    def __prepare__(cls, name: str, bases: tuple[type, ...], /, **how: Any) -> _Declarations:
+        return _Declarations()
+
+
+class Unit(int, metaclass=_UnitType):
     """A unit of the machine: the index of its first word.  ``align``: its size is a multiple of so many words."""
 
     size: ClassVar[int] = 0
