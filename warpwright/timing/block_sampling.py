@@ -347,6 +347,28 @@ def simulate_sampled(
                 left_out.append(instructions)
                 fast.warp_instructions += counts.warp_instructions
                 fast.thread_instructions += counts.thread_instructions
+    result, total = _whole_grid(launch, plan, chip, blocks, marks, left_out, fast, unseen)
+    result.wall_seconds, result.cpu_seconds = time.perf_counter() - began, time.thread_time() - worked
+    return result, total
+
+
+def _whole_grid(
+    launch: Prepared,
+    plan: Plan,
+    chip: Chip,
+    blocks: int,
+    marks: list[_Mark],
+    left_out: list[int],
+    fast: Counts,
+    unseen: int,
+) -> tuple[TimingResult, Counts]:
+    """The estimate for all of a grid's ``blocks``, and the exact counts; closes the launch.
+
+    Args:
+        left_out: instructions of each stretch that was left out; ``fast``: the counts of these stretches.
+        unseen: instructions of blocks without time that were left when the timed ones had ended.
+    """
+    m, k = launch.state.words, launch.state.kernel(0)
     own = _instructions(launch.state)
     ends = metrics_module.sm_column(launch.state, s.SM.finish)
     spent = int(ends.max())
@@ -370,7 +392,6 @@ def simulate_sampled(
     whole = metrics_module.launch_lookups(launch.state, launch.chip, chip)
     launch.close()
     _scale(result, chip, round(cycles), spent, total, own + along - unseen, once, whole)
-    result.wall_seconds, result.cpu_seconds = time.perf_counter() - began, time.thread_time() - worked
     return result, total
 
 

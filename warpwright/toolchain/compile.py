@@ -168,15 +168,7 @@ def compile_source(
     """
     named = any(_ARCHITECTURE_OPTION.match(option) for option in options)
     wanted, options = _given_architecture(architecture(arch), options)
-    folders = [Path(f) for f in include_folders]
-    if isinstance(source, os.PathLike):
-        path = Path(source)
-        name = name or str(path)
-        folders.insert(0, path.parent)
-        text = _read_text(path)
-    else:
-        text = source
-    name = name or "kernel.cu"
+    text, name, folders = _text_of(source, name, include_folders)
     store = cache if cache is not None else default_cache()
     headers: dict[Path, bytes] = {}
     searched = [Path(name).parent, *folders, *_option_folders(options)]
@@ -210,6 +202,17 @@ def compile_source(
         warnings=result.warnings,
         arch=wanted,
     )
+
+
+def _text_of(
+    source: str | os.PathLike[str], name: str | None, include_folders: Sequence[str | Path]
+) -> tuple[str, str, list[Path]]:
+    """The text of a source, its name in messages, and the folders that are searched for includes."""
+    folders = [Path(f) for f in include_folders]
+    if not isinstance(source, os.PathLike):
+        return source, name or "kernel.cu", folders
+    path = Path(source)
+    return _read_text(path), name or str(path), [path.parent, *folders]
 
 
 def _key(text: str, name: str, arch: str, asked: str, folders: Sequence[Path], headers: Mapping[Path, bytes]) -> str:

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.engine.abi import FaultKind, Status
+from warpwright.engine.interpreter.code import Code
 from warpwright.engine.interpreter.gather_scatter import mask_bits
 from warpwright.engine.interpreter.volta import arrive_at_barrier
 from warpwright.engine.interpreter.warp import WarpState
@@ -51,97 +52,120 @@ def resume(w: WarpState) -> bool:
 
 def run_stacked(w: WarpState) -> Status:
     """Run a warp until it exits, waits at a block barrier, yields to other warps, faults."""
-    kernel = w.launch.kernel
-    total = len(kernel.code)
-    back_edges = 0
+    total = len(w.launch.kernel.code)
     if not w.started:
         w.started = True
         w.running = ~w.exited
-    waiting = w.waiting != -1
-    if waiting.any():
+    if (w.waiting != -1).any():
         return Status.BARRIER
     w.running &= ~w.exited
     if not w.running.any() and not resume(w):
         return Status.EXIT
+    run = _Run(w)
     pc = int(w.pcs[w.running][0])
     while True:
         if pc >= total:
             return w.stop(FaultKind.WILD_BRANCH, pc, mask_bits(w.running), Status.FAULT, 8 * pc)
-        m = w.running
-        c, e, values = w.execute(pc, m)
+        lanes = w.running
+        c, e, values = w.execute(pc, lanes)
         if not c.control:
             pc += 1
             continue
-        if c.control == "push":
-            w.entries.append([c.attr[0], kernel.index_of[c.attr[1]], e.copy()])
-            if len(w.entries) > MOST_ENTRIES:
-                return w.stop(FaultKind.STACK_OVERFLOW, pc, mask_bits(e), Status.FAULT)
-            pc += 1
-            continue
-        if c.control == "call":
-            w.entries.append(["ret", pc + 1, e.copy()])
-            if len(w.entries) > MOST_ENTRIES:
-                return w.stop(FaultKind.STACK_OVERFLOW, pc, mask_bits(e), Status.FAULT)
-            pc = kernel.index_of.get(c.attr, total)
-            continue
-        if c.control == "branch":
-            taken = e if values is None else e & values[0]
-            target = kernel.index_of.get(c.attr, total)
-            rest = m & ~taken
-            if not taken.any():
-                pc += 1
-                continue
-            if rest.any():
-                w.entries.append(["div", pc + 1, rest])
-                w.running = taken.copy()
-            if target <= pc:
-                back_edges += 1
-                w.jump_back()
-                if back_edges >= w.launch.turn_back_edges:
-                    w.pcs[w.running] = target
-                    return Status.YIELD
-            pc = target
-            continue
-        if c.control == "branch_indirect":
-            wild = divide(w, pc, e, values[0])
-            if wild is not None:
-                return wild
-            pc = int(w.pcs[w.running][0])
-            continue
-        if c.control in ("pop", "exit"):
-            lanes = e if values is None else e & values[0]
-            if not lanes.any():
-                pc += 1
-                continue
-            if c.control == "exit":
-                w.exited |= lanes
-                w.running = m & ~lanes
-            else:
-                w.running = m.copy()
-                if not leave(w, c.attr, lanes):
-                    return w.stop(FaultKind.WILD_BRANCH, pc, mask_bits(lanes), Status.FAULT, 0)
-            if w.running.any():
-                pc += 1
-                continue
-            if not resume(w):
-                return Status.EXIT if w.exited.all() else Status.DEADLOCK
-            pc = int(w.pcs[w.running][0])
-            continue
-        if c.control == "trap":
-            return w.stop(FaultKind.NONE, pc, mask_bits(e), Status.TRAP)
+        step = getattr(run, c.control, None)
+        if step is None:
+            raise ValueError(f"the reconvergence stack has no operation {c.control!r}")
+        after = step(c, pc, e, values)
+        if isinstance(after, Status):
+            return after
+        pc = after
+
+
+class _Run:
+    """Control operations, by their names: each gives the next instruction, or the status with which the warp stops."""
+
+    def __init__(self, w: WarpState) -> None:
+        self.w = w
+        self.back_edges = 0
+
+    def push(self, c: Code, pc: int, e: Mask, values: Any) -> int | Status:
+        return self._pushed(c.attr[0], self.w.launch.kernel.index_of[c.attr[1]], pc, e, pc + 1)
+
+    def call(self, c: Code, pc: int, e: Mask, values: Any) -> int | Status:
+        kernel = self.w.launch.kernel
+        return self._pushed("ret", pc + 1, pc, e, kernel.index_of.get(c.attr, len(kernel.code)))
+
+    def _pushed(self, kind: str, index: int, pc: int, e: Mask, after: int) -> int | Status:
+        self.w.entries.append([kind, index, e.copy()])
+        if len(self.w.entries) > MOST_ENTRIES:
+            return self.w.stop(FaultKind.STACK_OVERFLOW, pc, mask_bits(e), Status.FAULT)
+        return after
+
+    def branch(self, c: Code, pc: int, e: Mask, values: Any) -> int | Status:
+        w, kernel = self.w, self.w.launch.kernel
+        taken = e if values is None else e & values[0]
+        target = kernel.index_of.get(c.attr, len(kernel.code))
+        rest = w.running & ~taken
+        if not taken.any():
+            return pc + 1
+        if rest.any():
+            w.entries.append(["div", pc + 1, rest])
+            w.running = taken.copy()
+        if target <= pc:
+            self.back_edges += 1
+            w.jump_back()
+            if self.back_edges >= w.launch.turn_back_edges:
+                w.pcs[w.running] = target
+                return Status.YIELD
+        return target
+
+    def branch_indirect(self, c: Code, pc: int, e: Mask, values: Any) -> int | Status:
+        wild = divide(self.w, pc, e, values[0])
+        return int(self.w.pcs[self.w.running][0]) if wild is None else wild
+
+    def pop(self, c: Code, pc: int, e: Mask, values: Any) -> int | Status:
+        w = self.w
+        lanes = e if values is None else e & values[0]
+        if not lanes.any():
+            return pc + 1
+        w.running = w.running.copy()
+        if not leave(w, c.attr, lanes):
+            return w.stop(FaultKind.WILD_BRANCH, pc, mask_bits(lanes), Status.FAULT, 0)
+        return self._after_leaving(pc)
+
+    def exit(self, c: Code, pc: int, e: Mask, values: Any) -> int | Status:
+        w = self.w
+        lanes = e if values is None else e & values[0]
+        if not lanes.any():
+            return pc + 1
+        w.exited |= lanes
+        w.running = w.running & ~lanes
+        return self._after_leaving(pc)
+
+    def _after_leaving(self, pc: int) -> int | Status:
+        """The next instruction of the lanes that are left, or of those on top of the stack."""
+        w = self.w
+        if w.running.any():
+            return pc + 1
+        if not resume(w):
+            return Status.EXIT if w.exited.all() else Status.DEADLOCK
+        return int(w.pcs[w.running][0])
+
+    def trap(self, c: Code, pc: int, e: Mask, values: Any) -> int | Status:
+        return self.w.stop(FaultKind.NONE, pc, mask_bits(e), Status.TRAP)
+
+    def barrier(self, c: Code, pc: int, e: Mask, values: Any) -> int | Status:
+        w = self.w
+        w.pcs[w.running] = pc + 1
+        first = int(e.argmax())
         if c.control == "barrier" and c.attr == "arrive":
-            w.pcs[m] = pc + 1
-            w.block.arrived[int(values[0][int(e.argmax())]) & 15] += w.lanes
-            pc += 1
-            continue
-        if c.control in ("barrier", "barrier_red"):
-            w.pcs[m] = pc + 1
-            first = int(e.argmax())
-            numbers, counts = (np.full(w.lanes, values[n][first]) for n in range(2))
-            votes = np.zeros(w.lanes, np.bool_) if c.control == "barrier" else values[2] & e
-            arrive_at_barrier(w, c, pc, ~w.exited, (numbers, counts, votes))
-            return Status.BARRIER
-        raise ValueError(f"the reconvergence stack has no operation {c.control!r}")
+            w.block.arrived[int(values[0][first]) & 15] += w.lanes
+            return pc + 1
+        numbers, counts = (np.full(w.lanes, values[n][first]) for n in range(2))
+        votes = np.zeros(w.lanes, np.bool_) if c.control == "barrier" else values[2] & e
+        arrive_at_barrier(w, c, pc, ~w.exited, (numbers, counts, votes))
+        return Status.BARRIER
+
+    barrier_red = barrier
 
 
 def divide(w: WarpState, pc: int, e: Mask, addresses: Any) -> Status | None:

@@ -146,70 +146,87 @@ def _together(points: Sequence[tuple[str, float]], px: Callable[[float], float])
     return groups
 
 
+class _Axes:
+    """Both axes of a roofline, logarithmic: from values to places in the drawing."""
+
+    width, height, left, right, top, bottom = 560, 340, 64, 16, 14, 48
+
+    def __init__(self, r: Roofline) -> None:
+        flats = [roof.value for roof in r.roofs if not roof.slope]
+        slopes = [roof.value for roof in r.roofs if roof.slope]
+        self.best = max(flats)
+        low_x = min(*(x for _, x in r.points), self.best / max(slopes)) / 4
+        high_x = max(*(x for _, x in r.points), max(self.best / slope for slope in slopes)) * 4
+        low_y = min(r.performance / 5, min(flats) / 100, self.best / 1000)
+        self.x0, self.x1 = math.floor(math.log10(low_x)), math.ceil(math.log10(high_x))
+        self.y0, self.y1 = math.log10(low_y), math.log10(self.best * 2.5)
+
+    def px(self, value: float) -> float:
+        return self.left + (math.log10(value) - self.x0) / (self.x1 - self.x0) * (self.width - self.left - self.right)
+
+    def py(self, value: float) -> float:
+        height = self.height - self.top - self.bottom
+        return self.height - self.bottom - (math.log10(value) - self.y0) / (self.y1 - self.y0) * height
+
+    def draw(self, r: Roofline) -> list[str]:
+        """Grid, ticks and titles."""
+        px, py, foot = self.px, self.py, self.height - self.bottom
+        parts = []
+        for power in range(self.x0, self.x1 + 1):
+            parts.append(line(px(10**power), self.top, px(10**power), foot, "grid"))
+            parts.append(text(px(10**power), foot + 16, f"{10.0**power:g}", "tick", "middle"))
+        for power in range(math.ceil(self.y0), math.floor(self.y1) + 1):
+            parts.append(line(self.left, py(10**power), self.width - self.right, py(10**power), "grid"))
+            parts.append(text(self.left - 6, py(10**power) + 4, scaled(10.0**power, ""), "tick", "end"))
+        middle = (self.left + self.width - self.right) / 2
+        parts.append(text(middle, self.height - 10, f"{r.unit}s for each {r.per}", "axis", "middle"))
+        parts.append(text(14, (self.top + foot) / 2, f"{r.unit}s a second", "axis", "middle", -90))
+        return parts
+
+
 def draw_roofline(r: Roofline) -> str:
     """Both axes logarithmic; one slope for each memory, one dot for each memory's intensity."""
-    width, height, left, right, top, bottom = 560, 340, 64, 16, 14, 48
-    flats = [roof for roof in r.roofs if not roof.slope]
+    axes = _Axes(r)
+    parts = [*axes.draw(r), *_draw_roofs(r, axes), *_draw_points(r, axes)]
+    reached = scaled(r.performance, ("FLOP" if r.unit == "FLOP" else "inst") + "/s")
+    where = "; ".join(f"{name} {x:.3g} {r.unit}s a byte" for name, x in r.points)
+    return svg(axes.width, axes.height, f"Roofline: {reached}", f"{where}.", parts, "roofline")
+
+
+def _draw_roofs(r: Roofline, axes: _Axes) -> list[str]:
+    px, py = axes.px, axes.py
     slopes = [roof for roof in r.roofs if roof.slope]
-    best = max(roof.value for roof in flats)
-    ridge = max(best / roof.value for roof in slopes)
-    low_x = min(*(x for _, x in r.points), best / max(roof.value for roof in slopes)) / 4
-    high_x = max(*(x for _, x in r.points), ridge) * 4
-    high_y = best * 2.5
-    low_y = min(r.performance / 5, min(flat.value for flat in flats) / 100, best / 1000)
-    x0, x1 = math.floor(math.log10(low_x)), math.ceil(math.log10(high_x))
-    y0, y1 = math.log10(low_y), math.log10(high_y)
-
-    def px(value: float) -> float:
-        return left + (math.log10(value) - x0) / (x1 - x0) * (width - left - right)
-
-    def py(value: float) -> float:
-        return height - bottom - (math.log10(value) - y0) / (y1 - y0) * (height - top - bottom)
-
     parts = []
-    for power in range(x0, x1 + 1):
-        parts.append(line(px(10**power), top, px(10**power), height - bottom, "grid"))
-        parts.append(text(px(10**power), height - bottom + 16, f"{10.0**power:g}", "tick", "middle"))
-    for power in range(math.ceil(y0), math.floor(y1) + 1):
-        parts.append(line(left, py(10**power), width - right, py(10**power), "grid"))
-        parts.append(text(left - 6, py(10**power) + 4, scaled(10.0**power, ""), "tick", "end"))
-    parts.append(text((left + width - right) / 2, height - 10, f"{r.unit}s for each {r.per}", "axis", "middle"))
-    parts.append(text(14, (top + height - bottom) / 2, f"{r.unit}s a second", "axis", "middle", -90))
     angle = -math.degrees(math.atan2(py(1) - py(10), px(10) - px(1)))
     for number, roof in enumerate(sorted(slopes, key=lambda one: -one.value)):
-        start_x = max(10.0**x0, 10**y0 / roof.value)
-        end_x = min(best / roof.value, 10.0**x1)
+        start_x = max(10.0**axes.x0, 10**axes.y0 / roof.value)
+        end_x = min(axes.best / roof.value, 10.0**axes.x1)
         parts.append(line(px(start_x), py(start_x * roof.value), px(end_x), py(end_x * roof.value), "roof"))
         # Names sit at different heights of neighbouring slopes, so that they don't meet.
         along = start_x * (end_x / start_x) ** (0.62 - 0.2 * number)
-        parts.append(
-            text(
-                px(along) - 4,
-                py(along * roof.value) - 6,
-                f"{roof.name} {scaled(roof.value, 'B/s')}",
-                "label",
-                "middle",
-                angle,
-            )
-        )
+        name = f"{roof.name} {scaled(roof.value, 'B/s')}"
+        parts.append(text(px(along) - 4, py(along * roof.value) - 6, name, "label", "middle", angle))
     steepest = max(roof.value for roof in slopes)
-    for roof in flats:
-        parts.append(line(px(roof.value / steepest), py(roof.value), width - right, py(roof.value), "roof"))
-        name = f"{roof.name} {scaled(roof.value, ('FLOP' if r.unit == 'FLOP' else 'inst') + '/s')}"
-        parts.append(text(width - right - 4, py(roof.value) - 5, name, "label", "end"))
+    edge = axes.width - axes.right
+    for roof in r.roofs:
+        if not roof.slope:
+            parts.append(line(px(roof.value / steepest), py(roof.value), edge, py(roof.value), "roof"))
+            name = f"{roof.name} {scaled(roof.value, ('FLOP' if r.unit == 'FLOP' else 'inst') + '/s')}"
+            parts.append(text(edge - 4, py(roof.value) - 5, name, "label", "end"))
+    return parts
+
+
+def _draw_points(r: Roofline, axes: _Axes) -> list[str]:
+    px = axes.px
     xs = [px(x) for _, x in r.points]
-    y = py(r.performance)
-    parts.append(line(min(xs), y, max(xs), y, "reach"))
+    y = axes.py(r.performance)
+    parts = [line(min(xs), y, max(xs), y, "reach")]
     for number, (names, x) in enumerate(_together(r.points, px)):
-        told = ", ".join(names)
-        parts.append(
-            f'<circle cx="{px(x):.1f}" cy="{y:.1f}" r="5" class="dot"><title>{escape(told)}: {x:.3g} {r.unit}s a byte</title></circle>'
-        )
+        title = f"{escape(', '.join(names))}: {x:.3g} {r.unit}s a byte"
+        parts.append(f'<circle cx="{px(x):.1f}" cy="{y:.1f}" r="5" class="dot"><title>{title}</title></circle>')
         short = ", ".join(name.split(" ")[0] for name in names)
         parts.append(text(px(x), y + (18 if number % 2 == 0 else -10), short, "dotname", "middle"))
-    reached = scaled(r.performance, ("FLOP" if r.unit == "FLOP" else "inst") + "/s")
-    where = "; ".join(f"{name} {x:.3g} {r.unit}s a byte" for name, x in r.points)
-    return svg(width, height, f"Roofline: {reached}", f"{where}.", parts, "roofline")
+    return parts
 
 
 # --- memory picture -----------------------------------------------------------------------------------------------------
