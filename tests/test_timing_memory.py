@@ -182,6 +182,19 @@ def test_loads_and_stores_take_turns_at_l1_s_array(access: Access, pitch: int, c
     assert turn_cycles(kernel, records, 16) / 64 == pytest.approx(cycles, rel=0.15)
 
 
+@pytest.mark.parametrize(("stride", "cycles"), [(4, 3.7), (16, 6.9), (32, 11.1), (64, 18.1), (128, 34.3)])
+def test_a_store_of_a_line_takes_less_of_l1_s_array_than_of_the_output(stride: int, cycles: float) -> None:
+    """bench.micro ``store_beside``: a load that hits, of 1 to 32 passes, and a store of a whole line."""
+    kernel = Synthetic()
+    kernel.add("LDG", writes=[4], reads=[0, 1], access=GLOBAL4, stall=2)
+    kernel.add("STG", reads=[0, 1], access=GLOBAL4, kind="store", stall=2).exit()
+
+    def records(warp: int, turn: int) -> list[list[int]]:
+        return [affine(device(0), stride), affine(device((1 << 20) + (warp * 64 + turn) * LINE), 4)]
+
+    assert turn_cycles(kernel, records, 16) / 16 == pytest.approx(cycles, rel=0.17)
+
+
 @pytest.mark.parametrize(
     ("access", "pitch", "cycles"),
     [(GLOBAL4, 3072, 64), (GLOBAL2, 4096, 65), (GLOBAL2, 2560, 71), (GLOBAL2, 2816, 80), (GLOBAL2, 3072, 86), (GLOBAL2, 2304, 88), (GLOBAL2, 3000, 64),
@@ -666,6 +679,27 @@ def test_sms_of_a_gpc_ask_l2_once_for_what_is_on_its_way() -> None:
     ask(m, 5, 0, 3, 2, 1100)  # other sectors of the line: asked for by itself
     ask(m, 5, 0, 15, 1, first + 1000)  # long answered
     assert s.counted(m, s.SliceGroup.coalesced) == 4
+
+
+@pytest.mark.parametrize(
+    ("asked", "joined"), [([1, 1], 1), ([1] * 4, 3), ([1] * 8, 6), ([1, 1, 2, 2], 2), ([1, 2, 1, 2], 0)]
+)
+def test_a_request_is_made_for_four_sms(asked: list[int], joined: int) -> None:
+    """bench.micro ``crowd_once``: 2, 4, 8 SMs that read a sector ask 1.00, 1.00, 2.02 times."""
+    m = idle()
+    for at, sectors in enumerate(asked):
+        ask(m, 5, 0, sectors, 0, 1000 + at)
+    assert s.counted(m, s.SliceGroup.coalesced) == joined
+
+
+@pytest.mark.parametrize(("apart", "joined"), [(30, 1), (40, 0)])
+def test_what_l2_has_is_joined_within_34_cycles(apart: int, joined: int) -> None:
+    """bench.micro ``together_once``."""
+    m = idle()
+    later = int(ask(m, 5, 0, 1, 0, 1000)) + 1000
+    ask(m, 5, 0, 1, 0, later)
+    ask(m, 5, 0, 1, 0, later + apart)
+    assert s.counted(m, s.SliceGroup.coalesced) == joined
 
 
 # --- atomics --------------------------------------------------------------------------------------------------

@@ -80,7 +80,7 @@ SUITES: dict[str, Callable[[Context], list[Row]]] = {
     "loads_beside": passes.loads_beside, "load_bursts": passes.load_bursts, "loads_in_turn": passes.loads_in_turn, "product_steps": passes.product_steps,
     "block_bars": sync.block_bars, "warp_chains": sync.warp_chains, "atomic_chains": sync.atomic_chains, "bars_between": sync.bars_between, "scopes": sync.scopes, "beside": sync.beside, "fence_sides": sync.fence_sides, "bar_slopes": sync.bar_slopes, "crowded_looks": sync.crowded_looks, "wakes": sync.wakes, "grid_bars": sync.grid_bars, "sync_cases": sync.sync_cases,
     "row_walks": walks.row_walks, "store_walks": walks.store_walks, "copy_walks": walks.copy_walks, "miss_rate": walks.miss_rate, "few_sms": walks.few_sms, "steps_once": walks.steps_once, "straight_once": walks.straight_once,
-    "stream_turns": turns.stream_turns, "cold_walks": turns.cold_walks, "narrow_stores": turns.narrow_stores, "tag_banks": turns.tag_banks, "together_once": turns.together_once,
+    "stream_turns": turns.stream_turns, "cold_walks": turns.cold_walks, "narrow_stores": turns.narrow_stores, "tag_banks": turns.tag_banks, "together_once": turns.together_once, "crowd_once": turns.crowd_once, "store_beside": turns.store_beside, "walks_in_time": turns.walks_in_time,
     "fence_crews": crews.fence_crews, "bulk_crews": crews.bulk_crews, "redux": crews.redux, "tries": crews.tries,
     "empty_once": chip.empty_once, "profile_once": chip.profile_once, "counted_once": divergence.counted_once,
 }  # fmt: skip

@@ -136,3 +136,84 @@ extern "C" __global__ void together(u32* out, const char* base, int count, int s
     }
     KEEP(sum);
 }
+
+// As `together` of what nothing holds, by several warps of each block: `same` blocks of a cluster that lie `apart` name one place, each a word of its own (`word`
+// bytes on), the second half of them the next sector where `other` is 1. `cached`: loads that look into L1.
+extern "C" __global__ void together_crowd(u32* out, const char* base, int count, int same, int apart, int word, int other, int skew, int cached) {
+    u32 rank, size, cluster, sum = 0, spent = 0;
+    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    asm volatile("mov.u32 %0, %%cluster_nctarank;" : "=r"(size));
+    asm volatile("mov.u32 %0, %%clusterid.x;" : "=r"(cluster));
+    u32 groups = size / same, warps = blockDim.x / 32, warp = threadIdx.x / 32;
+    u32 group = apart == 1 ? rank / same : rank % groups, place = apart == 1 ? rank % same : rank / groups;
+    const char* p = base + ((u64)(cluster * groups + group) * warps + warp) * (count * 8192ull) + lane() * 256 + place * word + (other && place >= same / 2) * 32;
+    asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
+    u32 begin = clk() + 2000 + place * skew;
+    _Pragma("unroll 1") for (int t = 0; t < count; t++) {
+        while ((int)(clk() - begin) < 0) {}
+        u32 v, t0 = clk();
+        if (cached) asm volatile("ld.global.u32 %0, [%1];" : "=r"(v) : "l"(p + (u64)t * 8192 + sum));
+        else asm volatile("ld.global.cg.u32 %0, [%1];" : "=r"(v) : "l"(p + (u64)t * 8192 + sum));
+        sum += v >> 31;
+        spent += clk() + sum - t0;
+        begin += 4000;
+    }
+    if (threadIdx.x == 0) {
+        out[2 * blockIdx.x] = smid();
+        out[2 * blockIdx.x + 1] = spent;
+    }
+    KEEP(sum);
+}
+
+// A load that L1 has (`spread` bytes between lanes) and a store of `lines` lines to rows of its own, in turn.
+extern "C" __global__ void store_beside(u32* out, char* base, int spread, u64 pitch, int active, int step, int turns) {
+    const char* p = base + lane() * spread;
+    char* q = base + (8u << 20) + (u64)(threadIdx.x & ~31u) * pitch + lane() * pitch;
+    u32 sum = *(const u32*)p >> 31;
+    settle();
+    u32 t0 = clk();
+    _Pragma("unroll 1") for (int t = 0; t < turns; t++) {
+        u32 v[4];
+        _Pragma("unroll") for (int k = 0; k < 4; k++) asm volatile("ld.global.u32 %0, [%1];" : "=r"(v[k]) : "l"(p + (u64)(k * 4 & (spread - 1) & 12)), "r"(k));
+        _Pragma("unroll") for (int k = 0; k < 4; k++) {
+            sum += v[k] >> 31;
+            if (lane() < active) asm volatile("st.global.u32 [%0], %1;" : : "l"(q + k * step), "r"(sum) : "memory");
+        }
+        q += 4 * step;
+    }
+    u32 t1 = clk();
+    report(out, t0, t1);
+    KEEP(sum);
+}
+
+static __device__ __forceinline__ u32 cached_in_l2(const char* p) {
+    u32 v;
+    asm volatile("ld.global.cg.u32 %0, [%1];" : "=r"(v) : "l"(p));
+    return v;
+}
+
+// As `cold_walk`, with all warps' clocks: out[warp * turns + turn]. `warm`: L2 has the rows.
+#define ALL(NAME, COUNT)                                                                                   \
+    extern "C" __global__ void NAME(u32* out, const char* base, u64 pitch, int turns, int warm) {          \
+        const char* p = base + (u64)threadIdx.x * pitch;                                                   \
+        u32 sum = 0;                                                                                       \
+        if (warm)                                                                                          \
+            _Pragma("unroll 1") for (int at = 0; at < turns * COUNT * 4; at += 32) sum += cached_in_l2(p + at); \
+        p += sum >> 31;                                                                                    \
+        __syncthreads();                                                                                   \
+        settle();                                                                                          \
+        u32 start = clk();                                                                                 \
+        _Pragma("unroll 1") for (int t = 0; t < turns; t++) {                                              \
+            u32 v[COUNT];                                                                                  \
+            _Pragma("unroll") for (int k = 0; k < COUNT; k++)                                              \
+                asm volatile("ld.global.u32 %0, [%1];" : "=r"(v[k]) : "l"(p + 4 * k));                     \
+            _Pragma("unroll") for (int k = 0; k < COUNT; k++) sum += v[k];                                 \
+            p += 4 * COUNT + (sum >> 31);                                                                  \
+            u32 now = clk() + (sum >> 31);                                                                 \
+            if (lane() == 0) out[(threadIdx.x >> 5) * turns + t] = now - start;                            \
+        }                                                                                                  \
+        KEEP(sum);                                                                                         \
+    }
+ALL(walk_all_1, 1)
+ALL(walk_all_4, 4)
+ALL(walk_all_8, 8)

@@ -178,3 +178,93 @@ def together_once(ctx: Context) -> list[Row]:
                 rows.append(row("together", "cycles_a_load", float(marks[:, 1].mean() / count), "cycles", **where))
     data.free()
     return rows
+
+
+def crowd_once(ctx: Context) -> list[Row]:
+    """SMs of a GPC that read the same sectors from DRAM, by warps, words of the sectors and loads' kind, for a profiler that empties the caches."""
+    rows: list[Row] = []
+    count, clusters = 4, 16
+    data = ctx.device.alloc(512 * MIB)
+    if not ctx.model:
+        data.zero()
+
+    def measure(
+        warps: int, same: int, apart: int = 1, word: int = 0, other: int = 0, skew: int = 0, cached: int = 0
+    ) -> None:
+        blocks = 8 * clusters
+        numbers = (count, same, apart, word, other, skew, cached)
+        out = ctx.device.upload(np.zeros(2 * blocks, np.uint32))
+        args = [out, data, *(np.int32(v) for v in numbers)]
+        ctx.module("turns").launch("together_crowd", blocks, 32 * warps, args, 0, 8)
+        marks = out.read(np.uint32, 2 * blocks).reshape(blocks, 2)
+        out.free()
+        names = ("count", "same", "apart", "word", "other", "skew", "cached")
+        where = {"warps": warps, **dict(zip(names, numbers, strict=True))}
+        rows.append(row("together_crowd", "cycles_a_load", float(marks[:, 1].mean() / count), "cycles", **where))
+
+    for warps in (1, 2, 4, 8, 16):
+        for same in (1, 2, 4):
+            measure(warps, same)
+    for warps in (1, 8):
+        for same in (2, 4, 8):
+            measure(warps, same, cached=1)
+            measure(warps, same, word=4, cached=1)
+            measure(warps, same, other=1)
+            measure(warps, same, apart=2)
+            measure(warps, same, skew=40)
+            measure(warps, same, word=4, skew=40, cached=1)
+    data.free()
+    return rows
+
+
+def store_beside(ctx: Context) -> list[Row]:
+    """Cycles of a load that L1 has and a store in turn, by the load's lanes' distance and the store's lines and their distance."""
+    rows: list[Row] = []
+    data = ctx.device.alloc(96 * MIB)
+    if not ctx.model:
+        data.zero()
+    for warps in (8, 16):
+        for spread in (4, 8, 16, 32, 64, 128):
+            for pitch, step in ((4, 2 * MIB), (128, 4), (4100, 4), (4096, 4), (3200, 4)):
+                for active in (32, 8):
+                    if pitch == 4 and active < 32:
+                        continue
+                    least = []
+                    for turns in (2, 8) if pitch == 4 else (8, 24):
+                        where = (np.int32(spread), np.uint64(pitch), np.int32(active), np.int32(step), np.int32(turns))
+                        spans = [
+                            ctx.span("turns", "store_beside", warps, (data, *where))
+                            for _ in range(1 if ctx.model else 3)
+                        ]
+                        least.append(min(spans))
+                    per = (least[1] - least[0]) / (6 if pitch == 4 else 16) / 4 / warps
+                    which = {"warps": warps, "spread": spread, "pitch": pitch, "active": active}
+                    rows.append(row("store_beside", "cycles_a_pair", per, "cycles", **which))
+    data.free()
+    return rows
+
+
+def walks_in_time(ctx: Context) -> list[Row]:
+    """When each warp of a block ends each turn of a walk down rows of its lanes' own, which L2 has (``warm``) or nothing; the array is by warp and turn."""
+    rows: list[Row] = []
+    data = ctx.device.alloc(64 * MIB)
+    if not ctx.model:
+        data.zero()
+    other = None if ctx.model else ctx.device.alloc(256 * MIB)
+    for kernel, loads in (("walk_all_1", 1), ("walk_all_4", 4), ("walk_all_8", 8)):
+        for warps in (1, 2, 3, 4, 5, 8, 16, 32):
+            for pitch in (3072, 3200, 4100, 8192):
+                for warm in (1, 0):
+                    turns = 64 // loads * 2
+                    out = ctx.device.upload(np.zeros(warps * turns, np.uint32))
+                    sweep(ctx, other)
+                    args = [out, data, np.uint64(pitch), np.int32(turns), np.int32(warm)]
+                    ctx.module("turns").launch(kernel, 1, 32 * warps, args)
+                    ends = out.read(np.uint32, warps * turns).reshape(warps, turns)
+                    out.free()
+                    ctx.arrays[f"{kernel}_{warps}_{pitch}_{warm}"] = ends
+                    where = {"warps": warps, "pitch": pitch, "warm": bool(warm), "turns": turns}
+                    for name, value in (("first_end", ends[:, -1].min()), ("last_end", ends[:, -1].max())):
+                        rows.append(row(kernel, name, float(value), "cycles", **where))
+    data.free()
+    return rows

@@ -293,10 +293,10 @@ class L1(Section):
     l1_fill_bytes_per_clk: int = Field(gt=0)
     l1_join_cycles: int = Field(ge=0)
     """A miss joins the request of an earlier one in the same line that is no older."""
-    l1_store_pass_cycles: float = Field(ge=0)
-    """Of L1's array, which loads make their passes on, for a pass of a store over L1's tags."""
+    l1_store_array_cycles: float = Field(ge=0, le=1)
+    """Of L1's array, which loads make their passes on, for each cycle of the store buffer's output, where a store's lines fill the tag banks evenly."""
     l1_narrow_store_pass_cycles: float = Field(ge=0)
-    """The same of a store of parts of words most of whose lanes name one bank."""
+    """Of the array for a pass over L1's tags, by a store of parts of words most of whose lanes name one bank."""
     l1_write_bytes_per_clk: int = Field(gt=0)
     store_buffer_lines_per_clk: int = Field(gt=0)
     """Lines of a store that come into the store buffer."""
@@ -338,6 +338,10 @@ class Crossbar(Section):
     page_kib: int = Field(gt=0)
     gpc_coalescer_lines: int = Field(ge=0)
     """Lines on their way that a GPC's read coalescer knows, so that its SMs do not ask L2 twice; a power of two, 0: it has none."""
+    gpc_coalescing_cycles: int = Field(ge=0)
+    """For so long at least a request can be joined by others, and until it is answered."""
+    gpc_coalescer_requests_count: int = Field(gt=0)
+    """SMs that one request is made for, at most."""
 
 
 class L2(Section):

@@ -135,13 +135,15 @@ def put_off(m: Any, about: s.StoreBuffer, start: int, cycles: int) -> None:
 
 @core
 def pass_array(m: Any, sm: s.SM, about: s.StoreBuffer, start: int, n: int, size: int, output: int) -> None:
-    """A store of the ``n`` lines in the scratch, which takes ``output`` cycles of the store buffer's output, passes L1's array: a few cycles for each pass over the tags.
+    """A store of the ``n`` lines in the scratch, which takes ``output`` cycles of the store buffer's output, passes L1's array: for a part of that time, longer as its
+    lines share tag banks.
 
-    Stores of words are never slower for it than their lines leave.  Where parts of words are written, these are read first: the array is taken as long as the output,
-    and longer where more than half of the lanes name one bank (bench.micro ``copy_walks``, ``narrow_stores``).
+    Stores of words are never slower for it than their lines leave (bench.micro ``copy_walks``, ``store_beside``).  Where parts of words are written, these are read
+    first: the array is taken as long as the output, and longer where more than half of the lanes name one bank (``narrow_stores``).
     """
-    passes = tag_passes(m, sm, n, m[s.chip.l1_tag_banks])
-    takes = min(passes * m[s.chip.store_pass] >> 6, output)
+    banks = m[s.chip.l1_tag_banks]
+    passes = tag_passes(m, sm, n, banks)
+    takes = min((output * passes * m[s.chip.store_share] >> 6) // ((n + banks - 1) // banks), output)
     if size < WORD_BYTES and parts_of_words(m, sm, n):
         takes = output
         if n > 2 and 2 * most_on_a_bank(m, sm, n) > n:

@@ -268,9 +268,15 @@ class Header(Unit):
     store_join = from_chip("l1.store_join_cycles", "cycle", "for which a line of the store buffer can be joined")
     store_join_alone = from_chip("l1.store_join_alone_cycles", "cycle", "the same while no other store has come")
     store_join_line = from_chip("l1.store_join_line_cycles", "cycle", "longer for each line beyond four")
-    store_pass = from_chip("l1.l1_store_pass_cycles", "1/64 cycle", "of L1's array for a pass of a store over its tags")
+    store_share = derived(
+        lambda z: round(64 * z.chip.l1.l1_store_array_cycles),
+        "1/64 cycle",
+        "of L1's array for each cycle of a store's output, where its lines fill the tag banks evenly",
+    )
     narrow_pass = from_chip(
-        "l1.l1_narrow_store_pass_cycles", "1/64 cycle", "the same of a store of parts of words to one bank"
+        "l1.l1_narrow_store_pass_cycles",
+        "1/64 cycle",
+        "of L1's array for a pass over tags of a store of parts of words to one bank",
     )
     store_sent = from_chip("l1.store_sent_cycles", "cycle", "after a line's output until it is found sent")
     store_lag = from_chip("l1.store_lag_cycles", "cycle", "that acknowledgements may be late")
@@ -412,14 +418,18 @@ class Header(Unit):
         "bits",
         "from a line to its page",
     )
-    coalescing = from_chip("l2.l2_hit_latency_cycles", "cycle", "for which a request can be joined")
+    coalescing = from_chip("crossbar.gpc_coalescing_cycles", "cycle", "for which a request that L2 finds can be joined")
+    coalescer_joins = derived(
+        lambda z: max(z.chip.crossbar.gpc_coalescer_requests_count - 1, 0), "requests", "that can join another one"
+    )
     coalescer_lines = derived(
         lambda z: z.coalescer_lines,
         "lines",
         "of a GPC's coalescer for each group of slices, a power of two; 0: there is none",
     )
     coalescer = area(
-        "coalescer", "by GPC and group of slices, lines on their way: line << 4 | sectors, and when they are there"
+        "coalescer",
+        "by GPC and group of slices, requests: line << 4 | sectors, until when others join, when it is answered, how many still",
     )
     touched = area("touched", "which SMs have turned to each slice, a bit each")
     touched_words = derived(lambda z: -(-z.chip.sm.sm_count // 64), "words", "of a slice in that area")
