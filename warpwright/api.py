@@ -520,7 +520,7 @@ class Kernel:
         return self._loaded.program.local_bytes_per_thread
 
     def __getitem__(self, configuration: Any) -> Launcher:
-        """``kernel[grid, block]``, ``kernel[grid, block, dynamic shared bytes]`` or with a stream behind.
+        """``kernel[grid, block]``, ``kernel[grid, block, dynamic shared bytes]`` or with a stream as the last item.
 
         Grid and block are an int or up to three of them.  Launches run one after the other, in the order they
         are made, whatever their stream.

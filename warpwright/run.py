@@ -132,7 +132,7 @@ class Run:
     repeated: bool = False
     """An earlier launch began alike, and this one has its time (``timing/timing_cache.py``)."""
     children: list[Run] = field(default_factory=list, repr=False)
-    """What the kernel launched, in the order of its launches: they ran behind it."""
+    """What the kernel launched, in the order of its launches: they ran after it."""
     gpu_type: type[GPU] | None = field(default=None, repr=False)
     """Makes a GPU as the one that it ran on; None for a run of another process."""
 

@@ -37,7 +37,7 @@ LIBRARIES: tuple[tuple[str, str, str], ...] = (
 _LINK_NAMES = {"libcuda.so": "libcuda.so.1"}
 _UNVERSIONED = ("libcuda.so", "driver", "")
 """Some packages (Taichi) open the driver by this name. A process that is running already finds it only by the SONAME of a library of its own,
-which lies in a folder of its own: programs are linked with the first one."""
+which is in a folder of its own: programs are linked with the first one."""
 _kept: list[Any] = []
 
 

@@ -136,7 +136,7 @@ def _side(place: int, element_bytes: int, extent: tuple[int, int, int]) -> Side:
 
 
 def _fits(place: int, extent: tuple[int, int, int]) -> bool:
-    """Whether a block lies in the array of a side that is one."""
+    """Whether a block is in the array of a side that is one."""
     if cmemory.get32(place) != _ARRAY:
         return True
     handle, *offset = cmemory.words64(place + 8, 4)

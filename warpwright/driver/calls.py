@@ -138,7 +138,7 @@ def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _logged(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-    """A call of the driver or the runtime whose errors stand in the error log."""
+    """A call of the driver or the runtime whose errors are in the error log."""
     if name in TELL_OF_ANOTHER:
         return call
 

@@ -1,4 +1,4 @@
-"""Reading and writing the caller's memory: numbers behind pointers, C strings, structures as tuples."""
+"""Reading and writing the caller's memory: numbers at pointers, C strings, structures as tuples."""
 
 from __future__ import annotations
 

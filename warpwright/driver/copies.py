@@ -25,7 +25,7 @@ _HOST, _DEVICE, _ARRAY, _UNIFIED = 1, 2, 3, 4
 
 @dataclass(slots=True)
 class Side:
-    """Where rows begin and how far they lie apart."""
+    """Where rows begin and how far they are apart."""
 
     address: int
     pitch: int = 0
@@ -146,7 +146,7 @@ def check_device(address: int, size: int, stream: Stream | None = None, graph_me
 
 
 def linear(target: int, source: int, size: int, stream: int, device: tuple[int, ...]) -> None:
-    """Copy bytes; ``device`` are the addresses that must lie in device memory."""
+    """Copy bytes; ``device`` are the addresses that must be in device memory."""
     blocking = stream == BLOCKING
     if blocking:
         printf_buffer.flush()

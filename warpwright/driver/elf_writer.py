@@ -98,7 +98,7 @@ class SharedObject:
         self._relocation_count = self._tail_bytes = 0
 
     def layout(self, relocations: int, text_bytes: int, data_bytes: int) -> Layout:
-        """Where the pieces come to lie, for pieces of these sizes and ``relocations`` pointers in data."""
+        """Where the pieces go, for pieces of these sizes and ``relocations`` pointers in data."""
         self._relocation_count = relocations + len(self.imports)
         tables = self._tables_at()
         text = _up(tables["end"], 64)

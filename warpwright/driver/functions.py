@@ -233,7 +233,7 @@ class KernelHandle:
 
 
 def function(handle: int, device: int | None = None) -> Function:
-    """The function behind a CUfunction, or behind a CUkernel on a device: the calling thread's unless one is given."""
+    """The function of a CUfunction, or of a CUkernel on a device: the calling thread's unless one is given."""
     s = state()
     found = s.handles.find(handle)
     if isinstance(found, KernelHandle):

@@ -1,7 +1,7 @@
 """Memory that graphs allocate: addresses from the making of the node on, memory from its launch to the free.
 
 A graph's allocation keeps its address over all launches (CUDA C++ Programming Guide, "Graph Memory Nodes"), which kernels of the
-graph have in their arguments.  Between the free and the next launch nothing lies there.  Memory that was given back stays
+graph have in their arguments.  Between the free and the next launch nothing is there.  Memory that was given back stays
 reserved for later launches until it is trimmed.
 """
 
@@ -98,7 +98,7 @@ def reserved_for_graph(address: int, size: int) -> bool:
 
 @dataclass(eq=False, slots=True)
 class AllocationNode(Node):
-    """Puts memory behind a graph's addresses."""
+    """Maps memory at a graph's addresses."""
 
     memory: GraphMemory
     kind = ALLOCATE
@@ -120,7 +120,7 @@ class AllocationNode(Node):
 
 
 def withdraw(address: int) -> None:
-    """Free what a graph allocated: nothing lies at its addresses until it is launched again."""
+    """Free what a graph allocated: nothing is at its addresses until it is launched again."""
     one = _live.pop(address)
     memory = one.device.gpu.memory
     del kinds[address]

@@ -29,7 +29,7 @@ _TYPE_BYTES = 16
 FREE = 11
 """CU_GRAPH_NODE_TYPE_MEM_FREE."""
 Maker = Callable[[int], Node]
-"""Work from a structure's address, or from the value that stands in its place."""
+"""Work from a structure's address, or from the value passed instead of it."""
 
 
 def _launch_of(handle: int, rest: tuple[int, ...]) -> Launch:
@@ -102,7 +102,7 @@ def register(
 
     Args:
         name: makes a function the entry point of a name.
-        make: the work, from the arguments behind the node.  What a name's function takes beyond them (a context) is not looked at.
+        make: the work, from the arguments after the node.  What a name's function takes beyond them (a context) is not looked at.
         add: adds a node to a graph.
         change: gives a node of a graph other work.
         update: gives the node's twin in an executable graph other work.

@@ -1,7 +1,7 @@
 """Graphs: nodes with dependencies, captured from streams or built by hand.
 
 Everything that a stream does is a :class:`Node`; :func:`submit` runs it at once, or records it while its stream captures.
-Calls on graphs stand in ``graph_shapes`` (nodes and edges), ``graph_nodes`` (nodes of each kind and their parameters),
+Calls on graphs are in ``graph_shapes`` (nodes and edges), ``graph_nodes`` (nodes of each kind and their parameters),
 ``graph_memory`` and ``graph_conditions`` (two kinds with much of their own), and ``graph_launches`` (executable graphs).
 """
 
@@ -130,7 +130,7 @@ class Graph(Node):
         return made
 
     def ordered(self) -> list[Vertex]:
-        """Vertices, each behind those that it needs; otherwise in the order of their making.
+        """Vertices, each after those that it needs; otherwise in the order of their making.
 
         Raises:
             CudaError: the graph has a cycle.
@@ -345,17 +345,17 @@ class Empty(Node):
 
 
 def vertex(handle: int) -> Vertex:
-    """The vertex behind a CUgraphNode."""
+    """The vertex of a CUgraphNode."""
     return state().handles.get(Vertex, handle)
 
 
 def vertices(pointer: int, count: int) -> list[Vertex]:
-    """The vertices behind an array of CUgraphNode."""
+    """The vertices of an array of CUgraphNode."""
     return [vertex(h) for h in cmemory.words64(pointer, count)]
 
 
 def insert(place: int, graph: int, needs: int, count: int, work: Node) -> None:
-    """Add work to a graph, behind the nodes of an array; the new node's handle goes to ``place``."""
+    """Add work to a graph, after the nodes of an array; the new node's handle goes to ``place``."""
     target, needed = state().handles.get(Graph, graph), vertices(needs, count)
     if len(set(needed)) < count or any(v.graph is not target for v in needed):
         raise CudaError(results.INVALID_VALUE)

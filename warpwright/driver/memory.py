@@ -65,7 +65,7 @@ def allocate(size: int, kind: str = DEVICE, flags: int = 0, device: Device | Non
 
 
 def device_at(address: int) -> Device:
-    """The device whose memory an address lies in; the calling thread's for host memory."""
+    """The device whose memory an address is in; the calling thread's for host memory."""
     s = state()
     if len(s.devices) > 1:
         for device in s.devices:

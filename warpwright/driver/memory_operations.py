@@ -28,7 +28,7 @@ _BITS = {_WAIT_32: 32, _WRITE_32: 32, _WAIT_64: 64, _WRITE_64: 64}
 _MOST = 255
 """Operations of a batch."""
 _OPERATION, _OPERATION_BYTES = "i4xQQI4xQ8x", 48
-"""CUstreamBatchMemOpParams: kind, address, value, flags, alias.  A barrier and a flush have their flags behind the kind."""
+"""CUstreamBatchMemOpParams: kind, address, value, flags, alias.  A barrier and a flush have their flags after the kind."""
 _NODE = "QI4xQI4x"
 """CUDA_BATCH_MEM_OP_NODE_PARAMS: context, count, operations, flags."""
 _WAIT_FLUSH = 1 << 30
@@ -112,7 +112,7 @@ class Operation:
 
 @dataclass(eq=False, slots=True)
 class MemoryOperations(Node):
-    """Operations in a stream's order, one behind the other."""
+    """Operations in a stream's order, one after the other."""
 
     operations: tuple[Operation, ...]
     kind = MEMORY_OPERATIONS

@@ -56,7 +56,7 @@ class PerThread(Generic[Item]):
 
 
 class Handles:
-    """Objects behind the opaque pointers that programs hold."""
+    """Objects of the opaque pointers that programs hold."""
 
     def __init__(self) -> None:
         self._next = itertools.count(_FIRST_HANDLE, 64)

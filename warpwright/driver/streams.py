@@ -286,7 +286,7 @@ def get_context(handle: int, place: int) -> None:
 
 @entry("cuStreamGetCtx_v2")
 def get_context_2(handle: int, place: int, green: int) -> None:
-    """Of a green context's stream the primary one stands in the first place."""
+    """Of a green context's stream, the primary context is the first one."""
     stream = state().stream(handle)
     if stream.context is None:
         get_context(handle, place)

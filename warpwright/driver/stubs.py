@@ -116,7 +116,7 @@ def _x86_close(at: int, table: int, count: int, well: Sequence[int]) -> bytes:
 def _x86_guard(at: int, functions: int, callbacks: int) -> bytes:
     """Save the arguments, take the exception, call, put it back; r11 is the entry point's number.
 
-    Below rbp lie rdi, rsi, rdx, rcx, r8, r9, r11 and the result; at rsp the exception's three words and the state of the interpreter's lock.
+    Below rbp are rdi, rsi, rdx, rcx, r8, r9, r11 and the result; at rsp the exception's three words and the state of the interpreter's lock.
     """
     code = bytearray.fromhex("554889e5 57 56 52 51 4150 4151 4153 50 4883ec20")
 

@@ -67,7 +67,7 @@ def _device_seconds(chip: Chip, size: int) -> float:
 
 
 def _place(address: int) -> Device | str:
-    """The device in whose memory an address lies (managed memory too), or its kind of host memory: empty for ordinary one."""
+    """The device in whose memory an address is (managed memory too), or its kind of host memory: empty for ordinary one."""
     found = holder(address)
     if found is None:
         return ""

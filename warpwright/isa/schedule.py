@@ -75,7 +75,7 @@ class Work(NamedTuple):
     traits: frozenset[str] = frozenset()
     amount: int = 0
     instructions: int = 1
-    """Machine instructions for which it stands, each of which needs the one before."""
+    """The machine instructions that it represents, each dependent on the previous one."""
 
 
 class Source(NamedTuple):

@@ -141,7 +141,7 @@ class Workspace:
             shared += 8 * part.shared_words
         ranges = grids[0].context.memory.elsewhere()
         self.elsewhere = np.array([(a >> 7, (b + 127) >> 7, place) for a, b, place in ranges.tolist()], np.int64)
-        """Ranges of lines that lie elsewhere (``EW_``), by line."""
+        """Ranges of lines that are elsewhere (``EW_``), by line."""
         if spare:
             self.arrays["stores"] = buffers.take("stores", s.WARM_QUEUE_ENTRIES * s.WQ_WORDS)[0]
 

@@ -131,7 +131,7 @@ def lines_again(m: Any, sm: s.SM, kept: int, first: int) -> int:
 
 @core
 def lines_kept(m: Any, sm: s.SM, base: int, tabled: bool, step: int, mask: int, size: int) -> int:
-    """As ``lines_affine`` and ``lines_table``: the lines of a pattern of lanes that has been met lie as far from its first one as before.
+    """As ``lines_affine`` and ``lines_table``: the lines of a known pattern of lanes are as far from its first one as before.
 
     Kept are patterns of few lines, by the group of SMs, as in ``bank_passes``; the older of two goes for a third.
     """
@@ -184,7 +184,7 @@ def covered(packed: int) -> int:
 
 @core
 def touched(words: int) -> int:
-    """The sectors in which words of a line lie."""
+    """The sectors in which words of a line are."""
     sectors = 0
     for sector in range(4):
         if (words >> (8 * sector)) & 255:
@@ -313,7 +313,7 @@ def store_packets(m: Any, sm: s.SM, base: int, tabled: bool, step: int, mask: in
 
 @core
 def lines_local(m: Any, sm: s.SM, physical: int, base: int, tabled: bool, step: int, mask: int, size: int) -> int:
-    """Lines of local memory: word w of lane l lies at physical + (w * lanes + l) * 4, so equal offsets share a line."""
+    """Lines of local memory: word w of lane l is at physical + (w * lanes + l) * 4, so equal offsets share a line."""
     n = 0
     words = max(size >> 2, 1)
     left = mask

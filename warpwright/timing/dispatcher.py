@@ -147,7 +147,7 @@ def start_warp(
     poke(warp + F_SM, sm_number(m, k, sm))
     poke(warp + F_SPILL, save)
     w = warp_at(sm, position)
-    # Requests of the warp that was here before may still be on their way: they count down what they counted up.
+    # Requests of the warp that was here before may still be in flight: they count down what they counted up.
     stores, copies = m[w.stores], m[w.async_copies]
     for j in range(s.Warp.sb_unknown):
         m[w + j] = 0

@@ -71,7 +71,7 @@ def global_passes(
         return least
     passes = max(least, tag_passes(m, sm, n, m[s.chip.l1_tag_banks]))
     if space == SPACE_LOCAL:
-        return passes  # a word of each lane's own lies in the lane's own bank
+        return passes  # a word of each lane's own is in the lane's own bank
     return max(passes, bank_passes(m, sm, base, tabled, step, mask, size, False, False))
 
 
@@ -128,7 +128,7 @@ def by_rule(m: Any, space: int, operation: int, texture: int) -> bool:
 def load_line(m: Any, sm: s.SM, w: s.Warp, line: int, sectors: int, words: int, time: int, load: int) -> int:
     """Look ``words`` of one line up in L1 at ``time``; gives when hits are there.  ``load`` (its number) waits for the rest.
 
-    One miss a cycle leaves, and the look-ups behind it wait (bench.micro ``row_walks``, ``miss_rate``: 32 lines of one or two sectors, eight whole lines, all at
+    One miss a cycle leaves, and the look-ups after it wait (bench.micro ``row_walks``, ``miss_rate``: 32 lines of one or two sectors, eight whole lines, all at
     1.0 to 1.07 cycles a line).  Misses of a line a few cycles apart leave as one request (bench.micro ``pairs_once``), so that L2 looks up both sectors of a pair at once.
     """
     place = l1_find(m, sm, line, time)
@@ -225,7 +225,7 @@ def access(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruc
 def read_cycles(space: int, operation: int, size: int) -> int:
     """From the load/store unit's start with an instruction to the release of its source registers.
 
-    A store of 4, 8, 16 bytes a lane lets its registers go 14, 16, 20 cycles behind its issue (Huerta et al., MICRO'25, Table 2, on Ampere; bench.micro
+    A store of 4, 8, 16 bytes a lane lets its registers go 14, 16, 20 cycles after its issue (Huerta et al., MICRO'25, Table 2, on Ampere; bench.micro
     ``store_waves`` on H200: 14 for four bytes).
     """
     if space != SPACE_GLOBAL:
@@ -419,11 +419,11 @@ def load_lines(
         m[sm.load_hits] = hits
     else:
         m[sm.load_sectors] += asked
-    if begin > start:  # look-ups are behind: each load has its passes after the one before
+    if begin > start:  # look-ups lag: each load has its passes after the one before
         m[sm.miss_free] = max(m[sm.miss_free], begin + waves)
     if ready:
         found = begin + m[s.chip.l1_latency] + m[s.chip.replay] * (waves - 1)
-        if ready > found and m[base.left] == 0:  # lines that are on their way, and when they come is known
+        if ready > found and m[base.left] == 0:  # lines that are in flight, and when they come is known
             ready = passed_back(m, sm, ready, waves)
         ready = max(ready, found)
     if m[base.left] == 0:
@@ -533,7 +533,7 @@ def commit_copies(m: Any, w: s.Warp, barrier: int, time: int) -> None:
 
 @core
 def owe(m: Any, sm: s.SM, answer: int, lag: int) -> None:
-    """A write or an atomic of the SM is done at ``answer``: the launch ends no earlier, and an SM so far behind sends no more."""
+    """A write or an atomic of the SM is done at ``answer``: the launch ends no earlier, and an SM that is so far behind sends no more."""
     m[sm.finish] = max(m[sm.finish], answer)
     m[sm.written] = max(m[sm.written], answer)
     m[sm.store_free] = max(m[sm.store_free], answer - lag)

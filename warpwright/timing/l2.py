@@ -1,6 +1,6 @@
 """L2: slices, two partitions, write-back.
 
-Lines are spread over slices by a hash; each slice is the home of its lines and owns the DRAM channels behind them.  On chips with two
+Lines are spread over slices by a hash; each slice is the home of its lines and owns its DRAM channels.  On chips with two
 partitions an SM asks the slice of its own partition first, which keeps copies of lines whose home is on the
 other side and fetches what it lacks over the link (NVIDIA A100 whitepaper, "A100 L2 Cache"; a real H200 shows 60 MB
 as two times 30).  Writes and atomics go to the home, which is the point of coherence.
@@ -30,7 +30,7 @@ from warpwright.timing.l2_hazards import (
 )
 from warpwright.timing.ports import reserve
 
-# A tag: line << TAG_SHIFT | a copy lies in the other partition << 8 | dirty sectors << 4 | valid sectors, there or on their way
+# A tag: line << TAG_SHIFT | a copy is in the other partition << 8 | dirty sectors << 4 | valid sectors, there or on their way
 TAG_SHIFT = 9
 COPIED = 1 << 8
 DIRTY = 15 << 4
@@ -227,7 +227,7 @@ def port(m: Any, piece: int, time: int, sectors: int) -> int:
 
 @core
 def queue_end(m: Any, piece: int, time: int) -> int:
-    """When what comes to a slice at ``time`` is behind the reads that wait there."""
+    """When what comes to a slice at ``time`` is after the reads that wait there."""
     calendar = m[s.chip.slice_ports] + piece * s.CALENDAR_SLOTS
     return reserve(m, calendar, s.CALENDAR_SHIFT, m[s.chip.slice_capacity], time, 0)
 
@@ -263,7 +263,7 @@ def widen(m: Any, sectors: int) -> int:
 def home_read(m: Any, home: int, line: int, sectors: int, start: int, far: bool) -> int:
     """When the home slice has the sectors; ``start``: when its port took the request.
 
-    A sector that is on its way is found, whoever asked for it and for which sector of its pair (bench.micro ``halves_once``).
+    A sector that is in flight is found, whoever asked for it and for which sector of its pair (bench.micro ``halves_once``).
     """
     place = held(m, home, line, start)
     tag_at = m[s.chip.l2_tags] + place
@@ -487,5 +487,5 @@ def written(m: Any, home: int, line: int, sectors: int, held: int, start: int, f
 
 @core
 def is_far(m: Any, partition: int, home: int) -> bool:
-    """A slice lies in the other partition."""
+    """A slice is in the other partition."""
     return bool(m[s.chip.partitions] == 2 and (home >= m[s.chip.slices] >> 1) != (partition == 1))

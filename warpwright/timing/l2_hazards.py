@@ -1,11 +1,11 @@
-"""Loads and writes of one line at a slice: a read waits for the write before it, and all that come to the slice behind it wait with it.
+"""Loads and writes of one line at a slice: a read waits for the write before it, and all that come to the slice after it wait with it.
 
 A slice takes what the SMs of its partition ask in turn.  What is written must be there before it is read, and that takes a while: 264 warps of an
 H200 that load a word take 329 cycles a load, and 4,450 beside 66 warps of the same partition that each write to its line once in 2,000 cycles, whichever of its
-sectors; the slice then does one load in 17 cycles, and each one behind a write takes 45 (bench.micro ``crossfire``).  The slice of the SM's own partition that
+sectors; the slice then does one load in 17 cycles, and each one after a write takes 45 (bench.micro ``crossfire``).  The slice of the SM's own partition that
 only passes a write on orders it all the same.
 
-Where requests wait, those of many SMs are mixed, whichever came first: a read is behind a write as often as writes are among the line's accesses.
+Where requests wait, those of many SMs are mixed, whichever came first: a read is after a write as often as writes are among the line's accesses.
 
 At the home, what comes from its own SMs and what comes over the link wait for each other where a write is the one before; what comes over
 the link does not hold the slice's own SMs up otherwise.
@@ -23,7 +23,7 @@ from warpwright.timing import state as s
 
 NEAR, FAR = 0, 1
 FRACTION = 8
-"""Bits of a queue's time behind the cycle, and of a share."""
+"""Bits of a queue's time after the cycle, and of a share."""
 
 
 @core

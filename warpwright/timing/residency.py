@@ -146,7 +146,7 @@ def end_of_block(m: Any, k: s.Kernel, time: int) -> None:
 
 @core
 def settle_kernels(m: Any, idle: bool) -> None:
-    """Launches whose blocks have ended end when what these wrote is done, which is known some windows later, or when nothing is on its way."""
+    """Launches whose blocks have ended end when what these wrote is done, which is known some windows later, or when nothing is in flight."""
     for number in range(m[s.chip.kernel_count]):
         k = kernel_at(m, number)
         if m[k.settles] == 0:

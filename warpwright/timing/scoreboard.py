@@ -44,7 +44,7 @@ def end_of_entry(m: Any, w: s.Warp, counter: int, time: int) -> None:
 
 @core
 def clear_entries(m: Any, w: s.Warp) -> None:
-    """Of a warp that starts: what the one before has asked for may still be on its way, and counts down what it counted up."""
+    """Of a warp that starts: what the one before has asked for may still be in flight, and counts down what it counted up."""
     entry = m[w.scoreboard]
     for _ in range(m[s.chip.scoreboard_entries]):
         poke(entry, 0)

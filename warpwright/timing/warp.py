@@ -124,7 +124,7 @@ def next_block(m: Any, code: Any, sm: s.SM, w: s.Warp, time: int) -> bool:
 
 @core
 def run_ahead(m: Any, code: Any, w: s.Warp) -> bool:
-    """Go on to the next strong access while earlier ones of the warp are on their way (bench.micro ``strong``), where the program leaves
+    """Go on to the next strong access while earlier ones of the warp are in flight (bench.micro ``strong``), where the program leaves
     no doubt which it is."""
     number = m[w.number]
     if number < 0:
@@ -183,7 +183,7 @@ def beyond_device(m: Any, sm: s.SM, time: int) -> int:
 @core
 def ask_fence(m: Any, sm: s.SM, w: s.Warp, fence: int) -> None:
     """Send a fence whose warp's writes are acknowledged to the slices, in groups: those that come soon after a group's first go with it (bench.micro
-    ``fence_crews``: 418 cycles by one warp, 459 by two, 469 by four, 975 by 16), as many as there are sub-cores; those that come while it is on its way go with the next ones
+    ``fence_crews``: 418 cycles by one warp, 459 by two, 469 by four, 975 by 16), as many as there are sub-cores; those that come while it is in flight go with the next ones
     (``strong``: a store and a fence 480 cycles by one warp, 570 by four, 740 to 760 by 16).
 
     A group of fences for the system leaves when the one before is on its way back from beyond the device, whether anything was written or not (``fences``,

@@ -52,7 +52,7 @@ def dram_gb_per_s(run: Run) -> float | None:
 
 
 def short_reason(run: Run) -> str:
-    """The bottleneck without its remarks: what stands before the first semicolon or parenthesis."""
+    """The bottleneck without its remarks: what is before the first semicolon or parenthesis."""
     return run.bottleneck.split(";")[0].split(" (")[0]
 
 

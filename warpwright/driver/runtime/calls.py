@@ -70,7 +70,7 @@ def runtime(*names: str, versions: tuple[str, ...] = ("",)) -> Callable[[Functio
 
 
 def same(runtime_name: str, driver_name: str, *more: Any) -> None:
-    """A runtime function that is a driver's with the same arguments (and ``more`` behind them)."""
+    """A runtime function that is a driver's with the same arguments (and ``more`` after them)."""
     target = ENTRIES[driver_name]
 
     def call(*arguments: Any) -> Any:

@@ -233,7 +233,7 @@ def array_to_array(target: int, x: int, y: int, source: int, from_x: int, from_y
 COPY_3D = "Q3Q4QQ3Q4Q3Qi"
 """cudaMemcpy3DParms: array, position, pointer of source and target; extent, kind."""
 _PEER_3D = "Q3Q4Qi4xQ3Q4Qi4x3Q"
-"""cudaMemcpy3DPeerParms: with a device behind each side, which the addresses say as well."""
+"""cudaMemcpy3DPeerParms: with a device after each side, which the addresses say as well."""
 
 
 def _block(source: Sequence[int], target: Sequence[int], extent: Sequence[int], raw: bytes = b"") -> Copy:

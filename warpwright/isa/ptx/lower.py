@@ -83,7 +83,7 @@ from warpwright.isa.services import ENDING, RESULT_BYTES, SERVICES
 
 STEP_BYTES = 16
 RECURSION_STACK_BYTES = 16 << 10
-"""Local memory behind the known frames where recursion or calls through pointers leave the depth open."""
+"""Local memory after the known frames where recursion or calls through pointers leave the depth open."""
 MOST_REGISTERS = 64
 """Bound of the register estimate: what lets a block of 1,024 threads fit any chip."""
 STACK, CARRY = 1, 0
@@ -337,7 +337,7 @@ class Assembler:
 
     # --- calls ------------------------------------------------------------------------------------
     def call(self, unit: Unit, i: Instruction) -> list[Step | str]:
-        """Arguments behind the own frame, the branch, and what follows the return."""
+        """Arguments after the own frame, the branch, and what follows the return."""
         results, target, arguments, listed = call_parts(i)
         if isinstance(target, Symbol) and target.name in SERVICES and not self.defines(target.name):
             return self.service(unit, i, target.name, results, arguments)
@@ -466,7 +466,7 @@ class Assembler:
             slots = {s for s in live[id(last)] if (everything or s[0] == "barrier") and s != ("reg", STACK)}
             save, restore = save_steps(unit.frame, slots, unit.context.stack)
             block.steps[-1:-1] = save
-            # The first step behind the return brings the frame's register back.
+            # The first step after the return brings the frame's register back.
             by_label[last.returns_to].steps[1:1] = restore
 
     # --- layout -----------------------------------------------------------------------------------
@@ -573,7 +573,7 @@ class Assembler:
         )
 
     def takes_parameter_addresses(self) -> bool:
-        """Whether code makes generic addresses of the kernel's parameters, which then must lie in memory."""
+        """Whether code makes generic addresses of the kernel's parameters, which then must be in memory."""
         statements = (s for unit in self.units.values() for s in unit.function.statements)
         return any(
             isinstance(s, Instruction)

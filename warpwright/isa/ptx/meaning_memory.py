@@ -1,8 +1,8 @@
 """Loads, stores, atomics, fences and cache hints (PTX ISA, sections 9.7.9 and 9.7.13).
 
 Addresses: global and generic are i64; shared, local and kernel parameters are 32-bit offsets, whatever register
-holds them.  ``.const`` is bank 3, kernel parameters lie in bank 0; parameters of device functions and what is passed to
-them lie in the frame, in local memory.
+holds them.  ``.const`` is bank 3, kernel parameters are in bank 0; parameters of device functions and what is passed to
+them are in the frame, in local memory.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def locate(b: Emitter, o: Operand, space: str) -> tuple[str, Value]:
         storage = b.context.symbols(o.base.name)
         o = Address(o.base, o.offset + o.base.offset)
     if space == "param":
-        # A kernel's own parameters are constants; all others lie in the frame.
+        # A kernel's own parameters are constants; all others are in the frame.
         in_kernel = storage.space == "param" if storage is not None else b.context.stack is None
         space = "const0" if in_kernel else "local"
     elif space == "const":

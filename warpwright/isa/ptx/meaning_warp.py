@@ -1,7 +1,7 @@
 """Control flow, barriers and operations across lanes (PTX ISA, sections 9.7.12, 9.7.13 and 9.7.19).
 
 ``.sync`` instructions gather the threads of their member mask first (a step of its own); what they give is then
-restricted to the mask, since other threads may stand at the same place.
+restricted to the mask, since other threads may be at the same place.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ def elect(i: Instruction, b: Emitter) -> None:
 
 @meaning("redux")
 def redux(i: Instruction, b: Emitter) -> None:
-    """Threads outside the mask that stand here too would be counted: they contribute the neutral element."""
+    """Threads outside the mask that are here too would be counted: they contribute the neutral element."""
     only(i, "sync", "add", "min", "max", "and", "or", "xor")
     type = only_types(i, "u32", "s32", "b32")
     d, x, mask = i.operands

@@ -6,10 +6,10 @@ row read its part, then add guard and control bits.  Results are remembered by w
 
 How records follow the print of NVIDIA's disassembler
 ------------------------------------------------------
-* Operands stand in printed order, destinations first.  An operand that the print leaves out is left out here too,
+* Operands are in printed order, destinations first.  An operand that the print leaves out is left out here too,
   and always has its neutral value: a carry-out that goes to PT, a ``.X``-less carry-in, a predicate that is PT.
 * ``IMMEDIATE``: ``value`` is the encoded bits as an unsigned 32-bit number; ``name`` is ``"signed"`` where
-  the print shows a sign, ``"offset"`` for the signed displacement behind a register (BRX, JMX, RET, CALL), else empty.
+  the print shows a sign, ``"offset"`` for the signed displacement after a register (BRX, JMX, RET, CALL), else empty.
 * ``FLOAT``: ``value`` is the encoded bits, ``name`` the format: ``f32``, ``f64`` (64 bits, lower word zero), ``f16``,
   ``bf16``.  A packed-half immediate is two operands as printed: the upper half first.
 * ``LABEL``: ``value`` is the absolute byte offset within the section.
@@ -144,7 +144,7 @@ def _decode_at_zero(word: int, arch: int) -> Instruction:
 
 
 def decode(word: int, arch: int, address: int = 0) -> Instruction:
-    """Decode one 128-bit ``word`` of chip ``arch`` (70, 75, 80 …) that stands at byte ``address`` of its section.
+    """Decode one 128-bit ``word`` of chip ``arch`` (70, 75, 80 …) that is at byte ``address`` of its section.
 
     Raises :class:`UnknownEncoding` for anything that is not an instruction of that chip, and
     :class:`ValueError` for a chip outside sm_70 to sm_90.

@@ -11,7 +11,7 @@ flipping bits and asking NVIDIA's disassembler):
   immediate, a constant or a uniform register (:data:`FORMS`);
 * bits 12–14 guard predicate, bit 15 its complement;
 * bits 16–23 destination, 24–31 source A, 32–39 the first and 64–71 the second of B and C;
-  an immediate, constant or uniform source always stands at bit 32, and the register
+  an immediate, constant or uniform source always is at bit 32, and the register
   source beside it moves to bit 64;
 * bits 105–125 control (see :func:`control`).
 """
@@ -85,7 +85,7 @@ def control(word: int) -> Control:
 # --- forms ----------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Where the sources B and C of one form stand."""
+    """Where the sources B and C of one form are."""
 
     number: int
     b: str
@@ -271,7 +271,7 @@ class Slot:
     conjugate: bool = False
     """Bit 86 negates the upper half of this source (``.H0_NH1``, from sm_86 on)."""
     low_register: bool = False
-    """A C source that stands at bit 32 in form 1 (instructions without B)."""
+    """A C source that is at bit 32 in form 1 (instructions without B)."""
     suffix: Choice | None = None
     """Which part of the source is read."""
 
@@ -378,7 +378,7 @@ NEXT = "+next"
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """A signed displacement printed behind a register without a comma (BRX, JMX, RET, CALL): name ``offset``."""
+    """A signed displacement printed after a register without a comma (BRX, JMX, RET, CALL): name ``offset``."""
 
     bits: Bits
     scale: int = 1

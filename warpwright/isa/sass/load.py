@@ -1,6 +1,6 @@
 """From a cubin to a :class:`~warpwright.isa.program.Program`: every section a kernel may run, relocated and decoded.
 
-The kernel's own section stands first, so its entry is offset 0; device functions in sections of
+The kernel's own section is first, so its entry is offset 0; device functions in sections of
 their own follow, each aligned as the loader would place it.  Relocations are resolved to these places, and
 absolute call targets become byte offsets within the program like all other targets.
 """
@@ -22,7 +22,7 @@ _ADDRESSES = f".nv.constant{ADDRESS_BANK}"
 NOP_WORD = 0x000FC000000000000000000000007918
 """Fills the gaps between sections."""
 SLOW_PATH = re.compile(r"__internal_\d+_\$.*(slowpath|mediumpath|(div|rem)_[us]64)")
-"""Names of functions that the compiler calls behind a test for arguments that its code in line does not serve."""
+"""Names of functions that the compiler calls after a test for arguments that its code in line does not serve."""
 
 
 def program_from_cubin(
@@ -39,11 +39,11 @@ def program_from_cubin(
     ``bases`` gives the virtual code address of every section to include, the kernel's own first and in ascending
     order (:func:`~warpwright.toolchain.relocation.code_layout`); ``image`` the sections' contents relocated to these
     places (:func:`~warpwright.toolchain.relocation.relocate`).  Without ``image`` every variable and driver function
-    stands at address 0, which is enough for looking at the code.  A call to a driver function is a ``LABEL`` that
+    is at address 0, which is enough for looking at the code.  A call to a driver function is a ``LABEL`` that
     bears the function's name.
 
-    ``services`` gives code addresses, behind all sections, of functions that the driver provides: one SERVICE each;
-    ``routines``, behind these, addresses and machine code of those that it provides as code.
+    ``services`` gives code addresses, after all sections, of functions that the driver provides: one SERVICE each;
+    ``routines``, after these, addresses and machine code of those that it provides as code.
 
     Raises :class:`~warpwright.isa.sass.decode.UnknownEncoding` for machine code outside the tables and
     :class:`~warpwright.errors.KernelNotFoundError` for an unknown kernel.

@@ -75,7 +75,7 @@ def depends_on_place(opcode: str) -> bool:
 
 @lru_cache(maxsize=1 << 15)
 def _lower_word(word: int, arch: int) -> Lowered:
-    """What a machine word means wherever it stands, verified."""
+    """What a machine word means at any address, verified."""
     lowered = lower_instruction(decode(word, arch), arch)
     verify(lowered.ops)
     return lowered
@@ -156,7 +156,7 @@ def _exclusive_reduction(
 
 
 def exclusive_mask(i: Instruction, current: Operand | None) -> Operand | None:
-    """The mask register of the WARPSYNC.EXCLUSIVE or .COLLECTIVE region that ``i`` stands in, or None.
+    """The mask register of the WARPSYNC.EXCLUSIVE or .COLLECTIVE region that ``i`` is in, or None.
 
     Regions are short straight code; any branch ends one.
     """

@@ -3,7 +3,7 @@
 One short function for each opcode lives in the ``meaning_*`` modules, registered by
 :func:`meaning` under every opcode that shares it (``IADD3`` and ``UIADD3`` differ only
 in the register file that their operands name).  Facts: NVIDIA's CUDA Binary Utilities
-(the instruction lists), the PTX ISA manual for the operations behind them, and the
+(the instruction lists), the PTX ISA manual for the operations that they implement, and the
 code sequences that the compiler emits (64-bit carries, division, conversions), which
 tests check against references.
 
@@ -27,7 +27,7 @@ class UnsupportedInstruction(UnsupportedError):
 
 @dataclass(slots=True)
 class Emitter(Builder):
-    """A builder that knows where its instruction stands."""
+    """A builder that knows where its instruction is."""
 
     arch: int = 80
     """Compute capability times ten."""
@@ -137,7 +137,7 @@ def raw32(b: Builder, o: Operand, word: int = 0) -> Value:
 
 
 def constant_offset(b: Builder, o: Operand, more_bytes: int = 0) -> Value:
-    """Where ``c[bank][R + offset]`` lies in its bank, in bytes."""
+    """Where ``c[bank][R + offset]`` is in its bank, in bytes."""
     if o.uniform is not None:
         raise unsupported("a bindless constant bank cx[UR]")
     offset = b.const(o.value + more_bytes)

@@ -1,7 +1,7 @@
 """UBLKCP, UTMALDG and their kin: bulk copies of bytes and of boxes of tensors (``isa/bulk.py``).
 
 Operands are runs of uniform registers: ``[UR8]`` of a copy to shared memory stands for the shared address, the mbarrier's and
-then the coordinates; of a copy from shared memory for the shared address and the coordinates.  The register behind holds
+then the coordinates; of a copy from shared memory for the shared address and the coordinates.  The register after holds
 sizes in units of 16 bytes (or im2col's offsets, 16, 8 or 5 bits each) and, in its upper half, the mask of a multicast.
 Facts: how ptxas fills these registers for each form of cp.async.bulk.
 """

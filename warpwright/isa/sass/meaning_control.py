@@ -33,7 +33,7 @@ from warpwright.isa.services import RETURN_REGISTER
 
 INSTRUCTION_BYTES = 16
 RETURN_PC = {"Rpc.LO": RZ + 1, "Rpc.HI": RZ + 2}
-"""Rpc, 64 bits of a thread that code of sm_90 keeps values in: registers behind those that operands can name."""
+"""Rpc, 64 bits of a thread that code of sm_90 keeps values in: registers after those that operands can name."""
 
 
 def conditions(b: Emitter, i: Instruction) -> list[Value]:
@@ -214,7 +214,7 @@ def YIELD(i: Instruction, b: Emitter) -> None:
 
 @meaning("NANOSLEEP")
 def NANOSLEEP(i: Instruction, b: Emitter) -> None:
-    """With SYNCS, behind a try_wait that was held back in vain, an H200 goes on at once, whatever the time (bench.micro ``waits``)."""
+    """With SYNCS, after a try_wait that was held back in vain, an H200 goes on at once, whatever the time (bench.micro ``waits``)."""
     only(i, "WARP", "SYNCS")
     source = next(o for o in i.operands if not is_predicate(o))
     b.op("nanosleep", "void", b.const(0) if "SYNCS" in i.modifiers else src32(b, source))

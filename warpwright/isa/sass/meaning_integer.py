@@ -296,7 +296,7 @@ def least_or_most(i: Instruction, b: Emitter, selector: Operand, values: list[Va
 
 @meaning("IMNMX", "VIMNMX")
 def IMNMX(i: Instruction, b: Emitter) -> None:
-    """The predicates behind the destination (lower half first) tell whether the first source was taken."""
+    """The predicates after the destination (lower half first) tell whether the first source was taken."""
     only(i, "U32", "S32", "U16x2", "S16x2", "RELU")
     d, *chosen, x, y, p = i.operands
     left, right = src32(b, x), src32(b, y)

@@ -90,7 +90,7 @@ def cluster_address(b: Emitter, at: Value) -> Value:
 
 @meaning("STAS")
 def STAS(i: Instruction, b: Emitter) -> None:
-    """A store to a block of the cluster that tells the mbarrier whose address stands in the second register."""
+    """A store to a block of the cluster that tells the mbarrier whose address is in the second register."""
     only(i, *SIZES)
     memory, data = i.operands
     size, _ = size_of(i)

@@ -294,7 +294,7 @@ def ATOM(i: Instruction, b: Emitter) -> None:
 
 @meaning("QSPC")
 def QSPC(i: Instruction, b: Emitter) -> None:
-    """Whether a generic address lies in the shared (S; D: of any block of the cluster) or local (L) window, or in global memory (G)."""
+    """Whether a generic address is in the shared (S; D: of any block of the cluster) or local (L) window, or in global memory (G)."""
     only(i, "E", "S", "D", "L", "G")
     p, d, memory = i.operands
     at = address(b, memory, True)

@@ -29,7 +29,7 @@ from warpwright.isa.sass.meaning import (
 from warpwright.isa.sass.meaning_integer import RELATIONS, set_comparison
 
 WINDOW = 32
-"""How far apart, in instructions, the two halves may stand."""
+"""How far apart, in instructions, the two halves may be."""
 
 Effect = tuple[str, int]
 Effects = tuple[frozenset[Effect], frozenset[Effect]]

@@ -1,6 +1,6 @@
-"""SERVICE: what stands at the address of a function that the driver provides, and returns to its caller.
+"""SERVICE: what is at the address of a function that the driver provides, and returns to its caller.
 
-No chip has this opcode: the loader puts one behind the code for each such function that a kernel calls.
+No chip has this opcode: the loader puts one after the code for each such function that a kernel calls.
 """
 
 from __future__ import annotations

@@ -152,7 +152,7 @@ def DMMA(i: Instruction, b: Emitter) -> None:
 
 @meaning("MOVM")
 def MOVM(i: Instruction, b: Emitter) -> None:
-    """Transpose an 8x8 matrix of 16-bit elements whose row r lies in lanes 4r..4r+3."""
+    """Transpose an 8x8 matrix of 16-bit elements whose row r is in lanes 4r..4r+3."""
     only(i, "16", "MT88")
     if "MT88" not in i.modifiers:
         raise unsupported("MOVM other than MT88")

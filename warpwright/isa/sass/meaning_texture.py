@@ -1,8 +1,8 @@
 """Textures and surfaces.
 
-How arguments lie in registers was read off code of NVRTC 12.9 for kernels that use each form: a list [layer, coordinates,
+How arguments are in registers was read off code of NVRTC 12.9 for kernels that use each form: a list [layer, coordinates,
 handle (bindless), level, offsets], in two groups of registers.  With ``.SCR`` the groups share it by halves (of four and fewer
-words); else the second begins behind the coordinates.  Slopes take all of the second group, and the layer then follows the
+words); else the second begins after the coordinates.  Slopes take all of the second group, and the layer then follows the
 coordinates.  The first two results that the mask names go to the first destination, the others to the second.
 """
 
@@ -87,7 +87,7 @@ def _results(b: Emitter, i: Instruction, registers: list[Operand], value: Value,
 
 
 def _arguments(b: Emitter, i: Instruction, registers: list[Operand], count: int, first: int) -> list[Value]:
-    """``count`` words from the two groups; without .SCR the first ``first`` of them lie in the first group."""
+    """``count`` words from the two groups; without .SCR the first ``first`` of them are in the first group."""
     groups = [*registers[2:], Operand(Kind.REGISTER, 255)]
     share = SHARES[count][0] if "SCR" in i.modifiers else min(first, count)
     return [_word(b, groups[0], n) if n < share else _word(b, groups[1], n - share) for n in range(count)]
@@ -226,7 +226,7 @@ def SUST(i: Instruction, b: Emitter) -> None:
 
 
 def _data(b: Emitter, i: Instruction, count: int) -> list[Value]:
-    """The words behind the place."""
+    """The words after the place."""
     place = next(n for n, o in enumerate(i.operands) if o.kind is Kind.MEMORY)
     data = i.operands[place + 1]
     return [_word(b, data, n) if data.index != 255 else b.const(0) for n in range(count)]

@@ -1,6 +1,6 @@
 """Warpgroup instructions as the operation ``wgmma``: each warp of the four computes its 16 rows when it gets there.
 
-The machine computes them later: a program reads the sums behind ``WARPGROUP.DEPBAR`` and leaves operands in peace until then
+The machine computes them later: a program reads the sums after ``WARPGROUP.DEPBAR`` and leaves operands in peace until then
 (PTX ISA, "wgmma.wait_group"), and what it does otherwise is undefined.  So here they are complete at once, and the ordering
 instructions do nothing.
 """

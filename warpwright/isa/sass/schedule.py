@@ -220,7 +220,7 @@ def work_of(i: Instruction) -> Work:
 def stall_cycles(control: Control) -> int:
     """Cycles until the same warp may issue again (bench/micro on H200, machine code with edited control bits).
 
-    A warp that does not give way waits as many as the field says up to 11; 12 to 14 act as 1, 15 and 0 as 2.  One that gives
+    A warp that does not yield waits as many as the field says up to 11; 12 to 14 act as 1, 15 and 0 as 2.  One that gives
     way waits at least 2, and 34 when the field is 0.
     """
     stall = control.stall_cycles

@@ -110,7 +110,7 @@ def uniform_global(
 
 
 def shared_address(low: int | None, scaled: bool = True) -> Custom:
-    """``[R2.X4+UR4+0x10]``: the uniform register stands at bit ``low``, the scale at bits 78–79."""
+    """``[R2.X4+UR4+0x10]``: the uniform register is at bit ``low``, the scale at bits 78–79."""
 
     def read(word: int, form: Form) -> tuple[Operand, ...]:
         base = word >> 24 & 255
@@ -177,7 +177,7 @@ def indexed_constant(word: int, form: Form) -> tuple[Operand, ...]:
 
 
 def late_predicate(word: int, form: Form) -> tuple[Operand, ...]:
-    """The condition behind the address (bits 64–67, complemented: zero bits mean PT, which is not printed)."""
+    """The condition after the address (bits 64–67, complemented: zero bits mean PT, which is not printed)."""
     bits = word >> 64 & 15
     if not bits:
         return ()

@@ -1,7 +1,7 @@
 """Rows of Hopper's warpgroup instructions: HGMMA, IGMMA, BGMMA, QGMMA, and WARPGROUP, which orders them.
 
 An operand from shared memory is named by a matrix descriptor in a pair of uniform registers, of two operands the pairs follow each
-other: ``gdesc[UR4]`` (name ``gdesc``; transposed and negated operands stand in its suffix).  Facts: as in
+other: ``gdesc[UR4]`` (name ``gdesc``; transposed and negated operands are in its suffix).  Facts: as in
 :mod:`tables_integer`; found by flipping bits and asking NVIDIA's disassembler.
 """
 
@@ -74,7 +74,7 @@ SATURATE = flag(75, "SAT")
 
 
 def integer_shape(sparse: bool) -> Choice:
-    """Every third code, those behind them for sparse products."""
+    """Every third code, those after them for sparse products."""
     names: list[str | None] = [None] * 64
     for n, shape in enumerate(shapes(WIDER_COLUMNS, 64 if sparse else 32)):
         names[3 * n + sparse] = shape

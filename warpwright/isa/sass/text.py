@@ -25,7 +25,7 @@ def format_instruction(instruction: Instruction, labels: Labels | None = None) -
     text = head
     previous: Kind | None = None
     for position, operand in enumerate(instruction.operands):
-        # RET and CALL put their target behind a register without a comma.
+        # RET and CALL put their target after a register without a comma.
         after = operand.kind is Kind.LABEL and previous is Kind.REGISTER and instruction.opcode in ("RET", "CALL")
         glue = " " if position == 0 or after or operand.name == "offset" else ", "
         text += glue + format_operand(operand, labels)
@@ -44,7 +44,7 @@ def hexadecimal(value: int) -> str:
 
 
 def _dressed(operand: Operand, name: str) -> str:
-    """Sign, complement, bars, reuse mark and suffix around a name; the suffix of a register stands outside the bars."""
+    """Sign, complement, bars, reuse mark and suffix around a name; the suffix of a register is outside the bars."""
     is_register = operand.kind is Kind.REGISTER
     if not is_register:
         name += operand.suffix
@@ -84,7 +84,7 @@ def _immediate(operand: Operand, labels: Labels) -> str:
 
 
 def float_value(bits: int, form: str) -> float:
-    """The number behind the bits of an ``f16``, ``bf16``, ``f32`` or ``f64``."""
+    """The number after the bits of an ``f16``, ``bf16``, ``f32`` or ``f64``."""
     if form == "f64":
         return float(struct.unpack("<d", struct.pack("<Q", bits))[0])
     if form == "f16":
@@ -96,7 +96,7 @@ def float_value(bits: int, form: str) -> float:
 
 SIGN_BIT = {"f16": 15, "bf16": 15, "f32": 31, "f64": 63}
 BIGGEST_PLAIN = 1e9
-"""From here on magnitudes are printed with an exponent and twenty digits behind the point."""
+"""From here on magnitudes are printed with an exponent and twenty digits after the point."""
 
 
 def _float(operand: Operand, labels: Labels) -> str:

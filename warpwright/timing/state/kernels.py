@@ -9,7 +9,7 @@ MAX_KERNELS = 60
 
 
 class Kernel(Unit, align=8):
-    """One launch: its code, its grid, what a block of it takes of an SM, and where its blocks and warps lie in the host's memory."""
+    """One launch: its code, its grid, what a block of it takes of an SM, and where its blocks and warps are in the host's memory."""
 
     function = word("host address", "the warp function")
     block_rows = word("index", "where its basic blocks begin in the table of the program")

@@ -105,7 +105,7 @@ class StoreLine(Unit):
 
 
 class StoreBuffer(Unit):
-    """The store buffer behind its lines."""
+    """The store buffer after its lines."""
 
     first = word("", "its first line")
     count = word("lines", "in it")

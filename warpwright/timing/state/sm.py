@@ -126,7 +126,7 @@ class EndedBlock(Unit):
 
 
 class SM(Unit, align=8):
-    """An SM's region as far as it lies in the same places on every chip."""
+    """An SM's region as far as it is in the same places on every chip."""
 
     # what every window asks of every SM, in one line of the host's
     index = word("", "number of the SM")

@@ -1,7 +1,7 @@
 """Attributes a launch's cycles: one record made from a timed run.
 
 Stall reasons have Nsight Compute's words and count warp-cycles: each cycle of each resident warp is either an issue
-(``selected``) or a wait in front of the next instruction.  Shares of peak are means over the launch's elapsed cycles and all
+(``selected``) or a wait before the next instruction.  Shares of peak are means over the launch's elapsed cycles and all
 instances of a unit, as Nsight Compute's ``avg.pct_of_peak_sustained_elapsed``.  Lower bounds come from ``timing/bounds.py``.
 """
 
@@ -81,7 +81,7 @@ class Bound:
     cycles: float
     """With the launch overhead, that every launch has."""
     share: float
-    """Of the cycles behind the launch overhead, 0 to 1."""
+    """Of the cycles after the launch overhead, 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class InstructionCost:
     issues: int
     """Times that a warp issued it."""
     stall_cycles: int
-    """Warp-cycles waited in front of it."""
+    """Warp-cycles waited before it."""
     share: float
     """Issues and waits, of all warp-cycles of the launch."""
     waits_for: int | None
@@ -173,13 +173,13 @@ class Attribution:
     bounds: tuple[Bound, ...]
     """Largest first."""
     instructions: tuple[InstructionCost, ...]
-    """In order of address, padding behind the end left out."""
+    """In order of address, padding after the end left out."""
     lines: tuple[LineCost, ...]
     """Costliest first; empty without line information."""
     traffic: Traffic
     arithmetic: Arithmetic
     idle_share: float
-    """SM time without any block behind the launch overhead, 0 to 1."""
+    """SM time without any block after the launch overhead, 0 to 1."""
     limit: Resource
     """What limits the launch most."""
     because: str
@@ -252,7 +252,7 @@ def attribute(run: Run) -> Attribution:
 
 
 def _setter(instructions: list[Instruction], index: int) -> int | None:
-    """The nearest instruction before (or, in a loop, behind) that sets a dependence counter that this one waits for."""
+    """The nearest instruction before (or, in a loop, after) that sets a dependence counter that this one waits for."""
     mask = instructions[index].control.wait_mask & 63
     if not mask:
         return None
@@ -265,7 +265,7 @@ def _setter(instructions: list[Instruction], index: int) -> int | None:
 
 
 def _padding(program: Program) -> int:
-    """Instructions up to the last that is not padding (NOPs and the branch to itself behind the last exit)."""
+    """Instructions up to the last that is not padding (NOPs and the branch to itself after the last exit)."""
     end = len(program.instructions)
     while end and program.instructions[end - 1].opcode == "NOP":
         end -= 1
@@ -518,7 +518,7 @@ def _limit(
         return LAUNCH, f"{overhead / cycles:.0%} of the cycles pass before the first block runs"
     bound = bounds[0]
     if bound.share >= BINDING_SHARE and bound.name in BOUNDS:
-        return BOUNDS[bound.name], f"it needs at least {bound.share:.0%} of the cycles behind the launch overhead"
+        return BOUNDS[bound.name], f"it needs at least {bound.share:.0%} of the cycles after the launch overhead"
     waits = [stall for stall in stalls if stall.reason != "selected"]
     resource = _of_stall(waits[0].reason, bounds, traffic, chip) if waits else BOUNDS["instruction issue"]
     if idle >= IDLE_SHARE:
@@ -527,7 +527,7 @@ def _limit(
         # More blocks are no number of the chip; what the few warps wait for is.
         which = GRID if blocks < len(run.timing.sm["active_cycles"]) else BALANCE
         return replace(which, change=resource.change, overrides=resource.overrides), (
-            f"SMs have no block for {idle:.0%} of the time behind the launch overhead "
+            f"SMs have no block for {idle:.0%} of the time after the launch overhead "
             f"({blocks:,} block{'s' if blocks != 1 else ''} on {len(run.timing.sm['active_cycles'])} SMs)"
         )
     if not waits:

@@ -294,7 +294,7 @@ def _bounds(a: Attribution) -> str:
         rows.append('<tr><td colspan="4">No unit needed longer than the launch overhead.</td></tr>')
     return (
         '<div class="panel"><h3>Lower bounds</h3><table class="bars"><caption>Cycles that each unit needs at least for this '
-        f"work, with {a.overhead_cycles:,} cycles of launch overhead; share of the cycles behind it.</caption>"
+        f"work, with {a.overhead_cycles:,} cycles of launch overhead; share of the cycles after it.</caption>"
         f"<tbody>{''.join(rows)}</tbody></table></div>"
     )
 
@@ -334,8 +334,8 @@ def _sms(run: Run, a: Attribution) -> str:
         if drawn < busy:
             told += f" {drawn} of {busy} SMs are drawn."
         timeline = (
-            f'<h3>Blocks over time</h3><p class="note">A row an SM, a bar a block; blocks that an SM runs at once lie above each '
-            f'other. {told}</p><div class="scroll wide" tabindex="0" role="region" aria-label="Blocks over time">{drawing}</div>'
+            f'<h3>Blocks over time</h3><p class="note">Each row is an SM and each bar is a block; concurrent blocks '
+            f'are stacked. {told}</p><div class="scroll wide" tabindex="0" role="region" aria-label="Blocks over time">{drawing}</div>'
         )
     return (
         '<div class="panel whole"><h3>SMs</h3><p class="note">Cycles with at least one block, of all cycles of the launch. '
