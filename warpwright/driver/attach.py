@@ -1,4 +1,4 @@
-"""The libraries on disk, in this process and in its children.
+"""Places the drop-in libraries on disk, and attaches them to this process and its children.
 
 ``folder()`` writes them once into the cache, under a name made of their contents; ``preload()`` loads them into this
 process, so that a later ``dlopen("libcuda.so.1")`` or ``dlopen("libcuda.so")`` finds them by their SONAME; ``attach()`` fills their tables with this

@@ -1,4 +1,4 @@
-"""How an entry point's Python function is called from C: registered by name, its errors turned into result codes.
+"""Calls of entry points from C: registers Python functions by name and turns their errors into result codes.
 
 A function returns nothing for success or a result code; it raises :class:`CudaError` for a result that the caller
 made, and the package's own errors for the rest, which are said on standard error once and mapped to a code.

@@ -1,4 +1,4 @@
-"""What captures forbid: calls that would wait for work that is only recorded.
+"""Calls that a stream capture forbids because they would wait for work that is only recorded.
 
 A capture that meets such a call is invalidated.  Its mode says whose calls matter: of all threads (global), of the thread that began it
 (thread-local), or nobody's (relaxed); a thread can ask to be let through.

@@ -1,4 +1,4 @@
-"""Reading and writing the caller's memory: numbers at pointers, C strings, structures as tuples."""
+"""Reads and writes the caller's memory: numbers at pointers, C strings, structures as tuples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contexts: the primary one and others, each thread's stack of them, limits, and what a failed kernel leaves behind."""
+"""Contexts: primary and other contexts, each thread's stack of contexts, limits, and the state after a failed kernel."""
 
 from __future__ import annotations
 

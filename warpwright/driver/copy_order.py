@@ -1,4 +1,4 @@
-"""Which bytes copies and fills touch in a stream's order, and whether the host waits for them, for racecheck.
+"""The bytes that copies and fills access in a stream's order, and whether the host waits for them, for racecheck.
 
 Fills, and copies within and between devices, return before they are done, blocking ones too; a copy from or to the host's ordinary memory
 returns when it is done, one from or to its page-locked memory when it is a blocking one (driver API, "API synchronization behavior").

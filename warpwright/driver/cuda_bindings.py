@@ -1,4 +1,4 @@
-"""cuda-python's runtime API over our libcudart.
+"""Redirects cuda-python's runtime API to Warpwright's libcudart.
 
 ``cuda.bindings.runtime`` has NVIDIA's CUDA runtime linked into it, which works with NVIDIA's driver alone.  Its Cython modules
 take the runtime's functions from one of them, which offers each as a capsule with a C pointer (``__pyx_capi__``; they are

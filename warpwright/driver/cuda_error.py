@@ -1,4 +1,4 @@
-"""How a call fails: the error that carries its result code, and what is said of it on standard error."""
+"""The exception of a failed call: carries its result code and the explanation printed on standard error."""
 
 from __future__ import annotations
 

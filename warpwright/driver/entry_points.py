@@ -1,4 +1,4 @@
-"""What the libraries export: name and signature of every entry point of CUDA 12 and 13, and of NVML.
+"""The exports of the libraries: name and signature of every entry point of CUDA 12 and 13, and of NVML.
 
 The tables ``data/driver.txt``, ``data/runtime12.txt``, ``data/runtime13.txt`` and ``data/nvml.txt`` are made from CUDA's public headers by
 ``python -m bench.entry_points``, which says what the letters mean.

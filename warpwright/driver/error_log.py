@@ -1,4 +1,4 @@
-"""What went wrong in the process's calls, for programs that ask: the driver's error log.
+"""The driver's error log: errors of the process's calls, for programs that read them.
 
 Each entry has a number; a buffer of limited size keeps the latest.
 """

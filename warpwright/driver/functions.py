@@ -1,4 +1,4 @@
-"""Code on a device (modules, libraries as they are placed) and its functions: attributes, parameters, and what launches keep of them."""
+"""Device code (modules, libraries on a device) and its functions: attributes, parameters, launch state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conditional nodes of graphs: bodies that run if, while, or as a value says that kernels set.
+"""Conditional nodes of graphs: bodies that run if, while or according to a value that kernels set.
 
 CUDA C++ Programming Guide, "Conditional Graph Nodes".  A condition belongs to a graph; with the flag for it, each launch of the
 graph begins with its default.  Without, a launch finds what the last one left.

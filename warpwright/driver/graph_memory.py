@@ -1,4 +1,4 @@
-"""Memory that graphs allocate: addresses from the making of the node on, memory from its launch to the free.
+"""Memory that graphs allocate: its addresses exist from the creation of the node, its memory from launch to free.
 
 A graph's allocation keeps its address over all launches (CUDA C++ Programming Guide, "Graph Memory Nodes"), which kernels of the
 graph have in their arguments.  Between the free and the next launch nothing is there.  Memory that was given back stays

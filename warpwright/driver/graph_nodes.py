@@ -1,4 +1,4 @@
-"""Nodes of graphs: those of each kind with their own structures, and all kinds from CUgraphNodeParams.
+"""Nodes of graphs: creation and parameters per kind, and of all kinds through CUgraphNodeParams.
 
 The runtime has the same functions over structures of its own; both are registered by :func:`register`.
 """

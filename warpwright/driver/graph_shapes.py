@@ -1,4 +1,4 @@
-"""Calls on the shape of graphs: making, copying and destroying them, their nodes and edges."""
+"""Calls on the structure of graphs: creates, copies and destroys graphs, nodes and edges."""
 
 from __future__ import annotations
 

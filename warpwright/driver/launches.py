@@ -1,4 +1,4 @@
-"""Launches: arguments gathered, the configuration checked, the kernel run in its stream's order."""
+"""Launches: collects arguments, checks the configuration and runs the kernel in its stream's order."""
 
 from __future__ import annotations
 

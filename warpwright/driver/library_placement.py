@@ -1,4 +1,4 @@
-"""Code that belongs to no context: each device gets it when something of it is first used there."""
+"""Code that belongs to no context: placed on a device when it is first used there."""
 
 from __future__ import annotations
 

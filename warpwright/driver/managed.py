@@ -1,4 +1,4 @@
-"""Managed memory: what a program advised of its pages and where it prefetched them, and what ranges tell of that.
+"""Managed memory: advice and prefetches per page, and the attributes of address ranges.
 
 Pages do not move: host and devices reach the same bytes. The answers are an H200's driver's (13.0) to the calls of
 ``bench/driver_answers.py``; a range tells of an attribute what all of its pages have in common.

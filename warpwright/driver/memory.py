@@ -1,4 +1,4 @@
-"""Memory: device, pitched, managed, page-locked and registered host memory, and what a pointer points to.
+"""Memory: device, pitched, managed, page-locked and registered host memory, and attributes of pointers.
 
 Managed memory is device memory: with unified addressing the host reads it at the same address.
 """

@@ -1,4 +1,4 @@
-"""Words that streams write and wait for, one by a call of its own or several in a batch, and as nodes of graphs.
+"""Memory operations of streams: writes of words and waits for words, single, in batches, or as graph nodes.
 
 What is refused is an H200's driver's (13.0) answer to the calls of ``bench/driver_answers.py``.
 """

@@ -1,4 +1,4 @@
-"""Images of modules: what a pointer points to (cubin, fatbin, PTX), and which of its forms runs on the chip.
+"""Images of modules: identifies cubin, fatbin or PTX at a pointer, and selects the form for the chip.
 
 Machine code for the chip is preferred; otherwise PTX is assembled (``retargeting.py``: also that of newer architectures).
 """

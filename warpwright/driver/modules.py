@@ -1,4 +1,4 @@
-"""Modules, libraries and the linker: device code placed on the device, its functions and variables by name."""
+"""Modules, libraries and the linker: places device code, and finds its functions and variables by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NVML, the other library of the driver: what it tells of the simulated device (``libnvidia-ml.so.1``).
+"""NVML (``libnvidia-ml.so.1``): reports properties of the simulated devices.
 
 cuda-python's ``cuda.core.system`` counts devices and asks for versions here.  Names and structures are those of nvml.h; what
 a simulated card does not have (temperatures, fans, links, partitions) is not supported, as NVML itself answers.

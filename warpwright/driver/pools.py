@@ -1,4 +1,4 @@
-"""Memory pools, and memory that is given and taken in a stream's order."""
+"""Memory pools, and stream-ordered allocation."""
 
 from __future__ import annotations
 

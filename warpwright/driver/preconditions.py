@@ -1,4 +1,4 @@
-"""What has to hold before a call is looked at: pointers that must not be null, a current context, no capture that the call would break.
+"""Preconditions of calls: pointers that must not be null, a current context, no capture that the call would invalidate.
 
 All of it is as an H200's driver answers (``bench/driver_codes.py``).  A pointer that is not named here is one that a caller may leave out.
 """

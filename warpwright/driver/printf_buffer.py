@@ -1,4 +1,4 @@
-"""What kernels print: kept until the program synchronises, as in a card's buffer, then written to C's standard output.
+"""Output of kernels' printf: buffered until the program synchronises, then written to C's standard output.
 
 C's own buffer is used, so that device and host output keep their order; a Python program's own buffer is emptied first.
 """

@@ -1,4 +1,4 @@
-"""Initialisation, versions, error texts, and the way from names to entry points (cuGetProcAddress)."""
+"""Initialisation, versions, error texts, and entry points by name (cuGetProcAddress)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Importing this module registers every entry point."""
+"""Registers every entry point when it is imported."""
 
 from warpwright.driver import (
     batches,

@@ -1,4 +1,4 @@
-"""PTX for a newer architecture than the chip's: assembled for the chip, without the kernels that need what it lacks.
+"""Assembles PTX of a newer architecture for the chip, without the kernels that need what the chip lacks.
 
 Version and target are lowered; the assembler refuses what the older ones do not have, so what it takes means the same.
 Kernels that it refuses are left out, so that the others of their module run: CUB and Thrust compile several kernels for

@@ -1,4 +1,4 @@
-"""Streams and events: order, capture, simulated time, and calls of the host in a stream's order.
+"""Streams and events: order, capture, simulated time, and host functions in a stream's order.
 
 Work runs before any call that could see whether it has (``pending.py``), so every stream is idle whenever a program asks.  An event holds its stream's simulated
 clock; a device without timing holds the host's, so that a program's own measurements stay meaningful.

@@ -1,4 +1,4 @@
-"""The machine code of the drop-in libraries: one stub for each entry point, and what starts Python on the first call.
+"""Machine code of the drop-in libraries: one stub per entry point, and the code that starts Python on the first call.
 
 A stub jumps through its slot of a table.  Once Python is attached the slots hold its callbacks; until then
 each holds the address of a late stub, which loads its number and goes to the common part: save the argument

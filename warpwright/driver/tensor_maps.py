@@ -1,4 +1,4 @@
-"""Tensor maps: descriptions of tensors for bulk copies, checked as an H200's driver does (``engine/tensor_map.py``).
+"""Tensor maps: descriptions of tensors for bulk copies, validated as an H200's driver does (``engine/tensor_map.py``).
 
 The manual asks for maps at multiples of 64 bytes; the driver writes them anywhere, and ``cuda.core`` keeps them at multiples of 16.
 """

@@ -1,4 +1,4 @@
-"""How long copies and fills take in simulated time, and which of them wait for each other.
+"""Simulated time of copies and fills, and which of them wait for each other.
 
 A copy takes a latency and its bytes over the bandwidth of its way: PCI Express between the host and a device, NVLink between two devices,
 DRAM within one.  Each device has a copy engine for each direction to and from the host: copies of one direction are made one after the

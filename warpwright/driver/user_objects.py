@@ -1,4 +1,4 @@
-"""User objects: what of the program lives as long as it, or a graph, refers to it."""
+"""User objects: program data that lives as long as the program or a graph refers to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The virtual-memory API: ranges of addresses, physical memory, and one mapped into the other.
+"""The virtual-memory API: address ranges, physical memory, and mappings of one to the other.
 
 Physical memory is an anonymous file; mapping it places the file's pages at the addresses, so that memory mapped twice is the
 same memory.

@@ -1,4 +1,4 @@
-"""Which work of streams, graphs and the host is ordered before which, for racecheck.
+"""The order of work in streams, graphs and on the host, for racecheck.
 
 Under checks work runs when it is submitted, but a card orders only what the program orders (CUDA programming guide, "Asynchronous Concurrent Execution";
 driver API, "API synchronization behavior" and "Stream synchronization behavior"):

@@ -1,4 +1,4 @@
-"""What the issue stage of an SM knows of an instruction, whatever instruction set it comes from.
+"""The interface between instruction sets and an SM's issue stage: what issue needs to know of an instruction.
 
 A front end gives one :class:`Issue` for each instruction.  Its :class:`Work` names the unit that executes it; registers, stall cycles
 and dependence counters say when it may issue.  Machine code that carries control bits gives them itself (``isa/sass/schedule.py``);

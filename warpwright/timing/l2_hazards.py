@@ -1,4 +1,4 @@
-"""Loads and writes of one line at a slice: a read waits for the write before it, and all that come to the slice after it wait with it.
+"""Hazards at an L2 slice: a read waits for an earlier write of its line, and later requests of the slice wait with it.
 
 A slice takes what the SMs of its partition ask in turn.  What is written must be there before it is read, and that takes a while: 264 warps of an
 H200 that load a word take 329 cycles a load, and 4,450 beside 66 warps of the same partition that each write to its line once in 2,000 cycles, whichever of its

@@ -1,4 +1,4 @@
-"""A GPC's request coalescer: what its SMs read of L2 at about the same time is read once.
+"""A GPC's request coalescer: a sector that its SMs read from L2 at about the same time is read once.
 
 Nsight Compute has this unit as ``lrc__``.  Register loads and bulk copies pass it: of the sectors that 384 blocks of a matrix product copy,
 tiles that others of their GPC copy as well, an H200 looks half up in L2.

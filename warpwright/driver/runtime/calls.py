@@ -1,4 +1,4 @@
-"""What every function of the runtime does: make the device current, and remember the last error."""
+"""What every runtime function does: makes the device current, and records the last error."""
 
 from __future__ import annotations
 

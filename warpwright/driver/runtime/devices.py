@@ -1,4 +1,4 @@
-"""The device, errors and versions, as the runtime tells them."""
+"""Devices, errors and versions of the runtime."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Libraries of the runtime: code that a program loads by itself, and kernels by their handles (CUDA 12.8 and later)."""
+"""Libraries of the runtime: code that a program loads itself, and kernels by handle (CUDA 12.8 and later)."""
 
 from __future__ import annotations
 

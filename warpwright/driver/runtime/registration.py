@@ -1,4 +1,4 @@
-"""What nvcc's host code tells the runtime before main: fatbins, kernels by the address of their host stub, variables."""
+"""Registration by nvcc's host code before main: fatbins, kernels by the address of their host stub, variables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams, events and graphs of the runtime: the driver's, with a few other structures."""
+"""Streams, events and graphs of the runtime: the driver's, with a few structures of its own."""
 
 from __future__ import annotations
 

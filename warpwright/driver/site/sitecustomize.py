@@ -1,4 +1,4 @@
-"""What every Python that a program starts imports first: this folder leads its PYTHONPATH.
+"""Imported first by every Python process that a program starts: this folder is at the front of its PYTHONPATH.
 
 Prepares for cuda-bindings (``cuda_bindings.py``), and hands over to the environment's own ``sitecustomize``.  Nothing of the
 package is imported: the Python need not have it.

@@ -1,4 +1,4 @@
-"""Decoding: 128-bit words to :class:`~warpwright.isa.program.Instruction` records.
+"""Decodes 128-bit words to :class:`~warpwright.isa.program.Instruction` records.
 
 The tables of the ``tables_*`` modules are joined once per chip into an index by the twelve opcode
 bits.  Decoding one word is: find the row whose further fields fit, let every entry of the

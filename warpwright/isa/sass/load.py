@@ -1,4 +1,4 @@
-"""From a cubin to a :class:`~warpwright.isa.program.Program`: every section a kernel may run, relocated and decoded.
+"""Loads a cubin into a :class:`~warpwright.isa.program.Program`: every section that a kernel may run, relocated and decoded.
 
 The kernel's own section is first, so its entry is offset 0; device functions in sections of
 their own follow, each aligned as the loader would place it.  Relocations are resolved to these places, and

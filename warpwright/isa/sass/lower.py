@@ -1,4 +1,4 @@
-"""From decoded SASS to common operations: ``lower``, 64-bit pair fusion, register effects."""
+"""Lowers decoded SASS to common operations: ``lower``, 64-bit pair fusion, register effects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every SASS instruction means, in the common operations: the table and the operand readers.
+"""Semantics of SASS instructions in the common operations: the table and the operand readers.
 
 One short function for each opcode lives in the ``meaning_*`` modules, registered by
 :func:`meaning` under every opcode that shares it (``IADD3`` and ``UIADD3`` differ only

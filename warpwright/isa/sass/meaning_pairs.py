@@ -1,4 +1,4 @@
-"""64-bit arithmetic that the compiler splits over two 32-bit instructions, put together again.
+"""Fuses 64-bit arithmetic that the compiler splits into two 32-bit instructions.
 
 Recognised within one basic block: ``IADD3``/``UIADD3`` with a carry and its ``IADD3.X`` or ``IMAD.X``; ``LEA`` with a carry
 and ``LEA.HI.X`` (also ``.SX32``, and after ``IADD3``); the two halves of a shift by a constant; ``ISETP`` and ``ISETP.EX``.  One of the two

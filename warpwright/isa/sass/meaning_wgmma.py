@@ -1,4 +1,4 @@
-"""Warpgroup instructions as the operation ``wgmma``: each warp of the four computes its 16 rows when it gets there.
+"""Warpgroup instructions as the operation ``wgmma``: each of the four warps computes its 16 rows when it executes it.
 
 The machine computes them later: a program reads the sums after ``WARPGROUP.DEPBAR`` and leaves operands in peace until then
 (PTX ISA, "wgmma.wait_group"), and what it does otherwise is undefined.  So here they are complete at once, and the ordering

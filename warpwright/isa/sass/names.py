@@ -1,4 +1,4 @@
-"""Names that fields of the SASS encodings select: comparisons, booleans, roundings, special registers.
+"""Names of the field values in the SASS encodings: comparisons, booleans, roundings, special registers.
 
 Facts: NVIDIA's disassembler, asked for every value of each field.
 """

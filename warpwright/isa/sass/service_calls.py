@@ -1,4 +1,4 @@
-"""Calls of what the driver provides, where the code tells which function is called.
+"""Calls of driver functions, where the code shows which function is called.
 
 ``CALL.ABS`` of a label does, and so does a call through a register that was loaded, just before, from a word of constant bank 4
 that a relocation fills: whole programs that are linked reach ``malloc`` in this way.  Such a call becomes the service itself, which

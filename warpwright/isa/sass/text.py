@@ -1,4 +1,4 @@
-"""Printing decoded instructions as NVIDIA's ``nvdisasm`` prints them.
+"""Prints decoded instructions as NVIDIA's ``nvdisasm`` does.
 
 The text is made from the record alone, so that a record that prints right is complete.
 """
